@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * The program: all that codegen hands to the runtime. Plain data without pointers into the graph: kernels as object code, steps in
+ * order, buffers as (space, offset), and for each step the user's lines it came from. A runtime without LLVM can load and run it.
+ *
+ * Memory. A program addresses three spaces. ARENA is scratch of one run, planned at compile time. BINDING i is memory that the
+ * caller provides: parameters, optimizer state, batch inputs, hyper-parameters, outputs. CONST is read-only data in the program.
+ *
+ * Time. Steps run in order; a step sees everything that earlier steps wrote. Within a step all instances and all their work items
+ * are independent and may run in any order on any thread, so a result never depends on the number of threads. */
+#ifndef TCC_CODEGEN_PROGRAM_H
+#define TCC_CODEGEN_PROGRAM_H
+
+#include "ir/support/arena.h"
+#include "ir/support/diag.h"
+#include "ir/support/dtype.h"
+
+#include <stdint.h>
+
+typedef enum tcc_space { TCC_SPACE_ARENA, TCC_SPACE_BINDING, TCC_SPACE_CONST } tcc_space;
+
+/* A place in memory. `offset_bytes` is a multiple of 64 in ARENA and CONST. */
+typedef struct tcc_buffer {
+    tcc_space space;
+    int binding;          /* index into bindings; BINDING only */
+    int64_t offset_bytes; /* from the start of the space or binding */
+    int64_t size_bytes;   /* what the step may touch from there */
+} tcc_buffer;
+
+typedef enum tcc_role {
+    TCC_ROLE_PARAM,  /* trainable; updated in place by a training program */
+    TCC_ROLE_STATE,  /* persistent, not trainable: moments, running statistics */
+    TCC_ROLE_BATCH,  /* given anew for each run */
+    TCC_ROLE_HYPER,  /* f32 vector of hyper-parameters, rewritten by the host between runs */
+    TCC_ROLE_RNG,    /* i64[2]: seed, step */
+    TCC_ROLE_OUTPUT, /* written by the run: loss, metrics, gradients the user asked for */
+} tcc_role;
+
+typedef struct tcc_binding {
+    const char *name;
+    tcc_role role;
+    tcc_type type;
+} tcc_binding;
+
+/* A host kernel runs the work items [begin, end) of one instance.
+ *   buffers  one pointer for each buffer of the instance, in the kernel's order
+ *   params   the instance's integers (extents, strides, seeds), in the kernel's order
+ *   scratch  private to the calling thread, `scratch_bytes` large, 64-byte aligned, contents undefined
+ * It must not call out of its module. It touches vector registers freely and obeys the C calling convention. */
+typedef void (*tcc_host_kernel)(void *const *buffers, const int64_t *params, int64_t begin, int64_t end, void *scratch);
+
+/* Code of one or more kernels: a relocatable ELF object for the host, PTX text for CUDA. */
+typedef struct tcc_module {
+    const void *code;
+    int64_t size_bytes;
+} tcc_module;
+
+typedef struct tcc_kernel {
+    const char *symbol;
+    int module;            /* index into modules */
+    int n_buffers, n_params;
+    int64_t scratch_bytes; /* a thread */
+    const char *schedule;  /* "pointwise", "reduce", "contract", ...: for reports */
+} tcc_kernel;
+
+/* One use of a kernel. Several instances of one kernel in one step are a multi-tensor launch: the optimizer's update of all
+ * parameters is one step. */
+typedef struct tcc_instance {
+    const tcc_buffer *buffers; /* n_buffers of the kernel */
+    const int64_t *params;     /* n_params of the kernel */
+    int64_t items;             /* work items; fixed by shape and schedule, never by the number of threads */
+} tcc_instance;
+
+/* A call of a library. `name` selects the entry in the runtime's library table ("onednn.conv_forward", "cblas.sgemm", ...); what
+ * buffers and params mean is documented there. */
+typedef struct tcc_library_call {
+    const char *name;
+    int n_buffers, n_params;
+    const tcc_buffer *buffers;
+    const int64_t *params;
+} tcc_library_call;
+
+typedef enum tcc_step_kind { TCC_STEP_KERNEL, TCC_STEP_LIBRARY, TCC_STEP_COPY } tcc_step_kind;
+
+typedef struct tcc_step {
+    tcc_step_kind kind;
+    int kernel;                   /* KERNEL: index into kernels */
+    int n_instances;              /* KERNEL */
+    const tcc_instance *instances;
+    int64_t grain;                /* KERNEL: fewer items than this are not worth a second thread; at least 1 */
+    const tcc_library_call *call; /* LIBRARY */
+    tcc_buffer from, to;          /* COPY: equal sizes, no overlap */
+    double flop, bytes;           /* of all instances: arithmetic, and compulsory memory traffic */
+    const char *label;            /* ops it does, "dot+add+gelu" */
+    const char *lines;            /* the user's lines it came from, "gpt.c:41,44" */
+} tcc_step;
+
+typedef enum tcc_target { TCC_TARGET_HOST, TCC_TARGET_CUDA } tcc_target;
+
+typedef struct tcc_program {
+    tcc_arena memory; /* owns everything below; freed by tcc_program_destroy */
+    const char *name;
+    tcc_target target;
+    const char *cpu; /* "znver4+avx512f..." or "sm_90": code must not run elsewhere */
+    int64_t arena_bytes;
+    const void *constants;
+    int64_t constants_bytes;
+    int n_bindings, n_modules, n_kernels, n_steps;
+    tcc_binding *bindings;
+    tcc_module *modules;
+    tcc_kernel *kernels;
+    tcc_step *steps;
+} tcc_program;
+
+/* Frees the program and all it owns; NULL is allowed. */
+void tcc_program_destroy(tcc_program *p);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * Element types and tensor types. */
+#include "dtype.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *text, *safetensors;
+    int bytes;
+    tcc_dtype_kind kind;
+} table[TCC_DTYPE_COUNT] = {
+#define TCC_DTYPE(id, text, bytes, kind, st) [TCC_##id] = {text, st, bytes, TCC_KIND_##kind},
+#include "dtype.def"
+#undef TCC_DTYPE
+};
+
+const char *tcc_dtype_text(tcc_dtype t) { return table[t].text; }
+const char *tcc_dtype_safetensors(tcc_dtype t) { return table[t].safetensors; }
+int tcc_dtype_bytes(tcc_dtype t) { return table[t].bytes; }
+tcc_dtype_kind tcc_dtype_get_kind(tcc_dtype t) { return table[t].kind; }
+
+bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out) {
+    for (int t = 0; t < TCC_DTYPE_COUNT; t++) {
+        if (strlen(table[t].text) == length && !memcmp(table[t].text, text, length)) {
+            *out = (tcc_dtype)t;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool tcc_type_equal(const tcc_type *a, const tcc_type *b) {
+    return a->dtype == b->dtype && a->rank == b->rank &&
+           !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+}
+
+int64_t tcc_type_numel(const tcc_type *t) {
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->dims[i];
+    return n;
+}
+
+int64_t tcc_type_bytes(const tcc_type *t) { return tcc_type_numel(t) * tcc_dtype_bytes(t->dtype); }
+
+void tcc_type_print(tcc_strbuf *b, const tcc_type *t) {
+    tcc_strbuf_add(b, tcc_dtype_text(t->dtype));
+    tcc_strbuf_add(b, "[");
+    for (int i = 0; i < t->rank; i++) tcc_strbuf_printf(b, i ? ",%lld" : "%lld", (long long)t->dims[i]);
+    tcc_strbuf_add(b, "]");
+}
+
+const char *tcc_type_text(const tcc_type *t) {
+    static _Thread_local char buffers[4][256];
+    static _Thread_local unsigned next;
+    char *text = buffers[next++ % 4];
+    size_t used = (size_t)snprintf(text, 256, "%s[", tcc_dtype_text(t->dtype));
+    for (int i = 0; i < t->rank; i++)
+        used += (size_t)snprintf(text + used, 256 - used, i ? ",%lld" : "%lld", (long long)t->dims[i]);
+    snprintf(text + used, 256 - used, "]");
+    return text;
+}
+
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static float float_of(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+uint16_t tcc_f32_to_bf16(float x) {
+    uint32_t bits = bits_of(x);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((bits >> 16) | 0x40); /* keep NaN a NaN */
+    return (uint16_t)((bits + 0x7fffu + ((bits >> 16) & 1)) >> 16);
+}
+
+float tcc_bf16_to_f32(uint16_t bits) { return float_of((uint32_t)bits << 16); }
+
+uint16_t tcc_f32_to_f16(float x) {
+    uint32_t bits = bits_of(x), sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((magnitude >> 13) & 0x1ffu));
+    if (magnitude >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* rounds past 65504 */
+    if (magnitude < 0x38800000u) {                                   /* subnormal: let the adder round */
+        float scaled = float_of(magnitude) + 0.5f;
+        return (uint16_t)(sign | (bits_of(scaled) - bits_of(0.5f)));
+    }
+    uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1);
+    return (uint16_t)(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+float tcc_f16_to_f32(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, magnitude = h & 0x7fffu;
+    if (magnitude >= 0x7c00u) return float_of(sign | 0x7f800000u | ((magnitude & 0x3ffu) << 13));
+    if (magnitude >= 0x0400u) return float_of(sign | ((magnitude << 13) + 0x38000000u));
+    float x = (float)magnitude * 0x1p-24f;
+    return float_of(sign | bits_of(x));
+}

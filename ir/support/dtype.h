@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * Element types and tensor types (element type and static shape). */
+#ifndef TCC_SUPPORT_DTYPE_H
+#define TCC_SUPPORT_DTYPE_H
+
+#include "dtype_enum.h"
+#include "strbuf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum tcc_dtype_kind { TCC_KIND_FLOAT, TCC_KIND_INT, TCC_KIND_BOOL } tcc_dtype_kind;
+
+/* A dense row-major tensor type. Rank 0 is a scalar; a dimension may be 0 only in no op we have, so dims are >= 1. */
+typedef struct tcc_type {
+    tcc_dtype dtype;
+    int rank;
+    int64_t dims[TCC_MAX_RANK]; /* entries past rank are 0 */
+} tcc_type;
+
+const char *tcc_dtype_text(tcc_dtype t);        /* "f32" */
+const char *tcc_dtype_safetensors(tcc_dtype t); /* "F32" */
+int tcc_dtype_bytes(tcc_dtype t);
+tcc_dtype_kind tcc_dtype_get_kind(tcc_dtype t);
+static inline bool tcc_dtype_is_float(tcc_dtype t) { return tcc_dtype_get_kind(t) == TCC_KIND_FLOAT; }
+bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out); /* "f32" */
+
+bool tcc_type_equal(const tcc_type *a, const tcc_type *b);
+int64_t tcc_type_numel(const tcc_type *t); /* 1 for a scalar */
+int64_t tcc_type_bytes(const tcc_type *t);
+void tcc_type_print(tcc_strbuf *b, const tcc_type *t); /* "f32[12,64]"; scalar "f32[]" */
+/* The printed form in one of a few rotating thread-local buffers, for messages. */
+const char *tcc_type_text(const tcc_type *t);
+
+/* IEEE conversions, round to nearest even; used by the interpreter, the runtime and the readers. */
+uint16_t tcc_f32_to_f16(float x);
+float tcc_f16_to_f32(uint16_t bits);
+uint16_t tcc_f32_to_bf16(float x);
+float tcc_bf16_to_f32(uint16_t bits);
+
+#endif
