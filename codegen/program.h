@@ -13,6 +13,7 @@
 #include "ir/support/arena.h"
 #include "ir/support/diag.h"
 #include "ir/support/dtype.h"
+#include "ir/support/role.h"
 
 #include <stdint.h>
 
@@ -25,15 +26,6 @@ typedef struct tcc_buffer {
     int64_t offset_bytes; /* from the start of the space or binding */
     int64_t size_bytes;   /* what the step may touch from there */
 } tcc_buffer;
-
-typedef enum tcc_role {
-    TCC_ROLE_PARAM,  /* trainable; updated in place by a training program */
-    TCC_ROLE_STATE,  /* persistent, not trainable: moments, running statistics */
-    TCC_ROLE_BATCH,  /* given anew for each run */
-    TCC_ROLE_HYPER,  /* f32 vector of hyper-parameters, rewritten by the host between runs */
-    TCC_ROLE_RNG,    /* i64[2]: seed, step */
-    TCC_ROLE_OUTPUT, /* written by the run: loss, metrics, gradients the user asked for */
-} tcc_role;
 
 typedef struct tcc_binding {
     const char *name;

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT
+ * The reference interpreter: the meaning of the IR. Naive, in double precision; integers are exact in int64. */
+#ifndef TCC_IR_EVAL_H
+#define TCC_IR_EVAL_H
+
+#include "ir/ir.h"
+
+/* A tensor value: floats as double (not rounded to the element type except by cast and constants), integers and bools as int64. */
+typedef struct tcc_value {
+    tcc_type type;
+    union {
+        double *f;
+        int64_t *i;
+    };
+} tcc_value;
+
+tcc_status tcc_value_create(const tcc_type *type, tcc_value *out, tcc_diag *diag); /* zeroed */
+void tcc_value_free(tcc_value *v);
+/* From and to packed memory of the element type (f32 -> double and back, rounding to nearest even). */
+void tcc_value_load(tcc_value *v, const void *packed);
+void tcc_value_store(const tcc_value *v, void *packed);
+
+/* Evaluates the graph: `inputs` in the order of g->inputs, `outputs` (g->outputs.count of them) are created and the caller frees
+ * each. */
+tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
+/* One node on given operand values; for constant folding. `out` is created. */
+tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag);
+
+/* Philox 4x32-10 (Salmon et al. 2011): the one definition that every backend matches. */
+void tcc_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ * The graph IR: SSA, functional, statically shaped. This is the central header; everything in ir/, passes/ and codegen/ reads it.
+ *
+ * A graph is a list of nodes in a topological order (operands before users). A node has one result. Nodes are built through
+ * tcc_ir_build, which infers and checks the type and returns the node that is already there if an equal one exists: equal op,
+ * operands, attributes and type is identity, so common subexpressions never arise. Nodes are immutable once built; a pass makes a
+ * new graph (see tcc_rewrite). State enters as inputs and leaves as outputs that alias them.
+ *
+ * Life of a graph: trace -> autodiff, train-step, simplify, ... on the plain graph -> fuse adds groups -> order sorts them ->
+ * plan-memory gives places. All of it prints to text and parses back, byte for byte (print.c, parse.c). */
+#ifndef TCC_IR_IR_H
+#define TCC_IR_IR_H
+
+#include "ir/support/arena.h"
+#include "ir/support/diag.h"
+#include "ir/support/dtype.h"
+#include "ir/support/role.h"
+#include "ir/support/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* -- Operations -- */
+
+typedef enum tcc_op {
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) TCC_OP_##id,
+#include "ir/ops.def"
+#undef TCC_OP
+    TCC_OP_COUNT
+} tcc_op;
+
+typedef enum tcc_fusion_class {
+    TCC_FUSION_LEAF,
+    TCC_FUSION_POINT,
+    TCC_FUSION_VIEW,
+    TCC_FUSION_INDEX,
+    TCC_FUSION_REDUCE,
+    TCC_FUSION_SCAN,
+    TCC_FUSION_SCATTER,
+    TCC_FUSION_CONTRACT,
+    TCC_FUSION_WINDOW,
+    TCC_FUSION_ATTENTION,
+    TCC_FUSION_COMPOSITE,
+} tcc_fusion_class;
+
+typedef enum tcc_amp_class { TCC_AMP_LOW, TCC_AMP_FP32, TCC_AMP_PROMOTE, TCC_AMP_ANY, TCC_AMP_NONE } tcc_amp_class;
+
+enum { TCC_FLAG_COMM = 1, TCC_FLAG_TYPED = 2, TCC_FLAG_COMPARE = 4 };
+
+/* -- Attributes -- */
+
+typedef struct tcc_dims {
+    int count;
+    int64_t v[TCC_MAX_RANK];
+} tcc_dims;
+
+typedef struct tcc_doubles {
+    int64_t count;
+    const double *v;
+} tcc_doubles;
+
+#define TCC_CTYPE_I64 int64_t
+#define TCC_CTYPE_F64 double
+#define TCC_CTYPE_BOOL bool
+#define TCC_CTYPE_DIMS tcc_dims
+#define TCC_CTYPE_F64S tcc_doubles
+#define TCC_CTYPE_STR const char *
+#define TCC_CTYPE_ROLE tcc_role
+
+#include "ir/attrs.def"
+
+typedef enum tcc_attr_class {
+#define C(name) TCC_ATTR_CLASS_##name,
+    TCC_ATTR_CLASSES(C)
+#undef C
+        TCC_ATTR_CLASS_COUNT
+} tcc_attr_class;
+
+/* struct tcc_attrs_conv { tcc_dims stride; ... }, one a class. The unnamed int keeps `none` a valid struct. */
+#define F(kind, name) TCC_CTYPE_##kind name;
+#define C(name)                                                                                    \
+    typedef struct tcc_attrs_##name {                                                              \
+        int unused_;                                                                               \
+        TCC_ATTRS_##name(F)                                                                        \
+    } tcc_attrs_##name;
+TCC_ATTR_CLASSES(C)
+#undef C
+#undef F
+
+typedef union tcc_attrs {
+#define C(name) tcc_attrs_##name name;
+    TCC_ATTR_CLASSES(C)
+#undef C
+} tcc_attrs;
+
+typedef struct tcc_op_info {
+    const char *text;
+    int least, most; /* operands; most < 0: any number */
+    tcc_attr_class attrs;
+    tcc_fusion_class fusion;
+    unsigned flags;
+    tcc_amp_class amp;
+    const char *doc;
+} tcc_op_info;
+
+const tcc_op_info *tcc_op_get_info(tcc_op op);
+bool tcc_op_parse(const char *text, size_t length, tcc_op *out);
+
+/* -- Nodes and graphs -- */
+
+typedef struct tcc_node tcc_node;
+struct tcc_node {
+    tcc_op op;
+    int id; /* index in graph->nodes: dense, so that side tables are arrays */
+    tcc_type type;
+    int n_operands;
+    tcc_node *const *operands;
+    const tcc_attrs *attrs; /* member of the op's class: n->attrs->conv.stride; never NULL */
+    tcc_loc loc;            /* the user's line */
+    bool backward;          /* made by autodiff for the op at that line */
+};
+
+typedef struct tcc_output {
+    const char *name;
+    tcc_node *node;
+    int alias;     /* index in graph->inputs whose state this is the next value of, or -1 */
+    bool in_place; /* set by plan-memory: written over the aliased input, no copy at the end */
+} tcc_output;
+
+typedef enum tcc_group_kind {
+    TCC_GROUP_POINTWISE,
+    TCC_GROUP_REDUCE,
+    TCC_GROUP_SCAN,
+    TCC_GROUP_SCATTER,
+    TCC_GROUP_CONTRACT,
+    TCC_GROUP_WINDOW,
+    TCC_GROUP_ATTENTION,
+    TCC_GROUP_KIND_COUNT
+} tcc_group_kind;
+
+/* A group: nodes that one kernel computes. `nodes` are all that it evaluates, in topological order, the cheap producers that it
+ * recomputes for itself included; `outputs` are those of them that it stores. A node is an output of at most one group, and every
+ * value that crosses groups is an output of one or a graph input; what each kind may hold is in passes/group.h. */
+typedef struct tcc_group {
+    tcc_group_kind kind;
+    tcc_node *hero; /* gives the iteration space */
+    int n_nodes, n_outputs;
+    tcc_node **nodes, **outputs;
+} tcc_group;
+
+/* Where a value lives during a run: bytes from the start of the arena. */
+typedef struct tcc_place {
+    tcc_node *node;
+    int64_t offset_bytes;
+} tcc_place;
+
+typedef struct tcc_graph {
+    tcc_arena arena; /* owns nodes, attributes, names */
+    const char *name;
+    tcc_diag *diag; /* where building reports errors; borrowed */
+    tcc_vec(tcc_node *) nodes;
+    tcc_vec(tcc_node *) inputs; /* INPUT nodes in signature order */
+    tcc_vec(tcc_output) outputs;
+    /* After fuse: every node but leaves is evaluated by at least one group; groups are in execution order. */
+    tcc_vec(tcc_group) groups;
+    /* After plan-memory: one entry for each value that a group stores outside the bindings. */
+    tcc_vec(tcc_place) places;
+    int64_t arena_bytes;
+    struct tcc_node_table *table; /* hash-consing */
+} tcc_graph;
+
+/* An empty graph; NULL when memory is short. `name` is copied. `diag` must outlive the graph or be replaced. */
+tcc_graph *tcc_graph_create(const char *name, tcc_diag *diag);
+void tcc_graph_destroy(tcc_graph *g); /* NULL is allowed */
+
+/* -- Building --
+ * Errors are sticky: the first one is kept in g->diag, the call returns NULL, and a NULL operand makes every later call return
+ * NULL without a further message. So a rule builds a whole expression and its caller checks g->diag->status (or one NULL). */
+
+/* The node for `op`. `attrs` may be NULL for class none; it is copied. `type` is needed for TYPED ops, else NULL. */
+tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                       const tcc_type *type, tcc_loc loc);
+/* Location that the following builds of convenience functions (build.h) use; backward marks nodes as made by autodiff. */
+void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
+
+tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc);
+/* Adds an output; alias -1 for none. Names of outputs are unique. */
+tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int alias);
+
+/* -- Rewriting: from one graph to a new one --
+ * A pass walks from->nodes in order and, for each, either copies it (tcc_rewrite_copy) or builds something else, storing the
+ * replacement in map[old->id]. Nodes that nothing needs are simply not copied: tcc_rewrite_live marks what outputs reach. */
+typedef struct tcc_rewrite {
+    const tcc_graph *from;
+    tcc_graph *to;
+    tcc_node **map;   /* by old id; NULL: not copied */
+    bool *live;       /* by old id: an output depends on it */
+} tcc_rewrite;
+
+/* Starts a rewrite: a new empty graph, with the inputs of `from` copied, all of them, in order. */
+tcc_status tcc_rewrite_begin(tcc_rewrite *rw, const tcc_graph *from);
+/* The same op on the mapped operands, with the old location. */
+tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old);
+/* Copies the outputs through the map, and gives the new graph, or frees it when anything went wrong. */
+tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);
+void tcc_rewrite_abort(tcc_rewrite *rw);
+
+/* -- Text, checks, meaning -- */
+
+typedef struct tcc_print_options {
+    bool locs; /* print loc("file":line) */
+} tcc_print_options;
+
+void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options options);
+/* "%12 = add(%3, %4) : f32[2,3]", for messages; rotating thread-local buffer. */
+const char *tcc_node_text(const tcc_node *n);
+/* Parses one graph. `file` names the text in messages. Errors carry the line and what was expected. */
+tcc_status tcc_graph_parse(const char *text, size_t length, const char *file, tcc_diag *diag, tcc_graph **out);
+/* Checks everything that holds for a well-formed graph: operand counts, attributes, re-inferred types, order, outputs, groups,
+ * places. All errors are reported, as notes after the first. */
+tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag);
+/* Equal up to node numbers; groups and places are compared too. */
+bool tcc_graph_equal(const tcc_graph *a, const tcc_graph *b);
+uint64_t tcc_graph_hash(const tcc_graph *g);
+
+bool tcc_attrs_equal(tcc_attr_class c, const tcc_attrs *a, const tcc_attrs *b);
+uint64_t tcc_attrs_hash(tcc_attr_class c, const tcc_attrs *a);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * What a fused group may hold: the contract between fuse, which makes groups, and codegen, which turns each into one kernel.
+ *
+ * In every kind, a value is evaluated at an index. POINT nodes pass the index on to their operands. VIEW nodes map it: reshape
+ * re-splits the row-major position, transpose permutes, broadcast drops, slice scales and shifts, flip mirrors, pad and concat
+ * choose by comparison. INDEX nodes evaluate their index operand and load at the place it names; the table operand must come from
+ * outside the group. Inputs of the group (values other groups store, graph inputs) are loaded at the index that reaches them.
+ * Constants and iota need no memory. So the leaves of a group are loads at (mostly affine) indices of the iteration space.
+ *
+ * POINTWISE  No reduction inside. All outputs have the hero's number of elements, and the same row-major order as the hero up to
+ *            reshape, or are reached from it by a transpose (which the kernel then tiles).
+ * REDUCE     The hero is a reduction; its operand's dims are the iteration space, split into kept and reduced dims. Every other
+ *            reduction in the group has the same operand dims and axes. A node is `full` (one value an iteration point) or `kept`
+ *            (one value a kept point: a reduction, or POINT/reshape work on such values). A kept value enters full work only
+ *            through a broadcast that puts the kept dims back in their places (with reshapes that add or drop dims of 1 around
+ *            it). Reductions may depend on each other this way (softmax, norms): the kernel makes one sweep over the reduced dims
+ *            for each level of dependence, over cached values. Outputs are full or kept.
+ * SCAN       The hero is cumsum; full work before and after it on the same dims.
+ * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
+ * CONTRACT   The hero is dot or a convolution. Behind it POINT work on its result, at the index of the result (epilogue: bias,
+ *            activation, residual; several outputs). Views of the operands that only permute or re-split dims may be inside in
+ *            front of it, so that it reads in place; pad in front of conv.
+ * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
+ * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel stores all.
+ *            Views that permute or re-split dims may be inside in front and behind, so that heads are read and written in place. */
+#ifndef TCC_PASSES_GROUP_H
+#define TCC_PASSES_GROUP_H
+
+#include "ir/ir.h"
+
+/* The group that stores each node: array by node id, -1 for none (leaves and values that are only recomputed). Caller frees with
+ * tcc__free; NULL when memory is short. */
+int *tcc_group_producers(const tcc_graph *g);
+/* Nodes that the group loads: operands of its nodes that are not in it and not constants. Writes distinct nodes in a fixed order
+ * to `out` (room for all operands of its nodes) and returns their number. */
+int tcc_group_inputs(const tcc_group *group, tcc_node **out);
+bool tcc_group_has(const tcc_group *group, const tcc_node *n);
+bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
+const char *tcc_group_kind_text(tcc_group_kind kind); /* "pointwise" */
+
+#endif

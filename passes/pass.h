@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * What a pass is: graph in, graph out. Passes are listed in passes.def, the order they run in is pipeline.c, and manager.c runs
+ * them: verifies, dumps and times. */
+#ifndef TCC_PASSES_PASS_H
+#define TCC_PASSES_PASS_H
+
+#include "ir/ir.h"
+#include "ir/support/context.h"
+
+typedef enum tcc_optimizer { TCC_OPTIMIZER_NONE, TCC_OPTIMIZER_SGD, TCC_OPTIMIZER_ADAM, TCC_OPTIMIZER_ADAMW } tcc_optimizer;
+
+/* How the training step is built. What a schedule may change is not here but in the hyper-parameter vector (train_step.h). */
+typedef struct tcc_train_spec {
+    tcc_optimizer optimizer;
+    bool momentum, nesterov; /* SGD: keep a momentum buffer; use Nesterov's form */
+    bool clip_norm;          /* scale gradients to a global L2 norm of at most hyper[CLIP_NORM] */
+    int n_groups;            /* parameter groups, each with its own lr and weight decay; at least 1 */
+    const int *group_of;     /* by parameter, in the order of PARAM inputs; NULL: all in group 0 */
+    const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */
+    bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */
+} tcc_train_spec;
+
+typedef struct tcc_pass_options {
+    bool train;          /* build the training step; else a forward-only program */
+    tcc_train_spec spec;
+    bool eager;          /* every op its own group */
+} tcc_pass_options;
+
+typedef struct tcc_pass_cx {
+    tcc_context *cx; /* log */
+    tcc_diag *diag;
+    const tcc_pass_options *options;
+} tcc_pass_cx;
+
+/* Makes *out from `in`, which stays the caller's. On error *out is untouched and the diag says why. */
+typedef tcc_status (*tcc_pass_fn)(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+
+#define TCC_PASS(id, name, function, doc) tcc_status function(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+#include "passes/passes.def"
+#undef TCC_PASS
+
+typedef enum tcc_pass_id {
+#define TCC_PASS(id, name, function, doc) TCC_PASS_##id,
+#include "passes/passes.def"
+#undef TCC_PASS
+    TCC_PASS_COUNT
+} tcc_pass_id;
+
+typedef struct tcc_pass_info {
+    const char *name, *doc;
+    tcc_pass_fn run;
+} tcc_pass_info;
+
+const tcc_pass_info *tcc_pass_get_info(tcc_pass_id id);
+
+/* What the manager does around each pass. */
+typedef struct tcc_manager_options {
+    const char *dump_dir; /* write NN.pass.tir (and .dot) before and after, numbered in order; NULL: no dump */
+    bool verify;          /* check the graph after every pass */
+} tcc_manager_options;
+
+typedef struct tcc_pass_report {
+    const char *pass;
+    double milliseconds;
+    int nodes_before, nodes_after;
+    bool changed;
+} tcc_pass_report;
+
+typedef struct tcc_manager_report {
+    tcc_vec(tcc_pass_report) passes; /* free with tcc_vec_free */
+} tcc_manager_report;
+
+/* Runs the standard pipeline (pipeline.c) that the options call for, consuming *g: on success *g is the new graph, on failure it
+ * is the last good one. `report` may be NULL. */
+tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g, tcc_manager_report *report);
+/* Runs the passes named in `list`, comma-separated, in that order; for tcc-opt and tests. */
+tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
+                                  tcc_manager_report *report);
+
+#endif
