@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT
+ * The emission helpers: kernels, loops, vectors. Loops are emitted rotated (tested at the bottom, guarded at the top), because
+ * that is the form the back end wants and no pass then has to find it. */
+#include "codegen/llvm.h"
+
+#include <string.h>
+
+/* --- Constants and types */
+
+LLVMValueRef tcc_emit_i64(tcc_emitter *e, int64_t value) { return LLVMConstInt(e->i64, (unsigned long long)value, true); }
+
+LLVMValueRef tcc_emit_i32(tcc_emitter *e, int32_t value) { return LLVMConstInt(e->i32, (unsigned long long)value, true); }
+
+static LLVMTypeRef scalar_of(LLVMTypeRef type) {
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+}
+
+int tcc_emit_lanes_of(LLVMTypeRef type) {
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(type) : 1;
+}
+
+LLVMTypeRef tcc_emit_vector_type(LLVMTypeRef scalar, int lanes) {
+    return lanes == 1 ? scalar : LLVMVectorType(scalar, (unsigned)lanes);
+}
+
+LLVMTypeRef tcc_emit_type_like(tcc_emitter *e, LLVMTypeRef scalar, LLVMTypeRef like) {
+    (void)e;
+    return tcc_emit_vector_type(scalar, tcc_emit_lanes_of(like));
+}
+
+static LLVMValueRef splat_constant(LLVMValueRef scalar, int lanes) {
+    if (lanes == 1) return scalar;
+    LLVMValueRef elements[64];
+    for (int i = 0; i < lanes && i < 64; i++) elements[i] = scalar;
+    return LLVMConstVector(elements, (unsigned)lanes);
+}
+
+LLVMValueRef tcc_emit_float(tcc_emitter *e, LLVMTypeRef type, double value) {
+    (void)e;
+    return splat_constant(LLVMConstReal(scalar_of(type), value), tcc_emit_lanes_of(type));
+}
+
+LLVMValueRef tcc_emit_int(tcc_emitter *e, LLVMTypeRef type, int64_t value) {
+    (void)e;
+    return splat_constant(LLVMConstInt(scalar_of(type), (unsigned long long)value, true), tcc_emit_lanes_of(type));
+}
+
+LLVMTypeRef tcc_emit_dtype(tcc_emitter *e, tcc_dtype dtype) {
+    switch (dtype) {
+    case TCC_F64: return e->f64;
+    case TCC_F32: return e->f32;
+    case TCC_F16: return e->f16;
+    case TCC_BF16: return e->bf16;
+    case TCC_I64: return e->i64;
+    case TCC_I32: return e->i32;
+    case TCC_U8:
+    case TCC_BOOL: return e->i8;
+    case TCC_DTYPE_COUNT: break;
+    }
+    return NULL;
+}
+
+bool tcc_emit_is_constant(LLVMValueRef v, int64_t *value) {
+    LLVMValueRef constant = LLVMIsAConstantInt(v);
+    if (!constant) return false;
+    *value = LLVMConstIntGetSExtValue(constant);
+    return true;
+}
+
+/* --- Kernels */
+
+static unsigned attribute_kind(const char *name) { return LLVMGetEnumAttributeKindForName(name, strlen(name)); }
+
+static void add_attribute(tcc_emitter *e, LLVMValueRef function, unsigned index, const char *name, uint64_t value) {
+    LLVMAddAttributeAtIndex(function, index, LLVMCreateEnumAttribute(e->context, attribute_kind(name), value));
+}
+
+static void add_text_attribute(tcc_emitter *e, LLVMValueRef function, const char *name, const char *value) {
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
+}
+
+/* `no-builtins` and `no-jump-tables` keep the object free of calls and of absolute addresses. */
+static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
+    const unsigned whole = (unsigned)LLVMAttributeFunctionIndex;
+    add_attribute(e, function, whole, "nounwind", 0);
+    add_text_attribute(e, function, "no-builtins", "");
+    add_text_attribute(e, function, "no-jump-tables", "true");
+    add_text_attribute(e, function, "target-cpu", e->target->cpu);
+    if (e->target->features[0]) add_text_attribute(e, function, "target-features", e->target->features);
+    if (e->lanes > 4) {
+        const char *width = e->lanes == 16 ? "512" : "256";
+        add_text_attribute(e, function, "prefer-vector-width", width);
+        add_text_attribute(e, function, "min-legal-vector-width", width);
+    }
+}
+
+void tcc_emit_kernel_begin(tcc_emitter *e, const char *symbol) {
+    LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64, e->i64, e->ptr};
+    e->function = LLVMAddFunction(e->module, symbol, LLVMFunctionType(e->void_, types, 5, false));
+    set_attributes(e, e->function);
+    for (unsigned i = 1; i <= 5; i++)
+        if (i != 3 && i != 4) add_attribute(e, e->function, i, "noalias", 0);
+    e->buffers = LLVMGetParam(e->function, 0);
+    e->params = LLVMGetParam(e->function, 1);
+    e->begin = LLVMGetParam(e->function, 2);
+    e->end = LLVMGetParam(e->function, 3);
+    e->scratch = LLVMGetParam(e->function, 4);
+    e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
+    LLVMPositionBuilderAtEnd(e->builder, e->entry);
+}
+
+void tcc_emit_kernel_end(tcc_emitter *e) {
+    LLVMBuildRetVoid(e->builder);
+    e->function = NULL;
+}
+
+LLVMValueRef tcc_emit_buffer(tcc_emitter *e, int index) {
+    LLVMValueRef offset = tcc_emit_i64(e, index);
+    LLVMValueRef slot = LLVMBuildInBoundsGEP2(e->builder, e->ptr, e->buffers, &offset, 1, "");
+    LLVMValueRef pointer = LLVMBuildLoad2(e->builder, e->ptr, slot, "");
+    LLVMSetMetadata(pointer, LLVMGetMDKindIDInContext(e->context, "invariant.load", 14),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
+    return pointer;
+}
+
+LLVMValueRef tcc_emit_param(tcc_emitter *e, int index) {
+    LLVMValueRef offset = tcc_emit_i64(e, index);
+    LLVMValueRef slot = LLVMBuildInBoundsGEP2(e->builder, e->i64, e->params, &offset, 1, "");
+    LLVMValueRef value = LLVMBuildLoad2(e->builder, e->i64, slot, "");
+    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(e->context, "invariant.load", 14),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
+    return value;
+}
+
+tcc_emit_function tcc_emit_function_begin(tcc_emitter *e, const char *symbol, LLVMTypeRef result, const LLVMTypeRef *types,
+                                          int n_types) {
+    tcc_emit_function f = {.saved_function = e->function, .saved_entry = e->entry,
+                           .saved_block = e->function ? LLVMGetInsertBlock(e->builder) : NULL};
+    f.type = LLVMFunctionType(result, (LLVMTypeRef *)types, (unsigned)n_types, false);
+    f.function = LLVMAddFunction(e->module, symbol, f.type);
+    LLVMSetLinkage(f.function, LLVMInternalLinkage);
+    set_attributes(e, f.function);
+    add_attribute(e, f.function, (unsigned)LLVMAttributeFunctionIndex, "noinline", 0);
+    e->function = f.function;
+    e->entry = LLVMAppendBasicBlockInContext(e->context, f.function, "");
+    LLVMPositionBuilderAtEnd(e->builder, e->entry);
+    return f;
+}
+
+void tcc_emit_function_end(tcc_emitter *e, tcc_emit_function *f, LLVMValueRef result_or_null) {
+    if (result_or_null) LLVMBuildRet(e->builder, result_or_null);
+    else LLVMBuildRetVoid(e->builder);
+    e->function = f->saved_function;
+    e->entry = f->saved_entry;
+    if (f->saved_block) LLVMPositionBuilderAtEnd(e->builder, f->saved_block);
+}
+
+LLVMValueRef tcc_emit_call(tcc_emitter *e, const tcc_emit_function *f, LLVMValueRef *arguments, int n) {
+    return LLVMBuildCall2(e->builder, f->type, f->function, arguments, (unsigned)n, "");
+}
+
+/* --- Control */
+
+static LLVMBasicBlockRef new_block(tcc_emitter *e) { return LLVMAppendBasicBlockInContext(e->context, e->function, ""); }
+
+void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step,
+                         const LLVMValueRef *initial, int n_carry) {
+    int64_t first, last;
+    bool runs = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last) && first < last;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder);
+    loop->to = to;
+    loop->step = tcc_emit_i64(e, step);
+    loop->n_carry = n_carry;
+    loop->body = new_block(e);
+    loop->exit = new_block(e);
+    loop->guard = NULL;
+    if (runs) {
+        LLVMBuildBr(e->builder, loop->body);
+    } else {
+        loop->guard = before;
+        LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, from, to, ""), loop->body, loop->exit);
+    }
+    LLVMPositionBuilderAtEnd(e->builder, loop->body);
+    loop->index = LLVMBuildPhi(e->builder, e->i64, "");
+    LLVMAddIncoming(loop->index, &from, &before, 1);
+    for (int i = 0; i < n_carry; i++) {
+        loop->initial[i] = initial[i];
+        loop->carry[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(initial[i]), "");
+        LLVMAddIncoming(loop->carry[i], &loop->initial[i], &before, 1);
+    }
+}
+
+void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next) {
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
+    LLVMValueRef index = LLVMBuildNSWAdd(e->builder, loop->index, loop->step, "");
+    LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, index, loop->to, ""), loop->body, loop->exit);
+    LLVMAddIncoming(loop->index, &index, &latch, 1);
+    LLVMPositionBuilderAtEnd(e->builder, loop->exit);
+    for (int i = 0; i < loop->n_carry; i++) {
+        LLVMValueRef value = next[i];
+        LLVMAddIncoming(loop->carry[i], &value, &latch, 1);
+        LLVMValueRef result = LLVMBuildPhi(e->builder, LLVMTypeOf(value), "");
+        LLVMAddIncoming(result, &value, &latch, 1);
+        if (loop->guard) LLVMAddIncoming(result, &loop->initial[i], &loop->guard, 1);
+        loop->carry[i] = result;
+    }
+}
+
+void tcc_emit_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
+    tcc_emit_loop_begin(e, loop, e->begin, e->end, 1, NULL, 0);
+}
+
+void tcc_emit_if_begin(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef condition) {
+    LLVMBasicBlockRef then = new_block(e);
+    branch->otherwise = new_block(e);
+    branch->join = new_block(e);
+    branch->has_else = false;
+    LLVMBuildCondBr(e->builder, condition, then, branch->otherwise);
+    LLVMPositionBuilderAtEnd(e->builder, then);
+}
+
+void tcc_emit_if_else(tcc_emitter *e, tcc_emit_if *branch) {
+    LLVMBuildBr(e->builder, branch->join);
+    LLVMPositionBuilderAtEnd(e->builder, branch->otherwise);
+    branch->has_else = true;
+}
+
+void tcc_emit_if_end(tcc_emitter *e, tcc_emit_if *branch) {
+    LLVMBuildBr(e->builder, branch->join);
+    if (!branch->has_else) {
+        LLVMPositionBuilderAtEnd(e->builder, branch->otherwise);
+        LLVMBuildBr(e->builder, branch->join);
+    }
+    LLVMPositionBuilderAtEnd(e->builder, branch->join);
+}
+
+/* --- Integers */
+
+LLVMValueRef tcc_emit_add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    int64_t k;
+    if (tcc_emit_is_constant(a, &k) && k == 0) return b;
+    if (tcc_emit_is_constant(b, &k) && k == 0) return a;
+    return LLVMBuildNSWAdd(e->builder, a, b, "");
+}
+
+LLVMValueRef tcc_emit_sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    int64_t k;
+    if (tcc_emit_is_constant(b, &k) && k == 0) return a;
+    return LLVMBuildNSWSub(e->builder, a, b, "");
+}
+
+LLVMValueRef tcc_emit_mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    int64_t k;
+    if (tcc_emit_is_constant(a, &k) && k == 1) return b;
+    if (tcc_emit_is_constant(b, &k) && k == 1) return a;
+    return LLVMBuildNSWMul(e->builder, a, b, "");
+}
+
+LLVMValueRef tcc_emit_min(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""), a, b, "");
+}
+
+LLVMValueRef tcc_emit_div(tcc_emitter *e, LLVMValueRef a, int64_t d) {
+    if (d == 1) return a;
+    return LLVMBuildUDiv(e->builder, a, LLVMConstInt(LLVMTypeOf(a), (unsigned long long)d, true), "");
+}
+
+LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d) {
+    if (d == 1) return LLVMConstInt(LLVMTypeOf(a), 0, false);
+    return LLVMBuildURem(e->builder, a, LLVMConstInt(LLVMTypeOf(a), (unsigned long long)d, true), "");
+}
+
+/* --- Memory */
+
+LLVMValueRef tcc_emit_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset) {
+    int64_t k;
+    if (tcc_emit_is_constant(offset, &k) && k == 0) return base;
+    return LLVMBuildGEP2(e->builder, scalar, base, &offset, 1, "");
+}
+
+LLVMValueRef tcc_emit_at_bytes(tcc_emitter *e, LLVMValueRef base, int64_t offset_bytes) {
+    return tcc_emit_at(e, e->i8, base, tcc_emit_i64(e, offset_bytes));
+}
+
+static int scalar_bytes(LLVMTypeRef type) {
+    switch (LLVMGetTypeKind(scalar_of(type))) {
+    case LLVMHalfTypeKind:
+    case LLVMBFloatTypeKind: return 2;
+    case LLVMFloatTypeKind: return 4;
+    case LLVMIntegerTypeKind: return (int)(LLVMGetIntTypeWidth(scalar_of(type)) + 7) / 8;
+    default: return 8;
+    }
+}
+
+LLVMValueRef tcc_emit_load(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, int alignment) {
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, type, address, "");
+    LLVMSetAlignment(load, (unsigned)(alignment ? alignment : scalar_bytes(type)));
+    return load;
+}
+
+void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, int alignment) {
+    LLVMValueRef store = LLVMBuildStore(e->builder, value, address);
+    LLVMSetAlignment(store, (unsigned)(alignment ? alignment : scalar_bytes(LLVMTypeOf(value))));
+}
+
+static LLVMValueRef call_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef *overloads, int n_overloads,
+                                   LLVMValueRef *arguments, int n) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, overloads, (size_t)n_overloads);
+    LLVMTypeRef type = LLVMIntrinsicGetType(e->context, id, overloads, (size_t)n_overloads);
+    return LLVMBuildCall2(e->builder, type, function, arguments, (unsigned)n, "");
+}
+
+LLVMValueRef tcc_emit_load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
+    LLVMTypeRef overloads[] = {type, e->ptr};
+    LLVMValueRef arguments[] = {address, tcc_emit_i32(e, scalar_bytes(type)), mask, LLVMConstNull(type)};
+    return call_intrinsic(e, "llvm.masked.load", overloads, 2, arguments, 4);
+}
+
+void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    LLVMTypeRef overloads[] = {LLVMTypeOf(value), e->ptr};
+    LLVMValueRef arguments[] = {value, address, tcc_emit_i32(e, scalar_bytes(LLVMTypeOf(value))), mask};
+    call_intrinsic(e, "llvm.masked.store", overloads, 2, arguments, 4);
+}
+
+LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count) {
+    LLVMValueRef narrow = LLVMTypeOf(count) == e->i64 ? LLVMBuildTrunc(e->builder, count, e->i32, "") : count;
+    return LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_iota(e, e->i32, lanes), tcc_emit_splat(e, narrow, lanes), "");
+}
+
+void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality) {
+    LLVMValueRef arguments[] = {address, tcc_emit_i32(e, 0), tcc_emit_i32(e, locality), tcc_emit_i32(e, 1)};
+    call_intrinsic(e, "llvm.prefetch", &e->ptr, 1, arguments, 4);
+}
+
+LLVMValueRef tcc_emit_local(tcc_emitter *e, LLVMTypeRef type, int64_t count) {
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    LLVMValueRef first = LLVMGetFirstInstruction(e->entry);
+    if (first) LLVMPositionBuilderBefore(e->builder, first);
+    else LLVMPositionBuilderAtEnd(e->builder, e->entry);
+    LLVMValueRef place = LLVMBuildAlloca(e->builder, LLVMArrayType2(type, (uint64_t)count), "");
+    LLVMSetAlignment(place, 64);
+    LLVMPositionBuilderAtEnd(e->builder, here);
+    return place;
+}
+
+/* --- Vectors and arithmetic */
+
+LLVMValueRef tcc_emit_splat(tcc_emitter *e, LLVMValueRef scalar, int lanes) {
+    if (lanes == 1) return scalar;
+    if (LLVMIsConstant(scalar)) return splat_constant(scalar, lanes);
+    LLVMTypeRef type = tcc_emit_vector_type(LLVMTypeOf(scalar), lanes);
+    LLVMValueRef one = LLVMBuildInsertElement(e->builder, LLVMGetPoison(type), scalar, tcc_emit_i32(e, 0), "");
+    LLVMValueRef zeros = LLVMConstNull(tcc_emit_vector_type(e->i32, lanes));
+    return LLVMBuildShuffleVector(e->builder, one, LLVMGetPoison(type), zeros, "");
+}
+
+LLVMValueRef tcc_emit_iota(tcc_emitter *e, LLVMTypeRef scalar, int lanes) {
+    (void)e;
+    LLVMValueRef elements[64];
+    for (int i = 0; i < lanes && i < 64; i++) elements[i] = LLVMConstInt(scalar, (unsigned long long)i, false);
+    return lanes == 1 ? elements[0] : LLVMConstVector(elements, (unsigned)lanes);
+}
+
+LLVMValueRef tcc_emit_fma(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    if (!e->target->fma) return LLVMBuildFAdd(e->builder, LLVMBuildFMul(e->builder, a, b, ""), c, "");
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef arguments[] = {a, b, c};
+    return call_intrinsic(e, "llvm.fma", &type, 1, arguments, 3);
+}
+
+LLVMValueRef tcc_emit_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef overload, LLVMValueRef *arguments, int n) {
+    return call_intrinsic(e, name, &overload, 1, arguments, n);
+}
+
+LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *indices, int n) {
+    LLVMValueRef elements[64];
+    for (int i = 0; i < n && i < 64; i++)
+        elements[i] = indices[i] < 0 ? LLVMGetPoison(e->i32) : tcc_emit_i32(e, indices[i]);
+    return LLVMBuildShuffleVector(e->builder, a, b ? b : LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(elements, (unsigned)n), "");
+}
+
+LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFCmp(e->builder, predicate, a, b, "");
+}
+
+LLVMValueRef tcc_emit_select(tcc_emitter *e, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no) {
+    return LLVMBuildSelect(e->builder, condition, yes, no, "");
+}
+
+typedef LLVMValueRef (*combine_fn)(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b);
+
+static LLVMValueRef combine_sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
+
+static LLVMValueRef combine_max(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b);
+}
+
+static LLVMValueRef reduce_lanes(tcc_emitter *e, LLVMValueRef vector, combine_fn combine) {
+    for (int n = tcc_emit_lanes_of(LLVMTypeOf(vector)); n > 1; n /= 2) {
+        int low[32], high[32];
+        for (int i = 0; i < n / 2; i++) low[i] = i, high[i] = i + n / 2;
+        if (n == 2) {
+            LLVMValueRef a = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 0), "");
+            LLVMValueRef b = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 1), "");
+            return combine(e, a, b);
+        }
+        vector = combine(e, tcc_emit_shuffle(e, vector, NULL, low, n / 2), tcc_emit_shuffle(e, vector, NULL, high, n / 2));
+    }
+    return vector;
+}
+
+LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_sum); }
+
+LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_max); }
