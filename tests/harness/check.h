@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * cmocka with what it needs included, and a check that shows a diagnostic's text when a call fails. */
+#ifndef TCC_TESTS_HARNESS_CHECK_H
+#define TCC_TESTS_HARNESS_CHECK_H
+
+#include "ir/support/diag.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* The call returns TCC_OK; else fail with what it left in the tcc_diag. */
+#define assert_ok(call, diag)                                                                      \
+    do {                                                                                           \
+        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_diag_text(diag));                      \
+    } while (0)
+
+#endif
