@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ * The vector math functions against the C library in double precision: error in ulp over all exponents, special values, and the
+ * same bits from every vector width. */
+#include "codegen/math.h"
+#include "harness/object.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static double exp_flushed(double x) { return x < -87.3f ? 0 : exp(x); }
+
+static const struct function {
+    const char *name;
+    LLVMValueRef (*emit)(tcc_emitter *e, LLVMValueRef x);
+    double (*exact)(double x);
+    double bound; /* ulp */
+    float from, to;
+} functions[] = {
+    {"exp", tcc_math_exp, exp, 1.05, -INFINITY, INFINITY},
+    {"exp_negative", tcc_math_exp_negative, exp_flushed, 1.05, -INFINITY, 0},
+    {"log", tcc_math_log, log, 0.9, -INFINITY, INFINITY},
+    {"tanh", tcc_math_tanh, tanh, 1.4, -INFINITY, INFINITY},
+    {"erf", tcc_math_erf, erf, 1.1, -INFINITY, INFINITY},
+    {"sigmoid", tcc_math_sigmoid, sigmoid, 2.4, -INFINITY, INFINITY},
+};
+enum { N_FUNCTIONS = sizeof functions / sizeof *functions };
+
+/* One kernel a function and lane count: y[i] = f(x[i]), an item is one vector. */
+static void emit_map(tcc_emitter *e, const struct function *f, int lanes) {
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "%s_%d", f->name, lanes);
+    LLVMTypeRef type = tcc_emit_vector_type(e->f32, lanes);
+    tcc_emit_kernel_begin(e, symbol);
+    LLVMValueRef x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1);
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef at = tcc_emit_mul(e, items.index, tcc_emit_i64(e, lanes));
+    LLVMValueRef value = tcc_emit_load(e, type, tcc_emit_at(e, e->f32, x, at), 0);
+    tcc_emit_store(e, f->emit(e, value), tcc_emit_at(e, e->f32, y, at), 0);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+}
+
+static tcc_host_kernel find(test_object *o, const struct function *f, int lanes) {
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "%s_%d", f->name, lanes);
+    return test_object_kernel(o, symbol);
+}
+
+static float from_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* Distance of y from the exact value, in units of the last place of a float near it. */
+static double error_ulp(float y, double exact) {
+    if (isnan(exact)) return isnan(y) ? 0 : INFINITY;
+    float nearest = (float)exact;
+    if (y == nearest) return 0;
+    if (isinf(y) || isinf(nearest)) {
+        double limit = 0x1.ffffffp127; /* rounds to infinity from here on */
+        return isinf(y) && fabs(exact) > 0.999999 * limit ? 0 : INFINITY;
+    }
+    int exponent;
+    frexp(exact, &exponent);
+    if (exponent < -125) exponent = -125;
+    return fabs((double)y - exact) / ldexp(1, exponent - 24);
+}
+
+enum { CHUNK = 1 << 12 };
+
+static void errors_stay_below_the_bound(void **state) {
+    (void)state;
+    tcc_llvm_target target;
+    tcc_diag diag = {0};
+    assert_int_equal(tcc_llvm_target_host(NULL, &diag, &target), TCC_OK);
+    tcc_emitter e;
+    assert_int_equal(tcc_emitter_init(&e, &target, "math", &diag), TCC_OK);
+    for (int f = 0; f < N_FUNCTIONS; f++) emit_map(&e, &functions[f], 16), emit_map(&e, &functions[f], 4), emit_map(&e, &functions[f], 1);
+    test_object *o = test_object_load(&e);
+    float *x = malloc(CHUNK * sizeof *x), *y = malloc(CHUNK * sizeof *y), *z = malloc(CHUNK * sizeof *z);
+    uint32_t stride = getenv("TCC_TEST_EXHAUSTIVE") ? 61 : 40009;
+    for (int f = 0; f < N_FUNCTIONS; f++) {
+        double worst = 0;
+        float worst_at = 0;
+        uint64_t bits = 0;
+        while (bits < (uint64_t)1 << 32) {
+            int n = 0;
+            for (; n < CHUNK && bits < (uint64_t)1 << 32; bits += stride) {
+                x[n] = from_bits((uint32_t)bits);
+                if (!(x[n] < functions[f].from) && !(x[n] > functions[f].to)) n++;
+            }
+            for (int i = n; i < CHUNK; i++) x[i] = 0;
+            find(o, &functions[f], 16)((void *[]){x, y}, NULL, 0, CHUNK / 16, NULL);
+            find(o, &functions[f], 4)((void *[]){x, z}, NULL, 0, CHUNK / 4, NULL);
+            for (int i = 0; i < n; i++) assert_true(isnan(y[i]) ? isnan(z[i]) : !memcmp(&y[i], &z[i], sizeof *y));
+            find(o, &functions[f], 1)((void *[]){x, z}, NULL, 0, CHUNK, NULL);
+            for (int i = 0; i < n; i++) {
+                assert_true(isnan(y[i]) ? isnan(z[i]) : !memcmp(&y[i], &z[i], sizeof *y));
+                double error = error_ulp(y[i], functions[f].exact((double)x[i]));
+                if (error > worst) worst = error, worst_at = x[i];
+            }
+        }
+        print_message("%-14s %.3f ulp at %a\n", functions[f].name, worst, (double)worst_at);
+        assert_true(worst <= functions[f].bound);
+    }
+    free(x), free(y), free(z);
+    test_object_free(o);
+    tcc_emitter_clear(&e);
+    tcc_llvm_target_clear(&target);
+}
+
+static void special_values_are_those_of_libm(void **state) {
+    (void)state;
+    tcc_llvm_target target;
+    tcc_diag diag = {0};
+    assert_int_equal(tcc_llvm_target_host(NULL, &diag, &target), TCC_OK);
+    tcc_emitter e;
+    assert_int_equal(tcc_emitter_init(&e, &target, "math", &diag), TCC_OK);
+    for (int f = 0; f < N_FUNCTIONS; f++) emit_map(&e, &functions[f], 16);
+    test_object *o = test_object_load(&e);
+    float x[16] = {0,       -0.0f,  INFINITY, -INFINITY, NAN,      1,      -1,       0x1p-149f,
+                   -0x1p-149f, 0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72284f, -88.72284f, -103.97208f, -87.4f};
+    for (int f = 0; f < N_FUNCTIONS; f++) {
+        float y[16];
+        find(o, &functions[f], 16)((void *[]){x, y}, NULL, 0, 1, NULL);
+        for (int i = 0; i < 16; i++) {
+            if (x[i] > functions[f].to) continue;
+            float exact = (float)functions[f].exact((double)x[i]);
+            if (isnan(exact)) assert_true(isnan(y[i]));
+            else if (exact == 0 || isinf(exact)) assert_true(y[i] == exact && signbit(y[i]) == signbit(exact));
+            else assert_true(error_ulp(y[i], functions[f].exact((double)x[i])) <= functions[f].bound);
+        }
+    }
+    test_object_free(o);
+    tcc_emitter_clear(&e);
+    tcc_llvm_target_clear(&target);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_stay_below_the_bound),
+        cmocka_unit_test(special_values_are_those_of_libm),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
