@@ -4,16 +4,11 @@
 #ifndef TCC_SUPPORT_DIAG_H
 #define TCC_SUPPORT_DIAG_H
 
+#include "loc.h"
 #include "status.h"
 #include "strbuf.h"
 
 #include <stdarg.h>
-
-/* A place in a text: the user's C file, a recipe, a .tir file. `file` is borrowed and may be NULL (place unknown). */
-typedef struct tcc_loc {
-    const char *file;
-    int line; /* from 1; 0: unknown */
-} tcc_loc;
 
 typedef struct tcc_diag {
     tcc_status status;

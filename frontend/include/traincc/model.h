@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT
+ * Models: a C function traced into a graph, compiled once for each input signature, and run.
+ *
+ *     static void net(tcc_trace *t, void *user) {
+ *         tcc_tensor h = tcc_relu(tcc_linear(tcc_input(t, "x"), "fc1", 128));
+ *         tcc_loss(t, tcc_cross_entropy(tcc_linear(h, "fc2", 10), tcc_input(t, "y")));
+ *     }
+ *
+ * tcc_model_train compiles the whole training step - forward, backward, clipping, optimizer - into one program the first time it
+ * sees a batch's names, shapes and types, and runs it; tcc_model_evaluate does the same for a forward-only program. */
+#ifndef TRAINCC_MODEL_H
+#define TRAINCC_MODEL_H
+
+#include "traincc/array.h"
+#include "traincc/context.h"
+#include "traincc/tensor.h"
+
+TCC_API_BEGIN
+
+typedef struct tcc_model tcc_model;
+
+/* Traces the model: gets inputs, computes, names outputs. Called once a program, so it must always do the same for the same
+ * inputs. `user` is what tcc_model_create was given. */
+typedef void (*tcc_model_fn)(tcc_trace *t, void *user);
+
+/* The batch input `name`: the array of that name given to the run, whose shape and type it has. */
+TCC_API tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at);
+#define tcc_input(t, name) tcc_input_at(t, name, TCC_HERE)
+/* Names a result, readable after each run with tcc_model_output. */
+TCC_API void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at);
+#define tcc_output(t, name, x) tcc_output_at(t, name, x, TCC_HERE)
+/* The scalar f32 to minimize; also output "loss". Once a trace. */
+#define tcc_loss(t, x) tcc_output_at(t, "loss", x, TCC_HERE)
+
+typedef enum tcc_mode {
+    TCC_MODE_DEFAULT, /* fused, heuristic choices */
+    TCC_MODE_EAGER,   /* each op a kernel of its own: the baseline, and for debugging */
+} tcc_mode;
+
+typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW } tcc_optimizer_kind;
+
+/* How parameters are updated; PyTorch's definitions. Zero fields take the defaults given here. */
+typedef struct tcc_optimizer_options {
+    size_t size;
+    tcc_optimizer_kind kind;
+    double lr;               /* 0: 1e-3 (SGD: 0.1); tcc_model_set_lr changes it from step to step */
+    double beta1, beta2;     /* Adam, AdamW; 0: 0.9 and 0.999 */
+    double eps;              /* 0: 1e-8 */
+    double weight_decay;     /* AdamW: decoupled; else added to the gradient */
+    bool decay_all;          /* decay norms and biases (rank < 2) too; default: matrices only */
+    double momentum;         /* SGD */
+    bool nesterov;
+    double clip_grad_norm;   /* largest global L2 norm; 0: no clipping */
+} tcc_optimizer_options;
+
+typedef struct tcc_model_options {
+    size_t size;
+    const char *device;    /* "cpu" (default) */
+    tcc_mode mode;
+    uint64_t seed;         /* initial values, dropout */
+    tcc_optimizer_options optimizer;
+    bool keep_gradients;   /* tcc_model_gradient after each training step */
+    const char *dump_dir;  /* write the IR around every pass, kernels, memory plan and steps of each compiled program there */
+    bool verify_passes;    /* check the graph after every pass */
+} tcc_model_options;
+
+/* `options` may be NULL. The model keeps `fn` and `user`. */
+TCC_API tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *options, tcc_model **out);
+TCC_API void tcc_model_destroy(tcc_model *m); /* NULL is allowed */
+
+/* One training step on a batch: arrays named as the model's inputs. Borrowed for the call. Compiles when the signature is new. */
+TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count);
+/* Forward only, in evaluation mode. Changes no state. */
+TCC_API tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count);
+/* Compile ahead without running; also makes parameters and their initial values. */
+TCC_API tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count);
+
+/* Output `name` of the last run, borrowed until the next; TCC_ENOTFOUND lists the names. */
+TCC_API tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out);
+/* Output "loss" of the last run. NaN before the first. */
+TCC_API double tcc_model_loss(tcc_model *m);
+
+TCC_API void tcc_model_set_lr(tcc_model *m, double lr);
+TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
+TCC_API void tcc_model_set_step(tcc_model *m, int64_t step); /* after loading a checkpoint */
+
+/* Parameters, then buffers, in the order of the model's code; all f32 host memory that may be read and written between runs.
+ * They exist after the first run or compile. `index` from 0; false past the end. */
+TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
+TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
+/* Whether parameter `index` is trained (not a buffer). */
+TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
+/* The optimizer's state ("NAME.m", ...), for checkpoints; exists once a training program was compiled. */
+TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
+/* Gradient of parameter `name` at the last training step; needs keep_gradients. */
+TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out);
+
+/* What compiling did and what the program is. */
+typedef struct tcc_program_info {
+    int programs;             /* compiled so far */
+    double compile_seconds;   /* of the last: trace to runnable */
+    int64_t arena_bytes, param_bytes, state_bytes, peak_bytes; /* peak: all three and the batch */
+    int kernels, steps;       /* distinct kernels; steps of a run */
+    double flop, bytes;       /* of a run */
+} tcc_program_info;
+TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
+
+/* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short.
+ * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling runs), share of
+ * the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm": the kernels. */
+TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
+/* Time every step of later runs (costs a little). */
+TCC_API void tcc_model_profile(tcc_model *m, bool on);
+/* Write what profiling saw as a Chrome trace. */
+TCC_API tcc_status tcc_model_write_profile(tcc_model *m, const char *path);
+TCC_API void tcc_string_free(char *s);
+
+/* Run one training step on the compiled program and on the reference interpreter and compare the loss and every parameter's
+ * gradient within `tolerance` (relative to the largest entry; 0: 1e-4). The model's state is unchanged. On a mismatch returns
+ * TCC_EBUG, the error names the worst parameter and the first pass whose result differs, and the smallest failing graph is
+ * written to `reproducer` (may be NULL). */
+TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer);
+
+TCC_API_END
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * Ready-made models, written with the public API alone: read them as examples. Parameter names are those of the PyTorch code each
+ * follows, so that weights can be exchanged. */
+#ifndef TRAINCC_MODELS_H
+#define TRAINCC_MODELS_H
+
+#include "traincc/tensor.h"
+
+TCC_API_BEGIN
+
+/* GPT-2 family (Radford et al. 2019; nanoGPT's names): pre-norm decoder, learned positions, tied head. */
+typedef struct tcc_gpt_options {
+    int64_t layers, heads, width, context, vocab;
+    double dropout;
+    bool bias;      /* of linears and norms; GPT-2: true */
+    bool gelu_tanh; /* GPT-2's checkpoints: true; nanoGPT: false */
+} tcc_gpt_options;
+/* tokens i32 [B, T] -> logits [B, T, vocab]; T <= context. */
+TCC_API tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *options);
+
+/* Linear layers "fc1", "fc2", ... with ReLU between; x [B, features] -> [B, outputs]. */
+typedef struct tcc_mlp_options {
+    int n_hidden;
+    const int64_t *hidden;
+    int64_t outputs;
+    double dropout;
+} tcc_mlp_options;
+TCC_API tcc_tensor tcc_mlp(tcc_trace *t, tcc_tensor x, const tcc_mlp_options *options);
+
+/* A small CNN for 28 x 28 images: two 3 x 3 convolutions with ReLU and 2 x 2 max pooling, then two linear layers:
+ * "conv1", "conv2", "fc1", "fc2". x [B, C, H, W] -> [B, classes]. */
+typedef struct tcc_cnn_options {
+    int64_t channels1, channels2, hidden, classes; /* 32, 64, 128, 10 */
+    double dropout;
+} tcc_cnn_options;
+TCC_API tcc_tensor tcc_cnn(tcc_trace *t, tcc_tensor x, const tcc_cnn_options *options);
+
+/* ResNet-18, -34 or -50 (He et al. 2016; torchvision's v1.5 and names). x [B, 3, H, W] -> [B, classes]. */
+typedef struct tcc_resnet_options {
+    int depth;       /* 18, 34 or 50 */
+    int64_t classes;
+    int64_t width;   /* of the first stage; 64 */
+    bool cifar_stem; /* 3 x 3 stride 1 and no pooling, for 32 x 32 images */
+} tcc_resnet_options;
+TCC_API tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *options);
+
+TCC_API_END
+#endif

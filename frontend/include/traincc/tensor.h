@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT
+ * Tensors of a trace and the operations on them.
+ *
+ * A tcc_tensor is a small handle passed by value, so that expressions nest: tcc_relu(tcc_linear(x, "fc1", 128)). It names a value
+ * in the graph that is being traced; nothing is computed while tracing. Operations check shapes and element types at once. The
+ * first error is kept with the user's file and line; every later operation on its result does nothing, and the call that traces
+ * (tcc_model_train, tcc_model_evaluate, ...) returns it. So model code needs no checks.
+ *
+ * Operands of binary operations broadcast as in numpy: aligned from the right, extents of 1 stretch. Element types must be equal;
+ * tcc_cast converts. Axes may be negative: -1 is the last. */
+#ifndef TRAINCC_TENSOR_H
+#define TRAINCC_TENSOR_H
+
+#include "traincc/api.h"
+#include "traincc/dtype_enum.h"
+#include "traincc/loc.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+TCC_API_BEGIN
+
+typedef struct tcc_trace tcc_trace;
+
+typedef struct tcc_tensor {
+    tcc_trace *trace;
+    struct tcc_node *node; /* NULL after an error */
+} tcc_tensor;
+
+#define TCC_HERE ((tcc_loc){__FILE__, __LINE__})
+/* A list of extents or axes: tcc_reshape(x, TCC_DIMS(32, -1)). */
+#define TCC_DIMS(...)                                                                              \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
+
+/* -- What a tensor is; usable while tracing -- */
+TCC_API int tcc_rank(tcc_tensor x);                   /* 0 after an error */
+TCC_API int64_t tcc_dim(tcc_tensor x, int axis);      /* extent; 1 after an error */
+TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);        /* TCC_F32 after an error */
+
+/* -- Constants -- */
+TCC_API tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
+TCC_API tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
+TCC_API tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
+#define tcc_constant(t, value, dtype, ...) tcc_constant_at(t, value, dtype, __VA_ARGS__, TCC_HERE)
+#define tcc_literal(t, values, dtype, ...) tcc_literal_at(t, values, dtype, __VA_ARGS__, TCC_HERE)
+#define tcc_iota(t, axis, dtype, ...) tcc_iota_at(t, axis, dtype, __VA_ARGS__, TCC_HERE)
+
+/* -- Element by element, one operand -- */
+TCC_API tcc_tensor tcc_neg_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_abs_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_sign_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_exp_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_log1p_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_sqrt_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_rsqrt_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_sin_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_cos_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_tanh_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_sigmoid_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_erf_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_floor_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_ceil_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_round_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_isfinite_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_not_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_cast_at(tcc_tensor x, tcc_dtype dtype, tcc_loc at);
+/* Activations. */
+TCC_API tcc_tensor tcc_relu_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at);
+TCC_API tcc_tensor tcc_gelu_at(tcc_tensor x, tcc_loc at);      /* by erf */
+TCC_API tcc_tensor tcc_gelu_tanh_at(tcc_tensor x, tcc_loc at); /* the tanh form of GPT-2 */
+TCC_API tcc_tensor tcc_silu_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_softplus_at(tcc_tensor x, tcc_loc at);
+#define tcc_neg(x) tcc_neg_at(x, TCC_HERE)
+#define tcc_abs(x) tcc_abs_at(x, TCC_HERE)
+#define tcc_sign(x) tcc_sign_at(x, TCC_HERE)
+#define tcc_exp(x) tcc_exp_at(x, TCC_HERE)
+#define tcc_expm1(x) tcc_expm1_at(x, TCC_HERE)
+#define tcc_log(x) tcc_log_at(x, TCC_HERE)
+#define tcc_log1p(x) tcc_log1p_at(x, TCC_HERE)
+#define tcc_sqrt(x) tcc_sqrt_at(x, TCC_HERE)
+#define tcc_rsqrt(x) tcc_rsqrt_at(x, TCC_HERE)
+#define tcc_sin(x) tcc_sin_at(x, TCC_HERE)
+#define tcc_cos(x) tcc_cos_at(x, TCC_HERE)
+#define tcc_tanh(x) tcc_tanh_at(x, TCC_HERE)
+#define tcc_sigmoid(x) tcc_sigmoid_at(x, TCC_HERE)
+#define tcc_erf(x) tcc_erf_at(x, TCC_HERE)
+#define tcc_floor(x) tcc_floor_at(x, TCC_HERE)
+#define tcc_ceil(x) tcc_ceil_at(x, TCC_HERE)
+#define tcc_round(x) tcc_round_at(x, TCC_HERE)
+#define tcc_isfinite(x) tcc_isfinite_at(x, TCC_HERE)
+#define tcc_not(x) tcc_not_at(x, TCC_HERE)
+#define tcc_cast(x, dtype) tcc_cast_at(x, dtype, TCC_HERE)
+#define tcc_relu(x) tcc_relu_at(x, TCC_HERE)
+#define tcc_leaky_relu(x, slope) tcc_leaky_relu_at(x, slope, TCC_HERE)
+#define tcc_gelu(x) tcc_gelu_at(x, TCC_HERE)
+#define tcc_gelu_tanh(x) tcc_gelu_tanh_at(x, TCC_HERE)
+#define tcc_silu(x) tcc_silu_at(x, TCC_HERE)
+#define tcc_softplus(x) tcc_softplus_at(x, TCC_HERE)
+
+/* -- Element by element, two operands or more -- */
+TCC_API tcc_tensor tcc_add_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_sub_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_mul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_div_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_rem_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_pow_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_max_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_min_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_and_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_or_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_xor_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_eq_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* bool, as all comparisons */
+TCC_API tcc_tensor tcc_ne_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_lt_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_le_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_gt_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_ge_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_loc at); /* c ? a : b */
+TCC_API tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at);
+TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at); /* c x */
+#define tcc_add(a, b) tcc_add_at(a, b, TCC_HERE)
+#define tcc_sub(a, b) tcc_sub_at(a, b, TCC_HERE)
+#define tcc_mul(a, b) tcc_mul_at(a, b, TCC_HERE)
+#define tcc_div(a, b) tcc_div_at(a, b, TCC_HERE)
+#define tcc_rem(a, b) tcc_rem_at(a, b, TCC_HERE)
+#define tcc_pow(a, b) tcc_pow_at(a, b, TCC_HERE)
+#define tcc_max(a, b) tcc_max_at(a, b, TCC_HERE)
+#define tcc_min(a, b) tcc_min_at(a, b, TCC_HERE)
+#define tcc_and(a, b) tcc_and_at(a, b, TCC_HERE)
+#define tcc_or(a, b) tcc_or_at(a, b, TCC_HERE)
+#define tcc_xor(a, b) tcc_xor_at(a, b, TCC_HERE)
+#define tcc_eq(a, b) tcc_eq_at(a, b, TCC_HERE)
+#define tcc_ne(a, b) tcc_ne_at(a, b, TCC_HERE)
+#define tcc_lt(a, b) tcc_lt_at(a, b, TCC_HERE)
+#define tcc_le(a, b) tcc_le_at(a, b, TCC_HERE)
+#define tcc_gt(a, b) tcc_gt_at(a, b, TCC_HERE)
+#define tcc_ge(a, b) tcc_ge_at(a, b, TCC_HERE)
+#define tcc_select(c, a, b) tcc_select_at(c, a, b, TCC_HERE)
+#define tcc_add_scalar(x, c) tcc_add_scalar_at(x, c, TCC_HERE)
+#define tcc_scale(x, c) tcc_scale_at(x, c, TCC_HERE)
+
+/* -- Shape -- */
+TCC_API tcc_tensor tcc_reshape_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at); /* one extent may be -1 */
+TCC_API tcc_tensor tcc_flatten_at(tcc_tensor x, int first, tcc_loc at);       /* dims from `first` on become one */
+TCC_API tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm, tcc_loc at); /* result dim i is perm[i] of x */
+TCC_API tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at);
+TCC_API tcc_tensor tcc_slice_at(tcc_tensor x, int axis, int64_t start, int64_t limit, int64_t stride, tcc_loc at);
+TCC_API tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, double value, tcc_loc at);
+TCC_API tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at);
+TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at);
+#define tcc_reshape(x, ...) tcc_reshape_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_flatten(x, first) tcc_flatten_at(x, first, TCC_HERE)
+#define tcc_transpose(x, ...) tcc_transpose_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_broadcast(x, ...) tcc_broadcast_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_slice(x, axis, start, limit) tcc_slice_at(x, axis, start, limit, 1, TCC_HERE)
+#define tcc_slice_strided(x, axis, start, limit, stride) tcc_slice_at(x, axis, start, limit, stride, TCC_HERE)
+#define tcc_pad(x, axis, before, after, value) tcc_pad_at(x, axis, before, after, value, TCC_HERE)
+#define tcc_concat(xs, count, axis) tcc_concat_at(xs, count, axis, TCC_HERE)
+#define tcc_flip(x, axis) tcc_flip_at(x, axis, TCC_HERE)
+
+/* -- Indexing; an index out of range reads 0 and writes nothing -- */
+TCC_API tcc_tensor tcc_take_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at);
+TCC_API tcc_tensor tcc_take_along_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at);
+TCC_API tcc_tensor tcc_scatter_add_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
+#define tcc_take(x, indices, axis) tcc_take_at(x, indices, axis, TCC_HERE)
+#define tcc_take_along(x, indices, axis) tcc_take_along_at(x, indices, axis, TCC_HERE)
+#define tcc_scatter_add(base, indices, updates, axis) tcc_scatter_add_at(base, indices, updates, axis, TCC_HERE)
+
+/* -- Reductions: over the listed axes, which vanish; over all with TCC_ALL -- */
+#define TCC_ALL 0, NULL
+TCC_API tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+TCC_API tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+TCC_API tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+TCC_API tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+TCC_API tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at); /* i32 */
+TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
+#define tcc_sum(x, ...) tcc_sum_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_mean(x, ...) tcc_mean_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_reduce_max(x, ...) tcc_reduce_max_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_reduce_min(x, ...) tcc_reduce_min_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_argmax(x, axis) tcc_argmax_at(x, axis, TCC_HERE)
+#define tcc_cumsum(x, axis) tcc_cumsum_at(x, axis, TCC_HERE)
+
+/* -- Contractions -- */
+/* a [.., M, K] x b [.., K, N] -> [.., M, N]; leading dims broadcast. 2 M N K flop a matrix. */
+TCC_API tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+#define tcc_matmul(a, b) tcc_matmul_at(a, b, TCC_HERE)
+
+/* Softmax(scale q k^T) v for q [.., T, D], k [.., S, D], v [.., S, E]. */
+typedef struct tcc_attention_options {
+    size_t size; /* sizeof this struct, set by the macro */
+    bool causal; /* query t sees keys up to t + S - T */
+    double scale; /* 0: 1 / sqrt(D) */
+} tcc_attention_options;
+TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *options, tcc_loc at);
+#define tcc_attention(q, k, v, ...)                                                                \
+    tcc_attention_at(q, k, v, &(tcc_attention_options){.size = sizeof(tcc_attention_options), __VA_ARGS__}, TCC_HERE)
+
+/* Cross-correlation of x [N, C, spatial] with w [O, C / groups, kernel], 1 to 3 spatial dims. The same stride, padding and
+ * dilation hold for all spatial dims. */
+typedef struct tcc_conv_options {
+    size_t size;
+    int64_t stride;   /* 0: 1 */
+    int64_t padding;  /* zeros on both sides */
+    int64_t dilation; /* 0: 1 */
+    int64_t groups;   /* 0: 1 */
+    bool no_bias;     /* layers only */
+} tcc_conv_options;
+TCC_API tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *options, tcc_loc at);
+#define tcc_conv(x, w, ...) tcc_conv_at(x, w, &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
+
+/* -- Windows over the spatial dims of x [N, C, spatial] -- */
+typedef struct tcc_pool_options {
+    size_t size;
+    int64_t stride;   /* 0: the window */
+    int64_t padding;
+    bool exclude_pad; /* averages leave padding out */
+} tcc_pool_options;
+TCC_API tcc_tensor tcc_max_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
+TCC_API tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
+TCC_API tcc_tensor tcc_adaptive_avg_pool_at(tcc_tensor x, int rank, const int64_t *spatial, tcc_loc at);
+TCC_API tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at);
+TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at);
+#define tcc_max_pool(x, window, ...)                                                               \
+    tcc_max_pool_at(x, window, &(tcc_pool_options){.size = sizeof(tcc_pool_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_avg_pool(x, window, ...)                                                               \
+    tcc_avg_pool_at(x, window, &(tcc_pool_options){.size = sizeof(tcc_pool_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_adaptive_avg_pool(x, ...) tcc_adaptive_avg_pool_at(x, __VA_ARGS__, TCC_HERE)
+#define tcc_resize_nearest(x, align_corners, ...) tcc_resize_nearest_at(x, align_corners, __VA_ARGS__, TCC_HERE)
+#define tcc_resize_bilinear(x, align_corners, ...) tcc_resize_bilinear_at(x, align_corners, __VA_ARGS__, TCC_HERE)
+
+/* -- Softmax and losses -- */
+TCC_API tcc_tensor tcc_softmax_at(tcc_tensor x, int axis, tcc_loc at);
+TCC_API tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at);
+#define tcc_softmax(x, axis) tcc_softmax_at(x, axis, TCC_HERE)
+#define tcc_log_softmax(x, axis) tcc_log_softmax_at(x, axis, TCC_HERE)
+
+/* Mean negative log-likelihood of targets i32 [N..] under logits [N.., C]. */
+typedef struct tcc_cross_entropy_options {
+    size_t size;
+    bool has_ignore_index;
+    int64_t ignore_index;     /* targets of this value do not count; default -100 */
+    double label_smoothing;   /* in [0, 1) */
+    const tcc_tensor *weight; /* f32 [C], a weight a class; NULL: none */
+} tcc_cross_entropy_options;
+TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *options, tcc_loc at);
+#define tcc_cross_entropy(logits, targets, ...)                                                    \
+    tcc_cross_entropy_at(logits, targets,                                                          \
+                         &(tcc_cross_entropy_options){.size = sizeof(tcc_cross_entropy_options), __VA_ARGS__}, TCC_HERE)
+TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);            /* mean (x - target)^2 */
+TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);             /* mean |x - target| */
+TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, tcc_loc at);     /* mean binary cross-entropy */
+#define tcc_mse_loss(x, target) tcc_mse_loss_at(x, target, TCC_HERE)
+#define tcc_l1_loss(x, target) tcc_l1_loss_at(x, target, TCC_HERE)
+#define tcc_bce_with_logits(x, target) tcc_bce_with_logits_at(x, target, TCC_HERE)
+
+TCC_API_END
+#endif

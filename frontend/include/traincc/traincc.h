@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * TrainCC: everything a program that trains needs. */
+#ifndef TRAINCC_TRAINCC_H
+#define TRAINCC_TRAINCC_H
+
+#include "traincc/array.h"
+#include "traincc/context.h"
+#include "traincc/model.h"
+#include "traincc/models.h"
+#include "traincc/nn.h"
+#include "traincc/tensor.h"
+
+#endif
