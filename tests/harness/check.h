@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -16,6 +17,17 @@
 #define assert_ok(call, diag)                                                                      \
     do {                                                                                           \
         if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_diag_text(diag));                      \
+    } while (0)
+
+/* The call returns `status`, and the message it left says `part`. */
+#define assert_error(call, expected, diag, part)                                                   \
+    do {                                                                                           \
+        tcc_status got_ = (call);                                                                  \
+        if (got_ != (expected))                                                                    \
+            fail_msg("%s: %s instead of %s: %s", #call, tcc_status_name(got_),                     \
+                     tcc_status_name(expected), tcc_diag_text(diag));                              \
+        if (!strstr(tcc_diag_text(diag), part))                                                    \
+            fail_msg("%s: '%s' does not say '%s'", #call, tcc_diag_text(diag), part);              \
     } while (0)
 
 #endif

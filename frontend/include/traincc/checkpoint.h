@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Weights in files: safetensors files as anybody's reader knows them, and the checkpoints of a run,
+ * made of two such files. */
+#ifndef TRAINCC_CHECKPOINT_H
+#define TRAINCC_CHECKPOINT_H
+
+#include "traincc/api.h"
+#include "traincc/array.h"
+#include "traincc/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+TCC_API_BEGIN
+
+typedef struct tcc_context tcc_context;
+
+/* A small value by name, as text: the metadata of a file. */
+typedef struct tcc_pair {
+    const char *key, *value;
+} tcc_pair;
+
+/* ---- safetensors files ----
+ * Format: https://github.com/huggingface/safetensors#format. 8 bytes of little-endian header
+ * length, a JSON header that gives each tensor's dtype, shape and data_offsets, and the tensors'
+ * bytes. */
+typedef struct tcc_safetensors tcc_safetensors;
+
+/* Open a file: it is mapped, and its header is checked whole (sizes, bounds, overlaps, holes,
+ * types, names). Errors: ENOTFOUND, EIO, EFORMAT (what is wrong, and with which tensor or at which
+ * byte), EUNSUPPORTED (an element type or rank that we lack). The caller closes it. */
+TCC_API tcc_status tcc_safetensors_open(tcc_context *cx, const char *path, tcc_safetensors **out);
+TCC_API void tcc_safetensors_close(tcc_safetensors *f); /* NULL is allowed */
+
+/* The tensors, in the order of their bytes. Name and data live until the file is closed; the data
+ * is read-only and may lie unaligned. */
+TCC_API int tcc_safetensors_count(const tcc_safetensors *f);
+TCC_API tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index);
+TCC_API int tcc_safetensors_find(const tcc_safetensors *f,
+                                 const char *name); /* its index; -1 if there is none */
+/* A value of the header's __metadata__; NULL if there is none. Lives until the file is closed. */
+TCC_API const char *tcc_safetensors_metadata(const tcc_safetensors *f, const char *key);
+
+/* What a load may pass over; 0 is strict. */
+enum {
+    TCC_LOAD_ALLOW_MISSING = 1,    /* arrays that the file lacks keep their contents */
+    TCC_LOAD_ALLOW_UNEXPECTED = 2, /* tensors of the file that nobody asked for */
+};
+
+/* Copy the file's tensors into `to`, by name. Shapes must agree; float types are converted to the
+ * destination's, other types must be equal. On a mismatch nothing is copied and one error
+ * (ENOTFOUND, ESHAPE or EDTYPE) lists everything that is missing, unexpected, wrongly shaped or
+ * wrongly typed. A file with our checksum is checked against it first (EFORMAT). */
+TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f,
+                                        const tcc_array *to, int count, unsigned allow);
+
+/* Write `arrays` with `metadata` to `path`. The file is written under a temporary name beside it,
+ * synced and renamed: on an error (EIO with path and reason, EINVAL for a name that is empty,
+ * doubled, reserved or not UTF-8) a previous file survives untouched. A checksum of the tensors'
+ * bytes is added to the metadata ("traincc.crc32"). */
+TCC_API tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays,
+                                         int count, const tcc_pair *metadata, int metadata_count);
+
+/* ---- checkpoints ----
+ * A checkpoint of step N is FOLDER/step-NNNNNN.safetensors, the parameters and buffers alone, and
+ * beside it FOLDER/step-NNNNNN.state.safetensors with all else that an exact resume needs. It
+ * exists as a whole or not at all: the state is written first, and the renaming of the parameters'
+ * file is the commit. */
+typedef struct tcc_checkpoint_contents {
+    size_t size; /* sizeof(tcc_checkpoint_contents) */
+    int64_t step;
+    const tcc_array *params; /* parameters and buffers, PyTorch-style names */
+    int n_params;
+    const tcc_array *state; /* optimizer moments and the like */
+    int n_state;
+    const tcc_pair *values; /* small state: positions, seeds, best metric */
+    int n_values;
+} tcc_checkpoint_contents;
+
+/* Save into `folder`, which is created if it is missing (its parent is not). On an error nothing
+ * earlier is lost. */
+TCC_API tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder,
+                                       const tcc_checkpoint_contents *contents);
+
+/* Steps of the checkpoints in `folder`, ascending. Writes at most `capacity` of them, the newest if
+ * there are more, and their whole number to *count. A folder that does not exist has none. */
+TCC_API tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps,
+                                       int capacity, int *count);
+
+typedef struct tcc_checkpoint tcc_checkpoint;
+
+/* Open a checkpoint: `path` is a folder, which means its newest one, or a step-NNNNNN.safetensors
+ * file whose state lies beside it. Both files are checked whole, checksums included, and against
+ * each other. A damaged one is an error (EFORMAT) that names the newest earlier checkpoint that is
+ * sound; it is never passed over silently. The caller closes it. */
+TCC_API tcc_status tcc_checkpoint_open(tcc_context *cx, const char *path, tcc_checkpoint **out);
+TCC_API void tcc_checkpoint_close(tcc_checkpoint *c); /* NULL is allowed */
+
+TCC_API int64_t tcc_checkpoint_step(const tcc_checkpoint *c);
+TCC_API const char *tcc_checkpoint_path(const tcc_checkpoint *c); /* of the parameters' file */
+/* A saved small value; NULL if there is none. */
+TCC_API const char *tcc_checkpoint_value(const tcc_checkpoint *c, const char *key);
+/* The two files, for looking into and for tcc_safetensors_load. They live as long as the checkpoint
+ * is open. */
+TCC_API const tcc_safetensors *tcc_checkpoint_params(const tcc_checkpoint *c);
+TCC_API const tcc_safetensors *tcc_checkpoint_state(const tcc_checkpoint *c);
+
+TCC_API_END
+
+#endif

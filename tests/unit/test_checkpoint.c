@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT
+ * Checkpoints: pairs of files that exist as a whole or not at all. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "ir/support/alloc.h"
+#include "ir/support/context.h"
+#include "runtime/file.h"
+#include "traincc/checkpoint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static tcc_context cx;
+
+/* Save a checkpoint whose numbers are its step. */
+static tcc_status save(void **state, int64_t step) {
+    float weight[4], moment[4];
+    for (int i = 0; i < 4; i++) weight[i] = (float)step, moment[i] = (float)step / 2;
+    char position[32];
+    snprintf(position, sizeof position, "%lld", (long long)step * 10);
+    const tcc_array params = {
+        .name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = weight};
+    const tcc_array moments = {
+        .name = "adam.m.fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = moment};
+    const tcc_pair values[] = {{"loader.batch", position}};
+    const tcc_checkpoint_contents contents = {.size = sizeof contents,
+                                              .step = step,
+                                              .params = &params,
+                                              .n_params = 1,
+                                              .state = &moments,
+                                              .n_state = 1,
+                                              .values = values,
+                                              .n_values = 1};
+    return tcc_checkpoint_save(&cx, test_path(state, "checkpoints"), &contents);
+}
+
+static void save_list_open(void **state) {
+    const char *folder = test_path(state, "checkpoints");
+    int count;
+    int64_t steps[4];
+    assert_ok(tcc_checkpoint_list(&cx, folder, steps, 4, &count), &cx.diag);
+    assert_int_equal(count, 0);
+    static const int64_t saved[] = {1000000, 0, 200, 100};
+    for (int i = 0; i < 4; i++) assert_ok(save(state, saved[i]), &cx.diag);
+    test_write_text(state, "checkpoints/step-7.safetensors", "");      /* not named as ours are */
+    test_write_text(state, "checkpoints/step-000300.safetensors", ""); /* no state beside it */
+    assert_ok(tcc_checkpoint_list(&cx, folder, steps, 4, &count), &cx.diag);
+    assert_int_equal(count, 4);
+    assert_true(steps[0] == 0 && steps[1] == 100 && steps[2] == 200 && steps[3] == 1000000);
+    assert_ok(tcc_checkpoint_list(&cx, folder, steps, 1, &count), &cx.diag);
+    assert_true(count == 4 && steps[0] == 1000000);
+
+    tcc_checkpoint *c;
+    assert_ok(tcc_checkpoint_open(&cx, folder, &c), &cx.diag);
+    assert_int_equal(tcc_checkpoint_step(c), 1000000);
+    tcc_checkpoint_close(c);
+    assert_ok(tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000200.safetensors"), &c),
+              &cx.diag);
+    assert_int_equal(tcc_checkpoint_step(c), 200);
+    assert_string_equal(tcc_checkpoint_value(c, "loader.batch"), "2000");
+    assert_null(tcc_checkpoint_value(c, "absent"));
+    float weight[4], moment[4];
+    const tcc_array params = {
+        .name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = weight};
+    const tcc_array moments = {
+        .name = "adam.m.fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = moment};
+    assert_ok(tcc_safetensors_load(&cx, tcc_checkpoint_params(c), &params, 1, 0), &cx.diag);
+    assert_ok(tcc_safetensors_load(&cx, tcc_checkpoint_state(c), &moments, 1, 0), &cx.diag);
+    assert_true(weight[3] == 200 && moment[3] == 100);
+    tcc_checkpoint_close(c);
+}
+
+static void bad_paths(void **state) {
+    tcc_checkpoint *c;
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "absent"), &c), TCC_ENOTFOUND, &cx.diag,
+                 "No such file");
+    assert_error(tcc_checkpoint_open(&cx, *state, &c), TCC_ENOTFOUND, &cx.diag,
+                 "there is no checkpoint");
+    assert_error(tcc_checkpoint_open(&cx, test_write_text(state, "weights.safetensors", ""), &c),
+                 TCC_EINVAL, &cx.diag, "step-NNNNNN.safetensors");
+    test_write_text(state, "checkpoints", "a file, not a folder");
+    assert_error(save(state, 1), TCC_EIO, &cx.diag, "cannot create the folder");
+    const tcc_checkpoint_contents unsized = {.step = 1};
+    assert_error(tcc_checkpoint_save(&cx, *state, &unsized), TCC_EINVAL, &cx.diag, "size is 0");
+}
+
+static void a_damaged_one_names_a_sound_one(void **state) {
+    for (int64_t step = 100; step <= 400; step += 100) assert_ok(save(state, step), &cx.diag);
+    /* 400: truncated parameters; 300: a flipped bit in the state; 200: the state of another step */
+    assert_int_equal(truncate(test_path(state, "checkpoints/step-000400.safetensors"), 150), 0);
+    size_t size;
+    char *bytes = test_read(test_path(state, "checkpoints/step-000300.state.safetensors"), &size);
+    bytes[size - 1] ^= 1;
+    test_write(state, "checkpoints/step-000300.state.safetensors", bytes, size);
+    free(bytes);
+    bytes = test_read(test_path(state, "checkpoints/step-000100.state.safetensors"), &size);
+    test_write(state, "checkpoints/step-000200.state.safetensors", bytes, size);
+    free(bytes);
+    tcc_checkpoint *c;
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), TCC_EFORMAT,
+                 &cx.diag, "truncated");
+    assert_non_null(strstr(tcc_diag_text(&cx.diag), "checkpoint that is sound is "));
+    assert_non_null(strstr(tcc_diag_text(&cx.diag), "checkpoints/step-000100.safetensors"));
+    assert_error(
+        tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000300.safetensors"), &c),
+        TCC_EFORMAT, &cx.diag, "damaged");
+    assert_error(
+        tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000200.safetensors"), &c),
+        TCC_EFORMAT, &cx.diag, "of step 100");
+    unlink(test_path(state, "checkpoints/step-000100.state.safetensors"));
+    assert_error(
+        tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000100.safetensors"), &c),
+        TCC_ENOTFOUND, &cx.diag, "no earlier checkpoint that is sound");
+}
+
+static void parameters_of_another_save(void **state) {
+    assert_ok(save(state, 5), &cx.diag);
+    float other[4] = {0};
+    const tcc_array params = {
+        .name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = other};
+    assert_ok(tcc_safetensors_write(&cx, test_path(state, "checkpoints/step-000005.safetensors"),
+                                    &params, 1, NULL, 0),
+              &cx.diag);
+    tcc_checkpoint *c;
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), TCC_EFORMAT,
+                 &cx.diag, "belongs to other parameters");
+}
+
+static void a_full_disk_loses_nothing(void **state) {
+    assert_ok(save(state, 100), &cx.diag);
+    for (int64_t limit = 0;; limit += 13) {
+        tcc__io_fail_after(limit);
+        tcc_status status = save(state, 200);
+        tcc__io_fail_after(-1);
+        if (status == TCC_OK) break;
+        assert_int_equal(status, TCC_EIO);
+        assert_non_null(strstr(tcc_diag_text(&cx.diag), "No space left on device"));
+        assert_false(test_exists(test_path(state, "checkpoints/step-000200.safetensors.tmp")));
+        assert_false(
+            test_exists(test_path(state, "checkpoints/step-000200.state.safetensors.tmp")));
+        tcc_checkpoint *c;
+        assert_ok(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), &cx.diag);
+        assert_int_equal(tcc_checkpoint_step(c), 100);
+        tcc_checkpoint_close(c);
+    }
+}
+
+static void out_of_memory(void **state) {
+    for (int64_t n = 0;; n++) {
+        tcc__alloc_fail_at(n);
+        tcc_status status = save(state, 1);
+        tcc_checkpoint *c = NULL;
+        if (status == TCC_OK)
+            status = tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c);
+        tcc__alloc_fail_at(-1);
+        tcc_checkpoint_close(c);
+        if (status == TCC_OK) break;
+        if (status != TCC_EIO)
+            assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
+        assert_true(n < 1000);
+    }
+}
+
+int main(void) {
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(save_list_open),
+        IN_FOLDER(bad_paths),
+        IN_FOLDER(a_damaged_one_names_a_sound_one),
+        IN_FOLDER(parameters_of_another_save),
+        IN_FOLDER(a_full_disk_loses_nothing),
+        IN_FOLDER(out_of_memory),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tcc_context_clear(&cx);
+    return failed;
+}
