@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""The models that the benchmark compares, once for all peers: sizes, batch, optimizer. tcc_bench.c follows the same table.
+
+GPT: pre-norm decoder, LayerNorm eps 1e-5, erf GELU, learned positions, head tied to the token embedding, no dropout; `bias` is the
+bias of linears and norms. Loss: mean cross-entropy over all positions. The gradient is clipped to a global L2 norm of 1 and AdamW decays
+tensors of two or more dimensions only. Weights N(0, 0.02), residual projections N(0, 0.02 / sqrt(2 layers)).
+mnist_cnn: conv 3x3 1->32 pad 1, ReLU, max pool 2, conv 3x3 32->64 pad 1, ReLU, max pool 2, linear 3136->128, ReLU, linear 128->10.
+resnet18_cifar: 3x3 stem without pooling, stages 64/128/256/512 of two basic blocks, 1x1 convolution shortcuts, batch norm with running
+statistics (momentum 0.1, eps 1e-5); decay applies to every parameter. mlp: 784-1024-1024-10 with ReLU.
+A step is forward, backward, clipping where the model has it, and the optimizer; the batch is already in memory.
+"""
+
+ADAMW_GPT = dict(name="adamw", lr=1e-3, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, clip=1.0)
+ADAM = dict(name="adamw", lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, clip=0.0)
+SGD = dict(name="sgd", lr=0.1, momentum=0.9, nesterov=False, weight_decay=5e-4, clip=0.0)
+
+
+def gpt(layers, heads, width, context, batch, vocab, bias):
+    return dict(kind="gpt", layers=layers, heads=heads, width=width, context=context, batch=batch, vocab=vocab, bias=bias,
+                optimizer=ADAMW_GPT)
+
+
+MODELS = {
+    "char_gpt": gpt(4, 4, 128, 64, 12, 65, False),
+    "gpt_10m": gpt(6, 6, 384, 256, 8, 65, False),
+    "gpt2_124m": gpt(12, 12, 768, 64, 4, 50257, True),
+    "mnist_cnn": dict(kind="cnn", batch=64, optimizer=ADAM),
+    "resnet18_cifar": dict(kind="resnet18", batch=32, optimizer=SGD),
+    "mlp": dict(kind="mlp", sizes=(784, 1024, 1024, 10), batch=128, optimizer=ADAM),
+}
+# Positions that GPT-2's table holds; the others' equals the context.
+GPT2_POSITIONS = 1024
+
+
+def batch(name, seed=1):
+    """A batch of random data as numpy arrays: (tokens, targets) or (images NCHW / rows, labels)."""
+    import numpy as np
+    m, rng = MODELS[name], np.random.default_rng(seed)
+    if m["kind"] == "gpt":
+        text = rng.integers(0, m["vocab"], (m["batch"], m["context"] + 1), dtype=np.int32)
+        return text[:, :-1].copy(), text[:, 1:].copy()
+    shape = {"cnn": (1, 28, 28), "resnet18": (3, 32, 32), "mlp": (784,)}[m["kind"]]
+    return rng.standard_normal((m["batch"], *shape), dtype=np.float32), rng.integers(0, 10, m["batch"], dtype=np.int32)
+
+
+def positions(m):
+    return GPT2_POSITIONS if m["vocab"] == 50257 else m["context"]

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""The benchmark's models in PyTorch; configs.py says what they are. Parameter names are the customary ones."""
+import math
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import configs
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads, bias):
+        super().__init__()
+        self.heads = heads
+        self.ln_1 = nn.LayerNorm(width, bias=bias)
+        self.attn = nn.ModuleDict(dict(c_attn=nn.Linear(width, 3 * width, bias=bias), c_proj=nn.Linear(width, width, bias=bias)))
+        self.ln_2 = nn.LayerNorm(width, bias=bias)
+        self.mlp = nn.ModuleDict(dict(c_fc=nn.Linear(width, 4 * width, bias=bias), c_proj=nn.Linear(4 * width, width, bias=bias)))
+
+    def forward(self, x):
+        batch, time, width = x.shape
+        q, k, v = (t.view(batch, time, self.heads, width // self.heads).transpose(1, 2)
+                   for t in self.attn["c_attn"](self.ln_1(x)).split(width, dim=2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.attn["c_proj"](y.transpose(1, 2).reshape(batch, time, width))
+        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))
+
+
+class GPT(nn.Module):
+    def __init__(self, layers, heads, width, positions, vocab, bias):
+        super().__init__()
+        self.transformer = nn.ModuleDict(dict(
+            wte=nn.Embedding(vocab, width), wpe=nn.Embedding(positions, width),
+            h=nn.ModuleList(Block(width, heads, bias) for _ in range(layers)), ln_f=nn.LayerNorm(width, bias=bias)))
+        for name, p in self.named_parameters():
+            if p.dim() >= 2:
+                nn.init.normal_(p, std=0.02 / math.sqrt(2 * layers) if name.endswith("c_proj.weight") else 0.02)
+            elif name.endswith("bias"):
+                nn.init.zeros_(p)
+
+    def forward(self, tokens):
+        t = self.transformer
+        x = t["wte"](tokens) + t["wpe"].weight[:tokens.shape[1]]
+        for block in t["h"]:
+            x = block(x)
+        return F.linear(t["ln_f"](x), t["wte"].weight).flatten(0, 1)
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    def __init__(self, width=64, classes=10):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, width, 3, 1, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        inputs = width
+        for stage in range(4):
+            outputs = width << stage
+            blocks = [BasicBlock(inputs, outputs, 1 if stage == 0 else 2), BasicBlock(outputs, outputs, 1)]
+            setattr(self, f"layer{stage + 1}", nn.Sequential(*blocks))
+            inputs = outputs
+        self.linear = nn.Linear(inputs, classes)
+
+    def forward(self, x):
+        x = F.relu(self.bn1(self.conv1(x)))
+        for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
+            x = stage(x)
+        return self.linear(x.mean((2, 3)))
+
+
+def cnn():
+    return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
+                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 128), nn.ReLU(), nn.Linear(128, 10))
+
+
+def mlp(sizes):
+    layers = []
+    for inputs, outputs in zip(sizes, sizes[1:]):
+        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+def model(name):
+    m = configs.MODELS[name]
+    if m["kind"] == "gpt":
+        return GPT(m["layers"], m["heads"], m["width"], configs.positions(m), m["vocab"], m["bias"])
+    return {"cnn": cnn, "resnet18": ResNet18, "mlp": lambda: mlp(m["sizes"])}[m["kind"]]()
+
+
+def optimizer(parameters, o, **options):
+    parameters = list(parameters)
+    if o["name"] == "sgd":
+        return torch.optim.SGD(parameters, lr=o["lr"], momentum=o["momentum"], nesterov=o["nesterov"],
+                               weight_decay=o["weight_decay"], **options)
+    groups = [dict(params=[p for p in parameters if p.dim() >= 2], weight_decay=o["weight_decay"]),
+              dict(params=[p for p in parameters if p.dim() < 2], weight_decay=0.0)]
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=o["lr"], betas=o["betas"], eps=o["eps"], **options)
+
+
+def trainer(name, compiled=False, channels_last=True):
+    """A function that does one whole training step and returns the loss as a float. Fused optimizers: the fastest that eager has."""
+    torch.manual_seed(1)
+    o, net = configs.MODELS[name]["optimizer"], model(name)
+    inputs, targets = (torch.from_numpy(a) for a in configs.batch(name))
+    targets = targets.long().flatten()
+    if inputs.dtype == torch.int32:
+        inputs = inputs.long()
+    if inputs.dim() == 4 and channels_last:
+        net, inputs = net.to(memory_format=torch.channels_last), inputs.contiguous(memory_format=torch.channels_last)
+    parameters = list(net.parameters())
+    opt = optimizer(parameters, o, fused=True)
+
+    def loss_of(x, y):
+        return F.cross_entropy(net(x), y)
+
+    forward = torch.compile(loss_of) if compiled else loss_of
+
+    def step():
+        loss = forward(inputs, targets)
+        loss.backward()
+        if o["clip"]:
+            torch.nn.utils.clip_grad_norm_(parameters, o["clip"])
+        opt.step()
+        opt.zero_grad(set_to_none=True)
+        return loss.item()
+
+    return step

@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""One peer on one model in a process of its own: peer.py PEER MODEL [STEPS]. Prints one JSON line as tcc-bench does.
+
+PEER: torch-eager, torch-compile, jax-jit. compile_s is the time of the first step, in which both compilers compile; peak_rss_mb is the
+process's ru_maxrss. step_ms is the median after the warm-up steps, step_ms_min the fastest.
+"""
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+WARM_UP = 5
+
+
+def main():
+    peer, name = sys.argv[1], sys.argv[2]
+    steps = int(sys.argv[3]) if len(sys.argv) > 3 else 20
+    threads = int(os.environ.get("TCC_NUM_THREADS", len(os.sched_getaffinity(0))))
+    if peer == "jax-jit":
+        os.environ["JAX_PLATFORMS"] = "cpu"
+        import jax
+        import models_jax
+        version, step = jax.__version__, models_jax.trainer(name)
+    else:
+        import torch
+        import models_torch
+        torch.set_num_threads(threads)
+        version, step = torch.__version__, models_torch.trainer(name, compiled=peer == "torch-compile")
+    times, loss = [], 0.0
+    for _ in range(WARM_UP + steps):
+        start = time.perf_counter()
+        loss = step()
+        times.append(time.perf_counter() - start)
+    rest = times[WARM_UP:]
+    print(json.dumps(dict(peer=peer, model=name, version=version, threads=threads, step_ms=round(1e3 * statistics.median(rest), 3),
+                          step_ms_min=round(1e3 * min(rest), 3), compile_s=round(times[0], 3),
+                          peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1), final_loss=round(loss, 5))))
+
+
+main()
