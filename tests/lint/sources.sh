@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Rules that a search can check: sources.sh SOURCE_DIR
+set -u
+cd "$1" || exit 1
+failed=0
+
+# forbid "why" PATTERN FILE...: reports every line that the extended regular expression matches
+forbid() {
+    local why=$1 pattern=$2 hits
+    shift 2
+    [ $# -gt 0 ] || return 0
+    if hits=$(grep -nE "$pattern" "$@" /dev/null); then
+        printf 'lint: %s\n%s\n' "$why" "$hits"
+        failed=1
+    fi
+}
+
+mapfile -t all < <(find frontend ir passes codegen runtime tools tests -name '*.[ch]' -o -name '*.def' | sort)
+mapfile -t library < <(find frontend ir passes codegen runtime -name '*.[ch]' -o -name '*.def' | sort)
+mapfile -t allocating < <(printf '%s\n' "${library[@]}" | grep -v '^ir/support/alloc\.c$')
+mapfile -t tools < <(find tools -name '*.[ch]' | sort)
+mapfile -t no_llvm < <(printf '%s\n' "${all[@]}" | grep -vE '^(codegen|tests)/')
+
+forbid "an include climbs out of its folder" '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<][^">]*\.\./' "${all[@]}"
+forbid "LLVM belongs to codegen" '#[[:space:]]*include[[:space:]]*[<"]llvm' "${no_llvm[@]}"
+forbid "tools include the public headers only" '#[[:space:]]*include[[:space:]]*"(ir|passes|codegen|runtime|frontend)/' "${tools[@]}"
+forbid "the library prints, exits or aborts" '(^|[^[:alnum:]_.>])(printf|puts|putchar|perror|abort|exit|_exit|quick_exit|assert)[[:space:]]*\(' "${library[@]}"
+forbid "heap memory goes through ir/support/alloc.h" '(^|[^[:alnum:]_.>])(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup|asprintf|free)[[:space:]]*\(' \
+    "${allocating[@]}"
+forbid "unfinished" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' "${all[@]}"
+
+# One home a vendor: the header of each is included in exactly one file.
+for header in cuda.h cublasLt.h cudnn.h nccl.h dnnl.h cblas.h sqlite3.h; do
+    homes=$(grep -lE "#[[:space:]]*include[[:space:]]*[<\"](.*/)?$header" "${library[@]}" /dev/null)
+    if [ "$(printf '%s' "$homes" | grep -c .)" -gt 1 ]; then
+        printf 'lint: %s has more than one home:\n%s\n' "$header" "$homes"
+        failed=1
+    fi
+done
+
+# Each source says its licence in its first line.
+for file in "${all[@]}"; do
+    if ! head -n 1 "$file" | grep -q 'SPDX-License-Identifier: MIT'; then
+        echo "lint: $file does not begin with its SPDX line"
+        failed=1
+    fi
+done
+[ $failed -eq 0 ] && echo "${#all[@]} files keep the rules"
+exit $failed
