@@ -38,6 +38,10 @@ TCC_API int tcc_rank(tcc_tensor x);                   /* 0 after an error */
 TCC_API int64_t tcc_dim(tcc_tensor x, int axis);      /* extent; 1 after an error */
 TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);        /* TCC_F32 after an error */
 
+/* Records an error of your own layer, with the same rules as any: the first one counts. Returns a poisoned tensor. */
+TCC_API tcc_tensor tcc_fail_at(tcc_trace *t, tcc_loc at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define tcc_fail(t, ...) tcc_fail_at(t, TCC_HERE, __VA_ARGS__)
+
 /* -- Constants -- */
 TCC_API tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
 TCC_API tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ * Parameters and buffers: named host memory and its initial values. Draws come from Philox keyed by the seed, with a hash of the
+ * name in the counter, so that a value depends on neither the order of the model's code nor on other parameters. */
+#include "trace.h"
+
+#include "ir/support/philox.h"
+
+#include <math.h>
+
+int tcc_store_find(const tcc_store *s, const char *name) {
+    for (int i = 0; i < s->entries.count; i++)
+        if (!strcmp(s->entries.data[i].name, name)) return i;
+    return -1;
+}
+
+/* -- Random numbers -- */
+
+typedef struct stream {
+    uint32_t key[2], name_hash;
+    uint64_t position;
+    uint32_t words[4];
+} stream;
+
+static uint32_t hash_name(const char *name) { /* FNV-1a */
+    uint32_t h = 2166136261u;
+    for (; *name; name++) h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+
+static stream stream_start(uint64_t seed, const char *name) {
+    return (stream){.key = {(uint32_t)seed, (uint32_t)(seed >> 32)}, .name_hash = hash_name(name)};
+}
+
+/* Uniform in (0, 1), 32 bits. */
+static double draw(stream *s) {
+    if (s->position % 4 == 0) {
+        uint64_t block = s->position / 4;
+        const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), s->name_hash, 0x696e6974u}; /* "init" */
+        tcc_philox4x32(s->key, counter, s->words);
+    }
+    return (s->words[s->position++ % 4] + 0.5) * 0x1p-32;
+}
+
+static double draw_normal(stream *s) {
+    double radius = sqrt(-2 * log(draw(s)));
+    return radius * cos(2 * 3.14159265358979323846 * draw(s));
+}
+
+static double draw_truncated(stream *s) {
+    for (;;) {
+        double x = draw_normal(s);
+        if (fabs(x) <= 2) return x;
+    }
+}
+
+/* -- Initial values -- */
+
+static void initialize(tcc_stored *p, const tcc_init *init, uint64_t seed) {
+    int64_t numel = tcc_type_numel(&p->type);
+    double first = p->type.rank ? (double)p->type.dims[0] : 1, fan_in = (double)init->fan_in, receptive = 1;
+    if (!init->fan_in) fan_in = (double)numel / first;
+    for (int d = 2; d < p->type.rank; d++) receptive *= (double)p->type.dims[d];
+    double fan_out = first * receptive;
+    stream s = stream_start(seed, p->name);
+    for (int64_t i = 0; i < numel; i++) {
+        double x = 0;
+        switch (init->kind) {
+        case TCC_INIT_ZEROS: break;
+        case TCC_INIT_CONSTANT: x = init->a; break;
+        case TCC_INIT_UNIFORM: x = init->a + (init->b - init->a) * draw(&s); break;
+        case TCC_INIT_NORMAL: x = init->a + init->b * draw_normal(&s); break;
+        case TCC_INIT_TRUNC_NORMAL: x = init->a + init->b * draw_truncated(&s); break;
+        case TCC_INIT_KAIMING_UNIFORM: x = init->a / sqrt(fan_in) * (2 * draw(&s) - 1); break;
+        case TCC_INIT_KAIMING_NORMAL: x = init->a / sqrt(fan_in) * draw_normal(&s); break;
+        case TCC_INIT_XAVIER_UNIFORM: x = init->a * sqrt(6 / (fan_in + fan_out)) * (2 * draw(&s) - 1); break;
+        case TCC_INIT_XAVIER_NORMAL: x = init->a * sqrt(2 / (fan_in + fan_out)) * draw_normal(&s); break;
+        }
+        p->data[i] = (float)x;
+    }
+}
+
+tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init, tcc_diag *diag,
+                         tcc_loc at, int *index) {
+    for (int d = 0; d < type->rank; d++)
+        if (type->dims[d] < 1)
+            return tcc_error(diag, TCC_ESHAPE, at, "parameter \"%s\": extents must be at least 1, not %s", name, tcc_type_text(type));
+    tcc_stored p = {.name = tcc_arena_strdup(&s->arena, name), .type = *type, .role = role};
+    p.data = tcc__aligned(64, (size_t)tcc_type_bytes(type));
+    if (!p.name || !p.data || !tcc_vec_push(&s->entries, p)) {
+        tcc__free(p.data);
+        return tcc_error(diag, TCC_ENOMEM, at, "out of memory for parameter \"%s\", %s", name, tcc_type_text(type));
+    }
+    initialize(&p, init, s->seed);
+    *index = s->entries.count - 1;
+    return TCC_OK;
+}
+
+void tcc_store_free(tcc_store *s) {
+    for (int i = 0; i < s->entries.count; i++) tcc__free(s->entries.data[i].data);
+    tcc_vec_free(&s->entries);
+    tcc_arena_free(&s->arena);
+}

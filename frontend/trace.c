@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * Tracing: the state behind a tcc_trace, names and scopes, inputs and outputs. */
+#include "trace.h"
+
+#include <stdio.h>
+
+tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, bool training, const tcc_array *batch, int n_batch,
+                           tcc_diag *diag) {
+    *t = (tcc_trace){.store = store, .training = training, .batch = batch, .n_batch = n_batch};
+    t->graph = tcc_graph_create(name, diag);
+    return t->graph ? TCC_OK : tcc_enomem(diag);
+}
+
+tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out) {
+    tcc_diag *diag = t->graph->diag;
+    if (t->scopes.count)
+        tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_scope without tcc_scope_end; the innermost is \"%s\"", t->scopes.count,
+                  t->prefix.text);
+    tcc_strbuf_free(&t->prefix);
+    tcc_vec_free(&t->scopes);
+    tcc_vec_free(&t->stored);
+    if (diag->status != TCC_OK) {
+        tcc_graph_destroy(t->graph);
+        t->graph = NULL;
+        return diag->status;
+    }
+    *out = t->graph;
+    t->graph = NULL;
+    return TCC_OK;
+}
+
+tcc_tensor tcc_trace_error(tcc_trace *t, tcc_status status, tcc_loc at, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    tcc_verror(t->graph->diag, status, at, format, args);
+    va_end(args);
+    return tcc_trace_wrap(t, NULL);
+}
+
+tcc_tensor tcc_fail_at(tcc_trace *t, tcc_loc at, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    tcc_verror(t->graph->diag, TCC_EINVAL, at, format, args);
+    va_end(args);
+    return tcc_trace_wrap(t, NULL);
+}
+
+bool tcc_is_training(const tcc_trace *t) { return t->training; }
+
+/* -- Names -- */
+
+void tcc_scope(tcc_trace *t, const char *format, ...) {
+    char name[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(name, sizeof name, format, args);
+    va_end(args);
+    if (!tcc_vec_push(&t->scopes, t->prefix.length)) {
+        tcc_enomem(t->graph->diag);
+        return;
+    }
+    tcc_strbuf_printf(&t->prefix, "%s.", name);
+    if (t->prefix.failed) tcc_enomem(t->graph->diag);
+}
+
+void tcc_scope_end(tcc_trace *t) {
+    if (!t->scopes.count) {
+        tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_scope_end without tcc_scope");
+        return;
+    }
+    t->prefix.length = t->scopes.data[--t->scopes.count];
+    if (t->prefix.text) t->prefix.text[t->prefix.length] = '\0';
+}
+
+const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {
+    const char *full = tcc_arena_printf(&t->graph->arena, "%s%s%s", t->prefix.text ? t->prefix.text : "", name, suffix);
+    if (!full) tcc_enomem(t->graph->diag);
+    return full;
+}
+
+/* -- Inputs and outputs -- */
+
+static tcc_tensor missing_input(tcc_trace *t, const char *name, tcc_loc at) {
+    tcc_strbuf given = {0};
+    for (int i = 0; i < t->n_batch; i++) tcc_strbuf_printf(&given, i ? ", \"%s\"" : "\"%s\"", t->batch[i].name);
+    tcc_tensor poison = tcc_trace_error(t, TCC_ENOTFOUND, at, "no batch array is named \"%s\"; given: %s", name,
+                                        given.length ? given.text : "none");
+    tcc_strbuf_free(&given);
+    return poison;
+}
+
+tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at) {
+    for (int i = 0; i < t->graph->inputs.count; i++) { /* asked for before */
+        tcc_node *n = t->graph->inputs.data[i];
+        if (n->attrs->input.role == TCC_ROLE_BATCH && !strcmp(n->attrs->input.name, name)) return tcc_trace_wrap(t, n);
+    }
+    for (int i = 0; i < t->n_batch; i++) {
+        const tcc_array *a = &t->batch[i];
+        if (strcmp(a->name, name)) continue;
+        tcc_type type = {.dtype = a->dtype, .rank = a->rank};
+        for (int d = 0; d < a->rank; d++) type.dims[d] = a->dims[d];
+        return tcc_trace_wrap(t, tcc_ir_input(t->graph, name, TCC_ROLE_BATCH, &type, at));
+    }
+    return missing_input(t, name, at);
+}
+
+void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at) {
+    if (!x.node) return;
+    for (int i = 0; i < t->graph->outputs.count; i++)
+        if (!strcmp(t->graph->outputs.data[i].name, name)) {
+            tcc_trace_error(t, TCC_EINVAL, at, "output \"%s\" is named twice", name);
+            tcc_note(t->graph->diag, t->graph->outputs.data[i].node->loc, "the first was made here");
+            return;
+        }
+    if (!strcmp(name, "loss") && (x.node->type.rank || x.node->type.dtype != TCC_F32)) {
+        tcc_trace_error(t, TCC_ESHAPE, at, "the loss must be a scalar f32[], not %s; reduce it with tcc_mean",
+                        tcc_type_text(&x.node->type));
+        return;
+    }
+    tcc_ir_output(t->graph, name, x.node, -1);
+}
+
+tcc_node *tcc_trace_rng_key(tcc_trace *t) {
+    if (!t->rng_key) {
+        tcc_type type = {.dtype = TCC_I64, .rank = 1, .dims = {2}};
+        t->rng_key = tcc_ir_input(t->graph, "rng", TCC_ROLE_RNG, &type, TCC_NOWHERE);
+    }
+    return t->rng_key;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ * A trace in progress, and the parameters that outlive it. Shared by the frontend's files and compile.c. */
+#ifndef TCC_FRONTEND_TRACE_H
+#define TCC_FRONTEND_TRACE_H
+
+#include "ir/build.h"
+#include "ir/ir.h"
+#include "ir/support/alloc.h"
+#include "ir/support/context.h"
+#include "traincc/model.h"
+#include "traincc/nn.h"
+
+#include <string.h>
+
+/* A parameter (role PARAM) or buffer (STATE): host memory of the model, 64-byte aligned, f32. */
+typedef struct tcc_stored {
+    const char *name;
+    tcc_type type;
+    tcc_role role;
+    float *data;
+} tcc_stored;
+
+typedef struct tcc_store {
+    tcc_arena arena; /* names */
+    tcc_vec(tcc_stored) entries;
+    uint64_t seed;
+} tcc_store;
+
+/* Index of the entry `name`, or -1. */
+int tcc_store_find(const tcc_store *s, const char *name);
+/* Adds an entry with its initial value. */
+tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init, tcc_diag *diag,
+                         tcc_loc at, int *index);
+void tcc_store_free(tcc_store *s);
+
+struct tcc_trace {
+    tcc_graph *graph;
+    tcc_store *store;
+    const tcc_array *batch;
+    int n_batch;
+    bool training;
+    tcc_strbuf prefix;             /* "transformer.h.0." */
+    tcc_vec(size_t) scopes;        /* lengths of prefix before each open scope */
+    tcc_vec(tcc_node *) stored;    /* input node by index in the store; NULL: not used yet in this trace */
+    tcc_node *rng_key;             /* input "rng", made when first needed */
+    int64_t next_random_id;
+};
+
+/* Starts a trace into a new graph named `name`. */
+tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, bool training, const tcc_array *batch, int n_batch,
+                           tcc_diag *diag);
+/* Gives the graph, or the first error of the trace. Frees the trace's own memory in any case. */
+tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out);
+
+/* Full name within the open scopes, in the graph's arena; NULL when memory is short (reported). */
+const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix);
+tcc_node *tcc_trace_rng_key(tcc_trace *t);
+
+static inline tcc_tensor tcc_trace_wrap(tcc_trace *t, tcc_node *n) { return (tcc_tensor){t, n}; }
+/* A poisoned tensor after recording an error at the user's place. */
+tcc_tensor tcc_trace_error(tcc_trace *t, tcc_status status, tcc_loc at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Options structs grow at their end: a caller compiled against an older header has a smaller size, and new fields are zero. */
+#define TCC_OPTIONS(type, local, given)                                                            \
+    type local = {0};                                                                              \
+    if (given) memcpy(&local, (given), (given)->size && (given)->size < sizeof local ? (given)->size : sizeof local)
+
+#endif
