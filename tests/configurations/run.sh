@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Another build of this tree and its tests:
+#   run.sh build CLANG SOURCE_DIR BUILD_DIR SANITIZERS FUZZ_SECONDS TARGET
+#   run.sh test BUILD_DIR CTEST_ARGUMENT...
+set -eu
+action=$1
+shift
+case $action in
+build)
+    clang=$1 source=$2 folder=$3 sanitizers=$4 seconds=$5 target=$6
+    [ -x "$clang" ] || { echo "skipped: no clang (Debian: clang-19, libclang-rt-19-dev)"; exit 77; }
+    mkdir -p "$folder"
+    # Debug: assertions, and the verifier after every pass; optimized a little, because the tests are to end.
+    cmake -G Ninja -S "$source" -B "$folder" -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g1" \
+        -DTCC_SANITIZE="$sanitizers" -DTCC_FUZZ_SECONDS="$seconds" -DTCC_TEST_CONFIGURATIONS=OFF >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
+    ninja -C "$folder" --quiet "$target"
+    ;;
+test)
+    folder=$1
+    shift
+    [ -e "$folder/CTestTestfile.cmake" ] || { echo "skipped: not built (no clang)"; exit 77; }
+    unset TMPDIR TCC_CACHE_DIR ASAN_OPTIONS UBSAN_OPTIONS LSAN_OPTIONS TSAN_OPTIONS # the inner tests set their own
+    ctest --test-dir "$folder" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
+    ;;
+*)
+    sed -n '3,5p' "$0"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Installs a build into a scratch prefix and uses it as an outside project does: run.sh CMAKE CC BUILD_DIR
+set -eu
+cmake=$1 cc=$2 build=$3
+here=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+prefix=$scratch/prefix
+
+"$cmake" --install "$build" --prefix "$prefix" >/dev/null
+echo "== find_package"
+"$cmake" -S "$here/project" -B "$scratch/outside" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" ||
+    { cat "$scratch/log"; exit 1; }
+"$cmake" --build "$scratch/outside"
+"$scratch/outside/outside"
+"$scratch/outside/outside-static"
+
+echo "== pkg-config"
+libraries=$(dirname "$(find "$prefix" -name traincc.pc)")/..
+export PKG_CONFIG_PATH=$libraries/pkgconfig
+# The file names the prefix it was configured for; --define-prefix takes the place where it lies.
+# shellcheck disable=SC2046
+"$cc" "$here/project/main.c" -o "$scratch/by-pkg-config" $(pkg-config --define-prefix --cflags --libs traincc) -Wl,-rpath,"$libraries"
+"$scratch/by-pkg-config"
+# shellcheck disable=SC2046
+"$cc" "$here/project/main.c" -o "$scratch/by-pkg-config-static" \
+    $(pkg-config --define-prefix --static --cflags --libs traincc | sed 's/-ltraincc\b/-l:libtraincc.a/')
+"$scratch/by-pkg-config-static"
+
+echo "== programs and manual"
+for program in tcc-train tcc-opt; do
+    "$prefix/bin/$program" --version
+    page=$prefix/share/man/man1/$program.1
+    [ -s "$page" ] || { echo "$page is missing"; exit 1; }
+done
+echo "installed files:"
+(cd "$prefix" && find . -type f -o -type l | sort)

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Installs the Debian or Ubuntu packages that building TrainCC needs: tools/deps.sh [--test] [PACKAGE...]
+#   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, valgrind
+#   PACKAGE   also these
+# Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
+set -eu
+
+# Alternatives, best first, stand between bars. LLVM: 19 or newer, all its packages of one version.
+build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev llvm-V-dev'
+speed='libopenblas0 libdnnl3|libdnnl2' # opened at run time where present; kernels of our own stand in for them
+test='g++ libcmocka-dev llvm-V-tools clang-V libclang-rt-V-dev valgrind libc6-dbg'
+llvm_versions='19 20 21'
+
+needed=$build
+while [ $# -gt 0 ]; do
+    case $1 in
+    --test) needed="$needed $test" ;;
+    -*) sed -n '3,6p' "$0" >&2; exit 2 ;;
+    *) needed="$needed $1" ;;
+    esac
+    shift
+done
+
+command -v apt-get >/dev/null || { echo "deps: this is no Debian or Ubuntu; install by hand: $needed $speed" >&2; exit 1; }
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        env DEBIAN_FRONTEND=noninteractive "$@"
+    else
+        command -v sudo >/dev/null || { echo "deps: run this as root, or install sudo" >&2; exit 1; }
+        sudo env DEBIAN_FRONTEND=noninteractive "$@"
+    fi
+}
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+available() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+
+# The version that is installed, else the one that the package sources have.
+llvm_version() {
+    local v
+    for v in $llvm_versions; do ! installed "llvm-$v-dev" || { echo "$v"; return; }; done
+    for v in $llvm_versions; do ! available "llvm-$v-dev" || { echo "$v"; return; }; done
+}
+
+# Sets `missing` to what is to be installed, `unknown` to what is needed and not in the package lists, `without` to what would only help.
+look() {
+    local version entry package found
+    missing='' unknown='' without='' version=$(llvm_version)
+    for entry in $needed $speed; do
+        entry=${entry//-V/-${version:-19}} found=''
+        for package in ${entry//|/ }; do ! installed "$package" || continue 2; done
+        for package in ${entry//|/ }; do ! available "$package" || { found=$package; break; }; done
+        case " $speed " in
+        *" $entry "*) [ -n "$found" ] && missing="$missing $found" || without="$without $entry" ;;
+        *) [ -n "$found" ] && missing="$missing $found" || unknown="$unknown $entry" ;;
+        esac
+    done
+}
+
+look
+if [ -n "$unknown" ]; then
+    echo "deps: the package lists do not know$unknown; updating them"
+    as_root apt-get update -qq
+    look
+fi
+[ -z "$without" ] || echo "deps: no package$without here; TrainCC works without, but slower"
+if [ -n "$unknown" ]; then
+    echo "deps: no package$unknown in this system's package sources; Debian 12 and Ubuntu 24.04 have it" >&2
+    exit 1
+fi
+if [ -z "$missing" ]; then
+    echo "deps: everything is installed"
+    exit 0
+fi
+echo "deps: installing$missing"
+read -ra packages <<<"$missing"
+install() { as_root apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null; }
+if ! install; then
+    echo "deps: trying again with fresh package lists"
+    as_root apt-get update -qq
+    install
+fi
+echo "deps: done"
