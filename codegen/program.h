@@ -78,7 +78,7 @@ typedef struct tcc_step {
     int kernel;                   /* KERNEL: index into kernels */
     int n_instances;              /* KERNEL */
     const tcc_instance *instances;
-    int64_t grain;                /* KERNEL: fewer items than this are not worth a second thread; at least 1 */
+    int64_t grain;                /* KERNEL: a thread takes at least so many items at once; at least 1 */
     const tcc_library_call *call; /* LIBRARY */
     tcc_buffer from, to;          /* COPY: equal sizes, no overlap */
     double flop, bytes;           /* of all instances: arithmetic, and compulsory memory traffic */
@@ -88,8 +88,9 @@ typedef struct tcc_step {
 
 typedef enum tcc_target { TCC_TARGET_HOST, TCC_TARGET_CUDA } tcc_target;
 
+/* The struct itself comes from tcc__calloc; what it points to lies in `memory`. */
 typedef struct tcc_program {
-    tcc_arena memory; /* owns everything below; freed by tcc_program_destroy */
+    tcc_arena memory; /* owns everything below */
     const char *name;
     tcc_target target;
     const char *cpu; /* "znver4+avx512f..." or "sm_90": code must not run elsewhere */
