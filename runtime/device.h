@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * A device: memory, and programs made ready to run on it. One table of functions a kind; the executor speaks to nothing else. */
+#ifndef TCC_RUNTIME_DEVICE_H
+#define TCC_RUNTIME_DEVICE_H
+
+#include "codegen/program.h"
+#include "ir/support/context.h"
+
+typedef struct tcc_device tcc_device;
+typedef struct tcc_commands tcc_commands; /* a program made ready: code loaded, steps resolved to calls */
+
+/* When a step ran, in nanoseconds since the run began. */
+typedef struct tcc_step_time {
+    int64_t begin_ns, end_ns;
+} tcc_step_time;
+
+typedef struct tcc_device_ops {
+    const char *kind; /* "cpu" */
+    tcc_target target;
+    void (*destroy)(tcc_device *device);
+    /* Memory of the device, zeroed, aligned to 64 bytes at least. */
+    tcc_status (*alloc)(tcc_device *device, tcc_diag *d, int64_t size_bytes, void **out);
+    void (*free)(tcc_device *device, void *memory, int64_t size_bytes); /* as it was allocated; NULL is allowed */
+    /* Copies between the host and the device; they return when done. */
+    tcc_status (*upload)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
+    tcc_status (*download)(tcc_device *device, tcc_diag *d, void *to_host, const void *from, int64_t size_bytes);
+    /* Load a checked program's code and resolve its steps. `program` must outlive the commands. */
+    tcc_status (*prepare)(tcc_device *device, tcc_context *cx, const tcc_program *program, tcc_commands **out);
+    void (*release)(tcc_commands *commands);
+    /* Say where a space begins, or a binding; the commands keep it until it is said again. */
+    void (*place)(tcc_commands *commands, tcc_space space, int binding, void *base);
+    /* Run all steps; everything must be placed. `times`: NULL, or one entry a step to fill. */
+    tcc_status (*run)(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
+    tcc_status (*synchronize)(tcc_device *device, tcc_diag *d);
+    /* One line or more for a person: what it is, which libraries were found and where, what is lost without the others. */
+    void (*describe)(const tcc_device *device, tcc_strbuf *out);
+} tcc_device_ops;
+
+struct tcc_device {
+    const tcc_device_ops *ops;
+};
+
+void tcc_device_destroy(tcc_device *device); /* after all that was made from it; NULL is allowed */
+
+#endif

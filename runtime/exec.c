@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * Executables: what is the same on every device. */
+#include "exec.h"
+#include "program.h"
+
+#include "ir/support/alloc.h"
+
+#include <string.h>
+
+struct tcc_exec {
+    tcc_device *device;
+    const tcc_program *program;
+    tcc_commands *commands;
+    void *arena, *constants;
+    void **bound; /* a binding's memory; NULL: none yet */
+    int n_unbound;
+    bool profiling;
+    tcc_step_profile *profile; /* n_steps; NULL until it was on */
+    tcc_step_time *times;
+};
+
+static tcc_status create(tcc_exec *e, tcc_context *cx) {
+    const tcc_program *p = e->program;
+    const tcc_device_ops *ops = e->device->ops;
+    tcc_diag *d = &cx->diag;
+    if (p->target != ops->target)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was not made for device '%s'", p->name, ops->kind);
+    TCC_TRY(tcc_program_check(d, p));
+    e->bound = tcc__calloc((size_t)p->n_bindings, sizeof *e->bound);
+    if (!e->bound) return tcc_enomem(d);
+    e->n_unbound = p->n_bindings;
+    TCC_TRY(ops->prepare(e->device, cx, p, &e->commands));
+    if (p->arena_bytes) {
+        tcc_status s = ops->alloc(e->device, d, p->arena_bytes, &e->arena);
+        if (s != TCC_OK) {
+            tcc_note(d, TCC_NOWHERE, "for the arena of program '%s'", p->name);
+            return s;
+        }
+        ops->place(e->commands, TCC_SPACE_ARENA, 0, e->arena);
+    }
+    if (p->constants_bytes) {
+        TCC_TRY(ops->alloc(e->device, d, p->constants_bytes, &e->constants));
+        TCC_TRY(ops->upload(e->device, d, e->constants, p->constants, p->constants_bytes));
+        ops->place(e->commands, TCC_SPACE_CONST, 0, e->constants);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_program *program, tcc_exec **out) {
+    *out = NULL;
+    tcc_exec *e = tcc__calloc(1, sizeof *e);
+    if (!e) return tcc_enomem(&cx->diag);
+    e->device = device;
+    e->program = program;
+    tcc_status s = create(e, cx);
+    if (s == TCC_OK) *out = e;
+    else tcc_exec_destroy(e);
+    return s;
+}
+
+void tcc_exec_destroy(tcc_exec *e) {
+    if (!e) return;
+    const tcc_device_ops *ops = e->device->ops;
+    if (e->commands) ops->release(e->commands);
+    ops->free(e->device, e->arena, e->program->arena_bytes);
+    ops->free(e->device, e->constants, e->program->constants_bytes);
+    tcc__free(e->bound);
+    tcc__free(e->profile);
+    tcc__free(e->times);
+    tcc__free(e);
+}
+
+tcc_status tcc_exec_bind(tcc_exec *e, tcc_diag *d, int binding, void *memory, int64_t size_bytes) {
+    const tcc_program *p = e->program;
+    if (binding < 0 || binding >= p->n_bindings)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has no binding %d, it has %d", p->name, binding, p->n_bindings);
+    const tcc_binding *b = &p->bindings[binding];
+    if (size_bytes < tcc_type_bytes(&b->type))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "binding '%s' is %s and needs %lld bytes, got %lld", b->name,
+                         tcc_type_text(&b->type), (long long)tcc_type_bytes(&b->type), (long long)size_bytes);
+    if (!memory || (uintptr_t)memory % (uintptr_t)tcc_dtype_bytes(b->type.dtype))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "binding '%s' is %s and cannot lie at address %p", b->name,
+                         tcc_type_text(&b->type), memory);
+    if (e->bound[binding] == memory) return TCC_OK;
+    e->n_unbound -= !e->bound[binding];
+    e->bound[binding] = memory;
+    e->device->ops->place(e->commands, TCC_SPACE_BINDING, binding, memory);
+    return TCC_OK;
+}
+
+int tcc_exec_find_binding(const tcc_exec *e, const char *name) {
+    for (int i = 0; i < e->program->n_bindings; i++)
+        if (!strcmp(e->program->bindings[i].name, name)) return i;
+    return -1;
+}
+
+static tcc_status unbound(const tcc_exec *e, tcc_diag *d) {
+    int first = 0;
+    while (e->bound[first]) first++;
+    const tcc_binding *b = &e->program->bindings[first];
+    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s': binding '%s' (%s) has no memory%s", e->program->name, b->name,
+                     tcc_type_text(&b->type), e->n_unbound > 1 ? ", nor have others" : "");
+}
+
+static void add_times(tcc_exec *e) {
+    for (int i = 0; i < e->program->n_steps; i++) {
+        tcc_step_profile *p = &e->profile[i];
+        int64_t ns = e->times[i].end_ns - e->times[i].begin_ns;
+        if (!p->runs || ns < p->min_ns) p->min_ns = ns;
+        p->runs++;
+        p->total_ns += ns;
+        p->last = e->times[i];
+    }
+}
+
+tcc_status tcc_exec_run(tcc_exec *e, tcc_diag *d) {
+    if (e->n_unbound) return unbound(e, d);
+    TCC_TRY(e->device->ops->run(e->commands, d, e->profiling ? e->times : NULL));
+    if (e->profiling) add_times(e);
+    return TCC_OK;
+}
+
+tcc_status tcc_exec_poison(tcc_exec *e, tcc_diag *d) {
+    enum { CHUNK = 4096 };
+    unsigned char bytes[CHUNK];
+    memset(bytes, 0xff, sizeof bytes);
+    for (int64_t at = 0; at < e->program->arena_bytes; at += CHUNK) {
+        int64_t left = e->program->arena_bytes - at;
+        TCC_TRY(e->device->ops->upload(e->device, d, (char *)e->arena + at, bytes, left < CHUNK ? left : CHUNK));
+    }
+    return TCC_OK;
+}
+
+const tcc_program *tcc_exec_get_program(const tcc_exec *e) { return e->program; }
+tcc_device *tcc_exec_get_device(const tcc_exec *e) { return e->device; }
+
+tcc_status tcc_exec_set_profiling(tcc_exec *e, tcc_diag *d, bool on) {
+    size_t n = (size_t)e->program->n_steps;
+    if (on && !e->profile) e->profile = tcc__calloc(n, sizeof *e->profile);
+    if (on && !e->times) e->times = tcc__calloc(n, sizeof *e->times);
+    if (on && (!e->profile || !e->times)) return tcc_enomem(d);
+    if (on) memset(e->profile, 0, n * sizeof *e->profile);
+    e->profiling = on;
+    return TCC_OK;
+}
+
+const tcc_step_profile *tcc_exec_get_profile(const tcc_exec *e) { return e->profile; }

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT
+ * Programs as the runtime sees them: checked, described, destroyed. */
+#include "program.h"
+
+#include "ir/support/alloc.h"
+
+#include <stdio.h>
+
+void tcc_program_destroy(tcc_program *p) {
+    if (!p) return;
+    tcc_arena_free(&p->memory);
+    tcc__free(p);
+}
+
+void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step) {
+    const tcc_step *s = &p->steps[step];
+    tcc_strbuf_printf(out, "step %d", step);
+    const char *label = s->label ? s->label : "", *lines = s->lines ? s->lines : "";
+    if (*label || *lines) tcc_strbuf_printf(out, " (%s%s%s)", label, *label && *lines ? "; " : "", lines);
+}
+
+static tcc_status __attribute__((format(printf, 4, 5))) bad_step(tcc_diag *d, const tcc_program *p, int step,
+                                                                 const char *format, ...) {
+    tcc_strbuf text = {0};
+    tcc_program_print_step(&text, p, step);
+    tcc_strbuf_add(&text, ": ");
+    char message[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    tcc_strbuf_add(&text, message);
+    tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': %s", p->name ? p->name : "", text.text ? text.text : message);
+    tcc_strbuf_free(&text);
+    return TCC_EFORMAT;
+}
+
+static tcc_status check_buffer(tcc_diag *d, const tcc_program *p, int step, const tcc_buffer *b) {
+    int64_t space_bytes;
+    switch (b->space) {
+    case TCC_SPACE_ARENA: space_bytes = p->arena_bytes; break;
+    case TCC_SPACE_CONST: space_bytes = p->constants_bytes; break;
+    case TCC_SPACE_BINDING:
+        if (b->binding < 0 || b->binding >= p->n_bindings)
+            return bad_step(d, p, step, "binding %d of %d", b->binding, p->n_bindings);
+        space_bytes = tcc_type_bytes(&p->bindings[b->binding].type);
+        break;
+    default: return bad_step(d, p, step, "memory space %d", (int)b->space);
+    }
+    if (b->offset_bytes < 0 || b->size_bytes < 0 || b->offset_bytes > space_bytes ||
+        b->size_bytes > space_bytes - b->offset_bytes)
+        return bad_step(d, p, step, "%lld bytes at %lld of %lld", (long long)b->size_bytes, (long long)b->offset_bytes,
+                        (long long)space_bytes);
+    return TCC_OK;
+}
+
+static tcc_status check_kernel_step(tcc_diag *d, const tcc_program *p, int i) {
+    const tcc_step *s = &p->steps[i];
+    if (s->kernel < 0 || s->kernel >= p->n_kernels) return bad_step(d, p, i, "kernel %d of %d", s->kernel, p->n_kernels);
+    const tcc_kernel *k = &p->kernels[s->kernel];
+    if (s->n_instances < 0 || (s->n_instances && !s->instances)) return bad_step(d, p, i, "%d instances", s->n_instances);
+    int64_t items = 0;
+    for (int n = 0; n < s->n_instances; n++) {
+        const tcc_instance *instance = &s->instances[n];
+        if (instance->items < 0 || __builtin_add_overflow(items, instance->items, &items) ||
+            (k->n_buffers && !instance->buffers) || (k->n_params && !instance->params))
+            return bad_step(d, p, i, "instance %d is malformed", n);
+        for (int b = 0; b < k->n_buffers; b++) TCC_TRY(check_buffer(d, p, i, &instance->buffers[b]));
+    }
+    return TCC_OK;
+}
+
+static tcc_status check_step(tcc_diag *d, const tcc_program *p, int i) {
+    const tcc_step *s = &p->steps[i];
+    switch (s->kind) {
+    case TCC_STEP_KERNEL: return check_kernel_step(d, p, i);
+    case TCC_STEP_LIBRARY:
+        if (!s->call || !s->call->name || s->call->n_buffers < 0 || s->call->n_params < 0 ||
+            (s->call->n_buffers && !s->call->buffers) || (s->call->n_params && !s->call->params))
+            return bad_step(d, p, i, "the library call is malformed");
+        for (int b = 0; b < s->call->n_buffers; b++) TCC_TRY(check_buffer(d, p, i, &s->call->buffers[b]));
+        return TCC_OK;
+    case TCC_STEP_COPY:
+        TCC_TRY(check_buffer(d, p, i, &s->from));
+        TCC_TRY(check_buffer(d, p, i, &s->to));
+        if (s->from.size_bytes != s->to.size_bytes || s->to.space == TCC_SPACE_CONST)
+            return bad_step(d, p, i, "copy of %lld bytes to %lld", (long long)s->from.size_bytes, (long long)s->to.size_bytes);
+        return TCC_OK;
+    }
+    return bad_step(d, p, i, "kind %d", (int)s->kind);
+}
+
+tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
+    const char *name = p->name ? p->name : "";
+    if (p->arena_bytes < 0 || p->constants_bytes < 0 || (p->constants_bytes && !p->constants) || p->n_bindings < 0 ||
+        p->n_modules < 0 || p->n_kernels < 0 || p->n_steps < 0)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': malformed sizes", name);
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_type *t = &p->bindings[i].type;
+        int64_t bytes = 8; /* of the largest element */
+        bool good = p->bindings[i].name && t->rank >= 0 && t->rank <= TCC_MAX_RANK && (unsigned)t->dtype < TCC_DTYPE_COUNT;
+        for (int r = 0; good && r < t->rank; r++) good = t->dims[r] >= 0 && !__builtin_mul_overflow(bytes, t->dims[r], &bytes);
+        if (!good) return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': binding %d is malformed", name, i);
+    }
+    for (int i = 0; i < p->n_kernels; i++) {
+        const tcc_kernel *k = &p->kernels[i];
+        if (!k->symbol || k->module < 0 || k->module >= p->n_modules || k->n_buffers < 0 || k->n_params < 0 || k->scratch_bytes < 0)
+            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d is malformed", name, i);
+    }
+    for (int i = 0; i < p->n_steps; i++) TCC_TRY(check_step(d, p, i));
+    return TCC_OK;
+}

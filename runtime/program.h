@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * Checks on a program before it is run; codegen/program.h says what one is. */
+#ifndef TCC_RUNTIME_PROGRAM_H
+#define TCC_RUNTIME_PROGRAM_H
+
+#include "codegen/program.h"
+
+/* Every index names something, every buffer lies inside its space or binding. A program that passes makes the runtime touch no
+ * memory but its spaces (what kernels do inside their buffers is theirs). Errors: TCC_EFORMAT, naming the step. */
+tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p);
+
+/* "step 12 (dot+add+gelu; gpt.c:41,44)", for messages and reports. */
+void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step);
+
+#endif
