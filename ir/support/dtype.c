@@ -2,6 +2,7 @@
  * Element types and tensor types. */
 #include "dtype.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -99,4 +100,35 @@ float tcc_f16_to_f32(uint16_t h) {
     if (magnitude >= 0x0400u) return float_of(sign | ((magnitude << 13) + 0x38000000u));
     float x = (float)magnitude * 0x1p-24f;
     return float_of(sign | bits_of(x));
+}
+
+/* A double as the float that rounds on to any shorter float as the double itself would: to nearest, but odd in the last bit when
+ * inexact (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd"). */
+static float to_odd_f32(double x) {
+    float f = (float)x;
+    if ((double)f == x || isinf(f)) return f;
+    uint32_t bits = bits_of(f);
+    if (bits & 1) return f;
+    bool too_far = x > 0 ? (double)f > x : (double)f < x;
+    return float_of(too_far ? bits - 1 : bits + 1);
+}
+
+static double saturate(double x, double least, double most) {
+    if (isnan(x)) return 0;
+    x = trunc(x) + 0.0; /* no -0 */
+    return x < least ? least : x > most ? most : x;
+}
+
+double tcc_dtype_round(tcc_dtype t, double x) {
+    if (isnan(x) && tcc_dtype_is_float(t)) return (double)NAN;
+    switch (t) {
+    case TCC_F32: return (double)(float)x;
+    case TCC_F16: return (double)tcc_f16_to_f32(tcc_f32_to_f16(to_odd_f32(x)));
+    case TCC_BF16: return (double)tcc_bf16_to_f32(tcc_f32_to_bf16(to_odd_f32(x)));
+    case TCC_I64: return saturate(x, (double)INT64_MIN, 0x1.fffffffffffffp+62); /* the largest double below 2^63 */
+    case TCC_I32: return saturate(x, (double)INT32_MIN, (double)INT32_MAX);
+    case TCC_U8: return saturate(x, 0, UINT8_MAX);
+    case TCC_BOOL: return x != 0;
+    default: return x;
+    }
 }
