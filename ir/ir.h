@@ -186,6 +186,8 @@ void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc);
 /* Adds an output; alias -1 for none. Names of outputs are unique. */
 tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int alias);
+/* Appends a group; its node lists are copied. */
+tcc_status tcc_ir_group(tcc_graph *g, const tcc_group *group);
 
 /* -- Rewriting: from one graph to a new one --
  * A pass walks from->nodes in order and, for each, either copies it (tcc_rewrite_copy) or builds something else, storing the
@@ -204,6 +206,8 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old);
 /* Copies the outputs through the map, and gives the new graph, or frees it when anything went wrong. */
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);
 void tcc_rewrite_abort(tcc_rewrite *rw);
+/* The same graph again, with the same node numbers, groups and places: what a pass that only changes those starts from. */
+tcc_status tcc_graph_copy(const tcc_graph *from, tcc_graph **out);
 
 /* -- Text, checks, meaning -- */
 
@@ -212,6 +216,9 @@ typedef struct tcc_print_options {
 } tcc_print_options;
 
 void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options options);
+/* The graph as Graphviz input. */
+void tcc_graph_print_dot(tcc_strbuf *b, const tcc_graph *g);
+const char *tcc_group_kind_text(tcc_group_kind kind); /* "pointwise" */
 /* "%12 = add(%3, %4) : f32[2,3]", for messages; rotating thread-local buffer. */
 const char *tcc_node_text(const tcc_node *n);
 /* Parses one graph. `file` names the text in messages. Errors carry the line and what was expected. */

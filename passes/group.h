@@ -36,6 +36,5 @@ int *tcc_group_producers(const tcc_graph *g);
 int tcc_group_inputs(const tcc_group *group, tcc_node **out);
 bool tcc_group_has(const tcc_group *group, const tcc_node *n);
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
-const char *tcc_group_kind_text(tcc_group_kind kind); /* "pointwise" */
 
 #endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * What the files of the graph's builder share: lookup, interned strings, type inference. Private to
+ * ir/. */
+#ifndef TCC_IR_BUILDER_H
+#define TCC_IR_BUILDER_H
+
+#include "ir/ir.h"
+
+/* -- ir.c -- */
+
+/* tcc_ir_build with the backward flag given instead of taken from tcc_ir_set_loc. */
+tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
+                        const tcc_attrs *attrs, const tcc_type *type, tcc_loc loc, bool backward);
+/* The node that equals this description, or NULL. */
+tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
+                       const tcc_attrs *attrs, const tcc_type *type);
+/* One copy of each string, in the graph's arena; NULL (reported) when memory is short. */
+const char *tcc__ir_intern(tcc_graph *g, const char *s);
+tcc_loc tcc__ir_get_loc(const tcc_graph *g); /* what tcc_ir_set_loc said */
+void tcc__ir_fail(tcc_graph *g); /* an error was reported: tcc_rewrite_end must not succeed */
+
+/* -- infer.c -- */
+
+typedef struct tcc_infer {
+    tcc_diag *diag;
+    tcc_loc loc;
+    tcc_op op;
+    const tcc_attrs *attrs;
+    tcc_node *const *operands;
+    int n_operands;
+    const tcc_type *given; /* of TYPED ops */
+} tcc_infer;
+
+/* Checks operands and attributes and says what the result's type is. Errors name the op and the
+ * types, at `loc`. */
+tcc_status tcc__infer(const tcc_infer *q, tcc_type *out);
+/* Extents are at least 1, the rank is in range, and no more than TCC_MAX_NUMEL elements. */
+tcc_status tcc__check_type(tcc_diag *diag, tcc_loc loc, const char *what, const tcc_type *t);
+
+#define TCC_MAX_NUMEL (INT64_C(1) << 40)
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * Type inference of attention and of the composites that are not element by element. */
+#include "ir/infer.h"
+
+#include <math.h>
+
+/* -- Attention -- */
+
+/* q [..,T,D] against k [..,S,D]: the scores [..,T,S]. */
+static tcc_status scores_type(const tcc_infer *q, tcc_type *scores) {
+    const tcc_type *query = operand(q, 0), *key = operand(q, 1);
+    TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
+    TCC_TRY(tcc__need_same_dtype(q, 0, 1));
+    bool fits = query->rank >= 2 && query->rank == key->rank &&
+                query->dims[query->rank - 1] == key->dims[key->rank - 1];
+    for (int i = 0; fits && i < query->rank - 2; i++) fits = query->dims[i] == key->dims[i];
+    if (!fits)
+        return tcc__refuse(q, TCC_ESHAPE, "q [..,T,D] and k [..,S,D] do not agree: %s and %s",
+                           tcc_type_text(query), tcc_type_text(key));
+    if (!isfinite(q->attrs->sdpa.scale))
+        return tcc__refuse(q, TCC_EINVAL, "the scale is not finite");
+    *scores = *query;
+    scores->dims[scores->rank - 1] = key->dims[key->rank - 2];
+    if (q->attrs->sdpa.causal && scores->dims[scores->rank - 1] < scores->dims[scores->rank - 2])
+        return tcc__refuse(q, TCC_ESHAPE,
+                           "causal, but there are fewer keys than queries, so that the first "
+                           "queries see none: q %s, k %s",
+                           tcc_type_text(query), tcc_type_text(key));
+    return TCC_OK;
+}
+
+static tcc_status check_mask(const tcc_infer *q, int i, const tcc_type *scores) {
+    return q->n_operands > i ? tcc__need_is(q, i, "the mask [..,T,S]", scores) : TCC_OK;
+}
+
+/* v [..,S,E] and the result [..,T,E]. */
+static tcc_status value_type(const tcc_infer *q, tcc_type *out) {
+    const tcc_type *key = operand(q, 1), *value = operand(q, 2);
+    TCC_TRY(tcc__need_same_dtype(q, 0, 2));
+    bool fits = value->rank == key->rank;
+    for (int i = 0; fits && i < key->rank - 1; i++) fits = value->dims[i] == key->dims[i];
+    if (!fits)
+        return tcc__refuse(q, TCC_ESHAPE, "k [..,S,D] and v [..,S,E] do not agree: %s and %s",
+                           tcc_type_text(key), tcc_type_text(value));
+    *out = *operand(q, 0);
+    out->dims[out->rank - 1] = value->dims[value->rank - 1];
+    return TCC_OK;
+}
+
+/* Sums of exponentials are kept in at least float32. */
+static void lse_type(const tcc_infer *q, tcc_type *out) {
+    *out = *operand(q, 0);
+    out->dims[--out->rank] = 0;
+    if (out->dtype == TCC_F16 || out->dtype == TCC_BF16) out->dtype = TCC_F32;
+}
+
+tcc_status tcc__infer_sdpa(const tcc_infer *q, tcc_type *out) {
+    tcc_type scores = {0};
+    TCC_TRY(scores_type(q, &scores));
+    TCC_TRY(check_mask(q, 3, &scores));
+    return value_type(q, out);
+}
+
+tcc_status tcc__infer_sdpa_lse(const tcc_infer *q, tcc_type *out) {
+    tcc_type scores = {0};
+    TCC_TRY(scores_type(q, &scores));
+    TCC_TRY(check_mask(q, 2, &scores));
+    lse_type(q, out);
+    return TCC_OK;
+}
+
+tcc_status tcc__infer_sdpa_grad(const tcc_infer *q, tcc_type *out) {
+    tcc_type scores = {0}, result = {0}, lse = {0};
+    TCC_TRY(scores_type(q, &scores));
+    TCC_TRY(value_type(q, &result));
+    TCC_TRY(tcc__need_is(q, 3, "o", &result));
+    lse_type(q, &lse);
+    TCC_TRY(tcc__need_is(q, 4, "lse", &lse));
+    TCC_TRY(tcc__need_is(q, 5, "do", &result));
+    TCC_TRY(check_mask(q, 6, &scores));
+    *out = *operand(q, q->op == TCC_OP_SDPA_GRAD_Q ? 0 : q->op == TCC_OP_SDPA_GRAD_K ? 1 : 2);
+    return TCC_OK;
+}
+
+/* -- Normalization -- */
+
+static tcc_status check_norm(const tcc_infer *q) {
+    TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
+    if (!(q->attrs->norm.eps >= 0) || isinf(q->attrs->norm.eps))
+        return tcc__refuse(q, TCC_EINVAL, "eps %g is not a number >= 0", q->attrs->norm.eps);
+    return tcc__need_axis(q, q->attrs->norm.axis, operand(q, 0)->rank);
+}
+
+static tcc_status check_scales(const tcc_infer *q, const tcc_type *expected) {
+    static const char *const roles[] = {"x", "the weight", "the bias", "the mean", "the variance"};
+    for (int i = 1; i < q->n_operands; i++) TCC_TRY(tcc__need_is(q, i, roles[i], expected));
+    return TCC_OK;
+}
+
+tcc_status tcc__infer_norm(const tcc_infer *q, tcc_type *out) {
+    TCC_TRY(check_norm(q));
+    if (q->attrs->norm.groups) return tcc__refuse(q, TCC_EINVAL, "groups have no meaning here");
+    const tcc_type *x = operand(q, 0);
+    tcc_type scale = {.dtype = x->dtype};
+    for (int i = (int)q->attrs->norm.axis; i < x->rank; i++) push_dim(&scale, x->dims[i]);
+    TCC_TRY(check_scales(q, &scale));
+    *out = *x;
+    return TCC_OK;
+}
+
+tcc_status tcc__infer_norm_channel(const tcc_infer *q, tcc_type *out) {
+    TCC_TRY(check_norm(q));
+    const tcc_type *x = operand(q, 0);
+    const int64_t channels = x->dims[q->attrs->norm.axis], groups = q->attrs->norm.groups;
+    if (q->op == TCC_OP_GROUP_NORM && (groups < 1 || channels % groups))
+        return tcc__refuse(q, TCC_ESHAPE, "%lld groups do not divide the %lld channels of %s",
+                           (long long)groups, (long long)channels, tcc_type_text(x));
+    if (q->op == TCC_OP_GROUP_NORM && !q->attrs->norm.axis)
+        return tcc__refuse(q, TCC_ESHAPE, "the channels cannot be dim 0, which is the batch: %s",
+                           tcc_type_text(x));
+    if (q->op != TCC_OP_GROUP_NORM && groups)
+        return tcc__refuse(q, TCC_EINVAL, "groups have no meaning here");
+    const tcc_type scale = {x->dtype, 1, {channels}};
+    TCC_TRY(check_scales(q, &scale));
+    *out = *x;
+    return TCC_OK;
+}
+
+/* -- Dropout and losses -- */
+
+tcc_status tcc__infer_dropout(const tcc_infer *q, tcc_type *out) {
+    static const tcc_type key = {TCC_I64, 1, {2}};
+    const tcc_attrs_dropout *a = &q->attrs->dropout;
+    TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
+    TCC_TRY(tcc__need_is(q, 1, "the key", &key));
+    if (!(a->p >= 0 && a->p < 1))
+        return tcc__refuse(q, TCC_EINVAL, "p %g is not in 0 <= p < 1", a->p);
+    if (a->id < 0 || a->id > UINT32_MAX)
+        return tcc__refuse(q, TCC_EINVAL, "id %lld is not in 0 .. 2^32 - 1", (long long)a->id);
+    *out = *operand(q, 0);
+    return TCC_OK;
+}
+
+tcc_status tcc__infer_cross_entropy(const tcc_infer *q, tcc_type *out) {
+    const tcc_type *logits = operand(q, 0);
+    const double smoothing = q->attrs->cross_entropy.label_smoothing;
+    TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
+    if (!logits->rank)
+        return tcc__refuse(q, TCC_ESHAPE, "logits must have a class dim, got %s",
+                           tcc_type_text(logits));
+    tcc_type targets = *logits;
+    targets.dtype = TCC_I32;
+    targets.dims[--targets.rank] = 0;
+    TCC_TRY(tcc__need_is(q, 1, "targets", &targets));
+    const tcc_type weights = {logits->dtype, 1, {logits->dims[logits->rank - 1]}};
+    if (q->n_operands > 2) TCC_TRY(tcc__need_is(q, 2, "class weights", &weights));
+    if (!(smoothing >= 0 && smoothing <= 1))
+        return tcc__refuse(q, TCC_EINVAL, "label_smoothing %g is not in 0 .. 1", smoothing);
+    out->dtype = logits->dtype;
+    return TCC_OK;
+}

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT
+ * The graph and its builder: nodes found by content, sticky errors, rewriting. */
+#include "ir/attrs.h"
+#include "ir/builder.h"
+#include "ir/support/alloc.h"
+#include "ir/support/hash.h"
+
+#include <math.h>
+#include <string.h>
+
+/* -- The op table -- */
+
+static const tcc_op_info op_infos[TCC_OP_COUNT] = {
+#define COMM TCC_FLAG_COMM
+#define TYPED TCC_FLAG_TYPED
+#define COMPARE TCC_FLAG_COMPARE
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
+    [TCC_OP_##id] = {text,  least,         most, TCC_ATTR_CLASS_##attrs, TCC_FUSION_##fusion,      \
+                     flags, TCC_AMP_##amp, doc},
+#include "ir/ops.def"
+#undef TCC_OP
+#undef COMM
+#undef TYPED
+#undef COMPARE
+};
+
+const tcc_op_info *tcc_op_get_info(tcc_op op) {
+    return &op_infos[op];
+}
+
+bool tcc_op_parse(const char *text, size_t length, tcc_op *out) {
+    for (int op = 0; op < TCC_OP_COUNT; op++) {
+        if (strlen(op_infos[op].text) == length && !memcmp(op_infos[op].text, text, length)) {
+            *out = (tcc_op)op;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* -- Tables: open addressing, never more than half full, nothing is ever removed -- */
+
+typedef struct entry {
+    uint64_t hash;
+    void *value; /* NULL: free */
+} entry;
+
+typedef struct table {
+    entry *entries;
+    size_t capacity, count; /* capacity is a power of 2, or 0 */
+} table;
+
+struct tcc_node_table {
+    table nodes, strings;
+    tcc_loc loc; /* for build.h */
+    bool backward;
+    bool failed; /* an error was reported while building this graph */
+};
+
+static bool table_reserve(table *t) {
+    enum { FIRST_CAPACITY = 256 };
+    if (2 * (t->count + 1) <= t->capacity) return true;
+    size_t capacity = t->capacity ? 2 * t->capacity : FIRST_CAPACITY;
+    entry *entries = tcc__calloc(capacity, sizeof *entries);
+    if (!entries) return false;
+    for (size_t i = 0; i < t->capacity; i++) {
+        if (!t->entries[i].value) continue;
+        size_t at = t->entries[i].hash & (capacity - 1);
+        while (entries[at].value) at = (at + 1) & (capacity - 1);
+        entries[at] = t->entries[i];
+    }
+    tcc__free(t->entries);
+    t->entries = entries;
+    t->capacity = capacity;
+    return true;
+}
+
+/* Room was reserved. */
+static void table_add(table *t, uint64_t hash, void *value) {
+    size_t at = hash & (t->capacity - 1);
+    while (t->entries[at].value) at = (at + 1) & (t->capacity - 1);
+    t->entries[at] = (entry){hash, value};
+    t->count++;
+}
+
+/* Walks the entries with this hash: start with *at = hash, until NULL. */
+static void *table_next(const table *t, uint64_t hash, size_t *at) {
+    if (!t->capacity) return NULL;
+    for (;; ++*at) {
+        const entry *e = &t->entries[*at & (t->capacity - 1)];
+        if (!e->value) return NULL;
+        if (e->hash == hash) {
+            ++*at;
+            return e->value;
+        }
+    }
+}
+
+/* -- Graphs -- */
+
+tcc_graph *tcc_graph_create(const char *name, tcc_diag *diag) {
+    tcc_graph *g = tcc__calloc(1, sizeof *g);
+    if (!g) {
+        tcc_enomem(diag);
+        return NULL;
+    }
+    g->diag = diag;
+    g->table = tcc__calloc(1, sizeof *g->table);
+    g->name = tcc_arena_strdup(&g->arena, name);
+    if (!g->table || !g->name) {
+        tcc_enomem(diag);
+        tcc_graph_destroy(g);
+        return NULL;
+    }
+    return g;
+}
+
+void tcc_graph_destroy(tcc_graph *g) {
+    if (!g) return;
+    if (g->table) {
+        tcc__free(g->table->nodes.entries);
+        tcc__free(g->table->strings.entries);
+        tcc__free(g->table);
+    }
+    tcc_vec_free(&g->nodes);
+    tcc_vec_free(&g->inputs);
+    tcc_vec_free(&g->outputs);
+    tcc_vec_free(&g->groups);
+    tcc_vec_free(&g->places);
+    tcc_arena_free(&g->arena);
+    tcc__free(g);
+}
+
+void tcc__ir_fail(tcc_graph *g) {
+    g->table->failed = true;
+}
+
+static void *out_of_memory(tcc_graph *g) {
+    tcc_enomem(g->diag);
+    tcc__ir_fail(g);
+    return NULL;
+}
+
+const char *tcc__ir_intern(tcc_graph *g, const char *s) {
+    table *t = &g->table->strings;
+    uint64_t hash = tcc_hash_string(0, s);
+    size_t at = hash;
+    for (char *known; (known = table_next(t, hash, &at));)
+        if (!strcmp(known, s)) return known;
+    char *copy = table_reserve(t) ? tcc_arena_strdup(&g->arena, s) : NULL;
+    if (!copy) return out_of_memory(g);
+    table_add(t, hash, copy);
+    return copy;
+}
+
+void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward) {
+    /* A location whose file cannot be copied is forgotten; the failure to allocate was reported. */
+    g->table->loc = TCC_NOWHERE;
+    if (loc.file && (loc.file = tcc__ir_intern(g, loc.file))) g->table->loc = loc;
+    g->table->backward = backward;
+}
+
+tcc_loc tcc__ir_get_loc(const tcc_graph *g) {
+    return g->table->loc;
+}
+
+/* -- Building -- */
+
+static const tcc_attrs no_attrs;
+
+static uint64_t hash_node(tcc_op op, tcc_node *const *operands, int n_operands,
+                          const tcc_attrs *attrs, const tcc_type *type) {
+    const tcc_op_info *info = &op_infos[op];
+    if (op == TCC_OP_INPUT)
+        return tcc_hash_string(op, attrs->input.name ? attrs->input.name
+                                                     : ""); /* the name alone is identity */
+    uint64_t h = tcc_hash_add(op, tcc_attrs_hash(info->attrs, attrs));
+    h = tcc_hash_add(h, (uint64_t)type->dtype);
+    h = tcc_hash_bytes(h, type->dims, sizeof type->dims[0] * (size_t)type->rank);
+    if (info->flags & TCC_FLAG_COMM)
+        return tcc_hash_add(h, tcc_hash_mix((uint64_t)operands[0]->id) +
+                                   tcc_hash_mix((uint64_t)operands[1]->id));
+    for (int i = 0; i < n_operands; i++) h = tcc_hash_add(h, (uint64_t)operands[i]->id);
+    return h;
+}
+
+static bool same_operands(const tcc_node *n, tcc_node *const *operands, int n_operands) {
+    if (n->n_operands != n_operands) return false;
+    bool same = true;
+    for (int i = 0; i < n_operands; i++) same &= n->operands[i] == operands[i];
+    if (same || !(op_infos[n->op].flags & TCC_FLAG_COMM)) return same;
+    return n->operands[0] == operands[1] && n->operands[1] == operands[0];
+}
+
+static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *const *operands,
+                      int n_operands, const tcc_attrs *attrs, const tcc_type *type) {
+    size_t at = hash;
+    for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));) {
+        if (n->op == op && same_operands(n, operands, n_operands) &&
+            tcc_type_equal(&n->type, type) && tcc_attrs_equal(op_infos[op].attrs, n->attrs, attrs))
+            return n;
+    }
+    return NULL;
+}
+
+tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
+                       const tcc_attrs *attrs, const tcc_type *type) {
+    return find(g, hash_node(op, operands, n_operands, attrs, type), op, operands, n_operands,
+                attrs, type);
+}
+
+static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name) {
+    size_t at = hash;
+    for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));)
+        if (n->op == TCC_OP_INPUT && !strcmp(n->attrs->input.name, name)) return n;
+    return NULL;
+}
+
+/* A new node at the end of the graph. */
+static tcc_node *add_node(tcc_graph *g, uint64_t hash, const tcc_node *like) {
+    const tcc_attr_class attr_class = op_infos[like->op].attrs;
+    tcc_node *n = tcc_arena_copy(&g->arena, like, sizeof *like);
+    if (!n || !table_reserve(&g->table->nodes)) return out_of_memory(g);
+    n->operands =
+        tcc_arena_copy(&g->arena, like->operands, sizeof n->operands[0] * (size_t)n->n_operands);
+    if (!n->operands) return out_of_memory(g);
+    if (attr_class == TCC_ATTR_CLASS_none) n->attrs = &no_attrs;
+    else {
+        /* The whole union, so that a rule may copy *n->attrs. */
+        tcc_attrs *attrs = TCC_ARENA_NEW(&g->arena, tcc_attrs);
+        if (!attrs || !tcc_attrs_copy(&g->arena, attr_class, like->attrs, attrs))
+            return out_of_memory(g);
+        n->attrs = attrs;
+    }
+    n->id = g->nodes.count;
+    if (n->op == TCC_OP_INPUT && !tcc_vec_push(&g->inputs, n)) return out_of_memory(g);
+    if (!tcc_vec_push(&g->nodes, n)) {
+        if (n->op == TCC_OP_INPUT) g->inputs.count--;
+        return out_of_memory(g);
+    }
+    table_add(&g->table->nodes, hash, n);
+    return n;
+}
+
+/* The values of a constant as its element type holds them, one value where all are equal: so that
+ * equal constants are one node. */
+static bool round_constant(const tcc_type *type, const tcc_doubles *from, double *to,
+                           int64_t *count) {
+    bool splat = true;
+    for (int64_t i = 0; i < from->count; i++) {
+        to[i] = tcc_dtype_round(type->dtype, from->v[i]);
+        splat &= !memcmp(&to[i], &to[0], sizeof to[0]);
+    }
+    *count = splat ? 1 : from->count;
+    return splat;
+}
+
+static tcc_node *build(tcc_graph *g, const tcc_node *like) {
+    uint64_t hash = hash_node(like->op, like->operands, like->n_operands, like->attrs, &like->type);
+    if (like->op == TCC_OP_INPUT) {
+        const tcc_node *other = find_input(g, hash, like->attrs->input.name);
+        if (other) {
+            tcc_error(g->diag, TCC_EINVAL, like->loc, "two inputs are named '%s'",
+                      other->attrs->input.name);
+            tcc_note(g->diag, other->loc, "the first one: %s", tcc_type_text(&other->type));
+            tcc__ir_fail(g);
+            return NULL;
+        }
+        return add_node(g, hash, like);
+    }
+    tcc_node *n =
+        find(g, hash, like->op, like->operands, like->n_operands, like->attrs, &like->type);
+    if (!n) return add_node(g, hash, like);
+    if (!n->loc.file) n->loc = like->loc; /* of two places, the one that is known */
+    return n;
+}
+
+tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
+                        const tcc_attrs *attrs, const tcc_type *type, tcc_loc loc, bool backward) {
+    for (int i = 0; i < n_operands; i++) {
+        if (!operands[i]) {
+            tcc__ir_fail(g);
+            return NULL;
+        }
+        int id = operands[i]->id;
+        if (id >= g->nodes.count || g->nodes.data[id] != operands[i]) {
+            TCC_BUG(g->diag, "%s: operand %d belongs to another graph: %s", op_infos[op].text, i,
+                    tcc_node_text(operands[i]));
+            tcc__ir_fail(g);
+            return NULL;
+        }
+    }
+    if (!attrs) attrs = &no_attrs;
+    if (loc.file && !(loc.file = tcc__ir_intern(g, loc.file))) return NULL;
+    tcc_node like = {.op = op,
+                     .operands = operands,
+                     .n_operands = n_operands,
+                     .attrs = attrs,
+                     .loc = loc,
+                     .backward = backward};
+    tcc_infer q = {.diag = g->diag,
+                   .loc = loc,
+                   .op = op,
+                   .attrs = attrs,
+                   .operands = operands,
+                   .n_operands = n_operands,
+                   .given = type};
+    if (tcc__infer(&q, &like.type) != TCC_OK) {
+        tcc__ir_fail(g);
+        return NULL;
+    }
+    if (op != TCC_OP_CONSTANT) return build(g, &like);
+
+    double single, *rounded = &single;
+    const tcc_doubles *values = &attrs->constant.values;
+    if (values->count > 1 && !(rounded = tcc__malloc(sizeof *rounded * (size_t)values->count)))
+        return out_of_memory(g);
+    tcc_attrs constant = {.constant.values.v = rounded};
+    round_constant(&like.type, values, rounded, &constant.constant.values.count);
+    like.attrs = &constant;
+    tcc_node *n = build(g, &like);
+    if (rounded != &single) tcc__free(rounded);
+    return n;
+}
+
+tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
+                       const tcc_attrs *attrs, const tcc_type *type, tcc_loc loc) {
+    return tcc__ir_build(g, op, operands, n_operands, attrs, type, loc, g->table->backward);
+}
+
+tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type,
+                       tcc_loc loc) {
+    tcc_attrs attrs = {.input = {.role = role, .name = name}};
+    return tcc_ir_build(g, TCC_OP_INPUT, NULL, 0, &attrs, type, loc);
+}
+
+tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int alias) {
+    tcc_status status = TCC_OK;
+    if (!node) {
+        tcc__ir_fail(g);
+        return g->diag && g->diag->status != TCC_OK ? g->diag->status : TCC_EINVAL;
+    }
+    const tcc_loc loc = node->loc;
+    for (int i = 0; i < g->outputs.count && status == TCC_OK; i++) {
+        if (!strcmp(g->outputs.data[i].name, name))
+            status = tcc_error(g->diag, TCC_EINVAL, loc, "two outputs are named '%s'", name);
+        else if (alias >= 0 && g->outputs.data[i].alias == alias)
+            status = tcc_error(g->diag, TCC_EINVAL, loc,
+                               "outputs '%s' and '%s' are both the next value of input %d",
+                               g->outputs.data[i].name, name, alias);
+    }
+    if (status == TCC_OK && (alias < -1 || alias >= g->inputs.count))
+        status = tcc_error(g->diag, TCC_EINVAL, loc, "output '%s' aliases input %d of %d", name,
+                           alias, g->inputs.count);
+    if (status == TCC_OK && alias >= 0 &&
+        !tcc_type_equal(&node->type, &g->inputs.data[alias]->type))
+        status =
+            tcc_error(g->diag, TCC_ESHAPE, loc,
+                      "output '%s' is %s but the input '%s' whose next value it is, is %s", name,
+                      tcc_type_text(&node->type), g->inputs.data[alias]->attrs->input.name,
+                      tcc_type_text(&g->inputs.data[alias]->type));
+    if (status == TCC_OK) {
+        tcc_output output = {
+            .name = tcc_arena_strdup(&g->arena, name), .node = node, .alias = alias};
+        if (!output.name || !tcc_vec_push(&g->outputs, output)) status = tcc_enomem(g->diag);
+    }
+    if (status != TCC_OK) tcc__ir_fail(g);
+    return status;
+}
+
+static tcc_node **copy_nodes(tcc_graph *g, tcc_node *const *nodes, int count) {
+    return tcc_arena_copy(&g->arena, nodes, sizeof *nodes * (size_t)count);
+}
+
+tcc_status tcc_ir_group(tcc_graph *g, const tcc_group *group) {
+    tcc_group copy = *group;
+    copy.nodes = copy_nodes(g, group->nodes, group->n_nodes);
+    copy.outputs = copy_nodes(g, group->outputs, group->n_outputs);
+    if (!copy.nodes || !copy.outputs || !tcc_vec_push(&g->groups, copy)) {
+        out_of_memory(g);
+        return TCC_ENOMEM;
+    }
+    return TCC_OK;
+}
+
+/* -- Rewriting -- */
+
+tcc_status tcc_rewrite_begin(tcc_rewrite *rw, const tcc_graph *from) {
+    *rw = (tcc_rewrite){.from = from};
+    rw->to = tcc_graph_create(from->name, from->diag);
+    rw->map = tcc__calloc((size_t)from->nodes.count, sizeof *rw->map);
+    rw->live = tcc__calloc((size_t)from->nodes.count, sizeof *rw->live);
+    if (!rw->to || !rw->map || !rw->live) {
+        tcc_rewrite_abort(rw);
+        return tcc_enomem(from->diag);
+    }
+    for (int i = 0; i < from->outputs.count; i++) rw->live[from->outputs.data[i].node->id] = true;
+    for (int id = from->nodes.count - 1; id >= 0; id--) {
+        if (!rw->live[id]) continue;
+        const tcc_node *n = from->nodes.data[id];
+        for (int i = 0; i < n->n_operands; i++) rw->live[n->operands[i]->id] = true;
+    }
+    for (int i = 0; i < from->inputs.count; i++) {
+        if (!tcc_rewrite_copy(rw, from->inputs.data[i])) {
+            tcc_rewrite_abort(rw);
+            return from->diag ? from->diag->status : TCC_ENOMEM;
+        }
+    }
+    return TCC_OK;
+}
+
+tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old) {
+    if (rw->map[old->id]) return rw->map[old->id];
+    enum { ON_STACK = 8 };
+    tcc_node *few[ON_STACK], **operands = few;
+    if (old->n_operands > ON_STACK &&
+        !(operands = tcc__malloc(sizeof *operands * (size_t)old->n_operands)))
+        return out_of_memory(rw->to);
+    bool whole = true;
+    for (int i = 0; i < old->n_operands; i++)
+        whole &= (operands[i] = rw->map[old->operands[i]->id]) != NULL;
+    if (!whole && !rw->to->table->failed)
+        TCC_BUG(rw->to->diag, "an operand was not copied before its user: %s", tcc_node_text(old));
+    bool typed = op_infos[old->op].flags & TCC_FLAG_TYPED;
+    tcc_node *n = tcc__ir_build(rw->to, old->op, operands, old->n_operands, old->attrs,
+                                typed ? &old->type : NULL, old->loc, old->backward);
+    if (operands != few) tcc__free(operands);
+    return rw->map[old->id] = n;
+}
+
+tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out) {
+    tcc_graph *to = rw->to;
+    for (int i = 0; i < rw->from->outputs.count && !to->table->failed; i++) {
+        const tcc_output *o = &rw->from->outputs.data[i];
+        tcc_node *n = rw->map[o->node->id];
+        if (!n)
+            TCC_BUG(to->diag, "output '%s' was not copied: %s", o->name, tcc_node_text(o->node));
+        if (tcc_ir_output(to, o->name, n, o->alias) == TCC_OK)
+            to->outputs.data[i].in_place = o->in_place;
+    }
+    if (to->table->failed) {
+        tcc_status status = to->diag && to->diag->status != TCC_OK ? to->diag->status : TCC_EBUG;
+        tcc_rewrite_abort(rw);
+        return status;
+    }
+    *out = to;
+    rw->to = NULL;
+    tcc_rewrite_abort(rw);
+    return TCC_OK;
+}
+
+void tcc_rewrite_abort(tcc_rewrite *rw) {
+    tcc_graph_destroy(rw->to);
+    tcc__free(rw->map);
+    tcc__free(rw->live);
+    *rw = (tcc_rewrite){0};
+}
+
+/* -- Copies -- */
+
+static tcc_node **map_nodes(tcc_graph *to, tcc_node *const *nodes, int count) {
+    tcc_node **mapped = copy_nodes(to, nodes, count);
+    for (int i = 0; mapped && i < count; i++) mapped[i] = to->nodes.data[nodes[i]->id];
+    return mapped;
+}
+
+tcc_status tcc_graph_copy(const tcc_graph *from, tcc_graph **out) {
+    tcc_rewrite rw = {.from = from};
+    /* Not tcc_rewrite_begin, which would move the inputs to the front: a copy keeps all numbers. */
+    rw.to = tcc_graph_create(from->name, from->diag);
+    rw.map = tcc__calloc((size_t)from->nodes.count, sizeof *rw.map);
+    if (!rw.to || !rw.map) {
+        tcc_rewrite_abort(&rw);
+        return tcc_enomem(from->diag);
+    }
+    for (int id = 0; id < from->nodes.count && !rw.to->table->failed; id++)
+        tcc_rewrite_copy(&rw, from->nodes.data[id]);
+    tcc_graph *to;
+    TCC_TRY(tcc_rewrite_end(&rw, &to));
+    tcc_status status =
+        to->nodes.count == from->nodes.count ? TCC_OK : TCC_BUG(to->diag, "a copy lost nodes");
+    for (int i = 0; i < from->groups.count && status == TCC_OK; i++) {
+        tcc_group group = from->groups.data[i];
+        group.hero = to->nodes.data[group.hero->id];
+        group.nodes = map_nodes(to, group.nodes, group.n_nodes);
+        group.outputs = map_nodes(to, group.outputs, group.n_outputs);
+        if (!group.nodes || !group.outputs || !tcc_vec_push(&to->groups, group))
+            status = tcc_enomem(to->diag);
+    }
+    for (int i = 0; i < from->places.count && status == TCC_OK; i++) {
+        tcc_place place = from->places.data[i];
+        place.node = to->nodes.data[place.node->id];
+        if (!tcc_vec_push(&to->places, place)) status = tcc_enomem(to->diag);
+    }
+    to->arena_bytes = from->arena_bytes;
+    if (status == TCC_OK) *out = to;
+    else tcc_graph_destroy(to);
+    return status;
+}

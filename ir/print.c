@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs as text; the grammar is on top of parse.c. And as Graphviz input. */
+#include "ir/attrs.h"
+#include "ir/ir.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const group_kinds[TCC_GROUP_KIND_COUNT] = {
+    [TCC_GROUP_POINTWISE] = "pointwise", [TCC_GROUP_REDUCE] = "reduce",
+    [TCC_GROUP_SCAN] = "scan",           [TCC_GROUP_SCATTER] = "scatter",
+    [TCC_GROUP_CONTRACT] = "contract",   [TCC_GROUP_WINDOW] = "window",
+    [TCC_GROUP_ATTENTION] = "attention",
+};
+
+const char *tcc_group_kind_text(tcc_group_kind kind) {
+    return group_kinds[kind];
+}
+
+static void print_ids(tcc_strbuf *b, tcc_node *const *nodes, int count) {
+    tcc_strbuf_add(b, "(");
+    for (int i = 0; i < count; i++) tcc_strbuf_printf(b, i ? ", %%%d" : "%%%d", nodes[i]->id);
+    tcc_strbuf_add(b, ")");
+}
+
+static void print_loc(tcc_strbuf *b, const tcc_node *n) {
+    if (!n->loc.file && !n->backward) return;
+    tcc_strbuf_add(b, " loc(");
+    if (n->loc.file) {
+        tcc_print_quoted(b, n->loc.file);
+        tcc_strbuf_printf(b, ":%d", n->loc.line);
+    }
+    if (n->backward) tcc_strbuf_add(b, n->loc.file ? ", bw" : "bw");
+    tcc_strbuf_add(b, ")");
+}
+
+static void print_node(tcc_strbuf *b, const tcc_node *n, bool with_attrs) {
+    const tcc_op_info *info = tcc_op_get_info(n->op);
+    tcc_strbuf_printf(b, "%%%d = %s", n->id, info->text);
+    if (n->n_operands) print_ids(b, n->operands, n->n_operands);
+    if (with_attrs) {
+        size_t before = b->length;
+        tcc_strbuf_add(b, " ");
+        if (!tcc_attrs_print(b, info->attrs, n->attrs) && !b->failed)
+            b->text[b->length = before] = '\0';
+    }
+    tcc_strbuf_add(b, " : ");
+    tcc_type_print(b, &n->type);
+}
+
+/* A name that needs no quotes: as the lexer reads a word. */
+static bool is_word(const char *s) {
+    if (!*s) return false;
+    for (; *s; s++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *s))
+            return false;
+    return true;
+}
+
+void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options options) {
+    tcc_strbuf_add(b, "graph @");
+    if (is_word(g->name)) tcc_strbuf_add(b, g->name);
+    else tcc_print_quoted(b, g->name);
+    tcc_strbuf_add(b, " {\n");
+    for (int i = 0; i < g->nodes.count; i++) {
+        tcc_strbuf_add(b, "  ");
+        print_node(b, g->nodes.data[i], true);
+        if (options.locs) print_loc(b, g->nodes.data[i]);
+        tcc_strbuf_add(b, "\n");
+    }
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *o = &g->outputs.data[i];
+        tcc_strbuf_add(b, "  output ");
+        tcc_print_quoted(b, o->name);
+        tcc_strbuf_printf(b, " %%%d", o->node->id);
+        if (o->alias >= 0)
+            tcc_strbuf_printf(b, " alias %%%d%s", g->inputs.data[o->alias]->id,
+                              o->in_place ? " in_place" : "");
+        tcc_strbuf_add(b, "\n");
+    }
+    for (int i = 0; i < g->groups.count; i++) {
+        const tcc_group *group = &g->groups.data[i];
+        tcc_strbuf_printf(b, "  group %s %%%d nodes", group_kinds[group->kind], group->hero->id);
+        print_ids(b, group->nodes, group->n_nodes);
+        tcc_strbuf_add(b, " outputs");
+        print_ids(b, group->outputs, group->n_outputs);
+        tcc_strbuf_add(b, "\n");
+    }
+    for (int i = 0; i < g->places.count; i++)
+        tcc_strbuf_printf(b, "  place %%%d @%lld\n", g->places.data[i].node->id,
+                          (long long)g->places.data[i].offset_bytes);
+    if (g->arena_bytes) tcc_strbuf_printf(b, "  arena %lld\n", (long long)g->arena_bytes);
+    tcc_strbuf_add(b, "}\n");
+}
+
+const char *tcc_node_text(const tcc_node *n) {
+    enum { TEXT_BYTES = 400, LONGEST_LIST = 8, MOST_OPERANDS = 16 };
+    static _Thread_local char buffers[4][TEXT_BYTES];
+    static _Thread_local unsigned next;
+    char *text = buffers[next++ % 4];
+    tcc_strbuf b = {0};
+    if (n->n_operands > MOST_OPERANDS)
+        tcc_strbuf_printf(&b, "%%%d = %s(...) : %s", n->id, tcc_op_get_info(n->op)->text,
+                          tcc_type_text(&n->type));
+    else
+        print_node(&b, n,
+                   n->op != TCC_OP_CONSTANT || n->attrs->constant.values.count <= LONGEST_LIST);
+    snprintf(text, TEXT_BYTES, "%s", b.text && !b.failed ? b.text : tcc_op_get_info(n->op)->text);
+    tcc_strbuf_free(&b);
+    return text;
+}
+
+/* -- Graphviz -- */
+
+static const char *color_of(const tcc_node *n) {
+    switch (tcc_op_get_info(n->op)->fusion) {
+    case TCC_FUSION_LEAF: return n->op == TCC_OP_INPUT ? "lightblue" : "gray90";
+    case TCC_FUSION_POINT: return "white";
+    case TCC_FUSION_VIEW: return "gray95";
+    case TCC_FUSION_REDUCE:
+    case TCC_FUSION_SCAN: return "khaki";
+    case TCC_FUSION_INDEX:
+    case TCC_FUSION_SCATTER: return "plum";
+    case TCC_FUSION_CONTRACT:
+    case TCC_FUSION_ATTENTION: return "salmon";
+    case TCC_FUSION_WINDOW: return "sandybrown";
+    case TCC_FUSION_COMPOSITE: return "palegreen";
+    }
+    return "white";
+}
+
+void tcc_graph_print_dot(tcc_strbuf *b, const tcc_graph *g) {
+    tcc_strbuf_add(b, "digraph ");
+    tcc_print_quoted(b, g->name);
+    tcc_strbuf_add(b,
+                   " {\n  node [shape=box, style=filled, fontname=\"monospace\", fontsize=10];\n");
+    for (int i = 0; i < g->nodes.count; i++) {
+        const tcc_node *n = g->nodes.data[i];
+        tcc_strbuf label = {0};
+        tcc_strbuf_printf(&label, "%%%d %s\n", n->id,
+                          n->op == TCC_OP_INPUT ? n->attrs->input.name
+                                                : tcc_op_get_info(n->op)->text);
+        tcc_type_print(&label, &n->type);
+        tcc_strbuf_printf(b, "  n%d [label=", n->id);
+        if (label.failed) b->failed = true;
+        else tcc_print_quoted(b, label.text); /* the \n that it writes is Graphviz's own */
+        tcc_strbuf_printf(b, ", fillcolor=%s];\n", color_of(n));
+        tcc_strbuf_free(&label);
+        for (int k = 0; k < n->n_operands; k++)
+            tcc_strbuf_printf(b, "  n%d -> n%d;\n", n->operands[k]->id, n->id);
+    }
+    for (int i = 0; i < g->outputs.count; i++) {
+        tcc_strbuf_printf(b, "  o%d [shape=ellipse, label=", i);
+        tcc_print_quoted(b, g->outputs.data[i].name);
+        tcc_strbuf_printf(b, "];\n  n%d -> o%d;\n", g->outputs.data[i].node->id, i);
+    }
+    /* A box around what each kernel stores. */
+    for (int i = 0; i < g->groups.count; i++) {
+        const tcc_group *group = &g->groups.data[i];
+        tcc_strbuf_printf(b, "  subgraph cluster_%d { label=\"%d %s\"; color=gray;", i, i,
+                          group_kinds[group->kind]);
+        for (int k = 0; k < group->n_outputs; k++)
+            tcc_strbuf_printf(b, " n%d;", group->outputs[k]->id);
+        tcc_strbuf_add(b, " }\n");
+    }
+    tcc_strbuf_add(b, "}\n");
+}
