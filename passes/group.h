@@ -37,4 +37,8 @@ int tcc_group_inputs(const tcc_group *group, tcc_node **out);
 bool tcc_group_has(const tcc_group *group, const tcc_node *n);
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
 
+/* Copies every node, output, group and place of the graph that `rw` began from, groups in the order given: order[i] is the old
+ * index of the new group i; NULL keeps it. For passes that change only what groups and places say. */
+tcc_status tcc_group_copy_all(tcc_rewrite *rw, const int *order);
+
 #endif

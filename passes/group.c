@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * Questions about groups that more than one pass and codegen ask, and copying them to another graph. */
+#include "passes/group.h"
+
+#include "ir/support/alloc.h"
+
+const char *tcc_group_kind_text(tcc_group_kind kind) {
+    switch (kind) {
+    case TCC_GROUP_POINTWISE: return "pointwise";
+    case TCC_GROUP_REDUCE: return "reduce";
+    case TCC_GROUP_SCAN: return "scan";
+    case TCC_GROUP_SCATTER: return "scatter";
+    case TCC_GROUP_CONTRACT: return "contract";
+    case TCC_GROUP_WINDOW: return "window";
+    case TCC_GROUP_ATTENTION: return "attention";
+    case TCC_GROUP_KIND_COUNT: break;
+    }
+    return "unknown";
+}
+
+static bool contains(tcc_node *const *nodes, int count, const tcc_node *n) {
+    for (int i = 0; i < count; i++)
+        if (nodes[i] == n) return true;
+    return false;
+}
+
+bool tcc_group_has(const tcc_group *group, const tcc_node *n) { return contains(group->nodes, group->n_nodes, n); }
+
+bool tcc_group_stores(const tcc_group *group, const tcc_node *n) {
+    return contains(group->outputs, group->n_outputs, n);
+}
+
+int *tcc_group_producers(const tcc_graph *g) {
+    int *producers = tcc__malloc(sizeof *producers * (size_t)(g->nodes.count + 1));
+    if (!producers) return NULL;
+    for (int i = 0; i < g->nodes.count; i++) producers[i] = -1;
+    for (int i = 0; i < g->groups.count; i++)
+        for (int k = 0; k < g->groups.data[i].n_outputs; k++) producers[g->groups.data[i].outputs[k]->id] = i;
+    return producers;
+}
+
+int tcc_group_inputs(const tcc_group *group, tcc_node **out) {
+    int count = 0;
+    for (int i = 0; i < group->n_nodes; i++)
+        for (int k = 0; k < group->nodes[i]->n_operands; k++) {
+            tcc_node *operand = group->nodes[i]->operands[k];
+            if (operand->op == TCC_OP_CONSTANT || tcc_group_has(group, operand) || contains(out, count, operand)) continue;
+            out[count++] = operand;
+        }
+    return count;
+}
+
+static tcc_node **map_nodes(tcc_rewrite *rw, tcc_node *const *nodes, int count) {
+    tcc_node **mapped = TCC_ARENA_ARRAY(&rw->to->arena, tcc_node *, count ? count : 1);
+    for (int i = 0; mapped && i < count; i++) mapped[i] = rw->map[nodes[i]->id];
+    return mapped;
+}
+
+tcc_status tcc_group_copy_all(tcc_rewrite *rw, const int *order) {
+    const tcc_graph *from = rw->from;
+    tcc_graph *to = rw->to;
+    for (int i = 0; i < from->nodes.count; i++) {
+        const tcc_node *old = from->nodes.data[i];
+        if (!rw->map[old->id] && !tcc_rewrite_copy(rw, old)) return to->diag->status;
+    }
+    for (int i = 0; i < from->groups.count; i++) {
+        const tcc_group *old = &from->groups.data[order ? order[i] : i];
+        tcc_group group = {.kind = old->kind, .n_nodes = old->n_nodes, .n_outputs = old->n_outputs};
+        group.hero = rw->map[old->hero->id];
+        group.nodes = map_nodes(rw, old->nodes, old->n_nodes);
+        group.outputs = map_nodes(rw, old->outputs, old->n_outputs);
+        if (!group.nodes || !group.outputs || !tcc_vec_push(&to->groups, group)) return tcc_enomem(to->diag);
+    }
+    for (int i = 0; i < from->places.count; i++) {
+        const tcc_place *old = &from->places.data[i];
+        if (!tcc_vec_push(&to->places, (tcc_place){rw->map[old->node->id], old->offset_bytes})) return tcc_enomem(to->diag);
+    }
+    to->arena_bytes = from->arena_bytes;
+    return TCC_OK;
+}

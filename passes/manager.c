@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT
+ * Runs passes: skip what TCC_SKIP names, run, verify, dump, time, log. */
+#include "passes/dump.h"
+#include "passes/pass.h"
+#include "passes/pipeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const tcc_pass_info pass_infos[] = {
+#define TCC_PASS(id, name, function, doc) {name, doc, function},
+#include "passes/passes.def"
+#undef TCC_PASS
+};
+
+const tcc_pass_info *tcc_pass_get_info(tcc_pass_id id) {
+    return (unsigned)id < TCC_PASS_COUNT ? &pass_infos[id] : NULL;
+}
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+/* Whether `name` is one of the comma-separated words of `list`. */
+static bool listed(const char *list, const char *name) {
+    size_t length = strlen(name);
+    while (list && *list) {
+        size_t word = strcspn(list, ",");
+        if (word == length && !memcmp(list, name, length)) return true;
+        list += word + (list[word] == ',');
+    }
+    return false;
+}
+
+/* One pass from *g to a new *g, with all that the manager does around it. `number` counts the dumps. */
+static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_pass_id id, int number, tcc_graph **g,
+                           tcc_manager_report *report) {
+    const tcc_pass_info *pass = &pass_infos[id];
+    tcc_graph *old = *g, *new = NULL;
+    double start = now_ms();
+    tcc_status status = pass->run(cx, old, &new);
+    double milliseconds = now_ms() - start;
+    if (status != TCC_OK) {
+        tcc_note(cx->diag, TCC_NOWHERE, "in pass %s", pass->name);
+        return status;
+    }
+    if (manager && manager->verify) {
+        status = tcc_graph_verify(new, cx->diag);
+        if (status != TCC_OK) {
+            tcc_note(cx->diag, TCC_NOWHERE, "after pass %s", pass->name);
+            tcc_graph_destroy(new);
+            return status;
+        }
+    }
+    bool watched = report || tcc_log_on(cx->cx, TCC_LOG_PASSES);
+    bool changed = watched && !tcc_graph_equal(old, new);
+    tcc_log(cx->cx, TCC_LOG_PASSES, "%-11s %8.3f ms  %5d -> %5d nodes  %4d groups%s", pass->name, milliseconds,
+            old->nodes.count, new->nodes.count, new->groups.count, changed ? "" : "  (unchanged)");
+    if (report) {
+        tcc_pass_report line = {pass->name, milliseconds, old->nodes.count, new->nodes.count, changed};
+        if (!tcc_vec_push(&report->passes, line)) status = tcc_enomem(cx->diag);
+    }
+    if (status == TCC_OK && manager && manager->dump_dir)
+        status = tcc_dump_graph(new, manager->dump_dir, number, pass->name, cx->diag);
+    if (status != TCC_OK) {
+        tcc_graph_destroy(new);
+        return status;
+    }
+    tcc_graph_destroy(old);
+    *g = new;
+    return TCC_OK;
+}
+
+/* The graph as it comes in is dump 00, so that every pass has its `before`. */
+static tcc_status dump_input(tcc_pass_cx *cx, const tcc_manager_options *manager, const tcc_graph *g) {
+    if (!manager || !manager->dump_dir) return TCC_OK;
+    return tcc_dump_graph(g, manager->dump_dir, 0, "input", cx->diag);
+}
+
+static bool wanted(const tcc_pass_options *options, tcc_pass_when when) {
+    switch (when) {
+    case TCC_WHEN_ALWAYS: return true;
+    case TCC_WHEN_TRAINING: return options->train;
+    case TCC_WHEN_FUSING: return !options->eager;
+    }
+    return false;
+}
+
+tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
+                            tcc_manager_report *report) {
+    const char *skip = getenv("TCC_SKIP");
+    TCC_TRY(dump_input(cx, manager, *g));
+    int number = 0;
+    for (int i = 0; i < tcc_pipeline_count; i++) {
+        const tcc_pipeline_step *step = &tcc_pipeline_steps[i];
+        if (!wanted(cx->options, step->when)) continue;
+        if (step->optional && listed(skip, pass_infos[step->pass].name)) continue;
+        TCC_TRY(run_pass(cx, manager, step->pass, ++number, g, report));
+    }
+    return TCC_OK;
+}
+
+static tcc_status unknown_pass(tcc_diag *diag, const char *name, size_t length) {
+    tcc_status status = tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "there is no pass '%.*s'", (int)length, name);
+    for (int i = 0; i < TCC_PASS_COUNT; i++)
+        tcc_note(diag, TCC_NOWHERE, "%s: %s", pass_infos[i].name, pass_infos[i].doc);
+    return status;
+}
+
+tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
+                                  tcc_manager_report *report) {
+    TCC_TRY(dump_input(cx, manager, *g));
+    int number = 0;
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        int id = 0;
+        while (id < TCC_PASS_COUNT
+               && (strlen(pass_infos[id].name) != length || memcmp(pass_infos[id].name, list, length) != 0))
+            id++;
+        if (id == TCC_PASS_COUNT) return unknown_pass(cx->diag, list, length);
+        TCC_TRY(run_pass(cx, manager, (tcc_pass_id)id, ++number, g, report));
+        list += length + (list[length] == ',');
+    }
+    return TCC_OK;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * The pipeline: which passes run, in which order, when. */
+#include "passes/pipeline.h"
+
+#define ALWAYS TCC_WHEN_ALWAYS
+#define IF_TRAINING TCC_WHEN_TRAINING
+#define UNLESS_EAGER TCC_WHEN_FUSING
+enum { MUST, MAY_SKIP };
+
+/* clang-format off */
+const tcc_pipeline_step tcc_pipeline_steps[] = {
+    {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP},
+    {TCC_PASS_AUTODIFF,    IF_TRAINING,  MUST},     /* before decompose: gradient rules know composites */
+    {TCC_PASS_TRAIN_STEP,  IF_TRAINING,  MUST},
+    {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},
+    {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
+    {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
+    {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
+    {TCC_PASS_FUSE,        ALWAYS,       MUST},     /* from here on the nodes stay as they are */
+    {TCC_PASS_ORDER,       UNLESS_EAGER, MAY_SKIP},
+    {TCC_PASS_PLAN_MEMORY, ALWAYS,       MUST},     /* last: needs the final order */
+};
+/* clang-format on */
+
+const int tcc_pipeline_count = sizeof tcc_pipeline_steps / sizeof tcc_pipeline_steps[0];

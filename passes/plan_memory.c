@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * plan-memory: gives every value that a group stores a place in the arena, or a home in a binding.
+ *
+ * A value's life runs from the group that stores it to the last that reads it. A pointwise output may take over the memory of an
+ * operand that dies in its group; such chains form one block. Blocks are placed one by one, each in the tightest gap that the
+ * blocks alive at the same time leave (best fit), in several orders of which the smallest arena wins. */
+#include "ir/support/alloc.h"
+#include "passes/group.h"
+#include "passes/pass.h"
+#include "passes/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- Outputs written over the state that they replace -- */
+
+static bool reads(const tcc_group *group, const tcc_node *input) {
+    for (int i = 0; i < group->n_nodes; i++)
+        for (int k = 0; k < group->nodes[i]->n_operands; k++)
+            if (group->nodes[i]->operands[k] == input) return true;
+    return false;
+}
+
+/* Every reader of the old value runs before the group that stores the new one, or is that group, reading in step. */
+static bool may_overwrite(const tcc_graph *g, const tcc_output *output) {
+    const tcc_node *old = g->inputs.data[output->alias];
+    if (output->node->op == TCC_OP_INPUT || output->node->op == TCC_OP_CONSTANT) return false;
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *other = &g->outputs.data[i];
+        if (other->node == old) return false;
+        if (other != output && other->in_place && (other->alias == output->alias || other->node == output->node)) return false;
+    }
+    bool written = false;
+    for (int t = 0; t < g->groups.count; t++) {
+        const tcc_group *group = &g->groups.data[t];
+        bool writes = tcc_group_stores(group, output->node);
+        if (!written && !writes) continue;
+        if (reads(group, old) && (written || !tcc_plan_same_element(group, old, output->node))) return false;
+        written = true;
+    }
+    return written;
+}
+
+/* -- Blocks of memory -- */
+
+/* Values that follow one another in the same memory. */
+typedef struct block {
+    int64_t size_bytes, offset_bytes;
+    int first, last;
+} block;
+
+typedef struct planner {
+    const tcc_graph *g;
+    tcc_plan plan;
+    int *block_of; /* by value */
+    tcc_vec(block) blocks;
+} planner;
+
+/* Joins each value to the block of an operand that dies where it is born, if its group reads and writes in step. */
+static tcc_status make_blocks(planner *p, tcc_diag *diag) {
+    for (int v = 0; v < p->plan.values.count; v++) {
+        const tcc_plan_value *value = &p->plan.values.data[v];
+        p->block_of[v] = -1;
+        for (int u = 0; u < v && p->block_of[v] < 0; u++) {
+            const tcc_plan_value *dying = &p->plan.values.data[u];
+            block *b = &p->blocks.data[p->block_of[u]];
+            if (dying->last != value->first || dying->first >= value->first || b->last != dying->last) continue;
+            if (dying->size_bytes != value->size_bytes) continue;
+            if (!tcc_plan_same_element(&p->g->groups.data[value->first], dying->node, value->node)) continue;
+            b->last = value->last;
+            p->block_of[v] = p->block_of[u];
+        }
+        if (p->block_of[v] >= 0) continue;
+        p->block_of[v] = p->blocks.count;
+        block fresh = {value->size_bytes, 0, value->first, value->last};
+        if (!tcc_vec_push(&p->blocks, fresh)) return tcc_enomem(diag);
+    }
+    return TCC_OK;
+}
+
+/* -- Placing -- */
+
+typedef int (*compare_fn)(const void *, const void *);
+
+static int by_size(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    if (x->size_bytes != y->size_bytes) return x->size_bytes < y->size_bytes ? 1 : -1;
+    return x->first != y->first ? x->first - y->first : x < y ? -1 : x > y;
+}
+
+static int by_area(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    double p = (double)x->size_bytes * (x->last - x->first + 1), q = (double)y->size_bytes * (y->last - y->first + 1);
+    return p != q ? (p < q ? 1 : -1) : by_size(a, b);
+}
+
+static int by_life(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    int p = x->last - x->first, q = y->last - y->first;
+    return p != q ? q - p : by_size(a, b);
+}
+
+static int by_start(const void *a, const void *b) {
+    const block *x = *(block *const *)a, *y = *(block *const *)b;
+    return x->first != y->first ? x->first - y->first : by_size(a, b);
+}
+
+/* Places the blocks in the order given and returns the arena's size. `placed` is kept sorted by offset. */
+static int64_t place_blocks(block **order, int count, block **placed) {
+    int64_t arena = 0;
+    for (int i = 0; i < count; i++) {
+        block *b = order[i];
+        int64_t end = 0, best = -1, best_gap = INT64_MAX;
+        for (int k = 0; k < i; k++) {
+            const block *other = placed[k];
+            if (other->last < b->first || b->last < other->first) continue;
+            int64_t gap = other->offset_bytes - end;
+            if (gap >= b->size_bytes && gap < best_gap) {
+                best = end;
+                best_gap = gap;
+            }
+            if (other->offset_bytes + other->size_bytes > end) end = other->offset_bytes + other->size_bytes;
+        }
+        b->offset_bytes = best >= 0 ? best : end;
+        if (b->offset_bytes + b->size_bytes > arena) arena = b->offset_bytes + b->size_bytes;
+        int k = i;
+        for (; k > 0 && placed[k - 1]->offset_bytes > b->offset_bytes; k--) placed[k] = placed[k - 1];
+        placed[k] = b;
+    }
+    return arena;
+}
+
+static tcc_status place_all(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
+    static const compare_fn orders[] = {by_size, by_area, by_life, by_start};
+    int count = p->blocks.count;
+    block **order = tcc__malloc(sizeof *order * 2 * (size_t)(count + 1));
+    int64_t *best = tcc__malloc(sizeof *best * (size_t)(count + 1));
+    if (!order || !best) {
+        tcc__free(order);
+        tcc__free(best);
+        return tcc_enomem(diag);
+    }
+    *arena_bytes = INT64_MAX;
+    for (size_t way = 0; way < sizeof orders / sizeof orders[0]; way++) {
+        for (int i = 0; i < count; i++) order[i] = &p->blocks.data[i];
+        qsort(order, (size_t)count, sizeof *order, orders[way]);
+        int64_t arena = place_blocks(order, count, order + count);
+        if (arena >= *arena_bytes) continue;
+        *arena_bytes = arena;
+        for (int i = 0; i < count; i++) best[i] = p->blocks.data[i].offset_bytes;
+    }
+    for (int i = 0; i < count; i++) p->blocks.data[i].offset_bytes = best[i];
+    tcc__free(order);
+    tcc__free(best);
+    return TCC_OK;
+}
+
+/* -- The pass -- */
+
+/* A place for each stored value without a home in a binding; offsets come later. */
+static tcc_status list_places(tcc_graph *g) {
+    g->places.count = 0;
+    for (int t = 0; t < g->groups.count; t++)
+        for (int i = 0; i < g->groups.data[t].n_outputs; i++) {
+            tcc_node *n = g->groups.data[t].outputs[i];
+            if (tcc_plan_binding(g, n) >= 0) continue;
+            if (!tcc_vec_push(&g->places, (tcc_place){n, 0})) return tcc_enomem(g->diag);
+        }
+    return TCC_OK;
+}
+
+static void log_plan(tcc_pass_cx *cx, const planner *p) {
+    if (!tcc_log_on(cx->cx, TCC_LOG_MEMORY)) return;
+    tcc_strbuf b = {0};
+    tcc_plan_print(&b, p->g, &p->plan);
+    if (!b.failed) tcc_log(cx->cx, TCC_LOG_MEMORY, "%s", b.text);
+    tcc_strbuf_free(&b);
+}
+
+static tcc_status plan(tcc_pass_cx *cx, tcc_graph *g) {
+    for (int i = 0; i < g->outputs.count; i++) g->outputs.data[i].in_place = false;
+    for (int i = 0; i < g->outputs.count; i++) {
+        tcc_output *output = &g->outputs.data[i];
+        if (output->alias >= 0) output->in_place = may_overwrite(g, output);
+    }
+    TCC_TRY(list_places(g));
+    planner p = {.g = g};
+    TCC_TRY(tcc_plan_read(g, &p.plan, cx->diag));
+    p.block_of = tcc__malloc(sizeof *p.block_of * (size_t)(p.plan.values.count + 1));
+    tcc_status status = p.block_of ? make_blocks(&p, cx->diag) : tcc_enomem(cx->diag);
+    if (status == TCC_OK) status = place_all(&p, &g->arena_bytes, cx->diag);
+    for (int v = 0; v < p.plan.values.count && status == TCC_OK; v++)
+        p.plan.values.data[v].offset_bytes = g->places.data[v].offset_bytes = p.blocks.data[p.block_of[v]].offset_bytes;
+    if (status == TCC_OK) log_plan(cx, &p);
+    tcc__free(p.block_of);
+    tcc_vec_free(&p.blocks);
+    tcc_plan_free(&p.plan);
+    return status;
+}
+
+tcc_status tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    tcc_rewrite rw;
+    TCC_TRY(tcc_rewrite_begin(&rw, in));
+    tcc_status status = tcc_group_copy_all(&rw, NULL);
+    if (status != TCC_OK) {
+        tcc_rewrite_abort(&rw);
+        return status;
+    }
+    tcc_graph *g;
+    TCC_TRY(tcc_rewrite_end(&rw, &g));
+    status = plan(cx, g);
+    if (status != TCC_OK) {
+        tcc_graph_destroy(g);
+        return status;
+    }
+    *out = g;
+    return TCC_OK;
+}
