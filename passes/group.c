@@ -4,20 +4,6 @@
 
 #include "ir/support/alloc.h"
 
-const char *tcc_group_kind_text(tcc_group_kind kind) {
-    switch (kind) {
-    case TCC_GROUP_POINTWISE: return "pointwise";
-    case TCC_GROUP_REDUCE: return "reduce";
-    case TCC_GROUP_SCAN: return "scan";
-    case TCC_GROUP_SCATTER: return "scatter";
-    case TCC_GROUP_CONTRACT: return "contract";
-    case TCC_GROUP_WINDOW: return "window";
-    case TCC_GROUP_ATTENTION: return "attention";
-    case TCC_GROUP_KIND_COUNT: break;
-    }
-    return "unknown";
-}
-
 static bool contains(tcc_node *const *nodes, int count, const tcc_node *n) {
     for (int i = 0; i < count; i++)
         if (nodes[i] == n) return true;
