@@ -104,6 +104,12 @@ tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at) {
     return missing_input(t, name, at);
 }
 
+bool tcc_has_input(const tcc_trace *t, const char *name) {
+    for (int i = 0; i < t->n_batch; i++)
+        if (!strcmp(t->batch[i].name, name)) return true;
+    return false;
+}
+
 void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at) {
     if (!x.node) return;
     for (int i = 0; i < t->graph->outputs.count; i++)

@@ -26,6 +26,8 @@ typedef void (*tcc_model_fn)(tcc_trace *t, void *user);
 /* The batch input `name`: the array of that name given to the run, whose shape and type it has. */
 TCC_API tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at);
 #define tcc_input(t, name) tcc_input_at(t, name, TCC_HERE)
+/* Whether a batch array of that name was given: a model may compute its loss only where there are targets. */
+TCC_API bool tcc_has_input(const tcc_trace *t, const char *name);
 /* Names a result, readable after each run with tcc_model_output. */
 TCC_API void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at);
 #define tcc_output(t, name, x) tcc_output_at(t, name, x, TCC_HERE)
