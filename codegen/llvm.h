@@ -136,6 +136,9 @@ void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, in
 /* Lanes whose mask bit is off read 0 and touch no memory. */
 LLVMValueRef tcc_emit_load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask);
 void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask);
+/* Lane by lane from a vector of pointers. */
+LLVMValueRef tcc_emit_gather(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef addresses, LLVMValueRef mask);
+void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses, LLVMValueRef mask);
 /* The first `count` (i64 or i32) of `lanes` lanes. */
 LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count);
 void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality); /* for reading; 3: into L1 ... 0 */
@@ -154,6 +157,8 @@ LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector);
 LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector);
 /* The lanes of a picked by constant indices; from a and b joined if b is not NULL. Index -1: any. */
 LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *indices, int n);
+/* e->lanes full vectors of f32 as a square matrix, transposed in place. */
+void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef *rows);
 LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef tcc_emit_select(tcc_emitter *e, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no);
 

@@ -324,6 +324,18 @@ void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addr
     call_intrinsic(e, "llvm.masked.store", overloads, 2, arguments, 4);
 }
 
+LLVMValueRef tcc_emit_gather(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef addresses, LLVMValueRef mask) {
+    LLVMTypeRef overloads[] = {type, LLVMTypeOf(addresses)};
+    LLVMValueRef arguments[] = {addresses, tcc_emit_i32(e, scalar_bytes(type)), mask, LLVMConstNull(type)};
+    return call_intrinsic(e, "llvm.masked.gather", overloads, 2, arguments, 4);
+}
+
+void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses, LLVMValueRef mask) {
+    LLVMTypeRef overloads[] = {LLVMTypeOf(value), LLVMTypeOf(addresses)};
+    LLVMValueRef arguments[] = {value, addresses, tcc_emit_i32(e, scalar_bytes(LLVMTypeOf(value))), mask};
+    call_intrinsic(e, "llvm.masked.scatter", overloads, 2, arguments, 4);
+}
+
 LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count) {
     LLVMValueRef narrow = LLVMTypeOf(count) == e->i64 ? LLVMBuildTrunc(e->builder, count, e->i32, "") : count;
     return LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_iota(e, e->i32, lanes), tcc_emit_splat(e, narrow, lanes), "");
@@ -379,6 +391,39 @@ LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, co
     for (int i = 0; i < n && i < 64; i++)
         elements[i] = indices[i] < 0 ? LLVMGetPoison(e->i32) : tcc_emit_i32(e, indices[i]);
     return LLVMBuildShuffleVector(e->builder, a, b ? b : LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(elements, (unsigned)n), "");
+}
+
+/* Four by four within the 128-bit parts, with shuffles that stay inside a part, then the parts by taking even and odd ones:
+ * every step is one cheap instruction. */
+void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef *rows) {
+    const int lanes = e->lanes, parts = lanes / 4;
+    static const int in_part[4][4] = {{0, 16, 1, 17}, {2, 18, 3, 19}, {0, 1, 16, 17}, {2, 3, 18, 19}}; /* 16: the other's */
+    int masks[4][16], even[16], odd[16];
+    for (int i = 0; i < lanes; i++) {
+        for (int m = 0; m < 4; m++) {
+            int from = in_part[m][i % 4];
+            masks[m][i] = from % 16 + i / 4 * 4 + (from >= 16 ? lanes : 0);
+        }
+        even[i] = i / 4 * 8 + i % 4; /* of a and b joined */
+        odd[i] = even[i] + 4;
+    }
+    LLVMValueRef columns[4][4]; /* [column in part][group of four rows] */
+    for (int g = 0; g < parts; g++) {
+        LLVMValueRef *r = rows + 4 * g, t[4];
+        for (int i = 0; i < 4; i++) t[i] = tcc_emit_shuffle(e, r[i / 2 * 2], r[i / 2 * 2 + 1], masks[i % 2], lanes);
+        for (int i = 0; i < 4; i++) columns[i][g] = tcc_emit_shuffle(e, t[i / 2], t[i / 2 + 2], masks[2 + i % 2], lanes);
+    }
+    for (int c = 0; c < 4; c++) {
+        for (int stage = 1; stage < parts; stage *= 2) {
+            LLVMValueRef next[4];
+            for (int i = 0; i < parts / 2; i++) {
+                next[i] = tcc_emit_shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], even, lanes);
+                next[i + parts / 2] = tcc_emit_shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], odd, lanes);
+            }
+            memcpy(columns[c], next, sizeof *next * (size_t)parts);
+        }
+        for (int i = 0; i < parts; i++) rows[4 * i + c] = columns[c][i];
+    }
 }
 
 LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b) {

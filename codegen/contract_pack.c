@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT
+ * Packing the operands of a contraction into scratch. Each routine walks the k dimensions of a block outer to inner with
+ * a callback for the innermost run, so that k is one linear index in packed memory. */
+#include "codegen/contract_internal.h"
+
+/* A run of the innermost k dimension: source offset in elements, place in the linear index, and length (constant or not). */
+typedef void (*run_fn)(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length);
+
+typedef struct walk {
+    const tcc_contract_plan *p;
+    int operand; /* A or B */
+    LLVMValueRef count;
+    run_fn run;
+    void *user;
+} walk;
+
+static void walk_level(tcc_emitter *e, const walk *w, int dim, int64_t inner, LLVMValueRef offset, LLVMValueRef linear) {
+    const tcc_contract_plan *p = w->p;
+    const tcc_contract_dim *d = &p->c.k.d[dim];
+    bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
+    LLVMValueRef length = stepped ? w->count : tcc_emit_i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
+    if (dim == p->c.k.n - 1) {
+        w->run(e, w->user, offset, linear, length);
+        return;
+    }
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    int64_t stride = w->operand == TCC_OPERAND_A ? d->a : d->b;
+    LLVMValueRef at = tcc_emit_add(e, offset, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, stride)));
+    LLVMValueRef place = tcc_emit_add(e, linear, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, inner)));
+    walk_level(e, w, dim + 1, inner / p->c.k.d[dim + 1].extent, at, place);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+static void walk_k(tcc_emitter *e, const walk *w, LLVMValueRef offset) {
+    walk_level(e, w, w->p->k_split_dim, w->p->k_inner, offset, tcc_emit_i64(e, 0));
+}
+
+/* A constant mask of the first n lanes; NULL: all. */
+static LLVMValueRef first_lanes(tcc_emitter *e, int64_t n) {
+    return n >= e->lanes ? NULL : tcc_emit_mask(e, e->lanes, tcc_emit_i64(e, n));
+}
+
+static LLVMValueRef load_lanes(tcc_emitter *e, LLVMValueRef address, LLVMValueRef mask) {
+    return mask ? tcc_emit_load_masked(e, e->vf32, address, mask) : tcc_emit_load(e, e->vf32, address, 0);
+}
+
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
+
+/* Calls body(x, mask) for x = 0, lanes, 2 lanes ... below length; mask NULL for whole vectors. */
+typedef void (*chunk_fn)(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask);
+
+static void for_vectors(tcc_emitter *e, LLVMValueRef length, chunk_fn body, void *user) {
+    int64_t constant;
+    tcc_emit_loop loop;
+    if (tcc_emit_is_constant(length, &constant)) {
+        int64_t whole = constant / e->lanes * e->lanes;
+        if (whole > 0) {
+            tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, whole), e->lanes, NULL, 0);
+            body(e, user, loop.index, NULL);
+            tcc_emit_loop_end(e, &loop, NULL);
+        }
+        if (constant > whole) body(e, user, tcc_emit_i64(e, whole), first_lanes(e, constant - whole));
+    } else {
+        tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), length, e->lanes, NULL, 0);
+        body(e, user, loop.index, tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, length, loop.index)));
+        tcc_emit_loop_end(e, &loop, NULL);
+    }
+}
+
+/* --- A */
+
+typedef struct pack_a {
+    const tcc_contract_plan *p;
+    LLVMValueRef from, to;
+} pack_a;
+
+static void copy_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
+    const pack_a *s = user;
+    LLVMValueRef v = load_lanes(e, at(e, s->from, x), mask);
+    if (mask) tcc_emit_store_masked(e, v, at(e, s->to, x), mask);
+    else tcc_emit_store(e, v, at(e, s->to, x), 0);
+}
+
+static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_a *s = user;
+    pack_a run = {.p = s->p, .from = at(e, s->from, offset), .to = at(e, s->to, linear)};
+    int64_t stride = s->p->c.k.d[s->p->c.k.n - 1].a;
+    if (stride == 1) {
+        for_vectors(e, length, copy_chunk, &run);
+        return;
+    }
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    LLVMValueRef v = tcc_emit_load(e, e->f32, at(e, run.from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride))), 0);
+    tcc_emit_store(e, v, at(e, run.to, k.index), 0);
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* All rows of a tile at one k are contiguous. Vectors stored past the last row are overwritten by the next k. */
+static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_a *s = user;
+    int rows = s->p->rows;
+    LLVMValueRef from = at(e, s->from, offset), to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, rows)));
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    LLVMValueRef column = at(e, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, s->p->c.k.d[s->p->c.k.n - 1].a)));
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, rows)));
+    for (int i = 0; i < rows; i += e->lanes) {
+        LLVMValueRef x = tcc_emit_i64(e, i);
+        tcc_emit_store(e, load_lanes(e, at(e, column, x), first_lanes(e, rows - i)), at(e, place, x), 0);
+    }
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to, LLVMValueRef tile0,
+                         LLVMValueRef tile_end, LLVMValueRef count) {
+    tcc_emit_loop tiles, rows;
+    tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
+    LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), index[TCC_CONTRACT_MAX_DIMS];
+    if (p->M % p->rows) row0 = tcc_emit_min(e, row0, tcc_emit_i64(e, p->M - p->rows));
+    int64_t size = p->rows * (p->a_columns ? p->block_k : p->a_row);
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, size)));
+    pack_a s = {.p = p};
+    walk w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
+    if (p->a_columns) {
+        tcc_contract_split_index(e, &p->c.m, row0, index);
+        s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
+        s.to = place;
+        w.run = column_run;
+        walk_k(e, &w, tcc_emit_i64(e, 0));
+    } else {
+        tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
+        tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
+        s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
+        s.to = at(e, place, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, p->a_row)));
+        w.run = row_run;
+        walk_k(e, &w, tcc_emit_i64(e, 0));
+        tcc_emit_loop_end(e, &rows, NULL);
+    }
+    tcc_emit_loop_end(e, &tiles, NULL);
+}
+
+/* --- B */
+
+typedef struct pack_b {
+    const tcc_contract_plan *p;
+    LLVMValueRef from, to; /* to: the panel, at this group of lanes */
+    LLVMValueRef n0, mask; /* first column of the panel or group */
+    LLVMValueRef row[64];  /* offsets of the rows of a group */
+} pack_b;
+
+static bool panels_are_full(tcc_emitter *e, const tcc_contract_plan *p) {
+    return p->N % ((int64_t)p->vectors * e->lanes) == 0;
+}
+
+/* Columns are contiguous (or gathered): one row of the panel after another. */
+static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_b *s = user;
+    const tcc_contract_plan *p = s->p;
+    int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
+    LLVMValueRef from = at(e, s->from, offset), to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    LLVMValueRef row = at(e, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].b)));
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
+    for (int v = 0; v < p->vectors; v++) {
+        LLVMValueRef x = tcc_emit_i64(e, v * e->lanes), mask = NULL, value;
+        LLVMValueRef address = at(e, row, tcc_emit_i64(e, v * e->lanes * along));
+        if (!panels_are_full(e, p))
+            mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), tcc_emit_add(e, s->n0, x)));
+        if (along == 1) {
+            value = load_lanes(e, address, mask);
+        } else {
+            LLVMValueRef steps = LLVMBuildMul(e->builder, tcc_emit_iota(e, e->i64, e->lanes),
+                                              tcc_emit_splat(e, tcc_emit_i64(e, along), e->lanes), "");
+            LLVMValueRef addresses = LLVMBuildGEP2(e->builder, e->f32, address, &steps, 1, "");
+            value = tcc_emit_gather(e, e->vf32, addresses, mask ? mask : LLVMConstAllOnes(e->vi1));
+        }
+        tcc_emit_store(e, value, at(e, place, x), e->lanes * 4);
+    }
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* k is contiguous: squares of lanes x lanes are transposed in registers. Rows of the panel past the run's end are overwritten by
+ * the next run, or lie in the slack behind the panel. */
+static void transpose_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
+    const pack_b *s = user;
+    int64_t panel = (int64_t)s->p->vectors * e->lanes;
+    LLVMValueRef rows[64], from = at(e, s->from, x);
+    for (int i = 0; i < e->lanes; i++) rows[i] = load_lanes(e, at(e, from, s->row[i]), mask);
+    tcc_emit_transpose(e, rows);
+    LLVMValueRef to = at(e, s->to, tcc_emit_mul(e, x, tcc_emit_i64(e, panel)));
+    for (int i = 0; i < e->lanes; i++) tcc_emit_store(e, rows[i], at(e, to, tcc_emit_i64(e, i * panel)), e->lanes * 4);
+}
+
+static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_b *s = user;
+    const tcc_contract_plan *p = s->p;
+    int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
+    tcc_emit_loop groups;
+    tcc_emit_loop_begin(e, &groups, tcc_emit_i64(e, 0), tcc_emit_i64(e, panel), e->lanes, NULL, 0);
+    pack_b run = *s;
+    LLVMValueRef n = tcc_emit_add(e, s->n0, groups.index);
+    run.from = at(e, s->from, offset);
+    if (panels_are_full(e, p)) run.from = at(e, run.from, tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
+    for (int i = 0; i < e->lanes; i++) {
+        LLVMValueRef column = tcc_emit_i64(e, i);
+        if (!panels_are_full(e, p)) /* columns past the last repeat it */
+            column = tcc_emit_min(e, tcc_emit_add(e, n, column), tcc_emit_i64(e, p->N - 1));
+        run.row[i] = tcc_emit_mul(e, column, tcc_emit_i64(e, along));
+    }
+    run.to = at(e, at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel))), groups.index);
+    for_vectors(e, length, transpose_chunk, &run);
+    tcc_emit_loop_end(e, &groups, NULL);
+}
+
+void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
+                         LLVMValueRef count) {
+    int64_t along = p->c.n.d[0].b;
+    bool transposed = along != 1 && p->c.k.d[p->c.k.n - 1].b == 1 && p->c.k.d[p->c.k.n - 1].extent >= 4;
+    pack_b s = {.p = p, .from = b, .to = to, .n0 = n0};
+    if (!transposed) s.from = at(e, b, tcc_emit_mul(e, n0, tcc_emit_i64(e, along)));
+    walk w = {.p = p, .operand = TCC_OPERAND_B, .count = count, .run = transposed ? transposed_run : panel_rows_run, .user = &s};
+    walk_k(e, &w, tcc_emit_i64(e, 0));
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT
+ * Contractions against a naive loop in double precision: matrix products in every orientation, batches, convolutions and
+ * their gradients, random extents and strides, tails, split sums, epilogues; results that do not depend on how items are
+ * divided among threads. */
+#include "codegen/contract.h"
+#include "harness/object.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint32_t random_state;
+
+static uint32_t random_bits(void) {
+    random_state = random_state * 1664525u + 1013904223u;
+    return random_state >> 8;
+}
+
+static int random_below(int n) { return (int)(random_bits() % (uint32_t)n); }
+static float random_float(void) { return (float)random_bits() / 8388608.0f - 1; }
+
+static tcc_contract_dim dim(int64_t extent, int64_t a, int64_t b, int64_t c) {
+    return (tcc_contract_dim){.extent = extent, .a = a, .b = b, .c = {c}};
+}
+
+/* The extent of memory that strides reach: lowest and highest element offset of operand -2: A, -1: B, x: access. */
+static void reach(const tcc_contract *c, int operand, int64_t *low, int64_t *high) {
+    const tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
+    *low = *high = 0;
+    for (int l = 0; l < 4; l++)
+        for (int i = 0; i < lists[l]->n; i++) {
+            const tcc_contract_dim *d = &lists[l]->d[i];
+            int64_t stride = operand == -2 ? d->a : operand == -1 ? d->b : d->c[operand];
+            int64_t last = stride * (d->extent - 1);
+            if (last < 0) *low += last;
+            else *high += last;
+        }
+}
+
+typedef struct array {
+    float *data; /* exactly what is reached, after a guard */
+    int64_t offset, count;
+} array;
+
+enum { GUARD = 64 };
+
+static array make_array(const tcc_contract *c, int operand) {
+    int64_t low, high;
+    reach(c, operand, &low, &high);
+    array a = {.offset = -low, .count = high - low + 1};
+    a.data = malloc(sizeof(float) * (size_t)(a.count + 2 * GUARD));
+    for (int64_t i = 0; i < a.count + 2 * GUARD; i++) a.data[i] = i < GUARD || i >= a.count + GUARD ? 12345 : random_float();
+    return a;
+}
+
+static float *start(const array *a) { return a->data + GUARD; }
+
+static void check_guards(const array *a) {
+    for (int i = 0; i < GUARD; i++) {
+        assert_true(a->data[i] == 12345);
+        assert_true(a->data[GUARD + a->count + i] == 12345);
+    }
+}
+
+/* Naive evaluation: calls visit at each output element. */
+typedef struct naive {
+    const tcc_contract *c;
+    const float *a, *b;
+    double *sums;     /* indexed by C's offset - low */
+    double *absolute; /* sum of absolute products, for the tolerance */
+    unsigned char *written;
+    int64_t low;
+} naive;
+
+static void naive_k(const naive *v, int level, int64_t a, int64_t b, double *sum, double *absolute) {
+    if (level == v->c->k.n) {
+        double product = (double)v->a[a] * (double)v->b[b];
+        *sum += product;
+        *absolute += fabs(product);
+        return;
+    }
+    const tcc_contract_dim *d = &v->c->k.d[level];
+    for (int64_t i = 0; i < d->extent; i++) naive_k(v, level + 1, a + i * d->a, b + i * d->b, sum, absolute);
+}
+
+static void naive_out(const naive *v, int level, int64_t a, int64_t b, int64_t c) {
+    const tcc_contract_dims *lists[] = {&v->c->b, &v->c->m, &v->c->n};
+    int l = 0, i = level;
+    while (l < 3 && i >= lists[l]->n) i -= lists[l++]->n;
+    if (l == 3) {
+        naive_k(v, 0, a, b, &v->sums[c - v->low], &v->absolute[c - v->low]);
+        v->written[c - v->low] = 1;
+        return;
+    }
+    const tcc_contract_dim *d = &lists[l]->d[i];
+    for (int64_t x = 0; x < d->extent; x++) naive_out(v, level + 1, a + x * d->a, b + x * d->b, c + x * d->c[0]);
+}
+
+static const char *cpu;
+
+typedef struct code {
+    tcc_llvm_target target;
+    tcc_emitter e;
+    tcc_contract_plan plan;
+    test_object *object;
+} code;
+
+static void compile(code *k, const tcc_contract *c, tcc_contract_epilogue epilogue, void *user) {
+    tcc_diag diag = {0};
+    assert_int_equal(tcc_llvm_target_host(cpu, &diag, &k->target), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&k->target, c, &diag, &k->plan), TCC_OK);
+    assert_int_equal(tcc_emitter_init(&k->e, &k->target, "contract", &diag), TCC_OK);
+    tcc_contract_emit(&k->e, "contract", &k->plan, epilogue, user);
+    if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, epilogue, user);
+    k->object = test_object_load(&k->e);
+}
+
+static void release(code *k) {
+    test_object_free(k->object);
+    tcc_emitter_clear(&k->e);
+    tcc_llvm_target_clear(&k->target);
+}
+
+/* Run all items, `piece` at a time, in order or backwards. */
+static void run_items(tcc_host_kernel kernel, void *const *buffers, const int64_t *params, int64_t items, int64_t piece, bool backwards,
+                      void *scratch) {
+    int64_t pieces = (items + piece - 1) / piece;
+    for (int64_t i = 0; i < pieces; i++) {
+        int64_t at = (backwards ? pieces - 1 - i : i) * piece;
+        kernel(buffers, params, at, at + piece < items ? at + piece : items, scratch);
+    }
+}
+
+static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_offset, void *const *accesses, const int64_t *offsets,
+                int64_t piece, bool backwards) {
+    const tcc_contract_plan *p = &k->plan;
+    void *scratch = aligned_alloc(64, (size_t)(p->scratch_bytes + 63) / 64 * 64 + 64);
+    memset(scratch, 0xff, (size_t)p->scratch_bytes); /* NaN */
+    void *buffers[2 + TCC_CONTRACT_MAX_ACCESSES] = {a, b};
+    int64_t params[2 + TCC_CONTRACT_MAX_ACCESSES] = {a_offset, b_offset};
+    for (int x = 0; x < p->c.n_accesses; x++) buffers[2 + x] = accesses[x], params[2 + x] = offsets[x];
+    if (p->k_splits == 1) {
+        run_items(test_object_kernel(k->object, "contract"), buffers, params, p->items, piece, backwards, scratch);
+    } else {
+        float *workspace = aligned_alloc(64, (size_t)p->workspace_bytes);
+        buffers[2] = workspace;
+        run_items(test_object_kernel(k->object, "contract"), buffers, params, p->items, piece, backwards, scratch);
+        buffers[1] = workspace;
+        for (int x = 0; x < p->c.n_accesses; x++) buffers[2 + x] = accesses[x];
+        run_items(test_object_kernel(k->object, "combine"), buffers + 1, params + 2, p->combine_items, piece, backwards, scratch);
+        free(workspace);
+    }
+    free(scratch);
+}
+
+static void check(const tcc_contract *c) {
+    code k;
+    compile(&k, c, NULL, NULL);
+    array a = make_array(c, -2), b = make_array(c, -1), out = make_array(c, 0);
+    float *before = malloc(sizeof(float) * (size_t)out.count), *again = malloc(sizeof(float) * (size_t)out.count);
+    memcpy(before, start(&out), sizeof(float) * (size_t)out.count);
+    naive v = {.c = c, .a = start(&a) + a.offset, .b = start(&b) + b.offset, .low = -out.offset};
+    v.sums = calloc((size_t)out.count, sizeof(double));
+    v.absolute = calloc((size_t)out.count, sizeof(double));
+    v.written = calloc((size_t)out.count, 1);
+    naive_out(&v, 0, 0, 0, 0);
+
+    void *outputs[] = {start(&out)};
+    run(&k, start(&a), a.offset, start(&b), b.offset, outputs, &out.offset, k.plan.items, false);
+    for (int64_t i = 0; i < out.count; i++) {
+        double expected = v.written[i] ? v.sums[i] + (c->accumulate ? (double)before[i] : 0) : (double)before[i];
+        double bound = v.written[i] ? 1e-6 * (v.absolute[i] + 1) : 0;
+        if (!(fabs((double)start(&out)[i] - expected) <= bound)) {
+            tcc_strbuf key = {0};
+            tcc_contract_key(&k.plan, &key);
+            fail_msg("element %lld: %g, expected %g +- %g: %s", (long long)i, (double)start(&out)[i], expected, bound, key.text);
+        }
+    }
+    check_guards(&out);
+    /* One item at a time, backwards: the same bits. */
+    memcpy(again, start(&out), sizeof(float) * (size_t)out.count);
+    memcpy(start(&out), before, sizeof(float) * (size_t)out.count);
+    run(&k, start(&a), a.offset, start(&b), b.offset, outputs, &out.offset, 1, true);
+    assert_memory_equal(again, start(&out), sizeof(float) * (size_t)out.count);
+    free(before), free(again), free(v.sums), free(v.absolute), free(v.written);
+    free(a.data), free(b.data), free(out.data);
+    release(&k);
+}
+
+/* C[m,n] = op(A) op(B), with row-major operands transposed or not and C transposed or not. */
+static tcc_contract matmul(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, bool c_t) {
+    tcc_contract c = {.n_accesses = 1};
+    c.m.d[c.m.n++] = dim(m, a_t ? 1 : k, 0, c_t ? 1 : n);
+    c.n.d[c.n.n++] = dim(n, 0, b_t ? k : 1, c_t ? m : 1);
+    c.k.d[c.k.n++] = dim(k, a_t ? m : 1, b_t ? 1 : n, 0);
+    return c;
+}
+
+static void products_of_all_orientations(void **state) {
+    (void)state;
+    static const int sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {12, 32, 16}, {13, 33, 17}, {65, 31, 40}, {40, 100, 130}, {100, 10, 64}, {5, 1, 50}, {1, 50, 33}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int t = 0; t < 8; t++) {
+            if (t % 2 && i > 5) continue;
+            tcc_contract c = matmul(sizes[i][0], sizes[i][1], sizes[i][2], t & 1, t & 2, t & 4);
+            c.accumulate = i % 2;
+            check(&c);
+        }
+}
+
+static void long_sums_go_in_blocks_and_parts(void **state) {
+    (void)state;
+    tcc_contract c = matmul(30, 40, 2500, false, true, false);
+    check(&c);
+    c = matmul(9, 32, 6000, true, false, false);
+    c.accumulate = true;
+    check(&c);
+    c = matmul(26, 70, 3000, false, false, false);
+    check(&c);
+    c = matmul(160, 130, 2050, true, false, false);
+    check(&c);
+}
+
+static void batches_and_random_strides(void **state) {
+    (void)state;
+    random_state = 7;
+    for (int round = 0; round < 40; round++) {
+        tcc_contract c = {.n_accesses = 1};
+        tcc_contract_dims *lists[] = {&c.b, &c.m, &c.n, &c.k};
+        for (int l = 0; l < 4; l++)
+            for (int n = random_below(l == 0 ? 3 : 4); n > 0; n--)
+                lists[l]->d[lists[l]->n++].extent = 1 + random_below(l == 3 ? 12 : 9);
+        /* Each operand is a dense tensor of its dims in a random order, some with gaps, some walked backwards. */
+        for (int operand = -2; operand <= 0; operand++) {
+            tcc_contract_dim *used[32];
+            int n = 0;
+            for (int l = 0; l < 4; l++) {
+                if ((operand == -2 && l == 2) || (operand == -1 && l == 1) || (operand == 0 && l == 3)) continue;
+                for (int i = 0; i < lists[l]->n; i++) used[n++] = &lists[l]->d[i];
+            }
+            int64_t stride = random_below(5) == 0 ? 2 : 1;
+            for (; n > 0; n--) {
+                int pick = random_below(n);
+                tcc_contract_dim *d = used[pick];
+                used[pick] = used[n - 1];
+                int64_t signed_stride = random_below(6) == 0 ? -stride : stride;
+                if (operand == -2) d->a = signed_stride;
+                else if (operand == -1) d->b = signed_stride;
+                else d->c[0] = signed_stride;
+                stride *= d->extent;
+                if (random_below(4) == 0) stride += random_below(3);
+            }
+        }
+        c.accumulate = random_below(2);
+        check(&c);
+    }
+}
+
+/* Convolution, channels last, on padded input. */
+typedef struct conv {
+    int64_t n, h, w, ci, co, kernel, stride; /* h, w: of the output */
+} conv;
+
+static tcc_contract conv_forward(conv s) {
+    int64_t wide = (s.w - 1) * s.stride + s.kernel, high = (s.h - 1) * s.stride + s.kernel;
+    tcc_contract c = {.n_accesses = 1};
+    c.m.d[c.m.n++] = dim(s.n, high * wide * s.ci, 0, s.h * s.w * s.co);
+    c.m.d[c.m.n++] = dim(s.h, s.stride * wide * s.ci, 0, s.w * s.co);
+    c.m.d[c.m.n++] = dim(s.w, s.stride * s.ci, 0, s.co);
+    c.n.d[c.n.n++] = dim(s.co, 0, s.kernel * s.kernel * s.ci, 1);
+    c.k.d[c.k.n++] = dim(s.kernel, wide * s.ci, s.kernel * s.ci, 0);
+    c.k.d[c.k.n++] = dim(s.kernel, s.ci, s.ci, 0);
+    c.k.d[c.k.n++] = dim(s.ci, 1, 1, 0);
+    return c;
+}
+
+/* dw[co,kh,kw,ci] = sum of dy[n,h,w,co] x[n,h+kh,w+kw,ci] */
+static tcc_contract conv_filter_gradient(conv s) {
+    int64_t wide = (s.w - 1) * s.stride + s.kernel, high = (s.h - 1) * s.stride + s.kernel;
+    tcc_contract c = {.n_accesses = 1};
+    c.m.d[c.m.n++] = dim(s.co, 1, 0, s.kernel * s.kernel * s.ci);
+    c.n.d[c.n.n++] = dim(s.kernel, 0, wide * s.ci, s.kernel * s.ci);
+    c.n.d[c.n.n++] = dim(s.kernel, 0, s.ci, s.ci);
+    c.n.d[c.n.n++] = dim(s.ci, 0, 1, 1);
+    c.k.d[c.k.n++] = dim(s.n, s.h * s.w * s.co, high * wide * s.ci, 0);
+    c.k.d[c.k.n++] = dim(s.h, s.w * s.co, s.stride * wide * s.ci, 0);
+    c.k.d[c.k.n++] = dim(s.w, s.co, s.stride * s.ci, 0);
+    return c;
+}
+
+/* dx[n,h,w,ci] = sum of dy[n,h+kh,w+kw,co] w[co,-kh,-kw,ci] on padded dy: the kernel walked backwards. */
+static tcc_contract conv_data_gradient(conv s) {
+    int64_t wide = s.w + s.kernel - 1, high = s.h + s.kernel - 1;
+    tcc_contract c = {.n_accesses = 1};
+    c.m.d[c.m.n++] = dim(s.n, high * wide * s.co, 0, s.h * s.w * s.ci);
+    c.m.d[c.m.n++] = dim(s.h, wide * s.co, 0, s.w * s.ci);
+    c.m.d[c.m.n++] = dim(s.w, s.co, 0, s.ci);
+    c.n.d[c.n.n++] = dim(s.ci, 0, 1, 1);
+    c.k.d[c.k.n++] = dim(s.kernel, wide * s.co, -s.kernel * s.ci, 0);
+    c.k.d[c.k.n++] = dim(s.kernel, s.co, -s.ci, 0);
+    c.k.d[c.k.n++] = dim(s.co, 1, s.kernel * s.kernel * s.ci, 0);
+    return c;
+}
+
+static void convolutions_and_their_gradients(void **state) {
+    (void)state;
+    static const conv shapes[] = {{2, 7, 7, 5, 20, 3, 1}, {1, 8, 8, 16, 32, 3, 1}, {2, 4, 4, 16, 40, 3, 2}, {3, 6, 6, 1, 8, 3, 1},
+                                  {2, 8, 8, 3, 16, 3, 1}, {2, 5, 5, 8, 24, 1, 2}, {1, 9, 9, 4, 6, 5, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        tcc_contract c = conv_forward(shapes[i]);
+        check(&c);
+        c = conv_filter_gradient(shapes[i]);
+        check(&c);
+        if (shapes[i].stride == 1) c = conv_data_gradient(shapes[i]), check(&c);
+    }
+}
+
+/* C = max(sums + bias[n], 0) + residual[m,n]; second output: sums * scale[m], with its columns apart. */
+static LLVMValueRef bias_relu_residual(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
+    (void)user;
+    tcc_contract_store(e, place, 4, LLVMBuildFMul(e->builder, sums, tcc_contract_load(e, place, 3), ""));
+    LLVMValueRef y = LLVMBuildFAdd(e->builder, sums, tcc_contract_load(e, place, 1), ""), zero = tcc_emit_float(e, e->vf32, 0);
+    y = tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, y, zero), y, zero);
+    return LLVMBuildFAdd(e->builder, y, tcc_contract_load(e, place, 2), "");
+}
+
+static void epilogues_see_every_element_once(void **state) {
+    (void)state;
+    static const int sizes[][3] = {{20, 48, 30}, {31, 45, 7}, {9, 21, 5000}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        int m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
+        tcc_contract c = matmul(m, n, k, false, true, false);
+        c.n_accesses = 5;
+        tcc_contract_dim *dm = &c.m.d[0], *dn = &c.n.d[0];
+        dn->c[1] = 1;
+        dm->c[2] = n, dn->c[2] = 1;
+        dm->c[3] = 1;
+        dm->c[4] = 3 * n, dn->c[4] = 3;
+        code code;
+        compile(&code, &c, bias_relu_residual, NULL);
+        array a = make_array(&c, -2), b = make_array(&c, -1), x[5];
+        void *accesses[5];
+        int64_t offsets[5] = {0};
+        for (int j = 0; j < 5; j++) x[j] = make_array(&c, j), accesses[j] = start(&x[j]);
+        accesses[0] = accesses[2]; /* in place: C over the residual */
+        float *residual = malloc(sizeof(float) * (size_t)(m * n));
+        memcpy(residual, accesses[2], sizeof(float) * (size_t)(m * n));
+        run(&code, start(&a), 0, start(&b), 0, accesses, offsets, 1, true);
+        for (int r = 0; r < m; r++)
+            for (int j = 0; j < n; j++) {
+                double sum = 0;
+                for (int q = 0; q < k; q++) sum += (double)start(&a)[r * k + q] * (double)start(&b)[j * k + q];
+                double y = sum + (double)start(&x[1])[j];
+                y = (y > 0 ? y : 0) + (double)residual[r * n + j];
+                assert_true(fabs(y - (double)start(&x[2])[r * n + j]) < 1e-6 * (k + 10));
+                assert_true(fabs(sum * (double)start(&x[3])[r] - (double)start(&x[4])[(r * n + j) * 3]) < 1e-6 * (k + 10));
+            }
+        for (int j = 0; j < 5; j++) check_guards(&x[j]), free(x[j].data);
+        free(a.data), free(b.data), free(residual);
+        release(&code);
+    }
+}
+
+static void narrower_vectors_work_too(void **state) {
+    (void)state;
+    static const char *const cpus[] = {"x86-64", "x86-64-v3"};
+    tcc_llvm_target host;
+    assert_int_equal(tcc_llvm_target_host(NULL, NULL, &host), TCC_OK);
+    for (int i = 0; i < 2; i++) {
+        if (strncmp(host.triple, "x86_64", 6) || host.lanes < (i ? 8 : 4)) continue;
+        cpu = cpus[i];
+        tcc_contract c = matmul(31, 45, 37, false, true, false);
+        check(&c);
+        c = matmul(31, 45, 37, true, false, true);
+        check(&c);
+        c = conv_forward((conv){2, 5, 5, 3, 12, 3, 1});
+        check(&c);
+    }
+    cpu = NULL;
+    tcc_llvm_target_clear(&host);
+}
+
+static void equal_descriptions_have_equal_keys(void **state) {
+    (void)state;
+    tcc_llvm_target target;
+    tcc_contract_plan p, q;
+    tcc_strbuf key = {0}, same = {0}, other = {0};
+    assert_int_equal(tcc_llvm_target_host(NULL, NULL, &target), TCC_OK);
+    tcc_contract c = matmul(64, 32, 16, false, true, false);
+    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, &p), TCC_OK);
+    tcc_contract_key(&p, &key);
+    tcc_contract split = c; /* the same rows as two dimensions */
+    split.m.n = 2;
+    split.m.d[0] = dim(8, 8 * 16, 0, 8 * 32);
+    split.m.d[1] = dim(8, 16, 0, 32);
+    assert_int_equal(tcc_contract_make_plan(&target, &split, NULL, &q), TCC_OK);
+    tcc_contract_key(&q, &same);
+    assert_string_equal(key.text, same.text);
+    c.accumulate = true;
+    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, &q), TCC_OK);
+    tcc_contract_key(&q, &other);
+    assert_string_not_equal(key.text, other.text);
+    tcc_strbuf_free(&key), tcc_strbuf_free(&same), tcc_strbuf_free(&other);
+    tcc_llvm_target_clear(&target);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_all_orientations),   cmocka_unit_test(long_sums_go_in_blocks_and_parts),
+        cmocka_unit_test(batches_and_random_strides),     cmocka_unit_test(convolutions_and_their_gradients),
+        cmocka_unit_test(epilogues_see_every_element_once), cmocka_unit_test(narrower_vectors_work_too),
+        cmocka_unit_test(equal_descriptions_have_equal_keys),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
