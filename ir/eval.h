@@ -26,7 +26,4 @@ tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value
 /* One node on given operand values; for constant folding. `out` is created. */
 tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag);
 
-/* Philox 4x32-10 (Salmon et al. 2011): the one definition that every backend matches. */
-void tcc_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
-
 #endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT
+ * The reference interpreter: values, the walk over a graph, and the table of rules, which are in
+ * eval_*.c by family.
+ *
+ * A graph is evaluated node by node in order; a value is freed after its last use. Speed is not a
+ * goal beyond running one step of a small model in a second or two, and every rule is written to be
+ * read. */
+#include "ir/eval.h"
+#include "ir/decompose.h"
+#include "ir/eval_rules.h"
+#include "ir/support/alloc.h"
+
+#include <string.h>
+
+static tcc_eval_rule *const rules[TCC_OP_COUNT] = {
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
+    [TCC_OP_##id] = tcc__eval_##eval,
+#include "ir/ops.def"
+#undef TCC_OP
+};
+
+/* -- Values -- */
+
+tcc_status tcc_value_create(const tcc_type *type, tcc_value *out, tcc_diag *diag) {
+    _Static_assert(sizeof *out->f == sizeof *out->i, "both kinds of element have one size");
+    void *elements = tcc__calloc((size_t)tcc_type_numel(type), sizeof *out->f);
+    if (!elements) return tcc_enomem(diag);
+    *out = (tcc_value){.type = *type};
+    if (tcc_dtype_is_float(type->dtype)) out->f = elements;
+    else out->i = elements;
+    return TCC_OK;
+}
+
+void tcc_value_free(tcc_value *v) {
+    tcc__free(v->f);
+    *v = (tcc_value){0};
+}
+
+int64_t tcc__wrap(tcc_dtype dtype, int64_t v) {
+    switch (dtype) {
+    case TCC_I32: return (int32_t)v;
+    case TCC_U8: return (uint8_t)v;
+    case TCC_BOOL: return v != 0;
+    default: return v;
+    }
+}
+
+void tcc_value_load(tcc_value *v, const void *packed) {
+    int64_t count = tcc_type_numel(&v->type);
+    for (int64_t e = 0; e < count; e++) {
+        switch (v->type.dtype) {
+        case TCC_F64: v->f[e] = ((const double *)packed)[e]; break;
+        case TCC_F32: v->f[e] = (double)((const float *)packed)[e]; break;
+        case TCC_F16: v->f[e] = (double)tcc_f16_to_f32(((const uint16_t *)packed)[e]); break;
+        case TCC_BF16: v->f[e] = (double)tcc_bf16_to_f32(((const uint16_t *)packed)[e]); break;
+        case TCC_I64: v->i[e] = ((const int64_t *)packed)[e]; break;
+        case TCC_I32: v->i[e] = ((const int32_t *)packed)[e]; break;
+        default: v->i[e] = ((const uint8_t *)packed)[e]; break;
+        }
+    }
+}
+
+void tcc_value_store(const tcc_value *v, void *packed) {
+    int64_t count = tcc_type_numel(&v->type);
+    for (int64_t e = 0; e < count; e++) {
+        switch (v->type.dtype) {
+        case TCC_F64: ((double *)packed)[e] = v->f[e]; break;
+        case TCC_F32: ((float *)packed)[e] = (float)v->f[e]; break;
+        case TCC_F16:
+            ((uint16_t *)packed)[e] = tcc_f32_to_f16((float)tcc_dtype_round(TCC_F16, v->f[e]));
+            break;
+        case TCC_BF16:
+            ((uint16_t *)packed)[e] = tcc_f32_to_bf16((float)tcc_dtype_round(TCC_BF16, v->f[e]));
+            break;
+        case TCC_I64: ((int64_t *)packed)[e] = v->i[e]; break;
+        case TCC_I32: ((int32_t *)packed)[e] = (int32_t)v->i[e]; break;
+        default: ((uint8_t *)packed)[e] = (uint8_t)v->i[e]; break;
+        }
+    }
+}
+
+/* -- Walks -- */
+
+void tcc__strides(const tcc_type *type, int64_t *strides) {
+    int64_t stride = 1;
+    for (int i = type->rank - 1; i >= 0; i--) {
+        strides[i] = stride;
+        stride *= type->dims[i];
+    }
+}
+
+void tcc__copy_strided(int rank, const int64_t *dims, void *dst, const int64_t *dst_strides,
+                       const void *src, const int64_t *src_strides) {
+    enum { BYTES = sizeof(double) };
+    if (rank == 0) {
+        memcpy(dst, src, BYTES);
+        return;
+    }
+    char *to = dst;
+    const char *from = src;
+    ptrdiff_t to_step = (ptrdiff_t)dst_strides[0] * BYTES,
+              from_step = (ptrdiff_t)src_strides[0] * BYTES;
+    if (rank == 1) {
+        for (int64_t i = 0; i < dims[0]; i++) memcpy(to + i * to_step, from + i * from_step, BYTES);
+        return;
+    }
+    for (int64_t i = 0; i < dims[0]; i++)
+        tcc__copy_strided(rank - 1, dims + 1, to + i * to_step, dst_strides + 1,
+                          from + i * from_step, src_strides + 1);
+}
+
+/* -- Graphs -- */
+
+TCC_EVAL_RULE(input) {
+    return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' has no value here",
+                     n->attrs->input.name);
+}
+
+/* Evaluates the definition, in a graph of its own whose inputs stand for the operands. */
+TCC_EVAL_RULE(composite) {
+    tcc_graph *g = tcc_graph_create("definition", diag);
+    if (!g) return tcc_enomem(diag);
+    tcc_value *values = tcc__calloc((size_t)n->n_operands, sizeof *values);
+    tcc_node **operands = tcc__calloc((size_t)n->n_operands, sizeof(tcc_node *));
+    tcc_status status = values && operands ? TCC_OK : tcc_enomem(diag);
+    tcc_value result = {0};
+    if (status != TCC_OK) goto done;
+    for (int i = 0; i < n->n_operands; i++) {
+        char name[16] = {'a', (char)('0' + i)};
+        values[i] = *in[i];
+        operands[i] = tcc_ir_input(g, name, TCC_ROLE_BATCH, &in[i]->type, n->loc);
+    }
+    tcc_node *definition = tcc_ir_decompose(g, n, operands);
+    status = definition ? tcc_ir_output(g, "value", definition, -1)
+             : diag     ? diag->status
+                        : TCC_EBUG;
+    if (status == TCC_OK) status = tcc_graph_eval(g, values, &result, diag);
+    if (status == TCC_OK) {
+        tcc_value_free(out);
+        *out = result;
+    }
+done:
+    tcc__free(values);
+    tcc__free(operands);
+    tcc_graph_destroy(g);
+    return status;
+}
+
+tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out,
+                         tcc_diag *diag) {
+    TCC_TRY(tcc_value_create(&n->type, out, diag));
+    tcc_status status = rules[n->op](n, operands, out, diag);
+    if (status != TCC_OK) tcc_value_free(out);
+    return status;
+}
+
+/* What an evaluation holds: a value a node, and how many uses of it are still to come (outputs
+ * count as uses). */
+typedef struct evaluation {
+    const tcc_graph *graph;
+    tcc_value *values;
+    int *uses;
+    int *input_of; /* position in graph->inputs, or -1 */
+} evaluation;
+
+/* Values of inputs are the caller's. */
+static void drop(evaluation *e, const tcc_node *n) {
+    if (--e->uses[n->id] == 0 && e->input_of[n->id] < 0) tcc_value_free(&e->values[n->id]);
+}
+
+static void count_uses(evaluation *e) {
+    const tcc_graph *g = e->graph;
+    for (int i = 0; i < g->outputs.count; i++) e->uses[g->outputs.data[i].node->id]++;
+    for (int i = g->nodes.count - 1; i >= 0; i--) {
+        const tcc_node *n = g->nodes.data[i];
+        if (e->uses[i] == 0) continue; /* dead: its operands are not needed for its sake */
+        for (int k = 0; k < n->n_operands; k++) e->uses[n->operands[k]->id]++;
+    }
+}
+
+static tcc_status bind_inputs(evaluation *e, const tcc_value *inputs, tcc_diag *diag) {
+    const tcc_graph *g = e->graph;
+    for (int i = 0; i < g->nodes.count; i++) e->input_of[i] = -1;
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_node *n = g->inputs.data[i];
+        if (!tcc_type_equal(&inputs[i].type, &n->type))
+            return tcc_error(
+                diag, TCC_EINVAL, n->loc, "input '%s' is %s, but the value given for it is %s",
+                n->attrs->input.name, tcc_type_text(&n->type), tcc_type_text(&inputs[i].type));
+        e->input_of[n->id] = i;
+        e->values[n->id] = inputs[i];
+    }
+    return TCC_OK;
+}
+
+static tcc_status eval_nodes(evaluation *e, tcc_diag *diag) {
+    const tcc_graph *g = e->graph;
+    tcc_vec(const tcc_value *) operands = {0};
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < g->nodes.count && status == TCC_OK; i++) {
+        const tcc_node *n = g->nodes.data[i];
+        if (e->uses[i] == 0 || e->input_of[i] >= 0) continue;
+        operands.count = 0;
+        for (int k = 0; k < n->n_operands && status == TCC_OK; k++)
+            if (!tcc_vec_push(&operands, &e->values[n->operands[k]->id])) status = tcc_enomem(diag);
+        if (status == TCC_OK) status = tcc_node_eval(n, operands.data, &e->values[i], diag);
+        if (status == TCC_OK)
+            for (int k = 0; k < n->n_operands; k++) drop(e, n->operands[k]);
+    }
+    tcc_vec_free(&operands);
+    return status;
+}
+
+static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag) {
+    const tcc_graph *g = e->graph;
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_value *v = &e->values[g->outputs.data[i].node->id];
+        tcc_status status = tcc_value_create(&v->type, &outputs[i], diag);
+        if (status != TCC_OK) {
+            while (i > 0) tcc_value_free(&outputs[--i]);
+            return status;
+        }
+        memcpy(outputs[i].f, v->f, (size_t)tcc_type_numel(&v->type) * sizeof *v->f);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs,
+                          tcc_diag *diag) {
+    size_t count = (size_t)g->nodes.count;
+    evaluation e = {g, tcc__calloc(count, sizeof *e.values), tcc__calloc(count, sizeof *e.uses),
+                    tcc__calloc(count, sizeof *e.input_of)};
+    tcc_status status =
+        e.values && e.uses && e.input_of ? bind_inputs(&e, inputs, diag) : tcc_enomem(diag);
+    if (status == TCC_OK) {
+        count_uses(&e);
+        status = eval_nodes(&e, diag);
+        if (status == TCC_OK) status = copy_outputs(&e, outputs, diag);
+        for (int i = 0; i < g->nodes.count; i++)
+            if (e.input_of[i] < 0) tcc_value_free(&e.values[i]);
+    }
+    tcc__free(e.values);
+    tcc__free(e.uses);
+    tcc__free(e.input_of);
+    return status;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * Interpreter rules of scaled dot-product attention and its gradients, one query row at a time.
+ *
+ * With scores s = scale q k^T + mask, lse = log sum exp s and p = exp(s - lse): o = p v; dv = p^T
+ * do; dp = do v^T; ds = p (dp - sum of do o over a row); dq = scale ds k; dk = scale ds^T q. A
+ * query that sees no key gives 0. */
+#include "ir/eval_rules.h"
+#include "ir/support/alloc.h"
+
+#include <math.h>
+
+typedef struct attention {
+    const double *q, *k, *mask; /* mask may be NULL */
+    int64_t batches, T, S, D;   /* queries, keys, width of both */
+    double scale;
+    bool causal;
+    double *row; /* S scores, then probabilities */
+} attention;
+
+static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *q, const tcc_value *k,
+                        const tcc_value *mask, tcc_diag *diag) {
+    const tcc_type *type = &q->type;
+    *a = (attention){.q = q->f, .k = k->f, .mask = mask ? mask->f : NULL, .batches = 1};
+    a->T = type->dims[type->rank - 2], a->D = type->dims[type->rank - 1];
+    a->S = k->type.dims[type->rank - 2];
+    for (int i = 0; i < type->rank - 2; i++) a->batches *= type->dims[i];
+    a->scale = n->attrs->sdpa.scale, a->causal = n->attrs->sdpa.causal;
+    a->row = tcc__malloc((size_t)a->S * sizeof *a->row);
+    return a->row ? TCC_OK : tcc_enomem(diag);
+}
+
+/* Keys that query t of each batch may see: s < seen. */
+static int64_t seen(const attention *a, int64_t t) {
+    int64_t limit = a->causal ? t + a->S - a->T + 1 : a->S;
+    return limit < 0 ? 0 : limit > a->S ? a->S : limit;
+}
+
+static double inner_product(const double *a, const double *b, int64_t count) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static void add_scaled(double *restrict to, double scale, const double *restrict from,
+                       int64_t count) {
+    for (int64_t i = 0; i < count; i++) to[i] += scale * from[i];
+}
+
+static void scores(attention *a, int64_t batch, int64_t t) {
+    int64_t query = batch * a->T + t;
+    for (int64_t s = 0; s < seen(a, t); s++) {
+        a->row[s] =
+            a->scale * inner_product(a->q + query * a->D, a->k + (batch * a->S + s) * a->D, a->D);
+        if (a->mask) a->row[s] += a->mask[query * a->S + s];
+    }
+}
+
+static double log_sum_exp(const attention *a, int64_t t) {
+    double largest = -INFINITY, sum = 0;
+    for (int64_t s = 0; s < seen(a, t); s++)
+        if (a->row[s] > largest || isnan(a->row[s])) largest = a->row[s];
+    if (isinf(largest)) return largest;
+    for (int64_t s = 0; s < seen(a, t); s++) sum += exp(a->row[s] - largest);
+    return largest + log(sum);
+}
+
+static void probabilities(attention *a, int64_t t, double lse) {
+    for (int64_t s = 0; s < seen(a, t); s++)
+        a->row[s] = lse == -INFINITY ? 0 : exp(a->row[s] - lse);
+}
+
+TCC_EVAL_RULE(sdpa) {
+    attention a;
+    TCC_TRY(begin(&a, n, in[0], in[1], n->n_operands > 3 ? in[3] : NULL, diag));
+    int64_t E = out->type.dims[out->type.rank - 1];
+    for (int64_t batch = 0; batch < a.batches; batch++)
+        for (int64_t t = 0; t < a.T; t++) {
+            scores(&a, batch, t);
+            probabilities(&a, t, log_sum_exp(&a, t));
+            for (int64_t s = 0; s < seen(&a, t); s++)
+                add_scaled(out->f + (batch * a.T + t) * E, a.row[s],
+                           in[2]->f + (batch * a.S + s) * E, E);
+        }
+    tcc__free(a.row);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(sdpa_lse) {
+    attention a;
+    TCC_TRY(begin(&a, n, in[0], in[1], n->n_operands > 2 ? in[2] : NULL, diag));
+    for (int64_t batch = 0; batch < a.batches; batch++)
+        for (int64_t t = 0; t < a.T; t++) {
+            scores(&a, batch, t);
+            out->f[batch * a.T + t] = log_sum_exp(&a, t);
+        }
+    tcc__free(a.row);
+    return TCC_OK;
+}
+
+typedef enum by { BY_Q, BY_K, BY_V } by;
+
+/* Operands: q, k, v, o, lse, do, mask. */
+static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_value *out, by which,
+                           tcc_diag *diag) {
+    attention a;
+    TCC_TRY(begin(&a, n, in[0], in[1], n->n_operands > 6 ? in[6] : NULL, diag));
+    int64_t E = in[2]->type.dims[in[2]->type.rank - 1];
+    for (int64_t batch = 0; batch < a.batches; batch++)
+        for (int64_t t = 0; t < a.T; t++) {
+            int64_t query = batch * a.T + t;
+            const double *d_o = in[5]->f + query * E;
+            double delta = inner_product(d_o, in[3]->f + query * E, E);
+            scores(&a, batch, t);
+            probabilities(&a, t, in[4]->f[query]);
+            for (int64_t s = 0; s < seen(&a, t); s++) {
+                int64_t key = batch * a.S + s;
+                double p = a.row[s],
+                       ds = a.scale * p * (inner_product(d_o, in[2]->f + key * E, E) - delta);
+                if (which == BY_Q) add_scaled(out->f + query * a.D, ds, a.k + key * a.D, a.D);
+                else if (which == BY_K) add_scaled(out->f + key * a.D, ds, a.q + query * a.D, a.D);
+                else add_scaled(out->f + key * E, p, d_o, E);
+            }
+        }
+    tcc__free(a.row);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(sdpa_grad_q) {
+    return gradient(n, in, out, BY_Q, diag);
+}
+TCC_EVAL_RULE(sdpa_grad_k) {
+    return gradient(n, in, out, BY_K, diag);
+}
+TCC_EVAL_RULE(sdpa_grad_v) {
+    return gradient(n, in, out, BY_V, diag);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT
+ * Interpreter rules of leaves, random draws and element-by-element operations. */
+#include "ir/eval_rules.h"
+#include "ir/support/philox.h"
+
+#include <math.h>
+
+/* -- Leaves -- */
+
+TCC_EVAL_RULE(constant) {
+    const tcc_doubles *values = &n->attrs->constant.values;
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++) {
+        double v = values->v[values->count == 1 ? 0 : e];
+        if (tcc__value_is_float(out)) out->f[e] = v; /* rounded when the node was built */
+        else out->i[e] = (int64_t)v;
+    }
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(iota) {
+    int64_t strides[TCC_MAX_RANK], axis = n->attrs->axis.axis, count = tcc_type_numel(&out->type);
+    tcc__strides(&out->type, strides);
+    for (int64_t e = 0; e < count; e++) {
+        int64_t index = e / strides[axis] % out->type.dims[axis];
+        if (tcc__value_is_float(out)) out->f[e] = tcc_dtype_round(out->type.dtype, (double)index);
+        else out->i[e] = tcc__wrap(out->type.dtype, index);
+    }
+    return TCC_OK;
+}
+
+/* -- Random draws: the counter and the key are described at `rng` in attrs.def -- */
+
+static void draw(const tcc_node *n, const tcc_value *key_value, int64_t block, uint32_t words[4]) {
+    uint64_t seed = (uint64_t)key_value->i[0], step = (uint64_t)key_value->i[1],
+             at = (uint64_t)block;
+    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)n->attrs->rng.id,
+                           (uint32_t)step};
+    tcc_philox4x32(key, counter, words);
+}
+
+TCC_EVAL_RULE(rng_bits) {
+    int64_t count = tcc_type_numel(&out->type);
+    uint32_t words[4];
+    for (int64_t e = 0; e < count; e++) {
+        if (e % 4 == 0) draw(n, in[0], e / 4, words);
+        out->i[e] = (int32_t)words[e % 4];
+    }
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(rng_uniform) {
+    int64_t count = tcc_type_numel(&out->type);
+    uint32_t words[4];
+    for (int64_t e = 0; e < count; e++) {
+        if (e % 4 == 0) draw(n, in[0], e / 4, words);
+        out->f[e] = (double)(words[e % 4] >> 8) * 0x1p-24;
+    }
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(rng_normal) {
+    int64_t count = tcc_type_numel(&out->type);
+    uint32_t words[4];
+    for (int64_t e = 0; e < count; e++) {
+        if (e % 4 == 0) draw(n, in[0], e / 4, words);
+        const uint32_t *pair = words + e % 4 / 2 * 2;
+        double u1 = ((double)(pair[0] >> 8) + 1) * 0x1p-24, u2 = (double)(pair[1] >> 8) * 0x1p-24;
+        double radius = sqrt(-2 * log(u1)), angle = 2 * M_PI * u2;
+        out->f[e] = radius * (e % 2 == 0 ? cos(angle) : sin(angle));
+    }
+    return TCC_OK;
+}
+
+/* -- Unary -- */
+
+/* y = expression of x, for floats */
+#define UNARY_FLOAT(name, expression)                                                              \
+    TCC_EVAL_RULE(name) {                                                                          \
+        int64_t count = tcc_type_numel(&out->type);                                                \
+        for (int64_t e = 0; e < count; e++) {                                                      \
+            double x = in[0]->f[e];                                                                \
+            out->f[e] = (expression);                                                              \
+        }                                                                                          \
+        return TCC_OK;                                                                             \
+    }
+/* One expression for floats, another for integers (x is uint64_t there, so that overflow wraps). */
+#define UNARY(name, float_expression, int_expression)                                              \
+    TCC_EVAL_RULE(name) {                                                                          \
+        int64_t count = tcc_type_numel(&out->type);                                                \
+        if (tcc__value_is_float(out)) {                                                            \
+            for (int64_t e = 0; e < count; e++) {                                                  \
+                double x = in[0]->f[e];                                                            \
+                out->f[e] = (float_expression);                                                    \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int64_t e = 0; e < count; e++) {                                                  \
+                uint64_t x = (uint64_t)in[0]->i[e];                                                \
+                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_expression));                 \
+            }                                                                                      \
+        }                                                                                          \
+        return TCC_OK;                                                                             \
+    }
+
+UNARY(neg, -x, 0 - x)
+UNARY(abs, fabs(x), (int64_t)x < 0 ? 0 - x : x)
+UNARY(sign, x > 0 ? 1 : x < 0 ? -1 : x, ((int64_t)x > 0) - ((int64_t)x < 0)) /* keeps NaN */
+UNARY_FLOAT(exp, exp(x))
+UNARY_FLOAT(expm1, expm1(x))
+UNARY_FLOAT(log, log(x))
+UNARY_FLOAT(log1p, log1p(x))
+UNARY_FLOAT(sqrt, sqrt(x))
+UNARY_FLOAT(rsqrt, 1 / sqrt(x))
+UNARY_FLOAT(sin, sin(x))
+UNARY_FLOAT(cos, cos(x))
+UNARY_FLOAT(tanh, tanh(x))
+UNARY_FLOAT(sigmoid, 1 / (1 + exp(-x)))
+UNARY_FLOAT(erf, erf(x))
+UNARY_FLOAT(floor, floor(x))
+UNARY_FLOAT(ceil, ceil(x))
+UNARY_FLOAT(round, nearbyint(x))
+
+TCC_EVAL_RULE(isfinite) {
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++)
+        out->i[e] = tcc__value_is_float(in[0]) ? isfinite(in[0]->f[e]) : 1;
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(not ) {
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++)
+        out->i[e] =
+            out->type.dtype == TCC_BOOL ? !in[0]->i[e] : tcc__wrap(out->type.dtype, ~in[0]->i[e]);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(cast) {
+    int64_t count = tcc_type_numel(&out->type);
+    tcc_dtype to = out->type.dtype;
+    bool from_float = tcc__value_is_float(in[0]), to_float = tcc__value_is_float(out);
+    for (int64_t e = 0; e < count; e++) {
+        double x = from_float ? in[0]->f[e] : (double)in[0]->i[e];
+        if (to_float) out->f[e] = tcc_dtype_round(to, x);
+        else out->i[e] = from_float ? (int64_t)tcc_dtype_round(to, x) : tcc__wrap(to, in[0]->i[e]);
+    }
+    return TCC_OK;
+}
+
+/* -- Binary -- */
+
+#define BINARY(name, float_expression, int_type, int_expression)                                   \
+    TCC_EVAL_RULE(name) {                                                                          \
+        int64_t count = tcc_type_numel(&out->type);                                                \
+        if (tcc__value_is_float(out)) {                                                            \
+            for (int64_t e = 0; e < count; e++) {                                                  \
+                double a = in[0]->f[e], b = in[1]->f[e];                                           \
+                out->f[e] = (float_expression);                                                    \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (int64_t e = 0; e < count; e++) {                                                  \
+                int_type a = (int_type)in[0]->i[e], b = (int_type)in[1]->i[e];                     \
+                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_expression));                 \
+            }                                                                                      \
+        }                                                                                          \
+        return TCC_OK;                                                                             \
+    }
+#define BINARY_BITS(name, operator)                                                                \
+    TCC_EVAL_RULE(name) {                                                                          \
+        int64_t count = tcc_type_numel(&out->type);                                                \
+        for (int64_t e = 0; e < count; e++) out->i[e] = in[0]->i[e] operator in[1]->i[e];          \
+        return TCC_OK;                                                                             \
+    }
+#define COMPARE(name, operator)                                                                    \
+    TCC_EVAL_RULE(name) {                                                                          \
+        int64_t count = tcc_type_numel(&out->type);                                                \
+        bool floats = tcc__value_is_float(in[0]);                                                  \
+        for (int64_t e = 0; e < count; e++)                                                        \
+            out->i[e] =                                                                            \
+                floats ? in[0]->f[e] operator in[1]->f[e] : in[0]->i[e] operator in[1]->i[e];      \
+        return TCC_OK;                                                                             \
+    }
+
+/* INT64_MIN / -1 overflows in C; the wrapped quotient is the wrapped negative. */
+static int64_t divide(int64_t a, int64_t b) {
+    return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+}
+static int64_t remain(int64_t a, int64_t b) {
+    return b == 0 || b == -1 ? 0 : a % b;
+}
+static double larger(double a, double b) {
+    return isnan(a) || a > b ? a : b;
+}
+static double smaller(double a, double b) {
+    return isnan(a) || a < b ? a : b;
+}
+
+BINARY(add, a + b, uint64_t, a + b)
+BINARY(sub, a - b, uint64_t, a - b)
+BINARY(mul, a *b, uint64_t, a *b)
+BINARY(div, a / b, int64_t, divide(a, b))
+BINARY(rem, fmod(a, b), int64_t, remain(a, b))
+BINARY(max, larger(a, b), int64_t, a > b ? a : b)
+BINARY(min, smaller(a, b), int64_t, a < b ? a : b)
+BINARY_BITS(and, &)
+BINARY_BITS(or, |)
+BINARY_BITS(xor, ^)
+COMPARE(eq, ==)
+COMPARE(ne, !=)
+COMPARE(lt, <)
+COMPARE(le, <=)
+COMPARE(gt, >)
+COMPARE(ge, >=)
+
+TCC_EVAL_RULE(pow) {
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++) out->f[e] = pow(in[0]->f[e], in[1]->f[e]);
+    return TCC_OK;
+}
+
+TCC_EVAL_RULE(select) {
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++) {
+        const tcc_value *from = in[in[0]->i[e] ? 1 : 2];
+        if (tcc__value_is_float(out)) out->f[e] = from->f[e];
+        else out->i[e] = from->i[e];
+    }
+    return TCC_OK;
+}
