@@ -1,12 +1,71 @@
 /* SPDX-License-Identifier: MIT
- * Composite ops by their definitions. The interpreter, autodiff and the decompose pass all use this one table. */
+ * Composite ops by their definitions. The interpreter, autodiff and the decompose pass all use this
+ * one table.
+ *
+ * A gradient in closed form needs parts of the definition: the mean and scale of a norm, the
+ * denominators of a softmax. It asks for them here, by the same functions that the definitions use;
+ * since equal expressions are one node, nothing is computed twice. */
 #ifndef TCC_IR_DECOMPOSE_H
 #define TCC_IR_DECOMPOSE_H
 
 #include "ir/ir.h"
 
-/* Builds in `g` the definition of composite node `n` (which may be of another graph) on `operands` of g, and returns its value;
- * NULL after an error, which g->diag tells. May use other composites that come earlier in ops.def's list. */
+/* Builds in `g` the definition of composite node `n` (which may be of another graph) on `operands`
+ * of g, and returns its value; NULL after an error, which g->diag tells. The value holds no
+ * composite. */
 tcc_node *tcc_ir_decompose(tcc_graph *g, const tcc_node *n, tcc_node *const *operands);
+
+/* For a pass: the same for node `n` of rw->from on its mapped operands, stored in rw->map. */
+tcc_node *tcc_rewrite_decompose(tcc_rewrite *rw, const tcc_node *n);
+
+/* -- Parts that definitions and gradients share. All are NULL-safe as builders are. -- */
+
+/* Mean and biased variance over `axes`, by centred values (two passes, so nothing cancels). */
+typedef struct tcc_ir_moments {
+    tcc_node *mean, *variance; /* dims of x without axes */
+    tcc_node *centred;         /* x - mean, dims of x */
+} tcc_ir_moments;
+tcc_ir_moments tcc_ir_get_moments(tcc_graph *g, tcc_node *x, const tcc_dims *axes);
+
+/* x normalized, as layer_norm, batch_norm and rms_norm do before weight and bias. */
+typedef struct tcc_ir_normal {
+    tcc_node *scale; /* 1 / sqrt(variance + eps), dims of x without axes */
+    tcc_node *value; /* dims of x */
+} tcc_ir_normal;
+tcc_ir_normal tcc_ir_get_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps);
+tcc_ir_normal tcc_ir_get_rms_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps);
+/* The dims over which layer_norm, rms_norm or batch_norm `n` normalizes. */
+tcc_dims tcc_ir_norm_axes(const tcc_node *n);
+/* Weight or bias of norm `n` at the dims of its first operand. */
+tcc_node *tcc_ir_norm_weight(tcc_graph *g, const tcc_node *n, tcc_node *weight);
+
+typedef struct tcc_ir_softmax {
+    tcc_node *shifted; /* x - max */
+    tcc_node *power;   /* e^shifted */
+    tcc_node *sum;     /* of power along the axis, without it */
+} tcc_ir_softmax;
+tcc_ir_softmax tcc_ir_get_softmax(tcc_graph *g, tcc_node *x, int axis);
+/* power / sum */
+tcc_node *tcc_ir_softmax_value(tcc_graph *g, const tcc_ir_softmax *s, int axis);
+
+/* Which elements dropout `n` keeps: bool, dims of x. */
+tcc_node *tcc_ir_dropout_keep(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_node *key);
+
+/* Phi(x), the distribution function of the standard normal. */
+tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x);
+/* tanh(sqrt(2/pi) (x + 0.044715 x^3)) */
+tcc_node *tcc_ir_gelu_tanh_inner(tcc_graph *g, tcc_node *x);
+
+/* Parts of cross-entropy; rows are the dims of the targets, R, and C the classes. */
+typedef struct tcc_ir_cross_entropy {
+    tcc_ir_softmax softmax;
+    tcc_node *onehot;      /* bool [R,C]: class equals target */
+    tcc_node *valid;       /* bool [R]: target is not ignore_index */
+    tcc_node *row_weight;  /* [R]: the target's class weight; NULL without class weights */
+    tcc_node *denominator; /* []: what the sum over rows is divided by */
+} tcc_ir_cross_entropy;
+/* `weights` may be NULL. */
+tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits,
+                                              tcc_node *targets, tcc_node *weights);
 
 #endif

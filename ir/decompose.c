@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ * Definitions of the composite ops: the table, activations, softmax, dropout and cross-entropy.
+ * Norms are in decompose_norm.c.
+ *
+ * They are written so that fusion makes one kernel of each: reductions over the same dims, kept
+ * values that come back by a broadcast, and elementwise work; no view or cast that is not needed.
+ */
+#include "ir/decompose.h"
+#include "ir/build.h"
+#include "ir/decompose_rules.h"
+
+#include <math.h>
+
+#define DEFINITION_LEAF(id)
+#define DEFINITION_POINT(id)
+#define DEFINITION_VIEW(id)
+#define DEFINITION_INDEX(id)
+#define DEFINITION_REDUCE(id)
+#define DEFINITION_SCAN(id)
+#define DEFINITION_SCATTER(id)
+#define DEFINITION_CONTRACT(id)
+#define DEFINITION_WINDOW(id)
+#define DEFINITION_ATTENTION(id)
+#define DEFINITION_COMPOSITE(id) [TCC_OP_##id] = tcc__define_##id,
+
+static tcc_definition *const definitions[TCC_OP_COUNT] = {
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
+    DEFINITION_##fusion(id)
+#include "ir/ops.def"
+#undef TCC_OP
+};
+
+tcc_node *tcc_ir_decompose(tcc_graph *g, const tcc_node *n, tcc_node *const *operands) {
+    if (!definitions[n->op]) {
+        TCC_BUG(g->diag, "decompose: %s is not composite", tcc_op_get_info(n->op)->text);
+        return NULL;
+    }
+    for (int i = 0; i < n->n_operands; i++)
+        if (!operands[i]) return NULL;
+    tcc_ir_set_loc(g, n->loc, n->backward);
+    return definitions[n->op](g, n, operands);
+}
+
+tcc_node *tcc_rewrite_decompose(tcc_rewrite *rw, const tcc_node *n) {
+    enum { MOST_OPERANDS = 8 }; /* of a composite */
+    tcc_node *operands[MOST_OPERANDS];
+    if (n->n_operands > MOST_OPERANDS) {
+        TCC_BUG(rw->to->diag, "decompose: %s has %d operands", tcc_op_get_info(n->op)->text,
+                n->n_operands);
+        return NULL;
+    }
+    for (int i = 0; i < n->n_operands; i++) operands[i] = rw->map[n->operands[i]->id];
+    return rw->map[n->id] = tcc_ir_decompose(rw->to, n, operands);
+}
+
+/* -- Activations -- */
+
+TCC_DEFINITION(RELU) {
+    return tcc_ir_binary_c(g, TCC_OP_MAX, in[0], 0);
+}
+
+TCC_DEFINITION(LEAKY_RELU) {
+    tcc_node *positive = tcc_ir_binary_c(g, TCC_OP_GT, in[0], 0);
+    return tcc_ir_select(g, positive, in[0],
+                         tcc_ir_binary_c(g, TCC_OP_MUL, in[0], n->attrs->slope.slope));
+}
+
+tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x) {
+    tcc_node *e = tcc_ir_unary(g, TCC_OP_ERF, tcc_ir_binary_c(g, TCC_OP_MUL, x, M_SQRT1_2));
+    return tcc_ir_binary_c(g, TCC_OP_MUL, tcc_ir_binary_c(g, TCC_OP_ADD, e, 1), 0.5);
+}
+
+TCC_DEFINITION(GELU) {
+    return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_normal_cdf(g, in[0]));
+}
+
+tcc_node *tcc_ir_gelu_tanh_inner(tcc_graph *g, tcc_node *x) {
+    double c = sqrt(2 / M_PI);
+    tcc_node *square = tcc_ir_binary(g, TCC_OP_MUL, x, x);
+    tcc_node *factor =
+        tcc_ir_binary_c(g, TCC_OP_ADD, tcc_ir_binary_c(g, TCC_OP_MUL, square, c * 0.044715), c);
+    return tcc_ir_unary(g, TCC_OP_TANH, tcc_ir_binary(g, TCC_OP_MUL, x, factor));
+}
+
+TCC_DEFINITION(GELU_TANH) {
+    tcc_node *t = tcc_ir_binary_c(g, TCC_OP_ADD, tcc_ir_gelu_tanh_inner(g, in[0]), 1);
+    return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_binary_c(g, TCC_OP_MUL, t, 0.5));
+}
+
+TCC_DEFINITION(SILU) {
+    return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_unary(g, TCC_OP_SIGMOID, in[0]));
+}
+
+/* max(x, 0) + log(1 + e^-|x|): no overflow on one side, no loss of the tail on the other. */
+TCC_DEFINITION(SOFTPLUS) {
+    tcc_node *falling = tcc_ir_unary(g, TCC_OP_NEG, tcc_ir_unary(g, TCC_OP_ABS, in[0]));
+    tcc_node *rest = tcc_ir_unary(g, TCC_OP_LOG1P, tcc_ir_unary(g, TCC_OP_EXP, falling));
+    return tcc_ir_binary(g, TCC_OP_ADD, tcc_ir_binary_c(g, TCC_OP_MAX, in[0], 0), rest);
+}
+
+/* -- Softmax -- */
+
+static tcc_node *back(tcc_graph *g, tcc_node *reduced, const tcc_node *like, int axis) {
+    if (!reduced || !like) return NULL;
+    tcc_dims axes = {1, {axis}};
+    return tcc_ir_unreduce(g, reduced, like->type.rank, like->type.dims, &axes);
+}
+
+tcc_ir_softmax tcc_ir_get_softmax(tcc_graph *g, tcc_node *x, int axis) {
+    tcc_dims axes = {1, {axis}};
+    tcc_ir_softmax s;
+    s.shifted = tcc_ir_binary(g, TCC_OP_SUB, x,
+                              back(g, tcc_ir_reduce(g, TCC_OP_REDUCE_MAX, x, &axes), x, axis));
+    s.power = tcc_ir_unary(g, TCC_OP_EXP, s.shifted);
+    s.sum = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, s.power, &axes);
+    return s;
+}
+
+/* One division a row, then products. */
+tcc_node *tcc_ir_softmax_value(tcc_graph *g, const tcc_ir_softmax *s, int axis) {
+    if (!s->sum) return NULL;
+    tcc_node *inverse = tcc_ir_binary(g, TCC_OP_DIV, tcc_ir_splat_like(g, s->sum, 1), s->sum);
+    return tcc_ir_binary(g, TCC_OP_MUL, s->power, back(g, inverse, s->power, axis));
+}
+
+TCC_DEFINITION(SOFTMAX) {
+    tcc_ir_softmax s = tcc_ir_get_softmax(g, in[0], (int)n->attrs->axis.axis);
+    return tcc_ir_softmax_value(g, &s, (int)n->attrs->axis.axis);
+}
+
+TCC_DEFINITION(LOG_SOFTMAX) {
+    int axis = (int)n->attrs->axis.axis;
+    tcc_ir_softmax s = tcc_ir_get_softmax(g, in[0], axis);
+    return tcc_ir_binary(g, TCC_OP_SUB, s.shifted,
+                         back(g, tcc_ir_unary(g, TCC_OP_LOG, s.sum), s.shifted, axis));
+}
+
+/* -- Dropout -- */
+
+tcc_node *tcc_ir_dropout_keep(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_node *key) {
+    if (!x || !key) return NULL;
+    tcc_type type = x->type;
+    type.dtype = TCC_F32;
+    tcc_attrs attrs = {.rng = {.id = n->attrs->dropout.id}};
+    tcc_node *uniform = tcc_ir_build(g, TCC_OP_RNG_UNIFORM, &key, 1, &attrs, &type, n->loc);
+    return tcc_ir_binary_c(g, TCC_OP_GE, uniform, n->attrs->dropout.p);
+}
+
+TCC_DEFINITION(DROPOUT) {
+    tcc_node *keep = tcc_ir_dropout_keep(g, n, in[0], in[1]);
+    tcc_node *scaled = tcc_ir_binary_c(g, TCC_OP_MUL, in[0], 1 / (1 - n->attrs->dropout.p));
+    return tcc_ir_select(g, keep, scaled, tcc_ir_splat_like(g, in[0], 0));
+}
+
+/* -- Cross-entropy --
+ * The target's logit is picked by comparing an iota with the target, not by indexing, so that it
+ * joins the sweeps over the row that the softmax makes anyway. A target out of range picks nothing.
+ */
+
+static tcc_node *sum_all(tcc_graph *g, tcc_node *x) {
+    if (!x || x->type.rank == 0) return x;
+    tcc_dims axes = tcc_ir_axes_from(0, x->type.rank);
+    return tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, x, &axes);
+}
+
+static tcc_node *sum_classes(tcc_graph *g, tcc_node *x) {
+    if (!x) return NULL;
+    tcc_dims axes = {1, {x->type.rank - 1}};
+    return tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, x, &axes);
+}
+
+tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits,
+                                              tcc_node *targets, tcc_node *weights) {
+    tcc_ir_cross_entropy c = {0};
+    if (!logits || !targets) return c;
+    int axis = logits->type.rank - 1;
+    c.softmax = tcc_ir_get_softmax(g, logits, axis);
+    tcc_type classes = logits->type, rows = logits->type;
+    classes.dtype = targets->type.dtype;
+    rows.rank--;
+    rows.dims[rows.rank] = 0;
+    c.onehot =
+        tcc_ir_binary(g, TCC_OP_EQ, tcc_ir_iota(g, &classes, axis), back(g, targets, logits, axis));
+    c.valid = tcc_ir_binary_c(g, TCC_OP_NE, targets, (double)n->attrs->cross_entropy.ignore_index);
+    if (weights) {
+        tcc_attrs attrs = {.axis = {.axis = 0}};
+        c.row_weight =
+            tcc_ir_build(g, TCC_OP_TAKE, (tcc_node *[]){weights, targets}, 2, &attrs, NULL, n->loc);
+    }
+    tcc_node *share = weights ? c.row_weight : tcc_ir_splat(g, &rows, 1);
+    c.denominator = sum_all(g, tcc_ir_select(g, c.valid, share, tcc_ir_splat(g, &rows, 0)));
+    return c;
+}
+
+/* With l_c = -log p_c, class weights w (1 if none) and label smoothing s, a row contributes (1 - s)
+ * w_t l_t + s/C sum_c w_c l_c; the loss is the sum over valid rows divided by the sum of w_t over
+ * them. With shifted logits z and L = log sum e^z: l_c = L - z_c. */
+TCC_DEFINITION(CROSS_ENTROPY) {
+    tcc_node *weights = n->n_operands > 2 ? in[2] : NULL;
+    tcc_ir_cross_entropy c = tcc_ir_get_cross_entropy(g, n, in[0], in[1], weights);
+    double smoothing = n->attrs->cross_entropy.label_smoothing;
+    int axis = in[0]->type.rank - 1;
+    double classes = (double)in[0]->type.dims[axis];
+    tcc_node *z = c.softmax.shifted, *log_sum = tcc_ir_unary(g, TCC_OP_LOG, c.softmax.sum);
+    tcc_node *picked =
+        sum_classes(g, tcc_ir_select(g, c.onehot, z, tcc_ir_splat_like(g, in[0], 0)));
+    tcc_node *row = tcc_ir_binary(g, TCC_OP_SUB, log_sum, picked);
+    if (weights) row = tcc_ir_binary(g, TCC_OP_MUL, row, c.row_weight);
+    if (smoothing != 0) {
+        tcc_node *all, *weighted = z; /* all: sum over classes of w_c L */
+        if (weights) {
+            weighted = tcc_ir_binary(g, TCC_OP_MUL, z, tcc_ir_broadcast_like(g, weights, z));
+            all = tcc_ir_binary(g, TCC_OP_MUL, log_sum,
+                                tcc_ir_broadcast_like(g, sum_all(g, weights), log_sum));
+        } else {
+            all = tcc_ir_binary_c(g, TCC_OP_MUL, log_sum, classes);
+        }
+        tcc_node *uniform = tcc_ir_binary(g, TCC_OP_SUB, all, sum_classes(g, weighted));
+        row = tcc_ir_binary(g, TCC_OP_ADD, tcc_ir_binary_c(g, TCC_OP_MUL, row, 1 - smoothing),
+                            tcc_ir_binary_c(g, TCC_OP_MUL, uniform, smoothing / classes));
+    }
+    if (!row) return NULL;
+    tcc_node *total = sum_all(g, tcc_ir_select(g, c.valid, row, tcc_ir_splat_like(g, row, 0)));
+    return tcc_ir_binary(g, TCC_OP_DIV, total, c.denominator);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT
+ * Definitions of the normalization layers. */
+#include "ir/build.h"
+#include "ir/decompose.h"
+#include "ir/decompose_rules.h"
+
+static tcc_node *back(tcc_graph *g, tcc_node *reduced, const tcc_node *like, const tcc_dims *axes) {
+    if (!reduced || !like) return NULL;
+    return tcc_ir_unreduce(g, reduced, like->type.rank, like->type.dims, axes);
+}
+
+tcc_ir_moments tcc_ir_get_moments(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
+    tcc_ir_moments m;
+    m.mean = tcc_ir_mean(g, x, axes);
+    m.centred = tcc_ir_binary(g, TCC_OP_SUB, x, back(g, m.mean, x, axes));
+    m.variance = tcc_ir_mean(g, tcc_ir_binary(g, TCC_OP_MUL, m.centred, m.centred), axes);
+    return m;
+}
+
+/* x / sqrt(square + eps) */
+static tcc_ir_normal scale_by(tcc_graph *g, tcc_node *x, tcc_node *square, const tcc_dims *axes,
+                              double eps) {
+    tcc_ir_normal normal;
+    normal.scale = tcc_ir_unary(g, TCC_OP_RSQRT, tcc_ir_binary_c(g, TCC_OP_ADD, square, eps));
+    normal.value = tcc_ir_binary(g, TCC_OP_MUL, x, back(g, normal.scale, x, axes));
+    return normal;
+}
+
+tcc_ir_normal tcc_ir_get_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps) {
+    tcc_ir_moments m = tcc_ir_get_moments(g, x, axes);
+    return scale_by(g, m.centred, m.variance, axes, eps);
+}
+
+tcc_ir_normal tcc_ir_get_rms_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps) {
+    return scale_by(g, x, tcc_ir_mean(g, tcc_ir_binary(g, TCC_OP_MUL, x, x), axes), axes, eps);
+}
+
+tcc_dims tcc_ir_norm_axes(const tcc_node *n) {
+    int rank = n->type.rank, axis = (int)n->attrs->norm.axis;
+    if (n->op == TCC_OP_LAYER_NORM || n->op == TCC_OP_RMS_NORM) return tcc_ir_axes_from(axis, rank);
+    tcc_dims axes = {0};
+    for (int d = 0; d < rank; d++)
+        if (d != axis) axes.v[axes.count++] = d;
+    return axes;
+}
+
+tcc_node *tcc_ir_norm_weight(tcc_graph *g, const tcc_node *n, tcc_node *weight) {
+    if (!weight) return NULL;
+    int dims[TCC_MAX_RANK];
+    for (int i = 0; i < weight->type.rank; i++) dims[i] = (int)n->attrs->norm.axis + i;
+    return tcc_ir_broadcast(g, weight, n->type.rank, n->type.dims, dims);
+}
+
+/* Operands from `first` on are weight and bias, as far as they are there. */
+static tcc_node *scale_and_shift(tcc_graph *g, const tcc_node *n, tcc_node *const *in,
+                                 tcc_node *x) {
+    if (n->n_operands > 1) x = tcc_ir_binary(g, TCC_OP_MUL, x, tcc_ir_norm_weight(g, n, in[1]));
+    if (n->n_operands > 2) x = tcc_ir_binary(g, TCC_OP_ADD, x, tcc_ir_norm_weight(g, n, in[2]));
+    return x;
+}
+
+TCC_DEFINITION(LAYER_NORM) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    return scale_and_shift(g, n, in, tcc_ir_get_normal(g, in[0], &axes, n->attrs->norm.eps).value);
+}
+
+TCC_DEFINITION(RMS_NORM) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    return scale_and_shift(g, n, in,
+                           tcc_ir_get_rms_normal(g, in[0], &axes, n->attrs->norm.eps).value);
+}
+
+TCC_DEFINITION(BATCH_NORM) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    return scale_and_shift(g, n, in, tcc_ir_get_normal(g, in[0], &axes, n->attrs->norm.eps).value);
+}
+
+/* The channels become [groups, channels a group]; all but the batch (dim 0) and the groups is
+ * reduced. */
+TCC_DEFINITION(GROUP_NORM) {
+    const tcc_type *type = &in[0]->type;
+    int axis = (int)n->attrs->norm.axis, rank = 0;
+    int64_t dims[TCC_MAX_RANK + 1];
+    tcc_dims axes = {0};
+    if (type->rank == TCC_MAX_RANK) {
+        tcc_error(g->diag, TCC_EUNSUPPORTED, n->loc,
+                  "group_norm: rank %d has no room for the dim of the groups", type->rank);
+        return NULL;
+    }
+    for (int d = 0; d < type->rank; d++) {
+        if (d == axis) dims[rank++] = n->attrs->norm.groups;
+        if (d > 0) axes.v[axes.count++] = rank;
+        dims[rank++] = d == axis ? type->dims[d] / n->attrs->norm.groups : type->dims[d];
+    }
+    tcc_node *x = tcc_ir_reshape(g, in[0], rank, dims);
+    x = tcc_ir_get_normal(g, x, &axes, n->attrs->norm.eps).value;
+    return scale_and_shift(g, n, in, tcc_ir_reshape(g, x, type->rank, type->dims));
+}
+
+/* The work a channel is done on vectors of C elements. */
+TCC_DEFINITION(BATCH_NORM_INFERENCE) {
+    tcc_node *inverse =
+        tcc_ir_unary(g, TCC_OP_RSQRT, tcc_ir_binary_c(g, TCC_OP_ADD, in[4], n->attrs->norm.eps));
+    tcc_node *scale = tcc_ir_binary(g, TCC_OP_MUL, in[1], inverse);
+    tcc_node *x = tcc_ir_binary(g, TCC_OP_SUB, in[0], tcc_ir_norm_weight(g, n, in[3]));
+    x = tcc_ir_binary(g, TCC_OP_MUL, x, tcc_ir_norm_weight(g, n, scale));
+    return tcc_ir_binary(g, TCC_OP_ADD, x, tcc_ir_norm_weight(g, n, in[2]));
+}
