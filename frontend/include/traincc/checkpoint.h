@@ -6,12 +6,14 @@
 
 #include "traincc/api.h"
 #include "traincc/array.h"
-#include "traincc/context.h"
+#include "traincc/status.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 TCC_API_BEGIN
+
+typedef struct tcc_context tcc_context;
 
 /* A small value by name, as text: the metadata of a file. */
 typedef struct tcc_pair {

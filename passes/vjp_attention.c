@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT
+ * Gradient rule of scaled dot-product attention. q, k and v get theirs from ops that never hold the
+ * T x S scores; the mask's own gradient is a T x S tensor by nature and is written out. */
+#include "passes/vjp.h"
+
+/* scale q k^T + mask, and which of it a query may see. */
+static tcc_node *scores(tcc_vjp *v, const tcc_attrs_dot *pairs) {
+    return vjp_add(v,
+                   vjp_scale(v, tcc_ir_dot(v->g, v->x[0], v->x[1], pairs), v->y->attrs->sdpa.scale),
+                   v->x[3]);
+}
+
+/* p (do v^T - sum of do o over a row) with p = exp(scores - lse), 0 where the query does not see
+ * the key. */
+static tcc_node *mask_gradient(tcc_vjp *v, tcc_node *lse) {
+    int rank = v->y->type.rank;
+    tcc_attrs_dot pairs = {0};
+    for (int d = 0; d < rank - 2; d++) pairs.batch_a.v[d] = pairs.batch_b.v[d] = d;
+    pairs.batch_a.count = pairs.batch_b.count = rank - 2;
+    pairs.contract_a = pairs.contract_b = (tcc_dims){1, {rank - 1}};
+    tcc_dims last = {1, {rank - 1}};
+    const tcc_node *mask = v->x[3];
+    lse = tcc_ir_cast(v->g, lse, mask->type.dtype);
+    tcc_node *p = tcc_ir_unary(v->g, TCC_OP_EXP,
+                               vjp_sub(v, scores(v, &pairs), vjp_back(v, lse, mask, &last)));
+    tcc_node *delta = vjp_sum(v, vjp_mul(v, v->dy, v->y), &last);
+    tcc_node *dp = tcc_ir_dot(v->g, v->dy, v->x[2], &pairs);
+    tcc_node *gradient = vjp_mul(v, p, vjp_sub(v, dp, vjp_back(v, delta, mask, &last)));
+    if (!v->y->attrs->sdpa.causal) return gradient;
+    tcc_type index = mask->type;
+    index.dtype = TCC_I32;
+    int64_t queries = mask->type.dims[rank - 2], keys = mask->type.dims[rank - 1];
+    tcc_node *limit = vjp_offset(v, tcc_ir_iota(v->g, &index, rank - 2), (double)(keys - queries));
+    return vjp_where(v, tcc_ir_binary(v->g, TCC_OP_LE, tcc_ir_iota(v->g, &index, rank - 1), limit),
+                     gradient);
+}
+
+TCC_VJP_RULE(sdpa) {
+    bool masked = v->y->n_operands > 3;
+    tcc_node *mask = masked ? v->x[3] : NULL;
+    tcc_node *lse =
+        vjp_build(v, TCC_OP_SDPA_LSE, (tcc_node *[]){v->x[0], v->x[1], mask}, masked ? 3 : 2, NULL);
+    static const tcc_op gradients[] = {TCC_OP_SDPA_GRAD_Q, TCC_OP_SDPA_GRAD_K, TCC_OP_SDPA_GRAD_V};
+    tcc_node *operands[] = {v->x[0], v->x[1], v->x[2], v->y, lse, v->dy, mask};
+    for (int i = 0; i < 3; i++)
+        if (tcc__vjp_wants(v, i))
+            tcc__vjp_give(v, i, vjp_build(v, gradients[i], operands, masked ? 7 : 6, NULL));
+    if (masked && tcc__vjp_wants(v, 3)) tcc__vjp_give(v, 3, mask_gradient(v, lse));
+}

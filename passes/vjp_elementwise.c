@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT
+ * Gradient rules of element-by-element ops and activations. */
+#include "ir/decompose.h"
+#include "passes/vjp.h"
+
+#include <math.h>
+
+/* -- Unary: dx = dy f'(x), by y where that is simpler -- */
+
+TCC_VJP_RULE(neg) {
+    tcc__vjp_give(v, 0, vjp_neg(v, v->dy));
+}
+TCC_VJP_RULE(abs) {
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SIGN, v->x[0])));
+}
+TCC_VJP_RULE(exp) {
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, v->y));
+}
+TCC_VJP_RULE(expm1) {
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_offset(v, v->y, 1)));
+}
+TCC_VJP_RULE(log) {
+    tcc__vjp_give(v, 0, vjp_div(v, v->dy, v->x[0]));
+}
+TCC_VJP_RULE(log1p) {
+    tcc__vjp_give(v, 0, vjp_div(v, v->dy, vjp_offset(v, v->x[0], 1)));
+}
+TCC_VJP_RULE(sqrt) {
+    tcc__vjp_give(v, 0, vjp_div(v, vjp_scale(v, v->dy, 0.5), v->y));
+}
+
+/* -1/2 x^(-3/2) */
+TCC_VJP_RULE(rsqrt) {
+    tcc_node *cube = vjp_mul(v, vjp_mul(v, v->y, v->y), v->y);
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_scale(v, cube, -0.5)));
+}
+
+TCC_VJP_RULE(sin) {
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_COS, v->x[0])));
+}
+TCC_VJP_RULE(cos) {
+    tcc__vjp_give(v, 0, vjp_neg(v, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SIN, v->x[0]))));
+}
+
+/* 1 - y^2 */
+static tcc_node *one_minus_square(tcc_vjp *v, tcc_node *y) {
+    return vjp_sub(v, tcc_ir_splat_like(v->g, y, 1), vjp_mul(v, y, y));
+}
+
+TCC_VJP_RULE(tanh) {
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, one_minus_square(v, v->y)));
+}
+
+static tcc_node *one_minus(tcc_vjp *v, tcc_node *y) {
+    return vjp_sub(v, tcc_ir_splat_like(v->g, y, 1), y);
+}
+
+TCC_VJP_RULE(sigmoid) {
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_mul(v, v->y, one_minus(v, v->y))));
+}
+
+/* c e^(-x^2 / d) */
+static tcc_node *bell(tcc_vjp *v, tcc_node *x, double c, double d) {
+    return vjp_scale(v, tcc_ir_unary(v->g, TCC_OP_EXP, vjp_scale(v, vjp_mul(v, x, x), -1 / d)), c);
+}
+
+TCC_VJP_RULE(erf) {
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, bell(v, v->x[0], M_2_SQRTPI, 1)));
+}
+
+/* The gradient takes the way back through the types. */
+TCC_VJP_RULE(cast) {
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, v->dy, v->x[0]->type.dtype));
+}
+
+/* -- Binary -- */
+
+TCC_VJP_RULE(add) {
+    tcc__vjp_give(v, 0, v->dy);
+    tcc__vjp_give(v, 1, v->dy);
+}
+
+TCC_VJP_RULE(sub) {
+    tcc__vjp_give(v, 0, v->dy);
+    if (tcc__vjp_wants(v, 1)) tcc__vjp_give(v, 1, vjp_neg(v, v->dy));
+}
+
+TCC_VJP_RULE(mul) {
+    for (int i = 0; i < 2; i++)
+        if (tcc__vjp_wants(v, i)) tcc__vjp_give(v, i, vjp_mul(v, v->dy, v->x[1 - i]));
+}
+
+TCC_VJP_RULE(div) {
+    tcc_node *da = vjp_div(v, v->dy, v->x[1]);
+    tcc__vjp_give(v, 0, da);
+    if (tcc__vjp_wants(v, 1)) tcc__vjp_give(v, 1, vjp_neg(v, vjp_mul(v, da, v->y)));
+}
+
+/* a - b trunc(a / b), and trunc(a / b) = (a - y) / b, which only rounding keeps from being an
+ * integer. */
+TCC_VJP_RULE(rem) {
+    tcc__vjp_give(v, 0, v->dy);
+    if (!tcc__vjp_wants(v, 1)) return;
+    tcc_node *quotient =
+        tcc_ir_unary(v->g, TCC_OP_ROUND, vjp_div(v, vjp_sub(v, v->x[0], v->y), v->x[1]));
+    tcc__vjp_give(v, 1, vjp_neg(v, vjp_mul(v, v->dy, quotient)));
+}
+
+/* By a: b a^(b-1), 0 where b is 0 (also at a = 0). By b: y log a, 0 at 0^b for b >= 0, where a^b is
+ * constant in b > 0. */
+TCC_VJP_RULE(pow) {
+    tcc_node *a = v->x[0], *b = v->x[1];
+    if (tcc__vjp_wants(v, 0)) {
+        tcc_node *slope;
+        const tcc_doubles *c = b->op == TCC_OP_CONSTANT && b->attrs->constant.values.count == 1
+                                   ? &b->attrs->constant.values
+                                   : NULL;
+        if (c && c->v[0] == 0) slope = vjp_zero(v, a);
+        else if (c && c->v[0] == 1) slope = tcc_ir_splat_like(v->g, a, 1);
+        else if (c && c->v[0] == 2) slope = vjp_scale(v, a, 2);
+        else {
+            slope = vjp_mul(v, b, tcc_ir_binary(v->g, TCC_OP_POW, a, vjp_offset(v, b, -1)));
+            if (!c)
+                slope = tcc_ir_select(v->g, tcc_ir_binary_c(v->g, TCC_OP_EQ, b, 0), vjp_zero(v, b),
+                                      slope);
+        }
+        tcc__vjp_give(v, 0, vjp_mul(v, v->dy, slope));
+    }
+    if (tcc__vjp_wants(v, 1)) {
+        tcc_node *slope = vjp_mul(v, v->y, tcc_ir_unary(v->g, TCC_OP_LOG, a));
+        tcc_node *flat = tcc_ir_binary(v->g, TCC_OP_AND, tcc_ir_binary_c(v->g, TCC_OP_EQ, a, 0),
+                                       tcc_ir_binary_c(v->g, TCC_OP_GE, b, 0));
+        tcc__vjp_give(v, 1, vjp_mul(v, v->dy, tcc_ir_select(v->g, flat, vjp_zero(v, a), slope)));
+    }
+}
+
+/* The operand that wins gets dy; at ties each gets half. */
+static void choice(tcc_vjp *v, tcc_op first_wins, tcc_op second_wins) {
+    tcc_node *half =
+        vjp_where(v, tcc_ir_binary(v->g, TCC_OP_EQ, v->x[0], v->x[1]), vjp_scale(v, v->dy, 0.5));
+    for (int i = 0; i < 2; i++) {
+        if (!tcc__vjp_wants(v, i)) continue;
+        tcc_node *wins = tcc_ir_binary(v->g, i == 0 ? first_wins : second_wins, v->x[0], v->x[1]);
+        tcc__vjp_give(v, i, tcc_ir_select(v->g, wins, v->dy, half));
+    }
+}
+
+TCC_VJP_RULE(max) {
+    choice(v, TCC_OP_GT, TCC_OP_LT);
+}
+TCC_VJP_RULE(min) {
+    choice(v, TCC_OP_LT, TCC_OP_GT);
+}
+
+TCC_VJP_RULE(select) {
+    tcc_node *zero = vjp_zero(v, v->dy);
+    if (tcc__vjp_wants(v, 1)) tcc__vjp_give(v, 1, tcc_ir_select(v->g, v->x[0], v->dy, zero));
+    if (tcc__vjp_wants(v, 2)) tcc__vjp_give(v, 2, tcc_ir_select(v->g, v->x[0], zero, v->dy));
+}
+
+/* -- Activations -- */
+
+/* y > 0 exactly where x > 0, and y is what the next op keeps. */
+TCC_VJP_RULE(relu) {
+    tcc__vjp_give(v, 0, vjp_where(v, tcc_ir_binary_c(v->g, TCC_OP_GT, v->y, 0), v->dy));
+}
+
+/* Phi(x) + x phi(x) */
+TCC_VJP_RULE(gelu) {
+    tcc_node *x = v->x[0], *density = bell(v, x, 0.5 * M_SQRT1_2 * M_2_SQRTPI, 2);
+    tcc__vjp_give(
+        v, 0, vjp_mul(v, v->dy, vjp_add(v, tcc_ir_normal_cdf(v->g, x), vjp_mul(v, x, density))));
+}
+
+/* With t = tanh(c (x + k x^3)): (1 + t) / 2 + x (1 - t^2) c (1 + 3 k x^2) / 2. */
+TCC_VJP_RULE(gelu_tanh) {
+    tcc_node *x = v->x[0], *t = tcc_ir_gelu_tanh_inner(v->g, x);
+    double c = sqrt(2 / M_PI), k = 0.044715;
+    tcc_node *inner = vjp_offset(v, vjp_scale(v, vjp_mul(v, x, x), 1.5 * c * k), 0.5 * c);
+    tcc_node *right = vjp_mul(v, vjp_mul(v, x, one_minus_square(v, t)), inner);
+    tcc__vjp_give(v, 0,
+                  vjp_mul(v, v->dy, vjp_add(v, vjp_scale(v, vjp_offset(v, t, 1), 0.5), right)));
+}
+
+/* With s = sigmoid(x): s (1 + x (1 - s)). */
+TCC_VJP_RULE(silu) {
+    tcc_node *x = v->x[0], *s = tcc_ir_unary(v->g, TCC_OP_SIGMOID, x);
+    tcc_node *slope = vjp_mul(v, s, vjp_offset(v, vjp_mul(v, x, one_minus(v, s)), 1));
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, slope));
+}
+
+TCC_VJP_RULE(dropout) {
+    tcc_node *keep = tcc_ir_dropout_keep(v->g, v->y, v->x[0], v->x[1]);
+    tcc__vjp_give(v, 0, vjp_where(v, keep, vjp_scale(v, v->dy, 1 / (1 - v->y->attrs->dropout.p))));
+}

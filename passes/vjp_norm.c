@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT
+ * Gradient rules of softmax, the norms and cross-entropy, in closed form from x (or y) and the
+ * statistics that forward has. */
+#include "ir/decompose.h"
+#include "passes/vjp.h"
+
+/* With p = softmax(x): dx = p (dy - sum of dy p). */
+TCC_VJP_RULE(softmax) {
+    tcc_dims axes = {1, {v->y->attrs->axis.axis}};
+    tcc_node *sum = vjp_sum(v, vjp_mul(v, v->dy, v->y), &axes);
+    tcc__vjp_give(v, 0, vjp_mul(v, v->y, vjp_sub(v, v->dy, vjp_back(v, sum, v->y, &axes))));
+}
+
+/* dx = dy - p sum of dy. */
+TCC_VJP_RULE(log_softmax) {
+    tcc_dims axes = {1, {v->y->attrs->axis.axis}};
+    tcc_node *sum = vjp_back(v, vjp_sum(v, v->dy, &axes), v->y, &axes);
+    tcc__vjp_give(v, 0, vjp_sub(v, v->dy, vjp_mul(v, tcc_ir_unary(v->g, TCC_OP_EXP, v->y), sum)));
+}
+
+/* The dims that are not `axes`. */
+static tcc_dims others(int rank, const tcc_dims *axes) {
+    tcc_dims rest = {0};
+    for (int d = 0, i = 0; d < rank; d++) {
+        if (i < axes->count && axes->v[i] == d) i++;
+        else rest.v[rest.count++] = d;
+    }
+    return rest;
+}
+
+/* The dims that weight and bias are broadcast over: leading ones for layer_norm and rms_norm, all
+ * but the channels for batch_norm. */
+static tcc_dims broadcast_dims(const tcc_node *n, const tcc_dims *axes) {
+    return n->op == TCC_OP_BATCH_NORM ? *axes : others(n->type.rank, axes);
+}
+
+/* With n = (x - mean) s, s = 1 / sqrt(var + eps), y = n w + b, g = dy w:
+ *   dx = s (g - mean g - n mean(g n)),   dw = sum dy n,   db = sum dy.
+ * Without centring (rms_norm) the term mean g is not there. */
+static void norm(tcc_vjp *v, bool centred) {
+    tcc_node *x = v->x[0];
+    tcc_dims axes = tcc_ir_norm_axes(v->y), rows = broadcast_dims(v->y, &axes);
+    double eps = v->y->attrs->norm.eps;
+    tcc_ir_normal n = centred ? tcc_ir_get_normal(v->g, x, &axes, eps)
+                              : tcc_ir_get_rms_normal(v->g, x, &axes, eps);
+    if (tcc__vjp_wants(v, 0)) {
+        tcc_node *g = v->y->n_operands > 1
+                          ? vjp_mul(v, v->dy, tcc_ir_norm_weight(v->g, v->y, v->x[1]))
+                          : v->dy;
+        tcc_node *along = vjp_back(v, tcc_ir_mean(v->g, vjp_mul(v, g, n.value), &axes), x, &axes);
+        tcc_node *dx =
+            centred ? vjp_sub(v, g, vjp_back(v, tcc_ir_mean(v->g, g, &axes), x, &axes)) : g;
+        dx = vjp_sub(v, dx, vjp_mul(v, n.value, along));
+        tcc__vjp_give(v, 0, vjp_mul(v, dx, vjp_back(v, n.scale, x, &axes)));
+    }
+    if (v->y->n_operands > 1 && tcc__vjp_wants(v, 1))
+        tcc__vjp_give(v, 1, vjp_sum(v, vjp_mul(v, v->dy, n.value), &rows));
+    if (v->y->n_operands > 2 && tcc__vjp_wants(v, 2)) tcc__vjp_give(v, 2, vjp_sum(v, v->dy, &rows));
+}
+
+TCC_VJP_RULE(layer_norm) {
+    norm(v, true);
+}
+TCC_VJP_RULE(rms_norm) {
+    norm(v, false);
+}
+
+/* As layer_norm, but w is constant over the axes and can leave the means: both of them are then the
+ * sums that dw and db need. */
+TCC_VJP_RULE(batch_norm) {
+    tcc_node *x = v->x[0];
+    tcc_dims axes = tcc_ir_norm_axes(v->y);
+    tcc_ir_normal n = tcc_ir_get_normal(v->g, x, &axes, v->y->attrs->norm.eps);
+    tcc_node *product = vjp_mul(v, v->dy, n.value);
+    if (tcc__vjp_wants(v, 0)) {
+        tcc_node *scale = v->y->n_operands > 1 ? vjp_mul(v, n.scale, v->x[1]) : n.scale;
+        tcc_node *along = vjp_back(v, tcc_ir_mean(v->g, product, &axes), x, &axes);
+        tcc_node *mean = vjp_back(v, tcc_ir_mean(v->g, v->dy, &axes), x, &axes);
+        tcc_node *dx = vjp_sub(v, vjp_sub(v, v->dy, mean), vjp_mul(v, n.value, along));
+        tcc__vjp_give(v, 0, vjp_mul(v, dx, vjp_back(v, scale, x, &axes)));
+    }
+    if (v->y->n_operands > 1 && tcc__vjp_wants(v, 1))
+        tcc__vjp_give(v, 1, vjp_sum(v, product, &axes));
+    if (v->y->n_operands > 2 && tcc__vjp_wants(v, 2)) tcc__vjp_give(v, 2, vjp_sum(v, v->dy, &axes));
+}
+
+/* The definition in decompose.c gives, for a valid row with r = dy / denominator,
+ *   dx_c = r (p_c ((1 - s) w_t + s/C sum w) - [c = t] (1 - s) w_t - s/C w_c),
+ * which is r (p_c - [c = t]) without weights and smoothing. (The class weights' own gradient is
+ * taken through the definition.) */
+TCC_VJP_RULE(cross_entropy) {
+    tcc_node *logits = v->x[0], *weights = v->y->n_operands > 2 ? v->x[2] : NULL;
+    if (!tcc__vjp_wants(v, 0)) return;
+    int axis = logits->type.rank - 1;
+    tcc_dims axes = {1, {axis}};
+    double s = v->y->attrs->cross_entropy.label_smoothing,
+           share = s / (double)logits->type.dims[axis];
+    tcc_ir_cross_entropy c = tcc_ir_get_cross_entropy(v->g, v->y, logits, v->x[1], weights);
+    tcc_node *p = tcc_ir_softmax_value(v->g, &c.softmax, axis);
+    tcc_node *rate = tcc_ir_broadcast_like(v->g, vjp_div(v, v->dy, c.denominator), c.valid);
+    rate = vjp_where(v, c.valid, rate);
+    tcc_node *difference;
+    if (s == 0) {
+        if (weights) rate = vjp_mul(v, rate, c.row_weight);
+        difference = tcc_ir_select(v->g, c.onehot, vjp_offset(v, p, -1), p);
+    } else if (!weights) {
+        difference =
+            vjp_sub(v, p,
+                    tcc_ir_select(v->g, c.onehot, tcc_ir_splat_like(v->g, p, 1 - s + share),
+                                  tcc_ir_splat_like(v->g, p, share)));
+    } else {
+        tcc_dims all = {1, {0}};
+        tcc_node *hit = vjp_scale(v, c.row_weight, 1 - s);
+        tcc_node *total =
+            vjp_scale(v, tcc_ir_broadcast_like(v->g, vjp_sum(v, weights, &all), hit), share);
+        tcc_node *pull = vjp_mul(v, p, vjp_back(v, vjp_add(v, hit, total), logits, &axes));
+        tcc_node *spread = vjp_scale(v, tcc_ir_broadcast_like(v->g, weights, logits), share);
+        difference = vjp_sub(
+            v, vjp_sub(v, pull, vjp_where(v, c.onehot, vjp_back(v, hit, logits, &axes))), spread);
+    }
+    tcc__vjp_give(v, 0, vjp_mul(v, difference, vjp_back(v, rate, logits, &axes)));
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * Gradient rules of views and indexing. They are linear, so each rule is the op's transpose. */
+#include "passes/vjp.h"
+
+TCC_VJP_RULE(reshape) {
+    const tcc_type *x = &v->x[0]->type;
+    tcc__vjp_give(v, 0, tcc_ir_reshape(v->g, v->dy, x->rank, x->dims));
+}
+
+TCC_VJP_RULE(transpose) {
+    int inverse[TCC_MAX_RANK] = {0};
+    const tcc_dims *perm = &v->y->attrs->perm.perm;
+    for (int i = 0; i < perm->count; i++) inverse[perm->v[i]] = i;
+    tcc__vjp_give(v, 0, tcc_ir_transpose(v->g, v->dy, inverse));
+}
+
+/* Sums over the dims that broadcast made and stretched; the reshape puts back those that had an
+ * extent of 1. */
+TCC_VJP_RULE(broadcast) {
+    const tcc_type *x = &v->x[0]->type, *y = &v->y->type;
+    const tcc_dims *dims = &v->y->attrs->broadcast.dims;
+    tcc_dims summed = {0};
+    for (int d = 0, i = 0; d < y->rank; d++) {
+        bool from_x = i < dims->count && dims->v[i] == d;
+        if (!from_x || x->dims[i] != y->dims[d]) summed.v[summed.count++] = d;
+        if (from_x) i++;
+    }
+    tcc__vjp_give(v, 0, tcc_ir_reshape(v->g, vjp_sum(v, v->dy, &summed), x->rank, x->dims));
+}
+
+TCC_VJP_RULE(slice) {
+    const tcc_attrs_slice *slice = &v->y->attrs->slice;
+    int64_t hi[TCC_MAX_RANK], interior[TCC_MAX_RANK];
+    for (int d = 0; d < v->y->type.rank; d++) {
+        int64_t last = slice->start.v[d] + (v->y->type.dims[d] - 1) * slice->stride.v[d];
+        hi[d] = v->x[0]->type.dims[d] - 1 - last;
+        interior[d] = slice->stride.v[d] - 1;
+    }
+    tcc__vjp_give(v, 0, tcc_ir_pad(v->g, v->dy, 0, slice->start.v, hi, interior));
+}
+
+TCC_VJP_RULE(pad) {
+    const tcc_attrs_pad *pad = &v->y->attrs->pad;
+    int64_t limit[TCC_MAX_RANK], stride[TCC_MAX_RANK];
+    for (int d = 0; d < v->y->type.rank; d++) {
+        stride[d] = pad->interior.v[d] + 1;
+        limit[d] = pad->lo.v[d] + (v->x[0]->type.dims[d] - 1) * stride[d] + 1;
+    }
+    tcc__vjp_give(v, 0, tcc_ir_slice(v->g, v->dy, pad->lo.v, limit, stride));
+}
+
+TCC_VJP_RULE(concat) {
+    const tcc_type *y = &v->y->type;
+    int64_t start[TCC_MAX_RANK] = {0}, limit[TCC_MAX_RANK], stride[TCC_MAX_RANK],
+            axis = v->y->attrs->axis.axis;
+    for (int d = 0; d < y->rank; d++) limit[d] = y->dims[d], stride[d] = 1;
+    for (int i = 0; i < v->y->n_operands; i++) {
+        limit[axis] = start[axis] + v->x[i]->type.dims[axis];
+        if (tcc__vjp_wants(v, i))
+            tcc__vjp_give(v, i, tcc_ir_slice(v->g, v->dy, start, limit, stride));
+        start[axis] = limit[axis];
+    }
+}
+
+TCC_VJP_RULE(flip) {
+    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_FLIP, &v->dy, 1, NULL));
+}
+
+/* -- Indexing: what is read is added back where it was read -- */
+
+TCC_VJP_RULE(take) {
+    tcc_node *operands[] = {vjp_zero(v, v->x[0]), v->x[1], v->dy};
+    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_SCATTER_ADD, operands, 3, NULL));
+}
+
+TCC_VJP_RULE(take_along) {
+    tcc_node *operands[] = {vjp_zero(v, v->x[0]), v->x[1], v->dy};
+    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_SCATTER_ADD_ALONG, operands, 3, NULL));
+}
+
+TCC_VJP_RULE(scatter_add) {
+    tcc__vjp_give(v, 0, v->dy);
+    if (!tcc__vjp_wants(v, 2)) return;
+    tcc__vjp_give(v, 2, vjp_build(v, TCC_OP_TAKE, (tcc_node *[]){v->dy, v->x[1]}, 2, NULL));
+}
+
+TCC_VJP_RULE(scatter_add_along) {
+    tcc__vjp_give(v, 0, v->dy);
+    if (!tcc__vjp_wants(v, 2)) return;
+    tcc__vjp_give(v, 2, vjp_build(v, TCC_OP_TAKE_ALONG, (tcc_node *[]){v->dy, v->x[1]}, 2, NULL));
+}
