@@ -45,6 +45,11 @@ static LLVMValueRef load_lanes(tcc_emitter *e, LLVMValueRef address, LLVMValueRe
     return mask ? tcc_emit_load_masked(e, e->vf32, address, mask) : tcc_emit_load(e, e->vf32, address, 0);
 }
 
+static void store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    if (mask) tcc_emit_store_masked(e, value, address, mask);
+    else tcc_emit_store(e, value, address, 0);
+}
+
 static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
 
 /* Calls body(x, mask) for x = 0, lanes, 2 lanes ... below length; mask NULL for whole vectors. */
@@ -73,13 +78,12 @@ static void for_vectors(tcc_emitter *e, LLVMValueRef length, chunk_fn body, void
 typedef struct pack_a {
     const tcc_contract_plan *p;
     LLVMValueRef from, to;
+    LLVMValueRef tile0, tile_end; /* columns */
 } pack_a;
 
 static void copy_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
     const pack_a *s = user;
-    LLVMValueRef v = load_lanes(e, at(e, s->from, x), mask);
-    if (mask) tcc_emit_store_masked(e, v, at(e, s->to, x), mask);
-    else tcc_emit_store(e, v, at(e, s->to, x), 0);
+    store_lanes(e, load_lanes(e, at(e, s->from, x), mask), at(e, s->to, x), mask);
 }
 
 static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
@@ -97,51 +101,64 @@ static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRe
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-/* All rows of a tile at one k are contiguous. Vectors stored past the last row are overwritten by the next k. */
+/* All rows of a tile at one k are contiguous. A cache line holds rows of several tiles, so a chunk of k is copied for every tile
+ * before the next. */
 static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    enum { CHUNK = 8 };
     const pack_a *s = user;
-    int rows = s->p->rows;
-    LLVMValueRef from = at(e, s->from, offset), to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, rows)));
-    tcc_emit_loop k;
-    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
-    LLVMValueRef column = at(e, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, s->p->c.k.d[s->p->c.k.n - 1].a)));
+    const tcc_contract_plan *p = s->p;
+    int rows = p->rows;
+    tcc_emit_loop chunks, tiles, k;
+    tcc_emit_loop_begin(e, &chunks, tcc_emit_i64(e, 0), length, CHUNK, NULL, 0);
+    LLVMValueRef end = tcc_emit_add(e, chunks.index, tcc_emit_i64(e, CHUNK));
+    end = tcc_emit_min(e, end, length);
+    tcc_emit_loop_begin(e, &tiles, s->tile0, s->tile_end, 1, NULL, 0);
+    LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, rows));
+    if (p->M % rows) row0 = tcc_emit_min(e, row0, tcc_emit_i64(e, p->M - rows));
+    LLVMValueRef tile = tcc_emit_sub(e, tiles.index, s->tile0);
+    LLVMValueRef from = at(e, at(e, s->from, offset), row0); /* rows are contiguous */
+    LLVMValueRef to = at(e, s->to, tcc_emit_mul(e, tile, tcc_emit_i64(e, rows * p->block_k)));
+    to = at(e, to, tcc_emit_mul(e, linear, tcc_emit_i64(e, rows)));
+    tcc_emit_loop_begin(e, &k, chunks.index, end, 1, NULL, 0);
+    LLVMValueRef column = at(e, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].a)));
     LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, rows)));
     for (int i = 0; i < rows; i += e->lanes) {
-        LLVMValueRef x = tcc_emit_i64(e, i);
-        tcc_emit_store(e, load_lanes(e, at(e, column, x), first_lanes(e, rows - i)), at(e, place, x), 0);
+        LLVMValueRef x = tcc_emit_i64(e, i), mask = first_lanes(e, rows - i);
+        store_lanes(e, load_lanes(e, at(e, column, x), mask), at(e, place, x), mask);
     }
     tcc_emit_loop_end(e, &k, NULL);
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_end(e, &chunks, NULL);
 }
 
 void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to, LLVMValueRef tile0,
                          LLVMValueRef tile_end, LLVMValueRef count) {
+    pack_a s = {.p = p, .from = a, .to = to, .tile0 = tile0, .tile_end = tile_end};
+    walk w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
+    if (p->a_columns) {
+        w.run = column_run;
+        walk_k(e, &w, tcc_emit_i64(e, 0));
+        return;
+    }
     tcc_emit_loop tiles, rows;
     tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
     LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), index[TCC_CONTRACT_MAX_DIMS];
     if (p->M % p->rows) row0 = tcc_emit_min(e, row0, tcc_emit_i64(e, p->M - p->rows));
-    int64_t size = p->rows * (p->a_columns ? p->block_k : p->a_row);
-    LLVMValueRef place = at(e, to, tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, size)));
-    pack_a s = {.p = p};
-    walk w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
-    if (p->a_columns) {
-        tcc_contract_split_index(e, &p->c.m, row0, index);
-        s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
-        s.to = place;
-        w.run = column_run;
-        walk_k(e, &w, tcc_emit_i64(e, 0));
-    } else {
-        tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
-        tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
-        s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
-        s.to = at(e, place, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, p->a_row)));
-        w.run = row_run;
-        walk_k(e, &w, tcc_emit_i64(e, 0));
-        tcc_emit_loop_end(e, &rows, NULL);
-    }
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, p->rows * p->a_row)));
+    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
+    tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
+    s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
+    s.to = at(e, place, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, p->a_row)));
+    w.run = row_run;
+    walk_k(e, &w, tcc_emit_i64(e, 0));
+    tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_loop_end(e, &tiles, NULL);
 }
 
 /* --- B */
+
+/* Rows ahead that are fetched while one is copied: rows lie too far apart for the hardware to foresee them. */
+enum { AHEAD = 8 };
 
 typedef struct pack_b {
     const tcc_contract_plan *p;
@@ -170,6 +187,7 @@ static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
         if (!panels_are_full(e, p))
             mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), tcc_emit_add(e, s->n0, x)));
         if (along == 1) {
+            tcc_emit_prefetch(e, at(e, address, tcc_emit_i64(e, AHEAD * p->c.k.d[p->c.k.n - 1].b)), 3);
             value = load_lanes(e, address, mask);
         } else {
             LLVMValueRef steps = LLVMBuildMul(e->builder, tcc_emit_iota(e, e->i64, e->lanes),

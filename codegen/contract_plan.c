@@ -44,19 +44,27 @@ static void swap_operands(tcc_contract_dims *l) {
     }
 }
 
-/* Outer to inner by output stride; k, which has none, by the operands' strides. Stable, so that equal strides keep the caller's
- * order. */
-static int64_t weight_of(const tcc_contract_dim *d, bool is_k) {
-    return is_k ? llabs(d->a) + llabs(d->b) : llabs(d->c[0]);
+typedef enum order { BY_OUTPUT, BY_A, BY_B } order;
+
+static int64_t weight_of(const tcc_contract_dim *d, order by) {
+    return llabs(by == BY_OUTPUT ? d->c[0] : by == BY_A ? d->a : d->b);
 }
 
-static void sort_dims(tcc_contract_dims *l, bool is_k) {
+/* Outer to inner by stride. Stable, so that equal strides keep the caller's order. */
+static void sort_dims(tcc_contract_dims *l, order by) {
     for (int i = 1; i < l->n; i++)
-        for (int j = i; j > 0 && weight_of(&l->d[j - 1], is_k) < weight_of(&l->d[j], is_k); j--) {
+        for (int j = i; j > 0 && weight_of(&l->d[j - 1], by) < weight_of(&l->d[j], by); j--) {
             tcc_contract_dim t = l->d[j];
             l->d[j] = l->d[j - 1];
             l->d[j - 1] = t;
         }
+}
+
+/* k runs as A lies in memory, unless only B is contiguous along it. */
+static order order_of_k(const tcc_contract_dims *k) {
+    bool a = false, b = false;
+    for (int i = 0; i < k->n; i++) a = a || k->d[i].a == 1, b = b || k->d[i].b == 1;
+    return b && !a ? BY_B : BY_A;
 }
 
 /* Two neighbours that every access walks as one become one. */
@@ -80,42 +88,47 @@ static tcc_status push(tcc_contract_dims *l, const tcc_contract_dim *d, tcc_diag
     return TCC_OK;
 }
 
-/* The dimension that vectors run along: contiguous in C if there is one, else one of n, contiguous in B if possible. */
-static int choose_lanes(tcc_contract *c, bool *swapped) {
+/* The dimension that vectors run along: the one that fills them best, where C must be scattered if it is not contiguous there
+ * and B gathered or transposed. Returns its index in n, or in m with `swapped`; -1 if both are empty. */
+static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
+    double best = -1;
+    int chosen = -1;
+    int64_t K = extent_of(&c->k);
     for (int side = 0; side < 2; side++) {
-        tcc_contract_dims *l = side ? &c->m : &c->n;
-        for (int i = 0; i < l->n; i++)
-            if (l->d[i].c[0] == 1) {
-                *swapped = side == 1;
-                return i;
-            }
+        const tcc_contract_dims *l = side ? &c->m : &c->n;
+        for (int i = 0; i < l->n; i++) {
+            const tcc_contract_dim *d = &l->d[i];
+            double filled = (double)d->extent / (double)round_up(d->extent, lanes);
+            int64_t stride = side ? d->a : d->b;
+            /* A scattered vector costs about as much as 40 steps of k, a gathered one as 8 at every step of packing. */
+            double cost = 1 / filled * (d->c[0] == 1 ? 1 : 1 + 40.0 / (double)K) * (stride == 1 ? 1 : 1.03);
+            if (chosen >= 0 && 1 / cost <= best * 1.001) continue;
+            best = 1 / cost;
+            chosen = i;
+            *swapped = side == 1;
+        }
     }
-    *swapped = c->n.n == 0 && c->m.n > 0;
-    tcc_contract_dims *l = *swapped ? &c->m : &c->n;
-    int best = -1;
-    for (int i = 0; i < l->n; i++) {
-        if (best < 0) best = i;
-        int64_t stride = *swapped ? l->d[i].a : l->d[i].b, stride_best = *swapped ? l->d[best].a : l->d[best].b;
-        if ((stride == 1) != (stride_best == 1) ? stride == 1 : l->d[i].extent > l->d[best].extent) best = i;
-    }
-    return best;
+    return chosen;
 }
 
-static tcc_status normalize(tcc_contract_plan *p, tcc_diag *diag) {
+static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     tcc_contract *c = &p->c;
     tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 3; i++) {
         drop_ones(lists[i]);
-        sort_dims(lists[i], i == 3);
+        sort_dims(lists[i], BY_OUTPUT);
         merge_dims(lists[i], c->n_accesses);
     }
-    int lane = choose_lanes(c, &p->swapped);
+    int lane = choose_lanes(c, lanes, &p->swapped);
     if (p->swapped) {
         tcc_contract_dims m = c->m;
         c->m = c->n;
         c->n = m;
         for (int i = 0; i < 4; i++) swap_operands(lists[i]);
     }
+    drop_ones(&c->k);
+    sort_dims(&c->k, order_of_k(&c->k));
+    merge_dims(&c->k, c->n_accesses);
     tcc_contract_dim one = {.extent = 1};
     if (lane < 0) {
         c->n.d[0] = one;
@@ -137,7 +150,7 @@ static tcc_status normalize(tcc_contract_plan *p, tcc_diag *diag) {
         c->m.d[0] = c->m.d[c->m.n - 1];
         c->m.n = 1;
     }
-    sort_dims(&c->b, false);
+    sort_dims(&c->b, BY_OUTPUT);
     merge_dims(&c->b, c->n_accesses);
     p->M = extent_of(&c->m);
     p->N = extent_of(&c->n);
@@ -184,46 +197,57 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     p->block_k = step * p->k_inner;
 }
 
+/* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few items. */
+static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
+    double width = (double)p->vectors * lanes, all_k = (double)p->K * (double)p->B;
+    double rows = (double)(p->row_blocks * p->tiles_per_block * p->rows);
+    double vectors = (double)(p->panel_blocks * p->panels_per_block * p->vectors);
+    double cycles = rows * vectors * all_k;
+    if (p->pack_b) {
+        double each = p->c.n.d[0].b == 1 ? 0.15 : 0.4;
+        cycles += each * (double)p->row_blocks * (double)p->panels * width * all_k;
+    }
+    if (p->pack_a) {
+        /* Neighbouring items share packed rows when the whole of k is one block; a thread has a few of these. */
+        double times = p->k_blocks_per_split == 1 ? fmin((double)p->panel_blocks, 1.5) : (double)p->panel_blocks;
+        cycles += (p->a_columns ? 0.3 : 0.15) * times * (double)p->M * all_k;
+    }
+    double sums = (double)(p->B * p->M) * (double)p->panels * width / lanes;
+    if (p->k_blocks_per_split > 1) cycles += 3 * sums * (double)p->k_blocks;
+    if (p->k_splits > 1) cycles += 6 * sums * (double)p->k_splits;
+    double missing = p->items < wanted ? (double)wanted / (double)p->items : 1;
+    return cycles * (1 + 0.05 * (missing - 1)) + 500.0 * (double)p->items;
+}
+
 static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
     int64_t wanted = (int64_t)fmin(fmax(p->flop / item_flop, 1), MOST_ITEMS);
-    int64_t most_items = p->B * p->tiles * p->panels;
-    p->k_splits = 1;
-    if (most_items * 2 <= wanted) p->k_splits = min64(ceil_div(wanted, most_items), max64(1, p->K / LEAST_SPLIT_K));
-    choose_k_blocks(p, min64(BLOCK_K, ceil_div(p->K, p->k_splits)));
-    p->k_blocks_per_split = ceil_div(p->k_blocks, p->k_splits);
-    p->k_splits = ceil_div(p->k_blocks, p->k_blocks_per_split);
-
-    /* Fewest blocks of rows (each packs all of B anew) and then of panels that give the items wanted. */
-    double pack = p->pack_b ? (p->c.n.d[0].b == 1 ? 0.15 : 0.5) : 0, best = INFINITY;
-    int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / p->block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
-    for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + 64; row_blocks++) {
-        int64_t tiles = ceil_div(p->tiles, row_blocks);
-        int64_t panel_blocks = min64(p->panels, max64(1, ceil_div(wanted, p->B * p->k_splits * row_blocks)));
-        int64_t panels = ceil_div(p->panels, panel_blocks);
-        panel_blocks = ceil_div(p->panels, panels);
-        int64_t items = p->B * p->k_splits * row_blocks * panel_blocks;
-        double work = (double)(row_blocks * tiles) * (double)(panel_blocks * panels) * p->rows * p->vectors;
-        double packing = (double)row_blocks * (double)p->panels * p->vectors * target->lanes * pack;
-        double missing = items < wanted ? (double)wanted / (double)items : 1; /* idle threads */
-        double cost = (work + packing) * (1 + 0.1 * (missing - 1));
-        if (cost < best * 0.999) {
-            best = cost;
-            p->tiles_per_block = tiles;
-            p->row_blocks = ceil_div(p->tiles, tiles);
-            p->panels_per_block = panels;
-            p->panel_blocks = panel_blocks;
+    tcc_contract_plan trial = *p;
+    double best = INFINITY;
+    for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 2) / 3) {
+        choose_k_blocks(&trial, min64(BLOCK_K, ceil_div(p->K, splits)));
+        trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
+        trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
+        int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / trial.block_k);
+        int64_t least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
+        for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
+            trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
+            trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
+            int64_t blocks = ceil_div(wanted, p->B * trial.k_splits * trial.row_blocks);
+            trial.panels_per_block = ceil_div(p->panels, min64(p->panels, max64(1, blocks)));
+            trial.panel_blocks = ceil_div(p->panels, trial.panels_per_block);
+            trial.items = p->B * trial.k_splits * trial.row_blocks * trial.panel_blocks;
+            double cost = cost_of(&trial, target->lanes, wanted);
+            if (cost < best * 0.999) best = cost, *p = trial;
         }
-        if (packing >= best) break;
     }
-    p->items = p->B * p->k_splits * p->row_blocks * p->panel_blocks;
 }
 
 tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_diag *diag, tcc_contract_plan *p) {
     *p = (tcc_contract_plan){.c = *c};
     if (c->n_accesses < 1 || c->n_accesses > TCC_CONTRACT_MAX_ACCESSES)
         return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
-    TCC_TRY(normalize(p, diag));
+    TCC_TRY(normalize(p, target->lanes, diag));
     choose_tile(p, target);
     int64_t panel = (int64_t)p->vectors * target->lanes;
     p->tiles = ceil_div(p->M, p->rows);

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+// Contraction kernels on one core, GFLOP/s: ours against the measured peak of fused multiply-adds, OpenBLAS for products and oneDNN
+// for convolutions, on the shapes of the benchmark's models with their gradients. Sides alternate; each figure is the best of
+// several rounds, because other work on the machine only ever slows one down.
+// Run: bench_contract [part of a name]
+#include "codegen/contract.h"
+#include "harness/object.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cblas.h>
+#include <dnnl.h>
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static tcc_llvm_target target;
+
+// One thread's kernel, ready to run.
+typedef struct compiled {
+    tcc_contract_plan plan;
+    tcc_emitter e;
+    test_object *object;
+    tcc_host_kernel main, combine;
+    void *scratch, *workspace;
+    double compile_ms;
+} compiled;
+
+static void compile(compiled *k, const tcc_contract *c) {
+    tcc_diag diag = {0};
+    double start = now();
+    if (tcc_contract_make_plan(&target, c, &diag, &k->plan) != TCC_OK ||
+        tcc_emitter_init(&k->e, &target, "bench", &diag) != TCC_OK) {
+        fprintf(stderr, "%s\n", tcc_diag_text(&diag));
+        exit(1);
+    }
+    tcc_contract_emit(&k->e, "main", &k->plan, NULL, NULL);
+    if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, NULL, NULL);
+    k->object = test_object_load(&k->e);
+    k->compile_ms = 1e3 * (now() - start);
+    if (getenv("BENCH_ASM")) {
+        tcc_strbuf text = {0};
+        tcc_emitter_print_assembly(&k->e, &text);
+        fprintf(stderr, "%s\n", text.text);
+        tcc_strbuf_free(&text);
+    }
+    k->main = test_object_kernel(k->object, "main");
+    if (getenv("BENCH_ASM")) fprintf(stderr, "main at %p\n", (void *)(uintptr_t)k->main);
+    k->combine = k->plan.k_splits > 1 ? test_object_kernel(k->object, "combine") : NULL;
+    k->scratch = aligned_alloc(4096, (size_t)(k->plan.scratch_bytes + 4095) / 4096 * 4096);
+    k->workspace = k->plan.workspace_bytes ? aligned_alloc(4096, (size_t)(k->plan.workspace_bytes + 4095) / 4096 * 4096) : NULL;
+}
+
+static void run(compiled *k, float *a, float *b, float *c, int64_t a_offset, int64_t b_offset) {
+    int64_t params[] = {a_offset, b_offset, 0};
+    if (!k->combine) {
+        void *buffers[] = {a, b, c};
+        k->main(buffers, params, 0, k->plan.items, k->scratch);
+    } else {
+        void *buffers[] = {a, b, k->workspace, c};
+        k->main(buffers, params, 0, k->plan.items, k->scratch);
+        k->combine(buffers + 2, params + 2, 0, k->plan.combine_items, k->scratch);
+    }
+}
+
+static void release(compiled *k) {
+    test_object_free(k->object);
+    tcc_emitter_clear(&k->e);
+    free(k->scratch);
+    free(k->workspace);
+}
+
+static float *floats(int64_t n) {
+    float *x = aligned_alloc(4096, (size_t)(n * 4 + 4095) / 4096 * 4096 + 4096);
+    for (int64_t i = 0; i < n; i++) x[i] = (float)(i % 17 - 8) / 16;
+    return x;
+}
+
+// Multiply-adds from registers, as the kernels' own instructions: GFLOP/s.
+static double peak_gflops(void) {
+    tcc_contract c = {.n_accesses = 1};
+    c.m.d[c.m.n++] = (tcc_contract_dim){.extent = 12, .a = 0, .c = {64}};
+    c.n.d[c.n.n++] = (tcc_contract_dim){.extent = 2 * target.lanes, .b = 1, .c = {1}};
+    c.k.d[c.k.n++] = (tcc_contract_dim){.extent = 1 << 16, .a = 0, .b = 0};
+    compiled k;
+    compile(&k, &c);
+    float *x = floats(1024), *y = floats(64 * 64);
+    double best = 0;
+    for (int i = 0; i < 30; i++) {
+        double start = now();
+        run(&k, x, x, y, 0, 0);
+        best = fmax(best, k.plan.flop / (now() - start) * 1e-9);
+    }
+    release(&k);
+    free(x), free(y);
+    return best;
+}
+
+static double peak;
+static int n_better, n_all;
+static double log_ratio;
+
+static void report(const char *name, double flop, double ours, double theirs, const compiled *k) {
+    printf("%-34s %8.1f GFLOP/s %5.1f %%  other %8.1f  ratio %5.2f  %9.1f us  tile %2dx%d items %4lld  compile %5.1f ms  %s rows %lldx%lld panels %lldx%lld k %lldx%lld/%lld\n", name, flop / ours * 1e-9,
+           100 * flop / ours * 1e-9 / peak, flop / theirs * 1e-9, theirs / ours, ours * 1e6, k->plan.rows, k->plan.vectors,
+           (long long)k->plan.items, k->compile_ms, k->plan.pack_a ? (k->plan.a_columns ? "A columns" : "A rows") : "",
+           (long long)k->plan.row_blocks, (long long)(k->plan.tiles_per_block * k->plan.rows), (long long)k->plan.panel_blocks, (long long)k->plan.panels_per_block,
+           (long long)k->plan.k_blocks, (long long)k->plan.block_k, (long long)k->plan.k_splits);
+    n_all++;
+    n_better += ours < theirs;
+    log_ratio += log(theirs / ours);
+}
+
+static int rounds_for(double flop) { return flop > 2e9 ? 5 : flop > 2e8 ? 15 : 60; }
+
+// C[m,n] = sum of op(A)[m,k] op(B)[k,n], row-major.
+static void product(const char *name, int m, int n, int k, bool a_t, bool b_t) {
+    tcc_contract c = {.n_accesses = 1};
+    c.m.d[c.m.n++] = (tcc_contract_dim){.extent = m, .a = a_t ? 1 : k, .c = {n}};
+    c.n.d[c.n.n++] = (tcc_contract_dim){.extent = n, .b = b_t ? k : 1, .c = {1}};
+    c.k.d[c.k.n++] = (tcc_contract_dim){.extent = k, .a = a_t ? m : 1, .b = b_t ? 1 : n};
+    compiled kernel;
+    compile(&kernel, &c);
+    float *a = floats((int64_t)m * k), *b = floats((int64_t)n * k), *x = floats((int64_t)m * n);
+    double ours = INFINITY, theirs = INFINITY;
+    for (int i = 0; i < rounds_for(kernel.plan.flop); i++) {
+        double t0 = now();
+        run(&kernel, a, b, x, 0, 0);
+        double t1 = now();
+        cblas_sgemm(CblasRowMajor, a_t ? CblasTrans : CblasNoTrans, b_t ? CblasTrans : CblasNoTrans, m, n, k, 1, a, a_t ? m : k, b,
+                    b_t ? k : n, 0, x, n);
+        double t2 = now();
+        ours = fmin(ours, t1 - t0);
+        theirs = fmin(theirs, t2 - t1);
+    }
+    report(name, kernel.plan.flop, ours, theirs, &kernel);
+    release(&kernel);
+    free(a), free(b), free(x);
+}
+
+static const char *only;
+
+// y[m,out] = x[m,in] w[out,in]^T and the gradients of both.
+static void linear(const char *model, int m, int in, int out) {
+    char name[128];
+    snprintf(name, sizeof name, "%s %dx%dx%d y", model, m, in, out);
+    if (!only || strstr(name, only)) product(name, m, out, in, false, true);
+    snprintf(name, sizeof name, "%s %dx%dx%d dx", model, m, in, out);
+    if (!only || strstr(name, only)) product(name, m, in, out, false, false);
+    snprintf(name, sizeof name, "%s %dx%dx%d dw", model, m, in, out);
+    if (!only || strstr(name, only)) product(name, out, in, m, true, false);
+}
+
+// -- Convolutions, channels last; oneDNN is given the same layouts for data and chooses its own for weights, as PyTorch does.
+
+typedef struct conv {
+    const char *name;
+    int n, h, w, ci, co, kernel, stride, pad; // h, w: of the input
+} conv;
+
+static void must(dnnl_status_t status) {
+    if (status == dnnl_success) return;
+    fprintf(stderr, "oneDNN: %d\n", (int)status);
+    exit(1);
+}
+
+static dnnl_engine_t engine;
+static dnnl_stream_t stream;
+
+typedef struct library {
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[3];
+    dnnl_exec_arg_t arguments[4];
+    int n;
+} library;
+
+static dnnl_memory_t memory_of(const dnnl_memory_desc_t *desc) {
+    dnnl_memory_t memory;
+    must(dnnl_memory_create(&memory, desc, engine, DNNL_MEMORY_ALLOCATE));
+    void *data;
+    must(dnnl_memory_get_data_handle(memory, &data));
+    float *x = data;
+    for (size_t i = 0; i < dnnl_memory_desc_get_size(desc) / 4; i++) x[i] = (float)(i % 17) / 16 - 0.5f;
+    return memory;
+}
+
+// kind 0: forward, 1: data gradient, 2: filter gradient
+static library make_library(conv s, int kind) {
+    int oh = (s.h + 2 * s.pad - s.kernel) / s.stride + 1, ow = (s.w + 2 * s.pad - s.kernel) / s.stride + 1;
+    dnnl_memory_desc_t x, w, y;
+    must(dnnl_memory_desc_init_by_tag(&x, 4, (dnnl_dims_t){s.n, s.ci, s.h, s.w}, dnnl_f32, dnnl_nhwc));
+    must(dnnl_memory_desc_init_by_tag(&w, 4, (dnnl_dims_t){s.co, s.ci, s.kernel, s.kernel}, dnnl_f32, dnnl_format_tag_any));
+    must(dnnl_memory_desc_init_by_tag(&y, 4, (dnnl_dims_t){s.n, s.co, oh, ow}, dnnl_f32, dnnl_nhwc));
+    dnnl_dims_t strides = {s.stride, s.stride}, pad = {s.pad, s.pad};
+    dnnl_convolution_desc_t forward, desc;
+    must(dnnl_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL, &y, strides, pad, pad));
+    if (kind == 0) desc = forward;
+    if (kind == 1) must(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &w, &y, strides, pad, pad));
+    if (kind == 2) must(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &x, &w, NULL, &y, strides, pad, pad));
+    dnnl_primitive_desc_t hint, pd;
+    must(dnnl_primitive_desc_create(&hint, &forward, NULL, engine, NULL));
+    must(dnnl_primitive_desc_create(&pd, &desc, NULL, engine, kind ? hint : NULL));
+    library l = {.n = 3};
+    must(dnnl_primitive_create(&l.primitive, pd));
+    static const dnnl_query_t what[3][3] = {{dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
+                                            {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
+                                            {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md}};
+    static const int args[3][3] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
+                                   {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
+                                   {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
+    for (int i = 0; i < 3; i++) {
+        l.memory[i] = memory_of(dnnl_primitive_desc_query_md(pd, what[kind][i], 0));
+        l.arguments[i] = (dnnl_exec_arg_t){args[kind][i], l.memory[i]};
+    }
+    dnnl_primitive_desc_destroy(pd);
+    dnnl_primitive_desc_destroy(hint);
+    return l;
+}
+
+static void convolution(conv s, int kind) {
+    static const char *const kinds[] = {"y", "dx", "dw"};
+    char name[128];
+    snprintf(name, sizeof name, "%s %s", s.name, kinds[kind]);
+    if (only && !strstr(name, only)) return;
+    int oh = (s.h + 2 * s.pad - s.kernel) / s.stride + 1, ow = (s.w + 2 * s.pad - s.kernel) / s.stride + 1;
+    int64_t high = s.h + 2 * s.pad, wide = s.w + 2 * s.pad;
+    tcc_contract c = {.n_accesses = 1};
+    int64_t kk = (int64_t)s.kernel * s.ci;
+    if (kind == 0) {
+        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.n, .a = high * wide * s.ci, .c = {(int64_t)oh * ow * s.co}};
+        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = oh, .a = s.stride * wide * s.ci, .c = {(int64_t)ow * s.co}};
+        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = ow, .a = (int64_t)s.stride * s.ci, .c = {s.co}};
+        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.co, .b = s.kernel * kk, .c = {1}};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = wide * s.ci, .b = kk};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = s.ci, .b = s.ci};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.ci, .a = 1, .b = 1};
+    } else if (kind == 1) { // stride 1 alone: dy padded by kernel - 1 - pad
+        int64_t dw = ow + s.kernel - 1;
+        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.n, .a = (oh + s.kernel - 1) * dw * s.co, .c = {(int64_t)s.h * s.w * s.ci}};
+        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.h, .a = dw * s.co, .c = {(int64_t)s.w * s.ci}};
+        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.w, .a = s.co, .c = {s.ci}};
+        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.ci, .b = 1, .c = {1}};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = dw * s.co, .b = -kk};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = s.co, .b = -s.ci};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.co, .a = 1, .b = s.kernel * kk};
+    } else {
+        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.co, .a = 1, .c = {s.kernel * kk}};
+        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.kernel, .b = wide * s.ci, .c = {kk}};
+        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.kernel, .b = s.ci, .c = {s.ci}};
+        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.ci, .b = 1, .c = {1}};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.n, .a = (int64_t)oh * ow * s.co, .b = high * wide * s.ci};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = oh, .a = (int64_t)ow * s.co, .b = s.stride * wide * s.ci};
+        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = ow, .a = s.co, .b = (int64_t)s.stride * s.ci};
+    }
+    compiled kernel;
+    compile(&kernel, &c);
+    int64_t most = (int64_t)s.n * (high + s.kernel) * (wide + s.kernel) * (s.ci > s.co ? s.ci : s.co);
+    float *a = floats(most), *b = floats(kind == 2 ? most : s.co * s.kernel * kk), *x = floats(most + s.co * s.kernel * kk);
+    library l = make_library(s, kind);
+    double ours = INFINITY, theirs = INFINITY;
+    for (int i = 0; i < rounds_for(kernel.plan.flop); i++) {
+        double t0 = now();
+        run(&kernel, a, b, x, 0, kind == 1 ? (s.kernel - 1) * kk + (s.kernel - 1) * s.ci : 0);
+        double t1 = now();
+        must(dnnl_primitive_execute(l.primitive, stream, l.n, l.arguments));
+        must(dnnl_stream_wait(stream));
+        double t2 = now();
+        ours = fmin(ours, t1 - t0);
+        theirs = fmin(theirs, t2 - t1);
+    }
+    report(name, kernel.plan.flop, ours, theirs, &kernel);
+    release(&kernel);
+    dnnl_primitive_destroy(l.primitive);
+    for (int i = 0; i < 3; i++) dnnl_memory_destroy(l.memory[i]);
+    free(a), free(b), free(x);
+}
+
+int main(int argc, char **argv) {
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    if (!getenv("BENCH_CHILD")) { // the libraries read their settings as they are loaded
+        setenv("BENCH_CHILD", "1", 1);
+        execv("/proc/self/exe", argv);
+    }
+    only = argc > 1 ? argv[1] : NULL;
+    tcc_llvm_target_host(NULL, NULL, &target);
+    must(dnnl_engine_create(&engine, dnnl_cpu, 0));
+    must(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
+    peak = peak_gflops();
+    printf("multiply-adds from registers: %.1f GFLOP/s\n", peak);
+
+    linear("chargpt", 768, 128, 384), linear("chargpt", 768, 128, 128), linear("chargpt", 768, 128, 512);
+    linear("chargpt", 768, 512, 128), linear("chargpt", 768, 128, 65);
+    linear("gpt10m", 2048, 384, 1152), linear("gpt10m", 2048, 384, 384), linear("gpt10m", 2048, 384, 1536);
+    linear("gpt10m", 2048, 1536, 384);
+    linear("gpt2", 256, 768, 2304), linear("gpt2", 256, 768, 3072), linear("gpt2", 256, 3072, 768);
+    linear("gpt2", 256, 768, 50257);
+    linear("mlp", 128, 784, 1024), linear("mlp", 128, 1024, 1024), linear("mlp", 128, 1024, 10);
+
+    static const conv convs[] = {
+        {"resnet stem 3-64 32x32", 32, 32, 32, 3, 64, 3, 1, 1},     {"resnet 64 32x32", 32, 32, 32, 64, 64, 3, 1, 1},
+        {"resnet 128 16x16", 32, 16, 16, 128, 128, 3, 1, 1},        {"resnet 256 8x8", 32, 8, 8, 256, 256, 3, 1, 1},
+        {"resnet 512 4x4", 32, 4, 4, 512, 512, 3, 1, 1},            {"resnet 64-128 s2", 32, 32, 32, 64, 128, 3, 2, 1},
+        {"resnet 256-512 s2", 32, 8, 8, 256, 512, 3, 2, 1},         {"resnet 64-128 1x1 s2", 32, 32, 32, 64, 128, 1, 2, 0},
+        {"mnist 1-32 28x28", 64, 28, 28, 1, 32, 3, 1, 1},           {"mnist 32-64 14x14", 64, 14, 14, 32, 64, 3, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
+        for (int kind = 0; kind < 3; kind++)
+            if (kind != 1 || (convs[i].stride == 1 && convs[i].ci > 3)) convolution(convs[i], kind);
+    if (n_all) printf("faster on %d of %d, geometric mean of the ratios %.2f\n", n_better, n_all, exp(log_ratio / n_all));
+    tcc_llvm_target_clear(&target);
+    return 0;
+}
