@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 /* One function a class, because a typedef of its own lets F name the struct that the field is in.
@@ -144,13 +145,26 @@ bool tcc_attrs_copy(tcc_arena *arena, tcc_attr_class c, const tcc_attrs *from, t
     return true;
 }
 
+/* C's %a, but with a point in every locale. */
+static void print_hex(tcc_strbuf *b, double x) {
+    enum { FRACTION_BITS = 52, BIAS = 1023 };
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    int exponent = (int)(bits >> FRACTION_BITS & 0x7ff);
+    char fraction[16];
+    snprintf(fraction, sizeof fraction, "%013llx", (unsigned long long)(bits << 12 >> 12));
+    for (size_t end = strlen(fraction); end && fraction[end - 1] == '0';) fraction[--end] = '\0';
+    tcc_strbuf_printf(b, "%s0x%d%s%sp%+d", signbit(x) ? "-" : "", exponent != 0,
+                      *fraction ? "." : "", fraction, (exponent ? exponent : 1) - BIAS);
+}
+
 void tcc_print_f64(tcc_strbuf *b, double x) {
     enum { EXACT_BITS = 53 };
     if (isnan(x)) tcc_strbuf_add(b, "nan");
     else if (isinf(x)) tcc_strbuf_add(b, x < 0 ? "-inf" : "inf");
     else if (x == floor(x) && fabs(x) <= (double)(1LL << EXACT_BITS))
         tcc_strbuf_printf(b, "%.0f", x);
-    else tcc_strbuf_printf(b, "%a", x);
+    else print_hex(b, x);
 }
 
 void tcc_print_quoted(tcc_strbuf *b, const char *s) {

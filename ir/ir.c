@@ -309,6 +309,12 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
         tcc__ir_fail(g);
         return NULL;
     }
+    if (op == TCC_OP_PAD) {
+        tcc_attrs pad = *attrs;
+        pad.pad.value = tcc_dtype_round(like.type.dtype, pad.pad.value);
+        like.attrs = &pad;
+        return build(g, &like);
+    }
     if (op != TCC_OP_CONSTANT) return build(g, &like);
 
     double single, *rounded = &single;

@@ -136,12 +136,12 @@ static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, 
     const tcc_library_entry *entry = tcc_libraries_find(c->device->libraries, call->name);
     if (!entry)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry, or its library was not found", call->name);
-    if (call->n_params != entry->n_params || call->n_buffers < entry->min_buffers || call->n_buffers > entry->max_buffers)
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d to %d buffers, not %d and %d", call->name,
-                         entry->n_params, entry->min_buffers, entry->max_buffers, call->n_params, call->n_buffers);
+    if (call->n_params != entry->n_params || call->n_buffers != entry->n_buffers)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name,
+                         entry->n_params, entry->n_buffers, call->n_params, call->n_buffers);
     m->buffers = TCC_ARENA_ARRAY(&c->memory, void *, call->n_buffers);
     if (!m->buffers) return tcc_enomem(d);
-    TCC_TRY(entry->create(c->device->libraries, d, call->params, call->n_buffers, tcc_pool_threads(c->device->pool), &m->call));
+    TCC_TRY(entry->create(c->device->libraries, d, c->device->pool, call->params, &m->call));
     m->entry = entry; /* from here on released by destroy */
     return TCC_OK;
 }
@@ -183,7 +183,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
     int64_t scratch_bytes = 0;
     for (int i = 0; i < p->n_kernels; i++)
         if (p->kernels[i].scratch_bytes > scratch_bytes) scratch_bytes = p->kernels[i].scratch_bytes;
-    if (scratch_bytes) TCC_TRY(tcc_pool_reserve(c->device->pool, d, scratch_bytes));
+    if (scratch_bytes) TCC_TRY(tcc_pool_reserve(c->device->pool, d, scratch_bytes, 0));
     return make_slots(c, d);
 }
 

@@ -17,12 +17,16 @@ typedef struct library_row {
     const char *lost;             /* without it */
     size_t info_offset;           /* of its tcc_library_info in tcc_libraries */
     const char *(*attach)(tcc_libraries *libraries, char *version, size_t version_bytes);
+    void (*detach)(tcc_libraries *libraries); /* after attach; NULL: nothing to do */
     const tcc_library_entry *entries[4];
 } library_row;
 
 static const library_row library_rows[] = {
     {"openblas", "TCC_OPENBLAS_PATH", {"libopenblas.so.0", "libopenblas.so"}, "large matrix products use our own kernels",
-     offsetof(tcc_libraries, openblas.info), tcc__openblas_attach, {&tcc__openblas_sgemm}},
+     offsetof(tcc_libraries, openblas.info), tcc__openblas_attach, NULL, {&tcc__openblas_sgemm}},
+    {"onednn", "TCC_ONEDNN_PATH", {"libdnnl.so.3", "libdnnl.so.2"}, "convolutions use our own kernels",
+     offsetof(tcc_libraries, onednn.info), tcc__onednn_attach, tcc__onednn_detach,
+     {&tcc__onednn_conv_forward, &tcc__onednn_conv_data_gradient, &tcc__onednn_conv_filter_gradient}},
 };
 enum { LIBRARIES = sizeof library_rows / sizeof *library_rows };
 
@@ -99,7 +103,11 @@ tcc_status tcc_libraries_open(tcc_context *cx, tcc_libraries **out) {
 }
 
 /* The files stay open: these libraries keep threads and thread-local data, which do not survive dlclose. */
-void tcc_libraries_close(tcc_libraries *l) { tcc__free(l); }
+void tcc_libraries_close(tcc_libraries *l) {
+    for (int i = 0; l && i < LIBRARIES; i++)
+        if (library_rows[i].detach && info_of(l, i)->handle) library_rows[i].detach(l);
+    tcc__free(l);
+}
 
 const tcc_library_entry *tcc_libraries_find(const tcc_libraries *l, const char *name) {
     for (int i = 0; i < LIBRARIES; i++)

@@ -3,13 +3,22 @@
  * params and buffers are documented here, its results never depend on the number of threads.
  *
  * An entry's work is cut into slices by shape alone, and our pool runs the slices; the library itself runs on one thread in each
- * of ours. TCC_LIBRARIES (a list as in "openblas,onednn", or "none") restricts what is opened; TCC_OPENBLAS_PATH
- * names a file to open instead of what the loader finds.
+ * of ours. TCC_LIBRARIES (a list as in "openblas,onednn", or "none") restricts what is opened; TCC_OPENBLAS_PATH and
+ * TCC_ONEDNN_PATH name a file to open instead of what the loader finds.
  *
  * cblas.sgemm      C = op(A) op(B) + beta C, f32, row-major, for each of `batch` matrices
  *   buffers        a, b, c
  *   params         tcc_sgemm_params
- */
+ *
+ * Convolutions, f32, up to 3 spatial dimensions. A library may hold the weights in a layout of its own; it converts them in each
+ * run, in the pool's shared scratch.
+ * onednn.conv_forward          y = conv(x, w) [+ bias], then max(0, y) if `relu`; without bias, that buffer is any other again
+ *   buffers                    x, w, bias, y
+ * onednn.conv_data_gradient    dx = the gradient of conv with respect to x
+ *   buffers                    dy, w, dx
+ * onednn.conv_filter_gradient  dw = the gradient of conv with respect to w: partial sums over fixed slices of the batch, added in order
+ *   buffers                    x, dy, dw
+ *   params                     tcc_conv_params, for all three */
 #ifndef TCC_RUNTIME_LIBRARY_H
 #define TCC_RUNTIME_LIBRARY_H
 
@@ -26,14 +35,25 @@ typedef struct tcc_sgemm_params {
     int64_t accumulate; /* 1: add to C */
 } tcc_sgemm_params;
 
+/* The params of the convolutions in order. Absent spatial dimensions have size 1, kernel 1, stride 1, dilation 1 and padding 0, and
+ * stand first: a 2-D convolution uses [1] and [2]. Strides count elements. */
+typedef struct tcc_conv_params {
+    int64_t batch, groups, in, out; /* channels, of all groups */
+    int64_t x_size[3], y_size[3], kernel[3];
+    int64_t stride[3], dilation[3], pad_low[3], pad_high[3];
+    int64_t x_stride[5], y_stride[5]; /* batch, channel, spatial */
+    int64_t w_stride[5];              /* out (groups follow each other), in, spatial */
+    int64_t bias, relu;               /* forward: 0 or 1 */
+} tcc_conv_params;
+
 typedef struct tcc_libraries tcc_libraries;
 
 typedef struct tcc_library_entry {
     const char *name; /* "cblas.sgemm" */
-    int n_params;
-    int min_buffers, max_buffers;
-    /* Prepare a call with these params. Errors: TCC_EUNSUPPORTED (the library refuses the shape), TCC_EFORMAT, TCC_ENOMEM. */
-    tcc_status (*create)(const tcc_libraries *libraries, tcc_diag *d, const int64_t *params, int n_buffers, int threads, void **call);
+    int n_params, n_buffers;
+    /* Prepare a call with these params for this pool, whose scratch it may enlarge; the pool must not be locked by the caller.
+     * Errors: TCC_EUNSUPPORTED (the library refuses the shape), TCC_EFORMAT, TCC_ENOMEM. */
+    tcc_status (*create)(const tcc_libraries *libraries, tcc_diag *d, tcc_pool *pool, const int64_t *params, void **call);
     void (*destroy)(void *call);
     /* The pool is locked. Errors: TCC_EDEVICE with the library's own words. */
     tcc_status (*run)(void *call, tcc_diag *d, tcc_pool *pool, void *const *buffers);

@@ -65,9 +65,8 @@ static void sgemm_slices(void *user, int worker, int64_t begin, int64_t end) {
     }
 }
 
-static tcc_status sgemm_create(const tcc_libraries *l, tcc_diag *d, const int64_t *params, int n_buffers, int threads, void **out) {
-    (void)n_buffers;
-    (void)threads;
+static tcc_status sgemm_create(const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params, void **out) {
+    (void)pool;
     *out = NULL;
     tcc_sgemm_params p;
     memcpy(&p, params, sizeof p);
@@ -102,8 +101,7 @@ static tcc_status sgemm_execute(void *state, tcc_diag *d, tcc_pool *pool, void *
 const tcc_library_entry tcc__openblas_sgemm = {
     .name = "cblas.sgemm",
     .n_params = sizeof(tcc_sgemm_params) / sizeof(int64_t),
-    .min_buffers = 3,
-    .max_buffers = 3,
+    .n_buffers = 3,
     .create = sgemm_create,
     .destroy = tcc__free,
     .run = sgemm_execute,

@@ -4,6 +4,7 @@
 #define TCC_RUNTIME_LIBRARY_TABLE_H
 
 #include "library.h"
+#include "library_onednn.h"
 
 /* What an opened library is to people. */
 typedef struct tcc_library_info {
@@ -17,8 +18,14 @@ typedef struct tcc_openblas {
                   const float *b, int ldb, float beta, float *c, int ldc);
 } tcc_openblas;
 
+typedef struct tcc_onednn {
+    tcc_library_info info;
+    tcc_onednn_functions f;
+} tcc_onednn;
+
 struct tcc_libraries {
     tcc_openblas openblas;
+    tcc_onednn onednn;
 };
 
 /* Look a function up in an opened library: `function` points to the pointer to fill. false if it is missing. */
@@ -27,5 +34,6 @@ bool tcc__library_function(const tcc_library_info *info, const char *symbol, voi
 /* After info.handle was opened: find functions, write the version to `version`. NULL, or why the library cannot be used. */
 const char *tcc__openblas_attach(tcc_libraries *libraries, char *version, size_t version_bytes);
 extern const tcc_library_entry tcc__openblas_sgemm;
+extern const tcc_library_entry tcc__onednn_conv_forward, tcc__onednn_conv_data_gradient, tcc__onednn_conv_filter_gradient;
 
 #endif

@@ -302,7 +302,6 @@ tcc_status tcc__safetensors_open(tcc_diag *d, const char *path, tcc_safetensors 
 }
 
 tcc_status tcc_safetensors_open(tcc_context *cx, const char *path, tcc_safetensors **out) {
-    tcc_diag_clear(&cx->diag);
     return tcc__safetensors_open(&cx->diag, path, out);
 }
 
@@ -465,7 +464,6 @@ static tcc_status check_names(tcc_diag *d, const tcc_safetensors *f, const tcc_a
 
 tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to,
                                 int count, unsigned allow) {
-    tcc_diag_clear(&cx->diag);
     TCC_TRY(check_names(&cx->diag, f, to, count, allow));
     TCC_TRY(tcc__safetensors_verify(&cx->diag, f));
     for (int i = 0; i < count; i++) {

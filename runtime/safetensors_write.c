@@ -137,7 +137,6 @@ done:
 
 tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays,
                                  int count, const tcc_pair *metadata, int metadata_count) {
-    tcc_diag_clear(&cx->diag);
     tcc__out out;
     uint32_t crc;
     TCC_TRY(tcc__safetensors_stage(&cx->diag, &out, path, arrays, count, metadata, metadata_count,

@@ -19,9 +19,10 @@
         if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_diag_text(diag));                      \
     } while (0)
 
-/* The call returns `status`, and the message it left says `part`. */
+/* The call, after the diagnostic was cleared, returns `expected`, and the message it left says `part`. */
 #define assert_error(call, expected, diag, part)                                                   \
     do {                                                                                           \
+        tcc_diag_clear(diag);                                                                      \
         tcc_status got_ = (call);                                                                  \
         if (got_ != (expected))                                                                    \
             fail_msg("%s: %s instead of %s: %s", #call, tcc_status_name(got_),                     \

@@ -131,6 +131,7 @@ static void parameters_of_another_save(void **state) {
 static void a_full_disk_loses_nothing(void **state) {
     assert_ok(save(state, 100), &cx.diag);
     for (int64_t limit = 0;; limit += 13) {
+        tcc_diag_clear(&cx.diag);
         tcc__io_fail_after(limit);
         tcc_status status = save(state, 200);
         tcc__io_fail_after(-1);
@@ -149,6 +150,7 @@ static void a_full_disk_loses_nothing(void **state) {
 
 static void out_of_memory(void **state) {
     for (int64_t n = 0;; n++) {
+        tcc_diag_clear(&cx.diag);
         tcc__alloc_fail_at(n);
         tcc_status status = save(state, 1);
         tcc_checkpoint *c = NULL;

@@ -230,6 +230,7 @@ static void a_full_disk_loses_nothing(void **state) {
     size_t before_size, after_size;
     char *before = test_read(path, &before_size);
     for (int64_t limit = 0;; limit += 7) {
+        tcc_diag_clear(&cx.diag);
         tcc__io_fail_after(limit);
         tcc_status status = tcc_safetensors_write(&cx, path, arrays, 3, NULL, 0);
         tcc__io_fail_after(-1);
@@ -249,6 +250,7 @@ static void a_full_disk_loses_nothing(void **state) {
 static void out_of_memory(void **state) {
     const char *path = test_path(state, "a.safetensors");
     for (int64_t n = 0;; n++) {
+        tcc_diag_clear(&cx.diag);
         tcc__alloc_fail_at(n);
         tcc_safetensors *f = NULL;
         tcc_status status = tcc_safetensors_write(&cx, path, arrays, 3, NULL, 0);

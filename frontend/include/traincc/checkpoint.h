@@ -6,14 +6,12 @@
 
 #include "traincc/api.h"
 #include "traincc/array.h"
-#include "traincc/status.h"
+#include "traincc/context.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 TCC_API_BEGIN
-
-typedef struct tcc_context tcc_context;
 
 /* A small value by name, as text: the metadata of a file. */
 typedef struct tcc_pair {

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * Data: a data set is opened from files, which are checked whole, and a loader hands out its
+ * batches in an order that depends on the seed alone.
+ *
+ *     tcc_data_options from = {.size = sizeof from, .kind = "text", .path = "input.txt", .context =
+ * 64}; tcc_dataset *data; if (tcc_dataset_open(cx, &from, &data)) ...; tcc_loader_options how =
+ * {.size = sizeof how, .batch_size = 12, .num_workers = 1, .shuffle = true, .seed = 1}; tcc_loader
+ * *loader; if (tcc_loader_create(cx, data, &how, &loader)) ...; const tcc_batch *batch; while
+ * (!tcc_loader_next(loader, &batch) && ...) tcc_model_train(model, batch->arrays, batch->n_arrays);
+ */
+#ifndef TRAINCC_DATA_H
+#define TRAINCC_DATA_H
+
+#include "traincc/array.h"
+#include "traincc/context.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+TCC_API_BEGIN
+
+/* ---- data sets ---- */
+
+typedef enum tcc_split { TCC_SPLIT_TRAIN, TCC_SPLIT_VALIDATION, TCC_SPLIT_COUNT } tcc_split;
+
+/* Whether the first line of a CSV file names the columns. */
+typedef enum tcc_csv_header {
+    TCC_CSV_HEADER_AUTO, /* it does if a cell in it, other than the label, is not a number */
+    TCC_CSV_HEADER_YES,
+    TCC_CSV_HEADER_NO,
+} tcc_csv_header;
+
+/* Where data lies and how it is read. Zero fields take the defaults given here. Every data set has
+ * two arrays, "x" and "y":
+ *
+ *   kind      path                                       x                          y
+ *   "text"    a text file, UTF-8                         i32 [B,T] characters       i32 [B,T], x
+ * moved on by one "tokens"  a file of little-endian uint16 or uint32   i32 [B,T] i32 [B,T], x moved
+ * on by one "idx"     a folder with MNIST's four file names      f32 [B,1,H,W] normalized   i32 [B]
+ * class "cifar"   a folder with data_batch_N.bin, test_batch f32 [B,3,32,32] normalized i32 [B]
+ * class "csv"     a text file of comma-separated values      f32 [B,F] standardized     i32 [B]
+ * class, or f32 [B,1] to regress
+ *
+ * Files of kinds text, idx, cifar and csv may be gzipped (idx and cifar: with or without ".gz" in
+ * the name). */
+typedef struct tcc_data_options {
+    size_t size;      /* sizeof(tcc_data_options) */
+    const char *kind; /* see above */
+    const char *path;
+    const char *val_path; /* text, tokens, csv: a file of its own for validation; idx, cifar: a
+                             folder whose test files are used */
+    /* The part of the data held out for validation where there is no val_path: for text and tokens
+     * the end, for the others rows drawn once, always the same. Default: 0.1; for idx and cifar
+     * their test files, and then this must be 0. Negative: none. */
+    double val_split;
+
+    int64_t context; /* text, tokens: T, the length of a window; required */
+    bool bytes; /* text: tokens are bytes rather than code points; the file need not be UTF-8 */
+    int token_bytes; /* tokens: 2 (default) or 4 */
+    int64_t
+        vocab_size; /* tokens: every token is below it; default: found by reading the whole file */
+
+    int classes;    /* idx: labels are below it; default: 10 */
+    int n_channels; /* idx, cifar: how many of mean and std are given: 0 (computed from the training
+                       images), else 1 or 3 */
+    double mean[3], std[3]; /* of pixels as 0 to 1, a channel; x is (pixel - mean) / std */
+    bool augment; /* cifar: training images are cropped at random after padding with 4 black pixels,
+                     and half are mirrored */
+
+    tcc_csv_header csv_header;
+    char csv_separator; /* default ',' */
+    const char
+        *csv_label;      /* the label's column: its name, or its number from 0; default: the last */
+    bool csv_regression; /* the label is a number to predict, not a class */
+} tcc_data_options;
+
+typedef struct tcc_dataset tcc_dataset;
+
+/* Open and check. Errors: EINVAL (an option, in words), ENOTFOUND and EIO (files), EFORMAT (file
+ * and byte or line, what is wrong there). A worker's later reads can fail only if a file changes.
+ * Closed by the caller, after its loaders. */
+TCC_API tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options,
+                                    tcc_dataset **out);
+TCC_API void tcc_dataset_close(tcc_dataset *data); /* NULL is allowed */
+
+/* Kinds that tcc_dataset_open knows, as "text, tokens, ..."; static. */
+TCC_API const char *tcc_dataset_kinds(void);
+
+typedef struct tcc_dataset_info {
+    const char *kind;
+    int64_t samples[TCC_SPLIT_COUNT]; /* an epoch's; text and tokens: whole windows that fit side by
+                                         side. 0: no such split */
+    int64_t tokens[TCC_SPLIT_COUNT];  /* text, tokens: length of each part; else 0 */
+    int64_t classes; /* distinct values of y: size of the vocabulary, number of classes; 0 for
+                        regression */
+    tcc_array x, y;  /* one sample: name, type and shape without B; no data */
+    int n_channels;  /* idx, cifar: channels of mean and std, as used; else 0 */
+    double mean[3], std[3];
+} tcc_dataset_info;
+TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
+
+/* What class or token `id` stands for: UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's
+ * class, the number of an idx class. The length is in bytes, and needed: a character may be NUL.
+ * NULL for kind tokens and for ids out of range. Lives as long as the data set. */
+TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
+/* The tokens of a text, for kind text: writes at most `capacity` and the whole number to *count.
+ * Errors: EINVAL names the character that the vocabulary lacks, and where it stands. */
+TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text,
+                                      size_t length, int32_t *tokens, int64_t capacity,
+                                      int64_t *count);
+
+/* Feature `index` of kind csv: its column's name ("" without a header) and the statistics that
+ * standardized it: x is (cell - mean) / std. Any of the last three may be NULL. False past the last
+ * feature and for other kinds. */
+TCC_API bool tcc_dataset_feature(const tcc_dataset *data, int64_t index, const char **name,
+                                 double *mean, double *std);
+
+/* ---- loaders ---- */
+
+/* What becomes of the samples that do not fill the last batch of an epoch. */
+typedef enum tcc_last_batch {
+    TCC_LAST_DROP, /* left out */
+    TCC_LAST_PAD,  /* the batch is filled up with repeats of its own samples; only the first `count`
+                      are to be counted */
+    TCC_LAST_KEEP, /* the batch is smaller: another input signature */
+} tcc_last_batch;
+
+typedef struct tcc_loader_options {
+    size_t size; /* sizeof(tcc_loader_options) */
+    tcc_split split;
+    int64_t batch_size;
+    int num_workers; /* threads that read ahead; 0: batches are made when asked for */
+    int prefetch;    /* batches that may lie ready; default: 2 for each worker */
+    /* A new order every epoch; text and tokens: windows that start anywhere, drawn independently.
+     * Without it samples come in their order, and the windows of text and tokens lie side by side.
+     */
+    bool shuffle;
+    tcc_last_batch last_batch;
+    uint64_t seed;
+} tcc_loader_options;
+
+typedef struct tcc_loader tcc_loader;
+
+/* A batch. All of it is borrowed until the next call with the loader. */
+typedef struct tcc_batch {
+    tcc_array arrays[2]; /* "x", "y": the first dimension is the batch; 64-byte aligned */
+    int n_arrays;
+    int64_t
+        count; /* samples that count; smaller than the first dimension only under TCC_LAST_PAD */
+    int64_t epoch, index; /* from 0; `index` within the epoch */
+    bool ends_epoch;
+} tcc_batch;
+
+/* Where a loader stands: its next batch. Kept with a checkpoint it makes a resumed run see the same
+ * batches. */
+typedef struct tcc_loader_state {
+    uint64_t seed;
+    int64_t epoch, index;
+} tcc_loader_state;
+
+/* What batch `index` of `epoch` holds depends on the data, the options and the seed, never on
+ * workers or time. Errors: EINVAL, among them a split without samples or with too few for one
+ * batch. The data set must outlive the loader. */
+TCC_API tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data,
+                                     const tcc_loader_options *options, tcc_loader **out);
+/* Stops and joins the workers. NULL is allowed. */
+TCC_API void tcc_loader_destroy(tcc_loader *loader);
+
+/* The next batch; epochs follow one another without end. An error (a file that changed underneath)
+ * stays: every later call returns it too. One thread at a time. */
+TCC_API tcc_status tcc_loader_next(tcc_loader *loader, const tcc_batch **out);
+TCC_API int64_t tcc_loader_batches(const tcc_loader *loader); /* in an epoch */
+
+TCC_API tcc_loader_state tcc_loader_get_state(const tcc_loader *loader);
+/* Go on from there. Errors: EINVAL if `index` is not within an epoch. */
+TCC_API tcc_status tcc_loader_set_state(tcc_loader *loader, tcc_loader_state state);
+
+TCC_API_END
+
+#endif

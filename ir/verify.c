@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ * What holds for every well-formed graph, checked again from nothing: types are re-inferred, and
+ * the lists around the nodes (inputs, outputs, groups, places) are compared with them. All errors
+ * are reported: the first as the error, the others as notes. Whether places overlap in time is
+ * plan.c's to check, since it knows lifetimes. */
+#include "ir/attrs.h"
+#include "ir/builder.h"
+#include "ir/support/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_REPORTS = 20 };
+
+typedef struct verifier {
+    const tcc_graph *g;
+    tcc_diag *diag;
+    int reports;
+    int *stored_by; /* by node id: the group that stores it, or -1 */
+    int *seen;      /* by node id: the last group (or other list) that named it, plus 1 */
+} verifier;
+
+static void report(verifier *v, const tcc_node *n, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void report(verifier *v, const tcc_node *n, const char *format, ...) {
+    char message[1024];
+    const tcc_loc loc = n ? n->loc : TCC_NOWHERE;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    v->reports++;
+    if (v->reports == 1) tcc_error(v->diag, TCC_EINVAL, loc, "%s", message);
+    else if (v->reports <= MOST_REPORTS) tcc_note(v->diag, loc, "%s", message);
+    else if (v->reports == MOST_REPORTS + 1) tcc_note(v->diag, TCC_NOWHERE, "and more");
+}
+
+static bool belongs(const verifier *v, const tcc_node *n) {
+    return n && n->id >= 0 && n->id < v->g->nodes.count && v->g->nodes.data[n->id] == n;
+}
+
+/* -- Nodes -- */
+
+static bool check_operands(verifier *v, const tcc_node *n) {
+    for (int i = 0; i < n->n_operands; i++) {
+        const tcc_node *x = n->operands[i];
+        if (!belongs(v, x)) report(v, n, "operand %d of node %d is not in the graph", i, n->id);
+        else if (x->id >= n->id)
+            report(v, n, "%s uses %%%d before it is defined", tcc_node_text(n), x->id);
+        else continue;
+        return false;
+    }
+    return true;
+}
+
+/* False when the node makes no sense at all. */
+static bool check_type(verifier *v, const tcc_node *n) {
+    tcc_diag why = {0};
+    tcc_type inferred;
+    tcc_infer q = {&why, TCC_NOWHERE, n->op, n->attrs, n->operands, n->n_operands, &n->type};
+    const bool sound = tcc__infer(&q, &inferred) == TCC_OK;
+    if (!sound) {
+        const char *text = tcc_diag_text(&why), *severity = "error: ";
+        if (!strncmp(text, severity, strlen(severity))) text += strlen(severity);
+        report(v, n, "%s: %s", tcc_node_text(n), text);
+    } else if (!tcc_type_equal(&inferred, &n->type)) {
+        report(v, n, "%s: the type should be %s", tcc_node_text(n), tcc_type_text(&inferred));
+    }
+    tcc_diag_clear(&why);
+    return sound;
+}
+
+static void check_values(verifier *v, const tcc_node *n) {
+    const tcc_doubles *values = &n->attrs->constant.values;
+    for (int64_t i = 0; i < values->count; i++) {
+        double rounded = tcc_dtype_round(n->type.dtype, values->v[i]);
+        if (!memcmp(&rounded, &values->v[i], sizeof rounded)) continue;
+        report(v, n, "%s: value %lld is not one of its element type", tcc_node_text(n),
+               (long long)i);
+        return;
+    }
+}
+
+static void check_nodes(verifier *v) {
+    for (int id = 0; id < v->g->nodes.count; id++) {
+        const tcc_node *n = v->g->nodes.data[id];
+        if (!n || n->id != id || n->op < 0 || n->op >= TCC_OP_COUNT || !n->attrs) {
+            report(v, NULL, "node %d is damaged", id);
+            return; /* nothing can be said about its users */
+        }
+        if (!check_operands(v, n) || !check_type(v, n)) continue;
+        if (n->op == TCC_OP_CONSTANT) check_values(v, n);
+        const tcc_node *found =
+            tcc__ir_find(v->g, n->op, n->operands, n->n_operands, n->attrs, &n->type);
+        if (found != n)
+            report(v, n, "%s is %s", tcc_node_text(n),
+                   found ? "there twice" : "not in the table of nodes");
+    }
+}
+
+/* -- Inputs and outputs -- */
+
+static void check_inputs(verifier *v) {
+    int count = 0;
+    for (int id = 0; id < v->g->nodes.count; id++) {
+        const tcc_node *n = v->g->nodes.data[id];
+        if (n->op != TCC_OP_INPUT) continue;
+        if (count >= v->g->inputs.count || v->g->inputs.data[count] != n) {
+            report(v, n, "%s is not input %d of the graph", tcc_node_text(n), count);
+            return;
+        }
+        count++;
+    }
+    if (count != v->g->inputs.count)
+        report(v, NULL, "%d inputs are listed, %d exist", v->g->inputs.count, count);
+}
+
+static void check_outputs(verifier *v) {
+    const tcc_graph *g = v->g;
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *o = &g->outputs.data[i];
+        if (!belongs(v, o->node)) {
+            report(v, NULL, "output '%s' is not in the graph", o->name);
+            continue;
+        }
+        if (!*o->name) report(v, o->node, "output %d has no name", i);
+        for (int k = 0; k < i; k++) {
+            if (!strcmp(g->outputs.data[k].name, o->name))
+                report(v, o->node, "two outputs are named '%s'", o->name);
+            if (o->alias >= 0 && g->outputs.data[k].alias == o->alias)
+                report(v, o->node, "outputs '%s' and '%s' are both the next value of input %d",
+                       g->outputs.data[k].name, o->name, o->alias);
+        }
+        if (o->alias < -1 || o->alias >= g->inputs.count)
+            report(v, o->node, "output '%s' aliases input %d of %d", o->name, o->alias,
+                   g->inputs.count);
+        else if (o->alias >= 0 && !tcc_type_equal(&o->node->type, &g->inputs.data[o->alias]->type))
+            report(v, o->node, "output '%s' is %s, the input that it aliases %s", o->name,
+                   tcc_type_text(&o->node->type), tcc_type_text(&g->inputs.data[o->alias]->type));
+        if (o->in_place && o->alias < 0)
+            report(v, o->node, "output '%s' is in place of no input", o->name);
+    }
+}
+
+/* -- Groups -- */
+
+static bool is_leaf(const tcc_node *n) {
+    return n->op == TCC_OP_INPUT || n->op == TCC_OP_CONSTANT;
+}
+
+/* Every operand is computed in the group itself, comes from an earlier group, or is a leaf. */
+static void check_group_node(verifier *v, int index, const tcc_node *n) {
+    if (n->op == TCC_OP_INPUT) report(v, n, "group %d evaluates %s", index, tcc_node_text(n));
+    for (int i = 0; i < n->n_operands; i++) {
+        const tcc_node *x = n->operands[i];
+        if (is_leaf(x) || v->seen[x->id] == index + 1) continue;
+        if (v->stored_by[x->id] < 0)
+            report(v, n, "group %d: no earlier group stores %%%d, which %s needs", index, x->id,
+                   tcc_node_text(n));
+    }
+}
+
+static void check_group(verifier *v, int index) {
+    const tcc_group *group = &v->g->groups.data[index];
+    if (group->kind < 0 || group->kind >= TCC_GROUP_KIND_COUNT) {
+        report(v, NULL, "group %d is of no known kind", index);
+        return;
+    }
+    for (int i = 0, last = -1; i < group->n_nodes; i++) {
+        const tcc_node *n = group->nodes[i];
+        if (!belongs(v, n)) {
+            report(v, NULL, "group %d names a node of another graph", index);
+            return;
+        }
+        if (n->id <= last) {
+            report(v, n, "group %d: its nodes are not in order at %%%d", index, n->id);
+            return;
+        }
+        last = n->id;
+        check_group_node(v, index, n);
+        v->seen[n->id] = index + 1;
+    }
+    if (!belongs(v, group->hero) || v->seen[group->hero->id] != index + 1)
+        report(v, NULL, "group %d: its hero is not in it", index);
+    if (!group->n_outputs) report(v, NULL, "group %d stores nothing", index);
+    for (int i = 0; i < group->n_outputs; i++) {
+        const tcc_node *n = group->outputs[i];
+        if (!belongs(v, n) || v->seen[n->id] != index + 1) {
+            report(v, NULL, "group %d stores a node that is not in it", index);
+            return;
+        }
+        if (v->stored_by[n->id] >= 0)
+            report(v, n, "groups %d and %d both store %s", v->stored_by[n->id], index,
+                   tcc_node_text(n));
+        v->stored_by[n->id] = index;
+    }
+}
+
+static void check_groups(verifier *v) {
+    const tcc_graph *g = v->g;
+    for (int i = 0; i < g->groups.count; i++) check_group(v, i);
+    for (int i = 0; i < g->outputs.count && g->groups.count; i++) {
+        const tcc_node *n = g->outputs.data[i].node;
+        if (!is_leaf(n) && v->stored_by[n->id] < 0)
+            report(v, n, "no group stores output '%s', %s", g->outputs.data[i].name,
+                   tcc_node_text(n));
+    }
+}
+
+/* -- Places -- */
+
+static void check_places(verifier *v) {
+    const tcc_graph *g = v->g;
+    if (g->arena_bytes < 0) report(v, NULL, "the arena has %lld bytes", (long long)g->arena_bytes);
+    for (int i = 0; i < g->places.count; i++) {
+        const tcc_place *place = &g->places.data[i];
+        if (!belongs(v, place->node)) {
+            report(v, NULL, "place %d is of a node that is not in the graph", i);
+            continue;
+        }
+        const tcc_node *n = place->node;
+        if (v->seen[n->id] < 0) report(v, n, "%s has two places", tcc_node_text(n));
+        else if (v->stored_by[n->id] < 0)
+            report(v, n, "%s has a place, but no group stores it", tcc_node_text(n));
+        v->seen[n->id] = -1;
+        if (place->offset_bytes % tcc_dtype_bytes(n->type.dtype))
+            report(v, n, "%s lies at %lld, which is not aligned", tcc_node_text(n),
+                   (long long)place->offset_bytes);
+        if (place->offset_bytes < 0 ||
+            tcc_type_bytes(&n->type) > g->arena_bytes - place->offset_bytes)
+            report(v, n, "%s lies at %lld, outside the arena of %lld bytes", tcc_node_text(n),
+                   (long long)place->offset_bytes, (long long)g->arena_bytes);
+    }
+}
+
+tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag) {
+    verifier v = {.g = g, .diag = diag};
+    v.stored_by = tcc__malloc(sizeof *v.stored_by * (size_t)g->nodes.count);
+    v.seen = tcc__calloc((size_t)g->nodes.count, sizeof *v.seen);
+    if (!v.stored_by || !v.seen) {
+        tcc__free(v.stored_by);
+        tcc__free(v.seen);
+        return tcc_enomem(diag);
+    }
+    for (int i = 0; i < g->nodes.count; i++) v.stored_by[i] = -1;
+    check_nodes(&v);
+    /* The lists are of nodes: they are worth a look only when those are sound. */
+    if (!v.reports) {
+        check_inputs(&v);
+        check_outputs(&v);
+    }
+    if (!v.reports) {
+        check_groups(&v);
+        check_places(&v);
+    }
+    tcc__free(v.stored_by);
+    tcc__free(v.seen);
+    return v.reports ? TCC_EINVAL : TCC_OK;
+}
