@@ -10,9 +10,9 @@ import configs
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, bias):
+    def __init__(self, width, heads, bias, gelu):
         super().__init__()
-        self.heads = heads
+        self.heads, self.gelu = heads, gelu
         self.ln_1 = nn.LayerNorm(width, bias=bias)
         self.attn = nn.ModuleDict(dict(c_attn=nn.Linear(width, 3 * width, bias=bias), c_proj=nn.Linear(width, width, bias=bias)))
         self.ln_2 = nn.LayerNorm(width, bias=bias)
@@ -24,15 +24,15 @@ class Block(nn.Module):
                    for t in self.attn["c_attn"](self.ln_1(x)).split(width, dim=2))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.attn["c_proj"](y.transpose(1, 2).reshape(batch, time, width))
-        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x))))
+        return x + self.mlp["c_proj"](F.gelu(self.mlp["c_fc"](self.ln_2(x)), approximate=self.gelu))
 
 
 class GPT(nn.Module):
-    def __init__(self, layers, heads, width, positions, vocab, bias):
+    def __init__(self, layers, heads, width, positions, vocab, bias, gelu="none"):
         super().__init__()
         self.transformer = nn.ModuleDict(dict(
             wte=nn.Embedding(vocab, width), wpe=nn.Embedding(positions, width),
-            h=nn.ModuleList(Block(width, heads, bias) for _ in range(layers)), ln_f=nn.LayerNorm(width, bias=bias)))
+            h=nn.ModuleList(Block(width, heads, bias, gelu) for _ in range(layers)), ln_f=nn.LayerNorm(width, bias=bias)))
         for name, p in self.named_parameters():
             if p.dim() >= 2:
                 nn.init.normal_(p, std=0.02 / math.sqrt(2 * layers) if name.endswith("c_proj.weight") else 0.02)
@@ -54,13 +54,13 @@ class BasicBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
         self.bn2 = nn.BatchNorm2d(outputs)
-        self.shortcut = nn.Sequential()
+        self.downsample = nn.Sequential()
         if stride != 1 or inputs != outputs:
-            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
 
     def forward(self, x):
         y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
-        return F.relu(y + self.shortcut(x))
+        return F.relu(y + self.downsample(x))
 
 
 class ResNet18(nn.Module):
@@ -74,32 +74,45 @@ class ResNet18(nn.Module):
             blocks = [BasicBlock(inputs, outputs, 1 if stage == 0 else 2), BasicBlock(outputs, outputs, 1)]
             setattr(self, f"layer{stage + 1}", nn.Sequential(*blocks))
             inputs = outputs
-        self.linear = nn.Linear(inputs, classes)
+        self.fc = nn.Linear(inputs, classes)
 
     def forward(self, x):
         x = F.relu(self.bn1(self.conv1(x)))
         for stage in (self.layer1, self.layer2, self.layer3, self.layer4):
             x = stage(x)
-        return self.linear(x.mean((2, 3)))
+        return self.fc(x.mean((2, 3)))
 
 
-def cnn():
-    return nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(),
-                         nn.MaxPool2d(2), nn.Flatten(), nn.Linear(3136, 128), nn.ReLU(), nn.Linear(128, 10))
+class CNN(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 32, 3, padding=1), nn.Conv2d(32, 64, 3, padding=1)
+        self.fc1, self.fc2 = nn.Linear(3136, 128), nn.Linear(128, 10)
+
+    def forward(self, x):
+        for conv in (self.conv1, self.conv2):
+            x = F.max_pool2d(F.relu(conv(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
 
 
-def mlp(sizes):
-    layers = []
-    for inputs, outputs in zip(sizes, sizes[1:]):
-        layers += [nn.Linear(inputs, outputs), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+class MLP(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.count = len(sizes) - 1
+        for i in range(self.count):
+            setattr(self, f"fc{i + 1}", nn.Linear(sizes[i], sizes[i + 1]))
+
+    def forward(self, x):
+        for i in range(1, self.count):
+            x = F.relu(getattr(self, f"fc{i}")(x))
+        return getattr(self, f"fc{self.count}")(x)
 
 
 def model(name):
     m = configs.MODELS[name]
     if m["kind"] == "gpt":
         return GPT(m["layers"], m["heads"], m["width"], configs.positions(m), m["vocab"], m["bias"])
-    return {"cnn": cnn, "resnet18": ResNet18, "mlp": lambda: mlp(m["sizes"])}[m["kind"]]()
+    return {"cnn": CNN, "resnet18": ResNet18, "mlp": lambda: MLP(m["sizes"])}[m["kind"]]()
 
 
 def optimizer(parameters, o, **options):
