@@ -109,13 +109,15 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
 /* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short.
  * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling runs), share of
- * the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm": the kernels. */
+ * the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm": the kernels as LLVM IR and assembly. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);
 /* Write what profiling saw as a Chrome trace. */
 TCC_API tcc_status tcc_model_write_profile(tcc_model *m, const char *path);
 TCC_API void tcc_string_free(char *s);
+/* What hardware and libraries were found, from where, which version, and what is lost without the rest; to be freed. */
+TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
 
 /* Run one training step on the compiled program and on the reference interpreter and compare the loss and every parameter's
  * gradient within `tolerance` (relative to the largest entry; 0: 1e-4). The model's state is unchanged. On a mismatch returns

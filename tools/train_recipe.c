@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT
+ * Recipes: one table of keys, read from YAML by libyaml and from the command line by the same code. */
+#include "train_recipe.h"
+
+#include <traincc/nearest.h>
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+typedef enum key_kind { STRING, CHOICE, INTEGER, NUMBER, FLAG, LIST, LATER } key_kind;
+
+/* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this version:
+ * only its default is accepted. */
+typedef struct key {
+    const char *path;
+    key_kind kind;
+    size_t offset;
+    const char *initial;     /* default, as it would be written; NULL: none */
+    const char *choices;     /* CHOICE: "a|b|c"; LATER: what it waits for */
+    double least, most;      /* INTEGER, NUMBER, elements of LIST */
+} key;
+
+#define AT(field) offsetof(recipe, field)
+#define UNBOUNDED 9e15
+
+static const key keys[] = {
+    {"init_from", STRING, AT(init_from), NULL, NULL, 0, 0},
+    {"model.name", CHOICE, AT(model.name), NULL, "gpt|mlp|cnn|resnet18|resnet34|resnet50", 0, 0},
+    {"model.layers", INTEGER, AT(model.layers), "4", NULL, 1, 1000},
+    {"model.heads", INTEGER, AT(model.heads), "4", NULL, 1, 1000},
+    {"model.width", INTEGER, AT(model.width), "128", NULL, 1, 1 << 20},
+    {"model.context", INTEGER, AT(model.context), "64", NULL, 1, 1 << 20},
+    {"model.dropout", NUMBER, AT(model.dropout), "0", NULL, 0, 0.99},
+    {"model.bias", FLAG, AT(model.bias), "false", NULL, 0, 0},
+    {"model.gelu", CHOICE, AT(model.gelu), "erf", "erf|tanh", 0, 0},
+    {"model.hidden", LIST, AT(model.hidden), "[128, 128]", NULL, 1, 1 << 20},
+    {"model.cifar_stem", FLAG, AT(model.cifar_stem), "true", NULL, 0, 0},
+    {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv", 0, 0},
+    {"data.path", STRING, AT(data.path), NULL, NULL, 0, 0},
+    {"data.val_path", STRING, AT(data.val_path), NULL, NULL, 0, 0},
+    {"data.val_split", NUMBER, AT(data.val_split), "0", NULL, -1, 0.9},
+    {"data.batch_size", INTEGER, AT(data.batch_size), "32", NULL, 1, 1 << 24},
+    {"data.num_workers", INTEGER, AT(data.num_workers), "1", NULL, 0, 256},
+    {"data.drop_last", FLAG, AT(data.drop_last), "true", NULL, 0, 0},
+    {"data.shuffle", FLAG, AT(data.shuffle), "true", NULL, 0, 0},
+    {"data.augment", FLAG, AT(data.augment), "false", NULL, 0, 0},
+    {"data.bytes", FLAG, AT(data.bytes), "false", NULL, 0, 0},
+    {"data.label", STRING, AT(data.label), NULL, NULL, 0, 0},
+    {"data.header", CHOICE, AT(data.header), "auto", "auto|yes|no", 0, 0},
+    {"data.regression", FLAG, AT(data.regression), "false", NULL, 0, 0},
+    {"data.mean", LIST, AT(data.mean), "[]", NULL, -1e6, 1e6},
+    {"data.std", LIST, AT(data.std), "[]", NULL, 1e-9, 1e6},
+    {"data.pin_memory", LATER, 0, "false", "the CUDA device", 0, 0},
+    {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw", 0, 0},
+    {"optimizer.lr", NUMBER, AT(optimizer.lr), "0.001", NULL, 0, 1e6},
+    {"optimizer.betas", LIST, AT(optimizer.betas), "[0.9, 0.999]", NULL, 0, 0.9999999},
+    {"optimizer.eps", NUMBER, AT(optimizer.eps), "1e-8", NULL, 0, 1},
+    {"optimizer.weight_decay", NUMBER, AT(optimizer.weight_decay), "0", NULL, 0, 1e6},
+    {"optimizer.decay_all", FLAG, AT(optimizer.decay_all), "false", NULL, 0, 0},
+    {"optimizer.momentum", NUMBER, AT(optimizer.momentum), "0", NULL, 0, 1},
+    {"optimizer.nesterov", FLAG, AT(optimizer.nesterov), "false", NULL, 0, 0},
+    {"schedule.name", CHOICE, AT(schedule.name), "constant", "constant|linear|cosine", 0, 0},
+    {"schedule.warmup_steps", INTEGER, AT(schedule.warmup_steps), "0", NULL, 0, UNBOUNDED},
+    {"schedule.steps", INTEGER, AT(schedule.steps), "0", NULL, 0, UNBOUNDED},
+    {"schedule.min_lr", NUMBER, AT(schedule.min_lr), "0", NULL, 0, 1e6},
+    {"training.max_steps", INTEGER, AT(training.max_steps), "0", NULL, 0, UNBOUNDED},
+    {"training.max_epochs", INTEGER, AT(training.max_epochs), "0", NULL, 0, 1e9},
+    {"training.seed", INTEGER, AT(training.seed), "1337", NULL, 0, UNBOUNDED},
+    {"training.compile", FLAG, AT(training.compile), "true", NULL, 0, 0},
+    {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default", 0, 0},
+    {"training.clip_grad_norm", NUMBER, AT(training.clip_grad_norm), "0", NULL, 0, 1e9},
+    {"training.eval_every", INTEGER, AT(training.eval_every), "0", NULL, 0, UNBOUNDED},
+    {"training.eval_batches", INTEGER, AT(training.eval_batches), "0", NULL, 0, UNBOUNDED},
+    {"training.save_every", INTEGER, AT(training.save_every), "0", NULL, 0, UNBOUNDED},
+    {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
+    {"training.mixed_precision", LATER, 0, "none", "automatic mixed precision", 0, 0},
+    {"training.batch_accumulate", LATER, 0, "1", "gradient accumulation", 0, 0},
+    {"training.ema", LATER, 0, "false", "averaged weights", 0, 0},
+    {"training.checkpointing", LATER, 0, "none", "rematerialization", 0, 0},
+    {"training.memory_budget", LATER, 0, "auto", "rematerialization", 0, 0},
+    {"training.detect_anomaly", LATER, 0, "false", "anomaly detection", 0, 0},
+    {"sample.length", INTEGER, AT(sample.length), "300", NULL, 0, 1 << 20},
+    {"sample.every", INTEGER, AT(sample.every), "0", NULL, 0, UNBOUNDED},
+    {"sample.temperature", NUMBER, AT(sample.temperature), "0.8", NULL, 0, 100},
+    {"sample.prompt", STRING, AT(sample.prompt), NULL, NULL, 0, 0},
+};
+enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
+
+/* -- Messages: "recipe.yaml:12: ..." or "command line: ..." -- */
+
+typedef struct place {
+    const char *file;
+    size_t line; /* 0: no line */
+} place;
+
+__attribute__((format(printf, 3, 4))) static bool fail(char *error, place at, const char *format, ...) {
+    size_t used = at.line ? (size_t)snprintf(error, RECIPE_ERROR_MAX, "%s:%zu: ", at.file, at.line)
+                          : (size_t)snprintf(error, RECIPE_ERROR_MAX, "%s: ", at.file);
+    if (used >= RECIPE_ERROR_MAX) return false;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error + used, RECIPE_ERROR_MAX - used, format, args);
+    va_end(args);
+    return false;
+}
+
+/* -- Values -- */
+
+static bool set_string(char **to, const char *value) {
+    char *copy = value ? strdup(value) : NULL;
+    if (value && !copy) return false;
+    free(*to);
+    *to = copy;
+    return true;
+}
+
+static bool is_choice(const char *choices, const char *value) {
+    size_t length = strlen(value);
+    for (const char *c = choices; *c; c += strcspn(c, "|"), c += *c == '|')
+        if (strcspn(c, "|") == length && !memcmp(c, value, length)) return true;
+    return false;
+}
+
+static bool parse_number(const char *text, double *out) {
+    char *end;
+    errno = 0;
+    *out = strtod(text, &end);
+    return end != text && !*end && isfinite(*out) && !errno;
+}
+
+/* A number of key k within its bounds. */
+static bool bounded_number(const key *k, const char *text, place at, char *error, double *out) {
+    if (!parse_number(text, out)) return fail(error, at, "%s: \"%s\" is not a number", k->path, text);
+    if (k->kind == INTEGER && *out != floor(*out)) return fail(error, at, "%s: must be a whole number, not %s", k->path, text);
+    if (*out < k->least || *out > k->most)
+        return fail(error, at, "%s: must be from %.15g to %.15g, not %s", k->path, k->least, k->most, text);
+    return true;
+}
+
+static bool set_flag(const key *k, bool *to, const char *text, place at, char *error) {
+    static const char *const yes[] = {"true", "True", "yes", "on"}, *const no[] = {"false", "False", "no", "off"};
+    for (int i = 0; i < 4; i++) {
+        if (!strcmp(text, yes[i])) return *to = true, true;
+        if (!strcmp(text, no[i])) return *to = false, true;
+    }
+    return fail(error, at, "%s: must be true or false, not \"%s\"", k->path, text);
+}
+
+static bool add_to_list(const key *k, recipe_list *list, const char *text, place at, char *error) {
+    double x;
+    if (!bounded_number(k, text, at, error, &x)) return false;
+    if (list->count == RECIPE_LIST_MAX) return fail(error, at, "%s: more than %d values", k->path, RECIPE_LIST_MAX);
+    list->v[list->count++] = x;
+    return true;
+}
+
+static bool set_list(const key *k, recipe_list *list, const char *text, place at, char *error) {
+    list->count = 0;
+    char item[64];
+    for (const char *c = text; *c;) {
+        c += strspn(c, " ,[]");
+        size_t length = strcspn(c, " ,[]");
+        if (!length) break;
+        snprintf(item, sizeof item, "%.*s", (int)length, c);
+        if (!add_to_list(k, list, item, at, error)) return false;
+        c += length;
+    }
+    return true;
+}
+
+static bool set_value(recipe *r, const key *k, const char *text, place at, char *error) {
+    void *to = (char *)r + k->offset;
+    double x;
+    switch (k->kind) {
+    case CHOICE:
+        if (!is_choice(k->choices, text)) {
+            if (!strcmp(k->path, "training.compile_mode") && is_choice("reduce-overhead|max-autotune", text))
+                return fail(error, at, "%s: %s comes in a later version; this one has: %s", k->path, text, k->choices);
+            return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
+        }
+        /* fall through */
+    case STRING: return set_string(to, text) || fail(error, at, "out of memory");
+    case INTEGER:
+        if (!bounded_number(k, text, at, error, &x)) return false;
+        *(int64_t *)to = (int64_t)x;
+        return true;
+    case NUMBER: return bounded_number(k, text, at, error, to);
+    case FLAG: return set_flag(k, to, text, at, error);
+    case LIST: return set_list(k, to, text, at, error);
+    case LATER:
+        if (!strcmp(text, k->initial)) return true;
+        return fail(error, at, "%s: only \"%s\" for now; %s comes in a later version", k->path, k->initial, k->choices);
+    }
+    return false;
+}
+
+static bool is_section(const char *name) {
+    size_t length = strlen(name);
+    for (int i = 0; i < KEY_COUNT; i++)
+        if (!strncmp(keys[i].path, name, length) && keys[i].path[length] == '.') return true;
+    return false;
+}
+
+static const key *find_key(const char *path, place at, char *error) {
+    const char *paths[KEY_COUNT];
+    for (int i = 0; i < KEY_COUNT; i++) {
+        if (!strcmp(keys[i].path, path)) return &keys[i];
+        paths[i] = keys[i].path;
+    }
+    const char *nearest = tcc_nearest(path, paths, KEY_COUNT);
+    if (is_section(path)) fail(error, at, "%s is a section: a mapping of keys is expected", path);
+    else if (nearest) fail(error, at, "unknown key \"%s\"; did you mean \"%s\"?", path, nearest);
+    else fail(error, at, "unknown key \"%s\"", path);
+    return NULL;
+}
+
+/* -- Life -- */
+
+bool recipe_init(recipe *r) {
+    char error[RECIPE_ERROR_MAX];
+    memset(r, 0, sizeof *r);
+    for (int i = 0; i < KEY_COUNT; i++)
+        if (keys[i].initial && !set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error)) return false;
+    return true;
+}
+
+void recipe_free(recipe *r) {
+    for (int i = 0; i < KEY_COUNT; i++)
+        if (keys[i].kind == STRING || keys[i].kind == CHOICE) free(*(char **)((char *)r + keys[i].offset));
+    free(r->file);
+    memset(r, 0, sizeof *r);
+}
+
+/* -- YAML: a mapping of sections, each a mapping of keys to scalars or flat lists -- */
+
+typedef struct reader {
+    yaml_parser_t parser;
+    yaml_event_t event; /* the one just read; deleted by the next */
+    bool has_event;
+    const char *file;
+    char *error;
+} reader;
+
+static place here(const reader *in) { return (place){in->file, in->event.start_mark.line + 1}; }
+
+static bool next(reader *in) {
+    if (in->has_event) yaml_event_delete(&in->event);
+    in->has_event = yaml_parser_parse(&in->parser, &in->event);
+    if (in->has_event) return true;
+    return fail(in->error, (place){in->file, in->parser.problem_mark.line + 1}, "malformed YAML: %s",
+                in->parser.problem ? in->parser.problem : "out of memory");
+}
+
+static const char *scalar(const reader *in) { return (const char *)in->event.data.scalar.value; }
+
+static bool read_list(reader *in, recipe *r, const key *k) {
+    if (k->kind != LIST) return fail(in->error, here(in), "%s: one value is expected, not a list", k->path);
+    recipe_list *list = (recipe_list *)((char *)r + k->offset);
+    list->count = 0;
+    for (;;) {
+        if (!next(in)) return false;
+        if (in->event.type == YAML_SEQUENCE_END_EVENT) return true;
+        if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "%s: a list of numbers is expected", k->path);
+        if (!add_to_list(k, list, scalar(in), here(in), in->error)) return false;
+    }
+}
+
+/* The value of a key that stands alone (not a section). */
+static bool read_value(reader *in, recipe *r, const key *k) {
+    if (in->event.type == YAML_SEQUENCE_START_EVENT) return read_list(in, r, k);
+    if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "%s: a value is expected", k->path);
+    return set_value(r, k, scalar(in), here(in), in->error);
+}
+
+static bool seen_before(bool seen[KEY_COUNT], const key *k) {
+    bool before = seen[k - keys];
+    seen[k - keys] = true;
+    return before;
+}
+
+/* A mapping's entries until its end; `section` is NULL at the top. */
+static bool read_mapping(reader *in, recipe *r, const char *section, bool seen[KEY_COUNT]) {
+    char path[256];
+    for (;;) {
+        if (!next(in)) return false;
+        if (in->event.type == YAML_MAPPING_END_EVENT) return true;
+        if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "a key is expected");
+        if (section) snprintf(path, sizeof path, "%s.%s", section, scalar(in));
+        else snprintf(path, sizeof path, "%s", scalar(in));
+        place at = here(in);
+        if (!next(in)) return false;
+        if (in->event.type == YAML_MAPPING_START_EVENT && !section) {
+            char name[256];
+            memcpy(name, path, sizeof name);
+            if (!read_mapping(in, r, name, seen)) return false;
+            continue;
+        }
+        const key *k = find_key(path, at, in->error);
+        if (!k) return false;
+        if (seen_before(seen, k)) return fail(in->error, at, "%s is given twice", path);
+        if (!read_value(in, r, k)) return false;
+    }
+}
+
+bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, char error[RECIPE_ERROR_MAX]) {
+    if (!set_string(&r->file, file)) return fail(error, (place){file, 0}, "out of memory");
+    reader in = {.file = file, .error = error};
+    if (!yaml_parser_initialize(&in.parser)) return fail(error, (place){file, 0}, "out of memory");
+    yaml_parser_set_input_string(&in.parser, (const unsigned char *)text, length);
+    bool seen[KEY_COUNT] = {false};
+    bool ok = next(&in) && next(&in); /* stream start, document start */
+    if (ok && in.event.type == YAML_STREAM_END_EVENT) ok = fail(error, (place){file, 1}, "the recipe is empty");
+    ok = ok && next(&in);
+    if (ok && in.event.type != YAML_MAPPING_START_EVENT) ok = fail(error, here(&in), "a recipe is a mapping of sections: model, data, ...");
+    ok = ok && read_mapping(&in, r, NULL, seen);
+    if (in.has_event) yaml_event_delete(&in.event);
+    yaml_parser_delete(&in.parser);
+    return ok;
+}
+
+bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_MAX]) {
+    const place at = {"command line", 0};
+    const char *equals = strchr(assignment, '=');
+    if (!equals || equals == assignment) return fail(error, at, "\"%s\" is not of the form key.path=value", assignment);
+    char path[256];
+    snprintf(path, sizeof path, "%.*s", (int)(equals - assignment), assignment);
+    const key *k = find_key(path, at, error);
+    return k && set_value(r, k, equals + 1, at, error);
+}
+
+bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
+    const place at = {r->file, 0};
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const char *const *value = (const char *const *)((const char *)r + keys[i].offset);
+        bool required = !strcmp(keys[i].path, "model.name") || !strcmp(keys[i].path, "data.kind") || !strcmp(keys[i].path, "data.path");
+        if (required && !*value)
+            return fail(error, at, "%s is missing%s%s", keys[i].path, keys[i].choices ? "; one of " : "",
+                        keys[i].choices ? keys[i].choices : "");
+    }
+    bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
+    if (language != !strcmp(r->model.name, "gpt"))
+        return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
+    if (!strcmp(r->model.name, "gpt") && r->model.width % r->model.heads)
+        return fail(error, at, "model.width %lld is not a multiple of model.heads %lld", (long long)r->model.width,
+                    (long long)r->model.heads);
+    if (!r->training.max_steps == !r->training.max_epochs)
+        return fail(error, at, "give one of training.max_steps and training.max_epochs");
+    if (r->optimizer.betas.count != 2) return fail(error, at, "optimizer.betas must have 2 values, not %d", r->optimizer.betas.count);
+    if (r->data.mean.count != r->data.std.count) return fail(error, at, "data.mean and data.std must have as many values");
+    if (r->data.mean.count > 3) return fail(error, at, "data.mean and data.std have at most 3 values, one a channel");
+    return true;
+}
+
+/* -- Printing -- */
+
+static void print_quoted(const char *s, FILE *out) {
+    fputc('"', out);
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\') fprintf(out, "\\%c", *s);
+        else if ((unsigned char)*s < 0x20) fprintf(out, "\\x%02x", (unsigned char)*s);
+        else fputc(*s, out);
+    }
+    fputc('"', out);
+}
+
+static void print_value(const recipe *r, const key *k, FILE *out) {
+    const void *from = (const char *)r + k->offset;
+    switch (k->kind) {
+    case STRING: print_quoted(*(const char *const *)from, out); break;
+    case CHOICE: fputs(*(const char *const *)from, out); break;
+    case INTEGER: fprintf(out, "%lld", (long long)*(const int64_t *)from); break;
+    case NUMBER: fprintf(out, "%.17g", *(const double *)from); break;
+    case FLAG: fputs(*(const bool *)from ? "true" : "false", out); break;
+    case LIST: {
+        const recipe_list *list = from;
+        fputc('[', out);
+        for (int i = 0; i < list->count; i++) fprintf(out, i ? ", %.17g" : "%.17g", list->v[i]);
+        fputc(']', out);
+        break;
+    }
+    case LATER: fputs(k->initial, out); break;
+    }
+}
+
+bool recipe_print(const recipe *r, FILE *out) {
+    char section[64] = "";
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const key *k = &keys[i];
+        bool text = k->kind == STRING || k->kind == CHOICE;
+        if (text && !*(char *const *)((const char *)r + k->offset)) continue;
+        const char *dot = strchr(k->path, '.');
+        if (dot && (strncmp(section, k->path, (size_t)(dot - k->path)) || section[dot - k->path])) {
+            snprintf(section, sizeof section, "%.*s", (int)(dot - k->path), k->path);
+            fprintf(out, "%s:\n", section);
+        }
+        fprintf(out, dot ? "  %s: " : "%s: ", dot ? dot + 1 : k->path);
+        print_value(r, k, out);
+        fputc('\n', out);
+    }
+    return !ferror(out);
+}

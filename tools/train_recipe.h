@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * A training recipe: what a YAML file and the command line ask for, checked. */
+#ifndef TCC_TOOLS_TRAIN_RECIPE_H
+#define TCC_TOOLS_TRAIN_RECIPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { RECIPE_LIST_MAX = 16, RECIPE_ERROR_MAX = 1024 };
+
+typedef struct recipe_list {
+    int count;
+    double v[RECIPE_LIST_MAX];
+} recipe_list;
+
+/* One field a key of train_recipe.c's table. Strings are owned. */
+typedef struct recipe {
+    char *file; /* for messages */
+    char *init_from;
+    struct {
+        char *name, *gelu;
+        int64_t layers, heads, width, context;
+        double dropout;
+        bool bias, cifar_stem;
+        recipe_list hidden;
+    } model;
+    struct {
+        char *kind, *path, *val_path, *label, *header;
+        int64_t batch_size, num_workers;
+        double val_split;
+        bool drop_last, shuffle, augment, bytes, regression;
+        recipe_list mean, std;
+    } data;
+    struct {
+        char *name;
+        double lr, eps, weight_decay, momentum;
+        bool nesterov, decay_all;
+        recipe_list betas;
+    } optimizer;
+    struct {
+        char *name;
+        int64_t warmup_steps, steps;
+        double min_lr;
+    } schedule;
+    struct {
+        int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, log_every, keep_checkpoints;
+        double clip_grad_norm;
+        bool compile;
+        char *compile_mode;
+    } training;
+    struct {
+        int64_t length, every;
+        double temperature;
+        char *prompt;
+    } sample;
+} recipe;
+
+/* Fills in the defaults. False when memory is short. */
+bool recipe_init(recipe *r);
+void recipe_free(recipe *r);
+/* Reads a recipe's text; `file` names it in messages. On failure `error` has the message, with the line and the nearest key. */
+bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, char error[RECIPE_ERROR_MAX]);
+/* Applies "training.max_steps=100". */
+bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_MAX]);
+/* Checks that go across keys: something is asked for twice or is missing. */
+bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]);
+/* The resolved recipe as YAML, every key with its value. False when writing failed. */
+bool recipe_print(const recipe *r, FILE *out);
+
+#endif
