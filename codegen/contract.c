@@ -60,10 +60,27 @@ void tcc_contract_store(tcc_emitter *e, const tcc_contract_place *place, int x, 
 }
 
 static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef sums, const tcc_contract_place *place,
-                          tcc_contract_epilogue epilogue, void *user) {
-    if (epilogue) sums = epilogue(user, e, sums, place);
+                          const tcc_contract_epilogue *epilogue) {
+    if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, place);
     else if (p->c.accumulate) sums = LLVMBuildFAdd(e->builder, tcc_contract_load(e, place, 0), sums, "");
     if (sums) tcc_contract_store(e, place, 0, sums);
+}
+
+static void begin_kernel(tcc_emitter *e, const tcc_contract_epilogue *epilogue, int first_buffer) {
+    if (epilogue && epilogue->begin) epilogue->begin(epilogue->user, e, first_buffer);
+}
+
+static void end_kernel(tcc_emitter *e, const tcc_contract_epilogue *epilogue) {
+    if (epilogue && epilogue->end) epilogue->end(epilogue->user, e);
+    tcc_emit_kernel_end(e);
+}
+
+static void begin_row(tcc_emitter *e, const tcc_contract_epilogue *epilogue, const tcc_contract_place *place) {
+    if (epilogue && epilogue->row) epilogue->row(epilogue->user, e, place);
+}
+
+static void end_row(tcc_emitter *e, const tcc_contract_epilogue *epilogue) {
+    if (epilogue && epilogue->row_end) epilogue->row_end(epilogue->user, e);
 }
 
 /* Lanes of the vector at n that exist, or NULL when every panel is full. */
@@ -192,8 +209,7 @@ static void emit_levels(tcc_emitter *e, const tile *t, int at, LLVMValueRef a, L
 /* --- The kernel */
 
 typedef struct kernel {
-    tcc_contract_epilogue epilogue;
-    void *user;
+    const tcc_contract_epilogue *epilogue;
     LLVMValueRef offset[TCC_CONTRACT_MAX_ACCESSES]; /* of each access for the item's b */
     LLVMValueRef workspace;                         /* offset of (split, b) in the workspace */
 } kernel;
@@ -223,12 +239,15 @@ static void emit_tile_end(tcc_emitter *e, const tcc_contract_plan *p, const kern
                 offset[x] = tcc_emit_add(e, offset[x], tcc_contract_offset(e, &p->c.m, index, x));
                 place.lane_stride[x] = n->c[x];
             }
+            memcpy(place.offset, offset, sizeof offset);
+            begin_row(e, k->epilogue, &place);
             for (int v = 0; v < p->vectors; v++) {
                 for (int x = 0; x < p->c.n_accesses; x++)
                     place.offset[x] = tcc_emit_add(e, offset[x], tcc_emit_i64(e, v * e->lanes * n->c[x]));
                 place.mask = lanes_mask(e, p, tcc_emit_add(e, n0, tcc_emit_i64(e, v * e->lanes)));
-                finish_vector(e, p, sums[i * p->vectors + v], &place, k->epilogue, k->user);
+                finish_vector(e, p, sums[i * p->vectors + v], &place, k->epilogue);
             }
+            end_row(e, k->epilogue);
         }
         if (overlap) tcc_emit_if_end(e, &mine);
     }
@@ -239,10 +258,10 @@ static LLVMValueRef partial_address(tcc_emitter *e, LLVMValueRef partial, int i)
     return tcc_emit_at(e, e->f32, partial, tcc_emit_i64(e, (int64_t)i * e->lanes));
 }
 
-void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, tcc_contract_epilogue epilogue, void *user) {
+void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, const tcc_contract_epilogue *epilogue) {
     const int64_t panel = (int64_t)p->vectors * e->lanes;
     const int n_sums = p->rows * p->vectors;
-    kernel k = {.epilogue = epilogue, .user = user};
+    kernel k = {.epilogue = epilogue};
 
     tcc_emit_kernel_begin(e, symbol);
     int buffer_a = p->swapped ? 1 : 0;
@@ -251,6 +270,7 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     LLVMValueRef access[TCC_CONTRACT_MAX_ACCESSES];
     if (p->k_splits == 1)
         for (int x = 0; x < p->c.n_accesses; x++) access[x] = tcc_emit_param(e, 2 + x);
+    if (p->k_splits == 1) begin_kernel(e, epilogue, 2);
     int64_t a_floats = p->pack_a ? p->tiles_per_block * p->rows * (p->a_columns ? p->block_k : p->a_row) : 0;
     a_floats = (a_floats + 64 + 15) / 16 * 16;
     int64_t b_floats = p->pack_b ? panel * ((p->block_k + 15) / 16 * 16 + 16) : 0;
@@ -336,11 +356,11 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
         t.a_row = p->c.m.d[0].a;
         tile_a = tcc_emit_at(e, e->f32, block_a, tcc_emit_mul(e, row0, tcc_emit_i64(e, t.a_row)));
     }
-    t.n_levels = merge_levels(e, t.levels, make_levels(p, e->lanes, count, t.levels));
+    if (p->K) t.n_levels = merge_levels(e, t.levels, make_levels(p, e->lanes, count, t.levels));
     t.unroll = n_sums >= 24 ? 4 : n_sums >= 8 ? 8 : 16;
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < n_sums; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
-    emit_levels(e, &t, 0, tile_a, panel_b, sums);
+    if (p->K) emit_levels(e, &t, 0, tile_a, panel_b, sums);
 
     if (one_block) {
         emit_tile_end(e, p, &k, row0, first_row, n0, sums);
@@ -374,16 +394,17 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     tcc_emit_loop_end(e, &panels, NULL);
     if (!one_block) tcc_emit_loop_end(e, &blocks, NULL);
     tcc_emit_loop_end(e, &items, &rows_key);
-    tcc_emit_kernel_end(e);
+    end_kernel(e, p->k_splits == 1 ? epilogue : NULL);
 }
 
-void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, tcc_contract_epilogue epilogue,
-                               void *user) {
+void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
+                               const tcc_contract_epilogue *epilogue) {
     const int64_t width = p->panels * p->vectors * e->lanes;
     const tcc_contract_dim *along = &p->c.n.d[0];
     tcc_emit_kernel_begin(e, symbol);
     LLVMValueRef workspace = tcc_emit_buffer(e, 0), access[TCC_CONTRACT_MAX_ACCESSES];
     for (int x = 0; x < p->c.n_accesses; x++) access[x] = tcc_emit_param(e, x);
+    begin_kernel(e, epilogue, 1);
     int64_t chunks = (p->M + p->combine_rows - 1) / p->combine_rows;
     tcc_emit_loop items, rows, vectors, splits;
     tcc_emit_items_begin(e, &items);
@@ -400,6 +421,8 @@ void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_con
     for (int x = 0; x < p->c.n_accesses; x++) row[x] = tcc_emit_add(e, item[x], tcc_contract_offset(e, &p->c.m, index, x));
     LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, batch, tcc_emit_i64(e, p->M)), rows.index);
     LLVMValueRef source = tcc_emit_at(e, e->f32, workspace, tcc_emit_mul(e, at, tcc_emit_i64(e, width)));
+    for (int x = 0; x < p->c.n_accesses; x++) place.offset[x] = row[x], place.lane_stride[x] = along->c[x];
+    begin_row(e, epilogue, &place);
     tcc_emit_loop_begin(e, &vectors, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->N), e->lanes, NULL, 0);
     source = tcc_emit_at(e, e->f32, source, vectors.index);
     LLVMValueRef sum = tcc_emit_load(e, e->vf32, source, e->lanes * 4);
@@ -408,14 +431,14 @@ void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_con
     sum = LLVMBuildFAdd(e->builder, splits.carry[0], tcc_emit_load(e, e->vf32, part, e->lanes * 4), "");
     tcc_emit_loop_end(e, &splits, &sum);
     for (int x = 0; x < p->c.n_accesses; x++) {
-        place.lane_stride[x] = along->c[x];
         place.offset[x] = row[x];
         if (along->c[x]) place.offset[x] = tcc_emit_add(e, row[x], tcc_emit_mul(e, vectors.index, tcc_emit_i64(e, along->c[x])));
     }
     place.mask = p->N % e->lanes ? tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), vectors.index)) : NULL;
-    finish_vector(e, p, splits.carry[0], &place, epilogue, user);
+    finish_vector(e, p, splits.carry[0], &place, epilogue);
     tcc_emit_loop_end(e, &vectors, NULL);
+    end_row(e, epilogue);
     tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_loop_end(e, &items, NULL);
-    tcc_emit_kernel_end(e);
+    end_kernel(e, epilogue);
 }

@@ -34,7 +34,8 @@ typedef struct tcc_contract_dims {
 typedef struct tcc_contract {
     tcc_contract_dims b, m, n, k;
     int n_accesses; /* at least 1 */
-    bool accumulate; /* C += ...; only without an epilogue of the caller */
+    bool accumulate;   /* C += ...; only without an epilogue of the caller */
+    bool lanes_along_n; /* an epilogue wants vectors along the last n dimension, whatever it costs */
 } tcc_contract;
 
 /* How to compute it: a function of the description and the target's vector width and register count alone. */
@@ -73,9 +74,17 @@ typedef struct tcc_contract_place {
     int first_buffer;                                /* access x lies in buffer first_buffer + x of the kernel */
 } tcc_contract_place;
 
-/* Maps the finished sums of one vector to what is stored in C; may load and store other accesses. NULL result: it stored C
- * itself, or there is no C. */
-typedef LLVMValueRef (*tcc_contract_epilogue)(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place);
+/* What is done with finished sums, called while the kernel is emitted. Members may be NULL. */
+typedef struct tcc_contract_epilogue {
+    void *user;
+    void (*begin)(void *user, tcc_emitter *e, int first_buffer); /* at the kernel's start */
+    void (*end)(void *user, tcc_emitter *e);                     /* at its end */
+    void (*row)(void *user, tcc_emitter *e, const tcc_contract_place *place); /* before the vectors of a row; offsets as of the first */
+    void (*row_end)(void *user, tcc_emitter *e);
+    /* Maps the sums of one vector to what is stored in C; may load and store other accesses. NULL result: it stored C itself, or
+     * there is no C. */
+    LLVMValueRef (*vector)(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place);
+} tcc_contract_epilogue;
 
 /* f32 access x at `place` as a vector, and back; any lane stride. */
 LLVMValueRef tcc_contract_load(tcc_emitter *e, const tcc_contract_place *place, int x);
@@ -83,11 +92,11 @@ void tcc_contract_store(tcc_emitter *e, const tcc_contract_place *place, int x, 
 
 /* The kernel. Buffers: A, B, then the accesses in order, or the workspace alone when k is split. Params: for each of these (the
  * workspace has none), the element offset of its index (0,...,0) from the buffer's start; A and B as the caller named
- * them, swapped or not. `epilogue` NULL: plain store, or accumulation. */
-void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, tcc_contract_epilogue epilogue, void *user);
+ * them, swapped or not. `epilogue` NULL: plain store, or accumulation. An extent of 0 in k gives sums of 0. */
+void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, const tcc_contract_epilogue *epilogue);
 /* With split k, the second kernel: adds the partial sums in order. Buffers: workspace, then accesses. Params: the accesses'
  * offsets. */
-void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, tcc_contract_epilogue epilogue,
-                               void *user);
+void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
+                               const tcc_contract_epilogue *epilogue);
 
 #endif

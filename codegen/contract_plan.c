@@ -94,10 +94,11 @@ static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
     double best = -1;
     int chosen = -1;
     int64_t K = extent_of(&c->k);
-    for (int side = 0; side < 2; side++) {
+    for (int side = 0; side < (c->lanes_along_n ? 1 : 2); side++) {
         const tcc_contract_dims *l = side ? &c->m : &c->n;
         for (int i = 0; i < l->n; i++) {
             const tcc_contract_dim *d = &l->d[i];
+            if (c->lanes_along_n && d->c[0] != 1) continue;
             double filled = (double)d->extent / (double)round_up(d->extent, lanes);
             int64_t stride = side ? d->a : d->b;
             /* A scattered vector costs about as much as 40 steps of k, a gathered one as 8 at every step of packing. */
@@ -129,15 +130,10 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     drop_ones(&c->k);
     sort_dims(&c->k, order_of_k(&c->k));
     merge_dims(&c->k, c->n_accesses);
-    tcc_contract_dim one = {.extent = 1};
-    if (lane < 0) {
-        c->n.d[0] = one;
-        c->n.n = 1;
-        lane = 0;
-    }
+    tcc_contract_dim one = {.extent = 1}, lanes_dim = lane < 0 ? one : c->n.d[lane];
     for (int i = 0; i < c->n.n; i++)
         if (i != lane) TCC_TRY(push(&c->b, &c->n.d[i], diag));
-    c->n.d[0] = c->n.d[lane];
+    c->n.d[0] = lanes_dim;
     c->n.n = 1;
     if (!c->m.n) c->m.d[c->m.n++] = one;
     if (!c->k.n) c->k.d[c->k.n++] = one;
@@ -155,6 +151,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     p->M = extent_of(&c->m);
     p->N = extent_of(&c->n);
     p->K = extent_of(&c->k);
+    if (!p->K) c->k = (tcc_contract_dims){.n = 1};
     p->B = extent_of(&c->b);
     return TCC_OK;
 }
@@ -175,6 +172,7 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
 
 static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) {
     const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
+    if (!p->K) return; /* nothing to read */
     p->pack_b = p->c.n.d[0].b != 1 || p->N % (p->vectors * target->lanes) != 0 || p->tiles > 2;
     /* Rows a multiple of the page apart fall into the same cache sets. */
     bool hostile = p->c.m.n > 1 || (llabs(m->a) * 4) % 2048 == 0 || llabs(m->a) > 8192;
@@ -184,6 +182,12 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
 
 /* Whole inner dimensions and a part of one: about `most` elements of k in a block. */
 static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
+    if (!p->K) {
+        p->k_inner = p->k_step = p->k_blocks = 1;
+        p->k_split_dim = 0;
+        p->block_k = 1;
+        return;
+    }
     const tcc_contract_dims *k = &p->c.k;
     p->k_inner = 1;
     p->k_split_dim = k->n - 1;
@@ -225,10 +229,10 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     tcc_contract_plan trial = *p;
     double best = INFINITY;
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 2) / 3) {
-        choose_k_blocks(&trial, min64(BLOCK_K, ceil_div(p->K, splits)));
+        choose_k_blocks(&trial, max64(1, min64(BLOCK_K, ceil_div(p->K, splits))));
         trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
         trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
-        int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / trial.block_k);
+        int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / max64(1, trial.block_k));
         int64_t least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
         for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
             trial.tiles_per_block = ceil_div(p->tiles, row_blocks);

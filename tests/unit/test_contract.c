@@ -111,13 +111,13 @@ typedef struct code {
     test_object *object;
 } code;
 
-static void compile(code *k, const tcc_contract *c, tcc_contract_epilogue epilogue, void *user) {
+static void compile(code *k, const tcc_contract *c, const tcc_contract_epilogue *epilogue) {
     tcc_diag diag = {0};
     assert_int_equal(tcc_llvm_target_host(cpu, &diag, &k->target), TCC_OK);
     assert_int_equal(tcc_contract_make_plan(&k->target, c, &diag, &k->plan), TCC_OK);
     assert_int_equal(tcc_emitter_init(&k->e, &k->target, "contract", &diag), TCC_OK);
-    tcc_contract_emit(&k->e, "contract", &k->plan, epilogue, user);
-    if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, epilogue, user);
+    tcc_contract_emit(&k->e, "contract", &k->plan, epilogue);
+    if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, epilogue);
     k->object = test_object_load(&k->e);
 }
 
@@ -161,7 +161,7 @@ static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_o
 
 static void check(const tcc_contract *c) {
     code k;
-    compile(&k, c, NULL, NULL);
+    compile(&k, c, NULL);
     array a = make_array(c, -2), b = make_array(c, -1), out = make_array(c, 0);
     float *before = malloc(sizeof(float) * (size_t)out.count), *again = malloc(sizeof(float) * (size_t)out.count);
     memcpy(before, start(&out), sizeof(float) * (size_t)out.count);
@@ -204,10 +204,10 @@ static tcc_contract matmul(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, 
 
 static void products_of_all_orientations(void **state) {
     (void)state;
-    static const int sizes[][3] = {{1, 1, 1}, {3, 5, 7}, {12, 32, 16}, {13, 33, 17}, {65, 31, 40}, {40, 100, 130}, {100, 10, 64}, {5, 1, 50}, {1, 50, 33}};
+    static const int sizes[][3] = {{1, 1, 1}, {13, 33, 17}, {65, 31, 40}, {40, 100, 130}, {100, 10, 64}, {5, 1, 50}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int t = 0; t < 8; t++) {
-            if (t % 2 && i > 5) continue;
+            if ((t % 2 && i > 1) || (t && i == 0)) continue;
             tcc_contract c = matmul(sizes[i][0], sizes[i][1], sizes[i][2], t & 1, t & 2, t & 4);
             c.accumulate = i % 2;
             check(&c);
@@ -230,7 +230,7 @@ static void long_sums_go_in_blocks_and_parts(void **state) {
 static void batches_and_random_strides(void **state) {
     (void)state;
     random_state = 7;
-    for (int round = 0; round < 40; round++) {
+    for (int round = 0; round < 14; round++) {
         tcc_contract c = {.n_accesses = 1};
         tcc_contract_dims *lists[] = {&c.b, &c.m, &c.n, &c.k};
         for (int l = 0; l < 4; l++)
@@ -321,6 +321,13 @@ static void convolutions_and_their_gradients(void **state) {
     }
 }
 
+static void an_empty_sum_is_zero(void **state) {
+    (void)state;
+    tcc_contract c = matmul(20, 30, 1, false, false, false);
+    c.k.d[0].extent = 0;
+    check(&c);
+}
+
 /* C = max(sums + bias[n], 0) + residual[m,n]; second output: sums * scale[m], with its columns apart. */
 static LLVMValueRef bias_relu_residual(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
     (void)user;
@@ -343,7 +350,7 @@ static void epilogues_see_every_element_once(void **state) {
         dm->c[3] = 1;
         dm->c[4] = 3 * n, dn->c[4] = 3;
         code code;
-        compile(&code, &c, bias_relu_residual, NULL);
+        compile(&code, &c, &(tcc_contract_epilogue){.vector = bias_relu_residual});
         array a = make_array(&c, -2), b = make_array(&c, -1), x[5];
         void *accesses[5];
         int64_t offsets[5] = {0};
@@ -414,6 +421,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_all_orientations),   cmocka_unit_test(long_sums_go_in_blocks_and_parts),
         cmocka_unit_test(batches_and_random_strides),     cmocka_unit_test(convolutions_and_their_gradients),
+        cmocka_unit_test(an_empty_sum_is_zero),
         cmocka_unit_test(epilogues_see_every_element_once), cmocka_unit_test(narrower_vectors_work_too),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
     };
