@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT
+ * metrics.jsonl and event files. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "ir/support/alloc.h"
+#include "ir/support/context.h"
+#include "runtime/file.h"
+#include "runtime/tensorboard.h"
+
+#include <dirent.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static tcc_context cx;
+
+static tcc_metrics *open_metrics(void **state, int64_t first_step, bool tensorboard) {
+    tcc_metrics_options options = {.size = sizeof options,
+                                   .folder = *state,
+                                   .first_step = first_step,
+                                   .no_tensorboard = !tensorboard};
+    tcc_metrics *m;
+    assert_ok(tcc_metrics_open(&cx, &options, &m), &cx.diag);
+    return m;
+}
+
+static void write_loss(tcc_metrics *m, int64_t step, double loss) {
+    tcc_metric metric = {"loss", loss};
+    assert_ok(tcc_metrics_write(m, step, &metric, 1), &cx.diag);
+}
+
+static void file_is(void **state, const char *expected) {
+    char *text = test_read(test_path(state, "metrics.jsonl"), NULL);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void lines(void **state) {
+    tcc_metrics *m = open_metrics(state, 0, false);
+    const tcc_metric metrics[] = {{"loss", 4.17438745f}, {"lr", 0.001},
+                                  {"step_ms", 12.5},     {"peak_bytes", 12884901888.0},
+                                  {"nan", NAN},          {"inf", -INFINITY},
+                                  {"third", 1.0 / 3},    {"tiny", 1e-300},
+                                  {"a \"b\"", 0.1f}};
+    assert_ok(tcc_metrics_write(m, 0, metrics, 9), &cx.diag);
+    write_loss(m, 1000000, -2);
+    file_is(state, "{\"step\":0,\"loss\":4.1743875,\"lr\":0.001,\"step_ms\":12.5,\"peak_bytes\":"
+                   "12884901888,\"nan\":null,\"inf\":null,"
+                   "\"third\":0.3333333333333333,\"tiny\":1e-300,\"a "
+                   "\\\"b\\\"\":0.1}\n{\"step\":1000000,\"loss\":-2}\n");
+    tcc_metrics_close(m);
+}
+
+static void resuming(void **state) {
+    /* A stranger's line stays, wherever it is; a line that was cut off does not. */
+    test_write_text(state, "metrics.jsonl",
+                    "{\"step\":0,\"loss\":0.5}\n# "
+                    "mine\n{\"step\":30,\"loss\":1}\n{\"step\":20,\"val_loss\":2}\n{\"step\":2");
+    tcc_metrics *m = open_metrics(state, 30, false);
+    write_loss(m, 30, 7);
+    tcc_metrics_close(m);
+    file_is(state, "{\"step\":0,\"loss\":0.5}\n# "
+                   "mine\n{\"step\":20,\"val_loss\":2}\n{\"step\":30,\"loss\":7}\n");
+    m = open_metrics(state, 0, false);
+    tcc_metrics_close(m);
+    file_is(state, "");
+}
+
+static void any_locale(void **state) {
+    tcc_metrics *m = open_metrics(state, 0, false);
+    const char *comma = setlocale(LC_NUMERIC, "de_DE.UTF-8"); /* where the system has it */
+    write_loss(m, 1, 0.25);
+    if (comma) setlocale(LC_NUMERIC, "C");
+    file_is(state, "{\"step\":1,\"loss\":0.25}\n");
+    tcc_metrics_close(m);
+}
+
+/* ---- event files ---- */
+
+static char *events_of(void **state, size_t *size) {
+    DIR *folder = opendir(*state);
+    const struct dirent *entry;
+    char *found = NULL;
+    while ((entry = readdir(folder)))
+        if (strstr(entry->d_name, ".tfevents."))
+            found = test_read(test_path(state, entry->d_name), size);
+    closedir(folder);
+    assert_non_null(found);
+    return found;
+}
+
+/* The next record's data after checking both checksums; NULL at the end. */
+static const uint8_t *next_record(const uint8_t **at, const uint8_t *end, uint64_t *length) {
+    if (*at == end) return NULL;
+    uint32_t crc;
+    memcpy(length, *at, 8);
+    memcpy(&crc, *at + 8, 4);
+    uint32_t unmasked = crc - 0xA282EAD8u;
+    assert_int_equal((uint32_t)(unmasked << 15 | unmasked >> 17), tcc__crc32c(*at, 8));
+    const uint8_t *data = *at + 12;
+    memcpy(&crc, data + *length, 4);
+    unmasked = crc - 0xA282EAD8u;
+    assert_int_equal((uint32_t)(unmasked << 15 | unmasked >> 17), tcc__crc32c(data, *length));
+    *at = data + *length + 4;
+    assert_true(*at <= end);
+    return data;
+}
+
+static void events(void **state) {
+    assert_int_equal(tcc__crc32c("123456789", 9), 0xE3069283u); /* the published check value */
+    tcc_metrics *m = open_metrics(state, 300, true);
+    const tcc_metric metrics[] = {{"loss", 1.5}, {"lr", 0.25}};
+    assert_ok(tcc_metrics_write(m, 300, metrics, 2), &cx.diag);
+    tcc_metrics_close(m);
+    size_t size;
+    uint8_t *bytes = (uint8_t *)events_of(state, &size);
+    const uint8_t *at = bytes, *end = bytes + size;
+    uint64_t length;
+    /* 1: wall_time (9 bytes), 2: step (varint), then what it tells */
+    const uint8_t *record = next_record(&at, end, &length);
+    assert_true(length == 9 + 2 + 15 && record[0] == 0x09);
+    assert_memory_equal(record + 9,
+                        "\x10\x00\x1a\x0d"
+                        "brain.Event:2",
+                        17);
+    record = next_record(&at, end, &length);
+    assert_true(length == 9 + 3 + 4);
+    assert_memory_equal(record + 9, "\x10\xac\x02\x3a\x02\x08\x01",
+                        7); /* session log START at step 300 */
+    record = next_record(&at, end, &length);
+    assert_true(length == 9 + 3 + 2 + 13 + 11);
+    assert_memory_equal(record + 9,
+                        "\x10\xac\x02\x2a\x18\x0a\x0b\x0a\x04loss\x15\0\0\xc0\x3f\x0a\x09\x0a\x02lr"
+                        "\x15\0\0\x80\x3e",
+                        29);
+    assert_null(next_record(&at, end, &length));
+    free(bytes);
+}
+
+static void bad_folders(void **state) {
+    tcc_metrics *m;
+    tcc_metrics_options options = {.size = sizeof options, .folder = test_path(state, "absent")};
+    assert_error(tcc_metrics_open(&cx, &options, &m), TCC_EIO, &cx.diag,
+                 "absent/metrics.jsonl: error: cannot open");
+    options.folder = NULL;
+    assert_error(tcc_metrics_open(&cx, &options, &m), TCC_EINVAL, &cx.diag, "folder is ''");
+    tcc_diag_clear(&cx.diag);
+}
+
+static void a_full_disk_leaves_whole_lines(void **state) {
+    tcc_metrics *m = open_metrics(state, 0, true);
+    write_loss(m, 1, 1);
+    size_t before, after;
+    free(events_of(state, &before));
+    tcc_metric metric = {"loss", 2};
+    for (int64_t limit = 0;; limit++) {
+        tcc_diag_clear(&cx.diag);
+        tcc__io_fail_after(limit);
+        tcc_status status = tcc_metrics_write(m, 2, &metric, 1);
+        tcc__io_fail_after(-1);
+        if (status == TCC_OK) break;
+        assert_int_equal(status, TCC_EIO);
+        assert_non_null(strstr(tcc_diag_text(&cx.diag), "writing failed: No space left on device"));
+        if (limit >= 20) break; /* the line is written, the event is not */
+        file_is(state, "{\"step\":1,\"loss\":1}\n");
+    }
+    free(events_of(state, &after));
+    assert_int_equal(before, after);
+    tcc_diag_clear(&cx.diag);
+    tcc_metrics_close(m);
+}
+
+static void out_of_memory(void **state) {
+    for (int64_t n = 0;; n++) {
+        tcc_diag_clear(&cx.diag);
+        tcc_metrics_options options = {.size = sizeof options, .folder = *state, .first_step = 1};
+        tcc_metrics *m;
+        tcc_metric metric = {"loss", 2};
+        tcc__alloc_fail_at(n);
+        tcc_status status = tcc_metrics_open(&cx, &options, &m);
+        if (status == TCC_OK) status = tcc_metrics_write(m, 2, &metric, 1);
+        tcc__alloc_fail_at(-1);
+        tcc_metrics_close(m);
+        if (status == TCC_OK) break;
+        if (status != TCC_EIO)
+            assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
+        assert_true(n < 100);
+    }
+}
+
+int main(void) {
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
+    const struct CMUnitTest tests[] = {
+        IN_FOLDER(lines),         IN_FOLDER(resuming),    IN_FOLDER(any_locale),
+        IN_FOLDER(events),        IN_FOLDER(bad_folders), IN_FOLDER(a_full_disk_leaves_whole_lines),
+        IN_FOLDER(out_of_memory),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tcc_context_clear(&cx);
+    return failed;
+}
