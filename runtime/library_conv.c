@@ -16,6 +16,8 @@ enum {
     GRAIN_FLOP = 400000,  /* less is not worth a thread */
     SUM_ITEM = 1024,      /* floats of the filter gradient's final sum in one item */
     SUM_GRAIN = 16,       /* items */
+    REORDER_CHANNELS = 64, /* the weights' conversion is cut between multiples of these; a multiple of any block */
+    REORDER_FLOATS = 1 << 16, /* and not below this size */
     ALIGNMENT = 64,
     MAX_ARGS = 5,
 };
@@ -28,14 +30,21 @@ typedef struct conv_worker {
     const void *at[TENSORS]; /* what the memory objects point to */
 } conv_worker;
 
+/* The conversion of a range of output channels. */
+typedef struct reorder {
+    void *primitive, *memory[2]; /* from, to */
+} reorder;
+
 typedef struct conv_call {
     const tcc_onednn_functions *f;
     dnn_conv_kind kind;
     tcc_conv_params p;
     dnn_conv conv; /* of one slice */
     dnn_md w_given;
+    dnn_dims w;               /* dimensions of the weights, groups first if there are several */
     void *pd, *primitive;
-    void *reorder, *reorder_memory[2]; /* from, to; reorder NULL: the program's layout is oneDNN's */
+    int reorders; /* parts in which the weights are converted; 0: the program's layout is oneDNN's */
+    reorder *reorder;
     int64_t slices, grain;
     int64_t x_step, y_step;   /* floats between slices */
     int64_t w_floats;         /* in oneDNN's layout */
@@ -102,7 +111,8 @@ static int make_descriptors(conv_call *c) {
     bool flat = p->x_size[0] == 1 && p->y_size[0] == 1 && p->kernel[0] == 1 && p->stride[0] == 1 && !p->pad_low[0] && !p->pad_high[0];
     int first = flat ? 1 : 0, spatial = 3 - first, ndims = 2 + spatial, grouped = p->groups > 1;
     dnn_dims x = {p->batch / c->slices, p->in}, y = {x[0], p->out}, x_strides = {p->x_stride[0], p->x_stride[1]};
-    dnn_dims y_strides = {p->y_stride[0], p->y_stride[1]}, w = {0}, w_strides = {0};
+    dnn_dims y_strides = {p->y_stride[0], p->y_stride[1]}, w_strides = {0};
+    int64_t *w = c->w;
     int g = 0;
     if (grouped) {
         w[g] = p->groups;
@@ -136,18 +146,58 @@ static int make_descriptors(conv_call *c) {
     return status;
 }
 
-static int make_reorder(conv_call *c, const void *w_inner) {
+/* The conversion of output channels [first, first + count) of each group; `w` are all dimensions. */
+static int make_reorder(conv_call *c, reorder *r, const void *w_inner, const dnn_dims w, int64_t first, int64_t count) {
     const tcc_onednn_functions *f = c->f;
-    if (f->md_equal(w_inner, c->w_given.handle)) return 0;
+    int channel = c->p.groups > 1;
+    dnn_dims dims, offsets = {0};
+    memcpy(dims, w, sizeof dims);
+    dims[channel] = count;
+    offsets[channel] = first;
+    dnn_md inner = {0}, given = {0};
+    int status = tcc__dnn_md_create_part(f, &inner, w_inner, dims, offsets);
+    if (!status) status = tcc__dnn_md_create_part(f, &given, c->w_given.handle, dims, offsets);
     bool back = c->kind == DNN_CONV_FILTER_GRADIENT;
-    const void *from = back ? w_inner : c->w_given.handle, *to = back ? c->w_given.handle : w_inner;
+    const void *from = back ? inner.handle : given.handle, *to = back ? given.handle : inner.handle;
     void *pd = NULL;
-    int status = f->reorder_pd_create(&pd, from, f->engine, to, f->engine, NULL);
-    if (!status) status = f->primitive_create(&c->reorder, pd);
-    if (!status) status = f->memory_create(&c->reorder_memory[0], from, f->engine, NULL);
-    if (!status) status = f->memory_create(&c->reorder_memory[1], to, f->engine, NULL);
+    if (!status) status = f->reorder_pd_create(&pd, from, f->engine, to, f->engine, NULL);
+    if (!status) status = f->primitive_create(&r->primitive, pd);
+    if (!status) status = f->memory_create(&r->memory[0], from, f->engine, NULL);
+    if (!status) status = f->memory_create(&r->memory[1], to, f->engine, NULL);
     if (pd) f->pd_destroy(pd);
+    tcc__dnn_md_destroy(f, &inner);
+    tcc__dnn_md_destroy(f, &given);
     return status;
+}
+
+static void destroy_reorders(conv_call *c) {
+    for (int i = 0; i < c->reorders; i++) {
+        reorder *r = &c->reorder[i];
+        for (int m = 0; m < 2; m++)
+            if (r->memory[m]) c->f->memory_destroy(r->memory[m]);
+        if (r->primitive) c->f->primitive_destroy(r->primitive);
+        *r = (reorder){0};
+    }
+}
+
+/* Large weights are converted in parts of whole blocks of channels, whatever the blocks may be; if oneDNN refuses, in one. */
+static int make_reorders(conv_call *c, const void *w_inner) {
+    if (c->f->md_equal(w_inner, c->w_given.handle)) return 0;
+    int64_t channels = c->w[c->p.groups > 1], parts = c->w_floats / REORDER_FLOATS;
+    if (parts > SLICES) parts = SLICES;
+    if (parts < 1 || c->p.groups > 1 || channels % REORDER_CHANNELS) parts = 1;
+    while (channels / REORDER_CHANNELS % parts) parts--;
+    c->reorder = tcc__calloc((size_t)parts, sizeof *c->reorder);
+    if (!c->reorder) return 1;
+    int status;
+    for (;; parts = 1) {
+        c->reorders = (int)parts;
+        status = 0;
+        for (int i = 0; i < parts && !status; i++)
+            status = make_reorder(c, &c->reorder[i], w_inner, c->w, i * (channels / parts), channels / parts);
+        if (!status || parts == 1) return status;
+        destroy_reorders(c);
+    }
 }
 
 static int make_workers(conv_call *c, const void *w_inner, const void *scratchpad) {
@@ -173,12 +223,11 @@ static tcc_status make(conv_call *c, tcc_diag *d, tcc_pool *pool) {
     const void *scratchpad = f->pd_query_md(c->pd, DNN_QUERY_SCRATCHPAD, 0);
     int64_t scratch_bytes = scratchpad ? (int64_t)f->md_get_size(scratchpad) : 0;
     if (!scratch_bytes) scratchpad = NULL;
-    if ((status = make_reorder(c, w_inner))) return dnn_error(d, c, status, "converting the weights");
-    if ((status = make_workers(c, w_inner, scratchpad))) return dnn_error(d, c, status, "making memory objects");
-
     c->w_floats = (int64_t)(f->md_get_size(w_inner) / sizeof(float));
     c->partial_floats = (c->w_floats + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    bool direct = !c->reorder && (c->kind != DNN_CONV_FILTER_GRADIENT || c->slices == 1);
+    if ((status = make_reorders(c, w_inner))) return dnn_error(d, c, status, "converting the weights");
+    if ((status = make_workers(c, w_inner, scratchpad))) return dnn_error(d, c, status, "making memory objects");
+    bool direct = !c->reorders && (c->kind != DNN_CONV_FILTER_GRADIENT || c->slices == 1);
     int64_t shared = c->kind == DNN_CONV_FILTER_GRADIENT ? c->slices * c->partial_floats : c->w_floats;
     return tcc_pool_reserve(pool, d, scratch_bytes, direct ? 0 : shared * (int64_t)sizeof(float));
 }
@@ -192,9 +241,8 @@ static void conv_destroy(void *state) {
             if (c->workers[w].memory[t]) f->memory_destroy(c->workers[w].memory[t]);
         if (c->workers[w].stream) f->stream_destroy(c->workers[w].stream);
     }
-    for (int i = 0; i < 2; i++)
-        if (c->reorder_memory[i]) f->memory_destroy(c->reorder_memory[i]);
-    if (c->reorder) f->primitive_destroy(c->reorder);
+    destroy_reorders(c);
+    tcc__free(c->reorder);
     if (c->primitive) f->primitive_destroy(c->primitive);
     if (c->pd) f->pd_destroy(c->pd);
     dnn_md *mds[] = {&c->conv.x, &c->conv.w, &c->conv.bias, &c->conv.y, &c->w_given};
@@ -242,6 +290,8 @@ typedef struct conv_run {
     const float *x, *y;
     const float *bias;
     float *w, *dw;
+    const float *from; /* of the conversion */
+    float *to;
     atomic_int failed; /* oneDNN's status, the first one other than 0 */
 } conv_run;
 
@@ -290,17 +340,29 @@ static void add_partial_sums(void *user, int worker, int64_t begin, int64_t end)
             const float *partial = r->w + s * c->partial_floats + from;
             for (int64_t i = 0; i < count; i++) sum[i] += partial[i];
         }
-        memcpy((c->reorder ? r->w : r->dw) + from, sum, (size_t)count * sizeof *sum);
+        memcpy((c->reorders ? r->w : r->dw) + from, sum, (size_t)count * sizeof *sum);
+    }
+}
+
+static void run_reorders(void *user, int worker, int64_t begin, int64_t end) {
+    conv_run *r = user;
+    const conv_call *c = r->c;
+    const tcc_onednn_functions *f = c->f;
+    if (worker) tcc__dnn_enter(f);
+    for (int64_t i = begin; i < end; i++) {
+        reorder *part = &c->reorder[i];
+        int status = f->memory_set_data_handle(part->memory[0], (void *)r->from);
+        if (!status) status = f->memory_set_data_handle(part->memory[1], r->to);
+        dnn_exec_arg list[2] = {{DNN_ARG_SRC, part->memory[0]}, {DNN_ARG_DST, part->memory[1]}};
+        if (!status) status = f->primitive_execute(part->primitive, c->workers[worker].stream, 2, list);
+        note_failure(r, status);
     }
 }
 
 static void convert_weights(conv_run *r, const float *from, float *to) {
-    const conv_call *c = r->c;
-    const tcc_onednn_functions *f = c->f;
-    note_failure(r, f->memory_set_data_handle(c->reorder_memory[0], (void *)from));
-    note_failure(r, f->memory_set_data_handle(c->reorder_memory[1], to));
-    dnn_exec_arg list[2] = {{DNN_ARG_SRC, c->reorder_memory[0]}, {DNN_ARG_DST, c->reorder_memory[1]}};
-    note_failure(r, f->primitive_execute(c->reorder, c->workers[0].stream, 2, list));
+    r->from = from;
+    r->to = to;
+    tcc_pool_run(r->pool, run_reorders, r, r->c->reorders, 1);
 }
 
 static tcc_status conv_execute(void *state, tcc_diag *d, tcc_pool *pool, void *const *buffers) {
@@ -312,19 +374,19 @@ static tcc_status conv_execute(void *state, tcc_diag *d, tcc_pool *pool, void *c
         r.x = buffers[0];
         r.y = buffers[1];
         r.dw = buffers[2];
-        bool direct = !c->reorder && c->slices == 1;
+        bool direct = !c->reorders && c->slices == 1;
         r.w = direct ? r.dw : shared;
         tcc_pool_run(pool, run_slices, &r, c->slices, c->grain);
         if (!direct && c->slices > 1)
             tcc_pool_run(pool, add_partial_sums, &r, (c->w_floats + SUM_ITEM - 1) / SUM_ITEM, SUM_GRAIN);
-        if (c->reorder) convert_weights(&r, r.w, r.dw);
+        if (c->reorders) convert_weights(&r, r.w, r.dw);
     } else {
         bool forward = c->kind == DNN_CONV_FORWARD;
         r.x = buffers[forward ? 0 : 2];
         r.bias = forward ? buffers[2] : NULL;
         r.y = buffers[forward ? 3 : 0];
-        r.w = c->reorder ? shared : buffers[1];
-        if (c->reorder) convert_weights(&r, buffers[1], r.w);
+        r.w = c->reorders ? shared : buffers[1];
+        if (c->reorders) convert_weights(&r, buffers[1], r.w);
         tcc_pool_run(pool, run_slices, &r, c->slices, c->grain);
     }
     tcc__dnn_leave(c->f, before);

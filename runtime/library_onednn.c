@@ -48,6 +48,7 @@ static const function_row function_rows[] = {
     ROW(0, "dnnl_reorder_primitive_desc_create", reorder_pd_create),
     ROW(2, "dnnl_memory_desc_init_by_strides", md2_init_by_strides),
     ROW(2, "dnnl_memory_desc_init_by_tag", md2_init_by_tag),
+    ROW(2, "dnnl_memory_desc_init_submemory", md2_init_submemory),
     ROW(2, "dnnl_dilated_convolution_forward_desc_init", conv2_forward),
     ROW(2, "dnnl_dilated_convolution_backward_data_desc_init", conv2_data),
     ROW(2, "dnnl_dilated_convolution_backward_weights_desc_init", conv2_filter),
@@ -55,6 +56,7 @@ static const function_row function_rows[] = {
     ROW(2, "dnnl_post_ops_append_eltwise", post_ops2_append_eltwise),
     ROW(3, "dnnl_memory_desc_create_with_strides", md3_create_with_strides),
     ROW(3, "dnnl_memory_desc_create_with_tag", md3_create_with_tag),
+    ROW(3, "dnnl_memory_desc_create_submemory", md3_create_submemory),
     ROW(3, "dnnl_memory_desc_destroy", md3_destroy),
     ROW(3, "dnnl_convolution_forward_primitive_desc_create", conv3_forward),
     ROW(3, "dnnl_convolution_backward_data_primitive_desc_create", conv3_data),
@@ -99,6 +101,14 @@ int tcc__dnn_md_create(const tcc_onednn_functions *f, dnn_md *md, int ndims, con
                        : f->md3_create_with_tag(&md->handle, ndims, dims, DNN_F32, TAG_ANY);
     status = strides ? f->md2_init_by_strides(md->storage, ndims, dims, DNN_F32, strides)
                      : f->md2_init_by_tag(md->storage, ndims, dims, DNN_F32, TAG_ANY);
+    md->handle = status ? NULL : md->storage;
+    return status;
+}
+
+int tcc__dnn_md_create_part(const tcc_onednn_functions *f, dnn_md *md, const void *parent, const int64_t *dims,
+                            const int64_t *offsets) {
+    if (f->major == 3) return f->md3_create_submemory(&md->handle, parent, dims, offsets);
+    int status = f->md2_init_submemory(md->storage, parent, dims, offsets);
     md->handle = status ? NULL : md->storage;
     return status;
 }

@@ -82,6 +82,7 @@ typedef struct tcc_onednn_functions {
     /* version 2 */
     int (*md2_init_by_strides)(void *md, int ndims, const int64_t *dims, int type, const int64_t *strides);
     int (*md2_init_by_tag)(void *md, int ndims, const int64_t *dims, int type, int tag);
+    int (*md2_init_submemory)(void *md, const void *parent, const int64_t *dims, const int64_t *offsets);
     int (*conv2_forward)(void *desc, int prop, int algorithm, const void *x, const void *w, const void *bias, const void *y,
                          const int64_t *stride, const int64_t *dilation, const int64_t *low, const int64_t *high);
     int (*conv2_data)(void *desc, int algorithm, const void *dx, const void *w, const void *dy, const int64_t *stride,
@@ -93,6 +94,7 @@ typedef struct tcc_onednn_functions {
     /* version 3 */
     int (*md3_create_with_strides)(void **md, int ndims, const int64_t *dims, int type, const int64_t *strides);
     int (*md3_create_with_tag)(void **md, int ndims, const int64_t *dims, int type, int tag);
+    int (*md3_create_submemory)(void **md, const void *parent, const int64_t *dims, const int64_t *offsets);
     int (*md3_destroy)(void *md);
     int (*conv3_forward)(void **pd, void *engine, int prop, int algorithm, const void *x, const void *w, const void *bias,
                          const void *y, const int64_t *stride, const int64_t *dilation, const int64_t *low, const int64_t *high,
@@ -110,6 +112,9 @@ void tcc__onednn_detach(struct tcc_libraries *libraries);
 
 /* Wrappers over both versions; they return oneDNN's status, 0 for success. `strides` NULL: a layout of oneDNN's choice. */
 int tcc__dnn_md_create(const tcc_onednn_functions *f, dnn_md *md, int ndims, const int64_t *dims, const int64_t *strides);
+/* A part of `parent`: memory objects of it begin where the parent's do. */
+int tcc__dnn_md_create_part(const tcc_onednn_functions *f, dnn_md *md, const void *parent, const int64_t *dims,
+                            const int64_t *offsets);
 void tcc__dnn_md_destroy(const tcc_onednn_functions *f, dnn_md *md);
 /* A primitive descriptor whose primitive takes its scratchpad from the caller. */
 int tcc__dnn_conv_pd_create(const tcc_onednn_functions *f, dnn_conv_kind kind, const dnn_conv *conv, void **pd);

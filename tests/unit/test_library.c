@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ONES {1, 1, 1}
+#define NONE {0}
+
 static float *random_floats(int64_t count, uint32_t seed) {
     float *x = malloc((size_t)count * sizeof *x);
     for (int64_t i = 0; i < count; i++) {
@@ -222,8 +225,6 @@ static void test_conv(void **state) {
     typedef struct shape {
         int64_t batch, groups, in, out, x[3], kernel[3], stride[3], dilation[3], low[3], high[3], bias, relu;
     } shape;
-#define ONES {1, 1, 1}
-#define NONE {0}
     static const shape shapes[] = {
         {4, 1, 3, 16, {1, 12, 12}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 1, 1},       /* a first layer */
         {6, 1, 32, 48, {1, 8, 8}, {1, 3, 3}, {1, 2, 2}, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0},   /* strided */
@@ -233,6 +234,7 @@ static void test_conv(void **state) {
         {7, 1, 5, 7, {1, 1, 40}, {1, 1, 5}, {1, 1, 2}, ONES, {0, 0, 2}, {0, 0, 2}, 1, 0},    /* 1-D */
         {2, 1, 4, 6, {5, 6, 7}, {3, 3, 3}, ONES, ONES, {1, 1, 1}, {1, 1, 1}, 0, 0},          /* 3-D */
         {1, 1, 1, 1, ONES, ONES, ONES, ONES, NONE, NONE, 0, 0},
+        {2, 1, 128, 128, {1, 4, 4}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0},     /* weights converted in parts */
     };
     if (find_or_skip(l, "onednn.conv_forward"))
         for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
@@ -259,6 +261,37 @@ static void test_conv(void **state) {
     if (e) assert_int_equal(e->create(l, &cx.diag, NULL, (const int64_t *)&bad, &call), TCC_EFORMAT);
     tcc_context_clear(&cx);
     tcc_libraries_close(l);
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    tcc_context cx;
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    tcc_conv_params conv = {.batch = 2, .groups = 1, .in = 16, .out = 16, .x_size = ONES, .y_size = ONES, .kernel = ONES, .stride = ONES,
+                            .dilation = ONES, .x_stride = {16, 1, 16, 16, 16}, .y_stride = {16, 1, 16, 16, 16},
+                            .w_stride = {16, 1, 1, 1, 1}};
+    tcc_sgemm_params sgemm = {.batch = 1, .m = 1, .n = 1, .k = 1, .lda = 1, .ldb = 1, .ldc = 1};
+    for (int64_t n = 0, done = 0; !done; n++) {
+        tcc_libraries *l = NULL;
+        tcc_pool *pool;
+        void *calls[2] = {NULL};
+        assert_ok(tcc_pool_create(&cx.diag, 2, &pool), &cx.diag);
+        tcc__alloc_fail_at(n);
+        tcc_status s = tcc_libraries_open(&cx, &l);
+        const tcc_library_entry *entries[2] = {l ? tcc_libraries_find(l, "onednn.conv_filter_gradient") : NULL,
+                                               l ? tcc_libraries_find(l, "cblas.sgemm") : NULL};
+        const void *params[2] = {&conv, &sgemm};
+        for (int i = 0; i < 2; i++)
+            if (s == TCC_OK && entries[i]) s = entries[i]->create(l, &cx.diag, pool, params[i], &calls[i]);
+        tcc__alloc_fail_at(-1);
+        done = s == TCC_OK;
+        if (!done) assert_int_equal(s, TCC_ENOMEM);
+        for (int i = 0; i < 2; i++)
+            if (calls[i]) entries[i]->destroy(calls[i]);
+        tcc_libraries_close(l);
+        tcc_pool_destroy(pool);
+        tcc_context_clear(&cx);
+    }
 }
 
 static void test_switches(void **state) {
@@ -305,6 +338,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sgemm),
         cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_switches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
