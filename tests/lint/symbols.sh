@@ -11,7 +11,7 @@ for library in "$@"; do
         *) symbols=$(nm -D --defined-only "$library" | awk '{print $NF}') ;;
     esac
     # Sanitizer builds add symbols of the compiler's own.
-    foreign=$(printf '%s\n' "$symbols" | grep -vE '^(tcc_|__(odr_)?asan|__start___sanc|__stop___sanc|$)' | sort -u)
+    foreign=$(printf '%s\n' "$symbols" | grep -vE '^(tcc_|_end$|_edata$|__bss_start$|__(odr_)?asan|__start___sanc|__stop___sanc|$)' | sort -u)
     taken=$(printf '%s\n' "$symbols" | grep -xE "$tinycc" | sort -u)
     if [ -n "$foreign" ]; then
         printf 'lint: %s defines names without tcc_:\n%s\n' "$library" "$foreign"
