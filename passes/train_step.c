@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT
+ * The train-step pass: gradients become parameter updates. Takes the graph that autodiff made
+ * (outputs `loss`, "grad.NAME", and others) and adds clipping, the optimizer and its state.
+ *
+ * The formulas and their order of operations are PyTorch's (torch.optim.SGD, Adam, AdamW;
+ * clip_grad_norm_), so that the same start gives the same losses. All arithmetic is in float32
+ * (float64 for float64 parameters), whatever the parameter's type. The update of a parameter is one
+ * expression of the elements of p, g and its states and of scalars from the hyper-parameter vector,
+ * so that fusion makes one kernel of it that reads and writes each once.
+ *
+ * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
+ * and Hutter 2017 (AdamW); Pascanu et al. 2013 (clipping by the global norm). */
+#include "passes/train_step.h"
+#include "ir/build.h"
+#include "ir/support/alloc.h"
+#include "passes/pass.h"
+
+#include <string.h>
+
+/* One trained parameter on its way through the pass. */
+typedef struct trained {
+    int input; /* of the parameter, in graph->inputs */
+    int group;
+    tcc_node *p, *g; /* value and gradient, in the type of the arithmetic */
+} trained;
+
+typedef struct builder {
+    tcc_pass_cx *cx;
+    const tcc_train_spec *spec;
+    tcc_graph *g;
+    tcc_node *hyper;
+    tcc_vec(trained) trained;
+    tcc_vec(tcc_output) old_outputs; /* of the copied graph */
+} builder;
+
+/* -- Expressions -- */
+
+static tcc_node *add(builder *b, tcc_node *x, tcc_node *y) {
+    return tcc_ir_binary(b->g, TCC_OP_ADD, x, y);
+}
+static tcc_node *sub(builder *b, tcc_node *x, tcc_node *y) {
+    return tcc_ir_binary(b->g, TCC_OP_SUB, x, y);
+}
+static tcc_node *mul(builder *b, tcc_node *x, tcc_node *y) {
+    return tcc_ir_binary(b->g, TCC_OP_MUL, x, y);
+}
+static tcc_node *divide(builder *b, tcc_node *x, tcc_node *y) {
+    return tcc_ir_binary(b->g, TCC_OP_DIV, x, y);
+}
+static tcc_node *square_root(builder *b, tcc_node *x) {
+    return tcc_ir_unary(b->g, TCC_OP_SQRT, x);
+}
+static tcc_node *one_minus(builder *b, tcc_node *x) {
+    return sub(b, tcc_ir_splat_like(b->g, x, 1), x);
+}
+/* A scalar at x's dims. */
+static tcc_node *spread(builder *b, tcc_node *scalar, const tcc_node *x) {
+    return tcc_ir_broadcast_like(b->g, scalar, x);
+}
+
+/* Element `index` of the hyper-parameter vector, as a scalar of x's type. */
+static tcc_node *hyper(builder *b, int index, const tcc_node *x) {
+    int64_t start = index, limit = index + 1, stride = 1;
+    tcc_node *one = tcc_ir_slice(b->g, b->hyper, &start, &limit, &stride);
+    one = tcc_ir_reshape(b->g, one, 0, NULL);
+    return x ? tcc_ir_cast(b->g, one, x->type.dtype) : NULL;
+}
+
+/* -- State -- */
+
+typedef struct state {
+    int input; /* its number, of which `value` is the old value */
+    tcc_node *value;
+} state;
+
+/* A new state of parameter t, zero at the start. */
+static state add_state(builder *b, const trained *t, const char *suffix) {
+    const tcc_node *parameter = b->g->inputs.data[t->input];
+    state s = {.input = b->g->inputs.count};
+    const char *name =
+        tcc_arena_printf(&b->g->arena, "%s.%s", parameter->attrs->input.name, suffix);
+    if (!name) tcc_enomem(b->g->diag);
+    else if (t->p) s.value = tcc_ir_input(b->g, name, TCC_ROLE_STATE, &t->p->type, parameter->loc);
+    return s;
+}
+
+/* The next value of input `input`, which may have a shorter type than the arithmetic. */
+static tcc_status add_update(builder *b, int input, tcc_node *value) {
+    if (!value) return tcc_ir_output(b->g, "", NULL, -1); /* gives the error that was reported */
+    const tcc_node *old = b->g->inputs.data[input];
+    return tcc_ir_output(b->g, old->attrs->input.name, tcc_ir_cast(b->g, value, old->type.dtype),
+                         input);
+}
+
+/* -- Optimizers -- */
+
+/* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
+ * if there is one. */
+static tcc_status update_sgd(builder *b, const trained *t) {
+    tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), t->p),
+             *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
+    tcc_node *d = add(b, t->g, mul(b, spread(b, decay, t->p), t->p)), *v = NULL;
+    state buffer = {0};
+    if (b->spec->momentum) {
+        tcc_node *momentum = spread(b, hyper(b, TCC_HYPER_MOMENTUM, t->p), t->p);
+        tcc_node *weight = spread(b, hyper(b, TCC_HYPER_DAMPENING_SCALE, t->p), t->p);
+        buffer = add_state(b, t, "momentum");
+        v = add(b, mul(b, buffer.value, momentum), mul(b, d, weight));
+        d = b->spec->nesterov ? add(b, d, mul(b, v, momentum)) : v;
+    }
+    TCC_TRY(add_update(b, t->input, sub(b, t->p, mul(b, spread(b, lr, t->p), d))));
+    return b->spec->momentum ? add_update(b, buffer.input, v) : TCC_OK;
+}
+
+/* m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, and p loses lr (m bias1) / (sqrt(v
+ * bias2) + eps). Weight decay is added to g by Adam, and taken from p beforehand by AdamW. */
+static tcc_status update_adam(builder *b, const trained *t) {
+    tcc_node *p = t->p, *g = t->g;
+    tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), p),
+             *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
+    if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW)
+        p = mul(b, p, spread(b, one_minus(b, mul(b, lr, decay)), p));
+    else g = add(b, g, mul(b, spread(b, decay, p), p));
+    state old_m = add_state(b, t, "m"), old_v = add_state(b, t, "v");
+    tcc_node *rate1 = hyper(b, TCC_HYPER_BETA1_COMPLEMENT, t->p),
+             *rate2 = hyper(b, TCC_HYPER_BETA2_COMPLEMENT, t->p);
+    tcc_node *m = add(b, old_m.value, mul(b, spread(b, rate1, p), sub(b, g, old_m.value)));
+    tcc_node *v = add(b, mul(b, old_v.value, spread(b, one_minus(b, rate2), p)),
+                      mul(b, mul(b, g, g), spread(b, rate2, p)));
+    tcc_node *root =
+        mul(b, square_root(b, v), spread(b, square_root(b, hyper(b, TCC_HYPER_BIAS2, t->p)), p));
+    tcc_node *denominator = add(b, root, spread(b, hyper(b, TCC_HYPER_EPS, t->p), p));
+    tcc_node *step = mul(b, lr, hyper(b, TCC_HYPER_BIAS1, t->p));
+    TCC_TRY(
+        add_update(b, t->input, sub(b, p, mul(b, spread(b, step, p), divide(b, m, denominator)))));
+    TCC_TRY(add_update(b, old_m.input, m));
+    return add_update(b, old_v.input, v);
+}
+
+/* -- Clipping -- */
+
+/* Scales all gradients by min(1, clip_norm / (norm + 1e-6)), norm that of all of them together. A
+ * norm that is not finite makes NaN or zero of them, as in PyTorch: it is seen in "grad_norm". */
+static tcc_status clip(builder *b) {
+    tcc_node *sum = NULL;
+    for (int i = 0; i < b->trained.count; i++) {
+        tcc_node *g = b->trained.data[i].g;
+        if (!g) return b->g->diag ? b->g->diag->status : TCC_EBUG;
+        tcc_dims all = tcc_ir_axes_from(0, g->type.rank);
+        tcc_node *square =
+            tcc_ir_cast(b->g, tcc_ir_reduce(b->g, TCC_OP_REDUCE_SUM, mul(b, g, g), &all), TCC_F32);
+        sum = sum ? add(b, sum, square) : square;
+    }
+    if (!sum) return TCC_OK;
+    tcc_node *norm = square_root(b, sum);
+    tcc_node *ratio = divide(b, hyper(b, TCC_HYPER_CLIP_NORM, norm),
+                             tcc_ir_binary_c(b->g, TCC_OP_ADD, norm, 1e-6));
+    tcc_node *factor = tcc_ir_binary_c(b->g, TCC_OP_MIN, ratio, 1);
+    for (int i = 0; i < b->trained.count; i++) {
+        trained *t = &b->trained.data[i];
+        if (t->g) t->g = mul(b, t->g, spread(b, tcc_ir_cast(b->g, factor, t->g->type.dtype), t->g));
+    }
+    return tcc_ir_output(b->g, "grad_norm", norm, -1);
+}
+
+/* -- The pass -- */
+
+/* The parameter that output `name` is the gradient of: its index in g->inputs, or -1. */
+static int parameter_of(const tcc_graph *g, const char *name, int *parameter) {
+    static const char prefix[] = "grad.";
+    *parameter = 0;
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return -1;
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_attrs_input *input = &g->inputs.data[i]->attrs->input;
+        if (input->role != TCC_ROLE_PARAM) continue;
+        if (!strcmp(input->name, name + sizeof prefix - 1)) return i;
+        ++*parameter;
+    }
+    return -1;
+}
+
+static tcc_dtype arithmetic(tcc_dtype dtype) {
+    return dtype == TCC_F64 ? TCC_F64 : TCC_F32;
+}
+
+/* Takes the gradients out of the outputs; loss first, then what else there was. */
+static tcc_status sort_outputs(builder *b) {
+    const tcc_train_spec *spec = b->spec;
+    bool has_loss = false;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < b->old_outputs.count; i++) {
+            const tcc_output *o = &b->old_outputs.data[i];
+            int parameter, input = parameter_of(b->g, o->name, &parameter);
+            bool is_loss = !strcmp(o->name, "loss");
+            if (input < 0 && is_loss == (pass == 0))
+                TCC_TRY(tcc_ir_output(b->g, o->name, o->node, o->alias));
+            has_loss |= is_loss;
+            if (input < 0 || pass == 0 || spec->optimizer == TCC_OPTIMIZER_NONE) continue;
+            tcc_node *p = b->g->inputs.data[input];
+            tcc_dtype dtype = arithmetic(p->type.dtype);
+            trained t = {.input = input,
+                         .group = spec->group_of ? spec->group_of[parameter] : 0,
+                         .p = tcc_ir_cast(b->g, p, dtype),
+                         .g = tcc_ir_cast(b->g, o->node, dtype)};
+            if (t.group < 0 || t.group >= spec->n_groups)
+                return tcc_error(b->cx->diag, TCC_EINVAL, p->loc,
+                                 "parameter '%s' is in group %d of %d", p->attrs->input.name,
+                                 t.group, spec->n_groups);
+            if (!tcc_vec_push(&b->trained, t)) return tcc_enomem(b->cx->diag);
+        }
+    }
+    if (has_loss) return TCC_OK;
+    return tcc_error(b->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the graph '%s' has no output 'loss'",
+                     b->g->name);
+}
+
+static tcc_status add_step(builder *b) {
+    const tcc_train_spec *spec = b->spec;
+    tcc_ir_set_loc(b->g, TCC_NOWHERE, true);
+    TCC_TRY(sort_outputs(b));
+    if (b->trained.count > 0) {
+        tcc_type type = {TCC_F32, 1, {TCC_HYPER_COUNT + 2 * spec->n_groups}};
+        b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
+        if (spec->clip_norm) TCC_TRY(clip(b));
+    }
+    for (int i = 0; i < b->trained.count; i++) {
+        const trained *t = &b->trained.data[i];
+        tcc_ir_set_loc(b->g, b->g->inputs.data[t->input]->loc, true);
+        TCC_TRY(spec->optimizer == TCC_OPTIMIZER_SGD ? update_sgd(b, t) : update_adam(b, t));
+    }
+    for (int i = 0; spec->keep_gradients && i < b->old_outputs.count; i++) {
+        const tcc_output *o = &b->old_outputs.data[i];
+        int parameter;
+        if (parameter_of(b->g, o->name, &parameter) >= 0)
+            TCC_TRY(tcc_ir_output(b->g, o->name, o->node, -1));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    const tcc_train_spec *spec = &cx->options->spec;
+    if (spec->n_groups < 1)
+        return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "%d parameter groups, at least 1 is needed", spec->n_groups);
+    tcc_rewrite rw;
+    TCC_TRY(tcc_rewrite_begin(&rw, in));
+    for (int id = 0; id < in->nodes.count; id++)
+        if (rw.live[id]) tcc_rewrite_copy(&rw, in->nodes.data[id]);
+    builder b = {.cx = cx, .spec = spec};
+    TCC_TRY(tcc_rewrite_end(&rw, &b.g));
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < b.g->outputs.count && status == TCC_OK; i++)
+        if (!tcc_vec_push(&b.old_outputs, b.g->outputs.data[i])) status = tcc_enomem(cx->diag);
+    b.g->outputs.count = 0;
+    if (status == TCC_OK) status = add_step(&b);
+    tcc_vec_free(&b.trained);
+    tcc_vec_free(&b.old_outputs);
+    if (status == TCC_OK) *out = b.g;
+    else tcc_graph_destroy(b.g);
+    return status;
+}

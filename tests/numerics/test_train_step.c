@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT
+ * The training step against plain C loops of PyTorch's optimizers (torch/optim/sgd.py, adam.py,
+ * adamw.py and nn/utils/clip_grad.py, version 1.13), over several steps in double precision. */
+#include "harness/check.h"
+#include "harness/gradcheck.h"
+#include "ir/build.h"
+#include "passes/pass.h"
+#include "passes/train_step.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 6, N_PARAMETERS = 3, ELEMENTS = 6, N_GROUPS = 2 };
+
+static const int group_of[N_PARAMETERS] = {0, 1, 1};
+
+/* What a case of the table sets. */
+typedef struct recipe {
+    tcc_optimizer optimizer;
+    bool momentum, nesterov, clip;
+    double dampening, weight_decay[N_GROUPS], lr[N_GROUPS];
+} recipe;
+
+static const double beta1 = 0.9, beta2 = 0.99, eps = 1e-3, momentum = 0.8, clip_norm = 1.5;
+
+/* loss = sum over parameters of sum (curvature / 2 p^2 + sin p): the gradient is curvature p + cos
+ * p. */
+static tcc_graph *make_loss(tcc_diag *diag, tcc_dtype dtype, const double *curvature) {
+    static const char *const names[N_PARAMETERS] = {"a", "b", "c"};
+    tcc_graph *g = tcc_graph_create("step", diag);
+    tcc_type type = {dtype, 2, {2, 3}};
+    tcc_node *loss = NULL;
+    for (int i = 0; i < N_PARAMETERS; i++) {
+        tcc_node *p = tcc_ir_input(g, names[i], TCC_ROLE_PARAM, &type, TCC_NOWHERE);
+        tcc_node *square =
+            tcc_ir_binary_c(g, TCC_OP_MUL, tcc_ir_binary(g, TCC_OP_MUL, p, p), 0.5 * curvature[i]);
+        tcc_dims all = tcc_ir_axes_from(0, 2);
+        tcc_node *sum = tcc_ir_reduce(
+            g, TCC_OP_REDUCE_SUM,
+            tcc_ir_binary(g, TCC_OP_ADD, square, tcc_ir_unary(g, TCC_OP_SIN, p)), &all);
+        loss = loss ? tcc_ir_binary(g, TCC_OP_ADD, loss, sum) : sum;
+    }
+    assert_ok(tcc_ir_output(g, "twice", tcc_ir_binary_c(g, TCC_OP_MUL, loss, 2), -1), diag);
+    assert_ok(tcc_ir_output(g, "loss", loss, -1), diag);
+    return g;
+}
+
+/* autodiff and train-step; the argument is freed. */
+static tcc_graph *make_step(tcc_graph *g, const tcc_train_spec *spec) {
+    tcc_context context = {0};
+    tcc_pass_options options = {.train = true, .spec = *spec};
+    tcc_pass_cx cx = {&context, g->diag, &options};
+    tcc_graph *joint = NULL, *step = NULL;
+    assert_ok(tcc_pass_autodiff(&cx, g, &joint), g->diag);
+    assert_ok(tcc_pass_train_step(&cx, joint, &step), g->diag);
+    tcc_graph_destroy(g);
+    tcc_graph_destroy(joint);
+    return step;
+}
+
+static int input_named(const tcc_graph *g, const char *name) {
+    for (int i = 0; i < g->inputs.count; i++)
+        if (!strcmp(g->inputs.data[i]->attrs->input.name, name)) return i;
+    return -1;
+}
+
+static int output_named(const tcc_graph *g, const char *name) {
+    for (int i = 0; i < g->outputs.count; i++)
+        if (!strcmp(g->outputs.data[i].name, name)) return i;
+    return -1;
+}
+
+/* -- PyTorch, in plain loops -- */
+
+typedef struct reference {
+    double p[N_PARAMETERS][ELEMENTS], first[N_PARAMETERS][ELEMENTS], second[N_PARAMETERS][ELEMENTS];
+    double norm;
+} reference;
+
+/* torch.optim.SGD: _single_tensor_sgd */
+static double sgd_step(const recipe *r, int step, double lr, double decay, double p, double g,
+                       double *buffer) {
+    if (decay != 0) g = g + decay * p;
+    if (r->momentum) {
+        if (step == 1) *buffer = g;
+        else *buffer = *buffer * momentum + (1 - r->dampening) * g;
+        if (r->nesterov) g = g + momentum * *buffer;
+        else g = *buffer;
+    }
+    return p - lr * g;
+}
+
+/* torch.optim.Adam and AdamW: _single_tensor_adam, _single_tensor_adamw */
+static double adam_step(const recipe *r, int step, double lr, double decay, double p, double g,
+                        double *m, double *v) {
+    if (r->optimizer == TCC_OPTIMIZER_ADAMW) p = p * (1 - lr * decay);
+    else if (decay != 0) g = g + decay * p;
+    *m = *m * beta1 + (1 - beta1) * g;
+    *v = *v * beta2 + (1 - beta2) * g * g;
+    double correction1 = 1 - pow(beta1, step), correction2 = 1 - pow(beta2, step);
+    double denominator = sqrt(*v) / sqrt(correction2) + eps;
+    return p - lr / correction1 * (*m / denominator);
+}
+
+static void reference_step(reference *ref, const recipe *r, int step, const double *curvature) {
+    double g[N_PARAMETERS][ELEMENTS], squares = 0;
+    for (int i = 0; i < N_PARAMETERS; i++)
+        for (int e = 0; e < ELEMENTS; e++) {
+            g[i][e] = curvature[i] * ref->p[i][e] + cos(ref->p[i][e]);
+            squares += g[i][e] * g[i][e];
+        }
+    ref->norm = sqrt(squares);
+    double factor = r->clip ? fmin(1, clip_norm / (ref->norm + 1e-6)) : 1;
+    for (int i = 0; i < N_PARAMETERS; i++)
+        for (int e = 0; e < ELEMENTS; e++) {
+            double lr = r->lr[group_of[i]], decay = r->weight_decay[group_of[i]],
+                   *p = &ref->p[i][e];
+            if (r->optimizer == TCC_OPTIMIZER_SGD)
+                *p = sgd_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
+            else
+                *p = adam_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e],
+                               &ref->second[i][e]);
+        }
+}
+
+/* -- The two side by side -- */
+
+static void fill_hyper(tcc_value *hyper, const recipe *r, int step) {
+    double *h = hyper->f;
+    h[TCC_HYPER_MOMENTUM] = momentum;
+    h[TCC_HYPER_DAMPENING_SCALE] = step == 1 ? 1 : 1 - r->dampening;
+    h[TCC_HYPER_BETA1_COMPLEMENT] = 1 - beta1;
+    h[TCC_HYPER_BETA2_COMPLEMENT] = 1 - beta2;
+    h[TCC_HYPER_BIAS1] = 1 / (1 - pow(beta1, step));
+    h[TCC_HYPER_BIAS2] = 1 / (1 - pow(beta2, step));
+    h[TCC_HYPER_EPS] = eps;
+    h[TCC_HYPER_CLIP_NORM] = clip_norm;
+    for (int i = 0; i < N_GROUPS; i++) {
+        h[TCC_HYPER_LR(i)] = r->lr[i];
+        h[TCC_HYPER_WEIGHT_DECAY(i)] = r->weight_decay[i];
+    }
+}
+
+/* One run of the step; outputs that alias inputs become their next values. */
+static void run_step(const tcc_graph *g, tcc_value *inputs, double *norm) {
+    tcc_value *outputs = calloc((size_t)g->outputs.count, sizeof *outputs);
+    assert_ok(tcc_graph_eval(g, inputs, outputs, g->diag), g->diag);
+    if (output_named(g, "grad_norm") >= 0) *norm = outputs[output_named(g, "grad_norm")].f[0];
+    for (int i = 0; i < g->outputs.count; i++) {
+        int alias = g->outputs.data[i].alias;
+        if (alias < 0) {
+            tcc_value_free(&outputs[i]);
+            continue;
+        }
+        tcc_value_free(&inputs[alias]);
+        inputs[alias] = outputs[i];
+    }
+    free(outputs);
+}
+
+/* Double arithmetic in another order differs by a few ulp a step; the norm that clipping divides by
+ * is float32. */
+static void assert_near(const recipe *r, double a, double b) {
+    double tolerance = r->clip ? 3e-7 : 1e-12;
+    if (!(fabs(a - b) <= tolerance * (1 + fabs(b)))) fail_msg("%.17g, expected %.17g", a, b);
+}
+
+static void test_optimizer(void **state) {
+    const recipe *r = *state;
+    const double curvature[N_PARAMETERS] = {1, 3, -0.5};
+    tcc_diag diag = {0};
+    tcc_train_spec spec = {.optimizer = r->optimizer,
+                           .momentum = r->momentum,
+                           .nesterov = r->nesterov,
+                           .clip_norm = r->clip,
+                           .n_groups = N_GROUPS,
+                           .group_of = group_of};
+    tcc_graph *g = make_step(make_loss(&diag, TCC_F64, curvature), &spec);
+    tcc_value *inputs = calloc((size_t)g->inputs.count, sizeof *inputs);
+    reference ref = {0};
+    uint64_t random = 7;
+    for (int i = 0; i < g->inputs.count; i++) {
+        assert_ok(tcc_value_create(&g->inputs.data[i]->type, &inputs[i], &diag), &diag);
+        if (i >= N_PARAMETERS) continue;
+        test_fill(&inputs[i], &random, -2, 2);
+        memcpy(ref.p[i], inputs[i].f, sizeof ref.p[i]);
+    }
+    for (int step = 1; step <= STEPS; step++) {
+        double norm = 0;
+        fill_hyper(&inputs[input_named(g, "hyper")], r, step);
+        run_step(g, inputs, &norm);
+        reference_step(&ref, r, step, curvature);
+        for (int i = 0; i < N_PARAMETERS; i++)
+            for (int e = 0; e < ELEMENTS; e++) assert_near(r, inputs[i].f[e], ref.p[i][e]);
+        if (r->clip) assert_near(r, norm, ref.norm);
+    }
+    for (int i = 0; i < g->inputs.count; i++) tcc_value_free(&inputs[i]);
+    free(inputs);
+    tcc_graph_destroy(g);
+}
+
+static void expect_outputs(const tcc_graph *g, const char *const *names) {
+    int i = 0;
+    for (; names[i]; i++) {
+        assert_true(i < g->outputs.count);
+        assert_string_equal(g->outputs.data[i].name, names[i]);
+        int alias = g->outputs.data[i].alias;
+        if (alias >= 0) assert_string_equal(g->inputs.data[alias]->attrs->input.name, names[i]);
+        else assert_true(input_named(g, names[i]) < 0);
+    }
+    assert_int_equal(g->outputs.count, i);
+}
+
+static const double unit[N_PARAMETERS] = {1, 1, 1};
+
+static void test_outputs_and_their_order(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    bool frozen[N_PARAMETERS] = {false, true, false};
+    tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_ADAM,
+                           .clip_norm = true,
+                           .n_groups = 1,
+                           .frozen = frozen,
+                           .keep_gradients = true};
+    tcc_graph *g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
+    expect_outputs(g, (const char *const[]){"loss", "twice", "grad_norm", "a", "a.m", "a.v", "c",
+                                            "c.m", "c.v", "grad.a", "grad.c", NULL});
+    assert_int_equal(g->inputs.data[input_named(g, "a.m")]->attrs->input.role, TCC_ROLE_STATE);
+    assert_int_equal(g->inputs.data[input_named(g, "hyper")]->attrs->input.role, TCC_ROLE_HYPER);
+    assert_ok(tcc_graph_verify(g, &diag), &diag);
+    tcc_graph_destroy(g);
+
+    spec = (tcc_train_spec){.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1, .momentum = true};
+    g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
+    expect_outputs(g, (const char *const[]){"loss", "twice", "a", "a.momentum", "b", "b.momentum",
+                                            "c", "c.momentum", NULL});
+    tcc_graph_destroy(g);
+
+    spec = (tcc_train_spec){.optimizer = TCC_OPTIMIZER_NONE, .n_groups = 1, .keep_gradients = true};
+    g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
+    expect_outputs(g, (const char *const[]){"loss", "twice", "grad.a", "grad.b", "grad.c", NULL});
+    assert_int_equal(g->inputs.count, N_PARAMETERS);
+    tcc_graph_destroy(g);
+}
+
+/* Short parameters: states and arithmetic are float32, the parameter is rounded once at the end. */
+static void test_short_parameters(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1};
+    tcc_graph *g = make_step(make_loss(&diag, TCC_BF16, unit), &spec);
+    assert_int_equal(g->inputs.data[input_named(g, "a.m")]->type.dtype, TCC_F32);
+    const tcc_node *next = g->outputs.data[output_named(g, "a")].node;
+    assert_int_equal(next->op, TCC_OP_CAST);
+    assert_int_equal(next->type.dtype, TCC_BF16);
+    assert_int_equal(next->operands[0]->type.dtype, TCC_F32);
+    assert_ok(tcc_graph_verify(g, &diag), &diag);
+    tcc_graph_destroy(g);
+}
+
+static void refuse(tcc_graph *g, const tcc_train_spec *spec, const char *message) {
+    tcc_context context = {0};
+    tcc_pass_options options = {.train = true, .spec = *spec};
+    tcc_pass_cx cx = {&context, g->diag, &options};
+    tcc_graph *step = NULL;
+    assert_int_equal(tcc_pass_train_step(&cx, g, &step), TCC_EINVAL);
+    assert_null(step);
+    assert_string_equal(tcc_diag_text(g->diag), message);
+    tcc_diag_clear(g->diag);
+    tcc_graph_destroy(g);
+}
+
+static void test_errors(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_type type = {TCC_F32, 1, {4}};
+    tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1};
+    refuse(tcc_graph_create("empty", &diag), &spec,
+           "error: the graph 'empty' has no output 'loss'");
+
+    tcc_graph *g = tcc_graph_create("g", &diag);
+    tcc_node *p = tcc_ir_input(g, "p", TCC_ROLE_PARAM, &type, (tcc_loc){"m.c", 3});
+    assert_ok(tcc_ir_output(g, "loss", p, -1), &diag);
+    assert_ok(tcc_ir_output(g, "grad.p", p, -1), &diag);
+    const int groups[] = {1};
+    spec.group_of = groups;
+    refuse(g, &spec, "m.c:3: error: parameter 'p' is in group 1 of 1");
+
+    spec.n_groups = 0;
+    refuse(tcc_graph_create("empty", &diag), &spec,
+           "error: 0 parameter groups, at least 1 is needed");
+}
+
+/* clang-format off */
+static recipe recipes[] = {
+    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}},
+    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
+    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true},
+    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .momentum = true, .dampening = 0.3},
+    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true, .nesterov = true, .clip = true},
+    {TCC_OPTIMIZER_ADAM,  .lr = {0.1, 0.03}},
+    {TCC_OPTIMIZER_ADAM,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
+    {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
+    {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .clip = true},
+};
+/* clang-format on */
+
+int main(void) {
+    static const char *const names[] = {
+        "sgd",  "sgd_decay",  "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip",
+        "adam", "adam_decay", "adamw",        "adamw_clip"};
+    enum { N_RECIPES = sizeof recipes / sizeof *recipes };
+    struct CMUnitTest tests[N_RECIPES + 3];
+    for (int i = 0; i < N_RECIPES; i++)
+        tests[i] = (struct CMUnitTest){names[i], test_optimizer, NULL, NULL, &recipes[i]};
+    tests[N_RECIPES] = (struct CMUnitTest)cmocka_unit_test(test_outputs_and_their_order);
+    tests[N_RECIPES + 1] = (struct CMUnitTest)cmocka_unit_test(test_short_parameters);
+    tests[N_RECIPES + 2] = (struct CMUnitTest)cmocka_unit_test(test_errors);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
