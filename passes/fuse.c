@@ -1,42 +1,622 @@
 /* SPDX-License-Identifier: MIT
- * fuse: gathers nodes into groups, one kernel each. */
+ * fuse: gathers nodes into groups, one kernel each.
+ *
+ * A unit is a group in the making: the nodes that it owns. At first every node is a unit of its own. Two kinds of step lower the sum of
+ * the costs of all units (fuse_cost.c), as long as each stays a legal group (fuse_check.c) and no two wait for each other:
+ * - merging two units, where one reads the other or both read the same: loads, stores and launches fall away;
+ * - inlining a node: no unit owns it any more, each user evaluates it for itself. So views never are in memory unless a library or
+ *   another reader needs it, and cheap work on values that are in memory anyway is done again instead of being stored.
+ * Steps are taken greedily, the one that gains most first; that is the scheme of priority fusion, with the two differences that a
+ * unit may have several outputs and that the nodes of a unit are inlined one by one.
+ *
+ * Optimizer updates are kept apart from the rest of the step: as one pointwise group a parameter, all alike, they run as few
+ * multi-tensor kernels, and they may be written over the state that they read. */
+#include "ir/support/alloc.h"
+#include "passes/fuse.h"
 #include "passes/group.h"
 #include "passes/pass.h"
 
-/* The kind of a group whose hero has this op. */
-static tcc_group_kind kind_of(tcc_op op) {
-    switch (tcc_op_get_info(op)->fusion) {
-    case TCC_FUSION_REDUCE: return TCC_GROUP_REDUCE;
-    case TCC_FUSION_SCAN: return TCC_GROUP_SCAN;
-    case TCC_FUSION_SCATTER: return TCC_GROUP_SCATTER;
-    case TCC_FUSION_CONTRACT: return TCC_GROUP_CONTRACT;
-    case TCC_FUSION_WINDOW: return TCC_GROUP_WINDOW;
-    case TCC_FUSION_ATTENTION: return TCC_GROUP_ATTENTION;
-    default: return TCC_GROUP_POINTWISE;
+#include <stdlib.h>
+#include <string.h>
+
+enum { NONE = -1, MOST_SIBLINGS = 12, MOST_CHAIN = 24 };
+
+typedef tcc_vec(int) int_vec;
+
+typedef struct unit {
+    int_vec owned; /* node ids, ascending */
+    tcc_draft draft; /* of the owned nodes that are needed and what they inline */
+    bool dead, update; /* update: of optimizer work */
+    int version; /* changes when the unit does */
+} unit;
+
+typedef struct candidate {
+    double gain;
+    int a, b, version_a, version_b;
+} candidate;
+
+typedef struct fuser {
+    tcc_pass_cx *cx;
+    tcc_graph *g;
+    int *home;      /* by node: the unit that owns it, or NONE (leaves, inlined nodes) */
+    bool *inlined;  /* by node */
+    bool *output;   /* by node: an output of the graph */
+    int *first_user, *users; /* users of node i: users[first_user[i] .. first_user[i+1]-1] */
+    tcc_vec(unit) units;
+    tcc_vec(candidate) heap;
+    tcc_draft_scratch scratch;
+    int *mark, stamp;           /* by node */
+    int *unit_mark, unit_stamp; /* by unit */
+    int_vec nodes, others;      /* buffers */
+    tcc_node **draft_nodes;
+    bool *draft_stored;
+    bool out_of_memory;
+} fuser;
+
+static void push(fuser *f, int_vec *v, int value) {
+    if (!tcc_vec_push(v, value)) f->out_of_memory = true;
+}
+
+static bool is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }
+
+/* -- Drafts -- */
+
+/* Whether a unit other than a and b evaluates a user of node `id` and so must load it. */
+static bool loaded_elsewhere(const fuser *f, int id, int a, int b) {
+    for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
+        int user = f->users[i];
+        if (f->home[user] != NONE && f->home[user] != a && f->home[user] != b) return true;
+        if (f->inlined[user] && loaded_elsewhere(f, user, a, b)) return true;
     }
+    return false;
+}
+
+static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+/* Puts into f->nodes the needed nodes that units a and b (NONE: only a) own, and all that these inline. */
+static void gather(fuser *f, int a, int b) {
+    int stamp = ++f->stamp;
+    f->nodes.count = 0;
+    for (int which = 0; which < 2; which++) {
+        if ((which ? b : a) == NONE) continue;
+        const int_vec *owned = &f->units.data[which ? b : a].owned;
+        for (int i = 0; i < owned->count; i++) {
+            f->mark[owned->data[i]] = stamp;
+            push(f, &f->nodes, owned->data[i]);
+        }
+    }
+    for (int i = 0; i < f->nodes.count; i++) {
+        const tcc_node *n = f->g->nodes.data[f->nodes.data[i]];
+        for (int k = 0; k < n->n_operands; k++) {
+            int operand = n->operands[k]->id;
+            if (!f->inlined[operand] || f->mark[operand] == stamp) continue;
+            f->mark[operand] = stamp;
+            push(f, &f->nodes, operand);
+        }
+    }
+    qsort(f->nodes.data, (size_t)f->nodes.count, sizeof(int), ascending);
+}
+
+/* The draft of units a and b together, in the fuser's buffers. */
+static tcc_draft draft_of(fuser *f, int a, int b) {
+    gather(f, a, b);
+    tcc_draft d = {.nodes = f->draft_nodes, .stored = f->draft_stored};
+    int stamp = ++f->stamp; /* marks what is needed */
+    int from = f->nodes.count;
+    for (int i = f->nodes.count - 1; i >= 0; i--) {
+        int id = f->nodes.data[i];
+        bool owned = f->home[id] != NONE && (f->home[id] == a || f->home[id] == b);
+        bool stored = owned && (f->output[id] || loaded_elsewhere(f, id, a, b));
+        if (!stored && f->mark[id] != stamp) continue;
+        tcc_node *n = f->g->nodes.data[id];
+        for (int k = 0; k < n->n_operands; k++) f->mark[n->operands[k]->id] = stamp;
+        from--;
+        f->draft_nodes[from] = n;
+        f->draft_stored[from] = stored;
+    }
+    d.n_nodes = f->nodes.count - from;
+    d.nodes += from;
+    d.stored += from;
+    return d;
+}
+
+/* Recomputes the unit's draft after a change. False: it is no legal group. An empty draft is legal: the unit has nothing to do. */
+static bool refresh(fuser *f, int u, const char **reason) {
+    unit *unit = &f->units.data[u];
+    tcc_draft d = draft_of(f, u, NONE);
+    if (f->out_of_memory) return false;
+    if (d.n_nodes > 0 && !tcc_draft_check(&d, &f->scratch, reason)) return false;
+    tcc__free(unit->draft.nodes);
+    tcc__free(unit->draft.stored);
+    tcc_node **nodes = tcc__malloc(sizeof *nodes * (size_t)(d.n_nodes + 1));
+    bool *stored = tcc__malloc(sizeof *stored * (size_t)(d.n_nodes + 1));
+    if (nodes && d.n_nodes) memcpy(nodes, d.nodes, sizeof *nodes * (size_t)d.n_nodes);
+    if (stored && d.n_nodes) memcpy(stored, d.stored, sizeof *stored * (size_t)d.n_nodes);
+    f->out_of_memory |= !nodes || !stored;
+    d.nodes = nodes;
+    d.stored = stored;
+    unit->draft = d;
+    unit->version++;
+    return !f->out_of_memory;
+}
+
+/* -- Who reads whom -- */
+
+/* Adds to f->others the units that load node `id`, but u itself; f->unit_stamp tells those that are in already. */
+static void add_readers(fuser *f, int id, int u) {
+    for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
+        int user = f->users[i], reader = f->home[user];
+        if (reader != NONE && reader != u && f->unit_mark[reader] != f->unit_stamp) {
+            f->unit_mark[reader] = f->unit_stamp;
+            push(f, &f->others, reader);
+        }
+        if (f->inlined[user]) add_readers(f, user, u);
+    }
+}
+
+/* Whether unit `to` depends on unit `from` through a third one. */
+static bool depends(fuser *f, int to, int from) {
+    int stamp = ++f->unit_stamp, least = f->units.data[from].owned.data[0];
+    f->others.count = 0;
+    push(f, &f->others, to);
+    f->unit_mark[to] = stamp;
+    for (int i = 0; i < f->others.count; i++) {
+        const tcc_draft *d = &f->units.data[f->others.data[i]].draft;
+        for (int n = 0; n < d->n_nodes; n++)
+            for (int k = 0; k < d->nodes[n]->n_operands; k++) {
+                int id = d->nodes[n]->operands[k]->id, source = f->home[id];
+                if (source == NONE || f->inlined[id] || f->unit_mark[source] == stamp) continue;
+                if (source == from) {
+                    if (f->others.data[i] == to) continue; /* straight from one to the other */
+                    return true;
+                }
+                const int_vec *owned = &f->units.data[source].owned;
+                if (owned->data[owned->count - 1] < least) continue; /* all of it comes before `from` */
+                f->unit_mark[source] = stamp;
+                push(f, &f->others, source);
+            }
+    }
+    return false;
+}
+
+/* -- Merging -- */
+
+static const char *unit_text(const fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    return d->n_nodes ? tcc_node_text(d->hero) : "nothing";
+}
+
+/* What merging units a and b would save; negative when it may not be done, with the reason. */
+static double gain_of_merge(fuser *f, int a, int b, const char **reason) {
+    const unit *p = &f->units.data[a], *q = &f->units.data[b];
+    if (p->update != q->update) {
+        *reason = "optimizer updates stay apart";
+        return -1;
+    }
+    tcc_draft d = draft_of(f, a, b);
+    if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
+    *reason = "it would cost more";
+    return p->draft.cost + q->draft.cost - d.cost;
+}
+
+static void sift_up(fuser *f, int at) {
+    candidate *heap = f->heap.data;
+    while (at > 0 && heap[(at - 1) / 2].gain < heap[at].gain) {
+        candidate swap = heap[at];
+        heap[at] = heap[(at - 1) / 2];
+        heap[at = (at - 1) / 2] = swap;
+    }
+}
+
+static candidate pop(fuser *f) {
+    candidate *heap = f->heap.data, top = heap[0];
+    heap[0] = heap[--f->heap.count];
+    for (int at = 0;;) {
+        int child = 2 * at + 1;
+        if (child + 1 < f->heap.count && heap[child + 1].gain > heap[child].gain) child++;
+        if (child >= f->heap.count || heap[child].gain <= heap[at].gain) return top;
+        candidate swap = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swap;
+        at = child;
+    }
+}
+
+static void consider(fuser *f, int a, int b) {
+    const char *reason;
+    double gain = gain_of_merge(f, a, b, &reason);
+    if (gain <= 0) return;
+    candidate c = {gain, a, b, f->units.data[a].version, f->units.data[b].version};
+    if (!tcc_vec_push(&f->heap, c)) f->out_of_memory = true;
+    else sift_up(f, f->heap.count - 1);
+}
+
+/* Puts into f->others the units that u reads, that read u, or that read what u reads. */
+static void find_neighbours(fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    f->unit_stamp++;
+    f->unit_mark[u] = f->unit_stamp;
+    f->others.count = 0;
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (d->stored[i]) add_readers(f, n->id, u);
+        for (int k = 0; k < n->n_operands; k++) {
+            int id = n->operands[k]->id, source = f->home[id];
+            if (f->inlined[id] || source == u || n->operands[k]->op == TCC_OP_CONSTANT) continue;
+            if (source != NONE && f->unit_mark[source] != f->unit_stamp) {
+                f->unit_mark[source] = f->unit_stamp;
+                push(f, &f->others, source);
+            }
+            if (f->others.count < MOST_SIBLINGS) add_readers(f, id, u);
+        }
+    }
+}
+
+/* Considers merging u with its neighbours; with `later` set only with those of a higher number, so that all pairs are met once. */
+static void consider_neighbours(fuser *f, int u, bool later, int_vec *buffer) {
+    find_neighbours(f, u);
+    buffer->count = 0;
+    for (int i = 0; i < f->others.count; i++) push(f, buffer, f->others.data[i]);
+    for (int i = 0; i < buffer->count && !f->out_of_memory; i++)
+        if (!later || buffer->data[i] > u) consider(f, u, buffer->data[i]);
+}
+
+static void merge(fuser *f, int a, int b) {
+    unit *p = &f->units.data[a], *q = &f->units.data[b];
+    for (int i = 0; i < q->owned.count; i++) {
+        f->home[q->owned.data[i]] = a;
+        push(f, &p->owned, q->owned.data[i]);
+    }
+    qsort(p->owned.data, (size_t)p->owned.count, sizeof(int), ascending);
+    q->owned.count = 0;
+    q->dead = true;
+    q->version++;
+    const char *reason = "";
+    if (!refresh(f, a, &reason) && !f->out_of_memory) TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
+}
+
+static bool fine(const fuser *f) { return !f->out_of_memory && f->g->diag->status == TCC_OK; }
+
+static void merge_all(fuser *f) {
+    int_vec buffer = {0};
+    f->heap.count = 0;
+    for (int u = 0; u < f->units.count && fine(f); u++)
+        if (!f->units.data[u].dead) consider_neighbours(f, u, true, &buffer);
+    while (f->heap.count && fine(f)) {
+        candidate c = pop(f);
+        const unit *p = &f->units.data[c.a], *q = &f->units.data[c.b];
+        if (p->dead || q->dead || p->version != c.version_a || q->version != c.version_b) continue;
+        if (depends(f, c.a, c.b) || depends(f, c.b, c.a)) continue;
+        if (tcc_log_on(f->cx->cx, TCC_LOG_FUSION)) {
+            tcc_log(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes:", c.gain);
+            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.a));
+            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.b));
+        }
+        merge(f, c.a, c.b);
+        if (fine(f)) consider_neighbours(f, c.a, false, &buffer);
+    }
+    tcc_vec_free(&buffer);
+}
+
+/* -- Inlining -- */
+
+/* Collects in `chain` node v and the work before it that its unit does only for it: up to values in memory, reductions and the like.
+ * False: too long, or not work that can be done elsewhere. */
+static bool find_chain(fuser *f, int v, int u, int_vec *chain) {
+    chain->count = 0;
+    push(f, chain, v);
+    for (int i = 0; i < chain->count; i++) {
+        const tcc_node *n = f->g->nodes.data[chain->data[i]];
+        if (chain->count > MOST_CHAIN) return false;
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            tcc_fusion_class fusion = tcc_fusion_of(x);
+            bool known = f->output[x->id] || f->home[x->id] != u || loaded_elsewhere(f, x->id, u, NONE);
+            if (known || (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW)) continue;
+            bool listed = false;
+            for (int m = 0; m < chain->count; m++) listed |= chain->data[m] == x->id;
+            if (!listed) push(f, chain, x->id);
+        }
+    }
+    return true;
+}
+
+static void remove_owned(int_vec *owned, int id) {
+    int count = 0;
+    for (int i = 0; i < owned->count; i++)
+        if (owned->data[i] != id) owned->data[count++] = owned->data[i];
+    owned->count = count;
+}
+
+/* Gives the nodes of `chain` back to unit u, or takes them from it. */
+static void set_inlined(fuser *f, const int_vec *chain, int u, bool inlined) {
+    unit *p = &f->units.data[u];
+    for (int i = 0; i < chain->count; i++) {
+        int id = chain->data[i];
+        f->inlined[id] = inlined;
+        if (inlined && f->output[id]) continue; /* still stored by u, for the graph's sake */
+        f->home[id] = inlined ? NONE : u;
+        if (inlined) remove_owned(&p->owned, id);
+        else {
+            remove_owned(&p->owned, id);
+            push(f, &p->owned, id);
+        }
+    }
+    if (!inlined) qsort(p->owned.data, (size_t)p->owned.count, sizeof(int), ascending);
+}
+
+/* The sum of costs of unit u and the units in `readers`, each as it would be now; negative if one is no legal group. */
+static double cost_of(fuser *f, int u, const int_vec *readers, const char **reason) {
+    double cost = 0;
+    for (int i = -1; i < readers->count; i++) {
+        int at = i < 0 ? u : readers->data[i];
+        tcc_draft d = draft_of(f, at, NONE);
+        if (d.n_nodes == 0) continue;
+        if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
+        cost += d.cost;
+    }
+    return cost;
+}
+
+/* Lets all readers of v evaluate it (and what `chain` holds) for themselves, if that costs less. */
+static bool try_inline(fuser *f, int v, const int_vec *chain, int_vec *readers) {
+    int u = f->home[v];
+    const char *reason = "";
+    f->unit_stamp++;
+    f->others.count = 0;
+    add_readers(f, v, u);
+    readers->count = 0;
+    for (int i = 0; i < f->others.count; i++) push(f, readers, f->others.data[i]);
+    if (readers->count == 0) return false;
+    for (int i = 0; i < readers->count; i++)
+        if (f->units.data[readers->data[i]].update != f->units.data[u].update && tcc_op_cost(f->g->nodes.data[v]->op) > 0) return false;
+    double before = f->units.data[u].draft.n_nodes ? f->units.data[u].draft.cost : 0;
+    for (int i = 0; i < readers->count; i++) before += f->units.data[readers->data[i]].draft.cost;
+    set_inlined(f, chain, u, true);
+    double after = cost_of(f, u, readers, &reason);
+    bool log = tcc_log_on(f->cx->cx, TCC_LOG_FUSION);
+    if (!fine(f)) return false;
+    if (after < 0 || after > before) {
+        if (log)
+            tcc_log(f->cx->cx, TCC_LOG_FUSION, "keep %s: %s", tcc_node_text(f->g->nodes.data[v]),
+                    after < 0 ? reason : "evaluating it again would cost more");
+        set_inlined(f, chain, u, false);
+        return false;
+    }
+    if (log)
+        tcc_log(f->cx->cx, TCC_LOG_FUSION, "inline in %d readers, saves %.0f bytes: %s", readers->count, before - after,
+                tcc_node_text(f->g->nodes.data[v]));
+    refresh(f, u, &reason);
+    for (int i = 0; i < readers->count && fine(f); i++) refresh(f, readers->data[i], &reason);
+    if (f->units.data[u].draft.n_nodes == 0) f->units.data[u].dead = true;
+    return true;
+}
+
+/* Views and iota, which cost nothing to evaluate anywhere. */
+static void inline_views(fuser *f) {
+    int_vec chain = {0}, readers = {0};
+    for (int v = 0; v < f->g->nodes.count && fine(f); v++) {
+        const tcc_node *n = f->g->nodes.data[v];
+        if (f->home[v] == NONE || (tcc_fusion_of(n) != TCC_FUSION_VIEW && n->op != TCC_OP_IOTA)) continue;
+        chain.count = 0;
+        push(f, &chain, v);
+        try_inline(f, v, &chain, &readers);
+    }
+    tcc_vec_free(&chain);
+    tcc_vec_free(&readers);
+}
+
+/* Stored arithmetic that its readers can do again from what is in memory. Users come first: a value that they have stopped loading
+ * need not be kept for them. */
+static void inline_arithmetic(fuser *f) {
+    int_vec chain = {0}, readers = {0};
+    for (int v = f->g->nodes.count - 1; v >= 0 && fine(f); v--) {
+        const tcc_node *n = f->g->nodes.data[v];
+        tcc_fusion_class fusion = tcc_fusion_of(n);
+        int u = f->home[v];
+        if (u == NONE || f->inlined[v] || (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW)) continue;
+        if (f->output[v] || !loaded_elsewhere(f, v, u, NONE)) continue;
+        if (find_chain(f, v, u, &chain)) try_inline(f, v, &chain, &readers);
+    }
+    tcc_vec_free(&chain);
+    tcc_vec_free(&readers);
+}
+
+/* -- Setting up, and the result -- */
+
+/* Users of each node, as one list. */
+static bool list_users(fuser *f) {
+    const tcc_graph *g = f->g;
+    int total = 0;
+    f->first_user = tcc__calloc((size_t)g->nodes.count + 2, sizeof(int));
+    for (int i = 0; i < g->nodes.count; i++) total += g->nodes.data[i]->n_operands;
+    f->users = tcc__malloc(sizeof(int) * (size_t)(total + 1));
+    if (!f->first_user || !f->users) return false;
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->n_operands; k++) f->first_user[g->nodes.data[i]->operands[k]->id + 2]++;
+    for (int i = 2; i < g->nodes.count + 2; i++) f->first_user[i] += f->first_user[i - 1];
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.data[i]->n_operands; k++)
+            f->users[f->first_user[g->nodes.data[i]->operands[k]->id + 1]++] = i;
+    return true;
+}
+
+/* Arithmetic whose results go into new states of inputs and nowhere else. */
+static bool is_update(const fuser *f, const bool *update, const tcc_node *n) {
+    tcc_fusion_class fusion = tcc_fusion_of(n);
+    if (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW) return false;
+    bool any = false;
+    for (int i = 0; i < f->g->outputs.count; i++) {
+        if (f->g->outputs.data[i].node != n) continue;
+        if (f->g->outputs.data[i].alias < 0) return false;
+        any = true;
+    }
+    for (int i = f->first_user[n->id]; i < f->first_user[n->id + 1]; i++) {
+        if (!update[f->users[i]]) return false;
+        any = true;
+    }
+    return any;
+}
+
+static bool make_units(fuser *f) {
+    const tcc_graph *g = f->g;
+    bool *update = tcc__calloc((size_t)g->nodes.count + 1, sizeof *update);
+    if (!update) return false;
+    for (int i = g->nodes.count - 1; i >= 0; i--) update[i] = is_update(f, update, g->nodes.data[i]);
+    for (int i = 0; i < g->outputs.count; i++) f->output[g->outputs.data[i].node->id] = true;
+    for (int i = 0; i < g->nodes.count; i++) {
+        f->home[i] = is_leaf(g->nodes.data[i]) ? NONE : f->units.count;
+        if (f->home[i] == NONE) continue;
+        unit fresh = {.update = update[i]};
+        push(f, &fresh.owned, i);
+        if (!tcc_vec_push(&f->units, fresh)) f->out_of_memory = true;
+    }
+    tcc__free(update);
+    for (int u = 0; u < f->units.count && !f->out_of_memory; u++) {
+        const char *reason = "";
+        if (!refresh(f, u, &reason) && !f->out_of_memory)
+            TCC_BUG(g->diag, "a node is no group by itself (%s): %s", reason, tcc_node_text(g->nodes.data[f->units.data[u].owned.data[0]]));
+    }
+    return fine(f);
+}
+
+static bool create(fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
+    size_t count = (size_t)g->nodes.count + 1;
+    *f = (fuser){.cx = cx, .g = g};
+    f->home = tcc__malloc(sizeof(int) * count);
+    f->inlined = tcc__calloc(count, sizeof(bool));
+    f->output = tcc__calloc(count, sizeof(bool));
+    f->mark = tcc__calloc(count, sizeof(int));
+    f->unit_mark = tcc__calloc(count, sizeof(int));
+    f->draft_nodes = tcc__malloc(sizeof(tcc_node *) * count);
+    f->draft_stored = tcc__malloc(sizeof(bool) * count);
+    return f->home && f->inlined && f->output && f->mark && f->unit_mark && f->draft_nodes && f->draft_stored && list_users(f)
+           && tcc_draft_scratch_create(g, &f->scratch) == TCC_OK && make_units(f);
+}
+
+static void destroy(fuser *f) {
+    for (int u = 0; u < f->units.count; u++) {
+        tcc_vec_free(&f->units.data[u].owned);
+        tcc__free(f->units.data[u].draft.nodes);
+        tcc__free(f->units.data[u].draft.stored);
+    }
+    tcc_vec_free(&f->units);
+    tcc_vec_free(&f->heap);
+    tcc_vec_free(&f->nodes);
+    tcc_vec_free(&f->others);
+    tcc_draft_scratch_free(&f->scratch);
+    void *const arrays[] = {f->home, f->inlined, f->output, f->first_user, f->users, f->mark, f->unit_mark, f->draft_nodes, f->draft_stored};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
+}
+
+/* Adds a unit as a group of the graph. */
+static tcc_status add_group(fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    tcc_node **outputs = f->draft_nodes;
+    tcc_group group = {.kind = d->kind, .hero = d->hero, .n_nodes = d->n_nodes, .nodes = d->nodes, .outputs = outputs};
+    for (int i = 0; i < d->n_nodes; i++)
+        if (d->stored[i]) outputs[group.n_outputs++] = d->nodes[i];
+    return tcc_ir_group(f->g, &group);
+}
+
+/* The groups in an order in which each comes after those that it reads: by the first node that each owns, as far as that goes. */
+static tcc_status add_groups(fuser *f) {
+    int added = 0, alive = 0;
+    bool *done = tcc__calloc((size_t)f->units.count + 1, sizeof *done);
+    if (!done) return tcc_enomem(f->g->diag);
+    for (int u = 0; u < f->units.count; u++) alive += !(done[u] = f->units.data[u].dead || f->units.data[u].draft.n_nodes == 0);
+    tcc_status status = TCC_OK;
+    for (bool progress = true; progress && added < alive && status == TCC_OK;) {
+        progress = false;
+        for (int u = 0; u < f->units.count && status == TCC_OK; u++) {
+            if (done[u]) continue;
+            const tcc_draft *d = &f->units.data[u].draft;
+            bool ready = true;
+            for (int i = 0; i < d->n_nodes && ready; i++)
+                for (int k = 0; k < d->nodes[i]->n_operands && ready; k++) {
+                    int id = d->nodes[i]->operands[k]->id, source = f->home[id];
+                    ready = source == NONE || source == u || f->inlined[id] || done[source];
+                }
+            if (!ready) continue;
+            status = add_group(f, u);
+            done[u] = progress = true;
+            added++;
+        }
+    }
+    tcc__free(done);
+    if (status == TCC_OK && added < alive) return TCC_BUG(f->g->diag, "%d groups wait for each other", alive - added);
+    return status;
+}
+
+/* Why units that read one another were not merged. */
+static void log_borders(fuser *f) {
+    if (!tcc_log_on(f->cx->cx, TCC_LOG_FUSION)) return;
+    for (int u = 0; u < f->units.count; u++) {
+        if (f->units.data[u].dead) continue;
+        const tcc_draft *d = &f->units.data[u].draft;
+        f->unit_stamp++;
+        f->others.count = 0;
+        for (int i = 0; i < d->n_nodes; i++)
+            if (d->stored[i]) add_readers(f, d->nodes[i]->id, u);
+        int_vec readers = {0};
+        for (int i = 0; i < f->others.count; i++) push(f, &readers, f->others.data[i]);
+        for (int i = 0; i < readers.count; i++) {
+            const char *reason;
+            double gain = gain_of_merge(f, u, readers.data[i], &reason);
+            if (gain > 0) reason = "they would wait for each other";
+            tcc_log(f->cx->cx, TCC_LOG_FUSION, "apart, %s:", reason);
+            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, u));
+            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, readers.data[i]));
+        }
+        tcc_vec_free(&readers);
+    }
+}
+
+static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g) {
+    fuser f;
+    tcc_status status = TCC_OK;
+    if (create(&f, cx, g)) {
+        inline_views(&f);
+        merge_all(&f);
+        inline_arithmetic(&f);
+        merge_all(&f); /* inlining makes new neighbours */
+        log_borders(&f);
+        if (fine(&f)) status = add_groups(&f);
+    }
+    destroy(&f);
+    return g->diag->status != TCC_OK ? g->diag->status : f.out_of_memory ? tcc_enomem(g->diag) : status;
 }
 
 /* Every node a group of its own. */
 static tcc_status fuse_nothing(tcc_graph *g) {
-    for (int i = 0; i < g->nodes.count; i++) {
+    tcc_draft_scratch scratch;
+    TCC_TRY(tcc_draft_scratch_create(g, &scratch));
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < g->nodes.count && status == TCC_OK; i++) {
         tcc_node *n = g->nodes.data[i];
-        if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_LEAF) continue;
-        tcc_node **self = tcc_arena_copy(&g->arena, &n, sizeof n);
-        tcc_group group = {kind_of(n->op), n, 1, 1, self, self};
-        if (!self || !tcc_vec_push(&g->groups, group)) return tcc_enomem(g->diag);
+        if (is_leaf(n)) continue;
+        bool stored = true;
+        const char *reason = "";
+        tcc_draft d = {.nodes = &n, .stored = &stored, .n_nodes = 1};
+        if (!tcc_draft_check(&d, &scratch, &reason)) {
+            status = TCC_BUG(g->diag, "a node is no group by itself (%s): %s", reason, tcc_node_text(n));
+            break;
+        }
+        tcc_group group = {d.kind, n, 1, 1, &n, &n};
+        status = tcc_ir_group(g, &group);
     }
-    return TCC_OK;
+    tcc_draft_scratch_free(&scratch);
+    return status;
 }
 
 tcc_status tcc_pass_fuse(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    (void)cx;
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
     for (int i = 0; i < in->nodes.count; i++)
         if (rw.live[i] && !rw.map[i]) tcc_rewrite_copy(&rw, in->nodes.data[i]);
     tcc_graph *g;
     TCC_TRY(tcc_rewrite_end(&rw, &g));
-    tcc_status status = fuse_nothing(g);
+    tcc_status status = cx->options && cx->options->eager ? fuse_nothing(g) : fuse_greedily(cx, g);
     if (status != TCC_OK) {
         tcc_graph_destroy(g);
         return status;

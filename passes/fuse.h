@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * What the files of fuse share: a draft of a group, whether it may be one kernel, and what it costs. */
+#ifndef TCC_PASSES_FUSE_H
+#define TCC_PASSES_FUSE_H
+
+#include "ir/ir.h"
+
+enum {
+    TCC_FUSE_MAX_NODES = 150,   /* what keeps a kernel's code in the instruction cache and its compilation short */
+    TCC_FUSE_MAX_INPUTS = 24,   /* pointers that a kernel holds in registers or close to */
+    TCC_FUSE_MAX_OUTPUTS = 12,
+    TCC_FUSE_MAX_ACCESSES = 12, /* tensors that an epilogue of a contraction reads or writes */
+    TCC_FUSE_MAX_CONTEXTS = 8,  /* different indices at which a group may evaluate one computed node */
+    TCC_FUSE_MAX_LEVELS = 4,    /* reductions that depend on each other: sweeps over a row */
+};
+
+/* A set of nodes that might be a group. */
+typedef struct tcc_draft {
+    tcc_node **nodes; /* in topological order */
+    bool *stored;     /* by position in nodes */
+    int n_nodes;
+    tcc_group_kind kind; /* set by tcc_draft_check */
+    tcc_node *hero;
+    /* Cost of its kernel in bytes: of loads, stores, the launch, and arithmetic by the traffic that takes as long. A hero's own work
+     * does not count: fusion does not change it. */
+    double cost;
+} tcc_draft;
+
+/* How a draft evaluates one of its nodes; by position in nodes. */
+typedef enum tcc_draft_level {
+    TCC_LEVEL_POINT, /* does not depend on the hero: evaluated where it is needed */
+    TCC_LEVEL_FULL,  /* depends on it, one value an iteration point */
+    TCC_LEVEL_KEPT,  /* depends on a reduction, one value a kept point */
+} tcc_draft_level;
+
+/* Scratch of the checks: arrays by node id that answer "where in the draft is this node" at once. One per pass. */
+typedef struct tcc_draft_scratch {
+    int *position;         /* of each node of the graph in the draft at hand, or -1 */
+    tcc_draft_level *level; /* by position */
+    int *contexts;         /* by position: how many different indices it is evaluated at */
+    bool *identity;        /* by position: an output, or evaluated at the index of one */
+    int64_t *times;        /* by position: evaluations */
+} tcc_draft_scratch;
+
+tcc_status tcc_draft_scratch_create(const tcc_graph *g, tcc_draft_scratch *out);
+void tcc_draft_scratch_free(tcc_draft_scratch *s);
+
+/* Whether the draft is a group as passes/group.h says. Sets kind, hero and cost; otherwise *reason says why not, in a few words. */
+bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+/* Part of the check; the scratch holds levels and contexts. */
+double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
+
+/* Work of one evaluation of `op`, in bytes of traffic that take as long. */
+double tcc_op_cost(tcc_op op);
+
+static inline tcc_fusion_class tcc_fusion_of(const tcc_node *n) { return tcc_op_get_info(n->op)->fusion; }
+static inline bool tcc_is_reduction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_REDUCE; }
+/* The axes that a reduction sums over. */
+tcc_dims tcc_reduction_axes(const tcc_node *n);
+
+#endif

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT
+ * fuse: may these nodes be one group? The rules are those of passes/group.h.
+ *
+ * A node is at level POINT when it does not depend on the group's hero: then it can be evaluated at any index, wherever a user
+ * needs it. Work on the hero's result is at level FULL (the hero's own index) or, behind a reduction, KEPT. Such values exist once
+ * and at their own index only, so no view may ask for them elsewhere. */
+#include "passes/fuse.h"
+
+#include "ir/support/alloc.h"
+#include "passes/group.h"
+
+#include <string.h>
+
+tcc_status tcc_draft_scratch_create(const tcc_graph *g, tcc_draft_scratch *out) {
+    size_t count = (size_t)g->nodes.count + 1;
+    *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count), tcc__malloc(sizeof *out->level * count),
+                               tcc__malloc(sizeof *out->contexts * count), tcc__malloc(sizeof *out->identity * count),
+                               tcc__malloc(sizeof *out->times * count)};
+    if (!out->position || !out->level || !out->contexts || !out->identity || !out->times) {
+        tcc_draft_scratch_free(out);
+        return tcc_enomem(g->diag);
+    }
+    for (size_t i = 0; i < count; i++) out->position[i] = -1;
+    return TCC_OK;
+}
+
+void tcc_draft_scratch_free(tcc_draft_scratch *s) {
+    tcc__free(s->position);
+    tcc__free(s->level);
+    tcc__free(s->contexts);
+    tcc__free(s->identity);
+    tcc__free(s->times);
+    *s = (tcc_draft_scratch){0};
+}
+
+tcc_dims tcc_reduction_axes(const tcc_node *n) {
+    return n->op == TCC_OP_ARGMAX ? (tcc_dims){1, {n->attrs->axis.axis}} : n->attrs->axes.axes;
+}
+
+/* -- Small questions -- */
+
+static bool has_dim(const tcc_dims *list, int64_t dim) {
+    for (int i = 0; i < list->count; i++)
+        if (list->v[i] == dim) return true;
+    return false;
+}
+
+static bool same_dims(const tcc_type *a, const tcc_type *b) {
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+}
+
+/* Equal but for dims of 1. */
+static bool alike(const tcc_type *a, const tcc_type *b) {
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a->rank && a->dims[i] == 1) i++;
+        while (k < b->rank && b->dims[k] == 1) k++;
+        if (i == a->rank || k == b->rank) return i == a->rank && k == b->rank;
+        if (a->dims[i++] != b->dims[k++]) return false;
+    }
+}
+
+/* The same row-major order, one of them with some neighbouring dims merged. */
+static bool merges_to(const tcc_type *a, const tcc_type *b) {
+    int i = 0, k = 0;
+    while (i < a->rank || k < b->rank) {
+        int64_t p = i < a->rank ? a->dims[i++] : 1, q = k < b->rank ? b->dims[k++] : 1;
+        int merged_a = 0, merged_b = 0;
+        while (p != q) {
+            if (p < q && i < a->rank) p *= a->dims[i++], merged_a++;
+            else if (q < p && k < b->rank) q *= b->dims[k++], merged_b++;
+            else return false;
+        }
+        if (merged_a && merged_b) return false;
+    }
+    return true;
+}
+
+static int position_of(const tcc_draft_scratch *s, const tcc_node *n) { return s->position[n->id]; }
+
+static bool fail(const char **reason, const char *text) {
+    *reason = text;
+    return false;
+}
+
+/* -- Reductions -- */
+
+typedef struct space {
+    const tcc_type *dims; /* the iteration space */
+    tcc_dims axes;        /* reduced */
+    tcc_type kept;        /* dims that stay */
+} space;
+
+static void open_space(const tcc_node *hero, space *out) {
+    *out = (space){.dims = &hero->operands[0]->type, .axes = tcc_reduction_axes(hero)};
+    for (int i = 0; i < out->dims->rank; i++)
+        if (!has_dim(&out->axes, i)) out->kept.dims[out->kept.rank++] = out->dims->dims[i];
+}
+
+/* The reduced dims are the last ones, but for dims of 1: a kept point's values lie together. */
+static bool is_row_space(const space *sp) {
+    bool seen = false;
+    for (int i = 0; i < sp->dims->rank; i++) {
+        if (sp->dims->dims[i] == 1) continue;
+        if (has_dim(&sp->axes, i)) seen = true;
+        else if (seen) return false;
+    }
+    return true;
+}
+
+static bool same_space(const tcc_node *n, const space *sp) {
+    tcc_dims axes = tcc_reduction_axes(n);
+    if (!same_dims(&n->operands[0]->type, sp->dims) || axes.count != sp->axes.count) return false;
+    for (int i = 0; i < axes.count; i++)
+        if (axes.v[i] != sp->axes.v[i]) return false;
+    return true;
+}
+
+/* A broadcast that puts each kept dim back in its place. */
+static bool restores(const tcc_node *n, const space *sp) {
+    if (!same_dims(&n->type, sp->dims)) return false;
+    const tcc_dims *dims = &n->attrs->broadcast.dims;
+    const tcc_type *from = &n->operands[0]->type;
+    for (int i = 0; i < sp->dims->rank; i++) {
+        if (sp->dims->dims[i] == 1) continue;
+        bool covered = false;
+        for (int k = 0; k < dims->count; k++) covered |= dims->v[k] == i && from->dims[k] > 1;
+        if (covered == has_dim(&sp->axes, i)) return false;
+    }
+    return true;
+}
+
+/* -- Levels -- */
+
+/* What the operands of n make it: whether any is at FULL or KEPT. */
+static void operand_levels(const tcc_node *n, const tcc_draft_scratch *s, bool *full, bool *kept) {
+    *full = *kept = false;
+    for (int i = 0; i < n->n_operands; i++) {
+        int p = position_of(s, n->operands[i]);
+        if (p < 0) continue;
+        *full |= s->level[p] == TCC_LEVEL_FULL;
+        *kept |= s->level[p] == TCC_LEVEL_KEPT;
+    }
+}
+
+/* The table of an INDEX node is loaded, never computed. */
+static bool loads_table(const tcc_node *n, const tcc_draft_scratch *s) {
+    return tcc_fusion_of(n) != TCC_FUSION_INDEX || position_of(s, n->operands[0]) < 0;
+}
+
+static bool check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    space sp;
+    open_space(d->hero, &sp);
+    int depth[TCC_FUSE_MAX_NODES]; /* sweeps before the value is known */
+    int deepest = 0;
+    bool tainted_full = false;
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        bool full, kept;
+        operand_levels(n, s, &full, &kept);
+        depth[i] = 0;
+        for (int k = 0; k < n->n_operands; k++) {
+            int p = position_of(s, n->operands[k]);
+            if (p >= 0 && depth[p] > depth[i]) depth[i] = depth[p];
+        }
+        switch (tcc_fusion_of(n)) {
+        case TCC_FUSION_REDUCE:
+            if (kept || !same_space(n, &sp)) return fail(reason, "reductions over different spaces");
+            s->level[i] = TCC_LEVEL_KEPT;
+            if (++depth[i] > deepest) deepest = depth[i];
+            break;
+        case TCC_FUSION_POINT:
+            if (full && kept) return fail(reason, "full and kept values meet without a broadcast");
+            s->level[i] = full ? TCC_LEVEL_FULL : kept ? TCC_LEVEL_KEPT : TCC_LEVEL_POINT;
+            break;
+        case TCC_FUSION_VIEW:
+            if (full) return fail(reason, "a view of work behind the reduction");
+            if (kept && n->op == TCC_OP_BROADCAST && restores(n, &sp)) s->level[i] = TCC_LEVEL_FULL;
+            else if (kept && n->op == TCC_OP_RESHAPE && alike(&n->type, &n->operands[0]->type)) s->level[i] = TCC_LEVEL_KEPT;
+            else if (kept) return fail(reason, "a reduced value goes elsewhere than back to its rows");
+            else s->level[i] = TCC_LEVEL_POINT;
+            break;
+        case TCC_FUSION_INDEX:
+            if (full || kept || !loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
+            s->level[i] = TCC_LEVEL_POINT;
+            break;
+        default: return fail(reason, "two heroes of different kinds");
+        }
+        tainted_full |= s->level[i] == TCC_LEVEL_FULL;
+    }
+    if (deepest > TCC_FUSE_MAX_LEVELS) return fail(reason, "too many dependent reductions");
+    int64_t rows = tcc_type_numel(&sp.kept), points = tcc_type_numel(sp.dims);
+    if (tainted_full || deepest > 1) {
+        enum { FEW_ROWS = 4, LARGE_ROW = 16384 };
+        if (!is_row_space(&sp)) return fail(reason, "a column would be read twice");
+        if (rows < FEW_ROWS && points / rows > LARGE_ROW) return fail(reason, "too few rows to read them twice");
+    }
+    for (int i = 0; i < d->n_nodes; i++) {
+        if (!d->stored[i]) continue;
+        const tcc_type *type = &d->nodes[i]->type;
+        bool fits = s->level[i] == TCC_LEVEL_KEPT ? alike(type, &sp.kept) : alike(type, sp.dims);
+        if (!fits) return fail(reason, "an output is neither full nor kept");
+    }
+    return true;
+}
+
+/* POINT work behind a contraction, window or scan, at the index of its result. */
+static bool check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    int hero = position_of(s, d->hero);
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        bool full, kept;
+        operand_levels(n, s, &full, &kept);
+        s->level[i] = TCC_LEVEL_POINT;
+        if (i == hero) s->level[i] = TCC_LEVEL_FULL;
+        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT) return fail(reason, "a view of the result");
+        else if (full) s->level[i] = TCC_LEVEL_FULL;
+        else if (!loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
+        if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL) return fail(reason, "an output that does not depend on the result");
+    }
+    return true;
+}
+
+/* Marks in `front` the nodes that the operands of `heroes` depend on. */
+static void mark_front(const tcc_draft *d, const tcc_draft_scratch *s, bool *front, bool (*is_hero)(const tcc_node *)) {
+    memset(front, 0, (size_t)d->n_nodes);
+    for (int i = d->n_nodes - 1; i >= 0; i--) {
+        if (!front[i] && !is_hero(d->nodes[i])) continue;
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            int p = position_of(s, d->nodes[i]->operands[k]);
+            if (p >= 0 && !is_hero(d->nodes[p])) front[p] = true;
+        }
+    }
+}
+
+static bool is_contraction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_CONTRACT; }
+static bool is_window(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_WINDOW; }
+static bool is_attention(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_ATTENTION; }
+
+static bool check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (!check_epilogue(d, s, reason)) return false;
+    bool front[TCC_FUSE_MAX_NODES];
+    mark_front(d, s, front, is_contraction);
+    for (int i = 0; i < d->n_nodes; i++) {
+        tcc_op op = d->nodes[i]->op;
+        bool affine = op == TCC_OP_RESHAPE || op == TCC_OP_TRANSPOSE;
+        if (front[i] && (!affine || d->hero->op != TCC_OP_DOT)) return fail(reason, "work in front of a contraction");
+        if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX) return fail(reason, "indexing beside a contraction");
+    }
+    return true;
+}
+
+static bool check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (!check_epilogue(d, s, reason)) return false;
+    bool front[TCC_FUSE_MAX_NODES];
+    mark_front(d, s, front, is_window);
+    for (int i = 0; i < d->n_nodes; i++)
+        if (front[i]) return fail(reason, "work in front of a window");
+    return true;
+}
+
+static bool check_scatter(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    for (int i = 0; i < d->n_nodes; i++) {
+        bool full, kept;
+        operand_levels(d->nodes[i], s, &full, &kept);
+        if (full) return fail(reason, "work behind a scatter");
+        if (!loads_table(d->nodes[i], s)) return fail(reason, "a table that the kernel computes itself");
+        s->level[i] = d->nodes[i] == d->hero ? TCC_LEVEL_FULL : TCC_LEVEL_POINT;
+        if (d->stored[i] != (d->nodes[i] == d->hero)) return fail(reason, "an output beside a scatter");
+    }
+    return true;
+}
+
+/* Heroes of one kernel work on the same operands. */
+static bool same_attention(const tcc_node *a, const tcc_node *b) {
+    static const tcc_op forward[] = {TCC_OP_SDPA, TCC_OP_SDPA_LSE};
+    bool forward_a = a->op == forward[0] || a->op == forward[1], forward_b = b->op == forward[0] || b->op == forward[1];
+    if (forward_a != forward_b || a->attrs->sdpa.scale != b->attrs->sdpa.scale || a->attrs->sdpa.causal != b->attrs->sdpa.causal)
+        return false;
+    if (!forward_a) {
+        for (int i = 0; i < a->n_operands; i++)
+            if (i >= b->n_operands || a->operands[i] != b->operands[i]) return false;
+        return a->n_operands == b->n_operands;
+    }
+    /* sdpa: q, k, v, mask; sdpa_lse: q, k, mask. */
+    const tcc_node *mask_a = a->n_operands > (a->op == TCC_OP_SDPA ? 3 : 2) ? a->operands[a->n_operands - 1] : NULL;
+    const tcc_node *mask_b = b->n_operands > (b->op == TCC_OP_SDPA ? 3 : 2) ? b->operands[b->n_operands - 1] : NULL;
+    return a->operands[0] == b->operands[0] && a->operands[1] == b->operands[1] && mask_a == mask_b;
+}
+
+static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        bool full, kept;
+        operand_levels(n, s, &full, &kept);
+        s->level[i] = full || is_attention(n) ? TCC_LEVEL_FULL : TCC_LEVEL_POINT;
+        if (is_attention(n)) {
+            if (full) return fail(reason, "attention behind attention");
+            if (!same_attention(n, d->hero)) return fail(reason, "attention on other operands");
+            continue;
+        }
+        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || (n->op == TCC_OP_SLICE && !full);
+        if (!moves) return fail(reason, "other work than views beside attention");
+        if (d->stored[i] && !full) return fail(reason, "an output in front of attention");
+    }
+    return true;
+}
+
+/* Counts the indices at which each node is evaluated, and marks those evaluated at the index of an output. Arithmetic and reshapes
+ * share the index of their user; any other view asks at an index of its own. */
+static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    memset(s->contexts, 0, sizeof *s->contexts * (size_t)d->n_nodes);
+    memset(s->identity, 0, sizeof *s->identity * (size_t)d->n_nodes);
+    int work = 0;
+    for (int i = d->n_nodes - 1; i >= 0; i--) {
+        const tcc_node *n = d->nodes[i];
+        if (d->stored[i]) s->identity[i] = true;
+        if (s->contexts[i] == 0) s->contexts[i] = 1;
+        bool computes = tcc_fusion_of(n) != TCC_FUSION_VIEW;
+        if (computes && s->contexts[i] > TCC_FUSE_MAX_CONTEXTS) return fail(reason, "a value would be computed at too many places");
+        work += s->contexts[i];
+        bool shares = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE || tcc_is_reduction(n);
+        for (int k = 0; k < n->n_operands; k++) {
+            int p = position_of(s, n->operands[k]);
+            if (p < 0) continue;
+            if (shares && s->contexts[p] < s->contexts[i]) s->contexts[p] = s->contexts[i];
+            if (!shares) s->contexts[p] += s->contexts[i];
+            if (shares && s->identity[i]) s->identity[p] = true;
+            /* A pointwise output that another output reads elsewhere would be computed twice. */
+            if (d->kind == TCC_GROUP_POINTWISE && d->stored[p] && !(shares && s->identity[i]))
+                return fail(reason, "one output reads another at a different place");
+        }
+    }
+    return work <= 2 * TCC_FUSE_MAX_NODES || fail(reason, "too much work");
+}
+
+static bool check_pointwise(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    for (int i = 0; i < d->n_nodes; i++) {
+        s->level[i] = TCC_LEVEL_POINT;
+        if (!loads_table(d->nodes[i], s)) return fail(reason, "a table that the kernel computes itself");
+        if (d->stored[i] && !alike(&d->nodes[i]->type, &d->hero->type) && !merges_to(&d->nodes[i]->type, &d->hero->type))
+            return fail(reason, "outputs of different shapes");
+    }
+    return true;
+}
+
+/* Inputs and outputs fit the kernel's interface. */
+static bool check_size(const tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
+    const tcc_node *inputs[TCC_FUSE_MAX_INPUTS];
+    int n_inputs = 0, n_outputs = 0;
+    for (int i = 0; i < d->n_nodes; i++) {
+        n_outputs += d->stored[i];
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            const tcc_node *x = d->nodes[i]->operands[k];
+            if (x->op == TCC_OP_CONSTANT || position_of(s, x) >= 0) continue;
+            int at = 0;
+            while (at < n_inputs && inputs[at] != x) at++;
+            if (at < n_inputs) continue;
+            if (n_inputs == TCC_FUSE_MAX_INPUTS) return fail(reason, "too many inputs");
+            inputs[n_inputs++] = x;
+        }
+    }
+    if (n_outputs > TCC_FUSE_MAX_OUTPUTS) return fail(reason, "too many outputs");
+    if (d->kind == TCC_GROUP_CONTRACT && n_inputs + n_outputs > TCC_FUSE_MAX_ACCESSES) return fail(reason, "too many tensors");
+    return true;
+}
+
+/* The kind, and the node that gives it. Of several heroes the first. */
+static bool find_hero(tcc_draft *d, const char **reason) {
+    d->hero = NULL;
+    for (int i = 0; i < d->n_nodes; i++) {
+        tcc_node *n = d->nodes[i];
+        tcc_group_kind kind;
+        switch (tcc_fusion_of(n)) {
+        case TCC_FUSION_REDUCE: kind = TCC_GROUP_REDUCE; break;
+        case TCC_FUSION_SCAN: kind = TCC_GROUP_SCAN; break;
+        case TCC_FUSION_SCATTER: kind = TCC_GROUP_SCATTER; break;
+        case TCC_FUSION_CONTRACT: kind = TCC_GROUP_CONTRACT; break;
+        case TCC_FUSION_WINDOW: kind = TCC_GROUP_WINDOW; break;
+        case TCC_FUSION_ATTENTION: kind = TCC_GROUP_ATTENTION; break;
+        case TCC_FUSION_COMPOSITE: return fail(reason, "a composite");
+        default: continue;
+        }
+        bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION;
+        if (d->hero && (d->kind != kind || !many)) return fail(reason, "two heroes");
+        if (!d->hero) d->hero = n;
+        d->kind = kind;
+    }
+    if (d->hero) return true;
+    d->kind = TCC_GROUP_POINTWISE;
+    for (int i = 0; i < d->n_nodes; i++)
+        if (d->stored[i]) d->hero = d->nodes[i];
+    return d->hero || fail(reason, "nothing is stored");
+}
+
+bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (d->n_nodes > TCC_FUSE_MAX_NODES) return fail(reason, "too many nodes");
+    if (!find_hero(d, reason)) return false;
+    for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = i;
+    bool fits = false;
+    switch (d->kind) {
+    case TCC_GROUP_POINTWISE: fits = check_pointwise(d, s, reason); break;
+    case TCC_GROUP_REDUCE: fits = check_reduce(d, s, reason); break;
+    case TCC_GROUP_SCAN: fits = check_epilogue(d, s, reason); break;
+    case TCC_GROUP_SCATTER: fits = check_scatter(d, s, reason); break;
+    case TCC_GROUP_CONTRACT: fits = check_contract(d, s, reason); break;
+    case TCC_GROUP_WINDOW: fits = check_window(d, s, reason); break;
+    case TCC_GROUP_ATTENTION: fits = check_attention(d, s, reason); break;
+    case TCC_GROUP_KIND_COUNT: break;
+    }
+    fits = fits && count_contexts(d, s, reason) && check_size(d, s, reason);
+    if (fits) d->cost = tcc_draft_cost(d, s);
+    for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = -1;
+    return fits;
+}
