@@ -148,6 +148,15 @@ static bool loads_table(const tcc_node *n, const tcc_draft_scratch *s) {
     return tcc_fusion_of(n) != TCC_FUSION_INDEX || position_of(s, n->operands[0]) < 0;
 }
 
+/* A stored reshape that nothing in the group reads: its memory is that of its operand. */
+static bool is_last_reshape(const tcc_draft *d, int at) {
+    if (d->nodes[at]->op != TCC_OP_RESHAPE || !d->stored[at]) return false;
+    for (int i = at + 1; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++)
+            if (d->nodes[i]->operands[k] == d->nodes[at]) return false;
+    return true;
+}
+
 static bool check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     space sp;
     open_space(d->hero, &sp);
@@ -174,8 +183,9 @@ static bool check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **
             s->level[i] = full ? TCC_LEVEL_FULL : kept ? TCC_LEVEL_KEPT : TCC_LEVEL_POINT;
             break;
         case TCC_FUSION_VIEW:
-            if (full) return fail(reason, "a view of work behind the reduction");
-            if (kept && n->op == TCC_OP_BROADCAST && restores(n, &sp)) s->level[i] = TCC_LEVEL_FULL;
+            if (full && is_last_reshape(d, i)) s->level[i] = TCC_LEVEL_FULL;
+            else if (full) return fail(reason, "a view of work behind the reduction");
+            else if (kept && n->op == TCC_OP_BROADCAST && restores(n, &sp)) s->level[i] = TCC_LEVEL_FULL;
             else if (kept && n->op == TCC_OP_RESHAPE && alike(&n->type, &n->operands[0]->type)) s->level[i] = TCC_LEVEL_KEPT;
             else if (kept) return fail(reason, "a reduced value goes elsewhere than back to its rows");
             else s->level[i] = TCC_LEVEL_POINT;
@@ -198,7 +208,7 @@ static bool check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **
     for (int i = 0; i < d->n_nodes; i++) {
         if (!d->stored[i]) continue;
         const tcc_type *type = &d->nodes[i]->type;
-        bool fits = s->level[i] == TCC_LEVEL_KEPT ? alike(type, &sp.kept) : alike(type, sp.dims);
+        bool fits = s->level[i] == TCC_LEVEL_KEPT ? alike(type, &sp.kept) : alike(type, sp.dims) || d->nodes[i]->op == TCC_OP_RESHAPE;
         if (!fits) return fail(reason, "an output is neither full nor kept");
     }
     return true;
@@ -213,7 +223,7 @@ static bool check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char 
         operand_levels(n, s, &full, &kept);
         s->level[i] = TCC_LEVEL_POINT;
         if (i == hero) s->level[i] = TCC_LEVEL_FULL;
-        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT) return fail(reason, "a view of the result");
+        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && !is_last_reshape(d, i)) return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;
         else if (!loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
         if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL) return fail(reason, "an output that does not depend on the result");

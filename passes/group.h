@@ -22,7 +22,12 @@
  *            front of it, so that it reads in place; pad in front of conv.
  * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
  * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel stores all.
- *            Views that permute or re-split dims may be inside in front and behind, so that heads are read and written in place. */
+ *            Views that permute, re-split or slice dims may be inside in front, and such that permute or re-split behind, so that
+ *            heads are read and written in place.
+ *
+ * In REDUCE, CONTRACT, WINDOW and SCAN an output may also be a reshape of a full value: it has that value's row-major memory, and
+ * nothing in the group reads it. A pointwise output may be written over an input of equal size that the group reads only at the same
+ * element (tcc_plan_same_element); so may kept outputs of REDUCE. */
 #ifndef TCC_PASSES_GROUP_H
 #define TCC_PASSES_GROUP_H
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * The pipeline on whole models: every pass keeps the meaning, and what comes out is a plan that can be run. */
+#include "harness/check.h"
+#include "harness/passes.h"
+
+#include "passes/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define GRADIENTS "simplify,autodiff,decompose"
+
+static void check_model(const char *model) {
+    static const char *const passes[] = {"simplify", "layout,simplify", "fuse", "order", "plan-memory"};
+    tcc_diag diag = {0};
+    tcc_graph *traced = model_graph(model, 1, &diag);
+    tcc_graph *before = run_passes(traced, GRADIENTS, NULL), *joint = before;
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        tcc_graph *after = run_passes(before, passes[i], NULL);
+        if (i < 3) assert_same_meaning(joint, after, 1e-6);
+        if (before != joint) tcc_graph_destroy(before);
+        before = after;
+    }
+    assert_ok(tcc_plan_check(before, &diag), &diag);
+    tcc_plan plan;
+    assert_ok(tcc_plan_read(before, &plan, &diag), &diag);
+    printf("%s: %d nodes, %d groups, arena %.2f of the peak\n", model, before->nodes.count, before->groups.count,
+           (double)before->arena_bytes / (double)plan.peak_bytes);
+    assert_true(before->arena_bytes <= plan.peak_bytes * 5 / 4);
+    tcc_plan_free(&plan);
+    tcc_graph_destroy(before);
+    tcc_graph_destroy(joint);
+    tcc_graph_destroy(traced);
+    tcc_diag_clear(&diag);
+}
+
+static void test_mlp(void **state) {
+    (void)state;
+    check_model("mlp");
+}
+
+static void test_cnn(void **state) {
+    (void)state;
+    check_model("cnn");
+}
+
+static void test_gpt(void **state) {
+    (void)state;
+    check_model("gpt");
+}
+
+static void test_resnet(void **state) {
+    (void)state;
+    check_model("resnet");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_cnn), cmocka_unit_test(test_gpt),
+                                       cmocka_unit_test(test_resnet)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
