@@ -14,6 +14,11 @@ typedef struct tcc_step_time {
     int64_t begin_ns, end_ns;
 } tcc_step_time;
 
+/* What a device can do at best. */
+typedef struct tcc_roofline {
+    double flop_per_s, bytes_per_s; /* f32 multiply-adds counted as two; memory beyond the caches */
+} tcc_roofline;
+
 typedef struct tcc_device_ops {
     const char *kind; /* "cpu" */
     tcc_target target;
@@ -32,6 +37,8 @@ typedef struct tcc_device_ops {
     /* Run all steps; everything must be placed. `times`: NULL, or one entry a step to fill. */
     tcc_status (*run)(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
     tcc_status (*synchronize)(tcc_device *device, tcc_diag *d);
+    /* Measure the device; takes some tenths of a second and, for that time, some hundred megabytes. */
+    tcc_status (*measure)(tcc_device *device, tcc_diag *d, tcc_roofline *out);
     /* One line or more for a person: what it is, which libraries were found and where, what is lost without the others. */
     void (*describe)(const tcc_device *device, tcc_strbuf *out);
 } tcc_device_ops;

@@ -84,6 +84,7 @@ static const tcc_device_ops cpu_ops = {
     .place = tcc__commands_cpu_place,
     .run = tcc__commands_cpu_run,
     .synchronize = cpu_synchronize,
+    .measure = tcc__device_cpu_measure,
     .describe = cpu_describe,
 };
 

@@ -6,11 +6,15 @@
 #include "ir/support/alloc.h"
 #include "runtime/device_cpu.h"
 #include "runtime/exec.h"
+#include "runtime/profile.h"
 #include "runtime/program.h"
+
+#include <cJSON.h>
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SIGNATURE "(ptr %buffers, ptr %params, i64 %begin, i64 %end, ptr %scratch)"
 #define LOOP_HEAD                                                                                  \
@@ -364,6 +368,40 @@ static void test_users_in_threads(void **state) {
     tcc_program_destroy(p);
 }
 
+static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
+    tcc_roofline roofline = {0};
+    assert_ok(device->ops->measure(device, &cx->diag, &roofline), &cx->diag);
+    assert_true(roofline.flop_per_s > 1e8 && roofline.bytes_per_s > 1e7);
+    tcc_strbuf text = {0};
+    assert_ok(tcc_profile_print(e, &cx->diag, &roofline, &text), &cx->diag);
+    assert_non_null(strstr(text.text, "program 'test': 5 steps, arena 0.8 MB, minima of 3 runs; the device does"));
+    assert_non_null(strstr(text.text, "scale parts"));
+    assert_non_null(strstr(text.text, "test.c:1,2\n"));
+    int lines = 0;
+    for (const char *c = text.text; *c; c++) lines += *c == '\n';
+    assert_int_equal(lines, 2 + 5 + 1);
+    tcc_strbuf_free(&text);
+
+    char path[] = "/tmp/tcc-trace-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_ok(tcc_profile_write_trace(e, &cx->diag, path), &cx->diag);
+    char json[8192];
+    ssize_t length = read(file, json, sizeof json - 1);
+    assert_true(length > 0);
+    json[length] = 0;
+    cJSON *root = cJSON_Parse(json), *events = cJSON_GetObjectItem(root, "traceEvents");
+    assert_int_equal(cJSON_GetArraySize(events), 5);
+    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(events, 0), "name")->valuestring, "scale parts");
+    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(events, 2), "cat")->valuestring, "pointwise");
+    cJSON_Delete(root);
+    close(file);
+    unlink(path);
+    assert_int_equal(tcc_profile_write_trace(e, &cx->diag, "/nonexistent/trace"), TCC_EIO);
+    expect_text(&cx->diag, "/nonexistent/trace: error: cannot write the trace: No such file");
+    assert_true(tcc_peak_resident_bytes() > 1 << 20);
+}
+
 static void test_profile_counts(void **state) {
     (void)state;
     tcc_context cx;
@@ -375,6 +413,8 @@ static void test_profile_counts(void **state) {
     assert_ok(tcc_exec_create(&cx, device, p, &e), &cx.diag);
     outputs *o = bind_all(e, &cx.diag);
     assert_null(tcc_exec_get_profile(e));
+    assert_int_equal(tcc_profile_print(e, &cx.diag, NULL, &(tcc_strbuf){0}), TCC_EINVAL);
+    expect_text(&cx.diag, "program 'test' has not been run with profiling on");
     assert_ok(tcc_exec_set_profiling(e, &cx.diag, true), &cx.diag);
     for (int run = 0; run < 3; run++) assert_ok(tcc_exec_run(e, &cx.diag), &cx.diag);
     assert_ok(tcc_exec_set_profiling(e, &cx.diag, false), &cx.diag);
@@ -387,6 +427,7 @@ static void test_profile_counts(void **state) {
         assert_true(profile[i].last.begin_ns >= before && profile[i].last.end_ns >= profile[i].last.begin_ns);
         before = profile[i].last.end_ns;
     }
+    check_reports(e, device, &cx);
     free(o);
     tcc_exec_destroy(e);
     tcc_device_destroy(device);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * Reports on a profiled executable. */
+#include "profile.h"
+
+#include "ir/support/alloc.h"
+
+#include <cJSON.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* What ran: a kernel's schedule, a library entry, or a copy. */
+static const char *how(const tcc_program *p, const tcc_step *s) {
+    const char *text = s->kind == TCC_STEP_KERNEL ? p->kernels[s->kernel].schedule : s->kind == TCC_STEP_LIBRARY ? s->call->name : "copy";
+    return text ? text : "";
+}
+
+static double step_bytes(const tcc_step *s) {
+    return s->kind == TCC_STEP_COPY && !(s->bytes > 0) ? 2.0 * (double)s->to.size_bytes : s->bytes;
+}
+
+typedef struct row {
+    int step;
+    int64_t ns;
+} row;
+
+static int by_time(const void *a, const void *b) {
+    const row *x = a, *y = b;
+    if (x->ns != y->ns) return x->ns < y->ns ? 1 : -1;
+    return x->step - y->step;
+}
+
+/* The text, cut to `width` bytes with two dots where it is longer. */
+static void print_cut(tcc_strbuf *out, const char *text, int width) {
+    int length = (int)strlen(text);
+    if (length <= width) tcc_strbuf_printf(out, "  %-*s", width, text);
+    else tcc_strbuf_printf(out, "  %.*s..", width - 2, text);
+}
+
+enum { HOW_WIDTH = 26, LABEL_WIDTH = 40 };
+
+static void print_row(tcc_strbuf *out, const char *step, const char *schedule, const char *label, const char *lines, double seconds,
+                      double run_seconds, double flop, double bytes, const tcc_roofline *roofline) {
+    tcc_strbuf_printf(out, "%5s %10.1f %6.1f %10.2f %10.2f %8.1f %8.1f", step, seconds * 1e6,
+                      run_seconds > 0 ? 100 * seconds / run_seconds : 0, flop * 1e-6, bytes * 1e-6,
+                      seconds > 0 ? flop / seconds * 1e-9 : 0, seconds > 0 ? bytes / seconds * 1e-9 : 0);
+    if (roofline) {
+        double at_best = flop / roofline->flop_per_s, traffic = bytes / roofline->bytes_per_s;
+        if (traffic > at_best) at_best = traffic;
+        tcc_strbuf_printf(out, " %6.1f", seconds > 0 ? 100 * at_best / seconds : 0);
+    }
+    print_cut(out, schedule, HOW_WIDTH);
+    print_cut(out, label, LABEL_WIDTH);
+    tcc_strbuf_printf(out, "  %s\n", lines);
+}
+
+static tcc_status need_runs(const tcc_exec *e, tcc_diag *d) {
+    const tcc_step_profile *profile = tcc_exec_get_profile(e);
+    if (profile && (!tcc_exec_get_program(e)->n_steps || profile[0].runs)) return TCC_OK;
+    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has not been run with profiling on", tcc_exec_get_program(e)->name);
+}
+
+tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out) {
+    TCC_TRY(need_runs(e, d));
+    const tcc_program *p = tcc_exec_get_program(e);
+    const tcc_step_profile *profile = tcc_exec_get_profile(e);
+    row *rows = tcc__calloc((size_t)p->n_steps, sizeof *rows);
+    if (!rows) return tcc_enomem(d);
+    double flop = 0, bytes = 0, seconds = 0;
+    for (int i = 0; i < p->n_steps; i++) {
+        rows[i] = (row){i, profile[i].min_ns};
+        flop += p->steps[i].flop;
+        bytes += step_bytes(&p->steps[i]);
+        seconds += (double)profile[i].min_ns * 1e-9;
+    }
+    qsort(rows, (size_t)p->n_steps, sizeof *rows, by_time);
+    tcc_strbuf_printf(out, "program '%s': %d steps, arena %.1f MB", p->name, p->n_steps, (double)p->arena_bytes * 1e-6);
+    if (p->n_steps) tcc_strbuf_printf(out, ", minima of %lld runs", (long long)profile[0].runs);
+    if (roofline)
+        tcc_strbuf_printf(out, "; the device does %.0f GFLOP/s and %.1f GB/s", roofline->flop_per_s * 1e-9,
+                          roofline->bytes_per_s * 1e-9);
+    tcc_strbuf_printf(out, "\n step       us      %%     MFLOP         MB  GFLOP/s     GB/s%s  %-*s  %-*s  lines\n",
+                      roofline ? "  roof%" : "", HOW_WIDTH, "schedule", LABEL_WIDTH, "ops");
+    for (int k = 0; k < p->n_steps; k++) {
+        int i = rows[k].step;
+        const tcc_step *s = &p->steps[i];
+        char number[16];
+        snprintf(number, sizeof number, "%d", i);
+        print_row(out, number, how(p, s), s->label ? s->label : "", s->lines ? s->lines : "", (double)rows[k].ns * 1e-9, seconds,
+                  s->flop, step_bytes(s), roofline);
+    }
+    print_row(out, "all", "", "", "", seconds, seconds, flop, bytes, roofline);
+    tcc__free(rows);
+    return out->failed ? tcc_enomem(d) : TCC_OK;
+}
+
+/* A trace event; false when memory is short. */
+static bool add_event(cJSON *events, const tcc_program *p, const tcc_step *s, int step, const tcc_step_time *t) {
+    cJSON *event = cJSON_CreateObject(), *args;
+    if (!event || !cJSON_AddItemToArray(events, event)) {
+        cJSON_Delete(event);
+        return false;
+    }
+    const char *label = s->label && *s->label ? s->label : how(p, s);
+    return cJSON_AddStringToObject(event, "name", label) && cJSON_AddStringToObject(event, "cat", how(p, s)) &&
+           cJSON_AddStringToObject(event, "ph", "X") && cJSON_AddNumberToObject(event, "ts", (double)t->begin_ns * 1e-3) &&
+           cJSON_AddNumberToObject(event, "dur", (double)(t->end_ns - t->begin_ns) * 1e-3) &&
+           cJSON_AddNumberToObject(event, "pid", 1) && cJSON_AddNumberToObject(event, "tid", 1) &&
+           (args = cJSON_AddObjectToObject(event, "args")) && cJSON_AddNumberToObject(args, "step", step) &&
+           cJSON_AddStringToObject(args, "lines", s->lines ? s->lines : "") && cJSON_AddNumberToObject(args, "flop", s->flop) &&
+           cJSON_AddNumberToObject(args, "bytes", step_bytes(s));
+}
+
+static char *trace_text(const tcc_exec *e) {
+    const tcc_program *p = tcc_exec_get_program(e);
+    const tcc_step_profile *profile = tcc_exec_get_profile(e);
+    cJSON *root = cJSON_CreateObject();
+    cJSON *events = root ? cJSON_AddArrayToObject(root, "traceEvents") : NULL;
+    bool good = events != NULL;
+    for (int i = 0; i < p->n_steps && good; i++) good = add_event(events, p, &p->steps[i], i, &profile[i].last);
+    char *text = good ? cJSON_PrintUnformatted(root) : NULL;
+    cJSON_Delete(root);
+    return text;
+}
+
+tcc_status tcc_profile_write_trace(const tcc_exec *e, tcc_diag *d, const char *path) {
+    TCC_TRY(need_runs(e, d));
+    char *text = trace_text(e);
+    if (!text) return tcc_enomem(d);
+    FILE *f = fopen(path, "we");
+    bool good = f && fputs(text, f) >= 0 && fputc('\n', f) != EOF;
+    int error = errno;
+    if (f && fclose(f) && good) {
+        good = false;
+        error = errno;
+    }
+    cJSON_free(text);
+    return good ? TCC_OK : tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot write the trace: %s", strerror(error));
+}
+
+int64_t tcc_peak_resident_bytes(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? 0 : (int64_t)usage.ru_maxrss * 1024;
+}
