@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT
+ * The public face of graphs and passes. A tcc_ir is a tcc_graph. */
+#include "traincc/ir.h"
+
+#include "ir/ir.h"
+#include "ir/support/alloc.h"
+#include "ir/support/context.h"
+#include "passes/dump.h"
+#include "passes/pass.h"
+#include "passes/plan.h"
+
+#include <string.h>
+
+tcc_status tcc_ir_parse(tcc_context *cx, const char *text, size_t length, const char *file, tcc_ir **out) {
+    tcc_graph *g;
+    TCC_TRY(tcc_graph_parse(text, length, file, &cx->diag, &g));
+    tcc_status status = tcc_graph_verify(g, &cx->diag);
+    if (status != TCC_OK) tcc_graph_destroy(g);
+    else *out = (tcc_ir *)g;
+    return status;
+}
+
+void tcc_ir_destroy(tcc_ir *ir) { tcc_graph_destroy((tcc_graph *)ir); }
+
+static tcc_status print_plan(tcc_strbuf *b, const tcc_graph *g, tcc_ir_form form, tcc_diag *diag) {
+    tcc_plan plan;
+    TCC_TRY(tcc_plan_read(g, &plan, diag));
+    if (form == TCC_IR_MEMORY) tcc_plan_print(b, g, &plan);
+    else tcc_plan_svg(b, g, &plan);
+    tcc_plan_free(&plan);
+    return TCC_OK;
+}
+
+tcc_status tcc_ir_text(tcc_context *cx, const tcc_ir *ir, tcc_ir_form form, char **out) {
+    const tcc_graph *g = (const tcc_graph *)ir;
+    tcc_strbuf b = {0};
+    tcc_status status = TCC_OK;
+    switch (form) {
+    case TCC_IR_TIR:
+    case TCC_IR_TIR_LOCS: tcc_graph_print(&b, g, (tcc_print_options){.locs = form == TCC_IR_TIR_LOCS}); break;
+    case TCC_IR_DOT: tcc_dump_dot(&b, g); break;
+    case TCC_IR_MEMORY:
+    case TCC_IR_MEMORY_SVG: status = print_plan(&b, g, form, &cx->diag); break;
+    }
+    if (status != TCC_OK) {
+        tcc_strbuf_free(&b);
+        return status;
+    }
+    *out = tcc_strbuf_take(&b);
+    return *out ? TCC_OK : tcc_enomem(&cx->diag);
+}
+
+void tcc_ir_free_text(char *text) { tcc__free(text); }
+
+static tcc_status find_optimizer(tcc_diag *diag, const char *name, tcc_optimizer *out) {
+    static const char *const names[] = {[TCC_OPTIMIZER_NONE] = "none", [TCC_OPTIMIZER_SGD] = "sgd",
+                                        [TCC_OPTIMIZER_ADAM] = "adam", [TCC_OPTIMIZER_ADAMW] = "adamw"};
+    *out = TCC_OPTIMIZER_NONE;
+    for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(name, names[i])) *out = (tcc_optimizer)i;
+    if (!name || !strcmp(name, names[*out])) return TCC_OK;
+    return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "there is no optimizer '%s': sgd, adam, adamw", name);
+}
+
+tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *given) {
+    tcc_ir_options options = {0};
+    if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+    tcc_pass_options pass_options = {.train = options.train, .eager = options.eager};
+    tcc_train_spec *spec = &pass_options.spec;
+    TCC_TRY(find_optimizer(&cx->diag, options.optimizer, &spec->optimizer));
+    spec->momentum = options.momentum || options.nesterov;
+    spec->nesterov = options.nesterov;
+    spec->clip_norm = options.clip_norm;
+    spec->keep_gradients = options.keep_gradients;
+    spec->n_groups = 1;
+    tcc_pass_cx pass_cx = {cx, &cx->diag, &pass_options};
+    tcc_manager_options manager = {.dump_dir = options.dump_dir, .verify = !options.no_verify};
+    unsigned topics = cx->topics;
+    if (options.time) cx->topics |= 1u << TCC_LOG_PASSES;
+    tcc_graph *g = (tcc_graph *)*ir;
+    tcc_status status = passes ? tcc_pipeline_run_named(&pass_cx, &manager, passes, &g, NULL)
+                               : tcc_pipeline_run(&pass_cx, &manager, &g, NULL);
+    cx->topics = topics;
+    *ir = (tcc_ir *)g;
+    return status;
+}
+
+bool tcc_ir_pass_info(int index, const char **name, const char **doc) {
+    const tcc_pass_info *info = index < 0 ? NULL : tcc_pass_get_info((tcc_pass_id)index);
+    if (!info) return false;
+    *name = info->name;
+    *doc = info->doc;
+    return true;
+}
+
+bool tcc_ir_op_info(int index, const char **name, const char **doc) {
+    if (index < 0 || index >= TCC_OP_COUNT) return false;
+    *name = tcc_op_get_info((tcc_op)index)->text;
+    *doc = tcc_op_get_info((tcc_op)index)->doc;
+    return true;
+}
