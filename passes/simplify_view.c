@@ -241,6 +241,51 @@ static tcc_node *simplify_concat(tcc_simplifier *s, tcc_node *n) {
     return tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_CONCAT, pieces, count, &attrs, NULL, TCC_NOWHERE));
 }
 
+/* -- Sums of padded pieces, as the gradients of slices come -- */
+
+enum { MOST_PIECES = 8 };
+
+/* The axis along which alone `n` pads with zeros around; -1 for any other node. */
+static int zero_padded_axis(const tcc_node *n) {
+    int axis = -1;
+    if (n->op != TCC_OP_PAD || n->attrs->pad.value != 0) return -1;
+    for (int i = 0; i < n->type.rank; i++) {
+        if (n->attrs->pad.interior.v[i]) return -1;
+        if (!n->attrs->pad.lo.v[i] && !n->attrs->pad.hi.v[i]) continue;
+        if (axis >= 0) return -1;
+        axis = i;
+    }
+    return axis;
+}
+
+/* Collects the pads that `n` is a sum of; false if it is anything else. */
+static bool collect_pads(tcc_node *n, tcc_node **pads, int *count) {
+    if (n->op == TCC_OP_ADD) return collect_pads(n->operands[0], pads, count) && collect_pads(n->operands[1], pads, count);
+    if (n->op != TCC_OP_PAD || *count == MOST_PIECES) return false;
+    pads[(*count)++] = n;
+    return true;
+}
+
+/* Pieces that tile the result are a concat: each element is one piece's plus zeros (-0 becomes 0 in the sum; the two are equal). */
+static tcc_node *simplify_sum_of_pads(tcc_simplifier *s, tcc_node *n) {
+    tcc_node *pads[MOST_PIECES], *pieces[MOST_PIECES];
+    int count = 0;
+    if (!collect_pads(n, pads, &count)) return NULL;
+    int axis = zero_padded_axis(pads[0]);
+    if (axis < 0) return NULL;
+    int64_t end = 0;
+    for (int found = 0; found < count; found++) {
+        int i = 0;
+        while (i < count && (zero_padded_axis(pads[i]) != axis || pads[i]->attrs->pad.lo.v[axis] != end)) i++;
+        if (i == count) return NULL;
+        pieces[found] = pads[i]->operands[0];
+        end += pieces[found]->type.dims[axis];
+    }
+    if (end != n->type.dims[axis]) return NULL;
+    tcc_attrs attrs = {.axis.axis = axis};
+    return tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_CONCAT, pieces, count, &attrs, NULL, TCC_NOWHERE));
+}
+
 tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n) {
     switch (n->op) {
     case TCC_OP_TRANSPOSE: return simplify_transpose(s, n);
@@ -249,6 +294,7 @@ tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n) {
     case TCC_OP_PAD: return simplify_pad(s, n);
     case TCC_OP_FLIP: return simplify_flip(s, n);
     case TCC_OP_CONCAT: return simplify_concat(s, n);
+    case TCC_OP_ADD: return simplify_sum_of_pads(s, n);
     default: return NULL;
     }
 }
