@@ -91,72 +91,27 @@ static LLVMValueRef lanes_mask(tcc_emitter *e, const tcc_contract_plan *p, LLVMV
 
 /* --- The register tile */
 
-/* One level of the k loops inside a block: count (constant if `runtime` is NULL) and element strides. */
-typedef struct level {
-    int64_t count;
-    LLVMValueRef runtime;
-    int64_t a, b;
-} level;
-
-static int make_levels(const tcc_contract_plan *p, int lanes, LLVMValueRef count, level *out) {
-    const tcc_contract_dims *k = &p->c.k;
-    int64_t panel_row = (int64_t)p->vectors * lanes, linear = p->k_inner;
-    int n = 0;
-    for (int i = p->k_split_dim; i < k->n; i++) {
-        if (i > p->k_split_dim) linear /= k->d[i].extent;
-        level l = {.count = k->d[i].extent, .a = k->d[i].a, .b = k->d[i].b};
-        if (i == p->k_split_dim) {
-            l.count = p->k_step;
-            l.runtime = k->d[i].extent % p->k_step ? count : NULL;
-        }
-        if (p->pack_a) l.a = linear * (p->a_columns ? p->rows : 1);
-        if (p->pack_b) l.b = linear * panel_row;
-        out[n++] = l;
-    }
-    return n;
-}
-
-static int merge_levels(tcc_emitter *e, level *l, int n) {
-    for (int i = n - 2; i >= 0; i--) {
-        level *outer = &l[i], *inner = &l[i + 1];
-        if (outer->a != inner->a * inner->count || outer->b != inner->b * inner->count) continue;
-        if (outer->runtime) inner->runtime = tcc_emit_mul(e, outer->runtime, tcc_emit_i64(e, inner->count));
-        inner->count *= outer->count;
-        memmove(outer, inner, sizeof *outer * (size_t)(n - i - 1));
-        n--;
-    }
-    return n;
-}
-
-typedef struct tile {
-    const tcc_contract_plan *p;
-    int64_t a_row; /* distance of rows of A */
-    level levels[TCC_CONTRACT_MAX_DIMS];
-    int n_levels, unroll;
-} tile;
-
 /* sums += A column * B row for `count` successive k, from a and b on. */
-static void emit_steps(tcc_emitter *e, const tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums, int count) {
-    const level *l = &t->levels[t->n_levels - 1];
-    int rows = t->p->rows, vectors = t->p->vectors;
+static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums, int count) {
+    const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     for (int u = 0; u < count; u++) {
         LLVMValueRef lanes[8];
-        for (int v = 0; v < vectors; v++) {
+        for (int v = 0; v < t->vectors; v++) {
             LLVMValueRef at = tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, u * l->b + v * e->lanes));
-            lanes[v] = tcc_emit_load(e, e->vf32, at, t->p->pack_b ? e->lanes * 4 : 4);
+            lanes[v] = tcc_emit_load(e, e->vf32, at, t->b_aligned ? e->lanes * 4 : 4);
         }
-        for (int i = 0; i < rows; i++) {
+        for (int i = 0; i < t->rows; i++) {
             LLVMValueRef at = tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, u * l->a + i * t->a_row));
             LLVMValueRef scalar = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at, 4), e->lanes);
-            for (int v = 0; v < vectors; v++)
-                sums[i * vectors + v] = tcc_emit_fma(e, scalar, lanes[v], sums[i * vectors + v]);
+            for (int v = 0; v < t->vectors; v++)
+                sums[i * t->vectors + v] = tcc_emit_fma(e, scalar, lanes[v], sums[i * t->vectors + v]);
         }
     }
 }
 
-static void emit_inner(tcc_emitter *e, const tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
-    const level *l = &t->levels[t->n_levels - 1];
-    int n = t->p->rows * t->p->vectors, unroll = t->unroll;
+static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+    const tcc_tile_level *l = &t->levels[t->n_levels - 1];
+    int n = t->rows * t->vectors, unroll = n >= 24 ? 4 : n >= 8 ? 8 : 16;
     if (!l->runtime && l->count <= unroll) {
         emit_steps(e, t, a, b, sums, (int)l->count);
         return;
@@ -187,13 +142,13 @@ static void emit_inner(tcc_emitter *e, const tile *t, LLVMValueRef a, LLVMValueR
     }
 }
 
-static void emit_levels(tcc_emitter *e, const tile *t, int at, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     if (at == t->n_levels - 1) {
         emit_inner(e, t, a, b, sums);
         return;
     }
-    const level *l = &t->levels[at];
-    int n = t->p->rows * t->p->vectors;
+    const tcc_tile_level *l = &t->levels[at];
+    int n = t->rows * t->vectors;
     tcc_emit_loop loop;
     LLVMValueRef to = l->runtime ? l->runtime : tcc_emit_i64(e, l->count);
     tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), to, 1, sums, n);
@@ -204,6 +159,40 @@ static void emit_levels(tcc_emitter *e, const tile *t, int at, LLVMValueRef a, L
     emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, to_a), tcc_emit_at(e, e->f32, b, to_b), inner);
     tcc_emit_loop_end(e, &loop, inner);
     memcpy(sums, loop.carry, sizeof *inner * (size_t)n);
+}
+
+/* Neighbouring levels that both operands walk as one become one. */
+static void merge_levels(tcc_emitter *e, tcc_tile *t) {
+    for (int i = t->n_levels - 2; i >= 0; i--) {
+        tcc_tile_level *outer = &t->levels[i], *inner = outer + 1;
+        if (outer->a != inner->a * inner->count || outer->b != inner->b * inner->count) continue;
+        if (outer->runtime) inner->runtime = tcc_emit_mul(e, outer->runtime, tcc_emit_i64(e, inner->count));
+        inner->count *= outer->count;
+        memmove(outer, inner, sizeof *outer * (size_t)(t->n_levels - i - 1));
+        t->n_levels--;
+    }
+}
+
+void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+    merge_levels(e, t);
+    emit_levels(e, t, 0, a, b, sums);
+}
+
+/* The k loops inside a block, as strides of what the tile reads. */
+static void make_levels(const tcc_contract_plan *p, int lanes, LLVMValueRef count, tcc_tile *t) {
+    const tcc_contract_dims *k = &p->c.k;
+    int64_t panel_row = (int64_t)p->vectors * lanes, linear = p->k_inner;
+    for (int i = p->k_split_dim; i < k->n; i++) {
+        if (i > p->k_split_dim) linear /= k->d[i].extent;
+        tcc_tile_level l = {.count = k->d[i].extent, .a = k->d[i].a, .b = k->d[i].b};
+        if (i == p->k_split_dim) {
+            l.count = p->k_step;
+            l.runtime = k->d[i].extent % p->k_step ? count : NULL;
+        }
+        if (p->pack_a) l.a = linear * (p->a_columns ? p->rows : 1);
+        if (p->pack_b) l.b = linear * panel_row;
+        t->levels[t->n_levels++] = l;
+    }
 }
 
 /* --- The kernel */
@@ -345,7 +334,7 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
     LLVMValueRef first_row = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), row0 = first_row;
     if (p->M % p->rows) row0 = tcc_emit_min(e, first_row, tcc_emit_i64(e, p->M - p->rows));
-    tile t = {.p = p};
+    tcc_tile t = {.rows = p->rows, .vectors = p->vectors, .b_aligned = p->pack_b};
     LLVMValueRef tile_a;
     LLVMValueRef tile_in_block = tcc_emit_sub(e, tiles.index, tile0);
     if (p->pack_a) {
@@ -356,11 +345,12 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
         t.a_row = p->c.m.d[0].a;
         tile_a = tcc_emit_at(e, e->f32, block_a, tcc_emit_mul(e, row0, tcc_emit_i64(e, t.a_row)));
     }
-    if (p->K) t.n_levels = merge_levels(e, t.levels, make_levels(p, e->lanes, count, t.levels));
-    t.unroll = n_sums >= 24 ? 4 : n_sums >= 8 ? 8 : 16;
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < n_sums; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
-    if (p->K) emit_levels(e, &t, 0, tile_a, panel_b, sums);
+    if (p->K) {
+        make_levels(p, e->lanes, count, &t);
+        tcc_tile_emit(e, &t, tile_a, panel_b, sums);
+    }
 
     if (one_block) {
         emit_tile_end(e, p, &k, row0, first_row, n0, sums);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What contract.c and contract_pack.c share. */
+ * What contract.c, contract_pack.c and attention share. */
 #ifndef TCC_CODEGEN_CONTRACT_INTERNAL_H
 #define TCC_CODEGEN_CONTRACT_INTERNAL_H
 
@@ -18,5 +18,24 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
 /* Copy the panel of columns from n0 on as [k][vectors * lanes]; columns past N are whatever is cheap to read. */
 void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
                          LLVMValueRef count);
+
+/* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over nested loops
+ * of k. `runtime`, if not NULL, is the count of a level instead of `count` (of one level that is not innermost at most, or of
+ * the only one). Strides in elements. Levels are merged where they can be. */
+typedef struct tcc_tile_level {
+    int64_t count;
+    LLVMValueRef runtime;
+    int64_t a, b;
+} tcc_tile_level;
+
+typedef struct tcc_tile {
+    int rows, vectors;
+    int64_t a_row;  /* from row to row of A */
+    bool b_aligned; /* rows of B begin at multiples of a vector */
+    int n_levels;
+    tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
+} tcc_tile;
+
+void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
 
 #endif

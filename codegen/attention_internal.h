@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ * What the forward and the backward attention kernel share. */
+#ifndef TCC_CODEGEN_ATTENTION_INTERNAL_H
+#define TCC_CODEGEN_ATTENTION_INTERNAL_H
+
+#include "codegen/attention.h"
+
+/* Emission of one kernel: where operands begin for the item at hand, and scratch. */
+typedef struct tcc_attention_run {
+    const tcc_attention_plan *p;
+    LLVMValueRef base[TCC_ATTENTION_ROLES];  /* buffer and instance offset */
+    LLVMValueRef begin[TCC_ATTENTION_ROLES]; /* of the item's batch entry */
+    int64_t scratch_floats;                  /* taken so far */
+} tcc_attention_run;
+
+void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attention_plan *p, const char *symbol);
+/* Sets r->begin for the batch entry of that row-major index. */
+void tcc_attention_enter(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef batch);
+LLVMValueRef tcc_attention_scratch(tcc_emitter *e, tcc_attention_run *r, int64_t floats);
+
+/* Keys that query t sees: s < result (may be below 0). */
+LLVMValueRef tcc_attention_seen(tcc_emitter *e, const tcc_attention *a, LLVMValueRef t);
+/* The row of an operand. */
+LLVMValueRef tcc_attention_row(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef row);
+/* to[width][key_stride] = transpose of rows [first, first + count) of an operand; columns up to whole vectors are filled. */
+void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                                   LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+/* to[count][padded]: rows copied and padded with zeros, for widths that are no multiple of a vector. */
+void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, int64_t padded,
+                             LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+/* Scores of a tile of queries row0... against keys [first, first + vectors * lanes) of a packed block, scaled and masked; -inf
+ * where a key is not seen. `packed` points at the first column. */
+void tcc_attention_scores(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef first,
+                          int vectors, LLVMValueRef *sums);
+/* Vectors of a panel of scores, and of a panel of output that has `padded` lanes. */
+int tcc_attention_score_vectors(const tcc_emitter *e);
+int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded);
+/* Adds to, or begins with (`initial` NULL: zeros), sums of rows x vectors: A [row, k] with strides a_row, a_k times rows of B. */
+void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row, int64_t a_k,
+                           LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count, LLVMValueRef *sums);
+/* The lanes of a vector at column (constant) of a row that is `width` wide; NULL: all. */
+LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column);
+
+void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p);
+void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p);
+
+#endif
