@@ -93,7 +93,7 @@ typedef struct tcc_program {
     tcc_arena memory; /* owns everything below */
     const char *name;
     tcc_target target;
-    const char *cpu; /* "znver4+avx512f..." or "sm_90": code must not run elsewhere */
+    const char *cpu; /* LLVM's name and features, "znver4,+avx512f,-sse4a,...", or "sm_90": code must not run elsewhere */
     int64_t arena_bytes;
     const void *constants;
     int64_t constants_bytes;

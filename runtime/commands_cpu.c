@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A program on the CPU: a list of calls whose pointers stand ready, so that a run looks nothing up and allocates nothing. */
+#include "cpus.h"
 #include "device_cpu.h"
 #include "host_object.h"
 #include "program.h"
@@ -165,6 +166,10 @@ static void note_step(tcc_diag *d, const tcc_program *p, int step) {
 
 static tcc_status make(tcc_commands *c, tcc_diag *d) {
     const tcc_program *p = c->program;
+    const char *lacking = p->cpu ? tcc_cpus_lack(p->cpu) : NULL;
+    if (lacking)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was made for a CPU with %.*s, which this one lacks", p->name,
+                         (int)strcspn(lacking, ","), lacking);
     c->objects = TCC_ARENA_ARRAY(&c->memory, tcc_host_object *, p->n_modules);
     c->commands = TCC_ARENA_ARRAY(&c->memory, command, p->n_steps);
     if (!c->objects || !c->commands) return tcc_enomem(d);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Reports on a profiled executable. */
 #include "profile.h"
+#include "file.h"
 
 #include "ir/support/alloc.h"
 
 #include <cJSON.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,15 +130,13 @@ tcc_status tcc_profile_write_trace(const tcc_exec *e, tcc_diag *d, const char *p
     TCC_TRY(need_runs(e, d));
     char *text = trace_text(e);
     if (!text) return tcc_enomem(d);
-    FILE *f = fopen(path, "we");
-    bool good = f && fputs(text, f) >= 0 && fputc('\n', f) != EOF;
-    int error = errno;
-    if (f && fclose(f) && good) {
-        good = false;
-        error = errno;
-    }
+    tcc__out file;
+    tcc_status s = tcc__out_open(d, &file, path);
+    if (s == TCC_OK) s = tcc__out_write(d, &file, text, strlen(text));
+    if (s == TCC_OK) s = tcc__out_sync(d, &file);
+    if (s == TCC_OK) s = tcc__out_rename(d, &file);
     cJSON_free(text);
-    return good ? TCC_OK : tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot write the trace: %s", strerror(error));
+    return s;
 }
 
 int64_t tcc_peak_resident_bytes(void) {

@@ -98,7 +98,8 @@ tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_type *t = &p->bindings[i].type;
         int64_t bytes = 8; /* of the largest element */
-        bool good = p->bindings[i].name && t->rank >= 0 && t->rank <= TCC_MAX_RANK && (unsigned)t->dtype < TCC_DTYPE_COUNT;
+        bool good = p->bindings[i].name && t->rank >= 0 && t->rank <= TCC_MAX_RANK && (unsigned)t->dtype < TCC_DTYPE_COUNT &&
+                    (unsigned)p->bindings[i].role <= TCC_ROLE_OUTPUT;
         for (int r = 0; good && r < t->rank; r++) good = t->dims[r] >= 0 && !__builtin_mul_overflow(bytes, t->dims[r], &bytes);
         if (!good) return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': binding %d is malformed", name, i);
     }

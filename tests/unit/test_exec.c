@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Executables on the CPU device: steps, instances, bindings, errors that name things, thread counts, users in several threads. */
 #include "harness/check.h"
-#include "harness/ir_object.h"
+#include "harness/sample_program.h"
 
 #include "ir/support/alloc.h"
 #include "runtime/device_cpu.h"
@@ -11,171 +11,39 @@
 
 #include <cJSON.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SIGNATURE "(ptr %buffers, ptr %params, i64 %begin, i64 %end, ptr %scratch)"
-#define LOOP_HEAD                                                                                  \
-    "  %empty = icmp sge i64 %begin, %end\n"                                                       \
-    "  br i1 %empty, label %exit, label %loop\n"                                                   \
-    "loop:\n"                                                                                      \
-    "  %i = phi i64 [ %begin, %entry ], [ %i1, %loop ]\n"
-#define LOOP_TAIL                                                                                  \
-    "  %i1 = add i64 %i, 1\n"                                                                      \
-    "  %more = icmp slt i64 %i1, %end\n"                                                           \
-    "  br i1 %more, label %loop, label %exit\n"                                                    \
-    "exit:\n  ret void\n}\n"
+static int64_t expected[SAMPLE_N];
 
-/* scale: buffers[1][i] = buffers[0][i] * params[0] + i, through the scratch. mix: buffers[2][i] = buffers[0][i] xor buffers[1][n-1-i]. */
-static const char kernels_ir[] = "define void @scale" SIGNATURE " {\n"
-                                 "entry:\n"
-                                 "  %from = load ptr, ptr %buffers\n"
-                                 "  %slot = getelementptr ptr, ptr %buffers, i64 1\n"
-                                 "  %to = load ptr, ptr %slot\n"
-                                 "  %factor = load i64, ptr %params\n" LOOP_HEAD "  %p = getelementptr i64, ptr %from, i64 %i\n"
-                                 "  %q = getelementptr i64, ptr %to, i64 %i\n"
-                                 "  %x = load i64, ptr %p\n"
-                                 "  %y = mul i64 %x, %factor\n"
-                                 "  %z = add i64 %y, %i\n"
-                                 "  store volatile i64 %z, ptr %scratch\n"
-                                 "  %w = load volatile i64, ptr %scratch\n"
-                                 "  store i64 %w, ptr %q\n" LOOP_TAIL "define void @mix" SIGNATURE " {\n"
-                                 "entry:\n"
-                                 "  %a = load ptr, ptr %buffers\n"
-                                 "  %slot1 = getelementptr ptr, ptr %buffers, i64 1\n"
-                                 "  %b = load ptr, ptr %slot1\n"
-                                 "  %slot2 = getelementptr ptr, ptr %buffers, i64 2\n"
-                                 "  %to = load ptr, ptr %slot2\n"
-                                 "  %n = load i64, ptr %params\n"
-                                 "  %last = sub i64 %n, 1\n" LOOP_HEAD "  %j = sub i64 %last, %i\n"
-                                 "  %pa = getelementptr i64, ptr %a, i64 %i\n"
-                                 "  %pb = getelementptr i64, ptr %b, i64 %j\n"
-                                 "  %q = getelementptr i64, ptr %to, i64 %i\n"
-                                 "  %x = load i64, ptr %pa\n"
-                                 "  %y = load i64, ptr %pb\n"
-                                 "  %z = xor i64 %x, %y\n"
-                                 "  store i64 %z, ptr %q\n" LOOP_TAIL;
-
-enum { N = 50000, PARTS = 7, BYTES = N * 8 };
-enum { X, W, Y, N_BINDINGS };
-
-static void *object;
-static int64_t object_bytes;
-
-/* The program: the arena holds u (N) and v (N).
- *   0  scale  PARTS instances of uneven size: u[part] = x[part] * (part + 2) + i
- *   1  copy   v = u
- *   2  mix    w[i] = v[i] xor u[N-1-i]              (the constants' first element scales:)
- *   3  scale  one instance: y = w * 3 + i, reading the factor from params
- *   4  scale  y[0..4) = constants * 1 + i */
-static tcc_program *make_program(void) {
-    static const int64_t part_items[PARTS] = {1, 999, 20000, 0, 9000, 19000, 1000};
-    tcc_program *p = tcc__calloc(1, sizeof *p);
-    assert_non_null(p);
-    tcc_arena *m = &p->memory;
-    p->name = tcc_arena_strdup(m, "test");
-    p->target = TCC_TARGET_HOST;
-    p->cpu = tcc_arena_strdup(m, "x86-64");
-    p->arena_bytes = 2 * BYTES;
-    static const int64_t constants[4] = {11, 22, 33, 44};
-    p->constants = tcc_arena_copy(m, constants, sizeof constants);
-    p->constants_bytes = sizeof constants;
-
-    p->n_bindings = N_BINDINGS;
-    p->bindings = TCC_ARENA_ARRAY(m, tcc_binding, N_BINDINGS);
-    static const char *const names[] = {"x", "w", "y"};
-    for (int i = 0; i < N_BINDINGS; i++)
-        p->bindings[i] = (tcc_binding){names[i], i ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH, {.dtype = TCC_I64, .rank = 1, .dims = {N}}};
-
-    p->n_modules = 1;
-    p->modules = TCC_ARENA_NEW(m, tcc_module);
-    p->modules[0] = (tcc_module){tcc_arena_copy(m, object, (size_t)object_bytes), object_bytes};
-    p->n_kernels = 2;
-    p->kernels = TCC_ARENA_ARRAY(m, tcc_kernel, 2);
-    p->kernels[0] = (tcc_kernel){"scale", 0, 2, 1, 64, "pointwise"};
-    p->kernels[1] = (tcc_kernel){"mix", 0, 3, 1, 0, "pointwise"};
-
-    const tcc_buffer u = {.space = TCC_SPACE_ARENA, .size_bytes = BYTES};
-    const tcc_buffer v = {.space = TCC_SPACE_ARENA, .offset_bytes = BYTES, .size_bytes = BYTES};
-    tcc_buffer bound[N_BINDINGS];
-    for (int i = 0; i < N_BINDINGS; i++) bound[i] = (tcc_buffer){.space = TCC_SPACE_BINDING, .binding = i, .size_bytes = BYTES};
-
-    p->n_steps = 5;
-    p->steps = TCC_ARENA_ARRAY(m, tcc_step, 5);
-    tcc_instance *parts = TCC_ARENA_ARRAY(m, tcc_instance, PARTS);
-    int64_t at = 0;
-    for (int i = 0; i < PARTS; i++) {
-        tcc_buffer *b = TCC_ARENA_ARRAY(m, tcc_buffer, 2);
-        b[0] = bound[X];
-        b[1] = u;
-        for (int k = 0; k < 2; k++) b[k].offset_bytes += at * 8, b[k].size_bytes = part_items[i] * 8;
-        at += part_items[i];
-        int64_t factor = i + 2;
-        parts[i] = (tcc_instance){b, tcc_arena_copy(m, &factor, 8), part_items[i]};
-    }
-    p->steps[0] = (tcc_step){.kernel = 0, .n_instances = PARTS, .instances = parts, .grain = 100, .label = "scale parts",
-                             .lines = "test.c:1,2", .bytes = 2 * BYTES};
-    p->steps[1] = (tcc_step){.kind = TCC_STEP_COPY, .from = u, .to = v, .label = "copy", .lines = ""};
-    tcc_buffer mix_buffers[3] = {v, u, bound[W]};
-    int64_t n = N, three = 3, one = 1;
-    tcc_instance mix = {tcc_arena_copy(m, mix_buffers, sizeof mix_buffers), tcc_arena_copy(m, &n, 8), N};
-    p->steps[2] = (tcc_step){.kernel = 1, .n_instances = 1, .instances = tcc_arena_copy(m, &mix, sizeof mix), .grain = 1};
-    tcc_buffer scale_buffers[2] = {bound[W], bound[Y]};
-    tcc_instance scale = {tcc_arena_copy(m, scale_buffers, sizeof scale_buffers), tcc_arena_copy(m, &three, 8), N};
-    p->steps[3] = (tcc_step){.kernel = 0, .n_instances = 1, .instances = tcc_arena_copy(m, &scale, sizeof scale), .grain = 5000};
-    tcc_buffer const_buffers[2] = {{.space = TCC_SPACE_CONST, .size_bytes = 32}, bound[Y]};
-    const_buffers[1].size_bytes = 32;
-    tcc_instance last = {tcc_arena_copy(m, const_buffers, sizeof const_buffers), tcc_arena_copy(m, &one, 8), 4};
-    p->steps[4] = (tcc_step){.kernel = 0, .n_instances = 1, .instances = tcc_arena_copy(m, &last, sizeof last), .grain = 1};
-    return p;
-}
-
-static int64_t expected[N];
-
-static void compute_expected(const int64_t *x) {
-    static const int64_t part_items[PARTS] = {1, 999, 20000, 0, 9000, 19000, 1000};
-    int64_t *u = malloc(BYTES);
-    for (int part = 0, at = 0; part < PARTS; part++)
-        for (int i = 0; i < part_items[part]; i++, at++) u[at] = x[at] * (part + 2) + i;
-    for (int i = 0; i < N; i++) expected[i] = (u[i] ^ u[N - 1 - i]) * 3 + i;
-    for (int i = 0; i < 4; i++) expected[i] = 11 * (i + 1) + i;
-    free(u);
-}
-
-static int64_t x_data[N];
+static int64_t x_data[SAMPLE_N];
 
 static int set_up(void **state) {
     (void)state;
-    object = test_ir_object(kernels_ir, NULL, &object_bytes);
-    for (int i = 0; i < N; i++) x_data[i] = (int64_t)i * 7919 % 1000003;
-    compute_expected(x_data);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    free(object);
+    for (int i = 0; i < SAMPLE_N; i++) x_data[i] = (int64_t)i * 7919 % 1000003;
+    sample_expected(x_data, expected);
     return 0;
 }
 
 typedef struct outputs {
-    int64_t w[N], y[N];
+    int64_t w[SAMPLE_N], y[SAMPLE_N];
 } outputs;
 
 static outputs *bind_all(tcc_exec *e, tcc_diag *d) {
     outputs *o = calloc(1, sizeof *o);
     assert_non_null(o);
-    assert_ok(tcc_exec_bind(e, d, X, x_data, BYTES), d);
-    assert_ok(tcc_exec_bind(e, d, W, o->w, BYTES), d);
-    assert_ok(tcc_exec_bind(e, d, Y, o->y, BYTES), d);
+    assert_ok(tcc_exec_bind(e, d, SAMPLE_X, x_data, SAMPLE_BYTES), d);
+    assert_ok(tcc_exec_bind(e, d, SAMPLE_W, o->w, SAMPLE_BYTES), d);
+    assert_ok(tcc_exec_bind(e, d, SAMPLE_Y, o->y, SAMPLE_BYTES), d);
     return o;
 }
 
 static void test_thread_counts(void **state) {
     (void)state;
-    tcc_program *p = make_program();
+    tcc_program *p = sample_program();
     for (int threads = 1; threads <= 5; threads++) {
         tcc_context cx;
         assert_ok(tcc_context_init(&cx), &cx.diag);
@@ -188,14 +56,14 @@ static void test_thread_counts(void **state) {
             memset(o, 0, sizeof *o);
             assert_ok(tcc_exec_poison(e, &cx.diag), &cx.diag);
             assert_ok(tcc_exec_run(e, &cx.diag), &cx.diag);
-            assert_memory_equal(o->y, expected, BYTES);
+            assert_memory_equal(o->y, expected, SAMPLE_BYTES);
         }
         /* Other memory from now on: the old is left alone. */
         outputs *other = bind_all(e, &cx.diag);
         memset(o, 0, sizeof *o);
         assert_ok(tcc_exec_run(e, &cx.diag), &cx.diag);
-        assert_memory_equal(other->y, expected, BYTES);
-        for (int i = 0; i < N; i++) assert_int_equal(o->y[i], 0);
+        assert_memory_equal(other->y, expected, SAMPLE_BYTES);
+        for (int i = 0; i < SAMPLE_N; i++) assert_int_equal(o->y[i], 0);
         free(o);
         free(other);
         tcc_exec_destroy(e);
@@ -217,27 +85,27 @@ static void test_binding_errors(void **state) {
     (void)state;
     tcc_context cx;
     assert_ok(tcc_context_init(&cx), &cx.diag);
-    tcc_program *p = make_program();
+    tcc_program *p = sample_program();
     tcc_device *device;
     tcc_exec *e;
     assert_ok(tcc_device_cpu_create(&cx, 2, &device), &cx.diag);
     assert_ok(tcc_exec_create(&cx, device, p, &e), &cx.diag);
-    assert_int_equal(tcc_exec_find_binding(e, "y"), Y);
+    assert_int_equal(tcc_exec_find_binding(e, "y"), SAMPLE_Y);
     assert_int_equal(tcc_exec_find_binding(e, "nothing"), -1);
     assert_int_equal(tcc_exec_run(e, &cx.diag), TCC_EINVAL);
     expect_text(&cx.diag, "program 'test': binding 'x' (i64[50000]) has no memory, nor have others");
     outputs *o = calloc(1, sizeof *o);
-    assert_int_equal(tcc_exec_bind(e, &cx.diag, 3, o, BYTES), TCC_EINVAL);
+    assert_int_equal(tcc_exec_bind(e, &cx.diag, 3, o, SAMPLE_BYTES), TCC_EINVAL);
     expect_text(&cx.diag, "no binding 3, it has 3");
-    assert_int_equal(tcc_exec_bind(e, &cx.diag, W, o, BYTES - 1), TCC_EINVAL);
+    assert_int_equal(tcc_exec_bind(e, &cx.diag, SAMPLE_W, o, SAMPLE_BYTES - 1), TCC_EINVAL);
     expect_text(&cx.diag, "binding 'w' is i64[50000] and needs 400000 bytes, got 399999");
-    assert_int_equal(tcc_exec_bind(e, &cx.diag, W, (char *)o + 4, BYTES), TCC_EINVAL);
+    assert_int_equal(tcc_exec_bind(e, &cx.diag, SAMPLE_W, (char *)o + 4, SAMPLE_BYTES), TCC_EINVAL);
     expect_text(&cx.diag, "cannot lie at address");
-    assert_int_equal(tcc_exec_bind(e, &cx.diag, W, NULL, BYTES), TCC_EINVAL);
+    assert_int_equal(tcc_exec_bind(e, &cx.diag, SAMPLE_W, NULL, SAMPLE_BYTES), TCC_EINVAL);
     tcc_diag_clear(&cx.diag);
-    assert_ok(tcc_exec_bind(e, &cx.diag, X, x_data, BYTES), &cx.diag);
-    assert_ok(tcc_exec_bind(e, &cx.diag, X, x_data, BYTES), &cx.diag);
-    assert_ok(tcc_exec_bind(e, &cx.diag, W, o->w, BYTES), &cx.diag);
+    assert_ok(tcc_exec_bind(e, &cx.diag, SAMPLE_X, x_data, SAMPLE_BYTES), &cx.diag);
+    assert_ok(tcc_exec_bind(e, &cx.diag, SAMPLE_X, x_data, SAMPLE_BYTES), &cx.diag);
+    assert_ok(tcc_exec_bind(e, &cx.diag, SAMPLE_W, o->w, SAMPLE_BYTES), &cx.diag);
     assert_int_equal(tcc_exec_run(e, &cx.diag), TCC_EINVAL);
     expect_text(&cx.diag, "binding 'y' (i64[50000]) has no memory");
     free(o);
@@ -261,35 +129,39 @@ static void test_malformed_programs(void **state) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
     tcc_device *device;
     assert_ok(tcc_device_cpu_create(&cx, 1, &device), &cx.diag);
-    tcc_program *p = make_program();
+    tcc_program *p = sample_program();
     p->steps[0].kernel = 2;
     refused(&cx, device, p, TCC_EFORMAT, "step 0 (scale parts; test.c:1,2): kernel 2 of 2");
-    p = make_program();
-    ((tcc_buffer *)p->steps[0].instances[2].buffers)[1].offset_bytes = 2 * BYTES - 8;
+    p = sample_program();
+    ((tcc_buffer *)p->steps[0].instances[2].buffers)[1].offset_bytes = 2 * SAMPLE_BYTES - 8;
     refused(&cx, device, p, TCC_EFORMAT, "160000 bytes at 799992 of 800000");
-    p = make_program();
+    p = sample_program();
     ((tcc_buffer *)p->steps[0].instances[2].buffers)[0].binding = 3;
     refused(&cx, device, p, TCC_EFORMAT, "binding 3 of 3");
-    p = make_program();
+    p = sample_program();
     p->steps[1].to.size_bytes -= 1;
     refused(&cx, device, p, TCC_EFORMAT, "step 1 (copy): copy of 400000 bytes to 399999");
-    p = make_program();
+    p = sample_program();
     p->kernels[1].symbol = "mixer";
     refused(&cx, device, p, TCC_ENOTFOUND, "module 0 has no kernel 'mixer'");
-    p = make_program();
+    p = sample_program();
     p->bindings[1].type.dims[0] = INT64_MAX / 4;
     refused(&cx, device, p, TCC_EFORMAT, "binding 1 is malformed");
-    p = make_program();
+    p = sample_program();
     p->modules[0].size_bytes = 100;
     refused(&cx, device, p, TCC_EFORMAT, "object 'module 0'");
-    p = make_program();
+    p = sample_program();
     p->target = TCC_TARGET_CUDA;
     refused(&cx, device, p, TCC_EUNSUPPORTED, "was not made for device 'cpu'");
-    p = make_program();
+    p = sample_program();
+    p->cpu = "imaginary,+avx999,+no-such";
+    tcc_exec *e; /* what is not known is ignored */
+    assert_ok(tcc_exec_create(&cx, device, p, &e), &cx.diag);
+    tcc_exec_destroy(e);
     tcc_library_call call = {.name = "nothing.at_all"};
     p->steps[3] = (tcc_step){.kind = TCC_STEP_LIBRARY, .call = &call, .label = "dot"};
     refused(&cx, device, p, TCC_EUNSUPPORTED, "'nothing.at_all': no such library entry");
-    p = make_program();
+    p = sample_program();
     p->arena_bytes = INT64_MAX / 2;
     refused(&cx, device, p, TCC_ENOMEM, "for the arena of program 'test'");
     tcc_device_destroy(device);
@@ -297,7 +169,7 @@ static void test_malformed_programs(void **state) {
 
 static void test_out_of_memory(void **state) {
     (void)state;
-    tcc_program *p = make_program();
+    tcc_program *p = sample_program();
     for (int64_t n = 0;; n++) {
         tcc_context cx;
         assert_ok(tcc_context_init(&cx), &cx.diag);
@@ -333,13 +205,13 @@ static void *user_thread(void *arg) {
     u->failed = 1;
     if (tcc_context_init(&cx) != TCC_OK || tcc_exec_create(&cx, u->device, u->program, &e) != TCC_OK) return NULL;
     outputs *o = calloc(1, sizeof *o);
-    if (!o || tcc_exec_bind(e, &cx.diag, X, x_data, BYTES) || tcc_exec_bind(e, &cx.diag, W, o->w, BYTES) ||
-        tcc_exec_bind(e, &cx.diag, Y, o->y, BYTES))
+    if (!o || tcc_exec_bind(e, &cx.diag, SAMPLE_X, x_data, SAMPLE_BYTES) || tcc_exec_bind(e, &cx.diag, SAMPLE_W, o->w, SAMPLE_BYTES) ||
+        tcc_exec_bind(e, &cx.diag, SAMPLE_Y, o->y, SAMPLE_BYTES))
         return NULL;
     u->failed = 0;
     for (int run = 0; run < 20; run++) {
         memset(o, 0, sizeof *o);
-        if (tcc_exec_run(e, &cx.diag) != TCC_OK || memcmp(o->y, expected, BYTES)) u->failed = 1;
+        if (tcc_exec_run(e, &cx.diag) != TCC_OK || memcmp(o->y, expected, SAMPLE_BYTES)) u->failed = 1;
     }
     free(o);
     tcc_exec_destroy(e);
@@ -350,7 +222,7 @@ static void test_users_in_threads(void **state) {
     (void)state;
     tcc_context cx;
     assert_ok(tcc_context_init(&cx), &cx.diag);
-    tcc_program *p = make_program();
+    tcc_program *p = sample_program();
     tcc_device *device;
     assert_ok(tcc_device_cpu_create(&cx, 2, &device), &cx.diag);
     enum { USERS = 3 };
@@ -385,8 +257,10 @@ static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
     char path[] = "/tmp/tcc-trace-XXXXXX";
     int file = mkstemp(path);
     assert_true(file >= 0);
+    close(file);
     assert_ok(tcc_profile_write_trace(e, &cx->diag, path), &cx->diag);
     char json[8192];
+    file = open(path, O_RDONLY);
     ssize_t length = read(file, json, sizeof json - 1);
     assert_true(length > 0);
     json[length] = 0;
@@ -398,7 +272,7 @@ static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
     close(file);
     unlink(path);
     assert_int_equal(tcc_profile_write_trace(e, &cx->diag, "/nonexistent/trace"), TCC_EIO);
-    expect_text(&cx->diag, "/nonexistent/trace: error: cannot write the trace: No such file");
+    expect_text(&cx->diag, "/nonexistent/trace: error: cannot create the file: No such file");
     assert_true(tcc_peak_resident_bytes() > 1 << 20);
 }
 
@@ -406,7 +280,7 @@ static void test_profile_counts(void **state) {
     (void)state;
     tcc_context cx;
     assert_ok(tcc_context_init(&cx), &cx.diag);
-    tcc_program *p = make_program();
+    tcc_program *p = sample_program();
     tcc_device *device;
     tcc_exec *e;
     assert_ok(tcc_device_cpu_create(&cx, 2, &device), &cx.diag);
@@ -470,5 +344,5 @@ int main(void) {
         cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_users_in_threads), cmocka_unit_test(test_profile_counts),
         cmocka_unit_test(test_memory),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, NULL);
 }

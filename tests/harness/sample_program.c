@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT
+ * The sample program. */
+#include "sample_program.h"
+#include "ir_object.h"
+
+#include "ir/support/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIGNATURE "(ptr %buffers, ptr %params, i64 %begin, i64 %end, ptr %scratch)"
+#define LOOP_HEAD                                                                                  \
+    "  %empty = icmp sge i64 %begin, %end\n"                                                       \
+    "  br i1 %empty, label %exit, label %loop\n"                                                   \
+    "loop:\n"                                                                                      \
+    "  %i = phi i64 [ %begin, %entry ], [ %i1, %loop ]\n"
+#define LOOP_TAIL                                                                                  \
+    "  %i1 = add i64 %i, 1\n"                                                                      \
+    "  %more = icmp slt i64 %i1, %end\n"                                                           \
+    "  br i1 %more, label %loop, label %exit\n"                                                    \
+    "exit:\n  ret void\n}\n"
+
+/* scale: buffers[1][i] = buffers[0][i] * params[0] + i, through the scratch. mix: buffers[2][i] = buffers[0][i] xor buffers[1][n-1-i]. */
+static const char kernels_ir[] = "define void @scale" SIGNATURE " {\n"
+                                 "entry:\n"
+                                 "  %from = load ptr, ptr %buffers\n"
+                                 "  %slot = getelementptr ptr, ptr %buffers, i64 1\n"
+                                 "  %to = load ptr, ptr %slot\n"
+                                 "  %factor = load i64, ptr %params\n" LOOP_HEAD "  %p = getelementptr i64, ptr %from, i64 %i\n"
+                                 "  %q = getelementptr i64, ptr %to, i64 %i\n"
+                                 "  %x = load i64, ptr %p\n"
+                                 "  %y = mul i64 %x, %factor\n"
+                                 "  %z = add i64 %y, %i\n"
+                                 "  store volatile i64 %z, ptr %scratch\n"
+                                 "  %w = load volatile i64, ptr %scratch\n"
+                                 "  store i64 %w, ptr %q\n" LOOP_TAIL "define void @mix" SIGNATURE " {\n"
+                                 "entry:\n"
+                                 "  %a = load ptr, ptr %buffers\n"
+                                 "  %slot1 = getelementptr ptr, ptr %buffers, i64 1\n"
+                                 "  %b = load ptr, ptr %slot1\n"
+                                 "  %slot2 = getelementptr ptr, ptr %buffers, i64 2\n"
+                                 "  %to = load ptr, ptr %slot2\n"
+                                 "  %n = load i64, ptr %params\n"
+                                 "  %last = sub i64 %n, 1\n" LOOP_HEAD "  %j = sub i64 %last, %i\n"
+                                 "  %pa = getelementptr i64, ptr %a, i64 %i\n"
+                                 "  %pb = getelementptr i64, ptr %b, i64 %j\n"
+                                 "  %q = getelementptr i64, ptr %to, i64 %i\n"
+                                 "  %x = load i64, ptr %pa\n"
+                                 "  %y = load i64, ptr %pb\n"
+                                 "  %z = xor i64 %x, %y\n"
+                                 "  store i64 %z, ptr %q\n" LOOP_TAIL;
+
+enum { PARTS = 7 };
+static const int64_t part_items[PARTS] = {1, 999, 20000, 0, 9000, 19000, 1000};
+
+/* The program: the arena holds u (SAMPLE_N) and v (SAMPLE_N).
+ *   0  scale  PARTS instances of uneven size: u[part] = x[part] * (part + 2) + i
+ *   1  copy   v = u
+ *   2  mix    w[i] = v[i] xor u[SAMPLE_N-1-i]              (the constants' first element scales:)
+ *   3  scale  one instance: y = w * 3 + i, reading the factor from params
+ *   4  scale  y[0..4) = constants * 1 + i */
+tcc_program *sample_program(void) {
+    int64_t object_bytes;
+    void *object = test_ir_object(kernels_ir, NULL, &object_bytes);
+    tcc_program *p = tcc__calloc(1, sizeof *p);
+    if (!p) abort();
+    tcc_arena *m = &p->memory;
+    p->name = tcc_arena_strdup(m, "test");
+    p->target = TCC_TARGET_HOST;
+    p->cpu = tcc_arena_strdup(m, "x86-64");
+    p->arena_bytes = 2 * SAMPLE_BYTES;
+    static const int64_t constants[4] = {11, 22, 33, 44};
+    p->constants = tcc_arena_copy(m, constants, sizeof constants);
+    p->constants_bytes = sizeof constants;
+
+    p->n_bindings = SAMPLE_BINDINGS;
+    p->bindings = TCC_ARENA_ARRAY(m, tcc_binding, SAMPLE_BINDINGS);
+    static const char *const names[] = {"x", "w", "y"};
+    for (int i = 0; i < SAMPLE_BINDINGS; i++)
+        p->bindings[i] = (tcc_binding){names[i], i ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH, {.dtype = TCC_I64, .rank = 1, .dims = {SAMPLE_N}}};
+
+    p->n_modules = 1;
+    p->modules = TCC_ARENA_NEW(m, tcc_module);
+    p->modules[0] = (tcc_module){tcc_arena_copy(m, object, (size_t)object_bytes), object_bytes};
+    free(object);
+    p->n_kernels = 2;
+    p->kernels = TCC_ARENA_ARRAY(m, tcc_kernel, 2);
+    p->kernels[0] = (tcc_kernel){"scale", 0, 2, 1, 64, "pointwise"};
+    p->kernels[1] = (tcc_kernel){"mix", 0, 3, 1, 0, "pointwise"};
+
+    const tcc_buffer u = {.space = TCC_SPACE_ARENA, .size_bytes = SAMPLE_BYTES};
+    const tcc_buffer v = {.space = TCC_SPACE_ARENA, .offset_bytes = SAMPLE_BYTES, .size_bytes = SAMPLE_BYTES};
+    tcc_buffer bound[SAMPLE_BINDINGS];
+    for (int i = 0; i < SAMPLE_BINDINGS; i++) bound[i] = (tcc_buffer){.space = TCC_SPACE_BINDING, .binding = i, .size_bytes = SAMPLE_BYTES};
+
+    p->n_steps = 5;
+    p->steps = TCC_ARENA_ARRAY(m, tcc_step, 5);
+    tcc_instance *parts = TCC_ARENA_ARRAY(m, tcc_instance, PARTS);
+    int64_t at = 0;
+    for (int i = 0; i < PARTS; i++) {
+        tcc_buffer *b = TCC_ARENA_ARRAY(m, tcc_buffer, 2);
+        b[0] = bound[SAMPLE_X];
+        b[1] = u;
+        for (int k = 0; k < 2; k++) b[k].offset_bytes += at * 8, b[k].size_bytes = part_items[i] * 8;
+        at += part_items[i];
+        int64_t factor = i + 2;
+        parts[i] = (tcc_instance){b, tcc_arena_copy(m, &factor, 8), part_items[i]};
+    }
+    p->steps[0] = (tcc_step){.kernel = 0, .n_instances = PARTS, .instances = parts, .grain = 100, .label = "scale parts",
+                             .lines = "test.c:1,2", .bytes = 2 * SAMPLE_BYTES};
+    p->steps[1] = (tcc_step){.kind = TCC_STEP_COPY, .from = u, .to = v, .label = "copy", .lines = ""};
+    tcc_buffer mix_buffers[3] = {v, u, bound[SAMPLE_W]};
+    int64_t n = SAMPLE_N, three = 3, one = 1;
+    tcc_instance mix = {tcc_arena_copy(m, mix_buffers, sizeof mix_buffers), tcc_arena_copy(m, &n, 8), SAMPLE_N};
+    p->steps[2] = (tcc_step){.kernel = 1, .n_instances = 1, .instances = tcc_arena_copy(m, &mix, sizeof mix), .grain = 1};
+    tcc_buffer scale_buffers[2] = {bound[SAMPLE_W], bound[SAMPLE_Y]};
+    tcc_instance scale = {tcc_arena_copy(m, scale_buffers, sizeof scale_buffers), tcc_arena_copy(m, &three, 8), SAMPLE_N};
+    p->steps[3] = (tcc_step){.kernel = 0, .n_instances = 1, .instances = tcc_arena_copy(m, &scale, sizeof scale), .grain = 5000};
+    tcc_buffer const_buffers[2] = {{.space = TCC_SPACE_CONST, .size_bytes = 32}, bound[SAMPLE_Y]};
+    const_buffers[1].size_bytes = 32;
+    tcc_instance last = {tcc_arena_copy(m, const_buffers, sizeof const_buffers), tcc_arena_copy(m, &one, 8), 4};
+    p->steps[4] = (tcc_step){.kernel = 0, .n_instances = 1, .instances = tcc_arena_copy(m, &last, sizeof last), .grain = 1};
+    return p;
+}
+
+void sample_expected(const int64_t *x, int64_t *expected) {
+    int64_t *u = malloc(SAMPLE_BYTES);
+    if (!u) abort();
+    for (int part = 0, at = 0; part < PARTS; part++)
+        for (int i = 0; i < part_items[part]; i++, at++) u[at] = x[at] * (part + 2) + i;
+    for (int i = 0; i < SAMPLE_N; i++) expected[i] = (u[i] ^ u[SAMPLE_N - 1 - i]) * 3 + i;
+    for (int i = 0; i < 4; i++) expected[i] = 11 * (i + 1) + i;
+    free(u);
+}

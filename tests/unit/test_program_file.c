@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT
+ * Programs as bytes: there and back, run from a file, damaged in thousands of ways, out of memory, a full disk. */
+#include "harness/check.h"
+#include "harness/sample_program.h"
+
+#include "ir/support/alloc.h"
+#include "runtime/device_cpu.h"
+#include "runtime/exec.h"
+#include "runtime/file.h"
+#include "runtime/program_file.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static void expect_text(tcc_diag *d, const char *words) {
+    if (!strstr(tcc_diag_text(d), words)) fail_msg("'%s' lacks '%s'", tcc_diag_text(d), words);
+    tcc_diag_clear(d);
+}
+
+/* The sample, with a library call in it. */
+static tcc_program *with_library_call(void) {
+    tcc_program *p = sample_program();
+    tcc_library_call *call = TCC_ARENA_NEW(&p->memory, tcc_library_call);
+    tcc_buffer buffers[3] = {{.space = TCC_SPACE_ARENA, .size_bytes = 64}, {.space = TCC_SPACE_CONST, .size_bytes = 32}, p->steps[1].to};
+    int64_t params[2] = {-5, INT64_MAX};
+    *call = (tcc_library_call){"some.entry", 3, 2, tcc_arena_copy(&p->memory, buffers, sizeof buffers),
+                               tcc_arena_copy(&p->memory, params, sizeof params)};
+    p->steps[3] = (tcc_step){.kind = TCC_STEP_LIBRARY, .call = call, .flop = 0.1, .bytes = 1e300};
+    return p;
+}
+
+static void test_there_and_back(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_program *p = with_library_call(), *back;
+    void *bytes, *again;
+    int64_t size, size_again;
+    assert_ok(tcc_program_encode(&d, p, &bytes, &size), &d);
+    assert_ok(tcc_program_decode(&d, "memory", bytes, size, &back), &d);
+    assert_ok(tcc_program_encode(&d, back, &again, &size_again), &d);
+    assert_int_equal(size, size_again);
+    assert_memory_equal(bytes, again, (size_t)size);
+    assert_string_equal(back->name, "test");
+    assert_int_equal(back->n_steps, 5);
+    assert_int_equal(back->steps[0].n_instances, p->steps[0].n_instances);
+    assert_int_equal(back->steps[0].instances[2].buffers[1].offset_bytes, 8000);
+    assert_string_equal(back->steps[0].lines, "test.c:1,2");
+    assert_string_equal(back->steps[1].lines, "");
+    assert_null(back->steps[2].label);
+    assert_true(back->steps[3].flop == 0.1 && back->steps[3].bytes == 1e300);
+    assert_int_equal(back->steps[3].call->params[0], -5);
+    assert_string_equal(back->steps[3].call->name, "some.entry");
+    assert_int_equal(back->bindings[1].role, TCC_ROLE_OUTPUT);
+    tcc_program_destroy(p);
+    tcc_program_destroy(back);
+    tcc__free(bytes);
+    tcc__free(again);
+}
+
+static void test_runs_from_a_file(void **state) {
+    (void)state;
+    char path[] = "/tmp/tcc-program-XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    tcc_context cx;
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    tcc_program *p = sample_program();
+    assert_ok(tcc_program_save(&cx.diag, p, path), &cx.diag);
+    tcc_program_destroy(p);
+    assert_ok(tcc_program_load(&cx.diag, path, &p), &cx.diag);
+    tcc_device *device;
+    tcc_exec *e;
+    assert_ok(tcc_device_cpu_create(&cx, 2, &device), &cx.diag);
+    assert_ok(tcc_exec_create(&cx, device, p, &e), &cx.diag);
+    int64_t *data = calloc(4, SAMPLE_BYTES);
+    assert_non_null(data);
+    for (int i = 0; i < SAMPLE_N; i++) data[i] = i * i;
+    for (int b = 0; b < SAMPLE_BINDINGS; b++) assert_ok(tcc_exec_bind(e, &cx.diag, b, data + b * SAMPLE_N, SAMPLE_BYTES), &cx.diag);
+    assert_ok(tcc_exec_run(e, &cx.diag), &cx.diag);
+    sample_expected(data, data + 3 * SAMPLE_N);
+    assert_memory_equal(data + SAMPLE_Y * SAMPLE_N, data + 3 * SAMPLE_N, SAMPLE_BYTES);
+    tcc_exec_destroy(e);
+
+    /* A full disk leaves the old file. */
+    tcc__io_fail_after(100);
+    assert_int_equal(tcc_program_save(&cx.diag, p, path), TCC_EIO);
+    tcc__io_fail_after(-1);
+    tcc_diag_clear(&cx.diag);
+    tcc_program *old;
+    assert_ok(tcc_program_load(&cx.diag, path, &old), &cx.diag);
+    tcc_program_destroy(old);
+    assert_int_equal(tcc_program_load(&cx.diag, "/nonexistent/program", &old), TCC_ENOTFOUND);
+    tcc_diag_clear(&cx.diag);
+    unlink(path);
+    free(data);
+    tcc_program_destroy(p);
+    tcc_device_destroy(device);
+}
+
+static uint32_t next_random(uint32_t *x) {
+    *x ^= *x << 13;
+    *x ^= *x >> 17;
+    return *x ^= *x << 5;
+}
+
+/* Put the right checksum and size under a damaged body, so that the reader itself is tested. */
+static void seal(unsigned char *bytes, int64_t size) {
+    uint64_t length = (uint64_t)size, crc = crc32_z(0, bytes + 32, (size_t)size - 32);
+    for (int i = 0; i < 8; i++) {
+        bytes[16 + i] = (unsigned char)(length >> 8 * i);
+        bytes[24 + i] = (unsigned char)(crc >> 8 * i);
+    }
+}
+
+static void test_damaged(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_program *p = with_library_call(), *back;
+    p->modules[0].size_bytes = 40; /* the code is not looked at here; most bytes shall be structure */
+    unsigned char *bytes;
+    int64_t size;
+    assert_ok(tcc_program_encode(&d, p, (void **)&bytes, &size), &d);
+    assert_int_equal(tcc_program_decode(&d, "x.tccp", bytes, 10, &back), TCC_EFORMAT);
+    expect_text(&d, "x.tccp: error: not a stored program");
+    bytes[size / 2] ^= 1;
+    assert_int_equal(tcc_program_decode(&d, "x.tccp", bytes, size, &back), TCC_EFORMAT);
+    expect_text(&d, "x.tccp: error: the stored program is damaged (its checksum differs)");
+    bytes[size / 2] ^= 1;
+    assert_int_equal(tcc_program_decode(&d, "x.tccp", bytes, size - 1, &back), TCC_EFORMAT);
+    expect_text(&d, "but there are");
+    bytes[8] = 77;
+    assert_int_equal(tcc_program_decode(&d, "x.tccp", bytes, size, &back), TCC_EFORMAT);
+    expect_text(&d, "of version 77; this runtime reads version 1");
+    bytes[8] = 1;
+
+    int refused = 0;
+    uint32_t random = 99;
+    for (int round = 0; round < 20000; round++) {
+        int64_t length = round % 10 ? size : 33 + next_random(&random) % (uint32_t)(size - 33);
+        unsigned char *bad = malloc((size_t)length); /* to size: a sanitizer sees a read past the end */
+        assert_non_null(bad);
+        memcpy(bad, bytes, (size_t)length);
+        for (int i = 0; i < 1 + round % 3; i++) {
+            static const unsigned char values[] = {0, 1, 2, 0x7f, 0x80, 0xff};
+            int64_t at = 32 + next_random(&random) % (uint32_t)(length - 32);
+            bad[at] = next_random(&random) % 2 ? values[next_random(&random) % sizeof values] : (unsigned char)next_random(&random);
+        }
+        seal(bad, length);
+        if (tcc_program_decode(&d, "bad", bad, length, &back) == TCC_OK) tcc_program_destroy(back);
+        else refused++;
+        tcc_diag_clear(&d);
+        free(bad);
+    }
+    assert_in_range(refused, 2000, 19999);
+    tcc_program_destroy(p);
+    tcc__free(bytes);
+}
+
+static void test_out_of_memory(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_program *p = with_library_call(), *back;
+    void *bytes = NULL;
+    int64_t size = 0;
+    for (int64_t n = 0; !bytes; n++) {
+        tcc__alloc_fail_at(n);
+        tcc_status s = tcc_program_encode(&d, p, &bytes, &size);
+        tcc__alloc_fail_at(-1);
+        tcc_diag_clear(&d);
+        if (s != TCC_OK) assert_int_equal(s, TCC_ENOMEM);
+    }
+    for (int64_t n = 0;; n++) {
+        tcc__alloc_fail_at(n);
+        tcc_status s = tcc_program_decode(&d, "memory", bytes, size, &back);
+        tcc__alloc_fail_at(-1);
+        tcc_diag_clear(&d);
+        if (s == TCC_OK) break;
+        assert_int_equal(s, TCC_ENOMEM);
+        assert_null(back);
+    }
+    tcc_program_destroy(back);
+    tcc_program_destroy(p);
+    tcc__free(bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_runs_from_a_file),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
