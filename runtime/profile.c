@@ -64,21 +64,22 @@ static tcc_status need_runs(const tcc_exec *e, tcc_diag *d) {
 }
 
 tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out) {
-    TCC_TRY(need_runs(e, d));
     const tcc_program *p = tcc_exec_get_program(e);
     const tcc_step_profile *profile = tcc_exec_get_profile(e);
+    bool ran = profile && p->n_steps && profile[0].runs;
     row *rows = tcc__calloc((size_t)p->n_steps, sizeof *rows);
     if (!rows) return tcc_enomem(d);
     double flop = 0, bytes = 0, seconds = 0;
     for (int i = 0; i < p->n_steps; i++) {
-        rows[i] = (row){i, profile[i].min_ns};
+        rows[i] = (row){i, ran ? profile[i].min_ns : 0};
         flop += p->steps[i].flop;
         bytes += step_bytes(&p->steps[i]);
-        seconds += (double)profile[i].min_ns * 1e-9;
+        seconds += (double)rows[i].ns * 1e-9;
     }
     qsort(rows, (size_t)p->n_steps, sizeof *rows, by_time);
     tcc_strbuf_printf(out, "program '%s': %d steps, arena %.1f MB", p->name, p->n_steps, (double)p->arena_bytes * 1e-6);
-    if (p->n_steps) tcc_strbuf_printf(out, ", minima of %lld runs", (long long)profile[0].runs);
+    if (ran) tcc_strbuf_printf(out, ", minima of %lld runs", (long long)profile[0].runs);
+    else tcc_strbuf_add(out, "; not profiled, so without times");
     if (roofline)
         tcc_strbuf_printf(out, "; the device does %.0f GFLOP/s and %.1f GB/s", roofline->flop_per_s * 1e-9,
                           roofline->bytes_per_s * 1e-9);

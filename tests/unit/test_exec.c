@@ -287,8 +287,10 @@ static void test_profile_counts(void **state) {
     assert_ok(tcc_exec_create(&cx, device, p, &e), &cx.diag);
     outputs *o = bind_all(e, &cx.diag);
     assert_null(tcc_exec_get_profile(e));
-    assert_int_equal(tcc_profile_print(e, &cx.diag, NULL, &(tcc_strbuf){0}), TCC_EINVAL);
-    expect_text(&cx.diag, "program 'test' has not been run with profiling on");
+    tcc_strbuf untimed = {0};
+    assert_int_equal(tcc_profile_print(e, &cx.diag, NULL, &untimed), TCC_OK);
+    assert_non_null(strstr(untimed.text, "not profiled, so without times"));
+    tcc_strbuf_free(&untimed);
     assert_ok(tcc_exec_set_profiling(e, &cx.diag, true), &cx.diag);
     for (int run = 0; run < 3; run++) assert_ok(tcc_exec_run(e, &cx.diag), &cx.diag);
     assert_ok(tcc_exec_set_profiling(e, &cx.diag, false), &cx.diag);
