@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = -1, MOST_SIBLINGS = 12, MOST_CHAIN = 24 };
+enum { NONE = -1, MOST_SIBLINGS = 12, MOST_CHAIN = 24, LEAST_SHARED = 64 /* elements that are worth reading together */ };
 
 typedef tcc_vec(int) int_vec;
 
@@ -186,11 +186,31 @@ static const char *unit_text(const fuser *f, int u) {
     return d->n_nodes ? tcc_node_text(d->hero) : "nothing";
 }
 
+/* Whether one of two update units reads the other, or both read one tensor of their own size: the same parameter's. */
+static bool same_parameter(const fuser *f, int a, int b) {
+    const tcc_draft *p = &f->units.data[a].draft, *q = &f->units.data[b].draft;
+    int64_t size = tcc_type_numel(&p->hero->type);
+    for (int i = 0; i < q->n_nodes; i++)
+        for (int k = 0; k < q->nodes[i]->n_operands; k++) {
+            const tcc_node *x = q->nodes[i]->operands[k];
+            if (f->home[x->id] == a && !f->inlined[x->id]) return true;
+            if (x->op == TCC_OP_CONSTANT || f->home[x->id] == b || f->inlined[x->id] || tcc_type_numel(&x->type) != size) continue;
+            for (int j = 0; j < p->n_nodes; j++)
+                for (int m = 0; m < p->nodes[j]->n_operands; m++)
+                    if (p->nodes[j]->operands[m] == x) return true;
+        }
+    return false;
+}
+
 /* What merging units a and b would save; negative when it may not be done, with the reason. */
 static double gain_of_merge(fuser *f, int a, int b, const char **reason) {
     const unit *p = &f->units.data[a], *q = &f->units.data[b];
     if (p->update != q->update) {
         *reason = "optimizer updates stay apart";
+        return -1;
+    }
+    if (p->update && !same_parameter(f, a, b) && !same_parameter(f, b, a)) {
+        *reason = "updates of different parameters";
         return -1;
     }
     tcc_draft d = draft_of(f, a, b);
@@ -247,7 +267,8 @@ static void find_neighbours(fuser *f, int u) {
                 f->unit_mark[source] = f->unit_stamp;
                 push(f, &f->others, source);
             }
-            if (f->others.count < MOST_SIBLINGS) add_readers(f, id, u);
+            bool shared = tcc_type_numel(&n->operands[k]->type) >= LEAST_SHARED;
+            if (shared && f->others.count < MOST_SIBLINGS) add_readers(f, id, u);
         }
     }
 }

@@ -80,7 +80,7 @@ static bool works_on_result(const tcc_draft *d, const tcc_draft_scratch *s) {
 
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
     const double launch = 32768; /* starting the threads on a kernel and waiting for them: two microseconds */
-    const double hoisted = 1.0 / 16; /* a scalar is computed once a vector, or once a row */
+    const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
     enum { OUTSIDE = -1, COUNTED = -2 }; /* values of scratch->position for inputs */
     double cost = launch;
     count_evaluations(d, s);

@@ -1,16 +1,281 @@
 /* SPDX-License-Identifier: MIT
- * order: the order in which groups run. */
+ * order: the order in which groups run, for a low peak of live memory and few launches.
+ *
+ * List scheduling in three ways, of which the one with the lowest peak is taken: the order of the program; the same, but with a group
+ * that frees more than it takes as soon as it can run; and always the group that takes least. Near ties go to the order of the
+ * program, which was written to be read and keeps values in the cache.
+ *
+ * Small work on many tensors waits, so that it runs together: groups that only write new states (optimizer updates), and reductions
+ * to a few bytes (gradient norms). Codegen makes one launch of neighbours with equal kernels. They run when nothing else can, or when
+ * they hold up so much memory that waiting would cost more than a launch. */
+#include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
+#include "passes/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Half of a usual last-level cache: gradients are still there when their updates run. */
+#define MOST_WAITING_BYTES (INT64_C(16) << 20)
+enum { FEW_BYTES = 64 };
+
+typedef enum way { WAY_PROGRAM, WAY_FREE_EARLY, WAY_TAKE_LEAST, WAY_COUNT } way;
+
+typedef tcc_vec(int) int_vec;
+
+/* A group as the scheduler sees it. Values are numbered by node id. */
+typedef struct task {
+    int_vec loads, stores; /* values in the arena */
+    int_vec after;         /* groups that read what this one stores */
+    int waits_for;         /* groups */
+    int64_t input_bytes;   /* of all inputs, wherever they are */
+    bool waits;            /* may wait for its like */
+    uint64_t shape;        /* equal for groups that are likely to be one kernel */
+} task;
+
+typedef struct scheduler {
+    const tcc_graph *g;
+    task *tasks;
+    int64_t *size_bytes; /* by node: in the arena */
+    int *users;          /* by node: groups that load it; one more if it is copied to an output at the end */
+    int *missing;        /* by group, during one run: groups that it still waits for */
+    int *left;           /* by node, during one run: users to come */
+    bool *done;
+} scheduler;
+
+/* -- What there is to schedule -- */
+
+static uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * UINT64_C(0x9E3779B97F4A7C15) + (h >> 29); }
+
+static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inputs) {
+    const tcc_graph *g = s->g;
+    const tcc_group *group = &g->groups.data[t];
+    task *task = &s->tasks[t];
+    int n_inputs = tcc_group_inputs(group, inputs);
+    bool ok = true;
+    for (int i = 0; i < n_inputs; i++) {
+        int id = inputs[i]->id, producer = producers[id];
+        task->input_bytes += tcc_type_bytes(&inputs[i]->type);
+        if (producer < 0) continue;
+        s->users[id]++;
+        if (s->size_bytes[id]) ok &= tcc_vec_push(&task->loads, id);
+        struct task *source = &s->tasks[producer];
+        if (source->after.count && source->after.data[source->after.count - 1] == t) continue;
+        ok &= tcc_vec_push(&source->after, t);
+        task->waits_for++;
+    }
+    bool updates = group->kind == TCC_GROUP_POINTWISE;
+    int64_t stored_bytes = 0;
+    for (int i = 0; i < group->n_outputs; i++) {
+        int id = group->outputs[i]->id;
+        if (s->size_bytes[id]) ok &= tcc_vec_push(&task->stores, id);
+        stored_bytes += tcc_type_bytes(&group->outputs[i]->type);
+        bool is_state = false;
+        for (int k = 0; k < g->outputs.count; k++) is_state |= g->outputs.data[k].node == group->outputs[i] && g->outputs.data[k].alias >= 0;
+        updates &= is_state;
+    }
+    task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
+    task->shape = (uint64_t)group->kind;
+    for (int i = 0; i < group->n_nodes; i++) task->shape = mix(task->shape, (uint64_t)group->nodes[i]->op);
+    task->shape = mix(task->shape, (uint64_t)n_inputs);
+    return ok;
+}
+
+/* Whether group `to` waits, however indirectly, for group `from`. `seen` is cleared scratch, by group. */
+static bool reaches(const scheduler *s, int from, int to, bool *seen) {
+    if (from == to) return true;
+    seen[from] = true;
+    const int_vec *after = &s->tasks[from].after;
+    for (int i = 0; i < after->count; i++)
+        if (!seen[after->data[i]] && reaches(s, after->data[i], to, seen)) return true;
+    return false;
+}
+
+/* The group that stores the next value of an input waits for all readers of the old one, so that it may be written in place; but for
+ * those that need the new value too. */
+static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_node **inputs) {
+    const tcc_graph *g = s->g;
+    int n_inputs = tcc_group_inputs(&g->groups.data[t], inputs);
+    for (int k = 0; k < g->outputs.count; k++) {
+        const tcc_output *output = &g->outputs.data[k];
+        int writer = producers[output->node->id];
+        if (output->alias < 0 || writer < 0 || writer == t) continue;
+        bool reads = false;
+        for (int i = 0; i < n_inputs; i++) reads |= inputs[i] == g->inputs.data[output->alias];
+        if (!reads) continue;
+        memset(s->done, 0, sizeof *s->done * (size_t)g->groups.count);
+        if (reaches(s, writer, t, s->done)) continue;
+        if (!tcc_vec_push(&s->tasks[t].after, writer)) return false;
+        s->tasks[writer].waits_for++;
+    }
+    return true;
+}
+
+static tcc_status create(scheduler *s, const tcc_graph *g) {
+    size_t nodes = (size_t)g->nodes.count + 1, groups = (size_t)g->groups.count + 1;
+    *s = (scheduler){.g = g};
+    s->tasks = tcc__calloc(groups, sizeof *s->tasks);
+    s->size_bytes = tcc__calloc(nodes, sizeof *s->size_bytes);
+    s->users = tcc__calloc(nodes, sizeof *s->users);
+    s->left = tcc__calloc(nodes, sizeof *s->left);
+    s->missing = tcc__calloc(groups, sizeof *s->missing);
+    s->done = tcc__calloc(groups, sizeof *s->done);
+    int *producers = tcc_group_producers(g);
+    int most_inputs = 1;
+    for (int t = 0; t < g->groups.count; t++) {
+        int operands = 0;
+        for (int i = 0; i < g->groups.data[t].n_nodes; i++) operands += g->groups.data[t].nodes[i]->n_operands;
+        if (operands > most_inputs) most_inputs = operands;
+    }
+    tcc_node **inputs = tcc__malloc(sizeof *inputs * (size_t)most_inputs);
+    bool ok = s->tasks && s->size_bytes && s->users && s->left && s->missing && s->done && producers && inputs;
+    for (int t = 0; ok && t < g->groups.count; t++)
+        for (int i = 0; i < g->groups.data[t].n_outputs; i++) {
+            const tcc_node *n = g->groups.data[t].outputs[i];
+            bool in_binding = false; /* outputs and new states are written where they stay */
+            for (int k = 0; k < g->outputs.count; k++) in_binding |= g->outputs.data[k].node == n;
+            if (!in_binding) s->size_bytes[n->id] = tcc_plan_size(n);
+        }
+    for (int t = 0; ok && t < g->groups.count; t++) ok = make_task(s, t, producers, inputs);
+    for (int t = 0; ok && t < g->groups.count; t++) ok = let_readers_go_first(s, t, producers, inputs);
+    tcc__free(producers);
+    tcc__free(inputs);
+    return ok ? TCC_OK : tcc_enomem(g->diag);
+}
+
+static void destroy(scheduler *s) {
+    for (int t = 0; s->tasks && t < s->g->groups.count; t++) {
+        tcc_vec_free(&s->tasks[t].loads);
+        tcc_vec_free(&s->tasks[t].stores);
+        tcc_vec_free(&s->tasks[t].after);
+    }
+    void *const arrays[] = {s->tasks, s->size_bytes, s->users, s->left, s->missing, s->done};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
+}
+
+/* -- One run -- */
+
+/* Bytes that running the task adds to what is alive after it. */
+static int64_t growth(const scheduler *s, const task *task) {
+    int64_t bytes = 0;
+    for (int i = 0; i < task->stores.count; i++) bytes += s->size_bytes[task->stores.data[i]];
+    for (int i = 0; i < task->loads.count; i++)
+        if (s->left[task->loads.data[i]] == 1) bytes -= s->size_bytes[task->loads.data[i]];
+    return bytes;
+}
+
+/* The next group that does not wait, or -1; `waiting` are the ready ones that do. */
+static int pick(const scheduler *s, way way, int_vec *waiting, int64_t *waiting_bytes, bool *failed) {
+    int best = -1;
+    int64_t best_growth = 0;
+    waiting->count = 0;
+    *waiting_bytes = 0;
+    for (int t = 0; t < s->g->groups.count; t++) {
+        const task *task = &s->tasks[t];
+        if (s->done[t] || s->missing[t]) continue;
+        if (task->waits) {
+            *waiting_bytes += task->input_bytes;
+            if (!tcc_vec_push(waiting, t)) *failed = true;
+            continue;
+        }
+        if (way == WAY_PROGRAM && best >= 0) continue;
+        int64_t bytes = growth(s, task);
+        bool better = way == WAY_TAKE_LEAST ? bytes < best_growth : bytes < 0 && bytes < best_growth;
+        if (best >= 0 && !better) continue;
+        best = t;
+        best_growth = bytes;
+    }
+    return best;
+}
+
+/* Runs group t: what is alive then, and what it releases. */
+static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
+    const task *task = &s->tasks[t];
+    for (int i = 0; i < task->stores.count; i++) *live += s->size_bytes[task->stores.data[i]];
+    if (*live > *peak) *peak = *live;
+    for (int i = 0; i < task->loads.count; i++)
+        if (--s->left[task->loads.data[i]] == 0) *live -= s->size_bytes[task->loads.data[i]];
+    for (int i = 0; i < task->stores.count; i++)
+        if (s->left[task->stores.data[i]] == 0) *live -= s->size_bytes[task->stores.data[i]];
+    for (int i = 0; i < task->after.count; i++) s->missing[task->after.data[i]]--;
+    s->done[t] = true;
+}
+
+/* Insertion sort of the waiting groups by shape, so that equal kernels are neighbours; the program's order among equals. */
+static void sort_waiting(const scheduler *s, int_vec *waiting) {
+    const task *tasks = s->tasks;
+    for (int i = 1; i < waiting->count; i++)
+        for (int k = i; k > 0 && tasks[waiting->data[k - 1]].shape > tasks[waiting->data[k]].shape; k--) {
+            int swap = waiting->data[k];
+            waiting->data[k] = waiting->data[k - 1];
+            waiting->data[k - 1] = swap;
+        }
+}
+
+/* Fills `order` and returns the peak; -1 when memory is short or the groups wait for each other. */
+static int64_t schedule(scheduler *s, way way, int *order) {
+    int count = s->g->groups.count, at = 0;
+    int64_t live = 0, peak = 0, waiting_bytes;
+    int_vec waiting = {0};
+    bool failed = false;
+    for (int t = 0; t < count; t++) {
+        s->missing[t] = s->tasks[t].waits_for;
+        s->done[t] = false;
+    }
+    memcpy(s->left, s->users, sizeof *s->left * (size_t)s->g->nodes.count);
+    while (at < count && !failed) {
+        int t = pick(s, way, &waiting, &waiting_bytes, &failed);
+        if (t >= 0 && waiting_bytes <= MOST_WAITING_BYTES) {
+            run(s, t, &live, &peak);
+            order[at++] = t;
+            continue;
+        }
+        failed |= t < 0 && waiting.count == 0;
+        sort_waiting(s, &waiting);
+        for (int i = 0; i < waiting.count && !failed; i++) {
+            run(s, waiting.data[i], &live, &peak);
+            order[at++] = waiting.data[i];
+        }
+    }
+    tcc_vec_free(&waiting);
+    return failed ? -1 : peak;
+}
+
+static tcc_status best_order(tcc_pass_cx *cx, const tcc_graph *g, int *best) {
+    static const char *const names[WAY_COUNT] = {"program", "free early", "take least"};
+    scheduler s;
+    tcc_status status = create(&s, g);
+    int *order = tcc__malloc(sizeof *order * (size_t)(g->groups.count + 1));
+    if (status == TCC_OK && !order) status = tcc_enomem(g->diag);
+    int64_t best_peak = -1;
+    for (int way = 0; way < WAY_COUNT && status == TCC_OK; way++) {
+        int64_t peak = schedule(&s, (enum way)way, order);
+        if (peak < 0) {
+            status = TCC_BUG(g->diag, "groups wait for each other");
+            break;
+        }
+        tcc_log(cx->cx, TCC_LOG_MEMORY, "order '%s': at most %lld bytes alive", names[way], (long long)peak);
+        if (best_peak >= 0 && peak > best_peak - best_peak / 50) continue;
+        best_peak = peak;
+        memcpy(best, order, sizeof *order * (size_t)g->groups.count);
+    }
+    tcc__free(order);
+    destroy(&s);
+    return status;
+}
 
 tcc_status tcc_pass_order(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    (void)cx;
+    int *order = tcc__malloc(sizeof *order * (size_t)(in->groups.count + 1));
+    if (!order) return tcc_enomem(in->diag);
+    tcc_status status = best_order(cx, in, order);
     tcc_rewrite rw;
-    TCC_TRY(tcc_rewrite_begin(&rw, in));
-    tcc_status status = tcc_group_copy_all(&rw, NULL);
-    if (status != TCC_OK) {
-        tcc_rewrite_abort(&rw);
-        return status;
+    if (status == TCC_OK) status = tcc_rewrite_begin(&rw, in);
+    if (status == TCC_OK) {
+        status = tcc_group_copy_all(&rw, order);
+        if (status == TCC_OK) status = tcc_rewrite_end(&rw, out);
+        else tcc_rewrite_abort(&rw);
     }
-    return tcc_rewrite_end(&rw, out);
+    tcc__free(order);
+    return status;
 }

@@ -8,13 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define GRADIENTS "simplify,autodiff,decompose"
+#define STEP "simplify,autodiff,train-step,decompose"
+
+static const tcc_pass_options adamw = {.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}};
 
 static void check_model(const char *model) {
     static const char *const passes[] = {"simplify", "layout,simplify", "fuse", "order", "plan-memory"};
     tcc_diag diag = {0};
     tcc_graph *traced = model_graph(model, 1, &diag);
-    tcc_graph *before = run_passes(traced, GRADIENTS, NULL), *joint = before;
+    tcc_graph *before = run_passes(traced, STEP, &adamw), *joint = before;
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
         tcc_graph *after = run_passes(before, passes[i], NULL);
         if (i < 3) assert_same_meaning(joint, after, 1e-6);
