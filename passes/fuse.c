@@ -309,9 +309,9 @@ static void merge_all(fuser *f) {
         if (p->dead || q->dead || p->version != c.version_a || q->version != c.version_b) continue;
         if (depends(f, c.a, c.b) || depends(f, c.b, c.a)) continue;
         if (tcc_log_on(f->cx->cx, TCC_LOG_FUSION)) {
-            tcc_log(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes:", c.gain);
-            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.a));
-            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.b));
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes:", c.gain);
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.a));
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.b));
         }
         merge(f, c.a, c.b);
         if (fine(f)) consider_neighbours(f, c.a, false, &buffer);
@@ -399,13 +399,13 @@ static bool try_inline(fuser *f, int v, const int_vec *chain, int_vec *readers) 
     if (!fine(f)) return false;
     if (after < 0 || after > before) {
         if (log)
-            tcc_log(f->cx->cx, TCC_LOG_FUSION, "keep %s: %s", tcc_node_text(f->g->nodes.data[v]),
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "keep %s: %s", tcc_node_text(f->g->nodes.data[v]),
                     after < 0 ? reason : "evaluating it again would cost more");
         set_inlined(f, chain, u, false);
         return false;
     }
     if (log)
-        tcc_log(f->cx->cx, TCC_LOG_FUSION, "inline in %d readers, saves %.0f bytes: %s", readers->count, before - after,
+        tcc_logf(f->cx->cx, TCC_LOG_FUSION, "inline in %d readers, saves %.0f bytes: %s", readers->count, before - after,
                 tcc_node_text(f->g->nodes.data[v]));
     refresh(f, u, &reason);
     for (int i = 0; i < readers->count && fine(f); i++) refresh(f, readers->data[i], &reason);
@@ -585,9 +585,9 @@ static void log_borders(fuser *f) {
             const char *reason;
             double gain = gain_of_merge(f, u, readers.data[i], &reason);
             if (gain > 0) reason = "they would wait for each other";
-            tcc_log(f->cx->cx, TCC_LOG_FUSION, "apart, %s:", reason);
-            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, u));
-            tcc_log(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, readers.data[i]));
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "apart, %s:", reason);
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, u));
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, readers.data[i]));
         }
         tcc_vec_free(&readers);
     }

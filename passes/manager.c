@@ -57,7 +57,7 @@ static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, 
     }
     bool watched = report || tcc_log_on(cx->cx, TCC_LOG_PASSES);
     bool changed = watched && !tcc_graph_equal(old, new);
-    tcc_log(cx->cx, TCC_LOG_PASSES, "%-11s %8.3f ms  %5d -> %5d nodes  %4d groups%s", pass->name, milliseconds,
+    tcc_logf(cx->cx, TCC_LOG_PASSES, "%-11s %8.3f ms  %5d -> %5d nodes  %4d groups%s", pass->name, milliseconds,
             old->nodes.count, new->nodes.count, new->groups.count, changed ? "" : "  (unchanged)");
     if (report) {
         tcc_pass_report line = {pass->name, milliseconds, old->nodes.count, new->nodes.count, changed};

@@ -173,7 +173,7 @@ static void log_plan(tcc_pass_cx *cx, const planner *p) {
     if (!tcc_log_on(cx->cx, TCC_LOG_MEMORY)) return;
     tcc_strbuf b = {0};
     tcc_plan_print(&b, p->g, &p->plan);
-    if (!b.failed) tcc_log(cx->cx, TCC_LOG_MEMORY, "%s", b.text);
+    if (!b.failed) tcc_logf(cx->cx, TCC_LOG_MEMORY, "%s", b.text);
     tcc_strbuf_free(&b);
 }
 

@@ -66,7 +66,7 @@ tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tc
         tcc_dataset_close(data);
         return status;
     }
-    tcc_log(cx, TCC_LOG_DATA,
+    tcc_logf(cx, TCC_LOG_DATA,
             "%s: kind %s, %lld training and %lld validation samples, %lld classes", options->path,
             options->kind, (long long)data->info.samples[TCC_SPLIT_TRAIN],
             (long long)data->info.samples[TCC_SPLIT_VALIDATION], (long long)data->info.classes);

@@ -96,7 +96,7 @@ tcc_status tcc_libraries_open(tcc_context *cx, tcc_libraries **out) {
     for (int i = 0; i < LIBRARIES; i++) {
         if (set >> i & 1) open_library(l, i);
         else snprintf(info_of(l, i)->text, sizeof info_of(l, i)->text, "switched off by TCC_LIBRARIES");
-        tcc_log(cx, TCC_LOG_LIBRARY, "%s: %s", library_rows[i].name, info_of(l, i)->text);
+        tcc_logf(cx, TCC_LOG_LIBRARY, "%s: %s", library_rows[i].name, info_of(l, i)->text);
     }
     *out = l;
     return TCC_OK;

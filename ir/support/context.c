@@ -46,7 +46,7 @@ tcc_status tcc_context_init(tcc_context *cx) {
 
 void tcc_context_clear(tcc_context *cx) { tcc_diag_clear(&cx->diag); }
 
-void tcc_log(tcc_context *cx, tcc_topic topic, const char *format, ...) {
+void tcc_logf(tcc_context *cx, tcc_topic topic, const char *format, ...) {
     if (!tcc_log_on(cx, topic)) return;
     char message[1024];
     va_list args;

@@ -40,6 +40,6 @@ void tcc_context_clear(tcc_context *cx);
 
 static inline bool tcc_log_on(const tcc_context *cx, tcc_topic topic) { return cx->topics >> topic & 1; }
 /* A line to the log if the topic is on. */
-void tcc_log(tcc_context *cx, tcc_topic topic, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void tcc_logf(tcc_context *cx, tcc_topic topic, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif
