@@ -62,14 +62,54 @@ typedef struct tcc_instance {
     int64_t items;             /* work items; fixed by shape and schedule, never by the number of threads */
 } tcc_instance;
 
-/* A call of a library. `name` selects the entry in the runtime's library table ("onednn.conv_forward", "cblas.sgemm", ...); what
- * buffers and params mean is documented there. */
+/* A call of a library. `name` selects an entry of the runtime's library table. Its params are the fields of the struct named below
+ * in order, each an int64_t.
+ *
+ * cblas.sgemm                  C = op(A) op(B), plus C if `accumulate`; f32, row-major, for each of `batch` matrices
+ *   buffers                    a, b, c
+ *   params                     tcc_sgemm_params
+ *
+ * Convolutions, f32, up to 3 spatial dimensions; channels last suits the library best. It may hold the weights in a layout of its
+ * own; it converts them in each run, in memory of the runtime.
+ * onednn.conv_forward          y = conv(x, w), plus bias if `bias`, then max(0, y) if `relu`; without bias its buffer is not touched
+ *   buffers                    x, w, bias, y
+ * onednn.conv_data_gradient    dx = the gradient of conv with respect to x
+ *   buffers                    dy, w, dx
+ * onednn.conv_filter_gradient  dw = the gradient of conv with respect to w: partial sums over fixed slices of the batch, added in order
+ *   buffers                    x, dy, dw
+ *   params                     tcc_conv_params, for all three */
 typedef struct tcc_library_call {
     const char *name;
     int n_buffers, n_params;
     const tcc_buffer *buffers;
     const int64_t *params;
 } tcc_library_call;
+
+/* C is m x n, the sum runs over k. Leading dimensions and batch strides count elements; a stride of 0 shares the operand between
+ * the matrices. */
+typedef struct tcc_sgemm_params {
+    int64_t batch, m, n, k;
+    int64_t transpose_a, transpose_b; /* 1: A is stored k x m, B is stored n x k */
+    int64_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c;
+    int64_t accumulate; /* 1: add to C */
+} tcc_sgemm_params;
+
+/* Absent spatial dimensions have size 1, kernel 1, stride 1, dilation 1 and padding 0, and
+ * stand first: a 2-D convolution uses [1] and [2]. Strides count elements. */
+typedef struct tcc_conv_params {
+    int64_t batch, groups, in, out; /* channels, of all groups */
+    int64_t x_size[3], y_size[3], kernel[3];
+    int64_t stride[3], dilation[3], pad_low[3], pad_high[3];
+    int64_t x_stride[5], y_stride[5]; /* batch, channel, spatial */
+    int64_t w_stride[5];              /* out (groups follow each other), in, spatial */
+    int64_t bias, relu;               /* forward: 0 or 1 */
+} tcc_conv_params;
+
+enum {
+    TCC_SGEMM_PARAMS = sizeof(tcc_sgemm_params) / sizeof(int64_t), /* n_params */
+    TCC_CONV_PARAMS = sizeof(tcc_conv_params) / sizeof(int64_t),
+};
 
 typedef enum tcc_step_kind { TCC_STEP_KERNEL, TCC_STEP_LIBRARY, TCC_STEP_COPY } tcc_step_kind;
 

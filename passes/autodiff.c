@@ -51,11 +51,20 @@ static tcc_vjp_rule *const rules[TCC_OP_COUNT] = {
 #undef TCC_OP
 };
 
+/* What one use of a node gave to its gradient. */
+typedef struct contribution {
+    tcc_node *gradient;
+    struct contribution *next;
+} contribution;
+
 struct tcc_autodiff {
     tcc_pass_cx *cx;
     const bool *trainable; /* by input */
     bool *needs;           /* by node of the forward graph: on a path from a trainable parameter */
-    tcc_node **gradients;  /* by node of the forward graph: NULL if none was given */
+    contribution *
+        *first; /* by node of the forward graph: in the order of the uses, from last to first */
+    contribution **last;
+    tcc_arena memory; /* of the contributions */
     bool failed;
 };
 
@@ -65,17 +74,28 @@ bool tcc__vjp_wants(const tcc_vjp *v, int i) {
     return v->autodiff->needs[v->x[i]->id];
 }
 
+static void give(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient) {
+    contribution *c = gradient ? TCC_ARENA_NEW(&a->memory, contribution) : NULL;
+    if (!c) {
+        if (gradient) tcc_enomem(a->cx->diag);
+        a->failed = true;
+        return;
+    }
+    c->gradient = gradient;
+    if (a->last[x->id]) a->last[x->id]->next = c;
+    else a->first[x->id] = c;
+    a->last[x->id] = c;
+}
+
 void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient) {
     if (!tcc__vjp_wants(v, i)) return;
-    tcc_node *x = v->x[i], **sum = &v->autodiff->gradients[x->id];
-    if (gradient && !tcc_type_equal(&gradient->type, &x->type)) {
+    const tcc_type *type = &v->x[i]->type;
+    if (gradient && !tcc_type_equal(&gradient->type, type)) {
         TCC_BUG(v->g->diag, "the gradient of %s by operand %d is %s, not %s", tcc_node_text(v->y),
-                i, tcc_type_text(&gradient->type), tcc_type_text(&x->type));
+                i, tcc_type_text(&gradient->type), tcc_type_text(type));
         gradient = NULL;
     }
-    if (gradient && *sum) gradient = vjp_add(v, *sum, gradient);
-    if (!gradient) v->autodiff->failed = true;
-    else *sum = gradient;
+    give(v->autodiff, v->x[i], gradient);
 }
 
 void tcc__vjp_refuse(tcc_vjp *v, const char *why) {
@@ -99,6 +119,106 @@ TCC_VJP_RULE(composite) {
 
 TCC_VJP_RULE(first_order_only) {
     tcc__vjp_refuse(v, "it is a gradient itself, and has no second derivative here");
+}
+
+/* -- Putting contributions together --
+ * In general by additions. Two forms are better than a sum of mostly zeros: slices of one value,
+ * whose gradients are padded with zeros, become a concatenation where they do not overlap; rows of
+ * a table, whose gradients are scattered into zeros, are scattered into the sum of the rest. */
+
+static bool is_zero(const tcc_node *n) {
+    return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1 &&
+           n->attrs->constant.values.v[0] == 0;
+}
+
+static bool is_scatter(const tcc_node *n) {
+    return (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) &&
+           is_zero(n->operands[0]);
+}
+
+/* The only dim in which `n` is padded, by zeros outside; -1 if it is something else. */
+static int padded_axis(const tcc_node *n) {
+    if (n->op != TCC_OP_PAD || n->attrs->pad.value != 0) return -1;
+    int axis = -1;
+    for (int d = 0; d < n->type.rank; d++) {
+        if (n->attrs->pad.interior.v[d]) return -1;
+        if (!n->attrs->pad.lo.v[d] && !n->attrs->pad.hi.v[d]) continue;
+        if (axis >= 0) return -1;
+        axis = d;
+    }
+    return axis;
+}
+
+static int64_t begin_of(const tcc_node *pad, int axis) {
+    return pad->attrs->pad.lo.v[axis];
+}
+static int64_t end_of(const tcc_node *pad, int axis) {
+    return pad->type.dims[axis] - pad->attrs->pad.hi.v[axis];
+}
+
+/* The sum of padded values that do not overlap: one after the other along `axis`, zeros where none
+ * is. NULL after an error, or if they do overlap (*overlap). */
+static tcc_node *concatenate(tcc_autodiff *a, tcc_graph *g, const contribution *list, int axis,
+                             bool *overlap) {
+    tcc_vec(tcc_node *) parts = {0};
+    int64_t at = 0, extent = list->gradient->type.dims[axis];
+    tcc_node *result = NULL;
+    bool complete = true;
+    *overlap = false;
+    while (at < extent && complete) {
+        const tcc_node *next = NULL; /* the one that begins first from `at` on */
+        for (const contribution *c = list; c; c = c->next)
+            if (begin_of(c->gradient, axis) >= at &&
+                (!next || begin_of(c->gradient, axis) < begin_of(next, axis)))
+                next = c->gradient;
+        int64_t begin = next ? begin_of(next, axis) : extent;
+        tcc_type gap = list->gradient->type;
+        gap.dims[axis] = begin - at;
+        if (begin > at) complete = tcc_vec_push(&parts, tcc_ir_splat(g, &gap, 0));
+        if (next) complete = complete && tcc_vec_push(&parts, next->operands[0]);
+        at = next ? end_of(next, axis) : extent;
+    }
+    int64_t used = 0, given = 0;
+    for (int i = 0; i < parts.count; i++) used += parts.data[i] && !is_zero(parts.data[i]);
+    for (const contribution *c = list; c; c = c->next) given++;
+    if (!complete) tcc_enomem(a->cx->diag);
+    else if (used < given) *overlap = true; /* some began inside another */
+    else {
+        tcc_attrs attrs = {.axis = {.axis = axis}};
+        result = tcc_ir_build(g, TCC_OP_CONCAT, parts.data, parts.count, &attrs, NULL,
+                              list->gradient->loc);
+    }
+    tcc_vec_free(&parts);
+    return result;
+}
+
+/* The gradient by node x: all that its uses gave. NULL if there was none, or after an error
+ * (`failed`). */
+static tcc_node *combine(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {
+    const contribution *list = a->first[x->id];
+    if (!list) return NULL;
+    if (!list->next) return list->gradient;
+    int axis = padded_axis(list->gradient);
+    for (const contribution *c = list; c && axis >= 0; c = c->next)
+        if (padded_axis(c->gradient) != axis) axis = -1;
+    tcc_node *sum = NULL;
+    if (axis >= 0) {
+        bool overlap;
+        sum = concatenate(a, g, list, axis, &overlap);
+        a->failed |= !sum && !overlap;
+        if (sum || a->failed) return sum;
+    }
+    for (const contribution *c = list; c; c = c->next)
+        if (!is_scatter(c->gradient))
+            sum = sum ? tcc_ir_binary(g, TCC_OP_ADD, sum, c->gradient) : c->gradient;
+    for (const contribution *c = list; c; c = c->next) {
+        tcc_node *s = c->gradient;
+        if (!is_scatter(s)) continue;
+        tcc_node *operands[] = {sum, s->operands[1], s->operands[2]};
+        sum = sum ? tcc_ir_build(g, s->op, operands, 3, s->attrs, NULL, s->loc) : s;
+    }
+    a->failed |= !sum;
+    return sum;
 }
 
 /* -- The pass -- */
@@ -146,23 +266,23 @@ static tcc_status copy_forward(const tcc_autodiff *a, tcc_rewrite *rw) {
 static void sweep(tcc_autodiff *a, tcc_graph *g, tcc_node *loss) {
     if (!a->needs[loss->id]) return;
     tcc_ir_set_loc(g, loss->loc, true);
-    a->gradients[loss->id] = tcc_ir_splat_like(g, loss, 1);
-    a->failed = !a->gradients[loss->id];
+    give(a, loss, tcc_ir_splat_like(g, loss, 1));
     for (int id = loss->id; id >= 0 && !a->failed; id--) {
         tcc_node *n = g->nodes.data[id];
-        if (!a->gradients[id] || n->op == TCC_OP_INPUT) continue;
+        if (!a->first[id] || n->op == TCC_OP_INPUT) continue;
         tcc_ir_set_loc(g, n->loc, true);
-        tcc_vjp v = {a, g, n, n->operands, a->gradients[id]};
-        rules[n->op](&v);
+        tcc_vjp v = {a, g, n, n->operands, combine(a, g, n)};
+        if (v.dy) rules[n->op](&v);
     }
 }
 
 static tcc_status add_outputs(tcc_autodiff *a, tcc_graph *g) {
     for (int i = 0; i < g->inputs.count; i++) {
         if (!a->trainable[i]) continue;
-        tcc_node *parameter = g->inputs.data[i], *gradient = a->gradients[parameter->id];
+        tcc_node *parameter = g->inputs.data[i];
         tcc_ir_set_loc(g, parameter->loc, true);
-        if (!gradient) gradient = tcc_ir_splat_like(g, parameter, 0);
+        tcc_node *gradient = combine(a, g, parameter);
+        if (!a->first[parameter->id]) gradient = tcc_ir_splat_like(g, parameter, 0);
         const char *name = tcc_arena_printf(&g->arena, "grad.%s", parameter->attrs->input.name);
         if (!name) return tcc_enomem(a->cx->diag);
         TCC_TRY(tcc_ir_output(g, name, gradient, -1));
@@ -217,8 +337,9 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
     tcc_node *loss = rw.map[old_loss->id];
     TCC_TRY(tcc_rewrite_end(&rw, &joint));
     a->needs = mark_needs(joint, a->trainable);
-    a->gradients = tcc__calloc((size_t)joint->nodes.count, sizeof(tcc_node *));
-    status = a->needs && a->gradients ? TCC_OK : tcc_enomem(a->cx->diag);
+    a->first = tcc__calloc((size_t)joint->nodes.count, sizeof(contribution *));
+    a->last = tcc__calloc((size_t)joint->nodes.count, sizeof(contribution *));
+    status = a->needs && a->first && a->last ? TCC_OK : tcc_enomem(a->cx->diag);
     if (status == TCC_OK) {
         sweep(a, joint, loss);
         if (a->failed)
@@ -237,7 +358,9 @@ tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **o
     tcc_status status = find_trainable(cx, in, trainable);
     if (status == TCC_OK) status = differentiate(&a, in, out);
     tcc__free(a.needs);
-    tcc__free(a.gradients);
+    tcc__free(a.first);
+    tcc__free(a.last);
+    tcc_arena_free(&a.memory);
     tcc__free(trainable);
     return status;
 }

@@ -7,8 +7,6 @@
 
 #include <string.h>
 
-enum { CODE_COUNT = 0x110000 };
-
 /* ---- tokens of a text in memory ---- */
 
 /* Walks a text character by character. */
@@ -35,14 +33,32 @@ static int next(walker *w, uint32_t *code) {
     return length;
 }
 
+/* By code point: whether it occurs, later one more than its token; 0: it does not. As long as the
+ * text needs. */
+typedef struct code_table {
+    uint32_t *entries;
+    uint32_t count;
+} code_table;
+
+static bool cover(code_table *table, uint32_t code) {
+    uint32_t count = table->count ? table->count : 256;
+    while (count <= code) count *= 2;
+    uint32_t *larger = tcc__realloc(table->entries, count * sizeof *larger);
+    if (!larger) return false;
+    memset(larger + table->count, 0, (count - table->count) * sizeof *larger);
+    *table = (code_table){larger, count};
+    return true;
+}
+
 /* Mark the characters that occur and count all. */
 static tcc_status survey(tcc_diag *d, const char *path, const tcc__bytes *text, bool bytes,
-                         uint8_t *seen, int64_t *count) {
+                         code_table *table, int64_t *count) {
     walker w = walk(text, bytes);
     uint32_t code;
     int length;
     while ((length = next(&w, &code)) > 0) {
-        seen[code] = 1;
+        if (code >= table->count && !cover(table, code)) return tcc_enomem(d);
+        table->entries[code] = 1;
         ++*count;
     }
     if (length == 0) return TCC_OK;
@@ -51,56 +67,52 @@ static tcc_status survey(tcc_diag *d, const char *path, const tcc__bytes *text, 
                      (size_t)(w.at - text->data), *w.at);
 }
 
-static tcc_status build_vocabulary(tcc_diag *d, const uint8_t *seen, tcc__text *t,
-                                   uint32_t *id_of) {
-    for (uint32_t code = 0; code < CODE_COUNT; code++) {
-        id_of[code] = (uint32_t)t->vocab_size;
-        t->vocab_size += seen[code];
-    }
+static tcc_status build_vocabulary(tcc_diag *d, code_table *table, tcc__text *t) {
+    for (uint32_t code = 0; code < table->count; code++)
+        if (table->entries[code]) table->entries[code] = (uint32_t)++t->vocab_size;
     t->vocabulary = tcc__malloc((size_t)t->vocab_size * sizeof *t->vocabulary);
     t->labels = tcc__malloc((size_t)t->vocab_size * sizeof *t->labels);
     if (!t->vocabulary || !t->labels) return tcc_enomem(d);
-    for (uint32_t code = 0; code < CODE_COUNT; code++) {
-        if (!seen[code]) continue;
-        t->vocabulary[id_of[code]] = code;
-        if (t->bytes) memcpy(t->labels[id_of[code]], (char[5]){(char)code}, 5);
-        else tcc__utf8_encode(code, t->labels[id_of[code]]);
+    for (uint32_t code = 0; code < table->count; code++) {
+        if (!table->entries[code]) continue;
+        uint32_t token = table->entries[code] - 1;
+        t->vocabulary[token] = code;
+        if (t->bytes) memcpy(t->labels[token], (char[5]){(char)code}, 5);
+        else tcc__utf8_encode(code, t->labels[token]);
     }
     return TCC_OK;
 }
 
-static void store(const tcc__bytes *text, const uint32_t *id_of, tcc__text *t, int64_t at) {
+static void store(const tcc__bytes *text, const code_table *table, tcc__text *t, int64_t at) {
     walker w = walk(text, t->bytes);
     uint32_t code;
     for (; next(&w, &code) > 0; at++) {
-        uint32_t id = id_of[code];
-        if (t->width == 1) ((uint8_t *)t->tokens)[at] = (uint8_t)id;
-        else if (t->width == 2) ((uint16_t *)t->tokens)[at] = (uint16_t)id;
-        else ((uint32_t *)t->tokens)[at] = id;
+        uint32_t token = table->entries[code] - 1;
+        if (t->width == 1) ((uint8_t *)t->tokens)[at] = (uint8_t)token;
+        else if (t->width == 2) ((uint16_t *)t->tokens)[at] = (uint16_t)token;
+        else ((uint32_t *)t->tokens)[at] = token;
     }
 }
 
 static tcc_status tokenize(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2],
-                           tcc__text *t, uint8_t *seen, uint32_t *id_of) {
+                           tcc__text *t, code_table *table) {
     for (int i = 0; i < 2; i++)
-        TCC_TRY(survey(d, paths[i], &texts[i], t->bytes, seen, &t->length[i]));
-    TCC_TRY(build_vocabulary(d, seen, t, id_of));
+        TCC_TRY(survey(d, paths[i], &texts[i], t->bytes, table, &t->length[i]));
+    TCC_TRY(build_vocabulary(d, table, t));
     t->width = t->vocab_size <= 256 ? 1 : t->vocab_size <= 65536 ? 2 : 4;
     t->tokens = tcc__malloc((size_t)(t->length[0] + t->length[1]) * (size_t)t->width);
     if (!t->tokens) return tcc_enomem(d);
-    store(&texts[0], id_of, t, 0);
-    store(&texts[1], id_of, t, t->length[0]);
+    store(&texts[0], table, t, 0);
+    store(&texts[1], table, t, t->length[0]);
     return TCC_OK;
 }
 
 tcc_status tcc__text_parse(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2],
                            bool bytes, tcc__text *out) {
     *out = (tcc__text){.bytes = bytes};
-    uint8_t *seen = tcc__calloc(CODE_COUNT, sizeof *seen);
-    uint32_t *id_of = tcc__malloc(CODE_COUNT * sizeof *id_of);
-    tcc_status status = seen && id_of ? tokenize(d, paths, texts, out, seen, id_of) : tcc_enomem(d);
-    tcc__free(seen);
-    tcc__free(id_of);
+    code_table table = {0};
+    tcc_status status = tokenize(d, paths, texts, out, &table);
+    tcc__free(table.entries);
     if (status != TCC_OK) tcc__text_free(out);
     return status;
 }

@@ -1,50 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * Libraries of others that are opened at run time, behind one table of entries. A program's library step names an entry; its
- * params and buffers are documented here, its results never depend on the number of threads.
+ * Libraries of others that are opened at run time, behind one table of entries. A program's library step names an entry, whose
+ * buffers and params codegen/program.h documents; results never depend on the number of threads.
  *
  * An entry's work is cut into slices by shape alone, and our pool runs the slices; the library itself runs on one thread in each
  * of ours. TCC_LIBRARIES (a list as in "openblas,onednn", or "none") restricts what is opened; TCC_OPENBLAS_PATH and
- * TCC_ONEDNN_PATH name a file to open instead of what the loader finds.
- *
- * cblas.sgemm      C = op(A) op(B) + beta C, f32, row-major, for each of `batch` matrices
- *   buffers        a, b, c
- *   params         tcc_sgemm_params
- *
- * Convolutions, f32, up to 3 spatial dimensions. A library may hold the weights in a layout of its own; it converts them in each
- * run, in the pool's shared scratch.
- * onednn.conv_forward          y = conv(x, w) [+ bias], then max(0, y) if `relu`; without bias, that buffer is any other again
- *   buffers                    x, w, bias, y
- * onednn.conv_data_gradient    dx = the gradient of conv with respect to x
- *   buffers                    dy, w, dx
- * onednn.conv_filter_gradient  dw = the gradient of conv with respect to w: partial sums over fixed slices of the batch, added in order
- *   buffers                    x, dy, dw
- *   params                     tcc_conv_params, for all three */
+ * TCC_ONEDNN_PATH name a file to open instead of what the loader finds. */
 #ifndef TCC_RUNTIME_LIBRARY_H
 #define TCC_RUNTIME_LIBRARY_H
 
+#include "codegen/program.h"
 #include "ir/support/context.h"
 #include "pool.h"
-
-/* The params of cblas.sgemm in order: an array of int64_t read as this struct. C is m x n, the sum runs over k. Leading
- * dimensions and batch strides count elements; a stride of 0 shares the operand between the matrices. */
-typedef struct tcc_sgemm_params {
-    int64_t batch, m, n, k;
-    int64_t transpose_a, transpose_b; /* 1: A is stored k x m, B is stored n x k */
-    int64_t lda, ldb, ldc;
-    int64_t stride_a, stride_b, stride_c;
-    int64_t accumulate; /* 1: add to C */
-} tcc_sgemm_params;
-
-/* The params of the convolutions in order. Absent spatial dimensions have size 1, kernel 1, stride 1, dilation 1 and padding 0, and
- * stand first: a 2-D convolution uses [1] and [2]. Strides count elements. */
-typedef struct tcc_conv_params {
-    int64_t batch, groups, in, out; /* channels, of all groups */
-    int64_t x_size[3], y_size[3], kernel[3];
-    int64_t stride[3], dilation[3], pad_low[3], pad_high[3];
-    int64_t x_stride[5], y_stride[5]; /* batch, channel, spatial */
-    int64_t w_stride[5];              /* out (groups follow each other), in, spatial */
-    int64_t bias, relu;               /* forward: 0 or 1 */
-} tcc_conv_params;
 
 typedef struct tcc_libraries tcc_libraries;
 

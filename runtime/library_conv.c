@@ -393,9 +393,8 @@ static tcc_status conv_execute(void *state, tcc_diag *d, tcc_pool *pool, void *c
     return r.failed ? dnn_error(d, c, r.failed, "running it") : TCC_OK;
 }
 
-enum { CONV_PARAMS = sizeof(tcc_conv_params) / sizeof(int64_t) };
-const tcc_library_entry tcc__onednn_conv_forward = {"onednn.conv_forward", CONV_PARAMS, 4, create_forward, conv_destroy, conv_execute};
-const tcc_library_entry tcc__onednn_conv_data_gradient = {"onednn.conv_data_gradient", CONV_PARAMS,  3,
+const tcc_library_entry tcc__onednn_conv_forward = {"onednn.conv_forward", TCC_CONV_PARAMS, 4, create_forward, conv_destroy, conv_execute};
+const tcc_library_entry tcc__onednn_conv_data_gradient = {"onednn.conv_data_gradient", TCC_CONV_PARAMS,  3,
                                                           create_data_gradient,        conv_destroy, conv_execute};
-const tcc_library_entry tcc__onednn_conv_filter_gradient = {"onednn.conv_filter_gradient", CONV_PARAMS,  3,
+const tcc_library_entry tcc__onednn_conv_filter_gradient = {"onednn.conv_filter_gradient", TCC_CONV_PARAMS,  3,
                                                             create_filter_gradient,        conv_destroy, conv_execute};

@@ -100,7 +100,7 @@ static tcc_status sgemm_execute(void *state, tcc_diag *d, tcc_pool *pool, void *
 
 const tcc_library_entry tcc__openblas_sgemm = {
     .name = "cblas.sgemm",
-    .n_params = sizeof(tcc_sgemm_params) / sizeof(int64_t),
+    .n_params = TCC_SGEMM_PARAMS,
     .n_buffers = 3,
     .create = sgemm_create,
     .destroy = tcc__free,

@@ -4,6 +4,10 @@
 #ifndef TCC_SUPPORT_STATUS_H
 #define TCC_SUPPORT_STATUS_H
 
+#include "api.h"
+
+TCC_API_BEGIN
+
 typedef enum tcc_status {
 #define TCC_STATUS(id, value, text) TCC_##id = value,
 #include "status.def"
@@ -11,9 +15,9 @@ typedef enum tcc_status {
 } tcc_status;
 
 /* "ESHAPE" for TCC_ESHAPE; "unknown status" for a value outside the table. Static string. */
-const char *tcc_status_name(tcc_status s);
+TCC_API const char *tcc_status_name(tcc_status s);
 /* "shapes do not agree" for TCC_ESHAPE. Static string. */
-const char *tcc_status_text(tcc_status s);
+TCC_API const char *tcc_status_text(tcc_status s);
 
 /* Return early with any error of a call. */
 #define TCC_TRY(call)                                                                              \
@@ -22,4 +26,5 @@ const char *tcc_status_text(tcc_status s);
         if (try_status_ != TCC_OK) return try_status_;                                             \
     } while (0)
 
+TCC_API_END
 #endif

@@ -189,6 +189,38 @@ static tcc_node *case_slice(world *w) {
     return tcc_ir_slice(w->g, param(w, -2, 2, DIMS(7, 5)), (int64_t[]){1, 0}, (int64_t[]){6, 5},
                         (int64_t[]){2, 3});
 }
+/* Several slices of one value: side by side with a gap, and overlapping. */
+static tcc_node *of_slices(world *w, const int64_t (*ranges)[2], int count) {
+    tcc_node *x = param(w, -2, 2, DIMS(3, 9)), *y = NULL;
+    for (int i = 0; i < count; i++) {
+        tcc_node *part = tcc_ir_slice(w->g, x, (int64_t[]){0, ranges[i][0]},
+                                      (int64_t[]){3, ranges[i][1]}, (int64_t[]){1, 1});
+        part = tcc_ir_binary_c(w->g, TCC_OP_MUL, part, i + 1);
+        y = y ? tcc_ir_binary(w->g, TCC_OP_MUL, y, part) : part;
+    }
+    return y;
+}
+static tcc_node *case_slices(world *w) {
+    return of_slices(w, (const int64_t[][2]){{6, 8}, {0, 2}, {2, 4}}, 3);
+}
+static tcc_node *case_slices_all(world *w) {
+    return of_slices(w, (const int64_t[][2]){{3, 6}, {0, 3}, {6, 9}}, 3);
+}
+static tcc_node *case_slices_overlap(world *w) {
+    return of_slices(w, (const int64_t[][2]){{6, 9}, {0, 3}, {2, 5}}, 3);
+}
+static tcc_node *case_slices_twice(world *w) {
+    return of_slices(w, (const int64_t[][2]){{0, 3}, {0, 3}, {3, 6}}, 3);
+}
+static tcc_node *case_slices_of_two_dims(world *w) {
+    tcc_node *x = param(w, -2, 2, DIMS(4, 4));
+    tcc_node *rows = tcc_ir_slice(w->g, x, (int64_t[]){0, 0}, (int64_t[]){2, 4}, (int64_t[]){1, 1});
+    tcc_node *columns =
+        tcc_ir_slice(w->g, x, (int64_t[]){0, 2}, (int64_t[]){4, 4}, (int64_t[]){1, 1});
+    return tcc_ir_binary(w->g, TCC_OP_MUL, tcc_ir_reshape(w->g, rows, DIMS(8)),
+                         tcc_ir_reshape(w->g, columns, DIMS(8)));
+}
+
 static tcc_node *case_pad(world *w) {
     return tcc_ir_pad(w->g, param(w, -2, 2, DIMS(3, 4)), 1.5, (int64_t[]){1, 0}, (int64_t[]){0, 2},
                       (int64_t[]){2, 1});
@@ -208,6 +240,15 @@ static tcc_node *case_take(world *w) {
     tcc_attrs attrs = {.axis = {.axis = 1}};
     return build2(w, TCC_OP_TAKE, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)),
                   indices(w, -1, 6, DIMS(4, 2)));
+}
+/* A table that is read twice and multiplied with, as tied embeddings are. */
+static tcc_node *case_take_tied(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 0}};
+    tcc_attrs_dot dot = {.contract_a = {1, {1}}, .contract_b = {1, {1}}};
+    tcc_node *table = param(w, -2, 2, DIMS(5, 3)), *i = indices(w, 0, 5, DIMS(4));
+    tcc_node *x = build2(w, TCC_OP_TAKE, &attrs, NULL, table, i);
+    tcc_node *again = build2(w, TCC_OP_TAKE, &attrs, NULL, table, indices(w, 0, 5, DIMS(4)));
+    return tcc_ir_dot(w->g, tcc_ir_binary(w->g, TCC_OP_MUL, x, again), table, &dot);
 }
 static tcc_node *case_take_along(world *w) {
     tcc_attrs attrs = {.axis = {.axis = 1}};
@@ -548,8 +589,9 @@ static const struct {
     CASE(sigmoid) CASE(erf) CASE(relu) CASE(gelu) CASE(gelu_tanh) CASE(silu) CASE(softplus) CASE(leaky_relu) CASE(cast)
     CASE(add) CASE(sub) CASE(mul) CASE(div) CASE(rem) CASE(rem_negative) CASE(pow) CASE(max) CASE(min) CASE(pow_0) CASE(pow_1)
     CASE(pow_2) CASE(pow_3) CASE(pow_half) CASE(select) CASE(many_uses) CASE(dropout)
-    CASE(reshape) CASE(transpose) CASE(broadcast) CASE(broadcast_scalar) CASE(slice) CASE(pad) CASE(concat) CASE(flip)
-    CASE(take) CASE(take_along) CASE(scatter_add) CASE(scatter_add_along)
+    CASE(reshape) CASE(transpose) CASE(broadcast) CASE(broadcast_scalar) CASE(slice) CASE(slices) CASE(slices_all) CASE(slices_overlap)
+    CASE(slices_twice) CASE(slices_of_two_dims) CASE(pad) CASE(concat) CASE(flip)
+    CASE(take) CASE(take_tied) CASE(take_along) CASE(scatter_add) CASE(scatter_add_along)
     CASE(reduce_sum) CASE(reduce_max) CASE(reduce_min) CASE(cumsum) CASE(cumsum_reverse)
     CASE(linear) CASE(matmul) CASE(matmul_transposed) CASE(dot_vectors) CASE(dot_outer) CASE(dot_general) CASE(dot_square)
     CASE(dot_batches) CASE(conv_1d) CASE(conv_2d) CASE(conv_2d_last) CASE(conv_3d) CASE(conv_grad_input) CASE(conv_grad_weight)
