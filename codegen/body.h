@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT
+ * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose memory
+ * accesses are affine in the loop variables. Graph nodes are traced into it once (lower.c); a schedule then decides on loops and
+ * lanes and has it emitted (body_emit.c). Two kernels with equal programs and schedules are one kernel.
+ *
+ * Index arithmetic is symbolic. A coordinate is an affine form over variables: loop variables, and values that are only known at
+ * run time (a quotient that no refinement of the space resolves, an index read from memory). */
+#ifndef TCC_CODEGEN_BODY_H
+#define TCC_CODEGEN_BODY_H
+
+#include "codegen/llvm.h"
+#include "ir/ir.h"
+#include "passes/group.h"
+
+typedef struct tcc_term {
+    int var;
+    int64_t coefficient;
+} tcc_term;
+
+/* constant + sum of coefficient * variable; terms ascend by variable, none is 0. */
+typedef struct tcc_affine {
+    int64_t constant;
+    int n;
+    const tcc_term *terms;
+} tcc_affine;
+
+typedef struct tcc_expr tcc_expr;
+
+typedef enum tcc_var_kind {
+    TCC_VAR_LOOP,  /* 0 <= v <= high, given by a loop */
+    TCC_VAR_VALUE, /* the value of an integer expression */
+    TCC_VAR_ALIAS, /* an affine form that lies in [low, high] wherever its guard holds */
+} tcc_var_kind;
+
+typedef struct tcc_var {
+    tcc_var_kind kind;
+    int64_t low, high; /* inclusive */
+    const tcc_expr *value;
+    tcc_affine alias;
+} tcc_var;
+
+enum { TCC_BODY_MAX_LOOPS = 64 };
+
+typedef enum tcc_expr_kind {
+    TCC_EXPR_CONST,  /* `number` or `integer`, by dtype */
+    TCC_EXPR_INDEX,  /* the affine form as an integer (I32 or I64) */
+    TCC_EXPR_DIV,    /* operand 0 / integer, rounding down; operand >= 0 where it matters */
+    TCC_EXPR_MOD,    /* operand 0 % integer */
+    TCC_EXPR_WITHIN, /* bool: 0 <= operand 0 < integer */
+    TCC_EXPR_LOAD,   /* buffer at the affine element offset; 0 where operand 0 (a guard), if there is one, is false */
+    TCC_EXPR_POINT,  /* graph op `op` on the operands; `integer` holds the id of a random draw */
+    TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0; does not depend on reduced loops */
+    TCC_EXPR_FOLD,   /* op (REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, ARGMAX) of operand 0 over loops of its own: `fold` */
+    TCC_EXPR_PORT,   /* a value that the schedule provides; `integer` numbers it */
+} tcc_expr_kind;
+
+struct tcc_expr {
+    tcc_expr_kind kind;
+    tcc_dtype dtype; /* of the value; f16 and bf16 values are held in f32 */
+    tcc_op op;
+    int id;          /* index in body->exprs; operands come before users */
+    int n_operands;
+    const tcc_expr **operands;
+    tcc_affine affine;
+    int buffer;      /* LOAD */
+    int64_t integer;
+    double number;
+    uint64_t loops;  /* bit v: depends on loop variable v */
+    uint64_t fold;   /* FOLD: the loops it runs */
+};
+
+/* Memory that the kernel touches: a value's memory from `offset` elements on, or a temporary that several kernels of one group
+ * share (temporary >= 0; node NULL), or a table that is part of the program (literal, in the body's arena). */
+typedef struct tcc_body_buffer {
+    const tcc_node *node;
+    int temporary;
+    const void *literal;
+    int64_t literal_bytes;
+    int64_t offset;
+    tcc_dtype dtype;
+    bool written;
+} tcc_body_buffer;
+
+typedef struct tcc_store {
+    int buffer;
+    tcc_affine offset;
+    const tcc_expr *value;
+    const tcc_expr *guard; /* where it is false nothing is stored; NULL: stored everywhere */
+    bool kept;             /* REDUCE groups: one value a kept point */
+} tcc_store;
+
+typedef struct tcc_body {
+    tcc_arena *arena; /* borrowed; owns everything here */
+    tcc_diag *diag;
+    bool *inside;       /* by node id: evaluated here, a node of the group; others are loaded */
+    int n_space;        /* the first loops, which tcc_iteration_open made; folds make more */
+    tcc_vec(tcc_var) vars;
+    tcc_vec(tcc_expr *) exprs;
+    tcc_vec(tcc_body_buffer) buffers;
+    tcc_vec(tcc_store) stores;
+    tcc_vec(tcc_expr *) reductions; /* REDUCE expressions in order of dependence */
+    const tcc_expr *guard;          /* while tracing: where the value is wanted at all */
+    /* while tracing: what makes a node that is not evaluated by the usual rules (a group's hero). NULL: nothing */
+    const tcc_expr *(*special)(struct tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user);
+    void *special_user;
+    struct tcc_memo **memo;         /* by node id */
+    int n_memo;
+    int *table, table_capacity;     /* hash-consing of exprs: id + 1 */
+    int split_var;                  /* a loop variable that a reshape wants split, or -1 */
+    int64_t split_inner;            /* into (extent / split_inner, split_inner) */
+    tcc_status status;
+} tcc_body;
+
+tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group);
+void tcc_body_seal(tcc_body *b); /* tracing is over: frees what only it needs */
+void tcc_body_free(tcc_body *b); /* what is not in the arena; NULL is allowed */
+
+/* --- Affine forms (index.c) */
+tcc_affine tcc_affine_constant(int64_t value);
+tcc_affine tcc_affine_var(tcc_body *b, int var);
+tcc_affine tcc_affine_add(tcc_body *b, tcc_affine a, tcc_affine c);
+tcc_affine tcc_affine_scale(tcc_body *b, tcc_affine a, int64_t factor);
+tcc_affine tcc_affine_add_constant(tcc_affine a, int64_t value);
+bool tcc_affine_equal(const tcc_affine *a, const tcc_affine *c);
+int64_t tcc_affine_coefficient(const tcc_affine *a, int var);
+void tcc_affine_range(const tcc_body *b, const tcc_affine *a, int64_t *low, int64_t *high);
+/* Aliases replaced by what they stand for: only LOOP and VALUE variables remain. */
+tcc_affine tcc_affine_expand(tcc_body *b, tcc_affine a);
+uint64_t tcc_affine_loops(const tcc_body *b, const tcc_affine *a);
+/* Row-major position of `coordinates` in `dims`, and back. */
+tcc_affine tcc_affine_linear(tcc_body *b, const tcc_affine *coordinates, int rank, const int64_t *dims);
+void tcc_affine_split(tcc_body *b, tcc_affine position, int rank, const int64_t *dims, tcc_affine *coordinates);
+int tcc_body_loop(tcc_body *b, int64_t extent);
+
+/* --- Expressions (expr.c): equal ones are one */
+const tcc_expr *tcc_expr_make(tcc_body *b, tcc_expr like, const tcc_expr *const *operands, int n);
+const tcc_expr *tcc_expr_integer(tcc_body *b, tcc_dtype dtype, int64_t value);
+const tcc_expr *tcc_expr_number(tcc_body *b, tcc_dtype dtype, double value);
+const tcc_expr *tcc_expr_index(tcc_body *b, tcc_affine a, tcc_dtype dtype);
+const tcc_expr *tcc_expr_point(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *const *operands, int n);
+const tcc_expr *tcc_expr_load(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard);
+/* a and b, either of which may be NULL for true. */
+const tcc_expr *tcc_expr_and(tcc_body *b, const tcc_expr *a, const tcc_expr *c);
+/* 0 <= a < limit; NULL if that is always so. */
+const tcc_expr *tcc_expr_within(tcc_body *b, tcc_affine a, int64_t limit);
+const tcc_expr *tcc_expr_fold(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *value, uint64_t loops);
+int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool written);
+int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written);
+int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t count); /* equal tables are one */
+int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high);
+
+/* --- Tracing (lower.c): the value of `n` at `coordinates`, one a dim of n. */
+const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
+/* Rules of ops that are loops of their own: windows (lower_window.c), contractions and attention (lower_dense.c), reductions. */
+const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
+const tcc_expr *tcc_body_trace_dense(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
+/* Stores n, evaluated at the point whose row-major position is `position`. */
+void tcc_body_store(tcc_body *b, const tcc_node *n, tcc_affine position, bool kept);
+
+/* --- Refinement of an iteration space. Axes are the dims of the hero; an axis is one or more loops. */
+typedef struct tcc_space_axis {
+    int64_t extent;
+    int n;
+    int64_t factors[16]; /* outermost first; their product is extent */
+} tcc_space_axis;
+typedef struct tcc_iteration {
+    int rank;
+    tcc_space_axis axes[TCC_MAX_RANK];
+} tcc_iteration;
+void tcc_iteration_init(tcc_iteration *it, int rank, const int64_t *dims);
+/* Makes the loops of the axes in order, and the coordinates as forms of them. */
+void tcc_iteration_open(tcc_body *b, const tcc_iteration *it, tcc_affine *coordinates);
+/* If tracing asked for a split, apply it and say so: trace again in a fresh body. */
+bool tcc_iteration_refine(tcc_iteration *it, const tcc_body *b);
+
+/* Merges neighbouring loops whose every access is contiguous across both, when `same_class` (by bit) agrees; rewrites the body.
+ * `order` lists the loops outermost first and is shortened. */
+void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits);
+
+/* Appends a canonical text of the program, equal for equal programs. The extent of loop `any_extent`, if not -1, is left out. */
+void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
+/* Arithmetic operations a point, about. */
+double tcc_body_flop(const tcc_body *b);
+
+/* --- Emission (body_emit.c) */
+typedef struct tcc_body_run {
+    tcc_emitter *e;
+    const tcc_body *body;
+    LLVMValueRef *values;   /* by expr; NULL: not emitted in the open scopes */
+    bool *needed;           /* by expr */
+    bool *given;            /* by expr: the schedule provides the value itself, in tcc_body_give */
+    LLVMValueRef *bases;    /* by buffer: pointer */
+    LLVMValueRef loops[TCC_BODY_MAX_LOOPS]; /* value of lane 0, i64 */
+    uint64_t open;
+    int lane_var, lanes;    /* lane l has loop value + l; lane_var -1: no lanes */
+    LLVMValueRef mask;      /* lanes that exist; NULL: all */
+} tcc_body_run;
+
+/* Loads the buffer pointers, the kernel's buffers from `first_buffer` on. Everything that no loop enters is emitted by the first
+ * tcc_body_emit. */
+tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b, int first_buffer);
+void tcc_body_run_end(tcc_body_run *r);
+/* What the following emission is for: `needed` is cleared, and then marked from each root through operands not yet emitted. */
+void tcc_body_need_none(tcc_body_run *r);
+void tcc_body_need(tcc_body_run *r, const tcc_expr *root);
+void tcc_body_give(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value);
+/* Enters a loop: its variable has this value. tcc_body_leave forgets all values that depend on it. */
+void tcc_body_enter(tcc_body_run *r, int var, LLVMValueRef value);
+void tcc_body_leave(tcc_body_run *r, int var);
+/* Emits every needed expression that the open loops allow and that depends on one of `loops` (0: any). */
+void tcc_body_emit(tcc_body_run *r, uint64_t loops);
+/* The value as it is (uniform: scalar), or over all lanes. */
+LLVMValueRef tcc_body_value(tcc_body_run *r, const tcc_expr *x);
+LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
+bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
+void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);
+LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */
+/* The register type of a dtype, with the run's lanes if `lanes`. */
+LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
+
+/* --- Reductions: the identity, one step, and the combination of lanes. ARGMAX carries a value and a position. */
+int tcc_fold_carries(tcc_op op);
+void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry);
+void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index, LLVMValueRef mask);
+void tcc_fold_lanes(tcc_emitter *e, tcc_op op, LLVMValueRef *carry);
+
+/* --- Scalar operations (scalar.c) */
+LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);
+LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype from, tcc_dtype to);
+/* Between memory and registers. */
+LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype);
+LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+/* Random draw `op` with id: element numbers (i64) -> values. */
+LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed, LLVMValueRef step);
+bool tcc_scalar_has(tcc_op op);
+int tcc_scalar_cost(tcc_op op); /* in simple instructions, about */
+
+#endif
