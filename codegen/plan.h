@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ * What lowering a group gives: one or more launches, each of a kernel that is described but not yet emitted. The program builder
+ * compiles kernels with equal keys once, and merges launches. */
+#ifndef TCC_CODEGEN_PLAN_H
+#define TCC_CODEGEN_PLAN_H
+
+#include "codegen/body.h"
+#include "codegen/llvm.h"
+
+typedef struct tcc_kernel_plan tcc_kernel_plan;
+
+/* Emits the kernel into the module as a function named `symbol` (tcc_emit_kernel_begin ... end). May run in another thread than
+ * the lowering: it only reads `plan`. */
+typedef tcc_status (*tcc_kernel_emit)(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+
+struct tcc_kernel_plan {
+    const char *schedule; /* "pointwise", "reduce": also the stem of the symbol */
+    const char *key;      /* everything that the code depends on; equal keys, equal code */
+    int n_buffers, n_params;
+    int64_t scratch_bytes; /* a thread */
+    tcc_kernel_emit emit;
+    const void *data; /* the schedule's own, in the lowering's arena */
+};
+
+/* A buffer of a launch: the memory of a value (an input, a stored value, a constant), a temporary of the group, or a table. */
+typedef struct tcc_plan_buffer {
+    const tcc_node *node; /* NULL: a temporary or a table */
+    int temporary;
+    const void *literal;
+    int64_t literal_bytes;
+    int64_t offset_bytes;
+    bool written;
+} tcc_plan_buffer;
+
+typedef struct tcc_plan_launch {
+    tcc_kernel_plan kernel;
+    tcc_plan_buffer *buffers; /* in the kernel's order */
+    int64_t *params;
+    int64_t items, grain;
+    double flop;
+    const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params hold for it */
+} tcc_plan_launch;
+
+/* Lowering of one group. */
+typedef struct tcc_lowering {
+    tcc_arena *arena; /* for everything that must live until the program is built */
+    tcc_diag *diag;
+    const tcc_graph *graph;
+    const tcc_group *group;
+    const tcc_llvm_target *target;
+    const struct tcc_codegen_options *options;
+    tcc_vec(tcc_plan_launch) launches; /* in order; a launch sees what earlier ones wrote */
+    tcc_vec(int64_t) temporaries;      /* bytes of each; alive for this group alone */
+    tcc_vec(tcc_body *) bodies;        /* kept until the program is built */
+} tcc_lowering;
+
+void tcc_lowering_clear(tcc_lowering *l);
+
+/* Appends a launch; zeroed. NULL when memory is short (reported). */
+tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
+/* The launch's buffers from a body's, and its flop from the body. */
+tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
+/* Traced successfully: the body is sealed, and freed with the lowering. If tracing failed, frees it and returns why. */
+tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
+/* The key of a launch: its schedule, what `format` adds, and the body. */
+tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+/* A new temporary of so many bytes; its number, or -1. */
+int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
+
+/* The pointwise schedule for a traced body whose stores are one value a point. Keeps the body. */
+tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b);
+
+/* Schedules: each lowers a group of its kind. */
+tcc_status tcc_lower_pointwise(tcc_lowering *l); /* also WINDOW, and whatever has no better schedule */
+tcc_status tcc_lower_reduce(tcc_lowering *l);
+tcc_status tcc_lower_scan(tcc_lowering *l);
+tcc_status tcc_lower_scatter(tcc_lowering *l);
+/* Contractions and attention. TCC_OK with no launch added: not handled, the plain loops of tcc_lower_pointwise do it. */
+tcc_status tcc_lower_contract(tcc_lowering *l);
+tcc_status tcc_lower_attention(tcc_lowering *l);
+
+/* --- What follows a contraction: the POINT work of the group on the hero's result, evaluated where the schedule has that result
+ * in registers. The body's loops 0, 1 and 2 are batch, row and column of the result seen as [batch, rows, columns] in row-major
+ * order (their extents multiply to the hero's size); its stores are all outputs of the group. The hero's value is `port`.
+ *
+ *     tcc_body_run_begin(&run, e, body, first_buffer);
+ *     tcc_epilogue_begin(&run, body);                    emits what depends on no loop
+ *     ... for each batch:  tcc_body_enter(&run, 0, batch)
+ *     ...   for each row:  tcc_body_enter(&run, 1, row)
+ *     ...     for a vector of columns: tcc_epilogue_store(&run, epilogue, column, value, mask or NULL)
+ *     ...   tcc_body_leave(&run, 1) ...  tcc_body_run_end(&run) */
+typedef struct tcc_epilogue {
+    tcc_body *body;
+    const tcc_expr *port;
+    bool plain; /* the hero itself is the one output, and nothing is computed on it */
+} tcc_epilogue;
+tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int64_t batch, int64_t rows, int64_t columns, tcc_epilogue *out);
+void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue);
+/* Evaluates and stores all outputs for lanes column, column + 1, ... of the open row. `value`: f32 (or the hero's register type), a
+ * vector or a scalar. */
+void tcc_epilogue_store(tcc_body_run *r, const tcc_epilogue *epilogue, LLVMValueRef column, LLVMValueRef value, LLVMValueRef mask);
+
+/* --- Shared by schedules: how loops are cut into work items (schedule.c). Loop `order[cut]` is cut into chunks; the loops before
+ * it are wholly in the items, those after it wholly inside an item. */
+typedef struct tcc_item_cut {
+    int n;                         /* loops, outermost first */
+    int order[TCC_BODY_MAX_LOOPS];
+    int cut;                       /* -1: no loop at all, one item */
+    int64_t chunk, chunks, items;
+} tcc_item_cut;
+/* Items of about `points` points each, out of loops `order`, of which the last is vectorized with `lanes`. */
+tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes);
+/* About how many simple instructions a point takes. */
+int tcc_body_cost(const tcc_body *b);
+/* Vectors of several registers where few values are live, so that there is independent work to overlap: 4, 2 or 1. */
+int tcc_choose_width(const tcc_body *b);
+/* Items that make a share worth a thread of its own, given the points of an item. */
+int64_t tcc_choose_grain(const tcc_body *b, double points);
+/* Sets the loops before the cut from the item's index and gives the bounds of the cut loop. */
+void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to);
+/* The same, and the loops of an item from the cut on, the last with lanes if more than one: r has lane_var, lanes and mask set
+ * inside. */
+typedef struct tcc_emit_cut_loops {
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+} tcc_emit_cut_loops;
+void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *loops);
+void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *loops);
+/* Lanes for a loop of that extent: the target's, times `wide`, or fewer if the extent is small; a power of two. */
+int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT
+ * What schedules share: launches from bodies, and the cut of loops into work items. */
+#include "codegen/plan.h"
+
+#include <stdarg.h>
+
+tcc_plan_launch *tcc_lowering_add(tcc_lowering *l) {
+    if (!tcc_vec_push(&l->launches, (tcc_plan_launch){.grain = 1})) {
+        tcc_enomem(l->diag);
+        return NULL;
+    }
+    return &l->launches.data[l->launches.count - 1];
+}
+
+int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes) {
+    if (!tcc_vec_push(&l->temporaries, size_bytes)) {
+        tcc_enomem(l->diag);
+        return -1;
+    }
+    return l->temporaries.count - 1;
+}
+
+void tcc_lowering_clear(tcc_lowering *l) {
+    for (int i = 0; i < l->bodies.count; i++) tcc_body_free(l->bodies.data[i]);
+    tcc_vec_free(&l->bodies);
+    tcc_vec_free(&l->launches);
+    tcc_vec_free(&l->temporaries);
+}
+
+tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
+    tcc_status status = b->status;
+    if (status == TCC_OK && !tcc_vec_push(&l->bodies, b)) status = tcc_enomem(l->diag);
+    if (status == TCC_OK) tcc_body_seal(b);
+    else tcc_body_free(b);
+    return status;
+}
+
+tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent, const char *format, ...) {
+    tcc_strbuf text = {0};
+    va_list args;
+    va_start(args, format);
+    char *extra = tcc_arena_vprintf(l->arena, format, args);
+    va_end(args);
+    tcc_strbuf_printf(&text, "%s %s ", launch->kernel.schedule, extra ? extra : "");
+    tcc_body_describe(b, any_extent, &text);
+    launch->kernel.key = extra && !text.failed ? tcc_arena_strdup(l->arena, text.text) : NULL;
+    tcc_strbuf_free(&text);
+    return launch->kernel.key ? TCC_OK : tcc_enomem(l->diag);
+}
+
+tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b) {
+    if (b->buffers.count > TCC_EMIT_MAX_BUFFERS * 4)
+        return tcc_error(l->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a fused group touches %d buffers", b->buffers.count);
+    launch->kernel.n_buffers = b->buffers.count;
+    launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, b->buffers.count + 1);
+    if (!launch->buffers) return tcc_enomem(l->diag);
+    for (int i = 0; i < b->buffers.count; i++) {
+        const tcc_body_buffer *from = &b->buffers.data[i];
+        launch->buffers[i] = (tcc_plan_buffer){from->node, from->temporary, from->literal, from->literal_bytes,
+                                               from->offset * tcc_dtype_bytes(from->dtype), from->written};
+    }
+    launch->flop = tcc_body_flop(b);
+    return TCC_OK;
+}
+
+int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide) {
+    int lanes = t->lanes * wide;
+    while (lanes > 1 && lanes / 2 >= extent) lanes /= 2;
+    return lanes > 64 ? 64 : lanes;
+}
+
+tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes) {
+    tcc_item_cut cut = {.n = n, .cut = -1, .chunk = 1, .chunks = 1, .items = 1};
+    int64_t inside = 1;
+    for (int i = 0; i < n; i++) cut.order[i] = order[i];
+    for (int i = n - 1; i >= 0; i--) {
+        int64_t extent = b->vars.data[order[i]].high + 1;
+        cut.cut = i;
+        cut.chunk = extent;
+        if (inside * extent >= points) {
+            cut.chunk = (points + inside - 1) / inside;
+            if (i == n - 1) cut.chunk = (cut.chunk + lanes - 1) / lanes * lanes;
+            if (cut.chunk > extent) cut.chunk = extent;
+            break;
+        }
+        inside *= extent;
+    }
+    if (cut.cut < 0) return cut;
+    int64_t extent = b->vars.data[order[cut.cut]].high + 1;
+    cut.chunks = (extent + cut.chunk - 1) / cut.chunk;
+    /* even chunks, so that items are alike */
+    int64_t even = (extent + cut.chunks - 1) / cut.chunks;
+    if (cut.cut < n - 1) cut.chunk = even;
+    cut.items = cut.chunks;
+    for (int i = 0; i < cut.cut; i++) cut.items *= b->vars.data[order[i]].high + 1;
+    return cut;
+}
+
+int tcc_body_cost(const tcc_body *b) {
+    int cost = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->fold) cost += 100;
+        cost += x->kind == TCC_EXPR_POINT ? tcc_scalar_cost(x->op) : x->kind == TCC_EXPR_LOAD ? 2 : x->kind == TCC_EXPR_REDUCE ? 1 : 0;
+    }
+    return cost;
+}
+
+int tcc_choose_width(const tcc_body *b) {
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->fold || tcc_dtype_bytes(b->exprs.data[i]->dtype) > 4) return 1;
+    int cost = tcc_body_cost(b);
+    return cost <= 8 ? 4 : cost <= 24 ? 2 : 1;
+}
+
+int64_t tcc_choose_grain(const tcc_body *b, double points) {
+    double work = points * (8 + tcc_body_cost(b)), enough = 16 * 16384; /* some microseconds */
+    int64_t grain = (int64_t)(enough / (work > 1 ? work : 1));
+    return grain < 1 ? 1 : grain;
+}
+
+void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to) {
+    tcc_emitter *e = r->e;
+    for (int i = cut->cut; i >= 0; i--) {
+        int64_t extent = r->body->vars.data[cut->order[i]].high + 1, n = i == cut->cut ? cut->chunks : extent;
+        LLVMValueRef index = i == 0 ? item : tcc_emit_rem(e, item, n);
+        if (i > 0) item = tcc_emit_div(e, item, n);
+        if (i < cut->cut) {
+            tcc_body_enter(r, cut->order[i], index);
+            continue;
+        }
+        *from = tcc_emit_i64(e, 0);
+        *to = tcc_emit_i64(e, extent);
+        if (cut->chunks == 1) continue;
+        *from = tcc_emit_mul(e, index, tcc_emit_i64(e, cut->chunk));
+        LLVMValueRef end = tcc_emit_add(e, *from, tcc_emit_i64(e, cut->chunk));
+        *to = extent % cut->chunk ? tcc_emit_min(e, end, *to) : end;
+    }
+}
+
+void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *l) {
+    tcc_emitter *e = r->e;
+    if (cut->cut < 0) return;
+    LLVMValueRef from, to;
+    tcc_emit_cut(r, cut, item, &from, &to);
+    for (int i = cut->cut; i < cut->n; i++) {
+        int var = cut->order[i];
+        int64_t extent = r->body->vars.data[var].high + 1;
+        if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
+        bool last = i == cut->n - 1;
+        tcc_emit_loop_begin(e, &l->loops[i], from, to, last ? lanes : 1, NULL, 0);
+        if (last && lanes > 1) {
+            r->lane_var = var;
+            r->lanes = lanes;
+            if (extent % lanes) r->mask = tcc_emit_mask(e, lanes, tcc_emit_sub(e, to, l->loops[i].index));
+        }
+        tcc_body_enter(r, var, l->loops[i].index);
+    }
+}
+
+void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *l) {
+    if (cut->cut < 0) return;
+    for (int i = cut->n - 1; i >= 0; i--) {
+        tcc_body_leave(r, cut->order[i]);
+        if (i >= cut->cut) tcc_emit_loop_end(r->e, &l->loops[i], NULL);
+    }
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of pointwise groups: a collapsed loop nest, vectors along its innermost loop, work items that are chunks of it.
+ * Folds (windows, contractions without a schedule of their own) run inside a point. */
+#include "codegen/plan.h"
+
+/* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
+enum { ITEM_POINTS = 4096 };
+
+typedef struct pointwise {
+    tcc_body *body;
+    tcc_item_cut cut;
+    int lanes;
+    bool any_extent; /* one flat loop whose extent is parameter 0 */
+} pointwise;
+
+static void emit_point(tcc_body_run *r) {
+    const tcc_body *b = r->body;
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+}
+
+/* The vector loop over [from, to): whole vectors, with a mask where the extent is no multiple. */
+static void emit_inner(tcc_body_run *r, const pointwise *p, int var, LLVMValueRef from, LLVMValueRef to, bool whole) {
+    tcc_emitter *e = r->e;
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, from, to, p->lanes, NULL, 0);
+    if (p->lanes > 1) {
+        r->lane_var = var;
+        r->lanes = p->lanes;
+        if (!whole) r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, loop.index));
+    }
+    tcc_body_enter(r, var, loop.index);
+    emit_point(r);
+    tcc_body_leave(r, var);
+    tcc_emit_loop_end(e, &loop, NULL);
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+}
+
+/* The loops of an item from the cut on. */
+static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LLVMValueRef to) {
+    tcc_emitter *e = r->e;
+    const tcc_item_cut *cut = &p->cut;
+    int last = cut->n - 1;
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    for (int i = cut->cut; i <= last; i++) {
+        int var = cut->order[i];
+        int64_t extent = r->body->vars.data[var].high + 1;
+        if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
+        if (i == last) {
+            emit_inner(r, p, var, from, to, !p->any_extent && extent % p->lanes == 0);
+            break;
+        }
+        tcc_emit_loop_begin(e, &loops[i], from, to, 1, NULL, 0);
+        tcc_body_enter(r, var, loops[i].index);
+        tcc_body_emit(r, 0);
+    }
+    for (int i = last - 1; i >= cut->cut; i--) {
+        tcc_body_leave(r, cut->order[i]);
+        tcc_emit_loop_end(e, &loops[i], NULL);
+    }
+}
+
+static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const pointwise *p = plan->data;
+    const tcc_body *b = p->body;
+    const tcc_item_cut *cut = &p->cut;
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(&run, b->stores.data[i].value);
+    LLVMValueRef extent = p->any_extent ? tcc_emit_param(e, 0) : NULL, from, to;
+    tcc_body_emit(&run, 0);
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    if (cut->cut < 0) {
+        emit_point(&run);
+    } else {
+        if (p->any_extent) {
+            from = tcc_emit_mul(e, items.index, tcc_emit_i64(e, cut->chunk));
+            to = tcc_emit_min(e, tcc_emit_add(e, from, tcc_emit_i64(e, cut->chunk)), extent);
+        } else {
+            tcc_emit_cut(&run, cut, items.index, &from, &to);
+        }
+        tcc_body_emit(&run, 0);
+        emit_nest(&run, p, from, to);
+        for (int i = 0; i < cut->cut; i++) tcc_body_leave(&run, cut->order[i]);
+    }
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    return TCC_OK;
+}
+
+/* All accesses are at the point itself or at one place: then any number of points is the same program. */
+static bool is_flat(const tcc_body *b, int var) {
+    for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
+        bool is_expr = i < b->exprs.count;
+        const tcc_affine *a = is_expr ? &b->exprs.data[i]->affine : &b->stores.data[i - b->exprs.count].offset;
+        if (is_expr && (b->exprs.data[i]->fold || b->exprs.data[i]->kind == TCC_EXPR_WITHIN)) return false;
+        if (a->n > 1 || (a->n == 1 && (a->terms[0].var != var || a->terms[0].coefficient != 1 || a->constant))) return false;
+    }
+    return true;
+}
+
+tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
+    TCC_TRY(tcc_lowering_keep(l, b));
+    pointwise *p = TCC_ARENA_NEW(l->arena, pointwise);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, 0);
+    int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
+    p->any_extent = n == 1 && is_flat(b, order[0]);
+    p->lanes = tcc_choose_lanes(l->target, p->any_extent ? INT32_MAX : inner, tcc_choose_width(b));
+    p->cut = tcc_cut_items(b, order, n, ITEM_POINTS, p->lanes);
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    if (p->any_extent) {
+        p->cut.chunk = ITEM_POINTS;
+        launch->items = (inner + ITEM_POINTS - 1) / ITEM_POINTS;
+        launch->params = TCC_ARENA_NEW(l->arena, int64_t);
+        if (!launch->params) return tcc_enomem(l->diag);
+        launch->params[0] = inner;
+    }
+    double points = 1;
+    for (int i = 0; i < n; i++) points *= (double)(b->vars.data[order[i]].high + 1);
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    launch->kernel.schedule = "pointwise";
+    launch->kernel.n_params = p->any_extent;
+    launch->kernel.emit = emit;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d", p->lanes);
+}
+
+/* One launch for all outputs with as many elements as `space`. */
+static tcc_status lower_space(tcc_lowering *l, const tcc_type *space) {
+    const tcc_group *group = l->group;
+    tcc_iteration it;
+    tcc_iteration_init(&it, space->rank, space->dims);
+    for (;;) { /* refined until reshapes resolve */
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, coordinates);
+        tcc_affine position = tcc_affine_linear(b, coordinates, space->rank, space->dims);
+        for (int i = 0; i < group->n_outputs; i++)
+            if (tcc_type_numel(&group->outputs[i]->type) == tcc_type_numel(space)) tcc_body_store(b, group->outputs[i], position, false);
+        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
+        tcc_body_free(b);
+    }
+}
+
+tcc_status tcc_lower_pointwise(tcc_lowering *l) {
+    const tcc_group *group = l->group;
+    for (int i = 0; i < group->n_outputs; i++) {
+        int64_t numel = tcc_type_numel(&group->outputs[i]->type);
+        bool done = false;
+        for (int k = 0; k < i; k++) done = done || tcc_type_numel(&group->outputs[k]->type) == numel;
+        if (done) continue;
+        const tcc_type *hero = &group->hero->type; /* its dims, where they fit: views then need no refinement */
+        TCC_TRY(lower_space(l, tcc_type_numel(hero) == numel ? hero : &group->outputs[i]->type));
+    }
+    return TCC_OK;
+}

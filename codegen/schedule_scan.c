@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of running sums: an item owns lines along the axis and walks each from its start. Lanes are neighbouring lines
+ * where the axis is not the innermost dim; along the innermost one a line is a chain of additions, one element at a time. */
+#include "codegen/plan.h"
+
+#include <string.h>
+
+enum { ITEM_POINTS = 8192, MOST_SCANS = 8 };
+
+typedef struct scan {
+    tcc_body *body;
+    int n_kept, n_axis;
+    int kept[TCC_BODY_MAX_LOOPS], axis[TCC_BODY_MAX_LOOPS];
+    bool reverse;
+    int lanes;
+    tcc_item_cut cut;
+} scan;
+
+typedef struct trace_cx {
+    const tcc_node *hero;
+    tcc_affine coordinates[TCC_MAX_RANK];
+} trace_cx;
+
+/* A running sum at the point itself, along the hero's axis. */
+static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
+    const trace_cx *cx = user;
+    if (n->op != TCC_OP_CUMSUM) return NULL;
+    bool same = tcc_attrs_equal(TCC_ATTR_CLASS_scan, n->attrs, cx->hero->attrs) && n->type.rank == cx->hero->type.rank;
+    for (int i = 0; same && i < n->type.rank; i++) same = tcc_affine_equal(&coordinates[i], &cx->coordinates[i]);
+    if (!same) {
+        b->status = TCC_BUG(b->diag, "a running sum is read elsewhere than where it is made: %s", tcc_node_text(n));
+        return NULL;
+    }
+    const tcc_expr *operand = tcc_body_trace(b, n->operands[0], coordinates);
+    return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = TCC_OP_REDUCE_SUM}, &operand, 1);
+}
+
+/* One step: each running sum in order of dependence, then the stores. */
+static void emit_step(tcc_body_run *r, LLVMValueRef *carry) {
+    const tcc_body *b = r->body;
+    int n = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        tcc_body_emit(r, 0);
+        tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &carry[n], tcc_body_lanes(r, x->operands[0]), NULL, NULL);
+        tcc_body_give(r, x, carry[n++]);
+    }
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+}
+
+static void emit_line(tcc_body_run *r, const scan *p) {
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    LLVMValueRef carry[MOST_SCANS];
+    int n = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        LLVMTypeRef type = tcc_emit_vector_type(tcc_scalar_register(e, x->dtype), r->lanes);
+        tcc_fold_initial(e, TCC_OP_REDUCE_SUM, type, NULL, &carry[n++]);
+    }
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) tcc_body_need(r, b->exprs.data[i]->operands[0]);
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    for (int i = 0; i < p->n_axis; i++) {
+        int64_t extent = b->vars.data[p->axis[i]].high + 1;
+        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, n);
+        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
+        LLVMValueRef index = loops[i].index;
+        if (p->reverse) index = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), index);
+        tcc_body_enter(r, p->axis[i], index);
+    }
+    emit_step(r, carry);
+    for (int i = p->n_axis - 1; i >= 0; i--) {
+        tcc_body_leave(r, p->axis[i]);
+        tcc_emit_loop_end(e, &loops[i], carry);
+        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
+    }
+}
+
+static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const scan *p = plan->data;
+    const tcc_item_cut *cut = &p->cut;
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(&run, e, p->body, 0));
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    tcc_emit_cut_loops loops;
+    tcc_emit_cut_begin(&run, cut, items.index, p->lanes, &loops);
+    emit_line(&run, p);
+    tcc_emit_cut_end(&run, cut, &loops);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    return TCC_OK;
+}
+
+tcc_status tcc_lower_scan(tcc_lowering *l) {
+    const tcc_node *hero = l->group->hero;
+    const tcc_type *space = &hero->type;
+    int axis = (int)hero->attrs->scan.axis;
+    tcc_iteration it;
+    tcc_iteration_init(&it, space->rank, space->dims);
+    trace_cx cx = {.hero = hero};
+    tcc_body *b;
+    for (;;) {
+        b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, cx.coordinates);
+        b->special = special;
+        b->special_user = &cx;
+        tcc_affine position = tcc_affine_linear(b, cx.coordinates, space->rank, space->dims);
+        for (int i = 0; i < l->group->n_outputs; i++) tcc_body_store(b, l->group->outputs[i], position, false);
+        if (!tcc_iteration_refine(&it, b)) break;
+        tcc_body_free(b);
+    }
+    uint64_t axis_bits = tcc_affine_loops(b, &cx.coordinates[axis]);
+    TCC_TRY(tcc_lowering_keep(l, b));
+    int scans = 0;
+    for (int i = 0; i < b->exprs.count; i++) scans += b->exprs.data[i]->kind == TCC_EXPR_REDUCE;
+    if (scans > MOST_SCANS) return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running sums", scans);
+    scan *p = TCC_ARENA_NEW(l->arena, scan);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
+    p->reverse = hero->attrs->scan.reverse;
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, axis_bits);
+    double points = 1;
+    for (int i = 0; i < n; i++) {
+        points *= (double)(b->vars.data[order[i]].high + 1);
+        if (axis_bits >> order[i] & 1) p->axis[p->n_axis++] = order[i];
+        else p->kept[p->n_kept++] = order[i];
+    }
+    bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
+    p->lanes = columns ? tcc_choose_lanes(l->target, b->vars.data[order[n - 1]].high + 1, 1) : 1;
+    double line = 1;
+    for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
+    int64_t lines = (int64_t)(ITEM_POINTS / line);
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, lines < 1 ? 1 : lines, p->lanes);
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    launch->kernel.schedule = "scan";
+    launch->kernel.emit = emit;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d", p->lanes, p->reverse);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of scatter_add: one launch writes the base, a second adds the updates. In the second an item owns some columns (the
+ * dims that are not indexed) and walks all index positions in ascending order, so that the sums have one order and no two items
+ * meet; lanes run along the columns. */
+#include "codegen/plan.h"
+
+typedef struct scatter {
+    tcc_body *body;
+    int n_kept, n_positions;
+    int kept[TCC_BODY_MAX_LOOPS], positions[TCC_BODY_MAX_LOOPS];
+    int lanes;
+    tcc_item_cut cut;
+} scatter;
+
+static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const scatter *p = plan->data;
+    const tcc_body *b = p->body;
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
+    const tcc_store *s = &b->stores.data[0];
+    tcc_body_need(&run, s->value);
+    tcc_body_need(&run, s->guard);
+    tcc_emit_loop items, loops[TCC_BODY_MAX_LOOPS];
+    tcc_emit_items_begin(e, &items);
+    tcc_emit_cut_loops cut_loops;
+    tcc_emit_cut_begin(&run, &p->cut, items.index, p->lanes, &cut_loops);
+    tcc_body_emit(&run, 0);
+    for (int i = 0; i < p->n_positions; i++) {
+        int64_t extent = b->vars.data[p->positions[i]].high + 1;
+        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, NULL, 0);
+        tcc_body_enter(&run, p->positions[i], loops[i].index);
+        tcc_body_emit(&run, 0);
+    }
+    tcc_body_emit_store(&run, s);
+    for (int i = p->n_positions - 1; i >= 0; i--) {
+        tcc_body_leave(&run, p->positions[i]);
+        tcc_emit_loop_end(e, &loops[i], NULL);
+    }
+    tcc_emit_cut_end(&run, &p->cut, &cut_loops);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    return TCC_OK;
+}
+
+static tcc_status lower_base(tcc_lowering *l) {
+    const tcc_node *hero = l->group->hero;
+    tcc_iteration it;
+    tcc_iteration_init(&it, hero->type.rank, hero->type.dims);
+    for (;;) {
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, coordinates);
+        const tcc_expr *value = tcc_body_trace(b, hero->operands[0], coordinates);
+        tcc_affine position = tcc_affine_linear(b, coordinates, hero->type.rank, hero->type.dims);
+        tcc_store store = {tcc_body_buffer_of(b, hero, 0, true), position, value, NULL, false};
+        if (b->status == TCC_OK && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
+        tcc_body_free(b);
+    }
+}
+
+/* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position loops. */
+static tcc_status trace_updates(tcc_lowering *l, tcc_body **out, uint64_t *position_bits) {
+    const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
+    int axis = (int)hero->attrs->axis.axis;
+    bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
+    int index_rank = along ? 1 : index->type.rank;
+    tcc_iteration it;
+    tcc_iteration_init(&it, update->type.rank, update->type.dims);
+    for (;;) {
+        tcc_affine c[TCC_MAX_RANK], at[TCC_MAX_RANK];
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, c);
+        const tcc_expr *place = tcc_body_trace(b, index, along ? c : c + axis);
+        int64_t extent = hero->type.dims[axis];
+        const tcc_expr *guard =
+            tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &place, 1);
+        const tcc_expr *operands[2] = {NULL, tcc_body_trace(b, update, c)};
+        *position_bits = 0;
+        for (int i = 0; i < index_rank; i++) *position_bits |= tcc_affine_loops(b, &c[axis + i]);
+        if (b->status == TCC_OK && guard) {
+            for (int i = 0; i < hero->type.rank; i++) at[i] = c[i < axis ? i : i - 1 + index_rank];
+            at[axis] = extent == 1 ? tcc_affine_constant(0) : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
+            tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
+            int buffer = tcc_body_buffer_of(b, hero, 0, true);
+            operands[0] = tcc_expr_load(b, buffer, offset, guard);
+            const tcc_expr *sum = tcc_expr_point(b, TCC_OP_ADD, hero->type.dtype, operands, 2);
+            tcc_store store = {buffer, offset, sum, guard, false};
+            if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        }
+        if (tcc_iteration_refine(&it, b)) {
+            tcc_body_free(b);
+            continue;
+        }
+        *out = b;
+        return tcc_lowering_keep(l, b);
+    }
+}
+
+tcc_status tcc_lower_scatter(tcc_lowering *l) {
+    TCC_TRY(lower_base(l));
+    tcc_body *b = NULL;
+    uint64_t position_bits = 0;
+    TCC_TRY(trace_updates(l, &b, &position_bits));
+    scatter *p = TCC_ARENA_NEW(l->arena, scatter);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, position_bits);
+    double points = 1;
+    for (int i = 0; i < n; i++) {
+        points *= (double)(b->vars.data[order[i]].high + 1);
+        if (position_bits >> order[i] & 1) p->positions[p->n_positions++] = order[i];
+        else p->kept[p->n_kept++] = order[i];
+    }
+    bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
+    p->lanes = columns ? tcc_choose_lanes(l->target, b->vars.data[order[n - 1]].high + 1, 4) : 1;
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, p->lanes, p->lanes);
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    launch->kernel.schedule = "scatter";
+    launch->kernel.emit = emit;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d", p->lanes);
+}
