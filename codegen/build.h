@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * From a graph with groups and places to a program: lower each group, compile each distinct kernel once, lay out steps. */
+#ifndef TCC_CODEGEN_BUILD_H
+#define TCC_CODEGEN_BUILD_H
+
+#include "codegen/llvm.h"
+#include "codegen/program.h"
+#include "ir/ir.h"
+#include "ir/support/context.h"
+
+typedef struct tcc_codegen_options {
+    const tcc_llvm_target *target; /* NULL: the machine we run on */
+    int threads;                   /* that compile; 0: 1 */
+    const char *dump_dir;          /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
+    bool separate;                 /* eager: a step a group, nothing merged */
+    /* Whether the library entry of that name can run on the machine the program is for; NULL: none can. */
+    bool (*has_library)(void *user, const char *name);
+    void *library_user;
+} tcc_codegen_options;
+
+/* The program of `g`, which has been through fuse, order and plan-memory. Bindings: the graph's inputs in order, then its outputs
+ * that are not written over an input. The caller frees it with tcc_program_destroy. Errors: TCC_EUNSUPPORTED with the node's line,
+ * TCC_ENOMEM, TCC_EIO (dump), TCC_EBUG. */
+tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
+                             tcc_program **out);
+
+/* A table of the steps: label, lines, items, flop, bytes (report.c). */
+void tcc_program_print_steps(tcc_strbuf *out, const tcc_program *p);
+
+#endif

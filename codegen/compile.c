@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels to code. Each module has an LLVM context, a diagnostic and an arena of its own, so that threads share nothing but the
+ * list of modules still to do. Kernels are dealt to modules by estimated size, largest first; modules and symbols do not depend on
+ * the number of threads. */
+#include "codegen/compile.h"
+
+#include "ir/support/alloc.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { KERNELS_A_MODULE = 6, MOST_THREADS = 64 };
+
+typedef struct unit {
+    tcc_arena arena;
+    tcc_diag diag;
+    tcc_status status;
+    tcc_module module;
+    int64_t weight;
+} unit;
+
+typedef struct job {
+    const tcc_llvm_target *target;
+    const tcc_kernel_plan *kernels;
+    const tcc_codegen_options *options;
+    const char *program;
+    tcc_kernel *out;
+    int n_kernels, n_units;
+    unit *units;
+    atomic_int next;
+} job;
+
+static tcc_status write_file(tcc_diag *d, const char *path, const tcc_strbuf *text) {
+    FILE *f = fopen(path, "w");
+    if (!f) return tcc_error(d, TCC_EIO, TCC_NOWHERE, "cannot write %s", path);
+    size_t written = fwrite(text->text ? text->text : "", 1, text->length, f);
+    if (fclose(f) || written != text->length) return tcc_error(d, TCC_EIO, TCC_NOWHERE, "cannot write all of %s", path);
+    return TCC_OK;
+}
+
+static tcc_status dump(job *j, tcc_emitter *e, int index, bool assembly) {
+    tcc_strbuf text = {0};
+    tcc_status status = assembly ? tcc_emitter_print_assembly(e, &text) : tcc_emitter_print_ir(e, &text);
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s.module%02d.%s", j->options->dump_dir, j->program, index, assembly ? "s" : "ll");
+    if (status == TCC_OK) status = write_file(e->diag, path, &text);
+    tcc_strbuf_free(&text);
+    return status;
+}
+
+static tcc_status compile_unit(job *j, int index) {
+    unit *u = &j->units[index];
+    tcc_emitter e;
+    char name[32];
+    snprintf(name, sizeof name, "module%02d", index);
+    TCC_TRY(tcc_emitter_init(&e, j->target, name, &u->diag));
+    tcc_status status = TCC_OK;
+    for (int i = 0; status == TCC_OK && i < j->n_kernels; i++)
+        if (j->out[i].module == index) status = j->kernels[i].emit(&e, &j->kernels[i], j->out[i].symbol);
+    if (status == TCC_OK && j->options->dump_dir) status = dump(j, &e, index, false);
+    if (status == TCC_OK) status = tcc_emitter_finish(&e, NULL);
+    if (status == TCC_OK && j->options->dump_dir) status = dump(j, &e, index, true);
+    if (status == TCC_OK) status = tcc_emitter_object(&e, &u->arena, &u->module);
+    tcc_emitter_clear(&e);
+    return status;
+}
+
+static void *work(void *argument) {
+    job *j = argument;
+    for (int i; (i = atomic_fetch_add(&j->next, 1)) < j->n_units;) j->units[i].status = compile_unit(j, i);
+    return NULL;
+}
+
+static void run(job *j, int threads) {
+    pthread_t others[MOST_THREADS];
+    int started = 0;
+    if (threads > j->n_units) threads = j->n_units;
+    if (threads > MOST_THREADS) threads = MOST_THREADS;
+    while (started < threads - 1 && !pthread_create(&others[started], NULL, work, j)) started++;
+    work(j);
+    for (int i = 0; i < started; i++) pthread_join(others[i], NULL);
+}
+
+/* Deals kernels to modules: the next largest to the lightest so far. */
+static tcc_status deal(job *j, tcc_diag *diag) {
+    bool *dealt = tcc__calloc((size_t)j->n_kernels + 1, sizeof *dealt);
+    if (!dealt) return tcc_enomem(diag);
+    for (int round = 0; round < j->n_kernels; round++) {
+        int largest = -1, lightest = 0;
+        size_t most = 0;
+        for (int i = 0; i < j->n_kernels; i++) {
+            size_t size = strlen(j->kernels[i].key);
+            if (!dealt[i] && (largest < 0 || size > most)) largest = i, most = size;
+        }
+        for (int u = 1; u < j->n_units; u++)
+            if (j->units[u].weight < j->units[lightest].weight) lightest = u;
+        dealt[largest] = true;
+        j->out[largest].module = lightest;
+        j->units[lightest].weight += (int64_t)most + 200;
+    }
+    tcc__free(dealt);
+    return TCC_OK;
+}
+
+static tcc_status collect(job *j, tcc_diag *diag, tcc_program *p) {
+    for (int i = 0; i < j->n_units; i++) {
+        unit *u = &j->units[i];
+        if (u->status != TCC_OK) {
+            if (u->diag.status == TCC_OK) return tcc_enomem(diag);
+            return tcc_error(diag, u->status, TCC_NOWHERE, "%s", tcc_diag_text(&u->diag));
+        }
+        p->modules[i] = (tcc_module){tcc_arena_copy(&p->memory, u->module.code, (size_t)u->module.size_bytes), u->module.size_bytes};
+        if (!p->modules[i].code) return tcc_enomem(diag);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *kernels, int n,
+                               const tcc_codegen_options *options, tcc_program *p) {
+    p->n_kernels = n;
+    p->n_modules = (n + KERNELS_A_MODULE - 1) / KERNELS_A_MODULE;
+    p->kernels = TCC_ARENA_ARRAY(&p->memory, tcc_kernel, n + 1);
+    p->modules = TCC_ARENA_ARRAY(&p->memory, tcc_module, p->n_modules + 1);
+    unit *units = tcc__calloc((size_t)p->n_modules + 1, sizeof *units);
+    job j = {.target = target, .kernels = kernels, .options = options, .program = p->name, .out = p->kernels, .n_kernels = n,
+             .n_units = p->n_modules, .units = units};
+    tcc_status status = p->kernels && p->modules && units ? TCC_OK : tcc_enomem(diag);
+    for (int i = 0; status == TCC_OK && i < n; i++) {
+        const tcc_kernel_plan *k = &kernels[i];
+        p->kernels[i] = (tcc_kernel){.n_buffers = k->n_buffers, .n_params = k->n_params, .scratch_bytes = k->scratch_bytes,
+                                     .schedule = k->schedule, .symbol = tcc_arena_printf(&p->memory, "%s_%d", k->schedule, i)};
+        if (!p->kernels[i].symbol) status = tcc_enomem(diag);
+    }
+    if (status == TCC_OK) status = deal(&j, diag);
+    if (status == TCC_OK && options->dump_dir) mkdir(options->dump_dir, 0777); /* a failure shows when a file is written */
+    if (status == TCC_OK) {
+        run(&j, options->threads ? options->threads : 1);
+        status = collect(&j, diag, p);
+    }
+    for (int i = 0; units && i < p->n_modules; i++) {
+        tcc_arena_free(&units[i].arena);
+        tcc_diag_clear(&units[i].diag);
+    }
+    tcc__free(units);
+    tcc_log(cx, TCC_LOG_CODEGEN, "program %s: %d kernels in %d modules", p->name, n, p->n_modules);
+    return status;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels to code: distributed over modules, which are compiled in parallel. */
+#ifndef TCC_CODEGEN_COMPILE_H
+#define TCC_CODEGEN_COMPILE_H
+
+#include "codegen/build.h"
+#include "codegen/plan.h"
+
+/* Emits and compiles all kernels into p->modules and p->kernels, in the order given. */
+tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *kernels, int n,
+                               const tcc_codegen_options *options, tcc_program *p);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs compiled, run on the CPU and compared with the interpreter. */
+#include "harness/compiled.h"
+#include "harness/check.h"
+#include "harness/gradcheck.h"
+#include "harness/graphs.h"
+
+#include "passes/pass.h"
+#include "runtime/device_cpu.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const tcc_llvm_target *host_target(tcc_diag *diag) {
+    static tcc_llvm_target target; /* lives as long as the test program */
+    if (!target.cpu) assert_ok(tcc_llvm_target_host(NULL, diag, &target), diag);
+    return &target;
+}
+
+compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
+    compiled *c = calloc(1, sizeof *c);
+    assert_ok(tcc_context_init(&c->cx), &c->cx.diag);
+    tcc_diag *diag = &c->cx.diag;
+    tcc_pass_options pass_options = {.eager = options->eager};
+    tcc_pass_cx pass = {&c->cx, diag, &pass_options};
+    tcc_graph *graph = NULL;
+    assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
+    const char *passes = options->eager      ? "fuse,plan-memory"
+                         : options->simplify ? "simplify,fuse,order,plan-memory"
+                                             : "fuse,order,plan-memory";
+    tcc_manager_options manager = {.verify = true};
+    assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
+    c->graph = graph;
+    tcc_codegen_options codegen = {.target = host_target(diag), .threads = 1, .dump_dir = options->dump_dir, .separate = options->eager};
+    assert_ok(tcc_codegen_build(&c->cx, diag, graph, &codegen, &c->program), diag);
+    assert_ok(tcc_device_cpu_create(&c->cx, options->threads ? options->threads : 1, &c->device), diag);
+    assert_ok(tcc_exec_create(&c->cx, c->device, c->program, &c->exec), diag);
+    c->memory = calloc((size_t)c->program->n_bindings + 1, sizeof *c->memory);
+    for (int i = 0; i < c->program->n_bindings; i++) {
+        int64_t bytes = tcc_type_bytes(&c->program->bindings[i].type);
+        assert_ok(c->device->ops->alloc(c->device, diag, bytes, &c->memory[i]), diag);
+        assert_ok(tcc_exec_bind(c->exec, diag, i, c->memory[i], bytes), diag);
+    }
+    return c;
+}
+
+void compiled_destroy(compiled *c) {
+    for (int i = 0; i < c->program->n_bindings; i++)
+        c->device->ops->free(c->device, c->memory[i], tcc_type_bytes(&c->program->bindings[i].type));
+    free(c->memory);
+    tcc_exec_destroy(c->exec);
+    tcc_device_destroy(c->device);
+    tcc_program_destroy(c->program);
+    tcc_graph_destroy(c->graph);
+    tcc_context_clear(&c->cx);
+    free(c);
+}
+
+void compiled_run(compiled *c) { assert_ok(tcc_exec_run(c->exec, &c->cx.diag), &c->cx.diag); }
+
+const void *compiled_output(const compiled *c, int output) {
+    const tcc_output *o = &c->graph->outputs.data[output];
+    if (o->alias >= 0) return c->memory[o->alias];
+    int binding = c->graph->inputs.count;
+    for (int i = 0; i < output; i++) binding += c->graph->outputs.data[i].alias < 0;
+    return c->memory[binding];
+}
+
+tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options) {
+    tcc_value *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
+    uint64_t state = options->seed + 1;
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_type *type = &g->inputs.data[i]->type;
+        assert_int_equal(tcc_value_create(type, &values[i], NULL), TCC_OK);
+        int64_t count = tcc_type_numel(type);
+        bool narrow = type->dtype == TCC_U8 || type->dtype == TCC_BOOL;
+        double low = options->low, high = options->high;
+        if (low == 0 && high == 0) low = -1, high = 1;
+        for (int64_t e = 0; e < count; e++) {
+            if (tcc_dtype_is_float(type->dtype)) {
+                values[i].f[e] = test_random(&state, low, high);
+                if (values[i].f[e] == 0) values[i].f[e] = 0.5;
+            } else if (type->dtype == TCC_BOOL) {
+                values[i].i[e] = test_random(&state, 0, 2) >= 1;
+            } else {
+                values[i].i[e] = (int64_t)floor(test_random(&state, narrow ? 0 : -1, (double)(options->limit ? options->limit : 8) + 1));
+            }
+        }
+        /* what memory can hold */
+        void *packed = malloc((size_t)tcc_type_bytes(type));
+        tcc_value_store(&values[i], packed);
+        tcc_value_load(&values[i], packed);
+        free(packed);
+    }
+    return values;
+}
+
+void free_values(tcc_value *values, int count) {
+    for (int i = 0; i < count; i++) tcc_value_free(&values[i]);
+    free(values);
+}
+
+static void upload(compiled *c, const tcc_value *inputs) {
+    for (int i = 0; i < c->graph->inputs.count; i++) tcc_value_store(&inputs[i], c->memory[i]);
+}
+
+static void compare(const compiled *c, int output, const tcc_value *expected, double tolerance) {
+    const tcc_output *o = &c->graph->outputs.data[output];
+    tcc_value got;
+    assert_int_equal(tcc_value_create(&o->node->type, &got, NULL), TCC_OK);
+    tcc_value_load(&got, compiled_output(c, output));
+    double unit = o->node->type.dtype == TCC_F16 ? 2e-3 : o->node->type.dtype == TCC_BF16 ? 1.6e-2 : tolerance;
+    int64_t count = tcc_type_numel(&o->node->type);
+    for (int64_t e = 0; e < count; e++) {
+        if (tcc_dtype_is_float(o->node->type.dtype)) {
+            double want = expected->f[e], have = got.f[e];
+            if (o->node->type.dtype != TCC_F64) want = (double)(float)want;
+            bool equal = want == have || (isnan(want) && isnan(have)) || fabs(want - have) <= unit * (1 + fabs(want));
+            if (!equal) fail_msg("output %s[%lld]: %.9g instead of %.9g (%s)", o->name, (long long)e, have, want, tcc_node_text(o->node));
+        } else if (got.i[e] != expected->i[e]) {
+            fail_msg("output %s[%lld]: %lld instead of %lld (%s)", o->name, (long long)e, (long long)got.i[e],
+                     (long long)expected->i[e], tcc_node_text(o->node));
+        }
+    }
+    tcc_value_free(&got);
+}
+
+void check_compiled(const tcc_graph *g, const compiled_options *options) {
+    tcc_diag diag = {0};
+    tcc_value *inputs = random_inputs(g, options);
+    tcc_value *expected = calloc((size_t)g->outputs.count + 1, sizeof *expected);
+    assert_ok(tcc_graph_eval(g, inputs, expected, &diag), &diag);
+    compiled *c = compiled_create(g, options);
+    void **first = calloc((size_t)g->outputs.count + 1, sizeof *first);
+    for (int round = 0; round < 2; round++) {
+        upload(c, inputs);
+        assert_ok(tcc_exec_poison(c->exec, &c->cx.diag), &c->cx.diag);
+        compiled_run(c);
+        for (int i = 0; i < g->outputs.count; i++) {
+            size_t bytes = (size_t)tcc_type_bytes(&g->outputs.data[i].node->type);
+            if (round == 0) {
+                compare(c, i, &expected[i], options->tolerance ? options->tolerance : 2e-5);
+                first[i] = malloc(bytes);
+                memcpy(first[i], compiled_output(c, i), bytes);
+            } else if (memcmp(first[i], compiled_output(c, i), bytes)) {
+                fail_msg("output %s: two runs differ", g->outputs.data[i].name);
+            }
+        }
+    }
+    for (int i = 0; i < g->outputs.count; i++) free(first[i]);
+    free(first);
+    compiled_destroy(c);
+    free_values(inputs, g->inputs.count);
+    free_values(expected, g->outputs.count);
+    tcc_diag_clear(&diag);
+}
+
+void check_text(const char *text, const compiled_options *options) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    check_compiled(g, options);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}

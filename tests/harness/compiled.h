@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs compiled, run on the CPU and compared with the interpreter. */
+#ifndef TCC_TESTS_HARNESS_COMPILED_H
+#define TCC_TESTS_HARNESS_COMPILED_H
+
+#include "codegen/build.h"
+#include "ir/eval.h"
+#include "runtime/exec.h"
+
+typedef struct compiled_options {
+    bool eager;        /* each op its own kernel */
+    bool simplify;     /* run simplify first */
+    int threads;       /* of the runtime; 0: 1 */
+    double low, high;  /* range of float inputs; both 0: -1 .. 1 */
+    int64_t limit;     /* integer inputs are -1 .. limit; 0: 8 */
+    double tolerance;  /* allowed error over (1 + |expected|); 0: 2e-5 */
+    uint64_t seed;
+    const char *dump_dir;
+} compiled_options;
+
+/* A program with memory bound to everything. */
+typedef struct compiled {
+    tcc_context cx;
+    tcc_graph *graph; /* with groups and places */
+    tcc_program *program;
+    tcc_device *device;
+    tcc_exec *exec;
+    void **memory; /* by binding */
+} compiled;
+
+/* Decomposes, fuses, plans and compiles a copy of `g`; fails the test on an error. */
+compiled *compiled_create(const tcc_graph *g, const compiled_options *options);
+void compiled_destroy(compiled *c);
+/* Runs once; fails the test on an error. */
+void compiled_run(compiled *c);
+/* The memory that holds output `output` of the graph after a run. */
+const void *compiled_output(const compiled *c, int output);
+
+/* Random values for all inputs of `g`, created; the caller frees them with free_values. */
+tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options);
+void free_values(tcc_value *values, int count);
+
+/* Compiles `g`, runs it twice from poisoned scratch, compares with the interpreter, and requires equal bits of both runs. */
+void check_compiled(const tcc_graph *g, const compiled_options *options);
+/* The same from text. */
+void check_text(const char *text, const compiled_options *options);
+
+#endif

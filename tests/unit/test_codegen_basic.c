@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ * Programs of a few ops each: one schedule at a time, fused and not, against the interpreter. */
+#include "harness/check.h"
+#include "harness/compiled.h"
+
+static void check(const char *text) {
+    for (int eager = 0; eager < 2; eager++) check_text(text, &(compiled_options){.eager = eager});
+}
+
+static void pointwise(void **state) {
+    (void)state;
+    check("graph @flat {\n"
+          "  %0 = input {name=\"x\"} : f32[37,5]\n"
+          "  %1 = input {name=\"y\"} : f32[37,5]\n"
+          "  %2 = mul(%0, %1) : f32[37,5]\n"
+          "  %3 = exp(%2) : f32[37,5]\n"
+          "  output \"o\" %3\n"
+          "  output \"p\" %2\n"
+          "}\n");
+    check("graph @bias {\n"
+          "  %0 = input {name=\"x\"} : f32[7,33]\n"
+          "  %1 = input {name=\"b\"} : f32[33]\n"
+          "  %2 = broadcast(%1) {dims=[1]} : f32[7,33]\n"
+          "  %3 = add(%0, %2) : f32[7,33]\n"
+          "  %4 = tanh(%3) : f32[7,33]\n"
+          "  output \"o\" %4\n"
+          "}\n");
+}
+
+static void views(void **state) {
+    (void)state;
+    check("graph @heads {\n"
+          "  %0 = input {name=\"x\"} : f32[2,5,24]\n"
+          "  %1 = reshape(%0) : f32[2,5,4,6]\n"
+          "  %2 = transpose(%1) {perm=[0, 2, 1, 3]} : f32[2,4,5,6]\n"
+          "  %3 = reshape(%2) : f32[8,30]\n"
+          "  %4 = neg(%3) : f32[8,30]\n"
+          "  output \"o\" %4\n"
+          "}\n");
+}
+
+static void rows(void **state) {
+    (void)state;
+    check("graph @softmax {\n"
+          "  %0 = input {name=\"x\"} : f32[9,70]\n"
+          "  %1 = softmax(%0) {axis=1} : f32[9,70]\n"
+          "  output \"o\" %1\n"
+          "}\n");
+    check("graph @norm {\n"
+          "  %0 = input {name=\"x\"} : f32[6,48]\n"
+          "  %1 = input {name=\"w\"} : f32[48]\n"
+          "  %2 = input {name=\"b\"} : f32[48]\n"
+          "  %3 = layer_norm(%0, %1, %2) {eps=0x1p-17, axis=1} : f32[6,48]\n"
+          "  output \"o\" %3\n"
+          "}\n");
+}
+
+static void columns(void **state) {
+    (void)state;
+    check("graph @columns {\n"
+          "  %0 = input {name=\"x\"} : f32[50,37]\n"
+          "  %1 = reduce_sum(%0) {axes=[0]} : f32[37]\n"
+          "  %2 = reduce_max(%0) {axes=[0]} : f32[37]\n"
+          "  output \"o\" %1\n"
+          "  output \"m\" %2\n"
+          "}\n");
+    check("graph @pieces {\n"
+          "  %0 = input {name=\"x\"} : f32[3000,40]\n"
+          "  %1 = reduce_sum(%0) {axes=[0]} : f32[40]\n"
+          "  %2 = reduce_sum(%0) {axes=[0, 1]} : f32[]\n"
+          "  output \"o\" %1\n"
+          "  output \"all\" %2\n"
+          "}\n");
+    check("graph @between {\n"
+          "  %0 = input {name=\"x\"} : f32[4,6,5,3]\n"
+          "  %1 = reduce_sum(%0) {axes=[0, 2]} : f32[6,3]\n"
+          "  %2 = reduce_min(%0) {axes=[0, 2, 3]} : f32[6]\n"
+          "  %3 = argmax(%0) {axis=2} : i32[4,6,3]\n"
+          "  %4 = argmax(%0) {axis=3} : i32[4,6,5]\n"
+          "  output \"a\" %1\n"
+          "  output \"b\" %2\n"
+          "  output \"c\" %3\n"
+          "  output \"d\" %4\n"
+          "}\n");
+}
+
+static void contractions(void **state) {
+    (void)state;
+    check("graph @dot {\n"
+          "  %0 = input {name=\"x\"} : f32[13,20]\n"
+          "  %1 = input {name=\"w\"} : f32[20,18]\n"
+          "  %2 = dot(%0, %1) {contract_a=[1], contract_b=[0]} : f32[13,18]\n"
+          "  %3 = tanh(%2) : f32[13,18]\n"
+          "  output \"o\" %3\n"
+          "}\n");
+}
+
+static void scans_and_scatters(void **state) {
+    (void)state;
+    check("graph @scan {\n"
+          "  %0 = input {name=\"x\"} : f32[5,7,18]\n"
+          "  %1 = cumsum(%0) {axis=1} : f32[5,7,18]\n"
+          "  %2 = cumsum(%0) {axis=2, reverse=true} : f32[5,7,18]\n"
+          "  output \"a\" %1\n"
+          "  output \"b\" %2\n"
+          "}\n");
+    check("graph @scatter {\n"
+          "  %0 = input {name=\"table\"} : f32[9,21]\n"
+          "  %1 = input {name=\"i\"} : i32[3,5]\n"
+          "  %2 = input {name=\"u\"} : f32[3,5,21]\n"
+          "  %3 = scatter_add(%0, %1, %2) {axis=0} : f32[9,21]\n"
+          "  %4 = take(%0, %1) {axis=0} : f32[3,5,21]\n"
+          "  output \"a\" %3\n"
+          "  output \"b\" %4\n"
+          "}\n");
+}
+
+static void states_and_constants(void **state) {
+    (void)state;
+    check("graph @state {\n"
+          "  %0 = input {role=state, name=\"m\"} : f32[100]\n"
+          "  %1 = input {name=\"g\"} : f32[100]\n"
+          "  %2 = constant {values=[3]} : f32[4]\n"
+          "  %3 = constant {values=[1, 2, 3, 4]} : f32[4]\n"
+          "  %4 = add(%0, %1) : f32[100]\n"
+          "  output \"m.next\" %4 alias %0\n"
+          "  output \"c\" %2\n"
+          "  output \"d\" %3\n"
+          "  output \"g.again\" %1\n"
+          "}\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pointwise),    cmocka_unit_test(views),
+        cmocka_unit_test(rows),         cmocka_unit_test(columns),
+        cmocka_unit_test(contractions), cmocka_unit_test(scans_and_scatters),
+        cmocka_unit_test(states_and_constants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
