@@ -255,7 +255,7 @@ static tcc_status best_order(tcc_pass_cx *cx, const tcc_graph *g, int *best) {
             status = TCC_BUG(g->diag, "groups wait for each other");
             break;
         }
-        tcc_log(cx->cx, TCC_LOG_MEMORY, "order '%s': at most %lld bytes alive", names[way], (long long)peak);
+        tcc_logf(cx->cx, TCC_LOG_MEMORY, "order '%s': at most %lld bytes alive", names[way], (long long)peak);
         if (best_peak >= 0 && peak > best_peak - best_peak / 50) continue;
         best_peak = peak;
         memcpy(best, order, sizeof *order * (size_t)g->groups.count);
