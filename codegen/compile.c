@@ -145,6 +145,6 @@ tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_t
         tcc_diag_clear(&units[i].diag);
     }
     tcc__free(units);
-    tcc_log(cx, TCC_LOG_CODEGEN, "program %s: %d kernels in %d modules", p->name, n, p->n_modules);
+    tcc_logf(cx, TCC_LOG_CODEGEN, "program %s: %d kernels in %d modules", p->name, n, p->n_modules);
     return status;
 }
