@@ -77,7 +77,7 @@ static void test_runs_from_a_file(void **state) {
     assert_ok(tcc_exec_create(&cx, device, p, &e), &cx.diag);
     int64_t *data = calloc(4, SAMPLE_BYTES);
     assert_non_null(data);
-    for (int i = 0; i < SAMPLE_N; i++) data[i] = i * i;
+    for (int i = 0; i < SAMPLE_N; i++) data[i] = (int64_t)i * i;
     for (int b = 0; b < SAMPLE_BINDINGS; b++) assert_ok(tcc_exec_bind(e, &cx.diag, b, data + b * SAMPLE_N, SAMPLE_BYTES), &cx.diag);
     assert_ok(tcc_exec_run(e, &cx.diag), &cx.diag);
     sample_expected(data, data + 3 * SAMPLE_N);
