@@ -1,12 +1,262 @@
 /* SPDX-License-Identifier: MIT
- * layout: channels-last convolutional networks. */
+ * layout: runs convolutional networks channels-last, [N, spatial, C], where a vector register holds channels of one pixel and
+ * libraries are fastest.
+ *
+ * Every value of the old graph has up to two forms in the new one: as it was, and "last", with dim 1 moved to the end. Convolutions,
+ * pools and resizings compute in last form; arithmetic, reductions and views follow their operands; all else takes values as they
+ * were. A form that is asked for and not there is a transpose of the other. So transposes stand only where the network begins and
+ * ends, and at weights, which are small. Broadcasts, constants and arithmetic on these alone have no form of their own: they are
+ * built in the form that is asked for. */
+#include "ir/support/alloc.h"
 #include "passes/pass.h"
+
+#include <string.h>
+
+typedef enum form { PLAIN, LAST, FORMS } form;
+
+enum { LEAST_CHANNELS = 16 }; /* with fewer channels in every convolution a register is not filled either way */
+
+typedef struct rewriter {
+    tcc_rewrite rw;
+    tcc_node **forms[FORMS]; /* by old id */
+    bool *flexible;          /* by old id: built in the form that is asked for */
+} rewriter;
+
+/* -- Permutations: result dim i of the last form is dim last_of(i) of the plain one -- */
+
+static int last_of(int rank, int i) { return i == 0 ? 0 : i == rank - 1 ? 1 : i + 1; }
+/* Where dim i of the plain form is in the last one. */
+static int place_in_last(int rank, int i) { return i == 0 ? 0 : i == 1 ? rank - 1 : i - 1; }
+
+static tcc_type last_type(const tcc_type *type) {
+    tcc_type out = *type;
+    for (int i = 0; i < type->rank; i++) out.dims[i] = type->dims[last_of(type->rank, i)];
+    return out;
+}
+
+static tcc_dims permute_list(const tcc_dims *list, int rank) {
+    tcc_dims out = {.count = list->count};
+    for (int i = 0; i < list->count && list->count == rank; i++) out.v[i] = list->v[last_of(rank, i)];
+    return out;
+}
+
+static tcc_dims permute_axes(const tcc_dims *axes, int rank) {
+    tcc_dims out = {0};
+    for (int i = 0; i < rank; i++)
+        for (int k = 0; k < axes->count; k++)
+            if (axes->v[k] == last_of(rank, i)) out.v[out.count++] = i;
+    return out;
+}
+
+static tcc_node *build(rewriter *r, const tcc_node *old, tcc_node *const *operands, const tcc_attrs *attrs, const tcc_type *type) {
+    bool typed = tcc_op_get_info(old->op)->flags & TCC_FLAG_TYPED;
+    return tcc_ir_build(r->rw.to, old->op, operands, old->n_operands, attrs, typed ? type : NULL, old->loc);
+}
+
+static tcc_node *transpose(rewriter *r, const tcc_node *old, tcc_node *x, form to) {
+    if (!x) return NULL;
+    tcc_attrs attrs = {.perm.perm.count = x->type.rank};
+    for (int i = 0; i < x->type.rank; i++)
+        attrs.perm.perm.v[i] = to == LAST ? last_of(x->type.rank, i) : place_in_last(x->type.rank, i);
+    return tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &x, 1, &attrs, NULL, old->loc);
+}
+
+static tcc_node *get(rewriter *r, const tcc_node *old, form f);
+
+/* -- One node in last form -- */
+
+enum { MOST_OPERANDS = 32 };
+
+static bool get_all(rewriter *r, const tcc_node *old, form f, tcc_node **operands) {
+    bool ok = true;
+    for (int i = 0; i < old->n_operands; i++) ok &= (operands[i] = get(r, old->operands[i], f)) != NULL;
+    return ok;
+}
+
+/* A broadcast whose result is in last form: ascending dims may need the operand's dims in another order. */
+static tcc_node *broadcast_last(rewriter *r, const tcc_node *old) {
+    const tcc_dims *dims = &old->attrs->broadcast.dims;
+    int rank = old->type.rank;
+    tcc_attrs order = {.perm.perm.count = dims->count}, attrs = {.broadcast.dims.count = dims->count};
+    bool ascending = true;
+    for (int i = 0, count = 0; i < rank; i++)
+        for (int k = 0; k < dims->count; k++)
+            if (dims->v[k] == last_of(rank, i)) {
+                ascending &= k == count;
+                order.perm.perm.v[count] = k;
+                attrs.broadcast.dims.v[count++] = i;
+            }
+    tcc_node *x = get(r, old->operands[0], PLAIN);
+    if (x && !ascending) x = tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &x, 1, &order, NULL, old->loc);
+    tcc_type type = last_type(&old->type);
+    return x ? build(r, old, &x, &attrs, &type) : NULL;
+}
+
+static tcc_node *constant_last(rewriter *r, const tcc_node *old) {
+    if (old->attrs->constant.values.count != 1) return transpose(r, old, get(r, old, PLAIN), LAST);
+    tcc_type type = last_type(&old->type);
+    return build(r, old, NULL, old->attrs, &type);
+}
+
+static tcc_node *build_last(rewriter *r, const tcc_node *old) {
+    int rank = old->type.rank;
+    if (old->op == TCC_OP_CONSTANT) return constant_last(r, old);
+    if (old->op == TCC_OP_BROADCAST) return broadcast_last(r, old);
+    tcc_attrs attrs = *old->attrs;
+    switch (old->op) {
+    case TCC_OP_CONV:
+    case TCC_OP_CONV_GRAD_INPUT:
+    case TCC_OP_CONV_GRAD_WEIGHT: attrs.conv.channels_last = true; break;
+    case TCC_OP_MAX_POOL:
+    case TCC_OP_MAX_POOL_GRAD:
+    case TCC_OP_AVG_POOL:
+    case TCC_OP_AVG_POOL_GRAD: attrs.pool.channels_last = true; break;
+    case TCC_OP_SLICE:
+        attrs.slice.start = permute_list(&attrs.slice.start, rank);
+        attrs.slice.limit = permute_list(&attrs.slice.limit, rank);
+        attrs.slice.stride = permute_list(&attrs.slice.stride, rank);
+        break;
+    case TCC_OP_PAD:
+        attrs.pad.lo = permute_list(&attrs.pad.lo, rank);
+        attrs.pad.hi = permute_list(&attrs.pad.hi, rank);
+        attrs.pad.interior = permute_list(&attrs.pad.interior, rank);
+        break;
+    case TCC_OP_CONCAT: attrs.axis.axis = place_in_last(rank, (int)attrs.axis.axis); break;
+    case TCC_OP_FLIP: attrs.axes.axes = permute_axes(&attrs.axes.axes, rank); break;
+    default:
+        if (tcc_op_get_info(old->op)->attrs == TCC_ATTR_CLASS_resize) attrs.resize.channels_last = true;
+        break;
+    }
+    tcc_node *operands[MOST_OPERANDS];
+    tcc_type type = last_type(&old->type);
+    return get_all(r, old, LAST, operands) ? build(r, old, operands, &attrs, &type) : NULL;
+}
+
+/* -- Asking for a form -- */
+
+static tcc_node *build_plain(rewriter *r, const tcc_node *old) {
+    tcc_node *operands[MOST_OPERANDS];
+    return get_all(r, old, PLAIN, operands) ? build(r, old, operands, old->attrs, &old->type) : NULL;
+}
+
+static tcc_node *get(rewriter *r, const tcc_node *old, form f) {
+    tcc_node **at = &r->forms[f][old->id];
+    if (*at) return *at;
+    tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
+    if (r->flexible[old->id]) *at = f == LAST ? build_last(r, old) : build_plain(r, old);
+    else *at = transpose(r, old, r->forms[f == LAST ? PLAIN : LAST][old->id], f);
+    return *at;
+}
+
+static bool has_last(const rewriter *r, const tcc_node *old) {
+    return old->type.rank >= 3 && !r->flexible[old->id] && r->forms[LAST][old->id] && !r->forms[PLAIN][old->id];
+}
+
+/* -- The pass -- */
+
+static bool computes_last(const tcc_node *old) {
+    tcc_fusion_class fusion = tcc_op_get_info(old->op)->fusion;
+    return (fusion == TCC_FUSION_CONTRACT && old->op != TCC_OP_DOT) || fusion == TCC_FUSION_WINDOW;
+}
+
+/* A reduction of a value in last form. Its result's kept dims may come in another order. */
+static tcc_node *reduce_last(rewriter *r, const tcc_node *old) {
+    const tcc_node *x = old->operands[0];
+    int rank = x->type.rank;
+    tcc_attrs attrs = {.axes.axes = permute_axes(&old->attrs->axes.axes, rank)};
+    tcc_node *operand = get(r, x, LAST);
+    tcc_node *reduced = operand ? build(r, old, &operand, &attrs, NULL) : NULL;
+    /* Kept dims of the result, by their number in the plain operand. */
+    int kept[TCC_MAX_RANK], count = 0;
+    for (int i = 0; i < rank; i++) {
+        bool gone = false;
+        for (int k = 0; k < attrs.axes.axes.count; k++) gone |= attrs.axes.axes.v[k] == i;
+        if (!gone) kept[count++] = last_of(rank, i);
+    }
+    tcc_attrs order = {.perm.perm.count = count};
+    bool ascending = true;
+    for (int i = 0; i < count; i++) {
+        int before = 0; /* position of the i-th smallest: where it is now */
+        for (int k = 0; k < count; k++) {
+            int smaller = 0;
+            for (int m = 0; m < count; m++) smaller += kept[m] < kept[k];
+            if (smaller == i) before = k;
+        }
+        order.perm.perm.v[i] = before;
+        ascending &= before == i;
+    }
+    if (!reduced || ascending) return reduced;
+    return tcc_ir_build(r->rw.to, TCC_OP_TRANSPOSE, &reduced, 1, &order, NULL, old->loc);
+}
+
+/* Builds `old` in the form that suits it. */
+static void visit(rewriter *r, const tcc_node *old) {
+    tcc_fusion_class fusion = tcc_op_get_info(old->op)->fusion;
+    bool any_last = false, all_flexible = true;
+    for (int i = 0; i < old->n_operands; i++) {
+        any_last |= has_last(r, old->operands[i]);
+        all_flexible &= r->flexible[old->operands[i]->id];
+    }
+    tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
+    bool reduces = old->op == TCC_OP_REDUCE_SUM || old->op == TCC_OP_REDUCE_MAX || old->op == TCC_OP_REDUCE_MIN;
+    bool follows = fusion == TCC_FUSION_POINT || old->op == TCC_OP_SLICE || old->op == TCC_OP_PAD || old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;
+    if (old->op == TCC_OP_INPUT) {
+        r->forms[PLAIN][old->id] = r->rw.map[old->id];
+    } else if (old->n_operands > MOST_OPERANDS) {
+        tcc_error(r->rw.to->diag, TCC_EUNSUPPORTED, old->loc, "%s has more than %d operands", tcc_op_get_info(old->op)->text, MOST_OPERANDS);
+    } else if (old->op == TCC_OP_CONSTANT || old->op == TCC_OP_BROADCAST || (fusion == TCC_FUSION_POINT && old->n_operands > 0 && all_flexible)) {
+        r->flexible[old->id] = true;
+    } else if (computes_last(old) || (any_last && follows && old->type.rank >= 3)) {
+        r->forms[LAST][old->id] = build_last(r, old);
+    } else if (any_last && reduces) {
+        r->forms[PLAIN][old->id] = reduce_last(r, old);
+    } else {
+        r->forms[PLAIN][old->id] = build_plain(r, old);
+    }
+}
+
+/* Whether a convolution has enough channels for the other layout to matter. */
+static bool worth_it(const tcc_graph *g) {
+    for (int i = 0; i < g->nodes.count; i++) {
+        const tcc_node *n = g->nodes.data[i];
+        if (n->op == TCC_OP_CONV && !n->attrs->conv.channels_last && (n->operands[0]->type.dims[1] >= LEAST_CHANNELS || n->type.dims[1] >= LEAST_CHANNELS))
+            return true;
+    }
+    return false;
+}
+
+/* Channels-last already, in part: then the whole is left alone. */
+static bool is_mixed(const tcc_graph *g) {
+    for (int i = 0; i < g->nodes.count; i++) {
+        const tcc_node *n = g->nodes.data[i];
+        if (!computes_last(n)) continue;
+        tcc_attr_class attrs = tcc_op_get_info(n->op)->attrs;
+        if (attrs == TCC_ATTR_CLASS_conv ? n->attrs->conv.channels_last
+                                         : attrs == TCC_ATTR_CLASS_pool ? n->attrs->pool.channels_last : n->attrs->resize.channels_last)
+            return true;
+    }
+    return false;
+}
 
 tcc_status tcc_pass_layout(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     (void)cx;
-    tcc_rewrite rw;
-    TCC_TRY(tcc_rewrite_begin(&rw, in));
-    for (int i = 0; i < in->nodes.count; i++)
-        if (rw.live[i] && !rw.map[i]) tcc_rewrite_copy(&rw, in->nodes.data[i]);
-    return tcc_rewrite_end(&rw, out);
+    size_t count = (size_t)in->nodes.count + 1;
+    rewriter r = {0};
+    bool change = worth_it(in) && !is_mixed(in);
+    TCC_TRY(tcc_rewrite_begin(&r.rw, in));
+    for (int f = 0; f < FORMS; f++) r.forms[f] = tcc__calloc(count, sizeof *r.forms[f]);
+    r.flexible = tcc__calloc(count, sizeof *r.flexible);
+    bool ok = r.forms[PLAIN] && r.forms[LAST] && r.flexible;
+    for (int i = 0; ok && i < in->nodes.count && in->diag->status == TCC_OK; i++) {
+        if (!r.rw.live[i] && in->nodes.data[i]->op != TCC_OP_INPUT) continue;
+        if (change) visit(&r, in->nodes.data[i]);
+        else tcc_rewrite_copy(&r.rw, in->nodes.data[i]);
+    }
+    for (int i = 0; ok && change && i < in->outputs.count && in->diag->status == TCC_OK; i++)
+        r.rw.map[in->outputs.data[i].node->id] = get(&r, in->outputs.data[i].node, PLAIN);
+    for (int f = 0; f < FORMS; f++) tcc__free(r.forms[f]);
+    tcc__free(r.flexible);
+    if (ok) return tcc_rewrite_end(&r.rw, out);
+    tcc_rewrite_abort(&r.rw);
+    return tcc_enomem(in->diag);
 }
