@@ -177,6 +177,9 @@ bool tcc_iteration_refine(tcc_iteration *it, const tcc_body *b);
  * `order` lists the loops outermost first and is shortened. */
 void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits);
 
+/* The distinct loop parts (constants and values left out) of all offsets, at most `most`; their number, or -1 if there are more. */
+int tcc_body_forms(tcc_body *b, tcc_affine *out, int most);
+
 /* Appends a canonical text of the program, equal for equal programs. The extent of loop `any_extent`, if not -1, is left out. */
 void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
 /* Arithmetic operations a point, about. */
@@ -194,6 +197,13 @@ typedef struct tcc_body_run {
     uint64_t open;
     int lane_var, lanes;    /* lane l has loop value + l; lane_var -1: no lanes */
     LLVMValueRef mask;      /* lanes that exist; NULL: all */
+    /* A schedule that walks memory in its own way gives the values of whole affine forms instead of loops. Each is the loop part of
+     * some offset: its value in lane 0, and its step from lane to lane. */
+    int n_forms;
+    const tcc_affine *forms;
+    const LLVMValueRef *form_values;
+    const int64_t *form_steps;
+    uint64_t lane_loops;    /* with forms: loops that may differ from lane to lane */
 } tcc_body_run;
 
 /* Loads the buffer pointers, the kernel's buffers from `first_buffer` on. Everything that no loop enters is emitted by the first

@@ -71,7 +71,26 @@ void tcc_body_leave(tcc_body_run *r, int var) {
         if (r->body->exprs.data[i]->loops >> var & 1) r->values[i] = NULL;
 }
 
-bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x) { return r->lane_var >= 0 && x->loops >> r->lane_var & 1; }
+bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x) {
+    if (r->forms) return r->lanes > 1 && x->loops & r->lane_loops;
+    return r->lane_var >= 0 && x->loops >> r->lane_var & 1;
+}
+
+/* The given form that is the loop part of `a`, or -1. */
+static int find_form(const tcc_body_run *r, const tcc_affine *a) {
+    for (int f = 0; f < r->n_forms; f++) {
+        int k = 0;
+        bool equal = true;
+        for (int i = 0; equal && i < a->n; i++) {
+            if (r->body->vars.data[a->terms[i].var].kind != TCC_VAR_LOOP) continue;
+            equal = k < r->forms[f].n && r->forms[f].terms[k].var == a->terms[i].var &&
+                    r->forms[f].terms[k].coefficient == a->terms[i].coefficient;
+            k++;
+        }
+        if (equal && k == r->forms[f].n) return f;
+    }
+    return -1;
+}
 
 LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes) {
     return tcc_emit_vector_type(tcc_scalar_register(r->e, dtype), lanes ? r->lanes : 1);
@@ -88,11 +107,13 @@ LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x) { return over_la
 /* The uniform part of an affine form: lane 0 of loops, and values that are the same in all lanes. */
 LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
     tcc_emitter *e = r->e;
-    LLVMValueRef sum = NULL;
+    int form = find_form(r, a);
+    LLVMValueRef sum = form >= 0 ? r->form_values[form] : NULL;
     for (int i = 0; i < a->n; i++) {
         const tcc_var *v = &r->body->vars.data[a->terms[i].var];
         LLVMValueRef term;
         if (v->kind == TCC_VAR_LOOP) {
+            if (form >= 0) continue;
             term = r->loops[a->terms[i].var];
         } else {
             if (tcc_body_varies(r, v->value)) continue;
@@ -110,12 +131,15 @@ LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
 static LLVMValueRef lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRef scalar) {
     tcc_emitter *e = r->e;
     LLVMTypeRef type = tcc_emit_vector_type(scalar, r->lanes);
+    int form = find_form(r, a);
     LLVMValueRef sum = NULL;
+    if (form >= 0 && r->form_steps[form])
+        sum = LLVMBuildMul(e->builder, tcc_emit_iota(e, scalar, r->lanes), tcc_emit_int(e, type, r->form_steps[form]), "");
     for (int i = 0; i < a->n; i++) {
         const tcc_var *v = &r->body->vars.data[a->terms[i].var];
         LLVMValueRef term;
         if (v->kind == TCC_VAR_LOOP) {
-            if (a->terms[i].var != r->lane_var) continue;
+            if (form >= 0 || a->terms[i].var != r->lane_var) continue;
             term = tcc_emit_iota(e, scalar, r->lanes);
         } else {
             if (!tcc_body_varies(r, v->value)) continue;
@@ -171,12 +195,13 @@ static LLVMValueRef gather(tcc_body_run *r, LLVMTypeRef memory, LLVMValueRef bas
 typedef enum lane_step { STEP_NONE, STEP_ONE, STEP_MINUS_ONE, STEP_ANY } lane_step;
 
 static lane_step step_of(const tcc_body_run *r, const tcc_affine *a) {
-    if (r->lane_var < 0) return STEP_NONE;
-    int64_t c = 0;
+    if (r->lanes <= 1) return STEP_NONE;
+    int form = find_form(r, a);
+    int64_t c = form >= 0 ? r->form_steps[form] : 0;
     for (int i = 0; i < a->n; i++) {
         const tcc_var *v = &r->body->vars.data[a->terms[i].var];
         if (v->kind == TCC_VAR_VALUE && tcc_body_varies(r, v->value)) return STEP_ANY;
-        if (a->terms[i].var == r->lane_var) c = a->terms[i].coefficient;
+        if (form < 0 && a->terms[i].var == r->lane_var) c = a->terms[i].coefficient;
     }
     return c == 0 ? STEP_NONE : c == 1 ? STEP_ONE : c == -1 ? STEP_MINUS_ONE : STEP_ANY;
 }
@@ -184,9 +209,11 @@ static lane_step step_of(const tcc_body_run *r, const tcc_affine *a) {
 /* Offsets fit 32 bits wherever the memory has fewer than 2^31 elements; the lane part alone is what must fit. */
 static LLVMTypeRef offset_type(const tcc_body_run *r, const tcc_affine *a) {
     int64_t low = 0, high = 0;
-    for (int i = 0; i < a->n; i++) {
-        const tcc_var *v = &r->body->vars.data[a->terms[i].var];
-        int64_t end = a->terms[i].coefficient * (v->kind == TCC_VAR_LOOP ? r->lanes : v->high);
+    int form = find_form(r, a);
+    for (int i = form >= 0 ? -1 : 0; i < a->n; i++) {
+        const tcc_var *v = i < 0 ? NULL : &r->body->vars.data[a->terms[i].var];
+        if (form >= 0 && v && v->kind == TCC_VAR_LOOP) continue;
+        int64_t end = i < 0 ? r->form_steps[form] * r->lanes : a->terms[i].coefficient * (v->kind == TCC_VAR_LOOP ? r->lanes : v->high);
         if (end < 0) low += end;
         else high += end;
     }

@@ -20,48 +20,79 @@ static const tcc_expr *port(tcc_body *b, const tcc_node *n, const tcc_affine *co
     return cx->port;
 }
 
-tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int64_t batch, int64_t rows, int64_t columns,
-                               tcc_epilogue *out) {
+tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims, tcc_epilogue *out) {
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
     if (!b) return tcc_enomem(l->diag);
     port_cx cx = {.hero = hero};
-    int64_t dims[] = {batch, rows, columns};
-    tcc_affine at[3], zero = tcc_affine_constant(0);
-    for (int i = 0; i < 3; i++) at[i] = tcc_affine_var(b, tcc_body_loop(b, dims[i]));
-    for (int i = 0; i < 3; i++)
-        if (dims[i] == 1) at[i] = zero;
-    tcc_affine position = tcc_affine_linear(b, at, 3, dims);
+    tcc_affine position = tcc_affine_constant(0);
+    for (int i = 0; i < n_dims; i++) {
+        tcc_affine v = tcc_affine_var(b, tcc_body_loop(b, dims[i]));
+        position = tcc_affine_scale(b, position, dims[i]);
+        if (dims[i] > 1) position = tcc_affine_add(b, position, v);
+    }
     tcc_affine_split(b, position, hero->type.rank, hero->type.dims, cx.coordinates);
-    cx.port = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = hero->type.dtype, .affine = position}, NULL, 0);
+    cx.port = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = hero->type.dtype, .affine = tcc_affine_expand(b, position)}, NULL, 0);
     b->special = port;
     b->special_user = &cx;
     for (int i = 0; i < l->group->n_outputs; i++) tcc_body_store(b, l->group->outputs[i], position, false);
     TCC_TRY(tcc_lowering_keep(l, b));
     *out = (tcc_epilogue){.body = b, .port = cx.port};
     out->plain = l->group->n_outputs == 1 && l->group->outputs[0] == hero;
-    return TCC_OK;
+    out->n_forms = tcc_body_forms(b, out->forms, TCC_EPILOGUE_MAX_FORMS);
+    if (out->n_forms < 0)
+        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "work on a result of %s walks memory in more than %d ways",
+                         tcc_op_get_info(hero->op)->text, TCC_EPILOGUE_MAX_FORMS);
+    return b->status;
 }
 
-void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue) {
+void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue, uint64_t lane_loops) {
     const tcc_body *b = epilogue->body;
+    r->lane_loops = lane_loops;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0);
 }
 
-void tcc_epilogue_store(tcc_body_run *r, const tcc_epilogue *epilogue, LLVMValueRef column, LLVMValueRef value, LLVMValueRef mask) {
+static uint64_t all_loops(const tcc_epilogue *epilogue) {
+    uint64_t loops = 0;
+    for (int v = 0; v < epilogue->body->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
+        if (epilogue->body->vars.data[v].kind == TCC_VAR_LOOP) loops |= UINT64_C(1) << v;
+    return loops;
+}
+
+static void open_forms(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps) {
+    r->n_forms = epilogue->n_forms;
+    r->forms = epilogue->forms;
+    r->form_values = values;
+    r->form_steps = steps;
+}
+
+/* Forgets what was evaluated for loops among `loops`. */
+static void forget(tcc_body_run *r, uint64_t loops) {
+    r->open &= ~loops;
+    for (int i = 0; i < r->body->exprs.count; i++)
+        if (r->body->exprs.data[i]->loops & loops) r->values[i] = NULL;
+}
+
+void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps) {
+    open_forms(r, epilogue, values, steps);
+    r->open = all_loops(epilogue) & ~r->lane_loops;
+    tcc_body_emit(r, 0);
+}
+
+void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps,
+                         LLVMValueRef sums, LLVMValueRef mask) {
     const tcc_body *b = epilogue->body;
-    tcc_body_emit(r, 0); /* what depends on the batch and the row alone */
-    int lanes = tcc_emit_lanes_of(LLVMTypeOf(value));
-    r->lane_var = lanes > 1 ? 2 : -1;
-    r->lanes = lanes;
+    open_forms(r, epilogue, values, steps);
+    r->lanes = tcc_emit_lanes_of(LLVMTypeOf(sums));
     r->mask = mask;
-    tcc_body_enter(r, 2, column);
-    r->values[epilogue->port->id] = value;
+    r->open = all_loops(epilogue);
+    r->values[epilogue->port->id] = sums;
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+    forget(r, r->lane_loops);
     r->values[epilogue->port->id] = NULL;
-    tcc_body_leave(r, 2);
-    r->lane_var = -1;
     r->lanes = 1;
     r->mask = NULL;
 }
+
+void tcc_epilogue_row_end(tcc_body_run *r, const tcc_epilogue *epilogue) { forget(r, all_loops(epilogue)); }

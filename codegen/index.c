@@ -290,3 +290,29 @@ void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bit
         --*n_order;
     }
 }
+
+/* Only the terms in loops. */
+static tcc_affine loop_part(tcc_body *b, const tcc_affine *a) {
+    tcc_term *terms = TCC_ARENA_ARRAY(b->arena, tcc_term, a->n + 1);
+    if (!terms) return failed(b);
+    tcc_affine out = {.terms = terms};
+    for (int i = 0; i < a->n; i++)
+        if (b->vars.data[a->terms[i].var].kind == TCC_VAR_LOOP) terms[out.n++] = a->terms[i];
+    return out;
+}
+
+int tcc_body_forms(tcc_body *b, tcc_affine *out, int most) {
+    int n = 0;
+    for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
+        bool is_expr = i < b->exprs.count;
+        if (is_expr && b->exprs.data[i]->kind != TCC_EXPR_LOAD && b->exprs.data[i]->kind != TCC_EXPR_INDEX) continue;
+        tcc_affine form = loop_part(b, is_expr ? &b->exprs.data[i]->affine : &b->stores.data[i - b->exprs.count].offset);
+        if (!form.n) continue;
+        int k = 0;
+        while (k < n && !tcc_affine_equal(&out[k], &form)) k++;
+        if (k < n) continue;
+        if (n == most) return -1;
+        out[n++] = form;
+    }
+    return n;
+}

@@ -81,25 +81,34 @@ tcc_status tcc_lower_contract(tcc_lowering *l);
 tcc_status tcc_lower_attention(tcc_lowering *l);
 
 /* --- What follows a contraction: the POINT work of the group on the hero's result, evaluated where the schedule has that result
- * in registers. The body's loops 0, 1 and 2 are batch, row and column of the result seen as [batch, rows, columns] in row-major
- * order (their extents multiply to the hero's size); its stores are all outputs of the group. The hero's value is `port`.
+ * in registers. The body's loops are the schedule's dims of the result, in the hero's row-major order (their extents multiply to
+ * its size); its stores are all outputs of the group; the hero's value is `port`. The schedule walks the result as it likes and
+ * gives the values of `forms`: every offset that the body loads from, stores to or counts with is one of them, plus a constant
+ * and values read from memory.
  *
  *     tcc_body_run_begin(&run, e, body, first_buffer);
- *     tcc_epilogue_begin(&run, body);                    emits what depends on no loop
- *     ... for each batch:  tcc_body_enter(&run, 0, batch)
- *     ...   for each row:  tcc_body_enter(&run, 1, row)
- *     ...     for a vector of columns: tcc_epilogue_store(&run, epilogue, column, value, mask or NULL)
- *     ...   tcc_body_leave(&run, 1) ...  tcc_body_run_end(&run) */
+ *     tcc_epilogue_begin(&run, epilogue, lane_loops);               emits what depends on no loop
+ *     for each row:  tcc_epilogue_row(&run, epilogue, values, steps);   what is the same in all lanes
+ *         for each vector of it:  tcc_epilogue_vector(&run, epilogue, values, steps, sums, mask);
+ *         tcc_epilogue_row_end(&run, epilogue);
+ *     tcc_body_run_end(&run); */
+enum { TCC_EPILOGUE_MAX_FORMS = 16 };
 typedef struct tcc_epilogue {
     tcc_body *body;
     const tcc_expr *port;
-    bool plain; /* the hero itself is the one output, and nothing is computed on it */
+    int n_forms;
+    tcc_affine forms[TCC_EPILOGUE_MAX_FORMS]; /* tcc_affine_coefficient(&forms[i], loop) is its stride in dim `loop` */
+    bool plain; /* the hero itself is the one output: nothing is computed on it */
 } tcc_epilogue;
-tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int64_t batch, int64_t rows, int64_t columns, tcc_epilogue *out);
-void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue);
-/* Evaluates and stores all outputs for lanes column, column + 1, ... of the open row. `value`: f32 (or the hero's register type), a
- * vector or a scalar. */
-void tcc_epilogue_store(tcc_body_run *r, const tcc_epilogue *epilogue, LLVMValueRef column, LLVMValueRef value, LLVMValueRef mask);
+/* Errors: TCC_EUNSUPPORTED where there are too many forms. */
+tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims, tcc_epilogue *out);
+/* `lane_loops`: bit i if dim i may differ from lane to lane. */
+void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue, uint64_t lane_loops);
+void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps);
+/* `sums`: a vector or a scalar of the hero's register type; values are lane 0's. */
+void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps,
+                         LLVMValueRef sums, LLVMValueRef mask);
+void tcc_epilogue_row_end(tcc_body_run *r, const tcc_epilogue *epilogue);
 
 /* --- Shared by schedules: how loops are cut into work items (schedule.c). Loop `order[cut]` is cut into chunks; the loops before
  * it are wholly in the items, those after it wholly inside an item. */
