@@ -400,7 +400,7 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
     if (status == TCC_OK) {
         b.p->target = TCC_TARGET_HOST;
         b.p->name = tcc_arena_strdup(&b.p->memory, g->name ? g->name : "");
-        b.p->cpu = tcc_arena_strdup(&b.p->memory, b.target->cpu);
+        b.p->cpu = tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
         status = b.p->name && b.p->cpu ? build(&b) : tcc_enomem(diag);
     }
     for (int i = 0; i < b.lowerings.count; i++) tcc_lowering_clear(&b.lowerings.data[i]);
