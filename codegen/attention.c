@@ -148,19 +148,14 @@ static LLVMValueRef load_lanes(tcc_emitter *e, LLVMValueRef address, LLVMValueRe
 
 void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
                                    LLVMValueRef first, LLVMValueRef count, LLVMValueRef to) {
+    int64_t stride = r->p->key_stride;
     tcc_emit_loop groups, columns;
     tcc_emit_loop_begin(e, &groups, i64(e, 0), count, e->lanes, NULL, 0);
-    LLVMValueRef last = tcc_emit_sub(e, count, i64(e, 1)), row[16];
-    for (int i = 0; i < e->lanes; i++) { /* rows past the last repeat it: nobody sees their scores */
-        LLVMValueRef index = tcc_emit_min(e, tcc_emit_add(e, groups.index, i64(e, i)), last);
-        row[i] = tcc_attention_row(e, r, role, tcc_emit_add(e, first, index));
-    }
+    LLVMValueRef from = tcc_attention_row(e, r, role, tcc_emit_add(e, first, groups.index));
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, width), e->lanes, NULL, 0);
-    LLVMValueRef square[16], mask = tcc_attention_mask(e, width, columns.index);
-    for (int i = 0; i < e->lanes; i++) square[i] = load_lanes(e, at(e, row[i], columns.index), mask);
-    tcc_emit_transpose(e, square);
-    LLVMValueRef place = at(e, at(e, to, groups.index), tcc_emit_mul(e, columns.index, i64(e, r->p->key_stride)));
-    for (int i = 0; i < e->lanes; i++) tcc_emit_store(e, square[i], at(e, place, i64(e, i * r->p->key_stride)), e->lanes * 4);
+    LLVMValueRef place = at(e, at(e, to, groups.index), tcc_emit_mul(e, columns.index, i64(e, stride)));
+    tcc_emit_transpose(e, at(e, from, columns.index), r->p->a.operands[role].row, tcc_emit_sub(e, count, groups.index),
+                       tcc_emit_sub(e, i64(e, width), columns.index), place, stride);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &groups, NULL);
 }
@@ -199,27 +194,26 @@ void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vecto
     tcc_tile_emit(e, &t, a, b, sums);
 }
 
-void tcc_attention_scores(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef first,
-                          int vectors, LLVMValueRef *sums) {
+void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, LLVMValueRef row0,
+                        LLVMValueRef packed, LLVMValueRef to) {
+    int rows = r->p->rows, vectors = tcc_attention_score_vectors(e);
+    LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
+    for (int i = 0; i < rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
+    tcc_attention_product(e, r, vectors, tcc_attention_row(e, r, role, row0), r->p->a.operands[role].row, 1, packed, r->p->key_stride, true,
+                          i64(e, width), sums);
+    to = tcc_emit_anchor(e, to);
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            tcc_emit_store(e, sums[i * vectors + v], at(e, to, i64(e, i * r->p->key_stride + v * e->lanes)), e->lanes * 4);
+}
+
+LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row, LLVMValueRef key) {
     const tcc_attention *a = &r->p->a;
-    for (int i = 0; i < r->p->rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
-    tcc_attention_product(e, r, vectors, tcc_attention_row(e, r, TCC_ATTENTION_Q, row0), a->operands[TCC_ATTENTION_Q].row, 1, packed,
-                          r->p->key_stride, true, i64(e, a->D), sums);
-    LLVMValueRef scale = tcc_emit_float(e, e->vf32, a->scale), hidden = tcc_emit_float(e, e->vf32, -INFINITY);
-    for (int i = 0; i < r->p->rows; i++) {
-        LLVMValueRef row = tcc_emit_add(e, row0, i64(e, i)), seen = tcc_attention_seen(e, a, row);
-        for (int v = 0; v < vectors; v++) {
-            LLVMValueRef *x = &sums[i * vectors + v], column = tcc_emit_add(e, first, i64(e, v * e->lanes));
-            *x = LLVMBuildFMul(e->builder, *x, scale, "");
-            LLVMValueRef inside = NULL;
-            if (a->causal || a->S % ((int64_t)vectors * e->lanes)) inside = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, seen, column));
-            if (a->has[TCC_ATTENTION_MASK]) {
-                LLVMValueRef address = at(e, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), column);
-                *x = LLVMBuildFAdd(e->builder, *x, load_lanes(e, address, inside), "");
-            }
-            if (inside) *x = tcc_emit_select(e, inside, *x, hidden);
-        }
-    }
+    LLVMValueRef x = LLVMBuildFMul(e->builder, product, tcc_emit_float(e, e->vf32, a->scale), ""), inside = NULL;
+    if (a->causal || a->S % e->lanes) inside = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_attention_seen(e, a, row), key));
+    if (a->has[TCC_ATTENTION_MASK])
+        x = LLVMBuildFAdd(e->builder, x, load_lanes(e, at(e, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), key), inside), "");
+    return inside ? tcc_emit_select(e, inside, x, tcc_emit_float(e, e->vf32, -INFINITY)) : x;
 }
 
 void tcc_attention_emit(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p) {
@@ -247,14 +241,17 @@ static LLVMValueRef shown(tcc_emitter *e, LLVMValueRef x) {
 }
 
 /* Turn a tile's scores into exp(score - maximum), row by row; note maxima, denominators and the factor for what was summed. */
-static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef count, LLVMValueRef is_first) {
+static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef row0, LLVMValueRef key0, LLVMValueRef count,
+                         LLVMValueRef is_first) {
     const tcc_attention_plan *p = f->r.p;
     tcc_emit_loop rows, columns;
     tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, p->rows), 1, NULL, 0);
     LLVMValueRef scores = at(e, f->scores, tcc_emit_mul(e, rows.index, i64(e, p->key_stride)));
     LLVMValueRef slot = tcc_emit_add(e, slot0, rows.index), lowest = tcc_emit_float(e, e->vf32, -INFINITY);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, &lowest, 1);
-    LLVMValueRef x = tcc_emit_load(e, e->vf32, at(e, scores, columns.index), e->lanes * 4);
+    LLVMValueRef address = at(e, scores, columns.index), x = tcc_emit_load(e, e->vf32, address, e->lanes * 4);
+    x = tcc_attention_score(e, &f->r, x, tcc_emit_add(e, row0, rows.index), tcc_emit_add(e, key0, columns.index));
+    tcc_emit_store(e, x, address, e->lanes * 4);
     x = tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, x, columns.carry[0]), x, columns.carry[0]);
     tcc_emit_loop_end(e, &columns, &x);
     LLVMValueRef highest = tcc_emit_max_lanes(e, columns.carry[0]), before = NULL;
@@ -264,7 +261,7 @@ static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMVal
     }
     LLVMValueRef shift = shown(e, highest), shifts = tcc_emit_splat(e, shift, e->lanes), zero = tcc_emit_float(e, e->vf32, 0);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, &zero, 1);
-    LLVMValueRef address = at(e, scores, columns.index);
+    address = at(e, scores, columns.index);
     x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, tcc_emit_load(e, e->vf32, address, e->lanes * 4), shifts, ""));
     tcc_emit_store(e, x, address, e->lanes * 4);
     x = LLVMBuildFAdd(e->builder, columns.carry[0], x, "");
@@ -393,13 +390,9 @@ void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_at
     if (a->causal) count = tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, count, i64(e, 0), ""), i64(e, 0), count);
     int vectors = tcc_attention_score_vectors(e);
     tcc_emit_loop_begin(e, &panels, i64(e, 0), count, (int64_t)vectors * e->lanes, NULL, 0);
-    LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
-    tcc_attention_scores(e, &f.r, row0, at(e, f.keys, panels.index), tcc_emit_add(e, key0, panels.index), vectors, sums);
-    for (int i = 0; i < p->rows; i++)
-        for (int v = 0; v < vectors; v++)
-            tcc_emit_store(e, sums[i * vectors + v], at(e, at(e, f.scores, panels.index), i64(e, i * p->key_stride + v * e->lanes)), e->lanes * 4);
+    tcc_attention_tile(e, &f.r, TCC_ATTENTION_Q, a->D, row0, at(e, f.keys, panels.index), at(e, f.scores, panels.index));
     tcc_emit_loop_end(e, &panels, NULL);
-    emit_softmax(e, &f, slot0, count, is_first);
+    emit_softmax(e, &f, slot0, row0, key0, count, is_first);
     emit_values(e, &f, slot0, row0, tiles.index, key0, count, is_first);
     tcc_emit_loop_end(e, &tiles, NULL);
     if (!f.one_block) tcc_emit_loop_end(e, &keys, NULL);

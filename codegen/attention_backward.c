@@ -62,37 +62,31 @@ static void emit_delta(tcc_emitter *e, backward *b) {
 static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef row0, LLVMValueRef key0, LLVMValueRef count) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
-    int vectors = tcc_attention_score_vectors(e);
-    tcc_emit_loop panels;
-    tcc_emit_loop_begin(e, &panels, i64(e, 0), count, (int64_t)vectors * e->lanes, NULL, 0);
-    LLVMValueRef sums[TCC_EMIT_MAX_CARRY], slot0 = tcc_emit_sub(e, row0, query0);
-    tcc_attention_scores(e, &b->r, row0, at(e, b->keys, panels.index), tcc_emit_add(e, key0, panels.index), vectors, sums);
-    for (int i = 0; i < p->rows; i++) {
-        LLVMValueRef row = tcc_emit_add(e, row0, i64(e, i)), slot = tcc_emit_add(e, slot0, i64(e, i));
-        LLVMValueRef lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
-        LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, lse, tcc_emit_float(e, e->f32, -INFINITY));
-        LLVMValueRef shift = tcc_emit_splat(e, tcc_emit_select(e, hidden, tcc_emit_float(e, e->f32, 0), lse), e->lanes);
-        for (int v = 0; v < vectors; v++) {
-            LLVMValueRef x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, sums[i * vectors + v], shift, ""));
-            LLVMValueRef column = tcc_emit_add(e, panels.index, i64(e, v * e->lanes));
-            tcc_emit_store(e, x, slot_address(e, b, b->probabilities, slot, column), e->lanes * 4);
-        }
-    }
-    for (int i = 0; i < p->rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
-    tcc_attention_product(e, &b->r, vectors, tcc_attention_row(e, &b->r, TCC_ATTENTION_DO, row0), a->operands[TCC_ATTENTION_DO].row, 1,
-                          at(e, b->values, panels.index), p->key_stride, true, i64(e, a->E), sums);
-    LLVMValueRef scale = tcc_emit_float(e, e->vf32, a->scale);
-    for (int i = 0; i < p->rows; i++) {
-        LLVMValueRef row = tcc_emit_add(e, row0, i64(e, i)), slot = tcc_emit_add(e, slot0, i64(e, i));
-        LLVMValueRef delta = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at(e, b->delta, row), 4), e->lanes);
-        for (int v = 0; v < vectors; v++) {
-            LLVMValueRef column = tcc_emit_add(e, panels.index, i64(e, v * e->lanes));
-            LLVMValueRef x = tcc_emit_load(e, e->vf32, slot_address(e, b, b->probabilities, slot, column), e->lanes * 4);
-            LLVMValueRef y = LLVMBuildFMul(e->builder, LLVMBuildFSub(e->builder, sums[i * vectors + v], delta, ""), scale, "");
-            tcc_emit_store(e, LLVMBuildFMul(e->builder, x, y, ""), slot_address(e, b, b->scores, slot, column), e->lanes * 4);
-        }
-    }
+    LLVMValueRef slot0 = tcc_emit_sub(e, row0, query0);
+    tcc_emit_loop panels, rows, columns;
+    tcc_emit_loop_begin(e, &panels, i64(e, 0), count, (int64_t)tcc_attention_score_vectors(e) * e->lanes, NULL, 0);
+    tcc_attention_tile(e, &b->r, TCC_ATTENTION_Q, a->D, row0, at(e, b->keys, panels.index), slot_address(e, b, b->probabilities, slot0, panels.index));
+    tcc_attention_tile(e, &b->r, TCC_ATTENTION_DO, a->E, row0, at(e, b->values, panels.index), slot_address(e, b, b->scores, slot0, panels.index));
     tcc_emit_loop_end(e, &panels, NULL);
+
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, p->rows), 1, NULL, 0);
+    LLVMValueRef row = tcc_emit_add(e, row0, rows.index), slot = tcc_emit_add(e, slot0, rows.index);
+    LLVMValueRef lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
+    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, lse, tcc_emit_float(e, e->f32, -INFINITY));
+    LLVMValueRef shift = tcc_emit_splat(e, tcc_emit_select(e, hidden, tcc_emit_float(e, e->f32, 0), lse), e->lanes);
+    LLVMValueRef delta = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at(e, b->delta, row), 4), e->lanes);
+    LLVMValueRef scale = tcc_emit_float(e, e->vf32, a->scale);
+    LLVMValueRef of_row = slot_address(e, b, b->probabilities, slot, i64(e, 0)), ds_of_row = slot_address(e, b, b->scores, slot, i64(e, 0));
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, NULL, 0);
+    LLVMValueRef address = at(e, of_row, columns.index), ds_address = at(e, ds_of_row, columns.index);
+    LLVMValueRef x = tcc_emit_load(e, e->vf32, address, e->lanes * 4), dp = tcc_emit_load(e, e->vf32, ds_address, e->lanes * 4);
+    x = tcc_attention_score(e, &b->r, x, row, tcc_emit_add(e, key0, columns.index));
+    x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, x, shift, ""));
+    tcc_emit_store(e, x, address, e->lanes * 4);
+    LLVMValueRef y = LLVMBuildFMul(e->builder, LLVMBuildFSub(e->builder, dp, delta, ""), scale, "");
+    tcc_emit_store(e, LLVMBuildFMul(e->builder, x, y, ""), ds_address, e->lanes * 4);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &rows, NULL);
 }
 
 /* Rows row0... of a gradient (those from `mine` on) = or += A [row, k] times rows of `from`. */
@@ -104,28 +98,23 @@ static void emit_gradient(tcc_emitter *e, backward *b, tcc_attention_role role, 
     tcc_emit_loop chunks;
     tcc_emit_loop_begin(e, &chunks, i64(e, 0), i64(e, padded), (int64_t)vectors * e->lanes, NULL, 0);
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY], zero = tcc_emit_float(e, e->vf32, 0);
+    /* The first block must not read what is there: no lane of it is loaded. */
+    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes);
     for (int i = 0; i < p->rows * vectors; i++) sums[i] = zero;
     tcc_attention_product(e, &b->r, vectors, a, a_row, a_k, at(e, from.data, chunks.index), from.stride, from.aligned, count, sums);
     for (int i = 0; i < p->rows; i++) {
         LLVMValueRef row = tcc_emit_add(e, row0, i64(e, i));
-        tcc_emit_if own, again;
+        tcc_emit_if own;
         if (overlap) tcc_emit_if_begin(e, &own, LLVMBuildICmp(e->builder, LLVMIntSGE, row, mine, ""));
         LLVMValueRef to = at(e, tcc_attention_row(e, &b->r, role, row), chunks.index);
-        for (int store_only = 0; store_only < 2; store_only++) { /* two copies: the first block must not read what is there */
-            if (store_only) tcc_emit_if_else(e, &again);
-            else tcc_emit_if_begin(e, &again, LLVMBuildNot(e->builder, is_first, ""));
-            for (int v = 0; v < vectors; v++) {
-                LLVMValueRef place = at(e, to, i64(e, v * e->lanes)), value = sums[i * vectors + v];
-                LLVMValueRef mask = tcc_attention_mask(e, width, tcc_emit_add(e, chunks.index, i64(e, v * e->lanes)));
-                if (!store_only) {
-                    LLVMValueRef old = mask ? tcc_emit_load_masked(e, e->vf32, place, mask) : tcc_emit_load(e, e->vf32, place, 0);
-                    value = LLVMBuildFAdd(e->builder, old, value, "");
-                }
-                if (mask) tcc_emit_store_masked(e, value, place, mask);
-                else tcc_emit_store(e, value, place, 0);
-            }
+        for (int v = 0; v < vectors; v++) {
+            LLVMValueRef place = at(e, to, i64(e, v * e->lanes)), value = sums[i * vectors + v], before = again;
+            LLVMValueRef mask = tcc_attention_mask(e, width, tcc_emit_add(e, chunks.index, i64(e, v * e->lanes)));
+            if (mask) before = LLVMBuildAnd(e->builder, mask, again, "");
+            value = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, place, before), value, "");
+            if (mask) tcc_emit_store_masked(e, value, place, mask);
+            else tcc_emit_store(e, value, place, 0);
         }
-        tcc_emit_if_end(e, &again);
         if (overlap) tcc_emit_if_end(e, &own);
     }
     tcc_emit_loop_end(e, &chunks, NULL);

@@ -28,10 +28,11 @@ void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, t
 /* to[count][padded]: rows copied and padded with zeros, for widths that are no multiple of a vector. */
 void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, int64_t padded,
                              LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
-/* Scores of a tile of queries row0... against keys [first, first + vectors * lanes) of a packed block, scaled and masked; -inf
- * where a key is not seen. `packed` points at the first column. */
-void tcc_attention_scores(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef first,
-                          int vectors, LLVMValueRef *sums);
+/* to[rows][key_stride] = rows row0... of an operand times a panel of a packed block; both pointers at its first column. */
+void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, LLVMValueRef row0,
+                        LLVMValueRef packed, LLVMValueRef to);
+/* The scores of query `row` and keys key, key + 1, ... from the products: scaled, masked, -inf where a key is not seen. */
+LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row, LLVMValueRef key);
 /* Vectors of a panel of scores, and of a panel of output that has `padded` lanes. */
 int tcc_attention_score_vectors(const tcc_emitter *e);
 int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded);

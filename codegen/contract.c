@@ -111,6 +111,7 @@ static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
 
 static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
+    a = tcc_emit_anchor(e, a), b = tcc_emit_anchor(e, b);
     int n = t->rows * t->vectors, unroll = n >= 24 ? 4 : n >= 8 ? 8 : 16;
     if (!l->runtime && l->count <= unroll) {
         emit_steps(e, t, a, b, sums, (int)l->count);
@@ -133,8 +134,8 @@ static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
         tcc_emit_loop_begin(e, &loop, done, to, step, carry, n + 2);
         memcpy(carry, loop.carry, sizeof *carry * (size_t)(n + 2));
         emit_steps(e, t, carry[n], carry[n + 1], carry, (int)step);
-        carry[n] = tcc_emit_at(e, e->f32, carry[n], tcc_emit_i64(e, step * l->a));
-        carry[n + 1] = tcc_emit_at(e, e->f32, carry[n + 1], tcc_emit_i64(e, step * l->b));
+        carry[n] = tcc_emit_anchor(e, tcc_emit_at(e, e->f32, carry[n], tcc_emit_i64(e, step * l->a)));
+        carry[n + 1] = tcc_emit_anchor(e, tcc_emit_at(e, e->f32, carry[n + 1], tcc_emit_i64(e, step * l->b)));
         tcc_emit_loop_end(e, &loop, carry);
         memcpy(sums, loop.carry, sizeof *carry * (size_t)n);
         a = loop.carry[n], b = loop.carry[n + 1];

@@ -162,9 +162,8 @@ enum { AHEAD = 8 };
 
 typedef struct pack_b {
     const tcc_contract_plan *p;
-    LLVMValueRef from, to; /* to: the panel, at this group of lanes */
-    LLVMValueRef n0, mask; /* first column of the panel or group */
-    LLVMValueRef row[64];  /* offsets of the rows of a group */
+    LLVMValueRef from, to;
+    LLVMValueRef n0;       /* first column of the panel */
 } pack_b;
 
 static bool panels_are_full(tcc_emitter *e, const tcc_contract_plan *p) {
@@ -200,36 +199,24 @@ static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-/* k is contiguous: squares of lanes x lanes are transposed in registers. Rows of the panel past the run's end are overwritten by
- * the next run, or lie in the slack behind the panel. */
-static void transpose_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
-    const pack_b *s = user;
-    int64_t panel = (int64_t)s->p->vectors * e->lanes;
-    LLVMValueRef rows[64], from = at(e, s->from, x);
-    for (int i = 0; i < e->lanes; i++) rows[i] = load_lanes(e, at(e, from, s->row[i]), mask);
-    tcc_emit_transpose(e, rows);
-    LLVMValueRef to = at(e, s->to, tcc_emit_mul(e, x, tcc_emit_i64(e, panel)));
-    for (int i = 0; i < e->lanes; i++) tcc_emit_store(e, rows[i], at(e, to, tcc_emit_i64(e, i * panel)), e->lanes * 4);
-}
-
+/* k is contiguous: squares of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the next
+ * run, or lie in the slack behind the panel; columns past the last repeat it. */
 static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
     const pack_b *s = user;
     const tcc_contract_plan *p = s->p;
     int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
-    tcc_emit_loop groups;
-    tcc_emit_loop_begin(e, &groups, tcc_emit_i64(e, 0), tcc_emit_i64(e, panel), e->lanes, NULL, 0);
-    pack_b run = *s;
-    LLVMValueRef n = tcc_emit_add(e, s->n0, groups.index);
-    run.from = at(e, s->from, offset);
-    if (panels_are_full(e, p)) run.from = at(e, run.from, tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
-    for (int i = 0; i < e->lanes; i++) {
-        LLVMValueRef column = tcc_emit_i64(e, i);
-        if (!panels_are_full(e, p)) /* columns past the last repeat it */
-            column = tcc_emit_min(e, tcc_emit_add(e, n, column), tcc_emit_i64(e, p->N - 1));
-        run.row[i] = tcc_emit_mul(e, column, tcc_emit_i64(e, along));
-    }
-    run.to = at(e, at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel))), groups.index);
-    for_vectors(e, length, transpose_chunk, &run);
+    tcc_emit_loop groups, k;
+    LLVMValueRef end = tcc_emit_i64(e, panel);
+    if (!panels_are_full(e, p)) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), s->n0));
+    tcc_emit_loop_begin(e, &groups, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
+    LLVMValueRef n = tcc_emit_add(e, s->n0, groups.index), columns = tcc_emit_i64(e, e->lanes);
+    if (p->N % e->lanes) columns = tcc_emit_min(e, columns, tcc_emit_sub(e, tcc_emit_i64(e, p->N), n));
+    LLVMValueRef from = at(e, at(e, s->from, offset), tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
+    LLVMValueRef to = at(e, at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel))), groups.index);
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, e->lanes, NULL, 0);
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
+    tcc_emit_transpose(e, at(e, from, k.index), along, columns, tcc_emit_sub(e, length, k.index), place, panel);
+    tcc_emit_loop_end(e, &k, NULL);
     tcc_emit_loop_end(e, &groups, NULL);
 }
 

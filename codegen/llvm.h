@@ -86,10 +86,10 @@ LLVMValueRef tcc_emit_call(tcc_emitter *e, const tcc_emit_function *f, LLVMValue
  * the body, tcc_emit_loop_end takes the next ones and leaves the final ones in `carry`. A loop whose bounds are constants
  * is known to run or dropped to its initial values. */
 typedef struct tcc_emit_loop {
-    LLVMValueRef index;
+    LLVMValueRef index; /* anchored */
     int n_carry;
     LLVMValueRef carry[TCC_EMIT_MAX_CARRY];
-    LLVMValueRef initial[TCC_EMIT_MAX_CARRY], to, step;
+    LLVMValueRef initial[TCC_EMIT_MAX_CARRY], to, step, counter;
     LLVMBasicBlockRef guard, body, exit; /* guard: the block that may skip the loop; NULL when it is known to run */
 } tcc_emit_loop;
 void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step,
@@ -131,6 +131,10 @@ LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d);
 /* --- Memory. Pointers are opaque; offsets count elements of `type`'s scalar. Alignments in bytes; 0: the scalar's own. */
 LLVMValueRef tcc_emit_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef tcc_emit_at_bytes(tcc_emitter *e, LLVMValueRef base, int64_t offset_bytes);
+/* The same pointer or i64, but a unit for the optimizer: what is addressed from it by constants stays base plus displacement, and
+ * the rewriting of induction variables, which costs half of all compile time and gains nothing here, stops at it. Loop indices are
+ * anchored already. */
+LLVMValueRef tcc_emit_anchor(tcc_emitter *e, LLVMValueRef value);
 LLVMValueRef tcc_emit_load(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, int alignment);
 void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, int alignment);
 /* Lanes whose mask bit is off read 0 and touch no memory. */
@@ -157,8 +161,10 @@ LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector);
 LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector);
 /* The lanes of a picked by constant indices; from a and b joined if b is not NULL. Index -1: any. */
 LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *indices, int n);
-/* e->lanes full vectors of f32 as a square matrix, transposed in place. */
-void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef *rows);
+/* to[i][j] = from[j][i] for i, j below the lane count (f32; strides in elements): `rows` and `columns` (i64, at least 1) of `from`
+ * exist. What lies past its last row repeats that row, past its last column is 0. The code is one function of the module. */
+void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
+                        int64_t to_stride);
 LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef tcc_emit_select(tcc_emitter *e, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no);
 

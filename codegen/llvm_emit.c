@@ -182,20 +182,21 @@ void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from,
         LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, from, to, ""), loop->body, loop->exit);
     }
     LLVMPositionBuilderAtEnd(e->builder, loop->body);
-    loop->index = LLVMBuildPhi(e->builder, e->i64, "");
-    LLVMAddIncoming(loop->index, &from, &before, 1);
+    loop->counter = LLVMBuildPhi(e->builder, e->i64, "");
+    LLVMAddIncoming(loop->counter, &from, &before, 1);
     for (int i = 0; i < n_carry; i++) {
         loop->initial[i] = initial[i];
         loop->carry[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(initial[i]), "");
         LLVMAddIncoming(loop->carry[i], &loop->initial[i], &before, 1);
     }
+    loop->index = tcc_emit_anchor(e, loop->counter);
 }
 
 void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next) {
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
-    LLVMValueRef index = LLVMBuildNSWAdd(e->builder, loop->index, loop->step, "");
+    LLVMValueRef index = LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
     LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, index, loop->to, ""), loop->body, loop->exit);
-    LLVMAddIncoming(loop->index, &index, &latch, 1);
+    LLVMAddIncoming(loop->counter, &index, &latch, 1);
     LLVMPositionBuilderAtEnd(e->builder, loop->exit);
     for (int i = 0; i < loop->n_carry; i++) {
         LLVMValueRef value = next[i];
@@ -281,6 +282,20 @@ LLVMValueRef tcc_emit_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, 
 
 LLVMValueRef tcc_emit_at_bytes(tcc_emitter *e, LLVMValueRef base, int64_t offset_bytes) {
     return tcc_emit_at(e, e->i8, base, tcc_emit_i64(e, offset_bytes));
+}
+
+/* An empty instruction that takes and gives a register. */
+LLVMValueRef tcc_emit_anchor(tcc_emitter *e, LLVMValueRef value) {
+    if (LLVMIsConstant(value)) return value;
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMTypeRef function = LLVMFunctionType(type, &type, 1, false);
+    LLVMValueRef nothing = LLVMGetInlineAsm(function, "", 0, "=r,0", 4, false, false, LLVMInlineAsmDialectATT, false);
+    LLVMValueRef call = LLVMBuildCall2(e->builder, function, nothing, &value, 1, "");
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("memory", 6), 0));
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+    return call;
 }
 
 static int scalar_bytes(LLVMTypeRef type) {
@@ -395,7 +410,7 @@ LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, co
 
 /* Four by four within the 128-bit parts, with shuffles that stay inside a part, then the parts by taking even and odd ones:
  * every step is one cheap instruction. */
-void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef *rows) {
+static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
     const int lanes = e->lanes, parts = lanes / 4;
     static const int in_part[4][4] = {{0, 16, 1, 17}, {2, 18, 3, 19}, {0, 1, 16, 17}, {2, 3, 18, 19}}; /* 16: the other's */
     int masks[4][16], even[16], odd[16];
@@ -424,6 +439,32 @@ void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef *rows) {
         }
         for (int i = 0; i < parts; i++) rows[4 * i + c] = columns[c][i];
     }
+}
+
+void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
+                        int64_t to_stride) {
+    static const char *const name = "tcc_transpose";
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->ptr, e->i64};
+    LLVMValueRef function = LLVMGetNamedFunction(e->module, name);
+    tcc_emit_function f = {.function = function, .type = LLVMFunctionType(e->void_, types, 6, false)};
+    if (!function) {
+        f = tcc_emit_function_begin(e, name, e->void_, types, 6);
+        LLVMValueRef argument[6], square[16];
+        for (unsigned i = 0; i < 6; i++) argument[i] = LLVMGetParam(f.function, i);
+        LLVMValueRef last = tcc_emit_sub(e, argument[2], tcc_emit_i64(e, 1)), mask = tcc_emit_mask(e, e->lanes, argument[3]);
+        for (int i = 0; i < e->lanes; i++) {
+            LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), argument[1]);
+            square[i] = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, argument[0], row), mask);
+        }
+        transpose(e, square);
+        for (int i = 0; i < e->lanes; i++) {
+            LLVMValueRef row = tcc_emit_mul(e, tcc_emit_i64(e, i), argument[5]);
+            tcc_emit_store(e, square[i], tcc_emit_at(e, e->f32, argument[4], row), 4);
+        }
+        tcc_emit_function_end(e, &f, NULL);
+    }
+    LLVMValueRef arguments[] = {from, tcc_emit_i64(e, from_stride), rows, columns, to, tcc_emit_i64(e, to_stride)};
+    tcc_emit_call(e, &f, arguments, 6);
 }
 
 LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b) {
