@@ -3,13 +3,14 @@
 #ifndef TCC_CODEGEN_BUILD_H
 #define TCC_CODEGEN_BUILD_H
 
-#include "codegen/llvm.h"
 #include "codegen/program.h"
 #include "ir/ir.h"
 #include "ir/support/context.h"
 
+struct tcc_llvm_target; /* codegen/llvm.h */
+
 typedef struct tcc_codegen_options {
-    const tcc_llvm_target *target; /* NULL: the machine we run on */
+    const struct tcc_llvm_target *target; /* NULL: the machine we run on */
     int threads;                   /* that compile; 0: 1 */
     const char *dump_dir;          /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
     bool separate;                 /* eager: a step a group, nothing merged */

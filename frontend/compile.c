@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT
+ * The composition root: from a model's function to a running program. Traces, runs the passes, generates code, loads it, and keeps
+ * one program for each input signature. */
+#include "compile.h"
+
+#include "codegen/build.h"
+#include "runtime/device_cpu.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* -- Life of a model -- */
+
+static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
+    const tcc_optimizer_options *p = &o->optimizer;
+    if (o->device && strcmp(o->device, "cpu"))
+        return tcc_error(&cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "device \"%s\": this build runs on \"cpu\" only", o->device);
+    if (!(p->lr >= 0) || !(p->eps >= 0) || !(p->weight_decay >= 0) || !(p->clip_grad_norm >= 0))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: lr, eps, weight_decay and clip_grad_norm must be 0 or more");
+    if (!(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1 && p->momentum >= 0))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: betas must be in [0, 1) and momentum 0 or more");
+    if (p->nesterov && p->momentum == 0)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
+    return TCC_OK;
+}
+
+static void set_defaults(tcc_optimizer_options *o) {
+    if (o->lr == 0) o->lr = o->kind == TCC_SGD ? 0.1 : 1e-3;
+    if (o->beta1 == 0) o->beta1 = 0.9;
+    if (o->beta2 == 0) o->beta2 = 0.999;
+    if (o->eps == 0) o->eps = 1e-8;
+}
+
+tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *given, tcc_model **out) {
+    TCC_OPTIONS(tcc_model_options, options, given);
+    *out = NULL;
+    TCC_TRY(check_options(cx, &options));
+    set_defaults(&options.optimizer);
+    tcc_model *m = tcc__calloc(1, sizeof *m);
+    if (!m) return tcc_enomem(&cx->diag);
+    m->cx = cx;
+    m->fn = fn;
+    m->user = user;
+    m->options = options;
+    m->lr = options.optimizer.lr;
+    m->store.seed = options.seed;
+    tcc_status status = TCC_OK;
+    if (options.dump_dir && !(m->dump_dir = tcc__strdup(options.dump_dir))) status = tcc_enomem(&cx->diag);
+    if (status == TCC_OK) status = tcc_device_cpu_create(cx, 0, &m->device);
+    if (status != TCC_OK) {
+        tcc_model_destroy(m);
+        return status;
+    }
+    *out = m;
+    return TCC_OK;
+}
+
+static void compiled_destroy(tcc_compiled *c) {
+    if (!c) return;
+    tcc_exec_destroy(c->exec);
+    if (c->outputs)
+        for (int i = 0; i < c->program->n_bindings; i++) tcc__free(c->outputs[i]);
+    tcc__free(c->hyper_values);
+    tcc_program_destroy(c->program);
+    tcc_graph_destroy(c->graph);
+    tcc_vec_free(&c->passes.passes);
+    tcc_arena_free(&c->arena);
+    tcc__free(c);
+}
+
+void tcc_model_destroy(tcc_model *m) {
+    if (!m) return;
+    for (int i = 0; i < m->programs.count; i++) compiled_destroy(m->programs.data[i]);
+    tcc_vec_free(&m->programs);
+    tcc_store_free(&m->store);
+    tcc_store_free(&m->moments);
+    tcc_device_destroy(m->device);
+    tcc__free(m->dump_dir);
+    tcc__free(m);
+}
+
+/* -- Signatures -- */
+
+static bool same_array(const tcc_array *a, const tcc_array *b) {
+    return a->dtype == b->dtype && a->rank == b->rank && !strcmp(a->name, b->name) &&
+           !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+}
+
+static bool signature_matches(const tcc_compiled *c, bool train, const tcc_array *batch, int count) {
+    if (c->train != train || c->n_inputs != count) return false;
+    for (int i = 0; i < count; i++)
+        if (!same_array(&c->inputs[i], &batch[i])) return false;
+    return true;
+}
+
+static tcc_type array_type(const tcc_array *a) {
+    tcc_type type = {.dtype = a->dtype, .rank = a->rank};
+    for (int d = 0; d < a->rank; d++) type.dims[d] = a->dims[d];
+    return type;
+}
+
+/* Says which program is compiled, and what differs from the nearest one that exists. */
+static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    if (!tcc_log_on(m->cx, TCC_LOG_COMPILE)) return;
+    const char *what = train ? "training" : "evaluation";
+    for (int i = m->programs.count - 1; i >= 0; i--) {
+        const tcc_compiled *c = m->programs.data[i];
+        if (c->train != train) continue;
+        for (int k = 0; k < count && k < c->n_inputs; k++) {
+            if (same_array(&c->inputs[k], &batch[k])) continue;
+            tcc_type had = array_type(&c->inputs[k]), got = array_type(&batch[k]);
+            tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: input \"%s\" is %s, the last program has \"%s\" %s", what, batch[k].name,
+                    tcc_type_text(&got), c->inputs[k].name, tcc_type_text(&had));
+            return;
+        }
+        tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: %d inputs, the last program has %d", what, count, c->n_inputs);
+        return;
+    }
+    tcc_logf(m->cx, TCC_LOG_COMPILE, "first %s program", what);
+}
+
+static tcc_status check_batch(tcc_model *m, const tcc_array *batch, int count) {
+    for (int i = 0; i < count; i++) {
+        const tcc_array *a = &batch[i];
+        if (!a->name || !a->data)
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array %d has no %s", i, a->name ? "data" : "name");
+        if (a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array \"%s\": rank %d or type %d is out of range", a->name,
+                             a->rank, (int)a->dtype);
+        for (int k = 0; k < i; k++)
+            if (!strcmp(batch[k].name, a->name))
+                return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "two batch arrays are named \"%s\"", a->name);
+    }
+    return TCC_OK;
+}
+
+/* -- From function to program -- */
+
+tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out) {
+    tcc_trace trace;
+    TCC_TRY(tcc_trace_begin(&trace, train ? "train" : "evaluate", &m->store, train, batch, count, &m->cx->diag));
+    m->fn(&trace, m->user);
+    bool has_loss = false;
+    for (int i = 0; i < trace.graph->outputs.count; i++) has_loss |= !strcmp(trace.graph->outputs.data[i].name, "loss");
+    if (train && !has_loss) tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model names no loss (tcc_loss): there is nothing to train");
+    if (!trace.graph->outputs.count) tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model names no output (tcc_output)");
+    return tcc_trace_end(&trace, out);
+}
+
+tcc_pass_options tcc__model_pass_options(const tcc_model *m, bool train, const tcc_graph *g, int *groups) {
+    const tcc_optimizer_options *o = &m->options.optimizer;
+    int parameter = 0;
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_node *n = g->inputs.data[i];
+        if (n->attrs->input.role != TCC_ROLE_PARAM) continue;
+        groups[parameter++] = o->decay_all || n->type.rank >= 2 ? TCC_DECAYED : TCC_NOT_DECAYED;
+    }
+    static const tcc_optimizer kinds[] = {[TCC_SGD] = TCC_OPTIMIZER_SGD, [TCC_ADAM] = TCC_OPTIMIZER_ADAM, [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW};
+    return (tcc_pass_options){
+        .train = train,
+        .eager = m->options.mode == TCC_MODE_EAGER,
+        .spec = {.optimizer = kinds[o->kind],
+                 .momentum = o->momentum > 0,
+                 .nesterov = o->nesterov,
+                 .clip_norm = o->clip_grad_norm > 0,
+                 .n_groups = TCC_DECAY_GROUPS,
+                 .group_of = groups,
+                 .keep_gradients = m->options.keep_gradients},
+    };
+}
+
+void tcc__model_hyper(const tcc_model *m, int64_t step, float *out) {
+    const tcc_optimizer_options *o = &m->options.optimizer;
+    out[TCC_HYPER_MOMENTUM] = (float)o->momentum;
+    out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
+    out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - o->beta1);
+    out[TCC_HYPER_BETA2_COMPLEMENT] = (float)(1 - o->beta2);
+    out[TCC_HYPER_EPS] = (float)o->eps;
+    out[TCC_HYPER_BIAS1] = (float)(1 / (1 - pow(o->beta1, (double)step)));
+    out[TCC_HYPER_BIAS2] = (float)(1 / (1 - pow(o->beta2, (double)step)));
+    out[TCC_HYPER_CLIP_NORM] = (float)o->clip_grad_norm;
+    for (int group = 0; group < TCC_DECAY_GROUPS; group++) {
+        out[TCC_HYPER_LR(group)] = (float)m->lr;
+        out[TCC_HYPER_WEIGHT_DECAY(group)] = group == TCC_DECAYED ? (float)o->weight_decay : 0;
+    }
+}
+
+/* Memory for a state binding that the training step added: optimizer moments, shared by all programs of the model. */
+static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) {
+    int index = tcc_store_find(&m->moments, b->name);
+    if (index < 0)
+        TCC_TRY(tcc_store_add(&m->moments, b->name, TCC_ROLE_STATE, &b->type, &(tcc_init){.kind = TCC_INIT_ZEROS}, &m->cx->diag,
+                              TCC_NOWHERE, &index));
+    *out = m->moments.entries.data[index].data;
+    return TCC_OK;
+}
+
+/* Binds everything that stays: parameters, buffers, moments, hyper-parameters, the random key, outputs. */
+static tcc_status bind_persistent(tcc_model *m, tcc_compiled *c) {
+    const tcc_program *p = c->program;
+    tcc_diag *diag = &m->cx->diag;
+    c->hyper = c->rng = -1;
+    c->outputs = tcc__calloc((size_t)p->n_bindings, sizeof *c->outputs);
+    if (!c->outputs) return tcc_enomem(diag);
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        void *memory = NULL;
+        int stored;
+        switch (b->role) {
+        case TCC_ROLE_PARAM:
+        case TCC_ROLE_STATE:
+            stored = tcc_store_find(&m->store, b->name);
+            if (stored >= 0) memory = m->store.entries.data[stored].data;
+            else TCC_TRY(moment_memory(m, b, &memory));
+            break;
+        case TCC_ROLE_HYPER:
+            c->hyper = i;
+            memory = c->hyper_values = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type));
+            break;
+        case TCC_ROLE_RNG:
+            c->rng = i;
+            memory = c->rng_values;
+            break;
+        case TCC_ROLE_OUTPUT: memory = c->outputs[i] = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type)); break;
+        case TCC_ROLE_BATCH:
+        case TCC_ROLE_COUNT: continue; /* bound for each run */
+        }
+        if (!memory) return tcc_enomem(diag);
+        TCC_TRY(tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&b->type)));
+    }
+    return TCC_OK;
+}
+
+/* A folder of its own for the dump of each program; NULL without dump_dir. */
+static tcc_status dump_folder(tcc_model *m, tcc_compiled *c, const char **out) {
+    *out = NULL;
+    if (!m->dump_dir) return TCC_OK;
+    *out = tcc_arena_printf(&c->arena, "%s/%02d-%s", m->dump_dir, m->programs.count, c->train ? "train" : "evaluate");
+    if (!*out) return tcc_enomem(&m->cx->diag);
+    if ((mkdir(m->dump_dir, 0777) && errno != EEXIST) || (mkdir(*out, 0777) && errno != EEXIST))
+        return tcc_error(&m->cx->diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", *out, strerror(errno));
+    return TCC_OK;
+}
+
+static tcc_status keep_signature(tcc_compiled *c, const tcc_array *batch, int count, tcc_diag *diag) {
+    c->n_inputs = count;
+    c->inputs = tcc_arena_copy(&c->arena, batch, sizeof *batch * (size_t)count);
+    if (!c->inputs) return tcc_enomem(diag);
+    for (int i = 0; i < count; i++) {
+        c->inputs[i].data = NULL;
+        if (!(c->inputs[i].name = tcc_arena_strdup(&c->arena, batch[i].name))) return tcc_enomem(diag);
+    }
+    return TCC_OK;
+}
+
+static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir) {
+    int *groups = TCC_ARENA_ARRAY(&c->arena, int, c->graph->inputs.count + 1);
+    if (!groups) return tcc_enomem(&m->cx->diag);
+    tcc_pass_options options = tcc__model_pass_options(m, c->train, c->graph, groups);
+    tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
+    tcc_manager_options manager = {.dump_dir = dump_dir, .verify = m->options.verify_passes};
+    return tcc_pipeline_run(&cx, &manager, &c->graph, &c->passes);
+}
+
+static bool has_library(void *user, const char *name) { return tcc_libraries_find(user, name) != NULL; }
+
+tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
+    tcc_codegen_options options = {.dump_dir = dump_dir,
+                                   .threads = tcc_pool_threads(tcc_device_cpu_pool(m->device)),
+                                   .separate = m->options.mode == TCC_MODE_EAGER,
+                                   .has_library = has_library,
+                                   .library_user = (void *)tcc_device_cpu_libraries(m->device)};
+    return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
+}
+
+static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch, int count) {
+    const char *dump_dir;
+    TCC_TRY(dump_folder(m, c, &dump_dir));
+    TCC_TRY(keep_signature(c, batch, count, &m->cx->diag));
+    double start = now_seconds();
+    TCC_TRY(tcc__model_trace(m, c->train, batch, count, &c->graph));
+    double traced = now_seconds();
+    TCC_TRY(run_passes(m, c, dump_dir));
+    double passed = now_seconds();
+    TCC_TRY(tcc__model_codegen(m, c->graph, dump_dir, &c->program));
+    TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
+    TCC_TRY(bind_persistent(m, c));
+    double done = now_seconds();
+    c->trace_seconds = traced - start;
+    c->passes_seconds = passed - traced;
+    c->codegen_seconds = done - passed;
+    c->total_seconds = done - start;
+    tcc_logf(m->cx, TCC_LOG_COMPILE, "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f)",
+            c->train ? "train" : "evaluate", c->program->n_steps, c->program->n_kernels, (long long)c->program->arena_bytes,
+            1e3 * c->total_seconds, 1e3 * c->trace_seconds, 1e3 * c->passes_seconds, 1e3 * c->codegen_seconds);
+    return TCC_OK;
+}
+
+tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
+    for (int i = 0; i < m->programs.count; i++)
+        if (signature_matches(m->programs.data[i], train, batch, count)) {
+            *out = m->programs.data[i];
+            return TCC_OK;
+        }
+    log_miss(m, train, batch, count);
+    tcc_compiled *c = tcc__calloc(1, sizeof *c);
+    if (!c) return tcc_enomem(&m->cx->diag);
+    c->train = train;
+    tcc_status status = compile(m, c, batch, count);
+    if (status == TCC_OK && m->profile) status = tcc_exec_set_profiling(c->exec, &m->cx->diag, true);
+    if (status == TCC_OK && !tcc_vec_push(&m->programs, c)) status = tcc_enomem(&m->cx->diag);
+    if (status != TCC_OK) {
+        compiled_destroy(c);
+        return status;
+    }
+    *out = c;
+    return TCC_OK;
+}
+
+/* -- Running -- */
+
+static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag *diag = &m->cx->diag;
+    tcc_compiled *c;
+    TCC_TRY(check_batch(m, batch, count));
+    TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
+    m->last = c;
+    for (int i = 0; i < c->program->n_bindings; i++) {
+        const tcc_binding *b = &c->program->bindings[i];
+        if (b->role != TCC_ROLE_BATCH) continue;
+        int k = 0;
+        while (strcmp(batch[k].name, b->name)) k++; /* the signature matched, so it is there */
+        TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, tcc_type_bytes(&b->type)));
+    }
+    if (c->hyper >= 0) tcc__model_hyper(m, m->step + 1, c->hyper_values);
+    c->rng_values[0] = (int64_t)m->options.seed;
+    c->rng_values[1] = m->step;
+    TCC_TRY(tcc_exec_run(c->exec, diag));
+    if (train) m->step++;
+    return TCC_OK;
+}
+
+tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count) { return run(m, true, batch, count); }
+tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count) { return run(m, false, batch, count); }
+
+tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    TCC_TRY(check_batch(m, batch, count));
+    return tcc__model_compiled(m, train, batch, count, &m->last);
+}
+
+/* -- Results and state -- */
+
+tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
+    if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
+    const tcc_program *p = m->last->program;
+    tcc_strbuf known = {0};
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        if (b->role != TCC_ROLE_OUTPUT) continue;
+        if (!strcmp(b->name, name)) {
+            *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank, .data = m->last->outputs[i]};
+            memcpy(out->dims, b->type.dims, sizeof out->dims);
+            tcc_strbuf_free(&known);
+            return TCC_OK;
+        }
+        tcc_strbuf_printf(&known, known.length ? ", %s" : "%s", b->name);
+    }
+    tcc_status status = tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "no output \"%s\" in the %s program; it has: %s", name,
+                                  m->last->train ? "training" : "evaluation", known.length ? known.text : "none");
+    tcc_strbuf_free(&known);
+    return status;
+}
+
+double tcc_model_loss(tcc_model *m) {
+    if (!m->last) return NAN;
+    const tcc_program *p = m->last->program;
+    for (int i = 0; i < p->n_bindings; i++)
+        if (p->bindings[i].role == TCC_ROLE_OUTPUT && !strcmp(p->bindings[i].name, "loss")) return *(const float *)m->last->outputs[i];
+    return NAN;
+}
+
+tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
+    if (!m->options.keep_gradients)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "gradient of \"%s\": create the model with keep_gradients", name);
+    char output[512];
+    snprintf(output, sizeof output, "grad.%s", name);
+    return tcc_model_output(m, output, out);
+}
+
+void tcc_model_set_lr(tcc_model *m, double lr) { m->lr = lr; }
+int64_t tcc_model_step(const tcc_model *m) { return m->step; }
+void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
+
+static bool stored_array(const tcc_store *s, int index, tcc_array *out) {
+    if (index < 0 || index >= s->entries.count) return false;
+    const tcc_stored *p = &s->entries.data[index];
+    *out = (tcc_array){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
+    memcpy(out->dims, p->type.dims, sizeof out->dims);
+    return true;
+}
+
+bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(&m->store, index, out); }
+bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) { return stored_array(&m->moments, index, out); }
+
+bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
+    return stored_array(&m->store, tcc_store_find(&m->store, name), out);
+}
+
+bool tcc_model_param_is_trained(const tcc_model *m, int index) {
+    return index >= 0 && index < m->store.entries.count && m->store.entries.data[index].role == TCC_ROLE_PARAM;
+}

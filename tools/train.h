@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * tcc-train's parts: what the command line asks for, and a training run. */
+#ifndef TCC_TOOLS_TRAIN_H
+#define TCC_TOOLS_TRAIN_H
+
+#include "train_recipe.h"
+
+#include <traincc/data.h>
+#include <traincc/traincc.h>
+
+#include <signal.h>
+
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+typedef struct train_options {
+    const char *recipe_path;
+    const char *run_dir;      /* NULL: runs/<recipe's name> */
+    bool resume;
+    const char *resume_from;  /* checkpoint; NULL: the newest of the run */
+    bool dry_run, explain, verify, quiet;
+    const char *dump_dir, *emit, *profile; /* NULL: not asked for */
+} train_options;
+
+/* Trains as the recipe says; messages go to standard error, progress to standard output. `interrupted` is set by a signal handler.
+ * Returns the program's exit status. */
+int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted);
+
+/* Learning rate at training step `step` (from 0) of `total`: linear warm-up to the base rate, then the schedule down to min_lr. */
+double train_lr(const recipe *r, int64_t step, int64_t total);
+
+/* Text that the language model writes after the recipe's prompt, to `out`. */
+tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r, FILE *out);
+
+#endif

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: MIT
+ * A training run: opens the data, builds the model, trains, evaluates, saves, and reports. */
+#include "train.h"
+
+#include <traincc/checkpoint.h>
+#include <traincc/metrics.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct run {
+    const train_options *options;
+    const recipe *recipe;
+    const volatile sig_atomic_t *interrupted;
+    tcc_context *cx;
+    tcc_dataset *data;
+    tcc_dataset_info info;
+    tcc_loader *loader, *val_loader; /* val_loader: NULL without validation data */
+    tcc_model *model;
+    tcc_metrics *metrics;
+    char *run_dir, *checkpoints;
+    bool language, regression, terminal;
+    int64_t total_steps, first_step, saved_step; /* saved_step: -1 none yet */
+    double started;                              /* when the first step began, in seconds */
+    double logged_at;                            /* time and step of the last logged line */
+    int64_t logged_step;
+} run;
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int failed(const run *s) {
+    const char *text = s->cx ? tcc_context_error(s->cx) : "out of memory";
+    fprintf(stderr, "%stcc-train: %s\n", s->terminal && !s->options->quiet ? "\n" : "", text);
+    return EXIT_FAILED;
+}
+
+/* -- The model -- */
+
+static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
+    const recipe *r = s->recipe;
+    const char *name = r->model.name;
+    int64_t outputs = s->regression ? 1 : s->info.classes;
+    if (!strcmp(name, "gpt"))
+        return tcc_gpt(t, x, &(tcc_gpt_options){.layers = r->model.layers, .heads = r->model.heads, .width = r->model.width,
+                                                .context = r->model.context, .vocab = outputs, .dropout = r->model.dropout,
+                                                .bias = r->model.bias, .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
+    if (!strcmp(name, "cnn"))
+        return tcc_cnn(t, x, &(tcc_cnn_options){.channels1 = 32, .channels2 = 64, .hidden = 128, .classes = outputs,
+                                                .dropout = r->model.dropout});
+    if (!strncmp(name, "resnet", 6))
+        return tcc_resnet(t, x, &(tcc_resnet_options){.depth = atoi(name + 6), .classes = outputs, .width = 64,
+                                                      .cifar_stem = r->model.cifar_stem});
+    int64_t hidden[RECIPE_LIST_MAX];
+    for (int i = 0; i < r->model.hidden.count; i++) hidden[i] = (int64_t)r->model.hidden.v[i];
+    x = tcc_rank(x) > 2 ? tcc_flatten(x, 1) : x;
+    return tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = r->model.hidden.count, .hidden = hidden, .outputs = outputs,
+                                            .dropout = r->model.dropout});
+}
+
+/* Inputs x and, but for sampling, y; outputs loss, and for classifiers `correct`, the number of hits. */
+static void build(tcc_trace *t, void *user) {
+    const run *s = user;
+    tcc_tensor logits = logits_of(s, t, tcc_input(t, "x"));
+    if (!tcc_has_input(t, "y")) {
+        tcc_output(t, "logits", logits);
+        return;
+    }
+    tcc_tensor y = tcc_input(t, "y");
+    if (s->regression) {
+        tcc_loss(t, tcc_mse_loss(logits, y));
+        return;
+    }
+    tcc_loss(t, tcc_cross_entropy(logits, y));
+    if (!s->language && !tcc_is_training(t))
+        tcc_output(t, "correct", tcc_sum(tcc_cast(tcc_eq(tcc_argmax(logits, -1), y), TCC_F32), TCC_ALL));
+}
+
+/* -- Setting up -- */
+
+static tcc_status open_data(run *s) {
+    const recipe *r = s->recipe;
+    tcc_data_options o = {.size = sizeof o, .kind = r->data.kind, .path = r->data.path, .val_path = r->data.val_path,
+                          .val_split = r->data.val_split, .context = r->model.context, .bytes = r->data.bytes,
+                          .augment = r->data.augment, .csv_label = r->data.label, .csv_regression = r->data.regression};
+    o.n_channels = r->data.mean.count;
+    for (int i = 0; i < r->data.mean.count; i++) {
+        o.mean[i] = r->data.mean.v[i];
+        o.std[i] = r->data.std.v[i];
+    }
+    if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;
+    if (!strcmp(r->data.header, "no")) o.csv_header = TCC_CSV_HEADER_NO;
+    tcc_status status = tcc_dataset_open(s->cx, &o, &s->data);
+    if (status != TCC_OK) return status;
+    tcc_dataset_get_info(s->data, &s->info);
+
+    tcc_loader_options train = {.size = sizeof train, .split = TCC_SPLIT_TRAIN, .batch_size = r->data.batch_size,
+                                .num_workers = (int)r->data.num_workers, .shuffle = r->data.shuffle,
+                                .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP, .seed = (uint64_t)r->training.seed};
+    status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
+    if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
+    tcc_loader_options validation = {.size = sizeof validation, .split = TCC_SPLIT_VALIDATION, .batch_size = r->data.batch_size,
+                                     .num_workers = (int)r->data.num_workers, .last_batch = TCC_LAST_KEEP};
+    return tcc_loader_create(s->cx, s->data, &validation, &s->val_loader);
+}
+
+static tcc_status create_model(run *s) {
+    const recipe *r = s->recipe;
+    const char *name = r->optimizer.name;
+    tcc_model_options o = {.size = sizeof o, .seed = (uint64_t)r->training.seed, .dump_dir = s->options->dump_dir,
+                           .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
+    o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
+                                          .kind = !strcmp(name, "sgd") ? TCC_SGD : !strcmp(name, "adam") ? TCC_ADAM : TCC_ADAMW,
+                                          .lr = r->optimizer.lr, .beta1 = r->optimizer.betas.v[0], .beta2 = r->optimizer.betas.v[1],
+                                          .eps = r->optimizer.eps, .weight_decay = r->optimizer.weight_decay,
+                                          .decay_all = r->optimizer.decay_all, .momentum = r->optimizer.momentum,
+                                          .nesterov = r->optimizer.nesterov, .clip_grad_norm = r->training.clip_grad_norm};
+    tcc_status status = tcc_model_create(s->cx, build, s, &o, &s->model);
+    if (status != TCC_OK) return status;
+    tcc_model_profile(s->model, s->options->explain || s->options->profile);
+    /* The first batch is only looked at: its signature is all that compiling needs. */
+    const tcc_batch *batch;
+    tcc_loader_state start = tcc_loader_get_state(s->loader);
+    status = tcc_loader_next(s->loader, &batch);
+    if (status == TCC_OK && s->options->verify) {
+        if (!s->options->quiet) fputs("verify: running the first step on the reference interpreter\n", stdout);
+        status = tcc_model_verify(s->model, batch->arrays, batch->n_arrays, 0, "tcc-verify.tir");
+        if (status == TCC_OK && !s->options->quiet) puts("verify: loss and all gradients agree");
+    }
+    if (status == TCC_OK) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
+    return status == TCC_OK ? tcc_loader_set_state(s->loader, start) : status;
+}
+
+/* -- Checkpoints -- */
+
+typedef struct arrays {
+    tcc_array *data;
+    int count;
+} arrays;
+
+static arrays collect(tcc_model *m, bool (*get)(tcc_model *, int, tcc_array *)) {
+    arrays list = {0};
+    tcc_array a;
+    while (get(m, list.count, &a)) list.count++;
+    list.data = calloc((size_t)list.count + 1, sizeof *list.data);
+    for (int i = 0; i < list.count && list.data; i++) get(m, i, &list.data[i]);
+    return list;
+}
+
+static tcc_status save(run *s, int64_t step) {
+    if (s->saved_step == step) return TCC_OK;
+    arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
+    tcc_status status = TCC_ENOMEM;
+    if (params.data && state.data) {
+        tcc_loader_state at = tcc_loader_get_state(s->loader);
+        char seed[32], epoch[32], index[32];
+        snprintf(seed, sizeof seed, "%" PRIu64, at.seed);
+        snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
+        snprintf(index, sizeof index, "%" PRId64, at.index);
+        const tcc_pair values[] = {{"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index}};
+        tcc_checkpoint_contents contents = {.size = sizeof contents, .step = step, .params = params.data, .n_params = params.count,
+                                            .state = state.data, .n_state = state.count, .values = values, .n_values = 3};
+        status = tcc_checkpoint_save(s->cx, s->checkpoints, &contents);
+    }
+    if (status == TCC_OK) s->saved_step = step;
+    free(params.data);
+    free(state.data);
+    return status;
+}
+
+static tcc_status init_from(run *s, const char *path) {
+    tcc_safetensors *file;
+    tcc_status status = tcc_safetensors_open(s->cx, path, &file);
+    if (status != TCC_OK) return status;
+    arrays params = collect(s->model, tcc_model_param);
+    status = params.data ? tcc_safetensors_load(s->cx, file, params.data, params.count, 0) : TCC_ENOMEM;
+    free(params.data);
+    tcc_safetensors_close(file);
+    return status;
+}
+
+static bool whole_number(const tcc_checkpoint *c, const char *key, int64_t *out) {
+    const char *text = tcc_checkpoint_value(c, key);
+    char *end;
+    if (!text || !*text) return false;
+    *out = (int64_t)strtoull(text, &end, 10);
+    return !*end;
+}
+
+static tcc_status resume(run *s) {
+    tcc_checkpoint *c;
+    tcc_status status = tcc_checkpoint_open(s->cx, s->options->resume_from ? s->options->resume_from : s->checkpoints, &c);
+    if (status != TCC_OK) return status;
+    arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
+    status = params.data && state.data ? TCC_OK : TCC_ENOMEM;
+    if (status == TCC_OK) status = tcc_safetensors_load(s->cx, tcc_checkpoint_params(c), params.data, params.count, 0);
+    if (status == TCC_OK) status = tcc_safetensors_load(s->cx, tcc_checkpoint_state(c), state.data, state.count, 0);
+    free(params.data);
+    free(state.data);
+    int64_t seed, epoch, index;
+    if (status == TCC_OK && whole_number(c, "loader.seed", &seed) && whole_number(c, "loader.epoch", &epoch) &&
+        whole_number(c, "loader.index", &index))
+        status = tcc_loader_set_state(s->loader, (tcc_loader_state){.seed = (uint64_t)seed, .epoch = epoch, .index = index});
+    s->first_step = tcc_checkpoint_step(c);
+    s->saved_step = s->first_step;
+    tcc_model_set_step(s->model, s->first_step);
+    if (status == TCC_OK && !s->options->quiet) printf("resumed from %s, step %" PRId64 "\n", tcc_checkpoint_path(c), s->first_step);
+    tcc_checkpoint_close(c);
+    return status;
+}
+
+/* -- The run's folder -- */
+
+static char *join(const char *a, const char *b) {
+    size_t size = strlen(a) + strlen(b) + 2;
+    char *path = malloc(size);
+    if (path) snprintf(path, size, "%s/%s", a, b);
+    return path;
+}
+
+/* "runs/char-gpt" for tools/recipes/char-gpt.yaml */
+static char *default_run_dir(const char *recipe_path) {
+    const char *slash = strrchr(recipe_path, '/'), *name = slash ? slash + 1 : recipe_path;
+    char *path = join("runs", name);
+    char *dot = path ? strrchr(path, '.') : NULL;
+    if (dot && dot > path + strlen("runs/")) *dot = '\0';
+    return path;
+}
+
+static bool make_folders(const char *path) {
+    char *copy = strdup(path);
+    if (!copy) return false;
+    bool ok = true;
+    for (char *c = copy + 1; ok; c++) {
+        if (*c && *c != '/') continue;
+        char kept = *c;
+        *c = '\0';
+        ok = !mkdir(copy, 0777) || errno == EEXIST;
+        *c = kept;
+        if (!kept) break;
+    }
+    free(copy);
+    return ok;
+}
+
+static int open_run_dir(run *s) {
+    s->run_dir = s->options->run_dir ? strdup(s->options->run_dir) : default_run_dir(s->options->recipe_path);
+    s->checkpoints = s->run_dir ? join(s->run_dir, "checkpoints") : NULL;
+    char *path = s->run_dir ? join(s->run_dir, "recipe.yaml") : NULL;
+    if (!s->checkpoints || !path) return failed(s);
+    FILE *f = make_folders(s->run_dir) ? fopen(path, "w") : NULL;
+    bool ok = f && recipe_print(s->recipe, f);
+    if (f && fclose(f)) ok = false;
+    if (!ok) fprintf(stderr, "tcc-train: cannot write %s: %s\n", path, strerror(errno));
+    free(path);
+    return ok ? EXIT_DONE : EXIT_FAILED;
+}
+
+/* -- Evaluation -- */
+
+typedef struct evaluation {
+    double loss, accuracy; /* accuracy: NaN but for classifiers */
+} evaluation;
+
+static tcc_status evaluate(run *s, evaluation *out) {
+    int64_t batches = tcc_loader_batches(s->val_loader), limit = s->recipe->training.eval_batches;
+    if (limit && limit < batches) batches = limit;
+    double loss = 0, correct = 0, samples = 0;
+    tcc_status status = tcc_loader_set_state(s->val_loader, (tcc_loader_state){0});
+    for (int64_t i = 0; i < batches && status == TCC_OK; i++) {
+        const tcc_batch *batch;
+        status = tcc_loader_next(s->val_loader, &batch);
+        if (status == TCC_OK) status = tcc_model_evaluate(s->model, batch->arrays, batch->n_arrays);
+        if (status != TCC_OK) break;
+        loss += tcc_model_loss(s->model) * (double)batch->count;
+        samples += (double)batch->count;
+        tcc_array hits;
+        if (!s->language && !s->regression && tcc_model_output(s->model, "correct", &hits) == TCC_OK)
+            correct += *(const float *)hits.data;
+    }
+    *out = (evaluation){loss / samples, s->language || s->regression ? NAN : correct / samples};
+    return status;
+}
+
+static tcc_status report_evaluation(run *s, int64_t step) {
+    if (!s->val_loader) return TCC_OK;
+    evaluation e;
+    tcc_status status = evaluate(s, &e);
+    const tcc_metric values[] = {{"val_loss", e.loss}, {"val_accuracy", e.accuracy}};
+    if (status == TCC_OK) status = tcc_metrics_write(s->metrics, step, values, isnan(e.accuracy) ? 1 : 2);
+    if (status != TCC_OK || s->options->quiet) return status;
+    printf("%sstep %" PRId64 "  val_loss %.4f", s->terminal ? "\r\x1b[K" : "", step, e.loss);
+    if (!isnan(e.accuracy)) printf("  val_accuracy %.4f", e.accuracy);
+    putchar('\n');
+    fflush(stdout);
+    return TCC_OK;
+}
+
+/* -- Training -- */
+
+static void print_progress(run *s, int64_t step, double loss, double lr, double rate) {
+    double left = (double)(s->total_steps - step) * (now_seconds() - s->started) / (double)(step - s->first_step + 1);
+    const char *unit = s->language ? "tokens" : "samples";
+    char line[160];
+    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step, s->total_steps, loss, lr,
+             rate, unit, (int)(left / 60), (int)fmod(left, 60));
+    printf(s->terminal ? "\r\x1b[K%s" : "%s\n", line);
+    fflush(stdout);
+}
+
+/* Logs the training step that has just run: `step` updates came before it. */
+static tcc_status log_step(run *s, int64_t step, double lr) {
+    double now = now_seconds();
+    int64_t steps = step - s->logged_step;
+    double seconds = steps > 0 ? (now - s->logged_at) / (double)steps : now - s->logged_at;
+    double per_step = (double)s->recipe->data.batch_size * (s->language ? (double)s->recipe->model.context : 1);
+    tcc_program_info info;
+    tcc_status status = tcc_model_info(s->model, &info);
+    if (status != TCC_OK) return status;
+    double loss = tcc_model_loss(s->model), rate = per_step / seconds;
+    const tcc_metric values[] = {{"loss", loss},
+                                 {"lr", lr},
+                                 {"step_ms", 1e3 * seconds},
+                                 {s->language ? "tokens_per_s" : "samples_per_s", rate},
+                                 {"peak_bytes", (double)info.peak_bytes}};
+    status = tcc_metrics_write(s->metrics, step, values, sizeof values / sizeof values[0]);
+    if (!s->options->quiet) print_progress(s, step, loss, lr, rate);
+    s->logged_at = now;
+    s->logged_step = step;
+    return status;
+}
+
+static bool due(int64_t every, int64_t step) { return every && step % every == 0; }
+
+static tcc_status train_steps(run *s) {
+    const recipe *r = s->recipe;
+    tcc_status status = s->first_step ? TCC_OK : save(s, 0);
+    s->started = s->logged_at = now_seconds();
+    s->logged_step = s->first_step - 1;
+    for (int64_t step = s->first_step; step < s->total_steps && status == TCC_OK && !*s->interrupted; step++) {
+        const tcc_batch *batch;
+        double lr = train_lr(r, step, s->total_steps);
+        tcc_model_set_lr(s->model, lr);
+        status = tcc_loader_next(s->loader, &batch);
+        if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
+        if (status == TCC_OK && (due(r->training.log_every, step) || step + 1 == s->total_steps)) status = log_step(s, step, lr);
+        int64_t done = step + 1;
+        if (status == TCC_OK && (due(r->training.eval_every, done) || done == s->total_steps)) status = report_evaluation(s, done);
+        if (status == TCC_OK && (due(r->training.save_every, done) || done == s->total_steps)) status = save(s, done);
+        if (status == TCC_OK && s->language && due(r->sample.every, done) && !s->options->quiet)
+            status = train_sample(s->cx, s->model, s->data, r, stdout);
+    }
+    if (status == TCC_OK && *s->interrupted) status = save(s, tcc_model_step(s->model));
+    return status;
+}
+
+/* -- Reports -- */
+
+static int print_report(run *s, const char *what, FILE *out) {
+    char *text;
+    if (tcc_model_report(s->model, what, &text) != TCC_OK) return failed(s);
+    fputs(text, out);
+    tcc_string_free(text);
+    return EXIT_DONE;
+}
+
+static int print_compiled(run *s) {
+    tcc_program_info info;
+    if (tcc_model_info(s->model, &info) != TCC_OK) return failed(s);
+    int64_t parameters = 0;
+    tcc_array a;
+    for (int i = 0; tcc_model_param(s->model, i, &a); i++) {
+        int64_t numel = 1;
+        for (int d = 0; d < a.rank; d++) numel *= a.dims[d];
+        if (tcc_model_param_is_trained(s->model, i)) parameters += numel;
+    }
+    printf("%s on %s: %" PRId64 " parameters, %" PRId64 " training samples, %" PRId64 " steps\n", s->recipe->model.name,
+           s->recipe->data.path, parameters, s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
+    printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n", info.compile_seconds, info.steps,
+           info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));
+    fflush(stdout);
+    return EXIT_DONE;
+}
+
+static int finish(run *s) {
+    const train_options *o = s->options;
+    if (s->terminal && !o->quiet) putchar('\n');
+    if (s->language && s->recipe->sample.length && !*s->interrupted && !o->quiet && !strcmp(s->recipe->data.kind, "text")) {
+        puts("--- sample ---");
+        if (train_sample(s->cx, s->model, s->data, s->recipe, stdout) != TCC_OK) return failed(s);
+    }
+    if (o->profile && tcc_model_write_profile(s->model, o->profile) != TCC_OK) return failed(s);
+    if (o->explain && print_report(s, "kernels", stdout)) return EXIT_FAILED;
+    if (*s->interrupted) {
+        fprintf(stderr, "tcc-train: interrupted at step %" PRId64 "; saved; go on with --resume\n", tcc_model_step(s->model));
+        return EXIT_INTERRUPTED;
+    }
+    return EXIT_DONE;
+}
+
+static int run_all(run *s) {
+    const recipe *r = s->recipe;
+    const train_options *o = s->options;
+    if (tcc_context_create(&s->cx) != TCC_OK) return failed(s);
+    if (open_data(s) != TCC_OK) return failed(s);
+    s->total_steps = r->training.max_steps ? r->training.max_steps : r->training.max_epochs * tcc_loader_batches(s->loader);
+    if (create_model(s) != TCC_OK) return failed(s);
+    if (o->emit) return print_report(s, o->emit, stdout);
+    if (!o->quiet && print_compiled(s)) return EXIT_FAILED;
+    if (r->init_from && init_from(s, r->init_from) != TCC_OK) return failed(s);
+    if (o->dry_run) return o->explain ? print_report(s, "kernels", stdout) : EXIT_DONE;
+    int status = open_run_dir(s);
+    if (status != EXIT_DONE) return status;
+    if (o->resume && resume(s) != TCC_OK) return failed(s);
+    const tcc_metrics_options metrics = {.size = sizeof metrics, .folder = s->run_dir, .first_step = s->first_step};
+    if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK) return failed(s);
+    if (train_steps(s) != TCC_OK) return failed(s);
+    return finish(s);
+}
+
+int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted) {
+    run s = {.options = options, .recipe = recipe, .interrupted = interrupted, .saved_step = -1, .terminal = isatty(STDOUT_FILENO)};
+    s.language = !strcmp(recipe->model.name, "gpt");
+    s.regression = recipe->data.regression;
+    int status = run_all(&s);
+    tcc_metrics_close(s.metrics);
+    tcc_model_destroy(s.model);
+    tcc_loader_destroy(s.loader);
+    tcc_loader_destroy(s.val_loader);
+    tcc_dataset_close(s.data);
+    tcc_context_destroy(s.cx);
+    free(s.run_dir);
+    free(s.checkpoints);
+    return status;
+}
