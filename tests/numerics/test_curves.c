@@ -166,7 +166,7 @@ static void run_case(const cJSON *item, tcc_mode mode) {
     if (tcc_model_compile(m, true, batch, 2) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
     fill(m);
 
-    int64_t batches = (int64_t)number(item, "batches");
+    int64_t batches = (int64_t)number(s.model, "batches");
     const cJSON *losses = cJSON_GetObjectItemCaseSensitive(item, "losses");
     assert_int_equal(cJSON_GetArraySize(losses), STEPS);
     double worst = 0;
