@@ -208,7 +208,8 @@ static bool check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **
     for (int i = 0; i < d->n_nodes; i++) {
         if (!d->stored[i]) continue;
         const tcc_type *type = &d->nodes[i]->type;
-        bool fits = s->level[i] == TCC_LEVEL_KEPT ? alike(type, &sp.kept) : alike(type, sp.dims) || d->nodes[i]->op == TCC_OP_RESHAPE;
+        bool last = s->level[i] == TCC_LEVEL_FULL && d->nodes[i]->op == TCC_OP_RESHAPE;
+        bool fits = s->level[i] == TCC_LEVEL_KEPT ? alike(type, &sp.kept) : alike(type, sp.dims) || last;
         if (!fits) return fail(reason, "an output is neither full nor kept");
     }
     return true;
@@ -223,7 +224,8 @@ static bool check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char 
         operand_levels(n, s, &full, &kept);
         s->level[i] = TCC_LEVEL_POINT;
         if (i == hero) s->level[i] = TCC_LEVEL_FULL;
-        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && !is_last_reshape(d, i)) return fail(reason, "a view of the result");
+        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && (d->kind == TCC_GROUP_SCAN || !is_last_reshape(d, i)))
+            return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;
         else if (!loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
         if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL) return fail(reason, "an output that does not depend on the result");

@@ -25,7 +25,7 @@
  *            Views that permute, re-split or slice dims may be inside in front, and such that permute or re-split behind, so that
  *            heads are read and written in place.
  *
- * In REDUCE, CONTRACT, WINDOW and SCAN an output may also be a reshape of a full value: it has that value's row-major memory, and
+ * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory, and
  * nothing in the group reads it. A pointwise output may be written over an input of equal size that the group reads only at the same
  * element (tcc_plan_same_element); so may kept outputs of REDUCE. */
 #ifndef TCC_PASSES_GROUP_H
