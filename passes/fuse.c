@@ -27,6 +27,7 @@ typedef struct unit {
     int_vec owned; /* node ids, ascending */
     tcc_draft draft; /* of the owned nodes that are needed and what they inline */
     bool dead, update; /* update: of optimizer work */
+    int reach;   /* no node of it, nor of a unit that it waits for, has a higher id */
     int version; /* changes when the unit does */
 } unit;
 
@@ -170,8 +171,7 @@ static bool depends(fuser *f, int to, int from) {
                     if (f->others.data[i] == to) continue; /* straight from one to the other */
                     return true;
                 }
-                const int_vec *owned = &f->units.data[source].owned;
-                if (owned->data[owned->count - 1] < least) continue; /* all of it comes before `from` */
+                if (f->units.data[source].reach < least) continue; /* all that it waits for comes before `from` */
                 f->unit_mark[source] = stamp;
                 push(f, &f->others, source);
             }
@@ -282,6 +282,25 @@ static void consider_neighbours(fuser *f, int u, bool later, int_vec *buffer) {
         if (!later || buffer->data[i] > u) consider(f, u, buffer->data[i]);
 }
 
+/* The reach of unit u has grown: so does that of all that wait for it. */
+static void raise_reach(fuser *f, int u) {
+    int_vec work = {0};
+    push(f, &work, u);
+    for (int i = 0; i < work.count && !f->out_of_memory; i++) {
+        const unit *grown = &f->units.data[work.data[i]];
+        f->unit_stamp++;
+        f->others.count = 0;
+        for (int k = 0; k < grown->owned.count; k++) add_readers(f, grown->owned.data[k], work.data[i]);
+        for (int k = 0; k < f->others.count; k++) {
+            unit *reader = &f->units.data[f->others.data[k]];
+            if (reader->reach >= grown->reach) continue;
+            reader->reach = grown->reach;
+            push(f, &work, f->others.data[k]);
+        }
+    }
+    tcc_vec_free(&work);
+}
+
 static void merge(fuser *f, int a, int b) {
     unit *p = &f->units.data[a], *q = &f->units.data[b];
     for (int i = 0; i < q->owned.count; i++) {
@@ -292,6 +311,8 @@ static void merge(fuser *f, int a, int b) {
     q->owned.count = 0;
     q->dead = true;
     q->version++;
+    if (q->reach > p->reach) p->reach = q->reach;
+    raise_reach(f, a);
     const char *reason = "";
     if (!refresh(f, a, &reason) && !f->out_of_memory) TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
 }
@@ -488,7 +509,7 @@ static bool make_units(fuser *f) {
     for (int i = 0; i < g->nodes.count; i++) {
         f->home[i] = is_leaf(g->nodes.data[i]) ? NONE : f->units.count;
         if (f->home[i] == NONE) continue;
-        unit fresh = {.update = update[i]};
+        unit fresh = {.update = update[i], .reach = i};
         push(f, &fresh.owned, i);
         if (!tcc_vec_push(&f->units, fresh)) f->out_of_memory = true;
     }
