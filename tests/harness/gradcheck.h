@@ -21,11 +21,12 @@ typedef struct gradcheck_counts {
  * interpreted loss. Fails the test on a mismatch.
  *
  * Differences are of fourth order, (8 (f(h) - f(-h)) - (f(2h) - f(-2h))) / 12h, at steps h and h/2.
- * In double precision, with h = 1e-3 and a loss of order 1, truncation is about 1e-12 and rounding
- * 1e-12, so that `tolerance` (relative to 1 + |gradient|) can be 1e-7 with room for steep
- * functions. Where the two steps disagree by more than the tolerance there is a kink or a jump in
- * between (max, relu, rounding): the element is skipped and counted. At most `most` elements of a
- * parameter are tried, evenly spread.
+ * In double precision, with h = 1e-3 and a loss of order 1, truncation and rounding are about
+ * 1e-12, so that `tolerance`, relative to 0.01 + the parameter's largest gradient, can be 1e-7 with
+ * room for steep functions. (The graph should be float64: constants of definitions, as 1/3 in a
+ * mean, are rounded to its type.) Where the two steps disagree by more than a twentieth of it there
+ * is a kink or a jump in between (max, relu, rounding): the element is skipped and counted. At most
+ * `most` elements of a parameter are tried, evenly spread.
  *
  * Also checks that autodiff left all outputs of `g` alone, and that decomposition changes neither
  * them nor the gradients. */
