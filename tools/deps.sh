@@ -4,11 +4,11 @@
 #   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, valgrind
 #   PACKAGE   also these
 # Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
-set -eu
+set -euf
 
-# Alternatives, best first, stand between bars. LLVM: 19 or newer, all its packages of one version.
+# V is LLVM's version: 19 or newer, the same for all its packages. A name that ends in * has a version there that the system decides.
 build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev llvm-V-dev'
-speed='libopenblas0 libdnnl3|libdnnl2' # opened at run time where present; kernels of our own stand in for them
+speed='libopenblas0 libdnnl*' # opened at run time where present; kernels of our own stand in for them
 test='g++ libcmocka-dev llvm-V-tools clang-V libclang-rt-V-dev valgrind libc6-dbg'
 llvm_versions='19 20 21'
 
@@ -41,18 +41,25 @@ llvm_version() {
     for v in $llvm_versions; do ! available "llvm-$v-dev" || { echo "$v"; return; }; done
 }
 
+# The package of that name, or the newest of those that * stands for; nothing when the package lists have none.
+known() {
+    local names=$1
+    case $1 in *\*) names=$(apt-cache pkgnames "${1%\*}" | grep -xE "${1%\*}[0-9.]+" | sort -Vr || true) ;; esac
+    for name in $names; do ! available "$name" || { echo "$name"; return; }; done
+}
+
 # Sets `missing` to what is to be installed, `unknown` to what is needed and not in the package lists, `without` to what would only help.
 look() {
-    local version entry package found
+    local version entry name
     missing='' unknown='' without='' version=$(llvm_version)
     for entry in $needed $speed; do
-        entry=${entry//-V/-${version:-19}} found=''
-        for package in ${entry//|/ }; do ! installed "$package" || continue 2; done
-        for package in ${entry//|/ }; do ! available "$package" || { found=$package; break; }; done
-        case " $speed " in
-        *" $entry "*) [ -n "$found" ] && missing="$missing $found" || without="$without $entry" ;;
-        *) [ -n "$found" ] && missing="$missing $found" || unknown="$unknown $entry" ;;
-        esac
+        entry=${entry//-V/-${version:-19}}
+        name=$(known "$entry")
+        if [ -z "$name" ]; then
+            case " $speed " in *" $entry "*) without="$without $entry" ;; *) installed "$entry" || unknown="$unknown $entry" ;; esac
+        elif ! installed "$name"; then
+            missing="$missing $name"
+        fi
     done
 }
 
