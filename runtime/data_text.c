@@ -17,7 +17,8 @@ typedef struct walker {
 
 /* A byte order mark is not part of the text. */
 static walker walk(const tcc__bytes *text, bool bytes) {
-    walker w = {text->data, text->data + text->size, bytes};
+    const uint8_t *data = text->data ? text->data : (const uint8_t *)""; /* an empty file has none */
+    walker w = {data, data + text->size, bytes};
     if (!bytes && text->size >= 3 && !memcmp(text->data, "\xEF\xBB\xBF", 3)) w.at += 3;
     return w;
 }
