@@ -15,7 +15,7 @@
 
 #include "codegen/llvm.h"
 
-enum { TCC_CONTRACT_MAX_DIMS = 8, TCC_CONTRACT_MAX_ACCESSES = 16 };
+enum { TCC_CONTRACT_MAX_DIMS = 8, TCC_CONTRACT_MAX_ACCESSES = 18 };
 
 /* One dimension with its strides in elements. Strides may be negative; an operand that does not depend on it has stride 0. */
 typedef struct tcc_contract_dim {

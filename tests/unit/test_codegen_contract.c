@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT
+ * Dots and convolutions of graphs, compiled with what is fused to them and run, against the interpreter. */
+#include "harness/check.h"
+#include "harness/compiled.h"
+#include "harness/graphs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void check(const char *text) { check_text(text, &(compiled_options){.tolerance = 1e-4}); }
+
+/* No launch may be the plain loops that everything falls back to. */
+static void check_scheduled(const char *text) {
+    tcc_diag diag = {0};
+    check(text);
+    tcc_graph *g = parse_graph(text, &diag);
+    compiled *c = compiled_create(g, &(compiled_options){0});
+    bool found = false;
+    for (int i = 0; i < c->program->n_kernels; i++) found = found || !strcmp(c->program->kernels[i].schedule, "contract");
+    assert_true(found);
+    compiled_destroy(c);
+    tcc_graph_destroy(g);
+}
+
+static void dots_with_work_behind(void **state) {
+    (void)state;
+    check_scheduled("graph @linear {\n"
+                    "  %0 = input {name=\"x\"} : f32[4,9,40]\n"
+                    "  %1 = input {name=\"w\"} : f32[50,40]\n"
+                    "  %2 = input {name=\"b\"} : f32[50]\n"
+                    "  %3 = input {name=\"r\"} : f32[4,9,50]\n"
+                    "  %4 = dot(%0, %1) {contract_a=[2], contract_b=[1]} : f32[4,9,50]\n"
+                    "  %5 = broadcast(%2) {dims=[2]} : f32[4,9,50]\n"
+                    "  %6 = add(%4, %5) : f32[4,9,50]\n"
+                    "  %7 = tanh(%6) : f32[4,9,50]\n"
+                    "  %8 = add(%7, %3) : f32[4,9,50]\n"
+                    "  output \"y\" %8\n"
+                    "  output \"before\" %6\n"
+                    "}\n");
+    check_scheduled("graph @gradients {\n"
+                    "  %0 = input {name=\"x\"} : f32[33,20]\n"
+                    "  %1 = input {name=\"dy\"} : f32[33,10]\n"
+                    "  %2 = input {name=\"w\"} : f32[10,20]\n"
+                    "  %3 = dot(%1, %0) {contract_a=[0], contract_b=[0]} : f32[10,20]\n"
+                    "  %4 = dot(%1, %2) {contract_a=[1], contract_b=[0]} : f32[33,20]\n"
+                    "  output \"dw\" %3\n"
+                    "  output \"dx\" %4\n"
+                    "}\n");
+    check_scheduled("graph @long {\n" /* the sum is split in parts */
+                    "  %0 = input {name=\"x\"} : f32[20000,3]\n"
+                    "  %1 = input {name=\"dy\"} : f32[20000,18]\n"
+                    "  %2 = input {name=\"m\"} : f32[18,3]\n"
+                    "  %3 = dot(%1, %0) {contract_a=[0], contract_b=[0]} : f32[18,3]\n"
+                    "  %4 = add(%3, %2) : f32[18,3]\n"
+                    "  output \"dw\" %4\n"
+                    "}\n");
+}
+
+static void dots_over_views_and_batches(void **state) {
+    (void)state;
+    check_scheduled("graph @heads {\n"
+                    "  %0 = input {name=\"q\"} : f32[2,12,32]\n"
+                    "  %1 = input {name=\"k\"} : f32[2,12,32]\n"
+                    "  %2 = reshape(%0) : f32[2,12,4,8]\n"
+                    "  %3 = transpose(%2) {perm=[0, 2, 1, 3]} : f32[2,4,12,8]\n"
+                    "  %4 = reshape(%1) : f32[2,12,4,8]\n"
+                    "  %5 = transpose(%4) {perm=[0, 2, 1, 3]} : f32[2,4,12,8]\n"
+                    "  %6 = dot(%3, %5) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : f32[2,4,12,12]\n"
+                    "  output \"s\" %6\n"
+                    "}\n");
+    check_scheduled("graph @several {\n"
+                    "  %0 = input {name=\"a\"} : f32[3,4,5,6]\n"
+                    "  %1 = input {name=\"b\"} : f32[6,7,4,3]\n"
+                    "  %2 = dot(%0, %1) {batch_a=[1], batch_b=[2], contract_a=[0, 3], contract_b=[3, 0]} : f32[4,5,7]\n"
+                    "  %3 = dot(%0, %0) {contract_a=[0, 1, 2, 3], contract_b=[0, 1, 2, 3]} : f32[]\n"
+                    "  output \"c\" %2\n"
+                    "  output \"n\" %3\n"
+                    "}\n");
+    check("graph @outer {\n"
+          "  %0 = input {name=\"a\"} : f32[5]\n"
+          "  %1 = input {name=\"b\"} : f32[20]\n"
+          "  %2 = dot(%0, %1) : f32[5,20]\n"
+          "  %3 = dot(%1, %1) {contract_a=[0], contract_b=[0]} : f32[]\n"
+          "  output \"c\" %2\n"
+          "  output \"d\" %3\n"
+          "}\n");
+}
+
+/* Forward, both gradients, and a bias with activation, of one convolution. */
+static void check_conv(int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow, int groups, bool last) {
+    char text[4096], x[64], y[64], f[64], both[256];
+    snprintf(x, sizeof x, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", n, h, w, c);
+    snprintf(y, sizeof y, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", n, oh, ow, o);
+    snprintf(f, sizeof f, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", o, kh, kw, c / groups);
+    snprintf(both, sizeof both, "%s, groups=%d%s", attrs, groups, last ? ", channels_last=true" : "");
+    snprintf(text, sizeof text,
+             "graph @conv {\n"
+             "  %%0 = input {name=\"x\"} : %s\n"
+             "  %%1 = input {name=\"w\"} : %s\n"
+             "  %%2 = input {name=\"dy\"} : %s\n"
+             "  %%3 = input {name=\"b\"} : f32[%d]\n"
+             "  %%4 = conv(%%0, %%1) {%s} : %s\n"
+             "  %%5 = broadcast(%%3) {dims=[%d]} : %s\n"
+             "  %%6 = add(%%4, %%5) : %s\n"
+             "  %%7 = tanh(%%6) : %s\n"
+             "  %%8 = conv_grad_input(%%2, %%1) {%s} : %s\n"
+             "  %%9 = conv_grad_weight(%%0, %%2) {%s} : %s\n"
+             "  output \"y\" %%7\n"
+             "  output \"dx\" %%8\n"
+             "  output \"dw\" %%9\n"
+             "}\n",
+             x, f, y, o, both, y, last ? 3 : 1, y, y, y, both, x, both, f);
+    check_scheduled(text);
+}
+
+static void convolutions(void **state) {
+    (void)state;
+    check_conv(2, 5, 7, 6, 18, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, true);
+    check_conv(2, 16, 8, 8, 12, 3, 3, "stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 4, 4, 1, true);
+    check_conv(1, 4, 8, 8, 20, 1, 1, "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1]", 4, 4, 1, true);
+    check_conv(2, 3, 9, 9, 8, 5, 3, "stride=[1, 3], pad_lo=[2, 0], pad_hi=[1, 1], dilation=[1, 1]", 8, 3, 1, true);
+    check_conv(1, 3, 9, 8, 4, 3, 3, "stride=[1, 1], pad_lo=[2, 1], pad_hi=[2, 2], dilation=[2, 1]", 9, 9, 1, true);
+}
+
+static void convolutions_in_groups_and_channels_first(void **state) {
+    (void)state;
+    check_conv(2, 6, 6, 5, 9, 3, 2, "stride=[1, 1], pad_lo=[1, 0], pad_hi=[1, 0], dilation=[1, 1]", 6, 4, 3, true);
+    check_conv(2, 4, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false);
+    check_conv(2, 3, 7, 6, 17, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, false);
+    check_conv(1, 2, 7, 6, 3, 2, 2, "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 1], dilation=[2, 2]", 3, 3, 1, true);
+    check("graph @depthwise {\n"
+          "  %0 = input {name=\"x\"} : f32[2,6,5,8]\n"
+          "  %1 = input {name=\"w\"} : f32[8,3,3,1]\n"
+          "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=8, channels_last=true} : f32[2,6,5,8]\n"
+          "  output \"y\" %2\n"
+          "}\n");
+    check_scheduled("graph @line {\n"
+                    "  %0 = input {name=\"x\"} : f32[2,30,6]\n"
+                    "  %1 = input {name=\"w\"} : f32[10,5,6]\n"
+                    "  %2 = conv(%0, %1) {stride=[1], pad_lo=[2], pad_hi=[2], dilation=[1], groups=1, channels_last=true} : f32[2,30,10]\n"
+                    "  output \"y\" %2\n"
+                    "}\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dots_with_work_behind),
+        cmocka_unit_test(dots_over_views_and_batches),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(convolutions_in_groups_and_channels_first),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
