@@ -62,7 +62,7 @@ CASES = {
     "gpt2_small.adamw": (gpt(2, 2, 32, 16, 4, bias=True, gelu="tanh"), ADAMW),
     "char_gpt.adamw": (gpt(4, 4, 128, 64, 12), ADAMW),
     "cnn.adamw": (CNN, {**ADAMW, "clip": 0.0}),
-    "cnn.sgd": (CNN, NESTEROV),
+    "cnn.sgd": (CNN, {**NESTEROV, "lr": 0.02}),
     "resnet18_narrow.adamw": (resnet(8, 8), {**ADAMW, "lr": 3e-4, "clip": 0.0}),
     "resnet18_narrow.sgd": (resnet(8, 8), {**SGD, "lr": 1e-3}),
     "resnet18.sgd": (resnet(64, 4), {**SGD, "lr": 2e-4}),
@@ -157,4 +157,5 @@ def main():
         f.write(",\n".join(json.dumps(c) for c in cases) + "\n]}\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
