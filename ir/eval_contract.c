@@ -49,9 +49,6 @@ static double *gather(const tcc_value *v, const ordered *o) {
  * over n, so that every element of the result is summed in the order of k. */
 TCC_EVAL_RULE(dot) {
     const tcc_attrs_dot *attrs = &n->attrs->dot;
-    if (!tcc__value_is_float(out))
-        return tcc_error(diag, TCC_EUNSUPPORTED, n->loc, "dot: not evaluated on %s",
-                         tcc_dtype_text(out->type.dtype));
     tcc_dims free_a = free_dims(&in[0]->type, &attrs->batch_a, &attrs->contract_a);
     tcc_dims free_b = free_dims(&in[1]->type, &attrs->batch_b, &attrs->contract_b);
     ordered order_a = {0}, order_b = {0};

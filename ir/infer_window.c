@@ -44,7 +44,7 @@ tcc_status tcc__infer_dot(const tcc_infer *q, tcc_type *out) {
     const tcc_type *a = operand(q, 0), *b = operand(q, 1);
     const tcc_attrs_dot *t = &q->attrs->dot;
     unsigned bound_a, bound_b;
-    TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
+    TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
     TCC_TRY(tcc__need_same_dtype(q, 0, 1));
     TCC_TRY(check_side(q, 0, &t->batch_a, &t->contract_a, &bound_a));
     TCC_TRY(check_side(q, 1, &t->batch_b, &t->contract_b, &bound_b));
@@ -192,7 +192,7 @@ static tcc_status pool_type(const tcc_infer *q, const tcc_type *x, tcc_type *out
 }
 
 tcc_status tcc__infer_pool(const tcc_infer *q, tcc_type *out) {
-    TCC_TRY(tcc__need_kind(q, 0, q->op == TCC_OP_MAX_POOL ? KIND_NUMBER : KIND_FLOAT));
+    TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
     return pool_type(q, operand(q, 0), out);
 }
 
@@ -219,7 +219,7 @@ tcc_status tcc__infer_avg_pool_grad(const tcc_infer *q, tcc_type *out) {
 tcc_status tcc__infer_resize(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     const int first = first_spatial(q->attrs->resize.channels_last);
-    TCC_TRY(tcc__need_kind(q, 0, q->op == TCC_OP_RESIZE_NEAREST ? KIND_NUMBER : KIND_FLOAT));
+    TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
     TCC_TRY(check_spatial(q, "x", x));
     tcc_type expected = *x;
     if (q->given->rank == x->rank)
