@@ -1,8 +1,235 @@
 /* SPDX-License-Identifier: MIT
- * Lowering attention groups to the attention kernels. */
-#include "codegen/plan.h"
+ * Lowering attention groups to the attention kernels: heads are read and written where they lie, through the group's slices,
+ * reshapes and transposes. */
+#include "codegen/attention.h"
+#include "codegen/operand.h"
+
+typedef struct lowered {
+    tcc_attention a;
+    tcc_plan_buffer buffers[TCC_ATTENTION_ROLES];
+    int64_t offsets[TCC_ATTENTION_ROLES];
+    tcc_attention_plan plan;
+} lowered;
+
+/* Strides of a walk whose loops are the dims of a node in order (dims of 1 have none), as an operand of `n_batch` batch dims. */
+static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *type, const int64_t *strides, int64_t offset) {
+    int last = type->rank - 1;
+    tcc_attention_operand *o = &out->a.operands[role];
+    bool rows_only = role == TCC_ATTENTION_LSE; /* no last dim */
+    int row = rows_only ? last : last - 1;
+    for (int i = 0; i < row; i++) o->batch[i] = strides[i];
+    o->row = strides[row];
+    out->offsets[role] = offset;
+    out->a.has[role] = true;
+    return rows_only || type->dims[last] == 1 || strides[last] == 1;
+}
+
+/* An operand in place if its elements are contiguous there, else as a copy. */
+static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *n) {
+    int64_t strides[TCC_MAX_RANK] = {0};
+    tcc_iteration it;
+    tcc_iteration_init(&it, n->type.rank, n->type.dims);
+    tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+    if (!b) return tcc_enomem(l->diag);
+    tcc_affine at[TCC_MAX_RANK];
+    tcc_iteration_open(b, &it, at);
+    const tcc_expr *x = tcc_body_trace(b, n, at);
+    tcc_status status = b->status;
+    bool in_place = status == TCC_OK && tcc_operand_in_place(b, x, &out->buffers[role]);
+    if (in_place) {
+        int var = 0;
+        for (int i = 0; i < n->type.rank; i++) strides[i] = n->type.dims[i] == 1 ? 0 : tcc_affine_coefficient(&x->affine, var++);
+        in_place = set_operand(out, role, &n->type, strides, x->affine.constant);
+    }
+    tcc_body_free(b);
+    if (status != TCC_OK || in_place) return status;
+    out->buffers[role] = (tcc_plan_buffer){0};
+    TCC_TRY(tcc_operand_copy(l, n, NULL, NULL, NULL, &out->buffers[role].temporary));
+    tcc_operand_dense(&n->type, strides);
+    set_operand(out, role, &n->type, strides, 0);
+    return TCC_OK;
+}
+
+/* --- Outputs: a hero, or views of it */
+
+typedef struct capture {
+    const tcc_node *hero;
+    tcc_affine at[TCC_MAX_RANK];
+    bool stored; /* give the value that another output holds, instead of a port */
+} capture;
+
+static const tcc_expr *hero_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
+    capture *c = user;
+    if (n != c->hero) return NULL;
+    if (c->stored)
+        return tcc_expr_load(b, tcc_body_buffer_of(b, n, 0, false), tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims)), NULL);
+    for (int i = 0; i < n->type.rank; i++) c->at[i] = coordinates[i];
+    return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = n->type.dtype}, NULL, 0);
+}
+
+/* The attention op that an output of the group is or shows. */
+static const tcc_node *hero_of(const tcc_node *n) {
+    while (tcc_op_get_info(n->op)->fusion == TCC_FUSION_VIEW) n = n->operands[0];
+    return n;
+}
+
+/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must be one loop over the output. */
+static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const tcc_node *hero, int64_t *strides, bool *possible) {
+    tcc_iteration it;
+    tcc_iteration_init(&it, output->type.rank, output->type.dims);
+    for (;;) { /* refined until reshapes resolve */
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        capture c = {.hero = hero};
+        tcc_affine at[TCC_MAX_RANK];
+        tcc_iteration_open(b, &it, at);
+        tcc_affine position = tcc_affine_linear(b, at, output->type.rank, output->type.dims);
+        b->special = hero_at;
+        b->special_user = &c;
+        tcc_body_trace(b, output, at);
+        bool again = tcc_iteration_refine(&it, b);
+        tcc_status status = b->status;
+        *possible = true;
+        for (int i = 0; status == TCC_OK && !again && i < hero->type.rank; i++) {
+            const tcc_affine *a = &c.at[i];
+            strides[i] = 0;
+            if (hero->type.dims[i] == 1) continue;
+            const tcc_var *v = a->n == 1 ? &b->vars.data[a->terms[0].var] : NULL;
+            if (!v || a->constant || a->terms[0].coefficient != 1 || v->kind != TCC_VAR_LOOP || v->high + 1 != hero->type.dims[i]) *possible = false;
+            else strides[i] = tcc_affine_coefficient(&position, a->terms[0].var);
+        }
+        tcc_body_free(b);
+        if (status != TCC_OK || !again) return status;
+    }
+}
+
+/* Another output that shows the same values: copied from the hero's own. */
+static tcc_status copy_output(tcc_lowering *l, const tcc_node *output, const tcc_node *hero) {
+    tcc_iteration it;
+    tcc_iteration_init(&it, output->type.rank, output->type.dims);
+    for (;;) {
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        capture c = {.hero = hero, .stored = true};
+        tcc_affine at[TCC_MAX_RANK];
+        tcc_iteration_open(b, &it, at);
+        b->special = hero_at;
+        b->special_user = &c;
+        tcc_body_store(b, output, tcc_affine_linear(b, at, output->type.rank, output->type.dims), false);
+        b->special_user = NULL;
+        b->special = NULL;
+        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
+        tcc_body_free(b);
+    }
+}
+
+static tcc_attention_role role_of(const tcc_node *hero) {
+    switch (hero->op) {
+    case TCC_OP_SDPA: return TCC_ATTENTION_O;
+    case TCC_OP_SDPA_LSE: return TCC_ATTENTION_LSE;
+    case TCC_OP_SDPA_GRAD_Q: return TCC_ATTENTION_DQ;
+    case TCC_OP_SDPA_GRAD_K: return TCC_ATTENTION_DK;
+    case TCC_OP_SDPA_GRAD_V: return TCC_ATTENTION_DV;
+    default: return TCC_ATTENTION_ROLES;
+    }
+}
+
+/* Sets the output of each role; *possible: all can be written where they belong. */
+static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
+    const tcc_group *group = l->group;
+    *possible = true;
+    for (int pass = 0; pass < 2; pass++) /* heroes themselves first */
+        for (int i = 0; i < group->n_outputs; i++) {
+            const tcc_node *n = group->outputs[i], *hero = hero_of(n);
+            tcc_attention_role role = role_of(hero);
+            if ((n == hero) != (pass == 0)) continue;
+            if (role == TCC_ATTENTION_ROLES) *possible = false;
+            if (!*possible) return TCC_OK;
+            if (out->a.has[role]) { /* a second view is copied afterwards, from the hero if that is stored */
+                *possible = out->buffers[role].node == hero;
+                continue;
+            }
+            int64_t strides[TCC_MAX_RANK];
+            if (n == hero) tcc_operand_dense(&n->type, strides);
+            else TCC_TRY(output_strides(l, n, hero, strides, possible));
+            out->buffers[role] = (tcc_plan_buffer){.node = n, .temporary = -1, .written = true};
+            if (*possible) *possible = set_operand(out, role, &hero->type, strides, 0);
+        }
+    return TCC_OK;
+}
+
+static tcc_status copy_further_outputs(tcc_lowering *l, const lowered *k) {
+    for (int i = 0; i < l->group->n_outputs; i++) {
+        const tcc_node *n = l->group->outputs[i], *hero = hero_of(n);
+        if (k->buffers[role_of(hero)].node != n) TCC_TRY(copy_output(l, n, hero));
+    }
+    return TCC_OK;
+}
+
+static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const lowered *k = plan->data;
+    tcc_attention_emit(e, symbol, &k->plan);
+    return TCC_OK;
+}
+
+static tcc_status launch(tcc_lowering *l, lowered *k) {
+    tcc_strbuf text = {0};
+    TCC_TRY(tcc_attention_make_plan(l->target, &k->a, l->diag, &k->plan));
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    const tcc_attention_plan *p = &k->plan;
+    tcc_attention_key(p, &text);
+    launch->kernel.key = text.failed ? NULL : tcc_arena_strdup(l->arena, text.text);
+    tcc_strbuf_free(&text);
+    launch->kernel.schedule = "attention";
+    launch->kernel.n_buffers = launch->kernel.n_params = p->n_buffers;
+    launch->kernel.scratch_bytes = p->scratch_bytes;
+    launch->kernel.emit = emit;
+    launch->kernel.data = k;
+    launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, p->n_buffers);
+    launch->params = TCC_ARENA_ARRAY(l->arena, int64_t, p->n_buffers);
+    if (!launch->buffers || !launch->params || !launch->kernel.key) return tcc_enomem(l->diag);
+    for (int i = 0; i < TCC_ATTENTION_ROLES; i++) {
+        if (p->buffers[i] < 0) continue;
+        launch->buffers[p->buffers[i]] = k->buffers[i];
+        launch->params[p->buffers[i]] = k->offsets[i];
+    }
+    launch->items = p->items;
+    launch->flop = p->flop;
+    double each = p->flop / (double)p->items;
+    launch->grain = each >= 5e5 ? 1 : (int64_t)(5e5 / (each + 1)) + 1;
+    return TCC_OK;
+}
 
 tcc_status tcc_lower_attention(tcc_lowering *l) {
-    (void)l;
-    return TCC_OK;
+    /* Any of the group's ops knows the operands; v is missing from sdpa_lse. */
+    const tcc_node *main = NULL;
+    for (int i = 0; i < l->group->n_nodes; i++) {
+        const tcc_node *n = l->group->nodes[i];
+        tcc_attention_role role = role_of(n);
+        if (role == TCC_ATTENTION_ROLES) continue;
+        if (n->type.dtype != TCC_F32) return TCC_OK;
+        if (role != TCC_ATTENTION_LSE) main = n;
+    }
+    if (!main) return TCC_OK;
+    const tcc_type *q = &main->operands[0]->type, *k = &main->operands[1]->type, *v = &main->operands[2]->type;
+    int n_batch = q->rank - 2;
+    if (n_batch > TCC_ATTENTION_MAX_BATCH) return TCC_OK;
+    lowered *out = TCC_ARENA_NEW(l->arena, lowered);
+    if (!out) return tcc_enomem(l->diag);
+    tcc_attention *a = &out->a;
+    *a = (tcc_attention){.backward = main->op != TCC_OP_SDPA, .n_batch = n_batch, .T = q->dims[n_batch], .S = k->dims[n_batch],
+                         .D = q->dims[n_batch + 1], .E = v->dims[n_batch + 1], .scale = main->attrs->sdpa.scale,
+                         .causal = main->attrs->sdpa.causal};
+    for (int i = 0; i < n_batch; i++) a->batch[i] = q->dims[i];
+    bool possible;
+    TCC_TRY(outputs(l, out, &possible));
+    if (!possible) return TCC_OK;
+    if (!a->backward && !a->has[TCC_ATTENTION_O]) return TCC_OK;
+    static const tcc_attention_role roles[2][7] = {
+        {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_MASK},
+        {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_MASK}};
+    for (int i = 0; i < main->n_operands; i++) TCC_TRY(input(l, out, roles[a->backward][i], main->operands[i]));
+    TCC_TRY(launch(l, out));
+    return copy_further_outputs(l, out);
 }

@@ -6,7 +6,7 @@
  * a strided convolution by its input is one contraction for each class of positions modulo the stride, so that no product with
  * an inserted zero is ever made. */
 #include "codegen/contract.h"
-#include "codegen/plan.h"
+#include "codegen/operand.h"
 
 #include <string.h>
 
@@ -243,51 +243,6 @@ static bool in_memory(const tcc_lowering *l, const tcc_node *n) {
     return n->type.dtype == TCC_F32 && !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT;
 }
 
-static void dense_strides(const tcc_type *type, int64_t *strides) {
-    int64_t stride = 1;
-    for (int i = type->rank - 1; i >= 0; i--) strides[i] = stride, stride *= type->dims[i];
-}
-
-/* Adds a launch that evaluates `n` as f32 into a temporary with dims in the order `perm`, with lo and hi zeros around. */
-static tcc_status copy_operand(tcc_lowering *l, const tcc_node *n, const int *perm, const int64_t *lo, const int64_t *hi, int *temporary) {
-    int rank = n->type.rank;
-    int64_t dims[TCC_MAX_RANK], bytes = 4;
-    for (int i = 0; i < rank; i++) {
-        dims[i] = n->type.dims[perm[i]] + lo[perm[i]] + hi[perm[i]];
-        bytes *= dims[i];
-    }
-    *temporary = tcc_lowering_temporary(l, bytes);
-    if (*temporary < 0) return TCC_ENOMEM;
-    tcc_iteration it;
-    tcc_iteration_init(&it, rank, dims);
-    for (;;) { /* refined until reshapes resolve */
-        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
-        if (!b) return tcc_enomem(l->diag);
-        tcc_affine coordinates[TCC_MAX_RANK], mapped[TCC_MAX_RANK];
-        tcc_iteration_open(b, &it, coordinates);
-        tcc_affine position = tcc_affine_linear(b, coordinates, rank, dims);
-        const tcc_expr *inside = NULL;
-        for (int i = 0; i < rank; i++) {
-            mapped[perm[i]] = tcc_affine_add_constant(coordinates[i], -lo[perm[i]]);
-            inside = tcc_expr_and(b, inside, tcc_expr_within(b, mapped[perm[i]], n->type.dims[perm[i]]));
-        }
-        b->guard = inside;
-        const tcc_expr *value = tcc_body_trace(b, n, mapped);
-        b->guard = NULL;
-        if (value && inside && !(value->kind == TCC_EXPR_LOAD && value->n_operands)) { /* a guarded load gives 0 by itself */
-            const tcc_expr *operands[] = {inside, value, tcc_expr_number(b, n->type.dtype, 0)};
-            value = tcc_expr_point(b, TCC_OP_SELECT, n->type.dtype, operands, 3);
-        }
-        if (value && n->type.dtype != TCC_F32) value = tcc_expr_point(b, TCC_OP_CAST, TCC_F32, &value, 1);
-        if (value) {
-            tcc_store store = {.buffer = tcc_body_temporary(b, *temporary, TCC_F32, true), .offset = tcc_affine_expand(b, position), .value = value};
-            if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
-        }
-        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
-        tcc_body_free(b);
-    }
-}
-
 /* --- Dot */
 
 static bool listed(const tcc_dims *d, int dim) {
@@ -300,18 +255,11 @@ static bool listed(const tcc_dims *d, int dim) {
 static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_node *n, const tcc_affine *at, operand *out, tcc_affine *walk) {
     const tcc_expr *x = tcc_body_trace(b, n, at);
     TCC_TRY(b->status);
-    bool plain = x->kind == TCC_EXPR_LOAD && !x->n_operands && x->dtype == TCC_F32;
-    for (int i = 0; plain && i < x->affine.n; i++) plain = b->vars.data[x->affine.terms[i].var].kind == TCC_VAR_LOOP;
-    if (plain) {
-        const tcc_body_buffer *from = &b->buffers.data[x->buffer];
-        out->buffer = (tcc_plan_buffer){from->node, from->temporary, from->literal, from->literal_bytes,
-                                        from->offset * tcc_dtype_bytes(from->dtype), false};
+    if (tcc_operand_in_place(b, x, &out->buffer)) {
         *walk = x->affine;
     } else {
-        static const int64_t none[TCC_MAX_RANK];
-        static const int same[TCC_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
         out->buffer = (tcc_plan_buffer){0};
-        TCC_TRY(copy_operand(l, n, same, none, none, &out->buffer.temporary));
+        TCC_TRY(tcc_operand_copy(l, n, NULL, NULL, NULL, &out->buffer.temporary));
         *walk = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
     }
     out->offset = walk->constant;
@@ -402,7 +350,7 @@ static tcc_status image_operand(tcc_lowering *l, const conv *c, const tcc_node *
         padded = padded || lo[i] || hi[i];
     }
     if (!padded && in_memory(l, n)) {
-        dense_strides(&n->type, strides);
+        tcc_operand_dense(&n->type, strides);
         out->at.buffer = (tcc_plan_buffer){.node = n, .temporary = -1};
     } else {
         int perm[TCC_MAX_RANK] = {0};
@@ -410,9 +358,9 @@ static tcc_status image_operand(tcc_lowering *l, const conv *c, const tcc_node *
         for (int i = 0; i < c->n_spatial; i++) perm[1 + i] = c->first + i;
         perm[n->type.rank - 1] = c->channel;
         for (int i = 0; i < type.rank; i++) type.dims[i] = n->type.dims[perm[i]] + padding_lo[perm[i]] + padding_hi[perm[i]];
-        TCC_TRY(copy_operand(l, n, perm, padding_lo, padding_hi, &out->at.buffer.temporary));
+        TCC_TRY(tcc_operand_copy(l, n, perm, padding_lo, padding_hi, &out->at.buffer.temporary));
         int64_t copied[TCC_MAX_RANK];
-        dense_strides(&type, copied);
+        tcc_operand_dense(&type, copied);
         for (int i = 0; i < type.rank; i++) strides[perm[i]] = copied[i];
     }
     out->outer = strides[0];
