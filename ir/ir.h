@@ -206,8 +206,6 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old);
 /* Copies the outputs through the map, and gives the new graph, or frees it when anything went wrong. */
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);
 void tcc_rewrite_abort(tcc_rewrite *rw);
-/* The same graph again, with the same node numbers, groups and places: what a pass that only changes those starts from. */
-tcc_status tcc_graph_copy(const tcc_graph *from, tcc_graph **out);
 
 /* -- Text, checks, meaning -- */
 
