@@ -88,7 +88,7 @@ static void add_dot(tcc_gen *r) {
 /* A value with a batch, a channel and 1 to 3 spatial dims. */
 static tcc_gen_value pick_image(tcc_gen *r, bool channels_last) {
     static const int8_t extents[] = {1, 3, 4, 5, 7, 8, 11, 16};
-    static const int8_t few[] = {1, 2, 3, 4, 6, 8};
+    static const int8_t few[] = {1, 2, 3, 4, 6, 8, 16, 17};
     if (tcc__gen_chance(r, 50)) {
         tcc_gen_value v = pick_float(r, 3, 5);
         if (v.n && tcc_type_numel(&v.n->type) <= 4096) return v;
@@ -246,8 +246,8 @@ void tcc__gen_window(tcc_gen *r) {
 /* -- Attention -- */
 
 void tcc__gen_attention(tcc_gen *r) {
-    static const int8_t lengths[] = {1, 3, 4, 8, 17, 33};
-    static const int8_t widths[] = {1, 2, 4, 8, 16};
+    static const int8_t lengths[] = {1, 3, 4, 8, 17, 33, 65};
+    static const int8_t widths[] = {1, 2, 4, 8, 16, 20};
     tcc_type q = {.dtype = tcc__gen_float(r)}, k, v, scores;
     const int leading = (int)tcc__gen_below(r, 3);
     for (int i = 0; i < leading; i++) q.dims[q.rank++] = 1 + tcc__gen_below(r, 3);
