@@ -2,6 +2,8 @@
  * Parameters and layers. */
 #include "trace.h"
 
+#include "ir/decompose.h"
+
 #include <math.h>
 
 /* -- Parameters -- */
@@ -182,21 +184,18 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
         return tcc_trace_wrap(t, tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_INFERENCE, operands, 5, &attrs, NULL, at));
     }
     tcc_tensor y = norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at);
-    /* The same expressions as in batch_norm's definition, so that the statistics are computed once. */
-    int64_t axes[TCC_MAX_RANK], count = 0;
-    for (int d = 0; d < tcc_rank(x); d++)
-        if (d != 1) axes[count++] = d;
+    tcc_dims axes = {0};
     double n = 1;
-    for (int i = 0; i < count; i++) n *= (double)tcc_dim(x, (int)axes[i]);
-    tcc_tensor batch_mean = tcc_mean_at(x, (int)count, axes, at);
-    tcc_dims reduced = {.count = (int)count};
-    for (int i = 0; i < count; i++) reduced.v[i] = axes[i];
-    tcc_tensor centred = tcc_trace_wrap(
-        t, tcc_ir_binary(t->graph, TCC_OP_SUB, x.node, tcc_ir_unreduce(t->graph, batch_mean.node, tcc_rank(x), x.node->type.dims, &reduced)));
-    tcc_tensor biased = tcc_mean_at(tcc_mul_at(centred, centred, at), (int)count, axes, at);
+    for (int d = 0; d < tcc_rank(x); d++) {
+        if (d == 1) continue;
+        axes.v[axes.count++] = d;
+        n *= (double)tcc_dim(x, d);
+    }
+    tcc_ir_set_loc(t->graph, at, false);
+    tcc_ir_moments batch = tcc_ir_get_moments(t->graph, x.node, &axes); /* those of batch_norm's definition: computed once */
     double momentum = options.momentum ? options.momentum : 0.1;
-    update_running(mean, batch_mean, momentum, at);
-    update_running(variance, tcc_scale_at(biased, n > 1 ? n / (n - 1) : 1, at), momentum, at);
+    update_running(mean, tcc_trace_wrap(t, batch.mean), momentum, at);
+    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch.variance), n > 1 ? n / (n - 1) : 1, at), momentum, at);
     return y;
 }
 
