@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "ir/build.h"
+#include "ir/support/alloc.h"
 #include "passes/pass.h"
 #include "passes/train_step.h"
 
@@ -292,6 +293,38 @@ static void test_errors(void **state) {
            "error: 0 parameter groups, at least 1 is needed");
 }
 
+/* Whichever allocation fails, the passes report it, give back what they took, and make no graph. */
+static void test_failing_allocations(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_context context = {0};
+    tcc_pass_options options = {.train = true,
+                                .spec = {.optimizer = TCC_OPTIMIZER_ADAMW,
+                                         .clip_norm = true,
+                                         .n_groups = 1,
+                                         .keep_gradients = true}};
+    tcc_pass_cx cx = {&context, &diag, &options};
+    tcc_graph *g = make_loss(&diag, TCC_F32, unit), *joint = NULL;
+    assert_ok(tcc_pass_autodiff(&cx, g, &joint), &diag);
+    tcc_pass_fn passes[] = {tcc_pass_train_step, tcc_pass_decompose};
+    for (int i = 0; i < 2; i++) {
+        tcc_status status = TCC_ENOMEM;
+        for (int64_t n = 0; status != TCC_OK; n++) {
+            assert_true(n < 2000);
+            tcc_graph *result = NULL;
+            tcc__alloc_fail_at(n);
+            status = passes[i](&cx, joint, &result);
+            tcc__alloc_fail_at(-1);
+            assert_true(status == TCC_ENOMEM || (status == TCC_OK && n > 10));
+            assert_true((status == TCC_OK) == (result != NULL));
+            tcc_diag_clear(&diag);
+            tcc_graph_destroy(result);
+        }
+    }
+    tcc_graph_destroy(joint);
+    tcc_graph_destroy(g);
+}
+
 /* clang-format off */
 static recipe recipes[] = {
     {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}},
@@ -311,11 +344,12 @@ int main(void) {
         "sgd",  "sgd_decay",  "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip",
         "adam", "adam_decay", "adamw",        "adamw_clip"};
     enum { N_RECIPES = sizeof recipes / sizeof *recipes };
-    struct CMUnitTest tests[N_RECIPES + 3];
+    struct CMUnitTest tests[N_RECIPES + 4];
     for (int i = 0; i < N_RECIPES; i++)
         tests[i] = (struct CMUnitTest){names[i], test_optimizer, NULL, NULL, &recipes[i]};
     tests[N_RECIPES] = (struct CMUnitTest)cmocka_unit_test(test_outputs_and_their_order);
     tests[N_RECIPES + 1] = (struct CMUnitTest)cmocka_unit_test(test_short_parameters);
     tests[N_RECIPES + 2] = (struct CMUnitTest)cmocka_unit_test(test_errors);
+    tests[N_RECIPES + 3] = (struct CMUnitTest)cmocka_unit_test(test_failing_allocations);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
