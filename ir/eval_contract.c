@@ -74,122 +74,160 @@ TCC_EVAL_RULE(dot) {
 }
 
 /* -- Convolution --
- * y, x and w are the three sides of one trilinear form, sum of y[n,o,i] x[n,c,j] w[o,c,k] over all
- * places where j = i stride - pad + k dilation lies inside x. Each of the three ops multiplies two
- * of the sides into the third. */
+ * y, x and w are the three sides of one trilinear form: the sum of y[n,i,o] x[n,j,c] w[o,k,c] over
+ * all places where j = i stride - pad + k dilation lies inside x. Each of the three ops multiplies
+ * two of the sides into the third. The work is done on copies in which the channels of that third
+ * side are innermost, so that every inner loop adds a multiple of one row to another. */
 
 enum { SPATIAL = 3 }; /* fewer spatial dims are padded with extents of 1 in front */
 
-/* A tensor [batch, channel, spatial] in whichever order its memory has; for w: [output channel,
- * input channel, kernel]. */
+typedef enum into { INTO_Y, INTO_X, INTO_W } into;
+
+/* One side as the op has it, and its copy: [batch, spatial, channels]; w: [kernel, o, c] or, for
+ * INTO_Y, [kernel, c, o]. */
 typedef struct side {
-    double *data;
-    int64_t extent[2 + SPATIAL], stride[2 + SPATIAL];
+    double *original, *copy;
+    int64_t batch, channels,
+        extent[SPATIAL]; /* w: output channels, input channels of a group, kernel */
+    int64_t stride_batch, stride_channels, stride[SPATIAL];
 } side;
 
+typedef struct form {
+    side y, x, w;
+    int64_t groups, stride[SPATIAL], pad[SPATIAL], dilation[SPATIAL];
+    into into;
+} form;
+
 static side make_side(double *data, const tcc_type *type, bool channels_last) {
-    side s = {.data = data};
     int64_t strides[TCC_MAX_RANK];
     tcc__strides(type, strides);
     int spatial = type->rank - 2, channel = channels_last ? type->rank - 1 : 1,
         first = channels_last ? 1 : 2;
-    for (int i = 0; i < 2 + SPATIAL; i++) s.extent[i] = 1;
-    s.extent[0] = type->dims[0], s.stride[0] = strides[0];
-    s.extent[1] = type->dims[channel], s.stride[1] = strides[channel];
+    side s = {.original = data,
+              .batch = type->dims[0],
+              .channels = type->dims[channel],
+              .extent = {1, 1, 1},
+              .stride_batch = strides[0],
+              .stride_channels = strides[channel]};
     for (int i = 0; i < spatial; i++) {
-        s.extent[2 + SPATIAL - spatial + i] = type->dims[first + i];
-        s.stride[2 + SPATIAL - spatial + i] = strides[first + i];
+        s.extent[SPATIAL - spatial + i] = type->dims[first + i];
+        s.stride[SPATIAL - spatial + i] = strides[first + i];
     }
     return s;
 }
 
-typedef struct form {
-    side y, x, w;
-    int64_t stride[SPATIAL], pad[SPATIAL], dilation[SPATIAL];
-    enum { INTO_Y, INTO_X, INTO_W } into;
-} form;
-
-/* One weight and one line of y along its last dim, with the line of x that the weight reads. */
-static void line(const form *f, double *y, double *x, double *w, int64_t k) {
-    int64_t step = f->stride[2], first = k * f->dilation[2] - f->pad[2], extent = f->x.extent[4];
-    int64_t lo = first >= 0 ? 0 : (-first + step - 1) / step;
-    int64_t hi = first >= extent ? 0 : (extent - 1 - first) / step + 1; /* i < hi: still inside x */
-    if (hi > f->y.extent[4]) hi = f->y.extent[4];
-    int64_t ys = f->y.stride[4], xs = f->x.stride[4] * step, x0 = first * f->x.stride[4];
-    double weight = *w, sum = 0;
-    switch (f->into) {
-    case INTO_Y:
-        for (int64_t i = lo; i < hi; i++) y[i * ys] += weight * x[x0 + i * xs];
-        break;
-    case INTO_X:
-        for (int64_t i = lo; i < hi; i++) x[x0 + i * xs] += weight * y[i * ys];
-        break;
-    case INTO_W:
-        for (int64_t i = lo; i < hi; i++) sum += x[x0 + i * xs] * y[i * ys];
-        *w += sum;
-        break;
+/* The dims of a side in the order of its copy, with the strides of the original. */
+static void copied_order(const side *s, bool is_w, bool output_last, int64_t *dims,
+                         int64_t *strides) {
+    int at = 0;
+    if (!is_w) dims[at] = s->batch, strides[at++] = s->stride_batch;
+    for (int d = 0; d < SPATIAL; d++) dims[at] = s->extent[d], strides[at++] = s->stride[d];
+    if (is_w && output_last) {
+        dims[at] = s->channels, strides[at++] = s->stride_channels;
+        dims[at] = s->batch, strides[at++] = s->stride_batch;
+        return;
     }
+    if (is_w) dims[at] = s->batch, strides[at++] = s->stride_batch;
+    dims[at] = s->channels, strides[at++] = s->stride_channels;
 }
 
-/* One weight w[o, c, k] and one plane of y (image b): all its lines. */
-static void plane(const form *f, int64_t b, int64_t o, int64_t c, int64_t c_all, const int64_t *k) {
-    double *w = f->w.data + o * f->w.stride[0] + c * f->w.stride[1];
-    for (int d = 0; d < SPATIAL; d++) w += k[d] * f->w.stride[2 + d];
-    for (int64_t i0 = 0; i0 < f->y.extent[2]; i0++) {
-        int64_t j0 = i0 * f->stride[0] - f->pad[0] + k[0] * f->dilation[0];
-        if (j0 < 0 || j0 >= f->x.extent[2]) continue;
-        for (int64_t i1 = 0; i1 < f->y.extent[3]; i1++) {
-            int64_t j1 = i1 * f->stride[1] - f->pad[1] + k[1] * f->dilation[1];
-            if (j1 < 0 || j1 >= f->x.extent[3]) continue;
-            double *y = f->y.data + b * f->y.stride[0] + o * f->y.stride[1] + i0 * f->y.stride[2] +
-                        i1 * f->y.stride[3];
-            double *x = f->x.data + b * f->x.stride[0] + c_all * f->x.stride[1] +
-                        j0 * f->x.stride[2] + j1 * f->x.stride[3];
-            line(f, y, x, w, k[2]);
+/* Between original and copy. The copy is made here. */
+static tcc_status exchange(const form *f, side *s, bool back, tcc_diag *diag) {
+    tcc_type type = {.rank = 2 + SPATIAL};
+    int64_t strides[2 + SPATIAL], copy_strides[TCC_MAX_RANK];
+    copied_order(s, s == &f->w, f->into == INTO_Y, type.dims, strides);
+    tcc__strides(&type, copy_strides);
+    if (back) {
+        tcc__copy_strided(type.rank, type.dims, s->original, strides, s->copy, copy_strides);
+        return TCC_OK;
+    }
+    s->copy = tcc__malloc((size_t)tcc_type_numel(&type) * sizeof *s->copy);
+    if (!s->copy) return tcc_enomem(diag);
+    tcc__copy_strided(type.rank, type.dims, s->copy, copy_strides, s->original, strides);
+    return TCC_OK;
+}
+
+static void add_scaled(double *restrict to, double scale, const double *restrict from,
+                       int64_t count) {
+    for (int64_t i = 0; i < count; i++) to[i] += scale * from[i];
+}
+
+/* All channels at one place of y, one of x, and one of the kernel. */
+static void multiply(const form *f, double *y, double *x, double *w) {
+    int64_t outputs = f->y.channels / f->groups, inputs = f->w.channels;
+    for (int64_t group = 0; group < f->groups; group++) {
+        double *yg = y + group * outputs, *xg = x + group * inputs;
+        if (f->into == INTO_Y) {
+            for (int64_t c = 0; c < inputs; c++)
+                add_scaled(yg, xg[c], w + c * f->y.channels + group * outputs, outputs);
+            continue;
+        }
+        for (int64_t o = 0; o < outputs; o++) {
+            double *row = w + (group * outputs + o) * inputs;
+            if (f->into == INTO_X) add_scaled(xg, yg[o], row, inputs);
+            else add_scaled(row, yg[o], xg, inputs);
         }
     }
 }
 
-static tcc_status convolve(const tcc_node *n, form f) {
+/* Position `at` of a side's spatial dims, in row-major order. */
+static void position_of(const side *s, int64_t at, int64_t *position) {
+    for (int d = SPATIAL - 1; d >= 0; at /= s->extent[d--]) position[d] = at % s->extent[d];
+}
+
+static void convolve_copies(const form *f) {
+    int64_t places = f->y.extent[0] * f->y.extent[1] * f->y.extent[2];
+    int64_t taps = f->w.extent[0] * f->w.extent[1] * f->w.extent[2];
+    for (int64_t row = 0; row < f->y.batch * places; row++) {
+        int64_t i[SPATIAL], k[SPATIAL];
+        position_of(&f->y, row % places, i);
+        for (int64_t tap = 0; tap < taps; tap++) {
+            position_of(&f->w, tap, k);
+            int64_t from = row / places;
+            bool inside = true;
+            for (int d = 0; d < SPATIAL; d++) {
+                int64_t j = i[d] * f->stride[d] - f->pad[d] + k[d] * f->dilation[d];
+                inside &= j >= 0 && j < f->x.extent[d];
+                from = from * f->x.extent[d] + j;
+            }
+            if (inside)
+                multiply(f, f->y.copy + row * f->y.channels, f->x.copy + from * f->x.channels,
+                         f->w.copy + tap * f->w.batch * f->w.channels);
+        }
+    }
+}
+
+static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_value *x,
+                           const tcc_value *w, into into, tcc_diag *diag) {
     const tcc_attrs_conv *attrs = &n->attrs->conv;
+    form f = {.y = make_side(y->f, &y->type, attrs->channels_last),
+              .x = make_side(x->f, &x->type, attrs->channels_last),
+              .w = make_side(w->f, &w->type, attrs->channels_last),
+              .groups = attrs->groups,
+              .into = into};
     int lead = SPATIAL - attrs->stride.count;
     for (int d = 0; d < SPATIAL; d++) {
         f.stride[d] = d < lead ? 1 : attrs->stride.v[d - lead];
         f.dilation[d] = d < lead ? 1 : attrs->dilation.v[d - lead];
         f.pad[d] = d < lead ? 0 : attrs->pad_lo.v[d - lead];
     }
-    int64_t outputs_a_group = f.y.extent[1] / attrs->groups, channels = f.w.extent[1];
-    for (int64_t b = 0; b < f.y.extent[0]; b++)
-        for (int64_t o = 0; o < f.y.extent[1]; o++)
-            for (int64_t c = 0; c < channels; c++)
-                for (int64_t k0 = 0; k0 < f.w.extent[2]; k0++)
-                    for (int64_t k1 = 0; k1 < f.w.extent[3]; k1++)
-                        for (int64_t k2 = 0; k2 < f.w.extent[4]; k2++)
-                            plane(&f, b, o, c, o / outputs_a_group * channels + c,
-                                  (int64_t[]){k0, k1, k2});
-    return TCC_OK;
+    side *sides[] = {[INTO_Y] = &f.y, [INTO_X] = &f.x, [INTO_W] = &f.w};
+    tcc_status status = TCC_OK;
+    for (int s = 0; s < 3 && status == TCC_OK; s++) status = exchange(&f, sides[s], false, diag);
+    if (status == TCC_OK) {
+        convolve_copies(&f);
+        exchange(&f, sides[into], true, diag);
+    }
+    for (int s = 0; s < 3; s++) tcc__free(sides[s]->copy);
+    return status;
 }
 
 TCC_EVAL_RULE(conv) {
-    bool last = n->attrs->conv.channels_last;
-    return convolve(n, (form){.y = make_side(out->f, &out->type, last),
-                              .x = make_side(in[0]->f, &in[0]->type, last),
-                              .w = make_side(in[1]->f, &in[1]->type, last),
-                              .into = INTO_Y});
+    return convolve(n, out, in[0], in[1], INTO_Y, diag);
 }
-
 TCC_EVAL_RULE(conv_grad_input) {
-    bool last = n->attrs->conv.channels_last;
-    return convolve(n, (form){.y = make_side(in[0]->f, &in[0]->type, last),
-                              .x = make_side(out->f, &out->type, last),
-                              .w = make_side(in[1]->f, &in[1]->type, last),
-                              .into = INTO_X});
+    return convolve(n, in[0], out, in[1], INTO_X, diag);
 }
-
 TCC_EVAL_RULE(conv_grad_weight) {
-    bool last = n->attrs->conv.channels_last;
-    return convolve(n, (form){.y = make_side(in[1]->f, &in[1]->type, last),
-                              .x = make_side(in[0]->f, &in[0]->type, last),
-                              .w = make_side(out->f, &out->type, last),
-                              .into = INTO_W});
+    return convolve(n, in[1], in[0], out, INTO_W, diag);
 }
