@@ -202,45 +202,73 @@ typedef struct kernel {
     const tcc_contract_epilogue *epilogue;
     LLVMValueRef offset[TCC_CONTRACT_MAX_ACCESSES]; /* of each access for the item's b */
     LLVMValueRef workspace;                         /* offset of (split, b) in the workspace */
+    LLVMValueRef stage;                             /* a finished tile in scratch */
 } kernel;
 
-/* Store or hand on the sums of a tile whose first row is row0 (rows before `first_row` belong to another tile). */
+/* Where an epilogue stands at the first vector of a row. */
+static tcc_contract_place place_of_row(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, LLVMValueRef row, LLVMValueRef n0) {
+    tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 2};
+    LLVMValueRef index[TCC_CONTRACT_MAX_DIMS];
+    tcc_contract_split_index(e, &p->c.m, row, index);
+    for (int x = 0; x < p->c.n_accesses; x++) {
+        int64_t stride = p->c.n.d[0].c[x];
+        LLVMValueRef along_n = stride ? tcc_emit_mul(e, n0, tcc_emit_i64(e, stride)) : tcc_emit_i64(e, 0);
+        place.offset[x] = tcc_emit_add(e, tcc_emit_add(e, k->offset[x], along_n), tcc_contract_offset(e, &p->c.m, index, x));
+        place.lane_stride[x] = stride;
+    }
+    return place;
+}
+
+/* Finish the vector that is `column` lanes into the panel at n0. */
+static void finish_at(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, const tcc_contract_place *row, LLVMValueRef n0,
+                      LLVMValueRef column, LLVMValueRef sums) {
+    tcc_contract_place place = *row;
+    for (int x = 0; x < p->c.n_accesses; x++)
+        if (place.lane_stride[x])
+            place.offset[x] = tcc_emit_add(e, row->offset[x], tcc_emit_mul(e, column, tcc_emit_i64(e, place.lane_stride[x])));
+    place.mask = lanes_mask(e, p, tcc_emit_add(e, n0, column));
+    finish_vector(e, p, sums, &place, k->epilogue);
+}
+
+/* The sums of a tile whose first row is row0 go to the workspace, or to C. Rows before `first_row` belong to another tile. What
+ * follows the sums is emitted once, in a loop over the tile that was set down in scratch; a plain store goes from registers. */
 static void emit_tile_end(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, LLVMValueRef row0, LLVMValueRef first_row,
                           LLVMValueRef n0, LLVMValueRef *sums) {
-    for (int i = 0; i < p->rows; i++) {
+    bool overlap = p->M % p->rows != 0, loops = p->k_splits == 1 && k->epilogue && !k->epilogue->plain;
+    int64_t width = p->panels * p->vectors * e->lanes, row_width = (int64_t)p->vectors * e->lanes;
+    for (int i = 0; i < p->rows && !loops; i++) {
         LLVMValueRef row = tcc_emit_add(e, row0, tcc_emit_i64(e, i));
         tcc_emit_if mine;
-        bool overlap = p->M % p->rows != 0;
         if (overlap) tcc_emit_if_begin(e, &mine, LLVMBuildICmp(e->builder, LLVMIntSGE, row, first_row, ""));
         if (p->k_splits > 1) {
-            int64_t width = p->panels * p->vectors * e->lanes;
             LLVMValueRef at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))), n0);
             LLVMValueRef address = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 2), at);
             for (int v = 0; v < p->vectors; v++)
                 tcc_emit_store(e, sums[i * p->vectors + v], tcc_emit_at(e, e->f32, address, tcc_emit_i64(e, v * e->lanes)), e->lanes * 4);
         } else {
-            tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 2};
-            LLVMValueRef index[TCC_CONTRACT_MAX_DIMS], offset[TCC_CONTRACT_MAX_ACCESSES];
-            tcc_contract_split_index(e, &p->c.m, row, index);
-            const tcc_contract_dim *n = &p->c.n.d[0];
-            for (int x = 0; x < p->c.n_accesses; x++) {
-                LLVMValueRef along_n = tcc_emit_mul(e, n0, tcc_emit_i64(e, n->c[x]));
-                offset[x] = tcc_emit_add(e, k->offset[x], n->c[x] ? along_n : tcc_emit_i64(e, 0));
-                offset[x] = tcc_emit_add(e, offset[x], tcc_contract_offset(e, &p->c.m, index, x));
-                place.lane_stride[x] = n->c[x];
-            }
-            memcpy(place.offset, offset, sizeof offset);
+            tcc_contract_place place = place_of_row(e, p, k, row, n0);
             begin_row(e, k->epilogue, &place);
-            for (int v = 0; v < p->vectors; v++) {
-                for (int x = 0; x < p->c.n_accesses; x++)
-                    place.offset[x] = tcc_emit_add(e, offset[x], tcc_emit_i64(e, v * e->lanes * n->c[x]));
-                place.mask = lanes_mask(e, p, tcc_emit_add(e, n0, tcc_emit_i64(e, v * e->lanes)));
-                finish_vector(e, p, sums[i * p->vectors + v], &place, k->epilogue);
-            }
+            for (int v = 0; v < p->vectors; v++) finish_at(e, p, k, &place, n0, tcc_emit_i64(e, v * e->lanes), sums[i * p->vectors + v]);
             end_row(e, k->epilogue);
         }
         if (overlap) tcc_emit_if_end(e, &mine);
     }
+    if (!loops) return;
+    for (int i = 0; i < p->rows * p->vectors; i++)
+        tcc_emit_store(e, sums[i], tcc_emit_at(e, e->f32, k->stage, tcc_emit_i64(e, (int64_t)i * e->lanes)), e->lanes * 4);
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, tcc_emit_sub(e, first_row, row0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
+    tcc_contract_place place = place_of_row(e, p, k, tcc_emit_add(e, row0, rows.index), n0);
+    begin_row(e, k->epilogue, &place);
+    LLVMValueRef stage = tcc_emit_at(e, e->f32, k->stage, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
+    LLVMValueRef end = tcc_emit_i64(e, row_width);
+    if (p->N % row_width) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), n0));
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
+    LLVMValueRef value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, columns.index), e->lanes * 4);
+    finish_at(e, p, k, &place, n0, columns.index, value);
+    tcc_emit_loop_end(e, &columns, NULL);
+    end_row(e, k->epilogue);
+    tcc_emit_loop_end(e, &rows, NULL);
 }
 
 /* Sums of a tile over several blocks of k meet in scratch. */
@@ -265,6 +293,7 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     a_floats = (a_floats + 64 + 15) / 16 * 16;
     int64_t b_floats = p->pack_b ? panel * ((p->block_k + 15) / 16 * 16 + 16) : 0;
     LLVMValueRef packed_b = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, a_floats));
+    k.stage = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->scratch_bytes / 4 - (int64_t)n_sums * e->lanes));
     LLVMValueRef partials = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, a_floats + b_floats));
 
     /* Successive items mostly share their rows; A is then packed once. */
@@ -358,22 +387,12 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     } else {
         LLVMValueRef slot = tcc_emit_add(e, tcc_emit_mul(e, tcc_emit_sub(e, panels.index, panel0), tcc_emit_i64(e, p->tiles_per_block)), tile_in_block);
         LLVMValueRef partial = tcc_emit_at(e, e->f32, partials, tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)n_sums * e->lanes)));
-        LLVMValueRef is_first = LLVMBuildICmp(e->builder, LLVMIntEQ, blocks.index, block0, "");
         LLVMValueRef next = tcc_emit_add(e, blocks.index, tcc_emit_i64(e, 1));
         LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, next, block_end, "");
-        tcc_emit_if add;
-        tcc_emit_if_begin(e, &add, LLVMBuildNot(e->builder, is_first, ""));
-        LLVMValueRef added[TCC_EMIT_MAX_CARRY];
+        /* Scratch holds nothing before the first block: no lane is loaded then. */
+        LLVMValueRef again = tcc_emit_splat(e, LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, block0, ""), e->lanes);
         for (int i = 0; i < n_sums; i++)
-            added[i] = LLVMBuildFAdd(e->builder, tcc_emit_load(e, e->vf32, partial_address(e, partial, i), e->lanes * 4), sums[i], "");
-        LLVMBasicBlockRef after = LLVMGetInsertBlock(e->builder);
-        tcc_emit_if_end(e, &add);
-        for (int i = 0; i < n_sums; i++) {
-            LLVMValueRef phi = LLVMBuildPhi(e->builder, e->vf32, "");
-            LLVMAddIncoming(phi, &added[i], &after, 1);
-            LLVMAddIncoming(phi, &sums[i], &add.otherwise, 1);
-            sums[i] = phi;
-        }
+            sums[i] = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, partial_address(e, partial, i), again), sums[i], "");
         tcc_emit_if finish;
         tcc_emit_if_begin(e, &finish, is_last);
         emit_tile_end(e, p, &k, row0, first_row, n0, sums);

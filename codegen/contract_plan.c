@@ -266,6 +266,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     floats = round_up(floats + 64, 16); /* vectors may be stored past the last row */
     if (p->pack_b) floats += panel * (round_up(p->block_k, 16) + 16);
     if (p->k_blocks_per_split > 1) floats += p->tiles_per_block * p->rows * p->panels_per_block * panel;
+    floats += p->rows * panel; /* a finished tile */
     p->scratch_bytes = floats * 4;
     if (p->k_splits > 1) {
         p->workspace_bytes = p->k_splits * p->B * p->M * p->panels * panel * 4;

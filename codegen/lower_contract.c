@@ -110,7 +110,7 @@ static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const 
 static tcc_status emit_with(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol,
                             void (*emit)(tcc_emitter *, const char *, const tcc_contract_plan *, const tcc_contract_epilogue *)) {
     hooks h = {.k = plan->data};
-    const tcc_contract_epilogue epilogue = {&h, begin, end, row, row_end, vector};
+    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
     emit(e, symbol, &h.k->plan, &epilogue);
     return h.status;
 }
