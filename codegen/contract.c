@@ -190,7 +190,7 @@ static void make_levels(const tcc_contract_plan *p, int lanes, LLVMValueRef coun
             l.count = p->k_step;
             l.runtime = k->d[i].extent % p->k_step ? count : NULL;
         }
-        if (p->pack_a) l.a = linear * (p->a_columns ? p->rows : 1);
+        if (p->pack_a) l.a = linear * (p->a_columns ? p->a_row : 1);
         if (p->pack_b) l.b = linear * panel_row;
         t->levels[t->n_levels++] = l;
     }
@@ -289,12 +289,9 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     if (p->k_splits == 1)
         for (int x = 0; x < p->c.n_accesses; x++) access[x] = tcc_emit_param(e, 2 + x);
     if (p->k_splits == 1) begin_kernel(e, epilogue, 2);
-    int64_t a_floats = p->pack_a ? p->tiles_per_block * p->rows * (p->a_columns ? p->block_k : p->a_row) : 0;
-    a_floats = (a_floats + 64 + 15) / 16 * 16;
-    int64_t b_floats = p->pack_b ? panel * ((p->block_k + 15) / 16 * 16 + 16) : 0;
-    LLVMValueRef packed_b = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, a_floats));
+    LLVMValueRef packed_b = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats));
     k.stage = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->scratch_bytes / 4 - (int64_t)n_sums * e->lanes));
-    LLVMValueRef partials = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, a_floats + b_floats));
+    LLVMValueRef partials = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats + p->b_floats));
 
     /* Successive items mostly share their rows; A is then packed once. */
     bool keep_a = p->pack_a && p->k_blocks_per_split == 1;
@@ -369,8 +366,9 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     LLVMValueRef tile_in_block = tcc_emit_sub(e, tiles.index, tile0);
     if (p->pack_a) {
         t.a_row = p->a_columns ? 1 : p->a_row;
-        int64_t size = p->rows * (p->a_columns ? p->block_k : p->a_row);
-        tile_a = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_mul(e, tile_in_block, tcc_emit_i64(e, size)));
+        LLVMValueRef place = tcc_emit_mul(e, tile_in_block, tcc_emit_i64(e, p->rows * p->a_row));
+        if (p->a_columns) place = tcc_emit_sub(e, row0, tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)));
+        tile_a = tcc_emit_at(e, e->f32, e->scratch, place);
     } else {
         t.a_row = p->c.m.d[0].a;
         tile_a = tcc_emit_at(e, e->f32, block_a, tcc_emit_mul(e, row0, tcc_emit_i64(e, t.a_row)));

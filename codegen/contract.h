@@ -45,7 +45,7 @@ typedef struct tcc_contract_plan {
     int64_t M, N, K, B; /* products of extents */
     int rows, vectors;  /* the register tile: rows x vectors * lanes */
     bool pack_a, pack_b;
-    bool a_columns; /* packed A is [k][row], because A is contiguous along m; else [row][k] */
+    bool a_columns; /* A is contiguous along m: packed, it is [k][row of the block]; else [row][k] */
     /* Blocking, in units: rows for tiles, k elements for blocks. */
     int64_t tiles, tiles_per_block, row_blocks;
     int64_t panels, panels_per_block, panel_blocks;
@@ -54,7 +54,8 @@ typedef struct tcc_contract_plan {
     int64_t k_inner;     /* product of extents inside it */
     int64_t k_blocks, k_blocks_per_split, k_splits;
     int64_t block_k;     /* most k elements in a block */
-    int64_t a_row;       /* distance of rows in packed A */
+    int64_t a_row;       /* distance of rows in packed A, of successive k if a_columns */
+    int64_t a_floats, b_floats; /* scratch for packed A and B */
     int64_t items;
     int64_t scratch_bytes, workspace_bytes; /* workspace: partial sums of split k, else 0 */
     int64_t combine_items, combine_rows;    /* of the combining kernel, when split */

@@ -3,6 +3,9 @@
  * a callback for the innermost run, so that k is one linear index in packed memory. */
 #include "codegen/contract_internal.h"
 
+/* Rows ahead that are fetched while one is copied: rows lie too far apart for the hardware to foresee them. */
+enum { AHEAD = 8 };
+
 /* A run of the innermost k dimension: source offset in elements, place in the linear index, and length (constant or not). */
 typedef void (*run_fn)(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length);
 
@@ -78,11 +81,13 @@ static void for_vectors(tcc_emitter *e, LLVMValueRef length, chunk_fn body, void
 typedef struct pack_a {
     const tcc_contract_plan *p;
     LLVMValueRef from, to;
-    LLVMValueRef tile0, tile_end; /* columns */
+    LLVMValueRef n_rows; /* of the block; columns */
+    int64_t ahead;       /* elements to what is fetched while this is copied; 0: nothing */
 } pack_a;
 
 static void copy_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
     const pack_a *s = user;
+    if (s->ahead) tcc_emit_prefetch(e, at(e, s->from, tcc_emit_add(e, x, tcc_emit_i64(e, s->ahead))), 3);
     store_lanes(e, load_lanes(e, at(e, s->from, x), mask), at(e, s->to, x), mask);
 }
 
@@ -101,41 +106,30 @@ static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRe
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-/* All rows of a tile at one k are contiguous. A cache line holds rows of several tiles, so a chunk of k is copied for every tile
- * before the next. */
+/* All rows of the block at one k are contiguous. */
 static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
-    enum { CHUNK = 8 };
     const pack_a *s = user;
     const tcc_contract_plan *p = s->p;
-    int rows = p->rows;
-    tcc_emit_loop chunks, tiles, k;
-    tcc_emit_loop_begin(e, &chunks, tcc_emit_i64(e, 0), length, CHUNK, NULL, 0);
-    LLVMValueRef end = tcc_emit_add(e, chunks.index, tcc_emit_i64(e, CHUNK));
-    end = tcc_emit_min(e, end, length);
-    tcc_emit_loop_begin(e, &tiles, s->tile0, s->tile_end, 1, NULL, 0);
-    LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, rows));
-    if (p->M % rows) row0 = tcc_emit_min(e, row0, tcc_emit_i64(e, p->M - rows));
-    LLVMValueRef tile = tcc_emit_sub(e, tiles.index, s->tile0);
-    LLVMValueRef from = at(e, at(e, s->from, offset), row0); /* rows are contiguous */
-    LLVMValueRef to = at(e, s->to, tcc_emit_mul(e, tile, tcc_emit_i64(e, rows * p->block_k)));
-    to = at(e, to, tcc_emit_mul(e, linear, tcc_emit_i64(e, rows)));
-    tcc_emit_loop_begin(e, &k, chunks.index, end, 1, NULL, 0);
-    LLVMValueRef column = at(e, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].a)));
-    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, rows)));
-    for (int i = 0; i < rows; i += e->lanes) {
-        LLVMValueRef x = tcc_emit_i64(e, i), mask = first_lanes(e, rows - i);
-        store_lanes(e, load_lanes(e, at(e, column, x), mask), at(e, place, x), mask);
-    }
+    int64_t stride = p->c.k.d[p->c.k.n - 1].a;
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    LLVMValueRef at_k = tcc_emit_mul(e, tcc_emit_add(e, linear, k.index), tcc_emit_i64(e, p->a_row));
+    LLVMValueRef from = at(e, at(e, s->from, offset), tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
+    pack_a row = {.p = p, .from = from, .to = at(e, s->to, at_k), .ahead = AHEAD * stride};
+    for_vectors(e, s->n_rows, copy_chunk, &row);
     tcc_emit_loop_end(e, &k, NULL);
-    tcc_emit_loop_end(e, &tiles, NULL);
-    tcc_emit_loop_end(e, &chunks, NULL);
 }
 
 void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to, LLVMValueRef tile0,
                          LLVMValueRef tile_end, LLVMValueRef count) {
-    pack_a s = {.p = p, .from = a, .to = to, .tile0 = tile0, .tile_end = tile_end};
+    pack_a s = {.p = p, .from = a, .to = to};
     walk w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
     if (p->a_columns) {
+        LLVMValueRef row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)), end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
+        if (p->M % p->rows) end = tcc_emit_min(e, end, tcc_emit_i64(e, p->M));
+        s.n_rows = tcc_emit_sub(e, end, row0);
+        if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0) s.n_rows = tcc_emit_i64(e, p->tiles_per_block * p->rows);
+        s.from = at(e, a, row0);
         w.run = column_run;
         walk_k(e, &w, tcc_emit_i64(e, 0));
         return;
@@ -156,9 +150,6 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
 }
 
 /* --- B */
-
-/* Rows ahead that are fetched while one is copied: rows lie too far apart for the hardware to foresee them. */
-enum { AHEAD = 8 };
 
 typedef struct pack_b {
     const tcc_contract_plan *p;

@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Flops that one work item should have at least: some 20 us on one core, against a microsecond to hand it over. */
-static const double item_flop = 2e6;
+/* Flops that one work item should have at least: some 30 us on one core, against a microsecond to hand it over. */
+static const double item_flop = 3e6;
 enum {
     MOST_ITEMS = 48,              /* enough for balance on many threads; more would repeat packing */
     BLOCK_K = 1024,               /* at most, in a block: beyond this the panel of B crowds the second-level cache */
-    A_BLOCK_FLOATS = 96 * 1024,   /* packed A stays in the second-level cache */
+    A_BLOCK_FLOATS = 128 * 1024,  /* packed A stays in the second-level cache */
     LEAST_SPLIT_K = 256,          /* of k in one part of a split sum */
+    NEAR = 512,                   /* floats: rows closer than this are read in place about as fast as packed */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -171,12 +172,13 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
 }
 
 static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) {
-    const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
     if (!p->K) return; /* nothing to read */
-    p->pack_b = p->c.n.d[0].b != 1 || p->N % (p->vectors * target->lanes) != 0 || p->tiles > 2;
-    /* Rows a multiple of the page apart fall into the same cache sets. */
+    const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
+    bool full = p->N % (p->vectors * target->lanes) == 0;
+    p->pack_b = p->c.n.d[0].b != 1 || !full || (llabs(k->b) > NEAR && p->tiles > 2);
+    /* Rows a multiple of half a page apart fall into the same cache sets. */
     bool hostile = p->c.m.n > 1 || (llabs(m->a) * 4) % 2048 == 0 || llabs(m->a) > 8192;
-    p->pack_a = p->a_columns ? true : hostile || k->a != 1;
+    p->pack_a = p->a_columns || hostile || k->a != 1;
     if (p->panels == 1 && p->c.m.n == 1) p->pack_a = false; /* it would be read once */
 }
 
@@ -207,44 +209,52 @@ static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
     double rows = (double)(p->row_blocks * p->tiles_per_block * p->rows);
     double vectors = (double)(p->panel_blocks * p->panels_per_block * p->vectors);
     double cycles = rows * vectors * all_k;
-    if (p->pack_b) {
-        double each = p->c.n.d[0].b == 1 ? 0.15 : 0.4;
-        cycles += each * (double)p->row_blocks * (double)p->panels * width * all_k;
-    }
+    /* Each block of rows packs, or at least streams, all of B. */
+    double each_b = !p->pack_b ? 0.06 : p->c.n.d[0].b == 1 ? 0.15 : 0.4;
+    cycles += each_b * (double)p->row_blocks * (double)p->panels * width * all_k;
     if (p->pack_a) {
         /* Neighbouring items share packed rows when the whole of k is one block; a thread has a few of these. */
         double times = p->k_blocks_per_split == 1 ? fmin((double)p->panel_blocks, 1.5) : (double)p->panel_blocks;
-        cycles += (p->a_columns ? 0.3 : 0.15) * times * (double)p->M * all_k;
+        double block_rows = (double)(p->tiles_per_block * p->rows);
+        double waste = p->a_columns ? (double)round_up((int64_t)block_rows, lanes) / block_rows : 1; /* part of a vector */
+        cycles += 0.2 * waste * times * (double)p->M * all_k;
     }
     double sums = (double)(p->B * p->M) * (double)p->panels * width / lanes;
     if (p->k_blocks_per_split > 1) cycles += 3 * sums * (double)p->k_blocks;
-    if (p->k_splits > 1) cycles += 6 * sums * (double)p->k_splits;
+    if (p->k_splits > 1) cycles += 8 * sums * (double)p->k_splits;
     double missing = p->items < wanted ? (double)wanted / (double)p->items : 1;
-    return cycles * (1 + 0.05 * (missing - 1)) + 500.0 * (double)p->items;
+    return cycles * (1 + 0.02 * (missing - 1)) + 500.0 * (double)p->items;
+}
+
+/* Blocks of rows and panels for the k blocks that `trial` has; keeps in *p what costs less than *best. */
+static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, int lanes, int64_t wanted, double *best) {
+    int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / trial.block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
+    for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
+        trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
+        trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
+        int64_t blocks = ceil_div(wanted, p->B * trial.k_splits * trial.row_blocks);
+        trial.panels_per_block = ceil_div(p->panels, min64(p->panels, max64(1, blocks)));
+        trial.panel_blocks = ceil_div(p->panels, trial.panels_per_block);
+        trial.items = p->B * trial.k_splits * trial.row_blocks * trial.panel_blocks;
+        double cost = cost_of(&trial, lanes, wanted);
+        if (cost < *best * 0.999) *best = cost, *p = trial;
+    }
 }
 
 static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
-    int64_t wanted = (int64_t)fmin(fmax(p->flop / item_flop, 1), MOST_ITEMS);
+    int64_t wanted = (int64_t)fmin(fmax(p->flop / item_flop, 1), MOST_ITEMS), before = 0;
     tcc_contract_plan trial = *p;
     double best = INFINITY;
-    for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 2) / 3) {
-        choose_k_blocks(&trial, max64(1, min64(BLOCK_K, ceil_div(p->K, splits))));
-        trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
-        trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
-        int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / max64(1, trial.block_k));
-        int64_t least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
-        for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
-            trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
-            trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
-            int64_t blocks = ceil_div(wanted, p->B * trial.k_splits * trial.row_blocks);
-            trial.panels_per_block = ceil_div(p->panels, min64(p->panels, max64(1, blocks)));
-            trial.panel_blocks = ceil_div(p->panels, trial.panels_per_block);
-            trial.items = p->B * trial.k_splits * trial.row_blocks * trial.panel_blocks;
-            double cost = cost_of(&trial, target->lanes, wanted);
-            if (cost < best * 0.999) best = cost, *p = trial;
+    for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 2) / 3)
+        for (int64_t most = BLOCK_K; most >= LEAST_SPLIT_K; most -= most / 3) {
+            choose_k_blocks(&trial, max64(1, min64(most, ceil_div(p->K, splits))));
+            trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
+            trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
+            int64_t same = trial.block_k * 64 + trial.k_splits;
+            if (same != before) try_blocks(p, trial, target->lanes, wanted, &best);
+            before = same;
         }
-    }
 }
 
 tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_diag *diag, tcc_contract_plan *p) {
@@ -259,12 +269,14 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     choose_packing(p, target);
     choose_blocks(p, target);
 
-    /* An odd number of cache lines, so that rows spread over the sets. */
-    p->a_row = round_up(p->block_k, 16);
+    /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack: vectors may be
+     * stored past the last row of either. */
+    int64_t block_rows = p->tiles_per_block * p->rows;
+    p->a_row = round_up(p->a_columns ? block_rows : p->block_k, 16);
     if (p->a_row / 16 % 2 == 0) p->a_row += 16;
-    int64_t floats = p->pack_a ? p->tiles_per_block * p->rows * (p->a_columns ? p->block_k : p->a_row) : 0;
-    floats = round_up(floats + 64, 16); /* vectors may be stored past the last row */
-    if (p->pack_b) floats += panel * (round_up(p->block_k, 16) + 16);
+    p->a_floats = p->pack_a ? p->a_row * (p->a_columns ? p->block_k : block_rows) + 64 : 0;
+    p->b_floats = p->pack_b ? panel * (round_up(p->block_k, 16) + 16) : 0;
+    int64_t floats = p->a_floats + p->b_floats;
     if (p->k_blocks_per_split > 1) floats += p->tiles_per_block * p->rows * p->panels_per_block * panel;
     floats += p->rows * panel; /* a finished tile */
     p->scratch_bytes = floats * 4;
