@@ -282,6 +282,19 @@ tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump
     return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
 }
 
+static tcc_status dump_steps(tcc_diag *diag, const tcc_program *p, const char *folder) {
+    tcc_strbuf path = {0}, text = {0};
+    tcc_strbuf_printf(&path, "%s/steps.txt", folder);
+    tcc_program_print_steps(&text, p);
+    FILE *f = path.failed || text.failed ? NULL : fopen(path.text, "w");
+    bool written = f && fputs(text.text, f) >= 0;
+    if (f && fclose(f)) written = false;
+    tcc_status status = written ? TCC_OK : tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot write %s/steps.txt", folder);
+    tcc_strbuf_free(&path);
+    tcc_strbuf_free(&text);
+    return status;
+}
+
 static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch, int count) {
     const char *dump_dir;
     TCC_TRY(dump_folder(m, c, &dump_dir));
@@ -292,6 +305,7 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     TCC_TRY(run_passes(m, c, dump_dir));
     double passed = now_seconds();
     TCC_TRY(tcc__model_codegen(m, c->graph, dump_dir, &c->program));
+    if (dump_dir) TCC_TRY(dump_steps(&m->cx->diag, c->program, dump_dir));
     TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
     TCC_TRY(bind_persistent(m, c));
     double done = now_seconds();

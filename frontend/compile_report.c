@@ -6,7 +6,12 @@
 #include "runtime/device_cpu.h"
 #include "runtime/profile.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 static tcc_status need_program(tcc_model *m, tcc_compiled **out) {
     *out = m->last;
@@ -74,10 +79,57 @@ static tcc_status report_kernels(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     return tcc_profile_print(c->exec, &m->cx->diag, measured ? &roofline : NULL, b);
 }
 
+/* -- The kernels as text: generated once more, into a folder that lives as long as the call -- */
+
+static void append_file(tcc_strbuf *b, const char *path) {
+    char piece[4096];
+    FILE *f = fopen(path, "r");
+    for (size_t n; f && (n = fread(piece, 1, sizeof piece, f));) tcc_strbuf_addn(b, piece, n);
+    if (f) fclose(f);
+}
+
+/* Appends the modules' files, which are numbered from 0, and removes the folder with all that is in it. */
+static tcc_status take_folder(const char *folder, const char *program, const char *ending, tcc_strbuf *b, tcc_diag *diag) {
+    tcc_strbuf path = {0};
+    for (int i = 0;; i++) {
+        path.length = 0;
+        tcc_strbuf_printf(&path, "%s/%s.module%02d.%s", folder, program, i, ending);
+        if (path.failed || access(path.text, R_OK)) break;
+        append_file(b, path.text);
+    }
+    DIR *entries = opendir(folder);
+    for (const struct dirent *e; entries && (e = readdir(entries));) {
+        path.length = 0;
+        tcc_strbuf_printf(&path, "%s/%s", folder, e->d_name);
+        if (!path.failed) unlink(path.text); /* not "." and "..": those it refuses */
+    }
+    if (entries) closedir(entries);
+    tcc_strbuf_free(&path);
+    if (!rmdir(folder) && b->length) return TCC_OK;
+    return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot read the kernels back from %s", folder);
+}
+
+static tcc_status report_code(tcc_model *m, const tcc_compiled *c, const char *ending, tcc_strbuf *b) {
+    tcc_diag *diag = &m->cx->diag;
+    const char *parent = getenv("TMPDIR");
+    char folder[PATH_MAX];
+    int length = snprintf(folder, sizeof folder, "%s/traincc-XXXXXX", parent && *parent ? parent : "/tmp");
+    if (length >= PATH_MAX || !mkdtemp(folder)) return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", folder, strerror(errno));
+    tcc_program *program = NULL;
+    tcc_status status = tcc__model_codegen(m, c->graph, folder, &program);
+    tcc_status taken = take_folder(folder, c->program->name, ending, b, diag);
+    tcc_program_destroy(program);
+    return status == TCC_OK ? taken : status;
+}
+
+static tcc_status report_llvm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { return report_code(m, c, "ll", b); }
+static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { return report_code(m, c, "s", b); }
+
 static const struct {
     const char *name;
     tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
-} reports[] = {{"tir", report_tir}, {"passes", report_passes}, {"memory", report_memory}, {"kernels", report_kernels}};
+} reports[] = {{"tir", report_tir},         {"passes", report_passes}, {"memory", report_memory},
+               {"kernels", report_kernels}, {"llvm", report_llvm},     {"asm", report_asm}};
 enum { REPORT_COUNT = sizeof reports / sizeof reports[0] };
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
@@ -92,7 +144,7 @@ tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
         if (status != TCC_OK) tcc_strbuf_free(&text);
         return status;
     }
-    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are tir, passes, memory, kernels", what);
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm", what);
 }
 
 void tcc_string_free(char *s) { tcc__free(s); }

@@ -2,6 +2,8 @@
  * tcc-train: trains a model as a recipe says. This file is its command line. */
 #include "train.h"
 
+#include <traincc/nearest.h>
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -95,8 +97,9 @@ static int check_device(const char *device, bool quiet) {
         return EXIT_DONE;
     }
     if (!strncmp(device, "cuda", 4))
-        return usage_error("--device %s: this version computes on the CPU; use --device cpu", device);
-    return usage_error("--device %s: must be cpu or auto", device);
+        fprintf(stderr, "tcc-train: --device %s: this version computes on the CPU; use --device cpu\n", device);
+    else fprintf(stderr, "tcc-train: --device %s: must be cpu or auto\n", device);
+    return EXIT_USAGE;
 }
 
 /* -- Options -- */
@@ -129,6 +132,13 @@ static int find_option(const char *argument, const char **value) {
     return -1;
 }
 
+static int unknown_option(const char *argument) {
+    const char *names[OPTION_COUNT];
+    for (int i = 0; i < OPTION_COUNT; i++) names[i] = option_table[i].text;
+    const char *nearest = tcc_nearest(argument, names, OPTION_COUNT);
+    return nearest ? usage_error("unknown option %s; did you mean %s?", argument, nearest) : usage_error("unknown option %s", argument);
+}
+
 int main(int argc, char **argv) {
     train_options options = {0};
     const char *device = "auto";
@@ -141,7 +151,9 @@ int main(int argc, char **argv) {
         }
         const char *value;
         int found = find_option(argv[i], &value);
-        if (found < 0) return usage_error("unknown option %s", argv[i]);
+        if (found < 0) return unknown_option(argv[i]);
+        if (value && !option_table[found].has_value && option_table[found].id != RESUME)
+            return usage_error("%s takes no value", option_table[found].text);
         if (option_table[found].has_value && !value) {
             if (i + 1 == argc) return usage_error("%s needs a value", argv[i]);
             value = argv[++i];
@@ -181,9 +193,10 @@ int main(int argc, char **argv) {
     if (!recipe_init(&r)) return usage_error("out of memory");
     status = load_recipe(&r, options.recipe_path, argv + 1, positional - 1);
     if (status == EXIT_DONE) {
-        struct sigaction action = {.sa_handler = on_interrupt};
+        struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
+        signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of write, as a full disk is */
         status = train_run(&options, &r, &interrupted);
     }
     recipe_free(&r);

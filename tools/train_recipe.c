@@ -51,7 +51,11 @@ static const key keys[] = {
     {"data.bytes", FLAG, AT(data.bytes), "false", NULL, 0, 0},
     {"data.label", STRING, AT(data.label), NULL, NULL, 0, 0},
     {"data.header", CHOICE, AT(data.header), "auto", "auto|yes|no", 0, 0},
+    {"data.separator", CHOICE, AT(data.separator), ",", ",|;|:|\\t| ", 0, 0},
     {"data.regression", FLAG, AT(data.regression), "false", NULL, 0, 0},
+    {"data.token_bytes", INTEGER, AT(data.token_bytes), "2", NULL, 2, 4},
+    {"data.vocab_size", INTEGER, AT(data.vocab_size), "0", NULL, 0, 1 << 30},
+    {"data.classes", INTEGER, AT(data.classes), "10", NULL, 2, 1 << 20},
     {"data.mean", LIST, AT(data.mean), "[]", NULL, -1e6, 1e6},
     {"data.std", LIST, AT(data.std), "[]", NULL, 1e-9, 1e6},
     {"data.pin_memory", LATER, 0, "false", "the CUDA device", 0, 0},
@@ -351,6 +355,7 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
         return fail(error, at, "give one of training.max_steps and training.max_epochs");
     if (r->optimizer.betas.count != 2) return fail(error, at, "optimizer.betas must have 2 values, not %d", r->optimizer.betas.count);
     if (r->data.mean.count != r->data.std.count) return fail(error, at, "data.mean and data.std must have as many values");
+    if (r->data.token_bytes == 3) return fail(error, at, "data.token_bytes must be 2 or 4");
     if (r->data.mean.count > 3) return fail(error, at, "data.mean and data.std have at most 3 values, one a channel");
     return true;
 }
@@ -367,11 +372,17 @@ static void print_quoted(const char *s, FILE *out) {
     fputc('"', out);
 }
 
+/* Plain where YAML reads it back as a text. */
+static void print_choice(const char *s, FILE *out) {
+    if (strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-") == strlen(s)) fputs(s, out);
+    else print_quoted(s, out);
+}
+
 static void print_value(const recipe *r, const key *k, FILE *out) {
     const void *from = (const char *)r + k->offset;
     switch (k->kind) {
     case STRING: print_quoted(*(const char *const *)from, out); break;
-    case CHOICE: fputs(*(const char *const *)from, out); break;
+    case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER: fprintf(out, "%lld", (long long)*(const int64_t *)from); break;
     case NUMBER: fprintf(out, "%.17g", *(const double *)from); break;
     case FLAG: fputs(*(const bool *)from ? "true" : "false", out); break;

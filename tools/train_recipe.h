@@ -27,8 +27,8 @@ typedef struct recipe {
         recipe_list hidden;
     } model;
     struct {
-        char *kind, *path, *val_path, *label, *header;
-        int64_t batch_size, num_workers;
+        char *kind, *path, *val_path, *label, *header, *separator;
+        int64_t batch_size, num_workers, token_bytes, vocab_size, classes;
         double val_split;
         bool drop_last, shuffle, augment, bytes, regression;
         recipe_list mean, std;
@@ -45,7 +45,7 @@ typedef struct recipe {
         double min_lr;
     } schedule;
     struct {
-        int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, log_every, keep_checkpoints;
+        int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, log_every;
         double clip_grad_norm;
         bool compile;
         char *compile_mode;

@@ -5,12 +5,10 @@
 #include <traincc/checkpoint.h>
 #include <traincc/metrics.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,12 +22,14 @@ typedef struct run {
     tcc_loader *loader, *val_loader; /* val_loader: NULL without validation data */
     tcc_model *model;
     tcc_metrics *metrics;
-    char *run_dir, *checkpoints;
+    run_folder folder;
     bool language, regression, terminal;
+    bool drawing; /* a progress line is on the terminal, without its line break */
     int64_t total_steps, first_step, saved_step; /* saved_step: -1 none yet */
     double started;                              /* when the first step began, in seconds */
-    double logged_at;                            /* time and step of the last logged line */
-    int64_t logged_step;
+    int64_t logged_step;                         /* of the last logged line */
+    double busy_seconds;                         /* spent in training steps since then */
+    double shown_at;                             /* when the progress line was last drawn */
 } run;
 
 static double now_seconds(void) {
@@ -38,9 +38,19 @@ static double now_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int failed(const run *s) {
-    const char *text = s->cx ? tcc_context_error(s->cx) : "out of memory";
-    fprintf(stderr, "%stcc-train: %s\n", s->terminal && !s->options->quiet ? "\n" : "", text);
+/* Leaves the progress line, where one is being drawn. */
+static void end_line(run *s) {
+    if (s->drawing) putchar('\n');
+    s->drawing = false;
+    fflush(stdout);
+}
+
+static int failed(run *s) {
+    const char *text = s->cx ? tcc_context_error(s->cx) : "";
+    if (!*text) text = "out of memory";
+    end_line(s);
+    fprintf(stderr, "tcc-train: %s\n", text);
+    if (s->saved_step >= 0) fprintf(stderr, "the last checkpoint is of step %" PRId64 " in %s\n", s->saved_step, s->folder.checkpoints);
     return EXIT_FAILED;
 }
 
@@ -91,7 +101,9 @@ static tcc_status open_data(run *s) {
     const recipe *r = s->recipe;
     tcc_data_options o = {.size = sizeof o, .kind = r->data.kind, .path = r->data.path, .val_path = r->data.val_path,
                           .val_split = r->data.val_split, .context = r->model.context, .bytes = r->data.bytes,
-                          .augment = r->data.augment, .csv_label = r->data.label, .csv_regression = r->data.regression};
+                          .augment = r->data.augment, .csv_label = r->data.label, .csv_regression = r->data.regression,
+                          .token_bytes = (int)r->data.token_bytes, .vocab_size = r->data.vocab_size, .classes = (int)r->data.classes,
+                          .csv_separator = !strcmp(r->data.separator, "\\t") ? '\t' : r->data.separator[0]};
     o.n_channels = r->data.mean.count;
     for (int i = 0; i < r->data.mean.count; i++) {
         o.mean[i] = r->data.mean.v[i];
@@ -113,6 +125,25 @@ static tcc_status open_data(run *s) {
     return tcc_loader_create(s->cx, s->data, &validation, &s->val_loader);
 }
 
+/* A prompt that the vocabulary cannot spell is refused before the training, not after it. */
+static tcc_status check_prompt(run *s) {
+    const char *prompt = s->recipe->sample.prompt;
+    int64_t count;
+    int32_t none;
+    if (!prompt || strcmp(s->recipe->data.kind, "text")) return TCC_OK;
+    return tcc_dataset_encode(s->cx, s->data, prompt, strlen(prompt), &none, 0, &count);
+}
+
+static tcc_status rewind_loader(run *s) {
+    return tcc_loader_set_state(s->loader, (tcc_loader_state){.seed = tcc_loader_get_state(s->loader).seed});
+}
+
+/* The first batch, to be looked at: its signature is all that compiling needs. */
+static tcc_status first_batch(run *s, const tcc_batch **batch) {
+    tcc_status status = rewind_loader(s);
+    return status == TCC_OK ? tcc_loader_next(s->loader, batch) : status;
+}
+
 static tcc_status create_model(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name;
@@ -127,17 +158,16 @@ static tcc_status create_model(run *s) {
     tcc_status status = tcc_model_create(s->cx, build, s, &o, &s->model);
     if (status != TCC_OK) return status;
     tcc_model_profile(s->model, s->options->explain || s->options->profile);
-    /* The first batch is only looked at: its signature is all that compiling needs. */
     const tcc_batch *batch;
-    tcc_loader_state start = tcc_loader_get_state(s->loader);
-    status = tcc_loader_next(s->loader, &batch);
+    status = first_batch(s, &batch);
     if (status == TCC_OK && s->options->verify) {
-        if (!s->options->quiet) fputs("verify: running the first step on the reference interpreter\n", stdout);
+        if (!s->options->quiet) puts("verify: running the first step on the reference interpreter");
+        fflush(stdout);
         status = tcc_model_verify(s->model, batch->arrays, batch->n_arrays, 0, "tcc-verify.tir");
         if (status == TCC_OK && !s->options->quiet) puts("verify: loss and all gradients agree");
     }
     if (status == TCC_OK) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
-    return status == TCC_OK ? tcc_loader_set_state(s->loader, start) : status;
+    return status == TCC_OK ? rewind_loader(s) : status;
 }
 
 /* -- Checkpoints -- */
@@ -169,7 +199,7 @@ static tcc_status save(run *s, int64_t step) {
         const tcc_pair values[] = {{"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index}};
         tcc_checkpoint_contents contents = {.size = sizeof contents, .step = step, .params = params.data, .n_params = params.count,
                                             .state = state.data, .n_state = state.count, .values = values, .n_values = 3};
-        status = tcc_checkpoint_save(s->cx, s->checkpoints, &contents);
+        status = tcc_checkpoint_save(s->cx, s->folder.checkpoints, &contents);
     }
     if (status == TCC_OK) s->saved_step = step;
     free(params.data);
@@ -196,12 +226,10 @@ static bool whole_number(const tcc_checkpoint *c, const char *key, int64_t *out)
     return !*end;
 }
 
-static tcc_status resume(run *s) {
-    tcc_checkpoint *c;
-    tcc_status status = tcc_checkpoint_open(s->cx, s->options->resume_from ? s->options->resume_from : s->checkpoints, &c);
-    if (status != TCC_OK) return status;
+/* Takes all that a checkpoint holds; the run goes on from its step. */
+static tcc_status resume(run *s, const tcc_checkpoint *c) {
     arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
-    status = params.data && state.data ? TCC_OK : TCC_ENOMEM;
+    tcc_status status = params.data && state.data ? TCC_OK : TCC_ENOMEM;
     if (status == TCC_OK) status = tcc_safetensors_load(s->cx, tcc_checkpoint_params(c), params.data, params.count, 0);
     if (status == TCC_OK) status = tcc_safetensors_load(s->cx, tcc_checkpoint_state(c), state.data, state.count, 0);
     free(params.data);
@@ -210,59 +238,11 @@ static tcc_status resume(run *s) {
     if (status == TCC_OK && whole_number(c, "loader.seed", &seed) && whole_number(c, "loader.epoch", &epoch) &&
         whole_number(c, "loader.index", &index))
         status = tcc_loader_set_state(s->loader, (tcc_loader_state){.seed = (uint64_t)seed, .epoch = epoch, .index = index});
-    s->first_step = tcc_checkpoint_step(c);
-    s->saved_step = s->first_step;
+    if (status != TCC_OK) return status;
+    s->first_step = s->saved_step = tcc_checkpoint_step(c);
     tcc_model_set_step(s->model, s->first_step);
-    if (status == TCC_OK && !s->options->quiet) printf("resumed from %s, step %" PRId64 "\n", tcc_checkpoint_path(c), s->first_step);
-    tcc_checkpoint_close(c);
-    return status;
-}
-
-/* -- The run's folder -- */
-
-static char *join(const char *a, const char *b) {
-    size_t size = strlen(a) + strlen(b) + 2;
-    char *path = malloc(size);
-    if (path) snprintf(path, size, "%s/%s", a, b);
-    return path;
-}
-
-/* "runs/char-gpt" for tools/recipes/char-gpt.yaml */
-static char *default_run_dir(const char *recipe_path) {
-    const char *slash = strrchr(recipe_path, '/'), *name = slash ? slash + 1 : recipe_path;
-    char *path = join("runs", name);
-    char *dot = path ? strrchr(path, '.') : NULL;
-    if (dot && dot > path + strlen("runs/")) *dot = '\0';
-    return path;
-}
-
-static bool make_folders(const char *path) {
-    char *copy = strdup(path);
-    if (!copy) return false;
-    bool ok = true;
-    for (char *c = copy + 1; ok; c++) {
-        if (*c && *c != '/') continue;
-        char kept = *c;
-        *c = '\0';
-        ok = !mkdir(copy, 0777) || errno == EEXIST;
-        *c = kept;
-        if (!kept) break;
-    }
-    free(copy);
-    return ok;
-}
-
-static int open_run_dir(run *s) {
-    s->run_dir = s->options->run_dir ? strdup(s->options->run_dir) : default_run_dir(s->options->recipe_path);
-    s->checkpoints = s->run_dir ? join(s->run_dir, "checkpoints") : NULL;
-    char *path = s->run_dir ? join(s->run_dir, "recipe.yaml") : NULL;
-    if (!s->checkpoints || !path) return failed(s);
-    FILE *f = make_folders(s->run_dir) ? fopen(path, "w") : NULL;
-    bool ok = f && recipe_print(s->recipe, f);
-    if (f && fclose(f)) ok = false;
-    if (!ok) fprintf(stderr, "tcc-train: cannot write %s: %s\n", path, strerror(errno));
-    free(path);
-    return ok ? EXIT_DONE : EXIT_FAILED;
+    if (!s->options->quiet) printf("resumed from %s, step %" PRId64 "\n", tcc_checkpoint_path(c), s->first_step);
+    return TCC_OK;
 }
 
 /* -- Evaluation -- */
@@ -276,7 +256,7 @@ static tcc_status evaluate(run *s, evaluation *out) {
     if (limit && limit < batches) batches = limit;
     double loss = 0, correct = 0, samples = 0;
     tcc_status status = tcc_loader_set_state(s->val_loader, (tcc_loader_state){0});
-    for (int64_t i = 0; i < batches && status == TCC_OK; i++) {
+    for (int64_t i = 0; i < batches && status == TCC_OK && !*s->interrupted; i++) {
         const tcc_batch *batch;
         status = tcc_loader_next(s->val_loader, &batch);
         if (status == TCC_OK) status = tcc_model_evaluate(s->model, batch->arrays, batch->n_arrays);
@@ -295,10 +275,12 @@ static tcc_status report_evaluation(run *s, int64_t step) {
     if (!s->val_loader) return TCC_OK;
     evaluation e;
     tcc_status status = evaluate(s, &e);
+    if (status == TCC_OK && *s->interrupted) return TCC_OK; /* half an evaluation says nothing */
     const tcc_metric values[] = {{"val_loss", e.loss}, {"val_accuracy", e.accuracy}};
     if (status == TCC_OK) status = tcc_metrics_write(s->metrics, step, values, isnan(e.accuracy) ? 1 : 2);
     if (status != TCC_OK || s->options->quiet) return status;
-    printf("%sstep %" PRId64 "  val_loss %.4f", s->terminal ? "\r\x1b[K" : "", step, e.loss);
+    printf("%sstep %" PRId64 "  val_loss %.4f", s->drawing ? "\r\x1b[K" : "", step, e.loss);
+    s->drawing = false;
     if (!isnan(e.accuracy)) printf("  val_accuracy %.4f", e.accuracy);
     putchar('\n');
     fflush(stdout);
@@ -307,57 +289,85 @@ static tcc_status report_evaluation(run *s, int64_t step) {
 
 /* -- Training -- */
 
-static void print_progress(run *s, int64_t step, double loss, double lr, double rate) {
-    double left = (double)(s->total_steps - step) * (now_seconds() - s->started) / (double)(step - s->first_step + 1);
-    const char *unit = s->language ? "tokens" : "samples";
+static bool can_sample(const run *s) { return s->language && s->recipe->sample.length && !strcmp(s->recipe->data.kind, "text"); }
+
+static tcc_status print_sample(run *s) {
+    if (!can_sample(s)) return TCC_OK;
+    end_line(s);
+    puts("--- sample ---");
+    return train_sample(s->cx, s->model, s->data, s->recipe, s->interrupted, stdout);
+}
+
+/* Seconds a step took, on average since the last logged one: waiting for data and training, not evaluating and saving. */
+static double step_seconds(const run *s, int64_t step) { return s->busy_seconds / (double)(step - s->logged_step); }
+
+static double samples_per_second(const run *s, int64_t step) {
+    double each = (double)s->recipe->data.batch_size * (s->language ? (double)s->recipe->model.context : 1);
+    return each / step_seconds(s, step);
+}
+
+static void print_progress(run *s, int64_t step, double lr) {
+    double now = now_seconds(), left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
     char line[160];
-    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step, s->total_steps, loss, lr,
-             rate, unit, (int)(left / 60), (int)fmod(left, 60));
+    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step, s->total_steps,
+             tcc_model_loss(s->model), lr, samples_per_second(s, step), s->language ? "tokens" : "samples", (int)(left / 60),
+             (int)fmod(left, 60));
     printf(s->terminal ? "\r\x1b[K%s" : "%s\n", line);
     fflush(stdout);
+    s->shown_at = now;
+    s->drawing = s->terminal;
 }
 
 /* Logs the training step that has just run: `step` updates came before it. */
 static tcc_status log_step(run *s, int64_t step, double lr) {
-    double now = now_seconds();
-    int64_t steps = step - s->logged_step;
-    double seconds = steps > 0 ? (now - s->logged_at) / (double)steps : now - s->logged_at;
-    double per_step = (double)s->recipe->data.batch_size * (s->language ? (double)s->recipe->model.context : 1);
     tcc_program_info info;
     tcc_status status = tcc_model_info(s->model, &info);
     if (status != TCC_OK) return status;
-    double loss = tcc_model_loss(s->model), rate = per_step / seconds;
-    const tcc_metric values[] = {{"loss", loss},
+    const tcc_metric values[] = {{"loss", tcc_model_loss(s->model)},
                                  {"lr", lr},
-                                 {"step_ms", 1e3 * seconds},
-                                 {s->language ? "tokens_per_s" : "samples_per_s", rate},
+                                 {"step_ms", 1e3 * step_seconds(s, step)},
+                                 {s->language ? "tokens_per_s" : "samples_per_s", samples_per_second(s, step)},
                                  {"peak_bytes", (double)info.peak_bytes}};
     status = tcc_metrics_write(s->metrics, step, values, sizeof values / sizeof values[0]);
-    if (!s->options->quiet) print_progress(s, step, loss, lr, rate);
-    s->logged_at = now;
+    if (!s->options->quiet) print_progress(s, step, lr);
     s->logged_step = step;
+    s->busy_seconds = 0;
     return status;
 }
 
 static bool due(int64_t every, int64_t step) { return every && step % every == 0; }
 
+/* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a second. */
+static tcc_status report_step(run *s, int64_t step, double lr) {
+    if (due(s->recipe->training.log_every, step) || step + 1 == s->total_steps) return log_step(s, step, lr);
+    if (s->terminal && !s->options->quiet && now_seconds() - s->shown_at > 0.2) print_progress(s, step, lr);
+    return TCC_OK;
+}
+
+static tcc_status train_step(run *s, int64_t step) {
+    const tcc_batch *batch;
+    double lr = train_lr(s->recipe, step, s->total_steps), start = now_seconds();
+    tcc_model_set_lr(s->model, lr);
+    tcc_status status = tcc_loader_next(s->loader, &batch);
+    if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
+    s->busy_seconds += now_seconds() - start;
+    return status == TCC_OK ? report_step(s, step, lr) : status;
+}
+
 static tcc_status train_steps(run *s) {
     const recipe *r = s->recipe;
-    tcc_status status = s->first_step ? TCC_OK : save(s, 0);
-    s->started = s->logged_at = now_seconds();
+    tcc_status status = TCC_OK;
+    if (!s->first_step) status = save(s, 0);
+    else if (due(r->training.eval_every, s->first_step) || s->first_step == s->total_steps)
+        status = report_evaluation(s, s->first_step); /* its line went when the metrics were taken back to this step */
+    s->started = now_seconds();
     s->logged_step = s->first_step - 1;
     for (int64_t step = s->first_step; step < s->total_steps && status == TCC_OK && !*s->interrupted; step++) {
-        const tcc_batch *batch;
-        double lr = train_lr(r, step, s->total_steps);
-        tcc_model_set_lr(s->model, lr);
-        status = tcc_loader_next(s->loader, &batch);
-        if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
-        if (status == TCC_OK && (due(r->training.log_every, step) || step + 1 == s->total_steps)) status = log_step(s, step, lr);
+        status = train_step(s, step);
         int64_t done = step + 1;
         if (status == TCC_OK && (due(r->training.eval_every, done) || done == s->total_steps)) status = report_evaluation(s, done);
         if (status == TCC_OK && (due(r->training.save_every, done) || done == s->total_steps)) status = save(s, done);
-        if (status == TCC_OK && s->language && due(r->sample.every, done) && !s->options->quiet)
-            status = train_sample(s->cx, s->model, s->data, r, stdout);
+        if (status == TCC_OK && s->language && due(r->sample.every, done) && !s->options->quiet) status = print_sample(s);
     }
     if (status == TCC_OK && *s->interrupted) status = save(s, tcc_model_step(s->model));
     return status;
@@ -391,15 +401,27 @@ static int print_compiled(run *s) {
     return EXIT_DONE;
 }
 
+/* What profiling saw of the training step. Reports are of the program that was compiled or ran last: so it is made the last. */
+static tcc_status print_profile(run *s) {
+    const train_options *o = s->options;
+    if (!o->explain && !o->profile) return TCC_OK;
+    const tcc_batch *batch;
+    char *text = NULL;
+    tcc_status status = first_batch(s, &batch);
+    if (status == TCC_OK) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
+    if (status == TCC_OK && o->profile) status = tcc_model_write_profile(s->model, o->profile);
+    if (status == TCC_OK && o->explain) status = tcc_model_report(s->model, "kernels", &text);
+    if (text) fputs(text, stdout);
+    tcc_string_free(text);
+    return status;
+}
+
 static int finish(run *s) {
     const train_options *o = s->options;
-    if (s->terminal && !o->quiet) putchar('\n');
-    if (s->language && s->recipe->sample.length && !*s->interrupted && !o->quiet && !strcmp(s->recipe->data.kind, "text")) {
-        puts("--- sample ---");
-        if (train_sample(s->cx, s->model, s->data, s->recipe, stdout) != TCC_OK) return failed(s);
-    }
-    if (o->profile && tcc_model_write_profile(s->model, o->profile) != TCC_OK) return failed(s);
-    if (o->explain && print_report(s, "kernels", stdout)) return EXIT_FAILED;
+    end_line(s);
+    if (s->first_step == s->total_steps && !o->quiet) printf("nothing to do: all %" PRId64 " steps are done\n", s->total_steps);
+    if (!*s->interrupted && !o->quiet && print_sample(s) != TCC_OK) return failed(s);
+    if (tcc_model_step(s->model) > s->first_step && print_profile(s) != TCC_OK) return failed(s);
     if (*s->interrupted) {
         fprintf(stderr, "tcc-train: interrupted at step %" PRId64 "; saved; go on with --resume\n", tcc_model_step(s->model));
         return EXIT_INTERRUPTED;
@@ -407,28 +429,50 @@ static int finish(run *s) {
     return EXIT_DONE;
 }
 
-static int run_all(run *s) {
+static int interrupted_early(void) {
+    fputs("tcc-train: interrupted before the first step\n", stderr);
+    return EXIT_INTERRUPTED;
+}
+
+/* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or NULL. */
+static int set_up(run *s, const tcc_checkpoint *c) {
     const recipe *r = s->recipe;
-    const train_options *o = s->options;
-    if (tcc_context_create(&s->cx) != TCC_OK) return failed(s);
-    if (open_data(s) != TCC_OK) return failed(s);
+    if (open_data(s) != TCC_OK || check_prompt(s) != TCC_OK) return failed(s);
     s->total_steps = r->training.max_steps ? r->training.max_steps : r->training.max_epochs * tcc_loader_batches(s->loader);
+    if (c && tcc_checkpoint_step(c) > s->total_steps) {
+        fprintf(stderr, "tcc-train: %s: is past the end of this run of %" PRId64 " steps\n", tcc_checkpoint_path(c), s->total_steps);
+        return EXIT_FAILED;
+    }
     if (create_model(s) != TCC_OK) return failed(s);
-    if (o->emit) return print_report(s, o->emit, stdout);
-    if (!o->quiet && print_compiled(s)) return EXIT_FAILED;
-    if (r->init_from && init_from(s, r->init_from) != TCC_OK) return failed(s);
-    if (o->dry_run) return o->explain ? print_report(s, "kernels", stdout) : EXIT_DONE;
-    int status = open_run_dir(s);
-    if (status != EXIT_DONE) return status;
-    if (o->resume && resume(s) != TCC_OK) return failed(s);
-    const tcc_metrics_options metrics = {.size = sizeof metrics, .folder = s->run_dir, .first_step = s->first_step};
+    if (s->options->emit) return print_report(s, s->options->emit, stdout);
+    if (!s->options->quiet && print_compiled(s)) return EXIT_FAILED;
+    if (r->init_from && !c && init_from(s, r->init_from) != TCC_OK) return failed(s);
+    if (s->options->dry_run) return s->options->explain ? print_report(s, "kernels", stdout) : EXIT_DONE;
+    if (*s->interrupted) return EXIT_DONE;
+    return c && resume(s, c) != TCC_OK ? failed(s) : EXIT_DONE;
+}
+
+static int train(run *s, const tcc_checkpoint *c) {
+    const tcc_metrics_options metrics = {.size = sizeof metrics, .folder = s->folder.path, .first_step = s->first_step};
+    if (run_folder_open(&s->folder, s->recipe, c ? tcc_checkpoint_path(c) : NULL, s->first_step, s->options->quiet)) return EXIT_FAILED;
     if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK) return failed(s);
     if (train_steps(s) != TCC_OK) return failed(s);
     return finish(s);
 }
 
+static int run_all(run *s) {
+    const train_options *o = s->options;
+    tcc_checkpoint *c = NULL;
+    if (tcc_context_create(&s->cx) != TCC_OK || !run_folder_name(&s->folder, o)) return failed(s);
+    if (o->resume && tcc_checkpoint_open(s->cx, o->resume_from ? o->resume_from : s->folder.checkpoints, &c) != TCC_OK) return failed(s);
+    int status = set_up(s, c);
+    if (status == EXIT_DONE && !o->emit && !o->dry_run) status = *s->interrupted ? interrupted_early() : train(s, c);
+    tcc_checkpoint_close(c);
+    return status;
+}
+
 int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted) {
-    run s = {.options = options, .recipe = recipe, .interrupted = interrupted, .saved_step = -1, .terminal = isatty(STDOUT_FILENO)};
+    run s = {.options = options, .recipe = recipe, .interrupted = interrupted, .saved_step = -1, .folder = {.lock = -1}, .terminal = isatty(STDOUT_FILENO)};
     s.language = !strcmp(recipe->model.name, "gpt");
     s.regression = recipe->data.regression;
     int status = run_all(&s);
@@ -438,7 +482,6 @@ int train_run(const train_options *options, const recipe *recipe, const volatile
     tcc_loader_destroy(s.val_loader);
     tcc_dataset_close(s.data);
     tcc_context_destroy(s.cx);
-    free(s.run_dir);
-    free(s.checkpoints);
+    run_folder_close(&s.folder);
     return status;
 }
