@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT
+ * tcc-train with input that is wrong: each time the exit status, and a message that says what and where. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "harness/program.h"
+#include "harness/train_data.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRAIN(...) program_run(NULL, "tcc-train", (const char *const[]){__VA_ARGS__, NULL})
+
+/* Refused with this status and message; nothing is printed besides, and "must not exist" does not. */
+static void expect(program_result r, int status, const char *message) {
+    if (r.status != status || !strstr(r.err, message))
+        fail_msg("exit status %d, not %d, or this does not say \"%s\":\n%s%s", r.status, status, message, r.out, r.err);
+    program_free(&r);
+}
+
+static char *assignment(const char *key, const char *value) {
+    static char text[4][4200];
+    static int next;
+    char *to = text[next++ % 4];
+    snprintf(to, sizeof text[0], "%s=%s", key, value);
+    return to;
+}
+
+/* -- Command line and recipe -- */
+
+static void command_line(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    expect(TRAIN("--frobnicate", recipe), 2, "unknown option --frobnicate");
+    expect(TRAIN("--explian", recipe), 2, "unknown option --explian; did you mean --explain?");
+    expect(TRAIN(recipe, "--run-dir"), 2, "--run-dir needs a value");
+    expect(TRAIN(recipe, "--quiet=1"), 2, "--quiet takes no value");
+    expect(TRAIN("--quiet"), 2, "no recipe given");
+    expect(TRAIN(recipe, "--emit", "ptx"), 2, "ptx comes with the CUDA device");
+    expect(TRAIN("nowhere.yaml"), 2, "cannot read the recipe nowhere.yaml: No such file or directory");
+    expect(TRAIN(recipe, "training.max_step=3"), 2, "unknown key \"training.max_step\"; did you mean \"training.max_steps\"?");
+    expect(TRAIN(recipe, recipe), 2, "is not of the form key.path=value");
+}
+
+static void cuda_is_one_clear_line(void **state) {
+    program_result r = TRAIN("--device", "cuda", write_recipe(state, "mlp"));
+    assert_int_equal(r.status, 2);
+    assert_string_equal(r.err, "tcc-train: --device cuda: this version computes on the CPU; use --device cpu\n");
+    assert_string_equal(r.out, "");
+    program_free(&r);
+}
+
+static void malformed_recipe(void **state) {
+    const char *path = test_write_text(state, "r.yaml", "model:\n  name: mlp\n  hiden: [4]\n");
+    expect(TRAIN(path), 2, "r.yaml:3: unknown key \"model.hiden\"; did you mean \"model.hidden\"?");
+    test_write_text(state, "r.yaml", "model:\n  name: mlp\n  hidden: [four]\n");
+    expect(TRAIN(path), 2, "r.yaml:3: model.hidden: \"four\" is not a number");
+    test_write_text(state, "r.yaml", "model: {name: mlp\n");
+    expect(TRAIN(path), 2, "malformed YAML");
+    test_write_text(state, "r.yaml", "");
+    expect(TRAIN(path), 2, "the recipe is empty");
+}
+
+static void keys_of_later_versions(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    expect(TRAIN(recipe, "training.mixed_precision=bf16"), 2, "automatic mixed precision comes in a later version");
+    expect(TRAIN(recipe, "training.checkpointing=auto"), 2, "rematerialization comes in a later version");
+    expect(TRAIN(recipe, "training.memory_budget=1e9"), 2, "rematerialization comes in a later version");
+    expect(TRAIN(recipe, "training.batch_accumulate=4"), 2, "gradient accumulation comes in a later version");
+    expect(TRAIN(recipe, "training.ema=0.999"), 2, "averaged weights comes in a later version");
+    expect(TRAIN(recipe, "training.detect_anomaly=true"), 2, "anomaly detection comes in a later version");
+    expect(TRAIN(recipe, "training.compile_mode=reduce-overhead"), 2, "reduce-overhead comes in a later version");
+    expect(TRAIN(recipe, "data.pin_memory=true"), 2, "the CUDA device comes in a later version");
+    expect(TRAIN("cache", "stat"), 2, "the cache comes in a later version");
+}
+
+/* -- Data -- */
+
+static void missing_data(void **state) {
+    const char *nowhere = assignment("data.path", test_path(state, "nowhere"));
+    expect(TRAIN(write_recipe(state, "gpt"), nowhere), 1, "nowhere: error: cannot open the file: No such file or directory");
+    expect(TRAIN(write_recipe(state, "mlp"), nowhere), 1, "nowhere: error: cannot open the file");
+    expect(TRAIN(write_recipe(state, "cnn"), nowhere), 1, "nowhere");
+    expect(TRAIN(write_recipe(state, "gpt"), "data.val_path=nowhere.txt"), 1, "nowhere.txt: error: cannot open the file");
+}
+
+static void damaged_idx(void **state) {
+    const char *recipe = write_recipe(state, "cnn"), *images = test_path(state, "idx/train-images-idx3-ubyte"),
+               *labels = test_path(state, "idx/train-labels-idx1-ubyte");
+    assert_int_equal(truncate(images, 5000), 0);
+    expect(TRAIN(recipe), 1, "train-images-idx3-ubyte: error: the header announces 75264 bytes of data, but 4984 follow: the file is truncated");
+    write_idx_data(state);
+    size_t size;
+    char *bytes = test_read(labels, &size);
+    bytes[3] = 9;
+    test_write(state, "idx/train-labels-idx1-ubyte", bytes, size);
+    expect(TRAIN(recipe), 1, "magic number at byte 0 is 0x00000809, that of idx labels is 0x00000801");
+    bytes[3] = 1;
+    bytes[20] = 77;
+    test_write(state, "idx/train-labels-idx1-ubyte", bytes, size);
+    expect(TRAIN(recipe), 1, "train-labels-idx1-ubyte: error: label 77 at byte 20 is not below the number of classes, 10");
+    free(bytes);
+}
+
+static void damaged_cifar(void **state) {
+    const char *data = assignment("data.path", write_cifar_data(state)), *recipe = TCC_SOURCE_DIR "/tools/recipes/cifar-resnet18.yaml";
+    size_t size;
+    char *bytes = test_read(test_path(state, "cifar/data_batch_1.bin"), &size);
+    test_write(state, "cifar/data_batch_1.bin", bytes, size - 1);
+    expect(TRAIN(recipe, data), 1, "data_batch_1.bin: error:");
+    bytes[3073] = 10;
+    test_write(state, "cifar/data_batch_1.bin", bytes, size);
+    expect(TRAIN(recipe, data), 1, "label 10 at byte 3073 is not below 10");
+    free(bytes);
+}
+
+static void bad_csv_cell(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    test_write_text(state, "table.csv", "a,b,kind\n1,2,x\n3,four,y\n");
+    expect(TRAIN(recipe), 1, "table.csv:3: error: column 2 ('b'): 'four' is not a finite number");
+    test_write_text(state, "table.csv", "a,b,kind\n1,2,x\n3,y\n");
+    expect(TRAIN(recipe), 1, "table.csv:3: error: the line has 2 cells, but the first has 3");
+}
+
+static void too_little_data(void **state) {
+    const char *recipe = write_recipe(state, "gpt");
+    test_write_text(state, "text.txt", "short");
+    expect(TRAIN(recipe), 1, "text.txt");
+    expect(TRAIN(write_recipe(state, "gpt"), "sample.prompt=Zebra"), 1, "'Z'");
+}
+
+/* -- Files of weights -- */
+
+static void init_from_lists_all_that_differs(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    program_result r = TRAIN(recipe, "--run-dir", run, "training.max_steps=1", "model.hidden=[16,8,4]");
+    assert_int_equal(r.status, 0);
+    program_free(&r);
+    const char *weights = assignment("init_from", test_path(state, "run/checkpoints/step-000000.safetensors"));
+    r = TRAIN(recipe, "--run-dir", test_path(state, "other"), "model.hidden=[16,16]", weights);
+    assert_int_equal(r.status, 1);
+    static const char *const parts[] = {"step-000000.safetensors", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias", "fc4.weight", "fc4.bias",
+                                        "[8,16]", "[16,16]"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strstr(r.err, parts[i])) fail_msg("\"%s\" is not named in: %s", parts[i], r.err);
+    if (strstr(r.err, "fc1.weight")) fail_msg("fc1.weight agrees, but is named in: %s", r.err);
+    program_free(&r);
+    assert_false(test_exists(test_path(state, "other")));
+    expect(TRAIN(recipe, "model.hidden=[16,8,4,4]", weights), 1, "fc5.weight"); /* missing in the file */
+    expect(TRAIN(recipe, assignment("init_from", recipe)), 1, "mlp.yaml: error:");
+}
+
+static void unwritable_run_folder(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *file = test_write_text(state, "file", "");
+    char inside[4200];
+    snprintf(inside, sizeof inside, "%s/run", file);
+    expect(TRAIN(recipe, "--run-dir", inside), 1, "cannot make the run's folder");
+    expect(TRAIN(recipe, "--run-dir", "/proc/run"), 1, "cannot make the run's folder /proc/run: ");
+}
+
+static void corrupt_checkpoint(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume"), 1, "run/checkpoints: error: cannot open the checkpoint: No such file or directory");
+    assert_false(test_exists(run));
+    expect(TRAIN(recipe, "--run-dir", run), 0, "");
+    const char *newest = test_path(state, "run/checkpoints/step-000020.safetensors");
+    size_t size;
+    char *bytes = test_read(newest, &size);
+    bytes[size - 5] ^= 1;
+    test_write(state, "run/checkpoints/step-000020.safetensors", bytes, size);
+    free(bytes);
+    program_result r = TRAIN(recipe, "--run-dir", run, "--resume");
+    assert_non_null(strstr(r.err, "step-000020.safetensors: error:"));
+    expect(r, 1, "the newest earlier checkpoint that is sound is");
+    const char *sound = test_path(state, "run/checkpoints/step-000010.safetensors");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", sound), 0, "");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", recipe), 2, "is not of the form");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", "training.max_steps=10"), 1, "past the end of this run of 10 steps");
+}
+
+/* A limit on the size of files is the full disk that a test can have. */
+static void full_disk_while_saving(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    expect(TRAIN(recipe, "--run-dir", run, "model.hidden=[2000]", "training.max_steps=10"), 0, "");
+    const char *const more[] = {recipe, "--run-dir", run, "--resume", "model.hidden=[2000]", NULL};
+    size_t before_size, after_size;
+    const char *kept = test_path(state, "run/checkpoints/step-000010.safetensors");
+    char *before = test_read(kept, &before_size);
+    program_result r = program_run(&(program_options){.file_limit_bytes = 20000}, "tcc-train", more);
+    assert_non_null(strstr(r.err, "File too large; the file was left as it was"));
+    assert_false(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors")));
+    assert_false(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors.tmp")));
+    expect(r, 1, "the last checkpoint is of step 10");
+    char *after = test_read(kept, &after_size);
+    assert_true(before_size == after_size && !memcmp(before, after, before_size));
+    free(before);
+    free(after);
+    expect(program_run(NULL, "tcc-train", more), 0, "");
+    assert_true(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors")));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(command_line),  TEST(cuda_is_one_clear_line), TEST(malformed_recipe), TEST(keys_of_later_versions),
+        TEST(missing_data),  TEST(damaged_idx),            TEST(damaged_cifar),    TEST(bad_csv_cell),
+        TEST(too_little_data), TEST(init_from_lists_all_that_differs), TEST(unwritable_run_folder),
+        TEST(corrupt_checkpoint), TEST(full_disk_while_saving),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
