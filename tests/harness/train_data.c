@@ -70,9 +70,9 @@ static void write_cifar_file(void **state, const char *name, int n) {
     uint64_t seed = (uint64_t)n;
     for (int i = 0; i < n; i++) {
         uint8_t *record = records + i * RECORD;
-        record[0] = (uint8_t)(i % 10);
+        record[0] = (uint8_t)(i % 8);
         for (int p = 0; p < 3 * PLANE; p++)
-            record[1 + p] = (uint8_t)(draw(&seed, 60) + (p / PLANE == i % 3 ? 19 * (unsigned)(i % 10) : 60));
+            record[1 + p] = (uint8_t)(draw(&seed, 60) + (i >> p / PLANE & 1 ? 180 : 0));
     }
     test_write(state, name, records, (size_t)n * RECORD);
 }

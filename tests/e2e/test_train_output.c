@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT
+ * What tcc-train writes and prints: the run's folder, the options that look inside, and that every recipe learns. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "harness/program.h"
+#include "harness/train_data.h"
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
+#define TRAIN(...) train(ARGUMENTS(__VA_ARGS__))
+
+static program_result train(const char *const *arguments) {
+    program_result r = program_run(NULL, "tcc-train", arguments);
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    return r;
+}
+
+static void check_says(program_result r, const char *part) {
+    if (!strstr(r.out, part)) fail_msg("this does not say \"%s\":\n%s", part, r.out);
+    program_free(&r);
+}
+
+static int count_entries(const char *folder, const char *part) {
+    DIR *entries = opendir(folder);
+    int count = 0;
+    for (const struct dirent *e; entries && (e = readdir(entries));) count += e->d_name[0] != '.' && strstr(e->d_name, part) != NULL;
+    if (entries) closedir(entries);
+    return count;
+}
+
+/* -- The run's folder -- */
+
+static double number(const cJSON *line, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
+    if (!cJSON_IsNumber(item)) fail_msg("no number \"%s\" in %s", key, cJSON_PrintUnformatted(line));
+    return item->valuedouble;
+}
+
+static bool has(const cJSON *line, const char *key) { return cJSON_HasObjectItem(line, key); }
+
+/* The lines of metrics.jsonl as an array. */
+static cJSON *read_metrics(void **state, const char *run) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    char *text = test_read(test_path(state, path), NULL);
+    cJSON *lines = cJSON_CreateArray();
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        cJSON *json = cJSON_Parse(line);
+        if (!json) fail_msg("not JSON: %s", line);
+        cJSON_AddItemToArray(lines, json);
+    }
+    free(text);
+    return lines;
+}
+
+static void run_folder(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    program_result r = TRAIN("--run-dir", run, recipe);
+    check_says(r, "step 0/20  loss ");
+    assert_true(test_exists(test_path(state, "run/recipe.yaml")));
+    for (int step = 0; step <= 20; step += 10) {
+        char name[64];
+        snprintf(name, sizeof name, "run/checkpoints/step-%06d.safetensors", step);
+        assert_true(test_exists(test_path(state, name)));
+        snprintf(name, sizeof name, "run/checkpoints/step-%06d.state.safetensors", step);
+        assert_true(test_exists(test_path(state, name)));
+    }
+    assert_int_equal(count_entries(run, "events.out.tfevents."), 1);
+    cJSON *lines = read_metrics(state, "run");
+    const cJSON *line;
+    int steps = 0, evaluations = 0;
+    cJSON_ArrayForEach(line, lines) {
+        if (has(line, "val_loss")) {
+            assert_true(number(line, "step") == 10 * ++evaluations);
+            assert_true(number(line, "val_loss") > 0 && number(line, "val_accuracy") >= 0 && number(line, "val_accuracy") <= 1);
+            continue;
+        }
+        assert_true(number(line, "step") == steps++);
+        assert_true(number(line, "loss") > 0 && number(line, "lr") == 3e-3 && number(line, "step_ms") > 0);
+        assert_true(number(line, "samples_per_s") > 0 && number(line, "peak_bytes") > 1000);
+    }
+    assert_true(steps == 20 && evaluations == 2);
+    cJSON_Delete(lines);
+
+    /* The resolved recipe gives the same run. */
+    r = TRAIN("--quiet", "--run-dir", test_path(state, "again"), test_path(state, "run/recipe.yaml"));
+    program_free(&r);
+    char *first = test_read(test_path(state, "run/recipe.yaml"), NULL), *again = test_read(test_path(state, "again/recipe.yaml"), NULL);
+    assert_string_equal(first, again);
+    free(first);
+    free(again);
+}
+
+static void quiet_prints_nothing(void **state) {
+    program_result r = TRAIN("--quiet", "--run-dir", test_path(state, "run"), write_recipe(state, "gpt"), "sample.length=10");
+    assert_string_equal(r.out, "");
+    assert_string_equal(r.err, "");
+    program_free(&r);
+}
+
+static void samples_text(void **state) {
+    program_result r = TRAIN("--run-dir", test_path(state, "run"), write_recipe(state, "gpt"), "sample.length=40", "sample.prompt=the cat");
+    const char *sample = strstr(r.out, "--- sample ---\nthe cat");
+    assert_non_null(sample);
+    assert_int_equal(strlen(sample), strlen("--- sample ---\nthe cat") + 40 + 1);
+    program_free(&r);
+}
+
+/* -- Looking inside -- */
+
+/* tcc-opt reads the file and prints it. */
+static void check_parses(const char *path) {
+    program_result r = program_run(NULL, "tcc-opt", ARGUMENTS(path));
+    if (r.status || strncmp(r.out, "graph @", 7)) fail_msg("tcc-opt %s: exit status %d: %s", path, r.status, r.err);
+    program_free(&r);
+}
+
+static void dry_run_leaves_nothing(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    int before = count_entries(*state, "");
+    program_result r = program_run(&(program_options){.folder = *state}, "tcc-train", ARGUMENTS(recipe, "--dry-run", "--explain"));
+    assert_int_equal(r.status, 0);
+    assert_non_null(strstr(r.out, "peak memory"));
+    check_says(r, "train_run.c");
+    assert_int_equal(count_entries(*state, ""), before);
+}
+
+static void emits_graph_and_kernels(void **state) {
+    const char *recipe = write_recipe(state, "gpt");
+    program_result r = TRAIN(recipe, "--emit", "tir");
+    check_parses(test_write_text(state, "emitted.tir", r.out));
+    program_free(&r);
+    check_says(TRAIN(recipe, "--emit", "llvm"), "define ");
+    check_says(TRAIN(recipe, "--emit=asm"), ".globl");
+    assert_false(test_exists(test_path(state, "runs")));
+}
+
+static void dumps_every_pass(void **state) {
+    program_result r = TRAIN(write_recipe(state, "mlp"), "--dry-run", "--dump-ir", test_path(state, "dump"));
+    program_free(&r);
+    const char *folder = test_path(state, "dump/00-train");
+    assert_int_equal(count_entries(folder, "00.input.tir"), 1);
+    assert_true(count_entries(folder, "simplify.tir") > 1 && count_entries(folder, "plan-memory.memory.svg") == 1);
+    assert_true(count_entries(folder, ".ll") > 0 && count_entries(folder, ".s") > 0 && count_entries(folder, "steps.txt") == 1);
+    DIR *entries = opendir(folder);
+    for (const struct dirent *e; (e = readdir(entries));) {
+        const char *dot = strrchr(e->d_name, '.');
+        if (!dot || strcmp(dot, ".tir")) continue;
+        char path[512];
+        snprintf(path, sizeof path, "dump/00-train/%s", e->d_name);
+        check_parses(test_path(state, path));
+    }
+    closedir(entries);
+}
+
+static void explains_and_profiles_the_training_step(void **state) {
+    const char *trace = test_path(state, "trace.json");
+    program_result r = TRAIN(write_recipe(state, "gpt"), "--run-dir", test_path(state, "run"), "--explain", "--profile", trace);
+    assert_non_null(strstr(r.out, "program 'train'"));
+    check_says(r, "models.c");
+    char *text = test_read(trace, NULL);
+    cJSON *json = cJSON_Parse(text);
+    const cJSON *events = cJSON_IsArray(json) ? json : cJSON_GetObjectItemCaseSensitive(json, "traceEvents");
+    assert_true(cJSON_GetArraySize(events) > 10);
+    cJSON_Delete(json);
+    free(text);
+}
+
+static void verifies(void **state) {
+    check_says(TRAIN(write_recipe(state, "mlp"), "--verify", "--dry-run"), "verify: loss and all gradients agree");
+    check_says(TRAIN(write_recipe(state, "gpt"), "--verify", "--dry-run"), "verify: loss and all gradients agree");
+}
+
+static void devices_and_version(void **state) {
+    (void)state;
+    check_says(TRAIN("--devices"), "cpu");
+    check_says(TRAIN("--version"), "tcc-train ");
+    check_says(TRAIN("--help"), "usage: tcc-train");
+}
+
+/* -- Every recipe learns -- */
+
+static double mean_loss(const cJSON *lines, double from, double to) {
+    const cJSON *line;
+    double sum = 0;
+    int count = 0;
+    cJSON_ArrayForEach(line, lines) {
+        if (!has(line, "loss") || number(line, "step") < from || number(line, "step") >= to) continue;
+        sum += number(line, "loss");
+        count++;
+    }
+    assert_true(count > 0);
+    return sum / count;
+}
+
+static void check_learns(void **state, const char *recipe, const char *data, const char *batch_size, const char *lr, int steps) {
+    char path[512], data_path[4200], max_steps[64];
+    snprintf(path, sizeof path, "%s/tools/recipes/%s", TCC_SOURCE_DIR, recipe);
+    snprintf(data_path, sizeof data_path, "data.path=%s", data);
+    snprintf(max_steps, sizeof max_steps, "training.max_steps=%d", steps);
+    program_result r = TRAIN("--run-dir", test_path(state, "run"), path, data_path, batch_size, lr, max_steps, "training.max_epochs=0",
+                             "training.log_every=1", "training.eval_every=0", "schedule.warmup_steps=0", "sample.length=20");
+    program_free(&r);
+    cJSON *lines = read_metrics(state, "run");
+    double first = mean_loss(lines, 0, 1), last = mean_loss(lines, steps - steps / 5 - 1, steps);
+    if (!(last < 0.9 * first)) fail_msg("%s: loss %g after %g", recipe, last, first);
+    cJSON_Delete(lines);
+}
+
+static void char_gpt_learns(void **state) { check_learns(state, "char-gpt.yaml", write_text_data(state), "data.batch_size=4", "optimizer.lr=3e-3", 30); }
+static void mnist_cnn_learns(void **state) { check_learns(state, "mnist-cnn.yaml", write_idx_data(state), "data.batch_size=16", "optimizer.lr=1e-3", 25); }
+static void csv_mlp_learns(void **state) { check_learns(state, "csv-mlp.yaml", write_csv_data(state), "data.batch_size=32", "optimizer.lr=1e-3", 60); }
+static void cifar_resnet18_learns(void **state) {
+    check_learns(state, "cifar-resnet18.yaml", write_cifar_data(state), "data.batch_size=8", "optimizer.lr=0.01", 15);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(run_folder),          TEST(quiet_prints_nothing), TEST(samples_text),
+        TEST(dry_run_leaves_nothing), TEST(emits_graph_and_kernels), TEST(dumps_every_pass),
+        TEST(explains_and_profiles_the_training_step), TEST(verifies), TEST(devices_and_version),
+        TEST(char_gpt_learns),     TEST(mnist_cnn_learns),     TEST(csv_mlp_learns),
+        TEST(cifar_resnet18_learns),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

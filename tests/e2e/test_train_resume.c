@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Runs that must give the same bits: again with the same seed, on another number of threads, stopped and resumed, from their own
+ * first weights. All with dropout and shuffling. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "harness/program.h"
+#include "harness/train_data.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
+
+static void train(const program_options *options, const char *const *arguments) {
+    program_result r = program_run(options, "tcc-train", arguments);
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    program_free(&r);
+}
+
+static void same_file(void **state, const char *a, const char *b, const char *name) {
+    char path[256];
+    size_t a_size, b_size;
+    snprintf(path, sizeof path, "%s/%s", a, name);
+    char *a_bytes = test_read(test_path(state, path), &a_size);
+    snprintf(path, sizeof path, "%s/%s", b, name);
+    char *b_bytes = test_read(test_path(state, path), &b_size);
+    if (a_size != b_size || memcmp(a_bytes, b_bytes, a_size)) fail_msg("%s and %s differ in %s", a, b, name);
+    free(a_bytes);
+    free(b_bytes);
+}
+
+/* The metrics of a run without what depends on the clock. From malloc. */
+static char *timeless_metrics(void **state, const char *run) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+    char *text = test_read(test_path(state, path), NULL), *to = text;
+    for (const char *from = text; *from;) {
+        bool timed = !strncmp(from, "\"step_ms\":", 10) || !strncmp(from, "\"tokens_per_s\":", 15) || !strncmp(from, "\"samples_per_s\":", 16);
+        if (timed) from += strcspn(from, ",}") + (from[strcspn(from, ",}")] == ',');
+        else *to++ = *from++;
+    }
+    *to = '\0';
+    return text;
+}
+
+static void same_metrics(void **state, const char *a, const char *b) {
+    char *x = timeless_metrics(state, a), *y = timeless_metrics(state, b);
+    if (strcmp(x, y)) fail_msg("the metrics of %s and %s differ:\n%s\n%s", a, b, x, y);
+    free(x);
+    free(y);
+}
+
+static void same_run(void **state, const char *a, const char *b) {
+    same_file(state, a, b, "checkpoints/step-000020.safetensors");
+    same_file(state, a, b, "checkpoints/step-000020.state.safetensors");
+    same_metrics(state, a, b);
+}
+
+/* 20 steps at once; again with other threads and workers; 10 steps and 10 more; and from the weights of step 0. */
+static void check_model(void **state, const char *model) {
+    const char *recipe = write_recipe(state, model), *first = test_path(state, "first");
+    const program_options one = {.environment = "TCC_NUM_THREADS=1"}, two = {.environment = "TCC_NUM_THREADS=2"};
+    train(&one, ARGUMENTS("--quiet", recipe, "--run-dir", first, "data.num_workers=0"));
+    train(&two, ARGUMENTS("--quiet", recipe, "--run-dir", test_path(state, "again"), "data.num_workers=2"));
+    same_run(state, "first", "again");
+
+    const char *resumed = test_path(state, "resumed");
+    train(&two, ARGUMENTS("--quiet", recipe, "--run-dir", resumed, "training.max_steps=10", "data.num_workers=2"));
+    train(&one, ARGUMENTS("--quiet", recipe, "--run-dir", resumed, "--resume", "data.num_workers=0"));
+    same_run(state, "first", "resumed");
+
+    char weights[4200];
+    snprintf(weights, sizeof weights, "init_from=%s/checkpoints/step-000000.safetensors", first);
+    train(&two, ARGUMENTS("--quiet", recipe, "--run-dir", test_path(state, "from_weights"), weights));
+    same_run(state, "first", "from_weights");
+}
+
+static void gpt(void **state) { check_model(state, "gpt"); }
+static void cnn(void **state) { check_model(state, "cnn"); }
+static void mlp(void **state) { check_model(state, "mlp"); }
+
+/* Interrupted in the middle, at a step that chance chooses. */
+static void interrupted(void **state) {
+    const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run"), *metrics = test_path(state, "run/metrics.jsonl");
+    const char *const arguments[] = {recipe, "--run-dir", run, "training.max_steps=1000000", "training.eval_every=0", NULL};
+    program_process p = program_start(NULL, "tcc-train", arguments);
+    for (int i = 0; i < 2000 && access(metrics, F_OK); i++) usleep(10000);
+    usleep(50000);
+    kill(p.pid, SIGINT);
+    program_result r = program_wait(&p);
+    assert_int_equal(r.status, 130);
+    const char *said = strstr(r.err, "interrupted at step ");
+    assert_non_null(said);
+    assert_non_null(strstr(r.err, "; saved; go on with --resume"));
+    long step = strtol(said + strlen("interrupted at step "), NULL, 10);
+    program_free(&r);
+    assert_true(step > 0);
+    char name[64], last[64];
+    snprintf(name, sizeof name, "run/checkpoints/step-%06ld.safetensors", step);
+    assert_true(test_exists(test_path(state, name)));
+
+    snprintf(last, sizeof last, "training.max_steps=%ld", step + 5);
+    train(NULL, ARGUMENTS(recipe, "--run-dir", run, "--resume", last, "training.eval_every=0"));
+    train(NULL, ARGUMENTS(recipe, "--run-dir", test_path(state, "whole"), last, "training.eval_every=0"));
+    snprintf(name, sizeof name, "checkpoints/step-%06ld.safetensors", step + 5);
+    same_file(state, "run", "whole", name);
+}
+
+/* A shorter run in the folder of a longer one is not resumed from the longer one's checkpoints. */
+static void folders_are_not_mixed(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    train(NULL, ARGUMENTS(recipe, "--run-dir", run));
+    program_result r = program_run(NULL, "tcc-train", ARGUMENTS(recipe, "--run-dir", run, "training.max_steps=10"));
+    assert_non_null(strstr(r.out, "held an earlier run; its files are now in"));
+    assert_int_equal(r.status, 0);
+    program_free(&r);
+    assert_true(test_exists(test_path(state, "run/earlier-1/checkpoints/step-000020.safetensors")));
+    assert_true(test_exists(test_path(state, "run/earlier-1/metrics.jsonl")));
+    assert_false(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors")));
+    r = program_run(NULL, "tcc-train", ARGUMENTS(recipe, "--run-dir", run, "--resume"));
+    assert_non_null(strstr(r.out, "step-000010.safetensors, step 10"));
+    program_free(&r);
+    same_run(state, "run", "run/earlier-1");
+
+    /* Going back to an earlier checkpoint moves the later ones away. */
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "--resume", test_path(state, "run/checkpoints/step-000010.safetensors"),
+                          "training.max_steps=12"));
+    assert_true(test_exists(test_path(state, "run/earlier-2/checkpoints/step-000020.state.safetensors")));
+    assert_false(test_exists(test_path(state, "run/checkpoints/step-000020.state.safetensors")));
+    assert_true(test_exists(test_path(state, "run/checkpoints/step-000012.safetensors")));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {TEST(gpt), TEST(cnn), TEST(mlp), TEST(interrupted), TEST(folders_are_not_mixed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
