@@ -122,12 +122,12 @@ static const tcc_expr *trace_take(tcc_body *b, const tcc_node *n, const tcc_affi
     if (!index) return NULL;
     tcc_affine mapped[TCC_MAX_RANK];
     for (int i = 0; i < x->type.rank; i++)
-        mapped[i] = along || i < axis ? coordinates[i] : i == axis ? tcc_affine_constant(0) : coordinates[i - 1 + indices->type.rank];
+        mapped[i] = i < axis || along ? coordinates[i] : coordinates[i == axis ? i : i - 1 + indices->type.rank];
     int64_t extent = x->type.dims[axis];
     const tcc_expr *inside =
         tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &index, 1);
     if (!inside) return NULL;
-    if (extent > 1) mapped[axis] = tcc_affine_var(b, tcc_body_value_var(b, index, 0, extent - 1));
+    mapped[axis] = extent == 1 ? tcc_affine_constant(0) : tcc_affine_var(b, tcc_body_value_var(b, index, 0, extent - 1));
     const tcc_expr *outer = b->guard;
     b->guard = tcc_expr_and(b, outer, inside);
     const tcc_expr *value = tcc_body_trace(b, x, mapped);

@@ -71,6 +71,9 @@ int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
 /* The pointwise schedule for a traced body whose stores are one value a point. Keeps the body. */
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b);
 
+/* The pointwise schedule for all outputs of the group with as many elements as `space`, whose dims are the loops. */
+tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space);
+
 /* Schedules: each lowers a group of its kind. */
 tcc_status tcc_lower_pointwise(tcc_lowering *l); /* also WINDOW, and whatever has no better schedule */
 tcc_status tcc_lower_reduce(tcc_lowering *l);

@@ -327,7 +327,22 @@ LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueR
     LLVMValueRef words[4];
     philox(e, LLVMBuildLShr(e->builder, element, tcc_emit_int(e, wide, 2), ""), id, seed, step, words);
     LLVMValueRef low = LLVMBuildTrunc(e->builder, element, narrow, "");
-    LLVMValueRef bits = word(e, words, LLVMBuildAnd(e->builder, low, tcc_emit_int(e, narrow, 3), ""));
-    if (op == TCC_OP_RNG_BITS) return bits;
-    return to_uniform(e, bits);
+    LLVMValueRef which = LLVMBuildAnd(e->builder, low, tcc_emit_int(e, narrow, 3), "");
+    if (op != TCC_OP_RNG_NORMAL) {
+        LLVMValueRef bits = word(e, words, which);
+        return op == TCC_OP_RNG_BITS ? bits : to_uniform(e, bits);
+    }
+    /* Box-Muller: words 0 and 1 give elements 0 and 1, words 2 and 3 the others; u1 is in (0, 1] */
+    LLVMTypeRef real = like(e, e->f32, element);
+    LLVMValueRef second = LLVMBuildICmp(e->builder, LLVMIntUGE, which, tcc_emit_int(e, narrow, 2), "");
+    LLVMValueRef u1 = to_uniform(e, tcc_emit_select(e, second, words[2], words[0]));
+    LLVMValueRef u2 = to_uniform(e, tcc_emit_select(e, second, words[3], words[1]));
+    u1 = LLVMBuildFAdd(e->builder, u1, tcc_emit_float(e, real, 0x1p-24), "");
+    LLVMValueRef radius = LLVMBuildFMul(e->builder, tcc_math_log(e, u1), tcc_emit_float(e, real, -2), "");
+    radius = tcc_emit_intrinsic(e, "llvm.sqrt", real, &radius, 1);
+    LLVMValueRef wide_u2 = tcc_math64_widen(e, u2);
+    LLVMValueRef angle = LLVMBuildFMul(e->builder, wide_u2, tcc_emit_float(e, LLVMTypeOf(wide_u2), 0x1.921fb54442d18p2), "");
+    LLVMValueRef odd = LLVMBuildTrunc(e->builder, which, like(e, e->i1, element), "");
+    LLVMValueRef turn = tcc_emit_select(e, odd, tcc_math64_sin(e, angle), tcc_math64_cos(e, angle));
+    return LLVMBuildFMul(e->builder, radius, tcc_math64_narrow(e, turn), "");
 }

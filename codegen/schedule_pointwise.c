@@ -137,8 +137,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d", p->lanes);
 }
 
-/* One launch for all outputs with as many elements as `space`. */
-static tcc_status lower_space(tcc_lowering *l, const tcc_type *space) {
+tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {
     const tcc_group *group = l->group;
     tcc_iteration it;
     tcc_iteration_init(&it, space->rank, space->dims);
@@ -163,7 +162,7 @@ tcc_status tcc_lower_pointwise(tcc_lowering *l) {
         for (int k = 0; k < i; k++) done = done || tcc_type_numel(&group->outputs[k]->type) == numel;
         if (done) continue;
         const tcc_type *hero = &group->hero->type; /* its dims, where they fit: views then need no refinement */
-        TCC_TRY(lower_space(l, tcc_type_numel(hero) == numel ? hero : &group->outputs[i]->type));
+        TCC_TRY(tcc_lower_space(l, tcc_type_numel(hero) == numel ? hero : &group->outputs[i]->type));
     }
     return TCC_OK;
 }

@@ -519,19 +519,22 @@ static tcc_body *open_body(reduce_plan *rp, trace_cx *cx) {
 }
 
 static bool is_kept(const trace_cx *cx, const tcc_node *n) { return tcc_type_numel(&n->type) == cx->kept_numel; }
+static bool is_full(const trace_cx *cx, const tcc_node *n) {
+    return !is_kept(cx, n) && tcc_type_numel(&n->type) == cx->kept_numel * cx->reduced_numel;
+}
 
 static void store_outputs(reduce_plan *rp, trace_cx *cx, tcc_body *b, bool kept, bool full) {
     tcc_affine position = tcc_affine_linear(b, cx->coordinates, rp->space->rank, rp->space->dims);
     for (int i = 0; i < rp->l->group->n_outputs; i++) {
         const tcc_node *n = rp->l->group->outputs[i];
         if (is_kept(cx, n) && kept) tcc_body_store(b, n, cx->kept_position, true);
-        if (!is_kept(cx, n) && full) tcc_body_store(b, n, position, false);
+        if (is_full(cx, n) && full) tcc_body_store(b, n, position, false);
     }
 }
 
-static bool has_output(const reduce_plan *rp, const trace_cx *cx, bool kept) {
+static bool has_full_output(const reduce_plan *rp, const trace_cx *cx) {
     for (int i = 0; i < rp->l->group->n_outputs; i++)
-        if (is_kept(cx, rp->l->group->outputs[i]) == kept) return true;
+        if (is_full(cx, rp->l->group->outputs[i])) return true;
     return false;
 }
 
@@ -627,7 +630,7 @@ static tcc_status launch_combine(reduce_plan *rp, trace_cx *cx, int level, bool 
 
 static tcc_status lower_in_pieces(reduce_plan *rp, trace_cx *cx, int levels, int64_t pieces) {
     int partial[MOST_REDUCTIONS];
-    bool full = has_output(rp, cx, false);
+    bool full = has_full_output(rp, cx);
     for (int level = 0; level < levels; level++) {
         TCC_TRY(launch_partial(rp, cx, level, pieces, partial));
         TCC_TRY(launch_combine(rp, cx, level, level == levels - 1, full, pieces, partial));
@@ -684,5 +687,12 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
         if (cx.all[i].level + 1 > levels) levels = cx.all[i].level + 1;
     }
     int64_t pieces = choose_pieces(p, &cx);
-    return pieces > 1 ? lower_in_pieces(&rp, &cx, levels, pieces) : add_launch(l, p);
+    TCC_TRY(pieces > 1 ? lower_in_pieces(&rp, &cx, levels, pieces) : add_launch(l, p));
+    for (int i = 0; i < l->group->n_outputs; i++) { /* bystanders of another size have loops of their own */
+        const tcc_node *n = l->group->outputs[i];
+        bool done = is_kept(&cx, n) || is_full(&cx, n);
+        for (int k = 0; k < i; k++) done = done || tcc_type_numel(&l->group->outputs[k]->type) == tcc_type_numel(&n->type);
+        if (!done) TCC_TRY(tcc_lower_space(l, &n->type));
+    }
+    return TCC_OK;
 }

@@ -6,16 +6,44 @@
 #include "harness/gradcheck.h"
 #include "harness/graphs.h"
 
+#include "ir/random.h"
 #include "passes/pass.h"
 #include "runtime/device_cpu.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const tcc_llvm_target *host_target(tcc_diag *diag) {
     static tcc_llvm_target target; /* lives as long as the test program */
     if (!target.cpu) assert_ok(tcc_llvm_target_host(NULL, diag, &target), diag);
     return &target;
+}
+
+/* Memory that ends where a page without access begins, so that touching what lies behind it is a fault. */
+static size_t guarded_bytes(size_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page + page;
+}
+
+static void *guarded_alloc(size_t bytes) {
+    size_t all = guarded_bytes(bytes), page = (size_t)sysconf(_SC_PAGESIZE);
+    char *start = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(start != MAP_FAILED);
+    assert_int_equal(mprotect(start + all - page, page, PROT_NONE), 0);
+    size_t slack = all - page - bytes;
+    memset(start, 0x5a, slack); /* looked at in the end */
+    return start + slack;
+}
+
+static void guarded_free(void *memory, size_t bytes) {
+    size_t all = guarded_bytes(bytes), page = (size_t)sysconf(_SC_PAGESIZE), slack = all - page - bytes;
+    const char *start = (char *)memory - slack;
+    for (size_t i = 0; i < slack; i++)
+        if (start[i] != 0x5a) fail_msg("written %zu bytes before the start of a binding", slack - i);
+    munmap((void *)start, all);
 }
 
 compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
@@ -34,23 +62,40 @@ compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
     c->graph = graph;
     tcc_codegen_options codegen = {.target = host_target(diag), .threads = 1, .dump_dir = options->dump_dir, .separate = options->eager};
     assert_ok(tcc_codegen_build(&c->cx, diag, graph, &codegen, &c->program), diag);
-    assert_ok(tcc_device_cpu_create(&c->cx, options->threads ? options->threads : 1, &c->device), diag);
-    assert_ok(tcc_exec_create(&c->cx, c->device, c->program, &c->exec), diag);
+    if (getenv("TCC_TEST_VERBOSE")) {
+        tcc_strbuf text = {0};
+        tcc_graph_print(&text, graph, (tcc_print_options){0});
+        tcc_program_print_steps(&text, c->program);
+        fprintf(stderr, "%s", text.text);
+        tcc_strbuf_free(&text);
+    }
     c->memory = calloc((size_t)c->program->n_bindings + 1, sizeof *c->memory);
     for (int i = 0; i < c->program->n_bindings; i++) {
-        int64_t bytes = tcc_type_bytes(&c->program->bindings[i].type);
-        assert_ok(c->device->ops->alloc(c->device, diag, bytes, &c->memory[i]), diag);
-        assert_ok(tcc_exec_bind(c->exec, diag, i, c->memory[i], bytes), diag);
+        size_t bytes = (size_t)tcc_type_bytes(&c->program->bindings[i].type);
+        c->memory[i] = guarded_alloc(bytes);
     }
+    compiled_use_threads(c, 1);
     return c;
+}
+
+void compiled_use_threads(compiled *c, int threads) {
+    tcc_diag *diag = &c->cx.diag;
+    tcc_exec_destroy(c->exec);
+    if (c->device) tcc_device_destroy(c->device);
+    c->exec = NULL;
+    c->device = NULL;
+    assert_ok(tcc_device_cpu_create(&c->cx, threads, &c->device), diag);
+    assert_ok(tcc_exec_create(&c->cx, c->device, c->program, &c->exec), diag);
+    for (int i = 0; i < c->program->n_bindings; i++)
+        assert_ok(tcc_exec_bind(c->exec, diag, i, c->memory[i], tcc_type_bytes(&c->program->bindings[i].type)), diag);
 }
 
 void compiled_destroy(compiled *c) {
     for (int i = 0; i < c->program->n_bindings; i++)
-        c->device->ops->free(c->device, c->memory[i], tcc_type_bytes(&c->program->bindings[i].type));
+        guarded_free(c->memory[i], (size_t)tcc_type_bytes(&c->program->bindings[i].type));
     free(c->memory);
     tcc_exec_destroy(c->exec);
-    tcc_device_destroy(c->device);
+    if (c->device) tcc_device_destroy(c->device);
     tcc_program_destroy(c->program);
     tcc_graph_destroy(c->graph);
     tcc_context_clear(&c->cx);
@@ -74,6 +119,13 @@ tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options) {
         const tcc_type *type = &g->inputs.data[i]->type;
         assert_int_equal(tcc_value_create(type, &values[i], NULL), TCC_OK);
         int64_t count = tcc_type_numel(type);
+        if (options->generated) {
+            void *packed = malloc((size_t)tcc_type_bytes(type));
+            tcc_random_input(g, i, options->seed, packed);
+            tcc_value_load(&values[i], packed);
+            free(packed);
+            continue;
+        }
         bool narrow = type->dtype == TCC_U8 || type->dtype == TCC_BOOL;
         double low = options->low, high = options->high;
         if (low == 0 && high == 0) low = -1, high = 1;
@@ -134,6 +186,7 @@ void check_compiled(const tcc_graph *g, const compiled_options *options) {
     compiled *c = compiled_create(g, options);
     void **first = calloc((size_t)g->outputs.count + 1, sizeof *first);
     for (int round = 0; round < 2; round++) {
+        if (round == 1) compiled_use_threads(c, 2);
         upload(c, inputs);
         assert_ok(tcc_exec_poison(c->exec, &c->cx.diag), &c->cx.diag);
         compiled_run(c);

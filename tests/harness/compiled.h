@@ -10,11 +10,11 @@
 typedef struct compiled_options {
     bool eager;        /* each op its own kernel */
     bool simplify;     /* run simplify first */
-    int threads;       /* of the runtime; 0: 1 */
     double low, high;  /* range of float inputs; both 0: -1 .. 1 */
     int64_t limit;     /* integer inputs are -1 .. limit; 0: 8 */
     double tolerance;  /* allowed error over (1 + |expected|); 0: 2e-5 */
     uint64_t seed;
+    bool generated;    /* inputs by tcc_random_input with `seed`, for a graph that it made */
     const char *dump_dir;
 } compiled_options;
 
@@ -28,6 +28,9 @@ typedef struct compiled {
     void **memory; /* by binding */
 } compiled;
 
+/* Goes on with so many threads; the memory stays. */
+void compiled_use_threads(compiled *c, int threads);
+
 /* Decomposes, fuses, plans and compiles a copy of `g`; fails the test on an error. */
 compiled *compiled_create(const tcc_graph *g, const compiled_options *options);
 void compiled_destroy(compiled *c);
@@ -40,7 +43,8 @@ const void *compiled_output(const compiled *c, int output);
 tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options);
 void free_values(tcc_value *values, int count);
 
-/* Compiles `g`, runs it twice from poisoned scratch, compares with the interpreter, and requires equal bits of both runs. */
+/* Compiles `g`, runs it from poisoned scratch with one thread and with two, compares with the interpreter, and requires equal bits
+ * of both runs. */
 void check_compiled(const tcc_graph *g, const compiled_options *options);
 /* The same from text. */
 void check_text(const char *text, const compiled_options *options);
