@@ -399,7 +399,9 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     LLVMValueRef base = r->bases[s->buffer], offset = tcc_body_offset(r, &s->offset);
     lane_step step = step_of(r, &s->offset);
     if (step == STEP_NONE) {
-        tcc_emit_store(e, tcc_scalar_to_memory(e, r->values[s->value->id], dtype), tcc_emit_at(e, memory, base, offset), 0);
+        LLVMValueRef one = r->values[s->value->id]; /* a vector in a result of one column: lane 0 alone exists */
+        if (tcc_emit_lanes_of(LLVMTypeOf(one)) > 1) one = LLVMBuildExtractElement(e->builder, one, tcc_emit_i32(e, 0), "");
+        tcc_emit_store(e, tcc_scalar_to_memory(e, one, dtype), tcc_emit_at(e, memory, base, offset), 0);
         return;
     }
     LLVMValueRef value = tcc_scalar_to_memory(e, tcc_body_lanes(r, s->value), dtype);

@@ -2,6 +2,8 @@
  * What follows a contraction, evaluated on its result in registers. */
 #include "codegen/plan.h"
 
+#include "ir/support/alloc.h"
+
 typedef struct port_cx {
     const tcc_node *hero;
     tcc_affine coordinates[TCC_MAX_RANK];
@@ -14,15 +16,59 @@ static const tcc_expr *port(tcc_body *b, const tcc_node *n, const tcc_affine *co
     if (n != cx->hero) return NULL;
     for (int i = 0; i < n->type.rank; i++)
         if (!tcc_affine_equal(&coordinates[i], &cx->coordinates[i])) {
-            b->status = TCC_BUG(b->diag, "an epilogue reads the result at another place: %s", tcc_node_text(n));
+            b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "the result of %s is read at two places at once",
+                                  tcc_op_get_info(n->op)->text);
             return NULL;
         }
     return cx->port;
 }
 
+/* Where in `n` the point of the hero lies: views are followed forward from the hero, POINT work keeps the place. False if n does
+ * not depend on the hero by such a way. `seen` keeps a node from being asked twice in vain. */
+static bool follow(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen, tcc_affine *out) {
+    if (n == cx->hero) {
+        for (int i = 0; i < n->type.rank; i++) out[i] = cx->coordinates[i];
+        return true;
+    }
+    if (seen[n->id] || !b->inside[n->id]) return false;
+    seen[n->id] = true;
+    tcc_affine at[TCC_MAX_RANK];
+    if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT) {
+        for (int i = 0; i < n->n_operands; i++)
+            if (follow(b, n->operands[i], cx, seen, out)) return true;
+        return false;
+    }
+    if ((n->op != TCC_OP_TRANSPOSE && n->op != TCC_OP_RESHAPE) || !follow(b, n->operands[0], cx, seen, at)) return false;
+    const tcc_type *from = &n->operands[0]->type;
+    if (n->op == TCC_OP_TRANSPOSE)
+        for (int i = 0; i < n->type.rank; i++) out[i] = at[n->attrs->perm.perm.v[i]];
+    else
+        tcc_affine_split(b, tcc_affine_linear(b, at, from->rank, from->dims), n->type.rank, n->type.dims, out);
+    return true;
+}
+
+static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
+    bool *seen = tcc__calloc((size_t)b->n_memo + 1, sizeof *seen);
+    if (!seen) {
+        b->status = tcc_enomem(b->diag);
+        return;
+    }
+    tcc_affine at[TCC_MAX_RANK];
+    if (follow(b, n, cx, seen, at)) {
+        const tcc_expr *value = tcc_body_trace(b, n, at);
+        tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, n->type.rank, n->type.dims));
+        tcc_store s = {tcc_body_buffer_of(b, n, 0, true), position, value, NULL, false};
+        if (value && !tcc_vec_push(&b->stores, s)) b->status = tcc_enomem(b->diag);
+    } else if (b->status == TCC_OK) {
+        b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "%s is no work on the result", tcc_node_text(n));
+    }
+    tcc__free(seen);
+}
+
 tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims, tcc_epilogue *out) {
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
     if (!b) return tcc_enomem(l->diag);
+    *out = (tcc_epilogue){0};
     port_cx cx = {.hero = hero};
     tcc_affine position = tcc_affine_constant(0);
     for (int i = 0; i < n_dims; i++) {
@@ -32,11 +78,16 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
     }
     tcc_affine_split(b, position, hero->type.rank, hero->type.dims, cx.coordinates);
     cx.port = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = hero->type.dtype, .affine = tcc_affine_expand(b, position)}, NULL, 0);
+    if (!cx.port) return b->status == TCC_OK ? tcc_enomem(l->diag) : b->status;
+    /* Its lanes differ even where the result has one column: a loop of its own stands for them. */
+    out->lanes = UINT64_C(1) << tcc_body_loop(b, 1);
+    ((tcc_expr *)cx.port)->loops |= out->lanes;
     b->special = port;
     b->special_user = &cx;
-    for (int i = 0; i < l->group->n_outputs; i++) tcc_body_store(b, l->group->outputs[i], position, false);
+    for (int i = 0; i < l->group->n_outputs; i++) store(b, l->group->outputs[i], &cx);
     TCC_TRY(tcc_lowering_keep(l, b));
-    *out = (tcc_epilogue){.body = b, .port = cx.port};
+    out->body = b;
+    out->port = cx.port;
     out->plain = l->group->n_outputs == 1 && l->group->outputs[0] == hero;
     out->n_forms = tcc_body_forms(b, out->forms, TCC_EPILOGUE_MAX_FORMS);
     if (out->n_forms < 0)
@@ -47,7 +98,7 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
 
 void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue, uint64_t lane_loops) {
     const tcc_body *b = epilogue->body;
-    r->lane_loops = lane_loops;
+    r->lane_loops = lane_loops | epilogue->lanes;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0);
 }

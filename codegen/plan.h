@@ -99,6 +99,7 @@ enum { TCC_EPILOGUE_MAX_FORMS = 16 };
 typedef struct tcc_epilogue {
     tcc_body *body;
     const tcc_expr *port;
+    uint64_t lanes; /* the bit of a loop that no offset contains: what depends on the port's lanes */
     int n_forms;
     tcc_affine forms[TCC_EPILOGUE_MAX_FORMS]; /* tcc_affine_coefficient(&forms[i], loop) is its stride in dim `loop` */
     bool plain; /* the hero itself is the one output: nothing is computed on it */
