@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT
+ * Instructions of the warp as a whole: shuffles, votes, reductions, matrices. */
+#include "lanes.h"
+#include "sim.h"
+
+#include <time.h>
+
+/* Every lane that takes part must name itself, and all that it names must be here or have exited. */
+static bool check_members(sim_warp *w, const sim_inst *i, int r, uint32_t mask) {
+    const sim_reg *members = row(w, r);
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int l = __builtin_ctz(m);
+        uint32_t named = members->u32[l];
+        if (!(named >> l & 1))
+            return !sim_soft_fault(w, i, l, CHECK_BARRIER, "the lane is not in its own member mask 0x%08x", named);
+        if (named & w->live & ~mask)
+            return !sim_soft_fault(w, i, l, CHECK_BARRIER, "member mask 0x%08x names lanes 0x%08x that are not here", named, named & w->live & ~mask);
+    }
+    return true;
+}
+
+void sim_exec_shfl(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (!check_members(w, i, i->in[3], mask)) return;
+    const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);
+    uint32_t out[LANES], valid = 0, known = 0, value_known = w->init[i->in[0]];
+    EACH_LANE {
+        uint32_t bval = b->u32[l] & 31, clamp = c->u32[l] & 31, segment = c->u32[l] >> 8 & 31;
+        uint32_t most = ((uint32_t)l & segment) | (clamp & ~segment), least = (uint32_t)l & segment;
+        int from;
+        bool ok;
+        switch (i->op) {
+        case 0: from = l - (int)bval, ok = from >= (int)most; break;
+        case 1: from = l + (int)bval, ok = from <= (int)most; break;
+        case 2: from = l ^ (int)bval, ok = from <= (int)most; break;
+        default: from = (int)(least | (bval & ~segment)), ok = from <= (int)most; break;
+        }
+        if (!ok) from = l;
+        valid |= (uint32_t)ok << l;
+        out[l] = a->u32[from & 31];
+        bool here = mask >> (from & 31) & 1;
+        known |= (uint32_t)(here && (value_known >> (from & 31) & 1)) << l;
+    }
+    commit32(w, i->out[0], out, mask);
+    known &= w->init[i->in[1]] & w->init[i->in[2]];
+    w->init[i->out[0]] = (w->init[i->out[0]] & ~mask) | (known & mask);
+    if (i->n_out > 1) {
+        commit_predicate(w, i->out[1], valid, mask);
+        w->init[i->out[1]] |= mask;
+    }
+}
+
+void sim_exec_vote(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (!check_members(w, i, i->in[1], mask)) return;
+    uint32_t p = predicate(w, i->in[0]), out[LANES], bits = 0;
+    EACH_LANE {
+        uint32_t members = row(w, i->in[1])->u32[l] & mask, yes = p & members;
+        out[l] = yes;
+        bool r = i->op == 0 ? yes == members : i->op == 1 ? yes != 0 : yes == members || yes == 0;
+        bits |= (uint32_t)r << l;
+    }
+    if (i->op == 3) commit32(w, i->out[0], out, mask);
+    else commit_predicate(w, i->out[0], bits, mask);
+}
+
+void sim_exec_match(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (!check_members(w, i, i->in[1], mask)) return;
+    const sim_reg *a = row(w, i->in[0]);
+    bool wide = sim_type_size((sim_type)i->type) == 8;
+    uint32_t out[LANES], all = 0;
+    EACH_LANE {
+        uint32_t members = row(w, i->in[1])->u32[l] & mask, same = 0;
+        for (uint32_t m = members; m; m &= m - 1) {
+            int k = __builtin_ctz(m);
+            same |= (uint32_t)(wide ? a->u64[k] == a->u64[l] : a->u32[k] == a->u32[l]) << k;
+        }
+        out[l] = i->op == 0 || same == members ? same : 0;
+        all |= (uint32_t)(same == members) << l;
+    }
+    commit32(w, i->out[0], out, mask);
+    if (i->n_out > 1) commit_predicate(w, i->out[1], all, mask);
+}
+
+void sim_exec_redux(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (!check_members(w, i, i->in[1], mask)) return;
+    const sim_reg *a = row(w, i->in[0]);
+    bool is_signed = i->type == T_S32;
+    uint32_t out[LANES];
+    EACH_LANE {
+        uint32_t members = row(w, i->in[1])->u32[l] & mask, r = 0;
+        bool first = true;
+        for (uint32_t m = members; m; m &= m - 1) {
+            uint32_t v = a->u32[__builtin_ctz(m)];
+            bool less = is_signed ? (int32_t)v < (int32_t)r : v < r;
+            if (first) r = v;
+            else
+                switch (i->op) {
+                case 0: r += v; break;
+                case 1: r = less ? v : r; break;
+                case 2: r = less ? r : v; break;
+                case 3: r &= v; break;
+                case 4: r |= v; break;
+                default: r ^= v; break;
+                }
+            first = false;
+        }
+        out[l] = r;
+    }
+    commit32(w, i->out[0], out, mask);
+}
+
+void sim_exec_activemask(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    uint32_t out[LANES];
+    EACH_LANE out[l] = mask;
+    commit32(w, i->out[0], out, mask);
+}
+
+/* Orders the memory accesses of the warp's own lanes. */
+void sim_exec_warp_sync(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (!check_members(w, i, i->in[0], mask)) return;
+    w->clock[w->index]++;
+}
+
+void sim_exec_clock(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    uint64_t wide[LANES];
+    uint32_t narrow[LANES];
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    EACH_LANE wide[l] = now, narrow[l] = (uint32_t)now;
+    if (i->sub == SR_CLOCK) commit32(w, i->out[0], narrow, mask);
+    else commit64(w, i->out[0], wide, mask);
+}
+
+/* --- matrices: all lanes take part */
+
+static bool whole_warp(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (mask == FULL) return true;
+    sim_fault(w, i, -1, SIM_ILLEGAL_INSTRUCTION, "an instruction of the whole warp was reached by lanes 0x%08x only", mask);
+    return false;
+}
+
+/* Lane 8m+r holds the address of row r (16 bytes) of matrix m; lane l gets elements 2(l%4), +1 of row l/4 (or of the column). */
+void sim_exec_ldmatrix(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (!whole_warp(w, i, mask)) return;
+    const sim_reg *a = row(w, i->in[0]);
+    uint32_t used = i->vec == 4 ? FULL : i->vec == 2 ? 0xffff : 0xff;
+    uint16_t m[4][8][8];
+    uint64_t address[LANES];
+    if (sim_checks(CHECK_UNINIT) && used & ~w->init[i->in[0]] && sim_soft_fault(w, i, 0, CHECK_UNINIT, "the address comes from a register that was never written")) return;
+    for (int l = 0; l < 8 * i->vec; l++) {
+        address[l] = a->u64[l] + (uint64_t)i->imm;
+        if (address[l] & 15) {
+            sim_fault(w, i, l, SIM_MISALIGNED, "ldmatrix of a row at 0x%llx, which is not aligned to 16 bytes", (unsigned long long)address[l]);
+            return;
+        }
+        const uint8_t *data = sim_touch(w, i, l, (sim_space)i->space, address[l], 16, ACCESS_READ);
+        if (!data) return;
+        memcpy(m[l / 8][l % 8], data, 16);
+    }
+    sim_count_shared(w, address, used, 16);
+    for (int k = 0; k < i->vec; k++) {
+        uint32_t out[LANES];
+        EACH_LANE {
+            int r = l / 4, c = l % 4 * 2;
+            out[l] = i->flags & FLAG_TRANS ? m[k][c][r] | (uint32_t)m[k][c + 1][r] << 16 : m[k][r][c] | (uint32_t)m[k][r][c + 1] << 16;
+        }
+        commit32(w, i->out[k], out, FULL);
+        w->init[i->out[k]] = FULL;
+    }
+}
+
+/* D = A B + C with A 16 x K, B K x 8. Products are exact and summed in double, then rounded once: the hardware's own order and
+ * precision of the sum are not specified. */
+void sim_exec_mma(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    if (!whole_warp(w, i, mask)) return;
+    int K = i->op, n_in = 0;
+    double a[16][16], b[16][8], d[16][8];
+    w->worker->stats.matrix_instructions++;
+    if (i->type == T_TF32) { /* one value a register; the low 13 bits are ignored */
+        int n_a = K / 2, n_b = K / 4;
+        for (int k = 0; k < n_a; k++) {
+            const sim_reg *r = row(w, i->in[n_in++]);
+            EACH_LANE a[l / 4 + (k & 1) * 8][l % 4 + k / 2 * 4] = as_f32(r->u32[l] & 0xffffe000);
+        }
+        for (int k = 0; k < n_b; k++) {
+            const sim_reg *r = row(w, i->in[n_in++]);
+            EACH_LANE b[l % 4 + k * 4][l / 4] = as_f32(r->u32[l] & 0xffffe000);
+        }
+    } else {
+        int n_a = K / 4, n_b = K / 8;
+        bool f16 = i->type == T_F16;
+        for (int k = 0; k < n_a; k++) {
+            const sim_reg *r = row(w, i->in[n_in++]);
+            EACH_LANE
+                for (int h = 0; h < 2; h++) {
+                    uint32_t v = r->u32[l] >> 16 * h & 0xffff;
+                    a[l / 4 + (k & 1) * 8][l % 4 * 2 + h + k / 2 * 8] = f16 ? f16_to_f32(v) : bf16_to_f32(v);
+                }
+        }
+        for (int k = 0; k < n_b; k++) {
+            const sim_reg *r = row(w, i->in[n_in++]);
+            EACH_LANE
+                for (int h = 0; h < 2; h++) {
+                    uint32_t v = r->u32[l] >> 16 * h & 0xffff;
+                    b[l % 4 * 2 + h + k * 8][l / 4] = f16 ? f16_to_f32(v) : bf16_to_f32(v);
+                }
+        }
+    }
+    bool half = i->type2 == T_F16;
+    for (int k = 0; k < (half ? 2 : 4); k++) {
+        const sim_reg *r = row(w, i->in[n_in++]);
+        EACH_LANE {
+            if (half) {
+                d[l / 4 + k * 8][l % 4 * 2] = f16_to_f32(r->u32[l] & 0xffff);
+                d[l / 4 + k * 8][l % 4 * 2 + 1] = f16_to_f32(r->u32[l] >> 16);
+            } else {
+                d[l / 4 + k / 2 * 8][l % 4 * 2 + (k & 1)] = r->f32[l];
+            }
+        }
+    }
+    for (int r = 0; r < 16; r++)
+        for (int k = 0; k < K; k++)
+            for (int c = 0; c < 8; c++) d[r][c] += a[r][k] * b[k][c];
+    for (int k = 0; k < i->n_out; k++) {
+        uint32_t out[LANES];
+        EACH_LANE {
+            if (half) {
+                uint32_t low = (uint32_t)sim_round_double(d[l / 4 + k * 8][l % 4 * 2], sim_f16, RND_RN);
+                out[l] = low | (uint32_t)sim_round_double(d[l / 4 + k * 8][l % 4 * 2 + 1], sim_f16, RND_RN) << 16;
+            } else {
+                out[l] = as_u32(canonical_f32((float)d[l / 4 + k / 2 * 8][l % 4 * 2 + (k & 1)]));
+            }
+        }
+        commit32(w, i->out[k], out, FULL);
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT
+ * State that the executing machine and the driver API share: settings, reports, the order of operations. */
+#ifndef PTXSIM_SIM_H
+#define PTXSIM_SIM_H
+
+#include "machine.h"
+
+/* CUresult values that kernels can end with. */
+enum {
+    SIM_ILLEGAL_ADDRESS = 700, SIM_LAUNCH_TIMEOUT = 702, SIM_ILLEGAL_INSTRUCTION = 715, SIM_MISALIGNED = 716, SIM_LAUNCH_FAILED = 719,
+    SIM_DEVICE_UNAVAILABLE = 46
+};
+
+typedef struct sim_settings {
+    int sm, sm_count, shared_kib, devices, threads, driver;
+    uint64_t memory_bytes, limit;
+    int checks; /* CHECK_ flags */
+} sim_settings;
+extern sim_settings sim_set;
+
+static inline bool sim_checks(int check) { return sim_set.checks & check; }
+
+/* A report: one or more lines to the log; counted. Safe from any thread. */
+void sim_report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void sim_read_settings(void);
+
+/* Operations (launches, copies, sets) are numbered as they execute; numbers are kept in the shadow of memory. */
+bool sim_op_before(uint32_t earlier, uint32_t current); /* whether something orders the first before the second */
+void sim_describe_op(uint32_t op, char *text, size_t size);
+
+ptxsim_stats *sim_stats_of(const char *kernel);
+void sim_stats_add(ptxsim_stats *to, const ptxsim_stats *from);
+
+#endif
