@@ -122,12 +122,13 @@ static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
     LLVMValueRef done = tcc_emit_i64(e, 0);
     for (int pass = 0; pass < 2; pass++) { /* unrolled, then what is left */
         int64_t step = counts[pass];
+        if (l->runtime && pass == 1 && l->multiple % unroll == 0) break;
         if (!l->runtime && pass == 1) {
             emit_steps(e, t, a, b, sums, (int)(l->count % unroll));
             break;
         }
         LLVMValueRef to = l->runtime ? l->runtime : tcc_emit_i64(e, l->count / unroll * unroll);
-        if (l->runtime && pass == 0) to = tcc_emit_mul(e, tcc_emit_div(e, to, unroll), tcc_emit_i64(e, unroll));
+        if (l->runtime && pass == 0 && l->multiple % unroll) to = tcc_emit_mul(e, tcc_emit_div(e, to, unroll), tcc_emit_i64(e, unroll));
         memcpy(carry, sums, sizeof *carry * (size_t)n);
         carry[n] = a, carry[n + 1] = b;
         tcc_emit_loop loop;
@@ -166,8 +167,11 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
 static void merge_levels(tcc_emitter *e, tcc_tile *t) {
     for (int i = t->n_levels - 2; i >= 0; i--) {
         tcc_tile_level *outer = &t->levels[i], *inner = outer + 1;
-        if (outer->a != inner->a * inner->count || outer->b != inner->b * inner->count) continue;
-        if (outer->runtime) inner->runtime = tcc_emit_mul(e, outer->runtime, tcc_emit_i64(e, inner->count));
+        if (inner->runtime || outer->a != inner->a * inner->count || outer->b != inner->b * inner->count) continue;
+        if (outer->runtime) {
+            inner->runtime = tcc_emit_mul(e, outer->runtime, tcc_emit_i64(e, inner->count));
+            inner->multiple = outer->multiple * inner->count;
+        }
         inner->count *= outer->count;
         memmove(outer, inner, sizeof *outer * (size_t)(t->n_levels - i - 1));
         t->n_levels--;
@@ -179,21 +183,82 @@ void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, 
     emit_levels(e, t, 0, a, b, sums);
 }
 
-/* The k loops inside a block, as strides of what the tile reads. */
-static void make_levels(const tcc_contract_plan *p, int lanes, LLVMValueRef count, tcc_tile *t) {
+/* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has. */
+typedef struct part {
+    LLVMValueRef from, count;
+} part;
+
+/* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */
+static void make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count, const part *parts, tcc_tile *t, LLVMValueRef *a,
+                        LLVMValueRef *b) {
     const tcc_contract_dims *k = &p->c.k;
-    int64_t panel_row = (int64_t)p->vectors * lanes, linear = p->k_inner;
+    int64_t panel_row = (int64_t)p->vectors * e->lanes, linear = p->k_inner;
     for (int i = p->k_split_dim; i < k->n; i++) {
         if (i > p->k_split_dim) linear /= k->d[i].extent;
-        tcc_tile_level l = {.count = k->d[i].extent, .a = k->d[i].a, .b = k->d[i].b};
+        tcc_tile_level l = {.count = k->d[i].extent, .a = k->d[i].a, .b = k->d[i].b, .multiple = 1};
         if (i == p->k_split_dim) {
             l.count = p->k_step;
             l.runtime = k->d[i].extent % p->k_step ? count : NULL;
         }
         if (p->pack_a) l.a = linear * (p->a_columns ? p->a_row : 1);
         if (p->pack_b) l.b = linear * panel_row;
+        if (parts[i].count) {
+            l.runtime = parts[i].count;
+            *a = tcc_emit_at(e, e->f32, *a, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.a)));
+            *b = tcc_emit_at(e, e->f32, *b, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.b)));
+        }
         t->levels[t->n_levels++] = l;
     }
+}
+
+static LLVMValueRef max_of(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, a, b, ""), a, b, "");
+}
+
+/* The indices j with 0 <= base + step j < extent: [*from, *to). */
+static void window_range(tcc_emitter *e, LLVMValueRef base, int64_t step, int64_t extent, LLVMValueRef *from, LLVMValueRef *to) {
+    LLVMValueRef zero = tcc_emit_i64(e, 0);
+    int64_t size = step < 0 ? -step : step;
+    if (step < 0) base = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), base); /* seen from the other end */
+    LLVMValueRef before = max_of(e, tcc_emit_sub(e, zero, base), zero);
+    *from = tcc_emit_div(e, tcc_emit_add(e, before, tcc_emit_i64(e, size - 1)), size);
+    LLVMValueRef left = max_of(e, tcc_emit_sub(e, tcc_emit_i64(e, extent), base), zero);
+    *to = tcc_emit_div(e, tcc_emit_add(e, left, tcc_emit_i64(e, size - 1)), size);
+}
+
+/* Cuts the k dimensions to the windows as they lie for the batch and tile at hand. `block`: indices of the block, see below. */
+static void find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMValueRef *batch, const LLVMValueRef *row,
+                       const LLVMValueRef *block, LLVMValueRef count, part *parts) {
+    const tcc_contract *c = &p->c;
+    LLVMValueRef seen = NULL; /* the block's outer indices lie in their windows */
+    for (int v = 0; v < c->n_windows; v++) {
+        LLVMValueRef base = tcc_emit_i64(e, c->windows[v].start), from, to;
+        for (int i = 0; i < c->b.n; i++)
+            if (c->b.d[i].w[v]) base = tcc_emit_add(e, base, tcc_emit_mul(e, batch[i], tcc_emit_i64(e, c->b.d[i].w[v])));
+        for (int i = 0; i < c->m.n; i++)
+            if (c->m.d[i].w[v]) base = tcc_emit_add(e, base, tcc_emit_mul(e, row[i], tcc_emit_i64(e, c->m.d[i].w[v])));
+        for (int i = 0; i < c->k.n; i++) {
+            if (!c->k.d[i].w[v]) continue;
+            window_range(e, base, c->k.d[i].w[v], c->windows[v].extent, &from, &to);
+            to = tcc_emit_min(e, to, tcc_emit_i64(e, c->k.d[i].extent));
+            if (i < p->k_split_dim) {
+                LLVMValueRef above = LLVMBuildICmp(e->builder, LLVMIntSGE, block[i], from, "");
+                LLVMValueRef inside = LLVMBuildAnd(e->builder, above, LLVMBuildICmp(e->builder, LLVMIntSLT, block[i], to, ""), "");
+                seen = seen ? LLVMBuildAnd(e->builder, seen, inside, "") : inside;
+                continue;
+            }
+            if (i == p->k_split_dim) {
+                LLVMValueRef begun = tcc_emit_mul(e, block[i], tcc_emit_i64(e, p->k_step));
+                from = max_of(e, tcc_emit_sub(e, from, begun), tcc_emit_i64(e, 0));
+                to = tcc_emit_min(e, tcc_emit_sub(e, to, begun), count);
+            }
+            parts[i] = (part){from, max_of(e, tcc_emit_sub(e, to, from), tcc_emit_i64(e, 0))};
+        }
+    }
+    if (!seen) return;
+    part *first = &parts[p->k_split_dim];
+    if (!first->count) *first = (part){tcc_emit_i64(e, 0), count};
+    first->count = tcc_emit_select(e, seen, first->count, tcc_emit_i64(e, 0));
 }
 
 /* --- The kernel */
@@ -234,7 +299,7 @@ static void finish_at(tcc_emitter *e, const tcc_contract_plan *p, const kernel *
  * follows the sums is emitted once, in a loop over the tile that was set down in scratch; a plain store goes from registers. */
 static void emit_tile_end(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, LLVMValueRef row0, LLVMValueRef first_row,
                           LLVMValueRef n0, LLVMValueRef *sums) {
-    bool overlap = p->M % p->rows != 0, loops = p->k_splits == 1 && k->epilogue && !k->epilogue->plain;
+    bool overlap = p->row_extent % p->rows != 0, loops = p->k_splits == 1 && k->epilogue && !k->epilogue->plain;
     int64_t width = p->panels * p->vectors * e->lanes, row_width = (int64_t)p->vectors * e->lanes;
     for (int i = 0; i < p->rows && !loops; i++) {
         LLVMValueRef row = tcc_emit_add(e, row0, tcc_emit_i64(e, i));
@@ -359,8 +424,19 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     LLVMValueRef panel_b = p->pack_b ? packed_b : tcc_emit_at(e, e->f32, block_b, n0);
 
     tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
-    LLVMValueRef first_row = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), row0 = first_row;
-    if (p->M % p->rows) row0 = tcc_emit_min(e, first_row, tcc_emit_i64(e, p->M - p->rows));
+    /* Tiles walk the outer dimensions of m, if rows lie in the last alone, before they go on to further rows. */
+    tcc_contract_dims outer_m = p->c.m;
+    outer_m.n--;
+    int64_t positions = p->M / p->row_extent;
+    LLVMValueRef position = tcc_emit_rem(e, tiles.index, positions), row_index[TCC_CONTRACT_MAX_DIMS];
+    LLVMValueRef first_row = tcc_emit_mul(e, tcc_emit_div(e, tiles.index, positions), tcc_emit_i64(e, p->rows)), row0 = first_row;
+    if (p->row_extent % p->rows) row0 = tcc_emit_min(e, first_row, tcc_emit_i64(e, p->row_extent - p->rows));
+    LLVMValueRef in_last = row0;
+    if (positions > 1) {
+        LLVMValueRef begun = tcc_emit_mul(e, position, tcc_emit_i64(e, p->row_extent));
+        row0 = tcc_emit_add(e, begun, row0), first_row = tcc_emit_add(e, begun, first_row);
+        tcc_contract_split_index(e, &outer_m, position, row_index);
+    }
     tcc_tile t = {.rows = p->rows, .vectors = p->vectors, .b_aligned = p->pack_b};
     LLVMValueRef tile_a;
     LLVMValueRef tile_in_block = tcc_emit_sub(e, tiles.index, tile0);
@@ -370,14 +446,19 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
         if (p->a_columns) place = tcc_emit_sub(e, row0, tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)));
         tile_a = tcc_emit_at(e, e->f32, e->scratch, place);
     } else {
-        t.a_row = p->c.m.d[0].a;
-        tile_a = tcc_emit_at(e, e->f32, block_a, tcc_emit_mul(e, row0, tcc_emit_i64(e, t.a_row)));
+        t.a_row = p->c.m.d[p->c.m.n - 1].a;
+        tile_a = tcc_emit_at(e, e->f32, block_a, tcc_emit_mul(e, in_last, tcc_emit_i64(e, t.a_row)));
+        if (positions > 1) tile_a = tcc_emit_at(e, e->f32, tile_a, tcc_contract_offset(e, &outer_m, row_index, TCC_OPERAND_A));
     }
+    row_index[p->c.m.n - 1] = in_last;
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < n_sums; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
     if (p->K) {
-        make_levels(p, e->lanes, count, &t);
-        tcc_tile_emit(e, &t, tile_a, panel_b, sums);
+        part parts[TCC_CONTRACT_MAX_DIMS] = {0};
+        LLVMValueRef tile_b = panel_b;
+        find_parts(e, p, index, row_index, block, count, parts);
+        make_levels(e, p, count, parts, &t, &tile_a, &tile_b);
+        tcc_tile_emit(e, &t, tile_a, tile_b, sums);
     }
 
     if (one_block) {

@@ -15,13 +15,14 @@
 
 #include "codegen/llvm.h"
 
-enum { TCC_CONTRACT_MAX_DIMS = 8, TCC_CONTRACT_MAX_ACCESSES = 18 };
+enum { TCC_CONTRACT_MAX_DIMS = 8, TCC_CONTRACT_MAX_ACCESSES = 18, TCC_CONTRACT_MAX_WINDOWS = 3 };
 
 /* One dimension with its strides in elements. Strides may be negative; an operand that does not depend on it has stride 0. */
 typedef struct tcc_contract_dim {
     int64_t extent;
     int64_t a, b;                         /* of A and B */
     int64_t c[TCC_CONTRACT_MAX_ACCESSES]; /* of each access of the output space: C itself is 0; 0 in a k dimension */
+    int64_t w[TCC_CONTRACT_MAX_WINDOWS];  /* coefficients in the windows' positions */
 } tcc_contract_dim;
 
 typedef struct tcc_contract_dims {
@@ -29,11 +30,21 @@ typedef struct tcc_contract_dims {
     tcc_contract_dim d[TCC_CONTRACT_MAX_DIMS];
 } tcc_contract_dims;
 
+/* A window on the sum: only terms with 0 <= start + sum of w * index < extent count, and others are not even read. This is how
+ * convolutions leave out their border instead of multiplying zeros. Each window has a coefficient in exactly one k dimension, and none
+ * in the dimension that vectors run along. */
+typedef struct tcc_contract_window {
+    int64_t start, extent;
+} tcc_contract_window;
+
 /* What to compute. Accesses are the tensors that the epilogue reads or writes at element (b,m,n), C first: bias, residual,
  * further outputs; also a counter such as dropout's linear index, which is an offset without a buffer. */
 typedef struct tcc_contract {
     tcc_contract_dims b, m, n, k;
     int n_accesses; /* at least 1 */
+    int n_windows;
+    tcc_contract_window windows[TCC_CONTRACT_MAX_WINDOWS];
+    bool window_b;     /* it is B that must not be read outside the windows, not A */
     bool accumulate;   /* C += ...; only without an epilogue of the caller */
     bool lanes_along_n; /* an epilogue wants vectors along the last n dimension, whatever it costs */
 } tcc_contract;
@@ -43,6 +54,7 @@ typedef struct tcc_contract_plan {
     tcc_contract c;     /* in normal form: lanes run along the only n dimension */
     bool swapped;       /* A and B changed places (C was contiguous along m) */
     int64_t M, N, K, B; /* products of extents */
+    int64_t row_extent; /* of the dimension that rows of a tile lie in: M, or with windows on m, the last of m alone */
     int rows, vectors;  /* the register tile: rows x vectors * lanes */
     bool pack_a, pack_b;
     bool a_columns; /* A is contiguous along m: packed, it is [k][row of the block]; else [row][k] */

@@ -20,11 +20,12 @@ void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
                          LLVMValueRef count);
 
 /* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over nested loops
- * of k. `runtime`, if not NULL, is the count of a level instead of `count` (of one level that is not innermost at most, or of
- * the only one). Strides in elements. Levels are merged where they can be. */
+ * of k. `runtime`, if not NULL, is the count of a level instead of `count`, and a multiple of `multiple`. Strides in elements.
+ * Levels are merged where they can be. */
 typedef struct tcc_tile_level {
     int64_t count;
     LLVMValueRef runtime;
+    int64_t multiple;
     int64_t a, b;
 } tcc_tile_level;
 

@@ -30,10 +30,23 @@ static int64_t extent_of(const tcc_contract_dims *l) {
     return product;
 }
 
-static void drop_ones(tcc_contract_dims *l) {
+static bool has_window(const tcc_contract_dim *d) {
+    for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+        if (d->w[v]) return true;
+    return false;
+}
+
+static bool have_windows(const tcc_contract_dims *l) {
+    for (int i = 0; i < l->n; i++)
+        if (has_window(&l->d[i])) return true;
+    return false;
+}
+
+/* A k dimension of one element stays if that may lie outside a window. */
+static void drop_ones(tcc_contract_dims *l, bool is_k) {
     int kept = 0;
     for (int i = 0; i < l->n; i++)
-        if (l->d[i].extent != 1) l->d[kept++] = l->d[i];
+        if (l->d[i].extent != 1 || (is_k && has_window(&l->d[i]))) l->d[kept++] = l->d[i];
     l->n = kept;
 }
 
@@ -74,6 +87,7 @@ static void merge_dims(tcc_contract_dims *l, int n_accesses) {
         tcc_contract_dim *outer = &l->d[i], *inner = &l->d[i + 1];
         bool same = outer->a == inner->a * inner->extent && outer->b == inner->b * inner->extent;
         for (int x = 0; x < n_accesses; x++) same = same && outer->c[x] == inner->c[x] * inner->extent;
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) same = same && outer->w[v] == inner->w[v] * inner->extent;
         if (!same) continue;
         inner->extent *= outer->extent;
         memmove(outer, inner, sizeof *outer * (size_t)(l->n - i - 1));
@@ -95,11 +109,11 @@ static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
     double best = -1;
     int chosen = -1;
     int64_t K = extent_of(&c->k);
-    for (int side = 0; side < (c->lanes_along_n ? 1 : 2); side++) {
+    for (int side = 0; side < (c->lanes_along_n || c->n_windows ? 1 : 2); side++) {
         const tcc_contract_dims *l = side ? &c->m : &c->n;
         for (int i = 0; i < l->n; i++) {
             const tcc_contract_dim *d = &l->d[i];
-            if (c->lanes_along_n && d->c[0] != 1) continue;
+            if ((c->lanes_along_n && d->c[0] != 1) || has_window(d)) continue;
             double filled = (double)d->extent / (double)round_up(d->extent, lanes);
             int64_t stride = side ? d->a : d->b;
             /* A scattered vector costs about as much as 40 steps of k, a gathered one as 8 at every step of packing. */
@@ -113,11 +127,26 @@ static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
     return chosen;
 }
 
+/* Rows of a tile see the same part of each window: they lie in the longest dimension of m that windows do not depend on, which
+ * becomes the last. */
+static void put_rows_last(tcc_contract_dims *m) {
+    int rows = -1;
+    for (int i = 0; i < m->n; i++)
+        if (!has_window(&m->d[i]) && (rows < 0 || m->d[i].extent > m->d[rows].extent)) rows = i;
+    tcc_contract_dim last = {.extent = 1};
+    if (rows >= 0) {
+        last = m->d[rows];
+        memmove(&m->d[rows], &m->d[rows + 1], sizeof last * (size_t)(m->n - rows - 1));
+        m->n--;
+    }
+    if (m->n < TCC_CONTRACT_MAX_DIMS) m->d[m->n++] = last;
+}
+
 static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     tcc_contract *c = &p->c;
     tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
     for (int i = 0; i < 3; i++) {
-        drop_ones(lists[i]);
+        drop_ones(lists[i], false);
         sort_dims(lists[i], BY_OUTPUT);
         merge_dims(lists[i], c->n_accesses);
     }
@@ -128,7 +157,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
         c->n = m;
         for (int i = 0; i < 4; i++) swap_operands(lists[i]);
     }
-    drop_ones(&c->k);
+    drop_ones(&c->k, true);
     sort_dims(&c->k, order_of_k(&c->k));
     merge_dims(&c->k, c->n_accesses);
     tcc_contract_dim one = {.extent = 1}, lanes_dim = lane < 0 ? one : c->n.d[lane];
@@ -138,10 +167,12 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     c->n.n = 1;
     if (!c->m.n) c->m.d[c->m.n++] = one;
     if (!c->k.n) c->k.d[c->k.n++] = one;
+    bool windows = have_windows(&c->m);
+    if (windows) put_rows_last(&c->m);
 
     /* A contiguous along m alone is packed by columns, for which rows must be one dimension. */
     const tcc_contract_dim *m = &c->m.d[c->m.n - 1], *k = &c->k.d[c->k.n - 1];
-    p->a_columns = k->a != 1 && m->a == 1 && (c->m.n == 1 || m->extent >= 6);
+    p->a_columns = !windows && k->a != 1 && m->a == 1 && (c->m.n == 1 || m->extent >= 6);
     if (p->a_columns) {
         for (int i = 0; i + 1 < c->m.n; i++) TCC_TRY(push(&c->b, &c->m.d[i], diag));
         c->m.d[0] = c->m.d[c->m.n - 1];
@@ -154,6 +185,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     p->K = extent_of(&c->k);
     if (!p->K) c->k = (tcc_contract_dims){.n = 1};
     p->B = extent_of(&c->b);
+    p->row_extent = windows ? c->m.d[c->m.n - 1].extent : p->M;
     return TCC_OK;
 }
 
@@ -163,10 +195,12 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
     double best = INFINITY;
     for (int v = 1; v <= 6; v++)
         for (int r = 1; r * v + v + 1 < target->registers || (r == 1 && v == 1); r++) {
-            if (r > p->M || (v > vectors && v > 1)) continue;
+            if (r > p->row_extent || (v > vectors && v > 1)) continue;
+            if (p->row_extent < p->M && r > 6) continue; /* rows an image apart fall into one set of the cache */
+            if (p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
             double work = r * v, loads = v + 0.5 * r;
             double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r);
-            double cost = cycles * (double)(ceil_div(p->M, r) * ceil_div(vectors, v));
+            double cost = cycles * (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
             if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
         }
 }
@@ -175,11 +209,16 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
     if (!p->K) return; /* nothing to read */
     const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
     bool full = p->N % (p->vectors * target->lanes) == 0;
+    bool windows = p->c.n_windows > 0;
+    if (windows && p->c.window_b) {
+        p->pack_a = k->a != 1 && llabs(k->a) > NEAR;
+        return;
+    }
     p->pack_b = p->c.n.d[0].b != 1 || !full || (llabs(k->b) > NEAR && p->tiles > 2);
     /* Rows a multiple of half a page apart fall into the same cache sets. */
     bool hostile = p->c.m.n > 1 || (llabs(m->a) * 4) % 2048 == 0 || llabs(m->a) > 8192;
     p->pack_a = p->a_columns || hostile || k->a != 1;
-    if (p->panels == 1 && p->c.m.n == 1) p->pack_a = false; /* it would be read once */
+    if ((p->panels == 1 && p->c.m.n == 1) || windows) p->pack_a = false; /* it would be read once, or too far */
 }
 
 /* Whole inner dimensions and a part of one: about `most` elements of k in a block. */
@@ -264,7 +303,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     TCC_TRY(normalize(p, target->lanes, diag));
     choose_tile(p, target);
     int64_t panel = (int64_t)p->vectors * target->lanes;
-    p->tiles = ceil_div(p->M, p->rows);
+    p->tiles = p->M / p->row_extent * ceil_div(p->row_extent, p->rows);
     p->panels = ceil_div(p->N, panel);
     choose_packing(p, target);
     choose_blocks(p, target);
@@ -295,6 +334,8 @@ static void print_dims(tcc_strbuf *out, const char *name, const tcc_contract_dim
         const tcc_contract_dim *d = &l->d[i];
         tcc_strbuf_printf(out, "(%lld:%lld,%lld", (long long)d->extent, (long long)d->a, (long long)d->b);
         for (int x = 0; x < n_accesses; x++) tcc_strbuf_printf(out, ",%lld", (long long)d->c[x]);
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+            if (d->w[v]) tcc_strbuf_printf(out, " w%d=%lld", v, (long long)d->w[v]);
         tcc_strbuf_add(out, ")");
     }
 }
@@ -305,5 +346,7 @@ void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out) {
     print_dims(out, "m", &p->c.m, p->c.n_accesses);
     print_dims(out, "n", &p->c.n, p->c.n_accesses);
     print_dims(out, "k", &p->c.k, 0);
+    for (int v = 0; v < p->c.n_windows; v++)
+        tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start, (long long)p->c.windows[v].extent);
     tcc_strbuf_printf(out, " tile %dx%d", p->rows, p->vectors);
 }

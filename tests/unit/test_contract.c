@@ -50,14 +50,18 @@ typedef struct array {
 
 enum { GUARD = 64 };
 
-static array make_array(const tcc_contract *c, int operand) {
+/* `count`, if positive, is the extent of an array that begins at offset 0, whatever strides would reach without windows. */
+static array make_array_of(const tcc_contract *c, int operand, int64_t count) {
     int64_t low, high;
     reach(c, operand, &low, &high);
+    if (count > 0) low = 0, high = count - 1;
     array a = {.offset = -low, .count = high - low + 1};
     a.data = malloc(sizeof(float) * (size_t)(a.count + 2 * GUARD));
     for (int64_t i = 0; i < a.count + 2 * GUARD; i++) a.data[i] = i < GUARD || i >= a.count + GUARD ? 12345 : random_float();
     return a;
 }
+
+static array make_array(const tcc_contract *c, int operand) { return make_array_of(c, operand, 0); }
 
 static float *start(const array *a) { return a->data + GUARD; }
 
@@ -78,28 +82,38 @@ typedef struct naive {
     int64_t low;
 } naive;
 
-static void naive_k(const naive *v, int level, int64_t a, int64_t b, double *sum, double *absolute) {
+static void naive_k(const naive *v, int level, int64_t a, int64_t b, const int64_t *windows, double *sum, double *absolute) {
     if (level == v->c->k.n) {
+        for (int w = 0; w < v->c->n_windows; w++)
+            if (windows[w] < 0 || windows[w] >= v->c->windows[w].extent) return;
         double product = (double)v->a[a] * (double)v->b[b];
         *sum += product;
         *absolute += fabs(product);
         return;
     }
     const tcc_contract_dim *d = &v->c->k.d[level];
-    for (int64_t i = 0; i < d->extent; i++) naive_k(v, level + 1, a + i * d->a, b + i * d->b, sum, absolute);
+    for (int64_t i = 0; i < d->extent; i++) {
+        int64_t at[TCC_CONTRACT_MAX_WINDOWS];
+        for (int w = 0; w < TCC_CONTRACT_MAX_WINDOWS; w++) at[w] = windows[w] + i * d->w[w];
+        naive_k(v, level + 1, a + i * d->a, b + i * d->b, at, sum, absolute);
+    }
 }
 
-static void naive_out(const naive *v, int level, int64_t a, int64_t b, int64_t c) {
+static void naive_out(const naive *v, int level, int64_t a, int64_t b, int64_t c, const int64_t *windows) {
     const tcc_contract_dims *lists[] = {&v->c->b, &v->c->m, &v->c->n};
     int l = 0, i = level;
     while (l < 3 && i >= lists[l]->n) i -= lists[l++]->n;
     if (l == 3) {
-        naive_k(v, 0, a, b, &v->sums[c - v->low], &v->absolute[c - v->low]);
+        naive_k(v, 0, a, b, windows, &v->sums[c - v->low], &v->absolute[c - v->low]);
         v->written[c - v->low] = 1;
         return;
     }
     const tcc_contract_dim *d = &lists[l]->d[i];
-    for (int64_t x = 0; x < d->extent; x++) naive_out(v, level + 1, a + x * d->a, b + x * d->b, c + x * d->c[0]);
+    for (int64_t x = 0; x < d->extent; x++) {
+        int64_t at[TCC_CONTRACT_MAX_WINDOWS];
+        for (int w = 0; w < TCC_CONTRACT_MAX_WINDOWS; w++) at[w] = windows[w] + x * d->w[w];
+        naive_out(v, level + 1, a + x * d->a, b + x * d->b, c + x * d->c[0], at);
+    }
 }
 
 static const char *cpu;
@@ -159,17 +173,22 @@ static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_o
     free(scratch);
 }
 
-static void check(const tcc_contract *c) {
+/* Operand -2 or -1 is an array of `count` elements that is read at `offset` and on, inside the windows; 0: none is. */
+static void check_in(const tcc_contract *c, int operand, int64_t count, int64_t offset) {
     code k;
     compile(&k, c, NULL);
-    array a = make_array(c, -2), b = make_array(c, -1), out = make_array(c, 0);
+    array a = make_array_of(c, -2, operand == -2 ? count : 0), b = make_array_of(c, -1, operand == -1 ? count : 0), out = make_array(c, 0);
+    if (operand == -2) a.offset = offset;
+    if (operand == -1) b.offset = offset;
     float *before = malloc(sizeof(float) * (size_t)out.count), *again = malloc(sizeof(float) * (size_t)out.count);
     memcpy(before, start(&out), sizeof(float) * (size_t)out.count);
     naive v = {.c = c, .a = start(&a) + a.offset, .b = start(&b) + b.offset, .low = -out.offset};
     v.sums = calloc((size_t)out.count, sizeof(double));
     v.absolute = calloc((size_t)out.count, sizeof(double));
     v.written = calloc((size_t)out.count, 1);
-    naive_out(&v, 0, 0, 0, 0);
+    int64_t windows[TCC_CONTRACT_MAX_WINDOWS] = {0};
+    for (int w = 0; w < c->n_windows; w++) windows[w] = c->windows[w].start;
+    naive_out(&v, 0, 0, 0, 0, windows);
 
     void *outputs[] = {start(&out)};
     run(&k, start(&a), a.offset, start(&b), b.offset, outputs, &out.offset, k.plan.items, false);
@@ -192,6 +211,8 @@ static void check(const tcc_contract *c) {
     free(a.data), free(b.data), free(out.data);
     release(&k);
 }
+
+static void check(const tcc_contract *c) { check_in(c, 0, 0, 0); }
 
 /* C[m,n] = op(A) op(B), with row-major operands transposed or not and C transposed or not. */
 static tcc_contract matmul(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, bool c_t) {
@@ -321,6 +342,51 @@ static void convolutions_and_their_gradients(void **state) {
     }
 }
 
+/* The same three on unpadded arrays of h x w, "same" padding, with the border left out by windows. */
+static tcc_contract windowed(conv s, int kind) {
+    int64_t in = kind == 1 ? s.co : s.ci, out = kind == 1 ? s.ci : s.co, pad = s.kernel / 2;
+    int64_t h = s.h * s.stride, w = s.w * s.stride; /* of the input */
+    tcc_contract c = {.n_accesses = 1, .n_windows = 2, .windows = {{kind == 1 ? pad : -pad, h}, {kind == 1 ? pad : -pad, w}}};
+    if (kind < 2) {
+        int64_t sign = kind == 1 ? -1 : 1;
+        c.m.d[c.m.n++] = dim(s.n, h * w * in, 0, s.h * s.w * out);
+        c.m.d[c.m.n++] = dim(s.h, s.stride * w * in, 0, s.w * out);
+        c.m.d[c.m.n++] = dim(s.w, s.stride * in, 0, out);
+        c.m.d[1].w[0] = c.m.d[2].w[1] = s.stride;
+        c.n.d[c.n.n++] = dim(out, 0, s.kernel * s.kernel * in, 1);
+        c.k.d[c.k.n++] = dim(s.kernel, sign * w * in, s.kernel * in, 0);
+        c.k.d[c.k.n++] = dim(s.kernel, sign * in, in, 0);
+        c.k.d[c.k.n++] = dim(in, 1, 1, 0);
+        c.k.d[0].w[0] = c.k.d[1].w[1] = sign;
+    } else {
+        c.window_b = true;
+        c.m.d[c.m.n++] = dim(s.co, 1, 0, s.kernel * s.kernel * s.ci);
+        c.n.d[c.n.n++] = dim(s.kernel, 0, w * s.ci, s.kernel * s.ci);
+        c.n.d[c.n.n++] = dim(s.kernel, 0, s.ci, s.ci);
+        c.n.d[c.n.n++] = dim(s.ci, 0, 1, 1);
+        c.n.d[0].w[0] = c.n.d[1].w[1] = 1;
+        c.k.d[c.k.n++] = dim(s.n, s.h * s.w * s.co, h * w * s.ci, 0);
+        c.k.d[c.k.n++] = dim(s.h, s.w * s.co, s.stride * w * s.ci, 0);
+        c.k.d[c.k.n++] = dim(s.w, s.co, s.stride * s.ci, 0);
+        c.k.d[1].w[0] = c.k.d[2].w[1] = s.stride;
+    }
+    return c;
+}
+
+static void windows_leave_out_the_border(void **state) {
+    (void)state;
+    static const conv shapes[] = {{5, 4, 4, 16, 32, 3, 1}, {7, 5, 3, 16, 20, 5, 1}, {4, 3, 3, 32, 16, 3, 2}, {8, 1, 2, 272, 16, 3, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < 3; kind++) {
+            if (kind == 1 && shapes[i].stride > 1) continue;
+            tcc_contract c = windowed(shapes[i], kind);
+            conv s = shapes[i];
+            int64_t in = kind == 1 ? s.co : s.ci, wide = s.w * s.stride, count = s.n * s.h * s.stride * wide * in, pad = s.kernel / 2;
+            int64_t border = pad * wide * in + pad * in; /* element (-pad, -pad), or (pad, pad) walking backwards */
+            check_in(&c, kind == 2 ? -1 : -2, count, kind == 1 ? border : -border);
+        }
+}
+
 static void an_empty_sum_is_zero(void **state) {
     (void)state;
     tcc_contract c = matmul(20, 30, 1, false, false, false);
@@ -421,6 +487,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_all_orientations),   cmocka_unit_test(long_sums_go_in_blocks_and_parts),
         cmocka_unit_test(batches_and_random_strides),     cmocka_unit_test(convolutions_and_their_gradients),
+        cmocka_unit_test(windows_leave_out_the_border),
         cmocka_unit_test(an_empty_sum_is_zero),
         cmocka_unit_test(epilogues_see_every_element_once), cmocka_unit_test(narrower_vectors_work_too),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
