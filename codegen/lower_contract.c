@@ -2,7 +2,8 @@
  * Lowering dots and convolutions to the contraction schedule: which dimension of the operands and of the result each loop is.
  *
  * An operand is read in place where its elements are an affine walk over memory (through transposes and reshapes of the group);
- * else, and where a convolution reads beyond its border, it is copied into a temporary first, channels last. The gradient of
+ * else it is copied into a temporary first, channels last. The border of a convolution is left out by windows where images are
+ * many and channels wide; few or narrow ones are copied with zeros around. The gradient of
  * a strided convolution by its input is one contraction for each class of positions modulo the stride, so that no product with
  * an inserted zero is ever made. */
 #include "codegen/contract.h"
@@ -389,10 +390,32 @@ static result_dims add_result_dims(shape *s, const conv *c, const tcc_type *type
     return r;
 }
 
+/* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. */
+static bool by_windows(const tcc_lowering *l, const conv *c, const tcc_node *n, int64_t channels) {
+    enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
+    return c->attrs->channels_last && in_memory(l, n) && n->type.dims[0] >= LEAST_IMAGES && channels >= LEAST_CHANNELS;
+}
+
+static bool any(const int64_t *a, int n) {
+    for (int i = 0; i < n; i++)
+        if (a[i]) return true;
+    return false;
+}
+
+/* Positions along spatial dim `dim` of an operand: start + ..., with the coefficients set by the caller. */
+static void add_window(shape *s, const conv *c, int dim, int64_t start, const tcc_node *n) {
+    s->c.windows[dim] = (tcc_contract_window){start, n->type.dims[c->first + dim]};
+    s->c.n_windows = c->n_spatial;
+}
+
+static bool is_padded(const conv *c) { return any(c->attrs->pad_lo.v, c->n_spatial) || any(c->attrs->pad_hi.v, c->n_spatial); }
+
 static tcc_status lower_conv_forward(tcc_lowering *l, const conv *c) {
     shape s = {0};
     image x, w;
-    TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
+    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci);
+    if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
+    else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
     TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
     result_dims r = add_result_dims(&s, c, &c->y->type, false, c->co);
     add(&s, B, c->groups, c->ci * x.channel, c->co * w.outer, r.group);
@@ -400,6 +423,11 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const conv *c) {
     for (int i = 0; i < c->n_spatial; i++) {
         add(&s, M, c->y->type.dims[c->first + i], c->attrs->stride.v[i] * x.spatial[i], 0, r.spatial[i]);
         add(&s, K, c->w->type.dims[c->first + i], c->attrs->dilation.v[i] * x.spatial[i], w.spatial[i], -1);
+        if (!windows) continue;
+        add_window(&s, c, i, -c->attrs->pad_lo.v[i], c->x);
+        s.c.m.d[s.c.m.n - 1].w[i] = c->attrs->stride.v[i];
+        s.c.k.d[s.c.k.n - 1].w[i] = c->attrs->dilation.v[i];
+        x.at.offset -= c->attrs->pad_lo.v[i] * x.spatial[i];
     }
     add(&s, N, c->co, 0, w.outer, r.channel);
     add(&s, K, c->ci, x.channel, w.channel, -1);
@@ -410,7 +438,10 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const conv *c) {
 static tcc_status lower_conv_grad_weight(tcc_lowering *l, const conv *c) {
     shape s = {0};
     image x, dy;
-    TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
+    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci) && c->ci % l->target->lanes == 0;
+    s.c.window_b = windows;
+    if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
+    else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
     TCC_TRY(image_operand(l, c, c->y, NULL, NULL, &dy));
     result_dims r = add_result_dims(&s, c, &c->w->type, true, c->co);
     add(&s, B, c->groups, c->co * dy.channel, c->ci * x.channel, r.group);
@@ -419,6 +450,11 @@ static tcc_status lower_conv_grad_weight(tcc_lowering *l, const conv *c) {
     for (int i = 0; i < c->n_spatial; i++) {
         add(&s, N, c->w->type.dims[c->first + i], 0, c->attrs->dilation.v[i] * x.spatial[i], r.spatial[i]);
         add(&s, K, c->y->type.dims[c->first + i], dy.spatial[i], c->attrs->stride.v[i] * x.spatial[i], -1);
+        if (!windows) continue;
+        add_window(&s, c, i, -c->attrs->pad_lo.v[i], c->x);
+        s.c.n.d[s.c.n.n - 1].w[i] = c->attrs->dilation.v[i];
+        s.c.k.d[s.c.k.n - 1].w[i] = c->attrs->stride.v[i];
+        x.at.offset -= c->attrs->pad_lo.v[i] * x.spatial[i];
     }
     add(&s, N, c->ci, 0, x.channel, r.channel);
     s.a = dy.at, s.b = x.at;
@@ -457,6 +493,8 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const conv *c) {
         }
     }
     image dy, w;
+    bool windows = (any(lo, c->n_spatial) || any(hi, c->n_spatial)) && by_windows(l, c, c->y, c->co);
+    for (int i = 0; i < c->n_spatial && windows; i++) lo[i] = hi[i] = 0;
     TCC_TRY(image_operand(l, c, c->y, lo, hi, &dy));
     TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
     for (int64_t class = 0; class < classes; class++) {
@@ -474,6 +512,11 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const conv *c) {
             empty = empty || !of.count;
             add_strided(&s, M, of.count, dy.spatial[i], 0, (in_result){r.spatial[i], stride});
             add(&s, K, of.taps, -tap_step(c, i) * dy.spatial[i], stride * w.spatial[i], -1);
+            if (windows) {
+                add_window(&s, c, i, of.origin, c->y);
+                s.c.m.d[s.c.m.n - 1].w[i] = 1;
+                s.c.k.d[s.c.k.n - 1].w[i] = -tap_step(c, i);
+            }
             s.a.offset += (of.origin + lo[i]) * dy.spatial[i];
             s.b.offset += of.first_tap * w.spatial[i];
         }

@@ -16,9 +16,10 @@
 #include <cblas.h>
 #include <dnnl.h>
 
+// Of this thread, so that what else runs on the machine does not count (its use of caches and memory does).
 static double now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -267,6 +268,26 @@ static void convolution(conv s, int kind) {
         c.k.d[c.k.n++] = (tcc_contract_dim){.extent = oh, .a = (int64_t)ow * s.co, .b = s.stride * wide * s.ci};
         c.k.d[c.k.n++] = (tcc_contract_dim){.extent = ow, .a = s.co, .b = (int64_t)s.stride * s.ci};
     }
+    int64_t border = 0;
+    if (s.n >= 4 && s.pad && s.ci >= 16) { // the border is left out: arrays have none
+        int64_t in = kind == 1 ? s.co : s.ci, over = kind == 1 ? s.kernel - 1 - s.pad : s.pad;
+        int64_t h = kind == 1 ? oh : s.h, w = kind == 1 ? ow : s.w, step = kind == 1 ? 1 : s.stride;
+        c.n_windows = 2;
+        c.window_b = kind == 2;
+        c.windows[0] = (tcc_contract_window){-over, h}, c.windows[1] = (tcc_contract_window){-over, w};
+        border = -over * (w * in + in);
+        if (kind < 2) {
+            c.m.d[0].a = h * w * in, c.m.d[1].a = step * w * in;
+            c.m.d[1].w[0] = c.m.d[2].w[1] = step;
+            c.k.d[0].a = w * in;
+            c.k.d[0].w[0] = c.k.d[1].w[1] = 1;
+        } else {
+            c.n.d[0].b = w * in;
+            c.n.d[0].w[0] = c.n.d[1].w[1] = 1;
+            c.k.d[0].b = h * w * in, c.k.d[1].b = step * w * in;
+            c.k.d[1].w[0] = c.k.d[2].w[1] = step;
+        }
+    }
     compiled kernel;
     compile(&kernel, &c);
     int64_t most = (int64_t)s.n * (high + s.kernel) * (wide + s.kernel) * (s.ci > s.co ? s.ci : s.co);
@@ -275,7 +296,7 @@ static void convolution(conv s, int kind) {
     double ours = INFINITY, theirs = INFINITY;
     for (int i = 0; i < rounds_for(kernel.plan.flop); i++) {
         double t0 = now();
-        run(&kernel, a, b, x, 0, kind == 1 ? (s.kernel - 1) * kk + (s.kernel - 1) * s.ci : 0);
+        run(&kernel, a, b, x, kind < 2 ? border : 0, kind == 2 ? border : kind == 1 ? (s.kernel - 1) * kk + (s.kernel - 1) * s.ci : 0);
         double t1 = now();
         must(dnnl_primitive_execute(l.primitive, stream, l.n, l.arguments));
         must(dnnl_stream_wait(stream));

@@ -122,6 +122,13 @@ static void convolutions(void **state) {
     check_conv(1, 3, 9, 8, 4, 3, 3, "stride=[1, 1], pad_lo=[2, 1], pad_hi=[2, 2], dilation=[2, 1]", 9, 9, 1, true);
 }
 
+static void convolutions_of_many_images(void **state) {
+    (void)state;
+    check_conv(5, 16, 5, 4, 32, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 5, 4, 1, true);
+    check_conv(6, 16, 6, 7, 18, 3, 3, "stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 0], dilation=[1, 1]", 3, 3, 1, true);
+    check_conv(4, 32, 5, 6, 32, 3, 2, "stride=[1, 1], pad_lo=[2, 1], pad_hi=[1, 1], dilation=[1, 2]", 6, 6, 2, true);
+}
+
 static void convolutions_in_groups_and_channels_first(void **state) {
     (void)state;
     check_conv(2, 6, 6, 5, 9, 3, 2, "stride=[1, 1], pad_lo=[1, 0], pad_hi=[1, 0], dilation=[1, 1]", 6, 4, 3, true);
@@ -147,6 +154,7 @@ int main(void) {
         cmocka_unit_test(dots_with_work_behind),
         cmocka_unit_test(dots_over_views_and_batches),
         cmocka_unit_test(convolutions),
+        cmocka_unit_test(convolutions_of_many_images),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
