@@ -3,6 +3,7 @@
  * dims that are not indexed) and walks all index positions in ascending order, so that the sums have one order and no two items
  * meet; lanes run along the columns. */
 #include "codegen/plan.h"
+#include "passes/plan.h"
 
 typedef struct scatter {
     tcc_body *body;
@@ -102,7 +103,8 @@ static tcc_status trace_updates(tcc_lowering *l, tcc_body **out, uint64_t *posit
 }
 
 tcc_status tcc_lower_scatter(tcc_lowering *l) {
-    TCC_TRY(lower_base(l));
+    const tcc_node *hero = l->group->hero;
+    if (!tcc_plan_share_place(l->graph, hero->operands[0], hero)) TCC_TRY(lower_base(l)); /* else it is there already */
     tcc_body *b = NULL;
     uint64_t position_bits = 0;
     TCC_TRY(trace_updates(l, &b, &position_bits));

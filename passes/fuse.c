@@ -19,7 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = -1, MOST_SIBLINGS = 12, MOST_CHAIN = 24, LEAST_SHARED = 64 /* elements that are worth reading together */ };
+enum {
+    NONE = -1,
+    MOST_SIBLINGS = 12,
+    MOST_CHAIN = 24,
+    LEAST_SHARED = 64,   /* elements that are worth reading together */
+    MOST_BETWEEN = 8,    /* units that are merged at once */
+    MOST_SEARCHED = 200, /* units among which those are looked for */
+};
 
 typedef tcc_vec(int) int_vec;
 
@@ -47,6 +54,7 @@ typedef struct fuser {
     tcc_vec(candidate) heap;
     tcc_draft_scratch scratch;
     int *mark, stamp;           /* by node */
+    int *member, member_stamp;  /* by unit: those of the draft at hand */
     int *unit_mark, unit_stamp; /* by unit */
     int_vec nodes, others;      /* buffers */
     tcc_node **draft_nodes;
@@ -62,25 +70,32 @@ static bool is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_L
 
 /* -- Drafts -- */
 
-/* Whether a unit other than a and b evaluates a user of node `id` and so must load it. */
-static bool loaded_elsewhere(const fuser *f, int id, int a, int b) {
+/* Names the units that a draft is made of. */
+static void set_members(fuser *f, const int *units, int count) {
+    f->member_stamp++;
+    for (int i = 0; i < count; i++) f->member[units[i]] = f->member_stamp;
+}
+
+static bool is_member(const fuser *f, int u) { return u != NONE && f->member[u] == f->member_stamp; }
+
+/* Whether a unit that is no member evaluates a user of node `id` and so must load it. */
+static bool loaded_elsewhere(const fuser *f, int id) {
     for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
         int user = f->users[i];
-        if (f->home[user] != NONE && f->home[user] != a && f->home[user] != b) return true;
-        if (f->inlined[user] && loaded_elsewhere(f, user, a, b)) return true;
+        if (f->home[user] != NONE && !is_member(f, f->home[user])) return true;
+        if (f->inlined[user] && loaded_elsewhere(f, user)) return true;
     }
     return false;
 }
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* Puts into f->nodes the needed nodes that units a and b (NONE: only a) own, and all that these inline. */
-static void gather(fuser *f, int a, int b) {
+/* Puts into f->nodes what the units own, and all that they inline. */
+static void gather(fuser *f, const int *units, int count) {
     int stamp = ++f->stamp;
     f->nodes.count = 0;
-    for (int which = 0; which < 2; which++) {
-        if ((which ? b : a) == NONE) continue;
-        const int_vec *owned = &f->units.data[which ? b : a].owned;
+    for (int u = 0; u < count; u++) {
+        const int_vec *owned = &f->units.data[units[u]].owned;
         for (int i = 0; i < owned->count; i++) {
             f->mark[owned->data[i]] = stamp;
             push(f, &f->nodes, owned->data[i]);
@@ -98,16 +113,16 @@ static void gather(fuser *f, int a, int b) {
     qsort(f->nodes.data, (size_t)f->nodes.count, sizeof(int), ascending);
 }
 
-/* The draft of units a and b together, in the fuser's buffers. */
-static tcc_draft draft_of(fuser *f, int a, int b) {
-    gather(f, a, b);
+/* The draft of some units together: what of their nodes is needed. It lives in the fuser's buffers until the next one. */
+static tcc_draft draft_of(fuser *f, const int *units, int count) {
+    set_members(f, units, count);
+    gather(f, units, count);
     tcc_draft d = {.nodes = f->draft_nodes, .stored = f->draft_stored};
     int stamp = ++f->stamp; /* marks what is needed */
     int from = f->nodes.count;
     for (int i = f->nodes.count - 1; i >= 0; i--) {
         int id = f->nodes.data[i];
-        bool owned = f->home[id] != NONE && (f->home[id] == a || f->home[id] == b);
-        bool stored = owned && (f->output[id] || loaded_elsewhere(f, id, a, b));
+        bool stored = is_member(f, f->home[id]) && (f->output[id] || loaded_elsewhere(f, id));
         if (!stored && f->mark[id] != stamp) continue;
         tcc_node *n = f->g->nodes.data[id];
         for (int k = 0; k < n->n_operands; k++) f->mark[n->operands[k]->id] = stamp;
@@ -124,7 +139,7 @@ static tcc_draft draft_of(fuser *f, int a, int b) {
 /* Recomputes the unit's draft after a change. False: it is no legal group. An empty draft is legal: the unit has nothing to do. */
 static bool refresh(fuser *f, int u, const char **reason) {
     unit *unit = &f->units.data[u];
-    tcc_draft d = draft_of(f, u, NONE);
+    tcc_draft d = draft_of(f, &u, 1);
     if (f->out_of_memory) return false;
     if (d.n_nodes > 0 && !tcc_draft_check(&d, &f->scratch, reason)) return false;
     tcc__free(unit->draft.nodes);
@@ -155,9 +170,22 @@ static void add_readers(fuser *f, int id, int u) {
     }
 }
 
-/* Whether unit `to` depends on unit `from` through a third one. */
+/* Whether unit u loads what unit `source` stores. */
+static bool reads_from(const fuser *f, int u, int source) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            int id = d->nodes[i]->operands[k]->id;
+            if (f->home[id] == source && !f->inlined[id]) return true;
+        }
+    return false;
+}
+
+/* Puts into f->others unit `to` and all that it waits for, as far as that may wait for unit `from`; not `from` itself. Whether `to`
+ * depends on `from` through a third unit. */
 static bool depends(fuser *f, int to, int from) {
     int stamp = ++f->unit_stamp, least = f->units.data[from].owned.data[0];
+    bool found = false;
     f->others.count = 0;
     push(f, &f->others, to);
     f->unit_mark[to] = stamp;
@@ -168,15 +196,39 @@ static bool depends(fuser *f, int to, int from) {
                 int id = d->nodes[n]->operands[k]->id, source = f->home[id];
                 if (source == NONE || f->inlined[id] || f->unit_mark[source] == stamp) continue;
                 if (source == from) {
-                    if (f->others.data[i] == to) continue; /* straight from one to the other */
-                    return true;
+                    found |= f->others.data[i] != to;
+                    continue;
                 }
                 if (f->units.data[source].reach < least) continue; /* all that it waits for comes before `from` */
                 f->unit_mark[source] = stamp;
                 push(f, &f->others, source);
             }
     }
-    return false;
+    return found;
+}
+
+/* After depends(f, to, from) was true: fills `units` with both and all on the ways between them; 0 if these are too many. */
+static int units_between(const fuser *f, int to, int from, int *units) {
+    int count = 0;
+    units[count++] = from;
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (int i = 1; i < f->others.count; i++) {
+            int u = f->others.data[i];
+            bool listed = false, reads = false;
+            for (int k = 0; k < count; k++) {
+                listed |= units[k] == u;
+                reads |= !listed && reads_from(f, u, units[k]);
+            }
+            if (listed || !reads) continue;
+            if (count == MOST_BETWEEN || f->others.count > MOST_SEARCHED) return 0;
+            units[count++] = u;
+            grown = true;
+        }
+    }
+    if (count == MOST_BETWEEN) return 0;
+    units[count++] = to;
+    return count;
 }
 
 /* -- Merging -- */
@@ -202,21 +254,23 @@ static bool same_parameter(const fuser *f, int a, int b) {
     return false;
 }
 
-/* What merging units a and b would save; negative when it may not be done, with the reason. */
-static double gain_of_merge(fuser *f, int a, int b, const char **reason) {
-    const unit *p = &f->units.data[a], *q = &f->units.data[b];
-    if (p->update != q->update) {
+/* What merging the units would save; negative when it may not be done, with the reason. */
+static double gain_of_merge(fuser *f, const int *units, int count, const char **reason) {
+    double cost = 0;
+    for (int i = 0; i < count; i++) {
+        cost += f->units.data[units[i]].draft.cost;
+        if (f->units.data[units[i]].update == f->units.data[units[0]].update) continue;
         *reason = "optimizer updates stay apart";
         return -1;
     }
-    if (p->update && !same_parameter(f, a, b) && !same_parameter(f, b, a)) {
+    if (f->units.data[units[0]].update && (count > 2 || (!same_parameter(f, units[0], units[1]) && !same_parameter(f, units[1], units[0])))) {
         *reason = "updates of different parameters";
         return -1;
     }
-    tcc_draft d = draft_of(f, a, b);
+    tcc_draft d = draft_of(f, units, count);
     if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
     *reason = "it would cost more";
-    return p->draft.cost + q->draft.cost - d.cost;
+    return cost - d.cost;
 }
 
 static void sift_up(fuser *f, int at) {
@@ -244,7 +298,7 @@ static candidate pop(fuser *f) {
 
 static void consider(fuser *f, int a, int b) {
     const char *reason;
-    double gain = gain_of_merge(f, a, b, &reason);
+    double gain = gain_of_merge(f, (int[]){a, b}, 2, &reason);
     if (gain <= 0) return;
     candidate c = {gain, a, b, f->units.data[a].version, f->units.data[b].version};
     if (!tcc_vec_push(&f->heap, c)) f->out_of_memory = true;
@@ -301,23 +355,38 @@ static void raise_reach(fuser *f, int u) {
     tcc_vec_free(&work);
 }
 
-static void merge(fuser *f, int a, int b) {
-    unit *p = &f->units.data[a], *q = &f->units.data[b];
-    for (int i = 0; i < q->owned.count; i++) {
-        f->home[q->owned.data[i]] = a;
-        push(f, &p->owned, q->owned.data[i]);
+/* Makes one unit of several: the first. */
+static void merge(fuser *f, const int *units, int count) {
+    unit *p = &f->units.data[units[0]];
+    for (int u = 1; u < count; u++) {
+        unit *q = &f->units.data[units[u]];
+        for (int i = 0; i < q->owned.count; i++) {
+            f->home[q->owned.data[i]] = units[0];
+            push(f, &p->owned, q->owned.data[i]);
+        }
+        q->owned.count = 0;
+        q->dead = true;
+        q->version++;
+        if (q->reach > p->reach) p->reach = q->reach;
     }
     qsort(p->owned.data, (size_t)p->owned.count, sizeof(int), ascending);
-    q->owned.count = 0;
-    q->dead = true;
-    q->version++;
-    if (q->reach > p->reach) p->reach = q->reach;
-    raise_reach(f, a);
+    raise_reach(f, units[0]);
     const char *reason = "";
-    if (!refresh(f, a, &reason) && !f->out_of_memory) TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
+    if (!refresh(f, units[0], &reason) && !f->out_of_memory) TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
 }
 
 static bool fine(const fuser *f) { return !f->out_of_memory && f->g->diag->status == TCC_OK; }
+
+/* The units that merging a and b takes: them, and what lies between if one waits for the other through that. 0: not possible. */
+static int units_to_merge(fuser *f, int a, int b, int *units) {
+    int count = 2;
+    units[0] = a;
+    units[1] = b;
+    if (depends(f, a, b)) count = units_between(f, a, b, units);
+    else if (depends(f, b, a)) count = units_between(f, b, a, units);
+    const char *reason;
+    return count == 2 || (count > 2 && gain_of_merge(f, units, count, &reason) > 0) ? count : 0;
+}
 
 static void merge_all(fuser *f) {
     int_vec buffer = {0};
@@ -328,14 +397,15 @@ static void merge_all(fuser *f) {
         candidate c = pop(f);
         const unit *p = &f->units.data[c.a], *q = &f->units.data[c.b];
         if (p->dead || q->dead || p->version != c.version_a || q->version != c.version_b) continue;
-        if (depends(f, c.a, c.b) || depends(f, c.b, c.a)) continue;
+        int units[MOST_BETWEEN];
+        int count = units_to_merge(f, c.a, c.b, units);
+        if (count == 0) continue;
         if (tcc_log_on(f->cx->cx, TCC_LOG_FUSION)) {
-            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes:", c.gain);
-            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.a));
-            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, c.b));
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes%s:", c.gain, count > 2 ? ", with what lies between" : "");
+            for (int i = 0; i < count; i++) tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, units[i]));
         }
-        merge(f, c.a, c.b);
-        if (fine(f)) consider_neighbours(f, c.a, false, &buffer);
+        merge(f, units, count);
+        if (fine(f)) consider_neighbours(f, units[0], false, &buffer);
     }
     tcc_vec_free(&buffer);
 }
@@ -345,6 +415,7 @@ static void merge_all(fuser *f) {
 /* Collects in `chain` node v and the work before it that its unit does only for it: up to values in memory, reductions and the like.
  * False: too long, or not work that can be done elsewhere. */
 static bool find_chain(fuser *f, int v, int u, int_vec *chain) {
+    set_members(f, &u, 1);
     chain->count = 0;
     push(f, chain, v);
     for (int i = 0; i < chain->count; i++) {
@@ -353,7 +424,7 @@ static bool find_chain(fuser *f, int v, int u, int_vec *chain) {
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
             tcc_fusion_class fusion = tcc_fusion_of(x);
-            bool known = f->output[x->id] || f->home[x->id] != u || loaded_elsewhere(f, x->id, u, NONE);
+            bool known = f->output[x->id] || f->home[x->id] != u || loaded_elsewhere(f, x->id);
             if (known || (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW)) continue;
             bool listed = false;
             for (int m = 0; m < chain->count; m++) listed |= chain->data[m] == x->id;
@@ -392,7 +463,7 @@ static double cost_of(fuser *f, int u, const int_vec *readers, const char **reas
     double cost = 0;
     for (int i = -1; i < readers->count; i++) {
         int at = i < 0 ? u : readers->data[i];
-        tcc_draft d = draft_of(f, at, NONE);
+        tcc_draft d = draft_of(f, &at, 1);
         if (d.n_nodes == 0) continue;
         if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
         cost += d.cost;
@@ -457,7 +528,8 @@ static void inline_arithmetic(fuser *f) {
         tcc_fusion_class fusion = tcc_fusion_of(n);
         int u = f->home[v];
         if (u == NONE || f->inlined[v] || (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW)) continue;
-        if (f->output[v] || !loaded_elsewhere(f, v, u, NONE)) continue;
+        set_members(f, &u, 1);
+        if (f->output[v] || !loaded_elsewhere(f, v)) continue;
         if (find_chain(f, v, u, &chain)) try_inline(f, v, &chain, &readers);
     }
     tcc_vec_free(&chain);
@@ -530,9 +602,10 @@ static bool create(fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     f->output = tcc__calloc(count, sizeof(bool));
     f->mark = tcc__calloc(count, sizeof(int));
     f->unit_mark = tcc__calloc(count, sizeof(int));
+    f->member = tcc__calloc(count, sizeof(int));
     f->draft_nodes = tcc__malloc(sizeof(tcc_node *) * count);
     f->draft_stored = tcc__malloc(sizeof(bool) * count);
-    return f->home && f->inlined && f->output && f->mark && f->unit_mark && f->draft_nodes && f->draft_stored && list_users(f)
+    return f->home && f->inlined && f->output && f->mark && f->unit_mark && f->member && f->draft_nodes && f->draft_stored && list_users(f)
            && tcc_draft_scratch_create(g, &f->scratch) == TCC_OK && make_units(f);
 }
 
@@ -547,7 +620,7 @@ static void destroy(fuser *f) {
     tcc_vec_free(&f->nodes);
     tcc_vec_free(&f->others);
     tcc_draft_scratch_free(&f->scratch);
-    void *const arrays[] = {f->home, f->inlined, f->output, f->first_user, f->users, f->mark, f->unit_mark, f->draft_nodes, f->draft_stored};
+    void *const arrays[] = {f->home, f->inlined, f->output, f->first_user, f->users, f->mark, f->unit_mark, f->member, f->draft_nodes, f->draft_stored};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }
 
@@ -604,7 +677,7 @@ static void log_borders(fuser *f) {
         for (int i = 0; i < f->others.count; i++) push(f, &readers, f->others.data[i]);
         for (int i = 0; i < readers.count; i++) {
             const char *reason;
-            double gain = gain_of_merge(f, u, readers.data[i], &reason);
+            double gain = gain_of_merge(f, (int[]){u, readers.data[i]}, 2, &reason);
             if (gain > 0) reason = "they would wait for each other";
             tcc_logf(f->cx->cx, TCC_LOG_FUSION, "apart, %s:", reason);
             tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, u));

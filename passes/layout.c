@@ -208,6 +208,8 @@ static void visit(rewriter *r, const tcc_node *old) {
         r->flexible[old->id] = true;
     } else if (computes_last(old) || (any_last && follows && old->type.rank >= 3)) {
         r->forms[LAST][old->id] = build_last(r, old);
+        /* The optimizer works on weights as they are stored. */
+        if (old->op == TCC_OP_CONV_GRAD_WEIGHT) get(r, old, PLAIN);
     } else if (any_last && reduces) {
         r->forms[PLAIN][old->id] = reduce_last(r, old);
     } else {

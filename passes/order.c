@@ -27,6 +27,7 @@ typedef tcc_vec(int) int_vec;
 /* A group as the scheduler sees it. Values are numbered by node id. */
 typedef struct task {
     int_vec loads, stores; /* values in the arena */
+    int_vec over;          /* pairs: a value that it loads, and one that it may write over that */
     int_vec after;         /* groups that read what this one stores */
     int waits_for;         /* groups */
     int64_t input_bytes;   /* of all inputs, wherever they are */
@@ -75,6 +76,12 @@ static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inpu
         for (int k = 0; k < g->outputs.count; k++) is_state |= g->outputs.data[k].node == group->outputs[i] && g->outputs.data[k].alias >= 0;
         updates &= is_state;
     }
+    for (int i = 0; i < n_inputs; i++)
+        for (int k = 0; k < group->n_outputs && s->size_bytes[inputs[i]->id]; k++) {
+            if (s->size_bytes[group->outputs[k]->id] != s->size_bytes[inputs[i]->id]) continue;
+            if (!tcc_plan_same_element(group, inputs[i], group->outputs[k])) continue;
+            ok &= tcc_vec_push(&task->over, inputs[i]->id) && tcc_vec_push(&task->over, group->outputs[k]->id);
+        }
     task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
     task->shape = (uint64_t)group->kind;
     for (int i = 0; i < group->n_nodes; i++) task->shape = mix(task->shape, (uint64_t)group->nodes[i]->op);
@@ -148,6 +155,7 @@ static void destroy(scheduler *s) {
     for (int t = 0; s->tasks && t < s->g->groups.count; t++) {
         tcc_vec_free(&s->tasks[t].loads);
         tcc_vec_free(&s->tasks[t].stores);
+        tcc_vec_free(&s->tasks[t].over);
         tcc_vec_free(&s->tasks[t].after);
     }
     void *const arrays[] = {s->tasks, s->size_bytes, s->users, s->left, s->missing, s->done};
@@ -156,10 +164,18 @@ static void destroy(scheduler *s) {
 
 /* -- One run -- */
 
+/* Nobody but one waiting group, which then can run, is after the task: what it stores will not be alive for long. A gradient of a
+ * weight. */
+static bool feeds_an_update(const scheduler *s, const task *task) {
+    if (task->after.count != 1) return false;
+    int reader = task->after.data[0];
+    return s->tasks[reader].waits && s->missing[reader] == 1;
+}
+
 /* Bytes that running the task adds to what is alive after it. */
 static int64_t growth(const scheduler *s, const task *task) {
     int64_t bytes = 0;
-    for (int i = 0; i < task->stores.count; i++) bytes += s->size_bytes[task->stores.data[i]];
+    for (int i = 0; i < task->stores.count && !feeds_an_update(s, task); i++) bytes += s->size_bytes[task->stores.data[i]];
     for (int i = 0; i < task->loads.count; i++)
         if (s->left[task->loads.data[i]] == 1) bytes -= s->size_bytes[task->loads.data[i]];
     return bytes;
@@ -193,7 +209,14 @@ static int pick(const scheduler *s, way way, int_vec *waiting, int64_t *waiting_
 static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
     const task *task = &s->tasks[t];
     for (int i = 0; i < task->stores.count; i++) *live += s->size_bytes[task->stores.data[i]];
-    if (*live > *peak) *peak = *live;
+    int64_t shared = 0; /* by a value and one that takes its place; each takes part once */
+    for (int i = 0; i < task->over.count; i += 2) {
+        const int *pair = &task->over.data[i];
+        bool used = s->left[pair[0]] != 1;
+        for (int k = 0; k < i; k += 2) used |= task->over.data[k] == pair[0] || task->over.data[k + 1] == pair[1];
+        if (!used) shared += s->size_bytes[pair[0]];
+    }
+    if (*live - shared > *peak) *peak = *live - shared;
     for (int i = 0; i < task->loads.count; i++)
         if (--s->left[task->loads.data[i]] == 0) *live -= s->size_bytes[task->loads.data[i]];
     for (int i = 0; i < task->stores.count; i++)

@@ -21,40 +21,115 @@ int tcc_plan_binding(const tcc_graph *g, const tcc_node *node) {
     return home;
 }
 
-/* Marks in `other` the nodes of the group that are evaluated at another element than the one being stored. Walks backward over the
- * group's topological order, so that a node's users are settled before it. */
-static bool elements_read(const tcc_group *group, const tcc_node *input, bool *at_other) {
-    enum { SAME = 1, OTHER = 2 };
-    unsigned char *how = tcc__calloc((size_t)group->n_nodes + 1, 1);
-    if (!how) return false;
+/* How often a value is read in step with the loop, and how often elsewhere. */
+enum { AT_SAME = 1, AT_OTHER = 2 };
+
+/* Marks how the group's nodes are evaluated (`how`, by position) and how `input` is read: at the element that is being stored, or
+ * elsewhere. In a reduction, `full` says whether the element in question is a point of its space or a kept one. Walks backward, so that
+ * a node's users are settled before it. */
+static unsigned char elements_read(const tcc_group *group, const tcc_node *input, bool full, unsigned char *how) {
     unsigned char input_how = 0;
+    int64_t points = group->kind == TCC_GROUP_REDUCE ? tcc_type_numel(&group->hero->operands[0]->type) : 0;
+    memset(how, 0, (size_t)group->n_nodes);
     for (int i = group->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = group->nodes[i];
-        if (tcc_group_stores(group, n)) how[i] |= SAME;
-        bool passes = tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE;
+        tcc_fusion_class fusion = tcc_op_get_info(n->op)->fusion;
+        if (tcc_group_stores(group, n)) how[i] |= !points || (tcc_type_numel(&n->type) == points) == full ? AT_SAME : AT_OTHER;
+        unsigned char to = AT_OTHER;
+        if (fusion == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE) to = how[i];
+        else if (fusion == TCC_FUSION_REDUCE && full) to = AT_SAME;
         for (int k = 0; k < n->n_operands; k++) {
-            unsigned char to = passes ? how[i] : OTHER;
             if (n->operands[k] == input) input_how |= to;
             for (int j = 0; j < i; j++)
                 if (group->nodes[j] == n->operands[k]) how[j] |= to;
         }
     }
-    /* An output that another output reads elsewhere: the outputs do not walk in step. */
-    bool in_step = true;
+    return input_how;
+}
+
+/* The output is stored in a reduction's last sweep: it depends on as many reductions, one behind the other, as there are. */
+static bool stored_last(const tcc_group *group, const tcc_node *output, unsigned char *depth) {
+    int deepest = 0, own = 0;
+    for (int i = 0; i < group->n_nodes; i++) {
+        const tcc_node *n = group->nodes[i];
+        depth[i] = 0;
+        for (int k = 0; k < n->n_operands; k++)
+            for (int j = 0; j < i; j++)
+                if (group->nodes[j] == n->operands[k] && depth[j] > depth[i]) depth[i] = depth[j];
+        depth[i] += tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE;
+        if (depth[i] > deepest) deepest = depth[i];
+        if (n == output) own = depth[i];
+    }
+    return own == deepest;
+}
+
+/* Sums may go onto the base itself, if nothing else reads it. */
+static bool scatters_onto(const tcc_group *group, const tcc_node *base) {
     for (int i = 0; i < group->n_nodes; i++)
-        if (tcc_group_stores(group, group->nodes[i]) && how[i] & OTHER && group->kind == TCC_GROUP_POINTWISE) in_step = false;
-    tcc__free(how);
-    *at_other = !in_step || input_how & OTHER;
-    return true;
+        for (int k = 0; k < group->nodes[i]->n_operands; k++)
+            if (group->nodes[i]->operands[k] == base && !(group->nodes[i] == group->hero && k == 0)) return false;
+    return group->hero->operands[0] == base;
+}
+
+static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_node *output, unsigned char *scratch) {
+    if (group->kind == TCC_GROUP_POINTWISE) {
+        if (elements_read(group, input, false, scratch) & AT_OTHER) return false;
+        for (int i = 0; i < group->n_nodes; i++) /* an output that another one reads elsewhere: they do not walk in step */
+            if (tcc_group_stores(group, group->nodes[i]) && scratch[i] & AT_OTHER) return false;
+        return true;
+    }
+    bool full = tcc_type_numel(&output->type) == tcc_type_numel(&group->hero->operands[0]->type);
+    if (!full && tcc_type_numel(&output->type) != tcc_type_numel(&group->hero->type)) return false;
+    return !(elements_read(group, input, full, scratch) & AT_OTHER) && (!full || stored_last(group, output, scratch));
 }
 
 bool tcc_plan_same_element(const tcc_group *group, const tcc_node *input, const tcc_node *output) {
+    if (group->kind == TCC_GROUP_SCATTER) return output == group->hero && scatters_onto(group, input);
     if (group->kind != TCC_GROUP_POINTWISE && group->kind != TCC_GROUP_REDUCE) return false;
-    int64_t count = tcc_type_numel(&group->hero->type);
-    if (tcc_type_numel(&output->type) != count || tcc_type_numel(&input->type) != count) return false;
-    if (tcc_type_bytes(&input->type) != tcc_type_bytes(&output->type)) return false;
-    bool at_other;
-    return elements_read(group, input, &at_other) && !at_other;
+    if (tcc_type_numel(&output->type) != tcc_type_numel(&input->type)) return false;
+    if (tcc_type_bytes(&output->type) != tcc_type_bytes(&input->type)) return false;
+    unsigned char *scratch = tcc__malloc((size_t)group->n_nodes + 1);
+    bool same = scratch && in_step(group, input, output, scratch);
+    tcc__free(scratch);
+    return same;
+}
+
+bool tcc_plan_share_place(const tcc_graph *g, const tcc_node *a, const tcc_node *b) {
+    int64_t offset_a = -1, offset_b = -1;
+    for (int i = 0; i < g->places.count; i++) {
+        if (g->places.data[i].node == a) offset_a = g->places.data[i].offset_bytes;
+        if (g->places.data[i].node == b) offset_b = g->places.data[i].offset_bytes;
+    }
+    return offset_a >= 0 && offset_a == offset_b;
+}
+
+/* -- Reading a plan -- */
+
+static bool written_over(const tcc_plan *plan, const tcc_plan_value *v) {
+    for (int i = 0; i < plan->values.count; i++) {
+        const tcc_plan_value *u = &plan->values.data[i];
+        if (u->first == v->last && v->first < u->first && u->offset_bytes == v->offset_bytes && u->size_bytes == v->size_bytes) return true;
+    }
+    return false;
+}
+
+static void find_peak(const tcc_graph *g, tcc_plan *plan) {
+    int64_t live = 0;
+    for (int t = 0; t < g->groups.count; t++) {
+        for (int i = 0; i < plan->values.count; i++) {
+            const tcc_plan_value *v = &plan->values.data[i];
+            if (v->first == t) live += v->size_bytes;
+            if (v->last == t && written_over(plan, v)) live -= v->size_bytes;
+        }
+        if (live > plan->peak_bytes) {
+            plan->peak_bytes = live;
+            plan->peak_group = t;
+        }
+        for (int i = 0; i < plan->values.count; i++) {
+            const tcc_plan_value *v = &plan->values.data[i];
+            if (v->last == t && !written_over(plan, v)) live -= v->size_bytes;
+        }
+    }
 }
 
 tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag) {
@@ -87,17 +162,7 @@ tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag) {
         if (v >= 0) out->values.data[v].last = g->groups.count; /* copied out at the end */
     }
     tcc__free(value_of);
-    for (int t = 0; t < g->groups.count && status == TCC_OK; t++) {
-        int64_t live = 0;
-        for (int i = 0; i < out->values.count; i++) {
-            const tcc_plan_value *v = &out->values.data[i];
-            if (v->first <= t && t <= v->last) live += v->size_bytes;
-        }
-        if (live > out->peak_bytes) {
-            out->peak_bytes = live;
-            out->peak_group = t;
-        }
-    }
+    if (status == TCC_OK) find_peak(g, out);
     if (status != TCC_OK) tcc_plan_free(out);
     return status;
 }

@@ -14,7 +14,7 @@ typedef struct tcc_plan_value {
 
 typedef struct tcc_plan {
     tcc_vec(tcc_plan_value) values; /* in the order of graph->places; free with tcc_vec_free */
-    int64_t peak_bytes;             /* most bytes of values alive in one group: a lower bound of any arena without reuse in place */
+    int64_t peak_bytes;             /* most bytes alive in one group, a value and what is written over it counted once */
     int peak_group;
 } tcc_plan;
 
@@ -29,8 +29,10 @@ tcc_status tcc_plan_check(const tcc_graph *g, tcc_diag *diag);
 /* The output of the graph whose binding is node's home, so that the group that stores it writes there; -1: it has a place. */
 int tcc_plan_binding(const tcc_graph *g, const tcc_node *node);
 /* Whether `group` reads `input` only at the element that it writes of `output` in the same step of its loop, so that both may be the
- * same memory. Pointwise groups, and kept values of reductions. */
+ * same memory. Pointwise groups, reductions, and the base of a scatter. */
 bool tcc_plan_same_element(const tcc_group *group, const tcc_node *input, const tcc_node *output);
+/* Whether both values have places and these begin at one address. */
+bool tcc_plan_share_place(const tcc_graph *g, const tcc_node *a, const tcc_node *b);
 static inline int64_t tcc_plan_size(const tcc_node *n) {
     return (tcc_type_bytes(&n->type) + TCC_PLAN_ALIGNMENT - 1) / TCC_PLAN_ALIGNMENT * TCC_PLAN_ALIGNMENT;
 }

@@ -63,6 +63,8 @@ static int *count_uses(const tcc_graph *g, const bool *live) {
     return uses;
 }
 
+enum { MOST_COUNTED = 8 }; /* operands of which a rule may ask for the number of users */
+
 /* One round over the live nodes; with `rules` off it only drops the dead ones. */
 static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc_graph **out) {
     tcc_rewrite rw;
@@ -78,7 +80,9 @@ static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc
         if (!rw.live[i] || rw.map[i]) continue;
         tcc_node *copy = tcc_rewrite_copy(&rw, old);
         if (!rules || !copy) continue;
-        s.sole_user = old->n_operands > 0 && uses[old->operands[0]->id] == 1 ? copy : NULL;
+        s.counted = copy;
+        s.once = 0;
+        for (int k = 0; k < old->n_operands && k < MOST_COUNTED; k++) s.once |= (unsigned)(uses[old->operands[k]->id] == 1) << k;
         rw.map[i] = tcc__simplify(&s, copy);
         *changed |= rw.map[i] != copy;
     }

@@ -9,7 +9,8 @@
 
 typedef struct tcc_simplifier {
     tcc_graph *g;              /* being built */
-    const tcc_node *sole_user; /* the node at hand, if nothing else uses its first operand; else NULL */
+    const tcc_node *counted; /* the node whose operands' uses were counted; rules make others, of which nobody knows */
+    unsigned once;           /* bit k: nothing else uses operand k of it */
 } tcc_simplifier;
 
 typedef tcc_node *(*tcc_simplify_rule)(tcc_simplifier *s, tcc_node *n);
@@ -34,6 +35,8 @@ static inline bool tcc__same_dims(const tcc_type *a, const tcc_type *b) {
     for (int i = 0; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
     return same;
 }
+/* Whether n is the only user of its operand k, so that what computes it may be replaced. */
+static inline bool tcc__used_once(const tcc_simplifier *s, const tcc_node *n, int k) { return s->counted == n && s->once >> k & 1; }
 /* Index of `value` in `list`, or -1. */
 static inline int tcc__dims_find(const tcc_dims *list, int64_t value) {
     for (int i = 0; i < list->count; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * simplify: contractions. Transposes and reshapes of operands go into the attributes of dot, a transpose of a dot's result becomes
- * another order of its operands or batch dims, and zero padding goes into a convolution. */
+ * another order of its operands or batch dims, zero padding goes
+ * into a convolution, and a sum onto zeros onto what it is added to. */
 #include "passes/simplify.h"
 
 #include <string.h>
@@ -141,11 +142,27 @@ static tcc_node *conv_of_pad(tcc_simplifier *s, tcc_node *n) {
     return tcc_ir_build(s->g, TCC_OP_CONV, operands, 2, &attrs, NULL, TCC_NOWHERE);
 }
 
+/* -- Scatter -- */
+
+/* Something added to a sum over zeros: the sum goes onto it instead, so that no zeros are written and nothing is added afterwards. The
+ * additions come in another order, each element's own ones still by position. */
+static tcc_node *add_of_scatter(tcc_simplifier *s, tcc_node *n) {
+    for (int k = 0; k < 2; k++) {
+        const tcc_node *scatter = n->operands[k];
+        bool scatters = scatter->op == TCC_OP_SCATTER_ADD || scatter->op == TCC_OP_SCATTER_ADD_ALONG;
+        if (!scatters || !tcc__used_once(s, n, k) || !tcc__is_splat_of(scatter->operands[0], 0)) continue;
+        tcc_node *operands[] = {n->operands[1 - k], scatter->operands[1], scatter->operands[2]};
+        return tcc_ir_build(s->g, scatter->op, operands, 3, scatter->attrs, NULL, TCC_NOWHERE);
+    }
+    return NULL;
+}
+
 tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n) {
     switch (n->op) {
     case TCC_OP_DOT: return simplify_dot(s, n);
     case TCC_OP_CONV: return conv_of_pad(s, n);
-    case TCC_OP_TRANSPOSE: return n->operands[0]->op == TCC_OP_DOT && s->sole_user == n ? transpose_of_dot(s, n) : NULL;
+    case TCC_OP_ADD: return add_of_scatter(s, n);
+    case TCC_OP_TRANSPOSE: return n->operands[0]->op == TCC_OP_DOT && tcc__used_once(s, n, 0) ? transpose_of_dot(s, n) : NULL;
     default: return NULL;
     }
 }

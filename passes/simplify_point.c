@@ -153,7 +153,7 @@ tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n) {
     case TCC_OP_NOT: return simplify_not(s, a);
     case TCC_OP_NEG:
         if (a->op == TCC_OP_NEG) return a->operands[0];
-        if (a->op == TCC_OP_MUL && s->sole_user == n && is_float && tcc__is_splat(a->operands[1]))
+        if (a->op == TCC_OP_MUL && tcc__used_once(s, n, 0) && is_float && tcc__is_splat(a->operands[1]))
             return binary(s, TCC_OP_MUL, a->operands[0], splat_like(s, a, -tcc__splat_value(a->operands[1])));
         return NULL;
     case TCC_OP_ABS:
