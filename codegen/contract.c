@@ -367,7 +367,8 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     LLVMValueRef rows_key = rest = tcc_emit_div(e, rest, p->panel_blocks);
     LLVMValueRef row_block = tcc_emit_rem(e, rest, p->row_blocks);
     rest = tcc_emit_div(e, rest, p->row_blocks);
-    LLVMValueRef split = tcc_emit_rem(e, rest, p->k_splits), batch = tcc_emit_div(e, rest, p->k_splits);
+    /* A part of k is finished for all of the batch before the next: filter gradients meet the same images at each tap. */
+    LLVMValueRef batch = tcc_emit_rem(e, rest, p->B), split = tcc_emit_div(e, rest, p->B);
     LLVMValueRef index[TCC_CONTRACT_MAX_DIMS];
     tcc_contract_split_index(e, &p->c.b, batch, index);
     LLVMValueRef item_a = tcc_emit_at(e, e->f32, a, tcc_contract_offset(e, &p->c.b, index, TCC_OPERAND_A));

@@ -16,6 +16,7 @@ enum {
     BLOCK_K = 1024,               /* at most, in a block: beyond this the panel of B crowds the second-level cache */
     A_BLOCK_FLOATS = 128 * 1024,  /* packed A stays in the second-level cache */
     LEAST_SPLIT_K = 256,          /* of k in one part of a split sum */
+    FAR_FLOATS = 256 * 1024,      /* what is larger leaves the second-level cache before it is used again */
     NEAR = 512,                   /* floats: rows closer than this are read in place about as fast as packed */
 };
 
@@ -250,6 +251,9 @@ static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
     double cycles = rows * vectors * all_k;
     /* Each block of rows packs, or at least streams, all of B. */
     double each_b = !p->pack_b ? 0.06 : p->c.n.d[0].b == 1 ? 0.15 : 0.4;
+    /* All taps of a filter read a part of k one after the other: from near, if it is small. */
+    bool far = (double)(p->M + p->N) * (double)p->K / (double)p->k_splits > FAR_FLOATS;
+    if (p->c.window_b && p->B > 1 && far) each_b = 0.5;
     cycles += each_b * (double)p->row_blocks * (double)p->panels * width * all_k;
     if (p->pack_a) {
         /* Neighbouring items share packed rows when the whole of k is one block; a thread has a few of these. */
