@@ -56,6 +56,7 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
         } else {
             fresh = bytes;
             next = (uint64_t)op << WORD_OP_SHIFT | block << WORD_BLOCK_SHIFT | bytes | (access == ACCESS_ATOMIC ? WORD_ATOMIC : 0);
+            if (!write && old && streams && !sim_op_before(word_op(old), op)) next |= WORD_UNORDERED;
         }
         if (next == old) break;
         if (!w->launch->parallel) {
@@ -83,6 +84,8 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
         if (word_op(reader) == op) {
             if (checks && (reader & bytes & 15) && (word_block(reader) != block || reader & WORD_MANY) && !ordered(w, reader))
                 race(w, i, lane, address, mine, "read", reader);
+            if (streams && reader & WORD_UNORDERED)
+                sim_soft_fault(w, i, lane, CHECK_STREAM, "race between streams: %s of global 0x%" PRIx64 ", which another operation read, and nothing orders the two", mine, address);
         } else if (streams && !sim_op_before(word_op(reader), op)) {
             stream_race(w, i, lane, address, mine, "read", reader);
         }

@@ -22,7 +22,11 @@ typedef struct sim_alloc {
 } sim_alloc;
 
 /* A record of who touched a word: bytes in bits 0-3, atomic, many blocks, the block, the operation. 0: nobody. */
-enum { WORD_ATOMIC = 1 << 4, WORD_MANY = 1 << 5 };
+enum {
+    WORD_ATOMIC = 1 << 4,
+    WORD_UNORDERED = 1 << 4, /* of a reader: the one before it belongs to an operation that nothing orders before this one */
+    WORD_MANY = 1 << 5
+};
 #define WORD_BLOCK_SHIFT 6
 #define WORD_BLOCK_MASK UINT64_C(0x7fffffff)
 #define WORD_OP_SHIFT 37

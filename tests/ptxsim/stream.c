@@ -316,11 +316,26 @@ CUresult stream_forbid_capture(void) {
     return CUDA_SUCCESS;
 }
 
+static bool reads(const sim_work *w, uint64_t begin, uint64_t bytes) {
+    if (w->kind == WORK_COPY) return !w->staged && w->from < begin + bytes && begin < w->from + w->bytes;
+    if (w->kind == WORK_HOST) return true;
+    if (w->kind == WORK_LAUNCH) { /* a parameter that points there */
+        const sim_alloc *a = sim_memory_find(begin);
+        for (uint64_t at = 0; a && at + 8 <= w->func->param_bytes; at += 8) {
+            uint64_t v;
+            memcpy(&v, w->params + at, 8);
+            if (v - a->base < a->size) return true;
+        }
+    }
+    if (w->kind == WORK_GRAPH)
+        for (int k = 0; k < w->exec->n; k++)
+            if (reads(&w->exec->works[k], begin, bytes)) return true;
+    return false;
+}
+
 bool stream_pending_read(uint64_t begin, uint64_t bytes) {
     for (CUstream s = sim.streams; s; s = s->next)
-        for (sim_op *op = s->head; op; op = op->next) {
-            if (op->work.kind == WORK_LAUNCH || op->work.kind == WORK_GRAPH || op->work.kind == WORK_HOST) return true; /* may read pinned memory itself */
-            if (op->work.kind == WORK_COPY && !op->work.staged && op->work.from < begin + bytes && begin < op->work.from + op->work.bytes) return true;
-        }
+        for (sim_op *op = s->head; op; op = op->next)
+            if (reads(&op->work, begin, bytes)) return true;
     return false;
 }
