@@ -19,13 +19,12 @@ echo "== find_package"
 echo "== pkg-config"
 libraries=$(dirname "$(find "$prefix" -name traincc.pc)")/..
 export PKG_CONFIG_PATH=$libraries/pkgconfig
-# The file names the prefix it was configured for; --define-prefix takes the place where it lies.
 # shellcheck disable=SC2046
-"$cc" "$here/project/main.c" -o "$scratch/by-pkg-config" $(pkg-config --define-prefix --cflags --libs traincc) -Wl,-rpath,"$libraries"
+"$cc" "$here/project/main.c" -o "$scratch/by-pkg-config" $(pkg-config --cflags --libs traincc) -Wl,-rpath,"$libraries"
 "$scratch/by-pkg-config"
 # shellcheck disable=SC2046
 "$cc" "$here/project/main.c" -o "$scratch/by-pkg-config-static" \
-    $(pkg-config --define-prefix --static --cflags --libs traincc | sed 's/-ltraincc\b/-l:libtraincc.a/')
+    $(pkg-config --static --cflags --libs traincc | sed 's/-ltraincc\b/-l:libtraincc.a/')
 "$scratch/by-pkg-config-static"
 
 echo "== programs and manual"
