@@ -55,14 +55,19 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
 typedef struct capture {
     const tcc_node *hero;
     tcc_affine at[TCC_MAX_RANK];
-    bool stored; /* give the value that another output holds, instead of a port */
+    bool stored;   /* give the value from memory, instead of a port: */
+    int temporary; /* f32 there, or -1: the hero's own place */
 } capture;
 
 static const tcc_expr *hero_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
     capture *c = user;
     if (n != c->hero) return NULL;
-    if (c->stored)
-        return tcc_expr_load(b, tcc_body_buffer_of(b, n, 0, false), tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims)), NULL);
+    if (c->stored) {
+        tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
+        if (c->temporary < 0) return tcc_expr_load(b, tcc_body_buffer_of(b, n, 0, false), position, NULL);
+        const tcc_expr *x = tcc_expr_load(b, tcc_body_temporary(b, c->temporary, TCC_F32, false), position, NULL);
+        return x && n->type.dtype != TCC_F32 ? tcc_expr_point(b, TCC_OP_CAST, n->type.dtype, &x, 1) : x;
+    }
     for (int i = 0; i < n->type.rank; i++) c->at[i] = coordinates[i];
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = n->type.dtype}, NULL, 0);
 }
@@ -103,14 +108,14 @@ static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const 
     }
 }
 
-/* Another output that shows the same values: copied from the hero's own. */
-static tcc_status copy_output(tcc_lowering *l, const tcc_node *output, const tcc_node *hero) {
+/* An output that the kernel did not write itself: copied from the hero's own place, or rounded from a temporary. */
+static tcc_status copy_output(tcc_lowering *l, const tcc_node *output, const tcc_node *hero, int temporary) {
     tcc_iteration it;
     tcc_iteration_init(&it, output->type.rank, output->type.dims);
     for (;;) {
         tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
         if (!b) return tcc_enomem(l->diag);
-        capture c = {.hero = hero, .stored = true};
+        capture c = {.hero = hero, .stored = true, .temporary = temporary};
         tcc_affine at[TCC_MAX_RANK];
         tcc_iteration_open(b, &it, at);
         b->special = hero_at;
@@ -146,10 +151,17 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
             if (role == TCC_ATTENTION_ROLES) *possible = false;
             if (!*possible) return TCC_OK;
             if (out->a.has[role]) { /* a second view is copied afterwards, from the hero if that is stored */
-                *possible = out->buffers[role].node == hero;
+                *possible = !out->buffers[role].node || out->buffers[role].node == hero;
                 continue;
             }
             int64_t strides[TCC_MAX_RANK];
+            if (n->type.dtype != TCC_F32) { /* every output of it is rounded afterwards */
+                out->buffers[role] = (tcc_plan_buffer){.temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * 4), .written = true};
+                if (out->buffers[role].temporary < 0) return TCC_ENOMEM;
+                tcc_operand_dense(&hero->type, strides);
+                set_operand(out, role, &hero->type, strides, 0);
+                continue;
+            }
             if (n == hero) tcc_operand_dense(&n->type, strides);
             else TCC_TRY(output_strides(l, n, hero, strides, possible));
             out->buffers[role] = (tcc_plan_buffer){.node = n, .temporary = -1, .written = true};
@@ -161,7 +173,8 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
 static tcc_status copy_further_outputs(tcc_lowering *l, const lowered *k) {
     for (int i = 0; i < l->group->n_outputs; i++) {
         const tcc_node *n = l->group->outputs[i], *hero = hero_of(n);
-        if (k->buffers[role_of(hero)].node != n) TCC_TRY(copy_output(l, n, hero));
+        const tcc_plan_buffer *from = &k->buffers[role_of(hero)];
+        if (from->node != n) TCC_TRY(copy_output(l, n, hero, from->node ? -1 : from->temporary));
     }
     return TCC_OK;
 }
@@ -208,7 +221,7 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
         const tcc_node *n = l->group->nodes[i];
         tcc_attention_role role = role_of(n);
         if (role == TCC_ATTENTION_ROLES) continue;
-        if (n->type.dtype != TCC_F32) return TCC_OK;
+        if (n->type.dtype == TCC_F64) return TCC_OK;
         if (role != TCC_ATTENTION_LSE) main = n;
     }
     if (!main) return TCC_OK;

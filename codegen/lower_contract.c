@@ -66,6 +66,7 @@ static void add(shape *s, int list, int64_t extent, int64_t a, int64_t b, int re
 typedef struct contraction {
     tcc_contract_plan plan;
     tcc_epilogue epilogue;
+    tcc_dtype dtype;     /* of the result */
     uint64_t lane_loops; /* of the epilogue's body: may differ from lane to lane */
 } contraction;
 
@@ -101,8 +102,9 @@ static void row_end(void *user, tcc_emitter *e) {
 }
 
 static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
-    (void)e;
     hooks *h = user;
+    /* The result itself is rounded to its type before anything is done with it. */
+    sums = tcc_scalar_convert(e, sums, TCC_F32, h->k->dtype);
     if (h->status == TCC_OK)
         tcc_epilogue_vector(&h->run, &h->k->epilogue, place->offset + 1, place->lane_stride + 1, sums, place->mask);
     return NULL;
@@ -170,6 +172,8 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     tcc_status status = s->failed ? TCC_EUNSUPPORTED : create_epilogue(l, s, &k->epilogue);
     if (status == TCC_EUNSUPPORTED) return give_up(l);
     TCC_TRY(status);
+
+    k->dtype = l->group->hero->type.dtype;
 
     /* Strides of the accesses, and where they begin. */
     int64_t strides[TCC_CONTRACT_MAX_ACCESSES][MAX_RESULT_DIMS], params[2 + TCC_CONTRACT_MAX_ACCESSES] = {s->a.offset, s->b.offset};
@@ -548,6 +552,7 @@ static tcc_status lower_conv(tcc_lowering *l) {
 
 tcc_status tcc_lower_contract(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
-    if (hero->type.dtype != TCC_F32) return TCC_OK;
+    tcc_dtype dtype = hero->type.dtype; /* narrow operands are copied to f32, sums are f32 */
+    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16) return TCC_OK;
     return hero->op == TCC_OP_DOT ? lower_dot(l) : lower_conv(l);
 }

@@ -81,11 +81,29 @@ static void masks(void **state) {
           "}\n");
 }
 
+static void narrow_types_sum_in_float(void **state) {
+    (void)state;
+    const char *const text = "graph @narrow {\n"
+                             "  %0 = input {name=\"q\"} : bf16[3,10,16]\n"
+                             "  %1 = input {name=\"k\"} : bf16[3,10,16]\n"
+                             "  %2 = input {name=\"v\"} : bf16[3,10,16]\n"
+                             "  %3 = input {name=\"d\"} : bf16[3,10,16]\n"
+                             "  %4 = sdpa(%0, %1, %2) {scale=0.5, causal=true} : bf16[3,10,16]\n"
+                             "  %5 = sdpa_lse(%0, %1) {scale=0.5, causal=true} : f32[3,10]\n"
+                             "  %6 = sdpa_grad_q(%0, %1, %2, %4, %5, %3) {scale=0.5, causal=true} : bf16[3,10,16]\n"
+                             "  %7 = transpose(%4) {perm=[1, 0, 2]} : bf16[10,3,16]\n"
+                             "  output \"y\" %7\n"
+                             "  output \"dq\" %6\n"
+                             "}\n";
+    check_text(text, &(compiled_options){.tolerance = 2e-2});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_in_place),
         cmocka_unit_test(gradients),
         cmocka_unit_test(masks),
+        cmocka_unit_test(narrow_types_sum_in_float),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,23 @@ static void dots_with_work_behind(void **state) {
                     "}\n");
 }
 
+static void narrow_types_sum_in_float(void **state) {
+    (void)state;
+    const char *const text = "graph @narrow {\n"
+                             "  %%0 = input {name=\"x\"} : %1$s[2,20,40]\n"
+                             "  %%1 = input {name=\"w\"} : %1$s[50,40]\n"
+                             "  %%2 = dot(%%0, %%1) {contract_a=[2], contract_b=[1]} : %1$s[2,20,50]\n"
+                             "  %%3 = cast(%%2) : f32[2,20,50]\n"
+                             "  output \"y\" %%2\n"
+                             "  output \"z\" %%3\n"
+                             "}\n";
+    for (int i = 0; i < 2; i++) {
+        char one[1024];
+        snprintf(one, sizeof one, text, i ? "bf16" : "f16");
+        check_text(one, &(compiled_options){.tolerance = i ? 1e-2 : 2e-3});
+    }
+}
+
 static void dots_over_views_and_batches(void **state) {
     (void)state;
     check_scheduled("graph @heads {\n"
@@ -152,6 +169,7 @@ static void convolutions_in_groups_and_channels_first(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dots_with_work_behind),
+        cmocka_unit_test(narrow_types_sum_in_float),
         cmocka_unit_test(dots_over_views_and_batches),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(convolutions_of_many_images),
