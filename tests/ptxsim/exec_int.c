@@ -29,7 +29,7 @@ BINARY(sub_sat, s32, ((int64_t)x - y > INT32_MAX ? INT32_MAX : (int64_t)x - y < 
 #define HIGH_u64(x, y) (((unsigned __int128)(x) * (y)) >> 64)
 #define HIGH_s64(x, y) ((uint64_t)(((__int128)(x) * (y)) >> 64))
 /* Division by zero and the one signed overflow are undefined in PTX: all ones, and the dividend. */
-#define DIVIDE_u(x, y) ((y) ? (x) / ((y) ? (y) : 1) : ~(x))
+#define DIVIDE_u(x, y) ((y) ? (x) / ((y) ? (y) : 1) : (x) | ~(x))
 #define REMAINDER_u(x, y) ((y) ? (x) % ((y) ? (y) : 1) : (x))
 #define DIVIDE_s(x, y) ((y) == 0 ? -1 : (y) == -1 ? (int64_t)(0 - (uint64_t)(x)) : (int64_t)(x) / (y))
 #define REMAINDER_s(x, y) ((y) == 0 || (y) == -1 ? ((y) == 0 ? (x) : 0) : (x) % (y))
