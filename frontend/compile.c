@@ -69,6 +69,7 @@ static void compiled_destroy(tcc_compiled *c) {
     tcc_exec_destroy(c->exec);
     if (c->outputs)
         for (int i = 0; i < c->program->n_bindings; i++) tcc__free(c->outputs[i]);
+    tcc__free(c->outputs);
     tcc__free(c->hyper_values);
     tcc_program_destroy(c->program);
     tcc_graph_destroy(c->graph);
