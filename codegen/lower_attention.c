@@ -78,8 +78,9 @@ static const tcc_node *hero_of(const tcc_node *n) {
     return n;
 }
 
-/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must be one loop over the output. */
-static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const tcc_node *hero, int64_t *strides, bool *possible) {
+/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must be one loop over the output. The output is part of
+ * a tensor with dims `whole`, or all of it. */
+static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const int64_t *whole, const tcc_node *hero, int64_t *strides, bool *possible) {
     tcc_iteration it;
     tcc_iteration_init(&it, output->type.rank, output->type.dims);
     for (;;) { /* refined until reshapes resolve */
@@ -88,7 +89,7 @@ static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const 
         capture c = {.hero = hero};
         tcc_affine at[TCC_MAX_RANK];
         tcc_iteration_open(b, &it, at);
-        tcc_affine position = tcc_affine_linear(b, at, output->type.rank, output->type.dims);
+        tcc_affine position = tcc_affine_linear(b, at, output->type.rank, whole);
         b->special = hero_at;
         b->special_user = &c;
         tcc_body_trace(b, output, at);
@@ -139,6 +140,24 @@ static tcc_attention_role role_of(const tcc_node *hero) {
     }
 }
 
+/* Gradients that are written side by side into one tensor. */
+static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *concat, bool *possible) {
+    int64_t axis = concat->attrs->axis.axis, offset = 0, dense[TCC_MAX_RANK];
+    tcc_operand_dense(&concat->type, dense);
+    for (int i = 0; i < concat->n_operands && *possible; i++) {
+        const tcc_node *piece = concat->operands[i], *hero = hero_of(piece);
+        tcc_attention_role role = role_of(hero);
+        int64_t strides[TCC_MAX_RANK];
+        *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role];
+        if (*possible) TCC_TRY(output_strides(l, piece, concat->type.dims, hero, strides, possible));
+        if (!*possible) break;
+        out->buffers[role] = (tcc_plan_buffer){.node = concat, .temporary = -1, .written = true};
+        *possible = set_operand(out, role, &hero->type, strides, offset);
+        offset += piece->type.dims[axis] * dense[axis];
+    }
+    return TCC_OK;
+}
+
 /* Sets the output of each role; *possible: all can be written where they belong. */
 static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
     const tcc_group *group = l->group;
@@ -148,6 +167,11 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
             const tcc_node *n = group->outputs[i], *hero = hero_of(n);
             tcc_attention_role role = role_of(hero);
             if ((n == hero) != (pass == 0)) continue;
+            if (n->op == TCC_OP_CONCAT) {
+                TCC_TRY(packed_output(l, out, n, possible));
+                if (!*possible) return TCC_OK;
+                continue;
+            }
             if (role == TCC_ATTENTION_ROLES) *possible = false;
             if (!*possible) return TCC_OK;
             if (out->a.has[role]) { /* a second view is copied afterwards, from the hero if that is stored */
@@ -163,7 +187,7 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
                 continue;
             }
             if (n == hero) tcc_operand_dense(&n->type, strides);
-            else TCC_TRY(output_strides(l, n, hero, strides, possible));
+            else TCC_TRY(output_strides(l, n, n->type.dims, hero, strides, possible));
             out->buffers[role] = (tcc_plan_buffer){.node = n, .temporary = -1, .written = true};
             if (*possible) *possible = set_operand(out, role, &hero->type, strides, 0);
         }

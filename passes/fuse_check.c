@@ -300,6 +300,26 @@ static bool same_attention(const tcc_node *a, const tcc_node *b) {
     return a->operands[0] == b->operands[0] && a->operands[1] == b->operands[1] && mask_a == mask_b;
 }
 
+/* A stored concat of all that the group makes: of each hero once, its rows whole, so that it is written where it belongs. */
+static bool packs_heroes(const tcc_draft *d, const tcc_draft_scratch *s, int at) {
+    const tcc_node *concat = d->nodes[at];
+    int heroes = 0, stored = 0;
+    for (int i = 0; i < d->n_nodes; i++) {
+        heroes += is_attention(d->nodes[i]);
+        stored += d->stored[i];
+    }
+    if (!d->stored[at] || stored != 1 || heroes != concat->n_operands) return false;
+    for (int i = 0; i < concat->n_operands; i++) {
+        const tcc_node *n = concat->operands[i];
+        for (int k = 0; k < i; k++)
+            if (concat->operands[k] == n) return false;
+        if (n->op == TCC_OP_RESHAPE) n = n->operands[0];
+        if (n->op == TCC_OP_TRANSPOSE && n->attrs->perm.perm.v[n->type.rank - 1] == n->type.rank - 1) n = n->operands[0];
+        if (!is_attention(n) || position_of(s, n) < 0) return false;
+    }
+    return true;
+}
+
 static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
@@ -311,6 +331,7 @@ static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char
             if (!same_attention(n, d->hero)) return fail(reason, "attention on other operands");
             continue;
         }
+        if (n->op == TCC_OP_CONCAT && packs_heroes(d, s, i)) continue;
         bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || (n->op == TCC_OP_SLICE && !full);
         if (!moves) return fail(reason, "other work than views beside attention");
         if (d->stored[i] && !full) return fail(reason, "an output in front of attention");

@@ -5,7 +5,7 @@
 #include "passes/fuse.h"
 
 double tcc_op_cost(tcc_op op) {
-    static const double copy_like = 0.1, cheap = 0.4, division = 2, transcendental = 5, power = 12;
+    static const double copy_like = 0.1, cheap = 0.4, division = 2, transcendental = 12, power = 24;
     switch (op) {
     case TCC_OP_EXP:
     case TCC_OP_EXPM1:

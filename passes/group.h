@@ -23,7 +23,8 @@
  * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
  * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel stores all.
  *            Views that permute, re-split or slice dims may be inside in front, and such that permute or re-split behind, so that
- *            heads are read and written in place.
+ *            heads are read and written in place; also one concat of all results, each by such views that keep its last dim, as
+ *            the only output.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory, and
  * nothing in the group reads it. A pointwise output may be written over an input of equal size that the group reads only at the same
