@@ -236,33 +236,35 @@ static void sort_waiting(const scheduler *s, int_vec *waiting) {
         }
 }
 
-/* Fills `order` and returns the peak; -1 when memory is short or the groups wait for each other. */
-static int64_t schedule(scheduler *s, way way, int *order) {
+/* Fills `order` and gives the peak. */
+static tcc_status schedule(scheduler *s, way way, int *order, int64_t *peak) {
     int count = s->g->groups.count, at = 0;
-    int64_t live = 0, peak = 0, waiting_bytes;
+    int64_t live = 0, waiting_bytes;
     int_vec waiting = {0};
-    bool failed = false;
+    bool failed = false, stuck = false;
+    *peak = 0;
     for (int t = 0; t < count; t++) {
         s->missing[t] = s->tasks[t].waits_for;
         s->done[t] = false;
     }
     memcpy(s->left, s->users, sizeof *s->left * (size_t)s->g->nodes.count);
-    while (at < count && !failed) {
+    while (at < count && !failed && !stuck) {
         int t = pick(s, way, &waiting, &waiting_bytes, &failed);
         if (t >= 0 && waiting_bytes <= MOST_WAITING_BYTES) {
-            run(s, t, &live, &peak);
+            run(s, t, &live, peak);
             order[at++] = t;
             continue;
         }
-        failed |= t < 0 && waiting.count == 0;
+        stuck = t < 0 && waiting.count == 0;
         sort_waiting(s, &waiting);
         for (int i = 0; i < waiting.count && !failed; i++) {
-            run(s, waiting.data[i], &live, &peak);
+            run(s, waiting.data[i], &live, peak);
             order[at++] = waiting.data[i];
         }
     }
     tcc_vec_free(&waiting);
-    return failed ? -1 : peak;
+    if (failed) return tcc_enomem(s->g->diag);
+    return stuck ? TCC_BUG(s->g->diag, "groups wait for each other") : TCC_OK;
 }
 
 static tcc_status best_order(tcc_pass_cx *cx, const tcc_graph *g, int *best) {
@@ -273,11 +275,9 @@ static tcc_status best_order(tcc_pass_cx *cx, const tcc_graph *g, int *best) {
     if (status == TCC_OK && !order) status = tcc_enomem(g->diag);
     int64_t best_peak = -1;
     for (int way = 0; way < WAY_COUNT && status == TCC_OK; way++) {
-        int64_t peak = schedule(&s, (enum way)way, order);
-        if (peak < 0) {
-            status = TCC_BUG(g->diag, "groups wait for each other");
-            break;
-        }
+        int64_t peak;
+        status = schedule(&s, (enum way)way, order, &peak);
+        if (status != TCC_OK) break;
         tcc_logf(cx->cx, TCC_LOG_MEMORY, "order '%s': at most %lld bytes alive", names[way], (long long)peak);
         if (best_peak >= 0 && peak > best_peak - best_peak / 50) continue;
         best_peak = peak;
