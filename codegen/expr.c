@@ -137,6 +137,7 @@ const tcc_expr *tcc_expr_point(tcc_body *b, tcc_op op, tcc_dtype dtype, const tc
 }
 
 const tcc_expr *tcc_expr_load(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard) {
+    if (buffer >= b->buffers.count) return failed(b); /* there was no memory for it */
     tcc_expr like = {.kind = TCC_EXPR_LOAD, .dtype = b->buffers.data[buffer].dtype, .buffer = buffer};
     like.affine = tcc_affine_expand(b, offset);
     return tcc_expr_make(b, like, &guard, guard ? 1 : 0);

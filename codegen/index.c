@@ -14,7 +14,7 @@ static tcc_affine failed(tcc_body *b) {
 
 tcc_affine tcc_affine_var(tcc_body *b, int var) {
     tcc_term *term = TCC_ARENA_NEW(b->arena, tcc_term);
-    if (!term) return failed(b);
+    if (!term || var >= b->vars.count) return failed(b); /* no memory for the term, or none for the variable before */
     *term = (tcc_term){var, 1};
     return (tcc_affine){.n = 1, .terms = term};
 }
