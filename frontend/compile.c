@@ -327,6 +327,7 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
             return TCC_OK;
         }
     log_miss(m, train, batch, count);
+    tcc_diag_clear(&m->cx->diag); /* building a graph stops at the first error: one that an earlier call left must not count */
     tcc_compiled *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&m->cx->diag);
     c->train = train;
