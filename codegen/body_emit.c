@@ -279,42 +279,78 @@ static LLVMValueRef emit_constant(tcc_body_run *r, const tcc_expr *x) {
     return tcc_dtype_is_float(x->dtype) ? tcc_emit_float(r->e, type, x->number) : tcc_emit_int(r->e, type, x->integer);
 }
 
-/* Loops over the variables of a fold, outermost first, carrying the result. */
+enum { UNROLL = 16 };
+
+static void fold_once(tcc_body_run *r, const tcc_expr *x, LLVMValueRef *carry, LLVMValueRef index) {
+    tcc_emitter *e = r->e;
+    LLVMValueRef value = r->values[x->operands[0]->id], position = NULL;
+    if (tcc_body_varies(r, x)) value = over_lanes(r, value);
+    if (x->op == TCC_OP_ARGMAX) /* folds over one axis */
+        position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, index, e->i32, ""), tcc_emit_lanes_of(LLVMTypeOf(value)));
+    tcc_fold_step(e, x->op, carry, value, position, NULL);
+}
+
+/* The loops vars[0 ...], outermost first, carrying the result; short ones are written out, so that what is constant in a step folds
+ * away. */
+static void fold_loops(tcc_body_run *r, const tcc_expr *x, const int *vars, int n, uint64_t opened, int64_t inside, bool unroll,
+                       LLVMValueRef *carry, LLVMValueRef index) {
+    tcc_emitter *e = r->e;
+    int carries = tcc_fold_carries(x->op);
+    if (n == 0) {
+        fold_once(r, x, carry, index);
+        return;
+    }
+    int64_t extent = r->body->vars.data[vars[0]].high + 1;
+    opened |= BIT(vars[0]);
+    if (unroll) {
+        for (int64_t i = 0; i < extent; i++) {
+            tcc_body_enter(r, vars[0], tcc_emit_i64(e, i));
+            tcc_body_emit(r, opened);
+            fold_loops(r, x, vars + 1, n - 1, opened, inside / extent, true, carry, r->loops[vars[0]]);
+            tcc_body_leave(r, vars[0]);
+        }
+        return;
+    }
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, carries);
+    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+    tcc_body_enter(r, vars[0], loop.index);
+    tcc_body_emit(r, opened);
+    fold_loops(r, x, vars + 1, n - 1, opened, inside / extent, inside / extent <= UNROLL, carry, loop.index);
+    tcc_body_leave(r, vars[0]);
+    tcc_emit_loop_end(e, &loop, carry);
+    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+}
+
+static bool has_fold_below(const tcc_expr *x, uint64_t loops) {
+    if (!(x->loops & loops)) return false;
+    if (x->fold) return true;
+    for (int i = 0; i < x->n_operands; i++)
+        if (has_fold_below(x->operands[i], loops)) return true;
+    return false;
+}
+
 static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     const tcc_expr *operand = x->operands[0];
     int vars[TCC_BODY_MAX_LOOPS], n = 0;
+    int64_t steps = 1;
     for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
-        if (x->fold >> v & 1) vars[n++] = v;
+        if (x->fold >> v & 1) {
+            vars[n++] = v;
+            steps *= r->body->vars.data[v].high + 1;
+        }
     if (n == 0) {
         if (x->op == TCC_OP_ARGMAX) return tcc_emit_int(e, tcc_body_type(r, TCC_I32, tcc_body_varies(r, x)), 0);
         return r->values[operand->id];
     }
     int carries = tcc_fold_carries(x->op);
     LLVMTypeRef type = tcc_body_type(r, operand->dtype, tcc_body_varies(r, x));
-    LLVMTypeRef index_type = tcc_emit_type_like(e, e->i32, type);
     LLVMValueRef carry[2];
-    tcc_fold_initial(e, x->op, type, index_type, carry);
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
-    uint64_t opened = 0;
-    for (int i = 0; i < n; i++) {
-        int64_t extent = r->body->vars.data[vars[i]].high + 1;
-        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, carries);
-        for (int k = 0; k < carries; k++) carry[k] = loops[i].carry[k];
-        tcc_body_enter(r, vars[i], loops[i].index);
-        opened |= BIT(vars[i]);
-        tcc_body_emit(r, opened);
-    }
-    LLVMValueRef value = r->values[operand->id], position = NULL;
-    if (tcc_body_varies(r, x)) value = over_lanes(r, value);
-    if (carries > 1) /* ARGMAX folds over one axis */
-        position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, loops[n - 1].index, e->i32, ""), tcc_emit_lanes_of(type));
-    tcc_fold_step(e, x->op, carry, value, position, NULL);
-    for (int i = n - 1; i >= 0; i--) {
-        tcc_body_leave(r, vars[i]);
-        tcc_emit_loop_end(e, &loops[i], carry);
-        for (int k = 0; k < carries; k++) carry[k] = loops[i].carry[k];
-    }
+    tcc_fold_initial(e, x->op, type, tcc_emit_type_like(e, e->i32, type), carry);
+    /* written out only where nothing inside is a loop itself; an outer loop stays when its inside is short enough */
+    bool plain = !has_fold_below(operand, x->fold);
+    fold_loops(r, x, vars, n, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
     return carry[carries - 1];
 }
 

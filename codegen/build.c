@@ -179,6 +179,12 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
     } else {
         d.step.kind = TCC_STEP_KERNEL;
         TCC_TRY(find_kernel(b, &launch->kernel, &d.kernel));
+        draft *last = b->drafts.count ? &b->drafts.data[b->drafts.count - 1] : NULL;
+        if (launch->beside && last && last->kernel == d.kernel && !b->options->separate) {
+            last->step.flop += d.step.flop;
+            last->step.bytes += d.step.bytes;
+            return tcc_vec_push(&last->instances, (tcc_instance){buffers, params, launch->items}) ? TCC_OK : tcc_enomem(b->diag);
+        }
         if (!tcc_vec_push(&d.instances, (tcc_instance){buffers, params, launch->items})) return tcc_enomem(b->diag);
     }
     if (!tcc_vec_push(&b->drafts, d)) {

@@ -38,6 +38,7 @@ typedef struct tcc_plan_launch {
     int64_t *params;
     int64_t items, grain;
     double flop;
+    bool beside; /* may run together with the launch before it: they write different parts of one value */
     const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params hold for it */
 } tcc_plan_launch;
 
@@ -71,6 +72,9 @@ int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
 /* The pointwise schedule for a traced body whose stores are one value a point. Keeps the body. */
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b);
 
+/* The schedule of transposing work, if the sealed body is such: loads that are contiguous along another loop than the last one. False:
+ * it is not. */
+bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, tcc_status *status);
 /* The pointwise schedule for all outputs of the group with as many elements as `space`, whose dims are the loops. */
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space);
 

@@ -19,7 +19,7 @@
 
 typedef enum tcc_space { TCC_SPACE_ARENA, TCC_SPACE_BINDING, TCC_SPACE_CONST } tcc_space;
 
-/* A place in memory. `offset_bytes` is a multiple of 64 in ARENA and CONST. */
+/* A place in memory. Values lie at multiples of 64 bytes in ARENA and CONST; a buffer may also begin inside one. */
 typedef struct tcc_buffer {
     tcc_space space;
     int binding;          /* index into bindings; BINDING only */

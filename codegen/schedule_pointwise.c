@@ -106,12 +106,14 @@ static bool is_flat(const tcc_body *b, int var) {
 
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     TCC_TRY(tcc_lowering_keep(l, b));
-    pointwise *p = TCC_ARENA_NEW(l->arena, pointwise);
-    if (!p) return tcc_enomem(l->diag);
-    p->body = b;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
     tcc_body_collapse(b, order, &n, 0);
+    tcc_status status;
+    if (tcc_schedule_tiles(l, b, order, n, &status)) return status;
+    pointwise *p = TCC_ARENA_NEW(l->arena, pointwise);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
     p->lanes = tcc_choose_lanes(l->target, p->any_extent ? INT32_MAX : inner, tcc_choose_width(b));
@@ -154,8 +156,47 @@ tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {
     }
 }
 
+/* The concat that an output is, up to reshapes; NULL: it is none. */
+static const tcc_node *as_concat(const tcc_group *group, const tcc_node *n) {
+    while (n->op == TCC_OP_RESHAPE && tcc_group_has(group, n)) n = n->operands[0];
+    return n->op == TCC_OP_CONCAT && tcc_group_has(group, n) ? n : NULL;
+}
+
+/* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost contiguity. */
+static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tcc_node *concat) {
+    int axis = (int)concat->attrs->axis.axis;
+    int64_t start = 0, inner = 1;
+    for (int i = axis + 1; i < concat->type.rank; i++) inner *= concat->type.dims[i];
+    for (int k = 0; k < concat->n_operands; k++) {
+        const tcc_node *x = concat->operands[k];
+        tcc_iteration it;
+        tcc_iteration_init(&it, x->type.rank, x->type.dims);
+        for (;;) {
+            tcc_affine coordinates[TCC_MAX_RANK];
+            tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+            if (!b) return tcc_enomem(l->diag);
+            tcc_iteration_open(b, &it, coordinates);
+            const tcc_expr *value = tcc_body_trace(b, x, coordinates);
+            tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
+            /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
+            tcc_store store = {tcc_body_buffer_of(b, output, start * inner, true), position, value, NULL, false};
+            if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+            if (!tcc_iteration_refine(&it, b)) {
+                TCC_TRY(tcc_schedule_points(l, b));
+                l->launches.data[l->launches.count - 1].beside = k > 0;
+                break;
+            }
+            tcc_body_free(b);
+        }
+        start += x->type.dims[axis];
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc_lower_pointwise(tcc_lowering *l) {
     const tcc_group *group = l->group;
+    const tcc_node *concat = group->n_outputs == 1 ? as_concat(group, group->outputs[0]) : NULL;
+    if (concat) return lower_concat(l, group->outputs[0], concat);
     for (int i = 0; i < group->n_outputs; i++) {
         int64_t numel = tcc_type_numel(&group->outputs[i]->type);
         bool done = false;

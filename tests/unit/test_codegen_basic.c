@@ -39,6 +39,36 @@ static void views(void **state) {
           "}\n");
 }
 
+static void transposes(void **state) {
+    (void)state;
+    check("graph @tiles {\n"
+          "  %0 = input {name=\"x\"} : f32[3,37,70]\n"
+          "  %1 = input {name=\"y\"} : f32[3,70,37]\n"
+          "  %2 = transpose(%0) {perm=[0, 2, 1]} : f32[3,70,37]\n"
+          "  %3 = mul(%2, %1) : f32[3,70,37]\n"
+          "  output \"o\" %3\n"
+          "}\n");
+    check("graph @narrow {\n"
+          "  %0 = input {name=\"x\"} : u8[33,5]\n"
+          "  %1 = transpose(%0) {perm=[1, 0]} : u8[5,33]\n"
+          "  output \"o\" %1\n"
+          "}\n");
+}
+
+static void joined(void **state) {
+    (void)state;
+    check("graph @heads {\n"
+          "  %0 = input {name=\"q\"} : f32[2,3,5,8]\n"
+          "  %1 = input {name=\"k\"} : f32[2,3,5,8]\n"
+          "  %2 = transpose(%0) {perm=[0, 2, 1, 3]} : f32[2,5,3,8]\n"
+          "  %3 = reshape(%2) : f32[2,5,24]\n"
+          "  %4 = transpose(%1) {perm=[0, 2, 1, 3]} : f32[2,5,3,8]\n"
+          "  %5 = reshape(%4) : f32[2,5,24]\n"
+          "  %6 = concat(%3, %5) {axis=2} : f32[2,5,48]\n"
+          "  output \"o\" %6\n"
+          "}\n");
+}
+
 static void rows(void **state) {
     (void)state;
     check("graph @softmax {\n"
@@ -133,6 +163,7 @@ static void states_and_constants(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pointwise),    cmocka_unit_test(views),
+        cmocka_unit_test(transposes),   cmocka_unit_test(joined),
         cmocka_unit_test(rows),         cmocka_unit_test(columns),
         cmocka_unit_test(contractions), cmocka_unit_test(scans_and_scatters),
         cmocka_unit_test(states_and_constants),
