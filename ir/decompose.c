@@ -179,8 +179,8 @@ tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, t
     classes.dtype = targets->type.dtype;
     rows.rank--;
     rows.dims[rows.rank] = 0;
-    c.onehot =
-        tcc_ir_binary(g, TCC_OP_EQ, tcc_ir_iota(g, &classes, axis), back(g, targets, logits, axis));
+    tcc_node *target = back(g, targets, logits, axis);
+    c.onehot = tcc_ir_binary(g, TCC_OP_EQ, tcc_ir_iota(g, &classes, axis), target);
     c.valid = tcc_ir_binary_c(g, TCC_OP_NE, targets, (double)n->attrs->cross_entropy.ignore_index);
     if (weights) {
         tcc_attrs attrs = {.axis = {.axis = 0}};

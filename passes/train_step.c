@@ -33,7 +33,9 @@ typedef struct builder {
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
 } builder;
 
-/* -- Expressions -- */
+/* -- Expressions --
+ * At most one operand of a call builds nodes: C leaves open which argument is evaluated first, and nodes are numbered as they are
+ * built, so the graph would depend on the compiler. */
 
 static tcc_node *add(builder *b, tcc_node *x, tcc_node *y) {
     return tcc_ir_binary(b->g, TCC_OP_ADD, x, y);
@@ -105,7 +107,8 @@ static tcc_status update_sgd(builder *b, const trained *t) {
         tcc_node *momentum = spread(b, hyper(b, TCC_HYPER_MOMENTUM, t->p), t->p);
         tcc_node *weight = spread(b, hyper(b, TCC_HYPER_DAMPENING_SCALE, t->p), t->p);
         buffer = add_state(b, t, "momentum");
-        v = add(b, mul(b, buffer.value, momentum), mul(b, d, weight));
+        tcc_node *fresh = mul(b, d, weight);
+        v = add(b, mul(b, buffer.value, momentum), fresh);
         d = b->spec->nesterov ? add(b, d, mul(b, v, momentum)) : v;
     }
     TCC_TRY(add_update(b, t->input, sub(b, t->p, mul(b, spread(b, lr, t->p), d))));
@@ -124,15 +127,17 @@ static tcc_status update_adam(builder *b, const trained *t) {
     state old_m = add_state(b, t, "m"), old_v = add_state(b, t, "v");
     tcc_node *rate1 = hyper(b, TCC_HYPER_BETA1_COMPLEMENT, t->p),
              *rate2 = hyper(b, TCC_HYPER_BETA2_COMPLEMENT, t->p);
-    tcc_node *m = add(b, old_m.value, mul(b, spread(b, rate1, p), sub(b, g, old_m.value)));
-    tcc_node *v = add(b, mul(b, old_v.value, spread(b, one_minus(b, rate2), p)),
-                      mul(b, mul(b, g, g), spread(b, rate2, p)));
-    tcc_node *root =
-        mul(b, square_root(b, v), spread(b, square_root(b, hyper(b, TCC_HYPER_BIAS2, t->p)), p));
+    tcc_node *change = sub(b, g, old_m.value);
+    tcc_node *m = add(b, old_m.value, mul(b, spread(b, rate1, p), change));
+    tcc_node *rate2_at_p = spread(b, rate2, p);
+    tcc_node *fresh = mul(b, mul(b, g, g), rate2_at_p);
+    tcc_node *v = add(b, mul(b, old_v.value, spread(b, one_minus(b, rate2), p)), fresh);
+    tcc_node *correction = spread(b, square_root(b, hyper(b, TCC_HYPER_BIAS2, t->p)), p);
+    tcc_node *root = mul(b, square_root(b, v), correction);
     tcc_node *denominator = add(b, root, spread(b, hyper(b, TCC_HYPER_EPS, t->p), p));
     tcc_node *step = mul(b, lr, hyper(b, TCC_HYPER_BIAS1, t->p));
-    TCC_TRY(
-        add_update(b, t->input, sub(b, p, mul(b, spread(b, step, p), divide(b, m, denominator)))));
+    tcc_node *direction = divide(b, m, denominator);
+    TCC_TRY(add_update(b, t->input, sub(b, p, mul(b, spread(b, step, p), direction))));
     TCC_TRY(add_update(b, old_m.input, m));
     return add_update(b, old_v.input, v);
 }
@@ -153,8 +158,8 @@ static tcc_status clip(builder *b) {
     }
     if (!sum) return TCC_OK;
     tcc_node *norm = square_root(b, sum);
-    tcc_node *ratio = divide(b, hyper(b, TCC_HYPER_CLIP_NORM, norm),
-                             tcc_ir_binary_c(b->g, TCC_OP_ADD, norm, 1e-6));
+    tcc_node *divisor = tcc_ir_binary_c(b->g, TCC_OP_ADD, norm, 1e-6);
+    tcc_node *ratio = divide(b, hyper(b, TCC_HYPER_CLIP_NORM, norm), divisor);
     tcc_node *factor = tcc_ir_binary_c(b->g, TCC_OP_MIN, ratio, 1);
     for (int i = 0; i < b->trained.count; i++) {
         trained *t = &b->trained.data[i];
