@@ -83,7 +83,8 @@ static float *element(const tcc_attention *a, const arrays *x, int role, int b, 
     return x->data[role] + x->offset[role] + b * o->batch[0] + h * o->batch[1] + row * o->row;
 }
 
-static void compile_and_run(const tcc_attention *a, arrays *x, const char *cpu, bool backwards_items) {
+/* Runs all items at once, and again one by one from the last: the same bits of o. */
+static void compile_and_run(const tcc_attention *a, arrays *x, const char *cpu) {
     tcc_llvm_target target;
     tcc_emitter e;
     tcc_diag diag = {0};
@@ -101,9 +102,15 @@ static void compile_and_run(const tcc_attention *a, arrays *x, const char *cpu, 
     size_t size = ((size_t)p.scratch_bytes + 63) / 64 * 64;
     unsigned char *scratch = aligned_alloc(64, size + 64);
     memset(scratch, 0xff, size + 64); /* NaN */
-    if (backwards_items)
-        for (int64_t i = p.items - 1; i >= 0; i--) kernel(buffers, params, i, i + 1, scratch);
-    else kernel(buffers, params, 0, p.items, scratch);
+    kernel(buffers, params, 0, p.items, scratch);
+    int last = a->backward ? TCC_ATTENTION_DV : TCC_ATTENTION_O;
+    size_t bytes = sizeof(float) * (size_t)(x->count[last] ? x->count[last] : x->count[TCC_ATTENTION_DQ]);
+    float *first = malloc(bytes);
+    memcpy(first, x->data[last], bytes);
+    memset(scratch, 0xff, size);
+    for (int64_t i = p.items - 1; i >= 0; i--) kernel(buffers, params, i, i + 1, scratch);
+    assert_memory_equal(first, x->data[last], bytes);
+    free(first);
     for (int i = 0; i < 64; i++) assert_int_equal(scratch[size + (size_t)i], 0xff);
     free(scratch);
     test_object_free(o);
@@ -120,17 +127,11 @@ static void check(shape s, const char *cpu) {
     arrays x;
     tcc_attention a = describe(s, &x);
     for (int r = 0; r <= TCC_ATTENTION_LSE; r++) a.has[r] = r != TCC_ATTENTION_MASK || s.mask;
-    compile_and_run(&a, &x, cpu, false);
-    int64_t n_o = x.count[TCC_ATTENTION_O];
-    float *first = malloc(sizeof(float) * (size_t)n_o);
-    memcpy(first, x.data[TCC_ATTENTION_O], sizeof(float) * (size_t)n_o);
-    compile_and_run(&a, &x, cpu, true);
-    assert_memory_equal(first, x.data[TCC_ATTENTION_O], sizeof(float) * (size_t)n_o);
-    free(first);
+    compile_and_run(&a, &x, cpu);
     tcc_attention g = a;
     g.backward = true;
     for (int r = TCC_ATTENTION_DO; r < TCC_ATTENTION_ROLES; r++) g.has[r] = true;
-    compile_and_run(&g, &x, cpu, true);
+    compile_and_run(&g, &x, cpu);
 
     double *p = malloc(sizeof(double) * (size_t)s.S), *dq = malloc(sizeof(double) * (size_t)s.D), *o = malloc(sizeof(double) * (size_t)s.E);
     double *dk = malloc(sizeof(double) * (size_t)(s.S * s.D)), *dv = malloc(sizeof(double) * (size_t)(s.S * s.E));
@@ -192,7 +193,6 @@ static void check(shape s, const char *cpu) {
 static void attention_of_one_block(void **state) {
     (void)state;
     check((shape){2, 3, 64, 64, 32, 32, .causal = true, .packed = true}, NULL);
-    check((shape){1, 2, 40, 40, 64, 64, .causal = false}, NULL);
     check((shape){1, 1, 37, 51, 16, 48, .causal = true}, NULL);
     check((shape){1, 1, 1, 1, 16, 16, .causal = false}, NULL);
 }
@@ -202,14 +202,12 @@ static void odd_sizes_and_masks(void **state) {
     check((shape){2, 2, 13, 13, 5, 5, .causal = true}, NULL);
     check((shape){1, 2, 5, 9, 20, 12, .mask = true}, NULL);
     check((shape){2, 1, 30, 17, 24, 24, .causal = true, .mask = true}, NULL);
-    check((shape){1, 1, 3, 29, 16, 32, .causal = true}, NULL);
 }
 
 static void several_blocks(void **state) {
     (void)state;
-    check((shape){1, 1, 150, 530, 16, 16, .causal = false}, NULL);
-    check((shape){1, 1, 600, 600, 16, 32, .causal = true}, NULL);
-    check((shape){1, 1, 300, 523, 20, 16, .causal = true}, NULL);
+    check((shape){1, 1, 80, 530, 16, 32, .causal = false}, NULL);
+    check((shape){1, 1, 200, 523, 20, 16, .causal = true}, NULL);
 }
 
 static void narrower_vectors(void **state) {

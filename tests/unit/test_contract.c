@@ -225,7 +225,7 @@ static tcc_contract matmul(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, 
 
 static void products_of_all_orientations(void **state) {
     (void)state;
-    static const int sizes[][3] = {{1, 1, 1}, {13, 33, 17}, {65, 31, 40}, {40, 100, 130}, {100, 10, 64}, {5, 1, 50}};
+    static const int sizes[][3] = {{1, 1, 1}, {13, 33, 17}, {65, 31, 40}, {100, 10, 64}, {5, 1, 50}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int t = 0; t < 8; t++) {
             if ((t % 2 && i > 1) || (t && i == 0)) continue;
@@ -242,16 +242,16 @@ static void long_sums_go_in_blocks_and_parts(void **state) {
     c = matmul(9, 32, 6000, true, false, false);
     c.accumulate = true;
     check(&c);
-    c = matmul(26, 70, 3000, false, false, false);
+    c = matmul(26, 40, 1500, false, false, false);
     check(&c);
-    c = matmul(160, 130, 2050, true, false, false);
+    c = matmul(40, 70, 2050, true, false, false);
     check(&c);
 }
 
 static void batches_and_random_strides(void **state) {
     (void)state;
     random_state = 7;
-    for (int round = 0; round < 14; round++) {
+    for (int round = 0; round < 10; round++) {
         tcc_contract c = {.n_accesses = 1};
         tcc_contract_dims *lists[] = {&c.b, &c.m, &c.n, &c.k};
         for (int l = 0; l < 4; l++)
@@ -331,8 +331,7 @@ static tcc_contract conv_data_gradient(conv s) {
 
 static void convolutions_and_their_gradients(void **state) {
     (void)state;
-    static const conv shapes[] = {{2, 7, 7, 5, 20, 3, 1}, {1, 8, 8, 16, 32, 3, 1}, {2, 4, 4, 16, 40, 3, 2}, {3, 6, 6, 1, 8, 3, 1},
-                                  {2, 8, 8, 3, 16, 3, 1}, {2, 5, 5, 8, 24, 1, 2}, {1, 9, 9, 4, 6, 5, 1}};
+    static const conv shapes[] = {{2, 7, 7, 5, 20, 3, 1}, {2, 4, 4, 16, 40, 3, 2}, {3, 6, 6, 1, 8, 3, 1}, {1, 9, 9, 4, 6, 5, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         tcc_contract c = conv_forward(shapes[i]);
         check(&c);
@@ -452,8 +451,9 @@ static void narrower_vectors_work_too(void **state) {
         check(&c);
         c = matmul(31, 45, 37, true, false, true);
         check(&c);
-        c = conv_forward((conv){2, 5, 5, 3, 12, 3, 1});
-        check(&c);
+        conv s = {4, 4, 4, 16, 12, 3, 1};
+        c = windowed(s, 0);
+        check_in(&c, -2, s.n * s.h * s.w * s.ci, -(s.w * s.ci + s.ci));
     }
     cpu = NULL;
     tcc_llvm_target_clear(&host);
