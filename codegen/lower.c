@@ -51,11 +51,14 @@ static const tcc_expr *trace_iota(tcc_body *b, const tcc_node *n, const tcc_affi
 
 static const tcc_expr *trace_random(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     tcc_affine zero = tcc_affine_constant(0), one = tcc_affine_constant(1);
+    const tcc_expr *outer = b->guard;
+    b->guard = NULL; /* the key can always be read, and is one for all lanes */
     const tcc_expr *operands[] = {
         tcc_expr_index(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims), TCC_I64),
         tcc_body_trace(b, n->operands[0], &zero),
         tcc_body_trace(b, n->operands[0], &one),
     };
+    b->guard = outer;
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_POINT, .dtype = n->type.dtype, .op = n->op, .integer = n->attrs->rng.id},
                          operands, 3);
 }

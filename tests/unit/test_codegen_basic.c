@@ -160,13 +160,28 @@ static void states_and_constants(void **state) {
           "}\n");
 }
 
+/* Where only some lanes are inside the padding, the key is still one for all. */
+static void draws_behind_padding(void **state) {
+    (void)state;
+    check("graph @draws {\n"
+          "  %0 = input {role=rng, name=\"key\"} : i64[2]\n"
+          "  %1 = rng_normal(%0) : f32[3,17,1,1]\n"
+          "  %2 = pad(%1) {lo=[0, 2, 3, 0], hi=[0, 0, 3, 0], interior=[0, 0, 0, 0]} : f32[3,19,7,1]\n"
+          "  %3 = reshape(%2) : f32[399,1]\n"
+          "  %4 = input {name=\"u\"} : f32[3,1]\n"
+          "  %5 = input {name=\"i\"} : i64[3,1]\n"
+          "  %6 = scatter_add_along(%3, %5, %4) : f32[399,1]\n"
+          "  output \"a\" %6\n"
+          "}\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pointwise),    cmocka_unit_test(views),
         cmocka_unit_test(transposes),   cmocka_unit_test(joined),
         cmocka_unit_test(rows),         cmocka_unit_test(columns),
         cmocka_unit_test(contractions), cmocka_unit_test(scans_and_scatters),
-        cmocka_unit_test(states_and_constants),
+        cmocka_unit_test(states_and_constants), cmocka_unit_test(draws_behind_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
