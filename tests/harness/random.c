@@ -31,14 +31,14 @@ random_case *random_case_create(const tcc_random_options *options, uint64_t seed
     return c;
 }
 
-static void free_all(tcc_value *values, int count) {
+void random_case_free(tcc_value *values, int count) {
     for (int i = 0; i < count; i++) tcc_value_free(&values[i]);
     free(values);
 }
 
 void random_case_destroy(random_case *c) {
-    free_all(c->inputs, c->graph->inputs.count);
-    free_all(c->outputs, c->graph->outputs.count);
+    random_case_free(c->inputs, c->graph->inputs.count);
+    random_case_free(c->outputs, c->graph->outputs.count);
     tcc_graph_destroy(c->graph);
     tcc_diag_clear(&c->diag);
     free(c);
@@ -59,17 +59,25 @@ static const char *compare(const char *name, const tcc_value *a, const tcc_value
     return NULL;
 }
 
-const char *random_case_compare(const random_case *c, const tcc_graph *g, double tolerance) {
+tcc_value *random_case_inputs(const random_case *c, const tcc_graph *g) {
     tcc_diag diag = {0};
     tcc_value *inputs = calloc((size_t)g->inputs.count, sizeof *inputs);
-    tcc_value *outputs = calloc((size_t)g->outputs.count, sizeof *outputs);
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
+        const int64_t numel = tcc_type_numel(&n->type);
         assert_ok(tcc_value_create(&n->type, &inputs[i], &diag), &diag);
+        for (int64_t k = 0; k < numel && n->attrs->input.role == TCC_ROLE_HYPER; k++) inputs[i].f[k] = 0.125;
         for (int k = 0; k < c->graph->inputs.count; k++)
             if (!strcmp(c->graph->inputs.data[k]->attrs->input.name, n->attrs->input.name))
-                memcpy(inputs[i].f, c->inputs[k].f, sizeof *inputs[i].f * (size_t)tcc_type_numel(&n->type));
+                memcpy(inputs[i].f, c->inputs[k].f, sizeof *inputs[i].f * (size_t)numel);
     }
+    return inputs;
+}
+
+const char *random_case_compare(const random_case *c, const tcc_graph *g, double tolerance) {
+    tcc_diag diag = {0};
+    tcc_value *inputs = random_case_inputs(c, g);
+    tcc_value *outputs = calloc((size_t)g->outputs.count, sizeof *outputs);
     assert_ok(tcc_graph_eval(g, inputs, outputs, &diag), &diag);
     const char *wrong = NULL;
     for (int k = 0; k < c->graph->outputs.count && !wrong; k++) {
@@ -78,8 +86,8 @@ const char *random_case_compare(const random_case *c, const tcc_graph *g, double
         for (int i = 0; i < g->outputs.count; i++)
             if (!strcmp(g->outputs.data[i].name, name)) wrong = compare(name, &c->outputs[k], &outputs[i], tolerance);
     }
-    free_all(inputs, g->inputs.count);
-    free_all(outputs, g->outputs.count);
+    random_case_free(inputs, g->inputs.count);
+    random_case_free(outputs, g->outputs.count);
     return wrong;
 }
 
