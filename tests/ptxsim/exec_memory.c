@@ -52,10 +52,10 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
                 if (write) next = (next & ~(WORD_BLOCK_MASK << WORD_BLOCK_SHIFT)) | block << WORD_BLOCK_SHIFT;
                 next |= WORD_MANY;
             }
-            if (write && access != ACCESS_ATOMIC) next &= ~(uint64_t)WORD_ATOMIC;
+            if (write && access < ACCESS_ATOMIC) next &= ~(uint64_t)WORD_ATOMIC;
         } else {
             fresh = bytes;
-            next = (uint64_t)op << WORD_OP_SHIFT | block << WORD_BLOCK_SHIFT | bytes | (access == ACCESS_ATOMIC ? WORD_ATOMIC : 0);
+            next = (uint64_t)op << WORD_OP_SHIFT | block << WORD_BLOCK_SHIFT | bytes | (access >= ACCESS_ATOMIC ? WORD_ATOMIC : 0);
             if (!write && old && streams && !sim_op_before(word_op(old), op)) next |= WORD_UNORDERED;
         }
         if (next == old) break;
@@ -72,9 +72,9 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
         if (write) reader = __atomic_load_n(&words[1], __ATOMIC_SEQ_CST);
         else writer = __atomic_load_n(&words[0], __ATOMIC_SEQ_CST);
     }
-    const char *mine = access == ACCESS_READ ? "read" : access == ACCESS_WRITE ? "write" : "atomic";
+    const char *mine = access == ACCESS_READ ? "read" : access == ACCESS_ATOMIC ? "atomic" : "write";
     if (writer && word_op(writer) == op) {
-        if (checks && (writer & bytes & 15) && (word_block(writer) != block || writer & WORD_MANY) && !(writer & WORD_ATOMIC && (access == ACCESS_ATOMIC || i->flags & FLAG_VOLATILE)) &&
+        if (checks && (writer & bytes & 15) && (word_block(writer) != block || writer & WORD_MANY) && !(writer & WORD_ATOMIC && (access >= ACCESS_ATOMIC || i->flags & FLAG_VOLATILE)) &&
             !ordered(w, writer))
             race(w, i, lane, address, mine, "wrote", writer);
     } else if (writer && streams && !sim_op_before(word_op(writer), op)) {
@@ -93,12 +93,46 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
     return (uint32_t)__builtin_popcount(fresh & 15);
 }
 
+/* The common case: nobody else has touched the word in this launch, and who did before is known to be done. False: look closer. */
+static inline bool track_quick(sim_warp *w, uint64_t *words, bool write, uint32_t *fresh) {
+    uint32_t op = w->launch->op, before = w->worker->before;
+    uint64_t mine = (uint64_t)op << WORD_OP_SHIFT | (w->block->linear & WORD_BLOCK_MASK) << WORD_BLOCK_SHIFT | 15;
+    uint64_t writer = __atomic_load_n(&words[0], __ATOMIC_RELAXED), reader = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
+    uint32_t wrote = word_op(writer), read = word_op(reader);
+    bool writer_done = wrote == 0 || wrote == before, reader_done = read == 0 || read == before;
+    uint64_t old = write ? writer : reader;
+    if (!(writer_done || (writer == mine)) || !(reader_done || reader == mine)) return false;
+    if (old == mine) return true;
+    if (w->launch->parallel) {
+        if (!__atomic_compare_exchange_n(&words[write ? 0 : 1], &old, mine, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return false;
+        uint64_t other = __atomic_load_n(&words[write ? 1 : 0], __ATOMIC_SEQ_CST);
+        if (other != (write ? reader : writer)) return false;
+    } else {
+        words[write ? 0 : 1] = mine;
+    }
+    *fresh += 4;
+    return true;
+}
+
+/* Remembers one operation before this one, so that most words need no search. */
+static void learn_before(sim_warp *w, const uint64_t *words) {
+    for (int k = 0; k < 2; k++) {
+        uint32_t other = word_op(words[k]);
+        if (other && other != w->launch->op && sim_op_before(other, w->launch->op)) w->worker->before = other;
+    }
+}
+
 static uint32_t track(sim_warp *w, const sim_inst *i, int lane, const place *at, uint64_t address, uint32_t bytes, sim_access access) {
     uint32_t fresh = 0;
     uint64_t *words = at->words;
     uint32_t within = at->within;
     while (bytes) {
         uint32_t n = 4 - within < bytes ? 4 - within : bytes;
+        if (n == 4 && access <= ACCESS_WRITE && track_quick(w, words, access == ACCESS_WRITE, &fresh)) {
+            words += 2, bytes -= 4, address += 4;
+            continue;
+        }
+        learn_before(w, words);
         fresh += track_word(w, i, lane, words, address, ((1u << n) - 1) << within, access);
         words += 2, bytes -= n, address += n, within = 0;
     }
@@ -126,12 +160,12 @@ static void shared_race(sim_warp *w, const sim_inst *i, int lane, uint64_t addre
 static void track_shared(sim_warp *w, const sim_inst *i, int lane, const place *at, uint64_t address, uint32_t bytes, sim_access access) {
     sim_shared_word *word = at->shared;
     uint32_t within = at->within;
-    const char *mine = access == ACCESS_READ ? "read" : access == ACCESS_WRITE ? "write" : "atomic";
-    uint64_t base = (uint64_t)w->clock[w->index] << 16 | (uint64_t)w->index << 10 | (uint64_t)lane << 5 | (access == ACCESS_ATOMIC ? SHARED_ATOMIC : 0);
+    const char *mine = access == ACCESS_READ ? "read" : access == ACCESS_ATOMIC ? "atomic" : "write";
+    uint64_t base = (uint64_t)w->clock[w->index] << 16 | (uint64_t)w->index << 10 | (uint64_t)lane << 5 | (access >= ACCESS_ATOMIC ? SHARED_ATOMIC : 0);
     for (; bytes; word++) {
         uint32_t n = 4 - within < bytes ? 4 - within : bytes, mask = ((1u << n) - 1) << within;
         uint64_t writer = word->writer, reader = word->reader;
-        if (writer & mask && !(writer & SHARED_ATOMIC && access == ACCESS_ATOMIC) && concurrent(w, lane, writer)) {
+        if (writer & mask && !(writer & SHARED_ATOMIC && access >= ACCESS_ATOMIC) && concurrent(w, lane, writer)) {
             shared_race(w, i, lane, address, mine, "wrote", writer);
             return;
         }
@@ -320,7 +354,7 @@ static uint8_t *touch(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, s
     place at;
     bool write = access != ACCESS_READ;
     if (!locate(w, i, slot, lane, space, address, bytes, write, &at)) return NULL;
-    if (access != ACCESS_WRITE && !check_init(w, i, lane, at.space, address, at.init, bytes)) return NULL;
+    if ((access == ACCESS_READ || access == ACCESS_ATOMIC) && !check_init(w, i, lane, at.space, address, at.init, bytes)) return NULL;
     if (at.words) {
         uint32_t fresh = track(w, i, lane, &at, address, bytes, access);
         if (write) w->worker->stats.global_write_unique_bytes += fresh;
@@ -390,7 +424,7 @@ void sim_exec_store(sim_warp *w, const sim_inst *i, uint32_t mask) {
     count_access(w, i, address, mask, bytes, true);
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
-        uint8_t *data = touch(w, i, i->memory, l, (sim_space)i->space, address[l], bytes, i->flags & FLAG_VOLATILE ? ACCESS_ATOMIC : ACCESS_WRITE);
+        uint8_t *data = touch(w, i, i->memory, l, (sim_space)i->space, address[l], bytes, i->flags & FLAG_VOLATILE ? ACCESS_STRONG : ACCESS_WRITE);
         if (!data) return;
         for (int e = 0; e < i->vec; e++) {
             const sim_reg *s = row(w, i->in[1 + e]);

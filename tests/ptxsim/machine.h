@@ -95,6 +95,7 @@ typedef struct sim_worker {
     sim_alloc **cache; /* last allocation an access hit, one an access of the kernel */
     ptxsim_stats stats;
     uint64_t budget;
+    uint32_t before; /* an operation that is known to come before this one */
 } sim_worker;
 
 struct sim_launch {
@@ -126,9 +127,9 @@ void sim_fault(sim_warp *w, const sim_inst *i, int lane, int status, const char 
 bool sim_soft_fault(sim_warp *w, const sim_inst *i, int lane, int check, const char *format, ...) __attribute__((format(printf, 5, 6)));
 void sim_thread_of(const sim_warp *w, int lane, uint32_t tid[3]);
 
-/* Memory, one lane at a time. `bytes` at a generic or space address; NULL after reporting. `write` checks that it may be written.
- * Atomics pass ACCESS_ATOMIC. */
-typedef enum sim_access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC } sim_access;
+/* Memory, one lane at a time: `bytes` at a generic or space address, after all checks; NULL after reporting. STRONG is a store that is
+ * volatile or ordered: for races it counts as an atomic. */
+typedef enum sim_access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_STRONG } sim_access;
 uint8_t *sim_touch(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes, sim_access access);
 
 void sim_count_shared(sim_warp *w, const uint64_t *address, uint32_t mask, uint32_t bytes);
