@@ -71,13 +71,6 @@ static bool moves_last_dim(const tcc_node *n) {
     return n->op == TCC_OP_TRANSPOSE && perm->v[perm->count - 1] != perm->count - 1;
 }
 
-/* An epilogue. Behind a convolution, which a library does, it is a pass of its own over the result. */
-static bool works_on_result(const tcc_draft *d, const tcc_draft_scratch *s) {
-    for (int i = 0; i < d->n_nodes; i++)
-        if (s->level[i] == TCC_LEVEL_FULL && d->nodes[i] != d->hero && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_POINT) return true;
-    return false;
-}
-
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
     const double launch = 32768; /* starting the threads on a kernel and waiting for them: two microseconds */
     const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
@@ -103,6 +96,5 @@ double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
             int *position = &s->position[d->nodes[i]->operands[k]->id];
             if (*position == COUNTED) *position = OUTSIDE;
         }
-    if (d->kind == TCC_GROUP_CONTRACT && d->hero->op != TCC_OP_DOT && works_on_result(d, s)) cost += 2 * (double)tcc_type_bytes(&d->hero->type);
     return cost;
 }
