@@ -84,7 +84,8 @@ static tcc_status trace_updates(tcc_lowering *l, tcc_body **out, uint64_t *posit
         *position_bits = 0;
         for (int i = 0; i < index_rank; i++) *position_bits |= tcc_affine_loops(b, &c[axis + i]);
         if (b->status == TCC_OK && guard) {
-            for (int i = 0; i < hero->type.rank; i++) at[i] = c[i < axis ? i : i - 1 + index_rank];
+            for (int i = 0; i < hero->type.rank; i++)
+                if (i != axis) at[i] = c[i < axis ? i : i - 1 + index_rank];
             at[axis] = extent == 1 ? tcc_affine_constant(0) : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
             int buffer = tcc_body_buffer_of(b, hero, 0, true);

@@ -110,7 +110,7 @@ static void gather(fuser *f, const int *units, int count) {
             push(f, &f->nodes, operand);
         }
     }
-    qsort(f->nodes.data, (size_t)f->nodes.count, sizeof(int), ascending);
+    if (f->nodes.count) qsort(f->nodes.data, (size_t)f->nodes.count, sizeof(int), ascending);
 }
 
 /* The draft of some units together: what of their nodes is needed. It lives in the fuser's buffers until the next one. */
