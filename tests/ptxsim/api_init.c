@@ -388,6 +388,12 @@ static void drop_ops(CUstream s) {
         free(op->deps), free(op);
     }
     free(s->last);
+    if (s->capture) capture_release(s->capture);
+}
+
+static void drop_event(CUevent e) {
+    free(e->nodes);
+    if (e->capture) capture_release(e->capture);
 }
 
 static void drop_graph(CUgraph g) {
@@ -402,7 +408,7 @@ static void drop_exec(CUgraphExec e) {
 
 static void drop_all(void) {
     DROP(sim.streams, next, drop_ops(gone_))
-    DROP(sim.events, next, free(gone_->nodes))
+    DROP(sim.events, next, drop_event(gone_))
     DROP(sim.graphs, next, drop_graph(gone_))
     DROP(sim.execs, next, drop_exec(gone_))
     DROP(sim.modules, next, sim_module_free(gone_->module))

@@ -38,6 +38,7 @@ static void axpy_runs(void **state) {
 }
 
 int main(void) {
+    setenv("PTXSIM_MEMORY_MIB", "256", 1);
     const struct CMUnitTest tests[] = {cmocka_unit_test(axpy_runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
