@@ -78,7 +78,10 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
     }
     tcc_affine_split(b, position, hero->type.rank, hero->type.dims, cx.coordinates);
     cx.port = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = hero->type.dtype, .affine = tcc_affine_expand(b, position)}, NULL, 0);
-    if (!cx.port) return b->status == TCC_OK ? tcc_enomem(l->diag) : b->status;
+    if (!cx.port) {
+        if (b->status == TCC_OK) b->status = tcc_enomem(l->diag);
+        return tcc_lowering_keep(l, b); /* frees it */
+    }
     /* Its lanes differ even where the result has one column: a loop of its own stands for them. */
     out->lanes = UINT64_C(1) << tcc_body_loop(b, 1);
     ((tcc_expr *)cx.port)->loops |= out->lanes;
