@@ -697,6 +697,8 @@ static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g) {
         merge_all(&f); /* inlining makes new neighbours */
         log_borders(&f);
         if (fine(&f)) status = add_groups(&f);
+    } else {
+        f.out_of_memory = true; /* unless an error was reported */
     }
     destroy(&f);
     return g->diag->status != TCC_OK ? g->diag->status : f.out_of_memory ? tcc_enomem(g->diag) : status;

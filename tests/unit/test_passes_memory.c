@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ * Passes when memory is short: they fail with TCC_ENOMEM and a message, crash nowhere and leave their input alone. */
+#include "harness/check.h"
+#include "harness/passes.h"
+
+#include "ir/support/alloc.h"
+
+#include <stdio.h>
+
+enum { TRIES = 150 }; /* spread over all allocations of a pass */
+
+static void check_pass(tcc_graph *g, const char *name, tcc_pass_fn run) {
+    tcc_context context = {0};
+    assert_int_equal(tcc_context_init(&context), TCC_OK);
+    tcc_diag *kept = g->diag;
+    static const tcc_pass_options options = {.spec = {.n_groups = 1}};
+    tcc_diag diag = {0};
+    tcc_pass_cx cx = {&context, &diag, &options};
+    g->diag = &diag;
+    tcc_graph *out = NULL;
+    tcc__alloc_fail_at(INT64_MAX); /* counts */
+    assert_ok(run(&cx, g, &out), &diag);
+    int64_t count = tcc__alloc_fail_at(-1);
+    assert_true(count > 10);
+    tcc_graph_destroy(out);
+    for (int i = 0; i < TRIES; i++) {
+        int64_t at = count < TRIES ? i : count * i / TRIES;
+        if (at >= count) break;
+        out = NULL;
+        tcc__alloc_fail_at(at);
+        tcc_status status = run(&cx, g, &out);
+        tcc__alloc_fail_at(-1);
+        if (status != TCC_ENOMEM) fail_msg("%s, allocation %lld of %lld: %s", name, (long long)at, (long long)count, tcc_status_name(status));
+        assert_null(out);
+        tcc_diag_clear(&diag);
+    }
+    g->diag = kept;
+    tcc_context_clear(&context);
+}
+
+static void check_model(const char *model) {
+    static const struct {
+        const char *before, *name;
+        tcc_pass_fn run;
+    } passes[] = {{"autodiff,decompose", "simplify", tcc_pass_simplify}, {"autodiff,decompose", "layout", tcc_pass_layout},
+                  {"autodiff,decompose,simplify", "fuse", tcc_pass_fuse}, {"autodiff,decompose,simplify,fuse", "order", tcc_pass_order},
+                  {"autodiff,decompose,simplify,fuse,order", "plan-memory", tcc_pass_plan_memory}};
+    tcc_diag diag = {0};
+    tcc_graph *traced = model_graph(model, 1, &diag);
+    for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
+        tcc_graph *g = run_passes(traced, passes[i].before, NULL);
+        check_pass(g, passes[i].name, passes[i].run);
+        tcc_graph_destroy(g);
+    }
+    tcc_graph_destroy(traced);
+    tcc_diag_clear(&diag);
+}
+
+static void test_mlp(void **state) {
+    (void)state;
+    check_model("mlp");
+}
+
+static void test_cnn(void **state) {
+    (void)state;
+    check_model("cnn");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_cnn)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
