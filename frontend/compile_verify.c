@@ -4,11 +4,11 @@
  *
  * The compiled side is a second model with the same function and copies of all parameters, made to keep its gradients; so what
  * runs is exactly what training runs, and the first model is untouched. The other side is the graph right after autodiff, in
- * double precision. On a mismatch the graph is evaluated again after each later pass: the first pass whose result differs is
- * named; if none does, the code generator is. */
-#include "compile.h"
+ * double precision. On a mismatch the graph is traced again and evaluated after each pass of the pipeline: the first pass whose
+ * result differs is named. If none does, the generated code is wrong, and compile_group.c looks for the kernel. */
+#include "compile_verify.h"
 
-#include "ir/eval.h"
+#include "passes/pipeline.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -19,9 +19,17 @@ typedef struct mismatch {
     double difference; /* relative */
 } mismatch;
 
+/* What the compiled program is compared with. */
+typedef struct reference {
+    const tcc_array *batch;
+    int count; /* of arrays */
+    const tcc_graph *graph;
+    tcc_value *values; /* of its outputs */
+} reference;
+
 /* -- Values of a graph's inputs -- */
 
-static void values_free(tcc_value *values, int count) {
+void tcc__values_free(tcc_value *values, int count) {
     for (int i = 0; values && i < count; i++) tcc_value_free(&values[i]);
     tcc__free(values);
 }
@@ -55,7 +63,7 @@ static tcc_status input_values(tcc_model *m, const tcc_graph *g, const tcc_array
         const tcc_node *n = g->inputs.data[i];
         tcc_status status = tcc_value_create(&n->type, &values[i], diag);
         if (status != TCC_OK) {
-            values_free(values, i);
+            tcc__values_free(values, i);
             return status;
         }
         const void *memory = input_memory(m, n, batch, count, hyper, rng);
@@ -72,7 +80,7 @@ static tcc_status interpret(tcc_model *m, const tcc_graph *g, const tcc_array *b
     tcc_status status = input_values(m, g, batch, count, &inputs);
     if (status == TCC_OK) {
         status = tcc_graph_eval(g, inputs, outputs, &m->cx->diag);
-        values_free(inputs, g->inputs.count);
+        tcc__values_free(inputs, g->inputs.count);
     }
     if (status != TCC_OK) tcc__free(outputs);
     else *out = outputs;
@@ -83,16 +91,15 @@ static tcc_status interpret(tcc_model *m, const tcc_graph *g, const tcc_array *b
 
 static bool is_checked(const char *name) { return !strcmp(name, "loss") || !strncmp(name, "grad.", 5); }
 
-static double largest(const tcc_value *v) {
+double tcc__value_largest(const tcc_value *v) {
     double most = 0;
     for (int64_t i = 0, n = tcc_type_numel(&v->type); i < n; i++)
         if (fabs(v->f[i]) > most) most = fabs(v->f[i]);
     return most;
 }
 
-/* NaN counts as an infinite difference unless both are NaN. */
-static double difference(const tcc_value *reference, const tcc_value *got, double floor) {
-    double worst = 0, scale = largest(reference);
+double tcc__value_difference(const tcc_value *reference, const tcc_value *got, double floor) {
+    double worst = 0, scale = tcc__value_largest(reference);
     if (scale < floor) scale = floor;
     for (int64_t i = 0, n = tcc_type_numel(&reference->type); i < n; i++) {
         double a = reference->f[i], b = got->f[i];
@@ -108,7 +115,7 @@ static double difference(const tcc_value *reference, const tcc_value *got, doubl
 static double gradient_floor(const tcc_graph *g, const tcc_value *values) {
     double most = 0;
     for (int i = 0; i < g->outputs.count; i++)
-        if (!strncmp(g->outputs.data[i].name, "grad.", 5) && largest(&values[i]) > most) most = largest(&values[i]);
+        if (!strncmp(g->outputs.data[i].name, "grad.", 5) && tcc__value_largest(&values[i]) > most) most = tcc__value_largest(&values[i]);
     return most > 0 ? 1e-3 * most : 1e-30;
 }
 
@@ -126,7 +133,7 @@ static mismatch compare_graphs(const tcc_graph *a, const tcc_value *va, const tc
         const char *name = a->outputs.data[i].name;
         if (!is_checked(name)) continue;
         for (int k = 0; k < b->outputs.count; k++)
-            if (!strcmp(b->outputs.data[k].name, name)) keep_worst(&worst, name, difference(&va[i], &vb[k], floor));
+            if (!strcmp(b->outputs.data[k].name, name)) keep_worst(&worst, name, tcc__value_difference(&va[i], &vb[k], floor));
     }
     return worst;
 }
@@ -142,7 +149,7 @@ static tcc_status compare_compiled(const tcc_graph *g, const tcc_value *values, 
         TCC_TRY(tcc_model_output(compiled, name, &array));
         TCC_TRY(tcc_value_create(&values[i].type, &got, diag));
         tcc_value_load(&got, array.data);
-        keep_worst(worst, name, difference(&values[i], &got, strcmp(name, "loss") ? floor : 1e-30));
+        keep_worst(worst, name, tcc__value_difference(&values[i], &got, strcmp(name, "loss") ? floor : 1e-30));
         tcc_value_free(&got);
     }
     return TCC_OK;
@@ -150,6 +157,7 @@ static tcc_status compare_compiled(const tcc_graph *g, const tcc_value *values, 
 
 /* -- The passes one by one -- */
 
+/* Runs one pass as compiling would, but so that gradients stay outputs. */
 static tcc_status run_pass(tcc_model *m, const char *name, tcc_graph **g) {
     int *groups = tcc__calloc((size_t)(*g)->inputs.count + 1, sizeof *groups);
     if (!groups) return tcc_enomem(&m->cx->diag);
@@ -161,38 +169,65 @@ static tcc_status run_pass(tcc_model *m, const char *name, tcc_graph **g) {
     return status;
 }
 
-/* The graph as a text that tcc-opt runs again. */
+/* What is wrong, and the smallest graph that shows it, as text that tcc-opt runs; owned, NULL when memory is short. */
+typedef struct blame {
+    const char *pass; /* NULL: no pass changes the result, so the generated code does */
+    int group;        /* then: the group whose kernel is wrong, or -1 */
+    tcc_strbuf what;  /* in words */
+    char *reproducer;
+} blame;
+
 static char *graph_text(const tcc_graph *g, const char *pass) {
     tcc_strbuf text = {0};
-    tcc_strbuf_printf(&text, "// RUN: tcc-opt %%s --passes=%s\n", pass);
+    tcc_strbuf_printf(&text, pass ? "// RUN: tcc-opt %%s --passes=%s\n" : "// RUN: tcc-opt %%s\n", pass);
     tcc_graph_print(&text, g, (tcc_print_options){.locs = true});
     return tcc_strbuf_take(&text);
 }
 
-typedef struct blame {
-    const char *pass; /* NULL: no pass changes the result, so the code generator does */
-    char *before;     /* the graph that it was given; owned; NULL when memory is short */
-} blame;
-
-/* Evaluates the graph again after each pass that follows autodiff, until the result differs. Consumes `g`. */
-static tcc_status find_blame(tcc_model *m, tcc_graph *g, const tcc_graph *reference_graph, const tcc_value *reference,
-                             const tcc_array *batch, int count, blame *out) {
-    static const char *const later[] = {"train-step", "decompose", "layout", "simplify", "fuse", "order", "plan-memory"};
+/* Takes the traced graph through the pipeline, pass by pass, until an output differs from the reference's. */
+static tcc_status blame_pass(tcc_model *m, tcc_graph **g, const reference *r, blame *out) {
+    const tcc_pass_options options = {.train = true, .eager = m->options.mode == TCC_MODE_EAGER};
     tcc_status status = TCC_OK;
-    *out = (blame){0};
-    for (size_t i = 0; i < sizeof later / sizeof later[0] && status == TCC_OK && !out->pass; i++) {
-        tcc__free(out->before);
-        out->before = graph_text(g, later[i]);
-        status = run_pass(m, later[i], &g);
+    for (int i = 0; i < tcc_pipeline_count && status == TCC_OK && !out->pass; i++) {
+        if (!tcc_pipeline_runs(&tcc_pipeline_steps[i], &options)) continue;
+        const char *pass = tcc_pass_get_info(tcc_pipeline_steps[i].pass)->name;
         tcc_value *values = NULL;
-        if (status == TCC_OK) status = interpret(m, g, batch, count, &values);
-        if (status != TCC_OK) break;
-        if (compare_graphs(reference_graph, reference, g, values).difference > 1e-6) out->pass = later[i];
-        values_free(values, g->outputs.count);
+        tcc__free(out->reproducer);
+        out->reproducer = graph_text(*g, pass);
+        status = run_pass(m, pass, g);
+        if (status == TCC_OK) status = interpret(m, *g, r->batch, r->count, &values);
+        if (status == TCC_OK && compare_graphs(r->graph, r->values, *g, values).difference > 1e-6) out->pass = pass;
+        tcc__values_free(values, (*g)->outputs.count);
     }
-    if (status == TCC_OK && !out->pass) {
-        tcc__free(out->before);
-        out->before = graph_text(g, "");
+    return status;
+}
+
+/* `g` is right and ready to be compiled. */
+static tcc_status blame_kernel(tcc_model *m, const tcc_graph *g, const reference *r, double tolerance, blame *out) {
+    tcc_value *inputs = NULL;
+    tcc_graph *alone = NULL;
+    TCC_TRY(input_values(m, g, r->batch, r->count, &inputs));
+    tcc_status status = tcc__find_wrong_group(m, g, inputs, tolerance, &out->group, &alone);
+    tcc__values_free(inputs, g->inputs.count);
+    tcc__free(out->reproducer);
+    out->reproducer = graph_text(alone ? alone : g, NULL);
+    tcc_graph_destroy(alone);
+    return status;
+}
+
+static tcc_status find_blame(tcc_model *m, const reference *r, double tolerance, blame *out) {
+    tcc_graph *g = NULL;
+    TCC_TRY(tcc__model_trace(m, true, r->batch, r->count, &g));
+    tcc_status status = blame_pass(m, &g, r, out);
+    if (status == TCC_OK && out->pass) {
+        tcc_strbuf_printf(&out->what, "the first wrong graph comes out of pass %s", out->pass);
+    } else if (status == TCC_OK) {
+        status = blame_kernel(m, g, r, tolerance, out);
+        if (status == TCC_OK && out->group < 0)
+            tcc_strbuf_add(&out->what, "every graph and every kernel by itself is right: the steps or the memory plan are wrong");
+        else if (status == TCC_OK)
+            tcc_strbuf_printf(&out->what, "every graph is right: the code generated for group %d, around %s, is wrong", out->group,
+                              tcc_node_text(g->groups.data[out->group].hero));
     }
     tcc_graph_destroy(g);
     return status;
@@ -227,44 +262,38 @@ static tcc_status make_twin(tcc_model *m, const tcc_array *batch, int count, tcc
     return TCC_OK;
 }
 
-static tcc_status report(tcc_model *m, tcc_graph **g, const tcc_graph *reference_graph, const tcc_value *reference,
-                         const tcc_array *batch, int count, mismatch worst, double tolerance, const char *reproducer) {
-    blame b;
-    tcc_graph *start = *g;
-    *g = NULL;
-    TCC_TRY(find_blame(m, start, reference_graph, reference, batch, count, &b));
-    tcc_status status = tcc_error(&m->cx->diag, TCC_EBUG, TCC_NOWHERE,
-                                  "verify: \"%s\" differs from the interpreter by %.3g of its largest entry (allowed: %.3g)", worst.name,
-                                  worst.difference, tolerance);
-    if (b.pass) tcc_note(&m->cx->diag, TCC_NOWHERE, "the first wrong graph comes out of pass %s", b.pass);
-    else tcc_note(&m->cx->diag, TCC_NOWHERE, "the graph is right after every pass: the generated code is wrong");
-    if (reproducer) write_reproducer(&m->cx->diag, reproducer, b.before);
-    tcc__free(b.before);
+static tcc_status report(tcc_model *m, const reference *r, mismatch worst, double tolerance, const char *reproducer) {
+    blame b = {.group = -1};
+    tcc_diag *diag = &m->cx->diag;
+    tcc_status status = find_blame(m, r, tolerance, &b);
+    if (status == TCC_OK) {
+        status = tcc_error(diag, TCC_EBUG, TCC_NOWHERE, "verify: \"%s\" differs from the interpreter by %.3g of its largest entry (allowed: %.3g)",
+                           worst.name, worst.difference, tolerance);
+        if (b.what.text) tcc_note(diag, TCC_NOWHERE, "%s", b.what.text);
+        if (reproducer) write_reproducer(diag, reproducer, b.reproducer);
+    }
+    tcc_strbuf_free(&b.what);
+    tcc__free(b.reproducer);
     return status;
 }
 
 tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer) {
-    tcc_diag *diag = &m->cx->diag;
     if (tolerance == 0) tolerance = 1e-4;
     tcc_model *twin = NULL;
-    tcc_graph *g = NULL, *again = NULL;
-    tcc_value *reference = NULL;
+    tcc_graph *g = NULL;
+    reference r = {.batch = batch, .count = count};
     mismatch worst = {.difference = 0};
     tcc_status status = make_twin(m, batch, count, &twin);
     if (status == TCC_OK) status = tcc_model_train(twin, batch, count);
     /* The twin's parameters are one step on; the reference reads m's, or, before m's first compile, fresh ones from the same seed. */
     if (status == TCC_OK) status = tcc__model_trace(m, true, batch, count, &g);
     if (status == TCC_OK) status = run_pass(m, "autodiff", &g);
-    if (status == TCC_OK) status = interpret(m, g, batch, count, &reference);
-    if (status == TCC_OK) status = compare_compiled(g, reference, twin, diag, &worst);
-    if (status == TCC_OK && !(worst.difference <= tolerance)) {
-        status = tcc__model_trace(m, true, batch, count, &again);
-        if (status == TCC_OK) status = run_pass(m, "autodiff", &again);
-        if (status == TCC_OK) status = report(m, &again, g, reference, batch, count, worst, tolerance, reproducer);
-    }
-    if (reference) values_free(reference, g->outputs.count);
+    if (status == TCC_OK) status = interpret(m, g, batch, count, &r.values);
+    r.graph = g;
+    if (status == TCC_OK) status = compare_compiled(g, r.values, twin, &m->cx->diag, &worst);
+    if (status == TCC_OK && !(worst.difference <= tolerance)) status = report(m, &r, worst, tolerance, reproducer);
+    if (r.values) tcc__values_free(r.values, g->outputs.count);
     tcc_graph_destroy(g);
-    tcc_graph_destroy(again);
     tcc_model_destroy(twin);
     return status;
 }

@@ -80,8 +80,9 @@ static tcc_status dump_input(tcc_pass_cx *cx, const tcc_manager_options *manager
     return tcc_dump_graph(g, manager->dump_dir, 0, "input", cx->diag);
 }
 
-static bool wanted(const tcc_pass_options *options, tcc_pass_when when) {
-    switch (when) {
+bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *options) {
+    if (step->optional && listed(getenv("TCC_SKIP"), pass_infos[step->pass].name)) return false;
+    switch (step->when) {
     case TCC_WHEN_ALWAYS: return true;
     case TCC_WHEN_TRAINING: return options->train;
     case TCC_WHEN_FUSING: return !options->eager;
@@ -91,14 +92,11 @@ static bool wanted(const tcc_pass_options *options, tcc_pass_when when) {
 
 tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
                             tcc_manager_report *report) {
-    const char *skip = getenv("TCC_SKIP");
     TCC_TRY(dump_input(cx, manager, *g));
     int number = 0;
     for (int i = 0; i < tcc_pipeline_count; i++) {
         const tcc_pipeline_step *step = &tcc_pipeline_steps[i];
-        if (!wanted(cx->options, step->when)) continue;
-        if (step->optional && listed(skip, pass_infos[step->pass].name)) continue;
-        TCC_TRY(run_pass(cx, manager, step->pass, ++number, g, report));
+        if (tcc_pipeline_runs(step, cx->options)) TCC_TRY(run_pass(cx, manager, step->pass, ++number, g, report));
     }
     return TCC_OK;
 }

@@ -121,8 +121,8 @@ TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
 
 /* Run one training step on the compiled program and on the reference interpreter and compare the loss and every parameter's
  * gradient within `tolerance` (relative to the largest entry; 0: 1e-4). The model's state is unchanged. On a mismatch returns
- * TCC_EBUG, the error names the worst parameter and the first pass whose result differs, and the smallest failing graph is
- * written to `reproducer` (may be NULL). */
+ * TCC_EBUG; the error names the worst parameter and the first pass whose result differs, or else the fused group whose kernel
+ * does, and the smallest failing graph is written to `reproducer` (may be NULL). */
 TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer);
 
 TCC_API_END
