@@ -91,6 +91,8 @@ static LLVMValueRef lanes_mask(tcc_emitter *e, const tcc_contract_plan *p, LLVMV
 
 /* --- The register tile */
 
+enum { UNROLLED_STEPS = 12 };
+
 /* sums += A column * B row for `count` successive k, from a and b on. */
 static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums, int count) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
@@ -151,6 +153,13 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
     }
     const tcc_tile_level *l = &t->levels[at];
     int n = t->rows * t->vectors;
+    int64_t steps = 1;
+    for (int i = at; i < t->n_levels; i++) steps = t->levels[i].runtime ? UNROLLED_STEPS + 1 : steps * t->levels[i].count;
+    if (steps <= UNROLLED_STEPS) { /* so few that loops would cost more than they save */
+        for (int64_t i = 0; i < l->count; i++)
+            emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, i * l->a)), tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, i * l->b)), sums);
+        return;
+    }
     tcc_emit_loop loop;
     LLVMValueRef to = l->runtime ? l->runtime : tcc_emit_i64(e, l->count);
     tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), to, 1, sums, n);

@@ -17,6 +17,7 @@ enum {
     A_BLOCK_FLOATS = 128 * 1024,  /* packed A stays in the second-level cache */
     LEAST_SPLIT_K = 256,          /* of k in one part of a split sum */
     FAR_FLOATS = 256 * 1024,      /* what is larger leaves the second-level cache before it is used again */
+    LEAST_ROWS = 7,
     NEAR = 512,                   /* floats: rows closer than this are read in place about as fast as packed */
 };
 
@@ -186,7 +187,10 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     p->K = extent_of(&c->k);
     if (!p->K) c->k = (tcc_contract_dims){.n = 1};
     p->B = extent_of(&c->b);
-    p->row_extent = windows ? c->m.d[c->m.n - 1].extent : p->M;
+    /* Rows that several dimensions make up are either gathered into scratch, or lie in the last dimension alone and are read in
+     * place, where it is long enough to fill tiles. */
+    int64_t last = c->m.d[c->m.n - 1].extent;
+    p->row_extent = windows || (c->m.n > 1 && !p->a_columns && last >= LEAST_ROWS) ? last : p->M;
     return TCC_OK;
 }
 
@@ -197,7 +201,8 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
     for (int v = 1; v <= 6; v++)
         for (int r = 1; r * v + v + 1 < target->registers || (r == 1 && v == 1); r++) {
             if (r > p->row_extent || (v > vectors && v > 1)) continue;
-            if (p->row_extent < p->M && r > 6) continue; /* rows an image apart fall into one set of the cache */
+            if (16 * r * v > 13 * target->registers) continue; /* LLVM spills sums where it schedules loads ahead */
+            if (p->c.n_windows && p->row_extent < p->M && r > 6) continue; /* rows an image apart fall into one set of the cache */
             if (p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
             double work = r * v, loads = v + 0.5 * r;
             double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r);
@@ -219,7 +224,7 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
     /* Rows a multiple of half a page apart fall into the same cache sets. */
     bool hostile = p->c.m.n > 1 || (llabs(m->a) * 4) % 2048 == 0 || llabs(m->a) > 8192;
     p->pack_a = p->a_columns || hostile || k->a != 1;
-    if ((p->panels == 1 && p->c.m.n == 1) || windows) p->pack_a = false; /* it would be read once, or too far */
+    if ((p->panels == 1 && p->c.m.n == 1) || p->row_extent < p->M) p->pack_a = false; /* it would be read once */
 }
 
 /* Whole inner dimensions and a part of one: about `most` elements of k in a block. */
