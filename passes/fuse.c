@@ -583,7 +583,10 @@ static bool make_units(fuser *f) {
         if (f->home[i] == NONE) continue;
         unit fresh = {.update = update[i], .reach = i};
         push(f, &fresh.owned, i);
-        if (!tcc_vec_push(&f->units, fresh)) f->out_of_memory = true;
+        if (!tcc_vec_push(&f->units, fresh)) {
+            tcc_vec_free(&fresh.owned);
+            f->out_of_memory = true;
+        }
     }
     tcc__free(update);
     for (int u = 0; u < f->units.count && !f->out_of_memory; u++) {
