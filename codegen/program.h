@@ -40,6 +40,16 @@ typedef struct tcc_binding {
  * It must not call out of its module. It touches vector registers freely and obeys the C calling convention. */
 typedef void (*tcc_host_kernel)(void *const *buffers, const int64_t *params, int64_t begin, int64_t end, void *scratch);
 
+/* A CUDA kernel is an entry of its module's PTX, for blocks of `threads` threads in x and `scratch_bytes` bytes of dynamic shared
+ * memory a block. A block runs `items_a_block` work items side by side: items b * items_a_block and following for block b, then
+ * those gridDim.x * items_a_block further on, and so forth, so any grid is right. Its parameters, each 8 bytes:
+ *   n_buffers addresses, n_params integers, items
+ *
+ * A step of several instances launches the entry "<symbol>_table", which exists if `table`, with two parameters: the address of a table
+ * in device memory, and the number of instances (8 bytes each). A row of the table is 8-byte integers: the first block of the instance, its
+ * items, n_buffers addresses, n_params integers. One more row has the number of blocks of all instances in its first place, which
+ * is the grid; an instance has (items + items_a_block - 1) / items_a_block of them. */
+
 /* Code of one or more kernels: a relocatable ELF object for the host, PTX text for CUDA. */
 typedef struct tcc_module {
     const void *code;
@@ -50,8 +60,10 @@ typedef struct tcc_kernel {
     const char *symbol;
     int module;            /* index into modules */
     int n_buffers, n_params;
-    int64_t scratch_bytes; /* a thread */
+    int64_t scratch_bytes; /* host: a thread; CUDA: a block's shared memory */
     const char *schedule;  /* "pointwise", "reduce", "contract", ...: for reports */
+    int threads, items_a_block; /* CUDA; 0 on the host */
+    bool table;                 /* CUDA */
 } tcc_kernel;
 
 /* One use of a kernel. Several instances of one kernel in one step are a multi-tensor launch: the optimizer's update of all

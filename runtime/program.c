@@ -107,6 +107,9 @@ tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
         const tcc_kernel *k = &p->kernels[i];
         if (!k->symbol || k->module < 0 || k->module >= p->n_modules || k->n_buffers < 0 || k->n_params < 0 || k->scratch_bytes < 0)
             return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d is malformed", name, i);
+        if (p->target == TCC_TARGET_CUDA && (k->threads < 1 || k->threads > 1024 || k->items_a_block < 1))
+            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d has blocks of %d threads, %d items", name, i,
+                             k->threads, k->items_a_block);
     }
     for (int i = 0; i < p->n_steps; i++) TCC_TRY(check_step(d, p, i));
     return TCC_OK;

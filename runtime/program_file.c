@@ -9,7 +9,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { VERSION = 1, HEADER_BYTES = 32, MAX_TEXT = 1 << 20 };
+enum { HEADER_BYTES = 32, MAX_TEXT = 1 << 20 };
 static const unsigned char magic[8] = {'T', 'C', 'C', 'P', 'R', 'O', 'G', 0};
 
 /* Either writes into `out` or reads from `in`; the first failure sticks. */
@@ -175,6 +175,12 @@ static void io_kernel(stream *s, tcc_kernel *k) {
     io_int(s, &k->n_params);
     io_i64(s, &k->scratch_bytes);
     io_text(s, &k->schedule);
+    io_int(s, &k->threads);
+    io_int(s, &k->items_a_block);
+    int table = k->table;
+    io_int(s, &table);
+    if (table != 0 && table != 1) fail(s, TCC_EFORMAT);
+    k->table = table == 1;
 }
 
 static void io_call(stream *s, tcc_library_call *c) {
@@ -252,7 +258,7 @@ tcc_status tcc_program_encode(tcc_diag *d, const tcc_program *p, void **bytes, i
         return s.status == TCC_ENOMEM ? tcc_enomem(d) : tcc_error(d, s.status, TCC_NOWHERE, "program '%s' is too large to be stored", p->name);
     }
     memcpy(header, magic, sizeof magic);
-    put_u64(header + 8, VERSION);
+    put_u64(header + 8, TCC_PROGRAM_FILE_VERSION);
     put_u64(header + 16, s.length);
     put_u64(header + 24, crc32_z(0, s.out + HEADER_BYTES, s.length - HEADER_BYTES));
     memcpy(s.out, header, sizeof header);
@@ -267,9 +273,9 @@ tcc_status tcc_program_decode(tcc_diag *d, const char *name, const void *bytes, 
     const unsigned char *header = bytes;
     if (size_bytes < HEADER_BYTES || memcmp(header, magic, sizeof magic))
         return tcc_error(d, TCC_EFORMAT, loc, "not a stored program");
-    if (get_u64(header + 8) != VERSION)
+    if (get_u64(header + 8) != TCC_PROGRAM_FILE_VERSION)
         return tcc_error(d, TCC_EFORMAT, loc, "a stored program of version %llu; this runtime reads version %d",
-                         (unsigned long long)get_u64(header + 8), VERSION);
+                         (unsigned long long)get_u64(header + 8), TCC_PROGRAM_FILE_VERSION);
     if (get_u64(header + 16) != (uint64_t)size_bytes)
         return tcc_error(d, TCC_EFORMAT, loc, "a stored program of %llu bytes, but there are %lld",
                          (unsigned long long)get_u64(header + 16), (long long)size_bytes);

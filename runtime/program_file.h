@@ -8,6 +8,8 @@
 
 #include "codegen/program.h"
 
+enum { TCC_PROGRAM_FILE_VERSION = 2 };
+
 /* The program's bytes, which the caller frees with tcc__free. Errors: TCC_ENOMEM, TCC_EFORMAT (the program is malformed). */
 tcc_status tcc_program_encode(tcc_diag *d, const tcc_program *p, void **bytes, int64_t *size_bytes);
 /* The program in these bytes, checked as tcc_program_check does; the bytes are not needed afterwards. `name` stands in messages.

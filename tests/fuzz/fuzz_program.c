@@ -13,7 +13,8 @@ enum { HEADER_BYTES = 32 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     unsigned char *bytes = malloc(HEADER_BYTES + size);
     if (!bytes) return 0;
-    memcpy(bytes, "TCCPROG\0\1\0\0\0\0\0\0", 16);
+    memcpy(bytes, "TCCPROG\0\0\0\0\0\0\0\0", 16);
+    bytes[8] = TCC_PROGRAM_FILE_VERSION;
     uint64_t whole = HEADER_BYTES + size, crc = crc32_z(0, data, size);
     for (int i = 0; i < 8; i++) {
         bytes[16 + i] = (unsigned char)(whole >> 8 * i);

@@ -85,8 +85,8 @@ tcc_program *sample_program(void) {
     free(object);
     p->n_kernels = 2;
     p->kernels = TCC_ARENA_ARRAY(m, tcc_kernel, 2);
-    p->kernels[0] = (tcc_kernel){"scale", 0, 2, 1, 64, "pointwise"};
-    p->kernels[1] = (tcc_kernel){"mix", 0, 3, 1, 0, "pointwise"};
+    p->kernels[0] = (tcc_kernel){.symbol = "scale", .n_buffers = 2, .n_params = 1, .scratch_bytes = 64, .schedule = "pointwise"};
+    p->kernels[1] = (tcc_kernel){.symbol = "mix", .n_buffers = 3, .n_params = 1, .schedule = "pointwise"};
 
     const tcc_buffer u = {.space = TCC_SPACE_ARENA, .size_bytes = SAMPLE_BYTES};
     const tcc_buffer v = {.space = TCC_SPACE_ARENA, .offset_bytes = SAMPLE_BYTES, .size_bytes = SAMPLE_BYTES};
