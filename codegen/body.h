@@ -232,7 +232,8 @@ LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
 int tcc_fold_carries(tcc_op op);
 void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry);
 void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index, LLVMValueRef mask);
-void tcc_fold_lanes(tcc_emitter *e, tcc_op op, LLVMValueRef *carry);
+/* The lanes of a vector and of all threads of the lane group, for several reductions whose carries follow each other. */
+void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
 
 /* --- Scalar operations (scalar.c) */
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);

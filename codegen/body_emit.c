@@ -170,25 +170,11 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     return LLVMBuildURem(r->e->builder, a, d, "");
 }
 
-static LLVMValueRef all_true(tcc_body_run *r) { return tcc_emit_int(r->e, tcc_emit_vector_type(r->e->i1, r->lanes), 1); }
-
 /* Lanes where both the loop and the guard let the access through; NULL: all of them. */
 static LLVMValueRef access_mask(tcc_body_run *r, const tcc_expr *guard) {
     if (!guard) return r->mask;
     LLVMValueRef g = over_lanes(r, r->values[guard->id]);
     return r->mask ? LLVMBuildAnd(r->e->builder, r->mask, g, "") : g;
-}
-
-static LLVMValueRef gather(tcc_body_run *r, LLVMTypeRef memory, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
-    tcc_emitter *e = r->e;
-    LLVMTypeRef type = tcc_emit_vector_type(memory, r->lanes);
-    LLVMValueRef pointers = LLVMBuildGEP2(e->builder, memory, base, &offsets, 1, "");
-    LLVMTypeRef overloads[] = {type, LLVMTypeOf(pointers)};
-    unsigned id = LLVMLookupIntrinsicID("llvm.masked.gather", 18);
-    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, overloads, 2);
-    int bytes = (int)(LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), memory));
-    LLVMValueRef arguments[] = {pointers, tcc_emit_i32(e, bytes), mask ? mask : all_true(r), LLVMConstNull(type)};
-    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, overloads, 2), function, arguments, 4, "");
 }
 
 /* How an affine offset moves from lane to lane. */
@@ -226,6 +212,30 @@ static LLVMValueRef reverse(tcc_body_run *r, LLVMValueRef v) {
     return tcc_emit_shuffle(r->e, v, NULL, order, r->lanes);
 }
 
+static int64_t common_divisor(int64_t a, int64_t b) {
+    if (a < 0) a = -a;
+    while (b) {
+        int64_t rest = a % b;
+        a = b < 0 ? -b : b;
+        b = rest < 0 ? -rest : rest;
+    }
+    return a;
+}
+
+/* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's accesses of several
+ * elements depend on it, and there a vector begins at a multiple of its lanes. */
+static int alignment_of(const tcc_body_run *r, int buffer, const tcc_affine *a) {
+    if (r->e->target->kind != TCC_TARGET_CUDA || r->forms) return 0;
+    const tcc_body_buffer *from = &r->body->buffers.data[buffer];
+    int64_t elements = common_divisor(from->offset, a->constant), bytes = tcc_dtype_bytes(from->dtype);
+    for (int i = 0; i < a->n; i++) {
+        int64_t factor = a->terms[i].coefficient;
+        elements = common_divisor(elements, a->terms[i].var == r->lane_var ? factor * r->lanes : factor);
+    }
+    enum { WIDEST = 16 };
+    return (int)(elements ? common_divisor(elements * bytes, WIDEST) : WIDEST);
+}
+
 static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype);
@@ -235,22 +245,21 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
     lane_step step = step_of(r, &x->affine);
     LLVMTypeRef type = tcc_emit_vector_type(memory, r->lanes);
     if (step == STEP_NONE && !guard_varies) {
-        if (guard) offset = tcc_emit_select(e, r->values[guard->id], offset, tcc_emit_i64(e, 0));
-        value = tcc_emit_load(e, memory, tcc_emit_at(e, memory, base, offset), 0);
-        if (guard) value = tcc_emit_select(e, r->values[guard->id], value, LLVMConstNull(memory));
+        value = guard ? tcc_emit_load_if(e, memory, base, offset, r->values[guard->id])
+                      : tcc_emit_load(e, memory, tcc_emit_at(e, memory, base, offset), 0);
     } else if (step == STEP_NONE) { /* one place, wanted by some lanes */
         LLVMValueRef zero = tcc_emit_splat(e, offset, r->lanes);
-        value = gather(r, memory, base, zero, access_mask(r, guard));
+        value = tcc_emit_gather_at(e, memory, base, zero, access_mask(r, guard));
     } else if (step == STEP_ONE) {
         LLVMValueRef mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
-        value = mask ? tcc_emit_load_masked(e, type, at, mask) : tcc_emit_load(e, type, at, 0);
+        value = mask ? tcc_emit_load_masked(e, type, at, mask) : tcc_emit_load(e, type, at, alignment_of(r, x->buffer, &x->affine));
     } else if (step == STEP_MINUS_ONE) {
         LLVMValueRef mask = access_mask(r, guard);
         LLVMValueRef at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
     } else {
         LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
-        value = gather(r, memory, start, lane_part(r, &x->affine, offset_type(r, &x->affine)), access_mask(r, guard));
+        value = tcc_emit_gather_at(e, memory, start, lane_part(r, &x->affine, offset_type(r, &x->affine)), access_mask(r, guard));
     }
     return tcc_scalar_from_memory(e, value, x->dtype);
 }
@@ -405,19 +414,6 @@ void tcc_body_emit(tcc_body_run *r, uint64_t loops) {
     }
 }
 
-/* Scattered lanes are written one by one: lanes of one store never meet, so their order is free. */
-static void scatter(tcc_body_run *r, LLVMTypeRef memory, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef value,
-                    LLVMValueRef mask) {
-    tcc_emitter *e = r->e;
-    LLVMValueRef pointers = LLVMBuildGEP2(e->builder, memory, base, &offsets, 1, "");
-    LLVMTypeRef overloads[] = {LLVMTypeOf(value), LLVMTypeOf(pointers)};
-    unsigned id = LLVMLookupIntrinsicID("llvm.masked.scatter", 19);
-    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, overloads, 2);
-    int bytes = (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), memory);
-    LLVMValueRef arguments[] = {value, pointers, tcc_emit_i32(e, bytes), mask ? mask : all_true(r)};
-    LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, overloads, 2), function, arguments, 4, "");
-}
-
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     tcc_emitter *e = r->e;
     if (s->guard && step_of(r, &s->offset) == STEP_NONE) {
@@ -444,11 +440,12 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     if (step == STEP_ONE) {
         LLVMValueRef at = tcc_emit_at(e, memory, base, offset);
         if (mask) tcc_emit_store_masked(e, value, at, mask);
-        else tcc_emit_store(e, value, at, 0);
+        else tcc_emit_store(e, value, at, alignment_of(r, s->buffer, &s->offset));
         return;
     }
     LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
-    scatter(r, memory, start, lane_part(r, &s->offset, offset_type(r, &s->offset)), value, mask);
+    /* lanes of one store never meet, so their order is free */
+    tcc_emit_scatter_at(e, value, start, lane_part(r, &s->offset, offset_type(r, &s->offset)), mask);
 }
 
 /* --- Reductions */
@@ -514,44 +511,68 @@ void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef 
     carry[0] = tcc_emit_select(e, win, value, carry[0]);
 }
 
-void tcc_fold_lanes(tcc_emitter *e, tcc_op op, LLVMValueRef *carry) {
-    int n = tcc_emit_lanes_of(LLVMTypeOf(carry[0])), carries = tcc_fold_carries(op);
-    while (n > 1) {
-        int low[64], high[64];
-        LLVMValueRef a[2], b[2];
-        for (int i = 0; i < n / 2; i++) low[i] = i, high[i] = i + n / 2;
-        for (int k = 0; k < carries; k++) {
-            if (n == 2) {
-                a[k] = LLVMBuildExtractElement(e->builder, carry[k], tcc_emit_i32(e, 0), "");
-                b[k] = LLVMBuildExtractElement(e->builder, carry[k], tcc_emit_i32(e, 1), "");
-            } else {
-                a[k] = tcc_emit_shuffle(e, carry[k], NULL, low, n / 2);
-                b[k] = tcc_emit_shuffle(e, carry[k], NULL, high, n / 2);
-            }
-        }
-        n /= 2;
-        if (op != TCC_OP_ARGMAX) {
-            tcc_fold_step(e, op, a, b[0], NULL, NULL);
-            carry[0] = a[0];
-            continue;
-        }
-        /* b before a: by value, or equal (both NaN count as equal) with a smaller position; a lane without elements loses. */
-        LLVMValueRef win = wins(e, op, b[0], a[0]), equal;
-        LLVMTypeRef index_type = LLVMTypeOf(a[1]);
-        if (real(LLVMTypeOf(a[0]))) {
-            LLVMValueRef a_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, a[0], a[0], "");
-            LLVMValueRef b_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, b[0], b[0], "");
-            equal = LLVMBuildOr(e->builder, LLVMBuildFCmp(e->builder, LLVMRealOEQ, a[0], b[0], ""), LLVMBuildAnd(e->builder, a_nan, b_nan, ""), "");
-            win = LLVMBuildAnd(e->builder, win, LLVMBuildNot(e->builder, a_nan, ""), "");
-        } else {
-            equal = LLVMBuildICmp(e->builder, LLVMIntEQ, a[0], b[0], "");
-        }
-        LLVMValueRef earlier = LLVMBuildICmp(e->builder, LLVMIntULT, b[1], a[1], ""); /* -1 is the largest */
-        LLVMValueRef a_none = LLVMBuildICmp(e->builder, LLVMIntSLT, a[1], LLVMConstNull(index_type), "");
-        LLVMValueRef b_some = LLVMBuildICmp(e->builder, LLVMIntSGE, b[1], LLVMConstNull(index_type), "");
-        win = LLVMBuildOr(e->builder, win, LLVMBuildAnd(e->builder, equal, earlier, ""), "");
-        win = LLVMBuildAnd(e->builder, LLVMBuildOr(e->builder, win, a_none, ""), b_some, "");
-        carry[0] = tcc_emit_select(e, win, b[0], a[0]);
-        carry[1] = tcc_emit_select(e, win, b[1], a[1]);
+/* a from a and b, of which a's elements come first where that matters. */
+static void fold_pair(tcc_emitter *e, tcc_op op, LLVMValueRef *a, LLVMValueRef *b) {
+    if (op != TCC_OP_ARGMAX) {
+        tcc_fold_step(e, op, a, b[0], NULL, NULL);
+        return;
     }
+    /* b before a: by value, or equal (both NaN count as equal) with a smaller position; a lane without elements loses. */
+    LLVMValueRef win = wins(e, op, b[0], a[0]), equal;
+    LLVMTypeRef index_type = LLVMTypeOf(a[1]);
+    if (real(LLVMTypeOf(a[0]))) {
+        LLVMValueRef a_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, a[0], a[0], "");
+        LLVMValueRef b_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, b[0], b[0], "");
+        equal = LLVMBuildOr(e->builder, LLVMBuildFCmp(e->builder, LLVMRealOEQ, a[0], b[0], ""), LLVMBuildAnd(e->builder, a_nan, b_nan, ""), "");
+        win = LLVMBuildAnd(e->builder, win, LLVMBuildNot(e->builder, a_nan, ""), "");
+    } else {
+        equal = LLVMBuildICmp(e->builder, LLVMIntEQ, a[0], b[0], "");
+    }
+    LLVMValueRef earlier = LLVMBuildICmp(e->builder, LLVMIntULT, b[1], a[1], ""); /* -1 is the largest */
+    LLVMValueRef a_none = LLVMBuildICmp(e->builder, LLVMIntSLT, a[1], LLVMConstNull(index_type), "");
+    LLVMValueRef b_some = LLVMBuildICmp(e->builder, LLVMIntSGE, b[1], LLVMConstNull(index_type), "");
+    win = LLVMBuildOr(e->builder, win, LLVMBuildAnd(e->builder, equal, earlier, ""), "");
+    win = LLVMBuildAnd(e->builder, LLVMBuildOr(e->builder, win, a_none, ""), b_some, "");
+    a[0] = tcc_emit_select(e, win, b[0], a[0]);
+    a[1] = tcc_emit_select(e, win, b[1], a[1]);
+}
+
+/* The results of `threads` neighbours, a power of two within a warp: each has them all in the end. Sums and positions do not depend on
+ * which of two partners is called first; of equal extremes (0 and -0) the first thread's counts. */
+static void fold_threads(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, int threads) {
+    int carries = tcc_fold_carries(op);
+    for (int bit = threads / 2; bit; bit /= 2) {
+        LLVMValueRef other[2];
+        for (int k = 0; k < carries; k++) other[k] = tcc_emit_exchange(e, carry[k], bit);
+        fold_pair(e, op, carry, other);
+    }
+    if (threads > 1 && (op == TCC_OP_REDUCE_MAX || op == TCC_OP_REDUCE_MIN) && real(LLVMTypeOf(carry[0])))
+        carry[0] = tcc_emit_first_thread(e, carry[0]);
+}
+
+void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
+    int n_carry = 0, group = e->target->kind == TCC_TARGET_CUDA ? e->shape.shape.group : 1;
+    for (int i = 0; i < n_ops; n_carry += tcc_fold_carries(ops[i++])) {
+        LLVMValueRef *own = carry + n_carry;
+        for (int n = tcc_emit_lanes_of(LLVMTypeOf(own[0])); n > 1; n /= 2) {
+            int low[64], high[64];
+            LLVMValueRef a[2], b[2];
+            for (int l = 0; l < n / 2; l++) low[l] = l, high[l] = l + n / 2;
+            for (int k = 0; k < tcc_fold_carries(ops[i]); k++) {
+                if (n == 2) {
+                    a[k] = LLVMBuildExtractElement(e->builder, own[k], tcc_emit_i32(e, 0), "");
+                    b[k] = LLVMBuildExtractElement(e->builder, own[k], tcc_emit_i32(e, 1), "");
+                } else {
+                    a[k] = tcc_emit_shuffle(e, own[k], NULL, low, n / 2);
+                    b[k] = tcc_emit_shuffle(e, own[k], NULL, high, n / 2);
+                }
+            }
+            fold_pair(e, ops[i], a, b);
+            for (int k = 0; k < tcc_fold_carries(ops[i]); k++) own[k] = a[k];
+        }
+        fold_threads(e, ops[i], own, group < TCC_EMIT_WARP ? group : TCC_EMIT_WARP);
+    }
+    if (group <= TCC_EMIT_WARP || n_carry == 0) return;
+    tcc_emit_gather_warps(e, carry, n_carry);
+    for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) fold_threads(e, ops[i], carry + c, group / TCC_EMIT_WARP);
 }

@@ -204,8 +204,8 @@ static tcc_status add_copy(builder *b, tcc_buffer from, tcc_buffer to, const cha
 
 static tcc_status lower(tcc_lowering *l) {
     tcc_group_kind kind = l->group->kind;
-    if (kind == TCC_GROUP_CONTRACT) TCC_TRY(tcc_lower_contract(l));
-    if (kind == TCC_GROUP_ATTENTION) TCC_TRY(tcc_lower_attention(l));
+    if (kind == TCC_GROUP_CONTRACT && l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_contract(l));
+    if (kind == TCC_GROUP_ATTENTION && l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_attention(l));
     if (l->launches.count) return TCC_OK;
     switch (kind) {
     case TCC_GROUP_REDUCE: return tcc_lower_reduce(l);
@@ -392,7 +392,11 @@ static tcc_status build(builder *b) {
     for (int i = 0; i < b->g->groups.count; i++) TCC_TRY(add_group(b, &b->g->groups.data[i]));
     TCC_TRY(add_output_copies(b));
     if (!b->options->separate) TCC_TRY(join_steps(b));
-    TCC_TRY(tcc_compile_kernels(b->cx, b->diag, b->target, b->kernels.data, b->kernels.count, b->options, b->p));
+    bool *table = TCC_ARENA_ARRAY(&b->scratch, bool, b->kernels.count + 1);
+    if (!table) return tcc_enomem(b->diag);
+    for (int i = 0; i < b->drafts.count; i++)
+        if (b->drafts.data[i].kernel >= 0 && b->drafts.data[i].instances.count > 1) table[b->drafts.data[i].kernel] = true;
+    TCC_TRY(tcc_compile_kernels(b->cx, b->diag, b->target, b->kernels.data, table, b->kernels.count, b->options, b->p));
     return finish(b);
 }
 
@@ -404,9 +408,10 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
     b.p = tcc__calloc(1, sizeof *b.p);
     tcc_status status = b.p ? TCC_OK : tcc_enomem(diag);
     if (status == TCC_OK) {
-        b.p->target = TCC_TARGET_HOST;
+        b.p->target = b.target->kind;
         b.p->name = tcc_arena_strdup(&b.p->memory, g->name ? g->name : "");
-        b.p->cpu = tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
+        b.p->cpu = b.p->target == TCC_TARGET_CUDA ? tcc_arena_strdup(&b.p->memory, b.target->cpu)
+                                                  : tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
         status = b.p->name && b.p->cpu ? build(&b) : tcc_enomem(diag);
     }
     for (int i = 0; i < b.lowerings.count; i++) tcc_lowering_clear(&b.lowerings.data[i]);

@@ -51,6 +51,18 @@ static tcc_status dump(job *j, tcc_emitter *e, int index, bool assembly) {
     return status;
 }
 
+static tcc_status emit_kernel(job *j, tcc_emitter *e, int index) {
+    const tcc_kernel_plan *plan = &j->kernels[index];
+    tcc_kernel *out = &j->out[index];
+    e->shape = (tcc_emit_entry){plan->shape, plan->n_buffers, plan->n_params, plan->scratch_bytes, false};
+    TCC_TRY(plan->emit(e, plan, out->symbol));
+    if (!out->table) return TCC_OK;
+    char symbol[64];
+    snprintf(symbol, sizeof symbol, "%s_table", out->symbol);
+    e->shape.table = true;
+    return plan->emit(e, plan, symbol);
+}
+
 static tcc_status compile_unit(job *j, int index) {
     unit *u = &j->units[index];
     tcc_emitter e;
@@ -59,7 +71,7 @@ static tcc_status compile_unit(job *j, int index) {
     TCC_TRY(tcc_emitter_init(&e, j->target, name, &u->diag));
     tcc_status status = TCC_OK;
     for (int i = 0; status == TCC_OK && i < j->n_kernels; i++)
-        if (j->out[i].module == index) status = j->kernels[i].emit(&e, &j->kernels[i], j->out[i].symbol);
+        if (j->out[i].module == index) status = emit_kernel(j, &e, i);
     if (status == TCC_OK && j->options->dump_dir) status = dump(j, &e, index, false);
     if (status == TCC_OK) status = tcc_emitter_finish(&e, NULL);
     if (status == TCC_OK && j->options->dump_dir) status = dump(j, &e, index, true);
@@ -118,8 +130,8 @@ static tcc_status collect(job *j, tcc_diag *diag, tcc_program *p) {
     return TCC_OK;
 }
 
-tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *kernels, int n,
-                               const tcc_codegen_options *options, tcc_program *p) {
+tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *kernels,
+                               const bool *table, int n, const tcc_codegen_options *options, tcc_program *p) {
     p->n_kernels = n;
     p->n_modules = (n + KERNELS_A_MODULE - 1) / KERNELS_A_MODULE;
     p->kernels = TCC_ARENA_ARRAY(&p->memory, tcc_kernel, n + 1);
@@ -132,6 +144,12 @@ tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_t
         const tcc_kernel_plan *k = &kernels[i];
         p->kernels[i] = (tcc_kernel){.n_buffers = k->n_buffers, .n_params = k->n_params, .scratch_bytes = k->scratch_bytes,
                                      .schedule = k->schedule, .symbol = tcc_arena_printf(&p->memory, "%s_%d", k->schedule, i)};
+        if (target->kind == TCC_TARGET_CUDA) {
+            p->kernels[i].threads = k->shape.threads;
+            p->kernels[i].items_a_block = k->shape.threads / k->shape.group;
+            p->kernels[i].scratch_bytes *= p->kernels[i].items_a_block;
+            p->kernels[i].table = table[i];
+        }
         if (!p->kernels[i].symbol) status = tcc_enomem(diag);
     }
     if (status == TCC_OK) status = deal(&j, diag);

@@ -3,7 +3,7 @@
  *
  * LLVM keeps one process-wide table of back ends; it is filled once under pthread_once and only read after that. Everything else
  * belongs to an emitter. */
-#include "codegen/llvm.h"
+#include "codegen/llvm_cuda.h"
 
 #include "ir/support/alloc.h"
 
@@ -23,6 +23,19 @@ static bool targets_failed;
 
 static void initialize_targets(void) {
     targets_failed = LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+}
+
+tcc_status tcc_llvm_initialize_cuda(tcc_diag *diag) {
+    pthread_once(&targets_once, initialize_targets);
+    LLVMTargetRef target;
+    char *message = NULL;
+    if (!LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &target, &message)) return TCC_OK;
+    LLVMDisposeMessage(message);
+    return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "LLVM was built without its NVPTX back end");
 }
 
 /* The levels of the x86-64 ABI, which say what a CPU by that name has. */
@@ -179,12 +192,13 @@ tcc_status tcc_emitter_object(tcc_emitter *e, tcc_arena *arena, tcc_module *out)
     TCC_TRY(e->status);
     char *message = NULL;
     LLVMMemoryBufferRef buffer = NULL;
-    if (LLVMTargetMachineEmitToMemoryBuffer(e->machine, e->module, LLVMObjectFile, &message, &buffer)) {
+    bool text = e->target->kind == TCC_TARGET_CUDA;
+    if (LLVMTargetMachineEmitToMemoryBuffer(e->machine, e->module, text ? LLVMAssemblyFile : LLVMObjectFile, &message, &buffer)) {
         e->status = TCC_BUG(e->diag, "LLVM code generation: %s", message);
         LLVMDisposeMessage(message);
         return e->status;
     }
-    size_t size = LLVMGetBufferSize(buffer);
+    size_t size = LLVMGetBufferSize(buffer) + text; /* a NUL follows every buffer of LLVM's */
     out->code = tcc_arena_copy(arena, LLVMGetBufferStart(buffer), size);
     out->size_bytes = (int64_t)size;
     LLVMDisposeMemoryBuffer(buffer);

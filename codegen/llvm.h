@@ -5,8 +5,9 @@
  * An emitter is one LLVM module in a context of its own; it may hold many kernels. Emitters share nothing, so that modules can be
  * built in several threads at once. Objects are self-contained: no helper here produces a call out of the module.
  *
- * A schedule speaks only of kernels, loops, vectors and the functions below, not of the host; a second target implements the same
- * functions (its thread index takes the place of the work item). */
+ * A schedule speaks only of kernels, loops, vectors and the functions below, not of a target. On CUDA (llvm_cuda.c) a work item is
+ * run by a lane group: neighbouring threads that share the lanes of a loop, each with vectors of its own. The host's lane group is
+ * one thread. */
 #ifndef TCC_CODEGEN_LLVM_H
 #define TCC_CODEGEN_LLVM_H
 
@@ -19,8 +20,9 @@
 
 /* What code is made for. Strings are owned. */
 typedef struct tcc_llvm_target {
+    tcc_target kind;
     char *triple, *cpu, *features;
-    int lanes;     /* f32 lanes of a vector register: 16, 8 or 4 */
+    int lanes;     /* f32 lanes of a vector register: 16, 8 or 4; CUDA: of one access of a thread, 4 */
     int registers; /* vector registers */
     bool fma;      /* fused multiply-add in one instruction */
 } tcc_llvm_target;
@@ -28,9 +30,26 @@ typedef struct tcc_llvm_target {
 /* The machine we run on. `cpu` NULL: detected; else an LLVM name ("x86-64-v3") with that CPU's own features, for tests and for
  * --emit of another machine's code. Errors: TCC_EUNSUPPORTED. */
 tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out);
+/* A GPU, by the name of its architecture: "sm_75", "sm_90". PTX of the lowest version that has all of it. Errors: TCC_EUNSUPPORTED
+ * with the names that are known. */
+tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_target *out);
 void tcc_llvm_target_clear(tcc_llvm_target *t);
 
+/* How threads share the work of a CUDA kernel: blocks of `threads`, in lane groups of `group` threads. `group` is a power of two up
+ * to 32, or all threads of the block. Zeroed on the host. */
+typedef struct tcc_thread_shape {
+    int threads, group;
+} tcc_thread_shape;
+
 enum { TCC_EMIT_MAX_CARRY = 64, TCC_EMIT_MAX_BUFFERS = 64 };
+
+/* What a CUDA kernel's signature and thread indices are made from; set before tcc_emit_kernel_begin. */
+typedef struct tcc_emit_entry {
+    tcc_thread_shape shape;
+    int n_buffers, n_params;
+    int64_t scratch_bytes; /* shared memory of a lane group */
+    bool table;            /* the entry for several instances */
+} tcc_emit_entry;
 
 typedef struct tcc_emitter {
     const tcc_llvm_target *target; /* borrowed */
@@ -47,6 +66,11 @@ typedef struct tcc_emitter {
     LLVMValueRef function;
     LLVMValueRef buffers, params, begin, end, scratch; /* its arguments */
     LLVMBasicBlockRef entry;
+    /* CUDA */
+    tcc_emit_entry shape;
+    LLVMValueRef thread, group; /* index in the lane group, i64; index of the lane group in the block; NULL on the host */
+    LLVMValueRef row;           /* the instance's row of the table, or NULL */
+    bool shared_reused;         /* an item leaves values in shared memory that others of the block may still read */
 } tcc_emitter;
 
 /* A fresh module named `name`; destroy it in any case. `target` is borrowed for the emitter's life. */
@@ -56,7 +80,7 @@ void tcc_emitter_clear(tcc_emitter *e);
 /* Verify and optimize the module; call once, after the last kernel. `passes` is a pipeline in LLVM's syntax, NULL for the usual
  * short one. Errors: TCC_EBUG with LLVM's words when a kernel is malformed. */
 tcc_status tcc_emitter_finish(tcc_emitter *e, const char *passes);
-/* The finished module as a relocatable ELF object in `arena`. */
+/* The finished module in `arena`: a relocatable ELF object, or PTX text with a NUL at its end (counted). */
 tcc_status tcc_emitter_object(tcc_emitter *e, tcc_arena *arena, tcc_module *out);
 /* The module as LLVM IR or as assembly, for reading. Call the latter before tcc_emitter_object or after; it works on a copy. */
 tcc_status tcc_emitter_print_ir(tcc_emitter *e, tcc_strbuf *out);
@@ -91,9 +115,14 @@ typedef struct tcc_emit_loop {
     LLVMValueRef carry[TCC_EMIT_MAX_CARRY];
     LLVMValueRef initial[TCC_EMIT_MAX_CARRY], to, step, counter;
     LLVMBasicBlockRef guard, body, exit; /* guard: the block that may skip the loop; NULL when it is known to run */
+    bool once;  /* it runs at most once */
+    bool items; /* of work items */
 } tcc_emit_loop;
 void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step,
                          const LLVMValueRef *initial, int n_carry);
+/* The same with a step that is known only at run time. */
+void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, LLVMValueRef step,
+                            const LLVMValueRef *initial, int n_carry);
 void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next);
 void tcc_emit_items_begin(tcc_emitter *e, tcc_emit_loop *loop);
 
@@ -104,6 +133,30 @@ typedef struct tcc_emit_if {
 void tcc_emit_if_begin(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef condition);
 void tcc_emit_if_else(tcc_emitter *e, tcc_emit_if *branch);
 void tcc_emit_if_end(tcc_emitter *e, tcc_emit_if *branch);
+
+/* --- Lane groups. A loop whose lanes the group shares: vectors of `lanes` elements, one after the other over its threads. `index` is
+ * the first element of the thread's own vector. `lanes` divides from and to on CUDA, so that a vector is wholly inside or outside. */
+void tcc_emit_lane_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int lanes,
+                              const LLVMValueRef *initial, int n_carry);
+/* Lanes of all threads of the group together, for vectors of `lanes`. */
+int tcc_emit_group_lanes(const tcc_emitter *e, int lanes);
+/* Lanes from loop.index to `to` that exist in a vector of `lanes`; NULL: all of them do. */
+LLVMValueRef tcc_emit_tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index);
+/* Where whole vectors from a multiple of `lanes` up to `to` end; what is left is a loop of single lanes. The host masks: `to` itself. */
+LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes);
+/* What follows is done by one thread of the group. */
+void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch);
+void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch);
+
+enum { TCC_EMIT_WARP = 32 };
+/* The value of the thread whose index in the group differs in `bit`, at most half a warp away. i1, i32, i64, f32 or f64. */
+LLVMValueRef tcc_emit_exchange(tcc_emitter *e, LLVMValueRef value, int bit);
+/* The value of the group's first thread, which lies in the same warp. */
+LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value);
+/* Where the group has several warps: one value a warp, from its first thread, n kinds of them; afterwards every thread has in values[k]
+ * warp number (thread % warps)'s. */
+void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n);
+void tcc_emit_barrier(tcc_emitter *e); /* of the block */
 
 /* --- Constants and types */
 LLVMValueRef tcc_emit_i64(tcc_emitter *e, int64_t value);
@@ -143,6 +196,11 @@ void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addr
 /* Lane by lane from a vector of pointers. */
 LLVMValueRef tcc_emit_gather(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef addresses, LLVMValueRef mask);
 void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses, LLVMValueRef mask);
+/* The same at base + offsets, in elements; NULL: all lanes. */
+LLVMValueRef tcc_emit_gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask);
+void tcc_emit_scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask);
+/* One element, or 0 where the condition is false; base[0] exists. */
+LLVMValueRef tcc_emit_load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset, LLVMValueRef condition);
 /* The first `count` (i64 or i32) of `lanes` lanes. */
 LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count);
 void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality); /* for reading; 3: into L1 ... 0 */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The emission helpers: kernels, loops, vectors. Loops are emitted rotated (tested at the bottom, guarded at the top), because
  * that is the form the back end wants and no pass then has to find it. */
-#include "codegen/llvm.h"
+#include "codegen/llvm_cuda.h"
 
 #include <string.h>
 
@@ -88,7 +88,7 @@ static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
     add_text_attribute(e, function, "no-jump-tables", "true");
     add_text_attribute(e, function, "target-cpu", e->target->cpu);
     if (e->target->features[0]) add_text_attribute(e, function, "target-features", e->target->features);
-    if (e->lanes > 4) {
+    if (e->target->kind == TCC_TARGET_HOST && e->lanes > 4) {
         const char *width = e->lanes == 16 ? "512" : "256";
         add_text_attribute(e, function, "prefer-vector-width", width);
         add_text_attribute(e, function, "min-legal-vector-width", width);
@@ -96,6 +96,11 @@ static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
 }
 
 void tcc_emit_kernel_begin(tcc_emitter *e, const char *symbol) {
+    if (e->target->kind == TCC_TARGET_CUDA) {
+        tcc_cuda_kernel_begin(e, symbol);
+        set_attributes(e, e->function);
+        return;
+    }
     LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64, e->i64, e->ptr};
     e->function = LLVMAddFunction(e->module, symbol, LLVMFunctionType(e->void_, types, 5, false));
     set_attributes(e, e->function);
@@ -116,6 +121,7 @@ void tcc_emit_kernel_end(tcc_emitter *e) {
 }
 
 LLVMValueRef tcc_emit_buffer(tcc_emitter *e, int index) {
+    if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_buffer(e, index);
     LLVMValueRef offset = tcc_emit_i64(e, index);
     LLVMValueRef slot = LLVMBuildInBoundsGEP2(e->builder, e->ptr, e->buffers, &offset, 1, "");
     LLVMValueRef pointer = LLVMBuildLoad2(e->builder, e->ptr, slot, "");
@@ -125,6 +131,7 @@ LLVMValueRef tcc_emit_buffer(tcc_emitter *e, int index) {
 }
 
 LLVMValueRef tcc_emit_param(tcc_emitter *e, int index) {
+    if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_param(e, index);
     LLVMValueRef offset = tcc_emit_i64(e, index);
     LLVMValueRef slot = LLVMBuildInBoundsGEP2(e->builder, e->i64, e->params, &offset, 1, "");
     LLVMValueRef value = LLVMBuildLoad2(e->builder, e->i64, slot, "");
@@ -166,12 +173,18 @@ static LLVMBasicBlockRef new_block(tcc_emitter *e) { return LLVMAppendBasicBlock
 
 void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step,
                          const LLVMValueRef *initial, int n_carry) {
+    tcc_emit_loop_begin_by(e, loop, from, to, tcc_emit_i64(e, step), initial, n_carry);
+}
+
+void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, LLVMValueRef step,
+                            const LLVMValueRef *initial, int n_carry) {
     int64_t first, last;
     bool runs = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last) && first < last;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder);
     loop->to = to;
-    loop->step = tcc_emit_i64(e, step);
+    loop->step = step;
     loop->n_carry = n_carry;
+    loop->once = loop->items = false;
     loop->body = new_block(e);
     loop->exit = new_block(e);
     loop->guard = NULL;
@@ -193,9 +206,11 @@ void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from,
 }
 
 void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next) {
+    if (loop->items && e->shared_reused) tcc_emit_barrier(e);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
     LLVMValueRef index = LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
-    LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, index, loop->to, ""), loop->body, loop->exit);
+    LLVMValueRef more = loop->once ? LLVMConstInt(e->i1, 0, false) : LLVMBuildICmp(e->builder, LLVMIntSLT, index, loop->to, "");
+    LLVMBuildCondBr(e->builder, more, loop->body, loop->exit);
     LLVMAddIncoming(loop->counter, &index, &latch, 1);
     LLVMPositionBuilderAtEnd(e->builder, loop->exit);
     for (int i = 0; i < loop->n_carry; i++) {
@@ -209,7 +224,9 @@ void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *
 }
 
 void tcc_emit_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
-    tcc_emit_loop_begin(e, loop, e->begin, e->end, 1, NULL, 0);
+    if (e->target->kind == TCC_TARGET_CUDA) tcc_cuda_items_begin(e, loop);
+    else tcc_emit_loop_begin(e, loop, e->begin, e->end, 1, NULL, 0);
+    loop->items = true;
 }
 
 void tcc_emit_if_begin(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef condition) {
@@ -286,7 +303,7 @@ LLVMValueRef tcc_emit_at_bytes(tcc_emitter *e, LLVMValueRef base, int64_t offset
 
 /* An empty instruction that takes and gives a register. */
 LLVMValueRef tcc_emit_anchor(tcc_emitter *e, LLVMValueRef value) {
-    if (LLVMIsConstant(value)) return value;
+    if (LLVMIsConstant(value) || e->target->kind == TCC_TARGET_CUDA) return value;
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMTypeRef function = LLVMFunctionType(type, &type, 1, false);
     LLVMValueRef nothing = LLVMGetInlineAsm(function, "", 0, "=r,0", 4, false, false, LLVMInlineAsmDialectATT, false);
@@ -328,12 +345,17 @@ static LLVMValueRef call_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef
 }
 
 LLVMValueRef tcc_emit_load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
+    if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_load_lanes(e, scalar_of(type), address, NULL, mask);
     LLVMTypeRef overloads[] = {type, e->ptr};
     LLVMValueRef arguments[] = {address, tcc_emit_i32(e, scalar_bytes(type)), mask, LLVMConstNull(type)};
     return call_intrinsic(e, "llvm.masked.load", overloads, 2, arguments, 4);
 }
 
 void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    if (e->target->kind == TCC_TARGET_CUDA) {
+        tcc_cuda_store_lanes(e, value, address, NULL, mask);
+        return;
+    }
     LLVMTypeRef overloads[] = {LLVMTypeOf(value), e->ptr};
     LLVMValueRef arguments[] = {value, address, tcc_emit_i32(e, scalar_bytes(LLVMTypeOf(value))), mask};
     call_intrinsic(e, "llvm.masked.store", overloads, 2, arguments, 4);
@@ -349,6 +371,29 @@ void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses
     LLVMTypeRef overloads[] = {LLVMTypeOf(value), LLVMTypeOf(addresses)};
     LLVMValueRef arguments[] = {value, addresses, tcc_emit_i32(e, scalar_bytes(LLVMTypeOf(value))), mask};
     call_intrinsic(e, "llvm.masked.scatter", overloads, 2, arguments, 4);
+}
+
+LLVMValueRef tcc_emit_gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+    if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_load_lanes(e, scalar, base, offsets, mask);
+    LLVMTypeRef type = tcc_emit_type_like(e, scalar, LLVMTypeOf(offsets));
+    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
+    return tcc_emit_gather(e, type, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1));
+}
+
+void tcc_emit_scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+    if (e->target->kind == TCC_TARGET_CUDA) {
+        tcc_cuda_store_lanes(e, value, base, offsets, mask);
+        return;
+    }
+    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar_of(LLVMTypeOf(value)), base, &offsets, 1, "");
+    tcc_emit_scatter(e, value, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, LLVMTypeOf(value)), 1));
+}
+
+LLVMValueRef tcc_emit_load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset, LLVMValueRef condition) {
+    if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_load_lanes(e, scalar, tcc_emit_at(e, scalar, base, offset), NULL, condition);
+    offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
+    LLVMValueRef value = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0);
+    return tcc_emit_select(e, condition, value, LLVMConstNull(scalar));
 }
 
 LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count) {

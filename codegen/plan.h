@@ -17,7 +17,8 @@ struct tcc_kernel_plan {
     const char *schedule; /* "pointwise", "reduce": also the stem of the symbol */
     const char *key;      /* everything that the code depends on; equal keys, equal code */
     int n_buffers, n_params;
-    int64_t scratch_bytes; /* a thread */
+    int64_t scratch_bytes; /* a thread; CUDA: a lane group */
+    tcc_thread_shape shape;
     tcc_kernel_emit emit;
     const void *data; /* the schedule's own, in the lowering's arena */
 };
@@ -126,7 +127,7 @@ typedef struct tcc_item_cut {
     int cut;                       /* -1: no loop at all, one item */
     int64_t chunk, chunks, items;
 } tcc_item_cut;
-/* Items of about `points` points each, out of loops `order`, of which the last is vectorized with `lanes`. */
+/* Items of about `points` points each, out of loops `order`, of which the last is vectorized with `lanes` (of the lane group). */
 tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes);
 /* About how many simple instructions a point takes. */
 int tcc_body_cost(const tcc_body *b);
@@ -136,14 +137,21 @@ int tcc_choose_width(const tcc_body *b);
 int64_t tcc_choose_grain(const tcc_body *b, double points);
 /* Sets the loops before the cut from the item's index and gives the bounds of the cut loop. */
 void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to);
-/* The same, and the loops of an item from the cut on, the last with lanes if more than one: r has lane_var, lanes and mask set
- * inside. */
+/* The same, and the loops of an item from the cut on. The lane group shares the last of them in vectors of `lanes`, 0: it does not. r
+ * has lane_var, lanes and mask set inside. */
 typedef struct tcc_emit_cut_loops {
     tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
 } tcc_emit_cut_loops;
 void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *loops);
 void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *loops);
-/* Lanes for a loop of that extent: the target's, times `wide`, or fewer if the extent is small; a power of two. */
+/* Lanes for a loop of that extent: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA: so many that the
+ * extent is a multiple. */
 int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide);
+/* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its own. */
+tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes);
+/* Points of an item: `host` of them, or as many as the lane group does in a few steps. */
+int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host);
+/* Lanes of a lane group. */
+int tcc_group_lanes(tcc_thread_shape shape, int lanes);
 
 #endif

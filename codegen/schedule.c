@@ -42,6 +42,11 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
     char *extra = tcc_arena_vprintf(l->arena, format, args);
     va_end(args);
     tcc_strbuf_printf(&text, "%s %s ", launch->kernel.schedule, extra ? extra : "");
+    if (l->target->kind == TCC_TARGET_CUDA) { /* which accesses can be wide depends on where buffers begin */
+        tcc_strbuf_printf(&text, "threads=%d/%d align", launch->kernel.shape.group, launch->kernel.shape.threads);
+        for (int i = 0; i < launch->kernel.n_buffers; i++) tcc_strbuf_printf(&text, " %d", (int)(launch->buffers[i].offset_bytes % 16));
+        tcc_strbuf_add(&text, " ");
+    }
     tcc_body_describe(b, any_extent, &text);
     launch->kernel.key = extra && !text.failed ? tcc_arena_strdup(l->arena, text.text) : NULL;
     tcc_strbuf_free(&text);
@@ -63,7 +68,28 @@ tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const
     return TCC_OK;
 }
 
+tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes) {
+    enum { BLOCK = 256 };
+    tcc_thread_shape shape = {0};
+    if (t->kind == TCC_TARGET_HOST) return shape;
+    for (shape.group = 1; shape.group < BLOCK && shape.group * lanes < extent;) shape.group *= 2;
+    shape.threads = shape.group <= TCC_EMIT_WARP ? BLOCK : shape.group;
+    return shape;
+}
+
+int tcc_group_lanes(tcc_thread_shape shape, int lanes) { return shape.group ? shape.group * lanes : lanes; }
+
+int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host) {
+    enum { STEPS = 2 };
+    return shape.group ? (int64_t)shape.group * lanes * STEPS : host;
+}
+
 int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide) {
+    if (t->kind == TCC_TARGET_CUDA) {
+        int lanes = t->lanes;
+        while (extent % lanes) lanes /= 2;
+        return lanes;
+    }
     int lanes = t->lanes * wide;
     while (lanes > 1 && lanes / 2 >= extent) lanes /= 2;
     return lanes > 64 ? 64 : lanes;
@@ -148,11 +174,12 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         bool last = i == cut->n - 1;
-        tcc_emit_loop_begin(e, &l->loops[i], from, to, last ? lanes : 1, NULL, 0);
+        if (last && lanes) tcc_emit_lane_loop_begin(e, &l->loops[i], from, to, lanes, NULL, 0);
+        else tcc_emit_loop_begin(e, &l->loops[i], from, to, 1, NULL, 0);
         if (last && lanes > 1) {
             r->lane_var = var;
             r->lanes = lanes;
-            if (extent % lanes) r->mask = tcc_emit_mask(e, lanes, tcc_emit_sub(e, to, l->loops[i].index));
+            if (extent % lanes) r->mask = tcc_emit_tail_mask(e, lanes, to, l->loops[i].index);
         }
         tcc_body_enter(r, var, l->loops[i].index);
     }

@@ -4,12 +4,13 @@
 #include "codegen/plan.h"
 
 /* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
-enum { ITEM_POINTS = 4096 };
+enum { ITEM_POINTS = 4096, ANY_EXTENT = 1 << 30 };
 
 typedef struct pointwise {
     tcc_body *body;
     tcc_item_cut cut;
     int lanes;
+    tcc_thread_shape shape;
     bool any_extent; /* one flat loop whose extent is parameter 0 */
 } pointwise;
 
@@ -19,15 +20,16 @@ static void emit_point(tcc_body_run *r) {
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
 }
 
-/* The vector loop over [from, to): whole vectors, with a mask where the extent is no multiple. */
-static void emit_inner(tcc_body_run *r, const pointwise *p, int var, LLVMValueRef from, LLVMValueRef to, bool whole) {
+/* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no multiple. */
+static void emit_vectors(tcc_body_run *r, int lanes, int var, LLVMValueRef from, LLVMValueRef to, bool whole) {
     tcc_emitter *e = r->e;
     tcc_emit_loop loop;
-    tcc_emit_loop_begin(e, &loop, from, to, p->lanes, NULL, 0);
-    if (p->lanes > 1) {
+    LLVMValueRef end = whole ? to : tcc_emit_vectors_end(e, to, lanes);
+    tcc_emit_lane_loop_begin(e, &loop, from, end, lanes, NULL, 0);
+    if (lanes > 1) {
         r->lane_var = var;
-        r->lanes = p->lanes;
-        if (!whole) r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, loop.index));
+        r->lanes = lanes;
+        if (!whole) r->mask = tcc_emit_tail_mask(e, lanes, to, loop.index);
     }
     tcc_body_enter(r, var, loop.index);
     emit_point(r);
@@ -36,6 +38,7 @@ static void emit_inner(tcc_body_run *r, const pointwise *p, int var, LLVMValueRe
     r->mask = NULL;
     r->lane_var = -1;
     r->lanes = 1;
+    if (end != to) emit_vectors(r, 1, var, end, to, true);
 }
 
 /* The loops of an item from the cut on. */
@@ -49,7 +52,7 @@ static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LL
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         if (i == last) {
-            emit_inner(r, p, var, from, to, !p->any_extent && extent % p->lanes == 0);
+            emit_vectors(r, p->lanes, var, from, to, !p->any_extent && extent % p->lanes == 0);
             break;
         }
         tcc_emit_loop_begin(e, &loops[i], from, to, 1, NULL, 0);
@@ -116,15 +119,17 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     p->body = b;
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
-    p->lanes = tcc_choose_lanes(l->target, p->any_extent ? INT32_MAX : inner, tcc_choose_width(b));
-    p->cut = tcc_cut_items(b, order, n, ITEM_POINTS, p->lanes);
+    p->lanes = tcc_choose_lanes(l->target, p->any_extent ? ANY_EXTENT : inner, tcc_choose_width(b));
+    p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
+    int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS);
+    p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->items = p->cut.items;
     if (p->any_extent) {
-        p->cut.chunk = ITEM_POINTS;
-        launch->items = (inner + ITEM_POINTS - 1) / ITEM_POINTS;
+        p->cut.chunk = item_points;
+        launch->items = (inner + item_points - 1) / item_points;
         launch->params = TCC_ARENA_NEW(l->arena, int64_t);
         if (!launch->params) return tcc_enomem(l->diag);
         launch->params[0] = inner;
@@ -134,6 +139,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "pointwise";
     launch->kernel.n_params = p->any_extent;
+    launch->kernel.shape = p->shape;
     launch->kernel.emit = emit;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d", p->lanes);

@@ -48,6 +48,7 @@ typedef struct reduce {
     int kept[TCC_BODY_MAX_LOOPS], reduced[TCC_BODY_MAX_LOOPS];
     bool columns;       /* lanes along the last kept loop, else along the last reduced one */
     int lanes;
+    tcc_thread_shape shape;
     tcc_item_cut cut;   /* of the kept loops */
     int piece_var;      /* a kept loop that counts pieces of the first reduced loop, or -1 */
     int64_t piece;      /* its length */
@@ -209,9 +210,9 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVM
     bool peel = fixed && !whole && vectors >= 1;
     LLVMValueRef end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
     tcc_emit_loop loop;
-    tcc_emit_loop_begin(e, &loop, from, end, p->lanes, carry, n_carry);
+    tcc_emit_lane_loop_begin(e, &loop, from, end, p->lanes, carry, n_carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
-    if (!whole && !peel && p->lanes > 1) r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, loop.index));
+    if (!whole && !peel && p->lanes > 1) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loop.index);
     tcc_body_enter(r, var, loop.index);
     emit_inside(r, s, carry);
     tcc_body_leave(r, var);
@@ -278,12 +279,12 @@ static void emit_sweep(tcc_body_run *r, const sweep_cx *s) {
         tcc_emit_loop_end(e, &loops[i], carry);
         memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
     }
+    tcc_op ops[MOST_REDUCTIONS];
+    for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
+    if (!p->columns) tcc_fold_lanes(e, ops, s->n, carry);
     for (int i = 0, c = 0; i < s->n; i++) {
-        const tcc_expr *x = s->reductions[i];
-        int carries = tcc_fold_carries(x->op);
-        if (!p->columns) tcc_fold_lanes(e, x->op, &carry[c]);
-        tcc_body_give(r, x, carry[c + carries - 1]);
-        c += carries;
+        c += tcc_fold_carries(ops[i]);
+        tcc_body_give(r, s->reductions[i], carry[c - 1]);
     }
 }
 
@@ -312,8 +313,11 @@ static void emit_kept(tcc_body_run *r, const reduce *p, bool *scratch_flags) {
     for (int i = 0; i < b->stores.count; i++)
         if (b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0);
+    tcc_emit_if leader;
+    if (!p->columns) tcc_emit_leader_begin(r->e, &leader);
     for (int i = 0; i < b->stores.count; i++)
         if (b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
+    if (!p->columns) tcc_emit_leader_end(r->e, &leader);
     for (size_t i = 0; i < n; i++)
         if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) r->values[i] = NULL;
         else r->given[i] = false;
@@ -337,7 +341,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
     tcc_emit_cut_loops loops;
-    tcc_emit_cut_begin(&run, cut, items.index, p->columns ? p->lanes : 1, &loops);
+    tcc_emit_cut_begin(&run, cut, items.index, p->columns ? p->lanes : 0, &loops);
     emit_kept(&run, p, flags);
     tcc_emit_cut_end(&run, cut, &loops);
     tcc_emit_loop_end(e, &items, NULL);
@@ -396,7 +400,7 @@ static tcc_status choose_slots(tcc_lowering *l, reduce *p) {
         if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
         p->row *= extent;
     }
-    if (p->columns || p->n_reduced == 0 || p->piece_var >= 0) return TCC_OK;
+    if (p->columns || p->n_reduced == 0 || p->piece_var >= 0 || l->target->kind == TCC_TARGET_CUDA) return TCC_OK;
     int inner = p->reduced[p->n_reduced - 1];
     bool *flags = tcc__calloc(4 * n + 1, sizeof *flags);
     if (!flags) return tcc_enomem(l->diag);
@@ -467,13 +471,17 @@ static tcc_status add_launch(tcc_lowering *l, reduce *p) {
     double reduced = extent_product(b, p->reduced, p->n_reduced);
     if (p->piece_var >= 0) reduced = reduced * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
     int64_t points = (int64_t)(ITEM_POINTS / reduced);
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points, p->columns ? p->lanes : 1);
+    const int shared = p->columns ? p->kept[p->n_kept - 1] : p->n_reduced ? p->reduced[p->n_reduced - 1] : -1;
+    p->shape = tcc_choose_threads(l->target, shared >= 0 ? b->vars.data[shared].high + 1 : 1, p->lanes);
+    if (p->shape.group) points = p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1;
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->items = p->cut.items;
     launch->grain = tcc_choose_grain(b, reduced * extent_product(b, p->kept, p->n_kept) / (double)p->cut.items);
     launch->kernel.schedule = "reduce";
+    launch->kernel.shape = p->shape;
     launch->kernel.emit = emit;
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = p->n_slots * p->row * 4;

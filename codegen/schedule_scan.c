@@ -141,13 +141,16 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     double line = 1;
     for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
     int64_t lines = (int64_t)(ITEM_POINTS / line);
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, lines < 1 ? 1 : lines, p->lanes);
+    tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, shape.group ? tcc_group_lanes(shape, p->lanes) : lines < 1 ? 1 : lines,
+                           tcc_group_lanes(shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->items = p->cut.items;
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "scan";
+    launch->kernel.shape = shape;
     launch->kernel.emit = emit;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d", p->lanes, p->reverse);

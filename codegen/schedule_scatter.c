@@ -123,13 +123,15 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     }
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
     p->lanes = columns ? tcc_choose_lanes(l->target, b->vars.data[order[n - 1]].high + 1, 4) : 1;
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, p->lanes, p->lanes);
+    tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes), tcc_group_lanes(shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
     launch->items = p->cut.items;
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "scatter";
+    launch->kernel.shape = shape;
     launch->kernel.emit = emit;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d", p->lanes);

@@ -122,7 +122,7 @@ static int64_t stride_of(const tcc_body *b, const tcc_affine *a, int var) {
 
 bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, tcc_status *status) {
     *status = TCC_OK;
-    if (n < 2) return false;
+    if (n < 2 || l->target->kind == TCC_TARGET_CUDA) return false;
     tile found = {.body = b, .along = order[n - 1], .across = -1, .lanes = l->target->lanes};
     if (b->vars.data[found.along].high + 1 < LEAST_EXTENT) return false;
     for (int i = 0; i < b->exprs.count; i++) {

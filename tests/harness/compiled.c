@@ -46,12 +46,11 @@ static void guarded_free(void *memory, size_t bytes) {
     munmap((void *)start, all);
 }
 
-compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
-    compiled *c = calloc(1, sizeof *c);
-    assert_ok(tcc_context_init(&c->cx), &c->cx.diag);
-    tcc_diag *diag = &c->cx.diag;
+void compiled_build(const tcc_graph *g, const compiled_options *options, const tcc_llvm_target *target, tcc_context *cx,
+                    tcc_graph **out, tcc_program **program) {
+    tcc_diag *diag = &cx->diag;
     tcc_pass_options pass_options = {.eager = options->eager};
-    tcc_pass_cx pass = {&c->cx, diag, &pass_options};
+    tcc_pass_cx pass = {cx, diag, &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
     const char *passes = options->eager      ? "fuse,plan-memory"
@@ -59,16 +58,22 @@ compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
                                              : "fuse,order,plan-memory";
     tcc_manager_options manager = {.verify = true};
     assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
-    c->graph = graph;
-    tcc_codegen_options codegen = {.target = host_target(diag), .threads = 1, .dump_dir = options->dump_dir, .separate = options->eager};
-    assert_ok(tcc_codegen_build(&c->cx, diag, graph, &codegen, &c->program), diag);
+    *out = graph;
+    tcc_codegen_options codegen = {.target = target, .threads = 1, .dump_dir = options->dump_dir, .separate = options->eager};
+    assert_ok(tcc_codegen_build(cx, diag, graph, &codegen, program), diag);
     if (getenv("TCC_TEST_VERBOSE")) {
         tcc_strbuf text = {0};
         tcc_graph_print(&text, graph, (tcc_print_options){0});
-        tcc_program_print_steps(&text, c->program);
+        tcc_program_print_steps(&text, *program);
         fprintf(stderr, "%s", text.text);
         tcc_strbuf_free(&text);
     }
+}
+
+compiled *compiled_create(const tcc_graph *g, const compiled_options *options) {
+    compiled *c = calloc(1, sizeof *c);
+    assert_ok(tcc_context_init(&c->cx), &c->cx.diag);
+    compiled_build(g, options, host_target(&c->cx.diag), &c->cx, &c->graph, &c->program);
     c->memory = calloc((size_t)c->program->n_bindings + 1, sizeof *c->memory);
     for (int i = 0; i < c->program->n_bindings; i++) {
         size_t bytes = (size_t)tcc_type_bytes(&c->program->bindings[i].type);
@@ -104,13 +109,15 @@ void compiled_destroy(compiled *c) {
 
 void compiled_run(compiled *c) { assert_ok(tcc_exec_run(c->exec, &c->cx.diag), &c->cx.diag); }
 
-const void *compiled_output(const compiled *c, int output) {
-    const tcc_output *o = &c->graph->outputs.data[output];
-    if (o->alias >= 0) return c->memory[o->alias];
-    int binding = c->graph->inputs.count;
-    for (int i = 0; i < output; i++) binding += c->graph->outputs.data[i].alias < 0;
-    return c->memory[binding];
+int compiled_output_binding(const tcc_graph *graph, int output) {
+    const tcc_output *o = &graph->outputs.data[output];
+    if (o->alias >= 0) return o->alias;
+    int binding = graph->inputs.count;
+    for (int i = 0; i < output; i++) binding += graph->outputs.data[i].alias < 0;
+    return binding;
 }
+
+const void *compiled_output(const compiled *c, int output) { return c->memory[compiled_output_binding(c->graph, output)]; }
 
 tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options) {
     tcc_value *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
@@ -157,11 +164,11 @@ static void upload(compiled *c, const tcc_value *inputs) {
     for (int i = 0; i < c->graph->inputs.count; i++) tcc_value_store(&inputs[i], c->memory[i]);
 }
 
-static void compare(const compiled *c, int output, const tcc_value *expected, double tolerance) {
-    const tcc_output *o = &c->graph->outputs.data[output];
+void compiled_compare(const tcc_output *o, const void *memory, const tcc_value *expected, const compiled_options *options) {
+    double tolerance = options->tolerance ? options->tolerance : 2e-5;
     tcc_value got;
     assert_int_equal(tcc_value_create(&o->node->type, &got, NULL), TCC_OK);
-    tcc_value_load(&got, compiled_output(c, output));
+    tcc_value_load(&got, memory);
     double unit = o->node->type.dtype == TCC_F16 ? 2e-3 : o->node->type.dtype == TCC_BF16 ? 1.6e-2 : tolerance;
     int64_t count = tcc_type_numel(&o->node->type);
     for (int64_t e = 0; e < count; e++) {
@@ -193,7 +200,7 @@ void check_compiled(const tcc_graph *g, const compiled_options *options) {
         for (int i = 0; i < g->outputs.count; i++) {
             size_t bytes = (size_t)tcc_type_bytes(&g->outputs.data[i].node->type);
             if (round == 0) {
-                compare(c, i, &expected[i], options->tolerance ? options->tolerance : 2e-5);
+                compiled_compare(&c->graph->outputs.data[i], compiled_output(c, i), &expected[i], options);
                 first[i] = malloc(bytes);
                 memcpy(first[i], compiled_output(c, i), bytes);
             } else if (memcmp(first[i], compiled_output(c, i), bytes)) {

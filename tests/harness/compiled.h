@@ -31,13 +31,21 @@ typedef struct compiled {
 /* Goes on with so many threads; the memory stays. */
 void compiled_use_threads(compiled *c, int threads);
 
-/* Decomposes, fuses, plans and compiles a copy of `g`; fails the test on an error. */
+/* Decomposes, fuses, plans and compiles a copy of `g` for a target; fails the test on an error. */
+void compiled_build(const tcc_graph *g, const compiled_options *options, const struct tcc_llvm_target *target, tcc_context *cx,
+                    tcc_graph **graph, tcc_program **program);
+/* The same, with memory, on this machine. */
 compiled *compiled_create(const tcc_graph *g, const compiled_options *options);
 void compiled_destroy(compiled *c);
 /* Runs once; fails the test on an error. */
 void compiled_run(compiled *c);
 /* The memory that holds output `output` of the graph after a run. */
 const void *compiled_output(const compiled *c, int output);
+
+/* The binding that holds output `output` after a run of a graph's program. */
+int compiled_output_binding(const tcc_graph *graph, int output);
+/* Fails the test where packed memory differs from what the interpreter gave for that output. */
+void compiled_compare(const tcc_output *output, const void *memory, const tcc_value *expected, const compiled_options *options);
 
 /* Random values for all inputs of `g`, created; the caller frees them with free_values. */
 tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ * CUDA: the entry of a kernel, thread indices, lane groups, shared memory and exchanges between threads, in LLVM's NVPTX terms.
+ * All of it is plain IR and NVVM intrinsics; nothing is called outside the module. */
+#include "codegen/llvm_cuda.h"
+
+#include "ir/support/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Architectures that LLVM 19 makes code for, and the oldest PTX version that has all we emit for them: the older, the more drivers
+ * take it. */
+static const struct arch {
+    const char *name, *features;
+} archs[] = {
+    {"sm_75", "+ptx63"}, {"sm_80", "+ptx70"}, {"sm_86", "+ptx71"},  {"sm_87", "+ptx74"},
+    {"sm_89", "+ptx78"}, {"sm_90", "+ptx78"}, {"sm_90a", "+ptx80"},
+};
+enum { ARCHS = sizeof archs / sizeof *archs };
+
+tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_target *out) {
+    *out = (tcc_llvm_target){.kind = TCC_TARGET_CUDA, .lanes = 4, .registers = 32, .fma = true};
+    TCC_TRY(tcc_llvm_initialize_cuda(diag));
+    const struct arch *found = NULL;
+    char known[128] = "";
+    for (int i = 0; i < ARCHS; i++) {
+        if (!strcmp(archs[i].name, arch)) found = &archs[i];
+        size_t end = strlen(known);
+        snprintf(known + end, sizeof known - end, "%s%s", i ? ", " : "", archs[i].name);
+    }
+    if (!found)
+        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "unknown GPU architecture '%s'; known are %s", arch, known);
+    out->triple = tcc__strdup("nvptx64-nvidia-cuda");
+    out->cpu = tcc__strdup(found->name);
+    out->features = tcc__strdup(found->features);
+    if (!out->triple || !out->cpu || !out->features) {
+        tcc_llvm_target_clear(out);
+        return tcc_enomem(diag);
+    }
+    return TCC_OK;
+}
+
+static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, NULL, 0);
+    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, NULL, 0), function, arguments, (unsigned)n, "");
+}
+
+static LLVMValueRef special_register(tcc_emitter *e, const char *name) {
+    return LLVMBuildZExt(e->builder, call(e, name, NULL, 0), e->i64, "");
+}
+
+static LLVMBasicBlockRef new_block(tcc_emitter *e) { return LLVMAppendBasicBlockInContext(e->context, e->function, ""); }
+
+/* --- Entries */
+
+static void annotate(tcc_emitter *e, const char *what, int value) {
+    LLVMMetadataRef parts[] = {
+        LLVMValueAsMetadata(e->function),
+        LLVMMDStringInContext2(e->context, what, strlen(what)),
+        LLVMValueAsMetadata(tcc_emit_i32(e, value)),
+    };
+    LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, 3);
+    LLVMAddNamedMetadataOperand(e->module, "nvvm.annotations", LLVMMetadataAsValue(e->context, node));
+}
+
+/* Words 0, 1, ... of the instance's row: first block, items, buffers, params. */
+static LLVMValueRef table_word(tcc_emitter *e, LLVMValueRef place) {
+    LLVMValueRef value = tcc_emit_load(e, e->i64, place, 8);
+    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(e->context, "invariant.load", 14),
+                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
+    return value;
+}
+
+static LLVMValueRef row_word(tcc_emitter *e, int index) {
+    return table_word(e, tcc_emit_at(e, e->i64, e->row, tcc_emit_i64(e, index)));
+}
+
+/* The last of `count` rows whose first block is not past this one. */
+static LLVMValueRef find_row(tcc_emitter *e, LLVMValueRef table, LLVMValueRef count, LLVMValueRef block) {
+    int64_t words = 2 + e->shape.n_buffers + e->shape.n_params;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), test = new_block(e), body = new_block(e), found = new_block(e);
+    LLVMValueRef zero = tcc_emit_i64(e, 0), one = tcc_emit_i64(e, 1);
+    LLVMBuildBr(e->builder, test);
+    LLVMPositionBuilderAtEnd(e->builder, test);
+    LLVMValueRef low = LLVMBuildPhi(e->builder, e->i64, ""), high = LLVMBuildPhi(e->builder, e->i64, "");
+    LLVMAddIncoming(low, &zero, &before, 1);
+    LLVMAddIncoming(high, &count, &before, 1);
+    LLVMValueRef several = LLVMBuildICmp(e->builder, LLVMIntSGT, tcc_emit_sub(e, high, low), one, "");
+    LLVMBuildCondBr(e->builder, several, body, found);
+    LLVMPositionBuilderAtEnd(e->builder, body);
+    LLVMValueRef middle = LLVMBuildLShr(e->builder, tcc_emit_add(e, low, high), one, "");
+    LLVMValueRef first = table_word(e, tcc_emit_at(e, e->i64, table, tcc_emit_mul(e, middle, tcc_emit_i64(e, words))));
+    LLVMValueRef past = LLVMBuildICmp(e->builder, LLVMIntSGT, first, block, "");
+    LLVMValueRef next_low = tcc_emit_select(e, past, low, middle), next_high = tcc_emit_select(e, past, middle, high);
+    LLVMAddIncoming(low, &next_low, &body, 1);
+    LLVMAddIncoming(high, &next_high, &body, 1);
+    LLVMBuildBr(e->builder, test);
+    LLVMPositionBuilderAtEnd(e->builder, found);
+    return tcc_emit_at(e, e->i64, table, tcc_emit_mul(e, low, tcc_emit_i64(e, words)));
+}
+
+static LLVMValueRef generic(tcc_emitter *e, LLVMValueRef pointer) { return LLVMBuildAddrSpaceCast(e->builder, pointer, e->ptr, ""); }
+
+/* The block's dynamic shared memory; one array a module. */
+static LLVMValueRef dynamic_shared(tcc_emitter *e) {
+    LLVMValueRef array = LLVMGetNamedGlobal(e->module, "tcc_shared");
+    if (!array) {
+        array = LLVMAddGlobalInAddressSpace(e->module, LLVMArrayType2(e->i8, 0), "tcc_shared", TCC_CUDA_SHARED);
+        LLVMSetAlignment(array, 16);
+    }
+    return generic(e, array);
+}
+
+void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
+    enum { MOST = 4 * TCC_EMIT_MAX_BUFFERS + 64 };
+    const tcc_emit_entry *shape = &e->shape;
+    LLVMTypeRef types[MOST], global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
+    int n = 0, n_pointers = shape->table ? 1 : shape->n_buffers, n_integers = shape->table ? 1 : shape->n_params + 1;
+    if (n_pointers + n_integers > MOST) {
+        e->status = TCC_BUG(e->diag, "a kernel of %d buffers and %d parameters", shape->n_buffers, shape->n_params);
+        n_pointers = n_integers = 1;
+    }
+    while (n < n_pointers) types[n++] = global;
+    while (n < n_pointers + n_integers) types[n++] = e->i64;
+    e->function = LLVMAddFunction(e->module, symbol, LLVMFunctionType(e->void_, types, (unsigned)n, false));
+    LLVMSetFunctionCallConv(e->function, LLVMPTXKernelCallConv);
+    annotate(e, "kernel", 1);
+    annotate(e, "maxntidx", shape->shape.threads);
+    e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
+    LLVMPositionBuilderAtEnd(e->builder, e->entry);
+    LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"), block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    const int threads = shape->shape.threads, group = shape->shape.group, groups = threads / group;
+    e->thread = group == threads ? tid : LLVMBuildAnd(e->builder, tid, tcc_emit_i64(e, group - 1), "");
+    e->group = group == threads ? tcc_emit_i64(e, 0) : tcc_emit_div(e, tid, group);
+    e->row = NULL;
+    e->shared_reused = false;
+    if (shape->table) {
+        e->row = find_row(e, generic(e, LLVMGetParam(e->function, 0)), LLVMGetParam(e->function, 1), block);
+        block = tcc_emit_sub(e, block, row_word(e, 0));
+    }
+    e->begin = tcc_emit_add(e, tcc_emit_mul(e, block, tcc_emit_i64(e, groups)), e->group);
+    e->end = shape->table ? row_word(e, 1) : LLVMGetParam(e->function, (unsigned)(n - 1));
+    e->buffers = e->params = NULL;
+    e->scratch = NULL;
+    if (shape->scratch_bytes) {
+        LLVMValueRef at = tcc_emit_mul(e, e->group, tcc_emit_i64(e, shape->scratch_bytes));
+        e->scratch = tcc_emit_at(e, e->i8, dynamic_shared(e), at);
+    }
+}
+
+LLVMValueRef tcc_cuda_buffer(tcc_emitter *e, int index) {
+    LLVMTypeRef global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
+    LLVMValueRef pointer = e->row ? LLVMBuildIntToPtr(e->builder, row_word(e, 2 + index), global, "")
+                                  : LLVMGetParam(e->function, (unsigned)index);
+    return generic(e, pointer);
+}
+
+LLVMValueRef tcc_cuda_param(tcc_emitter *e, int index) {
+    index += e->shape.n_buffers;
+    return e->row ? row_word(e, 2 + index) : LLVMGetParam(e->function, (unsigned)index);
+}
+
+void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
+    LLVMValueRef step = tcc_emit_i64(e, 1);
+    if (!e->row) {
+        LLVMValueRef blocks = special_register(e, "llvm.nvvm.read.ptx.sreg.nctaid.x");
+        step = tcc_emit_mul(e, blocks, tcc_emit_i64(e, e->shape.shape.threads / e->shape.shape.group));
+    }
+    tcc_emit_loop_begin_by(e, loop, e->begin, e->end, step, NULL, 0);
+    loop->once = e->row != NULL;
+}
+
+/* --- Lane groups */
+
+int tcc_emit_group_lanes(const tcc_emitter *e, int lanes) {
+    return e->target->kind == TCC_TARGET_CUDA ? lanes * e->shape.shape.group : lanes;
+}
+
+void tcc_emit_lane_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int lanes,
+                              const LLVMValueRef *initial, int n_carry) {
+    if (e->target->kind == TCC_TARGET_CUDA && e->shape.shape.group > 1)
+        from = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
+    tcc_emit_loop_begin(e, loop, from, to, tcc_emit_group_lanes(e, lanes), initial, n_carry);
+}
+
+LLVMValueRef tcc_emit_tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
+    return e->target->kind == TCC_TARGET_CUDA ? NULL : tcc_emit_mask(e, lanes, tcc_emit_sub(e, to, index));
+}
+
+LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
+    if (e->target->kind != TCC_TARGET_CUDA || lanes == 1) return to;
+    return LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -lanes), "");
+}
+
+void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch) {
+    if (e->target->kind != TCC_TARGET_CUDA || e->shape.shape.group == 1) return;
+    tcc_emit_if_begin(e, branch, LLVMBuildICmp(e->builder, LLVMIntEQ, e->thread, tcc_emit_i64(e, 0), ""));
+}
+
+void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch) {
+    if (e->target->kind != TCC_TARGET_CUDA || e->shape.shape.group == 1) return;
+    tcc_emit_if_end(e, branch);
+}
+
+/* --- Exchanges */
+
+/* The threads of the group within its warp. Neighbouring groups of a warp may be elsewhere in the code. */
+static LLVMValueRef group_mask(tcc_emitter *e) {
+    int group = e->shape.shape.group;
+    if (group >= TCC_EMIT_WARP) return tcc_emit_i32(e, -1);
+    LLVMValueRef tid = call(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0);
+    LLVMValueRef first = LLVMBuildAnd(e->builder, tid, tcc_emit_i32(e, (TCC_EMIT_WARP - 1) & ~(group - 1)), "");
+    return LLVMBuildShl(e->builder, tcc_emit_i32(e, (1 << group) - 1), first, "");
+}
+
+/* `lane`: what the instruction takes, and how far its result may come from: bits 0-4 clamp, 8-12 the part of a warp that is one. */
+static LLVMValueRef shuffle(tcc_emitter *e, const char *name, LLVMValueRef value, int lane, int clamp) {
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMBuilderRef b = e->builder;
+    if (type == e->f32) return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i32, ""), lane, clamp), type, "");
+    if (type == e->f64) return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i64, ""), lane, clamp), type, "");
+    if (type == e->i1) return LLVMBuildTrunc(b, shuffle(e, name, LLVMBuildZExt(b, value, e->i32, ""), lane, clamp), type, "");
+    if (type == e->i64) {
+        LLVMValueRef low = shuffle(e, name, LLVMBuildTrunc(b, value, e->i32, ""), lane, clamp);
+        LLVMValueRef high = LLVMBuildLShr(b, value, tcc_emit_i64(e, 32), "");
+        high = shuffle(e, name, LLVMBuildTrunc(b, high, e->i32, ""), lane, clamp);
+        high = LLVMBuildShl(b, LLVMBuildZExt(b, high, e->i64, ""), tcc_emit_i64(e, 32), "");
+        return LLVMBuildOr(b, high, LLVMBuildZExt(b, low, e->i64, ""), "");
+    }
+    LLVMValueRef arguments[] = {group_mask(e), value, tcc_emit_i32(e, lane), tcc_emit_i32(e, clamp)};
+    return call(e, name, arguments, 4);
+}
+
+LLVMValueRef tcc_emit_exchange(tcc_emitter *e, LLVMValueRef value, int bit) {
+    return shuffle(e, "llvm.nvvm.shfl.sync.bfly.i32", value, bit, TCC_EMIT_WARP - 1);
+}
+
+LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value) {
+    int part = e->shape.shape.group < TCC_EMIT_WARP ? e->shape.shape.group : TCC_EMIT_WARP;
+    return shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, 0, (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1));
+}
+
+void tcc_emit_barrier(tcc_emitter *e) { call(e, "llvm.nvvm.barrier0", NULL, 0); }
+
+void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n) {
+    int warps = e->shape.shape.group / TCC_EMIT_WARP;
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef array = LLVMAddGlobalInAddressSpace(e->module, LLVMArrayType2(e->i64, (uint64_t)(n * warps)), "", TCC_CUDA_SHARED);
+    LLVMSetLinkage(array, LLVMInternalLinkage);
+    LLVMSetInitializer(array, LLVMGetPoison(LLVMArrayType2(e->i64, (uint64_t)(n * warps))));
+    LLVMSetAlignment(array, 16);
+    array = generic(e, array);
+    LLVMValueRef lane = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, TCC_EMIT_WARP - 1), ""), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
+    LLVMValueRef other = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, warps - 1), "");
+    tcc_emit_if first;
+    tcc_emit_if_begin(e, &first, LLVMBuildICmp(b, LLVMIntEQ, lane, tcc_emit_i64(e, 0), ""));
+    for (int k = 0; k < n; k++) {
+        LLVMValueRef value = LLVMTypeOf(values[k]) == e->i1 ? LLVMBuildZExt(b, values[k], e->i32, "") : values[k];
+        tcc_emit_store(e, value, tcc_emit_at(e, e->i64, array, tcc_emit_add(e, warp, tcc_emit_i64(e, k * warps))), 8);
+    }
+    tcc_emit_if_end(e, &first);
+    tcc_emit_barrier(e);
+    for (int k = 0; k < n; k++) {
+        LLVMTypeRef type = LLVMTypeOf(values[k]);
+        LLVMValueRef at = tcc_emit_at(e, e->i64, array, tcc_emit_add(e, other, tcc_emit_i64(e, k * warps)));
+        values[k] = tcc_emit_load(e, type == e->i1 ? e->i32 : type, at, 8);
+        if (type == e->i1) values[k] = LLVMBuildTrunc(b, values[k], type, "");
+    }
+    e->shared_reused = true;
+}
+
+/* --- Access lane by lane */
+
+static LLVMValueRef lane_of(tcc_emitter *e, LLVMValueRef v, int lane) {
+    return tcc_emit_lanes_of(LLVMTypeOf(v)) == 1 ? v : LLVMBuildExtractElement(e->builder, v, tcc_emit_i32(e, lane), "");
+}
+
+static LLVMValueRef lane_address(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, int lane) {
+    return tcc_emit_at(e, scalar, base, offsets ? lane_of(e, offsets, lane) : tcc_emit_i64(e, lane));
+}
+
+LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+    int lanes = tcc_emit_lanes_of(LLVMTypeOf(offsets ? offsets : mask));
+    LLVMValueRef result = LLVMGetPoison(tcc_emit_vector_type(scalar, lanes));
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef value;
+        if (mask) {
+            LLVMBasicBlockRef before, after, then = new_block(e), join = new_block(e);
+            LLVMValueRef condition = lane_of(e, mask, i), none = LLVMConstNull(scalar);
+            before = LLVMGetInsertBlock(e->builder);
+            LLVMBuildCondBr(e->builder, condition, then, join);
+            LLVMPositionBuilderAtEnd(e->builder, then);
+            LLVMValueRef loaded = tcc_emit_load(e, scalar, lane_address(e, scalar, base, offsets, i), 0);
+            after = LLVMGetInsertBlock(e->builder);
+            LLVMBuildBr(e->builder, join);
+            LLVMPositionBuilderAtEnd(e->builder, join);
+            value = LLVMBuildPhi(e->builder, scalar, "");
+            LLVMAddIncoming(value, &none, &before, 1);
+            LLVMAddIncoming(value, &loaded, &after, 1);
+        } else {
+            value = tcc_emit_load(e, scalar, lane_address(e, scalar, base, offsets, i), 0);
+        }
+        result = lanes == 1 ? value : LLVMBuildInsertElement(e->builder, result, value, tcc_emit_i32(e, i), "");
+    }
+    return result;
+}
+
+void tcc_cuda_store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+    LLVMTypeRef type = LLVMTypeOf(value), scalar = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+    for (int i = 0; i < tcc_emit_lanes_of(type); i++) {
+        tcc_emit_if branch;
+        if (mask) tcc_emit_if_begin(e, &branch, lane_of(e, mask, i));
+        tcc_emit_store(e, lane_of(e, value, i), lane_address(e, scalar, base, offsets, i), 0);
+        if (mask) tcc_emit_if_end(e, &branch);
+    }
+}

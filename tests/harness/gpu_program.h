@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * Programs for a GPU run through the driver's API, and compared with the interpreter. The driver is whatever libcuda.so.1 the loader
+ * finds: a machine's own, or the stand-in. */
+#ifndef TCC_TESTS_HARNESS_GPU_PROGRAM_H
+#define TCC_TESTS_HARNESS_GPU_PROGRAM_H
+
+#include "harness/compiled.h"
+
+#include <stdint.h>
+
+/* A program loaded, with memory for everything. */
+typedef struct gpu_program {
+    tcc_context cx;
+    tcc_graph *graph; /* with groups and places */
+    tcc_program *program;
+    uint64_t arena, constants, *bindings; /* device addresses */
+    void **modules, **functions, **table_functions; /* the latter by kernel */
+    unsigned most_blocks;                 /* of a grid; 0: one for each block of items */
+} gpu_program;
+
+/* Says whether there is a driver with a device; prints why not. */
+bool gpu_available(void);
+
+/* Decomposes, fuses, plans, compiles for `arch` and loads; fails the test on an error. */
+gpu_program *gpu_program_create(const tcc_graph *g, const compiled_options *options, const char *arch);
+void gpu_program_destroy(gpu_program *p);
+void gpu_program_upload(gpu_program *p, int binding, const void *from);
+void gpu_program_download(gpu_program *p, int binding, void *to);
+void gpu_program_run(gpu_program *p); /* and waits */
+/* A function of the stand-in (tests/ptxsim/ptxsim.h); NULL on a machine's own driver. */
+void *gpu_stand_in(const char *name);
+
+/* Compiles `g` for a GPU, runs it with grids of two sizes, compares with the interpreter and requires equal bits of both runs. */
+void check_gpu(const tcc_graph *g, const compiled_options *options);
+void check_gpu_text(const char *text, const compiled_options *options);
+
+/* Assembles every module for `arch` where there is a ptxas, and fails the test on its errors. Returns the bytes of registers that it
+ * spills in the worst kernel, -1 where there is no ptxas. */
+long gpu_assemble(const tcc_program *program, const char *arch);
+
+#endif
