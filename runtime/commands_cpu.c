@@ -3,6 +3,7 @@
 #include "cpus.h"
 #include "device_cpu.h"
 #include "host_object.h"
+#include "places.h"
 #include "program.h"
 
 #include "ir/support/alloc.h"
@@ -35,19 +36,6 @@ typedef struct command {
     int64_t copy_bytes;
 } command;
 
-/* A pointer that follows a place. */
-typedef struct slot {
-    void **pointer;
-    int64_t offset_bytes;
-} slot;
-
-/* The slots of one place: a range of `slots`. */
-typedef struct place {
-    int first, count;
-} place;
-
-enum { PLACE_ARENA, PLACE_CONST, PLACE_BINDINGS /* binding i is PLACE_BINDINGS + i */ };
-
 struct tcc_commands {
     tcc_arena memory;
     const tcc_program *program;
@@ -55,61 +43,14 @@ struct tcc_commands {
     tcc_host_object **objects; /* of the modules */
     command *commands;
     int n_commands; /* that were made; fewer than steps after a failure */
-    place *places;
-    slot *slots;
+    tcc_places *places;
 };
-
-static int place_of(const tcc_buffer *b) {
-    return b->space == TCC_SPACE_ARENA ? PLACE_ARENA : b->space == TCC_SPACE_CONST ? PLACE_CONST : PLACE_BINDINGS + b->binding;
-}
 
 /* --- making --- */
 
-/* Call `each` for every buffer of every step, in one order. */
-typedef void each_buffer(tcc_commands *c, const tcc_buffer *b, void **pointer);
-
-static void for_buffers(tcc_commands *c, each_buffer *each) {
-    const tcc_program *p = c->program;
-    for (int i = 0; i < p->n_steps; i++) {
-        const tcc_step *s = &p->steps[i];
-        command *m = &c->commands[i];
-        if (s->kind == TCC_STEP_KERNEL)
-            for (int n = 0; n < s->n_instances; n++)
-                for (int b = 0; b < p->kernels[s->kernel].n_buffers; b++)
-                    each(c, &s->instances[n].buffers[b], &m->instances[n].buffers[b]);
-        else if (s->kind == TCC_STEP_LIBRARY)
-            for (int b = 0; b < s->call->n_buffers; b++) each(c, &s->call->buffers[b], &m->buffers[b]);
-        else {
-            each(c, &s->to, &m->buffers[0]);
-            each(c, &s->from, &m->buffers[1]);
-        }
-    }
-}
-
-static void count_slot(tcc_commands *c, const tcc_buffer *b, void **pointer) {
-    (void)pointer;
-    c->places[place_of(b)].count++;
-}
-
-static void fill_slot(tcc_commands *c, const tcc_buffer *b, void **pointer) {
-    place *p = &c->places[place_of(b)];
-    c->slots[p->first + p->count++] = (slot){pointer, b->offset_bytes};
-}
-
-static tcc_status make_slots(tcc_commands *c, tcc_diag *d) {
-    int n_places = PLACE_BINDINGS + c->program->n_bindings, total = 0;
-    c->places = TCC_ARENA_ARRAY(&c->memory, place, n_places);
-    if (!c->places) return tcc_enomem(d);
-    for_buffers(c, count_slot);
-    for (int i = 0; i < n_places; i++) {
-        c->places[i].first = total;
-        total += c->places[i].count;
-        c->places[i].count = 0;
-    }
-    c->slots = TCC_ARENA_ARRAY(&c->memory, slot, total);
-    if (!c->slots) return tcc_enomem(d);
-    for_buffers(c, fill_slot);
-    return TCC_OK;
+static void *place_of(void *user, int step, int n, int buffer) {
+    const command *m = &((const tcc_commands *)user)->commands[step];
+    return m->kind == TCC_STEP_KERNEL ? &m->instances[n].buffers[buffer] : &m->buffers[buffer];
 }
 
 static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
@@ -157,13 +98,6 @@ static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, 
     return m->buffers ? TCC_OK : tcc_enomem(d);
 }
 
-static void note_step(tcc_diag *d, const tcc_program *p, int step) {
-    tcc_strbuf text = {0};
-    tcc_program_print_step(&text, p, step);
-    tcc_note(d, TCC_NOWHERE, "in program '%s', %s", p->name ? p->name : "", text.text ? text.text : "a step");
-    tcc_strbuf_free(&text);
-}
-
 static tcc_status make(tcc_commands *c, tcc_diag *d) {
     const tcc_program *p = c->program;
     const char *lacking = p->cpu ? tcc_cpus_lack(p->cpu) : NULL;
@@ -181,7 +115,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
     for (; c->n_commands < p->n_steps; c->n_commands++) {
         tcc_status s = make_command(c, d, &p->steps[c->n_commands], &c->commands[c->n_commands]);
         if (s != TCC_OK) {
-            note_step(d, p, c->n_commands);
+            tcc_program_note_step(d, p, c->n_commands);
             return s;
         }
     }
@@ -189,7 +123,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
     for (int i = 0; i < p->n_kernels; i++)
         if (p->kernels[i].scratch_bytes > scratch_bytes) scratch_bytes = p->kernels[i].scratch_bytes;
     if (scratch_bytes) TCC_TRY(tcc_pool_reserve(c->device->pool, d, scratch_bytes, 0));
-    return make_slots(c, d);
+    return tcc_places_make(&c->memory, d, p, place_of, c, &c->places);
 }
 
 tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program, tcc_commands **out) {
@@ -214,8 +148,7 @@ void tcc__commands_cpu_release(tcc_commands *c) {
 }
 
 void tcc__commands_cpu_place(tcc_commands *c, tcc_space space, int binding, void *base) {
-    const place *p = &c->places[place_of(&(tcc_buffer){.space = space, .binding = binding})];
-    for (int i = p->first; i < p->first + p->count; i++) *c->slots[i].pointer = (char *)base + c->slots[i].offset_bytes;
+    tcc_places_set(c->places, space, binding, base);
 }
 
 /* --- running --- */
@@ -270,7 +203,7 @@ tcc_status tcc__commands_cpu_run(tcc_commands *c, tcc_diag *d, tcc_step_time *ti
         if (times) times[i].begin_ns = now_ns() - start;
         s = run_command(&c->commands[i], d);
         if (times) times[i].end_ns = now_ns() - start;
-        if (s != TCC_OK) note_step(d, c->program, i);
+        if (s != TCC_OK) tcc_program_note_step(d, c->program, i);
     }
     tcc_pool_unlock(c->device->pool);
     return s;

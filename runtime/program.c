@@ -19,6 +19,13 @@ void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step) {
     if (*label || *lines) tcc_strbuf_printf(out, " (%s%s%s)", label, *label && *lines ? "; " : "", lines);
 }
 
+void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step) {
+    tcc_strbuf text = {0};
+    tcc_program_print_step(&text, p, step);
+    tcc_note(d, TCC_NOWHERE, "in program '%s', %s", p->name ? p->name : "", text.text ? text.text : "a step");
+    tcc_strbuf_free(&text);
+}
+
 static tcc_status __attribute__((format(printf, 4, 5))) bad_step(tcc_diag *d, const tcc_program *p, int step,
                                                                  const char *format, ...) {
     tcc_strbuf text = {0};

@@ -11,5 +11,7 @@ tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p);
 
 /* "step 12 (dot+add+gelu; gpt.c:41,44)", for messages and reports. */
 void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step);
+/* Add the step to an error as a note. */
+void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step);
 
 #endif
