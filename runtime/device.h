@@ -19,22 +19,36 @@ typedef struct tcc_roofline {
     double flop_per_s, bytes_per_s; /* f32 multiply-adds counted as two; memory beyond the caches */
 } tcc_roofline;
 
+enum {
+    TCC_FETCH_BYTES = 64, /* of one result at most */
+    TCC_FETCHES = 64      /* results that are kept */
+};
+
 typedef struct tcc_device_ops {
-    const char *kind; /* "cpu" */
+    const char *kind; /* "cpu", "cuda" */
     tcc_target target;
+    bool shares_host; /* host memory is device memory: it may be bound as it is, and needs no copies */
     void (*destroy)(tcc_device *device);
-    /* Memory of the device, zeroed, aligned to 64 bytes at least. */
+    /* Memory of the device, aligned to 64 bytes at least; contents undefined. */
     tcc_status (*alloc)(tcc_device *device, tcc_diag *d, int64_t size_bytes, void **out);
     void (*free)(tcc_device *device, void *memory, int64_t size_bytes); /* as it was allocated; NULL is allowed */
-    /* Copies between the host and the device; they return when done. */
+    /* Copies between the host and the device, after all earlier runs; they return when done. */
     tcc_status (*upload)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
     tcc_status (*download)(tcc_device *device, tcc_diag *d, void *to_host, const void *from, int64_t size_bytes);
+    /* Copies that nobody waits for. `feed` takes its own copy of the host's memory before it returns, and gives it to the runs that
+     * follow, not to those before. `fetch` copies what the earlier runs leave, TCC_FETCH_BYTES at most, to memory of the device's
+     * own; `collect` waits for that copy and hands it out, as often as asked, until TCC_FETCHES later ones have been made.
+     * Errors of runs before may come out here. */
+    tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
+    tcc_status (*fetch)(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
+    tcc_status (*collect)(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
     /* Load a checked program's code and resolve its steps. `program` must outlive the commands. */
     tcc_status (*prepare)(tcc_device *device, tcc_context *cx, const tcc_program *program, tcc_commands **out);
     void (*release)(tcc_commands *commands);
     /* Say where a space begins, or a binding; the commands keep it until it is said again. */
     void (*place)(tcc_commands *commands, tcc_space space, int binding, void *base);
-    /* Run all steps; everything must be placed. `times`: NULL, or one entry a step to fill. */
+    /* Run all steps; everything must be placed. It may return before they are done, and their errors come out of a later call;
+     * with `times` (NULL, or one entry a step to fill) it waits. */
     tcc_status (*run)(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
     tcc_status (*synchronize)(tcc_device *device, tcc_diag *d);
     /* Measure the device; takes some tenths of a second and, for that time, some hundred megabytes. */
@@ -48,5 +62,7 @@ struct tcc_device {
 };
 
 void tcc_device_destroy(tcc_device *device); /* after all that was made from it; NULL is allowed */
+/* For devices: TCC_ENOTFOUND unless a fetch of that size and ticket is kept when `made` were made. */
+tcc_status tcc_device_check_fetch(tcc_diag *d, int64_t made, int64_t ticket, int64_t size_bytes);
 
 #endif

@@ -58,6 +58,26 @@ static tcc_status cpu_copy(tcc_device *device, tcc_diag *d, void *to, const void
     return TCC_OK;
 }
 
+static tcc_status cpu_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
+    tcc_device_cpu *cpu = cpu_of(device);
+    if (size_bytes < 0 || size_bytes > TCC_FETCH_BYTES)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a fetch of %lld bytes: at most %d", (long long)size_bytes, TCC_FETCH_BYTES);
+    tcc_pool_lock(cpu->pool);
+    *ticket = cpu->n_fetched++;
+    memcpy(cpu->fetched[*ticket % TCC_FETCHES], from, (size_t)size_bytes);
+    tcc_pool_unlock(cpu->pool);
+    return TCC_OK;
+}
+
+static tcc_status cpu_collect(tcc_device *device, tcc_diag *d, int64_t ticket, void *to, int64_t size_bytes) {
+    tcc_device_cpu *cpu = cpu_of(device);
+    tcc_pool_lock(cpu->pool);
+    tcc_status s = tcc_device_check_fetch(d, cpu->n_fetched, ticket, size_bytes);
+    if (s == TCC_OK) memcpy(to, cpu->fetched[ticket % TCC_FETCHES], (size_t)size_bytes);
+    tcc_pool_unlock(cpu->pool);
+    return s;
+}
+
 static tcc_status cpu_synchronize(tcc_device *device, tcc_diag *d) {
     (void)device; /* runs return when they are done */
     (void)d;
@@ -74,11 +94,15 @@ static void cpu_describe(const tcc_device *device, tcc_strbuf *out) {
 static const tcc_device_ops cpu_ops = {
     .kind = "cpu",
     .target = TCC_TARGET_HOST,
+    .shares_host = true,
     .destroy = cpu_destroy,
     .alloc = cpu_alloc,
     .free = cpu_free,
     .upload = cpu_copy,
     .download = cpu_copy,
+    .feed = cpu_copy,
+    .fetch = cpu_fetch,
+    .collect = cpu_collect,
     .prepare = tcc__commands_cpu_prepare,
     .release = tcc__commands_cpu_release,
     .place = tcc__commands_cpu_place,

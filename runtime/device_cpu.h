@@ -11,6 +11,8 @@ typedef struct tcc_device_cpu {
     tcc_device base;
     tcc_pool *pool;
     tcc_libraries *libraries;
+    unsigned char fetched[TCC_FETCHES][TCC_FETCH_BYTES]; /* by ticket, round and round */
+    int64_t n_fetched;
 } tcc_device_cpu;
 
 /* `threads`: 0 for what TCC_NUM_THREADS or the machine says. Executables of one device may run in several threads of the user;
