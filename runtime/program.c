@@ -12,6 +12,8 @@ void tcc_program_destroy(tcc_program *p) {
     tcc__free(p);
 }
 
+static const char *name_of(const tcc_program *p) { return p->name ? p->name : ""; }
+
 void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step) {
     const tcc_step *s = &p->steps[step];
     tcc_strbuf_printf(out, "step %d", step);
@@ -22,7 +24,7 @@ void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step) {
 void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step) {
     tcc_strbuf text = {0};
     tcc_program_print_step(&text, p, step);
-    tcc_note(d, TCC_NOWHERE, "in program '%s', %s", p->name ? p->name : "", text.text ? text.text : "a step");
+    tcc_note(d, TCC_NOWHERE, "in program '%s', %s", name_of(p), text.text ? text.text : "a step");
     tcc_strbuf_free(&text);
 }
 
@@ -37,7 +39,7 @@ static tcc_status __attribute__((format(printf, 4, 5))) bad_step(tcc_diag *d, co
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
     tcc_strbuf_add(&text, message);
-    tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': %s", p->name ? p->name : "", text.text ? text.text : message);
+    tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': %s", name_of(p), text.text ? text.text : message);
     tcc_strbuf_free(&text);
     return TCC_EFORMAT;
 }
@@ -97,8 +99,29 @@ static tcc_status check_step(tcc_diag *d, const tcc_program *p, int i) {
     return bad_step(d, p, i, "kind %d", (int)s->kind);
 }
 
+static tcc_status check_cuda_kernel(tcc_diag *d, const tcc_program *p, int i) {
+    enum { MOST_PARAMETERS = 4096 / 8 /* of a launch, all 8 bytes */, MOST_SHARED = 1 << 20 };
+    const tcc_kernel *k = &p->kernels[i];
+    if (k->threads < 1 || k->threads > 1024 || k->items_a_block < 1 || k->scratch_bytes > MOST_SHARED)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d has blocks of %d threads, %d items, %lld bytes of scratch", name_of(p),
+                         i, k->threads, k->items_a_block, (long long)k->scratch_bytes);
+    if (k->n_buffers < MOST_PARAMETERS && k->n_params < MOST_PARAMETERS && k->n_buffers + k->n_params < MOST_PARAMETERS) return TCC_OK;
+    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d takes %d buffers and %d params, more than a launch can", name_of(p), i,
+                     k->n_buffers, k->n_params);
+}
+
+/* PTX is handed to the driver as text. */
+static tcc_status check_cuda_modules(tcc_diag *d, const tcc_program *p) {
+    for (int i = 0; i < p->n_modules; i++) {
+        const tcc_module *m = &p->modules[i];
+        if (!m->code || m->size_bytes < 1 || ((const char *)m->code)[m->size_bytes - 1])
+            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': module %d is no text that ends", name_of(p), i);
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
-    const char *name = p->name ? p->name : "";
+    const char *name = name_of(p);
     if (p->arena_bytes < 0 || p->constants_bytes < 0 || (p->constants_bytes && !p->constants) || p->n_bindings < 0 ||
         p->n_modules < 0 || p->n_kernels < 0 || p->n_steps < 0)
         return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': malformed sizes", name);
@@ -114,10 +137,9 @@ tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
         const tcc_kernel *k = &p->kernels[i];
         if (!k->symbol || k->module < 0 || k->module >= p->n_modules || k->n_buffers < 0 || k->n_params < 0 || k->scratch_bytes < 0)
             return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d is malformed", name, i);
-        if (p->target == TCC_TARGET_CUDA && (k->threads < 1 || k->threads > 1024 || k->items_a_block < 1))
-            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d has blocks of %d threads, %d items", name, i,
-                             k->threads, k->items_a_block);
+        if (p->target == TCC_TARGET_CUDA) TCC_TRY(check_cuda_kernel(d, p, i));
     }
+    if (p->target == TCC_TARGET_CUDA) TCC_TRY(check_cuda_modules(d, p));
     for (int i = 0; i < p->n_steps; i++) TCC_TRY(check_step(d, p, i));
     return TCC_OK;
 }

@@ -50,6 +50,40 @@ static const char kernels_ir[] = "define void @scale" SIGNATURE " {\n"
                                  "  %z = xor i64 %x, %y\n"
                                  "  store i64 %z, ptr %q\n" LOOP_TAIL;
 
+/* The same for a CUDA device, a thread an item: the item is %d5, the next of the same thread %d6 further on. */
+enum { CUDA_THREADS = 128, CUDA_SHARED_BYTES = CUDA_THREADS * 8 };
+#define CUDA_REGISTERS "  .reg .pred %p<4>;\n  .reg .b32 %r<8>;\n  .reg .b64 %d<32>;\n"
+#define CUDA_ITEM                                                                                  \
+    "  mov.u32 %r1, %tid.x;\n  mov.u32 %r2, %ctaid.x;\n  mov.u32 %r3, %nctaid.x;\n"                \
+    "  mul.wide.u32 %d5, %r2, 128;\n  cvt.u64.u32 %d7, %r1;\n  add.s64 %d5, %d5, %d7;\n"          \
+    "  mul.wide.u32 %d6, %r3, 128;\n"
+#define CUDA_SCALE /* %d1 from, %d2 to, %d3 factor */                                              \
+    "  shl.b64 %d8, %d5, 3;\n  add.s64 %d9, %d1, %d8;\n  ld.global.u64 %d10, [%d9];\n"            \
+    "  mul.lo.s64 %d10, %d10, %d3;\n  add.s64 %d10, %d10, %d5;\n"                                 \
+    "  shl.b32 %r4, %r1, 3;\n  mov.u32 %r5, scratch;\n  add.s32 %r5, %r5, %r4;\n"                 \
+    "  st.shared.u64 [%r5], %d10;\n  ld.shared.u64 %d11, [%r5];\n"                                \
+    "  add.s64 %d12, %d2, %d8;\n  st.global.u64 [%d12], %d11;\n"
+static const char kernels_ptx[] =
+    ".version 6.3\n.target sm_75\n.address_size 64\n.extern .shared .align 16 .b8 scratch[];\n"
+    ".visible .entry scale(.param .u64 from, .param .u64 to, .param .u64 factor, .param .u64 items) {\n" CUDA_REGISTERS
+    "  ld.param.u64 %d1, [from];\n  ld.param.u64 %d2, [to];\n  ld.param.u64 %d3, [factor];\n  ld.param.u64 %d4, [items];\n"
+    "  cvta.to.global.u64 %d1, %d1;\n  cvta.to.global.u64 %d2, %d2;\n" CUDA_ITEM
+    "LOOP:\n  setp.ge.s64 %p1, %d5, %d4;\n  @%p1 bra END;\n" CUDA_SCALE "  add.s64 %d5, %d5, %d6;\n  bra LOOP;\nEND:\n  ret;\n}\n"
+    ".visible .entry scale_table(.param .u64 table, .param .u64 n) {\n" CUDA_REGISTERS
+    "  ld.param.u64 %d20, [table];\n  cvta.to.global.u64 %d20, %d20;\n  mov.u32 %r6, %ctaid.x;\n  cvt.u64.u32 %d21, %r6;\n"
+    "FIND:\n  ld.global.u64 %d22, [%d20+40];\n  setp.gt.s64 %p2, %d22, %d21;\n  @%p2 bra FOUND;\n  add.s64 %d20, %d20, 40;\n  bra FIND;\n"
+    "FOUND:\n  ld.global.u64 %d23, [%d20];\n  ld.global.u64 %d4, [%d20+8];\n  ld.global.u64 %d1, [%d20+16];\n"
+    "  ld.global.u64 %d2, [%d20+24];\n  ld.global.u64 %d3, [%d20+32];\n" CUDA_ITEM
+    "  shl.b64 %d23, %d23, 7;\n  sub.s64 %d5, %d5, %d23;\n  setp.ge.s64 %p1, %d5, %d4;\n  @%p1 bra END;\n" CUDA_SCALE "END:\n  ret;\n}\n"
+    ".visible .entry mix(.param .u64 a, .param .u64 b, .param .u64 to, .param .u64 n, .param .u64 items) {\n" CUDA_REGISTERS
+    "  ld.param.u64 %d1, [a];\n  ld.param.u64 %d2, [b];\n  ld.param.u64 %d3, [to];\n  ld.param.u64 %d13, [n];\n  ld.param.u64 %d4, [items];\n"
+    "  cvta.to.global.u64 %d1, %d1;\n  cvta.to.global.u64 %d2, %d2;\n  cvta.to.global.u64 %d3, %d3;\n" CUDA_ITEM
+    "LOOP:\n  setp.ge.s64 %p1, %d5, %d4;\n  @%p1 bra END;\n"
+    "  shl.b64 %d8, %d5, 3;\n  add.s64 %d9, %d1, %d8;\n  ld.global.u64 %d10, [%d9];\n"
+    "  sub.s64 %d11, %d13, %d5;\n  add.s64 %d11, %d11, -1;\n  shl.b64 %d11, %d11, 3;\n  add.s64 %d11, %d2, %d11;\n  ld.global.u64 %d12, [%d11];\n"
+    "  xor.b64 %d10, %d10, %d12;\n  add.s64 %d9, %d3, %d8;\n  st.global.u64 [%d9], %d10;\n"
+    "  add.s64 %d5, %d5, %d6;\n  bra LOOP;\nEND:\n  ret;\n}\n";
+
 enum { PARTS = 7 };
 static const int64_t part_items[PARTS] = {1, 999, 20000, 0, 9000, 19000, 1000};
 
@@ -59,15 +93,13 @@ static const int64_t part_items[PARTS] = {1, 999, 20000, 0, 9000, 19000, 1000};
  *   2  mix    w[i] = v[i] xor u[SAMPLE_N-1-i]              (the constants' first element scales:)
  *   3  scale  one instance: y = w * 3 + i, reading the factor from params
  *   4  scale  y[0..4) = constants * 1 + i */
-tcc_program *sample_program(void) {
-    int64_t object_bytes;
-    void *object = test_ir_object(kernels_ir, NULL, &object_bytes);
+static tcc_program *make_program(tcc_target target, const void *code, int64_t code_bytes) {
     tcc_program *p = tcc__calloc(1, sizeof *p);
     if (!p) abort();
     tcc_arena *m = &p->memory;
     p->name = tcc_arena_strdup(m, "test");
-    p->target = TCC_TARGET_HOST;
-    p->cpu = tcc_arena_strdup(m, "x86-64");
+    p->target = target;
+    p->cpu = tcc_arena_strdup(m, target == TCC_TARGET_HOST ? "x86-64" : "sm_75");
     p->arena_bytes = 2 * SAMPLE_BYTES;
     static const int64_t constants[4] = {11, 22, 33, 44};
     p->constants = tcc_arena_copy(m, constants, sizeof constants);
@@ -81,12 +113,17 @@ tcc_program *sample_program(void) {
 
     p->n_modules = 1;
     p->modules = TCC_ARENA_NEW(m, tcc_module);
-    p->modules[0] = (tcc_module){tcc_arena_copy(m, object, (size_t)object_bytes), object_bytes};
-    free(object);
+    p->modules[0] = (tcc_module){tcc_arena_copy(m, code, (size_t)code_bytes), code_bytes};
     p->n_kernels = 2;
     p->kernels = TCC_ARENA_ARRAY(m, tcc_kernel, 2);
     p->kernels[0] = (tcc_kernel){.symbol = "scale", .n_buffers = 2, .n_params = 1, .scratch_bytes = 64, .schedule = "pointwise"};
     p->kernels[1] = (tcc_kernel){.symbol = "mix", .n_buffers = 3, .n_params = 1, .schedule = "pointwise"};
+
+    for (int i = 0; i < 2 && target == TCC_TARGET_CUDA; i++) {
+        p->kernels[i].threads = p->kernels[i].items_a_block = CUDA_THREADS;
+        p->kernels[i].table = !i;
+        p->kernels[i].scratch_bytes = i ? 0 : CUDA_SHARED_BYTES;
+    }
 
     const tcc_buffer u = {.space = TCC_SPACE_ARENA, .size_bytes = SAMPLE_BYTES};
     const tcc_buffer v = {.space = TCC_SPACE_ARENA, .offset_bytes = SAMPLE_BYTES, .size_bytes = SAMPLE_BYTES};
@@ -122,6 +159,16 @@ tcc_program *sample_program(void) {
     p->steps[4] = (tcc_step){.kernel = 0, .n_instances = 1, .instances = tcc_arena_copy(m, &last, sizeof last), .grain = 1};
     return p;
 }
+
+tcc_program *sample_program(void) {
+    int64_t object_bytes;
+    void *object = test_ir_object(kernels_ir, NULL, &object_bytes);
+    tcc_program *p = make_program(TCC_TARGET_HOST, object, object_bytes);
+    free(object);
+    return p;
+}
+
+tcc_program *sample_program_cuda(void) { return make_program(TCC_TARGET_CUDA, kernels_ptx, sizeof kernels_ptx); }
 
 void sample_expected(const int64_t *x, int64_t *expected) {
     int64_t *u = malloc(SAMPLE_BYTES);
