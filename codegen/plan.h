@@ -147,6 +147,8 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
 /* Lanes for a loop of that extent: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA: so many that the
  * extent is a multiple. */
 int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide);
+/* A length for parts of a loop that is walked in vectors: on CUDA none may reach past its part. */
+int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes);
 /* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its own. */
 tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes);
 /* Points of an item: `host` of them, or as many as the lane group does in a few steps. */

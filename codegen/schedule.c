@@ -68,6 +68,10 @@ tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const
     return TCC_OK;
 }
 
+int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes) {
+    return t->kind == TCC_TARGET_CUDA ? (length + lanes - 1) / lanes * lanes : length;
+}
+
 tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes) {
     enum { BLOCK = 256 };
     tcc_thread_shape shape = {0};

@@ -578,6 +578,7 @@ static tcc_status launch_partial(reduce_plan *rp, trace_cx *cx, int level, int64
     TCC_TRY(plan_loops(l, p, reduced_bits));
     p->piece_var = var;
     p->piece = (b->vars.data[p->reduced[0]].high + pieces) / pieces;
+    if (!p->columns && p->n_reduced == 1) p->piece = tcc_whole_vectors(l->target, p->piece, p->lanes);
     memmove(p->kept + 1, p->kept, sizeof *p->kept * (size_t)p->n_kept);
     p->kept[0] = var;
     p->n_kept++;

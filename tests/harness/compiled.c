@@ -126,6 +126,13 @@ tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options) {
         const tcc_type *type = &g->inputs.data[i]->type;
         assert_int_equal(tcc_value_create(type, &values[i], NULL), TCC_OK);
         int64_t count = tcc_type_numel(type);
+        if (options->inputs) {
+            void *packed = malloc((size_t)tcc_type_bytes(type) + 1);
+            tcc_value_store(&options->inputs[i], packed);
+            tcc_value_load(&values[i], packed);
+            free(packed);
+            continue;
+        }
         if (options->generated) {
             void *packed = malloc((size_t)tcc_type_bytes(type));
             tcc_random_input(g, i, options->seed, packed);

@@ -15,6 +15,7 @@ typedef struct compiled_options {
     double tolerance;  /* allowed error over (1 + |expected|); 0: 2e-5 */
     uint64_t seed;
     bool generated;    /* inputs by tcc_random_input with `seed`, for a graph that it made */
+    const tcc_value *inputs; /* not NULL: the inputs themselves */
     const char *dump_dir;
 } compiled_options;
 
@@ -50,6 +51,9 @@ void compiled_compare(const tcc_output *output, const void *memory, const tcc_va
 /* Random values for all inputs of `g`, created; the caller frees them with free_values. */
 tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options);
 void free_values(tcc_value *values, int count);
+
+/* Whatever compiles a graph, runs it and compares with the interpreter. */
+typedef void graph_check(const tcc_graph *g, const compiled_options *options);
 
 /* Compiles `g`, runs it from poisoned scratch with one thread and with two, compares with the interpreter, and requires equal bits
  * of both runs. */

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * The text of modules: what the assembler says of it, and what must and must not be in it. */
+#include "harness/check.h"
+#include "harness/gpu_program.h"
+#include "harness/passes.h"
+
+#include "codegen/llvm.h"
+#include "ir/random.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const archs[] = {"sm_75", "sm_80", "sm_90", "sm_90a"};
+
+/* Sums and products keep their rounding, so that the assembler does not join them; nothing is called, nothing is in local memory. */
+static void check_text_of(const tcc_program *program) {
+    static const char *const never[] = {"\tadd.f32", "\tsub.f32", "\tmul.f32", "\tadd.f64", "\tsub.f64", "\tmul.f64", ".ftz", ".approx",
+                                        "div.full", "\tcall", ".local", "ld.param.b8", "atom"};
+    for (int i = 0; i < program->n_modules; i++) {
+        const char *text = program->modules[i].code;
+        assert_int_equal(strlen(text) + 1, program->modules[i].size_bytes);
+        for (size_t k = 0; k < sizeof never / sizeof *never; k++) {
+            const char *found = strstr(text, never[k]);
+            if (found) fail_msg("module %d has '%.60s'", i, found);
+        }
+    }
+}
+
+static void assemble(const tcc_graph *g, const char *what, const char *arch) {
+    tcc_context cx;
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    tcc_llvm_target target;
+    assert_ok(tcc_llvm_target_cuda(arch, &cx.diag, &target), &cx.diag);
+    tcc_graph *graph;
+    tcc_program *program;
+    compiled_build(g, &(compiled_options){.simplify = true}, &target, &cx, &graph, &program);
+    assert_int_equal(program->target, TCC_TARGET_CUDA);
+    assert_string_equal(program->cpu, arch);
+    check_text_of(program);
+    long spilled = gpu_assemble(program, arch);
+    if (spilled > 0) fail_msg("%s for %s: %ld bytes of registers are spilled", what, arch, spilled);
+    tcc_llvm_target_clear(&target);
+    tcc_program_destroy(program);
+    tcc_graph_destroy(graph);
+    tcc_context_clear(&cx);
+}
+
+static void models(void **state) {
+    (void)state;
+    static const char *const names[] = {"mlp", "cnn", "gpt", "resnet"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = model_graph(names[i], 1, &diag);
+        if (!g) fail_msg("%s", tcc_diag_text(&diag));
+        tcc_graph *step = run_passes(g, "simplify,autodiff,train-step",
+                                     &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+        for (size_t a = 0; a < sizeof archs / sizeof *archs; a++) assemble(step, names[i], archs[a]);
+        tcc_graph_destroy(step);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
+static void random_graphs(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 24; seed++) {
+        tcc_diag diag = {0};
+        tcc_graph *g = tcc_graph_random(&(tcc_random_options){.nodes = 24, .mixed = seed % 2 == 0, .max_elements = 2048}, seed, &diag);
+        if (!g) fail_msg("%s", tcc_diag_text(&diag));
+        char what[32];
+        snprintf(what, sizeof what, "seed %d", (int)seed);
+        assemble(g, what, archs[seed % (sizeof archs / sizeof *archs)]);
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
+static void unknown_architectures(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_llvm_target target;
+    assert_int_equal(tcc_llvm_target_cuda("sm_60", &diag, &target), TCC_EUNSUPPORTED);
+    assert_non_null(strstr(tcc_diag_text(&diag), "unknown GPU architecture 'sm_60'; known are sm_75, sm_80"));
+    tcc_diag_clear(&diag);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(random_graphs), cmocka_unit_test(unknown_architectures)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

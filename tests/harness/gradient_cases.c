@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: MIT
+ * A small function of parameters for every op that has a derivative, and for its variants; the loss is its result times fixed random
+ * weights, summed, so that no gradient is trivial. */
+#include "harness/gradient_cases.h"
+#include "harness/check.h"
+#include "harness/gradcheck.h"
+#include "ir/build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_INPUTS = 8 };
+
+/* A graph under construction, with the values of its inputs. */
+typedef struct world {
+    tcc_diag diag;
+    tcc_graph *g;
+    uint64_t random;
+    tcc_dtype dtype; /* of parameters */
+    int n_inputs;
+    tcc_value inputs[MOST_INPUTS];
+} world;
+
+#define DIMS(...)                                                                                  \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) {                 \
+        __VA_ARGS__                                                                                \
+    }
+
+static tcc_type make_type(tcc_dtype dtype, int rank, const int64_t *dims) {
+    tcc_type type = {.dtype = dtype, .rank = rank};
+    memcpy(type.dims, dims, sizeof *dims * (size_t)rank);
+    return type;
+}
+
+static tcc_node *input(world *w, tcc_role role, const tcc_type *type, double lo, double hi) {
+    char name[16];
+    snprintf(name, sizeof name, "p%d", w->n_inputs);
+    tcc_value *v = &w->inputs[w->n_inputs++];
+    assert_ok(tcc_value_create(type, v, &w->diag), &w->diag);
+    test_fill(v, &w->random, lo, hi);
+    return tcc_ir_input(w->g, name, role, type, TCC_NOWHERE);
+}
+
+/* A parameter with values in lo .. hi. */
+static tcc_node *param(world *w, double lo, double hi, int rank, const int64_t *dims) {
+    tcc_type type = make_type(w->dtype, rank, dims);
+    return input(w, TCC_ROLE_PARAM, &type, lo, hi);
+}
+
+/* Whole numbers from lo to hi - 1. */
+static tcc_node *indices(world *w, int lo, int hi, int rank, const int64_t *dims) {
+    tcc_type type = make_type(TCC_I32, rank, dims);
+    return input(w, TCC_ROLE_BATCH, &type, lo, hi);
+}
+
+static tcc_node *build(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type, int n,
+                       tcc_node *a, tcc_node *b, tcc_node *c) {
+    return tcc_ir_build(w->g, op, (tcc_node *[]){a, b, c}, n, attrs, type, TCC_NOWHERE);
+}
+static tcc_node *build1(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type,
+                        tcc_node *a) {
+    return build(w, op, attrs, type, 1, a, NULL, NULL);
+}
+static tcc_node *build2(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type,
+                        tcc_node *a, tcc_node *b) {
+    return build(w, op, attrs, type, 2, a, b, NULL);
+}
+static tcc_node *build3(world *w, tcc_op op, const tcc_attrs *attrs, tcc_node *a, tcc_node *b,
+                        tcc_node *c) {
+    return build(w, op, attrs, NULL, 3, a, b, c);
+}
+
+/* -- Element by element -- */
+
+static tcc_node *of_one(world *w, tcc_op op, double lo, double hi) {
+    return tcc_ir_unary(w->g, op, param(w, lo, hi, DIMS(3, 4)));
+}
+
+#define UNARY(name, op, lo, hi)                                                                    \
+    static tcc_node *case_##name(world *w) {                                                       \
+        return of_one(w, TCC_OP_##op, lo, hi);                                                     \
+    }
+UNARY(neg, NEG, -2, 2)
+UNARY(abs, ABS, -2, 2)
+UNARY(exp, EXP, -2, 2)
+UNARY(expm1, EXPM1, -2, 2)
+UNARY(log, LOG, 0.3, 3)
+UNARY(log1p, LOG1P, -0.5, 3)
+UNARY(sqrt, SQRT, 0.3, 3)
+UNARY(rsqrt, RSQRT, 0.3, 3)
+UNARY(sin, SIN, -4, 4)
+UNARY(cos, COS, -4, 4)
+UNARY(tanh, TANH, -2, 2)
+UNARY(sigmoid, SIGMOID, -4, 4)
+UNARY(erf, ERF, -2, 2)
+UNARY(relu, RELU, -2, 2)
+UNARY(gelu, GELU, -3, 3)
+UNARY(gelu_tanh, GELU_TANH, -3, 3)
+UNARY(silu, SILU, -3, 3)
+UNARY(softplus, SOFTPLUS, -3, 3)
+
+static tcc_node *case_leaky_relu(world *w) {
+    tcc_attrs attrs = {.slope = {.slope = 0.1}};
+    return build1(w, TCC_OP_LEAKY_RELU, &attrs, NULL, param(w, -2, 2, DIMS(12)));
+}
+
+/* To integers and back nothing flows; the way through float types is in test_cast. */
+static tcc_node *case_cast(world *w) {
+    tcc_node *x = param(w, -2, 2, DIMS(4)), *i = indices(w, 0, 9, DIMS(4));
+    return tcc_ir_binary(w->g, TCC_OP_MUL, x, tcc_ir_cast(w->g, i, w->dtype));
+}
+
+static tcc_node *of_two(world *w, tcc_op op, double lo_a, double hi_a, double lo_b, double hi_b) {
+    tcc_node *a = param(w, lo_a, hi_a, DIMS(3, 4));
+    return tcc_ir_binary(w->g, op, a, param(w, lo_b, hi_b, DIMS(3, 4)));
+}
+
+#define BINARY(name, op, lo_a, hi_a, lo_b, hi_b)                                                   \
+    static tcc_node *case_##name(world *w) {                                                       \
+        return of_two(w, TCC_OP_##op, lo_a, hi_a, lo_b, hi_b);                                     \
+    }
+BINARY(add, ADD, -2, 2, -2, 2)
+BINARY(sub, SUB, -2, 2, -2, 2)
+BINARY(mul, MUL, -2, 2, -2, 2)
+BINARY(div, DIV, -2, 2, 0.5, 2)
+BINARY(rem, REM, -9, 9, 1, 2)
+BINARY(rem_negative, REM, -9, 9, -2, -1)
+BINARY(pow, POW, 0.3, 2, -2, 2)
+BINARY(max, MAX, -2, 2, -2, 2)
+BINARY(min, MIN, -2, 2, -2, 2)
+
+static tcc_node *of_power(world *w, double exponent, double lo) {
+    return tcc_ir_binary_c(w->g, TCC_OP_POW, param(w, lo, 2, DIMS(6)), exponent);
+}
+static tcc_node *case_pow_0(world *w) {
+    return of_power(w, 0, -2);
+}
+static tcc_node *case_pow_1(world *w) {
+    return of_power(w, 1, -2);
+}
+static tcc_node *case_pow_2(world *w) {
+    return of_power(w, 2, -2);
+}
+static tcc_node *case_pow_3(world *w) {
+    return of_power(w, 3, -2);
+}
+static tcc_node *case_pow_half(world *w) {
+    return of_power(w, 0.5, 0.3);
+}
+
+static tcc_node *case_select(world *w) {
+    tcc_node *a = param(w, -2, 2, DIMS(3, 4)), *b = param(w, -2, 2, DIMS(3, 4));
+    tcc_node *c = tcc_ir_binary_c(w->g, TCC_OP_GT, indices(w, 0, 2, DIMS(3, 4)), 0);
+    return tcc_ir_select(w->g, c, a, b);
+}
+
+/* One value used several times, in different ways. */
+static tcc_node *case_many_uses(world *w) {
+    tcc_node *x = param(w, 0.5, 2, DIMS(5));
+    tcc_node *y = tcc_ir_binary(w->g, TCC_OP_MUL, x, x);
+    y = tcc_ir_binary(w->g, TCC_OP_ADD, y, tcc_ir_binary(w->g, TCC_OP_DIV, y, x));
+    return tcc_ir_binary(w->g, TCC_OP_SUB, tcc_ir_unary(w->g, TCC_OP_SIN, y),
+                         tcc_ir_binary(w->g, TCC_OP_MUL, y, x));
+}
+
+static tcc_node *case_dropout(world *w) {
+    tcc_type type = {TCC_I64, 1, {2}};
+    tcc_node *x = param(w, -2, 2, DIMS(5, 7)), *key = input(w, TCC_ROLE_RNG, &type, 0, 1000);
+    tcc_attrs attrs = {.dropout = {.p = 0.4, .id = 3}};
+    return build2(w, TCC_OP_DROPOUT, &attrs, NULL, x, key);
+}
+
+/* -- Shape and indexing -- */
+
+static tcc_node *case_reshape(world *w) {
+    return tcc_ir_reshape(w->g, param(w, -2, 2, DIMS(2, 3, 4)), DIMS(4, 6));
+}
+static tcc_node *case_transpose(world *w) {
+    return tcc_ir_transpose(w->g, param(w, -2, 2, DIMS(2, 3, 4)), (int[]){2, 0, 1});
+}
+static tcc_node *case_broadcast(world *w) {
+    return tcc_ir_broadcast(w->g, param(w, -2, 2, DIMS(3, 1, 2)), DIMS(4, 3, 5, 2),
+                            (int[]){1, 2, 3});
+}
+static tcc_node *case_broadcast_scalar(world *w) {
+    return tcc_ir_broadcast(w->g, param(w, -2, 2, 0, (const int64_t[1]){0}), DIMS(4, 3), NULL);
+}
+static tcc_node *case_slice(world *w) {
+    return tcc_ir_slice(w->g, param(w, -2, 2, DIMS(7, 5)), (int64_t[]){1, 0}, (int64_t[]){6, 5},
+                        (int64_t[]){2, 3});
+}
+/* Several slices of one value: side by side with a gap, and overlapping. */
+static tcc_node *of_slices(world *w, const int64_t (*ranges)[2], int count) {
+    tcc_node *x = param(w, -2, 2, DIMS(3, 9)), *y = NULL;
+    for (int i = 0; i < count; i++) {
+        tcc_node *part = tcc_ir_slice(w->g, x, (int64_t[]){0, ranges[i][0]},
+                                      (int64_t[]){3, ranges[i][1]}, (int64_t[]){1, 1});
+        part = tcc_ir_binary_c(w->g, TCC_OP_MUL, part, i + 1);
+        y = y ? tcc_ir_binary(w->g, TCC_OP_MUL, y, part) : part;
+    }
+    return y;
+}
+static tcc_node *case_slices(world *w) {
+    return of_slices(w, (const int64_t[][2]){{6, 8}, {0, 2}, {2, 4}}, 3);
+}
+static tcc_node *case_slices_all(world *w) {
+    return of_slices(w, (const int64_t[][2]){{3, 6}, {0, 3}, {6, 9}}, 3);
+}
+static tcc_node *case_slices_overlap(world *w) {
+    return of_slices(w, (const int64_t[][2]){{6, 9}, {0, 3}, {2, 5}}, 3);
+}
+static tcc_node *case_slices_twice(world *w) {
+    return of_slices(w, (const int64_t[][2]){{0, 3}, {0, 3}, {3, 6}}, 3);
+}
+static tcc_node *case_slices_of_two_dims(world *w) {
+    tcc_node *x = param(w, -2, 2, DIMS(4, 4));
+    tcc_node *rows = tcc_ir_slice(w->g, x, (int64_t[]){0, 0}, (int64_t[]){2, 4}, (int64_t[]){1, 1});
+    tcc_node *columns =
+        tcc_ir_slice(w->g, x, (int64_t[]){0, 2}, (int64_t[]){4, 4}, (int64_t[]){1, 1});
+    return tcc_ir_binary(w->g, TCC_OP_MUL, tcc_ir_reshape(w->g, rows, DIMS(8)),
+                         tcc_ir_reshape(w->g, columns, DIMS(8)));
+}
+
+static tcc_node *case_pad(world *w) {
+    return tcc_ir_pad(w->g, param(w, -2, 2, DIMS(3, 4)), 1.5, (int64_t[]){1, 0}, (int64_t[]){0, 2},
+                      (int64_t[]){2, 1});
+}
+static tcc_node *case_concat(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 1}};
+    tcc_node *a = param(w, -2, 2, DIMS(2, 3)), *b = param(w, -2, 2, DIMS(2, 1));
+    return build3(w, TCC_OP_CONCAT, &attrs, a, b, a);
+}
+static tcc_node *case_flip(world *w) {
+    tcc_attrs attrs = {.axes = {.axes = {2, {0, 2}}}};
+    return build1(w, TCC_OP_FLIP, &attrs, NULL, param(w, -2, 2, DIMS(2, 3, 4)));
+}
+
+/* Indices repeat and are partly out of range. */
+static tcc_node *case_take(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 1}};
+    return build2(w, TCC_OP_TAKE, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)),
+                  indices(w, -1, 6, DIMS(4, 2)));
+}
+/* A table that is read twice and multiplied with, as tied embeddings are. */
+static tcc_node *case_take_tied(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 0}};
+    tcc_attrs_dot dot = {.contract_a = {1, {1}}, .contract_b = {1, {1}}};
+    tcc_node *table = param(w, -2, 2, DIMS(5, 3)), *i = indices(w, 0, 5, DIMS(4));
+    tcc_node *x = build2(w, TCC_OP_TAKE, &attrs, NULL, table, i);
+    tcc_node *again = build2(w, TCC_OP_TAKE, &attrs, NULL, table, indices(w, 0, 5, DIMS(4)));
+    return tcc_ir_dot(w->g, tcc_ir_binary(w->g, TCC_OP_MUL, x, again), table, &dot);
+}
+static tcc_node *case_take_along(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 1}};
+    return build2(w, TCC_OP_TAKE_ALONG, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)),
+                  indices(w, -1, 6, DIMS(2, 7, 3)));
+}
+static tcc_node *case_scatter_add(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 1}};
+    tcc_node *base = param(w, -2, 2, DIMS(2, 5, 3)), *i = indices(w, -1, 6, DIMS(4, 2));
+    return build3(w, TCC_OP_SCATTER_ADD, &attrs, base, i, param(w, -2, 2, DIMS(2, 4, 2, 3)));
+}
+static tcc_node *case_scatter_add_along(world *w) {
+    tcc_attrs attrs = {.axis = {.axis = 1}};
+    tcc_node *base = param(w, -2, 2, DIMS(2, 5, 3)), *i = indices(w, -1, 6, DIMS(2, 7, 3));
+    return build3(w, TCC_OP_SCATTER_ADD_ALONG, &attrs, base, i, param(w, -2, 2, DIMS(2, 7, 3)));
+}
+
+/* -- Reductions -- */
+
+static tcc_node *of_reduction(world *w, tcc_op op) {
+    tcc_dims axes = {2, {0, 2}};
+    return tcc_ir_reduce(w->g, op, param(w, -2, 2, DIMS(3, 4, 5)), &axes);
+}
+static tcc_node *case_reduce_sum(world *w) {
+    return of_reduction(w, TCC_OP_REDUCE_SUM);
+}
+static tcc_node *case_reduce_max(world *w) {
+    return of_reduction(w, TCC_OP_REDUCE_MAX);
+}
+static tcc_node *case_reduce_min(world *w) {
+    return of_reduction(w, TCC_OP_REDUCE_MIN);
+}
+static tcc_node *of_scan(world *w, bool reverse) {
+    tcc_attrs attrs = {.scan = {.axis = 1, .reverse = reverse}};
+    return build1(w, TCC_OP_CUMSUM, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)));
+}
+static tcc_node *case_cumsum(world *w) {
+    return of_scan(w, false);
+}
+static tcc_node *case_cumsum_reverse(world *w) {
+    return of_scan(w, true);
+}
+
+/* -- Contractions -- */
+
+static tcc_node *case_linear(world *w) {
+    tcc_attrs_dot attrs = {.contract_a = {1, {2}}, .contract_b = {1, {1}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(2, 3, 4)), param(w, -2, 2, DIMS(5, 4)), &attrs);
+}
+static tcc_node *case_matmul(world *w) {
+    tcc_attrs_dot attrs = {.contract_a = {1, {1}}, .contract_b = {1, {0}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(3, 4)), param(w, -2, 2, DIMS(4, 5)), &attrs);
+}
+static tcc_node *case_matmul_transposed(world *w) {
+    tcc_attrs_dot attrs = {.contract_a = {1, {0}}, .contract_b = {1, {1}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(4, 3)), param(w, -2, 2, DIMS(5, 4)), &attrs);
+}
+static tcc_node *case_dot_vectors(world *w) {
+    tcc_attrs_dot attrs = {.contract_a = {1, {0}}, .contract_b = {1, {0}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(6)), param(w, -2, 2, DIMS(6)), &attrs);
+}
+static tcc_node *case_dot_outer(world *w) {
+    tcc_attrs_dot attrs = {0};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(3)), param(w, -2, 2, DIMS(4)), &attrs);
+}
+/* Batch dims in different places, two contracted dims in crossed order, free dims between them. */
+static tcc_node *case_dot_general(world *w) {
+    tcc_attrs_dot attrs = {.batch_a = {1, {1}},
+                           .batch_b = {1, {3}},
+                           .contract_a = {2, {0, 3}},
+                           .contract_b = {2, {2, 0}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(2, 3, 4, 5)), param(w, -2, 2, DIMS(5, 6, 2, 3)),
+                      &attrs);
+}
+static tcc_node *case_dot_square(world *w) {
+    tcc_attrs_dot attrs = {.contract_a = {1, {0}}, .contract_b = {1, {1}}};
+    tcc_node *a = param(w, -2, 2, DIMS(4, 4));
+    return tcc_ir_dot(w->g, a, a, &attrs);
+}
+static tcc_node *case_dot_batches(world *w) {
+    tcc_attrs_dot attrs = {.batch_a = {2, {0, 1}},
+                           .batch_b = {2, {0, 1}},
+                           .contract_a = {1, {3}},
+                           .contract_b = {1, {3}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(2, 2, 3, 4)), param(w, -2, 2, DIMS(2, 2, 5, 4)),
+                      &attrs);
+}
+
+static const tcc_attrs conv_1d = {.conv = {.stride = {1, {2}},
+                                           .pad_lo = {1, {1}},
+                                           .pad_hi = {1, {2}},
+                                           .dilation = {1, {2}},
+                                           .groups = 1}};
+static const tcc_attrs conv_2d = {.conv = {.stride = {2, {2, 1}},
+                                           .pad_lo = {2, {1, 0}},
+                                           .pad_hi = {2, {0, 1}},
+                                           .dilation = {2, {1, 2}},
+                                           .groups = 2}};
+static const tcc_attrs conv_2d_last = {.conv = {.stride = {2, {2, 1}},
+                                                .pad_lo = {2, {1, 0}},
+                                                .pad_hi = {2, {0, 1}},
+                                                .dilation = {2, {1, 2}},
+                                                .groups = 2,
+                                                .channels_last = true}};
+static const tcc_attrs conv_3d = {.conv = {.stride = {3, {1, 2, 1}},
+                                           .pad_lo = {3, {0, 1, 1}},
+                                           .pad_hi = {3, {0, 1, 1}},
+                                           .dilation = {3, {1, 1, 1}},
+                                           .groups = 1}};
+
+static tcc_node *case_conv_1d(world *w) {
+    return build2(w, TCC_OP_CONV, &conv_1d, NULL, param(w, -2, 2, DIMS(2, 3, 8)),
+                  param(w, -2, 2, DIMS(4, 3, 3)));
+}
+static tcc_node *case_conv_2d(world *w) {
+    return build2(w, TCC_OP_CONV, &conv_2d, NULL, param(w, -2, 2, DIMS(2, 4, 5, 6)),
+                  param(w, -2, 2, DIMS(6, 2, 3, 2)));
+}
+static tcc_node *case_conv_2d_last(world *w) {
+    return build2(w, TCC_OP_CONV, &conv_2d_last, NULL, param(w, -2, 2, DIMS(2, 5, 6, 4)),
+                  param(w, -2, 2, DIMS(6, 3, 2, 2)));
+}
+static tcc_node *case_conv_3d(world *w) {
+    return build2(w, TCC_OP_CONV, &conv_3d, NULL, param(w, -2, 2, DIMS(1, 2, 3, 4, 3)),
+                  param(w, -2, 2, DIMS(2, 2, 2, 3, 3)));
+}
+static tcc_node *case_conv_grad_input(world *w) {
+    tcc_type x = {w->dtype, 3, {2, 3, 8}};
+    return build2(w, TCC_OP_CONV_GRAD_INPUT, &conv_1d, &x, param(w, -2, 2, DIMS(2, 4, 4)),
+                  param(w, -2, 2, DIMS(4, 3, 3)));
+}
+static tcc_node *case_conv_grad_weight(world *w) {
+    tcc_type weight = {w->dtype, 3, {4, 3, 3}};
+    return build2(w, TCC_OP_CONV_GRAD_WEIGHT, &conv_1d, &weight, param(w, -2, 2, DIMS(2, 3, 8)),
+                  param(w, -2, 2, DIMS(2, 4, 4)));
+}
+
+/* -- Windows -- */
+
+static tcc_attrs pool(bool channels_last, bool include_pad) {
+    return (tcc_attrs){.pool = {.window = {2, {3, 2}},
+                                .stride = {2, {2, 1}},
+                                .pad_lo = {2, {1, 0}},
+                                .pad_hi = {2, {1, 1}},
+                                .include_pad = include_pad,
+                                .channels_last = channels_last}};
+}
+static tcc_node *of_pool(world *w, tcc_op op, bool channels_last, bool include_pad) {
+    tcc_attrs attrs = pool(channels_last, include_pad);
+    tcc_node *x =
+        channels_last ? param(w, -2, 2, DIMS(2, 5, 6, 3)) : param(w, -2, 2, DIMS(2, 3, 5, 6));
+    return build1(w, op, &attrs, NULL, x);
+}
+static tcc_node *case_max_pool(world *w) {
+    return of_pool(w, TCC_OP_MAX_POOL, false, false);
+}
+static tcc_node *case_max_pool_last(world *w) {
+    return of_pool(w, TCC_OP_MAX_POOL, true, false);
+}
+static tcc_node *case_avg_pool(world *w) {
+    return of_pool(w, TCC_OP_AVG_POOL, false, false);
+}
+static tcc_node *case_avg_pool_last(world *w) {
+    return of_pool(w, TCC_OP_AVG_POOL, true, true);
+}
+static tcc_node *case_avg_pool_grad(world *w) {
+    tcc_attrs attrs = pool(false, true);
+    tcc_type x = {w->dtype, 4, {2, 3, 5, 6}};
+    return build1(w, TCC_OP_AVG_POOL_GRAD, &attrs, &x, param(w, -2, 2, DIMS(2, 3, 3, 6)));
+}
+
+static tcc_node *of_resize(world *w, tcc_op op, bool corners, bool last) {
+    tcc_attrs attrs = {.resize = {.align_corners = corners, .channels_last = last}};
+    tcc_type y = {w->dtype, 4, {2, 3, 7, 3}}, y_last = {w->dtype, 4, {2, 7, 3, 3}};
+    tcc_node *x = last ? param(w, -2, 2, DIMS(2, 4, 5, 3)) : param(w, -2, 2, DIMS(2, 3, 4, 5));
+    return build1(w, op, &attrs, last ? &y_last : &y, x);
+}
+static tcc_node *case_adaptive(world *w) {
+    return of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL, false, false);
+}
+static tcc_node *case_adaptive_last(world *w) {
+    return of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL, false, true);
+}
+static tcc_node *case_adaptive_grad(world *w) {
+    return of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL_GRAD, false, false);
+}
+static tcc_node *case_nearest(world *w) {
+    return of_resize(w, TCC_OP_RESIZE_NEAREST, false, false);
+}
+static tcc_node *case_nearest_corners(world *w) {
+    return of_resize(w, TCC_OP_RESIZE_NEAREST, true, true);
+}
+static tcc_node *case_nearest_grad(world *w) {
+    return of_resize(w, TCC_OP_RESIZE_NEAREST_GRAD, false, false);
+}
+static tcc_node *case_bilinear(world *w) {
+    return of_resize(w, TCC_OP_RESIZE_BILINEAR, false, true);
+}
+static tcc_node *case_bilinear_corners(world *w) {
+    return of_resize(w, TCC_OP_RESIZE_BILINEAR, true, false);
+}
+static tcc_node *case_bilinear_grad(world *w) {
+    return of_resize(w, TCC_OP_RESIZE_BILINEAR_GRAD, false, false);
+}
+
+/* -- Attention -- */
+
+static tcc_node *of_attention(world *w, bool causal, bool mask) {
+    tcc_attrs attrs = {.sdpa = {.scale = 0.4, .causal = causal}};
+    tcc_node *operands[4];
+    operands[0] = param(w, -2, 2, DIMS(2, 2, 3, 4));
+    operands[1] = param(w, -2, 2, DIMS(2, 2, 5, 4));
+    operands[2] = param(w, -2, 2, DIMS(2, 2, 5, 3));
+    if (mask) operands[3] = param(w, -2, 2, DIMS(2, 2, 3, 5));
+    return tcc_ir_build(w->g, TCC_OP_SDPA, operands, mask ? 4 : 3, &attrs, NULL, TCC_NOWHERE);
+}
+static tcc_node *case_sdpa(world *w) {
+    return of_attention(w, false, false);
+}
+static tcc_node *case_sdpa_causal(world *w) {
+    return of_attention(w, true, false);
+}
+static tcc_node *case_sdpa_mask(world *w) {
+    return of_attention(w, false, true);
+}
+static tcc_node *case_sdpa_causal_mask(world *w) {
+    return of_attention(w, true, true);
+}
+
+/* -- Softmax, norms, losses -- */
+
+static tcc_node *of_softmax(world *w, tcc_op op, int axis) {
+    tcc_attrs attrs = {.axis = {.axis = axis}};
+    return build1(w, op, &attrs, NULL, param(w, -2, 2, DIMS(3, 4, 5)));
+}
+static tcc_node *case_softmax(world *w) {
+    return of_softmax(w, TCC_OP_SOFTMAX, 2);
+}
+static tcc_node *case_softmax_inner(world *w) {
+    return of_softmax(w, TCC_OP_SOFTMAX, 1);
+}
+static tcc_node *case_log_softmax(world *w) {
+    return of_softmax(w, TCC_OP_LOG_SOFTMAX, 2);
+}
+
+static tcc_node *of_norm(world *w, tcc_op op, int axis, int groups, int n_operands) {
+    tcc_attrs attrs = {.norm = {.eps = 1e-3, .axis = axis, .groups = groups}};
+    tcc_node *operands[3] = {param(w, -2, 2, DIMS(3, 4, 5))};
+    bool channels = op == TCC_OP_GROUP_NORM || op == TCC_OP_BATCH_NORM;
+    int64_t dims[] = {3, 4, 5};
+    for (int i = 1; i < n_operands; i++)
+        operands[i] = param(w, -2, 2, channels ? 1 : 3 - axis, dims + axis);
+    return tcc_ir_build(w->g, op, operands, n_operands, &attrs, NULL, TCC_NOWHERE);
+}
+static tcc_node *case_layer_norm(world *w) {
+    return of_norm(w, TCC_OP_LAYER_NORM, 2, 0, 3);
+}
+static tcc_node *case_layer_norm_2(world *w) {
+    return of_norm(w, TCC_OP_LAYER_NORM, 1, 0, 2);
+}
+static tcc_node *case_layer_norm_plain(world *w) {
+    return of_norm(w, TCC_OP_LAYER_NORM, 0, 0, 1);
+}
+static tcc_node *case_rms_norm(world *w) {
+    return of_norm(w, TCC_OP_RMS_NORM, 2, 0, 2);
+}
+static tcc_node *case_rms_norm_plain(world *w) {
+    return of_norm(w, TCC_OP_RMS_NORM, 1, 0, 1);
+}
+static tcc_node *case_batch_norm(world *w) {
+    return of_norm(w, TCC_OP_BATCH_NORM, 1, 0, 3);
+}
+static tcc_node *case_batch_norm_last(world *w) {
+    return of_norm(w, TCC_OP_BATCH_NORM, 2, 0, 2);
+}
+static tcc_node *case_batch_norm_plain(world *w) {
+    return of_norm(w, TCC_OP_BATCH_NORM, 1, 0, 1);
+}
+static tcc_node *case_group_norm(world *w) {
+    return of_norm(w, TCC_OP_GROUP_NORM, 1, 2, 3);
+}
+static tcc_node *case_group_norm_last(world *w) {
+    return of_norm(w, TCC_OP_GROUP_NORM, 2, 5, 2);
+}
+
+static tcc_node *case_batch_norm_inference(world *w) {
+    tcc_attrs attrs = {.norm = {.eps = 1e-3, .axis = 1}};
+    tcc_node *operands[5] = {param(w, -2, 2, DIMS(3, 4, 5))};
+    for (int i = 1; i < 5; i++) operands[i] = param(w, i == 4 ? 0.5 : -2, 2, DIMS(4));
+    return tcc_ir_build(w->g, TCC_OP_BATCH_NORM_INFERENCE, operands, 5, &attrs, NULL, TCC_NOWHERE);
+}
+
+enum { UNWEIGHTED, FIXED_WEIGHTS, TRAINED_WEIGHTS };
+
+static tcc_node *of_cross_entropy(world *w, double smoothing, int weights, int ignore) {
+    tcc_attrs attrs = {.cross_entropy = {.ignore_index = ignore, .label_smoothing = smoothing}};
+    tcc_node *logits = param(w, -2, 2, DIMS(3, 4, 5)), *targets = indices(w, 0, 5, DIMS(3, 4)),
+             *classes = NULL;
+    tcc_type type = {w->dtype, 1, {5}};
+    if (weights != UNWEIGHTED)
+        classes =
+            input(w, weights == FIXED_WEIGHTS ? TCC_ROLE_STATE : TCC_ROLE_PARAM, &type, 0.5, 2);
+    return build(w, TCC_OP_CROSS_ENTROPY, &attrs, NULL, classes ? 3 : 2, logits, targets, classes);
+}
+static tcc_node *case_cross_entropy(world *w) {
+    return of_cross_entropy(w, 0, UNWEIGHTED, -100);
+}
+static tcc_node *case_cross_entropy_ignore(world *w) {
+    return of_cross_entropy(w, 0, UNWEIGHTED, 2);
+}
+static tcc_node *case_cross_entropy_smooth(world *w) {
+    return of_cross_entropy(w, 0.2, UNWEIGHTED, 2);
+}
+static tcc_node *case_cross_entropy_weights(world *w) {
+    return of_cross_entropy(w, 0, FIXED_WEIGHTS, 2);
+}
+static tcc_node *case_cross_entropy_all(world *w) {
+    return of_cross_entropy(w, 0.2, FIXED_WEIGHTS, 2);
+}
+static tcc_node *case_cross_entropy_trained_weights(world *w) {
+    return of_cross_entropy(w, 0.2, TRAINED_WEIGHTS, 2);
+}
+static tcc_node *case_cross_entropy_one_row(world *w) {
+    tcc_attrs attrs = {.cross_entropy = {.ignore_index = -100}};
+    return build2(w, TCC_OP_CROSS_ENTROPY, &attrs, NULL, param(w, -2, 2, DIMS(5)),
+                  indices(w, 0, 5, 0, (const int64_t[1]){0}));
+}
+
+typedef tcc_node *case_fn(world *w);
+
+static const struct {
+    const char *name;
+    case_fn *build;
+} cases[] = {
+/* clang-format off */
+#define CASE(name) {#name, case_##name},
+    CASE(neg) CASE(abs) CASE(exp) CASE(expm1) CASE(log) CASE(log1p) CASE(sqrt) CASE(rsqrt) CASE(sin) CASE(cos) CASE(tanh)
+    CASE(sigmoid) CASE(erf) CASE(relu) CASE(gelu) CASE(gelu_tanh) CASE(silu) CASE(softplus) CASE(leaky_relu) CASE(cast)
+    CASE(add) CASE(sub) CASE(mul) CASE(div) CASE(rem) CASE(rem_negative) CASE(pow) CASE(max) CASE(min) CASE(pow_0) CASE(pow_1)
+    CASE(pow_2) CASE(pow_3) CASE(pow_half) CASE(select) CASE(many_uses) CASE(dropout)
+    CASE(reshape) CASE(transpose) CASE(broadcast) CASE(broadcast_scalar) CASE(slice) CASE(slices) CASE(slices_all) CASE(slices_overlap)
+    CASE(slices_twice) CASE(slices_of_two_dims) CASE(pad) CASE(concat) CASE(flip)
+    CASE(take) CASE(take_tied) CASE(take_along) CASE(scatter_add) CASE(scatter_add_along)
+    CASE(reduce_sum) CASE(reduce_max) CASE(reduce_min) CASE(cumsum) CASE(cumsum_reverse)
+    CASE(linear) CASE(matmul) CASE(matmul_transposed) CASE(dot_vectors) CASE(dot_outer) CASE(dot_general) CASE(dot_square)
+    CASE(dot_batches) CASE(conv_1d) CASE(conv_2d) CASE(conv_2d_last) CASE(conv_3d) CASE(conv_grad_input) CASE(conv_grad_weight)
+    CASE(max_pool) CASE(max_pool_last) CASE(avg_pool) CASE(avg_pool_last) CASE(avg_pool_grad) CASE(adaptive) CASE(adaptive_last)
+    CASE(adaptive_grad) CASE(nearest) CASE(nearest_corners) CASE(nearest_grad) CASE(bilinear) CASE(bilinear_corners)
+    CASE(bilinear_grad)
+    CASE(sdpa) CASE(sdpa_causal) CASE(sdpa_mask) CASE(sdpa_causal_mask)
+    CASE(softmax) CASE(softmax_inner) CASE(log_softmax) CASE(layer_norm) CASE(layer_norm_2) CASE(layer_norm_plain)
+    CASE(rms_norm) CASE(rms_norm_plain) CASE(batch_norm) CASE(batch_norm_last) CASE(batch_norm_plain) CASE(group_norm)
+    CASE(group_norm_last) CASE(batch_norm_inference)
+    CASE(cross_entropy) CASE(cross_entropy_ignore) CASE(cross_entropy_smooth) CASE(cross_entropy_weights) CASE(cross_entropy_all)
+    CASE(cross_entropy_trained_weights) CASE(cross_entropy_one_row)
+#undef CASE
+    /* clang-format on */
+};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+/* The sum of y times fixed weights between 0.5 and 1.5. */
+static tcc_node *weighted_sum(world *w, tcc_node *y) {
+    assert_non_null(y);
+    int64_t count = tcc_type_numel(&y->type);
+    double *weights = malloc((size_t)count * sizeof *weights);
+    for (int64_t i = 0; i < count; i++) weights[i] = test_random(&w->random, 0.5, 1.5);
+    tcc_attrs attrs = {.constant = {.values = {count, weights}}};
+    tcc_node *r = tcc_ir_build(w->g, TCC_OP_CONSTANT, NULL, 0, &attrs, &y->type, TCC_NOWHERE);
+    free(weights);
+    tcc_dims all = tcc_ir_axes_from(0, y->type.rank);
+    return tcc_ir_reduce(w->g, TCC_OP_REDUCE_SUM, tcc_ir_binary(w->g, TCC_OP_MUL, y, r), &all);
+}
+
+static void open_world(world *w, uint64_t seed, tcc_dtype dtype) {
+    *w = (world){.random = seed, .dtype = dtype};
+    w->g = tcc_graph_create("case", &w->diag);
+    assert_non_null(w->g);
+}
+
+static void close_world(world *w) {
+    for (int i = 0; i < w->n_inputs; i++) tcc_value_free(&w->inputs[i]);
+    tcc_graph_destroy(w->g);
+    tcc_diag_clear(&w->diag);
+}
+
+static gradient_check *check_case;
+static tcc_dtype case_dtype;
+
+static void test_case(void **state) {
+    int at = (int)(intptr_t)*state;
+    world w;
+    open_world(&w, 1 + (uint64_t)at, case_dtype);
+    tcc_node *y = cases[at].build(&w);
+    if (!y) fail_msg("%s", tcc_diag_text(&w.diag));
+    assert_ok(tcc_ir_output(w.g, "loss", weighted_sum(&w, y), -1), &w.diag);
+    check_case(w.g, w.inputs);
+    close_world(&w);
+}
+
+int gradient_cases_run(tcc_dtype dtype, gradient_check *check) {
+    static struct CMUnitTest tests[N_CASES];
+    check_case = check;
+    case_dtype = dtype;
+    for (int i = 0; i < N_CASES; i++)
+        tests[i] = (struct CMUnitTest){cases[i].name, test_case, NULL, NULL, (void *)(intptr_t)i};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* Every op that has a derivative is in some case. */
+void gradient_cases_cover(void **state) {
+    (void)state;
+    bool seen[TCC_OP_COUNT] = {0};
+    for (int i = 0; i < N_CASES; i++) {
+        world w;
+        open_world(&w, 1, TCC_F64);
+        assert_non_null(cases[i].build(&w));
+        for (int k = 0; k < w.g->nodes.count; k++) seen[w.g->nodes.data[k]->op] = true;
+        close_world(&w);
+    }
+    static const char *const rules[] = {
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) #vjp,
+#include "ir/ops.def"
+#undef TCC_OP
+    };
+    for (int op = 0; op < TCC_OP_COUNT; op++)
+        if (!seen[op] && strcmp(rules[op], "zero") != 0 &&
+            strcmp(rules[op], "first_order_only") != 0)
+            fail_msg("no case has %s", tcc_op_get_info((tcc_op)op)->text);
+}
