@@ -132,8 +132,7 @@ static int64_t grain_of(double flop, int64_t items) {
     return each >= 1e6 ? 1 : (int64_t)(1e6 / (each + 1)) + 1;
 }
 
-/* The launch's buffers: `lead`, then the epilogue's. */
-static tcc_status set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead, const tcc_body *body) {
+tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead, const tcc_body *body) {
     tcc_plan_launch of_body = {0};
     if (body) TCC_TRY(tcc_lowering_use_body(l, &of_body, body));
     launch->kernel.n_buffers = n_lead + of_body.kernel.n_buffers;
@@ -219,11 +218,11 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     launch->kernel.emit = emit_contraction;
     launch->kernel.data = k;
     if (p->k_splits == 1) {
-        TCC_TRY(set_buffers(l, launch, lead, 2, body));
+        TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, 2, body));
         TCC_TRY(set_params(l, launch, params, 2 + s->c.n_accesses));
         return tcc_lowering_key(l, launch, body, -1, "%s", key);
     }
-    TCC_TRY(set_buffers(l, launch, lead, 3, NULL));
+    TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, 3, NULL));
     TCC_TRY(set_params(l, launch, params, 2));
     launch->kernel.key = key;
 
@@ -236,7 +235,7 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     launch->kernel.schedule = "combine";
     launch->kernel.emit = emit_combination;
     launch->kernel.data = k;
-    TCC_TRY(set_buffers(l, launch, lead + 2, 1, body));
+    TCC_TRY(tcc_lowering_set_buffers(l, launch, lead + 2, 1, body));
     TCC_TRY(set_params(l, launch, params + 2, s->c.n_accesses));
     return tcc_lowering_key(l, launch, body, -1, "%s", key);
 }
@@ -545,6 +544,9 @@ static tcc_status lower_conv(tcc_lowering *l) {
     c.groups = c.attrs->groups;
     c.ci = c.x->type.dims[c.channel] / c.groups;
     c.co = c.y->type.dims[c.channel] / c.groups;
+    bool done;
+    TCC_TRY(tcc_lower_winograd(l, c.x, c.w, c.y, &done));
+    if (done) return TCC_OK;
     if (c.groups > 1 && c.ci == 1 && c.co == 1) return TCC_OK; /* depthwise: plain loops run vectors along the channels */
     if (hero->op == TCC_OP_CONV) return lower_conv_forward(l, &c);
     return hero->op == TCC_OP_CONV_GRAD_INPUT ? lower_conv_grad_input(l, &c) : lower_conv_grad_weight(l, &c);

@@ -62,6 +62,8 @@ void tcc_lowering_clear(tcc_lowering *l);
 tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
 /* The launch's buffers from a body's, and its flop from the body. */
 tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
+/* The launch's buffers: `lead`, then those of the body behind (NULL: none). */
+tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead, const tcc_body *body);
 /* Traced successfully: the body is sealed, and freed with the lowering. If tracing failed, frees it and returns why. */
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
 /* The key of a launch: its schedule, what `format` adds, and the body. */
@@ -87,6 +89,8 @@ tcc_status tcc_lower_scatter(tcc_lowering *l);
 /* Contractions and attention. TCC_OK with no launch added: not handled, the plain loops of tcc_lower_pointwise do it. */
 tcc_status tcc_lower_contract(tcc_lowering *l);
 tcc_status tcc_lower_attention(tcc_lowering *l);
+/* The convolution y = x * w, of which the group's hero is one, or its gradient by one, with fewer products; *done false: it is no such. */
+tcc_status tcc_lower_winograd(tcc_lowering *l, const tcc_node *x, const tcc_node *w, const tcc_node *y, bool *done);
 
 /* --- What follows a contraction: the POINT work of the group on the hero's result, evaluated where the schedule has that result
  * in registers. The body's loops are the schedule's dims of the result, in the hero's row-major order (their extents multiply to

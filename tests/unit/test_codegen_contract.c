@@ -9,18 +9,21 @@
 
 static void check(const char *text) { check_text(text, &(compiled_options){.tolerance = 1e-4}); }
 
-/* No launch may be the plain loops that everything falls back to. */
-static void check_scheduled(const char *text) {
+/* Some launch must be of that schedule. */
+static void check_schedule(const char *text, const char *schedule) {
     tcc_diag diag = {0};
     check(text);
     tcc_graph *g = parse_graph(text, &diag);
     compiled *c = compiled_create(g, &(compiled_options){0});
     bool found = false;
-    for (int i = 0; i < c->program->n_kernels; i++) found = found || !strcmp(c->program->kernels[i].schedule, "contract");
+    for (int i = 0; i < c->program->n_kernels; i++) found = found || !strcmp(c->program->kernels[i].schedule, schedule);
     assert_true(found);
     compiled_destroy(c);
     tcc_graph_destroy(g);
 }
+
+/* No launch may be the plain loops that everything falls back to. */
+static void check_scheduled(const char *text) { check_schedule(text, "contract"); }
 
 static void dots_with_work_behind(void **state) {
     (void)state;
@@ -104,7 +107,8 @@ static void dots_over_views_and_batches(void **state) {
 }
 
 /* Forward, both gradients, and a bias with activation, of one convolution. */
-static void check_conv(int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow, int groups, bool last) {
+static void check_conv_by(const char *schedule, int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow,
+                          int groups, bool last) {
     char text[4096], x[64], y[64], f[64], both[256];
     snprintf(x, sizeof x, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", n, h, w, c);
     snprintf(y, sizeof y, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", n, oh, ow, o);
@@ -127,7 +131,11 @@ static void check_conv(int n, int c, int h, int w, int o, int kh, int kw, const 
              "  output \"dw\" %%9\n"
              "}\n",
              x, f, y, o, both, y, last ? 3 : 1, y, y, y, both, x, both, f);
-    check_scheduled(text);
+    check_schedule(text, schedule);
+}
+
+static void check_conv(int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow, int groups, bool last) {
+    check_conv_by("contract", n, c, h, w, o, kh, kw, attrs, oh, ow, groups, last);
 }
 
 static void convolutions(void **state) {
@@ -144,6 +152,15 @@ static void convolutions_of_many_images(void **state) {
     check_conv(5, 16, 5, 4, 32, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 5, 4, 1, true);
     check_conv(6, 16, 6, 7, 18, 3, 3, "stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 0], dilation=[1, 1]", 3, 3, 1, true);
     check_conv(4, 32, 5, 6, 32, 3, 2, "stride=[1, 1], pad_lo=[2, 1], pad_hi=[1, 1], dilation=[1, 2]", 6, 6, 2, true);
+}
+
+static void convolutions_with_fewer_products(void **state) {
+    (void)state;
+    const char *const same = "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]";
+    check_conv_by("winograd", 3, 32, 6, 10, 48, 3, 3, same, 6, 10, 1, true);
+    check_conv_by("winograd", 35, 16, 4, 2, 16, 3, 3, same, 4, 2, 1, true);
+    check_conv_by("winograd", 2, 16, 8, 8, 80, 3, 3, "stride=[1, 1], pad_lo=[0, 2], pad_hi=[2, 2], dilation=[1, 1]", 8, 10, 1, true);
+    check_conv_by("winograd", 2, 80, 10, 10, 16, 3, 3, "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1]", 8, 8, 1, true);
 }
 
 static void convolutions_in_groups_and_channels_first(void **state) {
@@ -173,6 +190,7 @@ int main(void) {
         cmocka_unit_test(dots_over_views_and_batches),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(convolutions_of_many_images),
+        cmocka_unit_test(convolutions_with_fewer_products),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
