@@ -378,18 +378,31 @@ static void print_choice(const char *s, FILE *out) {
     else print_quoted(s, out);
 }
 
+/* The shortest text that reads back as the same number: 0.1, not 0.10000000000000001. */
+static void print_number(double v, FILE *out) {
+    char text[40];
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, v);
+        if (strtod(text, NULL) == v) break;
+    }
+    fputs(text, out);
+}
+
 static void print_value(const recipe *r, const key *k, FILE *out) {
     const void *from = (const char *)r + k->offset;
     switch (k->kind) {
     case STRING: print_quoted(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER: fprintf(out, "%lld", (long long)*(const int64_t *)from); break;
-    case NUMBER: fprintf(out, "%.17g", *(const double *)from); break;
+    case NUMBER: print_number(*(const double *)from, out); break;
     case FLAG: fputs(*(const bool *)from ? "true" : "false", out); break;
     case LIST: {
         const recipe_list *list = from;
         fputc('[', out);
-        for (int i = 0; i < list->count; i++) fprintf(out, i ? ", %.17g" : "%.17g", list->v[i]);
+        for (int i = 0; i < list->count; i++) {
+            if (i) fputs(", ", out);
+            print_number(list->v[i], out);
+        }
         fputc(']', out);
         break;
     }

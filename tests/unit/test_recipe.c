@@ -108,6 +108,7 @@ static void prints_what_parses_again(void **state) {
     assert_true(recipe_init(&r) && recipe_init(&again));
     assert_true(parse(&r, good, error));
     assert_true(recipe_override(&r, "sample.prompt=say \"x\"\n", error));
+    assert_true(recipe_override(&r, "optimizer.lr=0.1", error) && recipe_override(&r, "data.mean=[0.4914, 3e-17]", error));
     FILE *out = open_memstream(&text, &length);
     assert_true(recipe_print(&r, out));
     fclose(out);
@@ -116,6 +117,8 @@ static void prints_what_parses_again(void **state) {
     assert_true(recipe_print(&again, out));
     fclose(out);
     assert_string_equal(text, second);
+    assert_non_null(strstr(text, "  lr: 0.1\n"));
+    assert_non_null(strstr(text, "  mean: [0.4914, 3e-17]\n"));
     free(text);
     free(second);
     recipe_free(&r);
