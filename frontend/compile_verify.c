@@ -287,6 +287,7 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     if (status == TCC_OK) status = tcc_model_train(twin, batch, count);
     /* The twin's parameters are one step on; the reference reads m's, or, before m's first compile, fresh ones from the same seed. */
     if (status == TCC_OK) status = tcc__model_trace(m, true, batch, count, &g);
+    if (status == TCC_OK) status = tcc_store_fill(&m->store, &m->cx->diag);
     if (status == TCC_OK) status = run_pass(m, "autodiff", &g);
     if (status == TCC_OK) status = interpret(m, g, batch, count, &r.values);
     r.graph = g;

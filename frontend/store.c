@@ -55,7 +55,8 @@ static double draw_truncated(stream *s) {
 
 /* -- Initial values -- */
 
-static void initialize(tcc_stored *p, const tcc_init *init, uint64_t seed) {
+static void initialize(tcc_stored *p, uint64_t seed) {
+    const tcc_init *init = &p->init;
     int64_t numel = tcc_type_numel(&p->type);
     double first = p->type.rank ? (double)p->type.dims[0] : 1, fan_in = (double)init->fan_in, receptive = 1;
     if (!init->fan_in) fan_in = (double)numel / first;
@@ -84,14 +85,21 @@ tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tc
     for (int d = 0; d < type->rank; d++)
         if (type->dims[d] < 1)
             return tcc_error(diag, TCC_ESHAPE, at, "parameter \"%s\": extents must be at least 1, not %s", name, tcc_type_text(type));
-    tcc_stored p = {.name = tcc_arena_strdup(&s->arena, name), .type = *type, .role = role};
-    p.data = tcc__aligned(64, (size_t)tcc_type_bytes(type));
-    if (!p.name || !p.data || !tcc_vec_push(&s->entries, p)) {
-        tcc__free(p.data);
-        return tcc_error(diag, TCC_ENOMEM, at, "out of memory for parameter \"%s\", %s", name, tcc_type_text(type));
-    }
-    initialize(&p, init, s->seed);
+    tcc_stored p = {.name = tcc_arena_strdup(&s->arena, name), .type = *type, .role = role, .init = *init};
+    if (!p.name || !tcc_vec_push(&s->entries, p)) return tcc_enomem(diag);
     *index = s->entries.count - 1;
+    return TCC_OK;
+}
+
+tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag) {
+    for (int i = 0; i < s->entries.count; i++) {
+        tcc_stored *p = &s->entries.data[i];
+        if (p->data) continue;
+        p->data = tcc__aligned(64, (size_t)tcc_type_bytes(&p->type));
+        if (!p->data)
+            return tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "out of memory for \"%s\", %s", p->name, tcc_type_text(&p->type));
+        initialize(p, s->seed);
+    }
     return TCC_OK;
 }
 

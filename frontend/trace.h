@@ -17,7 +17,8 @@ typedef struct tcc_stored {
     const char *name;
     tcc_type type;
     tcc_role role;
-    float *data;
+    tcc_init init;
+    float *data; /* NULL until tcc_store_fill */
 } tcc_stored;
 
 typedef struct tcc_store {
@@ -28,9 +29,11 @@ typedef struct tcc_store {
 
 /* Index of the entry `name`, or -1. */
 int tcc_store_find(const tcc_store *s, const char *name);
-/* Adds an entry with its initial value. */
+/* Adds an entry, without memory. */
 tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init, tcc_diag *diag,
                          tcc_loc at, int *index);
+/* Gives memory and initial values to the entries that have none. */
+tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag);
 void tcc_store_free(tcc_store *s);
 
 struct tcc_trace {

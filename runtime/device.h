@@ -31,6 +31,7 @@ typedef struct tcc_device_ops {
     void (*destroy)(tcc_device *device);
     /* Memory of the device, aligned to 64 bytes at least; contents undefined. */
     tcc_status (*alloc)(tcc_device *device, tcc_diag *d, int64_t size_bytes, void **out);
+    int64_t (*free_bytes)(tcc_device *device); /* that alloc could give now, about; 0: unknown */
     void (*free)(tcc_device *device, void *memory, int64_t size_bytes); /* as it was allocated; NULL is allowed */
     /* Copies between the host and the device, after all earlier runs; they return when done. */
     tcc_status (*upload)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);

@@ -4,6 +4,7 @@
 
 #include "ir/support/alloc.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -49,6 +50,18 @@ static void cpu_free(tcc_device *device, void *memory, int64_t size_bytes) {
     (void)device;
     if (memory && size_bytes >= HUGE_FROM) munmap(memory, pages(size_bytes));
     else tcc__free(memory);
+}
+
+/* What the system could hand out without swapping. */
+static int64_t cpu_free_bytes(tcc_device *device) {
+    (void)device;
+    FILE *f = fopen("/proc/meminfo", "r");
+    char line[128];
+    long long kib = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) break;
+    if (f) fclose(f);
+    return kib * 1024;
 }
 
 static tcc_status cpu_copy(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
@@ -97,6 +110,7 @@ static const tcc_device_ops cpu_ops = {
     .shares_host = true,
     .destroy = cpu_destroy,
     .alloc = cpu_alloc,
+    .free_bytes = cpu_free_bytes,
     .free = cpu_free,
     .upload = cpu_copy,
     .download = cpu_copy,

@@ -71,6 +71,18 @@ static tcc_status cuda_alloc(tcc_device *device, tcc_diag *d, int64_t size_bytes
     return s;
 }
 
+static int64_t cuda_free_bytes(tcc_device *device) {
+    tcc_device_cuda *cuda = cuda_of(device);
+    tcc_diag d = {0};
+    size_t free_bytes = 0, total = 0;
+    if (tcc__cuda_enter(cuda, &d) == TCC_OK) {
+        if (cuda->cu.memory_info(&free_bytes, &total)) free_bytes = 0;
+        tcc__cuda_leave(cuda);
+    }
+    tcc_diag_clear(&d); /* a lost device is reported by what is done with it next */
+    return (int64_t)free_bytes;
+}
+
 /* What a lost device's process holds is given back all the same; the driver answers with the old error. */
 static void cuda_free(tcc_device *device, void *memory, int64_t size_bytes) {
     tcc_device_cuda *cuda = cuda_of(device);
@@ -125,6 +137,7 @@ static const tcc_device_ops cuda_ops = {
     .target = TCC_TARGET_CUDA,
     .destroy = cuda_destroy,
     .alloc = cuda_alloc,
+    .free_bytes = cuda_free_bytes,
     .free = cuda_free,
     .upload = tcc__cuda_upload,
     .download = tcc__cuda_download,

@@ -5,6 +5,7 @@
 #include <traincc/checkpoint.h>
 #include <traincc/metrics.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -144,6 +145,34 @@ static tcc_status first_batch(run *s, const tcc_batch **batch) {
     return status == TCC_OK ? tcc_loader_next(s->loader, batch) : status;
 }
 
+/* Compiles for batches like this one, but of `samples` samples. */
+static tcc_status compile_for(run *s, bool train, const tcc_batch *like, int64_t samples) {
+    tcc_array *arrays = malloc(sizeof *arrays * (size_t)like->n_arrays);
+    if (!arrays) return TCC_ENOMEM;
+    for (int i = 0; i < like->n_arrays; i++) {
+        arrays[i] = like->arrays[i];
+        arrays[i].dims[0] = arrays[i].dims[0] / like->count * samples;
+    }
+    tcc_status status = tcc_model_compile(s->model, train, arrays, like->n_arrays);
+    free(arrays);
+    return status;
+}
+
+/* Every program that the run will need, so that none is compiled on the way: of a whole batch and of what is left over at the end of
+ * an epoch, for training and for validation. That of a whole batch of training comes last, which reports are about. */
+static tcc_status compile_all(run *s, const tcc_batch *like) {
+    const recipe *r = s->recipe;
+    tcc_status status = TCC_OK;
+    for (int split = s->val_loader ? TCC_SPLIT_VALIDATION : TCC_SPLIT_TRAIN; split >= TCC_SPLIT_TRAIN && status == TCC_OK; split--) {
+        bool train = split == TCC_SPLIT_TRAIN;
+        int64_t batch = r->data.batch_size, whole = s->info.samples[split] / batch, left = s->info.samples[split] % batch;
+        bool has_left = left && (train ? !r->data.drop_last : !r->training.eval_batches || r->training.eval_batches > whole);
+        if (has_left) status = compile_for(s, train, like, left);
+        if (whole && status == TCC_OK) status = compile_for(s, train, like, batch);
+    }
+    return status;
+}
+
 static tcc_status create_model(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name;
@@ -166,7 +195,9 @@ static tcc_status create_model(run *s) {
         status = tcc_model_verify(s->model, batch->arrays, batch->n_arrays, 0, "tcc-verify.tir");
         if (status == TCC_OK && !s->options->quiet) puts("verify: loss and all gradients agree");
     }
-    if (status == TCC_OK) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
+    bool only_look = s->options->emit || s->options->dry_run;
+    if (status == TCC_OK && !only_look) status = compile_all(s, batch);
+    if (status == TCC_OK && only_look) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
     return status == TCC_OK ? rewind_loader(s) : status;
 }
 
@@ -434,9 +465,18 @@ static int interrupted_early(void) {
     return EXIT_INTERRUPTED;
 }
 
+/* A profile that cannot be written is refused before the training, not after it. */
+static bool check_profile(const char *path) {
+    FILE *f = path ? fopen(path, "ab") : NULL;
+    if (path && !f) fprintf(stderr, "tcc-train: --profile %s: cannot be written: %s\n", path, strerror(errno));
+    if (f) fclose(f);
+    return f || !path;
+}
+
 /* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or NULL. */
 static int set_up(run *s, const tcc_checkpoint *c) {
     const recipe *r = s->recipe;
+    if (!check_profile(s->options->profile)) return EXIT_FAILED;
     if (open_data(s) != TCC_OK || check_prompt(s) != TCC_OK) return failed(s);
     s->total_steps = r->training.max_steps ? r->training.max_steps : r->training.max_epochs * tcc_loader_batches(s->loader);
     if (c && tcc_checkpoint_step(c) > s->total_steps) {

@@ -158,6 +158,21 @@ static void unwritable_run_folder(void **state) {
     expect(TRAIN(recipe, "--run-dir", "/proc/run"), 1, "cannot make the run's folder /proc/run: ");
 }
 
+static void unwritable_profile(void **state) {
+    const char *run = test_path(state, "run");
+    expect(TRAIN(write_recipe(state, "mlp"), "--run-dir", run, "--profile", "/proc/profile.json"), 1, "--profile /proc/profile.json: cannot be written: ");
+    assert_false(test_exists(run));
+}
+
+static void does_not_fit(void **state) {
+    const char *run = test_path(state, "run"), *recipe = write_recipe(state, "gpt");
+    program_result r = TRAIN(recipe, "--run-dir", run, "model.width=65536", "model.heads=16", "model.layers=24");
+    assert_non_null(strstr(r.err, "models.c:"));
+    assert_non_null(strstr(r.err, "the largest is transformer.h.0.mlp.c_fc.weight, f32[262144,65536]: 64.0 GiB"));
+    expect(r, 1, "error: the program does not fit: ");
+    assert_false(test_exists(run));
+}
+
 static void corrupt_checkpoint(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
     expect(TRAIN(recipe, "--run-dir", run, "--resume"), 1, "run/checkpoints: error: cannot open the checkpoint: No such file or directory");
@@ -205,7 +220,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(command_line),  TEST(cuda_is_one_clear_line), TEST(malformed_recipe), TEST(keys_of_later_versions),
         TEST(missing_data),  TEST(damaged_idx),            TEST(damaged_cifar),    TEST(bad_csv_cell),
-        TEST(too_little_data), TEST(init_from_lists_all_that_differs), TEST(unwritable_run_folder),
+        TEST(too_little_data), TEST(init_from_lists_all_that_differs), TEST(unwritable_run_folder), TEST(unwritable_profile), TEST(does_not_fit),
         TEST(corrupt_checkpoint), TEST(full_disk_while_saving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

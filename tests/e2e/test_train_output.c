@@ -157,6 +157,16 @@ static void dumps_every_pass(void **state) {
     closedir(entries);
 }
 
+/* A program for the batch that is left over at an epoch's end is there, though this run never comes to it. */
+static void compiles_ahead(void **state) {
+    const char *dump = test_path(state, "dump");
+    program_result r = TRAIN("--quiet", "--run-dir", test_path(state, "run"), "--dump-ir", dump, write_recipe(state, "mlp"), "data.batch_size=9",
+                             "data.drop_last=false", "training.max_steps=1");
+    program_free(&r);
+    assert_int_equal(count_entries(dump, "train"), 2);
+    assert_int_equal(count_entries(dump, "evaluate"), 1); /* eval_batches keeps it from the left-over */
+}
+
 static void explains_and_profiles_the_training_step(void **state) {
     const char *trace = test_path(state, "trace.json");
     program_result r = TRAIN(write_recipe(state, "gpt"), "--run-dir", test_path(state, "run"), "--explain", "--profile", trace);
@@ -224,7 +234,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(run_folder),          TEST(quiet_prints_nothing), TEST(samples_text),
         TEST(dry_run_leaves_nothing), TEST(emits_graph_and_kernels), TEST(dumps_every_pass),
-        TEST(explains_and_profiles_the_training_step), TEST(verifies), TEST(devices_and_version),
+        TEST(explains_and_profiles_the_training_step), TEST(verifies), TEST(compiles_ahead), TEST(devices_and_version),
         TEST(char_gpt_learns),     TEST(mnist_cnn_learns),     TEST(csv_mlp_learns),
         TEST(cifar_resnet18_learns),
     };

@@ -131,6 +131,8 @@ static void draws_depend_on_seed_and_name_alone(void **state) {
     tcc_type type = {.dtype = TCC_F32, .rank = 1, .dims = {1000}};
     int index;
     assert_int_equal(tcc_store_add(&other, "b", TCC_ROLE_PARAM, &type, &normal, &f->cx.diag, TCC_HERE, &index), TCC_OK);
+    assert_int_equal(tcc_store_fill(&f->store, &f->cx.diag), TCC_OK);
+    assert_int_equal(tcc_store_fill(&other, &f->cx.diag), TCC_OK);
     const float *a = f->store.entries.data[0].data, *b = f->store.entries.data[1].data;
     assert_memory_equal(b, other.entries.data[0].data, 4000);
     assert_memory_not_equal(a, b, 4000);
