@@ -203,6 +203,7 @@ typedef struct tcc_body_run {
     const tcc_affine *forms;
     const LLVMValueRef *form_values;
     const int64_t *form_steps;
+    const int64_t *form_multiples; /* elements that each value is a multiple of; NULL: unknown */
     uint64_t lane_loops;    /* with forms: loops that may differ from lane to lane */
 } tcc_body_run;
 

@@ -225,11 +225,14 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 /* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's accesses of several
  * elements depend on it, and there a vector begins at a multiple of its lanes. */
 static int alignment_of(const tcc_body_run *r, int buffer, const tcc_affine *a) {
-    if (r->e->target->kind != TCC_TARGET_CUDA || r->forms) return 0;
+    if (r->e->target->kind != TCC_TARGET_CUDA || (r->forms && !r->form_multiples)) return 0;
     const tcc_body_buffer *from = &r->body->buffers.data[buffer];
     int64_t elements = common_divisor(from->offset, a->constant), bytes = tcc_dtype_bytes(from->dtype);
+    int form = find_form(r, a);
+    if (form >= 0) elements = common_divisor(elements, r->form_multiples[form]);
     for (int i = 0; i < a->n; i++) {
         int64_t factor = a->terms[i].coefficient;
+        if (form >= 0 && r->body->vars.data[a->terms[i].var].kind == TCC_VAR_LOOP) continue;
         elements = common_divisor(elements, a->terms[i].var == r->lane_var ? factor * r->lanes : factor);
     }
     enum { WIDEST = 16 };

@@ -7,6 +7,18 @@
 
 enum { TCC_OPERAND_A = -2, TCC_OPERAND_B = -1 }; /* else: an access */
 
+/* --- Normal forms (contract_plan.c) */
+typedef enum tcc_contract_order { TCC_CONTRACT_BY_OUTPUT, TCC_CONTRACT_BY_A, TCC_CONTRACT_BY_B } tcc_contract_order;
+
+int64_t tcc_contract_extent(const tcc_contract_dims *l); /* of all dimensions together */
+/* Leaves out dimensions of one element; not a k dimension that may lie outside a window. */
+void tcc_contract_drop_ones(tcc_contract_dims *l, bool is_k);
+void tcc_contract_swap_operands(tcc_contract_dims *l);
+/* Outer to inner by stride; stable. */
+void tcc_contract_sort(tcc_contract_dims *l, tcc_contract_order by);
+/* k runs as A lies in memory, unless only B is contiguous along it. */
+tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k);
+
 /* The indices of each dimension from a row-major index over all of them. */
 void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, LLVMValueRef index, LLVMValueRef *out);
 /* Sum of index times stride in elements. */

@@ -3,7 +3,7 @@
  *
  * The plan depends on shapes and on the target's registers, never on the number of threads. Costs are in cycles of a core with one
  * full-width multiply-add a cycle; only their ratios matter. */
-#include "codegen/contract.h"
+#include "codegen/contract_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-static int64_t extent_of(const tcc_contract_dims *l) {
+int64_t tcc_contract_extent(const tcc_contract_dims *l) {
     int64_t product = 1;
     for (int i = 0; i < l->n; i++) product *= l->d[i].extent;
     return product;
@@ -45,14 +45,14 @@ static bool have_windows(const tcc_contract_dims *l) {
 }
 
 /* A k dimension of one element stays if that may lie outside a window. */
-static void drop_ones(tcc_contract_dims *l, bool is_k) {
+void tcc_contract_drop_ones(tcc_contract_dims *l, bool is_k) {
     int kept = 0;
     for (int i = 0; i < l->n; i++)
         if (l->d[i].extent != 1 || (is_k && has_window(&l->d[i]))) l->d[kept++] = l->d[i];
     l->n = kept;
 }
 
-static void swap_operands(tcc_contract_dims *l) {
+void tcc_contract_swap_operands(tcc_contract_dims *l) {
     for (int i = 0; i < l->n; i++) {
         int64_t a = l->d[i].a;
         l->d[i].a = l->d[i].b;
@@ -60,14 +60,12 @@ static void swap_operands(tcc_contract_dims *l) {
     }
 }
 
-typedef enum order { BY_OUTPUT, BY_A, BY_B } order;
-
-static int64_t weight_of(const tcc_contract_dim *d, order by) {
-    return llabs(by == BY_OUTPUT ? d->c[0] : by == BY_A ? d->a : d->b);
+static int64_t weight_of(const tcc_contract_dim *d, tcc_contract_order by) {
+    return llabs(by == TCC_CONTRACT_BY_OUTPUT ? d->c[0] : by == TCC_CONTRACT_BY_A ? d->a : d->b);
 }
 
 /* Outer to inner by stride. Stable, so that equal strides keep the caller's order. */
-static void sort_dims(tcc_contract_dims *l, order by) {
+void tcc_contract_sort(tcc_contract_dims *l, tcc_contract_order by) {
     for (int i = 1; i < l->n; i++)
         for (int j = i; j > 0 && weight_of(&l->d[j - 1], by) < weight_of(&l->d[j], by); j--) {
             tcc_contract_dim t = l->d[j];
@@ -77,10 +75,10 @@ static void sort_dims(tcc_contract_dims *l, order by) {
 }
 
 /* k runs as A lies in memory, unless only B is contiguous along it. */
-static order order_of_k(const tcc_contract_dims *k) {
+tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k) {
     bool a = false, b = false;
     for (int i = 0; i < k->n; i++) a = a || k->d[i].a == 1, b = b || k->d[i].b == 1;
-    return b && !a ? BY_B : BY_A;
+    return b && !a ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A;
 }
 
 /* Two neighbours that every access walks as one become one. */
@@ -110,7 +108,7 @@ static tcc_status push(tcc_contract_dims *l, const tcc_contract_dim *d, tcc_diag
 static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
     double best = -1;
     int chosen = -1;
-    int64_t K = extent_of(&c->k);
+    int64_t K = tcc_contract_extent(&c->k);
     for (int side = 0; side < (c->lanes_along_n || c->n_windows ? 1 : 2); side++) {
         const tcc_contract_dims *l = side ? &c->m : &c->n;
         for (int i = 0; i < l->n; i++) {
@@ -148,8 +146,8 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     tcc_contract *c = &p->c;
     tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
     for (int i = 0; i < 3; i++) {
-        drop_ones(lists[i], false);
-        sort_dims(lists[i], BY_OUTPUT);
+        tcc_contract_drop_ones(lists[i], false);
+        tcc_contract_sort(lists[i], TCC_CONTRACT_BY_OUTPUT);
         merge_dims(lists[i], c->n_accesses);
     }
     int lane = choose_lanes(c, lanes, &p->swapped);
@@ -157,10 +155,10 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
         tcc_contract_dims m = c->m;
         c->m = c->n;
         c->n = m;
-        for (int i = 0; i < 4; i++) swap_operands(lists[i]);
+        for (int i = 0; i < 4; i++) tcc_contract_swap_operands(lists[i]);
     }
-    drop_ones(&c->k, true);
-    sort_dims(&c->k, order_of_k(&c->k));
+    tcc_contract_drop_ones(&c->k, true);
+    tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
     merge_dims(&c->k, c->n_accesses);
     tcc_contract_dim one = {.extent = 1}, lanes_dim = lane < 0 ? one : c->n.d[lane];
     for (int i = 0; i < c->n.n; i++)
@@ -180,13 +178,13 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
         c->m.d[0] = c->m.d[c->m.n - 1];
         c->m.n = 1;
     }
-    sort_dims(&c->b, BY_OUTPUT);
+    tcc_contract_sort(&c->b, TCC_CONTRACT_BY_OUTPUT);
     merge_dims(&c->b, c->n_accesses);
-    p->M = extent_of(&c->m);
-    p->N = extent_of(&c->n);
-    p->K = extent_of(&c->k);
+    p->M = tcc_contract_extent(&c->m);
+    p->N = tcc_contract_extent(&c->n);
+    p->K = tcc_contract_extent(&c->k);
     if (!p->K) c->k = (tcc_contract_dims){.n = 1};
-    p->B = extent_of(&c->b);
+    p->B = tcc_contract_extent(&c->b);
     /* Rows that several dimensions make up are either gathered into scratch, or lie in the last dimension alone and are read in
      * place, where it is long enough to fill tiles. */
     int64_t last = c->m.d[c->m.n - 1].extent;

@@ -39,6 +39,7 @@ void tcc_llvm_target_clear(tcc_llvm_target *t);
  * to 32, or all threads of the block. Zeroed on the host. */
 typedef struct tcc_thread_shape {
     int threads, group;
+    int blocks; /* that a processor should hold at once: a bound on registers; 0: as the assembler likes */
 } tcc_thread_shape;
 
 enum { TCC_EMIT_MAX_CARRY = 64, TCC_EMIT_MAX_BUFFERS = 64 };

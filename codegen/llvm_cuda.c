@@ -127,6 +127,7 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     LLVMSetFunctionCallConv(e->function, LLVMPTXKernelCallConv);
     annotate(e, "kernel", 1);
     annotate(e, "maxntidx", shape->shape.threads);
+    if (shape->shape.blocks) annotate(e, "minctasm", shape->shape.blocks);
     e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);
     LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"), block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");

@@ -6,7 +6,7 @@
  * many and channels wide; few or narrow ones are copied with zeros around. The gradient of
  * a strided convolution by its input is one contraction for each class of positions modulo the stride, so that no product with
  * an inserted zero is ever made. */
-#include "codegen/contract.h"
+#include "codegen/contract_gpu.h"
 #include "codegen/operand.h"
 
 #include <string.h>
@@ -64,10 +64,12 @@ static void add(shape *s, int list, int64_t extent, int64_t a, int64_t b, int re
 /* --- Kernels */
 
 typedef struct contraction {
-    tcc_contract_plan plan;
+    tcc_contract_plan plan;    /* on the host */
+    tcc_contract_gpu_plan gpu; /* on CUDA */
     tcc_epilogue epilogue;
     tcc_dtype dtype;     /* of the result */
     uint64_t lane_loops; /* of the epilogue's body: may differ from lane to lane */
+    int64_t multiples[TCC_CONTRACT_MAX_ACCESSES]; /* CUDA: of an access's offsets at vectors, in elements; at most 16 */
 } contraction;
 
 typedef struct hooks {
@@ -79,7 +81,9 @@ typedef struct hooks {
 static void begin(void *user, tcc_emitter *e, int first_buffer) {
     hooks *h = user;
     h->status = tcc_body_run_begin(&h->run, e, h->k->epilogue.body, first_buffer);
-    if (h->status == TCC_OK) tcc_epilogue_begin(&h->run, &h->k->epilogue, h->k->lane_loops);
+    if (h->status != TCC_OK) return;
+    if (e->target->kind == TCC_TARGET_CUDA) h->run.form_multiples = h->k->multiples + 1;
+    tcc_epilogue_begin(&h->run, &h->k->epilogue, h->k->lane_loops);
 }
 
 static void end(void *user, tcc_emitter *e) {
@@ -110,20 +114,20 @@ static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const 
     return NULL;
 }
 
-static tcc_status emit_with(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol,
-                            void (*emit)(tcc_emitter *, const char *, const tcc_contract_plan *, const tcc_contract_epilogue *)) {
+static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
     const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
-    emit(e, symbol, &h.k->plan, &epilogue);
+    if (e->target->kind == TCC_TARGET_CUDA) tcc_contract_gpu_emit(e, symbol, &h.k->gpu, &epilogue);
+    else tcc_contract_emit(e, symbol, &h.k->plan, &epilogue);
     return h.status;
 }
 
-static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
-    return emit_with(e, plan, symbol, tcc_contract_emit);
-}
-
 static tcc_status emit_combination(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
-    return emit_with(e, plan, symbol, tcc_contract_emit_combine);
+    hooks h = {.k = plan->data};
+    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
+    if (e->target->kind == TCC_TARGET_CUDA) tcc_contract_gpu_emit_combine(e, symbol, &h.k->gpu, &epilogue);
+    else tcc_contract_emit_combine(e, symbol, &h.k->plan, &epilogue);
+    return h.status;
 }
 
 /* Items that take about 10 us together. */
@@ -165,6 +169,9 @@ static tcc_status create_epilogue(tcc_lowering *l, const shape *s, tcc_epilogue 
     return status;
 }
 
+/* Element (0, ..., 0) lies at a multiple of 16 bytes. */
+static unsigned is_aligned(const operand *o) { return (o->offset * 4 + o->buffer.offset_bytes) % 16 == 0; }
+
 static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     contraction *k = TCC_ARENA_NEW(l->arena, contraction);
     if (!k) return tcc_enomem(l->diag);
@@ -192,32 +199,46 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
             loops[list] |= UINT64_C(1) << where.dim;
             for (int x = 0; x < s->c.n_accesses; x++) list_of(s, list)->d[i].c[x] = where.multiplier * strides[x][where.dim];
         }
-    TCC_TRY(tcc_contract_make_plan(l->target, &s->c, l->diag, &k->plan));
-    k->lane_loops = loops[k->plan.swapped ? M : N];
+    const bool cuda = l->target->kind == TCC_TARGET_CUDA;
+    const tcc_contract_plan *p = &k->plan;
+    const tcc_contract_gpu_plan *gpu = &k->gpu;
     tcc_strbuf text = {0};
-    tcc_contract_key(&k->plan, &text);
+    if (cuda) {
+        unsigned aligned = is_aligned(&s->a) | is_aligned(&s->b) << 1;
+        TCC_TRY(tcc_contract_gpu_make_plan(&s->c, aligned, l->diag, &k->gpu));
+        tcc_contract_gpu_key(&k->gpu, &text);
+        for (int x = 0; x < s->c.n_accesses; x++) {
+            k->multiples[x] = tcc_contract_gpu_multiple(gpu, x, params[2 + x]);
+            tcc_strbuf_printf(&text, "%s%lld", x ? "," : " multiples ", (long long)k->multiples[x]);
+        }
+    } else {
+        TCC_TRY(tcc_contract_make_plan(l->target, &s->c, l->diag, &k->plan));
+        tcc_contract_key(&k->plan, &text);
+    }
+    k->lane_loops = loops[(cuda ? gpu->swapped : p->swapped) ? M : N];
     tcc_strbuf_printf(&text, " lanes %llx", (unsigned long long)k->lane_loops);
     char *key = text.failed ? NULL : tcc_arena_strdup(l->arena, text.text);
     tcc_strbuf_free(&text);
     if (!key) return tcc_enomem(l->diag);
 
-    const tcc_contract_plan *p = &k->plan;
+    const int64_t k_splits = cuda ? gpu->k_splits : p->k_splits;
     tcc_plan_buffer lead[] = {s->a.buffer, s->b.buffer, {.temporary = -1, .written = true}};
     const tcc_body *body = k->epilogue.body;
-    if (p->k_splits > 1) {
-        lead[2].temporary = tcc_lowering_temporary(l, p->workspace_bytes);
+    if (k_splits > 1) {
+        lead[2].temporary = tcc_lowering_temporary(l, cuda ? gpu->workspace_bytes : p->workspace_bytes);
         if (lead[2].temporary < 0) return TCC_ENOMEM;
     }
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
-    launch->items = p->items;
-    launch->grain = grain_of(p->flop, p->items);
-    launch->flop = p->flop;
+    launch->items = cuda ? gpu->items : p->items;
+    launch->flop = cuda ? gpu->flop : p->flop;
+    launch->grain = grain_of(launch->flop, launch->items);
     launch->kernel.schedule = "contract";
-    launch->kernel.scratch_bytes = p->scratch_bytes;
+    launch->kernel.scratch_bytes = cuda ? gpu->scratch_bytes : p->scratch_bytes;
+    if (cuda) launch->kernel.shape = (tcc_thread_shape){gpu->threads, gpu->threads, gpu->blocks};
     launch->kernel.emit = emit_contraction;
     launch->kernel.data = k;
-    if (p->k_splits == 1) {
+    if (k_splits == 1) {
         TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, 2, body));
         TCC_TRY(set_params(l, launch, params, 2 + s->c.n_accesses));
         return tcc_lowering_key(l, launch, body, -1, "%s", key);
@@ -229,10 +250,11 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     lead[2].written = false;
-    launch->items = p->combine_items;
-    launch->flop = (double)p->k_splits * (double)p->B * (double)p->M * (double)p->N;
+    launch->items = cuda ? gpu->combine_items : p->combine_items;
+    launch->flop = (double)k_splits * (cuda ? (double)gpu->B * (double)gpu->M * (double)gpu->N : (double)p->B * (double)p->M * (double)p->N);
     launch->grain = grain_of(10 * launch->flop, launch->items);
     launch->kernel.schedule = "combine";
+    if (cuda) launch->kernel.shape = (tcc_thread_shape){gpu->combine_threads, gpu->combine_threads, 0};
     launch->kernel.emit = emit_combination;
     launch->kernel.data = k;
     TCC_TRY(tcc_lowering_set_buffers(l, launch, lead + 2, 1, body));
@@ -396,6 +418,7 @@ static result_dims add_result_dims(shape *s, const conv *c, const tcc_type *type
 /* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. */
 static bool by_windows(const tcc_lowering *l, const conv *c, const tcc_node *n, int64_t channels) {
     enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
+    if (l->target->kind == TCC_TARGET_CUDA) return in_memory(l, n); /* zeros cost nothing on the way to shared memory */
     return c->attrs->channels_last && in_memory(l, n) && n->type.dims[0] >= LEAST_IMAGES && channels >= LEAST_CHANNELS;
 }
 
@@ -441,7 +464,8 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const conv *c) {
 static tcc_status lower_conv_grad_weight(tcc_lowering *l, const conv *c) {
     shape s = {0};
     image x, dy;
-    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci) && c->ci % l->target->lanes == 0;
+    bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci) &&
+                   (l->target->kind == TCC_TARGET_CUDA || c->ci % l->target->lanes == 0);
     s.c.window_b = windows;
     if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
     else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
@@ -544,8 +568,8 @@ static tcc_status lower_conv(tcc_lowering *l) {
     c.groups = c.attrs->groups;
     c.ci = c.x->type.dims[c.channel] / c.groups;
     c.co = c.y->type.dims[c.channel] / c.groups;
-    bool done;
-    TCC_TRY(tcc_lower_winograd(l, c.x, c.w, c.y, &done));
+    bool done = false;
+    if (l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_winograd(l, c.x, c.w, c.y, &done));
     if (done) return TCC_OK;
     if (c.groups > 1 && c.ci == 1 && c.co == 1) return TCC_OK; /* depthwise: plain loops run vectors along the channels */
     if (hero->op == TCC_OP_CONV) return lower_conv_forward(l, &c);

@@ -296,6 +296,7 @@ long gpu_assemble(const tcc_program *program, const char *arch) {
         }
         fclose(kept);
         if (pclose(f)) fail_msg("ptxas -arch=%s %s:\n%s", arch, ptx, said_all);
+        if (worst || getenv("TCC_TEST_VERBOSE")) printf("ptxas -arch=%s %s:\n%s", arch, ptx, said_all);
         free(said_all);
         unlink(ptx);
     }

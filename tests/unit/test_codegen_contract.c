@@ -106,31 +106,10 @@ static void dots_over_views_and_batches(void **state) {
           "}\n");
 }
 
-/* Forward, both gradients, and a bias with activation, of one convolution. */
 static void check_conv_by(const char *schedule, int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow,
                           int groups, bool last) {
-    char text[4096], x[64], y[64], f[64], both[256];
-    snprintf(x, sizeof x, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", n, h, w, c);
-    snprintf(y, sizeof y, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", n, oh, ow, o);
-    snprintf(f, sizeof f, last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", o, kh, kw, c / groups);
-    snprintf(both, sizeof both, "%s, groups=%d%s", attrs, groups, last ? ", channels_last=true" : "");
-    snprintf(text, sizeof text,
-             "graph @conv {\n"
-             "  %%0 = input {name=\"x\"} : %s\n"
-             "  %%1 = input {name=\"w\"} : %s\n"
-             "  %%2 = input {name=\"dy\"} : %s\n"
-             "  %%3 = input {name=\"b\"} : f32[%d]\n"
-             "  %%4 = conv(%%0, %%1) {%s} : %s\n"
-             "  %%5 = broadcast(%%3) {dims=[%d]} : %s\n"
-             "  %%6 = add(%%4, %%5) : %s\n"
-             "  %%7 = tanh(%%6) : %s\n"
-             "  %%8 = conv_grad_input(%%2, %%1) {%s} : %s\n"
-             "  %%9 = conv_grad_weight(%%0, %%2) {%s} : %s\n"
-             "  output \"y\" %%7\n"
-             "  output \"dx\" %%8\n"
-             "  output \"dw\" %%9\n"
-             "}\n",
-             x, f, y, o, both, y, last ? 3 : 1, y, y, y, both, x, both, f);
+    char text[4096];
+    conv_graph_text(text, sizeof text, &(conv_graph){n, c, h, w, o, kh, kw, attrs, oh, ow, groups, last});
     check_schedule(text, schedule);
 }
 

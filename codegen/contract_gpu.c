@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT
+ * Emitting a contraction's CUDA kernels. Planning is in contract_gpu_plan.c.
+ *
+ * Threads and data of a tile. A warp is 4 x 8 threads; a thread has 4 x 4 squares of C, 16 rows or 32 columns apart, so that the
+ * vectors which a warp reads from shared memory are neighbours. Tiles of operands are [k][row] there, with 4 floats between rows of k:
+ * with that, what a warp writes to columns falls into different banks as well. */
+#include "codegen/contract_gpu.h"
+
+#include "codegen/contract_internal.h"
+#include "codegen/llvm_warp.h"
+
+enum { MOST_SLOTS = 16, MOST_SQUARES = 16 };
+
+static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
+static LLVMValueRef narrow(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildTrunc(e->builder, x, e->i32, ""); }
+static LLVMValueRef wide(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildSExt(e->builder, x, e->i64, ""); }
+static LLVMValueRef both(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return a && b ? LLVMBuildAnd(e->builder, a, b, "") : a ? a : b; }
+static LLVMValueRef below(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""); }
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
+static LLVMTypeRef four(tcc_emitter *e) { return LLVMVectorType(e->f32, 4); }
+
+/* --- Walks: an index (i32) in all dimensions together, as an offset and as positions in windows */
+
+typedef struct place {
+    LLVMValueRef offset;                            /* i32, or i64 where the side is wide */
+    LLVMValueRef position[TCC_CONTRACT_MAX_WINDOWS];
+} place;
+
+static place place_of(tcc_emitter *e, const tcc_contract_side *s, const tcc_contract_walk *w, LLVMValueRef index) {
+    place p = {.offset = s->wide ? tcc_emit_i64(e, 0) : i32(e, 0)};
+    for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) p.position[v] = i32(e, 0);
+    for (int i = w->n - 1; i >= 0; i--) {
+        LLVMValueRef here = i == 0 ? index : tcc_emit_rem(e, index, w->extent[i]);
+        if (i > 0) index = tcc_emit_div(e, index, w->extent[i]);
+        if (w->stride[i]) {
+            LLVMValueRef far = s->wide ? tcc_emit_mul(e, wide(e, here), tcc_emit_i64(e, w->stride[i])) : tcc_emit_mul(e, here, i32(e, w->stride[i]));
+            p.offset = tcc_emit_add(e, p.offset, far);
+        }
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+            if (w->w[i][v]) p.position[v] = tcc_emit_add(e, p.position[v], tcc_emit_mul(e, here, i32(e, w->w[i][v])));
+    }
+    return p;
+}
+
+/* --- Operands, from memory to shared memory */
+
+typedef struct slot {
+    LLVMValueRef o, k;    /* in the tile */
+    LLVMValueRef base;    /* of the row in memory */
+    LLVMValueRef inside;  /* the row exists; NULL: surely */
+    LLVMValueRef position[TCC_CONTRACT_MAX_WINDOWS];
+} slot;
+
+typedef struct side {
+    const tcc_contract_side *p;
+    slot slots[MOST_SLOTS];
+} side;
+
+/* Where access `j` of a thread lies in the tile. All counts are powers of two. */
+static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_side *s, LLVMValueRef thread, int j, slot *out) {
+    int row = s->along_k ? p->tile_k : s->rows / s->vector; /* accesses in a row */
+    if (s->along_k && s->vector > 1) { /* a warp reads 16 rows of 8, which are whole sectors, and writes them to different banks */
+        int warps = p->threads / 32, across = p->tile_k / 8;
+        LLVMValueRef warp = tcc_emit_div(e, thread, 32), lane = tcc_emit_rem(e, thread, 32), unit_o, unit_k;
+        if (warps % across == 0) {
+            unit_k = tcc_emit_rem(e, warp, across);
+            unit_o = tcc_emit_add(e, tcc_emit_div(e, warp, across), i32(e, j * (warps / across)));
+        } else {
+            unit_k = i32(e, j % across);
+            unit_o = i32(e, j / across);
+        }
+        out->k = tcc_emit_add(e, tcc_emit_mul(e, unit_k, i32(e, 8)), tcc_emit_mul(e, tcc_emit_rem(e, lane, 2), i32(e, 4)));
+        out->o = tcc_emit_add(e, tcc_emit_mul(e, unit_o, i32(e, 16)), tcc_emit_div(e, lane, 2));
+        return;
+    }
+    LLVMValueRef column, line;
+    if (p->threads % row == 0) {
+        column = tcc_emit_rem(e, thread, row);
+        line = tcc_emit_add(e, tcc_emit_div(e, thread, row), i32(e, j * (p->threads / row)));
+    } else {
+        column = tcc_emit_add(e, thread, i32(e, (int64_t)j * p->threads % row));
+        line = i32(e, (int64_t)j * p->threads / row);
+    }
+    out->k = s->along_k ? column : line;
+    out->o = s->along_k ? line : tcc_emit_mul(e, column, i32(e, s->vector));
+}
+
+/* What does not change along k. `o0`: the tile's first row; `extent`: how many rows there are. */
+static void begin_side(tcc_emitter *e, const tcc_contract_gpu_plan *p, side *s, LLVMValueRef thread, LLVMValueRef memory, LLVMValueRef batch,
+                       LLVMValueRef o0, int64_t extent) {
+    place of_batch = place_of(e, s->p, &s->p->b, batch);
+    for (int j = 0; j < s->p->slots; j++) {
+        slot *x = &s->slots[j];
+        find_slot(e, p, s->p, thread, j, x);
+        LLVMValueRef o = tcc_emit_add(e, o0, x->o);
+        x->inside = extent % s->p->rows ? below(e, o, i32(e, extent)) : NULL;
+        place of_row = place_of(e, s->p, &s->p->o, o);
+        LLVMValueRef offset = tcc_emit_add(e, of_batch.offset, of_row.offset);
+        x->base = at(e, memory, s->p->wide ? offset : wide(e, offset));
+        for (int v = 0; s->p->windows && v < p->c.n_windows; v++)
+            x->position[v] = tcc_emit_add(e, i32(e, p->c.windows[v].start), tcc_emit_add(e, of_batch.position[v], of_row.position[v]));
+    }
+}
+
+/* Begin to read the tile at k0; only k below `end` exists. */
+static void load_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const side *s, LLVMValueRef k0, LLVMValueRef end, LLVMValueRef *values) {
+    for (int j = 0; j < s->p->slots; j++) {
+        const slot *x = &s->slots[j];
+        LLVMValueRef k = tcc_emit_add(e, k0, x->k);
+        LLVMValueRef inside = both(e, x->inside, below(e, k, end));
+        place of_k = place_of(e, s->p, &s->p->k, k);
+        for (int v = 0; s->p->windows && v < p->c.n_windows; v++) {
+            LLVMValueRef position = tcc_emit_add(e, x->position[v], of_k.position[v]);
+            inside = both(e, inside, LLVMBuildICmp(e->builder, LLVMIntULT, position, i32(e, p->c.windows[v].extent), ""));
+        }
+        LLVMValueRef address = at(e, x->base, s->p->wide ? of_k.offset : wide(e, of_k.offset));
+        values[j] = tcc_emit_global_load(e, address, s->p->vector, inside);
+    }
+}
+
+static void store_tile(tcc_emitter *e, const side *s, LLVMValueRef shared, const LLVMValueRef *values) {
+    for (int j = 0; j < s->p->slots; j++) {
+        const slot *x = &s->slots[j];
+        LLVMValueRef address = at(e, shared, tcc_emit_add(e, tcc_emit_mul(e, x->k, i32(e, s->p->pitch)), x->o));
+        if (s->p->vector == 1 || !s->p->along_k) {
+            tcc_emit_store(e, values[j], address, 4 * s->p->vector);
+            continue;
+        }
+        for (int i = 0; i < 4; i++) {
+            LLVMValueRef one = LLVMBuildExtractElement(e->builder, values[j], i32(e, i), "");
+            tcc_emit_store(e, one, at(e, address, i32(e, (int64_t)i * s->p->pitch)), 4);
+        }
+    }
+}
+
+/* --- The register tile */
+
+typedef struct kernel {
+    const tcc_contract_gpu_plan *p;
+    LLVMValueRef thread;             /* i32 */
+    LLVMValueRef warp_m, warp_n;     /* i32 */
+    LLVMValueRef lane_m, lane_n;     /* 4 x the place in the warp */
+    side a, b;
+    LLVMValueRef shared_a, shared_b; /* of the first buffer; the second lies `buffer` floats on */
+    int64_t buffer;
+} kernel;
+
+static void find_thread(tcc_emitter *e, kernel *x) {
+    x->thread = tcc_emit_thread(e);
+    LLVMValueRef warp = tcc_emit_div(e, x->thread, 32), lane = tcc_emit_rem(e, x->thread, 32);
+    x->warp_m = tcc_emit_div(e, warp, x->p->warps_n), x->warp_n = tcc_emit_rem(e, warp, x->p->warps_n);
+    x->lane_m = tcc_emit_mul(e, tcc_emit_div(e, lane, 8), i32(e, 4)), x->lane_n = tcc_emit_mul(e, tcc_emit_rem(e, lane, 8), i32(e, 4));
+}
+
+/* sums[rows of squares * 4 + row][columns of squares] += A B over the tile in shared memory. */
+static void multiply(tcc_emitter *e, const kernel *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+    const tcc_contract_gpu_plan *p = x->p;
+    int high = p->thread_m / 4, across = p->thread_n / 4;
+    a = at(e, a, tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, 4 * p->thread_m)), x->lane_m));
+    b = at(e, b, tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, 8 * p->thread_n)), x->lane_n));
+    for (int k = 0; k < p->tile_k; k++) {
+        LLVMValueRef rows[2], columns[2];
+        for (int h = 0; h < high; h++) rows[h] = tcc_emit_load(e, four(e), at(e, a, i32(e, k * p->a.pitch + h * 16)), 16);
+        for (int c = 0; c < across; c++) columns[c] = tcc_emit_load(e, four(e), at(e, b, i32(e, k * p->b.pitch + c * 32)), 16);
+        for (int r = 0; r < p->thread_m; r++) {
+            LLVMValueRef row = tcc_emit_splat(e, LLVMBuildExtractElement(e->builder, rows[r / 4], i32(e, r % 4), ""), 4);
+            for (int c = 0; c < across; c++) sums[r * across + c] = tcc_emit_fma(e, row, columns[c], sums[r * across + c]);
+        }
+    }
+}
+
+/* --- Finished tiles */
+
+typedef struct finish {
+    const tcc_contract_epilogue *epilogue;
+    LLVMValueRef access[TCC_CONTRACT_MAX_ACCESSES]; /* params */
+    LLVMValueRef batch_offset[TCC_CONTRACT_MAX_ACCESSES];
+    int first_buffer;
+} finish;
+
+static LLVMValueRef output_offset(tcc_emitter *e, const tcc_contract_dims *l, LLVMValueRef index, int access) {
+    LLVMValueRef indices[TCC_CONTRACT_MAX_DIMS];
+    tcc_contract_split_index(e, l, index, indices);
+    LLVMValueRef sum = tcc_emit_i64(e, 0);
+    for (int i = 0; i < l->n; i++)
+        if (l->d[i].c[access]) sum = tcc_emit_add(e, sum, tcc_emit_mul(e, wide(e, indices[i]), tcc_emit_i64(e, l->d[i].c[access])));
+    return sum;
+}
+
+static void enter_batch(tcc_emitter *e, const tcc_contract_gpu_plan *p, finish *f, LLVMValueRef batch) {
+    for (int x = 0; x < p->c.n_accesses; x++)
+        f->batch_offset[x] = tcc_emit_add(e, f->access[x], output_offset(e, &p->c.b, batch, x));
+}
+
+/* The epilogue of the vector at (m, n). */
+static void finish_vector(tcc_emitter *e, const tcc_contract_gpu_plan *p, const finish *f, LLVMValueRef m, LLVMValueRef n, LLVMValueRef sums) {
+    tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = f->first_buffer};
+    for (int x = 0; x < p->c.n_accesses; x++) {
+        place.offset[x] = tcc_emit_add(e, f->batch_offset[x], output_offset(e, &p->c.m, m, x));
+        place.offset[x] = tcc_emit_add(e, place.offset[x], output_offset(e, &p->c.n, n, x));
+        place.lane_stride[x] = p->c.n.n ? p->c.n.d[p->c.n.n - 1].c[x] : 0;
+    }
+    const tcc_contract_epilogue *epilogue = f->epilogue;
+    if (epilogue && epilogue->row) epilogue->row(epilogue->user, e, &place);
+    if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, &place);
+    if (sums) {
+        LLVMValueRef address = at(e, tcc_emit_buffer(e, f->first_buffer), place.offset[0]);
+        for (int i = 0; i < p->vector; i++) {
+            LLVMValueRef one = p->vector == 1 ? sums : LLVMBuildExtractElement(e->builder, sums, i32(e, i), "");
+            tcc_emit_store(e, one, at(e, address, tcc_emit_i64(e, i * place.lane_stride[0])), 4);
+        }
+    }
+    if (epilogue && epilogue->row_end) epilogue->row_end(epilogue->user, e);
+}
+
+/* Squares pass through shared memory, a row of squares of all threads at a time, and leave it row by row. */
+static void finish_tile(tcc_emitter *e, kernel *x, const finish *f, LLVMValueRef workspace, LLVMValueRef m0, LLVMValueRef n0, LLVMValueRef *sums) {
+    const tcc_contract_gpu_plan *p = x->p;
+    int high = p->thread_m / 4, across = p->thread_n / 4, pitch = p->tile_n + 4, rows = 16 * p->warps_m;
+    int vector = workspace ? 4 : p->vector, row = p->tile_n / vector;
+    LLVMValueRef stage = e->scratch;
+    tcc_emit_loop squares, vectors;
+    tcc_emit_barrier(e);
+    find_thread(e, x);
+    tcc_emit_loop_begin(e, &squares, tcc_emit_i64(e, 0), tcc_emit_i64(e, high), 1, NULL, 0);
+    LLVMValueRef square = narrow(e, squares.index), second = LLVMBuildICmp(e->builder, LLVMIntEQ, square, i32(e, 1), "");
+    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, 16)), x->lane_m);
+    to = tcc_emit_add(e, tcc_emit_mul(e, to, i32(e, pitch)), tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, 8 * p->thread_n)), x->lane_n));
+    for (int r = 0; r < 4; r++)
+        for (int c = 0; c < across; c++) {
+            LLVMValueRef value = sums[r * across + c];
+            if (high > 1) value = tcc_emit_select(e, second, sums[(4 + r) * across + c], value);
+            tcc_emit_store(e, value, at(e, at(e, stage, to), i32(e, r * pitch + c * 32)), 16);
+        }
+    tcc_emit_barrier(e);
+    tcc_emit_loop_begin(e, &vectors, wide(e, x->thread), tcc_emit_i64(e, (int64_t)rows * row), p->threads, NULL, 0);
+    LLVMValueRef index = narrow(e, vectors.index), line = tcc_emit_div(e, index, row), column;
+    if (p->threads % row == 0) column = tcc_emit_rem(e, x->thread, row); /* the same in every turn */
+    else column = tcc_emit_rem(e, index, row);
+    column = tcc_emit_mul(e, column, i32(e, vector));
+    LLVMValueRef m = tcc_emit_mul(e, tcc_emit_div(e, line, 16), i32(e, 4 * p->thread_m));
+    m = tcc_emit_add(e, tcc_emit_add(e, m, tcc_emit_rem(e, line, 16)), tcc_emit_mul(e, square, i32(e, 16)));
+    m = tcc_emit_add(e, m0, m);
+    LLVMValueRef n = tcc_emit_add(e, n0, column), inside = NULL;
+    if (p->M % p->tile_m) inside = both(e, inside, below(e, m, i32(e, p->M)));
+    if (p->N % p->tile_n) inside = both(e, inside, below(e, n, i32(e, p->N)));
+    tcc_emit_if exists;
+    if (inside) tcc_emit_if_begin(e, &exists, inside);
+    LLVMValueRef from = at(e, stage, tcc_emit_add(e, tcc_emit_mul(e, line, i32(e, pitch)), column));
+    LLVMValueRef value = tcc_emit_load(e, tcc_emit_vector_type(e->f32, vector), from, 4 * vector);
+    if (workspace) {
+        LLVMValueRef offset = tcc_emit_add(e, tcc_emit_mul(e, wide(e, m), tcc_emit_i64(e, p->n_padded)), wide(e, n));
+        tcc_emit_store(e, value, at(e, workspace, offset), 16);
+    } else {
+        finish_vector(e, p, f, m, n, value);
+    }
+    if (inside) tcc_emit_if_end(e, &exists);
+    tcc_emit_loop_end(e, &vectors, NULL);
+    tcc_emit_barrier(e);
+    tcc_emit_loop_end(e, &squares, NULL);
+}
+
+/* --- The kernel */
+
+/* Which tile an item is: a few rows of tiles together walk along n, so that what is read again is still in the cache. */
+static void find_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, LLVMValueRef tile, LLVMValueRef *m, LLVMValueRef *n) {
+    enum { TOGETHER = 8 };
+    if (p->m_tiles <= TOGETHER || p->n_tiles == 1) {
+        *m = tcc_emit_rem(e, tile, p->m_tiles);
+        *n = tcc_emit_div(e, tile, p->m_tiles);
+        return;
+    }
+    int64_t width = TOGETHER * p->n_tiles;
+    LLVMValueRef first = tcc_emit_mul(e, tcc_emit_div(e, tile, width), i32(e, TOGETHER)), rest = tcc_emit_rem(e, tile, width);
+    LLVMValueRef rows = tcc_emit_min(e, tcc_emit_sub(e, i32(e, p->m_tiles), first), i32(e, TOGETHER));
+    *m = tcc_emit_add(e, first, LLVMBuildURem(e->builder, rest, rows, ""));
+    *n = LLVMBuildUDiv(e->builder, rest, rows, "");
+}
+
+void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue) {
+    bool split = p->k_splits > 1;
+    kernel x = {.p = p, .a.p = &p->a, .b.p = &p->b, .buffer = (int64_t)p->tile_k * (p->a.pitch + p->b.pitch)};
+    finish f = {.epilogue = split ? NULL : epilogue, .first_buffer = 2};
+    tcc_emit_kernel_begin(e, symbol);
+    int buffer_a = p->swapped ? 1 : 0;
+    LLVMValueRef a = at(e, tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
+    LLVMValueRef b = at(e, tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
+    for (int i = 0; i < p->c.n_accesses && !split; i++) f.access[i] = tcc_emit_param(e, 2 + i);
+    if (f.epilogue && f.epilogue->begin) f.epilogue->begin(f.epilogue->user, e, 2);
+    x.shared_a = e->scratch;
+    x.shared_b = at(e, x.shared_a, i32(e, (int64_t)p->tile_k * p->a.pitch));
+
+    tcc_emit_loop items, tiles;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef item = narrow(e, items.index), m_tile, n_tile;
+    LLVMValueRef tile = tcc_emit_rem(e, item, p->m_tiles * p->n_tiles), rest = tcc_emit_div(e, item, p->m_tiles * p->n_tiles);
+    LLVMValueRef batch = tcc_emit_rem(e, rest, p->B), part = tcc_emit_div(e, rest, p->B);
+    find_tile(e, p, tile, &m_tile, &n_tile);
+    find_thread(e, &x);
+    LLVMValueRef m0 = tcc_emit_mul(e, m_tile, i32(e, p->tile_m)), n0 = tcc_emit_mul(e, n_tile, i32(e, p->tile_n));
+    begin_side(e, p, &x.a, x.thread, a, batch, m0, p->M);
+    begin_side(e, p, &x.b, x.thread, b, batch, n0, p->N);
+
+    LLVMValueRef sums[MOST_SQUARES + 1], now[MOST_SLOTS];
+    int n_sums = p->thread_m * p->thread_n / 4;
+    for (int i = 0; i < n_sums; i++) sums[i] = LLVMConstNull(four(e));
+    if (p->K) {
+        LLVMValueRef begin = i32(e, 0), end = i32(e, p->K);
+        if (split) {
+            begin = tcc_emit_mul(e, part, i32(e, p->k_per_split));
+            end = tcc_emit_min(e, tcc_emit_add(e, begin, i32(e, p->k_per_split)), end);
+        }
+        load_tile(e, p, &x.a, begin, end, now);
+        store_tile(e, &x.a, x.shared_a, now);
+        load_tile(e, p, &x.b, begin, end, now);
+        store_tile(e, &x.b, x.shared_b, now);
+        tcc_emit_barrier(e);
+        sums[n_sums] = i32(e, 0); /* the buffer at hand, in floats from the first */
+        tcc_emit_loop_begin(e, &tiles, wide(e, begin), wide(e, end), p->tile_k, sums, n_sums + 1);
+        LLVMValueRef next_a[MOST_SLOTS], next_b[MOST_SLOTS], here = tiles.carry[n_sums];
+        LLVMValueRef other = LLVMBuildXor(e->builder, here, i32(e, x.buffer), "");
+        LLVMValueRef next = tcc_emit_add(e, narrow(e, tiles.index), i32(e, p->tile_k));
+        load_tile(e, p, &x.a, next, end, next_a);
+        load_tile(e, p, &x.b, next, end, next_b);
+        for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
+        multiply(e, &x, at(e, x.shared_a, here), at(e, x.shared_b, here), sums);
+        store_tile(e, &x.a, at(e, x.shared_a, other), next_a);
+        store_tile(e, &x.b, at(e, x.shared_b, other), next_b);
+        tcc_emit_barrier(e);
+        sums[n_sums] = other;
+        tcc_emit_loop_end(e, &tiles, sums);
+        for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
+    }
+    LLVMValueRef workspace = NULL;
+    if (split) {
+        LLVMValueRef before = tcc_emit_add(e, tcc_emit_mul(e, wide(e, part), tcc_emit_i64(e, p->B)), wide(e, batch));
+        workspace = at(e, tcc_emit_buffer(e, 2), tcc_emit_mul(e, before, tcc_emit_i64(e, p->M * p->n_padded)));
+    } else {
+        enter_batch(e, p, &f, batch);
+    }
+    finish_tile(e, &x, &f, workspace, m0, n0, sums);
+    tcc_emit_loop_end(e, &items, NULL);
+    if (f.epilogue && f.epilogue->end) f.epilogue->end(f.epilogue->user, e);
+    tcc_emit_kernel_end(e);
+}
+
+void tcc_contract_gpu_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue) {
+    finish f = {.epilogue = epilogue, .first_buffer = 1};
+    tcc_emit_kernel_begin(e, symbol);
+    LLVMValueRef workspace = tcc_emit_buffer(e, 0);
+    for (int i = 0; i < p->c.n_accesses; i++) f.access[i] = tcc_emit_param(e, i);
+    if (epilogue && epilogue->begin) epilogue->begin(epilogue->user, e, 1);
+    int64_t row = (p->N + p->vector - 1) / p->vector, vectors = p->B * p->M * row;
+    tcc_emit_loop items, splits;
+    tcc_emit_if exists;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef index = tcc_emit_add(e, tcc_emit_mul(e, items.index, tcc_emit_i64(e, p->combine_threads)), wide(e, tcc_emit_thread(e)));
+    tcc_emit_if_begin(e, &exists, below(e, index, tcc_emit_i64(e, vectors)));
+    LLVMValueRef line = tcc_emit_div(e, index, row), column = tcc_emit_mul(e, tcc_emit_rem(e, index, row), tcc_emit_i64(e, p->vector));
+    LLVMValueRef from = at(e, workspace, tcc_emit_add(e, tcc_emit_mul(e, line, tcc_emit_i64(e, p->n_padded)), column));
+    LLVMTypeRef type = tcc_emit_vector_type(e->f32, p->vector);
+    LLVMValueRef sum = tcc_emit_load(e, type, from, 4 * p->vector);
+    tcc_emit_loop_begin(e, &splits, tcc_emit_i64(e, 1), tcc_emit_i64(e, p->k_splits), 1, &sum, 1);
+    LLVMValueRef next = at(e, from, tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * p->n_padded)));
+    sum = LLVMBuildFAdd(e->builder, splits.carry[0], tcc_emit_load(e, type, next, 4 * p->vector), "");
+    tcc_emit_loop_end(e, &splits, &sum);
+    enter_batch(e, p, &f, narrow(e, tcc_emit_div(e, line, p->M)));
+    finish_vector(e, p, &f, narrow(e, tcc_emit_rem(e, line, p->M)), narrow(e, column), splits.carry[0]);
+    tcc_emit_if_end(e, &exists);
+    tcc_emit_loop_end(e, &items, NULL);
+    if (epilogue && epilogue->end) epilogue->end(epilogue->user, e);
+    tcc_emit_kernel_end(e);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * The contraction schedule for CUDA: the same description as contract.h, so that dots, convolutions and their gradients are one
+ * schedule here too. A block of threads owns a tile of C; tiles of A and B pass through shared memory, the next while this one is
+ * multiplied; a thread keeps its part of the sums in registers. What windows leave out is written as zeros where it enters shared
+ * memory, and never read. Finished tiles go by way of shared memory to the epilogue, so that it walks C along its rows and its code
+ * stands once in the kernel.
+ *
+ * f32 is exact: fused multiply-adds in the order of k; where C alone would keep too few blocks busy, k is split into parts that a
+ * second launch adds in order. The plan is a function of the description alone, so that results do not depend on the device. */
+#ifndef TCC_CODEGEN_CONTRACT_GPU_H
+#define TCC_CODEGEN_CONTRACT_GPU_H
+
+#include "codegen/contract.h"
+
+/* How an operand is walked: its dimensions from outer to inner, those merged that its strides and windows do not tell apart. */
+typedef struct tcc_contract_walk {
+    int n;
+    int64_t extent[TCC_CONTRACT_MAX_DIMS], stride[TCC_CONTRACT_MAX_DIMS];
+    int64_t w[TCC_CONTRACT_MAX_DIMS][TCC_CONTRACT_MAX_WINDOWS];
+} tcc_contract_walk;
+
+typedef struct tcc_contract_side {
+    tcc_contract_walk b, o, k; /* o: m for A, n for B */
+    bool windows;              /* only what lies inside the windows is read */
+    bool along_k;              /* neighbouring threads read along k, else along o */
+    int vector;                /* elements of one access: 4 or 1 */
+    int rows;                  /* of o in a tile */
+    int slots;                 /* accesses of a thread for a tile */
+    int pitch;                 /* floats from k to k in shared memory */
+    bool wide;                 /* offsets need 64 bits */
+} tcc_contract_side;
+
+typedef struct tcc_contract_gpu_plan {
+    tcc_contract c; /* normal form: C runs along the last n dimension */
+    bool swapped;   /* A and B changed places */
+    int64_t M, N, K, B;
+    int tile_m, tile_n, tile_k;      /* of a block */
+    int thread_m, thread_n;          /* of a thread */
+    int warps_m, warps_n, threads;   /* warps are 4 x 8 threads */
+    int blocks;                      /* that a processor should hold at once */
+    tcc_contract_side a, b;
+    int64_t m_tiles, n_tiles;
+    int64_t k_splits, k_per_split;   /* k_per_split is a multiple of tile_k */
+    int vector;                      /* elements of C that the epilogue handles at once: 4 or 1 */
+    int64_t n_padded;                /* row of the workspace */
+    int64_t items, scratch_bytes, workspace_bytes;
+    int64_t combine_items;           /* of combine_threads vectors each */
+    int combine_threads;
+    double flop, bytes;
+} tcc_contract_gpu_plan;
+
+/* `aligned`: bit 0: A begins at a multiple of 16 bytes, bit 1: B. Errors: TCC_EUNSUPPORTED where an extent passes 2^31. */
+tcc_status tcc_contract_gpu_make_plan(const tcc_contract *c, unsigned aligned, tcc_diag *diag, tcc_contract_gpu_plan *out);
+void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out);
+/* Elements, a power of two up to 16, that the offsets of an access's vectors are multiples of, if it begins at `begin`. */
+int64_t tcc_contract_gpu_multiple(const tcc_contract_gpu_plan *p, int access, int64_t begin);
+
+/* The kernels; buffers and params as of tcc_contract_emit and tcc_contract_emit_combine. */
+void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue);
+void tcc_contract_gpu_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p,
+                                   const tcc_contract_epilogue *epilogue);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ * Instructions of NVIDIA GPUs as inline assembly: LLVM's intrinsics for them differ from version to version, PTX does not. */
+#include "codegen/llvm_warp.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SHARED = 3 };
+
+/* One instruction. `effects`: it reads or writes memory, or must stay where it is. */
+static LLVMValueRef assemble(tcc_emitter *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *arguments, int n,
+                             bool effects) {
+    LLVMTypeRef types[16];
+    for (int i = 0; i < n; i++) types[i] = LLVMTypeOf(arguments[i]);
+    LLVMTypeRef function = LLVMFunctionType(result, types, (unsigned)n, false);
+    LLVMValueRef code = LLVMGetInlineAsm(function, (char *)text, strlen(text), (char *)constraints, strlen(constraints), effects, false,
+                                         LLVMInlineAsmDialectATT, false);
+    LLVMValueRef call = LLVMBuildCall2(e->builder, function, code, arguments, (unsigned)n, "");
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+    /* All lanes of a warp meet in it, so it must not move into a branch. */
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("convergent", 10), 0));
+    return call;
+}
+
+static LLVMTypeRef several(tcc_emitter *e, LLVMTypeRef type, int n) {
+    LLVMTypeRef types[4] = {type, type, type, type};
+    return LLVMStructTypeInContext(e->context, types, (unsigned)n, false);
+}
+
+static LLVMValueRef part(tcc_emitter *e, LLVMValueRef all, int i) { return LLVMBuildExtractValue(e->builder, all, (unsigned)i, ""); }
+
+/* A generic pointer into shared memory as the address that instructions of that space take. */
+static LLVMValueRef shared_address(tcc_emitter *e, LLVMValueRef pointer) {
+    LLVMTypeRef shared = LLVMPointerTypeInContext(e->context, SHARED);
+    pointer = LLVMBuildAddrSpaceCast(e->builder, pointer, shared, "");
+    return LLVMBuildTrunc(e->builder, LLVMBuildPtrToInt(e->builder, pointer, e->i64, ""), e->i32, "");
+}
+
+LLVMValueRef tcc_emit_thread(tcc_emitter *e) { return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true); }
+
+LLVMValueRef tcc_emit_global_load(tcc_emitter *e, LLVMValueRef address, int n, LLVMValueRef inside) {
+    LLVMValueRef zero = tcc_emit_float(e, e->f32, 0);
+    LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1);
+    if (n == 1) {
+        LLVMValueRef arguments[] = {address, condition, zero};
+        return assemble(e, "{ .reg .pred %p; setp.ne.u32 %p, $2, 0; mov.f32 $0, $3; @%p ld.global.f32 $0, [$1]; }", "=&f,l,r,f", e->f32, arguments, 3, true);
+    }
+    LLVMValueRef arguments[] = {address, condition, zero};
+    LLVMValueRef all = assemble(e,
+                                "{ .reg .pred %p; setp.ne.u32 %p, $5, 0; mov.f32 $0, $6; mov.f32 $1, $6; mov.f32 $2, $6; mov.f32 $3, $6; "
+                                "@%p ld.global.v4.f32 {$0, $1, $2, $3}, [$4]; }",
+                                "=&f,=&f,=&f,=&f,l,r,f", several(e, e->f32, 4), arguments, 3, true);
+    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(e->f32, 4));
+    for (int i = 0; i < 4; i++) vector = LLVMBuildInsertElement(e->builder, vector, part(e, all, i), tcc_emit_i32(e, i), "");
+    return vector;
+}
+
+void tcc_emit_load_matrix(tcc_emitter *e, int n, bool transposed, LLVMValueRef address, LLVMValueRef *out) {
+    static const char *const operands[] = {[1] = "{$0}, [$1]", [2] = "{$0, $1}, [$2]", [4] = "{$0, $1, $2, $3}, [$4]"};
+    static const char *const constraints[] = {[1] = "=r,r,~{memory}", [2] = "=r,=r,r,~{memory}", [4] = "=r,=r,=r,=r,r,~{memory}"};
+    char text[96];
+    snprintf(text, sizeof text, "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s;", n, transposed ? ".trans" : "", operands[n]);
+    LLVMValueRef from = shared_address(e, address);
+    LLVMValueRef all = assemble(e, text, constraints[n], n == 1 ? e->i32 : several(e, e->i32, n), &from, 1, true);
+    for (int i = 0; i < n; i++) out[i] = n == 1 ? all : part(e, all, i);
+}
+
+void tcc_emit_matrix_product(tcc_emitter *e, tcc_dtype type, const LLVMValueRef *a, const LLVMValueRef *b, LLVMValueRef *sums) {
+    const char *name = type == TCC_F16 ? "f16" : type == TCC_BF16 ? "bf16" : "tf32";
+    char text[192];
+    snprintf(text, sizeof text,
+             "mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};",
+             type == TCC_F32 ? 8 : 16, name, name);
+    LLVMValueRef arguments[] = {a[0], a[1], a[2], a[3], b[0], b[1], sums[0], sums[1], sums[2], sums[3]};
+    LLVMValueRef all = assemble(e, text, "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", several(e, e->f32, 4), arguments, 10, false);
+    for (int i = 0; i < 4; i++) sums[i] = part(e, all, i);
+}
+
+LLVMValueRef tcc_emit_round_tf32(tcc_emitter *e, LLVMValueRef value) {
+    return assemble(e, "cvt.rna.tf32.f32 $0, $1;", "=r,f", e->i32, &value, 1, false);
+}
+
+void tcc_emit_copy_async(tcc_emitter *e, LLVMValueRef shared, LLVMValueRef global, int bytes, LLVMValueRef inside) {
+    char text[64];
+    LLVMValueRef size = tcc_emit_i32(e, bytes);
+    if (inside) size = LLVMBuildSelect(e->builder, inside, size, tcc_emit_i32(e, 0), "");
+    snprintf(text, sizeof text, "cp.async.%s.shared.global [$0], [$1], %d, $2;", bytes == 16 ? "cg" : "ca", bytes);
+    LLVMValueRef arguments[] = {shared_address(e, shared), global, size};
+    assemble(e, text, "r,l,r,~{memory}", e->void_, arguments, 3, true);
+}
+
+void tcc_emit_copy_commit(tcc_emitter *e) { assemble(e, "cp.async.commit_group;", "~{memory}", e->void_, NULL, 0, true); }
+
+void tcc_emit_copy_wait(tcc_emitter *e, int pending) {
+    char text[48];
+    snprintf(text, sizeof text, "cp.async.wait_group %d;", pending);
+    assemble(e, text, "~{memory}", e->void_, NULL, 0, true);
+}

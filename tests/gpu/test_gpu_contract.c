@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT
+ * Dots and convolutions with what is fused to them, compiled for a GPU, against the interpreter; their traffic; no spills. */
+#include "harness/check.h"
+#include "harness/gpu_program.h"
+#include "harness/graphs.h"
+#include "ptxsim/ptxsim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
+
+static gpu_program *create(const char *text, const char *arch) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    gpu_program *p = gpu_program_create(g, &(compiled_options){0}, arch);
+    tcc_graph_destroy(g);
+    return p;
+}
+
+/* For old and new devices, without spills. */
+static void assemble(const char *text) {
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+        gpu_program *p = create(text, archs[i]);
+        assert_true(gpu_assemble(p->program, archs[i]) <= 0);
+        gpu_program_destroy(p);
+    }
+}
+
+/* Against the interpreter, every contraction by this schedule; and assembled. */
+static void check(const char *text) {
+    check_gpu_text(text, &(compiled_options){.tolerance = 1e-4});
+    gpu_program *p = create(text, "sm_90");
+    bool found = false;
+    for (int i = 0; i < p->program->n_kernels; i++) found = found || !strcmp(p->program->kernels[i].schedule, "contract");
+    assert_true(found);
+    gpu_program_destroy(p);
+    assemble(text);
+}
+
+static void dot_text(char *text, size_t size, int m, int n, int k, bool a_columns, bool b_columns) {
+    char a[64], b[64];
+    snprintf(a, sizeof a, "f32[%d,%d]", a_columns ? k : m, a_columns ? m : k);
+    snprintf(b, sizeof b, "f32[%d,%d]", b_columns ? n : k, b_columns ? k : n);
+    snprintf(text, size,
+             "graph @dot {\n  %%0 = input {name=\"a\"} : %s\n  %%1 = input {name=\"b\"} : %s\n  %%2 = dot(%%0, %%1) {contract_a=[%d], contract_b=[%d]} : "
+             "f32[%d,%d]\n  output \"c\" %%2\n}\n",
+             a, b, !a_columns, b_columns, m, n);
+}
+
+static void dot(int m, int n, int k, bool a_columns, bool b_columns) {
+    char text[1024];
+    dot_text(text, sizeof text, m, n, k, a_columns, b_columns);
+    check_gpu_text(text, &(compiled_options){.tolerance = 1e-4});
+}
+
+static void dots_of_every_layout(void **state) {
+    (void)state;
+    for (int layout = 0; layout < 4; layout++) {
+        dot(40, 36, 24, layout & 1, layout & 2);
+        dot(33, 65, 37, layout & 1, layout & 2); /* nothing is a multiple of anything */
+        dot(1, 10, 5, layout & 1, layout & 2);
+        dot(130, 132, 20, layout & 1, layout & 2);
+    }
+    dot(300, 260, 40, false, true);
+    dot(7, 5, 1, false, false);
+    dot(65, 64, 640, true, false); /* split */
+}
+
+/* The largest tiles have the most to keep in registers. */
+static void large_dots_do_not_spill(void **state) {
+    (void)state;
+    for (int layout = 0; layout < 8; layout++) {
+        char text[1024];
+        int odd = layout >> 2;
+        dot_text(text, sizeof text, 4096 + odd, 4096 + odd, 1024 + odd, layout & 1, layout & 2);
+        assemble(text);
+    }
+}
+
+static void work_behind(void **state) {
+    (void)state;
+    check("graph @linear {\n"
+          "  %0 = input {name=\"x\"} : f32[4,9,40]\n"
+          "  %1 = input {name=\"w\"} : f32[50,40]\n"
+          "  %2 = input {name=\"b\"} : f32[50]\n"
+          "  %3 = input {name=\"r\"} : f32[4,9,50]\n"
+          "  %4 = dot(%0, %1) {contract_a=[2], contract_b=[1]} : f32[4,9,50]\n"
+          "  %5 = broadcast(%2) {dims=[2]} : f32[4,9,50]\n"
+          "  %6 = add(%4, %5) : f32[4,9,50]\n"
+          "  %7 = tanh(%6) : f32[4,9,50]\n"
+          "  %8 = add(%7, %3) : f32[4,9,50]\n"
+          "  output \"y\" %8\n"
+          "  output \"before\" %6\n"
+          "}\n");
+    check("graph @split {\n"
+          "  %0 = input {name=\"x\"} : f32[3000,20]\n"
+          "  %1 = input {name=\"dy\"} : f32[3000,18]\n"
+          "  %2 = input {name=\"m\"} : f32[18,20]\n"
+          "  %3 = dot(%1, %0) {contract_a=[0], contract_b=[0]} : f32[18,20]\n"
+          "  %4 = add(%3, %2) : f32[18,20]\n"
+          "  output \"dw\" %4\n"
+          "}\n");
+}
+
+static void views_and_batches(void **state) {
+    (void)state;
+    check("graph @heads {\n"
+          "  %0 = input {name=\"q\"} : f32[2,12,32]\n"
+          "  %1 = input {name=\"k\"} : f32[2,12,32]\n"
+          "  %2 = reshape(%0) : f32[2,12,4,8]\n"
+          "  %3 = transpose(%2) {perm=[0, 2, 1, 3]} : f32[2,4,12,8]\n"
+          "  %4 = reshape(%1) : f32[2,12,4,8]\n"
+          "  %5 = transpose(%4) {perm=[0, 2, 1, 3]} : f32[2,4,12,8]\n"
+          "  %6 = dot(%3, %5) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : f32[2,4,12,12]\n"
+          "  output \"s\" %6\n"
+          "}\n");
+    check("graph @several {\n"
+          "  %0 = input {name=\"a\"} : f32[3,4,5,6]\n"
+          "  %1 = input {name=\"b\"} : f32[6,7,4,3]\n"
+          "  %2 = dot(%0, %1) {batch_a=[1], batch_b=[2], contract_a=[0, 3], contract_b=[3, 0]} : f32[4,5,7]\n"
+          "  %3 = dot(%0, %0) {contract_a=[0, 1, 2, 3], contract_b=[0, 1, 2, 3]} : f32[]\n"
+          "  output \"c\" %2\n"
+          "  output \"n\" %3\n"
+          "}\n");
+}
+
+static void narrow_types_sum_in_float(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "graph @narrow {\n  %%0 = input {name=\"x\"} : %1$s[2,20,40]\n  %%1 = input {name=\"w\"} : %1$s[50,40]\n"
+                 "  %%2 = dot(%%0, %%1) {contract_a=[2], contract_b=[1]} : %1$s[2,20,50]\n  %%3 = cast(%%2) : f32[2,20,50]\n"
+                 "  output \"y\" %%2\n  output \"z\" %%3\n}\n",
+                 i ? "bf16" : "f16");
+        check_gpu_text(text, &(compiled_options){.tolerance = i ? 1e-2 : 2e-3});
+    }
+}
+
+static void conv(conv_graph c) {
+    char text[4096];
+    conv_graph_text(text, sizeof text, &c);
+    check(text);
+}
+
+static void convolutions(void **state) {
+    (void)state;
+    conv((conv_graph){2, 5, 7, 6, 18, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, true});
+    conv((conv_graph){2, 16, 8, 8, 12, 3, 3, "stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 4, 4, 1, true});
+    conv((conv_graph){2, 3, 9, 9, 8, 5, 3, "stride=[1, 3], pad_lo=[2, 0], pad_hi=[1, 1], dilation=[1, 1]", 8, 3, 1, true});
+    conv((conv_graph){4, 32, 5, 6, 32, 3, 2, "stride=[1, 1], pad_lo=[2, 1], pad_hi=[1, 1], dilation=[1, 2]", 6, 6, 2, true});
+}
+
+static void convolutions_in_groups_and_channels_first(void **state) {
+    (void)state;
+    conv((conv_graph){2, 6, 6, 5, 9, 3, 2, "stride=[1, 1], pad_lo=[1, 0], pad_hi=[1, 0], dilation=[1, 1]", 6, 4, 3, true});
+    conv((conv_graph){2, 4, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false});
+    conv((conv_graph){2, 3, 7, 6, 17, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, false});
+    conv((conv_graph){1, 2, 7, 6, 3, 2, 2, "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 1], dilation=[2, 2]", 3, 3, 1, true});
+}
+
+/* Every tile of an operand is read once for each tile of the other, 16 bytes at a time, and no two threads meet in a bank. */
+static void traffic(void **state) {
+    (void)state;
+    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
+    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
+    if (!stats) skip();
+    gpu_program *p = create("graph @square {\n  %0 = input {name=\"a\"} : f32[2048,32]\n  %1 = input {name=\"b\"} : f32[32,2048]\n"
+                            "  %2 = dot(%0, %1) {contract_a=[1], contract_b=[0]} : f32[2048,2048]\n  output \"c\" %2\n}\n",
+                            "sm_90");
+    float *zeros = calloc(2048 * 32, sizeof *zeros);
+    gpu_program_upload(p, 0, zeros);
+    gpu_program_upload(p, 1, zeros);
+    free(zeros);
+    assert_int_equal(p->program->n_kernels, 1);
+    reset();
+    gpu_program_run(p);
+    ptxsim_stats s;
+    assert_int_equal(stats(NULL, &s), 0);
+    enum { TILE = 128 };
+    uint64_t a = 2048 * 32 * 4 * (2048 / TILE), b = a;
+    assert_int_equal(s.global_read_bytes, a + b);
+    assert_int_equal(s.global_write_bytes, 2048 * 2048 * 4);
+    assert_int_equal(s.global_sectors * 32, s.global_read_bytes + s.global_write_bytes);
+    assert_int_equal(s.global_loads[4] * 16, s.global_read_bytes);
+    assert_int_equal(s.global_stores[4] * 16, s.global_write_bytes);
+    assert_int_equal(s.shared_conflicts, 0);
+    gpu_program_destroy(p);
+}
+
+int main(void) {
+    setenv("PTXSIM_MEMORY_MIB", "256", 0);
+    if (!gpu_available()) return 77;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dots_of_every_layout),
+        cmocka_unit_test(large_dots_do_not_spill),
+        cmocka_unit_test(work_behind),
+        cmocka_unit_test(views_and_batches),
+        cmocka_unit_test(narrow_types_sum_in_float),
+        cmocka_unit_test(convolutions),
+        cmocka_unit_test(convolutions_in_groups_and_channels_first),
+        cmocka_unit_test(traffic),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
