@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+enum { PART = 1 << 14 }; /* values that are drawn by one thread; a multiple of 4 */
+
 int tcc_store_find(const tcc_store *s, const char *name) {
     for (int i = 0; i < s->entries.count; i++)
         if (!strcmp(s->entries.data[i].name, name)) return i;
@@ -55,15 +57,19 @@ static double draw_truncated(stream *s) {
 
 /* -- Initial values -- */
 
-static void initialize(tcc_stored *p, uint64_t seed) {
+/* Values [begin, end); begin is a multiple of PART, where every kind but the truncated one knows its place in the stream. */
+static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_t end) {
     const tcc_init *init = &p->init;
     int64_t numel = tcc_type_numel(&p->type);
     double first = p->type.rank ? (double)p->type.dims[0] : 1, fan_in = (double)init->fan_in, receptive = 1;
     if (!init->fan_in) fan_in = (double)numel / first;
     for (int d = 2; d < p->type.rank; d++) receptive *= (double)p->type.dims[d];
     double fan_out = first * receptive;
+    double kaiming = init->a / sqrt(fan_in), xavier = sqrt(6 / (fan_in + fan_out)), xavier_normal = sqrt(2 / (fan_in + fan_out));
+    bool uniform = init->kind == TCC_INIT_UNIFORM || init->kind == TCC_INIT_KAIMING_UNIFORM || init->kind == TCC_INIT_XAVIER_UNIFORM;
     stream s = stream_start(seed, p->name);
-    for (int64_t i = 0; i < numel; i++) {
+    s.position = (uint64_t)begin * (uniform ? 1 : 2);
+    for (int64_t i = begin; i < end; i++) {
         double x = 0;
         switch (init->kind) {
         case TCC_INIT_ZEROS: break;
@@ -71,10 +77,10 @@ static void initialize(tcc_stored *p, uint64_t seed) {
         case TCC_INIT_UNIFORM: x = init->a + (init->b - init->a) * draw(&s); break;
         case TCC_INIT_NORMAL: x = init->a + init->b * draw_normal(&s); break;
         case TCC_INIT_TRUNC_NORMAL: x = init->a + init->b * draw_truncated(&s); break;
-        case TCC_INIT_KAIMING_UNIFORM: x = init->a / sqrt(fan_in) * (2 * draw(&s) - 1); break;
-        case TCC_INIT_KAIMING_NORMAL: x = init->a / sqrt(fan_in) * draw_normal(&s); break;
-        case TCC_INIT_XAVIER_UNIFORM: x = init->a * sqrt(6 / (fan_in + fan_out)) * (2 * draw(&s) - 1); break;
-        case TCC_INIT_XAVIER_NORMAL: x = init->a * sqrt(2 / (fan_in + fan_out)) * draw_normal(&s); break;
+        case TCC_INIT_KAIMING_UNIFORM: x = kaiming * (2 * draw(&s) - 1); break;
+        case TCC_INIT_KAIMING_NORMAL: x = kaiming * draw_normal(&s); break;
+        case TCC_INIT_XAVIER_UNIFORM: x = init->a * xavier * (2 * draw(&s) - 1); break;
+        case TCC_INIT_XAVIER_NORMAL: x = init->a * xavier_normal * draw_normal(&s); break;
         }
         p->data[i] = (float)x;
     }
@@ -91,15 +97,41 @@ tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tc
     return TCC_OK;
 }
 
-tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag) {
-    for (int i = 0; i < s->entries.count; i++) {
+/* Parts that an entry is initialized in: of PART values, or one where a value depends on those before it. */
+static int64_t parts_of(const tcc_stored *p) {
+    return p->init.kind == TCC_INIT_TRUNC_NORMAL ? 1 : (tcc_type_numel(&p->type) + PART - 1) / PART;
+}
+
+tcc_status tcc_store_reserve(tcc_store *s, tcc_diag *diag, int64_t *parts) {
+    *parts = 0;
+    for (int i = s->filled; i < s->entries.count; i++) {
         tcc_stored *p = &s->entries.data[i];
-        if (p->data) continue;
-        p->data = tcc__aligned(64, (size_t)tcc_type_bytes(&p->type));
+        if (!p->data) p->data = tcc__aligned(64, (size_t)tcc_type_bytes(&p->type));
         if (!p->data)
             return tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "out of memory for \"%s\", %s", p->name, tcc_type_text(&p->type));
-        initialize(p, s->seed);
+        *parts += parts_of(p);
     }
+    return TCC_OK;
+}
+
+void tcc_store_initialize(const tcc_store *s, int64_t begin, int64_t end) {
+    int64_t first = 0;
+    for (int i = s->filled; i < s->entries.count && first < end; i++) {
+        const tcc_stored *p = &s->entries.data[i];
+        int64_t count = parts_of(p), numel = tcc_type_numel(&p->type), each = count > 1 ? PART : numel;
+        for (int64_t k = begin > first ? begin - first : 0; k < count && first + k < end; k++)
+            initialize(p, s->seed, k * each, (k + 1) * each < numel ? (k + 1) * each : numel);
+        first += count;
+    }
+}
+
+void tcc_store_filled(tcc_store *s) { s->filled = s->entries.count; }
+
+tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag) {
+    int64_t parts;
+    TCC_TRY(tcc_store_reserve(s, diag, &parts));
+    tcc_store_initialize(s, 0, parts);
+    tcc_store_filled(s);
     return TCC_OK;
 }
 

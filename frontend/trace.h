@@ -24,6 +24,7 @@ typedef struct tcc_stored {
 typedef struct tcc_store {
     tcc_arena arena; /* names */
     tcc_vec(tcc_stored) entries;
+    int filled; /* entries that have their values */
     uint64_t seed;
 } tcc_store;
 
@@ -34,6 +35,10 @@ tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tc
                          tcc_loc at, int *index);
 /* Gives memory and initial values to the entries that have none. */
 tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag);
+/* The same in steps: memory; values, whose parts [0, parts) several threads may share; done. */
+tcc_status tcc_store_reserve(tcc_store *s, tcc_diag *diag, int64_t *parts);
+void tcc_store_initialize(const tcc_store *s, int64_t begin, int64_t end);
+void tcc_store_filled(tcc_store *s);
 void tcc_store_free(tcc_store *s);
 
 struct tcc_trace {

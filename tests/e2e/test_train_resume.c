@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
@@ -86,7 +87,8 @@ static void interrupted(void **state) {
     const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run"), *metrics = test_path(state, "run/metrics.jsonl");
     const char *const arguments[] = {recipe, "--run-dir", run, "training.max_steps=1000000", "training.eval_every=0", NULL};
     program_process p = program_start(NULL, "tcc-train", arguments);
-    for (int i = 0; i < 2000 && access(metrics, F_OK); i++) usleep(10000);
+    struct stat logged = {0}; /* a first line says that a step was done */
+    for (int i = 0; i < 6000 && (stat(metrics, &logged) || !logged.st_size); i++) usleep(10000);
     usleep(50000);
     kill(p.pid, SIGINT);
     program_result r = program_wait(&p);
