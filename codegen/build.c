@@ -402,9 +402,9 @@ static tcc_status build(builder *b) {
 
 tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
                              tcc_program **out) {
-    tcc_llvm_target host = {0};
-    if (!options->target) TCC_TRY(tcc_llvm_target_host(NULL, diag, &host));
-    builder b = {.cx = cx, .diag = diag, .g = g, .options = options, .target = options->target ? options->target : &host};
+    tcc_llvm_target own = {0};
+    if (!options->target) TCC_TRY(options->arch ? tcc_llvm_target_cuda(options->arch, diag, &own) : tcc_llvm_target_host(NULL, diag, &own));
+    builder b = {.cx = cx, .diag = diag, .g = g, .options = options, .target = options->target ? options->target : &own};
     b.p = tcc__calloc(1, sizeof *b.p);
     tcc_status status = b.p ? TCC_OK : tcc_enomem(diag);
     if (status == TCC_OK) {
@@ -421,7 +421,7 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
     tcc_vec_free(&b.kernels);
     tcc_vec_free(&b.constants);
     tcc_arena_free(&b.scratch);
-    tcc_llvm_target_clear(&host);
+    tcc_llvm_target_clear(&own);
     if (status != TCC_OK) {
         if (b.p) tcc_arena_free(&b.p->memory);
         tcc__free(b.p);

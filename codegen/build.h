@@ -10,7 +10,8 @@
 struct tcc_llvm_target; /* codegen/llvm.h */
 
 typedef struct tcc_codegen_options {
-    const struct tcc_llvm_target *target; /* NULL: the machine we run on */
+    const struct tcc_llvm_target *target; /* NULL: `arch`, or the machine we run on */
+    const char *arch;              /* a GPU's architecture, "sm_90"; NULL: no GPU */
     int threads;                   /* that compile; 0: 1 */
     const char *dump_dir;          /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
     bool separate;                 /* eager: a step a group, nothing merged */
@@ -24,6 +25,9 @@ typedef struct tcc_codegen_options {
  * TCC_ENOMEM, TCC_EIO (dump), TCC_EBUG. */
 tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
                              tcc_program **out);
+
+/* The newest architecture that we make code for and that a GPU of sm_`sm` runs; NULL: none. */
+const char *tcc_codegen_cuda_arch(int sm);
 
 /* A table of the steps: label, lines, items, flop, bytes (report.c). */
 void tcc_program_print_steps(tcc_strbuf *out, const tcc_program *p);

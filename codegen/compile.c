@@ -45,7 +45,8 @@ static tcc_status dump(job *j, tcc_emitter *e, int index, bool assembly) {
     tcc_strbuf text = {0};
     tcc_status status = assembly ? tcc_emitter_print_assembly(e, &text) : tcc_emitter_print_ir(e, &text);
     char path[1024];
-    snprintf(path, sizeof path, "%s/%s.module%02d.%s", j->options->dump_dir, j->program, index, assembly ? "s" : "ll");
+    snprintf(path, sizeof path, "%s/%s.module%02d.%s", j->options->dump_dir, j->program, index,
+             !assembly ? "ll" : j->target->kind == TCC_TARGET_CUDA ? "ptx" : "s");
     if (status == TCC_OK) status = write_file(e->diag, path, &text);
     tcc_strbuf_free(&text);
     return status;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * CUDA: the entry of a kernel, thread indices, lane groups, shared memory and exchanges between threads, in LLVM's NVPTX terms.
  * All of it is plain IR and NVVM intrinsics; nothing is called outside the module. */
+#include "codegen/build.h"
 #include "codegen/llvm_cuda.h"
 
 #include "ir/support/alloc.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Architectures that LLVM 19 makes code for, and the oldest PTX version that has all we emit for them: the older, the more drivers
@@ -38,6 +40,15 @@ tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_targe
         return tcc_enomem(diag);
     }
     return TCC_OK;
+}
+
+const char *tcc_codegen_cuda_arch(int sm) {
+    const char *newest = NULL;
+    for (int i = 0; i < ARCHS; i++) {
+        char *end;
+        if (strtol(archs[i].name + 3, &end, 10) <= sm && !*end) newest = archs[i].name; /* "sm_90a" runs on nothing newer */
+    }
+    return newest;
 }
 
 static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {

@@ -112,6 +112,7 @@ static void cuda_describe(const tcc_device *device, tcc_strbuf *out) {
 }
 
 const char *tcc_device_cuda_arch(const tcc_device *device) { return ((const tcc_device_cuda *)device)->arch; }
+int tcc_device_cuda_sm(const tcc_device *device) { return ((const tcc_device_cuda *)device)->sm; }
 
 /* --- life --- */
 
@@ -231,5 +232,19 @@ tcc_status tcc_device_cuda_create(tcc_context *cx, int ordinal, tcc_device **out
     tcc_status s = create(cuda, &cx->diag, ordinal);
     if (s == TCC_OK) *out = &cuda->base;
     else cuda_destroy(&cuda->base);
+    return s;
+}
+
+tcc_status tcc_device_cuda_probe(tcc_context *cx, int ordinal, int *found, int *sm, tcc_strbuf *description) {
+    tcc_device_cuda *cuda = tcc__calloc(1, sizeof *cuda);
+    if (!cuda) return tcc_enomem(&cx->diag);
+    tcc_status s = tcc_cuda_driver_open(&cx->diag, &cuda->cu);
+    if (s == TCC_OK) s = choose(cuda, &cx->diag, ordinal);
+    if (s == TCC_OK) {
+        *found = cuda->ordinal;
+        *sm = cuda->sm;
+        cuda_describe(&cuda->base, description);
+    }
+    cuda_destroy(&cuda->base);
     return s;
 }

@@ -50,8 +50,12 @@ typedef struct tcc_device_cuda {
 /* `ordinal`: as the driver counts, or -1 for the first device that is usable: sm_75 or newer and not closed to compute. Takes the
  * primary context. Errors: TCC_EUNSUPPORTED (no driver, no such device, too old; says what to do), TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc_device_cuda_create(tcc_context *cx, int ordinal, tcc_device **out);
-/* The architecture to make code for, "sm_90". Borrowed. */
+/* The device's architecture, "sm_90", borrowed, and as a number. */
 const char *tcc_device_cuda_arch(const tcc_device *device);
+int tcc_device_cuda_sm(const tcc_device *device);
+/* Which device create would take, without taking it: its number, and what it says of itself is added to `description`. Errors as
+ * create's. */
+tcc_status tcc_device_cuda_probe(tcc_context *cx, int ordinal, int *found, int *sm, tcc_strbuf *description);
 
 /* Make the device's context the calling thread's, alone with the device; leave gives both back. Fails with what lost the device. */
 tcc_status tcc__cuda_enter(tcc_device_cuda *cuda, tcc_diag *d);

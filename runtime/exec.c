@@ -34,6 +34,7 @@ static tcc_status create(tcc_exec *e, tcc_context *cx) {
         tcc_status s = ops->alloc(e->device, d, p->arena_bytes, &e->arena);
         if (s != TCC_OK) {
             tcc_note(d, TCC_NOWHERE, "for the arena of program '%s'", p->name);
+            tcc_program_note_largest(d, p);
             return s;
         }
         ops->place(e->commands, TCC_SPACE_ARENA, 0, e->arena);

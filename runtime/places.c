@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Where a program's buffers are. */
 #include "places.h"
+#include "program.h"
 
 #include <string.h>
 
@@ -23,7 +24,6 @@ struct tcc_places {
 };
 
 typedef struct maker {
-    const tcc_program *program;
     tcc_place_of *place_of;
     void *user;
     tcc_places *places;
@@ -34,7 +34,8 @@ static int place_index(tcc_space space, int binding) {
 }
 
 /* Counts the buffer, or, once there is room, keeps it. */
-static void add(const maker *m, int step, int instance, int buffer, const tcc_buffer *b) {
+static void add(void *user, int step, int instance, int buffer, const tcc_buffer *b) {
+    const maker *m = user;
     void *address = m->place_of(m->user, step, instance, buffer);
     if (!address) return;
     range *r = &m->places->ranges[place_index(b->space, b->binding)];
@@ -42,28 +43,12 @@ static void add(const maker *m, int step, int instance, int buffer, const tcc_bu
     r->count++;
 }
 
-static void add_all(const maker *m) {
-    const tcc_program *p = m->program;
-    for (int i = 0; i < p->n_steps; i++) {
-        const tcc_step *s = &p->steps[i];
-        if (s->kind == TCC_STEP_KERNEL)
-            for (int n = 0; n < s->n_instances; n++)
-                for (int b = 0; b < p->kernels[s->kernel].n_buffers; b++) add(m, i, n, b, &s->instances[n].buffers[b]);
-        else if (s->kind == TCC_STEP_LIBRARY)
-            for (int b = 0; b < s->call->n_buffers; b++) add(m, i, 0, b, &s->call->buffers[b]);
-        else {
-            add(m, i, 0, 0, &s->to);
-            add(m, i, 0, 1, &s->from);
-        }
-    }
-}
-
 tcc_status tcc_places_make(tcc_arena *memory, tcc_diag *d, const tcc_program *program, tcc_place_of *place_of, void *user, tcc_places **out) {
     int n_ranges = PLACE_BINDINGS + program->n_bindings, total = 0;
     tcc_places *places = *out = TCC_ARENA_NEW(memory, tcc_places);
     if (!places || !(places->ranges = TCC_ARENA_ARRAY(memory, range, n_ranges))) return tcc_enomem(d);
-    const maker m = {program, place_of, user, places};
-    add_all(&m);
+    maker m = {place_of, user, places};
+    tcc_program_for_buffers(program, add, &m);
     for (int i = 0; i < n_ranges; i++) {
         places->ranges[i].first = total;
         total += places->ranges[i].count;
@@ -71,7 +56,7 @@ tcc_status tcc_places_make(tcc_arena *memory, tcc_diag *d, const tcc_program *pr
     }
     places->slots = TCC_ARENA_ARRAY(memory, slot, total + 1);
     if (!places->slots) return tcc_enomem(d);
-    add_all(&m);
+    tcc_program_for_buffers(program, add, &m);
     return TCC_OK;
 }
 

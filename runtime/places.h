@@ -9,8 +9,8 @@
 
 typedef struct tcc_places tcc_places;
 
-/* Where the commands keep the address of a buffer: 8 bytes, or NULL if they have no use for it. A copy's buffer 0 is where it goes,
- * buffer 1 where it comes from; copies and library calls are instance 0. */
+/* Where the commands keep the address of a buffer, as tcc_program_for_buffers counts them: 8 bytes, or NULL if they have no use for
+ * it. */
 typedef void *tcc_place_of(void *user, int step, int instance, int buffer);
 
 /* Collect the places of all steps; in `memory`. Errors: TCC_ENOMEM. */

@@ -28,6 +28,66 @@ void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step) {
     tcc_strbuf_free(&text);
 }
 
+void tcc_program_for_buffers(const tcc_program *p, tcc_program_buffer_fn *each, void *user) {
+    for (int i = 0; i < p->n_steps; i++) {
+        const tcc_step *s = &p->steps[i];
+        if (s->kind == TCC_STEP_KERNEL)
+            for (int n = 0; n < s->n_instances; n++)
+                for (int b = 0; b < p->kernels[s->kernel].n_buffers; b++) each(user, i, n, b, &s->instances[n].buffers[b]);
+        else if (s->kind == TCC_STEP_LIBRARY)
+            for (int b = 0; b < s->call->n_buffers; b++) each(user, i, 0, b, &s->call->buffers[b]);
+        else {
+            each(user, i, 0, 0, &s->to);
+            each(user, i, 0, 1, &s->from);
+        }
+    }
+}
+
+/* -- The largest tensors -- */
+
+enum { LARGEST = 5 };
+
+typedef struct tensor {
+    int binding, step; /* one of them is -1 */
+    int64_t offset_bytes, size_bytes;
+} tensor;
+
+typedef struct largest {
+    int count;
+    tensor list[LARGEST + 1]; /* descending; of distinct places */
+} largest;
+
+static void consider(largest *l, tensor t) {
+    for (int i = 0; i < l->count; i++)
+        if (t.binding < 0 && l->list[i].binding < 0 && l->list[i].offset_bytes == t.offset_bytes) return;
+    int at = l->count;
+    for (; at && t.size_bytes > l->list[at - 1].size_bytes; at--) l->list[at] = l->list[at - 1];
+    if (at == LARGEST) return;
+    l->list[at] = t;
+    if (l->count < LARGEST) l->count++;
+}
+
+static void consider_buffer(void *user, int step, int instance, int buffer, const tcc_buffer *b) {
+    (void)instance;
+    (void)buffer;
+    if (b->space == TCC_SPACE_ARENA) consider(user, (tensor){-1, step, b->offset_bytes, b->size_bytes});
+}
+
+void tcc_program_note_largest(tcc_diag *d, const tcc_program *p) {
+    largest l = {0};
+    for (int i = 0; i < p->n_bindings; i++) consider(&l, (tensor){i, -1, 0, tcc_type_bytes(&p->bindings[i].type)});
+    tcc_program_for_buffers(p, consider_buffer, &l);
+    for (int i = 0; i < l.count; i++) {
+        const tensor *t = &l.list[i];
+        double mib = (double)t->size_bytes / (1 << 20);
+        tcc_strbuf what = {0};
+        if (t->step < 0) tcc_strbuf_printf(&what, "'%s', %s", p->bindings[t->binding].name, tcc_type_text(&p->bindings[t->binding].type));
+        else tcc_program_print_step(&what, p, t->step);
+        if (what.text) tcc_note(d, TCC_NOWHERE, "%s tensor: %.1f MiB, %s%s", i ? "next" : "largest", mib, t->step < 0 ? "" : "of ", what.text);
+        tcc_strbuf_free(&what);
+    }
+}
+
 static tcc_status __attribute__((format(printf, 4, 5))) bad_step(tcc_diag *d, const tcc_program *p, int step,
                                                                  const char *format, ...) {
     tcc_strbuf text = {0};
