@@ -26,6 +26,8 @@ typedef struct tcc_codegen_options {
 tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
                              tcc_program **out);
 
+/* TCC_EUNSUPPORTED, with the names that are known, unless code can be made for a GPU of this architecture. */
+tcc_status tcc_codegen_check_arch(tcc_diag *diag, const char *arch);
 /* The newest architecture that we make code for and that a GPU of sm_`sm` runs; NULL: none. */
 const char *tcc_codegen_cuda_arch(int sm);
 

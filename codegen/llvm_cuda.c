@@ -42,6 +42,13 @@ tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_targe
     return TCC_OK;
 }
 
+tcc_status tcc_codegen_check_arch(tcc_diag *diag, const char *arch) {
+    tcc_llvm_target target;
+    TCC_TRY(tcc_llvm_target_cuda(arch, diag, &target));
+    tcc_llvm_target_clear(&target);
+    return TCC_OK;
+}
+
 const char *tcc_codegen_cuda_arch(int sm) {
     const char *newest = NULL;
     for (int i = 0; i < ARCHS; i++) {

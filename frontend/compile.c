@@ -4,11 +4,12 @@
 #include "compile.h"
 
 #include "codegen/build.h"
+#include "runtime/cpus.h"
 #include "runtime/device_cpu.h"
+#include "runtime/program.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -22,8 +23,6 @@ static double now_seconds(void) {
 
 static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     const tcc_optimizer_options *p = &o->optimizer;
-    if (o->device && strcmp(o->device, "cpu"))
-        return tcc_error(&cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "device \"%s\": this build runs on \"cpu\" only", o->device);
     if (!(p->lr >= 0) || !(p->eps >= 0) || !(p->weight_decay >= 0) || !(p->clip_grad_norm >= 0))
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: lr, eps, weight_decay and clip_grad_norm must be 0 or more");
     if (!(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1 && p->momentum >= 0))
@@ -55,7 +54,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     m->store.seed = options.seed;
     tcc_status status = TCC_OK;
     if (options.dump_dir && !(m->dump_dir = tcc__strdup(options.dump_dir))) status = tcc_enomem(&cx->diag);
-    if (status == TCC_OK) status = tcc_device_cpu_create(cx, 0, &m->device);
+    if (status == TCC_OK) status = tcc__model_open_device(m);
     if (status != TCC_OK) {
         tcc_model_destroy(m);
         return status;
@@ -64,12 +63,16 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     return TCC_OK;
 }
 
-static void compiled_destroy(tcc_compiled *c) {
+static void bound_clear(tcc_model *m, tcc_bound *b) {
+    if (b->host != b->device) tcc__free(b->host);
+    if (b->device) m->device->ops->free(m->device, b->device, b->bytes);
+}
+
+static void compiled_destroy(tcc_model *m, tcc_compiled *c) {
     if (!c) return;
     tcc_exec_destroy(c->exec);
-    if (c->outputs)
-        for (int i = 0; i < c->program->n_bindings; i++) tcc__free(c->outputs[i]);
-    tcc__free(c->outputs);
+    for (int i = 0; c->bound && i < c->program->n_bindings; i++) bound_clear(m, &c->bound[i]);
+    tcc__free(c->bound);
     tcc__free(c->hyper_values);
     tcc_program_destroy(c->program);
     tcc_graph_destroy(c->graph);
@@ -80,8 +83,10 @@ static void compiled_destroy(tcc_compiled *c) {
 
 void tcc_model_destroy(tcc_model *m) {
     if (!m) return;
-    for (int i = 0; i < m->programs.count; i++) compiled_destroy(m->programs.data[i]);
+    for (int i = 0; i < m->programs.count; i++) compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);
+    tcc__store_release(m, &m->store);
+    tcc__store_release(m, &m->moments);
     tcc_store_free(&m->store);
     tcc_store_free(&m->moments);
     tcc_device_destroy(m->device);
@@ -202,42 +207,55 @@ static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) 
         TCC_TRY(tcc_store_add(&m->moments, b->name, TCC_ROLE_STATE, &b->type, &(tcc_init){.kind = TCC_INIT_ZEROS}, &m->cx->diag,
                               TCC_NOWHERE, &index));
     TCC_TRY(tcc_store_fill(&m->moments, &m->cx->diag));
-    *out = m->moments.entries.data[index].data;
+    return tcc__stored_device(m, &m->moments.entries.data[index], out);
+}
+
+/* Memory for a binding that is this program's own. */
+static tcc_status own_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
+    const tcc_binding *b = &c->program->bindings[i];
+    tcc_bound *bound = &c->bound[i];
+    int64_t bytes = tcc_type_bytes(&b->type);
+    TCC_TRY(tcc__device_alloc(m, bytes, b->name, out));
+    *bound = (tcc_bound){.device = *out, .bytes = bytes};
+    if (m->device->ops->shares_host) bound->host = *out;
     return TCC_OK;
 }
 
-/* Binds everything that stays: parameters, buffers, moments, hyper-parameters, the random key, outputs. */
+static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
+    const tcc_binding *b = &c->program->bindings[i];
+    int stored;
+    switch (b->role) {
+    case TCC_ROLE_PARAM:
+    case TCC_ROLE_STATE:
+        stored = tcc_store_find(&m->store, b->name);
+        return stored >= 0 ? tcc__stored_device(m, &m->store.entries.data[stored], out) : moment_memory(m, b, out);
+    case TCC_ROLE_HYPER:
+        c->hyper = i;
+        c->hyper_values = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type));
+        if (!c->hyper_values) return tcc_enomem(&m->cx->diag);
+        return own_memory(m, c, i, out);
+    case TCC_ROLE_RNG: c->rng = i; return own_memory(m, c, i, out);
+    case TCC_ROLE_OUTPUT:
+        if (!strcmp(b->name, "loss")) c->loss = i;
+        return own_memory(m, c, i, out);
+    case TCC_ROLE_BATCH: return m->device->ops->shares_host ? TCC_OK : own_memory(m, c, i, out);
+    case TCC_ROLE_COUNT: break;
+    }
+    return TCC_OK;
+}
+
+/* Binds everything that stays: parameters, buffers, moments, hyper-parameters, the random key, outputs; a batch that is copied too. */
 static tcc_status bind_persistent(tcc_model *m, tcc_compiled *c) {
     const tcc_program *p = c->program;
     tcc_diag *diag = &m->cx->diag;
-    c->hyper = c->rng = -1;
-    c->outputs = tcc__calloc((size_t)p->n_bindings, sizeof *c->outputs);
-    if (!c->outputs) return tcc_enomem(diag);
+    c->bound = tcc__calloc((size_t)p->n_bindings + 1, sizeof *c->bound);
+    if (!c->bound) return tcc_enomem(diag);
     for (int i = 0; i < p->n_bindings; i++) {
-        const tcc_binding *b = &p->bindings[i];
         void *memory = NULL;
-        int stored;
-        switch (b->role) {
-        case TCC_ROLE_PARAM:
-        case TCC_ROLE_STATE:
-            stored = tcc_store_find(&m->store, b->name);
-            if (stored >= 0) memory = m->store.entries.data[stored].data;
-            else TCC_TRY(moment_memory(m, b, &memory));
-            break;
-        case TCC_ROLE_HYPER:
-            c->hyper = i;
-            memory = c->hyper_values = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type));
-            break;
-        case TCC_ROLE_RNG:
-            c->rng = i;
-            memory = c->rng_values;
-            break;
-        case TCC_ROLE_OUTPUT: memory = c->outputs[i] = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type)); break;
-        case TCC_ROLE_BATCH:
-        case TCC_ROLE_COUNT: continue; /* bound for each run */
-        }
-        if (!memory) return tcc_enomem(diag);
-        TCC_TRY(tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&b->type)));
+        tcc_status status = binding_memory(m, c, i, &memory);
+        if (status == TCC_ENOMEM) tcc_program_note_largest(diag, p);
+        if (status == TCC_OK && memory) status = tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&p->bindings[i].type));
+        if (status != TCC_OK) return status;
     }
     return TCC_OK;
 }
@@ -276,11 +294,16 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
 static bool has_library(void *user, const char *name) { return tcc_libraries_find(user, name) != NULL; }
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
-    tcc_codegen_options options = {.dump_dir = dump_dir,
-                                   .threads = tcc_pool_threads(tcc_device_cpu_pool(m->device)),
-                                   .separate = m->options.mode == TCC_MODE_EAGER,
-                                   .has_library = has_library,
-                                   .library_user = (void *)tcc_device_cpu_libraries(m->device)};
+    tcc_cpus cpus;
+    tcc_codegen_options options = {.dump_dir = dump_dir, .separate = m->options.mode == TCC_MODE_EAGER};
+    tcc_cpus_get(&cpus);
+    TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
+    if (*m->arch) {
+        options.arch = m->arch;
+    } else {
+        options.has_library = has_library;
+        options.library_user = (void *)tcc_device_cpu_libraries(m->device);
+    }
     return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
 }
 
@@ -332,8 +355,8 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     double filled = now_seconds();
     TCC_TRY(tcc__model_codegen(m, c->graph, dump_dir, &c->program));
     if (dump_dir) TCC_TRY(dump_steps(&m->cx->diag, c->program, dump_dir));
-    TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
-    TCC_TRY(bind_persistent(m, c));
+    if (m->device) TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
+    if (m->device) TCC_TRY(bind_persistent(m, c));
     double done = now_seconds();
     c->trace_seconds = traced - start;
     c->passes_seconds = passed - traced;
@@ -356,11 +379,12 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
     tcc_compiled *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&m->cx->diag);
     c->train = train;
+    c->hyper = c->rng = c->loss = -1;
     tcc_status status = compile(m, c, batch, count);
-    if (status == TCC_OK && m->profile) status = tcc_exec_set_profiling(c->exec, &m->cx->diag, true);
+    if (status == TCC_OK && m->profile && c->exec) status = tcc_exec_set_profiling(c->exec, &m->cx->diag, true);
     if (status == TCC_OK && !tcc_vec_push(&m->programs, c)) status = tcc_enomem(&m->cx->diag);
     if (status != TCC_OK) {
-        compiled_destroy(c);
+        compiled_destroy(m, c);
         return status;
     }
     *out = c;
@@ -369,24 +393,60 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
 
 /* -- Running -- */
 
-static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
+tcc_status tcc__model_need_device(tcc_model *m) {
+    if (m->device) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
+}
+
+/* Hands over what changes from run to run. On the CPU a batch is used where it lies. */
+static tcc_status feed_inputs(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    const tcc_device_ops *ops = m->device->ops;
     tcc_diag *diag = &m->cx->diag;
-    tcc_compiled *c;
-    TCC_TRY(check_batch(m, batch, count));
-    TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
-    m->last = c;
+    const int64_t rng_values[2] = {(int64_t)m->options.seed, m->step};
     for (int i = 0; i < c->program->n_bindings; i++) {
         const tcc_binding *b = &c->program->bindings[i];
+        int64_t bytes = tcc_type_bytes(&b->type);
         if (b->role != TCC_ROLE_BATCH) continue;
         int k = 0;
         while (strcmp(batch[k].name, b->name)) k++; /* the signature matched, so it is there */
-        TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, tcc_type_bytes(&b->type)));
+        if (ops->shares_host) TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, bytes));
+        else TCC_TRY(ops->feed(m->device, diag, c->bound[i].device, batch[k].data, bytes));
     }
-    if (c->hyper >= 0) tcc__model_hyper(m, m->step + 1, c->hyper_values);
-    c->rng_values[0] = (int64_t)m->options.seed;
-    c->rng_values[1] = m->step;
-    TCC_TRY(tcc_exec_run(c->exec, diag));
-    if (train) m->step++;
+    if (c->hyper >= 0) {
+        tcc__model_hyper(m, m->step + 1, c->hyper_values);
+        TCC_TRY(ops->feed(m->device, diag, c->bound[c->hyper].device, c->hyper_values, c->bound[c->hyper].bytes));
+    }
+    if (c->rng >= 0) TCC_TRY(ops->feed(m->device, diag, c->bound[c->rng].device, rng_values, c->bound[c->rng].bytes));
+    TCC_TRY(tcc__store_upload(m, &m->store));
+    return tcc__store_upload(m, &m->moments);
+}
+
+/* The loss of training step m->step is on its way. */
+static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
+    if (c->loss < 0) return TCC_OK;
+    TCC_TRY(m->device->ops->fetch(m->device, &m->cx->diag, c->bound[c->loss].device, c->bound[c->loss].bytes,
+                                  &m->loss_tickets[m->step % TCC_FETCHES]));
+    if (m->end_kept != m->step) m->first_kept = m->step; /* the count of steps was set */
+    m->end_kept = m->step + 1;
+    if (m->end_kept - m->first_kept > TCC_FETCHES) m->first_kept = m->end_kept - TCC_FETCHES;
+    return TCC_OK;
+}
+
+static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_compiled *c;
+    TCC_TRY(tcc__model_need_device(m));
+    TCC_TRY(check_batch(m, batch, count));
+    TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
+    m->last = c;
+    TCC_TRY(feed_inputs(m, c, batch));
+    TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
+    for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
+    c->ran = true;
+    if (!train) return TCC_OK;
+    tcc__store_written(&m->store);
+    tcc__store_written(&m->moments);
+    TCC_TRY(fetch_loss(m, c));
+    m->step++;
     return TCC_OK;
 }
 
@@ -400,7 +460,17 @@ tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, i
 
 /* -- Results and state -- */
 
+/* The host's copy of an output, made when it is asked for. */
+static tcc_status output_memory(tcc_model *m, tcc_bound *b, void **out) {
+    if (!b->host && !(b->host = tcc__aligned(64, (size_t)b->bytes))) return tcc_enomem(&m->cx->diag);
+    if (b->old && b->host != b->device) TCC_TRY(m->device->ops->download(m->device, &m->cx->diag, b->host, b->device, b->bytes));
+    b->old = false;
+    *out = b->host;
+    return TCC_OK;
+}
+
 tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
+    TCC_TRY(tcc__model_need_device(m));
     if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
     const tcc_program *p = m->last->program;
     tcc_strbuf known = {0};
@@ -408,10 +478,10 @@ tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
         const tcc_binding *b = &p->bindings[i];
         if (b->role != TCC_ROLE_OUTPUT) continue;
         if (!strcmp(b->name, name)) {
-            *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank, .data = m->last->outputs[i]};
+            *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank};
             memcpy(out->dims, b->type.dims, sizeof out->dims);
             tcc_strbuf_free(&known);
-            return TCC_OK;
+            return output_memory(m, &m->last->bound[i], &out->data);
         }
         tcc_strbuf_printf(&known, known.length ? ", %s" : "%s", b->name);
     }
@@ -421,12 +491,30 @@ tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
     return status;
 }
 
+tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
+    float value;
+    *loss = NAN;
+    if (step < m->first_kept || step >= m->end_kept)
+        return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "the loss of step %lld is not among those kept, %lld to %lld", (long long)step,
+                         (long long)m->first_kept, (long long)m->end_kept - 1);
+    TCC_TRY(m->device->ops->collect(m->device, &m->cx->diag, m->loss_tickets[step % TCC_FETCHES], &value, sizeof value));
+    *loss = value;
+    return TCC_OK;
+}
+
 double tcc_model_loss(tcc_model *m) {
-    if (!m->last) return NAN;
-    const tcc_program *p = m->last->program;
-    for (int i = 0; i < p->n_bindings; i++)
-        if (p->bindings[i].role == TCC_ROLE_OUTPUT && !strcmp(p->bindings[i].name, "loss")) return *(const float *)m->last->outputs[i];
-    return NAN;
+    double loss = NAN;
+    void *memory = NULL;
+    if (!m->last || !m->last->ran || m->last->loss < 0) return NAN;
+    if (m->last->train && m->end_kept == m->step) return tcc_model_step_loss(m, m->step - 1, &loss) == TCC_OK ? loss : NAN;
+    return output_memory(m, &m->last->bound[m->last->loss], &memory) == TCC_OK ? *(const float *)memory : NAN;
+}
+
+tcc_status tcc_model_synchronize(tcc_model *m) {
+    if (!m->device) return TCC_OK;
+    TCC_TRY(m->device->ops->synchronize(m->device, &m->cx->diag));
+    TCC_TRY(tcc__store_download(m, &m->store));
+    return tcc__store_download(m, &m->moments);
 }
 
 tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
@@ -441,19 +529,21 @@ void tcc_model_set_lr(tcc_model *m, double lr) { m->lr = lr; }
 int64_t tcc_model_step(const tcc_model *m) { return m->step; }
 void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
 
-static bool stored_array(const tcc_store *s, int index, tcc_array *out) {
+static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) {
     if (index < 0 || index >= s->entries.count) return false;
-    const tcc_stored *p = &s->entries.data[index];
+    tcc_stored *p = &s->entries.data[index];
+    if (tcc__stored_host(m, p) != TCC_OK) return false;
+    p->host_newer = p->device != NULL; /* it may be written now */
     *out = (tcc_array){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
     memcpy(out->dims, p->type.dims, sizeof out->dims);
     return true;
 }
 
-bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(&m->store, index, out); }
-bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) { return stored_array(&m->moments, index, out); }
+bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
+bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->moments, index, out); }
 
 bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
-    return stored_array(&m->store, tcc_store_find(&m->store, name), out);
+    return stored_array(m, &m->store, tcc_store_find(&m->store, name), out);
 }
 
 bool tcc_model_param_is_trained(const tcc_model *m, int index) {

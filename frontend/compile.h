@@ -11,7 +11,17 @@
 #include "runtime/exec.h"
 #include "traincc/model.h"
 
+#include <stdio.h>
+#include <string.h>
+
 enum { TCC_DECAYED, TCC_NOT_DECAYED, TCC_DECAY_GROUPS }; /* parameter groups of the optimizer */
+
+/* Memory of a binding that is the program's own: outputs, hyper-parameters, the random key, and the batch where it is copied. */
+typedef struct tcc_bound {
+    void *device, *host; /* host: of an output, the copy of it; the same where memory is shared; NULL until it is asked for */
+    int64_t bytes;
+    bool old; /* the host's copy is of an earlier run */
+} tcc_bound;
 
 /* One compiled program and what it was compiled for. */
 typedef struct tcc_compiled {
@@ -21,11 +31,11 @@ typedef struct tcc_compiled {
     tcc_array *inputs; /* signature: names, types and shapes of the batch; data is not kept */
     tcc_graph *graph;  /* after the last pass */
     tcc_program *program;
-    tcc_exec *exec;
-    void **outputs; /* by binding: memory of OUTPUT bindings, owned; else NULL */
-    int hyper, rng; /* bindings, or -1 */
+    tcc_exec *exec;     /* NULL where there is no device */
+    tcc_bound *bound;   /* by binding, owned */
+    int hyper, rng, loss; /* bindings, or -1 */
+    bool ran;
     float *hyper_values;
-    int64_t rng_values[2];
     tcc_manager_report passes;
     double trace_seconds, passes_seconds, codegen_seconds, total_seconds;
 } tcc_compiled;
@@ -36,12 +46,15 @@ struct tcc_model {
     void *user;
     tcc_model_options options;
     char *dump_dir; /* copy of options.dump_dir, or NULL */
-    tcc_device *device;
+    tcc_device *device; /* NULL: code is made for `arch`, and nothing runs */
+    char device_name[32], arch[16]; /* "cuda:0", "sm_90"; arch is empty on the CPU */
     tcc_store store;  /* parameters and buffers */
     tcc_store moments; /* optimizer state */
     tcc_vec(tcc_compiled *) programs;
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;
+    int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
+    int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr;
     bool profile;
 };
@@ -56,6 +69,25 @@ tcc_pass_options tcc__model_pass_options(const tcc_model *m, bool train, const t
 tcc_status tcc__model_fit(tcc_model *m, const tcc_graph *g);
 /* Generates code for a planned graph; `dump_dir` may be NULL. */
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out);
+/* Opens what options.device and options.arch say. */
+tcc_status tcc__model_open_device(tcc_model *m);
+/* TCC_EUNSUPPORTED where the model has no device to run on. */
+tcc_status tcc__model_need_device(tcc_model *m);
+
+/* In compile_memory.c. Whether an entry has memory on the device. */
+bool tcc__stored_has_memory(const tcc_model *m, const tcc_stored *p);
+/* Device memory of an entry, allocated when first asked for. */
+tcc_status tcc__stored_device(tcc_model *m, tcc_stored *p, void **out);
+/* Brings the host's side of an entry up to date; whoever then writes it sets host_newer. */
+tcc_status tcc__stored_host(tcc_model *m, tcc_stored *p);
+/* The same for whole stores; and: a program wrote them all. */
+tcc_status tcc__store_upload(tcc_model *m, tcc_store *s);
+tcc_status tcc__store_download(tcc_model *m, tcc_store *s);
+void tcc__store_written(tcc_store *s);
+void tcc__store_release(tcc_model *m, tcc_store *s);
+/* Device memory; `name` stands in the error. */
+tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out);
+
 /* The hyper-parameter vector for training step `step` (from 1), TCC_HYPER_COUNT + 2 TCC_DECAY_GROUPS floats. */
 void tcc__model_hyper(const tcc_model *m, int64_t step, float *out);
 

@@ -30,7 +30,7 @@ static double missing_bytes(const tcc_model *m, const tcc_graph *g) {
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
         int stored = tcc_store_find(&m->store, n->attrs->input.name);
-        bool has = stored >= 0 ? m->store.entries.data[stored].data != NULL : tcc_store_find(&m->moments, n->attrs->input.name) >= 0;
+        bool has = stored >= 0 ? tcc__stored_has_memory(m, &m->store.entries.data[stored]) : tcc_store_find(&m->moments, n->attrs->input.name) >= 0;
         if (!has) bytes += (double)tcc_type_bytes(&n->type);
     }
     return bytes;
@@ -52,7 +52,7 @@ static tcc_status too_large(tcc_model *m, const tcc_graph *g, double needed, int
     print_bytes(&text, (double)g->arena_bytes);
     tcc_strbuf_add(&text, " of it for values of one step; ");
     print_bytes(&text, (double)free_bytes);
-    tcc_strbuf_printf(&text, " are free on %s", m->device->ops->kind);
+    tcc_strbuf_printf(&text, " are free on %s", m->device_name);
     tcc_status status = tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "the program does not fit: %s", text.text ? text.text : "");
     for (int i = 0; i < n && i < NAMED; i++) {
         const tcc_node *node = parts[i].node;
@@ -68,6 +68,7 @@ static tcc_status too_large(tcc_model *m, const tcc_graph *g, double needed, int
 }
 
 tcc_status tcc__model_fit(tcc_model *m, const tcc_graph *g) {
+    if (!m->device) return TCC_OK; /* nothing runs */
     int64_t free_bytes = m->device->ops->free_bytes(m->device);
     double needed = missing_bytes(m, g);
     return free_bytes && needed > (double)free_bytes ? too_large(m, g, needed, free_bytes) : TCC_OK;

@@ -73,14 +73,34 @@ static tcc_status isolate(tcc_model *m, const tcc_graph *g, const tcc_group *gro
 typedef struct lone {
     tcc_program *program;
     tcc_exec *exec;
-    void **memory; /* by binding: inputs in order, then outputs */
+    void **memory; /* of the device, by binding: inputs in order, then outputs */
 } lone;
 
-static void lone_clear(lone *l) {
+static int64_t lone_bytes(const lone *l, int binding) { return tcc_type_bytes(&l->program->bindings[binding].type); }
+
+static void lone_clear(tcc_model *m, lone *l) {
     tcc_exec_destroy(l->exec);
-    for (int i = 0; l->memory && i < l->program->n_bindings; i++) tcc__free(l->memory[i]);
+    for (int i = 0; l->memory && i < l->program->n_bindings; i++) m->device->ops->free(m->device, l->memory[i], lone_bytes(l, i));
     tcc__free(l->memory);
     tcc_program_destroy(l->program);
+}
+
+static tcc_status lone_upload(tcc_model *m, lone *l, int binding, const tcc_value *v) {
+    void *packed = tcc__malloc((size_t)lone_bytes(l, binding));
+    if (!packed) return tcc_enomem(&m->cx->diag);
+    tcc_value_store(v, packed);
+    tcc_status status = m->device->ops->upload(m->device, &m->cx->diag, l->memory[binding], packed, lone_bytes(l, binding));
+    tcc__free(packed);
+    return status;
+}
+
+static tcc_status lone_download(tcc_model *m, lone *l, int binding, tcc_value *v) {
+    void *packed = tcc__malloc((size_t)lone_bytes(l, binding));
+    if (!packed) return tcc_enomem(&m->cx->diag);
+    tcc_status status = m->device->ops->download(m->device, &m->cx->diag, packed, l->memory[binding], lone_bytes(l, binding));
+    if (status == TCC_OK) tcc_value_load(v, packed);
+    tcc__free(packed);
+    return status;
 }
 
 static tcc_status lone_run(tcc_model *m, lone *l, const tcc_graph *g, const tcc_value *inputs) {
@@ -89,10 +109,9 @@ static tcc_status lone_run(tcc_model *m, lone *l, const tcc_graph *g, const tcc_
     TCC_TRY(tcc_exec_create(m->cx, m->device, l->program, &l->exec));
     if (!(l->memory = tcc__calloc((size_t)l->program->n_bindings + 1, sizeof *l->memory))) return tcc_enomem(diag);
     for (int i = 0; i < l->program->n_bindings; i++) {
-        int64_t bytes = tcc_type_bytes(&l->program->bindings[i].type);
-        if (!(l->memory[i] = tcc__aligned(64, (size_t)bytes))) return tcc_enomem(diag);
-        if (i < g->inputs.count) tcc_value_store(&inputs[i], l->memory[i]);
-        TCC_TRY(tcc_exec_bind(l->exec, diag, i, l->memory[i], bytes));
+        TCC_TRY(tcc__device_alloc(m, lone_bytes(l, i), l->program->bindings[i].name, &l->memory[i]));
+        if (i < g->inputs.count) TCC_TRY(lone_upload(m, l, i, &inputs[i]));
+        TCC_TRY(tcc_exec_bind(l->exec, diag, i, l->memory[i], lone_bytes(l, i)));
     }
     return tcc_exec_run(l->exec, diag);
 }
@@ -113,11 +132,11 @@ static tcc_status compare(tcc_model *m, const tcc_graph *g, const tcc_value *inp
         tcc_value got;
         status = tcc_value_create(&expected[i].type, &got, &m->cx->diag);
         if (status != TCC_OK) break;
-        tcc_value_load(&got, l.memory[g->inputs.count + i]);
-        *wrong |= is_wrong(&expected[i], &got, largest, tolerance);
+        status = lone_download(m, &l, g->inputs.count + i, &got);
+        if (status == TCC_OK) *wrong |= is_wrong(&expected[i], &got, largest, tolerance);
         tcc_value_free(&got);
     }
-    lone_clear(&l);
+    lone_clear(m, &l);
     return status;
 }
 

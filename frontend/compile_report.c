@@ -3,7 +3,6 @@
 #include "compile.h"
 
 #include "passes/plan.h"
-#include "runtime/device_cpu.h"
 #include "runtime/profile.h"
 
 #include <dirent.h>
@@ -75,6 +74,7 @@ static tcc_status report_memory(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
 static tcc_status report_kernels(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     tcc_roofline roofline;
     bool measured = m->profile;
+    TCC_TRY(tcc__model_need_device(m));
     if (measured) TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
     return tcc_profile_print(c->exec, &m->cx->diag, measured ? &roofline : NULL, b);
 }
@@ -123,13 +123,25 @@ static tcc_status report_code(tcc_model *m, const tcc_compiled *c, const char *e
 }
 
 static tcc_status report_llvm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { return report_code(m, c, "ll", b); }
-static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { return report_code(m, c, "s", b); }
+
+static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    const tcc_program *p = c->program;
+    if (p->target != TCC_TARGET_CUDA)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the program is for %s: only one for a GPU has PTX", m->device_name);
+    for (int i = 0; i < p->n_modules; i++) tcc_strbuf_add(b, p->modules[i].code);
+    return TCC_OK;
+}
+
+static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    return c->program->target == TCC_TARGET_CUDA ? report_ptx(m, c, b) : report_code(m, c, "s", b);
+}
 
 static const struct {
     const char *name;
     tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
 } reports[] = {{"tir", report_tir},         {"passes", report_passes}, {"memory", report_memory},
-               {"kernels", report_kernels}, {"llvm", report_llvm},     {"asm", report_asm}};
+               {"kernels", report_kernels}, {"llvm", report_llvm},     {"asm", report_asm},
+               {"ptx", report_ptx}};
 enum { REPORT_COUNT = sizeof reports / sizeof reports[0] };
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
@@ -144,7 +156,7 @@ tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
         if (status != TCC_OK) tcc_strbuf_free(&text);
         return status;
     }
-    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm", what);
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm, ptx", what);
 }
 
 void tcc_string_free(char *s) { tcc__free(s); }
@@ -156,18 +168,6 @@ void tcc_model_profile(tcc_model *m, bool on) { m->profile = on; }
 tcc_status tcc_model_write_profile(tcc_model *m, const char *path) {
     tcc_compiled *c;
     TCC_TRY(need_program(m, &c));
+    TCC_TRY(tcc__model_need_device(m));
     return tcc_profile_write_trace(c->exec, &m->cx->diag, path);
-}
-
-/* -- Devices -- */
-
-tcc_status tcc_describe_devices(tcc_context *cx, char **out) {
-    tcc_device *device;
-    *out = NULL;
-    TCC_TRY(tcc_device_cpu_create(cx, 0, &device));
-    tcc_strbuf text = {0};
-    device->ops->describe(device, &text);
-    tcc_device_destroy(device);
-    *out = tcc_strbuf_take(&text);
-    return *out ? TCC_OK : tcc_enomem(&cx->diag);
 }

@@ -34,6 +34,7 @@ void tcc__values_free(tcc_value *values, int count) {
     tcc__free(values);
 }
 
+/* The host's side of what is stored is up to date. */
 static const void *input_memory(tcc_model *m, const tcc_node *n, const tcc_array *batch, int count, const float *hyper, const int64_t *rng) {
     const char *name = n->attrs->input.name;
     int stored;
@@ -255,7 +256,9 @@ static tcc_status make_twin(tcc_model *m, const tcc_array *batch, int count, tcc
         for (int i = 0; i < from[s]->entries.count; i++) {
             const tcc_stored *p = &from[s]->entries.data[i];
             int index = tcc_store_find(to[s], p->name);
-            if (index >= 0) memcpy(to[s]->entries.data[index].data, p->data, (size_t)tcc_type_bytes(&p->type));
+            if (index < 0) continue;
+            memcpy(to[s]->entries.data[index].data, p->data, (size_t)tcc_type_bytes(&p->type));
+            to[s]->entries.data[index].host_newer = true;
         }
     (*out)->step = m->step;
     (*out)->lr = m->lr;
@@ -283,6 +286,8 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     tcc_graph *g = NULL;
     reference r = {.batch = batch, .count = count};
     mismatch worst = {.difference = 0};
+    TCC_TRY(tcc__model_need_device(m));
+    TCC_TRY(tcc_model_synchronize(m));
     tcc_status status = make_twin(m, batch, count, &twin);
     if (status == TCC_OK) status = tcc_model_train(twin, batch, count);
     /* The twin's parameters are one step on; the reference reads m's, or, before m's first compile, fresh ones from the same seed. */

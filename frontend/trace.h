@@ -19,6 +19,9 @@ typedef struct tcc_stored {
     tcc_role role;
     tcc_init init;
     float *data; /* NULL until tcc_store_fill */
+    /* On a device with memory of its own (compile_memory.c): */
+    void *device;                   /* NULL: not there yet */
+    bool host_newer, device_newer; /* what the other side lacks; never both */
 } tcc_stored;
 
 typedef struct tcc_store {

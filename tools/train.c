@@ -16,13 +16,15 @@ static const char usage[] =
     "\n"
     "  --run-dir DIR        where checkpoints and metrics go (default: runs/NAME of the recipe)\n"
     "  --resume [CKPT]      go on from the newest checkpoint of the run, or from CKPT (.safetensors)\n"
-    "  --device cpu|auto    where to compute\n"
+    "  --device DEVICE      where to compute: cpu, cuda, cuda:N, or auto (the default): the first CUDA\n"
+    "                       device that is usable, else the CPU\n"
     "  --dry-run            compile, report time and memory, stop\n"
     "  --verify             compare the first step with the reference interpreter before training\n"
     "  --explain            print a table of kernels after the run: source lines, bytes, flops, time\n"
     "  --profile FILE       write a Chrome trace of the steps\n"
     "  --dump-ir DIR        write the graph around every pass, the kernels and the memory plan\n"
-    "  --emit tir|llvm|asm  print the compiled graph or its kernels to standard output and stop\n"
+    "  --emit tir|llvm|asm|ptx  print the compiled graph or its kernels to standard output and stop\n"
+    "  --arch sm_NN         with --emit or --dry-run: compile for such a GPU, which need not be there\n"
     "  --devices            say what hardware and libraries were found\n"
     "  --quiet              print errors only\n"
     "  --version, --help\n";
@@ -89,17 +91,37 @@ static int print_devices(void) {
     return status == TCC_OK ? EXIT_DONE : EXIT_FAILED;
 }
 
-/* EXIT_DONE when this program can compute there. */
-static int check_device(const char *device, bool quiet) {
-    if (!strcmp(device, "cpu")) return EXIT_DONE;
-    if (!strcmp(device, "auto")) {
-        if (!quiet) printf("device: cpu (this version has no CUDA device)\n");
-        return EXIT_DONE;
+/* Where to compute: *device is freed with tcc_string_free. Says so if `say`. */
+static int find_device(const char *name, bool say, char **device) {
+    tcc_context *cx;
+    char *text = NULL;
+    *device = NULL;
+    tcc_status status = tcc_context_create(&cx);
+    if (status == TCC_OK) status = tcc_find_device(cx, name, device, &text);
+    if (status == TCC_OK && say) printf("device: %s\n", text);
+    fflush(stdout);
+    if (status != TCC_OK) {
+        const char *why = cx ? tcc_context_error(cx) : tcc_status_text(status);
+        fprintf(stderr, "tcc-train: --device %s: %s\n", name, strncmp(why, "error: ", 7) ? why : why + 7);
     }
-    if (!strncmp(device, "cuda", 4))
-        fprintf(stderr, "tcc-train: --device %s: this version computes on the CPU; use --device cpu\n", device);
-    else fprintf(stderr, "tcc-train: --device %s: must be cpu or auto\n", device);
-    return EXIT_USAGE;
+    tcc_string_free(text);
+    tcc_context_destroy(cx);
+    return status == TCC_OK ? EXIT_DONE : EXIT_USAGE;
+}
+
+/* What --emit and --arch ask for is possible; `device` is what --device came to. */
+static int check_emit(const train_options *o) {
+    static const char *const forms[] = {"tir", "llvm", "asm", "ptx"};
+    bool known = !o->emit;
+    for (int i = 0; i < 4 && !known; i++) known = !strcmp(o->emit, forms[i]);
+    if (!known) return usage_error("--emit %s: must be tir, llvm, asm or ptx", o->emit);
+    if (o->arch && !o->emit && !o->dry_run) return usage_error("--arch goes with --emit or --dry-run: nothing can run on a GPU that is only named");
+    return EXIT_DONE;
+}
+
+static int check_ptx(const train_options *o) {
+    if (!o->emit || strcmp(o->emit, "ptx") || o->arch || strncmp(o->device, "cpu", 3)) return EXIT_DONE;
+    return usage_error("--emit ptx: there is no GPU here to make it for; name one, as in --arch sm_90");
 }
 
 /* -- Options -- */
@@ -142,7 +164,7 @@ static int unknown_option(const char *argument) {
 int main(int argc, char **argv) {
     train_options options = {0};
     const char *device = "auto";
-    bool devices = false, device_given = false;
+    bool devices = false;
     int positional = 0;
     for (int i = 1; i < argc; i++) {
         if (argv[i][0] != '-') {
@@ -165,14 +187,14 @@ int main(int argc, char **argv) {
             if (value) options.resume_from = value;
             else if (i + 1 < argc && ends_with(argv[i + 1], ".safetensors")) options.resume_from = argv[++i];
             break;
-        case DEVICE: device = value, device_given = true; break;
+        case DEVICE: device = value; break;
         case DRY_RUN: options.dry_run = true; break;
         case VERIFY: options.verify = true; break;
         case EXPLAIN: options.explain = true; break;
         case PROFILE: options.profile = value; break;
         case DUMP_IR: options.dump_dir = value; break;
         case EMIT: options.emit = value; break;
-        case ARCH: return usage_error("--arch goes with --emit ptx, which comes with the CUDA device");
+        case ARCH: options.arch = value; break;
         case DEVICES: devices = true; break;
         case QUIET: options.quiet = true; break;
         case VERSION: puts("tcc-train " TCC_VERSION); return EXIT_DONE;
@@ -182,16 +204,17 @@ int main(int argc, char **argv) {
     if (devices) return print_devices();
     if (positional && !strcmp(argv[0], "cache")) return usage_error("the cache comes in a later version");
     if (!positional) return usage_error("no recipe given");
-    if (options.emit && strcmp(options.emit, "tir") && strcmp(options.emit, "llvm") && strcmp(options.emit, "asm"))
-        return usage_error("--emit %s: must be tir, llvm or asm%s", options.emit,
-                           strcmp(options.emit, "ptx") ? "" : "; ptx comes with the CUDA device");
-    int status = check_device(device, options.quiet || options.emit || !device_given);
+    int status = check_emit(&options);
     if (status != EXIT_DONE) return status;
     options.recipe_path = argv[0];
 
     recipe r;
     if (!recipe_init(&r)) return usage_error("out of memory");
+    char *found = NULL;
     status = load_recipe(&r, options.recipe_path, argv + 1, positional - 1);
+    if (status == EXIT_DONE && !options.arch) status = find_device(device, !options.quiet && !options.emit, &found);
+    options.device = found;
+    if (status == EXIT_DONE) status = check_ptx(&options);
     if (status == EXIT_DONE) {
         struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
         sigaction(SIGINT, &action, NULL);
@@ -199,6 +222,7 @@ int main(int argc, char **argv) {
         signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of write, as a full disk is */
         status = train_run(&options, &r, &interrupted);
     }
+    tcc_string_free(found);
     recipe_free(&r);
     return status;
 }

@@ -19,6 +19,8 @@ typedef struct train_options {
     const char *resume_from;  /* checkpoint; NULL: the newest of the run */
     bool dry_run, explain, verify, quiet;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
+    const char *device;       /* "cpu", "cuda:0" */
+    const char *arch;         /* compile for this GPU architecture, and run nothing; NULL: for the device */
 } train_options;
 
 /* Trains as the recipe says; messages go to standard error, progress to standard output. `interrupted` is set by a signal handler.

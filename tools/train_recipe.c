@@ -58,7 +58,7 @@ static const key keys[] = {
     {"data.classes", INTEGER, AT(data.classes), "10", NULL, 2, 1 << 20},
     {"data.mean", LIST, AT(data.mean), "[]", NULL, -1e6, 1e6},
     {"data.std", LIST, AT(data.std), "[]", NULL, 1e-9, 1e6},
-    {"data.pin_memory", LATER, 0, "false", "the CUDA device", 0, 0},
+    {"data.pin_memory", CHOICE, AT(data.pin_memory), "true", "true", 0, 0}, /* batches reach a GPU in no other way */
     {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw", 0, 0},
     {"optimizer.lr", NUMBER, AT(optimizer.lr), "0.001", NULL, 0, 1e6},
     {"optimizer.betas", LIST, AT(optimizer.betas), "[0.9, 0.999]", NULL, 0, 0.9999999},

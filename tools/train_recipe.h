@@ -27,7 +27,7 @@ typedef struct recipe {
         recipe_list hidden;
     } model;
     struct {
-        char *kind, *path, *val_path, *label, *header, *separator;
+        char *kind, *path, *val_path, *label, *header, *separator, *pin_memory;
         int64_t batch_size, num_workers, token_bytes, vocab_size, classes;
         double val_split;
         bool drop_last, shuffle, augment, bytes, regression;

@@ -25,6 +25,10 @@ typedef struct run {
     tcc_metrics *metrics;
     run_folder folder;
     bool language, regression, terminal;
+    bool late;    /* a step is reported when the next one is under way, so that the device is never idle */
+    bool pending; /* a step is not yet reported: */
+    int64_t pending_step;
+    double pending_lr;
     bool drawing; /* a progress line is on the terminal, without its line break */
     int64_t total_steps, first_step, saved_step; /* saved_step: -1 none yet */
     double started;                              /* when the first step began, in seconds */
@@ -177,6 +181,7 @@ static tcc_status create_model(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name;
     tcc_model_options o = {.size = sizeof o, .seed = (uint64_t)r->training.seed, .dump_dir = s->options->dump_dir,
+                           .device = s->options->device, .arch = s->options->arch,
                            .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
     o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
                                           .kind = !strcmp(name, "sgd") ? TCC_SGD : !strcmp(name, "adam") ? TCC_ADAM : TCC_ADAMW,
@@ -186,6 +191,7 @@ static tcc_status create_model(run *s) {
                                           .nesterov = r->optimizer.nesterov, .clip_grad_norm = r->training.clip_grad_norm};
     tcc_status status = tcc_model_create(s->cx, build, s, &o, &s->model);
     if (status != TCC_OK) return status;
+    s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
     tcc_model_profile(s->model, s->options->explain || s->options->profile);
     const tcc_batch *batch;
     status = first_batch(s, &batch);
@@ -219,8 +225,10 @@ static arrays collect(tcc_model *m, bool (*get)(tcc_model *, int, tcc_array *)) 
 
 static tcc_status save(run *s, int64_t step) {
     if (s->saved_step == step) return TCC_OK;
+    tcc_status status = tcc_model_synchronize(s->model);
+    if (status != TCC_OK) return status;
     arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
-    tcc_status status = TCC_ENOMEM;
+    status = TCC_ENOMEM;
     if (params.data && state.data) {
         tcc_loader_state at = tcc_loader_get_state(s->loader);
         char seed[32], epoch[32], index[32];
@@ -290,11 +298,12 @@ static tcc_status evaluate(run *s, evaluation *out) {
     for (int64_t i = 0; i < batches && status == TCC_OK && !*s->interrupted; i++) {
         const tcc_batch *batch;
         status = tcc_loader_next(s->val_loader, &batch);
+        tcc_array hits, mean;
         if (status == TCC_OK) status = tcc_model_evaluate(s->model, batch->arrays, batch->n_arrays);
+        if (status == TCC_OK) status = tcc_model_output(s->model, "loss", &mean);
         if (status != TCC_OK) break;
-        loss += tcc_model_loss(s->model) * (double)batch->count;
+        loss += (double)*(const float *)mean.data * (double)batch->count;
         samples += (double)batch->count;
-        tcc_array hits;
         if (!s->language && !s->regression && tcc_model_output(s->model, "correct", &hits) == TCC_OK)
             correct += *(const float *)hits.data;
     }
@@ -337,30 +346,29 @@ static double samples_per_second(const run *s, int64_t step) {
     return each / step_seconds(s, step);
 }
 
-static void print_progress(run *s, int64_t step, double lr) {
+static void print_progress(run *s, int64_t step, double loss, double lr) {
     double now = now_seconds(), left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
     char line[160];
-    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step, s->total_steps,
-             tcc_model_loss(s->model), lr, samples_per_second(s, step), s->language ? "tokens" : "samples", (int)(left / 60),
-             (int)fmod(left, 60));
+    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step, s->total_steps, loss, lr,
+             samples_per_second(s, step), s->language ? "tokens" : "samples", (int)(left / 60), (int)fmod(left, 60));
     printf(s->terminal ? "\r\x1b[K%s" : "%s\n", line);
     fflush(stdout);
     s->shown_at = now;
     s->drawing = s->terminal;
 }
 
-/* Logs the training step that has just run: `step` updates came before it. */
-static tcc_status log_step(run *s, int64_t step, double lr) {
+/* Logs a training step: `step` updates came before it. */
+static tcc_status log_step(run *s, int64_t step, double loss, double lr) {
     tcc_program_info info;
     tcc_status status = tcc_model_info(s->model, &info);
     if (status != TCC_OK) return status;
-    const tcc_metric values[] = {{"loss", tcc_model_loss(s->model)},
+    const tcc_metric values[] = {{"loss", loss},
                                  {"lr", lr},
                                  {"step_ms", 1e3 * step_seconds(s, step)},
                                  {s->language ? "tokens_per_s" : "samples_per_s", samples_per_second(s, step)},
                                  {"peak_bytes", (double)info.peak_bytes}};
     status = tcc_metrics_write(s->metrics, step, values, sizeof values / sizeof values[0]);
-    if (!s->options->quiet) print_progress(s, step, lr);
+    if (!s->options->quiet) print_progress(s, step, loss, lr);
     s->logged_step = step;
     s->busy_seconds = 0;
     return status;
@@ -368,11 +376,24 @@ static tcc_status log_step(run *s, int64_t step, double lr) {
 
 static bool due(int64_t every, int64_t step) { return every && step % every == 0; }
 
-/* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a second. */
-static tcc_status report_step(run *s, int64_t step, double lr) {
-    if (due(s->recipe->training.log_every, step) || step + 1 == s->total_steps) return log_step(s, step, lr);
-    if (s->terminal && !s->options->quiet && now_seconds() - s->shown_at > 0.2) print_progress(s, step, lr);
-    return TCC_OK;
+/* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a second. `start`: when
+ * the time that counts as training began. */
+static tcc_status report_step(run *s, int64_t step, double lr, double start) {
+    bool log = due(s->recipe->training.log_every, step) || step + 1 == s->total_steps;
+    bool show = !log && s->terminal && !s->options->quiet && now_seconds() - s->shown_at > 0.2;
+    double loss = NAN;
+    tcc_status status = log || show ? tcc_model_step_loss(s->model, step, &loss) : TCC_OK; /* waits for the step */
+    s->busy_seconds += now_seconds() - start;
+    if (status == TCC_OK && log) status = log_step(s, step, loss, lr);
+    else if (status == TCC_OK && show) print_progress(s, step, loss, lr);
+    return status;
+}
+
+/* Reports the step that was not reported yet, if any. */
+static tcc_status report_pending(run *s, double start) {
+    bool pending = s->pending;
+    s->pending = false;
+    return pending ? report_step(s, s->pending_step, s->pending_lr, start) : TCC_OK;
 }
 
 static tcc_status train_step(run *s, int64_t step) {
@@ -381,8 +402,26 @@ static tcc_status train_step(run *s, int64_t step) {
     tcc_model_set_lr(s->model, lr);
     tcc_status status = tcc_loader_next(s->loader, &batch);
     if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
-    s->busy_seconds += now_seconds() - start;
-    return status == TCC_OK ? report_step(s, step, lr) : status;
+    if (status != TCC_OK) return status;
+    if (!s->late) return report_step(s, step, lr, start);
+    if (s->pending) status = report_pending(s, start);
+    else s->busy_seconds += now_seconds() - start;
+    s->pending = true;
+    s->pending_step = step;
+    s->pending_lr = lr;
+    return status;
+}
+
+/* What comes between training steps: first their last report. */
+static tcc_status between_steps(run *s, int64_t done) {
+    const recipe *r = s->recipe;
+    bool last = done == s->total_steps || *s->interrupted, evaluates = due(r->training.eval_every, done) || done == s->total_steps;
+    bool saves = due(r->training.save_every, done) || done == s->total_steps;
+    bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
+    tcc_status status = last || evaluates || saves || samples ? report_pending(s, now_seconds()) : TCC_OK;
+    if (status == TCC_OK && evaluates) status = report_evaluation(s, done);
+    if (status == TCC_OK && saves) status = save(s, done);
+    return status == TCC_OK && samples ? print_sample(s) : status;
 }
 
 static tcc_status train_steps(run *s) {
@@ -395,10 +434,7 @@ static tcc_status train_steps(run *s) {
     s->logged_step = s->first_step - 1;
     for (int64_t step = s->first_step; step < s->total_steps && status == TCC_OK && !*s->interrupted; step++) {
         status = train_step(s, step);
-        int64_t done = step + 1;
-        if (status == TCC_OK && (due(r->training.eval_every, done) || done == s->total_steps)) status = report_evaluation(s, done);
-        if (status == TCC_OK && (due(r->training.save_every, done) || done == s->total_steps)) status = save(s, done);
-        if (status == TCC_OK && s->language && due(r->sample.every, done) && !s->options->quiet) status = print_sample(s);
+        if (status == TCC_OK) status = between_steps(s, step + 1);
     }
     if (status == TCC_OK && *s->interrupted) status = save(s, tcc_model_step(s->model));
     return status;
@@ -483,7 +519,10 @@ static int set_up(run *s, const tcc_checkpoint *c) {
         fprintf(stderr, "tcc-train: %s: is past the end of this run of %" PRId64 " steps\n", tcc_checkpoint_path(c), s->total_steps);
         return EXIT_FAILED;
     }
-    if (create_model(s) != TCC_OK) return failed(s);
+    if (create_model(s) != TCC_OK) {
+        int status = failed(s);
+        return s->model || !s->options->arch ? status : EXIT_USAGE; /* no such architecture */
+    }
     if (s->options->emit) return print_report(s, s->options->emit, stdout);
     if (!s->options->quiet && print_compiled(s)) return EXIT_FAILED;
     if (r->init_from && !c && init_from(s, r->init_from) != TCC_OK) return failed(s);

@@ -15,6 +15,7 @@
     TCC_TOPIC(FUSION, "fusion", "each fusion decision with its reason")                           \
     TCC_TOPIC(CODEGEN, "codegen", "kernels: schedule, shape, size of code")                       \
     TCC_TOPIC(MEMORY, "memory", "the memory plan")                                                \
+    TCC_TOPIC(DEVICE, "device", "which device was taken, and why")                                \
     TCC_TOPIC(LIBRARY, "library", "libraries found, missing or refused")                          \
     TCC_TOPIC(DATA, "data", "data files opened, rows read")
 

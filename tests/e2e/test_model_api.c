@@ -296,8 +296,8 @@ static void errors_say_where_and_what(void **state) {
     tcc_model_destroy(m);
 
     tcc_context_clear_error(cx);
-    tcc_model_options options = {.size = sizeof options, .device = "cuda"};
-    refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EUNSUPPORTED, "device \"cuda\"");
+    tcc_model_options options = {.size = sizeof options, .device = "tpu"};
+    refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL, "device \"tpu\": must be cpu, cuda, cuda:N or auto");
     assert_null(m);
     options = (tcc_model_options){.size = sizeof options, .optimizer = {.size = sizeof options.optimizer, .nesterov = true}};
     refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL, "nesterov needs a momentum");

@@ -57,20 +57,24 @@ typedef struct tcc_optimizer_options {
 
 typedef struct tcc_model_options {
     size_t size;
-    const char *device;    /* "cpu" (default) */
+    const char *device;    /* "cpu" (default), "cuda" (the first usable), "cuda:N", or "auto": the first usable CUDA device, else the CPU */
     tcc_mode mode;
     uint64_t seed;         /* initial values, dropout */
     tcc_optimizer_options optimizer;
     bool keep_gradients;   /* tcc_model_gradient after each training step */
     const char *dump_dir;  /* write the IR around every pass, kernels, memory plan and steps of each compiled program there */
     bool verify_passes;    /* check the graph after every pass */
+    const char *arch;      /* "sm_90": compile for a GPU of that kind, present or not; `device` is not looked at, and nothing can run */
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
 TCC_API tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *options, tcc_model **out);
 TCC_API void tcc_model_destroy(tcc_model *m); /* NULL is allowed */
+/* Where it computes: "cpu", "cuda:0"; "none" with options.arch. Borrowed. */
+TCC_API const char *tcc_model_device(const tcc_model *m);
 
-/* One training step on a batch: arrays named as the model's inputs. Borrowed for the call. Compiles when the signature is new. */
+/* One training step on a batch: arrays named as the model's inputs. Borrowed for the call. Compiles when the signature is new.
+ * On a GPU the call returns once the step is enqueued; a few steps may be under way, and their errors come out of later calls. */
 TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count);
 /* Forward only, in evaluation mode. Changes no state. */
 TCC_API tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count);
@@ -79,15 +83,21 @@ TCC_API tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *
 
 /* Output `name` of the last run, borrowed until the next; TCC_ENOTFOUND lists the names. */
 TCC_API tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out);
-/* Output "loss" of the last run. NaN before the first. */
+/* Output "loss" of the last run, waited for. NaN before the first, and where the run failed. */
 TCC_API double tcc_model_loss(tcc_model *m);
+/* Loss of training step `step`, counted from 0: one of the last 64 that this model ran. Waits for that step, not for later ones, so
+ * that asking a step late keeps a GPU busy. Errors: TCC_ENOTFOUND (not one of those), and those of the step. */
+TCC_API tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss);
+/* Waits for all runs, and brings parameters, buffers and optimizer state to the host. Errors of runs come out here. */
+TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
 
 TCC_API void tcc_model_set_lr(tcc_model *m, double lr);
 TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
 TCC_API void tcc_model_set_step(tcc_model *m, int64_t step); /* after loading a checkpoint */
 
-/* Parameters, then buffers, in the order of the model's code; all f32 host memory that may be read and written between runs.
- * They exist after the first run or compile. `index` from 0; false past the end. */
+/* Parameters, then buffers, in the order of the model's code; all f32 host memory that may be read and written until the next run.
+ * With a GPU it is a copy: ask again after a run; what is written counts from the next run on. They exist after the first run or
+ * compile. `index` from 0; false past the end, or where the device failed, which tcc_model_synchronize tells first. */
 TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
 /* Whether parameter `index` is trained (not a buffer). */
@@ -109,13 +119,18 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
 /* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short.
  * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling runs), share of
- * the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm": the kernels as LLVM IR and assembly. */
+ * the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as LLVM IR, as assembly, and as
+ * PTX where they are for a GPU. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);
 /* Write what profiling saw as a Chrome trace. */
 TCC_API tcc_status tcc_model_write_profile(tcc_model *m, const char *path);
 TCC_API void tcc_string_free(char *s);
+/* What `name` ("cpu", "cuda", "cuda:N", "auto") means on this machine: the device, "cpu" or "cuda:0", and a line on it for a person, which
+ * for "auto" on the CPU says why. Both are freed with tcc_string_free. Takes nothing. Errors: TCC_EINVAL (no such name),
+ * TCC_EUNSUPPORTED and TCC_EDEVICE, which say what is missing and what to do. */
+TCC_API tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, char **text);
 /* What hardware and libraries were found, from where, which version, and what is lost without the rest; to be freed. */
 TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
 

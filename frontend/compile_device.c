@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT
+ * Which device a name means on this machine, and opening it. */
+#include "compile.h"
+
+#include "codegen/build.h"
+#include "runtime/cpus.h"
+#include "runtime/device_cpu.h"
+#include "runtime/device_cuda.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+typedef enum device_kind { DEVICE_CPU, DEVICE_CUDA, DEVICE_AUTO } device_kind;
+
+/* NULL is "cpu". `ordinal`: -1 where the name has none. */
+static tcc_status parse_name(tcc_diag *diag, const char *name, device_kind *kind, int *ordinal) {
+    *kind = DEVICE_CPU;
+    *ordinal = -1;
+    if (!name || !strcmp(name, "cpu")) return TCC_OK;
+    *kind = strcmp(name, "auto") ? DEVICE_CUDA : DEVICE_AUTO;
+    if (*kind == DEVICE_AUTO || !strcmp(name, "cuda")) return TCC_OK;
+    if (!strncmp(name, "cuda:", 5) && name[5] >= '0' && name[5] <= '9') {
+        char *end;
+        long number = strtol(name + 5, &end, 10);
+        *ordinal = number <= INT_MAX ? (int)number : INT_MAX;
+        if (!*end) return TCC_OK;
+    }
+    return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "device \"%s\": must be cpu, cuda, cuda:N or auto", name);
+}
+
+/* The CUDA device that is meant: its number, -1 for the CPU; its line is added to `text`, or why it is the CPU. */
+static tcc_status resolve(tcc_context *cx, const char *name, int *ordinal, int *sm, tcc_strbuf *text) {
+    device_kind kind;
+    TCC_TRY(parse_name(&cx->diag, name, &kind, ordinal));
+    if (kind == DEVICE_CPU) return TCC_OK;
+    tcc_status status = tcc_device_cuda_probe(cx, *ordinal, ordinal, sm, text);
+    if (status == TCC_OK || kind == DEVICE_CUDA || status == TCC_ENOMEM) return status;
+    const char *why = tcc_diag_text(&cx->diag);
+    if (!strncmp(why, "error: ", 7)) why += 7;
+    tcc_strbuf_addn(text, why, strcspn(why, ";\n")); /* without the advice: nobody asked for CUDA */
+    tcc_diag_clear(&cx->diag);
+    *ordinal = -1;
+    return TCC_OK;
+}
+
+tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, char **text) {
+    int ordinal, sm, threads;
+    tcc_strbuf line = {0}, found = {0};
+    *device = *text = NULL;
+    tcc_diag_clear(&cx->diag);
+    tcc_status status = resolve(cx, name, &ordinal, &sm, &line);
+    if (status == TCC_OK && ordinal < 0) {
+        tcc_cpus cpus;
+        tcc_cpus_get(&cpus);
+        status = tcc_cpus_threads(&cx->diag, &cpus, &threads);
+        char *why = tcc_strbuf_take(&line);
+        if (status == TCC_OK) tcc_strbuf_printf(&line, "cpu: %d thread%s%s%s", threads, threads == 1 ? "" : "s", why ? "; " : "", why ? why : "");
+        tcc__free(why);
+    }
+    if (status == TCC_OK) {
+        if (ordinal < 0) tcc_strbuf_add(&found, "cpu");
+        else tcc_strbuf_printf(&found, "cuda:%d", ordinal);
+        if (line.length && line.text[line.length - 1] == '\n') line.text[--line.length] = 0;
+        *device = tcc_strbuf_take(&found);
+        *text = tcc_strbuf_take(&line);
+        if (!*device || !*text) status = tcc_enomem(&cx->diag);
+    }
+    if (status != TCC_OK) {
+        tcc_strbuf_free(&line);
+        tcc__free(*device);
+        tcc__free(*text);
+        *device = *text = NULL;
+    }
+    return status;
+}
+
+static tcc_status set_arch(tcc_model *m, const char *arch) {
+    TCC_TRY(tcc_codegen_check_arch(&m->cx->diag, arch));
+    snprintf(m->arch, sizeof m->arch, "%s", arch);
+    return TCC_OK;
+}
+
+tcc_status tcc__model_open_device(tcc_model *m) {
+    tcc_context *cx = m->cx;
+    const char *name = m->options.device;
+    int ordinal = -1, sm = 0;
+    snprintf(m->device_name, sizeof m->device_name, "none");
+    if (m->options.arch) return set_arch(m, m->options.arch);
+    tcc_strbuf text = {0};
+    tcc_status status = resolve(cx, name, &ordinal, &sm, &text);
+    if (status == TCC_OK && ordinal >= 0) {
+        snprintf(m->device_name, sizeof m->device_name, "cuda:%d", ordinal);
+        status = set_arch(m, tcc_codegen_cuda_arch(sm)); /* a device is only found if there is one */
+        if (status == TCC_OK) status = tcc_device_cuda_create(cx, ordinal, &m->device);
+    } else if (status == TCC_OK) {
+        snprintf(m->device_name, sizeof m->device_name, "cpu");
+        status = tcc_device_cpu_create(cx, 0, &m->device);
+    }
+    if (status == TCC_OK && name && !strcmp(name, "auto"))
+        tcc_logf(cx, TCC_LOG_DEVICE, "auto takes %s: %.*s", m->device_name, (int)strcspn(text.text ? text.text : "", "\n"), text.text ? text.text : "");
+    tcc_strbuf_free(&text);
+    return status;
+}
+
+const char *tcc_model_device(const tcc_model *m) { return m->device_name; }
+
+/* -- For a person -- */
+
+static tcc_status describe_cpu(tcc_context *cx, tcc_strbuf *text) {
+    tcc_device *device;
+    TCC_TRY(tcc_device_cpu_create(cx, 0, &device));
+    device->ops->describe(device, text);
+    tcc_device_destroy(device);
+    return TCC_OK;
+}
+
+/* A line a device, or why there is none. */
+static void describe_cuda(tcc_context *cx, tcc_strbuf *text) {
+    int sm, found = 0, n = 0;
+    while (tcc_device_cuda_probe(cx, n, &found, &sm, text) == TCC_OK) n++;
+    if (!n) {
+        const char *why = tcc_diag_text(&cx->diag);
+        tcc_strbuf_printf(text, "cuda: %s; everything runs on the CPU\n", strncmp(why, "error: ", 7) ? why : why + 7);
+    }
+    tcc_diag_clear(&cx->diag);
+}
+
+tcc_status tcc_describe_devices(tcc_context *cx, char **out) {
+    tcc_strbuf text = {0};
+    *out = NULL;
+    tcc_diag_clear(&cx->diag);
+    tcc_status status = describe_cpu(cx, &text);
+    if (status == TCC_OK) {
+        describe_cuda(cx, &text);
+        *out = tcc_strbuf_take(&text);
+        if (!*out) status = tcc_enomem(&cx->diag);
+    }
+    tcc_strbuf_free(&text);
+    return status;
+}
