@@ -197,6 +197,7 @@ typedef struct tcc_body_run {
     uint64_t open;
     int lane_var, lanes;    /* lane l has loop value + l; lane_var -1: no lanes */
     LLVMValueRef mask;      /* lanes that exist; NULL: all */
+    LLVMValueRef inside;    /* false in threads that repeat another's lanes and must not store; NULL: there are none */
     /* A schedule that walks memory in its own way gives the values of whole affine forms instead of loops. Each is the loop part of
      * some offset: its value in lane 0, and its step from lane to lane. */
     int n_forms;
@@ -235,6 +236,9 @@ void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef i
 void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index, LLVMValueRef mask);
 /* The lanes of a vector and of all threads of the lane group, for several reductions whose carries follow each other. */
 void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
+
+/* The same across the lane groups of an item. */
+void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
 
 /* --- Scalar operations (scalar.c) */
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);

@@ -419,6 +419,16 @@ void tcc_body_emit(tcc_body_run *r, uint64_t loops) {
 
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     tcc_emitter *e = r->e;
+    if (r->inside) {
+        LLVMValueRef inside = r->inside;
+        tcc_emit_if branch;
+        r->inside = NULL;
+        tcc_emit_if_begin(e, &branch, inside);
+        tcc_body_emit_store(r, s);
+        tcc_emit_if_end(e, &branch);
+        r->inside = inside;
+        return;
+    }
     if (s->guard && step_of(r, &s->offset) == STEP_NONE) {
         tcc_store inside = *s;
         tcc_emit_if branch;
@@ -578,4 +588,17 @@ void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *
     if (group <= TCC_EMIT_WARP || n_carry == 0) return;
     tcc_emit_gather_warps(e, carry, n_carry);
     for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) fold_threads(e, ops[i], carry + c, group / TCC_EMIT_WARP);
+}
+
+void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
+    enum { MOST_DEEP = 32 };
+    int n_carry = 0;
+    LLVMValueRef all[MOST_DEEP * TCC_EMIT_MAX_CARRY];
+    for (int i = 0; i < n_ops; i++) n_carry += tcc_fold_carries(ops[i]);
+    if (!e->deep || n_carry == 0) return;
+    tcc_emit_gather_deep(e, carry, n_carry, all);
+    for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) {
+        for (int k = 0; k < tcc_fold_carries(ops[i]); k++) carry[c + k] = all[c + k];
+        for (int d = 1; d < e->shape.shape.deep; d++) fold_pair(e, ops[i], carry + c, all + d * n_carry + c);
+    }
 }

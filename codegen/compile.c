@@ -147,7 +147,7 @@ tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_t
                                      .schedule = k->schedule, .symbol = tcc_arena_printf(&p->memory, "%s_%d", k->schedule, i)};
         if (target->kind == TCC_TARGET_CUDA) {
             p->kernels[i].threads = k->shape.threads;
-            p->kernels[i].items_a_block = k->shape.threads / k->shape.group;
+            p->kernels[i].items_a_block = tcc_shape_items(k->shape);
             p->kernels[i].scratch_bytes *= p->kernels[i].items_a_block;
             p->kernels[i].table = table[i];
         }

@@ -25,6 +25,7 @@ typedef struct tcc_llvm_target {
     int lanes;     /* f32 lanes of a vector register: 16, 8 or 4; CUDA: of one access of a thread, 4 */
     int registers; /* vector registers */
     bool fma;      /* fused multiply-add in one instruction */
+    int64_t shared_bytes; /* CUDA: shared memory of a block */
 } tcc_llvm_target;
 
 /* The machine we run on. `cpu` NULL: detected; else an LLVM name ("x86-64-v3") with that CPU's own features, for tests and for
@@ -36,13 +37,16 @@ tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_targe
 void tcc_llvm_target_clear(tcc_llvm_target *t);
 
 /* How threads share the work of a CUDA kernel: blocks of `threads`, in lane groups of `group` threads. `group` is a power of two up
- * to 32, or all threads of the block. Zeroed on the host. */
+ * to 32, or all threads of the block. If `deep` is more than 1, the block is so many lane groups that work on one item together: they
+ * share a loop across the lanes. Zeroed on the host. */
 typedef struct tcc_thread_shape {
-    int threads, group;
+    int threads, group, deep;
     int blocks; /* that a processor should hold at once: a bound on registers; 0: as the assembler likes */
 } tcc_thread_shape;
 
 enum { TCC_EMIT_MAX_CARRY = 64, TCC_EMIT_MAX_BUFFERS = 64 };
+
+int tcc_shape_items(tcc_thread_shape shape); /* items a block runs side by side */
 
 /* What a CUDA kernel's signature and thread indices are made from; set before tcc_emit_kernel_begin. */
 typedef struct tcc_emit_entry {
@@ -70,6 +74,7 @@ typedef struct tcc_emitter {
     /* CUDA */
     tcc_emit_entry shape;
     LLVMValueRef thread, group; /* index in the lane group, i64; index of the lane group in the block; NULL on the host */
+    LLVMValueRef deep;          /* index of the lane group among those of its item, or NULL */
     LLVMValueRef row;           /* the instance's row of the table, or NULL */
     bool shared_reused;         /* an item leaves values in shared memory that others of the block may still read */
 } tcc_emitter;
@@ -128,12 +133,14 @@ void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *
 void tcc_emit_items_begin(tcc_emitter *e, tcc_emit_loop *loop);
 
 typedef struct tcc_emit_if {
-    LLVMBasicBlockRef otherwise, join;
+    LLVMBasicBlockRef otherwise, join, then_end; /* NULL join: nothing was begun */
     bool has_else;
 } tcc_emit_if;
 void tcc_emit_if_begin(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef condition);
 void tcc_emit_if_else(tcc_emitter *e, tcc_emit_if *branch);
 void tcc_emit_if_end(tcc_emitter *e, tcc_emit_if *branch);
+/* After the end of a branch without else: `value` from inside it, or `other` where it was not taken. */
+LLVMValueRef tcc_emit_if_value(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef value, LLVMValueRef other);
 
 /* --- Lane groups. A loop whose lanes the group shares: vectors of `lanes` elements, one after the other over its threads. `index` is
  * the first element of the thread's own vector. `lanes` divides from and to on CUDA, so that a vector is wholly inside or outside. */
@@ -145,9 +152,14 @@ int tcc_emit_group_lanes(const tcc_emitter *e, int lanes);
 LLVMValueRef tcc_emit_tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index);
 /* Where whole vectors from a multiple of `lanes` up to `to` end; what is left is a loop of single lanes. The host masks: `to` itself. */
 LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes);
-/* What follows is done by one thread of the group. */
-void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch);
+/* What follows is done once for an item: by one thread of the lane group, or, if `lanes`, by all threads of one lane group. */
+void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch, bool lanes);
 void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch);
+/* A loop that the lane groups of an item share; each takes every deep-th step. */
+void tcc_emit_deep_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, const LLVMValueRef *initial,
+                              int n_carry);
+/* n values of each of the `deep` lane groups: all[i * n + k] is group i's values[k]. */
+void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all);
 
 enum { TCC_EMIT_WARP = 32 };
 /* The value of the thread whose index in the group differs in `bit`, at most half a warp away. i1, i32, i64, f32 or f64. */

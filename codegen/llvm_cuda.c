@@ -14,9 +14,10 @@
  * take it. */
 static const struct arch {
     const char *name, *features;
+    int shared_kib; /* that a block can have */
 } archs[] = {
-    {"sm_75", "+ptx63"}, {"sm_80", "+ptx70"}, {"sm_86", "+ptx71"},  {"sm_87", "+ptx74"},
-    {"sm_89", "+ptx78"}, {"sm_90", "+ptx78"}, {"sm_90a", "+ptx80"},
+    {"sm_75", "+ptx63", 64}, {"sm_80", "+ptx70", 163}, {"sm_86", "+ptx71", 99},   {"sm_87", "+ptx74", 163},
+    {"sm_89", "+ptx78", 99}, {"sm_90", "+ptx78", 227}, {"sm_90a", "+ptx80", 227},
 };
 enum { ARCHS = sizeof archs / sizeof *archs };
 
@@ -32,6 +33,7 @@ tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_targe
     }
     if (!found)
         return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "unknown GPU architecture '%s'; known are %s", arch, known);
+    out->shared_bytes = found->shared_kib * 1024;
     out->triple = tcc__strdup("nvptx64-nvidia-cuda");
     out->cpu = tcc__strdup(found->name);
     out->features = tcc__strdup(found->features);
@@ -149,9 +151,10 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);
     LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"), block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
-    const int threads = shape->shape.threads, group = shape->shape.group, groups = threads / group;
+    const int threads = shape->shape.threads, group = shape->shape.group, groups = tcc_shape_items(shape->shape);
     e->thread = group == threads ? tid : LLVMBuildAnd(e->builder, tid, tcc_emit_i64(e, group - 1), "");
-    e->group = group == threads ? tcc_emit_i64(e, 0) : tcc_emit_div(e, tid, group);
+    e->deep = shape->shape.deep > 1 ? tcc_emit_div(e, tid, group) : NULL;
+    e->group = groups == 1 ? tcc_emit_i64(e, 0) : tcc_emit_div(e, tid, group);
     e->row = NULL;
     e->shared_reused = false;
     if (shape->table) {
@@ -184,13 +187,15 @@ void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
     LLVMValueRef step = tcc_emit_i64(e, 1);
     if (!e->row) {
         LLVMValueRef blocks = special_register(e, "llvm.nvvm.read.ptx.sreg.nctaid.x");
-        step = tcc_emit_mul(e, blocks, tcc_emit_i64(e, e->shape.shape.threads / e->shape.shape.group));
+        step = tcc_emit_mul(e, blocks, tcc_emit_i64(e, tcc_shape_items(e->shape.shape)));
     }
     tcc_emit_loop_begin_by(e, loop, e->begin, e->end, step, NULL, 0);
     loop->once = e->row != NULL;
 }
 
 /* --- Lane groups */
+
+int tcc_shape_items(tcc_thread_shape shape) { return shape.threads / (shape.group * (shape.deep > 1 ? shape.deep : 1)); }
 
 int tcc_emit_group_lanes(const tcc_emitter *e, int lanes) {
     return e->target->kind == TCC_TARGET_CUDA ? lanes * e->shape.shape.group : lanes;
@@ -212,14 +217,22 @@ LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
     return LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -lanes), "");
 }
 
-void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch) {
-    if (e->target->kind != TCC_TARGET_CUDA || e->shape.shape.group == 1) return;
-    tcc_emit_if_begin(e, branch, LLVMBuildICmp(e->builder, LLVMIntEQ, e->thread, tcc_emit_i64(e, 0), ""));
+void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch, bool lanes) {
+    branch->join = NULL;
+    if (e->target->kind != TCC_TARGET_CUDA) return;
+    LLVMValueRef index = lanes ? e->deep : e->shape.shape.group > 1 ? e->thread : NULL;
+    if (index) tcc_emit_if_begin(e, branch, LLVMBuildICmp(e->builder, LLVMIntEQ, index, tcc_emit_i64(e, 0), ""));
 }
 
 void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch) {
-    if (e->target->kind != TCC_TARGET_CUDA || e->shape.shape.group == 1) return;
-    tcc_emit_if_end(e, branch);
+    if (branch->join) tcc_emit_if_end(e, branch);
+}
+
+void tcc_emit_deep_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, const LLVMValueRef *initial,
+                              int n_carry) {
+    bool shared = e->target->kind == TCC_TARGET_CUDA && e->deep;
+    if (shared) from = tcc_emit_add(e, from, e->deep);
+    tcc_emit_loop_begin(e, loop, from, to, shared ? e->shape.shape.deep : 1, initial, n_carry);
 }
 
 /* --- Exchanges */
@@ -262,14 +275,50 @@ LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value) {
 
 void tcc_emit_barrier(tcc_emitter *e) { call(e, "llvm.nvvm.barrier0", NULL, 0); }
 
+/* An array of the block's in shared memory. */
+static LLVMValueRef shared_array(tcc_emitter *e, LLVMTypeRef type, int64_t count) {
+    LLVMTypeRef whole = LLVMArrayType2(type, (uint64_t)count);
+    LLVMValueRef array = LLVMAddGlobalInAddressSpace(e->module, whole, "", TCC_CUDA_SHARED);
+    LLVMSetLinkage(array, LLVMInternalLinkage);
+    LLVMSetInitializer(array, LLVMGetPoison(whole));
+    LLVMSetAlignment(array, 16);
+    return generic(e, array);
+}
+
+/* Of an element of such an array. */
+static int shared_alignment(tcc_emitter *e, LLVMTypeRef type) {
+    unsigned natural = LLVMABIAlignmentOfType(LLVMGetModuleDataLayout(e->module), type);
+    return natural < 16 ? (int)natural : 16;
+}
+
+void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all) {
+    const int deep = e->shape.shape.deep, group = e->shape.shape.group;
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef arrays[2 * TCC_EMIT_MAX_CARRY];
+    for (int k = 0; k < n; k++) {
+        LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
+        LLVMValueRef value = type == flag ? LLVMBuildZExt(b, values[k], tcc_emit_type_like(e, e->i8, type), "") : values[k];
+        arrays[k] = shared_array(e, LLVMTypeOf(value), (int64_t)deep * group);
+        LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, group)), e->thread);
+        tcc_emit_store(e, value, tcc_emit_at(e, LLVMTypeOf(value), arrays[k], at), shared_alignment(e, LLVMTypeOf(value)));
+    }
+    tcc_emit_barrier(e);
+    for (int k = 0; k < n; k++) {
+        LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
+        LLVMTypeRef memory = type == flag ? tcc_emit_type_like(e, e->i8, type) : type;
+        for (int i = 0; i < deep; i++) {
+            LLVMValueRef at = tcc_emit_add(e, e->thread, tcc_emit_i64(e, (int64_t)i * group));
+            LLVMValueRef value = tcc_emit_load(e, memory, tcc_emit_at(e, memory, arrays[k], at), shared_alignment(e, memory));
+            all[i * n + k] = type == flag ? LLVMBuildTrunc(b, value, type, "") : value;
+        }
+    }
+    e->shared_reused = true;
+}
+
 void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n) {
     int warps = e->shape.shape.group / TCC_EMIT_WARP;
     LLVMBuilderRef b = e->builder;
-    LLVMValueRef array = LLVMAddGlobalInAddressSpace(e->module, LLVMArrayType2(e->i64, (uint64_t)(n * warps)), "", TCC_CUDA_SHARED);
-    LLVMSetLinkage(array, LLVMInternalLinkage);
-    LLVMSetInitializer(array, LLVMGetPoison(LLVMArrayType2(e->i64, (uint64_t)(n * warps))));
-    LLVMSetAlignment(array, 16);
-    array = generic(e, array);
+    LLVMValueRef array = shared_array(e, e->i64, n * warps);
     LLVMValueRef lane = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, TCC_EMIT_WARP - 1), ""), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
     LLVMValueRef other = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, warps - 1), "");
     tcc_emit_if first;

@@ -234,6 +234,7 @@ void tcc_emit_if_begin(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef conditi
     branch->otherwise = new_block(e);
     branch->join = new_block(e);
     branch->has_else = false;
+    branch->then_end = NULL;
     LLVMBuildCondBr(e->builder, condition, then, branch->otherwise);
     LLVMPositionBuilderAtEnd(e->builder, then);
 }
@@ -244,7 +245,15 @@ void tcc_emit_if_else(tcc_emitter *e, tcc_emit_if *branch) {
     branch->has_else = true;
 }
 
+LLVMValueRef tcc_emit_if_value(tcc_emitter *e, tcc_emit_if *branch, LLVMValueRef value, LLVMValueRef other) {
+    LLVMValueRef result = LLVMBuildPhi(e->builder, LLVMTypeOf(value), "");
+    LLVMAddIncoming(result, &value, &branch->then_end, 1);
+    LLVMAddIncoming(result, &other, &branch->otherwise, 1);
+    return result;
+}
+
 void tcc_emit_if_end(tcc_emitter *e, tcc_emit_if *branch) {
+    if (!branch->has_else) branch->then_end = LLVMGetInsertBlock(e->builder);
     LLVMBuildBr(e->builder, branch->join);
     if (!branch->has_else) {
         LLVMPositionBuilderAtEnd(e->builder, branch->otherwise);

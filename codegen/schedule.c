@@ -43,7 +43,8 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
     va_end(args);
     tcc_strbuf_printf(&text, "%s %s ", launch->kernel.schedule, extra ? extra : "");
     if (l->target->kind == TCC_TARGET_CUDA) { /* which accesses can be wide depends on where buffers begin */
-        tcc_strbuf_printf(&text, "threads=%d/%d align", launch->kernel.shape.group, launch->kernel.shape.threads);
+        tcc_strbuf_printf(&text, "threads=%d/%d/%d align", launch->kernel.shape.group, launch->kernel.shape.deep,
+                          launch->kernel.shape.threads);
         for (int i = 0; i < launch->kernel.n_buffers; i++) tcc_strbuf_printf(&text, " %d", (int)(launch->buffers[i].offset_bytes % 16));
         tcc_strbuf_add(&text, " ");
     }
@@ -170,6 +171,7 @@ void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, L
 
 void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *l) {
     tcc_emitter *e = r->e;
+    l->one = false;
     if (cut->cut < 0) return;
     LLVMValueRef from, to;
     tcc_emit_cut(r, cut, item, &from, &to);
@@ -178,6 +180,18 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         bool last = i == cut->n - 1;
+        if (last && lanes && e->deep) { /* all threads stay, for the others of the block wait for them */
+            l->one = true;
+            LLVMValueRef index = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
+            if (extent % tcc_emit_group_lanes(e, lanes)) {
+                r->inside = LLVMBuildICmp(e->builder, LLVMIntSLT, index, to, "");
+                index = tcc_emit_min(e, index, tcc_emit_i64(e, extent - lanes));
+            }
+            r->lane_var = lanes > 1 ? var : -1;
+            r->lanes = lanes;
+            tcc_body_enter(r, var, index);
+            break;
+        }
         if (last && lanes) tcc_emit_lane_loop_begin(e, &l->loops[i], from, to, lanes, NULL, 0);
         else tcc_emit_loop_begin(e, &l->loops[i], from, to, 1, NULL, 0);
         if (last && lanes > 1) {
@@ -193,9 +207,9 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
     if (cut->cut < 0) return;
     for (int i = cut->n - 1; i >= 0; i--) {
         tcc_body_leave(r, cut->order[i]);
-        if (i >= cut->cut) tcc_emit_loop_end(r->e, &l->loops[i], NULL);
+        if (i >= cut->cut && !(l->one && i == cut->n - 1)) tcc_emit_loop_end(r->e, &l->loops[i], NULL);
     }
-    r->mask = NULL;
+    r->mask = r->inside = NULL;
     r->lane_var = -1;
     r->lanes = 1;
 }

@@ -5,7 +5,7 @@
  *
  * Where that leaves too few items for the data, the reduced range is cut: one launch makes partial results for each piece, a second
  * combines them, and work on every point follows in a launch of its own. */
-#include "codegen/plan.h"
+#include "codegen/reduce.h"
 
 #include "ir/support/alloc.h"
 
@@ -17,7 +17,6 @@ enum {
     CACHE_BYTES = 384 * 1024,  /* of a thread's L2 */
     SPLIT_POINTS = 64 * 1024,  /* fewer points than this are not worth a second launch */
     SPLIT_ITEMS = 8,           /* so many items are parallel enough */
-    MOST_REDUCTIONS = 16,
 };
 
 typedef struct reduction {
@@ -34,30 +33,13 @@ typedef struct trace_cx {
     tcc_affine kept_position, reduced_position;
     int64_t kept_numel, reduced_numel;
     int n;
-    reduction all[MOST_REDUCTIONS];
+    reduction all[TCC_REDUCE_MOST];
     /* combining: the value of a reduction at a point is the fold of partial results along loop `pieces` */
     bool combine;
     int level;       /* reductions of this level are combined */
     tcc_affine piece; /* as a form */
     const int *partial; /* temporary, by index in `all` */
 } trace_cx;
-
-typedef struct reduce {
-    tcc_body *body;
-    int n_kept, n_reduced;
-    int kept[TCC_BODY_MAX_LOOPS], reduced[TCC_BODY_MAX_LOOPS];
-    bool columns;       /* lanes along the last kept loop, else along the last reduced one */
-    int lanes;
-    tcc_thread_shape shape;
-    tcc_item_cut cut;   /* of the kept loops */
-    int piece_var;      /* a kept loop that counts pieces of the first reduced loop, or -1 */
-    int64_t piece;      /* its length */
-    int n_sweeps;
-    int *level;         /* by expr: the sweep that can evaluate it */
-    int *slot;          /* by expr: cached in scratch, or -1 */
-    int n_slots;
-    int64_t row;        /* elements of a cached row */
-} reduce;
 
 static void reduced_dims(const tcc_node *n, bool reduced[TCC_MAX_RANK]) {
     memset(reduced, 0, sizeof *reduced * TCC_MAX_RANK);
@@ -78,7 +60,7 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     int at = 0;
     while (at < cx->n && cx->all[at].node != n) at++;
     if (at == cx->n) {
-        if (at == MOST_REDUCTIONS) return NULL;
+        if (at == TCC_REDUCE_MOST) return NULL;
         cx->all[cx->n++] = (reduction){.node = n, .temporary = -1};
     }
     reduction *r = &cx->all[at];
@@ -114,247 +96,10 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     return value;
 }
 
-/* --- Emission */
-
-/* Marks what expressions of the sweep can be reached from its roots. */
-static void mark(const reduce *p, const bool *leaf, const tcc_expr *x, bool *in) {
-    if (in[x->id]) return;
-    in[x->id] = true;
-    if (x->kind == TCC_EXPR_REDUCE || (leaf && leaf[x->id])) return;
-    for (int i = 0; i < x->affine.n; i++) {
-        const tcc_var *v = &p->body->vars.data[x->affine.terms[i].var];
-        if (v->kind == TCC_VAR_VALUE) mark(p, leaf, v->value, in);
-    }
-    for (int i = 0; i < x->n_operands; i++) mark(p, leaf, x->operands[i], in);
-}
-
-static int sweep_of_stores(const reduce *p) { return p->n_sweeps - 1; }
-
-static void mark_sweep(const reduce *p, int sweep, const bool *leaf, bool *in) {
-    const tcc_body *b = p->body;
-    for (int i = 0; i < b->exprs.count; i++)
-        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && p->level[b->exprs.data[i]->operands[0]->id] == sweep)
-            mark(p, leaf, b->exprs.data[i]->operands[0], in);
-    for (int i = 0; i < b->stores.count; i++)
-        if (!b->stores.data[i].kept && sweep == sweep_of_stores(p)) mark(p, leaf, b->stores.data[i].value, in);
-}
-
-/* The address of a cached value at the open reduced point. */
-static LLVMValueRef slot_address(tcc_body_run *r, const reduce *p, const tcc_expr *x) {
-    tcc_emitter *e = r->e;
-    LLVMTypeRef scalar = tcc_scalar_register(e, x->dtype);
-    LLVMValueRef at = tcc_emit_i64(e, 0);
-    for (int i = 0; i < p->n_reduced; i++) {
-        int64_t extent = r->body->vars.data[p->reduced[i]].high + 1;
-        if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
-        at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, extent)), r->loops[p->reduced[i]]);
-    }
-    at = tcc_emit_add(e, at, tcc_emit_i64(e, p->slot[x->id] * p->row));
-    return tcc_emit_at(e, scalar, r->e->scratch, at);
-}
-
-typedef struct sweep_cx {
-    const reduce *p;
-    int sweep;
-    int n; /* reductions of the sweep */
-    const tcc_expr *reductions[MOST_REDUCTIONS];
-    bool *computes; /* by expr: evaluated in this sweep for the first time, and cached */
-    bool *loads;    /* by expr: cached earlier */
-} sweep_cx;
-
-/* The innermost point or vector of points: evaluate, fold, store. */
-static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry) {
-    tcc_emitter *e = r->e;
-    const tcc_body *b = r->body;
-    const reduce *p = s->p;
-    for (int i = 0; i < b->exprs.count; i++)
-        if (s->loads[i] && r->needed[i]) {
-            const tcc_expr *x = b->exprs.data[i];
-            r->values[i] = tcc_emit_load(e, tcc_body_type(r, x->dtype, true), slot_address(r, p, x), 0);
-        }
-    tcc_body_emit(r, 0);
-    for (int i = 0; i < b->exprs.count; i++)
-        if (s->computes[i]) tcc_emit_store(e, tcc_body_lanes(r, b->exprs.data[i]), slot_address(r, p, b->exprs.data[i]), 0);
-    for (int i = 0, c = 0; i < s->n; i++) {
-        const tcc_expr *x = s->reductions[i];
-        LLVMValueRef index = NULL, value = tcc_body_lanes(r, x->operands[0]);
-        if (x->op == TCC_OP_ARGMAX) { /* one axis, possibly cut into several loops: the position in it */
-            LLVMValueRef at = tcc_emit_i64(e, 0);
-            for (int k = 0; k < p->n_reduced; k++)
-                at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, b->vars.data[p->reduced[k]].high + 1)), r->loops[p->reduced[k]]);
-            index = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, at, e->i32, ""), r->lanes);
-            if (!p->columns && r->lanes > 1)
-                index = LLVMBuildAdd(e->builder, index, tcc_emit_iota(e, e->i32, r->lanes), "");
-        }
-        tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
-        c += tcc_fold_carries(x->op);
-    }
-    if (s->sweep == sweep_of_stores(p))
-        for (int i = 0; i < b->stores.count; i++)
-            if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
-}
-
-/* The lane loop of a row: whole vectors, then what is left under a mask. */
-static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole, LLVMValueRef *carry,
-                     int n_carry) {
-    tcc_emitter *e = r->e;
-    const reduce *p = s->p;
-    int var = p->reduced[p->n_reduced - 1];
-    int64_t first, last;
-    if (p->lanes > 1) {
-        r->lane_var = var;
-        r->lanes = p->lanes;
-    }
-    bool fixed = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last);
-    int64_t vectors = fixed ? (last - first) / p->lanes : 0;
-    bool peel = fixed && !whole && vectors >= 1;
-    LLVMValueRef end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
-    tcc_emit_loop loop;
-    tcc_emit_lane_loop_begin(e, &loop, from, end, p->lanes, carry, n_carry);
-    memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
-    if (!whole && !peel && p->lanes > 1) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loop.index);
-    tcc_body_enter(r, var, loop.index);
-    emit_inside(r, s, carry);
-    tcc_body_leave(r, var);
-    tcc_emit_loop_end(e, &loop, carry);
-    memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
-    if (peel) {
-        r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, end));
-        tcc_body_enter(r, var, end);
-        emit_inside(r, s, carry);
-        tcc_body_leave(r, var);
-    }
-    r->mask = NULL;
-    r->lane_var = -1;
-    r->lanes = 1;
-}
-
-static void emit_sweep(tcc_body_run *r, const sweep_cx *s) {
-    tcc_emitter *e = r->e;
-    const tcc_body *b = r->body;
-    const reduce *p = s->p;
-    LLVMValueRef carry[MOST_REDUCTIONS * 2];
-    int n_carry = 0;
-    int lanes = p->lanes;
-    tcc_body_need_none(r);
-    for (int i = 0; i < s->n; i++) {
-        const tcc_expr *x = s->reductions[i];
-        LLVMTypeRef type = tcc_emit_vector_type(tcc_scalar_register(e, x->operands[0]->dtype), lanes);
-        tcc_fold_initial(e, x->op, type, tcc_emit_vector_type(e->i32, lanes), &carry[n_carry]);
-        n_carry += tcc_fold_carries(x->op);
-        tcc_body_need(r, x->operands[0]);
-    }
-    if (s->sweep == sweep_of_stores(p))
-        for (int i = 0; i < b->stores.count; i++)
-            if (!b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
-    tcc_body_emit(r, 0); /* what does not depend on the reduced loops */
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
-    int n_loops = p->columns ? p->n_reduced : p->n_reduced - 1;
-    if (p->n_reduced == 0) n_loops = 0;
-    LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL;
-    for (int i = 0; i < p->n_reduced; i++) {
-        int var = p->reduced[i];
-        int64_t extent = b->vars.data[var].high + 1;
-        from = tcc_emit_i64(e, 0);
-        to = tcc_emit_i64(e, extent);
-        bool whole = extent % lanes == 0;
-        if (i == 0 && p->piece_var >= 0) {
-            from = tcc_emit_mul(e, r->loops[p->piece_var], tcc_emit_i64(e, p->piece));
-            LLVMValueRef end = tcc_emit_add(e, from, tcc_emit_i64(e, p->piece));
-            to = extent % p->piece ? tcc_emit_min(e, end, to) : end;
-            whole = whole && p->piece % lanes == 0;
-        }
-        if (i < n_loops) {
-            tcc_emit_loop_begin(e, &loops[i], from, to, 1, carry, n_carry);
-            memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
-            tcc_body_enter(r, var, loops[i].index);
-            if (i < n_loops - 1 || !p->columns) tcc_body_emit(r, 0);
-        } else {
-            emit_row(r, s, from, to, whole, carry, n_carry);
-        }
-    }
-    if (p->columns || p->n_reduced == 0) emit_inside(r, s, carry);
-    for (int i = n_loops - 1; i >= 0; i--) {
-        tcc_body_leave(r, p->reduced[i]);
-        tcc_emit_loop_end(e, &loops[i], carry);
-        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
-    }
-    tcc_op ops[MOST_REDUCTIONS];
-    for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
-    if (!p->columns) tcc_fold_lanes(e, ops, s->n, carry);
-    for (int i = 0, c = 0; i < s->n; i++) {
-        c += tcc_fold_carries(ops[i]);
-        tcc_body_give(r, s->reductions[i], carry[c - 1]);
-    }
-}
-
-/* Everything for one kept point, or one vector of them. */
-static void emit_kept(tcc_body_run *r, const reduce *p, bool *scratch_flags) {
-    const tcc_body *b = r->body;
-    size_t n = (size_t)b->exprs.count;
-    bool *in = scratch_flags, *known = scratch_flags + n, *computes = known + n;
-    memset(known, 0, n);
-    for (int sweep = 0; sweep < p->n_sweeps; sweep++) {
-        sweep_cx s = {.p = p, .sweep = sweep, .computes = computes, .loads = known};
-        for (size_t i = 0; i < n; i++)
-            if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && p->level[b->exprs.data[i]->operands[0]->id] == sweep)
-                s.reductions[s.n++] = b->exprs.data[i];
-        memset(in, 0, n);
-        mark_sweep(p, sweep, known, in);
-        for (size_t i = 0; i < n; i++) {
-            computes[i] = in[i] && p->slot[i] >= 0 && !known[i];
-            r->given[i] = r->given[i] || known[i];
-        }
-        emit_sweep(r, &s);
-        for (size_t i = 0; i < n; i++)
-            if (computes[i]) known[i] = r->given[i] = true;
-    }
-    tcc_body_need_none(r);
-    for (int i = 0; i < b->stores.count; i++)
-        if (b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
-    tcc_body_emit(r, 0);
-    tcc_emit_if leader;
-    if (!p->columns) tcc_emit_leader_begin(r->e, &leader);
-    for (int i = 0; i < b->stores.count; i++)
-        if (b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
-    if (!p->columns) tcc_emit_leader_end(r->e, &leader);
-    for (size_t i = 0; i < n; i++)
-        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) r->values[i] = NULL;
-        else r->given[i] = false;
-}
-
-static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
-    const reduce *p = plan->data;
-    const tcc_body *b = p->body;
-    const tcc_item_cut *cut = &p->cut;
-    bool *flags = tcc__calloc((size_t)b->exprs.count * 3 + 1, sizeof *flags);
-    if (!flags) return tcc_enomem(e->diag);
-    tcc_body_run run;
-    tcc_emit_kernel_begin(e, symbol);
-    tcc_status status = tcc_body_run_begin(&run, e, b, 0);
-    if (status != TCC_OK) {
-        tcc__free(flags);
-        return status;
-    }
-    for (int i = 0; i < b->exprs.count; i++) run.needed[i] = true; /* all that depends on no loop */
-    tcc_body_emit(&run, 0);
-    tcc_emit_loop items;
-    tcc_emit_items_begin(e, &items);
-    tcc_emit_cut_loops loops;
-    tcc_emit_cut_begin(&run, cut, items.index, p->columns ? p->lanes : 0, &loops);
-    emit_kept(&run, p, flags);
-    tcc_emit_cut_end(&run, cut, &loops);
-    tcc_emit_loop_end(e, &items, NULL);
-    tcc_emit_kernel_end(e);
-    tcc_body_run_end(&run);
-    tcc__free(flags);
-    return TCC_OK;
-}
-
 /* --- Planning */
 
 /* The level of each expression: how many sweeps must have ended before it can be evaluated. */
-static void find_levels(reduce *p) {
+static void find_levels(tcc_reduce *p) {
     const tcc_body *b = p->body;
     p->n_sweeps = 0;
     for (int i = 0; i < b->exprs.count; i++) {
@@ -377,7 +122,9 @@ static void find_levels(reduce *p) {
             p->n_sweeps = p->level[b->stores.data[i].value->id] + 1;
 }
 
-static int cost_below(const reduce *p, const tcc_expr *x, bool *seen) {
+static int sweep_of_stores(const tcc_reduce *p) { return p->n_sweeps - 1; }
+
+static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     if (seen[x->id] || x->kind == TCC_EXPR_REDUCE) return 0;
     seen[x->id] = true;
     int cost = x->kind == TCC_EXPR_POINT ? tcc_scalar_cost(x->op) : x->kind == TCC_EXPR_LOAD ? 1 : x->kind == TCC_EXPR_FOLD ? 100 : 0;
@@ -389,8 +136,16 @@ static int cost_below(const reduce *p, const tcc_expr *x, bool *seen) {
     return cost;
 }
 
-/* Which values of one sweep the next ones should find in scratch: those at the border of what both evaluate, if dear. */
-static tcc_status choose_slots(tcc_lowering *l, reduce *p) {
+/* Is a value that two sweeps want worth keeping? In scratch of the CPU's cache: if it is dear. A GPU reads nothing twice. */
+static bool worth_keeping(const tcc_lowering *l, const tcc_reduce *p, const tcc_expr *x, bool *seen) {
+    if (l->target->kind == TCC_TARGET_CUDA) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
+    if (x->kind != TCC_EXPR_POINT || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) return false;
+    memset(seen, 0, (size_t)p->body->exprs.count);
+    return cost_below(p, x, seen) >= CACHE_COST && (p->n_slots + 1) * p->row * 4 <= CACHE_BYTES;
+}
+
+/* Which values of one sweep the next ones should find: those at the border of what both evaluate. */
+static tcc_status choose_slots(tcc_lowering *l, tcc_reduce *p) {
     const tcc_body *b = p->body;
     size_t n = (size_t)b->exprs.count;
     for (size_t i = 0; i < n; i++) p->slot[i] = -1;
@@ -400,18 +155,18 @@ static tcc_status choose_slots(tcc_lowering *l, reduce *p) {
         if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
         p->row *= extent;
     }
-    if (p->columns || p->n_reduced == 0 || p->piece_var >= 0 || l->target->kind == TCC_TARGET_CUDA) return TCC_OK;
+    if (p->columns || p->n_reduced == 0 || p->piece_var >= 0) return TCC_OK;
     int inner = p->reduced[p->n_reduced - 1];
     bool *flags = tcc__calloc(4 * n + 1, sizeof *flags);
     if (!flags) return tcc_enomem(l->diag);
     bool *now = flags, *later = flags + n, *border = flags + 2 * n, *seen = flags + 3 * n;
     for (int s = 0; s < p->n_sweeps; s++) {
         memset(now, 0, n);
-        mark_sweep(p, s, NULL, now);
+        tcc_reduce_mark_sweep(p, s, NULL, now);
         for (int t = s + 1; t < p->n_sweeps; t++) {
             memset(later, 0, n);
             memset(border, 0, n);
-            mark_sweep(p, t, NULL, later);
+            tcc_reduce_mark_sweep(p, t, NULL, later);
             for (size_t i = 0; i < n; i++) {
                 const tcc_expr *x = b->exprs.data[i];
                 if (!later[i] || now[i]) continue;
@@ -425,10 +180,7 @@ static tcc_status choose_slots(tcc_lowering *l, reduce *p) {
             for (size_t i = 0; i < n; i++) {
                 const tcc_expr *x = b->exprs.data[i];
                 if (!border[i] || !now[i] || !later[i] || p->slot[i] >= 0 || !(x->loops >> inner & 1)) continue;
-                if (x->kind != TCC_EXPR_POINT || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) continue;
-                memset(seen, 0, n);
-                if (cost_below(p, x, seen) < CACHE_COST || (p->n_slots + 1) * p->row * 4 > CACHE_BYTES) continue;
-                p->slot[i] = p->n_slots++;
+                if (worth_keeping(l, p, x, seen)) p->slot[i] = p->n_slots++;
             }
         }
     }
@@ -437,7 +189,7 @@ static tcc_status choose_slots(tcc_lowering *l, reduce *p) {
 }
 
 /* Loops of the body by class, innermost last, after merging. */
-static tcc_status plan_loops(tcc_lowering *l, reduce *p, uint64_t reduced_bits) {
+static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bits) {
     tcc_body *b = p->body;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
@@ -464,16 +216,80 @@ static double extent_product(const tcc_body *b, const int *loops, int n) {
     return product;
 }
 
-static tcc_status add_launch(tcc_lowering *l, reduce *p) {
+/* --- Threads */
+
+/* Registers that the kept values of one element take. `narrow`: shared memory can hold them too, 4 bytes each. */
+static int kept_words(const tcc_reduce *p, bool *narrow) {
+    const tcc_body *b = p->body;
+    int words = 0;
+    *narrow = true;
+    for (int i = 0; i < b->exprs.count; i++) {
+        if (p->slot[i] < 0) continue;
+        int bytes = tcc_dtype_bytes(b->exprs.data[i]->dtype);
+        words += bytes > 4 ? 2 : 1;
+        *narrow = *narrow && bytes <= 4 && b->exprs.data[i]->dtype != TCC_BOOL;
+    }
+    return words;
+}
+
+/* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads a row. */
+static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
+    enum { ELEMENTS = 32, REGISTERS = 64, SMALL_BLOCK = 128, LARGEST = 1024, ENOUGH = 65536, FEW_STEPS = 8, SEGMENT = 128, RESERVED = 2048 };
+    const tcc_body *b = p->body;
+    bool narrow;
+    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
+    int64_t rows = (int64_t)extent_product(b, p->kept, p->n_kept), words = kept_words(p, &narrow), found = 0;
+    if (words < 1) words = 1;
+    for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= LARGEST; group *= 2) {
+        int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
+        if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
+        if (elements > ELEMENTS || elements * words > (group == LARGEST ? REGISTERS / 2 : REGISTERS)) continue;
+        found = group;
+        p->steps = (int)steps;
+        if (steps == 1 || rows * group >= ENOUGH || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
+    }
+    if (!found) {
+        int64_t bytes = p->n_slots * p->row * 4;
+        if (!narrow || bytes + RESERVED > l->target->shared_bytes) {
+            for (int i = 0; i < b->exprs.count; i++) p->slot[i] = -1;
+            p->n_slots = 0;
+        }
+        for (found = 1; found < vectors && found < (p->n_slots ? LARGEST / 2 : LARGEST / 4);) found *= 2;
+        if (p->n_slots && found <= TCC_EMIT_WARP) found = 2 * TCC_EMIT_WARP; /* scratch is a block's */
+    }
+    p->shape = (tcc_thread_shape){found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found, (int)found, 1};
+}
+
+/* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
+static void shape_columns(tcc_reduce *p, int64_t *points) {
+    enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 131072, SHARED = 32 * 1024 };
+    const tcc_body *b = p->body;
+    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = 1, deep = 1, carries = 0;
+    double vectors = extent_product(b, p->kept, p->n_kept) / p->lanes;
+    while (group < TCC_EMIT_WARP && group * p->lanes < extent) group *= 2;
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) carries += tcc_fold_carries(b->exprs.data[i]->op);
+    int64_t rows = p->n_reduced == 0 ? 1 : p->piece_var >= 0 ? p->piece : b->vars.data[p->reduced[0]].high + 1;
+    while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < ENOUGH &&
+           group * deep * 2 * p->lanes * 8 * carries <= SHARED)
+        deep *= 2;
+    p->shape = (tcc_thread_shape){deep > 1 ? (int)(group * deep) : SMALL_BLOCK, (int)group, (int)deep};
+    *points = group * p->lanes < extent ? group * p->lanes : extent;
+}
+
+static tcc_status add_launch(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     find_levels(p);
     TCC_TRY(choose_slots(l, p));
     double reduced = extent_product(b, p->reduced, p->n_reduced);
     if (p->piece_var >= 0) reduced = reduced * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
     int64_t points = (int64_t)(ITEM_POINTS / reduced);
-    const int shared = p->columns ? p->kept[p->n_kept - 1] : p->n_reduced ? p->reduced[p->n_reduced - 1] : -1;
-    p->shape = tcc_choose_threads(l->target, shared >= 0 ? b->vars.data[shared].high + 1 : 1, p->lanes);
-    if (p->shape.group) points = p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1;
+    if (l->target->kind == TCC_TARGET_CUDA) {
+        points = 1;
+        if (p->columns) shape_columns(p, &points);
+        else if (p->n_reduced) shape_rows(l, p);
+        else p->shape = tcc_choose_threads(l->target, 1, 1);
+    }
     p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
@@ -482,9 +298,9 @@ static tcc_status add_launch(tcc_lowering *l, reduce *p) {
     launch->grain = tcc_choose_grain(b, reduced * extent_product(b, p->kept, p->n_kept) / (double)p->cut.items);
     launch->kernel.schedule = "reduce";
     launch->kernel.shape = p->shape;
-    launch->kernel.emit = emit;
+    launch->kernel.emit = tcc_reduce_emit;
     launch->kernel.data = p;
-    launch->kernel.scratch_bytes = p->n_slots * p->row * 4;
+    launch->kernel.scratch_bytes = p->steps ? 0 : p->n_slots * p->row * 4;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d piece=%lld", p->lanes, (long long)(p->piece_var >= 0 ? p->piece : 0));
 }
 
@@ -546,8 +362,8 @@ static bool has_full_output(const reduce_plan *rp, const trace_cx *cx) {
     return false;
 }
 
-static reduce *new_reduce(tcc_lowering *l, tcc_body *b) {
-    reduce *p = TCC_ARENA_NEW(l->arena, reduce);
+static tcc_reduce *new_reduce(tcc_lowering *l, tcc_body *b) {
+    tcc_reduce *p = TCC_ARENA_NEW(l->arena, tcc_reduce);
     if (p) p->body = b;
     return p;
 }
@@ -573,7 +389,7 @@ static tcc_status launch_partial(reduce_plan *rp, trace_cx *cx, int level, int64
     }
     uint64_t reduced_bits = rp->reduced_bits;
     TCC_TRY(tcc_lowering_keep(l, b));
-    reduce *p = new_reduce(l, b);
+    tcc_reduce *p = new_reduce(l, b);
     if (!p) return tcc_enomem(l->diag);
     TCC_TRY(plan_loops(l, p, reduced_bits));
     p->piece_var = var;
@@ -609,7 +425,7 @@ static tcc_status launch_combine(reduce_plan *rp, trace_cx *cx, int level, bool 
     for (int i = 0; i < cx->n; i++) cx->all[i].expr = NULL;
     b->special = special;
     b->special_user = cx;
-    int made[MOST_REDUCTIONS];
+    int made[TCC_REDUCE_MOST];
     for (int i = 0; i < cx->n; i++) {
         const tcc_node *n = cx->all[i].node;
         made[i] = -1;
@@ -627,7 +443,7 @@ static tcc_status launch_combine(reduce_plan *rp, trace_cx *cx, int level, bool 
     TCC_TRY(tcc_lowering_keep(l, b));
     for (int i = 0; i < cx->n; i++)
         if (made[i] >= 0) cx->all[i].temporary = made[i];
-    reduce *p = new_reduce(l, b);
+    tcc_reduce *p = new_reduce(l, b);
     if (!p) return tcc_enomem(l->diag);
     TCC_TRY(plan_loops(l, p, UINT64_C(1) << var));
     if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, pieces are not */
@@ -638,7 +454,7 @@ static tcc_status launch_combine(reduce_plan *rp, trace_cx *cx, int level, bool 
 }
 
 static tcc_status lower_in_pieces(reduce_plan *rp, trace_cx *cx, int levels, int64_t pieces) {
-    int partial[MOST_REDUCTIONS];
+    int partial[TCC_REDUCE_MOST];
     bool full = has_full_output(rp, cx);
     for (int level = 0; level < levels; level++) {
         TCC_TRY(launch_partial(rp, cx, level, pieces, partial));
@@ -652,12 +468,36 @@ static tcc_status lower_in_pieces(reduce_plan *rp, trace_cx *cx, int levels, int
     return tcc_schedule_points(rp->l, b);
 }
 
+/* For a GPU: so many that most of it is busy, while each thread still has a few elements. */
+static int64_t choose_pieces_for_blocks(const tcc_reduce *p) {
+    enum { BLOCK = 256, BUSY = 264, MOST_BLOCKS = 1024, STEPS = 8 };
+    const tcc_body *b = p->body;
+    double kept = extent_product(b, p->kept, p->n_kept), points = extent_product(b, p->reduced, p->n_reduced);
+    int64_t extent = b->vars.data[p->reduced[0]].high + 1, columns = 1;
+    if (p->columns) {
+        int64_t last = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = 1;
+        while (group < TCC_EMIT_WARP && group * p->lanes < last) group *= 2;
+        columns = group;
+        kept = kept / (double)last * (double)((last + group * p->lanes - 1) / (group * p->lanes));
+    }
+    if (kept >= BUSY) return 1;
+    double least = (double)STEPS * (p->columns ? BLOCK / (double)columns : BLOCK * p->lanes); /* points of a piece */
+    int64_t pieces = (int64_t)(points / least), most = (int64_t)(MOST_BLOCKS / kept);
+    if (pieces > most) pieces = most;
+    if (pieces > extent) pieces = extent;
+    if (pieces < 2) return 1;
+    int64_t piece = (extent + pieces - 1) / pieces;
+    if (!p->columns && p->n_reduced == 1) piece = (piece + p->lanes - 1) / p->lanes * p->lanes;
+    return (extent + piece - 1) / piece;
+}
+
 /* How many pieces to cut the first reduced loop into; 1: none. */
-static int64_t choose_pieces(const reduce *p, const trace_cx *cx) {
+static int64_t choose_pieces(const tcc_lowering *l, const tcc_reduce *p, const trace_cx *cx) {
     const tcc_body *b = p->body;
     if (p->n_reduced == 0) return 1;
     for (int i = 0; i < cx->n; i++)
         if (cx->all[i].node->op == TCC_OP_ARGMAX) return 1;
+    if (l->target->kind == TCC_TARGET_CUDA) return choose_pieces_for_blocks(p);
     double kept = extent_product(b, p->kept, p->n_kept), points = kept * extent_product(b, p->reduced, p->n_reduced);
     double items = p->columns ? kept / p->lanes : kept;
     if (points < SPLIT_POINTS || items >= (p->columns ? 2 * SPLIT_ITEMS : SPLIT_ITEMS)) return 1;
@@ -686,7 +526,7 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
         tcc_body_free(b);
     }
     TCC_TRY(tcc_lowering_keep(l, b));
-    reduce *p = new_reduce(l, b);
+    tcc_reduce *p = new_reduce(l, b);
     if (!p) return tcc_enomem(l->diag);
     TCC_TRY(plan_loops(l, p, rp.reduced_bits));
     find_levels(p);
@@ -695,7 +535,7 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
         cx.all[i].level = cx.all[i].expr ? p->level[cx.all[i].expr->operands[0]->id] : 0;
         if (cx.all[i].level + 1 > levels) levels = cx.all[i].level + 1;
     }
-    int64_t pieces = choose_pieces(p, &cx);
+    int64_t pieces = choose_pieces(l, p, &cx);
     TCC_TRY(pieces > 1 ? lower_in_pieces(&rp, &cx, levels, pieces) : add_launch(l, p));
     for (int i = 0; i < l->group->n_outputs; i++) { /* bystanders of another size have loops of their own */
         const tcc_node *n = l->group->outputs[i];

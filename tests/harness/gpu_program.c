@@ -276,7 +276,7 @@ long gpu_assemble(const tcc_program *program, const char *arch) {
     }
     long worst = 0;
     for (int i = 0; i < program->n_modules; i++) {
-        char ptx[64], command[512], line[512];
+        char ptx[64], command[512], line[512], kernel[520] = "?\n";
         snprintf(ptx, sizeof ptx, "module%d.ptx", i);
         FILE *f = fopen(ptx, "w");
         assert_non_null(f);
@@ -291,8 +291,11 @@ long gpu_assemble(const tcc_program *program, const char *arch) {
         while (fgets(line, sizeof line, f)) {
             long stores;
             const char *spill = strstr(line, "bytes stack frame, ");
-            if (spill && sscanf(spill, "bytes stack frame, %ld bytes spill stores", &stores) == 1 && stores > worst) worst = stores;
+            if (!strncmp(line, "ptxas info    : Function properties for ", 40)) snprintf(kernel, sizeof kernel, "%s", line + 40);
             fputs(line, kept);
+            if (!spill || sscanf(spill, "bytes stack frame, %ld bytes spill stores", &stores) != 1 || !stores) continue;
+            printf("%ld bytes spilled for %s by %s", stores, arch, kernel);
+            if (stores > worst) worst = stores;
         }
         fclose(kept);
         if (pclose(f)) fail_msg("ptxas -arch=%s %s:\n%s", arch, ptx, said_all);
