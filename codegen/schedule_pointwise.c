@@ -107,6 +107,18 @@ static bool is_flat(const tcc_body *b, int var) {
     return true;
 }
 
+/* Contractions without a schedule of their own: a thread of a GPU has too few registers for several such sums beside each other. */
+static bool has_long_fold(const tcc_body *b) {
+    enum { LONG = 16 };
+    for (int i = 0; i < b->exprs.count; i++) {
+        double steps = 1;
+        for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
+            if (b->exprs.data[i]->fold >> v & 1) steps *= (double)(b->vars.data[v].high + 1);
+        if (steps > LONG) return true;
+    }
+    return false;
+}
+
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     TCC_TRY(tcc_lowering_keep(l, b));
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
@@ -120,6 +132,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
     p->lanes = tcc_choose_lanes(l->target, p->any_extent ? ANY_EXTENT : inner, tcc_choose_width(b));
+    if (l->target->kind == TCC_TARGET_CUDA && has_long_fold(b)) p->lanes = 1;
     p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
     int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS);
     p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));

@@ -243,7 +243,7 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
     for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= LARGEST; group *= 2) {
         int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
         if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
-        if (elements > ELEMENTS || elements * words > (group == LARGEST ? REGISTERS / 2 : REGISTERS)) continue;
+        if (elements > ELEMENTS || elements * words > (group == LARGEST ? REGISTERS / 4 : group == LARGEST / 2 ? REGISTERS / 2 : REGISTERS)) continue;
         found = group;
         p->steps = (int)steps;
         if (steps == 1 || rows * group >= ENOUGH || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * Reductions on a GPU: rows in registers, in shared memory and longer, columns, whole tensors; against the interpreter. */
+#include "harness/check.h"
+#include "harness/gpu_program.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void rows(void **state) {
+    (void)state;
+    static const struct {
+        int rows, length;
+    } shapes[] = {{3, 1}, {5, 2}, {70, 5}, {9, 31}, {6, 33}, {130, 64}, {40, 96}, {7, 320}, {33, 768}, {5, 1000}, {2, 4096}, {2, 5001}, {1, 8192}, {2, 20000}, {1, 70001}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char text[2048];
+        int r = shapes[i].rows, n = shapes[i].length;
+        snprintf(text, sizeof text,
+                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"w\"} : f32[%d]\n  %%2 = input {name=\"b\"} : f32[%d]\n"
+                 "  %%3 = softmax(%%0) {axis=1} : f32[%d,%d]\n  output \"s\" %%3\n}\n", r, n, n, n, r, n);
+        check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
+        snprintf(text, sizeof text,
+                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"w\"} : f32[%d]\n  %%2 = input {name=\"b\"} : f32[%d]\n"
+                 "  %%3 = layer_norm(%%0, %%1, %%2) {eps=0x1p-10, axis=1} : f32[%d,%d]\n  output \"n\" %%3\n}\n", r, n, n, n, r, n);
+        check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
+        snprintf(text, sizeof text,
+                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = reduce_max(%%0) {axes=[1]} : f32[%d]\n"
+                 "  %%2 = argmax(%%0) {axis=1} : i32[%d]\n  %%3 = reduce_min(%%0) {axes=[1]} : f32[%d]\n  output \"a\" %%1\n  output \"b\" %%2\n  output \"c\" %%3\n}\n",
+                 r, n, r, r, r);
+        check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
+        snprintf(text, sizeof text, "graph @rows {\n  %%0 = input {name=\"x\"} : i64[%d,%d]\n  %%1 = reduce_max(%%0) {axes=[1]} : i64[%d]\n"
+                 "  %%2 = argmax(%%0) {axis=1} : i32[%d]\n  %%3 = reduce_sum(%%0) {axes=[1]} : i64[%d]\n  output \"a\" %%1\n  output \"b\" %%2\n  output \"c\" %%3\n}\n",
+                 r, n, r, r, r);
+        check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
+    }
+}
+
+static void columns(void **state) {
+    (void)state;
+    static const int lengths[] = {1, 3, 40, 300, 3000}, widths[] = {1, 4, 7, 130, 768};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
+        for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
+            char text[2048];
+            int n = lengths[i], c = widths[k];
+            if (n * c > 500000) continue;
+            snprintf(text, sizeof text,
+                     "graph @columns {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = softmax(%%0) {axis=0} : f32[%d,%d]\n"
+                     "  %%2 = argmax(%%0) {axis=0} : i32[%d]\n  %%3 = reduce_sum(%%0) {axes=[0]} : f32[%d]\n  %%4 = reduce_max(%%0) {axes=[0]} : f32[%d]\n"
+                     "  %%5 = reduce_sum(%%0) {axes=[0, 1]} : f32[]\n"
+                     "  output \"a\" %%1\n  output \"b\" %%2\n  output \"c\" %%3\n  output \"d\" %%4\n  output \"e\" %%5\n}\n",
+                     n, c, n, c, c, c, c);
+            check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i, .tolerance = 1e-4});
+        }
+}
+
+static void channels(void **state) {
+    (void)state;
+    check_gpu_text("graph @batch_norm {\n"
+                   "  %0 = input {name=\"x\"} : f32[8,6,20,20]\n"
+                   "  %1 = input {name=\"w\"} : f32[6]\n"
+                   "  %2 = input {name=\"b\"} : f32[6]\n"
+                   "  %3 = batch_norm(%0, %1, %2) {eps=0x1p-10, axis=1} : f32[8,6,20,20]\n"
+                   "  %4 = reduce_sum(%3) {axes=[0, 2, 3]} : f32[6]\n"
+                   "  output \"o\" %3\n  output \"s\" %4\n}\n",
+                   &(compiled_options){.simplify = true, .tolerance = 1e-4});
+    check_gpu_text("graph @losses {\n"
+                   "  %0 = input {name=\"x\"} : f32[20,5003]\n"
+                   "  %1 = input {name=\"t\"} : i32[20]\n"
+                   "  %2 = cross_entropy(%0, %1) {ignore_index=-1} : f32[]\n"
+                   "  output \"o\" %2\n}\n",
+                   &(compiled_options){.simplify = true, .limit = 5000});
+}
+
+int main(void) {
+    setenv("PTXSIM_MEMORY_MIB", "256", 0);
+    if (!gpu_available()) return 77;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
