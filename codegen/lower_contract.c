@@ -235,7 +235,7 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     launch->grain = grain_of(launch->flop, launch->items);
     launch->kernel.schedule = "contract";
     launch->kernel.scratch_bytes = cuda ? gpu->scratch_bytes : p->scratch_bytes;
-    if (cuda) launch->kernel.shape = (tcc_thread_shape){gpu->threads, gpu->threads, gpu->blocks};
+    if (cuda) launch->kernel.shape = (tcc_thread_shape){.threads = gpu->threads, .group = gpu->threads, .blocks = gpu->blocks};
     launch->kernel.emit = emit_contraction;
     launch->kernel.data = k;
     if (k_splits == 1) {
@@ -254,7 +254,7 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     launch->flop = (double)k_splits * (cuda ? (double)gpu->B * (double)gpu->M * (double)gpu->N : (double)p->B * (double)p->M * (double)p->N);
     launch->grain = grain_of(10 * launch->flop, launch->items);
     launch->kernel.schedule = "combine";
-    if (cuda) launch->kernel.shape = (tcc_thread_shape){gpu->combine_threads, gpu->combine_threads, 0};
+    if (cuda) launch->kernel.shape = (tcc_thread_shape){.threads = gpu->combine_threads, .group = gpu->combine_threads};
     launch->kernel.emit = emit_combination;
     launch->kernel.data = k;
     TCC_TRY(tcc_lowering_set_buffers(l, launch, lead + 2, 1, body));

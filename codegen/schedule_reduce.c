@@ -257,7 +257,7 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
         for (found = 1; found < vectors && found < (p->n_slots ? LARGEST / 2 : LARGEST / 4);) found *= 2;
         if (p->n_slots && found <= TCC_EMIT_WARP) found = 2 * TCC_EMIT_WARP; /* scratch is a block's */
     }
-    p->shape = (tcc_thread_shape){found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found, (int)found, 1};
+    p->shape = (tcc_thread_shape){.threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found, .group = (int)found, .deep = 1};
 }
 
 /* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
@@ -273,7 +273,7 @@ static void shape_columns(tcc_reduce *p, int64_t *points) {
     while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < ENOUGH &&
            group * deep * 2 * p->lanes * 8 * carries <= SHARED)
         deep *= 2;
-    p->shape = (tcc_thread_shape){deep > 1 ? (int)(group * deep) : SMALL_BLOCK, (int)group, (int)deep};
+    p->shape = (tcc_thread_shape){.threads = deep > 1 ? (int)(group * deep) : SMALL_BLOCK, .group = (int)group, .deep = (int)deep};
     *points = group * p->lanes < extent ? group * p->lanes : extent;
 }
 
