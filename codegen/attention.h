@@ -30,6 +30,7 @@ typedef enum tcc_attention_role {
     TCC_ATTENTION_DQ,
     TCC_ATTENTION_DK,
     TCC_ATTENTION_DV,
+    TCC_ATTENTION_DELTA, /* [batch..., T]: sums of do o along rows, from one kernel of a GPU to the next */
     TCC_ATTENTION_ROLES
 } tcc_attention_role;
 

@@ -205,7 +205,7 @@ static tcc_status add_copy(builder *b, tcc_buffer from, tcc_buffer to, const cha
 static tcc_status lower(tcc_lowering *l) {
     tcc_group_kind kind = l->group->kind;
     if (kind == TCC_GROUP_CONTRACT) TCC_TRY(tcc_lower_contract(l));
-    if (kind == TCC_GROUP_ATTENTION && l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_attention(l));
+    if (kind == TCC_GROUP_ATTENTION) TCC_TRY(tcc_lower_attention(l));
     if (l->launches.count) return TCC_OK;
     switch (kind) {
     case TCC_GROUP_REDUCE: return tcc_lower_reduce(l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lowering attention groups to the attention kernels: heads are read and written where they lie, through the group's slices,
  * reshapes and transposes. */
-#include "codegen/attention.h"
+#include "codegen/attention_gpu.h"
 #include "codegen/operand.h"
 
 typedef struct lowered {
@@ -209,33 +209,105 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     return TCC_OK;
 }
 
+/* A launch of a kernel whose buffers lie at these places; the caller sets the kernel's own members. */
+static tcc_status add_launch(tcc_lowering *l, const lowered *k, const int *places, int n_buffers, tcc_strbuf *key, tcc_plan_launch **out) {
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    char *text = key->failed ? NULL : tcc_arena_strdup(l->arena, key->text);
+    tcc_strbuf_free(key);
+    if (!launch) return TCC_ENOMEM;
+    launch->kernel.key = text;
+    launch->kernel.schedule = "attention";
+    launch->kernel.n_buffers = launch->kernel.n_params = n_buffers;
+    launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, n_buffers);
+    launch->params = TCC_ARENA_ARRAY(l->arena, int64_t, n_buffers);
+    if (!launch->buffers || !launch->params || !text) return tcc_enomem(l->diag);
+    for (int i = 0; i < TCC_ATTENTION_ROLES; i++) {
+        if (places[i] < 0) continue;
+        launch->buffers[places[i]] = k->buffers[i];
+        launch->params[places[i]] = k->offsets[i];
+    }
+    *out = launch;
+    return TCC_OK;
+}
+
 static tcc_status launch(tcc_lowering *l, lowered *k) {
     tcc_strbuf text = {0};
+    tcc_plan_launch *launch;
     TCC_TRY(tcc_attention_make_plan(l->target, &k->a, l->diag, &k->plan));
-    tcc_plan_launch *launch = tcc_lowering_add(l);
-    if (!launch) return TCC_ENOMEM;
     const tcc_attention_plan *p = &k->plan;
     tcc_attention_key(p, &text);
-    launch->kernel.key = text.failed ? NULL : tcc_arena_strdup(l->arena, text.text);
-    tcc_strbuf_free(&text);
-    launch->kernel.schedule = "attention";
-    launch->kernel.n_buffers = launch->kernel.n_params = p->n_buffers;
+    TCC_TRY(add_launch(l, k, p->buffers, p->n_buffers, &text, &launch));
     launch->kernel.scratch_bytes = p->scratch_bytes;
     launch->kernel.emit = emit;
     launch->kernel.data = k;
-    launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, p->n_buffers);
-    launch->params = TCC_ARENA_ARRAY(l->arena, int64_t, p->n_buffers);
-    if (!launch->buffers || !launch->params || !launch->kernel.key) return tcc_enomem(l->diag);
-    for (int i = 0; i < TCC_ATTENTION_ROLES; i++) {
-        if (p->buffers[i] < 0) continue;
-        launch->buffers[p->buffers[i]] = k->buffers[i];
-        launch->params[p->buffers[i]] = k->offsets[i];
-    }
     launch->items = p->items;
     launch->flop = p->flop;
     double each = p->flop / (double)p->items;
     launch->grain = each >= 5e5 ? 1 : (int64_t)(5e5 / (each + 1)) + 1;
     return TCC_OK;
+}
+
+/* --- CUDA */
+
+static tcc_status emit_gpu(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    tcc_attention_gpu_emit(e, symbol, plan->data);
+    return TCC_OK;
+}
+
+/* A kernel that touches those of the operands that are listed. */
+static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_gpu_kind kind, const tcc_attention_role *roles, int n) {
+    tcc_attention_gpu_plan *p = TCC_ARENA_NEW(l->arena, tcc_attention_gpu_plan);
+    if (!p) return tcc_enomem(l->diag);
+    tcc_attention a = k->a;
+    int64_t begins[TCC_ATTENTION_ROLES];
+    for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
+        a.has[r] = false;
+        begins[r] = k->offsets[r] + k->buffers[r].offset_bytes / 4;
+    }
+    for (int i = 0; i < n; i++) a.has[roles[i]] = k->a.has[roles[i]];
+    TCC_TRY(tcc_attention_gpu_make_plan(&a, kind, begins, l->diag, p));
+    tcc_strbuf text = {0};
+    tcc_plan_launch *launch;
+    tcc_attention_gpu_key(p, &text);
+    TCC_TRY(add_launch(l, k, p->buffers, p->n_buffers, &text, &launch));
+    if (p->buffers[TCC_ATTENTION_DELTA] >= 0)
+        launch->buffers[p->buffers[TCC_ATTENTION_DELTA]].written = kind == TCC_ATTENTION_GPU_QUERIES;
+    launch->kernel.scratch_bytes = p->scratch_bytes;
+    launch->kernel.shape = (tcc_thread_shape){p->threads, p->threads, p->blocks};
+    launch->kernel.emit = emit_gpu;
+    launch->kernel.data = p;
+    launch->items = p->items;
+    launch->grain = 1;
+    launch->flop = p->flop;
+    return TCC_OK;
+}
+
+static tcc_status launch_gpu(tcc_lowering *l, lowered *k) {
+    static const tcc_attention_role forward[] = {TCC_ATTENTION_Q,    TCC_ATTENTION_K, TCC_ATTENTION_V,
+                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE};
+    static const tcc_attention_role queries[] = {TCC_ATTENTION_Q, TCC_ATTENTION_K,   TCC_ATTENTION_V,  TCC_ATTENTION_MASK, TCC_ATTENTION_O,
+                                                 TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_DQ, TCC_ATTENTION_DELTA};
+    static const tcc_attention_role keys[] = {TCC_ATTENTION_Q,   TCC_ATTENTION_K,  TCC_ATTENTION_MASK, TCC_ATTENTION_LSE,
+                                              TCC_ATTENTION_DO,  TCC_ATTENTION_DV, TCC_ATTENTION_V,    TCC_ATTENTION_DK, TCC_ATTENTION_DELTA};
+    enum { FORWARD = 6, QUERIES = 9, VALUES_ALONE = 6, KEYS = 9 }; /* dv needs the first of `keys` alone */
+    tcc_attention *a = &k->a;
+    if (!a->backward) return launch_kind(l, k, TCC_ATTENTION_GPU_FORWARD, forward, FORWARD);
+    bool want_k = a->has[TCC_ATTENTION_DK];
+    if (want_k || a->has[TCC_ATTENTION_DQ]) {
+        int64_t heads = 1, dense = a->T;
+        for (int i = a->n_batch - 1; i >= 0; i--) {
+            a->operands[TCC_ATTENTION_DELTA].batch[i] = dense;
+            dense *= a->batch[i];
+            heads *= a->batch[i];
+        }
+        a->operands[TCC_ATTENTION_DELTA].row = 1;
+        a->has[TCC_ATTENTION_DELTA] = true;
+        k->buffers[TCC_ATTENTION_DELTA] = (tcc_plan_buffer){.temporary = tcc_lowering_temporary(l, 4 * heads * a->T)};
+        if (k->buffers[TCC_ATTENTION_DELTA].temporary < 0) return TCC_ENOMEM;
+        TCC_TRY(launch_kind(l, k, TCC_ATTENTION_GPU_QUERIES, queries, QUERIES));
+    }
+    if (want_k) return launch_kind(l, k, TCC_ATTENTION_GPU_KEYS, keys, KEYS);
+    return a->has[TCC_ATTENTION_DV] ? launch_kind(l, k, TCC_ATTENTION_GPU_KEYS, keys, VALUES_ALONE) : TCC_OK;
 }
 
 tcc_status tcc_lower_attention(tcc_lowering *l) {
@@ -252,6 +324,8 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
     const tcc_type *q = &main->operands[0]->type, *k = &main->operands[1]->type, *v = &main->operands[2]->type;
     int n_batch = q->rank - 2;
     if (n_batch > TCC_ATTENTION_MAX_BATCH) return TCC_OK;
+    bool cuda = l->target->kind == TCC_TARGET_CUDA;
+    if (cuda && (q->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH || v->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH)) return TCC_OK;
     lowered *out = TCC_ARENA_NEW(l->arena, lowered);
     if (!out) return tcc_enomem(l->diag);
     tcc_attention *a = &out->a;
@@ -267,6 +341,6 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
         {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_MASK},
         {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_MASK}};
     for (int i = 0; i < main->n_operands; i++) TCC_TRY(input(l, out, roles[a->backward][i], main->operands[i]));
-    TCC_TRY(launch(l, out));
+    TCC_TRY(cuda ? launch_gpu(l, out) : launch(l, out));
     return copy_further_outputs(l, out);
 }
