@@ -273,7 +273,7 @@ static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_g
     if (p->buffers[TCC_ATTENTION_DELTA] >= 0)
         launch->buffers[p->buffers[TCC_ATTENTION_DELTA]].written = kind == TCC_ATTENTION_GPU_QUERIES;
     launch->kernel.scratch_bytes = p->scratch_bytes;
-    launch->kernel.shape = (tcc_thread_shape){p->threads, p->threads, p->blocks};
+    launch->kernel.shape = (tcc_thread_shape){.threads = p->threads, .group = p->threads, .blocks = p->blocks};
     launch->kernel.emit = emit_gpu;
     launch->kernel.data = p;
     launch->items = p->items;
