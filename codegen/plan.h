@@ -156,8 +156,8 @@ int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide);
 int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes);
 /* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its own. */
 tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes);
-/* Points of an item: `host` of them, or as many as the lane group does in a few steps. */
-int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host);
+/* Points of an item: `host` of them, or as many as the lane group does in `steps`. */
+int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int steps);
 /* Lanes of a lane group. */
 int tcc_group_lanes(tcc_thread_shape shape, int lanes);
 

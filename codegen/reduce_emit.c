@@ -44,6 +44,9 @@ static LLVMValueRef slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc
     return tcc_emit_at(e, scalar, r->e->scratch, at);
 }
 
+/* Slots are padded to whole vectors, which begin at multiples of their lanes. */
+static int slot_alignment(const tcc_reduce *p) { return p->lanes < 4 ? 4 : 16; }
+
 typedef struct sweep_cx {
     const tcc_reduce *p;
     int sweep;
@@ -64,14 +67,14 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         if (s->loads[i] && r->needed[i]) {
             const tcc_expr *x = b->exprs.data[i];
             r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i]
-                                    : tcc_emit_load(e, tcc_body_type(r, x->dtype, true), slot_address(r, p, x), 0);
+                                    : tcc_emit_load(e, tcc_body_type(r, x->dtype, true), slot_address(r, p, x), slot_alignment(p));
         }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->exprs.count; i++) {
         if (!s->computes[i]) continue;
         LLVMValueRef value = tcc_body_lanes(r, b->exprs.data[i]);
         if (p->steps) s->kept[s->step * b->exprs.count + i] = value;
-        else tcc_emit_store(e, value, slot_address(r, p, b->exprs.data[i]), 0);
+        else tcc_emit_store(e, value, slot_address(r, p, b->exprs.data[i]), slot_alignment(p));
     }
     for (int i = 0, c = 0; i < s->n; i++) {
         const tcc_expr *x = s->reductions[i];

@@ -84,9 +84,8 @@ tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, in
 
 int tcc_group_lanes(tcc_thread_shape shape, int lanes) { return shape.group ? shape.group * lanes : lanes; }
 
-int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host) {
-    enum { STEPS = 2 };
-    return shape.group ? (int64_t)shape.group * lanes * STEPS : host;
+int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int steps) {
+    return shape.group ? (int64_t)shape.group * lanes * steps : host;
 }
 
 int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide) {

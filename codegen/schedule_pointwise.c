@@ -5,6 +5,8 @@
 
 /* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
 enum { ITEM_POINTS = 4096, ANY_EXTENT = 1 << 30 };
+/* Vectors of a thread of a GPU: more where what is uniform must pay, as an optimizer's hyper-parameters. */
+enum { STEPS = 2, FLAT_STEPS = 4 };
 
 typedef struct pointwise {
     tcc_body *body;
@@ -134,7 +136,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     p->lanes = tcc_choose_lanes(l->target, p->any_extent ? ANY_EXTENT : inner, tcc_choose_width(b));
     if (l->target->kind == TCC_TARGET_CUDA && has_long_fold(b)) p->lanes = 1;
     p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
-    int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS);
+    int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
     p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;

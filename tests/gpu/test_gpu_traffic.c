@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * Memory traffic of kernels, as the stand-in counts it: each buffer is moved once, in wide accesses, and nothing is in local memory. */
+#include "harness/check.h"
+#include "harness/gpu_program.h"
+#include "harness/graphs.h"
+#include "harness/passes.h"
+
+#include "ptxsim/ptxsim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int (*get_stats)(const char *, ptxsim_stats *);
+static void (*reset_stats)(void);
+
+/* Runs the graph once and compares the sectors of all its accesses with what its steps must move at least. `again`: bytes that rows read
+ * again and again and that caches hold, a row's weights; `narrow`: share of the traffic that may be in accesses of less than 16 bytes. */
+static void check_traffic(const tcc_graph *g, double again, double narrow) {
+    gpu_program *p = gpu_program_create(g, &(compiled_options){.simplify = true}, "sm_90");
+    tcc_value *inputs = random_inputs(g, &(compiled_options){.low = 0.1, .high = 1, .limit = 6});
+    for (int i = 0; i < g->inputs.count; i++) {
+        void *packed = malloc((size_t)tcc_type_bytes(&g->inputs.data[i]->type) + 1);
+        tcc_value_store(&inputs[i], packed);
+        gpu_program_upload(p, i, packed);
+        free(packed);
+    }
+    free_values(inputs, g->inputs.count);
+    double least = again;
+    for (int i = 0; i < p->program->n_steps; i++) {
+        const tcc_step *step = &p->program->steps[i];
+        least += step->bytes;
+        /* of several instances each warp reads a row of the table, and hyper-parameters, from caches: about 24 sectors */
+        for (int k = 0; step->n_instances > 1 && k < step->n_instances; k++) {
+            const tcc_kernel *kernel = &p->program->kernels[step->kernel];
+            int64_t blocks = (step->instances[k].items + kernel->items_a_block - 1) / kernel->items_a_block;
+            least += 24.0 * 32 * (double)blocks * kernel->threads / 32;
+        }
+    }
+    reset_stats();
+    gpu_program_run(p);
+    ptxsim_stats s;
+    assert_int_equal(get_stats(NULL, &s), 0);
+    double moved = 32.0 * (double)s.global_sectors, wide = 16.0 * (double)(s.global_loads[4] + s.global_stores[4]);
+    printf("%-14s %d steps: %.0f KB moved, %.3f of the least; %.3f in narrow accesses; %.0f KB in shared memory, %llu of %llu conflict\n",
+           g->name, p->program->n_steps, moved / 1024, moved / least, 1 - wide / moved,
+           (double)(s.shared_read_bytes + s.shared_write_bytes) / 1024, (unsigned long long)s.shared_conflicts, (unsigned long long)s.shared_accesses);
+    if (moved > 1.05 * least) fail_msg("%.0f bytes are moved, %.0f are enough", moved, least);
+    if (1 - wide / moved > narrow) fail_msg("%.3f of the traffic is in narrow accesses", 1 - wide / moved);
+    assert_int_equal(s.local_read_bytes + s.local_write_bytes, 0);
+    assert_int_equal(s.float_atomics, 0);
+    gpu_program_destroy(p);
+}
+
+static void check_text_traffic(const char *text, double again, double narrow) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    check_traffic(g, again, narrow);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
+enum { ROWS = 96, WIDTH = 768, ROW_BYTES = WIDTH * 4 };
+
+static void norms(void **state) {
+    (void)state;
+    check_text_traffic("graph @layer_norm {\n  %0 = input {name=\"x\"} : f32[96,768]\n  %1 = input {name=\"w\"} : f32[768]\n"
+                       "  %2 = input {name=\"b\"} : f32[768]\n"
+                       "  %3 = layer_norm(%0, %1, %2) {eps=0x1p-10, axis=1} : f32[96,768]\n  output \"n\" %3\n}\n",
+                       2 * ROWS * ROW_BYTES, 0.01);
+    check_text_traffic("graph @softmax {\n  %0 = input {name=\"x\"} : f32[96,1000]\n  %1 = softmax(%0) {axis=1} : f32[96,1000]\n  output \"s\" %1\n}\n", 0, 0.01);
+    check_text_traffic("graph @softmax_long {\n  %0 = input {name=\"x\"} : f32[270,17000]\n  %1 = softmax(%0) {axis=1} : f32[270,17000]\n  output \"s\" %1\n}\n", 0, 0.01);
+    check_text_traffic("graph @dropout {\n  %0 = input {name=\"x\"} : f32[96,768]\n  %1 = input {name=\"r\"} : f32[96,768]\n"
+                       "  %2 = input {role=rng, name=\"key\"} : i64[2]\n  %3 = dropout(%0, %2) {id=3, p=0x1p-3} : f32[96,768]\n"
+                       "  %4 = add(%1, %3) : f32[96,768]\n  %5 = rms_norm(%4) {eps=0x1p-10, axis=1} : f32[96,768]\n"
+                       "  output \"sum\" %4\n  output \"n\" %5\n}\n", 0, 0.02);
+}
+
+static void chains(void **state) {
+    (void)state;
+    check_text_traffic("graph @gelu {\n  %0 = input {name=\"x\"} : f32[96,768]\n  %1 = input {name=\"b\"} : f32[768]\n"
+                       "  %2 = broadcast(%1) {dims=[1]} : f32[96,768]\n  %3 = add(%0, %2) : f32[96,768]\n"
+                       "  %4 = gelu(%3) : f32[96,768]\n  output \"o\" %4\n}\n", ROWS * ROW_BYTES, 0.01);
+}
+
+static void losses(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph("graph @cross_entropy {\n  %0 = input {role=param, name=\"x\"} : f32[24,2000]\n"
+                               "  %1 = input {role=batch, name=\"t\"} : i32[24]\n"
+                               "  %2 = cross_entropy(%0, %1) {ignore_index=-1} : f32[]\n  output \"loss\" %2\n}\n", &diag);
+    tcc_graph *step = run_passes(g, "simplify,autodiff", NULL);
+    check_traffic(step, 0, 0.05);
+    tcc_graph_destroy(step);
+    tcc_graph_destroy(g);
+}
+
+static void updates(void **state) {
+    (void)state;
+    tcc_strbuf text = {0};
+    tcc_strbuf_add(&text, "graph @adamw {\n");
+    enum { TENSORS = 12 };
+    for (int i = 0; i < TENSORS; i++) tcc_strbuf_printf(&text, "  %%%d = input {role=param, name=\"p%d\"} : f32[%d]\n", i, i, 1000 + 4096 * i);
+    int next = TENSORS, loss = -1;
+    for (int i = 0; i < TENSORS; i++) {
+        tcc_strbuf_printf(&text, "  %%%d = mul(%%%d, %%%d) : f32[%d]\n  %%%d = reduce_sum(%%%d) {axes=[0]} : f32[]\n", next, i, i, 1000 + 4096 * i, next + 1, next);
+        next += 2;
+        if (loss >= 0) tcc_strbuf_printf(&text, "  %%%d = add(%%%d, %%%d) : f32[]\n", next, loss, next - 1), loss = next++;
+        else loss = next - 1;
+    }
+    tcc_strbuf_printf(&text, "  output \"loss\" %%%d\n}\n", loss);
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text.text, &diag);
+    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step", &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+    check_traffic(step, 0, 0.1);
+    tcc_graph_destroy(step);
+    tcc_graph_destroy(g);
+    tcc_strbuf_free(&text);
+}
+
+int main(void) {
+    setenv("PTXSIM_MEMORY_MIB", "256", 0);
+    if (!gpu_available()) return 77;
+    get_stats = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
+    reset_stats = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
+    if (!get_stats) {
+        printf("skipped: only the stand-in driver counts\n");
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(chains), cmocka_unit_test(losses), cmocka_unit_test(updates)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
