@@ -16,14 +16,6 @@ static int larger_first(const void *a, const void *b) {
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Bytes in the unit that a person reads them in. */
-static void print_bytes(tcc_strbuf *out, double bytes) {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    int unit = 0;
-    for (; bytes >= 1024 && unit < 5; unit++) bytes /= 1024;
-    tcc_strbuf_printf(out, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-}
-
 /* What of this program has no memory yet: its arena, and state that no earlier program of the model has brought. */
 static double missing_bytes(const tcc_model *m, const tcc_graph *g) {
     double bytes = (double)g->arena_bytes;
@@ -47,17 +39,17 @@ static tcc_status too_large(tcc_model *m, const tcc_graph *g, double needed, int
     }
     qsort(parts, (size_t)n, sizeof *parts, larger_first);
     tcc_strbuf text = {0};
-    print_bytes(&text, needed);
+    tcc_strbuf_bytes(&text, needed);
     tcc_strbuf_add(&text, " are needed, ");
-    print_bytes(&text, (double)g->arena_bytes);
+    tcc_strbuf_bytes(&text, (double)g->arena_bytes);
     tcc_strbuf_add(&text, " of it for values of one step; ");
-    print_bytes(&text, (double)free_bytes);
+    tcc_strbuf_bytes(&text, (double)free_bytes);
     tcc_strbuf_printf(&text, " are free on %s", m->device_name);
     tcc_status status = tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "the program does not fit: %s", text.text ? text.text : "");
     for (int i = 0; i < n && i < NAMED; i++) {
         const tcc_node *node = parts[i].node;
         text.length = 0;
-        print_bytes(&text, (double)parts[i].bytes);
+        tcc_strbuf_bytes(&text, (double)parts[i].bytes);
         tcc_note(diag, node->loc, "%s%s%s, %s: %s", i ? "then " : "the largest is ", node->op == TCC_OP_INPUT ? "" : "the result of ",
                  node->op == TCC_OP_INPUT ? node->attrs->input.name : tcc_op_get_info(node->op)->text, tcc_type_text(&node->type),
                  text.text ? text.text : "");

@@ -47,13 +47,18 @@ void tcc__cuda_leave(tcc_device_cuda *cuda) {
 
 /* --- memory --- */
 
-static double gib(double bytes) { return bytes / (double)(1 << 30); }
-
 static tcc_status out_of_memory(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes) {
     size_t free_bytes = 0, total = 0;
     cuda->cu.memory_info(&free_bytes, &total);
-    return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory on cuda:%d (%s): %.3f GiB asked for, %.3f GiB of %.3f GiB free", cuda->ordinal,
-                     cuda->name, gib((double)size_bytes), gib((double)free_bytes), gib((double)total));
+    tcc_strbuf text = {0};
+    tcc_strbuf_bytes(&text, (double)size_bytes);
+    tcc_strbuf_add(&text, " asked for, ");
+    tcc_strbuf_bytes(&text, (double)free_bytes);
+    tcc_strbuf_add(&text, " of ");
+    tcc_strbuf_bytes(&text, (double)total);
+    tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory on cuda:%d (%s): %s free", cuda->ordinal, cuda->name, text.text ? text.text : "none");
+    tcc_strbuf_free(&text);
+    return TCC_ENOMEM;
 }
 
 static tcc_status cuda_alloc(tcc_device *device, tcc_diag *d, int64_t size_bytes, void **out) {
@@ -107,8 +112,9 @@ static tcc_status cuda_synchronize(tcc_device *device, tcc_diag *d) {
 
 static void cuda_describe(const tcc_device *device, tcc_strbuf *out) {
     const tcc_device_cuda *cuda = (const tcc_device_cuda *)device;
-    tcc_strbuf_printf(out, "cuda:%d: %s, %s, %d SMs, %.1f GiB; driver for CUDA %d.%d (%s)\n", cuda->ordinal, cuda->name, cuda->arch,
-                      cuda->sm_count, gib((double)cuda->memory_bytes), cuda->cu.version / 1000, cuda->cu.version % 1000 / 10, cuda->cu.file);
+    tcc_strbuf_printf(out, "cuda:%d: %s, %s, %d SMs, ", cuda->ordinal, cuda->name, cuda->arch, cuda->sm_count);
+    tcc_strbuf_bytes(out, (double)cuda->memory_bytes);
+    tcc_strbuf_printf(out, "; driver for CUDA %d.%d (%s)\n", cuda->cu.version / 1000, cuda->cu.version % 1000 / 10, cuda->cu.file);
 }
 
 const char *tcc_device_cuda_arch(const tcc_device *device) { return ((const tcc_device_cuda *)device)->arch; }

@@ -79,11 +79,12 @@ void tcc_program_note_largest(tcc_diag *d, const tcc_program *p) {
     tcc_program_for_buffers(p, consider_buffer, &l);
     for (int i = 0; i < l.count; i++) {
         const tensor *t = &l.list[i];
-        double mib = (double)t->size_bytes / (1 << 20);
         tcc_strbuf what = {0};
+        tcc_strbuf_bytes(&what, (double)t->size_bytes);
+        tcc_strbuf_add(&what, t->step < 0 ? ", " : ", of ");
         if (t->step < 0) tcc_strbuf_printf(&what, "'%s', %s", p->bindings[t->binding].name, tcc_type_text(&p->bindings[t->binding].type));
         else tcc_program_print_step(&what, p, t->step);
-        if (what.text) tcc_note(d, TCC_NOWHERE, "%s tensor: %.1f MiB, %s%s", i ? "next" : "largest", mib, t->step < 0 ? "" : "of ", what.text);
+        if (what.text) tcc_note(d, TCC_NOWHERE, "%s %s", i ? "then" : "the largest tensor:", what.text);
         tcc_strbuf_free(&what);
     }
 }

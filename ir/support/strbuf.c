@@ -43,6 +43,13 @@ void tcc_strbuf_printf(tcc_strbuf *b, const char *format, ...) {
     va_end(again);
 }
 
+void tcc_strbuf_bytes(tcc_strbuf *b, double bytes) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 5; unit++) bytes /= 1024;
+    tcc_strbuf_printf(b, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}
+
 char *tcc_strbuf_take(tcc_strbuf *b) {
     if (!b->text) tcc_strbuf_addn(b, "", 0);
     char *text = b->failed ? NULL : b->text;

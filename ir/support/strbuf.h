@@ -15,6 +15,8 @@ typedef struct tcc_strbuf {
 void tcc_strbuf_add(tcc_strbuf *b, const char *s);
 void tcc_strbuf_addn(tcc_strbuf *b, const char *s, size_t length);
 void tcc_strbuf_printf(tcc_strbuf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* An amount of memory in the unit that a person reads it in: "1.5 GiB". */
+void tcc_strbuf_bytes(tcc_strbuf *b, double bytes);
 /* The text, which the caller then frees with tcc__free; NULL if an allocation failed. Leaves the buffer empty. */
 char *tcc_strbuf_take(tcc_strbuf *b);
 void tcc_strbuf_free(tcc_strbuf *b);
