@@ -185,9 +185,23 @@ static void verifies(void **state) {
     check_says(TRAIN(write_recipe(state, "gpt"), "--verify", "--dry-run"), "verify: loss and all gradients agree");
 }
 
+/* As on a machine that has none, also on one that has. */
+static program_result train_without_gpu(const char *const *arguments) {
+    program_result r = program_run(&(program_options){.environment = "CUDA_VISIBLE_DEVICES="}, "tcc-train", arguments);
+    if (r.status) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    return r;
+}
+
 static void devices_and_version(void **state) {
-    (void)state;
     check_says(TRAIN("--devices"), "cpu");
+    const char *recipe = write_recipe(state, "mlp");
+    check_says(train_without_gpu(ARGUMENTS("--devices")), "cuda: no CUDA device: ");
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--dry-run")), "device: cpu: ");
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--dry-run", "--device", "auto")), "; no CUDA device: ");
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_75")), ".target sm_75\n");
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--emit", "asm", "--arch", "sm_90")), ".target sm_90\n");
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--emit", "llvm", "--arch", "sm_80")), "nvptx64-nvidia-cuda");
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--dry-run", "--arch", "sm_80")), "compiled in ");
     check_says(TRAIN("--version"), "tcc-train ");
     check_says(TRAIN("--help"), "usage: tcc-train");
 }

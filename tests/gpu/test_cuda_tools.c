@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * tcc-train on a CUDA device, run as a user runs it: the losses of the CPU, bit-exact resumption, what it says of devices, and how it
+ * ends when the device fails. */
+#include "harness/check.h"
+#include "harness/files.h"
+#include "harness/program.h"
+#include "harness/train_data.h"
+
+#include <cJSON.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
+#define TRAIN(...) program_run(&(program_options){.environment = "PTXSIM_LOG=none"}, "tcc-train", ARGUMENTS(__VA_ARGS__))
+#define TRAIN_WITH(setting, ...) program_run(&(program_options){.environment = setting}, "tcc-train", ARGUMENTS(__VA_ARGS__))
+
+static bool simulated; /* the driver is the stand-in */
+
+static int set_up(void **state) {
+    (void)state;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    simulated = driver && dlsym(driver, "ptxsim_inject");
+    return 0;
+}
+
+static void expect(program_result r, int status, const char *out, const char *err) {
+    if (r.status != status || !strstr(r.out, out) || !strstr(r.err, err))
+        fail_msg("exit status %d, not %d, or this does not say \"%s\" and \"%s\":\n%s%s", r.status, status, out, err, r.out, r.err);
+    program_free(&r);
+}
+
+static char *path_in(void **state, const char *run, const char *name) {
+    static char text[4][4200];
+    static int next;
+    char *to = text[next++ % 4];
+    snprintf(to, sizeof text[0], "%s/%s", test_path(state, run), name);
+    return to;
+}
+
+/* -- Training -- */
+
+/* The values of `key` in a run's metrics. */
+static int read_metric(void **state, const char *run, const char *key, double *values, int most) {
+    char *text = test_read(path_in(state, run, "metrics.jsonl"), NULL);
+    int n = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        cJSON *json = cJSON_Parse(line);
+        const cJSON *value = cJSON_GetObjectItem(json, key);
+        if (value && n < most) values[n++] = value->valuedouble;
+        cJSON_Delete(json);
+    }
+    free(text);
+    return n;
+}
+
+static void check_same_metric(void **state, const char *key, int count) {
+    double cpu[64], cuda[64];
+    assert_int_equal(read_metric(state, "cpu", key, cpu, 64), count);
+    assert_int_equal(read_metric(state, "cuda", key, cuda, 64), count);
+    for (int i = 0; i < count; i++)
+        if (!(fabs(cpu[i] - cuda[i]) <= 2e-5 * fabs(cpu[i]))) fail_msg("%s %d: %.9g on cuda, %.9g on the CPU", key, i, cuda[i], cpu[i]);
+}
+
+static void same_file(void **state, const char *name) {
+    size_t a_size, b_size;
+    char *a = test_read(path_in(state, "cuda", name), &a_size), *b = test_read(path_in(state, "resumed", name), &b_size);
+    if (a_size != b_size || memcmp(a, b, a_size)) fail_msg("%s differs", name);
+    free(a);
+    free(b);
+}
+
+#define STEPS "training.max_steps=10", "training.eval_every=5", "training.save_every=5", optimizer
+
+static void check_model(void **state, const char *model, const char *optimizer) {
+    const char *recipe = write_recipe(state, model), *resumed = test_path(state, "resumed");
+    expect(TRAIN(recipe, "--device", "cpu", "--run-dir", test_path(state, "cpu"), STEPS), 0, "device: cpu: ", "");
+    expect(TRAIN(recipe, "--device", "cuda", "--run-dir", test_path(state, "cuda"), STEPS), 0, "device: cuda:0: ", "");
+    check_same_metric(state, "loss", 10);
+    check_same_metric(state, "val_loss", 2);
+    expect(TRAIN(recipe, "--run-dir", resumed, "--quiet", STEPS, "training.max_steps=5"), 0, "", "");
+    expect(TRAIN(recipe, "--run-dir", resumed, "--resume", STEPS), 0, "resumed from ", "");
+    same_file(state, "checkpoints/step-000010.safetensors");
+    same_file(state, "checkpoints/step-000010.state.safetensors");
+}
+
+static void trains_gpt(void **state) { check_model(state, "gpt", "optimizer.name=adamw"); }
+static void trains_cnn(void **state) { check_model(state, "cnn", "optimizer.name=sgd"); } /* Adam's first steps magnify rounding */
+
+static void waits_for_each_kernel(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    expect(TRAIN(recipe, "--run-dir", test_path(state, "cuda"), "training.max_steps=3"), 0, "step 2/3 ", "");
+    expect(TRAIN_WITH("TCC_LAUNCH_BLOCKING=1", recipe, "--run-dir", test_path(state, "cpu"), "training.max_steps=3"), 0, "step 2/3 ", "");
+    check_same_metric(state, "loss", 3);
+}
+
+static void explains_and_profiles(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *trace = test_path(state, "trace.json");
+    expect(TRAIN(recipe, "--run-dir", test_path(state, "run"), "training.max_steps=3", "--explain", "--profile", trace, "--verify"), 0, "minima of ", "");
+    assert_true(test_exists(trace));
+}
+
+/* -- Devices -- */
+
+static void says_what_it_found(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    expect(TRAIN("--devices"), 0, "cuda:0: ", "");
+    expect(TRAIN("--devices"), 0, "; driver for CUDA ", "");
+    expect(TRAIN(recipe, "--dry-run"), 0, "device: cuda:0: ", "");
+    expect(TRAIN(recipe, "--dry-run", "--device", "cuda:0"), 0, "device: cuda:0: ", "");
+    expect(TRAIN(recipe, "--device", "cuda:77"), 2, "", "tcc-train: --device cuda:77: no device cuda:77: the driver shows ");
+    expect(TRAIN(recipe, "--emit", "ptx"), 0, ".target sm_", "");
+    expect(TRAIN(recipe, "--emit", "asm"), 0, ".visible .entry ", "");
+}
+
+static void without_a_device(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    if (!simulated) skip();
+    expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "cuda"), 2, "", "tcc-train: --device cuda: no CUDA device: the driver ");
+    expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "auto", "--dry-run"), 0, "; no CUDA device: the driver ", "");
+    expect(TRAIN_WITH("PTXSIM_DEVICES=0", "--devices"), 0, "everything runs on the CPU", "");
+    expect(TRAIN_WITH("PTXSIM_SM=70", recipe, "--device", "cuda"), 2, "", "is sm_70: sm_75 or newer is needed");
+    expect(TRAIN_WITH("PTXSIM_SM=120", recipe, "--emit", "ptx"), 0, ".target sm_90", "");
+    expect(TRAIN_WITH("PTXSIM_SM=87", recipe, "--emit", "ptx"), 0, ".target sm_87", "");
+}
+
+/* -- Failing -- */
+
+static void fails_clearly(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    if (!simulated) skip();
+    expect(TRAIN_WITH("PTXSIM_FAULT=alloc:6", recipe, "--run-dir", run), 1, "", "out of memory");
+    expect(TRAIN_WITH("PTXSIM_FAULT=module:1", recipe, "--run-dir", run), 1, "", "the driver refuses module 0 of program '");
+    expect(TRAIN_WITH("PTXSIM_FAULT=launch:30", recipe, "--run-dir", run), 1, "", "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
+    expect(TRAIN_WITH("PTXSIM_FAULT=lost:150", recipe, "--run-dir", run, "training.save_every=1"), 1, "", "CUDA_ERROR_DEVICE_UNAVAILABLE");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume"), 0, "resumed from ", ""); /* nothing was lost but the last steps */
+    expect(TRAIN_WITH("PTXSIM_MEMORY_MIB=1", recipe, "--run-dir", run, "model.hidden=[1024, 1024]"), 1, "", "the program does not fit: ");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, test_folder_create, test_folder_remove)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(trains_gpt),        TEST(trains_cnn),       TEST(waits_for_each_kernel), TEST(explains_and_profiles),
+        TEST(says_what_it_found), TEST(without_a_device), TEST(fails_clearly),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
