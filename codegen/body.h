@@ -247,8 +247,10 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
 LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype);
 LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
 LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
-/* Random draw `op` with id: element numbers (i64) -> values. */
-LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed, LLVMValueRef step);
+/* Random draw `op` with id: element numbers (i64) -> values. `fours`: the lanes are consecutive elements from a multiple of 4, of which
+ * each four come from one evaluation of the generator. */
+LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed, LLVMValueRef step,
+                               bool fours);
 bool tcc_scalar_has(tcc_op op);
 int tcc_scalar_cost(tcc_op op); /* in simple instructions, about */
 

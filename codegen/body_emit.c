@@ -267,12 +267,22 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
     return tcc_scalar_from_memory(e, value, x->dtype);
 }
 
+/* On a GPU: are the lanes consecutive integers from a multiple of 4? */
+static bool begins_at_fours(const tcc_body_run *r, const tcc_expr *x) {
+    if (r->e->target->kind != TCC_TARGET_CUDA || x->kind != TCC_EXPR_INDEX || r->lanes % 4 || step_of(r, &x->affine) != STEP_ONE || r->forms)
+        return false;
+    int64_t common = x->affine.constant;
+    for (int i = 0; i < x->affine.n; i++)
+        common = common_divisor(common, x->affine.terms[i].var == r->lane_var ? r->lanes : x->affine.terms[i].coefficient);
+    return common % 4 == 0;
+}
+
 static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     LLVMValueRef v[3];
     bool varies = tcc_body_varies(r, x);
     if (x->op == TCC_OP_RNG_BITS || x->op == TCC_OP_RNG_UNIFORM || x->op == TCC_OP_RNG_NORMAL) {
         for (int i = 0; i < 3; i++) v[i] = r->values[x->operands[i]->id];
-        return tcc_scalar_random(r->e, x->op, x->integer, v[0], v[1], v[2]);
+        return tcc_scalar_random(r->e, x->op, x->integer, v[0], v[1], v[2], begins_at_fours(r, x->operands[0]));
     }
     for (int i = 0; i < x->n_operands; i++) v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);

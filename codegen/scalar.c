@@ -322,12 +322,37 @@ static LLVMValueRef to_uniform(tcc_emitter *e, LLVMValueRef bits) {
     return LLVMBuildFMul(e->builder, LLVMBuildSIToFP(e->builder, top, real, ""), tcc_emit_float(e, real, 0x1p-24), "");
 }
 
-LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed, LLVMValueRef step) {
+/* The words of each four lanes' block, in all four of them; and which of the words is the lane's own. */
+static LLVMValueRef philox_fours(tcc_emitter *e, LLVMValueRef element, int64_t id, LLVMValueRef seed, LLVMValueRef step,
+                                 LLVMValueRef out[4]) {
+    enum { MOST_LANES = 64 };
+    LLVMTypeRef narrow = like(e, e->i32, element);
+    int lanes = tcc_emit_lanes_of(narrow);
+    LLVMValueRef which[MOST_LANES];
+    for (int w = 0; w < 4; w++) out[w] = LLVMGetPoison(narrow);
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef words[4];
+        which[i] = tcc_emit_i32(e, i % 4);
+        if (i % 4) continue;
+        LLVMValueRef first = LLVMBuildExtractElement(e->builder, element, tcc_emit_i32(e, i), "");
+        philox(e, LLVMBuildLShr(e->builder, first, tcc_emit_i64(e, 2), ""), id, seed, step, words);
+        for (int w = 0; w < 4; w++)
+            for (int k = 0; k < 4; k++) out[w] = LLVMBuildInsertElement(e->builder, out[w], words[w], tcc_emit_i32(e, i + k), "");
+    }
+    return LLVMConstVector(which, (unsigned)lanes);
+}
+
+LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed, LLVMValueRef step,
+                               bool fours) {
     LLVMTypeRef wide = LLVMTypeOf(element), narrow = like(e, e->i32, element);
-    LLVMValueRef words[4];
-    philox(e, LLVMBuildLShr(e->builder, element, tcc_emit_int(e, wide, 2), ""), id, seed, step, words);
-    LLVMValueRef low = LLVMBuildTrunc(e->builder, element, narrow, "");
-    LLVMValueRef which = LLVMBuildAnd(e->builder, low, tcc_emit_int(e, narrow, 3), "");
+    LLVMValueRef words[4], which;
+    if (fours) {
+        which = philox_fours(e, element, id, seed, step, words);
+    } else {
+        philox(e, LLVMBuildLShr(e->builder, element, tcc_emit_int(e, wide, 2), ""), id, seed, step, words);
+        LLVMValueRef low = LLVMBuildTrunc(e->builder, element, narrow, "");
+        which = LLVMBuildAnd(e->builder, low, tcc_emit_int(e, narrow, 3), "");
+    }
     if (op != TCC_OP_RNG_NORMAL) {
         LLVMValueRef bits = word(e, words, which);
         return op == TCC_OP_RNG_BITS ? bits : to_uniform(e, bits);

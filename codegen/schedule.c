@@ -88,9 +88,24 @@ int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int s
     return shape.group ? (int64_t)shape.group * lanes * steps : host;
 }
 
-int tcc_choose_lanes(const tcc_llvm_target *t, int64_t extent, int wide) {
+/* Bytes of the widest element that an access moves along a loop; 0: there is no such access. */
+static int widest_along(const tcc_body *b, int var) {
+    int widest = 0;
+    for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
+        bool is_expr = i < b->exprs.count;
+        const tcc_expr *x = is_expr ? b->exprs.data[i] : NULL;
+        const tcc_store *s = is_expr ? NULL : &b->stores.data[i - b->exprs.count];
+        if (x && x->kind != TCC_EXPR_LOAD) continue;
+        if (tcc_affine_coefficient(x ? &x->affine : &s->offset, var) != 1) continue;
+        int bytes = tcc_dtype_bytes(x ? x->dtype : b->buffers.data[s->buffer].dtype);
+        if (bytes > widest) widest = bytes;
+    }
+    return widest;
+}
+
+int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide) {
     if (t->kind == TCC_TARGET_CUDA) {
-        int lanes = t->lanes;
+        int widest = widest_along(b, var), lanes = widest == 2 ? 2 * t->lanes : widest > 4 ? t->lanes / 2 : t->lanes;
         while (extent % lanes) lanes /= 2;
         return lanes;
     }

@@ -201,7 +201,7 @@ static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bi
     }
     p->columns = n > 0 && !(reduced_bits >> order[n - 1] & 1);
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
-    p->lanes = n ? tcc_choose_lanes(l->target, inner, tcc_choose_width(b)) : 1;
+    p->lanes = n ? tcc_choose_lanes(l->target, b, order[n - 1], inner, tcc_choose_width(b)) : 1;
     if (p->n_reduced == 0 && !p->columns) p->lanes = 1;
     p->piece_var = -1;
     p->level = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
@@ -448,7 +448,7 @@ static tcc_status launch_combine(reduce_plan *rp, trace_cx *cx, int level, bool 
     TCC_TRY(plan_loops(l, p, UINT64_C(1) << var));
     if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, pieces are not */
         p->columns = true;
-        p->lanes = tcc_choose_lanes(l->target, b->vars.data[p->kept[p->n_kept - 1]].high + 1, tcc_choose_width(b));
+        p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1, tcc_choose_width(b));
     }
     return add_launch(l, p);
 }

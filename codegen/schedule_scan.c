@@ -137,7 +137,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
         else p->kept[p->n_kept++] = order[i];
     }
     bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
-    p->lanes = columns ? tcc_choose_lanes(l->target, b->vars.data[order[n - 1]].high + 1, 1) : 1;
+    p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 1) : 1;
     double line = 1;
     for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
     int64_t lines = (int64_t)(ITEM_POINTS / line);

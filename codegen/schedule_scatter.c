@@ -122,7 +122,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
         else p->kept[p->n_kept++] = order[i];
     }
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
-    p->lanes = columns ? tcc_choose_lanes(l->target, b->vars.data[order[n - 1]].high + 1, 4) : 1;
+    p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 4) : 1;
     tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
     p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes), tcc_group_lanes(shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
