@@ -260,13 +260,22 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
     p->shape = (tcc_thread_shape){.threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found, .group = (int)found, .deep = 1};
 }
 
+/* Threads for columns side by side: up to a warp; fewer where they then come out even. */
+static int64_t columns_group(const tcc_reduce *p) {
+    enum { LEAST = 8 };
+    int64_t extent = p->body->vars.data[p->kept[p->n_kept - 1]].high + 1, group = 1;
+    while (group < TCC_EMIT_WARP && group * p->lanes < extent) group *= 2;
+    for (int64_t even = group; even >= LEAST; even /= 2)
+        if (extent % (even * p->lanes) == 0) return even;
+    return group;
+}
+
 /* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
 static void shape_columns(tcc_reduce *p, int64_t *points) {
     enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 131072, SHARED = 32 * 1024 };
     const tcc_body *b = p->body;
-    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = 1, deep = 1, carries = 0;
+    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = columns_group(p), deep = 1, carries = 0;
     double vectors = extent_product(b, p->kept, p->n_kept) / p->lanes;
-    while (group < TCC_EMIT_WARP && group * p->lanes < extent) group *= 2;
     for (int i = 0; i < b->exprs.count; i++)
         if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) carries += tcc_fold_carries(b->exprs.data[i]->op);
     int64_t rows = p->n_reduced == 0 ? 1 : p->piece_var >= 0 ? p->piece : b->vars.data[p->reduced[0]].high + 1;
@@ -475,8 +484,7 @@ static int64_t choose_pieces_for_blocks(const tcc_reduce *p) {
     double kept = extent_product(b, p->kept, p->n_kept), points = extent_product(b, p->reduced, p->n_reduced);
     int64_t extent = b->vars.data[p->reduced[0]].high + 1, columns = 1;
     if (p->columns) {
-        int64_t last = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = 1;
-        while (group < TCC_EMIT_WARP && group * p->lanes < last) group *= 2;
+        int64_t last = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = columns_group(p);
         columns = group;
         kept = kept / (double)last * (double)((last + group * p->lanes - 1) / (group * p->lanes));
     }

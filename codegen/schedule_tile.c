@@ -2,18 +2,9 @@
  * The schedule of transposing pointwise work: what is contiguous along one loop in some tensors and along another in the rest. Square
  * tiles of both loops are walked; tensors that run the other way are read in whole vectors, transposed in registers and laid down
  * in the thread's scratch, from where the tile's rows are read as vectors along the lanes. */
-#include "codegen/plan.h"
+#include "codegen/tile.h"
 
-enum { ITEM_POINTS = 8192, LEAST_EXTENT = 4, MOST_STAGED = 8 };
-
-typedef struct tile {
-    tcc_body *body;
-    tcc_item_cut cut; /* of all loops but the lane loop; the last is the other loop of the tile */
-    int across;       /* the loop along which staged loads are contiguous */
-    int along;        /* the lane loop */
-    int lanes, n_staged;
-    const tcc_expr *staged[MOST_STAGED];
-} tile;
+enum { ITEM_POINTS = 8192, LEAST_EXTENT = 4, LEAST_BLOCK_EXTENT = 8 };
 
 /* Rows of a square of vectors become its columns: log2(lanes) rounds of exchanges between rows that differ in one bit. */
 static void transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
@@ -32,13 +23,13 @@ static void transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
     }
 }
 
-static LLVMValueRef slot(tcc_emitter *e, const tile *p, int staged, LLVMValueRef row, LLVMTypeRef scalar) {
+static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef row, LLVMTypeRef scalar) {
     LLVMValueRef at = tcc_emit_mul(e, row, tcc_emit_i64(e, p->lanes));
     return tcc_emit_at(e, scalar, e->scratch, tcc_emit_add(e, at, tcc_emit_i64(e, (int64_t)staged * p->lanes * p->lanes)));
 }
 
 /* Brings the tile of one load into scratch, as [across][along]. */
-static void stage(tcc_body_run *r, const tile *p, int index, LLVMValueRef across_count, LLVMValueRef along_count) {
+static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef across_count, LLVMValueRef along_count) {
     tcc_emitter *e = r->e;
     const tcc_expr *x = p->staged[index];
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
@@ -58,7 +49,7 @@ static void stage(tcc_body_run *r, const tile *p, int index, LLVMValueRef across
 }
 
 static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
-    const tile *p = plan->data;
+    const tcc_tile *p = plan->data;
     const tcc_body *b = p->body;
     tcc_body_run run, *r = &run;
     tcc_emit_kernel_begin(e, symbol);
@@ -122,9 +113,11 @@ static int64_t stride_of(const tcc_body *b, const tcc_affine *a, int var) {
 
 bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, tcc_status *status) {
     *status = TCC_OK;
-    if (n < 2 || l->target->kind == TCC_TARGET_CUDA) return false;
-    tile found = {.body = b, .along = order[n - 1], .across = -1, .lanes = l->target->lanes};
-    if (b->vars.data[found.along].high + 1 < LEAST_EXTENT) return false;
+    const bool block = l->target->kind == TCC_TARGET_CUDA;
+    const int64_t least = block ? LEAST_BLOCK_EXTENT : LEAST_EXTENT;
+    if (n < 2) return false;
+    tcc_tile found = {.body = b, .along = order[n - 1], .across = -1, .lanes = l->target->lanes};
+    if (b->vars.data[found.along].high + 1 < least) return false;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->fold) return false;
@@ -132,13 +125,13 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
         if (stride_of(b, &x->affine, found.along) <= 1) continue;
         int across = -1;
         for (int k = 0; k < n - 1; k++)
-            if (stride_of(b, &x->affine, order[k]) == 1 && b->vars.data[order[k]].high + 1 >= LEAST_EXTENT) across = order[k];
-        if (across < 0 || (found.across >= 0 && across != found.across) || found.n_staged == MOST_STAGED) continue;
+            if (stride_of(b, &x->affine, order[k]) == 1 && b->vars.data[order[k]].high + 1 >= least) across = order[k];
+        if (across < 0 || (found.across >= 0 && across != found.across) || found.n_staged == TCC_TILE_MOST_STAGED) continue;
         found.across = across;
         found.staged[found.n_staged++] = x;
     }
     if (found.across < 0) return false;
-    tile *p = tcc_arena_copy(l->arena, &found, sizeof found);
+    tcc_tile *p = tcc_arena_copy(l->arena, &found, sizeof found);
     tcc_plan_launch *launch = p ? tcc_lowering_add(l) : NULL;
     if (!launch) {
         *status = tcc_enomem(l->diag);
@@ -159,6 +152,12 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
     launch->kernel.emit = emit;
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = (int64_t)p->n_staged * p->lanes * p->lanes * 4;
+    if (block) {
+        launch->items = tcc_tile_block_items(p);
+        launch->kernel.emit = tcc_tile_emit_block;
+        launch->kernel.scratch_bytes = tcc_tile_block_bytes(p);
+        launch->kernel.shape = tcc_tile_block_shape();
+    }
     *status = tcc_lowering_use_body(l, launch, b);
     launch->kernel.n_params = 0;
     if (*status == TCC_OK) *status = tcc_lowering_key(l, launch, b, -1, "lanes=%d", p->lanes);

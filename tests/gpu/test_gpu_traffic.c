@@ -82,6 +82,13 @@ static void chains(void **state) {
                        "  %4 = gelu(%3) : f32[96,768]\n  output \"o\" %4\n}\n", ROWS * ROW_BYTES, 0.01);
 }
 
+static void transposes(void **state) {
+    (void)state;
+    check_text_traffic("graph @transpose {\n  %0 = input {name=\"x\"} : f32[2,200,320]\n  %1 = input {name=\"y\"} : f32[2,320,200]\n"
+                       "  %2 = transpose(%0) {perm=[0, 2, 1]} : f32[2,320,200]\n  %3 = mul(%1, %2) : f32[2,320,200]\n  output \"o\" %3\n}\n", 0, 1);
+    check_text_traffic("graph @columns {\n  %0 = input {name=\"x\"} : f32[4096,192]\n  %1 = reduce_sum(%0) {axes=[0]} : f32[192]\n  output \"o\" %1\n}\n", 0, 0.01);
+}
+
 static void losses(void **state) {
     (void)state;
     tcc_diag diag = {0};
@@ -126,6 +133,6 @@ int main(void) {
         printf("skipped: only the stand-in driver counts\n");
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(chains), cmocka_unit_test(losses), cmocka_unit_test(updates)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(chains), cmocka_unit_test(transposes), cmocka_unit_test(losses), cmocka_unit_test(updates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
