@@ -25,6 +25,7 @@ sys.path.insert(0, HERE)
 import configs  # noqa: E402
 
 PEERS = ("torch-eager", "torch-compile", "jax-jit")
+GPU_PEERS = ("torch-eager", "torch-compile", "torch-reduce-overhead", "torch-max-autotune")
 OURS = "traincc"
 
 
@@ -33,8 +34,9 @@ def arguments():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--python", default=sys.executable, help="the interpreter that has torch and jax")
     p.add_argument("--tcc-bench", default=os.path.join(root, "build", "bin", "tcc-bench"), help="our program")
-    p.add_argument("--models", default=",".join(configs.MODELS), help="comma-separated names out of configs.py")
-    p.add_argument("--peers", default=",".join((OURS, *PEERS)), help="comma-separated: traincc, " + ", ".join(PEERS))
+    p.add_argument("--models", default=",".join(name for name in configs.MODELS if name not in configs.GPU_ONLY), help="comma-separated names out of configs.py")
+    p.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    p.add_argument("--peers", help="comma-separated: traincc, " + ", ".join((*PEERS, *GPU_PEERS[2:])) + "; default: those of the device")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--steps", type=int, default=20, help="timed steps a process, at least 20 for a figure to publish")
     p.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
@@ -95,7 +97,7 @@ def table(results, peers):
 
 def main():
     a = arguments()
-    models, peers = a.models.split(","), a.peers.split(",")
+    models, peers = a.models.split(","), a.peers.split(",") if a.peers else [OURS, *(GPU_PEERS if a.device == "cuda" else PEERS)]
     for name in models:
         if name not in configs.MODELS:
             sys.exit(f"compare.py: no model {name}; there are {', '.join(configs.MODELS)}")
@@ -104,7 +106,7 @@ def main():
         peers.remove(OURS)
     results, versions, problems = [], {}, []
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "TCC_NUM_THREADS": str(a.threads), "OMP_NUM_THREADS": str(a.threads), "TCC_CACHE_DIR": folder,
+        environment = {**os.environ, "TCC_BENCH_DEVICE": a.device, "TCC_NUM_THREADS": str(a.threads), "OMP_NUM_THREADS": str(a.threads), "TCC_CACHE_DIR": folder,
                        "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1", "TORCHINDUCTOR_CACHE_DIR": os.path.join(folder, "inductor")}
         ceilings = roofline(environment, folder)
         for model in models:

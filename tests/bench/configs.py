@@ -6,7 +6,8 @@ bias of linears and norms. Loss: mean cross-entropy over all positions. The grad
 tensors of two or more dimensions only. Weights N(0, 0.02), residual projections N(0, 0.02 / sqrt(2 layers)).
 mnist_cnn: conv 3x3 1->32 pad 1, ReLU, max pool 2, conv 3x3 32->64 pad 1, ReLU, max pool 2, linear 3136->128, ReLU, linear 128->10.
 resnet18_cifar: 3x3 stem without pooling, stages 64/128/256/512 of two basic blocks, 1x1 convolution shortcuts, batch norm with running
-statistics (momentum 0.1, eps 1e-5); decay applies to every parameter. mlp: 784-1024-1024-10 with ReLU.
+statistics (momentum 0.1, eps 1e-5); decay applies to every parameter. resnet50: the ImageNet network, bottleneck blocks with the stride in
+the 3x3 convolution, 224 x 224 images, 1000 classes. mlp: 784-1024-1024-10 with ReLU.
 A step is forward, backward, clipping where the model has it, and the optimizer; the batch is already in memory.
 """
 
@@ -24,10 +25,13 @@ MODELS = {
     "char_gpt": gpt(4, 4, 128, 64, 12, 65, False),
     "gpt_10m": gpt(6, 6, 384, 256, 8, 65, False),
     "gpt2_124m": gpt(12, 12, 768, 64, 4, 50257, True),
+    "gpt2_1024": gpt(12, 12, 768, 1024, 16, 50257, True),
     "mnist_cnn": dict(kind="cnn", batch=64, optimizer=ADAM),
     "resnet18_cifar": dict(kind="resnet18", batch=32, optimizer=SGD),
+    "resnet50": dict(kind="resnet50", batch=128, optimizer=SGD),
     "mlp": dict(kind="mlp", sizes=(784, 1024, 1024, 10), batch=128, optimizer=ADAM),
 }
+GPU_ONLY = ("gpt2_1024", "resnet50")  # hours on a CPU
 # Positions that GPT-2's table holds; the others' equals the context.
 GPT2_POSITIONS = 1024
 
@@ -39,8 +43,9 @@ def batch(name, seed=1):
     if m["kind"] == "gpt":
         text = rng.integers(0, m["vocab"], (m["batch"], m["context"] + 1), dtype=np.int32)
         return text[:, :-1].copy(), text[:, 1:].copy()
-    shape = {"cnn": (1, 28, 28), "resnet18": (3, 32, 32), "mlp": (784,)}[m["kind"]]
-    return rng.standard_normal((m["batch"], *shape), dtype=np.float32), rng.integers(0, 10, m["batch"], dtype=np.int32)
+    shape = {"cnn": (1, 28, 28), "resnet18": (3, 32, 32), "resnet50": (3, 224, 224), "mlp": (784,)}[m["kind"]]
+    classes = 1000 if m["kind"] == "resnet50" else 10
+    return rng.standard_normal((m["batch"], *shape), dtype=np.float32), rng.integers(0, classes, m["batch"], dtype=np.int32)
 
 
 def positions(m):

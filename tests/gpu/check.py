@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The parts of check.sh. Writes OUT/gpu-check.json after every part, and a short table at the end. Exit status 1 if a part failed.
+
+device      what the driver and the libraries say
+tests       the tests that also run on the stand-in for the driver, now on the chip
+sanitizer   compute-sanitizer (memcheck, racecheck) on one of them, where it is installed
+bandwidth   fused memory-bound kernels beside a copy, with what is aimed at
+steps       training steps beside PyTorch eager and torch.compile, the same models, batches and types
+"""
+import argparse
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUNDLED = os.path.isdir(os.path.join(ROOT, "tests", "bin"))
+PROGRAMS = os.path.join(ROOT, "bin") if BUNDLED else os.path.join(ROOT, "build", "bin")
+TESTS = os.path.join(ROOT, "tests", "bin") if BUNDLED else os.path.join(ROOT, "build", "tests")
+STEP_MODELS = ("gpt2_1024", "resnet50", "gpt_10m", "char_gpt", "mnist_cnn")
+SANITIZED = "test_gpu_pointwise"
+
+
+def run(command, seconds, environment=None):
+    """(exit status or None if it took too long, output, seconds)."""
+    start = time.monotonic()
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=seconds)
+        status = process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        output, status = process.communicate()[0], None
+    return status, output, round(time.monotonic() - start, 1)
+
+
+def json_lines(text):
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("{"):
+            try:
+                lines.append(json.loads(line))
+            except ValueError:
+                pass
+    return lines
+
+
+def part_device(seconds, out):
+    result = {"ok": True}
+    for name, command in (("nvidia-smi", ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,compute_cap", "--format=csv,noheader"]),
+                          ("devices", [os.path.join(PROGRAMS, "tcc-train"), "--devices"])):
+        if not shutil.which(command[0]):
+            result[name] = "not found"
+            continue
+        status, text, _ = run(command, seconds / 2)
+        result[name] = text.strip().splitlines()
+        result["ok"] = result["ok"] and status == 0
+    result["ok"] = result["ok"] and any("cuda" in line for line in result.get("devices", []))
+    status, text, _ = run([sys.executable, "-c", "import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version())"], 120)
+    result["torch"] = text.strip().splitlines()[-1] if status == 0 and text.strip() else "not installed"
+    return result
+
+
+def part_tests(seconds, out):
+    result, end = {"ok": True, "programs": {}}, time.monotonic() + seconds
+    for path in sorted(glob.glob(os.path.join(TESTS, "test_gpu_*")) + glob.glob(os.path.join(TESTS, "test_cuda_*"))):
+        name, left = os.path.basename(path), end - time.monotonic()
+        if left < 1:
+            result["programs"][name] = {"ok": False, "why": "no time was left"}
+        else:
+            status, text, took = run([path], min(left, 120))
+            with open(os.path.join(out, name + ".txt"), "w") as f:
+                f.write(text)
+            wrong = re.findall(r"\[  FAILED  \] (\w+)", text)
+            why = "took too long" if status is None else "skipped" if status == 77 else f"exit status {status}" if status else ""
+            result["programs"][name] = {"ok": status == 0, "passed": len(re.findall(r"\[       OK \]", text)), "failed": sorted(set(wrong)), "why": why,
+                                        "seconds": took}
+        result["ok"] = result["ok"] and result["programs"][name]["ok"]
+    if not result["programs"]:
+        result.update(ok=False, why=f"no test programs in {TESTS}")
+    return result
+
+
+def part_sanitizer(seconds, out):
+    places = [shutil.which("compute-sanitizer")] + glob.glob("/usr/local/cuda*/bin/compute-sanitizer")
+    tool = next((p for p in places if p), None)
+    if not tool:
+        return {"ok": True, "why": "skipped: no compute-sanitizer here"}
+    result = {"ok": True}
+    for check in ("memcheck", "racecheck"):
+        status, text, took = run([tool, "--tool", check, "--error-exitcode", "9", os.path.join(TESTS, SANITIZED)], seconds / 2)
+        summary = re.findall(r"=+ (ERROR SUMMARY.*|RACECHECK SUMMARY.*)", text)
+        result[check] = {"ok": status == 0, "summary": summary[-1] if summary else f"exit status {status}", "seconds": took}
+        result["ok"] = result["ok"] and status == 0
+    return result
+
+
+def part_bandwidth(seconds, out):
+    status, text, took = run([os.path.join(PROGRAMS, "gpu-bandwidth"), "256"], seconds)
+    kernels = json_lines(text)
+    reached = all(k.get("of_copy", 1) >= k.get("aim", 0) for k in kernels)
+    result = {"ok": status == 0 and reached, "kernels": kernels, "seconds": took}
+    if status != 0:
+        result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[-1]
+    return result
+
+
+def part_steps(seconds, out):
+    figures, end, problems = [], time.monotonic() + seconds, []
+    for model in STEP_MODELS:
+        for peer in ("traincc", "torch-eager", "torch-compile", "torch-reduce-overhead", "torch-max-autotune"):
+            left = end - time.monotonic()
+            if left < 5:
+                problems.append(f"{model} {peer}: no time was left")
+                continue
+            command = [os.path.join(PROGRAMS, "tcc-bench"), model, "10"] if peer == "traincc" else \
+                [sys.executable, os.path.join(ROOT, "tests", "bench", "peer.py"), peer, model, "10"]
+            status, text, _ = run(command, min(left, 150), {"TCC_BENCH_DEVICE": "cuda"})
+            lines = json_lines(text)
+            if status == 0 and lines:
+                figures.append(lines[-1])
+            else:
+                problems.append(f"{model} {peer}: " + ("took too long" if status is None else (text.strip().splitlines() or [str(status)])[-1]))
+    ratios = {}
+    for model in STEP_MODELS:
+        ours = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] == "traincc"]
+        others = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] != "traincc"]
+        if ours and others:
+            ratios[model] = round(ours[0] / min(others), 3)
+    return {"ok": bool(figures) and all(f"{m} traincc" not in p for m in STEP_MODELS for p in problems), "ratios": ratios, "figures": figures,
+            "problems": problems}
+
+
+PARTS = {"device": (part_device, 60), "tests": (part_tests, 150), "sanitizer": (part_sanitizer, 60), "bandwidth": (part_bandwidth, 60),
+         "steps": (part_steps, 240)}
+
+
+def table(report):
+    lines = ["| part | result |", "| --- | --- |"]
+    for name, part in report["parts"].items():
+        lines.append(f"| {name} | {'ok' if part['ok'] else 'FAILED'}{' - ' + part['why'] if part.get('why') else ''} |")
+    for name, program in report["parts"].get("tests", {}).get("programs", {}).items():
+        lines.append(f"| {name} | {program.get('passed', 0)} passed{', failed: ' + ', '.join(program['failed']) if program.get('failed') else ''} {program.get('why', '')} |")
+    for k in report["parts"].get("bandwidth", {}).get("kernels", []):
+        aim = f", {100 * k['of_copy']:.0f} % of the copy (aim {100 * k['aim']:.0f} %)" if "of_copy" in k else ""
+        lines.append(f"| {k['kernel']} {k['mib']} MiB | {k['gb_per_s']:.0f} GB/s{aim} |")
+    for f in report["parts"].get("steps", {}).get("figures", []):
+        lines.append(f"| {f['model']} {f['peer']} | {f['step_ms']:.2f} ms a step, first {f['compile_s']:.1f} s |")
+    for model, ratio in report["parts"].get("steps", {}).get("ratios", {}).items():
+        lines.append(f"| {model} ours/best | {ratio:.2f} |")
+    for problem in report["parts"].get("steps", {}).get("problems", []):
+        lines.append(f"| problem | {problem} |")
+    return "\n".join(lines)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--out", default=os.environ.get("OUT", "gpu-check"), help="folder for the report (default: $OUT, else gpu-check)")
+    p.add_argument("--only", help="comma-separated parts: " + ", ".join(PARTS))
+    p.add_argument("--seconds", type=float, default=1, help="stretch every part's time limit by this factor")
+    a = p.parse_args()
+    names = a.only.split(",") if a.only else list(PARTS)
+    for name in names:
+        if name not in PARTS:
+            sys.exit(f"check.py: no part {name}; there are {', '.join(PARTS)}")
+    os.makedirs(a.out, exist_ok=True)
+    report = {"system": os.uname()._asdict() if hasattr(os.uname(), "_asdict") else list(os.uname()), "parts": {}}
+    for name in names:
+        function, seconds = PARTS[name]
+        print(f"{name} ...", flush=True)
+        try:
+            report["parts"][name] = function(seconds * a.seconds, a.out)
+        except Exception as problem:  # the other parts are reported all the same
+            report["parts"][name] = {"ok": False, "why": f"{type(problem).__name__}: {problem}"}
+        with open(os.path.join(a.out, "gpu-check.json"), "w") as f:
+            json.dump(report, f, indent=1)
+            f.write("\n")
+    print(table(report))
+    return 0 if all(part["ok"] for part in report["parts"].values()) else 1
+
+
+sys.exit(main())
