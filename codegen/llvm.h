@@ -170,6 +170,8 @@ LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value);
  * warp number (thread % warps)'s. */
 void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n);
 void tcc_emit_barrier(tcc_emitter *e); /* of the block */
+/* A bit for each thread of a warp that is one lane group: its condition. i32 */
+LLVMValueRef tcc_emit_ballot(tcc_emitter *e, LLVMValueRef condition);
 
 /* --- Constants and types */
 LLVMValueRef tcc_emit_i64(tcc_emitter *e, int64_t value);

@@ -273,6 +273,11 @@ LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value) {
     return shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, 0, (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1));
 }
 
+LLVMValueRef tcc_emit_ballot(tcc_emitter *e, LLVMValueRef condition) {
+    LLVMValueRef arguments[] = {tcc_emit_i32(e, -1), condition};
+    return call(e, "llvm.nvvm.vote.ballot.sync", arguments, 2);
+}
+
 void tcc_emit_barrier(tcc_emitter *e) { call(e, "llvm.nvvm.barrier0", NULL, 0); }
 
 /* An array of the block's in shared memory. */

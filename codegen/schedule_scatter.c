@@ -2,19 +2,11 @@
  * The schedule of scatter_add: one launch writes the base, a second adds the updates. In the second an item owns some columns (the
  * dims that are not indexed) and walks all index positions in ascending order, so that the sums have one order and no two items
  * meet; lanes run along the columns. */
-#include "codegen/plan.h"
+#include "codegen/scatter.h"
 #include "passes/plan.h"
 
-typedef struct scatter {
-    tcc_body *body;
-    int n_kept, n_positions;
-    int kept[TCC_BODY_MAX_LOOPS], positions[TCC_BODY_MAX_LOOPS];
-    int lanes;
-    tcc_item_cut cut;
-} scatter;
-
 static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
-    const scatter *p = plan->data;
+    const tcc_scatter *p = plan->data;
     const tcc_body *b = p->body;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
@@ -63,8 +55,9 @@ static tcc_status lower_base(tcc_lowering *l) {
     }
 }
 
-/* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position loops. */
-static tcc_status trace_updates(tcc_lowering *l, tcc_body **out, uint64_t *position_bits) {
+/* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position loops and the
+ * place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to. */
+static tcc_status trace_updates(tcc_lowering *l, bool guarded, tcc_body **out, uint64_t *position_bits, const tcc_expr **place_out) {
     const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
     int axis = (int)hero->attrs->axis.axis;
     bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
@@ -82,8 +75,10 @@ static tcc_status trace_updates(tcc_lowering *l, tcc_body **out, uint64_t *posit
             tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &place, 1);
         const tcc_expr *operands[2] = {NULL, tcc_body_trace(b, update, c)};
         *position_bits = 0;
+        *place_out = place;
+        if (!guarded) guard = NULL;
         for (int i = 0; i < index_rank; i++) *position_bits |= tcc_affine_loops(b, &c[axis + i]);
-        if (b->status == TCC_OK && guard) {
+        if (b->status == TCC_OK && place && (guard || !guarded)) {
             for (int i = 0; i < hero->type.rank; i++)
                 if (i != axis) at[i] = c[i < axis ? i : i - 1 + index_rank];
             at[axis] = extent == 1 ? tcc_affine_constant(0) : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
@@ -103,14 +98,32 @@ static tcc_status trace_updates(tcc_lowering *l, tcc_body **out, uint64_t *posit
     }
 }
 
+static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, p->body));
+    launch->items = tcc_scatter_row_items(p);
+    launch->kernel.schedule = "scatter";
+    launch->kernel.shape = tcc_scatter_row_shape();
+    launch->kernel.emit = tcc_scatter_emit_rows;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, p->body, -1, "rows=%lld", (long long)p->rows);
+}
+
 tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     if (!tcc_plan_share_place(l->graph, hero->operands[0], hero)) TCC_TRY(lower_base(l)); /* else it is there already */
     tcc_body *b = NULL;
     uint64_t position_bits = 0;
-    TCC_TRY(trace_updates(l, &b, &position_bits));
-    scatter *p = TCC_ARENA_NEW(l->arena, scatter);
+    tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
     if (!p) return tcc_enomem(l->diag);
+    const tcc_expr *place;
+    if (l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD) {
+        TCC_TRY(trace_updates(l, false, &b, &position_bits, &place));
+        if (tcc_scatter_plan_rows(l, p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) return add_rows(l, p);
+        *p = (tcc_scatter){0};
+    }
+    TCC_TRY(trace_updates(l, true, &b, &position_bits, &place));
     p->body = b;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * scatter_add on a GPU, as gradients of embeddings have it: equal bits to the CPU's, whose order of additions is the same. */
+#include "harness/check.h"
+#include "harness/gpu_program.h"
+#include "harness/graphs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The same as on the host, to the last bit. */
+static void check_equal_to_host(const char *text, const compiled_options *options) {
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    tcc_value *inputs = random_inputs(g, options);
+    compiled *host = compiled_create(g, options);
+    gpu_program *gpu = gpu_program_create(g, options, "sm_90");
+    for (int i = 0; i < g->inputs.count; i++) {
+        void *packed = malloc((size_t)tcc_type_bytes(&g->inputs.data[i]->type) + 1);
+        tcc_value_store(&inputs[i], packed);
+        memcpy(host->memory[i], packed, (size_t)tcc_type_bytes(&g->inputs.data[i]->type));
+        gpu_program_upload(gpu, i, packed);
+        free(packed);
+    }
+    compiled_run(host);
+    gpu_program_run(gpu);
+    for (int i = 0; i < g->outputs.count; i++) {
+        size_t bytes = (size_t)tcc_type_bytes(&g->outputs.data[i].node->type);
+        void *got = malloc(bytes + 1);
+        gpu_program_download(gpu, compiled_output_binding(gpu->graph, i), got);
+        assert_memory_equal(got, compiled_output(host, i), bytes);
+        free(got);
+    }
+    free_values(inputs, g->inputs.count);
+    compiled_destroy(host);
+    gpu_program_destroy(gpu);
+    tcc_graph_destroy(g);
+}
+
+static void embeddings(void **state) {
+    (void)state;
+    static const struct {
+        int rows, positions, width;
+    } shapes[] = {{1, 5, 4}, {7, 1, 3}, {9, 200, 8}, {65, 512, 384}, {300, 129, 130}, {5000, 300, 768}, {11, 70, 1}, {4200, 33, 1100}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        char text[1024];
+        int n = shapes[i].rows, p = shapes[i].positions, w = shapes[i].width;
+        snprintf(text, sizeof text,
+                 "graph @s {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"i\"} : i32[%d]\n  %%2 = input {name=\"u\"} : f32[%d,%d]\n"
+                 "  %%3 = scatter_add(%%0, %%1, %%2) {axis=0} : f32[%d,%d]\n  output \"o\" %%3\n}\n", n, w, p, p, w, n, w);
+        compiled_options options = {.limit = n < 70 ? n : 40, .seed = i};
+        check_gpu_text(text, &options);
+        check_equal_to_host(text, &options);
+    }
+}
+
+static void forms(void **state) {
+    (void)state;
+    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[50]\n  %1 = input {name=\"i\"} : i64[3,40]\n  %2 = input {name=\"u\"} : f32[3,40]\n"
+                   "  %3 = scatter_add(%0, %1, %2) {axis=0} : f32[50]\n  output \"o\" %3\n}\n", &(compiled_options){.limit = 50});
+    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : bf16[6,10,16]\n  %1 = input {name=\"i\"} : i32[40]\n  %2 = input {name=\"u\"} : bf16[6,40,16]\n"
+                   "  %3 = scatter_add(%0, %1, %2) {axis=1} : bf16[6,10,16]\n  output \"o\" %3\n}\n", &(compiled_options){.limit = 10});
+    check_gpu_text("graph @s {\n  %0 = input {name=\"i\"} : i32[4,40]\n  %1 = input {name=\"u\"} : f32[4,40,20]\n  %2 = constant {values=[0]} : f32[30,20]\n"
+                   "  %3 = mul(%1, %1) : f32[4,40,20]\n  %4 = scatter_add(%2, %0, %3) {axis=0} : f32[30,20]\n  output \"o\" %4\n}\n",
+                   &(compiled_options){.limit = 30});
+}
+
+int main(void) {
+    setenv("PTXSIM_MEMORY_MIB", "256", 0);
+    if (!gpu_available()) return 77;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(forms)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
