@@ -160,7 +160,7 @@ static void copy_rows(tcc_emitter *e, const run *r, tcc_attention_role role, LLV
         LLVMValueRef in_memory = tcc_emit_add(e, first, row[j]), inside = below(e, in_memory, i32(e, limit));
         if (padded != width) inside = LLVMBuildAnd(e->builder, inside, below(e, column[j], i32(e, width)), "");
         if (exists[j]) inside = LLVMBuildAnd(e->builder, inside, exists[j], "");
-        value[j] = tcc_emit_global_load(e, element(e, r, role, in_memory, column[j]), vector, inside);
+        value[j] = tcc_emit_global_load(e, TCC_F32, element(e, r, role, in_memory, column[j]), vector, inside);
     }
     for (int j = 0; j < at_once; j++) {
         tcc_emit_if store;
@@ -255,7 +255,7 @@ static LLVMValueRef score(tcc_emitter *e, const run *r, LLVMValueRef products, L
         LLVMValueRef inside = below(e, s, seen(e, a, t)), one = lane(e, x, i);
         if (a->T % (along_queries ? r->p->columns : r->p->rows)) inside = LLVMBuildAnd(e->builder, inside, below(e, t, i32(e, a->T)), "");
         if (a->has[TCC_ATTENTION_MASK])
-            one = LLVMBuildFAdd(e->builder, one, tcc_emit_global_load(e, element(e, r, TCC_ATTENTION_MASK, t, s), 1, inside), "");
+            one = LLVMBuildFAdd(e->builder, one, tcc_emit_global_load(e, TCC_F32, element(e, r, TCC_ATTENTION_MASK, t, s), 1, inside), "");
         one = tcc_emit_select(e, inside, one, number(e, -INFINITY));
         out = LLVMBuildInsertElement(e->builder, out, one, i32(e, i), "");
     }
@@ -382,8 +382,8 @@ static void emit_delta(tcc_emitter *e, run *r, LLVMValueRef *delta) {
             for (int k = 0; k < 4; k++) {
                 LLVMValueRef column = tcc_emit_add(e, r->column4, i32(e, g * 32 + k));
                 LLVMValueRef inside = LLVMBuildAnd(e->builder, exists, below(e, column, i32(e, a->E)), "");
-                LLVMValueRef x = tcc_emit_global_load(e, element(e, r, TCC_ATTENTION_O, row, column), 1, inside);
-                LLVMValueRef y = tcc_emit_global_load(e, element(e, r, TCC_ATTENTION_DO, row, column), 1, inside);
+                LLVMValueRef x = tcc_emit_global_load(e, TCC_F32, element(e, r, TCC_ATTENTION_O, row, column), 1, inside);
+                LLVMValueRef y = tcc_emit_global_load(e, TCC_F32, element(e, r, TCC_ATTENTION_DO, row, column), 1, inside);
                 sum = tcc_emit_fma(e, x, y, sum);
             }
         delta[i] = sum_row(e, sum);
@@ -408,7 +408,7 @@ static void emit_queries(tcc_emitter *e, run *r) {
     copy_rows(e, r, TCC_ATTENTION_DO, r->row0, p->rows, a->T, a->E, l.e, true, r->second, p->rows + 4);
     for (int i = 0; i < 4; i++) {
         LLVMValueRef row = tcc_emit_add(e, r->row0, tcc_emit_add(e, r->row4, i32(e, i)));
-        lse[i] = tcc_emit_global_load(e, element(e, r, TCC_ATTENTION_LSE, row, i32(e, 0)), 1, below(e, row, i32(e, a->T)));
+        lse[i] = tcc_emit_global_load(e, TCC_F32, element(e, r, TCC_ATTENTION_LSE, row, i32(e, 0)), 1, below(e, row, i32(e, a->T)));
         lse[i] = tcc_emit_splat(e, shown(e, lse[i]), 4);
         delta[i] = tcc_emit_splat(e, delta[i], 4);
     }
@@ -477,10 +477,10 @@ static void emit_keys(tcc_emitter *e, run *r) {
         LLVMValueRef query = tcc_emit_add(e, query0, tcc_emit_add(e, r->column4, i32(e, g * 32))), lse = LLVMGetPoison(four(e)), delta = lse;
         for (int k = 0; k < 4; k++) {
             LLVMValueRef t = tcc_emit_add(e, query, i32(e, k)), exists = below(e, t, i32(e, a->T));
-            LLVMValueRef one = tcc_emit_global_load(e, element(e, r, TCC_ATTENTION_LSE, t, i32(e, 0)), 1, exists);
+            LLVMValueRef one = tcc_emit_global_load(e, TCC_F32, element(e, r, TCC_ATTENTION_LSE, t, i32(e, 0)), 1, exists);
             lse = LLVMBuildInsertElement(e->builder, lse, shown(e, one), i32(e, k), "");
             if (!want_k) continue;
-            one = tcc_emit_global_load(e, element(e, r, TCC_ATTENTION_DELTA, t, i32(e, 0)), 1, exists);
+            one = tcc_emit_global_load(e, TCC_F32, element(e, r, TCC_ATTENTION_DELTA, t, i32(e, 0)), 1, exists);
             delta = LLVMBuildInsertElement(e->builder, delta, one, i32(e, k), "");
         }
         for (int i = 0; i < 4; i++) {

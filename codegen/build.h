@@ -15,6 +15,7 @@ typedef struct tcc_codegen_options {
     int threads;                   /* that compile; 0: 1 */
     const char *dump_dir;          /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
     bool separate;                 /* eager: a step a group, nothing merged */
+    bool tf32; /* CUDA: products of f32 may round their operands to tf32 (10 bits of mantissa), which tensor cores multiply */
     /* Whether the library entry of that name can run on the machine the program is for; NULL: none can. */
     bool (*has_library)(void *user, const char *name);
     void *library_user;

@@ -4,12 +4,10 @@
  * Threads and data of a tile. A warp is 4 x 8 threads; a thread has 4 x 4 squares of C, 16 rows or 32 columns apart, so that the
  * vectors which a warp reads from shared memory are neighbours. Tiles of operands are [k][row] there, with 4 floats between rows of k:
  * with that, what a warp writes to columns falls into different banks as well. */
-#include "codegen/contract_gpu.h"
+#include "codegen/contract_gpu_internal.h"
 
 #include "codegen/contract_internal.h"
 #include "codegen/llvm_warp.h"
-
-enum { MOST_SLOTS = 16, MOST_SQUARES = 16 };
 
 static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
 static LLVMValueRef narrow(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildTrunc(e->builder, x, e->i32, ""); }
@@ -44,23 +42,15 @@ static place place_of(tcc_emitter *e, const tcc_contract_side *s, const tcc_cont
 
 /* --- Operands, from memory to shared memory */
 
-typedef struct slot {
-    LLVMValueRef o, k;    /* in the tile */
-    LLVMValueRef base;    /* of the row in memory */
-    LLVMValueRef inside;  /* the row exists; NULL: surely */
-    LLVMValueRef position[TCC_CONTRACT_MAX_WINDOWS];
-} slot;
-
-typedef struct side {
-    const tcc_contract_side *p;
-    slot slots[MOST_SLOTS];
-} side;
+static LLVMValueRef element(tcc_emitter *e, const tcc_contract_side *s, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, tcc_emit_dtype(e, s->dtype), base, s->wide ? offset : wide(e, offset));
+}
 
 /* Where access `j` of a thread lies in the tile. All counts are powers of two. */
-static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_side *s, LLVMValueRef thread, int j, slot *out) {
-    int row = s->along_k ? p->tile_k : s->rows / s->vector; /* accesses in a row */
-    if (s->along_k && s->vector > 1) { /* a warp reads 16 rows of 8, which are whole sectors, and writes them to different banks */
-        int warps = p->threads / 32, across = p->tile_k / 8;
+static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_side *s, LLVMValueRef thread, int j, tcc_contract_slot *out) {
+    int row = (s->along_k ? p->tile_k : s->rows) / s->vector; /* accesses in a row */
+    if (s->along_k && p->matrix == TCC_DTYPE_COUNT) { /* a warp reads rows of 8, which are whole sectors, and writes them to different banks */
+        int warps = p->threads / 32, across = p->tile_k / 8, in_row = 8 / s->vector;
         LLVMValueRef warp = tcc_emit_div(e, thread, 32), lane = tcc_emit_rem(e, thread, 32), unit_o, unit_k;
         if (warps % across == 0) {
             unit_k = tcc_emit_rem(e, warp, across);
@@ -69,8 +59,8 @@ static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_
             unit_k = i32(e, j % across);
             unit_o = i32(e, j / across);
         }
-        out->k = tcc_emit_add(e, tcc_emit_mul(e, unit_k, i32(e, 8)), tcc_emit_mul(e, tcc_emit_rem(e, lane, 2), i32(e, 4)));
-        out->o = tcc_emit_add(e, tcc_emit_mul(e, unit_o, i32(e, 16)), tcc_emit_div(e, lane, 2));
+        out->k = tcc_emit_add(e, tcc_emit_mul(e, unit_k, i32(e, 8)), tcc_emit_mul(e, tcc_emit_rem(e, lane, in_row), i32(e, s->vector)));
+        out->o = tcc_emit_add(e, tcc_emit_mul(e, unit_o, i32(e, 32 / in_row)), tcc_emit_div(e, lane, in_row));
         return;
     }
     LLVMValueRef column, line;
@@ -81,53 +71,60 @@ static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_
         column = tcc_emit_add(e, thread, i32(e, (int64_t)j * p->threads % row));
         line = i32(e, (int64_t)j * p->threads / row);
     }
+    column = tcc_emit_mul(e, column, i32(e, s->vector));
     out->k = s->along_k ? column : line;
-    out->o = s->along_k ? line : tcc_emit_mul(e, column, i32(e, s->vector));
+    out->o = s->along_k ? line : column;
 }
 
 /* What does not change along k. `o0`: the tile's first row; `extent`: how many rows there are. */
-static void begin_side(tcc_emitter *e, const tcc_contract_gpu_plan *p, side *s, LLVMValueRef thread, LLVMValueRef memory, LLVMValueRef batch,
+static void begin_side(tcc_emitter *e, const tcc_contract_gpu_plan *p, tcc_contract_reader *s, LLVMValueRef thread, LLVMValueRef memory, LLVMValueRef batch,
                        LLVMValueRef o0, int64_t extent) {
     place of_batch = place_of(e, s->p, &s->p->b, batch);
     for (int j = 0; j < s->p->slots; j++) {
-        slot *x = &s->slots[j];
+        tcc_contract_slot *x = &s->slots[j];
         find_slot(e, p, s->p, thread, j, x);
         LLVMValueRef o = tcc_emit_add(e, o0, x->o);
         x->inside = extent % s->p->rows ? below(e, o, i32(e, extent)) : NULL;
         place of_row = place_of(e, s->p, &s->p->o, o);
-        LLVMValueRef offset = tcc_emit_add(e, of_batch.offset, of_row.offset);
-        x->base = at(e, memory, s->p->wide ? offset : wide(e, offset));
+        x->base = element(e, s->p, memory, tcc_emit_add(e, of_batch.offset, of_row.offset));
         for (int v = 0; s->p->windows && v < p->c.n_windows; v++)
             x->position[v] = tcc_emit_add(e, i32(e, p->c.windows[v].start), tcc_emit_add(e, of_batch.position[v], of_row.position[v]));
     }
 }
 
+LLVMValueRef tcc_contract_locate(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot, LLVMValueRef k0,
+                                 LLVMValueRef end, LLVMValueRef *inside) {
+    const tcc_contract_slot *x = &s->slots[slot];
+    LLVMValueRef k = tcc_emit_add(e, k0, x->k);
+    *inside = both(e, x->inside, below(e, k, end));
+    place of_k = place_of(e, s->p, &s->p->k, k);
+    for (int v = 0; s->p->windows && v < p->c.n_windows; v++) {
+        LLVMValueRef position = tcc_emit_add(e, x->position[v], of_k.position[v]);
+        *inside = both(e, *inside, LLVMBuildICmp(e->builder, LLVMIntULT, position, i32(e, p->c.windows[v].extent), ""));
+    }
+    return element(e, s->p, x->base, of_k.offset);
+}
+
 /* Begin to read the tile at k0; only k below `end` exists. */
-static void load_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const side *s, LLVMValueRef k0, LLVMValueRef end, LLVMValueRef *values) {
+static void load_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, LLVMValueRef k0, LLVMValueRef end,
+                      LLVMValueRef *values) {
     for (int j = 0; j < s->p->slots; j++) {
-        const slot *x = &s->slots[j];
-        LLVMValueRef k = tcc_emit_add(e, k0, x->k);
-        LLVMValueRef inside = both(e, x->inside, below(e, k, end));
-        place of_k = place_of(e, s->p, &s->p->k, k);
-        for (int v = 0; s->p->windows && v < p->c.n_windows; v++) {
-            LLVMValueRef position = tcc_emit_add(e, x->position[v], of_k.position[v]);
-            inside = both(e, inside, LLVMBuildICmp(e->builder, LLVMIntULT, position, i32(e, p->c.windows[v].extent), ""));
-        }
-        LLVMValueRef address = at(e, x->base, s->p->wide ? of_k.offset : wide(e, of_k.offset));
-        values[j] = tcc_emit_global_load(e, address, s->p->vector, inside);
+        LLVMValueRef inside, address = tcc_contract_locate(e, p, s, j, k0, end, &inside);
+        values[j] = tcc_emit_global_load(e, s->p->dtype, address, s->p->vector, inside);
     }
 }
 
-static void store_tile(tcc_emitter *e, const side *s, LLVMValueRef shared, const LLVMValueRef *values) {
+static void store_tile(tcc_emitter *e, const tcc_contract_reader *s, LLVMValueRef shared, const LLVMValueRef *values) {
     for (int j = 0; j < s->p->slots; j++) {
-        const slot *x = &s->slots[j];
+        const tcc_contract_slot *x = &s->slots[j];
         LLVMValueRef address = at(e, shared, tcc_emit_add(e, tcc_emit_mul(e, x->k, i32(e, s->p->pitch)), x->o));
+        LLVMValueRef value = tcc_emit_widen(e, s->p->dtype, values[j]);
         if (s->p->vector == 1 || !s->p->along_k) {
-            tcc_emit_store(e, values[j], address, 4 * s->p->vector);
+            tcc_emit_store(e, value, address, 4 * s->p->vector);
             continue;
         }
         for (int i = 0; i < 4; i++) {
-            LLVMValueRef one = LLVMBuildExtractElement(e->builder, values[j], i32(e, i), "");
+            LLVMValueRef one = LLVMBuildExtractElement(e->builder, value, i32(e, i), "");
             tcc_emit_store(e, one, at(e, address, i32(e, (int64_t)i * s->p->pitch)), 4);
         }
     }
@@ -135,29 +132,20 @@ static void store_tile(tcc_emitter *e, const side *s, LLVMValueRef shared, const
 
 /* --- The register tile */
 
-typedef struct kernel {
-    const tcc_contract_gpu_plan *p;
-    LLVMValueRef thread;             /* i32 */
-    LLVMValueRef warp_m, warp_n;     /* i32 */
-    LLVMValueRef lane_m, lane_n;     /* 4 x the place in the warp */
-    side a, b;
-    LLVMValueRef shared_a, shared_b; /* of the first buffer; the second lies `buffer` floats on */
-    int64_t buffer;
-} kernel;
-
-static void find_thread(tcc_emitter *e, kernel *x) {
+static void find_thread(tcc_emitter *e, tcc_contract_block *x) {
     x->thread = tcc_emit_thread(e);
-    LLVMValueRef warp = tcc_emit_div(e, x->thread, 32), lane = tcc_emit_rem(e, x->thread, 32);
+    x->lane = tcc_emit_rem(e, x->thread, 32);
+    LLVMValueRef warp = tcc_emit_div(e, x->thread, 32);
     x->warp_m = tcc_emit_div(e, warp, x->p->warps_n), x->warp_n = tcc_emit_rem(e, warp, x->p->warps_n);
-    x->lane_m = tcc_emit_mul(e, tcc_emit_div(e, lane, 8), i32(e, 4)), x->lane_n = tcc_emit_mul(e, tcc_emit_rem(e, lane, 8), i32(e, 4));
+    x->lane_m = tcc_emit_mul(e, tcc_emit_div(e, x->lane, 8), i32(e, 4)), x->lane_n = tcc_emit_mul(e, tcc_emit_rem(e, x->lane, 8), i32(e, 4));
 }
 
 /* sums[rows of squares * 4 + row][columns of squares] += A B over the tile in shared memory. */
-static void multiply(tcc_emitter *e, const kernel *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+static void multiply(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
     int high = p->thread_m / 4, across = p->thread_n / 4;
-    a = at(e, a, tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, 4 * p->thread_m)), x->lane_m));
-    b = at(e, b, tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, 8 * p->thread_n)), x->lane_n));
+    a = at(e, a, tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, p->warp_m)), x->lane_m));
+    b = at(e, b, tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, p->warp_n)), x->lane_n));
     for (int k = 0; k < p->tile_k; k++) {
         LLVMValueRef rows[2], columns[2];
         for (int h = 0; h < high; h++) rows[h] = tcc_emit_load(e, four(e), at(e, a, i32(e, k * p->a.pitch + h * 16)), 16);
@@ -167,6 +155,35 @@ static void multiply(tcc_emitter *e, const kernel *x, LLVMValueRef a, LLVMValueR
             for (int c = 0; c < across; c++) sums[r * across + c] = tcc_emit_fma(e, row, columns[c], sums[r * across + c]);
         }
     }
+}
+
+/* The same over all tiles from `begin` to `end`: the next is on its way while one is multiplied. */
+static void multiply_tiles(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end, LLVMValueRef *sums) {
+    const tcc_contract_gpu_plan *p = x->p;
+    const int64_t buffer = (int64_t)p->tile_k * (p->a.pitch + p->b.pitch);
+    const int n_sums = p->thread_m * p->thread_n / 4;
+    LLVMValueRef shared_a = e->scratch, shared_b = at(e, shared_a, i32(e, (int64_t)p->tile_k * p->a.pitch));
+    LLVMValueRef now[TCC_CONTRACT_GPU_SLOTS], next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
+    tcc_emit_loop tiles;
+    load_tile(e, p, &x->a, begin, end, now);
+    store_tile(e, &x->a, shared_a, now);
+    load_tile(e, p, &x->b, begin, end, now);
+    store_tile(e, &x->b, shared_b, now);
+    tcc_emit_barrier(e);
+    sums[n_sums] = i32(e, 0); /* the buffer at hand, in floats from the first */
+    tcc_emit_loop_begin(e, &tiles, wide(e, begin), wide(e, end), p->tile_k, sums, n_sums + 1);
+    LLVMValueRef here = tiles.carry[n_sums], other = LLVMBuildXor(e->builder, here, i32(e, buffer), "");
+    LLVMValueRef next = tcc_emit_add(e, narrow(e, tiles.index), i32(e, p->tile_k));
+    load_tile(e, p, &x->a, next, end, next_a);
+    load_tile(e, p, &x->b, next, end, next_b);
+    for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
+    multiply(e, x, at(e, shared_a, here), at(e, shared_b, here), sums);
+    store_tile(e, &x->a, at(e, shared_a, other), next_a);
+    store_tile(e, &x->b, at(e, shared_b, other), next_b);
+    tcc_emit_barrier(e);
+    sums[n_sums] = other;
+    tcc_emit_loop_end(e, &tiles, sums);
+    for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
 }
 
 /* --- Finished tiles */
@@ -213,32 +230,57 @@ static void finish_vector(tcc_emitter *e, const tcc_contract_gpu_plan *p, const 
     if (epilogue && epilogue->row_end) epilogue->row_end(epilogue->user, e);
 }
 
-/* Squares pass through shared memory, a row of squares of all threads at a time, and leave it row by row. */
-static void finish_tile(tcc_emitter *e, kernel *x, const finish *f, LLVMValueRef workspace, LLVMValueRef m0, LLVMValueRef n0, LLVMValueRef *sums) {
+/* Sums[part][i] of 16 rows of each warp, `part` known at run time alone. */
+static LLVMValueRef sum_of(tcc_emitter *e, const LLVMValueRef *sums, int parts, int n, LLVMValueRef part, int i) {
+    LLVMValueRef value = sums[i];
+    for (int k = 1; k < parts; k++)
+        value = tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntEQ, part, i32(e, k), ""), sums[k * n + i], value);
+    return value;
+}
+
+/* 16 rows of each warp into shared memory, one below the other. */
+static void put_rows(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef stage, LLVMValueRef part, const LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
-    int high = p->thread_m / 4, across = p->thread_n / 4, pitch = p->tile_n + 4, rows = 16 * p->warps_m;
+    int pitch = tcc_contract_gpu_pitch(p), parts = p->warp_m / 16, n = p->warp_n / 8;
+    bool exact = p->matrix == TCC_DTYPE_COUNT;
+    LLVMValueRef row = exact ? x->lane_m : tcc_emit_div(e, x->lane, 4);
+    LLVMValueRef column = exact ? x->lane_n : tcc_emit_mul(e, tcc_emit_rem(e, x->lane, 4), i32(e, 2));
+    row = tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, 16)), row);
+    column = tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, p->warp_n)), column);
+    LLVMValueRef to = at(e, stage, tcc_emit_add(e, tcc_emit_mul(e, row, i32(e, pitch)), column));
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef value = sum_of(e, sums, parts, n, part, i);
+        if (exact) { /* sums[row][columns] */
+            int across = p->thread_n / 4;
+            tcc_emit_store(e, value, at(e, to, i32(e, i / across * pitch + i % across * 32)), 16);
+            continue;
+        }
+        for (int half = 0; half < 2; half++) {
+            const int lanes[] = {2 * half, 2 * half + 1};
+            tcc_emit_store(e, tcc_emit_shuffle(e, value, NULL, lanes, 2), at(e, to, i32(e, 8 * half * pitch + 8 * i)), 8);
+        }
+    }
+}
+
+/* Sums pass through shared memory, 16 rows of each warp at a time, and leave it row by row. */
+static void finish_tile(tcc_emitter *e, tcc_contract_block *x, const finish *f, LLVMValueRef workspace, LLVMValueRef m0, LLVMValueRef n0, LLVMValueRef *sums) {
+    const tcc_contract_gpu_plan *p = x->p;
+    int pitch = tcc_contract_gpu_pitch(p), rows = 16 * p->warps_m;
     int vector = workspace ? 4 : p->vector, row = p->tile_n / vector;
     LLVMValueRef stage = e->scratch;
     tcc_emit_loop squares, vectors;
     tcc_emit_barrier(e);
     find_thread(e, x);
-    tcc_emit_loop_begin(e, &squares, tcc_emit_i64(e, 0), tcc_emit_i64(e, high), 1, NULL, 0);
-    LLVMValueRef square = narrow(e, squares.index), second = LLVMBuildICmp(e->builder, LLVMIntEQ, square, i32(e, 1), "");
-    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, 16)), x->lane_m);
-    to = tcc_emit_add(e, tcc_emit_mul(e, to, i32(e, pitch)), tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, 8 * p->thread_n)), x->lane_n));
-    for (int r = 0; r < 4; r++)
-        for (int c = 0; c < across; c++) {
-            LLVMValueRef value = sums[r * across + c];
-            if (high > 1) value = tcc_emit_select(e, second, sums[(4 + r) * across + c], value);
-            tcc_emit_store(e, value, at(e, at(e, stage, to), i32(e, r * pitch + c * 32)), 16);
-        }
+    tcc_emit_loop_begin(e, &squares, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->warp_m / 16), 1, NULL, 0);
+    LLVMValueRef square = narrow(e, squares.index);
+    put_rows(e, x, stage, square, sums);
     tcc_emit_barrier(e);
     tcc_emit_loop_begin(e, &vectors, wide(e, x->thread), tcc_emit_i64(e, (int64_t)rows * row), p->threads, NULL, 0);
     LLVMValueRef index = narrow(e, vectors.index), line = tcc_emit_div(e, index, row), column;
     if (p->threads % row == 0) column = tcc_emit_rem(e, x->thread, row); /* the same in every turn */
     else column = tcc_emit_rem(e, index, row);
     column = tcc_emit_mul(e, column, i32(e, vector));
-    LLVMValueRef m = tcc_emit_mul(e, tcc_emit_div(e, line, 16), i32(e, 4 * p->thread_m));
+    LLVMValueRef m = tcc_emit_mul(e, tcc_emit_div(e, line, 16), i32(e, p->warp_m));
     m = tcc_emit_add(e, tcc_emit_add(e, m, tcc_emit_rem(e, line, 16)), tcc_emit_mul(e, square, i32(e, 16)));
     m = tcc_emit_add(e, m0, m);
     LLVMValueRef n = tcc_emit_add(e, n0, column), inside = NULL;
@@ -279,18 +321,16 @@ static void find_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, LLVMValueR
 
 void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue) {
     bool split = p->k_splits > 1;
-    kernel x = {.p = p, .a.p = &p->a, .b.p = &p->b, .buffer = (int64_t)p->tile_k * (p->a.pitch + p->b.pitch)};
+    tcc_contract_block x = {.p = p, .a.p = &p->a, .b.p = &p->b};
     finish f = {.epilogue = split ? NULL : epilogue, .first_buffer = 2};
     tcc_emit_kernel_begin(e, symbol);
     int buffer_a = p->swapped ? 1 : 0;
-    LLVMValueRef a = at(e, tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
-    LLVMValueRef b = at(e, tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
+    LLVMValueRef a = tcc_emit_at(e, tcc_emit_dtype(e, p->a.dtype), tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
+    LLVMValueRef b = tcc_emit_at(e, tcc_emit_dtype(e, p->b.dtype), tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
     for (int i = 0; i < p->c.n_accesses && !split; i++) f.access[i] = tcc_emit_param(e, 2 + i);
     if (f.epilogue && f.epilogue->begin) f.epilogue->begin(f.epilogue->user, e, 2);
-    x.shared_a = e->scratch;
-    x.shared_b = at(e, x.shared_a, i32(e, (int64_t)p->tile_k * p->a.pitch));
 
-    tcc_emit_loop items, tiles;
+    tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
     LLVMValueRef item = narrow(e, items.index), m_tile, n_tile;
     LLVMValueRef tile = tcc_emit_rem(e, item, p->m_tiles * p->n_tiles), rest = tcc_emit_div(e, item, p->m_tiles * p->n_tiles);
@@ -301,8 +341,8 @@ void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contrac
     begin_side(e, p, &x.a, x.thread, a, batch, m0, p->M);
     begin_side(e, p, &x.b, x.thread, b, batch, n0, p->N);
 
-    LLVMValueRef sums[MOST_SQUARES + 1], now[MOST_SLOTS];
-    int n_sums = p->thread_m * p->thread_n / 4;
+    LLVMValueRef sums[TCC_CONTRACT_GPU_SUMS + 4];
+    int n_sums = p->warp_m * p->warp_n / 128;
     for (int i = 0; i < n_sums; i++) sums[i] = LLVMConstNull(four(e));
     if (p->K) {
         LLVMValueRef begin = i32(e, 0), end = i32(e, p->K);
@@ -310,26 +350,8 @@ void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contrac
             begin = tcc_emit_mul(e, part, i32(e, p->k_per_split));
             end = tcc_emit_min(e, tcc_emit_add(e, begin, i32(e, p->k_per_split)), end);
         }
-        load_tile(e, p, &x.a, begin, end, now);
-        store_tile(e, &x.a, x.shared_a, now);
-        load_tile(e, p, &x.b, begin, end, now);
-        store_tile(e, &x.b, x.shared_b, now);
-        tcc_emit_barrier(e);
-        sums[n_sums] = i32(e, 0); /* the buffer at hand, in floats from the first */
-        tcc_emit_loop_begin(e, &tiles, wide(e, begin), wide(e, end), p->tile_k, sums, n_sums + 1);
-        LLVMValueRef next_a[MOST_SLOTS], next_b[MOST_SLOTS], here = tiles.carry[n_sums];
-        LLVMValueRef other = LLVMBuildXor(e->builder, here, i32(e, x.buffer), "");
-        LLVMValueRef next = tcc_emit_add(e, narrow(e, tiles.index), i32(e, p->tile_k));
-        load_tile(e, p, &x.a, next, end, next_a);
-        load_tile(e, p, &x.b, next, end, next_b);
-        for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
-        multiply(e, &x, at(e, x.shared_a, here), at(e, x.shared_b, here), sums);
-        store_tile(e, &x.a, at(e, x.shared_a, other), next_a);
-        store_tile(e, &x.b, at(e, x.shared_b, other), next_b);
-        tcc_emit_barrier(e);
-        sums[n_sums] = other;
-        tcc_emit_loop_end(e, &tiles, sums);
-        for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
+        if (p->matrix == TCC_DTYPE_COUNT) multiply_tiles(e, &x, begin, end, sums);
+        else tcc_contract_mma(e, &x, begin, end, sums);
     }
     LLVMValueRef workspace = NULL;
     if (split) {

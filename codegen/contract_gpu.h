@@ -5,7 +5,10 @@
  * memory, and never read. Finished tiles go by way of shared memory to the epilogue, so that it walks C along its rows and its code
  * stands once in the kernel.
  *
- * f32 is exact: fused multiply-adds in the order of k; where C alone would keep too few blocks busy, k is split into parts that a
+ * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80; contract_mma.c): asynchronous copies fill
+ * a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32 operands take this way as tf32 where that is allowed.
+ *
+ * Else f32 is exact: fused multiply-adds in the order of k; where C alone would keep too few blocks busy, k is split into parts that a
  * second launch adds in order. The plan is a function of the description alone, so that results do not depend on the device. */
 #ifndef TCC_CODEGEN_CONTRACT_GPU_H
 #define TCC_CODEGEN_CONTRACT_GPU_H
@@ -23,7 +26,8 @@ typedef struct tcc_contract_side {
     tcc_contract_walk b, o, k; /* o: m for A, n for B */
     bool windows;              /* only what lies inside the windows is read */
     bool along_k;              /* neighbouring threads read along k, else along o */
-    int vector;                /* elements of one access: 4 or 1 */
+    tcc_dtype dtype;           /* in memory: f32, f16, bf16 */
+    int vector;                /* elements of one access */
     int rows;                  /* of o in a tile */
     int slots;                 /* accesses of a thread for a tile */
     int pitch;                 /* floats from k to k in shared memory */
@@ -35,8 +39,11 @@ typedef struct tcc_contract_gpu_plan {
     bool swapped;   /* A and B changed places */
     int64_t M, N, K, B;
     int tile_m, tile_n, tile_k;      /* of a block */
-    int thread_m, thread_n;          /* of a thread */
-    int warps_m, warps_n, threads;   /* warps are 4 x 8 threads */
+    tcc_dtype matrix;                /* what tensor cores multiply: f16, bf16, or f32 for tf32; TCC_DTYPE_COUNT: multiply-adds */
+    int thread_m, thread_n;          /* of a thread; not of tensor cores */
+    int warp_m, warp_n;              /* of a warp, 4 x 8 threads */
+    int stages;                      /* tiles in the ring of tensor cores */
+    int warps_m, warps_n, threads;
     int blocks;                      /* that a processor should hold at once */
     tcc_contract_side a, b;
     int64_t m_tiles, n_tiles;
@@ -49,11 +56,22 @@ typedef struct tcc_contract_gpu_plan {
     double flop, bytes;
 } tcc_contract_gpu_plan;
 
-/* `aligned`: bit 0: A begins at a multiple of 16 bytes, bit 1: B. Errors: TCC_EUNSUPPORTED where an extent passes 2^31. */
-tcc_status tcc_contract_gpu_make_plan(const tcc_contract *c, unsigned aligned, tcc_diag *diag, tcc_contract_gpu_plan *out);
+/* What the plan must know of A and B in memory. */
+typedef struct tcc_contract_gpu_operands {
+    tcc_dtype dtype[2]; /* f32, f16 or bf16 */
+    bool aligned[2];    /* element (0, ..., 0) lies at a multiple of 16 bytes */
+    bool tf32;          /* f32 may be rounded to tf32 */
+} tcc_contract_gpu_operands;
+
+/* Errors: TCC_EUNSUPPORTED where an extent passes 2^30. */
+tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c, const tcc_contract_gpu_operands *operands, tcc_diag *diag,
+                                      tcc_contract_gpu_plan *out);
 void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out);
 /* Elements, a power of two up to 16, that the offsets of an access's vectors are multiples of, if it begins at `begin`. */
 int64_t tcc_contract_gpu_multiple(const tcc_contract_gpu_plan *p, int access, int64_t begin);
+
+/* Floats from row to row of a finished tile in shared memory. */
+int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p);
 
 /* The kernels; buffers and params as of tcc_contract_emit and tcc_contract_emit_combine. */
 void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue);

@@ -14,6 +14,8 @@ enum {
     MOST_SPLITS = 64,
     LEAST_SPLIT_K = 128,
     COMBINE_THREADS = 128,
+    MATRIX_LINE = 64,     /* bytes of k in a tile of tensor cores */
+    MATRIX_STAGES = 3,
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -74,14 +76,14 @@ static void merge_outputs(tcc_contract_dims *l, int n_accesses) {
 
 /* --- Operands */
 
-static bool whole_vectors(const tcc_contract_walk *w, bool inner) {
+static bool whole_vectors(const tcc_contract_walk *w, bool inner, int vector) {
     int last = w->n - 1;
     for (int i = 0; i < w->n; i++)
-        if (!(inner && i == last) && w->stride[i] % 4) return false;
+        if (!(inner && i == last) && w->stride[i] % vector) return false;
     if (!inner) return true;
     for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
         if (w->w[last][v]) return false;
-    return last >= 0 && w->stride[last] == 1 && w->extent[last] % 4 == 0;
+    return last >= 0 && w->stride[last] == 1 && w->extent[last] % vector == 0;
 }
 
 static int64_t reach(const tcc_contract_walk *w) {
@@ -92,43 +94,73 @@ static int64_t reach(const tcc_contract_walk *w) {
 
 static int64_t inner_stride(const tcc_contract_walk *w) { return w->n ? llabs(w->stride[w->n - 1]) : INT64_MAX; }
 
-static void plan_side(tcc_contract_side *s, const tcc_contract *c, const tcc_contract_dims *outer, int operand, bool aligned) {
+/* Whether accesses of `vector` elements can walk the operand; along k, or along o. */
+static bool find_vectors(const tcc_contract_side *s, int vector, bool *along_k) {
+    for (int pass = 0; pass < 2; pass++) {
+        *along_k = pass == 1;
+        if (whole_vectors(&s->b, false, vector) && whole_vectors(&s->o, !*along_k, vector) && whole_vectors(&s->k, *along_k, vector)) return true;
+    }
+    return false;
+}
+
+static void plan_side(tcc_contract_side *s, const tcc_contract *c, const tcc_contract_dims *outer, int operand, tcc_dtype dtype, bool aligned) {
     s->windows = c->n_windows > 0 && c->window_b == (operand == TCC_OPERAND_B);
+    s->dtype = dtype;
     make_walk(&s->b, &c->b, operand, s->windows);
     make_walk(&s->o, outer, operand, s->windows);
     make_walk(&s->k, &c->k, operand, s->windows);
-    s->vector = 1;
-    s->along_k = inner_stride(&s->k) < inner_stride(&s->o);
-    for (int pass = 0; pass < 2 && aligned && s->vector == 1; pass++) {
-        bool along_k = pass == 1;
-        if (!whole_vectors(&s->b, false) || !whole_vectors(&s->o, !along_k) || !whole_vectors(&s->k, along_k)) continue;
-        s->vector = 4;
-        s->along_k = along_k;
-    }
+    bool along_k;
+    s->vector = aligned && find_vectors(s, 4, &along_k) ? 4 : 1;
+    s->along_k = s->vector > 1 ? along_k : inner_stride(&s->k) < inner_stride(&s->o);
     s->wide = reach(&s->b) + reach(&s->o) + reach(&s->k) > INT32_MAX / 8;
+}
+
+/* Whether tensor cores can multiply the operands: 16 bytes at once. Sets their vectors. */
+static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target, const tcc_contract_gpu_operands *operands) {
+    enum { FIRST_ARCHITECTURE = 80 };
+    tcc_contract_side *sides[] = {&p->a, &p->b};
+    bool along_k[2];
+    p->matrix = TCC_DTYPE_COUNT;
+    if (strncmp(target->cpu, "sm_", 3) || atoi(target->cpu + 3) < FIRST_ARCHITECTURE) return false;
+    if (p->a.dtype != p->b.dtype || (p->a.dtype == TCC_F32 && !operands->tf32) || !operands->aligned[0] || !operands->aligned[1]) return false;
+    int vector = 16 / (int)tcc_dtype_bytes(p->a.dtype);
+    for (int i = 0; i < 2; i++)
+        if (!find_vectors(sides[i], vector, &along_k[i])) return false;
+    for (int i = 0; i < 2; i++) sides[i]->vector = vector, sides[i]->along_k = along_k[i];
+    p->matrix = p->a.dtype;
+    return true;
 }
 
 /* --- Tiles */
 
 typedef struct tile {
-    int thread_m, thread_n, warps_m, warps_n, tile_k;
+    int warp_m, warp_n, warps_m, warps_n, tile_k;
     double efficiency; /* of the multiply-adds, when the processor is full */
 } tile;
 
-static const tile tiles[] = {
-    {8, 8, 4, 2, 8, 1.0},   /* 128 x 128 */
-    {8, 8, 4, 1, 8, 0.97},  /* 128 x 64 */
-    {8, 8, 2, 2, 8, 0.97},  /* 64 x 128 */
-    {8, 4, 2, 2, 16, 0.85}, /* 64 x 64 */
-    {4, 4, 2, 2, 16, 0.6},  /* 32 x 64 */
-    {4, 4, 4, 1, 16, 0.6},  /* 64 x 32 */
-    {4, 4, 2, 1, 16, 0.5},  /* 32 x 32 */
+static const tile exact_tiles[] = {
+    {32, 64, 4, 2, 8, 1.0},   /* 128 x 128 */
+    {32, 64, 4, 1, 8, 0.97},  /* 128 x 64 */
+    {32, 64, 2, 2, 8, 0.97},  /* 64 x 128 */
+    {32, 32, 2, 2, 16, 0.85}, /* 64 x 64 */
+    {16, 32, 2, 2, 16, 0.6},  /* 32 x 64 */
+    {16, 32, 4, 1, 16, 0.6},  /* 64 x 32 */
+    {16, 32, 2, 1, 16, 0.5},  /* 32 x 32 */
+};
+/* Lines of k are 64 bytes: tile_k is set from the type. */
+static const tile matrix_tiles[] = {
+    {64, 32, 2, 4, 0, 1.0},  /* 128 x 128 */
+    {64, 32, 2, 2, 0, 0.9},  /* 128 x 64 */
+    {64, 32, 1, 4, 0, 0.9},  /* 64 x 128 */
+    {32, 32, 2, 2, 0, 0.75}, /* 64 x 64 */
 };
 
 static void set_tile(tcc_contract_gpu_plan *p, const tile *t) {
-    p->thread_m = t->thread_m, p->thread_n = t->thread_n;
+    p->thread_m = t->warp_m / 4, p->thread_n = t->warp_n / 8;
+    p->warp_m = t->warp_m, p->warp_n = t->warp_n;
     p->warps_m = t->warps_m, p->warps_n = t->warps_n;
-    p->tile_m = t->thread_m * 4 * t->warps_m, p->tile_n = t->thread_n * 8 * t->warps_n, p->tile_k = t->tile_k;
+    p->tile_m = t->warp_m * t->warps_m, p->tile_n = t->warp_n * t->warps_n;
+    p->tile_k = t->tile_k ? t->tile_k : MATRIX_LINE / (int)tcc_dtype_bytes(p->matrix);
     p->threads = 32 * t->warps_m * t->warps_n;
     p->blocks = p->threads >= 256 ? 2 : p->threads >= 128 ? 3 : 4;
     p->m_tiles = ceil_div(p->M, p->tile_m), p->n_tiles = ceil_div(p->N, p->tile_n);
@@ -136,8 +168,9 @@ static void set_tile(tcc_contract_gpu_plan *p, const tile *t) {
 
 /* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch. */
 static double cost_of(const tcc_contract_gpu_plan *p, double efficiency) {
+    double rate = p->matrix == TCC_DTYPE_COUNT ? 128 : p->matrix == TCC_F32 ? 512 : 1024;
     double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits), most = fmax(1, RESIDENT / p->threads);
-    double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 24) / (128 * efficiency);
+    double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 3 * p->tile_k) / (rate * efficiency);
     double together = fmin(most, ceil(blocks / PROCESSORS)), busy = 0.3 + 0.7 * fmin(1, together * p->threads / RESIDENT);
     double cycles = ceil(blocks / PROCESSORS) * work / busy + 1500;
     if (p->k_splits > 1) cycles += 4000 + 2.0 * 4.0 * (double)(p->k_splits * p->B * p->M) * (double)p->n_padded / 1500;
@@ -145,9 +178,12 @@ static double cost_of(const tcc_contract_gpu_plan *p, double efficiency) {
 }
 
 static void choose(tcc_contract_gpu_plan *p) {
+    bool exact = p->matrix == TCC_DTYPE_COUNT;
+    const tile *tiles = exact ? exact_tiles : matrix_tiles;
+    size_t n = exact ? sizeof exact_tiles / sizeof *tiles : sizeof matrix_tiles / sizeof *tiles;
     double best = INFINITY;
     tcc_contract_gpu_plan trial = *p;
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+    for (size_t i = 0; i < n; i++) {
         set_tile(&trial, &tiles[i]);
         for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 1) / 2) {
             trial.k_per_split = round_up(ceil_div(p->K ? p->K : 1, splits), trial.tile_k);
@@ -158,7 +194,8 @@ static void choose(tcc_contract_gpu_plan *p) {
     }
 }
 
-tcc_status tcc_contract_gpu_make_plan(const tcc_contract *c, unsigned aligned, tcc_diag *diag, tcc_contract_gpu_plan *p) {
+tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c, const tcc_contract_gpu_operands *operands, tcc_diag *diag,
+                                      tcc_contract_gpu_plan *p) {
     *p = (tcc_contract_gpu_plan){.c = *c};
     normalize(p);
     p->M = tcc_contract_extent(&p->c.m), p->N = tcc_contract_extent(&p->c.n);
@@ -167,9 +204,10 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_contract *c, unsigned aligned, t
     for (int i = 0; i < 4; i++)
         if (extents[i] > INT32_MAX / 2)
             return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction of extent %lld; the most is 2^30", (long long)extents[i]);
-    if (p->swapped) aligned = (aligned & ~3u) | (aligned & 1) << 1 | (aligned >> 1 & 1);
-    plan_side(&p->a, &p->c, &p->c.m, TCC_OPERAND_A, aligned & 1);
-    plan_side(&p->b, &p->c, &p->c.n, TCC_OPERAND_B, aligned & 2);
+    int a = p->swapped, b = !p->swapped;
+    plan_side(&p->a, &p->c, &p->c.m, TCC_OPERAND_A, operands->dtype[a], operands->aligned[a]);
+    plan_side(&p->b, &p->c, &p->c.n, TCC_OPERAND_B, operands->dtype[b], operands->aligned[b]);
+    bool matrix = plan_matrix(p, target, operands);
     p->n_padded = round_up(p->N, 4);
     choose(p);
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
@@ -185,15 +223,20 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_contract *c, unsigned aligned, t
     merge_outputs(&p->c.b, p->c.n_accesses);
 
     p->items = p->k_splits * p->B * p->m_tiles * p->n_tiles;
-    int64_t operands = 2 * p->tile_k * (int64_t)(p->a.pitch + p->b.pitch), stage = 16 * p->warps_m * (int64_t)(p->tile_n + 4);
-    p->scratch_bytes = 4 * (operands > stage ? operands : stage);
+    int64_t tiles = 8 * p->tile_k * (int64_t)(p->a.pitch + p->b.pitch), stage = 4 * 16 * p->warps_m * (int64_t)tcc_contract_gpu_pitch(p);
+    if (matrix) {
+        p->stages = MATRIX_STAGES;
+        tiles = (int64_t)p->stages * MATRIX_LINE * (p->tile_m + p->tile_n);
+    }
+    p->scratch_bytes = tiles > stage ? tiles : stage;
     if (p->k_splits > 1) {
         p->workspace_bytes = 4 * p->k_splits * p->B * p->M * p->n_padded;
         p->combine_threads = COMBINE_THREADS;
         p->combine_items = ceil_div(p->B * p->M * ceil_div(p->N, p->vector), COMBINE_THREADS);
     }
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
-    p->bytes = 4.0 * (double)p->B * ((double)p->M * (double)p->K + (double)p->N * (double)p->K + (double)p->M * (double)p->N);
+    double a_bytes = (double)tcc_dtype_bytes(p->a.dtype) * (double)p->M, b_bytes = (double)tcc_dtype_bytes(p->b.dtype) * (double)p->N;
+    p->bytes = (double)p->B * ((a_bytes + b_bytes) * (double)p->K + 4.0 * (double)p->M * (double)p->N);
     return TCC_OK;
 }
 
@@ -206,6 +249,8 @@ int64_t tcc_contract_gpu_multiple(const tcc_contract_gpu_plan *p, int access, in
     return bits & -bits;
 }
 
+int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p) { return p->tile_n + (p->matrix == TCC_DTYPE_COUNT ? 4 : 8); }
+
 static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_walk *w) {
     tcc_strbuf_printf(out, " %s", name);
     for (int i = 0; i < w->n; i++) {
@@ -217,7 +262,7 @@ static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_wal
 }
 
 static void print_side(tcc_strbuf *out, const char *name, const tcc_contract_side *s) {
-    tcc_strbuf_printf(out, " %s%s%s", name, s->vector > 1 ? " vectors" : "", s->along_k ? " along k" : "");
+    tcc_strbuf_printf(out, " %s %s%s%s", name, tcc_dtype_text(s->dtype), s->vector > 1 ? " vectors" : "", s->along_k ? " along k" : "");
     print_walk(out, "b", &s->b);
     print_walk(out, "o", &s->o);
     print_walk(out, "k", &s->k);
@@ -241,6 +286,6 @@ void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out) {
     print_outputs(out, "n", &p->c.n, p->c.n_accesses);
     for (int v = 0; v < p->c.n_windows; v++)
         tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start, (long long)p->c.windows[v].extent);
-    tcc_strbuf_printf(out, " tile %dx%dx%d thread %dx%d split %lld", p->tile_m, p->tile_n, p->tile_k, p->thread_m, p->thread_n,
+    tcc_strbuf_printf(out, "%s tile %dx%dx%d warp %dx%d split %lld", p->matrix == TCC_DTYPE_COUNT ? "" : " matrix", p->tile_m, p->tile_n, p->tile_k, p->warp_m, p->warp_n,
                       (long long)p->k_per_split);
 }

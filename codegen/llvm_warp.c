@@ -40,21 +40,30 @@ static LLVMValueRef shared_address(tcc_emitter *e, LLVMValueRef pointer) {
 
 LLVMValueRef tcc_emit_thread(tcc_emitter *e) { return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true); }
 
-LLVMValueRef tcc_emit_global_load(tcc_emitter *e, LLVMValueRef address, int n, LLVMValueRef inside) {
-    LLVMValueRef zero = tcc_emit_float(e, e->f32, 0);
+LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int n, LLVMValueRef inside) {
+    bool narrow = dtype != TCC_F32;
+    const char *type = narrow ? "b16" : "f32", *zeros = n == 1 ? "mov.%1$s $0, $3;" : "mov.%1$s $0, $6; mov.%1$s $1, $6; mov.%1$s $2, $6; mov.%1$s $3, $6;";
+    const char *load = n == 1 ? "{ .reg .pred %%p; setp.ne.u32 %%p, $2, 0; %1$s @%%p ld.global.%2$s $0, [$1]; }"
+                              : "{ .reg .pred %%p; setp.ne.u32 %%p, $5, 0; %1$s @%%p ld.global.v4.%2$s {$0, $1, $2, $3}, [$4]; }";
+    char cleared[128], text[256];
+    snprintf(cleared, sizeof cleared, zeros, type);
+    snprintf(text, sizeof text, load, cleared, type);
+    LLVMTypeRef scalar = narrow ? e->i16 : e->f32;
     LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1);
-    if (n == 1) {
-        LLVMValueRef arguments[] = {address, condition, zero};
-        return assemble(e, "{ .reg .pred %p; setp.ne.u32 %p, $2, 0; mov.f32 $0, $3; @%p ld.global.f32 $0, [$1]; }", "=&f,l,r,f", e->f32, arguments, 3, true);
-    }
-    LLVMValueRef arguments[] = {address, condition, zero};
-    LLVMValueRef all = assemble(e,
-                                "{ .reg .pred %p; setp.ne.u32 %p, $5, 0; mov.f32 $0, $6; mov.f32 $1, $6; mov.f32 $2, $6; mov.f32 $3, $6; "
-                                "@%p ld.global.v4.f32 {$0, $1, $2, $3}, [$4]; }",
-                                "=&f,=&f,=&f,=&f,l,r,f", several(e, e->f32, 4), arguments, 3, true);
-    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(e->f32, 4));
+    LLVMValueRef arguments[] = {address, condition, LLVMConstNull(scalar)};
+    if (n == 1) return assemble(e, text, narrow ? "=&h,l,r,h" : "=&f,l,r,f", scalar, arguments, 3, true);
+    LLVMValueRef all = assemble(e, text, narrow ? "=&h,=&h,=&h,=&h,l,r,h" : "=&f,=&f,=&f,=&f,l,r,f", several(e, scalar, 4), arguments, 3, true);
+    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(scalar, 4));
     for (int i = 0; i < 4; i++) vector = LLVMBuildInsertElement(e->builder, vector, part(e, all, i), tcc_emit_i32(e, i), "");
     return vector;
+}
+
+LLVMValueRef tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef bits) {
+    if (dtype == TCC_F32) return bits;
+    LLVMTypeRef type = LLVMTypeOf(bits), wide = tcc_emit_type_like(e, e->f32, type), words = tcc_emit_type_like(e, e->i32, type);
+    if (dtype == TCC_F16) return LLVMBuildFPExt(e->builder, LLVMBuildBitCast(e->builder, bits, tcc_emit_type_like(e, e->f16, type), ""), wide, "");
+    LLVMValueRef high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, bits, words, ""), tcc_emit_int(e, words, 16), "");
+    return LLVMBuildBitCast(e->builder, high, wide, "");
 }
 
 void tcc_emit_load_matrix(tcc_emitter *e, int n, bool transposed, LLVMValueRef address, LLVMValueRef *out) {

@@ -17,9 +17,11 @@
  * register before. */
 LLVMValueRef tcc_emit_thread(tcc_emitter *e);
 
-/* f32, or n = 4 of them in one access, aligned so; 0 where `inside` (i1; NULL: everywhere) is false, and nothing is touched there. Read
- * where it stands, not where it is used: what lies between hides the way to memory. */
-LLVMValueRef tcc_emit_global_load(tcc_emitter *e, LLVMValueRef address, int n, LLVMValueRef inside);
+/* One element (f32, f16, bf16), or n = 4 of them in one access, aligned so; 0 where `inside` (i1; NULL: everywhere) is false, and nothing is
+ * touched there. Read where it stands, not where it is used: what lies between hides the way to memory. f16 and bf16 come as bits in
+ * i16, so that nothing waits for them yet; tcc_emit_widen makes f32 of them. */
+LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int n, LLVMValueRef inside);
+LLVMValueRef tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef bits);
 
 /* Eight rows of 16 bytes make a matrix of 8 x 8 16-bit elements. `n` of 1, 2 or 4 matrices; lane 8 i + r gives the address of row r of
  * matrix i, in shared memory. out[i]: elements (l / 4, 2 (l % 4)) and the next of matrix i, of its transpose if `transposed`. sm_75. */

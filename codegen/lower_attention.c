@@ -35,7 +35,7 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
     tcc_iteration_open(b, &it, at);
     const tcc_expr *x = tcc_body_trace(b, n, at);
     tcc_status status = b->status;
-    bool in_place = status == TCC_OK && tcc_operand_in_place(b, x, &out->buffers[role]);
+    bool in_place = status == TCC_OK && tcc_operand_in_place(b, x, TCC_F32, &out->buffers[role]);
     if (in_place) {
         int var = 0;
         for (int i = 0; i < n->type.rank; i++) strides[i] = n->type.dims[i] == 1 ? 0 : tcc_affine_coefficient(&x->affine, var++);

@@ -6,6 +6,7 @@
  * many and channels wide; few or narrow ones are copied with zeros around. The gradient of
  * a strided convolution by its input is one contraction for each class of positions modulo the stride, so that no product with
  * an inserted zero is ever made. */
+#include "codegen/build.h"
 #include "codegen/contract_gpu.h"
 #include "codegen/operand.h"
 
@@ -21,7 +22,8 @@ typedef struct in_result {
 
 typedef struct operand {
     tcc_plan_buffer buffer;
-    int64_t offset; /* of element (0, ..., 0), in elements */
+    tcc_dtype dtype; /* in memory */
+    int64_t offset;  /* of element (0, ..., 0), in elements */
 } operand;
 
 typedef struct shape {
@@ -170,7 +172,7 @@ static tcc_status create_epilogue(tcc_lowering *l, const shape *s, tcc_epilogue 
 }
 
 /* Element (0, ..., 0) lies at a multiple of 16 bytes. */
-static unsigned is_aligned(const operand *o) { return (o->offset * 4 + o->buffer.offset_bytes) % 16 == 0; }
+static bool is_aligned(const operand *o) { return (o->offset * tcc_dtype_bytes(o->dtype) + o->buffer.offset_bytes) % 16 == 0; }
 
 static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     contraction *k = TCC_ARENA_NEW(l->arena, contraction);
@@ -204,8 +206,9 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     const tcc_contract_gpu_plan *gpu = &k->gpu;
     tcc_strbuf text = {0};
     if (cuda) {
-        unsigned aligned = is_aligned(&s->a) | is_aligned(&s->b) << 1;
-        TCC_TRY(tcc_contract_gpu_make_plan(&s->c, aligned, l->diag, &k->gpu));
+        const tcc_contract_gpu_operands operands = {
+            {s->a.dtype, s->b.dtype}, {is_aligned(&s->a), is_aligned(&s->b)}, .tf32 = l->options->tf32};
+        TCC_TRY(tcc_contract_gpu_make_plan(l->target, &s->c, &operands, l->diag, &k->gpu));
         tcc_contract_gpu_key(&k->gpu, &text);
         for (int x = 0; x < s->c.n_accesses; x++) {
             k->multiples[x] = tcc_contract_gpu_multiple(gpu, x, params[2 + x]);
@@ -264,9 +267,15 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
 
 /* --- Operands */
 
-/* An operand's memory as it is: f32, not evaluated inside the group. */
+/* The type that an operand is read as where it lies: the host's schedule knows f32 alone. */
+static tcc_dtype type_in_place(const tcc_lowering *l, const tcc_node *n) {
+    bool narrow = n->type.dtype == TCC_F16 || n->type.dtype == TCC_BF16;
+    return narrow && l->target->kind == TCC_TARGET_CUDA ? n->type.dtype : TCC_F32;
+}
+
+/* An operand's memory as it is: not evaluated inside the group. */
 static bool in_memory(const tcc_lowering *l, const tcc_node *n) {
-    return n->type.dtype == TCC_F32 && !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT;
+    return n->type.dtype == type_in_place(l, n) && !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT;
 }
 
 /* --- Dot */
@@ -281,10 +290,12 @@ static bool listed(const tcc_dims *d, int dim) {
 static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_node *n, const tcc_affine *at, operand *out, tcc_affine *walk) {
     const tcc_expr *x = tcc_body_trace(b, n, at);
     TCC_TRY(b->status);
-    if (tcc_operand_in_place(b, x, &out->buffer)) {
+    out->dtype = type_in_place(l, n);
+    if (tcc_operand_in_place(b, x, out->dtype, &out->buffer)) {
         *walk = x->affine;
     } else {
         out->buffer = (tcc_plan_buffer){0};
+        out->dtype = TCC_F32;
         TCC_TRY(tcc_operand_copy(l, n, NULL, NULL, NULL, &out->buffer.temporary));
         *walk = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
     }
@@ -369,7 +380,7 @@ typedef struct conv {
 static tcc_status image_operand(tcc_lowering *l, const conv *c, const tcc_node *n, const int64_t *lo, const int64_t *hi, image *out) {
     int64_t strides[TCC_MAX_RANK], padding_lo[TCC_MAX_RANK] = {0}, padding_hi[TCC_MAX_RANK] = {0};
     bool padded = false;
-    *out = (image){0};
+    *out = (image){.at.dtype = TCC_F32};
     for (int i = 0; lo && i < c->n_spatial; i++) {
         padding_lo[c->first + i] = lo[i];
         padding_hi[c->first + i] = hi[i];
@@ -378,6 +389,7 @@ static tcc_status image_operand(tcc_lowering *l, const conv *c, const tcc_node *
     if (!padded && in_memory(l, n)) {
         tcc_operand_dense(&n->type, strides);
         out->at.buffer = (tcc_plan_buffer){.node = n, .temporary = -1};
+        out->at.dtype = n->type.dtype;
     } else {
         int perm[TCC_MAX_RANK] = {0};
         tcc_type type = {.rank = n->type.rank};

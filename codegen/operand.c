@@ -7,8 +7,8 @@ void tcc_operand_dense(const tcc_type *type, int64_t *strides) {
     for (int i = type->rank - 1; i >= 0; i--) strides[i] = stride, stride *= type->dims[i];
 }
 
-bool tcc_operand_in_place(const tcc_body *b, const tcc_expr *x, tcc_plan_buffer *out) {
-    if (x->kind != TCC_EXPR_LOAD || x->n_operands || x->dtype != TCC_F32) return false;
+bool tcc_operand_in_place(const tcc_body *b, const tcc_expr *x, tcc_dtype dtype, tcc_plan_buffer *out) {
+    if (x->kind != TCC_EXPR_LOAD || x->n_operands || x->dtype != dtype) return false;
     for (int i = 0; i < x->affine.n; i++)
         if (b->vars.data[x->affine.terms[i].var].kind != TCC_VAR_LOOP) return false;
     const tcc_body_buffer *from = &b->buffers.data[x->buffer];

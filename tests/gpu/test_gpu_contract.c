@@ -5,27 +5,32 @@
 #include "harness/graphs.h"
 #include "ptxsim/ptxsim.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
 
-static gpu_program *create(const char *text, const char *arch) {
+static gpu_program *create_with(const char *text, const char *arch, const compiled_options *options) {
     tcc_diag diag = {0};
     tcc_graph *g = parse_graph(text, &diag);
-    gpu_program *p = gpu_program_create(g, &(compiled_options){0}, arch);
+    gpu_program *p = gpu_program_create(g, options, arch);
     tcc_graph_destroy(g);
     return p;
 }
 
+static gpu_program *create(const char *text, const char *arch) { return create_with(text, arch, &(compiled_options){0}); }
+
 /* For old and new devices, without spills. */
-static void assemble(const char *text) {
+static void assemble_with(const char *text, const compiled_options *options) {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
-        gpu_program *p = create(text, archs[i]);
+        gpu_program *p = create_with(text, archs[i], options);
         assert_true(gpu_assemble(p->program, archs[i]) <= 0);
         gpu_program_destroy(p);
     }
 }
+
+static void assemble(const char *text) { assemble_with(text, &(compiled_options){0}); }
 
 /* Against the interpreter, every contraction by this schedule; and assembled. */
 static void check(const char *text) {
@@ -138,6 +143,76 @@ static void narrow_types_sum_in_float(void **state) {
     }
 }
 
+/* a (m x k) times b, of `type`, each with k or its rows contiguous. */
+static void matrix_text(char *text, size_t size, const char *type, int m, int n, int k, int layout) {
+    bool a_columns = layout & 1, b_columns = layout & 2;
+    snprintf(text, size,
+             "graph @dot {\n  %%0 = input {name=\"a\"} : %s[%d,%d]\n  %%1 = input {name=\"b\"} : %s[%d,%d]\n"
+             "  %%2 = dot(%%0, %%1) {contract_a=[%d], contract_b=[%d]} : %s[%d,%d]\n  output \"c\" %%2\n}\n",
+             type, a_columns ? k : m, a_columns ? m : k, type, b_columns ? n : k, b_columns ? k : n, !a_columns, b_columns, type, m, n);
+}
+
+/* What tensor cores take; and what they do not, because it is not whole pieces of 16 bytes. */
+static void tensor_cores(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        double tolerance;
+    } types[] = {{"f16", 3e-3}, {"bf16", 2e-2}, {"f32", 0}}; /* tf32: by the length of the sum */
+    static const int sizes[][3] = {{64, 64, 32}, {72, 40, 48}, {136, 200, 24}, {160, 136, 264}, {8, 8, 8}, {64, 72, 1032}, {33, 17, 25}};
+    ptxsim_stats s;
+    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
+    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+            for (int layout = 0; layout < 4; layout++) {
+                char text[1024];
+                matrix_text(text, sizeof text, types[t].type, sizes[i][0], sizes[i][1], sizes[i][2], layout);
+                if (reset) reset();
+                double tolerance = types[t].tolerance ? types[t].tolerance : 8e-4 * sqrt(sizes[i][2]);
+                check_gpu_text(text, &(compiled_options){.tolerance = tolerance, .tf32 = true});
+                if (!stats) continue;
+                assert_int_equal(stats(NULL, &s), 0);
+                assert_int_equal(s.matrix_instructions > 0, sizes[i][0] % 8 == 0);
+                assert_int_equal(s.shared_conflicts, 0);
+            }
+}
+
+static void tensor_cores_do_not_spill(void **state) {
+    (void)state;
+    static const char *const types[] = {"bf16", "f32"};
+    for (int i = 0; i < 8; i++) {
+        char text[1024];
+        matrix_text(text, sizeof text, types[i / 4], 4096, 4096, 1024, i % 4);
+        assemble_with(text, &(compiled_options){.tf32 = true});
+    }
+}
+
+/* f32 stays exact unless tf32 is allowed. */
+static void tf32_is_asked_for(void **state) {
+    (void)state;
+    char text[1024];
+    matrix_text(text, sizeof text, "f32", 64, 64, 64, 0);
+    for (int i = 0; i < 2; i++) {
+        gpu_program *p = create_with(text, "sm_80", &(compiled_options){.tf32 = i});
+        bool found = false;
+        for (int k = 0; k < p->program->n_modules; k++) found = found || strstr(p->program->modules[k].code, "tf32");
+        assert_int_equal(found, i);
+        gpu_program_destroy(p);
+    }
+}
+
+static void narrow_convolutions(void **state) {
+    (void)state;
+    char text[4096];
+    conv_graph c = {2, 16, 8, 8, 24, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 8, 8, 1, true};
+    conv_graph_text(text, sizeof text, &c);
+    for (char *at = text; (at = strstr(at, "f32"));) memcpy(at, "f16", 3);
+    check_gpu_text(text, &(compiled_options){.tolerance = 5e-3});
+    conv_graph_text(text, sizeof text, &c);
+    check_gpu_text(text, &(compiled_options){.tolerance = 1e-2, .tf32 = true});
+}
+
 static void conv(conv_graph c) {
     char text[4096];
     conv_graph_text(text, sizeof text, &c);
@@ -158,6 +233,33 @@ static void convolutions_in_groups_and_channels_first(void **state) {
     conv((conv_graph){2, 4, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false});
     conv((conv_graph){2, 3, 7, 6, 17, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, false});
     conv((conv_graph){1, 2, 7, 6, 3, 2, 2, "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 1], dilation=[2, 2]", 3, 3, 1, true});
+}
+
+/* Tensor cores read as often, and meet as seldom in banks. */
+static void matrix_traffic(void **state) {
+    (void)state;
+    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
+    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
+    if (!stats) skip();
+    char text[1024];
+    enum { M = 2048, K = 64, TILE = 128 };
+    uint16_t *zeros = calloc(M * K, sizeof *zeros);
+    for (int layout = 0; layout < 4; layout++) {
+        matrix_text(text, sizeof text, "bf16", M, M, K, layout);
+        gpu_program *p = create(text, "sm_90");
+        for (int i = 0; i < 2; i++) gpu_program_upload(p, i, zeros);
+        reset();
+        gpu_program_run(p);
+        ptxsim_stats s;
+        assert_int_equal(stats(NULL, &s), 0);
+        assert_int_equal(s.matrix_instructions, M / 16 * (M / 8) * (K / 16));
+        assert_int_equal(s.global_read_bytes, 2 * 2 * M * K * (M / TILE));
+        assert_int_equal(s.global_write_bytes, 2 * M * M);
+        assert_int_equal(s.global_sectors * 32, s.global_read_bytes + s.global_write_bytes);
+        assert_int_equal(s.shared_conflicts, 0);
+        gpu_program_destroy(p);
+    }
+    free(zeros);
 }
 
 /* Every tile of an operand is read once for each tile of the other, 16 bytes at a time, and no two threads meet in a bank. */
@@ -201,6 +303,11 @@ int main(void) {
         cmocka_unit_test(convolutions),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),
         cmocka_unit_test(traffic),
+        cmocka_unit_test(tensor_cores),
+        cmocka_unit_test(tensor_cores_do_not_spill),
+        cmocka_unit_test(tf32_is_asked_for),
+        cmocka_unit_test(narrow_convolutions),
+        cmocka_unit_test(matrix_traffic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
