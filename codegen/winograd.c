@@ -10,7 +10,7 @@ enum {
     POINTS = TCC_WINOGRAD_POINTS,
     SCRATCH_FLOATS = 160 * 1024, /* transformed tiles and products stay in the second-level cache */
     WIDTH = 64,                  /* columns of an item, about: what is transformed again for each must not weigh */
-    GRADIENT_TILES = 64,         /* of a block in the filter's gradient */
+    GRADIENT_TILES = 32,         /* of a block in the filter's gradient */
     GRADIENT_ITEMS = 32,
     SLACK = 16,
 };
