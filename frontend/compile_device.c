@@ -6,6 +6,7 @@
 #include "runtime/cpus.h"
 #include "runtime/device_cpu.h"
 #include "runtime/device_cuda.h"
+#include "runtime/library_cuda.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -123,6 +124,7 @@ static void describe_cuda(tcc_context *cx, tcc_strbuf *text) {
         tcc_strbuf_printf(text, "cuda: %s; everything runs on the CPU\n", strncmp(why, "error: ", 7) ? why : why + 7);
     }
     tcc_diag_clear(&cx->diag);
+    if (n) tcc_cuda_libraries_describe(text);
 }
 
 tcc_status tcc_describe_devices(tcc_context *cx, char **out) {

@@ -2,6 +2,7 @@
  * The CUDA device: programs of hand-written PTX, batches in and results out while steps run, errors that name things, and nothing
  * left behind however it ends. Faults are injected into the stand-in driver; on a GPU those tests are skipped. */
 #include "harness/check.h"
+#include "harness/program.h"
 #include "harness/sample_program.h"
 #include "ptxsim/ptxsim.h"
 
@@ -488,6 +489,28 @@ static void test_stored_program(void **state) {
     rig_stop(&r);
 }
 
+/* The same in a process of its own, which has no compiler in it. */
+static void test_runtime_alone(void **state) {
+    (void)state;
+    tcc_diag d = {0};
+    tcc_program *p = sample_program_cuda();
+    char path[512], line[64];
+    snprintf(path, sizeof path, "%s/tcc-stored-%d", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid());
+    assert_ok(tcc_program_save(&d, p, path), &d);
+    tcc_program_destroy(p);
+    program_result r = program_run(NULL, "../tests/run_stored", (const char *const[]){path, NULL});
+    unlink(path);
+    int64_t *x = malloc(SAMPLE_BYTES), sum = 0;
+    assert_non_null(x);
+    for (int i = 0; i < SAMPLE_N; i++) x[i] = i;
+    sample_expected(x, got);
+    for (int i = 0; i < SAMPLE_N; i++) sum += got[i];
+    snprintf(line, sizeof line, "%lld\n", (long long)sum);
+    if (r.status || strcmp(r.out, line)) fail_msg("exit status %d, %s instead of %s%s", r.status, r.out, line, r.err);
+    program_free(&r);
+    free(x);
+}
+
 typedef struct user {
     tcc_device *device;
     const tcc_program *program;
@@ -552,7 +575,7 @@ int main(void) {
         TEST(test_run),        TEST(test_feed_and_fetch), TEST(test_refused),         TEST(test_large_shared_memory),
         TEST(test_profile),    TEST(test_failing_kernel), TEST(test_blocking),        TEST(test_blocking_runs),
         TEST(test_faults),     TEST(test_lost_device),    TEST(test_host_memory_short), TEST(test_no_device),
-        TEST(test_arch),       TEST(test_stored_program), TEST(test_users_in_threads),
+        TEST(test_arch),       TEST(test_stored_program), TEST(test_runtime_alone), TEST(test_users_in_threads),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -72,9 +72,9 @@ static void same_file(void **state, const char *name) {
     free(b);
 }
 
-#define STEPS "training.max_steps=10", "training.eval_every=5", "training.save_every=5", optimizer
+#define STEPS "training.max_steps=10", "training.eval_every=5", "training.save_every=5", optimizer, batch
 
-static void check_model(void **state, const char *model, const char *optimizer) {
+static void check_model(void **state, const char *model, const char *optimizer, const char *batch) {
     const char *recipe = write_recipe(state, model), *resumed = test_path(state, "resumed");
     expect(TRAIN(recipe, "--device", "cpu", "--run-dir", test_path(state, "cpu"), STEPS), 0, "device: cpu: ", "");
     expect(TRAIN(recipe, "--device", "cuda", "--run-dir", test_path(state, "cuda"), STEPS), 0, "device: cuda:0: ", "");
@@ -86,8 +86,8 @@ static void check_model(void **state, const char *model, const char *optimizer) 
     same_file(state, "checkpoints/step-000010.state.safetensors");
 }
 
-static void trains_gpt(void **state) { check_model(state, "gpt", "optimizer.name=adamw"); }
-static void trains_cnn(void **state) { check_model(state, "cnn", "optimizer.name=sgd"); } /* Adam's first steps magnify rounding */
+static void trains_gpt(void **state) { check_model(state, "gpt", "optimizer.name=adamw", "data.batch_size=4"); }
+static void trains_cnn(void **state) { check_model(state, "cnn", "optimizer.name=sgd", "data.batch_size=2"); } /* Adam's first steps magnify rounding */
 
 static void waits_for_each_kernel(void **state) {
     const char *recipe = write_recipe(state, "mlp");
@@ -113,6 +113,18 @@ static void says_what_it_found(void **state) {
     expect(TRAIN(recipe, "--device", "cuda:77"), 2, "", "tcc-train: --device cuda:77: no device cuda:77: the driver shows ");
     expect(TRAIN(recipe, "--emit", "ptx"), 0, ".target sm_", "");
     expect(TRAIN(recipe, "--emit", "asm"), 0, ".visible .entry ", "");
+}
+
+/* Without the loader's help: the folder, a folder above it, or the file. */
+static void finds_the_driver(void **state) {
+    (void)state;
+    if (!simulated) skip();
+    char *path = getenv("LD_LIBRARY_PATH"), *kept = path ? strdup(path) : NULL;
+    unsetenv("LD_LIBRARY_PATH");
+    expect(TRAIN_WITH("TCC_CUDA_PATH=" TCC_BIN_DIR "/../ptxsim", "--devices"), 0, "/ptxsim/libcuda.so.1)", "");
+    expect(TRAIN_WITH("TCC_CUDA_PATH=" TCC_BIN_DIR "/../ptxsim/libcuda.so.1", "--devices"), 0, "/ptxsim/libcuda.so.1)", "");
+    if (kept) setenv("LD_LIBRARY_PATH", kept, 1);
+    free(kept);
 }
 
 static void without_a_device(void **state) {
@@ -144,7 +156,7 @@ static void fails_clearly(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(trains_gpt),        TEST(trains_cnn),       TEST(waits_for_each_kernel), TEST(explains_and_profiles),
-        TEST(says_what_it_found), TEST(without_a_device), TEST(fails_clearly),
+        TEST(says_what_it_found), TEST(finds_the_driver), TEST(without_a_device), TEST(fails_clearly),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

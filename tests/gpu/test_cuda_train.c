@@ -16,6 +16,7 @@ enum { STEPS = 10, BATCH = 4, CONTEXT = 16, VOCAB = 13, PIXELS = 12, CLASSES = 5
 static void (*sim_inject)(ptxsim_fault fault, int nth); /* NULL on a GPU */
 static void (*sim_get_live)(ptxsim_live *live);
 static void (*sim_restart)(void);
+static int (*sim_get_stats)(const char *kernel, ptxsim_stats *stats);
 static int (*sim_report_count)(void);
 static const char *(*sim_last_report)(void);
 
@@ -30,6 +31,7 @@ static int set_up(void **state) {
     find(driver, "ptxsim_inject", &sim_inject);
     find(driver, "ptxsim_get_live", &sim_get_live);
     find(driver, "ptxsim_restart", &sim_restart);
+    find(driver, "ptxsim_get_stats", &sim_get_stats);
     find(driver, "ptxsim_report_count", &sim_report_count);
     find(driver, "ptxsim_last_report", &sim_last_report);
     setenv("PTXSIM_LOG", "none", 0);
@@ -204,6 +206,38 @@ static void test_gpt(void **state) {
 static void test_cnn(void **state) {
     (void)state;
     check_subject(&cnn_subject);
+}
+
+/* The stand-in executes nothing until somebody waits: no launch of these steps has run when they are all enqueued. */
+static void test_no_waiting(void **state) {
+    (void)state;
+    if (!sim_get_stats) skip();
+    tcc_context *cx;
+    tcc_model *m;
+    tcc_array batch[2];
+    double loss;
+    ptxsim_stats before, after;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    ok(make(cx, &gpt_subject, "cuda", TCC_MODE_DEFAULT, &m));
+    gpt_batch(0, batch);
+    ok(tcc_model_train(m, batch, 2));
+    ok(tcc_model_step_loss(m, 0, &loss));
+    assert_int_equal(sim_get_stats(NULL, &before), 0);
+    for (int step = 1; step <= 3; step++) {
+        gpt_batch(step, batch);
+        tcc_model_set_lr(m, 1e-3 / step);
+        ok(tcc_model_train(m, batch, 2));
+    }
+    assert_int_equal(sim_get_stats(NULL, &after), 0);
+    assert_int_equal(before.launches, after.launches);
+    ok(tcc_model_step_loss(m, 1, &loss)); /* runs the first of them, no more */
+    assert_int_equal(sim_get_stats(NULL, &after), 0);
+    assert_true(after.launches >= 2 * before.launches && after.launches < 3 * before.launches);
+    ok(tcc_model_synchronize(m));
+    assert_int_equal(sim_get_stats(NULL, &after), 0);
+    assert_int_equal(after.launches, 4 * before.launches);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
 }
 
 /* -- The two sides of parameters -- */
@@ -452,7 +486,7 @@ static void test_arch(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_gpt),   TEST(test_cnn),  TEST(test_parameters), TEST(test_verify), TEST(test_profile), TEST(test_memory_faults), TEST(test_launch_faults),
+        TEST(test_gpt),   TEST(test_cnn),  TEST(test_no_waiting), TEST(test_parameters), TEST(test_verify), TEST(test_profile), TEST(test_memory_faults), TEST(test_launch_faults),
         TEST(test_lost), TEST(test_names), TEST(test_arch),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
