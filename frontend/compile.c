@@ -349,22 +349,24 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     TCC_TRY(tcc__model_trace(m, c->train, batch, count, &c->graph));
     double traced = now_seconds();
     TCC_TRY(run_passes(m, c, dump_dir));
-    TCC_TRY(tcc__model_fit(m, c->graph));
     double passed = now_seconds();
-    TCC_TRY(fill_store(m));
-    double filled = now_seconds();
     TCC_TRY(tcc__model_codegen(m, c->graph, dump_dir, &c->program));
     if (dump_dir) TCC_TRY(dump_steps(&m->cx->diag, c->program, dump_dir));
+    double generated = now_seconds();
+    if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
+    TCC_TRY(fill_store(m));
+    double filled = now_seconds();
     if (m->device) TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
     if (m->device) TCC_TRY(bind_persistent(m, c));
     double done = now_seconds();
     c->trace_seconds = traced - start;
     c->passes_seconds = passed - traced;
-    c->codegen_seconds = done - filled;
+    c->codegen_seconds = generated - passed;
     c->total_seconds = done - start;
-    tcc_logf(m->cx, TCC_LOG_COMPILE, "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, initial values %.0f, codegen %.0f)",
+    tcc_logf(m->cx, TCC_LOG_COMPILE, "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial values %.0f, loading %.0f)",
             c->train ? "train" : "evaluate", c->program->n_steps, c->program->n_kernels, (long long)c->program->arena_bytes,
-            1e3 * c->total_seconds, 1e3 * c->trace_seconds, 1e3 * c->passes_seconds, 1e3 * (filled - passed), 1e3 * c->codegen_seconds);
+            1e3 * c->total_seconds, 1e3 * c->trace_seconds, 1e3 * c->passes_seconds, 1e3 * c->codegen_seconds,
+            1e3 * (filled - generated), 1e3 * (done - filled));
     return TCC_OK;
 }
 

@@ -65,8 +65,8 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
 /* Pass options for this model; `groups` is room for one entry a parameter of the graph. */
 tcc_pass_options tcc__model_pass_options(const tcc_model *m, bool train, const tcc_graph *g, int *groups);
-/* Checks that a planned graph and the state it brings fit the device. Errors: TCC_ENOMEM, which names the largest tensors. */
-tcc_status tcc__model_fit(tcc_model *m, const tcc_graph *g);
+/* Checks that a program and the state it brings fit the device. Errors: TCC_ENOMEM, which names the largest tensors. */
+tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p);
 /* Generates code for a planned graph; `dump_dir` may be NULL. */
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out);
 /* Opens what options.device and options.arch say. */
