@@ -5,7 +5,7 @@
  *
  * Probabilities go by way of shared memory to become the left operand of the next product: [column][row], where the groups of four
  * rows of a line change places by the column's number, for the same reason. A warp reads only what it wrote. */
-#include "codegen/attention_gpu.h"
+#include "codegen/attention_gpu_internal.h"
 
 #include "codegen/llvm_warp.h"
 #include "codegen/math.h"
@@ -55,9 +55,9 @@ static bool is_aligned(const tcc_attention *a, tcc_attention_role role, int64_t 
     return bits % 4 == 0;
 }
 
-tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu_kind kind, const int64_t *begins, tcc_diag *diag,
-                                       tcc_attention_gpu_plan *p) {
-    *p = (tcc_attention_gpu_plan){.a = *a, .kind = kind};
+tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu_kind kind, const int64_t *begins, const tcc_dtype *dtypes,
+                                       tcc_diag *diag, tcc_attention_gpu_plan *p) {
+    *p = (tcc_attention_gpu_plan){.a = *a, .kind = kind, .matrix = dtypes[TCC_ATTENTION_Q]};
     if (a->T < 1 || a->S < 1 || a->D < 1 || a->E < 1 || a->D > TCC_ATTENTION_GPU_WIDTH || a->E > TCC_ATTENTION_GPU_WIDTH ||
         a->n_batch > TCC_ATTENTION_MAX_BATCH || a->T > INT32_MAX / 4 || a->S > INT32_MAX / 4)
         return TCC_BUG(diag, "attention over %lld queries and %lld keys of width %lld", (long long)a->T, (long long)a->S, (long long)a->D);
@@ -66,6 +66,7 @@ tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
         bool of_v = r == TCC_ATTENTION_V || r == TCC_ATTENTION_O || r == TCC_ATTENTION_DO || r == TCC_ATTENTION_DV;
         p->buffers[r] = a->has[r] ? p->n_buffers++ : -1;
+        p->dtype[r] = dtypes[r];
         p->aligned[r] = a->has[r] && is_aligned(a, (tcc_attention_role)r, begins[r], of_v ? a->E : a->D);
     }
     /* As many rows as fit the shared memory of every device, and columns. */
@@ -77,6 +78,10 @@ tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu
         layout l = layout_of(p);
         p->scratch_bytes = 4 * (l.first + l.second + l.columns + l.scores);
         if (p->scratch_bytes <= SCRATCH_LIMIT && !(kind == TCC_ATTENTION_GPU_KEYS && p->columns == 64)) break;
+    }
+    if (p->matrix != TCC_F32) {
+        p->rows = 64, p->columns = kind == TCC_ATTENTION_GPU_KEYS ? 32 : 64;
+        p->scratch_bytes = tcc_attention_mma_scratch(p);
     }
     p->threads = 32 * p->rows / WARP_ROWS;
     p->blocks = p->threads >= 128 ? 2 : 3;
@@ -95,7 +100,7 @@ void tcc_attention_gpu_key(const tcc_attention_gpu_plan *p, tcc_strbuf *out) {
     for (int i = 0; i < a->n_batch; i++) tcc_strbuf_printf(out, " %lld", (long long)a->batch[i]);
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
         if (!a->has[r]) continue;
-        tcc_strbuf_printf(out, " %d%s(%lld", r, p->aligned[r] ? "v" : "", (long long)a->operands[r].row);
+        tcc_strbuf_printf(out, " %d%s%s(%lld", r, tcc_dtype_text(p->dtype[r]), p->aligned[r] ? "v" : "", (long long)a->operands[r].row);
         for (int i = 0; i < a->n_batch; i++) tcc_strbuf_printf(out, ",%lld", (long long)a->operands[r].batch[i]);
         tcc_strbuf_add(out, ")");
     }
@@ -105,14 +110,14 @@ void tcc_attention_gpu_key(const tcc_attention_gpu_plan *p, tcc_strbuf *out) {
 
 typedef struct run {
     const tcc_attention_gpu_plan *p;
-    LLVMValueRef begin[TCC_ATTENTION_ROLES];      /* of the item's batch entry */
-    LLVMValueRef thread, warp, row4, column4;     /* i32; row4: the thread's first row in the block, column4: its first column */
+    tcc_attention_block b;
+    LLVMValueRef thread, row4, column4;           /* i32; row4: the thread's first row in the block, column4: its first column */
     LLVMValueRef first, second, columns, scores;  /* shared memory */
     LLVMValueRef row0;                            /* of the block */
 } run;
 
-static void enter_item(tcc_emitter *e, run *r, const LLVMValueRef *base, LLVMValueRef batch) {
-    const tcc_attention *a = &r->p->a;
+static void enter_item(tcc_emitter *e, tcc_attention_block *b, const LLVMValueRef *base, LLVMValueRef batch) {
+    const tcc_attention *a = &b->p->a;
     LLVMValueRef index[TCC_ATTENTION_MAX_BATCH];
     for (int i = a->n_batch - 1; i >= 0; i--) {
         index[i] = i == 0 ? batch : tcc_emit_rem(e, batch, a->batch[i]);
@@ -124,13 +129,17 @@ static void enter_item(tcc_emitter *e, run *r, const LLVMValueRef *base, LLVMVal
         for (int i = 0; i < a->n_batch; i++)
             if (a->operands[role].batch[i])
                 offset = tcc_emit_add(e, offset, tcc_emit_mul(e, wide(e, index[i]), i64(e, a->operands[role].batch[i])));
-        r->begin[role] = at(e, base[role], offset);
+        b->begin[role] = tcc_emit_at(e, tcc_emit_dtype(e, b->p->dtype[role]), base[role], offset);
     }
 }
 
+LLVMValueRef tcc_attention_element(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, LLVMValueRef row, LLVMValueRef column) {
+    LLVMValueRef offset = tcc_emit_mul(e, wide(e, row), i64(e, b->p->a.operands[role].row));
+    return tcc_emit_at(e, tcc_emit_dtype(e, b->p->dtype[role]), b->begin[role], tcc_emit_add(e, offset, wide(e, column)));
+}
+
 static LLVMValueRef element(tcc_emitter *e, const run *r, tcc_attention_role role, LLVMValueRef row, LLVMValueRef column) {
-    LLVMValueRef offset = tcc_emit_mul(e, wide(e, row), i64(e, r->p->a.operands[role].row));
-    return at(e, r->begin[role], tcc_emit_add(e, offset, wide(e, column)));
+    return tcc_attention_element(e, &r->b, role, row, column);
 }
 
 /* Rows first ... first + count of an operand into shared memory, as [row][column] or transposed; zeros beyond `limit` rows and `width`
@@ -246,26 +255,33 @@ static LLVMValueRef seen(tcc_emitter *e, const tcc_attention *a, LLVMValueRef t)
     return tcc_emit_min(e, tcc_emit_add(e, t, i32(e, a->S - a->T + 1)), i32(e, a->S));
 }
 
-/* Scaled and masked scores of query and key, 4 lanes along one of them: -inf where the key is not seen or there is no query. */
+LLVMValueRef tcc_attention_gpu_score(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef product, LLVMValueRef query, LLVMValueRef key) {
+    const tcc_attention *a = &b->p->a;
+    int block = b->p->kind == TCC_ATTENTION_GPU_KEYS ? b->p->columns : b->p->rows;
+    LLVMValueRef x = LLVMBuildFMul(e->builder, product, number(e, a->scale), ""), inside = below(e, key, seen(e, a, query));
+    if (a->T % block) inside = LLVMBuildAnd(e->builder, inside, below(e, query, i32(e, a->T)), "");
+    if (a->has[TCC_ATTENTION_MASK]) {
+        LLVMValueRef at_mask = tcc_attention_element(e, b, TCC_ATTENTION_MASK, query, key);
+        x = LLVMBuildFAdd(e->builder, x, tcc_emit_global_load(e, TCC_F32, at_mask, 1, inside), "");
+    }
+    return tcc_emit_select(e, inside, x, number(e, -INFINITY));
+}
+
+/* 4 lanes of them, along queries or keys. */
 static LLVMValueRef score(tcc_emitter *e, const run *r, LLVMValueRef products, LLVMValueRef query, LLVMValueRef key, bool along_queries) {
-    const tcc_attention *a = &r->p->a;
-    LLVMValueRef x = LLVMBuildFMul(e->builder, products, tcc_emit_float(e, four(e), a->scale), ""), out = LLVMGetPoison(four(e));
+    LLVMValueRef out = LLVMGetPoison(four(e));
     for (int i = 0; i < 4; i++) {
         LLVMValueRef t = along_queries ? tcc_emit_add(e, query, i32(e, i)) : query, s = along_queries ? key : tcc_emit_add(e, key, i32(e, i));
-        LLVMValueRef inside = below(e, s, seen(e, a, t)), one = lane(e, x, i);
-        if (a->T % (along_queries ? r->p->columns : r->p->rows)) inside = LLVMBuildAnd(e->builder, inside, below(e, t, i32(e, a->T)), "");
-        if (a->has[TCC_ATTENTION_MASK])
-            one = LLVMBuildFAdd(e->builder, one, tcc_emit_global_load(e, TCC_F32, element(e, r, TCC_ATTENTION_MASK, t, s), 1, inside), "");
-        one = tcc_emit_select(e, inside, one, number(e, -INFINITY));
-        out = LLVMBuildInsertElement(e->builder, out, one, i32(e, i), "");
+        out = LLVMBuildInsertElement(e->builder, out, tcc_attention_gpu_score(e, &r->b, lane(e, products, i), t, s), i32(e, i), "");
     }
     return out;
 }
 
-/* x, or 0 where x is -inf: a maximum to subtract from scores that are all hidden. */
-static LLVMValueRef shown(tcc_emitter *e, LLVMValueRef x) {
+LLVMValueRef tcc_attention_shown(tcc_emitter *e, LLVMValueRef x) {
     return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOEQ, x, number(e, -INFINITY)), number(e, 0), x);
 }
+
+static LLVMValueRef shown(tcc_emitter *e, LLVMValueRef x) { return tcc_attention_shown(e, x); }
 
 static LLVMValueRef larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b); }
 
@@ -280,21 +296,23 @@ static LLVMValueRef sum_four(tcc_emitter *e, LLVMValueRef x) {
     return LLVMBuildFAdd(e->builder, a, b, "");
 }
 
-/* Columns [from, to) that the rows of the block meet. */
-static void column_range(tcc_emitter *e, const run *r, LLVMValueRef *from, LLVMValueRef *to) {
-    const tcc_attention *a = &r->p->a;
-    bool keys = r->p->kind == TCC_ATTENTION_GPU_KEYS;
+void tcc_attention_columns(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef *from, LLVMValueRef *to) {
+    const tcc_attention_gpu_plan *p = b->p;
+    const tcc_attention *a = &p->a;
+    bool keys = p->kind == TCC_ATTENTION_GPU_KEYS;
     *from = i32(e, 0);
     *to = i32(e, keys ? a->T : a->S);
     if (!a->causal) return;
     if (keys) { /* the first query that sees key row0 */
-        LLVMValueRef first = tcc_emit_sub(e, r->row0, i32(e, a->S - a->T));
+        LLVMValueRef first = tcc_emit_sub(e, b->row0, i32(e, a->S - a->T));
         first = tcc_emit_select(e, below(e, first, i32(e, 0)), i32(e, 0), first);
-        *from = LLVMBuildAnd(e->builder, first, i32(e, -r->p->columns), "");
+        *from = LLVMBuildAnd(e->builder, first, i32(e, -p->columns), "");
     } else {
-        *to = seen(e, a, tcc_emit_min(e, tcc_emit_add(e, r->row0, i32(e, r->p->rows - 1)), i32(e, a->T - 1)));
+        *to = seen(e, a, tcc_emit_min(e, tcc_emit_add(e, b->row0, i32(e, p->rows - 1)), i32(e, a->T - 1)));
     }
 }
+
+static void column_range(tcc_emitter *e, const run *r, LLVMValueRef *from, LLVMValueRef *to) { tcc_attention_columns(e, &r->b, from, to); }
 
 /* --- The kernels */
 
@@ -510,12 +528,13 @@ static void emit_keys(tcc_emitter *e, run *r) {
 }
 
 void tcc_attention_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_attention_gpu_plan *p) {
-    run r = {.p = p};
+    run r = {.p = p, .b.p = p};
     layout l = layout_of(p);
     LLVMValueRef base[TCC_ATTENTION_ROLES];
     tcc_emit_kernel_begin(e, symbol);
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++)
-        if (p->buffers[i] >= 0) base[i] = at(e, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
+        if (p->buffers[i] >= 0)
+            base[i] = tcc_emit_at(e, tcc_emit_dtype(e, p->dtype[i]), tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
     r.first = e->scratch;
     r.second = at(e, r.first, i32(e, l.first));
     r.columns = at(e, r.second, i32(e, l.second));
@@ -525,14 +544,15 @@ void tcc_attention_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_attent
     LLVMValueRef item = narrow(e, items.index), block = tcc_emit_rem(e, item, p->row_blocks);
     /* Blocks that see most go first. */
     if (p->a.causal && p->kind != TCC_ATTENTION_GPU_KEYS) block = tcc_emit_sub(e, i32(e, p->row_blocks - 1), block);
-    enter_item(e, &r, base, tcc_emit_div(e, item, p->row_blocks));
-    r.row0 = tcc_emit_mul(e, block, i32(e, p->rows));
-    r.thread = tcc_emit_thread(e);
-    LLVMValueRef in_warp = tcc_emit_rem(e, r.thread, 32);
-    r.warp = tcc_emit_div(e, r.thread, 32);
-    r.row4 = tcc_emit_add(e, tcc_emit_mul(e, r.warp, i32(e, WARP_ROWS)), tcc_emit_mul(e, tcc_emit_div(e, in_warp, 8), i32(e, 4)));
-    r.column4 = tcc_emit_mul(e, tcc_emit_rem(e, in_warp, 8), i32(e, 4));
-    if (p->kind == TCC_ATTENTION_GPU_FORWARD) emit_forward(e, &r);
+    enter_item(e, &r.b, base, tcc_emit_div(e, item, p->row_blocks));
+    r.row0 = r.b.row0 = tcc_emit_mul(e, block, i32(e, p->rows));
+    r.thread = r.b.thread = tcc_emit_thread(e);
+    r.b.in_warp = tcc_emit_rem(e, r.thread, 32);
+    r.b.warp = tcc_emit_div(e, r.thread, 32);
+    r.row4 = tcc_emit_add(e, tcc_emit_mul(e, r.b.warp, i32(e, WARP_ROWS)), tcc_emit_mul(e, tcc_emit_div(e, r.b.in_warp, 8), i32(e, 4)));
+    r.column4 = tcc_emit_mul(e, tcc_emit_rem(e, r.b.in_warp, 8), i32(e, 4));
+    if (p->matrix != TCC_F32) tcc_attention_mma(e, &r.b);
+    else if (p->kind == TCC_ATTENTION_GPU_FORWARD) emit_forward(e, &r);
     else if (p->kind == TCC_ATTENTION_GPU_QUERIES) emit_queries(e, &r);
     else emit_keys(e, &r);
     tcc_emit_barrier(e); /* before the next item writes to shared memory */

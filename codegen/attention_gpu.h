@@ -21,7 +21,9 @@ typedef struct tcc_attention_gpu_plan {
     tcc_attention a; /* has: what this kernel touches */
     tcc_attention_gpu_kind kind;
     int buffers[TCC_ATTENTION_ROLES], n_buffers; /* place of each role; -1: none */
-    bool aligned[TCC_ATTENTION_ROLES];           /* rows are whole vectors of 16 bytes */
+    tcc_dtype dtype[TCC_ATTENTION_ROLES];        /* in memory */
+    bool aligned[TCC_ATTENTION_ROLES];           /* rows are whole vectors of 4 elements */
+    tcc_dtype matrix;                            /* of what tensor cores multiply: f16, bf16; f32: multiply-adds (attention_mma.c) */
     int rows, columns, threads; /* of a block: 16 rows a warp */
     int blocks;                 /* that a processor should hold at once */
     int64_t row_blocks, items, scratch_bytes;
@@ -29,9 +31,10 @@ typedef struct tcc_attention_gpu_plan {
 } tcc_attention_gpu_plan;
 
 /* `a` as for tcc_attention_make_plan, with TCC_ATTENTION_DELTA where KEYS needs it; `begins`: elements from a multiple of 16 bytes to index
- * (0, ..., 0) of each role. Errors: TCC_EBUG for an impossible description. */
-tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu_kind kind, const int64_t *begins, tcc_diag *diag,
-                                       tcc_attention_gpu_plan *out);
+ * (0, ..., 0) of each role. `dtypes`: of each in memory: f32; or q, k, v, do of one narrow type, in rows and widths of whole 16 bytes,
+ * and o, dq, dk, dv of it or f32, for sm_80. Errors: TCC_EBUG for an impossible description. */
+tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu_kind kind, const int64_t *begins, const tcc_dtype *dtypes,
+                                       tcc_diag *diag, tcc_attention_gpu_plan *out);
 void tcc_attention_gpu_key(const tcc_attention_gpu_plan *p, tcc_strbuf *out);
 /* Buffers in the order of roles; params: for each the element offset of its index (0, ..., 0). */
 void tcc_attention_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_attention_gpu_plan *p);

@@ -3,6 +3,7 @@
 #include "codegen/contract_gpu.h"
 
 #include "codegen/contract_internal.h"
+#include "codegen/llvm_warp.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -117,11 +118,10 @@ static void plan_side(tcc_contract_side *s, const tcc_contract *c, const tcc_con
 
 /* Whether tensor cores can multiply the operands: 16 bytes at once. Sets their vectors. */
 static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target, const tcc_contract_gpu_operands *operands) {
-    enum { FIRST_ARCHITECTURE = 80 };
     tcc_contract_side *sides[] = {&p->a, &p->b};
     bool along_k[2];
     p->matrix = TCC_DTYPE_COUNT;
-    if (strncmp(target->cpu, "sm_", 3) || atoi(target->cpu + 3) < FIRST_ARCHITECTURE) return false;
+    if (!tcc_llvm_has_matrix(target)) return false;
     if (p->a.dtype != p->b.dtype || (p->a.dtype == TCC_F32 && !operands->tf32) || !operands->aligned[0] || !operands->aligned[1]) return false;
     int vector = 16 / (int)tcc_dtype_bytes(p->a.dtype);
     for (int i = 0; i < 2; i++)

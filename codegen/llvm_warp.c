@@ -3,6 +3,7 @@
 #include "codegen/llvm_warp.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SHARED = 3 };
@@ -36,6 +37,11 @@ static LLVMValueRef shared_address(tcc_emitter *e, LLVMValueRef pointer) {
     LLVMTypeRef shared = LLVMPointerTypeInContext(e->context, SHARED);
     pointer = LLVMBuildAddrSpaceCast(e->builder, pointer, shared, "");
     return LLVMBuildTrunc(e->builder, LLVMBuildPtrToInt(e->builder, pointer, e->i64, ""), e->i32, "");
+}
+
+bool tcc_llvm_has_matrix(const tcc_llvm_target *target) {
+    enum { FIRST = 80 };
+    return target->kind == TCC_TARGET_CUDA && !strncmp(target->cpu, "sm_", 3) && atoi(target->cpu + 3) >= FIRST;
 }
 
 LLVMValueRef tcc_emit_thread(tcc_emitter *e) { return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true); }
@@ -85,6 +91,11 @@ void tcc_emit_matrix_product(tcc_emitter *e, tcc_dtype type, const LLVMValueRef 
     LLVMValueRef arguments[] = {a[0], a[1], a[2], a[3], b[0], b[1], sums[0], sums[1], sums[2], sums[3]};
     LLVMValueRef all = assemble(e, text, "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", several(e, e->f32, 4), arguments, 10, false);
     for (int i = 0; i < 4; i++) sums[i] = part(e, all, i);
+}
+
+LLVMValueRef tcc_emit_pack(tcc_emitter *e, tcc_dtype type, LLVMValueRef low, LLVMValueRef high) {
+    LLVMValueRef arguments[] = {high, low};
+    return assemble(e, type == TCC_F16 ? "cvt.rn.f16x2.f32 $0, $1, $2;" : "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f", e->i32, arguments, 2, false);
 }
 
 LLVMValueRef tcc_emit_round_tf32(tcc_emitter *e, LLVMValueRef value) {

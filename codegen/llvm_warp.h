@@ -17,6 +17,9 @@
  * register before. */
 LLVMValueRef tcc_emit_thread(tcc_emitter *e);
 
+/* Whether the target has what needs sm_80. */
+bool tcc_llvm_has_matrix(const tcc_llvm_target *target);
+
 /* One element (f32, f16, bf16), or n = 4 of them in one access, aligned so; 0 where `inside` (i1; NULL: everywhere) is false, and nothing is
  * touched there. Read where it stands, not where it is used: what lies between hides the way to memory. f16 and bf16 come as bits in
  * i16, so that nothing waits for them yet; tcc_emit_widen makes f32 of them. */
@@ -29,6 +32,8 @@ void tcc_emit_load_matrix(tcc_emitter *e, int n, bool transposed, LLVMValueRef a
 /* sums += A B. `type`: TCC_F16 or TCC_BF16 (a: 4 registers, b: 2, k = 16), TCC_F32 for tf32 (a: 4, b: 2, k = 8), whose low 13 bits are
  * ignored: round first. sm_80. */
 void tcc_emit_matrix_product(tcc_emitter *e, tcc_dtype type, const LLVMValueRef *a, const LLVMValueRef *b, LLVMValueRef *sums);
+/* Two f32 rounded to f16 or bf16, `low` in the low half of an i32. sm_80. */
+LLVMValueRef tcc_emit_pack(tcc_emitter *e, tcc_dtype type, LLVMValueRef low, LLVMValueRef high);
 /* f32 to the nearest tf32, ties away from zero, as f32 bits in i32. sm_80. */
 LLVMValueRef tcc_emit_round_tf32(tcc_emitter *e, LLVMValueRef value);
 

@@ -2,12 +2,15 @@
  * Lowering attention groups to the attention kernels: heads are read and written where they lie, through the group's slices,
  * reshapes and transposes. */
 #include "codegen/attention_gpu.h"
+#include "codegen/llvm_warp.h"
 #include "codegen/operand.h"
 
 typedef struct lowered {
     tcc_attention a;
     tcc_plan_buffer buffers[TCC_ATTENTION_ROLES];
     int64_t offsets[TCC_ATTENTION_ROLES];
+    tcc_dtype dtypes[TCC_ATTENTION_ROLES]; /* in memory */
+    tcc_dtype narrow; /* f16 or bf16 where q, k, v and do come so to tensor cores; else f32 */
     tcc_attention_plan plan;
 } lowered;
 
@@ -24,9 +27,19 @@ static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *t
     return rows_only || type->dims[last] == 1 || strides[last] == 1;
 }
 
+/* Whether rows of the operand are whole pieces of 16 bytes, as tensor cores want narrow ones. */
+static bool in_pieces(const lowered *out, tcc_attention_role role) {
+    const tcc_attention_operand *o = &out->a.operands[role];
+    int64_t bytes = tcc_dtype_bytes(out->dtypes[role]), bits = out->offsets[role] * bytes | out->buffers[role].offset_bytes | o->row * bytes;
+    for (int i = 0; i < out->a.n_batch; i++) bits |= o->batch[i] * bytes;
+    return bits % 16 == 0;
+}
+
 /* An operand in place if its elements are contiguous there, else as a copy. */
 static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *n) {
     int64_t strides[TCC_MAX_RANK] = {0};
+    bool multiplied = role == TCC_ATTENTION_Q || role == TCC_ATTENTION_K || role == TCC_ATTENTION_V || role == TCC_ATTENTION_DO;
+    tcc_dtype dtype = out->dtypes[role] = multiplied ? out->narrow : TCC_F32;
     tcc_iteration it;
     tcc_iteration_init(&it, n->type.rank, n->type.dims);
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
@@ -35,16 +48,16 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
     tcc_iteration_open(b, &it, at);
     const tcc_expr *x = tcc_body_trace(b, n, at);
     tcc_status status = b->status;
-    bool in_place = status == TCC_OK && tcc_operand_in_place(b, x, TCC_F32, &out->buffers[role]);
+    bool in_place = status == TCC_OK && tcc_operand_in_place(b, x, dtype, &out->buffers[role]);
     if (in_place) {
         int var = 0;
         for (int i = 0; i < n->type.rank; i++) strides[i] = n->type.dims[i] == 1 ? 0 : tcc_affine_coefficient(&x->affine, var++);
-        in_place = set_operand(out, role, &n->type, strides, x->affine.constant);
+        in_place = set_operand(out, role, &n->type, strides, x->affine.constant) && (dtype == TCC_F32 || in_pieces(out, role));
     }
     tcc_body_free(b);
     if (status != TCC_OK || in_place) return status;
     out->buffers[role] = (tcc_plan_buffer){0};
-    TCC_TRY(tcc_operand_copy(l, n, NULL, NULL, NULL, &out->buffers[role].temporary));
+    TCC_TRY(tcc_operand_copy(l, n, dtype, NULL, NULL, NULL, &out->buffers[role].temporary));
     tcc_operand_dense(&n->type, strides);
     set_operand(out, role, &n->type, strides, 0);
     return TCC_OK;
@@ -148,7 +161,8 @@ static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *c
         const tcc_node *piece = concat->operands[i], *hero = hero_of(piece);
         tcc_attention_role role = role_of(hero);
         int64_t strides[TCC_MAX_RANK];
-        *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role];
+        *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role] && (concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow);
+        if (*possible) out->dtypes[role] = concat->type.dtype;
         if (*possible) TCC_TRY(output_strides(l, piece, concat->type.dims, hero, strides, possible));
         if (!*possible) break;
         out->buffers[role] = (tcc_plan_buffer){.node = concat, .temporary = -1, .written = true};
@@ -179,7 +193,9 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
                 continue;
             }
             int64_t strides[TCC_MAX_RANK];
-            if (n->type.dtype != TCC_F32) { /* every output of it is rounded afterwards */
+            bool direct = n->type.dtype == TCC_F32 || (n->type.dtype == out->narrow && role != TCC_ATTENTION_LSE);
+            out->dtypes[role] = direct ? n->type.dtype : TCC_F32;
+            if (!direct) { /* every output of it is rounded afterwards */
                 out->buffers[role] = (tcc_plan_buffer){.temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * 4), .written = true};
                 if (out->buffers[role].temporary < 0) return TCC_ENOMEM;
                 tcc_operand_dense(&hero->type, strides);
@@ -262,10 +278,10 @@ static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_g
     int64_t begins[TCC_ATTENTION_ROLES];
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
         a.has[r] = false;
-        begins[r] = k->offsets[r] + k->buffers[r].offset_bytes / 4;
+        begins[r] = k->offsets[r] + k->buffers[r].offset_bytes / tcc_dtype_bytes(k->dtypes[r]);
     }
     for (int i = 0; i < n; i++) a.has[roles[i]] = k->a.has[roles[i]];
-    TCC_TRY(tcc_attention_gpu_make_plan(&a, kind, begins, l->diag, p));
+    TCC_TRY(tcc_attention_gpu_make_plan(&a, kind, begins, k->dtypes, l->diag, p));
     tcc_strbuf text = {0};
     tcc_plan_launch *launch;
     tcc_attention_gpu_key(p, &text);
@@ -310,6 +326,19 @@ static tcc_status launch_gpu(tcc_lowering *l, lowered *k) {
     return a->has[TCC_ATTENTION_DV] ? launch_kind(l, k, TCC_ATTENTION_GPU_KEYS, keys, VALUES_ALONE) : TCC_OK;
 }
 
+/* What tensor cores would multiply: q, k, v (and do) of one narrow type, in widths of whole pieces of 16 bytes. */
+static tcc_dtype narrow_type(const tcc_llvm_target *target, const tcc_node *main) {
+    tcc_dtype dtype = main->operands[0]->type.dtype;
+    bool backward = main->op != TCC_OP_SDPA;
+    if (dtype != TCC_F16 && dtype != TCC_BF16) return TCC_F32;
+    for (int i = 0; i < (backward ? 6 : 3); i++) {
+        const tcc_type *t = &main->operands[i]->type;
+        if (i < 3 || i == 5)
+            if (t->dtype != dtype || t->dims[t->rank - 1] % 8) return TCC_F32;
+    }
+    return tcc_llvm_has_matrix(target) ? dtype : TCC_F32;
+}
+
 tcc_status tcc_lower_attention(tcc_lowering *l) {
     /* Any of the group's ops knows the operands; v is missing from sdpa_lse. */
     const tcc_node *main = NULL;
@@ -333,6 +362,8 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
                          .D = q->dims[n_batch + 1], .E = v->dims[n_batch + 1], .scale = main->attrs->sdpa.scale,
                          .causal = main->attrs->sdpa.causal};
     for (int i = 0; i < n_batch; i++) a->batch[i] = q->dims[i];
+    out->narrow = cuda ? narrow_type(l->target, main) : TCC_F32;
+    for (int r = 0; r < TCC_ATTENTION_ROLES; r++) out->dtypes[r] = TCC_F32;
     bool possible;
     TCC_TRY(outputs(l, out, &possible));
     if (!possible) return TCC_OK;

@@ -296,7 +296,7 @@ static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_node *n, c
     } else {
         out->buffer = (tcc_plan_buffer){0};
         out->dtype = TCC_F32;
-        TCC_TRY(tcc_operand_copy(l, n, NULL, NULL, NULL, &out->buffer.temporary));
+        TCC_TRY(tcc_operand_copy(l, n, TCC_F32, NULL, NULL, NULL, &out->buffer.temporary));
         *walk = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
     }
     out->offset = walk->constant;
@@ -396,7 +396,7 @@ static tcc_status image_operand(tcc_lowering *l, const conv *c, const tcc_node *
         for (int i = 0; i < c->n_spatial; i++) perm[1 + i] = c->first + i;
         perm[n->type.rank - 1] = c->channel;
         for (int i = 0; i < type.rank; i++) type.dims[i] = n->type.dims[perm[i]] + padding_lo[perm[i]] + padding_hi[perm[i]];
-        TCC_TRY(tcc_operand_copy(l, n, perm, padding_lo, padding_hi, &out->at.buffer.temporary));
+        TCC_TRY(tcc_operand_copy(l, n, TCC_F32, perm, padding_lo, padding_hi, &out->at.buffer.temporary));
         int64_t copied[TCC_MAX_RANK];
         tcc_operand_dense(&type, copied);
         for (int i = 0; i < type.rank; i++) strides[perm[i]] = copied[i];

@@ -81,7 +81,7 @@ static tcc_status lower_forward(tcc_lowering *l, const tcc_winograd *like, const
     tcc_plan_buffer buffers[] = {{.node = filter, .temporary = -1}, {.written = true}};
     if (!in_memory(l, filter)) {
         buffers[0] = (tcc_plan_buffer){0};
-        TCC_TRY(tcc_operand_copy(l, filter, NULL, NULL, NULL, &buffers[0].temporary));
+        TCC_TRY(tcc_operand_copy(l, filter, TCC_F32, NULL, NULL, NULL, &buffers[0].temporary));
     }
     buffers[1].temporary = tcc_lowering_temporary(l, 4 * tcc_winograd_filter_floats(w));
     if (buffers[1].temporary < 0) return TCC_ENOMEM;

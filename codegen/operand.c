@@ -16,13 +16,13 @@ bool tcc_operand_in_place(const tcc_body *b, const tcc_expr *x, tcc_dtype dtype,
     return true;
 }
 
-tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, const int *perm, const int64_t *lo, const int64_t *hi, int *temporary) {
+tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, tcc_dtype dtype, const int *perm, const int64_t *lo, const int64_t *hi, int *temporary) {
     static const int64_t none[TCC_MAX_RANK];
     static const int same[TCC_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
     if (!perm) perm = same;
     if (!lo) lo = none, hi = none;
     int rank = n->type.rank;
-    int64_t dims[TCC_MAX_RANK], bytes = 4;
+    int64_t dims[TCC_MAX_RANK], bytes = tcc_dtype_bytes(dtype);
     for (int i = 0; i < rank; i++) {
         dims[i] = n->type.dims[perm[i]] + lo[perm[i]] + hi[perm[i]];
         bytes *= dims[i];
@@ -49,9 +49,9 @@ tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, const int *perm,
             const tcc_expr *operands[] = {inside, value, tcc_expr_number(b, n->type.dtype, 0)};
             value = tcc_expr_point(b, TCC_OP_SELECT, n->type.dtype, operands, 3);
         }
-        if (value && n->type.dtype != TCC_F32) value = tcc_expr_point(b, TCC_OP_CAST, TCC_F32, &value, 1);
+        if (value && n->type.dtype != dtype) value = tcc_expr_point(b, TCC_OP_CAST, dtype, &value, 1);
         if (value) {
-            tcc_store store = {.buffer = tcc_body_temporary(b, *temporary, TCC_F32, true), .offset = tcc_affine_expand(b, position), .value = value};
+            tcc_store store = {.buffer = tcc_body_temporary(b, *temporary, dtype, true), .offset = tcc_affine_expand(b, position), .value = value};
             if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);

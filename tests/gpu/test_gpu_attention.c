@@ -36,6 +36,22 @@ typedef struct shape {
     bool mask;
 } shape;
 
+/* All f32 but lse becomes `type`. */
+static void narrow(char *text, const char *type) {
+    size_t n = strlen(type);
+    for (char *at = text; (at = strstr(at, "f32"));) {
+        bool lse = false;
+        for (const char *c = at; c > text && c[-1] != '\n'; c--) lse = lse || !strncmp(c, "sdpa_lse", 8);
+        if (lse) {
+            at += 3;
+            continue;
+        }
+        memmove(at + n, at + 3, strlen(at + 3) + 1);
+        memcpy(at, type, n);
+        at += n;
+    }
+}
+
 /* o, lse and all gradients. */
 static void text_of(const shape *s, char *text, size_t size) {
     char q[64], k[64], v[64], o[64], l[64], m[64];
@@ -75,6 +91,29 @@ static void shapes(void **state) {
     check((shape){1, 130, 130, 48, 80, "scale=0.1, causal=true", false});
 }
 
+static void tensor_cores(void **state) {
+    (void)state;
+    static const shape all[] = {
+        {2, 16, 16, 8, 8, "scale=0.5, causal=true", false},     {1, 70, 70, 16, 16, "scale=0.25, causal=true", false},
+        {1, 5, 67, 32, 32, "scale=0.25", false},                {1, 33, 65, 24, 16, "scale=0.3, causal=true", true},
+        {1, 40, 40, 64, 64, "scale=0.125, causal=true", false}, {1, 130, 140, 48, 80, "scale=0.1, causal=true", false},
+        {1, 35, 50, 128, 128, "scale=0.1", false},
+    };
+    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
+    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char text[4096];
+        text_of(&all[i], text, sizeof text);
+        narrow(text, i % 2 ? "bf16" : "f16");
+        if (reset) reset();
+        check_gpu_text(text, &(compiled_options){.tolerance = i % 2 ? 3e-2 : 4e-3});
+        if (!stats) continue;
+        ptxsim_stats s;
+        assert_int_equal(stats(NULL, &s), 0);
+        assert_true(s.matrix_instructions > 0);
+    }
+}
+
 static void registers(void **state) {
     (void)state;
     static const int widths[] = {16, 32, 64, 65, 80, 128};
@@ -82,6 +121,9 @@ static void registers(void **state) {
         char text[4096];
         shape s = {8, 512, 512, widths[i], widths[i], "scale=0.125, causal=true", false};
         text_of(&s, text, sizeof text);
+        assemble(text);
+        if (widths[i] % 8) continue;
+        narrow(text, "bf16");
         assemble(text);
     }
 }
@@ -142,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),
         cmocka_unit_test(heads_in_place),
+        cmocka_unit_test(tensor_cores),
         cmocka_unit_test(registers),
         cmocka_unit_test(traffic),
     };
