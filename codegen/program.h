@@ -48,7 +48,9 @@ typedef void (*tcc_host_kernel)(void *const *buffers, const int64_t *params, int
  * A step of several instances launches the entry "<symbol>_table", which exists if `table`, with two parameters: the address of a table
  * in device memory, and the number of instances (8 bytes each). A row of the table is 8-byte integers: the first block of the instance, its
  * items, n_buffers addresses, n_params integers. One more row has the number of blocks of all instances in its first place, which
- * is the grid; an instance has (items + items_a_block - 1) / items_a_block of them. */
+ * is the grid; an instance has (items + items_a_block - 1) / items_a_block of them.
+ *
+ * The arena, the constants and each binding begin at multiples of 16 bytes at least: accesses are that wide. */
 
 /* Code of one or more kernels: a relocatable ELF object for the host, PTX text for CUDA. */
 typedef struct tcc_module {
