@@ -22,7 +22,7 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static void describe(const library_row *row, tcc_strbuf *out) {
     char file[PATH_MAX];
     void *handle = tcc_cuda_library_open(row->files, file);
-    if (!handle) {
+    if (!handle) { /* else it stays open: not every library of C++ survives dlclose */
         tcc_strbuf_printf(out, "%s: not found; our own kernels do its work\n", row->name);
         return;
     }
@@ -32,7 +32,6 @@ static void describe(const library_row *row, tcc_strbuf *out) {
     size_t version = address ? version_of() : 0;
     tcc_strbuf_printf(out, "%s: %zu.%zu.%zu (%s); not used by this version, whose own kernels do its work\n", row->name, version / row->major,
                       version % row->major / row->minor, version % row->minor, file);
-    dlclose(handle); /* nothing of it was started */
 }
 
 void tcc_cuda_libraries_describe(tcc_strbuf *out) {
