@@ -436,6 +436,7 @@ static tcc_status train_steps(run *s) {
         status = train_step(s, step);
         if (status == TCC_OK) status = between_steps(s, step + 1);
     }
+    if (status == TCC_OK) status = report_pending(s, now_seconds()); /* an interrupt came just before the last report */
     if (status == TCC_OK && *s->interrupted) status = save(s, tcc_model_step(s->model));
     return status;
 }
