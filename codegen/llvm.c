@@ -38,16 +38,15 @@ tcc_status tcc_llvm_initialize_cuda(tcc_diag *diag) {
     return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "LLVM was built without its NVPTX back end");
 }
 
-/* The levels of the x86-64 ABI, which say what a CPU by that name has. */
+/* The levels of the x86-64 ABI, which say what a CPU by that name has. The first one lacks SSE4.1's rounding. */
 static const struct level {
     const char *name;
     int lanes, registers;
-    bool fma;
+    bool fma, f16;
 } levels[] = {
-    {"x86-64", 4, 16, false},
-    {"x86-64-v2", 4, 16, false},
-    {"x86-64-v3", 8, 16, true},
-    {"x86-64-v4", 16, 32, true},
+    {"x86-64-v2", 4, 16, false, false},
+    {"x86-64-v3", 8, 16, true, true},
+    {"x86-64-v4", 16, 32, true, true},
 };
 
 static bool has_feature(const char *features, const char *name) {
@@ -79,16 +78,22 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
         if (!level) {
             tcc_llvm_target_clear(out);
             return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                             "unknown cpu '%s'; known are x86-64, x86-64-v2, x86-64-v3, x86-64-v4", cpu);
+                             "unknown cpu '%s'; known are x86-64-v2, x86-64-v3, x86-64-v4", cpu);
         }
         out->cpu = tcc__strdup(cpu);
         out->features = tcc__strdup("");
         out->lanes = level->lanes;
         out->registers = level->registers;
         out->fma = level->fma;
+        out->f16 = level->f16;
     } else {
         out->cpu = take_message(LLVMGetHostCPUName());
         out->features = take_message(LLVMGetHostCPUFeatures());
+        bool x86 = out->triple && !strncmp(out->triple, "x86_64", 6);
+        if (x86 && out->features && !has_feature(out->features, "sse4.1")) {
+            tcc_llvm_target_clear(out);
+            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
+        }
         if (has_feature(out->features, "avx512f") && has_feature(out->features, "avx512vl") &&
             has_feature(out->features, "avx512dq") && has_feature(out->features, "avx512bw")) {
             out->lanes = 16, out->registers = 32, out->fma = true;
@@ -98,6 +103,7 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
             bool arm = out->triple && !strncmp(out->triple, "aarch64", 7);
             out->lanes = 4, out->registers = arm ? 32 : 16, out->fma = arm;
         }
+        out->f16 = has_feature(out->features, "f16c") || !strncmp(out->triple ? out->triple : "", "aarch64", 7);
     }
     if (!out->triple || !out->cpu || !out->features) {
         tcc_llvm_target_clear(out);
@@ -150,7 +156,6 @@ tcc_status tcc_emitter_init(tcc_emitter *e, const tcc_llvm_target *target, const
     e->i32 = LLVMInt32TypeInContext(e->context);
     e->i64 = LLVMInt64TypeInContext(e->context);
     e->f16 = LLVMHalfTypeInContext(e->context);
-    e->bf16 = LLVMBFloatTypeInContext(e->context);
     e->f32 = LLVMFloatTypeInContext(e->context);
     e->f64 = LLVMDoubleTypeInContext(e->context);
     e->ptr = LLVMPointerTypeInContext(e->context, 0);

@@ -25,6 +25,7 @@ typedef struct tcc_llvm_target {
     int lanes;     /* f32 lanes of a vector register: 16, 8 or 4; CUDA: of one access of a thread, 4 */
     int registers; /* vector registers */
     bool fma;      /* fused multiply-add in one instruction */
+    bool f16;      /* conversions between f16 and f32 */
     int64_t shared_bytes; /* CUDA: shared memory of a block */
 } tcc_llvm_target;
 
@@ -63,7 +64,7 @@ typedef struct tcc_emitter {
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     LLVMTargetMachineRef machine;
-    LLVMTypeRef void_, i1, i8, i16, i32, i64, f16, bf16, f32, f64, ptr;
+    LLVMTypeRef void_, i1, i8, i16, i32, i64, f16, f32, f64, ptr;
     LLVMTypeRef vf32, vi32, vi1; /* a full vector: target->lanes lanes */
     int lanes;
     tcc_status status;           /* the first thing that went wrong inside LLVM; reported by tcc_emitter_finish */
@@ -183,7 +184,7 @@ LLVMValueRef tcc_emit_int(tcc_emitter *e, LLVMTypeRef type, int64_t value);
 LLVMTypeRef tcc_emit_type_like(tcc_emitter *e, LLVMTypeRef scalar, LLVMTypeRef like);
 LLVMTypeRef tcc_emit_vector_type(LLVMTypeRef scalar, int lanes); /* 1 lane: the scalar */
 int tcc_emit_lanes_of(LLVMTypeRef type);                         /* 1 for a scalar */
-/* The memory type of a dtype: bool is i8. NULL for an unknown one. */
+/* The memory type of a dtype: bool is i8; f16 and bf16 are i16, the type of their bits, which every target has. NULL for an unknown one. */
 LLVMTypeRef tcc_emit_dtype(tcc_emitter *e, tcc_dtype dtype);
 bool tcc_emit_is_constant(LLVMValueRef v, int64_t *value); /* an integer constant */
 

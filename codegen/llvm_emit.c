@@ -49,8 +49,8 @@ LLVMTypeRef tcc_emit_dtype(tcc_emitter *e, tcc_dtype dtype) {
     switch (dtype) {
     case TCC_F64: return e->f64;
     case TCC_F32: return e->f32;
-    case TCC_F16: return e->f16;
-    case TCC_BF16: return e->bf16;
+    case TCC_F16:
+    case TCC_BF16: return e->i16;
     case TCC_I64: return e->i64;
     case TCC_I32: return e->i32;
     case TCC_U8:

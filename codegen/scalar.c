@@ -213,12 +213,50 @@ static LLVMValueRef bf16_value(tcc_emitter *e, LLVMValueRef bits) {
     return LLVMBuildBitCast(e->builder, up, tcc_emit_type_like(e, e->f32, type), "");
 }
 
+/* f16 to and from its bits, as i32. Integer arithmetic where the target has no instruction: a library's function cannot be called. */
+static LLVMValueRef f16_value(tcc_emitter *e, LLVMValueRef bits) {
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef type = LLVMTypeOf(bits), wide = like(e, e->f32, bits);
+    if (e->target->f16)
+        return LLVMBuildFPExt(b, LLVMBuildBitCast(b, LLVMBuildTrunc(b, bits, like(e, e->i16, bits), ""), like(e, e->f16, bits), ""), wide, "");
+    LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildAnd(b, bits, tcc_emit_int(e, type, 0x8000), ""), tcc_emit_int(e, type, 16), "");
+    LLVMValueRef rest = LLVMBuildAnd(b, bits, tcc_emit_int(e, type, 0x7fff), "");
+    LLVMValueRef moved = LLVMBuildShl(b, rest, tcc_emit_int(e, type, 13), ""); /* the value, 2^112 times too small */
+    LLVMValueRef scaled = LLVMBuildFMul(b, LLVMBuildBitCast(b, moved, wide, ""), tcc_emit_float(e, wide, 0x1p112), "");
+    LLVMValueRef special = LLVMBuildOr(b, moved, tcc_emit_int(e, type, 0x7f800000), "");
+    LLVMValueRef is_special = LLVMBuildICmp(b, LLVMIntUGE, rest, tcc_emit_int(e, type, 0x7c00), "");
+    LLVMValueRef size = tcc_emit_select(e, is_special, special, LLVMBuildBitCast(b, scaled, type, ""));
+    return LLVMBuildBitCast(b, LLVMBuildOr(b, size, sign, ""), wide, "");
+}
+
+static LLVMValueRef f16_bits(tcc_emitter *e, LLVMValueRef value) {
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef type = like(e, e->i32, value), wide = LLVMTypeOf(value);
+    if (e->target->f16)
+        return LLVMBuildZExt(b, LLVMBuildBitCast(b, LLVMBuildFPTrunc(b, value, like(e, e->f16, value), ""), like(e, e->i16, value), ""), type, "");
+    LLVMValueRef bits = LLVMBuildBitCast(b, value, type, "");
+    LLVMValueRef size = LLVMBuildAnd(b, bits, tcc_emit_int(e, type, 0x7fffffff), "");
+    LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildLShr(b, bits, tcc_emit_int(e, type, 16), ""), tcc_emit_int(e, type, 0x8000), "");
+    /* normal: rebase the exponent, round the 13 bits that go to nearest even; a carry makes infinity */
+    LLVMValueRef odd = LLVMBuildAnd(b, LLVMBuildLShr(b, size, tcc_emit_int(e, type, 13), ""), tcc_emit_int(e, type, 1), "");
+    LLVMValueRef based = LLVMBuildAdd(b, size, tcc_emit_int(e, type, -(112LL << 23) + 0xfff), "");
+    LLVMValueRef normal = LLVMBuildLShr(b, LLVMBuildAdd(b, based, odd, ""), tcc_emit_int(e, type, 13), "");
+    /* below 2^-14: adding 0.5 rounds at the place where f16's last bit is */
+    LLVMValueRef shifted = LLVMBuildFAdd(b, LLVMBuildBitCast(b, size, wide, ""), tcc_emit_float(e, wide, 0.5), "");
+    LLVMValueRef small = LLVMBuildSub(b, LLVMBuildBitCast(b, shifted, type, ""), tcc_emit_int(e, type, 0x3f000000), "");
+    LLVMValueRef half = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntULT, size, tcc_emit_int(e, type, 0x38800000), ""), small, normal);
+    LLVMValueRef large = LLVMBuildICmp(b, LLVMIntUGE, size, tcc_emit_int(e, type, 0x47800000), "");
+    half = tcc_emit_select(e, large, tcc_emit_int(e, type, 0x7c00), half);
+    LLVMValueRef nan = LLVMBuildOr(b, tcc_emit_int(e, type, 0x7e00), LLVMBuildAnd(b, LLVMBuildLShr(b, size, tcc_emit_int(e, type, 13), ""),
+                                                                                 tcc_emit_int(e, type, 0x3ff), ""), "");
+    half = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntUGT, size, tcc_emit_int(e, type, 0x7f800000), ""), nan, half);
+    return LLVMBuildOr(b, half, sign, "");
+}
+
 LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
     switch (dtype) {
-    case TCC_F16: return LLVMBuildFPExt(e->builder, value, like(e, e->f32, value), "");
-    case TCC_BF16:
-        return bf16_value(e, LLVMBuildZExt(e->builder, LLVMBuildBitCast(e->builder, value, like(e, e->i16, value), ""),
-                                           like(e, e->i32, value), ""));
+    case TCC_F16: return f16_value(e, LLVMBuildZExt(e->builder, value, like(e, e->i32, value), ""));
+    case TCC_BF16: return bf16_value(e, LLVMBuildZExt(e->builder, value, like(e, e->i32, value), ""));
     case TCC_U8: return LLVMBuildZExt(e->builder, value, like(e, e->i32, value), "");
     case TCC_BOOL: return LLVMBuildICmp(e->builder, LLVMIntNE, value, tcc_emit_int(e, LLVMTypeOf(value), 0), "");
     default: return value;
@@ -227,10 +265,8 @@ LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtyp
 
 LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
     switch (dtype) {
-    case TCC_F16: return LLVMBuildFPTrunc(e->builder, value, like(e, e->f16, value), "");
-    case TCC_BF16:
-        return LLVMBuildBitCast(e->builder, LLVMBuildTrunc(e->builder, bf16_bits(e, value), like(e, e->i16, value), ""),
-                                like(e, e->bf16, value), "");
+    case TCC_F16: return LLVMBuildTrunc(e->builder, f16_bits(e, value), like(e, e->i16, value), "");
+    case TCC_BF16: return LLVMBuildTrunc(e->builder, bf16_bits(e, value), like(e, e->i16, value), "");
     case TCC_U8: return LLVMBuildTrunc(e->builder, value, like(e, e->i8, value), "");
     case TCC_BOOL: return LLVMBuildZExt(e->builder, value, like(e, e->i8, value), "");
     default: return value;
@@ -253,7 +289,7 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
         if (to == TCC_F64) return LLVMBuildFPExt(b, value, type, "");
         if (tcc_dtype_is_float(to)) {
             if (from == TCC_F64) value = LLVMBuildFPTrunc(b, value, like(e, e->f32, value), "");
-            if (to == TCC_F16) return LLVMBuildFPExt(b, LLVMBuildFPTrunc(b, value, like(e, e->f16, value), ""), type, "");
+            if (to == TCC_F16) return f16_value(e, f16_bits(e, value));
             return to == TCC_BF16 ? bf16_value(e, bf16_bits(e, value)) : value;
         }
         LLVMValueRef whole = float_to_integer(e, value, to == TCC_I64 ? e->i64 : e->i32);

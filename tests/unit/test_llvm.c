@@ -99,7 +99,7 @@ static void kernels_run_with_narrower_vectors(void **state) {
     tcc_llvm_target host;
     assert_int_equal(tcc_llvm_target_host(NULL, NULL, &host), TCC_OK);
     if (strncmp(host.triple, "x86_64", 6) == 0) {
-        run_on("x86-64");
+        run_on("x86-64-v2");
         if (host.lanes >= 8) run_on("x86-64-v3");
     }
     tcc_llvm_target_clear(&host);
