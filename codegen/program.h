@@ -91,7 +91,11 @@ typedef struct tcc_instance {
  *   buffers                    dy, w, dx
  * onednn.conv_filter_gradient  dw = the gradient of conv with respect to w: partial sums over fixed slices of the batch, added in order
  *   buffers                    x, dy, dw
- *   params                     tcc_conv_params, for all three */
+ *   params                     tcc_conv_params, for all three
+ *
+ * cublaslt.matmul              C = op(A) op(B), plus bias if `bias`, then max(0, C) if `relu`, for each of `batch` matrices; on CUDA
+ *   buffers                    a, b, bias, c, workspace; bias is not touched without `bias`
+ *   params                     tcc_matmul_params */
 typedef struct tcc_library_call {
     const char *name;
     int n_buffers, n_params;
@@ -109,6 +113,19 @@ typedef struct tcc_sgemm_params {
     int64_t accumulate; /* 1: add to C */
 } tcc_sgemm_params;
 
+/* As tcc_sgemm_params, with sums in f32 of elements of other types. */
+typedef struct tcc_matmul_params {
+    int64_t batch, m, n, k;
+    int64_t transpose_a, transpose_b; /* 1: A is stored k x m, B is stored n x k */
+    int64_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c;
+    int64_t type, type_c;    /* tcc_dtype of A and B, and of C and the bias: F32, F16 or BF16 */
+    int64_t bias, relu;      /* 0 or 1; the bias has n elements, one a column of C */
+    int64_t allow_tf32;      /* 1: f32 elements may be rounded to 10 bits of fraction before they are multiplied */
+    int64_t alignment;       /* bytes, a power of two that the addresses of a, b, bias and c are multiples of */
+    int64_t workspace_bytes; /* that the call may use */
+} tcc_matmul_params;
+
 /* Absent spatial dimensions have size 1, kernel 1, stride 1, dilation 1 and padding 0, and
  * stand first: a 2-D convolution uses [1] and [2]. Strides count elements. */
 typedef struct tcc_conv_params {
@@ -123,6 +140,7 @@ typedef struct tcc_conv_params {
 enum {
     TCC_SGEMM_PARAMS = sizeof(tcc_sgemm_params) / sizeof(int64_t), /* n_params */
     TCC_CONV_PARAMS = sizeof(tcc_conv_params) / sizeof(int64_t),
+    TCC_MATMUL_PARAMS = sizeof(tcc_matmul_params) / sizeof(int64_t),
 };
 
 typedef enum tcc_step_kind { TCC_STEP_KERNEL, TCC_STEP_LIBRARY, TCC_STEP_COPY } tcc_step_kind;

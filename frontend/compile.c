@@ -291,19 +291,18 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     return tcc_pipeline_run(&cx, &manager, &c->graph, &c->passes);
 }
 
-static bool has_library(void *user, const char *name) { return tcc_libraries_find(user, name) != NULL; }
+static bool takes_call(void *user, const char *name, int64_t *params) {
+    tcc_model *m = user;
+    return m->device->ops->takes_call(m->device, m->cx, name, params);
+}
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
     tcc_cpus cpus;
     tcc_codegen_options options = {.dump_dir = dump_dir, .separate = m->options.mode == TCC_MODE_EAGER};
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
-    if (*m->arch) {
-        options.arch = m->arch;
-    } else {
-        options.has_library = has_library;
-        options.library_user = (void *)tcc_device_cpu_libraries(m->device);
-    }
+    if (*m->arch) options.arch = m->arch;
+    if (m->device) options.takes_call = takes_call, options.library_user = m;
     return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
 }
 

@@ -115,7 +115,7 @@ static tcc_status describe_cpu(tcc_context *cx, tcc_strbuf *text) {
     return TCC_OK;
 }
 
-/* A line a device, or why there is none. */
+/* A line a device and one a library, or why there is none. */
 static void describe_cuda(tcc_context *cx, tcc_strbuf *text) {
     int sm, found = 0, n = 0;
     while (tcc_device_cuda_probe(cx, n, &found, &sm, text) == TCC_OK) n++;

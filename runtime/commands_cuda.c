@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A program on a CUDA device: modules loaded, kernels found, and each step a launch or copy whose parameters stand ready. A run hands
+ * A program on a CUDA device: modules loaded, kernels found, and each step a launch, library call or copy whose parameters stand ready. A run hands
  * them to the driver one after the other and returns; it looks nothing up, allocates nothing, and waits for nothing. */
-#include "device_cuda.h"
+#include "library_cuda.h"
 #include "module_cuda.h"
 #include "places.h"
 #include "program.h"
@@ -35,6 +35,10 @@ typedef struct command {
     launch *launches;
     int64_t *rows; /* of a table; NULL: none */
     int row_integers;
+    /* library */
+    const tcc_cuda_entry *entry; /* NULL: not made */
+    void *call;
+    tcc_cuda_address *buffers;
     /* copy: to, from */
     tcc_cuda_address copy[2];
     size_t copy_bytes;
@@ -141,10 +145,24 @@ static tcc_status make_table_launch(tcc_commands *c, tcc_diag *d, const tcc_step
     return TCC_OK;
 }
 
+static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
+    const tcc_library_call *call = s->call;
+    const tcc_cuda_entry *entry = tcc__cuda_entry_find(call->name);
+    if (!entry) return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on CUDA devices", call->name);
+    if (call->n_params != entry->n_params || call->n_buffers != entry->n_buffers)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name, entry->n_params,
+                         entry->n_buffers, call->n_params, call->n_buffers);
+    m->buffers = TCC_ARENA_ARRAY(&c->memory, tcc_cuda_address, call->n_buffers + 1);
+    int64_t *params = tcc_arena_copy(&c->memory, call->params, (size_t)call->n_params * sizeof *params);
+    if (!m->buffers || !params) return tcc_enomem(d);
+    TCC_TRY(entry->create(c->device, d, params, &m->call));
+    m->entry = entry; /* from here on released by release */
+    return TCC_OK;
+}
+
 static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m, int64_t *table_at) {
     m->kind = s->kind;
-    if (s->kind == TCC_STEP_LIBRARY)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on CUDA devices", s->call->name);
+    if (s->kind == TCC_STEP_LIBRARY) return make_library(c, d, s, m);
     if (s->kind == TCC_STEP_COPY) {
         m->copy_bytes = (size_t)s->to.size_bytes;
         return TCC_OK;
@@ -163,6 +181,7 @@ static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, 
 static void *place_of(void *user, int step, int instance, int buffer) {
     command *m = &((tcc_commands *)user)->commands[step];
     if (m->kind == TCC_STEP_COPY) return &m->copy[buffer];
+    if (m->kind == TCC_STEP_LIBRARY) return &m->buffers[buffer];
     if (m->rows) return &m->rows[(int64_t)instance * m->row_integers + 2 + buffer];
     return &m->launches[instance].values[buffer];
 }
@@ -248,6 +267,8 @@ void tcc__commands_cuda_release(tcc_commands *c) {
     cuda->cu.stream_synchronize(cuda->compute); /* a module must not go while its kernels run */
     for (int i = 0; c->times && i <= c->program->n_steps; i++)
         if (c->times[i]) cuda->cu.event_destroy(c->times[i]);
+    for (int i = 0; c->commands && i < c->program->n_steps; i++)
+        if (c->commands[i].entry) c->commands[i].entry->destroy(c->commands[i].call);
     if (c->tables_on_device) cuda->cu.free(c->tables_on_device);
     for (int i = 0; c->modules && i < c->program->n_modules; i++)
         if (c->modules[i]) cuda->cu.module_unload(c->modules[i]);
@@ -266,18 +287,20 @@ void tcc__commands_cuda_place(tcc_commands *c, tcc_space space, int binding, voi
 /* What is true only after a step was waited for: who failed. */
 static tcc_status step_failed(tcc_commands *c, tcc_diag *d, int step, tcc_cuda_result r) {
     const tcc_step *s = &c->program->steps[step];
-    const tcc_kernel *k = &c->program->kernels[s->kernel];
+    const tcc_kernel *k = s->kind == TCC_STEP_KERNEL ? &c->program->kernels[s->kernel] : NULL;
     tcc_strbuf call = {0};
-    tcc_strbuf_printf(&call, "kernel '%s%s'", k->symbol, c->commands[step].rows ? "_table" : "");
-    tcc_status status = tcc__cuda_failed(c->device, d, r, call.text && s->kind == TCC_STEP_KERNEL ? call.text : "copy");
+    if (k) tcc_strbuf_printf(&call, "kernel '%s%s'", k->symbol, c->commands[step].rows ? "_table" : "");
+    else tcc_strbuf_add(&call, s->kind == TCC_STEP_LIBRARY ? s->call->name : "copy");
+    tcc_status status = tcc__cuda_failed(c->device, d, r, call.text ? call.text : "a step");
     tcc_strbuf_free(&call);
     tcc_program_note_step(d, c->program, step);
-    if (s->kind == TCC_STEP_KERNEL) tcc__cuda_module_save(d, c->program, k->module);
+    if (k) tcc__cuda_module_save(d, c->program, k->module);
     return status;
 }
 
 static tcc_status run_step(tcc_commands *c, tcc_diag *d, const command *m) {
     tcc_device_cuda *cuda = c->device;
+    if (m->kind == TCC_STEP_LIBRARY) return m->entry->run(m->call, d, m->buffers);
     if (m->kind == TCC_STEP_COPY && m->copy_bytes) TCC_CUDA_TRY(cuda, d, copy, m->copy[0], m->copy[1], m->copy_bytes, cuda->compute);
     for (int i = 0; i < m->n_launches; i++) {
         const launch *l = &m->launches[i];

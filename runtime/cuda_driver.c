@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OLDEST_DRIVER = 11000 }; /* CUDA 11.0: PTX for all that we make code for */
 
@@ -49,12 +50,26 @@ static void *open_first(const char *const *files, char found[PATH_MAX]) {
     return handle;
 }
 
+/* The folders of wheels below the first python3 on PATH. */
+static void *open_python(const char *wheels, const char *const *files, char found[PATH_MAX]) {
+    for (const char *p = getenv("PATH"); p && *p; p += *p == ':') {
+        size_t length = strcspn(p, ":");
+        char path[PATH_MAX];
+        bool fits = length && snprintf(path, sizeof path, "%.*s/python3", (int)length, p) < PATH_MAX;
+        if (fits && !access(path, X_OK))
+            return snprintf(path, sizeof path, "%.*s/..%s", (int)length, p, wheels) < PATH_MAX ? open_in(path, files, found) : NULL;
+        p += length;
+    }
+    return NULL;
+}
+
 void *tcc_cuda_library_open(const char *const *files, char found[PATH_MAX]) {
     static const char wheels[] = "/lib/python3*/site-packages/nvidia/*/lib";
     void *handle = open_first(files, found);
-    if (!handle) handle = open_in("/usr/local/cuda/lib64", files, found);
+    if (!handle) handle = open_in("/usr/local/cuda{,-1[0-9].[0-9]*}/{lib64,lib}", files, found);
     if (!handle) handle = open_below("VIRTUAL_ENV", wheels, files, found);
     if (!handle) handle = open_below("CONDA_PREFIX", wheels, files, found);
+    if (!handle) handle = open_python(wheels, files, found);
     if (!handle) handle = open_below("HOME", "/.local/lib/python3*/site-packages/nvidia/*/lib", files, found);
     if (!handle) handle = open_in("/usr{/local,}/lib/python3*/{dist,site}-packages/nvidia/*/lib", files, found);
     return handle;

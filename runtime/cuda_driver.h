@@ -118,7 +118,8 @@ const char *tcc_cuda_error_name(const tcc_cuda_driver *driver, tcc_cuda_result r
 bool tcc_cuda_is_sticky(tcc_cuda_result result);
 
 /* A library of CUDA's beside the driver: `files` are names, best first, NULL at the end. Searched: TCC_CUDA_PATH as above, the loader's
- * path, /usr/local/cuda, and the folders nvidia/NAME/lib in the site-packages of Python (that of VIRTUAL_ENV or CONDA_PREFIX first).
+ * path, /usr/local/cuda and its versions, and the folders nvidia/NAME/lib in the site-packages of Python: that of VIRTUAL_ENV, of
+ * CONDA_PREFIX, of the python3 on PATH, then the user's and the system's.
  * The handle of dlopen, and where it was found; NULL: nowhere. */
 void *tcc_cuda_library_open(const char *const *files, char file[PATH_MAX]);
 

@@ -52,6 +52,10 @@ typedef struct tcc_device_ops {
      * with `times` (NULL, or one entry a step to fill) it waits. */
     tcc_status (*run)(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
     tcc_status (*synchronize)(tcc_device *device, tcc_diag *d);
+    /* Whether a program's step may call the library entry of that name with these params. The call is made ready and given up again,
+     * so a library that is missing or refuses shows here; the log (topic `library`) has the reason. What the params ask for and
+     * the call has no use for, such as room to work in, is lowered. */
+    bool (*takes_call)(tcc_device *device, tcc_context *cx, const char *name, int64_t *params);
     /* Measure the device; takes some tenths of a second and, for that time, some hundred megabytes. */
     tcc_status (*measure)(tcc_device *device, tcc_diag *d, tcc_roofline *out);
     /* One line or more for a person: what it is, which libraries were found and where, what is lost without the others. */

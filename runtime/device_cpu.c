@@ -104,6 +104,12 @@ static void cpu_describe(const tcc_device *device, tcc_strbuf *out) {
     tcc_libraries_describe(cpu->libraries, out);
 }
 
+static bool cpu_takes_call(tcc_device *device, tcc_context *cx, const char *name, int64_t *params) {
+    (void)cx;
+    (void)params;
+    return tcc_libraries_find(((tcc_device_cpu *)device)->libraries, name) != NULL;
+}
+
 static const tcc_device_ops cpu_ops = {
     .kind = "cpu",
     .target = TCC_TARGET_HOST,
@@ -122,6 +128,7 @@ static const tcc_device_ops cpu_ops = {
     .place = tcc__commands_cpu_place,
     .run = tcc__commands_cpu_run,
     .synchronize = cpu_synchronize,
+    .takes_call = cpu_takes_call,
     .measure = tcc__device_cpu_measure,
     .describe = cpu_describe,
 };
@@ -139,6 +146,3 @@ tcc_status tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out)
 }
 
 tcc_pool *tcc_device_cpu_pool(const tcc_device *device) { return ((const tcc_device_cpu *)device)->pool; }
-const tcc_libraries *tcc_device_cpu_libraries(const tcc_device *device) {
-    return ((const tcc_device_cpu *)device)->libraries;
-}

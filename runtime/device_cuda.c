@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The CUDA device: context, streams, memory, and what it says about itself. */
 #include "device_cuda.h"
+#include "library_cuda.h"
 
 #include "ir/support/alloc.h"
 
@@ -110,11 +111,16 @@ static tcc_status cuda_synchronize(tcc_device *device, tcc_diag *d) {
 
 /* --- describing --- */
 
-static void cuda_describe(const tcc_device *device, tcc_strbuf *out) {
-    const tcc_device_cuda *cuda = (const tcc_device_cuda *)device;
+static void describe_device(const tcc_device_cuda *cuda, tcc_strbuf *out) {
     tcc_strbuf_printf(out, "cuda:%d: %s, %s, %d SMs, ", cuda->ordinal, cuda->name, cuda->arch, cuda->sm_count);
     tcc_strbuf_bytes(out, (double)cuda->memory_bytes);
     tcc_strbuf_printf(out, "; driver for CUDA %d.%d (%s)\n", cuda->cu.version / 1000, cuda->cu.version % 1000 / 10, cuda->cu.file);
+}
+
+static void cuda_describe(const tcc_device *device, tcc_strbuf *out) {
+    const tcc_device_cuda *cuda = (const tcc_device_cuda *)device;
+    describe_device(cuda, out);
+    tcc__cuda_libraries_describe(&cuda->cu, out);
 }
 
 const char *tcc_device_cuda_arch(const tcc_device *device) { return ((const tcc_device_cuda *)device)->arch; }
@@ -126,6 +132,7 @@ static void cuda_destroy(tcc_device *device) {
     tcc_device_cuda *cuda = cuda_of(device);
     if (cuda->context) {
         cuda->cu.context_push(cuda->context);
+        tcc__cuda_libraries_close(cuda);
         tcc__cuda_staging_destroy(cuda);
         if (cuda->order) cuda->cu.event_destroy(cuda->order);
         if (cuda->compute) cuda->cu.stream_destroy(cuda->compute);
@@ -156,6 +163,7 @@ static const tcc_device_ops cuda_ops = {
     .place = tcc__commands_cuda_place,
     .run = tcc__commands_cuda_run,
     .synchronize = cuda_synchronize,
+    .takes_call = tcc__cuda_takes_call,
     .measure = tcc__device_cuda_measure,
     .describe = cuda_describe,
 };
@@ -249,7 +257,7 @@ tcc_status tcc_device_cuda_probe(tcc_context *cx, int ordinal, int *found, int *
     if (s == TCC_OK) {
         *found = cuda->ordinal;
         *sm = cuda->sm;
-        cuda_describe(&cuda->base, description);
+        describe_device(cuda, description);
     }
     cuda_destroy(&cuda->base);
     return s;

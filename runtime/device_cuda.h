@@ -25,6 +25,8 @@ typedef struct tcc_cuda_staging {
     bool pending; /* `done` was recorded and not yet waited for */
 } tcc_cuda_staging;
 
+struct tcc_cublaslt; /* cuda_cublaslt.c */
+
 typedef struct tcc_device_cuda {
     tcc_device base;
     tcc_cuda_driver cu;
@@ -44,6 +46,7 @@ typedef struct tcc_device_cuda {
     unsigned char *fetched; /* pinned, TCC_FETCHES results */
     tcc_cuda_event fetch_done[TCC_FETCHES];
     int64_t n_fetched;
+    struct tcc_cublaslt *cublaslt; /* NULL: not wanted yet */
     char lost[256]; /* the first error after which nothing works; "": none */
 } tcc_device_cuda;
 

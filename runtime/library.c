@@ -40,24 +40,37 @@ bool tcc__library_function(const tcc_library_info *info, const char *symbol, voi
     return address != NULL;
 }
 
-/* Bit i: TCC_LIBRARIES wants library i. */
-static tcc_status wanted(tcc_diag *d, unsigned *set) {
+static const char *const device_libraries[] = {"cublaslt"}; /* opened by devices of other kinds */
+enum { DEVICE_LIBRARIES = sizeof device_libraries / sizeof *device_libraries };
+
+static const char *name_of(int i) { return i < LIBRARIES ? library_rows[i].name : device_libraries[i - LIBRARIES]; }
+
+bool tcc__library_wanted(const char *name) {
     const char *text = getenv("TCC_LIBRARIES");
-    *set = text && *text ? 0 : ~0u;
+    if (!text || !*text) return true;
+    for (const char *p = text; *p;) {
+        size_t length = strcspn(p, ",");
+        if (strlen(name) == length && !memcmp(name, p, length)) return true;
+        p += length + (p[length] == ',');
+    }
+    return false;
+}
+
+static tcc_status check_wanted(tcc_diag *d) {
+    const char *text = getenv("TCC_LIBRARIES");
     if (!text || !strcmp(text, "none")) return TCC_OK;
     for (const char *p = text; *p;) {
         size_t length = strcspn(p, ",");
-        int row = 0;
-        while (row < LIBRARIES && (strlen(library_rows[row].name) != length || memcmp(library_rows[row].name, p, length))) row++;
-        if (row == LIBRARIES) {
+        int i = 0;
+        while (i < LIBRARIES + DEVICE_LIBRARIES && (strlen(name_of(i)) != length || memcmp(name_of(i), p, length))) i++;
+        if (i == LIBRARIES + DEVICE_LIBRARIES) {
             tcc_strbuf names = {0};
-            for (int i = 0; i < LIBRARIES; i++) tcc_strbuf_printf(&names, ", %s", library_rows[i].name);
+            for (i = 0; i < LIBRARIES + DEVICE_LIBRARIES; i++) tcc_strbuf_printf(&names, ", %s", name_of(i));
             tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "TCC_LIBRARIES: unknown library '%.*s'; expected none, or a list of: %s",
                       (int)length, p, names.text ? names.text + 2 : "");
             tcc_strbuf_free(&names);
             return TCC_EINVAL;
         }
-        *set |= 1u << row;
         p += length + (p[length] == ',');
     }
     return TCC_OK;
@@ -89,12 +102,11 @@ static void open_library(tcc_libraries *l, int row) {
 
 tcc_status tcc_libraries_open(tcc_context *cx, tcc_libraries **out) {
     *out = NULL;
-    unsigned set;
-    TCC_TRY(wanted(&cx->diag, &set));
+    TCC_TRY(check_wanted(&cx->diag));
     tcc_libraries *l = tcc__calloc(1, sizeof *l);
     if (!l) return tcc_enomem(&cx->diag);
     for (int i = 0; i < LIBRARIES; i++) {
-        if (set >> i & 1) open_library(l, i);
+        if (tcc__library_wanted(library_rows[i].name)) open_library(l, i);
         else snprintf(info_of(l, i)->text, sizeof info_of(l, i)->text, "switched off by TCC_LIBRARIES");
         tcc_logf(cx, TCC_LOG_LIBRARY, "%s: %s", library_rows[i].name, info_of(l, i)->text);
     }

@@ -1,39 +1,65 @@
 /* SPDX-License-Identifier: MIT
- * NVIDIA's libraries beside the driver. Every operation has a kernel of ours, so none of them is needed. */
+ * NVIDIA's libraries beside the driver: the table of their entries, and which are there. Every operation has a kernel of ours, so none
+ * of them is needed. */
 #include "library_cuda.h"
-#include "cuda_driver.h"
+#include "cuda_cublaslt.h"
 
 #include <dlfcn.h>
 #include <string.h>
 
-typedef struct library_row {
-    const char *name;
-    const char *const files[4]; /* newest first */
-    const char *version_call;   /* size_t (void) */
-    size_t major, minor;        /* what a step of the major and the minor version is in that number */
-} library_row;
+static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul};
 
-static const library_row rows[] = {
-    {"cublaslt", {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11"}, "cublasLtGetVersion", 10000, 100},
-    {"cudnn", {"libcudnn.so.9"}, "cudnnGetVersion", 10000, 100},
-};
-enum { ROWS = sizeof rows / sizeof *rows };
+const tcc_cuda_entry *tcc__cuda_entry_find(const char *name) {
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (!strcmp(entries[i]->name, name)) return entries[i];
+    return NULL;
+}
 
-static void describe(const library_row *row, tcc_strbuf *out) {
+bool tcc__cuda_takes_call(tcc_device *device, tcc_context *cx, const char *name, int64_t *params) {
+    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
+    const tcc_cuda_entry *entry = tcc__cuda_entry_find(name);
+    tcc_diag why = {0};
+    void *call = NULL;
+    if (!entry || tcc__cuda_enter(cuda, &why) != TCC_OK) {
+        tcc_diag_clear(&why); /* a lost device is reported by what is done with it next */
+        return false;
+    }
+    tcc_status s = entry->create(cuda, &why, params, &call);
+    if (s == TCC_OK) entry->destroy(call);
+    else tcc_logf(cx, TCC_LOG_LIBRARY, "our own kernel instead: %s", tcc_diag_text(&why));
+    tcc__cuda_leave(cuda);
+    tcc_diag_clear(&why);
+    return s == TCC_OK;
+}
+
+void tcc__cuda_libraries_close(tcc_device_cuda *cuda) { tcc__cublaslt_close(cuda); }
+
+/* --- describing --- */
+
+static void describe_cudnn(tcc_strbuf *out) {
+    static const char *const files[] = {"libcudnn.so.9", NULL};
     char file[PATH_MAX];
-    void *handle = tcc_cuda_library_open(row->files, file);
+    void *handle = tcc_cuda_library_open(files, file);
     if (!handle) { /* else it stays open: not every library of C++ survives dlclose */
-        tcc_strbuf_printf(out, "%s: not found; our own kernels do its work\n", row->name);
+        tcc_strbuf_add(out, "cudnn: not found; our own kernels do its work\n");
         return;
     }
-    void *address = dlsym(handle, row->version_call);
+    void *address = dlsym(handle, "cudnnGetVersion");
     size_t (*version_of)(void);
     memcpy(&version_of, &address, sizeof address);
     size_t version = address ? version_of() : 0;
-    tcc_strbuf_printf(out, "%s: %zu.%zu.%zu (%s); not used by this version, whose own kernels do its work\n", row->name, version / row->major,
-                      version % row->major / row->minor, version % row->minor, file);
+    tcc_strbuf_printf(out, "cudnn: %zu.%zu.%zu (%s); not used by this version, whose own kernels do its work\n", version / 10000,
+                      version % 10000 / 100, version % 100, file);
+}
+
+void tcc__cuda_libraries_describe(const tcc_cuda_driver *driver, tcc_strbuf *out) {
+    tcc__cublaslt_describe(driver, out);
+    describe_cudnn(out);
 }
 
 void tcc_cuda_libraries_describe(tcc_strbuf *out) {
-    for (int i = 0; i < ROWS; i++) describe(&rows[i], out);
+    tcc_cuda_driver driver;
+    tcc_diag why = {0};
+    if (tcc_cuda_driver_open(&why, &driver) == TCC_OK) tcc__cuda_libraries_describe(&driver, out);
+    tcc_diag_clear(&why); /* without a driver there is no device to use them */
 }

@@ -28,6 +28,9 @@ struct tcc_libraries {
     tcc_onednn onednn;
 };
 
+/* Whether TCC_LIBRARIES allows this library, of whatever device. */
+bool tcc__library_wanted(const char *name);
+
 /* Look a function up in an opened library: `function` points to the pointer to fill. false if it is missing. */
 bool tcc__library_function(const tcc_library_info *info, const char *symbol, void *function);
 

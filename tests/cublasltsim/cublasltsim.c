@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT
+ * A stand-in for cuBLASLt's matrix products: descriptors with their attributes, a heuristic, and the product itself, by columns as
+ * the library counts. Whatever the reference of the library forbids, and whatever we never mean to use, is an error. */
+#include "cublasltsim.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, ARCH_MISMATCH = 8, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
+enum { R_32F = 0, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_32F_FAST_TF32 = 77 };
+enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4 };
+enum { WORKSPACE_ALIGNMENT = 256 };
+
+/* --- what tests see --- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static cublasltsim_counts counts;
+static char last_error[256];
+static int inject_nth, inject_status;
+static unsigned long long refuse_k;
+
+void cublasltsim_get_counts(cublasltsim_counts *out) { *out = counts; }
+const char *cublasltsim_last_error(void) { return last_error; }
+void cublasltsim_inject(int nth, int status) { inject_nth = nth, inject_status = status; }
+void cublasltsim_refuse(unsigned long long most_k) { refuse_k = most_k; }
+
+void cublasltsim_restart(void) {
+    counts = (cublasltsim_counts){0};
+    *last_error = 0;
+    inject_nth = inject_status = 0;
+    refuse_k = 0;
+}
+
+static int __attribute__((format(printf, 1, 2))) wrong(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(last_error, sizeof last_error, format, args);
+    va_end(args);
+    counts.errors++;
+    return INVALID_VALUE;
+}
+
+/* Counts a call; the status that it is to fail with. */
+static int enter(void) {
+    pthread_mutex_lock(&lock);
+    counts.calls++;
+    int status = inject_nth && --inject_nth == 0 ? inject_status : SUCCESS;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+#define ENTER()                                                                                    \
+    do {                                                                                           \
+        int status_ = enter();                                                                     \
+        if (status_) return status_;                                                               \
+    } while (0)
+
+/* --- the driver --- */
+
+typedef unsigned long long address;
+static struct driver {
+    int (*current)(void **), (*synchronize)(void *), (*range)(address *, size_t *, address), (*to_host)(void *, address, size_t, void *),
+        (*to_device)(address, const void *, size_t, void *);
+} cu;
+
+static bool find(void *driver, const char *name, void *function) {
+    void *at = driver ? dlsym(driver, name) : NULL;
+    memcpy(function, &at, sizeof at);
+    return at != NULL;
+}
+
+static bool open_driver(void) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    return find(driver, "cuCtxGetCurrent", &cu.current) && find(driver, "cuStreamSynchronize", &cu.synchronize) &&
+           find(driver, "cuMemGetAddressRange_v2", &cu.range) && find(driver, "cuMemcpyDtoHAsync_v2", &cu.to_host) &&
+           find(driver, "cuMemcpyHtoDAsync_v2", &cu.to_device);
+}
+
+static bool has_context(void) {
+    void *context = NULL;
+    return cu.current && !cu.current(&context) && context;
+}
+
+/* --- objects --- */
+
+enum { HANDLE = 0x4c540001, PRODUCT, LAYOUT, PREFERENCE };
+
+typedef struct object {
+    int kind;
+    /* product */
+    int32_t compute, transpose[2], bias_type;
+    bool has_bias_type;
+    uint32_t epilogue;
+    address bias;
+    /* layout */
+    int type;
+    uint64_t rows, columns;
+    int64_t ld, stride;
+    int32_t batch;
+    /* preference */
+    uint64_t workspace;
+    uint32_t alignment[4];
+} object;
+
+static int create(void **out, object o) {
+    ENTER();
+    if (!out) return wrong("nowhere to put a descriptor");
+    object *made = malloc(sizeof *made);
+    if (!made) return ALLOC_FAILED;
+    *made = o;
+    *out = made;
+    *(o.kind == HANDLE ? &counts.handles : &counts.descriptors) += 1;
+    return SUCCESS;
+}
+
+static int destroy(void *at, int kind) {
+    object *o = at;
+    if (!o || o->kind != kind) return wrong("destroying what is no such object");
+    o->kind = 0;
+    free(o);
+    *(kind == HANDLE ? &counts.handles : &counts.descriptors) -= 1;
+    return SUCCESS;
+}
+
+static object *object_of(void *at, int kind) { return at && ((object *)at)->kind == kind ? at : NULL; }
+
+static int set(void *to, const void *value, size_t bytes, size_t wanted, int attribute) {
+    if (!value || bytes != wanted) return wrong("attribute %d has %zu bytes instead of %zu", attribute, bytes, wanted);
+    memcpy(to, value, bytes);
+    return SUCCESS;
+}
+
+/* --- the library's names --- */
+
+int cublasLtCreate(void **handle);
+int cublasLtCreate(void **handle) {
+    if (!open_driver() || !has_context()) {
+        ENTER();
+        return NOT_INITIALIZED;
+    }
+    return create(handle, (object){.kind = HANDLE});
+}
+
+int cublasLtDestroy(void *handle);
+int cublasLtDestroy(void *handle) { return has_context() ? destroy(handle, HANDLE) : wrong("a handle is destroyed without its context"); }
+
+size_t cublasLtGetVersion(void);
+size_t cublasLtGetVersion(void) {
+    const char *text = getenv("CUBLASLTSIM_VERSION");
+    return text ? (size_t)atol(text) : 120900;
+}
+
+const char *cublasLtGetStatusName(int status);
+const char *cublasLtGetStatusName(int status) {
+    switch (status) {
+    case SUCCESS: return "CUBLAS_STATUS_SUCCESS";
+    case NOT_INITIALIZED: return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case ALLOC_FAILED: return "CUBLAS_STATUS_ALLOC_FAILED";
+    case INVALID_VALUE: return "CUBLAS_STATUS_INVALID_VALUE";
+    case ARCH_MISMATCH: return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case EXECUTION_FAILED: return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case INTERNAL_ERROR: return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case NOT_SUPPORTED: return "CUBLAS_STATUS_NOT_SUPPORTED";
+    default: return "unknown status";
+    }
+}
+
+static bool is_type(int type) { return type == R_32F || type == R_16F || type == R_16BF; }
+static uint64_t bytes_of(int type) { return type == R_32F ? 4 : 2; }
+
+int cublasLtMatmulDescCreate(void **out, int compute, int scale);
+int cublasLtMatmulDescCreate(void **out, int compute, int scale) {
+    if ((compute != COMPUTE_32F && compute != COMPUTE_32F_FAST_TF32) || scale != R_32F) return wrong("compute type %d, scale type %d", compute, scale);
+    return create(out, (object){.kind = PRODUCT, .compute = compute, .epilogue = EPILOGUE_DEFAULT});
+}
+int cublasLtMatmulDescDestroy(void *desc);
+int cublasLtMatmulDescDestroy(void *desc) { return destroy(desc, PRODUCT); }
+
+int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes);
+int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value, size_t bytes) {
+    object *o = object_of(desc, PRODUCT);
+    if (!o) return wrong("an attribute of what is no product");
+    ENTER();
+    switch (attribute) {
+    case 3: return set(&o->transpose[0], value, bytes, 4, attribute);
+    case 4: return set(&o->transpose[1], value, bytes, 4, attribute);
+    case 7: return set(&o->epilogue, value, bytes, 4, attribute);
+    case 8: return set(&o->bias, value, bytes, 8, attribute);
+    case 26: o->has_bias_type = true; return set(&o->bias_type, value, bytes, 4, attribute);
+    default: return wrong("attribute %d of a product", attribute);
+    }
+}
+
+int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t ld);
+int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t ld) {
+    if (!is_type(type) || !rows || !columns || ld < (int64_t)rows)
+        return wrong("a layout of type %d, %llu x %llu, leading dimension %lld", type, (unsigned long long)rows, (unsigned long long)columns, (long long)ld);
+    return create(out, (object){.kind = LAYOUT, .type = type, .rows = rows, .columns = columns, .ld = ld, .batch = 1});
+}
+int cublasLtMatrixLayoutDestroy(void *layout);
+int cublasLtMatrixLayoutDestroy(void *layout) { return destroy(layout, LAYOUT); }
+
+int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes);
+int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *value, size_t bytes) {
+    object *o = object_of(layout, LAYOUT);
+    if (!o) return wrong("an attribute of what is no layout");
+    ENTER();
+    if (attribute == 5) return set(&o->batch, value, bytes, 4, attribute);
+    if (attribute == 6) return set(&o->stride, value, bytes, 8, attribute);
+    return wrong("attribute %d of a layout", attribute);
+}
+
+int cublasLtMatmulPreferenceCreate(void **out);
+int cublasLtMatmulPreferenceCreate(void **out) { return create(out, (object){.kind = PREFERENCE, .alignment = {256, 256, 256, 256}}); }
+int cublasLtMatmulPreferenceDestroy(void *preference);
+int cublasLtMatmulPreferenceDestroy(void *preference) { return destroy(preference, PREFERENCE); }
+
+int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value, size_t bytes);
+int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const void *value, size_t bytes) {
+    object *o = object_of(preference, PREFERENCE);
+    if (!o) return wrong("an attribute of what is no preference");
+    ENTER();
+    if (attribute == 1) return set(&o->workspace, value, bytes, 8, attribute);
+    if (attribute >= 5 && attribute <= 8) return set(&o->alignment[attribute - 5], value, bytes, 4, attribute);
+    return wrong("attribute %d of a preference", attribute);
+}
+
+/* --- the product --- */
+
+typedef struct problem {
+    uint64_t m, n, k; /* of the result by columns */
+    const object *desc, *a, *b, *c, *d;
+} problem;
+
+static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, void *c, void *d) {
+    *p = (problem){.desc = object_of(desc, PRODUCT), .a = object_of(a, LAYOUT), .b = object_of(b, LAYOUT), .c = object_of(c, LAYOUT), .d = object_of(d, LAYOUT)};
+    if (!object_of(handle, HANDLE)) return NOT_INITIALIZED;
+    if (!p->desc || !p->a || !p->b || !p->c || !p->d) return wrong("a product without its descriptors");
+    const int32_t *t = p->desc->transpose;
+    if (t[0] < 0 || t[0] > 1 || t[1] < 0 || t[1] > 1) return wrong("transposes %d, %d", t[0], t[1]);
+    p->m = t[0] ? p->a->columns : p->a->rows;
+    p->k = t[0] ? p->a->rows : p->a->columns;
+    p->n = t[1] ? p->b->rows : p->b->columns;
+    if ((t[1] ? p->b->columns : p->b->rows) != p->k) return wrong("sums of %llu and %llu terms", (unsigned long long)p->k,
+                                                                   (unsigned long long)(t[1] ? p->b->columns : p->b->rows));
+    if (p->d->rows != p->m || p->d->columns != p->n || p->c->rows != p->m || p->c->columns != p->n) return wrong("a result of another size");
+    if (p->c->type != p->d->type || p->c->ld != p->d->ld || p->c->stride != p->d->stride) return wrong("C and D differ");
+    if (p->a->batch != p->b->batch || p->a->batch != p->d->batch || p->c->batch != p->d->batch || p->a->batch < 1) return wrong("batches differ");
+    if (p->d->batch > 1 && p->d->stride < p->d->ld * (int64_t)(p->n - 1) + (int64_t)p->m && (int64_t)p->d->stride * p->d->batch > p->d->ld)
+        return wrong("the matrices of the result overlap");
+    if (p->a->type != p->b->type || (p->d->type != p->a->type && p->d->type != R_32F)) return wrong("types %d, %d, %d", p->a->type, p->b->type, p->d->type);
+    if (p->desc->compute == COMPUTE_32F_FAST_TF32 && p->a->type != R_32F) return wrong("tf32 of another type than f32");
+    const uint32_t e = p->desc->epilogue;
+    if (e != EPILOGUE_DEFAULT && e != EPILOGUE_RELU && e != EPILOGUE_BIAS && e != (EPILOGUE_RELU | EPILOGUE_BIAS)) return wrong("epilogue %u", e);
+    if ((e & EPILOGUE_BIAS) && !p->desc->bias) return wrong("a bias that is nowhere");
+    if ((e & EPILOGUE_BIAS) && p->desc->has_bias_type && p->desc->bias_type != p->d->type) return wrong("a bias of type %d", p->desc->bias_type);
+    return SUCCESS;
+}
+
+typedef struct algorithm {
+    uint64_t mark, m, n, k, alignment, workspace, transposes, epilogue;
+} algorithm;
+
+static algorithm algorithm_of(const problem *p, uint64_t alignment, uint64_t workspace) {
+    return (algorithm){0xa160, p->m, p->n, p->k, alignment, workspace, (uint64_t)(p->desc->transpose[0] | p->desc->transpose[1] << 1), p->desc->epilogue};
+}
+
+typedef struct heuristic_result {
+    algorithm algo;
+    size_t workspace;
+    int state;
+    float waves;
+    int reserved[4];
+} heuristic_result;
+
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference, int asked, heuristic_result *results, int *found);
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference, int asked, heuristic_result *results, int *found) {
+    ENTER();
+    problem p;
+    int status = read_problem(&p, handle, desc, a, b, c, d);
+    const object *o = object_of(preference, PREFERENCE);
+    if (status) return status;
+    if (!o || asked < 1 || !results || !found) return wrong("a heuristic without its arguments");
+    *found = 0;
+    if (refuse_k && p.k > refuse_k) return NOT_SUPPORTED;
+    uint64_t alignment = 256;
+    for (int i = 0; i < 4; i++) {
+        if (!o->alignment[i] || (o->alignment[i] & (o->alignment[i] - 1))) return wrong("an alignment of %u", o->alignment[i]);
+        if (o->alignment[i] < alignment) alignment = o->alignment[i];
+    }
+    if ((p.desc->epilogue & EPILOGUE_BIAS) && p.desc->bias % alignment) return wrong("a bias that is aligned worse than the matrices");
+    size_t workspace = p.k >= CUBLASLTSIM_WORKSPACE_K && o->workspace >= CUBLASLTSIM_WORKSPACE ? CUBLASLTSIM_WORKSPACE : 0;
+    results[0] = (heuristic_result){.algo = algorithm_of(&p, alignment, workspace), .workspace = workspace, .waves = 1};
+    *found = 1;
+    return SUCCESS;
+}
+
+static double element(const void *at, int type, int64_t i) {
+    uint16_t bits;
+    float f;
+    if (type == R_32F) return (double)((const float *)at)[i];
+    if (type == R_16F) return (double)((const _Float16 *)at)[i];
+    memcpy(&bits, (const uint16_t *)at + i, sizeof bits);
+    uint32_t wide = (uint32_t)bits << 16;
+    memcpy(&f, &wide, sizeof f);
+    return (double)f;
+}
+
+static void put(void *at, int type, int64_t i, double value) {
+    float f = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if (type == R_32F) ((float *)at)[i] = f;
+    else if (type == R_16F) ((_Float16 *)at)[i] = (_Float16)f;
+    else ((uint16_t *)at)[i] = (uint16_t)(f != f ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/* The elements from the first to the last of all matrices, on the host. */
+static int fetch(const object *l, address at, uint64_t alignment, const char *what, void *stream, void **out, size_t *size) {
+    address begin;
+    size_t length;
+    *size = (size_t)((uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows) * bytes_of(l->type);
+    *out = NULL;
+    if (at % alignment || !at) return wrong("%s lies at %llx, not at a multiple of %llu", what, at, (unsigned long long)alignment);
+    if (cu.range(&begin, &length, at) || at + *size > begin + length) return wrong("%s is no memory of %zu bytes", what, *size);
+    *out = malloc(*size);
+    if (!*out) return ALLOC_FAILED;
+    return cu.to_host(*out, at, *size, stream) || cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;
+}
+
+static void multiply(const problem *p, const void *a, const void *b, const void *bias, void *d) {
+    const int64_t a_row = p->desc->transpose[0] ? p->a->ld : 1, a_k = p->desc->transpose[0] ? 1 : p->a->ld;
+    const int64_t b_column = p->desc->transpose[1] ? 1 : p->b->ld, b_k = p->desc->transpose[1] ? p->b->ld : 1;
+    double *row = malloc(sizeof *row * p->k);
+    for (int64_t batch = 0; row && batch < p->d->batch; batch++)
+        for (int64_t i = 0; i < (int64_t)p->m; i++) {
+            for (int64_t k = 0; k < (int64_t)p->k; k++) row[k] = element(a, p->a->type, batch * p->a->stride + i * a_row + k * a_k);
+            for (int64_t j = 0; j < (int64_t)p->n; j++) {
+                double sum = bias ? element(bias, p->d->type, i) : 0;
+                for (int64_t k = 0; k < (int64_t)p->k; k++) sum += row[k] * element(b, p->b->type, batch * p->b->stride + j * b_column + k * b_k);
+                if ((p->desc->epilogue & EPILOGUE_RELU) && sum < 0) sum = 0;
+                put(d, p->d->type, batch * p->d->stride + j * p->d->ld + i, sum);
+            }
+        }
+    free(row);
+}
+
+int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void *a_layout, address b, void *b_layout, const float *beta, address c,
+                   void *c_layout, address d, void *d_layout, const algorithm *algo, address workspace, size_t workspace_bytes, void *stream);
+int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void *a_layout, address b, void *b_layout, const float *beta, address c,
+                   void *c_layout, address d, void *d_layout, const algorithm *algo, address workspace, size_t workspace_bytes, void *stream) {
+    ENTER();
+    problem p;
+    int status = read_problem(&p, handle, desc, a_layout, b_layout, c_layout, d_layout);
+    if (status) return status;
+    if (!has_context()) return wrong("no context is current");
+    if (!alpha || *alpha != 1 || !beta || *beta != 0 || c != d) return wrong("a product that is scaled or added to");
+    if (!algo || algo->mark != 0xa160) return wrong("an algorithm that the heuristic did not give");
+    algorithm expected = algorithm_of(&p, algo->alignment, algo->workspace);
+    if (memcmp(&expected, algo, sizeof expected)) return wrong("the algorithm of another product");
+    if (algo->workspace > workspace_bytes || (algo->workspace && (!workspace || workspace % WORKSPACE_ALIGNMENT)))
+        return wrong("a workspace of %zu bytes at %llx", workspace_bytes, workspace);
+    address begin;
+    size_t length, sizes[4] = {0};
+    if (algo->workspace && (cu.range(&begin, &length, workspace) || workspace + workspace_bytes > begin + length)) return wrong("a workspace that is no memory");
+    void *host[4] = {0};
+    const object bias = {.type = p.d->type, .rows = p.m, .columns = 1, .batch = 1};
+    status = fetch(p.a, a, algo->alignment, "A", stream, &host[0], &sizes[0]);
+    if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, &host[1], &sizes[1]);
+    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, &host[2], &sizes[2]);
+    if (!status && (p.desc->epilogue & EPILOGUE_BIAS)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, &host[3], &sizes[3]);
+    if (!status) multiply(&p, host[0], host[1], host[3], host[2]);
+    if (!status && (cu.to_device(d, host[2], sizes[2], stream) || cu.synchronize(stream))) status = EXECUTION_FAILED;
+    for (int i = 0; i < 4; i++) free(host[i]);
+    counts.products += !status;
+    return status;
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT
+ * Matrix products by cuBLASLt: every form against plain sums, what the library refuses, a library that is missing or of another
+ * version, and every call of it failing once. On the stand-in; on a GPU with the library the products alone. */
+#include "harness/check.h"
+#include "harness/compiled.h"
+#include "cublasltsim/cublasltsim.h"
+#include "ptxsim/ptxsim.h"
+
+#include "ir/support/alloc.h"
+#include "runtime/cuda_cublaslt.h"
+#include "runtime/exec.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { A, B, BIAS, C, BINDINGS };
+enum { WORKSPACE = 8192 };
+
+static struct {
+    void (*get_counts)(cublasltsim_counts *counts);
+    const char *(*last_error)(void);
+    void (*inject)(int nth, int status);
+    void (*refuse)(unsigned long long most_k);
+    void (*restart)(void);
+    void (*get_live)(ptxsim_live *live);
+    void (*driver_restart)(void);
+} sim; /* NULL on a GPU */
+
+static void find(void *library, const char *name, void *function) {
+    void *address = library ? dlsym(library, name) : NULL;
+    memcpy(function, &address, sizeof address);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen("libcublasLt.so.12", RTLD_NOW);
+    find(driver, "ptxsim_get_live", &sim.get_live);
+    find(driver, "ptxsim_restart", &sim.driver_restart);
+    find(library, "cublasltsim_get_counts", &sim.get_counts);
+    find(library, "cublasltsim_last_error", &sim.last_error);
+    find(library, "cublasltsim_inject", &sim.inject);
+    find(library, "cublasltsim_refuse", &sim.refuse);
+    find(library, "cublasltsim_restart", &sim.restart);
+    setenv("PTXSIM_LOG", "none", 0);
+    return 0;
+}
+
+static int fresh(void **state) {
+    (void)state;
+    if (sim.driver_restart) sim.driver_restart();
+    if (sim.restart) sim.restart();
+    return 0;
+}
+
+static void check_nothing_alive(void) {
+    ptxsim_live l = {0};
+    cublasltsim_counts counts = {0};
+    if (sim.get_live) sim.get_live(&l);
+    if (sim.get_counts) sim.get_counts(&counts);
+    if (counts.errors) fail_msg("the library was called wrongly: %s", sim.last_error());
+    if (l.device_allocations || l.host_allocations || l.modules || l.streams || l.events || l.contexts || counts.handles || counts.descriptors)
+        fail_msg("alive: %d device, %d host allocations, %d streams, %d events, %d contexts; %d handles, %d descriptors of the library",
+                 l.device_allocations, l.host_allocations, l.streams, l.events, l.contexts, counts.handles, counts.descriptors);
+}
+
+static int finish(void **state) {
+    (void)state;
+    check_nothing_alive();
+    return 0;
+}
+
+/* --- programs of one product --- */
+
+static int64_t span(int64_t batch, int64_t stride, int64_t rows, int64_t columns, int64_t ld) {
+    return (batch - 1) * stride + (rows - 1) * ld + columns;
+}
+
+static int64_t elements(const tcc_matmul_params *p, int binding) {
+    switch (binding) {
+    case A: return span(p->batch, p->stride_a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda);
+    case B: return span(p->batch, p->stride_b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb);
+    case BIAS: return p->n;
+    default: return span(p->batch, p->stride_c, p->m, p->n, p->ldc);
+    }
+}
+
+static tcc_program *product_program(const tcc_matmul_params *p) {
+    static const char *const names[] = {"a", "b", "bias", "c"};
+    tcc_program *program = tcc__calloc(1, sizeof *program);
+    assert_non_null(program);
+    tcc_arena *m = &program->memory;
+    program->name = "product";
+    program->target = TCC_TARGET_CUDA;
+    program->cpu = "sm_75";
+    program->arena_bytes = 64 + p->workspace_bytes; /* not at a multiple of what the library wants */
+    program->n_bindings = BINDINGS;
+    program->bindings = TCC_ARENA_ARRAY(m, tcc_binding, BINDINGS);
+    tcc_buffer *buffers = TCC_ARENA_ARRAY(m, tcc_buffer, BINDINGS + 1);
+    for (int i = 0; i < BINDINGS; i++) {
+        tcc_dtype dtype = (tcc_dtype)(i == A || i == B ? p->type : p->type_c);
+        program->bindings[i] = (tcc_binding){names[i], i == C ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH, {.dtype = dtype, .rank = 1, .dims = {elements(p, i)}}};
+        buffers[i] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&program->bindings[i].type)};
+    }
+    buffers[BINDINGS] = (tcc_buffer){TCC_SPACE_ARENA, -1, 64, p->workspace_bytes};
+    tcc_library_call call = {"cublaslt.matmul", BINDINGS + 1, TCC_MATMUL_PARAMS, buffers, tcc_arena_copy(m, p, sizeof *p)};
+    program->n_steps = 1;
+    program->steps = TCC_ARENA_ARRAY(m, tcc_step, 1);
+    program->steps[0] = (tcc_step){.kind = TCC_STEP_LIBRARY, .call = tcc_arena_copy(m, &call, sizeof call), .label = "dot", .lines = "net.c:7", .grain = 1};
+    return program;
+}
+
+typedef struct rig {
+    tcc_context cx;
+    tcc_device *device;
+    tcc_program *program;
+    tcc_exec *exec;
+    void *memory[BINDINGS];
+} rig;
+
+static tcc_status rig_start(rig *r, const tcc_matmul_params *p) {
+    *r = (rig){0};
+    assert_ok(tcc_context_init(&r->cx), &r->cx.diag);
+    r->program = product_program(p);
+    tcc_status s = tcc_device_cuda_create(&r->cx, -1, &r->device);
+    if (s == TCC_OK) s = tcc_exec_create(&r->cx, r->device, r->program, &r->exec);
+    for (int i = 0; i < BINDINGS && s == TCC_OK; i++) {
+        int64_t bytes = tcc_type_bytes(&r->program->bindings[i].type);
+        s = r->device->ops->alloc(r->device, &r->cx.diag, bytes, &r->memory[i]);
+        if (s == TCC_OK) s = tcc_exec_bind(r->exec, &r->cx.diag, i, r->memory[i], bytes);
+    }
+    return s;
+}
+
+static void rig_stop(rig *r) {
+    for (int i = 0; i < BINDINGS && r->device; i++)
+        r->device->ops->free(r->device, r->memory[i], tcc_type_bytes(&r->program->bindings[i].type));
+    tcc_exec_destroy(r->exec);
+    tcc_device_destroy(r->device);
+    tcc_program_destroy(r->program);
+    tcc_context_clear(&r->cx);
+}
+
+static double value_at(const void *data, int64_t dtype, int64_t i) {
+    if (dtype == TCC_F32) return (double)((const float *)data)[i];
+    return (double)(dtype == TCC_F16 ? tcc_f16_to_f32(((const uint16_t *)data)[i]) : tcc_bf16_to_f32(((const uint16_t *)data)[i]));
+}
+
+static void *random_data(int64_t dtype, int64_t count, uint32_t seed) {
+    void *data = malloc((size_t)count * 4);
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        float x = (float)(seed >> 8) / (1 << 23) - 1.0f;
+        if (dtype == TCC_F32) ((float *)data)[i] = x;
+        else ((uint16_t *)data)[i] = dtype == TCC_F16 ? tcc_f32_to_f16(x) : tcc_f32_to_bf16(x);
+    }
+    return data;
+}
+
+static void compare(const tcc_matmul_params *p, void *const *data, const void *got) {
+    double tolerance = p->allow_tf32 || p->type_c == TCC_BF16 ? 1e-2 : p->type_c == TCC_F16 ? 2e-3 : 1e-5;
+    for (int64_t batch = 0; batch < p->batch; batch++)
+        for (int64_t i = 0; i < p->m; i++)
+            for (int64_t j = 0; j < p->n; j++) {
+                double sum = p->bias ? value_at(data[BIAS], p->type_c, j) : 0, scale = 1;
+                for (int64_t k = 0; k < p->k; k++) {
+                    double term = value_at(data[A], p->type, batch * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k)) *
+                                  value_at(data[B], p->type, batch * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j));
+                    sum += term;
+                    scale += fabs(term);
+                }
+                if (p->relu && sum < 0) sum = 0;
+                double is = value_at(got, p->type_c, batch * p->stride_c + i * p->ldc + j);
+                if (!(fabs(is - sum) <= tolerance * scale))
+                    fail_msg("%lld x %lld x %lld, matrix %lld, (%lld, %lld): %g instead of %g", (long long)p->m, (long long)p->n, (long long)p->k,
+                             (long long)batch, (long long)i, (long long)j, is, sum);
+            }
+}
+
+static void check_product(const tcc_matmul_params *p) {
+    rig r;
+    void *data[BINDINGS];
+    if (sim.driver_restart) sim.driver_restart(); /* it tells the order of work in some sixty streams apart */
+    if (rig_start(&r, p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
+    for (int i = 0; i < BINDINGS; i++) {
+        data[i] = random_data(i == A || i == B ? p->type : p->type_c, elements(p, i), (uint32_t)i + 1);
+        assert_ok(r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)), &r.cx.diag);
+    }
+    for (int run = 0; run < 2; run++) {
+        assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
+        assert_ok(r.device->ops->download(r.device, &r.cx.diag, data[C], r.memory[C], tcc_type_bytes(&r.program->bindings[C].type)), &r.cx.diag);
+        compare(p, data, data[C]);
+        /* The bias elsewhere from now on: the library has to be told. */
+        void *other;
+        int64_t bytes = tcc_type_bytes(&r.program->bindings[BIAS].type);
+        assert_ok(r.device->ops->alloc(r.device, &r.cx.diag, bytes, &other), &r.cx.diag);
+        assert_ok(r.device->ops->upload(r.device, &r.cx.diag, other, data[BIAS], bytes), &r.cx.diag);
+        r.device->ops->free(r.device, r.memory[BIAS], bytes);
+        r.memory[BIAS] = other;
+        assert_ok(tcc_exec_bind(r.exec, &r.cx.diag, BIAS, other, bytes), &r.cx.diag);
+    }
+    for (int i = 0; i < BINDINGS; i++) free(data[i]);
+    rig_stop(&r);
+}
+
+/* Dense matrices. */
+static tcc_matmul_params product(int64_t batch, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
+    return (tcc_matmul_params){.batch = batch, .m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb, .lda = ta ? m : k, .ldb = tb ? k : n,
+                               .ldc = n, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n, .type = TCC_F32, .type_c = TCC_F32,
+                               .alignment = 16, .workspace_bytes = WORKSPACE};
+}
+
+/* Whether there is a device with the library; says why not. */
+static bool available(void) {
+    rig r;
+    tcc_matmul_params p = product(1, 16, 16, 16, false, false);
+    tcc_status s = rig_start(&r, &p);
+    if (s != TCC_OK) printf("skipped: %s\n", tcc_diag_text(&r.cx.diag));
+    rig_stop(&r);
+    return s == TCC_OK;
+}
+
+static void test_products(void **state) {
+    (void)state;
+    if (!available()) skip();
+    for (int form = 0; form < 64; form++) {
+        tcc_matmul_params p = product(form & 4 ? 3 : 1, 24, 40, 16, form & 1, form & 2);
+        p.bias = form >> 3 & 1, p.relu = form >> 4 & 1;
+        if (form & 32) { /* parts of larger matrices */
+            p.lda += 8, p.ldb += 4, p.ldc += 12;
+            p.stride_a = p.lda * (p.transpose_a ? p.k : p.m), p.stride_b = p.ldb * (p.transpose_b ? p.n : p.k), p.stride_c = p.ldc * p.m;
+        }
+        check_product(&p);
+    }
+    tcc_matmul_params odd = product(1, 7, 13, 29, false, true), shared = product(4, 20, 12, 8, false, false), deep = product(1, 16, 16, 600, true, false);
+    odd.alignment = 4;
+    shared.stride_b = 0;
+    check_product(&odd);
+    check_product(&shared);
+    check_product(&deep); /* with workspace */
+}
+
+static void test_types(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const tcc_dtype types[][2] = {{TCC_F16, TCC_F16}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_BF16, TCC_F32}};
+    for (int i = 0; i < 4; i++)
+        for (int form = 0; form < 4; form++) {
+            tcc_matmul_params p = product(1, 32, 24, 48, form & 1, form & 2);
+            p.type = types[i][0], p.type_c = types[i][1];
+            p.bias = form == 3;
+            check_product(&p);
+        }
+    tcc_matmul_params p = product(1, 32, 24, 48, false, false);
+    p.allow_tf32 = 1;
+    check_product(&p);
+}
+
+/* --- what cannot be had --- */
+
+/* A program with the call is refused, and codegen is told before that the call is not taken. */
+static void check_refused(const tcc_matmul_params *p, tcc_status expected, const char *words) {
+    rig r;
+    tcc_status s = rig_start(&r, p);
+    if (s != expected || !strstr(tcc_diag_text(&r.cx.diag), words))
+        fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&r.cx.diag), words);
+    int64_t params[TCC_MATMUL_PARAMS];
+    memcpy(params, p, sizeof params);
+    assert_false(r.device->ops->takes_call(r.device, &r.cx, "cublaslt.matmul", params));
+    assert_memory_equal(params, p, sizeof params);
+    assert_false(r.device->ops->takes_call(r.device, &r.cx, "cublaslt.inverse", params));
+    rig_stop(&r);
+}
+
+static void check_described(const char *words) {
+    rig r;
+    tcc_matmul_params p = product(1, 16, 16, 16, false, false);
+    rig_start(&r, &p);
+    tcc_strbuf text = {0};
+    r.device->ops->describe(r.device, &text);
+    if (!strstr(text.text, words)) fail_msg("\"%s\" does not say \"%s\"", text.text, words);
+    tcc_strbuf_free(&text);
+    rig_stop(&r);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    if (!sim.refuse) skip();
+    tcc_matmul_params p = product(2, 16, 16, 600, false, false), wrong = product(1, 16, 16, 16, false, false);
+    sim.refuse(512);
+    check_refused(&p, TCC_EUNSUPPORTED, "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED");
+    check_refused(&p, TCC_EUNSUPPORTED, "for cublaslt.matmul of 2 x 16 x 16 x 600 (batch, m, n, k)");
+    wrong.lda = 8;
+    check_refused(&wrong, TCC_EFORMAT, "leading dimensions 8, 16, 16");
+}
+
+static void test_workspace_is_lowered(void **state) {
+    (void)state;
+    if (!sim.refuse) skip();
+    rig r;
+    tcc_matmul_params p = product(1, 16, 16, 16, false, false), deep = product(1, 16, 16, 600, false, false), tight = deep;
+    tight.workspace_bytes = CUBLASLTSIM_WORKSPACE; /* nothing to round up with */
+    if (rig_start(&r, &p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
+    const int64_t expected[] = {0, CUBLASLTSIM_WORKSPACE + 255, 0};
+    tcc_matmul_params *all[] = {&p, &deep, &tight};
+    for (int i = 0; i < 3; i++) {
+        int64_t params[TCC_MATMUL_PARAMS];
+        memcpy(params, all[i], sizeof params);
+        assert_true(r.device->ops->takes_call(r.device, &r.cx, "cublaslt.matmul", params));
+        assert_int_equal(params[TCC_MATMUL_PARAMS - 1], expected[i]);
+    }
+    rig_stop(&r);
+}
+
+static void test_library_missing(void **state) {
+    (void)state;
+    if (!sim.refuse) skip();
+    tcc_matmul_params p = product(1, 16, 16, 16, false, false);
+    setenv("CUBLASLTSIM_VERSION", "110605", 1);
+    check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only versions 12 and 13 are known; large matrix products use our own kernels");
+    check_described("cublaslt: 11.6.5 (");
+    setenv("CUBLASLTSIM_VERSION", "120103", 1);
+    check_described("cublaslt: 12.1.3 (");
+    unsetenv("CUBLASLTSIM_VERSION");
+    setenv("TCC_LIBRARIES", "openblas", 1);
+    check_refused(&p, TCC_EUNSUPPORTED, "cublaslt: switched off by TCC_LIBRARIES");
+    setenv("TCC_LIBRARIES", "cublaslt", 1);
+    check_described("cublaslt: 12.9.0 (");
+    unsetenv("TCC_LIBRARIES");
+}
+
+/* Each call of the library fails once: an error that names it, and nothing left. */
+static void test_failures(void **state) {
+    (void)state;
+    if (!sim.inject) skip();
+    enum { EXECUTION_FAILED = 13 };
+    int failed = 0;
+    tcc_matmul_params p = product(2, 16, 16, 600, true, false);
+    p.bias = 1;
+    for (int n = 1;; n++) {
+        rig r;
+        sim.driver_restart();
+        sim.restart();
+        sim.inject(n, EXECUTION_FAILED);
+        tcc_status s = rig_start(&r, &p);
+        for (int i = 0; i < BINDINGS && s == TCC_OK; i++) {
+            void *data = random_data(TCC_F32, elements(&p, i), 1);
+            s = r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data, tcc_type_bytes(&r.program->bindings[i].type));
+            free(data);
+        }
+        if (s == TCC_OK) s = tcc_exec_run(r.exec, &r.cx.diag);
+        if (s == TCC_OK) s = r.device->ops->synchronize(r.device, &r.cx.diag);
+        if (s != TCC_OK && (s != TCC_EDEVICE || !strstr(tcc_diag_text(&r.cx.diag), ": CUBLAS_STATUS_EXECUTION_FAILED") ||
+                            !strstr(tcc_diag_text(&r.cx.diag), "in program 'product', step 0 (dot; net.c:7)")))
+            fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&r.cx.diag));
+        rig_stop(&r);
+        check_nothing_alive();
+        if (s == TCC_OK) break;
+        failed++;
+    }
+    assert_true(failed >= 20);
+}
+
+/* Descriptors need no device: the real library, where it is installed, takes every attribute that we set, and says what it is. */
+static void test_attributes(void **state) {
+    (void)state;
+    static tcc_cublaslt_library library;
+    const tcc_cuda_driver newest = {.version = 13000};
+    tcc_cublaslt_find(&newest, &library);
+    if (!library.usable) skip();
+    printf("%s\n", library.text);
+    const tcc_cublaslt_functions *f = &library.f;
+    static const int computes[] = {TCC_CUBLAS_COMPUTE_32F, TCC_CUBLAS_COMPUTE_32F_FAST_TF32}, types[] = {TCC_CUDA_R_32F, TCC_CUDA_R_16F, TCC_CUDA_R_16BF};
+    const int32_t transposed = TCC_CUBLAS_OP_T, type = TCC_CUDA_R_16BF, batch = 3;
+    const uint32_t epilogue = TCC_CUBLASLT_EPILOGUE_RELU | TCC_CUBLASLT_EPILOGUE_BIAS, alignment = 16;
+    const void *bias = (const void *)(uintptr_t)16;
+    const int64_t stride = 384;
+    const uint64_t workspace = WORKSPACE;
+    void *desc, *layout, *preference;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(f->matmul_create(&desc, computes[i], TCC_CUDA_R_32F), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSB, &transposed, sizeof transposed), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type), 0);
+        assert_int_equal(f->matmul_destroy(desc), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(f->layout_create(&layout, types[i], 16, 24, 16), 0);
+        assert_int_equal(f->layout_set(layout, TCC_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), 0);
+        assert_int_equal(f->layout_set(layout, TCC_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride), 0);
+        assert_int_equal(f->layout_destroy(layout), 0);
+    }
+    assert_int_equal(f->preference_create(&preference), 0);
+    assert_int_equal(f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace), 0);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment, sizeof alignment), 0);
+    assert_int_equal(f->preference_destroy(preference), 0);
+    assert_string_equal(f->status_name(TCC_CUBLAS_ALLOC_FAILED), "CUBLAS_STATUS_ALLOC_FAILED");
+    assert_string_equal(f->status_name(TCC_CUBLAS_INVALID_VALUE), "CUBLAS_STATUS_INVALID_VALUE");
+    assert_string_equal(f->status_name(TCC_CUBLAS_ARCH_MISMATCH), "CUBLAS_STATUS_ARCH_MISMATCH");
+    assert_string_equal(f->status_name(TCC_CUBLAS_NOT_SUPPORTED), "CUBLAS_STATUS_NOT_SUPPORTED");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_products, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_types, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_refused, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_workspace_is_lowered, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_library_missing, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_failures, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_attributes, fresh, finish),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
