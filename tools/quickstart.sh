@@ -24,3 +24,4 @@ echo "quickstart: $(wc -c <"$text") characters of text in $text"
 run=build/quickstart/run
 rm -rf "$run"
 build/bin/tcc-train --run-dir "$run" tools/recipes/char-gpt.yaml data.path="$text" training.max_steps=2000 "$@"
+echo "quickstart: the run is in $run; for a text of your own: build/bin/tcc-train tools/recipes/char-gpt.yaml data.path=FILE training.max_steps=2000"
