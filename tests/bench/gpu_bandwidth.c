@@ -148,7 +148,7 @@ static void bind_all(tcc_exec *exec, tcc_device *device, tcc_diag *d, void **mem
 }
 
 static double time_program(const tcc_program *p, tcc_context *cx, tcc_device *device) {
-    tcc_exec *exec;
+    tcc_exec *exec = NULL;
     void **memory = calloc((size_t)p->n_bindings + 1, sizeof *memory);
     if (!memory || tcc_exec_create(cx, device, p, &exec) != TCC_OK) give_up(p->name, &cx->diag);
     bind_all(exec, device, &cx->diag, memory);
