@@ -137,6 +137,10 @@ static tcc_status resolve(builder *b, const tcc_lowering *l, const tcc_plan_buff
     }
     if (from->literal) return add_constant(b, from->literal, from->literal_bytes, out);
     int64_t offset = aligned(b->g->arena_bytes);
+    if (from->temporary < 0) {
+        *out = (tcc_buffer){TCC_SPACE_ARENA, -1, 0, 0};
+        return TCC_OK;
+    }
     for (int i = 0; i < from->temporary; i++) offset += aligned(l->temporaries.data[i]);
     *out = (tcc_buffer){TCC_SPACE_ARENA, -1, offset, l->temporaries.data[from->temporary]};
     return TCC_OK;
@@ -216,7 +220,7 @@ static tcc_status lower(tcc_lowering *l) {
 }
 
 static tcc_status add_group(builder *b, const tcc_group *group) {
-    tcc_lowering fresh = {.arena = &b->scratch, .diag = b->diag, .graph = b->g, .group = group, .target = b->target,
+    tcc_lowering fresh = {.arena = &b->scratch, .cx = b->cx, .diag = b->diag, .graph = b->g, .group = group, .target = b->target,
                           .options = b->options};
     if (!tcc_vec_push(&b->lowerings, fresh)) return tcc_enomem(b->diag);
     tcc_lowering *l = &b->lowerings.data[b->lowerings.count - 1];

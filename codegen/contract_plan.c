@@ -82,7 +82,7 @@ tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k) {
 }
 
 /* Two neighbours that every access walks as one become one. */
-static void merge_dims(tcc_contract_dims *l, int n_accesses) {
+void tcc_contract_merge(tcc_contract_dims *l, int n_accesses) {
     for (int i = l->n - 2; i >= 0; i--) {
         tcc_contract_dim *outer = &l->d[i], *inner = &l->d[i + 1];
         bool same = outer->a == inner->a * inner->extent && outer->b == inner->b * inner->extent;
@@ -148,7 +148,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     for (int i = 0; i < 3; i++) {
         tcc_contract_drop_ones(lists[i], false);
         tcc_contract_sort(lists[i], TCC_CONTRACT_BY_OUTPUT);
-        merge_dims(lists[i], c->n_accesses);
+        tcc_contract_merge(lists[i], c->n_accesses);
     }
     int lane = choose_lanes(c, lanes, &p->swapped);
     if (p->swapped) {
@@ -159,7 +159,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     }
     tcc_contract_drop_ones(&c->k, true);
     tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
-    merge_dims(&c->k, c->n_accesses);
+    tcc_contract_merge(&c->k, c->n_accesses);
     tcc_contract_dim one = {.extent = 1}, lanes_dim = lane < 0 ? one : c->n.d[lane];
     for (int i = 0; i < c->n.n; i++)
         if (i != lane) TCC_TRY(push(&c->b, &c->n.d[i], diag));
@@ -179,7 +179,7 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
         c->m.n = 1;
     }
     tcc_contract_sort(&c->b, TCC_CONTRACT_BY_OUTPUT);
-    merge_dims(&c->b, c->n_accesses);
+    tcc_contract_merge(&c->b, c->n_accesses);
     p->M = tcc_contract_extent(&c->m);
     p->N = tcc_contract_extent(&c->n);
     p->K = tcc_contract_extent(&c->k);

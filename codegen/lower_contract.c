@@ -8,6 +8,7 @@
  * an inserted zero is ever made. */
 #include "codegen/build.h"
 #include "codegen/contract_gpu.h"
+#include "codegen/lower_matmul.h"
 #include "codegen/operand.h"
 
 #include <string.h>
@@ -174,6 +175,22 @@ static tcc_status create_epilogue(tcc_lowering *l, const shape *s, tcc_epilogue 
 /* Element (0, ..., 0) lies at a multiple of 16 bytes. */
 static bool is_aligned(const operand *o) { return (o->offset * tcc_dtype_bytes(o->dtype) + o->buffer.offset_bytes) % 16 == 0; }
 
+/* A dot by a library, if one takes it. */
+static tcc_status launch_library(tcc_lowering *l, shape *s, const tcc_epilogue *epilogue, bool *done) {
+    tcc_matmul_dot *dot = TCC_ARENA_NEW(l->arena, tcc_matmul_dot);
+    if (!dot) return tcc_enomem(l->diag);
+    const operand *operands[] = {&s->a, &s->b};
+    dot->c = s->c;
+    for (int list = 0; list < LISTS; list++)
+        for (int i = 0; i < list_of(s, list)->n; i++) dot->loops[list][i] = s->where[list][i].dim;
+    for (int i = 0; i < 2; i++) {
+        dot->operands[i].buffer = operands[i]->buffer;
+        dot->operands[i].dtype = operands[i]->dtype;
+        dot->operands[i].offset = operands[i]->offset;
+    }
+    return tcc_lower_matmul(l, dot, epilogue, done);
+}
+
 static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     contraction *k = TCC_ARENA_NEW(l->arena, contraction);
     if (!k) return tcc_enomem(l->diag);
@@ -182,6 +199,11 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     TCC_TRY(status);
 
     k->dtype = l->group->hero->type.dtype;
+    if (l->group->hero->op == TCC_OP_DOT) {
+        bool done;
+        TCC_TRY(launch_library(l, s, &k->epilogue, &done));
+        if (done) return TCC_OK;
+    }
 
     /* Strides of the accesses, and where they begin. */
     int64_t strides[TCC_CONTRACT_MAX_ACCESSES][MAX_RESULT_DIMS], params[2 + TCC_CONTRACT_MAX_ACCESSES] = {s->a.offset, s->b.offset};

@@ -6,6 +6,7 @@
 
 #include "codegen/body.h"
 #include "codegen/llvm.h"
+#include "ir/support/context.h"
 
 typedef struct tcc_kernel_plan tcc_kernel_plan;
 
@@ -26,7 +27,7 @@ struct tcc_kernel_plan {
 /* A buffer of a launch: the memory of a value (an input, a stored value, a constant), a temporary of the group, or a table. */
 typedef struct tcc_plan_buffer {
     const tcc_node *node; /* NULL: a temporary or a table */
-    int temporary;
+    int temporary;        /* -1, and neither node nor table: nothing, where a library call needs no buffer */
     const void *literal;
     int64_t literal_bytes;
     int64_t offset_bytes;
@@ -46,6 +47,7 @@ typedef struct tcc_plan_launch {
 /* Lowering of one group. */
 typedef struct tcc_lowering {
     tcc_arena *arena; /* for everything that must live until the program is built */
+    tcc_context *cx; /* for the log */
     tcc_diag *diag;
     const tcc_graph *graph;
     const tcc_group *group;

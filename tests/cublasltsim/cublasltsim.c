@@ -320,17 +320,28 @@ static void put(void *at, int type, int64_t i, double value) {
     else ((uint16_t *)at)[i] = (uint16_t)(f != f ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* The elements from the first to the last of all matrices, on the host. */
-static int fetch(const object *l, address at, uint64_t alignment, const char *what, void *stream, void **out, size_t *size) {
+/* Room on the host for the elements from the first to the last of all matrices; `filled`: with what they are. */
+static int fetch(const object *l, address at, uint64_t alignment, const char *what, void *stream, bool filled, void **out) {
     address begin;
-    size_t length;
-    *size = (size_t)((uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows) * bytes_of(l->type);
+    size_t length, size = (size_t)((uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows) * bytes_of(l->type);
     *out = NULL;
     if (at % alignment || !at) return wrong("%s lies at %llx, not at a multiple of %llu", what, at, (unsigned long long)alignment);
-    if (cu.range(&begin, &length, at) || at + *size > begin + length) return wrong("%s is no memory of %zu bytes", what, *size);
-    *out = malloc(*size);
+    if (cu.range(&begin, &length, at) || at + size > begin + length) return wrong("%s is no memory of %zu bytes", what, size);
+    *out = malloc(size);
     if (!*out) return ALLOC_FAILED;
-    return cu.to_host(*out, at, *size, stream) || cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;
+    return filled && (cu.to_host(*out, at, size, stream) || cu.synchronize(stream)) ? EXECUTION_FAILED : SUCCESS;
+}
+
+/* The elements of the matrices, and not what lies between them. */
+static int store(const object *l, address at, const char *from, void *stream) {
+    const bool dense = l->ld == (int64_t)l->rows && (l->batch == 1 || l->stride == (int64_t)(l->rows * l->columns));
+    const uint64_t pieces = dense ? 1 : l->columns, bytes = bytes_of(l->type), size = l->rows * bytes * (dense ? l->columns * (uint64_t)l->batch : 1);
+    for (int batch = 0; batch < (dense ? 1 : l->batch); batch++)
+        for (uint64_t i = 0; i < pieces; i++) {
+            uint64_t offset = ((uint64_t)l->stride * (uint64_t)batch + (uint64_t)l->ld * i) * bytes;
+            if (cu.to_device(at + offset, from + offset, size, stream)) return EXECUTION_FAILED;
+        }
+    return cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;
 }
 
 static void multiply(const problem *p, const void *a, const void *b, const void *bias, void *d) {
@@ -366,16 +377,16 @@ int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void
     if (algo->workspace > workspace_bytes || (algo->workspace && (!workspace || workspace % WORKSPACE_ALIGNMENT)))
         return wrong("a workspace of %zu bytes at %llx", workspace_bytes, workspace);
     address begin;
-    size_t length, sizes[4] = {0};
+    size_t length;
     if (algo->workspace && (cu.range(&begin, &length, workspace) || workspace + workspace_bytes > begin + length)) return wrong("a workspace that is no memory");
     void *host[4] = {0};
     const object bias = {.type = p.d->type, .rows = p.m, .columns = 1, .batch = 1};
-    status = fetch(p.a, a, algo->alignment, "A", stream, &host[0], &sizes[0]);
-    if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, &host[1], &sizes[1]);
-    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, &host[2], &sizes[2]);
-    if (!status && (p.desc->epilogue & EPILOGUE_BIAS)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, &host[3], &sizes[3]);
+    status = fetch(p.a, a, algo->alignment, "A", stream, true, &host[0]);
+    if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, true, &host[1]);
+    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, false, &host[2]);
+    if (!status && (p.desc->epilogue & EPILOGUE_BIAS)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, true, &host[3]);
     if (!status) multiply(&p, host[0], host[1], host[3], host[2]);
-    if (!status && (cu.to_device(d, host[2], sizes[2], stream) || cu.synchronize(stream))) status = EXECUTION_FAILED;
+    if (!status) status = store(p.d, d, host[2], stream);
     for (int i = 0; i < 4; i++) free(host[i]);
     counts.products += !status;
     return status;

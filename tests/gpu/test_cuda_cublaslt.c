@@ -3,12 +3,16 @@
  * version, and every call of it failing once. On the stand-in; on a GPU with the library the products alone. */
 #include "harness/check.h"
 #include "harness/compiled.h"
+#include "harness/graphs.h"
 #include "cublasltsim/cublasltsim.h"
 #include "ptxsim/ptxsim.h"
 
+#include "codegen/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda_cublaslt.h"
 #include "runtime/exec.h"
+
+#include <traincc/traincc.h>
 
 #include <dlfcn.h>
 #include <math.h>
@@ -362,6 +366,174 @@ static void test_failures(void **state) {
     assert_true(failed >= 20);
 }
 
+/* --- graphs */
+
+static bool ask_device(void *user, const char *name, int64_t *params) {
+    rig *r = user;
+    return r->device->ops->takes_call(r->device, &r->cx, name, params);
+}
+
+static int library_steps(const tcc_program *p) {
+    int n = 0;
+    for (int i = 0; i < p->n_steps; i++) n += p->steps[i].kind == TCC_STEP_LIBRARY;
+    return n;
+}
+
+/* Compiled for the device, run, compared with the interpreter; `calls` of its steps are the library's, of `steps` in all. */
+static void check_graph(const char *text, int calls, int steps) {
+    rig r = {0};
+    if (sim.driver_restart) sim.driver_restart();
+    assert_ok(tcc_context_init(&r.cx), &r.cx.diag);
+    tcc_diag *d = &r.cx.diag;
+    assert_ok(tcc_device_cuda_create(&r.cx, -1, &r.device), d);
+    const tcc_device_ops *ops = r.device->ops;
+    tcc_graph *g = parse_graph(text, d), *planned;
+    compiled_options options = {.tolerance = strstr(text, "bf16") ? 1e-2 : strstr(text, "f16") ? 2e-3 : 1e-4, .takes_call = ask_device, .library_user = &r};
+    tcc_llvm_target target;
+    assert_ok(tcc_llvm_target_cuda("sm_80", d, &target), d);
+    compiled_build(g, &options, &target, &r.cx, &planned, &r.program);
+    if (library_steps(r.program) != calls || r.program->n_steps != steps) {
+        tcc_strbuf list = {0};
+        tcc_program_print_steps(&list, r.program);
+        fail_msg("%s\n%d calls of %d steps, not %d of %d:\n%s", text, library_steps(r.program), r.program->n_steps, calls, steps, list.text);
+    }
+    tcc_value *inputs = random_inputs(planned, &options), *outputs = calloc((size_t)planned->outputs.count, sizeof *outputs);
+    assert_ok(tcc_graph_eval(g, inputs, outputs, d), d);
+    assert_ok(tcc_exec_create(&r.cx, r.device, r.program, &r.exec), d);
+    void *memory[8] = {0};
+    assert_true(r.program->n_bindings <= 8);
+    for (int i = 0; i < r.program->n_bindings; i++) {
+        int64_t bytes = tcc_type_bytes(&r.program->bindings[i].type);
+        assert_ok(ops->alloc(r.device, d, bytes, &memory[i]), d);
+        assert_ok(tcc_exec_bind(r.exec, d, i, memory[i], bytes), d);
+        if (i >= planned->inputs.count) continue; /* an output: not even written before */
+        void *packed = calloc(1, (size_t)bytes);
+        tcc_value_store(&inputs[i], packed);
+        assert_ok(ops->upload(r.device, d, memory[i], packed, bytes), d);
+        free(packed);
+    }
+    assert_ok(tcc_exec_run(r.exec, d), d);
+    for (int i = 0; i < planned->outputs.count; i++) {
+        int binding = compiled_output_binding(planned, i);
+        int64_t bytes = tcc_type_bytes(&r.program->bindings[binding].type);
+        void *got = malloc((size_t)bytes);
+        assert_ok(ops->download(r.device, d, got, memory[binding], bytes), d);
+        compiled_compare(&planned->outputs.data[i], got, &outputs[i], &options);
+        free(got);
+    }
+    for (int i = 0; i < r.program->n_bindings; i++) ops->free(r.device, memory[i], tcc_type_bytes(&r.program->bindings[i].type));
+    free_values(inputs, planned->inputs.count);
+    free_values(outputs, planned->outputs.count);
+    tcc_llvm_target_clear(&target);
+    tcc_graph_destroy(g);
+    tcc_graph_destroy(planned);
+    rig_stop(&r);
+}
+
+/* A dot of a (m x k, or stored the other way) and b with `rest` behind it as %3 and following. */
+static void check_dot(const char *type, int batch, int m, int n, int k, bool ta, bool tb, const char *rest, int calls, int steps) {
+    char text[2048], lead[16] = "", batches[64] = "";
+    if (batch) snprintf(lead, sizeof lead, "%d,", batch), snprintf(batches, sizeof batches, "batch_a=[0], batch_b=[0], ");
+    snprintf(text, sizeof text,
+             "graph @dot {\n  %%0 = input {name=\"a\"} : %s[%s%d,%d]\n  %%1 = input {name=\"b\"} : %s[%s%d,%d]\n  %%2 = input {name=\"bias\"} : %s[%d]\n"
+             "  %%3 = dot(%%0, %%1) {%scontract_a=[%d], contract_b=[%d]} : %s[%s%d,%d]\n%s}\n",
+             type, lead, ta ? k : m, ta ? m : k, type, lead, tb ? n : k, tb ? k : n, type, n, batches, (batch > 0) + !ta, (batch > 0) + tb, type, lead, m, n,
+             rest);
+    check_graph(text, calls, steps);
+}
+
+static void test_graphs(void **state) {
+    (void)state;
+    if (!available()) skip();
+    for (int form = 0; form < 4; form++) {
+        check_dot("f32", 0, 256, 320, 272, form & 1, form & 2, "  output \"c\" %3\n", 1, 1);
+        check_dot("f32", 4, 160, 176, 192, form & 1, form & 2, "  output \"c\" %3\n", 1, 1);
+    }
+    check_dot("bf16", 0, 256, 320, 272, false, true, "  output \"c\" %3\n", 1, 1);
+    check_dot("f16", 0, 256, 320, 272, true, false, "  output \"c\" %3\n", 1, 1);
+    check_dot("f32", 0, 64, 64, 64, false, false, "  output \"c\" %3\n", 0, 1); /* too small */
+}
+
+static void test_epilogues(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const char bias[] = "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = add(%3, %4) : f32[256,320]\n";
+    char text[1024];
+    snprintf(text, sizeof text, "%s  output \"c\" %%5\n", bias);
+    check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 1);
+    snprintf(text, sizeof text, "%s  %%6 = constant {values=[0]} : f32[256,320]\n  %%7 = max(%%5, %%6) : f32[256,320]\n  output \"c\" %%7\n", bias);
+    check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 1);
+    /* what is stored before tanh is the library's, tanh ours */
+    snprintf(text, sizeof text, "%s  %%6 = tanh(%%5) : f32[256,320]\n  output \"c\" %%5\n  output \"d\" %%6\n", bias);
+    check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 2);
+    /* nothing is stored before tanh: the sum is long enough, or not */
+    snprintf(text, sizeof text, "%s  %%6 = tanh(%%5) : f32[256,320]\n  output \"d\" %%6\n", bias);
+    check_dot("f32", 0, 256, 320, 272, true, true, text, 1, 2);
+    check_dot("f32", 0, 256, 320, 240, true, true, text, 0, 1);
+    /* a bias of the rows is not the library's */
+    check_dot("f32", 0, 512, 320, 272, false, false, "  %4 = slice(%0) {start=[0, 0], limit=[512, 1], stride=[1, 1]} : f32[512,1]\n  %5 = reshape(%4) : f32[512]\n"
+              "  %6 = broadcast(%5) {dims=[0]} : f32[512,320]\n  %7 = add(%3, %6) : f32[512,320]\n  output \"c\" %7\n", 1, 2);
+}
+
+/* What the library refuses when it is asked is our own kernel's; sums with workspace are the library's. */
+static void test_fallback(void **state) {
+    (void)state;
+    if (!sim.refuse || !available()) skip();
+    check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 1, 1);
+    sim.refuse(512);
+    check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 0, 2); /* in parts that a second step adds */
+    check_dot("f32", 0, 256, 256, 300, false, false, "  output \"c\" %3\n", 1, 1);
+    setenv("TCC_LIBRARIES", "none", 1);
+    check_dot("f32", 0, 256, 256, 300, false, false, "  output \"c\" %3\n", 0, 2);
+    unsetenv("TCC_LIBRARIES");
+}
+
+/* --- training */
+
+enum { TRAIN_BATCH = 256, TRAIN_WIDTH = 256, TRAIN_CLASSES = 5, TRAIN_STEPS = 3 };
+
+static void mlp(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor y = tcc_mlp(t, tcc_input(t, "x"), &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){TRAIN_WIDTH, TRAIN_WIDTH}, .outputs = TRAIN_CLASSES});
+    tcc_loss(t, tcc_cross_entropy(y, tcc_input(t, "y")));
+}
+
+static void train(const char *device, double losses[TRAIN_STEPS]) {
+    static float x[TRAIN_BATCH * TRAIN_WIDTH];
+    static int32_t y[TRAIN_BATCH];
+    tcc_context *cx;
+    tcc_model *m;
+    for (int i = 0; i < TRAIN_BATCH * TRAIN_WIDTH; i++) x[i] = (float)((i * 37 + i / TRAIN_WIDTH * 11) % 101) / 101 - 0.5f;
+    for (int i = 0; i < TRAIN_BATCH; i++) y[i] = i % TRAIN_CLASSES;
+    const tcc_array batch[] = {{.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {TRAIN_BATCH, TRAIN_WIDTH}, .data = x},
+                               {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {TRAIN_BATCH}, .data = y}};
+    const tcc_model_options o = {.size = sizeof o, .device = device, .seed = 7, .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-3}};
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    if (tcc_model_create(cx, mlp, NULL, &o, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+    for (int i = 0; i < TRAIN_STEPS; i++) {
+        if (tcc_model_train(m, batch, 2) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+        losses[i] = tcc_model_loss(m);
+    }
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+/* The products of a training step are the library's, and its losses the CPU's. */
+static void test_training(void **state) {
+    (void)state;
+    if (!available()) skip();
+    cublasltsim_counts before = {0}, after = {0};
+    double expected[TRAIN_STEPS], got[TRAIN_STEPS];
+    train("cpu", expected);
+    if (sim.get_counts) sim.get_counts(&before);
+    train("cuda", got);
+    if (sim.get_counts) sim.get_counts(&after);
+    for (int i = 0; i < TRAIN_STEPS; i++)
+        if (!(fabs(got[i] - expected[i]) <= 1e-5 * expected[i])) fail_msg("step %d: loss %.9g instead of %.9g", i, got[i], expected[i]);
+    if (sim.get_counts && after.products - before.products != TRAIN_STEPS * 5) /* two layers forward, their weights, and one input */
+        fail_msg("%d products", after.products - before.products);
+}
+
 /* Descriptors need no device: the real library, where it is installed, takes every attribute that we set, and says what it is. */
 static void test_attributes(void **state) {
     (void)state;
@@ -412,6 +584,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_workspace_is_lowered, fresh, finish),
         cmocka_unit_test_setup_teardown(test_library_missing, fresh, finish),
         cmocka_unit_test_setup_teardown(test_failures, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_graphs, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_epilogues, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_fallback, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_training, fresh, finish),
         cmocka_unit_test_setup_teardown(test_attributes, fresh, finish),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
