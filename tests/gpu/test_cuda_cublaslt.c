@@ -263,7 +263,15 @@ static void test_types(void **state) {
 
 /* --- what cannot be had --- */
 
-/* A program with the call is refused, and codegen is told before that the call is not taken. */
+static char logged[1024];
+
+static void keep_line(void *user, const char *topic, const char *message) {
+    (void)user;
+    (void)topic;
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+/* A program with the call is refused; codegen is told before that the call is not taken, and the log why. */
 static void check_refused(const tcc_matmul_params *p, tcc_status expected, const char *words) {
     rig r;
     tcc_status s = rig_start(&r, p);
@@ -271,7 +279,10 @@ static void check_refused(const tcc_matmul_params *p, tcc_status expected, const
         fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&r.cx.diag), words);
     int64_t params[TCC_MATMUL_PARAMS];
     memcpy(params, p, sizeof params);
+    r.cx.topics |= 1u << TCC_LOG_LIBRARY;
+    r.cx.log = keep_line;
     assert_false(r.device->ops->takes_call(r.device, &r.cx, "cublaslt.matmul", params));
+    if (!strstr(logged, "our own kernel instead: ") || !strstr(logged, words)) fail_msg("the log says \"%s\", not \"%s\"", logged, words);
     assert_memory_equal(params, p, sizeof params);
     assert_false(r.device->ops->takes_call(r.device, &r.cx, "cublaslt.inverse", params));
     rig_stop(&r);
