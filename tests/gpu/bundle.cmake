@@ -33,10 +33,11 @@ add_custom_target(bundle-files
   COMMAND ${CMAKE_COMMAND} -E make_directory ${bundle}/bin ${bundle}/lib ${bundle}/tests/bin ${bundle}/tests/gpu ${bundle}/tests/bench ${bundle}/tools
   COMMAND ${CMAKE_COMMAND} -E copy ${program_files} ${bundle}/bin
   COMMAND ${CMAKE_COMMAND} -E copy ${test_files} ${bundle}/tests/bin
+  COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:run_stored> ${bundle}/tests
   COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:tcc_llvm> ${bundle}/lib
   ${carried}
   COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/gpu/check.sh ${CMAKE_CURRENT_SOURCE_DIR}/gpu/check.py ${bundle}/tests/gpu
   COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/bench/compare.py ${CMAKE_CURRENT_SOURCE_DIR}/bench/configs.py
           ${CMAKE_CURRENT_SOURCE_DIR}/bench/peer.py ${CMAKE_CURRENT_SOURCE_DIR}/bench/models_torch.py ${bundle}/tests/bench
   COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/tools/recipes ${bundle}/tools/recipes
-  DEPENDS ${programs} ${tests} tcc_llvm VERBATIM)
+  DEPENDS ${programs} ${tests} run_stored tcc_llvm VERBATIM)
