@@ -19,7 +19,7 @@ typedef struct tcc_codegen_options {
     /* Whether the machine that the program is for takes a call of that library entry with these params, of which it may lower the
      * workspace; NULL: it takes none. */
     bool (*takes_call)(void *user, const char *name, int64_t *params);
-    void *library_user;
+    void *takes_call_user;
 } tcc_codegen_options;
 
 /* The program of `g`, which has been through fuse, order and plan-memory. Bindings: the graph's inputs in order, then its outputs

@@ -191,7 +191,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     }
     buffers[AT_C].offset_bytes = f->offset.constant * tcc_dtype_bytes(type_c);
     for (int i = 0; i < AT_WORKSPACE; i++) p.alignment = multiple_of(p.alignment, buffers[i].offset_bytes);
-    if (!l->options->takes_call(l->options->library_user, "cublaslt.matmul", (int64_t *)&p)) return TCC_OK;
+    if (!l->options->takes_call(l->options->takes_call_user, "cublaslt.matmul", (int64_t *)&p)) return TCC_OK;
 
     int temporary = -1;
     if (!stored) {

@@ -399,7 +399,7 @@ static void check_graph(const char *text, int calls, int steps) {
     assert_ok(tcc_device_cuda_create(&r.cx, -1, &r.device), d);
     const tcc_device_ops *ops = r.device->ops;
     tcc_graph *g = parse_graph(text, d), *planned;
-    compiled_options options = {.tolerance = strstr(text, "bf16") ? 1e-2 : strstr(text, "f16") ? 2e-3 : 1e-4, .takes_call = ask_device, .library_user = &r};
+    compiled_options options = {.tolerance = strstr(text, "bf16") ? 1e-2 : strstr(text, "f16") ? 2e-3 : 1e-4, .takes_call = ask_device, .takes_call_user = &r};
     tcc_llvm_target target;
     assert_ok(tcc_llvm_target_cuda("sm_80", d, &target), d);
     compiled_build(g, &options, &target, &r.cx, &planned, &r.program);

@@ -60,7 +60,7 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
     *out = graph;
     tcc_codegen_options codegen = {.target = target, .threads = 1, .dump_dir = options->dump_dir, .tf32 = options->tf32, .takes_call = options->takes_call,
-                                   .library_user = options->library_user, .separate = options->eager};
+                                   .takes_call_user = options->takes_call_user, .separate = options->eager};
     assert_ok(tcc_codegen_build(cx, diag, graph, &codegen, program), diag);
     if (getenv("TCC_TEST_VERBOSE")) {
         tcc_strbuf text = {0};

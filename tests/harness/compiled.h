@@ -19,7 +19,7 @@ typedef struct compiled_options {
     const char *dump_dir;
     bool tf32;         /* as of tcc_codegen_options, like these */
     bool (*takes_call)(void *user, const char *name, int64_t *params);
-    void *library_user;
+    void *takes_call_user;
 } compiled_options;
 
 /* A program with memory bound to everything. */

@@ -16,7 +16,7 @@ enum { LARGE_SHARED = 48 * 1024, ATTRIBUTE_DYNAMIC_SHARED = 8 };
 
 /* The entry points of the driver that a program needs, by the names it exports. */
 static struct driver {
-    void *library;
+    void *handle;
     int (*init)(unsigned), (*get_device)(int *, int), (*retain)(void **, int), (*set_current)(void *), (*synchronize)(void);
     int (*load)(void **, const void *), (*unload)(void *), (*function)(void **, void *, const char *), (*attribute)(void *, int, int);
     int (*alloc)(uint64_t *, size_t), (*release)(uint64_t), (*to_device)(uint64_t, const void *, size_t), (*from_device)(void *, uint64_t, size_t);
@@ -55,13 +55,13 @@ bool gpu_available(void) {
         {"cuLaunchKernel", offsetof(struct driver, launch)},
     };
     if (driver.launch) return true;
-    driver.library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!driver.library) {
+    driver.handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!driver.handle) {
         printf("skipped: %s\n", dlerror());
         return false;
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *entry = dlsym(driver.library, names[i].name);
+        void *entry = dlsym(driver.handle, names[i].name);
         if (!entry) fail_msg("libcuda.so.1 has no %s", names[i].name);
         memcpy((char *)&driver + names[i].at, &entry, sizeof entry);
     }
@@ -76,7 +76,7 @@ bool gpu_available(void) {
     return true;
 }
 
-void *gpu_stand_in(const char *name) { return driver.library ? dlsym(driver.library, name) : NULL; }
+void *gpu_stand_in(const char *name) { return driver.handle ? dlsym(driver.handle, name) : NULL; }
 
 static uint64_t device_alloc(int64_t bytes) {
     uint64_t address;
