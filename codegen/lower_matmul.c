@@ -4,6 +4,7 @@
 #include "codegen/lower_matmul.h"
 #include "codegen/build.h"
 #include "codegen/contract_internal.h"
+#include "codegen/lower_library.h"
 
 #include "ir/support/alloc.h"
 
@@ -19,39 +20,6 @@ static const struct {
 
 enum { B, M, N, K, LISTS, RESULT = 0, BIAS = 1, BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 32 << 20 };
 
-/* What the library does behind the product, and where it leaves it. */
-typedef struct fused {
-    const tcc_node *node; /* whose value it is */
-    tcc_affine offset;    /* of its element at the hero's index */
-    const tcc_expr *bias; /* a load; NULL: none */
-    bool relu, whole;     /* nothing is left to do */
-} fused;
-
-/* --- What is fused */
-
-static bool is_point(const tcc_expr *x, tcc_op op) { return x->kind == TCC_EXPR_POINT && x->op == op && x->n_operands == 2; }
-
-static bool is_zero(const tcc_expr *x) { return x->kind == TCC_EXPR_CONST && x->number == 0; }
-
-/* The port, plus a load if there is one, not below zero if there is that. */
-static bool read_value(const tcc_expr *x, const tcc_expr *port, fused *out) {
-    out->bias = NULL;
-    out->relu = is_point(x, TCC_OP_MAX) && (is_zero(x->operands[0]) || is_zero(x->operands[1]));
-    if (out->relu) x = x->operands[is_zero(x->operands[0])];
-    if (is_point(x, TCC_OP_ADD) && (x->operands[0] == port || x->operands[1] == port)) {
-        out->bias = x->operands[x->operands[0] == port];
-        x = port;
-        if (out->bias->kind != TCC_EXPR_LOAD || out->bias->n_operands) return false;
-    }
-    return x == port;
-}
-
-static bool along_loops(const tcc_body *b, const tcc_affine *a) {
-    for (int i = 0; i < a->n; i++)
-        if (b->vars.data[a->terms[i].var].kind != TCC_VAR_LOOP) return false;
-    return true;
-}
-
 /* --- As matrices */
 
 /* One dimension, or none, which counts as one element. */
@@ -60,13 +28,11 @@ static bool single(const tcc_contract_dims *l, tcc_contract_dim *out) {
     return l->n <= 1;
 }
 
-static int64_t multiple_of(int64_t alignment, int64_t bytes) { return (alignment | bytes) & -(alignment | bytes); }
-
 /* The matrices of the dot with its result (and bias) as `f` says; false: it is none such. */
-static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, tcc_matmul_params *p) {
+static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const tcc_library_fused *f, tcc_matmul_params *p) {
     tcc_contract c = dot->c;
     tcc_contract_dims *lists[LISTS] = {&c.b, &c.m, &c.n, &c.k};
-    if (!along_loops(epilogue->body, &f->offset) || (f->bias && !along_loops(epilogue->body, &f->bias->affine))) return false;
+    if (!tcc_library_along_loops(epilogue->body, &f->offset) || (f->bias && !tcc_library_along_loops(epilogue->body, &f->bias->affine))) return false;
     for (int list = 0; list < LISTS; list++) {
         for (int i = 0; i < lists[list]->n && list != K; i++) {
             lists[list]->d[i].c[RESULT] = tcc_affine_coefficient(&f->offset, dot->loops[list][i]);
@@ -87,61 +53,6 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
     return p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && b.a >= 0 && b.b >= 0 && b.c[RESULT] >= 0;
 }
 
-/* --- What is left */
-
-static bool contains(tcc_node *const *list, int n, const tcc_node *x) {
-    for (int i = 0; i < n; i++)
-        if (list[i] == x) return true;
-    return false;
-}
-
-static bool behind(const tcc_group *group, const tcc_node *n, const tcc_node *first) {
-    if (n == first) return true;
-    if (!tcc_group_has(group, n)) return false;
-    for (int i = 0; i < n->n_operands; i++)
-        if (behind(group, n->operands[i], first)) return true;
-    return false;
-}
-
-/* The group without `cut` and what only leads to it, as a group that reads `cut`; NULL: it needs the hero itself, or memory is short. */
-static tcc_group *rest_of(tcc_lowering *l, const tcc_node *cut) {
-    const tcc_group *from = l->group;
-    tcc_group *rest = TCC_ARENA_NEW(l->arena, tcc_group);
-    tcc_node **nodes = TCC_ARENA_ARRAY(l->arena, tcc_node *, 2 * (from->n_nodes + 1));
-    if (!rest || !nodes) return NULL;
-    *rest = (tcc_group){.kind = TCC_GROUP_POINTWISE, .nodes = nodes, .outputs = nodes + from->n_nodes + 1};
-    for (int i = 0; i < from->n_nodes; i++) /* what `cut` is made of stays outside, but work on other inputs may serve both */
-        if (from->nodes[i] != cut && !(behind(from, cut, from->nodes[i]) && behind(from, from->nodes[i], from->hero)))
-            nodes[rest->n_nodes++] = from->nodes[i];
-    for (int i = 0; i < rest->n_nodes; i++)
-        for (int o = 0; o < nodes[i]->n_operands; o++) {
-            const tcc_node *x = nodes[i]->operands[o];
-            if (x != cut && tcc_group_has(from, x) && !contains(nodes, rest->n_nodes, x)) return NULL;
-        }
-    for (int i = 0; i < from->n_outputs; i++)
-        if (from->outputs[i] != cut) {
-            if (!contains(nodes, rest->n_nodes, from->outputs[i])) return NULL;
-            rest->outputs[rest->n_outputs++] = from->outputs[i];
-        }
-    rest->hero = rest->n_outputs ? rest->outputs[0] : NULL;
-    return rest;
-}
-
-/* Runs the rest after the call; `temporary`: where `cut` is, if it has no memory of its own. */
-static tcc_status lower_rest(tcc_lowering *l, const tcc_group *rest, const tcc_node *cut, int temporary) {
-    const tcc_group *whole = l->group;
-    int first = l->launches.count;
-    l->group = rest;
-    tcc_status status = tcc_lower_pointwise(l);
-    l->group = whole;
-    for (int i = first; i < l->launches.count && temporary >= 0; i++) {
-        tcc_plan_launch *launch = &l->launches.data[i];
-        for (int k = 0; k < launch->kernel.n_buffers; k++)
-            if (launch->buffers[k].node == cut) launch->buffers[k] = (tcc_plan_buffer){.temporary = temporary, .offset_bytes = launch->buffers[k].offset_bytes};
-    }
-    return status;
-}
-
 /* --- The call */
 
 static tcc_status add_call(tcc_lowering *l, const tcc_matmul_params *p, const tcc_plan_buffer *buffers, int n) {
@@ -158,12 +69,12 @@ static tcc_status add_call(tcc_lowering *l, const tcc_matmul_params *p, const tc
 }
 
 /* The call that leaves f->node, and then what is left. */
-static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, bool *done) {
+static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const tcc_library_fused *f, bool *done) {
     enum { AT_A, AT_B, AT_BIAS, AT_C, AT_WORKSPACE, BUFFERS };
     tcc_matmul_params p;
     const tcc_dtype type = dot->operands[0].dtype, type_c = f->node->type.dtype;
     if (type != dot->operands[1].dtype || (type_c != type && type_c != TCC_F32) || !read_matrices(dot, epilogue, f, &p)) return TCC_OK;
-    const tcc_group *rest = rest_of(l, f->node);
+    const tcc_group *rest = tcc_library_rest(l, f->node);
     const bool stored = tcc_group_stores(l->group, f->node);
     const char *name = tcc_op_get_info(f->node->op)->text;
     if (!rest || f->whole != !rest->n_outputs) return TCC_OK;
@@ -190,7 +101,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
         if (!bias->node) return TCC_OK;
     }
     buffers[AT_C].offset_bytes = f->offset.constant * tcc_dtype_bytes(type_c);
-    for (int i = 0; i < AT_WORKSPACE; i++) p.alignment = multiple_of(p.alignment, buffers[i].offset_bytes);
+    for (int i = 0; i < AT_WORKSPACE; i++) p.alignment = tcc_library_alignment(p.alignment, buffers[i].offset_bytes);
     if (!l->options->takes_call(l->options->takes_call_user, "cublaslt.matmul", (int64_t *)&p)) return TCC_OK;
 
     int temporary = -1;
@@ -207,7 +118,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
              (long long)p.k, name, !rest->n_outputs ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
     *done = true;
     TCC_TRY(add_call(l, &p, buffers, BUFFERS));
-    return rest->n_outputs ? lower_rest(l, rest, f->node, temporary) : TCC_OK;
+    return rest->n_outputs ? tcc_library_lower_rest(l, rest, f->node, temporary) : TCC_OK;
 }
 
 tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done) {
@@ -218,10 +129,10 @@ tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     for (int pass = 0; pass < 2 && !*done; pass++)
         for (int i = 0; i < b->stores.count && !*done; i++) {
             const tcc_store *s = &b->stores.data[i];
-            fused f = {.node = b->buffers.data[s->buffer].node, .offset = s->offset, .whole = pass == 0};
-            if (s->guard || s->kept || !f.node || !read_value(s->value, epilogue->port, &f)) continue;
+            tcc_library_fused f = {.node = b->buffers.data[s->buffer].node, .offset = s->offset, .whole = pass == 0};
+            if (s->guard || s->kept || !f.node || !tcc_library_read_value(s->value, epilogue->port, &f)) continue;
             TCC_TRY(try_fused(l, dot, epilogue, &f, done));
         }
-    fused alone = {.node = l->group->hero, .offset = epilogue->port->affine};
+    tcc_library_fused alone = {.node = l->group->hero, .offset = epilogue->port->affine};
     return *done ? TCC_OK : try_fused(l, dot, epilogue, &alone, done);
 }

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * What a library does behind a product or a convolution, and kernels of ours for what it leaves. */
+#ifndef TCC_CODEGEN_LOWER_LIBRARY_H
+#define TCC_CODEGEN_LOWER_LIBRARY_H
+
+#include "codegen/plan.h"
+
+/* What the library does behind the product, and where it leaves it. */
+typedef struct tcc_library_fused {
+    const tcc_node *node; /* whose value it is */
+    tcc_affine offset;    /* of its element at the hero's index */
+    const tcc_expr *bias; /* a load; NULL: none */
+    bool relu, whole;     /* nothing is left to do */
+} tcc_library_fused;
+
+/* The port, plus a load if there is one, not below zero if there is that: sets `bias` and `relu`. False: `x` is no such. */
+bool tcc_library_read_value(const tcc_expr *x, const tcc_expr *port, tcc_library_fused *out);
+/* Nothing but loops moves this offset. */
+bool tcc_library_along_loops(const tcc_body *b, const tcc_affine *a);
+/* The largest power of two that divides both. */
+int64_t tcc_library_alignment(int64_t alignment, int64_t bytes);
+
+/* The group without `cut` and what only leads to it, as a group that reads `cut`; NULL: it needs the hero itself, or memory is short. */
+tcc_group *tcc_library_rest(tcc_lowering *l, const tcc_node *cut);
+/* Runs the rest after the call; `temporary`: where `cut` is, if it has no memory of its own (else -1). */
+tcc_status tcc_library_lower_rest(tcc_lowering *l, const tcc_group *rest, const tcc_node *cut, int temporary);
+
+#endif
