@@ -3,14 +3,13 @@
  * version, and every call of it failing once. On the stand-in; on a GPU with the library the products alone. */
 #include "harness/check.h"
 #include "harness/compiled.h"
+#include "harness/cuda_device.h"
 #include "harness/graphs.h"
 #include "cublasltsim/cublasltsim.h"
-#include "ptxsim/ptxsim.h"
 
 #include "codegen/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda_cublaslt.h"
-#include "runtime/exec.h"
 
 #include <traincc/traincc.h>
 
@@ -28,51 +27,29 @@ static struct {
     void (*inject)(int nth, int status);
     void (*refuse)(unsigned long long most_k);
     void (*restart)(void);
-    void (*get_live)(ptxsim_live *live);
-    void (*driver_restart)(void);
-} sim; /* NULL on a GPU */
-
-static void find(void *library, const char *name, void *function) {
-    void *address = library ? dlsym(library, name) : NULL;
-    memcpy(function, &address, sizeof address);
-}
+} lt; /* NULL on a GPU */
 
 static int set_up(void **state) {
-    (void)state;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen("libcublasLt.so.12", RTLD_NOW);
-    find(driver, "ptxsim_get_live", &sim.get_live);
-    find(driver, "ptxsim_restart", &sim.driver_restart);
-    find(library, "cublasltsim_get_counts", &sim.get_counts);
-    find(library, "cublasltsim_last_error", &sim.last_error);
-    find(library, "cublasltsim_inject", &sim.inject);
-    find(library, "cublasltsim_refuse", &sim.refuse);
-    find(library, "cublasltsim_restart", &sim.restart);
-    setenv("PTXSIM_LOG", "none", 0);
-    return 0;
+    void *library = dlopen("libcublasLt.so.12", RTLD_NOW);
+    find_function(library, "cublasltsim_get_counts", &lt.get_counts);
+    find_function(library, "cublasltsim_last_error", &lt.last_error);
+    find_function(library, "cublasltsim_inject", &lt.inject);
+    find_function(library, "cublasltsim_refuse", &lt.refuse);
+    find_function(library, "cublasltsim_restart", &lt.restart);
+    return cuda_set_up(state);
 }
 
 static int fresh(void **state) {
-    (void)state;
-    if (sim.driver_restart) sim.driver_restart();
-    if (sim.restart) sim.restart();
-    return 0;
-}
-
-static void check_nothing_alive(void) {
-    ptxsim_live l = {0};
-    cublasltsim_counts counts = {0};
-    if (sim.get_live) sim.get_live(&l);
-    if (sim.get_counts) sim.get_counts(&counts);
-    if (counts.errors) fail_msg("the library was called wrongly: %s", sim.last_error());
-    if (l.device_allocations || l.host_allocations || l.modules || l.streams || l.events || l.contexts || counts.handles || counts.descriptors)
-        fail_msg("alive: %d device, %d host allocations, %d streams, %d events, %d contexts; %d handles, %d descriptors of the library",
-                 l.device_allocations, l.host_allocations, l.streams, l.events, l.contexts, counts.handles, counts.descriptors);
+    if (lt.restart) lt.restart();
+    return cuda_fresh(state);
 }
 
 static int finish(void **state) {
-    (void)state;
-    check_nothing_alive();
-    return 0;
+    cublasltsim_counts counts = {0};
+    if (lt.get_counts) lt.get_counts(&counts);
+    if (counts.errors) fail_msg("the library was called wrongly: %s", lt.last_error());
+    if (counts.handles || counts.descriptors) fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
+    return cuda_finish(state);
 }
 
 /* --- programs of one product --- */
@@ -115,36 +92,7 @@ static tcc_program *product_program(const tcc_matmul_params *p) {
     return program;
 }
 
-typedef struct rig {
-    tcc_context cx;
-    tcc_device *device;
-    tcc_program *program;
-    tcc_exec *exec;
-    void *memory[BINDINGS];
-} rig;
-
-static tcc_status rig_start(rig *r, const tcc_matmul_params *p) {
-    *r = (rig){0};
-    assert_ok(tcc_context_init(&r->cx), &r->cx.diag);
-    r->program = product_program(p);
-    tcc_status s = tcc_device_cuda_create(&r->cx, -1, &r->device);
-    if (s == TCC_OK) s = tcc_exec_create(&r->cx, r->device, r->program, &r->exec);
-    for (int i = 0; i < BINDINGS && s == TCC_OK; i++) {
-        int64_t bytes = tcc_type_bytes(&r->program->bindings[i].type);
-        s = r->device->ops->alloc(r->device, &r->cx.diag, bytes, &r->memory[i]);
-        if (s == TCC_OK) s = tcc_exec_bind(r->exec, &r->cx.diag, i, r->memory[i], bytes);
-    }
-    return s;
-}
-
-static void rig_stop(rig *r) {
-    for (int i = 0; i < BINDINGS && r->device; i++)
-        r->device->ops->free(r->device, r->memory[i], tcc_type_bytes(&r->program->bindings[i].type));
-    tcc_exec_destroy(r->exec);
-    tcc_device_destroy(r->device);
-    tcc_program_destroy(r->program);
-    tcc_context_clear(&r->cx);
-}
+static tcc_status start(rig *r, const tcc_matmul_params *p) { return rig_start(r, product_program(p)); }
 
 static double value_at(const void *data, int64_t dtype, int64_t i) {
     if (dtype == TCC_F32) return (double)((const float *)data)[i];
@@ -185,8 +133,8 @@ static void compare(const tcc_matmul_params *p, void *const *data, const void *g
 static void check_product(const tcc_matmul_params *p) {
     rig r;
     void *data[BINDINGS];
-    if (sim.driver_restart) sim.driver_restart(); /* it tells the order of work in some sixty streams apart */
-    if (rig_start(&r, p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
+    if (sim.restart) sim.restart(); /* it tells the order of work in some sixty streams apart */
+    if (start(&r, p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
     for (int i = 0; i < BINDINGS; i++) {
         data[i] = random_data(i == A || i == B ? p->type : p->type_c, elements(p, i), (uint32_t)i + 1);
         assert_ok(r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)), &r.cx.diag);
@@ -219,7 +167,7 @@ static tcc_matmul_params product(int64_t batch, int64_t m, int64_t n, int64_t k,
 static bool available(void) {
     rig r;
     tcc_matmul_params p = product(1, 16, 16, 16, false, false);
-    tcc_status s = rig_start(&r, &p);
+    tcc_status s = start(&r, &p);
     if (s != TCC_OK) printf("skipped: %s\n", tcc_diag_text(&r.cx.diag));
     rig_stop(&r);
     return s == TCC_OK;
@@ -274,7 +222,7 @@ static void keep_line(void *user, const char *topic, const char *message) {
 /* A program with the call is refused; codegen is told before that the call is not taken, and the log why. */
 static void check_refused(const tcc_matmul_params *p, tcc_status expected, const char *words) {
     rig r;
-    tcc_status s = rig_start(&r, p);
+    tcc_status s = start(&r, p);
     if (s != expected || !strstr(tcc_diag_text(&r.cx.diag), words))
         fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&r.cx.diag), words);
     int64_t params[TCC_MATMUL_PARAMS];
@@ -291,7 +239,7 @@ static void check_refused(const tcc_matmul_params *p, tcc_status expected, const
 static void check_described(const char *words) {
     rig r;
     tcc_matmul_params p = product(1, 16, 16, 16, false, false);
-    rig_start(&r, &p);
+    start(&r, &p);
     tcc_strbuf text = {0};
     r.device->ops->describe(r.device, &text);
     if (!strstr(text.text, words)) fail_msg("\"%s\" does not say \"%s\"", text.text, words);
@@ -301,9 +249,9 @@ static void check_described(const char *words) {
 
 static void test_refused(void **state) {
     (void)state;
-    if (!sim.refuse) skip();
+    if (!lt.refuse) skip();
     tcc_matmul_params p = product(2, 16, 16, 600, false, false), wrong = product(1, 16, 16, 16, false, false);
-    sim.refuse(512);
+    lt.refuse(512);
     check_refused(&p, TCC_EUNSUPPORTED, "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED");
     check_refused(&p, TCC_EUNSUPPORTED, "for cublaslt.matmul of 2 x 16 x 16 x 600 (batch, m, n, k)");
     wrong.lda = 8;
@@ -312,11 +260,11 @@ static void test_refused(void **state) {
 
 static void test_workspace_is_lowered(void **state) {
     (void)state;
-    if (!sim.refuse) skip();
+    if (!lt.refuse) skip();
     rig r;
     tcc_matmul_params p = product(1, 16, 16, 16, false, false), deep = product(1, 16, 16, 600, false, false), tight = deep;
     tight.workspace_bytes = CUBLASLTSIM_WORKSPACE; /* nothing to round up with */
-    if (rig_start(&r, &p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
+    if (start(&r, &p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
     const int64_t expected[] = {0, CUBLASLTSIM_WORKSPACE + 255, 0};
     tcc_matmul_params *all[] = {&p, &deep, &tight};
     for (int i = 0; i < 3; i++) {
@@ -330,7 +278,7 @@ static void test_workspace_is_lowered(void **state) {
 
 static void test_library_missing(void **state) {
     (void)state;
-    if (!sim.refuse) skip();
+    if (!lt.refuse) skip();
     tcc_matmul_params p = product(1, 16, 16, 16, false, false);
     setenv("CUBLASLTSIM_VERSION", "110605", 1);
     check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only versions 12 and 13 are known; large matrix products use our own kernels");
@@ -348,17 +296,17 @@ static void test_library_missing(void **state) {
 /* Each call of the library fails once: an error that names it, and nothing left. */
 static void test_failures(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    if (!lt.inject) skip();
     enum { EXECUTION_FAILED = 13 };
     int failed = 0;
     tcc_matmul_params p = product(2, 16, 16, 600, true, false);
     p.bias = 1;
     for (int n = 1;; n++) {
         rig r;
-        sim.driver_restart();
         sim.restart();
-        sim.inject(n, EXECUTION_FAILED);
-        tcc_status s = rig_start(&r, &p);
+        lt.restart();
+        lt.inject(n, EXECUTION_FAILED);
+        tcc_status s = start(&r, &p);
         for (int i = 0; i < BINDINGS && s == TCC_OK; i++) {
             void *data = random_data(TCC_F32, elements(&p, i), 1);
             s = r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data, tcc_type_bytes(&r.program->bindings[i].type));
@@ -393,7 +341,7 @@ static int library_steps(const tcc_program *p) {
 /* Compiled for the device, run, compared with the interpreter; `calls` of its steps are the library's, of `steps` in all. */
 static void check_graph(const char *text, int calls, int steps) {
     rig r = {0};
-    if (sim.driver_restart) sim.driver_restart();
+    if (sim.restart) sim.restart();
     assert_ok(tcc_context_init(&r.cx), &r.cx.diag);
     tcc_diag *d = &r.cx.diag;
     assert_ok(tcc_device_cuda_create(&r.cx, -1, &r.device), d);
@@ -489,9 +437,9 @@ static void test_epilogues(void **state) {
 /* What the library refuses when it is asked is our own kernel's; sums with workspace are the library's. */
 static void test_fallback(void **state) {
     (void)state;
-    if (!sim.refuse || !available()) skip();
+    if (!lt.refuse || !available()) skip();
     check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 1, 1);
-    sim.refuse(512);
+    lt.refuse(512);
     check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 0, 2); /* in parts that a second step adds */
     check_dot("f32", 0, 256, 256, 300, false, false, "  output \"c\" %3\n", 1, 1);
     setenv("TCC_LIBRARIES", "none", 1);
@@ -536,12 +484,12 @@ static void test_training(void **state) {
     cublasltsim_counts before = {0}, after = {0};
     double expected[TRAIN_STEPS], got[TRAIN_STEPS];
     train("cpu", expected);
-    if (sim.get_counts) sim.get_counts(&before);
+    if (lt.get_counts) lt.get_counts(&before);
     train("cuda", got);
-    if (sim.get_counts) sim.get_counts(&after);
+    if (lt.get_counts) lt.get_counts(&after);
     for (int i = 0; i < TRAIN_STEPS; i++)
         if (!(fabs(got[i] - expected[i]) <= 1e-5 * expected[i])) fail_msg("step %d: loss %.9g instead of %.9g", i, got[i], expected[i]);
-    if (sim.get_counts && after.products - before.products != TRAIN_STEPS * 5) /* two layers forward, their weights, and one input */
+    if (lt.get_counts && after.products - before.products != TRAIN_STEPS * 5) /* two layers forward, their weights, and one input */
         fail_msg("%d products", after.products - before.products);
 }
 

@@ -2,17 +2,14 @@
  * The CUDA device: programs of hand-written PTX, batches in and results out while steps run, errors that name things, and nothing
  * left behind however it ends. Faults are injected into the stand-in driver; on a GPU those tests are skipped. */
 #include "harness/check.h"
+#include "harness/cuda_device.h"
 #include "harness/program.h"
 #include "harness/sample_program.h"
-#include "ptxsim/ptxsim.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/device_cuda.h"
-#include "runtime/exec.h"
 #include "runtime/profile.h"
 #include "runtime/program_file.h"
 
-#include <dlfcn.h>
 #include <glob.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,81 +18,13 @@
 
 static int64_t x_data[SAMPLE_N], expected[SAMPLE_N], got[SAMPLE_N];
 
-/* The stand-in's own functions; NULL on a GPU. */
-static void (*sim_inject)(ptxsim_fault fault, int nth);
-static void (*sim_get_live)(ptxsim_live *live);
-static void (*sim_restart)(void);
-static int (*sim_get_stats)(const char *kernel, ptxsim_stats *stats);
-
-static void find(void *driver, const char *name, void *function) {
-    void *address = driver ? dlsym(driver, name) : NULL;
-    memcpy(function, &address, sizeof address);
-}
-
 static int set_up(void **state) {
-    (void)state;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    find(driver, "ptxsim_inject", &sim_inject);
-    find(driver, "ptxsim_get_live", &sim_get_live);
-    find(driver, "ptxsim_restart", &sim_restart);
-    find(driver, "ptxsim_get_stats", &sim_get_stats);
     for (int i = 0; i < SAMPLE_N; i++) x_data[i] = (int64_t)i * 7919 % 1000003;
     sample_expected(x_data, expected);
-    setenv("PTXSIM_LOG", "none", 0);
-    return 0;
+    return cuda_set_up(state);
 }
 
-/* A fresh driver for each test; after it, nothing may be alive. */
-static int fresh(void **state) {
-    (void)state;
-    if (sim_restart) sim_restart();
-    return 0;
-}
-
-static void check_nothing_alive(void) {
-    ptxsim_live l = {0};
-    if (sim_get_live) sim_get_live(&l);
-    if (l.device_allocations || l.host_allocations || l.modules || l.streams || l.events || l.contexts)
-        fail_msg("alive: %d device, %d host allocations, %d modules, %d streams, %d events, %d contexts", l.device_allocations,
-                 l.host_allocations, l.modules, l.streams, l.events, l.contexts);
-}
-
-static int finish(void **state) {
-    (void)state;
-    check_nothing_alive();
-    return 0;
-}
-
-/* A device with a program and memory for its bindings. */
-typedef struct rig {
-    tcc_context cx;
-    tcc_device *device;
-    tcc_program *program;
-    tcc_exec *exec;
-    void *memory[SAMPLE_BINDINGS];
-} rig;
-
-static tcc_status rig_start(rig *r) {
-    *r = (rig){0};
-    assert_ok(tcc_context_init(&r->cx), &r->cx.diag);
-    r->program = sample_program_cuda();
-    tcc_status s = tcc_device_cuda_create(&r->cx, -1, &r->device);
-    if (s == TCC_OK) s = tcc_exec_create(&r->cx, r->device, r->program, &r->exec);
-    for (int i = 0; i < SAMPLE_BINDINGS && s == TCC_OK; i++) {
-        s = r->device->ops->alloc(r->device, &r->cx.diag, SAMPLE_BYTES, &r->memory[i]);
-        if (s == TCC_OK) s = tcc_exec_bind(r->exec, &r->cx.diag, i, r->memory[i], SAMPLE_BYTES);
-    }
-    return s;
-}
-
-static void rig_stop(rig *r) {
-    for (int i = 0; i < SAMPLE_BINDINGS; i++)
-        if (r->device) r->device->ops->free(r->device, r->memory[i], SAMPLE_BYTES);
-    tcc_exec_destroy(r->exec);
-    tcc_device_destroy(r->device);
-    tcc_program_destroy(r->program);
-    tcc_context_clear(&r->cx);
-}
+static tcc_status start(rig *r) { return rig_start(r, sample_program_cuda()); }
 
 static tcc_status upload_x(rig *r) { return r->device->ops->upload(r->device, &r->cx.diag, r->memory[SAMPLE_X], x_data, SAMPLE_BYTES); }
 static tcc_status download_y(rig *r) { return r->device->ops->download(r->device, &r->cx.diag, got, r->memory[SAMPLE_Y], SAMPLE_BYTES); }
@@ -109,7 +38,7 @@ static tcc_status run_once(rig *r) {
 static void test_run(void **state) {
     (void)state;
     rig r;
-    assert_ok(rig_start(&r), &r.cx.diag);
+    assert_ok(start(&r), &r.cx.diag);
     for (int run = 0; run < 3; run++) {
         if (run) assert_ok(tcc_exec_poison(r.exec, &r.cx.diag), &r.cx.diag);
         assert_ok(run_once(&r), &r.cx.diag);
@@ -125,8 +54,8 @@ static void test_run(void **state) {
     assert_ok(run_once(&r), &r.cx.diag);
     assert_memory_equal(got, expected, SAMPLE_BYTES);
     ptxsim_stats table = {0}, mix = {0};
-    if (sim_get_stats) {
-        assert_int_equal(sim_get_stats("scale_table", &table) || sim_get_stats("mix", &mix), 0);
+    if (sim.get_stats) {
+        assert_int_equal(sim.get_stats("scale_table", &table) || sim.get_stats("mix", &mix), 0);
         assert_int_equal(table.launches, 4); /* one for all instances */
         assert_int_equal(mix.launches, 4);
     }
@@ -138,7 +67,7 @@ static void test_feed_and_fetch(void **state) {
     (void)state;
     enum { STEPS = 11, KEPT = 8 };
     rig r;
-    assert_ok(rig_start(&r), &r.cx.diag);
+    assert_ok(start(&r), &r.cx.diag);
     int64_t *batch = malloc(SAMPLE_BYTES), *want = malloc(SAMPLE_BYTES), tickets[STEPS], kept[KEPT];
     assert_true(batch && want);
     for (int step = 0; step < STEPS; step++) {
@@ -194,7 +123,7 @@ static void remove_saved(void) {
 static void test_refused(void **state) {
     (void)state;
     rig r;
-    assert_ok(rig_start(&r), &r.cx.diag);
+    assert_ok(start(&r), &r.cx.diag);
     tcc_program *p = sample_program_cuda();
     p->cpu = "sm_999";
     refused(&r, p, TCC_EUNSUPPORTED, "was made for sm_999, cuda:0 (");
@@ -234,7 +163,7 @@ static void test_refused(void **state) {
     replace_code(p, ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry scale() {\n  frobnicate.u32 %r1;\n}\n");
     tcc_exec *e;
     assert_error(tcc_exec_create(&r.cx, r.device, p, &e), TCC_EDEVICE, &r.cx.diag, "the driver refuses module 0 of program 'test': ");
-    if (sim_inject && !strstr(tcc_diag_text(&r.cx.diag), "line 5")) fail_msg("%s", tcc_diag_text(&r.cx.diag)); /* the driver's own words */
+    if (sim.inject && !strstr(tcc_diag_text(&r.cx.diag), "line 5")) fail_msg("%s", tcc_diag_text(&r.cx.diag)); /* the driver's own words */
     assert_non_null(strstr(tcc_diag_text(&r.cx.diag), "CUDA_ERROR_INVALID_PTX"));
     assert_non_null(strstr(tcc_diag_text(&r.cx.diag), "its PTX is in "));
     remove_saved();
@@ -249,11 +178,9 @@ static void test_refused(void **state) {
 static void test_large_shared_memory(void **state) {
     (void)state;
     rig r;
-    assert_ok(rig_start(&r), &r.cx.diag);
-    tcc_exec_destroy(r.exec);
+    assert_ok(start(&r), &r.cx.diag);
     r.program->kernels[0].scratch_bytes = 60 << 10; /* past what needs no opting in */
-    assert_ok(tcc_exec_create(&r.cx, r.device, r.program, &r.exec), &r.cx.diag);
-    for (int i = 0; i < SAMPLE_BINDINGS; i++) assert_ok(tcc_exec_bind(r.exec, &r.cx.diag, i, r.memory[i], SAMPLE_BYTES), &r.cx.diag);
+    rig_reload(&r);
     assert_ok(run_once(&r), &r.cx.diag);
     assert_memory_equal(got, expected, SAMPLE_BYTES);
     rig_stop(&r);
@@ -262,7 +189,7 @@ static void test_large_shared_memory(void **state) {
 static void test_profile(void **state) {
     (void)state;
     rig r;
-    assert_ok(rig_start(&r), &r.cx.diag);
+    assert_ok(start(&r), &r.cx.diag);
     assert_ok(upload_x(&r), &r.cx.diag);
     assert_ok(tcc_exec_set_profiling(r.exec, &r.cx.diag, true), &r.cx.diag);
     for (int run = 0; run < 2; run++) assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
@@ -292,13 +219,11 @@ static void test_profile(void **state) {
 
 /* mix reads far past its buffer. */
 static tcc_status run_broken(rig *r) {
-    assert_ok(rig_start(r), &r->cx.diag);
-    tcc_exec_destroy(r->exec);
+    assert_ok(start(r), &r->cx.diag);
     *(int64_t *)r->program->steps[2].instances[0].params = INT64_C(1) << 30;
     r->program->steps[2].label = "mix them";
     r->program->steps[2].lines = "net.c:7";
-    assert_ok(tcc_exec_create(&r->cx, r->device, r->program, &r->exec), &r->cx.diag);
-    for (int i = 0; i < SAMPLE_BINDINGS; i++) assert_ok(tcc_exec_bind(r->exec, &r->cx.diag, i, r->memory[i], SAMPLE_BYTES), &r->cx.diag);
+    rig_reload(r);
     return run_once(r);
 }
 
@@ -309,7 +234,7 @@ static void expect_all(const char *text, const char *const *parts) {
 
 static void test_failing_kernel(void **state) {
     (void)state;
-    if (!sim_inject) skip();
+    if (!sim.inject) skip();
     rig r;
     assert_int_equal(run_broken(&r), TCC_EDEVICE);
     expect_all(tcc_diag_text(&r.cx.diag), (const char *[]){"CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)",
@@ -324,7 +249,7 @@ static void test_failing_kernel(void **state) {
 
 static void test_blocking(void **state) {
     (void)state;
-    if (!sim_inject) skip();
+    if (!sim.inject) skip();
     rig r;
     setenv("TCC_LAUNCH_BLOCKING", "1", 1);
     assert_int_equal(run_broken(&r), TCC_EDEVICE);
@@ -347,7 +272,7 @@ static void test_blocking_runs(void **state) {
     (void)state;
     rig r;
     setenv("TCC_LAUNCH_BLOCKING", "1", 1);
-    assert_ok(rig_start(&r), &r.cx.diag);
+    assert_ok(start(&r), &r.cx.diag);
     unsetenv("TCC_LAUNCH_BLOCKING");
     assert_ok(run_once(&r), &r.cx.diag);
     assert_memory_equal(got, expected, SAMPLE_BYTES);
@@ -358,17 +283,17 @@ static void test_blocking_runs(void **state) {
 static void inject_all(ptxsim_fault fault, tcc_status status, const char *words, int least) {
     for (int n = 1;; n++) {
         rig r;
-        sim_restart();
+        sim.restart();
         tcc_context cx;
         tcc_device *device; /* starts the driver, which then can be told to fail */
         assert_ok(tcc_context_init(&cx), &cx.diag);
         assert_ok(tcc_device_cuda_create(&cx, 0, &device), &cx.diag);
-        sim_inject(fault, n);
-        tcc_status s = rig_start(&r);
+        sim.inject(fault, n);
+        tcc_status s = start(&r);
         if (s == TCC_OK) s = run_once(&r);
         if (s == TCC_OK) s = r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], x_data, SAMPLE_BYTES);
         if (s == TCC_OK) s = run_once(&r);
-        sim_inject(fault, 0);
+        sim.inject(fault, 0);
         if (s != TCC_OK && (s != status || !strstr(tcc_diag_text(&r.cx.diag), words)))
             fail_msg("call %d: %s: '%s' does not say '%s'", n, tcc_status_name(s), tcc_diag_text(&r.cx.diag), words);
         rig_stop(&r);
@@ -383,7 +308,7 @@ static void inject_all(ptxsim_fault fault, tcc_status status, const char *words,
 
 static void test_faults(void **state) {
     (void)state;
-    if (!sim_inject) skip();
+    if (!sim.inject) skip();
     inject_all(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, "", 6);
     inject_all(PTXSIM_FAULT_HOST, TCC_ENOMEM, "cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY", 1);
     inject_all(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module 0 of program 'test': CUDA_ERROR_OUT_OF_MEMORY", 1);
@@ -393,10 +318,10 @@ static void test_faults(void **state) {
 
 static void test_lost_device(void **state) {
     (void)state;
-    if (!sim_inject) skip();
+    if (!sim.inject) skip();
     rig r;
-    assert_ok(rig_start(&r), &r.cx.diag);
-    sim_inject(PTXSIM_FAULT_LOST, 2);
+    assert_ok(start(&r), &r.cx.diag);
+    sim.inject(PTXSIM_FAULT_LOST, 2);
     assert_int_equal(run_once(&r), TCC_EDEVICE);
     expect_all(tcc_diag_text(&r.cx.diag), (const char *[]){"CUDA_ERROR_DEVICE_UNAVAILABLE", "is lost: nvidia-smi or the system's log may say why", NULL});
     rig_stop(&r);
@@ -441,15 +366,15 @@ static void creation_fails(int ordinal, tcc_status status, const char *words) {
 
 static void with_setting(const char *name, const char *value, int ordinal, const char *words) {
     setenv(name, value, 1);
-    sim_restart();
+    sim.restart();
     creation_fails(ordinal, TCC_EUNSUPPORTED, words);
     unsetenv(name);
-    sim_restart();
+    sim.restart();
 }
 
 static void test_no_device(void **state) {
     (void)state;
-    if (!sim_restart) skip();
+    if (!sim.restart) skip();
     with_setting("PTXSIM_DEVICES", "0", -1, "CUDA_ERROR_NO_DEVICE");
     with_setting("PTXSIM_SM", "70", -1, "is sm_70: sm_75 or newer is needed");
     with_setting("PTXSIM_SM", "70", 0, "is sm_70: sm_75 or newer is needed");
@@ -464,7 +389,7 @@ static void test_arch(void **state) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
     assert_ok(tcc_device_cuda_create(&cx, 0, &device), &cx.diag);
     assert_memory_equal(tcc_device_cuda_arch(device), "sm_", 3);
-    if (sim_restart) assert_string_equal(tcc_device_cuda_arch(device), "sm_90");
+    if (sim.restart) assert_string_equal(tcc_device_cuda_arch(device), "sm_90");
     tcc_device_destroy(device);
     tcc_context_clear(&cx);
 }
@@ -476,14 +401,13 @@ static void test_stored_program(void **state) {
     rig r;
     void *bytes;
     int64_t size_bytes;
-    assert_ok(rig_start(&r), &r.cx.diag);
+    assert_ok(start(&r), &r.cx.diag);
     assert_ok(tcc_program_encode(&r.cx.diag, r.program, &bytes, &size_bytes), &r.cx.diag);
-    tcc_exec_destroy(r.exec);
-    tcc_program_destroy(r.program);
+    tcc_program *written = r.program;
     assert_ok(tcc_program_decode(&r.cx.diag, "stored", bytes, size_bytes, &r.program), &r.cx.diag);
     tcc__free(bytes);
-    assert_ok(tcc_exec_create(&r.cx, r.device, r.program, &r.exec), &r.cx.diag);
-    for (int i = 0; i < SAMPLE_BINDINGS; i++) assert_ok(tcc_exec_bind(r.exec, &r.cx.diag, i, r.memory[i], SAMPLE_BYTES), &r.cx.diag);
+    rig_reload(&r);
+    tcc_program_destroy(written);
     assert_ok(run_once(&r), &r.cx.diag);
     assert_memory_equal(got, expected, SAMPLE_BYTES);
     rig_stop(&r);
@@ -568,14 +492,12 @@ static void test_users_in_threads(void **state) {
     tcc_context_clear(&cx);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, finish)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_run),        TEST(test_feed_and_fetch), TEST(test_refused),         TEST(test_large_shared_memory),
-        TEST(test_profile),    TEST(test_failing_kernel), TEST(test_blocking),        TEST(test_blocking_runs),
-        TEST(test_faults),     TEST(test_lost_device),    TEST(test_host_memory_short), TEST(test_no_device),
-        TEST(test_arch),       TEST(test_stored_program), TEST(test_runtime_alone), TEST(test_users_in_threads),
+        CUDA_TEST(test_run),        CUDA_TEST(test_feed_and_fetch), CUDA_TEST(test_refused),         CUDA_TEST(test_large_shared_memory),
+        CUDA_TEST(test_profile),    CUDA_TEST(test_failing_kernel), CUDA_TEST(test_blocking),        CUDA_TEST(test_blocking_runs),
+        CUDA_TEST(test_faults),     CUDA_TEST(test_lost_device),    CUDA_TEST(test_host_memory_short), CUDA_TEST(test_no_device),
+        CUDA_TEST(test_arch),       CUDA_TEST(test_stored_program), CUDA_TEST(test_runtime_alone), CUDA_TEST(test_users_in_threads),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

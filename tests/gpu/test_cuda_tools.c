@@ -2,13 +2,13 @@
  * tcc-train on a CUDA device, run as a user runs it: the losses of the CPU, bit-exact resumption, what it says of devices, and how it
  * ends when the device fails. */
 #include "harness/check.h"
+#include "harness/cuda_device.h"
 #include "harness/files.h"
 #include "harness/program.h"
 #include "harness/train_data.h"
 
 #include <cJSON.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,15 +16,6 @@
 #define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
 #define TRAIN(...) program_run(&(program_options){.environment = "PTXSIM_LOG=none"}, "tcc-train", ARGUMENTS(__VA_ARGS__))
 #define TRAIN_WITH(setting, ...) program_run(&(program_options){.environment = setting}, "tcc-train", ARGUMENTS(__VA_ARGS__))
-
-static bool simulated; /* the driver is the stand-in */
-
-static int set_up(void **state) {
-    (void)state;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    simulated = driver && dlsym(driver, "ptxsim_inject");
-    return 0;
-}
 
 static void expect(program_result r, int status, const char *out, const char *err) {
     if (r.status != status || !strstr(r.out, out) || !strstr(r.err, err))
@@ -118,7 +109,7 @@ static void says_what_it_found(void **state) {
 /* Without the loader's help: the folder, a folder above it, or the file. */
 static void finds_the_driver(void **state) {
     (void)state;
-    if (!simulated) skip();
+    if (!sim.inject) skip();
     char *path = getenv("LD_LIBRARY_PATH"), *kept = path ? strdup(path) : NULL;
     unsetenv("LD_LIBRARY_PATH");
     expect(TRAIN_WITH("TCC_CUDA_PATH=" TCC_BIN_DIR "/../ptxsim", "--devices"), 0, "/ptxsim/libcuda.so.1)", "");
@@ -129,7 +120,7 @@ static void finds_the_driver(void **state) {
 
 static void without_a_device(void **state) {
     const char *recipe = write_recipe(state, "mlp");
-    if (!simulated) skip();
+    if (!sim.inject) skip();
     expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "cuda"), 2, "", "tcc-train: --device cuda: no CUDA device: the driver ");
     expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "auto", "--dry-run"), 0, "; no CUDA device: the driver ", "");
     expect(TRAIN_WITH("PTXSIM_DEVICES=0", "--devices"), 0, "everything runs on the CPU", "");
@@ -142,7 +133,7 @@ static void without_a_device(void **state) {
 
 static void fails_clearly(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
-    if (!simulated) skip();
+    if (!sim.inject) skip();
     expect(TRAIN_WITH("PTXSIM_FAULT=alloc:6", recipe, "--run-dir", run), 1, "", "out of memory");
     expect(TRAIN_WITH("PTXSIM_FAULT=module:1", recipe, "--run-dir", run), 1, "", "the driver refuses module 0 of program '");
     expect(TRAIN_WITH("PTXSIM_FAULT=launch:30", recipe, "--run-dir", run), 1, "", "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
@@ -158,5 +149,5 @@ int main(void) {
         TEST(trains_gpt),        TEST(trains_cnn),       TEST(waits_for_each_kernel), TEST(explains_and_profiles),
         TEST(says_what_it_found), TEST(finds_the_driver), TEST(without_a_device), TEST(fails_clearly),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

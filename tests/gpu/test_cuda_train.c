@@ -2,61 +2,15 @@
  * Training on a CUDA device through the public API: losses as on the CPU, parameters that follow the user's writes, results that are
  * read late, faults in the middle of a run, programs for GPUs that are not there, and nothing left behind. */
 #include "harness/check.h"
-#include "ptxsim/ptxsim.h"
+#include "harness/cuda_device.h"
 
 #include <traincc/traincc.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { STEPS = 10, BATCH = 4, CONTEXT = 16, VOCAB = 13, PIXELS = 12, CLASSES = 5 };
-
-static void (*sim_inject)(ptxsim_fault fault, int nth); /* NULL on a GPU */
-static void (*sim_get_live)(ptxsim_live *live);
-static void (*sim_restart)(void);
-static int (*sim_get_stats)(const char *kernel, ptxsim_stats *stats);
-static int (*sim_report_count)(void);
-static const char *(*sim_last_report)(void);
-
-static void find(void *driver, const char *name, void *function) {
-    void *address = driver ? dlsym(driver, name) : NULL;
-    memcpy(function, &address, sizeof address);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-    find(driver, "ptxsim_inject", &sim_inject);
-    find(driver, "ptxsim_get_live", &sim_get_live);
-    find(driver, "ptxsim_restart", &sim_restart);
-    find(driver, "ptxsim_get_stats", &sim_get_stats);
-    find(driver, "ptxsim_report_count", &sim_report_count);
-    find(driver, "ptxsim_last_report", &sim_last_report);
-    setenv("PTXSIM_LOG", "none", 0);
-    return 0;
-}
-
-static int fresh(void **state) {
-    (void)state;
-    if (sim_restart) sim_restart();
-    return 0;
-}
-
-static void check_nothing_alive(void) {
-    ptxsim_live l = {0};
-    if (sim_get_live) sim_get_live(&l);
-    if (l.device_allocations || l.host_allocations || l.modules || l.streams || l.events || l.contexts)
-        fail_msg("alive: %d device, %d host allocations, %d modules, %d streams, %d events, %d contexts", l.device_allocations,
-                 l.host_allocations, l.modules, l.streams, l.events, l.contexts);
-}
-
-static int finish(void **state) {
-    (void)state;
-    check_nothing_alive();
-    return 0;
-}
 
 #define ok(call)                                                                                   \
     do {                                                                                           \
@@ -191,7 +145,7 @@ static void check_subject(const subject *s) {
     assert_memory_equal(cuda.params, again.params, (size_t)cuda.n_params * sizeof *cuda.params);
     results eager = train(s, "cuda", TCC_MODE_EAGER);
     check_close(&cpu, &eager, 1e-5);
-    if (sim_report_count && sim_report_count()) fail_msg("%s", sim_last_report());
+    if (sim.report_count && sim.report_count()) fail_msg("%s", sim.last_report());
     free(cpu.params);
     free(cuda.params);
     free(again.params);
@@ -211,7 +165,7 @@ static void test_cnn(void **state) {
 /* The stand-in executes nothing until somebody waits: no launch of these steps has run when they are all enqueued. */
 static void test_no_waiting(void **state) {
     (void)state;
-    if (!sim_get_stats) skip();
+    if (!sim.get_stats) skip();
     tcc_context *cx;
     tcc_model *m;
     tcc_array batch[2];
@@ -222,19 +176,19 @@ static void test_no_waiting(void **state) {
     gpt_batch(0, batch);
     ok(tcc_model_train(m, batch, 2));
     ok(tcc_model_step_loss(m, 0, &loss));
-    assert_int_equal(sim_get_stats(NULL, &before), 0);
+    assert_int_equal(sim.get_stats(NULL, &before), 0);
     for (int step = 1; step <= 3; step++) {
         gpt_batch(step, batch);
         tcc_model_set_lr(m, 1e-3 / step);
         ok(tcc_model_train(m, batch, 2));
     }
-    assert_int_equal(sim_get_stats(NULL, &after), 0);
+    assert_int_equal(sim.get_stats(NULL, &after), 0);
     assert_int_equal(before.launches, after.launches);
     ok(tcc_model_step_loss(m, 1, &loss)); /* runs the first of them, no more */
-    assert_int_equal(sim_get_stats(NULL, &after), 0);
+    assert_int_equal(sim.get_stats(NULL, &after), 0);
     assert_true(after.launches >= 2 * before.launches && after.launches < 3 * before.launches);
     ok(tcc_model_synchronize(m));
-    assert_int_equal(sim_get_stats(NULL, &after), 0);
+    assert_int_equal(sim.get_stats(NULL, &after), 0);
     assert_int_equal(after.launches, 4 * before.launches);
     tcc_model_destroy(m);
     tcc_context_destroy(cx);
@@ -343,13 +297,13 @@ static void inject(ptxsim_fault fault, tcc_status expected, const char *words) {
     for (int n = 1;; n += 1 + n / 6) {
         tcc_context *cx, *other;
         tcc_model *m = NULL, *first;
-        sim_restart();
+        sim.restart();
         assert_int_equal(tcc_context_create(&cx), TCC_OK);
         assert_int_equal(tcc_context_create(&other), TCC_OK);
         assert_int_equal(make(other, &cnn_subject, "cuda", TCC_MODE_DEFAULT, &first), TCC_OK); /* starts the driver */
-        sim_inject(fault, n);
+        sim.inject(fault, n);
         tcc_status status = train_until_failure(cx, &m);
-        sim_inject(fault, 0);
+        sim.inject(fault, 0);
         if (status != TCC_OK && (status != expected || !strstr(tcc_context_error(cx), words)))
             fail_msg("call %d: %s: \"%s\" does not say \"%s\"", n, tcc_status_name(status), tcc_context_error(cx), words);
         tcc_model_destroy(m);
@@ -365,7 +319,7 @@ static void inject(ptxsim_fault fault, tcc_status expected, const char *words) {
 
 static void test_memory_faults(void **state) {
     (void)state;
-    if (!sim_inject) skip();
+    if (!sim.inject) skip();
     inject(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, "out of memory");
     inject(PTXSIM_FAULT_HOST, TCC_ENOMEM, "cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY");
     inject(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module ");
@@ -373,7 +327,7 @@ static void test_memory_faults(void **state) {
 
 static void test_launch_faults(void **state) {
     (void)state;
-    if (!sim_inject) skip();
+    if (!sim.inject) skip();
     inject(PTXSIM_FAULT_LAUNCH, TCC_EDEVICE, "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
     inject(PTXSIM_FAULT_LOST, TCC_EDEVICE, "CUDA_ERROR_DEVICE_UNAVAILABLE");
 }
@@ -381,7 +335,7 @@ static void test_launch_faults(void **state) {
 /* A lost device does not hand out stale parameters. */
 static void test_lost(void **state) {
     (void)state;
-    if (!sim_inject) skip();
+    if (!sim.inject) skip();
     tcc_context *cx;
     tcc_model *m;
     tcc_array batch[2], a;
@@ -390,7 +344,7 @@ static void test_lost(void **state) {
     ok(make(cx, &gpt_subject, "cuda", TCC_MODE_DEFAULT, &m));
     gpt_batch(0, batch);
     ok(tcc_model_train(m, batch, 2));
-    sim_inject(PTXSIM_FAULT_LOST, 5);
+    sim.inject(PTXSIM_FAULT_LOST, 5);
     assert_int_equal(tcc_model_train(m, batch, 2), TCC_OK); /* enqueued, no more */
     assert_int_equal(tcc_model_step_loss(m, 1, &loss), TCC_EDEVICE);
     assert_non_null(strstr(tcc_context_error(cx), "is lost"));
@@ -430,9 +384,9 @@ static void test_names(void **state) {
     ok(tcc_describe_devices(cx, &text));
     assert_non_null(strstr(text, "cuda:0: "));
     tcc_string_free(text);
-    if (sim_restart) {
+    if (sim.restart) {
         setenv("PTXSIM_DEVICES", "0", 1);
-        sim_restart();
+        sim.restart();
         check_found(cx, "auto", "cpu", "; no CUDA device: the driver ");
         assert_int_equal(tcc_find_device(cx, "cuda", &found, &text), TCC_EUNSUPPORTED);
         tcc_model *m;
@@ -440,7 +394,7 @@ static void test_names(void **state) {
         assert_string_equal(tcc_model_device(m), "cpu");
         tcc_model_destroy(m);
         unsetenv("PTXSIM_DEVICES");
-        sim_restart();
+        sim.restart();
     }
     tcc_context_destroy(cx);
 }
@@ -482,12 +436,10 @@ static void test_arch(void **state) {
     tcc_context_destroy(cx);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, fresh, finish)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_gpt),   TEST(test_cnn),  TEST(test_no_waiting), TEST(test_parameters), TEST(test_verify), TEST(test_profile), TEST(test_memory_faults), TEST(test_launch_faults),
-        TEST(test_lost), TEST(test_names), TEST(test_arch),
+        CUDA_TEST(test_gpt),   CUDA_TEST(test_cnn),  CUDA_TEST(test_no_waiting), CUDA_TEST(test_parameters), CUDA_TEST(test_verify), CUDA_TEST(test_profile), CUDA_TEST(test_memory_faults), CUDA_TEST(test_launch_faults),
+        CUDA_TEST(test_lost), CUDA_TEST(test_names), CUDA_TEST(test_arch),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

@@ -2,10 +2,9 @@
  * Attention and its gradients on a GPU against the interpreter: heads inside a packed projection, tails, widths, masks; no spills,
  * nothing of the size of all scores in memory, no two threads in one bank. */
 #include "harness/check.h"
+#include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
-#include "ptxsim/ptxsim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -75,14 +74,12 @@ static void text_of(const shape *s, char *text, size_t size) {
 
 static void check(shape s) {
     char text[4096];
-    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
-    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
     text_of(&s, text, sizeof text);
-    if (reset) reset();
+    if (sim.reset_stats) sim.reset_stats();
     check_gpu_text(text, &(compiled_options){.tolerance = 1e-4});
     ptxsim_stats counted;
-    if (!stats) return;
-    assert_int_equal(stats(NULL, &counted), 0);
+    if (!sim.get_stats) return;
+    assert_int_equal(sim.get_stats(NULL, &counted), 0);
     assert_int_equal(counted.shared_conflicts, 0);
 }
 
@@ -106,17 +103,15 @@ static void tensor_cores(void **state) {
         {1, 40, 40, 64, 64, "scale=0.125, causal=true", false}, {1, 130, 140, 48, 80, "scale=0.1, causal=true", false},
         {1, 35, 50, 128, 128, "scale=0.1", false},
     };
-    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
-    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char text[4096];
         text_of(&all[i], text, sizeof text);
         narrow(text, i % 2 ? "bf16" : "f16");
-        if (reset) reset();
+        if (sim.reset_stats) sim.reset_stats();
         check_gpu_text(text, &(compiled_options){.tolerance = i % 2 ? 3e-2 : 4e-3});
-        if (!stats) continue;
+        if (!sim.get_stats) continue;
         ptxsim_stats s;
-        assert_int_equal(stats(NULL, &s), 0);
+        assert_int_equal(sim.get_stats(NULL, &s), 0);
         assert_true(s.matrix_instructions > 0);
         /* Copies of rows that are no multiple of 128 bytes may meet; fragments never do. */
         if (all[i].D % 64 == 0 && all[i].E % 64 == 0) assert_int_equal(s.shared_conflicts, 0);
@@ -165,9 +160,7 @@ static void heads_in_place(void **state) {
 /* Forward, not causal: q once, k and v once a block of queries; o and lse once. */
 static void traffic(void **state) {
     (void)state;
-    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
-    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
-    if (!stats) skip();
+    if (!sim.get_stats) skip();
     gpu_program *p = create("graph @t {\n  %0 = input {name=\"q\"} : f32[1,256,64]\n  %1 = input {name=\"k\"} : f32[1,256,64]\n"
                             "  %2 = input {name=\"v\"} : f32[1,256,64]\n  %3 = sdpa(%0, %1, %2) {scale=0.125} : f32[1,256,64]\n"
                             "  output \"o\" %3\n}\n",
@@ -175,10 +168,10 @@ static void traffic(void **state) {
     float *zeros = calloc(256 * 64, sizeof *zeros);
     for (int i = 0; i < 3; i++) gpu_program_upload(p, i, zeros);
     free(zeros);
-    reset();
+    sim.reset_stats();
     gpu_program_run(p);
     ptxsim_stats s;
-    assert_int_equal(stats(NULL, &s), 0);
+    assert_int_equal(sim.get_stats(NULL, &s), 0);
     enum { OPERAND = 256 * 64 * 4, BLOCKS = 256 / 64 };
     assert_int_equal(s.global_read_bytes, OPERAND + 2 * BLOCKS * OPERAND);
     assert_int_equal(s.global_write_bytes, OPERAND);

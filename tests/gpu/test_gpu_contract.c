@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Dots and convolutions with what is fused to them, compiled for a GPU, against the interpreter; their traffic; no spills. */
 #include "harness/check.h"
+#include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
-#include "ptxsim/ptxsim.h"
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,18 +160,16 @@ static void tensor_cores(void **state) {
     } types[] = {{"f16", 3e-3}, {"bf16", 2e-2}, {"f32", 0}}; /* tf32: by the length of the sum */
     static const int sizes[][3] = {{64, 64, 32}, {72, 40, 48}, {136, 200, 24}, {160, 136, 264}, {8, 8, 8}, {64, 72, 1032}, {33, 17, 25}};
     ptxsim_stats s;
-    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
-    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int layout = 0; layout < 4; layout++) {
                 char text[1024];
                 matrix_text(text, sizeof text, types[t].type, sizes[i][0], sizes[i][1], sizes[i][2], layout);
-                if (reset) reset();
+                if (sim.reset_stats) sim.reset_stats();
                 double tolerance = types[t].tolerance ? types[t].tolerance : 8e-4 * sqrt(sizes[i][2]);
                 check_gpu_text(text, &(compiled_options){.tolerance = tolerance, .tf32 = true});
-                if (!stats) continue;
-                assert_int_equal(stats(NULL, &s), 0);
+                if (!sim.get_stats) continue;
+                assert_int_equal(sim.get_stats(NULL, &s), 0);
                 assert_int_equal(s.matrix_instructions > 0, sizes[i][0] % 8 == 0);
                 assert_int_equal(s.shared_conflicts, 0);
             }
@@ -238,9 +235,7 @@ static void convolutions_in_groups_and_channels_first(void **state) {
 /* Tensor cores read as often, and meet as seldom in banks. */
 static void matrix_traffic(void **state) {
     (void)state;
-    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
-    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
-    if (!stats) skip();
+    if (!sim.get_stats) skip();
     char text[1024];
     enum { M = 2048, K = 64, TILE = 128 };
     uint16_t *zeros = calloc(M * K, sizeof *zeros);
@@ -248,10 +243,10 @@ static void matrix_traffic(void **state) {
         matrix_text(text, sizeof text, "bf16", M, M, K, layout);
         gpu_program *p = create(text, "sm_90");
         for (int i = 0; i < 2; i++) gpu_program_upload(p, i, zeros);
-        reset();
+        sim.reset_stats();
         gpu_program_run(p);
         ptxsim_stats s;
-        assert_int_equal(stats(NULL, &s), 0);
+        assert_int_equal(sim.get_stats(NULL, &s), 0);
         assert_int_equal(s.matrix_instructions, M / 16 * (M / 8) * (K / 16));
         assert_int_equal(s.global_read_bytes, 2 * 2 * M * K * (M / TILE));
         assert_int_equal(s.global_write_bytes, 2 * M * M);
@@ -265,9 +260,7 @@ static void matrix_traffic(void **state) {
 /* Every tile of an operand is read once for each tile of the other, 16 bytes at a time, and no two threads meet in a bank. */
 static void traffic(void **state) {
     (void)state;
-    int (*stats)(const char *, ptxsim_stats *) = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
-    void (*reset)(void) = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
-    if (!stats) skip();
+    if (!sim.get_stats) skip();
     gpu_program *p = create("graph @square {\n  %0 = input {name=\"a\"} : f32[2048,32]\n  %1 = input {name=\"b\"} : f32[32,2048]\n"
                             "  %2 = dot(%0, %1) {contract_a=[1], contract_b=[0]} : f32[2048,2048]\n  output \"c\" %2\n}\n",
                             "sm_90");
@@ -276,10 +269,10 @@ static void traffic(void **state) {
     gpu_program_upload(p, 1, zeros);
     free(zeros);
     assert_int_equal(p->program->n_kernels, 1);
-    reset();
+    sim.reset_stats();
     gpu_program_run(p);
     ptxsim_stats s;
-    assert_int_equal(stats(NULL, &s), 0);
+    assert_int_equal(sim.get_stats(NULL, &s), 0);
     enum { TILE = 128 };
     uint64_t a = 2048 * 32 * 4 * (2048 / TILE), b = a;
     assert_int_equal(s.global_read_bytes, a + b);

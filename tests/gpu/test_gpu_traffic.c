@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Memory traffic of kernels, as the stand-in counts it: each buffer is moved once, in wide accesses, and nothing is in local memory. */
 #include "harness/check.h"
+#include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
 #include "harness/passes.h"
 
-#include "ptxsim/ptxsim.h"
-
 #include <stdio.h>
 #include <stdlib.h>
-
-static int (*get_stats)(const char *, ptxsim_stats *);
-static void (*reset_stats)(void);
 
 /* Runs the graph once and compares the sectors of all its accesses with what its steps must move at least. `again`: bytes that rows read
  * again and again and that caches hold, a row's weights; `narrow`: share of the traffic that may be in accesses of less than 16 bytes. */
@@ -36,10 +32,10 @@ static void check_traffic(const tcc_graph *g, double again, double narrow) {
             least += 24.0 * 32 * (double)blocks * kernel->threads / 32;
         }
     }
-    reset_stats();
+    sim.reset_stats();
     gpu_program_run(p);
     ptxsim_stats s;
-    assert_int_equal(get_stats(NULL, &s), 0);
+    assert_int_equal(sim.get_stats(NULL, &s), 0);
     double moved = 32.0 * (double)s.global_sectors, wide = 16.0 * (double)(s.global_loads[4] + s.global_stores[4]);
     printf("%-14s %d steps: %.0f KB moved, %.3f of the least; %.3f in narrow accesses; %.0f KB in shared memory, %llu of %llu conflict\n",
            g->name, p->program->n_steps, moved / 1024, moved / least, 1 - wide / moved,
@@ -127,9 +123,7 @@ static void updates(void **state) {
 int main(void) {
     setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
-    get_stats = (int (*)(const char *, ptxsim_stats *))gpu_stand_in("ptxsim_get_stats");
-    reset_stats = (void (*)(void))gpu_stand_in("ptxsim_reset_stats");
-    if (!get_stats) {
+    if (!sim.get_stats) {
         printf("skipped: only the stand-in driver counts\n");
         return 77;
     }

@@ -3,6 +3,7 @@
 #include "harness/gpu_program.h"
 #include "codegen/llvm.h"
 #include "harness/check.h"
+#include "harness/cuda_device.h"
 #include "harness/gradcheck.h"
 #include "harness/graphs.h"
 
@@ -28,8 +29,7 @@ static void check_call(int result, const char *what) {
     const char *text = NULL;
     if (!result) return;
     if (driver.error_text) driver.error_text(result, &text);
-    const char *(*last)(void) = (const char *(*)(void))gpu_stand_in("ptxsim_last_report");
-    fail_msg("%s: %s (%d)\n%s", what, text ? text : "?", result, last ? last() : "");
+    fail_msg("%s: %s (%d)\n%s", what, text ? text : "?", result, sim.last_report ? sim.last_report() : "");
 }
 
 bool gpu_available(void) {
@@ -73,10 +73,9 @@ bool gpu_available(void) {
     }
     check_call(driver.retain(&context, device), "cuDevicePrimaryCtxRetain");
     check_call(driver.set_current(context), "cuCtxSetCurrent");
+    stand_in_find();
     return true;
 }
-
-void *gpu_stand_in(const char *name) { return driver.handle ? dlsym(driver.handle, name) : NULL; }
 
 static uint64_t device_alloc(int64_t bytes) {
     uint64_t address;

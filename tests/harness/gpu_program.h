@@ -27,8 +27,6 @@ void gpu_program_destroy(gpu_program *p);
 void gpu_program_upload(gpu_program *p, int binding, const void *from);
 void gpu_program_download(gpu_program *p, int binding, void *to);
 void gpu_program_run(gpu_program *p); /* and waits */
-/* A function of the stand-in (tests/ptxsim/ptxsim.h); NULL on a machine's own driver. */
-void *gpu_stand_in(const char *name);
 
 /* Compiles `g` for a GPU, runs it with grids of two sizes, compares with the interpreter and requires equal bits of both runs. */
 void check_gpu(const tcc_graph *g, const compiled_options *options);
