@@ -133,7 +133,6 @@ static void compare(const tcc_matmul_params *p, void *const *data, const void *g
 static void check_product(const tcc_matmul_params *p) {
     rig r;
     void *data[BINDINGS];
-    if (sim.restart) sim.restart(); /* it tells the order of work in some sixty streams apart */
     if (start(&r, p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
     for (int i = 0; i < BINDINGS; i++) {
         data[i] = random_data(i == A || i == B ? p->type : p->type_c, elements(p, i), (uint32_t)i + 1);

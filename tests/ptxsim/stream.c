@@ -12,14 +12,15 @@ static struct {
     uint32_t n, cap, graph_launches;
     uint64_t clock[SLOTS]; /* what comes before the operation that executes now */
 } orders;
-static uint64_t slot_position[SLOTS]; /* positions go on when a slot is used again */
-static bool slot_used[SLOTS];
+static struct {
+    uint64_t position; /* the last one given out; they go on when the slot is used again */
+    CUstream owner;    /* the last stream that got the slot; NULL: none did */
+} slots[SLOTS];
 
 void orders_reset(void) {
     free(orders.list);
     memset(&orders, 0, sizeof orders);
-    memset(slot_used, 0, sizeof slot_used);
-    memset(slot_position, 0, sizeof slot_position);
+    memset(slots, 0, sizeof slots);
 }
 
 static uint32_t order_new(order o) {
@@ -212,18 +213,23 @@ CUstream stream_find(CUstream handle) {
     return NULL;
 }
 
+/* A slot for a stream. That of a destroyed stream serves again once the host has waited for all that was in it: then the new stream's
+ * work comes after the old one's in any case. When there is none left, streams share the last slot, in which some missing order
+ * is not seen. */
+static int take_slot(CUstream s) {
+    int k = 0;
+    while (k < SLOTS - 1 && slots[k].owner && (slots[k].owner->alive || sim.host[k] < slots[k].position)) k++;
+    slots[k].owner = s;
+    return k;
+}
+
 CUstream stream_create(CUcontext context, unsigned flags, int priority, bool null) {
     CUstream s = calloc(1, sizeof *s);
     if (!s) return NULL;
     s->alive = true, s->null = null, s->flags = flags, s->priority = priority, s->context = context;
     s->blocking = !null && !(flags & CU_STREAM_NON_BLOCKING);
-    s->slot = SLOTS - 1; /* shared by all when there are more streams than slots */
-    for (int k = 0; k < SLOTS - 1; k++)
-        if (!slot_used[k]) {
-            s->slot = k, slot_used[k] = true;
-            break;
-        }
-    s->enqueued = s->done = slot_position[s->slot];
+    s->slot = take_slot(s);
+    s->enqueued = s->done = slots[s->slot].position;
     s->next = sim.streams, sim.streams = s;
     return s;
 }
@@ -257,8 +263,7 @@ CUresult stream_enqueue(CUstream s, sim_work *work, const dependency *deps, int 
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     op->work = *work;
-    op->position = ++s->enqueued;
-    slot_position[s->slot] = s->enqueued;
+    op->position = s->enqueued = ++slots[s->slot].position;
     bool ok = true;
     memcpy(op->clock, s->clock, sizeof op->clock);
     merge(op->clock, sim.host);

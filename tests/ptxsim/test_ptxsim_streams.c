@@ -143,6 +143,56 @@ static void default_stream_orders_blocking_streams(void **state) {
     assert_int_equal(ptxsim_report_count(), 0);
 }
 
+/* Work that waits for other work through an event, and then a race: with streams that come and go, and with more alive than there are
+ * clocks for. */
+static void many_streams(void **state) {
+    (void)state;
+    enum { ALIVE = 100, TURNS = 300 };
+    static CUstream alive[ALIVE];
+    CUevent e;
+    for (int by_event = 0; by_event < 2; by_event++) {
+        begin();
+        assert_cuda(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+        for (int i = 0; i < TURNS; i++) {
+            CUstream s, t;
+            assert_cuda(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+            assert_cuda(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+            assert_cuda(run(increment, a, a, 5, s));
+            assert_cuda(cuEventRecord(e, s));
+            assert_cuda(cuStreamWaitEvent(t, e, 0));
+            assert_cuda(run(copy, a, b, 0, t));
+            assert_cuda(cuEventRecord(e, t));
+            assert_cuda(by_event ? cuEventSynchronize(e) : cuStreamSynchronize(t));
+            assert_cuda(cuStreamDestroy_v2(s));
+            assert_cuda(cuStreamDestroy_v2(t));
+        }
+        assert_int_equal(ptxsim_report_count(), 0);
+        /* the slots of those are in use again, and a missing order shows as ever */
+        CUstream s, t;
+        assert_cuda(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+        assert_cuda(cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+        assert_cuda(run(increment, a, a, 5, s));
+        assert_cuda(run(copy, a, b, 0, t));
+        assert_cuda(cuStreamSynchronize(s));
+        assert_cuda_is(cuStreamSynchronize(t), CUDA_ERROR_LAUNCH_FAILED);
+        assert_report("race between streams: read of global");
+    }
+    begin();
+    assert_cuda(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    for (int i = 0; i < ALIVE; i++) {
+        assert_cuda(cuStreamCreate(&alive[i], CU_STREAM_NON_BLOCKING));
+        if (i) assert_cuda(cuStreamWaitEvent(alive[i], e, 0));
+        assert_cuda(run(increment, a, a, 1, alive[i]));
+        assert_cuda(cuEventRecord(e, alive[i]));
+    }
+    assert_cuda(cuEventSynchronize(e));
+    assert_cuda(cuMemcpyDtoHAsync_v2(host, a, BYTES, s1));
+    assert_cuda(cuStreamSynchronize(s1));
+    assert_int_equal(host[0], 1 + ALIVE);
+    for (int i = 0; i < ALIVE; i++) assert_cuda(cuStreamDestroy_v2(alive[i]));
+    assert_int_equal(ptxsim_report_count(), 0);
+}
+
 static void graphs_replay(void **state) {
     (void)state;
     CUgraph g, g2;
@@ -329,7 +379,7 @@ int main(void) {
     setenv("PTXSIM_MEMORY_MIB", "256", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(work_happens_when_waited_for), cmocka_unit_test(pinned_sources_are_read_late), cmocka_unit_test(events_order_streams),
-        cmocka_unit_test(missing_order_between_streams_is_found), cmocka_unit_test(default_stream_orders_blocking_streams),
+        cmocka_unit_test(missing_order_between_streams_is_found), cmocka_unit_test(default_stream_orders_blocking_streams), cmocka_unit_test(many_streams),
         cmocka_unit_test(graphs_replay), cmocka_unit_test(branches_of_graphs), cmocka_unit_test(other_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
