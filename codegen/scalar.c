@@ -5,6 +5,9 @@
 #include "codegen/math.h"
 #include "codegen/math64.h"
 
+#define GELU_C 0.79788456080286535588 /* sqrt(2 / pi) */
+#define GELU_K 0.044715
+
 typedef struct scalar_cx {
     tcc_emitter *e;
     tcc_op op;
@@ -72,6 +75,32 @@ WIDENED(expm1)
 WIDENED(log1p)
 WIDENED(sin)
 WIDENED(cos)
+
+/* tanh(c (x + k x^3)), and x^2 */
+static LLVMValueRef gelu_inner(const scalar_cx *c, LLVMValueRef x, LLVMValueRef *square) {
+    LLVMBuilderRef b = c->e->builder;
+    *square = LLVMBuildFMul(b, x, x, "");
+    LLVMValueRef factor = LLVMBuildFAdd(b, LLVMBuildFMul(b, *square, number(c, GELU_C * GELU_K), ""), number(c, GELU_C), "");
+    LLVMValueRef inner = LLVMBuildFMul(b, x, factor, "");
+    return rule_tanh(c, &inner);
+}
+/* (1 + t) / 2 */
+static LLVMValueRef gelu_share(const scalar_cx *c, LLVMValueRef t) {
+    return LLVMBuildFMul(c->e->builder, LLVMBuildFAdd(c->e->builder, t, number(c, 1), ""), number(c, 0.5), "");
+}
+static LLVMValueRef rule_gelu_tanh(const scalar_cx *c, LLVMValueRef *v) {
+    LLVMValueRef square, t = gelu_inner(c, v[0], &square);
+    return LLVMBuildFMul(c->e->builder, v[0], gelu_share(c, t), "");
+}
+/* dy ((1 + t) / 2 + x (1 - t^2) c (1 + 3 k x^2) / 2) */
+static LLVMValueRef rule_gelu_tanh_grad(const scalar_cx *c, LLVMValueRef *v) {
+    LLVMBuilderRef b = c->e->builder;
+    LLVMValueRef square, t = gelu_inner(c, v[0], &square), share = gelu_share(c, t);
+    LLVMValueRef inner = LLVMBuildFAdd(b, LLVMBuildFMul(b, square, number(c, 1.5 * GELU_C * GELU_K), ""), number(c, 0.5 * GELU_C), "");
+    LLVMValueRef rest = LLVMBuildFSub(b, number(c, 1), LLVMBuildFMul(b, t, t, ""), "");
+    rest = LLVMBuildFMul(b, LLVMBuildFMul(b, v[0], rest, ""), inner, "");
+    return LLVMBuildFMul(b, v[1], LLVMBuildFAdd(b, share, rest, ""), "");
+}
 
 static LLVMValueRef rule_sqrt(const scalar_cx *c, LLVMValueRef *v) { return intrinsic1(c, "llvm.sqrt", v[0]); }
 static LLVMValueRef rule_rsqrt(const scalar_cx *c, LLVMValueRef *v) {
@@ -156,6 +185,7 @@ static const struct {
     [TCC_OP_LOG1P] = {rule_log1p, 80},  [TCC_OP_SQRT] = {rule_sqrt, 10},      [TCC_OP_RSQRT] = {rule_rsqrt, 20},
     [TCC_OP_SIN] = {rule_sin, 60},      [TCC_OP_COS] = {rule_cos, 60},        [TCC_OP_TANH] = {rule_tanh, 24},
     [TCC_OP_SIGMOID] = {rule_sigmoid, 24}, [TCC_OP_ERF] = {rule_erf, 30},     [TCC_OP_FLOOR] = {rule_floor, 1},
+    [TCC_OP_GELU_TANH] = {rule_gelu_tanh, 30}, [TCC_OP_GELU_TANH_GRAD] = {rule_gelu_tanh_grad, 37},
     [TCC_OP_CEIL] = {rule_ceil, 1},     [TCC_OP_ROUND] = {rule_round, 1},     [TCC_OP_ISFINITE] = {rule_isfinite, 2},
     [TCC_OP_NOT] = {rule_not, 1},       [TCC_OP_CAST] = {rule_cast, 1},       [TCC_OP_ADD] = {rule_add, 1},
     [TCC_OP_SUB] = {rule_sub, 1},       [TCC_OP_MUL] = {rule_mul, 1},         [TCC_OP_DIV] = {rule_div, 8},

@@ -74,19 +74,6 @@ TCC_DEFINITION(GELU) {
     return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_normal_cdf(g, in[0]));
 }
 
-tcc_node *tcc_ir_gelu_tanh_inner(tcc_graph *g, tcc_node *x) {
-    double c = sqrt(2 / M_PI);
-    tcc_node *square = tcc_ir_binary(g, TCC_OP_MUL, x, x);
-    tcc_node *factor =
-        tcc_ir_binary_c(g, TCC_OP_ADD, tcc_ir_binary_c(g, TCC_OP_MUL, square, c * 0.044715), c);
-    return tcc_ir_unary(g, TCC_OP_TANH, tcc_ir_binary(g, TCC_OP_MUL, x, factor));
-}
-
-TCC_DEFINITION(GELU_TANH) {
-    tcc_node *t = tcc_ir_binary_c(g, TCC_OP_ADD, tcc_ir_gelu_tanh_inner(g, in[0]), 1);
-    return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_binary_c(g, TCC_OP_MUL, t, 0.5));
-}
-
 TCC_DEFINITION(SILU) {
     return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_unary(g, TCC_OP_SIGMOID, in[0]));
 }

@@ -53,8 +53,6 @@ tcc_node *tcc_ir_dropout_keep(tcc_graph *g, const tcc_node *n, tcc_node *x, tcc_
 
 /* Phi(x), the distribution function of the standard normal. */
 tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x);
-/* tanh(sqrt(2/pi) (x + 0.044715 x^3)) */
-tcc_node *tcc_ir_gelu_tanh_inner(tcc_graph *g, tcc_node *x);
 
 /* Parts of cross-entropy; rows are the dims of the targets, R, and C the classes. */
 typedef struct tcc_ir_cross_entropy {

@@ -117,6 +117,12 @@ UNARY_FLOAT(cos, cos(x))
 UNARY_FLOAT(tanh, tanh(x))
 UNARY_FLOAT(sigmoid, 1 / (1 + exp(-x)))
 UNARY_FLOAT(erf, erf(x))
+
+static double gelu_tanh_inner(double x) {
+    return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
+}
+UNARY_FLOAT(gelu_tanh, 0.5 * x * (1 + gelu_tanh_inner(x)))
+
 UNARY_FLOAT(floor, floor(x))
 UNARY_FLOAT(ceil, ceil(x))
 UNARY_FLOAT(round, nearbyint(x))
@@ -216,6 +222,17 @@ COMPARE(ge, >=)
 TCC_EVAL_RULE(pow) {
     int64_t count = tcc_type_numel(&out->type);
     for (int64_t e = 0; e < count; e++) out->f[e] = pow(in[0]->f[e], in[1]->f[e]);
+    return TCC_OK;
+}
+
+/* With t = tanh(c (x + k x^3)): dy ((1 + t) / 2 + x (1 - t^2) c (1 + 3 k x^2) / 2). */
+TCC_EVAL_RULE(gelu_tanh_grad) {
+    int64_t count = tcc_type_numel(&out->type);
+    for (int64_t e = 0; e < count; e++) {
+        double x = in[0]->f[e], t = gelu_tanh_inner(x);
+        double slope = sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
+        out->f[e] = in[1]->f[e] * 0.5 * (1 + t + x * (1 - t * t) * slope);
+    }
     return TCC_OK;
 }
 

@@ -118,14 +118,16 @@ static void add_cast(tcc_gen *r) {
 
 static void add_binary(tcc_gen *r) {
     static const tcc_op ops[] = {TCC_OP_ADD, TCC_OP_ADD, TCC_OP_SUB, TCC_OP_MUL, TCC_OP_MUL,
-                                 TCC_OP_MAX, TCC_OP_MIN, TCC_OP_DIV, TCC_OP_POW};
+                                 TCC_OP_MAX, TCC_OP_MIN, TCC_OP_DIV, TCC_OP_POW,
+                                 TCC_OP_GELU_TANH_GRAD};
     const tcc_op op = TCC_GEN_ONE_OF(r, ops);
     tcc_gen_value a = pick_float(r, 0, false);
     if (!a.n) return;
     tcc_gen_value b = tcc__gen_like(r, &a.n->type);
     if (op == TCC_OP_DIV) b = tcc__gen_into(r, b, 0.5, 4);
     if (op == TCC_OP_POW) a = tcc__gen_into(r, a, 0.5, 2), b = tcc__gen_into(r, b, -2, 2);
-    if (tcc__gen_chance(r, 50) && op != TCC_OP_DIV && op != TCC_OP_POW) {
+    if (op == TCC_OP_GELU_TANH_GRAD) a = tcc__gen_into(r, a, -8, 8);
+    if (tcc__gen_chance(r, 50) && op != TCC_OP_DIV && op != TCC_OP_POW && op != TCC_OP_GELU_TANH_GRAD) {
         tcc_gen_value swap = a;
         a = b;
         b = swap;
@@ -153,6 +155,9 @@ static void add_binary(tcc_gen *r) {
         y = tcc__gen_made(n, min2(a.lo, b.lo), min2(a.hi, b.hi), err, join_grid(a.grid, b.grid));
         break;
     case TCC_OP_DIV: y = tcc__gen_made(n, -2 * ma, 2 * ma, 2 * a.err + 4 * ma * b.err, -1); break;
+    case TCC_OP_GELU_TANH_GRAD: /* |f'| <= 1.13, |f''| <= 0.8 */
+        y = tcc__gen_made(n, -1.13 * mb, 1.13 * mb, 1.13 * b.err + 0.8 * mb * a.err, -1);
+        break;
     default: y = tcc__gen_made(n, 0.25, 4, 16 * a.err + 2.8 * b.err, -1); break;
     }
     tcc__gen_keep(r, y);

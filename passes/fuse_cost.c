@@ -15,7 +15,9 @@ double tcc_op_cost(tcc_op op) {
     case TCC_OP_COS:
     case TCC_OP_TANH:
     case TCC_OP_SIGMOID:
-    case TCC_OP_ERF: return transcendental;
+    case TCC_OP_ERF:
+    case TCC_OP_GELU_TANH:
+    case TCC_OP_GELU_TANH_GRAD: return transcendental;
     case TCC_OP_POW: return power;
     case TCC_OP_DIV:
     case TCC_OP_REM:

@@ -172,14 +172,22 @@ TCC_VJP_RULE(gelu) {
         v, 0, vjp_mul(v, v->dy, vjp_add(v, tcc_ir_normal_cdf(v->g, x), vjp_mul(v, x, density))));
 }
 
-/* With t = tanh(c (x + k x^3)): (1 + t) / 2 + x (1 - t^2) c (1 + 3 k x^2) / 2. */
 TCC_VJP_RULE(gelu_tanh) {
-    tcc_node *x = v->x[0], *t = tcc_ir_gelu_tanh_inner(v->g, x);
-    double c = sqrt(2 / M_PI), k = 0.044715;
-    tcc_node *inner = vjp_offset(v, vjp_scale(v, vjp_mul(v, x, x), 1.5 * c * k), 0.5 * c);
-    tcc_node *right = vjp_mul(v, vjp_mul(v, x, one_minus_square(v, t)), inner);
-    tcc__vjp_give(v, 0,
-                  vjp_mul(v, v->dy, vjp_add(v, vjp_scale(v, vjp_offset(v, t, 1), 0.5), right)));
+    tcc__vjp_give(v, 0, tcc_ir_binary(v->g, TCC_OP_GELU_TANH_GRAD, v->x[0], v->dy));
+}
+
+/* dy (1 + t + x t') / 2 with t = tanh(u), u = c (x + k x^3): by x, dy (t' + x t'' / 2) with t' = (1 - t^2) u' and
+ * t'' = (1 - t^2) (u'' - 2 t u'^2). */
+TCC_VJP_RULE(gelu_tanh_grad) {
+    tcc_node *x = v->x[0], *square = vjp_mul(v, x, x);
+    tcc__vjp_give(v, 1, tcc_ir_binary(v->g, TCC_OP_GELU_TANH_GRAD, x, v->dy));
+    if (!tcc__vjp_wants(v, 0)) return;
+    const double c = sqrt(2 / M_PI), k = 0.044715;
+    tcc_node *t = tcc_ir_unary(v->g, TCC_OP_TANH, vjp_mul(v, x, vjp_offset(v, vjp_scale(v, square, c * k), c)));
+    tcc_node *slope = vjp_offset(v, vjp_scale(v, square, 3 * c * k), c); /* u' */
+    tcc_node *bend = vjp_sub(v, vjp_scale(v, x, 6 * c * k), vjp_scale(v, vjp_mul(v, t, vjp_mul(v, slope, slope)), 2));
+    tcc_node *sum = vjp_add(v, slope, vjp_scale(v, vjp_mul(v, x, bend), 0.5));
+    tcc__vjp_give(v, 0, vjp_mul(v, vjp_mul(v, v->dy, v->x[1]), vjp_mul(v, one_minus_square(v, t), sum)));
 }
 
 /* With s = sigmoid(x): s (1 + x (1 - s)). */

@@ -129,6 +129,7 @@ BINARY(rem_negative, REM, -9, 9, -2, -1)
 BINARY(pow, POW, 0.3, 2, -2, 2)
 BINARY(max, MAX, -2, 2, -2, 2)
 BINARY(min, MIN, -2, 2, -2, 2)
+BINARY(gelu_tanh_grad, GELU_TANH_GRAD, -3, 3, -2, 2)
 
 static tcc_node *of_power(world *w, double exponent, double lo) {
     return tcc_ir_binary_c(w->g, TCC_OP_POW, param(w, lo, 2, DIMS(6)), exponent);
@@ -588,7 +589,7 @@ static const struct {
 #define CASE(name) {#name, case_##name},
     CASE(neg) CASE(abs) CASE(exp) CASE(expm1) CASE(log) CASE(log1p) CASE(sqrt) CASE(rsqrt) CASE(sin) CASE(cos) CASE(tanh)
     CASE(sigmoid) CASE(erf) CASE(relu) CASE(gelu) CASE(gelu_tanh) CASE(silu) CASE(softplus) CASE(leaky_relu) CASE(cast)
-    CASE(add) CASE(sub) CASE(mul) CASE(div) CASE(rem) CASE(rem_negative) CASE(pow) CASE(max) CASE(min) CASE(pow_0) CASE(pow_1)
+    CASE(add) CASE(sub) CASE(mul) CASE(div) CASE(rem) CASE(rem_negative) CASE(pow) CASE(max) CASE(min) CASE(gelu_tanh_grad) CASE(pow_0) CASE(pow_1)
     CASE(pow_2) CASE(pow_3) CASE(pow_half) CASE(select) CASE(many_uses) CASE(dropout)
     CASE(reshape) CASE(transpose) CASE(broadcast) CASE(broadcast_scalar) CASE(slice) CASE(slices) CASE(slices_all) CASE(slices_overlap)
     CASE(slices_twice) CASE(slices_of_two_dims) CASE(pad) CASE(concat) CASE(flip)
