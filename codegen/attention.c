@@ -216,6 +216,21 @@ LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLV
     return inside ? tcc_emit_select(e, inside, x, tcc_emit_float(e, e->vf32, -INFINITY)) : x;
 }
 
+LLVMValueRef tcc_attention_larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b);
+}
+
+LLVMValueRef tcc_attention_shown(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, x, tcc_emit_float(e, e->f32, -INFINITY));
+    return tcc_emit_select(e, hidden, tcc_emit_float(e, e->f32, 0), x);
+}
+
+LLVMValueRef tcc_attention_inverse(tcc_emitter *e, LLVMValueRef denominator) {
+    LLVMValueRef one = tcc_emit_float(e, e->f32, 1), zero = tcc_emit_float(e, e->f32, 0);
+    LLVMValueRef empty = tcc_emit_compare(e, LLVMRealOEQ, denominator, zero);
+    return tcc_emit_select(e, empty, zero, LLVMBuildFDiv(e->builder, one, denominator, ""));
+}
+
 void tcc_attention_emit(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p) {
     if (p->a.backward) tcc_attention_emit_backward(e, symbol, p);
     else tcc_attention_emit_forward(e, symbol, p);
@@ -234,12 +249,6 @@ typedef struct forward {
 
 static LLVMValueRef scalar_at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef index) { return tcc_emit_load(e, e->f32, at(e, base, index), 4); }
 
-/* x, or 0 where x is -inf: a maximum to subtract from scores that are all hidden. */
-static LLVMValueRef shown(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, x, tcc_emit_float(e, e->f32, -INFINITY));
-    return tcc_emit_select(e, hidden, tcc_emit_float(e, e->f32, 0), x);
-}
-
 /* Turn a tile's scores into exp(score - maximum), row by row; note maxima, denominators and the factor for what was summed. */
 static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef row0, LLVMValueRef key0, LLVMValueRef count,
                          LLVMValueRef is_first) {
@@ -252,14 +261,14 @@ static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMVal
     LLVMValueRef address = at(e, scores, columns.index), x = tcc_emit_load(e, e->vf32, address, e->lanes * 4);
     x = tcc_attention_score(e, &f->r, x, tcc_emit_add(e, row0, rows.index), tcc_emit_add(e, key0, columns.index));
     tcc_emit_store(e, x, address, e->lanes * 4);
-    x = tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, x, columns.carry[0]), x, columns.carry[0]);
+    x = tcc_attention_larger(e, x, columns.carry[0]);
     tcc_emit_loop_end(e, &columns, &x);
     LLVMValueRef highest = tcc_emit_max_lanes(e, columns.carry[0]), before = NULL;
     if (!f->one_block) {
         before = tcc_emit_select(e, is_first, tcc_emit_float(e, e->f32, -INFINITY), scalar_at(e, f->maxima, slot));
-        highest = tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, before, highest), before, highest);
+        highest = tcc_attention_larger(e, before, highest);
     }
-    LLVMValueRef shift = shown(e, highest), shifts = tcc_emit_splat(e, shift, e->lanes), zero = tcc_emit_float(e, e->vf32, 0);
+    LLVMValueRef shift = tcc_attention_shown(e, highest), shifts = tcc_emit_splat(e, shift, e->lanes), zero = tcc_emit_float(e, e->vf32, 0);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, &zero, 1);
     address = at(e, scores, columns.index);
     x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, tcc_emit_load(e, e->vf32, address, e->lanes * 4), shifts, ""));
@@ -277,13 +286,6 @@ static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMVal
     tcc_emit_store(e, highest, at(e, f->maxima, slot), 4);
     tcc_emit_store(e, sum, at(e, f->denominators, slot), 4);
     tcc_emit_loop_end(e, &rows, NULL);
-}
-
-/* 1 / denominator; 0 for a row that saw nothing. */
-static LLVMValueRef inverse(tcc_emitter *e, LLVMValueRef denominator) {
-    LLVMValueRef one = tcc_emit_float(e, e->f32, 1), zero = tcc_emit_float(e, e->f32, 0);
-    LLVMValueRef empty = tcc_emit_compare(e, LLVMRealOEQ, denominator, zero);
-    return tcc_emit_select(e, empty, zero, LLVMBuildFDiv(e->builder, one, denominator, ""));
 }
 
 static void store_output(tcc_emitter *e, const forward *f, LLVMValueRef row, LLVMValueRef column, LLVMValueRef value) {
@@ -309,7 +311,7 @@ static void emit_values(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValu
         LLVMValueRef slot = tcc_emit_add(e, slot0, i64(e, i)), row = tcc_emit_add(e, row0, i64(e, i)), scale;
         tcc_emit_if mine;
         bool overlap = f->one_block && p->a.T % p->rows != 0;
-        if (f->one_block) scale = inverse(e, scalar_at(e, f->denominators, slot));
+        if (f->one_block) scale = tcc_attention_inverse(e, scalar_at(e, f->denominators, slot));
         else scale = scalar_at(e, f->factor, i64(e, i));
         scale = tcc_emit_splat(e, scale, e->lanes);
         if (overlap) tcc_emit_if_begin(e, &mine, LLVMBuildICmp(e->builder, LLVMIntSGE, row, tile, ""));
@@ -332,7 +334,7 @@ static void emit_values(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValu
 /* Scale and store what several blocks of keys have summed. */
 static void emit_finish(tcc_emitter *e, forward *f, LLVMValueRef slot, LLVMValueRef row) {
     const tcc_attention_plan *p = f->r.p;
-    LLVMValueRef scale = tcc_emit_splat(e, inverse(e, scalar_at(e, f->denominators, slot)), e->lanes);
+    LLVMValueRef scale = tcc_emit_splat(e, tcc_attention_inverse(e, scalar_at(e, f->denominators, slot)), e->lanes);
     LLVMValueRef from = at(e, f->sums, tcc_emit_mul(e, slot, i64(e, p->e_padded)));
     tcc_emit_loop columns;
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, p->e_padded), e->lanes, NULL, 0);
@@ -343,7 +345,7 @@ static void emit_finish(tcc_emitter *e, forward *f, LLVMValueRef slot, LLVMValue
 
 static void emit_lse(tcc_emitter *e, forward *f, LLVMValueRef slot, LLVMValueRef row) {
     LLVMValueRef logarithm = tcc_math_log(e, scalar_at(e, f->denominators, slot));
-    LLVMValueRef value = LLVMBuildFAdd(e->builder, shown(e, scalar_at(e, f->maxima, slot)), logarithm, "");
+    LLVMValueRef value = LLVMBuildFAdd(e->builder, tcc_attention_shown(e, scalar_at(e, f->maxima, slot)), logarithm, "");
     tcc_emit_store(e, value, tcc_attention_row(e, &f->r, TCC_ATTENTION_LSE, row), 4);
 }
 

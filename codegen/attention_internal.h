@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the forward and the backward attention kernel share. */
+ * What attention's kernels share: the forward and the backward one of the host, and a few values with those of CUDA. */
 #ifndef TCC_CODEGEN_ATTENTION_INTERNAL_H
 #define TCC_CODEGEN_ATTENTION_INTERNAL_H
 
@@ -41,6 +41,12 @@ void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vecto
                            LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count, LLVMValueRef *sums);
 /* The lanes of a vector at column (constant) of a row that is `width` wide; NULL: all. */
 LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column);
+
+LLVMValueRef tcc_attention_larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b);
+/* x, or 0 where x is -inf: a maximum to subtract from scores that are all hidden. f32. */
+LLVMValueRef tcc_attention_shown(tcc_emitter *e, LLVMValueRef x);
+/* 1 / denominator; 0 for a row that saw nothing. f32. */
+LLVMValueRef tcc_attention_inverse(tcc_emitter *e, LLVMValueRef denominator);
 
 void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p);
 void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p);

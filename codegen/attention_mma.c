@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 64, MOST_TILES = TCC_ATTENTION_GPU_WIDTH / 8, PIECE = 16 /* bytes */ };
+enum { MOST_COLUMNS = 64, MOST_TILES = TCC_ATTENTION_GPU_WIDTH / 8, ROW_THREADS = 4, PIECE = 16 /* bytes */ };
 
 static int64_t padded(int64_t width) { return (width + 15) / 16 * 16; }
 static int64_t pitch_of(int64_t width) { return 2 * padded(width) + PIECE; }
@@ -23,7 +23,6 @@ static LLVMValueRef rest(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc
 static LLVMValueRef number(tcc_emitter *e, double x) { return tcc_emit_float(e, e->f32, x); }
 static LLVMValueRef below(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""); }
 static LLVMValueRef shared(tcc_emitter *e, LLVMValueRef bytes) { return tcc_emit_at(e, e->i8, e->scratch, bytes); }
-static LLVMValueRef larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b); }
 
 /* Bytes where the operands begin: of the rows, in d and in e, and of the columns. */
 typedef struct places {
@@ -110,12 +109,6 @@ static LLVMValueRef column_of(tcc_emitter *e, const tcc_attention_block *b, LLVM
     return add(e, add(e, first, i32(e, 8 * tile + i)), times(e, rest(e, b->in_warp, 4), 2));
 }
 
-/* Over the 4 threads of a row. */
-static LLVMValueRef sum_row(tcc_emitter *e, LLVMValueRef x) {
-    for (int bit = 1; bit < 4; bit *= 2) x = LLVMBuildFAdd(e->builder, x, tcc_emit_exchange(e, x, bit), "");
-    return x;
-}
-
 /* Stores sums, scaled by scale[half] if given. */
 static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, int64_t limit, int64_t width, const LLVMValueRef *sums,
                        const LLVMValueRef *scale) {
@@ -149,19 +142,6 @@ static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attenti
     }
 }
 
-/* One f32 a row, from one of the row's threads. */
-static void store_row_value(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, LLVMValueRef row, LLVMValueRef value) {
-    LLVMValueRef mine = LLVMBuildICmp(e->builder, LLVMIntEQ, rest(e, b->in_warp, 4), i32(e, 0), "");
-    tcc_emit_if store;
-    tcc_emit_if_begin(e, &store, LLVMBuildAnd(e->builder, mine, below(e, row, i32(e, b->p->a.T)), ""));
-    tcc_emit_store(e, value, tcc_attention_element(e, b, role, row, i32(e, 0)), 4);
-    tcc_emit_if_end(e, &store);
-}
-
-static LLVMValueRef load_row_value(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, LLVMValueRef row) {
-    return tcc_emit_global_load(e, TCC_F32, tcc_attention_element(e, b, role, row, i32(e, 0)), 1, below(e, row, i32(e, b->p->a.T)));
-}
-
 static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
     const tcc_attention_gpu_plan *p = b->p;
     const tcc_attention *a = &p->a;
@@ -177,9 +157,7 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
     clear(e, carry, n);
     for (int h = 0; h < 2; h++) carry[n + h] = number(e, -INFINITY), carry[n + 2 + h] = number(e, 0); /* maxima; parts of denominators */
     tcc_emit_loop blocks;
-    tcc_emit_loop_begin(e, &blocks, LLVMBuildSExt(e->builder, from, e->i64, ""), LLVMBuildSExt(e->builder, to, e->i64, ""), p->columns, carry, (int)n + 4);
-    memcpy(carry, blocks.carry, sizeof *carry * (size_t)(n + 4));
-    LLVMValueRef key0 = LLVMBuildTrunc(e->builder, blocks.index, e->i32, ""), next = add(e, key0, i32(e, p->columns));
+    LLVMValueRef key0 = tcc_attention_walk(e, b, from, to, &blocks, carry, (int)(n + 4)), next = add(e, key0, i32(e, p->columns));
     tcc_emit_copy_wait(e, 1); /* k is there, v may be on its way */
     tcc_emit_barrier(e);
     make_products(e, b, at.rows_d, at.columns_d, a->D, s);
@@ -193,9 +171,9 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
             for (int i = 0; i < 2; i++) {
                 LLVMValueRef *x = &s[t][2 * h + i];
                 *x = tcc_attention_gpu_score(e, b, *x, row_of(e, b, h), column_of(e, b, key0, t, i));
-                highest = larger(e, *x, highest);
+                highest = tcc_attention_larger(e, *x, highest);
             }
-        for (int bit = 1; bit < 4; bit *= 2) highest = larger(e, highest, tcc_emit_exchange(e, highest, bit));
+        highest = tcc_attention_max_row(e, highest, ROW_THREADS);
         LLVMValueRef shift = tcc_attention_shown(e, highest), factor = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, carry[n + h], shift, ""));
         for (int t = 0; t < p->columns / 8; t++)
             for (int i = 0; i < 2; i++) {
@@ -220,11 +198,12 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
     tcc_emit_copy_wait(e, 0);
     LLVMValueRef inverse[2];
     for (int h = 0; h < 2; h++) {
-        LLVMValueRef denominator = sum_row(e, carry[n + 2 + h]), zero = number(e, 0);
-        inverse[h] = tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOEQ, denominator, zero), zero, LLVMBuildFDiv(e->builder, number(e, 1), denominator, ""));
+        LLVMValueRef denominator = tcc_attention_sum_row(e, carry[n + 2 + h], ROW_THREADS);
+        inverse[h] = tcc_attention_inverse(e, denominator);
         if (!a->has[TCC_ATTENTION_LSE]) continue;
         LLVMValueRef lse = LLVMBuildFAdd(e->builder, tcc_attention_shown(e, carry[n + h]), tcc_math_log(e, denominator), "");
-        store_row_value(e, b, TCC_ATTENTION_LSE, row_of(e, b, h), lse);
+        LLVMValueRef row = row_of(e, b, h), place = rest(e, b->in_warp, ROW_THREADS);
+        tcc_attention_store_value(e, b, TCC_ATTENTION_LSE, row, lse, place);
     }
     if (a->has[TCC_ATTENTION_O]) store_rows(e, b, TCC_ATTENTION_O, a->T, a->E, carry, inverse);
 }
@@ -266,9 +245,9 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
                 }
                 sum = tcc_emit_fma(e, parts[0], parts[1], sum);
             }
-        sum = sum_row(e, sum);
-        store_row_value(e, b, TCC_ATTENTION_DELTA, row, sum);
-        LLVMValueRef shift = tcc_attention_shown(e, load_row_value(e, b, TCC_ATTENTION_LSE, row));
+        sum = tcc_attention_sum_row(e, sum, ROW_THREADS);
+        tcc_attention_store_value(e, b, TCC_ATTENTION_DELTA, row, sum, rest(e, b->in_warp, ROW_THREADS));
+        LLVMValueRef shift = tcc_attention_shown(e, tcc_attention_load_value(e, b, TCC_ATTENTION_LSE, row));
         for (int t = 0; t < p->columns / 8; t++)
             for (int i = 0; i < 2; i++) lse[t][2 * h + i] = shift, delta[t][2 * h + i] = sum;
     }
@@ -278,9 +257,7 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
     clear(e, dq, n);
     tcc_attention_columns(e, b, &from, &to);
     tcc_emit_loop blocks;
-    tcc_emit_loop_begin(e, &blocks, LLVMBuildSExt(e->builder, from, e->i64, ""), LLVMBuildSExt(e->builder, to, e->i64, ""), p->columns, dq, (int)n);
-    memcpy(dq, blocks.carry, sizeof *dq * (size_t)n);
-    LLVMValueRef key0 = LLVMBuildTrunc(e->builder, blocks.index, e->i32, "");
+    LLVMValueRef key0 = tcc_attention_walk(e, b, from, to, &blocks, dq, (int)n);
     send_rows(e, b, TCC_ATTENTION_K, key0, p->columns, a->S, a->D, at.columns_d);
     send_rows(e, b, TCC_ATTENTION_V, key0, p->columns, a->S, a->E, at.columns_e);
     tcc_emit_copy_commit(e);
@@ -309,17 +286,15 @@ static void emit_keys(tcc_emitter *e, const tcc_attention_block *b) {
     clear(e, sums, n);
     tcc_attention_columns(e, b, &from, &to);
     tcc_emit_loop blocks;
-    tcc_emit_loop_begin(e, &blocks, LLVMBuildSExt(e->builder, from, e->i64, ""), LLVMBuildSExt(e->builder, to, e->i64, ""), p->columns, sums, (int)n);
-    memcpy(sums, blocks.carry, sizeof *sums * (size_t)n);
-    LLVMValueRef query0 = LLVMBuildTrunc(e->builder, blocks.index, e->i32, "");
+    LLVMValueRef query0 = tcc_attention_walk(e, b, from, to, &blocks, sums, (int)n);
     send_rows(e, b, TCC_ATTENTION_Q, query0, p->columns, a->T, a->D, at.columns_d);
     send_rows(e, b, TCC_ATTENTION_DO, query0, p->columns, a->T, a->E, at.columns_e);
     tcc_emit_copy_commit(e);
     for (int t = 0; t < p->columns / 8; t++)
         for (int i = 0; i < 2; i++) {
             LLVMValueRef query = column_of(e, b, query0, t, i);
-            lse[t][i] = lse[t][2 + i] = tcc_attention_shown(e, load_row_value(e, b, TCC_ATTENTION_LSE, query));
-            if (want_k) delta[t][i] = delta[t][2 + i] = load_row_value(e, b, TCC_ATTENTION_DELTA, query);
+            lse[t][i] = lse[t][2 + i] = tcc_attention_shown(e, tcc_attention_load_value(e, b, TCC_ATTENTION_LSE, query));
+            if (want_k) delta[t][i] = delta[t][2 + i] = tcc_attention_load_value(e, b, TCC_ATTENTION_DELTA, query);
         }
     tcc_emit_copy_wait(e, 0);
     tcc_emit_barrier(e);
