@@ -95,7 +95,16 @@ typedef struct tcc_instance {
  *
  * cublaslt.matmul              C = op(A) op(B), plus bias if `bias`, then max(0, C) if `relu`, for each of `batch` matrices; on CUDA
  *   buffers                    a, b, bias, c, workspace; bias is not touched without `bias`
- *   params                     tcc_matmul_params */
+ *   params                     tcc_matmul_params
+ *
+ * Convolutions on CUDA. The workspace is not touched where params say 0 bytes.
+ * cudnn.conv_forward           y = conv(x, w), plus bias if `bias`, then max(0, y) if `relu`; without bias its buffer is not touched
+ *   buffers                    x, w, bias, y, workspace
+ * cudnn.conv_data_gradient     dx = the gradient of conv with respect to x
+ *   buffers                    dy, w, dx, workspace
+ * cudnn.conv_filter_gradient   dw = the gradient of conv with respect to w
+ *   buffers                    x, dy, dw, workspace
+ *   params                     tcc_cudnn_conv_params, for all three */
 typedef struct tcc_library_call {
     const char *name;
     int n_buffers, n_params;
@@ -137,10 +146,20 @@ typedef struct tcc_conv_params {
     int64_t bias, relu;               /* forward: 0 or 1 */
 } tcc_conv_params;
 
+/* Sums are f32. Absent spatial dimensions have the strides that they would have if the present ones were their rows. */
+typedef struct tcc_cudnn_conv_params {
+    tcc_conv_params conv;
+    int64_t type;            /* tcc_dtype of all tensors: F32, F16 or BF16 */
+    int64_t allow_tf32;      /* as in tcc_matmul_params */
+    int64_t alignment;       /* bytes, a power of two that the addresses of all tensors are multiples of */
+    int64_t workspace_bytes; /* that the call may use */
+} tcc_cudnn_conv_params;
+
 enum {
     TCC_SGEMM_PARAMS = sizeof(tcc_sgemm_params) / sizeof(int64_t), /* n_params */
     TCC_CONV_PARAMS = sizeof(tcc_conv_params) / sizeof(int64_t),
     TCC_MATMUL_PARAMS = sizeof(tcc_matmul_params) / sizeof(int64_t),
+    TCC_CUDNN_CONV_PARAMS = sizeof(tcc_cudnn_conv_params) / sizeof(int64_t),
 };
 
 typedef enum tcc_step_kind { TCC_STEP_KERNEL, TCC_STEP_LIBRARY, TCC_STEP_COPY } tcc_step_kind;

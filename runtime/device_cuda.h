@@ -26,6 +26,7 @@ typedef struct tcc_cuda_staging {
 } tcc_cuda_staging;
 
 struct tcc_cublaslt; /* cuda_cublaslt.c */
+struct tcc_cudnn;    /* cuda_cudnn.h */
 
 typedef struct tcc_device_cuda {
     tcc_device base;
@@ -47,6 +48,7 @@ typedef struct tcc_device_cuda {
     tcc_cuda_event fetch_done[TCC_FETCHES];
     int64_t n_fetched;
     struct tcc_cublaslt *cublaslt; /* NULL: not wanted yet */
+    struct tcc_cudnn *cudnn;       /* likewise */
     char lost[256]; /* the first error after which nothing works; "": none */
 } tcc_device_cuda;
 

@@ -40,7 +40,7 @@ bool tcc__library_function(const tcc_library_info *info, const char *symbol, voi
     return address != NULL;
 }
 
-static const char *const device_libraries[] = {"cublaslt"}; /* opened by devices of other kinds */
+static const char *const device_libraries[] = {"cublaslt", "cudnn"}; /* opened by devices of other kinds */
 enum { DEVICE_LIBRARIES = sizeof device_libraries / sizeof *device_libraries };
 
 static const char *name_of(int i) { return i < LIBRARIES ? library_rows[i].name : device_libraries[i - LIBRARIES]; }

@@ -3,11 +3,12 @@
  * of them is needed. */
 #include "library_cuda.h"
 #include "cuda_cublaslt.h"
+#include "cudnn_conv.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
-static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul};
+static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul, &tcc__cudnn_conv_forward, &tcc__cudnn_conv_data_gradient,
+                                              &tcc__cudnn_conv_filter_gradient};
 
 const tcc_cuda_entry *tcc__cuda_entry_find(const char *name) {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
@@ -32,29 +33,16 @@ bool tcc__cuda_takes_call(tcc_device *device, tcc_context *cx, const char *name,
     return s == TCC_OK;
 }
 
-void tcc__cuda_libraries_close(tcc_device_cuda *cuda) { tcc__cublaslt_close(cuda); }
+void tcc__cuda_libraries_close(tcc_device_cuda *cuda) {
+    tcc__cublaslt_close(cuda);
+    tcc__cudnn_close(cuda);
+}
 
 /* --- describing --- */
 
-static void describe_cudnn(tcc_strbuf *out) {
-    static const char *const files[] = {"libcudnn.so.9", NULL};
-    char file[PATH_MAX];
-    void *handle = tcc_cuda_library_open(files, file);
-    if (!handle) { /* else it stays open: not every library of C++ survives dlclose */
-        tcc_strbuf_add(out, "cudnn: not found; our own kernels do its work\n");
-        return;
-    }
-    void *address = dlsym(handle, "cudnnGetVersion");
-    size_t (*version_of)(void);
-    memcpy(&version_of, &address, sizeof address);
-    size_t version = address ? version_of() : 0;
-    tcc_strbuf_printf(out, "cudnn: %zu.%zu.%zu (%s); not used by this version, whose own kernels do its work\n", version / 10000,
-                      version % 10000 / 100, version % 100, file);
-}
-
 void tcc__cuda_libraries_describe(const tcc_cuda_driver *driver, tcc_strbuf *out) {
     tcc__cublaslt_describe(driver, out);
-    describe_cudnn(out);
+    tcc__cudnn_describe(out);
 }
 
 void tcc_cuda_libraries_describe(tcc_strbuf *out) {

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT
+ * Graphs as the real cuDNN takes them, without a device: it plans for a GPU whose properties it is told (cuDNN 9.8 and newer). Needs
+ * the library, no driver; with the stand-in, or none, nothing is tested. */
+#include "harness/check.h"
+
+#include "ir/support/alloc.h"
+#include "runtime/cudnn_conv.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+static tcc_cudnn cudnn[2]; /* for sm_80, sm_90 */
+static const char *why_not;
+
+/* What cuDNN asks of a device, in its own words: CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. */
+static void *properties_of(const tcc_cudnn_functions *f, int sm) {
+    static const struct {
+        int sm, processors, shared_optin, l2_bytes, clock_khz;
+        const char *name;
+    } devices[] = {{80, 108, 166912, 41943040, 1410000, "NVIDIA A100-SXM4-80GB"}, {90, 132, 232448, 52428800, 1980000, "NVIDIA H100 80GB HBM3"}};
+    const int i = sm == 90;
+    char text[2048];
+    int length = snprintf(text, sizeof text,
+        "{\"cudaDeviceId\":0,\"deviceVer\":%d,\"driverVer\":13000,\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
+        "\"regsPerBlock\":65536,\"multiProcessorCount\":%d,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,"
+        "\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,"
+        "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":%d,\"memClockRateKHz\":2619000,\"l2CacheSize\":%d,"
+        "\"totalGlobalMem\":85017493504,\"deviceName\":\"%s\"}", sm * 10, devices[i].processors, devices[i].shared_optin, devices[i].clock_khz,
+        devices[i].l2_bytes, devices[i].name);
+    void *made = NULL;
+    if (f->descriptor_create(TCC_CUDNN_DEVICEPROP, &made)) return NULL;
+    if (!f->set_attribute(made, TCC_CUDNN_DEVICEPROP_JSON_REPRESENTATION, TCC_CUDNN_TYPE_CHAR, length, text) && !f->finalize(made)) return made;
+    f->descriptor_destroy(made);
+    return NULL;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    tcc_cudnn_find(&cudnn[0].library);
+    void *loaded = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
+    if (!cudnn[0].library.usable) why_not = cudnn[0].library.text;
+    else if (loaded && dlsym(loaded, "cudnnsim_restart")) why_not = "the stand-in is in the way of the real library";
+    if (loaded) dlclose(loaded);
+    if (why_not) return 0;
+    cudnn[1] = cudnn[0];
+    for (int i = 0; i < 2; i++)
+        if (!(cudnn[i].properties = properties_of(&cudnn[i].library.f, i ? 90 : 80))) why_not = "this cuDNN does not plan without a device";
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        if (cudnn[i].properties) cudnn[i].library.f.descriptor_destroy(cudnn[i].properties);
+    return 0;
+}
+
+/* A convolution of square images, channels last. */
+static tcc_cudnn_conv_params conv(tcc_dtype type, int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
+    const int64_t pad = kernel / 2, y = (size + 2 * pad - kernel) / stride + 1, within = in / groups;
+    return (tcc_cudnn_conv_params){
+        .conv = {.batch = 32, .groups = groups, .in = in, .out = out, .x_size = {1, size, size}, .y_size = {1, y, y}, .kernel = {1, kernel, kernel},
+                 .stride = {1, stride, stride}, .dilation = {1, 1, 1}, .pad_low = {0, pad, pad}, .pad_high = {0, pad, pad},
+                 .x_stride = {size * size * in, 1, size * size * in, size * in, in}, .y_stride = {y * y * out, 1, y * y * out, y * out, out},
+                 .w_stride = {kernel * kernel * within, 1, kernel * kernel * within, kernel * within, within}},
+        .type = type, .alignment = 16, .workspace_bytes = 64 << 20};
+}
+
+static tcc_status plan(int device, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p) {
+    tcc_cudnn_graph *g = NULL;
+    const tcc_cudnn_limits limits = tcc_cudnn_conv_limits(p);
+    tcc_status s = tcc_cudnn_graph_create(&cudnn[device], d, &g);
+    if (s == TCC_OK) s = tcc_cudnn_conv_describe(g, d, kind, p);
+    if (s == TCC_OK) s = tcc_cudnn_graph_finish(g, d, &limits, &p->workspace_bytes);
+    tcc_cudnn_graph_destroy(g);
+    return s;
+}
+
+static void check_planned(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
+    for (int device = 0; device < 2; device++) {
+        tcc_diag d = {0};
+        tcc_cudnn_conv_params q = *p;
+        if (plan(device, &d, kind, &q) != TCC_OK)
+            fail_msg("sm_%d, convolution %d, type %d, bias %d, relu %d: %s", device ? 90 : 80, kind, (int)p->type, (int)p->conv.bias, (int)p->conv.relu, tcc_diag_text(&d));
+        assert_in_range(q.workspace_bytes, 0, p->workspace_bytes);
+        tcc_diag_clear(&d);
+    }
+}
+
+static bool available(void) {
+    if (why_not) print_message("skipped: %s\n", why_not);
+    return !why_not;
+}
+
+static void test_convolutions(void **state) {
+    (void)state;
+    static const struct {
+        tcc_dtype type;
+        bool tf32;
+    } types[] = {{TCC_F16, false}, {TCC_BF16, false}, {TCC_F32, true}, {TCC_F32, false}};
+    if (!available()) skip();
+    for (int i = 0; i < 4; i++)
+        for (int stride = 1; stride <= 2; stride++) {
+            tcc_cudnn_conv_params p = conv(types[i].type, 28, 64, 128, 3, stride, 1);
+            p.allow_tf32 = types[i].tf32;
+            check_planned(TCC_CUDNN_CONV_DATA_GRADIENT, &p);
+            check_planned(TCC_CUDNN_CONV_FILTER_GRADIENT, &p);
+            check_planned(TCC_CUDNN_CONV_FORWARD, &p);
+            p.conv.bias = 1;
+            check_planned(TCC_CUDNN_CONV_FORWARD, &p);
+            p.conv.relu = 1;
+            check_planned(TCC_CUDNN_CONV_FORWARD, &p);
+        }
+}
+
+static void check_refused(tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params p, const char *words) {
+    tcc_diag d = {0};
+    assert_error(plan(1, &d, kind, &p), TCC_EUNSUPPORTED, &d, words);
+    tcc_diag_clear(&d);
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    if (!available()) skip();
+    tcc_cudnn_conv_params p = conv(TCC_F16, 28, 64, 128, 3, 1, 1);
+    p.alignment = 3;
+    check_refused(TCC_CUDNN_CONV_FORWARD, p, "cudnnBackendFinalize: CUDNN_STATUS_BAD_PARAM");
+    check_refused(TCC_CUDNN_CONV_FORWARD, p, "for a descriptor of type 17");
+    check_refused(TCC_CUDNN_CONV_FORWARD, conv(TCC_I64, 28, 64, 128, 3, 1, 1), "cudnn has no engine for it: of 0 proposed");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_refusals)};
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
