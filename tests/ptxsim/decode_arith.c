@@ -78,7 +78,7 @@ static void decode_simple(parser *p, sim_operation op, int n) {
         if (!sim_pick_half(op, t)) exec = NULL;
         if ((op == OP_AND || op == OP_OR || op == OP_XOR || op == OP_NOT)) exec = NULL;
     } else if (t == T_F32 || t == T_F64) {
-        if (op == OP_DIV && approx) kind = OP_DIV_APPROX;
+        if (op == OP_DIV && t == T_F32 && (approx || full)) kind = approx ? OP_DIV_APPROX : OP_DIV_FULL;
         if (op == OP_DIV && t == T_F32 && !approx && !full && r == RND_NONE) parse_fail(p, "'%s' needs .approx, .full or a rounding", p->opcode);
         if ((op == OP_RCP || op == OP_SQRT) && !approx && r == RND_NONE) parse_fail(p, "'%s' needs .approx or a rounding", p->opcode);
         if (op == OP_FMA && r == RND_NONE) parse_fail(p, "'%s' needs a rounding", p->opcode);

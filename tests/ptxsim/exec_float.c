@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * float32 and float64 arithmetic. Results of float32 that are NaN are the canonical one; .ftz flushes inputs and results.
- * Approximate instructions return the correctly rounded value: one of those that the PTX ISA allows. */
+ * Approximate instructions are as wrong as the PTX ISA allows, by an amount that depends on the operand's bits. */
 #include "lanes.h"
 
 #include <fenv.h>
@@ -138,22 +138,47 @@ static void min_max_f64(sim_warp *w, const sim_inst *i, uint32_t mask) {
 }
 
 /* --- one operand */
+
+/* A number in [-1, 1] that looks random: the share of the largest error that an instruction has at this operand. */
+static double share(float x) {
+    uint32_t h = as_u32(x) * UINT32_C(0x9e3779b1);
+    h = (h ^ h >> 15) * UINT32_C(0x85ebca77);
+    h ^= h >> 13;
+    return (double)(int32_t)h * 0x1p-31;
+}
+/* `exact`, off by up to `ulps` units of its last place, half of one of them by rounding, before it may become a denormal. */
+static float off_ulps(double exact, double ulps, float x) {
+    if (!isfinite(exact) || exact == 0) return (float)exact;
+    int exponent;
+    frexp(exact, &exponent);
+    return (float)(exact + share(x) * (ulps - 0.5) * ldexp(1, exponent - 24));
+}
+/* Off by up to `error`, which is more than the rounding of the result. */
+static float off_absolute(double exact, double error, float x) {
+    return isfinite(exact) ? (float)(exact + share(x) * (error - fabs(exact) * 0x1p-25)) : (float)exact;
+}
+static float off_relative(double exact, double error, float x) { return (float)(exact * (1 + share(x) * (error - 0x1p-24))); }
+
 static float approximate(int op, float x, float y) {
     switch (op) {
-    case OP_RCP: return 1 / x;
-    case OP_SQRT: return sqrtf(x);
-    case OP_RSQRT: return x == 0 ? copysignf(INFINITY, x) : (float)(1 / sqrt((double)x));
-    case OP_SIN: return (float)sin((double)x);
-    case OP_COS: return (float)cos((double)x);
-    case OP_EX2: return (float)exp2((double)x);
-    case OP_LG2: return (float)log2((double)x);
-    case OP_TANH: return (float)tanh((double)x);
+    case OP_RCP: return off_ulps(1 / (double)x, 1, x);
+    case OP_SQRT: return off_relative(sqrt((double)x), 0x1p-23, x);
+    case OP_RSQRT: return x == 0 ? copysignf(INFINITY, x) : off_relative(1 / sqrt((double)x), 0x1.1256p-23, x); /* 2^-22.9 */
+    case OP_SIN: return off_absolute(sin((double)x), 0x1p-21, x);
+    case OP_COS: return off_absolute(cos((double)x), 0x1p-21, x);
+    case OP_EX2: return fabsf(x) < 0x1p-126f ? 1 : off_ulps(exp2((double)x), 2, x);
+    case OP_LG2: {
+        double exact = log2((double)x);
+        return x > 0.5f && x < 2 ? off_absolute(exact, 0x1p-22, x) : off_relative(exact, 0x1p-22, x);
+    }
+    case OP_TANH: return off_relative(tanh((double)x), 0x1p-11, x);
     case OP_ABS: return fabsf(x);
     case OP_NEG: return -x;
     case OP_COPYSIGN: return as_f32((as_u32(y) & 0x7fffffff) | (as_u32(x) & 0x80000000)); /* the sign is the first operand's */
     case OP_DIV_APPROX: /* between 2^126 and 2^128 the reciprocal underflows */
-        if (fabsf(y) >= 0x1p126f && isfinite(y)) return isinf(x) ? NAN : copysignf(0, x) * copysignf(1, y);
-        return x / y;
+    case OP_DIV_FULL:
+        if (op == OP_DIV_APPROX && fabsf(y) >= 0x1p126f && isfinite(y)) return isinf(x) ? NAN : copysignf(0, x) * copysignf(1, y);
+        return off_ulps((double)x / (double)y, 2, x);
     default: return x;
     }
 }
@@ -161,7 +186,11 @@ static void function_f32(sim_warp *w, const sim_inst *i, uint32_t mask) {
     const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[i->n_in > 1 ? 1 : 0]);
     bool ftz = i->flags & FLAG_FTZ, sat = i->flags & FLAG_SAT;
     uint32_t out[LANES];
-    EACH_LANE out[l] = mask >> l & 1 ? as_u32(out32(approximate(i->op, in32(a->f32[l], ftz), in32(b->f32[l], ftz)), ftz, sat)) : 0;
+    EACH_LANE {
+        float x = in32(a->f32[l], ftz), y = in32(b->f32[l], ftz);
+        float r = !(mask >> l & 1) ? 0 : i->round == RND_NONE ? approximate(i->op, x, y) : rounded32(i->op, x, y, 0);
+        out[l] = as_u32(out32(r, ftz, sat));
+    }
     commit32(w, i->out[0], out, mask);
 }
 /* abs and neg and copysign keep a NaN's payload out of it: the result is canonical for f32 with .ftz or not. */
@@ -270,7 +299,7 @@ sim_exec *sim_pick_float(sim_operation op, sim_type t, int flags, sim_round r) {
     case OP_MIN: case OP_MAX: return f32 ? min_max_f32 : min_max_f64;
     case OP_TESTP: return testp_any;
     case OP_RCP: case OP_SQRT: case OP_RSQRT: case OP_ABS: case OP_NEG: case OP_COPYSIGN: return f32 ? function_f32 : function_f64;
-    case OP_DIV_APPROX: case OP_SIN: case OP_COS: case OP_EX2: case OP_LG2: case OP_TANH: return f32 ? function_f32 : NULL;
+    case OP_DIV_APPROX: case OP_DIV_FULL: case OP_SIN: case OP_COS: case OP_EX2: case OP_LG2: case OP_TANH: return f32 ? function_f32 : NULL;
     default: return NULL;
     }
 }
