@@ -3,6 +3,7 @@
  * knows all it depends on, so that what a loop does not change is computed before it. What does not depend on the lane variable
  * is a scalar; the rest are vectors. */
 #include "codegen/body.h"
+#include "codegen/math.h"
 
 #include "ir/support/alloc.h"
 
@@ -277,6 +278,13 @@ static bool begins_at_fours(const tcc_body_run *r, const tcc_expr *x) {
     return common % 4 == 0;
 }
 
+/* exp(x - max x) in f32: its operand is at most 0. */
+static bool is_softmax_power(const tcc_expr *x) {
+    if (x->op != TCC_OP_EXP || x->dtype == TCC_F64 || x->operands[0]->kind != TCC_EXPR_POINT || x->operands[0]->op != TCC_OP_SUB) return false;
+    const tcc_expr *value = x->operands[0]->operands[0], *most = x->operands[0]->operands[1];
+    return most->kind == TCC_EXPR_REDUCE && most->op == TCC_OP_REDUCE_MAX && most->operands[0] == value;
+}
+
 static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     LLVMValueRef v[3];
     bool varies = tcc_body_varies(r, x);
@@ -285,6 +293,7 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
         return tcc_scalar_random(r->e, x->op, x->integer, v[0], v[1], v[2], begins_at_fours(r, x->operands[0]));
     }
     for (int i = 0; i < x->n_operands; i++) v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
+    if (is_softmax_power(x)) return tcc_math_exp_negative(r->e, v[0]);
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);
 }
 

@@ -4,6 +4,8 @@
  * rounds to an integer and leaves it in the low bits of the sum: no conversion that is undefined for NaN. */
 #include "codegen/math.h"
 
+#include <string.h>
+
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
@@ -32,15 +34,21 @@ static LLVMValueRef copy_sign(tcc_emitter *e, LLVMValueRef magnitude, LLVMValueR
     return tcc_emit_intrinsic(e, "llvm.copysign", LLVMTypeOf(sign), arguments, 2);
 }
 
-/* x, or `limit` when x is beyond it; NaN stays. */
-static LLVMValueRef at_most(tcc_emitter *e, LLVMValueRef x, double limit) {
-    LLVMValueRef bound = constant(e, x, limit);
-    return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, x, bound), bound, x);
+static bool is_cuda(const tcc_emitter *e) { return e->target->kind == TCC_TARGET_CUDA; }
+
+/* GPUs from sm_80 on have an instruction for either. */
+static LLVMValueRef limited(tcc_emitter *e, LLVMValueRef x, double limit, LLVMRealPredicate beyond, const char *intrinsic) {
+    LLVMValueRef bound = constant(e, x, limit), arguments[] = {x, bound};
+    if (is_cuda(e) && strcmp(e->target->cpu, "sm_75")) return tcc_emit_intrinsic(e, intrinsic, LLVMTypeOf(x), arguments, 2);
+    return tcc_emit_select(e, tcc_emit_compare(e, beyond, x, bound), bound, x);
 }
 
-static LLVMValueRef at_least(tcc_emitter *e, LLVMValueRef x, double limit) {
-    LLVMValueRef bound = constant(e, x, limit);
-    return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOLT, x, bound), bound, x);
+LLVMValueRef tcc_math_at_most(tcc_emitter *e, LLVMValueRef x, double limit) {
+    return limited(e, x, limit, LLVMRealOGT, "llvm.minimum");
+}
+
+LLVMValueRef tcc_math_at_least(tcc_emitter *e, LLVMValueRef x, double limit) {
+    return limited(e, x, limit, LLVMRealOLT, "llvm.maximum");
 }
 
 LLVMValueRef tcc_math_polynomial(tcc_emitter *e, LLVMValueRef x, const float *coefficients, int count) {
@@ -77,9 +85,17 @@ static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef n, LLVMValueRef li
     return from_bits(e, LLVMBuildShl(e->builder, biased, integer(e, like, 23), ""), like);
 }
 
-LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x) {
+/* exp(x) where the result is neither 0 nor inf nor a denormal. */
+static LLVMValueRef exp_small(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef n;
-    LLVMValueRef y = exp_reduced(e, at_least(e, at_most(e, x, 89), -104), &n);
+    LLVMValueRef y = exp_reduced(e, x, &n);
+    return mul(e, y, power_of_two(e, n, x));
+}
+
+LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x) {
+    if (is_cuda(e)) return tcc_math_cuda_exp(e, x);
+    LLVMValueRef n;
+    LLVMValueRef y = exp_reduced(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &n);
     /* Two exact halves of the exponent reach from the smallest denormal to infinity; only the second product may round. */
     LLVMValueRef half = LLVMBuildAShr(e->builder, n, integer(e, x, 1), "");
     LLVMValueRef rest = LLVMBuildSub(e->builder, n, half, "");
@@ -87,9 +103,8 @@ LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x) {
 }
 
 LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef n;
-    LLVMValueRef y = exp_reduced(e, at_least(e, x, -88), &n);
-    LLVMValueRef result = mul(e, y, power_of_two(e, n, x));
+    if (is_cuda(e)) return tcc_math_cuda_exp_negative(e, x);
+    LLVMValueRef result = exp_small(e, tcc_math_at_least(e, x, -88));
     LLVMValueRef tiny = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, -87.3));
     return tcc_emit_select(e, tiny, constant(e, x, 0), result);
 }
@@ -122,15 +137,19 @@ LLVMValueRef tcc_math_log(tcc_emitter *e, LLVMValueRef x) {
     return tcc_emit_select(e, negative, constant(e, x, __builtin_nan("")), y);
 }
 
+static LLVMValueRef tanh_large(tcc_emitter *e, LLVMValueRef a) {
+    LLVMValueRef n;
+    LLVMValueRef y = exp_reduced(e, mul(e, tcc_math_at_most(e, a, 10), constant(e, a, 2)), &n);
+    LLVMValueRef denominator = tcc_emit_fma(e, y, power_of_two(e, n, a), constant(e, a, 1));
+    return sub(e, constant(e, a, 1), quotient(e, constant(e, a, 2), denominator));
+}
+
 /* An odd polynomial below 0.63, 1 - 2 / (exp(2 |x|) + 1) above. */
 LLVMValueRef tcc_math_tanh(tcc_emitter *e, LLVMValueRef x) {
     static const float p[] = {-0.33333278f, 0.13331324f, -5.372953e-2f, 2.0604875e-2f, -5.6657237e-3f}; /* 4.8e-9 */
     LLVMValueRef a = tcc_math_abs(e, x), square = mul(e, x, x);
     LLVMValueRef small = tcc_emit_fma(e, mul(e, square, a), tcc_math_polynomial(e, square, p, COUNT(p)), a);
-    LLVMValueRef n;
-    LLVMValueRef y = exp_reduced(e, mul(e, at_most(e, a, 10), constant(e, x, 2)), &n);
-    LLVMValueRef denominator = tcc_emit_fma(e, y, power_of_two(e, n, x), constant(e, x, 1));
-    LLVMValueRef large = sub(e, constant(e, x, 1), quotient(e, constant(e, x, 2), denominator));
+    LLVMValueRef large = is_cuda(e) ? tcc_math_cuda_tanh_large(e, a) : tanh_large(e, a);
     LLVMValueRef below = tcc_emit_compare(e, LLVMRealOLT, a, constant(e, x, 0.63));
     return copy_sign(e, tcc_emit_select(e, below, small, large), x);
 }
@@ -143,17 +162,21 @@ LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x) {
                               -4.744175e-3f, 5.9377758e-4f, -4.5729415e-5f, 1.6220364e-6f}; /* 1.6e-9 */
     LLVMValueRef a = tcc_math_abs(e, x), square = mul(e, x, x);
     LLVMValueRef small = tcc_emit_fma(e, a, tcc_math_polynomial(e, square, p, COUNT(p)), a);
-    LLVMValueRef n;
-    LLVMValueRef y = exp_reduced(e, tcc_math_polynomial(e, at_most(e, a, 3.95), q, COUNT(q)), &n);
-    LLVMValueRef large = sub(e, constant(e, x, 1), mul(e, y, power_of_two(e, n, x)));
+    LLVMValueRef logarithm = tcc_math_polynomial(e, tcc_math_at_most(e, a, 3.95), q, COUNT(q));
+    LLVMValueRef large = sub(e, constant(e, x, 1), is_cuda(e) ? tcc_math_cuda_exp_rough(e, logarithm) : exp_small(e, logarithm));
     LLVMValueRef below = tcc_emit_compare(e, LLVMRealOLT, a, constant(e, x, 0.9375));
     return copy_sign(e, tcc_emit_select(e, below, small, large), x);
 }
 
 /* With z = exp(-|x|): 1 / (1 + z) for x >= 0, z / (1 + z) below, so that neither side cancels or overflows. */
 LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x) {
+    if (is_cuda(e)) return tcc_math_cuda_sigmoid(e, x);
     LLVMValueRef one = constant(e, x, 1);
     LLVMValueRef z = tcc_math_exp(e, LLVMBuildFNeg(e->builder, tcc_math_abs(e, x), ""));
     LLVMValueRef negative = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, 0));
     return quotient(e, tcc_emit_select(e, negative, z, one), add(e, one, z));
+}
+
+LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x) {
+    return is_cuda(e) ? tcc_math_cuda_rsqrt(e, x) : quotient(e, constant(e, x, 1), tcc_math_sqrt(e, x));
 }

@@ -104,6 +104,7 @@ static LLVMValueRef rule_gelu_tanh_grad(const scalar_cx *c, LLVMValueRef *v) {
 
 static LLVMValueRef rule_sqrt(const scalar_cx *c, LLVMValueRef *v) { return intrinsic1(c, "llvm.sqrt", v[0]); }
 static LLVMValueRef rule_rsqrt(const scalar_cx *c, LLVMValueRef *v) {
+    if (c->operand != TCC_F64) return tcc_math_rsqrt(c->e, v[0]);
     return LLVMBuildFDiv(c->e->builder, number(c, 1), intrinsic1(c, "llvm.sqrt", v[0]), "");
 }
 static LLVMValueRef rule_floor(const scalar_cx *c, LLVMValueRef *v) { return intrinsic1(c, "llvm.floor", v[0]); }
