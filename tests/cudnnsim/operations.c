@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions and work on elements: what is asked of their attributes, and what they compute. */
+#include "sim.h"
+
+enum { SPATIAL = 3, CROSS_CORRELATION = 1, ADD = 0, RELU = 100 };
+
+/* --- convolutions --- */
+
+static int finalize_convolution(descriptor *d) {
+    int64_t spatial = sim_int64(d, 106), n;
+    if (sim_int(d, 100) != FLOAT32) return sim_wrong("a convolution that is computed in data type %d", sim_int(d, 100));
+    if (sim_int(d, 101) != CROSS_CORRELATION) return sim_wrong("a convolution whose kernel is flipped");
+    for (int name = 102; name <= 105; name++) {
+        const int64_t *at = sim_get(d, name, &n);
+        if (n != spatial) return sim_wrong("attribute %d of a convolution with %lld of %lld dimensions", name, (long long)n, (long long)spatial);
+        for (int i = 0; i < n; i++)
+            if (at[i] < (name <= 103)) return sim_wrong("attribute %d of a convolution: %lld", name, (long long)at[i]);
+    }
+    return SUCCESS;
+}
+
+const kind sim_convolution = {
+    .type = CONVOLUTION, .name = "convolution", .finalize = finalize_convolution,
+    .rules = {{100, DATA_TYPE, 1, 1}, {101, CONVOLUTION_MODE, 1, 1}, {102, INT64S, 2, 3}, {103, INT64S, 2, 3}, {104, INT64S, 2, 3}, {105, INT64S, 2, 3}, {106, INT64S, 1, 1}},
+};
+
+/* Sizes and steps by three spatial dimensions, of which the first may be absent. */
+typedef struct shape {
+    int64_t batch, in, out, groups, x[SPATIAL], w[SPATIAL], y[SPATIAL], dilation[SPATIAL], stride[SPATIAL], post[SPATIAL], pre[SPATIAL];
+} shape;
+
+static int read_shape(shape *s, const descriptor *conv, const value *x, const value *w, const value *y) {
+    const int spatial = (int)sim_int64(conv, 106), absent = SPATIAL - spatial;
+    if (x->rank != spatial + 2 || w->rank != spatial + 2 || y->rank != spatial + 2) return sim_wrong("tensors of %d, %d, %d dimensions", x->rank, w->rank, y->rank);
+    *s = (shape){.batch = x->dims[0], .in = x->dims[1], .out = w->dims[0], .x = {1}, .w = {1}, .y = {1}, .dilation = {1}, .stride = {1}};
+    if (s->in % w->dims[1] || y->dims[0] != s->batch || y->dims[1] != s->out) return sim_wrong("images and channels of tensors differ");
+    s->groups = s->in / w->dims[1];
+    if (s->out % s->groups) return sim_wrong("%lld channels in %lld groups", (long long)s->out, (long long)s->groups);
+    int64_t *const lists[] = {s->dilation, s->stride, s->post, s->pre};
+    for (int i = 0; i < spatial; i++) {
+        for (int k = 0; k < 4; k++) lists[k][absent + i] = ((const int64_t *)sim_get(conv, 102 + k, NULL))[i];
+        s->x[absent + i] = x->dims[2 + i], s->w[absent + i] = w->dims[2 + i], s->y[absent + i] = y->dims[2 + i];
+    }
+    for (int i = 0; i < SPATIAL; i++) {
+        int64_t room = s->x[i] + s->pre[i] + s->post[i] - (s->w[i] - 1) * s->dilation[i] - 1;
+        if (room < 0 || s->y[i] != room / s->stride[i] + 1)
+            return sim_wrong("a convolution of %lld by %lld to %lld", (long long)s->x[i], (long long)s->w[i], (long long)s->y[i]);
+    }
+    return SUCCESS;
+}
+
+/* `first`: alpha; then beta, the convolution, and the three tensors with x, w and y at these places. */
+static int finalize_operation(const descriptor *d, int first, int x, int w, int y) {
+    value vx = sim_value_of(sim_reference(d, first + x)), vw = sim_value_of(sim_reference(d, first + w)), vy = sim_value_of(sim_reference(d, first + y));
+    shape s;
+    if (sim_float(d, first) != 1 || sim_float(d, first + 1) != 0) return sim_wrong("a convolution that is scaled or added to");
+    const bool virtual_y = sim_flag(vy.tensor, 907);
+    if (vx.type != vw.type || (virtual_y ? vy.type != FLOAT32 : vy.type != vx.type)) return sim_wrong("a convolution of data types %d, %d, %d", vx.type, vw.type, vy.type);
+    if (vx.type != FLOAT32 && vx.type != FLOAT16 && vx.type != BFLOAT16) return sim_wrong("a convolution of data type %d", vx.type);
+    return read_shape(&s, sim_reference(d, first + 2), &vx, &vw, &vy);
+}
+
+static int finalize_forward(descriptor *d) { return finalize_operation(d, 700, 4, 3, 5); }
+static int finalize_data(descriptor *d) { return finalize_operation(d, 706, 4, 3, 5); }
+static int finalize_filter(descriptor *d) { return finalize_operation(d, 712, 4, 3, 5); }
+
+/* Every product of the convolution: *`to` += *`a` * *`b`, whichever of x, w and y these are. */
+static void convolve(const shape *s, double *x, double *w, double *y, int result) {
+    const int64_t in = s->in / s->groups, out = s->out / s->groups, taps = s->w[0] * s->w[1] * s->w[2];
+    const int64_t pixels_x = s->x[0] * s->x[1] * s->x[2], pixels_y = s->y[0] * s->y[1] * s->y[2];
+    for (int64_t n = 0; n < s->batch; n++)
+        for (int64_t k = 0; k < s->out; k++)
+            for (int64_t p = 0; p < pixels_y; p++) {
+                const int64_t at_y[SPATIAL] = {p / (s->y[1] * s->y[2]), p / s->y[2] % s->y[1], p % s->y[2]};
+                double *to_y = &y[(n * s->out + k) * pixels_y + p];
+                for (int64_t t = 0; t < taps; t++) {
+                    const int64_t at_w[SPATIAL] = {t / (s->w[1] * s->w[2]), t / s->w[2] % s->w[1], t % s->w[2]};
+                    int64_t pixel = 0;
+                    bool inside = true;
+                    for (int i = 0; i < SPATIAL; i++) {
+                        int64_t at = at_y[i] * s->stride[i] - s->pre[i] + at_w[i] * s->dilation[i];
+                        inside = inside && at >= 0 && at < s->x[i];
+                        pixel = pixel * s->x[i] + at;
+                    }
+                    if (!inside) continue;
+                    for (int64_t c = 0; c < in; c++) {
+                        double *to_x = &x[(n * s->in + k / out * in + c) * pixels_x + pixel], *to_w = &w[(k * in + c) * taps + t];
+                        if (result == 'y') *to_y += *to_x * *to_w;
+                        else if (result == 'x') *to_x += *to_y * *to_w;
+                        else *to_w += *to_x * *to_y;
+                    }
+                }
+            }
+}
+
+static int evaluate_forward(const descriptor *d, value *const *reads, value *const *writes) {
+    shape s;
+    int status = read_shape(&s, sim_reference(d, 702), reads[1], reads[0], writes[0]);
+    if (!status) convolve(&s, reads[1]->data, reads[0]->data, writes[0]->data, 'y');
+    return status;
+}
+
+static int evaluate_data(const descriptor *d, value *const *reads, value *const *writes) {
+    shape s;
+    int status = read_shape(&s, sim_reference(d, 708), writes[0], reads[0], reads[1]);
+    if (!status) convolve(&s, writes[0]->data, reads[0]->data, reads[1]->data, 'x');
+    return status;
+}
+
+static int evaluate_filter(const descriptor *d, value *const *reads, value *const *writes) {
+    shape s;
+    int status = read_shape(&s, sim_reference(d, 714), reads[0], writes[0], reads[1]);
+    if (!status) convolve(&s, reads[0]->data, writes[0]->data, reads[1]->data, 'w');
+    return status;
+}
+
+#define CONV_RULES(first)                                                                                                      \
+    {(first), FLOATS, 1, 1}, {(first) + 1, FLOATS, 1, 1}, {(first) + 2, DESCRIPTOR, 1, 1, .of = CONVOLUTION},                 \
+        {(first) + 3, DESCRIPTOR, 1, 1, .of = TENSOR}, {(first) + 4, DESCRIPTOR, 1, 1, .of = TENSOR}, {(first) + 5, DESCRIPTOR, 1, 1, .of = TENSOR}
+const kind sim_conv_forward = {.type = CONV_FORWARD, .name = "convolution forward", .finalize = finalize_forward, .evaluate = evaluate_forward,
+                               .rules = {CONV_RULES(700)}, .reads = {703, 704}, .writes = {705}};
+const kind sim_conv_data = {.type = CONV_DATA, .name = "convolution data gradient", .finalize = finalize_data, .evaluate = evaluate_data,
+                            .rules = {CONV_RULES(706)}, .reads = {709, 711}, .writes = {710}};
+const kind sim_conv_filter = {.type = CONV_FILTER, .name = "convolution filter gradient", .finalize = finalize_filter, .evaluate = evaluate_filter,
+                              .rules = {CONV_RULES(712)}, .reads = {716, 717}, .writes = {715}};
+
+/* --- work on elements --- */
+
+static int finalize_pointwise(descriptor *d) {
+    const int mode = sim_int(d, 0);
+    if (mode != ADD && mode != RELU) return sim_wrong("pointwise mode %d", mode);
+    return sim_int(d, 1) == FLOAT32 ? SUCCESS : sim_wrong("work on elements in data type %d", sim_int(d, 1));
+}
+
+const kind sim_pointwise = {.type = POINTWISE, .name = "pointwise", .finalize = finalize_pointwise, .rules = {{0, POINTWISE_MODE, 1, 1}, {1, DATA_TYPE, 1, 1}}};
+
+static int finalize_operation_pointwise(descriptor *d) {
+    const int mode = sim_int(sim_reference(d, 750), 0);
+    const descriptor *b = sim_reference(d, 752);
+    value x = sim_value_of(sim_reference(d, 751)), y = sim_value_of(sim_reference(d, 753));
+    if ((mode == ADD) != (b != NULL)) return sim_wrong("pointwise mode %d %s a second operand", mode, b ? "with" : "without");
+    if (x.rank != y.rank) return sim_wrong("work on elements of %d and %d dimensions", x.rank, y.rank);
+    for (int i = 0; i < x.rank; i++)
+        if (x.dims[i] != y.dims[i]) return sim_wrong("work on elements: dimension %d of %lld and %lld", i, (long long)x.dims[i], (long long)y.dims[i]);
+    if (!b) return SUCCESS;
+    value vb = sim_value_of(b);
+    if (vb.rank != y.rank) return sim_wrong("a second operand of %d dimensions", vb.rank);
+    for (int i = 0; i < vb.rank; i++)
+        if (vb.dims[i] != 1 && vb.dims[i] != y.dims[i]) return sim_wrong("a second operand with dimension %d of %lld", i, (long long)vb.dims[i]);
+    return SUCCESS;
+}
+
+/* The place in `v` of element `i` of `of`; dimensions of one element are the same for all. */
+static int64_t place(const value *v, const value *of, int64_t i) {
+    int64_t at = 0, stride = 1;
+    for (int d = of->rank - 1; d >= 0; d--) {
+        if (v->dims[d] > 1) at += i % of->dims[d] * stride;
+        stride *= v->dims[d];
+        i /= of->dims[d];
+    }
+    return at;
+}
+
+static int evaluate_pointwise(const descriptor *d, value *const *reads, value *const *writes) {
+    const int mode = sim_int(sim_reference(d, 750), 0);
+    for (int64_t i = 0; i < writes[0]->count; i++) {
+        const double x = reads[0]->data[i];
+        writes[0]->data[i] = mode == ADD ? x + reads[1]->data[place(reads[1], writes[0], i)] : x < 0 ? 0 : x;
+    }
+    return SUCCESS;
+}
+
+const kind sim_operation_pointwise = {
+    .type = OPERATION_POINTWISE, .name = "operation on elements", .finalize = finalize_operation_pointwise, .evaluate = evaluate_pointwise,
+    .rules = {{750, DESCRIPTOR, 1, 1, .of = POINTWISE}, {751, DESCRIPTOR, 1, 1, .of = TENSOR}, {752, DESCRIPTOR, 1, 1, .optional = true, .of = TENSOR},
+              {753, DESCRIPTOR, 1, 1, .of = TENSOR}},
+    .reads = {751, 752}, .writes = {753},
+};

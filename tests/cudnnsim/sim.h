@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT
+ * Inside the stand-in: descriptors by tables. A kind of descriptor says which attributes it has, with type and count; an operation
+ * also which of them are tensors that it reads and writes, and how it computes. A new operation is a file with its kinds, and a row in
+ * sim_kinds (descriptor.c); a graph of several operations that an engine takes is a row in patterns (graph.c). */
+#ifndef CUDNNSIM_SIM_H
+#define CUDNNSIM_SIM_H
+
+#include "cudnnsim.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SUCCESS = 0, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL_ERROR = 4000, HOST_ALLOCATION_FAILED = 4003, EXECUTION_FAILED = 5000 };
+enum { FLOAT32 = 0, FLOAT16 = 2, INT32 = 4, BFLOAT16 = 9, INT64 = 10 }; /* data types */
+enum { /* of attributes */
+    HANDLE = 0, DATA_TYPE = 1, BOOLEAN = 2, INT64S = 3, FLOATS = 4, VOID_PTR = 6, CONVOLUTION_MODE = 7, HEUR_MODE = 8, NUMERICAL_NOTE = 11,
+    POINTWISE_MODE = 14, DESCRIPTOR = 15,
+};
+enum { /* kinds of descriptors */
+    POINTWISE = 0, CONVOLUTION = 1, ENGINE = 2, ENGINECFG = 3, ENGINEHEUR = 4, EXECUTION_PLAN = 5, CONV_FORWARD = 10, CONV_FILTER = 11, CONV_DATA = 12,
+    OPERATION_POINTWISE = 13, OPERATIONGRAPH = 15, VARIANT_PACK = 16, TENSOR = 17,
+};
+enum { MAX_DIMS = 8, MAX_ATTRIBUTES = 24, MAX_TENSORS = 64, MAX_OPERANDS = 16, MAX_OPERATIONS = 32 };
+
+typedef struct descriptor descriptor;
+typedef unsigned long long address;
+
+typedef struct rule {
+    int name, type;
+    int64_t least, most; /* elements */
+    bool optional;
+    int of; /* DESCRIPTOR: of this kind; ANY: any operation */
+} rule;
+enum { ANY = -1 };
+
+/* A tensor's elements, dense and row-major by its dims. */
+typedef struct value {
+    const descriptor *tensor;
+    int rank, type;
+    int64_t dims[MAX_DIMS], strides[MAX_DIMS], count; /* strides: in memory */
+    double *data;
+} value;
+
+typedef struct kind {
+    int type;
+    const char *name;
+    rule rules[MAX_ATTRIBUTES]; /* ends with most == 0 */
+    int (*finalize)(descriptor *d);
+    /* operations: attributes with tensors, ended by 0; an optional one that was not set is NULL to evaluate */
+    int reads[MAX_OPERANDS], writes[MAX_OPERANDS];
+    int (*evaluate)(const descriptor *operation, value *const *reads, value *const *writes);
+} kind;
+
+struct descriptor {
+    uint32_t mark;
+    const kind *kind;
+    bool final;
+    int users; /* descriptors that hold this one */
+    int n;
+    struct attribute {
+        int name;
+        int64_t count;
+        void *data;
+    } attributes[MAX_ATTRIBUTES];
+    int engine;              /* of an ENGINE and an ENGINECFG that were filled */
+    descriptor *graph;       /* likewise; held */
+};
+
+extern const kind sim_convolution, sim_conv_forward, sim_conv_filter, sim_conv_data, sim_pointwise, sim_operation_pointwise; /* operations.c */
+extern const kind sim_graph, sim_heuristics, sim_config, sim_engine, sim_plan, sim_pack;                                    /* graph.c */
+
+/* Records what was wrong with a call; BAD_PARAM. */
+int sim_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Counts a call; the status that it is to fail with. */
+int sim_enter(void);
+#define ENTER()                                                                                    \
+    do {                                                                                           \
+        int status_ = sim_enter();                                                                 \
+        if (status_) return status_;                                                               \
+    } while (0)
+extern cudnnsim_counts sim_counts;
+extern unsigned sim_refused;
+
+bool sim_is_handle(const void *handle);
+/* The stream of a handle. */
+void *sim_stream_of(const void *handle);
+
+/* A live descriptor of that kind; NULL: it is none such. */
+descriptor *sim_descriptor(void *at, int type);
+/* The elements of an attribute; NULL: not set. */
+const void *sim_get(const descriptor *d, int name, int64_t *count);
+/* One element, which is set. */
+int64_t sim_int64(const descriptor *d, int name);
+int sim_int(const descriptor *d, int name);
+float sim_float(const descriptor *d, int name);
+/* NULL: not set. */
+descriptor *sim_reference(const descriptor *d, int name);
+bool sim_flag(const descriptor *d, int name); /* false: not set */
+
+/* Shape and strides of a tensor, no elements. */
+value sim_value_of(const descriptor *tensor);
+int64_t sim_bytes(int data_type);
+double sim_element(const void *at, int data_type, int64_t i);
+void sim_put(void *at, int data_type, int64_t i, double x);
+
+/* The driver, by the names of its functions. */
+bool sim_open_driver(void);
+bool sim_has_context(void);
+/* What lies there in device memory, allocated; or a failure: of that many bytes nothing is there. */
+int sim_fetch(address at, int64_t bytes, void *stream, const char *what, void **out);
+int sim_store(address at, const void *from, int64_t bytes, void *stream);
+/* It is memory of so many bytes. */
+bool sim_is_memory(address at, int64_t bytes);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions by cuDNN: every form against plain sums, which engine is taken, what the library refuses, a library that is missing or
+ * of another version, and every call of it failing once. On the stand-in; on a GPU with the library the convolutions alone. */
+#include "cudnnsim/cudnnsim.h"
+#include "harness/check.h"
+#include "harness/cuda_call.h"
+#include "ptxsim/ptxsim.h"
+
+#include "runtime/cudnn_conv.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WORKSPACE = 8192, SPATIAL = 3 };
+
+static struct {
+    void (*get_counts)(cudnnsim_counts *counts);
+    const char *(*last_error)(void);
+    void (*inject)(int nth, int status);
+    void (*refuse)(unsigned engines);
+    void (*restart)(void);
+    void (*get_live)(ptxsim_live *live);
+    void (*driver_restart)(void);
+} sim; /* NULL on a GPU */
+
+static void find(void *library, const char *name, void *function) {
+    void *address = library ? dlsym(library, name) : NULL;
+    memcpy(function, &address, sizeof address);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen("libcudnn.so.9", RTLD_NOW);
+    find(driver, "ptxsim_get_live", &sim.get_live);
+    find(driver, "ptxsim_restart", &sim.driver_restart);
+    find(library, "cudnnsim_get_counts", &sim.get_counts);
+    find(library, "cudnnsim_last_error", &sim.last_error);
+    find(library, "cudnnsim_inject", &sim.inject);
+    find(library, "cudnnsim_refuse", &sim.refuse);
+    find(library, "cudnnsim_restart", &sim.restart);
+    setenv("PTXSIM_LOG", "none", 0);
+    return 0;
+}
+
+static int fresh(void **state) {
+    (void)state;
+    if (sim.driver_restart) sim.driver_restart();
+    if (sim.restart) sim.restart();
+    return 0;
+}
+
+static void check_nothing_alive(void) {
+    ptxsim_live l = {0};
+    cudnnsim_counts counts = {0};
+    if (sim.get_live) sim.get_live(&l);
+    if (sim.get_counts) sim.get_counts(&counts);
+    if (counts.errors) fail_msg("the library was called wrongly: %s", sim.last_error());
+    if (l.device_allocations || l.host_allocations || l.modules || l.streams || l.events || l.contexts || counts.handles || counts.descriptors)
+        fail_msg("alive: %d device, %d host allocations, %d streams, %d events, %d contexts; %d handles, %d descriptors of the library",
+                 l.device_allocations, l.host_allocations, l.streams, l.events, l.contexts, counts.handles, counts.descriptors);
+}
+
+static int finish(void **state) {
+    (void)state;
+    check_nothing_alive();
+    return 0;
+}
+
+/* --- programs of one convolution --- */
+
+static const char *const entries[] = {"cudnn.conv_forward", "cudnn.conv_data_gradient", "cudnn.conv_filter_gradient"};
+
+static int64_t span(int64_t outer, int64_t channels, const int64_t *sizes, const int64_t *strides) {
+    int64_t last = (outer - 1) * strides[0] + (channels - 1) * strides[1];
+    for (int i = 0; i < SPATIAL; i++) last += (sizes[i] - 1) * strides[2 + i];
+    return last + 1;
+}
+
+typedef struct spans {
+    int64_t x, w, bias, y;
+} spans;
+
+static spans spans_of(const tcc_conv_params *c) {
+    return (spans){span(c->batch, c->in, c->x_size, c->x_stride), span(c->out, c->in / c->groups, c->kernel, c->w_stride), c->out, span(c->batch, c->out, c->y_size, c->y_stride)};
+}
+
+static cuda_call_shape shape_of(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
+    const spans s = spans_of(&p->conv);
+    const int64_t counts[3][4] = {{s.x, s.w, s.bias, s.y}, {s.y, s.w, s.x}, {s.x, s.y, s.w}};
+    cuda_call_shape shape = {.entry = entries[kind], .n_params = TCC_CUDNN_CONV_PARAMS, .n_buffers = kind == TCC_CUDNN_CONV_FORWARD ? 4 : 3, .n_outputs = 1,
+                             .workspace_bytes = p->workspace_bytes};
+    for (int i = 0; i < shape.n_buffers; i++) shape.types[i] = (tcc_type){.dtype = (tcc_dtype)p->type, .rank = 1, .dims = {counts[kind][i]}};
+    return shape;
+}
+
+static void lay_out(int64_t *strides, int64_t outer, int64_t channels, const int64_t *sizes, bool last) {
+    int64_t dense = last ? channels : 1;
+    (void)outer;
+    for (int i = SPATIAL; i-- > 0;) strides[2 + i] = dense, dense *= sizes[i];
+    strides[1] = last ? 1 : dense;
+    strides[0] = last ? dense : dense * channels;
+}
+
+/* Sizes of the result and strides from the rest. */
+static void complete(tcc_conv_params *c, bool last) {
+    for (int i = 0; i < SPATIAL; i++) c->y_size[i] = (c->x_size[i] + c->pad_low[i] + c->pad_high[i] - (c->kernel[i] - 1) * c->dilation[i] - 1) / c->stride[i] + 1;
+    lay_out(c->x_stride, c->batch, c->in, c->x_size, last);
+    lay_out(c->w_stride, c->out, c->in / c->groups, c->kernel, last);
+    lay_out(c->y_stride, c->batch, c->out, c->y_size, last);
+}
+
+static tcc_cudnn_conv_params conv_2d(int64_t size, int64_t in, int64_t out, int64_t kernel) {
+    tcc_cudnn_conv_params p = {.conv = {.batch = 2, .groups = 1, .in = in, .out = out, .x_size = {1, size, size + 1}, .kernel = {1, kernel, kernel}, .stride = {1, 1, 1},
+                                        .dilation = {1, 1, 1}, .pad_low = {0, kernel / 2, kernel / 2}, .pad_high = {0, kernel / 2, kernel / 2}},
+                               .type = TCC_F32, .alignment = 16, .workspace_bytes = WORKSPACE};
+    complete(&p.conv, true);
+    return p;
+}
+
+static double value_at(const void *data, int64_t dtype, int64_t i) {
+    if (dtype == TCC_F32) return (double)((const float *)data)[i];
+    return (double)(dtype == TCC_F16 ? tcc_f16_to_f32(((const uint16_t *)data)[i]) : tcc_bf16_to_f32(((const uint16_t *)data)[i]));
+}
+
+static void *random_data(int64_t dtype, int64_t count, uint32_t seed) {
+    void *data = malloc((size_t)count * 4);
+    for (int64_t i = 0; i < count; i++) {
+        seed = seed * 1664525 + 1013904223;
+        float x = (float)(seed >> 8) / (1 << 23) - 1.0f;
+        if (dtype == TCC_F32) ((float *)data)[i] = x;
+        else ((uint16_t *)data)[i] = dtype == TCC_F16 ? tcc_f32_to_f16(x) : tcc_f32_to_bf16(x);
+    }
+    return data;
+}
+
+/* Every product of the convolution, added where the result of that kind is: by places in memory, with the sum of magnitudes. */
+static void add_products(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, void *const *data, double *sum, double *scale) {
+    const tcc_conv_params *c = &p->conv;
+    const int64_t in = c->in / c->groups, out = c->out / c->groups, pixels = c->y_size[0] * c->y_size[1] * c->y_size[2], taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
+    for (int64_t n = 0; n < c->batch; n++)
+        for (int64_t k = 0; k < c->out; k++)
+            for (int64_t i = 0; i < pixels * taps * in; i++) {
+                int64_t pixel = i / in / taps, tap = i / in % taps, channel = i % in;
+                int64_t x = n * c->x_stride[0] + (k / out * in + channel) * c->x_stride[1], w = k * c->w_stride[0] + channel * c->w_stride[1];
+                int64_t y = n * c->y_stride[0] + k * c->y_stride[1];
+                bool inside = true;
+                for (int d = SPATIAL; d-- > 0;) {
+                    int64_t at_y = pixel % c->y_size[d], at_w = tap % c->kernel[d], at_x = at_y * c->stride[d] - c->pad_low[d] + at_w * c->dilation[d];
+                    pixel /= c->y_size[d], tap /= c->kernel[d];
+                    inside = inside && at_x >= 0 && at_x < c->x_size[d];
+                    x += at_x * c->x_stride[2 + d], w += at_w * c->w_stride[2 + d], y += at_y * c->y_stride[2 + d];
+                }
+                if (!inside) continue;
+                double a = kind == TCC_CUDNN_CONV_DATA_GRADIENT ? value_at(data[0], p->type, y) : value_at(data[0], p->type, x);
+                double b = kind == TCC_CUDNN_CONV_FILTER_GRADIENT ? value_at(data[1], p->type, y) : value_at(data[1], p->type, w);
+                int64_t to = kind == TCC_CUDNN_CONV_FORWARD ? y : kind == TCC_CUDNN_CONV_DATA_GRADIENT ? x : w;
+                sum[to] += a * b;
+                scale[to] += fabs(a * b);
+            }
+}
+
+static void compare(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, void *const *data, const void *got, int64_t count) {
+    const double tolerance = p->allow_tf32 || p->type == TCC_BF16 ? 1e-2 : p->type == TCC_F16 ? 2e-3 : 1e-5;
+    const tcc_conv_params *c = &p->conv;
+    double *sum = calloc((size_t)count, sizeof *sum), *scale = calloc((size_t)count, sizeof *scale);
+    add_products(kind, p, data, sum, scale);
+    for (int64_t i = 0; i < count; i++) {
+        if (kind == TCC_CUDNN_CONV_FORWARD) { /* dense: the channel of a place */
+            int64_t channel = i / c->y_stride[1] % c->out;
+            if (c->bias) sum[i] += value_at(data[2], p->type, channel);
+            if (c->relu && sum[i] < 0) sum[i] = 0;
+        }
+        double is = value_at(got, p->type, i);
+        if (!(fabs(is - sum[i]) <= tolerance * (1 + scale[i]))) fail_msg("%s, place %lld: %g instead of %g", entries[kind], (long long)i, is, sum[i]);
+    }
+    free(sum);
+    free(scale);
+}
+
+static void upload_random(cuda_call *c, int64_t type, int n, void **data) {
+    for (int i = 0; i < n; i++) {
+        data[i] = random_data(type, c->program->bindings[i].type.dims[0], (uint32_t)i + 1);
+        assert_ok(c->device->ops->upload(c->device, &c->cx.diag, c->memory[i], data[i], cuda_call_bytes(c, i)), &c->cx.diag);
+    }
+}
+
+/* Runs it, and again with a tensor elsewhere. */
+static void check_conv(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
+    const cuda_call_shape shape = shape_of(kind, p);
+    const int result = shape.n_buffers - 1;
+    cuda_call c;
+    void *data[CUDA_CALL_BUFFERS];
+    if (sim.driver_restart) sim.driver_restart(); /* it tells the order of work in some sixty streams apart */
+    if (cuda_call_start(&c, &shape, (const int64_t *)p) != TCC_OK) fail_msg("%s", tcc_diag_text(&c.cx.diag));
+    upload_random(&c, p->type, shape.n_buffers, data);
+    for (int run = 0; run < 3; run++) {
+        assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
+        assert_ok(c.device->ops->download(c.device, &c.cx.diag, data[result], c.memory[result], cuda_call_bytes(&c, result)), &c.cx.diag);
+        compare(kind, p, data, data[result], shape.types[result].dims[0]);
+        if (run == 1) cuda_call_move(&c, 0);
+    }
+    for (int i = 0; i < shape.n_buffers; i++) free(data[i]);
+    cuda_call_stop(&c);
+}
+
+static void check_all_kinds(const tcc_cudnn_conv_params *p) {
+    for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++) check_conv((tcc_cudnn_conv_kind)kind, p);
+}
+
+/* Whether there is a device with the library; says why not. */
+static bool available(void) {
+    cuda_call c;
+    tcc_cudnn_conv_params p = conv_2d(8, 8, 8, 3);
+    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    tcc_status s = cuda_call_start(&c, &shape, (const int64_t *)&p);
+    if (s != TCC_OK) printf("skipped: %s\n", tcc_diag_text(&c.cx.diag));
+    cuda_call_stop(&c);
+    return s == TCC_OK;
+}
+
+static void test_convolutions(void **state) {
+    (void)state;
+    if (!available()) skip();
+    for (int form = 0; form < 64; form++) {
+        tcc_cudnn_conv_params p = conv_2d(7, 8, 16, form & 1 ? 3 : 1);
+        tcc_conv_params *c = &p.conv;
+        if (form & 2) c->stride[1] = 2, c->stride[2] = 3;
+        if (form & 4) c->dilation[1] = 2;
+        if (form & 8) c->groups = 4;
+        if (form & 16) c->pad_low[1] += 2, c->pad_high[2] += 1;
+        complete(c, !(form & 32));
+        check_all_kinds(&p);
+    }
+    tcc_cudnn_conv_params line = conv_2d(7, 4, 8, 3), cube = conv_2d(5, 4, 8, 3), depthwise = conv_2d(6, 12, 12, 3);
+    line.conv.x_size[1] = line.conv.kernel[1] = 1, line.conv.pad_low[1] = line.conv.pad_high[1] = 0;
+    complete(&line.conv, true);
+    cube.conv.x_size[0] = 6, cube.conv.kernel[0] = 2, cube.conv.stride[0] = 2;
+    complete(&cube.conv, true);
+    depthwise.conv.groups = 12;
+    complete(&depthwise.conv, true);
+    check_all_kinds(&line);
+    check_all_kinds(&cube);
+    check_all_kinds(&depthwise);
+}
+
+static void test_epilogues(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const tcc_dtype types[] = {TCC_F32, TCC_F16, TCC_BF16};
+    for (int type = 0; type < 3; type++)
+        for (int relu = 0; relu < 2; relu++) {
+            tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+            p.type = types[type];
+            p.conv.bias = 1, p.conv.relu = relu;
+            check_conv(TCC_CUDNN_CONV_FORWARD, &p);
+        }
+}
+
+/* --- engines --- */
+
+/* Which engine of the stand-in ran a convolution of these limits. */
+static int engine_of(tcc_cudnn_conv_params p) {
+    cudnnsim_counts counts;
+    sim.restart();
+    check_conv(TCC_CUDNN_CONV_DATA_GRADIENT, &p);
+    sim.get_counts(&counts);
+    int engine = -1;
+    for (int i = 0; i < CUDNNSIM_ENGINES; i++)
+        if (counts.runs[i]) {
+            assert_int_equal(engine, -1);
+            engine = i;
+        }
+    return engine;
+}
+
+static void test_engines(void **state) {
+    (void)state;
+    if (!sim.refuse || !available()) skip();
+    tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), tight = exact, tf32 = exact, half = exact;
+    tight.workspace_bytes = CUDNNSIM_WORKSPACE_BYTES; /* nothing to round up with */
+    tf32.allow_tf32 = 1;
+    half.type = TCC_BF16;
+    assert_int_equal(engine_of(exact), CUDNNSIM_WORKSPACE);
+    assert_int_equal(engine_of(tight), CUDNNSIM_PLAIN);
+    assert_int_equal(engine_of(tf32), CUDNNSIM_TENSOR_CORE);
+    assert_int_equal(engine_of(half), CUDNNSIM_TENSOR_CORE);
+}
+
+/* A run makes no descriptor as long as nothing moves. */
+static void test_runs_make_nothing(void **state) {
+    (void)state;
+    if (!sim.refuse || !available()) skip();
+    cudnnsim_counts before, after;
+    cuda_call c;
+    void *data[CUDA_CALL_BUFFERS];
+    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    assert_ok(cuda_call_start(&c, &shape, (const int64_t *)&p), &c.cx.diag);
+    upload_random(&c, p.type, shape.n_buffers, data);
+    assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
+    sim.get_counts(&before);
+    for (int i = 0; i < 3; i++) assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
+    sim.get_counts(&after);
+    assert_int_equal(after.made, before.made);
+    assert_int_equal(after.calls, before.calls + 3);
+    cuda_call_move(&c, 1);
+    assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
+    sim.get_counts(&after);
+    assert_int_equal(after.made, before.made + 1);
+    assert_int_equal(after.descriptors, before.descriptors);
+    for (int i = 0; i < shape.n_buffers; i++) free(data[i]);
+    cuda_call_stop(&c);
+}
+
+static void test_workspace_is_lowered(void **state) {
+    (void)state;
+    if (!sim.refuse) skip();
+    cuda_call c;
+    tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), tight = exact, half = exact;
+    tight.workspace_bytes = CUDNNSIM_WORKSPACE_BYTES;
+    half.type = TCC_F16;
+    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &exact);
+    const int64_t expected[] = {CUDNNSIM_WORKSPACE_BYTES + 255, 0, 0};
+    tcc_cudnn_conv_params *const all[] = {&exact, &tight, &half};
+    assert_ok(cuda_call_start(&c, &shape, (const int64_t *)&exact), &c.cx.diag);
+    for (int i = 0; i < 3; i++) {
+        assert_true(c.device->ops->takes_call(c.device, &c.cx, entries[0], (int64_t *)all[i]));
+        assert_int_equal(all[i]->workspace_bytes, expected[i]);
+    }
+    cuda_call_stop(&c);
+}
+
+/* --- what cannot be had --- */
+
+static char logged[1024];
+
+static void keep_line(void *user, const char *topic, const char *message) {
+    (void)user;
+    (void)topic;
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+/* A program with the call is refused; codegen is told before that the call is not taken, and the log why. */
+static void check_refused(const tcc_cudnn_conv_params *p, tcc_status expected, const char *words) {
+    cuda_call c;
+    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, p);
+    tcc_status s = cuda_call_start(&c, &shape, (const int64_t *)p);
+    if (s != expected || !strstr(tcc_diag_text(&c.cx.diag), words))
+        fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&c.cx.diag), words);
+    int64_t params[TCC_CUDNN_CONV_PARAMS];
+    memcpy(params, p, sizeof params);
+    c.cx.topics |= 1u << TCC_LOG_LIBRARY;
+    c.cx.log = keep_line;
+    assert_false(c.device->ops->takes_call(c.device, &c.cx, entries[0], params));
+    if (!strstr(logged, "our own kernel instead: ") || !strstr(logged, words)) fail_msg("the log says \"%s\", not \"%s\"", logged, words);
+    assert_memory_equal(params, p, sizeof params);
+    cuda_call_stop(&c);
+}
+
+static void check_described(const char *words) {
+    cuda_call c;
+    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    cuda_call_start(&c, &shape, (const int64_t *)&p);
+    tcc_strbuf text = {0};
+    c.device->ops->describe(c.device, &text);
+    if (!strstr(text.text, words)) fail_msg("\"%s\" does not say \"%s\"", text.text, words);
+    tcc_strbuf_free(&text);
+    cuda_call_stop(&c);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    if (!sim.refuse) skip();
+    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3), relu = p, wrong = p;
+    sim.refuse(1u << CUDNNSIM_WORKSPACE | 1u << CUDNNSIM_PLAIN);
+    check_refused(&p, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 6 proposed, 4 are not exact or not deterministic, 2 fail; first ");
+    check_refused(&p, TCC_EUNSUPPORTED, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED");
+    check_refused(&p, TCC_EUNSUPPORTED, "for cudnn.conv_forward of 2 images of 1 x 6 x 7 with 8 channels, kernels of 1 x 3 x 3 to 16 channels in 1 groups");
+    sim.refuse(1u << CUDNNSIM_PLAIN);
+    p.workspace_bytes = 1024;
+    check_refused(&p, TCC_EUNSUPPORTED, "1 take 4096 bytes of workspace or more, of 769");
+    sim.refuse(~(1u << CUDNNSIM_NONDETERMINISTIC)); /* the one engine that there is may not be taken */
+    p.type = TCC_F16;
+    check_refused(&p, TCC_EUNSUPPORTED, "of 6 proposed, 3 are not exact or not deterministic");
+    sim.refuse(0);
+    relu.conv.relu = 1; /* without a bias: no engine of the library's takes that */
+    check_refused(&relu, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 0 proposed");
+    wrong.conv.y_size[1]++;
+    check_refused(&wrong, TCC_EFORMAT, "cudnn.conv_forward: malformed params");
+}
+
+static void test_library_missing(void **state) {
+    (void)state;
+    if (!sim.refuse) skip();
+    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+    setenv("CUDNNSIM_VERSION", "8907", 1);
+    check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only version 9 is known; convolutions use our own kernels");
+    check_described("cudnn: 8.9.7 (");
+    setenv("CUDNNSIM_VERSION", "90102", 1);
+    check_described("cudnn: 9.1.2 (");
+    unsetenv("CUDNNSIM_VERSION");
+    setenv("TCC_LIBRARIES", "openblas", 1);
+    check_refused(&p, TCC_EUNSUPPORTED, "cudnn: switched off by TCC_LIBRARIES");
+    setenv("TCC_LIBRARIES", "cudnn", 1);
+    check_described("cudnn: 9.19.0 (");
+    unsetenv("TCC_LIBRARIES");
+}
+
+/* Each call of the library fails once: an error that names it, and nothing left. While engines are tried, the next one may do instead. */
+static void check_failures(int status, const char *name, bool fatal) {
+    int failed = 0, done = 0;
+    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    p.conv.bias = p.conv.relu = 1;
+    for (int n = 1;; n++) {
+        cuda_call c;
+        void *data[CUDA_CALL_BUFFERS];
+        cudnnsim_counts counts;
+        sim.driver_restart();
+        sim.restart();
+        sim.inject(n, status);
+        tcc_status s = cuda_call_start(&c, &shape, (const int64_t *)&p);
+        if (s == TCC_OK) {
+            upload_random(&c, p.type, shape.n_buffers, data);
+            s = tcc_exec_run(c.exec, &c.cx.diag);
+            for (int i = 0; i < shape.n_buffers; i++) free(data[i]);
+        }
+        if (s == TCC_OK) s = c.device->ops->synchronize(c.device, &c.cx.diag);
+        if (s != TCC_OK && (!strstr(tcc_diag_text(&c.cx.diag), name) || !strstr(tcc_diag_text(&c.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
+            fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&c.cx.diag));
+        if (fatal && s != TCC_OK) assert_int_equal(s, TCC_EDEVICE);
+        sim.get_counts(&counts);
+        cuda_call_stop(&c);
+        check_nothing_alive();
+        if (counts.calls < n) break;
+        *(s == TCC_OK ? &done : &failed) += 1;
+    }
+    assert_true(failed >= 40);
+    assert_true(fatal ? done == 0 : done >= 3);
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    if (!sim.inject) skip();
+    check_failures(5000, ": CUDNN_STATUS_EXECUTION_FAILED", true);
+    check_failures(3000, ": CUDNN_STATUS_NOT_SUPPORTED", false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_convolutions, fresh, finish), cmocka_unit_test_setup_teardown(test_epilogues, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_engines, fresh, finish), cmocka_unit_test_setup_teardown(test_runs_make_nothing, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_workspace_is_lowered, fresh, finish), cmocka_unit_test_setup_teardown(test_refused, fresh, finish),
+        cmocka_unit_test_setup_teardown(test_library_missing, fresh, finish), cmocka_unit_test_setup_teardown(test_failures, fresh, finish),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "harness/cuda_call.h"
+#include "harness/check.h"
+#include "harness/graphs.h"
+
+#include "codegen/llvm.h"
+#include "ir/support/alloc.h"
+#include "runtime/device_cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static tcc_program *program_of(const cuda_call_shape *s, const int64_t *params) {
+    tcc_program *program = tcc__calloc(1, sizeof *program);
+    assert_non_null(program);
+    tcc_arena *m = &program->memory;
+    program->name = "call";
+    program->target = TCC_TARGET_CUDA;
+    program->cpu = "sm_75";
+    program->arena_bytes = 64 + s->workspace_bytes; /* the workspace is not at a multiple of what libraries want */
+    program->n_bindings = s->n_buffers;
+    program->bindings = TCC_ARENA_ARRAY(m, tcc_binding, s->n_buffers);
+    tcc_buffer *buffers = TCC_ARENA_ARRAY(m, tcc_buffer, s->n_buffers + 1);
+    for (int i = 0; i < s->n_buffers; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "b%d", i);
+        program->bindings[i] = (tcc_binding){tcc_arena_strdup(m, name), i >= s->n_buffers - s->n_outputs ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH, s->types[i]};
+        buffers[i] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&s->types[i])};
+    }
+    buffers[s->n_buffers] = (tcc_buffer){TCC_SPACE_ARENA, -1, 64, s->workspace_bytes};
+    tcc_library_call call = {s->entry, s->n_buffers + 1, s->n_params, buffers, tcc_arena_copy(m, params, sizeof *params * (size_t)s->n_params)};
+    program->n_steps = 1;
+    program->steps = TCC_ARENA_ARRAY(m, tcc_step, 1);
+    program->steps[0] = (tcc_step){.kind = TCC_STEP_LIBRARY, .call = tcc_arena_copy(m, &call, sizeof call), .label = "op", .lines = "net.c:7", .grain = 1};
+    return program;
+}
+
+int64_t cuda_call_bytes(const cuda_call *c, int buffer) { return tcc_type_bytes(&c->program->bindings[buffer].type); }
+
+tcc_status cuda_call_start(cuda_call *c, const cuda_call_shape *shape, const int64_t *params) {
+    *c = (cuda_call){0};
+    assert_ok(tcc_context_init(&c->cx), &c->cx.diag);
+    c->program = program_of(shape, params);
+    tcc_status s = tcc_device_cuda_create(&c->cx, -1, &c->device);
+    if (s == TCC_OK) s = tcc_exec_create(&c->cx, c->device, c->program, &c->exec);
+    for (int i = 0; i < c->program->n_bindings && s == TCC_OK; i++) {
+        s = c->device->ops->alloc(c->device, &c->cx.diag, cuda_call_bytes(c, i), &c->memory[i]);
+        if (s == TCC_OK) s = tcc_exec_bind(c->exec, &c->cx.diag, i, c->memory[i], cuda_call_bytes(c, i));
+    }
+    return s;
+}
+
+void cuda_call_stop(cuda_call *c) {
+    for (int i = 0; c->device && i < c->program->n_bindings; i++) c->device->ops->free(c->device, c->memory[i], cuda_call_bytes(c, i));
+    tcc_exec_destroy(c->exec);
+    tcc_device_destroy(c->device);
+    tcc_program_destroy(c->program);
+    tcc_context_clear(&c->cx);
+}
+
+void cuda_call_move(cuda_call *c, int buffer) {
+    const tcc_device_ops *ops = c->device->ops;
+    tcc_diag *d = &c->cx.diag;
+    const int64_t bytes = cuda_call_bytes(c, buffer);
+    void *held = malloc((size_t)bytes), *other;
+    assert_ok(ops->download(c->device, d, held, c->memory[buffer], bytes), d);
+    assert_ok(ops->alloc(c->device, d, bytes, &other), d);
+    assert_ok(ops->upload(c->device, d, other, held, bytes), d);
+    ops->free(c->device, c->memory[buffer], bytes);
+    free(held);
+    c->memory[buffer] = other;
+    assert_ok(tcc_exec_bind(c->exec, d, buffer, other, bytes), d);
+}
+
+/* --- graphs --- */
+
+static bool ask_device(void *user, const char *name, int64_t *params) {
+    cuda_call *c = user;
+    return c->device->ops->takes_call(c->device, &c->cx, name, params);
+}
+
+static void check_steps(const tcc_program *p, const char *text, int calls, int steps) {
+    int n = 0;
+    for (int i = 0; i < p->n_steps; i++) n += p->steps[i].kind == TCC_STEP_LIBRARY;
+    if (n == calls && (steps < 0 || p->n_steps == steps)) return;
+    tcc_strbuf list = {0};
+    tcc_program_print_steps(&list, p);
+    fail_msg("%s\n%d calls of %d steps, not %d of %d:\n%s", text, n, p->n_steps, calls, steps, list.text);
+}
+
+/* A quiet NaN of the type, in every place that is to be written. */
+static void poison(cuda_call *c, int binding) {
+    const int64_t bytes = cuda_call_bytes(c, binding);
+    void *all = malloc((size_t)bytes);
+    memset(all, 0xff, (size_t)bytes);
+    assert_ok(c->device->ops->upload(c->device, &c->cx.diag, c->memory[binding], all, bytes), &c->cx.diag);
+    free(all);
+}
+
+void check_graph_on_cuda(const char *text, const compiled_options *given, int calls, int steps) {
+    cuda_call c = {0};
+    tcc_diag *d = &c.cx.diag;
+    assert_ok(tcc_context_init(&c.cx), d);
+    assert_ok(tcc_device_cuda_create(&c.cx, -1, &c.device), d);
+    const tcc_device_ops *ops = c.device->ops;
+    compiled_options options = *given;
+    options.takes_call = ask_device, options.takes_call_user = &c;
+    tcc_graph *g = parse_graph(text, d), *planned;
+    tcc_llvm_target target;
+    assert_ok(tcc_llvm_target_cuda("sm_80", d, &target), d);
+    compiled_build(g, &options, &target, &c.cx, &planned, &c.program);
+    check_steps(c.program, text, calls, steps);
+    tcc_value *inputs = random_inputs(planned, &options), *outputs = calloc((size_t)planned->outputs.count, sizeof *outputs);
+    assert_ok(tcc_graph_eval(g, inputs, outputs, d), d);
+    assert_ok(tcc_exec_create(&c.cx, c.device, c.program, &c.exec), d);
+    assert_true(c.program->n_bindings <= CUDA_CALL_BUFFERS);
+    for (int i = 0; i < c.program->n_bindings; i++) {
+        const int64_t bytes = cuda_call_bytes(&c, i);
+        assert_ok(ops->alloc(c.device, d, bytes, &c.memory[i]), d);
+        assert_ok(tcc_exec_bind(c.exec, d, i, c.memory[i], bytes), d);
+        if (i >= planned->inputs.count) {
+            poison(&c, i);
+            continue;
+        }
+        void *packed = calloc(1, (size_t)bytes);
+        tcc_value_store(&inputs[i], packed);
+        assert_ok(ops->upload(c.device, d, c.memory[i], packed, bytes), d);
+        free(packed);
+    }
+    assert_ok(tcc_exec_run(c.exec, d), d);
+    for (int i = 0; i < planned->outputs.count; i++) {
+        const int binding = compiled_output_binding(planned, i);
+        void *got = malloc((size_t)cuda_call_bytes(&c, binding));
+        assert_ok(ops->download(c.device, d, got, c.memory[binding], cuda_call_bytes(&c, binding)), d);
+        compiled_compare(&planned->outputs.data[i], got, &outputs[i], &options);
+        free(got);
+    }
+    free_values(inputs, planned->inputs.count);
+    free_values(outputs, planned->outputs.count);
+    tcc_llvm_target_clear(&target);
+    tcc_graph_destroy(g);
+    tcc_graph_destroy(planned);
+    cuda_call_stop(&c);
+}
