@@ -255,7 +255,7 @@ static bool check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char 
     mark_front(d, s, front, is_contraction);
     for (int i = 0; i < d->n_nodes; i++) {
         tcc_op op = d->nodes[i]->op;
-        bool affine = op == TCC_OP_RESHAPE || op == TCC_OP_TRANSPOSE;
+        bool affine = op == TCC_OP_RESHAPE || op == TCC_OP_TRANSPOSE || op == TCC_OP_SLICE;
         if (front[i] && (!affine || d->hero->op != TCC_OP_DOT)) return fail(reason, "work in front of a contraction");
         if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX) return fail(reason, "indexing beside a contraction");
     }

@@ -18,8 +18,8 @@
  * SCAN       The hero is cumsum; full work before and after it on the same dims.
  * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
  * CONTRACT   The hero is dot or a convolution. Behind it POINT work on its result, at the index of the result (epilogue: bias,
- *            activation, residual; several outputs). Views of the operands that only permute or re-split dims may be inside in
- *            front of it, so that it reads in place; pad in front of conv.
+ *            activation, residual; several outputs). Views of a dot's operands that permute, re-split or slice dims may be inside in
+ *            front of it, so that it reads in place.
  * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
  * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel stores all.
  *            Views that permute, re-split or slice dims may be inside in front, and such that permute or re-split behind, so that
