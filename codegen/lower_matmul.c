@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * Dots that a library multiplies: those that are (batched) matrices as they lie in memory, and large. Of the work behind them the
- * library does a bias and max(0, x); what is more reads its result back in kernels of our own, where that costs less than it saves. */
+ * library does a bias, max(0, x), and gelu_tanh and its gradient; what is more reads its result back in kernels of our own, where that
+ * costs less than it saves.
+ *
+ * One dimension each is a matrix's m, n and k. What does not merge into these is the library's batch, whose matrices lie at equal
+ * distances, and one dimension more is a loop of calls. */
 #include "codegen/lower_matmul.h"
 #include "codegen/build.h"
 #include "codegen/contract_internal.h"
@@ -10,103 +14,196 @@
 
 #include <string.h>
 
-/* When a library's product is worth a call. Derived from data sheets, not measured: below so many multiply-adds both ways are bound by
- * launches; a result that is written and read once more (8 bytes of f32 an element) costs what a sum of about so many terms gains where
- * the library runs at 0.9 of the peak of f32 and our kernel at 0.6. */
+/* When a library's product is worth a call. Derived from data sheets, not measured: below so many multiply-adds a call both ways are
+ * bound by launches; a result that is written and read once more (8 bytes of f32 an element) costs what a sum of about so many terms
+ * gains where the library runs at 0.9 of the peak of f32 and our kernel at 0.6. */
 static const struct {
     double multiply_adds;
     int64_t extent, k_apart;
 } least = {.multiply_adds = 1 << 24, .extent = 16, .k_apart = 256};
 
-enum { B, M, N, K, LISTS, RESULT = 0, BIAS = 1, BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 32 << 20 };
+enum { B, M, N, K, LISTS, RESULT = 0, BIAS, AUX, ACCESSES };
+enum { BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 32 << 20, MOST_CALLS = 64, AUX_MULTIPLE = 8 /* of its leading dimension */ };
+
+/* What the library does behind the product. */
+typedef struct fused {
+    tcc_library_fused value; /* its `relu` is an activation here */
+    tcc_matmul_activation activation;
+    const tcc_body_buffer *aux; /* GELU: where its input is stored, or NULL; GELU_GRADIENT: where it is */
+    tcc_affine aux_offset;
+} fused;
+
+/* --- What is fused */
+
+static bool read_gelu(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
+    const tcc_expr *input = x->operands[0];
+    f->activation = TCC_MATMUL_GELU;
+    for (int i = 0; i < b->stores.count; i++)
+        if (b->stores.data[i].value == input && !b->stores.data[i].guard) {
+            f->aux = &b->buffers.data[b->stores.data[i].buffer];
+            f->aux_offset = b->stores.data[i].offset;
+        }
+    return tcc_library_read_value(input, port, &f->value) && !f->value.relu;
+}
+
+static bool read_gelu_gradient(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
+    const tcc_expr *input = x->operands[0];
+    if (x->operands[1] != port || input->kind != TCC_EXPR_LOAD || input->n_operands) return false;
+    f->activation = TCC_MATMUL_GELU_GRADIENT;
+    f->aux = &b->buffers.data[input->buffer];
+    f->aux_offset = input->affine;
+    return true;
+}
+
+static bool read_fused(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
+    if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_GELU_TANH) return read_gelu(b, x, port, f);
+    if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_GELU_TANH_GRAD) return read_gelu_gradient(b, x, port, f);
+    if (!tcc_library_read_value(x, port, &f->value)) return false;
+    f->activation = f->value.relu ? TCC_MATMUL_RELU : TCC_MATMUL_LINEAR;
+    return true;
+}
 
 /* --- As matrices */
 
-/* One dimension, or none, which counts as one element. */
-static bool single(const tcc_contract_dims *l, tcc_contract_dim *out) {
-    *out = l->n ? l->d[0] : (tcc_contract_dim){.extent = 1};
-    return l->n <= 1;
+typedef struct matrices {
+    tcc_contract_dim m, n, k, batch, outer;
+    bool sums; /* outer is of k */
+} matrices;
+
+static bool split_dims(tcc_contract *c, matrices *out) {
+    static const tcc_contract_dim one = {.extent = 1};
+    tcc_contract_dims *lists[LISTS] = {&c->b, &c->m, &c->n, &c->k};
+    tcc_contract_dim *const inner[LISTS] = {[M] = &out->m, [N] = &out->n, [K] = &out->k};
+    *out = (matrices){.batch = one, .outer = one};
+    for (int list = 0; list < LISTS; list++) {
+        int more = lists[list]->n;
+        if (list != B) *inner[list] = more ? lists[list]->d[--more] : one;
+        for (int i = 0; i < more; i++) {
+            tcc_contract_dim d = lists[list]->d[i];
+            if (list != K && d.extent > out->batch.extent) { /* the longer one is the batch */
+                tcc_contract_dim swap = d;
+                d = out->batch;
+                out->batch = swap;
+            }
+            if (d.extent == 1) continue;
+            if (out->outer.extent > 1) return false;
+            out->outer = d;
+            out->sums = list == K;
+        }
+    }
+    return true;
 }
 
-/* The matrices of the dot with its result (and bias) as `f` says; false: it is none such. */
-static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const tcc_library_fused *f, tcc_matmul_params *p) {
+static bool along_loops(const tcc_body *b, const fused *f) {
+    return tcc_library_along_loops(b, &f->value.offset) && (!f->value.bias || tcc_library_along_loops(b, &f->value.bias->affine)) &&
+           (!f->aux || tcc_library_along_loops(b, &f->aux_offset));
+}
+
+/* The matrices of the dot with its result, bias and aux as `f` says; false: it is none such. */
+static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, tcc_matmul_params *p) {
     tcc_contract c = dot->c;
     tcc_contract_dims *lists[LISTS] = {&c.b, &c.m, &c.n, &c.k};
-    if (!tcc_library_along_loops(epilogue->body, &f->offset) || (f->bias && !tcc_library_along_loops(epilogue->body, &f->bias->affine))) return false;
+    const tcc_affine *const walks[ACCESSES] = {&f->value.offset, f->value.bias ? &f->value.bias->affine : NULL, f->aux ? &f->aux_offset : NULL};
+    if (!along_loops(epilogue->body, f)) return false;
     for (int list = 0; list < LISTS; list++) {
-        for (int i = 0; i < lists[list]->n && list != K; i++) {
-            lists[list]->d[i].c[RESULT] = tcc_affine_coefficient(&f->offset, dot->loops[list][i]);
-            lists[list]->d[i].c[BIAS] = f->bias ? tcc_affine_coefficient(&f->bias->affine, dot->loops[list][i]) : 0;
-        }
+        for (int i = 0; i < lists[list]->n && list != K; i++)
+            for (int x = 0; x < ACCESSES; x++) lists[list]->d[i].c[x] = walks[x] ? tcc_affine_coefficient(walks[x], dot->loops[list][i]) : 0;
         tcc_contract_sort(lists[list], list == K ? TCC_CONTRACT_BY_A : TCC_CONTRACT_BY_OUTPUT);
-        tcc_contract_merge(lists[list], 2);
+        tcc_contract_merge(lists[list], ACCESSES);
     }
-    tcc_contract_dim b, m, n, k;
-    if (!single(&c.b, &b) || !single(&c.m, &m) || !single(&c.n, &n) || !single(&c.k, &k)) return false;
-    const double work = (double)b.extent * (double)m.extent * (double)n.extent * (double)k.extent;
-    if (m.extent < least.extent || n.extent < least.extent || k.extent < least.extent || work < least.multiply_adds) return false;
-    if (n.c[RESULT] != 1 || (f->bias && (n.c[BIAS] != 1 || m.c[BIAS] || b.c[BIAS]))) return false;
-    if ((k.a != 1 && m.a != 1) || (k.b != 1 && n.b != 1)) return false;
-    *p = (tcc_matmul_params){.batch = b.extent, .m = m.extent, .n = n.extent, .k = k.extent, .transpose_a = k.a != 1, .transpose_b = n.b != 1,
-                             .lda = k.a != 1 ? k.a : m.a, .ldb = n.b != 1 ? n.b : k.b, .ldc = m.c[RESULT], .stride_a = b.a, .stride_b = b.b,
-                             .stride_c = b.c[RESULT], .bias = f->bias != NULL, .relu = f->relu, .workspace_bytes = WORKSPACE_BYTES};
-    return p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && b.a >= 0 && b.b >= 0 && b.c[RESULT] >= 0;
+    matrices x;
+    if (!split_dims(&c, &x) || x.outer.extent > MOST_CALLS) return false;
+    const double work = (double)x.batch.extent * (double)x.m.extent * (double)x.n.extent * (double)x.k.extent;
+    if (x.m.extent < least.extent || x.n.extent < least.extent || x.k.extent < least.extent || work < least.multiply_adds) return false;
+    if (x.n.c[RESULT] != 1 || (x.k.a != 1 && x.m.a != 1) || (x.k.b != 1 && x.n.b != 1)) return false;
+    if (f->value.bias && (x.n.c[BIAS] != 1 || x.m.c[BIAS] || x.batch.c[BIAS] || x.outer.c[BIAS])) return false;
+    if (f->aux && (x.n.c[AUX] != 1 || x.outer.extent > 1 || x.m.c[AUX] % AUX_MULTIPLE || x.batch.c[AUX] % AUX_MULTIPLE || x.m.c[AUX] < x.n.extent)) return false;
+    if (x.sums && (f->value.bias || f->activation != TCC_MATMUL_LINEAR || f->value.node->type.dtype != TCC_F32)) return false;
+    *p = (tcc_matmul_params){.batch = x.batch.extent, .m = x.m.extent, .n = x.n.extent, .k = x.k.extent, .transpose_a = x.k.a != 1, .transpose_b = x.n.b != 1,
+                             .lda = x.k.a != 1 ? x.k.a : x.m.a, .ldb = x.n.b != 1 ? x.n.b : x.k.b, .ldc = x.m.c[RESULT], .stride_a = x.batch.a,
+                             .stride_b = x.batch.b, .stride_c = x.batch.c[RESULT], .outer = x.outer.extent, .outer_a = x.outer.a, .outer_b = x.outer.b,
+                             .outer_c = x.outer.c[RESULT], .bias = f->value.bias ? TCC_MATMUL_BIAS : TCC_MATMUL_NO_BIAS, .activation = f->activation,
+                             .aux = f->aux != NULL, .ld_aux = x.m.c[AUX], .stride_aux = x.batch.c[AUX], .workspace_bytes = WORKSPACE_BYTES};
+    return p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->stride_a >= 0 && p->stride_b >= 0 &&
+           p->stride_c >= 0;
 }
 
 /* --- The call */
 
-static tcc_status add_call(tcc_lowering *l, const tcc_matmul_params *p, const tcc_plan_buffer *buffers, int n) {
+enum { AT_A, AT_B, AT_BIAS, AT_AUX, AT_C, AT_WORKSPACE, BUFFERS };
+
+static tcc_status add_call(tcc_lowering *l, const tcc_matmul_params *p, const tcc_plan_buffer *buffers) {
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     launch->library = "cublaslt.matmul";
     launch->kernel.schedule = "library";
-    launch->kernel.n_buffers = n;
+    launch->kernel.n_buffers = BUFFERS;
     launch->kernel.n_params = TCC_MATMUL_PARAMS;
-    launch->buffers = tcc_arena_copy(l->arena, buffers, sizeof *buffers * (size_t)n);
+    launch->buffers = tcc_arena_copy(l->arena, buffers, sizeof *buffers * BUFFERS);
     launch->params = tcc_arena_copy(l->arena, p, sizeof *p);
-    launch->flop = 2.0 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
+    launch->flop = 2.0 * (double)p->outer * (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
     return launch->buffers && launch->params ? TCC_OK : tcc_enomem(l->diag);
 }
 
-/* The call that leaves f->node, and then what is left. */
-static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const tcc_library_fused *f, bool *done) {
-    enum { AT_A, AT_B, AT_BIAS, AT_C, AT_WORKSPACE, BUFFERS };
-    tcc_matmul_params p;
-    const tcc_dtype type = dot->operands[0].dtype, type_c = f->node->type.dtype;
-    if (type != dot->operands[1].dtype || (type_c != type && type_c != TCC_F32) || !read_matrices(dot, epilogue, f, &p)) return TCC_OK;
-    const tcc_group *rest = tcc_library_rest(l, f->node);
-    const bool stored = tcc_group_stores(l->group, f->node);
-    const char *name = tcc_op_get_info(f->node->op)->text;
-    if (!rest || f->whole != !rest->n_outputs) return TCC_OK;
-    if (rest->n_outputs && p.k < least.k_apart) {
-        tcc_logf(l->cx, TCC_LOG_FUSION, "our own kernel for a dot of %lld x %lld x %lld: apart from the work behind it, %s of %.0f bytes would be %s, more than "
-                 "a sum of %lld terms gains", (long long)p.m, (long long)p.n, (long long)p.k, name, (double)tcc_type_bytes(&f->node->type),
-                 stored ? "read again" : "written and read again", (long long)p.k);
-        return TCC_OK;
-    }
-    const tcc_body_buffer *bias = f->bias ? &epilogue->body->buffers.data[f->bias->buffer] : NULL;
-    if (bias && (bias->dtype != type_c || bias->literal || bias->temporary >= 0)) return TCC_OK;
-    p.type = type, p.type_c = type_c;
-    p.allow_tf32 = l->options->tf32;
-    p.alignment = BASE_ALIGNMENT;
-    tcc_plan_buffer buffers[BUFFERS] = {[AT_BIAS] = {.temporary = -1}, [AT_C] = {.node = f->node, .temporary = -1, .written = true},
-                                        [AT_WORKSPACE] = {.temporary = -1, .written = true}};
+/* Where an access of the epilogue begins; false: it is none to a value of the graph in C's type. */
+static bool place(const tcc_body_buffer *buffer, const tcc_affine *offset, tcc_dtype type, tcc_plan_buffer *out) {
+    *out = (tcc_plan_buffer){.node = buffer->node, .temporary = -1, .offset_bytes = (buffer->offset + offset->constant) * tcc_dtype_bytes(type),
+                             .written = buffer->written};
+    return buffer->node && buffer->dtype == type;
+}
+
+/* The call's buffers, but for what is a temporary, and their alignment. */
+static bool place_all(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, tcc_plan_buffer *buffers, tcc_matmul_params *p) {
+    const tcc_dtype type = dot->operands[0].dtype, type_c = f->value.node->type.dtype;
+    const tcc_expr *bias = f->value.bias;
+    const tcc_plan_buffer none = {.temporary = -1};
+    buffers[AT_BIAS] = buffers[AT_AUX] = buffers[AT_WORKSPACE] = none;
+    buffers[AT_WORKSPACE].written = true;
     for (int i = 0; i < 2; i++) {
         buffers[AT_A + i] = dot->operands[i].buffer;
         buffers[AT_A + i].offset_bytes += dot->operands[i].offset * tcc_dtype_bytes(type);
-        if (!buffers[AT_A + i].node && buffers[AT_A + i].offset_bytes) return TCC_OK;
+        if (!buffers[AT_A + i].node && buffers[AT_A + i].offset_bytes) return false;
     }
-    if (bias) {
-        buffers[AT_BIAS] = (tcc_plan_buffer){.node = bias->node, .temporary = -1, .offset_bytes = (bias->offset + f->bias->affine.constant) * tcc_dtype_bytes(type_c)};
-        if (!bias->node) return TCC_OK;
+    if (bias && !place(&epilogue->body->buffers.data[bias->buffer], &bias->affine, type_c, &buffers[AT_BIAS])) return false;
+    if (f->aux && !place(f->aux, &f->aux_offset, type_c, &buffers[AT_AUX])) return false;
+    buffers[AT_C] = (tcc_plan_buffer){.node = f->value.node, .temporary = -1, .offset_bytes = f->value.offset.constant * tcc_dtype_bytes(type_c), .written = true};
+    p->alignment = BASE_ALIGNMENT;
+    for (int i = 0; i < AT_WORKSPACE; i++) p->alignment = tcc_library_alignment(p->alignment, buffers[i].offset_bytes);
+    if (p->outer > 1) {
+        p->alignment = tcc_library_alignment(p->alignment, p->outer_a * tcc_dtype_bytes(type));
+        p->alignment = tcc_library_alignment(p->alignment, p->outer_b * tcc_dtype_bytes(type));
+        p->alignment = tcc_library_alignment(p->alignment, p->outer_c * tcc_dtype_bytes(type_c));
     }
-    buffers[AT_C].offset_bytes = f->offset.constant * tcc_dtype_bytes(type_c);
-    for (int i = 0; i < AT_WORKSPACE; i++) p.alignment = tcc_library_alignment(p.alignment, buffers[i].offset_bytes);
+    return !f->aux || p->alignment == BASE_ALIGNMENT;
+}
+
+/* The call that leaves f->value.node, and then what is left. */
+static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, bool *done) {
+    tcc_matmul_params p;
+    tcc_plan_buffer buffers[BUFFERS];
+    const tcc_node *node = f->value.node;
+    const tcc_dtype type = dot->operands[0].dtype, type_c = node->type.dtype;
+    const char *name = tcc_op_get_info(node->op)->text;
+    if (type != dot->operands[1].dtype || (type_c != type && type_c != TCC_F32) || !read_matrices(dot, epilogue, f, &p)) return TCC_OK;
+    const bool stored = tcc_group_stores(l->group, node), aux_written = f->aux && f->aux->written;
+    const bool whole = stored && l->group->n_outputs == 1 + aux_written;
+    if (whole != f->value.whole || (aux_written && !whole)) return TCC_OK;
+    const tcc_group *rest = whole ? NULL : tcc_library_rest(l, node);
+    if (!whole && !rest) return TCC_OK;
+    if (rest && p.k < least.k_apart) {
+        tcc_logf(l->cx, TCC_LOG_FUSION, "our own kernel for a dot of %lld x %lld x %lld: apart from the work behind it, %s of %.0f bytes would be %s, more than "
+                 "a sum of %lld terms gains", (long long)p.m, (long long)p.n, (long long)p.k, name, (double)tcc_type_bytes(&node->type),
+                 stored ? "read again" : "written and read again", (long long)p.k);
+        return TCC_OK;
+    }
+    p.type = type, p.type_c = type_c;
+    p.allow_tf32 = l->options->tf32;
+    if (!place_all(dot, epilogue, f, buffers, &p)) return TCC_OK;
     if (!l->options->takes_call(l->options->takes_call_user, "cublaslt.matmul", (int64_t *)&p)) return TCC_OK;
 
     int temporary = -1;
     if (!stored) {
-        temporary = tcc_lowering_temporary(l, tcc_type_bytes(&f->node->type));
+        temporary = tcc_lowering_temporary(l, tcc_type_bytes(&node->type));
         if (temporary < 0) return TCC_ENOMEM;
         buffers[AT_C] = (tcc_plan_buffer){.temporary = temporary, .written = true};
     }
@@ -114,11 +211,12 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
         buffers[AT_WORKSPACE].temporary = tcc_lowering_temporary(l, p.workspace_bytes);
         if (buffers[AT_WORKSPACE].temporary < 0) return TCC_ENOMEM;
     }
-    tcc_logf(l->cx, TCC_LOG_FUSION, "cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s", (long long)p.batch, (long long)p.m, (long long)p.n,
-             (long long)p.k, name, !rest->n_outputs ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
+    tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s", (long long)p.outer, p.outer > 1 ? "s" : "",
+             (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, aux_written ? ", and its input" : "",
+             !rest ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
     *done = true;
-    TCC_TRY(add_call(l, &p, buffers, BUFFERS));
-    return rest->n_outputs ? tcc_library_lower_rest(l, rest, f->node, temporary) : TCC_OK;
+    TCC_TRY(add_call(l, &p, buffers));
+    return rest ? tcc_library_lower_rest(l, rest, node, temporary) : TCC_OK;
 }
 
 tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done) {
@@ -129,10 +227,10 @@ tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     for (int pass = 0; pass < 2 && !*done; pass++)
         for (int i = 0; i < b->stores.count && !*done; i++) {
             const tcc_store *s = &b->stores.data[i];
-            tcc_library_fused f = {.node = b->buffers.data[s->buffer].node, .offset = s->offset, .whole = pass == 0};
-            if (s->guard || s->kept || !f.node || !tcc_library_read_value(s->value, epilogue->port, &f)) continue;
+            fused f = {.value = {.node = b->buffers.data[s->buffer].node, .offset = s->offset, .whole = pass == 0}};
+            if (s->guard || s->kept || !f.value.node || !read_fused(b, s->value, epilogue->port, &f)) continue;
             TCC_TRY(try_fused(l, dot, epilogue, &f, done));
         }
-    tcc_library_fused alone = {.node = l->group->hero, .offset = epilogue->port->affine};
+    fused alone = {.value = {.node = l->group->hero, .offset = epilogue->port->affine}};
     return *done ? TCC_OK : try_fused(l, dot, epilogue, &alone, done);
 }

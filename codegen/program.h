@@ -93,8 +93,9 @@ typedef struct tcc_instance {
  *   buffers                    x, dy, dw
  *   params                     tcc_conv_params, for all three
  *
- * cublaslt.matmul              C = op(A) op(B), plus bias if `bias`, then max(0, C) if `relu`, for each of `batch` matrices; on CUDA
- *   buffers                    a, b, bias, c, workspace; bias is not touched without `bias`
+ * cublaslt.matmul              C = activation(op(A) op(B) + bias), for each of `batch` matrices; on CUDA. `outer` such calls follow each
+ *                              other, each further on in a, b and c; where they all have one C, they add to it
+ *   buffers                    a, b, bias, aux, c, workspace; bias and aux are not touched where the params do not ask for them
  *   params                     tcc_matmul_params
  *
  * Convolutions on CUDA. The workspace is not touched where params say 0 bytes.
@@ -122,16 +123,27 @@ typedef struct tcc_sgemm_params {
     int64_t accumulate; /* 1: add to C */
 } tcc_sgemm_params;
 
+/* Of x = op(A) op(B) + bias, or with GELU_GRADIENT x = op(A) op(B): max(0, x); gelu_tanh(x), which leaves x in aux if `aux`;
+ * gelu_tanh_grad(aux, x). */
+typedef enum tcc_matmul_activation { TCC_MATMUL_LINEAR, TCC_MATMUL_RELU, TCC_MATMUL_GELU, TCC_MATMUL_GELU_GRADIENT } tcc_matmul_activation;
+
+/* What the bias buffer is: nothing; added, one element a column of C; the sums over k of A, one a row of C; of B, one a column. */
+typedef enum tcc_matmul_bias { TCC_MATMUL_NO_BIAS, TCC_MATMUL_BIAS, TCC_MATMUL_SUMS_OF_A, TCC_MATMUL_SUMS_OF_B } tcc_matmul_bias;
+
 /* As tcc_sgemm_params, with sums in f32 of elements of other types. */
 typedef struct tcc_matmul_params {
     int64_t batch, m, n, k;
     int64_t transpose_a, transpose_b; /* 1: A is stored k x m, B is stored n x k */
     int64_t lda, ldb, ldc;
     int64_t stride_a, stride_b, stride_c;
-    int64_t type, type_c;    /* tcc_dtype of A and B, and of C and the bias: F32, F16 or BF16 */
-    int64_t bias, relu;      /* 0 or 1; the bias has n elements, one a column of C */
+    int64_t outer, outer_a, outer_b, outer_c; /* calls, and elements from one's matrices to the next one's; outer_c 0: they add up */
+    int64_t type, type_c;    /* tcc_dtype of A and B, and of C, bias and aux: F32, F16 or BF16 */
+    int64_t bias;            /* tcc_matmul_bias; the sums only of a single product */
+    int64_t activation;      /* tcc_matmul_activation; LINEAR where calls add up */
+    int64_t aux;             /* 0 or 1; 1 with GELU_GRADIENT, either with GELU, else 0; only of a single call */
+    int64_t ld_aux, stride_aux; /* multiples of 8; aux is m x n */
     int64_t allow_tf32;      /* 1: f32 elements may be rounded to 10 bits of fraction before they are multiplied */
-    int64_t alignment;       /* bytes, a power of two that the addresses of a, b, bias and c are multiples of */
+    int64_t alignment;       /* bytes, a power of two that the addresses of a, b, bias, aux and c are multiples of; 16 or more with aux */
     int64_t workspace_bytes; /* that the call may use */
 } tcc_matmul_params;
 

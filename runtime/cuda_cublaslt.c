@@ -91,7 +91,11 @@ void tcc__cublaslt_close(tcc_device_cuda *cuda) {
 
 /* --- a product --- */
 
-enum { WORKSPACE_ALIGNMENT = 256 /* that the library wants; a buffer of a program has less, so room is asked for to round up */ };
+enum {
+    WORKSPACE_ALIGNMENT = 256, /* that the library wants; a buffer of a program has less, so room is asked for to round up */
+    AUX_ALIGNMENT = 16,
+    AUX_MULTIPLE = 8, /* elements */
+};
 
 enum { FIRST, SECOND, RESULT, LAYOUTS }; /* as the library sees them: our B, our A, our C */
 
@@ -103,20 +107,42 @@ typedef struct matmul_call {
     void *desc, *preference, *layouts[LAYOUTS];
     tcc_cublaslt_algorithm algorithm;
     size_t workspace_bytes; /* that it takes */
-    tcc_cuda_address bias; /* that `desc` names */
+    tcc_cuda_address bias, aux; /* that `desc` names */
 } matmul_call;
 
 static int data_type(int64_t dtype) { return dtype == TCC_F32 ? TCC_CUDA_R_32F : dtype == TCC_F16 ? TCC_CUDA_R_16F : TCC_CUDA_R_16BF; }
 
 static bool is_known(int64_t dtype) { return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16; }
 
+static bool is_epilogue(const tcc_matmul_params *p) {
+    if (p->outer > 1 && !p->outer_c && (p->bias || p->activation)) return false; /* one sum behind all calls */
+    if (p->aux && (p->outer > 1 || p->ld_aux < p->n || p->ld_aux % AUX_MULTIPLE || p->stride_aux % AUX_MULTIPLE || p->alignment < AUX_ALIGNMENT)) return false;
+    switch (p->bias) {
+    case TCC_MATMUL_NO_BIAS: break;
+    case TCC_MATMUL_BIAS: if (p->activation == TCC_MATMUL_GELU_GRADIENT) return false; break;
+    case TCC_MATMUL_SUMS_OF_A:
+    case TCC_MATMUL_SUMS_OF_B: if (p->outer > 1 || p->batch > 1 || p->activation) return false; break;
+    default: return false;
+    }
+    switch (p->activation) {
+    case TCC_MATMUL_LINEAR:
+    case TCC_MATMUL_RELU: return !p->aux;
+    case TCC_MATMUL_GELU: return true;
+    default: return p->activation == TCC_MATMUL_GELU_GRADIENT && p->aux;
+    }
+}
+
 static tcc_status check(tcc_diag *d, const tcc_matmul_params *p) {
     bool sizes = p->batch >= 1 && p->batch <= INT32_MAX && p->m >= 1 && p->n >= 1 && p->k >= 1 && p->lda >= (p->transpose_a ? p->m : p->k) &&
-                 p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->workspace_bytes >= 0;
-    if (sizes && is_known(p->type) && is_known(p->type_c) && p->alignment >= 1 && !(p->alignment & (p->alignment - 1))) return TCC_OK;
-    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: batch %lld, m %lld, n %lld, k %lld with leading dimensions %lld, %lld, %lld, "
-                     "alignment %lld", (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k, (long long)p->lda,
-                     (long long)p->ldb, (long long)p->ldc, (long long)p->alignment);
+                 p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->workspace_bytes >= 0 && p->outer >= 1;
+    if (!sizes || !is_known(p->type) || !is_known(p->type_c) || p->alignment < 1 || (p->alignment & (p->alignment - 1)))
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: %lld calls, batch %lld, m %lld, n %lld, k %lld with leading dimensions %lld, %lld, "
+                         "%lld, alignment %lld", (long long)p->outer, (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
+                         (long long)p->lda, (long long)p->ldb, (long long)p->ldc, (long long)p->alignment);
+    if (is_epilogue(p)) return TCC_OK;
+    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: %lld calls, batch %lld, bias %lld, activation %lld, aux %lld with leading dimension %lld, "
+                     "alignment %lld", (long long)p->outer, (long long)p->batch, (long long)p->bias, (long long)p->activation, (long long)p->aux,
+                     (long long)p->ld_aux, (long long)p->alignment);
 }
 
 #define LT_TRY(call, field, ...)                                                                   \
@@ -138,26 +164,40 @@ static tcc_status make_layout(matmul_call *c, tcc_diag *d, int which, int64_t dt
     return TCC_OK;
 }
 
-static tcc_status set_bias(matmul_call *c, tcc_diag *d, tcc_cuda_address bias) {
+/* The choice of an algorithm asks how the pointers are aligned; runs set them to where their buffers are. */
+static tcc_status set_pointers(matmul_call *c, tcc_diag *d, tcc_cuda_address bias, tcc_cuda_address aux) {
     const void *pointer = (const void *)(uintptr_t)bias;
-    LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof pointer);
+    if (c->p.bias && c->bias != bias) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof pointer);
     c->bias = bias;
+    pointer = (const void *)(uintptr_t)aux;
+    if (c->p.aux && c->aux != aux) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &pointer, sizeof pointer);
+    c->aux = aux;
     return TCC_OK;
+}
+
+/* The library's first operand is our B. */
+static uint32_t epilogue_of(const tcc_matmul_params *p) {
+    static const uint32_t activations[] = {[TCC_MATMUL_RELU] = TCC_CUBLASLT_EPILOGUE_RELU, [TCC_MATMUL_GELU] = TCC_CUBLASLT_EPILOGUE_GELU,
+                                           [TCC_MATMUL_GELU_GRADIENT] = TCC_CUBLASLT_EPILOGUE_DGELU};
+    static const uint32_t biases[] = {[TCC_MATMUL_BIAS] = TCC_CUBLASLT_EPILOGUE_BIAS, [TCC_MATMUL_SUMS_OF_A] = TCC_CUBLASLT_EPILOGUE_BGRADB,
+                                      [TCC_MATMUL_SUMS_OF_B] = TCC_CUBLASLT_EPILOGUE_BGRADA};
+    const uint32_t epilogue = activations[p->activation] | biases[p->bias] | (p->aux ? TCC_CUBLASLT_EPILOGUE_AUX : 0u);
+    return epilogue ? epilogue : TCC_CUBLASLT_EPILOGUE_DEFAULT;
 }
 
 static tcc_status describe_product(matmul_call *c, tcc_diag *d) {
     const tcc_matmul_params *p = &c->p;
     const int32_t first = p->transpose_b ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N, second = p->transpose_a ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N;
     const int32_t bias_type = data_type(p->type_c);
-    const uint32_t epilogue = !p->bias && !p->relu ? TCC_CUBLASLT_EPILOGUE_DEFAULT
-                                                   : (p->relu ? TCC_CUBLASLT_EPILOGUE_RELU : 0u) | (p->bias ? TCC_CUBLASLT_EPILOGUE_BIAS : 0u);
+    const uint32_t epilogue = epilogue_of(p);
     LT_TRY(c, matmul_create, &c->desc, p->allow_tf32 && p->type == TCC_F32 ? TCC_CUBLAS_COMPUTE_32F_FAST_TF32 : TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
-    if (!p->bias) return TCC_OK;
-    LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type);
-    return set_bias(c, d, (tcc_cuda_address)p->alignment); /* the choice of an algorithm asks how it is aligned */
+    if (p->bias) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type);
+    if (p->aux) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &p->ld_aux, sizeof p->ld_aux);
+    if (p->aux && p->batch > 1) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_BATCH_STRIDE, &p->stride_aux, sizeof p->stride_aux);
+    return set_pointers(c, d, (tcc_cuda_address)p->alignment, (tcc_cuda_address)p->alignment);
 }
 
 static tcc_status choose(matmul_call *c, tcc_diag *d) {
@@ -227,22 +267,27 @@ static tcc_status matmul_create(tcc_device_cuda *cuda, tcc_diag *d, int64_t *par
 }
 
 static tcc_status matmul_run(void *call, tcc_diag *d, const tcc_cuda_address *buffers) {
-    enum { A, B, BIAS, C, WORKSPACE };
+    enum { A, B, BIAS, AUX, C, WORKSPACE };
     static const float one = 1, zero = 0;
     matmul_call *c = call;
-    void *at[WORKSPACE];
-    for (int i = 0; i < WORKSPACE; i++) at[i] = (void *)(uintptr_t)buffers[i];
+    const tcc_matmul_params *p = &c->p;
+    const int64_t bytes = tcc_dtype_bytes((tcc_dtype)p->type), bytes_c = tcc_dtype_bytes((tcc_dtype)p->type_c);
     const tcc_cuda_address workspace = (buffers[WORKSPACE] + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
-    if (c->p.bias && c->bias != buffers[BIAS]) TCC_TRY(set_bias(c, d, buffers[BIAS]));
-    LT_TRY(c, matmul, c->lt->handle, c->desc, &one, at[B], c->layouts[FIRST], at[A], c->layouts[SECOND], &zero, at[C], c->layouts[RESULT], at[C],
-           c->layouts[RESULT], &c->algorithm, c->workspace_bytes ? (void *)(uintptr_t)workspace : NULL, c->workspace_bytes, c->stream);
+    TCC_TRY(set_pointers(c, d, buffers[BIAS], buffers[AUX]));
+    for (int64_t i = 0; i < p->outer; i++) {
+        const void *a = (const void *)(uintptr_t)(buffers[A] + (tcc_cuda_address)(i * p->outer_a * bytes));
+        const void *b = (const void *)(uintptr_t)(buffers[B] + (tcc_cuda_address)(i * p->outer_b * bytes));
+        void *to = (void *)(uintptr_t)(buffers[C] + (tcc_cuda_address)(i * p->outer_c * bytes_c));
+        LT_TRY(c, matmul, c->lt->handle, c->desc, &one, b, c->layouts[FIRST], a, c->layouts[SECOND], i && !p->outer_c ? &one : &zero, to, c->layouts[RESULT],
+               to, c->layouts[RESULT], &c->algorithm, c->workspace_bytes ? (void *)(uintptr_t)workspace : NULL, c->workspace_bytes, c->stream);
+    }
     return TCC_OK;
 }
 
 const tcc_cuda_entry tcc__cublaslt_matmul = {
     .name = "cublaslt.matmul",
     .n_params = TCC_MATMUL_PARAMS,
-    .n_buffers = 5,
+    .n_buffers = 6,
     .create = matmul_create,
     .destroy = matmul_destroy,
     .run = matmul_run,

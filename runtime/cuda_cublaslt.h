@@ -24,8 +24,13 @@ enum {
     TCC_CUBLAS_OP_N = 0,
     TCC_CUBLAS_OP_T = 1,
     TCC_CUBLASLT_EPILOGUE_DEFAULT = 1,
-    TCC_CUBLASLT_EPILOGUE_RELU = 2,
-    TCC_CUBLASLT_EPILOGUE_BIAS = 4, /* with RELU: the sum of both */
+    TCC_CUBLASLT_EPILOGUE_RELU = 2, /* this one and the following: their sums do several at once */
+    TCC_CUBLASLT_EPILOGUE_BIAS = 4,
+    TCC_CUBLASLT_EPILOGUE_GELU = 32,   /* by tanh */
+    TCC_CUBLASLT_EPILOGUE_AUX = 128,   /* of GELU_AUX: GELU's input is stored */
+    TCC_CUBLASLT_EPILOGUE_DGELU = 192, /* reads it */
+    TCC_CUBLASLT_EPILOGUE_BGRADA = 256, /* the bias is where sums of the first operand go, one a row of the result */
+    TCC_CUBLASLT_EPILOGUE_BGRADB = 512, /* of the second one, one a column */
 };
 
 /* cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t, cublasLtMatmulPreferenceAttributes_t, with the type of each value */
@@ -34,7 +39,10 @@ enum {
     TCC_CUBLASLT_MATMUL_DESC_TRANSB = 4,       /* int32_t */
     TCC_CUBLASLT_MATMUL_DESC_EPILOGUE = 7,     /* uint32_t */
     TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8, /* const void * */
-    TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26, /* int32_t */
+    TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER = 11,      /* void * */
+    TCC_CUBLASLT_MATMUL_DESC_AUX_LD = 12,           /* int64_t, elements; a multiple of 8 */
+    TCC_CUBLASLT_MATMUL_DESC_AUX_BATCH_STRIDE = 13, /* int64_t, elements; a multiple of 8 */
+    TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26,   /* int32_t */
     TCC_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,          /* int32_t */
     TCC_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6, /* int64_t, elements */
     TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,   /* uint64_t */

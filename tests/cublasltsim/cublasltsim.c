@@ -4,6 +4,7 @@
 #include "cublasltsim.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,8 +15,8 @@
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, ARCH_MISMATCH = 8, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
 enum { R_32F = 0, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_32F_FAST_TF32 = 77 };
-enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4 };
-enum { WORKSPACE_ALIGNMENT = 256 };
+enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_AUX = 128, EPILOGUE_DGELU = 192, EPILOGUE_BGRADA = 256, EPILOGUE_BGRADB = 512 };
+enum { WORKSPACE_ALIGNMENT = 256, AUX_ALIGNMENT = 16, AUX_MULTIPLE = 8 /* elements */ };
 
 /* --- what tests see --- */
 
@@ -24,17 +25,20 @@ static cublasltsim_counts counts;
 static char last_error[256];
 static int inject_nth, inject_status;
 static unsigned long long refuse_k;
+static bool refuse_more;
 
 void cublasltsim_get_counts(cublasltsim_counts *out) { *out = counts; }
 const char *cublasltsim_last_error(void) { return last_error; }
 void cublasltsim_inject(int nth, int status) { inject_nth = nth, inject_status = status; }
 void cublasltsim_refuse(unsigned long long most_k) { refuse_k = most_k; }
+void cublasltsim_refuse_epilogues(int refuse) { refuse_more = refuse; }
 
 void cublasltsim_restart(void) {
     counts = (cublasltsim_counts){0};
     *last_error = 0;
     inject_nth = inject_status = 0;
     refuse_k = 0;
+    refuse_more = false;
 }
 
 static int __attribute__((format(printf, 1, 2))) wrong(const char *format, ...) {
@@ -96,7 +100,8 @@ typedef struct object {
     int32_t compute, transpose[2], bias_type;
     bool has_bias_type;
     uint32_t epilogue;
-    address bias;
+    address bias, aux;
+    int64_t aux_ld, aux_stride;
     /* layout */
     int type;
     uint64_t rows, columns;
@@ -191,6 +196,9 @@ int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value,
     case 4: return set(&o->transpose[1], value, bytes, 4, attribute);
     case 7: return set(&o->epilogue, value, bytes, 4, attribute);
     case 8: return set(&o->bias, value, bytes, 8, attribute);
+    case 11: return set(&o->aux, value, bytes, 8, attribute);
+    case 12: return set(&o->aux_ld, value, bytes, 8, attribute);
+    case 13: return set(&o->aux_stride, value, bytes, 8, attribute);
     case 26: o->has_bias_type = true; return set(&o->bias_type, value, bytes, 4, attribute);
     default: return wrong("attribute %d of a product", attribute);
     }
@@ -232,10 +240,34 @@ int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const 
 
 /* --- the product --- */
 
+static bool uses_bias(uint32_t epilogue) { return epilogue & (EPILOGUE_BIAS | EPILOGUE_BGRADA | EPILOGUE_BGRADB); }
+
 typedef struct problem {
     uint64_t m, n, k; /* of the result by columns */
     const object *desc, *a, *b, *c, *d;
 } problem;
+
+/* What the reference says of each epilogue. */
+static int check_epilogue(const problem *p) {
+    static const uint32_t known[] = {EPILOGUE_DEFAULT, EPILOGUE_RELU, EPILOGUE_BIAS, EPILOGUE_RELU | EPILOGUE_BIAS, EPILOGUE_GELU, EPILOGUE_GELU | EPILOGUE_BIAS,
+                                     EPILOGUE_GELU | EPILOGUE_AUX, EPILOGUE_GELU | EPILOGUE_AUX | EPILOGUE_BIAS, EPILOGUE_DGELU, EPILOGUE_BGRADA, EPILOGUE_BGRADB};
+    const object *o = p->desc;
+    const uint32_t e = o->epilogue;
+    bool found = false;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) found |= e == known[i];
+    if (!found) return wrong("epilogue %u", e);
+    if (uses_bias(e)) {
+        if (!o->bias) return wrong("a bias that is nowhere");
+        if (o->has_bias_type && o->bias_type != p->d->type) return wrong("a bias of type %d", o->bias_type);
+        if (e >= EPILOGUE_BGRADA && p->d->batch > 1) return wrong("sums of an operand for %d matrices", p->d->batch);
+    }
+    if (!(e & EPILOGUE_AUX)) return SUCCESS;
+    if (!o->aux || o->aux % AUX_ALIGNMENT) return wrong("an auxiliary matrix at %llx", o->aux);
+    if (o->aux_ld < (int64_t)p->m || o->aux_ld % AUX_MULTIPLE) return wrong("an auxiliary matrix of leading dimension %lld", (long long)o->aux_ld);
+    if (p->d->batch > 1 && (o->aux_stride % AUX_MULTIPLE || o->aux_stride < (int64_t)(p->n - 1) * o->aux_ld + (int64_t)p->m))
+        return wrong("auxiliary matrices %lld elements apart", (long long)o->aux_stride);
+    return SUCCESS;
+}
 
 static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, void *c, void *d) {
     *p = (problem){.desc = object_of(desc, PRODUCT), .a = object_of(a, LAYOUT), .b = object_of(b, LAYOUT), .c = object_of(c, LAYOUT), .d = object_of(d, LAYOUT)};
@@ -255,11 +287,7 @@ static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, 
         return wrong("the matrices of the result overlap");
     if (p->a->type != p->b->type || (p->d->type != p->a->type && p->d->type != R_32F)) return wrong("types %d, %d, %d", p->a->type, p->b->type, p->d->type);
     if (p->desc->compute == COMPUTE_32F_FAST_TF32 && p->a->type != R_32F) return wrong("tf32 of another type than f32");
-    const uint32_t e = p->desc->epilogue;
-    if (e != EPILOGUE_DEFAULT && e != EPILOGUE_RELU && e != EPILOGUE_BIAS && e != (EPILOGUE_RELU | EPILOGUE_BIAS)) return wrong("epilogue %u", e);
-    if ((e & EPILOGUE_BIAS) && !p->desc->bias) return wrong("a bias that is nowhere");
-    if ((e & EPILOGUE_BIAS) && p->desc->has_bias_type && p->desc->bias_type != p->d->type) return wrong("a bias of type %d", p->desc->bias_type);
-    return SUCCESS;
+    return check_epilogue(p);
 }
 
 typedef struct algorithm {
@@ -293,7 +321,9 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, v
         if (!o->alignment[i] || (o->alignment[i] & (o->alignment[i] - 1))) return wrong("an alignment of %u", o->alignment[i]);
         if (o->alignment[i] < alignment) alignment = o->alignment[i];
     }
-    if ((p.desc->epilogue & EPILOGUE_BIAS) && p.desc->bias % alignment) return wrong("a bias that is aligned worse than the matrices");
+    if (uses_bias(p.desc->epilogue) && p.desc->bias % alignment) return wrong("a bias that is aligned worse than the matrices");
+    if ((p.desc->epilogue & EPILOGUE_AUX) && p.desc->aux % alignment) return wrong("an auxiliary matrix that is aligned worse than the others");
+    if ((p.desc->epilogue & (EPILOGUE_AUX | EPILOGUE_BGRADA | EPILOGUE_BGRADB)) && refuse_more) return NOT_SUPPORTED;
     size_t workspace = p.k >= CUBLASLTSIM_WORKSPACE_K && o->workspace >= CUBLASLTSIM_WORKSPACE ? CUBLASLTSIM_WORKSPACE : 0;
     results[0] = (heuristic_result){.algo = algorithm_of(&p, alignment, workspace), .workspace = workspace, .waves = 1};
     *found = 1;
@@ -344,18 +374,47 @@ static int store(const object *l, address at, const char *from, void *stream) {
     return cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;
 }
 
-static void multiply(const problem *p, const void *a, const void *b, const void *bias, void *d) {
+static double gelu(double x) { return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+static double gelu_slope(double x) {
+    double t = tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+}
+
+/* What of the library's memory a product works on; on the host. */
+typedef struct memory {
+    void *a, *b, *d, *bias, *aux;
+} memory;
+
+/* The element of D at (i, j) of a matrix, given the sum of products. */
+static double finish(const problem *p, const memory *m, int64_t batch, int64_t i, int64_t j, double sum) {
+    const uint32_t e = p->desc->epilogue;
+    const int64_t at_aux = batch * p->desc->aux_stride + j * p->desc->aux_ld + i;
+    if (e & EPILOGUE_BIAS) sum += element(m->bias, p->d->type, i);
+    if (e == EPILOGUE_DGELU) return sum * gelu_slope(element(m->aux, p->d->type, at_aux));
+    if (e & EPILOGUE_AUX) put(m->aux, p->d->type, at_aux, sum);
+    if (e & EPILOGUE_GELU) return gelu(sum);
+    return (e & EPILOGUE_RELU) && sum < 0 ? 0 : sum;
+}
+
+static void multiply(const problem *p, const memory *m, bool add) {
     const int64_t a_row = p->desc->transpose[0] ? p->a->ld : 1, a_k = p->desc->transpose[0] ? 1 : p->a->ld;
     const int64_t b_column = p->desc->transpose[1] ? 1 : p->b->ld, b_k = p->desc->transpose[1] ? p->b->ld : 1;
     double *row = malloc(sizeof *row * p->k);
     for (int64_t batch = 0; row && batch < p->d->batch; batch++)
         for (int64_t i = 0; i < (int64_t)p->m; i++) {
-            for (int64_t k = 0; k < (int64_t)p->k; k++) row[k] = element(a, p->a->type, batch * p->a->stride + i * a_row + k * a_k);
+            double total = 0;
+            for (int64_t k = 0; k < (int64_t)p->k; k++) total += row[k] = element(m->a, p->a->type, batch * p->a->stride + i * a_row + k * a_k);
+            if (p->desc->epilogue == EPILOGUE_BGRADA) put(m->bias, p->d->type, i, total);
             for (int64_t j = 0; j < (int64_t)p->n; j++) {
-                double sum = bias ? element(bias, p->d->type, i) : 0;
-                for (int64_t k = 0; k < (int64_t)p->k; k++) sum += row[k] * element(b, p->b->type, batch * p->b->stride + j * b_column + k * b_k);
-                if ((p->desc->epilogue & EPILOGUE_RELU) && sum < 0) sum = 0;
-                put(d, p->d->type, batch * p->d->stride + j * p->d->ld + i, sum);
+                const int64_t at = batch * p->d->stride + j * p->d->ld + i;
+                double sum = add ? element(m->d, p->d->type, at) : 0, column = 0;
+                for (int64_t k = 0; k < (int64_t)p->k; k++) {
+                    double x = element(m->b, p->b->type, batch * p->b->stride + j * b_column + k * b_k);
+                    column += x;
+                    sum += row[k] * x;
+                }
+                if (p->desc->epilogue == EPILOGUE_BGRADB && i == 0) put(m->bias, p->d->type, j, column);
+                put(m->d, p->d->type, at, finish(p, m, batch, i, j, sum));
             }
         }
     free(row);
@@ -370,7 +429,8 @@ int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void
     int status = read_problem(&p, handle, desc, a_layout, b_layout, c_layout, d_layout);
     if (status) return status;
     if (!has_context()) return wrong("no context is current");
-    if (!alpha || *alpha != 1 || !beta || *beta != 0 || c != d) return wrong("a product that is scaled or added to");
+    if (!alpha || *alpha != 1 || !beta || (*beta != 0 && *beta != 1) || c != d) return wrong("a product that is scaled, or added to what is elsewhere");
+    if (*beta != 0 && p.desc->epilogue != EPILOGUE_DEFAULT) return wrong("epilogue %u of a product that is added to", p.desc->epilogue);
     if (!algo || algo->mark != 0xa160) return wrong("an algorithm that the heuristic did not give");
     algorithm expected = algorithm_of(&p, algo->alignment, algo->workspace);
     if (memcmp(&expected, algo, sizeof expected)) return wrong("the algorithm of another product");
@@ -379,15 +439,23 @@ int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void
     address begin;
     size_t length;
     if (algo->workspace && (cu.range(&begin, &length, workspace) || workspace + workspace_bytes > begin + length)) return wrong("a workspace that is no memory");
-    void *host[4] = {0};
-    const object bias = {.type = p.d->type, .rows = p.m, .columns = 1, .batch = 1};
-    status = fetch(p.a, a, algo->alignment, "A", stream, true, &host[0]);
-    if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, true, &host[1]);
-    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, false, &host[2]);
-    if (!status && (p.desc->epilogue & EPILOGUE_BIAS)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, true, &host[3]);
-    if (!status) multiply(&p, host[0], host[1], host[3], host[2]);
-    if (!status) status = store(p.d, d, host[2], stream);
-    for (int i = 0; i < 4; i++) free(host[i]);
+    const uint32_t e = p.desc->epilogue;
+    const bool sums = e == EPILOGUE_BGRADA || e == EPILOGUE_BGRADB;
+    const object bias = {.type = p.d->type, .rows = e == EPILOGUE_BGRADB ? p.n : p.m, .columns = 1, .batch = 1};
+    const object aux = {.type = p.d->type, .rows = p.m, .columns = p.n, .ld = p.desc->aux_ld, .stride = p.desc->aux_stride, .batch = p.d->batch};
+    memory m = {0};
+    status = fetch(p.a, a, algo->alignment, "A", stream, true, &m.a);
+    if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, true, &m.b);
+    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, *beta != 0, &m.d);
+    if (!status && uses_bias(e)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, !sums, &m.bias);
+    if (!status && (e & EPILOGUE_AUX)) status = fetch(&aux, p.desc->aux, algo->alignment, "the auxiliary matrix", stream, e == EPILOGUE_DGELU, &m.aux);
+    if (!status) multiply(&p, &m, *beta != 0);
+    if (!status) status = store(p.d, d, m.d, stream);
+    if (!status && sums) status = store(&bias, p.desc->bias, m.bias, stream);
+    if (!status && (e & EPILOGUE_AUX) && e != EPILOGUE_DGELU) status = store(&aux, p.desc->aux, m.aux, stream);
+    void *const all[] = {m.a, m.b, m.d, m.bias, m.aux};
+    for (int i = 0; i < 5; i++) free(all[i]);
+    for (int i = 0; i < 10; i++) counts.epilogues[i] += !status && e >> i & 1;
     counts.products += !status;
     return status;
 }

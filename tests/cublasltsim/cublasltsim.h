@@ -13,6 +13,7 @@ typedef struct cublasltsim_counts {
     int handles, descriptors; /* alive; descriptors of all kinds */
     int calls;                /* of functions that can fail, so far */
     int products;             /* cublasLtMatmul calls that succeeded, so far */
+    int epilogues[10];        /* of these, those with each bit of the epilogue: [5] has GELU, [8] sums of A */
     int errors;               /* arguments that the real library would not take, so far */
 } cublasltsim_counts;
 void cublasltsim_get_counts(cublasltsim_counts *counts);
@@ -22,6 +23,8 @@ const char *cublasltsim_last_error(void);
 void cublasltsim_inject(int nth, int status);
 /* The heuristic knows no way for sums of more terms than this; 0: it knows one for all. */
 void cublasltsim_refuse(unsigned long long most_k);
+/* The heuristic knows no way for epilogues with an auxiliary matrix or sums of an operand. */
+void cublasltsim_refuse_epilogues(int refuse);
 /* Forget everything that was said above and counted. */
 void cublasltsim_restart(void);
 

@@ -2,55 +2,17 @@
  * Matrix products by cuBLASLt: every form against plain sums, what the library refuses, a library that is missing or of another
  * version, and every call of it failing once. On the stand-in; on a GPU with the library the products alone. */
 #include "harness/check.h"
-#include "harness/compiled.h"
-#include "harness/cuda_device.h"
-#include "harness/graphs.h"
-#include "cublasltsim/cublasltsim.h"
+#include "harness/cublaslt.h"
 
-#include "codegen/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda_cublaslt.h"
 
-#include <traincc/traincc.h>
-
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { A, B, BIAS, C, BINDINGS };
+enum { A, B, BIAS, AUX, C, BINDINGS };
 enum { WORKSPACE = 8192 };
-
-static struct {
-    void (*get_counts)(cublasltsim_counts *counts);
-    const char *(*last_error)(void);
-    void (*inject)(int nth, int status);
-    void (*refuse)(unsigned long long most_k);
-    void (*restart)(void);
-} lt; /* NULL on a GPU */
-
-static int set_up(void **state) {
-    void *library = dlopen("libcublasLt.so.12", RTLD_NOW);
-    find_function(library, "cublasltsim_get_counts", &lt.get_counts);
-    find_function(library, "cublasltsim_last_error", &lt.last_error);
-    find_function(library, "cublasltsim_inject", &lt.inject);
-    find_function(library, "cublasltsim_refuse", &lt.refuse);
-    find_function(library, "cublasltsim_restart", &lt.restart);
-    return cuda_set_up(state);
-}
-
-static int fresh(void **state) {
-    if (lt.restart) lt.restart();
-    return cuda_fresh(state);
-}
-
-static int finish(void **state) {
-    cublasltsim_counts counts = {0};
-    if (lt.get_counts) lt.get_counts(&counts);
-    if (counts.errors) fail_msg("the library was called wrongly: %s", lt.last_error());
-    if (counts.handles || counts.descriptors) fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
-    return cuda_finish(state);
-}
 
 /* --- programs of one product --- */
 
@@ -59,16 +21,18 @@ static int64_t span(int64_t batch, int64_t stride, int64_t rows, int64_t columns
 }
 
 static int64_t elements(const tcc_matmul_params *p, int binding) {
+    const int64_t last = p->outer - 1;
     switch (binding) {
-    case A: return span(p->batch, p->stride_a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda);
-    case B: return span(p->batch, p->stride_b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb);
-    case BIAS: return p->n;
-    default: return span(p->batch, p->stride_c, p->m, p->n, p->ldc);
+    case A: return last * p->outer_a + span(p->batch, p->stride_a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda);
+    case B: return last * p->outer_b + span(p->batch, p->stride_b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb);
+    case BIAS: return p->bias == TCC_MATMUL_SUMS_OF_A ? p->m : p->n;
+    case AUX: return p->aux ? span(p->batch, p->stride_aux, p->m, p->n, p->ld_aux) : 1;
+    default: return last * p->outer_c + span(p->batch, p->stride_c, p->m, p->n, p->ldc);
     }
 }
 
 static tcc_program *product_program(const tcc_matmul_params *p) {
-    static const char *const names[] = {"a", "b", "bias", "c"};
+    static const char *const names[] = {"a", "b", "bias", "aux", "c"};
     tcc_program *program = tcc__calloc(1, sizeof *program);
     assert_non_null(program);
     tcc_arena *m = &program->memory;
@@ -110,55 +74,92 @@ static void *random_data(int64_t dtype, int64_t count, uint32_t seed) {
     return data;
 }
 
-static void compare(const tcc_matmul_params *p, void *const *data, const void *got) {
+static double a_at(const tcc_matmul_params *p, void *const *data, int64_t outer, int64_t batch, int64_t i, int64_t k) {
+    return value_at(data[A], p->type, outer * p->outer_a + batch * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k));
+}
+static double b_at(const tcc_matmul_params *p, void *const *data, int64_t outer, int64_t batch, int64_t k, int64_t j) {
+    return value_at(data[B], p->type, outer * p->outer_b + batch * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j));
+}
+
+static double gelu_inner(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
+
+static void check_near(const tcc_matmul_params *p, const char *what, int64_t matrix, int64_t i, int64_t j, double is, double expected, double scale) {
     double tolerance = p->allow_tf32 || p->type_c == TCC_BF16 ? 1e-2 : p->type_c == TCC_F16 ? 2e-3 : 1e-5;
-    for (int64_t batch = 0; batch < p->batch; batch++)
-        for (int64_t i = 0; i < p->m; i++)
-            for (int64_t j = 0; j < p->n; j++) {
-                double sum = p->bias ? value_at(data[BIAS], p->type_c, j) : 0, scale = 1;
-                for (int64_t k = 0; k < p->k; k++) {
-                    double term = value_at(data[A], p->type, batch * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k)) *
-                                  value_at(data[B], p->type, batch * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j));
-                    sum += term;
-                    scale += fabs(term);
-                }
-                if (p->relu && sum < 0) sum = 0;
-                double is = value_at(got, p->type_c, batch * p->stride_c + i * p->ldc + j);
-                if (!(fabs(is - sum) <= tolerance * scale))
-                    fail_msg("%lld x %lld x %lld, matrix %lld, (%lld, %lld): %g instead of %g", (long long)p->m, (long long)p->n, (long long)p->k,
-                             (long long)batch, (long long)i, (long long)j, is, sum);
-            }
+    if (!(fabs(is - expected) <= tolerance * scale))
+        fail_msg("%lld x %lld x %lld, %s, matrix %lld, (%lld, %lld): %g instead of %g", (long long)p->m, (long long)p->n, (long long)p->k, what,
+                 (long long)matrix, (long long)i, (long long)j, is, expected);
+}
+
+/* An element of C, and of aux if that is written, from its operands as they were before the run. */
+static void compare_element(const tcc_matmul_params *p, void *const *data, void *const *got, int64_t outer, int64_t batch, int64_t i, int64_t j) {
+    const int64_t at_aux = batch * p->stride_aux + i * p->ld_aux + j;
+    const bool adds_up = p->outer > 1 && !p->outer_c;
+    double sum = p->bias == TCC_MATMUL_BIAS ? value_at(data[BIAS], p->type_c, j) : 0, scale = 1;
+    for (int64_t o = adds_up ? 0 : outer; o < (adds_up ? p->outer : outer + 1); o++)
+        for (int64_t k = 0; k < p->k; k++) {
+            double term = a_at(p, data, o, batch, i, k) * b_at(p, data, o, batch, k, j);
+            sum += term;
+            scale += fabs(term);
+        }
+    if (p->aux && p->activation == TCC_MATMUL_GELU) check_near(p, "aux", batch, i, j, value_at(got[AUX], p->type_c, at_aux), sum, scale);
+    if (p->activation == TCC_MATMUL_RELU && sum < 0) sum = 0;
+    if (p->activation == TCC_MATMUL_GELU) sum *= 0.5 * (1 + gelu_inner(sum));
+    if (p->activation == TCC_MATMUL_GELU_GRADIENT) {
+        double x = value_at(data[AUX], p->type_c, at_aux), t = gelu_inner(x);
+        sum *= 0.5 * (1 + t + x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x));
+    }
+    check_near(p, "c", outer * p->batch + batch, i, j, value_at(got[C], p->type_c, outer * p->outer_c + batch * p->stride_c + i * p->ldc + j), sum, scale);
+}
+
+static void compare(const tcc_matmul_params *p, void *const *data, void *const *got) {
+    for (int64_t outer = 0; outer < p->outer; outer++)
+        for (int64_t batch = 0; batch < p->batch; batch++)
+            for (int64_t i = 0; i < p->m; i++)
+                for (int64_t j = 0; j < p->n; j++) compare_element(p, data, got, outer, batch, i, j);
+    if (p->bias != TCC_MATMUL_SUMS_OF_A && p->bias != TCC_MATMUL_SUMS_OF_B) return;
+    for (int64_t i = 0; i < elements(p, BIAS); i++) {
+        double sum = 0;
+        for (int64_t k = 0; k < p->k; k++) sum += p->bias == TCC_MATMUL_SUMS_OF_A ? a_at(p, data, 0, 0, i, k) : b_at(p, data, 0, 0, k, i);
+        check_near(p, "sums", 0, i, 0, value_at(got[BIAS], p->type_c, i), sum, (double)p->k);
+    }
 }
 
 static void check_product(const tcc_matmul_params *p) {
+    static const int written[] = {BIAS, AUX, C};
     rig r;
-    void *data[BINDINGS];
+    void *data[BINDINGS], *got[BINDINGS] = {0};
     if (start(&r, p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
+    const tcc_device_ops *ops = r.device->ops;
     for (int i = 0; i < BINDINGS; i++) {
         data[i] = random_data(i == A || i == B ? p->type : p->type_c, elements(p, i), (uint32_t)i + 1);
-        assert_ok(r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)), &r.cx.diag);
+        assert_ok(ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)), &r.cx.diag);
     }
     for (int run = 0; run < 2; run++) {
         assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
-        assert_ok(r.device->ops->download(r.device, &r.cx.diag, data[C], r.memory[C], tcc_type_bytes(&r.program->bindings[C].type)), &r.cx.diag);
-        compare(p, data, data[C]);
-        /* The bias elsewhere from now on: the library has to be told. */
-        void *other;
-        int64_t bytes = tcc_type_bytes(&r.program->bindings[BIAS].type);
-        assert_ok(r.device->ops->alloc(r.device, &r.cx.diag, bytes, &other), &r.cx.diag);
-        assert_ok(r.device->ops->upload(r.device, &r.cx.diag, other, data[BIAS], bytes), &r.cx.diag);
-        r.device->ops->free(r.device, r.memory[BIAS], bytes);
-        r.memory[BIAS] = other;
-        assert_ok(tcc_exec_bind(r.exec, &r.cx.diag, BIAS, other, bytes), &r.cx.diag);
+        for (int i = 0; i < 3; i++) {
+            int64_t bytes = tcc_type_bytes(&r.program->bindings[written[i]].type);
+            got[written[i]] = realloc(got[written[i]], (size_t)bytes);
+            assert_ok(ops->download(r.device, &r.cx.diag, got[written[i]], r.memory[written[i]], bytes), &r.cx.diag);
+        }
+        compare(p, data, got);
+        for (int i = BIAS; i <= AUX; i++) { /* elsewhere from now on: the library has to be told */
+            void *other;
+            int64_t bytes = tcc_type_bytes(&r.program->bindings[i].type);
+            assert_ok(ops->alloc(r.device, &r.cx.diag, bytes, &other), &r.cx.diag);
+            assert_ok(ops->upload(r.device, &r.cx.diag, other, data[i], bytes), &r.cx.diag);
+            ops->free(r.device, r.memory[i], bytes);
+            r.memory[i] = other;
+            assert_ok(tcc_exec_bind(r.exec, &r.cx.diag, i, other, bytes), &r.cx.diag);
+        }
     }
-    for (int i = 0; i < BINDINGS; i++) free(data[i]);
+    for (int i = 0; i < BINDINGS; i++) free(data[i]), free(got[i]);
     rig_stop(&r);
 }
 
 /* Dense matrices. */
 static tcc_matmul_params product(int64_t batch, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
     return (tcc_matmul_params){.batch = batch, .m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb, .lda = ta ? m : k, .ldb = tb ? k : n,
-                               .ldc = n, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n, .type = TCC_F32, .type_c = TCC_F32,
+                               .ldc = n, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n, .outer = 1, .type = TCC_F32, .type_c = TCC_F32,
                                .alignment = 16, .workspace_bytes = WORKSPACE};
 }
 
@@ -172,12 +173,22 @@ static bool available(void) {
     return s == TCC_OK;
 }
 
+static bool takes(const tcc_matmul_params *p) {
+    rig r;
+    int64_t params[TCC_MATMUL_PARAMS];
+    tcc_matmul_params plain = product(1, 16, 16, 16, false, false);
+    memcpy(params, p, sizeof params);
+    bool yes = start(&r, &plain) == TCC_OK && r.device->ops->takes_call(r.device, &r.cx, "cublaslt.matmul", params);
+    rig_stop(&r);
+    return yes;
+}
+
 static void test_products(void **state) {
     (void)state;
     if (!available()) skip();
     for (int form = 0; form < 64; form++) {
         tcc_matmul_params p = product(form & 4 ? 3 : 1, 24, 40, 16, form & 1, form & 2);
-        p.bias = form >> 3 & 1, p.relu = form >> 4 & 1;
+        p.bias = form >> 3 & 1, p.activation = form >> 4 & 1;
         if (form & 32) { /* parts of larger matrices */
             p.lda += 8, p.ldb += 4, p.ldc += 12;
             p.stride_a = p.lda * (p.transpose_a ? p.k : p.m), p.stride_b = p.ldb * (p.transpose_b ? p.n : p.k), p.stride_c = p.ldc * p.m;
@@ -190,6 +201,62 @@ static void test_products(void **state) {
     check_product(&odd);
     check_product(&shared);
     check_product(&deep); /* with workspace */
+}
+
+/* gelu_tanh with and without its input stored, and its gradient: what a real library lacks it says when it is asked. */
+static void test_gelu(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const tcc_dtype types[] = {TCC_F32, TCC_F16, TCC_BF16};
+    int refused = 0;
+    for (int form = 0; form < 60; form++) {
+        tcc_matmul_params p = product(form & 4 ? 3 : 1, 24, 40, 16, form & 1, form & 2);
+        p.type = p.type_c = types[form / 20];
+        p.activation = form % 20 < 16 ? TCC_MATMUL_GELU : TCC_MATMUL_GELU_GRADIENT;
+        p.bias = form % 20 < 16 && form & 8;
+        p.aux = form % 20 >= 8;
+        p.ld_aux = form & 1 ? 48 : 40;
+        p.stride_aux = p.ld_aux * (p.m + 1);
+        if (takes(&p)) check_product(&p);
+        else refused++;
+    }
+    if (refused) printf("%d of 60 forms are refused\n", refused);
+    if (lt.refuse) assert_int_equal(refused, 0);
+}
+
+/* Beside the product the sums of an operand. */
+static void test_sums(void **state) {
+    (void)state;
+    if (!available()) skip();
+    int refused = 0;
+    for (int form = 0; form < 16; form++) {
+        tcc_matmul_params p = product(1, 24, 40, 16, form & 1, form & 2);
+        p.bias = form & 4 ? TCC_MATMUL_SUMS_OF_A : TCC_MATMUL_SUMS_OF_B;
+        if (form & 8) p.type = p.type_c = TCC_BF16;
+        if (takes(&p)) check_product(&p);
+        else refused++;
+    }
+    if (refused) printf("%d of 16 forms are refused\n", refused);
+    if (lt.refuse) assert_int_equal(refused, 0);
+}
+
+/* Several calls: heads that lie packed beside each other, and sums over two dimensions that do not merge. */
+static void test_outer(void **state) {
+    (void)state;
+    if (!available()) skip();
+    enum { IMAGES = 3, TIME = 24, HEADS = 4, WIDTH = 16, ROW = 3 * HEADS * WIDTH };
+    tcc_matmul_params scores = product(HEADS, TIME, TIME, WIDTH, false, true); /* q and k out of [IMAGES, TIME, 3, HEADS, WIDTH] */
+    scores.lda = scores.ldb = ROW, scores.stride_a = scores.stride_b = WIDTH;
+    scores.outer = IMAGES, scores.outer_a = scores.outer_b = TIME * ROW, scores.outer_c = HEADS * TIME * TIME;
+    check_product(&scores);
+    scores.bias = TCC_MATMUL_BIAS;
+    check_product(&scores);
+    tcc_matmul_params weights = product(HEADS, WIDTH, WIDTH, TIME, true, false);
+    weights.lda = weights.ldb = ROW, weights.stride_a = weights.stride_b = WIDTH;
+    weights.outer = IMAGES, weights.outer_a = weights.outer_b = TIME * ROW;
+    check_product(&weights);
+    weights.workspace_bytes = 0;
+    check_product(&weights);
 }
 
 static void test_types(void **state) {
@@ -255,6 +322,31 @@ static void test_refused(void **state) {
     check_refused(&p, TCC_EUNSUPPORTED, "for cublaslt.matmul of 2 x 16 x 16 x 600 (batch, m, n, k)");
     wrong.lda = 8;
     check_refused(&wrong, TCC_EFORMAT, "leading dimensions 8, 16, 16");
+    static const struct {
+        int64_t outer, batch, bias, activation, aux, ld_aux, stride_aux, alignment;
+    } forms[] = {
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, 1, 12, 0, 16}, /* aux: its leading dimension */
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, 1, 20, 0, 16},
+        {1, 2, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, 1, 16, 260, 16}, /* its stride */
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, 1, 16, 0, 8},    /* its alignment */
+        {2, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, 1, 16, 0, 16},   /* several calls */
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_RELU, 1, 16, 0, 16},
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU_GRADIENT, 0, 0, 0, 16},
+        {1, 1, TCC_MATMUL_BIAS, TCC_MATMUL_GELU_GRADIENT, 1, 16, 0, 16},
+        {1, 2, TCC_MATMUL_SUMS_OF_A, TCC_MATMUL_LINEAR, 0, 0, 0, 16}, /* sums: of one product */
+        {1, 1, TCC_MATMUL_SUMS_OF_B, TCC_MATMUL_RELU, 0, 0, 0, 16},
+        {2, 1, TCC_MATMUL_BIAS, TCC_MATMUL_LINEAR, 0, 0, 0, 16}, /* calls that add up */
+        {2, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_RELU, 0, 0, 0, 16},
+        {0, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, 0, 0, 0, 16},
+        {1, 1, 4, TCC_MATMUL_LINEAR, 0, 0, 0, 16},
+        {1, 1, TCC_MATMUL_NO_BIAS, 4, 0, 0, 0, 16},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        wrong = product(forms[i].batch, 16, 16, 16, false, false);
+        wrong.outer = forms[i].outer, wrong.bias = forms[i].bias, wrong.activation = forms[i].activation, wrong.aux = forms[i].aux;
+        wrong.ld_aux = forms[i].ld_aux, wrong.stride_aux = forms[i].stride_aux, wrong.alignment = forms[i].alignment;
+        check_refused(&wrong, TCC_EFORMAT, "cublaslt.matmul: ");
+    }
 }
 
 static void test_workspace_is_lowered(void **state) {
@@ -299,7 +391,7 @@ static void test_failures(void **state) {
     enum { EXECUTION_FAILED = 13 };
     int failed = 0;
     tcc_matmul_params p = product(2, 16, 16, 600, true, false);
-    p.bias = 1;
+    p.bias = TCC_MATMUL_BIAS, p.activation = TCC_MATMUL_GELU, p.aux = 1, p.ld_aux = 16, p.stride_aux = 256;
     for (int n = 1;; n++) {
         rig r;
         sim.restart();
@@ -324,174 +416,6 @@ static void test_failures(void **state) {
     assert_true(failed >= 20);
 }
 
-/* --- graphs */
-
-static bool ask_device(void *user, const char *name, int64_t *params) {
-    rig *r = user;
-    return r->device->ops->takes_call(r->device, &r->cx, name, params);
-}
-
-static int library_steps(const tcc_program *p) {
-    int n = 0;
-    for (int i = 0; i < p->n_steps; i++) n += p->steps[i].kind == TCC_STEP_LIBRARY;
-    return n;
-}
-
-/* Compiled for the device, run, compared with the interpreter; `calls` of its steps are the library's, of `steps` in all. */
-static void check_graph(const char *text, int calls, int steps) {
-    rig r = {0};
-    if (sim.restart) sim.restart();
-    assert_ok(tcc_context_init(&r.cx), &r.cx.diag);
-    tcc_diag *d = &r.cx.diag;
-    assert_ok(tcc_device_cuda_create(&r.cx, -1, &r.device), d);
-    const tcc_device_ops *ops = r.device->ops;
-    tcc_graph *g = parse_graph(text, d), *planned;
-    compiled_options options = {.tolerance = strstr(text, "bf16") ? 1e-2 : strstr(text, "f16") ? 2e-3 : 1e-4, .takes_call = ask_device, .takes_call_user = &r};
-    tcc_llvm_target target;
-    assert_ok(tcc_llvm_target_cuda("sm_80", d, &target), d);
-    compiled_build(g, &options, &target, &r.cx, &planned, &r.program);
-    if (library_steps(r.program) != calls || r.program->n_steps != steps) {
-        tcc_strbuf list = {0};
-        tcc_program_print_steps(&list, r.program);
-        fail_msg("%s\n%d calls of %d steps, not %d of %d:\n%s", text, library_steps(r.program), r.program->n_steps, calls, steps, list.text);
-    }
-    tcc_value *inputs = random_inputs(planned, &options), *outputs = calloc((size_t)planned->outputs.count, sizeof *outputs);
-    assert_ok(tcc_graph_eval(g, inputs, outputs, d), d);
-    assert_ok(tcc_exec_create(&r.cx, r.device, r.program, &r.exec), d);
-    void *memory[8] = {0};
-    assert_true(r.program->n_bindings <= 8);
-    for (int i = 0; i < r.program->n_bindings; i++) {
-        int64_t bytes = tcc_type_bytes(&r.program->bindings[i].type);
-        assert_ok(ops->alloc(r.device, d, bytes, &memory[i]), d);
-        assert_ok(tcc_exec_bind(r.exec, d, i, memory[i], bytes), d);
-        if (i >= planned->inputs.count) continue; /* an output: not even written before */
-        void *packed = calloc(1, (size_t)bytes);
-        tcc_value_store(&inputs[i], packed);
-        assert_ok(ops->upload(r.device, d, memory[i], packed, bytes), d);
-        free(packed);
-    }
-    assert_ok(tcc_exec_run(r.exec, d), d);
-    for (int i = 0; i < planned->outputs.count; i++) {
-        int binding = compiled_output_binding(planned, i);
-        int64_t bytes = tcc_type_bytes(&r.program->bindings[binding].type);
-        void *got = malloc((size_t)bytes);
-        assert_ok(ops->download(r.device, d, got, memory[binding], bytes), d);
-        compiled_compare(&planned->outputs.data[i], got, &outputs[i], &options);
-        free(got);
-    }
-    for (int i = 0; i < r.program->n_bindings; i++) ops->free(r.device, memory[i], tcc_type_bytes(&r.program->bindings[i].type));
-    free_values(inputs, planned->inputs.count);
-    free_values(outputs, planned->outputs.count);
-    tcc_llvm_target_clear(&target);
-    tcc_graph_destroy(g);
-    tcc_graph_destroy(planned);
-    rig_stop(&r);
-}
-
-/* A dot of a (m x k, or stored the other way) and b with `rest` behind it as %3 and following. */
-static void check_dot(const char *type, int batch, int m, int n, int k, bool ta, bool tb, const char *rest, int calls, int steps) {
-    char text[2048], lead[16] = "", batches[64] = "";
-    if (batch) snprintf(lead, sizeof lead, "%d,", batch), snprintf(batches, sizeof batches, "batch_a=[0], batch_b=[0], ");
-    snprintf(text, sizeof text,
-             "graph @dot {\n  %%0 = input {name=\"a\"} : %s[%s%d,%d]\n  %%1 = input {name=\"b\"} : %s[%s%d,%d]\n  %%2 = input {name=\"bias\"} : %s[%d]\n"
-             "  %%3 = dot(%%0, %%1) {%scontract_a=[%d], contract_b=[%d]} : %s[%s%d,%d]\n%s}\n",
-             type, lead, ta ? k : m, ta ? m : k, type, lead, tb ? n : k, tb ? k : n, type, n, batches, (batch > 0) + !ta, (batch > 0) + tb, type, lead, m, n,
-             rest);
-    check_graph(text, calls, steps);
-}
-
-static void test_graphs(void **state) {
-    (void)state;
-    if (!available()) skip();
-    for (int form = 0; form < 4; form++) {
-        check_dot("f32", 0, 256, 320, 272, form & 1, form & 2, "  output \"c\" %3\n", 1, 1);
-        check_dot("f32", 4, 160, 176, 192, form & 1, form & 2, "  output \"c\" %3\n", 1, 1);
-    }
-    check_dot("bf16", 0, 256, 320, 272, false, true, "  output \"c\" %3\n", 1, 1);
-    check_dot("f16", 0, 256, 320, 272, true, false, "  output \"c\" %3\n", 1, 1);
-    check_dot("f32", 0, 64, 64, 64, false, false, "  output \"c\" %3\n", 0, 1); /* too small */
-}
-
-static void test_epilogues(void **state) {
-    (void)state;
-    if (!available()) skip();
-    static const char bias[] = "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = add(%3, %4) : f32[256,320]\n";
-    char text[1024];
-    snprintf(text, sizeof text, "%s  output \"c\" %%5\n", bias);
-    check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 1);
-    snprintf(text, sizeof text, "%s  %%6 = constant {values=[0]} : f32[256,320]\n  %%7 = max(%%5, %%6) : f32[256,320]\n  output \"c\" %%7\n", bias);
-    check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 1);
-    /* what is stored before tanh is the library's, tanh ours */
-    snprintf(text, sizeof text, "%s  %%6 = tanh(%%5) : f32[256,320]\n  output \"c\" %%5\n  output \"d\" %%6\n", bias);
-    check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 2);
-    /* nothing is stored before tanh: the sum is long enough, or not */
-    snprintf(text, sizeof text, "%s  %%6 = tanh(%%5) : f32[256,320]\n  output \"d\" %%6\n", bias);
-    check_dot("f32", 0, 256, 320, 272, true, true, text, 1, 2);
-    check_dot("f32", 0, 256, 320, 240, true, true, text, 0, 1);
-    /* a bias of the rows is not the library's */
-    check_dot("f32", 0, 512, 320, 272, false, false, "  %4 = slice(%0) {start=[0, 0], limit=[512, 1], stride=[1, 1]} : f32[512,1]\n  %5 = reshape(%4) : f32[512]\n"
-              "  %6 = broadcast(%5) {dims=[0]} : f32[512,320]\n  %7 = add(%3, %6) : f32[512,320]\n  output \"c\" %7\n", 1, 2);
-}
-
-/* What the library refuses when it is asked is our own kernel's; sums with workspace are the library's. */
-static void test_fallback(void **state) {
-    (void)state;
-    if (!lt.refuse || !available()) skip();
-    check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 1, 1);
-    lt.refuse(512);
-    check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 0, 2); /* in parts that a second step adds */
-    check_dot("f32", 0, 256, 256, 300, false, false, "  output \"c\" %3\n", 1, 1);
-    setenv("TCC_LIBRARIES", "none", 1);
-    check_dot("f32", 0, 256, 256, 300, false, false, "  output \"c\" %3\n", 0, 2);
-    unsetenv("TCC_LIBRARIES");
-}
-
-/* --- training */
-
-enum { TRAIN_BATCH = 256, TRAIN_WIDTH = 256, TRAIN_CLASSES = 5, TRAIN_STEPS = 3 };
-
-static void mlp(tcc_trace *t, void *user) {
-    (void)user;
-    tcc_tensor y = tcc_mlp(t, tcc_input(t, "x"), &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){TRAIN_WIDTH, TRAIN_WIDTH}, .outputs = TRAIN_CLASSES});
-    tcc_loss(t, tcc_cross_entropy(y, tcc_input(t, "y")));
-}
-
-static void train(const char *device, double losses[TRAIN_STEPS]) {
-    static float x[TRAIN_BATCH * TRAIN_WIDTH];
-    static int32_t y[TRAIN_BATCH];
-    tcc_context *cx;
-    tcc_model *m;
-    for (int i = 0; i < TRAIN_BATCH * TRAIN_WIDTH; i++) x[i] = (float)((i * 37 + i / TRAIN_WIDTH * 11) % 101) / 101 - 0.5f;
-    for (int i = 0; i < TRAIN_BATCH; i++) y[i] = i % TRAIN_CLASSES;
-    const tcc_array batch[] = {{.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {TRAIN_BATCH, TRAIN_WIDTH}, .data = x},
-                               {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {TRAIN_BATCH}, .data = y}};
-    const tcc_model_options o = {.size = sizeof o, .device = device, .seed = 7, .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-3}};
-    assert_int_equal(tcc_context_create(&cx), TCC_OK);
-    if (tcc_model_create(cx, mlp, NULL, &o, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
-    for (int i = 0; i < TRAIN_STEPS; i++) {
-        if (tcc_model_train(m, batch, 2) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
-        losses[i] = tcc_model_loss(m);
-    }
-    tcc_model_destroy(m);
-    tcc_context_destroy(cx);
-}
-
-/* The products of a training step are the library's, and its losses the CPU's. */
-static void test_training(void **state) {
-    (void)state;
-    if (!available()) skip();
-    cublasltsim_counts before = {0}, after = {0};
-    double expected[TRAIN_STEPS], got[TRAIN_STEPS];
-    train("cpu", expected);
-    if (lt.get_counts) lt.get_counts(&before);
-    train("cuda", got);
-    if (lt.get_counts) lt.get_counts(&after);
-    for (int i = 0; i < TRAIN_STEPS; i++)
-        if (!(fabs(got[i] - expected[i]) <= 1e-5 * expected[i])) fail_msg("step %d: loss %.9g instead of %.9g", i, got[i], expected[i]);
-    if (lt.get_counts && after.products - before.products != TRAIN_STEPS * 5) /* two layers forward, their weights, and one input */
-        fail_msg("%d products", after.products - before.products);
-}
-
 /* Descriptors need no device: the real library, where it is installed, takes every attribute that we set, and says what it is. */
 static void test_attributes(void **state) {
     (void)state;
@@ -503,7 +427,10 @@ static void test_attributes(void **state) {
     const tcc_cublaslt_functions *f = &library.f;
     static const int computes[] = {TCC_CUBLAS_COMPUTE_32F, TCC_CUBLAS_COMPUTE_32F_FAST_TF32}, types[] = {TCC_CUDA_R_32F, TCC_CUDA_R_16F, TCC_CUDA_R_16BF};
     const int32_t transposed = TCC_CUBLAS_OP_T, type = TCC_CUDA_R_16BF, batch = 3;
-    const uint32_t epilogue = TCC_CUBLASLT_EPILOGUE_RELU | TCC_CUBLASLT_EPILOGUE_BIAS, alignment = 16;
+    static const uint32_t epilogues[] = {TCC_CUBLASLT_EPILOGUE_RELU | TCC_CUBLASLT_EPILOGUE_BIAS,
+                                         TCC_CUBLASLT_EPILOGUE_GELU | TCC_CUBLASLT_EPILOGUE_AUX | TCC_CUBLASLT_EPILOGUE_BIAS, TCC_CUBLASLT_EPILOGUE_DGELU,
+                                         TCC_CUBLASLT_EPILOGUE_BGRADA, TCC_CUBLASLT_EPILOGUE_BGRADB};
+    const uint32_t alignment = 16;
     const void *bias = (const void *)(uintptr_t)16;
     const int64_t stride = 384;
     const uint64_t workspace = WORKSPACE;
@@ -512,8 +439,12 @@ static void test_attributes(void **state) {
         assert_int_equal(f->matmul_create(&desc, computes[i], TCC_CUDA_R_32F), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSB, &transposed, sizeof transposed), 0);
-        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue), 0);
+        for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; e++)
+            assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[e], sizeof epilogues[e]), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &bias, sizeof bias), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &stride, sizeof stride), 0);
+        assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_BATCH_STRIDE, &stride, sizeof stride), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type), 0);
         assert_int_equal(f->matmul_destroy(desc), 0);
     }
@@ -536,17 +467,16 @@ static void test_attributes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_products, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_types, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_refused, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_workspace_is_lowered, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_library_missing, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_failures, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_graphs, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_epilogues, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_fallback, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_training, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_attributes, fresh, finish),
+        CUBLASLT_TEST(test_products),
+        CUBLASLT_TEST(test_types),
+        CUBLASLT_TEST(test_gelu),
+        CUBLASLT_TEST(test_sums),
+        CUBLASLT_TEST(test_outer),
+        CUBLASLT_TEST(test_refused),
+        CUBLASLT_TEST(test_workspace_is_lowered),
+        CUBLASLT_TEST(test_library_missing),
+        CUBLASLT_TEST(test_failures),
+        CUBLASLT_TEST(test_attributes),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, cublaslt_set_up, NULL);
 }
