@@ -143,8 +143,8 @@ static int finalize_tensor(descriptor *d) {
 
 static const kind tensor_kind = {
     .type = TENSOR, .name = "tensor", .finalize = finalize_tensor,
-    .rules = {{900, INT64S, 1, 1}, {901, DATA_TYPE, 1, 1}, {902, INT64S, 3, MAX_DIMS}, {903, INT64S, 3, MAX_DIMS}, {906, INT64S, 1, 1},
-              {907, BOOLEAN, 1, 1, .optional = true}, {908, BOOLEAN, 1, 1, .optional = true}},
+    .rules = {ONE(900, INT64S), ONE(901, DATA_TYPE), SOME(902, INT64S, 3, MAX_DIMS), SOME(903, INT64S, 3, MAX_DIMS), ONE(906, INT64S),
+              MAYBE(907, BOOLEAN), MAYBE(908, BOOLEAN)},
 };
 
 /* --- descriptors --- */

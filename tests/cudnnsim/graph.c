@@ -90,7 +90,7 @@ static int finalize_graph(descriptor *d) {
 }
 
 const kind sim_graph = {.type = OPERATIONGRAPH, .name = "operation graph", .finalize = finalize_graph,
-                        .rules = {{800, HANDLE, 1, 1}, {801, DESCRIPTOR, 1, MAX_OPERATIONS, .of = ANY}}};
+                        .rules = {ONE(800, HANDLE), REFERENCES(801, ANY, MAX_OPERATIONS)}};
 
 /* As the library of these versions: max(0, x) right behind a convolution has no engine. */
 static bool is_taken(const descriptor *graph) {
@@ -112,17 +112,17 @@ static int finalize_heuristics(descriptor *d) {
     return mode == MODE_A || mode == MODE_FALLBACK ? SUCCESS : sim_wrong("heuristics by mode %d", mode);
 }
 const kind sim_heuristics = {.type = ENGINEHEUR, .name = "engine heuristics", .finalize = finalize_heuristics,
-                             .rules = {{200, HEUR_MODE, 1, 1}, {201, DESCRIPTOR, 1, 1, .of = OPERATIONGRAPH}}};
+                             .rules = {ONE(200, HEUR_MODE), REFERENCE(201, OPERATIONGRAPH)}};
 
-const kind sim_config = {.type = ENGINECFG, .name = "engine configuration", .rules = {{300, DESCRIPTOR, 1, 1, .of = ENGINE}}};
-const kind sim_engine = {.type = ENGINE, .name = "engine", .rules = {{1300, DESCRIPTOR, 1, 1, .of = OPERATIONGRAPH}}};
+const kind sim_config = {.type = ENGINECFG, .name = "engine configuration", .rules = {REFERENCE(300, ENGINE)}};
+const kind sim_engine = {.type = ENGINE, .name = "engine", .rules = {REFERENCE(1300, OPERATIONGRAPH)}};
 
 static int finalize_plan(descriptor *d) {
     const descriptor *config = sim_reference(d, 401);
     return sim_refused >> config->engine & 1 ? NOT_SUPPORTED : SUCCESS;
 }
 const kind sim_plan = {.type = EXECUTION_PLAN, .name = "execution plan", .finalize = finalize_plan,
-                       .rules = {{400, HANDLE, 1, 1}, {401, DESCRIPTOR, 1, 1, .of = ENGINECFG}}};
+                       .rules = {ONE(400, HANDLE), REFERENCE(401, ENGINECFG)}};
 
 static void hold(descriptor *d, int engine, descriptor *graph) {
     d->engine = engine;
@@ -185,7 +185,7 @@ static int finalize_pack(descriptor *d) {
     return SUCCESS;
 }
 const kind sim_pack = {.type = VARIANT_PACK, .name = "variant pack", .finalize = finalize_pack,
-                       .rules = {{1000, INT64S, 1, MAX_TENSORS}, {1001, VOID_PTR, 1, MAX_TENSORS}, {1003, VOID_PTR, 1, 1}}};
+                       .rules = {SOME(1000, INT64S, 1, MAX_TENSORS), SOME(1001, VOID_PTR, 1, MAX_TENSORS), ONE(1003, VOID_PTR)}};
 
 typedef struct run {
     tensors t;

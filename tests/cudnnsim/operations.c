@@ -21,7 +21,7 @@ static int finalize_convolution(descriptor *d) {
 
 const kind sim_convolution = {
     .type = CONVOLUTION, .name = "convolution", .finalize = finalize_convolution,
-    .rules = {{100, DATA_TYPE, 1, 1}, {101, CONVOLUTION_MODE, 1, 1}, {102, INT64S, 2, 3}, {103, INT64S, 2, 3}, {104, INT64S, 2, 3}, {105, INT64S, 2, 3}, {106, INT64S, 1, 1}},
+    .rules = {ONE(100, DATA_TYPE), ONE(101, CONVOLUTION_MODE), SOME(102, INT64S, 2, 3), SOME(103, INT64S, 2, 3), SOME(104, INT64S, 2, 3), SOME(105, INT64S, 2, 3), ONE(106, INT64S)},
 };
 
 /* Sizes and steps by three spatial dimensions, of which the first may be absent. */
@@ -115,8 +115,8 @@ static int evaluate_filter(const descriptor *d, value *const *reads, value *cons
 }
 
 #define CONV_RULES(first)                                                                                                      \
-    {(first), FLOATS, 1, 1}, {(first) + 1, FLOATS, 1, 1}, {(first) + 2, DESCRIPTOR, 1, 1, .of = CONVOLUTION},                 \
-        {(first) + 3, DESCRIPTOR, 1, 1, .of = TENSOR}, {(first) + 4, DESCRIPTOR, 1, 1, .of = TENSOR}, {(first) + 5, DESCRIPTOR, 1, 1, .of = TENSOR}
+    ONE((first), FLOATS), ONE((first) + 1, FLOATS), REFERENCE((first) + 2, CONVOLUTION),                 \
+        REFERENCE((first) + 3, TENSOR), REFERENCE((first) + 4, TENSOR), REFERENCE((first) + 5, TENSOR)
 const kind sim_conv_forward = {.type = CONV_FORWARD, .name = "convolution forward", .finalize = finalize_forward, .evaluate = evaluate_forward,
                                .rules = {CONV_RULES(700)}, .reads = {703, 704}, .writes = {705}};
 const kind sim_conv_data = {.type = CONV_DATA, .name = "convolution data gradient", .finalize = finalize_data, .evaluate = evaluate_data,
@@ -132,7 +132,7 @@ static int finalize_pointwise(descriptor *d) {
     return sim_int(d, 1) == FLOAT32 ? SUCCESS : sim_wrong("work on elements in data type %d", sim_int(d, 1));
 }
 
-const kind sim_pointwise = {.type = POINTWISE, .name = "pointwise", .finalize = finalize_pointwise, .rules = {{0, POINTWISE_MODE, 1, 1}, {1, DATA_TYPE, 1, 1}}};
+const kind sim_pointwise = {.type = POINTWISE, .name = "pointwise", .finalize = finalize_pointwise, .rules = {ONE(0, POINTWISE_MODE), ONE(1, DATA_TYPE)}};
 
 static int finalize_operation_pointwise(descriptor *d) {
     const int mode = sim_int(sim_reference(d, 750), 0);
@@ -172,7 +172,7 @@ static int evaluate_pointwise(const descriptor *d, value *const *reads, value *c
 
 const kind sim_operation_pointwise = {
     .type = OPERATION_POINTWISE, .name = "operation on elements", .finalize = finalize_operation_pointwise, .evaluate = evaluate_pointwise,
-    .rules = {{750, DESCRIPTOR, 1, 1, .of = POINTWISE}, {751, DESCRIPTOR, 1, 1, .of = TENSOR}, {752, DESCRIPTOR, 1, 1, .optional = true, .of = TENSOR},
-              {753, DESCRIPTOR, 1, 1, .of = TENSOR}},
+    .rules = {REFERENCE(750, POINTWISE), REFERENCE(751, TENSOR), MAYBE_REFERENCE(752, TENSOR),
+              REFERENCE(753, TENSOR)},
     .reads = {751, 752}, .writes = {753},
 };

@@ -33,6 +33,12 @@ typedef struct rule {
     int of; /* DESCRIPTOR: of this kind; ANY: any operation */
 } rule;
 enum { ANY = -1 };
+#define SOME(name_, type_, least_, most_) {.name = (name_), .type = (type_), .least = (least_), .most = (most_)}
+#define ONE(name_, type_) SOME(name_, type_, 1, 1)
+#define MAYBE(name_, type_) {.name = (name_), .type = (type_), .least = 1, .most = 1, .optional = true}
+#define REFERENCES(name_, of_, most_) {.name = (name_), .type = DESCRIPTOR, .least = 1, .most = (most_), .of = (of_)}
+#define REFERENCE(name_, of_) REFERENCES(name_, of_, 1)
+#define MAYBE_REFERENCE(name_, of_) {.name = (name_), .type = DESCRIPTOR, .least = 1, .most = 1, .optional = true, .of = (of_)}
 
 /* A tensor's elements, dense and row-major by its dims. */
 typedef struct value {
