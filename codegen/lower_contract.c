@@ -8,6 +8,7 @@
  * an inserted zero is ever made. */
 #include "codegen/build.h"
 #include "codegen/contract_gpu.h"
+#include "codegen/lower_conv.h"
 #include "codegen/lower_matmul.h"
 #include "codegen/operand.h"
 
@@ -391,15 +392,8 @@ typedef struct image {
     int64_t outer, channel, spatial[3]; /* strides */
 } image;
 
-typedef struct conv {
-    const tcc_attrs_conv *attrs;
-    int n_spatial, first, channel; /* dims of images and kernels */
-    const tcc_node *x, *w, *y;     /* of the forward convolution; one of them the hero */
-    int64_t groups, ci, co;        /* channels of a group */
-} conv;
-
 /* The operand in place or, padded or not in memory as it is, as a copy with channels last. */
-static tcc_status image_operand(tcc_lowering *l, const conv *c, const tcc_node *n, const int64_t *lo, const int64_t *hi, image *out) {
+static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, const int64_t *lo, const int64_t *hi, image *out) {
     int64_t strides[TCC_MAX_RANK], padding_lo[TCC_MAX_RANK] = {0}, padding_hi[TCC_MAX_RANK] = {0};
     bool padded = false;
     *out = (image){.at.dtype = TCC_F32};
@@ -434,7 +428,7 @@ typedef struct result_dims {
     int outer, group, channel, spatial[3];
 } result_dims;
 
-static result_dims add_result_dims(shape *s, const conv *c, const tcc_type *type, bool groups_outside, int64_t in_group) {
+static result_dims add_result_dims(shape *s, const tcc_conv *c, const tcc_type *type, bool groups_outside, int64_t in_group) {
     result_dims r = {0};
     if (groups_outside) r.group = add_result(s, c->groups);
     r.outer = add_result(s, groups_outside ? in_group : type->dims[0]);
@@ -450,7 +444,7 @@ static result_dims add_result_dims(shape *s, const conv *c, const tcc_type *type
 }
 
 /* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. */
-static bool by_windows(const tcc_lowering *l, const conv *c, const tcc_node *n, int64_t channels) {
+static bool by_windows(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels) {
     enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
     if (l->target->kind == TCC_TARGET_CUDA) return in_memory(l, n); /* zeros cost nothing on the way to shared memory */
     return c->attrs->channels_last && in_memory(l, n) && n->type.dims[0] >= LEAST_IMAGES && channels >= LEAST_CHANNELS;
@@ -463,14 +457,14 @@ static bool any(const int64_t *a, int n) {
 }
 
 /* Positions along spatial dim `dim` of an operand: start + ..., with the coefficients set by the caller. */
-static void add_window(shape *s, const conv *c, int dim, int64_t start, const tcc_node *n) {
+static void add_window(shape *s, const tcc_conv *c, int dim, int64_t start, const tcc_node *n) {
     s->c.windows[dim] = (tcc_contract_window){start, n->type.dims[c->first + dim]};
     s->c.n_windows = c->n_spatial;
 }
 
-static bool is_padded(const conv *c) { return any(c->attrs->pad_lo.v, c->n_spatial) || any(c->attrs->pad_hi.v, c->n_spatial); }
+static bool is_padded(const tcc_conv *c) { return any(c->attrs->pad_lo.v, c->n_spatial) || any(c->attrs->pad_hi.v, c->n_spatial); }
 
-static tcc_status lower_conv_forward(tcc_lowering *l, const conv *c) {
+static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
     shape s = {0};
     image x, w;
     bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci);
@@ -495,7 +489,7 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const conv *c) {
     return launch_contraction(l, &s);
 }
 
-static tcc_status lower_conv_grad_weight(tcc_lowering *l, const conv *c) {
+static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     shape s = {0};
     image x, dy;
     bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci) &&
@@ -528,7 +522,7 @@ typedef struct residue {
     int64_t count, first_tap, taps, origin;
 } residue;
 
-static residue residue_of(const conv *c, int dim, int64_t class) {
+static residue residue_of(const tcc_conv *c, int dim, int64_t class) {
     int64_t stride = c->attrs->stride.v[dim], extent = c->x->type.dims[c->first + dim], kernel = c->w->type.dims[c->first + dim];
     int64_t shifted = class + c->attrs->pad_lo.v[dim];
     residue r = {.count = extent > class ? (extent - class + stride - 1) / stride : 0, .first_tap = shifted % stride};
@@ -537,9 +531,9 @@ static residue residue_of(const conv *c, int dim, int64_t class) {
     return r;
 }
 
-static int64_t tap_step(const conv *c, int dim) { return c->attrs->stride.v[dim] == 1 ? c->attrs->dilation.v[dim] : 1; }
+static int64_t tap_step(const tcc_conv *c, int dim) { return c->attrs->stride.v[dim] == 1 ? c->attrs->dilation.v[dim] : 1; }
 
-static tcc_status lower_conv_grad_input(tcc_lowering *l, const conv *c) {
+static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
     int64_t lo[3] = {0}, hi[3] = {0}, classes = 1;
     for (int i = 0; i < c->n_spatial; i++) {
         if (c->attrs->stride.v[i] > 1 && c->attrs->dilation.v[i] > 1) return TCC_OK;
@@ -591,7 +585,7 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const conv *c) {
 
 static tcc_status lower_conv(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero, *one = hero->operands[0], *two = hero->operands[1];
-    conv c = {.attrs = &hero->attrs->conv, .n_spatial = hero->type.rank - 2};
+    tcc_conv c = {.attrs = &hero->attrs->conv, .n_spatial = hero->type.rank - 2};
     switch (hero->op) {
     case TCC_OP_CONV: c.x = one, c.w = two, c.y = hero; break;
     case TCC_OP_CONV_GRAD_INPUT: c.x = hero, c.w = two, c.y = one; break;
@@ -604,6 +598,7 @@ static tcc_status lower_conv(tcc_lowering *l) {
     c.co = c.y->type.dims[c.channel] / c.groups;
     bool done = false;
     if (l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_winograd(l, c.x, c.w, c.y, &done));
+    if (!done) TCC_TRY(tcc_lower_conv_library(l, &c, &done));
     if (done) return TCC_OK;
     if (c.groups > 1 && c.ci == 1 && c.co == 1) return TCC_OK; /* depthwise: plain loops run vectors along the channels */
     if (hero->op == TCC_OP_CONV) return lower_conv_forward(l, &c);

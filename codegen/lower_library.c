@@ -80,3 +80,18 @@ tcc_status tcc_library_lower_rest(tcc_lowering *l, const tcc_group *rest, const 
     }
     return status;
 }
+
+/* --- The call */
+
+tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params, const tcc_plan_buffer *buffers, int n_buffers, double flop) {
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    launch->library = entry;
+    launch->kernel.schedule = "library";
+    launch->kernel.n_buffers = n_buffers;
+    launch->kernel.n_params = n_params;
+    launch->buffers = tcc_arena_copy(l->arena, buffers, sizeof *buffers * (size_t)n_buffers);
+    launch->params = tcc_arena_copy(l->arena, params, sizeof *params * (size_t)n_params);
+    launch->flop = flop;
+    return launch->buffers && launch->params ? TCC_OK : tcc_enomem(l->diag);
+}

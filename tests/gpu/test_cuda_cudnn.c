@@ -4,7 +4,6 @@
 #include "cudnnsim/cudnnsim.h"
 #include "harness/check.h"
 #include "harness/cuda_call.h"
-#include "ptxsim/ptxsim.h"
 
 #include "runtime/cudnn_conv.h"
 
@@ -21,51 +20,33 @@ static struct {
     void (*inject)(int nth, int status);
     void (*refuse)(unsigned engines);
     void (*restart)(void);
-    void (*get_live)(ptxsim_live *live);
-    void (*driver_restart)(void);
-} sim; /* NULL on a GPU */
-
-static void find(void *library, const char *name, void *function) {
-    void *address = library ? dlsym(library, name) : NULL;
-    memcpy(function, &address, sizeof address);
-}
+} dnn; /* NULL on a GPU */
 
 static int set_up(void **state) {
-    (void)state;
-    void *driver = dlopen("libcuda.so.1", RTLD_NOW), *library = dlopen("libcudnn.so.9", RTLD_NOW);
-    find(driver, "ptxsim_get_live", &sim.get_live);
-    find(driver, "ptxsim_restart", &sim.driver_restart);
-    find(library, "cudnnsim_get_counts", &sim.get_counts);
-    find(library, "cudnnsim_last_error", &sim.last_error);
-    find(library, "cudnnsim_inject", &sim.inject);
-    find(library, "cudnnsim_refuse", &sim.refuse);
-    find(library, "cudnnsim_restart", &sim.restart);
-    setenv("PTXSIM_LOG", "none", 0);
-    return 0;
+    void *library = dlopen("libcudnn.so.9", RTLD_NOW);
+    find_function(library, "cudnnsim_get_counts", &dnn.get_counts);
+    find_function(library, "cudnnsim_last_error", &dnn.last_error);
+    find_function(library, "cudnnsim_inject", &dnn.inject);
+    find_function(library, "cudnnsim_refuse", &dnn.refuse);
+    find_function(library, "cudnnsim_restart", &dnn.restart);
+    return cuda_set_up(state);
 }
 
 static int fresh(void **state) {
-    (void)state;
-    if (sim.driver_restart) sim.driver_restart();
-    if (sim.restart) sim.restart();
-    return 0;
+    if (dnn.restart) dnn.restart();
+    return cuda_fresh(state);
 }
 
-static void check_nothing_alive(void) {
-    ptxsim_live l = {0};
+static void check_library_is_left(void) {
     cudnnsim_counts counts = {0};
-    if (sim.get_live) sim.get_live(&l);
-    if (sim.get_counts) sim.get_counts(&counts);
-    if (counts.errors) fail_msg("the library was called wrongly: %s", sim.last_error());
-    if (l.device_allocations || l.host_allocations || l.modules || l.streams || l.events || l.contexts || counts.handles || counts.descriptors)
-        fail_msg("alive: %d device, %d host allocations, %d streams, %d events, %d contexts; %d handles, %d descriptors of the library",
-                 l.device_allocations, l.host_allocations, l.streams, l.events, l.contexts, counts.handles, counts.descriptors);
+    if (dnn.get_counts) dnn.get_counts(&counts);
+    if (counts.errors) fail_msg("the library was called wrongly: %s", dnn.last_error());
+    if (counts.handles || counts.descriptors) fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
 }
 
 static int finish(void **state) {
-    (void)state;
-    check_nothing_alive();
-    return 0;
+    check_library_is_left();
+    return cuda_finish(state);
 }
 
 /* --- programs of one convolution --- */
@@ -86,10 +67,10 @@ static spans spans_of(const tcc_conv_params *c) {
     return (spans){span(c->batch, c->in, c->x_size, c->x_stride), span(c->out, c->in / c->groups, c->kernel, c->w_stride), c->out, span(c->batch, c->out, c->y_size, c->y_stride)};
 }
 
-static cuda_call_shape shape_of(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
+static call_shape shape_of(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
     const spans s = spans_of(&p->conv);
     const int64_t counts[3][4] = {{s.x, s.w, s.bias, s.y}, {s.y, s.w, s.x}, {s.x, s.y, s.w}};
-    cuda_call_shape shape = {.entry = entries[kind], .n_params = TCC_CUDNN_CONV_PARAMS, .n_buffers = kind == TCC_CUDNN_CONV_FORWARD ? 4 : 3, .n_outputs = 1,
+    call_shape shape = {.entry = entries[kind], .n_params = TCC_CUDNN_CONV_PARAMS, .n_buffers = kind == TCC_CUDNN_CONV_FORWARD ? 4 : 3, .n_outputs = 1,
                              .workspace_bytes = p->workspace_bytes};
     for (int i = 0; i < shape.n_buffers; i++) shape.types[i] = (tcc_type){.dtype = (tcc_dtype)p->type, .rank = 1, .dims = {counts[kind][i]}};
     return shape;
@@ -179,30 +160,30 @@ static void compare(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, vo
     free(scale);
 }
 
-static void upload_random(cuda_call *c, int64_t type, int n, void **data) {
+static void upload_random(rig *c, int64_t type, int n, void **data) {
     for (int i = 0; i < n; i++) {
         data[i] = random_data(type, c->program->bindings[i].type.dims[0], (uint32_t)i + 1);
-        assert_ok(c->device->ops->upload(c->device, &c->cx.diag, c->memory[i], data[i], cuda_call_bytes(c, i)), &c->cx.diag);
+        assert_ok(c->device->ops->upload(c->device, &c->cx.diag, c->memory[i], data[i], rig_bytes(c, i)), &c->cx.diag);
     }
 }
 
 /* Runs it, and again with a tensor elsewhere. */
 static void check_conv(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
-    const cuda_call_shape shape = shape_of(kind, p);
+    const call_shape shape = shape_of(kind, p);
     const int result = shape.n_buffers - 1;
-    cuda_call c;
-    void *data[CUDA_CALL_BUFFERS];
-    if (sim.driver_restart) sim.driver_restart(); /* it tells the order of work in some sixty streams apart */
-    if (cuda_call_start(&c, &shape, (const int64_t *)p) != TCC_OK) fail_msg("%s", tcc_diag_text(&c.cx.diag));
+    rig c;
+    void *data[RIG_BINDINGS];
+    if (sim.restart) sim.restart(); /* it tells the order of work in some sixty streams apart */
+    if (rig_start(&c, call_program(&shape, (const int64_t *)p)) != TCC_OK) fail_msg("%s", tcc_diag_text(&c.cx.diag));
     upload_random(&c, p->type, shape.n_buffers, data);
     for (int run = 0; run < 3; run++) {
         assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
-        assert_ok(c.device->ops->download(c.device, &c.cx.diag, data[result], c.memory[result], cuda_call_bytes(&c, result)), &c.cx.diag);
+        assert_ok(c.device->ops->download(c.device, &c.cx.diag, data[result], c.memory[result], rig_bytes(&c, result)), &c.cx.diag);
         compare(kind, p, data, data[result], shape.types[result].dims[0]);
-        if (run == 1) cuda_call_move(&c, 0);
+        if (run == 1) rig_move(&c, 0);
     }
     for (int i = 0; i < shape.n_buffers; i++) free(data[i]);
-    cuda_call_stop(&c);
+    rig_stop(&c);
 }
 
 static void check_all_kinds(const tcc_cudnn_conv_params *p) {
@@ -211,12 +192,12 @@ static void check_all_kinds(const tcc_cudnn_conv_params *p) {
 
 /* Whether there is a device with the library; says why not. */
 static bool available(void) {
-    cuda_call c;
+    rig c;
     tcc_cudnn_conv_params p = conv_2d(8, 8, 8, 3);
-    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
-    tcc_status s = cuda_call_start(&c, &shape, (const int64_t *)&p);
+    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)&p));
     if (s != TCC_OK) printf("skipped: %s\n", tcc_diag_text(&c.cx.diag));
-    cuda_call_stop(&c);
+    rig_stop(&c);
     return s == TCC_OK;
 }
 
@@ -263,9 +244,9 @@ static void test_epilogues(void **state) {
 /* Which engine of the stand-in ran a convolution of these limits. */
 static int engine_of(tcc_cudnn_conv_params p) {
     cudnnsim_counts counts;
-    sim.restart();
+    dnn.restart();
     check_conv(TCC_CUDNN_CONV_DATA_GRADIENT, &p);
-    sim.get_counts(&counts);
+    dnn.get_counts(&counts);
     int engine = -1;
     for (int i = 0; i < CUDNNSIM_ENGINES; i++)
         if (counts.runs[i]) {
@@ -277,7 +258,7 @@ static int engine_of(tcc_cudnn_conv_params p) {
 
 static void test_engines(void **state) {
     (void)state;
-    if (!sim.refuse || !available()) skip();
+    if (!dnn.refuse || !available()) skip();
     tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), tight = exact, tf32 = exact, half = exact;
     tight.workspace_bytes = CUDNNSIM_WORKSPACE_BYTES; /* nothing to round up with */
     tf32.allow_tf32 = 1;
@@ -291,45 +272,45 @@ static void test_engines(void **state) {
 /* A run makes no descriptor as long as nothing moves. */
 static void test_runs_make_nothing(void **state) {
     (void)state;
-    if (!sim.refuse || !available()) skip();
+    if (!dnn.refuse || !available()) skip();
     cudnnsim_counts before, after;
-    cuda_call c;
-    void *data[CUDA_CALL_BUFFERS];
+    rig c;
+    void *data[RIG_BINDINGS];
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
-    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
-    assert_ok(cuda_call_start(&c, &shape, (const int64_t *)&p), &c.cx.diag);
+    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    assert_ok(rig_start(&c, call_program(&shape, (const int64_t *)&p)), &c.cx.diag);
     upload_random(&c, p.type, shape.n_buffers, data);
     assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
-    sim.get_counts(&before);
+    dnn.get_counts(&before);
     for (int i = 0; i < 3; i++) assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
-    sim.get_counts(&after);
+    dnn.get_counts(&after);
     assert_int_equal(after.made, before.made);
     assert_int_equal(after.calls, before.calls + 3);
-    cuda_call_move(&c, 1);
+    rig_move(&c, 1);
     assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
-    sim.get_counts(&after);
+    dnn.get_counts(&after);
     assert_int_equal(after.made, before.made + 1);
     assert_int_equal(after.descriptors, before.descriptors);
     for (int i = 0; i < shape.n_buffers; i++) free(data[i]);
-    cuda_call_stop(&c);
+    rig_stop(&c);
 }
 
 static void test_workspace_is_lowered(void **state) {
     (void)state;
-    if (!sim.refuse) skip();
-    cuda_call c;
+    if (!dnn.refuse) skip();
+    rig c;
     tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), tight = exact, half = exact;
     tight.workspace_bytes = CUDNNSIM_WORKSPACE_BYTES;
     half.type = TCC_F16;
-    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &exact);
+    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &exact);
     const int64_t expected[] = {CUDNNSIM_WORKSPACE_BYTES + 255, 0, 0};
     tcc_cudnn_conv_params *const all[] = {&exact, &tight, &half};
-    assert_ok(cuda_call_start(&c, &shape, (const int64_t *)&exact), &c.cx.diag);
+    assert_ok(rig_start(&c, call_program(&shape, (const int64_t *)&exact)), &c.cx.diag);
     for (int i = 0; i < 3; i++) {
         assert_true(c.device->ops->takes_call(c.device, &c.cx, entries[0], (int64_t *)all[i]));
         assert_int_equal(all[i]->workspace_bytes, expected[i]);
     }
-    cuda_call_stop(&c);
+    rig_stop(&c);
 }
 
 /* --- what cannot be had --- */
@@ -344,9 +325,9 @@ static void keep_line(void *user, const char *topic, const char *message) {
 
 /* A program with the call is refused; codegen is told before that the call is not taken, and the log why. */
 static void check_refused(const tcc_cudnn_conv_params *p, tcc_status expected, const char *words) {
-    cuda_call c;
-    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, p);
-    tcc_status s = cuda_call_start(&c, &shape, (const int64_t *)p);
+    rig c;
+    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, p);
+    tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)p));
     if (s != expected || !strstr(tcc_diag_text(&c.cx.diag), words))
         fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&c.cx.diag), words);
     int64_t params[TCC_CUDNN_CONV_PARAMS];
@@ -356,36 +337,36 @@ static void check_refused(const tcc_cudnn_conv_params *p, tcc_status expected, c
     assert_false(c.device->ops->takes_call(c.device, &c.cx, entries[0], params));
     if (!strstr(logged, "our own kernel instead: ") || !strstr(logged, words)) fail_msg("the log says \"%s\", not \"%s\"", logged, words);
     assert_memory_equal(params, p, sizeof params);
-    cuda_call_stop(&c);
+    rig_stop(&c);
 }
 
 static void check_described(const char *words) {
-    cuda_call c;
+    rig c;
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
-    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
-    cuda_call_start(&c, &shape, (const int64_t *)&p);
+    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    rig_start(&c, call_program(&shape, (const int64_t *)&p));
     tcc_strbuf text = {0};
     c.device->ops->describe(c.device, &text);
     if (!strstr(text.text, words)) fail_msg("\"%s\" does not say \"%s\"", text.text, words);
     tcc_strbuf_free(&text);
-    cuda_call_stop(&c);
+    rig_stop(&c);
 }
 
 static void test_refused(void **state) {
     (void)state;
-    if (!sim.refuse) skip();
+    if (!dnn.refuse) skip();
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3), relu = p, wrong = p;
-    sim.refuse(1u << CUDNNSIM_WORKSPACE | 1u << CUDNNSIM_PLAIN);
+    dnn.refuse(1u << CUDNNSIM_WORKSPACE | 1u << CUDNNSIM_PLAIN);
     check_refused(&p, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 6 proposed, 4 are not exact or not deterministic, 2 fail; first ");
     check_refused(&p, TCC_EUNSUPPORTED, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED");
     check_refused(&p, TCC_EUNSUPPORTED, "for cudnn.conv_forward of 2 images of 1 x 6 x 7 with 8 channels, kernels of 1 x 3 x 3 to 16 channels in 1 groups");
-    sim.refuse(1u << CUDNNSIM_PLAIN);
+    dnn.refuse(1u << CUDNNSIM_PLAIN);
     p.workspace_bytes = 1024;
     check_refused(&p, TCC_EUNSUPPORTED, "1 take 4096 bytes of workspace or more, of 769");
-    sim.refuse(~(1u << CUDNNSIM_NONDETERMINISTIC)); /* the one engine that there is may not be taken */
+    dnn.refuse(~(1u << CUDNNSIM_NONDETERMINISTIC)); /* the one engine that there is may not be taken */
     p.type = TCC_F16;
     check_refused(&p, TCC_EUNSUPPORTED, "of 6 proposed, 3 are not exact or not deterministic");
-    sim.refuse(0);
+    dnn.refuse(0);
     relu.conv.relu = 1; /* without a bias: no engine of the library's takes that */
     check_refused(&relu, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 0 proposed");
     wrong.conv.y_size[1]++;
@@ -394,7 +375,7 @@ static void test_refused(void **state) {
 
 static void test_library_missing(void **state) {
     (void)state;
-    if (!sim.refuse) skip();
+    if (!dnn.refuse) skip();
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
     setenv("CUDNNSIM_VERSION", "8907", 1);
     check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only version 9 is known; convolutions use our own kernels");
@@ -413,16 +394,16 @@ static void test_library_missing(void **state) {
 static void check_failures(int status, const char *name, bool fatal) {
     int failed = 0, done = 0;
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
-    const cuda_call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
     p.conv.bias = p.conv.relu = 1;
     for (int n = 1;; n++) {
-        cuda_call c;
-        void *data[CUDA_CALL_BUFFERS];
+        rig c;
+        void *data[RIG_BINDINGS];
         cudnnsim_counts counts;
-        sim.driver_restart();
         sim.restart();
-        sim.inject(n, status);
-        tcc_status s = cuda_call_start(&c, &shape, (const int64_t *)&p);
+        dnn.restart();
+        dnn.inject(n, status);
+        tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)&p));
         if (s == TCC_OK) {
             upload_random(&c, p.type, shape.n_buffers, data);
             s = tcc_exec_run(c.exec, &c.cx.diag);
@@ -432,8 +413,9 @@ static void check_failures(int status, const char *name, bool fatal) {
         if (s != TCC_OK && (!strstr(tcc_diag_text(&c.cx.diag), name) || !strstr(tcc_diag_text(&c.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
             fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&c.cx.diag));
         if (fatal && s != TCC_OK) assert_int_equal(s, TCC_EDEVICE);
-        sim.get_counts(&counts);
-        cuda_call_stop(&c);
+        dnn.get_counts(&counts);
+        rig_stop(&c);
+        check_library_is_left();
         check_nothing_alive();
         if (counts.calls < n) break;
         *(s == TCC_OK ? &done : &failed) += 1;
@@ -444,7 +426,7 @@ static void check_failures(int status, const char *name, bool fatal) {
 
 static void test_failures(void **state) {
     (void)state;
-    if (!sim.inject) skip();
+    if (!dnn.inject) skip();
     check_failures(5000, ": CUDNN_STATUS_EXECUTION_FAILED", true);
     check_failures(3000, ": CUDNN_STATUS_NOT_SUPPORTED", false);
 }

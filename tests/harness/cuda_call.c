@@ -5,12 +5,11 @@
 
 #include "codegen/llvm.h"
 #include "ir/support/alloc.h"
-#include "runtime/device_cuda.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static tcc_program *program_of(const cuda_call_shape *s, const int64_t *params) {
+tcc_program *call_program(const call_shape *s, const int64_t *params) {
     tcc_program *program = tcc__calloc(1, sizeof *program);
     assert_non_null(program);
     tcc_arena *m = &program->memory;
@@ -35,33 +34,12 @@ static tcc_program *program_of(const cuda_call_shape *s, const int64_t *params) 
     return program;
 }
 
-int64_t cuda_call_bytes(const cuda_call *c, int buffer) { return tcc_type_bytes(&c->program->bindings[buffer].type); }
+int64_t rig_bytes(const rig *r, int binding) { return tcc_type_bytes(&r->program->bindings[binding].type); }
 
-tcc_status cuda_call_start(cuda_call *c, const cuda_call_shape *shape, const int64_t *params) {
-    *c = (cuda_call){0};
-    assert_ok(tcc_context_init(&c->cx), &c->cx.diag);
-    c->program = program_of(shape, params);
-    tcc_status s = tcc_device_cuda_create(&c->cx, -1, &c->device);
-    if (s == TCC_OK) s = tcc_exec_create(&c->cx, c->device, c->program, &c->exec);
-    for (int i = 0; i < c->program->n_bindings && s == TCC_OK; i++) {
-        s = c->device->ops->alloc(c->device, &c->cx.diag, cuda_call_bytes(c, i), &c->memory[i]);
-        if (s == TCC_OK) s = tcc_exec_bind(c->exec, &c->cx.diag, i, c->memory[i], cuda_call_bytes(c, i));
-    }
-    return s;
-}
-
-void cuda_call_stop(cuda_call *c) {
-    for (int i = 0; c->device && i < c->program->n_bindings; i++) c->device->ops->free(c->device, c->memory[i], cuda_call_bytes(c, i));
-    tcc_exec_destroy(c->exec);
-    tcc_device_destroy(c->device);
-    tcc_program_destroy(c->program);
-    tcc_context_clear(&c->cx);
-}
-
-void cuda_call_move(cuda_call *c, int buffer) {
+void rig_move(rig *c, int buffer) {
     const tcc_device_ops *ops = c->device->ops;
     tcc_diag *d = &c->cx.diag;
-    const int64_t bytes = cuda_call_bytes(c, buffer);
+    const int64_t bytes = rig_bytes(c, buffer);
     void *held = malloc((size_t)bytes), *other;
     assert_ok(ops->download(c->device, d, held, c->memory[buffer], bytes), d);
     assert_ok(ops->alloc(c->device, d, bytes, &other), d);
@@ -75,7 +53,7 @@ void cuda_call_move(cuda_call *c, int buffer) {
 /* --- graphs --- */
 
 static bool ask_device(void *user, const char *name, int64_t *params) {
-    cuda_call *c = user;
+    rig *c = user;
     return c->device->ops->takes_call(c->device, &c->cx, name, params);
 }
 
@@ -89,8 +67,8 @@ static void check_steps(const tcc_program *p, const char *text, int calls, int s
 }
 
 /* A quiet NaN of the type, in every place that is to be written. */
-static void poison(cuda_call *c, int binding) {
-    const int64_t bytes = cuda_call_bytes(c, binding);
+static void poison(rig *c, int binding) {
+    const int64_t bytes = rig_bytes(c, binding);
     void *all = malloc((size_t)bytes);
     memset(all, 0xff, (size_t)bytes);
     assert_ok(c->device->ops->upload(c->device, &c->cx.diag, c->memory[binding], all, bytes), &c->cx.diag);
@@ -98,7 +76,7 @@ static void poison(cuda_call *c, int binding) {
 }
 
 void check_graph_on_cuda(const char *text, const compiled_options *given, int calls, int steps) {
-    cuda_call c = {0};
+    rig c = {0};
     tcc_diag *d = &c.cx.diag;
     assert_ok(tcc_context_init(&c.cx), d);
     assert_ok(tcc_device_cuda_create(&c.cx, -1, &c.device), d);
@@ -113,9 +91,9 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
     tcc_value *inputs = random_inputs(planned, &options), *outputs = calloc((size_t)planned->outputs.count, sizeof *outputs);
     assert_ok(tcc_graph_eval(g, inputs, outputs, d), d);
     assert_ok(tcc_exec_create(&c.cx, c.device, c.program, &c.exec), d);
-    assert_true(c.program->n_bindings <= CUDA_CALL_BUFFERS);
+    assert_true(c.program->n_bindings <= RIG_BINDINGS);
     for (int i = 0; i < c.program->n_bindings; i++) {
-        const int64_t bytes = cuda_call_bytes(&c, i);
+        const int64_t bytes = rig_bytes(&c, i);
         assert_ok(ops->alloc(c.device, d, bytes, &c.memory[i]), d);
         assert_ok(tcc_exec_bind(c.exec, d, i, c.memory[i], bytes), d);
         if (i >= planned->inputs.count) {
@@ -130,8 +108,8 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
     assert_ok(tcc_exec_run(c.exec, d), d);
     for (int i = 0; i < planned->outputs.count; i++) {
         const int binding = compiled_output_binding(planned, i);
-        void *got = malloc((size_t)cuda_call_bytes(&c, binding));
-        assert_ok(ops->download(c.device, d, got, c.memory[binding], cuda_call_bytes(&c, binding)), d);
+        void *got = malloc((size_t)rig_bytes(&c, binding));
+        assert_ok(ops->download(c.device, d, got, c.memory[binding], rig_bytes(&c, binding)), d);
         compiled_compare(&planned->outputs.data[i], got, &outputs[i], &options);
         free(got);
     }
@@ -140,5 +118,5 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
     tcc_llvm_target_clear(&target);
     tcc_graph_destroy(g);
     tcc_graph_destroy(planned);
-    cuda_call_stop(&c);
+    rig_stop(&c);
 }

@@ -5,31 +5,21 @@
 
 #include "codegen/program.h"
 #include "harness/compiled.h"
-
-enum { CUDA_CALL_BUFFERS = 16 };
+#include "harness/cuda_device.h"
 
 /* A program with one library step, all of whose buffers but the last, the workspace, are bindings; the last `n_outputs` are outputs. */
-typedef struct cuda_call_shape {
+typedef struct call_shape {
     const char *entry;
     int n_params, n_buffers, n_outputs; /* n_buffers: without the workspace */
-    tcc_type types[CUDA_CALL_BUFFERS];
+    tcc_type types[RIG_BINDINGS];
     int64_t workspace_bytes;
-} cuda_call_shape;
+} call_shape;
 
-typedef struct cuda_call {
-    tcc_context cx;
-    tcc_device *device;
-    tcc_program *program;
-    tcc_exec *exec;
-    void *memory[CUDA_CALL_BUFFERS];
-} cuda_call;
-
-/* Opens the device, and the program with memory for its bindings; undone by stop whatever it returns. The error is in cx.diag. */
-tcc_status cuda_call_start(cuda_call *c, const cuda_call_shape *shape, const int64_t *params);
-void cuda_call_stop(cuda_call *c);
-int64_t cuda_call_bytes(const cuda_call *c, int buffer);
-/* Other memory for a buffer, with what it held. */
-void cuda_call_move(cuda_call *c, int buffer);
+/* For rig_start. */
+tcc_program *call_program(const call_shape *shape, const int64_t *params);
+int64_t rig_bytes(const rig *r, int binding);
+/* Other memory for a binding, with what it held. */
+void rig_move(rig *r, int binding);
 
 /* Compiles the graph for the device, asking its libraries, runs it and compares with the interpreter; `calls` of its steps are
  * libraries', of `steps` in all (-1: any number). Fails the test with the list of steps. */

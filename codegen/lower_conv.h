@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions that a library does. */
+#ifndef TCC_CODEGEN_LOWER_CONV_H
+#define TCC_CODEGEN_LOWER_CONV_H
+
+#include "codegen/plan.h"
+
+/* A convolution or one of its gradients: one of x, w and y is the hero of the group. */
+typedef struct tcc_conv {
+    const tcc_attrs_conv *attrs;
+    int n_spatial, first, channel; /* dims of images and kernels */
+    const tcc_node *x, *w, *y;
+    int64_t groups, ci, co; /* channels of a group */
+} tcc_conv;
+
+/* Adds a library call for the group's hero, and what it leaves of the work behind, if a library takes it and that is worth it; *done
+ * false: nothing was added. */
+tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c, bool *done);
+
+#endif
