@@ -132,18 +132,7 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
 
 enum { AT_A, AT_B, AT_BIAS, AT_AUX, AT_C, AT_WORKSPACE, BUFFERS };
 
-static tcc_status add_call(tcc_lowering *l, const tcc_matmul_params *p, const tcc_plan_buffer *buffers) {
-    tcc_plan_launch *launch = tcc_lowering_add(l);
-    if (!launch) return TCC_ENOMEM;
-    launch->library = "cublaslt.matmul";
-    launch->kernel.schedule = "library";
-    launch->kernel.n_buffers = BUFFERS;
-    launch->kernel.n_params = TCC_MATMUL_PARAMS;
-    launch->buffers = tcc_arena_copy(l->arena, buffers, sizeof *buffers * BUFFERS);
-    launch->params = tcc_arena_copy(l->arena, p, sizeof *p);
-    launch->flop = 2.0 * (double)p->outer * (double)p->batch * (double)p->m * (double)p->n * (double)p->k;
-    return launch->buffers && launch->params ? TCC_OK : tcc_enomem(l->diag);
-}
+static double flop_of(const tcc_matmul_params *p) { return 2.0 * (double)p->outer * (double)p->batch * (double)p->m * (double)p->n * (double)p->k; }
 
 /* Where an access of the epilogue begins; false: it is none to a value of the graph in C's type. */
 static bool place(const tcc_body_buffer *buffer, const tcc_affine *offset, tcc_dtype type, tcc_plan_buffer *out) {
@@ -215,7 +204,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
              (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, aux_written ? ", and its input" : "",
              !rest ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
     *done = true;
-    TCC_TRY(add_call(l, &p, buffers));
+    TCC_TRY(tcc_library_add_call(l, "cublaslt.matmul", (int64_t *)&p, TCC_MATMUL_PARAMS, buffers, BUFFERS, flop_of(&p)));
     return rest ? tcc_library_lower_rest(l, rest, node, temporary) : TCC_OK;
 }
 
