@@ -5,6 +5,7 @@
 #include "harness/graphs.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void check(const char *text) { check_text(text, &(compiled_options){.tolerance = 1e-4}); }
@@ -142,6 +143,41 @@ static void convolutions_with_fewer_products(void **state) {
     check_conv_by("winograd", 2, 80, 10, 10, 16, 3, 3, "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1]", 8, 8, 1, true);
 }
 
+/* Which thread runs an item, and when, changes no bit: neither of results, nor of gradients that are summed in parts. */
+static void fewer_products_on_any_number_of_threads(void **state) {
+    (void)state;
+    enum { OUTPUTS = 8, MOST_THREADS = 7 };
+    char text[4096];
+    tcc_diag diag = {0};
+    void *first[OUTPUTS];
+    conv_graph_text(text, sizeof text, &(conv_graph){35, 32, 8, 8, 48, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 8, 8, 1, true});
+    tcc_graph *g = parse_graph(text, &diag);
+    tcc_value *inputs = random_inputs(g, &(compiled_options){0});
+    compiled *c = compiled_create(g, &(compiled_options){0});
+    assert_in_range(g->outputs.count, 1, OUTPUTS);
+    int shared = 0; /* steps that have work for several */
+    for (int i = 0; i < c->program->n_steps; i++) {
+        const tcc_step *step = &c->program->steps[i];
+        if (step->kind == TCC_STEP_KERNEL && !strcmp(c->program->kernels[step->kernel].schedule, "winograd")) shared += step->instances[0].items >= MOST_THREADS;
+    }
+    assert_int_equal(shared, 3);
+    for (int threads = 1; threads <= MOST_THREADS; threads++) {
+        compiled_use_threads(c, threads);
+        for (int i = 0; i < c->graph->inputs.count; i++) tcc_value_store(&inputs[i], c->memory[i]);
+        assert_ok(tcc_exec_poison(c->exec, &c->cx.diag), &c->cx.diag);
+        compiled_run(c);
+        for (int i = 0; i < g->outputs.count; i++) {
+            size_t bytes = (size_t)tcc_type_bytes(&g->outputs.data[i].node->type);
+            if (threads == 1) first[i] = memcpy(malloc(bytes), compiled_output(c, i), bytes);
+            else if (memcmp(first[i], compiled_output(c, i), bytes)) fail_msg("output %s: other bits on %d threads", g->outputs.data[i].name, threads);
+        }
+    }
+    for (int i = 0; i < g->outputs.count; i++) free(first[i]);
+    compiled_destroy(c);
+    free_values(inputs, g->inputs.count);
+    tcc_graph_destroy(g);
+}
+
 static void convolutions_in_groups_and_channels_first(void **state) {
     (void)state;
     check_conv(2, 6, 6, 5, 9, 3, 2, "stride=[1, 1], pad_lo=[1, 0], pad_hi=[1, 0], dilation=[1, 1]", 6, 4, 3, true);
@@ -170,6 +206,7 @@ int main(void) {
         cmocka_unit_test(convolutions),
         cmocka_unit_test(convolutions_of_many_images),
         cmocka_unit_test(convolutions_with_fewer_products),
+        cmocka_unit_test(fewer_products_on_any_number_of_threads),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
