@@ -185,7 +185,7 @@ static void decode_mma(parser *p) {
         for (int e = 0; e < counts[o]; e++) in[n++] = decode_in(p, &p->ops[o].items[e], o == 3 && !f16_result ? T_F32 : T_B32);
     for (int e = 0; e < n_c; e++) out[e] = decode_out(p, &p->ops[0].items[e], f16_result ? T_B32 : T_F32);
     sim_inst *i = parse_emit(p);
-    i->exec = sim_exec_mma, i->op = (uint8_t)k, i->type = (uint8_t)a, i->type2 = (uint8_t)d;
+    i->exec = sim_exec_mma, i->propagates = false, i->op = (uint8_t)k, i->type = (uint8_t)a, i->type2 = (uint8_t)d;
     i->n_in = (int16_t)n, i->n_out = (int16_t)n_c;
     memcpy(i->in, in, sizeof in), memcpy(i->out, out, sizeof out);
 }
@@ -219,7 +219,7 @@ static void decode_vote(parser *p) {
     int a = decode_predicate(p, &p->ops[1]), m = decode_in(p, &p->ops[2], T_U32);
     int d = mode == 3 ? decode_out(p, &p->ops[0], T_B32) : decode_out_predicate(p, &p->ops[0]);
     sim_inst *i = parse_emit(p);
-    i->exec = sim_exec_vote, i->op = (uint8_t)mode, i->n_in = 2, i->in[0] = a, i->in[1] = m, i->n_out = 1, i->out[0] = d;
+    i->exec = sim_exec_vote, i->op = (uint8_t)mode, i->propagates = false, i->n_in = 2, i->in[0] = a, i->in[1] = m, i->n_out = 1, i->out[0] = d;
 }
 
 static void decode_match_redux(parser *p, bool redux) {
@@ -240,7 +240,7 @@ static void decode_match_redux(parser *p, bool redux) {
     int a = decode_in(p, &p->ops[1], t), m = decode_in(p, &p->ops[2], T_U32), d = decode_out(p, &p->ops[0], T_B32);
     int second = p->ops[0].second ? decode_out_predicate(p, p->ops[0].second) : -1;
     sim_inst *i = parse_emit(p);
-    i->exec = redux ? sim_exec_redux : sim_exec_match;
+    i->exec = redux ? sim_exec_redux : sim_exec_match, i->propagates = false;
     i->op = (uint8_t)mode, i->type = (uint8_t)t, i->n_in = 2, i->in[0] = a, i->in[1] = m, i->n_out = second >= 0 ? 2 : 1, i->out[0] = d, i->out[1] = second;
 }
 

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <pthread.h>
 
 typedef struct place {
@@ -539,7 +540,10 @@ void sim_exec_cp_async(sim_warp *w, const sim_inst *i, uint32_t mask) {
         if (w->n_copies == w->cap_copies) {
             int cap = w->cap_copies ? w->cap_copies * 2 : 256;
             sim_copy *grown = realloc(w->copies, (size_t)cap * sizeof *grown);
-            if (!grown) return;
+            if (!grown) {
+                sim_fault(w, i, l, SIM_OUT_OF_MEMORY, "the host has no memory left for asynchronous copies");
+                return;
+            }
             w->copies = grown, w->cap_copies = cap;
         }
         w->copies[w->n_copies++] = (sim_copy){from[l], to[l], size, bytes - size, (uint32_t)l, w->group, i};
@@ -556,6 +560,9 @@ void sim_complete_copies(sim_warp *w, uint32_t oldest_kept) {
             continue;
         }
         if (w->launch->status) continue;
+        place at;
+        if (!locate(w, c.inst, c.inst->memory, (int)c.lane, SP_SHARED, c.shared, c.bytes + c.zeros, true, &at)) continue;
+        if (memchr(at.init, 1, c.bytes + c.zeros) && sim_soft_fault(w, c.inst, (int)c.lane, CHECK_RACE, "race: shared 0x%" PRIx64 " was written while this asynchronous copy to it was under way", c.shared)) continue;
         const uint8_t *from = c.bytes ? touch(w, c.inst, c.inst->memory + 1, (int)c.lane, SP_GLOBAL, c.global, c.bytes, ACCESS_READ) : NULL;
         uint8_t *to = touch(w, c.inst, c.inst->memory, (int)c.lane, SP_SHARED, c.shared, c.bytes + c.zeros, ACCESS_WRITE);
         if (!to || (c.bytes && !from)) continue;

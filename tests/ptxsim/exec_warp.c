@@ -19,6 +19,17 @@ static bool check_members(sim_warp *w, const sim_inst *i, int r, uint32_t mask) 
     return true;
 }
 
+/* The lanes whose members' values are all known: a result that depends on all of them is known there. */
+static uint32_t known_lanes(const sim_warp *w, int value, int members, uint32_t mask) {
+    uint32_t known = 0;
+    EACH_LANE known |= (uint32_t)((row(w, members)->u32[l] & mask & ~w->init[value]) == 0) << l;
+    return known & w->init[members] & mask;
+}
+
+static void set_known(sim_warp *w, const sim_inst *i, uint32_t known, uint32_t mask) {
+    for (int k = 0; k < i->n_out; k++) w->init[i->out[k]] = (w->init[i->out[k]] & ~mask) | known;
+}
+
 void sim_exec_shfl(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (!check_members(w, i, i->in[3], mask)) return;
     const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);
@@ -51,7 +62,7 @@ void sim_exec_shfl(sim_warp *w, const sim_inst *i, uint32_t mask) {
 
 void sim_exec_vote(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (!check_members(w, i, i->in[1], mask)) return;
-    uint32_t p = predicate(w, i->in[0]), out[LANES], bits = 0;
+    uint32_t p = predicate(w, i->in[0]), out[LANES], bits = 0, known = known_lanes(w, i->in[0], i->in[1], mask);
     EACH_LANE {
         uint32_t members = row(w, i->in[1])->u32[l] & mask, yes = p & members;
         out[l] = yes;
@@ -60,13 +71,14 @@ void sim_exec_vote(sim_warp *w, const sim_inst *i, uint32_t mask) {
     }
     if (i->op == 3) commit32(w, i->out[0], out, mask);
     else commit_predicate(w, i->out[0], bits, mask);
+    set_known(w, i, known, mask);
 }
 
 void sim_exec_match(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (!check_members(w, i, i->in[1], mask)) return;
     const sim_reg *a = row(w, i->in[0]);
     bool wide = sim_type_size((sim_type)i->type) == 8;
-    uint32_t out[LANES], all = 0;
+    uint32_t out[LANES], all = 0, known = known_lanes(w, i->in[0], i->in[1], mask);
     EACH_LANE {
         uint32_t members = row(w, i->in[1])->u32[l] & mask, same = 0;
         for (uint32_t m = members; m; m &= m - 1) {
@@ -78,13 +90,14 @@ void sim_exec_match(sim_warp *w, const sim_inst *i, uint32_t mask) {
     }
     commit32(w, i->out[0], out, mask);
     if (i->n_out > 1) commit_predicate(w, i->out[1], all, mask);
+    set_known(w, i, known, mask);
 }
 
 void sim_exec_redux(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (!check_members(w, i, i->in[1], mask)) return;
     const sim_reg *a = row(w, i->in[0]);
     bool is_signed = i->type == T_S32;
-    uint32_t out[LANES];
+    uint32_t out[LANES], known = known_lanes(w, i->in[0], i->in[1], mask);
     EACH_LANE {
         uint32_t members = row(w, i->in[1])->u32[l] & mask, r = 0;
         bool first = true;
@@ -106,6 +119,7 @@ void sim_exec_redux(sim_warp *w, const sim_inst *i, uint32_t mask) {
         out[l] = r;
     }
     commit32(w, i->out[0], out, mask);
+    set_known(w, i, known, mask);
 }
 
 void sim_exec_activemask(sim_warp *w, const sim_inst *i, uint32_t mask) {
@@ -175,6 +189,8 @@ void sim_exec_mma(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (!whole_warp(w, i, mask)) return;
     int K = i->op, n_in = 0;
     double a[16][16], b[16][8], d[16][8];
+    uint32_t known = FULL;
+    for (int k = 0; k < i->n_in; k++) known &= w->init[i->in[k]];
     w->worker->stats.matrix_instructions++;
     if (i->type == T_TF32) { /* one value a register; the low 13 bits are ignored */
         int n_a = K / 2, n_b = K / 4;
@@ -233,4 +249,5 @@ void sim_exec_mma(sim_warp *w, const sim_inst *i, uint32_t mask) {
         }
         commit32(w, i->out[k], out, FULL);
     }
+    set_known(w, i, known == FULL ? FULL : 0, FULL); /* every result depends on registers of several lanes */
 }

@@ -241,7 +241,7 @@ static void finish_warp(sim_warp *w) {
 static void run_warp(sim_warp *w) {
     sim_launch *l = w->launch;
     sim_worker *k = w->worker;
-    uint64_t instructions = 0, lanes = 0;
+    uint64_t steps = 0, instructions = 0, lanes = 0;
     while (!__atomic_load_n(&l->status, __ATOMIC_RELAXED)) {
         if (w->depth == 0) {
             finish_warp(w);
@@ -264,8 +264,9 @@ static void run_warp(sim_warp *w) {
             mask &= i->guard_not ? ~p : p;
         }
         w->at = i;
-        instructions++;
-        lanes += (uint64_t)__builtin_popcount(mask);
+        steps++;
+        instructions += i->counts;
+        lanes += i->counts ? (uint64_t)__builtin_popcount(mask) : 0;
         switch (i->kind) {
         case K_COMPUTE:
             top->pc++;
@@ -313,7 +314,7 @@ static void run_warp(sim_warp *w) {
             top->pc++;
             break;
         }
-        if ((instructions & 0xfffff) == 0) {
+        if ((steps & 0xfffff) == 0) {
             uint64_t step = 0x100000;
             if (k->budget < step) sim_fault(w, i, -1, SIM_LAUNCH_TIMEOUT, "the launch does not end: more than %llu warp instructions on one host thread", (unsigned long long)sim_set.limit);
             else k->budget -= step;
@@ -444,7 +445,7 @@ int sim_run_launch(sim_launch *l) {
     bool ok = l->acquired && l->released;
     for (int k = 0; k < n; k++) ok = start_worker(&workers[k], l) && ok;
     if (!ok) {
-        l->status = 2; /* CUDA_ERROR_OUT_OF_MEMORY: of the host */
+        l->status = SIM_OUT_OF_MEMORY; /* of the host */
     } else {
         for (int k = 1; k < n; k++)
             if (pthread_create(&threads[started], NULL, work, &workers[k]) == 0) started++;

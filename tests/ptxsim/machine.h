@@ -121,7 +121,7 @@ static inline sim_reg *row(const sim_warp *w, int index) { return (sim_reg *)(w-
 static inline uint32_t predicate(const sim_warp *w, int index) { return row(w, index)->u32[0]; }
 
 /* A fault of the kernel: reports once a launch, with place and thread. `lane` -1: the warp as a whole. */
-enum { CHECK_BOUNDS = 1, CHECK_UNINIT = 2, CHECK_ALIGN = 4, CHECK_RACE = 8, CHECK_BARRIER = 16, CHECK_LEAK = 32, CHECK_STREAM = 64, CHECK_WARN = 128 };
+enum { CHECK_UNINIT = 1, CHECK_ALIGN = 2, CHECK_RACE = 4, CHECK_BARRIER = 8, CHECK_LEAK = 16, CHECK_STREAM = 32, CHECK_WARN = 64 };
 void sim_fault(sim_warp *w, const sim_inst *i, int lane, int status, const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* The same for what real hardware would let pass; false when it is only a warning. */
 bool sim_soft_fault(sim_warp *w, const sim_inst *i, int lane, int check, const char *format, ...) __attribute__((format(printf, 5, 6)));

@@ -592,6 +592,7 @@ static void parse_statement(parser *p) {
     }
     p->used[0] = true;
     decode_statement(p);
+    if (p->func->n_code) p->func->code[p->func->n_code - 1].counts = true;
     for (int k = 1; k < p->n_parts; k++)
         if (!p->used[k]) parse_fail(p, "'%s': '.%s' is not known here", p->opcode, p->part[k]);
     p->line = after;

@@ -47,6 +47,7 @@ struct sim_inst {
     sim_exec *exec;
     uint8_t kind, type, type2, round, space, vec, op, sub;
     bool guard_not, propagates; /* propagates: generic code derives what is initialized from the sources */
+    bool counts;                /* the one that stands for its statement, which may be decoded to several */
     uint16_t flags;
     int16_t n_out, n_in;
     int32_t guard; /* row of the predicate, -1: none */

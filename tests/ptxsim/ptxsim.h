@@ -4,8 +4,9 @@
  *
  * Environment, read by cuInit:
  *   PTXSIM_LOG       where reports go: "stderr" (the default), "none", or a file that is appended to
- *   PTXSIM_CHECKS    checks to leave out, as in "-race,-uninit"; "warn" logs what real hardware would not notice
- *                    (races, uninitialized reads, barrier divergence) without failing the launch
+ *   PTXSIM_CHECKS    checks to leave out, as in "-race,-uninit", of uninit, align, race, barrier, stream (order between streams) and
+ *                    leak; "warn" logs what real hardware would not notice (races, uninitialized reads, barrier divergence)
+ *                    without failing the launch
  *   PTXSIM_THREADS   threads that blocks run on (default: the processors online)
  *   PTXSIM_SM        compute capability, 90 by default; PTXSIM_SM_COUNT (132), PTXSIM_SHARED_KIB (227), PTXSIM_MEMORY_MIB (4096),
  *   PTXSIM_DEVICES   number of devices, 1; 0 shows what a machine without a GPU does

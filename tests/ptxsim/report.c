@@ -23,7 +23,7 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
 }
 
 void sim_read_settings(void) {
-    static const struct { const char *name; int flag; } names[] = {{"bounds", CHECK_BOUNDS}, {"uninit", CHECK_UNINIT}, {"align", CHECK_ALIGN}, {"race", CHECK_RACE},
+    static const struct { const char *name; int flag; } names[] = {{"uninit", CHECK_UNINIT}, {"align", CHECK_ALIGN}, {"race", CHECK_RACE},
                                                                    {"barrier", CHECK_BARRIER}, {"leak", CHECK_LEAK}, {"stream", CHECK_STREAM}};
     sim_set.sm = (int)number_of("PTXSIM_SM", 90);
     sim_set.sm_count = (int)number_of("PTXSIM_SM_COUNT", 132);
@@ -34,7 +34,7 @@ void sim_read_settings(void) {
     sim_set.threads = (int)number_of("PTXSIM_THREADS", online > 0 ? (uint64_t)online : 1);
     sim_set.limit = number_of("PTXSIM_LIMIT", UINT64_C(1) << 36);
     sim_set.driver = (int)number_of("PTXSIM_DRIVER", 12080);
-    sim_set.checks = CHECK_BOUNDS | CHECK_UNINIT | CHECK_ALIGN | CHECK_RACE | CHECK_BARRIER | CHECK_LEAK | CHECK_STREAM;
+    sim_set.checks = CHECK_UNINIT | CHECK_ALIGN | CHECK_RACE | CHECK_BARRIER | CHECK_LEAK | CHECK_STREAM;
     const char *s = getenv("PTXSIM_CHECKS");
     if (s && strstr(s, "warn")) sim_set.checks |= CHECK_WARN;
     for (size_t k = 0; s && k < sizeof names / sizeof *names; k++) {

@@ -54,6 +54,55 @@ static const struct fault {
     {"asynchronous copy read too early", ".shared .align 16 .b8 s[512];\n", "",
      "mov.u32 %r4, s;\n cp.async.ca.shared.global [%r4], [%d1], 4;\n cp.async.commit_group;\n ld.shared.u32 %r5, [%r4];\n cp.async.wait_all;\n st.global.u32 [%d3], %r5;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "uninitialized read"},
     {"uniform branch that is not", "", "", "setp.lt.u32 %p1, %r2, 16;\n @%p1 bra.uni $end;\n st.global.u32 [%d3], %r2;\n$end:", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "bra.uni goes two ways"},
+    {"atomic past the end", "", "", "red.global.add.u32 [%d1+1024], 1;", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "invalid write of 4 bytes at global"},
+    {"misaligned atomic", "", "", "red.global.add.u32 [%d1+2], 1;", 1, 1, 0, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned access of 4 bytes"},
+    {"misaligned vector in shared memory", ".shared .align 16 .b8 s[64];\n", "", "mov.u32 %r4, s;\n st.shared.v4.u32 [%r4+8], {%r2,%r2,%r2,%r2};", 1, 1, 0, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned access of 16 bytes at shared"},
+    {"atomic of an uninitialized word", "", "", "red.global.add.u32 [%d2], 1;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "uninitialized read of 4 bytes at global"},
+    {"atomic with an uninitialized operand", "", "", "red.global.add.u32 [%d1], %r5;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "the operand of an atomic comes from a register"},
+    {"uninitialized value selected", "", "", "setp.lt.u32 %p1, %r2, 64;\n selp.b32 %r5, %r6, %r2, %p1;\n st.global.u32 [%d3], %r5;", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register"},
+    {"uninitialized value shuffled", "", "", "setp.lt.u32 %p1, %r2, 7;\n @%p1 mov.u32 %r5, 3;\n shfl.sync.bfly.b32 %r6, %r5, 1, 31, -1;\n st.global.u32 [%d3], %r6;", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "thread (6,0,0)"},
+    {"uninitialized vote", "", "", "setp.lt.u32 %p1, %r2, 7;\n @%p1 setp.lt.u32 %p2, %r2, 3;\n vote.sync.ballot.b32 %r6, %p2, -1;\n st.global.u32 [%d3], %r6;", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "thread (0,0,0)"},
+    {"uninitialized value in a reduction", "", "", "setp.lt.u32 %p1, %r2, 31;\n @%p1 mov.u32 %r5, 3;\n redux.sync.add.u32 %r6, %r5, -1;\n st.global.u32 [%d3], %r6;", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "thread (0,0,0)"},
+    {"uninitialized fragment of a matrix", "", "", "mov.u32 %r4, 0;\n mov.f32 %f1, 0f00000000;\n setp.lt.u32 %p1, %r2, 31;\n @%p1 mov.u32 %r5, 0;\n"
+     "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r4,%r4}, {%r5}, {%f1,%f1,%f1,%f1};\n st.global.f32 [%d3], %f2;", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "thread (0,0,0)"},
+    {"row of a matrix never written", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4];", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "uninitialized read of 16 bytes at shared"},
+    {"misaligned row of a matrix", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4+8];", 1, 32, 0, CUDA_ERROR_MISALIGNED_ADDRESS, "ldmatrix of a row at"},
+    {"row of a matrix out of bounds", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4+512];", 1, 32, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "the block has 512 bytes of shared memory"},
+    {"row of a matrix at no address", "", "", "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4];", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "the address comes from a register"},
+    {"shared race: plain, then atomic", ".shared .align 4 .b8 s[4];\n", "",
+     "mov.u32 %r4, s;\n setp.eq.u32 %p1, %r2, 0;\n @%p1 st.shared.u32 [%r4], %r2;\n bar.sync 0;\n setp.lt.u32 %p1, %r2, 32;\n @%p1 red.shared.add.u32 [%r4], 1;\n @!%p1 st.shared.u32 [%r4], %r2;",
+     1, 33, 0, CUDA_ERROR_LAUNCH_FAILED, "race: atomic of shared"},
+    {"shared race: atomic, then plain", ".shared .align 4 .b8 s[4];\n", "",
+     "mov.u32 %r4, s;\n setp.eq.u32 %p1, %r2, 0;\n @%p1 st.shared.u32 [%r4], %r2;\n bar.sync 0;\n setp.lt.u32 %p1, %r2, 32;\n @!%p1 red.shared.add.u32 [%r4], 1;\n @%p1 st.shared.u32 [%r4], %r2;",
+     1, 33, 0, CUDA_ERROR_LAUNCH_FAILED, "race: write of shared"},
+    {"global race: one reads, one writes", "", "",
+     "setp.eq.u32 %p1, %r3, 1;\n @%p1 st.global.u32 [%d3], %r2;\n @%p1 bra $end;\n ld.global.u32 %r5, [%d3];\n st.global.u32 [%d4], %r5;\n$end:", 2, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "race: write of global"},
+    {"global race: fence without an atomic", "", "",
+     "setp.eq.u32 %p1, %r3, 0;\n @%p1 st.global.u32 [%d3], %r2;\n membar.gl;\n @%p1 bra $end;\n ld.global.u32 %r5, [%d3];\n st.global.u32 [%d4], %r5;\n$end:", 2, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "race: read of global"},
+    {"warp barrier with absent lanes", "", "", "setp.lt.u32 %p1, %r2, 16;\n @!%p1 bra $end;\n bar.warp.sync -1;\n$end:", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "that are not here"},
+    {"vote with absent lanes", "", "", "setp.lt.u32 %p1, %r2, 16;\n @!%p1 bra $end;\n vote.sync.any.pred %p2, %p1, -1;\n$end:", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "that are not here"},
+    {"lane outside of its own mask", "", "", "shfl.sync.bfly.b32 %r5, %r2, 1, 31, 0xffff;\n st.global.u32 [%d3], %r5;", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "not in its own member mask 0x0000ffff"},
+    {"barrier that is none", "", "", "bar.sync 16;", 1, 32, 0, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier 16: there are 16"},
+    {"barrier of half a warp", "", "", "bar.sync 1, 48;", 1, 64, 0, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier 1 for 48 threads of a block of 64"},
+    {"barrier of more than the block", "", "", "bar.sync 1, 96;", 1, 64, 0, CUDA_ERROR_ILLEGAL_INSTRUCTION, "barrier 1 for 96 threads of a block of 64"},
+    {"two sizes at one barrier", "", "", "setp.lt.u32 %p1, %r2, 32;\n @%p1 bra $a;\n bar.sync 1, 64;\n bra $end;\n$a:\n bar.sync 1, 96;\n$end:", 1, 96, 0, CUDA_ERROR_LAUNCH_FAILED, "64 threads expected, others wait for 96"},
+    {"generic address beyond shared memory", ".shared .align 4 .b8 s[256];\n", "", "mov.u64 %d6, s;\n cvta.shared.u64 %d6, %d6;\n st.u32 [%d6+256], %r2;", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "the block has 256 bytes of shared memory"},
+    {"generic address beyond local memory", "", "", ".local .align 4 .b8 l[16];\n mov.u64 %d6, l;\n cvta.local.u64 %d6, %d6;\n st.u32 [%d6+16], %r2;", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "the thread has 16 bytes of local memory"},
+    {"write to a parameter", "", "", "mov.b64 %d6, a;\n cvta.param.u64 %d6, %d6;\n st.u32 [%d6], %r2;", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "bytes of parameters, which are read-only"},
+    {"read past the parameters", "", "", "mov.b64 %d6, a;\n cvta.param.u64 %d6, %d6;\n ld.u32 %r5, [%d6+64];", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "the kernel has 20 bytes of parameters"},
+    {"branch beyond its targets", "", "", "$list: .branchtargets $a, $a;\n mov.u32 %r4, 2;\n brx.idx %r4, $list;\n$a:", 1, 1, 0, CUDA_ERROR_ILLEGAL_INSTRUCTION, "brx.idx with index 2 of 2 targets"},
+    {"endless recursion", ".func endless()\n{\n call endless;\n ret;\n}\n", "", "call endless;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "calls nested too deep"},
+    {"asynchronous copy from beyond the end", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n cp.async.ca.shared.global [%r4], [%d1+1024], 4;\n cp.async.wait_all;", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "invalid read of 4 bytes at global"},
+    {"asynchronous copy beyond shared memory", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n cp.async.ca.shared.global [%r4+512], [%d1], 4;\n cp.async.wait_all;", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "invalid write of 4 bytes at shared"},
+    {"asynchronous copy of what was never written", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n cp.async.ca.shared.global [%r4], [%d2], 4;\n cp.async.wait_all;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "uninitialized read of 4 bytes at global"},
+    {"misaligned source of an asynchronous copy", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n cp.async.cg.shared.global [%r4], [%d1+4], 16;\n cp.async.wait_all;", 1, 1, 0, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned access of 16 bytes at global"},
+    {"misaligned end of an asynchronous copy", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n cp.async.cg.shared.global [%r4+4], [%d1], 16;\n cp.async.wait_all;", 1, 1, 0, CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned access of 16 bytes at shared"},
+    {"asynchronous copy of more than it has room for", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n mov.u32 %r5, 8;\n cp.async.ca.shared.global [%r4], [%d1], 4, %r5;\n cp.async.wait_all;", 1, 1, 0, CUDA_ERROR_ILLEGAL_INSTRUCTION, "cp.async of 4 bytes from a source of 8"},
+    {"asynchronous copy overwritten under way", ".shared .align 16 .b8 s[512];\n", "", "mov.u32 %r4, s;\n cp.async.ca.shared.global [%r4], [%d1], 4;\n st.shared.u32 [%r4], %r2;\n cp.async.wait_all;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "was written while this asynchronous copy to it was under way"},
+    {"asynchronous copy seen without a barrier", ".shared .align 16 .b8 s[512];\n", "",
+     "mov.u32 %r4, s;\n setp.eq.u32 %p1, %r2, 0;\n @%p1 cp.async.ca.shared.global [%r4], [%d1], 4;\n cp.async.wait_all;\n ld.shared.u32 %r5, [%r4];\n st.global.u32 [%d3], %r5;", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "race: read of shared"},
+    {"asynchronous copy of which a later group is awaited", ".shared .align 16 .b8 s[512];\n", "",
+     "mov.u32 %r4, s;\n cp.async.ca.shared.global [%r4], [%d1], 4;\n cp.async.commit_group;\n cp.async.ca.shared.global [%r4+4], [%d1+4], 4;\n cp.async.commit_group;\n cp.async.wait_group 1;\n ld.shared.u32 %r5, [%r4+4];", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "uninitialized read of 4 bytes at shared"},
 };
 
 static char *expand(char *out, size_t size, const struct fault *f) {
@@ -129,18 +178,76 @@ static void sound_kernels_are_left_alone(void **state) {
     }
 }
 
+static const struct fault *fault_named(const char *name) {
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        if (!strcmp(faults[i].name, name)) return &faults[i];
+    fail_msg("no fault is named '%s'", name);
+    return NULL;
+}
+
+/* What a check finds passes without it, and is only told of with "warn". */
 static void checks_can_be_left_out(void **state) {
     (void)state;
-    setenv("PTXSIM_CHECKS", "-uninit,-race", 1);
-    fresh_device();
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        if (strcmp(faults[i].name, "uninitialized global") == 0 || strcmp(faults[i].name, "global race: two blocks write") == 0) assert_cuda(run(&faults[i]));
-    setenv("PTXSIM_CHECKS", "warn", 1);
-    fresh_device();
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        if (strcmp(faults[i].name, "uninitialized global") == 0) assert_cuda(run(&faults[i]));
-    assert_int_equal(ptxsim_report_count(), 32);
+    static const struct { const char *check, *fault; int warnings; } ways[] = {
+        {"-uninit", "uninitialized global", 32},           {"-race", "global race: two blocks write", 32},
+        {"-align", "misaligned scalar", -1},               {"-barrier", "shuffle with absent lanes", 1},
+        {"-uninit", "uninitialized register stored", 1},   {"-race", "shared race: two writers", 32},
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        const struct fault *f = fault_named(ways[i].fault);
+        setenv("PTXSIM_CHECKS", ways[i].check, 1);
+        fresh_device();
+        CUresult r = run(f);
+        if (r || ptxsim_report_count()) fail_msg("%s, %s: %d; %s", ways[i].check, f->name, r, ptxsim_last_report());
+        if (ways[i].warnings < 0) continue; /* hardware notices */
+        setenv("PTXSIM_CHECKS", "warn", 1);
+        fresh_device();
+        r = run(f);
+        if (r || ptxsim_report_count() != ways[i].warnings) fail_msg("%s as a warning: %d, %d reports", f->name, r, ptxsim_report_count());
+    }
     unsetenv("PTXSIM_CHECKS");
+}
+
+/* A report names the kernel, the line of its PTX, the thread and the address. */
+static void reports_say_where(void **state) {
+    (void)state;
+    static const char text[] = PTX_HEAD KERNEL("place", "setp.ne.u32 %p1, %r3, 1;\n @%p1 ret;\n setp.ne.u32 %p1, %r2, 37;\n @%p1 ret;\n st.global.u32 [%d1+1536], %r2;");
+    char expected[512];
+    int line = 1, n = 0;
+    for (const char *c = text, *at = strstr(text, "st.global"); c < at; c++) line += *c == '\n';
+    fresh_device();
+    CUfunction k = function_of(load(text), "place");
+    CUdeviceptr a = device_alloc(BYTES);
+    assert_cuda(LAUNCH(k, 3, 64, 0, &a, &a, &n));
+    assert_cuda_is(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+    snprintf(expected, sizeof expected,
+             "invalid write of 4 bytes at global 0x%llx: 512 bytes after the end of allocation #1 of 1024 bytes\n    at line %d of place, lane 5 of block (1,0,0), thread (37,0,0)",
+             (unsigned long long)a + 1536, line);
+    assert_string_equal(ptxsim_last_report(), expected);
+}
+
+/* Blocks that run on several host threads race as seen by each other. */
+static void races_are_found_on_many_threads(void **state) {
+    (void)state;
+    static const char *const names[] = {"global race: two blocks write", "global race: one writes, one reads", "global race: one reads, one writes", "global race: atomic and plain"};
+    setenv("PTXSIM_THREADS", "4", 1);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (int round = 0; round < 5; round++) {
+            struct fault f = *fault_named(names[i]);
+            f.grid = 256;
+            fresh_device();
+            CUresult r = run(&f);
+            if (r != CUDA_ERROR_LAUNCH_FAILED || !strstr(ptxsim_last_report(), "race: ")) fail_msg("%s: %d; %s", f.name, r, ptxsim_last_report());
+            assert_int_equal(ptxsim_report_count(), 1);
+        }
+    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
+        struct fault f = sound[i];
+        if (f.grid == 1) continue;
+        fresh_device();
+        CUresult r = run(&f);
+        if (r || ptxsim_report_count()) fail_msg("%s: %d; %s", f.name, r, ptxsim_last_report());
+    }
+    setenv("PTXSIM_THREADS", "1", 1);
 }
 
 static void use_after_free_is_found(void **state) {
@@ -163,119 +270,14 @@ static void use_after_free_is_found(void **state) {
     assert_cuda_is(cuMemcpyHtoD_v2(a, data, 4), CUDA_ERROR_INVALID_VALUE);
 }
 
-static void launch_limits_are_checked(void **state) {
-    (void)state;
-    fresh_device();
-    int n = 0, value;
-    CUdeviceptr a = device_alloc(4096);
-    CUmodule m = load(PTX_HEAD ".extern .shared .align 16 .b8 dynamic[];\n.shared .align 4 .b8 fixed[1024];\n" KERNEL_("bound", ".maxntid 128, 1, 1", "") KERNEL_("exact", ".reqntid 64, 1, 1", "")
-                              KERNEL("shared", "mov.u32 %r4, dynamic;\n mov.u32 %r5, fixed;\n st.shared.u32 [%r4], %r2;\n st.shared.u32 [%r5], %r2;"));
-    CUfunction bound = function_of(m, "bound"), exact = function_of(m, "exact"), shared = function_of(m, "shared");
-    assert_cuda_is(LAUNCH(bound, 1, 129, 0, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
-    assert_report(".maxntid says 128");
-    assert_cuda_is(LAUNCH(exact, 1, 32, 0, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
-    assert_report(".reqntid says (64,1,1)");
-    assert_cuda(LAUNCH(exact, 1, 64, 0, &a, &a, &n));
-    assert_cuda_is(LAUNCH(shared, 1, 1025, 0, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
-    assert_cuda_is(LAUNCH(shared, 0, 32, 0, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
-    assert_cuda_is(LAUNCH(shared, 1, 1, 48 * 1024, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
-    assert_report("dynamic shared memory");
-    assert_cuda(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, shared));
-    assert_int_equal(value, 1024);
-    assert_cuda(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 200 * 1024));
-    assert_cuda(LAUNCH(shared, 1, 1, 200 * 1024, &a, &a, &n));
-    assert_cuda_is(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 228 * 1024), CUDA_ERROR_INVALID_VALUE);
-    assert_cuda(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, shared, 256, 100 * 1024));
-    assert_int_equal(value, 2);
-    assert_cuda(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, exact, 64, 0));
-    assert_int_equal(value, 32);
-    assert_cuda(cuCtxSynchronize());
-    assert_cuda_is(cuModuleGetFunction(&bound, m, "nothing"), CUDA_ERROR_NOT_FOUND);
-}
-
-static void bad_text_is_refused_with_its_line(void **state) {
-    (void)state;
-    static const struct { const char *text, *message; CUresult expected; } bad[] = {
-        {PTX_HEAD KERNEL("k", "frobnicate.u32 %r4, %r5;"), "line 21: error: instruction 'frobnicate.u32' is not known here", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "add.u32 %r4, %r5;"), "has 2 operands, not 3", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "add.u32 %r4, %d1, 1;"), "register of 64 bits where .u32 is needed", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "add.u32 %x4, %r1, 1;"), "register '%x4' is not declared", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "add.foo.u32 %r4, %r1, 1;"), "'.foo' is not known here", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "bra $nowhere;"), "label '$nowhere' is not defined", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "add.f32 %f1, %f2, 1;"), "an integer where a .f32 is needed", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "div.f32 %f1, %f2, %f3;"), "needs .approx, .full or a rounding", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "cvt.f32.s32 %f1, %r2;"), "needs a rounding", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "st.global.u32 [%d1] %r2;"), "',' expected", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD ".visible .entry k() {\n ret;\n", "has no end", CUDA_ERROR_INVALID_PTX},
-        {".version 7.8\n.target sm_100\n.address_size 64\n", "code for sm_100 cannot run on this device", CUDA_ERROR_INVALID_PTX},
-        {".version 7.8\n.target sm_75\n.address_size 64\n" KERNEL("k", "cp.async.commit_group;"), "needs sm_80", CUDA_ERROR_INVALID_PTX},
-        {".version 9.9\n.target sm_90\n.address_size 64\n", "newer than this driver", CUDA_ERROR_UNSUPPORTED_PTX_VERSION},
-        {"hello", "expected before 'hello'", CUDA_ERROR_INVALID_PTX},
-        {"", "this is no PTX", CUDA_ERROR_INVALID_IMAGE},
-        {"\177ELF", "", CUDA_ERROR_NO_BINARY_FOR_GPU},
-    };
-    fresh_device();
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char log[300] = "x";
-        CUmodule m;
-        int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-        void *values[] = {log, (void *)(uintptr_t)sizeof log};
-        CUresult r = cuModuleLoadDataEx(&m, bad[i].text, 2, options, values);
-        if (r != bad[i].expected || !strstr(log, bad[i].message)) fail_msg("%s: %d, '%s' instead of %d, '%s'", bad[i].text, r, log, bad[i].expected, bad[i].message);
-    }
-}
-
-static void faults_are_injected(void **state) {
-    (void)state;
-    fresh_device();
-    int n = 0;
-    CUdeviceptr a = device_alloc(64), p;
-    static const char text[] = PTX_HEAD KERNEL("k", "st.global.u32 [%d3], %r2;");
-    CUmodule m;
-    void *host;
-    ptxsim_inject(PTXSIM_FAULT_ALLOC, 2);
-    assert_cuda(cuMemAlloc_v2(&p, 64));
-    assert_cuda_is(cuMemAlloc_v2(&p, 64), CUDA_ERROR_OUT_OF_MEMORY);
-    assert_cuda(cuMemAlloc_v2(&p, 64));
-    ptxsim_inject(PTXSIM_FAULT_HOST, 1);
-    assert_cuda_is(cuMemHostAlloc(&host, 64, 0), CUDA_ERROR_OUT_OF_MEMORY);
-    ptxsim_inject(PTXSIM_FAULT_MODULE, 1);
-    assert_cuda_is(cuModuleLoadData(&m, text), CUDA_ERROR_OUT_OF_MEMORY);
-    CUfunction k = function_of(load(text), "k");
-    ptxsim_inject(PTXSIM_FAULT_LAUNCH, 1);
-    assert_cuda_is(LAUNCH(k, 1, 16, 0, &a, &a, &n), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    assert_cuda(LAUNCH(k, 1, 16, 0, &a, &a, &n));
-    assert_cuda(cuCtxSynchronize());
-    ptxsim_inject(PTXSIM_FAULT_LOST, 1);
-    assert_cuda(LAUNCH(k, 1, 16, 0, &a, &a, &n));
-    assert_cuda_is(cuCtxSynchronize(), CUDA_ERROR_DEVICE_UNAVAILABLE);
-    assert_cuda_is(cuMemAlloc_v2(&p, 64), CUDA_ERROR_DEVICE_UNAVAILABLE);
-    ptxsim_live live;
-    ptxsim_get_live(&live);
-    assert_int_equal(live.device_allocations, 3);
-    assert_cuda_is(cuMemFree_v2(a), CUDA_ERROR_DEVICE_UNAVAILABLE); /* freed all the same */
-    ptxsim_get_live(&live);
-    assert_int_equal(live.device_allocations, 2);
-    assert_cuda_is(cuMemAlloc_v2(&p, (size_t)1 << 40), CUDA_ERROR_DEVICE_UNAVAILABLE);
-    setenv("PTXSIM_FAULT", "alloc:1", 1);
-    fresh_device();
-    assert_cuda_is(cuMemAlloc_v2(&p, 64), CUDA_ERROR_OUT_OF_MEMORY);
-    unsetenv("PTXSIM_FAULT");
-    assert_cuda_is(cuMemAlloc_v2(&p, (size_t)5 << 30), CUDA_ERROR_OUT_OF_MEMORY);
-    setenv("PTXSIM_DEVICES", "0", 1);
-    ptxsim_restart();
-    assert_int_equal(cuInit(0), CUDA_ERROR_NO_DEVICE);
-    unsetenv("PTXSIM_DEVICES");
-}
-
 int main(void) {
     setenv("PTXSIM_THREADS", "1", 1); /* so that which of two racing blocks is told of is always the same */
     setenv("PTXSIM_LIMIT", "3000000", 1);
     setenv("PTXSIM_MEMORY_MIB", "256", 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planted_faults_are_found), cmocka_unit_test(sound_kernels_are_left_alone), cmocka_unit_test(checks_can_be_left_out),
-        cmocka_unit_test(use_after_free_is_found), cmocka_unit_test(launch_limits_are_checked), cmocka_unit_test(bad_text_is_refused_with_its_line),
-        cmocka_unit_test(faults_are_injected),
+        cmocka_unit_test(reports_say_where), cmocka_unit_test(races_are_found_on_many_threads),
+        cmocka_unit_test(use_after_free_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
