@@ -106,7 +106,6 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) { return cuGetProcAddress_v2(symbol, function, version, flags, NULL); }
 
 /* --- devices */
 
@@ -133,20 +132,6 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     ENTER(false);
     *bytes = sim_memory_total();
-    return api_leave(check_device(device));
-}
-
-CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
-    ENTER(false);
-    memcpy(uuid->bytes, "ptxsim device 00", 16);
-    uuid->bytes[15] = (char)('0' + device);
-    return api_leave(check_device(device));
-}
-CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) { return cuDeviceGetUuid_v2(uuid, device); }
-
-CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device) {
-    ENTER(false);
-    snprintf(id, (size_t)size, "0000:%02X:00.0", device + 1);
     return api_leave(check_device(device));
 }
 
@@ -242,13 +227,6 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     return api_leave(check_device(device));
 }
 
-CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-    ENTER(false);
-    CUcontext c = context_of(device, true);
-    if (c) c->flags = flags;
-    return api_leave(check_device(device));
-}
-
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
     ENTER(false);
     CUcontext c = context_of(device, true);
@@ -310,12 +288,6 @@ CUresult cuCtxGetDevice(CUdevice *device) {
     return api_leave(CUDA_SUCCESS);
 }
 
-CUresult cuCtxGetFlags(unsigned int *flags) {
-    ENTER(true);
-    *flags = api_context()->flags;
-    return api_leave(CUDA_SUCCESS);
-}
-
 CUresult cuCtxSynchronize(void) {
     ENTER(true);
     CUresult r = stream_forbid_capture();
@@ -327,18 +299,6 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     ENTER(true);
     if (least) *least = 0;
     if (greatest) *greatest = -5;
-    return api_leave(CUDA_SUCCESS);
-}
-
-CUresult cuCtxSetLimit(int limit, size_t value) {
-    ENTER(true);
-    (void)limit, (void)value;
-    return api_leave(CUDA_SUCCESS);
-}
-
-CUresult cuCtxGetLimit(size_t *value, int limit) {
-    ENTER(true);
-    *value = limit == 0 ? 1024 : limit == 2 ? 8 << 20 : 0;
     return api_leave(CUDA_SUCCESS);
 }
 

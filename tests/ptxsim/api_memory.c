@@ -170,10 +170,15 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address) 
 
 static bool on_device(uint64_t address) { return address - DEVICE_BASE < (UINT64_C(1) << 44); }
 
-static CUresult check_range(uint64_t address, size_t bytes, const char *what) {
-    if (!on_device(address)) return address ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+/* `device`: whether only memory that the device sees will do. */
+static CUresult check_range(uint64_t address, size_t bytes, const char *what, bool device) {
     sim_alloc *a = sim_memory_find(address);
     if (a && bytes <= a->size - (address - a->base)) return CUDA_SUCCESS;
+    if (!on_device(address) && !a) {
+        if (address && !device) return CUDA_SUCCESS;
+        sim_report("%s of %zu bytes at 0x%llx, which is no memory of the device", what, bytes, (unsigned long long)address);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     char where[160];
     sim_memory_describe(a ? a->base + a->size : address, where, sizeof where);
     sim_report("%s of %zu bytes at 0x%llx: %s", what, bytes, (unsigned long long)address, where);
@@ -187,10 +192,8 @@ static CUresult copy(uint64_t to, uint64_t from, size_t bytes, CUstream stream, 
     CUstream s = stream_find(stream);
     if (!s) return api_leave(CUDA_ERROR_INVALID_HANDLE);
     if (!bytes) return api_leave(CUDA_SUCCESS);
-    if ((direction == TO_DEVICE || direction == IN_DEVICE) && !sim_memory_find(to)) return api_leave(check_range(to, bytes, "copy") ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_VALUE);
-    if ((direction == TO_HOST || direction == IN_DEVICE) && !sim_memory_find(from)) return api_leave(check_range(from, bytes, "copy") ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_VALUE);
-    CUresult r = check_range(to, bytes, "copy to");
-    if (!r) r = check_range(from, bytes, "copy from");
+    CUresult r = check_range(to, bytes, "copy to", direction == TO_DEVICE || direction == IN_DEVICE);
+    if (!r) r = check_range(from, bytes, "copy from", direction == TO_HOST || direction == IN_DEVICE);
     if (!r && wait) r = stream_forbid_capture();
     if (r) return api_leave(r);
     sim_work work = {.kind = WORK_COPY, .to = to, .from = from, .bytes = bytes};
@@ -212,8 +215,8 @@ static CUresult copy(uint64_t to, uint64_t from, size_t bytes, CUstream stream, 
     if (r) return api_leave(r);
     if (poison) memset((void *)(uintptr_t)to, 0xff, bytes);
     if (!s->capture && (wait || pageable_to)) {
-        if (s->null) stream_complete(s, s->enqueued), stream_host_knows(s);
-        else stream_complete(s, s->enqueued), stream_host_knows(s);
+        stream_complete(s, s->enqueued);
+        stream_host_knows(s);
         r = sim.sticky;
     }
     return api_leave(r);
@@ -233,11 +236,11 @@ static CUresult set(CUdeviceptr to, uint32_t value, uint32_t width, size_t count
     CUstream s = stream_find(stream);
     if (!s) return api_leave(CUDA_ERROR_INVALID_HANDLE);
     if (!count) return api_leave(CUDA_SUCCESS);
-    if (to % width || !sim_memory_find(to)) {
-        check_range(to, count * width, "memset");
+    if (to % width) {
+        sim_report("misaligned memset of %zu bytes at 0x%llx", count * width, (unsigned long long)to);
         return api_leave(CUDA_ERROR_INVALID_VALUE);
     }
-    CUresult r = check_range(to, count * width, "memset");
+    CUresult r = check_range(to, count * width, "memset", true);
     if (r) return api_leave(r);
     sim_work work = {.kind = WORK_SET, .to = to, .bytes = count * width, .value = value, .width = width};
     return api_leave(stream_enqueue(s, &work, NULL, 0, NULL));

@@ -173,20 +173,6 @@ CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
     return api_leave(CUDA_SUCCESS);
 }
 
-CUresult cuFuncSetCacheConfig(CUfunction function, int config) {
-    ENTER(true);
-    (void)config;
-    return api_leave(find_function(function) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
-}
-
-CUresult cuFuncGetModule(CUmodule *module, CUfunction function) {
-    ENTER(true);
-    const sim_func *f = find_function(function);
-    for (CUmodule m = sim.modules; f && m; m = m->next)
-        if (m->module == f->module) *module = m;
-    return api_leave(f ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
-}
-
 /* --- launches and occupancy */
 
 CUresult launch_work(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned shared, void **params, void **extra, sim_work *work) {

@@ -176,4 +176,3 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     *milliseconds = (float)(b->time_ms - a->time_ms);
     return api_leave(CUDA_SUCCESS);
 }
-CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end) { return cuEventElapsedTime(milliseconds, start, end); }

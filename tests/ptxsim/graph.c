@@ -145,12 +145,6 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status) {
     return api_leave(CUDA_SUCCESS);
 }
 
-CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
-    ENTER(true);
-    *mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    return api_leave(CUDA_SUCCESS);
-}
-
 /* --- instances */
 
 static CUresult instantiate(CUgraphExec *exec, CUgraph graph) {
@@ -179,12 +173,6 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     return api_leave(instantiate(exec, graph));
 }
 
-CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node, char *log, size_t size) {
-    if (error_node) *error_node = NULL;
-    if (log && size) log[0] = 0;
-    return cuGraphInstantiateWithFlags(exec, graph, 0);
-}
-
 void graph_execute(CUgraphExec exec, const uint64_t *clock, int slot, uint64_t position) {
     for (int k = 0; k < exec->n && !sim.sticky; k++) work_execute(&exec->works[k], clock, slot, position, exec, k);
 }
@@ -198,11 +186,6 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     if (api_fault(PTXSIM_FAULT_LAUNCH)) return api_leave(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     sim_work work = {.kind = WORK_GRAPH, .exec = e};
     return api_leave(stream_enqueue(s, &work, NULL, 0, NULL));
-}
-
-CUresult cuGraphUpload(CUgraphExec exec, CUstream stream) {
-    ENTER(true);
-    return api_leave(find_exec(exec) && stream_find(stream) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
 }
 
 /* Pending launches of the instance see the state of their time: they execute before it changes. */
@@ -235,14 +218,6 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
     return api_leave(r);
 }
 
-CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node, int *result) {
-    CUgraphExecUpdateResultInfo info;
-    CUresult r = cuGraphExecUpdate_v2(exec, graph, &info);
-    if (error_node) *error_node = info.errorNode;
-    if (result) *result = info.result;
-    return r;
-}
-
 static CUresult replace(sim_work *w, const CUDA_KERNEL_NODE_PARAMS *p) {
     sim_work fresh;
     CUresult r = launch_work(p->func, (unsigned[]){p->gridDimX, p->gridDimY, p->gridDimZ}, (unsigned[]){p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes, p->kernelParams, p->extra, &fresh);
@@ -264,13 +239,6 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node, c
             return api_leave(replace(&e->works[k], params));
         }
     return api_leave(CUDA_ERROR_INVALID_VALUE);
-}
-
-CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *params) {
-    ENTER(true);
-    CUgraphNode n = find_node(node);
-    if (!n || n->work.kind != WORK_LAUNCH || !params) return api_leave(CUDA_ERROR_INVALID_VALUE);
-    return api_leave(replace(&n->work, params));
 }
 
 /* The parameters come back as one buffer (`extra` is not used): kernelParams is NULL. */
