@@ -77,36 +77,57 @@ static float f16(uint32_t h) {
     return h & 0x8000 ? -v : v;
 }
 
-/* A (16 x 16) and B (16 x 8) in shared memory, fetched by ldmatrix, B transposed; D = A B + 1. */
+static float bf16(uint32_t h) {
+    uint32_t u = h << 16;
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+/* A and B, 16 x 16 each, in shared memory, fetched by ldmatrix, B transposed; D = A B + 1 in two tiles of 8 columns. Products are summed in
+ * double in the order of k and rounded once; where one is no number, so is the sum. */
 static void matrices_of_halves(void **state) {
     (void)state;
-    uint16_t in[16 * 16 + 16 * 8];
-    for (int i = 0; i < 16 * 16 + 16 * 8; i++) in[i] = (uint16_t)((i * 2654435761u >> 20 & 0x83ff) | 0x3800);
+    static const char *const types[] = {"f16", "bf16"};
     static const char body[] =
-        /* 768 bytes: 24 each */
-        "mov.u32 %r4, s;\n mul.lo.u32 %r5, %r2, 8;\n cvt.u64.u32 %d6, %r5;\n add.s64 %d7, %d1, %d6;\n add.u32 %r6, %r4, %r5;\n"
-        "cp.async.ca.shared.global [%r6], [%d7], 8;\n cp.async.ca.shared.global [%r6+256], [%d7+256], 8;\n cp.async.commit_group;\n cp.async.ca.shared.global [%r6+512], [%d7+512], 8;\n cp.async.commit_group;\n"
+        /* 32 bytes of 1024 from each lane */
+        "mov.u32 %r4, s;\n mul.lo.u32 %r5, %r2, 16;\n cvt.u64.u32 %d6, %r5;\n add.s64 %d7, %d1, %d6;\n add.u32 %r6, %r4, %r5;\n"
+        "cp.async.cg.shared.global [%r6], [%d7], 16;\n cp.async.commit_group;\n cp.async.cg.shared.global [%r6+512], [%d7+512], 16;\n cp.async.commit_group;\n"
         "cp.async.wait_group 1;\n cp.async.wait_group 0;\n bar.sync 0;\n"
-        /* A: rows l % 16, halves l / 16 */
+        /* rows l % 16, halves l / 16 */
         "and.b32 %r7, %r2, 15;\n shr.u32 %r8, %r2, 4;\n mul.lo.u32 %r7, %r7, 32;\n mad.lo.u32 %r7, %r8, 16, %r7;\n add.u32 %r7, %r7, %r4;\n"
         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r7];\n"
-        "and.b32 %r7, %r2, 15;\n mad.lo.u32 %r7, %r7, 16, %r4;\n ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r14, %r15}, [%r7+512];\n"
-        "mov.f32 %f1, 0f3f800000;\n mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f2,%f3,%f4,%f5}, {%r10,%r11,%r12,%r13}, {%r14,%r15}, {%f1,%f1,%f1,%f1};\n"
-        "shr.u32 %r16, %r2, 2;\n and.b32 %r17, %r2, 3;\n mul.lo.u32 %r16, %r16, 32;\n mad.lo.u32 %r16, %r17, 8, %r16;\n cvt.u64.u32 %d8, %r16;\n add.s64 %d8, %d2, %d8;\n"
-        "st.global.v2.f32 [%d8], {%f2,%f3};\n st.global.v2.f32 [%d8+256], {%f4,%f5};";
-    run(".shared .align 16 .b8 s[768];\n", body, in, sizeof in, 16 * 8 * 4);
-    for (int r = 0; r < 16; r++)
-        for (int c = 0; c < 8; c++) {
-            double e = 1;
-            float got;
-            for (int k = 0; k < 16; k++) e += (double)f16(in[r * 16 + k]) * f16(in[256 + k * 8 + c]);
-            memcpy(&got, &out[r * 8 + c], 4);
-            if (fabs(got - e) > 1e-5 * fabs(e) + 1e-5) fail_msg("row %d, column %d: %g instead of %g", r, c, got, e);
-        }
-    ptxsim_stats s;
-    assert_int_equal(ptxsim_get_stats("k", &s), 0);
-    assert_int_equal(s.matrix_instructions, 1);
-    assert_int_equal(s.global_read_bytes, sizeof in);
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r14, %r15, %r16, %r17}, [%r7+512];\n"
+        "mov.f32 %f1, 0f3f800000;\n"
+        "mma.sync.aligned.m16n8k16.row.col.f32.@.@.f32 {%f2,%f3,%f4,%f5}, {%r10,%r11,%r12,%r13}, {%r14,%r15}, {%f1,%f1,%f1,%f1};\n"
+        "mma.sync.aligned.m16n8k16.row.col.f32.@.@.f32 {%f6,%f7,%f8,%f9}, {%r10,%r11,%r12,%r13}, {%r16,%r17}, {%f1,%f1,%f1,%f1};\n"
+        "shr.u32 %r18, %r2, 2;\n and.b32 %r19, %r2, 3;\n mul.lo.u32 %r18, %r18, 64;\n mad.lo.u32 %r18, %r19, 8, %r18;\n cvt.u64.u32 %d8, %r18;\n add.s64 %d8, %d2, %d8;\n"
+        "st.global.v2.f32 [%d8], {%f2,%f3};\n st.global.v2.f32 [%d8+512], {%f4,%f5};\n st.global.v2.f32 [%d8+32], {%f6,%f7};\n st.global.v2.f32 [%d8+544], {%f8,%f9};";
+    for (int t = 0; t < 2; t++) {
+        char text[sizeof body + 16], *to = text;
+        for (const char *c = body; *c; c++)
+            if (*c == '@') to += sprintf(to, "%s", types[t]);
+            else *to++ = *c;
+        *to = 0;
+        float (*value)(uint32_t) = t ? bf16 : f16;
+        uint16_t in[2 * 16 * 16], nan = t ? 0x7fc0 : 0x7e00, infinity = t ? 0x7f80 : 0x7c00;
+        for (int i = 0; i < 2 * 16 * 16; i++) in[i] = (uint16_t)((i * 2654435761u >> 20 & 0x83ff) | 0x3800);
+        in[5 * 16 + 3] = nan, in[7 * 16 + 2] = infinity;
+        run(".shared .align 16 .b8 s[1024];\n", text, in, sizeof in, 16 * 16 * 4);
+        for (int r = 0; r < 16; r++)
+            for (int c = 0; c < 16; c++) {
+                double sum = 1;
+                float e, got;
+                for (int k = 0; k < 16; k++) sum += (double)(r == 5 && k == 3 ? NAN : r == 7 && k == 2 ? INFINITY : value(in[r * 16 + k])) * value(in[256 + k * 16 + c]);
+                e = (float)sum;
+                memcpy(&got, &out[r * 16 + c], 4);
+                if (e != e ? out[r * 16 + c] != 0x7fffffff : got != e) fail_msg("%s, row %d, column %d: %g instead of %g", types[t], r, c, got, e);
+            }
+        ptxsim_stats s;
+        assert_int_equal(ptxsim_get_stats("k", &s), 0);
+        assert_int_equal(s.matrix_instructions, 2);
+        assert_int_equal(s.global_read_bytes, sizeof in);
+    }
 }
 
 /* tf32, m16n8k8, and bf16, m16n8k8, from registers by the layout of the ISA: a lane's group is lane / 4. */
@@ -117,6 +138,9 @@ static void matrices_of_tf32_and_bf16(void **state) {
     for (int i = 0; i < 64; i++) b[i] = (float)((i * 53) % 23 - 11) / 4;
     float in[192];
     memcpy(in, a, sizeof a), memcpy(in + 128, b, sizeof b);
+    uint32_t low[192]; /* what tf32 leaves out of a float is ignored */
+    memcpy(low, in, sizeof low);
+    for (int i = 0; i < 192; i++) low[i] |= (uint32_t)i * 41 & 0x1fff;
     static const char fetch[] =
         "shr.u32 %r4, %r2, 2;\n and.b32 %r5, %r2, 3;\n mul.wide.u32 %d6, %r4, 32;\n mul.wide.u32 %d7, %r5, 4;\n";
     static const char store[] = "mul.wide.u32 %d7, %r5, 8;\n add.s64 %d8, %d2, %d6;\n add.s64 %d8, %d8, %d7;\n st.global.v2.f32 [%d8], {%f12,%f13};\n st.global.v2.f32 [%d8+256], {%f14,%f15};";
@@ -132,7 +156,7 @@ static void matrices_of_tf32_and_bf16(void **state) {
                  "mul.wide.u32 %d9, %r5, 64;\n mul.wide.u32 %d10, %r4, 4;\n add.s64 %d9, %d9, %d10;\n add.s64 %d9, %d9, %d1;\n ld.global.f32 %f6, [%d9+512];\n ld.global.f32 %f7, [%d9+544];\n cvt.rn.bf16x2.f32 %r14, %f7, %f6;\n"
                  "mov.f32 %f1, 0f00000000;\n mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f12,%f13,%f14,%f15}, {%r10,%r11}, {%r14}, {%f1,%f1,%f1,%f1};\n",
                  store);
-        run("", body, in, sizeof in, 16 * 8 * 4);
+        run("", body, kind ? (void *)in : (void *)low, sizeof in, 16 * 8 * 4);
         for (int r = 0; r < 16; r++)
             for (int c = 0; c < 8; c++) {
                 float e = 0, got;
