@@ -298,7 +298,7 @@ static bool takes_call(void *user, const char *name, int64_t *params) {
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
     tcc_cpus cpus;
-    tcc_codegen_options options = {.dump_dir = dump_dir, .separate = m->options.mode == TCC_MODE_EAGER};
+    tcc_codegen_options options = {.dump_dir = dump_dir, .separate = m->options.mode == TCC_MODE_EAGER, .tf32 = m->options.allow_tf32};
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
     if (*m->arch) options.arch = m->arch;

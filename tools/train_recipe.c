@@ -77,6 +77,7 @@ static const key keys[] = {
     {"training.compile", FLAG, AT(training.compile), "true", NULL, 0, 0},
     {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default", 0, 0},
     {"training.clip_grad_norm", NUMBER, AT(training.clip_grad_norm), "0", NULL, 0, 1e9},
+    {"training.allow_tf32", FLAG, AT(training.allow_tf32), "false", NULL, 0, 0},
     {"training.eval_every", INTEGER, AT(training.eval_every), "0", NULL, 0, UNBOUNDED},
     {"training.eval_batches", INTEGER, AT(training.eval_batches), "0", NULL, 0, UNBOUNDED},
     {"training.save_every", INTEGER, AT(training.save_every), "0", NULL, 0, UNBOUNDED},

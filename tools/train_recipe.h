@@ -47,7 +47,7 @@ typedef struct recipe {
     struct {
         int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, log_every;
         double clip_grad_norm;
-        bool compile;
+        bool compile, allow_tf32;
         char *compile_mode;
     } training;
     struct {

@@ -181,7 +181,7 @@ static tcc_status create_model(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name;
     tcc_model_options o = {.size = sizeof o, .seed = (uint64_t)r->training.seed, .dump_dir = s->options->dump_dir,
-                           .device = s->options->device, .arch = s->options->arch,
+                           .device = s->options->device, .arch = s->options->arch, .allow_tf32 = r->training.allow_tf32,
                            .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
     o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
                                           .kind = !strcmp(name, "sgd") ? TCC_SGD : !strcmp(name, "adam") ? TCC_ADAM : TCC_ADAMW,

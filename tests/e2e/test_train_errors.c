@@ -63,6 +63,7 @@ static void malformed_recipe(void **state) {
     expect(TRAIN(path), 2, "r.yaml:3: unknown key \"model.hiden\"; did you mean \"model.hidden\"?");
     test_write_text(state, "r.yaml", "model:\n  name: mlp\n  hidden: [four]\n");
     expect(TRAIN(path), 2, "r.yaml:3: model.hidden: \"four\" is not a number");
+    expect(TRAIN(write_recipe(state, "mlp"), "training.allow_tf32=fast"), 2, "training.allow_tf32: must be true or false, not \"fast\"");
     test_write_text(state, "r.yaml", "model: {name: mlp\n");
     expect(TRAIN(path), 2, "malformed YAML");
     test_write_text(state, "r.yaml", "");

@@ -206,6 +206,16 @@ static void devices_and_version(void **state) {
     check_says(TRAIN("--help"), "usage: tcc-train");
 }
 
+static void tf32_is_asked_for(void **state) {
+    const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "tf32");
+    if (strstr(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_80")).out, "tf32")) fail_msg("tf32 that nobody asked for");
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_80", "training.allow_tf32=true")), ".tf32.tf32.f32");
+    if (strstr(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_75", "training.allow_tf32=true")).out, "tf32"))
+        fail_msg("tf32 where there is none");
+    check_says(TRAIN(recipe, "training.allow_tf32=true", "training.max_steps=1", "--run-dir", run), "step ");
+    check_says((program_result){.out = test_read(test_path(state, "tf32/recipe.yaml"), NULL)}, "allow_tf32: true");
+}
+
 /* -- Every recipe learns -- */
 
 static double mean_loss(const cJSON *lines, double from, double to) {
@@ -249,6 +259,7 @@ int main(void) {
         TEST(run_folder),          TEST(quiet_prints_nothing), TEST(samples_text),
         TEST(dry_run_leaves_nothing), TEST(emits_graph_and_kernels), TEST(dumps_every_pass),
         TEST(explains_and_profiles_the_training_step), TEST(verifies), TEST(compiles_ahead), TEST(devices_and_version),
+        TEST(tf32_is_asked_for),
         TEST(char_gpt_learns),     TEST(mnist_cnn_learns),     TEST(csv_mlp_learns),
         TEST(cifar_resnet18_learns),
     };

@@ -65,6 +65,8 @@ typedef struct tcc_model_options {
     const char *dump_dir;  /* write the IR around every pass, kernels, memory plan and steps of each compiled program there */
     bool verify_passes;    /* check the graph after every pass */
     const char *arch;      /* "sm_90": compile for a GPU of that kind, present or not; `device` is not looked at, and nothing can run */
+    bool allow_tf32;       /* GPU: matrix products of f32 may round their operands to 10 bits of fraction, for tensor cores (sm_80 and newer);
+                            * a CPU's stay as they are */
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
@@ -135,8 +137,8 @@ TCC_API tcc_status tcc_find_device(tcc_context *cx, const char *name, char **dev
 TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
 
 /* Run one training step on the compiled program and on the reference interpreter and compare the loss and every parameter's
- * gradient within `tolerance` (relative to the largest entry; 0: 1e-4). The model's state is unchanged. On a mismatch returns
- * TCC_EBUG; the error names the worst parameter and the first pass whose result differs, or else the fused group whose kernel
+ * gradient within `tolerance` (relative to the largest entry; 0: 1e-4, or 1e-2 with options.allow_tf32 on a GPU). The model's state
+ * is unchanged. On a mismatch returns TCC_EBUG; the error names the worst parameter and the first pass whose result differs, or else the fused group whose kernel
  * does, and the smallest failing graph is written to `reproducer` (may be NULL). */
 TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer);
 
