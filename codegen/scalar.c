@@ -76,28 +76,24 @@ WIDENED(log1p)
 WIDENED(sin)
 WIDENED(cos)
 
-/* tanh(c (x + k x^3)), and x^2 */
-static LLVMValueRef gelu_inner(const scalar_cx *c, LLVMValueRef x, LLVMValueRef *square) {
+/* (1 + tanh(c (x + k x^3))) / 2, which is a sigmoid of twice that, and x^2 */
+static LLVMValueRef gelu_share(const scalar_cx *c, LLVMValueRef x, LLVMValueRef *square) {
     LLVMBuilderRef b = c->e->builder;
     *square = LLVMBuildFMul(b, x, x, "");
-    LLVMValueRef factor = LLVMBuildFAdd(b, LLVMBuildFMul(b, *square, number(c, GELU_C * GELU_K), ""), number(c, GELU_C), "");
+    LLVMValueRef factor = LLVMBuildFAdd(b, LLVMBuildFMul(b, *square, number(c, 2 * GELU_C * GELU_K), ""), number(c, 2 * GELU_C), "");
     LLVMValueRef inner = LLVMBuildFMul(b, x, factor, "");
-    return rule_tanh(c, &inner);
-}
-/* (1 + t) / 2 */
-static LLVMValueRef gelu_share(const scalar_cx *c, LLVMValueRef t) {
-    return LLVMBuildFMul(c->e->builder, LLVMBuildFAdd(c->e->builder, t, number(c, 1), ""), number(c, 0.5), "");
+    return rule_sigmoid(c, &inner);
 }
 static LLVMValueRef rule_gelu_tanh(const scalar_cx *c, LLVMValueRef *v) {
-    LLVMValueRef square, t = gelu_inner(c, v[0], &square);
-    return LLVMBuildFMul(c->e->builder, v[0], gelu_share(c, t), "");
+    LLVMValueRef square;
+    return LLVMBuildFMul(c->e->builder, v[0], gelu_share(c, v[0], &square), "");
 }
-/* dy ((1 + t) / 2 + x (1 - t^2) c (1 + 3 k x^2) / 2) */
+/* dy (s + x s (1 - s) 2 c (1 + 3 k x^2)) */
 static LLVMValueRef rule_gelu_tanh_grad(const scalar_cx *c, LLVMValueRef *v) {
     LLVMBuilderRef b = c->e->builder;
-    LLVMValueRef square, t = gelu_inner(c, v[0], &square), share = gelu_share(c, t);
-    LLVMValueRef inner = LLVMBuildFAdd(b, LLVMBuildFMul(b, square, number(c, 1.5 * GELU_C * GELU_K), ""), number(c, 0.5 * GELU_C), "");
-    LLVMValueRef rest = LLVMBuildFSub(b, number(c, 1), LLVMBuildFMul(b, t, t, ""), "");
+    LLVMValueRef square, share = gelu_share(c, v[0], &square);
+    LLVMValueRef inner = LLVMBuildFAdd(b, LLVMBuildFMul(b, square, number(c, 6 * GELU_C * GELU_K), ""), number(c, 2 * GELU_C), "");
+    LLVMValueRef rest = LLVMBuildFMul(b, share, LLVMBuildFSub(b, number(c, 1), share, ""), "");
     rest = LLVMBuildFMul(b, LLVMBuildFMul(b, v[0], rest, ""), inner, "");
     return LLVMBuildFMul(b, v[1], LLVMBuildFAdd(b, share, rest, ""), "");
 }
