@@ -197,6 +197,7 @@ typedef struct tcc_body_run {
     uint64_t open;
     int lane_var, lanes;    /* lane l has loop value + l; lane_var -1: no lanes */
     LLVMValueRef mask;      /* lanes that exist; NULL: all */
+    bool any_extent;        /* loops may run further than the body says */
     LLVMValueRef inside;    /* false in threads that repeat another's lanes and must not store; NULL: there are none */
     /* A schedule that walks memory in its own way gives the values of whole affine forms instead of loops. Each is the loop part of
      * some offset: its value in lane 0, and its step from lane to lane. */

@@ -125,7 +125,12 @@ LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
         sum = sum ? tcc_emit_add(e, sum, term) : term;
     }
     LLVMValueRef constant = tcc_emit_i64(e, a->constant);
-    return sum ? tcc_emit_add(e, sum, constant) : constant;
+    if (!sum) return constant;
+    sum = tcc_emit_add(e, sum, constant);
+    if (form >= 0 || r->any_extent) return sum;
+    int64_t low, high;
+    tcc_affine_range(r->body, a, &low, &high);
+    return tcc_emit_offset(e, sum, low, high);
 }
 
 /* The part of an affine form that differs from lane to lane, as integers of type `scalar`; NULL: none. */
@@ -166,9 +171,21 @@ static LLVMValueRef emit_index(tcc_body_run *r, const tcc_expr *x) {
 }
 
 static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
-    LLVMValueRef a = r->values[x->operands[0]->id], d = tcc_emit_int(r->e, LLVMTypeOf(a), x->integer);
-    if (x->kind == TCC_EXPR_DIV) return LLVMBuildUDiv(r->e->builder, a, d, "");
-    return LLVMBuildURem(r->e->builder, a, d, "");
+    tcc_emitter *e = r->e;
+    const tcc_expr *of = x->operands[0];
+    LLVMValueRef a = r->values[of->id];
+    LLVMTypeRef type = LLVMTypeOf(a);
+    if (type == e->i64) return x->kind == TCC_EXPR_DIV ? tcc_emit_div(e, a, x->integer) : tcc_emit_rem(e, a, x->integer);
+    bool narrow = e->target->kind == TCC_TARGET_CUDA && of->kind == TCC_EXPR_INDEX && of->dtype == TCC_I64 && !r->any_extent;
+    if (narrow) {
+        int64_t low, high;
+        tcc_affine_range(r->body, &of->affine, &low, &high);
+        narrow = low >= 0 && high <= INT32_MAX && x->integer <= INT32_MAX;
+    }
+    if (narrow) a = LLVMBuildTrunc(e->builder, a, tcc_emit_type_like(e, e->i32, type), "");
+    LLVMValueRef d = tcc_emit_int(e, LLVMTypeOf(a), x->integer);
+    LLVMValueRef result = x->kind == TCC_EXPR_DIV ? LLVMBuildUDiv(e->builder, a, d, "") : LLVMBuildURem(e->builder, a, d, "");
+    return narrow ? LLVMBuildZExt(e->builder, result, type, "") : result;
 }
 
 /* Lanes where both the loop and the guard let the access through; NULL: all of them. */
@@ -254,6 +271,13 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
     } else if (step == STEP_NONE) { /* one place, wanted by some lanes */
         LLVMValueRef zero = tcc_emit_splat(e, offset, r->lanes);
         value = tcc_emit_gather_at(e, memory, base, zero, access_mask(r, guard));
+    } else if (step == STEP_ONE && guard && !guard_varies && e->target->kind == TCC_TARGET_CUDA && !r->mask) { /* all lanes or none */
+        tcc_emit_if branch;
+        LLVMValueRef at = tcc_emit_at(e, memory, base, offset), none = LLVMConstNull(type);
+        tcc_emit_if_begin(e, &branch, r->values[guard->id]);
+        value = tcc_emit_load(e, type, at, alignment_of(r, x->buffer, &x->affine));
+        tcc_emit_if_end(e, &branch);
+        value = tcc_emit_if_value(e, &branch, value, none);
     } else if (step == STEP_ONE) {
         LLVMValueRef mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
         value = mask ? tcc_emit_load_masked(e, type, at, mask) : tcc_emit_load(e, type, at, alignment_of(r, x->buffer, &x->affine));

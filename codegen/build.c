@@ -182,6 +182,8 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
         if (!name || !d.step.call) return tcc_enomem(b->diag);
     } else {
         d.step.kind = TCC_STEP_KERNEL;
+        if (b->target->kind == TCC_TARGET_CUDA && launch->items > INT32_MAX)
+            return tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: %lld work items; a grid has at most %d", label, (long long)launch->items, INT32_MAX);
         TCC_TRY(find_kernel(b, &launch->kernel, &d.kernel));
         draft *last = b->drafts.count ? &b->drafts.data[b->drafts.count - 1] : NULL;
         if (launch->beside && last && last->kernel == d.kernel && !b->options->separate) {

@@ -123,6 +123,7 @@ typedef struct tcc_emit_loop {
     LLVMValueRef initial[TCC_EMIT_MAX_CARRY], to, step, counter;
     LLVMBasicBlockRef guard, body, exit; /* guard: the block that may skip the loop; NULL when it is known to run */
     bool once;  /* it runs at most once */
+    bool narrow; /* it counts in 32 bits: CUDA, where `to` and the step are known to fit */
     bool items; /* of work items */
 } tcc_emit_loop;
 void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step,
@@ -196,6 +197,12 @@ LLVMValueRef tcc_emit_min(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b); /* si
 /* a / d and a % d of non-negative a by a positive constant d. */
 LLVMValueRef tcc_emit_div(tcc_emitter *e, LLVMValueRef a, int64_t d);
 LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d);
+/* v, which is known to lie in [0, high]: on CUDA, if that fits, from 32-bit arithmetic. */
+LLVMValueRef tcc_emit_within(tcc_emitter *e, LLVMValueRef v, int64_t high);
+/* The same of [low, high], with what is constant added at the end, so that it can become a displacement. */
+LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high);
+/* CUDA: the i32 that v is without its upper half, if that is known to be 0; else NULL. */
+LLVMValueRef tcc_emit_narrow(tcc_emitter *e, LLVMValueRef v);
 
 /* --- Memory. Pointers are opaque; offsets count elements of `type`'s scalar. Alignments in bytes; 0: the scalar's own. */
 LLVMValueRef tcc_emit_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset);

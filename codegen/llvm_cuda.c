@@ -152,7 +152,7 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     LLVMPositionBuilderAtEnd(e->builder, e->entry);
     LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"), block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
     const int threads = shape->shape.threads, group = shape->shape.group, groups = tcc_shape_items(shape->shape);
-    e->thread = group == threads ? tid : LLVMBuildAnd(e->builder, tid, tcc_emit_i64(e, group - 1), "");
+    e->thread = group == threads ? tid : tcc_emit_rem(e, tid, group);
     e->deep = shape->shape.deep > 1 ? tcc_emit_div(e, tid, group) : NULL;
     e->group = groups == 1 ? tcc_emit_i64(e, 0) : tcc_emit_div(e, tid, group);
     e->row = NULL;
@@ -163,6 +163,7 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     }
     e->begin = tcc_emit_add(e, tcc_emit_mul(e, block, tcc_emit_i64(e, groups)), e->group);
     e->end = shape->table ? row_word(e, 1) : LLVMGetParam(e->function, (unsigned)(n - 1));
+    e->end = tcc_emit_within(e, e->end, INT32_MAX); /* as build.c checks */
     e->buffers = e->params = NULL;
     e->scratch = NULL;
     if (shape->scratch_bytes) {
@@ -187,7 +188,7 @@ void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
     LLVMValueRef step = tcc_emit_i64(e, 1);
     if (!e->row) {
         LLVMValueRef blocks = special_register(e, "llvm.nvvm.read.ptx.sreg.nctaid.x");
-        step = tcc_emit_mul(e, blocks, tcc_emit_i64(e, tcc_shape_items(e->shape.shape)));
+        step = tcc_emit_within(e, tcc_emit_mul(e, blocks, tcc_emit_i64(e, tcc_shape_items(e->shape.shape))), INT32_MAX);
     }
     tcc_emit_loop_begin_by(e, loop, e->begin, e->end, step, NULL, 0);
     loop->once = e->row != NULL;

@@ -181,6 +181,15 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef fr
     int64_t first, last;
     bool runs = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last) && first < last;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder);
+    /* Below 2^31 and one step more is below 2^32. Kernels with a bound on registers use the counter in addresses of their own, in both widths. */
+    LLVMValueRef narrow_to = e->shape.shape.blocks ? NULL : tcc_emit_narrow(e, to), narrow_step = tcc_emit_narrow(e, step);
+    LLVMValueRef narrow_from = narrow_to && narrow_step ? tcc_emit_narrow(e, tcc_emit_within(e, from, INT32_MAX)) : NULL;
+    loop->narrow = narrow_from;
+    if (loop->narrow) {
+        from = narrow_from;
+        to = narrow_to;
+        step = narrow_step;
+    }
     loop->to = to;
     loop->step = step;
     loop->n_carry = n_carry;
@@ -192,24 +201,26 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef fr
         LLVMBuildBr(e->builder, loop->body);
     } else {
         loop->guard = before;
-        LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, from, to, ""), loop->body, loop->exit);
+        LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, from, to, ""), loop->body, loop->exit);
     }
     LLVMPositionBuilderAtEnd(e->builder, loop->body);
-    loop->counter = LLVMBuildPhi(e->builder, e->i64, "");
+    loop->counter = LLVMBuildPhi(e->builder, LLVMTypeOf(from), "");
     LLVMAddIncoming(loop->counter, &from, &before, 1);
     for (int i = 0; i < n_carry; i++) {
         loop->initial[i] = initial[i];
         loop->carry[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(initial[i]), "");
         LLVMAddIncoming(loop->carry[i], &loop->initial[i], &before, 1);
     }
-    loop->index = tcc_emit_anchor(e, loop->counter);
+    loop->index = loop->narrow ? LLVMBuildZExt(e->builder, loop->counter, e->i64, "") : tcc_emit_anchor(e, loop->counter);
 }
 
 void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next) {
     if (loop->items && e->shared_reused) tcc_emit_barrier(e);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
-    LLVMValueRef index = LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
-    LLVMValueRef more = loop->once ? LLVMConstInt(e->i1, 0, false) : LLVMBuildICmp(e->builder, LLVMIntSLT, index, loop->to, "");
+    LLVMValueRef index = loop->narrow ? LLVMBuildNUWAdd(e->builder, loop->counter, loop->step, "")
+                                      : LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
+    LLVMValueRef more = loop->once ? LLVMConstInt(e->i1, 0, false)
+                                   : LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, index, loop->to, "");
     LLVMBuildCondBr(e->builder, more, loop->body, loop->exit);
     LLVMAddIncoming(loop->counter, &index, &latch, 1);
     LLVMPositionBuilderAtEnd(e->builder, loop->exit);
@@ -260,42 +271,6 @@ void tcc_emit_if_end(tcc_emitter *e, tcc_emit_if *branch) {
         LLVMBuildBr(e->builder, branch->join);
     }
     LLVMPositionBuilderAtEnd(e->builder, branch->join);
-}
-
-/* --- Integers */
-
-LLVMValueRef tcc_emit_add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    int64_t k;
-    if (tcc_emit_is_constant(a, &k) && k == 0) return b;
-    if (tcc_emit_is_constant(b, &k) && k == 0) return a;
-    return LLVMBuildNSWAdd(e->builder, a, b, "");
-}
-
-LLVMValueRef tcc_emit_sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    int64_t k;
-    if (tcc_emit_is_constant(b, &k) && k == 0) return a;
-    return LLVMBuildNSWSub(e->builder, a, b, "");
-}
-
-LLVMValueRef tcc_emit_mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    int64_t k;
-    if (tcc_emit_is_constant(a, &k) && k == 1) return b;
-    if (tcc_emit_is_constant(b, &k) && k == 1) return a;
-    return LLVMBuildNSWMul(e->builder, a, b, "");
-}
-
-LLVMValueRef tcc_emit_min(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""), a, b, "");
-}
-
-LLVMValueRef tcc_emit_div(tcc_emitter *e, LLVMValueRef a, int64_t d) {
-    if (d == 1) return a;
-    return LLVMBuildUDiv(e->builder, a, LLVMConstInt(LLVMTypeOf(a), (unsigned long long)d, true), "");
-}
-
-LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d) {
-    if (d == 1) return LLVMConstInt(LLVMTypeOf(a), 0, false);
-    return LLVMBuildURem(e->builder, a, LLVMConstInt(LLVMTypeOf(a), (unsigned long long)d, true), "");
 }
 
 /* --- Memory */

@@ -177,8 +177,8 @@ void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, L
         *from = tcc_emit_i64(e, 0);
         *to = tcc_emit_i64(e, extent);
         if (cut->chunks == 1) continue;
-        *from = tcc_emit_mul(e, index, tcc_emit_i64(e, cut->chunk));
-        LLVMValueRef end = tcc_emit_add(e, *from, tcc_emit_i64(e, cut->chunk));
+        *from = tcc_emit_within(e, tcc_emit_mul(e, index, tcc_emit_i64(e, cut->chunk)), extent);
+        LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, *from, tcc_emit_i64(e, cut->chunk)), extent + cut->chunk);
         *to = extent % cut->chunk ? tcc_emit_min(e, end, *to) : end;
     }
 }
@@ -197,6 +197,7 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
         if (last && lanes && e->deep) { /* all threads stay, for the others of the block wait for them */
             l->one = true;
             LLVMValueRef index = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
+            index = tcc_emit_within(e, index, extent + tcc_emit_group_lanes(e, lanes));
             if (extent % tcc_emit_group_lanes(e, lanes)) {
                 r->inside = LLVMBuildICmp(e->builder, LLVMIntSLT, index, to, "");
                 index = tcc_emit_min(e, index, tcc_emit_i64(e, extent - lanes));

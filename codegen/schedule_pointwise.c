@@ -74,6 +74,7 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
+    run.any_extent = p->any_extent;
     for (int i = 0; i < b->stores.count; i++) tcc_body_need(&run, b->stores.data[i].value);
     LLVMValueRef extent = p->any_extent ? tcc_emit_param(e, 0) : NULL, from, to;
     tcc_body_emit(&run, 0);

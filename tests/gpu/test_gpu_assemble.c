@@ -2,6 +2,7 @@
  * The text of modules: what the assembler says of it, and what must and must not be in it. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
+#include "harness/graphs.h"
 #include "harness/passes.h"
 
 #include "codegen/llvm.h"
@@ -93,6 +94,48 @@ static void random_graphs(void **state) {
     }
 }
 
+/* Whether some module computes products or quotients of indices in 64 bits. */
+static bool has_wide_indices(const char *text) {
+    tcc_diag diag = {0};
+    tcc_context cx;
+    tcc_graph *g = parse_graph(text, &diag), *graph;
+    tcc_llvm_target target;
+    tcc_program *program;
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    assert_ok(tcc_llvm_target_cuda("sm_90", &cx.diag, &target), &cx.diag);
+    compiled_build(g, &(compiled_options){.simplify = true}, &target, &cx, &graph, &program);
+    static const char *const wide[] = {"mul.lo.s64", "mad.lo.s64", "mul.hi.u64", "div.u64", "rem.u64", "div.s64", "rem.s64"};
+    bool found = false;
+    for (int i = 0; i < program->n_modules; i++)
+        for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) found = found || strstr(program->modules[i].code, wide[k]);
+    tcc_llvm_target_clear(&target);
+    tcc_program_destroy(program);
+    tcc_graph_destroy(graph);
+    tcc_graph_destroy(g);
+    tcc_context_clear(&cx);
+    tcc_diag_clear(&diag);
+    return found;
+}
+
+/* Indices have 32 bits wherever those are enough. */
+static void indices(void **state) {
+    (void)state;
+    assert_false(has_wide_indices("graph @broadcast {\n  %0 = input {name=\"x\"} : f32[16,33,7,50]\n  %1 = input {name=\"b\"} : f32[33]\n"
+                                  "  %2 = broadcast(%1) {dims=[1]} : f32[16,33,7,50]\n  %3 = input {name=\"c\"} : f32[16,50]\n"
+                                  "  %4 = broadcast(%3) {dims=[0, 3]} : f32[16,33,7,50]\n  %5 = mul(%0, %2) : f32[16,33,7,50]\n"
+                                  "  %6 = add(%5, %4) : f32[16,33,7,50]\n  output \"o\" %6\n}\n"));
+    assert_false(has_wide_indices("graph @heads {\n  %0 = input {name=\"x\"} : f32[4,64,6,32]\n"
+                                  "  %1 = transpose(%0) {perm=[0, 2, 1, 3]} : f32[4,6,64,32]\n  output \"o\" %1\n}\n"));
+    assert_false(has_wide_indices("graph @embedding {\n  %0 = input {name=\"w\"} : f32[500,192]\n  %1 = input {name=\"t\"} : i32[4,64]\n"
+                                  "  %2 = take(%0, %1) : f32[4,64,192]\n  %3 = exp(%2) : f32[4,64,192]\n  output \"o\" %3\n}\n"));
+    assert_false(has_wide_indices("graph @pool {\n  %0 = input {name=\"x\"} : f32[2,16,32,64]\n"
+                                  "  %1 = max_pool(%0) {window=[3, 3], stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], channels_last=true} : f32[2,8,16,64]\n"
+                                  "  output \"o\" %1\n}\n"));
+    /* more than 2^31 elements */
+    assert_true(has_wide_indices("graph @long {\n  %0 = input {name=\"x\"} : f16[70000,40000]\n  %1 = input {name=\"b\"} : f16[70000]\n"
+                                 "  %2 = broadcast(%1) {dims=[0]} : f16[70000,40000]\n  %3 = mul(%0, %2) : f16[70000,40000]\n  output \"o\" %3\n}\n"));
+}
+
 static void unknown_architectures(void **state) {
     (void)state;
     tcc_diag diag = {0};
@@ -103,6 +146,6 @@ static void unknown_architectures(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(random_graphs), cmocka_unit_test(unknown_architectures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(random_graphs), cmocka_unit_test(indices), cmocka_unit_test(unknown_architectures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

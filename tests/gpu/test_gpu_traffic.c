@@ -85,6 +85,16 @@ static void transposes(void **state) {
     check_text_traffic("graph @columns {\n  %0 = input {name=\"x\"} : f32[4096,192]\n  %1 = reduce_sum(%0) {axes=[0]} : f32[192]\n  output \"o\" %1\n}\n", 0, 0.01);
 }
 
+/* Rows that a guard lets through whole are read in wide accesses. */
+static void gathers(void **state) {
+    (void)state;
+    check_text_traffic("graph @embedding {\n  %0 = input {name=\"w\"} : f32[200,192]\n  %1 = input {name=\"t\"} : i32[8,64]\n"
+                       "  %2 = take(%0, %1) : f32[8,64,192]\n  %3 = exp(%2) : f32[8,64,192]\n  output \"o\" %3\n}\n", 312 * 192 * 4, 0.05);
+    check_text_traffic("graph @pool {\n  %0 = input {name=\"x\"} : f32[2,16,32,64]\n"
+                       "  %1 = max_pool(%0) {window=[3, 3], stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], channels_last=true} : f32[2,8,16,64]\n"
+                       "  output \"o\" %1\n}\n", 1.25 * 2 * 16 * 32 * 64 * 4, 0.01);
+}
+
 static void losses(void **state) {
     (void)state;
     tcc_diag diag = {0};
@@ -127,6 +137,6 @@ int main(void) {
         printf("skipped: only the stand-in driver counts\n");
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(chains), cmocka_unit_test(transposes), cmocka_unit_test(losses), cmocka_unit_test(updates)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(chains), cmocka_unit_test(transposes), cmocka_unit_test(gathers), cmocka_unit_test(losses), cmocka_unit_test(updates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
