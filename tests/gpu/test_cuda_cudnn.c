@@ -3,6 +3,7 @@
  * of another version, and every call of it failing once. On the stand-in; on a GPU with the library the convolutions alone. */
 #include "cudnnsim/cudnnsim.h"
 #include "harness/check.h"
+#include "harness/conv_forms.h"
 #include "harness/cuda_call.h"
 
 #include "runtime/cudnn_conv.h"
@@ -11,8 +12,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { WORKSPACE = 8192, SPATIAL = 3 };
 
 static struct {
     void (*get_counts)(cudnnsim_counts *counts);
@@ -55,7 +54,7 @@ static const char *const entries[] = {"cudnn.conv_forward", "cudnn.conv_data_gra
 
 static int64_t span(int64_t outer, int64_t channels, const int64_t *sizes, const int64_t *strides) {
     int64_t last = (outer - 1) * strides[0] + (channels - 1) * strides[1];
-    for (int i = 0; i < SPATIAL; i++) last += (sizes[i] - 1) * strides[2 + i];
+    for (int i = 0; i < CONV_SPATIAL; i++) last += (sizes[i] - 1) * strides[2 + i];
     return last + 1;
 }
 
@@ -74,30 +73,6 @@ static call_shape shape_of(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params
                              .workspace_bytes = p->workspace_bytes};
     for (int i = 0; i < shape.n_buffers; i++) shape.types[i] = (tcc_type){.dtype = (tcc_dtype)p->type, .rank = 1, .dims = {counts[kind][i]}};
     return shape;
-}
-
-static void lay_out(int64_t *strides, int64_t outer, int64_t channels, const int64_t *sizes, bool last) {
-    int64_t dense = last ? channels : 1;
-    (void)outer;
-    for (int i = SPATIAL; i-- > 0;) strides[2 + i] = dense, dense *= sizes[i];
-    strides[1] = last ? 1 : dense;
-    strides[0] = last ? dense : dense * channels;
-}
-
-/* Sizes of the result and strides from the rest. */
-static void complete(tcc_conv_params *c, bool last) {
-    for (int i = 0; i < SPATIAL; i++) c->y_size[i] = (c->x_size[i] + c->pad_low[i] + c->pad_high[i] - (c->kernel[i] - 1) * c->dilation[i] - 1) / c->stride[i] + 1;
-    lay_out(c->x_stride, c->batch, c->in, c->x_size, last);
-    lay_out(c->w_stride, c->out, c->in / c->groups, c->kernel, last);
-    lay_out(c->y_stride, c->batch, c->out, c->y_size, last);
-}
-
-static tcc_cudnn_conv_params conv_2d(int64_t size, int64_t in, int64_t out, int64_t kernel) {
-    tcc_cudnn_conv_params p = {.conv = {.batch = 2, .groups = 1, .in = in, .out = out, .x_size = {1, size, size + 1}, .kernel = {1, kernel, kernel}, .stride = {1, 1, 1},
-                                        .dilation = {1, 1, 1}, .pad_low = {0, kernel / 2, kernel / 2}, .pad_high = {0, kernel / 2, kernel / 2}},
-                               .type = TCC_F32, .alignment = 16, .workspace_bytes = WORKSPACE};
-    complete(&p.conv, true);
-    return p;
 }
 
 static double value_at(const void *data, int64_t dtype, int64_t i) {
@@ -127,7 +102,7 @@ static void add_products(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *
                 int64_t x = n * c->x_stride[0] + (k / out * in + channel) * c->x_stride[1], w = k * c->w_stride[0] + channel * c->w_stride[1];
                 int64_t y = n * c->y_stride[0] + k * c->y_stride[1];
                 bool inside = true;
-                for (int d = SPATIAL; d-- > 0;) {
+                for (int d = CONV_SPATIAL; d-- > 0;) {
                     int64_t at_y = pixel % c->y_size[d], at_w = tap % c->kernel[d], at_x = at_y * c->stride[d] - c->pad_low[d] + at_w * c->dilation[d];
                     pixel /= c->y_size[d], tap /= c->kernel[d];
                     inside = inside && at_x >= 0 && at_x < c->x_size[d];
@@ -186,10 +161,6 @@ static void check_conv(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p)
     rig_stop(&c);
 }
 
-static void check_all_kinds(const tcc_cudnn_conv_params *p) {
-    for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++) check_conv((tcc_cudnn_conv_kind)kind, p);
-}
-
 /* Whether there is a device with the library; says why not. */
 static bool available(void) {
     rig c;
@@ -204,26 +175,10 @@ static bool available(void) {
 static void test_convolutions(void **state) {
     (void)state;
     if (!available()) skip();
-    for (int form = 0; form < 64; form++) {
-        tcc_cudnn_conv_params p = conv_2d(7, 8, 16, form & 1 ? 3 : 1);
-        tcc_conv_params *c = &p.conv;
-        if (form & 2) c->stride[1] = 2, c->stride[2] = 3;
-        if (form & 4) c->dilation[1] = 2;
-        if (form & 8) c->groups = 4;
-        if (form & 16) c->pad_low[1] += 2, c->pad_high[2] += 1;
-        complete(c, !(form & 32));
-        check_all_kinds(&p);
+    for (int i = 0; i < CONV_FORMS; i++) {
+        const tcc_cudnn_conv_params p = conv_form(i);
+        for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++) check_conv((tcc_cudnn_conv_kind)kind, &p);
     }
-    tcc_cudnn_conv_params line = conv_2d(7, 4, 8, 3), cube = conv_2d(5, 4, 8, 3), depthwise = conv_2d(6, 12, 12, 3);
-    line.conv.x_size[1] = line.conv.kernel[1] = 1, line.conv.pad_low[1] = line.conv.pad_high[1] = 0;
-    complete(&line.conv, true);
-    cube.conv.x_size[0] = 6, cube.conv.kernel[0] = 2, cube.conv.stride[0] = 2;
-    complete(&cube.conv, true);
-    depthwise.conv.groups = 12;
-    complete(&depthwise.conv, true);
-    check_all_kinds(&line);
-    check_all_kinds(&cube);
-    check_all_kinds(&depthwise);
 }
 
 static void test_epilogues(void **state) {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Graphs as the real cuDNN takes them, without a device: it plans for a GPU whose properties it is told (cuDNN 9.8 and newer). Needs
- * the library, no driver; with the stand-in, or none, nothing is tested. */
+ * Networks as cuDNN is to run them, compiled without a device: which work is left between its calls, and whether the real library takes
+ * them all: it plans for a GPU whose properties it is told (cuDNN 9.8 and newer). That needs the library and no driver; with the
+ * stand-in, or none, it is skipped. */
 #include "harness/check.h"
+#include "harness/compiled.h"
+#include "harness/conv_forms.h"
+#include "harness/passes.h"
 
+#include "codegen/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cudnn_conv.h"
 
@@ -114,6 +119,17 @@ static void test_convolutions(void **state) {
         }
 }
 
+/* What test_cuda_cudnn runs on a GPU. */
+static void test_forms(void **state) {
+    (void)state;
+    if (!available()) skip();
+    for (int i = 0; i < CONV_FORMS; i++)
+        for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++) {
+            const tcc_cudnn_conv_params p = conv_form(i);
+            check_planned((tcc_cudnn_conv_kind)kind, &p);
+        }
+}
+
 static void check_refused(tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params p, const char *words) {
     tcc_diag d = {0};
     assert_error(plan(1, &d, kind, &p), TCC_EUNSUPPORTED, &d, words);
@@ -130,7 +146,105 @@ static void test_refusals(void **state) {
     check_refused(TCC_CUDNN_CONV_FORWARD, conv(TCC_I64, 28, 64, 128, 3, 1, 1), "cudnn has no engine for it: of 0 proposed");
 }
 
+/* --- networks --- */
+
+typedef struct asked {
+    int device; /* -1: whatever is asked for is taken */
+    int calls, taken;
+} asked;
+
+static bool answer(void *user, const char *name, int64_t *params) {
+    static const char *const names[] = {"cudnn.conv_forward", "cudnn.conv_data_gradient", "cudnn.conv_filter_gradient"};
+    asked *a = user;
+    for (int kind = 0; kind < 3; kind++) {
+        if (strcmp(name, names[kind])) continue;
+        tcc_cudnn_conv_params *p = (tcc_cudnn_conv_params *)params;
+        tcc_diag d = {0};
+        const bool taken = a->device < 0 || plan(a->device, &d, (tcc_cudnn_conv_kind)kind, p) == TCC_OK;
+        if (!taken) print_message("%s: %s\n", name, tcc_diag_text(&d));
+        if (a->device < 0) p->workspace_bytes = 0;
+        tcc_diag_clear(&d);
+        a->calls++;
+        a->taken += taken;
+        return taken;
+    }
+    return false;
+}
+
+/* A step of training, as the pipeline makes it. */
+static void compile_network(const char *model, int scale, bool tf32, asked *a, tcc_graph **planned, tcc_program **program) {
+    tcc_context cx;
+    tcc_llvm_target target;
+    tcc_diag d = {0};
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    assert_ok(tcc_llvm_target_cuda("sm_90", &cx.diag, &target), &cx.diag);
+    tcc_graph *g = model_graph(model, scale, &d);
+    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
+                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1}});
+    const compiled_options options = {.takes_call = answer, .takes_call_user = a, .tf32 = tf32};
+    compiled_build(step, &options, &target, &cx, planned, program);
+    tcc_graph_destroy(g);
+    tcc_graph_destroy(step);
+    tcc_llvm_target_clear(&target);
+    tcc_context_clear(&cx);
+    tcc_diag_clear(&d);
+}
+
+static bool reads_only_inputs(const tcc_program *p, const tcc_step *s) {
+    for (int i = 0; i < s->n_instances; i++) /* the result is the last buffer of work that only moves */
+        for (int k = 0; k + 1 < p->kernels[s->kernel].n_buffers; k++)
+            if (s->instances[i].buffers[k].space != TCC_SPACE_BINDING) return false;
+    return true;
+}
+
+/* Nothing moves between convolutions: only images on the way in and weights change their layout, in their own steps; the optimizer reads
+ * gradients of weights in theirs. `inside`: moves of a gradient where the channels-last part ends. */
+static void check_moves(const char *model, int scale, int calls, int moves, int inside) {
+    asked a = {.device = -1};
+    tcc_graph *planned;
+    tcc_program *p;
+    compile_network(model, scale, false, &a, &planned, &p);
+    int found_calls = 0, found_moves = 0, found_inside = 0;
+    for (int i = 0; i < p->n_steps; i++) {
+        const tcc_step *s = &p->steps[i];
+        const bool moves_only = s->kind == TCC_STEP_COPY || (s->kind == TCC_STEP_KERNEL && (!strcmp(s->label, "transpose") || !strcmp(s->label, "reshape")));
+        found_calls += s->kind == TCC_STEP_LIBRARY;
+        found_moves += moves_only;
+        found_inside += moves_only && (s->kind == TCC_STEP_COPY || !reads_only_inputs(p, s));
+    }
+    if (found_calls != calls || found_moves != moves || found_inside != inside) {
+        tcc_strbuf list = {0};
+        tcc_program_print_steps(&list, p);
+        print_message("%s", list.text);
+        fail_msg("%s: %d calls, %d moves, %d of them inside", model, found_calls, found_moves, found_inside);
+    }
+    tcc_program_destroy(p);
+    tcc_graph_destroy(planned);
+}
+
+static void test_moves(void **state) {
+    (void)state;
+    check_moves("cnn", 8, 3, 4, 1); /* images, two weights, and the gradient of what is flattened */
+    check_moves("resnet", 8, 55, 10, 0); /* images, and weights, those of equal shapes together */
+}
+
+static void test_networks(void **state) {
+    (void)state;
+    if (!available()) skip();
+    for (int device = 0; device < 2; device++)
+        for (int tf32 = 0; tf32 < 2; tf32++) {
+            asked a = {.device = device};
+            tcc_graph *planned;
+            tcc_program *p;
+            compile_network("resnet", 8, tf32, &a, &planned, &p);
+            if (a.calls < 40 || a.taken != a.calls) fail_msg("sm_%d, tf32 %d: %d of %d calls are taken", device ? 90 : 80, tf32, a.taken, a.calls);
+            tcc_program_destroy(p);
+            tcc_graph_destroy(planned);
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_forms), cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_moves), cmocka_unit_test(test_networks)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
