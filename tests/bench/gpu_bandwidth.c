@@ -2,6 +2,8 @@
  * gpu-bandwidth [MIB [KERNEL]]: fused memory-bound kernels on a GPU beside a copy from device memory to device memory in the same
  * run. Prints one JSON line a kernel: bytes are the fewest that it must move (each input read once, each output written once), and
  * `of_copy` compares the rate with the copy's. MIB is the size of the main tensor, 256 by default. */
+#include "gpu_timing.h"
+
 #include "codegen/build.h"
 #include "codegen/llvm.h"
 #include "harness/check.h"
@@ -9,13 +11,12 @@
 #include "ir/ir.h"
 #include "ir/support/alloc.h"
 #include "runtime/device_cuda.h"
-#include "runtime/exec.h"
 #include "traincc/context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WIDTH = 1024, CLASSES = 4096, TENSORS = 64, RUNS = 21, WARM_UP = 3 };
+enum { WIDTH = 1024, TENSORS = 64 };
 static const char before[] = "simplify,decompose,simplify,layout,simplify,fuse,order,plan-memory";
 
 typedef struct kernel {
@@ -47,11 +48,6 @@ static const kernel kernels[] = {
      "  %6 = reduce_sum(%5) {axes=[0, 1]} : f32[]\n  output \"loss\" %6\n}\n", true, false},
     {"adamw", 0.92, 5, 3, NULL, true, true}, /* clipping reads the gradients once more */
 };
-
-static void give_up(const char *what, tcc_diag *d) {
-    fprintf(stderr, "gpu-bandwidth: %s: %s\n", what, tcc_diag_text(d));
-    exit(EXIT_FAILURE);
-}
 
 /* The text with $R replaced; the caller frees it. */
 static char *with_rows(const char *text, int64_t rows) {
@@ -88,7 +84,7 @@ static char *many_tensors(int64_t rows) {
 static tcc_graph *graph_of(const kernel *k, int64_t rows, tcc_diag *d) {
     char *text = k->text ? with_rows(k->text, rows) : many_tensors(rows);
     tcc_graph *g = NULL;
-    if (!text || tcc_graph_parse(text, strlen(text), k->name, d, &g) != TCC_OK) give_up(k->name, d);
+    if (!text || tcc_graph_parse(text, strlen(text), k->name, d, &g) != TCC_OK) bench_give_up(k->name, d);
     tcc__free(text);
     static const int groups[TENSORS];
     const tcc_pass_options options = {.train = k->gradients,
@@ -107,64 +103,12 @@ static tcc_graph *graph_of(const kernel *k, int64_t rows, tcc_diag *d) {
     return ready;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Median seconds of a run, from the start of its first step to the end of its last on the device's own clock. */
-static double time_of(tcc_exec *exec, tcc_diag *d) {
-    const tcc_program *p = tcc_exec_get_program(exec);
-    double times[RUNS];
-    if (tcc_exec_set_profiling(exec, d, true) != TCC_OK) give_up("profiling", d);
-    for (int i = -WARM_UP; i < RUNS; i++) {
-        if (tcc_exec_run(exec, d) != TCC_OK) give_up("run", d);
-        const tcc_step_profile *steps = tcc_exec_get_profile(exec);
-        if (i >= 0) times[i] = 1e-9 * (double)(steps[p->n_steps - 1].last.end_ns - steps[0].last.begin_ns);
-    }
-    qsort(times, RUNS, sizeof *times, ascending);
-    return times[RUNS / 2];
-}
-
-/* Memory for the bindings with random values: floats near 1, integers below CLASSES. */
-static void bind_all(tcc_exec *exec, tcc_device *device, tcc_diag *d, void **memory) {
-    const tcc_program *p = tcc_exec_get_program(exec);
-    for (int i = 0; i < p->n_bindings; i++) {
-        const tcc_type *type = &p->bindings[i].type;
-        int64_t bytes = tcc_type_bytes(type), count = bytes / 4;
-        if (device->ops->alloc(device, d, bytes, &memory[i]) != TCC_OK) give_up("memory", d);
-        if (p->bindings[i].role != TCC_ROLE_OUTPUT) {
-            uint32_t *values = malloc((size_t)bytes + 4), state = (uint32_t)i * 2654435761u + 1;
-            for (int64_t k = 0; values && k < count; k++) {
-                state = state * 1664525u + 1013904223u;
-                if (type->dtype == TCC_F32) ((float *)values)[k] = (float)(state >> 8) * 0x1p-24f + 0.5f;
-                else values[k] = (state >> 8) % WIDTH;
-            }
-            if (!values || device->ops->upload(device, d, memory[i], values, bytes) != TCC_OK) give_up("upload", d);
-            free(values);
-        }
-        if (tcc_exec_bind(exec, d, i, memory[i], bytes) != TCC_OK) give_up("bind", d);
-    }
-}
-
-static double time_program(const tcc_program *p, tcc_context *cx, tcc_device *device) {
-    tcc_exec *exec = NULL;
-    void **memory = calloc((size_t)p->n_bindings + 1, sizeof *memory);
-    if (!memory || tcc_exec_create(cx, device, p, &exec) != TCC_OK) give_up(p->name, &cx->diag);
-    bind_all(exec, device, &cx->diag, memory);
-    double seconds = time_of(exec, &cx->diag);
-    tcc_exec_destroy(exec);
-    for (int i = 0; i < p->n_bindings; i++) device->ops->free(device, memory[i], tcc_type_bytes(&p->bindings[i].type));
-    free(memory);
-    return seconds;
-}
-
 /* The rate of a copy, in bytes read and written a second. */
 static double copy_rate(int64_t bytes, tcc_context *cx, tcc_device *device) {
     tcc_buffer from = {.space = TCC_SPACE_ARENA, .size_bytes = bytes}, to = {.space = TCC_SPACE_ARENA, .offset_bytes = bytes, .size_bytes = bytes};
     tcc_step step = {.kind = TCC_STEP_COPY, .from = from, .to = to, .grain = 1, .label = "copy"};
     tcc_program p = {.name = "copy", .target = TCC_TARGET_CUDA, .cpu = tcc_device_cuda_arch(device), .arena_bytes = 2 * bytes, .n_steps = 1, .steps = &step};
-    double seconds = time_program(&p, cx, device);
+    double seconds = bench_time_program(&p, cx, device);
     printf("{\"kernel\": \"copy\", \"mib\": %lld, \"ms\": %.4f, \"gb_per_s\": %.1f}\n", (long long)(bytes >> 20), 1e3 * seconds, 2e-9 * (double)bytes / seconds);
     fflush(stdout);
     return 2 * (double)bytes / seconds;
@@ -173,8 +117,8 @@ static double copy_rate(int64_t bytes, tcc_context *cx, tcc_device *device) {
 static void measure(const kernel *k, int64_t bytes, double copy, const tcc_llvm_target *target, tcc_context *cx, tcc_device *device) {
     tcc_graph *g = graph_of(k, bytes / 4 / WIDTH, &cx->diag);
     tcc_program *p;
-    if (tcc_codegen_build(cx, &cx->diag, g, &(tcc_codegen_options){.target = target}, &p) != TCC_OK) give_up(k->name, &cx->diag);
-    double seconds = time_program(p, cx, device), rate = (k->reads + k->writes) * (double)bytes / seconds;
+    if (tcc_codegen_build(cx, &cx->diag, g, &(tcc_codegen_options){.target = target}, &p) != TCC_OK) bench_give_up(k->name, &cx->diag);
+    double seconds = bench_time_program(p, cx, device), rate = (k->reads + k->writes) * (double)bytes / seconds;
     printf("{\"kernel\": \"%s\", \"mib\": %lld, \"steps\": %d, \"ms\": %.4f, \"gb_per_s\": %.1f, \"of_copy\": %.3f, \"aim\": %.2f}\n", k->name,
            (long long)(bytes >> 20), p->n_steps, 1e3 * seconds, 1e-9 * rate, rate / copy, k->aim);
     fflush(stdout);
@@ -192,8 +136,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     if (tcc_context_create(&cx) != TCC_OK) return EXIT_FAILURE;
-    if (tcc_device_cuda_create(cx, -1, &device) != TCC_OK) give_up("device", &cx->diag);
-    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(device), &cx->diag, &target) != TCC_OK) give_up("target", &cx->diag);
+    if (tcc_device_cuda_create(cx, -1, &device) != TCC_OK) bench_give_up("device", &cx->diag);
+    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(device), &cx->diag, &target) != TCC_OK) bench_give_up("target", &cx->diag);
     double copy = copy_rate(mib << 20, cx, device);
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (argc < 3 || !strcmp(argv[2], kernels[i].name)) measure(&kernels[i], mib << 20, copy, &target, cx, device);

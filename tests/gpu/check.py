@@ -4,8 +4,10 @@
 
 device      what the driver and the libraries say
 tests       the tests that also run on the stand-in for the driver, now on the chip
+libraries   the tests of cuBLASLt and cuDNN, against plain sums, the interpreter, the CPU and our own kernels
 sanitizer   compute-sanitizer (memcheck, racecheck) on one of them, where it is installed
 bandwidth   fused memory-bound kernels beside a copy, with what is aimed at
+matmul      matrix products with work behind them beside the products alone, ours and cuBLASLt's
 steps       training steps beside PyTorch eager and torch.compile, the same models, batches and types
 """
 import argparse
@@ -24,6 +26,7 @@ PROGRAMS = os.path.join(ROOT, "bin") if BUNDLED else os.path.join(ROOT, "build",
 TESTS = os.path.join(ROOT, "tests", "bin") if BUNDLED else os.path.join(ROOT, "build", "tests")
 STEP_MODELS = ("gpt2_1024", "resnet50", "gpt_10m", "char_gpt", "mnist_cnn")
 SANITIZED = "test_gpu_pointwise"
+LIBRARY_TESTS = {"cublaslt": ("test_cuda_cublaslt", "test_cuda_matmul"), "cudnn": ("test_cuda_cudnn", "test_cuda_cudnn_plans")}
 
 
 def run(command, seconds, environment=None):
@@ -67,23 +70,46 @@ def part_device(seconds, out):
     return result
 
 
+def run_test(name, left, out):
+    """Runs a test program for `left` seconds at most: passed and failed tests, and those that were skipped with their reasons."""
+    if left < 1:
+        return {"ok": False, "why": "no time was left"}
+    status, text, took = run([os.path.join(TESTS, name)], min(left, 120))
+    with open(os.path.join(out, name + ".txt"), "w") as f:
+        f.write(text)
+    wrong = re.findall(r"\[  FAILED  \] (\w+)", text)
+    why = "took too long" if status is None else "skipped" if status == 77 else f"exit status {status}" if status else ""
+    return {"ok": status == 0, "passed": len(re.findall(r"\[       OK \]", text)), "failed": sorted(set(wrong)), "why": why,
+            "skipped": len(set(re.findall(r"\[  SKIPPED \] (\w+)", text))), "reasons": sorted(set(re.findall(r"(?m)^skipped: (.*)$", text))),
+            "notes": sorted(set(re.findall(r"(?m)^\d+ of \d+ forms are refused$", text))), "seconds": took}
+
+
 def part_tests(seconds, out):
     result, end = {"ok": True, "programs": {}}, time.monotonic() + seconds
+    apart = [name for names in LIBRARY_TESTS.values() for name in names]
     for path in sorted(glob.glob(os.path.join(TESTS, "test_gpu_*")) + glob.glob(os.path.join(TESTS, "test_cuda_*"))):
-        name, left = os.path.basename(path), end - time.monotonic()
-        if left < 1:
-            result["programs"][name] = {"ok": False, "why": "no time was left"}
-        else:
-            status, text, took = run([path], min(left, 120))
-            with open(os.path.join(out, name + ".txt"), "w") as f:
-                f.write(text)
-            wrong = re.findall(r"\[  FAILED  \] (\w+)", text)
-            why = "took too long" if status is None else "skipped" if status == 77 else f"exit status {status}" if status else ""
-            result["programs"][name] = {"ok": status == 0, "passed": len(re.findall(r"\[       OK \]", text)), "failed": sorted(set(wrong)), "why": why,
-                                        "seconds": took}
+        name = os.path.basename(path)
+        if name in apart:
+            continue
+        result["programs"][name] = run_test(name, end - time.monotonic(), out)
         result["ok"] = result["ok"] and result["programs"][name]["ok"]
     if not result["programs"]:
         result.update(ok=False, why=f"no test programs in {TESTS}")
+    return result
+
+
+def part_libraries(seconds, out):
+    result, end = {"ok": True, "programs": {}}, time.monotonic() + seconds
+    _, found, _ = run([os.path.join(PROGRAMS, "tcc-train"), "--devices"], 60)
+    for library, names in LIBRARY_TESTS.items():
+        lines = re.findall(rf"(?m)^\s*({library}: .*)$", found)
+        result[library] = lines[0] if lines else f"{library}: --devices does not name it"
+        for name in names:
+            if not os.path.exists(os.path.join(TESTS, name)):
+                result["programs"][name] = {"ok": False, "why": "there is no such test program"}
+            else:
+                result["programs"][name] = run_test(name, end - time.monotonic(), out)
+            result["ok"] = result["ok"] and result["programs"][name]["ok"]
     return result
 
 
@@ -106,6 +132,16 @@ def part_bandwidth(seconds, out):
     kernels = json_lines(text)
     reached = all(k.get("of_copy", 1) >= k.get("aim", 0) for k in kernels)
     result = {"ok": status == 0 and reached, "kernels": kernels, "seconds": took}
+    if status != 0:
+        result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[-1]
+    return result
+
+
+def part_matmul(seconds, out):
+    status, text, took = run([os.path.join(PROGRAMS, "gpu-matmul")], seconds)
+    products = json_lines(text)
+    reached = all(p["of_plain"] >= p["aim"] for p in products if "of_plain" in p)
+    result = {"ok": status == 0 and bool(products) and reached, "products": products, "seconds": took}
     if status != 0:
         result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[-1]
     return result
@@ -137,19 +173,31 @@ def part_steps(seconds, out):
             "problems": problems}
 
 
-PARTS = {"device": (part_device, 60), "tests": (part_tests, 150), "sanitizer": (part_sanitizer, 60), "bandwidth": (part_bandwidth, 60),
-         "steps": (part_steps, 240)}
+PARTS = {"device": (part_device, 60), "tests": (part_tests, 150), "libraries": (part_libraries, 90), "sanitizer": (part_sanitizer, 60),
+         "bandwidth": (part_bandwidth, 60), "matmul": (part_matmul, 120), "steps": (part_steps, 240)}
 
 
 def table(report):
     lines = ["| part | result |", "| --- | --- |"]
     for name, part in report["parts"].items():
         lines.append(f"| {name} | {'ok' if part['ok'] else 'FAILED'}{' - ' + part['why'] if part.get('why') else ''} |")
-    for name, program in report["parts"].get("tests", {}).get("programs", {}).items():
-        lines.append(f"| {name} | {program.get('passed', 0)} passed{', failed: ' + ', '.join(program['failed']) if program.get('failed') else ''} {program.get('why', '')} |")
+    for library in LIBRARY_TESTS:
+        if library in report["parts"].get("libraries", {}):
+            lines.append(f"| library | {report['parts']['libraries'][library]} |")
+    for part in ("tests", "libraries"):
+        for name, program in report["parts"].get(part, {}).get("programs", {}).items():
+            text = f"{program.get('passed', 0)} passed"
+            text += f", failed: {', '.join(program['failed'])}" if program.get("failed") else ""
+            text += f", {program['skipped']} skipped" if program.get("skipped") else ""
+            more = [program.get("why", "")] + program.get("reasons", []) + program.get("notes", [])
+            lines.append(f"| {name} | {'; '.join([text] + [m for m in more if m])} |")
     for k in report["parts"].get("bandwidth", {}).get("kernels", []):
         aim = f", {100 * k['of_copy']:.0f} % of the copy (aim {100 * k['aim']:.0f} %)" if "of_copy" in k else ""
         lines.append(f"| {k['kernel']} {k['mib']} MiB | {k['gb_per_s']:.0f} GB/s{aim} |")
+    for p in report["parts"].get("matmul", {}).get("products", []):
+        of = f", {100 * p['of_plain']:.0f} % of the product alone (aim {100 * p['aim']:.0f} %)" if "of_plain" in p else ""
+        rate = f"{p['ms']:.3f} ms, {p['tflop_per_s']:.1f} TFLOP/s{of}" if "ms" in p else p["why"]
+        lines.append(f"| {p['matmul']} {p['type']} {p['epilogue']}, {p['by']} | {rate} |")
     for f in report["parts"].get("steps", {}).get("figures", []):
         lines.append(f"| {f['model']} {f['peer']} | {f['step_ms']:.2f} ms a step, first {f['compile_s']:.1f} s |")
     for model, ratio in report["parts"].get("steps", {}).get("ratios", {}).items():
