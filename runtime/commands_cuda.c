@@ -36,8 +36,8 @@ typedef struct command {
     int64_t *rows; /* of a table; NULL: none */
     int row_integers;
     /* library */
-    const tcc_cuda_entry *entry; /* NULL: not made */
-    void *call;
+    const tcc_cuda_entry *entry;
+    void *call; /* the device's */
     tcc_cuda_address *buffers;
     /* copy: to, from */
     tcc_cuda_address copy[2];
@@ -155,9 +155,8 @@ static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, 
     m->buffers = TCC_ARENA_ARRAY(&c->memory, tcc_cuda_address, call->n_buffers + 1);
     int64_t *params = tcc_arena_copy(&c->memory, call->params, (size_t)call->n_params * sizeof *params);
     if (!m->buffers || !params) return tcc_enomem(d);
-    TCC_TRY(entry->create(c->device, d, params, &m->call));
-    m->entry = entry; /* from here on released by release */
-    return TCC_OK;
+    m->entry = entry;
+    return tcc__cuda_call(c->device, d, entry, params, &m->call);
 }
 
 static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m, int64_t *table_at) {
@@ -267,8 +266,6 @@ void tcc__commands_cuda_release(tcc_commands *c) {
     cuda->cu.stream_synchronize(cuda->compute); /* a module must not go while its kernels run */
     for (int i = 0; c->times && i <= c->program->n_steps; i++)
         if (c->times[i]) cuda->cu.event_destroy(c->times[i]);
-    for (int i = 0; c->commands && i < c->program->n_steps; i++)
-        if (c->commands[i].entry) c->commands[i].entry->destroy(c->commands[i].call);
     if (c->tables_on_device) cuda->cu.free(c->tables_on_device);
     for (int i = 0; c->modules && i < c->program->n_modules; i++)
         if (c->modules[i]) cuda->cu.module_unload(c->modules[i]);

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKSPACE_ALIGNMENT = 256 /* an arena's buffers have less, so room is asked for to round up */, MAX_TENSORS = 64, MAX_NOTES = 32 };
+enum { WORKSPACE_ALIGNMENT = 256 /* an arena's buffers have less, so room is asked for to round up */, MAX_TENSORS = 32, MAX_PACKS = 64, MAX_NOTES = 32 };
 
 struct tcc_cudnn_graph {
     const tcc_cudnn *cudnn;
@@ -21,11 +21,14 @@ struct tcc_cudnn_graph {
     tcc_vec(void *) descriptors, operations;
     int n_tensors; /* that have no other place than a variant pack: with memory, or values */
     int64_t uids[MAX_TENSORS];
-    void *pointers[MAX_TENSORS]; /* of `pack` */
     bool by_value[MAX_TENSORS];
     uint64_t values[MAX_TENSORS];
     int64_t plan_workspace_bytes;
-    void *config, *plan, *pack, *workspace;
+    void *config, *plan;
+    int n_packs, oldest_pack, next_pack; /* next: that a run probably wants; steps that share the graph run in turn */
+    struct pack {
+        void *descriptor, *workspace, *pointers[MAX_TENSORS];
+    } packs[MAX_PACKS];
 };
 
 tcc_status tcc_cudnn_graph_create(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn_graph **out) {
@@ -43,7 +46,7 @@ static void drop(const tcc_cudnn_graph *g, void *descriptor) {
 
 void tcc_cudnn_graph_destroy(tcc_cudnn_graph *g) {
     if (!g) return;
-    drop(g, g->pack);
+    for (int i = 0; i < g->n_packs; i++) drop(g, g->packs[i].descriptor);
     drop(g, g->plan);
     drop(g, g->config);
     for (int i = g->descriptors.count; i-- > 0;) drop(g, g->descriptors.data[i]);
@@ -284,20 +287,36 @@ tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
 
 /* --- running --- */
 
-/* A variant pack is closed once it is finalized: other addresses want another one. */
-static tcc_status make_pack(tcc_cudnn_graph *g, tcc_diag *d, void *const *pointers, void *workspace) {
+/* A variant pack is closed once it is finalized: other addresses want another one. The oldest makes room. */
+static tcc_status make_pack(tcc_cudnn_graph *g, tcc_diag *d, void *const *pointers, void *workspace, const struct pack **out) {
     const tcc_cudnn_attribute attributes[] = {
         {TCC_CUDNN_VARIANT_PACK_UNIQUE_IDS, TCC_CUDNN_TYPE_INT64, g->n_tensors, g->uids},
         {TCC_CUDNN_VARIANT_PACK_DATA_POINTERS, TCC_CUDNN_TYPE_VOID_PTR, g->n_tensors, pointers},
         {TCC_CUDNN_VARIANT_PACK_WORKSPACE, TCC_CUDNN_TYPE_VOID_PTR, 1, &workspace},
     };
-    void *pack;
-    TCC_TRY(make(g, d, TCC_CUDNN_VARIANT_PACK, attributes, 3, &pack));
-    drop(g, g->pack);
-    g->pack = pack;
-    g->workspace = workspace;
-    memcpy(g->pointers, pointers, sizeof *pointers * (size_t)g->n_tensors);
+    void *made;
+    TCC_TRY(make(g, d, TCC_CUDNN_VARIANT_PACK, attributes, 3, &made));
+    const int at = g->n_packs < MAX_PACKS ? g->n_packs++ : g->oldest_pack;
+    if (g->n_packs == MAX_PACKS) g->oldest_pack = (at + 1) % MAX_PACKS;
+    struct pack *pack = &g->packs[at];
+    drop(g, pack->descriptor);
+    pack->descriptor = made;
+    pack->workspace = workspace;
+    memcpy(pack->pointers, pointers, sizeof *pointers * (size_t)g->n_tensors);
+    g->next_pack = at + 1;
+    *out = pack;
     return TCC_OK;
+}
+
+static const struct pack *find_pack(tcc_cudnn_graph *g, void *const *pointers, const void *workspace) {
+    for (int i = 0; i < g->n_packs; i++) {
+        const int at = (g->next_pack + i) % g->n_packs;
+        const struct pack *pack = &g->packs[at];
+        if (pack->workspace != workspace || memcmp(pack->pointers, pointers, sizeof *pointers * (size_t)g->n_tensors) != 0) continue;
+        g->next_pack = at + 1;
+        return pack;
+    }
+    return NULL;
 }
 
 tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses, tcc_cuda_address workspace) {
@@ -305,8 +324,8 @@ tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_a
     void *const at = g->plan_workspace_bytes ? (void *)(uintptr_t)aligned : NULL;
     void *pointers[MAX_TENSORS];
     for (int i = 0, next = 0; i < g->n_tensors; i++) pointers[i] = g->by_value[i] ? (void *)&g->values[i] : (void *)(uintptr_t)addresses[next++];
-    if (!g->pack || at != g->workspace || memcmp(pointers, g->pointers, sizeof *pointers * (size_t)g->n_tensors) != 0)
-        TCC_TRY(make_pack(g, d, pointers, at));
-    TCC_CUDNN_TRY(g->f, d, execute, g->cudnn->handle, g->plan, g->pack);
+    const struct pack *pack = find_pack(g, pointers, at);
+    if (!pack) TCC_TRY(make_pack(g, d, pointers, at, &pack));
+    TCC_CUDNN_TRY(g->f, d, execute, g->cudnn->handle, g->plan, pack->descriptor);
     return TCC_OK;
 }

@@ -54,8 +54,8 @@ tcc_status tcc_cudnn_graph_operation(tcc_cudnn_graph *g, tcc_diag *d, int type, 
 /* Take the first engine that the library proposes and the limits allow. `workspace_bytes`: that a run wants, at any address. Errors:
  * TCC_EUNSUPPORTED with what was wrong with the engines, TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_limits *limits, int64_t *workspace_bytes);
-/* Enqueue it. `addresses`: of the tensors that have one, in the order in which they were described; nothing is allocated as long as these
- * and the workspace stay the same. */
+/* Enqueue it. `addresses`: of the tensors that have one, in the order in which they were described; nothing is allocated where these and
+ * the workspace are as in one of the last 64 runs that differed. */
 tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses, tcc_cuda_address workspace);
 
 #endif

@@ -27,6 +27,7 @@ typedef struct tcc_cuda_staging {
 
 struct tcc_cublaslt; /* cuda_cublaslt.c */
 struct tcc_cudnn;    /* cuda_cudnn.h */
+struct tcc_cuda_call; /* library_cuda.c */
 
 typedef struct tcc_device_cuda {
     tcc_device base;
@@ -49,6 +50,7 @@ typedef struct tcc_device_cuda {
     int64_t n_fetched;
     struct tcc_cublaslt *cublaslt; /* NULL: not wanted yet */
     struct tcc_cudnn *cudnn;       /* likewise */
+    struct tcc_cuda_call *calls;   /* of libraries, that were made for programs so far */
     char lost[256]; /* the first error after which nothing works; "": none */
 } tcc_device_cuda;
 

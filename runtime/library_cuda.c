@@ -5,6 +5,8 @@
 #include "cuda_cublaslt.h"
 #include "cudnn_conv.h"
 
+#include "ir/support/alloc.h"
+
 #include <string.h>
 
 static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul, &tcc__cudnn_conv_forward, &tcc__cudnn_conv_data_gradient,
@@ -16,6 +18,38 @@ const tcc_cuda_entry *tcc__cuda_entry_find(const char *name) {
     return NULL;
 }
 
+struct tcc_cuda_call {
+    struct tcc_cuda_call *next;
+    const tcc_cuda_entry *entry;
+    void *call;
+    int64_t params[]; /* as create left them, then as they were asked for; n_params each */
+};
+
+tcc_status tcc__cuda_call(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_entry *entry, int64_t *params, void **call) {
+    const size_t n = (size_t)entry->n_params, bytes = n * sizeof *params;
+    for (struct tcc_cuda_call *c = cuda->calls; c; c = c->next)
+        if (c->entry == entry && (!memcmp(c->params, params, bytes) || !memcmp(c->params + n, params, bytes))) {
+            memcpy(params, c->params, bytes);
+            *call = c->call;
+            return TCC_OK;
+        }
+    struct tcc_cuda_call *made = tcc__calloc(1, sizeof *made + 2 * bytes);
+    if (!made) return tcc_enomem(d);
+    memcpy(made->params, params, bytes);
+    memcpy(made->params + n, params, bytes);
+    tcc_status s = entry->create(cuda, d, made->params, &made->call);
+    if (s != TCC_OK) {
+        tcc__free(made);
+        return s;
+    }
+    made->entry = entry;
+    made->next = cuda->calls;
+    cuda->calls = made;
+    memcpy(params, made->params, bytes);
+    *call = made->call;
+    return TCC_OK;
+}
+
 bool tcc__cuda_takes_call(tcc_device *device, tcc_context *cx, const char *name, int64_t *params) {
     tcc_device_cuda *cuda = (tcc_device_cuda *)device;
     const tcc_cuda_entry *entry = tcc__cuda_entry_find(name);
@@ -25,15 +59,20 @@ bool tcc__cuda_takes_call(tcc_device *device, tcc_context *cx, const char *name,
         tcc_diag_clear(&why); /* a lost device is reported by what is done with it next */
         return false;
     }
-    tcc_status s = entry->create(cuda, &why, params, &call);
-    if (s == TCC_OK) entry->destroy(call);
-    else tcc_logf(cx, TCC_LOG_LIBRARY, "our own kernel instead: %s", tcc_diag_text(&why));
+    tcc_status s = tcc__cuda_call(cuda, &why, entry, params, &call);
+    if (s != TCC_OK) tcc_logf(cx, TCC_LOG_LIBRARY, "our own kernel instead: %s", tcc_diag_text(&why));
     tcc__cuda_leave(cuda);
     tcc_diag_clear(&why);
     return s == TCC_OK;
 }
 
 void tcc__cuda_libraries_close(tcc_device_cuda *cuda) {
+    while (cuda->calls) {
+        struct tcc_cuda_call *c = cuda->calls;
+        cuda->calls = c->next;
+        c->entry->destroy(c->call);
+        tcc__free(c);
+    }
     tcc__cublaslt_close(cuda);
     tcc__cudnn_close(cuda);
 }
