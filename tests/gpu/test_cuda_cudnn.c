@@ -1,52 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions by cuDNN: every form against plain sums, which engine is taken, what the library refuses, a library that is missing or
  * of another version, and every call of it failing once. On the stand-in; on a GPU with the library the convolutions alone. */
-#include "cudnnsim/cudnnsim.h"
 #include "harness/check.h"
 #include "harness/conv_forms.h"
 #include "harness/cuda_call.h"
+#include "harness/cudnn_device.h"
 
 #include "runtime/cudnn_conv.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-static struct {
-    void (*get_counts)(cudnnsim_counts *counts);
-    const char *(*last_error)(void);
-    void (*inject)(int nth, int status);
-    void (*refuse)(unsigned engines);
-    void (*restart)(void);
-} dnn; /* NULL on a GPU */
-
-static int set_up(void **state) {
-    void *library = dlopen("libcudnn.so.9", RTLD_NOW);
-    find_function(library, "cudnnsim_get_counts", &dnn.get_counts);
-    find_function(library, "cudnnsim_last_error", &dnn.last_error);
-    find_function(library, "cudnnsim_inject", &dnn.inject);
-    find_function(library, "cudnnsim_refuse", &dnn.refuse);
-    find_function(library, "cudnnsim_restart", &dnn.restart);
-    return cuda_set_up(state);
-}
-
-static int fresh(void **state) {
-    if (dnn.restart) dnn.restart();
-    return cuda_fresh(state);
-}
-
-static void check_library_is_left(void) {
-    cudnnsim_counts counts = {0};
-    if (dnn.get_counts) dnn.get_counts(&counts);
-    if (counts.errors) fail_msg("the library was called wrongly: %s", dnn.last_error());
-    if (counts.handles || counts.descriptors) fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
-}
-
-static int finish(void **state) {
-    check_library_is_left();
-    return cuda_finish(state);
-}
 
 /* --- programs of one convolution --- */
 
@@ -370,7 +334,7 @@ static void check_failures(int status, const char *name, bool fatal) {
         if (fatal && s != TCC_OK) assert_int_equal(s, TCC_EDEVICE);
         dnn.get_counts(&counts);
         rig_stop(&c);
-        check_library_is_left();
+        check_no_cudnn_alive();
         check_nothing_alive();
         if (counts.calls < n) break;
         *(s == TCC_OK ? &done : &failed) += 1;
@@ -388,10 +352,10 @@ static void test_failures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_convolutions, fresh, finish), cmocka_unit_test_setup_teardown(test_epilogues, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_engines, fresh, finish), cmocka_unit_test_setup_teardown(test_runs_make_nothing, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_workspace_is_lowered, fresh, finish), cmocka_unit_test_setup_teardown(test_refused, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_library_missing, fresh, finish), cmocka_unit_test_setup_teardown(test_failures, fresh, finish),
+        CUDNN_TEST(test_convolutions), CUDNN_TEST(test_epilogues),
+        CUDNN_TEST(test_engines), CUDNN_TEST(test_runs_make_nothing),
+        CUDNN_TEST(test_workspace_is_lowered), CUDNN_TEST(test_refused),
+        CUDNN_TEST(test_library_missing), CUDNN_TEST(test_failures),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }

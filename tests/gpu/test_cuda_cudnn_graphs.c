@@ -1,52 +1,19 @@
 /* SPDX-License-Identifier: MIT
  * Graphs with convolutions, compiled for a device with cuDNN: which steps are its calls, results as the interpreter's, training as on
  * the CPU. On the stand-in, or on a GPU with the library. */
-#include "cudnnsim/cudnnsim.h"
 #include "harness/check.h"
 #include "harness/cuda_call.h"
+#include "harness/cudnn_device.h"
 
 #include <traincc/traincc.h>
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static struct {
-    void (*get_counts)(cudnnsim_counts *counts);
-    const char *(*last_error)(void);
-    void (*refuse)(unsigned engines);
-    void (*restart)(void);
-} dnn; /* NULL on a GPU */
-
-static const char *why_not;
-
-static int set_up(void **state) {
-    void *library = dlopen("libcudnn.so.9", RTLD_NOW);
-    find_function(library, "cudnnsim_get_counts", &dnn.get_counts);
-    find_function(library, "cudnnsim_last_error", &dnn.last_error);
-    find_function(library, "cudnnsim_refuse", &dnn.refuse);
-    find_function(library, "cudnnsim_restart", &dnn.restart);
-    if (!library) why_not = "no libcudnn.so.9";
-    return cuda_set_up(state);
-}
-
-static int fresh(void **state) {
-    if (dnn.restart) dnn.restart();
-    return cuda_fresh(state);
-}
-
-static int finish(void **state) {
-    cudnnsim_counts counts = {0};
-    if (dnn.get_counts) dnn.get_counts(&counts);
-    if (counts.errors) fail_msg("the library was called wrongly: %s", dnn.last_error());
-    if (counts.handles || counts.descriptors) fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
-    return cuda_finish(state);
-}
-
 static bool available(void) {
-    if (why_not) print_message("skipped: %s\n", why_not);
-    return !why_not;
+    if (!dnn.found) print_message("skipped: no libcudnn.so.9\n");
+    return dnn.found;
 }
 
 /* --- one convolution --- */
@@ -224,9 +191,9 @@ static void test_training(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_shapes, fresh, finish),   cmocka_unit_test_setup_teardown(test_epilogues, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_operands, fresh, finish), cmocka_unit_test_setup_teardown(test_fallback, fresh, finish),
-        cmocka_unit_test_setup_teardown(test_training, fresh, finish),
+        CUDNN_TEST(test_shapes),   CUDNN_TEST(test_epilogues),
+        CUDNN_TEST(test_operands), CUDNN_TEST(test_fallback),
+        CUDNN_TEST(test_training),
     };
-    return cmocka_run_group_tests(tests, set_up, NULL);
+    return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }

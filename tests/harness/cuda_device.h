@@ -35,7 +35,7 @@ int cuda_finish(void **state);
 void check_nothing_alive(void);
 
 /* A device with a program and memory for its bindings. */
-enum { RIG_BINDINGS = 8 };
+enum { RIG_BINDINGS = 16 };
 typedef struct rig {
     tcc_context cx;
     tcc_device *device;

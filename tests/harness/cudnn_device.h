@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT
+ * The CUDA device with cuDNN: the stand-in library's own functions, and nothing of it alive after a test. */
+#ifndef TCC_TESTS_HARNESS_CUDNN_DEVICE_H
+#define TCC_TESTS_HARNESS_CUDNN_DEVICE_H
+
+#include "cudnnsim/cudnnsim.h"
+#include "harness/cuda_device.h"
+
+/* The functions of tests/cudnnsim/cudnnsim.h; all NULL where the library is the real one, or missing. */
+typedef struct cudnn_stand_in {
+    bool found; /* a library, whichever */
+    void (*get_counts)(cudnnsim_counts *counts);
+    const char *(*last_error)(void);
+    void (*inject)(int nth, int status);
+    void (*refuse)(unsigned engines);
+    void (*restart)(void);
+} cudnn_stand_in;
+extern cudnn_stand_in dnn;
+
+/* Of a group of tests, and around each of its tests. */
+int cudnn_set_up(void **state);
+int cudnn_fresh(void **state);
+int cudnn_finish(void **state);
+#define CUDNN_TEST(name) cmocka_unit_test_setup_teardown(name, cudnn_fresh, cudnn_finish)
+
+/* Fails the test if something of the library lives, or a call of it was wrong. */
+void check_no_cudnn_alive(void);
+
+#endif
