@@ -10,7 +10,7 @@ typedef struct lowered {
     tcc_plan_buffer buffers[TCC_ATTENTION_ROLES];
     int64_t offsets[TCC_ATTENTION_ROLES];
     tcc_dtype dtypes[TCC_ATTENTION_ROLES]; /* in memory */
-    tcc_dtype narrow; /* f16 or bf16 where q, k, v and do come so to tensor cores; else f32 */
+    tcc_dtype narrow; /* f16 or bf16 where q, k, v, o and do come so to tensor cores; else f32 */
     tcc_attention_plan plan;
 } lowered;
 
@@ -38,8 +38,7 @@ static bool in_pieces(const lowered *out, tcc_attention_role role) {
 /* An operand in place if its elements are contiguous there, else as a copy. */
 static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *n) {
     int64_t strides[TCC_MAX_RANK] = {0};
-    bool multiplied = role == TCC_ATTENTION_Q || role == TCC_ATTENTION_K || role == TCC_ATTENTION_V || role == TCC_ATTENTION_DO;
-    tcc_dtype dtype = out->dtypes[role] = multiplied ? out->narrow : TCC_F32;
+    tcc_dtype dtype = out->dtypes[role] = role == TCC_ATTENTION_MASK || role == TCC_ATTENTION_LSE ? TCC_F32 : out->narrow;
     tcc_iteration it;
     tcc_iteration_init(&it, n->type.rank, n->type.dims);
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
