@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lowering attention groups to the attention kernels: heads are read and written where they lie, through the group's slices,
  * reshapes and transposes. */
+#include "codegen/attention_call.h"
 #include "codegen/attention_gpu.h"
 #include "codegen/llvm_warp.h"
 #include "codegen/operand.h"
@@ -371,6 +372,8 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
         {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_MASK},
         {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_MASK}};
     for (int i = 0; i < main->n_operands; i++) TCC_TRY(input(l, out, roles[a->backward][i], main->operands[i]));
-    TCC_TRY(cuda ? launch_gpu(l, out) : launch(l, out));
+    bool called;
+    TCC_TRY(tcc_lower_attention_call(l, a, out->buffers, out->offsets, out->dtypes, &called));
+    if (!called) TCC_TRY(cuda ? launch_gpu(l, out) : launch(l, out));
     return copy_further_outputs(l, out);
 }

@@ -105,7 +105,14 @@ typedef struct tcc_instance {
  *   buffers                    dy, w, dx, workspace
  * cudnn.conv_filter_gradient   dw = the gradient of conv with respect to w
  *   buffers                    x, dy, dw, workspace
- *   params                     tcc_cudnn_conv_params, for all three */
+ *   params                     tcc_cudnn_conv_params, for all three
+ *
+ * Attention on CUDA: o = softmax(scale q k^T) v for each head, sums in f32
+ * cudnn.sdpa_forward           o, and lse, the logarithms of the softmax denominators, if `lse`
+ *   buffers                    q, k, v, o, lse, workspace
+ * cudnn.sdpa_backward          dq, dk and dv from do, without atomics
+ *   buffers                    q, k, v, o, lse, do, dq, dk, dv, workspace
+ *   params                     tcc_sdpa_params, for both */
 typedef struct tcc_library_call {
     const char *name;
     int n_buffers, n_params;
@@ -167,11 +174,26 @@ typedef struct tcc_cudnn_conv_params {
     int64_t workspace_bytes; /* that the call may use */
 } tcc_cudnn_conv_params;
 
+/* q [batch, heads, queries, width], k [.., keys, width], v [.., keys, value_width], o and do [.., queries, value_width]. Strides count
+ * elements, those of the last dim are 1; dq, dk and dv have their own. lse is f32 [batch, heads, queries], dense. */
+typedef struct tcc_sdpa_params {
+    int64_t batch, heads, queries, keys, width, value_width;
+    int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3];     /* batch, head, row */
+    int64_t do_stride[3], dq_stride[3], dk_stride[3], dv_stride[3]; /* backward */
+    int64_t scale_bits;      /* of the scores: the bits of an IEEE f32 */
+    int64_t causal;          /* 1: key s is seen by query t if s <= t + keys - queries */
+    int64_t lse;             /* forward: 1: lse is written; else its buffer is not touched */
+    int64_t type;            /* tcc_dtype of all but lse: F16 or BF16 */
+    int64_t alignment;       /* bytes, a power of two that the addresses of all tensors are multiples of */
+    int64_t workspace_bytes; /* that the call may use */
+} tcc_sdpa_params;
+
 enum {
     TCC_SGEMM_PARAMS = sizeof(tcc_sgemm_params) / sizeof(int64_t), /* n_params */
     TCC_CONV_PARAMS = sizeof(tcc_conv_params) / sizeof(int64_t),
     TCC_MATMUL_PARAMS = sizeof(tcc_matmul_params) / sizeof(int64_t),
     TCC_CUDNN_CONV_PARAMS = sizeof(tcc_cudnn_conv_params) / sizeof(int64_t),
+    TCC_SDPA_PARAMS = sizeof(tcc_sdpa_params) / sizeof(int64_t),
 };
 
 typedef enum tcc_step_kind { TCC_STEP_KERNEL, TCC_STEP_LIBRARY, TCC_STEP_COPY } tcc_step_kind;

@@ -22,11 +22,39 @@ static const struct {
     [CUDNNSIM_PLAIN] = {MODE_FALLBACK, 0, {0}, 0},
 };
 
-/* Graphs of several operations that there are engines for, by kinds; one operation is always taken. */
+/* Graphs of several operations that there are engines for, in the order in which we say them; any convolution alone is taken. As the library
+ * of these versions: max(0, x) right behind a convolution has no engine. */
+enum { POINT = 1000, REDUCE = 2000 /* what an operation does is added */ };
+#define SEEN POINT + SIM_GEN_INDEX, POINT + SIM_GEN_INDEX, POINT + SIM_CMP_GE, POINT + SIM_SELECT
+#define SEEN_LATER POINT + SIM_GEN_INDEX, POINT + SIM_GEN_INDEX, POINT + SIM_ADD, POINT + SIM_SUB, POINT + SIM_CMP_GE, POINT + SIM_SELECT
+#define SCORES OPERATION_PRODUCT, POINT + SIM_MUL
+#define SOFTMAX                                                                                                                \
+    REDUCE + SIM_MAXIMUM, POINT + SIM_SUB, POINT + SIM_EXP, REDUCE + SIM_SUM, POINT + SIM_LOG, POINT + SIM_ADD, POINT + SIM_DIV, OPERATION_PRODUCT
+#define SUMS POINT + SIM_MUL, REDUCE + SIM_SUM, POINT + SIM_MUL
+#define GRADIENTS                                                                                                              \
+    POINT + SIM_EXP, OPERATION_RESHAPE, OPERATION_PRODUCT, OPERATION_PRODUCT, POINT + SIM_SUB, POINT + SIM_MUL, POINT + SIM_MUL, OPERATION_RESHAPE, \
+        OPERATION_PRODUCT, OPERATION_RESHAPE, OPERATION_PRODUCT
 static const int patterns[][MAX_OPERATIONS] = {
-    {CONV_FORWARD, OPERATION_POINTWISE, -1},                      /* with a second operand: see is_taken */
-    {CONV_FORWARD, OPERATION_POINTWISE, OPERATION_POINTWISE, -1},
+    {CONV_FORWARD},
+    {CONV_FILTER},
+    {CONV_DATA},
+    {CONV_FORWARD, POINT + SIM_ADD},
+    {CONV_FORWARD, POINT + SIM_ADD, POINT + SIM_RELU},
+    {SCORES, SOFTMAX},
+    {SCORES, SEEN, SOFTMAX},
+    {SCORES, SEEN_LATER, SOFTMAX},
+    {SUMS, SCORES, POINT + SIM_SUB, GRADIENTS},
+    {SUMS, SCORES, POINT + SIM_SUB, SEEN, GRADIENTS},
+    {SUMS, SCORES, POINT + SIM_SUB, SEEN_LATER, GRADIENTS},
 };
+
+static int step_of(const descriptor *operation) {
+    switch (operation->kind->type) {
+    case OPERATION_POINTWISE: return POINT + sim_int(sim_reference(operation, 750), 0);
+    case OPERATION_REDUCTION: return REDUCE + sim_int(sim_reference(operation, 1612), 1600);
+    default: return operation->kind->type;
+    }
+}
 
 /* --- the graph --- */
 
@@ -79,8 +107,6 @@ static int find_tensors(const descriptor *graph, tensors *t) {
                 if (status) return status;
             }
         }
-    for (int i = 0; i < t->n; i++)
-        if (sim_flag(t->all[i], 907) && !t->read[i]) return sim_wrong("virtual tensor %lld is never read", (long long)sim_int64(t->all[i], 906));
     return SUCCESS;
 }
 
@@ -92,17 +118,15 @@ static int finalize_graph(descriptor *d) {
 const kind sim_graph = {.type = OPERATIONGRAPH, .name = "operation graph", .finalize = finalize_graph,
                         .rules = {ONE(800, HANDLE), REFERENCES(801, ANY, MAX_OPERATIONS)}};
 
-/* As the library of these versions: max(0, x) right behind a convolution has no engine. */
 static bool is_taken(const descriptor *graph) {
     int64_t n;
     descriptor *const *operations = operations_of(graph, &n);
-    bool taken = n == 1;
-    for (size_t p = 0; p < sizeof patterns / sizeof *patterns && !taken; p++) {
+    for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
         int64_t i = 0;
-        while (i < n && patterns[p][i] == operations[i]->kind->type) i++;
-        taken = i == n && patterns[p][i] < 0;
+        while (i < n && patterns[p][i] == step_of(operations[i])) i++;
+        if (i == n && (i == MAX_OPERATIONS || !patterns[p][i])) return true;
     }
-    return taken && (n == 1 || operations[1]->kind->type != OPERATION_POINTWISE || sim_reference(operations[1], 752));
+    return false;
 }
 
 /* --- engines --- */
@@ -286,13 +310,16 @@ static int evaluate(run *r, const descriptor *graph) {
         count = tensors_of(operations[i], operations[i]->kind->writes, of);
         for (int k = 0; k < count; k++) writes[k] = of[k] ? &r->values[index_of(&r->t, of[k])] : NULL;
         status = operations[i]->kind->evaluate(operations[i], reads, writes);
+        for (int64_t k = 0; !status && k < writes[0]->count; k++) writes[0]->data[k] = sim_round(writes[0]->data[k], writes[0]->type);
     }
     return status;
 }
 
 static int run_plan(run *r, const descriptor *plan, const descriptor *pack) {
     const descriptor *config = sim_reference(plan, 401);
-    int64_t n_pointers, expected = 0;
+    int64_t n_pointers, n_operations, expected = 0;
+    const int first = operations_of(config->graph, &n_operations)[0]->kind->type;
+    const bool rounds = config->engine == CUDNNSIM_TENSOR_CORE && (first == CONV_FORWARD || first == CONV_FILTER || first == CONV_DATA);
     int status = find_tensors(config->graph, &r->t);
     if (!status) status = use_workspace(pack, engines[config->engine].workspace, r->stream);
     for (int i = 0; i < r->t.n && !status; i++) {
@@ -302,7 +329,7 @@ static int run_plan(run *r, const descriptor *plan, const descriptor *pack) {
         const bool is_virtual = sim_flag(v->tensor, 907);
         expected += !is_virtual;
         status = !v->data ? HOST_ALLOCATION_FAILED : is_virtual ? SUCCESS : place_tensor(r, i, pack);
-        for (int64_t k = 0; k < v->count && !status && config->engine == CUDNNSIM_TENSOR_CORE && v->type == FLOAT32 && v->rank > 3 && v->count > v->dims[1]; k++)
+        for (int64_t k = 0; k < v->count && !status && rounds && v->type == FLOAT32 && v->rank > 3 && v->count > v->dims[1]; k++)
             v->data[k] = to_tf32(v->data[k]);
     }
     sim_get(pack, 1000, &n_pointers);

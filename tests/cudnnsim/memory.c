@@ -15,6 +15,7 @@ int64_t sim_bytes(int type) {
     case FLOAT16:
     case BFLOAT16: return 2;
     case INT64: return 8;
+    case BOOLEAN8: return 1;
     default: return 0;
     }
 }
@@ -27,6 +28,7 @@ double sim_element(const void *at, int type, int64_t i) {
     case FLOAT16: return (double)((const _Float16 *)at)[i];
     case INT32: return ((const int32_t *)at)[i];
     case INT64: return (double)((const int64_t *)at)[i];
+    case BOOLEAN8: return ((const uint8_t *)at)[i];
     default: break;
     }
     memcpy(&bits, (const uint16_t *)at + i, sizeof bits);
@@ -44,8 +46,15 @@ void sim_put(void *at, int type, int64_t i, double x) {
     case FLOAT16: ((_Float16 *)at)[i] = (_Float16)f; break;
     case INT32: ((int32_t *)at)[i] = (int32_t)x; break;
     case INT64: ((int64_t *)at)[i] = (int64_t)x; break;
+    case BOOLEAN8: ((uint8_t *)at)[i] = x != 0; break;
     default: ((uint16_t *)at)[i] = (uint16_t)(f != f ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16); break;
     }
+}
+
+double sim_round(double x, int type) {
+    uint64_t place;
+    sim_put(&place, type, 0, x);
+    return sim_element(&place, type, 0);
 }
 
 value sim_value_of(const descriptor *tensor) {

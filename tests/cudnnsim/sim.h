@@ -12,14 +12,19 @@
 #include <stdint.h>
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL_ERROR = 4000, HOST_ALLOCATION_FAILED = 4003, EXECUTION_FAILED = 5000 };
-enum { FLOAT32 = 0, FLOAT16 = 2, INT32 = 4, BFLOAT16 = 9, INT64 = 10 }; /* data types */
+enum { FLOAT32 = 0, FLOAT16 = 2, INT32 = 4, BFLOAT16 = 9, INT64 = 10, BOOLEAN8 = 11 }; /* data types */
 enum { /* of attributes */
     HANDLE = 0, DATA_TYPE = 1, BOOLEAN = 2, INT64S = 3, FLOATS = 4, VOID_PTR = 6, CONVOLUTION_MODE = 7, HEUR_MODE = 8, NUMERICAL_NOTE = 11,
-    POINTWISE_MODE = 14, DESCRIPTOR = 15,
+    POINTWISE_MODE = 14, DESCRIPTOR = 15, REDUCTION_OPERATOR = 18,
 };
 enum { /* kinds of descriptors */
     POINTWISE = 0, CONVOLUTION = 1, ENGINE = 2, ENGINECFG = 3, ENGINEHEUR = 4, EXECUTION_PLAN = 5, CONV_FORWARD = 10, CONV_FILTER = 11, CONV_DATA = 12,
-    OPERATION_POINTWISE = 13, OPERATIONGRAPH = 15, VARIANT_PACK = 16, TENSOR = 17,
+    OPERATION_POINTWISE = 13, OPERATIONGRAPH = 15, VARIANT_PACK = 16, TENSOR = 17, PRODUCT = 18,
+    OPERATION_PRODUCT = 19, REDUCTION = 21, OPERATION_REDUCTION = 22, OPERATION_RESHAPE = 31,
+};
+enum { /* modes of work on elements, reductions */
+    SIM_ADD = 0, SIM_MUL = 1, SIM_DIV = 6, SIM_SUB = 9, SIM_EXP = 13, SIM_LOG = 15, SIM_RELU = 100, SIM_CMP_GE = 303, SIM_GEN_INDEX = 501, SIM_SELECT = 601,
+    SIM_SUM = 0, SIM_MAXIMUM = 3,
 };
 enum { MAX_DIMS = 8, MAX_ATTRIBUTES = 24, MAX_TENSORS = 64, MAX_OPERANDS = 16, MAX_OPERATIONS = 32 };
 
@@ -73,7 +78,9 @@ struct descriptor {
     descriptor *graph;       /* likewise; held */
 };
 
-extern const kind sim_convolution, sim_conv_forward, sim_conv_filter, sim_conv_data, sim_pointwise, sim_operation_pointwise; /* operations.c */
+extern const kind sim_convolution, sim_conv_forward, sim_conv_filter, sim_conv_data;                                          /* convolution.c */
+extern const kind sim_pointwise, sim_operation_pointwise;                                                                     /* pointwise.c */
+extern const kind sim_product, sim_operation_product, sim_reduction, sim_operation_reduction, sim_reshape;                    /* products.c */
 extern const kind sim_graph, sim_heuristics, sim_config, sim_engine, sim_plan, sim_pack;                                    /* graph.c */
 
 /* Records what was wrong with a call; BAD_PARAM. */
@@ -109,6 +116,7 @@ value sim_value_of(const descriptor *tensor);
 int64_t sim_bytes(int data_type);
 double sim_element(const void *at, int data_type, int64_t i);
 void sim_put(void *at, int data_type, int64_t i, double x);
+double sim_round(double x, int data_type);
 
 /* The driver, by the names of its functions. */
 bool sim_open_driver(void);

@@ -5,59 +5,27 @@
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/conv_forms.h"
+#include "harness/cudnn_planner.h"
 #include "harness/passes.h"
 
 #include "codegen/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cudnn_conv.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-static tcc_cudnn cudnn[2]; /* for sm_80, sm_90 */
 static const char *why_not;
-
-/* What cuDNN asks of a device, in its own words: CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION. */
-static void *properties_of(const tcc_cudnn_functions *f, int sm) {
-    static const struct {
-        int sm, processors, shared_optin, l2_bytes, clock_khz;
-        const char *name;
-    } devices[] = {{80, 108, 166912, 41943040, 1410000, "NVIDIA A100-SXM4-80GB"}, {90, 132, 232448, 52428800, 1980000, "NVIDIA H100 80GB HBM3"}};
-    const int i = sm == 90;
-    char text[2048];
-    int length = snprintf(text, sizeof text,
-        "{\"cudaDeviceId\":0,\"deviceVer\":%d,\"driverVer\":13000,\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
-        "\"regsPerBlock\":65536,\"multiProcessorCount\":%d,\"warpSize\":32,\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":%d,"
-        "\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,"
-        "\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":%d,\"memClockRateKHz\":2619000,\"l2CacheSize\":%d,"
-        "\"totalGlobalMem\":85017493504,\"deviceName\":\"%s\"}", sm * 10, devices[i].processors, devices[i].shared_optin, devices[i].clock_khz,
-        devices[i].l2_bytes, devices[i].name);
-    void *made = NULL;
-    if (f->descriptor_create(TCC_CUDNN_DEVICEPROP, &made)) return NULL;
-    if (!f->set_attribute(made, TCC_CUDNN_DEVICEPROP_JSON_REPRESENTATION, TCC_CUDNN_TYPE_CHAR, length, text) && !f->finalize(made)) return made;
-    f->descriptor_destroy(made);
-    return NULL;
-}
 
 static int set_up(void **state) {
     (void)state;
-    tcc_cudnn_find(&cudnn[0].library);
-    void *loaded = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
-    if (!cudnn[0].library.usable) why_not = cudnn[0].library.text;
-    else if (loaded && dlsym(loaded, "cudnnsim_restart")) why_not = "the stand-in is in the way of the real library";
-    if (loaded) dlclose(loaded);
-    if (why_not) return 0;
-    cudnn[1] = cudnn[0];
-    for (int i = 0; i < 2; i++)
-        if (!(cudnn[i].properties = properties_of(&cudnn[i].library.f, i ? 90 : 80))) why_not = "this cuDNN does not plan without a device";
+    why_not = cudnn_planners_open();
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    for (int i = 0; i < 2; i++)
-        if (cudnn[i].properties) cudnn[i].library.f.descriptor_destroy(cudnn[i].properties);
+    cudnn_planners_close();
     return 0;
 }
 
@@ -75,7 +43,7 @@ static tcc_cudnn_conv_params conv(tcc_dtype type, int64_t size, int64_t in, int6
 static tcc_status plan(int device, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p) {
     tcc_cudnn_graph *g = NULL;
     const tcc_cudnn_limits limits = tcc_cudnn_conv_limits(p);
-    tcc_status s = tcc_cudnn_graph_create(&cudnn[device], d, &g);
+    tcc_status s = tcc_cudnn_graph_create(&cudnn_planners[device].cudnn, d, &g);
     if (s == TCC_OK) s = tcc_cudnn_conv_describe(g, d, kind, p);
     if (s == TCC_OK) s = tcc_cudnn_graph_finish(g, d, &limits, &p->workspace_bytes);
     tcc_cudnn_graph_destroy(g);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions and work on elements: what is asked of their attributes, and what they compute. */
+ * Convolutions: what is asked of their attributes, and what they compute. */
 #include "sim.h"
 
-enum { SPATIAL = 3, CROSS_CORRELATION = 1, ADD = 0, RELU = 100 };
-
-/* --- convolutions --- */
+enum { SPATIAL = 3, CROSS_CORRELATION = 1 };
 
 static int finalize_convolution(descriptor *d) {
     int64_t spatial = sim_int64(d, 106), n;
@@ -123,56 +121,3 @@ const kind sim_conv_data = {.type = CONV_DATA, .name = "convolution data gradien
                             .rules = {CONV_RULES(706)}, .reads = {709, 711}, .writes = {710}};
 const kind sim_conv_filter = {.type = CONV_FILTER, .name = "convolution filter gradient", .finalize = finalize_filter, .evaluate = evaluate_filter,
                               .rules = {CONV_RULES(712)}, .reads = {716, 717}, .writes = {715}};
-
-/* --- work on elements --- */
-
-static int finalize_pointwise(descriptor *d) {
-    const int mode = sim_int(d, 0);
-    if (mode != ADD && mode != RELU) return sim_wrong("pointwise mode %d", mode);
-    return sim_int(d, 1) == FLOAT32 ? SUCCESS : sim_wrong("work on elements in data type %d", sim_int(d, 1));
-}
-
-const kind sim_pointwise = {.type = POINTWISE, .name = "pointwise", .finalize = finalize_pointwise, .rules = {ONE(0, POINTWISE_MODE), ONE(1, DATA_TYPE)}};
-
-static int finalize_operation_pointwise(descriptor *d) {
-    const int mode = sim_int(sim_reference(d, 750), 0);
-    const descriptor *b = sim_reference(d, 752);
-    value x = sim_value_of(sim_reference(d, 751)), y = sim_value_of(sim_reference(d, 753));
-    if ((mode == ADD) != (b != NULL)) return sim_wrong("pointwise mode %d %s a second operand", mode, b ? "with" : "without");
-    if (x.rank != y.rank) return sim_wrong("work on elements of %d and %d dimensions", x.rank, y.rank);
-    for (int i = 0; i < x.rank; i++)
-        if (x.dims[i] != y.dims[i]) return sim_wrong("work on elements: dimension %d of %lld and %lld", i, (long long)x.dims[i], (long long)y.dims[i]);
-    if (!b) return SUCCESS;
-    value vb = sim_value_of(b);
-    if (vb.rank != y.rank) return sim_wrong("a second operand of %d dimensions", vb.rank);
-    for (int i = 0; i < vb.rank; i++)
-        if (vb.dims[i] != 1 && vb.dims[i] != y.dims[i]) return sim_wrong("a second operand with dimension %d of %lld", i, (long long)vb.dims[i]);
-    return SUCCESS;
-}
-
-/* The place in `v` of element `i` of `of`; dimensions of one element are the same for all. */
-static int64_t place(const value *v, const value *of, int64_t i) {
-    int64_t at = 0, stride = 1;
-    for (int d = of->rank - 1; d >= 0; d--) {
-        if (v->dims[d] > 1) at += i % of->dims[d] * stride;
-        stride *= v->dims[d];
-        i /= of->dims[d];
-    }
-    return at;
-}
-
-static int evaluate_pointwise(const descriptor *d, value *const *reads, value *const *writes) {
-    const int mode = sim_int(sim_reference(d, 750), 0);
-    for (int64_t i = 0; i < writes[0]->count; i++) {
-        const double x = reads[0]->data[i];
-        writes[0]->data[i] = mode == ADD ? x + reads[1]->data[place(reads[1], writes[0], i)] : x < 0 ? 0 : x;
-    }
-    return SUCCESS;
-}
-
-const kind sim_operation_pointwise = {
-    .type = OPERATION_POINTWISE, .name = "operation on elements", .finalize = finalize_operation_pointwise, .evaluate = evaluate_pointwise,
-    .rules = {REFERENCE(750, POINTWISE), REFERENCE(751, TENSOR), MAYBE_REFERENCE(752, TENSOR),
-              REFERENCE(753, TENSOR)},
-    .reads = {751, 752}, .writes = {753},
-};

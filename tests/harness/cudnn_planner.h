@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT
+ * The real cuDNN without a device: it plans for a GPU whose properties it is told (9.8 and newer). */
+#ifndef TCC_TESTS_HARNESS_CUDNN_PLANNER_H
+#define TCC_TESTS_HARNESS_CUDNN_PLANNER_H
+
+#include "runtime/cuda_cudnn.h"
+
+enum { CUDNN_PLANNERS = 2 };
+typedef struct cudnn_planner {
+    const char *name; /* "sm_80" */
+    tcc_cudnn cudnn;
+} cudnn_planner;
+extern cudnn_planner cudnn_planners[CUDNN_PLANNERS];
+
+/* Finds the library and tells it the devices. NULL, or why there is none to plan with. */
+const char *cudnn_planners_open(void);
+void cudnn_planners_close(void);
+
+#endif
