@@ -222,9 +222,12 @@ LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype) {
 
 static LLVMTypeRef like(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef v) { return tcc_emit_type_like(e, scalar, LLVMTypeOf(v)); }
 
-/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. */
+/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. What bf16_value made of bits is those bits. */
 static LLVMValueRef bf16_bits(tcc_emitter *e, LLVMValueRef value) {
     LLVMTypeRef type = like(e, e->i32, value);
+    LLVMValueRef up = LLVMIsABitCastInst(value) ? LLVMGetOperand(value, 0) : NULL;
+    if (up && LLVMIsAInstruction(up) && LLVMGetInstructionOpcode(up) == LLVMShl && LLVMGetOperand(up, 1) == tcc_emit_int(e, type, 16))
+        return LLVMGetOperand(up, 0);
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, type, "");
     LLVMValueRef high = LLVMBuildLShr(e->builder, bits, tcc_emit_int(e, type, 16), "");
     LLVMValueRef bias = LLVMBuildAdd(e->builder, LLVMBuildAnd(e->builder, high, tcc_emit_int(e, type, 1), ""),
