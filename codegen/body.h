@@ -228,6 +228,9 @@ LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);
 LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */
+/* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's accesses of several
+ * elements depend on it, and there a vector begins at a multiple of its lanes. */
+int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a);
 /* The register type of a dtype, with the run's lanes if `lanes`. */
 LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
 

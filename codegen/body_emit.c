@@ -240,9 +240,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
     return a;
 }
 
-/* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's accesses of several
- * elements depend on it, and there a vector begins at a multiple of its lanes. */
-static int alignment_of(const tcc_body_run *r, int buffer, const tcc_affine *a) {
+int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a) {
     if (r->e->target->kind != TCC_TARGET_CUDA || (r->forms && !r->form_multiples)) return 0;
     const tcc_body_buffer *from = &r->body->buffers.data[buffer];
     int64_t elements = common_divisor(from->offset, a->constant), bytes = tcc_dtype_bytes(from->dtype);
@@ -275,12 +273,12 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
         tcc_emit_if branch;
         LLVMValueRef at = tcc_emit_at(e, memory, base, offset), none = LLVMConstNull(type);
         tcc_emit_if_begin(e, &branch, r->values[guard->id]);
-        value = tcc_emit_load(e, type, at, alignment_of(r, x->buffer, &x->affine));
+        value = tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
         tcc_emit_if_end(e, &branch);
         value = tcc_emit_if_value(e, &branch, value, none);
     } else if (step == STEP_ONE) {
         LLVMValueRef mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
-        value = mask ? tcc_emit_load_masked(e, type, at, mask) : tcc_emit_load(e, type, at, alignment_of(r, x->buffer, &x->affine));
+        value = mask ? tcc_emit_load_masked(e, type, at, mask) : tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
     } else if (step == STEP_MINUS_ONE) {
         LLVMValueRef mask = access_mask(r, guard);
         LLVMValueRef at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
@@ -496,7 +494,7 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     if (step == STEP_ONE) {
         LLVMValueRef at = tcc_emit_at(e, memory, base, offset);
         if (mask) tcc_emit_store_masked(e, value, at, mask);
-        else tcc_emit_store(e, value, at, alignment_of(r, s->buffer, &s->offset));
+        else tcc_emit_store(e, value, at, tcc_body_alignment(r, s->buffer, &s->offset));
         return;
     }
     LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");

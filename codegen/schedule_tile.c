@@ -6,8 +6,8 @@
 
 enum { ITEM_POINTS = 8192, LEAST_EXTENT = 4, LEAST_BLOCK_EXTENT = 8 };
 
-/* Rows of a square of vectors become its columns: log2(lanes) rounds of exchanges between rows that differ in one bit. */
-static void transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
+/* log2(lanes) rounds of exchanges between rows that differ in one bit. */
+void tcc_tile_transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
     for (int bit = 1; bit < lanes; bit *= 2) {
         int low[64], high[64];
         for (int l = 0; l < lanes; l++) {
@@ -44,7 +44,7 @@ static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef ac
         rows[i] = tcc_emit_load_masked(e, type, at, tcc_emit_select(e, exists, mask, none));
         rows[i] = tcc_scalar_from_memory(e, rows[i], x->dtype);
     }
-    transpose(e, rows, p->lanes);
+    tcc_tile_transpose(e, rows, p->lanes);
     for (int i = 0; i < p->lanes; i++) tcc_emit_store(e, rows[i], slot(e, p, index, tcc_emit_i64(e, i), scalar), 0);
 }
 
@@ -137,6 +137,7 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
         *status = tcc_enomem(l->diag);
         return true;
     }
+    if (block) tcc_tile_block_lanes(l->target, p);
     int outer[TCC_BODY_MAX_LOOPS], n_outer = 0;
     double points = 1;
     for (int k = 0; k < n; k++) {
@@ -156,7 +157,7 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
         launch->items = tcc_tile_block_items(p);
         launch->kernel.emit = tcc_tile_emit_block;
         launch->kernel.scratch_bytes = tcc_tile_block_bytes(p);
-        launch->kernel.shape = tcc_tile_block_shape();
+        launch->kernel.shape = tcc_tile_block_shape(p);
     }
     *status = tcc_lowering_use_body(l, launch, b);
     launch->kernel.n_params = 0;

@@ -16,12 +16,14 @@ typedef struct tcc_tile {
     const tcc_expr *staged[TCC_TILE_MOST_STAGED];
 } tcc_tile;
 
-/* The same by the threads of a block, through shared memory: tiles of TCC_TILE_SIDE by TCC_TILE_SIDE points. An item is a tile; the loops
- * of the cut but the last are its outer ones. */
-enum { TCC_TILE_SIDE = 32, TCC_TILE_STRIDE = TCC_TILE_SIDE + 1 }; /* a bank more: columns of a tile lie in different ones */
+/* Rows of a square of vectors become its columns. */
+void tcc_tile_transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes);
+
+/* The same by the threads of a block, through shared memory: an item is a tile; the loops of the cut but the last are its outer ones. */
 tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+void tcc_tile_block_lanes(const tcc_llvm_target *t, tcc_tile *p); /* sets p->lanes, on which all below depends */
 int64_t tcc_tile_block_items(const tcc_tile *p);
 int64_t tcc_tile_block_bytes(const tcc_tile *p); /* of shared memory */
-tcc_thread_shape tcc_tile_block_shape(void);
+tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p);
 
 #endif

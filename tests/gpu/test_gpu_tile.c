@@ -10,7 +10,7 @@ static void transposes(void **state) {
     (void)state;
     static const struct {
         int batch, rows, columns;
-    } shapes[] = {{1, 8, 8}, {1, 32, 32}, {3, 33, 31}, {2, 64, 96}, {1, 100, 9}, {5, 13, 130}, {1, 300, 257}};
+    } shapes[] = {{1, 8, 8}, {1, 32, 32}, {3, 33, 31}, {2, 64, 96}, {1, 100, 9}, {5, 13, 130}, {1, 300, 257}, {2, 72, 136}, {1, 66, 70}};
     static const char *const types[] = {"f32", "bf16", "f16", "i32", "u8", "f64"};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {

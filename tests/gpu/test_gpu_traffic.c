@@ -44,6 +44,7 @@ static void check_traffic(const tcc_graph *g, double again, double narrow) {
     if (1 - wide / moved > narrow) fail_msg("%.3f of the traffic is in narrow accesses", 1 - wide / moved);
     assert_int_equal(s.local_read_bytes + s.local_write_bytes, 0);
     assert_int_equal(s.float_atomics, 0);
+    assert_int_equal(s.shared_conflicts, 0);
     gpu_program_destroy(p);
 }
 
@@ -81,7 +82,14 @@ static void chains(void **state) {
 static void transposes(void **state) {
     (void)state;
     check_text_traffic("graph @transpose {\n  %0 = input {name=\"x\"} : f32[2,200,320]\n  %1 = input {name=\"y\"} : f32[2,320,200]\n"
-                       "  %2 = transpose(%0) {perm=[0, 2, 1]} : f32[2,320,200]\n  %3 = mul(%1, %2) : f32[2,320,200]\n  output \"o\" %3\n}\n", 0, 1);
+                       "  %2 = transpose(%0) {perm=[0, 2, 1]} : f32[2,320,200]\n  %3 = mul(%1, %2) : f32[2,320,200]\n  output \"o\" %3\n}\n", 0, 0.01);
+    check_text_traffic("graph @transpose_bf16 {\n  %0 = input {name=\"x\"} : bf16[2,208,320]\n"
+                       "  %1 = transpose(%0) {perm=[0, 2, 1]} : bf16[2,320,208]\n  output \"o\" %1\n}\n", 0, 0.01);
+    check_text_traffic("graph @transpose_cast {\n  %0 = input {name=\"x\"} : f32[208,320]\n"
+                       "  %1 = transpose(%0) {perm=[1, 0]} : f32[320,208]\n  %2 = exp(%1) : f32[320,208]\n  %3 = cast(%2) : f16[320,208]\n"
+                       "  output \"o\" %3\n}\n", 0, 0.35); /* writes of 8 bytes */
+    check_text_traffic("graph @channels_last {\n  %0 = input {name=\"x\"} : f32[2,24,16,20]\n"
+                       "  %1 = transpose(%0) {perm=[0, 2, 3, 1]} : f32[2,16,20,24]\n  output \"o\" %1\n}\n", 0, 0.01);
     check_text_traffic("graph @columns {\n  %0 = input {name=\"x\"} : f32[4096,192]\n  %1 = reduce_sum(%0) {axes=[0]} : f32[192]\n  output \"o\" %1\n}\n", 0, 0.01);
 }
 
