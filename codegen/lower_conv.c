@@ -13,11 +13,13 @@
 
 /* When a library's convolution is worth a call. Derived from data sheets, not measured: below so many multiply-adds both ways are bound
  * by launches; with fewer channels in a group a pixel of f16 is shorter than one access of 16 bytes, and the library gathers as our kernel
- * does; a result that is written and read once more costs what a sum of so many terms gains (see lower_matmul.c). */
+ * does; a result that is written and read once more costs what a sum of so many terms gains (see lower_matmul.c). In f32 without tensor
+ * cores the library's workspace holds images in another layout: a byte of it that is written and read takes the time of so many
+ * multiply-adds' gain. */
 static const struct {
-    double multiply_adds;
+    double multiply_adds, multiply_adds_a_byte;
     int64_t channels, terms_apart;
-} least = {.multiply_adds = 1 << 24, .channels = 8, .terms_apart = 256};
+} least = {.multiply_adds = 1 << 24, .multiply_adds_a_byte = 22, .channels = 8, .terms_apart = 256};
 
 enum { SPATIAL = 3, STRIDES = SPATIAL + 2, OUTER = 0, CHANNEL = 1, BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 128 << 20 };
 
@@ -130,11 +132,16 @@ static int64_t terms(const tcc_conv *c, const tcc_node *hero) {
     return n;
 }
 
+static int64_t workspace_for(const tcc_lowering *l, const tcc_conv *c) {
+    const double worth = multiply_adds(c) / least.multiply_adds_a_byte;
+    return c->x->type.dtype == TCC_F32 && !l->options->tf32 && worth < WORKSPACE_BYTES ? (int64_t)worth : WORKSPACE_BYTES;
+}
+
 /* The call that leaves f->node, and then what is left. */
 static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue *epilogue, const tcc_library_fused *f, bool *done) {
     const tcc_node *hero = l->group->hero, *operands[2];
     const tcc_dtype type = hero->type.dtype;
-    tcc_cudnn_conv_params p = {.conv = params_of(c), .type = type, .allow_tf32 = l->options->tf32, .alignment = BASE_ALIGNMENT, .workspace_bytes = WORKSPACE_BYTES};
+    tcc_cudnn_conv_params p = {.conv = params_of(c), .type = type, .allow_tf32 = l->options->tf32, .alignment = BASE_ALIGNMENT, .workspace_bytes = workspace_for(l, c)};
     operands_of(c, hero, operands);
     if (f->node->type.dtype != type || operands[0]->type.dtype != type || operands[1]->type.dtype != type) return TCC_OK;
     if ((f->bias || f->relu) && hero != c->y) return TCC_OK;

@@ -158,8 +158,11 @@ tcc_status tcc_cudnn_conv_describe(tcc_cudnn_graph *g, tcc_diag *d, tcc_cudnn_co
     }
 }
 
+/* Without tensor cores the good engines work channels first, and copy images that are channels last into the workspace. Where that is not
+ * worth it (codegen gives less workspace then), what is left to the library is slower than a kernel of ours. */
 tcc_cudnn_limits tcc_cudnn_conv_limits(const tcc_cudnn_conv_params *p) {
-    return (tcc_cudnn_limits){.workspace_bytes = p->workspace_bytes, .tensor_cores = p->type != TCC_F32 || p->allow_tf32};
+    const bool tensor_cores = p->type != TCC_F32 || p->allow_tf32;
+    return (tcc_cudnn_limits){.workspace_bytes = p->workspace_bytes, .tensor_cores = tensor_cores, .best_alone = !tensor_cores};
 }
 
 /* --- the entries --- */

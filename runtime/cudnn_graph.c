@@ -218,6 +218,8 @@ static tcc_status get_configs(const tcc_cudnn_graph *g, tcc_diag *d, void *heuri
     return TCC_OK;
 }
 
+static bool is_over(const search *s) { return s->limits->best_alone && s->by_workspace; }
+
 static tcc_status try_configs(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *heuristics) {
     int64_t count = 0;
     TCC_CUDNN_TRY(g->f, d, get_attribute, heuristics, TCC_CUDNN_ENGINEHEUR_RESULTS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL);
@@ -226,7 +228,7 @@ static tcc_status try_configs(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *
     void **configs = tcc__calloc((size_t)room, sizeof *configs);
     if (!configs) return tcc_enomem(d);
     tcc_status status = get_configs(g, d, heuristics, configs, &count);
-    for (int64_t i = 0; i < count && i < room && status == TCC_OK && !g->plan; i++) {
+    for (int64_t i = 0; i < count && i < room && status == TCC_OK && !g->plan && !is_over(s); i++) {
         status = try_config(g, d, s, configs[i]);
         if (g->plan) g->config = configs[i], configs[i] = NULL;
     }
@@ -270,7 +272,7 @@ static tcc_status no_engine(tcc_diag *d, const search *s) {
 tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_limits *limits, int64_t *workspace_bytes) {
     const int64_t slack = WORKSPACE_ALIGNMENT - 1;
     const tcc_cudnn_limits allowed = {.workspace_bytes = limits->workspace_bytes > slack ? limits->workspace_bytes - slack : 0,
-                                      .tensor_cores = limits->tensor_cores};
+                                      .tensor_cores = limits->tensor_cores, .best_alone = limits->best_alone};
     const tcc_cudnn_attribute attributes[] = {
         {TCC_CUDNN_OPERATIONGRAPH_OPS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, g->operations.count, g->operations.data},
         {TCC_CUDNN_OPERATIONGRAPH_HANDLE, TCC_CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle},
@@ -278,7 +280,7 @@ tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
     search s = {.limits = &allowed};
     TCC_TRY(tcc_cudnn_graph_descriptor(g, d, TCC_CUDNN_OPERATIONGRAPH, attributes, g->cudnn->handle ? 2 : 1, &s.graph));
     tcc_status status = try_mode(g, d, &s, TCC_CUDNN_HEUR_MODE_A);
-    if (status == TCC_OK && !g->plan) status = try_mode(g, d, &s, TCC_CUDNN_HEUR_MODE_FALLBACK);
+    if (status == TCC_OK && !g->plan && !is_over(&s)) status = try_mode(g, d, &s, TCC_CUDNN_HEUR_MODE_FALLBACK);
     if (status == TCC_OK && !g->plan) status = no_engine(d, &s);
     tcc_diag_clear(&s.first);
     *workspace_bytes = g->plan_workspace_bytes ? g->plan_workspace_bytes + slack : 0;

@@ -42,6 +42,7 @@ typedef struct tcc_cudnn_attribute {
 typedef struct tcc_cudnn_limits {
     int64_t workspace_bytes;
     bool tensor_cores; /* f32: only where products of tf32 are wanted; f16 and bf16: always */
+    bool best_alone;   /* the first engine that may be taken at all, or none: not one that is ranked behind it and needs less workspace */
 } tcc_cudnn_limits;
 
 /* `cudnn`: borrowed, with a handle, or with properties alone; then the graph cannot be run. */

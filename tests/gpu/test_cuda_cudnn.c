@@ -160,10 +160,11 @@ static void test_epilogues(void **state) {
 
 /* --- engines --- */
 
-/* Which engine of the stand-in ran a convolution of these limits. */
-static int engine_of(tcc_cudnn_conv_params p) {
+/* Which engine of the stand-in ran a convolution of these limits, without those of the set. */
+static int engine_of(tcc_cudnn_conv_params p, unsigned refused) {
     cudnnsim_counts counts;
     dnn.restart();
+    dnn.refuse(refused);
     check_conv(TCC_CUDNN_CONV_DATA_GRADIENT, &p);
     dnn.get_counts(&counts);
     int engine = -1;
@@ -178,14 +179,17 @@ static int engine_of(tcc_cudnn_conv_params p) {
 static void test_engines(void **state) {
     (void)state;
     if (!dnn.refuse || !available()) skip();
-    tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), tight = exact, tf32 = exact, half = exact;
-    tight.workspace_bytes = CUDNNSIM_WORKSPACE_BYTES; /* nothing to round up with */
+    tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), tf32 = exact, half = exact, tight = exact;
     tf32.allow_tf32 = 1;
     half.type = TCC_BF16;
-    assert_int_equal(engine_of(exact), CUDNNSIM_WORKSPACE);
-    assert_int_equal(engine_of(tight), CUDNNSIM_PLAIN);
-    assert_int_equal(engine_of(tf32), CUDNNSIM_TENSOR_CORE);
-    assert_int_equal(engine_of(half), CUDNNSIM_TENSOR_CORE);
+    tight.type = TCC_F16;
+    tight.workspace_bytes = CUDNNSIM_WORKSPACE_BYTES; /* nothing to round up with */
+    assert_int_equal(engine_of(exact, 0), CUDNNSIM_WORKSPACE);
+    assert_int_equal(engine_of(exact, 1u << CUDNNSIM_WORKSPACE), CUDNNSIM_PLAIN);
+    assert_int_equal(engine_of(tf32, 0), CUDNNSIM_TENSOR_CORE);
+    assert_int_equal(engine_of(half, 0), CUDNNSIM_TENSOR_CORE);
+    assert_int_equal(engine_of(half, 1u << CUDNNSIM_TENSOR_CORE), CUDNNSIM_WORKSPACE);
+    assert_int_equal(engine_of(tight, 1u << CUDNNSIM_TENSOR_CORE), CUDNNSIM_PLAIN);
 }
 
 /* A run makes no descriptor as long as nothing moves. */
@@ -218,14 +222,13 @@ static void test_workspace_is_lowered(void **state) {
     (void)state;
     if (!dnn.refuse) skip();
     rig c;
-    tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), tight = exact, half = exact;
-    tight.workspace_bytes = CUDNNSIM_WORKSPACE_BYTES;
+    tcc_cudnn_conv_params exact = conv_2d(6, 8, 16, 3), half = exact;
     half.type = TCC_F16;
     const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &exact);
-    const int64_t expected[] = {CUDNNSIM_WORKSPACE_BYTES + 255, 0, 0};
-    tcc_cudnn_conv_params *const all[] = {&exact, &tight, &half};
+    const int64_t expected[] = {CUDNNSIM_WORKSPACE_BYTES + 255, 0};
+    tcc_cudnn_conv_params *const all[] = {&exact, &half};
     assert_ok(rig_start(&c, call_program(&shape, (const int64_t *)&exact)), &c.cx.diag);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         assert_true(c.device->ops->takes_call(c.device, &c.cx, entries[0], (int64_t *)all[i]));
         assert_int_equal(all[i]->workspace_bytes, expected[i]);
     }
@@ -274,14 +277,14 @@ static void check_described(const char *words) {
 static void test_refused(void **state) {
     (void)state;
     if (!dnn.refuse) skip();
-    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3), relu = p, wrong = p;
+    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3), tight = p, relu = p, wrong = p;
     dnn.refuse(1u << CUDNNSIM_WORKSPACE | 1u << CUDNNSIM_PLAIN);
     check_refused(&p, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 6 proposed, 4 are not exact or not deterministic, 2 fail; first ");
     check_refused(&p, TCC_EUNSUPPORTED, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED");
     check_refused(&p, TCC_EUNSUPPORTED, "for cudnn.conv_forward of 2 images of 1 x 6 x 7 with 8 channels, kernels of 1 x 3 x 3 to 16 channels in 1 groups");
-    dnn.refuse(1u << CUDNNSIM_PLAIN);
-    p.workspace_bytes = 1024;
-    check_refused(&p, TCC_EUNSUPPORTED, "1 take 4096 bytes of workspace or more, of 769");
+    dnn.refuse(0);
+    tight.workspace_bytes = 1024; /* another engine needs none, but in f32 that is the worse choice */
+    check_refused(&tight, TCC_EUNSUPPORTED, "of 5 proposed, 4 are not exact or not deterministic, 1 take 4096 bytes of workspace or more, of 769");
     dnn.refuse(~(1u << CUDNNSIM_NONDETERMINISTIC)); /* the one engine that there is may not be taken */
     p.type = TCC_F16;
     check_refused(&p, TCC_EUNSUPPORTED, "of 6 proposed, 3 are not exact or not deterministic");

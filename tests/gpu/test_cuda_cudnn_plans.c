@@ -129,7 +129,7 @@ static bool answer(void *user, const char *name, int64_t *params) {
         tcc_cudnn_conv_params *p = (tcc_cudnn_conv_params *)params;
         tcc_diag d = {0};
         const bool taken = a->device < 0 || plan(a->device, &d, (tcc_cudnn_conv_kind)kind, p) == TCC_OK;
-        if (!taken) print_message("%s: %s\n", name, tcc_diag_text(&d));
+        if (!taken && !strstr(tcc_diag_text(&d), " bytes of workspace or more")) fail_msg("%s: %s", name, tcc_diag_text(&d));
         if (a->device < 0) p->workspace_bytes = 0;
         tcc_diag_clear(&d);
         a->calls++;
@@ -205,7 +205,8 @@ static void test_networks(void **state) {
             tcc_graph *planned;
             tcc_program *p;
             compile_network("resnet", 8, tf32, &a, &planned, &p);
-            if (a.calls < 40 || a.taken != a.calls) fail_msg("sm_%d, tf32 %d: %d of %d calls are taken", device ? 90 : 80, tf32, a.taken, a.calls);
+            /* in f32 without tensor cores some would copy more than they gain */
+            if (a.calls < 40 || (tf32 ? a.taken < a.calls : 4 * a.taken < 3 * a.calls)) fail_msg("sm_%d, tf32 %d: %d of %d calls are taken", device ? 90 : 80, tf32, a.taken, a.calls);
             tcc_program_destroy(p);
             tcc_graph_destroy(planned);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/conv_forms.h"
 
-enum { WORKSPACE = 8192 };
+enum { WORKSPACE = 1 << 16 };
 
 static void lay_out(int64_t *strides, int64_t channels, const int64_t *sizes, bool last) {
     int64_t dense = last ? channels : 1;
