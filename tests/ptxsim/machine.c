@@ -238,6 +238,10 @@ static void finish_warp(sim_warp *w) {
     w->state = WARP_DONE;
 }
 
+static void hangs(sim_warp *w, const sim_inst *i) {
+    sim_fault(w, i, -1, SIM_LAUNCH_TIMEOUT, "the launch does not end: more than %llu warp instructions on one host thread", (unsigned long long)sim_set.limit);
+}
+
 static void run_warp(sim_warp *w) {
     sim_launch *l = w->launch;
     sim_worker *k = w->worker;
@@ -316,11 +320,13 @@ static void run_warp(sim_warp *w) {
         }
         if ((steps & 0xfffff) == 0) {
             uint64_t step = 0x100000;
-            if (k->budget < step) sim_fault(w, i, -1, SIM_LAUNCH_TIMEOUT, "the launch does not end: more than %llu warp instructions on one host thread", (unsigned long long)sim_set.limit);
+            if (k->budget < step) hangs(w, i);
             else k->budget -= step;
         }
     }
 out:
+    if (k->budget < (steps & 0xfffff)) hangs(w, w->at);
+    else k->budget -= steps & 0xfffff;
     k->stats.warp_instructions += instructions, k->stats.lane_instructions += lanes;
 }
 

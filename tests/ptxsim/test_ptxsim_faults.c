@@ -49,6 +49,7 @@ static const struct fault {
     {"write to constant memory", ".const .align 4 .u32 c = 5;\n", "", "mov.u64 %d6, c;\n cvta.const.u64 %d6, %d6;\n st.u32 [%d6], %r2;", 1, 1, 0, CUDA_ERROR_ILLEGAL_ADDRESS, "constant memory is read-only"},
     {"trap", "", "", "trap;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "trap"},
     {"endless loop", "", "", "$again:\n add.u32 %r5, %r2, 1;\n bra $again;", 1, 1, 0, CUDA_ERROR_LAUNCH_TIMEOUT, "does not end"},
+    {"endless loop with a barrier", "", "", "$again:\n bar.sync 0;\n add.u32 %r5, %r2, 1;\n bra $again;", 1, 64, 0, CUDA_ERROR_LAUNCH_TIMEOUT, "does not end"},
     {"shuffle with absent lanes", "", "", "setp.lt.u32 %p1, %r2, 16;\n @!%p1 bra $end;\n shfl.sync.bfly.b32 %r5, %r2, 1, 31, -1;\n st.global.u32 [%d3], %r5;\n$end:", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "that are not here"},
     {"matrix instruction in a divergent path", ".shared .align 16 .b8 s[512];\n", "", "setp.lt.u32 %p1, %r2, 16;\n mov.u32 %r4, s;\n @%p1 ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r5}, [%r4];", 1, 32, 0, CUDA_ERROR_ILLEGAL_INSTRUCTION, "an instruction of the whole warp"},
     {"asynchronous copy read too early", ".shared .align 16 .b8 s[512];\n", "",
