@@ -97,8 +97,7 @@ static tcc_status make_tables(tcc_commands *c, tcc_diag *d) {
     if (!c->table_integers) return TCC_OK;
     c->tables = TCC_ARENA_ARRAY(&c->memory, int64_t, c->table_integers);
     if (!c->tables) return tcc_enomem(d);
-    TCC_CUDA_TRY(c->device, d, alloc, &c->tables_on_device, (size_t)c->table_integers * sizeof(int64_t));
-    return TCC_OK;
+    return tcc__cuda_alloc(c->device, d, c->table_integers * (int64_t)sizeof(int64_t), "the tables of steps with many instances", &c->tables_on_device);
 }
 
 static tcc_status make_launch(tcc_commands *c, tcc_diag *d, launch *l, int n_values, int64_t blocks, int64_t most) {

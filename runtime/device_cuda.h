@@ -78,6 +78,10 @@ tcc_status tcc__cuda_failed(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_result 
 TCC_CUDA_CALLS(X)
 #undef X
 
+/* Memory on the device, or pinned on the host; entered. `purpose`: what an error says it is for; NULL: the caller says it. */
+tcc_status tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, const char *purpose, tcc_cuda_address *out);
+tcc_status tcc__cuda_host_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, void **out);
+
 /* In staging_cuda.c: the ways in and out. */
 tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
 tcc_status tcc__cuda_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);

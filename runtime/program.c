@@ -45,7 +45,7 @@ void tcc_program_for_buffers(const tcc_program *p, tcc_program_buffer_fn *each, 
 
 /* -- The largest tensors -- */
 
-enum { LARGEST = 5 };
+enum { LARGEST = 20, LINES = 5 }; /* those of one step and size share a line */
 
 typedef struct tensor {
     int binding, step; /* one of them is -1 */
@@ -77,9 +77,11 @@ void tcc_program_note_largest(tcc_diag *d, const tcc_program *p) {
     largest l = {0};
     for (int i = 0; i < p->n_bindings; i++) consider(&l, (tensor){i, -1, 0, tcc_type_bytes(&p->bindings[i].type)});
     tcc_program_for_buffers(p, consider_buffer, &l);
-    for (int i = 0; i < l.count; i++) {
+    for (int i = 0, lines = 0, n; i < l.count && lines < LINES; i += n, lines++) {
         const tensor *t = &l.list[i];
         tcc_strbuf what = {0};
+        for (n = 1; i + n < l.count && t->step >= 0 && t[n].step == t->step && t[n].size_bytes == t->size_bytes;) n++;
+        if (n > 1) tcc_strbuf_printf(&what, "%d times ", n);
         tcc_strbuf_bytes(&what, (double)t->size_bytes);
         tcc_strbuf_add(&what, t->step < 0 ? ", " : ", of ");
         if (t->step < 0) tcc_strbuf_printf(&what, "'%s', %s", p->bindings[t->binding].name, tcc_type_text(&p->bindings[t->binding].type));

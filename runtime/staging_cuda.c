@@ -7,8 +7,7 @@
 
 enum {
     ALIGNMENT = 256,
-    SMALL = 16 << 10, /* bytes: from here on a copy beside the steps is worth a second one on the device */
-    PORTABLE = 1      /* cuMemHostAlloc: pinned for every context */
+    SMALL = 16 << 10 /* bytes: from here on a copy beside the steps is worth a second one on the device */
 };
 
 static tcc_cuda_address address_of(const void *memory) { return (tcc_cuda_address)(uintptr_t)memory; }
@@ -21,8 +20,7 @@ tcc_status tcc__cuda_staging_create(tcc_device_cuda *cuda, tcc_diag *d) {
         TCC_CUDA_TRY(cuda, d, event_create, &cuda->staging[i].done, TCC_CUDA_EVENT_NO_TIMING);
     }
     for (int i = 0; i < TCC_FETCHES; i++) TCC_CUDA_TRY(cuda, d, event_create, &cuda->fetch_done[i], TCC_CUDA_EVENT_NO_TIMING);
-    TCC_CUDA_TRY(cuda, d, host_alloc, (void **)&cuda->fetched, TCC_FETCHES * TCC_FETCH_BYTES, PORTABLE);
-    return TCC_OK;
+    return tcc__cuda_host_alloc(cuda, d, TCC_FETCHES * TCC_FETCH_BYTES, (void **)&cuda->fetched);
 }
 
 static void free_slot(tcc_device_cuda *cuda, tcc_cuda_staging *s) {
@@ -48,8 +46,8 @@ void tcc__cuda_staging_destroy(tcc_device_cuda *cuda) {
 /* The slot's memory is in nobody's use when this is called. */
 static tcc_status enlarge(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_staging *s, int64_t capacity) {
     free_slot(cuda, s);
-    TCC_CUDA_TRY(cuda, d, host_alloc, (void **)&s->host, (size_t)capacity, PORTABLE);
-    TCC_CUDA_TRY(cuda, d, alloc, &s->device, (size_t)capacity);
+    TCC_TRY(tcc__cuda_host_alloc(cuda, d, capacity, (void **)&s->host));
+    TCC_TRY(tcc__cuda_alloc(cuda, d, capacity, "batches on their way to the steps", &s->device));
     s->capacity = capacity;
     return TCC_OK;
 }

@@ -321,7 +321,7 @@ static void test_memory_faults(void **state) {
     (void)state;
     if (!sim.inject) skip();
     inject(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, "out of memory");
-    inject(PTXSIM_FAULT_HOST, TCC_ENOMEM, "cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY");
+    inject(PTXSIM_FAULT_HOST, TCC_ENOMEM, "no pinned memory for cuda:0 (");
     inject(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module ");
 }
 
