@@ -28,7 +28,7 @@ typedef struct run {
     bool late;    /* a step is reported when the next one is under way, so that the device is never idle */
     bool pending; /* a step is not yet reported: */
     int64_t pending_step;
-    double pending_lr;
+    double pending_lr, pending_seconds; /* that it took to enqueue */
     bool drawing; /* a progress line is on the terminal, without its line break */
     int64_t total_steps, first_step, saved_step; /* saved_step: -1 none yet */
     double started;                              /* when the first step began, in seconds */
@@ -389,11 +389,12 @@ static tcc_status report_step(run *s, int64_t step, double lr, double start) {
     return status;
 }
 
-/* Reports the step that was not reported yet, if any. */
-static tcc_status report_pending(run *s, double start) {
-    bool pending = s->pending;
+/* Reports the step that was not reported yet, if any. What counts of it is the time to enqueue it and, from here on, to wait for it. */
+static tcc_status report_pending(run *s) {
+    if (!s->pending) return TCC_OK;
     s->pending = false;
-    return pending ? report_step(s, s->pending_step, s->pending_lr, start) : TCC_OK;
+    s->busy_seconds += s->pending_seconds;
+    return report_step(s, s->pending_step, s->pending_lr, now_seconds());
 }
 
 static tcc_status train_step(run *s, int64_t step) {
@@ -404,11 +405,12 @@ static tcc_status train_step(run *s, int64_t step) {
     if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
     if (status != TCC_OK) return status;
     if (!s->late) return report_step(s, step, lr, start);
-    if (s->pending) status = report_pending(s, start);
-    else s->busy_seconds += now_seconds() - start;
+    double enqueued = now_seconds();
+    status = report_pending(s);
     s->pending = true;
     s->pending_step = step;
     s->pending_lr = lr;
+    s->pending_seconds = enqueued - start;
     return status;
 }
 
@@ -418,7 +420,7 @@ static tcc_status between_steps(run *s, int64_t done) {
     bool last = done == s->total_steps || *s->interrupted, evaluates = due(r->training.eval_every, done) || done == s->total_steps;
     bool saves = due(r->training.save_every, done) || done == s->total_steps;
     bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
-    tcc_status status = last || evaluates || saves || samples ? report_pending(s, now_seconds()) : TCC_OK;
+    tcc_status status = last || evaluates || saves || samples ? report_pending(s) : TCC_OK;
     if (status == TCC_OK && evaluates) status = report_evaluation(s, done);
     if (status == TCC_OK && saves) status = save(s, done);
     return status == TCC_OK && samples ? print_sample(s) : status;
@@ -436,7 +438,7 @@ static tcc_status train_steps(run *s) {
         status = train_step(s, step);
         if (status == TCC_OK) status = between_steps(s, step + 1);
     }
-    if (status == TCC_OK) status = report_pending(s, now_seconds()); /* an interrupt came just before the last report */
+    if (status == TCC_OK) status = report_pending(s); /* an interrupt came just before the last report */
     if (status == TCC_OK && *s->interrupted) status = save(s, tcc_model_step(s->model));
     return status;
 }

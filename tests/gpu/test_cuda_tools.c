@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
 #define TRAIN(...) program_run(&(program_options){.environment = "PTXSIM_LOG=none"}, "tcc-train", ARGUMENTS(__VA_ARGS__))
@@ -85,6 +86,9 @@ static void waits_for_each_kernel(void **state) {
     expect(TRAIN(recipe, "--run-dir", test_path(state, "cuda"), "training.max_steps=3"), 0, "step 2/3 ", "");
     expect(TRAIN_WITH("TCC_LAUNCH_BLOCKING=1", recipe, "--run-dir", test_path(state, "cpu"), "training.max_steps=3"), 0, "step 2/3 ", "");
     check_same_metric(state, "loss", 3);
+    double ms[3];
+    assert_int_equal(read_metric(state, "cpu", "step_ms", ms, 3), 3);
+    for (int i = 0; i < 3; i++) assert_true(ms[i] > 0.02 * ms[(i + 1) % 3]); /* each is told of with its own time */
 }
 
 static void explains_and_profiles(void **state) {
@@ -131,6 +135,27 @@ static void without_a_device(void **state) {
 
 /* -- Failing -- */
 
+/* As a user meets it: the kernel, the lines of the model, and a file that holds the PTX. */
+static void names_the_failing_kernel(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    if (!sim.inject) skip();
+    expect(TRAIN_WITH("PTXSIM_LIMIT=300", recipe, "--run-dir", run), 1, "", "CUDA_ERROR_LAUNCH_TIMEOUT (the launch timed out and was terminated)\nnote: a kernel on cuda:0 (");
+    setenv("PTXSIM_LIMIT", "300", 1);
+    program_result r = TRAIN_WITH("TCC_LAUNCH_BLOCKING=1", recipe, "--run-dir", run);
+    unsetenv("PTXSIM_LIMIT");
+    char kernel[128], text[256], path[4096], *ptx;
+    const char *at = strstr(r.err, "its PTX is in ");
+    if (r.status != 1 || sscanf(r.err, "tcc-train: error: kernel '%127[^']': CUDA_ERROR_LAUNCH_TIMEOUT", kernel) != 1 || !strstr(r.err, "note: in program 'train', step ") ||
+        !strstr(r.err, "models.c:") || !at || sscanf(at, "its PTX is in %4095s", path) != 1 || !strstr(r.err, "the last checkpoint is of step 0 in "))
+        fail_msg("exit status %d: %s", r.status, r.err);
+    program_free(&r);
+    ptx = test_read(path, NULL);
+    snprintf(text, sizeof text, ".visible .entry %s(", kernel);
+    assert_non_null(strstr(ptx, text));
+    free(ptx);
+    unlink(path);
+}
+
 static void fails_clearly(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
     if (!sim.inject) skip();
@@ -147,7 +172,7 @@ static void fails_clearly(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(trains_gpt),        TEST(trains_cnn),       TEST(waits_for_each_kernel), TEST(explains_and_profiles),
-        TEST(says_what_it_found), TEST(finds_the_driver), TEST(without_a_device), TEST(fails_clearly),
+        TEST(says_what_it_found), TEST(finds_the_driver), TEST(without_a_device), TEST(names_the_failing_kernel), TEST(fails_clearly),
     };
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }
