@@ -309,7 +309,8 @@ bool decode_arithmetic(parser *p, const char *name) {
         for (int k = 0; k < 6; k++)
             if (decode_has(p, modes[k])) op = (sim_operation)(OP_PRMT_F4E + k);
         sim_type t = decode_type(p);
-        same(p, sim_pick_int(op, t), t, 3)->op = (uint8_t)op;
+        sim_inst *i = same(p, sim_pick_int(op, t), t, 3);
+        i->op = (uint8_t)op, i->propagates = false;
     } else if (strcmp(name, "dp4a") == 0) {
         sim_type a = decode_type(p), b = decode_type(p);
         decode_mixed(p, sim_pick_int(OP_DP4A, a), T_U32, (sim_type[]){a, b, T_U32}, 3, OP_DP4A);

@@ -175,8 +175,20 @@ static uint32_t selector_of(sim_operation op, uint32_t c) {
                                          {0x3210, 0x3211, 0x3222, 0x3333}, {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
     return table[op - OP_PRMT_F4E][c & 3];
 }
-TERNARY(prmt, u32, permute(x, y, z))
-TERNARY(prmt_mode, u32, permute(x, y, selector_of((sim_operation)i->op, z)))
+/* A source of which no byte is taken may be undefined. */
+static void prmt_u32(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);
+    const uint32_t known_a = w->init[i->in[0]], known_b = w->init[i->in[1]];
+    uint32_t out[LANES], known = w->init[i->in[2]];
+    EACH_LANE {
+        uint32_t selector = i->op == OP_PRMT ? c->u32[l] : selector_of((sim_operation)i->op, c->u32[l]);
+        uint32_t from_b = (selector >> 2 & 1) + (selector >> 6 & 1) + (selector >> 10 & 1) + (selector >> 14 & 1);
+        out[l] = permute(a->u32[l], b->u32[l], selector);
+        if ((from_b < 4 && !(known_a >> l & 1)) || (from_b > 0 && !(known_b >> l & 1))) known &= ~(UINT32_C(1) << l);
+    }
+    commit32(w, i->out[0], out, mask);
+    w->init[i->out[0]] = (w->init[i->out[0]] & ~mask) | (known & mask);
+}
 
 static void lop3_u32(sim_warp *w, const sim_inst *i, uint32_t mask) {
     const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);
@@ -335,8 +347,8 @@ static sim_exec *const table[][6] = {
     [OP_POPC] = ROW_32_64(popc), [OP_CLZ] = ROW_32_64(clz), [OP_BREV] = ROW_32_64(brev), [OP_BFIND] = ROW_BOTH(bfind),
     [OP_BFIND_SHIFT] = ROW_BOTH(bfind_shift), [OP_BFE] = ROW_BOTH(bfe), [OP_BFI] = ROW_32_64(bfi), [OP_SAD] = ROW6(sad), [OP_DP4A] = ROW_32(dp4a), [OP_LOP3] = ROW_32(lop3),
     [OP_MUL24] = {NULL, mul24_lo_u32, NULL, NULL, mul24_lo_s32, NULL}, [OP_MAD24] = {NULL, mad24_lo_u32, NULL, NULL, mad24_lo_s32, NULL},
-    [OP_PRMT] = ROW_32(prmt), [OP_PRMT_F4E] = ROW_32(prmt_mode), [OP_PRMT_B4E] = ROW_32(prmt_mode), [OP_PRMT_RC8] = ROW_32(prmt_mode),
-    [OP_PRMT_ECL] = ROW_32(prmt_mode), [OP_PRMT_ECR] = ROW_32(prmt_mode), [OP_PRMT_RC16] = ROW_32(prmt_mode),
+    [OP_PRMT] = ROW_32(prmt), [OP_PRMT_F4E] = ROW_32(prmt), [OP_PRMT_B4E] = ROW_32(prmt), [OP_PRMT_RC8] = ROW_32(prmt),
+    [OP_PRMT_ECL] = ROW_32(prmt), [OP_PRMT_ECR] = ROW_32(prmt), [OP_PRMT_RC16] = ROW_32(prmt),
     [OP_SETP] = ROW6(setp), [OP_BMSK] = {NULL, bmsk_u32, NULL, NULL, bmsk_wrap_u32, NULL}, /* the signed column: the wrapping form */
     [OP_SELP] = {selp_32, selp_32, selp_64, selp_32, selp_32, selp_64}, [OP_SLCT] = {slct_any, slct_any, slct_any, slct_any, slct_any, slct_any},
     [OP_MOV] = {sim_exec_mov32, sim_exec_mov32, sim_exec_mov64, sim_exec_mov32, sim_exec_mov32, sim_exec_mov64},
