@@ -55,6 +55,7 @@ typedef struct sweep_cx {
     bool *computes; /* by expr: evaluated in this sweep for the first time, and cached */
     bool *loads;    /* by expr: cached earlier */
     LLVMValueRef *kept; /* p->steps: by step and expr, the cached value */
+    const LLVMValueRef *sums; /* p->steps: by step and store, a place of the thread for the sum of its columns */
     int step;
 } sweep_cx;
 
@@ -90,9 +91,10 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
         c += tcc_fold_carries(x->op);
     }
-    if (s->sweep == sweep_of_stores(p))
-        for (int i = 0; i < b->stores.count; i++)
-            if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
+    for (int i = 0; s->sweep == sweep_of_stores(p) && i < b->stores.count; i++) {
+        if (b->stores.data[i].sum) tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
+        else if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
+    }
 }
 
 /* The lane loop of a row, written out. Where the row ends within a step, the threads that are past it leave that step out. */
@@ -224,13 +226,13 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
 }
 
 /* Everything for one kept point, or one vector of them. */
-static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, LLVMValueRef *kept_values) {
+static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, LLVMValueRef *kept_values, const LLVMValueRef *sums) {
     const tcc_body *b = r->body;
     size_t n = (size_t)b->exprs.count;
     bool *in = scratch_flags, *known = scratch_flags + n, *computes = known + n;
     memset(known, 0, n);
     for (int sweep = 0; sweep < p->n_sweeps; sweep++) {
-        sweep_cx s = {.p = p, .sweep = sweep, .computes = computes, .loads = known, .kept = kept_values};
+        sweep_cx s = {.p = p, .sweep = sweep, .computes = computes, .loads = known, .kept = kept_values, .sums = sums};
         for (size_t i = 0; i < n; i++)
             if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && p->level[b->exprs.data[i]->operands[0]->id] == sweep)
                 s.reductions[s.n++] = b->exprs.data[i];
@@ -262,8 +264,9 @@ tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
     const tcc_reduce *p = plan->data;
     const tcc_body *b = p->body;
     const tcc_item_cut *cut = &p->cut;
-    bool *flags = tcc__calloc((size_t)b->exprs.count * 3 + 1, sizeof *flags);
-    LLVMValueRef *kept = tcc__calloc((size_t)b->exprs.count * (size_t)p->steps + 1, sizeof *kept);
+    size_t n_exprs = (size_t)b->exprs.count, n_stores = (size_t)b->stores.count, steps = (size_t)p->steps;
+    bool *flags = tcc__calloc(n_exprs * 3 + 1, sizeof *flags);
+    LLVMValueRef *kept = tcc__calloc((n_exprs + n_stores) * steps + 1, sizeof *kept), *sums = kept ? kept + n_exprs * steps : NULL;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     tcc_status status = flags && kept ? tcc_body_run_begin(&run, e, b, 0) : tcc_enomem(e->diag);
@@ -276,10 +279,18 @@ tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
     tcc_body_emit(&run, 0);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
+    if (p->slice_var >= 0) {
+        tcc_body_enter(&run, p->slice_var, items.index);
+        tcc_reduce_begin_sums(&run, p, sums);
+    }
     tcc_emit_cut_loops loops;
     tcc_emit_cut_begin(&run, cut, items.index, p->columns ? p->lanes : 0, &loops);
-    emit_kept(&run, p, flags, kept);
+    emit_kept(&run, p, flags, kept, sums);
     tcc_emit_cut_end(&run, cut, &loops);
+    if (p->slice_var >= 0) {
+        tcc_reduce_end_sums(&run, p, sums);
+        tcc_body_leave(&run, p->slice_var);
+    }
     tcc_emit_loop_end(e, &items, NULL);
     tcc_emit_kernel_end(e);
     tcc_body_run_end(&run);
@@ -287,4 +298,3 @@ tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
     tcc__free(kept);
     return TCC_OK;
 }
-

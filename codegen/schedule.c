@@ -88,14 +88,14 @@ int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int s
     return shape.group ? (int64_t)shape.group * lanes * steps : host;
 }
 
-/* Bytes of the widest element that an access moves along a loop; 0: there is no such access. */
+/* Bytes of the widest element that an access moves along a loop; 0: there is no such access. Sums are not moved at each point. */
 static int widest_along(const tcc_body *b, int var) {
     int widest = 0;
     for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
         bool is_expr = i < b->exprs.count;
         const tcc_expr *x = is_expr ? b->exprs.data[i] : NULL;
         const tcc_store *s = is_expr ? NULL : &b->stores.data[i - b->exprs.count];
-        if (x && x->kind != TCC_EXPR_LOAD) continue;
+        if (x ? x->kind != TCC_EXPR_LOAD : s->sum) continue;
         if (tcc_affine_coefficient(x ? &x->affine : &s->offset, var) != 1) continue;
         int bytes = tcc_dtype_bytes(x ? x->dtype : b->buffers.data[s->buffer].dtype);
         if (bytes > widest) widest = bytes;
@@ -208,6 +208,7 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
             break;
         }
         if (last && lanes) tcc_emit_lane_loop_begin(e, &l->loops[i], from, to, lanes, NULL, 0);
+        else if (last) tcc_emit_deep_loop_begin(e, &l->loops[i], from, to, NULL, 0);
         else tcc_emit_loop_begin(e, &l->loops[i], from, to, 1, NULL, 0);
         if (last && lanes > 1) {
             r->lane_var = var;

@@ -201,7 +201,7 @@ static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tc
             const tcc_expr *value = tcc_body_trace(b, x, coordinates);
             tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
             /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
-            tcc_store store = {tcc_body_buffer_of(b, output, start * inner, true), position, value, NULL, false};
+            tcc_store store = {tcc_body_buffer_of(b, output, start * inner, true), position, value, NULL, .kept = false};
             if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
             if (!tcc_iteration_refine(&it, b)) {
                 TCC_TRY(tcc_schedule_points(l, b));

@@ -48,7 +48,7 @@ static tcc_status lower_base(tcc_lowering *l) {
         tcc_iteration_open(b, &it, coordinates);
         const tcc_expr *value = tcc_body_trace(b, hero->operands[0], coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, hero->type.rank, hero->type.dims);
-        tcc_store store = {tcc_body_buffer_of(b, hero, 0, true), position, value, NULL, false};
+        tcc_store store = {tcc_body_buffer_of(b, hero, 0, true), position, value, NULL, .kept = false};
         if (b->status == TCC_OK && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);
@@ -86,7 +86,7 @@ static tcc_status trace_updates(tcc_lowering *l, bool guarded, tcc_body **out, u
             int buffer = tcc_body_buffer_of(b, hero, 0, true);
             operands[0] = tcc_expr_load(b, buffer, offset, guard);
             const tcc_expr *sum = tcc_expr_point(b, TCC_OP_ADD, hero->type.dtype, operands, 2);
-            tcc_store store = {buffer, offset, sum, guard, false};
+            tcc_store store = {buffer, offset, sum, guard, .kept = false};
             if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (tcc_iteration_refine(&it, b)) {

@@ -445,8 +445,8 @@ static tcc_gen_value reduced(tcc_gen *r, tcc_op op, tcc_gen_value x, const tcc_d
     return tcc__gen_made(n, least, most, count * x.err, x.grid);
 }
 
-/* x - max x, x / sum x, ...: what softmax and the norms are made of. */
-static void add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims *axes) {
+/* x - max x, x / sum x, ...: what softmax and the norms are made of. The pattern's result. */
+static tcc_gen_value add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims *axes) {
     tcc_gen_value y = {0};
     switch (tcc__gen_below(r, 3)) {
     case 0: {
@@ -460,7 +460,7 @@ static void add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims *axes) {
     case 1: {
         x = tcc__gen_into(r, x, 0.5, 4);
         tcc_gen_value sum = reduced(r, TCC_OP_REDUCE_SUM, x, axes);
-        if (!x.n) return;
+        if (!x.n) return x;
         const double relative = (x.err + (sum.n ? sum.err / count_of(x.n, axes) : 0)) / 0.5;
         tcc_node *n =
             tcc_ir_binary(r->g, TCC_OP_DIV, x.n,
@@ -478,6 +478,19 @@ static void add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims *axes) {
     }
     }
     tcc__gen_keep(r, y);
+    return y;
+}
+
+/* Work on rows, and column sums of it: what the gradients of norms and biases are made of. */
+static void add_column_sums(tcc_gen *r) {
+    tcc_type type = {tcc__gen_float(r), 2, {16 + tcc__gen_below(r, 60), 2 + tcc__gen_below(r, 80)}};
+    if (tcc__gen_chance(r, 30)) type = (tcc_type){type.dtype, 3, {2, type.dims[0] / 2, type.dims[1]}};
+    if (!tcc__gen_fits(r, &type)) return;
+    const tcc_dims rows = {1, {type.rank - 1}}, columns = {type.rank - 1, {0, 1}};
+    tcc_gen_value x = tcc__gen_input(r, &type), y = add_row_pattern(r, x, &rows);
+    if (!x.n || !y.n) return;
+    if (tcc__gen_chance(r, 70)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_SUM, y, &columns));
+    if (tcc__gen_chance(r, 50)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_SUM, x, &columns));
 }
 
 static void add_argmax(tcc_gen *r) {
@@ -494,6 +507,10 @@ void tcc__gen_reduce(tcc_gen *r) {
                                  TCC_OP_REDUCE_MIN};
     if (tcc__gen_chance(r, 8)) {
         add_argmax(r);
+        return;
+    }
+    if (tcc__gen_chance(r, 15)) {
+        add_column_sums(r);
         return;
     }
     tcc_gen_value x =

@@ -28,9 +28,10 @@ typedef struct tcc_draft {
 
 /* How a draft evaluates one of its nodes; by position in nodes. */
 typedef enum tcc_draft_level {
-    TCC_LEVEL_POINT, /* does not depend on the hero: evaluated where it is needed */
-    TCC_LEVEL_FULL,  /* depends on it, one value an iteration point */
-    TCC_LEVEL_KEPT,  /* depends on a reduction, one value a kept point */
+    TCC_LEVEL_POINT,  /* does not depend on the hero: evaluated where it is needed */
+    TCC_LEVEL_FULL,   /* depends on it, one value an iteration point */
+    TCC_LEVEL_KEPT,   /* depends on a reduction, one value a kept point */
+    TCC_LEVEL_ACROSS, /* depends on a sum over the kept points, one value a reduced point */
 } tcc_draft_level;
 
 /* Scratch of the checks: arrays by node id that answer "where in the draft is this node" at once. One per pass. */
@@ -55,7 +56,5 @@ double tcc_op_cost(tcc_op op);
 
 static inline tcc_fusion_class tcc_fusion_of(const tcc_node *n) { return tcc_op_get_info(n->op)->fusion; }
 static inline bool tcc_is_reduction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_REDUCE; }
-/* The axes that a reduction sums over. */
-tcc_dims tcc_reduction_axes(const tcc_node *n);
 
 #endif

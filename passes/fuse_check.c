@@ -33,10 +33,6 @@ void tcc_draft_scratch_free(tcc_draft_scratch *s) {
     *s = (tcc_draft_scratch){0};
 }
 
-tcc_dims tcc_reduction_axes(const tcc_node *n) {
-    return n->op == TCC_OP_ARGMAX ? (tcc_dims){1, {n->attrs->axis.axis}} : n->attrs->axes.axes;
-}
-
 /* -- Small questions -- */
 
 static bool has_dim(const tcc_dims *list, int64_t dim) {
@@ -89,12 +85,15 @@ typedef struct space {
     const tcc_type *dims; /* the iteration space */
     tcc_dims axes;        /* reduced */
     tcc_type kept;        /* dims that stay */
+    tcc_type reduced;     /* dims that do not */
 } space;
 
 static void open_space(const tcc_node *hero, space *out) {
     *out = (space){.dims = &hero->operands[0]->type, .axes = tcc_reduction_axes(hero)};
-    for (int i = 0; i < out->dims->rank; i++)
-        if (!has_dim(&out->axes, i)) out->kept.dims[out->kept.rank++] = out->dims->dims[i];
+    for (int i = 0; i < out->dims->rank; i++) {
+        tcc_type *side = has_dim(&out->axes, i) ? &out->reduced : &out->kept;
+        side->dims[side->rank++] = out->dims->dims[i];
+    }
 }
 
 /* The reduced dims are the last ones, but for dims of 1: a kept point's values lie together. */
@@ -116,6 +115,15 @@ static bool same_space(const tcc_node *n, const space *sp) {
     return true;
 }
 
+/* A sum over all kept dims and no other: over the rows, one value a column. */
+static bool sums_columns(const tcc_node *n, const space *sp) {
+    if (n->op != TCC_OP_REDUCE_SUM || !same_dims(&n->operands[0]->type, sp->dims)) return false;
+    tcc_dims axes = tcc_reduction_axes(n);
+    for (int i = 0; i < sp->dims->rank; i++)
+        if (sp->dims->dims[i] != 1 && has_dim(&axes, i) == has_dim(&sp->axes, i)) return false;
+    return true;
+}
+
 /* A broadcast that puts each kept dim back in its place. */
 static bool restores(const tcc_node *n, const space *sp) {
     if (!same_dims(&n->type, sp->dims)) return false;
@@ -132,16 +140,17 @@ static bool restores(const tcc_node *n, const space *sp) {
 
 /* -- Levels -- */
 
-/* What the operands of n make it: whether any is at FULL or KEPT. */
-static void operand_levels(const tcc_node *n, const tcc_draft_scratch *s, bool *full, bool *kept) {
-    *full = *kept = false;
+/* What the operands of n make it: bit 1 << level for the level of each that is in the draft. */
+static unsigned operand_levels(const tcc_node *n, const tcc_draft_scratch *s) {
+    unsigned levels = 0;
     for (int i = 0; i < n->n_operands; i++) {
         int p = position_of(s, n->operands[i]);
-        if (p < 0) continue;
-        *full |= s->level[p] == TCC_LEVEL_FULL;
-        *kept |= s->level[p] == TCC_LEVEL_KEPT;
+        if (p >= 0) levels |= 1U << s->level[p];
     }
+    return levels;
 }
+
+static bool reads_full(const tcc_node *n, const tcc_draft_scratch *s) { return operand_levels(n, s) >> TCC_LEVEL_FULL & 1; }
 
 /* The table of an INDEX node is loaded, never computed. */
 static bool loads_table(const tcc_node *n, const tcc_draft_scratch *s) {
@@ -157,60 +166,79 @@ static bool is_last_reshape(const tcc_draft *d, int at) {
     return true;
 }
 
+/* Sums over the rows beside the rows' own reductions: a kernel keeps the sums of all columns at hand while it goes from row to row. */
+static bool check_columns(const space *sp, const char **reason) {
+    enum { LEAST_ROWS = 16, LONGEST_ROW = 8192 };
+    if (!is_row_space(sp)) return fail(reason, "column sums beside reductions that are not of rows");
+    if (tcc_type_numel(&sp->kept) < LEAST_ROWS) return fail(reason, "too few rows for column sums beside");
+    int64_t row = tcc_type_numel(&sp->reduced);
+    return (row > 1 && row <= LONGEST_ROW) || fail(reason, "rows too long for column sums beside");
+}
+
+/* The level of a node of a reduction's group by the levels of its operands. False: it may not be there. */
+static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const space *sp, const char **reason) {
+    const tcc_node *n = d->nodes[i];
+    unsigned levels = operand_levels(n, s);
+    bool full = levels >> TCC_LEVEL_FULL & 1, kept = levels >> TCC_LEVEL_KEPT & 1, across = levels >> TCC_LEVEL_ACROSS & 1;
+    bool keeps_place = n->op == TCC_OP_RESHAPE && alike(&n->type, &n->operands[0]->type);
+    tcc_draft_level *level = &s->level[i];
+    *level = full ? TCC_LEVEL_FULL : kept ? TCC_LEVEL_KEPT : across ? TCC_LEVEL_ACROSS : TCC_LEVEL_POINT;
+    switch (tcc_fusion_of(n)) {
+    case TCC_FUSION_REDUCE:
+        *level = TCC_LEVEL_KEPT;
+        if (!kept && !across && same_space(n, sp)) return true;
+        *level = TCC_LEVEL_ACROSS;
+        return (!kept && !across && sums_columns(n, sp)) || fail(reason, "reductions over different spaces");
+    case TCC_FUSION_POINT:
+        if (across && (full || kept)) return fail(reason, "a column sum meets the rows that it is made from");
+        return !full || !kept || fail(reason, "full and kept values meet without a broadcast");
+    case TCC_FUSION_VIEW:
+        if (full) return is_last_reshape(d, i) || fail(reason, "a view of work behind the reduction");
+        if (across) return keeps_place || fail(reason, "a view of a column sum");
+        if (kept && n->op == TCC_OP_BROADCAST && restores(n, sp)) *level = TCC_LEVEL_FULL;
+        else if (kept && !keeps_place) return fail(reason, "a reduced value goes elsewhere than back to its rows");
+        return true;
+    case TCC_FUSION_INDEX:
+        if (full || kept || across || !loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
+        return true;
+    default: return fail(reason, "two heroes of different kinds");
+    }
+}
+
 static bool check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     space sp;
     open_space(d->hero, &sp);
     int depth[TCC_FUSE_MAX_NODES]; /* sweeps before the value is known */
     int deepest = 0;
-    bool tainted_full = false;
+    bool has_full = false, has_across = false;
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
-        bool full, kept;
-        operand_levels(n, s, &full, &kept);
+        if (!find_level(d, s, i, &sp, reason)) return false;
         depth[i] = 0;
         for (int k = 0; k < n->n_operands; k++) {
             int p = position_of(s, n->operands[k]);
             if (p >= 0 && depth[p] > depth[i]) depth[i] = depth[p];
         }
-        switch (tcc_fusion_of(n)) {
-        case TCC_FUSION_REDUCE:
-            if (kept || !same_space(n, &sp)) return fail(reason, "reductions over different spaces");
-            s->level[i] = TCC_LEVEL_KEPT;
-            if (++depth[i] > deepest) deepest = depth[i];
-            break;
-        case TCC_FUSION_POINT:
-            if (full && kept) return fail(reason, "full and kept values meet without a broadcast");
-            s->level[i] = full ? TCC_LEVEL_FULL : kept ? TCC_LEVEL_KEPT : TCC_LEVEL_POINT;
-            break;
-        case TCC_FUSION_VIEW:
-            if (full && is_last_reshape(d, i)) s->level[i] = TCC_LEVEL_FULL;
-            else if (full) return fail(reason, "a view of work behind the reduction");
-            else if (kept && n->op == TCC_OP_BROADCAST && restores(n, &sp)) s->level[i] = TCC_LEVEL_FULL;
-            else if (kept && n->op == TCC_OP_RESHAPE && alike(&n->type, &n->operands[0]->type)) s->level[i] = TCC_LEVEL_KEPT;
-            else if (kept) return fail(reason, "a reduced value goes elsewhere than back to its rows");
-            else s->level[i] = TCC_LEVEL_POINT;
-            break;
-        case TCC_FUSION_INDEX:
-            if (full || kept || !loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
-            s->level[i] = TCC_LEVEL_POINT;
-            break;
-        default: return fail(reason, "two heroes of different kinds");
-        }
-        tainted_full |= s->level[i] == TCC_LEVEL_FULL;
+        if (tcc_is_reduction(n) && s->level[i] == TCC_LEVEL_KEPT && ++depth[i] > deepest) deepest = depth[i];
+        has_full |= s->level[i] == TCC_LEVEL_FULL;
+        has_across |= s->level[i] == TCC_LEVEL_ACROSS;
     }
     if (deepest > TCC_FUSE_MAX_LEVELS) return fail(reason, "too many dependent reductions");
     int64_t rows = tcc_type_numel(&sp.kept), points = tcc_type_numel(sp.dims);
-    if (tainted_full || deepest > 1) {
+    if (has_full || deepest > 1) {
         enum { FEW_ROWS = 4, LARGE_ROW = 16384 };
         if (!is_row_space(&sp)) return fail(reason, "a column would be read twice");
         if (rows < FEW_ROWS && points / rows > LARGE_ROW) return fail(reason, "too few rows to read them twice");
     }
+    if (has_across && !check_columns(&sp, reason)) return false;
     for (int i = 0; i < d->n_nodes; i++) {
         if (!d->stored[i]) continue;
         const tcc_type *type = &d->nodes[i]->type;
         bool last = s->level[i] == TCC_LEVEL_FULL && d->nodes[i]->op == TCC_OP_RESHAPE;
-        bool fits = s->level[i] == TCC_LEVEL_KEPT ? alike(type, &sp.kept) : alike(type, sp.dims) || last;
-        if (!fits) return fail(reason, "an output is neither full nor kept");
+        bool fits = s->level[i] == TCC_LEVEL_KEPT     ? alike(type, &sp.kept)
+                    : s->level[i] == TCC_LEVEL_ACROSS ? alike(type, &sp.reduced)
+                                                      : alike(type, sp.dims) || last;
+        if (!fits) return fail(reason, "an output is neither full nor kept nor a column sum");
     }
     return true;
 }
@@ -220,8 +248,7 @@ static bool check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char 
     int hero = position_of(s, d->hero);
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
-        bool full, kept;
-        operand_levels(n, s, &full, &kept);
+        bool full = reads_full(n, s);
         s->level[i] = TCC_LEVEL_POINT;
         if (i == hero) s->level[i] = TCC_LEVEL_FULL;
         else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && (d->kind == TCC_GROUP_SCAN || !is_last_reshape(d, i)))
@@ -273,9 +300,7 @@ static bool check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **
 
 static bool check_scatter(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     for (int i = 0; i < d->n_nodes; i++) {
-        bool full, kept;
-        operand_levels(d->nodes[i], s, &full, &kept);
-        if (full) return fail(reason, "work behind a scatter");
+        if (reads_full(d->nodes[i], s)) return fail(reason, "work behind a scatter");
         if (!loads_table(d->nodes[i], s)) return fail(reason, "a table that the kernel computes itself");
         s->level[i] = d->nodes[i] == d->hero ? TCC_LEVEL_FULL : TCC_LEVEL_POINT;
         if (d->stored[i] != (d->nodes[i] == d->hero)) return fail(reason, "an output beside a scatter");
@@ -323,8 +348,7 @@ static bool packs_heroes(const tcc_draft *d, const tcc_draft_scratch *s, int at)
 static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
-        bool full, kept;
-        operand_levels(n, s, &full, &kept);
+        bool full = reads_full(n, s);
         s->level[i] = full || is_attention(n) ? TCC_LEVEL_FULL : TCC_LEVEL_POINT;
         if (is_attention(n)) {
             if (full) return fail(reason, "attention behind attention");
@@ -398,7 +422,13 @@ static bool check_size(const tcc_draft *d, const tcc_draft_scratch *s, const cha
     return true;
 }
 
-/* The kind, and the node that gives it. Of several heroes the first. */
+static bool reduces_rows(const tcc_node *n) {
+    space sp;
+    open_space(n, &sp);
+    return is_row_space(&sp);
+}
+
+/* The kind, and the node that gives it. Of several heroes the first; of reductions the first of rows. */
 static bool find_hero(tcc_draft *d, const char **reason) {
     d->hero = NULL;
     for (int i = 0; i < d->n_nodes; i++) {
@@ -416,7 +446,7 @@ static bool find_hero(tcc_draft *d, const char **reason) {
         }
         bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION;
         if (d->hero && (d->kind != kind || !many)) return fail(reason, "two heroes");
-        if (!d->hero) d->hero = n;
+        if (!d->hero || (kind == TCC_GROUP_REDUCE && !reduces_rows(d->hero) && reduces_rows(n))) d->hero = n;
         d->kind = kind;
     }
     if (d->hero) return true;

@@ -4,6 +4,8 @@
 
 #include "ir/support/alloc.h"
 
+#include <string.h>
+
 static bool contains(tcc_node *const *nodes, int count, const tcc_node *n) {
     for (int i = 0; i < count; i++)
         if (nodes[i] == n) return true;
@@ -14,6 +16,25 @@ bool tcc_group_has(const tcc_group *group, const tcc_node *n) { return contains(
 
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n) {
     return contains(group->outputs, group->n_outputs, n);
+}
+
+tcc_dims tcc_reduction_axes(const tcc_node *n) {
+    return n->op == TCC_OP_ARGMAX ? (tcc_dims){1, {n->attrs->axis.axis}} : n->attrs->axes.axes;
+}
+
+void tcc_group_mark_across(const tcc_group *group, bool *across) {
+    bool reduces = group->kind == TCC_GROUP_REDUCE;
+    tcc_dims rows = reduces ? tcc_reduction_axes(group->hero) : (tcc_dims){0};
+    for (int i = 0; i < group->n_nodes; i++) {
+        const tcc_node *n = group->nodes[i];
+        across[i] = false;
+        if (reduces && tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE) {
+            tcc_dims axes = tcc_reduction_axes(n);
+            across[i] = axes.count != rows.count || memcmp(axes.v, rows.v, sizeof axes.v[0] * (size_t)axes.count);
+        }
+        for (int k = 0; k < n->n_operands; k++)
+            for (int j = 0; j < i; j++) across[i] = across[i] || (across[j] && group->nodes[j] == n->operands[k]);
+    }
 }
 
 int *tcc_group_producers(const tcc_graph *g) {

@@ -15,6 +15,9 @@
  *            through a broadcast that puts the kept dims back in their places (with reshapes that add or drop dims of 1 around
  *            it). Reductions may depend on each other this way (softmax, norms): the kernel makes one sweep over the reduced dims
  *            for each level of dependence, over cached values. Outputs are full or kept.
+ *            Where the reduced dims are the last ones, so that a kept point has a row, sums of full values over all kept dims (column
+ *            sums: gradients of weights and biases) may be inside as well, and POINT work and reshapes on them alone. Such a value is
+ *            `across`: one a reduced point, known when all rows are done. Outputs may be across.
  * SCAN       The hero is cumsum; full work before and after it on the same dims.
  * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
  * CONTRACT   The hero is dot or a convolution. Behind it POINT work on its result, at the index of the result (epilogue: bias,
@@ -43,6 +46,10 @@ int *tcc_group_producers(const tcc_graph *g);
 int tcc_group_inputs(const tcc_group *group, tcc_node **out);
 bool tcc_group_has(const tcc_group *group, const tcc_node *n);
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
+/* The axes that a reduction sums over. */
+tcc_dims tcc_reduction_axes(const tcc_node *n);
+/* REDUCE: marks the nodes that are across, by position in group->nodes. */
+void tcc_group_mark_across(const tcc_group *group, bool *across);
 
 /* Copies every node, output, group and place of the graph that `rw` began from, groups in the order given: order[i] is the old
  * index of the new group i; NULL keeps it. For passes that change only what groups and places say. */

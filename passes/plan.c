@@ -47,8 +47,9 @@ static unsigned char elements_read(const tcc_group *group, const tcc_node *input
     return input_how;
 }
 
-/* The output is stored in a reduction's last sweep: it depends on as many reductions, one behind the other, as there are. */
-static bool stored_last(const tcc_group *group, const tcc_node *output, unsigned char *depth) {
+/* The output is stored in a reduction's last sweep: it depends on as many reductions, one behind the other, as there are. Sums across
+ * the rows make no sweep. */
+static bool stored_last(const tcc_group *group, const tcc_node *output, const bool *across, unsigned char *depth) {
     int deepest = 0, own = 0;
     for (int i = 0; i < group->n_nodes; i++) {
         const tcc_node *n = group->nodes[i];
@@ -56,7 +57,7 @@ static bool stored_last(const tcc_group *group, const tcc_node *output, unsigned
         for (int k = 0; k < n->n_operands; k++)
             for (int j = 0; j < i; j++)
                 if (group->nodes[j] == n->operands[k] && depth[j] > depth[i]) depth[i] = depth[j];
-        depth[i] += tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE;
+        depth[i] += tcc_op_get_info(n->op)->fusion == TCC_FUSION_REDUCE && !across[i];
         if (depth[i] > deepest) deepest = depth[i];
         if (n == output) own = depth[i];
     }
@@ -78,9 +79,13 @@ static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_nod
             if (tcc_group_stores(group, group->nodes[i]) && scratch[i] & AT_OTHER) return false;
         return true;
     }
+    bool *across = (bool *)scratch + group->n_nodes;
+    tcc_group_mark_across(group, across);
+    for (int i = 0; i < group->n_nodes; i++)
+        if (group->nodes[i] == output && across[i]) return false; /* known when all is read, and stored by other threads */
     bool full = tcc_type_numel(&output->type) == tcc_type_numel(&group->hero->operands[0]->type);
     if (!full && tcc_type_numel(&output->type) != tcc_type_numel(&group->hero->type)) return false;
-    return !(elements_read(group, input, full, scratch) & AT_OTHER) && (!full || stored_last(group, output, scratch));
+    return !(elements_read(group, input, full, scratch) & AT_OTHER) && (!full || stored_last(group, output, across, scratch));
 }
 
 bool tcc_plan_same_element(const tcc_group *group, const tcc_node *input, const tcc_node *output) {
@@ -88,7 +93,7 @@ bool tcc_plan_same_element(const tcc_group *group, const tcc_node *input, const 
     if (group->kind != TCC_GROUP_POINTWISE && group->kind != TCC_GROUP_REDUCE) return false;
     if (tcc_type_numel(&output->type) != tcc_type_numel(&input->type)) return false;
     if (tcc_type_bytes(&output->type) != tcc_type_bytes(&input->type)) return false;
-    unsigned char *scratch = tcc__malloc((size_t)group->n_nodes + 1);
+    unsigned char *scratch = tcc__malloc(2 * (size_t)group->n_nodes + 1);
     bool same = scratch && in_step(group, input, output, scratch);
     tcc__free(scratch);
     return same;

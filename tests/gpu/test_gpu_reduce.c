@@ -2,6 +2,7 @@
  * Reductions on a GPU: rows in registers, in shared memory and longer, columns, whole tensors; against the interpreter. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
+#include "harness/norm_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,5 +75,6 @@ int main(void) {
     setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed + norm_cases_run(check_gpu);
 }

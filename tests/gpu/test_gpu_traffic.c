@@ -4,14 +4,40 @@
 #include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
+#include "harness/norm_cases.h"
 #include "harness/passes.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Runs the graph once and compares the sectors of all its accesses with what its steps must move at least. `again`: bytes that rows read
- * again and again and that caches hold, a row's weights; `narrow`: share of the traffic that may be in accesses of less than 16 bytes. */
-static void check_traffic(const tcc_graph *g, double again, double narrow) {
+/* What all steps must move, each buffer once. */
+static double bytes_of_steps(const tcc_program *p) {
+    double least = 0;
+    for (int i = 0; i < p->n_steps; i++) {
+        const tcc_step *step = &p->steps[i];
+        least += step->bytes;
+        /* of several instances each warp reads a row of the table, and hyper-parameters, from caches: about 24 sectors */
+        for (int k = 0; step->n_instances > 1 && k < step->n_instances; k++) {
+            const tcc_kernel *kernel = &p->kernels[step->kernel];
+            int64_t blocks = (step->instances[k].items + kernel->items_a_block - 1) / kernel->items_a_block;
+            least += 24.0 * 32 * (double)blocks * kernel->threads / 32;
+        }
+    }
+    return least;
+}
+
+/* What the graph must move: its inputs and outputs, each once, and nothing between. */
+static double bytes_of_graph(const tcc_graph *g) {
+    double least = 0;
+    for (int i = 0; i < g->inputs.count; i++) least += (double)tcc_type_bytes(&g->inputs.data[i]->type);
+    for (int i = 0; i < g->outputs.count; i++) least += (double)tcc_type_bytes(&g->outputs.data[i].node->type);
+    return least;
+}
+
+/* Runs the graph once and compares the sectors of all its accesses with what must be moved at least: by its steps, or, `whole`, by the
+ * graph. `again`: bytes that rows read again and again and that caches hold, a row's weights; `narrow`: share of the traffic that may be
+ * in accesses of less than 16 bytes. */
+static void check_moves(const tcc_graph *g, bool whole, double again, double narrow) {
     gpu_program *p = gpu_program_create(g, &(compiled_options){.simplify = true}, "sm_90");
     tcc_value *inputs = random_inputs(g, &(compiled_options){.low = 0.1, .high = 1, .limit = 6});
     for (int i = 0; i < g->inputs.count; i++) {
@@ -21,32 +47,27 @@ static void check_traffic(const tcc_graph *g, double again, double narrow) {
         free(packed);
     }
     free_values(inputs, g->inputs.count);
-    double least = again;
-    for (int i = 0; i < p->program->n_steps; i++) {
-        const tcc_step *step = &p->program->steps[i];
-        least += step->bytes;
-        /* of several instances each warp reads a row of the table, and hyper-parameters, from caches: about 24 sectors */
-        for (int k = 0; step->n_instances > 1 && k < step->n_instances; k++) {
-            const tcc_kernel *kernel = &p->program->kernels[step->kernel];
-            int64_t blocks = (step->instances[k].items + kernel->items_a_block - 1) / kernel->items_a_block;
-            least += 24.0 * 32 * (double)blocks * kernel->threads / 32;
-        }
-    }
+    double least = whole ? bytes_of_graph(g) : bytes_of_steps(p->program);
     sim.reset_stats();
     gpu_program_run(p);
     ptxsim_stats s;
     assert_int_equal(sim.get_stats(NULL, &s), 0);
-    double moved = 32.0 * (double)s.global_sectors, wide = 16.0 * (double)(s.global_loads[4] + s.global_stores[4]);
+    double moved = 32.0 * (double)s.global_sectors, wide = 16.0 * (double)(s.global_loads[4] + s.global_stores[4]), narrow_share = 1 - wide / moved;
+    moved -= again;
     printf("%-14s %d steps: %.0f KB moved, %.3f of the least; %.3f in narrow accesses; %.0f KB in shared memory, %llu of %llu conflict\n",
-           g->name, p->program->n_steps, moved / 1024, moved / least, 1 - wide / moved,
+           g->name, p->program->n_steps, moved / 1024, moved / least, narrow_share,
            (double)(s.shared_read_bytes + s.shared_write_bytes) / 1024, (unsigned long long)s.shared_conflicts, (unsigned long long)s.shared_accesses);
     if (moved > 1.05 * least) fail_msg("%.0f bytes are moved, %.0f are enough", moved, least);
-    if (1 - wide / moved > narrow) fail_msg("%.3f of the traffic is in narrow accesses", 1 - wide / moved);
+    if (narrow_share > narrow) fail_msg("%.3f of the traffic is in narrow accesses", narrow_share);
     assert_int_equal(s.local_read_bytes + s.local_write_bytes, 0);
     assert_int_equal(s.float_atomics, 0);
     assert_int_equal(s.shared_conflicts, 0);
+    long spilled = gpu_assemble(p->program, "sm_90");
+    if (spilled > 0) fail_msg("%ld bytes of registers are spilled", spilled);
     gpu_program_destroy(p);
 }
+
+static void check_traffic(const tcc_graph *g, double again, double narrow) { check_moves(g, false, again, narrow); }
 
 static void check_text_traffic(const char *text, double again, double narrow) {
     tcc_diag diag = {0};
@@ -70,6 +91,25 @@ static void norms(void **state) {
                        "  %2 = input {role=rng, name=\"key\"} : i64[2]\n  %3 = dropout(%0, %2) {id=3, p=0x1p-3} : f32[96,768]\n"
                        "  %4 = add(%1, %3) : f32[96,768]\n  %5 = rms_norm(%4) {eps=0x1p-10, axis=1} : f32[96,768]\n"
                        "  output \"sum\" %4\n  output \"n\" %5\n}\n", 0, 0.02);
+}
+
+/* Gradients by the input, the weight and the bias, of x and dy that are read once. */
+static void norm_backward(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int rows, columns;
+    } cases[] = {{"layer_norm", 4096, 768}, {"layer_norm", 16384, 128}, {"layer_norm", 4096, 2048}, {"layer_norm_plain", 4096, 256}, {"rms_norm", 4096, 768}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tcc_graph *g = norm_gradients(cases[i].name, cases[i].rows, cases[i].columns);
+        assert_string_equal(g->outputs.data[0].name, "loss");
+        g->outputs.count--;
+        memmove(g->outputs.data, g->outputs.data + 1, sizeof *g->outputs.data * (size_t)g->outputs.count);
+        tcc_graph *backward = run_passes(g, "simplify", NULL);
+        check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns, 0.01);
+        tcc_graph_destroy(backward);
+        tcc_graph_destroy(g);
+    }
 }
 
 static void chains(void **state) {
@@ -145,6 +185,6 @@ int main(void) {
         printf("skipped: only the stand-in driver counts\n");
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(chains), cmocka_unit_test(transposes), cmocka_unit_test(gathers), cmocka_unit_test(losses), cmocka_unit_test(updates)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(norm_backward), cmocka_unit_test(chains), cmocka_unit_test(transposes), cmocka_unit_test(gathers), cmocka_unit_test(losses), cmocka_unit_test(updates)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT
+ * Reductions: the scalar program of a group. A reduction of the group, wanted at its own kept point, is a REDUCE expression of its operand
+ * at the point; once known it is loaded; while partial results are combined it is the fold of those. Column sums are wanted nowhere in
+ * the rows' program: they are stores that add (tcc_store.sum). */
+#include "codegen/reduce.h"
+
+#include <string.h>
+
+tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
+    const tcc_group *group = l->group;
+    *t = (tcc_reduce_trace){.l = l, .space = &group->hero->operands[0]->type, .kept_numel = 1, .reduced_numel = 1};
+    tcc_dims axes = tcc_reduction_axes(group->hero);
+    for (int i = 0; i < axes.count; i++) t->reduced[axes.v[i]] = true;
+    for (int i = 0; i < t->space->rank; i++) *(t->reduced[i] ? &t->reduced_numel : &t->kept_numel) *= t->space->dims[i];
+    tcc_iteration_init(&t->it, t->space->rank, t->space->dims);
+    t->across = TCC_ARENA_ARRAY(l->arena, bool, group->n_nodes + 1);
+    if (!t->across) return tcc_enomem(l->diag);
+    tcc_group_mark_across(group, t->across);
+    for (int i = 0; i < group->n_nodes; i++) {
+        const tcc_node *n = group->nodes[i];
+        if (!t->across[i] || tcc_op_get_info(n->op)->fusion != TCC_FUSION_REDUCE) continue;
+        if (t->n == TCC_REDUCE_MOST) return tcc_error(l->diag, TCC_EUNSUPPORTED, n->loc, "more than %d column sums in a group", TCC_REDUCE_MOST);
+        t->all[t->n++] = (tcc_reduction){.node = n, .across = true, .temporary = -1, .partial = -1};
+    }
+    return TCC_OK;
+}
+
+/* The values of dims on one side at the open point. */
+static void side_position(const tcc_reduce_trace *t, tcc_body *b, bool reduced, tcc_affine *position) {
+    tcc_affine coordinates[TCC_MAX_RANK];
+    int64_t dims[TCC_MAX_RANK];
+    int n = 0;
+    for (int i = 0; i < t->space->rank; i++)
+        if (t->reduced[i] == reduced) {
+            coordinates[n] = t->coordinates[i];
+            dims[n++] = t->space->dims[i];
+        }
+    *position = tcc_affine_linear(b, coordinates, n, dims);
+}
+
+tcc_dtype tcc_reduce_partial_dtype(const tcc_node *n) {
+    return tcc_dtype_is_float(n->type.dtype) && tcc_dtype_bytes(n->type.dtype) < 4 ? TCC_F32 : n->type.dtype;
+}
+
+/* What a reduction that is to be computed here folds. `at`: its kept point, or, of a column sum, its column. */
+static const tcc_expr *operand_of(tcc_reduce_trace *t, tcc_body *b, const tcc_reduction *r, const tcc_affine *coordinates, tcc_affine at) {
+    const tcc_node *n = r->node;
+    if (r->across || (t->combine && r->level == t->level)) {
+        tcc_affine offset = tcc_affine_add(b, at, tcc_affine_scale(b, t->piece, r->across ? t->reduced_numel : t->kept_numel));
+        return tcc_expr_load(b, tcc_body_temporary(b, r->partial, tcc_reduce_partial_dtype(n), false), offset, NULL);
+    }
+    const tcc_type *x = &n->operands[0]->type;
+    int64_t dims[TCC_MAX_RANK];
+    tcc_affine inner[TCC_MAX_RANK], mapped[TCC_MAX_RANK];
+    bool reduced[TCC_MAX_RANK] = {false};
+    tcc_dims axes = tcc_reduction_axes(n);
+    int n_inner = 0;
+    for (int i = 0; i < axes.count; i++) reduced[axes.v[i]] = true;
+    for (int i = 0; i < x->rank; i++)
+        if (reduced[i]) dims[n_inner++] = x->dims[i];
+    tcc_affine_split(b, t->reduced_position, n_inner, dims, inner);
+    for (int i = 0, k = 0, m = 0; i < x->rank; i++) mapped[i] = reduced[i] ? inner[m++] : coordinates[k++];
+    return tcc_body_trace(b, n->operands[0], mapped);
+}
+
+/* A reduction of the group at the kept point itself, or a column sum at the column. */
+static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
+    tcc_reduce_trace *t = user;
+    if (tcc_op_get_info(n->op)->fusion != TCC_FUSION_REDUCE) return NULL;
+    int at = 0;
+    while (at < t->n && t->all[at].node != n) at++;
+    bool across = at < t->n && t->all[at].across;
+    if (across && !t->combine_across) {
+        b->status = TCC_BUG(b->diag, "a column sum is wanted in its rows: %s", tcc_node_text(n));
+        return NULL;
+    }
+    tcc_affine own = across ? t->reduced_position : t->kept_position;
+    tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
+    int64_t folded = tcc_type_numel(&n->operands[0]->type) / tcc_type_numel(&n->type);
+    if (!tcc_affine_equal(&position, &own) || folded != (across ? t->kept_numel : t->reduced_numel)) return NULL;
+    if (at == t->n) {
+        if (at == TCC_REDUCE_MOST) return NULL;
+        t->all[t->n++] = (tcc_reduction){.node = n, .temporary = -1, .partial = -1};
+    }
+    tcc_reduction *r = &t->all[at];
+    const tcc_expr *outer = b->guard, *value;
+    b->guard = NULL;
+    if (r->temporary >= 0) {
+        value = tcc_expr_load(b, tcc_body_temporary(b, r->temporary, n->type.dtype, false), own, NULL);
+    } else {
+        const tcc_expr *operand = operand_of(t, b, r, coordinates, own);
+        value = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = n->op}, &operand, 1);
+        if (value) { /* not of the reduced loops: they are the schedule's */
+            ((tcc_expr *)value)->loops = tcc_affine_loops(b, &own);
+            t->all[at].expr = value;
+        }
+    }
+    b->guard = outer;
+    return value;
+}
+
+static tcc_body *begin_body(tcc_reduce_trace *t) {
+    tcc_body *b = tcc_body_create(t->l->arena, t->l->diag, t->l->graph, t->l->group);
+    if (!b) return NULL;
+    for (int i = 0; i < t->n; i++) t->all[i].expr = NULL;
+    t->combine = t->combine_across = false;
+    b->special = special;
+    b->special_user = t;
+    return b;
+}
+
+tcc_body *tcc_reduce_open(tcc_reduce_trace *t) {
+    tcc_body *b = begin_body(t);
+    if (!b) return NULL;
+    tcc_iteration_open(b, &t->it, t->coordinates);
+    t->reduced_bits = 0;
+    for (int i = 0; i < t->space->rank; i++)
+        if (t->reduced[i]) t->reduced_bits |= tcc_affine_loops(b, &t->coordinates[i]);
+    side_position(t, b, false, &t->kept_position);
+    side_position(t, b, true, &t->reduced_position);
+    return b;
+}
+
+tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t pieces, int *var) {
+    tcc_body *b = begin_body(t);
+    if (!b) return NULL;
+    tcc_iteration it = {0};
+    tcc_affine coordinates[TCC_MAX_RANK];
+    int64_t dims[TCC_MAX_RANK];
+    for (int i = 0; i < t->space->rank; i++)
+        if (t->reduced[i] == across) {
+            dims[it.rank] = t->space->dims[i];
+            it.axes[it.rank++] = t->it.axes[i];
+        }
+    /* Pieces come first in memory and are the outer loop; numbering wants the space's loops first. */
+    tcc_iteration_open(b, &it, coordinates);
+    *var = tcc_body_loop(b, pieces);
+    b->n_space = b->vars.count;
+    *(across ? &t->reduced_position : &t->kept_position) = tcc_affine_linear(b, coordinates, it.rank, dims);
+    t->piece = tcc_affine_var(b, *var);
+    t->combine = !across;
+    t->combine_across = across;
+    return b;
+}
+
+bool tcc_reduce_is_across(const tcc_reduce_trace *t, const tcc_node *n) {
+    for (int i = 0; i < t->l->group->n_nodes; i++)
+        if (t->l->group->nodes[i] == n) return t->across[i];
+    return false;
+}
+
+bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n) {
+    return tcc_type_numel(&n->type) == t->kept_numel && !tcc_reduce_is_across(t, n);
+}
+
+bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n) {
+    return tcc_type_numel(&n->type) == t->kept_numel * t->reduced_numel && !tcc_reduce_is_kept(t, n) && !tcc_reduce_is_across(t, n);
+}
+
+void tcc_reduce_store_outputs(tcc_reduce_trace *t, tcc_body *b, bool kept, bool full) {
+    tcc_affine position = tcc_affine_linear(b, t->coordinates, t->space->rank, t->space->dims);
+    for (int i = 0; i < t->l->group->n_outputs; i++) {
+        const tcc_node *n = t->l->group->outputs[i];
+        if (kept && tcc_reduce_is_kept(t, n)) tcc_body_store(b, n, t->kept_position, true);
+        if (full && tcc_reduce_is_full(t, n)) tcc_body_store(b, n, position, false);
+    }
+}
