@@ -2,7 +2,8 @@
  * Attention that cuDNN computes: of f16 or bf16, without a mask, all gradients at once.
  *
  * Not with a mask, because a query that sees no key gives 0 here and NaN there, and which mask hides what is known only when it runs. Not of
- * f32, which the library rounds to tf32. Dropout of the probabilities is no part of an attention op: its random numbers are ours. */
+ * f32, which the library rounds to tf32, and for whose gradients it has no engine. Dropout of the probabilities is no part of an attention
+ * op: its random numbers are ours. */
 #include "codegen/attention_call.h"
 #include "codegen/build.h"
 #include "codegen/lower_library.h"
@@ -11,7 +12,7 @@
 
 /* Below so many multiply-adds both ways are bound by launches (as lower_matmul.c says). The workspace of the gradients holds a matrix of
  * scores in half precision, which ours never have: what that may cost is limited. */
-enum { LEAST_WORK = 1 << 24, BASE_ALIGNMENT = 16, FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 256 << 20, WIDTH_MULTIPLE = 8 };
+enum { LEAST_WORK = 1 << 24, BASE_ALIGNMENT = 16, FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 256 << 20 };
 
 /* Buffers of both calls, but for the workspace, which is last. */
 enum { ROLES = 9 };
@@ -50,7 +51,6 @@ static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffe
     if (type != TCC_F16 && type != TCC_BF16) return "it is not of f16 or bf16";
     if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";
     if (a->n_batch > 2) return "it has more than two batch dims";
-    if (a->D % WIDTH_MULTIPLE || a->E % WIDTH_MULTIPLE) return "its width is no multiple of 8";
     if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) < LEAST_WORK) return "it is small";
     for (int i = 0; i < n_roles[a->backward]; i++) {
         const tcc_attention_role role = roles[a->backward][i];

@@ -61,9 +61,10 @@ static void test_attention(void **state) {
         bool backward, packed, causal, lse;
         int64_t queries, keys, width;
     } forms[] = {
-        {TCC_F16, false, true, true, true, 256, 256, 64},   {TCC_BF16, false, false, false, false, 200, 72, 128},
-        {TCC_BF16, false, true, true, false, 128, 256, 40}, {TCC_F16, true, true, true, false, 256, 256, 64},
-        {TCC_BF16, true, false, false, false, 128, 256, 128}, {TCC_BF16, true, true, true, false, 128, 384, 40},
+        {TCC_F16, false, true, true, true, 200, 256, 64},
+        {TCC_BF16, false, false, false, false, 200, 72, 128},
+        {TCC_F16, true, true, true, false, 256, 256, 64},
+        {TCC_BF16, true, false, true, false, 128, 384, 40},
     };
     if (!available()) skip();
     if (!dlopen("libcuda.so.1", RTLD_NOW)) {
