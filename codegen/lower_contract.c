@@ -34,7 +34,8 @@ typedef struct shape {
     int n_dims; /* of the result, in the hero's row-major order */
     int64_t dims[MAX_RESULT_DIMS], start[MAX_RESULT_DIMS];
     operand a, b;
-    bool failed; /* more dimensions than there is room for */
+    bool matrices; /* a dot, or a convolution that is one */
+    bool failed;   /* more dimensions than there is room for */
 } shape;
 
 static tcc_contract_dims *list_of(shape *s, int list) {
@@ -176,14 +177,21 @@ static tcc_status create_epilogue(tcc_lowering *l, const shape *s, tcc_epilogue 
 /* Element (0, ..., 0) lies at a multiple of 16 bytes. */
 static bool is_aligned(const operand *o) { return (o->offset * tcc_dtype_bytes(o->dtype) + o->buffer.offset_bytes) % 16 == 0; }
 
-/* A dot by a library, if one takes it. */
+/* A product of matrices by a library, if one takes it. */
 static tcc_status launch_library(tcc_lowering *l, shape *s, const tcc_epilogue *epilogue, bool *done) {
     tcc_matmul_dot *dot = TCC_ARENA_NEW(l->arena, tcc_matmul_dot);
     if (!dot) return tcc_enomem(l->diag);
     const operand *operands[] = {&s->a, &s->b};
     dot->c = s->c;
-    for (int list = 0; list < LISTS; list++)
-        for (int i = 0; i < list_of(s, list)->n; i++) dot->loops[list][i] = s->where[list][i].dim;
+    tcc_contract_dims *const lists[] = {&dot->c.b, &dot->c.m, &dot->c.n, &dot->c.k};
+    for (int list = 0; list < LISTS; list++) {
+        lists[list]->n = 0;
+        for (int i = 0; i < list_of(s, list)->n; i++) {
+            if (list_of(s, list)->d[i].extent == 1) continue; /* nothing to walk */
+            dot->loops[list][lists[list]->n] = s->where[list][i].dim;
+            lists[list]->d[lists[list]->n++] = list_of(s, list)->d[i];
+        }
+    }
     for (int i = 0; i < 2; i++) {
         dot->operands[i].buffer = operands[i]->buffer;
         dot->operands[i].dtype = operands[i]->dtype;
@@ -200,7 +208,7 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     TCC_TRY(status);
 
     k->dtype = l->group->hero->type.dtype;
-    if (l->group->hero->op == TCC_OP_DOT) {
+    if (s->matrices) {
         bool done;
         TCC_TRY(launch_library(l, s, &k->epilogue, &done));
         if (done) return TCC_OK;
@@ -362,7 +370,7 @@ static tcc_status lower_dot(tcc_lowering *l) {
     tcc_iteration it;
     tcc_iteration_init(&it, rank, dims);
     for (;;) { /* refined until reshapes resolve */
-        shape s = {0};
+        shape s = {.matrices = true};
         tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_affine coordinates[TCC_MAX_RANK], at_a[TCC_MAX_RANK], at_b[TCC_MAX_RANK], walk_a = {0}, walk_b = {0};
@@ -462,10 +470,18 @@ static void add_window(shape *s, const tcc_conv *c, int dim, int64_t start, cons
     s->c.n_windows = c->n_spatial;
 }
 
+/* Kernels of one element on dense pixels: rows of channels times a matrix. */
+static bool is_matrices(const tcc_conv *c) {
+    bool single = c->groups == 1 && c->attrs->channels_last;
+    for (int i = 0; i < c->n_spatial; i++)
+        single = single && c->w->type.dims[c->first + i] == 1 && c->attrs->stride.v[i] == 1 && !c->attrs->pad_lo.v[i] && !c->attrs->pad_hi.v[i];
+    return single;
+}
+
 static bool is_padded(const tcc_conv *c) { return any(c->attrs->pad_lo.v, c->n_spatial) || any(c->attrs->pad_hi.v, c->n_spatial); }
 
 static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
-    shape s = {0};
+    shape s = {.matrices = is_matrices(c)};
     image x, w;
     bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci);
     if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
@@ -490,7 +506,7 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
 }
 
 static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
-    shape s = {0};
+    shape s = {.matrices = is_matrices(c)};
     image x, dy;
     bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci) &&
                    (l->target->kind == TCC_TARGET_CUDA || c->ci % l->target->lanes == 0);
@@ -553,7 +569,7 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
     TCC_TRY(image_operand(l, c, c->y, lo, hi, &dy));
     TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
     for (int64_t class = 0; class < classes; class++) {
-        shape s = {.a = dy.at, .b = w.at};
+        shape s = {.a = dy.at, .b = w.at, .matrices = is_matrices(c)};
         result_dims r = add_result_dims(&s, c, &c->x->type, false, c->ci);
         add(&s, B, c->groups, c->co * dy.channel, c->co * w.outer, r.group);
         add(&s, M, c->x->type.dims[0], dy.outer, 0, r.outer);
@@ -598,7 +614,7 @@ static tcc_status lower_conv(tcc_lowering *l) {
     c.co = c.y->type.dims[c.channel] / c.groups;
     bool done = false;
     if (l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_winograd(l, c.x, c.w, c.y, &done));
-    if (!done) TCC_TRY(tcc_lower_conv_library(l, &c, &done));
+    if (!done && !is_matrices(&c)) TCC_TRY(tcc_lower_conv_library(l, &c, &done));
     if (done) return TCC_OK;
     if (c.groups > 1 && c.ci == 1 && c.co == 1) return TCC_OK; /* depthwise: plain loops run vectors along the channels */
     if (hero->op == TCC_OP_CONV) return lower_conv_forward(l, &c);

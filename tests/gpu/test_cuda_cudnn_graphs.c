@@ -68,6 +68,27 @@ static void test_shapes(void **state) {
     }
 }
 
+/* Kernels of one element are products of matrices, which cuBLASLt does on channels last as they lie; not with steps between pixels. */
+static void test_matrices(void **state) {
+    (void)state;
+    if (!available()) skip();
+    cudnnsim_counts counts = {0};
+    static const shape shapes[] = {
+        {"f32", "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1], groups=1, channels_last=true", "4,16,16,256", "64,1,1,256", "4,16,16,64"},
+        {"bf16", "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1], groups=1, channels_last=true", "4,16,16,256", "64,1,1,256", "4,16,16,64"},
+        {"f32", "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1], groups=1, channels_last=true", "4,32,32,128", "128,1,1,128", "4,16,16,128"},
+    };
+    check_all(&shapes[0]);
+    check_conv("conv", &shapes[0], "  %4 = broadcast(%2) {dims=[3]} : f32[4,16,16,64]\n  %5 = add(%3, %4) : f32[4,16,16,64]\n"
+               "  %6 = constant {values=[0]} : f32[4,16,16,64]\n  %7 = max(%5, %6) : f32[4,16,16,64]\n  output \"c\" %7\n", 1, 1);
+    check_all(&shapes[1]);
+    if (dnn.get_counts) dnn.get_counts(&counts);
+    assert_int_equal(counts.calls, 0);
+    check_all(&shapes[2]);
+    if (dnn.get_counts) dnn.get_counts(&counts);
+    if (dnn.get_counts) assert_int_equal(counts.runs[CUDNNSIM_WORKSPACE], 3);
+}
+
 static void test_epilogues(void **state) {
     (void)state;
     if (!available()) skip();
@@ -193,7 +214,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CUDNN_TEST(test_shapes),   CUDNN_TEST(test_epilogues),
         CUDNN_TEST(test_operands), CUDNN_TEST(test_fallback),
-        CUDNN_TEST(test_training),
+        CUDNN_TEST(test_training), CUDNN_TEST(test_matrices),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }
