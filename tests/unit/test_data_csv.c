@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Data kind csv. */
 #include "harness/check.h"
+#include "harness/datasets.h"
 #include "harness/files.h"
-#include "ir/support/alloc.h"
 #include "ir/support/context.h"
 #include "traincc/data.h"
 
@@ -25,12 +25,7 @@ static tcc_dataset *open_data(tcc_data_options options) {
     return data;
 }
 
-static void refused(tcc_data_options options, tcc_status status, const char *part) {
-    tcc_dataset *data;
-    assert_error(tcc_dataset_open(&cx, &options, &data), status, &cx.diag, part);
-    assert_null(data);
-    tcc_diag_clear(&cx.diag);
-}
+static void refused(tcc_data_options options, tcc_status status, const char *part) { dataset_refused(&cx, options, status, part); }
 
 static tcc_loader *load(const tcc_dataset *data, tcc_split split, const tcc_batch **batch) {
     tcc_dataset_info info;
@@ -232,17 +227,7 @@ static void bad_csv(void **state) {
 
 static void out_of_memory(void **state) {
     tcc_data_options options = csv(state, "x,y\n1,a\n2,\"b\"\n3,c\n");
-    for (int64_t n = 0;; n++) {
-        tcc_diag_clear(&cx.diag);
-        tcc_dataset *data;
-        tcc__alloc_fail_at(n);
-        tcc_status status = tcc_dataset_open(&cx, &options, &data);
-        tcc__alloc_fail_at(-1);
-        tcc_dataset_close(data);
-        if (status == TCC_OK) break;
-        assert_int_equal(status, TCC_ENOMEM);
-        assert_true(n < 100);
-    }
+    dataset_out_of_memory(&cx, options);
 }
 
 int main(void) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Data kinds idx and cifar. */
 #include "harness/check.h"
+#include "harness/datasets.h"
 #include "harness/files.h"
-#include "ir/support/alloc.h"
 #include "ir/support/context.h"
 #include "traincc/data.h"
 
@@ -13,13 +13,7 @@
 
 static tcc_context cx;
 
-static void refused(tcc_data_options options, tcc_status status, const char *part) {
-    options.size = sizeof options;
-    tcc_dataset *data;
-    assert_error(tcc_dataset_open(&cx, &options, &data), status, &cx.diag, part);
-    assert_null(data);
-    tcc_diag_clear(&cx.diag);
-}
+static void refused(tcc_data_options options, tcc_status status, const char *part) { dataset_refused(&cx, options, status, part); }
 
 static tcc_dataset *open_data(tcc_data_options options) {
     options.size = sizeof options;
@@ -302,17 +296,7 @@ static void out_of_memory(void **state) {
     for (int i = 0; i < 2; i++) {
         const tcc_data_options options = {
             .size = sizeof options, .kind = i ? "cifar" : "idx", .path = *state};
-        for (int64_t n = 0;; n++) {
-            tcc_diag_clear(&cx.diag);
-            tcc_dataset *data;
-            tcc__alloc_fail_at(n);
-            tcc_status status = tcc_dataset_open(&cx, &options, &data);
-            tcc__alloc_fail_at(-1);
-            tcc_dataset_close(data);
-            if (status == TCC_OK) break;
-            assert_int_equal(status, TCC_ENOMEM);
-            assert_true(n < 100);
-        }
+        dataset_out_of_memory(&cx, options);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Data kinds text and tokens. */
 #include "harness/check.h"
+#include "harness/datasets.h"
 #include "harness/files.h"
-#include "ir/support/alloc.h"
 #include "ir/support/context.h"
 #include "traincc/data.h"
 
@@ -18,13 +18,7 @@ static tcc_dataset *open_data(tcc_data_options options) {
     return data;
 }
 
-static void refused(tcc_data_options options, tcc_status status, const char *part) {
-    options.size = sizeof options;
-    tcc_dataset *data;
-    assert_error(tcc_dataset_open(&cx, &options, &data), status, &cx.diag, part);
-    assert_null(data);
-    tcc_diag_clear(&cx.diag);
-}
+static void refused(tcc_data_options options, tcc_status status, const char *part) { dataset_refused(&cx, options, status, part); }
 
 static const tcc_batch *first_batch(const tcc_dataset *data, tcc_split split, bool shuffle,
                                     tcc_loader **l) {
@@ -280,19 +274,7 @@ static void out_of_memory(void **state) {
          .path = binary,
          .val_path = binary,
          .context = 1}};
-    for (int i = 0; i < 2; i++) {
-        for (int64_t n = 0;; n++) {
-            tcc_diag_clear(&cx.diag);
-            tcc_dataset *data;
-            tcc__alloc_fail_at(n);
-            tcc_status status = tcc_dataset_open(&cx, &cases[i], &data);
-            tcc__alloc_fail_at(-1);
-            tcc_dataset_close(data);
-            if (status == TCC_OK) break;
-            assert_int_equal(status, TCC_ENOMEM);
-            assert_true(n < 100);
-        }
-    }
+    for (int i = 0; i < 2; i++) dataset_out_of_memory(&cx, cases[i]);
 }
 
 int main(void) {
