@@ -56,32 +56,23 @@ TERNARY(fma, f64, out64(fma(x, y, z), false))
 
 /* Rounding other than to the nearest: the host's rounding mode. The operands pass through volatile so that nothing is computed
  * outside of it. */
-static float rounded32(int op, float x, float y, float z) {
-    volatile float a = x, b = y, c = z, r;
-    switch (op) {
-    case OP_ADD: r = a + b; break;
-    case OP_SUB: r = a - b; break;
-    case OP_MUL: r = a * b; break;
-    case OP_DIV: r = a / b; break;
-    case OP_RCP: r = 1 / a; break;
-    case OP_SQRT: r = sqrtf(a); break;
-    default: r = fmaf(a, b, c); break;
+#define ROUNDED(name, type, root, multiply_add)                                                    \
+    static type name(int op, type x, type y, type z) {                                             \
+        volatile type a = x, b = y, c = z, r;                                                      \
+        switch (op) {                                                                              \
+        case OP_ADD: r = a + b; break;                                                             \
+        case OP_SUB: r = a - b; break;                                                             \
+        case OP_MUL: r = a * b; break;                                                             \
+        case OP_DIV: r = a / b; break;                                                             \
+        case OP_RCP: r = 1 / a; break;                                                             \
+        case OP_SQRT: r = root(a); break;                                                          \
+        default: r = multiply_add(a, b, c); break;                                                 \
+        }                                                                                          \
+        return r;                                                                                  \
     }
-    return r;
-}
-static double rounded64(int op, double x, double y, double z) {
-    volatile double a = x, b = y, c = z, r;
-    switch (op) {
-    case OP_ADD: r = a + b; break;
-    case OP_SUB: r = a - b; break;
-    case OP_MUL: r = a * b; break;
-    case OP_DIV: r = a / b; break;
-    case OP_RCP: r = 1 / a; break;
-    case OP_SQRT: r = sqrt(a); break;
-    default: r = fma(a, b, c); break;
-    }
-    return r;
-}
+ROUNDED(rounded32, float, sqrtf, fmaf)
+ROUNDED(rounded64, double, sqrt, fma)
+
 static void directed(sim_warp *w, const sim_inst *i, uint32_t mask) {
     const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[i->n_in > 1 ? 1 : 0]), *c = row(w, i->in[i->n_in > 2 ? 2 : 0]);
     bool ftz = i->flags & FLAG_FTZ, sat = i->flags & FLAG_SAT;

@@ -20,36 +20,38 @@ void sim_thread_of(const sim_warp *w, int lane, uint32_t tid[3]) {
     tid[0] = t % b[0], tid[1] = t / b[0] % b[1], tid[2] = t / b[0] / b[1];
 }
 
-static void describe(sim_warp *w, const sim_inst *i, int lane, const char *message) {
+static void describe(sim_warp *w, const sim_inst *i, int lane, const char *format, va_list args) {
+    char message[512];
     uint32_t tid[3];
+    vsnprintf(message, sizeof message, format, args);
     sim_thread_of(w, lane, tid);
     const uint32_t *c = w->block->ctaid;
     sim_report("%s\n    at line %u of %s, %s %u of block (%u,%u,%u), thread (%u,%u,%u)", message, i->line, w->launch->func->name, lane < 0 ? "warp" : "lane",
                lane < 0 ? w->index : (uint32_t)lane, c[0], c[1], c[2], tid[0], tid[1], tid[2]);
 }
 
-void sim_fault(sim_warp *w, const sim_inst *i, int lane, int status, const char *format, ...) {
+/* Whether this is the launch's first fault. */
+static bool ends_launch(sim_launch *l, int status) {
     int none = 0;
-    if (!__atomic_compare_exchange_n(&w->launch->status, &none, status, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return;
-    char message[512];
+    return __atomic_compare_exchange_n(&l->status, &none, status, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+void sim_fault(sim_warp *w, const sim_inst *i, int lane, int status, const char *format, ...) {
     va_list args;
+    if (!ends_launch(w->launch, status)) return;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    describe(w, i, lane, format, args);
     va_end(args);
-    describe(w, i, lane, message);
 }
 
 bool sim_soft_fault(sim_warp *w, const sim_inst *i, int lane, int check, const char *format, ...) {
+    va_list args;
     if (!sim_checks(check)) return false;
     bool warn = sim_checks(CHECK_WARN);
-    int none = 0;
-    if (!warn && !__atomic_compare_exchange_n(&w->launch->status, &none, SIM_LAUNCH_FAILED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return true;
-    char message[512];
-    va_list args;
+    if (!warn && !ends_launch(w->launch, SIM_LAUNCH_FAILED)) return true;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    describe(w, i, lane, format, args);
     va_end(args);
-    describe(w, i, lane, message);
     return !warn;
 }
 
