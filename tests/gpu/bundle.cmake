@@ -8,7 +8,8 @@ if(NOT TCC_CARRY_LLVM)
             -DCMAKE_C_COMPILER=${CMAKE_C_COMPILER} -DLLVM_DIR=${LLVM_DIR} -DTCC_CARRY_LLVM=ON -DTCC_TEST_CONFIGURATIONS=OFF
     COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR}/gpu-bundle --target bundle-files
     COMMAND ${CMAKE_COMMAND} -E chdir ${PROJECT_BINARY_DIR}/gpu-bundle ${CMAKE_COMMAND} -E tar cJf ${PROJECT_BINARY_DIR}/traincc-gpu.tar.xz traincc-gpu
-    COMMAND ${CMAKE_COMMAND} -E echo "the bundle: ${bundle}, packed: ${PROJECT_BINARY_DIR}/traincc-gpu.tar.xz"
+    COMMAND ${CMAKE_COMMAND} -DBUNDLE=${bundle} -P ${CMAKE_CURRENT_SOURCE_DIR}/gpu/bundle_size.cmake
+    COMMAND ${CMAKE_COMMAND} -E echo "packed: ${PROJECT_BINARY_DIR}/traincc-gpu.tar.xz"
     USES_TERMINAL VERBATIM)
   return()
 endif()
@@ -34,7 +35,7 @@ add_custom_target(bundle-files
   COMMAND ${CMAKE_COMMAND} -E copy ${program_files} ${bundle}/bin
   COMMAND ${CMAKE_COMMAND} -E copy ${test_files} ${bundle}/tests/bin
   COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:run_stored> ${bundle}/tests
-  COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:tcc_llvm> ${bundle}/lib
+  COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:tcc_llvm> $<TARGET_FILE:traincc_static> $<TARGET_FILE:traincc_rt_static> ${bundle}/lib
   ${carried}
   COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/gpu/check.sh ${CMAKE_CURRENT_SOURCE_DIR}/gpu/check.py ${bundle}/tests/gpu
   COMMAND ${CMAKE_COMMAND} -E copy ${CMAKE_CURRENT_SOURCE_DIR}/bench/compare.py ${CMAKE_CURRENT_SOURCE_DIR}/bench/configs.py

@@ -18,14 +18,8 @@ static void check(int failed, const char *what, const char *message) {
 }
 
 void *test_ir_object(const char *ir, const char *triple, int64_t *size_bytes) {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeNativeTarget();
+    LLVMInitializeNativeAsmPrinter();
     char *message = NULL, *of_host = triple ? NULL : LLVMGetDefaultTargetTriple();
     if (!triple) triple = of_host;
     LLVMContextRef context = LLVMContextCreate();

@@ -6,6 +6,8 @@
 #include "ir/support/alloc.h"
 #include "runtime/host_object.h"
 
+#include <llvm-c/Target.h>
+
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +100,10 @@ static void test_refuses(void **state) {
             TCC_ENOTFOUND, "object 'test': undefined symbol 'sin'");
     refuses("@t = thread_local global i32 1\ndefine i32 @f() { %v = load i32, ptr @t\n ret i32 %v }\n", NULL, TCC_EUNSUPPORTED,
             "thread-local");
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
     refuses("define void @f() { ret void }\n", "aarch64-linux-gnu", TCC_EUNSUPPORTED,
             "made for aarch64 (ELF machine 183), but this process runs on x86-64");
     refuses("@big = internal global [2000000000 x i8] zeroinitializer\ndefine ptr @f() { ret ptr @big }\n", NULL, TCC_EFORMAT,

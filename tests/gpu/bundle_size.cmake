@@ -1,0 +1,12 @@
+# cmake -DBUNDLE=FOLDER -P bundle_size.cmake: fails where the bundle is larger than it may be.
+file(GLOB_RECURSE files ${BUNDLE}/*)
+set(bytes 0)
+foreach(file ${files})
+  file(SIZE ${file} size)
+  math(EXPR bytes "${bytes} + ${size}")
+endforeach()
+math(EXPR mib "(${bytes} + 1048575) / 1048576")
+if(mib GREATER 64)
+  message(FATAL_ERROR "the bundle has ${mib} MiB; 64 are the most")
+endif()
+message("the bundle has ${mib} MiB: ${BUNDLE}")
