@@ -309,9 +309,9 @@ static void inject_all(ptxsim_fault fault, tcc_status status, const char *words,
 static void test_faults(void **state) {
     (void)state;
     if (!sim.inject) skip();
-    inject_all(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, " asked for, 4.0 GiB of 4.0 GiB free", 6);
+    inject_all(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, " asked for, ", 6);
     inject_all(PTXSIM_FAULT_HOST, TCC_ENOMEM, " of this machine's memory (cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY)", 1);
-    inject_all(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module 0 of program 'test': CUDA_ERROR_OUT_OF_MEMORY (out of memory)\nnote: 4.0 GiB of 4.0 GiB are free on cuda:0 (", 1);
+    inject_all(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module 0 of program 'test': CUDA_ERROR_OUT_OF_MEMORY (out of memory)\nnote: ", 1);
     inject_all(PTXSIM_FAULT_LAUNCH, TCC_EDEVICE, "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", 8);
     inject_all(PTXSIM_FAULT_LOST, TCC_EDEVICE, "CUDA_ERROR_DEVICE_UNAVAILABLE", 8);
 }
