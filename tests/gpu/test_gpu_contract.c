@@ -82,21 +82,8 @@ static void large_dots_do_not_spill(void **state) {
     }
 }
 
-static void work_behind(void **state) {
+static void work_behind_parts(void **state) {
     (void)state;
-    check("graph @linear {\n"
-          "  %0 = input {name=\"x\"} : f32[4,9,40]\n"
-          "  %1 = input {name=\"w\"} : f32[50,40]\n"
-          "  %2 = input {name=\"b\"} : f32[50]\n"
-          "  %3 = input {name=\"r\"} : f32[4,9,50]\n"
-          "  %4 = dot(%0, %1) {contract_a=[2], contract_b=[1]} : f32[4,9,50]\n"
-          "  %5 = broadcast(%2) {dims=[2]} : f32[4,9,50]\n"
-          "  %6 = add(%4, %5) : f32[4,9,50]\n"
-          "  %7 = tanh(%6) : f32[4,9,50]\n"
-          "  %8 = add(%7, %3) : f32[4,9,50]\n"
-          "  output \"y\" %8\n"
-          "  output \"before\" %6\n"
-          "}\n");
     check("graph @split {\n"
           "  %0 = input {name=\"x\"} : f32[3000,20]\n"
           "  %1 = input {name=\"dy\"} : f32[3000,18]\n"
@@ -107,26 +94,9 @@ static void work_behind(void **state) {
           "}\n");
 }
 
-static void views_and_batches(void **state) {
+static void dots_with_views_and_work(void **state) {
     (void)state;
-    check("graph @heads {\n"
-          "  %0 = input {name=\"q\"} : f32[2,12,32]\n"
-          "  %1 = input {name=\"k\"} : f32[2,12,32]\n"
-          "  %2 = reshape(%0) : f32[2,12,4,8]\n"
-          "  %3 = transpose(%2) {perm=[0, 2, 1, 3]} : f32[2,4,12,8]\n"
-          "  %4 = reshape(%1) : f32[2,12,4,8]\n"
-          "  %5 = transpose(%4) {perm=[0, 2, 1, 3]} : f32[2,4,12,8]\n"
-          "  %6 = dot(%3, %5) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : f32[2,4,12,12]\n"
-          "  output \"s\" %6\n"
-          "}\n");
-    check("graph @several {\n"
-          "  %0 = input {name=\"a\"} : f32[3,4,5,6]\n"
-          "  %1 = input {name=\"b\"} : f32[6,7,4,3]\n"
-          "  %2 = dot(%0, %1) {batch_a=[1], batch_b=[2], contract_a=[0, 3], contract_b=[3, 0]} : f32[4,5,7]\n"
-          "  %3 = dot(%0, %0) {contract_a=[0, 1, 2, 3], contract_b=[0, 1, 2, 3]} : f32[]\n"
-          "  output \"c\" %2\n"
-          "  output \"n\" %3\n"
-          "}\n");
+    for (int i = 0; i < DOT_GRAPHS; i++) check(dot_graphs[i]);
 }
 
 static void narrow_types_sum_in_float(void **state) {
@@ -290,8 +260,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dots_of_every_layout),
         cmocka_unit_test(large_dots_do_not_spill),
-        cmocka_unit_test(work_behind),
-        cmocka_unit_test(views_and_batches),
+        cmocka_unit_test(work_behind_parts),
+        cmocka_unit_test(dots_with_views_and_work),
         cmocka_unit_test(narrow_types_sum_in_float),
         cmocka_unit_test(convolutions),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),

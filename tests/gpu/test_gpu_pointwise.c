@@ -3,7 +3,6 @@
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
-#include "harness/passes.h"
 
 #include <stdlib.h>
 
@@ -24,22 +23,10 @@ static void pointwise(void **state) {
 /* Updates of tensors of many sizes are one step: each block finds its instance in a table. */
 static void tables(void **state) {
     (void)state;
-    static const int sizes[] = {1, 3, 64, 5000, 4096, 12289, 7};
+    static const int64_t sizes[] = {1, 3, 64, 5000, 4096, 12289, 7};
     enum { TENSORS = sizeof sizes / sizeof *sizes };
-    tcc_strbuf text = {0};
-    tcc_strbuf_add(&text, "graph @updates {\n");
-    for (int i = 0; i < TENSORS; i++) tcc_strbuf_printf(&text, "  %%%d = input {role=param, name=\"p%d\"} : f32[%d]\n", i, i, sizes[i]);
-    int next = TENSORS, loss = -1;
-    for (int i = 0; i < TENSORS; i++) {
-        tcc_strbuf_printf(&text, "  %%%d = mul(%%%d, %%%d) : f32[%d]\n  %%%d = reduce_sum(%%%d) {axes=[0]} : f32[]\n", next, i, i, sizes[i], next + 1, next);
-        next += 2;
-        if (loss >= 0) tcc_strbuf_printf(&text, "  %%%d = add(%%%d, %%%d) : f32[]\n", next, loss, next - 1), loss = next++;
-        else loss = next - 1;
-    }
-    tcc_strbuf_printf(&text, "  output \"loss\" %%%d\n}\n", loss);
     tcc_diag diag = {0};
-    tcc_graph *g = parse_graph(text.text, &diag);
-    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step", &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+    tcc_graph *step = adamw_graph(sizes, TENSORS, &diag);
     compiled_options options = {.simplify = true, .low = 0.1, .high = 0.9, .tolerance = 1e-4};
     gpu_program *p = gpu_program_create(step, &options, "sm_90");
     int most = 0;
@@ -49,8 +36,6 @@ static void tables(void **state) {
     gpu_program_destroy(p);
     check_gpu(step, &options);
     tcc_graph_destroy(step);
-    tcc_graph_destroy(g);
-    tcc_strbuf_free(&text);
     tcc_diag_clear(&diag);
 }
 

@@ -20,4 +20,12 @@ typedef struct conv_graph {
 } conv_graph;
 void conv_graph_text(char *text, size_t size, const conv_graph *c);
 
+/* Dots with work behind them, over views, with several batch and summed dimensions: for every target. */
+enum { DOT_GRAPHS = 3 };
+extern const char *const dot_graphs[DOT_GRAPHS];
+
+/* A loss that is the sum of the squares of `count` parameters p0, p1, ... with so many elements, and a step of AdamW on them. The caller
+ * destroys it. */
+tcc_graph *adamw_graph(const int64_t *sizes, int count, tcc_diag *diag);
+
 #endif
