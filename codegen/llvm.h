@@ -168,6 +168,11 @@ enum { TCC_EMIT_WARP = 32 };
 LLVMValueRef tcc_emit_exchange(tcc_emitter *e, LLVMValueRef value, int bit);
 /* The value of the group's first thread, which lies in the same warp. */
 LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value);
+/* The value of the thread `distance` before this one in its warp's part of the group, at most half a warp; its own where there is none. */
+LLVMValueRef tcc_emit_from_before(tcc_emitter *e, LLVMValueRef value, int distance);
+/* The values of the last threads of the group's warps, in all threads; of the group's last thread, if it is less than a warp. A barrier
+ * must follow before the next such call at the same place. */
+void tcc_emit_last_threads(tcc_emitter *e, LLVMValueRef value, LLVMValueRef *all);
 /* Where the group has several warps: one value a warp, from its first thread, n kinds of them; afterwards every thread has in values[k]
  * warp number (thread % warps)'s. */
 void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n);

@@ -274,6 +274,11 @@ LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value) {
     return shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, 0, (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1));
 }
 
+LLVMValueRef tcc_emit_from_before(tcc_emitter *e, LLVMValueRef value, int distance) {
+    int part = e->shape.shape.group < TCC_EMIT_WARP ? e->shape.shape.group : TCC_EMIT_WARP;
+    return shuffle(e, "llvm.nvvm.shfl.sync.up.i32", value, distance, (TCC_EMIT_WARP - part) << 8);
+}
+
 LLVMValueRef tcc_emit_ballot(tcc_emitter *e, LLVMValueRef condition) {
     LLVMValueRef arguments[] = {tcc_emit_i32(e, -1), condition};
     return call(e, "llvm.nvvm.vote.ballot.sync", arguments, 2);
@@ -318,6 +323,25 @@ void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLV
             all[i * n + k] = type == flag ? LLVMBuildTrunc(b, value, type, "") : value;
         }
     }
+    e->shared_reused = true;
+}
+
+void tcc_emit_last_threads(tcc_emitter *e, LLVMValueRef value, LLVMValueRef *all) {
+    const int group = e->shape.shape.group, part = group < TCC_EMIT_WARP ? group : TCC_EMIT_WARP, warps = group / part;
+    LLVMBuilderRef b = e->builder;
+    if (warps == 1) {
+        all[0] = part > 1 ? shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, part - 1, (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1)) : value;
+        return;
+    }
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMValueRef array = shared_array(e, type, warps), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
+    LLVMValueRef is_last = LLVMBuildICmp(b, LLVMIntEQ, tcc_emit_rem(e, e->thread, TCC_EMIT_WARP), tcc_emit_i64(e, TCC_EMIT_WARP - 1), "");
+    tcc_emit_if last;
+    tcc_emit_if_begin(e, &last, is_last);
+    tcc_emit_store(e, value, tcc_emit_at(e, type, array, warp), shared_alignment(e, type));
+    tcc_emit_if_end(e, &last);
+    tcc_emit_barrier(e);
+    for (int w = 0; w < warps; w++) all[w] = tcc_emit_load(e, type, tcc_emit_at(e, type, array, tcc_emit_i64(e, w)), shared_alignment(e, type));
     e->shared_reused = true;
 }
 

@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of running sums: an item owns lines along the axis and walks each from its start. Lanes are neighbouring lines
- * where the axis is not the innermost dim; along the innermost one a line is a chain of additions, one element at a time. */
-#include "codegen/plan.h"
+ * where the axis is not the innermost dim; along the innermost one a line is a chain of additions, one element at a time, but on a
+ * GPU (scan_rows.c). */
+#include "codegen/scan.h"
 
 #include <string.h>
 
-enum { ITEM_POINTS = 8192, MOST_SCANS = 8 };
-
-typedef struct scan {
-    tcc_body *body;
-    int n_kept, n_axis;
-    int kept[TCC_BODY_MAX_LOOPS], axis[TCC_BODY_MAX_LOOPS];
-    bool reverse;
-    int lanes;
-    tcc_item_cut cut;
-} scan;
+enum { ITEM_POINTS = 8192 };
 
 typedef struct trace_cx {
     const tcc_node *hero;
@@ -50,10 +42,10 @@ static void emit_step(tcc_body_run *r, LLVMValueRef *carry) {
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
 }
 
-static void emit_line(tcc_body_run *r, const scan *p) {
+static void emit_line(tcc_body_run *r, const tcc_scan *p) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
-    LLVMValueRef carry[MOST_SCANS];
+    LLVMValueRef carry[TCC_SCAN_MOST];
     int n = 0;
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
@@ -82,7 +74,7 @@ static void emit_line(tcc_body_run *r, const scan *p) {
 }
 
 static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
-    const scan *p = plan->data;
+    const tcc_scan *p = plan->data;
     const tcc_item_cut *cut = &p->cut;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
@@ -122,8 +114,8 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     TCC_TRY(tcc_lowering_keep(l, b));
     int scans = 0;
     for (int i = 0; i < b->exprs.count; i++) scans += b->exprs.data[i]->kind == TCC_EXPR_REDUCE;
-    if (scans > MOST_SCANS) return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running sums", scans);
-    scan *p = TCC_ARENA_NEW(l->arena, scan);
+    if (scans > TCC_SCAN_MOST) return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running sums", scans);
+    tcc_scan *p = TCC_ARENA_NEW(l->arena, tcc_scan);
     if (!p) return tcc_enomem(l->diag);
     p->body = b;
     p->reverse = hero->attrs->scan.reverse;
@@ -137,13 +129,19 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
         else p->kept[p->n_kept++] = order[i];
     }
     bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
-    p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 1) : 1;
-    double line = 1;
-    for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
-    int64_t lines = (int64_t)(ITEM_POINTS / line);
-    tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, shape.group ? tcc_group_lanes(shape, p->lanes) : lines < 1 ? 1 : lines,
-                           tcc_group_lanes(shape, p->lanes));
+    bool rows = l->target->kind == TCC_TARGET_CUDA && !columns && p->n_axis == 1;
+    tcc_thread_shape shape;
+    if (rows) {
+        shape = tcc_scan_plan_rows(l->target, p);
+    } else {
+        p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 1) : 1;
+        double line = 1;
+        for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
+        int64_t lines = (int64_t)(ITEM_POINTS / line);
+        shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
+        p->cut = tcc_cut_items(b, p->kept, p->n_kept, shape.group ? tcc_group_lanes(shape, p->lanes) : lines < 1 ? 1 : lines,
+                               tcc_group_lanes(shape, p->lanes));
+    }
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -151,7 +149,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "scan";
     launch->kernel.shape = shape;
-    launch->kernel.emit = emit;
+    launch->kernel.emit = rows ? tcc_scan_emit_rows : emit;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d", p->lanes, p->reverse);
 }

@@ -133,6 +133,13 @@ static void transposes(void **state) {
     check_text_traffic("graph @columns {\n  %0 = input {name=\"x\"} : f32[4096,192]\n  %1 = reduce_sum(%0) {axes=[0]} : f32[192]\n  output \"o\" %1\n}\n", 0, 0.01);
 }
 
+static void running_sums(void **state) {
+    (void)state;
+    check_text_traffic("graph @cumsum {\n  %0 = input {name=\"x\"} : f32[64,3000]\n  %1 = cumsum(%0) {axis=1} : f32[64,3000]\n  output \"o\" %1\n}\n", 0, 0.01);
+    check_text_traffic("graph @cumsum_short {\n  %0 = input {name=\"x\"} : f32[3000,64]\n"
+                       "  %1 = cumsum(%0) {axis=1, reverse=true} : f32[3000,64]\n  output \"o\" %1\n}\n", 0, 0.01);
+}
+
 /* Rows that a guard lets through whole are read in wide accesses. */
 static void gathers(void **state) {
     (void)state;
@@ -173,6 +180,9 @@ int main(void) {
         printf("skipped: only the stand-in driver counts\n");
         return 77;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(norms), cmocka_unit_test(norm_backward), cmocka_unit_test(chains), cmocka_unit_test(transposes), cmocka_unit_test(gathers), cmocka_unit_test(losses), cmocka_unit_test(updates)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norms), cmocka_unit_test(norm_backward), cmocka_unit_test(chains), cmocka_unit_test(transposes),
+        cmocka_unit_test(gathers), cmocka_unit_test(running_sums), cmocka_unit_test(losses), cmocka_unit_test(updates),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
