@@ -177,6 +177,9 @@ void tcc_emit_last_threads(tcc_emitter *e, LLVMValueRef value, LLVMValueRef *all
  * warp number (thread % warps)'s. */
 void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n);
 void tcc_emit_barrier(tcc_emitter *e); /* of the block */
+/* Of a warp that is one lane group: what its threads wrote is seen by all of them; a bit for each thread that has this one's key (i32). */
+void tcc_emit_warp_barrier(tcc_emitter *e);
+LLVMValueRef tcc_emit_match(tcc_emitter *e, LLVMValueRef key);
 /* A bit for each thread of a warp that is one lane group: its condition. i32 */
 LLVMValueRef tcc_emit_ballot(tcc_emitter *e, LLVMValueRef condition);
 

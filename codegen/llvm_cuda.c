@@ -284,6 +284,16 @@ LLVMValueRef tcc_emit_ballot(tcc_emitter *e, LLVMValueRef condition) {
     return call(e, "llvm.nvvm.vote.ballot.sync", arguments, 2);
 }
 
+LLVMValueRef tcc_emit_match(tcc_emitter *e, LLVMValueRef key) {
+    LLVMValueRef arguments[] = {tcc_emit_i32(e, -1), key};
+    return call(e, "llvm.nvvm.match.any.sync.i32", arguments, 2);
+}
+
+void tcc_emit_warp_barrier(tcc_emitter *e) {
+    LLVMValueRef all = tcc_emit_i32(e, -1);
+    call(e, "llvm.nvvm.bar.warp.sync", &all, 1);
+}
+
 void tcc_emit_barrier(tcc_emitter *e) { call(e, "llvm.nvvm.barrier0", NULL, 0); }
 
 /* An array of the block's in shared memory. */

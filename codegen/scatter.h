@@ -11,7 +11,7 @@ typedef struct tcc_scatter {
     int kept[TCC_BODY_MAX_LOOPS], positions[TCC_BODY_MAX_LOOPS];
     int lanes;
     tcc_item_cut cut;
-    /* by rows (scatter_rows.c) */
+    /* by rows (scatter_rows.c), along lines (scatter_along.c) */
     const tcc_expr *place, *old, *sum; /* the row of an update; the element it is added to; both together */
     int64_t rows;
     int steps;      /* vectors of a lane group that a row has, in an item */
@@ -24,5 +24,10 @@ bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_
 tcc_status tcc_scatter_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 int64_t tcc_scatter_row_items(const tcc_scatter *p);
 tcc_thread_shape tcc_scatter_row_shape(void);
+
+/* A warp owns a line of the output along the indexed dim, which is the innermost. p has its body, with guards, and its loops. */
+bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place);
+tcc_status tcc_scatter_emit_along(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+tcc_thread_shape tcc_scatter_along_shape(void);
 
 #endif

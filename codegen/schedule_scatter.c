@@ -135,9 +135,11 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
         else p->kept[p->n_kept++] = order[i];
     }
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
+    const bool along = l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns && tcc_scatter_plan_along(p, place);
     p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 4) : 1;
     tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes), tcc_group_lanes(shape, p->lanes));
+    if (along) shape = tcc_scatter_along_shape();
+    else p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes), tcc_group_lanes(shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -145,7 +147,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "scatter";
     launch->kernel.shape = shape;
-    launch->kernel.emit = emit;
+    launch->kernel.emit = along ? tcc_scatter_emit_along : emit;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d", p->lanes);
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along);
 }
