@@ -616,7 +616,8 @@ static tcc_status lower_conv(tcc_lowering *l) {
     if (l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_winograd(l, c.x, c.w, c.y, &done));
     if (!done && !is_matrices(&c)) TCC_TRY(tcc_lower_conv_library(l, &c, &done));
     if (done) return TCC_OK;
-    if (c.groups > 1 && c.ci == 1 && c.co == 1) return TCC_OK; /* depthwise: plain loops run vectors along the channels */
+    if (c.groups > 1 && c.ci == 1 && c.co == 1) /* plain loops run vectors along the channels */
+        return l->target->kind == TCC_TARGET_CUDA ? tcc_lower_depthwise(l, &c) : TCC_OK;
     if (hero->op == TCC_OP_CONV) return lower_conv_forward(l, &c);
     return hero->op == TCC_OP_CONV_GRAD_INPUT ? lower_conv_grad_input(l, &c) : lower_conv_grad_weight(l, &c);
 }

@@ -17,4 +17,7 @@ typedef struct tcc_conv {
  * false: nothing was added. */
 tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c, bool *done);
 
+/* Depthwise, on CUDA: each group has one channel of x and of y. Adds no launch where the channels are not last. */
+tcc_status tcc_lower_depthwise(tcc_lowering *l, const tcc_conv *c);
+
 #endif

@@ -110,16 +110,21 @@ static bool is_flat(const tcc_body *b, int var) {
     return true;
 }
 
-/* Contractions without a schedule of their own: a thread of a GPU has too few registers for several such sums beside each other. */
-static bool has_long_fold(const tcc_body *b) {
+/* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few registers for several
+ * such sums beside each other. */
+static bool has_scattered_fold(const tcc_body *b, int lane_var) {
     enum { LONG = 16 };
+    bool is_long = false, scattered = false;
     for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
         double steps = 1;
         for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
-            if (b->exprs.data[i]->fold >> v & 1) steps *= (double)(b->vars.data[v].high + 1);
-        if (steps > LONG) return true;
+            if (x->fold >> v & 1) steps *= (double)(b->vars.data[v].high + 1);
+        is_long = is_long || steps > LONG;
+        scattered = scattered || (x->kind == TCC_EXPR_LOAD && (uint64_t)tcc_affine_coefficient(&x->affine, lane_var) > 1);
+        scattered = scattered || (x->kind == TCC_EXPR_FOLD && x->op != TCC_OP_REDUCE_SUM);
     }
-    return false;
+    return is_long && scattered;
 }
 
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
@@ -135,7 +140,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
     p->lanes = tcc_choose_lanes(l->target, b, n ? order[n - 1] : -1, p->any_extent ? ANY_EXTENT : inner, tcc_choose_width(b));
-    if (l->target->kind == TCC_TARGET_CUDA && has_long_fold(b)) p->lanes = 1;
+    if (l->target->kind == TCC_TARGET_CUDA && n && has_scattered_fold(b, order[n - 1])) p->lanes = 1;
     p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
     int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
     p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));

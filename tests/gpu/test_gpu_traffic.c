@@ -150,6 +150,19 @@ static void gathers(void **state) {
                        "  output \"o\" %1\n}\n", 1.25 * 2 * 16 * 32 * 64 * 4, 0.01);
 }
 
+/* Nine vectors of x and nine of weights for each vector of y, which caches hold; as for the filter's gradient, whose 16 parts are then
+ * read an element a sector. */
+static void depthwise(void **state) {
+    (void)state;
+    enum { IMAGES = 2 * 32 * 32 * 64 * 4 };
+    check_text_traffic("graph @depthwise {\n  %0 = input {name=\"x\"} : f32[2,32,32,64]\n  %1 = input {name=\"w\"} : f32[64,3,3,1]\n"
+                       "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=64, channels_last=true} : f32[2,32,32,64]\n"
+                       "  output \"o\" %2\n}\n", 17.0 * IMAGES, 0.01);
+    check_text_traffic("graph @depthwise_filter {\n  %0 = input {name=\"x\"} : f32[2,32,32,64]\n  %1 = input {name=\"dy\"} : f32[2,32,32,64]\n"
+                       "  %2 = conv_grad_weight(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=64, channels_last=true} : f32[64,3,3,1]\n"
+                       "  output \"o\" %2\n}\n", 16.0 * IMAGES + 16 * 9 * 64 * 28, 0.05);
+}
+
 static void losses(void **state) {
     (void)state;
     tcc_diag diag = {0};
@@ -182,7 +195,8 @@ int main(void) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms), cmocka_unit_test(norm_backward), cmocka_unit_test(chains), cmocka_unit_test(transposes),
-        cmocka_unit_test(gathers), cmocka_unit_test(running_sums), cmocka_unit_test(losses), cmocka_unit_test(updates),
+        cmocka_unit_test(gathers), cmocka_unit_test(running_sums), cmocka_unit_test(depthwise), cmocka_unit_test(losses),
+        cmocka_unit_test(updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
