@@ -98,6 +98,25 @@ static void test_forms(void **state) {
         }
 }
 
+/* A variant pack is taken, with workspace and without; the run itself wants a device. */
+static void test_packs(void **state) {
+    (void)state;
+    static const tcc_cuda_address addresses[] = {0x10000, 0x20000, 0x30000, 0x40000};
+    if (!available()) skip();
+    for (int i = 0; i < 2; i++) {
+        tcc_cudnn_graph *g;
+        tcc_diag d = {0};
+        tcc_cudnn_conv_params p = conv(i ? TCC_F32 : TCC_F16, 28, 64, 128, 3, 1, 1);
+        const tcc_cudnn_limits limits = tcc_cudnn_conv_limits(&p);
+        assert_ok(tcc_cudnn_graph_create(&cudnn_planners[0].cudnn, &d, &g), &d);
+        assert_ok(tcc_cudnn_conv_describe(g, &d, TCC_CUDNN_CONV_FORWARD, &p), &d);
+        assert_ok(tcc_cudnn_graph_finish(g, &d, &limits, &p.workspace_bytes), &d);
+        assert_error(tcc_cudnn_graph_run(g, &d, addresses, 0x50040), TCC_EUNSUPPORTED, &d, "cudnnBackendExecute: CUDNN_STATUS_BAD_PARAM");
+        tcc_cudnn_graph_destroy(g);
+        tcc_diag_clear(&d);
+    }
+}
+
 static void check_refused(tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params p, const char *words) {
     tcc_diag d = {0};
     assert_error(plan(1, &d, kind, &p), TCC_EUNSUPPORTED, &d, words);
@@ -213,7 +232,7 @@ static void test_networks(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_forms), cmocka_unit_test(test_refusals),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_forms), cmocka_unit_test(test_packs), cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_moves), cmocka_unit_test(test_networks)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
