@@ -36,6 +36,8 @@ typedef struct shape {
     operand a, b;
     bool matrices; /* a dot, or a convolution that is one */
     bool failed;   /* more dimensions than there is room for */
+    const tcc_node *sum; /* of a dot's operand, wanted beside it; NULL: none */
+    bool *summed;        /* it is made */
 } shape;
 
 static tcc_contract_dims *list_of(shape *s, int list) {
@@ -197,7 +199,12 @@ static tcc_status launch_library(tcc_lowering *l, shape *s, const tcc_epilogue *
         dot->operands[i].dtype = operands[i]->dtype;
         dot->operands[i].offset = operands[i]->offset;
     }
-    return tcc_lower_matmul(l, dot, epilogue, done);
+    dot->sum = s->sum;
+    dot->summed = s->sum ? tcc_group_summed_operand(l->group->hero, s->sum) : 0;
+    bool summed;
+    TCC_TRY(tcc_lower_matmul(l, dot, epilogue, done, &summed));
+    if (s->sum) *s->summed = summed;
+    return TCC_OK;
 }
 
 static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
@@ -347,7 +354,8 @@ static void add_loops(shape *s, const tcc_iteration *it, const int *lists, const
         }
 }
 
-static tcc_status lower_dot(tcc_lowering *l) {
+/* With a sum of an operand wanted or NULL; *summed: it is made. */
+static tcc_status lower_dot(tcc_lowering *l, const tcc_node *sum, bool *summed) {
     const tcc_node *hero = l->group->hero, *x = hero->operands[0], *w = hero->operands[1];
     const tcc_attrs_dot *dot = &hero->attrs->dot;
     int64_t dims[4 * TCC_MAX_RANK];
@@ -370,7 +378,7 @@ static tcc_status lower_dot(tcc_lowering *l) {
     tcc_iteration it;
     tcc_iteration_init(&it, rank, dims);
     for (;;) { /* refined until reshapes resolve */
-        shape s = {.matrices = true};
+        shape s = {.matrices = true, .sum = sum, .summed = summed};
         tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_affine coordinates[TCC_MAX_RANK], at_a[TCC_MAX_RANK], at_b[TCC_MAX_RANK], walk_a = {0}, walk_b = {0};
@@ -622,9 +630,45 @@ static tcc_status lower_conv(tcc_lowering *l) {
     return hero->op == TCC_OP_CONV_GRAD_INPUT ? lower_conv_grad_input(l, &c) : lower_conv_grad_weight(l, &c);
 }
 
+/* The group without `sum`, which is stored, and a group of that alone. */
+static tcc_status split_off(tcc_lowering *l, tcc_node *sum, tcc_group **rest, tcc_group **alone) {
+    const tcc_group *from = l->group;
+    tcc_node **nodes = TCC_ARENA_ARRAY(l->arena, tcc_node *, from->n_nodes + from->n_outputs + 1);
+    *rest = TCC_ARENA_NEW(l->arena, tcc_group);
+    *alone = TCC_ARENA_NEW(l->arena, tcc_group);
+    if (!nodes || !*rest || !*alone) return tcc_enomem(l->diag);
+    **rest = (tcc_group){.kind = from->kind, .hero = from->hero, .nodes = nodes, .outputs = nodes + from->n_nodes};
+    for (int i = 0; i < from->n_nodes; i++)
+        if (from->nodes[i] != sum) (*rest)->nodes[(*rest)->n_nodes++] = from->nodes[i];
+    for (int i = 0; i < from->n_outputs; i++)
+        if (from->outputs[i] != sum) (*rest)->outputs[(*rest)->n_outputs++] = from->outputs[i];
+    tcc_node **self = nodes + from->n_nodes + from->n_outputs;
+    *self = sum;
+    **alone = (tcc_group){.kind = TCC_GROUP_REDUCE, .hero = sum, .n_nodes = 1, .n_outputs = 1, .nodes = self, .outputs = self};
+    return TCC_OK;
+}
+
+/* A dot and the sum of an operand: by one library call, or each by kernels of its own. */
+static tcc_status lower_dot_and_sum(tcc_lowering *l, tcc_node *sum) {
+    const tcc_group *both = l->group;
+    tcc_group *dot, *alone;
+    bool summed = false;
+    TCC_TRY(split_off(l, sum, &dot, &alone));
+    l->group = dot;
+    tcc_status status = lower_dot(l, sum, &summed);
+    if (status == TCC_OK && !l->launches.count) status = tcc_lower_pointwise(l);
+    l->group = alone;
+    if (status == TCC_OK && !summed) status = tcc_lower_reduce(l);
+    l->group = both;
+    return status;
+}
+
 tcc_status tcc_lower_contract(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     tcc_dtype dtype = hero->type.dtype; /* narrow operands are copied to f32, sums are f32 */
     if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16) return TCC_OK;
-    return hero->op == TCC_OP_DOT ? lower_dot(l) : lower_conv(l);
+    if (hero->op != TCC_OP_DOT) return lower_conv(l);
+    for (int i = 0; i < l->group->n_nodes; i++)
+        if (tcc_group_summed_operand(hero, l->group->nodes[i]) >= 0) return lower_dot_and_sum(l, l->group->nodes[i]);
+    return lower_dot(l, NULL, NULL);
 }

@@ -31,6 +31,7 @@ typedef struct fused {
     tcc_matmul_activation activation;
     const tcc_body_buffer *aux; /* GELU: where its input is stored, or NULL; GELU_GRADIENT: where it is */
     tcc_affine aux_offset;
+    bool sum; /* dot->sum as well */
 } fused;
 
 /* --- What is fused */
@@ -99,6 +100,11 @@ static bool along_loops(const tcc_body *b, const fused *f) {
            (!f->aux || tcc_library_along_loops(b, &f->aux_offset));
 }
 
+static tcc_matmul_bias bias_of(const tcc_matmul_dot *dot, const fused *f) {
+    if (f->sum) return dot->summed ? TCC_MATMUL_SUMS_OF_B : TCC_MATMUL_SUMS_OF_A;
+    return f->value.bias ? TCC_MATMUL_BIAS : TCC_MATMUL_NO_BIAS;
+}
+
 /* The matrices of the dot with its result, bias and aux as `f` says; false: it is none such. */
 static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, tcc_matmul_params *p) {
     tcc_contract c = dot->c;
@@ -118,11 +124,12 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
     if (x.n.c[RESULT] != 1 || (x.k.a != 1 && x.m.a != 1) || (x.k.b != 1 && x.n.b != 1)) return false;
     if (f->value.bias && (x.n.c[BIAS] != 1 || x.m.c[BIAS] || x.batch.c[BIAS] || x.outer.c[BIAS])) return false;
     if (f->aux && (x.n.c[AUX] != 1 || x.outer.extent > 1 || x.m.c[AUX] % AUX_MULTIPLE || x.batch.c[AUX] % AUX_MULTIPLE || x.m.c[AUX] < x.n.extent)) return false;
+    if (f->sum && (x.outer.extent > 1 || x.batch.extent > 1 || f->value.bias || f->activation != TCC_MATMUL_LINEAR)) return false;
     if (x.sums && (f->value.bias || f->activation != TCC_MATMUL_LINEAR || f->value.node->type.dtype != TCC_F32)) return false;
     *p = (tcc_matmul_params){.batch = x.batch.extent, .m = x.m.extent, .n = x.n.extent, .k = x.k.extent, .transpose_a = x.k.a != 1, .transpose_b = x.n.b != 1,
                              .lda = x.k.a != 1 ? x.k.a : x.m.a, .ldb = x.n.b != 1 ? x.n.b : x.k.b, .ldc = x.m.c[RESULT], .stride_a = x.batch.a,
                              .stride_b = x.batch.b, .stride_c = x.batch.c[RESULT], .outer = x.outer.extent, .outer_a = x.outer.a, .outer_b = x.outer.b,
-                             .outer_c = x.outer.c[RESULT], .bias = f->value.bias ? TCC_MATMUL_BIAS : TCC_MATMUL_NO_BIAS, .activation = f->activation,
+                             .outer_c = x.outer.c[RESULT], .bias = bias_of(dot, f), .activation = f->activation,
                              .aux = f->aux != NULL, .ld_aux = x.m.c[AUX], .stride_aux = x.batch.c[AUX], .workspace_bytes = WORKSPACE_BYTES};
     return p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->stride_a >= 0 && p->stride_b >= 0 &&
            p->stride_c >= 0;
@@ -154,6 +161,7 @@ static bool place_all(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, c
         if (!buffers[AT_A + i].node && buffers[AT_A + i].offset_bytes) return false;
     }
     if (bias && !place(&epilogue->body->buffers.data[bias->buffer], &bias->affine, type_c, &buffers[AT_BIAS])) return false;
+    if (f->sum) buffers[AT_BIAS] = (tcc_plan_buffer){.node = dot->sum, .temporary = -1, .written = true};
     if (f->aux && !place(f->aux, &f->aux_offset, type_c, &buffers[AT_AUX])) return false;
     buffers[AT_C] = (tcc_plan_buffer){.node = f->value.node, .temporary = -1, .offset_bytes = f->value.offset.constant * tcc_dtype_bytes(type_c), .written = true};
     p->alignment = BASE_ALIGNMENT;
@@ -173,6 +181,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     const tcc_node *node = f->value.node;
     const tcc_dtype type = dot->operands[0].dtype, type_c = node->type.dtype;
     const char *name = tcc_op_get_info(node->op)->text;
+    if (f->sum && dot->sum->type.dtype != type_c) return TCC_OK;
     if (type != dot->operands[1].dtype || (type_c != type && type_c != TCC_F32) || !read_matrices(dot, epilogue, f, &p)) return TCC_OK;
     const bool stored = tcc_group_stores(l->group, node), aux_written = f->aux && f->aux->written;
     const bool whole = stored && l->group->n_outputs == 1 + aux_written;
@@ -201,18 +210,23 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
         if (buffers[AT_WORKSPACE].temporary < 0) return TCC_ENOMEM;
     }
     tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s", (long long)p.outer, p.outer > 1 ? "s" : "",
-             (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, aux_written ? ", and its input" : "",
+             (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, aux_written ? ", and its input" : f->sum ? ", and the sum of an operand" : "",
              !rest ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
     *done = true;
     TCC_TRY(tcc_library_add_call(l, "cublaslt.matmul", (int64_t *)&p, TCC_MATMUL_PARAMS, buffers, BUFFERS, flop_of(&p)));
     return rest ? tcc_library_lower_rest(l, rest, node, temporary) : TCC_OK;
 }
 
-tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done) {
+tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done, bool *summed) {
     const tcc_body *b = epilogue->body;
-    *done = false;
+    *done = *summed = false;
     if (l->target->kind != TCC_TARGET_CUDA || !l->options->takes_call) return TCC_OK;
     /* As much as the library does at once: everything, then as far as something that is stored anyway, then the product alone. */
+    if (dot->sum) {
+        const fused both = {.value = {.node = l->group->hero, .offset = epilogue->port->affine, .whole = true}, .sum = true};
+        TCC_TRY(try_fused(l, dot, epilogue, &both, done));
+        *summed = *done;
+    }
     for (int pass = 0; pass < 2 && !*done; pass++)
         for (int i = 0; i < b->stores.count && !*done; i++) {
             const tcc_store *s = &b->stores.data[i];

@@ -15,10 +15,12 @@ typedef struct tcc_matmul_dot {
         tcc_dtype dtype;
         int64_t offset; /* of element (0, ..., 0), in elements */
     } operands[2];
+    const tcc_node *sum; /* of operand `summed` over k, wanted beside the dot; NULL: none */
+    int summed;
 } tcc_matmul_dot;
 
 /* Adds a library call for the group's hero, and what it leaves of the work behind, if the dot is such that a library takes and that is
- * worth it; *done false: nothing was added. */
-tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done);
+ * worth it; *done false: nothing was added. *summed: the call makes dot->sum, too. */
+tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done, bool *summed);
 
 #endif

@@ -162,7 +162,19 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
     return tcc_trace_end(&trace, out);
 }
 
-tcc_pass_options tcc__model_pass_options(const tcc_model *m, bool train, const tcc_graph *g, int *groups) {
+static bool takes_call(void *user, const char *name, int64_t *params) {
+    tcc_model *m = user;
+    return m->device->ops->takes_call(m->device, m->cx, name, params);
+}
+
+/* Whether the device has a library that multiplies matrices and sums one of them at once, as for a layer's weights and bias. */
+static bool sums_operands(tcc_model *m) {
+    tcc_matmul_params p = {.batch = 1, .m = 256, .n = 256, .k = 256, .transpose_a = 1, .lda = 256, .ldb = 256, .ldc = 256, .outer = 1, .type = TCC_F32,
+                           .type_c = TCC_F32, .bias = TCC_MATMUL_SUMS_OF_A, .alignment = 16, .workspace_bytes = 1 << 20};
+    return m->device && takes_call(m, "cublaslt.matmul", (int64_t *)&p);
+}
+
+tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups) {
     const tcc_optimizer_options *o = &m->options.optimizer;
     int parameter = 0;
     for (int i = 0; i < g->inputs.count; i++) {
@@ -174,6 +186,7 @@ tcc_pass_options tcc__model_pass_options(const tcc_model *m, bool train, const t
     return (tcc_pass_options){
         .train = train,
         .eager = m->options.mode == TCC_MODE_EAGER,
+        .operand_sums = train && sums_operands(m),
         .spec = {.optimizer = kinds[o->kind],
                  .momentum = o->momentum > 0,
                  .nesterov = o->nesterov,
@@ -289,11 +302,6 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
     tcc_manager_options manager = {.dump_dir = dump_dir, .verify = m->options.verify_passes};
     return tcc_pipeline_run(&cx, &manager, &c->graph, &c->passes);
-}
-
-static bool takes_call(void *user, const char *name, int64_t *params) {
-    tcc_model *m = user;
-    return m->device->ops->takes_call(m->device, m->cx, name, params);
 }
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {

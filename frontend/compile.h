@@ -64,7 +64,7 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
 /* Traces the model into a graph. */
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
 /* Pass options for this model; `groups` is room for one entry a parameter of the graph. */
-tcc_pass_options tcc__model_pass_options(const tcc_model *m, bool train, const tcc_graph *g, int *groups);
+tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups);
 /* Checks that a program and the state it brings fit the device. Errors: TCC_ENOMEM, which names the largest tensors. */
 tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p);
 /* Generates code for a planned graph; `dump_dir` may be NULL. */

@@ -41,9 +41,10 @@ typedef struct tcc_draft_scratch {
     int *contexts;         /* by position: how many different indices it is evaluated at */
     bool *identity;        /* by position: an output, or evaluated at the index of one */
     int64_t *times;        /* by position: evaluations */
+    bool operand_sums;     /* of the pass options */
 } tcc_draft_scratch;
 
-tcc_status tcc_draft_scratch_create(const tcc_graph *g, tcc_draft_scratch *out);
+tcc_status tcc_draft_scratch_create(const tcc_graph *g, bool operand_sums, tcc_draft_scratch *out);
 void tcc_draft_scratch_free(tcc_draft_scratch *s);
 
 /* Whether the draft is a group as passes/group.h says. Sets kind, hero and cost; otherwise *reason says why not, in a few words. */

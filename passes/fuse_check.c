@@ -11,11 +11,11 @@
 
 #include <string.h>
 
-tcc_status tcc_draft_scratch_create(const tcc_graph *g, tcc_draft_scratch *out) {
+tcc_status tcc_draft_scratch_create(const tcc_graph *g, bool operand_sums, tcc_draft_scratch *out) {
     size_t count = (size_t)g->nodes.count + 1;
     *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count), tcc__malloc(sizeof *out->level * count),
                                tcc__malloc(sizeof *out->contexts * count), tcc__malloc(sizeof *out->identity * count),
-                               tcc__malloc(sizeof *out->times * count)};
+                               tcc__malloc(sizeof *out->times * count), operand_sums};
     if (!out->position || !out->level || !out->contexts || !out->identity || !out->times) {
         tcc_draft_scratch_free(out);
         return tcc_enomem(g->diag);
@@ -250,6 +250,11 @@ static bool check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char 
         const tcc_node *n = d->nodes[i];
         bool full = reads_full(n, s);
         s->level[i] = TCC_LEVEL_POINT;
+        if (operand_levels(n, s) >> TCC_LEVEL_KEPT & 1) return fail(reason, "work behind the sum of an operand");
+        if (tcc_is_reduction(n)) { /* as find_hero lets through */
+            s->level[i] = TCC_LEVEL_KEPT;
+            continue;
+        }
         if (i == hero) s->level[i] = TCC_LEVEL_FULL;
         else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT && (d->kind == TCC_GROUP_SCAN || !is_last_reshape(d, i)))
             return fail(reason, "a view of the result");
@@ -276,6 +281,18 @@ static bool is_contraction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_F
 static bool is_window(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_WINDOW; }
 static bool is_attention(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_ATTENTION; }
 
+/* At most one sum of an operand that is in memory, and then nothing behind the dot. */
+static bool check_sums(const tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
+    int full = 0, sums = 0;
+    for (int i = 0; i < d->n_nodes; i++) {
+        full += s->level[i] == TCC_LEVEL_FULL;
+        if (s->level[i] != TCC_LEVEL_KEPT) continue;
+        sums++;
+        if (position_of(s, d->nodes[i]->operands[0]) >= 0) return fail(reason, "the sum of an operand that is not in memory");
+    }
+    return !sums || (sums == 1 && full == 1) || fail(reason, "more than a dot and the sum of an operand");
+}
+
 static bool check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     if (!check_epilogue(d, s, reason)) return false;
     bool front[TCC_FUSE_MAX_NODES];
@@ -286,7 +303,7 @@ static bool check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char 
         if (front[i] && (!affine || d->hero->op != TCC_OP_DOT)) return fail(reason, "work in front of a contraction");
         if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX) return fail(reason, "indexing beside a contraction");
     }
-    return true;
+    return check_sums(d, s, reason);
 }
 
 static bool check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
@@ -428,12 +445,17 @@ static bool reduces_rows(const tcc_node *n) {
     return is_row_space(&sp);
 }
 
-/* The kind, and the node that gives it. Of several heroes the first; of reductions the first of rows. */
-static bool find_hero(tcc_draft *d, const char **reason) {
+/* The kind, and the node that gives it. Of several heroes the first; of reductions the first of rows; the sum of a dot's operand is
+ * none. */
+static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
+    const tcc_node *dot = NULL;
+    for (int i = 0; i < d->n_nodes && s->operand_sums; i++)
+        if (d->nodes[i]->op == TCC_OP_DOT) dot = d->nodes[i];
     d->hero = NULL;
     for (int i = 0; i < d->n_nodes; i++) {
         tcc_node *n = d->nodes[i];
         tcc_group_kind kind;
+        if (dot && tcc_group_summed_operand(dot, n) >= 0) continue;
         switch (tcc_fusion_of(n)) {
         case TCC_FUSION_REDUCE: kind = TCC_GROUP_REDUCE; break;
         case TCC_FUSION_SCAN: kind = TCC_GROUP_SCAN; break;
@@ -458,7 +480,7 @@ static bool find_hero(tcc_draft *d, const char **reason) {
 
 bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     if (d->n_nodes > TCC_FUSE_MAX_NODES) return fail(reason, "too many nodes");
-    if (!find_hero(d, reason)) return false;
+    if (!find_hero(d, s, reason)) return false;
     for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = i;
     bool fits = false;
     switch (d->kind) {

@@ -37,6 +37,22 @@ void tcc_group_mark_across(const tcc_group *group, bool *across) {
     }
 }
 
+static bool same_set(const tcc_dims *a, const tcc_dims *b) {
+    for (int i = 0; i < a->count; i++) {
+        bool found = false;
+        for (int k = 0; k < b->count; k++) found = found || a->v[i] == b->v[k];
+        if (!found) return false;
+    }
+    return a->count == b->count;
+}
+
+int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum) {
+    if (dot->op != TCC_OP_DOT || sum->op != TCC_OP_REDUCE_SUM || dot->attrs->dot.batch_a.count) return -1;
+    for (int i = 0; i < 2; i++)
+        if (sum->operands[0] == dot->operands[i] && same_set(&sum->attrs->axes.axes, i ? &dot->attrs->dot.contract_b : &dot->attrs->dot.contract_a)) return i;
+    return -1;
+}
+
 int *tcc_group_producers(const tcc_graph *g) {
     int *producers = tcc__malloc(sizeof *producers * (size_t)(g->nodes.count + 1));
     if (!producers) return NULL;

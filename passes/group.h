@@ -22,7 +22,8 @@
  * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
  * CONTRACT   The hero is dot or a convolution. Behind it POINT work on its result, at the index of the result (epilogue: bias,
  *            activation, residual; several outputs). Views of a dot's operands that permute, re-split or slice dims may be inside in
- *            front of it, so that it reads in place.
+ *            front of it, so that it reads in place. Where the pass options say so, a dot that is stored as it is may have the sum of
+ *            an operand over the contracted dims beside it, which nothing in the group reads (a bias's gradient).
  * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
  * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel stores all.
  *            Views that permute, re-split or slice dims may be inside in front, and such that permute or re-split behind, so that
@@ -50,6 +51,8 @@ bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
 tcc_dims tcc_reduction_axes(const tcc_node *n);
 /* REDUCE: marks the nodes that are across, by position in group->nodes. */
 void tcc_group_mark_across(const tcc_group *group, bool *across);
+/* The operand of `dot` (0 or 1) that `sum` adds up over the contracted dims, to a value for each of its others; -1: it is no such. */
+int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum);
 
 /* Copies every node, output, group and place of the graph that `rw` began from, groups in the order given: order[i] is the old
  * index of the new group i; NULL keeps it. For passes that change only what groups and places say. */

@@ -24,6 +24,7 @@ typedef struct tcc_pass_options {
     bool train;          /* build the training step; else a forward-only program */
     tcc_train_spec spec;
     bool eager;          /* every op its own group */
+    bool operand_sums;   /* the target's library multiplies matrices and sums one of them at once: fuse may put both into a group */
 } tcc_pass_options;
 
 typedef struct tcc_pass_cx {

@@ -133,6 +133,47 @@ static void test_packed(void **state) {
 #undef PACKED
 }
 
+/* A layer's gradients: the sum of dy over the batch beside the product with it, of either operand. */
+static void test_sums(void **state) {
+    (void)state;
+    if (!available()) skip();
+#define GRADIENTS "graph @gradients {\n  %0 = input {name=\"dy\"} : f32[4,64,240]\n  %1 = input {name=\"x\"} : f32[4,64,304]\n"
+    static const char *const texts[] = {
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n"
+                  "  output \"dw\" %2\n  output \"db\" %3\n}\n",
+        GRADIENTS "  %2 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n  %3 = dot(%1, %0) {contract_a=[0, 1], contract_b=[0, 1]} : f32[304,240]\n"
+                  "  output \"dw\" %3\n  output \"db\" %2\n}\n",
+        /* both operands' sums: one of them is a kernel of its own */
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n"
+                  "  %4 = reduce_sum(%1) {axes=[0, 1]} : f32[304]\n  output \"dw\" %2\n  output \"db\" %3\n  output \"dc\" %4\n}\n",
+        /* a sum over other dims, and one that work of its own follows */
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0]} : f32[64,240]\n"
+                  "  output \"dw\" %2\n  output \"db\" %3\n}\n",
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n"
+                  "  %4 = exp(%3) : f32[240]\n  output \"dw\" %2\n  output \"db\" %4\n}\n",
+        /* as large as is worth no call */
+        "graph @small {\n  %0 = input {name=\"dy\"} : f32[30,24]\n  %1 = input {name=\"x\"} : f32[30,40]\n"
+        "  %2 = dot(%0, %1) {contract_a=[0], contract_b=[0]} : f32[24,40]\n  %3 = reduce_sum(%0) {axes=[0]} : f32[24]\n"
+        "  output \"dw\" %2\n  output \"db\" %3\n}\n"};
+#undef GRADIENTS
+    static const struct {
+        int calls, steps, sums_of_a, sums_of_b;
+    } expected[] = {{1, 1, 1, 0}, {1, 1, 0, 1}, {1, -1, 1, 0}, {1, -1, 0, 0}, {1, 2, 1, 0}, {0, -1, 0, 0}}; /* our sums may be in parts */
+    const compiled_options options = {.tolerance = 1e-4, .operand_sums = true};
+    for (int i = 0; i < 6; i++) {
+        cublasltsim_counts counts = {0};
+        if (lt.restart) lt.restart();
+        check_graph_on_cuda(texts[i], &options, expected[i].calls, expected[i].steps);
+        if (!lt.restart) continue;
+        lt.get_counts(&counts); /* the library's first operand is our second one */
+        if (i != 2) assert_true(counts.epilogues[9] == expected[i].sums_of_a && counts.epilogues[8] == expected[i].sums_of_b);
+        else assert_int_equal(counts.epilogues[8] + counts.epilogues[9], 1);
+        lt.refuse_epilogues(true);
+        check_graph_on_cuda(texts[i], &options, expected[i].calls, -1);
+        lt.refuse_epilogues(false);
+    }
+}
+
 /* What the library refuses when it is asked is our own kernel's; sums with workspace are the library's. */
 static void test_fallback(void **state) {
     (void)state;
@@ -208,7 +249,9 @@ static void test_mlp(void **state) {
                                {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {BATCH}, .data = y}};
     cublasltsim_counts counts;
     check_training(mlp, batch, &counts);
-    if (lt.get_counts) assert_int_equal(counts.products, STEPS * 5); /* two layers forward, their weights, and one input */
+    if (!lt.get_counts) return;
+    assert_int_equal(counts.products, STEPS * 5);      /* two layers forward, their weights, and one input */
+    assert_int_equal(counts.epilogues[9], STEPS * 2);  /* with the weights' gradients those of the biases */
 }
 
 static void test_gpt(void **state) {
@@ -224,12 +267,13 @@ static void test_gpt(void **state) {
     assert_int_equal(counts.products, STEPS * 9);     /* queries, keys and values together, and the two layers behind: forward, by inputs, by weights */
     assert_int_equal(counts.epilogues[5], STEPS);     /* gelu_tanh ... */
     assert_int_equal(counts.epilogues[7], 2 * STEPS); /* ... with its input stored, and its gradient */
+    assert_int_equal(counts.epilogues[9], 2 * STEPS); /* with the weights' gradients those of two biases; the third's is a norm's kernel's work */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUBLASLT_TEST(test_graphs),   CUBLASLT_TEST(test_epilogues), CUBLASLT_TEST(test_gelu),     CUBLASLT_TEST(test_packed),
-        CUBLASLT_TEST(test_fallback), CUBLASLT_TEST(test_mlp),       CUBLASLT_TEST(test_gpt),
+        CUBLASLT_TEST(test_sums),     CUBLASLT_TEST(test_fallback),  CUBLASLT_TEST(test_mlp),      CUBLASLT_TEST(test_gpt),
     };
     return cmocka_run_group_tests(tests, cublaslt_set_up, NULL);
 }

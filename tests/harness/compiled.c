@@ -49,7 +49,7 @@ static void guarded_free(void *memory, size_t bytes) {
 void compiled_build(const tcc_graph *g, const compiled_options *options, const tcc_llvm_target *target, tcc_context *cx,
                     tcc_graph **out, tcc_program **program) {
     tcc_diag *diag = &cx->diag;
-    tcc_pass_options pass_options = {.eager = options->eager};
+    tcc_pass_options pass_options = {.eager = options->eager, .operand_sums = options->operand_sums};
     tcc_pass_cx pass = {cx, diag, &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
