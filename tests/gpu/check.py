@@ -29,6 +29,8 @@ SANITIZED = "test_gpu_pointwise"
 LIBRARY_TESTS = {"cublaslt": ("test_cuda_cublaslt", "test_cuda_matmul"),
                  "cudnn": ("test_cuda_cudnn", "test_cuda_cudnn_graphs", "test_cuda_cudnn_plans", "test_cuda_cudnn_sdpa", "test_cuda_cudnn_sdpa_plans")}
 
+chosen = []  # test programs, by --programs; none: all
+
 
 def run(command, seconds, environment=None):
     """(exit status or None if it took too long, output, seconds)."""
@@ -90,7 +92,7 @@ def part_tests(seconds, out):
     apart = [name for names in LIBRARY_TESTS.values() for name in names]
     for path in sorted(glob.glob(os.path.join(TESTS, "test_gpu_*")) + glob.glob(os.path.join(TESTS, "test_cuda_*"))):
         name = os.path.basename(path)
-        if name in apart:
+        if name in apart or (chosen and name not in chosen):
             continue
         result["programs"][name] = run_test(name, end - time.monotonic(), out)
         result["ok"] = result["ok"] and result["programs"][name]["ok"]
@@ -105,7 +107,7 @@ def part_libraries(seconds, out):
     for library, names in LIBRARY_TESTS.items():
         lines = re.findall(rf"(?m)^\s*({library}: .*)$", found)
         result[library] = lines[0] if lines else f"{library}: --devices does not name it"
-        for name in names:
+        for name in (n for n in names if not chosen or n in chosen):
             if not os.path.exists(os.path.join(TESTS, name)):
                 result["programs"][name] = {"ok": False, "why": "there is no such test program"}
             else:
@@ -212,9 +214,11 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--out", default=os.environ.get("OUT", "gpu-check"), help="folder for the report (default: $OUT, else gpu-check)")
     p.add_argument("--only", help="comma-separated parts: " + ", ".join(PARTS))
+    p.add_argument("--programs", help="comma-separated: in the parts tests and libraries only these test programs")
     p.add_argument("--seconds", type=float, default=1, help="stretch every part's time limit by this factor")
     a = p.parse_args()
     names = a.only.split(",") if a.only else list(PARTS)
+    chosen.extend(a.programs.split(",") if a.programs else [])
     for name in names:
         if name not in PARTS:
             sys.exit(f"check.py: no part {name}; there are {', '.join(PARTS)}")

@@ -224,6 +224,32 @@ static void test_gelu(void **state) {
     if (lt.refuse) assert_int_equal(refused, 0);
 }
 
+/* NaN in a row of A is NaN in that row of C, whatever the activation. */
+static void test_nan(void **state) {
+    (void)state;
+    if (!available()) skip();
+    enum { ROW = 3 };
+    for (int activation = TCC_MATMUL_LINEAR; activation <= TCC_MATMUL_GELU; activation++) {
+        tcc_matmul_params p = product(1, 16, 24, 16, false, true);
+        rig r;
+        float *data[BINDINGS], c[16 * 24];
+        p.activation = activation;
+        if (start(&r, &p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
+        for (int i = 0; i < BINDINGS; i++) {
+            data[i] = random_data(TCC_F32, elements(&p, i), (uint32_t)i + 1);
+            if (i == A) data[A][ROW * p.k + 5] = NAN;
+            assert_ok(r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], elements(&p, i) * 4), &r.cx.diag);
+        }
+        assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
+        assert_ok(r.device->ops->download(r.device, &r.cx.diag, c, r.memory[C], sizeof c), &r.cx.diag);
+        for (int i = 0; i < p.m; i++)
+            for (int j = 0; j < p.n; j++)
+                if (isnan(c[i * p.n + j]) != (i == ROW)) fail_msg("activation %d: %g at (%d, %d)", activation, (double)c[i * p.n + j], i, j);
+        for (int i = 0; i < BINDINGS; i++) free(data[i]);
+        rig_stop(&r);
+    }
+}
+
 /* Beside the product the sums of an operand. */
 static void test_sums(void **state) {
     (void)state;
@@ -470,6 +496,7 @@ int main(void) {
         CUBLASLT_TEST(test_products),
         CUBLASLT_TEST(test_types),
         CUBLASLT_TEST(test_gelu),
+        CUBLASLT_TEST(test_nan),
         CUBLASLT_TEST(test_sums),
         CUBLASLT_TEST(test_outer),
         CUBLASLT_TEST(test_refused),
