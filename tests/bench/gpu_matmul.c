@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * gpu-matmul [DIVISOR [SHAPE]]: matrix products on a GPU, alone and with a bias and gelu_tanh behind them in the same kernel, by our kernels and by
- * cuBLASLt where it is. Prints one JSON line each; `of_plain` is how long the product alone takes beside it. DIVISOR makes all sizes
- * smaller. */
+ * gpu-matmul [DIVISOR [SHAPE]]: matrix products on a GPU, alone and with a bias and gelu_tanh behind them in the same kernel, and the
+ * gradient of a layer's weights, alone and with that of its bias beside it; by our kernels and by cuBLASLt where it is. Prints one JSON
+ * line each; `of_plain` is how long the product alone takes beside it. DIVISOR makes all sizes smaller. */
 #include "gpu_timing.h"
 
 #include "codegen/build.h"
@@ -30,9 +30,12 @@ static const struct {
     bool tf32;
 } types[] = {{"f32", "f32", false}, {"tf32", "f32", true}, {"f16", "f16", false}, {"bf16", "bf16", false}};
 
-enum { PLAIN, BIAS, BIAS_GELU, EPILOGUES };
-static const char *const epilogues[EPILOGUES] = {"none", "bias", "bias+gelu_tanh"};
-static const double aim = 0.95; /* of_plain */
+enum { PLAIN, BIAS, BIAS_GELU, WEIGHTS, WEIGHTS_BIAS, FORMS };
+static const struct {
+    const char *name;
+    int plain;  /* that it is compared with; -1: it is such itself */
+    double aim; /* of_plain; 0: none */
+} forms[FORMS] = {{"none", -1, 0}, {"bias", PLAIN, 0.95}, {"bias+gelu_tanh", PLAIN, 0.95}, {"weights", -1, 0}, {"weights+bias", WEIGHTS, 0}};
 
 typedef struct bench {
     tcc_context *cx;
@@ -46,7 +49,25 @@ static bool takes_call(void *user, const char *name, int64_t *params) {
     return b->device->ops->takes_call(b->device, b->cx, name, params);
 }
 
-static tcc_graph *graph_of(bench *b, const char *dtype, int64_t m, int64_t n, int64_t k, int epilogue) {
+static tcc_graph *ready(bench *b, const char *text, bool library) {
+    tcc_graph *g;
+    if (tcc_graph_parse(text, strlen(text), "matmul", &b->cx->diag, &g) != TCC_OK) bench_give_up("matmul", &b->cx->diag);
+    tcc_graph *planned = run_passes(g, "simplify,fuse,order,plan-memory", &(tcc_pass_options){.operand_sums = library});
+    tcc_graph_destroy(g);
+    return planned;
+}
+
+/* dy[m, n] and x[m, k] to dw[n, k], and db[n] beside it. */
+static tcc_graph *gradients(bench *b, const char *dtype, int64_t m, int64_t n, int64_t k, bool bias, bool library) {
+    const long long M = (long long)m, N = (long long)n, K = (long long)k;
+    char text[1024], beside[256] = "";
+    if (bias) snprintf(beside, sizeof beside, "  %%3 = reduce_sum(%%0) {axes=[0]} : %s[%lld]\n  output \"db\" %%3\n", dtype, N);
+    snprintf(text, sizeof text, "graph @gradients {\n  %%0 = input {name=\"dy\"} : %s[%lld,%lld]\n  %%1 = input {name=\"x\"} : %s[%lld,%lld]\n"
+             "  %%2 = dot(%%0, %%1) {contract_a=[0], contract_b=[0]} : %s[%lld,%lld]\n  output \"dw\" %%2\n%s}\n", dtype, M, N, dtype, M, K, dtype, N, K, beside);
+    return ready(b, text, library);
+}
+
+static tcc_graph *forward(bench *b, const char *dtype, int64_t m, int64_t n, int64_t k, int epilogue) {
     const long long M = (long long)m, N = (long long)n, K = (long long)k;
     char text[1024], behind[512] = "";
     if (epilogue >= BIAS)
@@ -57,16 +78,12 @@ static tcc_graph *graph_of(bench *b, const char *dtype, int64_t m, int64_t n, in
     snprintf(text, sizeof text, "graph @matmul {\n  %%0 = input {name=\"x\"} : %s[%lld,%lld]\n  %%1 = input {name=\"w\"} : %s[%lld,%lld]\n"
              "  %%2 = dot(%%0, %%1) {contract_a=[1], contract_b=[1]} : %s[%lld,%lld]\n%s  output \"y\" %%%d\n}\n",
              dtype, M, K, dtype, N, K, dtype, M, N, behind, epilogue == PLAIN ? 2 : epilogue == BIAS ? 5 : 6);
-    tcc_graph *g;
-    if (tcc_graph_parse(text, strlen(text), "matmul", &b->cx->diag, &g) != TCC_OK) bench_give_up("matmul", &b->cx->diag);
-    tcc_graph *ready = run_passes(g, "simplify,fuse,order,plan-memory", &(tcc_pass_options){0});
-    tcc_graph_destroy(g);
-    return ready;
+    return ready(b, text, false);
 }
 
 /* Seconds; 0 where the library does not take the whole of it. */
-static double time_of(bench *b, const char *dtype, bool tf32, bool library, int64_t m, int64_t n, int64_t k, int epilogue) {
-    tcc_graph *g = graph_of(b, dtype, m, n, k, epilogue);
+static double time_of(bench *b, const char *dtype, bool tf32, bool library, int64_t m, int64_t n, int64_t k, int form) {
+    tcc_graph *g = form >= WEIGHTS ? gradients(b, dtype, m, n, k, form == WEIGHTS_BIAS, library) : forward(b, dtype, m, n, k, form);
     tcc_program *p;
     tcc_codegen_options options = {.target = b->target, .tf32 = tf32};
     if (library) options.takes_call = takes_call, options.takes_call_user = b;
@@ -80,15 +97,16 @@ static double time_of(bench *b, const char *dtype, bool tf32, bool library, int6
 
 static void measure(bench *b, int shape, int type, bool library) {
     const int64_t m = shapes[shape].m / b->divisor, n = shapes[shape].n / b->divisor, k = shapes[shape].k / b->divisor;
-    double plain = 0;
-    for (int e = 0; e < EPILOGUES; e++) {
-        double seconds = time_of(b, types[type].dtype, types[type].tf32, library, m, n, k, e);
-        printf("{\"matmul\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"type\": \"%s\", \"by\": \"%s\", \"epilogue\": \"%s\"", shapes[shape].name,
-               (long long)m, (long long)n, (long long)k, types[type].name, library ? "cublaslt" : "ours", epilogues[e]);
+    double times[FORMS];
+    for (int e = 0; e < FORMS; e++) {
+        double seconds = times[e] = time_of(b, types[type].dtype, types[type].tf32, library, m, n, k, e);
+        printf("{\"matmul\": \"%s\", \"m\": %lld, \"n\": %lld, \"k\": %lld, \"type\": \"%s\", \"by\": \"%s\", \"form\": \"%s\"", shapes[shape].name,
+               (long long)m, (long long)n, (long long)k, types[type].name, library ? "cublaslt" : "ours", forms[e].name);
         if (seconds > 0) printf(", \"ms\": %.4f, \"tflop_per_s\": %.2f", 1e3 * seconds, 2e-12 * (double)m * (double)n * (double)k / seconds);
         else printf(", \"why\": \"the library does not take it\"");
-        if (e == PLAIN) plain = seconds;
-        else if (seconds > 0 && plain > 0) printf(", \"of_plain\": %.3f, \"aim\": %.2f", plain / seconds, aim);
+        const double plain = forms[e].plain < 0 ? 0 : times[forms[e].plain];
+        if (seconds > 0 && plain > 0) printf(", \"of_plain\": %.3f", plain / seconds);
+        if (seconds > 0 && plain > 0 && forms[e].aim > 0) printf(", \"aim\": %.2f", forms[e].aim);
         puts("}");
         fflush(stdout);
     }

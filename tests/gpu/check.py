@@ -143,7 +143,7 @@ def part_bandwidth(seconds, out):
 def part_matmul(seconds, out):
     status, text, took = run([os.path.join(PROGRAMS, "gpu-matmul")], seconds)
     products = json_lines(text)
-    reached = all(p["of_plain"] >= p["aim"] for p in products if "of_plain" in p)
+    reached = all(p["of_plain"] >= p["aim"] for p in products if "aim" in p)
     result = {"ok": status == 0 and bool(products) and reached, "products": products, "seconds": took}
     if status != 0:
         result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[-1]
@@ -198,9 +198,10 @@ def table(report):
         aim = f", {100 * k['of_copy']:.0f} % of the copy (aim {100 * k['aim']:.0f} %)" if "of_copy" in k else ""
         lines.append(f"| {k['kernel']} {k['mib']} MiB | {k['gb_per_s']:.0f} GB/s{aim} |")
     for p in report["parts"].get("matmul", {}).get("products", []):
-        of = f", {100 * p['of_plain']:.0f} % of the product alone (aim {100 * p['aim']:.0f} %)" if "of_plain" in p else ""
+        of = f", {100 * p['of_plain']:.0f} % of the product alone" if "of_plain" in p else ""
+        of += f" (aim {100 * p['aim']:.0f} %)" if "aim" in p else ""
         rate = f"{p['ms']:.3f} ms, {p['tflop_per_s']:.1f} TFLOP/s{of}" if "ms" in p else p["why"]
-        lines.append(f"| {p['matmul']} {p['type']} {p['epilogue']}, {p['by']} | {rate} |")
+        lines.append(f"| {p['matmul']} {p['type']} {p['form']}, {p['by']} | {rate} |")
     for f in report["parts"].get("steps", {}).get("figures", []):
         lines.append(f"| {f['model']} {f['peer']} | {f['step_ms']:.2f} ms a step, first {f['compile_s']:.1f} s |")
     for model, ratio in report["parts"].get("steps", {}).get("ratios", {}).items():
