@@ -105,6 +105,20 @@ static LLVMValueRef over_lanes(tcc_body_run *r, LLVMValueRef v) {
 
 LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x) { return over_lanes(r, r->values[x->id]); }
 
+/* A bound on all partial sums of a form that walks loops of a fold, which are long enough that its products should become steps. */
+static int64_t fold_reach(const tcc_body *b, const tcc_affine *a) {
+    int64_t reach = a->constant < 0 ? -a->constant : a->constant;
+    bool folds = false;
+    for (int i = 0; i < a->n; i++) {
+        const tcc_affine one = {.n = 1, .terms = &a->terms[i]};
+        int64_t low, high;
+        tcc_affine_range(b, &one, &low, &high);
+        reach += -low > high ? -low : high;
+        folds = folds || (b->vars.data[a->terms[i].var].kind == TCC_VAR_LOOP && a->terms[i].var >= b->n_space);
+    }
+    return folds ? reach : INT64_MAX;
+}
+
 /* The uniform part of an affine form: lane 0 of loops, and values that are the same in all lanes. */
 LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
     tcc_emitter *e = r->e;
@@ -130,7 +144,7 @@ LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a) {
     if (form >= 0 || r->any_extent) return sum;
     int64_t low, high;
     tcc_affine_range(r->body, a, &low, &high);
-    return tcc_emit_offset(e, sum, low, high);
+    return tcc_emit_offset(e, sum, low, high, fold_reach(r->body, a));
 }
 
 /* The part of an affine form that differs from lane to lane, as integers of type `scalar`; NULL: none. */

@@ -207,8 +207,9 @@ LLVMValueRef tcc_emit_div(tcc_emitter *e, LLVMValueRef a, int64_t d);
 LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d);
 /* v, which is known to lie in [0, high]: on CUDA, if that fits, from 32-bit arithmetic. */
 LLVMValueRef tcc_emit_within(tcc_emitter *e, LLVMValueRef v, int64_t high);
-/* The same of [low, high], with what is constant added at the end, so that it can become a displacement. */
-LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high);
+/* The same of [low, high], with what is constant added at the end, so that it can become a displacement. `reach`: no partial sum or
+ * product of v is further from 0; if that is small too, loops may replace products by steps. */
+LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high, int64_t reach);
 /* CUDA: the i32 that v is without its upper half, if that is known to be 0; else NULL. */
 LLVMValueRef tcc_emit_narrow(tcc_emitter *e, LLVMValueRef v);
 

@@ -217,8 +217,12 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef fr
 void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next) {
     if (loop->items && e->shared_reused) tcc_emit_barrier(e);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->builder);
-    LLVMValueRef index = loop->narrow ? LLVMBuildNUWAdd(e->builder, loop->counter, loop->step, "")
-                                      : LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
+    int64_t last, step;
+    /* of a loop that carries sums, products with the counter may become steps */
+    bool near = loop->n_carry && tcc_emit_is_constant(loop->to, &last) && tcc_emit_is_constant(loop->step, &step) &&
+                last <= INT32_MAX / 2 && step <= INT32_MAX / 2;
+    LLVMValueRef index = loop->narrow && !near ? LLVMBuildNUWAdd(e->builder, loop->counter, loop->step, "")
+                                               : LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
     LLVMValueRef more = loop->once ? LLVMConstInt(e->i1, 0, false)
                                    : LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, index, loop->to, "");
     LLVMBuildCondBr(e->builder, more, loop->body, loop->exit);

@@ -16,8 +16,8 @@ static LLVMValueRef unsigned_part(tcc_emitter *e, LLVMValueRef v) {
 static LLVMValueRef widened(tcc_emitter *e, LLVMValueRef v) { return LLVMBuildZExt(e->builder, v, e->i64, ""); }
 
 /* The low half of v - *apart, where *apart gathers the constants that are added on the way: of sums and products from the low halves
- * of their operands. `apart` NULL: of v itself. */
-static LLVMValueRef low_half(tcc_emitter *e, LLVMValueRef v, int depth, int64_t *apart) {
+ * of their operands. `apart` NULL: of v itself. `fits`: so do all of these sums and products, with their sign. */
+static LLVMValueRef low_half(tcc_emitter *e, LLVMValueRef v, int depth, int64_t *apart, bool fits) {
     enum { DEEPEST = 24 };
     int64_t k;
     if (tcc_emit_is_constant(v, &k)) {
@@ -30,17 +30,17 @@ static LLVMValueRef low_half(tcc_emitter *e, LLVMValueRef v, int depth, int64_t 
     }
     LLVMOpcode op = LLVMIsABinaryOperator(v) && depth < DEEPEST ? LLVMGetInstructionOpcode(v) : 0;
     if (op == LLVMAdd) {
-        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart), c = low_half(e, LLVMGetOperand(v, 1), depth + 1, apart);
-        return LLVMBuildAdd(e->builder, a, c, "");
+        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart, fits), c = low_half(e, LLVMGetOperand(v, 1), depth + 1, apart, fits);
+        return fits ? LLVMBuildNSWAdd(e->builder, a, c, "") : LLVMBuildAdd(e->builder, a, c, "");
     }
     if (op == LLVMMul && tcc_emit_is_constant(LLVMGetOperand(v, 1), &k)) {
         int64_t inside = 0;
-        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart ? &inside : NULL);
+        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart ? &inside : NULL, fits), by = LLVMConstInt(e->i32, (unsigned long long)k, true);
         if (apart) *apart += inside * k;
-        return LLVMBuildMul(e->builder, a, LLVMConstInt(e->i32, (unsigned long long)k, true), "");
+        return fits ? LLVMBuildNSWMul(e->builder, a, by, "") : LLVMBuildMul(e->builder, a, by, "");
     }
     if (op == LLVMSub || op == LLVMMul) {
-        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, NULL), c = low_half(e, LLVMGetOperand(v, 1), depth + 1, NULL);
+        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, NULL, false), c = low_half(e, LLVMGetOperand(v, 1), depth + 1, NULL, false);
         return LLVMBuildBinOp(e->builder, op, a, c, "");
     }
     return LLVMBuildTrunc(e->builder, v, e->i32, "");
@@ -51,17 +51,18 @@ static bool is_wide(const tcc_emitter *e, LLVMValueRef v) {
 }
 
 LLVMValueRef tcc_emit_within(tcc_emitter *e, LLVMValueRef v, int64_t high) {
-    return is_wide(e, v) && high <= INT32_MAX ? widened(e, low_half(e, v, 0, NULL)) : v;
+    return is_wide(e, v) && high <= INT32_MAX ? widened(e, low_half(e, v, 0, NULL, false)) : v;
 }
 
-LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high) {
+LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high, int64_t reach) {
     int64_t apart = 0;
     if (!is_wide(e, v) || low < INT32_MIN || high > INT32_MAX) return v;
-    LLVMValueRef half = low_half(e, v, 0, &apart);
+    const bool fits = reach <= INT32_MAX / 4; /* indices of threads that have nothing to do may be beyond their loops */
+    LLVMValueRef half = low_half(e, v, 0, &apart, fits);
     low -= apart;
     high -= apart;
     if (low < INT32_MIN || high > INT32_MAX) return v;
-    return tcc_emit_add(e, low < 0 ? LLVMBuildSExt(e->builder, half, e->i64, "") : widened(e, half), tcc_emit_i64(e, apart));
+    return tcc_emit_add(e, low < 0 || fits ? LLVMBuildSExt(e->builder, half, e->i64, "") : widened(e, half), tcc_emit_i64(e, apart));
 }
 
 LLVMValueRef tcc_emit_narrow(tcc_emitter *e, LLVMValueRef v) { return unsigned_part(e, v); }

@@ -52,7 +52,7 @@ int64_t tcc_tile_block_items(const tcc_tile *p) {
 static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef square, int row, LLVMValueRef chunk, LLVMTypeRef scalar) {
     LLVMValueRef place = LLVMBuildXor(e->builder, chunk, square, "");
     LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, square, tcc_emit_i64(e, side_of(p) * p->lanes)), tcc_emit_mul(e, place, tcc_emit_i64(e, p->lanes)));
-    at = tcc_emit_offset(e, tcc_emit_add(e, at, tcc_emit_i64(e, row * side_of(p))), 0, side_of(p) * side_of(p));
+    at = tcc_emit_offset(e, tcc_emit_add(e, at, tcc_emit_i64(e, row * side_of(p))), 0, side_of(p) * side_of(p), INT64_MAX);
     return tcc_emit_at(e, scalar, tcc_emit_at_bytes(e, e->scratch, staged * staged_bytes(p)), at);
 }
 
