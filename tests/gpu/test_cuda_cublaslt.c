@@ -3,6 +3,7 @@
  * version, and every call of it failing once. On the stand-in; on a GPU with the library the products alone. */
 #include "harness/check.h"
 #include "harness/cublaslt.h"
+#include "harness/cuda_call.h"
 
 #include "ir/support/alloc.h"
 #include "runtime/cuda_cublaslt.h"
@@ -32,28 +33,10 @@ static int64_t elements(const tcc_matmul_params *p, int binding) {
 }
 
 static tcc_program *product_program(const tcc_matmul_params *p) {
-    static const char *const names[] = {"a", "b", "bias", "aux", "c"};
-    tcc_program *program = tcc__calloc(1, sizeof *program);
-    assert_non_null(program);
-    tcc_arena *m = &program->memory;
-    program->name = "product";
-    program->target = TCC_TARGET_CUDA;
-    program->cpu = "sm_75";
-    program->arena_bytes = 64 + p->workspace_bytes; /* not at a multiple of what the library wants */
-    program->n_bindings = BINDINGS;
-    program->bindings = TCC_ARENA_ARRAY(m, tcc_binding, BINDINGS);
-    tcc_buffer *buffers = TCC_ARENA_ARRAY(m, tcc_buffer, BINDINGS + 1);
-    for (int i = 0; i < BINDINGS; i++) {
-        tcc_dtype dtype = (tcc_dtype)(i == A || i == B ? p->type : p->type_c);
-        program->bindings[i] = (tcc_binding){names[i], i == C ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH, {.dtype = dtype, .rank = 1, .dims = {elements(p, i)}}};
-        buffers[i] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&program->bindings[i].type)};
-    }
-    buffers[BINDINGS] = (tcc_buffer){TCC_SPACE_ARENA, -1, 64, p->workspace_bytes};
-    tcc_library_call call = {"cublaslt.matmul", BINDINGS + 1, TCC_MATMUL_PARAMS, buffers, tcc_arena_copy(m, p, sizeof *p)};
-    program->n_steps = 1;
-    program->steps = TCC_ARENA_ARRAY(m, tcc_step, 1);
-    program->steps[0] = (tcc_step){.kind = TCC_STEP_LIBRARY, .call = tcc_arena_copy(m, &call, sizeof call), .label = "dot", .lines = "net.c:7", .grain = 1};
-    return program;
+    call_shape shape = {"cublaslt.matmul", TCC_MATMUL_PARAMS, BINDINGS, 1, .workspace_bytes = p->workspace_bytes};
+    for (int i = 0; i < BINDINGS; i++)
+        shape.types[i] = (tcc_type){.dtype = (tcc_dtype)(i == A || i == B ? p->type : p->type_c), .rank = 1, .dims = {elements(p, i)}};
+    return call_program(&shape, (const int64_t *)p);
 }
 
 static tcc_status start(rig *r, const tcc_matmul_params *p) { return rig_start(r, product_program(p)); }
@@ -303,29 +286,8 @@ static void test_types(void **state) {
 
 /* --- what cannot be had --- */
 
-static char logged[1024];
-
-static void keep_line(void *user, const char *topic, const char *message) {
-    (void)user;
-    (void)topic;
-    snprintf(logged, sizeof logged, "%s", message);
-}
-
-/* A program with the call is refused; codegen is told before that the call is not taken, and the log why. */
 static void check_refused(const tcc_matmul_params *p, tcc_status expected, const char *words) {
-    rig r;
-    tcc_status s = start(&r, p);
-    if (s != expected || !strstr(tcc_diag_text(&r.cx.diag), words))
-        fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&r.cx.diag), words);
-    int64_t params[TCC_MATMUL_PARAMS];
-    memcpy(params, p, sizeof params);
-    r.cx.topics |= 1u << TCC_LOG_LIBRARY;
-    r.cx.log = keep_line;
-    assert_false(r.device->ops->takes_call(r.device, &r.cx, "cublaslt.matmul", params));
-    if (!strstr(logged, "our own kernel instead: ") || !strstr(logged, words)) fail_msg("the log says \"%s\", not \"%s\"", logged, words);
-    assert_memory_equal(params, p, sizeof params);
-    assert_false(r.device->ops->takes_call(r.device, &r.cx, "cublaslt.inverse", params));
-    rig_stop(&r);
+    check_call_refused(product_program(p), expected, words);
 }
 
 static void check_described(const char *words) {
@@ -432,7 +394,7 @@ static void test_failures(void **state) {
         if (s == TCC_OK) s = tcc_exec_run(r.exec, &r.cx.diag);
         if (s == TCC_OK) s = r.device->ops->synchronize(r.device, &r.cx.diag);
         if (s != TCC_OK && (s != TCC_EDEVICE || !strstr(tcc_diag_text(&r.cx.diag), ": CUBLAS_STATUS_EXECUTION_FAILED") ||
-                            !strstr(tcc_diag_text(&r.cx.diag), "in program 'product', step 0 (dot; net.c:7)")))
+                            !strstr(tcc_diag_text(&r.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
             fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&r.cx.diag));
         rig_stop(&r);
         check_nothing_alive();

@@ -237,29 +237,9 @@ static void test_workspace_is_lowered(void **state) {
 
 /* --- what cannot be had --- */
 
-static char logged[1024];
-
-static void keep_line(void *user, const char *topic, const char *message) {
-    (void)user;
-    (void)topic;
-    snprintf(logged, sizeof logged, "%s", message);
-}
-
-/* A program with the call is refused; codegen is told before that the call is not taken, and the log why. */
 static void check_refused(const tcc_cudnn_conv_params *p, tcc_status expected, const char *words) {
-    rig c;
     const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, p);
-    tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)p));
-    if (s != expected || !strstr(tcc_diag_text(&c.cx.diag), words))
-        fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&c.cx.diag), words);
-    int64_t params[TCC_CUDNN_CONV_PARAMS];
-    memcpy(params, p, sizeof params);
-    c.cx.topics |= 1u << TCC_LOG_LIBRARY;
-    c.cx.log = keep_line;
-    assert_false(c.device->ops->takes_call(c.device, &c.cx, entries[0], params));
-    if (!strstr(logged, "our own kernel instead: ") || !strstr(logged, words)) fail_msg("the log says \"%s\", not \"%s\"", logged, words);
-    assert_memory_equal(params, p, sizeof params);
-    rig_stop(&c);
+    check_call_refused(call_program(&shape, (const int64_t *)p), expected, words);
 }
 
 static void check_described(const char *words) {

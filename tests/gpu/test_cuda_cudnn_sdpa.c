@@ -54,30 +54,9 @@ static bool available(void) {
     return s == TCC_OK;
 }
 
-static char logged[4096];
-
-static void keep_lines(void *user, const char *topic, const char *message) {
-    (void)user;
-    (void)topic;
-    snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", message);
-}
-
-/* A program with the call is refused; codegen is told before that the call is not taken, and the log why. */
 static void check_refused(bool backward, const tcc_sdpa_params *p, tcc_status expected, const char *words) {
-    rig c;
     const call_shape shape = shape_of(backward, p);
-    tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)p));
-    if (s != expected || !strstr(tcc_diag_text(&c.cx.diag), words))
-        fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&c.cx.diag), words);
-    int64_t params[TCC_SDPA_PARAMS];
-    memcpy(params, p, sizeof params);
-    c.cx.topics |= 1u << TCC_LOG_LIBRARY;
-    c.cx.log = keep_lines;
-    *logged = 0;
-    assert_false(c.device->ops->takes_call(c.device, &c.cx, shape.entry, params));
-    if (!strstr(logged, "our own kernel instead: ") || !strstr(logged, words)) fail_msg("the log says \"%s\", not \"%s\"", logged, words);
-    assert_memory_equal(params, p, sizeof params);
-    rig_stop(&c);
+    check_call_refused(call_program(&shape, (const int64_t *)p), expected, words);
 }
 
 static void test_refused(void **state) {
@@ -278,9 +257,8 @@ static bool take_all(void *user, const char *name, int64_t *params) {
 static void check_own(const char *text, const char *arch, int calls, const char *words) {
     tcc_context cx = {0};
     assert_ok(tcc_context_init(&cx), &cx.diag);
-    cx.topics |= 1u << TCC_LOG_FUSION;
-    cx.log = keep_lines;
-    *logged = 0;
+    tcc_strbuf logged = {0};
+    keep_log(&cx, TCC_LOG_FUSION, &logged);
     asked = 0;
     tcc_graph *g = parse_graph(text, &cx.diag), *planned;
     tcc_llvm_target target;
@@ -288,7 +266,8 @@ static void check_own(const char *text, const char *arch, int calls, const char 
     assert_ok(tcc_llvm_target_cuda(arch, &cx.diag, &target), &cx.diag);
     compiled_build(g, &(compiled_options){.takes_call = take_all}, &target, &cx, &planned, &program);
     assert_int_equal(asked, calls);
-    if (!strstr(logged, words)) fail_msg("the log says \"%s\", not \"%s\"", logged, words);
+    if (!logged.text || !strstr(logged.text, words)) fail_msg("the log says \"%s\", not \"%s\"", logged.text, words);
+    tcc_strbuf_free(&logged);
     tcc_program_destroy(program);
     tcc_llvm_target_clear(&target);
     tcc_graph_destroy(g);

@@ -34,6 +34,36 @@ tcc_program *call_program(const call_shape *s, const int64_t *params) {
     return program;
 }
 
+static void keep_line(void *user, const char *topic, const char *message) {
+    (void)topic;
+    tcc_strbuf_printf(user, "%s\n", message);
+}
+
+void keep_log(tcc_context *cx, tcc_topic topic, tcc_strbuf *lines) {
+    cx->topics |= 1u << topic;
+    cx->log = keep_line;
+    cx->log_user = lines;
+}
+
+void check_call_refused(tcc_program *owned, tcc_status status, const char *words) {
+    rig r;
+    tcc_strbuf logged = {0};
+    tcc_status s = rig_start(&r, owned);
+    if (s != status || !strstr(tcc_diag_text(&r.cx.diag), words))
+        fail_msg("%s: \"%s\" does not say \"%s\"", tcc_status_name(s), tcc_diag_text(&r.cx.diag), words);
+    const tcc_library_call *call = owned->steps[0].call;
+    const size_t bytes = sizeof *call->params * (size_t)call->n_params;
+    int64_t *params = memcpy(malloc(bytes), call->params, bytes);
+    keep_log(&r.cx, TCC_LOG_LIBRARY, &logged);
+    assert_false(r.device->ops->takes_call(r.device, &r.cx, call->name, params));
+    if (!logged.text || !strstr(logged.text, "our own kernel instead: ") || !strstr(logged.text, words)) fail_msg("the log says \"%s\", not \"%s\"", logged.text, words);
+    assert_memory_equal(params, call->params, bytes);
+    assert_false(r.device->ops->takes_call(r.device, &r.cx, "library.nothing", params));
+    free(params);
+    tcc_strbuf_free(&logged);
+    rig_stop(&r);
+}
+
 int64_t rig_bytes(const rig *r, int binding) { return tcc_type_bytes(&r->program->bindings[binding].type); }
 
 void rig_move(rig *c, int buffer) {
