@@ -147,7 +147,10 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     LLVMSetFunctionCallConv(e->function, LLVMPTXKernelCallConv);
     annotate(e, "kernel", 1);
     annotate(e, "maxntidx", shape->shape.threads);
-    if (shape->shape.blocks) annotate(e, "minctasm", shape->shape.blocks);
+    /* Left to itself the assembler aims at so many threads that the row of a table does not fit their registers. */
+    enum { THREADS_OF_TABLES = 768 };
+    int blocks = shape->shape.blocks || !shape->table ? shape->shape.blocks : THREADS_OF_TABLES / shape->shape.threads;
+    if (blocks) annotate(e, "minctasm", blocks < 16 ? blocks : 16);
     e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);
     LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"), block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");

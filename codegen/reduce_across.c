@@ -33,7 +33,8 @@ static int64_t sums_row_bytes(const tcc_reduce *p) {
 }
 
 /* Threads of a GPU: a warp a row, or less where its vectors then come out even, and a block of such; of long rows a block a row. Rows and
- * sums must fit the registers that a thread has beside the rest of its work; else sums are kept in memory. */
+ * sums must fit the registers that a thread has beside the rest of its work; else sums are kept in memory. There are hardly more blocks
+ * than processors, so that a block may have all registers of one. */
 static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
     enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20, MOST_DEEP = 32, SHARED = 48 * 1024 }; /* words of a thread */
     static const struct {
@@ -55,7 +56,7 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
         int64_t deep = (taken <= SMALL ? whole[1].threads : whole[0].threads) / group;
         while (deep > 1 && (deep > MOST_DEEP || deep > rows || deep * sums_row_bytes(p) > SHARED)) deep /= 2;
         p->steps = (int)((vectors + group - 1) / group);
-        p->shape = (tcc_thread_shape){.threads = (int)(group * deep), .group = (int)group, .deep = (int)deep};
+        p->shape = (tcc_thread_shape){.threads = (int)(group * deep), .group = (int)group, .deep = (int)deep, .blocks = 1};
         p->scratch_bytes = deep > 1 ? deep * sums_row_bytes(p) : 0;
         return;
     }
@@ -63,7 +64,7 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
         int64_t steps = (vectors + whole[i].threads - 1) / whole[i].threads;
         if (steps * p->lanes * words > whole[i].words) continue;
         p->steps = (int)steps;
-        p->shape = (tcc_thread_shape){.threads = whole[i].threads, .group = whole[i].threads, .deep = 1};
+        p->shape = (tcc_thread_shape){.threads = whole[i].threads, .group = whole[i].threads, .deep = 1, .blocks = 1};
         return;
     }
     tcc_reduce_shape_long_rows(l, p);
@@ -90,6 +91,7 @@ static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t
 tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
     tcc_lowering *l = t->l;
     tcc_body *b = p->body;
+    if (p->columns) return TCC_BUG(l->diag, "column sums beside reductions that are not of rows: %s", tcc_node_text(l->group->hero));
     TCC_TRY(tcc_reduce_choose_slots(l, p));
     if (l->target->kind == TCC_TARGET_CUDA) shape_across(l, p, t->kept_numel);
     else p->scratch_bytes = p->n_slots * p->row * 4;

@@ -185,7 +185,7 @@ void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
 
 /* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads a row. */
 static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
-    enum { ELEMENTS = 32, REGISTERS = 64, SMALL_BLOCK = 128, LARGEST = 1024, ENOUGH = 65536, FEW_STEPS = 8, SEGMENT = 128 };
+    enum { ELEMENTS = 32, REGISTERS = 64, SMALL_BLOCK = 128, LARGEST = 1024, ENOUGH = 65536, FEW_STEPS = 8, SEGMENT = 128, HELD = 768 };
     const tcc_body *b = p->body;
     int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
     int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
@@ -198,8 +198,12 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
         p->steps = (int)steps;
         if (steps == 1 || rows * group >= ENOUGH || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
     }
-    if (found) p->shape = (tcc_thread_shape){.threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found, .group = (int)found, .deep = 1};
-    else tcc_reduce_shape_long_rows(l, p);
+    if (!found) {
+        tcc_reduce_shape_long_rows(l, p);
+        return;
+    }
+    int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found, blocks = threads < HELD ? HELD / threads : 1;
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks};
 }
 
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */

@@ -43,7 +43,10 @@ static void check_text_of(const tcc_program *program) {
     }
 }
 
-enum { FEW_BYTES = 16 }; /* that the assembler may spill where a kernel is large */
+static const gpu_spill known_spills[] = {
+    {"attention", 4, "sdpa_grad_q of f32 in a shape that a random graph has: the sums of a tile take all registers of its bound"},
+    {NULL, 0, NULL},
+};
 
 static void assemble(const tcc_graph *g, const char *what, const char *arch) {
     tcc_context cx;
@@ -56,8 +59,8 @@ static void assemble(const tcc_graph *g, const char *what, const char *arch) {
     assert_int_equal(program->target, TCC_TARGET_CUDA);
     assert_string_equal(program->cpu, arch);
     check_text_of(program);
-    long spilled = gpu_assemble(program, arch);
-    if (spilled > FEW_BYTES) fail_msg("%s for %s: %ld bytes of registers are spilled", what, arch, spilled);
+    long spilled = gpu_assemble_but(program, arch, known_spills);
+    if (spilled > 0) fail_msg("%s for %s: %ld bytes of registers are spilled", what, arch, spilled);
     tcc_llvm_target_clear(&target);
     tcc_program_destroy(program);
     tcc_graph_destroy(graph);

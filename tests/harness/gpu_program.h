@@ -32,8 +32,17 @@ void gpu_program_run(gpu_program *p); /* and waits */
 void check_gpu(const tcc_graph *g, const compiled_options *options);
 void check_gpu_text(const char *text, const compiled_options *options);
 
+/* What kernels of a schedule are known to spill, and why that is left so. */
+typedef struct gpu_spill {
+    const char *schedule; /* NULL: the end of a list */
+    long bytes;
+    const char *why;
+} gpu_spill;
+
 /* Assembles every module for `arch` where there is a ptxas, and fails the test on its errors. Returns the bytes of registers that it
  * spills in the worst kernel, -1 where there is no ptxas. */
 long gpu_assemble(const tcc_program *program, const char *arch);
+/* The same, leaving out what is known. */
+long gpu_assemble_but(const tcc_program *program, const char *arch, const gpu_spill *known);
 
 #endif
