@@ -159,12 +159,18 @@ static void names_the_failing_kernel(void **state) {
 static void fails_clearly(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
     if (!sim.inject) skip();
+    const char *reports = test_path(state, "reports");
+    setenv("PTXSIM_LOG", reports, 1); /* of what a process leaves alive, too */
     expect(TRAIN_WITH("PTXSIM_FAULT=alloc:6", recipe, "--run-dir", run), 1, "", "out of memory");
     expect(TRAIN_WITH("PTXSIM_FAULT=module:1", recipe, "--run-dir", run), 1, "", "the driver refuses module 0 of program '");
     expect(TRAIN_WITH("PTXSIM_FAULT=launch:30", recipe, "--run-dir", run), 1, "", "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES");
     expect(TRAIN_WITH("PTXSIM_FAULT=lost:150", recipe, "--run-dir", run, "training.save_every=1"), 1, "", "CUDA_ERROR_DEVICE_UNAVAILABLE");
     expect(TRAIN(recipe, "--run-dir", run, "--resume"), 0, "resumed from ", ""); /* nothing was lost but the last steps */
     expect(TRAIN_WITH("PTXSIM_MEMORY_MIB=1", recipe, "--run-dir", run, "model.hidden=[1024, 1024]"), 1, "", "the program does not fit: ");
+    char *text = test_read(reports, NULL);
+    if (!strstr(text, "the device is lost while ") || strstr(text, "leak")) fail_msg("%s", text);
+    free(text);
+    setenv("PTXSIM_LOG", "none", 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, test_folder_create, test_folder_remove)
