@@ -81,7 +81,8 @@ static void emit_piece(tcc_body_run *r, const tcc_scan *p, LLVMValueRef *carry) 
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
 }
 
-static void emit_line(tcc_body_run *r, const tcc_scan *p) {
+static void emit_line(tcc_body_run *r, const void *data) {
+    const tcc_scan *p = data;
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const int64_t extent = b->vars.data[p->axis[0]].high + 1, piece = tcc_emit_group_lanes(e, p->lanes);
@@ -118,17 +119,5 @@ static void emit_line(tcc_body_run *r, const tcc_scan *p) {
 
 tcc_status tcc_scan_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_scan *p = plan->data;
-    tcc_body_run run;
-    tcc_emit_kernel_begin(e, symbol);
-    TCC_TRY(tcc_body_run_begin(&run, e, p->body, 0));
-    tcc_emit_loop items;
-    tcc_emit_items_begin(e, &items);
-    tcc_emit_cut_loops loops;
-    tcc_emit_cut_begin(&run, &p->cut, items.index, 0, &loops);
-    emit_line(&run, p);
-    tcc_emit_cut_end(&run, &p->cut, &loops);
-    tcc_emit_loop_end(e, &items, NULL);
-    tcc_emit_kernel_end(e);
-    tcc_body_run_end(&run);
-    return TCC_OK;
+    return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, 0, emit_line, p);
 }

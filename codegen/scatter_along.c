@@ -37,7 +37,8 @@ static LLVMValueRef turn_of(tcc_emitter *e, LLVMValueRef hit, LLVMValueRef key, 
     return turn;
 }
 
-static void emit_line(tcc_body_run *r, const tcc_scatter *p) {
+static void emit_line(tcc_body_run *r, const void *data) {
+    const tcc_scatter *p = data;
     tcc_emitter *e = r->e;
     LLVMBuilderRef b = e->builder;
     const tcc_store *s = &p->body->stores.data[0];
@@ -77,17 +78,5 @@ static void emit_line(tcc_body_run *r, const tcc_scatter *p) {
 
 tcc_status tcc_scatter_emit_along(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_scatter *p = plan->data;
-    tcc_body_run run;
-    tcc_emit_kernel_begin(e, symbol);
-    TCC_TRY(tcc_body_run_begin(&run, e, p->body, 0));
-    tcc_emit_loop items;
-    tcc_emit_items_begin(e, &items);
-    tcc_emit_cut_loops loops;
-    tcc_emit_cut_begin(&run, &p->cut, items.index, 0, &loops);
-    emit_line(&run, p);
-    tcc_emit_cut_end(&run, &p->cut, &loops);
-    tcc_emit_loop_end(e, &items, NULL);
-    tcc_emit_kernel_end(e);
-    tcc_body_run_end(&run);
-    return TCC_OK;
+    return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, 0, emit_line, p);
 }

@@ -229,3 +229,20 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
     r->lane_var = -1;
     r->lanes = 1;
 }
+
+tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut, int lanes,
+                               void (*line)(tcc_body_run *r, const void *data), const void *data) {
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    tcc_emit_cut_loops loops;
+    tcc_emit_cut_begin(&run, cut, items.index, lanes, &loops);
+    line(&run, data);
+    tcc_emit_cut_end(&run, cut, &loops);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    return TCC_OK;
+}

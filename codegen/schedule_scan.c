@@ -42,7 +42,8 @@ static void emit_step(tcc_body_run *r, LLVMValueRef *carry) {
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
 }
 
-static void emit_line(tcc_body_run *r, const tcc_scan *p) {
+static void emit_line(tcc_body_run *r, const void *data) {
+    const tcc_scan *p = data;
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     LLVMValueRef carry[TCC_SCAN_MOST];
@@ -75,20 +76,7 @@ static void emit_line(tcc_body_run *r, const tcc_scan *p) {
 
 static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_scan *p = plan->data;
-    const tcc_item_cut *cut = &p->cut;
-    tcc_body_run run;
-    tcc_emit_kernel_begin(e, symbol);
-    TCC_TRY(tcc_body_run_begin(&run, e, p->body, 0));
-    tcc_emit_loop items;
-    tcc_emit_items_begin(e, &items);
-    tcc_emit_cut_loops loops;
-    tcc_emit_cut_begin(&run, cut, items.index, p->lanes, &loops);
-    emit_line(&run, p);
-    tcc_emit_cut_end(&run, cut, &loops);
-    tcc_emit_loop_end(e, &items, NULL);
-    tcc_emit_kernel_end(e);
-    tcc_body_run_end(&run);
-    return TCC_OK;
+    return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, p->lanes, emit_line, p);
 }
 
 tcc_status tcc_lower_scan(tcc_lowering *l) {
