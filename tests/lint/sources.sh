@@ -40,11 +40,10 @@ for header in cuda.h cublasLt.h cudnn.h nccl.h dnnl.h cblas.h sqlite3.h; do
 done
 
 # Each source says its licence in its first line.
-for file in "${all[@]}"; do
-    if ! head -n 1 "$file" | grep -q 'SPDX-License-Identifier: MIT'; then
-        echo "lint: $file does not begin with its SPDX line"
-        failed=1
-    fi
-done
+licensed=$(awk 'FNR == 1 && /SPDX-License-Identifier: MIT/ { print FILENAME } { nextfile }' "${all[@]}")
+if unlicensed=$(printf '%s\n' "${all[@]}" | grep -vxF "$licensed"); then
+    printf 'lint: these do not begin with their SPDX line:\n%s\n' "$unlicensed"
+    failed=1
+fi
 [ $failed -eq 0 ] && echo "${#all[@]} files keep the rules"
 exit $failed
