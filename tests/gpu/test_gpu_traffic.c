@@ -101,7 +101,8 @@ static void norm_backward(void **state) {
         int rows, columns;
     } cases[] = {{"layer_norm", 4096, 768}, {"layer_norm", 16384, 128}, {"layer_norm", 4096, 2048}, {"layer_norm_plain", 4096, 256}, {"rms_norm", 4096, 768}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        tcc_graph *g = norm_gradients(cases[i].name, cases[i].rows, cases[i].columns);
+        tcc_diag diag = {0};
+        tcc_graph *g = norm_gradients(&diag, cases[i].name, cases[i].rows, cases[i].columns);
         assert_string_equal(g->outputs.data[0].name, "loss");
         g->outputs.count--;
         memmove(g->outputs.data, g->outputs.data + 1, sizeof *g->outputs.data * (size_t)g->outputs.count);
@@ -109,6 +110,7 @@ static void norm_backward(void **state) {
         check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns, 0.01);
         tcc_graph_destroy(backward);
         tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
     }
 }
 

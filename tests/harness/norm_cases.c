@@ -51,9 +51,8 @@ static const struct {
              "  %5 = cross_entropy(%4, %2) {ignore_index=-1} : f32[]\n  output \"loss\" %5\n"},
 };
 
-tcc_graph *norm_gradients(const char *name, int rows, int columns) {
+tcc_graph *norm_gradients(tcc_diag *diag, const char *name, int rows, int columns) {
     tcc_strbuf text = {0};
-    tcc_diag diag = {0};
     tcc_strbuf_printf(&text, "graph @%s {\n", name);
     for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
         for (const char *c = norms[i].text; !strcmp(norms[i].name, name) && *c; c++) {
@@ -63,7 +62,7 @@ tcc_graph *norm_gradients(const char *name, int rows, int columns) {
             else tcc_strbuf_addn(&text, c, 1);
         }
     tcc_strbuf_add(&text, "}\n");
-    tcc_graph *g = parse_graph(text.text, &diag), *step = run_passes(g, "simplify,autodiff", NULL);
+    tcc_graph *g = parse_graph(text.text, diag), *step = run_passes(g, "simplify,autodiff", NULL);
     tcc_graph_destroy(g);
     tcc_strbuf_free(&text);
     return step;
@@ -72,9 +71,11 @@ tcc_graph *norm_gradients(const char *name, int rows, int columns) {
 static graph_check *check;
 
 static void check_norm(const char *name, int rows, int columns) {
-    tcc_graph *g = norm_gradients(name, rows, columns);
+    tcc_diag diag = {0};
+    tcc_graph *g = norm_gradients(&diag, name, rows, columns);
     check(g, &(compiled_options){.simplify = true, .seed = (uint64_t)(rows * columns), .limit = columns, .tolerance = 1e-4});
     tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
 }
 
 static void shapes(void **state) {

@@ -7,8 +7,8 @@
 #include "harness/compiled.h"
 
 /* A norm of x [rows, columns] with all its gradients and a loss, output 0: "layer_norm", "layer_norm_plain" (no bias), "rms_norm", and
- * others that norm_cases.c has. The caller destroys it. */
-tcc_graph *norm_gradients(const char *name, int rows, int columns);
+ * others that norm_cases.c has. The caller destroys it; it reports to `diag`. */
+tcc_graph *norm_gradients(tcc_diag *diag, const char *name, int rows, int columns);
 int norm_cases_run(graph_check *check); /* as a group of tests; the number that failed */
 
 #endif
