@@ -32,6 +32,7 @@ def main():
         import torch
         import models_torch
         torch.set_num_threads(threads)
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True  # on a GPU, as tcc-bench allows it
         version, step = torch.__version__, models_torch.trainer(name, MODES.get(peer), device)
     window = 1 if device == "cpu" else WINDOW
     times, loss = [], 0.0

@@ -94,6 +94,7 @@ static tcc_status measure(tcc_context *cx, const config *c, int steps, bool expl
     tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = c->optimizer};
     const char *mode = getenv("TCC_BENCH_MODE");
     options.device = getenv("TCC_BENCH_DEVICE");
+    options.allow_tf32 = true; /* on a GPU, as peer.py allows it */
     int window = options.device && strcmp(options.device, "cpu") ? WINDOW : 1;
     if (mode && !strcmp(mode, "eager")) options.mode = TCC_MODE_EAGER;
     tcc_model *m;
