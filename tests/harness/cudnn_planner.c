@@ -29,7 +29,8 @@ static void *properties_of(const tcc_cudnn_functions *f, int i) {
 }
 
 const char *cudnn_planners_open(void) {
-    tcc_cudnn_library *first = &cudnn_planners[0].cudnn.library;
+    tcc_cudnn *const one = &cudnn_planners[0].cudnn;
+    tcc_cudnn_library *first = &one->library;
     tcc_cudnn_find(first);
     if (!first->usable) return first->text;
     void *loaded = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_NOLOAD);
@@ -37,14 +38,17 @@ const char *cudnn_planners_open(void) {
     if (loaded) dlclose(loaded);
     if (stand_in) return "the stand-in is in the way of the real library";
     for (int i = 0; i < CUDNN_PLANNERS; i++) {
-        cudnn_planners[i].cudnn.library = *first;
-        cudnn_planners[i].cudnn.properties = properties_of(&first->f, i);
-        if (!cudnn_planners[i].cudnn.properties) return "this cuDNN does not plan without a device";
+        tcc_cudnn *c = &cudnn_planners[i].cudnn;
+        c->library = *first;
+        c->properties = properties_of(&first->f, i);
+        if (!c->properties) return "this cuDNN does not plan without a device";
     }
     return NULL;
 }
 
 void cudnn_planners_close(void) {
-    for (int i = 0; i < CUDNN_PLANNERS; i++)
-        if (cudnn_planners[i].cudnn.properties) cudnn_planners[i].cudnn.library.f.descriptor_destroy(cudnn_planners[i].cudnn.properties);
+    for (int i = 0; i < CUDNN_PLANNERS; i++) {
+        const tcc_cudnn *c = &cudnn_planners[i].cudnn;
+        if (c->properties) c->library.f.descriptor_destroy(c->properties);
+    }
 }
