@@ -41,27 +41,11 @@ static tcc_program *product_program(const tcc_matmul_params *p) {
 
 static tcc_status start(rig *r, const tcc_matmul_params *p) { return rig_start(r, product_program(p)); }
 
-static double value_at(const void *data, int64_t dtype, int64_t i) {
-    if (dtype == TCC_F32) return (double)((const float *)data)[i];
-    return (double)(dtype == TCC_F16 ? tcc_f16_to_f32(((const uint16_t *)data)[i]) : tcc_bf16_to_f32(((const uint16_t *)data)[i]));
-}
-
-static void *random_data(int64_t dtype, int64_t count, uint32_t seed) {
-    void *data = malloc((size_t)count * 4);
-    for (int64_t i = 0; i < count; i++) {
-        seed = seed * 1664525 + 1013904223;
-        float x = (float)(seed >> 8) / (1 << 23) - 1.0f;
-        if (dtype == TCC_F32) ((float *)data)[i] = x;
-        else ((uint16_t *)data)[i] = dtype == TCC_F16 ? tcc_f32_to_f16(x) : tcc_f32_to_bf16(x);
-    }
-    return data;
-}
-
 static double a_at(const tcc_matmul_params *p, void *const *data, int64_t outer, int64_t batch, int64_t i, int64_t k) {
-    return value_at(data[A], p->type, outer * p->outer_a + batch * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k));
+    return call_value_at(data[A], p->type, outer * p->outer_a + batch * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k));
 }
 static double b_at(const tcc_matmul_params *p, void *const *data, int64_t outer, int64_t batch, int64_t k, int64_t j) {
-    return value_at(data[B], p->type, outer * p->outer_b + batch * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j));
+    return call_value_at(data[B], p->type, outer * p->outer_b + batch * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j));
 }
 
 static double gelu_inner(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
@@ -77,21 +61,21 @@ static void check_near(const tcc_matmul_params *p, const char *what, int64_t mat
 static void compare_element(const tcc_matmul_params *p, void *const *data, void *const *got, int64_t outer, int64_t batch, int64_t i, int64_t j) {
     const int64_t at_aux = batch * p->stride_aux + i * p->ld_aux + j;
     const bool adds_up = p->outer > 1 && !p->outer_c;
-    double sum = p->bias == TCC_MATMUL_BIAS ? value_at(data[BIAS], p->type_c, j) : 0, scale = 1;
+    double sum = p->bias == TCC_MATMUL_BIAS ? call_value_at(data[BIAS], p->type_c, j) : 0, scale = 1;
     for (int64_t o = adds_up ? 0 : outer; o < (adds_up ? p->outer : outer + 1); o++)
         for (int64_t k = 0; k < p->k; k++) {
             double term = a_at(p, data, o, batch, i, k) * b_at(p, data, o, batch, k, j);
             sum += term;
             scale += fabs(term);
         }
-    if (p->aux && p->activation == TCC_MATMUL_GELU) check_near(p, "aux", batch, i, j, value_at(got[AUX], p->type_c, at_aux), sum, scale);
+    if (p->aux && p->activation == TCC_MATMUL_GELU) check_near(p, "aux", batch, i, j, call_value_at(got[AUX], p->type_c, at_aux), sum, scale);
     if (p->activation == TCC_MATMUL_RELU && sum < 0) sum = 0;
     if (p->activation == TCC_MATMUL_GELU) sum *= 0.5 * (1 + gelu_inner(sum));
     if (p->activation == TCC_MATMUL_GELU_GRADIENT) {
-        double x = value_at(data[AUX], p->type_c, at_aux), t = gelu_inner(x);
+        double x = call_value_at(data[AUX], p->type_c, at_aux), t = gelu_inner(x);
         sum *= 0.5 * (1 + t + x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x));
     }
-    check_near(p, "c", outer * p->batch + batch, i, j, value_at(got[C], p->type_c, outer * p->outer_c + batch * p->stride_c + i * p->ldc + j), sum, scale);
+    check_near(p, "c", outer * p->batch + batch, i, j, call_value_at(got[C], p->type_c, outer * p->outer_c + batch * p->stride_c + i * p->ldc + j), sum, scale);
 }
 
 static void compare(const tcc_matmul_params *p, void *const *data, void *const *got) {
@@ -103,7 +87,7 @@ static void compare(const tcc_matmul_params *p, void *const *data, void *const *
     for (int64_t i = 0; i < elements(p, BIAS); i++) {
         double sum = 0;
         for (int64_t k = 0; k < p->k; k++) sum += p->bias == TCC_MATMUL_SUMS_OF_A ? a_at(p, data, 0, 0, i, k) : b_at(p, data, 0, 0, k, i);
-        check_near(p, "sums", 0, i, 0, value_at(got[BIAS], p->type_c, i), sum, (double)p->k);
+        check_near(p, "sums", 0, i, 0, call_value_at(got[BIAS], p->type_c, i), sum, (double)p->k);
     }
 }
 
@@ -114,7 +98,7 @@ static void check_product(const tcc_matmul_params *p) {
     if (start(&r, p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
     const tcc_device_ops *ops = r.device->ops;
     for (int i = 0; i < BINDINGS; i++) {
-        data[i] = random_data(i == A || i == B ? p->type : p->type_c, elements(p, i), (uint32_t)i + 1);
+        data[i] = call_random_data(i == A || i == B ? p->type : p->type_c, elements(p, i), (uint32_t)i + 1);
         assert_ok(ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)), &r.cx.diag);
     }
     for (int run = 0; run < 2; run++) {
@@ -219,7 +203,7 @@ static void test_nan(void **state) {
         p.activation = activation;
         if (start(&r, &p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
         for (int i = 0; i < BINDINGS; i++) {
-            data[i] = random_data(TCC_F32, elements(&p, i), (uint32_t)i + 1);
+            data[i] = call_random_data(TCC_F32, elements(&p, i), (uint32_t)i + 1);
             if (i == A) data[A][ROW * p.k + 5] = NAN;
             assert_ok(r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], elements(&p, i) * 4), &r.cx.diag);
         }
@@ -387,7 +371,7 @@ static void test_failures(void **state) {
         lt.inject(n, EXECUTION_FAILED);
         tcc_status s = start(&r, &p);
         for (int i = 0; i < BINDINGS && s == TCC_OK; i++) {
-            void *data = random_data(TCC_F32, elements(&p, i), 1);
+            void *data = call_random_data(TCC_F32, elements(&p, i), 1);
             s = r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data, tcc_type_bytes(&r.program->bindings[i].type));
             free(data);
         }

@@ -39,22 +39,6 @@ static call_shape shape_of(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params
     return shape;
 }
 
-static double value_at(const void *data, int64_t dtype, int64_t i) {
-    if (dtype == TCC_F32) return (double)((const float *)data)[i];
-    return (double)(dtype == TCC_F16 ? tcc_f16_to_f32(((const uint16_t *)data)[i]) : tcc_bf16_to_f32(((const uint16_t *)data)[i]));
-}
-
-static void *random_data(int64_t dtype, int64_t count, uint32_t seed) {
-    void *data = malloc((size_t)count * 4);
-    for (int64_t i = 0; i < count; i++) {
-        seed = seed * 1664525 + 1013904223;
-        float x = (float)(seed >> 8) / (1 << 23) - 1.0f;
-        if (dtype == TCC_F32) ((float *)data)[i] = x;
-        else ((uint16_t *)data)[i] = dtype == TCC_F16 ? tcc_f32_to_f16(x) : tcc_f32_to_bf16(x);
-    }
-    return data;
-}
-
 /* Every product of the convolution, added where the result of that kind is: by places in memory, with the sum of magnitudes. */
 static void add_products(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, void *const *data, double *sum, double *scale) {
     const tcc_conv_params *c = &p->conv;
@@ -73,8 +57,8 @@ static void add_products(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *
                     x += at_x * c->x_stride[2 + d], w += at_w * c->w_stride[2 + d], y += at_y * c->y_stride[2 + d];
                 }
                 if (!inside) continue;
-                double a = kind == TCC_CUDNN_CONV_DATA_GRADIENT ? value_at(data[0], p->type, y) : value_at(data[0], p->type, x);
-                double b = kind == TCC_CUDNN_CONV_FILTER_GRADIENT ? value_at(data[1], p->type, y) : value_at(data[1], p->type, w);
+                double a = kind == TCC_CUDNN_CONV_DATA_GRADIENT ? call_value_at(data[0], p->type, y) : call_value_at(data[0], p->type, x);
+                double b = kind == TCC_CUDNN_CONV_FILTER_GRADIENT ? call_value_at(data[1], p->type, y) : call_value_at(data[1], p->type, w);
                 int64_t to = kind == TCC_CUDNN_CONV_FORWARD ? y : kind == TCC_CUDNN_CONV_DATA_GRADIENT ? x : w;
                 sum[to] += a * b;
                 scale[to] += fabs(a * b);
@@ -89,10 +73,10 @@ static void compare(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, vo
     for (int64_t i = 0; i < count; i++) {
         if (kind == TCC_CUDNN_CONV_FORWARD) { /* dense: the channel of a place */
             int64_t channel = i / c->y_stride[1] % c->out;
-            if (c->bias) sum[i] += value_at(data[2], p->type, channel);
+            if (c->bias) sum[i] += call_value_at(data[2], p->type, channel);
             if (c->relu && sum[i] < 0) sum[i] = 0;
         }
-        double is = value_at(got, p->type, i);
+        double is = call_value_at(got, p->type, i);
         if (!(fabs(is - sum[i]) <= tolerance * (1 + scale[i]))) fail_msg("%s, place %lld: %g instead of %g", entries[kind], (long long)i, is, sum[i]);
     }
     free(sum);
@@ -101,7 +85,7 @@ static void compare(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, vo
 
 static void upload_random(rig *c, int64_t type, int n, void **data) {
     for (int i = 0; i < n; i++) {
-        data[i] = random_data(type, c->program->bindings[i].type.dims[0], (uint32_t)i + 1);
+        data[i] = call_random_data(type, c->program->bindings[i].type.dims[0], (uint32_t)i + 1);
         assert_ok(c->device->ops->upload(c->device, &c->cx.diag, c->memory[i], data[i], rig_bytes(c, i)), &c->cx.diag);
     }
 }
