@@ -3,6 +3,8 @@
  * T x S scores; the mask's own gradient is a T x S tensor by nature and is written out. */
 #include "passes/vjp.h"
 
+#include <math.h>
+
 /* scale q k^T + mask, and which of it a query may see. */
 static tcc_node *scores(tcc_vjp *v, const tcc_attrs_dot *pairs) {
     return vjp_add(v,
@@ -11,7 +13,7 @@ static tcc_node *scores(tcc_vjp *v, const tcc_attrs_dot *pairs) {
 }
 
 /* p (do v^T - sum of do o over a row) with p = exp(scores - lse), 0 where the query does not see
- * the key. */
+ * the key. A query whose mask hides all keys has an lse of -inf, as its scores are: p is 0 too. */
 static tcc_node *mask_gradient(tcc_vjp *v, tcc_node *lse) {
     int rank = v->y->type.rank;
     tcc_attrs_dot pairs = {0};
@@ -21,6 +23,7 @@ static tcc_node *mask_gradient(tcc_vjp *v, tcc_node *lse) {
     tcc_dims last = {1, {rank - 1}};
     const tcc_node *mask = v->x[3];
     lse = tcc_ir_cast(v->g, lse, mask->type.dtype);
+    lse = vjp_where(v, tcc_ir_binary_c(v->g, TCC_OP_NE, lse, -INFINITY), lse);
     tcc_node *p = tcc_ir_unary(v->g, TCC_OP_EXP,
                                vjp_sub(v, scores(v, &pairs), vjp_back(v, lse, mask, &last)));
     tcc_node *delta = vjp_sum(v, vjp_mul(v, v->dy, v->y), &last);
