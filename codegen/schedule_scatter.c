@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of scatter_add: one launch writes the base, a second adds the updates. In the second an item owns some columns (the
  * dims that are not indexed) and walks all index positions in ascending order, so that the sums have one order and no two items
- * meet; lanes run along the columns. */
+ * meet; lanes run along the columns. Sums of f16 and bf16 gather in a temporary of f32, which a third launch rounds. */
 #include "codegen/scatter.h"
 #include "passes/plan.h"
 
@@ -37,7 +37,19 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     return TCC_OK;
 }
 
-static tcc_status lower_base(tcc_lowering *l) {
+/* Where sums gather: in `temporary`, of f32, or, if that is -1, in the hero's own place. */
+static int sums_buffer(tcc_body *b, const tcc_node *hero, int temporary) {
+    return temporary < 0 ? tcc_body_buffer_of(b, hero, 0, true) : tcc_body_temporary(b, temporary, TCC_F32, true);
+}
+
+static tcc_dtype sums_dtype(const tcc_node *hero, int temporary) { return temporary < 0 ? hero->type.dtype : TCC_F32; }
+
+static const tcc_expr *cast(tcc_body *b, const tcc_expr *x, tcc_dtype dtype) {
+    return x && x->dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, dtype, &x, 1) : x;
+}
+
+/* One pass over all of the hero's elements: the base to where sums gather, or, if `rounds`, the sums to the hero's place. */
+static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
     const tcc_node *hero = l->group->hero;
     tcc_iteration it;
     tcc_iteration_init(&it, hero->type.rank, hero->type.dims);
@@ -46,9 +58,11 @@ static tcc_status lower_base(tcc_lowering *l) {
         tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, coordinates);
-        const tcc_expr *value = tcc_body_trace(b, hero->operands[0], coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, hero->type.rank, hero->type.dims);
-        tcc_store store = {tcc_body_buffer_of(b, hero, 0, true), position, value, NULL, .kept = false};
+        const tcc_expr *value = rounds ? tcc_expr_load(b, tcc_body_temporary(b, temporary, TCC_F32, false), position, NULL)
+                                       : tcc_body_trace(b, hero->operands[0], coordinates);
+        const int to = rounds ? -1 : temporary; /* the hero's place, or where sums gather */
+        tcc_store store = {sums_buffer(b, hero, to), position, cast(b, value, sums_dtype(hero, to)), NULL, .kept = false};
         if (b->status == TCC_OK && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);
@@ -57,7 +71,7 @@ static tcc_status lower_base(tcc_lowering *l) {
 
 /* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position loops and the
  * place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to. */
-static tcc_status trace_updates(tcc_lowering *l, bool guarded, tcc_body **out, uint64_t *position_bits, const tcc_expr **place_out) {
+static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tcc_body **out, uint64_t *position_bits, const tcc_expr **place_out) {
     const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
     int axis = (int)hero->attrs->axis.axis;
     bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
@@ -73,7 +87,8 @@ static tcc_status trace_updates(tcc_lowering *l, bool guarded, tcc_body **out, u
         int64_t extent = hero->type.dims[axis];
         const tcc_expr *guard =
             tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &place, 1);
-        const tcc_expr *operands[2] = {NULL, tcc_body_trace(b, update, c)};
+        const tcc_dtype dtype = sums_dtype(hero, temporary);
+        const tcc_expr *operands[2] = {NULL, cast(b, tcc_body_trace(b, update, c), dtype)};
         *position_bits = 0;
         *place_out = place;
         if (!guarded) guard = NULL;
@@ -83,9 +98,9 @@ static tcc_status trace_updates(tcc_lowering *l, bool guarded, tcc_body **out, u
                 if (i != axis) at[i] = c[i < axis ? i : i - 1 + index_rank];
             at[axis] = extent == 1 ? tcc_affine_constant(0) : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
-            int buffer = tcc_body_buffer_of(b, hero, 0, true);
+            int buffer = sums_buffer(b, hero, temporary);
             operands[0] = tcc_expr_load(b, buffer, offset, guard);
-            const tcc_expr *sum = tcc_expr_point(b, TCC_OP_ADD, hero->type.dtype, operands, 2);
+            const tcc_expr *sum = tcc_expr_point(b, TCC_OP_ADD, dtype, operands, 2);
             tcc_store store = {buffer, offset, sum, guard, .kept = false};
             if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
@@ -112,18 +127,27 @@ static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
 
 tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
-    if (!tcc_plan_share_place(l->graph, hero->operands[0], hero)) TCC_TRY(lower_base(l)); /* else it is there already */
+    const bool base_there = tcc_plan_share_place(l->graph, hero->operands[0], hero);
     tcc_body *b = NULL;
     uint64_t position_bits = 0;
     tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
     if (!p) return tcc_enomem(l->diag);
     const tcc_expr *place;
     if (l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD) {
-        TCC_TRY(trace_updates(l, false, &b, &position_bits, &place));
-        if (tcc_scatter_plan_rows(l, p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) return add_rows(l, p);
+        TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
+        if (tcc_scatter_plan_rows(l, p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
+            if (!base_there) TCC_TRY(lower_pass(l, -1, false));
+            return add_rows(l, p);
+        }
         *p = (tcc_scatter){0};
     }
-    TCC_TRY(trace_updates(l, true, &b, &position_bits, &place));
+    int temporary = -1;
+    if (hero->type.dtype == TCC_F16 || hero->type.dtype == TCC_BF16) {
+        temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
+        if (temporary < 0) return TCC_ENOMEM;
+    }
+    if (temporary >= 0 || !base_there) TCC_TRY(lower_pass(l, temporary, false));
+    TCC_TRY(trace_updates(l, temporary, true, &b, &position_bits, &place));
     p->body = b;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
@@ -149,5 +173,6 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     launch->kernel.shape = shape;
     launch->kernel.emit = along ? tcc_scatter_emit_along : emit;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along);
+    TCC_TRY(tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along));
+    return temporary < 0 ? TCC_OK : lower_pass(l, temporary, true);
 }

@@ -217,6 +217,33 @@ static void reductions(void **state) {
           "}\n");
 }
 
+/* Sums of so many elements that, rounded after each, they would stop at 256. */
+static void sums_of_narrow_floats(void **state) {
+    (void)state;
+    static const tcc_dtype narrow[] = {TCC_F16, TCC_BF16};
+    for (int i = 0; i < 2; i++)
+        for (int eager = 0; eager < 2; eager++) {
+            tcc_strbuf text = {0};
+            const char *t = tcc_dtype_text(narrow[i]);
+            tcc_strbuf_printf(&text, "graph @sums {\n"
+                              "  %%0 = input {name=\"x\"} : %s[2,900]\n"
+                              "  %%1 = input {name=\"i\"} : i32[900]\n"
+                              "  %%2 = input {name=\"j\"} : i32[2,900]\n"
+                              "  %%3 = constant {values=[0.5]} : %s[2,2]\n"
+                              "  %%4 = scatter_add(%%3, %%1, %%0) {axis=1} : %s[2,2]\n"
+                              "  %%5 = scatter_add_along(%%3, %%2, %%0) {axis=1} : %s[2,2]\n", t, t, t, t);
+            tcc_strbuf_printf(&text, "  %%6 = cumsum(%%0) {axis=1} : %s[2,900]\n"
+                              "  %%7 = reduce_sum(%%0) {axes=[1]} : %s[2]\n"
+                              "  output \"s\" %%4\n"
+                              "  output \"a\" %%5\n"
+                              "  output \"c\" %%6\n"
+                              "  output \"r\" %%7\n"
+                              "}\n", t, t);
+            check_one(text.text, &(compiled_options){.eager = eager, .low = 0.5, .high = 1.5, .limit = 1});
+            tcc_strbuf_free(&text);
+        }
+}
+
 /* NaN in data: what is compared is that both sides have it in the same places. */
 static void values_that_are_not_numbers(void **state) {
     (void)state;
@@ -243,7 +270,7 @@ int op_cases_run(graph_check *check) {
         cmocka_unit_test(point_ops_f32), cmocka_unit_test(point_ops_f64), cmocka_unit_test(point_ops_bf16),
         cmocka_unit_test(point_ops_of_integers), cmocka_unit_test(casts), cmocka_unit_test(random_draws),
         cmocka_unit_test(views_of_views), cmocka_unit_test(windows), cmocka_unit_test(reductions),
-        cmocka_unit_test(values_that_are_not_numbers),
+        cmocka_unit_test(sums_of_narrow_floats), cmocka_unit_test(values_that_are_not_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
