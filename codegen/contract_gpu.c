@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Emitting a contraction's CUDA kernels. Planning is in contract_gpu_plan.c.
  *
- * Threads and data of a tile. A warp is 4 x 8 threads; a thread has 4 x 4 squares of C, 16 rows or 32 columns apart, so that the
- * vectors which a warp reads from shared memory are neighbours. Tiles of operands are [k][row] there, with 4 floats between rows of k:
- * with that, what a warp writes to columns falls into different banks as well. */
+ * Threads and data of a tile. A piece is 16 bytes of the sums' type: 4 f32, 2 f64. A warp is 4 x 8 threads; a thread has squares of C, a
+ * piece each way and 4 rows or 8 columns of them apart, so that the pieces which a warp reads from shared memory are neighbours. Tiles of
+ * operands are [k][row] there, with 4 elements between rows of k: with that, what a warp writes to columns falls into different banks as well. */
 #include "codegen/contract_gpu_internal.h"
 
 #include "codegen/contract_internal.h"
@@ -14,8 +14,13 @@ static LLVMValueRef narrow(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildTru
 static LLVMValueRef wide(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildSExt(e->builder, x, e->i64, ""); }
 static LLVMValueRef both(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return a && b ? LLVMBuildAnd(e->builder, a, b, "") : a ? a : b; }
 static LLVMValueRef below(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""); }
-static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
-static LLVMTypeRef four(tcc_emitter *e) { return LLVMVectorType(e->f32, 4); }
+static LLVMValueRef at(tcc_emitter *e, const tcc_contract_gpu_plan *p, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, tcc_emit_dtype(e, p->sum), base, offset);
+}
+static LLVMTypeRef sums_type(tcc_emitter *e, const tcc_contract_gpu_plan *p, int n) { return tcc_emit_vector_type(tcc_emit_dtype(e, p->sum), n); }
+static int bytes_of(const tcc_contract_gpu_plan *p, int n) { return n * (int)tcc_dtype_bytes(p->sum); }
+
+enum { PIECE_BYTES = 16 };
 
 /* --- Walks: an index (i32) in all dimensions together, as an offset and as positions in windows */
 
@@ -49,17 +54,18 @@ static LLVMValueRef element(tcc_emitter *e, const tcc_contract_side *s, LLVMValu
 /* Where access `j` of a thread lies in the tile. All counts are powers of two. */
 static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_side *s, LLVMValueRef thread, int j, tcc_contract_slot *out) {
     int row = (s->along_k ? p->tile_k : s->rows) / s->vector; /* accesses in a row */
-    if (s->along_k && p->matrix == TCC_DTYPE_COUNT) { /* a warp reads rows of 8, which are whole sectors, and writes them to different banks */
-        int warps = p->threads / 32, across = p->tile_k / 8, in_row = 8 / s->vector;
+    if (s->along_k && p->matrix == TCC_DTYPE_COUNT) { /* a warp reads rows of two pieces, and writes them to different banks */
+        int warps = p->threads / 32, in_unit = 2 * p->piece, across = p->tile_k / in_unit, in_row = in_unit / s->vector;
         LLVMValueRef warp = tcc_emit_div(e, thread, 32), lane = tcc_emit_rem(e, thread, 32), unit_o, unit_k;
         if (warps % across == 0) {
             unit_k = tcc_emit_rem(e, warp, across);
             unit_o = tcc_emit_add(e, tcc_emit_div(e, warp, across), i32(e, j * (warps / across)));
         } else {
-            unit_k = i32(e, j % across);
-            unit_o = i32(e, j / across);
+            int turns = across / warps; /* counts are powers of two */
+            unit_k = tcc_emit_add(e, warp, i32(e, (int64_t)(j % turns) * warps));
+            unit_o = i32(e, j / turns);
         }
-        out->k = tcc_emit_add(e, tcc_emit_mul(e, unit_k, i32(e, 8)), tcc_emit_mul(e, tcc_emit_rem(e, lane, in_row), i32(e, s->vector)));
+        out->k = tcc_emit_add(e, tcc_emit_mul(e, unit_k, i32(e, in_unit)), tcc_emit_mul(e, tcc_emit_rem(e, lane, in_row), i32(e, s->vector)));
         out->o = tcc_emit_add(e, tcc_emit_mul(e, unit_o, i32(e, 32 / in_row)), tcc_emit_div(e, lane, in_row));
         return;
     }
@@ -114,18 +120,18 @@ static void load_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_
     }
 }
 
-static void store_tile(tcc_emitter *e, const tcc_contract_reader *s, LLVMValueRef shared, const LLVMValueRef *values) {
+static void store_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, LLVMValueRef shared, const LLVMValueRef *values) {
     for (int j = 0; j < s->p->slots; j++) {
         const tcc_contract_slot *x = &s->slots[j];
-        LLVMValueRef address = at(e, shared, tcc_emit_add(e, tcc_emit_mul(e, x->k, i32(e, s->p->pitch)), x->o));
+        LLVMValueRef address = at(e, p, shared, tcc_emit_add(e, tcc_emit_mul(e, x->k, i32(e, s->p->pitch)), x->o));
         LLVMValueRef value = tcc_emit_widen(e, s->p->dtype, values[j]);
         if (s->p->vector == 1 || !s->p->along_k) {
-            tcc_emit_store(e, value, address, 4 * s->p->vector);
+            tcc_emit_store(e, value, address, bytes_of(p, s->p->vector));
             continue;
         }
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < p->piece; i++) {
             LLVMValueRef one = LLVMBuildExtractElement(e->builder, value, i32(e, i), "");
-            tcc_emit_store(e, one, at(e, address, i32(e, (int64_t)i * s->p->pitch)), 4);
+            tcc_emit_store(e, one, at(e, p, address, i32(e, (int64_t)i * s->p->pitch)), bytes_of(p, 1));
         }
     }
 }
@@ -137,21 +143,24 @@ static void find_thread(tcc_emitter *e, tcc_contract_block *x) {
     x->lane = tcc_emit_rem(e, x->thread, 32);
     LLVMValueRef warp = tcc_emit_div(e, x->thread, 32);
     x->warp_m = tcc_emit_div(e, warp, x->p->warps_n), x->warp_n = tcc_emit_rem(e, warp, x->p->warps_n);
-    x->lane_m = tcc_emit_mul(e, tcc_emit_div(e, x->lane, 8), i32(e, 4)), x->lane_n = tcc_emit_mul(e, tcc_emit_rem(e, x->lane, 8), i32(e, 4));
+    LLVMValueRef piece = i32(e, x->p->piece);
+    x->lane_m = tcc_emit_mul(e, tcc_emit_div(e, x->lane, 8), piece), x->lane_n = tcc_emit_mul(e, tcc_emit_rem(e, x->lane, 8), piece);
 }
 
-/* sums[rows of squares * 4 + row][columns of squares] += A B over the tile in shared memory. */
+/* sums[rows of squares * piece + row][columns of squares] += A B over the tile in shared memory. */
 static void multiply(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
-    int high = p->thread_m / 4, across = p->thread_n / 4;
-    a = at(e, a, tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, p->warp_m)), x->lane_m));
-    b = at(e, b, tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, p->warp_n)), x->lane_n));
+    enum { MOST = 8 / 2 };
+    const int piece = p->piece, high = p->thread_m / piece, across = p->thread_n / piece;
+    LLVMTypeRef type = sums_type(e, p, piece);
+    a = at(e, p, a, tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, p->warp_m)), x->lane_m));
+    b = at(e, p, b, tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, p->warp_n)), x->lane_n));
     for (int k = 0; k < p->tile_k; k++) {
-        LLVMValueRef rows[2], columns[2];
-        for (int h = 0; h < high; h++) rows[h] = tcc_emit_load(e, four(e), at(e, a, i32(e, k * p->a.pitch + h * 16)), 16);
-        for (int c = 0; c < across; c++) columns[c] = tcc_emit_load(e, four(e), at(e, b, i32(e, k * p->b.pitch + c * 32)), 16);
+        LLVMValueRef rows[MOST], columns[MOST];
+        for (int h = 0; h < high; h++) rows[h] = tcc_emit_load(e, type, at(e, p, a, i32(e, k * p->a.pitch + h * 4 * piece)), PIECE_BYTES);
+        for (int c = 0; c < across; c++) columns[c] = tcc_emit_load(e, type, at(e, p, b, i32(e, k * p->b.pitch + c * 8 * piece)), PIECE_BYTES);
         for (int r = 0; r < p->thread_m; r++) {
-            LLVMValueRef row = tcc_emit_splat(e, LLVMBuildExtractElement(e->builder, rows[r / 4], i32(e, r % 4), ""), 4);
+            LLVMValueRef row = tcc_emit_splat(e, LLVMBuildExtractElement(e->builder, rows[r / piece], i32(e, r % piece), ""), piece);
             for (int c = 0; c < across; c++) sums[r * across + c] = tcc_emit_fma(e, row, columns[c], sums[r * across + c]);
         }
     }
@@ -161,25 +170,25 @@ static void multiply(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef a
 static void multiply_tiles(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end, LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
     const int64_t buffer = (int64_t)p->tile_k * (p->a.pitch + p->b.pitch);
-    const int n_sums = p->thread_m * p->thread_n / 4;
-    LLVMValueRef shared_a = e->scratch, shared_b = at(e, shared_a, i32(e, (int64_t)p->tile_k * p->a.pitch));
+    const int n_sums = p->thread_m * p->thread_n / p->piece;
+    LLVMValueRef shared_a = e->scratch, shared_b = at(e, p, shared_a, i32(e, (int64_t)p->tile_k * p->a.pitch));
     LLVMValueRef now[TCC_CONTRACT_GPU_SLOTS], next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
     tcc_emit_loop tiles;
     load_tile(e, p, &x->a, begin, end, now);
-    store_tile(e, &x->a, shared_a, now);
+    store_tile(e, p, &x->a, shared_a, now);
     load_tile(e, p, &x->b, begin, end, now);
-    store_tile(e, &x->b, shared_b, now);
+    store_tile(e, p, &x->b, shared_b, now);
     tcc_emit_barrier(e);
-    sums[n_sums] = i32(e, 0); /* the buffer at hand, in floats from the first */
+    sums[n_sums] = i32(e, 0); /* the buffer at hand, in elements from the first */
     tcc_emit_loop_begin(e, &tiles, wide(e, begin), wide(e, end), p->tile_k, sums, n_sums + 1);
     LLVMValueRef here = tiles.carry[n_sums], other = LLVMBuildXor(e->builder, here, i32(e, buffer), "");
     LLVMValueRef next = tcc_emit_add(e, narrow(e, tiles.index), i32(e, p->tile_k));
     load_tile(e, p, &x->a, next, end, next_a);
     load_tile(e, p, &x->b, next, end, next_b);
     for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
-    multiply(e, x, at(e, shared_a, here), at(e, shared_b, here), sums);
-    store_tile(e, &x->a, at(e, shared_a, other), next_a);
-    store_tile(e, &x->b, at(e, shared_b, other), next_b);
+    multiply(e, x, at(e, p, shared_a, here), at(e, p, shared_b, here), sums);
+    store_tile(e, p, &x->a, at(e, p, shared_a, other), next_a);
+    store_tile(e, p, &x->b, at(e, p, shared_b, other), next_b);
     tcc_emit_barrier(e);
     sums[n_sums] = other;
     tcc_emit_loop_end(e, &tiles, sums);
@@ -221,16 +230,16 @@ static void finish_vector(tcc_emitter *e, const tcc_contract_gpu_plan *p, const 
     if (epilogue && epilogue->row) epilogue->row(epilogue->user, e, &place);
     if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, &place);
     if (sums) {
-        LLVMValueRef address = at(e, tcc_emit_buffer(e, f->first_buffer), place.offset[0]);
+        LLVMValueRef address = at(e, p, tcc_emit_buffer(e, f->first_buffer), place.offset[0]);
         for (int i = 0; i < p->vector; i++) {
             LLVMValueRef one = p->vector == 1 ? sums : LLVMBuildExtractElement(e->builder, sums, i32(e, i), "");
-            tcc_emit_store(e, one, at(e, address, tcc_emit_i64(e, i * place.lane_stride[0])), 4);
+            tcc_emit_store(e, one, at(e, p, address, tcc_emit_i64(e, i * place.lane_stride[0])), bytes_of(p, 1));
         }
     }
     if (epilogue && epilogue->row_end) epilogue->row_end(epilogue->user, e);
 }
 
-/* Sums[part][i] of 16 rows of each warp, `part` known at run time alone. */
+/* Sums[part][i] of a strip of each warp, `part` known at run time alone. */
 static LLVMValueRef sum_of(tcc_emitter *e, const LLVMValueRef *sums, int parts, int n, LLVMValueRef part, int i) {
     LLVMValueRef value = sums[i];
     for (int k = 1; k < parts; k++)
@@ -238,40 +247,40 @@ static LLVMValueRef sum_of(tcc_emitter *e, const LLVMValueRef *sums, int parts, 
     return value;
 }
 
-/* 16 rows of each warp into shared memory, one below the other. */
+/* A strip of each warp into shared memory, one below the other. */
 static void put_rows(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef stage, LLVMValueRef part, const LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
-    int pitch = tcc_contract_gpu_pitch(p), parts = p->warp_m / 16, n = p->warp_n / 8;
+    int pitch = tcc_contract_gpu_pitch(p), strip = tcc_contract_gpu_strip(p), parts = p->warp_m / strip, n = p->warp_n / 8;
     bool exact = p->matrix == TCC_DTYPE_COUNT;
     LLVMValueRef row = exact ? x->lane_m : tcc_emit_div(e, x->lane, 4);
     LLVMValueRef column = exact ? x->lane_n : tcc_emit_mul(e, tcc_emit_rem(e, x->lane, 4), i32(e, 2));
-    row = tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, 16)), row);
+    row = tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, strip)), row);
     column = tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, p->warp_n)), column);
-    LLVMValueRef to = at(e, stage, tcc_emit_add(e, tcc_emit_mul(e, row, i32(e, pitch)), column));
+    LLVMValueRef to = at(e, p, stage, tcc_emit_add(e, tcc_emit_mul(e, row, i32(e, pitch)), column));
     for (int i = 0; i < n; i++) {
         LLVMValueRef value = sum_of(e, sums, parts, n, part, i);
         if (exact) { /* sums[row][columns] */
-            int across = p->thread_n / 4;
-            tcc_emit_store(e, value, at(e, to, i32(e, i / across * pitch + i % across * 32)), 16);
+            int across = p->thread_n / p->piece;
+            tcc_emit_store(e, value, at(e, p, to, i32(e, i / across * pitch + i % across * 8 * p->piece)), PIECE_BYTES);
             continue;
         }
         for (int half = 0; half < 2; half++) {
             const int lanes[] = {2 * half, 2 * half + 1};
-            tcc_emit_store(e, tcc_emit_shuffle(e, value, NULL, lanes, 2), at(e, to, i32(e, 8 * half * pitch + 8 * i)), 8);
+            tcc_emit_store(e, tcc_emit_shuffle(e, value, NULL, lanes, 2), at(e, p, to, i32(e, 8 * half * pitch + 8 * i)), 8);
         }
     }
 }
 
-/* Sums pass through shared memory, 16 rows of each warp at a time, and leave it row by row. */
+/* Sums pass through shared memory, a strip of each warp at a time, and leave it row by row. */
 static void finish_tile(tcc_emitter *e, tcc_contract_block *x, const finish *f, LLVMValueRef workspace, LLVMValueRef m0, LLVMValueRef n0, LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
-    int pitch = tcc_contract_gpu_pitch(p), rows = 16 * p->warps_m;
-    int vector = workspace ? 4 : p->vector, row = p->tile_n / vector;
+    int pitch = tcc_contract_gpu_pitch(p), strip = tcc_contract_gpu_strip(p), rows = strip * p->warps_m;
+    int vector = workspace ? p->piece : p->vector, row = p->tile_n / vector;
     LLVMValueRef stage = e->scratch;
     tcc_emit_loop squares, vectors;
     tcc_emit_barrier(e);
     find_thread(e, x);
-    tcc_emit_loop_begin(e, &squares, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->warp_m / 16), 1, NULL, 0);
+    tcc_emit_loop_begin(e, &squares, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->warp_m / strip), 1, NULL, 0);
     LLVMValueRef square = narrow(e, squares.index);
     put_rows(e, x, stage, square, sums);
     tcc_emit_barrier(e);
@@ -280,19 +289,19 @@ static void finish_tile(tcc_emitter *e, tcc_contract_block *x, const finish *f, 
     if (p->threads % row == 0) column = tcc_emit_rem(e, x->thread, row); /* the same in every turn */
     else column = tcc_emit_rem(e, index, row);
     column = tcc_emit_mul(e, column, i32(e, vector));
-    LLVMValueRef m = tcc_emit_mul(e, tcc_emit_div(e, line, 16), i32(e, p->warp_m));
-    m = tcc_emit_add(e, tcc_emit_add(e, m, tcc_emit_rem(e, line, 16)), tcc_emit_mul(e, square, i32(e, 16)));
+    LLVMValueRef m = tcc_emit_mul(e, tcc_emit_div(e, line, strip), i32(e, p->warp_m));
+    m = tcc_emit_add(e, tcc_emit_add(e, m, tcc_emit_rem(e, line, strip)), tcc_emit_mul(e, square, i32(e, strip)));
     m = tcc_emit_add(e, m0, m);
     LLVMValueRef n = tcc_emit_add(e, n0, column), inside = NULL;
     if (p->M % p->tile_m) inside = both(e, inside, below(e, m, i32(e, p->M)));
     if (p->N % p->tile_n) inside = both(e, inside, below(e, n, i32(e, p->N)));
     tcc_emit_if exists;
     if (inside) tcc_emit_if_begin(e, &exists, inside);
-    LLVMValueRef from = at(e, stage, tcc_emit_add(e, tcc_emit_mul(e, line, i32(e, pitch)), column));
-    LLVMValueRef value = tcc_emit_load(e, tcc_emit_vector_type(e->f32, vector), from, 4 * vector);
+    LLVMValueRef from = at(e, p, stage, tcc_emit_add(e, tcc_emit_mul(e, line, i32(e, pitch)), column));
+    LLVMValueRef value = tcc_emit_load(e, sums_type(e, p, vector), from, bytes_of(p, vector));
     if (workspace) {
         LLVMValueRef offset = tcc_emit_add(e, tcc_emit_mul(e, wide(e, m), tcc_emit_i64(e, p->n_padded)), wide(e, n));
-        tcc_emit_store(e, value, at(e, workspace, offset), 16);
+        tcc_emit_store(e, value, at(e, p, workspace, offset), PIECE_BYTES);
     } else {
         finish_vector(e, p, f, m, n, value);
     }
@@ -342,8 +351,8 @@ void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contrac
     begin_side(e, p, &x.b, x.thread, b, batch, n0, p->N);
 
     LLVMValueRef sums[TCC_CONTRACT_GPU_SUMS + 4];
-    int n_sums = p->warp_m * p->warp_n / 128;
-    for (int i = 0; i < n_sums; i++) sums[i] = LLVMConstNull(four(e));
+    int n_sums = p->warp_m * p->warp_n / (32 * p->piece);
+    for (int i = 0; i < n_sums; i++) sums[i] = LLVMConstNull(sums_type(e, p, p->piece));
     if (p->K) {
         LLVMValueRef begin = i32(e, 0), end = i32(e, p->K);
         if (split) {
@@ -356,7 +365,7 @@ void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contrac
     LLVMValueRef workspace = NULL;
     if (split) {
         LLVMValueRef before = tcc_emit_add(e, tcc_emit_mul(e, wide(e, part), tcc_emit_i64(e, p->B)), wide(e, batch));
-        workspace = at(e, tcc_emit_buffer(e, 2), tcc_emit_mul(e, before, tcc_emit_i64(e, p->M * p->n_padded)));
+        workspace = at(e, p, tcc_emit_buffer(e, 2), tcc_emit_mul(e, before, tcc_emit_i64(e, p->M * p->n_padded)));
     } else {
         enter_batch(e, p, &f, batch);
     }
@@ -379,12 +388,12 @@ void tcc_contract_gpu_emit_combine(tcc_emitter *e, const char *symbol, const tcc
     LLVMValueRef index = tcc_emit_add(e, tcc_emit_mul(e, items.index, tcc_emit_i64(e, p->combine_threads)), wide(e, tcc_emit_thread(e)));
     tcc_emit_if_begin(e, &exists, below(e, index, tcc_emit_i64(e, vectors)));
     LLVMValueRef line = tcc_emit_div(e, index, row), column = tcc_emit_mul(e, tcc_emit_rem(e, index, row), tcc_emit_i64(e, p->vector));
-    LLVMValueRef from = at(e, workspace, tcc_emit_add(e, tcc_emit_mul(e, line, tcc_emit_i64(e, p->n_padded)), column));
-    LLVMTypeRef type = tcc_emit_vector_type(e->f32, p->vector);
-    LLVMValueRef sum = tcc_emit_load(e, type, from, 4 * p->vector);
+    LLVMValueRef from = at(e, p, workspace, tcc_emit_add(e, tcc_emit_mul(e, line, tcc_emit_i64(e, p->n_padded)), column));
+    LLVMTypeRef type = sums_type(e, p, p->vector);
+    LLVMValueRef sum = tcc_emit_load(e, type, from, bytes_of(p, p->vector));
     tcc_emit_loop_begin(e, &splits, tcc_emit_i64(e, 1), tcc_emit_i64(e, p->k_splits), 1, &sum, 1);
-    LLVMValueRef next = at(e, from, tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * p->n_padded)));
-    sum = LLVMBuildFAdd(e->builder, splits.carry[0], tcc_emit_load(e, type, next, 4 * p->vector), "");
+    LLVMValueRef next = at(e, p, from, tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * p->n_padded)));
+    sum = LLVMBuildFAdd(e->builder, splits.carry[0], tcc_emit_load(e, type, next, bytes_of(p, p->vector)), "");
     tcc_emit_loop_end(e, &splits, &sum);
     enter_batch(e, p, &f, narrow(e, tcc_emit_div(e, line, p->M)));
     finish_vector(e, p, &f, narrow(e, tcc_emit_rem(e, line, p->M)), narrow(e, column), splits.carry[0]);

@@ -8,8 +8,8 @@
  * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80; contract_mma.c): asynchronous copies fill
  * a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32 operands take this way as tf32 where that is allowed.
  *
- * Else f32 is exact: fused multiply-adds in the order of k; where C alone would keep too few blocks busy, k is split into parts that a
- * second launch adds in order. The plan is a function of the description alone, so that results do not depend on the device. */
+ * Else f32 and f64 are exact: fused multiply-adds in the order of k; where C alone would keep too few blocks busy, k is split into parts that
+ * a second launch adds in order. The plan is a function of the description alone, so that results do not depend on the device. */
 #ifndef TCC_CODEGEN_CONTRACT_GPU_H
 #define TCC_CODEGEN_CONTRACT_GPU_H
 
@@ -26,11 +26,11 @@ typedef struct tcc_contract_side {
     tcc_contract_walk b, o, k; /* o: m for A, n for B */
     bool windows;              /* only what lies inside the windows is read */
     bool along_k;              /* neighbouring threads read along k, else along o */
-    tcc_dtype dtype;           /* in memory: f32, f16, bf16 */
+    tcc_dtype dtype;           /* in memory: that of sums, or f16 or bf16 */
     int vector;                /* elements of one access */
     int rows;                  /* of o in a tile */
     int slots;                 /* accesses of a thread for a tile */
-    int pitch;                 /* floats from k to k in shared memory */
+    int pitch;                 /* elements from k to k in shared memory */
     bool wide;                 /* offsets need 64 bits */
 } tcc_contract_side;
 
@@ -38,6 +38,8 @@ typedef struct tcc_contract_gpu_plan {
     tcc_contract c; /* normal form: C runs along the last n dimension */
     bool swapped;   /* A and B changed places */
     int64_t M, N, K, B;
+    tcc_dtype sum;  /* f32 or f64; so are tiles in shared memory, and the workspace */
+    int piece;      /* elements of it in 16 bytes, which a thread handles at once */
     int tile_m, tile_n, tile_k;      /* of a block */
     tcc_dtype matrix;                /* what tensor cores multiply: f16, bf16, or f32 for tf32; TCC_DTYPE_COUNT: multiply-adds */
     int thread_m, thread_n;          /* of a thread; not of tensor cores */
@@ -48,7 +50,7 @@ typedef struct tcc_contract_gpu_plan {
     tcc_contract_side a, b;
     int64_t m_tiles, n_tiles;
     int64_t k_splits, k_per_split;   /* k_per_split is a multiple of tile_k */
-    int vector;                      /* elements of C that the epilogue handles at once: 4 or 1 */
+    int vector;                      /* elements of C that the epilogue handles at once: `piece` or 1 */
     int64_t n_padded;                /* row of the workspace */
     int64_t items, scratch_bytes, workspace_bytes;
     int64_t combine_items;           /* of combine_threads vectors each */
@@ -58,7 +60,8 @@ typedef struct tcc_contract_gpu_plan {
 
 /* What the plan must know of A and B in memory. */
 typedef struct tcc_contract_gpu_operands {
-    tcc_dtype dtype[2]; /* f32, f16 or bf16 */
+    tcc_dtype dtype[2]; /* that of sums, or f16 or bf16 */
+    tcc_dtype sum;      /* f32 or f64 */
     bool aligned[2];    /* element (0, ..., 0) lies at a multiple of 16 bytes */
     bool tf32;          /* f32 may be rounded to tf32 */
 } tcc_contract_gpu_operands;
@@ -70,8 +73,10 @@ void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out);
 /* Elements, a power of two up to 16, that the offsets of an access's vectors are multiples of, if it begins at `begin`. */
 int64_t tcc_contract_gpu_multiple(const tcc_contract_gpu_plan *p, int access, int64_t begin);
 
-/* Floats from row to row of a finished tile in shared memory. */
+/* Elements from row to row of a finished tile in shared memory. */
 int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p);
+/* Rows of each warp that are finished at once. */
+int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p);
 
 /* The kernels; buffers and params as of tcc_contract_emit and tcc_contract_emit_combine. */
 void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue);

@@ -5,7 +5,7 @@
 
 #include "codegen/contract_gpu.h"
 
-enum { TCC_CONTRACT_GPU_SLOTS = 16, TCC_CONTRACT_GPU_SUMS = 16 }; /* most accesses and vectors of 4 sums of a thread */
+enum { TCC_CONTRACT_GPU_SLOTS = 16, TCC_CONTRACT_GPU_SUMS = 32 }; /* most accesses and pieces of sums of a thread */
 
 /* One access of a thread in every tile of an operand. */
 typedef struct tcc_contract_slot {
@@ -25,7 +25,7 @@ typedef struct tcc_contract_block {
     const tcc_contract_gpu_plan *p;
     LLVMValueRef thread, lane;   /* i32; in the block, in the warp */
     LLVMValueRef warp_m, warp_n; /* i32 */
-    LLVMValueRef lane_m, lane_n; /* 4 x the place in a warp of 4 x 8 */
+    LLVMValueRef lane_m, lane_n; /* a piece x the place in a warp of 4 x 8 */
     tcc_contract_reader a, b;
 } tcc_contract_block;
 

@@ -11,10 +11,11 @@
 
 enum {
     PROCESSORS = 132,     /* of the device that plans are made for; others run the same plan */
-    RESIDENT = 512,       /* threads that keep a processor busy */
+    RESIDENT = 512,       /* threads that keep a processor busy with f32 */
     MOST_SPLITS = 64,
     LEAST_SPLIT_K = 128,
     COMBINE_THREADS = 128,
+    PIECE = 16,           /* bytes of the widest access */
     MATRIX_LINE = 64,     /* bytes of k in a tile of tensor cores */
     MATRIX_STAGES = 3,
 };
@@ -104,14 +105,15 @@ static bool find_vectors(const tcc_contract_side *s, int vector, bool *along_k) 
     return false;
 }
 
-static void plan_side(tcc_contract_side *s, const tcc_contract *c, const tcc_contract_dims *outer, int operand, tcc_dtype dtype, bool aligned) {
+static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, const tcc_contract_dims *outer, int operand, tcc_dtype dtype, bool aligned) {
+    const tcc_contract *c = &p->c;
     s->windows = c->n_windows > 0 && c->window_b == (operand == TCC_OPERAND_B);
     s->dtype = dtype;
     make_walk(&s->b, &c->b, operand, s->windows);
     make_walk(&s->o, outer, operand, s->windows);
     make_walk(&s->k, &c->k, operand, s->windows);
     bool along_k;
-    s->vector = aligned && find_vectors(s, 4, &along_k) ? 4 : 1;
+    s->vector = aligned && find_vectors(s, p->piece, &along_k) ? p->piece : 1;
     s->along_k = s->vector > 1 ? along_k : inner_stride(&s->k) < inner_stride(&s->o);
     s->wide = reach(&s->b) + reach(&s->o) + reach(&s->k) > INT32_MAX / 8;
 }
@@ -121,7 +123,7 @@ static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target,
     tcc_contract_side *sides[] = {&p->a, &p->b};
     bool along_k[2];
     p->matrix = TCC_DTYPE_COUNT;
-    if (!tcc_llvm_has_matrix(target)) return false;
+    if (!tcc_llvm_has_matrix(target) || p->sum != TCC_F32) return false;
     if (p->a.dtype != p->b.dtype || (p->a.dtype == TCC_F32 && !operands->tf32) || !operands->aligned[0] || !operands->aligned[1]) return false;
     int vector = 16 / (int)tcc_dtype_bytes(p->a.dtype);
     for (int i = 0; i < 2; i++)
@@ -155,6 +157,9 @@ static const tile matrix_tiles[] = {
     {32, 32, 2, 2, 0, 0.75}, /* 64 x 64 */
 };
 
+/* Threads that keep a processor busy, and that it has registers for. */
+static int resident(const tcc_contract_gpu_plan *p) { return p->sum == TCC_F64 ? RESIDENT / 2 : RESIDENT; }
+
 static void set_tile(tcc_contract_gpu_plan *p, const tile *t) {
     p->thread_m = t->warp_m / 4, p->thread_n = t->warp_n / 8;
     p->warp_m = t->warp_m, p->warp_n = t->warp_n;
@@ -162,18 +167,19 @@ static void set_tile(tcc_contract_gpu_plan *p, const tile *t) {
     p->tile_m = t->warp_m * t->warps_m, p->tile_n = t->warp_n * t->warps_n;
     p->tile_k = t->tile_k ? t->tile_k : MATRIX_LINE / (int)tcc_dtype_bytes(p->matrix);
     p->threads = 32 * t->warps_m * t->warps_n;
-    p->blocks = p->threads >= 256 ? 2 : p->threads >= 128 ? 3 : 4;
+    if (p->sum == TCC_F64) p->blocks = resident(p) / p->threads;
+    else p->blocks = p->threads >= 256 ? 2 : p->threads >= 128 ? 3 : 4;
     p->m_tiles = ceil_div(p->M, p->tile_m), p->n_tiles = ceil_div(p->N, p->tile_n);
 }
 
 /* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch. */
 static double cost_of(const tcc_contract_gpu_plan *p, double efficiency) {
-    double rate = p->matrix == TCC_DTYPE_COUNT ? 128 : p->matrix == TCC_F32 ? 512 : 1024;
-    double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits), most = fmax(1, RESIDENT / p->threads);
+    double rate = p->sum == TCC_F64 ? 64 : p->matrix == TCC_DTYPE_COUNT ? 128 : p->matrix == TCC_F32 ? 512 : 1024;
+    double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits), most = fmax(1, resident(p) / p->threads);
     double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 3 * p->tile_k) / (rate * efficiency);
-    double together = fmin(most, ceil(blocks / PROCESSORS)), busy = 0.3 + 0.7 * fmin(1, together * p->threads / RESIDENT);
+    double together = fmin(most, ceil(blocks / PROCESSORS)), busy = 0.3 + 0.7 * fmin(1, together * p->threads / resident(p));
     double cycles = ceil(blocks / PROCESSORS) * work / busy + 1500;
-    if (p->k_splits > 1) cycles += 4000 + 2.0 * 4.0 * (double)(p->k_splits * p->B * p->M) * (double)p->n_padded / 1500;
+    if (p->k_splits > 1) cycles += 4000 + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) * (double)p->n_padded / 1500;
     return cycles;
 }
 
@@ -196,7 +202,8 @@ static void choose(tcc_contract_gpu_plan *p) {
 
 tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c, const tcc_contract_gpu_operands *operands, tcc_diag *diag,
                                       tcc_contract_gpu_plan *p) {
-    *p = (tcc_contract_gpu_plan){.c = *c};
+    const int bytes = (int)tcc_dtype_bytes(operands->sum);
+    *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .piece = PIECE / bytes};
     normalize(p);
     p->M = tcc_contract_extent(&p->c.m), p->N = tcc_contract_extent(&p->c.n);
     p->K = tcc_contract_extent(&p->c.k), p->B = tcc_contract_extent(&p->c.b);
@@ -205,10 +212,10 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
         if (extents[i] > INT32_MAX / 2)
             return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction of extent %lld; the most is 2^30", (long long)extents[i]);
     int a = p->swapped, b = !p->swapped;
-    plan_side(&p->a, &p->c, &p->c.m, TCC_OPERAND_A, operands->dtype[a], operands->aligned[a]);
-    plan_side(&p->b, &p->c, &p->c.n, TCC_OPERAND_B, operands->dtype[b], operands->aligned[b]);
+    plan_side(&p->a, p, &p->c.m, TCC_OPERAND_A, operands->dtype[a], operands->aligned[a]);
+    plan_side(&p->b, p, &p->c.n, TCC_OPERAND_B, operands->dtype[b], operands->aligned[b]);
     bool matrix = plan_matrix(p, target, operands);
-    p->n_padded = round_up(p->N, 4);
+    p->n_padded = round_up(p->N, p->piece);
     choose(p);
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
     tcc_contract_side *sides[] = {&p->a, &p->b};
@@ -218,25 +225,26 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     }
     /* The epilogue's vectors lie in the last n dimension. */
     merge_outputs(&p->c.n, p->c.n_accesses);
-    p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % 4 == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? 4 : 1;
+    p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->piece == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->piece : 1;
     merge_outputs(&p->c.m, p->c.n_accesses);
     merge_outputs(&p->c.b, p->c.n_accesses);
 
     p->items = p->k_splits * p->B * p->m_tiles * p->n_tiles;
-    int64_t tiles = 8 * p->tile_k * (int64_t)(p->a.pitch + p->b.pitch), stage = 4 * 16 * p->warps_m * (int64_t)tcc_contract_gpu_pitch(p);
+    int64_t tiles = 2 * bytes * p->tile_k * (int64_t)(p->a.pitch + p->b.pitch);
+    int64_t stage = bytes * tcc_contract_gpu_strip(p) * p->warps_m * (int64_t)tcc_contract_gpu_pitch(p);
     if (matrix) {
         p->stages = MATRIX_STAGES;
         tiles = (int64_t)p->stages * MATRIX_LINE * (p->tile_m + p->tile_n);
     }
     p->scratch_bytes = tiles > stage ? tiles : stage;
     if (p->k_splits > 1) {
-        p->workspace_bytes = 4 * p->k_splits * p->B * p->M * p->n_padded;
+        p->workspace_bytes = bytes * p->k_splits * p->B * p->M * p->n_padded;
         p->combine_threads = COMBINE_THREADS;
         p->combine_items = ceil_div(p->B * p->M * ceil_div(p->N, p->vector), COMBINE_THREADS);
     }
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
     double a_bytes = (double)tcc_dtype_bytes(p->a.dtype) * (double)p->M, b_bytes = (double)tcc_dtype_bytes(p->b.dtype) * (double)p->N;
-    p->bytes = (double)p->B * ((a_bytes + b_bytes) * (double)p->K + 4.0 * (double)p->M * (double)p->N);
+    p->bytes = (double)p->B * ((a_bytes + b_bytes) * (double)p->K + bytes * (double)p->M * (double)p->N);
     return TCC_OK;
 }
 
@@ -250,6 +258,8 @@ int64_t tcc_contract_gpu_multiple(const tcc_contract_gpu_plan *p, int access, in
 }
 
 int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p) { return p->tile_n + (p->matrix == TCC_DTYPE_COUNT ? 4 : 8); }
+
+int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p) { return p->matrix == TCC_DTYPE_COUNT ? 4 * p->piece : 16; }
 
 static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_walk *w) {
     tcc_strbuf_printf(out, " %s", name);
@@ -278,7 +288,7 @@ static void print_outputs(tcc_strbuf *out, const char *name, const tcc_contract_
 }
 
 void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out) {
-    tcc_strbuf_printf(out, "contract gpu%s", p->swapped ? " swapped" : "");
+    tcc_strbuf_printf(out, "contract gpu %s%s", tcc_dtype_text(p->sum), p->swapped ? " swapped" : "");
     print_side(out, "A", &p->a);
     print_side(out, "B", &p->b);
     print_outputs(out, "b", &p->c.b, p->c.n_accesses);

@@ -47,25 +47,30 @@ bool tcc_llvm_has_matrix(const tcc_llvm_target *target) {
 LLVMValueRef tcc_emit_thread(tcc_emitter *e) { return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true); }
 
 LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int n, LLVMValueRef inside) {
-    bool narrow = dtype != TCC_F32;
-    const char *type = narrow ? "b16" : "f32", *zeros = n == 1 ? "mov.%1$s $0, $3;" : "mov.%1$s $0, $6; mov.%1$s $1, $6; mov.%1$s $2, $6; mov.%1$s $3, $6;";
-    const char *load = n == 1 ? "{ .reg .pred %%p; setp.ne.u32 %%p, $2, 0; %1$s @%%p ld.global.%2$s $0, [$1]; }"
-                              : "{ .reg .pred %%p; setp.ne.u32 %%p, $5, 0; %1$s @%%p ld.global.v4.%2$s {$0, $1, $2, $3}, [$4]; }";
-    char cleared[128], text[256];
-    snprintf(cleared, sizeof cleared, zeros, type);
-    snprintf(text, sizeof text, load, cleared, type);
-    LLVMTypeRef scalar = narrow ? e->i16 : e->f32;
+    const char *type = dtype == TCC_F32 ? "f32" : dtype == TCC_F64 ? "f64" : "b16", class = dtype == TCC_F32 ? 'f' : dtype == TCC_F64 ? 'd' : 'h';
+    char text[256], operands[64] = "", constraints[64] = "", width[16] = "";
+    int at = 0, used = 0, written = 0;
+    for (int i = 0; i < n; i++) { /* cleared first: $0 ... are the elements, then come the address, the condition, a zero */
+        at += snprintf(text + at, sizeof text - (size_t)at, "mov.%s $%d, $%d; ", type, i, n + 2);
+        used += snprintf(operands + used, sizeof operands - (size_t)used, "%s$%d", i ? ", " : "", i);
+        written += snprintf(constraints + written, sizeof constraints - (size_t)written, "=&%c,", class);
+    }
+    if (n > 1) snprintf(width, sizeof width, ".v%d", n);
+    snprintf(text + at, sizeof text - (size_t)at, "{ .reg .pred %%p; setp.ne.u32 %%p, $%d, 0; @%%p ld.global%s.%s %s%s%s, [$%d]; }", n + 1, width, type,
+             n > 1 ? "{" : "", operands, n > 1 ? "}" : "", n);
+    snprintf(constraints + written, sizeof constraints - (size_t)written, "l,r,%c", class);
+    LLVMTypeRef scalar = tcc_emit_dtype(e, dtype);
     LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1);
     LLVMValueRef arguments[] = {address, condition, LLVMConstNull(scalar)};
-    if (n == 1) return assemble(e, text, narrow ? "=&h,l,r,h" : "=&f,l,r,f", scalar, arguments, 3, true);
-    LLVMValueRef all = assemble(e, text, narrow ? "=&h,=&h,=&h,=&h,l,r,h" : "=&f,=&f,=&f,=&f,l,r,f", several(e, scalar, 4), arguments, 3, true);
-    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(scalar, 4));
-    for (int i = 0; i < 4; i++) vector = LLVMBuildInsertElement(e->builder, vector, part(e, all, i), tcc_emit_i32(e, i), "");
+    LLVMValueRef all = assemble(e, text, constraints, n == 1 ? scalar : several(e, scalar, n), arguments, 3, true);
+    if (n == 1) return all;
+    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(scalar, (unsigned)n));
+    for (int i = 0; i < n; i++) vector = LLVMBuildInsertElement(e->builder, vector, part(e, all, i), tcc_emit_i32(e, i), "");
     return vector;
 }
 
 LLVMValueRef tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef bits) {
-    if (dtype == TCC_F32) return bits;
+    if (dtype == TCC_F32 || dtype == TCC_F64) return bits;
     LLVMTypeRef type = LLVMTypeOf(bits), wide = tcc_emit_type_like(e, e->f32, type), words = tcc_emit_type_like(e, e->i32, type);
     if (dtype == TCC_F16) return LLVMBuildFPExt(e->builder, LLVMBuildBitCast(e->builder, bits, tcc_emit_type_like(e, e->f16, type), ""), wide, "");
     LLVMValueRef high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, bits, words, ""), tcc_emit_int(e, words, 16), "");

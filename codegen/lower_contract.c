@@ -115,7 +115,7 @@ static void row_end(void *user, tcc_emitter *e) {
 static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
     hooks *h = user;
     /* The result itself is rounded to its type before anything is done with it. */
-    sums = tcc_scalar_convert(e, sums, TCC_F32, h->k->dtype);
+    sums = tcc_scalar_convert(e, sums, tcc_operand_sum_type(h->k->dtype), h->k->dtype);
     if (h->status == TCC_OK)
         tcc_epilogue_vector(&h->run, &h->k->epilogue, place->offset + 1, place->lane_stride + 1, sums, place->mask);
     return NULL;
@@ -244,8 +244,8 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
     const tcc_contract_gpu_plan *gpu = &k->gpu;
     tcc_strbuf text = {0};
     if (cuda) {
-        const tcc_contract_gpu_operands operands = {
-            {s->a.dtype, s->b.dtype}, {is_aligned(&s->a), is_aligned(&s->b)}, .tf32 = l->options->tf32};
+        const tcc_contract_gpu_operands operands = {.dtype = {s->a.dtype, s->b.dtype}, .sum = tcc_operand_sum_type(k->dtype),
+                                                    .aligned = {is_aligned(&s->a), is_aligned(&s->b)}, .tf32 = l->options->tf32};
         TCC_TRY(tcc_contract_gpu_make_plan(l->target, &s->c, &operands, l->diag, &k->gpu));
         tcc_contract_gpu_key(&k->gpu, &text);
         for (int x = 0; x < s->c.n_accesses; x++) {
@@ -305,10 +305,13 @@ static tcc_status launch_contraction(tcc_lowering *l, shape *s) {
 
 /* --- Operands */
 
+/* The type that an operand is copied as: that of sums. */
+static tcc_dtype type_of_copy(const tcc_lowering *l) { return tcc_operand_sum_type(l->group->hero->type.dtype); }
+
 /* The type that an operand is read as where it lies: the host's schedule knows f32 alone. */
 static tcc_dtype type_in_place(const tcc_lowering *l, const tcc_node *n) {
     bool narrow = n->type.dtype == TCC_F16 || n->type.dtype == TCC_BF16;
-    return narrow && l->target->kind == TCC_TARGET_CUDA ? n->type.dtype : TCC_F32;
+    return narrow && l->target->kind == TCC_TARGET_CUDA ? n->type.dtype : type_of_copy(l);
 }
 
 /* An operand's memory as it is: not evaluated inside the group. */
@@ -333,8 +336,8 @@ static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_node *n, c
         *walk = x->affine;
     } else {
         out->buffer = (tcc_plan_buffer){0};
-        out->dtype = TCC_F32;
-        TCC_TRY(tcc_operand_copy(l, n, TCC_F32, NULL, NULL, NULL, &out->buffer.temporary));
+        out->dtype = type_of_copy(l);
+        TCC_TRY(tcc_operand_copy(l, n, out->dtype, NULL, NULL, NULL, &out->buffer.temporary));
         *walk = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
     }
     out->offset = walk->constant;
@@ -412,7 +415,7 @@ typedef struct image {
 static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, const int64_t *lo, const int64_t *hi, image *out) {
     int64_t strides[TCC_MAX_RANK], padding_lo[TCC_MAX_RANK] = {0}, padding_hi[TCC_MAX_RANK] = {0};
     bool padded = false;
-    *out = (image){.at.dtype = TCC_F32};
+    *out = (image){.at.dtype = type_of_copy(l)};
     for (int i = 0; lo && i < c->n_spatial; i++) {
         padding_lo[c->first + i] = lo[i];
         padding_hi[c->first + i] = hi[i];
@@ -428,7 +431,7 @@ static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
         for (int i = 0; i < c->n_spatial; i++) perm[1 + i] = c->first + i;
         perm[n->type.rank - 1] = c->channel;
         for (int i = 0; i < type.rank; i++) type.dims[i] = n->type.dims[perm[i]] + padding_lo[perm[i]] + padding_hi[perm[i]];
-        TCC_TRY(tcc_operand_copy(l, n, TCC_F32, perm, padding_lo, padding_hi, &out->at.buffer.temporary));
+        TCC_TRY(tcc_operand_copy(l, n, out->at.dtype, perm, padding_lo, padding_hi, &out->at.buffer.temporary));
         int64_t copied[TCC_MAX_RANK];
         tcc_operand_dense(&type, copied);
         for (int i = 0; i < type.rank; i++) strides[perm[i]] = copied[i];
@@ -665,8 +668,8 @@ static tcc_status lower_dot_and_sum(tcc_lowering *l, tcc_node *sum) {
 
 tcc_status tcc_lower_contract(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
-    tcc_dtype dtype = hero->type.dtype; /* narrow operands are copied to f32, sums are f32 */
-    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16) return TCC_OK;
+    tcc_dtype dtype = hero->type.dtype;
+    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && !(dtype == TCC_F64 && l->target->kind == TCC_TARGET_CUDA)) return TCC_OK;
     if (hero->op != TCC_OP_DOT) return lower_conv(l);
     for (int i = 0; i < l->group->n_nodes; i++)
         if (tcc_group_summed_operand(hero, l->group->nodes[i]) >= 0) return lower_dot_and_sum(l, l->group->nodes[i]);

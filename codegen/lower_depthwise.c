@@ -176,7 +176,7 @@ tcc_status tcc_lower_depthwise(tcc_lowering *l, const tcc_conv *c) {
     const tcc_node *hero = l->group->hero;
     depthwise *d = TCC_ARENA_NEW(l->arena, depthwise);
     if (!d) return tcc_enomem(l->diag);
-    *d = (depthwise){.hero = hero, .c = c, .taps = taps_of(c), .channels = c->groups, .dtype = TCC_F32};
+    *d = (depthwise){.hero = hero, .c = c, .taps = taps_of(c), .channels = c->groups, .dtype = tcc_operand_sum_type(hero->type.dtype)};
     if (!c->attrs->channels_last) return TCC_OK;
     for (int i = 0; i < l->group->n_outputs; i++)
         if (tcc_type_numel(&l->group->outputs[i]->type) != tcc_type_numel(&hero->type)) return TCC_OK;

@@ -2,6 +2,8 @@
  * Operands of dense schedules. */
 #include "codegen/operand.h"
 
+tcc_dtype tcc_operand_sum_type(tcc_dtype dtype) { return dtype == TCC_F64 ? TCC_F64 : TCC_F32; }
+
 void tcc_operand_dense(const tcc_type *type, int64_t *strides) {
     int64_t stride = 1;
     for (int i = type->rank - 1; i >= 0; i--) strides[i] = stride, stride *= type->dims[i];

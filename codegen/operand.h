@@ -5,6 +5,8 @@
 
 #include "codegen/plan.h"
 
+/* What sums of elements of a float type are: f64 of f64, else f32. */
+tcc_dtype tcc_operand_sum_type(tcc_dtype dtype);
 /* Row-major strides in elements, one a dim. */
 void tcc_operand_dense(const tcc_type *type, int64_t *strides);
 /* Adds a launch that evaluates `n` as `dtype` into a new temporary: dense, with dims in the order `perm` (NULL: as they are) and lo[d]

@@ -31,9 +31,11 @@ static void assemble_with(const char *text, const compiled_options *options) {
 
 static void assemble(const char *text) { assemble_with(text, &(compiled_options){0}); }
 
+static double tolerance_of(const char *text) { return strstr(text, "f64") ? 1e-12 : 1e-4; } /* of a type or a graph */
+
 /* Against the interpreter, every contraction by this schedule; and assembled. */
 static void check(const char *text) {
-    check_gpu_text(text, &(compiled_options){.tolerance = 1e-4});
+    check_gpu_text(text, &(compiled_options){.tolerance = tolerance_of(text)});
     gpu_program *p = create(text, "sm_90");
     bool found = false;
     for (int i = 0; i < p->program->n_kernels; i++) found = found || !strcmp(p->program->kernels[i].schedule, "contract");
@@ -42,7 +44,12 @@ static void check(const char *text) {
     assemble(text);
 }
 
-static void dot_text(char *text, size_t size, int m, int n, int k, bool a_columns, bool b_columns) {
+/* A graph's text with `type` wherever it said f32. */
+static void retype(char *text, const char *type) {
+    for (char *at = text; (at = strstr(at, "f32")); at += 3) memcpy(at, type, 3);
+}
+
+static void dot_text(char *text, size_t size, const char *type, int m, int n, int k, bool a_columns, bool b_columns) {
     char a[64], b[64];
     snprintf(a, sizeof a, "f32[%d,%d]", a_columns ? k : m, a_columns ? m : k);
     snprintf(b, sizeof b, "f32[%d,%d]", b_columns ? n : k, b_columns ? k : n);
@@ -50,41 +57,54 @@ static void dot_text(char *text, size_t size, int m, int n, int k, bool a_column
              "graph @dot {\n  %%0 = input {name=\"a\"} : %s\n  %%1 = input {name=\"b\"} : %s\n  %%2 = dot(%%0, %%1) {contract_a=[%d], contract_b=[%d]} : "
              "f32[%d,%d]\n  output \"c\" %%2\n}\n",
              a, b, !a_columns, b_columns, m, n);
+    retype(text, type);
 }
 
-static void dot(int m, int n, int k, bool a_columns, bool b_columns) {
+static void dot(const char *type, int m, int n, int k, bool a_columns, bool b_columns) {
     char text[1024];
-    dot_text(text, sizeof text, m, n, k, a_columns, b_columns);
-    check_gpu_text(text, &(compiled_options){.tolerance = 1e-4});
+    dot_text(text, sizeof text, type, m, n, k, a_columns, b_columns);
+    check_gpu_text(text, &(compiled_options){.tolerance = tolerance_of(type)});
 }
 
 static void dots_of_every_layout(void **state) {
     (void)state;
-    for (int layout = 0; layout < 4; layout++) {
-        dot(40, 36, 24, layout & 1, layout & 2);
-        dot(33, 65, 37, layout & 1, layout & 2); /* nothing is a multiple of anything */
-        dot(1, 10, 5, layout & 1, layout & 2);
-        dot(130, 132, 20, layout & 1, layout & 2);
+    for (int i = 0; i < 2; i++) {
+        const char *type = i ? "f64" : "f32";
+        for (int layout = 0; layout < 4; layout++) {
+            dot(type, 40, 36, 24, layout & 1, layout & 2);
+            dot(type, 33, 65, 37, layout & 1, layout & 2); /* nothing is a multiple of anything */
+            dot(type, 1, 10, 5, layout & 1, layout & 2);
+            dot(type, 130, 132, 20, layout & 1, layout & 2);
+        }
+        dot(type, 300, 260, 40, false, true);
+        dot(type, 7, 5, 1, false, false);
+        dot(type, 65, 64, 640, true, false); /* split */
     }
-    dot(300, 260, 40, false, true);
-    dot(7, 5, 1, false, false);
-    dot(65, 64, 640, true, false); /* split */
 }
 
 /* The largest tiles have the most to keep in registers. */
 static void large_dots_do_not_spill(void **state) {
     (void)state;
-    for (int layout = 0; layout < 8; layout++) {
+    for (int form = 0; form < 12; form++) {
         char text[1024];
-        int odd = layout >> 2;
-        dot_text(text, sizeof text, 4096 + odd, 4096 + odd, 1024 + odd, layout & 1, layout & 2);
+        bool wide = form >= 8, odd = wide ? form & 1 : form & 4; /* f64: along k, and not */
+        dot_text(text, sizeof text, wide ? "f64" : "f32", 4096 + odd, 4096 + odd, 1024 + odd, wide ? form & 2 : form & 1, wide ? false : form & 2);
         assemble(text);
     }
 }
 
+/* In f32, and in f64. */
+static void check_types(const char *text) {
+    char wide[4096];
+    check(text);
+    snprintf(wide, sizeof wide, "%s", text);
+    retype(wide, "f64");
+    check(wide);
+}
+
 static void work_behind_parts(void **state) {
     (void)state;
-    check("graph @split {\n"
+    check_types("graph @split {\n"
           "  %0 = input {name=\"x\"} : f32[3000,20]\n"
           "  %1 = input {name=\"dy\"} : f32[3000,18]\n"
           "  %2 = input {name=\"m\"} : f32[18,20]\n"
@@ -96,7 +116,7 @@ static void work_behind_parts(void **state) {
 
 static void dots_with_views_and_work(void **state) {
     (void)state;
-    for (int i = 0; i < DOT_GRAPHS; i++) check(dot_graphs[i]);
+    for (int i = 0; i < DOT_GRAPHS; i++) check_types(dot_graphs[i]);
 }
 
 static void narrow_types_sum_in_float(void **state) {
@@ -174,7 +194,7 @@ static void narrow_convolutions(void **state) {
     char text[4096];
     conv_graph c = {2, 16, 8, 8, 24, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 8, 8, 1, true};
     conv_graph_text(text, sizeof text, &c);
-    for (char *at = text; (at = strstr(at, "f32"));) memcpy(at, "f16", 3);
+    retype(text, "f16");
     check_gpu_text(text, &(compiled_options){.tolerance = 5e-3});
     conv_graph_text(text, sizeof text, &c);
     check_gpu_text(text, &(compiled_options){.tolerance = 1e-2, .tf32 = true});
@@ -184,6 +204,19 @@ static void conv(conv_graph c) {
     char text[4096];
     conv_graph_text(text, sizeof text, &c);
     check(text);
+}
+
+static void wide_convolutions(void **state) {
+    (void)state;
+    static const conv_graph convs[] = {{2, 5, 7, 6, 18, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, true},
+                                       {2, 6, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false},
+                                       {2, 8, 6, 6, 8, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 6, 6, 8, true}};
+    for (int i = 0; i < 3; i++) { /* the last one is one of each channel */
+        char text[4096];
+        conv_graph_text(text, sizeof text, &convs[i]);
+        retype(text, "f64");
+        check_gpu_text(text, &(compiled_options){.tolerance = tolerance_of(text)});
+    }
 }
 
 static void convolutions(void **state) {
@@ -231,27 +264,30 @@ static void matrix_traffic(void **state) {
 static void traffic(void **state) {
     (void)state;
     if (!sim.get_stats) skip();
-    gpu_program *p = create("graph @square {\n  %0 = input {name=\"a\"} : f32[2048,32]\n  %1 = input {name=\"b\"} : f32[32,2048]\n"
-                            "  %2 = dot(%0, %1) {contract_a=[1], contract_b=[0]} : f32[2048,2048]\n  output \"c\" %2\n}\n",
-                            "sm_90");
-    float *zeros = calloc(2048 * 32, sizeof *zeros);
-    gpu_program_upload(p, 0, zeros);
-    gpu_program_upload(p, 1, zeros);
+    enum { EXTENT = 2048, K = 32, TILE = 128 };
+    double *zeros = calloc(EXTENT * K, sizeof *zeros);
+    for (int form = 0; form < 3; form++) {
+        const char *type = form ? "f64" : "f32";
+        const uint64_t bytes = form ? 8 : 4;
+        char text[1024];
+        dot_text(text, sizeof text, type, EXTENT, EXTENT, K, false, form == 2); /* B along its rows, and along k */
+        gpu_program *p = create(text, "sm_90");
+        gpu_program_upload(p, 0, zeros);
+        gpu_program_upload(p, 1, zeros);
+        assert_int_equal(p->program->n_kernels, 1);
+        sim.reset_stats();
+        gpu_program_run(p);
+        ptxsim_stats s;
+        assert_int_equal(sim.get_stats(NULL, &s), 0);
+        assert_int_equal(s.global_read_bytes, 2 * EXTENT * K * bytes * (EXTENT / TILE));
+        assert_int_equal(s.global_write_bytes, EXTENT * EXTENT * bytes);
+        assert_int_equal(s.global_sectors * 32, s.global_read_bytes + s.global_write_bytes);
+        assert_int_equal(s.global_loads[4] * 16, s.global_read_bytes);
+        assert_int_equal(s.global_stores[4] * 16, s.global_write_bytes);
+        assert_int_equal(s.shared_conflicts, 0);
+        gpu_program_destroy(p);
+    }
     free(zeros);
-    assert_int_equal(p->program->n_kernels, 1);
-    sim.reset_stats();
-    gpu_program_run(p);
-    ptxsim_stats s;
-    assert_int_equal(sim.get_stats(NULL, &s), 0);
-    enum { TILE = 128 };
-    uint64_t a = 2048 * 32 * 4 * (2048 / TILE), b = a;
-    assert_int_equal(s.global_read_bytes, a + b);
-    assert_int_equal(s.global_write_bytes, 2048 * 2048 * 4);
-    assert_int_equal(s.global_sectors * 32, s.global_read_bytes + s.global_write_bytes);
-    assert_int_equal(s.global_loads[4] * 16, s.global_read_bytes);
-    assert_int_equal(s.global_stores[4] * 16, s.global_write_bytes);
-    assert_int_equal(s.shared_conflicts, 0);
-    gpu_program_destroy(p);
 }
 
 int main(void) {
@@ -270,6 +306,7 @@ int main(void) {
         cmocka_unit_test(tensor_cores_do_not_spill),
         cmocka_unit_test(tf32_is_asked_for),
         cmocka_unit_test(narrow_convolutions),
+        cmocka_unit_test(wide_convolutions),
         cmocka_unit_test(matrix_traffic),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
