@@ -12,6 +12,18 @@ enum {
 
 static tcc_cuda_address address_of(const void *memory) { return (tcc_cuda_address)(uintptr_t)memory; }
 
+typedef tcc_status mover(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes);
+
+/* With the device entered. */
+static tcc_status move(mover *way, tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
+    if (size_bytes <= 0) return TCC_OK;
+    TCC_TRY(tcc__cuda_enter(cuda, d));
+    tcc_status s = way(cuda, d, to, from, size_bytes);
+    tcc__cuda_leave(cuda);
+    return s;
+}
+
 /* --- life --- */
 
 tcc_status tcc__cuda_staging_create(tcc_device_cuda *cuda, tcc_diag *d) {
@@ -96,12 +108,7 @@ static tcc_status feed(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void 
 }
 
 tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
-    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
-    if (size_bytes <= 0) return TCC_OK;
-    TCC_TRY(tcc__cuda_enter(cuda, d));
-    tcc_status s = feed(cuda, d, to, from, size_bytes);
-    tcc__cuda_leave(cuda);
-    return s;
+    return move(feed, device, d, to, from, size_bytes);
 }
 
 tcc_status tcc__cuda_staging_turn(tcc_device_cuda *cuda, tcc_diag *d) {
@@ -120,12 +127,7 @@ static tcc_status upload(tcc_device_cuda *cuda, tcc_diag *d, void *to, const voi
 }
 
 tcc_status tcc__cuda_upload(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
-    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
-    if (size_bytes <= 0) return TCC_OK;
-    TCC_TRY(tcc__cuda_enter(cuda, d));
-    tcc_status s = upload(cuda, d, to, from, size_bytes);
-    tcc__cuda_leave(cuda);
-    return s;
+    return move(upload, device, d, to, from, size_bytes);
 }
 
 /* --- out --- */
@@ -140,12 +142,7 @@ static tcc_status download(tcc_device_cuda *cuda, tcc_diag *d, void *to, const v
 }
 
 tcc_status tcc__cuda_download(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
-    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
-    if (size_bytes <= 0) return TCC_OK;
-    TCC_TRY(tcc__cuda_enter(cuda, d));
-    tcc_status s = download(cuda, d, to, from, size_bytes);
-    tcc__cuda_leave(cuda);
-    return s;
+    return move(download, device, d, to, from, size_bytes);
 }
 
 static tcc_status fetch(tcc_device_cuda *cuda, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {

@@ -222,14 +222,13 @@ static void full_disk_while_saving(void **state) {
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors")));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(command_line),  TEST(cuda_is_one_clear_line), TEST(malformed_recipe), TEST(keys_of_later_versions),
-        TEST(missing_data),  TEST(damaged_idx),            TEST(damaged_cifar),    TEST(bad_csv_cell),
-        TEST(too_little_data), TEST(init_from_lists_all_that_differs), TEST(unwritable_run_folder), TEST(unwritable_profile), TEST(does_not_fit),
-        TEST(corrupt_checkpoint), TEST(full_disk_while_saving),
+        FOLDER_TEST(command_line),  FOLDER_TEST(cuda_is_one_clear_line), FOLDER_TEST(malformed_recipe), FOLDER_TEST(keys_of_later_versions),
+        FOLDER_TEST(missing_data),  FOLDER_TEST(damaged_idx),            FOLDER_TEST(damaged_cifar),    FOLDER_TEST(bad_csv_cell),
+        FOLDER_TEST(too_little_data), FOLDER_TEST(init_from_lists_all_that_differs), FOLDER_TEST(unwritable_run_folder), FOLDER_TEST(unwritable_profile), FOLDER_TEST(does_not_fit),
+        FOLDER_TEST(corrupt_checkpoint), FOLDER_TEST(full_disk_while_saving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

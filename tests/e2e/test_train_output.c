@@ -256,16 +256,15 @@ static void cifar_resnet18_learns(void **state) {
     check_learns(state, "cifar-resnet18.yaml", write_cifar_data(state), "data.batch_size=8", "optimizer.lr=0.01", 15);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(run_folder),          TEST(quiet_prints_nothing), TEST(samples_text),
-        TEST(dry_run_leaves_nothing), TEST(emits_graph_and_kernels), TEST(dumps_every_pass),
-        TEST(explains_and_profiles_the_training_step), TEST(verifies), TEST(compiles_ahead), TEST(devices_and_version),
-        TEST(tf32_is_asked_for),
-        TEST(char_gpt_learns),     TEST(mnist_cnn_learns),     TEST(csv_mlp_learns),
-        TEST(cifar_resnet18_learns),
+        FOLDER_TEST(run_folder),          FOLDER_TEST(quiet_prints_nothing), FOLDER_TEST(samples_text),
+        FOLDER_TEST(dry_run_leaves_nothing), FOLDER_TEST(emits_graph_and_kernels), FOLDER_TEST(dumps_every_pass),
+        FOLDER_TEST(explains_and_profiles_the_training_step), FOLDER_TEST(verifies), FOLDER_TEST(compiles_ahead), FOLDER_TEST(devices_and_version),
+        FOLDER_TEST(tf32_is_asked_for),
+        FOLDER_TEST(char_gpt_learns),     FOLDER_TEST(mnist_cnn_learns),     FOLDER_TEST(csv_mlp_learns),
+        FOLDER_TEST(cifar_resnet18_learns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,9 +134,8 @@ static void folders_are_not_mixed(void **state) {
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000012.safetensors")));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(gpt), TEST(cnn), TEST(mlp), TEST(interrupted), TEST(folders_are_not_mixed)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(gpt), FOLDER_TEST(cnn), FOLDER_TEST(mlp), FOLDER_TEST(interrupted), FOLDER_TEST(folders_are_not_mixed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,10 +139,9 @@ static void right_kernels_in_a_wrong_program(void **state) {
           "graph @train");
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(right_programs_pass), TEST(a_wrong_pass_is_named),
-                                       TEST(a_wrong_kernel_is_found_and_written_alone), TEST(right_kernels_in_a_wrong_program)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(right_programs_pass), FOLDER_TEST(a_wrong_pass_is_named),
+                                       FOLDER_TEST(a_wrong_kernel_is_found_and_written_alone), FOLDER_TEST(right_kernels_in_a_wrong_program)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

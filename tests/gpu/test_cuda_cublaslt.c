@@ -275,14 +275,8 @@ static void check_refused(const tcc_matmul_params *p, tcc_status expected, const
 }
 
 static void check_described(const char *words) {
-    rig r;
-    tcc_matmul_params p = product(1, 16, 16, 16, false, false);
-    start(&r, &p);
-    tcc_strbuf text = {0};
-    r.device->ops->describe(r.device, &text);
-    if (!strstr(text.text, words)) fail_msg("\"%s\" does not say \"%s\"", text.text, words);
-    tcc_strbuf_free(&text);
-    rig_stop(&r);
+    const tcc_matmul_params p = product(1, 16, 16, 16, false, false);
+    check_device_described(product_program(&p), words);
 }
 
 static void test_refused(void **state) {

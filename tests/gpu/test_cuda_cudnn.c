@@ -227,15 +227,9 @@ static void check_refused(const tcc_cudnn_conv_params *p, tcc_status expected, c
 }
 
 static void check_described(const char *words) {
-    rig c;
-    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+    const tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
     const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
-    rig_start(&c, call_program(&shape, (const int64_t *)&p));
-    tcc_strbuf text = {0};
-    c.device->ops->describe(c.device, &text);
-    if (!strstr(text.text, words)) fail_msg("\"%s\" does not say \"%s\"", text.text, words);
-    tcc_strbuf_free(&text);
-    rig_stop(&c);
+    check_device_described(call_program(&shape, (const int64_t *)&p), words);
 }
 
 static void test_refused(void **state) {

@@ -15,20 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *why_not;
-
-static int set_up(void **state) {
-    (void)state;
-    why_not = cudnn_planners_open();
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    cudnn_planners_close();
-    return 0;
-}
-
 /* A convolution of square images, channels last. */
 static tcc_cudnn_conv_params conv(tcc_dtype type, int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
     const int64_t pad = kernel / 2, y = (size + 2 * pad - kernel) / stride + 1, within = in / groups;
@@ -61,18 +47,13 @@ static void check_planned(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params 
     }
 }
 
-static bool available(void) {
-    if (why_not) print_message("skipped: %s\n", why_not);
-    return !why_not;
-}
-
 static void test_convolutions(void **state) {
     (void)state;
     static const struct {
         tcc_dtype type;
         bool tf32;
     } types[] = {{TCC_F16, false}, {TCC_BF16, false}, {TCC_F32, true}, {TCC_F32, false}};
-    if (!available()) skip();
+    if (!cudnn_planners_available()) skip();
     for (int i = 0; i < 4; i++)
         for (int stride = 1; stride <= 2; stride++) {
             tcc_cudnn_conv_params p = conv(types[i].type, 28, 64, 128, 3, stride, 1);
@@ -90,7 +71,7 @@ static void test_convolutions(void **state) {
 /* What test_cuda_cudnn runs on a GPU. */
 static void test_forms(void **state) {
     (void)state;
-    if (!available()) skip();
+    if (!cudnn_planners_available()) skip();
     for (int i = 0; i < CONV_FORMS; i++)
         for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++) {
             const tcc_cudnn_conv_params p = conv_form(i);
@@ -102,7 +83,7 @@ static void test_forms(void **state) {
 static void test_packs(void **state) {
     (void)state;
     static const tcc_cuda_address addresses[] = {0x10000, 0x20000, 0x30000, 0x40000};
-    if (!available()) skip();
+    if (!cudnn_planners_available()) skip();
     for (int i = 0; i < 2; i++) {
         tcc_cudnn_graph *g;
         tcc_diag d = {0};
@@ -125,7 +106,7 @@ static void check_refused(tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params p, con
 
 static void test_refusals(void **state) {
     (void)state;
-    if (!available()) skip();
+    if (!cudnn_planners_available()) skip();
     tcc_cudnn_conv_params p = conv(TCC_F16, 28, 64, 128, 3, 1, 1);
     p.alignment = 3;
     check_refused(TCC_CUDNN_CONV_FORWARD, p, "cudnnBackendFinalize: CUDNN_STATUS_BAD_PARAM");
@@ -217,7 +198,7 @@ static void test_moves(void **state) {
 
 static void test_networks(void **state) {
     (void)state;
-    if (!available()) skip();
+    if (!cudnn_planners_available()) skip();
     for (int device = 0; device < 2; device++)
         for (int tf32 = 0; tf32 < 2; tf32++) {
             asked a = {.device = device};
@@ -234,5 +215,5 @@ static void test_networks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_forms), cmocka_unit_test(test_packs), cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_moves), cmocka_unit_test(test_networks)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, cudnn_planners_open, cudnn_planners_close);
 }

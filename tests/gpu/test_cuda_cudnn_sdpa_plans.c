@@ -9,25 +9,6 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-static const char *why_not;
-
-static int set_up(void **state) {
-    (void)state;
-    why_not = cudnn_planners_open();
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    cudnn_planners_close();
-    return 0;
-}
-
-static bool available(void) {
-    if (why_not) print_message("skipped: %s\n", why_not);
-    return !why_not;
-}
-
 /* Heads of a packed [batch, rows, 3, heads, width] with o and do of [batch, rows, heads, width], or all as [batch, heads, rows, width]. */
 static tcc_sdpa_params attention(tcc_dtype type, int64_t queries, int64_t keys, int64_t width, bool packed) {
     enum { BATCH = 2, HEADS = 3, WORKSPACE = 64 << 20, AN_EIGHTH = 0x3e000000, O = 3, DO = 4 };
@@ -66,7 +47,7 @@ static void test_attention(void **state) {
         {TCC_F16, true, true, true, false, 256, 256, 64},
         {TCC_BF16, true, false, true, false, 128, 384, 40},
     };
-    if (!available()) skip();
+    if (!cudnn_planners_available()) skip();
     if (!dlopen("libcuda.so.1", RTLD_NOW)) {
         print_message("skipped: there is no libcuda.so.1, without which the library compiles nothing\n");
         skip();
@@ -92,12 +73,12 @@ static void check_attention_refused(bool backward, tcc_sdpa_params p, const char
 
 static void test_attention_refusals(void **state) {
     (void)state;
-    if (!available()) skip();
+    if (!cudnn_planners_available()) skip();
     check_attention_refused(false, attention(TCC_F16, 128, 128, 12, false), "cudnn has no engine for it");
     check_attention_refused(true, attention(TCC_F16, 128, 192, 64, false), "can be NaN unless 128 divides");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_refusals)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, cudnn_planners_open, cudnn_planners_close);
 }

@@ -173,12 +173,11 @@ static void fails_clearly(void **state) {
     setenv("PTXSIM_LOG", "none", 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, test_folder_create, test_folder_remove)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(trains_gpt),        TEST(trains_cnn),       TEST(waits_for_each_kernel), TEST(explains_and_profiles),
-        TEST(says_what_it_found), TEST(finds_the_driver), TEST(without_a_device), TEST(names_the_failing_kernel), TEST(fails_clearly),
+        FOLDER_TEST(trains_gpt),        FOLDER_TEST(trains_cnn),       FOLDER_TEST(waits_for_each_kernel), FOLDER_TEST(explains_and_profiles),
+        FOLDER_TEST(says_what_it_found), FOLDER_TEST(finds_the_driver), FOLDER_TEST(without_a_device), FOLDER_TEST(names_the_failing_kernel), FOLDER_TEST(fails_clearly),
     };
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

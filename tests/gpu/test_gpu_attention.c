@@ -181,7 +181,6 @@ static void traffic(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),

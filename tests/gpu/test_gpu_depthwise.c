@@ -5,7 +5,6 @@
 #include "harness/graphs.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct shape {
@@ -87,7 +86,6 @@ static void parts(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(results), cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,6 @@ static void softmax_of_far_elements(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(errors_stay_below_the_bound), cmocka_unit_test(softmax_of_far_elements)};
     return cmocka_run_group_tests(tests, NULL, NULL);

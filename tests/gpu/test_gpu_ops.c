@@ -6,7 +6,6 @@
 #include "harness/op_cases.h"
 #include "harness/passes.h"
 
-#include <stdlib.h>
 
 static void check_f32(const tcc_graph *g, tcc_value *inputs) {
     tcc_graph *step = run_passes(g, "autodiff", NULL);
@@ -21,7 +20,6 @@ static void check_f64(const tcc_graph *g, tcc_value *inputs) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     return gradient_cases_run(TCC_F32, check_f32) + gradient_cases_run(TCC_F64, check_f64) + op_cases_run(check_gpu);
 }

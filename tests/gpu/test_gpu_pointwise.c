@@ -40,7 +40,6 @@ static void tables(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(pointwise), cmocka_unit_test(tables)};
     return cmocka_run_group_tests(tests, NULL, NULL);

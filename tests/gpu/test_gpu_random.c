@@ -4,10 +4,8 @@
 #include "harness/gpu_program.h"
 #include "harness/random_graphs.h"
 
-#include <stdlib.h>
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     return random_graphs_run(check_gpu, 0.4);
 }

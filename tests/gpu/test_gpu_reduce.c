@@ -5,7 +5,6 @@
 #include "harness/norm_cases.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static void rows(void **state) {
     (void)state;
@@ -72,7 +71,6 @@ static void channels(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,6 @@
 #include "harness/gpu_program.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static void rows(void **state) {
     (void)state;
@@ -37,7 +36,6 @@ static void sums_of_sums(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(sums_of_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);

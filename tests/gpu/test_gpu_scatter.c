@@ -88,7 +88,6 @@ static void forms(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(along), cmocka_unit_test(forms)};
     return cmocka_run_group_tests(tests, NULL, NULL);

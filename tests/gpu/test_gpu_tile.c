@@ -4,7 +4,6 @@
 #include "harness/gpu_program.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static void transposes(void **state) {
     (void)state;
@@ -34,7 +33,6 @@ static void channels(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(transposes), cmocka_unit_test(channels)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,7 +189,6 @@ static void updates(void **state) {
 }
 
 int main(void) {
-    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     if (!gpu_available()) return 77;
     if (!sim.get_stats) {
         printf("skipped: only the stand-in driver counts\n");

@@ -64,6 +64,17 @@ void check_call_refused(tcc_program *owned, tcc_status status, const char *words
     rig_stop(&r);
 }
 
+void check_device_described(tcc_program *owned, const char *words) {
+    rig r;
+    tcc_strbuf text = {0};
+    rig_start(&r, owned);
+    assert_non_null(r.device);
+    r.device->ops->describe(r.device, &text);
+    if (!strstr(text.text, words)) fail_msg("\"%s\" does not say \"%s\"", text.text, words);
+    tcc_strbuf_free(&text);
+    rig_stop(&r);
+}
+
 int64_t rig_bytes(const rig *r, int binding) { return tcc_type_bytes(&r->program->bindings[binding].type); }
 
 void rig_move(rig *c, int buffer) {

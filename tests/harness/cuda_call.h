@@ -22,6 +22,8 @@ void keep_log(tcc_context *cx, tcc_topic topic, tcc_strbuf *lines);
 /* A program of one call is refused with `status` and `words`; codegen, which asks before, is told that the call is not taken, its params as
  * they were, and the log why. Takes the program. */
 void check_call_refused(tcc_program *owned, tcc_status status, const char *words);
+/* The device that was to run the program, which its libraries may refuse, says `words` of itself and them. Takes the program. */
+void check_device_described(tcc_program *owned, const char *words);
 int64_t rig_bytes(const rig *r, int binding);
 /* Other memory for a binding, with what it held. */
 void rig_move(rig *r, int binding);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/cudnn_planner.h"
+#include "harness/check.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -28,7 +29,10 @@ static void *properties_of(const tcc_cudnn_functions *f, int i) {
     return NULL;
 }
 
-const char *cudnn_planners_open(void) {
+static const char *why_not;
+
+/* NULL, or why there is nothing to plan with. */
+static const char *open_planners(void) {
     tcc_cudnn *const one = &cudnn_planners[0].cudnn;
     tcc_cudnn_library *first = &one->library;
     tcc_cudnn_find(first);
@@ -46,9 +50,22 @@ const char *cudnn_planners_open(void) {
     return NULL;
 }
 
-void cudnn_planners_close(void) {
+int cudnn_planners_open(void **state) {
+    (void)state;
+    why_not = open_planners();
+    return 0;
+}
+
+bool cudnn_planners_available(void) {
+    if (why_not) print_message("skipped: %s\n", why_not);
+    return !why_not;
+}
+
+int cudnn_planners_close(void **state) {
+    (void)state;
     for (int i = 0; i < CUDNN_PLANNERS; i++) {
         const tcc_cudnn *c = &cudnn_planners[i].cudnn;
         if (c->properties) c->library.f.descriptor_destroy(c->properties);
     }
+    return 0;
 }

@@ -12,8 +12,10 @@ typedef struct cudnn_planner {
 } cudnn_planner;
 extern cudnn_planner cudnn_planners[CUDNN_PLANNERS];
 
-/* Finds the library and tells it the devices. NULL, or why there is none to plan with. */
-const char *cudnn_planners_open(void);
-void cudnn_planners_close(void);
+/* Of a group of tests: finds the library and tells it the devices. */
+int cudnn_planners_open(void **state);
+int cudnn_planners_close(void **state);
+/* Whether they can plan; prints why not. */
+bool cudnn_planners_available(void);
 
 #endif

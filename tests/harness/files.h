@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* cmocka's per-test setup and teardown: *state is the folder's path, removed with all in it
- * afterwards. */
+/* A test with a folder: *state is its path, removed with all in it afterwards. */
 int test_folder_create(void **state);
 int test_folder_remove(void **state);
+#define FOLDER_TEST(name) cmocka_unit_test_setup_teardown(name, test_folder_create, test_folder_remove)
 
 /* FOLDER/name; valid until the folder is removed. */
 const char *test_path(void **state, const char *name);

@@ -55,6 +55,7 @@ bool gpu_available(void) {
         {"cuLaunchKernel", offsetof(struct driver, launch)},
     };
     if (driver.launch) return true;
+    setenv("PTXSIM_MEMORY_MIB", "256", 0);
     driver.handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!driver.handle) {
         printf("skipped: %s\n", dlerror());

@@ -18,7 +18,7 @@ typedef struct gpu_program {
     unsigned most_blocks;                 /* of a grid; 0: one for each block of items */
 } gpu_program;
 
-/* Says whether there is a driver with a device; prints why not. */
+/* Whether there is a driver with a device; prints why not. The stand-in for one has a small memory. */
 bool gpu_available(void);
 
 /* Decomposes, fuses, plans, compiles for `arch` and loads; fails the test on an error. */

@@ -120,11 +120,12 @@ static char *expand(char *out, size_t size, const struct fault *f) {
     return out;
 }
 
-/* Runs the body on `a` (initialized) and `b` (not); the status of the launch, or else of waiting for it. */
+/* Runs the body on a fresh device, on `a` (initialized) and `b` (not); the status of the launch, or else of waiting for it. */
 static CUresult run(const struct fault *f) {
     static char text[8192];
     float data[BYTES / 4];
     int n = BYTES / 4;
+    fresh_device();
     for (int i = 0; i < n; i++) data[i] = (float)i;
     CUfunction k = function_of(load(expand(text, sizeof text, f)), "k");
     CUdeviceptr a = device_copy(data, sizeof data), b = device_alloc(BYTES);
@@ -136,7 +137,6 @@ static void planted_faults_are_found(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         const struct fault *f = &faults[i];
-        fresh_device();
         CUresult r = run(f);
         if (r != f->expected) fail_msg("%s: %d instead of %d; %s", f->name, r, f->expected, ptxsim_last_report());
         if (!strstr(ptxsim_last_report(), f->report)) fail_msg("%s: '%s' does not say '%s'", f->name, ptxsim_last_report(), f->report);
@@ -172,13 +172,14 @@ static const struct fault sound[] = {
      "mov.u32 %r5, 0;\n$loop:\n add.u32 %r5, %r5, 1;\n setp.le.u32 %p1, %r5, %r2;\n @%p1 bra $loop;\n bar.sync 0;\n st.global.u32 [%d3], %r5;", 1, 64, 0, CUDA_SUCCESS, ""},
 };
 
+static void check_sound(const struct fault *f) {
+    CUresult r = run(f);
+    if (r || ptxsim_report_count()) fail_msg("%s: %d; %s", f->name, r, ptxsim_last_report());
+}
+
 static void sound_kernels_are_left_alone(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
-        fresh_device();
-        CUresult r = run(&sound[i]);
-        if (r || ptxsim_report_count()) fail_msg("%s: %d; %s", sound[i].name, r, ptxsim_last_report());
-    }
+    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) check_sound(&sound[i]);
 }
 
 static const struct fault *fault_named(const char *name) {
@@ -199,12 +200,10 @@ static void checks_can_be_left_out(void **state) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         const struct fault *f = fault_named(ways[i].fault);
         setenv("PTXSIM_CHECKS", ways[i].check, 1);
-        fresh_device();
         CUresult r = run(f);
         if (r || ptxsim_report_count()) fail_msg("%s, %s: %d; %s", ways[i].check, f->name, r, ptxsim_last_report());
         if (ways[i].warnings < 0) continue; /* hardware notices */
         setenv("PTXSIM_CHECKS", "warn", 1);
-        fresh_device();
         r = run(f);
         if (r || ptxsim_report_count() != ways[i].warnings) fail_msg("%s as a warning: %d, %d reports", f->name, r, ptxsim_report_count());
     }
@@ -238,18 +237,12 @@ static void races_are_found_on_many_threads(void **state) {
         for (int round = 0; round < 5; round++) {
             struct fault f = *fault_named(names[i]);
             f.grid = 256;
-            fresh_device();
             CUresult r = run(&f);
             if (r != CUDA_ERROR_LAUNCH_FAILED || !strstr(ptxsim_last_report(), "race: ")) fail_msg("%s: %d; %s", f.name, r, ptxsim_last_report());
             assert_int_equal(ptxsim_report_count(), 1);
         }
-    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++) {
-        struct fault f = sound[i];
-        if (f.grid == 1) continue;
-        fresh_device();
-        CUresult r = run(&f);
-        if (r || ptxsim_report_count()) fail_msg("%s: %d; %s", f.name, r, ptxsim_last_report());
-    }
+    for (size_t i = 0; i < sizeof sound / sizeof *sound; i++)
+        if (sound[i].grid > 1) check_sound(&sound[i]);
     setenv("PTXSIM_THREADS", "1", 1);
 }
 

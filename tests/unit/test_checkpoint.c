@@ -167,14 +167,13 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(save_list_open),
-        IN_FOLDER(bad_paths),
-        IN_FOLDER(a_damaged_one_names_a_sound_one),
-        IN_FOLDER(parameters_of_another_save),
-        IN_FOLDER(a_full_disk_loses_nothing),
-        IN_FOLDER(out_of_memory),
+        FOLDER_TEST(save_list_open),
+        FOLDER_TEST(bad_paths),
+        FOLDER_TEST(a_damaged_one_names_a_sound_one),
+        FOLDER_TEST(parameters_of_another_save),
+        FOLDER_TEST(a_full_disk_loses_nothing),
+        FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);

@@ -232,15 +232,14 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(a_header_and_names),
-        IN_FOLDER(finding_the_label),
-        IN_FOLDER(classes_are_sorted),
-        IN_FOLDER(regression),
-        IN_FOLDER(splits),
-        IN_FOLDER(bad_csv),
-        IN_FOLDER(out_of_memory),
+        FOLDER_TEST(a_header_and_names),
+        FOLDER_TEST(finding_the_label),
+        FOLDER_TEST(classes_are_sorted),
+        FOLDER_TEST(regression),
+        FOLDER_TEST(splits),
+        FOLDER_TEST(bad_csv),
+        FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);

@@ -302,16 +302,15 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(idx_plain_and_gzipped),
-        IN_FOLDER(statistics_are_computed),
-        IN_FOLDER(held_out_images),
-        IN_FOLDER(bad_idx),
-        IN_FOLDER(cifar_batches),
-        IN_FOLDER(augmentation),
-        IN_FOLDER(bad_cifar),
-        IN_FOLDER(out_of_memory),
+        FOLDER_TEST(idx_plain_and_gzipped),
+        FOLDER_TEST(statistics_are_computed),
+        FOLDER_TEST(held_out_images),
+        FOLDER_TEST(bad_idx),
+        FOLDER_TEST(cifar_batches),
+        FOLDER_TEST(augmentation),
+        FOLDER_TEST(bad_cifar),
+        FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);

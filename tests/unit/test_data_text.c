@@ -279,18 +279,17 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(characters),
-        IN_FOLDER(windows),
-        IN_FOLDER(vocabulary),
-        IN_FOLDER(bytes_and_gzip),
-        IN_FOLDER(a_file_for_validation),
-        IN_FOLDER(many_characters),
-        IN_FOLDER(bad_text),
-        IN_FOLDER(tokens),
-        IN_FOLDER(bad_tokens),
-        IN_FOLDER(out_of_memory),
+        FOLDER_TEST(characters),
+        FOLDER_TEST(windows),
+        FOLDER_TEST(vocabulary),
+        FOLDER_TEST(bytes_and_gzip),
+        FOLDER_TEST(a_file_for_validation),
+        FOLDER_TEST(many_characters),
+        FOLDER_TEST(bad_text),
+        FOLDER_TEST(tokens),
+        FOLDER_TEST(bad_tokens),
+        FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);

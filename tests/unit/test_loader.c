@@ -261,17 +261,16 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(permutations),
-        IN_FOLDER(an_epoch_has_every_sample_once),
-        IN_FOLDER(workers_do_not_show),
-        IN_FOLDER(resuming),
-        IN_FOLDER(the_last_batch),
-        IN_FOLDER(bad_options),
-        IN_FOLDER(errors_of_workers_come_out),
-        IN_FOLDER(destroyed_while_busy),
-        IN_FOLDER(out_of_memory),
+        FOLDER_TEST(an_epoch_has_every_sample_once),
+        FOLDER_TEST(workers_do_not_show),
+        FOLDER_TEST(resuming),
+        FOLDER_TEST(the_last_batch),
+        FOLDER_TEST(bad_options),
+        FOLDER_TEST(errors_of_workers_come_out),
+        FOLDER_TEST(destroyed_while_busy),
+        FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);

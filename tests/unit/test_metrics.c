@@ -191,11 +191,10 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(lines),         IN_FOLDER(resuming),    IN_FOLDER(any_locale),
-        IN_FOLDER(events),        IN_FOLDER(bad_folders), IN_FOLDER(a_full_disk_leaves_whole_lines),
-        IN_FOLDER(out_of_memory),
+        FOLDER_TEST(lines),         FOLDER_TEST(resuming),    FOLDER_TEST(any_locale),
+        FOLDER_TEST(events),        FOLDER_TEST(bad_folders), FOLDER_TEST(a_full_disk_leaves_whole_lines),
+        FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);

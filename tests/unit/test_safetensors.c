@@ -271,17 +271,16 @@ static void out_of_memory(void **state) {
 
 int main(void) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown(f, test_folder_create, test_folder_remove)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(round_trip),
-        IN_FOLDER(floats_are_converted),
-        IN_FOLDER(all_mismatches_in_one_error),
+        FOLDER_TEST(round_trip),
+        FOLDER_TEST(floats_are_converted),
+        FOLDER_TEST(all_mismatches_in_one_error),
         cmocka_unit_test(bad_headers),
-        IN_FOLDER(every_truncation_is_refused),
-        IN_FOLDER(flipped_data_is_noticed),
-        IN_FOLDER(bad_writes),
-        IN_FOLDER(a_full_disk_loses_nothing),
-        IN_FOLDER(out_of_memory),
+        FOLDER_TEST(every_truncation_is_refused),
+        FOLDER_TEST(flipped_data_is_noticed),
+        FOLDER_TEST(bad_writes),
+        FOLDER_TEST(a_full_disk_loses_nothing),
+        FOLDER_TEST(out_of_memory),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     tcc_context_clear(&cx);
