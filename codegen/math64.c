@@ -114,8 +114,9 @@ LLVMValueRef tcc_math64_log1p(tcc_emitter *e, LLVMValueRef x) {
 /* sin(x + quarter * pi / 2). */
 static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
     LLVMValueRef n = function(e, "llvm.roundeven", mul(e, x, number(e, x, 0x1.45f306dc9c883p-1)));
-    LLVMValueRef r = tcc_emit_fma(e, n, number(e, x, -0x1.921fb54442d18p0), x); /* pi / 2 in three parts */
+    LLVMValueRef r = tcc_emit_fma(e, n, number(e, x, -0x1.921fb54442d18p0), x); /* pi / 2 in two parts */
     r = tcc_emit_fma(e, n, number(e, x, -0x1.1a62633145c07p-54), r);
+    r = clamp(e, r, -0.8, 0.8); /* pi / 4 and a bit: where the parts are too few nothing is known of it */
     LLVMValueRef z = mul(e, r, r), minus = LLVMBuildFNeg(e->builder, z, "");
     static const double sine_divisors[] = {6, 20, 42, 72, 110, 156, 210, 272, 342};
     static const double cosine_divisors[] = {2, 12, 30, 56, 90, 132, 182, 240, 306};
@@ -144,14 +145,15 @@ LLVMValueRef tcc_math64_sigmoid(tcc_emitter *e, LLVMValueRef x) {
 }
 
 LLVMValueRef tcc_math64_erf(tcc_emitter *e, LLVMValueRef x) {
-    /* 2 / sqrt(pi) x e^(-x^2) (1 + 2x^2/3 (1 + 2x^2/5 (1 + ...))): all terms are positive. 110 of them reach |x| = 6, where erf
-     * is 1 to the last place. */
+    /* 2 / sqrt(pi) x e^(-x^2) (1 + 2x^2/3 (1 + 2x^2/5 (1 + ...))): all terms are positive. 110 of them reach |x| = 6, from where on
+     * erf is 1. */
     LLVMValueRef a = clamp(e, magnitude(e, x), 0, 6), z = mul(e, a, a), twice = add(e, z, z);
     double divisors[110];
     for (int i = 0; i < 110; i++) divisors[i] = 2 * i + 3;
     LLVMValueRef sum = nested(e, twice, divisors, 110);
     LLVMValueRef y = mul(e, mul(e, a, number(e, x, 0x1.20dd750429b6dp0)), mul(e, tcc_math64_exp(e, LLVMBuildFNeg(e->builder, z, "")), sum));
-    return with_sign(e, clamp(e, y, 0, 1), x);
+    y = choose(e, compare(e, LLVMRealOGE, a, 6), number(e, x, 1), y);
+    return with_sign(e, y, x);
 }
 
 LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {

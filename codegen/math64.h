@@ -13,7 +13,7 @@ LLVMValueRef tcc_math64_exp(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_expm1(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_log(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_log1p(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math64_sin(tcc_emitter *e, LLVMValueRef x); /* |x| up to 2^30; beyond that the argument loses accuracy */
+LLVMValueRef tcc_math64_sin(tcc_emitter *e, LLVMValueRef x); /* |x| up to 2^30; beyond that accuracy goes, but not out of -1 .. 1 */
 LLVMValueRef tcc_math64_cos(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_tanh(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math64_sigmoid(tcc_emitter *e, LLVMValueRef x);

@@ -244,6 +244,23 @@ static void sums_of_narrow_floats(void **state) {
         }
 }
 
+/* Beyond where the argument of a sine is known: it stays a sine. What tends to 1 gets there. */
+static void functions_of_far_arguments(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32", "f64"};
+    for (int i = 0; i < 2; i++)
+        for (double high = 1e12; high < 1e36; high *= 1e6) {
+            const char *t = types[i];
+            tcc_strbuf text = {0};
+            tcc_strbuf_printf(&text, "graph @far {\n  %%0 = input {name=\"x\"} : %s[40]\n  %%1 = sin(%%0) : %s[40]\n  %%2 = cos(%%0) : %s[40]\n"
+                              "  %%3 = abs(%%1) : %s[40]\n  %%4 = abs(%%2) : %s[40]\n  %%5 = constant {values=[1]} : %s[40]\n", t, t, t, t, t, t);
+            tcc_strbuf_printf(&text, "  %%6 = le(%%3, %%5) : bool[40]\n  %%7 = le(%%4, %%5) : bool[40]\n  %%8 = erf(%%0) : %s[40]\n  %%9 = sign(%%0) : %s[40]\n"
+                              "  %%10 = eq(%%8, %%9) : bool[40]\n  output \"s\" %%6\n  output \"c\" %%7\n  output \"e\" %%10\n}\n", t, t);
+            check_one(text.text, &(compiled_options){.low = -high, .high = high});
+            tcc_strbuf_free(&text);
+        }
+}
+
 /* NaN in data: what is compared is that both sides have it in the same places. */
 static void values_that_are_not_numbers(void **state) {
     (void)state;
@@ -270,7 +287,7 @@ int op_cases_run(graph_check *check) {
         cmocka_unit_test(point_ops_f32), cmocka_unit_test(point_ops_f64), cmocka_unit_test(point_ops_bf16),
         cmocka_unit_test(point_ops_of_integers), cmocka_unit_test(casts), cmocka_unit_test(random_draws),
         cmocka_unit_test(views_of_views), cmocka_unit_test(windows), cmocka_unit_test(reductions),
-        cmocka_unit_test(sums_of_narrow_floats), cmocka_unit_test(values_that_are_not_numbers),
+        cmocka_unit_test(sums_of_narrow_floats), cmocka_unit_test(functions_of_far_arguments), cmocka_unit_test(values_that_are_not_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
