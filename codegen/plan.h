@@ -148,6 +148,7 @@ void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, L
 typedef struct tcc_emit_cut_loops {
     tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
     bool one; /* the last loop is one vector of the lane group: no loop at all */
+    bool lanes; /* the lane group shares the last loop */
 } tcc_emit_cut_loops;
 void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *loops);
 void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *loops);

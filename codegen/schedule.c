@@ -186,6 +186,7 @@ void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, L
 void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *l) {
     tcc_emitter *e = r->e;
     l->one = false;
+    l->lanes = lanes > 0;
     if (cut->cut < 0) return;
     LLVMValueRef from, to;
     tcc_emit_cut(r, cut, item, &from, &to);
@@ -220,10 +221,19 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
 }
 
 void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *l) {
+    tcc_emitter *e = r->e;
     if (cut->cut < 0) return;
     for (int i = cut->n - 1; i >= 0; i--) {
+        const bool last = i == cut->n - 1;
         tcc_body_leave(r, cut->order[i]);
-        if (i >= cut->cut && !(l->one && i == cut->n - 1)) tcc_emit_loop_end(r->e, &l->loops[i], NULL);
+        if (i < cut->cut || (l->one && last)) continue;
+        /* The next turn may write what others of the block still read in shared memory. Where not all threads take each turn, nothing
+         * goes that way. */
+        if (e->shared_reused && !(last && (l->lanes || e->deep))) {
+            tcc_emit_barrier(e);
+            e->shared_reused = false;
+        }
+        tcc_emit_loop_end(e, &l->loops[i], NULL);
     }
     r->mask = r->inside = NULL;
     r->lane_var = -1;

@@ -4,6 +4,8 @@
 #include "harness/gpu_program.h"
 #include "harness/norm_cases.h"
 
+#include "ir/support/strbuf.h"
+
 #include <stdio.h>
 
 static void rows(void **state) {
@@ -70,9 +72,27 @@ static void channels(void **state) {
                    &(compiled_options){.simplify = true, .limit = 5000});
 }
 
+/* Rows of a block each, several to a slice, and one reduction a row: a row's threads meet in one place of shared memory, turn after turn. */
+static void sums_beside_long_rows(void **state) {
+    (void)state;
+    static const struct {
+        int rows, length;
+        const char *type;
+    } shapes[] = {{33, 1025, "f32"}, {300, 4096, "f32"}, {40, 5003, "f32"}, {70, 2050, "f64"}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        tcc_strbuf text = {0};
+        const char *t = shapes[i].type;
+        int r = shapes[i].rows, n = shapes[i].length;
+        tcc_strbuf_printf(&text, "graph @sums {\n  %%0 = input {name=\"x\"} : %s[%d,%d]\n  %%1 = rms_norm(%%0) {eps=0x1p-10, axis=1} : %s[%d,%d]\n"
+                          "  %%2 = reduce_sum(%%1) {axes=[0]} : %s[%d]\n  output \"o\" %%1\n  output \"s\" %%2\n}\n", t, r, n, t, r, n, t, n);
+        check_gpu_text(text.text, &(compiled_options){.simplify = true, .seed = i, .tolerance = 1e-4});
+        tcc_strbuf_free(&text);
+    }
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels), cmocka_unit_test(sums_beside_long_rows)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + norm_cases_run(check_gpu);
 }
