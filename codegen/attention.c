@@ -43,9 +43,10 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
     if (a->T < 1 || a->S < 1 || a->D < 1 || a->E < 1 || a->n_batch > TCC_ATTENTION_MAX_BATCH)
         return TCC_BUG(diag, "attention over %lld queries and %lld keys", (long long)a->T, (long long)a->S);
     static const tcc_attention_role forward[] = {TCC_ATTENTION_Q,    TCC_ATTENTION_K, TCC_ATTENTION_V,
-                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE};
+                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_RNG};
     static const tcc_attention_role backward[] = {TCC_ATTENTION_Q,    TCC_ATTENTION_K,  TCC_ATTENTION_V,  TCC_ATTENTION_O,  TCC_ATTENTION_LSE,
-                                                  TCC_ATTENTION_DO,   TCC_ATTENTION_MASK, TCC_ATTENTION_DQ, TCC_ATTENTION_DK, TCC_ATTENTION_DV};
+                                                  TCC_ATTENTION_DO,   TCC_ATTENTION_MASK, TCC_ATTENTION_DQ, TCC_ATTENTION_DK, TCC_ATTENTION_DV,
+                                                  TCC_ATTENTION_RNG};
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++) p->buffers[i] = -1;
     const tcc_attention_role *order = a->backward ? backward : forward;
     int n = a->backward ? sizeof backward / sizeof *backward : sizeof forward / sizeof *forward;
@@ -77,6 +78,7 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
         floats += tile_rows * (p->e_padded + 2) + p->rows;         /* running sums, maxima, denominators; rescaling */
         floats += p->key_stride * p->e_padded;
     }
+    if (a->has[TCC_ATTENTION_RNG]) floats += tcc_attention_draws_floats(target->lanes, p->key_block) + 16;
     p->scratch_bytes = (floats + 16 * 16) * 4;
     double pairs = (double)heads * (double)a->T * (double)a->S * (a->causal ? 0.5 : 1);
     p->flop = pairs * (double)(a->backward ? 6 * a->D + 4 * a->E : 2 * a->D + 2 * a->E);
@@ -88,6 +90,7 @@ void tcc_attention_key(const tcc_attention_plan *p, tcc_strbuf *out) {
     const tcc_attention *a = &p->a;
     tcc_strbuf_printf(out, "attention %s T%lld S%lld D%lld E%lld scale %a%s", a->backward ? "backward" : "forward", (long long)a->T,
                       (long long)a->S, (long long)a->D, (long long)a->E, a->scale, a->causal ? " causal" : "");
+    if (a->has[TCC_ATTENTION_RNG]) tcc_strbuf_printf(out, " dropout %a", a->p);
     for (int i = 0; i < a->n_batch; i++) tcc_strbuf_printf(out, " %lld", (long long)a->batch[i]);
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
         if (!a->has[r]) continue;
@@ -103,12 +106,18 @@ void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attenti
     *r = (tcc_attention_run){.p = p};
     tcc_emit_kernel_begin(e, symbol);
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++)
-        if (p->buffers[i] >= 0) r->base[i] = at(e, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
+        if (p->buffers[i] >= 0 && i != TCC_ATTENTION_RNG) r->base[i] = at(e, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
+    const int rng = p->buffers[TCC_ATTENTION_RNG];
+    if (rng < 0) return;
+    LLVMValueRef buffer = tcc_emit_buffer(e, rng), key = tcc_emit_at(e, e->i64, buffer, tcc_emit_param(e, rng));
+    r->dropout = tcc_attention_draws_begin(e, key, p->n_buffers);
+    r->draws = tcc_attention_scratch(e, r, tcc_attention_draws_floats(e->lanes, p->key_block));
 }
 
 void tcc_attention_enter(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef batch) {
     const tcc_attention *a = &r->p->a;
     LLVMValueRef index[TCC_ATTENTION_MAX_BATCH];
+    r->batch = batch;
     for (int i = a->n_batch - 1; i >= 0; i--) {
         index[i] = i == 0 ? batch : tcc_emit_rem(e, batch, a->batch[i]);
         if (i > 0) batch = tcc_emit_div(e, batch, a->batch[i]);
@@ -249,7 +258,8 @@ typedef struct forward {
 
 static LLVMValueRef scalar_at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef index) { return tcc_emit_load(e, e->f32, at(e, base, index), 4); }
 
-/* Turn a tile's scores into exp(score - maximum), row by row; note maxima, denominators and the factor for what was summed. */
+/* Turn a tile's scores into exp(score - maximum), with dropout, row by row; note maxima, denominators (of all that is seen) and the factor for
+ * what was summed. */
 static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef row0, LLVMValueRef key0, LLVMValueRef count,
                          LLVMValueRef is_first) {
     const tcc_attention_plan *p = f->r.p;
@@ -269,10 +279,13 @@ static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMVal
         highest = tcc_attention_larger(e, before, highest);
     }
     LLVMValueRef shift = tcc_attention_shown(e, highest), shifts = tcc_emit_splat(e, shift, e->lanes), zero = tcc_emit_float(e, e->vf32, 0);
+    LLVMValueRef row = tcc_emit_add(e, row0, rows.index);
+    tcc_attention_draw(e, &f->r, row, key0, count);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, &zero, 1);
     address = at(e, scores, columns.index);
     x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, tcc_emit_load(e, e->vf32, address, e->lanes * 4), shifts, ""));
-    tcc_emit_store(e, x, address, e->lanes * 4);
+    LLVMValueRef kept = tcc_attention_kept(e, &f->r, columns.index);
+    tcc_emit_store(e, tcc_attention_drop(e, &p->a, kept, x), address, e->lanes * 4);
     x = LLVMBuildFAdd(e->builder, columns.carry[0], x, "");
     tcc_emit_loop_end(e, &columns, &x);
     LLVMValueRef sum = tcc_emit_sum_lanes(e, columns.carry[0]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * The backward kernel of attention: dq, dk and dv of one (batch, head) an item.
  *
- * With p = exp(scale q k^T + mask - lse) and delta the sum of do o along a row: dv = p^T do; ds = scale p (do v^T - delta);
- * dq = ds k; dk = ds^T q. For each block of keys, for each block of queries that sees it: p and ds in scratch, then the three
- * products, which add to the gradients in memory (the first block stores). Tiles of queries that cannot see a key are left out. */
+ * With p = exp(scale q k^T + mask - lse), z what dropout multiplies by and delta the sum of do o along a row: dv = (p z)^T do;
+ * ds = scale p ((do v^T) z - delta); dq = ds k; dk = ds^T q. For each block of keys, for each block of queries that sees it: p z and ds
+ * in scratch, then the three products, which add to the gradients in memory (the first block stores). Tiles of queries that cannot see a key are left out. */
 #include "codegen/attention_internal.h"
 
 #include "codegen/math.h"
@@ -27,7 +27,7 @@ typedef struct rows_of {
 typedef struct backward {
     tcc_attention_run r;
     LLVMValueRef keys, values;           /* transposed blocks of k and v */
-    LLVMValueRef probabilities, scores;  /* p and ds: [rows + query_block][key_stride]; slot `rows` is the block's first query */
+    LLVMValueRef probabilities, scores;  /* p z and ds: [rows + query_block][key_stride]; slot `rows` is the block's first query */
     LLVMValueRef delta;                  /* of every query */
     LLVMValueRef padded_k, padded_q, padded_do;
 } backward;
@@ -58,7 +58,7 @@ static void emit_delta(tcc_emitter *e, backward *b) {
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
-/* p and ds of a tile of queries against the first `count` keys of the block. */
+/* p z and ds of a tile of queries against the first `count` keys of the block. */
 static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef row0, LLVMValueRef key0, LLVMValueRef count) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
@@ -77,12 +77,15 @@ static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMVa
     LLVMValueRef delta = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at(e, b->delta, row), 4), e->lanes);
     LLVMValueRef scale = tcc_emit_float(e, e->vf32, a->scale);
     LLVMValueRef of_row = slot_address(e, b, b->probabilities, slot, i64(e, 0)), ds_of_row = slot_address(e, b, b->scores, slot, i64(e, 0));
+    tcc_attention_draw(e, &b->r, row, key0, count);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, NULL, 0);
+    LLVMValueRef kept = tcc_attention_kept(e, &b->r, columns.index);
     LLVMValueRef address = at(e, of_row, columns.index), ds_address = at(e, ds_of_row, columns.index);
     LLVMValueRef x = tcc_emit_load(e, e->vf32, address, e->lanes * 4), dp = tcc_emit_load(e, e->vf32, ds_address, e->lanes * 4);
     x = tcc_attention_score(e, &b->r, x, row, tcc_emit_add(e, key0, columns.index));
     x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, x, shift, ""));
-    tcc_emit_store(e, x, address, e->lanes * 4);
+    tcc_emit_store(e, tcc_attention_drop(e, a, kept, x), address, e->lanes * 4);
+    dp = tcc_attention_drop(e, a, kept, dp);
     LLVMValueRef y = LLVMBuildFMul(e->builder, LLVMBuildFSub(e->builder, dp, delta, ""), scale, "");
     tcc_emit_store(e, LLVMBuildFMul(e->builder, x, y, ""), ds_address, e->lanes * 4);
     tcc_emit_loop_end(e, &columns, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Attention that cuDNN computes: of f16 or bf16, without a mask, all gradients at once.
+ * Attention that cuDNN computes: of f16 or bf16, without a mask or dropout, all gradients at once.
  *
  * Not with a mask, because a query that sees no key gives 0 here and NaN there, and which mask hides what is known only when it runs. Not of
- * f32, which the library rounds to tf32, and for whose gradients it has no engine. Dropout of the probabilities is no part of an attention
- * op: its random numbers are ours. */
+ * f32, which the library rounds to tf32, and for whose gradients it has no engine. Not with dropout of the probabilities, whose random
+ * numbers are ours. */
 #include "codegen/attention_call.h"
 #include "codegen/build.h"
 #include "codegen/lower_library.h"
@@ -50,6 +50,7 @@ static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffe
                            .alignment = BASE_ALIGNMENT, .workspace_bytes = a->backward ? BACKWARD_WORKSPACE_BYTES : FORWARD_WORKSPACE_BYTES};
     if (type != TCC_F16 && type != TCC_BF16) return "it is not of f16 or bf16";
     if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";
+    if (a->has[TCC_ATTENTION_RNG]) return "its dropout would draw other random numbers";
     if (a->n_batch > 2) return "it has more than two batch dims";
     if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) < LEAST_WORK) return "it is small";
     for (int i = 0; i < n_roles[a->backward]; i++) {

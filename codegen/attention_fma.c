@@ -193,6 +193,24 @@ static void store_rows(tcc_emitter *e, const run *r, tcc_attention_role role, in
     }
 }
 
+/* 4 lanes with dropout, of which lane i has bit place[i] of kept[i]. */
+static LLVMValueRef drop(tcc_emitter *e, const run *r, const LLVMValueRef *kept, const int *place, LLVMValueRef x) {
+    if (!r->p->a.has[TCC_ATTENTION_RNG]) return x;
+    LLVMValueRef out = LLVMGetPoison(four(e));
+    for (int i = 0; i < 4; i++) {
+        LLVMValueRef one = tcc_attention_drop(e, &r->p->a, tcc_attention_bit(e, kept[i], place[i]), lane(e, x, i));
+        out = LLVMBuildInsertElement(e->builder, out, one, i32(e, i), "");
+    }
+    return out;
+}
+
+/* Of a query and four keys. */
+static LLVMValueRef drop_keys(tcc_emitter *e, const run *r, LLVMValueRef query, LLVMValueRef key, LLVMValueRef x) {
+    if (!r->p->a.has[TCC_ATTENTION_RNG]) return x;
+    LLVMValueRef bits = tcc_attention_keeps_four(e, r->b, query, key);
+    return drop(e, r, (LLVMValueRef[]){bits, bits, bits, bits}, (const int[]){0, 1, 2, 3}, x);
+}
+
 /* 4 lanes of them, along queries or keys. */
 static LLVMValueRef score(tcc_emitter *e, const run *r, LLVMValueRef products, LLVMValueRef query, LLVMValueRef key, bool along_queries) {
     LLVMValueRef out = LLVMGetPoison(four(e));
@@ -238,6 +256,7 @@ static void emit_forward(tcc_emitter *e, const run *r) {
             LLVMValueRef *x = &s[i * groups + g];
             *x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, *x, tcc_emit_splat(e, shift, 4), ""));
             sum = sum ? LLVMBuildFAdd(e->builder, sum, *x, "") : *x;
+            *x = drop_keys(e, r, query, tcc_emit_add(e, key0, tcc_emit_add(e, r->column4, i32(e, g * 32))), *x);
         }
         carry[n + i] = highest;
         carry[n + 4 + i] = LLVMBuildFAdd(e->builder, LLVMBuildFMul(e->builder, carry[n + 4 + i], factor, ""), sum_four(e, sum), "");
@@ -314,7 +333,7 @@ static void emit_queries(tcc_emitter *e, const run *r) {
             LLVMValueRef query = row_of(e, r, i);
             LLVMValueRef *x = &s[i * groups + g], key = tcc_emit_add(e, key0, tcc_emit_add(e, r->column4, i32(e, g * 32)));
             *x = probability(e, score(e, r, *x, query, key, false), lse[i]);
-            *x = score_gradient(e, r, *x, dp[i * groups + g], delta[i]);
+            *x = score_gradient(e, r, *x, drop_keys(e, r, query, key, dp[i * groups + g]), delta[i]);
         }
     add_products(e, r, s, keys_pitch, out_groups, dq);
     tcc_emit_loop_end(e, &blocks, dq);
@@ -349,10 +368,15 @@ static void emit_keys(tcc_emitter *e, const run *r) {
             one = tcc_attention_load_value(e, r->b, TCC_ATTENTION_DELTA, t);
             delta = LLVMBuildInsertElement(e->builder, delta, one, i32(e, k), "");
         }
+        LLVMValueRef kept[4] = {0}; /* of query + k: a bit for each of the thread's rows */
+        for (int k = 0; k < 4 && a->has[TCC_ATTENTION_RNG]; k++)
+            kept[k] = tcc_attention_keeps_four(e, r->b, tcc_emit_add(e, query, i32(e, k)), row_of(e, r, 0));
         for (int i = 0; i < 4; i++) {
             LLVMValueRef *x = &s[i * groups + g], key = row_of(e, r, i);
+            const int place[4] = {i, i, i, i};
             *x = probability(e, score(e, r, *x, query, key, true), lse);
-            if (want_k) dp[i * groups + g] = score_gradient(e, r, *x, dp[i * groups + g], delta);
+            if (want_k) dp[i * groups + g] = score_gradient(e, r, *x, drop(e, r, kept, place, dp[i * groups + g]), delta);
+            if (want_v) *x = drop(e, r, kept, place, *x);
         }
     }
     if (want_v) {

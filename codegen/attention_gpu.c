@@ -66,6 +66,7 @@ void tcc_attention_gpu_key(const tcc_attention_gpu_plan *p, tcc_strbuf *out) {
     const tcc_attention *a = &p->a;
     tcc_strbuf_printf(out, "attention gpu %d T%lld S%lld D%lld E%lld scale %a%s", (int)p->kind, (long long)a->T, (long long)a->S,
                       (long long)a->D, (long long)a->E, a->scale, a->causal ? " causal" : "");
+    if (a->has[TCC_ATTENTION_RNG]) tcc_strbuf_printf(out, " dropout %a", a->p);
     for (int i = 0; i < a->n_batch; i++) tcc_strbuf_printf(out, " %lld", (long long)a->batch[i]);
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
         if (!a->has[r]) continue;
@@ -95,7 +96,8 @@ LLVMValueRef tcc_attention_gpu_score(tcc_emitter *e, const tcc_attention_block *
     if (a->T % block) inside = LLVMBuildAnd(e->builder, inside, below(e, query, i32(e, a->T)), "");
     if (a->has[TCC_ATTENTION_MASK]) {
         LLVMValueRef at_mask = tcc_attention_element(e, b, TCC_ATTENTION_MASK, query, key);
-        x = LLVMBuildFAdd(e->builder, x, tcc_emit_global_load(e, TCC_F32, at_mask, 1, inside), "");
+        tcc_dtype dtype = b->p->dtype[TCC_ATTENTION_MASK];
+        x = LLVMBuildFAdd(e->builder, x, tcc_emit_widen(e, dtype, tcc_emit_global_load(e, dtype, at_mask, 1, inside)), "");
     }
     return tcc_emit_select(e, inside, x, number(e, -INFINITY));
 }
@@ -152,12 +154,13 @@ LLVMValueRef tcc_attention_walk(tcc_emitter *e, const tcc_attention_block *b, LL
 static void enter_item(tcc_emitter *e, tcc_attention_block *b, const LLVMValueRef *base, LLVMValueRef batch) {
     const tcc_attention *a = &b->p->a;
     LLVMValueRef index[TCC_ATTENTION_MAX_BATCH];
+    b->batch = batch;
     for (int i = a->n_batch - 1; i >= 0; i--) {
         index[i] = i == 0 ? batch : tcc_emit_rem(e, batch, a->batch[i]);
         if (i > 0) batch = tcc_emit_div(e, batch, a->batch[i]);
     }
     for (int role = 0; role < TCC_ATTENTION_ROLES; role++) {
-        if (!a->has[role]) continue;
+        if (!a->has[role] || role == TCC_ATTENTION_RNG) continue;
         LLVMValueRef offset = i64(e, 0);
         for (int i = 0; i < a->n_batch; i++)
             if (a->operands[role].batch[i])
@@ -173,6 +176,7 @@ void tcc_attention_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_attent
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++)
         if (p->buffers[i] >= 0)
             base[i] = tcc_emit_at(e, tcc_emit_dtype(e, p->dtype[i]), tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
+    if (p->a.has[TCC_ATTENTION_RNG]) b.dropout = tcc_attention_draws_begin(e, base[TCC_ATTENTION_RNG], p->n_buffers);
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
     LLVMValueRef item = narrow(e, items.index), block = tcc_emit_rem(e, item, p->row_blocks);

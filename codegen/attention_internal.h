@@ -5,12 +5,20 @@
 
 #include "codegen/attention.h"
 
+/* What all of dropout's draws share: i64. */
+typedef struct tcc_attention_draws {
+    LLVMValueRef seed, step, id;
+} tcc_attention_draws;
+
 /* Emission of one kernel: where operands begin for the item at hand, and scratch. */
 typedef struct tcc_attention_run {
     const tcc_attention_plan *p;
     LLVMValueRef base[TCC_ATTENTION_ROLES];  /* buffer and instance offset */
     LLVMValueRef begin[TCC_ATTENTION_ROLES]; /* of the item's batch entry */
     int64_t scratch_floats;                  /* taken so far */
+    LLVMValueRef batch;                      /* the item's batch entry, i64 */
+    tcc_attention_draws dropout;             /* with TCC_ATTENTION_RNG */
+    LLVMValueRef draws, drawn;               /* scratch for those of a row; where its first key's is */
 } tcc_attention_run;
 
 void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attention_plan *p, const char *symbol);
@@ -41,6 +49,18 @@ void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vecto
                            LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count, LLVMValueRef *sums);
 /* The lanes of a vector at column (constant) of a row that is `width` wide; NULL: all. */
 LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column);
+
+/* --- Dropout (attention_dropout.c) */
+tcc_attention_draws tcc_attention_draws_begin(tcc_emitter *e, LLVMValueRef key, int id_param);
+/* Whether a word drawn for an element keeps it: i1, with the lanes of `word`. */
+LLVMValueRef tcc_attention_keeps(tcc_emitter *e, const tcc_attention *a, LLVMValueRef word);
+/* `value` as dropout leaves it: a multiple where kept, else 0. `kept` NULL: no dropout. */
+LLVMValueRef tcc_attention_drop(tcc_emitter *e, const tcc_attention *a, LLVMValueRef kept, LLVMValueRef value);
+/* Host: draws for query `row` and keys key0 ... key0 + count, in r->draws; which of a vector of keys from key0 + column on are kept, NULL
+ * without dropout. Lanes beyond the count are any. */
+int64_t tcc_attention_draws_floats(int lanes, int64_t key_block);
+void tcc_attention_draw(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef row, LLVMValueRef key0, LLVMValueRef count);
+LLVMValueRef tcc_attention_kept(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef column);
 
 LLVMValueRef tcc_attention_larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b);
 /* x, or 0 where x is -inf: a maximum to subtract from scores that are all hidden. f32. */

@@ -142,6 +142,12 @@ static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attenti
     }
 }
 
+static void keep_rows(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef key0, LLVMValueRef (*kept)[2]) {
+    LLVMValueRef queries[2];
+    for (int h = 0; h < 2; h++) queries[h] = row_of(e, b, h);
+    tcc_attention_keep_rows(e, b, queries, key0, kept);
+}
+
 static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
     const tcc_attention_gpu_plan *p = b->p;
     const tcc_attention *a = &p->a;
@@ -158,6 +164,8 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
     for (int h = 0; h < 2; h++) carry[n + h] = number(e, -INFINITY), carry[n + 2 + h] = number(e, 0); /* maxima; parts of denominators */
     tcc_emit_loop blocks;
     LLVMValueRef key0 = tcc_attention_walk(e, b, from, to, &blocks, carry, (int)(n + 4)), next = add(e, key0, i32(e, p->columns));
+    LLVMValueRef kept[2][2]; /* drawn while operands are on their way */
+    keep_rows(e, b, key0, kept);
     tcc_emit_copy_wait(e, 1); /* k is there, v may be on its way */
     tcc_emit_barrier(e);
     make_products(e, b, at.rows_d, at.columns_d, a->D, s);
@@ -180,6 +188,7 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
                 LLVMValueRef *x = &s[t][2 * h + i];
                 *x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, *x, shift, ""));
                 sum = LLVMBuildFAdd(e->builder, sum, *x, "");
+                *x = tcc_attention_drop(e, a, tcc_attention_bit(e, kept[h][t / 4], 8 * (t % 4) + i), *x);
             }
         carry[n + h] = highest;
         carry[n + 2 + h] = LLVMBuildFAdd(e->builder, LLVMBuildFMul(e->builder, carry[n + 2 + h], factor, ""), sum, "");
@@ -217,6 +226,13 @@ static void make_probabilities(tcc_emitter *e, const tcc_attention_block *b, LLV
             LLVMValueRef x = tcc_attention_gpu_score(e, b, s[t][i], keys ? column : row, keys ? row : column);
             s[t][i] = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, x, lse[t][i], ""));
         }
+}
+
+/* Values with dropout, by what tcc_attention_keep_columns() drew; `from` and `to` may be one. */
+static void drop_columns(tcc_emitter *e, const tcc_attention_block *b, const LLVMValueRef *kept, LLVMValueRef (*from)[4], LLVMValueRef (*to)[4]) {
+    for (int t = 0; t < b->p->columns / 8; t++)
+        for (int i = 0; i < 4; i++)
+            to[t][i] = tcc_attention_drop(e, &b->p->a, tcc_attention_bit(e, kept[i / 2], 16 * (i % 2) + 4 * t), from[t][i]);
 }
 
 /* scale p (dp - delta), in the place of dp. */
@@ -261,11 +277,15 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
     send_rows(e, b, TCC_ATTENTION_K, key0, p->columns, a->S, a->D, at.columns_d);
     send_rows(e, b, TCC_ATTENTION_V, key0, p->columns, a->S, a->E, at.columns_e);
     tcc_emit_copy_commit(e);
+    LLVMValueRef kept[2][2];
+    keep_rows(e, b, key0, kept);
     tcc_emit_copy_wait(e, 0);
     tcc_emit_barrier(e);
     make_products(e, b, at.rows_d, at.columns_d, a->D, s);
     make_products(e, b, at.rows_e, at.columns_e, a->E, dp);
     make_probabilities(e, b, key0, s, lse);
+    for (int t = 0; t < p->columns / 8; t++)
+        for (int i = 0; i < 4; i++) dp[t][i] = tcc_attention_drop(e, a, tcc_attention_bit(e, kept[i / 2][t / 4], 8 * (t % 4) + i % 2), dp[t][i]);
     make_gradients(e, b, s, dp, delta);
     add_products(e, b, dp, at.columns_d, a->D, dq);
     tcc_emit_barrier(e);
@@ -296,13 +316,19 @@ static void emit_keys(tcc_emitter *e, const tcc_attention_block *b) {
             lse[t][i] = lse[t][2 + i] = tcc_attention_shown(e, tcc_attention_load_value(e, b, TCC_ATTENTION_LSE, query));
             if (want_k) delta[t][i] = delta[t][2 + i] = tcc_attention_load_value(e, b, TCC_ATTENTION_DELTA, query);
         }
+    LLVMValueRef kept[2], dropped[MOST_COLUMNS / 8][4];
+    tcc_attention_keep_columns(e, b, query0, add(e, b->row0, times(e, b->warp, 16)), kept);
     tcc_emit_copy_wait(e, 0);
     tcc_emit_barrier(e);
     make_products(e, b, at.rows_d, at.columns_d, a->D, s);
     make_probabilities(e, b, query0, s, lse);
-    if (want_v) add_products(e, b, s, at.columns_e, a->E, sums + n_k);
+    if (want_v) {
+        drop_columns(e, b, kept, s, dropped);
+        add_products(e, b, dropped, at.columns_e, a->E, sums + n_k);
+    }
     if (want_k) {
         make_products(e, b, at.rows_e, at.columns_e, a->E, dp);
+        drop_columns(e, b, kept, dp, dp);
         make_gradients(e, b, s, dp, delta);
         add_products(e, b, dp, at.columns_d, a->D, sums);
     }

@@ -256,6 +256,8 @@ LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype 
  * each four come from one evaluation of the generator. */
 LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed, LLVMValueRef step,
                                bool fours);
+/* The four words (i32) of counters `block` (i64) of the draws `id` under a seed and a step: i64, one for all lanes or one a lane. */
+void tcc_scalar_philox(tcc_emitter *e, LLVMValueRef block, LLVMValueRef id, LLVMValueRef seed, LLVMValueRef step, LLVMValueRef out[4]);
 bool tcc_scalar_has(tcc_op op);
 int tcc_scalar_cost(tcc_op op); /* in simple instructions, about */
 

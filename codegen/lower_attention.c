@@ -5,26 +5,30 @@
 #include "codegen/attention_gpu.h"
 #include "codegen/llvm_warp.h"
 #include "codegen/operand.h"
+#include "ir/sdpa.h"
 
 typedef struct lowered {
     tcc_attention a;
     tcc_plan_buffer buffers[TCC_ATTENTION_ROLES];
     int64_t offsets[TCC_ATTENTION_ROLES];
     tcc_dtype dtypes[TCC_ATTENTION_ROLES]; /* in memory */
+    int64_t id;       /* of dropout's draws */
     tcc_dtype narrow; /* f16 or bf16 where q, k, v, o and do come so to tensor cores; else f32 */
     tcc_attention_plan plan;
 } lowered;
 
-/* Strides of a walk whose loops are the dims of a node in order (dims of 1 have none), as an operand of `n_batch` batch dims. */
+/* Strides of a walk whose loops are the dims of a node in order (dims of 1 have none), as an operand of `n_batch` batch dims. False: its
+ * elements do not lie side by side. */
 static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *type, const int64_t *strides, int64_t offset) {
     int last = type->rank - 1;
     tcc_attention_operand *o = &out->a.operands[role];
-    bool rows_only = role == TCC_ATTENTION_LSE; /* no last dim */
+    bool rows_only = role == TCC_ATTENTION_LSE || role == TCC_ATTENTION_RNG; /* no last dim */
     int row = rows_only ? last : last - 1;
     for (int i = 0; i < row; i++) o->batch[i] = strides[i];
     o->row = strides[row];
     out->offsets[role] = offset;
     out->a.has[role] = true;
+    if (role == TCC_ATTENTION_RNG) return o->row == 1;
     return rows_only || type->dims[last] == 1 || strides[last] == 1;
 }
 
@@ -36,10 +40,21 @@ static bool in_pieces(const lowered *out, tcc_attention_role role) {
     return bits % 16 == 0;
 }
 
+/* What an operand is read as. */
+static tcc_dtype dtype_of(const tcc_lowering *l, const lowered *out, tcc_attention_role role, tcc_dtype is) {
+    switch (role) {
+    case TCC_ATTENTION_RNG: return TCC_I64;
+    case TCC_ATTENTION_LSE: return TCC_F32;
+    case TCC_ATTENTION_MASK: return l->target->kind == TCC_TARGET_CUDA ? is : TCC_F32;
+    default: return out->narrow;
+    }
+}
+
 /* An operand in place if its elements are contiguous there, else as a copy. */
 static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *n) {
     int64_t strides[TCC_MAX_RANK] = {0};
-    tcc_dtype dtype = out->dtypes[role] = role == TCC_ATTENTION_MASK || role == TCC_ATTENTION_LSE ? TCC_F32 : out->narrow;
+    tcc_dtype dtype = out->dtypes[role] = dtype_of(l, out, role, n->type.dtype);
+    const bool whole = dtype == out->narrow && dtype != TCC_F32 && role != TCC_ATTENTION_MASK; /* pieces are wanted */
     tcc_iteration it;
     tcc_iteration_init(&it, n->type.rank, n->type.dims);
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
@@ -52,7 +67,7 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
     if (in_place) {
         int var = 0;
         for (int i = 0; i < n->type.rank; i++) strides[i] = n->type.dims[i] == 1 ? 0 : tcc_affine_coefficient(&x->affine, var++);
-        in_place = set_operand(out, role, &n->type, strides, x->affine.constant) && (dtype == TCC_F32 || in_pieces(out, role));
+        in_place = set_operand(out, role, &n->type, strides, x->affine.constant) && (!whole || in_pieces(out, role));
     }
     tcc_body_free(b);
     if (status != TCC_OK || in_place) return status;
@@ -233,15 +248,17 @@ static tcc_status add_launch(tcc_lowering *l, const lowered *k, const int *place
     if (!launch) return TCC_ENOMEM;
     launch->kernel.key = text;
     launch->kernel.schedule = "attention";
-    launch->kernel.n_buffers = launch->kernel.n_params = n_buffers;
+    launch->kernel.n_buffers = n_buffers;
+    launch->kernel.n_params = n_buffers + (places[TCC_ATTENTION_RNG] >= 0);
     launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, n_buffers);
-    launch->params = TCC_ARENA_ARRAY(l->arena, int64_t, n_buffers);
+    launch->params = TCC_ARENA_ARRAY(l->arena, int64_t, n_buffers + 1);
     if (!launch->buffers || !launch->params || !text) return tcc_enomem(l->diag);
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++) {
         if (places[i] < 0) continue;
         launch->buffers[places[i]] = k->buffers[i];
         launch->params[places[i]] = k->offsets[i];
     }
+    launch->params[n_buffers] = k->id;
     *out = launch;
     return TCC_OK;
 }
@@ -300,12 +317,12 @@ static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_g
 
 static tcc_status launch_gpu(tcc_lowering *l, lowered *k) {
     static const tcc_attention_role forward[] = {TCC_ATTENTION_Q,    TCC_ATTENTION_K, TCC_ATTENTION_V,
-                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE};
-    static const tcc_attention_role queries[] = {TCC_ATTENTION_Q, TCC_ATTENTION_K,   TCC_ATTENTION_V,  TCC_ATTENTION_MASK, TCC_ATTENTION_O,
-                                                 TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_DQ, TCC_ATTENTION_DELTA};
-    static const tcc_attention_role keys[] = {TCC_ATTENTION_Q,   TCC_ATTENTION_K,  TCC_ATTENTION_MASK, TCC_ATTENTION_LSE,
-                                              TCC_ATTENTION_DO,  TCC_ATTENTION_DV, TCC_ATTENTION_V,    TCC_ATTENTION_DK, TCC_ATTENTION_DELTA};
-    enum { FORWARD = 6, QUERIES = 9, VALUES_ALONE = 6, KEYS = 9 }; /* dv needs the first of `keys` alone */
+                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_RNG};
+    static const tcc_attention_role queries[] = {TCC_ATTENTION_Q,   TCC_ATTENTION_K,  TCC_ATTENTION_V,  TCC_ATTENTION_MASK,  TCC_ATTENTION_O,
+                                                 TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_DQ, TCC_ATTENTION_DELTA, TCC_ATTENTION_RNG};
+    static const tcc_attention_role keys[] = {TCC_ATTENTION_Q,  TCC_ATTENTION_K,   TCC_ATTENTION_MASK, TCC_ATTENTION_LSE, TCC_ATTENTION_DO,
+                                              TCC_ATTENTION_DV, TCC_ATTENTION_RNG, TCC_ATTENTION_V,    TCC_ATTENTION_DK,  TCC_ATTENTION_DELTA};
+    enum { FORWARD = 7, QUERIES = 10, VALUES_ALONE = 7, KEYS = 10 }; /* dv needs the first of `keys` alone */
     tcc_attention *a = &k->a;
     if (!a->backward) return launch_kind(l, k, TCC_ATTENTION_GPU_FORWARD, forward, FORWARD);
     bool want_k = a->has[TCC_ATTENTION_DK];
@@ -360,7 +377,8 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
     tcc_attention *a = &out->a;
     *a = (tcc_attention){.backward = main->op != TCC_OP_SDPA, .n_batch = n_batch, .T = q->dims[n_batch], .S = k->dims[n_batch],
                          .D = q->dims[n_batch + 1], .E = v->dims[n_batch + 1], .scale = main->attrs->sdpa.scale,
-                         .causal = main->attrs->sdpa.causal};
+                         .causal = main->attrs->sdpa.causal, .p = main->attrs->sdpa.p};
+    out->id = main->attrs->sdpa.id;
     for (int i = 0; i < n_batch; i++) a->batch[i] = q->dims[i];
     out->narrow = cuda ? narrow_type(l->target, main) : TCC_F32;
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) out->dtypes[r] = TCC_F32;
@@ -368,10 +386,13 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
     TCC_TRY(outputs(l, out, &possible));
     if (!possible) return TCC_OK;
     if (!a->backward && !a->has[TCC_ATTENTION_O]) return TCC_OK;
-    static const tcc_attention_role roles[2][7] = {
-        {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_MASK},
-        {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_MASK}};
-    for (int i = 0; i < main->n_operands; i++) TCC_TRY(input(l, out, roles[a->backward][i], main->operands[i]));
+    static const tcc_attention_role roles[2][6] = {
+        {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V},
+        {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_DO}};
+    for (int i = 0; i < (a->backward ? 6 : 3); i++) TCC_TRY(input(l, out, roles[a->backward][i], main->operands[i]));
+    const tcc_node *mask = tcc_sdpa_mask(main), *key = tcc_sdpa_key(main);
+    if (mask) TCC_TRY(input(l, out, TCC_ATTENTION_MASK, mask));
+    if (key) TCC_TRY(input(l, out, TCC_ATTENTION_RNG, key));
     bool called;
     TCC_TRY(tcc_lower_attention_call(l, a, out->buffers, out->offsets, out->dtypes, &called));
     if (!called) TCC_TRY(cuda ? launch_gpu(l, out) : launch(l, out));

@@ -3,6 +3,8 @@
  * better schedule takes run this way. */
 #include "codegen/body.h"
 
+#include "ir/sdpa.h"
+
 /* A loop of a fold, as a form; extents of 1 need none. */
 static tcc_affine fold_loop(tcc_body *b, int64_t extent, uint64_t *loops) {
     if (extent == 1) return tcc_affine_constant(0);
@@ -187,6 +189,29 @@ static const tcc_expr *not_infinite(tcc_body *b, const tcc_expr *x, tcc_dtype dt
     return binary(b, TCC_OP_MAX, dtype, x, tcc_expr_number(b, dtype, -0x1p127));
 }
 
+/* x, a value for query t and key s, with the dropout of the probabilities if the op has it. */
+static const tcc_expr *drop(tcc_body *b, const tcc_node *n, const tcc_expr *x, const tcc_affine *lead, tcc_affine t, tcc_affine s) {
+    const tcc_node *q = n->operands[0], *k = n->operands[1], *key = tcc_sdpa_key(n);
+    if (!key) return x;
+    const tcc_attrs_sdpa *a = &n->attrs->sdpa;
+    tcc_affine at[TCC_MAX_RANK], zero = tcc_affine_constant(0), one = tcc_affine_constant(1);
+    tcc_type scores = q->type;
+    const int rank = scores.rank;
+    scores.dims[rank - 1] = k->type.dims[rank - 2];
+    for (int i = 0; i < rank - 2; i++) at[i] = scores.dims[i] == 1 ? zero : lead[i];
+    at[rank - 2] = t, at[rank - 1] = s;
+    const tcc_expr *outer = b->guard;
+    b->guard = NULL; /* the key can always be read */
+    const tcc_expr *draw[] = {tcc_expr_index(b, tcc_affine_linear(b, at, rank, scores.dims), TCC_I64), tcc_body_trace(b, key, &zero),
+                              tcc_body_trace(b, key, &one)};
+    b->guard = outer;
+    const tcc_expr uniform_draw = {.kind = TCC_EXPR_POINT, .dtype = TCC_F32, .op = TCC_OP_RNG_UNIFORM, .integer = a->id};
+    const tcc_expr *uniform = tcc_expr_make(b, uniform_draw, draw, 3);
+    const tcc_expr *kept = binary(b, TCC_OP_MUL, x->dtype, x, tcc_expr_number(b, x->dtype, 1 / (1 - a->p)));
+    const tcc_expr *operands[] = {binary(b, TCC_OP_GE, TCC_BOOL, uniform, tcc_expr_number(b, TCC_F32, a->p)), kept, tcc_expr_number(b, x->dtype, 0)};
+    return tcc_expr_point(b, TCC_OP_SELECT, x->dtype, operands, 3);
+}
+
 /* The largest score of row t. */
 static const tcc_expr *row_maximum(tcc_body *b, const tcc_node *n, const tcc_node *mask, const tcc_affine *lead, tcc_affine t) {
     const tcc_node *q = n->operands[0], *k = n->operands[1];
@@ -197,7 +222,7 @@ static const tcc_expr *row_maximum(tcc_body *b, const tcc_node *n, const tcc_nod
 }
 
 static const tcc_expr *trace_attention(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
-    const tcc_node *q = n->operands[0], *k = n->operands[1], *mask = NULL;
+    const tcc_node *q = n->operands[0], *k = n->operands[1], *mask = tcc_sdpa_mask(n);
     const tcc_attrs_sdpa *a = &n->attrs->sdpa;
     tcc_dtype dtype = q->type.dtype;
     int lead = q->type.rank - 2;
@@ -205,7 +230,6 @@ static const tcc_expr *trace_attention(tcc_body *b, const tcc_node *n, const tcc
     uint64_t loops = 0;
     if (n->op == TCC_OP_SDPA || n->op == TCC_OP_SDPA_LSE) {
         bool lse = n->op == TCC_OP_SDPA_LSE;
-        if (n->n_operands > (lse ? 2 : 3)) mask = n->operands[lse ? 2 : 3];
         const tcc_expr *top = row_maximum(b, n, mask, c, c[lead]);
         tcc_affine s = fold_loop(b, keys, &loops);
         const tcc_expr *x = score(b, a, q, k, mask, c, c[lead], s);
@@ -213,13 +237,13 @@ static const tcc_expr *trace_attention(tcc_body *b, const tcc_node *n, const tcc
         const tcc_expr *sum = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, weight, loops);
         if (lse) return binary(b, TCC_OP_ADD, dtype, top, unary(b, TCC_OP_LOG, sum, dtype));
         const tcc_expr *value = trace_matrix(b, n->operands[2], c, s, c[lead + 1]);
-        value = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, weight, value), loops);
+        value = binary(b, TCC_OP_MUL, dtype, drop(b, n, weight, c, c[lead], s), value);
+        value = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, value, loops);
         /* a row that sees no key gives 0 / 1; else the sum is at least 1 */
         return binary(b, TCC_OP_DIV, dtype, value, binary(b, TCC_OP_MAX, dtype, sum, tcc_expr_number(b, dtype, 1)));
     }
-    /* gradients: p = e^(score - lse), dp = do . v, ds = p (dp - do . o) */
+    /* gradients: p = e^(score - lse), dp = dropout(do . v), ds = p (dp - do . o) */
     const tcc_node *v = n->operands[2], *o = n->operands[3], *lse = n->operands[4], *grad = n->operands[5];
-    if (n->n_operands > 6) mask = n->operands[6];
     bool by_query = n->op == TCC_OP_SDPA_GRAD_Q;
     tcc_affine other = fold_loop(b, by_query ? keys : queries, &loops);
     tcc_affine t = by_query ? c[lead] : other, s = by_query ? other : c[lead];
@@ -228,12 +252,15 @@ static const tcc_expr *trace_attention(tcc_body *b, const tcc_node *n, const tcc
     at_lse[lead] = t;
     const tcc_expr *x = score(b, a, q, k, mask, c, t, s);
     const tcc_expr *p = unary(b, TCC_OP_EXP, binary(b, TCC_OP_SUB, dtype, x, not_infinite(b, tcc_body_trace(b, lse, at_lse), dtype)), dtype);
-    if (n->op == TCC_OP_SDPA_GRAD_V)
-        return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, p, trace_matrix(b, grad, c, t, c[lead + 1])), loops);
+    if (n->op == TCC_OP_SDPA_GRAD_V) {
+        const tcc_expr *dropped = drop(b, n, p, c, t, s);
+        return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, dropped, trace_matrix(b, grad, c, t, c[lead + 1])), loops);
+    }
     uint64_t inner = 0;
     tcc_affine e = fold_loop(b, v->type.dims[lead + 1], &inner);
     const tcc_expr *do_ = trace_matrix(b, grad, c, t, e);
-    const tcc_expr *difference = binary(b, TCC_OP_SUB, dtype, trace_matrix(b, v, c, s, e), trace_matrix(b, o, c, t, e));
+    const tcc_expr *value = drop(b, n, trace_matrix(b, v, c, s, e), c, t, s);
+    const tcc_expr *difference = binary(b, TCC_OP_SUB, dtype, value, trace_matrix(b, o, c, t, e));
     const tcc_expr *dp = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, do_, difference), inner);
     const tcc_expr *ds = binary(b, TCC_OP_MUL, dtype, binary(b, TCC_OP_MUL, dtype, p, dp), tcc_expr_number(b, dtype, a->scale));
     const tcc_expr *with = by_query ? trace_matrix(b, k, c, s, c[lead + 1]) : trace_matrix(b, q, c, t, c[lead + 1]);

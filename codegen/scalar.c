@@ -355,11 +355,11 @@ static LLVMValueRef half(tcc_emitter *e, LLVMValueRef v, int which, LLVMTypeRef 
     return tcc_emit_lanes_of(type) == tcc_emit_lanes_of(as) ? v : tcc_emit_splat(e, v, tcc_emit_lanes_of(as));
 }
 
-static void philox(tcc_emitter *e, LLVMValueRef block, int64_t id, LLVMValueRef seed, LLVMValueRef step, LLVMValueRef out[4]) {
+void tcc_scalar_philox(tcc_emitter *e, LLVMValueRef block, LLVMValueRef id, LLVMValueRef seed, LLVMValueRef step, LLVMValueRef out[4]) {
     LLVMBuilderRef b = e->builder;
     LLVMTypeRef type = like(e, e->i32, block);
     LLVMValueRef k0 = half(e, seed, 0, type), k1 = half(e, seed, 1, type);
-    LLVMValueRef c[4] = {half(e, block, 0, type), half(e, block, 1, type), tcc_emit_int(e, type, id), half(e, step, 0, type)};
+    LLVMValueRef c[4] = {half(e, block, 0, type), half(e, block, 1, type), half(e, id, 0, type), half(e, step, 0, type)};
     for (int round = 0; round < 10; round++) {
         LLVMValueRef h0, l0, h1, l1;
         philox_product(e, 0xD2511F53u, c[0], &h0, &l0);
@@ -401,7 +401,7 @@ static LLVMValueRef philox_fours(tcc_emitter *e, LLVMValueRef element, int64_t i
         which[i] = tcc_emit_i32(e, i % 4);
         if (i % 4) continue;
         LLVMValueRef first = LLVMBuildExtractElement(e->builder, element, tcc_emit_i32(e, i), "");
-        philox(e, LLVMBuildLShr(e->builder, first, tcc_emit_i64(e, 2), ""), id, seed, step, words);
+        tcc_scalar_philox(e, LLVMBuildLShr(e->builder, first, tcc_emit_i64(e, 2), ""), tcc_emit_i64(e, id), seed, step, words);
         for (int w = 0; w < 4; w++)
             for (int k = 0; k < 4; k++) out[w] = LLVMBuildInsertElement(e->builder, out[w], words[w], tcc_emit_i32(e, i + k), "");
     }
@@ -415,7 +415,7 @@ LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueR
     if (fours) {
         which = philox_fours(e, element, id, seed, step, words);
     } else {
-        philox(e, LLVMBuildLShr(e->builder, element, tcc_emit_int(e, wide, 2), ""), id, seed, step, words);
+        tcc_scalar_philox(e, LLVMBuildLShr(e->builder, element, tcc_emit_int(e, wide, 2), ""), tcc_emit_i64(e, id), seed, step, words);
         LLVMValueRef low = LLVMBuildTrunc(e->builder, element, narrow, "");
         which = LLVMBuildAnd(e->builder, low, tcc_emit_int(e, narrow, 3), "");
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * Interpreter rules of scaled dot-product attention and its gradients, one query row at a time.
  *
- * With scores s = scale q k^T + mask, lse = log sum exp s and p = exp(s - lse): o = p v; dv = p^T
- * do; dp = do v^T; ds = p (dp - sum of do o over a row); dq = scale ds k; dk = scale ds^T q. A
- * query that sees no key gives 0. */
+ * With scores s = scale q k^T + mask, lse = log sum exp s, p = exp(s - lse) and z what dropout
+ * multiplies by (1 without): o = (p z) v; dv = (p z)^T do; dp = (do v^T) z; ds = p (dp - sum of do o
+ * over a row), because that sum is the one of dp p; dq = scale ds k; dk = scale ds^T q. A query that
+ * sees no key gives 0. */
 #include "ir/eval_rules.h"
+#include "ir/sdpa.h"
 #include "ir/support/alloc.h"
 
 #include <math.h>
@@ -15,18 +17,28 @@ typedef struct attention {
     double scale;
     bool causal;
     double *row; /* S scores, then probabilities */
+    double *z;   /* S factors of dropout, in the same memory */
+    const tcc_value *key; /* NULL: no dropout */
+    double p;
+    int64_t id;
 } attention;
 
-static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *q, const tcc_value *k,
-                        const tcc_value *mask, tcc_diag *diag) {
-    const tcc_type *type = &q->type;
-    *a = (attention){.q = q->f, .k = k->f, .mask = mask ? mask->f : NULL, .batches = 1};
+static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const *in,
+                        tcc_diag *diag) {
+    const tcc_type *type = &in[0]->type;
+    *a = (attention){.q = in[0]->f, .k = in[1]->f, .batches = 1};
+    if (tcc_sdpa_mask(n)) a->mask = in[tcc_op_get_info(n->op)->least]->f;
+    if (tcc_sdpa_draws(n)) a->key = in[n->n_operands - 1];
+    a->p = n->attrs->sdpa.p, a->id = n->attrs->sdpa.id;
     a->T = type->dims[type->rank - 2], a->D = type->dims[type->rank - 1];
-    a->S = k->type.dims[type->rank - 2];
+    a->S = in[1]->type.dims[type->rank - 2];
     for (int i = 0; i < type->rank - 2; i++) a->batches *= type->dims[i];
     a->scale = n->attrs->sdpa.scale, a->causal = n->attrs->sdpa.causal;
-    a->row = tcc__malloc((size_t)a->S * sizeof *a->row);
-    return a->row ? TCC_OK : tcc_enomem(diag);
+    a->row = tcc__malloc(2 * (size_t)a->S * sizeof *a->row);
+    if (!a->row) return tcc_enomem(diag);
+    a->z = a->row + a->S;
+    for (int64_t s = 0; s < a->S; s++) a->z[s] = 1;
+    return TCC_OK;
 }
 
 /* Keys that query t of each batch may see: s < seen. */
@@ -64,21 +76,29 @@ static double log_sum_exp(const attention *a, int64_t t) {
     return largest + log(sum);
 }
 
-static void probabilities(attention *a, int64_t t, double lse) {
+/* Also sets the factors of dropout. */
+static void probabilities(attention *a, int64_t batch, int64_t t, double lse) {
     for (int64_t s = 0; s < seen(a, t); s++)
         a->row[s] = lse == -INFINITY ? 0 : exp(a->row[s] - lse);
+    const double least = tcc_dtype_round(TCC_F32, a->p);
+    for (int64_t s = 0; a->key && s < seen(a, t); s++) {
+        const int64_t element = (batch * a->T + t) * a->S + s;
+        uint32_t words[4];
+        tcc__eval_draw(a->key, a->id, element / 4, words);
+        a->z[s] = (double)(words[element % 4] >> 8) * 0x1p-24 < least ? 0 : 1 / (1 - a->p);
+    }
 }
 
 TCC_EVAL_RULE(sdpa) {
     attention a;
-    TCC_TRY(begin(&a, n, in[0], in[1], n->n_operands > 3 ? in[3] : NULL, diag));
+    TCC_TRY(begin(&a, n, in, diag));
     int64_t E = out->type.dims[out->type.rank - 1];
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
             scores(&a, batch, t);
-            probabilities(&a, t, log_sum_exp(&a, t));
+            probabilities(&a, batch, t, log_sum_exp(&a, t));
             for (int64_t s = 0; s < seen(&a, t); s++)
-                add_scaled(out->f + (batch * a.T + t) * E, a.row[s],
+                add_scaled(out->f + (batch * a.T + t) * E, a.row[s] * a.z[s],
                            in[2]->f + (batch * a.S + s) * E, E);
         }
     tcc__free(a.row);
@@ -87,7 +107,7 @@ TCC_EVAL_RULE(sdpa) {
 
 TCC_EVAL_RULE(sdpa_lse) {
     attention a;
-    TCC_TRY(begin(&a, n, in[0], in[1], n->n_operands > 2 ? in[2] : NULL, diag));
+    TCC_TRY(begin(&a, n, in, diag));
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
             scores(&a, batch, t);
@@ -99,11 +119,11 @@ TCC_EVAL_RULE(sdpa_lse) {
 
 typedef enum by { BY_Q, BY_K, BY_V } by;
 
-/* Operands: q, k, v, o, lse, do, mask. */
+/* Operands: q, k, v, o, lse, do, mask, key. */
 static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_value *out, by which,
                            tcc_diag *diag) {
     attention a;
-    TCC_TRY(begin(&a, n, in[0], in[1], n->n_operands > 6 ? in[6] : NULL, diag));
+    TCC_TRY(begin(&a, n, in, diag));
     int64_t E = in[2]->type.dims[in[2]->type.rank - 1];
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
@@ -111,14 +131,14 @@ static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_va
             const double *d_o = in[5]->f + query * E;
             double delta = inner_product(d_o, in[3]->f + query * E, E);
             scores(&a, batch, t);
-            probabilities(&a, t, in[4]->f[query]);
+            probabilities(&a, batch, t, in[4]->f[query]);
             for (int64_t s = 0; s < seen(&a, t); s++) {
                 int64_t key = batch * a.S + s;
-                double p = a.row[s],
-                       ds = a.scale * p * (inner_product(d_o, in[2]->f + key * E, E) - delta);
+                double p = a.row[s], dp = a.z[s] * inner_product(d_o, in[2]->f + key * E, E);
+                double ds = a.scale * p * (dp - delta);
                 if (which == BY_Q) add_scaled(out->f + query * a.D, ds, a.k + key * a.D, a.D);
                 else if (which == BY_K) add_scaled(out->f + key * a.D, ds, a.q + query * a.D, a.D);
-                else add_scaled(out->f + key * E, p, d_o, E);
+                else add_scaled(out->f + key * E, p * a.z[s], d_o, E);
             }
         }
     tcc__free(a.row);

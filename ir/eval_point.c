@@ -31,11 +31,11 @@ TCC_EVAL_RULE(iota) {
 
 /* -- Random draws: the counter and the key are described at `rng` in attrs.def -- */
 
-static void draw(const tcc_node *n, const tcc_value *key_value, int64_t block, uint32_t words[4]) {
+void tcc__eval_draw(const tcc_value *key_value, int64_t id, int64_t block, uint32_t words[4]) {
     uint64_t seed = (uint64_t)key_value->i[0], step = (uint64_t)key_value->i[1],
              at = (uint64_t)block;
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)n->attrs->rng.id,
+    uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)id,
                            (uint32_t)step};
     tcc_philox4x32(key, counter, words);
 }
@@ -44,7 +44,7 @@ TCC_EVAL_RULE(rng_bits) {
     int64_t count = tcc_type_numel(&out->type);
     uint32_t words[4];
     for (int64_t e = 0; e < count; e++) {
-        if (e % 4 == 0) draw(n, in[0], e / 4, words);
+        if (e % 4 == 0) tcc__eval_draw(in[0], n->attrs->rng.id, e / 4, words);
         out->i[e] = (int32_t)words[e % 4];
     }
     return TCC_OK;
@@ -54,7 +54,7 @@ TCC_EVAL_RULE(rng_uniform) {
     int64_t count = tcc_type_numel(&out->type);
     uint32_t words[4];
     for (int64_t e = 0; e < count; e++) {
-        if (e % 4 == 0) draw(n, in[0], e / 4, words);
+        if (e % 4 == 0) tcc__eval_draw(in[0], n->attrs->rng.id, e / 4, words);
         out->f[e] = (double)(words[e % 4] >> 8) * 0x1p-24;
     }
     return TCC_OK;
@@ -64,7 +64,7 @@ TCC_EVAL_RULE(rng_normal) {
     int64_t count = tcc_type_numel(&out->type);
     uint32_t words[4];
     for (int64_t e = 0; e < count; e++) {
-        if (e % 4 == 0) draw(n, in[0], e / 4, words);
+        if (e % 4 == 0) tcc__eval_draw(in[0], n->attrs->rng.id, e / 4, words);
         const uint32_t *pair = words + e % 4 / 2 * 2;
         double u1 = ((double)(pair[0] >> 8) + 1) * 0x1p-24, u2 = (double)(pair[1] >> 8) * 0x1p-24;
         double radius = sqrt(-2 * log(u1)), angle = 2 * M_PI * u2;

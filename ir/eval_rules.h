@@ -30,6 +30,9 @@ static inline bool tcc__value_is_float(const tcc_value *v) {
 /* The integer that the element type keeps of `v`: two's complement wraparound, bool is v != 0. */
 int64_t tcc__wrap(tcc_dtype dtype, int64_t v);
 
+/* Words 4 block ... 4 block + 3 of the draws `id` under a key value, as attrs.def describes them. */
+void tcc__eval_draw(const tcc_value *key, int64_t id, int64_t block, uint32_t words[4]);
+
 /* Row-major strides in elements. */
 void tcc__strides(const tcc_type *type, int64_t *strides);
 /* dst[i . dst_strides] = src[i . src_strides] for all i in dims. Elements are 8 bytes of either

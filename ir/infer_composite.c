@@ -29,8 +29,28 @@ static tcc_status scores_type(const tcc_infer *q, tcc_type *scores) {
     return TCC_OK;
 }
 
-static tcc_status check_mask(const tcc_infer *q, int i, const tcc_type *scores) {
-    return q->n_operands > i ? tcc__need_is(q, i, "the mask [..,T,S]", scores) : TCC_OK;
+static const tcc_type key_type = {TCC_I64, 1, {2}};
+
+static tcc_status check_dropout(const tcc_infer *q, double p, int64_t id) {
+    if (!(p >= 0 && p < 1)) return tcc__refuse(q, TCC_EINVAL, "p %g is not in 0 <= p < 1", p);
+    if (id < 0 || id > UINT32_MAX)
+        return tcc__refuse(q, TCC_EINVAL, "id %lld is not in 0 .. 2^32 - 1", (long long)id);
+    return TCC_OK;
+}
+
+/* What may follow the operands that the op always has: the mask; the key if there is dropout. */
+static tcc_status check_optional(const tcc_infer *q, const tcc_type *scores) {
+    const tcc_attrs_sdpa *a = &q->attrs->sdpa;
+    const int least = tcc_op_get_info(q->op)->least, keys = a->p > 0;
+    TCC_TRY(check_dropout(q, a->p, a->id));
+    if (q->op == TCC_OP_SDPA_LSE && keys)
+        return tcc__refuse(q, TCC_EINVAL, "p %g, but dropout follows the softmax", a->p);
+    const int masks = q->n_operands - least - keys;
+    if (masks < 0 || masks > 1)
+        return tcc__refuse(q, TCC_EINVAL, "%d operands with p %g: expected %d, and a mask or none%s",
+                           q->n_operands, a->p, least, keys ? ", and the key" : "");
+    if (masks) TCC_TRY(tcc__need_is(q, least, "the mask [..,T,S]", scores));
+    return keys ? tcc__need_is(q, least + masks, "the key", &key_type) : TCC_OK;
 }
 
 /* v [..,S,E] and the result [..,T,E]. */
@@ -57,14 +77,14 @@ static void lse_type(const tcc_infer *q, tcc_type *out) {
 tcc_status tcc__infer_sdpa(const tcc_infer *q, tcc_type *out) {
     tcc_type scores = {0};
     TCC_TRY(scores_type(q, &scores));
-    TCC_TRY(check_mask(q, 3, &scores));
+    TCC_TRY(check_optional(q, &scores));
     return value_type(q, out);
 }
 
 tcc_status tcc__infer_sdpa_lse(const tcc_infer *q, tcc_type *out) {
     tcc_type scores = {0};
     TCC_TRY(scores_type(q, &scores));
-    TCC_TRY(check_mask(q, 2, &scores));
+    TCC_TRY(check_optional(q, &scores));
     lse_type(q, out);
     return TCC_OK;
 }
@@ -77,7 +97,7 @@ tcc_status tcc__infer_sdpa_grad(const tcc_infer *q, tcc_type *out) {
     lse_type(q, &lse);
     TCC_TRY(tcc__need_is(q, 4, "lse", &lse));
     TCC_TRY(tcc__need_is(q, 5, "do", &result));
-    TCC_TRY(check_mask(q, 6, &scores));
+    TCC_TRY(check_optional(q, &scores));
     *out = *operand(q, q->op == TCC_OP_SDPA_GRAD_Q ? 0 : q->op == TCC_OP_SDPA_GRAD_K ? 1 : 2);
     return TCC_OK;
 }
@@ -129,14 +149,9 @@ tcc_status tcc__infer_norm_channel(const tcc_infer *q, tcc_type *out) {
 /* -- Dropout and losses -- */
 
 tcc_status tcc__infer_dropout(const tcc_infer *q, tcc_type *out) {
-    static const tcc_type key = {TCC_I64, 1, {2}};
-    const tcc_attrs_dropout *a = &q->attrs->dropout;
     TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
-    TCC_TRY(tcc__need_is(q, 1, "the key", &key));
-    if (!(a->p >= 0 && a->p < 1))
-        return tcc__refuse(q, TCC_EINVAL, "p %g is not in 0 <= p < 1", a->p);
-    if (a->id < 0 || a->id > UINT32_MAX)
-        return tcc__refuse(q, TCC_EINVAL, "id %lld is not in 0 .. 2^32 - 1", (long long)a->id);
+    TCC_TRY(tcc__need_is(q, 1, "the key", &key_type));
+    TCC_TRY(check_dropout(q, q->attrs->dropout.p, q->attrs->dropout.id));
     *out = *operand(q, 0);
     return TCC_OK;
 }

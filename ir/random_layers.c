@@ -266,6 +266,11 @@ void tcc__gen_attention(tcc_gen *r) {
         !tcc__gen_fits(r, &scores))
         return;
     tcc_attrs attrs = {.sdpa = {.scale = 1 / sqrt((double)width), .causal = causal}};
+    tcc_attrs whole = attrs; /* of the softmax's denominators */
+    static const double rates[] = {0.125, 0.25, 0.5};
+    tcc_node *key = tcc__gen_chance(r, 40) ? tcc__gen_key(r) : NULL;
+    if (key) attrs.sdpa.p = TCC_GEN_ONE_OF(r, rates), attrs.sdpa.id = r->draws++;
+    const double grown = 1 / (1 - attrs.sdpa.p); /* what dropout keeps */
     tcc_gen_value vq = tcc__gen_into(r, tcc__gen_like(r, &q), -2, 2),
                   vk = tcc__gen_into(r, tcc__gen_like(r, &k), -2, 2);
     tcc_gen_value vv = tcc__gen_into(r, tcc__gen_like(r, &v), -4, 4), mask = {0};
@@ -274,18 +279,21 @@ void tcc__gen_attention(tcc_gen *r) {
     /* Errors of the scores, which softmax hands on; 1e-6 for its exponentials. */
     const double dot = attrs.sdpa.scale * (double)width,
                  err = dot * 2 * (vq.err + vk.err) + mask.err + 1e-6 * (1 + dot * 4);
-    const double most = tcc__gen_magnitude(vv), lse_most = dot * 4 + 4 + log((double)keys);
-    tcc_gen_value o = tcc__gen_made(NULL, vv.lo, vv.hi, vv.err + 2 * most * err, -1);
-    o.n = tcc__gen_build(r, TCC_OP_SDPA, (tcc_node *[]){vq.n, vk.n, vv.n, mask.n}, mask.n ? 4 : 3,
-                         &attrs, NULL);
-    o = tcc__gen_made(o.n, o.lo, o.hi, o.err, -1);
+    const double most = tcc__gen_magnitude(vv) * grown, lse_most = dot * 4 + 4 + log((double)keys);
+    tcc_node *operands[8] = {vq.n, vk.n, vv.n};
+    int n = 3;
+    if (mask.n) operands[n++] = mask.n;
+    if (key) operands[n++] = key;
+    tcc_gen_value o = tcc__gen_made(tcc__gen_build(r, TCC_OP_SDPA, operands, n, &attrs, NULL),
+                                    key ? -most : vv.lo, key ? most : vv.hi,
+                                    vv.err * grown + 2 * most * err, -1);
     const int kind = r->options->differentiable ? 0 : (int)tcc__gen_below(r, 8);
     if (kind < 4) {
         tcc__gen_keep(r, o);
         return;
     }
     tcc_node *lse = tcc__gen_build(r, TCC_OP_SDPA_LSE, (tcc_node *[]){vq.n, vk.n, mask.n},
-                                   mask.n ? 3 : 2, &attrs, NULL);
+                                   mask.n ? 3 : 2, &whole, NULL);
     if (kind == 4) {
         tcc__gen_keep(r, tcc__gen_made(lse, -lse_most, lse_most, err, -1));
         return;
@@ -293,13 +301,16 @@ void tcc__gen_attention(tcc_gen *r) {
     if (!o.n) return;
     static const tcc_op grads[] = {TCC_OP_SDPA_GRAD_Q, TCC_OP_SDPA_GRAD_K, TCC_OP_SDPA_GRAD_V};
     tcc_gen_value dy = tcc__gen_into(r, tcc__gen_like(r, &o.n->type), -2, 2);
-    tcc_node *operands[] = {vq.n, vk.n, vv.n, o.n, lse, dy.n, mask.n};
+    operands[3] = o.n, operands[4] = lse, operands[5] = dy.n;
+    n = 6;
+    if (mask.n) operands[n++] = mask.n;
+    if (key) operands[n++] = key;
     /* Up to `queries` rows add up; each a product of a probability, a sum over v's width, and q or
      * k. */
     const double terms = (double)queries * (double)v.dims[leading + 1] * 2 * most * 2 * 2;
     const double errors = terms * (vq.err + vk.err + vv.err + dy.err + o.err + 2 * err);
     tcc__gen_keep(
-        r, tcc__gen_made(tcc__gen_build(r, grads[kind - 5], operands, mask.n ? 7 : 6, &attrs, NULL),
+        r, tcc__gen_made(tcc__gen_build(r, grads[kind - 5], operands, n, &attrs, NULL),
                          -terms, terms, errors, -1));
 }
 

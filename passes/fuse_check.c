@@ -6,6 +6,7 @@
  * and at their own index only, so no view may ask for them elsewhere. */
 #include "passes/fuse.h"
 
+#include "ir/sdpa.h"
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 
@@ -329,17 +330,15 @@ static bool check_scatter(const tcc_draft *d, tcc_draft_scratch *s, const char *
 static bool same_attention(const tcc_node *a, const tcc_node *b) {
     static const tcc_op forward[] = {TCC_OP_SDPA, TCC_OP_SDPA_LSE};
     bool forward_a = a->op == forward[0] || a->op == forward[1], forward_b = b->op == forward[0] || b->op == forward[1];
-    if (forward_a != forward_b || a->attrs->sdpa.scale != b->attrs->sdpa.scale || a->attrs->sdpa.causal != b->attrs->sdpa.causal)
-        return false;
+    const tcc_attrs_sdpa *x = &a->attrs->sdpa, *y = &b->attrs->sdpa;
+    if (forward_a != forward_b || x->scale != y->scale || x->causal != y->causal) return false;
     if (!forward_a) {
+        if (x->p != y->p || x->id != y->id) return false;
         for (int i = 0; i < a->n_operands; i++)
             if (i >= b->n_operands || a->operands[i] != b->operands[i]) return false;
         return a->n_operands == b->n_operands;
     }
-    /* sdpa: q, k, v, mask; sdpa_lse: q, k, mask. */
-    const tcc_node *mask_a = a->n_operands > (a->op == TCC_OP_SDPA ? 3 : 2) ? a->operands[a->n_operands - 1] : NULL;
-    const tcc_node *mask_b = b->n_operands > (b->op == TCC_OP_SDPA ? 3 : 2) ? b->operands[b->n_operands - 1] : NULL;
-    return a->operands[0] == b->operands[0] && a->operands[1] == b->operands[1] && mask_a == mask_b;
+    return a->operands[0] == b->operands[0] && a->operands[1] == b->operands[1] && tcc_sdpa_mask(a) == tcc_sdpa_mask(b);
 }
 
 /* A stored concat of all that the group makes: of each hero once, its rows whole, so that it is written where it belongs. */
@@ -363,6 +362,7 @@ static bool packs_heroes(const tcc_draft *d, const tcc_draft_scratch *s, int at)
 }
 
 static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    int forward = 0;
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         bool full = reads_full(n, s);
@@ -370,10 +370,12 @@ static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char
         if (is_attention(n)) {
             if (full) return fail(reason, "attention behind attention");
             if (!same_attention(n, d->hero)) return fail(reason, "attention on other operands");
+            forward += n->op == TCC_OP_SDPA; /* values and dropout are not compared with those of sdpa_lse */
+            if (forward > 1) return fail(reason, "attention to other values, or with other dropout");
             continue;
         }
         if (n->op == TCC_OP_CONCAT && packs_heroes(d, s, i)) continue;
-        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || (n->op == TCC_OP_SLICE && !full);
+        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || ((n->op == TCC_OP_SLICE || n->op == TCC_OP_BROADCAST) && !full);
         if (!moves) return fail(reason, "other work than views beside attention");
         if (d->stored[i] && !full) return fail(reason, "an output in front of attention");
     }

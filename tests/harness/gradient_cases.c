@@ -355,19 +355,21 @@ static tcc_node *of_resize(world *w, tcc_op op, bool corners, bool last) {
 enum { UNMASKED, MASKED, HIDDEN };
 
 /* HIDDEN: the mask hides all keys from the first query, and the last key from all. */
-static tcc_node *of_attention(world *w, bool causal, int mask) {
-    tcc_attrs attrs = {.sdpa = {.scale = 0.4, .causal = causal}};
-    tcc_node *operands[4];
+static tcc_node *of_attention(world *w, bool causal, int mask, double p) {
+    tcc_attrs attrs = {.sdpa = {.scale = 0.4, .causal = causal, .p = p, .id = p > 0 ? 5 : 0}};
+    tcc_node *operands[5];
+    int n = 3;
     operands[0] = param(w, -2, 2, DIMS(2, 2, 3, 4));
     operands[1] = param(w, -2, 2, DIMS(2, 2, 5, 4));
     operands[2] = param(w, -2, 2, DIMS(2, 2, 5, 3));
-    if (mask) operands[3] = param(w, -2, 2, DIMS(2, 2, 3, 5));
+    if (mask) operands[n++] = param(w, -2, 2, DIMS(2, 2, 3, 5));
     if (mask == HIDDEN) {
         tcc_type seen = make_type(w->dtype, DIMS(2, 2, 2, 4));
         tcc_node *hidden = tcc_ir_pad(w->g, tcc_ir_splat(w->g, &seen, 0), -INFINITY, (int64_t[]){0, 0, 1, 0}, (int64_t[]){0, 0, 0, 1}, (int64_t[4]){0});
         operands[3] = tcc_ir_binary(w->g, TCC_OP_ADD, operands[3], hidden);
     }
-    return tcc_ir_build(w->g, TCC_OP_SDPA, operands, mask ? 4 : 3, &attrs, NULL, TCC_NOWHERE);
+    if (p > 0) operands[n++] = input(w, TCC_ROLE_RNG, &(tcc_type){TCC_I64, 1, {2}}, 0, 1000);
+    return tcc_ir_build(w->g, TCC_OP_SDPA, operands, n, &attrs, NULL, TCC_NOWHERE);
 }
 
 /* -- Softmax, norms, losses -- */
@@ -445,9 +447,11 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(adaptive_grad, of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL_GRAD, false, false)) C(nearest, of_resize(w, TCC_OP_RESIZE_NEAREST, false, false)) \
     C(nearest_corners, of_resize(w, TCC_OP_RESIZE_NEAREST, true, true)) C(nearest_grad, of_resize(w, TCC_OP_RESIZE_NEAREST_GRAD, false, false)) \
     C(bilinear, of_resize(w, TCC_OP_RESIZE_BILINEAR, false, true)) C(bilinear_corners, of_resize(w, TCC_OP_RESIZE_BILINEAR, true, false)) \
-    C(bilinear_grad, of_resize(w, TCC_OP_RESIZE_BILINEAR_GRAD, false, false)) C(sdpa, of_attention(w, false, UNMASKED)) \
-    C(sdpa_causal, of_attention(w, true, UNMASKED)) C(sdpa_mask, of_attention(w, false, MASKED)) C(sdpa_causal_mask, of_attention(w, true, MASKED)) \
-    C(sdpa_hidden, of_attention(w, false, HIDDEN)) \
+    C(bilinear_grad, of_resize(w, TCC_OP_RESIZE_BILINEAR_GRAD, false, false)) C(sdpa, of_attention(w, false, UNMASKED, 0)) \
+    C(sdpa_causal, of_attention(w, true, UNMASKED, 0)) C(sdpa_mask, of_attention(w, false, MASKED, 0)) \
+    C(sdpa_causal_mask, of_attention(w, true, MASKED, 0)) C(sdpa_hidden, of_attention(w, false, HIDDEN, 0)) \
+    C(sdpa_dropout, of_attention(w, false, UNMASKED, 0.3)) C(sdpa_causal_mask_dropout, of_attention(w, true, MASKED, 0.3)) \
+    C(sdpa_hidden_dropout, of_attention(w, false, HIDDEN, 0.3)) \
     C(softmax, of_softmax(w, TCC_OP_SOFTMAX, 2)) C(softmax_inner, of_softmax(w, TCC_OP_SOFTMAX, 1)) \
     C(log_softmax, of_softmax(w, TCC_OP_LOG_SOFTMAX, 2)) C(layer_norm, of_norm(w, TCC_OP_LAYER_NORM, 2, 0, 3)) \
     C(layer_norm_2, of_norm(w, TCC_OP_LAYER_NORM, 1, 0, 2)) C(layer_norm_plain, of_norm(w, TCC_OP_LAYER_NORM, 0, 0, 1)) \

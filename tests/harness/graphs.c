@@ -51,6 +51,38 @@ void conv_graph_text(char *text, size_t size, const conv_graph *c) {
              x, f, y, c->o, both, y, c->last ? 3 : 1, y, y, y, both, x, both, f);
 }
 
+void attention_graph_text(char *text, size_t size, const attention_graph *a) {
+    enum { Q, K, V, O, LSE, SCORES, TYPES };
+    const char *type = a->type ? a->type : "f32";
+    const int ends[TYPES][2] = {{a->T, a->D}, {a->S, a->D}, {a->S, a->E}, {a->T, a->E}, {0}, {a->T, a->S}};
+    char types[TYPES][64], attrs[128], optional[32], dims[32] = "0, 1";
+    for (int i = 0; i < TYPES; i++) snprintf(types[i], sizeof types[i], "%s[%s%d,%d]", type, a->lead, ends[i][0], ends[i][1]);
+    snprintf(types[LSE], sizeof types[LSE], "f32[%s%d]", a->lead, a->T);
+    int rank = 2;
+    for (const char *c = a->lead; *c; c++)
+        if (*c == ',') sprintf(dims + strlen(dims), ", %d", rank++);
+    if (a->p > 0) snprintf(attrs, sizeof attrs, "%s, p=%a, id=3", a->attrs, a->p);
+    else snprintf(attrs, sizeof attrs, "%s", a->attrs);
+    snprintf(optional, sizeof optional, "%s%s", a->mask ? ", %6" : "", a->p > 0 ? ", %4" : "");
+    const char *mask = a->mask ? ", %6" : "";
+    tcc_strbuf b = {0};
+    tcc_strbuf_printf(&b, "graph @attention {\n  %%0 = input {name=\"q\"} : %s\n  %%1 = input {name=\"k\"} : %s\n", types[Q], types[K]);
+    tcc_strbuf_printf(&b, "  %%2 = input {name=\"v\"} : %s\n  %%3 = input {name=\"do\"} : %s\n", types[V], types[O]);
+    tcc_strbuf_add(&b, "  %4 = input {role=rng, name=\"key\"} : i64[2]\n");
+    tcc_strbuf_printf(&b, "  %%5 = input {name=\"mask\"} : %s[%s]\n", type, a->mask ? a->mask : "1");
+    if (a->mask) tcc_strbuf_printf(&b, "  %%6 = broadcast(%%5) {dims=[%s]} : %s\n", dims, types[SCORES]);
+    tcc_strbuf_printf(&b, "  %%7 = sdpa(%%0, %%1, %%2%s) {%s} : %s\n  %%8 = sdpa_lse(%%0, %%1%s) {%s} : %s\n", optional, attrs, types[O], mask, a->attrs,
+                      types[LSE]);
+    for (int i = 0; i < 3 && !a->forward; i++)
+        tcc_strbuf_printf(&b, "  %%%d = sdpa_grad_%c(%%0, %%1, %%2, %%7, %%8, %%3%s) {%s} : %s\n", 9 + i, "qkv"[i], optional, attrs, types[i]);
+    tcc_strbuf_add(&b, "  output \"o\" %7\n  output \"lse\" %8\n");
+    if (!a->forward) tcc_strbuf_add(&b, "  output \"dq\" %9\n  output \"dk\" %10\n  output \"dv\" %11\n");
+    tcc_strbuf_add(&b, "}\n");
+    assert_true(!b.failed && strlen(b.text) < size);
+    memcpy(text, b.text, strlen(b.text) + 1);
+    tcc_strbuf_free(&b);
+}
+
 tcc_graph *adamw_graph(const int64_t *sizes, int count, tcc_diag *diag) {
     tcc_strbuf text = {0};
     tcc_strbuf_add(&text, "graph @adamw {\n");

@@ -20,6 +20,18 @@ typedef struct conv_graph {
 } conv_graph;
 void conv_graph_text(char *text, size_t size, const conv_graph *c);
 
+/* Attention as text: its result, denominators and all gradients, of one element type but for the denominators, which are f32. */
+typedef struct attention_graph {
+    const char *lead; /* extents of the batch dims, each with a comma: "2,3," */
+    int T, S, D, E;
+    const char *attrs; /* "scale=0.5, causal=true" */
+    const char *mask;  /* dims of the mask, as many as the scores have: "2,1,5,7"; NULL: none */
+    double p;          /* dropout */
+    const char *type;  /* NULL: f32 */
+    bool forward;      /* without the gradients */
+} attention_graph;
+void attention_graph_text(char *text, size_t size, const attention_graph *a);
+
 /* Dots with work behind them, over views, with several batch and summed dimensions: for every target. */
 enum { DOT_GRAPHS = 3 };
 extern const char *const dot_graphs[DOT_GRAPHS];

@@ -42,6 +42,7 @@ static tcc_attention describe(shape s, arrays *x) {
     *x = (arrays){0};
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
         tcc_attention_operand *o = &a.operands[r];
+        if (r > TCC_ATTENTION_DV) continue; /* no memory */
         if (r == TCC_ATTENTION_MASK) {
             *o = (tcc_attention_operand){{(int64_t)s.T * s.S, 0}, s.S};
             x->count[r] = (int64_t)s.batch * s.T * s.S;
@@ -130,7 +131,7 @@ static void check(shape s, const char *cpu) {
     compile_and_run(&a, &x, cpu);
     tcc_attention g = a;
     g.backward = true;
-    for (int r = TCC_ATTENTION_DO; r < TCC_ATTENTION_ROLES; r++) g.has[r] = true;
+    for (int r = TCC_ATTENTION_DO; r <= TCC_ATTENTION_DV; r++) g.has[r] = true;
     compile_and_run(&g, &x, cpu);
 
     double *p = malloc(sizeof(double) * (size_t)s.S), *dq = malloc(sizeof(double) * (size_t)s.D), *o = malloc(sizeof(double) * (size_t)s.E);

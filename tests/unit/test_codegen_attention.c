@@ -3,6 +3,7 @@
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/graphs.h"
+#include "harness/passes.h"
 
 #include <string.h>
 
@@ -98,12 +99,80 @@ static void narrow_types_sum_in_float(void **state) {
     check_text(text, &(compiled_options){.tolerance = 2e-2});
 }
 
+/* Rows of draws that begin at any place in their fours, and at none but the first; tails of queries, keys and widths; blocks of keys. */
+static void dropout(void **state) {
+    (void)state;
+    static const attention_graph all[] = {
+        {"2,3,", 16, 16, 8, 8, "scale=0.5", .p = 0.25},
+        {"2,3,", 13, 13, 8, 8, "scale=0.5, causal=true", .p = 0.25},
+        {"3,", 5, 67, 20, 12, "scale=0.25", .mask = "3,5,67", .p = 0.5},
+        {"", 33, 65, 16, 16, "scale=0.3, causal=true", .mask = "33,65", .p = 0.1},
+        {"2,2,2,", 9, 30, 4, 6, "scale=1", .mask = "2,1,1,9,30", .p = 0.75},
+        {"2,3,", 9, 30, 4, 6, "scale=1, causal=true", .mask = "2,1,1,30", .p = 0.3},
+        {"1,", 70, 1041, 16, 32, "scale=0.2, causal=true", .p = 0.2},
+        {"2,", 1, 3, 4, 4, "scale=0.2", .mask = "2,1,3", .p = 0.9},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char text[4096];
+        attention_graph_text(text, sizeof text, &all[i]);
+        check(text);
+    }
+}
+
+static void dropout_of_other_types(void **state) {
+    (void)state;
+    attention_graph a = {"2,2,", 10, 11, 8, 16, "scale=0.5, causal=true", .mask = "1,2,10,11", .p = 0.25, .type = "f64"};
+    char text[4096];
+    attention_graph_text(text, sizeof text, &a);
+    for (char *at = text; (at = strstr(at, "f32"));) memcpy(at, "f64", 3); /* its denominators are f64 */
+    check_text(text, &(compiled_options){.tolerance = 1e-9});
+    static const char *const types[] = {"f16", "bf16"};
+    for (int i = 0; i < 2; i++) {
+        a.type = types[i];
+        attention_graph_text(text, sizeof text, &a);
+        check_text(text, &(compiled_options){.tolerance = 3e-2});
+    }
+}
+
+/* The op draws what a dropout of the written-out probabilities draws, and has its gradients, the mask's too. */
+static void as_written_out(void **state) {
+    (void)state;
+#define INPUTS(name)                                                                                                              \
+    "graph @" name " {\n  %0 = input {role=param, name=\"q\"} : f64[2,3,7,4]\n  %1 = input {role=param, name=\"k\"} : f64[2,3,9,4]\n"   \
+    "  %2 = input {role=param, name=\"v\"} : f64[2,3,9,5]\n  %3 = input {role=param, name=\"m\"} : f64[2,3,7,9]\n"                    \
+    "  %4 = input {role=rng, name=\"key\"} : i64[2]\n  %5 = input {name=\"w\"} : f64[2,3,7,5]\n"
+#define LOSS "  %30 = mul(%20, %5) : f64[2,3,7,5]\n  %31 = reduce_sum(%30) {axes=[0, 1, 2, 3]} : f64[]\n  output \"o\" %20\n  output \"loss\" %31\n}\n"
+    static const char op[] = INPUTS("op") "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
+    static const char written[] = INPUTS("written")
+        "  %6 = dot(%0, %1) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : f64[2,3,7,9]\n"
+        "  %7 = constant {values=[0.5]} : f64[]\n  %8 = broadcast(%7) : f64[2,3,7,9]\n  %9 = mul(%6, %8) : f64[2,3,7,9]\n"
+        "  %10 = add(%9, %3) : f64[2,3,7,9]\n  %11 = iota {axis=2} : i32[2,3,7,9]\n  %12 = iota {axis=3} : i32[2,3,7,9]\n"
+        "  %13 = constant {values=[2]} : i32[]\n  %14 = broadcast(%13) : i32[2,3,7,9]\n  %15 = add(%11, %14) : i32[2,3,7,9]\n"
+        "  %16 = le(%12, %15) : bool[2,3,7,9]\n  %17 = constant {values=[-inf]} : f64[]\n  %18 = broadcast(%17) : f64[2,3,7,9]\n"
+        "  %19 = select(%16, %10, %18) : f64[2,3,7,9]\n  %21 = softmax(%19) {axis=3} : f64[2,3,7,9]\n"
+        "  %22 = dropout(%21, %4) {p=0.3, id=7} : f64[2,3,7,9]\n"
+        "  %20 = dot(%22, %2) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[2]} : f64[2,3,7,5]\n" LOSS;
+    tcc_diag diag = {0};
+    const char *const texts[] = {op, written};
+    tcc_graph *steps[2];
+    for (int i = 0; i < 2; i++) {
+        tcc_graph *g = parse_graph(texts[i], &diag);
+        steps[i] = run_passes(g, "autodiff", NULL);
+        tcc_graph_destroy(g);
+    }
+    assert_same_meaning(steps[0], steps[1], 1e-12);
+    for (int i = 0; i < 2; i++) tcc_graph_destroy(steps[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_in_place),
         cmocka_unit_test(gradients),
         cmocka_unit_test(masks),
         cmocka_unit_test(narrow_types_sum_in_float),
+        cmocka_unit_test(dropout),
+        cmocka_unit_test(dropout_of_other_types),
+        cmocka_unit_test(as_written_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
