@@ -19,16 +19,7 @@ static tcc_tensor gpt_attention(tcc_trace *t, tcc_tensor x, const tcc_gpt_option
         parts[i] = tcc_slice(qkv, 2, i * o->width, (i + 1) * o->width);
         parts[i] = tcc_transpose(tcc_reshape(parts[i], TCC_DIMS(batch, length, o->heads, head)), TCC_DIMS(0, 2, 1, 3));
     }
-    tcc_tensor y;
-    if (o->dropout > 0 && tcc_is_training(t)) { /* dropout on the probabilities: written out */
-        tcc_tensor scores = tcc_scale(tcc_matmul(parts[0], tcc_transpose(parts[1], TCC_DIMS(0, 1, 3, 2))), 1 / sqrt((double)head));
-        tcc_tensor query = tcc_iota(t, 0, TCC_I32, TCC_DIMS(length, length)), key = tcc_iota(t, 1, TCC_I32, TCC_DIMS(length, length));
-        tcc_tensor hidden = tcc_constant(t, -INFINITY, TCC_F32, TCC_DIMS(1));
-        scores = tcc_select(tcc_le(key, query), scores, hidden);
-        y = tcc_matmul(tcc_dropout(tcc_softmax(scores, -1), o->dropout), parts[2]);
-    } else {
-        y = tcc_attention(parts[0], parts[1], parts[2], .causal = true);
-    }
+    tcc_tensor y = tcc_attention(parts[0], parts[1], parts[2], .causal = true, .dropout = o->dropout);
     y = tcc_reshape(tcc_transpose(y, TCC_DIMS(0, 2, 1, 3)), TCC_DIMS(batch, length, o->width));
     y = tcc_linear(y, "c_proj", o->width, .no_bias = !o->bias, .weight_init = residual_init, .bias_init = bias);
     tcc_scope_end(t);

@@ -441,13 +441,42 @@ tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
     return tcc_trace_wrap(a.trace, tcc_ir_dot(g, a.node, b.node, &attrs));
 }
 
+/* What is added to the scores [.., T, S] of q and k; NULL after an error. It is converted before it is broadcast, while it is small. */
+static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc_loc at) {
+    const tcc_type *is = &mask.node->type;
+    tcc_type scores = q.node->type;
+    if (scores.rank < 2 || tcc_rank(k) != scores.rank) return mask.node; /* the op says what is wrong */
+    scores.dims[scores.rank - 1] = tcc_dim(k, -2);
+    const int shift = scores.rank - is->rank;
+    bool fits = shift >= 0 && (is->dtype == TCC_BOOL || is->dtype == scores.dtype);
+    for (int d = 0; fits && d < is->rank; d++) fits = is->dims[d] == 1 || is->dims[d] == scores.dims[d + shift];
+    if (!fits)
+        return tcc_trace_error(q.trace, TCC_ESHAPE, at, "attention: the mask, %s, does not broadcast to the scores, %s, or is not of bool or their type",
+                               tcc_type_text(is), tcc_type_text(&scores)).node;
+    if (is->dtype == TCC_BOOL) {
+        const int64_t one = 1;
+        tcc_tensor seen = tcc_constant_at(q.trace, 0, scores.dtype, 1, &one, at), hidden = tcc_constant_at(q.trace, -INFINITY, scores.dtype, 1, &one, at);
+        mask = tcc_select_at(mask, seen, hidden, at);
+    }
+    if (!mask.node || tcc_type_equal(&mask.node->type, &scores)) return mask.node;
+    return tcc_broadcast_at(mask, scores.rank, scores.dims, at).node;
+}
+
 tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_attention_options, options, given);
-    if (!q.node || !k.node || !v.node) return tcc_trace_wrap(q.trace, NULL);
+    if (!q.node || !k.node || !v.node || (options.mask.trace && !options.mask.node)) return tcc_trace_wrap(q.trace, NULL);
+    if (!(options.dropout >= 0 && options.dropout < 1))
+        return tcc_trace_error(q.trace, TCC_EINVAL, at, "attention: dropout must be in [0, 1), not %g", options.dropout);
     double scale = options.scale != 0 ? options.scale : 1 / sqrt((double)tcc_dim(q, -1));
     tcc_attrs attrs = {.sdpa = {.scale = scale, .causal = options.causal}};
-    return tcc_trace_wrap(q.trace, tcc_ir_build(q.trace->graph, TCC_OP_SDPA, (tcc_node *const[]){q.node, k.node, v.node}, 3, &attrs,
-                                                NULL, at));
+    tcc_node *operands[5] = {q.node, k.node, v.node};
+    int n = 3;
+    if (options.mask.node && !(operands[n++] = attention_mask(options.mask, q, k, at))) return tcc_trace_wrap(q.trace, NULL);
+    if (options.dropout > 0 && q.trace->training) {
+        attrs.sdpa.p = options.dropout, attrs.sdpa.id = q.trace->next_random_id++;
+        operands[n++] = tcc_trace_rng_key(q.trace);
+    }
+    return tcc_trace_wrap(q.trace, tcc_ir_build(q.trace->graph, TCC_OP_SDPA, operands, n, &attrs, NULL, at));
 }
 
 tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given, tcc_loc at) {

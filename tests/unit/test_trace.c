@@ -154,6 +154,36 @@ static void axes_out_of_range(void **state) {
     check_error(f, TCC_EINVAL, line, "softmax: axis 2 is out of range for f32[4,16]");
 }
 
+static void attention_with_mask_and_dropout(void **state) {
+    fixture *f = *state;
+    tcc_trace *t = &f->trace;
+    tcc_tensor q = tcc_param(t, "q", (tcc_init){0}, TCC_DIMS(2, 3, 4, 5)), k = tcc_param(t, "k", (tcc_init){0}, TCC_DIMS(2, 3, 6, 5));
+    tcc_tensor padding = tcc_constant(t, 1, TCC_BOOL, TCC_DIMS(2, 1, 1, 6));
+    const tcc_node *plain = tcc_attention(q, k, k).node;
+    assert_int_equal(plain->n_operands, 3);
+    assert_int_equal(plain->type.dims[2], 4);
+    const tcc_node *n = tcc_attention(q, k, k, .mask = padding, .dropout = 0.25).node;
+    assert_int_equal(n->n_operands, 5);
+    assert_int_equal(n->operands[3]->op, TCC_OP_BROADCAST);
+    assert_int_equal(tcc_type_numel(&n->operands[3]->operands[0]->type), 2 * 6);
+    assert_ptr_equal(n->operands[4], t->rng_key);
+    assert_true(n->attrs->sdpa.p == 0.25);
+    const tcc_node *again = tcc_attention(q, k, k, .mask = padding, .dropout = 0.25).node;
+    assert_int_equal(again->attrs->sdpa.id, n->attrs->sdpa.id + 1);
+    t->training = false;
+    assert_ptr_equal(tcc_attention(q, k, k, .dropout = 0.25).node, plain);
+    t->training = true;
+    tcc_attention(q, k, k, .mask = tcc_constant(t, 0, TCC_F32, TCC_DIMS(3, 6))); int line = __LINE__;
+    check_error(f, TCC_ESHAPE, line, "attention: the mask, f32[3,6], does not broadcast to the scores, f32[2,3,4,6]");
+}
+
+static void dropout_of_all_is_refused(void **state) {
+    fixture *f = *state;
+    tcc_tensor q = tcc_param(&f->trace, "q", (tcc_init){0}, TCC_DIMS(4, 5));
+    tcc_attention(q, q, q, .dropout = 1); int line = __LINE__;
+    check_error(f, TCC_EINVAL, line, "attention: dropout must be in [0, 1), not 1");
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -169,6 +199,8 @@ int main(void) {
         CASE(draws_depend_on_seed_and_name_alone),
         CASE(wrong_layers_say_so),
         CASE(axes_out_of_range),
+        CASE(attention_with_mask_and_dropout),
+        CASE(dropout_of_all_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,11 +194,15 @@ TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 #define tcc_matmul(a, b) tcc_matmul_at(a, b, TCC_HERE)
 
-/* Softmax(scale q k^T) v for q [.., T, D], k [.., S, D], v [.., S, E]. */
+/* dropout(softmax(scale q k^T + mask)) v for q [.., T, D], k [.., S, D], v [.., S, E]. The T x S matrix is never stored, nor is what dropout
+ * drew. A query that sees no key gives 0. */
 typedef struct tcc_attention_options {
     size_t size; /* sizeof this struct, set by the macro */
     bool causal; /* query t sees keys up to t + S - T */
     double scale; /* 0: 1 / sqrt(D) */
+    /* Broadcasts to [.., T, S]: bool, true where the query sees the key; or of q's type, added to the scaled scores. Left out: none. */
+    tcc_tensor mask;
+    double dropout; /* of the probabilities, as tcc_dropout; while training only */
 } tcc_attention_options;
 TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *options, tcc_loc at);
 #define tcc_attention(q, k, v, ...)                                                                \
