@@ -95,7 +95,7 @@ static tcc_status place_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
 /* The result as `f` leaves it, and a bias of its channels; false: not as a library does. */
 static bool place_result(const tcc_conv *c, const tcc_node *hero, const tcc_body *b, const tcc_library_fused *f, int64_t *strides) {
     int64_t by_dim[TCC_MAX_RANK];
-    if (!tcc_library_along_loops(b, &f->offset) || (f->bias && !tcc_library_along_loops(b, &f->bias->affine))) return false;
+    if (f->addend || !tcc_library_along_loops(b, &f->offset) || (f->bias && !tcc_library_along_loops(b, &f->bias->affine))) return false;
     for (int i = 0; i < hero->type.rank; i++) {
         by_dim[i] = tcc_affine_coefficient(&f->offset, i);
         if (hero->type.dims[i] > 1 && by_dim[i] < 1) return false;

@@ -8,14 +8,18 @@ static bool is_point(const tcc_expr *x, tcc_op op) { return x->kind == TCC_EXPR_
 
 static bool is_zero(const tcc_expr *x) { return x->kind == TCC_EXPR_CONST && x->number == 0; }
 
+static bool is_load(const tcc_expr *x) { return x->kind == TCC_EXPR_LOAD && !x->n_operands; }
+
 bool tcc_library_read_value(const tcc_expr *x, const tcc_expr *port, tcc_library_fused *out) {
-    out->bias = NULL;
+    out->bias = out->addend = NULL;
     out->relu = is_point(x, TCC_OP_MAX) && (is_zero(x->operands[0]) || is_zero(x->operands[1]));
     if (out->relu) x = x->operands[is_zero(x->operands[0])];
-    if (is_point(x, TCC_OP_ADD) && (x->operands[0] == port || x->operands[1] == port)) {
-        out->bias = x->operands[x->operands[0] == port];
-        x = port;
-        if (out->bias->kind != TCC_EXPR_LOAD || out->bias->n_operands) return false;
+    while (is_point(x, TCC_OP_ADD) && !out->addend) {
+        const int load = !is_load(x->operands[0]);
+        if (!is_load(x->operands[load])) return false;
+        out->addend = out->bias;
+        out->bias = x->operands[load];
+        x = x->operands[1 - load];
     }
     return x == port;
 }

@@ -9,11 +9,11 @@
 typedef struct tcc_library_fused {
     const tcc_node *node; /* whose value it is */
     tcc_affine offset;    /* of its element at the hero's index */
-    const tcc_expr *bias; /* a load; NULL: none */
+    const tcc_expr *bias, *addend; /* loads that are added, `bias` first; NULL: none */
     bool relu, whole;     /* nothing is left to do */
 } tcc_library_fused;
 
-/* The port, plus a load if there is one, not below zero if there is that: sets `bias` and `relu`. False: `x` is no such. */
+/* The port, plus up to two loads, not below zero if there is that: sets `bias`, `addend` and `relu`. False: `x` is no such. */
 bool tcc_library_read_value(const tcc_expr *x, const tcc_expr *port, tcc_library_fused *out);
 /* Nothing but loops moves this offset. */
 bool tcc_library_along_loops(const tcc_body *b, const tcc_affine *a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Dots that a library multiplies: those that are (batched) matrices as they lie in memory, and large. Of the work behind them the
- * library does a bias, max(0, x), and gelu_tanh and its gradient; what is more reads its result back in kernels of our own, where that
- * costs less than it saves.
+ * library does a bias, a matrix that is added, max(0, x), and gelu_tanh and its gradient; what is more reads its result back in kernels of
+ * our own, where that costs less than it saves.
  *
  * One dimension each is a matrix's m, n and k. What does not merge into these is the library's batch, whose matrices lie at equal
  * distances, and one dimension more is a loop of calls. */
@@ -22,7 +22,7 @@ static const struct {
     int64_t extent, k_apart;
 } least = {.multiply_adds = 1 << 24, .extent = 16, .k_apart = 256};
 
-enum { B, M, N, K, LISTS, RESULT = 0, BIAS, AUX, ACCESSES };
+enum { B, M, N, K, LISTS, RESULT = 0, BIAS, AUX, ADDEND, ACCESSES };
 enum { BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 32 << 20, MOST_CALLS = 64, AUX_MULTIPLE = 8 /* of its leading dimension */ };
 
 /* What the library does behind the product. */
@@ -44,7 +44,7 @@ static bool read_gelu(const tcc_body *b, const tcc_expr *x, const tcc_expr *port
             f->aux = &b->buffers.data[b->stores.data[i].buffer];
             f->aux_offset = b->stores.data[i].offset;
         }
-    return tcc_library_read_value(input, port, &f->value) && !f->value.relu;
+    return tcc_library_read_value(input, port, &f->value) && !f->value.relu && !f->value.addend;
 }
 
 static bool read_gelu_gradient(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
@@ -97,7 +97,7 @@ static bool split_dims(tcc_contract *c, matrices *out) {
 
 static bool along_loops(const tcc_body *b, const fused *f) {
     return tcc_library_along_loops(b, &f->value.offset) && (!f->value.bias || tcc_library_along_loops(b, &f->value.bias->affine)) &&
-           (!f->aux || tcc_library_along_loops(b, &f->aux_offset));
+           (!f->value.addend || tcc_library_along_loops(b, &f->value.addend->affine)) && (!f->aux || tcc_library_along_loops(b, &f->aux_offset));
 }
 
 static tcc_matmul_bias bias_of(const tcc_matmul_dot *dot, const fused *f) {
@@ -105,11 +105,15 @@ static tcc_matmul_bias bias_of(const tcc_matmul_dot *dot, const fused *f) {
     return f->value.bias ? TCC_MATMUL_BIAS : TCC_MATMUL_NO_BIAS;
 }
 
+/* It lies as the result does. */
+static bool follows_result(const tcc_contract_dim *d, int access) { return d->extent == 1 || d->c[access] == d->c[RESULT]; }
+
 /* The matrices of the dot with its result, bias and aux as `f` says; false: it is none such. */
 static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, tcc_matmul_params *p) {
     tcc_contract c = dot->c;
     tcc_contract_dims *lists[LISTS] = {&c.b, &c.m, &c.n, &c.k};
-    const tcc_affine *const walks[ACCESSES] = {&f->value.offset, f->value.bias ? &f->value.bias->affine : NULL, f->aux ? &f->aux_offset : NULL};
+    const tcc_affine *const walks[ACCESSES] = {&f->value.offset, f->value.bias ? &f->value.bias->affine : NULL, f->aux ? &f->aux_offset : NULL,
+                                                 f->value.addend ? &f->value.addend->affine : NULL};
     if (!along_loops(epilogue->body, f)) return false;
     for (int list = 0; list < LISTS; list++) {
         for (int i = 0; i < lists[list]->n && list != K; i++)
@@ -123,21 +127,24 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
     if (x.m.extent < least.extent || x.n.extent < least.extent || x.k.extent < least.extent || work < least.multiply_adds) return false;
     if (x.n.c[RESULT] != 1 || (x.k.a != 1 && x.m.a != 1) || (x.k.b != 1 && x.n.b != 1)) return false;
     if (f->value.bias && (x.n.c[BIAS] != 1 || x.m.c[BIAS] || x.batch.c[BIAS] || x.outer.c[BIAS])) return false;
+    if (f->value.addend && (x.sums || !follows_result(&x.m, ADDEND) || !follows_result(&x.n, ADDEND) || !follows_result(&x.batch, ADDEND) ||
+                            !follows_result(&x.outer, ADDEND)))
+        return false;
     if (f->aux && (x.n.c[AUX] != 1 || x.outer.extent > 1 || x.m.c[AUX] % AUX_MULTIPLE || x.batch.c[AUX] % AUX_MULTIPLE || x.m.c[AUX] < x.n.extent)) return false;
-    if (f->sum && (x.outer.extent > 1 || x.batch.extent > 1 || f->value.bias || f->activation != TCC_MATMUL_LINEAR)) return false;
+    if (f->sum && (x.outer.extent > 1 || x.batch.extent > 1 || f->value.bias || f->value.addend || f->activation != TCC_MATMUL_LINEAR)) return false;
     if (x.sums && (f->value.bias || f->activation != TCC_MATMUL_LINEAR || f->value.node->type.dtype != TCC_F32)) return false;
     *p = (tcc_matmul_params){.batch = x.batch.extent, .m = x.m.extent, .n = x.n.extent, .k = x.k.extent, .transpose_a = x.k.a != 1, .transpose_b = x.n.b != 1,
                              .lda = x.k.a != 1 ? x.k.a : x.m.a, .ldb = x.n.b != 1 ? x.n.b : x.k.b, .ldc = x.m.c[RESULT], .stride_a = x.batch.a,
                              .stride_b = x.batch.b, .stride_c = x.batch.c[RESULT], .outer = x.outer.extent, .outer_a = x.outer.a, .outer_b = x.outer.b,
                              .outer_c = x.outer.c[RESULT], .bias = bias_of(dot, f), .activation = f->activation,
-                             .aux = f->aux != NULL, .ld_aux = x.m.c[AUX], .stride_aux = x.batch.c[AUX], .workspace_bytes = WORKSPACE_BYTES};
+                             .aux = f->aux != NULL, .ld_aux = x.m.c[AUX], .stride_aux = x.batch.c[AUX], .addend = f->value.addend != NULL, .workspace_bytes = WORKSPACE_BYTES};
     return p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->stride_a >= 0 && p->stride_b >= 0 &&
            p->stride_c >= 0;
 }
 
 /* --- The call */
 
-enum { AT_A, AT_B, AT_BIAS, AT_AUX, AT_C, AT_WORKSPACE, BUFFERS };
+enum { AT_A, AT_B, AT_BIAS, AT_AUX, AT_ADDEND, AT_C, AT_WORKSPACE, BUFFERS };
 
 static double flop_of(const tcc_matmul_params *p) { return 2.0 * (double)p->outer * (double)p->batch * (double)p->m * (double)p->n * (double)p->k; }
 
@@ -151,9 +158,9 @@ static bool place(const tcc_body_buffer *buffer, const tcc_affine *offset, tcc_d
 /* The call's buffers, but for what is a temporary, and their alignment. */
 static bool place_all(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, tcc_plan_buffer *buffers, tcc_matmul_params *p) {
     const tcc_dtype type = dot->operands[0].dtype, type_c = f->value.node->type.dtype;
-    const tcc_expr *bias = f->value.bias;
+    const tcc_expr *bias = f->value.bias, *addend = f->value.addend;
     const tcc_plan_buffer none = {.temporary = -1};
-    buffers[AT_BIAS] = buffers[AT_AUX] = buffers[AT_WORKSPACE] = none;
+    buffers[AT_BIAS] = buffers[AT_AUX] = buffers[AT_ADDEND] = buffers[AT_WORKSPACE] = none;
     buffers[AT_WORKSPACE].written = true;
     for (int i = 0; i < 2; i++) {
         buffers[AT_A + i] = dot->operands[i].buffer;
@@ -161,6 +168,7 @@ static bool place_all(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, c
         if (!buffers[AT_A + i].node && buffers[AT_A + i].offset_bytes) return false;
     }
     if (bias && !place(&epilogue->body->buffers.data[bias->buffer], &bias->affine, type_c, &buffers[AT_BIAS])) return false;
+    if (addend && !place(&epilogue->body->buffers.data[addend->buffer], &addend->affine, type_c, &buffers[AT_ADDEND])) return false;
     if (f->sum) buffers[AT_BIAS] = (tcc_plan_buffer){.node = dot->sum, .temporary = -1, .written = true};
     if (f->aux && !place(f->aux, &f->aux_offset, type_c, &buffers[AT_AUX])) return false;
     buffers[AT_C] = (tcc_plan_buffer){.node = f->value.node, .temporary = -1, .offset_bytes = f->value.offset.constant * tcc_dtype_bytes(type_c), .written = true};
@@ -182,7 +190,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     const tcc_dtype type = dot->operands[0].dtype, type_c = node->type.dtype;
     const char *name = tcc_op_get_info(node->op)->text;
     if (f->sum && dot->sum->type.dtype != type_c) return TCC_OK;
-    if (type != dot->operands[1].dtype || (type_c != type && type_c != TCC_F32) || !read_matrices(dot, epilogue, f, &p)) return TCC_OK;
+    if (type != dot->operands[1].dtype || (type_c != type && (type_c != TCC_F32 || type == TCC_F64)) || !read_matrices(dot, epilogue, f, &p)) return TCC_OK;
     const bool stored = tcc_group_stores(l->group, node), aux_written = f->aux && f->aux->written;
     const bool whole = stored && l->group->n_outputs == 1 + aux_written;
     if (whole != f->value.whole || (aux_written && !whole)) return TCC_OK;
@@ -210,7 +218,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
         if (buffers[AT_WORKSPACE].temporary < 0) return TCC_ENOMEM;
     }
     tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s", (long long)p.outer, p.outer > 1 ? "s" : "",
-             (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, aux_written ? ", and its input" : f->sum ? ", and the sum of an operand" : "",
+             (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, aux_written ? ", and its input" : p.addend ? ", with what that reads" : f->sum ? ", and the sum of an operand" : "",
              !rest ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
     *done = true;
     TCC_TRY(tcc_library_add_call(l, "cublaslt.matmul", (int64_t *)&p, TCC_MATMUL_PARAMS, buffers, BUFFERS, flop_of(&p)));
@@ -233,6 +241,9 @@ tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
             fused f = {.value = {.node = b->buffers.data[s->buffer].node, .offset = s->offset, .whole = pass == 0}};
             if (s->guard || s->kept || !f.value.node || !read_fused(b, s->value, epilogue->port, &f)) continue;
             TCC_TRY(try_fused(l, dot, epilogue, &f, done));
+            const tcc_expr *swap = f.value.bias; /* of two loads, or of one, either may be the bias: their strides tell */
+            f.value.bias = f.value.addend, f.value.addend = swap;
+            if (swap && !*done) TCC_TRY(try_fused(l, dot, epilogue, &f, done));
         }
     fused alone = {.value = {.node = l->group->hero, .offset = epilogue->port->affine}};
     return *done ? TCC_OK : try_fused(l, dot, epilogue, &alone, done);

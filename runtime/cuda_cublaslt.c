@@ -110,12 +110,24 @@ typedef struct matmul_call {
     tcc_cuda_address bias, aux; /* that `desc` names */
 } matmul_call;
 
-static int data_type(int64_t dtype) { return dtype == TCC_F32 ? TCC_CUDA_R_32F : dtype == TCC_F16 ? TCC_CUDA_R_16F : TCC_CUDA_R_16BF; }
+static int data_type(int64_t dtype) {
+    switch (dtype) {
+    case TCC_F64: return TCC_CUDA_R_64F;
+    case TCC_F32: return TCC_CUDA_R_32F;
+    case TCC_F16: return TCC_CUDA_R_16F;
+    default: return TCC_CUDA_R_16BF;
+    }
+}
 
-static bool is_known(int64_t dtype) { return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16; }
+static bool is_narrow(int64_t dtype) { return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16; }
+
+static bool are_types(const tcc_matmul_params *p) {
+    return p->type == TCC_F64 ? p->type_c == TCC_F64 && p->activation <= TCC_MATMUL_RELU : is_narrow(p->type) && is_narrow(p->type_c);
+}
 
 static bool is_epilogue(const tcc_matmul_params *p) {
     if (p->outer > 1 && !p->outer_c && (p->bias || p->activation)) return false; /* one sum behind all calls */
+    if (p->addend && ((p->outer > 1 && !p->outer_c) || p->bias > TCC_MATMUL_BIAS || p->activation > TCC_MATMUL_RELU)) return false;
     if (p->aux && (p->outer > 1 || p->ld_aux < p->n || p->ld_aux % AUX_MULTIPLE || p->stride_aux % AUX_MULTIPLE || p->alignment < AUX_ALIGNMENT)) return false;
     switch (p->bias) {
     case TCC_MATMUL_NO_BIAS: break;
@@ -135,14 +147,14 @@ static bool is_epilogue(const tcc_matmul_params *p) {
 static tcc_status check(tcc_diag *d, const tcc_matmul_params *p) {
     bool sizes = p->batch >= 1 && p->batch <= INT32_MAX && p->m >= 1 && p->n >= 1 && p->k >= 1 && p->lda >= (p->transpose_a ? p->m : p->k) &&
                  p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->workspace_bytes >= 0 && p->outer >= 1;
-    if (!sizes || !is_known(p->type) || !is_known(p->type_c) || p->alignment < 1 || (p->alignment & (p->alignment - 1)))
+    if (!sizes || !are_types(p) || p->alignment < 1 || (p->alignment & (p->alignment - 1)))
         return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: %lld calls, batch %lld, m %lld, n %lld, k %lld with leading dimensions %lld, %lld, "
                          "%lld, alignment %lld", (long long)p->outer, (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
                          (long long)p->lda, (long long)p->ldb, (long long)p->ldc, (long long)p->alignment);
     if (is_epilogue(p)) return TCC_OK;
-    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: %lld calls, batch %lld, bias %lld, activation %lld, aux %lld with leading dimension %lld, "
-                     "alignment %lld", (long long)p->outer, (long long)p->batch, (long long)p->bias, (long long)p->activation, (long long)p->aux,
-                     (long long)p->ld_aux, (long long)p->alignment);
+    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: %lld calls, batch %lld, bias %lld, addend %lld, activation %lld, aux %lld with leading dimension %lld, "
+                     "alignment %lld", (long long)p->outer, (long long)p->batch, (long long)p->bias, (long long)p->addend, (long long)p->activation,
+                     (long long)p->aux, (long long)p->ld_aux, (long long)p->alignment);
 }
 
 #define LT_TRY(call, field, ...)                                                                   \
@@ -190,7 +202,9 @@ static tcc_status describe_product(matmul_call *c, tcc_diag *d) {
     const int32_t first = p->transpose_b ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N, second = p->transpose_a ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N;
     const int32_t bias_type = data_type(p->type_c);
     const uint32_t epilogue = epilogue_of(p);
-    LT_TRY(c, matmul_create, &c->desc, p->allow_tf32 && p->type == TCC_F32 ? TCC_CUBLAS_COMPUTE_32F_FAST_TF32 : TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F);
+    const int narrow = p->allow_tf32 && p->type == TCC_F32 ? TCC_CUBLAS_COMPUTE_32F_FAST_TF32 : TCC_CUBLAS_COMPUTE_32F;
+    const bool wide = p->type == TCC_F64;
+    LT_TRY(c, matmul_create, &c->desc, wide ? TCC_CUBLAS_COMPUTE_64F : narrow, wide ? TCC_CUDA_R_64F : TCC_CUDA_R_32F);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
@@ -267,19 +281,23 @@ static tcc_status matmul_create(tcc_device_cuda *cuda, tcc_diag *d, int64_t *par
 }
 
 static tcc_status matmul_run(void *call, tcc_diag *d, const tcc_cuda_address *buffers) {
-    enum { A, B, BIAS, AUX, C, WORKSPACE };
-    static const float one = 1, zero = 0;
+    enum { A, B, BIAS, AUX, ADDEND, C, WORKSPACE };
+    static const float narrow[] = {0, 1};
+    static const double wide[] = {0, 1};
     matmul_call *c = call;
     const tcc_matmul_params *p = &c->p;
     const int64_t bytes = tcc_dtype_bytes((tcc_dtype)p->type), bytes_c = tcc_dtype_bytes((tcc_dtype)p->type_c);
     const tcc_cuda_address workspace = (buffers[WORKSPACE] + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
+    const void *zero = p->type == TCC_F64 ? (const void *)&wide[0] : &narrow[0], *one = p->type == TCC_F64 ? (const void *)&wide[1] : &narrow[1];
     TCC_TRY(set_pointers(c, d, buffers[BIAS], buffers[AUX]));
     for (int64_t i = 0; i < p->outer; i++) {
         const void *a = (const void *)(uintptr_t)(buffers[A] + (tcc_cuda_address)(i * p->outer_a * bytes));
         const void *b = (const void *)(uintptr_t)(buffers[B] + (tcc_cuda_address)(i * p->outer_b * bytes));
         void *to = (void *)(uintptr_t)(buffers[C] + (tcc_cuda_address)(i * p->outer_c * bytes_c));
-        LT_TRY(c, matmul, c->lt->handle, c->desc, &one, b, c->layouts[FIRST], a, c->layouts[SECOND], i && !p->outer_c ? &one : &zero, to, c->layouts[RESULT],
-               to, c->layouts[RESULT], &c->algorithm, c->workspace_bytes ? (void *)(uintptr_t)workspace : NULL, c->workspace_bytes, c->stream);
+        const void *from = p->addend ? (const void *)(uintptr_t)(buffers[ADDEND] + (tcc_cuda_address)(i * p->outer_c * bytes_c)) : to;
+        const bool adds = p->addend || (i && !p->outer_c);
+        LT_TRY(c, matmul, c->lt->handle, c->desc, one, b, c->layouts[FIRST], a, c->layouts[SECOND], adds ? one : zero, from, c->layouts[RESULT], to,
+               c->layouts[RESULT], &c->algorithm, c->workspace_bytes ? (void *)(uintptr_t)workspace : NULL, c->workspace_bytes, c->stream);
     }
     return TCC_OK;
 }
@@ -287,7 +305,7 @@ static tcc_status matmul_run(void *call, tcc_diag *d, const tcc_cuda_address *bu
 const tcc_cuda_entry tcc__cublaslt_matmul = {
     .name = "cublaslt.matmul",
     .n_params = TCC_MATMUL_PARAMS,
-    .n_buffers = 6,
+    .n_buffers = 7,
     .create = matmul_create,
     .destroy = matmul_destroy,
     .run = matmul_run,

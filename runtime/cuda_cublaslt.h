@@ -17,9 +17,11 @@ enum {
 /* cudaDataType_t, cublasComputeType_t, cublasOperation_t, cublasLtEpilogue_t */
 enum {
     TCC_CUDA_R_32F = 0,
+    TCC_CUDA_R_64F = 1,
     TCC_CUDA_R_16F = 2,
     TCC_CUDA_R_16BF = 14,
     TCC_CUBLAS_COMPUTE_32F = 68,
+    TCC_CUBLAS_COMPUTE_64F = 70,
     TCC_CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
     TCC_CUBLAS_OP_N = 0,
     TCC_CUBLAS_OP_T = 1,

@@ -8,7 +8,7 @@
 
 #include "codegen/program.h"
 
-enum { TCC_PROGRAM_FILE_VERSION = 3 };
+enum { TCC_PROGRAM_FILE_VERSION = 4 };
 
 /* The program's bytes, which the caller frees with tcc__free. Errors: TCC_ENOMEM, TCC_EFORMAT (the program is malformed). */
 tcc_status tcc_program_encode(tcc_diag *d, const tcc_program *p, void **bytes, int64_t *size_bytes);

@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, ARCH_MISMATCH = 8, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
-enum { R_32F = 0, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_32F_FAST_TF32 = 77 };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
 enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_AUX = 128, EPILOGUE_DGELU = 192, EPILOGUE_BGRADA = 256, EPILOGUE_BGRADB = 512 };
 enum { WORKSPACE_ALIGNMENT = 256, AUX_ALIGNMENT = 16, AUX_MULTIPLE = 8 /* elements */ };
 
@@ -175,12 +175,13 @@ const char *cublasLtGetStatusName(int status) {
     }
 }
 
-static bool is_type(int type) { return type == R_32F || type == R_16F || type == R_16BF; }
-static uint64_t bytes_of(int type) { return type == R_32F ? 4 : 2; }
+static bool is_type(int type) { return type == R_32F || type == R_64F || type == R_16F || type == R_16BF; }
+static uint64_t bytes_of(int type) { return type == R_64F ? 8 : type == R_32F ? 4 : 2; }
 
 int cublasLtMatmulDescCreate(void **out, int compute, int scale);
 int cublasLtMatmulDescCreate(void **out, int compute, int scale) {
-    if ((compute != COMPUTE_32F && compute != COMPUTE_32F_FAST_TF32) || scale != R_32F) return wrong("compute type %d, scale type %d", compute, scale);
+    const bool narrow = (compute == COMPUTE_32F || compute == COMPUTE_32F_FAST_TF32) && scale == R_32F;
+    if (!narrow && !(compute == COMPUTE_64F && scale == R_64F)) return wrong("compute type %d, scale type %d", compute, scale);
     return create(out, (object){.kind = PRODUCT, .compute = compute, .epilogue = EPILOGUE_DEFAULT});
 }
 int cublasLtMatmulDescDestroy(void *desc);
@@ -285,7 +286,8 @@ static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, 
     if (p->a->batch != p->b->batch || p->a->batch != p->d->batch || p->c->batch != p->d->batch || p->a->batch < 1) return wrong("batches differ");
     if (p->d->batch > 1 && p->d->stride < p->d->ld * (int64_t)(p->n - 1) + (int64_t)p->m && (int64_t)p->d->stride * p->d->batch > p->d->ld)
         return wrong("the matrices of the result overlap");
-    if (p->a->type != p->b->type || (p->d->type != p->a->type && p->d->type != R_32F)) return wrong("types %d, %d, %d", p->a->type, p->b->type, p->d->type);
+    if (p->a->type != p->b->type || (p->d->type != p->a->type && (p->d->type != R_32F || p->a->type == R_64F))) return wrong("types %d, %d, %d", p->a->type, p->b->type, p->d->type);
+    if ((p->desc->compute == COMPUTE_64F) != (p->a->type == R_64F)) return wrong("type %d by compute type %d", p->a->type, p->desc->compute);
     if (p->desc->compute == COMPUTE_32F_FAST_TF32 && p->a->type != R_32F) return wrong("tf32 of another type than f32");
     return check_epilogue(p);
 }
@@ -333,6 +335,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, v
 static double element(const void *at, int type, int64_t i) {
     uint16_t bits;
     float f;
+    if (type == R_64F) return ((const double *)at)[i];
     if (type == R_32F) return (double)((const float *)at)[i];
     if (type == R_16F) return (double)((const _Float16 *)at)[i];
     memcpy(&bits, (const uint16_t *)at + i, sizeof bits);
@@ -345,15 +348,19 @@ static void put(void *at, int type, int64_t i, double value) {
     float f = (float)value;
     uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
-    if (type == R_32F) ((float *)at)[i] = f;
+    if (type == R_64F) ((double *)at)[i] = value;
+    else if (type == R_32F) ((float *)at)[i] = f;
     else if (type == R_16F) ((_Float16 *)at)[i] = (_Float16)f;
     else ((uint16_t *)at)[i] = (uint16_t)(f != f ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* The number of elements from the first to the last of all matrices. */
+static uint64_t span_of(const object *l) { return (uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows; }
+
 /* Room on the host for the elements from the first to the last of all matrices; `filled`: with what they are. */
 static int fetch(const object *l, address at, uint64_t alignment, const char *what, void *stream, bool filled, void **out) {
     address begin;
-    size_t length, size = (size_t)((uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows) * bytes_of(l->type);
+    size_t length, size = (size_t)span_of(l) * bytes_of(l->type);
     *out = NULL;
     if (at % alignment || !at) return wrong("%s lies at %llx, not at a multiple of %llu", what, at, (unsigned long long)alignment);
     if (cu.range(&begin, &length, at) || at + size > begin + length) return wrong("%s is no memory of %zu bytes", what, size);
@@ -382,7 +389,7 @@ static double gelu_slope(double x) {
 
 /* What of the library's memory a product works on; on the host. */
 typedef struct memory {
-    void *a, *b, *d, *bias, *aux;
+    void *a, *b, *c, *d, *bias, *aux; /* c: NULL if nothing is added */
 } memory;
 
 /* The element of D at (i, j) of a matrix, given the sum of products. */
@@ -396,7 +403,7 @@ static double finish(const problem *p, const memory *m, int64_t batch, int64_t i
     return (e & EPILOGUE_RELU) && sum < 0 ? 0 : sum;
 }
 
-static void multiply(const problem *p, const memory *m, bool add) {
+static void multiply(const problem *p, const memory *m) {
     const int64_t a_row = p->desc->transpose[0] ? p->a->ld : 1, a_k = p->desc->transpose[0] ? 1 : p->a->ld;
     const int64_t b_column = p->desc->transpose[1] ? 1 : p->b->ld, b_k = p->desc->transpose[1] ? p->b->ld : 1;
     double *row = malloc(sizeof *row * p->k);
@@ -407,7 +414,7 @@ static void multiply(const problem *p, const memory *m, bool add) {
             if (p->desc->epilogue == EPILOGUE_BGRADA) put(m->bias, p->d->type, i, total);
             for (int64_t j = 0; j < (int64_t)p->n; j++) {
                 const int64_t at = batch * p->d->stride + j * p->d->ld + i;
-                double sum = add ? element(m->d, p->d->type, at) : 0, column = 0;
+                double sum = m->c ? element(m->c, p->d->type, at) : 0, column = 0;
                 for (int64_t k = 0; k < (int64_t)p->k; k++) {
                     double x = element(m->b, p->b->type, batch * p->b->stride + j * b_column + k * b_k);
                     column += x;
@@ -420,17 +427,24 @@ static void multiply(const problem *p, const memory *m, bool add) {
     free(row);
 }
 
-int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void *a_layout, address b, void *b_layout, const float *beta, address c,
+int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void *a_layout, address b, void *b_layout, const void *beta, address c,
                    void *c_layout, address d, void *d_layout, const algorithm *algo, address workspace, size_t workspace_bytes, void *stream);
-int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void *a_layout, address b, void *b_layout, const float *beta, address c,
+int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void *a_layout, address b, void *b_layout, const void *beta, address c,
                    void *c_layout, address d, void *d_layout, const algorithm *algo, address workspace, size_t workspace_bytes, void *stream) {
     ENTER();
     problem p;
     int status = read_problem(&p, handle, desc, a_layout, b_layout, c_layout, d_layout);
     if (status) return status;
     if (!has_context()) return wrong("no context is current");
-    if (!alpha || *alpha != 1 || !beta || (*beta != 0 && *beta != 1) || c != d) return wrong("a product that is scaled, or added to what is elsewhere");
-    if (*beta != 0 && p.desc->epilogue != EPILOGUE_DEFAULT) return wrong("epilogue %u of a product that is added to", p.desc->epilogue);
+    if (!alpha || !beta) return wrong("a product without its factors");
+    const int scale = p.desc->compute == COMPUTE_64F ? R_64F : R_32F;
+    const double by = element(alpha, scale, 0), added = element(beta, scale, 0);
+    const uint64_t span = span_of(p.d) * bytes_of(p.d->type);
+    if (by != 1 || (added != 0 && added != 1)) return wrong("factors %g and %g", by, added);
+    if (added == 0 && c != d) return wrong("C that is not read, elsewhere than D");
+    if (added != 0 && (p.desc->epilogue & ~(uint32_t)(EPILOGUE_DEFAULT | EPILOGUE_RELU | EPILOGUE_BIAS)))
+        return wrong("epilogue %u of a product that is added to", p.desc->epilogue);
+    if (c != d && c < d + span && d < c + span) return wrong("C at %llx overlaps D at %llx", c, d);
     if (!algo || algo->mark != 0xa160) return wrong("an algorithm that the heuristic did not give");
     algorithm expected = algorithm_of(&p, algo->alignment, algo->workspace);
     if (memcmp(&expected, algo, sizeof expected)) return wrong("the algorithm of another product");
@@ -446,16 +460,18 @@ int cublasLtMatmul(void *handle, void *desc, const float *alpha, address a, void
     memory m = {0};
     status = fetch(p.a, a, algo->alignment, "A", stream, true, &m.a);
     if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, true, &m.b);
-    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, *beta != 0, &m.d);
+    if (!status && added != 0) status = fetch(p.c, c, algo->alignment, "C", stream, true, &m.c);
+    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, false, &m.d);
     if (!status && uses_bias(e)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, !sums, &m.bias);
     if (!status && (e & EPILOGUE_AUX)) status = fetch(&aux, p.desc->aux, algo->alignment, "the auxiliary matrix", stream, e == EPILOGUE_DGELU, &m.aux);
-    if (!status) multiply(&p, &m, *beta != 0);
+    if (!status) multiply(&p, &m);
     if (!status) status = store(p.d, d, m.d, stream);
     if (!status && sums) status = store(&bias, p.desc->bias, m.bias, stream);
     if (!status && (e & EPILOGUE_AUX) && e != EPILOGUE_DGELU) status = store(&aux, p.desc->aux, m.aux, stream);
-    void *const all[] = {m.a, m.b, m.d, m.bias, m.aux};
-    for (int i = 0; i < 5; i++) free(all[i]);
+    void *const all[] = {m.a, m.b, m.c, m.d, m.bias, m.aux};
+    for (int i = 0; i < 6; i++) free(all[i]);
     for (int i = 0; i < 10; i++) counts.epilogues[i] += !status && e >> i & 1;
     counts.products += !status;
+    counts.added += !status && added != 0;
     return status;
 }

@@ -14,6 +14,7 @@ typedef struct cublasltsim_counts {
     int calls;                /* of functions that can fail, so far */
     int products;             /* cublasLtMatmul calls that succeeded, so far */
     int epilogues[10];        /* of these, those with each bit of the epilogue: [5] has GELU, [8] sums of A */
+    int added;                /* of these, those that add a matrix */
     int errors;               /* arguments that the real library would not take, so far */
 } cublasltsim_counts;
 void cublasltsim_get_counts(cublasltsim_counts *counts);

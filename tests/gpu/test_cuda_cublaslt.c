@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { A, B, BIAS, AUX, C, BINDINGS };
+enum { A, B, BIAS, AUX, ADDEND, C, BINDINGS };
 enum { WORKSPACE = 8192 };
 
 /* --- programs of one product --- */
@@ -27,6 +27,7 @@ static int64_t elements(const tcc_matmul_params *p, int binding) {
     case A: return last * p->outer_a + span(p->batch, p->stride_a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda);
     case B: return last * p->outer_b + span(p->batch, p->stride_b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb);
     case BIAS: return p->bias == TCC_MATMUL_SUMS_OF_A ? p->m : p->n;
+    case ADDEND: return p->addend ? elements(p, C) : 1;
     case AUX: return p->aux ? span(p->batch, p->stride_aux, p->m, p->n, p->ld_aux) : 1;
     default: return last * p->outer_c + span(p->batch, p->stride_c, p->m, p->n, p->ldc);
     }
@@ -51,7 +52,7 @@ static double b_at(const tcc_matmul_params *p, void *const *data, int64_t outer,
 static double gelu_inner(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
 
 static void check_near(const tcc_matmul_params *p, const char *what, int64_t matrix, int64_t i, int64_t j, double is, double expected, double scale) {
-    double tolerance = p->allow_tf32 || p->type_c == TCC_BF16 ? 1e-2 : p->type_c == TCC_F16 ? 2e-3 : 1e-5;
+    double tolerance = p->type == TCC_F64 ? 1e-14 : p->allow_tf32 || p->type_c == TCC_BF16 ? 1e-2 : p->type_c == TCC_F16 ? 2e-3 : 1e-5;
     if (!(fabs(is - expected) <= tolerance * scale))
         fail_msg("%lld x %lld x %lld, %s, matrix %lld, (%lld, %lld): %g instead of %g", (long long)p->m, (long long)p->n, (long long)p->k, what,
                  (long long)matrix, (long long)i, (long long)j, is, expected);
@@ -59,7 +60,7 @@ static void check_near(const tcc_matmul_params *p, const char *what, int64_t mat
 
 /* An element of C, and of aux if that is written, from its operands as they were before the run. */
 static void compare_element(const tcc_matmul_params *p, void *const *data, void *const *got, int64_t outer, int64_t batch, int64_t i, int64_t j) {
-    const int64_t at_aux = batch * p->stride_aux + i * p->ld_aux + j;
+    const int64_t at_aux = batch * p->stride_aux + i * p->ld_aux + j, at_c = outer * p->outer_c + batch * p->stride_c + i * p->ldc + j;
     const bool adds_up = p->outer > 1 && !p->outer_c;
     double sum = p->bias == TCC_MATMUL_BIAS ? call_value_at(data[BIAS], p->type_c, j) : 0, scale = 1;
     for (int64_t o = adds_up ? 0 : outer; o < (adds_up ? p->outer : outer + 1); o++)
@@ -68,6 +69,7 @@ static void compare_element(const tcc_matmul_params *p, void *const *data, void 
             sum += term;
             scale += fabs(term);
         }
+    if (p->addend) sum += call_value_at(data[ADDEND], p->type_c, at_c);
     if (p->aux && p->activation == TCC_MATMUL_GELU) check_near(p, "aux", batch, i, j, call_value_at(got[AUX], p->type_c, at_aux), sum, scale);
     if (p->activation == TCC_MATMUL_RELU && sum < 0) sum = 0;
     if (p->activation == TCC_MATMUL_GELU) sum *= 0.5 * (1 + gelu_inner(sum));
@@ -75,7 +77,7 @@ static void compare_element(const tcc_matmul_params *p, void *const *data, void 
         double x = call_value_at(data[AUX], p->type_c, at_aux), t = gelu_inner(x);
         sum *= 0.5 * (1 + t + x * (1 - t * t) * sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x));
     }
-    check_near(p, "c", outer * p->batch + batch, i, j, call_value_at(got[C], p->type_c, outer * p->outer_c + batch * p->stride_c + i * p->ldc + j), sum, scale);
+    check_near(p, "c", outer * p->batch + batch, i, j, call_value_at(got[C], p->type_c, at_c), sum, scale);
 }
 
 static void compare(const tcc_matmul_params *p, void *const *data, void *const *got) {
@@ -109,7 +111,7 @@ static void check_product(const tcc_matmul_params *p) {
             assert_ok(ops->download(r.device, &r.cx.diag, got[written[i]], r.memory[written[i]], bytes), &r.cx.diag);
         }
         compare(p, data, got);
-        for (int i = BIAS; i <= AUX; i++) { /* elsewhere from now on: the library has to be told */
+        for (int i = BIAS; i <= ADDEND; i++) { /* elsewhere from now on: the library has to be told */
             void *other;
             int64_t bytes = tcc_type_bytes(&r.program->bindings[i].type);
             assert_ok(ops->alloc(r.device, &r.cx.diag, bytes, &other), &r.cx.diag);
@@ -255,8 +257,8 @@ static void test_outer(void **state) {
 static void test_types(void **state) {
     (void)state;
     if (!available()) skip();
-    static const tcc_dtype types[][2] = {{TCC_F16, TCC_F16}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_BF16, TCC_F32}};
-    for (int i = 0; i < 4; i++)
+    static const tcc_dtype types[][2] = {{TCC_F16, TCC_F16}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_BF16, TCC_F32}, {TCC_F64, TCC_F64}};
+    for (int i = 0; i < 5; i++)
         for (int form = 0; form < 4; form++) {
             tcc_matmul_params p = product(1, 32, 24, 48, form & 1, form & 2);
             p.type = types[i][0], p.type_c = types[i][1];
@@ -266,6 +268,30 @@ static void test_types(void **state) {
     tcc_matmul_params p = product(1, 32, 24, 48, false, false);
     p.allow_tf32 = 1;
     check_product(&p);
+}
+
+/* A matrix is added; the bias behind it, if any, and max(0, x). */
+static void test_addend(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const tcc_dtype types[][2] = {{TCC_F32, TCC_F32}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_F64, TCC_F64}};
+    int refused = 0;
+    for (int form = 0; form < 32; form++) {
+        tcc_matmul_params p = product(form & 4 ? 3 : 1, 24, 40, 16, form & 1, form & 2);
+        p.type = types[form >> 3][0], p.type_c = types[form >> 3][1];
+        p.addend = 1, p.bias = form & 1, p.activation = form >> 1 & 1;
+        if (form & 4) p.ldc += 8, p.stride_c = p.ldc * p.m;
+        if (takes(&p)) check_product(&p);
+        else refused++;
+    }
+    if (refused) printf("%d of 32 forms are refused\n", refused);
+    if (lt.refuse) assert_int_equal(refused, 0);
+    tcc_matmul_params several = product(2, 24, 40, 16, false, false);
+    several.outer = 3, several.outer_a = 2 * 24 * 16, several.outer_c = 2 * 24 * 40, several.addend = 1;
+    check_product(&several);
+    cublasltsim_counts counts = {0};
+    if (lt.get_counts) lt.get_counts(&counts);
+    if (lt.get_counts) assert_int_equal(counts.added, 2 * (32 + 3)); /* each runs twice */
 }
 
 /* --- what cannot be had --- */
@@ -311,6 +337,27 @@ static void test_refused(void **state) {
         wrong = product(forms[i].batch, 16, 16, 16, false, false);
         wrong.outer = forms[i].outer, wrong.bias = forms[i].bias, wrong.activation = forms[i].activation, wrong.aux = forms[i].aux;
         wrong.ld_aux = forms[i].ld_aux, wrong.stride_aux = forms[i].stride_aux, wrong.alignment = forms[i].alignment;
+        check_refused(&wrong, TCC_EFORMAT, "cublaslt.matmul: ");
+    }
+}
+
+/* What is added is added once, and not with everything; f64 is f64 wholly, and without GELU. */
+static void test_addend_and_types_refused(void **state) {
+    (void)state;
+    if (!lt.refuse) skip();
+    static const struct {
+        int64_t outer, addend, bias, activation;
+        tcc_dtype type, type_c;
+    } forms[] = {
+        {2, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F32, TCC_F32},  {1, 1, TCC_MATMUL_SUMS_OF_A, TCC_MATMUL_LINEAR, TCC_F32, TCC_F32},
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, TCC_F32, TCC_F32},    {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, TCC_F64, TCC_F64},
+        {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F64, TCC_F32},  {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F32, TCC_F64},
+        {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_I32, TCC_I32},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        tcc_matmul_params wrong = product(1, 16, 16, 16, false, false);
+        wrong.outer = forms[i].outer, wrong.addend = forms[i].addend, wrong.bias = forms[i].bias, wrong.activation = forms[i].activation;
+        wrong.type = forms[i].type, wrong.type_c = forms[i].type_c;
         check_refused(&wrong, TCC_EFORMAT, "cublaslt.matmul: ");
     }
 }
@@ -391,7 +438,8 @@ static void test_attributes(void **state) {
     if (!library.usable) skip();
     printf("%s\n", library.text);
     const tcc_cublaslt_functions *f = &library.f;
-    static const int computes[] = {TCC_CUBLAS_COMPUTE_32F, TCC_CUBLAS_COMPUTE_32F_FAST_TF32}, types[] = {TCC_CUDA_R_32F, TCC_CUDA_R_16F, TCC_CUDA_R_16BF};
+    static const int computes[][2] = {{TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F}, {TCC_CUBLAS_COMPUTE_32F_FAST_TF32, TCC_CUDA_R_32F}, {TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F}};
+    static const int types[] = {TCC_CUDA_R_32F, TCC_CUDA_R_64F, TCC_CUDA_R_16F, TCC_CUDA_R_16BF};
     const int32_t transposed = TCC_CUBLAS_OP_T, type = TCC_CUDA_R_16BF, batch = 3;
     static const uint32_t epilogues[] = {TCC_CUBLASLT_EPILOGUE_RELU | TCC_CUBLASLT_EPILOGUE_BIAS,
                                          TCC_CUBLASLT_EPILOGUE_GELU | TCC_CUBLASLT_EPILOGUE_AUX | TCC_CUBLASLT_EPILOGUE_BIAS, TCC_CUBLASLT_EPILOGUE_DGELU,
@@ -401,8 +449,8 @@ static void test_attributes(void **state) {
     const int64_t stride = 384;
     const uint64_t workspace = WORKSPACE;
     void *desc, *layout, *preference;
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(f->matmul_create(&desc, computes[i], TCC_CUDA_R_32F), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(f->matmul_create(&desc, computes[i][0], computes[i][1]), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSB, &transposed, sizeof transposed), 0);
         for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; e++)
@@ -414,7 +462,7 @@ static void test_attributes(void **state) {
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type), 0);
         assert_int_equal(f->matmul_destroy(desc), 0);
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         assert_int_equal(f->layout_create(&layout, types[i], 16, 24, 16), 0);
         assert_int_equal(f->layout_set(layout, TCC_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), 0);
         assert_int_equal(f->layout_set(layout, TCC_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride), 0);
@@ -439,7 +487,9 @@ int main(void) {
         CUBLASLT_TEST(test_nan),
         CUBLASLT_TEST(test_sums),
         CUBLASLT_TEST(test_outer),
+        CUBLASLT_TEST(test_addend),
         CUBLASLT_TEST(test_refused),
+        CUBLASLT_TEST(test_addend_and_types_refused),
         CUBLASLT_TEST(test_workspace_is_lowered),
         CUBLASLT_TEST(test_library_missing),
         CUBLASLT_TEST(test_failures),

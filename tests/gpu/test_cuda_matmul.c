@@ -31,7 +31,7 @@ static bool available(void) {
 /* --- graphs */
 
 static void check_graph(const char *text, int calls, int steps) {
-    const double tolerance = strstr(text, "bf16") ? 1e-2 : strstr(text, "f16") ? 2e-3 : 1e-4;
+    const double tolerance = strstr(text, "f64") ? 1e-12 : strstr(text, "bf16") ? 1e-2 : strstr(text, "f16") ? 2e-3 : 1e-4;
     check_graph_on_cuda(text, &(compiled_options){.tolerance = tolerance}, calls, steps);
 }
 
@@ -56,6 +56,7 @@ static void test_graphs(void **state) {
     }
     check_dot("bf16", 0, 256, 320, 272, false, true, "  output \"c\" %3\n", 1, 1);
     check_dot("f16", 0, 256, 320, 272, true, false, "  output \"c\" %3\n", 1, 1);
+    check_dot("f64", 0, 256, 320, 272, true, false, "  output \"c\" %3\n", 1, 1);
     check_dot("f32", 0, 64, 64, 64, false, false, "  output \"c\" %3\n", 0, 1); /* too small */
 }
 
@@ -108,6 +109,33 @@ static void test_gelu(void **state) {
     /* the input's rows are no multiple of 8 elements */
     check_dot("f32", 0, 512, 180, 240, false, true, "  %4 = input {name=\"x\"} : f32[512,180]\n  %5 = gelu_tanh_grad(%4, %3) : f32[512,180]\n  output \"c\" %5\n", 0, 1);
     check_dot("f32", 0, 512, 180, 240, false, true, "  %4 = gelu_tanh(%3) : f32[512,180]\n  output \"c\" %4\n", 1, 1); /* none is needed */
+}
+
+/* A matrix of the result's layout is added behind a dot, before or behind a bias; on the stand-in, by the library. */
+static void test_addends(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const char bias[] = "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = add(%3, %4) : f32[256,320]\n  %6 = input {name=\"r\"} : f32[256,320]\n";
+    char text[1024];
+    check_dot("f32", 0, 256, 320, 240, false, true, "  %4 = input {name=\"r\"} : f32[256,320]\n  %5 = add(%4, %3) : f32[256,320]\n  output \"c\" %5\n", 1, 1);
+    snprintf(text, sizeof text, "%s  %%7 = add(%%6, %%5) : f32[256,320]\n  output \"c\" %%7\n", bias);
+    check_dot("f32", 0, 256, 320, 240, false, true, text, 1, 1);
+    check_dot("f32", 0, 256, 320, 240, false, false,
+              "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = input {name=\"r\"} : f32[256,320]\n  %6 = add(%3, %5) : f32[256,320]\n"
+              "  %7 = add(%6, %4) : f32[256,320]\n  %8 = constant {values=[0]} : f32[256,320]\n  %9 = max(%7, %8) : f32[256,320]\n  output \"c\" %9\n", 1, 1);
+    check_dot("bf16", 4, 160, 176, 192, true, false, "  %4 = input {name=\"r\"} : bf16[4,160,176]\n  %5 = add(%3, %4) : bf16[4,160,176]\n  output \"c\" %5\n", 1, 1);
+    check_dot("f64", 0, 256, 320, 240, false, true, "  %4 = input {name=\"r\"} : f64[256,320]\n  %5 = add(%3, %4) : f64[256,320]\n  output \"c\" %5\n", 1, 1);
+    cublasltsim_counts counts = {0};
+    if (lt.get_counts) lt.get_counts(&counts);
+    if (lt.get_counts) assert_true(counts.added == 5 && counts.epilogues[2] == 2 && counts.epilogues[1] == 1);
+    /* lying otherwise, or two of them, it is read by a kernel of ours */
+    check_dot("f32", 0, 256, 320, 272, false, true, "  %4 = input {name=\"r\"} : f32[320,256]\n  %5 = transpose(%4) {perm=[1, 0]} : f32[256,320]\n"
+              "  %6 = add(%5, %3) : f32[256,320]\n  output \"c\" %6\n", 1, 2);
+    check_dot("f32", 0, 256, 320, 272, false, true, "  %4 = input {name=\"r\"} : f32[256,320]\n  %5 = input {name=\"s\"} : f32[256,320]\n"
+              "  %6 = add(%3, %4) : f32[256,320]\n  %7 = add(%6, %5) : f32[256,320]\n  output \"c\" %7\n", 1, 2);
+    /* what is added to is stored as well */
+    snprintf(text, sizeof text, "%s  %%7 = add(%%6, %%5) : f32[256,320]\n  output \"c\" %%7\n  output \"d\" %%5\n", bias);
+    check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 2);
 }
 
 /* Heads that lie packed as [images, time, (q, k, v), heads, width] are read where they lie: one call a head, without copies; and the sum
@@ -265,6 +293,7 @@ static void test_gpt(void **state) {
     check_training(gpt, batch, &counts);
     if (!lt.get_counts) return;
     assert_int_equal(counts.products, STEPS * 9);     /* queries, keys and values together, and the two layers behind: forward, by inputs, by weights */
+    assert_int_equal(counts.added, STEPS);            /* a residual */
     assert_int_equal(counts.epilogues[5], STEPS);     /* gelu_tanh ... */
     assert_int_equal(counts.epilogues[7], 2 * STEPS); /* ... with its input stored, and its gradient */
     assert_int_equal(counts.epilogues[9], 2 * STEPS); /* with the weights' gradients those of two biases; the third's is a norm's kernel's work */
@@ -273,6 +302,7 @@ static void test_gpt(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUBLASLT_TEST(test_graphs),   CUBLASLT_TEST(test_epilogues), CUBLASLT_TEST(test_gelu),     CUBLASLT_TEST(test_packed),
+        CUBLASLT_TEST(test_addends),
         CUBLASLT_TEST(test_sums),     CUBLASLT_TEST(test_fallback),  CUBLASLT_TEST(test_mlp),      CUBLASLT_TEST(test_gpt),
     };
     return cmocka_run_group_tests(tests, cublaslt_set_up, NULL);

@@ -163,16 +163,18 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
 }
 
 double call_value_at(const void *data, int64_t dtype, int64_t i) {
+    if (dtype == TCC_F64) return ((const double *)data)[i];
     if (dtype == TCC_F32) return (double)((const float *)data)[i];
     return (double)(dtype == TCC_F16 ? tcc_f16_to_f32(((const uint16_t *)data)[i]) : tcc_bf16_to_f32(((const uint16_t *)data)[i]));
 }
 
 void *call_random_data(int64_t dtype, int64_t count, uint32_t seed) {
-    void *data = malloc((size_t)count * 4);
+    void *data = malloc((size_t)count * 8);
     for (int64_t i = 0; i < count; i++) {
         seed = seed * 1664525 + 1013904223;
         float x = (float)(seed >> 8) / (1 << 23) - 1.0f;
-        if (dtype == TCC_F32) ((float *)data)[i] = x;
+        if (dtype == TCC_F64) ((double *)data)[i] = (double)x;
+        else if (dtype == TCC_F32) ((float *)data)[i] = x;
         else ((uint16_t *)data)[i] = dtype == TCC_F16 ? tcc_f32_to_f16(x) : tcc_f32_to_bf16(x);
     }
     return data;

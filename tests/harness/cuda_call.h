@@ -32,7 +32,7 @@ void rig_move(rig *r, int binding);
  * libraries', of `steps` in all (-1: any number). Fails the test with the list of steps. */
 void check_graph_on_cuda(const char *text, const compiled_options *options, int calls, int steps);
 
-/* Element i of memory of f32, f16 or bf16. */
+/* Element i of memory of f64, f32, f16 or bf16. */
 double call_value_at(const void *data, int64_t dtype, int64_t i);
 /* `count` such elements in [-1, 1); the caller frees them. */
 void *call_random_data(int64_t dtype, int64_t count, uint32_t seed);
