@@ -27,8 +27,9 @@ static bool ordered(const sim_warp *w, uint64_t record) {
 }
 
 static void race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine, const char *theirs, uint64_t record) {
-    sim_soft_fault(w, i, lane, CHECK_RACE, "race: %s of global 0x%" PRIx64 ", which block %u of the same launch %s without synchronization", mine, address,
-                   word_block(record), theirs);
+    char other[32] = "another block";
+    if (!(record & WORD_MANY)) snprintf(other, sizeof other, "block %u", word_block(record));
+    sim_soft_fault(w, i, lane, CHECK_RACE, "race: %s of global 0x%" PRIx64 ", which %s of the same launch %s without synchronization", mine, address, other, theirs);
 }
 
 static void stream_race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine, const char *theirs, uint64_t record) {
@@ -49,10 +50,8 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
         if (word_op(old) == op && old) {
             fresh = bytes & ~(uint32_t)old;
             next = old | bytes;
-            if (word_block(old) != block) {
-                if (write) next = (next & ~(WORD_BLOCK_MASK << WORD_BLOCK_SHIFT)) | block << WORD_BLOCK_SHIFT;
-                next |= WORD_MANY;
-            }
+            if (!(old & WORD_MANY) && word_block(old) != block)
+                next = (next & ~(WORD_BLOCK_MASK << WORD_BLOCK_SHIFT)) | (old & bytes & 15) << WORD_BLOCK_SHIFT | WORD_MANY;
             if (write && access < ACCESS_ATOMIC) next &= ~(uint64_t)WORD_ATOMIC;
         } else {
             fresh = bytes;
@@ -75,7 +74,7 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
     }
     const char *mine = access == ACCESS_READ ? "read" : access == ACCESS_ATOMIC ? "atomic" : "write";
     if (writer && word_op(writer) == op) {
-        if (checks && (writer & bytes & 15) && (word_block(writer) != block || writer & WORD_MANY) && !(writer & WORD_ATOMIC && (access >= ACCESS_ATOMIC || i->flags & FLAG_VOLATILE)) &&
+        if (checks && (word_foreign(writer, block) & bytes) && !(writer & WORD_ATOMIC && (access >= ACCESS_ATOMIC || i->flags & FLAG_VOLATILE)) &&
             !ordered(w, writer))
             race(w, i, lane, address, mine, "wrote", writer);
     } else if (writer && streams && !sim_op_before(word_op(writer), op)) {
@@ -83,7 +82,7 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
     }
     if (write && reader) {
         if (word_op(reader) == op) {
-            if (checks && (reader & bytes & 15) && (word_block(reader) != block || reader & WORD_MANY) && !ordered(w, reader))
+            if (checks && (word_foreign(reader, block) & bytes) && !ordered(w, reader))
                 race(w, i, lane, address, mine, "read", reader);
             if (streams && reader & WORD_UNORDERED)
                 sim_soft_fault(w, i, lane, CHECK_STREAM, "race between streams: %s of global 0x%" PRIx64 ", which another operation read, and nothing orders the two", mine, address);

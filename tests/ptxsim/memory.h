@@ -21,7 +21,8 @@ typedef struct sim_alloc {
     struct sim_module *module;
 } sim_alloc;
 
-/* A record of who touched a word: bytes in bits 0-3, atomic, many blocks, the block, the operation. 0: nobody. */
+/* A record of who touched a word: bytes in bits 0-3, atomic, many blocks, the block, the operation. 0: nobody. Where it was many blocks,
+ * in place of the block the bytes that two of them touched; whose the others are is not known. */
 enum {
     WORD_ATOMIC = 1 << 4,
     WORD_UNORDERED = 1 << 4, /* of a reader: the one before it belongs to an operation that nothing orders before this one */
@@ -33,6 +34,10 @@ enum {
 #define WORD_OP_MASK UINT32_C(0x7ffffff)
 static inline uint32_t word_op(uint64_t record) { return (uint32_t)(record >> WORD_OP_SHIFT); }
 static inline uint32_t word_block(uint64_t record) { return (uint32_t)(record >> WORD_BLOCK_SHIFT & WORD_BLOCK_MASK); }
+/* Bytes that a block other than this one touched. */
+static inline uint32_t word_foreign(uint64_t record, uint64_t block) {
+    return record & WORD_MANY ? word_block(record) & 15 : word_block(record) == block ? 0 : (uint32_t)record & 15;
+}
 
 bool sim_memory_open(uint64_t bytes);
 void sim_memory_close(void);

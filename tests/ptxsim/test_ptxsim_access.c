@@ -94,6 +94,20 @@ static void narrow_values_are_extended(void **state) {
     }
 }
 
+/* Blocks that own a byte each of one word are no race; in test_ptxsim_faults.c blocks are that share one. */
+static void bytes_of_a_word_are_apart(void **state) {
+    (void)state;
+    int n = 0;
+    fresh_device();
+    CUfunction k = function_of(load(PTX_HEAD KERNEL("apart", "cvt.u64.u32 %d5, %r3;\n add.s64 %d5, %d5, %d1;\n ld.global.u8 %r4, [%d5];\n add.u32 %r4, %r4, 1;\n st.global.u8 [%d5], %r4;")), "apart");
+    uint8_t data[64] = {0};
+    CUdeviceptr a = device_copy(data, sizeof data);
+    assert_cuda(LAUNCH(k, 64, 1, 0, &a, &a, &n));
+    assert_cuda(cuMemcpyDtoH_v2(data, a, sizeof data));
+    for (size_t i = 0; i < sizeof data; i++) assert_int_equal(data[i], 1);
+    assert_int_equal(ptxsim_report_count(), 0);
+}
+
 /* What the rest of the counters says of a kernel whose numbers are known. */
 static void other_counts(void **state) {
     (void)state;
@@ -130,6 +144,6 @@ static void other_counts(void **state) {
 
 int main(void) {
     setenv("PTXSIM_MEMORY_MIB", "256", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_type_through_every_memory), cmocka_unit_test(narrow_values_are_extended), cmocka_unit_test(other_counts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_type_through_every_memory), cmocka_unit_test(narrow_values_are_extended), cmocka_unit_test(bytes_of_a_word_are_apart), cmocka_unit_test(other_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

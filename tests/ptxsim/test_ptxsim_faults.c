@@ -79,6 +79,8 @@ static const struct fault {
      1, 33, 0, CUDA_ERROR_LAUNCH_FAILED, "race: write of shared"},
     {"global race: one reads, one writes", "", "",
      "setp.eq.u32 %p1, %r3, 1;\n @%p1 st.global.u32 [%d3], %r2;\n @%p1 bra $end;\n ld.global.u32 %r5, [%d3];\n st.global.u32 [%d4], %r5;\n$end:", 2, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "race: write of global"},
+    {"global race: two blocks write a byte that one of them read", "", "",
+     "and.b32 %r4, %r3, 2;\n cvt.u64.u32 %d5, %r4;\n add.s64 %d5, %d5, %d1;\n ld.global.u8 %r5, [%d5];\n st.global.u8 [%d5], %r5;", 4, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "race: "},
     {"global race: fence without an atomic", "", "",
      "setp.eq.u32 %p1, %r3, 0;\n @%p1 st.global.u32 [%d3], %r2;\n membar.gl;\n @%p1 bra $end;\n ld.global.u32 %r5, [%d3];\n st.global.u32 [%d4], %r5;\n$end:", 2, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "race: read of global"},
     {"warp barrier with absent lanes", "", "", "setp.lt.u32 %p1, %r2, 16;\n @!%p1 bra $end;\n bar.warp.sync -1;\n$end:", 1, 32, 0, CUDA_ERROR_LAUNCH_FAILED, "that are not here"},
