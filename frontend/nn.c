@@ -184,18 +184,14 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
         return tcc_trace_wrap(t, tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_INFERENCE, operands, 5, &attrs, NULL, at));
     }
     tcc_tensor y = norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at);
-    tcc_dims axes = {0};
-    double n = 1;
-    for (int d = 0; d < tcc_rank(x); d++) {
-        if (d == 1) continue;
-        axes.v[axes.count++] = d;
-        n *= (double)tcc_dim(x, d);
-    }
-    tcc_ir_set_loc(t->graph, at, false);
-    tcc_ir_moments batch = tcc_ir_get_moments(t->graph, x.node, &axes); /* those of batch_norm's definition: computed once */
+    const double n = (double)tcc_type_numel(&x.node->type) / (double)channels;
+    const tcc_attrs attrs = {.norm = {.eps = options.eps ? options.eps : 1e-5, .axis = 1}}; /* y's, so that all is computed once */
+    const tcc_type type = {x.node->type.dtype, 1, {channels}};
+    tcc_node *batch_mean = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_MEAN, &x.node, 1, &attrs, &type, at);
+    tcc_node *batch_variance = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_VARIANCE, &x.node, 1, &attrs, &type, at);
     double momentum = options.momentum ? options.momentum : 0.1;
-    update_running(mean, tcc_trace_wrap(t, batch.mean), momentum, at);
-    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch.variance), n > 1 ? n / (n - 1) : 1, at), momentum, at);
+    update_running(mean, tcc_trace_wrap(t, batch_mean), momentum, at);
+    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch_variance), n > 1 ? n / (n - 1) : 1, at), momentum, at);
     return y;
 }
 

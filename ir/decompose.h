@@ -34,7 +34,7 @@ typedef struct tcc_ir_normal {
 } tcc_ir_normal;
 tcc_ir_normal tcc_ir_get_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps);
 tcc_ir_normal tcc_ir_get_rms_normal(tcc_graph *g, tcc_node *x, const tcc_dims *axes, double eps);
-/* The dims over which layer_norm, rms_norm or batch_norm `n` normalizes. */
+/* The dims over which layer_norm, rms_norm, batch_norm or an op of its family, `n`, normalizes. */
 tcc_dims tcc_ir_norm_axes(const tcc_node *n);
 /* Weight or bias of norm `n` at the dims of its first operand. */
 tcc_node *tcc_ir_norm_weight(tcc_graph *g, const tcc_node *n, tcc_node *weight);

@@ -36,7 +36,7 @@ tcc_ir_normal tcc_ir_get_rms_normal(tcc_graph *g, tcc_node *x, const tcc_dims *a
 }
 
 tcc_dims tcc_ir_norm_axes(const tcc_node *n) {
-    int rank = n->type.rank, axis = (int)n->attrs->norm.axis;
+    int rank = n->operands[0]->type.rank, axis = (int)n->attrs->norm.axis;
     if (n->op == TCC_OP_LAYER_NORM || n->op == TCC_OP_RMS_NORM) return tcc_ir_axes_from(axis, rank);
     tcc_dims axes = {0};
     for (int d = 0; d < rank; d++)
@@ -70,9 +70,63 @@ TCC_DEFINITION(RMS_NORM) {
                            tcc_ir_get_rms_normal(g, in[0], &axes, n->attrs->norm.eps).value);
 }
 
+/* -- Batch norm: computed in the type of the scales -- */
+
 TCC_DEFINITION(BATCH_NORM) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return scale_and_shift(g, n, in, tcc_ir_get_normal(g, in[0], &axes, n->attrs->norm.eps).value);
+    tcc_node *x = n->n_operands > 1 ? tcc_ir_cast(g, in[0], in[1]->type.dtype) : in[0];
+    tcc_node *value = tcc_ir_get_normal(g, x, &axes, n->attrs->norm.eps).value;
+    return tcc_ir_cast(g, scale_and_shift(g, n, in, value), in[0]->type.dtype);
+}
+
+TCC_DEFINITION(BATCH_NORM_MEAN) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    return tcc_ir_get_moments(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes).mean;
+}
+
+TCC_DEFINITION(BATCH_NORM_VARIANCE) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    return tcc_ir_get_moments(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes).variance;
+}
+
+TCC_DEFINITION(BATCH_NORM_SCALE) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    return tcc_ir_get_normal(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes, n->attrs->norm.eps).scale;
+}
+
+/* Operands of the gradients. */
+enum { DY, X, MEAN, SCALE, WEIGHT };
+
+/* (x - mean) scale */
+static tcc_node *normal_of(tcc_graph *g, tcc_node *const *in, const tcc_dims *axes) {
+    tcc_node *x = tcc_ir_cast(g, in[X], in[MEAN]->type.dtype);
+    tcc_node *centred = tcc_ir_binary(g, TCC_OP_SUB, x, back(g, in[MEAN], x, axes));
+    return tcc_ir_binary(g, TCC_OP_MUL, centred, back(g, in[SCALE], x, axes));
+}
+
+/* With n = (x - mean) scale:
+ *   dx = weight scale (dy - mean dy - n mean(n dy)),   dweight = sum n dy,   dbias = sum dy.
+ * The weight is constant over the axes and leaves the means: both of them are then the sums that the other two gradients need. */
+TCC_DEFINITION(BATCH_NORM_GRAD_X) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    tcc_node *dy = tcc_ir_cast(g, in[DY], in[MEAN]->type.dtype), *normal = normal_of(g, in, &axes);
+    tcc_node *product = tcc_ir_binary(g, TCC_OP_MUL, dy, normal);
+    tcc_node *scale = n->n_operands > WEIGHT ? tcc_ir_binary(g, TCC_OP_MUL, in[SCALE], in[WEIGHT]) : in[SCALE];
+    tcc_node *along = back(g, tcc_ir_mean(g, product, &axes), dy, &axes);
+    tcc_node *mean = back(g, tcc_ir_mean(g, dy, &axes), dy, &axes);
+    tcc_node *dx = tcc_ir_binary(g, TCC_OP_SUB, tcc_ir_binary(g, TCC_OP_SUB, dy, mean), tcc_ir_binary(g, TCC_OP_MUL, normal, along));
+    return tcc_ir_cast(g, tcc_ir_binary(g, TCC_OP_MUL, dx, back(g, scale, dy, &axes)), in[X]->type.dtype);
+}
+
+TCC_DEFINITION(BATCH_NORM_GRAD_WEIGHT) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    tcc_node *dy = tcc_ir_cast(g, in[DY], in[MEAN]->type.dtype);
+    return tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, tcc_ir_binary(g, TCC_OP_MUL, dy, normal_of(g, in, &axes)), &axes);
+}
+
+TCC_DEFINITION(BATCH_NORM_GRAD_BIAS) {
+    tcc_dims axes = tcc_ir_norm_axes(n);
+    return tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, tcc_ir_cast(g, in[DY], in[MEAN]->type.dtype), &axes);
 }
 
 /* The channels become [groups, channels a group]; all but the batch (dim 0) and the groups is

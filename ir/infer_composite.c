@@ -146,6 +146,41 @@ tcc_status tcc__infer_norm_channel(const tcc_infer *q, tcc_type *out) {
     return TCC_OK;
 }
 
+/* What batch_norm of `x` computes in: as the scales are given, x's type or f32. */
+static tcc_status batch_norm_type(const tcc_infer *q, const tcc_type *x, tcc_dtype given, tcc_type *out) {
+    TCC_TRY(tcc__need_axis(q, q->attrs->norm.axis, x->rank));
+    if (q->attrs->norm.groups) return tcc__refuse(q, TCC_EINVAL, "groups have no meaning here");
+    const bool wide = given == TCC_F32 && (x->dtype == TCC_F16 || x->dtype == TCC_BF16);
+    *out = (tcc_type){wide ? TCC_F32 : x->dtype, 1, {x->dims[q->attrs->norm.axis]}};
+    return TCC_OK;
+}
+
+tcc_status tcc__infer_norm_batch(const tcc_infer *q, tcc_type *out) {
+    tcc_type scale;
+    TCC_TRY(check_norm(q));
+    TCC_TRY(batch_norm_type(q, operand(q, 0), q->n_operands > 1 ? operand(q, 1)->dtype : operand(q, 0)->dtype, &scale));
+    TCC_TRY(check_scales(q, &scale));
+    *out = *operand(q, 0);
+    return TCC_OK;
+}
+
+tcc_status tcc__infer_norm_statistic(const tcc_infer *q, tcc_type *out) {
+    TCC_TRY(check_norm(q));
+    TCC_TRY(batch_norm_type(q, operand(q, 0), q->given->dtype, out));
+    return tcc__need_given(q, out);
+}
+
+tcc_status tcc__infer_norm_grad(const tcc_infer *q, tcc_type *out) {
+    static const char *const roles[] = {"dy", "x", "the mean", "the scale", "the weight"};
+    tcc_type scale;
+    TCC_TRY(check_norm(q));
+    TCC_TRY(tcc__need_is(q, 1, roles[1], operand(q, 0)));
+    TCC_TRY(batch_norm_type(q, operand(q, 0), operand(q, 2)->dtype, &scale));
+    for (int i = 2; i < q->n_operands; i++) TCC_TRY(tcc__need_is(q, i, roles[i], &scale));
+    *out = q->op == TCC_OP_BATCH_NORM_GRAD_X ? *operand(q, 0) : scale;
+    return TCC_OK;
+}
+
 /* -- Dropout and losses -- */
 
 tcc_status tcc__infer_dropout(const tcc_infer *q, tcc_type *out) {

@@ -332,6 +332,39 @@ static void add_softmax(tcc_gen *r) {
                                        -width, 0, 2 * x.err, -1));
 }
 
+/* A statistic or a gradient of batch_norm; those of f16 and bf16 in f32. */
+static void add_batch_norm_part(tcc_gen *r, tcc_gen_value x) {
+    static const tcc_op ops[] = {TCC_OP_BATCH_NORM_MEAN, TCC_OP_BATCH_NORM_VARIANCE, TCC_OP_BATCH_NORM_SCALE,
+                                 TCC_OP_BATCH_NORM_GRAD_X, TCC_OP_BATCH_NORM_GRAD_WEIGHT, TCC_OP_BATCH_NORM_GRAD_BIAS};
+    enum { FIRST_GRAD = 3, DY = 0, X, MEAN, SCALE, WEIGHT, OPERANDS };
+    const int kind = (int)tcc__gen_below(r, 6);
+    x = tcc__gen_into(r, x, -4, 4);
+    if (!x.n) return;
+    const tcc_type *tx = &x.n->type;
+    const tcc_attrs attrs = {.norm = {.eps = 0.125, .axis = tcc__gen_chance(r, 60) ? 1 : tx->rank - 1}};
+    const double inverse = 1 / sqrt(attrs.norm.eps), width = x.hi - x.lo;
+    tcc_type type = {tx->dtype == TCC_F64 ? TCC_F64 : TCC_F32, 1, {tx->dims[attrs.norm.axis]}};
+    const double rows = (double)tcc_type_numel(tx) / (double)type.dims[0];
+    if (kind < FIRST_GRAD) {
+        const double lo[] = {x.lo, 0, 0}, hi[] = {x.hi, width * width, inverse}, spread = 4 * width * x.err;
+        const double err[] = {x.err, spread, spread * inverse * inverse * inverse};
+        tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, ops[kind], &x.n, 1, &attrs, &type), lo[kind], hi[kind], err[kind], -1));
+        return;
+    }
+    const int count = tcc__gen_chance(r, 75) ? OPERANDS : WEIGHT;
+    tcc_gen_value in[OPERANDS] = {[DY] = tcc__gen_into(r, tcc__gen_like(r, tx), -2, 2), [X] = x};
+    for (int i = MEAN; i < count; i++) in[i] = tcc__gen_into(r, tcc__gen_like(r, &type), i == SCALE ? 0 : -2, 2);
+    tcc_node *operands[OPERANDS];
+    for (int i = 0; i < count; i++) operands[i] = in[i].n;
+    const double normal = 2 * (tcc__gen_magnitude(x) + 2), err_normal = 2 * (x.err + in[MEAN].err) + normal * in[SCALE].err, dy = in[DY].err;
+    const double most_x = 4 * (2 + 2 + 2 * normal * normal);
+    const double most[] = {most_x, rows * 2 * normal, rows * 2};
+    const double err[] = {4 * (2 * dy + 4 * normal * err_normal + normal * normal * dy) + most_x * (in[SCALE].err + in[WEIGHT].err + 1e-6),
+                          rows * (2 * err_normal + normal * dy + 2e-6 * normal), rows * (dy + 2e-6)};
+    tcc_node *n = tcc__gen_build(r, ops[kind], operands, count, &attrs, NULL);
+    tcc__gen_keep(r, tcc__gen_made(n, -most[kind - FIRST_GRAD], most[kind - FIRST_GRAD], err[kind - FIRST_GRAD], -1));
+}
+
 /* Scales of a norm: weight, bias and what follows. The last are the mean and a positive variance.
  */
 static void add_norm(tcc_gen *r) {
@@ -341,6 +374,10 @@ static void add_norm(tcc_gen *r) {
     const tcc_op op = TCC_GEN_ONE_OF(r, ops);
     tcc_gen_value x = pick_float(r, LEAST_RANK, 5);
     if (!x.n) return;
+    if (op == TCC_OP_BATCH_NORM && !r->options->differentiable && tcc__gen_chance(r, 60)) {
+        add_batch_norm_part(r, x);
+        return;
+    }
     const tcc_type *tx = &x.n->type;
     tcc_attrs attrs = {.norm.eps = 0.125};
     tcc_type scale = {.dtype = tx->dtype};

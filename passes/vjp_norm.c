@@ -28,18 +28,13 @@ static tcc_dims others(int rank, const tcc_dims *axes) {
     return rest;
 }
 
-/* The dims that weight and bias are broadcast over: leading ones for layer_norm and rms_norm, all
- * but the channels for batch_norm. */
-static tcc_dims broadcast_dims(const tcc_node *n, const tcc_dims *axes) {
-    return n->op == TCC_OP_BATCH_NORM ? *axes : others(n->type.rank, axes);
-}
 
 /* With n = (x - mean) s, s = 1 / sqrt(var + eps), y = n w + b, g = dy w:
  *   dx = s (g - mean g - n mean(g n)),   dw = sum dy n,   db = sum dy.
  * Without centring (rms_norm) the term mean g is not there. */
 static void norm(tcc_vjp *v, bool centred) {
     tcc_node *x = v->x[0];
-    tcc_dims axes = tcc_ir_norm_axes(v->y), rows = broadcast_dims(v->y, &axes);
+    tcc_dims axes = tcc_ir_norm_axes(v->y), rows = others(v->y->type.rank, &axes); /* that weight and bias are broadcast over */
     double eps = v->y->attrs->norm.eps;
     tcc_ir_normal n = centred ? tcc_ir_get_normal(v->g, x, &axes, eps)
                               : tcc_ir_get_rms_normal(v->g, x, &axes, eps);
@@ -65,23 +60,17 @@ TCC_VJP_RULE(rms_norm) {
     norm(v, false);
 }
 
-/* As layer_norm, but w is constant over the axes and can leave the means: both of them are then the
- * sums that dw and db need. */
+/* All gradients are ops on the same operands, whose definitions share their sums; a library may compute them at once. */
 TCC_VJP_RULE(batch_norm) {
-    tcc_node *x = v->x[0];
-    tcc_dims axes = tcc_ir_norm_axes(v->y);
-    tcc_ir_normal n = tcc_ir_get_normal(v->g, x, &axes, v->y->attrs->norm.eps);
-    tcc_node *product = vjp_mul(v, v->dy, n.value);
-    if (tcc__vjp_wants(v, 0)) {
-        tcc_node *scale = v->y->n_operands > 1 ? vjp_mul(v, n.scale, v->x[1]) : n.scale;
-        tcc_node *along = vjp_back(v, tcc_ir_mean(v->g, product, &axes), x, &axes);
-        tcc_node *mean = vjp_back(v, tcc_ir_mean(v->g, v->dy, &axes), x, &axes);
-        tcc_node *dx = vjp_sub(v, vjp_sub(v, v->dy, mean), vjp_mul(v, n.value, along));
-        tcc__vjp_give(v, 0, vjp_mul(v, dx, vjp_back(v, scale, x, &axes)));
-    }
-    if (v->y->n_operands > 1 && tcc__vjp_wants(v, 1))
-        tcc__vjp_give(v, 1, vjp_sum(v, product, &axes));
-    if (v->y->n_operands > 2 && tcc__vjp_wants(v, 2)) tcc__vjp_give(v, 2, vjp_sum(v, v->dy, &axes));
+    static const tcc_op grads[] = {TCC_OP_BATCH_NORM_GRAD_X, TCC_OP_BATCH_NORM_GRAD_WEIGHT, TCC_OP_BATCH_NORM_GRAD_BIAS};
+    tcc_node *x = v->x[0], *weight = v->y->n_operands > 1 ? v->x[1] : NULL;
+    const tcc_attrs *attrs = v->y->attrs;
+    const tcc_type type = {weight ? weight->type.dtype : x->type.dtype, 1, {x->type.dims[attrs->norm.axis]}};
+    tcc_node *mean = tcc_ir_build(v->g, TCC_OP_BATCH_NORM_MEAN, &x, 1, attrs, &type, v->y->loc);
+    tcc_node *scale = tcc_ir_build(v->g, TCC_OP_BATCH_NORM_SCALE, &x, 1, attrs, &type, v->y->loc);
+    tcc_node *operands[] = {v->dy, x, mean, scale, weight};
+    for (int i = 0; i < v->y->n_operands; i++)
+        if (tcc__vjp_wants(v, i)) tcc__vjp_give(v, i, tcc_ir_build(v->g, grads[i], operands, weight ? 5 : 4, attrs, NULL, v->y->loc));
 }
 
 /* The definition in decompose.c gives, for a valid row with r = dy / denominator,
