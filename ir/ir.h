@@ -135,6 +135,7 @@ typedef enum tcc_group_kind {
     TCC_GROUP_CONTRACT,
     TCC_GROUP_WINDOW,
     TCC_GROUP_ATTENTION,
+    TCC_GROUP_NORM,
     TCC_GROUP_KIND_COUNT
 } tcc_group_kind;
 

@@ -382,6 +382,16 @@ static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char
     return true;
 }
 
+/* Norms whose inputs are in memory, all of one call. */
+static bool check_norm(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    for (int i = 0; i < d->n_nodes; i++) {
+        s->level[i] = TCC_LEVEL_FULL;
+        if (!tcc_is_batch_norm(d->nodes[i]->op) || reads_full(d->nodes[i], s)) return fail(reason, "other work beside a norm");
+        if (!tcc_same_batch_norm(d->nodes[i], d->hero)) return fail(reason, "norms of other tensors");
+    }
+    return true;
+}
+
 /* Counts the indices at which each node is evaluated, and marks those evaluated at the index of an output. Arithmetic and reshapes
  * share the index of their user; any other view asks at an index of its own. */
 static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
@@ -465,10 +475,13 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
         case TCC_FUSION_CONTRACT: kind = TCC_GROUP_CONTRACT; break;
         case TCC_FUSION_WINDOW: kind = TCC_GROUP_WINDOW; break;
         case TCC_FUSION_ATTENTION: kind = TCC_GROUP_ATTENTION; break;
-        case TCC_FUSION_COMPOSITE: return fail(reason, "a composite");
+        case TCC_FUSION_COMPOSITE:
+            if (!tcc_is_batch_norm(n->op)) return fail(reason, "a composite");
+            kind = TCC_GROUP_NORM;
+            break;
         default: continue;
         }
-        bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION;
+        bool many = kind == TCC_GROUP_REDUCE || kind == TCC_GROUP_ATTENTION || kind == TCC_GROUP_NORM;
         if (d->hero && (d->kind != kind || !many)) return fail(reason, "two heroes");
         if (!d->hero || (kind == TCC_GROUP_REDUCE && !reduces_rows(d->hero) && reduces_rows(n))) d->hero = n;
         d->kind = kind;
@@ -493,6 +506,7 @@ bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     case TCC_GROUP_CONTRACT: fits = check_contract(d, s, reason); break;
     case TCC_GROUP_WINDOW: fits = check_window(d, s, reason); break;
     case TCC_GROUP_ATTENTION: fits = check_attention(d, s, reason); break;
+    case TCC_GROUP_NORM: fits = check_norm(d, s, reason); break;
     case TCC_GROUP_KIND_COUNT: break;
     }
     fits = fits && count_contexts(d, s, reason) && check_size(d, s, reason);

@@ -46,6 +46,20 @@ static bool same_set(const tcc_dims *a, const tcc_dims *b) {
     return a->count == b->count;
 }
 
+bool tcc_is_batch_norm(tcc_op op) { return op >= TCC_OP_BATCH_NORM && op <= TCC_OP_BATCH_NORM_GRAD_BIAS; }
+
+static bool is_norm_gradient(const tcc_node *n) { return n->op >= TCC_OP_BATCH_NORM_GRAD_X && n->op <= TCC_OP_BATCH_NORM_GRAD_BIAS; }
+
+bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b) {
+    const tcc_attrs_norm *p = &a->attrs->norm, *q = &b->attrs->norm;
+    if (is_norm_gradient(a) != is_norm_gradient(b) || p->axis != q->axis || p->eps != q->eps) return false;
+    if (a->op == b->op) return a == b;
+    if (!is_norm_gradient(a)) return a->operands[0] == b->operands[0];
+    for (int i = 0; i < a->n_operands; i++)
+        if (i >= b->n_operands || a->operands[i] != b->operands[i]) return false;
+    return a->n_operands == b->n_operands;
+}
+
 int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum) {
     if (dot->op != TCC_OP_DOT || sum->op != TCC_OP_REDUCE_SUM || dot->attrs->dot.batch_a.count) return -1;
     for (int i = 0; i < 2; i++)

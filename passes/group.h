@@ -29,6 +29,8 @@
  *            Views that permute, re-split or slice dims may be inside in front, and such that permute or re-split behind, so that
  *            heads are read and written in place; also one concat of all results, each by such views that keep its last dim, as
  *            the only output.
+ * NORM       batch_norm, its mean and scale, of equal x and attributes; or its gradients, of equal operands. Nothing else is inside.
+ *            There are such groups where the pass options have said of each that the target's library computes it whole.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory, and
  * nothing in the group reads it. A pointwise output may be written over an input of equal size that the group reads only at the same
@@ -47,6 +49,10 @@ int *tcc_group_producers(const tcc_graph *g);
 int tcc_group_inputs(const tcc_group *group, tcc_node **out);
 bool tcc_group_has(const tcc_group *group, const tcc_node *n);
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
+/* batch_norm, its statistics, its gradients: what a library computes whole. */
+bool tcc_is_batch_norm(tcc_op op);
+/* Of that family, one call computes both. */
+bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b);
 /* The axes that a reduction sums over. */
 tcc_dims tcc_reduction_axes(const tcc_node *n);
 /* REDUCE: marks the nodes that are across, by position in group->nodes. */

@@ -3,11 +3,12 @@
  * libraries are fastest.
  *
  * Every value of the old graph has up to two forms in the new one: as it was, and "last", with dim 1 moved to the end. Convolutions,
- * pools and resizings compute in last form; arithmetic, reductions and views follow their operands; all else takes values as they
+ * pools and resizings compute in last form; arithmetic, reductions, batch norms and views follow their operands; all else takes values as they
  * were. A form that is asked for and not there is a transpose of the other. So transposes stand only where the network begins and
  * ends, and at weights, which are small. Broadcasts, constants and arithmetic on these alone have no form of their own: they are
  * built in the form that is asked for. */
 #include "ir/support/alloc.h"
+#include "passes/group.h"
 #include "passes/pass.h"
 
 #include <string.h>
@@ -159,6 +160,18 @@ static bool computes_last(const tcc_node *old) {
     return (fusion == TCC_FUSION_CONTRACT && old->op != TCC_OP_DOT) || fusion == TCC_FUSION_WINDOW;
 }
 
+/* A batch norm, its statistics or its gradients, of tensors in last form; what it has of each channel has no other form. */
+static void norm_last(rewriter *r, const tcc_node *old) {
+    const int rank = old->operands[0]->type.rank;
+    tcc_attrs attrs = *old->attrs;
+    tcc_node *operands[MOST_OPERANDS];
+    attrs.norm.axis = place_in_last(rank, (int)attrs.norm.axis);
+    for (int i = 0; i < old->n_operands; i++)
+        if (!(operands[i] = get(r, old->operands[i], old->operands[i]->type.rank == rank ? LAST : PLAIN))) return;
+    const tcc_type type = old->type.rank == rank ? last_type(&old->type) : old->type;
+    r->forms[old->type.rank == rank ? LAST : PLAIN][old->id] = build(r, old, operands, &attrs, &type);
+}
+
 /* A reduction of a value in last form. Its result's kept dims may come in another order. */
 static tcc_node *reduce_last(rewriter *r, const tcc_node *old) {
     const tcc_node *x = old->operands[0];
@@ -210,6 +223,8 @@ static void visit(rewriter *r, const tcc_node *old) {
         r->forms[LAST][old->id] = build_last(r, old);
         /* The optimizer works on weights as they are stored. */
         if (old->op == TCC_OP_CONV_GRAD_WEIGHT) get(r, old, PLAIN);
+    } else if (any_last && tcc_is_batch_norm(old->op)) {
+        norm_last(r, old);
     } else if (any_last && reduces) {
         r->forms[PLAIN][old->id] = reduce_last(r, old);
     } else {

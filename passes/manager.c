@@ -86,6 +86,7 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     case TCC_WHEN_ALWAYS: return true;
     case TCC_WHEN_TRAINING: return options->train;
     case TCC_WHEN_FUSING: return !options->eager;
+    case TCC_WHEN_NORMS: return options->takes_norm != NULL;
     }
     return false;
 }

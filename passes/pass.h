@@ -25,6 +25,9 @@ typedef struct tcc_pass_options {
     tcc_train_spec spec;
     bool eager;          /* every op its own group */
     bool operand_sums;   /* the target's library multiplies matrices and sums one of them at once: fuse may put both into a group */
+    /* Whether the target's library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it computes none. */
+    bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);
+    void *takes_norm_user;
 } tcc_pass_options;
 
 typedef struct tcc_pass_cx {

@@ -5,6 +5,7 @@
 #define ALWAYS TCC_WHEN_ALWAYS
 #define IF_TRAINING TCC_WHEN_TRAINING
 #define UNLESS_EAGER TCC_WHEN_FUSING
+#define IF_NORMS TCC_WHEN_NORMS
 enum { MUST, MAY_SKIP };
 
 /* clang-format off */
@@ -16,6 +17,8 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
     {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
+    {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: a library is asked about norms as they lie in memory */
+    {TCC_PASS_SIMPLIFY,    IF_NORMS,     MAY_SKIP},
     {TCC_PASS_FUSE,        ALWAYS,       MUST},     /* from here on the nodes stay as they are */
     {TCC_PASS_ORDER,       UNLESS_EAGER, MAY_SKIP},
     {TCC_PASS_PLAN_MEMORY, ALWAYS,       MUST},     /* last: needs the final order */
