@@ -217,6 +217,7 @@ static tcc_status lower(tcc_lowering *l) {
     case TCC_GROUP_REDUCE: return tcc_lower_reduce(l);
     case TCC_GROUP_SCAN: return tcc_lower_scan(l);
     case TCC_GROUP_SCATTER: return tcc_lower_scatter(l);
+    case TCC_GROUP_NORM: return tcc_lower_norm(l);
     default: return tcc_lower_pointwise(l);
     }
 }

@@ -88,6 +88,8 @@ tcc_status tcc_lower_pointwise(tcc_lowering *l); /* also WINDOW, and whatever ha
 tcc_status tcc_lower_reduce(tcc_lowering *l);
 tcc_status tcc_lower_scan(tcc_lowering *l);
 tcc_status tcc_lower_scatter(tcc_lowering *l);
+/* One call of a library. Errors: TCC_EUNSUPPORTED where that does not take it; who made the group should have asked. */
+tcc_status tcc_lower_norm(tcc_lowering *l);
 /* Contractions and attention. TCC_OK with no launch added: not handled, the plain loops of tcc_lower_pointwise do it. */
 tcc_status tcc_lower_contract(tcc_lowering *l);
 tcc_status tcc_lower_attention(tcc_lowering *l);

@@ -113,7 +113,14 @@ typedef struct tcc_instance {
  *   buffers                    q, k, v, o, lse, workspace
  * cudnn.sdpa_backward          dq, dk and dv from do, without atomics
  *   buffers                    q, k, v, o, lse, do, dq, dk, dv, workspace
- *   params                     tcc_sdpa_params, for both */
+ *   params                     tcc_sdpa_params, for both
+ *
+ * Batch norm on CUDA, with sums in f32: y = (x - mean) scale weight + bias, by the mean of each channel and scale = 1 / sqrt(variance + eps)
+ * cudnn.batch_norm_forward     y, mean, scale
+ *   buffers                    x, weight, bias, y, mean, scale, workspace
+ * cudnn.batch_norm_backward    dx, dweight, dbias from dy
+ *   buffers                    dy, x, mean, scale, weight, dx, dweight, dbias, workspace
+ *   params                     tcc_norm_params, for both */
 typedef struct tcc_library_call {
     const char *name;
     int n_buffers, n_params;
@@ -190,12 +197,21 @@ typedef struct tcc_sdpa_params {
     int64_t workspace_bytes; /* that the call may use */
 } tcc_sdpa_params;
 
+/* x, y, dx and dy are [rows, channels], dense; all else has one f32 a channel. */
+typedef struct tcc_norm_params {
+    int64_t rows, channels;
+    int64_t eps_bits;        /* forward: the bits of an IEEE f32; else 0 */
+    int64_t type;            /* tcc_dtype of x, y, dx, dy: F32, F16 or BF16 */
+    int64_t workspace_bytes; /* that the call may use */
+} tcc_norm_params;
+
 enum {
     TCC_SGEMM_PARAMS = sizeof(tcc_sgemm_params) / sizeof(int64_t), /* n_params */
     TCC_CONV_PARAMS = sizeof(tcc_conv_params) / sizeof(int64_t),
     TCC_MATMUL_PARAMS = sizeof(tcc_matmul_params) / sizeof(int64_t),
     TCC_CUDNN_CONV_PARAMS = sizeof(tcc_cudnn_conv_params) / sizeof(int64_t),
     TCC_SDPA_PARAMS = sizeof(tcc_sdpa_params) / sizeof(int64_t),
+    TCC_NORM_PARAMS = sizeof(tcc_norm_params) / sizeof(int64_t),
 };
 
 typedef enum tcc_step_kind { TCC_STEP_KERNEL, TCC_STEP_LIBRARY, TCC_STEP_COPY } tcc_step_kind;

@@ -4,8 +4,10 @@
 #include "compile.h"
 
 #include "codegen/build.h"
+#include "codegen/norm_call.h"
 #include "runtime/cpus.h"
 #include "runtime/device_cpu.h"
+#include "runtime/library.h"
 #include "runtime/program.h"
 
 #include <errno.h>
@@ -167,6 +169,13 @@ static bool takes_call(void *user, const char *name, int64_t *params) {
     return m->device->ops->takes_call(m->device, m->cx, name, params);
 }
 
+/* takes_norm of tcc_pass_options. */
+static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
+    tcc_model *m = user;
+    tcc_norm_asker asker = {.cx = m->cx, .takes_call = takes_call, .takes_call_user = m, .everywhere = tcc_libraries_prefer("cudnn.batch_norm")};
+    return tcc_norm_takes(&asker, g, n);
+}
+
 /* Whether the device has a library that multiplies matrices and sums one of them at once, as for a layer's weights and bias. */
 static bool sums_operands(tcc_model *m) {
     tcc_matmul_params p = {.batch = 1, .m = 256, .n = 256, .k = 256, .transpose_a = 1, .lda = 256, .ldb = 256, .ldc = 256, .outer = 1, .type = TCC_F32,
@@ -187,6 +196,8 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
         .train = train,
         .eager = m->options.mode == TCC_MODE_EAGER,
         .operand_sums = train && sums_operands(m),
+        .takes_norm = train && m->device && *m->arch && m->options.mode != TCC_MODE_EAGER ? takes_norm : NULL,
+        .takes_norm_user = m,
         .spec = {.optimizer = kinds[o->kind],
                  .momentum = o->momentum > 0,
                  .nesterov = o->nesterov,

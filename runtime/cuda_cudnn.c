@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char lost[] = "convolutions and attention use our own kernels";
+static const char lost[] = "convolutions, attention and batch norms use our own kernels";
 
 /* --- finding --- */
 

@@ -40,21 +40,29 @@ bool tcc__library_function(const tcc_library_info *info, const char *symbol, voi
     return address != NULL;
 }
 
-static const char *const device_libraries[] = {"cublaslt", "cudnn"}; /* opened by devices of other kinds */
+static const char *const device_libraries[] = {"cublaslt", "cudnn", "cudnn.batch_norm"}; /* opened by devices of other kinds */
 enum { DEVICE_LIBRARIES = sizeof device_libraries / sizeof *device_libraries };
 
 static const char *name_of(int i) { return i < LIBRARIES ? library_rows[i].name : device_libraries[i - LIBRARIES]; }
 
-bool tcc__library_wanted(const char *name) {
+/* Whether TCC_LIBRARIES lists `name`, or with `parts` something of it, "name.part". */
+static bool listed(const char *name, bool parts) {
     const char *text = getenv("TCC_LIBRARIES");
-    if (!text || !*text) return true;
-    for (const char *p = text; *p;) {
+    const size_t n = strlen(name);
+    for (const char *p = text ? text : ""; *p;) {
         size_t length = strcspn(p, ",");
-        if (strlen(name) == length && !memcmp(name, p, length)) return true;
+        if (length >= n && !memcmp(name, p, n) && (length == n || (parts && p[n] == '.'))) return true;
         p += length + (p[length] == ',');
     }
     return false;
 }
+
+bool tcc__library_wanted(const char *name) {
+    const char *text = getenv("TCC_LIBRARIES");
+    return !text || !*text || listed(name, true);
+}
+
+bool tcc_libraries_prefer(const char *name) { return listed(name, false); }
 
 static tcc_status check_wanted(tcc_diag *d) {
     const char *text = getenv("TCC_LIBRARIES");

@@ -3,8 +3,9 @@
  * buffers and params codegen/program.h documents; results never depend on the number of threads.
  *
  * An entry's work is cut into slices by shape alone, and our pool runs the slices; the library itself runs on one thread in each
- * of ours. TCC_LIBRARIES (a list as in "openblas,onednn", or "none") restricts what is opened; TCC_OPENBLAS_PATH and
- * TCC_ONEDNN_PATH name a file to open instead of what the loader finds. */
+ * of ours. TCC_LIBRARIES (a list as in "openblas,onednn", or "none") restricts what is opened; in it
+ * "cudnn.batch_norm" stands for cudnn and sends batch norms there wherever it takes them, also where our kernels should be faster.
+ * TCC_OPENBLAS_PATH and TCC_ONEDNN_PATH name a file to open instead of what the loader finds. */
 #ifndef TCC_RUNTIME_LIBRARY_H
 #define TCC_RUNTIME_LIBRARY_H
 
@@ -29,6 +30,8 @@ typedef struct tcc_library_entry {
  * TCC_LIBRARIES, TCC_ENOMEM. */
 tcc_status tcc_libraries_open(tcc_context *cx, tcc_libraries **out);
 void tcc_libraries_close(tcc_libraries *libraries); /* NULL is allowed */
+/* Whether TCC_LIBRARIES says "cudnn.batch_norm", or whatever `name` is, itself. */
+bool tcc_libraries_prefer(const char *name);
 /* The entry of that name; NULL if its library is missing or there is no such entry. */
 const tcc_library_entry *tcc_libraries_find(const tcc_libraries *libraries, const char *name);
 /* One line a library: version and file, or what is lost without it. */

@@ -4,6 +4,7 @@
 #include "library_cuda.h"
 #include "cuda_cublaslt.h"
 #include "cudnn_conv.h"
+#include "cudnn_norm.h"
 #include "cudnn_sdpa.h"
 
 #include "ir/support/alloc.h"
@@ -11,7 +12,8 @@
 #include <string.h>
 
 static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul, &tcc__cudnn_conv_forward, &tcc__cudnn_conv_data_gradient,
-                                              &tcc__cudnn_conv_filter_gradient, &tcc__cudnn_sdpa_forward, &tcc__cudnn_sdpa_backward};
+                                              &tcc__cudnn_conv_filter_gradient, &tcc__cudnn_sdpa_forward, &tcc__cudnn_sdpa_backward,
+                                              &tcc__cudnn_norm_forward, &tcc__cudnn_norm_backward};
 
 const tcc_cuda_entry *tcc__cuda_entry_find(const char *name) {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)

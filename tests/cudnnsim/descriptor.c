@@ -152,6 +152,7 @@ static const kind tensor_kind = {
 static const kind *const sim_kinds[] = {
     &tensor_kind, &sim_convolution, &sim_conv_forward, &sim_conv_filter, &sim_conv_data, &sim_pointwise, &sim_operation_pointwise,
     &sim_product, &sim_operation_product, &sim_reduction, &sim_operation_reduction, &sim_reshape,
+    &sim_norm_forward, &sim_norm_backward,
     &sim_graph, &sim_heuristics, &sim_config, &sim_engine, &sim_plan, &sim_pack,
 };
 

@@ -40,6 +40,8 @@ static const int patterns[][MAX_OPERATIONS] = {
     {CONV_DATA},
     {CONV_FORWARD, POINT + SIM_ADD},
     {CONV_FORWARD, POINT + SIM_ADD, POINT + SIM_RELU},
+    {NORM_FORWARD},
+    {NORM_BACKWARD},
     {SCORES, SOFTMAX},
     {SCORES, SEEN, SOFTMAX},
     {SCORES, SEEN_LATER, SOFTMAX},
@@ -121,6 +123,8 @@ const kind sim_graph = {.type = OPERATIONGRAPH, .name = "operation graph", .fina
 static bool is_taken(const descriptor *graph) {
     int64_t n;
     descriptor *const *operations = operations_of(graph, &n);
+    const kind *first = operations[0]->kind;
+    if ((first == &sim_norm_forward || first == &sim_norm_backward) && !sim_norm_has_engine(operations[0])) return false;
     for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
         int64_t i = 0;
         while (i < n && patterns[p][i] == step_of(operations[i])) i++;

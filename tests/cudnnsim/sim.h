@@ -15,12 +15,13 @@ enum { SUCCESS = 0, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 30
 enum { FLOAT32 = 0, FLOAT16 = 2, INT32 = 4, BFLOAT16 = 9, INT64 = 10, BOOLEAN8 = 11 }; /* data types */
 enum { /* of attributes */
     HANDLE = 0, DATA_TYPE = 1, BOOLEAN = 2, INT64S = 3, FLOATS = 4, VOID_PTR = 6, CONVOLUTION_MODE = 7, HEUR_MODE = 8, NUMERICAL_NOTE = 11,
-    POINTWISE_MODE = 14, DESCRIPTOR = 15, REDUCTION_OPERATOR = 18,
+    POINTWISE_MODE = 14, DESCRIPTOR = 15, REDUCTION_OPERATOR = 18, NORM_MODE = 27, NORM_PHASE = 28,
 };
 enum { /* kinds of descriptors */
     POINTWISE = 0, CONVOLUTION = 1, ENGINE = 2, ENGINECFG = 3, ENGINEHEUR = 4, EXECUTION_PLAN = 5, CONV_FORWARD = 10, CONV_FILTER = 11, CONV_DATA = 12,
     OPERATION_POINTWISE = 13, OPERATIONGRAPH = 15, VARIANT_PACK = 16, TENSOR = 17, PRODUCT = 18,
-    OPERATION_PRODUCT = 19, REDUCTION = 21, OPERATION_REDUCTION = 22, OPERATION_RESHAPE = 31,
+    OPERATION_PRODUCT = 19, REDUCTION = 21, OPERATION_REDUCTION = 22, NORM_FORWARD = 29, NORM_BACKWARD = 30,
+    OPERATION_RESHAPE = 31,
 };
 enum { /* modes of work on elements, reductions */
     SIM_ADD = 0, SIM_MUL = 1, SIM_DIV = 6, SIM_SUB = 9, SIM_EXP = 13, SIM_LOG = 15, SIM_RELU = 100, SIM_CMP_GE = 303, SIM_GEN_INDEX = 501, SIM_SELECT = 601,
@@ -81,6 +82,7 @@ struct descriptor {
 extern const kind sim_convolution, sim_conv_forward, sim_conv_filter, sim_conv_data;                                          /* convolution.c */
 extern const kind sim_pointwise, sim_operation_pointwise;                                                                     /* pointwise.c */
 extern const kind sim_product, sim_operation_product, sim_reduction, sim_operation_reduction, sim_reshape;                    /* products.c */
+extern const kind sim_norm_forward, sim_norm_backward;                                                                        /* norm.c */
 extern const kind sim_graph, sim_heuristics, sim_config, sim_engine, sim_plan, sim_pack;                                    /* graph.c */
 
 /* Records what was wrong with a call; BAD_PARAM. */
@@ -110,6 +112,9 @@ float sim_float(const descriptor *d, int name);
 /* NULL: not set. */
 descriptor *sim_reference(const descriptor *d, int name);
 bool sim_flag(const descriptor *d, int name); /* false: not set */
+
+/* Whether there is an engine for it: channels that are last come 16 bytes at once. */
+bool sim_norm_has_engine(const descriptor *operation);
 
 /* Shape and strides of a tensor, no elements. */
 value sim_value_of(const descriptor *tensor);

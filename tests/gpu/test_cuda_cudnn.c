@@ -258,7 +258,7 @@ static void test_library_missing(void **state) {
     if (!dnn.refuse) skip();
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
     setenv("CUDNNSIM_VERSION", "8907", 1);
-    check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only version 9 is known; convolutions and attention use our own kernels");
+    check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only version 9 is known; convolutions, attention and batch norms use our own kernels");
     check_described("cudnn: 8.9.7 (");
     setenv("CUDNNSIM_VERSION", "90102", 1);
     check_described("cudnn: 9.1.2 (");

@@ -2,6 +2,7 @@
  * Graphs compiled, run on the CPU and compared with the interpreter. */
 #include "harness/compiled.h"
 #include "codegen/llvm.h"
+#include "codegen/norm_call.h"
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "harness/graphs.h"
@@ -49,11 +50,14 @@ static void guarded_free(void *memory, size_t bytes) {
 void compiled_build(const tcc_graph *g, const compiled_options *options, const tcc_llvm_target *target, tcc_context *cx,
                     tcc_graph **out, tcc_program **program) {
     tcc_diag *diag = &cx->diag;
-    tcc_pass_options pass_options = {.eager = options->eager, .operand_sums = options->operand_sums};
+    tcc_norm_asker asker = {.cx = cx, .takes_call = options->takes_call, .takes_call_user = options->takes_call_user, .everywhere = options->norms == ALL_LIBRARY_NORMS};
+    tcc_pass_options pass_options = {.eager = options->eager, .operand_sums = options->operand_sums, .takes_norm = options->norms ? tcc_norm_takes : NULL,
+                                     .takes_norm_user = &asker};
     tcc_pass_cx pass = {cx, diag, &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
     const char *passes = options->eager      ? "fuse,plan-memory"
+                         : options->norms    ? "norms,simplify,fuse,order,plan-memory"
                          : options->simplify ? "simplify,fuse,order,plan-memory"
                                              : "fuse,order,plan-memory";
     tcc_manager_options manager = {.verify = true};

@@ -21,6 +21,7 @@ typedef struct compiled_options {
     bool tf32;         /* as of tcc_codegen_options, like these */
     bool (*takes_call)(void *user, const char *name, int64_t *params);
     void *takes_call_user;
+    enum { NO_LIBRARY_NORMS, WORTHY_LIBRARY_NORMS, ALL_LIBRARY_NORMS } norms; /* batch norms that are asked for as calls */
 } compiled_options;
 
 /* A program with memory bound to everything. */

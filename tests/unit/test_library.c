@@ -312,6 +312,16 @@ static void test_switches(void **state) {
     assert_non_null(strstr(tcc_diag_text(&cx.diag), "TCC_LIBRARIES: unknown library 'mkl'; expected none, or a list of: openblas"));
     tcc_context_clear(&cx);
 
+    /* A part of a library stands for the library, and for a preference. */
+    setenv("TCC_LIBRARIES", "openblas,cudnn.batch_norm", 1);
+    open_all(&cx, &l);
+    tcc_libraries_close(l);
+    assert_true(tcc_libraries_prefer("cudnn.batch_norm"));
+    setenv("TCC_LIBRARIES", "cudnn", 1);
+    assert_false(tcc_libraries_prefer("cudnn.batch_norm"));
+    unsetenv("TCC_LIBRARIES");
+    assert_false(tcc_libraries_prefer("cudnn.batch_norm"));
+
     setenv("TCC_LIBRARIES", "openblas", 1);
     setenv("TCC_OPENBLAS_PATH", "/nonexistent/libopenblas.so", 1);
     open_all(&cx, &l);
