@@ -290,9 +290,11 @@ static void test_not_asked(void **state) {
     check_own_sdpa("2,4,128,64", "2,4,128,64", "f16", "2,4,128,128", "sm_80", "a query whose mask hides all keys would not give 0");
     check_own_sdpa("2,2,4,128,64", "2,2,4,128,64", "bf16", NULL, "sm_80", "it has more than two batch dims");
     check_own_sdpa("2,4,64,64", "2,4,64,64", "bf16", NULL, "sm_80", "it is small");
+    char text[8192];
+    attention_graph_text(text, sizeof text, &(attention_graph){"2,4,", 128, 128, 64, 64, "scale=0.125", .p = 0.2, .type = "f16", .forward = true});
+    check_own(text, "sm_80", 0, "its dropout would draw other random numbers");
     /* the gradient by v alone */
     const packed later = {"f16", 128, 256, "scale=0.125", true, true};
-    char text[8192];
     write_layer(&later, text);
     char *dq = strstr(text, "  output \"dq\""), *dv = strstr(text, "  output \"dv\"");
     memmove(dq, dv, strlen(dv) + 1);

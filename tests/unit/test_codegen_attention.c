@@ -134,6 +134,18 @@ static void dropout_of_other_types(void **state) {
     }
 }
 
+static void a_key_that_lies_apart(void **state) {
+    (void)state;
+    check("graph @apart {\n"
+          "  %0 = input {name=\"q\"} : f32[3,10,8]\n"
+          "  %1 = input {name=\"k\"} : f32[3,12,8]\n"
+          "  %2 = input {name=\"keys\"} : i64[4]\n"
+          "  %3 = slice(%2) {start=[1], limit=[4], stride=[2]} : i64[2]\n"
+          "  %4 = sdpa(%0, %1, %1, %3) {scale=1, p=0x1p-2, id=2} : f32[3,10,8]\n"
+          "  output \"y\" %4\n"
+          "}\n");
+}
+
 /* The op draws what a dropout of the written-out probabilities draws, and has its gradients, the mask's too. */
 static void as_written_out(void **state) {
     (void)state;
@@ -172,6 +184,7 @@ int main(void) {
         cmocka_unit_test(narrow_types_sum_in_float),
         cmocka_unit_test(dropout),
         cmocka_unit_test(dropout_of_other_types),
+        cmocka_unit_test(a_key_that_lies_apart),
         cmocka_unit_test(as_written_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

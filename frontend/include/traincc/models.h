@@ -11,7 +11,7 @@ TCC_API_BEGIN
 /* GPT-2 family (Radford et al. 2019; nanoGPT's names): pre-norm decoder, learned positions, tied head. */
 typedef struct tcc_gpt_options {
     int64_t layers, heads, width, context, vocab;
-    double dropout;
+    double dropout; /* of embeddings, attention probabilities and what each branch adds */
     bool bias;      /* of linears and norms; GPT-2: true */
     bool gelu_tanh; /* GPT-2's checkpoints: true; nanoGPT: false */
 } tcc_gpt_options;
