@@ -239,6 +239,26 @@ static void test_graphs(void **state) {
     check_norm("4,7,7,30", 30, all, 0, -1);
 }
 
+/* Between casts the library reads and writes f16 and bf16; where y is wanted in f32 as well, casts are kernels of their own. */
+static void test_casts(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const char *const types[] = {"f16", "bf16"};
+    for (int i = 0; i < 2; i++)
+        for (int wide = 0; wide < 2; wide++) {
+            char text[2048];
+            const char *t = types[i];
+            snprintf(text, sizeof text, "graph @half {\n  %%0 = input {name=\"x\"} : %s[4,7,7,64]\n  %%1 = input {name=\"w\"} : f32[64]\n  %%2 = input {name=\"b\"} : f32[64]\n"
+                     "  %%3 = input {name=\"dy\"} : %s[4,7,7,64]\n  %%4 = cast(%%0) : f32[4,7,7,64]\n  %%5 = cast(%%3) : f32[4,7,7,64]\n"
+                     "  %%6 = batch_norm(%%4, %%1, %%2) {eps=0x1p-10, axis=3} : f32[4,7,7,64]\n  %%7 = cast(%%6) : %s[4,7,7,64]\n"
+                     "  %%8 = batch_norm_mean(%%4) {eps=0x1p-10, axis=3} : f32[64]\n  %%9 = batch_norm_scale(%%4) {eps=0x1p-10, axis=3} : f32[64]\n"
+                     "  %%10 = batch_norm_grad_x(%%5, %%4, %%8, %%9, %%1) {eps=0x1p-10, axis=3} : f32[4,7,7,64]\n  %%11 = cast(%%10) : %s[4,7,7,64]\n"
+                     "  %%12 = batch_norm_grad_weight(%%5, %%4, %%8, %%9, %%1) {eps=0x1p-10, axis=3} : f32[64]\n"
+                     "  output \"y\" %%7\n  output \"dx\" %%11\n  output \"dw\" %%12\n%s}\n", t, t, t, t, wide ? "  output \"wide\" %6\n" : "");
+            check_graph_on_cuda(text, &(compiled_options){.norms = ALL_LIBRARY_NORMS, .tolerance = i ? 2e-2 : 4e-3}, 2, wide ? -1 : 2);
+        }
+}
+
 /* Random small shapes, of which some are not the library's. */
 static void test_random_shapes(void **state) {
     (void)state;
@@ -428,7 +448,7 @@ static void test_training(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUDNN_TEST(test_calls),  CUDNN_TEST(test_refused),       CUDNN_TEST(test_too_large), CUDNN_TEST(test_failures),
-        CUDNN_TEST(test_graphs), CUDNN_TEST(test_random_shapes), CUDNN_TEST(test_fallback),  CUDNN_TEST(test_choice),
+        CUDNN_TEST(test_graphs), CUDNN_TEST(test_casts),         CUDNN_TEST(test_random_shapes), CUDNN_TEST(test_fallback),  CUDNN_TEST(test_choice),
         CUDNN_TEST(test_nothing_taken),
         CUDNN_TEST(test_training),
     };
