@@ -328,17 +328,22 @@ static bool conflict(const draft *x, const draft *y) {
     return false;
 }
 
+static tcc_status join_lines(builder *b, tcc_step *into, const char *lines) {
+    enum { LONGEST = 120 };
+    static const char more[] = ";...";
+    const size_t length = strlen(into->lines), tail = sizeof more - 1;
+    if (!length) into->lines = lines;
+    else if (strstr(into->lines, lines) || (length > tail && !strcmp(into->lines + length - tail, more))) return TCC_OK;
+    else into->lines = tcc_arena_printf(&b->p->memory, "%s%s%s", into->lines, length < LONGEST ? ";" : "", length < LONGEST ? lines : more);
+    return into->lines ? TCC_OK : tcc_enomem(b->diag);
+}
+
 static tcc_status join(builder *b, draft *into, draft *from) {
     for (int i = 0; i < from->instances.count; i++)
         if (!tcc_vec_push(&into->instances, from->instances.data[i])) return tcc_enomem(b->diag);
     into->step.flop += from->step.flop;
     into->step.bytes += from->step.bytes;
-    if (strcmp(into->step.lines, from->step.lines)) {
-        if (!into->step.lines[0]) into->step.lines = from->step.lines;
-        else if (!strstr(into->step.lines, from->step.lines) && strlen(into->step.lines) < 120)
-            into->step.lines = tcc_arena_printf(&b->p->memory, "%s;%s", into->step.lines, from->step.lines);
-        if (!into->step.lines) return tcc_enomem(b->diag);
-    }
+    TCC_TRY(join_lines(b, &into->step, from->step.lines));
     tcc_vec_free(&from->instances);
     from->gone = true;
     from->kernel = -1;

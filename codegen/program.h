@@ -226,7 +226,7 @@ typedef struct tcc_step {
     tcc_buffer from, to;          /* COPY: equal sizes, no overlap */
     double flop, bytes;           /* of all instances: arithmetic, and compulsory memory traffic */
     const char *label;            /* ops it does, "dot+add+gelu" */
-    const char *lines;            /* the user's lines it came from, "gpt.c:41,44" */
+    const char *lines;            /* the user's lines it came from, "gpt.c:41,44", or layers, "gpt.transformer.h.0.mlp.c_fc,c_proj" */
 } tcc_step;
 
 typedef enum tcc_target { TCC_TARGET_HOST, TCC_TARGET_CUDA } tcc_target;

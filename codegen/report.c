@@ -43,25 +43,28 @@ static int by_place(const void *a, const void *b) {
     return files ? files : (x->line > y->line) - (x->line < y->line);
 }
 
+/* Adds a place, "net.c:41" or "gpt.h.0.attn"; of one that shares all but its last part with the place before, that part. */
+static void add_place(tcc_strbuf *out, tcc_loc at, const tcc_loc *before) {
+    const char *slash = strrchr(at.file, '/'), *dot = at.line ? NULL : strrchr(at.file, '.');
+    const size_t shared = dot ? (size_t)(dot - at.file) + 1 : strlen(at.file);
+    const bool follows = before && !before->line == !at.line && !strncmp(at.file, before->file, shared) &&
+                         (dot ? !strchr(before->file + shared, '.') : !before->file[shared]);
+    if (follows) tcc_strbuf_printf(out, ",%s", dot ? dot + 1 : "");
+    else tcc_strbuf_printf(out, "%s%s%s", before ? ";" : "", slash ? slash + 1 : at.file, at.line ? ":" : "");
+    if (at.line) tcc_strbuf_printf(out, "%d", at.line);
+}
+
 char *tcc_report_lines(tcc_arena *arena, const tcc_group *group) {
     tcc_loc *locs = tcc__malloc(sizeof *locs * ((size_t)group->n_nodes + 1));
     if (!locs) return NULL;
     int n = 0;
     for (int i = 0; i < group->n_nodes; i++)
-        if (group->nodes[i]->loc.file && group->nodes[i]->loc.line > 0) locs[n++] = group->nodes[i]->loc;
+        if (group->nodes[i]->loc.file) locs[n++] = group->nodes[i]->loc;
     qsort(locs, (size_t)n, sizeof *locs, by_place);
     tcc_strbuf text = {0};
     tcc_strbuf_add(&text, "");
-    for (int i = 0; i < n; i++) {
-        bool new_file = i == 0 || strcmp(locs[i].file, locs[i - 1].file);
-        if (!new_file && locs[i].line == locs[i - 1].line) continue;
-        if (new_file) {
-            const char *name = strrchr(locs[i].file, '/');
-            tcc_strbuf_printf(&text, "%s%s:%d", i ? ";" : "", name ? name + 1 : locs[i].file, locs[i].line);
-        } else {
-            tcc_strbuf_printf(&text, ",%d", locs[i].line);
-        }
-    }
+    for (int i = 0; i < n; i++)
+        if (!i || by_place(&locs[i], &locs[i - 1])) add_place(&text, locs[i], i ? &locs[i - 1] : NULL);
     tcc__free(locs);
     char *lines = text.failed ? NULL : tcc_arena_strdup(arena, text.text ? text.text : "");
     tcc_strbuf_free(&text);

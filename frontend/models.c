@@ -8,6 +8,9 @@
 
 /* -- GPT -- */
 
+#undef TCC_HERE
+#define TCC_HERE tcc_scope_place(t, "gpt")
+
 /* Causal self-attention with one projection for queries, keys and values; x [B, T, C]. */
 static tcc_tensor gpt_attention(tcc_trace *t, tcc_tensor x, const tcc_gpt_options *o, const tcc_init *init, const tcc_init *residual_init,
                                 const tcc_init *bias) {
@@ -42,9 +45,9 @@ tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
     const tcc_init residual_init = {.kind = TCC_INIT_NORMAL, .b = 0.02 / sqrt(2.0 * (double)o->layers)};
     int64_t batch = tcc_dim(tokens, 0), length = tcc_dim(tokens, 1);
     if (o->heads < 1 || o->width % o->heads)
-        return tcc_fail(t, "gpt: width %lld is not a multiple of %lld heads", (long long)o->width, (long long)o->heads);
+        return tcc_fail(t, "width %lld is not a multiple of %lld heads", (long long)o->width, (long long)o->heads);
     if (length > o->context)
-        return tcc_fail(t, "gpt: %lld tokens do not fit the context of %lld", (long long)length, (long long)o->context);
+        return tcc_fail(t, "%lld tokens do not fit the context of %lld", (long long)length, (long long)o->context);
 
     tcc_scope(t, "transformer");
     tcc_tensor x = tcc_embedding(tokens, "wte", o->vocab, o->width, &init);
@@ -60,11 +63,17 @@ tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
     x = tcc_layer_norm(x, "ln_f", .no_bias = !o->bias);
     tcc_scope_end(t);
     /* The head is the token embedding again: [B T, C] x [C, vocab]. */
+    tcc_scope(t, "head");
     tcc_tensor rows = tcc_reshape(x, TCC_DIMS(batch * length, o->width));
-    return tcc_reshape(tcc_matmul(rows, tcc_transpose(wte, TCC_DIMS(1, 0))), TCC_DIMS(batch, length, o->vocab));
+    x = tcc_reshape(tcc_matmul(rows, tcc_transpose(wte, TCC_DIMS(1, 0))), TCC_DIMS(batch, length, o->vocab));
+    tcc_scope_end(t);
+    return x;
 }
 
 /* -- MLP and CNN -- */
+
+#undef TCC_HERE
+#define TCC_HERE tcc_scope_place(t, "mlp")
 
 static const char *numbered(char *buffer, size_t size, const char *stem, int number) {
     snprintf(buffer, size, "%s%d", stem, number);
@@ -72,15 +81,16 @@ static const char *numbered(char *buffer, size_t size, const char *stem, int num
 }
 
 tcc_tensor tcc_mlp(tcc_trace *t, tcc_tensor x, const tcc_mlp_options *o) {
-    (void)t;
     char name[32];
     for (int i = 0; i < o->n_hidden; i++)
         x = tcc_dropout(tcc_relu(tcc_linear(x, numbered(name, sizeof name, "fc", i + 1), o->hidden[i])), o->dropout);
     return tcc_linear(x, numbered(name, sizeof name, "fc", o->n_hidden + 1), o->outputs);
 }
 
+#undef TCC_HERE
+#define TCC_HERE tcc_scope_place(t, "cnn")
+
 tcc_tensor tcc_cnn(tcc_trace *t, tcc_tensor x, const tcc_cnn_options *o) {
-    (void)t;
     x = tcc_max_pool(tcc_relu(tcc_conv_layer(x, "conv1", o->channels1, 3, .padding = 1)), 2);
     x = tcc_max_pool(tcc_relu(tcc_conv_layer(x, "conv2", o->channels2, 3, .padding = 1)), 2);
     x = tcc_dropout(tcc_flatten(x, 1), o->dropout);
@@ -90,29 +100,32 @@ tcc_tensor tcc_cnn(tcc_trace *t, tcc_tensor x, const tcc_cnn_options *o) {
 
 /* -- ResNet -- */
 
+#undef TCC_HERE
+#define TCC_HERE tcc_scope_place(t, "resnet")
+
 /* Convolution without bias, initialized as torchvision does (He normal, fan_out), then batch norm. */
-static tcc_tensor conv_norm(tcc_tensor x, const char *conv, const char *norm, int64_t channels, int64_t kernel, int64_t stride) {
+static tcc_tensor conv_norm(tcc_trace *t, tcc_tensor x, const char *conv, const char *norm, int64_t channels, int64_t kernel, int64_t stride) {
     const tcc_init init = {.kind = TCC_INIT_KAIMING_NORMAL, .a = sqrt(2), .fan_in = channels * kernel * kernel};
     const tcc_conv_options options = {.size = sizeof options, .stride = stride, .padding = kernel / 2, .no_bias = true};
     return tcc_batch_norm(tcc_conv_layer_at(x, conv, channels, kernel, &init, &options, TCC_HERE), norm);
 }
 
-static tcc_tensor shortcut(tcc_tensor x, int64_t channels, int64_t stride) {
+static tcc_tensor shortcut(tcc_trace *t, tcc_tensor x, int64_t channels, int64_t stride) {
     if (stride == 1 && tcc_dim(x, 1) == channels) return x;
-    return conv_norm(x, "downsample.0", "downsample.1", channels, 1, stride);
+    return conv_norm(t, x, "downsample.0", "downsample.1", channels, 1, stride);
 }
 
-static tcc_tensor basic_block(tcc_tensor x, int64_t planes, int64_t stride) {
-    tcc_tensor y = tcc_relu(conv_norm(x, "conv1", "bn1", planes, 3, stride));
-    y = conv_norm(y, "conv2", "bn2", planes, 3, 1);
-    return tcc_relu(tcc_add(y, shortcut(x, planes, stride)));
+static tcc_tensor basic_block(tcc_trace *t, tcc_tensor x, int64_t planes, int64_t stride) {
+    tcc_tensor y = tcc_relu(conv_norm(t, x, "conv1", "bn1", planes, 3, stride));
+    y = conv_norm(t, y, "conv2", "bn2", planes, 3, 1);
+    return tcc_relu(tcc_add(y, shortcut(t, x, planes, stride)));
 }
 
-static tcc_tensor bottleneck(tcc_tensor x, int64_t planes, int64_t stride) {
-    tcc_tensor y = tcc_relu(conv_norm(x, "conv1", "bn1", planes, 1, 1));
-    y = tcc_relu(conv_norm(y, "conv2", "bn2", planes, 3, stride));
-    y = conv_norm(y, "conv3", "bn3", 4 * planes, 1, 1);
-    return tcc_relu(tcc_add(y, shortcut(x, 4 * planes, stride)));
+static tcc_tensor bottleneck(tcc_trace *t, tcc_tensor x, int64_t planes, int64_t stride) {
+    tcc_tensor y = tcc_relu(conv_norm(t, x, "conv1", "bn1", planes, 1, 1));
+    y = tcc_relu(conv_norm(t, y, "conv2", "bn2", planes, 3, stride));
+    y = conv_norm(t, y, "conv3", "bn3", 4 * planes, 1, 1);
+    return tcc_relu(tcc_add(y, shortcut(t, x, 4 * planes, stride)));
 }
 
 tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *o) {
@@ -122,9 +135,9 @@ tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *o) {
     } family[] = {{18, {2, 2, 2, 2}, false}, {34, {3, 4, 6, 3}, false}, {50, {3, 4, 6, 3}, true}};
     int f = 0;
     while (f < 3 && family[f].depth != o->depth) f++;
-    if (f == 3) return tcc_fail(t, "resnet: depth must be 18, 34 or 50, not %d", o->depth);
+    if (f == 3) return tcc_fail(t, "depth must be 18, 34 or 50, not %d", o->depth);
 
-    x = o->cifar_stem ? conv_norm(x, "conv1", "bn1", o->width, 3, 1) : conv_norm(x, "conv1", "bn1", o->width, 7, 2);
+    x = o->cifar_stem ? conv_norm(t, x, "conv1", "bn1", o->width, 3, 1) : conv_norm(t, x, "conv1", "bn1", o->width, 7, 2);
     x = tcc_relu(x);
     if (!o->cifar_stem) x = tcc_max_pool(x, 3, .stride = 2, .padding = 1);
     for (int stage = 0; stage < 4; stage++) {
@@ -132,7 +145,7 @@ tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *o) {
         for (int block = 0; block < family[f].blocks[stage]; block++) {
             int64_t stride = stage && !block ? 2 : 1;
             tcc_scope(t, "layer%d.%d", stage + 1, block);
-            x = family[f].bottleneck ? bottleneck(x, planes, stride) : basic_block(x, planes, stride);
+            x = family[f].bottleneck ? bottleneck(t, x, planes, stride) : basic_block(t, x, planes, stride);
             tcc_scope_end(t);
         }
     }

@@ -60,6 +60,14 @@ void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at) {
 
 /* -- Linear and convolution -- */
 
+/* Where a layer is: a line of C as it is, a place of tcc_scope_place's with the layer's name. */
+static tcc_loc layer(tcc_tensor x, const char *name, tcc_loc at) {
+    if (!x.node || !at.file || at.line) return at;
+    at.file = tcc_arena_printf(&x.trace->graph->arena, "%s.%s", at.file, name);
+    if (!at.file) tcc_enomem(x.trace->graph->diag);
+    return at;
+}
+
 static const tcc_init torch_default = {.kind = TCC_INIT_KAIMING_UNIFORM, .a = 1};
 
 /* U(+-1/sqrt(fan_in)), PyTorch's bias. */
@@ -68,6 +76,7 @@ static tcc_init bias_default(int64_t fan_in) { return (tcc_init){.kind = TCC_INI
 tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_linear_options, options, given);
     if (!x.node) return x;
+    at = layer(x, name, at);
     if (!tcc_rank(x)) return tcc_trace_error(x.trace, TCC_ESHAPE, at, "linear \"%s\": x is a scalar", name);
     int64_t in = tcc_dim(x, -1);
     tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM, options.weight_init ? *options.weight_init : torch_default, 2,
@@ -93,6 +102,7 @@ tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, i
                              const tcc_conv_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_conv_options, options, given);
     if (!x.node) return x;
+    at = layer(x, name, at);
     int64_t groups = options.groups ? options.groups : 1, in = tcc_dim(x, 1), dims[TCC_MAX_RANK] = {channels, in / groups};
     int rank = tcc_rank(x);
     if (rank < 3 || rank > 5)
@@ -112,6 +122,7 @@ tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, i
 
 tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width, const tcc_init *weight_init, tcc_loc at) {
     if (!indices.node) return indices;
+    at = layer(indices, name, at);
     tcc_init init = weight_init ? *weight_init : (tcc_init){.kind = TCC_INIT_NORMAL, .a = 0, .b = 1};
     tcc_tensor w = stored(indices.trace, name, ".weight", TCC_ROLE_PARAM, init, 2, (int64_t[]){rows, width}, at);
     return tcc_take_at(w, indices, 0, at);
@@ -146,18 +157,18 @@ static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm
 
 tcc_tensor tcc_layer_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    return norm(TCC_OP_LAYER_NORM, x, name, &options, tcc_rank(x) - 1, 0, at);
+    return norm(TCC_OP_LAYER_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(x, name, at));
 }
 
 tcc_tensor tcc_rms_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
     options.no_bias = true;
-    return norm(TCC_OP_RMS_NORM, x, name, &options, tcc_rank(x) - 1, 0, at);
+    return norm(TCC_OP_RMS_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(x, name, at));
 }
 
 tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, groups, at);
+    return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, groups, layer(x, name, at));
 }
 
 /* running = (1 - momentum) running + momentum statistic */
@@ -167,6 +178,7 @@ static void update_running(tcc_tensor running, tcc_tensor statistic, double mome
 
 tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
+    at = layer(x, name, at);
     if (!x.node || tcc_rank(x) < 2) return norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at); /* reports */
     tcc_trace *t = x.trace;
     int64_t channels = tcc_dim(x, 1);

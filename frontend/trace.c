@@ -78,6 +78,13 @@ const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {
     return full;
 }
 
+tcc_loc tcc_scope_place(tcc_trace *t, const char *model) {
+    const int length = t->prefix.length ? (int)t->prefix.length - 1 : 0; /* without the dot at its end */
+    const char *path = tcc_arena_printf(&t->graph->arena, "%s%s%.*s", model, length ? "." : "", length, length ? t->prefix.text : "");
+    if (!path) tcc_enomem(t->graph->diag);
+    return (tcc_loc){.file = path};
+}
+
 /* -- Inputs and outputs -- */
 
 static tcc_tensor missing_input(tcc_trace *t, const char *name, tcc_loc at) {

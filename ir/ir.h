@@ -211,7 +211,7 @@ void tcc_rewrite_abort(tcc_rewrite *rw);
 /* -- Text, checks, meaning -- */
 
 typedef struct tcc_print_options {
-    bool locs; /* print loc("file":line) */
+    bool locs; /* print loc("file":line), loc("layer") */
 } tcc_print_options;
 
 void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options options);

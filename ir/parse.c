@@ -201,10 +201,12 @@ static tcc_status parse_loc(parser *p, tcc_loc *loc, bool *backward) {
     if (!is_word(p, "bw")) {
         int64_t line;
         TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &loc->file));
-        TCC_TRY(tcc__lex_punct(&p->x, ':'));
-        if (tcc__lex_i64(&p->x, &line) != TCC_OK) return TCC_EPARSE;
-        if (line < 0 || line > INT32_MAX) return fail(p, "%lld is no line number", (long long)line);
-        loc->line = (int)line;
+        if (tcc__lex_is(&p->x, ':')) { /* else no file but a layer of a model */
+            TCC_TRY(tcc__lex_next(&p->x));
+            if (tcc__lex_i64(&p->x, &line) != TCC_OK) return TCC_EPARSE;
+            if (line < 0 || line > INT32_MAX) return fail(p, "%lld is no line number", (long long)line);
+            loc->line = (int)line;
+        }
         if (!tcc__lex_is(&p->x, ',')) return tcc__lex_punct(&p->x, ')');
         TCC_TRY(tcc__lex_next(&p->x));
     }

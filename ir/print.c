@@ -28,7 +28,7 @@ static void print_loc(tcc_strbuf *b, const tcc_node *n) {
     tcc_strbuf_add(b, " loc(");
     if (n->loc.file) {
         tcc_print_quoted(b, n->loc.file);
-        tcc_strbuf_printf(b, ":%d", n->loc.line);
+        if (n->loc.line) tcc_strbuf_printf(b, ":%d", n->loc.line);
     }
     if (n->backward) tcc_strbuf_add(b, n->loc.file ? ", bw" : "bw");
     tcc_strbuf_add(b, ")");

@@ -261,7 +261,7 @@ void tcc_plan_print(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
         bool at_peak = v->first <= plan->peak_group && plan->peak_group <= v->last;
         tcc_strbuf_printf(b, "%11lld %12lld  %5d..%-5d  %-7s  %s", (long long)v->size_bytes, (long long)v->offset_bytes,
                           v->first, v->last, at_peak ? "yes" : "", tcc_node_text(v->node));
-        if (v->node->loc.file) tcc_strbuf_printf(b, "  %s:%d", v->node->loc.file, v->node->loc.line);
+        if (v->node->loc.file) tcc_strbuf_add(b, "  "), tcc_loc_print(b, v->node->loc);
         tcc_strbuf_add(b, "\n");
     }
     tcc__free(sorted);

@@ -82,15 +82,19 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
                                             .dropout = r->model.dropout});
 }
 
+#undef TCC_HERE
+#define TCC_HERE tcc_scope_place(t, "loss")
+
 /* Inputs x and, but for sampling, y; outputs loss, and for classifiers `correct`, the number of hits. */
 static void build(tcc_trace *t, void *user) {
     const run *s = user;
-    tcc_tensor logits = logits_of(s, t, tcc_input(t, "x"));
+    const tcc_loc data = {.file = "data"};
+    tcc_tensor logits = logits_of(s, t, tcc_input_at(t, "x", data));
     if (!tcc_has_input(t, "y")) {
         tcc_output(t, "logits", logits);
         return;
     }
-    tcc_tensor y = tcc_input(t, "y");
+    tcc_tensor y = tcc_input_at(t, "y", data);
     if (s->regression) {
         tcc_loss(t, tcc_mse_loss(logits, y));
         return;

@@ -3,14 +3,19 @@
 #include "diag.h"
 
 #include <stdio.h>
+#include <string.h>
+
+void tcc_loc_print(tcc_strbuf *out, tcc_loc loc) {
+    tcc_strbuf_add(out, loc.file);
+    if (loc.line > 0) tcc_strbuf_printf(out, ":%d", loc.line);
+}
 
 static void add_line(tcc_diag *d, tcc_loc loc, const char *severity, const char *format, va_list args) {
     char message[2048]; /* longer messages are cut, which is better than failing to report */
     vsnprintf(message, sizeof message, format, args);
     if (d->text.length) tcc_strbuf_add(&d->text, "\n");
-    if (loc.file && loc.line > 0) tcc_strbuf_printf(&d->text, "%s:%d: ", loc.file, loc.line);
-    else if (loc.file) tcc_strbuf_printf(&d->text, "%s: ", loc.file);
-    tcc_strbuf_printf(&d->text, "%s: %s", severity, message);
+    if (loc.file) tcc_loc_print(&d->text, loc);
+    tcc_strbuf_printf(&d->text, "%s%s: %s", loc.file ? ": " : "", severity, message);
 }
 
 tcc_status tcc_verror(tcc_diag *d, tcc_status status, tcc_loc loc, const char *format, va_list args) {
@@ -41,6 +46,12 @@ void tcc_note(tcc_diag *d, tcc_loc loc, const char *format, ...) {
 const char *tcc_diag_text(const tcc_diag *d) {
     if (d->status == TCC_OK) return "";
     return d->text.text ? d->text.text : tcc_status_text(d->status);
+}
+
+const char *tcc_diag_words(const tcc_diag *d) {
+    static const char severity[] = "error: ";
+    const char *text = tcc_diag_text(d);
+    return strncmp(text, severity, sizeof severity - 1) ? text : text + sizeof severity - 1;
 }
 
 void tcc_diag_clear(tcc_diag *d) {

@@ -10,6 +10,9 @@
 
 #include <stdarg.h>
 
+/* Add "train.c:41", or what the place has instead. It has a file. */
+void tcc_loc_print(tcc_strbuf *out, tcc_loc loc);
+
 typedef struct tcc_diag {
     tcc_status status;
     tcc_strbuf text; /* "train.c:41: error: ..." and note lines */
@@ -26,6 +29,8 @@ tcc_status tcc_enomem(tcc_diag *d);
 void tcc_note(tcc_diag *d, tcc_loc loc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* The whole text without a final newline; "" if there was no error. Borrowed until the diag changes. */
 const char *tcc_diag_text(const tcc_diag *d);
+/* The same without "error: " in front, to go on a sentence. */
+const char *tcc_diag_words(const tcc_diag *d);
 void tcc_diag_clear(tcc_diag *d);
 
 #define TCC_NOWHERE ((tcc_loc){0})

@@ -128,6 +128,9 @@ static void without_a_device(void **state) {
     expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "cuda"), 2, "", "tcc-train: --device cuda: no CUDA device: the driver ");
     expect(TRAIN_WITH("PTXSIM_DEVICES=0", recipe, "--device", "auto", "--dry-run"), 0, "; no CUDA device: the driver ", "");
     expect(TRAIN_WITH("PTXSIM_DEVICES=0", "--devices"), 0, "everything runs on the CPU", "");
+    expect(TRAIN_WITH("PTXSIM_DEVICES=2", "--devices"), 0, "\ncuda:1: ", "");
+    expect(TRAIN_WITH("PTXSIM_SM=70", "--devices"), 0, "\nnot used: cuda:0 (", "");
+    expect(TRAIN_WITH("PTXSIM_SM=70", "--devices"), 0, "(Turing, 2018)\neverything runs on the CPU\n", "");
     expect(TRAIN_WITH("PTXSIM_SM=70", recipe, "--device", "cuda"), 2, "", "is sm_70: sm_75 or newer is needed");
     expect(TRAIN_WITH("PTXSIM_SM=120", recipe, "--emit", "ptx"), 0, ".target sm_90", "");
     expect(TRAIN_WITH("PTXSIM_SM=87", recipe, "--emit", "ptx"), 0, ".target sm_87", "");
@@ -146,7 +149,7 @@ static void names_the_failing_kernel(void **state) {
     char kernel[128], text[256], path[4096], *ptx;
     const char *at = strstr(r.err, "its PTX is in ");
     if (r.status != 1 || sscanf(r.err, "tcc-train: error: kernel '%127[^']': CUDA_ERROR_LAUNCH_TIMEOUT", kernel) != 1 || !strstr(r.err, "note: in program 'train', step ") ||
-        !strstr(r.err, "models.c:") || !at || sscanf(at, "its PTX is in %4095s", path) != 1 || !strstr(r.err, "the last checkpoint is of step 0 in "))
+        !strstr(r.err, "mlp.fc") || !at || sscanf(at, "its PTX is in %4095s", path) != 1 || !strstr(r.err, "the last checkpoint is of step 0 in "))
         fail_msg("exit status %d: %s", r.status, r.err);
     program_free(&r);
     ptx = test_read(path, NULL);

@@ -131,7 +131,7 @@ static void test_errors(void **state) {
          "error: two inputs are named 'x'\nnote: the first one: f32[2,3]\nt.tir:3: note: in this node"},
         {IN "%1 = constant {values=[1, x]} : f32[2] }", "t.tir:3: error: expected a number, got x"},
         {IN "%1 = constant {values=[1, 2]} : f32[3] }", "t.tir:3: error: constant: f32[3] needs 1 value or 3, got 2"},
-        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\") }", "t.tir:3: error: expected ':', got )"},
+        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\" 1) }", "t.tir:3: error: expected ')', got 1"},
         {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\":1, fw) }", "t.tir:3: error: expected 'bw', got fw"},
         {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\":-1) }", "t.tir:3: error: -1 is no line number"},
         {IN "output x %0 }", "t.tir:3: error: expected a string in quotes, got x"},

@@ -107,6 +107,25 @@ static void names_follow_scopes_and_tie(void **state) {
     assert_true(tcc_store_find(&f->store, "fc.bias") >= 0);
 }
 
+/* A model without source: its errors and reports say which layer. */
+static void places_follow_scopes_and_layers(void **state) {
+    fixture *f = *state;
+    tcc_trace *t = &f->trace;
+    tcc_tensor x = tcc_input_at(t, "x", tcc_scope_place(t, "net"));
+    tcc_scope(t, "h.%d", 3);
+    tcc_scope(t, "mlp");
+    tcc_tensor h = tcc_linear_at(x, "fc", 16, &(tcc_linear_options){.size = sizeof(tcc_linear_options)}, tcc_scope_place(t, "net"));
+    assert_string_equal(h.node->loc.file, "net.h.3.mlp.fc");
+    assert_int_equal(h.node->loc.line, 0);
+    assert_string_equal(tcc_relu_at(h, tcc_scope_place(t, "net")).node->loc.file, "net.h.3.mlp");
+    tcc_scope_end(t);
+    tcc_scope_end(t);
+    assert_string_equal(x.node->loc.file, "net");
+    assert_string_equal(tcc_layer_norm_at(h, "norm", NULL, tcc_scope_place(t, "net")).node->loc.file, "net.norm");
+    assert_null(tcc_matmul_at(x, x, tcc_scope_place(t, "net")).node);
+    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "net: error: "));
+}
+
 static void a_parameter_has_one_shape(void **state) {
     fixture *f = *state;
     tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(2, 3));
@@ -145,7 +164,7 @@ static void draws_depend_on_seed_and_name_alone(void **state) {
 static void wrong_layers_say_so(void **state) {
     fixture *f = *state;
     tcc_resnet(&f->trace, tcc_input(&f->trace, "x"), &(tcc_resnet_options){.depth = 19});
-    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "resnet: depth must be 18, 34 or 50, not 19"));
+    assert_non_null(strstr(tcc_diag_text(&f->cx.diag), "resnet: error: depth must be 18, 34 or 50, not 19"));
 }
 
 static void axes_out_of_range(void **state) {
@@ -194,6 +213,7 @@ int main(void) {
         CASE(a_missing_input_lists_what_was_given),
         CASE(the_loss_is_a_scalar),
         CASE(names_follow_scopes_and_tie),
+        CASE(places_follow_scopes_and_layers),
         CASE(a_parameter_has_one_shape),
         CASE(open_scopes_are_an_error),
         CASE(draws_depend_on_seed_and_name_alone),

@@ -12,6 +12,12 @@ TCC_API_BEGIN
 /* -- Scopes: prefixes of names -- */
 TCC_API void tcc_scope(tcc_trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 TCC_API void tcc_scope_end(tcc_trace *t);
+/* A place for errors and reports that says where in the model, not in whose source: MODEL and the open scopes, "gpt.transformer.h.0.attn";
+ * layers add their names to it. For models whose users do not have their source, with "model" a constant of theirs:
+ *     #undef TCC_HERE
+ *     #define TCC_HERE tcc_scope_place(t, "model")
+ * It lives as long as the trace. */
+TCC_API tcc_loc tcc_scope_place(tcc_trace *t, const char *model);
 
 /* Whether the trace is for training: dropout drops, batch norm uses the batch. */
 TCC_API bool tcc_is_training(const tcc_trace *t);
