@@ -36,8 +36,7 @@ static tcc_status resolve(tcc_context *cx, const char *name, int *ordinal, int *
     if (kind == DEVICE_CPU) return TCC_OK;
     tcc_status status = tcc_device_cuda_probe(cx, *ordinal, ordinal, sm, text);
     if (status == TCC_OK || kind == DEVICE_CUDA || status == TCC_ENOMEM) return status;
-    const char *why = tcc_diag_text(&cx->diag);
-    if (!strncmp(why, "error: ", 7)) why += 7;
+    const char *why = tcc_diag_words(&cx->diag);
     tcc_strbuf_addn(text, why, strcspn(why, ";\n")); /* without the advice: nobody asked for CUDA */
     tcc_diag_clear(&cx->diag);
     *ordinal = -1;
@@ -117,14 +116,11 @@ static tcc_status describe_cpu(tcc_context *cx, tcc_strbuf *text) {
 
 /* A line a device and one a library, or why there is none. */
 static void describe_cuda(tcc_context *cx, tcc_strbuf *text) {
-    int sm, found = 0, n = 0;
-    while (tcc_device_cuda_probe(cx, n, &found, &sm, text) == TCC_OK) n++;
-    if (!n) {
-        const char *why = tcc_diag_text(&cx->diag);
-        tcc_strbuf_printf(text, "cuda: %s; everything runs on the CPU\n", strncmp(why, "error: ", 7) ? why : why + 7);
-    }
+    int usable;
+    if (tcc_device_cuda_list(cx, &usable, text) != TCC_OK) tcc_strbuf_printf(text, "cuda: %s\n", tcc_diag_words(&cx->diag));
     tcc_diag_clear(&cx->diag);
-    if (n) tcc_cuda_libraries_describe(text);
+    if (usable) tcc_cuda_libraries_describe(text);
+    else tcc_strbuf_add(text, "everything runs on the CPU\n");
 }
 
 tcc_status tcc_describe_devices(tcc_context *cx, char **out) {

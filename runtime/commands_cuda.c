@@ -68,7 +68,8 @@ static tcc_status find_kernel(tcc_commands *c, tcc_diag *d, const tcc_kernel *k,
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "kernel '%s' needs %lld bytes of shared memory a block, cuda:%d (%s) has %d", k->symbol,
                          (long long)k->scratch_bytes, cuda->ordinal, cuda->name, cuda->max_shared_bytes);
     tcc_cuda_result r = cuda->cu.module_function(&out->function, c->modules[k->module], k->symbol);
-    if (r) return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s': %s", k->module, k->symbol, tcc_cuda_error_name(&cuda->cu, r));
+    if (r == TCC_CUDA_NOT_FOUND) return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
+    if (r) return tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_module_function);
     if (k->scratch_bytes)
         TCC_CUDA_TRY(cuda, d, function_set, out->function, TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)k->scratch_bytes);
     TCC_CUDA_TRY(cuda, d, occupancy, &blocks, out->function, k->threads, (size_t)k->scratch_bytes);
@@ -256,12 +257,9 @@ tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const
     return s;
 }
 
-/* Also on a lost device: what a process holds is given back. */
-void tcc__commands_cuda_release(tcc_commands *c) {
-    if (!c) return;
+static void release_on_device(tcc_commands *c) {
     tcc_device_cuda *cuda = c->device;
-    pthread_mutex_lock(&cuda->lock);
-    cuda->cu.context_push(cuda->context);
+    if (!tcc__cuda_enter_to_free(cuda)) return;
     cuda->cu.stream_synchronize(cuda->compute); /* a module must not go while its kernels run */
     for (int i = 0; c->times && i <= c->program->n_steps; i++)
         if (c->times[i]) cuda->cu.event_destroy(c->times[i]);
@@ -269,6 +267,11 @@ void tcc__commands_cuda_release(tcc_commands *c) {
     for (int i = 0; c->modules && i < c->program->n_modules; i++)
         if (c->modules[i]) cuda->cu.module_unload(c->modules[i]);
     tcc__cuda_leave(cuda);
+}
+
+void tcc__commands_cuda_release(tcc_commands *c) {
+    if (!c) return;
+    release_on_device(c);
     tcc_arena_free(&c->memory);
     tcc__free(c);
 }

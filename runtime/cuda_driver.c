@@ -87,7 +87,7 @@ static tcc_status open_driver(tcc_diag *d, tcc_cuda_driver *cu) {
     if (cu->handle) return TCC_OK;
     return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
                      "no CUDA device: libcuda.so.1, the library of NVIDIA's driver, was not found; install the driver, or name its "
-                     "folder in TCC_CUDA_PATH, or compute on device cpu");
+                     "folder in TCC_CUDA_PATH");
 }
 
 static tcc_status find_calls(tcc_diag *d, tcc_cuda_driver *cu) {

@@ -55,6 +55,13 @@ tcc_status tcc__cuda_enter(tcc_device_cuda *cuda, tcc_diag *d) {
     return s;
 }
 
+bool tcc__cuda_enter_to_free(tcc_device_cuda *cuda) {
+    pthread_mutex_lock(&cuda->lock);
+    if (!cuda->cu.context_push(cuda->context)) return true;
+    pthread_mutex_unlock(&cuda->lock);
+    return false;
+}
+
 void tcc__cuda_leave(tcc_device_cuda *cuda) {
     tcc_cuda_context own;
     cuda->cu.context_pop(&own);
@@ -119,13 +126,10 @@ static int64_t cuda_free_bytes(tcc_device *device) {
     return (int64_t)free_bytes;
 }
 
-/* What a lost device's process holds is given back all the same; the driver answers with the old error. */
 static void cuda_free(tcc_device *device, void *memory, int64_t size_bytes) {
     tcc_device_cuda *cuda = cuda_of(device);
     (void)size_bytes;
-    if (!memory) return;
-    pthread_mutex_lock(&cuda->lock);
-    cuda->cu.context_push(cuda->context);
+    if (!memory || !tcc__cuda_enter_to_free(cuda)) return;
     cuda->cu.free((tcc_cuda_address)(uintptr_t)memory);
     tcc__cuda_leave(cuda);
 }
@@ -160,18 +164,18 @@ int tcc_device_cuda_sm(const tcc_device *device) { return ((const tcc_device_cud
 
 static void cuda_destroy(tcc_device *device) {
     tcc_device_cuda *cuda = cuda_of(device);
-    if (cuda->context) {
-        cuda->cu.context_push(cuda->context);
+    tcc_cuda_stream streams[] = {cuda->to_device, cuda->compute, cuda->to_host};
+    if (cuda->context && tcc__cuda_enter_to_free(cuda)) {
+        for (int i = 0; i < 3; i++)
+            if (streams[i]) cuda->cu.stream_synchronize(streams[i]); /* pinned memory must not go while it is copied */
         tcc__cuda_libraries_close(cuda);
         tcc__cuda_staging_destroy(cuda);
         if (cuda->order) cuda->cu.event_destroy(cuda->order);
-        if (cuda->compute) cuda->cu.stream_destroy(cuda->compute);
-        if (cuda->to_device) cuda->cu.stream_destroy(cuda->to_device);
-        if (cuda->to_host) cuda->cu.stream_destroy(cuda->to_host);
-        tcc_cuda_context own;
-        cuda->cu.context_pop(&own);
-        cuda->cu.context_release(cuda->device);
+        for (int i = 0; i < 3; i++)
+            if (streams[i]) cuda->cu.stream_destroy(streams[i]);
+        tcc__cuda_leave(cuda);
     }
+    if (cuda->context) cuda->cu.context_release(cuda->device);
     if (cuda->has_lock) pthread_mutex_destroy(&cuda->lock);
     tcc__free(cuda);
 }
@@ -225,22 +229,30 @@ static tcc_status check_usable(tcc_device_cuda *cuda, tcc_diag *d) {
                      cuda->name, cuda->arch, OLDEST_SM);
 }
 
+static tcc_status make_streams(tcc_device_cuda *cuda, tcc_diag *d) {
+    tcc_cuda_stream *streams[] = {&cuda->compute, &cuda->to_device, &cuda->to_host};
+    for (int i = 0; i < 3; i++) TCC_CUDA_TRY(cuda, d, stream_create, streams[i], TCC_CUDA_STREAM_NON_BLOCKING);
+    TCC_CUDA_TRY(cuda, d, event_create, &cuda->order, TCC_CUDA_EVENT_NO_TIMING);
+    return tcc__cuda_staging_create(cuda, d);
+}
+
 static tcc_status take_context(tcc_device_cuda *cuda, tcc_diag *d) {
     TCC_CUDA_TRY(cuda, d, context_retain, &cuda->context, cuda->device);
     TCC_TRY(tcc__cuda_enter(cuda, d));
-    tcc_cuda_result r = 0;
-    tcc_cuda_stream *streams[] = {&cuda->compute, &cuda->to_device, &cuda->to_host};
-    for (int i = 0; i < 3 && !r; i++) r = cuda->cu.stream_create(streams[i], TCC_CUDA_STREAM_NON_BLOCKING);
-    if (!r) r = cuda->cu.event_create(&cuda->order, TCC_CUDA_EVENT_NO_TIMING);
-    tcc_status s = r ? tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_stream_create) : tcc__cuda_staging_create(cuda, d);
+    tcc_status s = make_streams(cuda, d);
     tcc__cuda_leave(cuda);
     return s;
 }
 
-/* The first usable device from `ordinal` on; only that one if it was asked for. */
+static tcc_status count_devices(tcc_device_cuda *cuda, tcc_diag *d, int *count) {
+    TCC_CUDA_TRY(cuda, d, device_count, count);
+    return *count ? TCC_OK : tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "no CUDA device: the driver %s shows none", cuda->cu.file);
+}
+
+/* The first usable device, or the one that was asked for. */
 static tcc_status choose(tcc_device_cuda *cuda, tcc_diag *d, int ordinal) {
     int count = 0;
-    TCC_CUDA_TRY(cuda, d, device_count, &count);
+    TCC_TRY(count_devices(cuda, d, &count));
     if (ordinal >= count)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "no device cuda:%d: the driver shows %d, counted from 0 (CUDA_VISIBLE_DEVICES "
                          "chooses among them)", ordinal, count);
@@ -248,10 +260,10 @@ static tcc_status choose(tcc_device_cuda *cuda, tcc_diag *d, int ordinal) {
         TCC_TRY(read_properties(cuda, d, ordinal));
         return check_usable(cuda, d);
     }
-    if (!count) return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "no CUDA device: the driver %s shows none", cuda->cu.file);
     tcc_status s = TCC_EUNSUPPORTED;
     for (int i = 0; i < count && s != TCC_OK; i++) {
         tcc_diag *why = i + 1 == count ? d : NULL; /* where none is usable, the last one says why */
+        *cuda->lost = 0;                           /* as the one before may be */
         s = read_properties(cuda, why, i);
         if (s == TCC_OK) s = check_usable(cuda, why);
     }
@@ -276,6 +288,31 @@ tcc_status tcc_device_cuda_create(tcc_context *cx, int ordinal, tcc_device **out
     tcc_status s = create(cuda, &cx->diag, ordinal);
     if (s == TCC_OK) *out = &cuda->base;
     else cuda_destroy(&cuda->base);
+    return s;
+}
+
+/* A line about device `ordinal`, and one why it is of no use. */
+static bool list_device(tcc_device_cuda *cuda, int ordinal, tcc_strbuf *text) {
+    tcc_diag why = {0};
+    tcc_status s = read_properties(cuda, &why, ordinal);
+    if (s == TCC_OK) {
+        describe_device(cuda, text);
+        s = check_usable(cuda, &why);
+    }
+    if (s != TCC_OK) tcc_strbuf_printf(text, "not used: %s\n", tcc_diag_words(&why));
+    tcc_diag_clear(&why);
+    return s == TCC_OK;
+}
+
+tcc_status tcc_device_cuda_list(tcc_context *cx, int *usable, tcc_strbuf *text) {
+    int count = 0;
+    *usable = 0;
+    tcc_device_cuda *cuda = tcc__calloc(1, sizeof *cuda);
+    if (!cuda) return tcc_enomem(&cx->diag);
+    tcc_status s = tcc_cuda_driver_open(&cx->diag, &cuda->cu);
+    if (s == TCC_OK) s = count_devices(cuda, &cx->diag, &count);
+    for (int i = 0; i < count; i++) *usable += list_device(cuda, i, text);
+    cuda_destroy(&cuda->base);
     return s;
 }
 

@@ -60,12 +60,18 @@ tcc_status tcc_device_cuda_create(tcc_context *cx, int ordinal, tcc_device **out
 /* The device's architecture, "sm_90", borrowed, and as a number. */
 const char *tcc_device_cuda_arch(const tcc_device *device);
 int tcc_device_cuda_sm(const tcc_device *device);
+/* A line for each device that the driver shows, and why it is of no use where it is not; how many are `usable`. Errors: TCC_EUNSUPPORTED
+ * (no driver, no device), TCC_EDEVICE, TCC_ENOMEM. */
+tcc_status tcc_device_cuda_list(tcc_context *cx, int *usable, tcc_strbuf *text);
 /* Which device create would take, without taking it: its number, and what it says of itself is added to `description`. Errors as
  * create's. */
 tcc_status tcc_device_cuda_probe(tcc_context *cx, int ordinal, int *found, int *sm, tcc_strbuf *description);
 
 /* Make the device's context the calling thread's, alone with the device; leave gives both back. Fails with what lost the device. */
 tcc_status tcc__cuda_enter(tcc_device_cuda *cuda, tcc_diag *d);
+/* Enter also on a lost device, where what a process holds is given back all the same; the driver answers with the old error. false: not
+ * even that is possible, as the driver has ended. */
+bool tcc__cuda_enter_to_free(tcc_device_cuda *cuda);
 void tcc__cuda_leave(tcc_device_cuda *cuda);
 /* Report a call's failure, and remember it if it is for good. */
 tcc_status tcc__cuda_failed(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_result result, const char *call);

@@ -63,7 +63,7 @@ bool tcc__cuda_takes_call(tcc_device *device, tcc_context *cx, const char *name,
         return false;
     }
     tcc_status s = tcc__cuda_call(cuda, &why, entry, params, &call);
-    if (s != TCC_OK) tcc_logf(cx, TCC_LOG_LIBRARY, "our own kernel instead: %s", tcc_diag_text(&why));
+    if (s != TCC_OK) tcc_logf(cx, TCC_LOG_LIBRARY, "our own kernel instead: %s", tcc_diag_words(&why));
     tcc__cuda_leave(cuda);
     tcc_diag_clear(&why);
     return s == TCC_OK;

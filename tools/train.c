@@ -20,7 +20,7 @@ static const char usage[] =
     "                       device that is usable, else the CPU\n"
     "  --dry-run            compile, report time and memory, stop\n"
     "  --verify             compare the first step with the reference interpreter before training\n"
-    "  --explain            print a table of kernels after the run: source lines, bytes, flops, time\n"
+    "  --explain            print a table of kernels after the run: layers, bytes, flops, time\n"
     "  --profile FILE       write a Chrome trace of the steps\n"
     "  --dump-ir DIR        write the graph around every pass, the kernels and the memory plan\n"
     "  --emit tir|llvm|asm|ptx  print the compiled graph or its kernels to standard output and stop\n"
@@ -97,11 +97,16 @@ static int find_device(const char *name, bool say, char **device) {
     char *text = NULL;
     *device = NULL;
     tcc_status status = tcc_context_create(&cx);
-    if (status == TCC_OK) status = tcc_find_device(cx, name, device, &text);
+    if (status != TCC_OK) {
+        fprintf(stderr, "tcc-train: %s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
+        tcc_context_destroy(cx);
+        return EXIT_USAGE;
+    }
+    status = tcc_find_device(cx, name, device, &text);
     if (status == TCC_OK && say) printf("device: %s\n", text);
     fflush(stdout);
     if (status != TCC_OK) {
-        const char *why = cx ? tcc_context_error(cx) : tcc_status_text(status);
+        const char *why = tcc_context_error(cx);
         fprintf(stderr, "tcc-train: --device %s: %s\n", name, strncmp(why, "error: ", 7) ? why : why + 7);
     }
     tcc_string_free(text);

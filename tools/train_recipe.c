@@ -343,7 +343,7 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
         const char *const *value = (const char *const *)((const char *)r + keys[i].offset);
         bool required = !strcmp(keys[i].path, "model.name") || !strcmp(keys[i].path, "data.kind") || !strcmp(keys[i].path, "data.path");
         if (required && !*value)
-            return fail(error, at, "%s is missing%s%s", keys[i].path, keys[i].choices ? "; one of " : "",
+            return fail(error, at, "%s is missing%s%s", keys[i].path, keys[i].choices ? "; one of " : "; give it in the recipe or on the command line, KEY=VALUE",
                         keys[i].choices ? keys[i].choices : "");
     }
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");

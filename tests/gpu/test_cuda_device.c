@@ -314,6 +314,7 @@ static void test_faults(void **state) {
     inject_all(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module 0 of program 'test': CUDA_ERROR_OUT_OF_MEMORY (out of memory)\nnote: ", 1);
     inject_all(PTXSIM_FAULT_LAUNCH, TCC_EDEVICE, "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", 8);
     inject_all(PTXSIM_FAULT_LOST, TCC_EDEVICE, "CUDA_ERROR_DEVICE_UNAVAILABLE", 8);
+    inject_all(PTXSIM_FAULT_CALL, TCC_EDEVICE, "CUDA_ERROR_UNKNOWN (unknown error)", 100);
 }
 
 static void test_lost_device(void **state) {

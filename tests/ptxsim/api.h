@@ -108,10 +108,15 @@ extern sim_state sim;
 /* Every entry begins with one of these: takes the lock and returns from the caller when the call cannot go on. */
 CUresult api_enter(bool needs_context);
 CUresult api_leave(CUresult r);
-#define ENTER(context)                                                                             \
+#define ENTER_TO_RELEASE(context) /* what gives something back: no fault is planted there */       \
     do {                                                                                           \
         CUresult entered_ = api_enter(context);                                                    \
         if (entered_) return api_leave(entered_);                                                  \
+    } while (0)
+#define ENTER(context)                                                                             \
+    do {                                                                                           \
+        ENTER_TO_RELEASE(context);                                                                 \
+        if (api_fault(PTXSIM_FAULT_CALL)) return api_leave(CUDA_ERROR_UNKNOWN);                    \
     } while (0)
 CUcontext api_context(void);
 bool api_fault(ptxsim_fault f); /* whether this call is the one that is to fail */

@@ -32,7 +32,7 @@ CUcontext api_context(void) { return current.n ? current.at[current.n - 1] : NUL
 bool api_fault(ptxsim_fault f) { return sim.faults[f] > 0 && --sim.faults[f] == 0; }
 
 static void read_faults(void) {
-    static const char *const names[PTXSIM_FAULT_KINDS] = {"alloc", "host", "module", "launch", "lost"};
+    static const char *const names[PTXSIM_FAULT_KINDS] = {"alloc", "host", "module", "launch", "lost", "call"};
     const char *s = getenv("PTXSIM_FAULT");
     while (s && *s) {
         for (int k = 0; k < PTXSIM_FAULT_KINDS; k++) {
@@ -213,7 +213,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    ENTER(false);
+    ENTER_TO_RELEASE(false);
     CUcontext c = context_of(device, true);
     if (!c) return api_leave(CUDA_ERROR_INVALID_CONTEXT);
     if (--c->references == 0) end_context(c);
@@ -249,7 +249,7 @@ CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
-    ENTER(false);
+    ENTER_TO_RELEASE(false);
     if (!context || !context->alive || context->primary) return api_leave(CUDA_ERROR_INVALID_CONTEXT);
     end_context(context);
     if (api_context() == context) current.n--;
@@ -275,7 +275,7 @@ CUresult cuCtxPushCurrent_v2(CUcontext context) {
 }
 
 CUresult cuCtxPopCurrent_v2(CUcontext *context) {
-    ENTER(false);
+    ENTER_TO_RELEASE(false);
     if (!current.n) return api_leave(CUDA_ERROR_INVALID_CONTEXT);
     current.n--;
     if (context) *context = current.at[current.n];

@@ -47,6 +47,7 @@ typedef enum ptxsim_fault {
     PTXSIM_FAULT_MODULE, /* module load: CUDA_ERROR_OUT_OF_MEMORY */
     PTXSIM_FAULT_LAUNCH, /* cuLaunchKernel or cuGraphLaunch: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES */
     PTXSIM_FAULT_LOST,   /* while a launch executes: the device is lost, CUDA_ERROR_DEVICE_UNAVAILABLE ever after */
+    PTXSIM_FAULT_CALL,   /* any call that does not only give something back: CUDA_ERROR_UNKNOWN */
     PTXSIM_FAULT_KINDS
 } ptxsim_fault;
 
