@@ -27,7 +27,8 @@ TESTS = os.path.join(ROOT, "tests", "bin") if BUNDLED else os.path.join(ROOT, "b
 STEP_MODELS = ("gpt2_1024", "resnet50", "gpt_10m", "char_gpt", "mnist_cnn")
 SANITIZED = "test_gpu_pointwise"
 LIBRARY_TESTS = {"cublaslt": ("test_cuda_cublaslt", "test_cuda_matmul"),
-                 "cudnn": ("test_cuda_cudnn", "test_cuda_cudnn_graphs", "test_cuda_cudnn_plans", "test_cuda_cudnn_sdpa", "test_cuda_cudnn_sdpa_plans")}
+                 "cudnn": ("test_cuda_cudnn", "test_cuda_cudnn_graphs", "test_cuda_cudnn_norm", "test_cuda_cudnn_norm_plans", "test_cuda_cudnn_plans",
+                           "test_cuda_cudnn_sdpa", "test_cuda_cudnn_sdpa_plans")}
 
 chosen = []  # test programs, by --programs; none: all
 
