@@ -92,6 +92,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l);
 tcc_status tcc_lower_norm(tcc_lowering *l);
 /* Contractions and attention. TCC_OK with no launch added: not handled, the plain loops of tcc_lower_pointwise do it. */
 tcc_status tcc_lower_contract(tcc_lowering *l);
+tcc_status tcc_lower_dot(tcc_lowering *l); /* of those, a group with a dot */
 tcc_status tcc_lower_attention(tcc_lowering *l);
 /* The convolution y = x * w, of which the group's hero is one, or its gradient by one, with fewer products; *done false: it is no such. */
 tcc_status tcc_lower_winograd(tcc_lowering *l, const tcc_node *x, const tcc_node *w, const tcc_node *y, bool *done);
