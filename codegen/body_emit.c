@@ -306,11 +306,15 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
 
 /* On a GPU: are the lanes consecutive integers from a multiple of 4? */
 static bool begins_at_fours(const tcc_body_run *r, const tcc_expr *x) {
-    if (r->e->target->kind != TCC_TARGET_CUDA || x->kind != TCC_EXPR_INDEX || r->lanes % 4 || step_of(r, &x->affine) != STEP_ONE || r->forms)
-        return false;
+    if (r->e->target->kind != TCC_TARGET_CUDA || x->kind != TCC_EXPR_INDEX || r->lanes % 4 || step_of(r, &x->affine) != STEP_ONE) return false;
+    if (r->forms && !r->form_multiples) return false;
+    const int form = find_form(r, &x->affine);
     int64_t common = x->affine.constant;
-    for (int i = 0; i < x->affine.n; i++)
+    if (form >= 0) common = common_divisor(common, r->form_multiples[form]);
+    for (int i = 0; i < x->affine.n; i++) {
+        if (form >= 0 && r->body->vars.data[x->affine.terms[i].var].kind == TCC_VAR_LOOP) continue;
         common = common_divisor(common, x->affine.terms[i].var == r->lane_var ? r->lanes : x->affine.terms[i].coefficient);
+    }
     return common % 4 == 0;
 }
 

@@ -16,6 +16,7 @@
 #include "codegen/llvm.h"
 
 enum { TCC_CONTRACT_MAX_DIMS = 8, TCC_CONTRACT_MAX_ACCESSES = 18, TCC_CONTRACT_MAX_WINDOWS = 3 };
+enum { TCC_CONTRACT_MAX_FORMS = 6, TCC_CONTRACT_MAX_LOADS = 4 };
 
 /* One dimension with its strides in elements. Strides may be negative; an operand that does not depend on it has stride 0. */
 typedef struct tcc_contract_dim {
@@ -23,6 +24,7 @@ typedef struct tcc_contract_dim {
     int64_t a, b;                         /* of A and B */
     int64_t c[TCC_CONTRACT_MAX_ACCESSES]; /* of each access of the output space: C itself is 0; 0 in a k dimension */
     int64_t w[TCC_CONTRACT_MAX_WINDOWS];  /* coefficients in the windows' positions */
+    int64_t f[2][TCC_CONTRACT_MAX_FORMS]; /* of the forms of A and of B where these are computed (prologue.h) */
 } tcc_contract_dim;
 
 typedef struct tcc_contract_dims {

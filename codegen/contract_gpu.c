@@ -25,19 +25,22 @@ enum { PIECE_BYTES = 16 };
 /* --- Walks: an index (i32) in all dimensions together, as an offset and as positions in windows */
 
 typedef struct place {
-    LLVMValueRef offset;                            /* i32, or i64 where the side is wide */
+    LLVMValueRef offset[TCC_CONTRACT_MAX_FORMS];    /* i32, or i64 where the side is wide */
     LLVMValueRef position[TCC_CONTRACT_MAX_WINDOWS];
 } place;
 
 static place place_of(tcc_emitter *e, const tcc_contract_side *s, const tcc_contract_walk *w, LLVMValueRef index) {
-    place p = {.offset = s->wide ? tcc_emit_i64(e, 0) : i32(e, 0)};
+    place p;
+    for (int f = 0; f < s->n_forms; f++) p.offset[f] = s->wide ? tcc_emit_i64(e, 0) : i32(e, 0);
     for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) p.position[v] = i32(e, 0);
     for (int i = w->n - 1; i >= 0; i--) {
         LLVMValueRef here = i == 0 ? index : tcc_emit_rem(e, index, w->extent[i]);
         if (i > 0) index = tcc_emit_div(e, index, w->extent[i]);
-        if (w->stride[i]) {
-            LLVMValueRef far = s->wide ? tcc_emit_mul(e, wide(e, here), tcc_emit_i64(e, w->stride[i])) : tcc_emit_mul(e, here, i32(e, w->stride[i]));
-            p.offset = tcc_emit_add(e, p.offset, far);
+        for (int f = 0; f < s->n_forms; f++) {
+            const int64_t stride = w->stride[i][f];
+            if (!stride) continue;
+            LLVMValueRef far = s->wide ? tcc_emit_mul(e, wide(e, here), tcc_emit_i64(e, stride)) : tcc_emit_mul(e, here, i32(e, stride));
+            p.offset[f] = tcc_emit_add(e, p.offset[f], far);
         }
         for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
             if (w->w[i][v]) p.position[v] = tcc_emit_add(e, p.position[v], tcc_emit_mul(e, here, i32(e, w->w[i][v])));
@@ -92,39 +95,70 @@ static void begin_side(tcc_emitter *e, const tcc_contract_gpu_plan *p, tcc_contr
         LLVMValueRef o = tcc_emit_add(e, o0, x->o);
         x->inside = extent % s->p->rows ? below(e, o, i32(e, extent)) : NULL;
         place of_row = place_of(e, s->p, &s->p->o, o);
-        x->base = element(e, s->p, memory, tcc_emit_add(e, of_batch.offset, of_row.offset));
+        for (int f = 0; f < s->p->n_forms; f++) {
+            x->row[f] = tcc_emit_add(e, of_batch.offset[f], of_row.offset[f]);
+            if (s->prologue) x->row[f] = tcc_emit_add(e, x->row[f], s->p->wide ? tcc_emit_i64(e, s->p->begin[f]) : i32(e, s->p->begin[f]));
+        }
+        if (!s->prologue) x->base = element(e, s->p, memory, x->row[0]);
         for (int v = 0; s->p->windows && v < p->c.n_windows; v++)
             x->position[v] = tcc_emit_add(e, i32(e, p->c.windows[v].start), tcc_emit_add(e, of_batch.position[v], of_row.position[v]));
     }
 }
 
-LLVMValueRef tcc_contract_locate(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot, LLVMValueRef k0,
-                                 LLVMValueRef end, LLVMValueRef *inside) {
+/* Where access `slot` of the tile at k0 stands along k. *kept: k is below `end` and inside the windows, NULL where that is surely so of
+ * all that is multiplied; *inside: that, and its row exists, and it is not of a tile behind the end. */
+static place stand(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot, LLVMValueRef k0, LLVMValueRef end,
+                   LLVMValueRef *kept, LLVMValueRef *inside) {
     const tcc_contract_slot *x = &s->slots[slot];
-    LLVMValueRef k = tcc_emit_add(e, k0, x->k);
-    *inside = both(e, x->inside, below(e, k, end));
+    LLVMValueRef k = tcc_emit_add(e, k0, x->k), exists = below(e, k, end), windows = NULL;
     place of_k = place_of(e, s->p, &s->p->k, k);
     for (int v = 0; s->p->windows && v < p->c.n_windows; v++) {
         LLVMValueRef position = tcc_emit_add(e, x->position[v], of_k.position[v]);
-        *inside = both(e, *inside, LLVMBuildICmp(e->builder, LLVMIntULT, position, i32(e, p->c.windows[v].extent), ""));
+        windows = both(e, windows, LLVMBuildICmp(e->builder, LLVMIntULT, position, i32(e, p->c.windows[v].extent), ""));
     }
-    return element(e, s->p, x->base, of_k.offset);
+    *kept = p->K % p->tile_k ? both(e, exists, windows) : windows;
+    *inside = both(e, both(e, x->inside, exists), windows);
+    return of_k;
 }
 
-/* Begin to read the tile at k0; only k below `end` exists. */
-static void load_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, LLVMValueRef k0, LLVMValueRef end,
-                      LLVMValueRef *values) {
+LLVMValueRef tcc_contract_locate(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot, LLVMValueRef k0,
+                                 LLVMValueRef end, LLVMValueRef *inside) {
+    LLVMValueRef kept;
+    place of_k = stand(e, p, s, slot, k0, end, &kept, inside);
+    return element(e, s->p, s->slots[slot].base, of_k.offset[0]);
+}
+
+void tcc_contract_read_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, LLVMValueRef k0, LLVMValueRef end,
+                            tcc_contract_pending *out) {
     for (int j = 0; j < s->p->slots; j++) {
-        LLVMValueRef inside, address = tcc_contract_locate(e, p, s, j, k0, end, &inside);
-        values[j] = tcc_emit_global_load(e, s->p->dtype, address, s->p->vector, inside);
+        LLVMValueRef inside;
+        out[j].exists = NULL;
+        if (!s->prologue) {
+            LLVMValueRef address = tcc_contract_locate(e, p, s, j, k0, end, &inside);
+            out[j].raw[0] = tcc_emit_global_load(e, s->p->dtype, address, s->p->vector, inside);
+            continue;
+        }
+        place of_k = stand(e, p, s, j, k0, end, &out[j].exists, &inside);
+        for (int f = 0; f < s->p->n_forms; f++) {
+            LLVMValueRef form = tcc_emit_add(e, s->slots[j].row[f], of_k.offset[f]);
+            out[j].forms[f] = s->p->wide ? form : wide(e, form);
+        }
+        s->prologue->load(s->prologue->user, e, out[j].forms, inside, out[j].raw);
     }
 }
 
-static void store_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, LLVMValueRef shared, const LLVMValueRef *values) {
+LLVMValueRef tcc_contract_arrived(tcc_emitter *e, const tcc_contract_reader *s, const tcc_contract_pending *access) {
+    if (!s->prologue) return tcc_emit_widen(e, s->p->dtype, access->raw[0]);
+    LLVMValueRef value = s->prologue->value(s->prologue->user, e, access->forms, access->raw);
+    return access->exists ? tcc_emit_select(e, access->exists, value, LLVMConstNull(LLVMTypeOf(value))) : value;
+}
+
+static void store_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, LLVMValueRef shared,
+                       const tcc_contract_pending *accesses) {
     for (int j = 0; j < s->p->slots; j++) {
         const tcc_contract_slot *x = &s->slots[j];
         LLVMValueRef address = at(e, p, shared, tcc_emit_add(e, tcc_emit_mul(e, x->k, i32(e, s->p->pitch)), x->o));
-        LLVMValueRef value = tcc_emit_widen(e, s->p->dtype, values[j]);
+        LLVMValueRef value = tcc_contract_arrived(e, s, &accesses[j]);
         if (s->p->vector == 1 || !s->p->along_k) {
             tcc_emit_store(e, value, address, bytes_of(p, s->p->vector));
             continue;
@@ -172,19 +206,19 @@ static void multiply_tiles(tcc_emitter *e, const tcc_contract_block *x, LLVMValu
     const int64_t buffer = (int64_t)p->tile_k * (p->a.pitch + p->b.pitch);
     const int n_sums = p->thread_m * p->thread_n / p->piece;
     LLVMValueRef shared_a = e->scratch, shared_b = at(e, p, shared_a, i32(e, (int64_t)p->tile_k * p->a.pitch));
-    LLVMValueRef now[TCC_CONTRACT_GPU_SLOTS], next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
+    tcc_contract_pending now[TCC_CONTRACT_GPU_SLOTS], next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
     tcc_emit_loop tiles;
-    load_tile(e, p, &x->a, begin, end, now);
+    tcc_contract_read_tile(e, p, &x->a, begin, end, now);
     store_tile(e, p, &x->a, shared_a, now);
-    load_tile(e, p, &x->b, begin, end, now);
+    tcc_contract_read_tile(e, p, &x->b, begin, end, now);
     store_tile(e, p, &x->b, shared_b, now);
     tcc_emit_barrier(e);
     sums[n_sums] = i32(e, 0); /* the buffer at hand, in elements from the first */
     tcc_emit_loop_begin(e, &tiles, wide(e, begin), wide(e, end), p->tile_k, sums, n_sums + 1);
     LLVMValueRef here = tiles.carry[n_sums], other = LLVMBuildXor(e->builder, here, i32(e, buffer), "");
     LLVMValueRef next = tcc_emit_add(e, narrow(e, tiles.index), i32(e, p->tile_k));
-    load_tile(e, p, &x->a, next, end, next_a);
-    load_tile(e, p, &x->b, next, end, next_b);
+    tcc_contract_read_tile(e, p, &x->a, next, end, next_a);
+    tcc_contract_read_tile(e, p, &x->b, next, end, next_b);
     for (int i = 0; i < n_sums; i++) sums[i] = tiles.carry[i];
     multiply(e, x, at(e, p, shared_a, here), at(e, p, shared_b, here), sums);
     store_tile(e, p, &x->a, at(e, p, shared_a, other), next_a);
@@ -328,16 +362,24 @@ static void find_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, LLVMValueR
     *n = LLVMBuildUDiv(e->builder, rest, rows, "");
 }
 
-void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue) {
+/* The start of an operand in memory, or NULL: it is computed, and its prologue has begun. `named`: 0 or 1, as the caller named it. */
+static LLVMValueRef begin_operand(tcc_emitter *e, tcc_contract_reader *s, int named) {
+    if (!s->prologue) return tcc_emit_at(e, tcc_emit_dtype(e, s->p->dtype), tcc_emit_buffer(e, s->p->first_buffer), tcc_emit_param(e, named));
+    s->prologue->begin(s->prologue->user, e, s->p, s->p->first_buffer);
+    return NULL;
+}
+
+void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_prologue *const *prologues,
+                           const tcc_contract_epilogue *epilogue) {
     bool split = p->k_splits > 1;
-    tcc_contract_block x = {.p = p, .a.p = &p->a, .b.p = &p->b};
-    finish f = {.epilogue = split ? NULL : epilogue, .first_buffer = 2};
+    const int named_a = p->swapped, named_b = !p->swapped;
+    tcc_contract_block x = {.p = p, .a = {.p = &p->a, .prologue = prologues[named_a]}, .b = {.p = &p->b, .prologue = prologues[named_b]}};
+    finish f = {.epilogue = split ? NULL : epilogue, .first_buffer = p->first_access};
     tcc_emit_kernel_begin(e, symbol);
-    int buffer_a = p->swapped ? 1 : 0;
-    LLVMValueRef a = tcc_emit_at(e, tcc_emit_dtype(e, p->a.dtype), tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
-    LLVMValueRef b = tcc_emit_at(e, tcc_emit_dtype(e, p->b.dtype), tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
+    LLVMValueRef a = begin_operand(e, &x.a, named_a);
+    LLVMValueRef b = begin_operand(e, &x.b, named_b);
     for (int i = 0; i < p->c.n_accesses && !split; i++) f.access[i] = tcc_emit_param(e, 2 + i);
-    if (f.epilogue && f.epilogue->begin) f.epilogue->begin(f.epilogue->user, e, 2);
+    if (f.epilogue && f.epilogue->begin) f.epilogue->begin(f.epilogue->user, e, f.first_buffer);
 
     tcc_emit_loop items;
     tcc_emit_items_begin(e, &items);
@@ -365,12 +407,15 @@ void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contrac
     LLVMValueRef workspace = NULL;
     if (split) {
         LLVMValueRef before = tcc_emit_add(e, tcc_emit_mul(e, wide(e, part), tcc_emit_i64(e, p->B)), wide(e, batch));
-        workspace = at(e, p, tcc_emit_buffer(e, 2), tcc_emit_mul(e, before, tcc_emit_i64(e, p->M * p->n_padded)));
+        workspace = at(e, p, tcc_emit_buffer(e, p->first_access), tcc_emit_mul(e, before, tcc_emit_i64(e, p->M * p->n_padded)));
     } else {
         enter_batch(e, p, &f, batch);
     }
     finish_tile(e, &x, &f, workspace, m0, n0, sums);
     tcc_emit_loop_end(e, &items, NULL);
+    const tcc_contract_reader *const readers[] = {&x.a, &x.b};
+    for (int i = 0; i < 2; i++)
+        if (readers[i]->prologue) readers[i]->prologue->end(readers[i]->prologue->user);
     if (f.epilogue && f.epilogue->end) f.epilogue->end(f.epilogue->user, e);
     tcc_emit_kernel_end(e);
 }

@@ -8,6 +8,9 @@
  * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80; contract_mma.c): asynchronous copies fill
  * a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32 operands take this way as tf32 where that is allowed.
  *
+ * An operand that is computed (prologue.h) passes by registers in both: what a tile needs is read while the one before is multiplied, and
+ * evaluated on its way into shared memory, where places outside k and windows hold zeros.
+ *
  * Else f32 and f64 are exact: fused multiply-adds in the order of k; where C alone would keep too few blocks busy, k is split into parts that
  * a second launch adds in order. The plan is a function of the description alone, so that results do not depend on the device. */
 #ifndef TCC_CODEGEN_CONTRACT_GPU_H
@@ -15,10 +18,25 @@
 
 #include "codegen/contract.h"
 
-/* How an operand is walked: its dimensions from outer to inner, those merged that its strides and windows do not tell apart. */
+/* A read of an operand that is computed: at a form's value plus a constant, in elements. */
+typedef struct tcc_contract_read {
+    int form;
+    int64_t constant;
+    tcc_dtype dtype;
+} tcc_contract_read;
+
+/* What a plan must know of an operand that is computed. Strides of forms are in tcc_contract_dim. */
+typedef struct tcc_contract_computed {
+    int n_forms, n_loads;
+    int64_t begin[TCC_CONTRACT_MAX_FORMS]; /* the forms' values at element (0, ..., 0) */
+    tcc_contract_read loads[TCC_CONTRACT_MAX_LOADS];
+} tcc_contract_computed;
+
+/* How an operand is walked: its dimensions from outer to inner, those merged that its strides and windows do not tell apart. In memory,
+ * it has one stride a dimension, else one of each form. */
 typedef struct tcc_contract_walk {
     int n;
-    int64_t extent[TCC_CONTRACT_MAX_DIMS], stride[TCC_CONTRACT_MAX_DIMS];
+    int64_t extent[TCC_CONTRACT_MAX_DIMS], stride[TCC_CONTRACT_MAX_DIMS][TCC_CONTRACT_MAX_FORMS];
     int64_t w[TCC_CONTRACT_MAX_DIMS][TCC_CONTRACT_MAX_WINDOWS];
 } tcc_contract_walk;
 
@@ -32,6 +50,12 @@ typedef struct tcc_contract_side {
     int slots;                 /* accesses of a thread for a tile */
     int pitch;                 /* elements from k to k in shared memory */
     bool wide;                 /* offsets need 64 bits */
+    bool computed;
+    int n_forms;               /* 1 in memory */
+    int64_t begin[TCC_CONTRACT_MAX_FORMS];    /* the forms' values at element (0, ..., 0), where computed */
+    int64_t step[TCC_CONTRACT_MAX_FORMS];     /* from element to element of an access */
+    int64_t multiple[TCC_CONTRACT_MAX_FORMS]; /* that the value at an access's first element is of, a power of two; at most 16 */
+    int first_buffer;          /* of the kernel */
 } tcc_contract_side;
 
 typedef struct tcc_contract_gpu_plan {
@@ -55,6 +79,7 @@ typedef struct tcc_contract_gpu_plan {
     int64_t items, scratch_bytes, workspace_bytes;
     int64_t combine_items;           /* of combine_threads vectors each */
     int combine_threads;
+    int first_access;                /* buffer of the epilogue, or the workspace */
     double flop, bytes;
 } tcc_contract_gpu_plan;
 
@@ -63,6 +88,8 @@ typedef struct tcc_contract_gpu_operands {
     tcc_dtype dtype[2]; /* that of sums, or f16 or bf16 */
     tcc_dtype sum;      /* f32 or f64 */
     bool aligned[2];    /* element (0, ..., 0) lies at a multiple of 16 bytes */
+    const tcc_contract_computed *computed[2]; /* NULL: in memory */
+    int n_buffers[2];
     bool tf32;          /* f32 may be rounded to tf32 */
 } tcc_contract_gpu_operands;
 
@@ -78,8 +105,21 @@ int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p);
 /* Rows of each warp that are finished at once. */
 int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p);
 
-/* The kernels; buffers and params as of tcc_contract_emit and tcc_contract_emit_combine. */
-void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_epilogue *epilogue);
+/* How an operand is computed, called while the kernel is emitted. A vector is side->vector elements; its forms are given as of its first
+ * element (i64). */
+typedef struct tcc_contract_prologue {
+    void *user;
+    void (*begin)(void *user, tcc_emitter *e, const tcc_contract_side *side, int first_buffer); /* at the kernel's start */
+    void (*end)(void *user);
+    /* Reads what a vector needs into raw[TCC_CONTRACT_MAX_LOADS]; nothing is touched where `inside` (i1) is false. */
+    void (*load)(void *user, tcc_emitter *e, const LLVMValueRef *forms, LLVMValueRef inside, LLVMValueRef *raw);
+    LLVMValueRef (*value)(void *user, tcc_emitter *e, const LLVMValueRef *forms, const LLVMValueRef *raw); /* of the sums' type; a scalar if vector is 1 */
+} tcc_contract_prologue;
+
+/* The kernels; buffers and params as of tcc_contract_emit and tcc_contract_emit_combine, with all buffers of an operand that is computed in
+ * its place. `prologues`: of A and B as the caller named them, NULL for those in memory. */
+void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p, const tcc_contract_prologue *const *prologues,
+                           const tcc_contract_epilogue *epilogue);
 void tcc_contract_gpu_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_gpu_plan *p,
                                    const tcc_contract_epilogue *epilogue);
 

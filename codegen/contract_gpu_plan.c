@@ -18,12 +18,14 @@ enum {
     PIECE = 16,           /* bytes of the widest access */
     MATRIX_LINE = 64,     /* bytes of k in a tile of tensor cores */
     MATRIX_STAGES = 3,
+    COMPUTED = 10,        /* instructions for an element of an operand that is computed, about */
+    HELD = 16,            /* most registers that reads in flight for it may take beside the usual ones */
+    MOST_BOUNDLESS = 256, /* threads of a processor that have all the registers that a thread can have */
+    COMPUTING = 128,      /* most threads of such a block: more would have too few registers each */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
-static int64_t stride_of(const tcc_contract_dim *d, int operand) { return operand == TCC_OPERAND_A ? d->a : d->b; }
 
 /* --- Normal form */
 
@@ -49,17 +51,19 @@ static void normalize(tcc_contract_gpu_plan *p) {
     tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
 }
 
-static void make_walk(tcc_contract_walk *w, const tcc_contract_dims *l, int operand, bool windows) {
+static void make_walk(const tcc_contract_side *s, const tcc_contract_dims *l, int operand, tcc_contract_walk *w) {
     *w = (tcc_contract_walk){0};
     for (int i = 0; i < l->n; i++) {
-        int64_t stride = stride_of(&l->d[i], operand);
-        bool merged = w->n > 0 && w->stride[w->n - 1] == stride * l->d[i].extent;
-        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
-            merged = merged && (!windows || w->w[w->n - 1][v] == l->d[i].w[v] * l->d[i].extent);
+        const tcc_contract_dim *d = &l->d[i];
+        int64_t of_memory = operand == TCC_OPERAND_A ? d->a : d->b;
+        const int64_t *strides = s->computed ? d->f[operand == TCC_OPERAND_B] : &of_memory;
+        bool merged = w->n > 0;
+        for (int f = 0; f < s->n_forms; f++) merged = merged && w->stride[w->n - 1][f] == strides[f] * d->extent;
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) merged = merged && (!s->windows || w->w[w->n - 1][v] == d->w[v] * d->extent);
         int at = merged ? w->n - 1 : w->n++;
-        w->extent[at] = (merged ? w->extent[at] : 1) * l->d[i].extent;
-        w->stride[at] = stride;
-        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) w->w[at][v] = windows ? l->d[i].w[v] : 0;
+        w->extent[at] = (merged ? w->extent[at] : 1) * d->extent;
+        for (int f = 0; f < s->n_forms; f++) w->stride[at][f] = strides[f];
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) w->w[at][v] = s->windows ? d->w[v] : 0;
     }
 }
 
@@ -78,44 +82,89 @@ static void merge_outputs(tcc_contract_dims *l, int n_accesses) {
 
 /* --- Operands */
 
-static bool whole_vectors(const tcc_contract_walk *w, bool inner, int vector) {
-    int last = w->n - 1;
-    for (int i = 0; i < w->n; i++)
-        if (!(inner && i == last) && w->stride[i] % vector) return false;
-    if (!inner) return true;
+/* What the plan knows of reads of an operand: one of form 0 in memory. */
+typedef struct reads {
+    const tcc_contract_computed *computed; /* NULL: in memory */
+    bool aligned;                          /* in memory */
+} reads;
+
+/* Whether all strides of a form but that along the vectors are multiples of one. */
+static bool apart_by(const tcc_contract_side *s, int form, bool along_k, int vector) {
+    const tcc_contract_walk *walks[] = {&s->b, &s->o, &s->k}, *inner = along_k ? &s->k : &s->o;
+    for (int l = 0; l < 3; l++)
+        for (int i = 0; i < walks[l]->n; i++)
+            if (!(walks[l] == inner && i == inner->n - 1) && walks[l]->stride[i][form] % vector) return false;
+    return true;
+}
+
+/* Whether accesses of `vector` elements can walk the operand along k, else along o: each read has them together, or one element for all. */
+static bool vectors_along(const tcc_contract_side *s, const reads *r, int vector, bool along_k) {
+    const tcc_contract_walk *inner = along_k ? &s->k : &s->o;
+    const int last = inner->n - 1, n = r->computed ? r->computed->n_loads : 1;
+    bool any = false;
+    if (last < 0 || inner->extent[last] % vector) return false;
     for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
-        if (w->w[last][v]) return false;
-    return last >= 0 && w->stride[last] == 1 && w->extent[last] % vector == 0;
+        if (inner->w[last][v]) return false;
+    for (int i = 0; i < n; i++) {
+        const tcc_contract_read *read = r->computed ? &r->computed->loads[i] : NULL;
+        const int form = read ? read->form : 0;
+        bool aligned = read ? (r->computed->begin[form] + read->constant) % vector == 0 : r->aligned;
+        if (inner->stride[last][form] == 0 && read) continue;
+        if (inner->stride[last][form] != 1 || !aligned || !apart_by(s, form, along_k, vector)) return false;
+        any = true;
+    }
+    return any;
 }
 
-static int64_t reach(const tcc_contract_walk *w) {
-    int64_t most = 0;
-    for (int i = 0; i < w->n; i++) most += llabs(w->stride[i]) * (w->extent[i] - 1);
-    return most;
-}
-
-static int64_t inner_stride(const tcc_contract_walk *w) { return w->n ? llabs(w->stride[w->n - 1]) : INT64_MAX; }
-
-/* Whether accesses of `vector` elements can walk the operand; along k, or along o. */
-static bool find_vectors(const tcc_contract_side *s, int vector, bool *along_k) {
+static bool find_vectors(const tcc_contract_side *s, const reads *r, int vector, bool *along_k) {
     for (int pass = 0; pass < 2; pass++) {
         *along_k = pass == 1;
-        if (whole_vectors(&s->b, false, vector) && whole_vectors(&s->o, !*along_k, vector) && whole_vectors(&s->k, *along_k, vector)) return true;
+        if (vectors_along(s, r, vector, *along_k)) return true;
     }
     return false;
 }
 
-static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, const tcc_contract_dims *outer, int operand, tcc_dtype dtype, bool aligned) {
+static int64_t reach(const tcc_contract_walk *w, int form) {
+    int64_t most = 0;
+    for (int i = 0; i < w->n; i++) most += llabs(w->stride[i][form]) * (w->extent[i] - 1);
+    return most;
+}
+
+static int64_t inner_stride(const tcc_contract_walk *w) { return w->n ? llabs(w->stride[w->n - 1][0]) : INT64_MAX; }
+
+static reads reads_of(const tcc_contract_gpu_operands *operands, int operand) { return (reads){operands->computed[operand], operands->aligned[operand]}; }
+
+static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, const tcc_contract_dims *outer, int operand,
+                      const tcc_contract_gpu_operands *operands, int named) {
     const tcc_contract *c = &p->c;
+    const reads r = reads_of(operands, named);
     s->windows = c->n_windows > 0 && c->window_b == (operand == TCC_OPERAND_B);
-    s->dtype = dtype;
-    make_walk(&s->b, &c->b, operand, s->windows);
-    make_walk(&s->o, outer, operand, s->windows);
-    make_walk(&s->k, &c->k, operand, s->windows);
+    s->dtype = operands->dtype[named];
+    s->computed = r.computed != NULL;
+    s->n_forms = r.computed ? r.computed->n_forms : 1;
+    if (r.computed) memcpy(s->begin, r.computed->begin, sizeof s->begin);
+    make_walk(s, &c->b, operand, &s->b);
+    make_walk(s, outer, operand, &s->o);
+    make_walk(s, &c->k, operand, &s->k);
     bool along_k;
-    s->vector = aligned && find_vectors(s, p->piece, &along_k) ? p->piece : 1;
+    s->vector = find_vectors(s, &r, p->piece, &along_k) ? p->piece : 1;
     s->along_k = s->vector > 1 ? along_k : inner_stride(&s->k) < inner_stride(&s->o);
-    s->wide = reach(&s->b) + reach(&s->o) + reach(&s->k) > INT32_MAX / 8;
+    for (int f = 0; f < s->n_forms; f++) s->wide = s->wide || reach(&s->b, f) + reach(&s->o, f) + reach(&s->k, f) > INT32_MAX / 8;
+}
+
+/* How forms move within an access, and what they are multiples of. */
+static void plan_forms(tcc_contract_side *s) {
+    const tcc_contract_walk *walks[] = {&s->b, &s->o, &s->k}, *inner = s->along_k ? &s->k : &s->o;
+    for (int f = 0; f < s->n_forms; f++) {
+        int64_t bits = 16 | s->begin[f];
+        for (int l = 0; l < 3; l++)
+            for (int i = 0; i < walks[l]->n; i++) {
+                bool along = s->vector > 1 && walks[l] == inner && i == inner->n - 1;
+                if (along) s->step[f] = walks[l]->stride[i][f];
+                bits |= walks[l]->stride[i][f] * (along ? s->vector : 1);
+            }
+        s->multiple[f] = bits & -bits;
+    }
 }
 
 /* Whether tensor cores can multiply the operands: 16 bytes at once. Sets their vectors. */
@@ -124,10 +173,12 @@ static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target,
     bool along_k[2];
     p->matrix = TCC_DTYPE_COUNT;
     if (!tcc_llvm_has_matrix(target) || p->sum != TCC_F32) return false;
-    if (p->a.dtype != p->b.dtype || (p->a.dtype == TCC_F32 && !operands->tf32) || !operands->aligned[0] || !operands->aligned[1]) return false;
+    if (p->a.dtype != p->b.dtype || (p->a.dtype == TCC_F32 && !operands->tf32)) return false;
     int vector = 16 / (int)tcc_dtype_bytes(p->a.dtype);
-    for (int i = 0; i < 2; i++)
-        if (!find_vectors(sides[i], vector, &along_k[i])) return false;
+    for (int i = 0; i < 2; i++) {
+        const reads r = reads_of(operands, p->swapped ? 1 - i : i);
+        if (!find_vectors(sides[i], &r, vector, &along_k[i])) return false;
+    }
     for (int i = 0; i < 2; i++) sides[i]->vector = vector, sides[i]->along_k = along_k[i];
     p->matrix = p->a.dtype;
     return true;
@@ -177,6 +228,7 @@ static double cost_of(const tcc_contract_gpu_plan *p, double efficiency) {
     double rate = p->sum == TCC_F64 ? 64 : p->matrix == TCC_DTYPE_COUNT ? 128 : p->matrix == TCC_F32 ? 512 : 1024;
     double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits), most = fmax(1, resident(p) / p->threads);
     double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 3 * p->tile_k) / (rate * efficiency);
+    work += (double)((p->a.computed ? p->tile_m : 0) + (p->b.computed ? p->tile_n : 0)) * (double)p->k_per_split * COMPUTED / 128;
     double together = fmin(most, ceil(blocks / PROCESSORS)), busy = 0.3 + 0.7 * fmin(1, together * p->threads / resident(p));
     double cycles = ceil(blocks / PROCESSORS) * work / busy + 1500;
     if (p->k_splits > 1) cycles += 4000 + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) * (double)p->n_padded / 1500;
@@ -191,6 +243,7 @@ static void choose(tcc_contract_gpu_plan *p) {
     tcc_contract_gpu_plan trial = *p;
     for (size_t i = 0; i < n; i++) {
         set_tile(&trial, &tiles[i]);
+        if ((p->a.computed || p->b.computed) && trial.threads > COMPUTING) continue;
         for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 1) / 2) {
             trial.k_per_split = round_up(ceil_div(p->K ? p->K : 1, splits), trial.tile_k);
             trial.k_splits = ceil_div(p->K ? p->K : 1, trial.k_per_split);
@@ -212,17 +265,25 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
         if (extents[i] > INT32_MAX / 2)
             return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction of extent %lld; the most is 2^30", (long long)extents[i]);
     int a = p->swapped, b = !p->swapped;
-    plan_side(&p->a, p, &p->c.m, TCC_OPERAND_A, operands->dtype[a], operands->aligned[a]);
-    plan_side(&p->b, p, &p->c.n, TCC_OPERAND_B, operands->dtype[b], operands->aligned[b]);
+    plan_side(&p->a, p, &p->c.m, TCC_OPERAND_A, operands, a);
+    plan_side(&p->b, p, &p->c.n, TCC_OPERAND_B, operands, b);
+    const int buffers[] = {operands->computed[0] ? operands->n_buffers[0] : 1, operands->computed[1] ? operands->n_buffers[1] : 1};
+    p->a.first_buffer = a ? buffers[0] : 0, p->b.first_buffer = b ? buffers[0] : 0;
+    p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
     p->n_padded = round_up(p->N, p->piece);
     choose(p);
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
     tcc_contract_side *sides[] = {&p->a, &p->b};
+    int held = 0; /* registers, about, while a tile is multiplied */
     for (int i = 0; i < 2; i++) {
         sides[i]->slots = sides[i]->rows * p->tile_k / sides[i]->vector / p->threads;
         sides[i]->pitch = sides[i]->rows + 4; /* so that neither rows nor columns meet in a bank */
+        plan_forms(sides[i]);
+        if (operands->computed[p->swapped ? 1 - i : i])
+            held += sides[i]->slots * (sides[i]->vector * operands->computed[p->swapped ? 1 - i : i]->n_loads + 2 * sides[i]->n_forms);
     }
+    if (held > HELD) p->blocks = MOST_BOUNDLESS / p->threads;
     /* The epilogue's vectors lie in the last n dimension. */
     merge_outputs(&p->c.n, p->c.n_accesses);
     p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->piece == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->piece : 1;
@@ -261,10 +322,11 @@ int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p) { return p->tile_n + 
 
 int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p) { return p->matrix == TCC_DTYPE_COUNT ? 4 * p->piece : 16; }
 
-static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_walk *w) {
+static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_side *s, const tcc_contract_walk *w) {
     tcc_strbuf_printf(out, " %s", name);
     for (int i = 0; i < w->n; i++) {
-        tcc_strbuf_printf(out, "(%lld:%lld", (long long)w->extent[i], (long long)w->stride[i]);
+        tcc_strbuf_printf(out, "(%lld", (long long)w->extent[i]);
+        for (int f = 0; f < s->n_forms; f++) tcc_strbuf_printf(out, ":%lld", (long long)w->stride[i][f]);
         for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
             if (w->w[i][v]) tcc_strbuf_printf(out, " w%d=%lld", v, (long long)w->w[i][v]);
         tcc_strbuf_add(out, ")");
@@ -273,9 +335,10 @@ static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_wal
 
 static void print_side(tcc_strbuf *out, const char *name, const tcc_contract_side *s) {
     tcc_strbuf_printf(out, " %s %s%s%s", name, tcc_dtype_text(s->dtype), s->vector > 1 ? " vectors" : "", s->along_k ? " along k" : "");
-    print_walk(out, "b", &s->b);
-    print_walk(out, "o", &s->o);
-    print_walk(out, "k", &s->k);
+    print_walk(out, "b", s, &s->b);
+    print_walk(out, "o", s, &s->o);
+    print_walk(out, "k", s, &s->k);
+    for (int f = 0; s->computed && f < s->n_forms; f++) tcc_strbuf_printf(out, "%s%lld", f ? "," : " from ", (long long)s->begin[f]);
 }
 
 static void print_outputs(tcc_strbuf *out, const char *name, const tcc_contract_dims *l, int n_accesses) {

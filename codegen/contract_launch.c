@@ -25,14 +25,13 @@ int tcc_contract_add_result(tcc_contract_shape *s, int64_t extent) {
     return s->n_dims++;
 }
 
-void tcc_contract_add_strided(tcc_contract_shape *s, int list, int64_t extent, int64_t a, int64_t b, tcc_contract_result where) {
+tcc_contract_dim *tcc_contract_add_strided(tcc_contract_shape *s, int list, int64_t extent, int64_t a, int64_t b, tcc_contract_result where) {
     tcc_contract_dims *l = list_of(s, list);
-    if (l->n == TCC_CONTRACT_MAX_DIMS) {
-        s->failed = true;
-        return;
-    }
+    s->failed = s->failed || l->n == TCC_CONTRACT_MAX_DIMS;
+    if (s->failed) return &s->none;
     s->where[list][l->n] = where;
-    l->d[l->n++] = (tcc_contract_dim){.extent = extent, .a = a, .b = b};
+    l->d[l->n] = (tcc_contract_dim){.extent = extent, .a = a, .b = b};
+    return &l->d[l->n++];
 }
 
 /* --- Kernels */
@@ -43,6 +42,8 @@ typedef struct contraction {
     tcc_epilogue epilogue;
     tcc_dtype dtype;     /* of the result */
     uint64_t lane_loops; /* of the epilogue's body: may differ from lane to lane */
+    const tcc_prologue *prologues[2]; /* of A and B; NULL: in memory */
+    tcc_contract_computed computed[2];
     int64_t multiples[TCC_CONTRACT_MAX_ACCESSES]; /* CUDA: of an access's offsets at vectors, in elements; at most 16 */
 } contraction;
 
@@ -91,9 +92,17 @@ static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const 
 static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
     const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
-    if (e->target->kind == TCC_TARGET_CUDA) tcc_contract_gpu_emit(e, symbol, &h.k->gpu, &epilogue);
-    else tcc_contract_emit(e, symbol, &h.k->plan, &epilogue);
-    return h.status;
+    if (e->target->kind != TCC_TARGET_CUDA) {
+        tcc_contract_emit(e, symbol, &h.k->plan, &epilogue);
+        return h.status;
+    }
+    tcc_prologue_run runs[2] = {0};
+    tcc_contract_prologue open[2];
+    const tcc_contract_prologue *prologues[2] = {NULL, NULL};
+    for (int i = 0; i < 2; i++)
+        if (h.k->prologues[i]) tcc_prologue_open(&runs[i], h.k->prologues[i], &open[i]), prologues[i] = &open[i];
+    tcc_contract_gpu_emit(e, symbol, &h.k->gpu, prologues, &epilogue);
+    return h.status != TCC_OK ? h.status : runs[0].status != TCC_OK ? runs[0].status : runs[1].status;
 }
 
 static tcc_status emit_combination(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
@@ -146,6 +155,13 @@ static tcc_status create_epilogue(tcc_lowering *l, const tcc_contract_shape *s, 
 /* Element (0, ..., 0) lies at a multiple of 16 bytes. */
 static bool is_aligned(const tcc_contract_operand *o) { return (o->offset * tcc_dtype_bytes(o->dtype) + o->buffer.offset_bytes) % 16 == 0; }
 
+/* The operand's buffers behind the `n` that are there. */
+static int add_buffers(const tcc_contract_operand *o, tcc_plan_buffer *out, int n) {
+    if (o->prologue) return n + tcc_prologue_buffers(o->prologue, out + n);
+    out[n] = o->buffer;
+    return n + 1;
+}
+
 /* A product of matrices by a library, if one takes it. */
 static tcc_status launch_library(tcc_lowering *l, tcc_contract_shape *s, const tcc_epilogue *epilogue, bool *done) {
     tcc_matmul_dot *dot = TCC_ARENA_NEW(l->arena, tcc_matmul_dot);
@@ -182,7 +198,13 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     TCC_TRY(status);
 
     k->dtype = l->group->hero->type.dtype;
-    if (s->matrices) {
+    const tcc_contract_operand *const operands_of[] = {&s->a, &s->b};
+    int n_lead = 0;
+    for (int i = 0; i < 2; i++) {
+        k->prologues[i] = operands_of[i]->prologue;
+        n_lead += k->prologues[i] ? tcc_prologue_buffers(k->prologues[i], NULL) : 1;
+    }
+    if (s->matrices && !s->a.prologue && !s->b.prologue) {
         bool done;
         TCC_TRY(launch_library(l, s, &k->epilogue, &done));
         if (done) return TCC_OK;
@@ -211,8 +233,15 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     const tcc_contract_gpu_plan *gpu = &k->gpu;
     tcc_strbuf text = {0};
     if (cuda) {
-        const tcc_contract_gpu_operands operands = {.dtype = {s->a.dtype, s->b.dtype}, .sum = tcc_operand_sum_type(k->dtype),
-                                                    .aligned = {is_aligned(&s->a), is_aligned(&s->b)}, .tf32 = l->options->tf32};
+        tcc_contract_gpu_operands operands = {.dtype = {s->a.dtype, s->b.dtype}, .sum = tcc_operand_sum_type(k->dtype),
+                                              .aligned = {is_aligned(&s->a), is_aligned(&s->b)}, .tf32 = l->options->tf32};
+        for (int i = 0; i < 2; i++)
+            if (k->prologues[i]) {
+                k->computed[i] = k->prologues[i]->reads;
+                memcpy(k->computed[i].begin, operands_of[i]->begin, sizeof k->computed[i].begin);
+                operands.computed[i] = &k->computed[i];
+                operands.n_buffers[i] = tcc_prologue_buffers(k->prologues[i], NULL);
+            }
         TCC_TRY(tcc_contract_gpu_make_plan(l->target, &s->c, &operands, l->diag, &k->gpu));
         tcc_contract_gpu_key(&k->gpu, &text);
         for (int x = 0; x < s->c.n_accesses; x++) {
@@ -223,6 +252,12 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
         TCC_TRY(tcc_contract_make_plan(l->target, &s->c, l->diag, &k->plan));
         tcc_contract_key(&k->plan, &text);
     }
+    for (int i = 0; i < 2; i++)
+        if (k->prologues[i]) {
+            tcc_strbuf_printf(&text, "\n%s is %d of ", i ? "B" : "A", k->prologues[i]->value->id);
+            tcc_body_describe(k->prologues[i]->body, -1, &text);
+            tcc_strbuf_add(&text, "\n");
+        }
     k->lane_loops = loops[(cuda ? gpu->swapped : p->swapped) ? M : N];
     tcc_strbuf_printf(&text, " lanes %llx", (unsigned long long)k->lane_loops);
     char *key = text.failed ? NULL : tcc_arena_strdup(l->arena, text.text);
@@ -230,11 +265,14 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     if (!key) return tcc_enomem(l->diag);
 
     const int64_t k_splits = cuda ? gpu->k_splits : p->k_splits;
-    tcc_plan_buffer lead[] = {s->a.buffer, s->b.buffer, {.temporary = -1, .written = true}};
+    tcc_plan_buffer *lead = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, n_lead + 1);
+    if (!lead) return tcc_enomem(l->diag);
+    add_buffers(&s->b, lead, add_buffers(&s->a, lead, 0));
+    lead[n_lead] = (tcc_plan_buffer){.temporary = -1, .written = true};
     const tcc_body *body = k->epilogue.body;
     if (k_splits > 1) {
-        lead[2].temporary = tcc_lowering_temporary(l, cuda ? gpu->workspace_bytes : p->workspace_bytes);
-        if (lead[2].temporary < 0) return TCC_ENOMEM;
+        lead[n_lead].temporary = tcc_lowering_temporary(l, cuda ? gpu->workspace_bytes : p->workspace_bytes);
+        if (lead[n_lead].temporary < 0) return TCC_ENOMEM;
     }
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
@@ -247,17 +285,17 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     launch->kernel.emit = emit_contraction;
     launch->kernel.data = k;
     if (k_splits == 1) {
-        TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, 2, body));
+        TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead, body));
         TCC_TRY(set_params(l, launch, params, 2 + s->c.n_accesses));
         return tcc_lowering_key(l, launch, body, -1, "%s", key);
     }
-    TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, 3, NULL));
+    TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead + 1, NULL));
     TCC_TRY(set_params(l, launch, params, 2));
     launch->kernel.key = key;
 
     launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
-    lead[2].written = false;
+    lead[n_lead].written = false;
     launch->items = cuda ? gpu->combine_items : p->combine_items;
     launch->flop = (double)k_splits * (cuda ? (double)gpu->B * (double)gpu->M * (double)gpu->N : (double)p->B * (double)p->M * (double)p->N);
     launch->grain = grain_of(10 * launch->flop, launch->items);
@@ -265,7 +303,7 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     if (cuda) launch->kernel.shape = (tcc_thread_shape){.threads = gpu->combine_threads, .group = gpu->combine_threads};
     launch->kernel.emit = emit_combination;
     launch->kernel.data = k;
-    TCC_TRY(tcc_lowering_set_buffers(l, launch, lead + 2, 1, body));
+    TCC_TRY(tcc_lowering_set_buffers(l, launch, lead + n_lead, 1, body));
     TCC_TRY(set_params(l, launch, params + 2, s->c.n_accesses));
     return tcc_lowering_key(l, launch, body, -1, "%s", key);
 }

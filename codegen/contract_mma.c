@@ -6,7 +6,8 @@
  *   [k][row], 16 bits  piece (o) of line k at o ^ (k mod 8); ldmatrix reads 8 lines of k and transposes
  *   [k][row], tf32     piece (o) of line k at o ^ 2 (k mod 4); 4 lines of k and 8 rows are read by element
  *
- * A tile is two steps of 32 bytes along k. A ring of tiles is filled ahead; one barrier a tile. */
+ * A tile is two steps of 32 bytes along k. A ring of tiles is filled ahead; one barrier a tile. Of an operand that is computed (prologue.h),
+ * what the next tile in the ring needs is read into registers before a tile is multiplied, and evaluated and stored behind that. */
 #include "codegen/contract_gpu_internal.h"
 
 #include "codegen/llvm_warp.h"
@@ -68,11 +69,34 @@ static void find_places(tcc_emitter *e, const tcc_contract_block *b, operand *x)
     }
 }
 
-/* Send a tile on its way into the part of shared memory from `to` on. */
-static void send_tile(tcc_emitter *e, const tcc_contract_block *b, const operand *x, LLVMValueRef k0, LLVMValueRef end, LLVMValueRef to) {
+/* Send a tile on its way into the part of shared memory from `to` on, or, computed, into registers. */
+static void send_tile(tcc_emitter *e, const tcc_contract_block *b, const operand *x, LLVMValueRef k0, LLVMValueRef end, LLVMValueRef to,
+                      tcc_contract_pending *pending) {
+    if (x->reader->prologue) {
+        tcc_contract_read_tile(e, b->p, x->reader, k0, end, pending);
+        return;
+    }
     for (int j = 0; j < x->reader->p->slots; j++) {
         LLVMValueRef inside, address = tcc_contract_locate(e, b->p, x->reader, j, k0, end, &inside);
         tcc_emit_copy_async(e, shared(e, add(e, to, x->to[j])), address, PIECE, inside);
+    }
+}
+
+/* A computed tile from registers into shared memory, as send_tile does the others. */
+static void store_tile(tcc_emitter *e, const operand *x, LLVMValueRef to, const tcc_contract_pending *pending) {
+    const tcc_contract_side *s = x->reader->p;
+    for (int j = 0; x->reader->prologue && j < s->slots; j++) {
+        LLVMValueRef value = tcc_contract_arrived(e, x->reader, &pending[j]);
+        if (!x->tf32) {
+            LLVMValueRef halves = value;
+            value = LLVMGetPoison(LLVMVectorType(e->i32, 4));
+            for (int i = 0; i < 4; i++) {
+                LLVMValueRef low = LLVMBuildExtractElement(e->builder, halves, i32(e, 2 * i), "");
+                LLVMValueRef high = LLVMBuildExtractElement(e->builder, halves, i32(e, 2 * i + 1), "");
+                value = LLVMBuildInsertElement(e->builder, value, tcc_emit_pack(e, s->dtype, low, high), i32(e, i), "");
+            }
+        }
+        tcc_emit_store(e, value, shared(e, add(e, to, x->to[j])), PIECE);
     }
 }
 
@@ -131,11 +155,14 @@ void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef 
     const int n_sums = a.count * b.count, ahead = p->stages - 1;
     find_places(e, x, &a);
     find_places(e, x, &b);
+    tcc_contract_pending next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
     for (int i = 0; i < ahead; i++) {
-        LLVMValueRef k0 = add(e, begin, i32(e, (int64_t)i * p->tile_k));
-        send_tile(e, x, &a, k0, end, i32(e, i * tile));
-        send_tile(e, x, &b, k0, end, i32(e, i * tile + size_a));
+        LLVMValueRef k0 = add(e, begin, i32(e, (int64_t)i * p->tile_k)), to_a = i32(e, i * tile), to_b = i32(e, i * tile + size_a);
+        send_tile(e, x, &a, k0, end, to_a, next_a);
+        send_tile(e, x, &b, k0, end, to_b, next_b);
         tcc_emit_copy_commit(e);
+        store_tile(e, &a, to_a, next_a);
+        store_tile(e, &b, to_b, next_b);
     }
     tcc_emit_loop tiles;
     sums[n_sums] = i32(e, 0);
@@ -147,10 +174,13 @@ void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef 
     tcc_emit_copy_wait(e, ahead - 1);
     tcc_emit_barrier(e); /* the tile has come for all, and all have done with the one before, whose place is free */
     LLVMValueRef k0 = add(e, LLVMBuildTrunc(e->builder, tiles.index, e->i32, ""), i32(e, (int64_t)ahead * p->tile_k));
-    send_tile(e, x, &a, k0, end, vacant);
-    send_tile(e, x, &b, k0, end, add(e, vacant, i32(e, size_a)));
+    LLVMValueRef vacant_b = add(e, vacant, i32(e, size_a));
+    send_tile(e, x, &a, k0, end, vacant, next_a);
+    send_tile(e, x, &b, k0, end, vacant_b, next_b);
     tcc_emit_copy_commit(e);
     multiply(e, p, &a, &b, here, add(e, here, i32(e, size_a)), sums);
+    store_tile(e, &a, vacant, next_a);
+    store_tile(e, &b, vacant_b, next_b);
     sums[n_sums] = after(e, here, tile, ring);
     sums[n_sums + 1] = after(e, vacant, tile, ring);
     tcc_emit_loop_end(e, &tiles, sums);

@@ -54,9 +54,12 @@ void tcc_contract_drop_ones(tcc_contract_dims *l, bool is_k) {
 
 void tcc_contract_swap_operands(tcc_contract_dims *l) {
     for (int i = 0; i < l->n; i++) {
-        int64_t a = l->d[i].a;
+        int64_t a = l->d[i].a, forms[TCC_CONTRACT_MAX_FORMS];
         l->d[i].a = l->d[i].b;
         l->d[i].b = a;
+        memcpy(forms, l->d[i].f[0], sizeof forms);
+        memcpy(l->d[i].f[0], l->d[i].f[1], sizeof forms);
+        memcpy(l->d[i].f[1], forms, sizeof forms);
     }
 }
 

@@ -46,27 +46,50 @@ bool tcc_llvm_has_matrix(const tcc_llvm_target *target) {
 
 LLVMValueRef tcc_emit_thread(tcc_emitter *e) { return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true); }
 
-LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int n, LLVMValueRef inside) {
-    const char *type = dtype == TCC_F32 ? "f32" : dtype == TCC_F64 ? "f64" : "b16", class = dtype == TCC_F32 ? 'f' : dtype == TCC_F64 ? 'd' : 'h';
-    char text[256], operands[64] = "", constraints[64] = "", width[16] = "";
-    int at = 0, used = 0, written = 0;
-    for (int i = 0; i < n; i++) { /* cleared first: $0 ... are the elements, then come the address, the condition, a zero */
-        at += snprintf(text + at, sizeof text - (size_t)at, "mov.%s $%d, $%d; ", type, i, n + 2);
-        used += snprintf(operands + used, sizeof operands - (size_t)used, "%s$%d", i ? ", " : "", i);
-        written += snprintf(constraints + written, sizeof constraints - (size_t)written, "=&%c,", class);
+/* Registers that an access of elements goes to: elements themselves, or words of several narrow ones. */
+typedef struct unit {
+    LLVMTypeRef type;
+    const char *move, *load, *constraint;
+    int bytes;
+} unit;
+
+static unit unit_of(tcc_emitter *e, LLVMTypeRef element, int n) {
+    if (element == e->f32) return (unit){e->f32, "f32", "f32", "f", 4};
+    if (element == e->f64) return (unit){e->f64, "f64", "f64", "d", 8};
+    if (element == e->i64) return (unit){e->i64, "b64", "b64", "l", 8};
+    const int bytes = n * (int)LLVMGetIntTypeWidth(element) / 8;
+    if (bytes >= 4) return (unit){e->i32, "b32", "b32", "r", 4};
+    return bytes == 2 ? (unit){e->i16, "b16", "b16", "h", 2} : (unit){e->i16, "b16", "u8", "h", 1};
+}
+
+/* 1, 2 or 4 units in one access. */
+static void load_units(tcc_emitter *e, const unit *u, LLVMValueRef address, int n, LLVMValueRef condition, LLVMValueRef *out) {
+    static const char *const width[] = {[1] = "", [2] = ".v2", [4] = ".v4"}, *const to[] = {[1] = "$0", [2] = "{$0, $1}", [4] = "{$0, $1, $2, $3}"};
+    char text[320], constraints[64];
+    int at = snprintf(text, sizeof text, "{ .reg .pred %%p; setp.ne.u32 %%p, $%d, 0; ", n + 1), c = 0;
+    for (int i = 0; i < n; i++) {
+        at += snprintf(text + at, sizeof text - (size_t)at, "mov.%s $%d, $%d; ", u->move, i, n + 2);
+        c += snprintf(constraints + c, sizeof constraints - (size_t)c, "=&%s,", u->constraint);
     }
-    if (n > 1) snprintf(width, sizeof width, ".v%d", n);
-    snprintf(text + at, sizeof text - (size_t)at, "{ .reg .pred %%p; setp.ne.u32 %%p, $%d, 0; @%%p ld.global%s.%s %s%s%s, [$%d]; }", n + 1, width, type,
-             n > 1 ? "{" : "", operands, n > 1 ? "}" : "", n);
-    snprintf(constraints + written, sizeof constraints - (size_t)written, "l,r,%c", class);
-    LLVMTypeRef scalar = tcc_emit_dtype(e, dtype);
-    LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1);
-    LLVMValueRef arguments[] = {address, condition, LLVMConstNull(scalar)};
-    LLVMValueRef all = assemble(e, text, constraints, n == 1 ? scalar : several(e, scalar, n), arguments, 3, true);
-    if (n == 1) return all;
-    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(scalar, (unsigned)n));
-    for (int i = 0; i < n; i++) vector = LLVMBuildInsertElement(e->builder, vector, part(e, all, i), tcc_emit_i32(e, i), "");
-    return vector;
+    snprintf(text + at, sizeof text - (size_t)at, "@%%p ld.global%s.%s %s, [$%d]; }", width[n], u->load, to[n], n);
+    snprintf(constraints + c, sizeof constraints - (size_t)c, "l,r,%s", u->constraint);
+    LLVMValueRef arguments[] = {address, condition, LLVMConstNull(u->type)};
+    LLVMValueRef all = assemble(e, text, constraints, n == 1 ? u->type : several(e, u->type, n), arguments, 3, true);
+    for (int i = 0; i < n; i++) out[i] = n == 1 ? all : part(e, all, i);
+}
+
+LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int n, LLVMValueRef inside) {
+    enum { WIDEST = 16, MOST_UNITS = 8 };
+    LLVMTypeRef element = tcc_emit_dtype(e, dtype);
+    const unit u = unit_of(e, element, n);
+    const int bytes = n * (int)tcc_dtype_bytes(dtype), units = bytes / u.bytes, most = WIDEST / u.bytes;
+    LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1), out[MOST_UNITS];
+    for (int i = 0; i < units; i += most)
+        load_units(e, &u, tcc_emit_at_bytes(e, address, (int64_t)i * u.bytes), units < most ? units : most, condition, out + i);
+    if (n == 1) return u.type == element ? out[0] : LLVMBuildTrunc(e->builder, out[0], element, "");
+    LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(u.type, (unsigned)units));
+    for (int i = 0; i < units; i++) vector = LLVMBuildInsertElement(e->builder, vector, out[i], tcc_emit_i32(e, i), "");
+    return u.type == element ? vector : LLVMBuildBitCast(e->builder, vector, LLVMVectorType(element, (unsigned)n), "");
 }
 
 LLVMValueRef tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef bits) {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * Lowering convolutions and their gradients to the contraction schedule, after Winograd's algorithm and libraries had their choice.
  *
- * An operand is read in place where it is in memory, else copied into a temporary first, channels last. The border is left out by
+ * An operand is read in place where it is in memory, on CUDA also evaluated where it is read, else copied into a temporary first, channels last. The border is left out by
  * windows where images are many and channels wide; few or narrow ones are copied with zeros around. The gradient of
  * a strided convolution by its input is one contraction for each class of positions modulo the stride, so that no product with
  * an inserted zero is ever made. */
 #include "codegen/contract_launch.h"
 #include "codegen/lower_conv.h"
 #include "codegen/operand.h"
+
+#include <string.h>
 
 enum { B = TCC_CONTRACT_B, M = TCC_CONTRACT_M, N = TCC_CONTRACT_N, K = TCC_CONTRACT_K };
 
@@ -16,22 +18,88 @@ static bool in_memory(const tcc_lowering *l, const tcc_node *n) {
     return n->type.dtype == tcc_contract_type_in_place(l, n) && !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT;
 }
 
-/* An image [N, spatial, C] or a kernel [O, spatial, C] in memory, by either layout. */
+/* From element to element along a dim: in memory, and of the forms of what is computed. */
+typedef struct stride {
+    int64_t memory, forms[TCC_CONTRACT_MAX_FORMS];
+} stride;
+
+static const stride still;
+
+static stride times(stride s, int64_t factor) {
+    s.memory *= factor;
+    for (int f = 0; f < TCC_CONTRACT_MAX_FORMS; f++) s.forms[f] *= factor;
+    return s;
+}
+
+static void add(tcc_contract_shape *s, int list, int64_t extent, stride a, stride b, tcc_contract_result where) {
+    tcc_contract_dim *d = tcc_contract_add_strided(s, list, extent, a.memory, b.memory, where);
+    memcpy(d->f[0], a.forms, sizeof a.forms);
+    memcpy(d->f[1], b.forms, sizeof b.forms);
+}
+
+static tcc_contract_result at(int dim) { return (tcc_contract_result){dim, 1}; }
+
+static const tcc_contract_result summed = {-1, 1};
+
+/* Moves the first element. */
+static void move(tcc_contract_operand *o, stride s, int64_t steps) {
+    o->offset += s.memory * steps;
+    for (int f = 0; f < TCC_CONTRACT_MAX_FORMS; f++) o->begin[f] += s.forms[f] * steps;
+}
+
+/* An image [N, spatial, C] or a kernel [O, spatial, C] in memory or computed, by either layout. */
 typedef struct image {
     tcc_contract_operand at;
-    int64_t outer, channel, spatial[3]; /* strides */
+    stride outer, channel, spatial[3];
 } image;
 
-/* The operand in place or, padded or not in memory as it is, as a copy with channels last. */
+static void set_strides(const tcc_conv *c, const stride *strides, image *out) {
+    out->outer = strides[0];
+    out->channel = strides[c->channel];
+    for (int i = 0; i < c->n_spatial; i++) out->spatial[i] = strides[c->first + i];
+}
+
+/* Work of the group, of a type that can be evaluated where it is read. */
+static bool is_work(const tcc_lowering *l, const tcc_node *n) {
+    return l->target->kind == TCC_TARGET_CUDA && tcc_group_has(l->group, n) && n->type.dtype == tcc_contract_type_in_place(l, n);
+}
+
+/* The operand as it is evaluated where it is read; out->at.prologue NULL: it cannot be. */
+static tcc_status computed_image(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, image *out) {
+    tcc_iteration it;
+    tcc_affine coordinates[TCC_MAX_RANK];
+    stride strides[TCC_MAX_RANK] = {0};
+    tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+    if (!b) return tcc_enomem(l->diag);
+    tcc_iteration_init(&it, n->type.rank, n->type.dims);
+    tcc_iteration_open(b, &it, coordinates);
+    const tcc_expr *value = tcc_body_trace(b, n, coordinates);
+    TCC_TRY(tcc_prologue_create(l, b, value, &out->at.prologue));
+    const tcc_prologue *p = out->at.prologue;
+    for (int i = 0, loop = 0; p && i < n->type.rank; i++) {
+        if (n->type.dims[i] == 1) continue; /* no loop either */
+        for (int f = 0; f < p->reads.n_forms; f++) strides[i].forms[f] = tcc_affine_coefficient(&p->forms[f], loop);
+        strides[i].memory = strides[i].forms[0];
+        loop++;
+    }
+    out->at.dtype = n->type.dtype;
+    set_strides(c, strides, out);
+    return TCC_OK;
+}
+
+/* The operand in place, computed, or, padded or not in memory as it is, as a copy with channels last. */
 static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, const int64_t *lo, const int64_t *hi, image *out) {
     int64_t strides[TCC_MAX_RANK], padding_lo[TCC_MAX_RANK] = {0}, padding_hi[TCC_MAX_RANK] = {0};
     bool padded = false;
-    *out = (image){.at.dtype = tcc_contract_type_of_copy(l)};
+    *out = (image){0};
     for (int i = 0; lo && i < c->n_spatial; i++) {
         padding_lo[c->first + i] = lo[i];
         padding_hi[c->first + i] = hi[i];
         padded = padded || lo[i] || hi[i];
     }
+    if (!padded && is_work(l, n)) TCC_TRY(computed_image(l, c, n, out));
+    if (out->at.prologue) return TCC_OK;
+    out->at.dtype = tcc_contract_type_of_copy(l);
     if (!padded && in_memory(l, n)) {
         tcc_operand_dense(&n->type, strides);
         out->at.buffer = (tcc_plan_buffer){.node = n, .temporary = -1};
@@ -47,9 +115,9 @@ static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
         tcc_operand_dense(&type, copied);
         for (int i = 0; i < type.rank; i++) strides[perm[i]] = copied[i];
     }
-    out->outer = strides[0];
-    out->channel = strides[c->channel];
-    for (int i = 0; i < c->n_spatial; i++) out->spatial[i] = strides[c->first + i];
+    stride of_dims[TCC_MAX_RANK] = {0};
+    for (int i = 0; i < n->type.rank; i++) of_dims[i].memory = strides[i];
+    set_strides(c, of_dims, out);
     return TCC_OK;
 }
 
@@ -76,7 +144,7 @@ static result_dims add_result_dims(tcc_contract_shape *s, const tcc_conv *c, con
 /* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. */
 static bool by_windows(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels) {
     enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
-    if (l->target->kind == TCC_TARGET_CUDA) return in_memory(l, n); /* zeros cost nothing on the way to shared memory */
+    if (l->target->kind == TCC_TARGET_CUDA) return in_memory(l, n) || is_work(l, n); /* zeros cost nothing on the way to shared memory */
     return c->attrs->channels_last && in_memory(l, n) && n->type.dims[0] >= LEAST_IMAGES && channels >= LEAST_CHANNELS;
 }
 
@@ -110,19 +178,19 @@ static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
     else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
     TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
     result_dims r = add_result_dims(&s, c, &c->y->type, false, c->co);
-    tcc_contract_add(&s, B, c->groups, c->ci * x.channel, c->co * w.outer, r.group);
-    tcc_contract_add(&s, M, c->y->type.dims[0], x.outer, 0, r.outer);
+    add(&s, B, c->groups, times(x.channel, c->ci), times(w.outer, c->co), at(r.group));
+    add(&s, M, c->y->type.dims[0], x.outer, still, at(r.outer));
     for (int i = 0; i < c->n_spatial; i++) {
-        tcc_contract_add(&s, M, c->y->type.dims[c->first + i], c->attrs->stride.v[i] * x.spatial[i], 0, r.spatial[i]);
-        tcc_contract_add(&s, K, c->w->type.dims[c->first + i], c->attrs->dilation.v[i] * x.spatial[i], w.spatial[i], -1);
+        add(&s, M, c->y->type.dims[c->first + i], times(x.spatial[i], c->attrs->stride.v[i]), still, at(r.spatial[i]));
+        add(&s, K, c->w->type.dims[c->first + i], times(x.spatial[i], c->attrs->dilation.v[i]), w.spatial[i], summed);
         if (!windows) continue;
         add_window(&s, c, i, -c->attrs->pad_lo.v[i], c->x);
         s.c.m.d[s.c.m.n - 1].w[i] = c->attrs->stride.v[i];
         s.c.k.d[s.c.k.n - 1].w[i] = c->attrs->dilation.v[i];
-        x.at.offset -= c->attrs->pad_lo.v[i] * x.spatial[i];
+        move(&x.at, x.spatial[i], -c->attrs->pad_lo.v[i]);
     }
-    tcc_contract_add(&s, N, c->co, 0, w.outer, r.channel);
-    tcc_contract_add(&s, K, c->ci, x.channel, w.channel, -1);
+    add(&s, N, c->co, still, w.outer, at(r.channel));
+    add(&s, K, c->ci, x.channel, w.channel, summed);
     s.a = x.at, s.b = w.at;
     return tcc_contract_launch(l, &s);
 }
@@ -137,19 +205,19 @@ static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
     TCC_TRY(image_operand(l, c, c->y, NULL, NULL, &dy));
     result_dims r = add_result_dims(&s, c, &c->w->type, true, c->co);
-    tcc_contract_add(&s, B, c->groups, c->co * dy.channel, c->ci * x.channel, r.group);
-    tcc_contract_add(&s, M, c->co, dy.channel, 0, r.outer);
-    tcc_contract_add(&s, K, c->y->type.dims[0], dy.outer, x.outer, -1);
+    add(&s, B, c->groups, times(dy.channel, c->co), times(x.channel, c->ci), at(r.group));
+    add(&s, M, c->co, dy.channel, still, at(r.outer));
+    add(&s, K, c->y->type.dims[0], dy.outer, x.outer, summed);
     for (int i = 0; i < c->n_spatial; i++) {
-        tcc_contract_add(&s, N, c->w->type.dims[c->first + i], 0, c->attrs->dilation.v[i] * x.spatial[i], r.spatial[i]);
-        tcc_contract_add(&s, K, c->y->type.dims[c->first + i], dy.spatial[i], c->attrs->stride.v[i] * x.spatial[i], -1);
+        add(&s, N, c->w->type.dims[c->first + i], still, times(x.spatial[i], c->attrs->dilation.v[i]), at(r.spatial[i]));
+        add(&s, K, c->y->type.dims[c->first + i], dy.spatial[i], times(x.spatial[i], c->attrs->stride.v[i]), summed);
         if (!windows) continue;
         add_window(&s, c, i, -c->attrs->pad_lo.v[i], c->x);
         s.c.n.d[s.c.n.n - 1].w[i] = c->attrs->dilation.v[i];
         s.c.k.d[s.c.k.n - 1].w[i] = c->attrs->stride.v[i];
-        x.at.offset -= c->attrs->pad_lo.v[i] * x.spatial[i];
+        move(&x.at, x.spatial[i], -c->attrs->pad_lo.v[i]);
     }
-    tcc_contract_add(&s, N, c->ci, 0, x.channel, r.channel);
+    add(&s, N, c->ci, still, x.channel, at(r.channel));
     s.a = dy.at, s.b = x.at;
     return tcc_contract_launch(l, &s);
 }
@@ -193,8 +261,8 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
     for (int64_t class = 0; class < classes; class++) {
         tcc_contract_shape s = {.a = dy.at, .b = w.at, .matrices = is_matrices(c)};
         result_dims r = add_result_dims(&s, c, &c->x->type, false, c->ci);
-        tcc_contract_add(&s, B, c->groups, c->co * dy.channel, c->co * w.outer, r.group);
-        tcc_contract_add(&s, M, c->x->type.dims[0], dy.outer, 0, r.outer);
+        add(&s, B, c->groups, times(dy.channel, c->co), times(w.outer, c->co), at(r.group));
+        add(&s, M, c->x->type.dims[0], dy.outer, still, at(r.outer));
         bool empty = false;
         int64_t rest = class;
         for (int i = c->n_spatial - 1; i >= 0; i--) {
@@ -203,18 +271,18 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
             s.start[r.spatial[i]] = rest % stride;
             rest /= stride;
             empty = empty || !of.count;
-            tcc_contract_add_strided(&s, M, of.count, dy.spatial[i], 0, (tcc_contract_result){r.spatial[i], stride});
-            tcc_contract_add(&s, K, of.taps, -tap_step(c, i) * dy.spatial[i], stride * w.spatial[i], -1);
+            add(&s, M, of.count, dy.spatial[i], still, (tcc_contract_result){r.spatial[i], stride});
+            add(&s, K, of.taps, times(dy.spatial[i], -tap_step(c, i)), times(w.spatial[i], stride), summed);
             if (windows) {
                 add_window(&s, c, i, of.origin, c->y);
                 s.c.m.d[s.c.m.n - 1].w[i] = 1;
                 s.c.k.d[s.c.k.n - 1].w[i] = -tap_step(c, i);
             }
-            s.a.offset += (of.origin + lo[i]) * dy.spatial[i];
-            s.b.offset += of.first_tap * w.spatial[i];
+            move(&s.a, dy.spatial[i], of.origin + lo[i]);
+            move(&s.b, w.spatial[i], of.first_tap);
         }
-        tcc_contract_add(&s, N, c->ci, 0, w.channel, r.channel);
-        tcc_contract_add(&s, K, c->co, dy.channel, w.outer, -1);
+        add(&s, N, c->ci, still, w.channel, at(r.channel));
+        add(&s, K, c->co, dy.channel, w.outer, summed);
         if (!empty) TCC_TRY(tcc_contract_launch(l, &s));
         if (!l->launches.count) return TCC_OK;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Lowering dots to the contraction schedule. An operand is read in place where its elements are an affine walk over memory (through
- * transposes and reshapes of the group); else it is copied into a temporary first. */
+ * transposes and reshapes of the group), on CUDA also where these are of what it is computed from (prologue.h); else it is copied into a
+ * temporary first. */
 #include "codegen/contract_launch.h"
 #include "codegen/operand.h"
 
@@ -12,19 +13,37 @@ static bool listed(const tcc_dims *d, int dim) {
     return false;
 }
 
-/* The walk over one operand of a dot in the joint space, in place or over a copy. */
-static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_node *n, const tcc_affine *at, tcc_contract_operand *out, tcc_affine *walk) {
+/* The operand's value in the joint space, if it can be evaluated where it is read. `axes`: of the joint space, by dim of n. */
+static tcc_status computed_operand(tcc_lowering *l, const tcc_iteration *it, const tcc_node *n, const int *axes, tcc_prologue **out) {
+    tcc_affine coordinates[TCC_MAX_RANK], at[TCC_MAX_RANK];
+    tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+    if (!b) return tcc_enomem(l->diag);
+    tcc_iteration_open(b, it, coordinates);
+    for (int i = 0; i < n->type.rank; i++) at[i] = coordinates[axes[i]];
+    return tcc_prologue_create(l, b, tcc_body_trace(b, n, at), out);
+}
+
+/* The walk over one operand of a dot in the joint space: in place, of what it is computed from, or over a copy. */
+static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_iteration *it, const tcc_node *n, const int *axes, const tcc_affine *at,
+                              tcc_contract_operand *out, tcc_affine *walk) {
     const tcc_expr *x = tcc_body_trace(b, n, at);
     TCC_TRY(b->status);
     out->dtype = tcc_contract_type_in_place(l, n);
     if (tcc_operand_in_place(b, x, out->dtype, &out->buffer)) {
         *walk = x->affine;
-    } else {
-        out->buffer = (tcc_plan_buffer){0};
-        out->dtype = tcc_contract_type_of_copy(l);
-        TCC_TRY(tcc_operand_copy(l, n, out->dtype, NULL, NULL, NULL, &out->buffer.temporary));
-        *walk = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
+        out->offset = walk->constant;
+        return TCC_OK;
     }
+    bool computes = l->target->kind == TCC_TARGET_CUDA && tcc_group_has(l->group, n) && n->type.dtype == out->dtype;
+    if (computes) TCC_TRY(computed_operand(l, it, n, axes, &out->prologue));
+    if (out->prologue) {
+        *walk = out->prologue->forms[0];
+        return TCC_OK;
+    }
+    out->buffer = (tcc_plan_buffer){0};
+    out->dtype = tcc_contract_type_of_copy(l);
+    TCC_TRY(tcc_operand_copy(l, n, out->dtype, NULL, NULL, NULL, &out->buffer.temporary));
+    *walk = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
     out->offset = walk->constant;
     return TCC_OK;
 }
@@ -37,7 +56,11 @@ static void add_loops(tcc_contract_shape *s, const tcc_iteration *it, const int 
             int64_t extent = it->axes[i].factors[f];
             if (extent == 1) continue; /* no loop either */
             int result = lists[i] == K ? -1 : tcc_contract_add_result(s, extent);
-            tcc_contract_add(s, lists[i], extent, tcc_affine_coefficient(walk_a, var), tcc_affine_coefficient(walk_b, var), result);
+            tcc_contract_dim *d = tcc_contract_add(s, lists[i], extent, tcc_affine_coefficient(walk_a, var), tcc_affine_coefficient(walk_b, var), result);
+            for (int o = 0; o < 2; o++) {
+                const tcc_prologue *p = o ? s->b.prologue : s->a.prologue;
+                for (int f = 0; p && f < p->reads.n_forms; f++) d->f[o][f] = tcc_affine_coefficient(&p->forms[f], var);
+            }
             var++;
         }
 }
@@ -78,8 +101,8 @@ static tcc_status lower_product(tcc_lowering *l, const tcc_node *sum, bool *summ
         bool again = tcc_iteration_refine(&it, b);
         b->split_var = -1;
         tcc_status status = b->status;
-        if (status == TCC_OK && !again) status = dot_operand(l, b, x, at_a, &s.a, &walk_a);
-        if (status == TCC_OK && !again) status = dot_operand(l, b, w, at_b, &s.b, &walk_b);
+        if (status == TCC_OK && !again) status = dot_operand(l, b, &it, x, axis_a, at_a, &s.a, &walk_a);
+        if (status == TCC_OK && !again) status = dot_operand(l, b, &it, w, axis_b, at_b, &s.b, &walk_b);
         tcc_body_free(b);
         TCC_TRY(status);
         if (again) continue;

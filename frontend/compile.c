@@ -176,10 +176,11 @@ static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
     return tcc_norm_takes(&asker, g, n);
 }
 
-/* Whether the device has a library that multiplies matrices and sums one of them at once, as for a layer's weights and bias. */
-static bool sums_operands(tcc_model *m) {
+/* Whether the device has a library that multiplies matrices; with TCC_MATMUL_SUMS_OF_A, and sums one of them at once, as for a layer's
+ * weights and bias. */
+static bool takes_matmul(tcc_model *m, int64_t bias) {
     tcc_matmul_params p = {.batch = 1, .m = 256, .n = 256, .k = 256, .transpose_a = 1, .lda = 256, .ldb = 256, .ldc = 256, .outer = 1, .type = TCC_F32,
-                           .type_c = TCC_F32, .bias = TCC_MATMUL_SUMS_OF_A, .alignment = 16, .workspace_bytes = 1 << 20};
+                           .type_c = TCC_F32, .bias = bias, .alignment = 16, .workspace_bytes = 1 << 20};
     return m->device && takes_call(m, "cublaslt.matmul", (int64_t *)&p);
 }
 
@@ -195,7 +196,8 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
     return (tcc_pass_options){
         .train = train,
         .eager = m->options.mode == TCC_MODE_EAGER,
-        .operand_sums = train && sums_operands(m),
+        .operand_sums = train && takes_matmul(m, TCC_MATMUL_SUMS_OF_A),
+        .prologues = *m->arch && !takes_matmul(m, TCC_MATMUL_NO_BIAS),
         .takes_norm = train && m->device && *m->arch && m->options.mode != TCC_MODE_EAGER ? takes_norm : NULL,
         .takes_norm_user = m,
         .spec = {.optimizer = kinds[o->kind],

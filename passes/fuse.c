@@ -609,7 +609,7 @@ static bool create(fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     f->draft_nodes = tcc__malloc(sizeof(tcc_node *) * count);
     f->draft_stored = tcc__malloc(sizeof(bool) * count);
     return f->home && f->inlined && f->output && f->mark && f->unit_mark && f->member && f->draft_nodes && f->draft_stored && list_users(f)
-           && tcc_draft_scratch_create(g, cx->options && cx->options->operand_sums, &f->scratch) == TCC_OK && make_units(f);
+           && tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK && make_units(f);
 }
 
 static void destroy(fuser *f) {
@@ -710,7 +710,7 @@ static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g) {
 /* Every node a group of its own. */
 static tcc_status fuse_nothing(tcc_graph *g) {
     tcc_draft_scratch scratch;
-    TCC_TRY(tcc_draft_scratch_create(g, false, &scratch));
+    TCC_TRY(tcc_draft_scratch_create(g, NULL, &scratch));
     tcc_status status = TCC_OK;
     for (int i = 0; i < g->nodes.count && status == TCC_OK; i++) {
         tcc_node *n = g->nodes.data[i];

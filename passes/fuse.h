@@ -4,6 +4,7 @@
 #define TCC_PASSES_FUSE_H
 
 #include "ir/ir.h"
+#include "passes/pass.h"
 
 enum {
     TCC_FUSE_MAX_NODES = 150,   /* what keeps a kernel's code in the instruction cache and its compilation short */
@@ -11,6 +12,8 @@ enum {
     TCC_FUSE_MAX_OUTPUTS = 12,
     TCC_FUSE_MAX_ACCESSES = 12, /* tensors that an epilogue of a contraction reads or writes */
     TCC_FUSE_MAX_CONTEXTS = 8,  /* different indices at which a group may evaluate one computed node */
+    TCC_FUSE_MAX_READS = 4,     /* tensors that an operand of a contraction is computed from, beside scalars */
+    TCC_FUSE_MAX_FRONT = 24,    /* nodes in front of a contraction */
     TCC_FUSE_MAX_LEVELS = 4,    /* reductions that depend on each other: sweeps over a row */
 };
 
@@ -41,16 +44,20 @@ typedef struct tcc_draft_scratch {
     int *contexts;         /* by position: how many different indices it is evaluated at */
     bool *identity;        /* by position: an output, or evaluated at the index of one */
     int64_t *times;        /* by position: evaluations */
-    bool operand_sums;     /* of the pass options */
+    bool operand_sums, prologues; /* of the pass options */
 } tcc_draft_scratch;
 
-tcc_status tcc_draft_scratch_create(const tcc_graph *g, bool operand_sums, tcc_draft_scratch *out);
+/* `options` NULL: the usual ones. */
+tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out);
 void tcc_draft_scratch_free(tcc_draft_scratch *s);
 
 /* Whether the draft is a group as passes/group.h says. Sets kind, hero and cost; otherwise *reason says why not, in a few words. */
 bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 /* Part of the check; the scratch holds levels and contexts. */
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
+
+/* How often a kernel of our own computes operand k of a contraction if it is not in memory: a tile of it, again for each tile of the other. */
+int64_t tcc_draft_repeats(const tcc_node *hero, int k);
 
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */
 double tcc_op_cost(tcc_op op);

@@ -12,11 +12,12 @@
 
 #include <string.h>
 
-tcc_status tcc_draft_scratch_create(const tcc_graph *g, bool operand_sums, tcc_draft_scratch *out) {
+tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out) {
     size_t count = (size_t)g->nodes.count + 1;
     *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count), tcc__malloc(sizeof *out->level * count),
                                tcc__malloc(sizeof *out->contexts * count), tcc__malloc(sizeof *out->identity * count),
-                               tcc__malloc(sizeof *out->times * count), operand_sums};
+                               tcc__malloc(sizeof *out->times * count), options && options->operand_sums,
+                               options && options->prologues};
     if (!out->position || !out->level || !out->contexts || !out->identity || !out->times) {
         tcc_draft_scratch_free(out);
         return tcc_enomem(g->diag);
@@ -294,17 +295,56 @@ static bool check_sums(const tcc_draft *d, const tcc_draft_scratch *s, const cha
     return !sums || (sums == 1 && full == 1) || fail(reason, "more than a dot and the sum of an operand");
 }
 
+/* Counts nodes and tensors that operand n of a contraction is computed from; `seen` by position. */
+static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tcc_node *n, bool *seen, const tcc_node **reads, int *n_nodes, int *n_reads) {
+    const int p = position_of(s, n);
+    if (p < 0) {
+        int at = 0;
+        while (at < *n_reads && reads[at] != n) at++;
+        bool one = tcc_type_numel(&n->type) == 1 || (n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1);
+        if (at == *n_reads && !one && at <= TCC_FUSE_MAX_READS) reads[(*n_reads)++] = n;
+        return;
+    }
+    if (seen[p]) return;
+    seen[p] = true;
+    ++*n_nodes;
+    for (int k = 0; k < n->n_operands; k++) count_front(d, s, n->operands[k], seen, reads, n_nodes, n_reads);
+}
+
+/* Work in front of a contraction that its kernel can do while it reads. */
+static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const bool *front, const char **reason) {
+    const bool dot = d->hero->op == TCC_OP_DOT;
+    bool works = false;
+    for (int i = 0; i < d->n_nodes; i++) {
+        if (!front[i]) continue;
+        const tcc_node *n = d->nodes[i];
+        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || n->op == TCC_OP_SLICE;
+        if (dot && moves) continue;
+        works = true;
+        if (!s->prologues) return fail(reason, "work in front of a contraction that reads its operands from memory");
+        if (tcc_fusion_of(n) != TCC_FUSION_POINT && n->op != TCC_OP_BROADCAST) return fail(reason, "work in front of a contraction at other indices");
+    }
+    if (!works) return true;
+    if (!dot && d->hero->attrs->conv.groups > 1) return fail(reason, "work in front of a convolution in groups");
+    for (int k = 0; k < 2; k++) {
+        const tcc_node *operand = d->hero->operands[k], *reads[TCC_FUSE_MAX_READS + 1];
+        const tcc_dtype dtype = operand->type.dtype;
+        bool seen[TCC_FUSE_MAX_NODES] = {0};
+        int n_nodes = 0, n_reads = 0;
+        if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64) return fail(reason, "work in front of a contraction of other types");
+        count_front(d, s, operand, seen, reads, &n_nodes, &n_reads);
+        if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > TCC_FUSE_MAX_READS) return fail(reason, "much work in front of a contraction");
+    }
+    return true;
+}
+
 static bool check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     if (!check_epilogue(d, s, reason)) return false;
     bool front[TCC_FUSE_MAX_NODES];
     mark_front(d, s, front, is_contraction);
-    for (int i = 0; i < d->n_nodes; i++) {
-        tcc_op op = d->nodes[i]->op;
-        bool affine = op == TCC_OP_RESHAPE || op == TCC_OP_TRANSPOSE || op == TCC_OP_SLICE;
-        if (front[i] && (!affine || d->hero->op != TCC_OP_DOT)) return fail(reason, "work in front of a contraction");
+    for (int i = 0; i < d->n_nodes; i++)
         if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX) return fail(reason, "indexing beside a contraction");
-    }
-    return check_sums(d, s, reason);
+    return check_front(d, s, front, reason) && check_sums(d, s, reason);
 }
 
 static bool check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {

@@ -55,6 +55,69 @@ static void count_evaluations(const tcc_draft *d, tcc_draft_scratch *s) {
     }
 }
 
+static int64_t tiles(int64_t rows) {
+    enum { TILE = 128 }; /* rows or columns of the result that a block of threads makes */
+    return rows <= TILE ? 1 : (rows + TILE - 1) / TILE;
+}
+
+/* A tile of an image is one for each place of the kernel's elements. */
+static int64_t repeats_of_conv(const tcc_node *hero, int k) {
+    const bool last = hero->attrs->conv.channels_last;
+    const tcc_node *w = hero->op == TCC_OP_CONV_GRAD_WEIGHT ? hero : hero->operands[1];
+    const int spatial = w->type.rank - 2, first = last ? 1 : 2;
+    int64_t taps = 1, pixels = hero->type.dims[0];
+    for (int i = first; i < first + spatial; i++) taps *= w->type.dims[i], pixels *= hero->type.dims[i];
+    const int64_t out = w->type.dims[0], in = w->type.dims[last ? spatial + 1 : 1];
+    switch (hero->op) {
+    case TCC_OP_CONV: return k ? tiles(pixels) : taps * tiles(out);
+    case TCC_OP_CONV_GRAD_INPUT: return k ? tiles(pixels) : taps * tiles(in);
+    default: return k ? tiles(in * taps) : taps * tiles(out);
+    }
+}
+
+int64_t tcc_draft_repeats(const tcc_node *hero, int k) {
+    if (hero->op != TCC_OP_DOT) return repeats_of_conv(hero, k);
+    const tcc_type *own = &hero->operands[k]->type;
+    const tcc_dims *summed = k ? &hero->attrs->dot.contract_b : &hero->attrs->dot.contract_a;
+    int64_t free = 1, others = tcc_type_numel(&hero->type);
+    for (int i = 0; i < own->rank; i++) {
+        bool contracted = false;
+        for (int c = 0; c < summed->count; c++) contracted = contracted || summed->v[c] == i;
+        if (!contracted) free *= own->dims[i];
+    }
+    others = free ? others / free : 1; /* of the result's dims, those that the operand has not */
+    return tiles(others);
+}
+
+/* What work in front of a contraction costs beyond doing it once for each element. Of n elements that are written (w bytes each) and read again,
+ * fusing saves 2 n w and a launch; with r repeats it costs (r - 1) n (work + half of what its tensors have more bytes than w), for
+ * those come from the cache mostly. So in f32 a scaling pays up to 20 repeats (2560 columns), a gradient of ReLU, which reads 4 bytes more, up
+ * to 3, and a random mask or an exponential only where nothing is repeated. */
+static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
+    static const double cached = 0.5, draw = 12;
+    int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
+    double work = 0, bytes = 0;
+    bool computes = false;
+    for (int i = d->n_nodes - 1; i >= 0; i--) {
+        const tcc_node *n = d->nodes[i];
+        const bool hero = n == d->hero;
+        if (!hero && !repeats[i]) continue;
+        bool draws = n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL;
+        if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
+            work += (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * (draws ? draw : tcc_op_cost(n->op)), computes = true;
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            const int p = s->position[x->id];
+            const int64_t again = hero ? tcc_draft_repeats(n, k) : repeats[i];
+            if (p >= 0) repeats[p] = larger(repeats[p], again);
+            double read = (double)tcc_dtype_bytes(x->type.dtype) * (double)tcc_type_numel(n->op == TCC_OP_SLICE ? &n->type : &x->type);
+            if (hero) bytes -= p >= 0 ? (double)(again - 1) * read : 0;
+            else if (p < 0 && x->op != TCC_OP_CONSTANT) bytes += (double)(again - 1) * read;
+        }
+    }
+    return computes ? work + cached * (bytes > 0 ? bytes : 0) : 0;
+}
+
 /* Bytes of input `x` that the draft's nodes read, at most all of it. */
 static double bytes_loaded(const tcc_draft *d, const tcc_node *x) {
     double all = (double)tcc_type_bytes(&x->type), read = 0;
@@ -79,6 +142,7 @@ double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
     enum { OUTSIDE = -1, COUNTED = -2 }; /* values of scratch->position for inputs */
     double cost = launch;
     count_evaluations(d, s);
+    if (d->kind == TCC_GROUP_CONTRACT) cost += cost_of_repeats(d, s);
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
         if (d->stored[i]) cost += (double)tcc_type_bytes(&n->type);

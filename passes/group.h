@@ -22,7 +22,9 @@
  * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
  * CONTRACT   The hero is dot or a convolution. Behind it POINT work on its result, at the index of the result (epilogue: bias,
  *            activation, residual; several outputs). Views of a dot's operands that permute, re-split or slice dims may be inside in
- *            front of it, so that it reads in place. Where the pass options say so, a dot that is stored as it is may have the sum of
+ *            front of it, so that it reads in place. Where the pass options say so, also POINT work and broadcasts in front of a dot or convolution,
+ *            which evaluates its operands as it reads them (prologue: casts, masks, gradients of activations), a tile again for
+ *            each tile of the other operand. Where they say so, a dot that is stored as it is may have the sum of
  *            an operand over the contracted dims beside it, which nothing in the group reads (a bias's gradient).
  * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
  * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel stores all.

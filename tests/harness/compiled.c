@@ -52,7 +52,7 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     tcc_diag *diag = &cx->diag;
     tcc_norm_asker asker = {.cx = cx, .takes_call = options->takes_call, .takes_call_user = options->takes_call_user, .everywhere = options->norms == ALL_LIBRARY_NORMS};
     tcc_pass_options pass_options = {.eager = options->eager, .operand_sums = options->operand_sums, .takes_norm = options->norms ? tcc_norm_takes : NULL,
-                                     .takes_norm_user = &asker};
+                                     .takes_norm_user = &asker, .prologues = target->kind == TCC_TARGET_CUDA && !options->takes_call};
     tcc_pass_cx pass = {cx, diag, &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
