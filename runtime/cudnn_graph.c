@@ -160,39 +160,50 @@ static bool notes_allow(const tcc_cudnn_limits *limits, const int *notes, int64_
     return true;
 }
 
-static tcc_status read_notes(const tcc_cudnn_graph *g, tcc_diag *d, void *config, int *notes, int64_t *n) {
+static tcc_cudnn_status read_notes(const tcc_cudnn_graph *g, void *config, int *notes, int64_t *n, const char **call) {
     void *engine = NULL;
     int64_t one = 0;
-    TCC_CUDNN_TRY(g->f, d, descriptor_create, TCC_CUDNN_ENGINE, &engine);
-    tcc_cudnn_status r = g->f->get_attribute(config, TCC_CUDNN_ENGINECFG_ENGINE, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
     *n = 0;
+    *call = tcc__cudnn_symbol_descriptor_create;
+    tcc_cudnn_status r = g->f->descriptor_create(TCC_CUDNN_ENGINE, &engine);
+    if (r) return r;
+    *call = tcc__cudnn_symbol_get_attribute;
+    r = g->f->get_attribute(config, TCC_CUDNN_ENGINECFG_ENGINE, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
     if (!r) r = g->f->get_attribute(engine, TCC_CUDNN_ENGINE_NUMERICAL_NOTE, TCC_CUDNN_TYPE_NUMERICAL_NOTE, MAX_NOTES, n, notes);
-    tcc_status s = r ? tcc__cudnn_failed(g->f, d, r, tcc__cudnn_symbol_get_attribute) : TCC_OK;
     drop(g, engine);
-    return s;
+    return r;
+}
+
+/* The plan of a config, for the handle's device or the one that the graph's properties tell of. */
+static tcc_cudnn_status make_plan(const tcc_cudnn_graph *g, void *config, void **plan, int64_t *workspace_bytes, const char **call) {
+    int64_t n;
+    *call = tcc__cudnn_symbol_descriptor_create;
+    tcc_cudnn_status r = g->f->descriptor_create(TCC_CUDNN_EXECUTION_PLAN, plan);
+    if (r) return r;
+    *call = tcc__cudnn_symbol_set_attribute;
+    if (g->cudnn->handle) r = g->f->set_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_HANDLE, TCC_CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle);
+    if (!r) r = g->f->set_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_ENGINE_CONFIG, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+    if (r) return r;
+    *call = tcc__cudnn_symbol_finalize;
+    r = g->f->finalize(*plan);
+    if (r) return r;
+    *call = tcc__cudnn_symbol_get_attribute;
+    return g->f->get_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE, TCC_CUDNN_TYPE_INT64, 1, &n, workspace_bytes);
 }
 
 /* The plan of a config; left NULL where it cannot or may not be. */
 static tcc_status try_config(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *config) {
     int notes[MAX_NOTES];
     int64_t n, bytes = 0;
+    const char *call;
+    void *plan = NULL;
     s->asked++;
-    TCC_TRY(read_notes(g, d, config, notes, &n));
-    if (!notes_allow(s->limits, notes, n)) {
+    tcc_cudnn_status r = read_notes(g, config, notes, &n, &call);
+    if (!r && !notes_allow(s->limits, notes, n)) {
         s->by_notes++;
         return TCC_OK;
     }
-    void *plan = NULL;
-    TCC_CUDNN_TRY(g->f, d, descriptor_create, TCC_CUDNN_EXECUTION_PLAN, &plan);
-    const char *call = tcc__cudnn_symbol_set_attribute;
-    tcc_cudnn_status r = 0;
-    if (g->cudnn->handle) r = g->f->set_attribute(plan, TCC_CUDNN_EXECUTION_PLAN_HANDLE, TCC_CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle);
-    if (!r) r = g->f->set_attribute(plan, TCC_CUDNN_EXECUTION_PLAN_ENGINE_CONFIG, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
-    if (!r) call = tcc__cudnn_symbol_finalize, r = g->f->finalize(plan);
-    if (!r) {
-        call = tcc__cudnn_symbol_get_attribute;
-        r = g->f->get_attribute(plan, TCC_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE, TCC_CUDNN_TYPE_INT64, 1, &n, &bytes);
-    }
+    if (!r) r = make_plan(g, config, &plan, &bytes, &call);
     if (!r && bytes <= s->limits->workspace_bytes) {
         g->plan = plan;
         g->plan_workspace_bytes = bytes;
