@@ -87,6 +87,43 @@ tcc_status tcc_library_lower_rest(tcc_lowering *l, const tcc_group *rest, const 
 
 /* --- The call */
 
+/* Byte `at` of the last dim. */
+static const tcc_expr *pack_byte(tcc_body *b, const tcc_node *value, const tcc_affine *at) {
+    const int last = value->type.rank - 1;
+    const tcc_expr *sum = NULL;
+    tcc_affine from[TCC_MAX_RANK];
+    for (int i = 0; i < last; i++) from[i] = at[i];
+    for (int i = 0; i < 8; i++) {
+        from[last] = tcc_affine_add_constant(tcc_affine_scale(b, at[last], 8), i);
+        const tcc_expr *bit = tcc_body_trace(b, value, from);
+        if (!bit) return NULL;
+        const tcc_expr *choice[] = {bit, tcc_expr_number(b, TCC_I32, 1 << i), tcc_expr_number(b, TCC_I32, 0)};
+        const tcc_expr *terms[] = {sum, tcc_expr_point(b, TCC_OP_SELECT, TCC_I32, choice, 3)};
+        sum = sum ? tcc_expr_point(b, TCC_OP_ADD, TCC_I32, terms, 2) : terms[1];
+    }
+    return tcc_expr_point(b, TCC_OP_CAST, TCC_U8, &sum, 1);
+}
+
+tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t row_bits, int temporary) {
+    const int last = value->type.rank - 1;
+    int64_t dims[TCC_MAX_RANK];
+    for (int i = 0; i <= last; i++) dims[i] = value->type.dims[i] / (i == last ? 8 : 1);
+    tcc_iteration it;
+    tcc_iteration_init(&it, last + 1, dims);
+    for (;;) {
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_affine at[TCC_MAX_RANK];
+        tcc_iteration_open(b, &it, at);
+        const tcc_affine row = tcc_affine_scale(b, tcc_affine_linear(b, at, last, dims), row_bits / 8);
+        const tcc_store store = {.buffer = tcc_body_temporary(b, temporary, TCC_U8, true), .offset = tcc_affine_expand(b, tcc_affine_add(b, row, at[last])),
+                                 .value = pack_byte(b, value, at)};
+        if (store.value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
+        tcc_body_free(b);
+    }
+}
+
 tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params, const tcc_plan_buffer *buffers, int n_buffers, double flop) {
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;

@@ -24,6 +24,9 @@ int64_t tcc_library_alignment(int64_t alignment, int64_t bytes);
 tcc_group *tcc_library_rest(tcc_lowering *l, const tcc_node *cut);
 /* Runs the rest after the call; `temporary`: where `cut` is, if it has no memory of its own (else -1). */
 tcc_status tcc_library_lower_rest(tcc_lowering *l, const tcc_group *rest, const tcc_node *cut, int temporary);
+/* Adds a launch that packs a bool value as bits, the last dim along bytes, which it is whole ones of: bit i of a row is bit i % 8 of byte i / 8.
+ * Rows are `row_bits` bits apart. */
+tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t row_bits, int temporary);
 /* Adds a launch that is a call of `entry`. */
 tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params, const tcc_plan_buffer *buffers, int n_buffers, double flop);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Dots that a library multiplies: those that are (batched) matrices as they lie in memory, and large. Of the work behind them the
- * library does a bias, a matrix that is added, max(0, x), and gelu_tanh and its gradient; what is more reads its result back in kernels of
- * our own, where that costs less than it saves.
+ * library does a bias, a matrix that is added, max(0, x), gelu_tanh and its gradient, and zeros where a stored mask is false, which is packed
+ * as bits for it; what is more reads its result back in kernels of our own, where that costs less than it saves.
  *
  * One dimension each is a matrix's m, n and k. What does not merge into these is the library's batch, whose matrices lie at equal
  * distances, and one dimension more is a loop of calls. */
@@ -23,13 +23,13 @@ static const struct {
 } least = {.multiply_adds = 1 << 24, .extent = 16, .k_apart = 256};
 
 enum { B, M, N, K, LISTS, RESULT = 0, BIAS, AUX, ADDEND, ACCESSES };
-enum { BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 32 << 20, MOST_CALLS = 64, AUX_MULTIPLE = 8 /* of its leading dimension */ };
+enum { BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 32 << 20, MOST_CALLS = 64, AUX_MULTIPLE = 8 /* of its leading dimension */, BITS_MULTIPLE = 128 };
 
 /* What the library does behind the product. */
 typedef struct fused {
     tcc_library_fused value; /* its `relu` is an activation here */
     tcc_matmul_activation activation;
-    const tcc_body_buffer *aux; /* GELU: where its input is stored, or NULL; GELU_GRADIENT: where it is */
+    const tcc_body_buffer *aux; /* GELU: where its input is stored, or NULL; GELU_GRADIENT: where it is; RELU_GRADIENT: the mask, not packed */
     tcc_affine aux_offset;
     bool sum; /* dot->sum as well */
 } fused;
@@ -56,9 +56,20 @@ static bool read_gelu_gradient(const tcc_body *b, const tcc_expr *x, const tcc_e
     return true;
 }
 
+static bool read_mask(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
+    const tcc_expr *mask = x->operands[0], *other = x->operands[2];
+    if (x->operands[1] != port || other->kind != TCC_EXPR_CONST || other->number != 0) return false;
+    if (mask->kind != TCC_EXPR_LOAD || mask->dtype != TCC_BOOL || mask->n_operands) return false;
+    f->activation = TCC_MATMUL_RELU_GRADIENT;
+    f->aux = &b->buffers.data[mask->buffer];
+    f->aux_offset = mask->affine;
+    return true;
+}
+
 static bool read_fused(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
     if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_GELU_TANH) return read_gelu(b, x, port, f);
     if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_GELU_TANH_GRAD) return read_gelu_gradient(b, x, port, f);
+    if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_SELECT) return read_mask(b, x, port, f);
     if (!tcc_library_read_value(x, port, &f->value)) return false;
     f->activation = f->value.relu ? TCC_MATMUL_RELU : TCC_MATMUL_LINEAR;
     return true;
@@ -106,7 +117,22 @@ static tcc_matmul_bias bias_of(const tcc_matmul_dot *dot, const fused *f) {
 }
 
 /* It lies as the result does. */
-static bool follows_result(const tcc_contract_dim *d, int access) { return d->extent == 1 || d->c[access] == d->c[RESULT]; }
+static bool follows_result(const matrices *x, int access) {
+    const tcc_contract_dim *const dims[] = {&x->m, &x->n, &x->batch, &x->outer};
+    for (int i = 0; i < 4; i++)
+        if (dims[i]->extent > 1 && dims[i]->c[access] != dims[i]->c[RESULT]) return false;
+    return true;
+}
+
+/* The mask is a value of the graph that lies as a dense result does, its rows whole bytes; sets how its bits will lie. */
+static bool place_bits(const fused *f, const matrices *x, tcc_matmul_params *p) {
+    const tcc_node *mask = f->aux->node;
+    if (!mask || f->aux->offset || f->aux_offset.constant || mask->type.rank < 1 || mask->type.dims[mask->type.rank - 1] != p->n || p->n % 8) return false;
+    if (tcc_type_numel(&mask->type) != p->batch * p->m * p->n || x->m.c[AUX] != p->n || (p->batch > 1 && x->batch.c[AUX] != p->m * p->n)) return false;
+    p->ld_aux = (p->n + BITS_MULTIPLE - 1) / BITS_MULTIPLE * BITS_MULTIPLE;
+    p->stride_aux = p->m * p->ld_aux;
+    return true;
+}
 
 /* The matrices of the dot with its result, bias and aux as `f` says; false: it is none such. */
 static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f, tcc_matmul_params *p) {
@@ -127,9 +153,7 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
     if (x.m.extent < least.extent || x.n.extent < least.extent || x.k.extent < least.extent || work < least.multiply_adds) return false;
     if (x.n.c[RESULT] != 1 || (x.k.a != 1 && x.m.a != 1) || (x.k.b != 1 && x.n.b != 1)) return false;
     if (f->value.bias && (x.n.c[BIAS] != 1 || x.m.c[BIAS] || x.batch.c[BIAS] || x.outer.c[BIAS])) return false;
-    if (f->value.addend && (x.sums || !follows_result(&x.m, ADDEND) || !follows_result(&x.n, ADDEND) || !follows_result(&x.batch, ADDEND) ||
-                            !follows_result(&x.outer, ADDEND)))
-        return false;
+    if (f->value.addend && (x.sums || f->activation > TCC_MATMUL_RELU || !follows_result(&x, ADDEND))) return false;
     if (f->aux && (x.n.c[AUX] != 1 || x.outer.extent > 1 || x.m.c[AUX] % AUX_MULTIPLE || x.batch.c[AUX] % AUX_MULTIPLE || x.m.c[AUX] < x.n.extent)) return false;
     if (f->sum && (x.outer.extent > 1 || x.batch.extent > 1 || f->value.bias || f->value.addend || f->activation != TCC_MATMUL_LINEAR)) return false;
     if (x.sums && (f->value.bias || f->activation != TCC_MATMUL_LINEAR || f->value.node->type.dtype != TCC_F32)) return false;
@@ -138,6 +162,7 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
                              .stride_b = x.batch.b, .stride_c = x.batch.c[RESULT], .outer = x.outer.extent, .outer_a = x.outer.a, .outer_b = x.outer.b,
                              .outer_c = x.outer.c[RESULT], .bias = bias_of(dot, f), .activation = f->activation,
                              .aux = f->aux != NULL, .ld_aux = x.m.c[AUX], .stride_aux = x.batch.c[AUX], .addend = f->value.addend != NULL, .workspace_bytes = WORKSPACE_BYTES};
+    if (f->activation == TCC_MATMUL_RELU_GRADIENT && !place_bits(f, &x, p)) return false;
     return p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->stride_a >= 0 && p->stride_b >= 0 &&
            p->stride_c >= 0;
 }
@@ -170,7 +195,7 @@ static bool place_all(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, c
     if (bias && !place(&epilogue->body->buffers.data[bias->buffer], &bias->affine, type_c, &buffers[AT_BIAS])) return false;
     if (addend && !place(&epilogue->body->buffers.data[addend->buffer], &addend->affine, type_c, &buffers[AT_ADDEND])) return false;
     if (f->sum) buffers[AT_BIAS] = (tcc_plan_buffer){.node = dot->sum, .temporary = -1, .written = true};
-    if (f->aux && !place(f->aux, &f->aux_offset, type_c, &buffers[AT_AUX])) return false;
+    if (f->aux && f->activation != TCC_MATMUL_RELU_GRADIENT && !place(f->aux, &f->aux_offset, type_c, &buffers[AT_AUX])) return false;
     buffers[AT_C] = (tcc_plan_buffer){.node = f->value.node, .temporary = -1, .offset_bytes = f->value.offset.constant * tcc_dtype_bytes(type_c), .written = true};
     p->alignment = BASE_ALIGNMENT;
     for (int i = 0; i < AT_WORKSPACE; i++) p->alignment = tcc_library_alignment(p->alignment, buffers[i].offset_bytes);
@@ -180,6 +205,13 @@ static bool place_all(const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, c
         p->alignment = tcc_library_alignment(p->alignment, p->outer_c * tcc_dtype_bytes(type_c));
     }
     return !f->aux || p->alignment == BASE_ALIGNMENT;
+}
+
+/* For the log: what the call does more. */
+static const char *beside(const fused *f, bool aux_written) {
+    if (f->sum) return ", and the sum of an operand";
+    if (f->activation == TCC_MATMUL_RELU_GRADIENT) return ", by its mask as bits";
+    return aux_written ? ", and its input" : f->value.addend ? ", with what that reads" : "";
 }
 
 /* The call that leaves f->value.node, and then what is left. */
@@ -208,6 +240,11 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     if (!l->options->takes_call(l->options->takes_call_user, "cublaslt.matmul", (int64_t *)&p)) return TCC_OK;
 
     int temporary = -1;
+    if (p.activation == TCC_MATMUL_RELU_GRADIENT) {
+        buffers[AT_AUX].temporary = tcc_lowering_temporary(l, p.batch * p.stride_aux / 8);
+        if (buffers[AT_AUX].temporary < 0) return TCC_ENOMEM;
+        TCC_TRY(tcc_library_pack_bits(l, f->aux->node, p.ld_aux, buffers[AT_AUX].temporary));
+    }
     if (!stored) {
         temporary = tcc_lowering_temporary(l, tcc_type_bytes(&node->type));
         if (temporary < 0) return TCC_ENOMEM;
@@ -218,7 +255,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
         if (buffers[AT_WORKSPACE].temporary < 0) return TCC_ENOMEM;
     }
     tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s", (long long)p.outer, p.outer > 1 ? "s" : "",
-             (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, aux_written ? ", and its input" : p.addend ? ", with what that reads" : f->sum ? ", and the sum of an operand" : "",
+             (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k, name, beside(f, aux_written),
              !rest ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
     *done = true;
     TCC_TRY(tcc_library_add_call(l, "cublaslt.matmul", (int64_t *)&p, TCC_MATMUL_PARAMS, buffers, BUFFERS, flop_of(&p)));

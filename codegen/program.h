@@ -139,8 +139,14 @@ typedef struct tcc_sgemm_params {
 } tcc_sgemm_params;
 
 /* Of x = op(A) op(B) + addend + bias, or with GELU_GRADIENT x = op(A) op(B): max(0, x); gelu_tanh(x), which leaves x in aux if `aux`;
- * gelu_tanh_grad(aux, x). */
-typedef enum tcc_matmul_activation { TCC_MATMUL_LINEAR, TCC_MATMUL_RELU, TCC_MATMUL_GELU, TCC_MATMUL_GELU_GRADIENT } tcc_matmul_activation;
+ * gelu_tanh_grad(aux, x); with RELU_GRADIENT, which has no bias either, x where its bit in aux is 1, else 0. Bit i of a row is bit i % 8 of byte i / 8. */
+typedef enum tcc_matmul_activation {
+    TCC_MATMUL_LINEAR,
+    TCC_MATMUL_RELU,
+    TCC_MATMUL_GELU,
+    TCC_MATMUL_GELU_GRADIENT,
+    TCC_MATMUL_RELU_GRADIENT,
+} tcc_matmul_activation;
 
 /* What the bias buffer is: nothing; added, one element a column of C; the sums over k of A, one a row of C; of B, one a column. */
 typedef enum tcc_matmul_bias { TCC_MATMUL_NO_BIAS, TCC_MATMUL_BIAS, TCC_MATMUL_SUMS_OF_A, TCC_MATMUL_SUMS_OF_B } tcc_matmul_bias;
@@ -152,11 +158,11 @@ typedef struct tcc_matmul_params {
     int64_t lda, ldb, ldc;
     int64_t stride_a, stride_b, stride_c;
     int64_t outer, outer_a, outer_b, outer_c; /* calls, and elements from one's matrices to the next one's; outer_c 0: they add up */
-    int64_t type, type_c;    /* tcc_dtype of A and B, and of C, addend, bias and aux: F32, F16 or BF16, F64 only both and without GELU */
+    int64_t type, type_c;    /* tcc_dtype of A and B, and of C, addend, bias and aux: F32, F16 or BF16, F64 only both and with LINEAR or RELU */
     int64_t bias;            /* tcc_matmul_bias; the sums only of a single product */
     int64_t activation;      /* tcc_matmul_activation; LINEAR where calls add up */
-    int64_t aux;             /* 0 or 1; 1 with GELU_GRADIENT, either with GELU, else 0; only of a single call */
-    int64_t ld_aux, stride_aux; /* multiples of 8; aux is m x n */
+    int64_t aux;             /* 0 or 1; 1 with the gradients, either with GELU, else 0; only of a single call */
+    int64_t ld_aux, stride_aux; /* multiples of 8, of 128 with RELU_GRADIENT, where they count bits; aux is m x n */
     int64_t addend;          /* 1: a matrix that lies as C does is added; only with LINEAR or RELU, where calls do not add up, without sums */
     int64_t allow_tf32;      /* 1: f32 elements may be rounded to 10 bits of fraction before they are multiplied */
     int64_t alignment;       /* bytes, a power of two that the addresses of a, b, bias, aux, addend and c are multiples of; 16 or more with aux */

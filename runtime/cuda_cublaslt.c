@@ -94,7 +94,7 @@ void tcc__cublaslt_close(tcc_device_cuda *cuda) {
 enum {
     WORKSPACE_ALIGNMENT = 256, /* that the library wants; a buffer of a program has less, so room is asked for to round up */
     AUX_ALIGNMENT = 16,
-    AUX_MULTIPLE = 8, /* elements */
+    AUX_MULTIPLE = 8, BITS_MULTIPLE = 128, /* elements */
 };
 
 enum { FIRST, SECOND, RESULT, LAYOUTS }; /* as the library sees them: our B, our A, our C */
@@ -126,12 +126,13 @@ static bool are_types(const tcc_matmul_params *p) {
 }
 
 static bool is_epilogue(const tcc_matmul_params *p) {
+    const int64_t multiple = p->activation == TCC_MATMUL_RELU_GRADIENT ? BITS_MULTIPLE : AUX_MULTIPLE;
     if (p->outer > 1 && !p->outer_c && (p->bias || p->activation)) return false; /* one sum behind all calls */
     if (p->addend && ((p->outer > 1 && !p->outer_c) || p->bias > TCC_MATMUL_BIAS || p->activation > TCC_MATMUL_RELU)) return false;
-    if (p->aux && (p->outer > 1 || p->ld_aux < p->n || p->ld_aux % AUX_MULTIPLE || p->stride_aux % AUX_MULTIPLE || p->alignment < AUX_ALIGNMENT)) return false;
+    if (p->aux && (p->outer > 1 || p->ld_aux < p->n || p->ld_aux % multiple || p->stride_aux % multiple || p->alignment < AUX_ALIGNMENT)) return false;
     switch (p->bias) {
     case TCC_MATMUL_NO_BIAS: break;
-    case TCC_MATMUL_BIAS: if (p->activation == TCC_MATMUL_GELU_GRADIENT) return false; break;
+    case TCC_MATMUL_BIAS: if (p->activation >= TCC_MATMUL_GELU_GRADIENT) return false; break;
     case TCC_MATMUL_SUMS_OF_A:
     case TCC_MATMUL_SUMS_OF_B: if (p->outer > 1 || p->batch > 1 || p->activation) return false; break;
     default: return false;
@@ -140,7 +141,7 @@ static bool is_epilogue(const tcc_matmul_params *p) {
     case TCC_MATMUL_LINEAR:
     case TCC_MATMUL_RELU: return !p->aux;
     case TCC_MATMUL_GELU: return true;
-    default: return p->activation == TCC_MATMUL_GELU_GRADIENT && p->aux;
+    default: return (p->activation == TCC_MATMUL_GELU_GRADIENT || p->activation == TCC_MATMUL_RELU_GRADIENT) && p->aux;
     }
 }
 
@@ -190,7 +191,8 @@ static tcc_status set_pointers(matmul_call *c, tcc_diag *d, tcc_cuda_address bia
 /* The library's first operand is our B. */
 static uint32_t epilogue_of(const tcc_matmul_params *p) {
     static const uint32_t activations[] = {[TCC_MATMUL_RELU] = TCC_CUBLASLT_EPILOGUE_RELU, [TCC_MATMUL_GELU] = TCC_CUBLASLT_EPILOGUE_GELU,
-                                           [TCC_MATMUL_GELU_GRADIENT] = TCC_CUBLASLT_EPILOGUE_DGELU};
+                                           [TCC_MATMUL_GELU_GRADIENT] = TCC_CUBLASLT_EPILOGUE_DGELU,
+                                           [TCC_MATMUL_RELU_GRADIENT] = TCC_CUBLASLT_EPILOGUE_DRELU};
     static const uint32_t biases[] = {[TCC_MATMUL_BIAS] = TCC_CUBLASLT_EPILOGUE_BIAS, [TCC_MATMUL_SUMS_OF_A] = TCC_CUBLASLT_EPILOGUE_BGRADB,
                                       [TCC_MATMUL_SUMS_OF_B] = TCC_CUBLASLT_EPILOGUE_BGRADA};
     const uint32_t epilogue = activations[p->activation] | biases[p->bias] | (p->aux ? TCC_CUBLASLT_EPILOGUE_AUX : 0u);

@@ -28,6 +28,7 @@ enum {
     TCC_CUBLASLT_EPILOGUE_DEFAULT = 1,
     TCC_CUBLASLT_EPILOGUE_RELU = 2, /* this one and the following: their sums do several at once */
     TCC_CUBLASLT_EPILOGUE_BIAS = 4,
+    TCC_CUBLASLT_EPILOGUE_DRELU = 136, /* reads bits, of which leading dimension and stride are multiples of 128 */
     TCC_CUBLASLT_EPILOGUE_GELU = 32,   /* by tanh */
     TCC_CUBLASLT_EPILOGUE_AUX = 128,   /* of GELU_AUX: GELU's input is stored */
     TCC_CUBLASLT_EPILOGUE_DGELU = 192, /* reads it */

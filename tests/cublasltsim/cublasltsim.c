@@ -14,9 +14,10 @@
 #include <string.h>
 
 enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, ARCH_MISMATCH = 8, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
-enum { R_32F = 0, R_64F = 1, R_16F = 2, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
-enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_AUX = 128, EPILOGUE_DGELU = 192, EPILOGUE_BGRADA = 256, EPILOGUE_BGRADB = 512 };
-enum { WORKSPACE_ALIGNMENT = 256, AUX_ALIGNMENT = 16, AUX_MULTIPLE = 8 /* elements */ };
+enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8U = 8, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
+enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_AUX = 128, EPILOGUE_DRELU = 136,
+       EPILOGUE_DGELU = 192, EPILOGUE_BGRADA = 256, EPILOGUE_BGRADB = 512 };
+enum { WORKSPACE_ALIGNMENT = 256, AUX_ALIGNMENT = 16, AUX_MULTIPLE = 8, BITS_MULTIPLE = 128 /* elements */ };
 
 /* --- what tests see --- */
 
@@ -176,7 +177,7 @@ const char *cublasLtGetStatusName(int status) {
 }
 
 static bool is_type(int type) { return type == R_32F || type == R_64F || type == R_16F || type == R_16BF; }
-static uint64_t bytes_of(int type) { return type == R_64F ? 8 : type == R_32F ? 4 : 2; }
+static uint64_t bytes_of(int type) { return type == R_64F ? 8 : type == R_32F ? 4 : type == R_8U ? 1 : 2; }
 
 int cublasLtMatmulDescCreate(void **out, int compute, int scale);
 int cublasLtMatmulDescCreate(void **out, int compute, int scale) {
@@ -251,7 +252,8 @@ typedef struct problem {
 /* What the reference says of each epilogue. */
 static int check_epilogue(const problem *p) {
     static const uint32_t known[] = {EPILOGUE_DEFAULT, EPILOGUE_RELU, EPILOGUE_BIAS, EPILOGUE_RELU | EPILOGUE_BIAS, EPILOGUE_GELU, EPILOGUE_GELU | EPILOGUE_BIAS,
-                                     EPILOGUE_GELU | EPILOGUE_AUX, EPILOGUE_GELU | EPILOGUE_AUX | EPILOGUE_BIAS, EPILOGUE_DGELU, EPILOGUE_BGRADA, EPILOGUE_BGRADB};
+                                     EPILOGUE_GELU | EPILOGUE_AUX, EPILOGUE_GELU | EPILOGUE_AUX | EPILOGUE_BIAS, EPILOGUE_DGELU, EPILOGUE_DRELU, EPILOGUE_BGRADA,
+                                     EPILOGUE_BGRADB};
     const object *o = p->desc;
     const uint32_t e = o->epilogue;
     bool found = false;
@@ -263,9 +265,10 @@ static int check_epilogue(const problem *p) {
         if (e >= EPILOGUE_BGRADA && p->d->batch > 1) return wrong("sums of an operand for %d matrices", p->d->batch);
     }
     if (!(e & EPILOGUE_AUX)) return SUCCESS;
+    const int64_t multiple = e == EPILOGUE_DRELU ? BITS_MULTIPLE : AUX_MULTIPLE;
     if (!o->aux || o->aux % AUX_ALIGNMENT) return wrong("an auxiliary matrix at %llx", o->aux);
-    if (o->aux_ld < (int64_t)p->m || o->aux_ld % AUX_MULTIPLE) return wrong("an auxiliary matrix of leading dimension %lld", (long long)o->aux_ld);
-    if (p->d->batch > 1 && (o->aux_stride % AUX_MULTIPLE || o->aux_stride < (int64_t)(p->n - 1) * o->aux_ld + (int64_t)p->m))
+    if (o->aux_ld < (int64_t)p->m || o->aux_ld % multiple) return wrong("an auxiliary matrix of leading dimension %lld", (long long)o->aux_ld);
+    if (p->d->batch > 1 && (o->aux_stride % multiple || o->aux_stride < (int64_t)(p->n - 1) * o->aux_ld + (int64_t)p->m))
         return wrong("auxiliary matrices %lld elements apart", (long long)o->aux_stride);
     return SUCCESS;
 }
@@ -286,7 +289,8 @@ static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, 
     if (p->a->batch != p->b->batch || p->a->batch != p->d->batch || p->c->batch != p->d->batch || p->a->batch < 1) return wrong("batches differ");
     if (p->d->batch > 1 && p->d->stride < p->d->ld * (int64_t)(p->n - 1) + (int64_t)p->m && (int64_t)p->d->stride * p->d->batch > p->d->ld)
         return wrong("the matrices of the result overlap");
-    if (p->a->type != p->b->type || (p->d->type != p->a->type && (p->d->type != R_32F || p->a->type == R_64F))) return wrong("types %d, %d, %d", p->a->type, p->b->type, p->d->type);
+    if (p->a->type != p->b->type || (p->d->type != p->a->type && (p->d->type != R_32F || p->a->type == R_64F)))
+        return wrong("types %d, %d, %d", p->a->type, p->b->type, p->d->type);
     if ((p->desc->compute == COMPUTE_64F) != (p->a->type == R_64F)) return wrong("type %d by compute type %d", p->a->type, p->desc->compute);
     if (p->desc->compute == COMPUTE_32F_FAST_TF32 && p->a->type != R_32F) return wrong("tf32 of another type than f32");
     return check_epilogue(p);
@@ -357,6 +361,18 @@ static void put(void *at, int type, int64_t i, double value) {
 /* The number of elements from the first to the last of all matrices. */
 static uint64_t span_of(const object *l) { return (uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows; }
 
+/* The elements of the matrices, and not what lies between them: to the device, or from there. */
+static int copy(const object *l, address at, char *memory, bool to_device, void *stream) {
+    const bool dense = l->ld == (int64_t)l->rows && (l->batch == 1 || l->stride == (int64_t)(l->rows * l->columns));
+    const uint64_t pieces = dense ? 1 : l->columns, bytes = bytes_of(l->type), size = l->rows * bytes * (dense ? l->columns * (uint64_t)l->batch : 1);
+    for (int batch = 0; batch < (dense ? 1 : l->batch); batch++)
+        for (uint64_t i = 0; i < pieces; i++) {
+            uint64_t offset = ((uint64_t)l->stride * (uint64_t)batch + (uint64_t)l->ld * i) * bytes;
+            if (to_device ? cu.to_device(at + offset, memory + offset, size, stream) : cu.to_host(memory + offset, at + offset, size, stream)) return EXECUTION_FAILED;
+        }
+    return cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;
+}
+
 /* Room on the host for the elements from the first to the last of all matrices; `filled`: with what they are. */
 static int fetch(const object *l, address at, uint64_t alignment, const char *what, void *stream, bool filled, void **out) {
     address begin;
@@ -366,19 +382,7 @@ static int fetch(const object *l, address at, uint64_t alignment, const char *wh
     if (cu.range(&begin, &length, at) || at + size > begin + length) return wrong("%s is no memory of %zu bytes", what, size);
     *out = malloc(size);
     if (!*out) return ALLOC_FAILED;
-    return filled && (cu.to_host(*out, at, size, stream) || cu.synchronize(stream)) ? EXECUTION_FAILED : SUCCESS;
-}
-
-/* The elements of the matrices, and not what lies between them. */
-static int store(const object *l, address at, const char *from, void *stream) {
-    const bool dense = l->ld == (int64_t)l->rows && (l->batch == 1 || l->stride == (int64_t)(l->rows * l->columns));
-    const uint64_t pieces = dense ? 1 : l->columns, bytes = bytes_of(l->type), size = l->rows * bytes * (dense ? l->columns * (uint64_t)l->batch : 1);
-    for (int batch = 0; batch < (dense ? 1 : l->batch); batch++)
-        for (uint64_t i = 0; i < pieces; i++) {
-            uint64_t offset = ((uint64_t)l->stride * (uint64_t)batch + (uint64_t)l->ld * i) * bytes;
-            if (cu.to_device(at + offset, from + offset, size, stream)) return EXECUTION_FAILED;
-        }
-    return cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;
+    return filled ? copy(l, at, *out, false, stream) : SUCCESS;
 }
 
 static double gelu(double x) { return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
@@ -398,6 +402,7 @@ static double finish(const problem *p, const memory *m, int64_t batch, int64_t i
     const int64_t at_aux = batch * p->desc->aux_stride + j * p->desc->aux_ld + i;
     if (e & EPILOGUE_BIAS) sum += element(m->bias, p->d->type, i);
     if (e == EPILOGUE_DGELU) return sum * gelu_slope(element(m->aux, p->d->type, at_aux));
+    if (e == EPILOGUE_DRELU) return ((const uint8_t *)m->aux)[at_aux / 8] >> at_aux % 8 & 1 ? sum : 0;
     if (e & EPILOGUE_AUX) put(m->aux, p->d->type, at_aux, sum);
     if (e & EPILOGUE_GELU) return gelu(sum);
     return (e & EPILOGUE_RELU) && sum < 0 ? 0 : sum;
@@ -456,18 +461,21 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void 
     const uint32_t e = p.desc->epilogue;
     const bool sums = e == EPILOGUE_BGRADA || e == EPILOGUE_BGRADB;
     const object bias = {.type = p.d->type, .rows = e == EPILOGUE_BGRADB ? p.n : p.m, .columns = 1, .batch = 1};
-    const object aux = {.type = p.d->type, .rows = p.m, .columns = p.n, .ld = p.desc->aux_ld, .stride = p.desc->aux_stride, .batch = p.d->batch};
+    const bool bits = e == EPILOGUE_DRELU, reads_aux = bits || e == EPILOGUE_DGELU;
+    const int packed = bits ? 8 : 1;
+    const object aux = {.type = bits ? R_8U : p.d->type, .rows = (p.m + (uint64_t)packed - 1) / (uint64_t)packed, .columns = p.n, .ld = p.desc->aux_ld / packed,
+                        .stride = p.desc->aux_stride / packed, .batch = p.d->batch};
     memory m = {0};
     status = fetch(p.a, a, algo->alignment, "A", stream, true, &m.a);
     if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, true, &m.b);
     if (!status && added != 0) status = fetch(p.c, c, algo->alignment, "C", stream, true, &m.c);
     if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, false, &m.d);
     if (!status && uses_bias(e)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, !sums, &m.bias);
-    if (!status && (e & EPILOGUE_AUX)) status = fetch(&aux, p.desc->aux, algo->alignment, "the auxiliary matrix", stream, e == EPILOGUE_DGELU, &m.aux);
+    if (!status && (e & EPILOGUE_AUX)) status = fetch(&aux, p.desc->aux, algo->alignment, "the auxiliary matrix", stream, reads_aux, &m.aux);
     if (!status) multiply(&p, &m);
-    if (!status) status = store(p.d, d, m.d, stream);
-    if (!status && sums) status = store(&bias, p.desc->bias, m.bias, stream);
-    if (!status && (e & EPILOGUE_AUX) && e != EPILOGUE_DGELU) status = store(&aux, p.desc->aux, m.aux, stream);
+    if (!status) status = copy(p.d, d, m.d, true, stream);
+    if (!status && sums) status = copy(&bias, p.desc->bias, m.bias, true, stream);
+    if (!status && (e & EPILOGUE_AUX) && !reads_aux) status = copy(&aux, p.desc->aux, m.aux, true, stream);
     void *const all[] = {m.a, m.b, m.c, m.d, m.bias, m.aux};
     for (int i = 0; i < 6; i++) free(all[i]);
     for (int i = 0; i < 10; i++) counts.epilogues[i] += !status && e >> i & 1;

@@ -28,15 +28,21 @@ static int64_t elements(const tcc_matmul_params *p, int binding) {
     case B: return last * p->outer_b + span(p->batch, p->stride_b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb);
     case BIAS: return p->bias == TCC_MATMUL_SUMS_OF_A ? p->m : p->n;
     case ADDEND: return p->addend ? elements(p, C) : 1;
-    case AUX: return p->aux ? span(p->batch, p->stride_aux, p->m, p->n, p->ld_aux) : 1;
+    case AUX: if (p->activation == TCC_MATMUL_RELU_GRADIENT) return span(p->batch, p->stride_aux / 8, p->m, p->n / 8, p->ld_aux / 8);
+        return p->aux ? span(p->batch, p->stride_aux, p->m, p->n, p->ld_aux) : 1;
     default: return last * p->outer_c + span(p->batch, p->stride_c, p->m, p->n, p->ldc);
     }
+}
+
+static tcc_dtype type_of(const tcc_matmul_params *p, int binding) {
+    if (binding == AUX && p->activation == TCC_MATMUL_RELU_GRADIENT) return TCC_U8;
+    return (tcc_dtype)(binding == A || binding == B ? p->type : p->type_c);
 }
 
 static tcc_program *product_program(const tcc_matmul_params *p) {
     call_shape shape = {"cublaslt.matmul", TCC_MATMUL_PARAMS, BINDINGS, 1, .workspace_bytes = p->workspace_bytes};
     for (int i = 0; i < BINDINGS; i++)
-        shape.types[i] = (tcc_type){.dtype = (tcc_dtype)(i == A || i == B ? p->type : p->type_c), .rank = 1, .dims = {elements(p, i)}};
+        shape.types[i] = (tcc_type){.dtype = type_of(p, i), .rank = 1, .dims = {elements(p, i)}};
     return call_program(&shape, (const int64_t *)p);
 }
 
@@ -72,6 +78,7 @@ static void compare_element(const tcc_matmul_params *p, void *const *data, void 
     if (p->addend) sum += call_value_at(data[ADDEND], p->type_c, at_c);
     if (p->aux && p->activation == TCC_MATMUL_GELU) check_near(p, "aux", batch, i, j, call_value_at(got[AUX], p->type_c, at_aux), sum, scale);
     if (p->activation == TCC_MATMUL_RELU && sum < 0) sum = 0;
+    if (p->activation == TCC_MATMUL_RELU_GRADIENT && !(((const uint8_t *)data[AUX])[at_aux / 8] >> at_aux % 8 & 1)) sum = 0;
     if (p->activation == TCC_MATMUL_GELU) sum *= 0.5 * (1 + gelu_inner(sum));
     if (p->activation == TCC_MATMUL_GELU_GRADIENT) {
         double x = call_value_at(data[AUX], p->type_c, at_aux), t = gelu_inner(x);
@@ -100,7 +107,7 @@ static void check_product(const tcc_matmul_params *p) {
     if (start(&r, p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
     const tcc_device_ops *ops = r.device->ops;
     for (int i = 0; i < BINDINGS; i++) {
-        data[i] = call_random_data(i == A || i == B ? p->type : p->type_c, elements(p, i), (uint32_t)i + 1);
+        data[i] = call_random_data(type_of(p, i), elements(p, i), (uint32_t)i + 1);
         assert_ok(ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)), &r.cx.diag);
     }
     for (int run = 0; run < 2; run++) {
@@ -190,6 +197,25 @@ static void test_gelu(void **state) {
         else refused++;
     }
     if (refused) printf("%d of 60 forms are refused\n", refused);
+    if (lt.refuse) assert_int_equal(refused, 0);
+}
+
+/* Zeros where a bit is 0. */
+static void test_relu_gradient(void **state) {
+    (void)state;
+    if (!available()) skip();
+    static const tcc_dtype types[] = {TCC_F32, TCC_F16, TCC_BF16};
+    int refused = 0;
+    for (int form = 0; form < 24; form++) {
+        tcc_matmul_params p = product(form & 4 ? 3 : 1, 24, form & 1 ? 40 : 136, 16, form & 1, form & 2);
+        p.type = p.type_c = types[form / 8];
+        p.activation = TCC_MATMUL_RELU_GRADIENT, p.aux = 1;
+        p.ld_aux = form & 1 ? 128 : 256;
+        p.stride_aux = p.ld_aux * (p.m + 1);
+        if (takes(&p)) check_product(&p);
+        else refused++;
+    }
+    if (refused) printf("%d of 24 forms are refused\n", refused);
     if (lt.refuse) assert_int_equal(refused, 0);
 }
 
@@ -325,13 +351,17 @@ static void test_refused(void **state) {
         {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_RELU, 1, 16, 0, 16},
         {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU_GRADIENT, 0, 0, 0, 16},
         {1, 1, TCC_MATMUL_BIAS, TCC_MATMUL_GELU_GRADIENT, 1, 16, 0, 16},
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_RELU_GRADIENT, 1, 64, 0, 16}, /* bits */
+        {1, 2, TCC_MATMUL_NO_BIAS, TCC_MATMUL_RELU_GRADIENT, 1, 128, 64, 16},
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_RELU_GRADIENT, 0, 0, 0, 16},
+        {1, 1, TCC_MATMUL_BIAS, TCC_MATMUL_RELU_GRADIENT, 1, 128, 0, 16},
         {1, 2, TCC_MATMUL_SUMS_OF_A, TCC_MATMUL_LINEAR, 0, 0, 0, 16}, /* sums: of one product */
         {1, 1, TCC_MATMUL_SUMS_OF_B, TCC_MATMUL_RELU, 0, 0, 0, 16},
         {2, 1, TCC_MATMUL_BIAS, TCC_MATMUL_LINEAR, 0, 0, 0, 16}, /* calls that add up */
         {2, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_RELU, 0, 0, 0, 16},
         {0, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, 0, 0, 0, 16},
         {1, 1, 4, TCC_MATMUL_LINEAR, 0, 0, 0, 16},
-        {1, 1, TCC_MATMUL_NO_BIAS, 4, 0, 0, 0, 16},
+        {1, 1, TCC_MATMUL_NO_BIAS, 5, 0, 0, 0, 16},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         wrong = product(forms[i].batch, 16, 16, 16, false, false);
@@ -429,6 +459,71 @@ static void test_failures(void **state) {
     assert_true(failed >= 20);
 }
 
+/* What the stand-in must not let pass: each is a fault of ours that the real library would refuse, or worse, compute with. */
+static void test_stand_in_is_strict(void **state) {
+    (void)state;
+    if (!lt.refuse) skip();
+    enum { INVALID = TCC_CUBLAS_INVALID_VALUE };
+    static tcc_cublaslt_library library;
+    rig r;
+    tcc_matmul_params plain = product(1, 16, 16, 16, false, false);
+    if (start(&r, &plain) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
+    tcc_device_cuda *cuda = (tcc_device_cuda *)r.device;
+    tcc_cublaslt_find(&cuda->cu, &library);
+    const tcc_cublaslt_functions *f = &library.f;
+    assert_ok(tcc__cuda_enter(cuda, &r.cx.diag), &r.cx.diag);
+    void *handle, *desc, *wide, *layout, *wide_layout, *preference;
+    assert_int_equal(f->create(&handle), 0);
+    assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_64F), INVALID);
+    assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_32F), INVALID);
+    assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F), 0);
+    assert_int_equal(f->matmul_create(&wide, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F), 0);
+    assert_int_equal(f->layout_create(&layout, TCC_CUDA_R_32F, 16, 16, 16), 0);
+    assert_int_equal(f->layout_create(&wide_layout, TCC_CUDA_R_64F, 16, 16, 16), 0);
+    assert_int_equal(f->preference_create(&preference), 0);
+    tcc_cublaslt_result result;
+    int found;
+    assert_int_equal(f->heuristic(handle, desc, wide_layout, wide_layout, wide_layout, wide_layout, preference, 1, &result, &found), INVALID);
+    assert_int_equal(f->heuristic(handle, wide, layout, layout, layout, layout, preference, 1, &result, &found), INVALID);
+    assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found), 0);
+
+    char *a = r.memory[A], *b = r.memory[B], *c = r.memory[C];
+    const float factors[] = {0, 1, 2};
+    const struct {
+        float by, added;
+        const char *from, *words;
+    } faults[] = {{2, 0, c, "factors 2 and 0"}, {1, 2, c, "factors 1 and 2"}, {1, 0, b, "C that is not read, elsewhere than D"}, {1, 1, c + 256, "overlaps D"}};
+    for (int i = 0; i < 4; i++) {
+        const float *by = &factors[(int)faults[i].by], *added = &factors[(int)faults[i].added];
+        assert_int_equal(f->matmul(handle, desc, by, a, layout, b, layout, added, faults[i].from, layout, c, layout, &result.algorithm, NULL, 0, cuda->compute),
+                         INVALID);
+        assert_non_null(strstr(lt.last_error(), faults[i].words));
+    }
+    /* epilogues: with what is added, and the bits' leading dimension and stride */
+    const uint32_t gelu = TCC_CUBLASLT_EPILOGUE_GELU, drelu = TCC_CUBLASLT_EPILOGUE_DRELU;
+    const int64_t ld = 64;
+    const void *aux = b;
+    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, sizeof gelu), 0);
+    const float *one = &factors[1];
+    assert_int_equal(f->matmul(handle, desc, one, a, layout, b, layout, one, b, layout, c, layout, &result.algorithm, NULL, 0, cuda->compute), INVALID);
+    assert_non_null(strstr(lt.last_error(), "epilogue 32 of a product that is added to"));
+    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &drelu, sizeof drelu), 0);
+    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &aux, sizeof aux), 0);
+    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &ld, sizeof ld), 0);
+    assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found), INVALID);
+    assert_non_null(strstr(lt.last_error(), "leading dimension 64"));
+
+    assert_int_equal(f->preference_destroy(preference), 0);
+    assert_int_equal(f->layout_destroy(layout), 0);
+    assert_int_equal(f->layout_destroy(wide_layout), 0);
+    assert_int_equal(f->matmul_destroy(desc), 0);
+    assert_int_equal(f->matmul_destroy(wide), 0);
+    assert_int_equal(f->destroy(handle), 0);
+    tcc__cuda_leave(cuda);
+    rig_stop(&r);
+    lt.restart(); /* those errors were meant */
+}
+
 /* Descriptors need no device: the real library, where it is installed, takes every attribute that we set, and says what it is. */
 static void test_attributes(void **state) {
     (void)state;
@@ -438,11 +533,13 @@ static void test_attributes(void **state) {
     if (!library.usable) skip();
     printf("%s\n", library.text);
     const tcc_cublaslt_functions *f = &library.f;
-    static const int computes[][2] = {{TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F}, {TCC_CUBLAS_COMPUTE_32F_FAST_TF32, TCC_CUDA_R_32F}, {TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F}};
+    static const int computes[][2] = {{TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F}, {TCC_CUBLAS_COMPUTE_32F_FAST_TF32, TCC_CUDA_R_32F},
+                                      {TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F}};
     static const int types[] = {TCC_CUDA_R_32F, TCC_CUDA_R_64F, TCC_CUDA_R_16F, TCC_CUDA_R_16BF};
     const int32_t transposed = TCC_CUBLAS_OP_T, type = TCC_CUDA_R_16BF, batch = 3;
     static const uint32_t epilogues[] = {TCC_CUBLASLT_EPILOGUE_RELU | TCC_CUBLASLT_EPILOGUE_BIAS,
                                          TCC_CUBLASLT_EPILOGUE_GELU | TCC_CUBLASLT_EPILOGUE_AUX | TCC_CUBLASLT_EPILOGUE_BIAS, TCC_CUBLASLT_EPILOGUE_DGELU,
+                                         TCC_CUBLASLT_EPILOGUE_DRELU,
                                          TCC_CUBLASLT_EPILOGUE_BGRADA, TCC_CUBLASLT_EPILOGUE_BGRADB};
     const uint32_t alignment = 16;
     const void *bias = (const void *)(uintptr_t)16;
@@ -484,6 +581,7 @@ int main(void) {
         CUBLASLT_TEST(test_products),
         CUBLASLT_TEST(test_types),
         CUBLASLT_TEST(test_gelu),
+        CUBLASLT_TEST(test_relu_gradient),
         CUBLASLT_TEST(test_nan),
         CUBLASLT_TEST(test_sums),
         CUBLASLT_TEST(test_outer),
@@ -493,6 +591,7 @@ int main(void) {
         CUBLASLT_TEST(test_workspace_is_lowered),
         CUBLASLT_TEST(test_library_missing),
         CUBLASLT_TEST(test_failures),
+        CUBLASLT_TEST(test_stand_in_is_strict),
         CUBLASLT_TEST(test_attributes),
     };
     return cmocka_run_group_tests(tests, cublaslt_set_up, NULL);

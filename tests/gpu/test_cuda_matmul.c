@@ -111,6 +111,34 @@ static void test_gelu(void **state) {
     check_dot("f32", 0, 512, 180, 240, false, true, "  %4 = gelu_tanh(%3) : f32[512,180]\n  output \"c\" %4\n", 1, 1); /* none is needed */
 }
 
+/* Zeros where a stored mask is false: the mask is packed for the library, if its rows are whole bytes. */
+static void test_masks(void **state) {
+    (void)state;
+    if (!available()) skip();
+#define MASKED(type, dims) "  %4 = input {name=\"mask\"} : bool[" dims "]\n  %5 = constant {values=[0]} : " type "[" dims "]\n" \
+    "  %6 = select(%4, %3, %5) : " type "[" dims "]\n  output \"c\" %6\n"
+    check_dot("f32", 0, 256, 320, 240, false, true, MASKED("f32", "256,320"), 1, 2);
+    if (sim.reset_stats) sim.reset_stats();
+    check_dot("f32", 0, 256, 384, 240, true, false, MASKED("f32", "256,384"), 1, 2);
+    ptxsim_stats s = {0};
+    if (sim.get_stats) { /* the mask is all that a kernel of ours reads, its bits all that it writes */
+        assert_int_equal(sim.get_stats(NULL, &s), 0);
+        assert_true(s.global_read_bytes == 256 * 384 && s.global_write_bytes == 256 * 384 / 8);
+    }
+    check_dot("bf16", 4, 160, 176, 192, true, false, MASKED("bf16", "4,160,176"), 1, 2);
+    cublasltsim_counts counts = {0};
+    if (lt.get_counts) lt.get_counts(&counts);
+    if (lt.get_counts) assert_int_equal(counts.epilogues[3], 3);
+    check_dot("f32", 0, 512, 180, 240, false, true, MASKED("f32", "512,180"), 0, 1);
+    if (lt.refuse_epilogues) {
+        lt.refuse_epilogues(true);
+        check_dot("f32", 0, 256, 320, 240, false, true, MASKED("f32", "256,320"), 0, 1);
+        check_dot("f32", 0, 256, 320, 272, false, true, MASKED("f32", "256,320"), 1, 2);
+        lt.refuse_epilogues(false);
+    }
+#undef MASKED
+}
+
 /* A matrix of the result's layout is added behind a dot, before or behind a bias; on the stand-in, by the library. */
 static void test_addends(void **state) {
     (void)state;
@@ -279,6 +307,7 @@ static void test_mlp(void **state) {
     check_training(mlp, batch, &counts);
     if (!lt.get_counts) return;
     assert_int_equal(counts.products, STEPS * 5);      /* two layers forward, their weights, and one input */
+    assert_int_equal(counts.epilogues[3], STEPS);      /* that one's is ReLU's as well */
     assert_int_equal(counts.epilogues[9], STEPS * 2);  /* with the weights' gradients those of the biases */
 }
 
@@ -302,7 +331,7 @@ static void test_gpt(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUBLASLT_TEST(test_graphs),   CUBLASLT_TEST(test_epilogues), CUBLASLT_TEST(test_gelu),     CUBLASLT_TEST(test_packed),
-        CUBLASLT_TEST(test_addends),
+        CUBLASLT_TEST(test_addends),  CUBLASLT_TEST(test_masks),
         CUBLASLT_TEST(test_sums),     CUBLASLT_TEST(test_fallback),  CUBLASLT_TEST(test_mlp),      CUBLASLT_TEST(test_gpt),
     };
     return cmocka_run_group_tests(tests, cublaslt_set_up, NULL);
