@@ -146,6 +146,7 @@ typedef enum tcc_matmul_activation {
     TCC_MATMUL_GELU,
     TCC_MATMUL_GELU_GRADIENT,
     TCC_MATMUL_RELU_GRADIENT,
+    TCC_MATMUL_ACTIVATIONS
 } tcc_matmul_activation;
 
 /* What the bias buffer is: nothing; added, one element a column of C; the sums over k of A, one a row of C; of B, one a column. */

@@ -2,6 +2,7 @@
  * Matrix products by cuBLASLt. It counts matrices by columns: a row-major m x n matrix is an n x m one to it, and C = A B is
  * C' = B' A', so its first operand is our B, its second our A, and the bias of our columns is one of its rows. */
 #include "cuda_cublaslt.h"
+#include "cublaslt_probe.h"
 #include "library_table.h"
 
 #include "ir/support/alloc.h"
@@ -17,6 +18,8 @@ struct tcc_cublaslt {
     tcc_cublaslt_library library;
     void *handle;
     tcc_cublas_status refused; /* by cublasLtCreate; not asked again */
+    bool probed[TCC_MATMUL_ACTIVATIONS];
+    const char *differs[TCC_MATMUL_ACTIVATIONS]; /* how its epilogue does, if probed; NULL: it does not */
 };
 
 /* --- finding --- */
@@ -258,12 +261,27 @@ static void matmul_destroy(void *call) {
     tcc__free(c);
 }
 
+/* Is the activation what we mean by it? The first product that wants it finds out. */
+static tcc_status check_activation(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_activation activation) {
+    struct tcc_cublaslt *lt = cuda->cublaslt;
+    if (activation != TCC_MATMUL_RELU && activation != TCC_MATMUL_RELU_GRADIENT) return TCC_OK;
+    if (!lt->probed[activation]) {
+        lt->probed[activation] = true; /* for the probe's own product */
+        tcc_status s = tcc__cublaslt_probe(cuda, d, activation, &lt->differs[activation]);
+        lt->probed[activation] = s == TCC_OK;
+        TCC_TRY(s);
+    }
+    const char *differs = lt->differs[activation];
+    return differs ? tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cublaslt: %s", differs) : TCC_OK;
+}
+
 static tcc_status matmul_create(tcc_device_cuda *cuda, tcc_diag *d, int64_t *params, void **out) {
     *out = NULL;
     tcc_matmul_params p;
     memcpy(&p, params, sizeof p);
     TCC_TRY(check(d, &p));
     TCC_TRY(open_library(cuda, d));
+    TCC_TRY(check_activation(cuda, d, (tcc_matmul_activation)p.activation));
     matmul_call *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);
     c->lt = cuda->cublaslt;

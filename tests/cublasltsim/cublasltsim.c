@@ -27,12 +27,14 @@ static char last_error[256];
 static int inject_nth, inject_status;
 static unsigned long long refuse_k;
 static bool refuse_more;
+static int different;
 
 void cublasltsim_get_counts(cublasltsim_counts *out) { *out = counts; }
 const char *cublasltsim_last_error(void) { return last_error; }
 void cublasltsim_inject(int nth, int status) { inject_nth = nth, inject_status = status; }
 void cublasltsim_refuse(unsigned long long most_k) { refuse_k = most_k; }
 void cublasltsim_refuse_epilogues(int refuse) { refuse_more = refuse; }
+void cublasltsim_differ(int how) { different = how; }
 
 void cublasltsim_restart(void) {
     counts = (cublasltsim_counts){0};
@@ -40,6 +42,7 @@ void cublasltsim_restart(void) {
     inject_nth = inject_status = 0;
     refuse_k = 0;
     refuse_more = false;
+    different = 0;
 }
 
 static int __attribute__((format(printf, 1, 2))) wrong(const char *format, ...) {
@@ -402,9 +405,13 @@ static double finish(const problem *p, const memory *m, int64_t batch, int64_t i
     const int64_t at_aux = batch * p->desc->aux_stride + j * p->desc->aux_ld + i;
     if (e & EPILOGUE_BIAS) sum += element(m->bias, p->d->type, i);
     if (e == EPILOGUE_DGELU) return sum * gelu_slope(element(m->aux, p->d->type, at_aux));
-    if (e == EPILOGUE_DRELU) return ((const uint8_t *)m->aux)[at_aux / 8] >> at_aux % 8 & 1 ? sum : 0;
+    if (e == EPILOGUE_DRELU) {
+        const int bit = ((const uint8_t *)m->aux)[at_aux / 8] >> (different == 2 ? 7 - at_aux % 8 : at_aux % 8) & 1;
+        return bit ? sum : different == 3 ? 0 * sum : 0;
+    }
     if (e & EPILOGUE_AUX) put(m->aux, p->d->type, at_aux, sum);
     if (e & EPILOGUE_GELU) return gelu(sum);
+    if ((e & EPILOGUE_RELU) && different == 1 && sum != sum) return 0;
     return (e & EPILOGUE_RELU) && sum < 0 ? 0 : sum;
 }
 

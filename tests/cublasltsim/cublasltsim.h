@@ -26,6 +26,9 @@ void cublasltsim_inject(int nth, int status);
 void cublasltsim_refuse(unsigned long long most_k);
 /* The heuristic knows no way for epilogues with an auxiliary matrix or sums of an operand. */
 void cublasltsim_refuse_epilogues(int refuse);
+/* Epilogues that documentation allows and we do not: 1: max(0, x) of NaN is 0; 2: DRELU reads a byte's bits from the highest; 3: DRELU multiplies
+ * by its bits, so that a hidden infinity is NaN; 0: none. */
+void cublasltsim_differ(int how);
 /* Forget everything that was said above and counted. */
 void cublasltsim_restart(void);
 

@@ -392,6 +392,28 @@ static void test_addend_and_types_refused(void **state) {
     }
 }
 
+/* A library whose epilogues are not what we mean by them is found out, and asked for others all the same. */
+static void test_differing(void **state) {
+    (void)state;
+    if (!lt.differ) skip();
+    static const struct {
+        tcc_matmul_activation activation;
+        const char *words;
+    } ways[] = {{TCC_MATMUL_RELU, "cublaslt: its max(0, x) makes a number of NaN"},
+                {TCC_MATMUL_RELU_GRADIENT, "cublaslt: it reads the mask's bits in another order"},
+                {TCC_MATMUL_RELU_GRADIENT, "cublaslt: what its mask hides is not 0 where it is NaN or infinite"}};
+    for (int how = 0; how < 3; how++) {
+        tcc_matmul_params p = product(1, 16, 128, 16, false, false), plain = p;
+        p.activation = ways[how].activation;
+        if (p.activation == TCC_MATMUL_RELU_GRADIENT) p.aux = 1, p.ld_aux = 128;
+        lt.differ(how + 1);
+        check_refused(&p, TCC_EUNSUPPORTED, ways[how].words);
+        check_product(&plain);
+        lt.differ(0);
+        check_product(&p);
+    }
+}
+
 static void test_workspace_is_lowered(void **state) {
     (void)state;
     if (!lt.refuse) skip();
@@ -428,21 +450,17 @@ static void test_library_missing(void **state) {
 }
 
 /* Each call of the library fails once: an error that names it, and nothing left. */
-static void test_failures(void **state) {
-    (void)state;
-    if (!lt.inject) skip();
+static int fail_each_call(const tcc_matmul_params *p) {
     enum { EXECUTION_FAILED = 13 };
     int failed = 0;
-    tcc_matmul_params p = product(2, 16, 16, 600, true, false);
-    p.bias = TCC_MATMUL_BIAS, p.activation = TCC_MATMUL_GELU, p.aux = 1, p.ld_aux = 16, p.stride_aux = 256;
     for (int n = 1;; n++) {
         rig r;
         sim.restart();
         lt.restart();
         lt.inject(n, EXECUTION_FAILED);
-        tcc_status s = start(&r, &p);
+        tcc_status s = start(&r, p);
         for (int i = 0; i < BINDINGS && s == TCC_OK; i++) {
-            void *data = call_random_data(TCC_F32, elements(&p, i), 1);
+            void *data = call_random_data(TCC_F32, elements(p, i), 1);
             s = r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data, tcc_type_bytes(&r.program->bindings[i].type));
             free(data);
         }
@@ -456,7 +474,18 @@ static void test_failures(void **state) {
         if (s == TCC_OK) break;
         failed++;
     }
-    assert_true(failed >= 20);
+    return failed;
+}
+
+static void test_failures(void **state) {
+    (void)state;
+    if (!lt.inject) skip();
+    tcc_matmul_params p = product(2, 16, 16, 600, true, false);
+    p.bias = TCC_MATMUL_BIAS, p.activation = TCC_MATMUL_RELU;
+    const int with_probe = fail_each_call(&p);
+    p.activation = TCC_MATMUL_GELU, p.aux = 1, p.ld_aux = 16, p.stride_aux = 256;
+    const int without = fail_each_call(&p);
+    assert_true(without >= 20 && with_probe >= without + 10);
 }
 
 /* What the stand-in must not let pass: each is a fault of ours that the real library would refuse, or worse, compute with. */
@@ -588,6 +617,7 @@ int main(void) {
         CUBLASLT_TEST(test_addend),
         CUBLASLT_TEST(test_refused),
         CUBLASLT_TEST(test_addend_and_types_refused),
+        CUBLASLT_TEST(test_differing),
         CUBLASLT_TEST(test_workspace_is_lowered),
         CUBLASLT_TEST(test_library_missing),
         CUBLASLT_TEST(test_failures),

@@ -14,6 +14,7 @@ typedef struct cublaslt_stand_in {
     void (*inject)(int nth, int status);
     void (*refuse)(unsigned long long most_k);
     void (*refuse_epilogues)(int refuse);
+    void (*differ)(int how);
     void (*restart)(void);
 } cublaslt_stand_in;
 extern cublaslt_stand_in lt;
