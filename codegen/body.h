@@ -144,6 +144,9 @@ const tcc_expr *tcc_expr_load(tcc_body *b, int buffer, tcc_affine offset, const 
 const tcc_expr *tcc_expr_and(tcc_body *b, const tcc_expr *a, const tcc_expr *c);
 /* 0 <= a < limit; NULL if that is always so. */
 const tcc_expr *tcc_expr_within(tcc_body *b, tcc_affine a, int64_t limit);
+/* sum / count, and (x - mean)^2. */
+const tcc_expr *tcc_expr_mean(tcc_body *b, const tcc_expr *sum, int64_t count);
+const tcc_expr *tcc_expr_deviation(tcc_body *b, const tcc_expr *x, const tcc_expr *mean);
 const tcc_expr *tcc_expr_fold(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *value, uint64_t loops);
 int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool written);
 int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written);
@@ -235,7 +238,8 @@ int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a);
 /* The register type of a dtype, with the run's lanes if `lanes`. */
 LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
 
-/* --- Reductions: the identity, one step, and the combination of lanes. ARGMAX carries a value and a position. */
+/* --- Reductions: the identity, one step, and the combination of lanes. ARGMAX carries a value and a position; REDUCE_MEAN and REDUCE_M2
+ * a state (moments.c), which takes segments of elements instead of steps. */
 int tcc_fold_carries(tcc_op op);
 void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry);
 void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index, LLVMValueRef mask);
@@ -244,6 +248,20 @@ void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *
 
 /* The same across the lane groups of an item. */
 void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
+
+/* --- Mean and M2 in one sweep (moments.c). A state is a count, a mean and an M2, all of the element's type; at first 0. A
+ * segment is two sums, of x - mean and of its square, and the number of its elements. */
+enum { TCC_MOMENT_STATE = 3, TCC_MOMENT_SUMS = 2 };
+static inline bool tcc_is_moment(tcc_op op) { return op == TCC_OP_REDUCE_MEAN || op == TCC_OP_REDUCE_M2; }
+/* Adds x to the sums. */
+void tcc_moment_step(tcc_emitter *e, const LLVMValueRef *state, LLVMValueRef *sums, LLVMValueRef x, LLVMValueRef mask);
+/* Takes in a segment of `count` elements (of the state's type). Of the first one, a single element, M2 is 0. */
+void tcc_moment_settle(tcc_emitter *e, LLVMValueRef *state, const LLVMValueRef *sums, LLVMValueRef count);
+/* a from a and b. */
+void tcc_moment_merge(tcc_emitter *e, LLVMValueRef *a, const LLVMValueRef *b);
+/* A loop over segments of [from, to): their bounds. Of `stride` elements each thread has one; there are at most `length`, below `high`. */
+void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef *from, LLVMValueRef *to, int64_t stride, int64_t length,
+                               int64_t high, const LLVMValueRef *initial, int n_carry);
 
 /* --- Scalar operations (scalar.c) */
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);

@@ -522,7 +522,7 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
 
 /* --- Reductions */
 
-int tcc_fold_carries(tcc_op op) { return op == TCC_OP_ARGMAX ? 2 : 1; }
+int tcc_fold_carries(tcc_op op) { return tcc_is_moment(op) ? TCC_MOMENT_STATE : op == TCC_OP_ARGMAX ? 2 : 1; }
 
 static bool real(LLVMTypeRef type) {
     LLVMTypeKind kind = LLVMGetTypeKind(tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type);
@@ -535,8 +535,8 @@ static unsigned bits_of(LLVMTypeRef type) {
 
 void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry) {
     bool is_real = real(type);
-    if (op == TCC_OP_REDUCE_SUM) {
-        carry[0] = LLVMConstNull(type);
+    if (op == TCC_OP_REDUCE_SUM || tcc_is_moment(op)) {
+        for (int k = 0; k < tcc_fold_carries(op); k++) carry[k] = LLVMConstNull(type);
     } else if (is_real) {
         carry[0] = tcc_emit_float(e, type, op == TCC_OP_REDUCE_MIN ? __builtin_inf() : -__builtin_inf());
     } else {
@@ -585,6 +585,10 @@ void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef 
 
 /* a from a and b, of which a's elements come first where that matters. */
 static void fold_pair(tcc_emitter *e, tcc_op op, LLVMValueRef *a, LLVMValueRef *b) {
+    if (tcc_is_moment(op)) {
+        tcc_moment_merge(e, a, b);
+        return;
+    }
     if (op != TCC_OP_ARGMAX) {
         tcc_fold_step(e, op, a, b[0], NULL, NULL);
         return;
@@ -610,16 +614,16 @@ static void fold_pair(tcc_emitter *e, tcc_op op, LLVMValueRef *a, LLVMValueRef *
 }
 
 /* The results of `threads` neighbours, a power of two within a warp: each has them all in the end. Sums and positions do not depend on
- * which of two partners is called first; of equal extremes (0 and -0) the first thread's counts. */
+ * which of two partners is called first; of equal extremes (0 and -0) and of states, which differ in rounding, the first thread's count. */
 static void fold_threads(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, int threads) {
     int carries = tcc_fold_carries(op);
     for (int bit = threads / 2; bit; bit /= 2) {
-        LLVMValueRef other[2];
+        LLVMValueRef other[TCC_MOMENT_STATE];
         for (int k = 0; k < carries; k++) other[k] = tcc_emit_exchange(e, carry[k], bit);
         fold_pair(e, op, carry, other);
     }
-    if (threads > 1 && (op == TCC_OP_REDUCE_MAX || op == TCC_OP_REDUCE_MIN) && real(LLVMTypeOf(carry[0])))
-        carry[0] = tcc_emit_first_thread(e, carry[0]);
+    bool first = tcc_is_moment(op) || ((op == TCC_OP_REDUCE_MAX || op == TCC_OP_REDUCE_MIN) && real(LLVMTypeOf(carry[0])));
+    for (int k = 0; threads > 1 && first && k < carries; k++) carry[k] = tcc_emit_first_thread(e, carry[k]);
 }
 
 void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
@@ -628,7 +632,7 @@ void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *
         LLVMValueRef *own = carry + n_carry;
         for (int n = tcc_emit_lanes_of(LLVMTypeOf(own[0])); n > 1; n /= 2) {
             int low[64], high[64];
-            LLVMValueRef a[2], b[2];
+            LLVMValueRef a[TCC_MOMENT_STATE], b[TCC_MOMENT_STATE];
             for (int l = 0; l < n / 2; l++) low[l] = l, high[l] = l + n / 2;
             for (int k = 0; k < tcc_fold_carries(ops[i]); k++) {
                 if (n == 2) {

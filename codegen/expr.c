@@ -159,6 +159,18 @@ const tcc_expr *tcc_expr_within(tcc_body *b, tcc_affine a, int64_t limit) {
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = limit}, &index, 1);
 }
 
+const tcc_expr *tcc_expr_mean(tcc_body *b, const tcc_expr *sum, int64_t count) {
+    if (!sum || count == 1) return sum;
+    const tcc_expr *operands[] = {sum, tcc_expr_number(b, sum->dtype, 1.0 / (double)count)};
+    return tcc_expr_point(b, TCC_OP_MUL, sum->dtype, operands, 2);
+}
+
+const tcc_expr *tcc_expr_deviation(tcc_body *b, const tcc_expr *x, const tcc_expr *mean) {
+    if (!x || !mean) return NULL;
+    const tcc_expr *difference = tcc_expr_point(b, TCC_OP_SUB, x->dtype, (const tcc_expr *[]){x, mean}, 2);
+    return tcc_expr_point(b, TCC_OP_MUL, x->dtype, (const tcc_expr *[]){difference, difference}, 2);
+}
+
 const tcc_expr *tcc_expr_fold(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *value, uint64_t loops) {
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_FOLD, .dtype = dtype, .op = op, .fold = loops}, &value, 1);
 }

@@ -161,7 +161,11 @@ static const tcc_expr *trace_reduce(tcc_body *b, const tcc_node *n, const tcc_af
         }
     }
     const tcc_expr *value = tcc_body_trace(b, x, mapped);
-    return tcc_expr_fold(b, n->op, n->type.dtype, value, loops);
+    if (!tcc_is_moment(n->op)) return tcc_expr_fold(b, n->op, n->type.dtype, value, loops);
+    const tcc_expr *sum = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, value, loops);
+    const tcc_expr *mean = tcc_expr_mean(b, sum, tcc_type_numel(&x->type) / tcc_type_numel(&n->type));
+    if (n->op == TCC_OP_REDUCE_MEAN) return mean;
+    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, tcc_expr_deviation(b, value, mean), loops);
 }
 
 static const tcc_expr *trace_view(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {

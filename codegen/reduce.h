@@ -19,6 +19,7 @@ typedef struct tcc_reduction {
     const tcc_expr *expr; /* REDUCE; NULL: loaded */
     int temporary;        /* where its value is loaded from, -1: computed */
     int partial;          /* temporary of partial results, -1: none */
+    int means;            /* REDUCE_M2: temporary of the means of these parts */
     int level;            /* number of sweeps that come before its own */
 } tcc_reduction;
 
@@ -39,6 +40,8 @@ typedef struct tcc_reduce_trace {
     bool combine, combine_across;
     int level;        /* reductions of this level are combined */
     tcc_affine piece; /* as a form */
+    int64_t piece_points; /* of a kept point in a piece, but for the last */
+    bool one_sweep;   /* M2 is made in the sweep that makes the mean; else in a second one, of what is at hand then */
     int slice_var;    /* of the body that has column sums */
 } tcc_reduce_trace;
 
@@ -53,6 +56,8 @@ bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n); /* of out
 bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n);
 /* Stores the group's kept and full outputs at the open point. */
 void tcc_reduce_store_outputs(tcc_reduce_trace *t, tcc_body *b, bool kept, bool full);
+/* Of a REDUCE expression of M2: the mean of its operand. */
+const tcc_expr *tcc_reduce_mean_beside(tcc_body *b, const tcc_expr *m2);
 /* The type that partial results of a reduction have: at least f32. */
 tcc_dtype tcc_reduce_partial_dtype(const tcc_node *n);
 
@@ -118,6 +123,8 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
 /* Adds the open point, or vector, of store number `store`: to a place of the thread, or in memory if it is NULL. */
 void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place);
 void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRef *sums); /* they are in memory */
+/* The expression whose fold gives the value of REDUCE expression x too: the first mean or M2 of its operand, which share a state. */
+const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x);
 /* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the stores. */
 void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in);
 

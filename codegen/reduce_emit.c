@@ -47,11 +47,14 @@ static LLVMValueRef slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc
 /* Slots are padded to whole vectors, which begin at multiples of their lanes. */
 static int slot_alignment(const tcc_reduce *p) { return p->lanes < 4 ? 4 : 16; }
 
+enum { MOST_CARRIES = TCC_EMIT_MAX_CARRY };
+
 typedef struct sweep_cx {
     const tcc_reduce *p;
     int sweep;
-    int n; /* reductions of the sweep */
+    int n, n_moments; /* folds of the sweep; means and M2 come first */
     const tcc_expr *reductions[TCC_REDUCE_MOST];
+    const LLVMValueRef *states; /* of the moments, in front of the open segment */
     bool *computes; /* by expr: evaluated in this sweep for the first time, and cached */
     bool *loads;    /* by expr: cached earlier */
     LLVMValueRef *kept; /* p->steps: by step and expr, the cached value */
@@ -77,7 +80,8 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         if (p->steps) s->kept[s->step * b->exprs.count + i] = value;
         else tcc_emit_store(e, value, slot_address(r, p, b->exprs.data[i]), slot_alignment(p));
     }
-    for (int i = 0, c = 0; i < s->n; i++) {
+    int c = 0;
+    for (int i = s->n_moments; i < s->n; i++) {
         const tcc_expr *x = s->reductions[i];
         LLVMValueRef index = NULL, value = tcc_body_lanes(r, x->operands[0]);
         if (x->op == TCC_OP_ARGMAX) { /* one axis, possibly cut into several loops: the position in it */
@@ -91,6 +95,9 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
         c += tcc_fold_carries(x->op);
     }
+    for (int i = 0; i < s->n_moments; i++, c += TCC_MOMENT_SUMS)
+        tcc_moment_step(e, s->states + TCC_MOMENT_STATE * i, &carry[c], tcc_body_lanes(r, s->reductions[i]->operands[0]), p->columns ? NULL : r->mask);
+    if (s->n_moments) carry[c] = LLVMBuildAdd(e->builder, carry[c], tcc_emit_i32(e, 1), "");
     for (int i = 0; s->sweep == sweep_of_stores(p) && i < b->stores.count; i++) {
         if (b->stores.data[i].sum) tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
         else if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
@@ -105,7 +112,7 @@ static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_
     int64_t extent = r->body->vars.data[var].high + 1, all = tcc_emit_group_lanes(e, p->lanes);
     LLVMValueRef own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
     for (s->step = 0; s->step < p->steps; s->step++) {
-        LLVMValueRef index = tcc_emit_add(e, own, tcc_emit_i64(e, s->step * all)), before[TCC_REDUCE_MOST * 2];
+        LLVMValueRef index = tcc_emit_add(e, own, tcc_emit_i64(e, s->step * all)), before[MOST_CARRIES];
         bool part = (s->step + 1) * all > extent;
         tcc_emit_if branch;
         memcpy(before, carry, sizeof *carry * (size_t)n_carry);
@@ -162,11 +169,87 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVM
     r->lanes = 1;
 }
 
+/* The number of a segment's steps in the lanes that exist. */
+static LLVMValueRef count_lanes(tcc_body_run *r, LLVMValueRef steps, LLVMTypeRef type, LLVMValueRef mask) {
+    LLVMTypeRef scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
+    LLVMValueRef count = tcc_emit_splat(r->e, LLVMBuildUIToFP(r->e->builder, steps, scalar, ""), tcc_emit_lanes_of(type));
+    return mask ? tcc_emit_select(r->e, mask, count, LLVMConstNull(type)) : count;
+}
+
+/* The carries of a segment: of the other folds, and then what its own steps add up. */
+static int begin_segment(tcc_body_run *r, sweep_cx *s, const LLVMValueRef *carry, int n_carry, LLVMValueRef *inner) {
+    int n = 0;
+    for (int k = TCC_MOMENT_STATE * s->n_moments; k < n_carry; k++) inner[n++] = carry[k];
+    for (int i = 0; i < s->n_moments; i++)
+        for (int k = 0; k < TCC_MOMENT_SUMS; k++) inner[n++] = LLVMConstNull(LLVMTypeOf(carry[TCC_MOMENT_STATE * i]));
+    inner[n++] = tcc_emit_i32(r->e, 0);
+    s->states = carry;
+    return n;
+}
+
+static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry, int n_carry, const LLVMValueRef *inner, LLVMValueRef mask) {
+    int n = 0;
+    for (int k = TCC_MOMENT_STATE * s->n_moments; k < n_carry; k++) carry[k] = inner[n++];
+    LLVMValueRef steps = inner[n + TCC_MOMENT_SUMS * s->n_moments];
+    for (int i = 0; i < s->n_moments; i++, n += TCC_MOMENT_SUMS) {
+        LLVMValueRef *state = &carry[TCC_MOMENT_STATE * i];
+        tcc_moment_settle(r->e, state, &inner[n], count_lanes(r, steps, LLVMTypeOf(state[0]), mask));
+    }
+}
+
+/* The innermost loop of a sweep with moments, in segments. */
+static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole, LLVMValueRef *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    const tcc_reduce *p = s->p;
+    int var = p->reduced[p->n_reduced - 1], n_inner;
+    int64_t high = r->body->vars.data[var].high + 1, length = p->n_reduced == 1 && p->piece_var >= 0 ? p->piece : high, stride = 1;
+    bool deep = p->columns && p->n_reduced == 1;
+    if (!p->columns) stride = tcc_emit_group_lanes(e, p->lanes);
+    else if (deep && e->deep) stride = e->shape.shape.deep;
+    LLVMValueRef inner[MOST_CARRIES], end = to;
+    if (!p->columns && !whole) end = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes));
+    tcc_emit_loop segments, loop;
+    LLVMValueRef first = from, last = end;
+    tcc_moment_segments_begin(e, &segments, &first, &last, stride, length, high, carry, n_carry);
+    memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
+    n_inner = begin_segment(r, s, carry, n_carry, inner);
+    if (p->columns) {
+        if (deep) tcc_emit_deep_loop_begin(e, &loop, first, last, inner, n_inner);
+        else tcc_emit_loop_begin(e, &loop, first, last, 1, inner, n_inner);
+        memcpy(inner, loop.carry, sizeof *inner * (size_t)n_inner);
+        tcc_body_enter(r, var, loop.index);
+        emit_inside(r, s, inner);
+        tcc_body_leave(r, var);
+        tcc_emit_loop_end(e, &loop, inner);
+        memcpy(inner, loop.carry, sizeof *inner * (size_t)n_inner);
+    } else {
+        emit_row(r, s, first, last, true, inner, n_inner);
+    }
+    end_segment(r, s, carry, n_carry, inner, NULL);
+    tcc_emit_loop_end(e, &segments, carry);
+    memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
+    if (p->columns || whole) return;
+    begin_segment(r, s, carry, n_carry, inner); /* what is left of the row, less than a vector */
+    LLVMValueRef mask = r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, end));
+    r->lane_var = var;
+    r->lanes = p->lanes;
+    tcc_body_enter(r, var, end);
+    emit_inside(r, s, inner);
+    tcc_body_leave(r, var);
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+    end_segment(r, s, carry, n_carry, inner, mask);
+}
+
+/* Which part of a fold's carries is the value of a reduction. */
+static int value_of_fold(tcc_op op) { return op == TCC_OP_REDUCE_MEAN ? 1 : tcc_fold_carries(op) - 1; }
+
 static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     const tcc_reduce *p = s->p;
-    LLVMValueRef carry[TCC_REDUCE_MOST * 2];
+    LLVMValueRef carry[MOST_CARRIES];
     int n_carry = 0;
     int lanes = p->lanes;
     tcc_body_need_none(r);
@@ -182,7 +265,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
             if (!b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0); /* what does not depend on the reduced loops */
     tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
-    int n_loops = p->columns ? p->n_reduced : p->n_reduced - 1;
+    int n_loops = p->columns && !s->n_moments ? p->n_reduced : p->n_reduced - 1;
     if (p->n_reduced == 0) n_loops = 0;
     LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL;
     for (int i = 0; i < p->n_reduced; i++) {
@@ -202,14 +285,16 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
             else tcc_emit_loop_begin(e, &loops[i], from, to, 1, carry, n_carry);
             memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
             tcc_body_enter(r, var, loops[i].index);
-            if (i < n_loops - 1 || !p->columns) tcc_body_emit(r, 0);
+            if (i < p->n_reduced - 1) tcc_body_emit(r, 0);
+        } else if (s->n_moments) {
+            emit_segments(r, s, from, to, whole, carry, n_carry);
         } else if (p->steps) {
             emit_steps(r, s, carry, n_carry);
         } else {
             emit_row(r, s, from, to, whole, carry, n_carry);
         }
     }
-    if (p->columns || p->n_reduced == 0) emit_inside(r, s, carry);
+    if (!s->n_moments && (p->columns || p->n_reduced == 0)) emit_inside(r, s, carry);
     for (int i = n_loops - 1; i >= 0; i--) {
         tcc_body_leave(r, p->reduced[i]);
         tcc_emit_loop_end(e, &loops[i], carry);
@@ -219,10 +304,23 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
     if (p->columns) tcc_fold_deep(e, ops, s->n, carry);
     else tcc_fold_lanes(e, ops, s->n, carry);
-    for (int i = 0, c = 0; i < s->n; i++) {
-        c += tcc_fold_carries(ops[i]);
-        tcc_body_give(r, s->reductions[i], carry[c - 1]);
-    }
+    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(ops[i++]))
+        for (int k = 0; k < b->exprs.count; k++) {
+            const tcc_expr *x = b->exprs.data[k];
+            if (x->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, x) == s->reductions[i]) tcc_body_give(r, x, carry[c + value_of_fold(x->op)]);
+        }
+}
+
+/* The folds of the sweep. */
+static void list_folds(const tcc_reduce *p, sweep_cx *s) {
+    const tcc_body *b = p->body;
+    for (int moments = 1; moments >= 0; moments--)
+        for (int i = 0; i < b->exprs.count; i++) {
+            const tcc_expr *x = b->exprs.data[i];
+            if (x->kind != TCC_EXPR_REDUCE || p->level[x->operands[0]->id] != s->sweep || tcc_is_moment(x->op) != moments || tcc_reduce_fold_of(b, x) != x) continue;
+            s->reductions[s->n++] = x;
+            s->n_moments += moments;
+        }
 }
 
 /* Everything for one kept point, or one vector of them. */
@@ -233,9 +331,7 @@ static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags,
     memset(known, 0, n);
     for (int sweep = 0; sweep < p->n_sweeps; sweep++) {
         sweep_cx s = {.p = p, .sweep = sweep, .computes = computes, .loads = known, .kept = kept_values, .sums = sums};
-        for (size_t i = 0; i < n; i++)
-            if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && p->level[b->exprs.data[i]->operands[0]->id] == sweep)
-                s.reductions[s.n++] = b->exprs.data[i];
+        list_folds(p, &s);
         memset(in, 0, n);
         tcc_reduce_mark_sweep(p, sweep, known, in);
         for (size_t i = 0; i < n; i++) {

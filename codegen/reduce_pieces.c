@@ -11,6 +11,18 @@ enum {
     SPLIT_ITEMS = 8,           /* so many items are parallel enough */
 };
 
+/* A temporary of partial results, and a store of one there; the same for the same value. */
+static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, const tcc_expr *value, tcc_affine offset, int64_t pieces) {
+    tcc_dtype dtype = tcc_reduce_partial_dtype(n);
+    for (int i = 0; i < b->stores.count; i++)
+        if (b->stores.data[i].value == value) return b->buffers.data[b->stores.data[i].buffer].temporary;
+    int temporary = tcc_lowering_temporary(t->l, pieces * t->kept_numel * tcc_dtype_bytes(dtype));
+    if (temporary < 0 || !value) return temporary;
+    tcc_store store = {tcc_body_temporary(b, temporary, dtype, true), offset, value, NULL, .kept = true};
+    if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(t->l->diag);
+    return temporary;
+}
+
 /* Partial results of the reductions of one level, each over a piece of the first reduced loop. */
 static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t pieces) {
     tcc_lowering *l = t->l;
@@ -24,11 +36,10 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t pieces)
         tcc_affine coordinates[TCC_MAX_RANK];
         tcc_affine_split(b, t->kept_position, r->node->type.rank, r->node->type.dims, coordinates);
         const tcc_expr *value = tcc_body_trace(b, r->node, coordinates);
-        tcc_dtype dtype = tcc_reduce_partial_dtype(r->node);
-        r->partial = tcc_lowering_temporary(l, pieces * t->kept_numel * tcc_dtype_bytes(dtype));
+        if (value && tcc_is_moment(r->node->op)) value = r->expr; /* of the shifted operand */
+        r->partial = store_partial(t, b, r->node, value, offset, pieces);
         if (r->partial < 0 || !value) break;
-        tcc_store store = {tcc_body_temporary(b, r->partial, dtype, true), offset, value, NULL, .kept = true};
-        if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        if (r->node->op == TCC_OP_REDUCE_M2) r->means = store_partial(t, b, r->node, tcc_reduce_mean_beside(b, value), offset, pieces);
     }
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
@@ -36,6 +47,7 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t pieces)
     p->piece_var = var;
     p->piece = (b->vars.data[p->reduced[0]].high + pieces) / pieces;
     if (!p->columns && p->n_reduced == 1) p->piece = tcc_whole_vectors(l->target, p->piece, p->lanes);
+    t->piece_points = p->piece * (int64_t)tcc_reduce_points(b, p->reduced + 1, p->n_reduced - 1);
     memmove(p->kept + 1, p->kept, sizeof *p->kept * (size_t)p->n_kept);
     p->kept[0] = var;
     p->n_kept++;

@@ -20,7 +20,7 @@ tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
         const tcc_node *n = group->nodes[i];
         if (!t->across[i] || tcc_op_get_info(n->op)->fusion != TCC_FUSION_REDUCE) continue;
         if (t->n == TCC_REDUCE_MOST) return tcc_error(l->diag, TCC_EUNSUPPORTED, n->loc, "more than %d column sums in a group", TCC_REDUCE_MOST);
-        t->all[t->n++] = (tcc_reduction){.node = n, .across = true, .temporary = -1, .partial = -1};
+        t->all[t->n++] = (tcc_reduction){.node = n, .across = true, .temporary = -1, .partial = -1, .means = -1};
     }
     return TCC_OK;
 }
@@ -42,13 +42,15 @@ tcc_dtype tcc_reduce_partial_dtype(const tcc_node *n) {
     return tcc_dtype_is_float(n->type.dtype) && tcc_dtype_bytes(n->type.dtype) < 4 ? TCC_F32 : n->type.dtype;
 }
 
-/* What a reduction that is to be computed here folds. `at`: its kept point, or, of a column sum, its column. */
-static const tcc_expr *operand_of(tcc_reduce_trace *t, tcc_body *b, const tcc_reduction *r, const tcc_affine *coordinates, tcc_affine at) {
-    const tcc_node *n = r->node;
-    if (r->across || (t->combine && r->level == t->level)) {
-        tcc_affine offset = tcc_affine_add(b, at, tcc_affine_scale(b, t->piece, r->across ? t->reduced_numel : t->kept_numel));
-        return tcc_expr_load(b, tcc_body_temporary(b, r->partial, tcc_reduce_partial_dtype(n), false), offset, NULL);
-    }
+/* A reduction made here, of the kept point or column `own`: not of the reduced loops, which are the schedule's. */
+static const tcc_expr *make_reduce(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *operand, const tcc_affine *own) {
+    const tcc_expr *value = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = dtype, .op = op}, &operand, 1);
+    if (value) ((tcc_expr *)value)->loops = tcc_affine_loops(b, own);
+    return value;
+}
+
+/* The operand of a reduction at a kept point and the place `reduced` in its range. */
+static const tcc_expr *operand_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, tcc_affine reduced_position) {
     const tcc_type *x = &n->operands[0]->type;
     int64_t dims[TCC_MAX_RANK];
     tcc_affine inner[TCC_MAX_RANK], mapped[TCC_MAX_RANK];
@@ -58,9 +60,62 @@ static const tcc_expr *operand_of(tcc_reduce_trace *t, tcc_body *b, const tcc_re
     for (int i = 0; i < axes.count; i++) reduced[axes.v[i]] = true;
     for (int i = 0; i < x->rank; i++)
         if (reduced[i]) dims[n_inner++] = x->dims[i];
-    tcc_affine_split(b, t->reduced_position, n_inner, dims, inner);
+    tcc_affine_split(b, reduced_position, n_inner, dims, inner);
     for (int i = 0, k = 0, m = 0; i < x->rank; i++) mapped[i] = reduced[i] ? inner[m++] : coordinates[k++];
     return tcc_body_trace(b, n->operands[0], mapped);
+}
+
+/* A partial result of the reduction; `at`: its kept point, or, of a column sum, its column. */
+static const tcc_expr *partial_of(tcc_reduce_trace *t, tcc_body *b, const tcc_reduction *r, int temporary, tcc_affine at) {
+    tcc_affine offset = tcc_affine_add(b, at, tcc_affine_scale(b, t->piece, r->across ? t->reduced_numel : t->kept_numel));
+    return tcc_expr_load(b, tcc_body_temporary(b, temporary, tcc_reduce_partial_dtype(r->node), false), offset, NULL);
+}
+
+static const tcc_expr *binary(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *x, const tcc_expr *y) {
+    return tcc_expr_point(b, op, dtype, (const tcc_expr *[]){x, y}, 2);
+}
+
+/* The elements of the piece at hand: `piece_points`, or what is left. */
+static const tcc_expr *points_of_piece(tcc_reduce_trace *t, tcc_body *b, tcc_dtype dtype) {
+    if (t->reduced_numel % t->piece_points == 0) return tcc_expr_number(b, dtype, (double)t->piece_points);
+    tcc_affine left = tcc_affine_add_constant(tcc_affine_scale(b, t->piece, -t->piece_points), t->reduced_numel);
+    const tcc_expr *rest = tcc_expr_index(b, left, TCC_I64), *whole = tcc_expr_integer(b, TCC_I64, t->piece_points);
+    const tcc_expr *points = binary(b, TCC_OP_MIN, TCC_I64, rest, whole);
+    return tcc_expr_point(b, TCC_OP_CAST, dtype, &points, 1);
+}
+
+/* The mean or M2 from those of the pieces, each of n_p elements: sum n_p m_p / n and sum M2_p + n_p (m_p - mean)^2. */
+static const tcc_expr *combine_moment(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, tcc_affine own) {
+    tcc_dtype dtype = tcc_reduce_partial_dtype(r->node);
+    bool m2 = r->node->op == TCC_OP_REDUCE_M2;
+    const tcc_expr *points = points_of_piece(t, b, dtype), *mean = partial_of(t, b, r, m2 ? r->means : r->partial, own);
+    r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, mean, points), &own);
+    const tcc_expr *total = tcc_expr_mean(b, r->expr, t->reduced_numel);
+    if (!m2) return total;
+    const tcc_expr *between = binary(b, TCC_OP_MUL, dtype, tcc_expr_deviation(b, mean, total), points);
+    return r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_ADD, dtype, partial_of(t, b, r, r->partial, own), between), &own);
+}
+
+/* In one sweep: of x less its first element, so that a mean that is large against the differences costs no digits of these. */
+static const tcc_expr *moment_of_shifted(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, const tcc_affine *coordinates, tcc_affine own) {
+    const tcc_node *n = r->node;
+    const tcc_expr *first = operand_at(b, n, coordinates, tcc_affine_constant(0)), *value;
+    if (t->combine && r->level == t->level) {
+        value = combine_moment(t, b, r, own);
+    } else {
+        const tcc_expr *x = binary(b, TCC_OP_SUB, n->type.dtype, operand_at(b, n, coordinates, t->reduced_position), first);
+        value = r->expr = make_reduce(b, n->op, n->type.dtype, x, &own);
+    }
+    return n->op == TCC_OP_REDUCE_MEAN ? binary(b, TCC_OP_ADD, n->type.dtype, first, value) : value;
+}
+
+/* M2 by a sum behind the mean's. */
+static const tcc_expr *moment_by_sums(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, const tcc_expr *x, tcc_affine own) {
+    tcc_dtype dtype = r->node->type.dtype;
+    r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, x, &own);
+    const tcc_expr *mean = tcc_expr_mean(b, r->expr, t->reduced_numel);
+    if (r->node->op == TCC_OP_REDUCE_MEAN) return mean;
+    return r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, tcc_expr_deviation(b, x, mean), &own);
 }
 
 /* A reduction of the group at the kept point itself, or a column sum at the column. */
@@ -80,22 +135,28 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     if (!tcc_affine_equal(&position, &own) || folded != (across ? t->kept_numel : t->reduced_numel)) return NULL;
     if (at == t->n) {
         if (at == TCC_REDUCE_MOST) return NULL;
-        t->all[t->n++] = (tcc_reduction){.node = n, .temporary = -1, .partial = -1};
+        t->all[t->n++] = (tcc_reduction){.node = n, .temporary = -1, .partial = -1, .means = -1};
     }
     tcc_reduction *r = &t->all[at];
     const tcc_expr *outer = b->guard, *value;
+    bool partial = r->across || (t->combine && r->level == t->level);
     b->guard = NULL;
     if (r->temporary >= 0) {
         value = tcc_expr_load(b, tcc_body_temporary(b, r->temporary, n->type.dtype, false), own, NULL);
+    } else if (tcc_is_moment(n->op) && t->one_sweep) {
+        value = moment_of_shifted(t, b, r, coordinates, own);
     } else {
-        const tcc_expr *operand = operand_of(t, b, r, coordinates, own);
-        value = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = n->op}, &operand, 1);
-        if (value) { /* not of the reduced loops: they are the schedule's */
-            ((tcc_expr *)value)->loops = tcc_affine_loops(b, &own);
-            t->all[at].expr = value;
-        }
+        const tcc_expr *operand = partial ? partial_of(t, b, r, r->partial, own) : operand_at(b, n, coordinates, t->reduced_position);
+        if (tcc_is_moment(n->op)) value = moment_by_sums(t, b, r, operand, own);
+        else value = r->expr = make_reduce(b, n->op, n->type.dtype, operand, &own);
     }
     b->guard = outer;
+    return value;
+}
+
+const tcc_expr *tcc_reduce_mean_beside(tcc_body *b, const tcc_expr *m2) {
+    const tcc_expr *value = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = m2->dtype, .op = TCC_OP_REDUCE_MEAN}, m2->operands, 1);
+    if (value) ((tcc_expr *)value)->loops = m2->loops;
     return value;
 }
 

@@ -3,6 +3,9 @@
  * dependence among the reductions (softmax: maximum, sum of exponentials, quotient). Lanes run along the innermost loop: along the
  * reduced range (rows; lanes are combined at the end of a sweep, in a fixed order), or along kept points (columns).
  *
+ * Mean and M2 (variance) are two dependent sums where a second sweep finds the row at hand, and one fold of states (moments.c) where it
+ * would come from memory again.
+ *
  * Too few items for the data: reduce_pieces.c cuts the reduced range. Sums of columns beside rows: reduce_across.c cuts the kept one. */
 #include "codegen/reduce.h"
 
@@ -37,6 +40,14 @@ static void find_levels(tcc_reduce *p) {
     for (int i = 0; i < b->stores.count; i++)
         if (!b->stores.data[i].kept && p->level[b->stores.data[i].value->id] + 1 > p->n_sweeps)
             p->n_sweeps = p->level[b->stores.data[i].value->id] + 1;
+}
+
+const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x) {
+    for (int i = 0; tcc_is_moment(x->op) && i < x->id; i++) {
+        const tcc_expr *y = b->exprs.data[i];
+        if (y->kind == TCC_EXPR_REDUCE && tcc_is_moment(y->op) && y->operands[0] == x->operands[0]) return y;
+    }
+    return x;
 }
 
 static int sweep_of_stores(const tcc_reduce *p) { return p->n_sweeps - 1; }
@@ -170,6 +181,12 @@ double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
 
 /* --- Threads */
 
+/* Blocks that a processor should hold. The assembler, if not told, may keep to 32 registers and spill. */
+static int blocks_of(int threads) {
+    enum { HELD = 768 };
+    return threads < HELD ? HELD / threads : 1;
+}
+
 void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
     enum { SMALL_BLOCK = 128, LARGEST = 1024, RESERVED = 2048 };
     const tcc_body *b = p->body;
@@ -180,12 +197,13 @@ void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
     }
     while (group < vectors && group < (p->n_slots ? LARGEST / 2 : LARGEST / 4)) group *= 2;
     if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
-    p->shape = (tcc_thread_shape){.threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group, .group = (int)group, .deep = 1};
+    const int threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group;
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .deep = 1, .blocks = blocks_of(threads)};
 }
 
 /* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads a row. */
 static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
-    enum { ELEMENTS = 32, REGISTERS = 64, SMALL_BLOCK = 128, LARGEST = 1024, ENOUGH = 65536, FEW_STEPS = 8, SEGMENT = 128, HELD = 768 };
+    enum { ELEMENTS = 32, REGISTERS = 64, SMALL_BLOCK = 128, LARGEST = 1024, ENOUGH = 65536, FEW_STEPS = 8, SEGMENT = 128 };
     const tcc_body *b = p->body;
     int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
     int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
@@ -202,8 +220,8 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
         tcc_reduce_shape_long_rows(l, p);
         return;
     }
-    int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found, blocks = threads < HELD ? HELD / threads : 1;
-    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks};
+    const int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found;
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks_of(threads)};
 }
 
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
@@ -223,7 +241,8 @@ static void shape_columns(tcc_reduce *p, int64_t *points) {
     int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), deep = 1, carries = 0;
     double vectors = tcc_reduce_points(b, p->kept, p->n_kept) / p->lanes;
     for (int i = 0; i < b->exprs.count; i++)
-        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) carries += tcc_fold_carries(b->exprs.data[i]->op);
+        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[i]) == b->exprs.data[i])
+            carries += tcc_fold_carries(b->exprs.data[i]->op);
     int64_t rows = p->n_reduced == 0 ? 1 : p->piece_var >= 0 ? p->piece : b->vars.data[p->reduced[0]].high + 1;
     while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < ENOUGH &&
            group * deep * 2 * p->lanes * 8 * carries <= SHARED)
@@ -250,18 +269,25 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
                             (long long)(p->piece_var >= 0 ? p->piece : 0), (long long)(p->slice_var >= 0 ? p->cut.items : 0));
 }
 
-tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
-    tcc_body *b = p->body;
+/* Slots and threads; *points: kept points of an item. */
+static tcc_status choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points) {
+    const tcc_body *b = p->body;
     TCC_TRY(tcc_reduce_choose_slots(l, p));
     double reduced = tcc_reduce_points(b, p->reduced, p->n_reduced);
     if (p->piece_var >= 0) reduced = reduced * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
-    int64_t points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
-    if (l->target->kind == TCC_TARGET_CUDA) {
-        points = 1;
-        if (p->columns) shape_columns(p, &points);
-        else if (p->n_reduced) shape_rows(l, p);
-        else p->shape = tcc_choose_threads(l->target, 1, 1);
-    }
+    *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
+    if (l->target->kind != TCC_TARGET_CUDA) return TCC_OK;
+    *points = 1;
+    if (p->columns) shape_columns(p, points);
+    else if (p->n_reduced) shape_rows(l, p);
+    else p->shape = tcc_choose_threads(l->target, 1, 1);
+    return TCC_OK;
+}
+
+tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
+    tcc_body *b = p->body;
+    int64_t points;
+    TCC_TRY(choose_shape(l, p, &points));
     p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
     p->scratch_bytes = p->steps ? 0 : p->n_slots * p->row * 4;
     return tcc_reduce_launch(l, p);
@@ -281,16 +307,39 @@ static tcc_body *trace_group(tcc_reduce_trace *t) {
     }
 }
 
+static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
+    tcc_body *b = trace_group(t);
+    if (!b) return tcc_enomem(t->l->diag);
+    TCC_TRY(tcc_lowering_keep(t->l, b));
+    return tcc_reduce_plan(t->l, b, t->reduced_bits, p);
+}
+
+/* Should M2 be made in the mean's sweep? A second sweep over a row that is in registers, in shared memory or in a thread's cache costs less
+ * than the segments of the first; what has to come from memory again costs most. */
+static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
+    tcc_lowering *l = t->l;
+    bool any = false;
+    for (int i = 0; i < t->n; i++) any = any || t->all[i].node->op == TCC_OP_REDUCE_M2;
+    if (!any || p->n_reduced == 0) return TCC_OK;
+    int64_t points;
+    TCC_TRY(choose_shape(l, p, &points));
+    bool at_hand = l->target->kind == TCC_TARGET_CUDA ? p->steps || p->n_slots : p->row * 4 <= CACHE_BYTES;
+    t->one_sweep = p->columns || !at_hand || tcc_reduce_choose_pieces(t, p) > 1;
+    return TCC_OK;
+}
+
 tcc_status tcc_lower_reduce(tcc_lowering *l) {
     tcc_reduce_trace t;
     tcc_reduce *p;
     TCC_TRY(tcc_reduce_trace_begin(&t, l));
     bool across = t.n > 0;
-    tcc_body *b = trace_group(&t);
-    if (!b) return tcc_enomem(l->diag);
-    TCC_TRY(tcc_lowering_keep(l, b));
-    TCC_TRY(tcc_reduce_plan(l, b, t.reduced_bits, &p));
+    TCC_TRY(plan_group(&t, &p));
     if (across) return tcc_reduce_across(&t, p);
+    TCC_TRY(choose_sweeps(&t, p));
+    if (t.one_sweep) {
+        t.n = 0;
+        TCC_TRY(plan_group(&t, &p));
+    }
     int levels = 0;
     for (int i = 0; i < t.n; i++) {
         t.all[i].level = t.all[i].expr ? p->level[t.all[i].expr->operands[0]->id] : 0;

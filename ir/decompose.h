@@ -20,7 +20,7 @@ tcc_node *tcc_rewrite_decompose(tcc_rewrite *rw, const tcc_node *n);
 
 /* -- Parts that definitions and gradients share. All are NULL-safe as builders are. -- */
 
-/* Mean and biased variance over `axes`, by centred values (two passes, so nothing cancels). */
+/* Mean and biased variance over `axes`. */
 typedef struct tcc_ir_moments {
     tcc_node *mean, *variance; /* dims of x without axes */
     tcc_node *centred;         /* x - mean, dims of x */

@@ -9,19 +9,34 @@ static tcc_node *back(tcc_graph *g, tcc_node *reduced, const tcc_node *like, con
     return tcc_ir_unreduce(g, reduced, like->type.rank, like->type.dims, axes);
 }
 
+static tcc_node *mean_of(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
+    return tcc_ir_reduce(g, TCC_OP_REDUCE_MEAN, x, axes);
+}
+
+static tcc_node *variance_of(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
+    tcc_node *m2 = tcc_ir_reduce(g, TCC_OP_REDUCE_M2, x, axes);
+    double share = m2 ? (double)tcc_type_numel(&m2->type) / (double)tcc_type_numel(&x->type) : 1;
+    return tcc_ir_binary_c(g, TCC_OP_MUL, m2, share);
+}
+
 tcc_ir_moments tcc_ir_get_moments(tcc_graph *g, tcc_node *x, const tcc_dims *axes) {
     tcc_ir_moments m;
-    m.mean = tcc_ir_mean(g, x, axes);
+    m.mean = mean_of(g, x, axes);
     m.centred = tcc_ir_binary(g, TCC_OP_SUB, x, back(g, m.mean, x, axes));
-    m.variance = tcc_ir_mean(g, tcc_ir_binary(g, TCC_OP_MUL, m.centred, m.centred), axes);
+    m.variance = variance_of(g, x, axes);
     return m;
+}
+
+/* 1 / sqrt(square + eps) */
+static tcc_node *scale_of(tcc_graph *g, tcc_node *square, double eps) {
+    return tcc_ir_unary(g, TCC_OP_RSQRT, tcc_ir_binary_c(g, TCC_OP_ADD, square, eps));
 }
 
 /* x / sqrt(square + eps) */
 static tcc_ir_normal scale_by(tcc_graph *g, tcc_node *x, tcc_node *square, const tcc_dims *axes,
                               double eps) {
     tcc_ir_normal normal;
-    normal.scale = tcc_ir_unary(g, TCC_OP_RSQRT, tcc_ir_binary_c(g, TCC_OP_ADD, square, eps));
+    normal.scale = scale_of(g, square, eps);
     normal.value = tcc_ir_binary(g, TCC_OP_MUL, x, back(g, normal.scale, x, axes));
     return normal;
 }
@@ -81,17 +96,17 @@ TCC_DEFINITION(BATCH_NORM) {
 
 TCC_DEFINITION(BATCH_NORM_MEAN) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return tcc_ir_get_moments(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes).mean;
+    return mean_of(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes);
 }
 
 TCC_DEFINITION(BATCH_NORM_VARIANCE) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return tcc_ir_get_moments(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes).variance;
+    return variance_of(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes);
 }
 
 TCC_DEFINITION(BATCH_NORM_SCALE) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return tcc_ir_get_normal(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes, n->attrs->norm.eps).scale;
+    return scale_of(g, variance_of(g, tcc_ir_cast(g, in[0], n->type.dtype), &axes), n->attrs->norm.eps);
 }
 
 /* Operands of the gradients. */

@@ -83,6 +83,46 @@ TCC_EVAL_RULE(reduce_min) {
     return reduce(n, in[0], out, min_row, INFINITY, INT64_MAX);
 }
 
+TCC_EVAL_RULE(reduce_mean) {
+    TCC_TRY(reduce(n, in[0], out, sum_row, 0, 0));
+    int64_t count = tcc_type_numel(&out->type), each = tcc_type_numel(&in[0]->type) / count;
+    for (int64_t e = 0; e < count; e++) out->f[e] /= (double)each;
+    return TCC_OK;
+}
+
+/* The offset of element `position` of the dims listed. */
+static int64_t offset_in(const tcc_type *type, const int64_t *strides, const int *dims, int n, int64_t position) {
+    int64_t offset = 0;
+    for (int k = n - 1; k >= 0; k--) {
+        offset += position % type->dims[dims[k]] * strides[dims[k]];
+        position /= type->dims[dims[k]];
+    }
+    return offset;
+}
+
+/* By the mean in double precision, before any rounding to the result's type. */
+TCC_EVAL_RULE(reduce_m2) {
+    const tcc_value *x = in[0];
+    const tcc_dims *axes = &n->attrs->axes.axes;
+    int kept[TCC_MAX_RANK], reduced[TCC_MAX_RANK], n_kept = 0, n_reduced = 0;
+    int64_t strides[TCC_MAX_RANK], count = tcc_type_numel(&out->type), each = tcc_type_numel(&x->type) / count;
+    tcc__strides(&x->type, strides);
+    for (int d = 0; d < x->type.rank; d++) {
+        if (n_reduced < axes->count && axes->v[n_reduced] == d) reduced[n_reduced++] = d;
+        else kept[n_kept++] = d;
+    }
+    for (int64_t e = 0; e < count; e++) {
+        const double *first = x->f + offset_in(&x->type, strides, kept, n_kept, e);
+        double sum = 0;
+        for (int64_t i = 0; i < each; i++) sum += first[offset_in(&x->type, strides, reduced, n_reduced, i)];
+        for (int64_t i = 0; i < each; i++) {
+            double difference = first[offset_in(&x->type, strides, reduced, n_reduced, i)] - sum / (double)each;
+            out->f[e] += difference * difference;
+        }
+    }
+    return TCC_OK;
+}
+
 /* Is x[a] to be preferred to x[b], which comes earlier? */
 static bool wins(const tcc_value *x, int64_t a, int64_t b) {
     if (!tcc__value_is_float(x)) return x->i[a] > x->i[b];

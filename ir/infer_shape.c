@@ -194,6 +194,11 @@ tcc_status tcc__infer_reduce(const tcc_infer *q, tcc_type *out) {
     return TCC_OK;
 }
 
+tcc_status tcc__infer_reduce_float(const tcc_infer *q, tcc_type *out) {
+    TCC_TRY(tcc__infer_reduce(q, out));
+    return tcc__need_kind(q, 0, KIND_FLOAT);
+}
+
 tcc_status tcc__infer_argmax(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));

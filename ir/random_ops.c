@@ -441,6 +441,11 @@ static double count_of(const tcc_node *x, const tcc_dims *axes) {
 static tcc_gen_value reduced(tcc_gen *r, tcc_op op, tcc_gen_value x, const tcc_dims *axes) {
     const double count = op == TCC_OP_REDUCE_SUM ? count_of(x.n, axes) : 1;
     tcc_node *n = tcc_ir_reduce(r->g, op, x.n, axes);
+    if (op == TCC_OP_REDUCE_MEAN) return tcc__gen_made(n, x.lo, x.hi, x.err, -1);
+    if (op == TCC_OP_REDUCE_M2) {
+        const double width = x.hi - x.lo, all = count_of(x.n, axes);
+        return tcc__gen_made(n, 0, all * width * width, all * 2 * width * x.err, -1);
+    }
     const double least = min2(x.lo, count * x.lo), most = max2(x.hi, count * x.hi);
     return tcc__gen_made(n, least, most, count * x.err, x.grid);
 }
@@ -469,7 +474,10 @@ static tcc_gen_value add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims
         break;
     }
     default: {
-        tcc_node *mean = tcc_ir_mean(r->g, x.n, axes);
+        x = tcc__gen_into(r, x, -2, 2);
+        if (!x.n) return x;
+        tcc_node *mean = tcc__gen_chance(r, 50) ? tcc_ir_mean(r->g, x.n, axes) : reduced(r, TCC_OP_REDUCE_MEAN, x, axes).n;
+        if (tcc__gen_chance(r, 60)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_M2, x, axes));
         const double width = x.hi - x.lo;
         tcc_node *n =
             tcc_ir_binary(r->g, TCC_OP_SUB, x.n,

@@ -211,7 +211,7 @@ static void visit(rewriter *r, const tcc_node *old) {
         all_flexible &= r->flexible[old->operands[i]->id];
     }
     tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
-    bool reduces = old->op == TCC_OP_REDUCE_SUM || old->op == TCC_OP_REDUCE_MAX || old->op == TCC_OP_REDUCE_MIN;
+    bool reduces = fusion == TCC_FUSION_REDUCE && old->op != TCC_OP_ARGMAX;
     bool follows = fusion == TCC_FUSION_POINT || old->op == TCC_OP_SLICE || old->op == TCC_OP_PAD || old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;
     if (old->op == TCC_OP_INPUT) {
         r->forms[PLAIN][old->id] = r->rw.map[old->id];

@@ -70,6 +70,7 @@ static tcc_node *view_of_splat(tcc_simplifier *s, const tcc_node *n) {
     case TCC_OP_BROADCAST:
     case TCC_OP_SLICE:
     case TCC_OP_FLIP:
+    case TCC_OP_REDUCE_MEAN:
     case TCC_OP_REDUCE_MAX:
     case TCC_OP_REDUCE_MIN: return tcc_ir_splat(s->g, &n->type, value);
     case TCC_OP_PAD:
@@ -78,6 +79,7 @@ static tcc_node *view_of_splat(tcc_simplifier *s, const tcc_node *n) {
         for (int i = 1; i < n->n_operands; i++)
             if (!tcc__is_splat_of(n->operands[i], value)) return NULL;
         return tcc_ir_splat(s->g, &n->type, value);
+    case TCC_OP_REDUCE_M2: return tcc_ir_splat(s->g, &n->type, value - value);
     case TCC_OP_REDUCE_SUM: {
         if (!tcc_dtype_is_float(n->type.dtype)) return NULL;
         int64_t count = tcc_type_numel(&x->type) / tcc_type_numel(&n->type);

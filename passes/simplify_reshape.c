@@ -89,6 +89,8 @@ static tcc_node *point_of_reshape(tcc_simplifier *s, tcc_node *n) {
 /* -- Reductions -- */
 
 static tcc_node *reduce_over(tcc_simplifier *s, tcc_op op, tcc_node *x, const tcc_dims *axes, const tcc_type *type) {
+    if (!axes->count && op == TCC_OP_REDUCE_M2) x = tcc_ir_binary(s->g, TCC_OP_SUB, x, x); /* 0, or NaN */
+    if (!x) return NULL;
     tcc_node *reduced = axes->count ? tcc__simplify(s, tcc_ir_reduce(s->g, op, x, axes)) : x;
     return reduced ? reshape_to(s, reduced, type) : NULL;
 }
@@ -100,7 +102,7 @@ static tcc_node *simplify_reduce(tcc_simplifier *s, tcc_node *n) {
     for (int i = 0; i < axes->count; i++)
         if (x->type.dims[axes->v[i]] > 1) longer.v[longer.count++] = axes->v[i];
     if (longer.count < axes->count || axes->count == 0) return reduce_over(s, n->op, x, &longer, &n->type);
-    if (x->op == n->op && n->op != TCC_OP_REDUCE_SUM) {
+    if (x->op == n->op && (n->op == TCC_OP_REDUCE_MAX || n->op == TCC_OP_REDUCE_MIN)) {
         /* The maximum of maxima. Axes of the inner one count in its operand's dims, where the outer's skip them. */
         tcc_dims both = {0};
         const tcc_dims *inner = &x->attrs->axes.axes;
@@ -132,6 +134,7 @@ static tcc_node *simplify_reduce(tcc_simplifier *s, tcc_node *n) {
 
 tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n) {
     if (n->op == TCC_OP_RESHAPE) return simplify_reshape(s, n);
-    if (n->op == TCC_OP_REDUCE_SUM || n->op == TCC_OP_REDUCE_MAX || n->op == TCC_OP_REDUCE_MIN) return simplify_reduce(s, n);
-    return tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT ? point_of_reshape(s, n) : NULL;
+    tcc_fusion_class fusion = tcc_op_get_info(n->op)->fusion;
+    if (fusion == TCC_FUSION_REDUCE && n->op != TCC_OP_ARGMAX) return simplify_reduce(s, n);
+    return fusion == TCC_FUSION_POINT ? point_of_reshape(s, n) : NULL;
 }

@@ -6,6 +6,19 @@ TCC_VJP_RULE(reduce_sum) {
     tcc__vjp_give(v, 0, vjp_back(v, v->dy, v->x[0], &v->y->attrs->axes.axes));
 }
 
+TCC_VJP_RULE(reduce_mean) {
+    double share = (double)tcc_type_numel(&v->y->type) / (double)tcc_type_numel(&v->x[0]->type);
+    tcc__vjp_give(v, 0, vjp_back(v, vjp_scale(v, v->dy, share), v->x[0], &v->y->attrs->axes.axes));
+}
+
+/* 2 dy (x - mean): what the mean itself changes cancels. */
+TCC_VJP_RULE(reduce_m2) {
+    const tcc_dims *axes = &v->y->attrs->axes.axes;
+    tcc_node *x = v->x[0], *mean = tcc_ir_reduce(v->g, TCC_OP_REDUCE_MEAN, x, axes);
+    tcc_node *centred = vjp_sub(v, x, vjp_back(v, mean, x, axes));
+    tcc__vjp_give(v, 0, vjp_mul(v, vjp_back(v, vjp_scale(v, v->dy, 2), x, axes), centred));
+}
+
 /* Elements equal to the extremum share dy. */
 static void extremum(tcc_vjp *v) {
     const tcc_dims *axes = &v->y->attrs->axes.axes;

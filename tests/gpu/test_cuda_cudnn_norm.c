@@ -328,9 +328,8 @@ static void check_choice(const char *dims, int channels, const char *more, bool 
 static void test_choice(void **state) {
     (void)state;
     static const char y[] = "  output \"y\" %4\n", relu[] = "  %11 = constant {values=[0]} : f32[32,112,112,64]\n  %12 = max(%4, %11) : f32[32,112,112,64]\n  output \"z\" %12\n";
-    check_choice("32,112,112,64", 64, y, true, 1, "cudnn.batch_norm_forward of 401408 x 64");
-    check_choice("32,28,28,64", 64, y, true, 0, "our own kernels for batch_norm of 25088 x 64: a call would save 6422528 bytes, and is worth it from 40000000 on");
-    check_choice("32,112,112,64", 64, relu, true, 0, "our own kernels for batch_norm of 401408 x 64: a call would save -102760448 bytes");
+    check_choice("32,112,112,64", 64, y, true, 0, "our own kernels for batch_norm of 401408 x 64: a call would save 0 bytes, and is worth it from 40000000 on");
+    check_choice("32,112,112,64", 64, relu, true, 0, "our own kernels for batch_norm of 401408 x 64: a call would save -205520896 bytes");
     check_choice("32,112,112,64", 64, "  output \"dx\" %8\n", true, 0, "our own kernels for batch_norm_grad_x of 401408 x 64: a call would save 0 bytes");
     check_choice("32,112,112,64", 64, relu, false, 1, "cudnn.batch_norm_forward of 401408 x 64");
     check_choice("8,4,66", 66, y, false, 0, "our own kernels for batch_norm of 32 x 66: its channels are no multiple of 16 bytes");
@@ -359,7 +358,8 @@ static void test_nothing_taken(void **state) {
                                      : "simplify,autodiff,train-step,decompose,simplify,layout,simplify,fuse,order,plan-memory",
                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1}, .takes_norm = i ? take_none : NULL});
     assert_int_equal(asked, 40);
-    assert_int_equal(planned[0]->groups.count, planned[1]->groups.count);
+    int apart = planned[0]->groups.count - planned[1]->groups.count; /* nodes in another order: of the loss's small groups others may join */
+    assert_in_range(apart < 0 ? -apart : apart, 0, 1);
     assert_int_equal(planned[0]->nodes.count, planned[1]->nodes.count);
     assert_in_range(planned[1]->arena_bytes, 0, planned[0]->arena_bytes + planned[0]->arena_bytes / 256); /* steps in another order */
     for (int i = 0; i < 2; i++) tcc_graph_destroy(planned[i]);

@@ -2,6 +2,7 @@
  * Reductions on a GPU: rows in registers, in shared memory and longer, columns, whole tensors; against the interpreter. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
+#include "harness/moment_cases.h"
 #include "harness/norm_cases.h"
 
 #include "ir/support/strbuf.h"
@@ -94,5 +95,5 @@ int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels), cmocka_unit_test(sums_beside_long_rows)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    return failed + norm_cases_run(check_gpu);
+    return failed + norm_cases_run(check_gpu) + moment_cases_run(check_gpu);
 }

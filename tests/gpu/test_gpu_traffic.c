@@ -34,10 +34,8 @@ static double bytes_of_graph(const tcc_graph *g) {
     return least;
 }
 
-/* Runs the graph once and compares the sectors of all its accesses with what must be moved at least: by its steps, or, `whole`, by the
- * graph. `again`: bytes that rows read again and again and that caches hold, a row's weights; `narrow`: share of the traffic that may be
- * in accesses of less than 16 bytes. */
-static void check_moves(const tcc_graph *g, bool whole, double again, double narrow) {
+/* Runs the graph once, with random inputs. */
+static gpu_program *run_counted(const tcc_graph *g, ptxsim_stats *s) {
     gpu_program *p = gpu_program_create(g, &(compiled_options){.simplify = true}, "sm_90");
     tcc_value *inputs = random_inputs(g, &(compiled_options){.low = 0.1, .high = 1, .limit = 6});
     for (int i = 0; i < g->inputs.count; i++) {
@@ -47,11 +45,19 @@ static void check_moves(const tcc_graph *g, bool whole, double again, double nar
         free(packed);
     }
     free_values(inputs, g->inputs.count);
-    double least = whole ? bytes_of_graph(g) : bytes_of_steps(p->program);
     sim.reset_stats();
     gpu_program_run(p);
+    assert_int_equal(sim.get_stats(NULL, s), 0);
+    return p;
+}
+
+/* Runs the graph once and compares the sectors of all its accesses with what must be moved at least: by its steps, or, `whole`, by the
+ * graph. `again`: bytes that rows read again and again and that caches hold, a row's weights; `narrow`: share of the traffic that may be
+ * in accesses of less than 16 bytes. */
+static void check_moves(const tcc_graph *g, bool whole, double again, double narrow) {
     ptxsim_stats s;
-    assert_int_equal(sim.get_stats(NULL, &s), 0);
+    gpu_program *p = run_counted(g, &s);
+    double least = whole ? bytes_of_graph(g) : bytes_of_steps(p->program);
     double moved = 32.0 * (double)s.global_sectors, wide = 16.0 * (double)(s.global_loads[4] + s.global_stores[4]), narrow_share = 1 - wide / moved;
     moved -= again;
     printf("%-14s %d steps: %.0f KB moved, %.3f of the least; %.3f in narrow accesses; %.0f KB in shared memory, %llu of %llu conflict\n",
@@ -112,6 +118,50 @@ static void norm_backward(void **state) {
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
     }
+}
+
+/* The graph's traffic in words an element of its input 0, where each launch moves a byte once; caches have what it reads again. */
+static void check_words(const tcc_graph *g, double most) {
+    ptxsim_stats s;
+    gpu_program *p = run_counted(g, &s);
+    double elements = (double)tcc_type_numel(&g->inputs.data[0]->type);
+    double words = (double)(s.global_read_unique_bytes + s.global_write_unique_bytes) / (4 * elements);
+    printf("%-14s %d steps: %.3f words an element, %.1f instructions\n", g->name, p->program->n_steps, words, (double)s.lane_instructions / elements);
+    if (words > most) fail_msg("%.3f words an element are moved, %.3f are enough", words, most);
+    assert_int_equal(s.local_read_bytes + s.local_write_bytes, 0);
+    assert_int_equal(s.shared_conflicts, 0);
+    long spilled = gpu_assemble(p->program, "sm_90");
+    if (spilled > 0) fail_msg("%ld bytes of registers are spilled", spilled);
+    gpu_program_destroy(p);
+}
+
+#define BATCH_NORM                                                                                                                      \
+    "graph @batch_norm {\n  %0 = input {role=param, name=\"x\"} : f32[4,48,48,64]\n  %1 = input {role=param, name=\"w\"} : f32[64]\n"      \
+    "  %2 = input {role=param, name=\"b\"} : f32[64]\n  %3 = input {role=batch, name=\"dy\"} : f32[4,48,48,64]\n"                         \
+    "  %4 = batch_norm(%0, %1, %2) {eps=0x1p-10, axis=3} : f32[4,48,48,64]\n  %5 = relu(%4) : f32[4,48,48,64]\n"
+
+/* Batch norm and ReLU over channels that lie together: the statistics read x once, and the rest reads and writes it once. Backward reads
+ * x and dy for the sums, and again for dx, which it writes. Long rows in few items are as the former. */
+static void statistics(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(BATCH_NORM "  output \"y\" %5\n}\n", &diag);
+    check_words(g, 3.05);
+    tcc_graph_destroy(g);
+    g = parse_graph(BATCH_NORM "  %6 = mul(%5, %3) : f32[4,48,48,64]\n  %7 = reduce_sum(%6) {axes=[0, 1, 2, 3]} : f32[]\n  output \"loss\" %7\n}\n", &diag);
+    tcc_graph *step = run_passes(g, "simplify,autodiff", NULL);
+    step->outputs.count--;
+    memmove(step->outputs.data, step->outputs.data + 1, sizeof *step->outputs.data * (size_t)step->outputs.count);
+    tcc_graph *backward = run_passes(step, "simplify", NULL);
+    check_words(backward, 1 + 5.1); /* with the statistics */
+    tcc_graph_destroy(backward);
+    tcc_graph_destroy(step);
+    tcc_graph_destroy(g);
+    g = parse_graph("graph @long_rows {\n  %0 = input {name=\"x\"} : f32[2,300000]\n"
+                    "  %1 = layer_norm(%0) {eps=0x1p-10, axis=1} : f32[2,300000]\n  output \"y\" %1\n}\n", &diag);
+    check_words(g, 3.05);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
 }
 
 static void chains(void **state) {
@@ -195,7 +245,7 @@ int main(void) {
         return 77;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norms), cmocka_unit_test(norm_backward), cmocka_unit_test(chains), cmocka_unit_test(transposes),
+        cmocka_unit_test(norms), cmocka_unit_test(norm_backward), cmocka_unit_test(statistics), cmocka_unit_test(chains), cmocka_unit_test(transposes),
         cmocka_unit_test(gathers), cmocka_unit_test(running_sums), cmocka_unit_test(depthwise), cmocka_unit_test(losses),
         cmocka_unit_test(updates),
     };

@@ -435,6 +435,7 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
     C(slices_of_two_dims, make_slices_of_two_dims(w)) C(pad, make_pad(w)) C(concat, make_concat(w)) C(flip, make_flip(w)) C(take, make_take(w)) \
     C(take_tied, make_take_tied(w)) C(take_along, make_take_along(w)) C(scatter_add, make_scatter_add(w)) \
     C(scatter_add_along, make_scatter_add_along(w)) C(reduce_sum, of_reduction(w, TCC_OP_REDUCE_SUM)) \
+    C(reduce_mean, of_reduction(w, TCC_OP_REDUCE_MEAN)) C(reduce_m2, of_reduction(w, TCC_OP_REDUCE_M2)) \
     C(reduce_max, of_reduction(w, TCC_OP_REDUCE_MAX)) C(reduce_min, of_reduction(w, TCC_OP_REDUCE_MIN)) C(cumsum, of_scan(w, false)) \
     C(cumsum_reverse, of_scan(w, true)) C(linear, make_linear(w)) C(matmul, make_matmul(w)) C(matmul_transposed, make_matmul_transposed(w)) \
     C(dot_vectors, make_dot_vectors(w)) C(dot_outer, make_dot_outer(w)) C(dot_general, make_dot_general(w)) C(dot_square, make_dot_square(w)) \

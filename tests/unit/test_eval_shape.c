@@ -81,6 +81,10 @@ static void test_reductions(void **state) {
     EXPECT(X34 "reduce_sum(%0) {axes=[0, 1]} : f64[]", 33);
     EXPECT(X34 "reduce_max(%0) {axes=[1]} : f64[3]", 7, 7, 4);
     EXPECT(X34 "reduce_min(%0) {axes=[0]} : f64[4]", -1, 1, -2, 2);
+    EXPECT(X34 "reduce_mean(%0) {axes=[0]} : f64[4]", 7 / 3.0, 8 / 3.0, 2 / 3.0, 16 / 3.0);
+    EXPECT(X34 "reduce_mean(%0) {axes=[0, 1]} : f64[]", 33 / 12.0);
+    EXPECT(X34 "reduce_m2(%0) {axes=[1]} : f64[3]", 48.75, 24.75, 16.75);
+    EXPECT(X34 "reduce_m2(%0) {axes=[0, 1]} : f64[]", 92.25);
     EXPECT(WITH_NAN "reduce_max(%0) {axes=[1]} : f64[2]", NAN, 7);
     EXPECT(WITH_NAN "reduce_min(%0) {axes=[1]} : f64[2]", NAN, 3);
     EXPECT(WITH_NAN "argmax(%0) {axis=1} : i32[2]", 1, 0);

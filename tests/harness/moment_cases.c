@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * See the header. Bounds are relative. */
+#include "harness/moment_cases.h"
+#include "harness/check.h"
+#include "harness/graphs.h"
+
+#include <math.h>
+#include <stdio.h>
+
+typedef struct shape {
+    const char *type, *axes, *kept;
+} shape;
+
+/* Data by name: a value for element i of n, from a draw in [-1, 1). */
+typedef double draw(int64_t i, int64_t n, double u);
+
+static double centred(int64_t i, int64_t n, double u) { return (void)i, (void)n, u; }
+static double far(int64_t i, int64_t n, double u) { return (void)i, (void)n, 1e4 + u * 1.7320508; }
+static double farther(int64_t i, int64_t n, double u) { return (void)i, (void)n, 1e6 + u * 1.7320508; }
+static double constant(int64_t i, int64_t n, double u) { return (void)i, (void)n, (void)u, 1e6 + 0.3125; }
+/* What would be a shift if the first elements were one. */
+static double outlier(int64_t i, int64_t n, double u) { return i < n / 64 + 1 ? 0 : 1e4 + u; }
+static double trend(int64_t i, int64_t n, double u) { return 1000 * (double)i / (double)n + u; }
+static double large(int64_t i, int64_t n, double u) { return (void)i, (void)n, (3 + u) * 1e15; }
+
+static graph_check *check;
+
+/* The mean and M2 of such data, within `tolerance`. */
+static void check_moments(const shape *s, draw *draw, double tolerance) {
+    char text[1024];
+    tcc_diag diag = {0};
+    snprintf(text, sizeof text,
+             "graph @moments {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = reduce_mean(%%0) {axes=[%s]} : %s\n"
+             "  %%2 = reduce_m2(%%0) {axes=[%s]} : %s\n  output \"mean\" %%1\n  output \"m2\" %%2\n}\n",
+             s->type, s->axes, s->kept, s->axes, s->kept);
+    tcc_graph *g = parse_graph(text, &diag);
+    tcc_value x;
+    assert_ok(tcc_value_create(&g->inputs.data[0]->type, &x, &diag), &diag);
+    uint64_t state = 1;
+    int64_t n = tcc_type_numel(&x.type);
+    for (int64_t i = 0; i < n; i++) {
+        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        double value = draw(i, n, ldexp((double)(int64_t)state, -63));
+        x.f[i] = x.type.dtype == TCC_F64 ? value : (float)value;
+    }
+    check(g, &(compiled_options){.simplify = true, .inputs = &x, .tolerance = tolerance});
+    tcc_value_free(&x);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
+static const shape columns[] = {
+    {"f32[1,3]", "0", "f32[3]"},       {"f32[2,5]", "0", "f32[5]"},   {"f32[3,40]", "0", "f32[40]"},         {"f32[1003,7]", "0", "f32[7]"},
+    {"f32[4099,64]", "0", "f32[64]"},  {"f32[50001,3]", "0", "f32[3]"}, {"f32[77,1000]", "0", "f32[1000]"}, {"f32[4,9,33,16]", "0, 1, 2", "f32[16]"},
+    {"f64[3001,12]", "0", "f64[12]"},
+};
+/* Rows that are cut into pieces. */
+static const shape rows[] = {{"f32[1,70001]", "1", "f32[1]"}, {"f32[2,200003]", "1", "f32[2]"}};
+/* Such as some target reads in two sweeps: rows that it then finds in registers, in shared memory, in a cache; planes of several rows. */
+static const shape at_hand[] = {{"f32[5,33]", "1", "f32[5]"},         {"f32[33,768]", "1", "f32[33]"},         {"f32[300,1600]", "1", "f32[300]"},
+                                {"f64[270,8200]", "1", "f64[270]"}, {"f32[8,6,20,20]", "0, 2, 3", "f32[6]"}, {"f32[60,3,37,11]", "0, 2, 3", "f32[3]"}};
+
+static void of_columns(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        check_moments(&columns[i], centred, 2e-6);
+        check_moments(&columns[i], far, 1e-5);
+        check_moments(&columns[i], farther, 1e-5);
+        check_moments(&columns[i], constant, 1e-12);
+        check_moments(&columns[i], outlier, 4e-5); /* long sums of about equal terms */
+        check_moments(&columns[i], trend, 2e-6);
+        check_moments(&columns[i], large, 2e-6);
+    }
+}
+
+static void of_rows(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        check_moments(&rows[i], centred, 2e-6);
+        check_moments(&rows[i], far, 1e-5);
+        check_moments(&rows[i], constant, 1e-12);
+        check_moments(&rows[i], farther, 1e-5);
+        check_moments(&rows[i], outlier, 1e-5);
+        check_moments(&rows[i], trend, 2e-6);
+    }
+}
+
+static void of_rows_at_hand(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof at_hand / sizeof *at_hand; i++) {
+        check_moments(&at_hand[i], centred, 1e-5);
+        check_moments(&at_hand[i], far, 1e-4);
+    }
+}
+
+/* Rows that are not at hand, normalized by what one sweep gave; those of f64 are too many to be cut. */
+static void of_long_rows(void **state) {
+    (void)state;
+    static const char *const types[] = {"f32[9,100001]", "f64[270,8200]"};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char text[512];
+        tcc_diag diag = {0};
+        snprintf(text, sizeof text,
+                 "graph @norm {\n  %%0 = input {role=state, name=\"x\"} : %s\n  %%1 = layer_norm(%%0) {eps=0x1p-10, axis=1} : %s\n  output \"y\" %%1 alias %%0\n}\n",
+                 types[i], types[i]);
+        tcc_graph *g = parse_graph(text, &diag);
+        check(g, &(compiled_options){.simplify = true, .low = 9, .high = 11});
+        tcc_graph_destroy(g);
+        tcc_diag_clear(&diag);
+    }
+}
+
+int moment_cases_run(graph_check *with) {
+    check = with;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(of_columns), cmocka_unit_test(of_rows), cmocka_unit_test(of_rows_at_hand), cmocka_unit_test(of_long_rows)};
+    return cmocka_run_group_tests_name("moments", tests, NULL, NULL);
+}
