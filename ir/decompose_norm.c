@@ -129,7 +129,8 @@ TCC_DEFINITION(BATCH_NORM_GRAD_X) {
     tcc_node *scale = n->n_operands > WEIGHT ? tcc_ir_binary(g, TCC_OP_MUL, in[SCALE], in[WEIGHT]) : in[SCALE];
     tcc_node *along = back(g, tcc_ir_mean(g, product, &axes), dy, &axes);
     tcc_node *mean = back(g, tcc_ir_mean(g, dy, &axes), dy, &axes);
-    tcc_node *dx = tcc_ir_binary(g, TCC_OP_SUB, tcc_ir_binary(g, TCC_OP_SUB, dy, mean), tcc_ir_binary(g, TCC_OP_MUL, normal, along));
+    tcc_node *dx = tcc_ir_binary(g, TCC_OP_SUB, dy, mean);
+    dx = tcc_ir_binary(g, TCC_OP_SUB, dx, tcc_ir_binary(g, TCC_OP_MUL, normal, along));
     return tcc_ir_cast(g, tcc_ir_binary(g, TCC_OP_MUL, dx, back(g, scale, dy, &axes)), in[X]->type.dtype);
 }
 
