@@ -270,45 +270,17 @@ static void test_library_missing(void **state) {
     unsetenv("TCC_LIBRARIES");
 }
 
-/* Each call of the library fails once: an error that names it, and nothing left. While engines are tried, the next one may do instead. */
-static void check_failures(int status, const char *name, bool fatal) {
-    int failed = 0, done = 0;
-    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
-    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
-    p.conv.bias = p.conv.relu = 1;
-    for (int n = 1;; n++) {
-        rig c;
-        void *data[RIG_BINDINGS];
-        cudnnsim_counts counts;
-        sim.restart();
-        dnn.restart();
-        dnn.inject(n, status);
-        tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)&p));
-        if (s == TCC_OK) {
-            upload_random(&c, p.type, shape.n_buffers, data);
-            s = tcc_exec_run(c.exec, &c.cx.diag);
-            for (int i = 0; i < shape.n_buffers; i++) free(data[i]);
-        }
-        if (s == TCC_OK) s = c.device->ops->synchronize(c.device, &c.cx.diag);
-        if (s != TCC_OK && (!strstr(tcc_diag_text(&c.cx.diag), name) || !strstr(tcc_diag_text(&c.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
-            fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&c.cx.diag));
-        if (fatal && s != TCC_OK) assert_int_equal(s, TCC_EDEVICE);
-        dnn.get_counts(&counts);
-        rig_stop(&c);
-        check_no_cudnn_alive();
-        check_nothing_alive();
-        if (counts.calls < n) break;
-        *(s == TCC_OK ? &done : &failed) += 1;
-    }
-    assert_true(failed >= 40);
-    assert_true(fatal ? done == 0 : done >= 20);
-}
-
+/* Each call of the library fails once. While engines are tried, the next one may do instead. */
 static void test_failures(void **state) {
     (void)state;
     if (!dnn.inject) skip();
-    check_failures(5000, ": CUDNN_STATUS_EXECUTION_FAILED", true);
-    check_failures(3000, ": CUDNN_STATUS_NOT_SUPPORTED", false);
+    tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
+    const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+    p.conv.bias = p.conv.relu = 1;
+    const cudnn_failures fatal = cudnn_fail_each_call(&shape, (const int64_t *)&p, 5000, ": CUDNN_STATUS_EXECUTION_FAILED", TCC_EDEVICE);
+    assert_true(fatal.failed >= 40 && fatal.done == 0);
+    const cudnn_failures refused = cudnn_fail_each_call(&shape, (const int64_t *)&p, 3000, ": CUDNN_STATUS_NOT_SUPPORTED", TCC_EUNSUPPORTED);
+    assert_true(refused.failed >= 40 && refused.done >= 20);
 }
 
 int main(void) {

@@ -160,39 +160,14 @@ static void test_too_large(void **state) {
     tcc_diag_clear(&d);
 }
 
-/* Each call of the library fails once: an error that names it, and nothing left. */
 static void test_failures(void **state) {
     (void)state;
     if (!dnn.inject) skip();
-    enum { EXECUTION_FAILED = 5000 };
     for (int backward = 0; backward < 2; backward++) {
         const tcc_norm_params p = norm_of(TCC_F32, 16, 8, backward);
         const call_shape shape = shape_of(backward, &p);
-        int failed = 0;
-        for (int n = 1;; n++) {
-            rig c;
-            void *data[RIG_BINDINGS] = {0};
-            cudnnsim_counts counts;
-            sim.restart();
-            dnn.restart();
-            dnn.inject(n, EXECUTION_FAILED);
-            tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)&p));
-            if (s == TCC_OK) s = upload_all(&c, &shape, data);
-            if (s == TCC_OK) s = tcc_exec_run(c.exec, &c.cx.diag);
-            if (s == TCC_OK) s = c.device->ops->synchronize(c.device, &c.cx.diag);
-            if (s != TCC_OK && (s != TCC_EDEVICE || !strstr(tcc_diag_text(&c.cx.diag), ": CUDNN_STATUS_EXECUTION_FAILED") ||
-                                !strstr(tcc_diag_text(&c.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
-                fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&c.cx.diag));
-            dnn.get_counts(&counts);
-            for (int i = 0; i < shape.n_buffers; i++) free(data[i]);
-            rig_stop(&c);
-            check_nothing_alive();
-            check_no_cudnn_alive();
-            if (counts.calls < n) break;
-            assert_int_not_equal(s, TCC_OK);
-            failed++;
-        }
-        assert_true(failed >= 60);
+        const cudnn_failures all = cudnn_fail_each_call(&shape, (const int64_t *)&p, 5000, ": CUDNN_STATUS_EXECUTION_FAILED", TCC_EDEVICE);
+        assert_true(all.failed >= 60 && all.done == 0);
     }
 }
 

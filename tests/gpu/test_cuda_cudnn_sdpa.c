@@ -86,41 +86,14 @@ static void test_refused(void **state) {
     unsetenv("TCC_LIBRARIES");
 }
 
-/* Each call of the library fails once: an error that names it, and nothing left. */
 static void test_failures(void **state) {
     (void)state;
     if (!dnn.inject) skip();
-    enum { EXECUTION_FAILED = 5000 };
     const tcc_sdpa_params p = attention(TCC_F16, 128, 128);
     for (int backward = 0; backward < 2; backward++) {
         const call_shape shape = shape_of(backward, &p);
-        int failed = 0;
-        for (int n = 1;; n++) {
-            rig c;
-            cudnnsim_counts counts;
-            sim.restart();
-            dnn.restart();
-            dnn.inject(n, EXECUTION_FAILED);
-            tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)&p));
-            for (int i = 0; i < shape.n_buffers && s == TCC_OK; i++) {
-                void *zeros = calloc(1, (size_t)rig_bytes(&c, i));
-                s = c.device->ops->upload(c.device, &c.cx.diag, c.memory[i], zeros, rig_bytes(&c, i));
-                free(zeros);
-            }
-            if (s == TCC_OK) s = tcc_exec_run(c.exec, &c.cx.diag);
-            if (s == TCC_OK) s = c.device->ops->synchronize(c.device, &c.cx.diag);
-            if (s != TCC_OK && (s != TCC_EDEVICE || !strstr(tcc_diag_text(&c.cx.diag), ": CUDNN_STATUS_EXECUTION_FAILED") ||
-                                !strstr(tcc_diag_text(&c.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
-                fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&c.cx.diag));
-            dnn.get_counts(&counts);
-            rig_stop(&c);
-            check_nothing_alive();
-            check_no_cudnn_alive();
-            if (counts.calls < n) break;
-            assert_int_not_equal(s, TCC_OK);
-            failed++;
-        }
-        assert_true(failed >= 150);
+        const cudnn_failures all = cudnn_fail_each_call(&shape, (const int64_t *)&p, 5000, ": CUDNN_STATUS_EXECUTION_FAILED", TCC_EDEVICE);
+        assert_true(all.failed >= 150 && all.done == 0);
     }
 }
 
