@@ -15,9 +15,9 @@
  * read dy and x twice and write dx.
  * A plan takes the library some 2 s, once a shape. At 2e12 bytes/s and over 1e5 steps these are bytes_a_step. */
 static const struct {
-    int ours, library, behind, ours_back, library_back;
+    int ours, cudnn, behind, ours_back, cudnn_back;
     double bytes_a_step;
-} words = {.ours = 3, .library = 3, .behind = 2, .ours_back = 5, .library_back = 5, .bytes_a_step = 4e7};
+} words = {.ours = 3, .cudnn = 3, .behind = 2, .ours_back = 5, .cudnn_back = 5, .bytes_a_step = 4e7};
 
 enum { WORKSPACE_BYTES = 32 << 20, ACCESS_BYTES = 16 /* of a pixel's channels, that the library reads at once */ };
 enum { X, WEIGHT, BIAS, FORWARD_Y, FORWARD_MEAN, FORWARD_SCALE, FORWARD_BUFFERS };
@@ -53,8 +53,8 @@ static bool is_elementwise(const tcc_node *n) { return tcc_op_get_info(n->op)->f
 
 /* Words an element that the call saves. */
 static int words_saved(const tcc_graph *g, const tcc_node *n) {
-    if (is_gradient(n)) return words.ours_back - words.library_back - (is_elementwise(n->operands[BACK_DY]) ? 1 : 0); /* that is written for the call */
-    int saved = words.ours - words.library;
+    if (is_gradient(n)) return words.ours_back - words.cudnn_back - (is_elementwise(n->operands[BACK_DY]) ? 1 : 0); /* that is written for the call */
+    int saved = words.ours - words.cudnn;
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *user = g->nodes.data[i];
         for (int k = 0; k < user->n_operands; k++)
