@@ -45,13 +45,9 @@ static call_shape shape_of(bool backward, const tcc_sdpa_params *p) {
 
 /* Whether there is a device with the library that takes attention; says why not. */
 static bool available(void) {
-    rig c;
     tcc_sdpa_params p = attention(TCC_F16, 128, 128);
     const call_shape shape = shape_of(false, &p);
-    tcc_status s = rig_start(&c, call_program(&shape, (const int64_t *)&p));
-    if (s != TCC_OK) printf("skipped: %s\n", tcc_diag_text(&c.cx.diag));
-    rig_stop(&c);
-    return s == TCC_OK;
+    return call_available(call_program(&shape, (const int64_t *)&p));
 }
 
 static void check_refused(bool backward, const tcc_sdpa_params *p, tcc_status expected, const char *words) {

@@ -45,6 +45,14 @@ void keep_log(tcc_context *cx, tcc_topic topic, tcc_strbuf *lines) {
     cx->log_user = lines;
 }
 
+bool call_available(tcc_program *owned) {
+    rig r;
+    tcc_status s = rig_start(&r, owned);
+    if (s != TCC_OK) printf("skipped: %s\n", tcc_diag_text(&r.cx.diag));
+    rig_stop(&r);
+    return s == TCC_OK;
+}
+
 void check_call_refused(tcc_program *owned, tcc_status status, const char *words) {
     rig r;
     tcc_strbuf logged = {0};

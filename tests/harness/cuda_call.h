@@ -19,6 +19,8 @@ typedef struct call_shape {
 tcc_program *call_program(const call_shape *shape, const int64_t *params);
 /* Lines of a topic's log are added to `lines` from now on. */
 void keep_log(tcc_context *cx, tcc_topic topic, tcc_strbuf *lines);
+/* Whether there is a device whose library takes the program of one call; says why not. Takes the program. */
+bool call_available(tcc_program *owned);
 /* A program of one call is refused with `status` and `words`; codegen, which asks before, is told that the call is not taken, its params as
  * they were, and the log why. Takes the program. */
 void check_call_refused(tcc_program *owned, tcc_status status, const char *words);
