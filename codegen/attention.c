@@ -9,17 +9,20 @@
 #include <string.h>
 
 enum {
-    FORWARD_KEYS = 512,  /* most keys in a block: scores of a tile stay in the first-level cache, packed keys in the second */
+    FORWARD_KEYS =
+        512, /* most keys in a block: scores of a tile stay in the first-level cache, packed keys in the second */
     BACKWARD_KEYS = 256,
     FORWARD_QUERIES = 128,
     BACKWARD_QUERIES = 64,
-    FEW_ITEMS = 16,      /* below this many (batch, head)s the forward kernel also splits queries */
+    FEW_ITEMS = 16, /* below this many (batch, head)s the forward kernel also splits queries */
 };
 
 static int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
 
 /* --- The plan */
@@ -38,15 +41,17 @@ static int64_t choose_key_block(int64_t S, int64_t most, int rows) {
     return most;
 }
 
-tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_diag *diag, tcc_attention_plan *p) {
+tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_diag *diag,
+                                   tcc_attention_plan *p) {
     *p = (tcc_attention_plan){.a = *a};
     if (a->T < 1 || a->S < 1 || a->D < 1 || a->E < 1 || a->n_batch > TCC_ATTENTION_MAX_BATCH)
         return TCC_BUG(diag, "attention over %lld queries and %lld keys", (long long)a->T, (long long)a->S);
     static const tcc_attention_role forward[] = {TCC_ATTENTION_Q,    TCC_ATTENTION_K, TCC_ATTENTION_V,
-                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_RNG};
-    static const tcc_attention_role backward[] = {TCC_ATTENTION_Q,    TCC_ATTENTION_K,  TCC_ATTENTION_V,  TCC_ATTENTION_O,  TCC_ATTENTION_LSE,
-                                                  TCC_ATTENTION_DO,   TCC_ATTENTION_MASK, TCC_ATTENTION_DQ, TCC_ATTENTION_DK, TCC_ATTENTION_DV,
-                                                  TCC_ATTENTION_RNG};
+                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE,
+                                                 TCC_ATTENTION_RNG};
+    static const tcc_attention_role backward[] = {
+        TCC_ATTENTION_Q,    TCC_ATTENTION_K,  TCC_ATTENTION_V,  TCC_ATTENTION_O,  TCC_ATTENTION_LSE, TCC_ATTENTION_DO,
+        TCC_ATTENTION_MASK, TCC_ATTENTION_DQ, TCC_ATTENTION_DK, TCC_ATTENTION_DV, TCC_ATTENTION_RNG};
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++) p->buffers[i] = -1;
     const tcc_attention_role *order = a->backward ? backward : forward;
     int n = a->backward ? sizeof backward / sizeof *backward : sizeof forward / sizeof *forward;
@@ -68,14 +73,14 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
 
     int64_t floats, tile_rows = round_up(p->query_block, p->rows) + p->rows;
     if (a->backward) {
-        floats = (p->d_padded + p->e_padded) * p->key_stride;      /* k and v transposed */
-        floats += 2 * tile_rows * p->key_stride;                   /* probabilities and gradients of scores */
-        floats += round_up(a->T, 16);                              /* rows of do times o */
-        floats += p->key_stride * p->d_padded;                     /* k, if its width needs padding */
-        floats += p->query_block * (p->d_padded + p->e_padded);    /* q and do, likewise */
+        floats = (p->d_padded + p->e_padded) * p->key_stride;   /* k and v transposed */
+        floats += 2 * tile_rows * p->key_stride;                /* probabilities and gradients of scores */
+        floats += round_up(a->T, 16);                           /* rows of do times o */
+        floats += p->key_stride * p->d_padded;                  /* k, if its width needs padding */
+        floats += p->query_block * (p->d_padded + p->e_padded); /* q and do, likewise */
     } else {
         floats = p->d_padded * p->key_stride + p->rows * p->key_stride;
-        floats += tile_rows * (p->e_padded + 2) + p->rows;         /* running sums, maxima, denominators; rescaling */
+        floats += tile_rows * (p->e_padded + 2) + p->rows; /* running sums, maxima, denominators; rescaling */
         floats += p->key_stride * p->e_padded;
     }
     if (a->has[TCC_ATTENTION_RNG]) floats += tcc_attention_draws_floats(target->lanes, p->key_block) + 16;
@@ -88,8 +93,9 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
 
 void tcc_attention_key(const tcc_attention_plan *p, tcc_strbuf *out) {
     const tcc_attention *a = &p->a;
-    tcc_strbuf_printf(out, "attention %s T%lld S%lld D%lld E%lld scale %a%s", a->backward ? "backward" : "forward", (long long)a->T,
-                      (long long)a->S, (long long)a->D, (long long)a->E, a->scale, a->causal ? " causal" : "");
+    tcc_strbuf_printf(out, "attention %s T%lld S%lld D%lld E%lld scale %a%s", a->backward ? "backward" : "forward",
+                      (long long)a->T, (long long)a->S, (long long)a->D, (long long)a->E, a->scale,
+                      a->causal ? " causal" : "");
     if (a->has[TCC_ATTENTION_RNG]) tcc_strbuf_printf(out, " dropout %a", a->p);
     for (int i = 0; i < a->n_batch; i++) tcc_strbuf_printf(out, " %lld", (long long)a->batch[i]);
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) {
@@ -106,7 +112,8 @@ void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attenti
     *r = (tcc_attention_run){.p = p};
     tcc_emit_kernel_begin(e, symbol);
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++)
-        if (p->buffers[i] >= 0 && i != TCC_ATTENTION_RNG) r->base[i] = at(e, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
+        if (p->buffers[i] >= 0 && i != TCC_ATTENTION_RNG)
+            r->base[i] = at(e, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
     const int rng = p->buffers[TCC_ATTENTION_RNG];
     if (rng < 0) return;
     LLVMValueRef buffer = tcc_emit_buffer(e, rng), key = tcc_emit_at(e, e->i64, buffer, tcc_emit_param(e, rng));
@@ -169,8 +176,8 @@ void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, t
     tcc_emit_loop_end(e, &groups, NULL);
 }
 
-void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, int64_t padded,
-                             LLVMValueRef first, LLVMValueRef count, LLVMValueRef to) {
+void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                             int64_t padded, LLVMValueRef first, LLVMValueRef count, LLVMValueRef to) {
     tcc_emit_loop rows, columns;
     tcc_emit_loop_begin(e, &rows, i64(e, 0), count, 1, NULL, 0);
     LLVMValueRef from = tcc_attention_row(e, r, role, tcc_emit_add(e, first, rows.index));
@@ -195,33 +202,38 @@ int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded) {
     return 1;
 }
 
-void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row, int64_t a_k,
-                           LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count, LLVMValueRef *sums) {
+void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row,
+                           int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
+                           LLVMValueRef *sums) {
     tcc_tile t = {.rows = r->p->rows, .vectors = vectors, .a_row = a_row, .b_aligned = b_aligned, .n_levels = 1};
     t.levels[0] = (tcc_tile_level){.a = a_k, .b = b_k, .multiple = 1};
     if (!tcc_emit_is_constant(count, &t.levels[0].count)) t.levels[0].runtime = count;
     tcc_tile_emit(e, &t, a, b, sums);
 }
 
-void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, LLVMValueRef row0,
-                        LLVMValueRef packed, LLVMValueRef to) {
+void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                        LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef to) {
     int rows = r->p->rows, vectors = tcc_attention_score_vectors(e);
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
-    tcc_attention_product(e, r, vectors, tcc_attention_row(e, r, role, row0), r->p->a.operands[role].row, 1, packed, r->p->key_stride, true,
-                          i64(e, width), sums);
+    tcc_attention_product(e, r, vectors, tcc_attention_row(e, r, role, row0), r->p->a.operands[role].row, 1, packed,
+                          r->p->key_stride, true, i64(e, width), sums);
     to = tcc_emit_anchor(e, to);
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
-            tcc_emit_store(e, sums[i * vectors + v], at(e, to, i64(e, i * r->p->key_stride + v * e->lanes)), e->lanes * 4);
+            tcc_emit_store(e, sums[i * vectors + v], at(e, to, i64(e, i * r->p->key_stride + v * e->lanes)),
+                           e->lanes * 4);
 }
 
-LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row, LLVMValueRef key) {
+LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row,
+                                 LLVMValueRef key) {
     const tcc_attention *a = &r->p->a;
     LLVMValueRef x = LLVMBuildFMul(e->builder, product, tcc_emit_float(e, e->vf32, a->scale), ""), inside = NULL;
-    if (a->causal || a->S % e->lanes) inside = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_attention_seen(e, a, row), key));
+    if (a->causal || a->S % e->lanes)
+        inside = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_attention_seen(e, a, row), key));
     if (a->has[TCC_ATTENTION_MASK])
-        x = LLVMBuildFAdd(e->builder, x, load_lanes(e, at(e, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), key), inside), "");
+        x = LLVMBuildFAdd(e->builder, x,
+                          load_lanes(e, at(e, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), key), inside), "");
     return inside ? tcc_emit_select(e, inside, x, tcc_emit_float(e, e->vf32, -INFINITY)) : x;
 }
 
@@ -250,18 +262,20 @@ void tcc_attention_emit(tcc_emitter *e, const char *symbol, const tcc_attention_
 /* Where a tile of rows keeps its state between blocks of keys. */
 typedef struct forward {
     tcc_attention_run r;
-    bool one_block; /* all keys at once: nothing to rescale */
+    bool one_block;                            /* all keys at once: nothing to rescale */
     LLVMValueRef keys, scores, values;         /* packed k; one tile of scores; packed v or NULL */
     LLVMValueRef maxima, denominators, factor; /* a row each; factor: of the tile at hand */
     LLVMValueRef sums;                         /* rows of unfinished o */
 } forward;
 
-static LLVMValueRef scalar_at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef index) { return tcc_emit_load(e, e->f32, at(e, base, index), 4); }
+static LLVMValueRef scalar_at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef index) {
+    return tcc_emit_load(e, e->f32, at(e, base, index), 4);
+}
 
-/* Turn a tile's scores into exp(score - maximum), with dropout, row by row; note maxima, denominators (of all that is seen) and the factor for
- * what was summed. */
-static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef row0, LLVMValueRef key0, LLVMValueRef count,
-                         LLVMValueRef is_first) {
+/* Turn a tile's scores into exp(score - maximum), with dropout, row by row; note maxima, denominators (of all that is
+ * seen) and the factor for what was summed. */
+static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef row0, LLVMValueRef key0,
+                         LLVMValueRef count, LLVMValueRef is_first) {
     const tcc_attention_plan *p = f->r.p;
     tcc_emit_loop rows, columns;
     tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, p->rows), 1, NULL, 0);
@@ -278,12 +292,14 @@ static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMVal
         before = tcc_emit_select(e, is_first, tcc_emit_float(e, e->f32, -INFINITY), scalar_at(e, f->maxima, slot));
         highest = tcc_attention_larger(e, before, highest);
     }
-    LLVMValueRef shift = tcc_attention_shown(e, highest), shifts = tcc_emit_splat(e, shift, e->lanes), zero = tcc_emit_float(e, e->vf32, 0);
+    LLVMValueRef shift = tcc_attention_shown(e, highest), shifts = tcc_emit_splat(e, shift, e->lanes),
+                 zero = tcc_emit_float(e, e->vf32, 0);
     LLVMValueRef row = tcc_emit_add(e, row0, rows.index);
     tcc_attention_draw(e, &f->r, row, key0, count);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, &zero, 1);
     address = at(e, scores, columns.index);
-    x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, tcc_emit_load(e, e->vf32, address, e->lanes * 4), shifts, ""));
+    x = tcc_math_exp_negative(e,
+                              LLVMBuildFSub(e->builder, tcc_emit_load(e, e->vf32, address, e->lanes * 4), shifts, ""));
     LLVMValueRef kept = tcc_attention_kept(e, &f->r, columns.index);
     tcc_emit_store(e, tcc_attention_drop(e, &p->a, kept, x), address, e->lanes * 4);
     x = LLVMBuildFAdd(e->builder, columns.carry[0], x, "");
@@ -292,7 +308,8 @@ static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMVal
     if (!f->one_block) {
         LLVMValueRef factor = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, before, shift, ""));
         factor = tcc_emit_select(e, is_first, tcc_emit_float(e, e->f32, 0), factor);
-        LLVMValueRef old = tcc_emit_select(e, is_first, tcc_emit_float(e, e->f32, 0), scalar_at(e, f->denominators, slot));
+        LLVMValueRef old = tcc_emit_select(e, is_first, tcc_emit_float(e, e->f32, 0),
+                                           scalar_at(e, f->denominators, slot));
         sum = LLVMBuildFAdd(e->builder, LLVMBuildFMul(e->builder, old, factor, ""), sum, "");
         tcc_emit_store(e, factor, at(e, f->factor, rows.index), 4);
     }
@@ -309,8 +326,8 @@ static void store_output(tcc_emitter *e, const forward *f, LLVMValueRef row, LLV
 }
 
 /* o of a tile += probabilities times v; the end of it if there is one block of keys. */
-static void emit_values(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef row0, LLVMValueRef tile, LLVMValueRef first_key,
-                        LLVMValueRef count, LLVMValueRef is_first) {
+static void emit_values(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValueRef row0, LLVMValueRef tile,
+                        LLVMValueRef first_key, LLVMValueRef count, LLVMValueRef is_first) {
     const tcc_attention_plan *p = f->r.p;
     int vectors = tcc_attention_output_vectors(e, p->e_padded);
     tcc_emit_loop chunks;
@@ -319,7 +336,8 @@ static void emit_values(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValu
     for (int i = 0; i < p->rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
     LLVMValueRef values = f->values ? f->values : tcc_attention_row(e, &f->r, TCC_ATTENTION_V, first_key);
     int64_t stride = f->values ? p->e_padded : p->a.operands[TCC_ATTENTION_V].row;
-    tcc_attention_product(e, &f->r, vectors, f->scores, p->key_stride, 1, at(e, values, chunks.index), stride, f->values != NULL, count, sums);
+    tcc_attention_product(e, &f->r, vectors, f->scores, p->key_stride, 1, at(e, values, chunks.index), stride,
+                          f->values != NULL, count, sums);
     for (int i = 0; i < p->rows; i++) {
         LLVMValueRef slot = tcc_emit_add(e, slot0, i64(e, i)), row = tcc_emit_add(e, row0, i64(e, i)), scale;
         tcc_emit_if mine;
@@ -358,7 +376,8 @@ static void emit_finish(tcc_emitter *e, forward *f, LLVMValueRef slot, LLVMValue
 
 static void emit_lse(tcc_emitter *e, forward *f, LLVMValueRef slot, LLVMValueRef row) {
     LLVMValueRef logarithm = tcc_math_log(e, scalar_at(e, f->denominators, slot));
-    LLVMValueRef value = LLVMBuildFAdd(e->builder, tcc_attention_shown(e, scalar_at(e, f->maxima, slot)), logarithm, "");
+    LLVMValueRef value = LLVMBuildFAdd(e->builder, tcc_attention_shown(e, scalar_at(e, f->maxima, slot)), logarithm,
+                                       "");
     tcc_emit_store(e, value, tcc_attention_row(e, &f->r, TCC_ATTENTION_LSE, row), 4);
 }
 
@@ -385,7 +404,8 @@ void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_at
     LLVMValueRef keys_end = i64(e, a->S);
     if (a->causal) {
         keys_end = tcc_attention_seen(e, a, tcc_emit_sub(e, query_end, i64(e, 1)));
-        keys_end = tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, keys_end, i64(e, 1), ""), i64(e, 1), keys_end);
+        keys_end = tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, keys_end, i64(e, 1), ""), i64(e, 1),
+                                   keys_end);
     }
     LLVMValueRef key0 = i64(e, 0);
     if (!f.one_block) {
@@ -402,10 +422,12 @@ void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_at
     if (a->T % p->rows) row0 = tcc_emit_min(e, row0, i64(e, a->T - p->rows));
     LLVMValueRef seen = tcc_attention_seen(e, a, tcc_emit_add(e, row0, i64(e, p->rows - 1)));
     LLVMValueRef count = tcc_emit_min(e, tcc_emit_sub(e, seen, key0), in_block);
-    if (a->causal) count = tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, count, i64(e, 0), ""), i64(e, 0), count);
+    if (a->causal)
+        count = tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, count, i64(e, 0), ""), i64(e, 0), count);
     int vectors = tcc_attention_score_vectors(e);
     tcc_emit_loop_begin(e, &panels, i64(e, 0), count, (int64_t)vectors * e->lanes, NULL, 0);
-    tcc_attention_tile(e, &f.r, TCC_ATTENTION_Q, a->D, row0, at(e, f.keys, panels.index), at(e, f.scores, panels.index));
+    tcc_attention_tile(e, &f.r, TCC_ATTENTION_Q, a->D, row0, at(e, f.keys, panels.index),
+                       at(e, f.scores, panels.index));
     tcc_emit_loop_end(e, &panels, NULL);
     emit_softmax(e, &f, slot0, row0, key0, count, is_first);
     emit_values(e, &f, slot0, row0, tiles.index, key0, count, is_first);
@@ -417,7 +439,8 @@ void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_at
         LLVMValueRef slot = tcc_emit_sub(e, tiles.index, query0);
         if (a->T % p->rows) {
             int64_t shift = p->rows - a->T % p->rows;
-            LLVMValueRef in_last = LLVMBuildICmp(e->builder, LLVMIntSGE, tiles.index, i64(e, a->T - a->T % p->rows), "");
+            LLVMValueRef in_last = LLVMBuildICmp(e->builder, LLVMIntSGE, tiles.index, i64(e, a->T - a->T % p->rows),
+                                                 "");
             slot = tcc_emit_select(e, in_last, tcc_emit_add(e, slot, i64(e, shift)), slot);
         }
         if (!f.one_block) emit_finish(e, &f, slot, tiles.index);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Dropout of attention's probabilities on the host: draws of a row of the scores, made where they are needed and never stored.
+ * Dropout of attention's probabilities on the host: draws of a row of the scores, made where they are needed and never
+ * stored.
  *
- * Element (batch, t, s) takes number (batch T + t) S + s of the draws, as a dropout of the whole matrix would. Four neighbours are one
- * evaluation of Philox; a vector of evaluations gives four vectors of draws, whose lanes are then put in order. A row may begin inside
- * such four: its draws are written to scratch from the multiple of four before it, and read at where it begins. */
+ * Element (batch, t, s) takes number (batch T + t) S + s of the draws, as a dropout of the whole matrix would. Four
+ * neighbours are one evaluation of Philox; a vector of evaluations gives four vectors of draws, whose lanes are then
+ * put in order. A row may begin inside such four: its draws are written to scratch from the multiple of four before it,
+ * and read at where it begins. */
 #include "codegen/attention_internal.h"
 
 #include "codegen/body.h"
@@ -11,7 +13,9 @@
 
 #include <math.h>
 
-static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
 
 int64_t tcc_attention_draws_floats(int lanes, int64_t key_block) {
@@ -54,7 +58,8 @@ static LLVMValueRef counters(tcc_emitter *e) {
 void tcc_attention_draw(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef row, LLVMValueRef key0, LLVMValueRef count) {
     const tcc_attention *a = &r->p->a;
     if (!a->has[TCC_ATTENTION_RNG]) return;
-    LLVMValueRef first = tcc_emit_add(e, tcc_emit_mul(e, tcc_emit_add(e, tcc_emit_mul(e, r->batch, i64(e, a->T)), row), i64(e, a->S)), key0);
+    LLVMValueRef first = tcc_emit_add(
+        e, tcc_emit_mul(e, tcc_emit_add(e, tcc_emit_mul(e, r->batch, i64(e, a->T)), row), i64(e, a->S)), key0);
     bool in_fours = a->S % 4 == 0 && (r->p->key_block % 4 == 0 || r->p->key_block >= a->S);
     LLVMValueRef shift = in_fours ? i64(e, 0) : LLVMBuildAnd(e->builder, first, i64(e, 3), "");
     LLVMValueRef block = LLVMBuildLShr(e->builder, first, i64(e, 2), "");
@@ -80,5 +85,6 @@ LLVMValueRef tcc_attention_kept(tcc_emitter *e, const tcc_attention_run *r, LLVM
 LLVMValueRef tcc_attention_drop(tcc_emitter *e, const tcc_attention *a, LLVMValueRef kept, LLVMValueRef value) {
     if (!kept) return value;
     LLVMTypeRef type = LLVMTypeOf(value);
-    return tcc_emit_select(e, kept, LLVMBuildFMul(e->builder, value, tcc_emit_float(e, type, 1 / (1 - a->p)), ""), tcc_emit_float(e, type, 0));
+    return tcc_emit_select(e, kept, LLVMBuildFMul(e->builder, value, tcc_emit_float(e, type, 1 / (1 - a->p)), ""),
+                           tcc_emit_float(e, type, 0));
 }

@@ -30,23 +30,29 @@ LLVMValueRef tcc_attention_scratch(tcc_emitter *e, tcc_attention_run *r, int64_t
 LLVMValueRef tcc_attention_seen(tcc_emitter *e, const tcc_attention *a, LLVMValueRef t);
 /* The row of an operand. */
 LLVMValueRef tcc_attention_row(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef row);
-/* to[width][key_stride] = transpose of rows [first, first + count) of an operand; columns up to whole vectors are filled. */
+/* to[width][key_stride] = transpose of rows [first, first + count) of an operand; columns up to whole vectors are
+ * filled. */
 void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
                                    LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
 /* to[count][padded]: rows copied and padded with zeros, for widths that are no multiple of a vector. */
-void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, int64_t padded,
-                             LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
-/* to[rows][key_stride] = rows row0... of an operand times a panel of a packed block; both pointers at its first column. */
-void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width, LLVMValueRef row0,
-                        LLVMValueRef packed, LLVMValueRef to);
-/* The scores of query `row` and keys key, key + 1, ... from the products: scaled, masked, -inf where a key is not seen. */
-LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row, LLVMValueRef key);
+void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                             int64_t padded, LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+/* to[rows][key_stride] = rows row0... of an operand times a panel of a packed block; both pointers at its first column.
+ */
+void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                        LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef to);
+/* The scores of query `row` and keys key, key + 1, ... from the products: scaled, masked, -inf where a key is not seen.
+ */
+LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row,
+                                 LLVMValueRef key);
 /* Vectors of a panel of scores, and of a panel of output that has `padded` lanes. */
 int tcc_attention_score_vectors(const tcc_emitter *e);
 int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded);
-/* Adds to, or begins with (`initial` NULL: zeros), sums of rows x vectors: A [row, k] with strides a_row, a_k times rows of B. */
-void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row, int64_t a_k,
-                           LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count, LLVMValueRef *sums);
+/* Adds to, or begins with (`initial` NULL: zeros), sums of rows x vectors: A [row, k] with strides a_row, a_k times
+ * rows of B. */
+void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row,
+                           int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
+                           LLVMValueRef *sums);
 /* The lanes of a vector at column (constant) of a row that is `width` wide; NULL: all. */
 LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column);
 
@@ -56,8 +62,8 @@ tcc_attention_draws tcc_attention_draws_begin(tcc_emitter *e, LLVMValueRef key, 
 LLVMValueRef tcc_attention_keeps(tcc_emitter *e, const tcc_attention *a, LLVMValueRef word);
 /* `value` as dropout leaves it: a multiple where kept, else 0. `kept` NULL: no dropout. */
 LLVMValueRef tcc_attention_drop(tcc_emitter *e, const tcc_attention *a, LLVMValueRef kept, LLVMValueRef value);
-/* Host: draws for query `row` and keys key0 ... key0 + count, in r->draws; which of a vector of keys from key0 + column on are kept, NULL
- * without dropout. Lanes beyond the count are any. */
+/* Host: draws for query `row` and keys key0 ... key0 + count, in r->draws; which of a vector of keys from key0 + column
+ * on are kept, NULL without dropout. Lanes beyond the count are any. */
 int64_t tcc_attention_draws_floats(int lanes, int64_t key_block);
 void tcc_attention_draw(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef row, LLVMValueRef key0, LLVMValueRef count);
 LLVMValueRef tcc_attention_kept(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef column);

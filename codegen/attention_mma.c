@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Attention by tensor cores, for f16 and bf16. A warp has 16 rows of scores; all operands lie in shared memory as in memory, row by row, an
- * odd number of 16 bytes apart so that 8 rows of a fragment lie in different banks. Scores come as sums of mma.sync and, rounded, are its left
- * operand as they lie: probabilities never leave registers. Sums, maxima and exponentials are f32. */
+ * Attention by tensor cores, for f16 and bf16. A warp has 16 rows of scores; all operands lie in shared memory as in
+ * memory, row by row, an odd number of 16 bytes apart so that 8 rows of a fragment lie in different banks. Scores come
+ * as sums of mma.sync and, rounded, are its left operand as they lie: probabilities never leave registers. Sums, maxima
+ * and exponentials are f32. */
 #include "codegen/attention_gpu_internal.h"
 
 #include "codegen/llvm_warp.h"
@@ -21,7 +22,9 @@ static LLVMValueRef times(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tc
 static LLVMValueRef over(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_div(e, a, b); }
 static LLVMValueRef rest(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_rem(e, a, b); }
 static LLVMValueRef number(tcc_emitter *e, double x) { return tcc_emit_float(e, e->f32, x); }
-static LLVMValueRef below(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""); }
+static LLVMValueRef below(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, "");
+}
 static LLVMValueRef shared(tcc_emitter *e, LLVMValueRef bytes) { return tcc_emit_at(e, e->i8, e->scratch, bytes); }
 
 /* Bytes where the operands begin: of the rows, in d and in e, and of the columns. */
@@ -40,13 +43,16 @@ static places places_of(const tcc_attention_gpu_plan *p) {
 
 int64_t tcc_attention_mma_scratch(const tcc_attention_gpu_plan *p) { return places_of(p).end; }
 
-/* Rows first ... first + count of an operand on their way to shared memory; zeros beyond `limit` rows, and up to whole steps of k. */
-static void send_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, LLVMValueRef first, int count, int64_t limit, int64_t width,
-                      int64_t to) {
+/* Rows first ... first + count of an operand on their way to shared memory; zeros beyond `limit` rows, and up to whole
+ * steps of k. */
+static void send_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, LLVMValueRef first,
+                      int count, int64_t limit, int64_t width, int64_t to) {
     int64_t pieces = padded(width) / 8, total = count * pieces, pitch = pitch_of(width);
     tcc_emit_loop loop;
-    tcc_emit_loop_begin(e, &loop, LLVMBuildZExt(e->builder, b->thread, e->i64, ""), tcc_emit_i64(e, total), b->p->threads, NULL, 0);
-    LLVMValueRef index = LLVMBuildTrunc(e->builder, loop.index, e->i32, ""), row = over(e, index, pieces), column = times(e, rest(e, index, pieces), 8);
+    tcc_emit_loop_begin(e, &loop, LLVMBuildZExt(e->builder, b->thread, e->i64, ""), tcc_emit_i64(e, total),
+                        b->p->threads, NULL, 0);
+    LLVMValueRef index = LLVMBuildTrunc(e->builder, loop.index, e->i32, ""), row = over(e, index, pieces),
+                 column = times(e, rest(e, index, pieces), 8);
     LLVMValueRef in_memory = add(e, first, row), inside = below(e, in_memory, i32(e, limit));
     if (padded(width) != width) inside = LLVMBuildAnd(e->builder, inside, below(e, column, i32(e, width)), "");
     LLVMValueRef place = add(e, add(e, times(e, row, pitch), times(e, column, 2)), i32(e, to));
@@ -55,14 +61,16 @@ static void send_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attentio
 }
 
 /* products[tile of 8 columns][4] = the warp's rows times columns, both [row][k] in shared memory. */
-static void make_products(tcc_emitter *e, const tcc_attention_block *b, int64_t rows, int64_t columns, int64_t width, LLVMValueRef (*out)[4]) {
+static void make_products(tcc_emitter *e, const tcc_attention_block *b, int64_t rows, int64_t columns, int64_t width,
+                          LLVMValueRef (*out)[4]) {
     const tcc_attention_gpu_plan *p = b->p;
     int64_t pitch = pitch_of(width), steps = padded(width) / 16;
     LLVMValueRef lane = b->in_warp, a[4], c[4];
     LLVMValueRef row = add(e, times(e, b->warp, 16), rest(e, lane, 16));
     LLVMValueRef a_at = add(e, add(e, times(e, row, pitch), times(e, over(e, lane, 16), PIECE)), i32(e, rows));
     LLVMValueRef column = add(e, times(e, over(e, lane, 16), 8), rest(e, lane, 8));
-    LLVMValueRef c_at = add(e, add(e, times(e, column, pitch), times(e, rest(e, over(e, lane, 8), 2), PIECE)), i32(e, columns));
+    LLVMValueRef c_at = add(e, add(e, times(e, column, pitch), times(e, rest(e, over(e, lane, 8), 2), PIECE)),
+                            i32(e, columns));
     for (int t = 0; t < p->columns / 8; t++)
         for (int i = 0; i < 4; i++) out[t][i] = number(e, 0);
     for (int64_t k = 0; k < steps; k++) {
@@ -75,15 +83,18 @@ static void make_products(tcc_emitter *e, const tcc_attention_block *b, int64_t 
     }
 }
 
-/* sums[tile of 8] (vectors of 4) += x [the warp's rows][columns], rounded, times rows of a [column][k] operand in shared memory. */
-static void add_products(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef (*x)[4], int64_t columns, int64_t width, LLVMValueRef *sums) {
+/* sums[tile of 8] (vectors of 4) += x [the warp's rows][columns], rounded, times rows of a [column][k] operand in
+ * shared memory. */
+static void add_products(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef (*x)[4], int64_t columns,
+                         int64_t width, LLVMValueRef *sums) {
     const tcc_attention_gpu_plan *p = b->p;
     int64_t pitch = pitch_of(width);
     LLVMValueRef lane = b->in_warp, a[4], c[4];
     LLVMValueRef line = add(e, times(e, rest(e, over(e, lane, 8), 2), 8), rest(e, lane, 8));
     LLVMValueRef at = add(e, add(e, times(e, line, pitch), times(e, over(e, lane, 16), PIECE)), i32(e, columns));
     for (int k = 0; k < p->columns / 16; k++) {
-        for (int i = 0; i < 4; i++) a[i] = tcc_emit_pack(e, p->matrix, x[2 * k + i / 2][2 * (i % 2)], x[2 * k + i / 2][2 * (i % 2) + 1]);
+        for (int i = 0; i < 4; i++)
+            a[i] = tcc_emit_pack(e, p->matrix, x[2 * k + i / 2][2 * (i % 2)], x[2 * k + i / 2][2 * (i % 2) + 1]);
         for (int64_t t = 0; t < padded(width) / 8; t += 2) {
             tcc_emit_load_matrix(e, 4, true, shared(e, add(e, at, i32(e, 16 * k * pitch + 16 * t))), c);
             for (int h = 0; h < 2; h++) {
@@ -110,8 +121,8 @@ static LLVMValueRef column_of(tcc_emitter *e, const tcc_attention_block *b, LLVM
 }
 
 /* Stores sums, scaled by scale[half] if given. */
-static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, int64_t limit, int64_t width, const LLVMValueRef *sums,
-                       const LLVMValueRef *scale) {
+static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, int64_t limit,
+                       int64_t width, const LLVMValueRef *sums, const LLVMValueRef *scale) {
     tcc_dtype dtype = b->p->dtype[role];
     for (int half = 0; half < 2; half++) {
         LLVMValueRef row = row_of(e, b, half);
@@ -136,7 +147,8 @@ static void store_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attenti
             }
             LLVMTypeRef type = tcc_emit_dtype(e, dtype);
             for (int i = 0; i < 2; i++)
-                tcc_emit_store(e, dtype == TCC_F32 ? value[i] : LLVMBuildFPTrunc(e->builder, value[i], type, ""), tcc_emit_at(e, type, to, i32(e, i)), 0);
+                tcc_emit_store(e, dtype == TCC_F32 ? value[i] : LLVMBuildFPTrunc(e->builder, value[i], type, ""),
+                               tcc_emit_at(e, type, to, i32(e, i)), 0);
         }
         tcc_emit_if_end(e, &exists);
     }
@@ -161,9 +173,11 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
     send_rows(e, b, TCC_ATTENTION_V, from, p->columns, a->S, a->E, at.columns_e);
     tcc_emit_copy_commit(e);
     clear(e, carry, n);
-    for (int h = 0; h < 2; h++) carry[n + h] = number(e, -INFINITY), carry[n + 2 + h] = number(e, 0); /* maxima; parts of denominators */
+    for (int h = 0; h < 2; h++)
+        carry[n + h] = number(e, -INFINITY), carry[n + 2 + h] = number(e, 0); /* maxima; parts of denominators */
     tcc_emit_loop blocks;
-    LLVMValueRef key0 = tcc_attention_walk(e, b, from, to, &blocks, carry, (int)(n + 4)), next = add(e, key0, i32(e, p->columns));
+    LLVMValueRef key0 = tcc_attention_walk(e, b, from, to, &blocks, carry, (int)(n + 4)),
+                 next = add(e, key0, i32(e, p->columns));
     LLVMValueRef kept[2][2]; /* drawn while operands are on their way */
     keep_rows(e, b, key0, kept);
     tcc_emit_copy_wait(e, 1); /* k is there, v may be on its way */
@@ -182,7 +196,8 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
                 highest = tcc_attention_larger(e, *x, highest);
             }
         highest = tcc_attention_max_row(e, highest, ROW_THREADS);
-        LLVMValueRef shift = tcc_attention_shown(e, highest), factor = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, carry[n + h], shift, ""));
+        LLVMValueRef shift = tcc_attention_shown(e, highest),
+                     factor = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, carry[n + h], shift, ""));
         for (int t = 0; t < p->columns / 8; t++)
             for (int i = 0; i < 2; i++) {
                 LLVMValueRef *x = &s[t][2 * h + i];
@@ -195,7 +210,8 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
         for (int64_t t = 0; t < n; t++)
             for (int i = 0; i < 2; i++) {
                 LLVMValueRef one = LLVMBuildExtractElement(e->builder, carry[t], i32(e, 2 * h + i), "");
-                carry[t] = LLVMBuildInsertElement(e->builder, carry[t], LLVMBuildFMul(e->builder, one, factor, ""), i32(e, 2 * h + i), "");
+                carry[t] = LLVMBuildInsertElement(e->builder, carry[t], LLVMBuildFMul(e->builder, one, factor, ""),
+                                                  i32(e, 2 * h + i), "");
             }
     }
     add_products(e, b, s, at.columns_e, a->E, carry);
@@ -210,7 +226,8 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
         LLVMValueRef denominator = tcc_attention_sum_row(e, carry[n + 2 + h], ROW_THREADS);
         inverse[h] = tcc_attention_inverse(e, denominator);
         if (!a->has[TCC_ATTENTION_LSE]) continue;
-        LLVMValueRef lse = LLVMBuildFAdd(e->builder, tcc_attention_shown(e, carry[n + h]), tcc_math_log(e, denominator), "");
+        LLVMValueRef lse = LLVMBuildFAdd(e->builder, tcc_attention_shown(e, carry[n + h]), tcc_math_log(e, denominator),
+                                         "");
         LLVMValueRef row = row_of(e, b, h), place = rest(e, b->in_warp, ROW_THREADS);
         tcc_attention_store_value(e, b, TCC_ATTENTION_LSE, row, lse, place);
     }
@@ -218,7 +235,8 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
 }
 
 /* exp(score - lse), in the place of products. */
-static void make_probabilities(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef column0, LLVMValueRef (*s)[4], LLVMValueRef (*lse)[4]) {
+static void make_probabilities(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef column0, LLVMValueRef (*s)[4],
+                               LLVMValueRef (*lse)[4]) {
     bool keys = b->p->kind == TCC_ATTENTION_GPU_KEYS;
     for (int t = 0; t < b->p->columns / 8; t++)
         for (int i = 0; i < 4; i++) {
@@ -229,17 +247,21 @@ static void make_probabilities(tcc_emitter *e, const tcc_attention_block *b, LLV
 }
 
 /* Values with dropout, by what tcc_attention_keep_columns() drew; `from` and `to` may be one. */
-static void drop_columns(tcc_emitter *e, const tcc_attention_block *b, const LLVMValueRef *kept, LLVMValueRef (*from)[4], LLVMValueRef (*to)[4]) {
+static void drop_columns(tcc_emitter *e, const tcc_attention_block *b, const LLVMValueRef *kept,
+                         LLVMValueRef (*from)[4], LLVMValueRef (*to)[4]) {
     for (int t = 0; t < b->p->columns / 8; t++)
         for (int i = 0; i < 4; i++)
-            to[t][i] = tcc_attention_drop(e, &b->p->a, tcc_attention_bit(e, kept[i / 2], 16 * (i % 2) + 4 * t), from[t][i]);
+            to[t][i] = tcc_attention_drop(e, &b->p->a, tcc_attention_bit(e, kept[i / 2], 16 * (i % 2) + 4 * t),
+                                          from[t][i]);
 }
 
 /* scale p (dp - delta), in the place of dp. */
-static void make_gradients(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef (*s)[4], LLVMValueRef (*dp)[4], LLVMValueRef (*delta)[4]) {
+static void make_gradients(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef (*s)[4], LLVMValueRef (*dp)[4],
+                           LLVMValueRef (*delta)[4]) {
     for (int t = 0; t < b->p->columns / 8; t++)
         for (int i = 0; i < 4; i++) {
-            LLVMValueRef y = LLVMBuildFMul(e->builder, LLVMBuildFSub(e->builder, dp[t][i], delta[t][i], ""), number(e, b->p->a.scale), "");
+            LLVMValueRef y = LLVMBuildFMul(e->builder, LLVMBuildFSub(e->builder, dp[t][i], delta[t][i], ""),
+                                           number(e, b->p->a.scale), "");
             dp[t][i] = LLVMBuildFMul(e->builder, s[t][i], y, "");
         }
 }
@@ -249,7 +271,8 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
     const tcc_attention *a = &p->a;
     const places at = places_of(p);
     const int64_t n = padded(a->D) / 8;
-    LLVMValueRef dq[MOST_TILES], s[MOST_COLUMNS / 8][4], dp[MOST_COLUMNS / 8][4], lse[MOST_COLUMNS / 8][4], delta[MOST_COLUMNS / 8][4], from, to;
+    LLVMValueRef dq[MOST_TILES], s[MOST_COLUMNS / 8][4], dp[MOST_COLUMNS / 8][4], lse[MOST_COLUMNS / 8][4],
+        delta[MOST_COLUMNS / 8][4], from, to;
     for (int h = 0; h < 2; h++) {
         LLVMValueRef row = row_of(e, b, h), exists = below(e, row, i32(e, a->T)), sum = number(e, 0), parts[2];
         for (int t = 0; t < a->E / 8; t++)
@@ -257,7 +280,8 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
                 static const tcc_attention_role roles[] = {TCC_ATTENTION_O, TCC_ATTENTION_DO};
                 for (int k = 0; k < 2; k++) {
                     LLVMValueRef place = tcc_attention_element(e, b, roles[k], row, column_of(e, b, i32(e, 0), t, i));
-                    parts[k] = tcc_emit_widen(e, p->dtype[roles[k]], tcc_emit_global_load(e, p->dtype[roles[k]], place, 1, exists));
+                    parts[k] = tcc_emit_widen(e, p->dtype[roles[k]],
+                                              tcc_emit_global_load(e, p->dtype[roles[k]], place, 1, exists));
                 }
                 sum = tcc_emit_fma(e, parts[0], parts[1], sum);
             }
@@ -285,7 +309,9 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
     make_products(e, b, at.rows_e, at.columns_e, a->E, dp);
     make_probabilities(e, b, key0, s, lse);
     for (int t = 0; t < p->columns / 8; t++)
-        for (int i = 0; i < 4; i++) dp[t][i] = tcc_attention_drop(e, a, tcc_attention_bit(e, kept[i / 2][t / 4], 8 * (t % 4) + i % 2), dp[t][i]);
+        for (int i = 0; i < 4; i++)
+            dp[t][i] = tcc_attention_drop(e, a, tcc_attention_bit(e, kept[i / 2][t / 4], 8 * (t % 4) + i % 2),
+                                          dp[t][i]);
     make_gradients(e, b, s, dp, delta);
     add_products(e, b, dp, at.columns_d, a->D, dq);
     tcc_emit_barrier(e);
@@ -300,7 +326,8 @@ static void emit_keys(tcc_emitter *e, const tcc_attention_block *b) {
     const places at = places_of(p);
     bool want_k = a->has[TCC_ATTENTION_DK], want_v = a->has[TCC_ATTENTION_DV];
     const int64_t n_k = want_k ? padded(a->D) / 8 : 0, n = n_k + (want_v ? padded(a->E) / 8 : 0);
-    LLVMValueRef sums[2 * MOST_TILES], s[MOST_COLUMNS / 8][4], dp[MOST_COLUMNS / 8][4], lse[MOST_COLUMNS / 8][4], delta[MOST_COLUMNS / 8][4], from, to;
+    LLVMValueRef sums[2 * MOST_TILES], s[MOST_COLUMNS / 8][4], dp[MOST_COLUMNS / 8][4], lse[MOST_COLUMNS / 8][4],
+        delta[MOST_COLUMNS / 8][4], from, to;
     send_rows(e, b, TCC_ATTENTION_K, b->row0, p->rows, a->S, a->D, at.rows_d);
     if (want_k) send_rows(e, b, TCC_ATTENTION_V, b->row0, p->rows, a->S, a->E, at.rows_e);
     clear(e, sums, n);
@@ -313,7 +340,8 @@ static void emit_keys(tcc_emitter *e, const tcc_attention_block *b) {
     for (int t = 0; t < p->columns / 8; t++)
         for (int i = 0; i < 2; i++) {
             LLVMValueRef query = column_of(e, b, query0, t, i);
-            lse[t][i] = lse[t][2 + i] = tcc_attention_shown(e, tcc_attention_load_value(e, b, TCC_ATTENTION_LSE, query));
+            lse[t][i] = lse[t][2 + i] = tcc_attention_shown(e,
+                                                            tcc_attention_load_value(e, b, TCC_ATTENTION_LSE, query));
             if (want_k) delta[t][i] = delta[t][2 + i] = tcc_attention_load_value(e, b, TCC_ATTENTION_DELTA, query);
         }
     LLVMValueRef kept[2], dropped[MOST_COLUMNS / 8][4];

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose memory
- * accesses are affine in the loop variables. Graph nodes are traced into it once (lower.c); a schedule then decides on loops and
- * lanes and has it emitted (body_emit.c). Two kernels with equal programs and schedules are one kernel.
+ * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose
+ * memory accesses are affine in the loop variables. Graph nodes are traced into it once (lower.c); a schedule then
+ * decides on loops and lanes and has it emitted (body_emit.c). Two kernels with equal programs and schedules are one
+ * kernel.
  *
- * Index arithmetic is symbolic. A coordinate is an affine form over variables: loop variables, and values that are only known at
- * run time (a quotient that no refinement of the space resolves, an index read from memory). */
+ * Index arithmetic is symbolic. A coordinate is an affine form over variables: loop variables, and values that are only
+ * known at run time (a quotient that no refinement of the space resolves, an index read from memory). */
 #ifndef TCC_CODEGEN_BODY_H
 #define TCC_CODEGEN_BODY_H
 
@@ -49,7 +50,8 @@ typedef enum tcc_expr_kind {
     TCC_EXPR_WITHIN, /* bool: 0 <= operand 0 < integer */
     TCC_EXPR_LOAD,   /* buffer at the affine element offset; 0 where operand 0 (a guard), if there is one, is false */
     TCC_EXPR_POINT,  /* graph op `op` on the operands; `integer` holds the id of a random draw */
-    TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0; does not depend on reduced loops */
+    TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0; does not depend on
+                        reduced loops */
     TCC_EXPR_FOLD,   /* op (REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, ARGMAX) of operand 0 over loops of its own: `fold` */
     TCC_EXPR_PORT,   /* a value that the schedule provides; `integer` numbers it */
 } tcc_expr_kind;
@@ -58,19 +60,20 @@ struct tcc_expr {
     tcc_expr_kind kind;
     tcc_dtype dtype; /* of the value; f16 and bf16 values are held in f32 */
     tcc_op op;
-    int id;          /* index in body->exprs; operands come before users */
+    int id; /* index in body->exprs; operands come before users */
     int n_operands;
     const tcc_expr **operands;
     tcc_affine affine;
-    int buffer;      /* LOAD */
+    int buffer; /* LOAD */
     int64_t integer;
     double number;
-    uint64_t loops;  /* bit v: depends on loop variable v */
-    uint64_t fold;   /* FOLD: the loops it runs */
+    uint64_t loops; /* bit v: depends on loop variable v */
+    uint64_t fold;  /* FOLD: the loops it runs */
 };
 
-/* Memory that the kernel touches: a value's memory from `offset` elements on, or a temporary that several kernels of one group
- * share (temporary >= 0; node NULL), or a table that is part of the program (literal, in the body's arena). */
+/* Memory that the kernel touches: a value's memory from `offset` elements on, or a temporary that several kernels of
+ * one group share (temporary >= 0; node NULL), or a table that is part of the program (literal, in the body's arena).
+ */
 typedef struct tcc_body_buffer {
     const tcc_node *node;
     int temporary;
@@ -93,8 +96,8 @@ typedef struct tcc_store {
 typedef struct tcc_body {
     tcc_arena *arena; /* borrowed; owns everything here */
     tcc_diag *diag;
-    bool *inside;       /* by node id: evaluated here, a node of the group; others are loaded */
-    int n_space;        /* the first loops, which tcc_iteration_open made; folds make more */
+    bool *inside; /* by node id: evaluated here, a node of the group; others are loaded */
+    int n_space;  /* the first loops, which tcc_iteration_open made; folds make more */
     tcc_vec(tcc_var) vars;
     tcc_vec(tcc_expr *) exprs;
     tcc_vec(tcc_body_buffer) buffers;
@@ -104,11 +107,11 @@ typedef struct tcc_body {
     /* while tracing: what makes a node that is not evaluated by the usual rules (a group's hero). NULL: nothing */
     const tcc_expr *(*special)(struct tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user);
     void *special_user;
-    struct tcc_memo **memo;         /* by node id */
+    struct tcc_memo **memo; /* by node id */
     int n_memo;
-    int *table, table_capacity;     /* hash-consing of exprs: id + 1 */
-    int split_var;                  /* a loop variable that a reshape wants split, or -1 */
-    int64_t split_inner;            /* into (extent / split_inner, split_inner) */
+    int *table, table_capacity; /* hash-consing of exprs: id + 1 */
+    int split_var;              /* a loop variable that a reshape wants split, or -1 */
+    int64_t split_inner;        /* into (extent / split_inner, split_inner) */
     tcc_status status;
 } tcc_body;
 
@@ -155,7 +158,8 @@ int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t 
 
 /* --- Tracing (lower.c): the value of `n` at `coordinates`, one a dim of n. */
 const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-/* Rules of ops that are loops of their own: windows (lower_window.c), contractions and attention (lower_dense.c), reductions. */
+/* Rules of ops that are loops of their own: windows (lower_window.c), contractions and attention (lower_dense.c),
+ * reductions. */
 const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 const tcc_expr *tcc_body_trace_dense(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 /* Stores n, evaluated at the point whose row-major position is `position`. */
@@ -177,14 +181,16 @@ void tcc_iteration_open(tcc_body *b, const tcc_iteration *it, tcc_affine *coordi
 /* If tracing asked for a split, apply it and say so: trace again in a fresh body. */
 bool tcc_iteration_refine(tcc_iteration *it, const tcc_body *b);
 
-/* Merges neighbouring loops whose every access is contiguous across both, when `same_class` (by bit) agrees; rewrites the body.
- * `order` lists the loops outermost first and is shortened. */
+/* Merges neighbouring loops whose every access is contiguous across both, when `same_class` (by bit) agrees; rewrites
+ * the body. `order` lists the loops outermost first and is shortened. */
 void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits);
 
-/* The distinct loop parts (constants and values left out) of all offsets, at most `most`; their number, or -1 if there are more. */
+/* The distinct loop parts (constants and values left out) of all offsets, at most `most`; their number, or -1 if there
+ * are more. */
 int tcc_body_forms(tcc_body *b, tcc_affine *out, int most);
 
-/* Appends a canonical text of the program, equal for equal programs. The extent of loop `any_extent`, if not -1, is left out. */
+/* Appends a canonical text of the program, equal for equal programs. The extent of loop `any_extent`, if not -1, is
+ * left out. */
 void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
 /* Arithmetic operations a point, about. */
 double tcc_body_flop(const tcc_body *b);
@@ -193,31 +199,32 @@ double tcc_body_flop(const tcc_body *b);
 typedef struct tcc_body_run {
     tcc_emitter *e;
     const tcc_body *body;
-    LLVMValueRef *values;   /* by expr; NULL: not emitted in the open scopes */
-    bool *needed;           /* by expr */
-    bool *given;            /* by expr: the schedule provides the value itself, in tcc_body_give */
-    LLVMValueRef *bases;    /* by buffer: pointer */
+    LLVMValueRef *values;                   /* by expr; NULL: not emitted in the open scopes */
+    bool *needed;                           /* by expr */
+    bool *given;                            /* by expr: the schedule provides the value itself, in tcc_body_give */
+    LLVMValueRef *bases;                    /* by buffer: pointer */
     LLVMValueRef loops[TCC_BODY_MAX_LOOPS]; /* value of lane 0, i64 */
     uint64_t open;
-    int lane_var, lanes;    /* lane l has loop value + l; lane_var -1: no lanes */
-    LLVMValueRef mask;      /* lanes that exist; NULL: all */
-    bool any_extent;        /* loops may run further than the body says */
-    LLVMValueRef inside;    /* false in threads that repeat another's lanes and must not store; NULL: there are none */
-    /* A schedule that walks memory in its own way gives the values of whole affine forms instead of loops. Each is the loop part of
-     * some offset: its value in lane 0, and its step from lane to lane. */
+    int lane_var, lanes; /* lane l has loop value + l; lane_var -1: no lanes */
+    LLVMValueRef mask;   /* lanes that exist; NULL: all */
+    bool any_extent;     /* loops may run further than the body says */
+    LLVMValueRef inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */
+    /* A schedule that walks memory in its own way gives the values of whole affine forms instead of loops. Each is the
+     * loop part of some offset: its value in lane 0, and its step from lane to lane. */
     int n_forms;
     const tcc_affine *forms;
     const LLVMValueRef *form_values;
     const int64_t *form_steps;
     const int64_t *form_multiples; /* elements that each value is a multiple of; NULL: unknown */
-    uint64_t lane_loops;    /* with forms: loops that may differ from lane to lane */
+    uint64_t lane_loops;           /* with forms: loops that may differ from lane to lane */
 } tcc_body_run;
 
-/* Loads the buffer pointers, the kernel's buffers from `first_buffer` on. Everything that no loop enters is emitted by the first
- * tcc_body_emit. */
+/* Loads the buffer pointers, the kernel's buffers from `first_buffer` on. Everything that no loop enters is emitted by
+ * the first tcc_body_emit. */
 tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b, int first_buffer);
 void tcc_body_run_end(tcc_body_run *r);
-/* What the following emission is for: `needed` is cleared, and then marked from each root through operands not yet emitted. */
+/* What the following emission is for: `needed` is cleared, and then marked from each root through operands not yet
+ * emitted. */
 void tcc_body_need_none(tcc_body_run *r);
 void tcc_body_need(tcc_body_run *r, const tcc_expr *root);
 void tcc_body_give(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value);
@@ -232,25 +239,27 @@ LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);
 LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */
-/* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's accesses of several
- * elements depend on it, and there a vector begins at a multiple of its lanes. */
+/* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's
+ * accesses of several elements depend on it, and there a vector begins at a multiple of its lanes. */
 int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a);
 /* The register type of a dtype, with the run's lanes if `lanes`. */
 LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
 
-/* --- Reductions: the identity, one step, and the combination of lanes. ARGMAX carries a value and a position; REDUCE_MEAN and REDUCE_M2
- * a state (moments.c), which takes segments of elements instead of steps. */
+/* --- Reductions: the identity, one step, and the combination of lanes. ARGMAX carries a value and a position;
+ * REDUCE_MEAN and REDUCE_M2 a state (moments.c), which takes segments of elements instead of steps. */
 int tcc_fold_carries(tcc_op op);
 void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry);
-void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index, LLVMValueRef mask);
-/* The lanes of a vector and of all threads of the lane group, for several reductions whose carries follow each other. */
+void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
+                   LLVMValueRef mask);
+/* The lanes of a vector and of all threads of the lane group, for several reductions whose carries follow each other.
+ */
 void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
 
 /* The same across the lane groups of an item. */
 void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
 
-/* --- Mean and M2 in one sweep (moments.c). A state is a count, a mean and an M2, all of the element's type; at first 0. A
- * segment is two sums, of x - mean and of its square, and the number of its elements. */
+/* --- Mean and M2 in one sweep (moments.c). A state is a count, a mean and an M2, all of the element's type; at first
+ * 0. A segment is two sums, of x - mean and of its square, and the number of its elements. */
 enum { TCC_MOMENT_STATE = 3, TCC_MOMENT_SUMS = 2 };
 static inline bool tcc_is_moment(tcc_op op) { return op == TCC_OP_REDUCE_MEAN || op == TCC_OP_REDUCE_M2; }
 /* Adds x to the sums. */
@@ -259,9 +268,10 @@ void tcc_moment_step(tcc_emitter *e, const LLVMValueRef *state, LLVMValueRef *su
 void tcc_moment_settle(tcc_emitter *e, LLVMValueRef *state, const LLVMValueRef *sums, LLVMValueRef count);
 /* a from a and b. */
 void tcc_moment_merge(tcc_emitter *e, LLVMValueRef *a, const LLVMValueRef *b);
-/* A loop over segments of [from, to): their bounds. Of `stride` elements each thread has one; there are at most `length`, below `high`. */
-void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef *from, LLVMValueRef *to, int64_t stride, int64_t length,
-                               int64_t high, const LLVMValueRef *initial, int n_carry);
+/* A loop over segments of [from, to): their bounds. Of `stride` elements each thread has one; there are at most
+ * `length`, below `high`. */
+void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef *from, LLVMValueRef *to,
+                               int64_t stride, int64_t length, int64_t high, const LLVMValueRef *initial, int n_carry);
 
 /* --- Scalar operations (scalar.c) */
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);
@@ -270,12 +280,14 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
 LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype);
 LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
 LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
-/* Random draw `op` with id: element numbers (i64) -> values. `fours`: the lanes are consecutive elements from a multiple of 4, of which
- * each four come from one evaluation of the generator. */
-LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed, LLVMValueRef step,
-                               bool fours);
-/* The four words (i32) of counters `block` (i64) of the draws `id` under a seed and a step: i64, one for all lanes or one a lane. */
-void tcc_scalar_philox(tcc_emitter *e, LLVMValueRef block, LLVMValueRef id, LLVMValueRef seed, LLVMValueRef step, LLVMValueRef out[4]);
+/* Random draw `op` with id: element numbers (i64) -> values. `fours`: the lanes are consecutive elements from a
+ * multiple of 4, of which each four come from one evaluation of the generator. */
+LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed,
+                               LLVMValueRef step, bool fours);
+/* The four words (i32) of counters `block` (i64) of the draws `id` under a seed and a step: i64, one for all lanes or
+ * one a lane. */
+void tcc_scalar_philox(tcc_emitter *e, LLVMValueRef block, LLVMValueRef id, LLVMValueRef seed, LLVMValueRef step,
+                       LLVMValueRef out[4]);
 bool tcc_scalar_has(tcc_op op);
 int tcc_scalar_cost(tcc_op op); /* in simple instructions, about */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Emission of a scalar program inside the loops that a schedule opens. An expression is emitted once in the outermost scope that
- * knows all it depends on, so that what a loop does not change is computed before it. What does not depend on the lane variable
- * is a scalar; the rest are vectors. */
+ * Emission of a scalar program inside the loops that a schedule opens. An expression is emitted once in the outermost
+ * scope that knows all it depends on, so that what a loop does not change is computed before it. What does not depend
+ * on the lane variable is a scalar; the rest are vectors. */
 #include "codegen/body.h"
 #include "codegen/math.h"
 
@@ -105,7 +105,8 @@ static LLVMValueRef over_lanes(tcc_body_run *r, LLVMValueRef v) {
 
 LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x) { return over_lanes(r, r->values[x->id]); }
 
-/* A bound on all partial sums of a form that walks loops of a fold, which are long enough that its products should become steps. */
+/* A bound on all partial sums of a form that walks loops of a fold, which are long enough that its products should
+ * become steps. */
 static int64_t fold_reach(const tcc_body *b, const tcc_affine *a) {
     int64_t reach = a->constant < 0 ? -a->constant : a->constant;
     bool folds = false;
@@ -154,7 +155,8 @@ static LLVMValueRef lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRef 
     int form = find_form(r, a);
     LLVMValueRef sum = NULL;
     if (form >= 0 && r->form_steps[form])
-        sum = LLVMBuildMul(e->builder, tcc_emit_iota(e, scalar, r->lanes), tcc_emit_int(e, type, r->form_steps[form]), "");
+        sum = LLVMBuildMul(e->builder, tcc_emit_iota(e, scalar, r->lanes), tcc_emit_int(e, type, r->form_steps[form]),
+                           "");
     for (int i = 0; i < a->n; i++) {
         const tcc_var *v = &r->body->vars.data[a->terms[i].var];
         LLVMValueRef term;
@@ -164,7 +166,8 @@ static LLVMValueRef lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRef 
         } else {
             if (!tcc_body_varies(r, v->value)) continue;
             term = r->values[v->value->id];
-            unsigned have = LLVMGetIntTypeWidth(LLVMGetElementType(LLVMTypeOf(term))), want = LLVMGetIntTypeWidth(scalar);
+            unsigned have = LLVMGetIntTypeWidth(LLVMGetElementType(LLVMTypeOf(term))),
+                     want = LLVMGetIntTypeWidth(scalar);
             if (have < want) term = LLVMBuildSExt(e->builder, term, type, "");
             if (have > want) term = LLVMBuildTrunc(e->builder, term, type, "");
         }
@@ -189,8 +192,10 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     const tcc_expr *of = x->operands[0];
     LLVMValueRef a = r->values[of->id];
     LLVMTypeRef type = LLVMTypeOf(a);
-    if (type == e->i64) return x->kind == TCC_EXPR_DIV ? tcc_emit_div(e, a, x->integer) : tcc_emit_rem(e, a, x->integer);
-    bool narrow = e->target->kind == TCC_TARGET_CUDA && of->kind == TCC_EXPR_INDEX && of->dtype == TCC_I64 && !r->any_extent;
+    if (type == e->i64)
+        return x->kind == TCC_EXPR_DIV ? tcc_emit_div(e, a, x->integer) : tcc_emit_rem(e, a, x->integer);
+    bool narrow = e->target->kind == TCC_TARGET_CUDA && of->kind == TCC_EXPR_INDEX && of->dtype == TCC_I64 &&
+                  !r->any_extent;
     if (narrow) {
         int64_t low, high;
         tcc_affine_range(r->body, &of->affine, &low, &high);
@@ -198,7 +203,8 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     }
     if (narrow) a = LLVMBuildTrunc(e->builder, a, tcc_emit_type_like(e, e->i32, type), "");
     LLVMValueRef d = tcc_emit_int(e, LLVMTypeOf(a), x->integer);
-    LLVMValueRef result = x->kind == TCC_EXPR_DIV ? LLVMBuildUDiv(e->builder, a, d, "") : LLVMBuildURem(e->builder, a, d, "");
+    LLVMValueRef result = x->kind == TCC_EXPR_DIV ? LLVMBuildUDiv(e->builder, a, d, "")
+                                                  : LLVMBuildURem(e->builder, a, d, "");
     return narrow ? LLVMBuildZExt(e->builder, result, type, "") : result;
 }
 
@@ -231,7 +237,8 @@ static LLVMTypeRef offset_type(const tcc_body_run *r, const tcc_affine *a) {
     for (int i = form >= 0 ? -1 : 0; i < a->n; i++) {
         const tcc_var *v = i < 0 ? NULL : &r->body->vars.data[a->terms[i].var];
         if (form >= 0 && v && v->kind == TCC_VAR_LOOP) continue;
-        int64_t end = i < 0 ? r->form_steps[form] * r->lanes : a->terms[i].coefficient * (v->kind == TCC_VAR_LOOP ? r->lanes : v->high);
+        int64_t end = i < 0 ? r->form_steps[form] * r->lanes
+                            : a->terms[i].coefficient * (v->kind == TCC_VAR_LOOP ? r->lanes : v->high);
         if (end < 0) low += end;
         else high += end;
     }
@@ -283,7 +290,8 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
     } else if (step == STEP_NONE) { /* one place, wanted by some lanes */
         LLVMValueRef zero = tcc_emit_splat(e, offset, r->lanes);
         value = tcc_emit_gather_at(e, memory, base, zero, access_mask(r, guard));
-    } else if (step == STEP_ONE && guard && !guard_varies && e->target->kind == TCC_TARGET_CUDA && !r->mask) { /* all lanes or none */
+    } else if (step == STEP_ONE && guard && !guard_varies && e->target->kind == TCC_TARGET_CUDA &&
+               !r->mask) { /* all lanes or none */
         tcc_emit_if branch;
         LLVMValueRef at = tcc_emit_at(e, memory, base, offset), none = LLVMConstNull(type);
         tcc_emit_if_begin(e, &branch, r->values[guard->id]);
@@ -292,35 +300,42 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
         value = tcc_emit_if_value(e, &branch, value, none);
     } else if (step == STEP_ONE) {
         LLVMValueRef mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
-        value = mask ? tcc_emit_load_masked(e, type, at, mask) : tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
+        value = mask ? tcc_emit_load_masked(e, type, at, mask)
+                     : tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
     } else if (step == STEP_MINUS_ONE) {
         LLVMValueRef mask = access_mask(r, guard);
         LLVMValueRef at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
         value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
     } else {
         LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
-        value = tcc_emit_gather_at(e, memory, start, lane_part(r, &x->affine, offset_type(r, &x->affine)), access_mask(r, guard));
+        value = tcc_emit_gather_at(e, memory, start, lane_part(r, &x->affine, offset_type(r, &x->affine)),
+                                   access_mask(r, guard));
     }
     return tcc_scalar_from_memory(e, value, x->dtype);
 }
 
 /* On a GPU: are the lanes consecutive integers from a multiple of 4? */
 static bool begins_at_fours(const tcc_body_run *r, const tcc_expr *x) {
-    if (r->e->target->kind != TCC_TARGET_CUDA || x->kind != TCC_EXPR_INDEX || r->lanes % 4 || step_of(r, &x->affine) != STEP_ONE) return false;
+    if (r->e->target->kind != TCC_TARGET_CUDA || x->kind != TCC_EXPR_INDEX || r->lanes % 4 ||
+        step_of(r, &x->affine) != STEP_ONE)
+        return false;
     if (r->forms && !r->form_multiples) return false;
     const int form = find_form(r, &x->affine);
     int64_t common = x->affine.constant;
     if (form >= 0) common = common_divisor(common, r->form_multiples[form]);
     for (int i = 0; i < x->affine.n; i++) {
         if (form >= 0 && r->body->vars.data[x->affine.terms[i].var].kind == TCC_VAR_LOOP) continue;
-        common = common_divisor(common, x->affine.terms[i].var == r->lane_var ? r->lanes : x->affine.terms[i].coefficient);
+        common = common_divisor(common,
+                                x->affine.terms[i].var == r->lane_var ? r->lanes : x->affine.terms[i].coefficient);
     }
     return common % 4 == 0;
 }
 
 /* exp(x - max x) in f32: its operand is at most 0. */
 static bool is_softmax_power(const tcc_expr *x) {
-    if (x->op != TCC_OP_EXP || x->dtype == TCC_F64 || x->operands[0]->kind != TCC_EXPR_POINT || x->operands[0]->op != TCC_OP_SUB) return false;
+    if (x->op != TCC_OP_EXP || x->dtype == TCC_F64 || x->operands[0]->kind != TCC_EXPR_POINT ||
+        x->operands[0]->op != TCC_OP_SUB)
+        return false;
     const tcc_expr *value = x->operands[0]->operands[0], *most = x->operands[0]->operands[1];
     return most->kind == TCC_EXPR_REDUCE && most->op == TCC_OP_REDUCE_MAX && most->operands[0] == value;
 }
@@ -332,7 +347,8 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
         for (int i = 0; i < 3; i++) v[i] = r->values[x->operands[i]->id];
         return tcc_scalar_random(r->e, x->op, x->integer, v[0], v[1], v[2], begins_at_fours(r, x->operands[0]));
     }
-    for (int i = 0; i < x->n_operands; i++) v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
+    for (int i = 0; i < x->n_operands; i++)
+        v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
     if (is_softmax_power(x)) return tcc_math_exp_negative(r->e, v[0]);
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);
 }
@@ -357,14 +373,15 @@ static void fold_once(tcc_body_run *r, const tcc_expr *x, LLVMValueRef *carry, L
     LLVMValueRef value = r->values[x->operands[0]->id], position = NULL;
     if (tcc_body_varies(r, x)) value = over_lanes(r, value);
     if (x->op == TCC_OP_ARGMAX) /* folds over one axis */
-        position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, index, e->i32, ""), tcc_emit_lanes_of(LLVMTypeOf(value)));
+        position = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, index, e->i32, ""),
+                                  tcc_emit_lanes_of(LLVMTypeOf(value)));
     tcc_fold_step(e, x->op, carry, value, position, NULL);
 }
 
-/* The loops vars[0 ...], outermost first, carrying the result; short ones are written out, so that what is constant in a step folds
- * away. */
-static void fold_loops(tcc_body_run *r, const tcc_expr *x, const int *vars, int n, uint64_t opened, int64_t inside, bool unroll,
-                       LLVMValueRef *carry, LLVMValueRef index) {
+/* The loops vars[0 ...], outermost first, carrying the result; short ones are written out, so that what is constant in
+ * a step folds away. */
+static void fold_loops(tcc_body_run *r, const tcc_expr *x, const int *vars, int n, uint64_t opened, int64_t inside,
+                       bool unroll, LLVMValueRef *carry, LLVMValueRef index) {
     tcc_emitter *e = r->e;
     int carries = tcc_fold_carries(x->op);
     if (n == 0) {
@@ -458,7 +475,8 @@ static bool ready(const tcc_body_run *r, const tcc_expr *x) {
 void tcc_body_emit(tcc_body_run *r, uint64_t loops) {
     for (int i = 0; i < r->body->exprs.count; i++) {
         const tcc_expr *x = r->body->exprs.data[i];
-        if (!r->needed[i] || r->values[i] || (x->loops & ~r->open) || (loops && !(x->loops & loops)) || !ready(r, x)) continue;
+        if (!r->needed[i] || r->values[i] || (x->loops & ~r->open) || (loops && !(x->loops & loops)) || !ready(r, x))
+            continue;
         LLVMValueRef v = NULL;
         switch (x->kind) {
         case TCC_EXPR_CONST: v = emit_constant(r, x); break;
@@ -504,7 +522,8 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     lane_step step = step_of(r, &s->offset);
     if (step == STEP_NONE) {
         LLVMValueRef one = r->values[s->value->id]; /* a vector in a result of one column: lane 0 alone exists */
-        if (tcc_emit_lanes_of(LLVMTypeOf(one)) > 1) one = LLVMBuildExtractElement(e->builder, one, tcc_emit_i32(e, 0), "");
+        if (tcc_emit_lanes_of(LLVMTypeOf(one)) > 1)
+            one = LLVMBuildExtractElement(e->builder, one, tcc_emit_i32(e, 0), "");
         tcc_emit_store(e, tcc_scalar_to_memory(e, one, dtype), tcc_emit_at(e, memory, base, offset), 0);
         return;
     }
@@ -541,13 +560,20 @@ void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef i
         carry[0] = tcc_emit_float(e, type, op == TCC_OP_REDUCE_MIN ? __builtin_inf() : -__builtin_inf());
     } else {
         unsigned bits = bits_of(type);
-        int64_t least = bits == 1 ? 0 : bits == 32 ? INT32_MIN : INT64_MIN, most = bits == 1 ? 1 : bits == 32 ? INT32_MAX : INT64_MAX;
+        int64_t least = bits == 1    ? 0
+                        : bits == 32 ? INT32_MIN
+                                     : INT64_MIN,
+                most = bits == 1    ? 1
+                       : bits == 32 ? INT32_MAX
+                                    : INT64_MAX;
         carry[0] = tcc_emit_int(e, type, op == TCC_OP_REDUCE_MIN ? most : least);
     }
     if (op == TCC_OP_ARGMAX) carry[1] = tcc_emit_int(e, index_type, -1);
 }
 
-static LLVMValueRef both(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return a && b ? LLVMBuildAnd(e->builder, a, b, "") : a ? a : b; }
+static LLVMValueRef both(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return a && b ? LLVMBuildAnd(e->builder, a, b, "") : a ? a : b;
+}
 
 /* Does `value` come before `best` in value alone: larger (smaller), or the first NaN? */
 static LLVMValueRef wins(tcc_emitter *e, tcc_op op, LLVMValueRef value, LLVMValueRef best) {
@@ -562,16 +588,19 @@ static LLVMValueRef wins(tcc_emitter *e, tcc_op op, LLVMValueRef value, LLVMValu
     return LLVMBuildOr(e->builder, better, LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, ""), "");
 }
 
-void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index, LLVMValueRef mask) {
+void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
+                   LLVMValueRef mask) {
     LLVMTypeRef type = LLVMTypeOf(value);
     if (op == TCC_OP_REDUCE_SUM) {
         if (mask) value = tcc_emit_select(e, mask, value, LLVMConstNull(type));
-        carry[0] = real(type) ? LLVMBuildFAdd(e->builder, carry[0], value, "") : LLVMBuildAdd(e->builder, carry[0], value, "");
+        carry[0] = real(type) ? LLVMBuildFAdd(e->builder, carry[0], value, "")
+                              : LLVMBuildAdd(e->builder, carry[0], value, "");
         return;
     }
     LLVMValueRef win = wins(e, op, value, carry[0]);
     if (op == TCC_OP_ARGMAX) {
-        /* Positions ascend within a lane. The first element wins whatever it is; a NaN that leads is never overtaken. */
+        /* Positions ascend within a lane. The first element wins whatever it is; a NaN that leads is never overtaken.
+         */
         LLVMValueRef first = LLVMBuildICmp(e->builder, LLVMIntSLT, carry[1], LLVMConstNull(LLVMTypeOf(carry[1])), "");
         if (real(type))
             win = LLVMBuildAnd(e->builder, win, LLVMBuildFCmp(e->builder, LLVMRealORD, carry[0], carry[0], ""), "");
@@ -593,13 +622,15 @@ static void fold_pair(tcc_emitter *e, tcc_op op, LLVMValueRef *a, LLVMValueRef *
         tcc_fold_step(e, op, a, b[0], NULL, NULL);
         return;
     }
-    /* b before a: by value, or equal (both NaN count as equal) with a smaller position; a lane without elements loses. */
+    /* b before a: by value, or equal (both NaN count as equal) with a smaller position; a lane without elements loses.
+     */
     LLVMValueRef win = wins(e, op, b[0], a[0]), equal;
     LLVMTypeRef index_type = LLVMTypeOf(a[1]);
     if (real(LLVMTypeOf(a[0]))) {
         LLVMValueRef a_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, a[0], a[0], "");
         LLVMValueRef b_nan = LLVMBuildFCmp(e->builder, LLVMRealUNO, b[0], b[0], "");
-        equal = LLVMBuildOr(e->builder, LLVMBuildFCmp(e->builder, LLVMRealOEQ, a[0], b[0], ""), LLVMBuildAnd(e->builder, a_nan, b_nan, ""), "");
+        equal = LLVMBuildOr(e->builder, LLVMBuildFCmp(e->builder, LLVMRealOEQ, a[0], b[0], ""),
+                            LLVMBuildAnd(e->builder, a_nan, b_nan, ""), "");
         win = LLVMBuildAnd(e->builder, win, LLVMBuildNot(e->builder, a_nan, ""), "");
     } else {
         equal = LLVMBuildICmp(e->builder, LLVMIntEQ, a[0], b[0], "");
@@ -613,8 +644,9 @@ static void fold_pair(tcc_emitter *e, tcc_op op, LLVMValueRef *a, LLVMValueRef *
     a[1] = tcc_emit_select(e, win, b[1], a[1]);
 }
 
-/* The results of `threads` neighbours, a power of two within a warp: each has them all in the end. Sums and positions do not depend on
- * which of two partners is called first; of equal extremes (0 and -0) and of states, which differ in rounding, the first thread's count. */
+/* The results of `threads` neighbours, a power of two within a warp: each has them all in the end. Sums and positions
+ * do not depend on which of two partners is called first; of equal extremes (0 and -0) and of states, which differ in
+ * rounding, the first thread's count. */
 static void fold_threads(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, int threads) {
     int carries = tcc_fold_carries(op);
     for (int bit = threads / 2; bit; bit /= 2) {
@@ -622,7 +654,8 @@ static void fold_threads(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, int thr
         for (int k = 0; k < carries; k++) other[k] = tcc_emit_exchange(e, carry[k], bit);
         fold_pair(e, op, carry, other);
     }
-    bool first = tcc_is_moment(op) || ((op == TCC_OP_REDUCE_MAX || op == TCC_OP_REDUCE_MIN) && real(LLVMTypeOf(carry[0])));
+    bool first = tcc_is_moment(op) ||
+                 ((op == TCC_OP_REDUCE_MAX || op == TCC_OP_REDUCE_MIN) && real(LLVMTypeOf(carry[0])));
     for (int k = 0; threads > 1 && first && k < carries; k++) carry[k] = tcc_emit_first_thread(e, carry[k]);
 }
 
@@ -650,7 +683,8 @@ void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *
     }
     if (group <= TCC_EMIT_WARP || n_carry == 0) return;
     tcc_emit_gather_warps(e, carry, n_carry);
-    for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) fold_threads(e, ops[i], carry + c, group / TCC_EMIT_WARP);
+    for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++]))
+        fold_threads(e, ops[i], carry + c, group / TCC_EMIT_WARP);
 }
 
 void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {

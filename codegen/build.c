@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The program builder: groups become launches, launches become steps over memory, kernels with equal descriptions become one, and
- * steps of one kernel that do not touch each other's memory are joined, so that an optimizer's updates of all parameters run as
- * one step. Compilation itself is in compile.c. */
+ * The program builder: groups become launches, launches become steps over memory, kernels with equal descriptions
+ * become one, and steps of one kernel that do not touch each other's memory are joined, so that an optimizer's updates
+ * of all parameters run as one step. Compilation itself is in compile.c. */
 #include "codegen/build.h"
 #include "codegen/compile.h"
 #include "codegen/plan.h"
@@ -31,8 +31,8 @@ typedef struct builder {
     const tcc_llvm_target *target;
     tcc_arena scratch; /* what lowering makes; alive until kernels are emitted */
     tcc_program *p;
-    int *output_binding;    /* by output: its own binding, or -1 */
-    tcc_buffer *home;       /* by node id; size 0: none */
+    int *output_binding; /* by output: its own binding, or -1 */
+    tcc_buffer *home;    /* by node id; size 0: none */
     tcc_vec(tcc_lowering) lowerings;
     tcc_vec(tcc_kernel_plan) kernels;
     tcc_vec(draft) drafts;
@@ -83,7 +83,8 @@ static tcc_status place_constant(builder *b, const tcc_node *n) {
     return status;
 }
 
-/* Bindings, and where each value lives: its place in the arena, the input whose state it replaces, or its own binding. */
+/* Bindings, and where each value lives: its place in the arena, the input whose state it replaces, or its own binding.
+ */
 static tcc_status place_values(builder *b) {
     const tcc_graph *g = b->g;
     tcc_program *p = b->p;
@@ -101,11 +102,13 @@ static tcc_status place_values(builder *b) {
     }
     for (int i = 0; i < g->places.count; i++) {
         const tcc_place *place = &g->places.data[i];
-        b->home[place->node->id] = (tcc_buffer){TCC_SPACE_ARENA, -1, place->offset_bytes, tcc_type_bytes(&place->node->type)};
+        b->home[place->node->id] = (tcc_buffer){TCC_SPACE_ARENA, -1, place->offset_bytes,
+                                                tcc_type_bytes(&place->node->type)};
     }
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *output = &g->outputs.data[i];
-        if (output->in_place && output->node->op != TCC_OP_INPUT) b->home[output->node->id] = b->home[g->inputs.data[output->alias]->id];
+        if (output->in_place && output->node->op != TCC_OP_INPUT)
+            b->home[output->node->id] = b->home[g->inputs.data[output->alias]->id];
     }
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *output = &g->outputs.data[i];
@@ -127,10 +130,10 @@ static tcc_status place_values(builder *b) {
 
 static tcc_status resolve(builder *b, const tcc_lowering *l, const tcc_plan_buffer *from, tcc_buffer *out) {
     if (from->node) {
-        if (from->node->op == TCC_OP_CONSTANT && !b->home[from->node->id].size_bytes) TCC_TRY(place_constant(b, from->node));
+        if (from->node->op == TCC_OP_CONSTANT && !b->home[from->node->id].size_bytes)
+            TCC_TRY(place_constant(b, from->node));
         *out = b->home[from->node->id];
-        if (!out->size_bytes)
-            return TCC_BUG(b->diag, "no memory was planned for %s", tcc_node_text(from->node));
+        if (!out->size_bytes) return TCC_BUG(b->diag, "no memory was planned for %s", tcc_node_text(from->node));
         out->offset_bytes += from->offset_bytes;
         out->size_bytes -= from->offset_bytes;
         return TCC_OK;
@@ -162,7 +165,8 @@ static double bytes_of(const tcc_buffer *buffers, int n) {
     return bytes;
 }
 
-static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_launch *launch, const char *label, const char *lines) {
+static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_launch *launch, const char *label,
+                             const char *lines) {
     int n = launch->kernel.n_buffers, n_params = launch->kernel.n_params;
     tcc_buffer *buffers = TCC_ARENA_ARRAY(&b->p->memory, tcc_buffer, n + 1);
     int64_t *params = keep(b, launch->params, sizeof *params * (size_t)(n_params ? n_params : 0));
@@ -172,7 +176,8 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
         TCC_TRY(resolve(b, l, &launch->buffers[i], &buffers[i]));
         d.written[i] = launch->buffers[i].written;
     }
-    d.step = (tcc_step){.label = label, .lines = lines, .flop = launch->flop, .bytes = bytes_of(buffers, n), .grain = launch->grain};
+    d.step = (tcc_step){
+        .label = label, .lines = lines, .flop = launch->flop, .bytes = bytes_of(buffers, n), .grain = launch->grain};
     if (launch->library) {
         d.kernel = -1;
         d.step.kind = TCC_STEP_LIBRARY;
@@ -183,13 +188,15 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
     } else {
         d.step.kind = TCC_STEP_KERNEL;
         if (b->target->kind == TCC_TARGET_CUDA && launch->items > INT32_MAX)
-            return tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: %lld work items; a grid has at most %d", label, (long long)launch->items, INT32_MAX);
+            return tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: %lld work items; a grid has at most %d",
+                             label, (long long)launch->items, INT32_MAX);
         TCC_TRY(find_kernel(b, &launch->kernel, &d.kernel));
         draft *last = b->drafts.count ? &b->drafts.data[b->drafts.count - 1] : NULL;
         if (launch->beside && last && last->kernel == d.kernel && !b->options->separate) {
             last->step.flop += d.step.flop;
             last->step.bytes += d.step.bytes;
-            return tcc_vec_push(&last->instances, (tcc_instance){buffers, params, launch->items}) ? TCC_OK : tcc_enomem(b->diag);
+            return tcc_vec_push(&last->instances, (tcc_instance){buffers, params, launch->items}) ? TCC_OK
+                                                                                                  : tcc_enomem(b->diag);
         }
         if (!tcc_vec_push(&d.instances, (tcc_instance){buffers, params, launch->items})) return tcc_enomem(b->diag);
     }
@@ -203,7 +210,12 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
 static tcc_status add_copy(builder *b, tcc_buffer from, tcc_buffer to, const char *label) {
     if (from.space == to.space && from.binding == to.binding && from.offset_bytes == to.offset_bytes) return TCC_OK;
     draft d = {.kernel = -1};
-    d.step = (tcc_step){.kind = TCC_STEP_COPY, .from = from, .to = to, .grain = 1, .label = label, .lines = "",
+    d.step = (tcc_step){.kind = TCC_STEP_COPY,
+                        .from = from,
+                        .to = to,
+                        .grain = 1,
+                        .label = label,
+                        .lines = "",
                         .bytes = 2 * (double)to.size_bytes};
     return tcc_vec_push(&b->drafts, d) ? TCC_OK : tcc_enomem(b->diag);
 }
@@ -223,7 +235,12 @@ static tcc_status lower(tcc_lowering *l) {
 }
 
 static tcc_status add_group(builder *b, const tcc_group *group) {
-    tcc_lowering fresh = {.arena = &b->scratch, .cx = b->cx, .diag = b->diag, .graph = b->g, .group = group, .target = b->target,
+    tcc_lowering fresh = {.arena = &b->scratch,
+                          .cx = b->cx,
+                          .diag = b->diag,
+                          .graph = b->g,
+                          .group = group,
+                          .target = b->target,
                           .options = b->options};
     if (!tcc_vec_push(&b->lowerings, fresh)) return tcc_enomem(b->diag);
     tcc_lowering *l = &b->lowerings.data[b->lowerings.count - 1];
@@ -295,7 +312,8 @@ static tcc_status add_output_copies(builder *b) {
 /* --- Joining steps of one kernel */
 
 static bool overlap(const tcc_buffer *x, const tcc_buffer *y) {
-    return x->space == y->space && x->space != TCC_SPACE_CONST && (x->space != TCC_SPACE_BINDING || x->binding == y->binding) &&
+    return x->space == y->space && x->space != TCC_SPACE_CONST &&
+           (x->space != TCC_SPACE_BINDING || x->binding == y->binding) &&
            x->offset_bytes < y->offset_bytes + y->size_bytes && y->offset_bytes < x->offset_bytes + x->size_bytes;
 }
 
@@ -334,7 +352,9 @@ static tcc_status join_lines(builder *b, tcc_step *into, const char *lines) {
     const size_t length = strlen(into->lines), tail = sizeof more - 1;
     if (!length) into->lines = lines;
     else if (strstr(into->lines, lines) || (length > tail && !strcmp(into->lines + length - tail, more))) return TCC_OK;
-    else into->lines = tcc_arena_printf(&b->p->memory, "%s%s%s", into->lines, length < LONGEST ? ";" : "", length < LONGEST ? lines : more);
+    else
+        into->lines = tcc_arena_printf(&b->p->memory, "%s%s%s", into->lines, length < LONGEST ? ";" : "",
+                                       length < LONGEST ? lines : more);
     return into->lines ? TCC_OK : tcc_enomem(b->diag);
 }
 
@@ -350,8 +370,8 @@ static tcc_status join(builder *b, draft *into, draft *from) {
     return TCC_OK;
 }
 
-/* Moves a step over the ones between (they must not touch its memory) to join another of its kernel: first later ones up to earlier
- * ones, then earlier ones down to later ones. */
+/* Moves a step over the ones between (they must not touch its memory) to join another of its kernel: first later ones
+ * up to earlier ones, then earlier ones down to later ones. */
 static tcc_status join_steps(builder *b) {
     int n = b->drafts.count;
     draft *d = b->drafts.data;
@@ -407,7 +427,8 @@ static tcc_status build(builder *b) {
     bool *table = TCC_ARENA_ARRAY(&b->scratch, bool, b->kernels.count + 1);
     if (!table) return tcc_enomem(b->diag);
     for (int i = 0; i < b->drafts.count; i++)
-        if (b->drafts.data[i].kernel >= 0 && b->drafts.data[i].instances.count > 1) table[b->drafts.data[i].kernel] = true;
+        if (b->drafts.data[i].kernel >= 0 && b->drafts.data[i].instances.count > 1)
+            table[b->drafts.data[i].kernel] = true;
     TCC_TRY(tcc_compile_kernels(b->cx, b->diag, b->target, b->kernels.data, table, b->kernels.count, b->options, b->p));
     return finish(b);
 }
@@ -415,15 +436,19 @@ static tcc_status build(builder *b) {
 tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
                              tcc_program **out) {
     tcc_llvm_target own = {0};
-    if (!options->target) TCC_TRY(options->arch ? tcc_llvm_target_cuda(options->arch, diag, &own) : tcc_llvm_target_host(NULL, diag, &own));
-    builder b = {.cx = cx, .diag = diag, .g = g, .options = options, .target = options->target ? options->target : &own};
+    if (!options->target)
+        TCC_TRY(options->arch ? tcc_llvm_target_cuda(options->arch, diag, &own)
+                              : tcc_llvm_target_host(NULL, diag, &own));
+    builder b = {
+        .cx = cx, .diag = diag, .g = g, .options = options, .target = options->target ? options->target : &own};
     b.p = tcc__calloc(1, sizeof *b.p);
     tcc_status status = b.p ? TCC_OK : tcc_enomem(diag);
     if (status == TCC_OK) {
         b.p->target = b.target->kind;
         b.p->name = tcc_arena_strdup(&b.p->memory, g->name ? g->name : "");
-        b.p->cpu = b.p->target == TCC_TARGET_CUDA ? tcc_arena_strdup(&b.p->memory, b.target->cpu)
-                                                  : tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
+        b.p->cpu = b.p->target == TCC_TARGET_CUDA
+                       ? tcc_arena_strdup(&b.p->memory, b.target->cpu)
+                       : tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
         status = b.p->name && b.p->cpu ? build(&b) : tcc_enomem(diag);
     }
     for (int i = 0; i < b.lowerings.count; i++) tcc_lowering_clear(&b.lowerings.data[i]);

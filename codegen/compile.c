@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Kernels to code. Each module has an LLVM context, a diagnostic and an arena of its own, so that threads share nothing but the
- * list of modules still to do. Kernels are dealt to modules by estimated size, largest first; modules and symbols do not depend on
- * the number of threads. */
+ * Kernels to code. Each module has an LLVM context, a diagnostic and an arena of its own, so that threads share nothing
+ * but the list of modules still to do. Kernels are dealt to modules by estimated size, largest first; modules and
+ * symbols do not depend on the number of threads. */
 #include "codegen/compile.h"
 
 #include "ir/support/alloc.h"
@@ -46,7 +46,9 @@ static tcc_status dump(job *j, tcc_emitter *e, int index, bool assembly) {
     tcc_status status = assembly ? tcc_emitter_print_assembly(e, &text) : tcc_emitter_print_ir(e, &text);
     char path[1024];
     snprintf(path, sizeof path, "%s/%s.module%02d.%s", j->options->dump_dir, j->program, index,
-             !assembly ? "ll" : j->target->kind == TCC_TARGET_CUDA ? "ptx" : "s");
+             !assembly                            ? "ll"
+             : j->target->kind == TCC_TARGET_CUDA ? "ptx"
+                                                  : "s");
     if (status == TCC_OK) status = write_file(e->diag, path, &text);
     tcc_strbuf_free(&text);
     return status;
@@ -125,26 +127,37 @@ static tcc_status collect(job *j, tcc_diag *diag, tcc_program *p) {
             if (u->diag.status == TCC_OK) return tcc_enomem(diag);
             return tcc_error(diag, u->status, TCC_NOWHERE, "%s", tcc_diag_text(&u->diag));
         }
-        p->modules[i] = (tcc_module){tcc_arena_copy(&p->memory, u->module.code, (size_t)u->module.size_bytes), u->module.size_bytes};
+        p->modules[i] = (tcc_module){tcc_arena_copy(&p->memory, u->module.code, (size_t)u->module.size_bytes),
+                                     u->module.size_bytes};
         if (!p->modules[i].code) return tcc_enomem(diag);
     }
     return TCC_OK;
 }
 
-tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *kernels,
-                               const bool *table, int n, const tcc_codegen_options *options, tcc_program *p) {
+tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target,
+                               const tcc_kernel_plan *kernels, const bool *table, int n,
+                               const tcc_codegen_options *options, tcc_program *p) {
     p->n_kernels = n;
     p->n_modules = (n + KERNELS_A_MODULE - 1) / KERNELS_A_MODULE;
     p->kernels = TCC_ARENA_ARRAY(&p->memory, tcc_kernel, n + 1);
     p->modules = TCC_ARENA_ARRAY(&p->memory, tcc_module, p->n_modules + 1);
     unit *units = tcc__calloc((size_t)p->n_modules + 1, sizeof *units);
-    job j = {.target = target, .kernels = kernels, .options = options, .program = p->name, .out = p->kernels, .n_kernels = n,
-             .n_units = p->n_modules, .units = units};
+    job j = {.target = target,
+             .kernels = kernels,
+             .options = options,
+             .program = p->name,
+             .out = p->kernels,
+             .n_kernels = n,
+             .n_units = p->n_modules,
+             .units = units};
     tcc_status status = p->kernels && p->modules && units ? TCC_OK : tcc_enomem(diag);
     for (int i = 0; status == TCC_OK && i < n; i++) {
         const tcc_kernel_plan *k = &kernels[i];
-        p->kernels[i] = (tcc_kernel){.n_buffers = k->n_buffers, .n_params = k->n_params, .scratch_bytes = k->scratch_bytes,
-                                     .schedule = k->schedule, .symbol = tcc_arena_printf(&p->memory, "%s_%d", k->schedule, i)};
+        p->kernels[i] = (tcc_kernel){.n_buffers = k->n_buffers,
+                                     .n_params = k->n_params,
+                                     .scratch_bytes = k->scratch_bytes,
+                                     .schedule = k->schedule,
+                                     .symbol = tcc_arena_printf(&p->memory, "%s_%d", k->schedule, i)};
         if (target->kind == TCC_TARGET_CUDA) {
             p->kernels[i].threads = k->shape.threads;
             p->kernels[i].items_a_block = tcc_shape_items(k->shape);
@@ -154,7 +167,8 @@ tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_t
         if (!p->kernels[i].symbol) status = tcc_enomem(diag);
     }
     if (status == TCC_OK) status = deal(&j, diag);
-    if (status == TCC_OK && options->dump_dir) mkdir(options->dump_dir, 0777); /* a failure shows when a file is written */
+    if (status == TCC_OK && options->dump_dir)
+        mkdir(options->dump_dir, 0777); /* a failure shows when a file is written */
     if (status == TCC_OK) {
         run(&j, options->threads ? options->threads : 1);
         status = collect(&j, diag, p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Emitting a contraction's kernel: items, packing, the register tile, epilogues. Planning is in contract_plan.c, packing in
- * contract_pack.c. */
+ * Emitting a contraction's kernel: items, packing, the register tile, epilogues. Planning is in contract_plan.c,
+ * packing in contract_pack.c. */
 #include "codegen/contract_internal.h"
 
 #include <string.h>
@@ -45,7 +45,8 @@ LLVMValueRef tcc_contract_load(tcc_emitter *e, const tcc_contract_place *place, 
     LLVMValueRef address = tcc_emit_at(e, e->f32, buffer, place->offset[x]);
     if (place->lane_stride[x] == 0) return tcc_emit_splat(e, tcc_emit_load(e, e->f32, address, 0), e->lanes);
     if (place->lane_stride[x] == 1)
-        return place->mask ? tcc_emit_load_masked(e, e->vf32, address, place->mask) : tcc_emit_load(e, e->vf32, address, 0);
+        return place->mask ? tcc_emit_load_masked(e, e->vf32, address, place->mask)
+                           : tcc_emit_load(e, e->vf32, address, 0);
     return tcc_emit_gather(e, e->vf32, lane_addresses(e, place, x), mask_or_all(e, place));
 }
 
@@ -59,8 +60,8 @@ void tcc_contract_store(tcc_emitter *e, const tcc_contract_place *place, int x, 
     }
 }
 
-static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef sums, const tcc_contract_place *place,
-                          const tcc_contract_epilogue *epilogue) {
+static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef sums,
+                          const tcc_contract_place *place, const tcc_contract_epilogue *epilogue) {
     if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, place);
     else if (p->c.accumulate) sums = LLVMBuildFAdd(e->builder, tcc_contract_load(e, place, 0), sums, "");
     if (sums) tcc_contract_store(e, place, 0, sums);
@@ -94,7 +95,8 @@ static LLVMValueRef lanes_mask(tcc_emitter *e, const tcc_contract_plan *p, LLVMV
 enum { UNROLLED_STEPS = 12 };
 
 /* sums += A column * B row for `count` successive k, from a and b on. */
-static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums, int count) {
+static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums,
+                       int count) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     for (int u = 0; u < count; u++) {
         LLVMValueRef lanes[8];
@@ -130,7 +132,8 @@ static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
             break;
         }
         LLVMValueRef to = l->runtime ? l->runtime : tcc_emit_i64(e, l->count / unroll * unroll);
-        if (l->runtime && pass == 0 && l->multiple % unroll) to = tcc_emit_mul(e, tcc_emit_div(e, to, unroll), tcc_emit_i64(e, unroll));
+        if (l->runtime && pass == 0 && l->multiple % unroll)
+            to = tcc_emit_mul(e, tcc_emit_div(e, to, unroll), tcc_emit_i64(e, unroll));
         memcpy(carry, sums, sizeof *carry * (size_t)n);
         carry[n] = a, carry[n + 1] = b;
         tcc_emit_loop loop;
@@ -154,10 +157,12 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
     const tcc_tile_level *l = &t->levels[at];
     int n = t->rows * t->vectors;
     int64_t steps = 1;
-    for (int i = at; i < t->n_levels; i++) steps = t->levels[i].runtime ? UNROLLED_STEPS + 1 : steps * t->levels[i].count;
+    for (int i = at; i < t->n_levels; i++)
+        steps = t->levels[i].runtime ? UNROLLED_STEPS + 1 : steps * t->levels[i].count;
     if (steps <= UNROLLED_STEPS) { /* so few that loops would cost more than they save */
         for (int64_t i = 0; i < l->count; i++)
-            emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, i * l->a)), tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, i * l->b)), sums);
+            emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, i * l->a)),
+                        tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, i * l->b)), sums);
         return;
     }
     tcc_emit_loop loop;
@@ -192,14 +197,15 @@ void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, 
     emit_levels(e, t, 0, a, b, sums);
 }
 
-/* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has. */
+/* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has.
+ */
 typedef struct part {
     LLVMValueRef from, count;
 } part;
 
 /* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */
-static void make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count, const part *parts, tcc_tile *t, LLVMValueRef *a,
-                        LLVMValueRef *b) {
+static void make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count, const part *parts, tcc_tile *t,
+                        LLVMValueRef *a, LLVMValueRef *b) {
     const tcc_contract_dims *k = &p->c.k;
     int64_t panel_row = (int64_t)p->vectors * e->lanes, linear = p->k_inner;
     for (int i = p->k_split_dim; i < k->n; i++) {
@@ -225,7 +231,8 @@ static LLVMValueRef max_of(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
 }
 
 /* The indices j with 0 <= base + step j < extent: [*from, *to). */
-static void window_range(tcc_emitter *e, LLVMValueRef base, int64_t step, int64_t extent, LLVMValueRef *from, LLVMValueRef *to) {
+static void window_range(tcc_emitter *e, LLVMValueRef base, int64_t step, int64_t extent, LLVMValueRef *from,
+                         LLVMValueRef *to) {
     LLVMValueRef zero = tcc_emit_i64(e, 0);
     int64_t size = step < 0 ? -step : step;
     if (step < 0) base = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), base); /* seen from the other end */
@@ -235,7 +242,8 @@ static void window_range(tcc_emitter *e, LLVMValueRef base, int64_t step, int64_
     *to = tcc_emit_div(e, tcc_emit_add(e, left, tcc_emit_i64(e, size - 1)), size);
 }
 
-/* Cuts the k dimensions to the windows as they lie for the batch and tile at hand. `block`: indices of the block, see below. */
+/* Cuts the k dimensions to the windows as they lie for the batch and tile at hand. `block`: indices of the block, see
+ * below. */
 static void find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMValueRef *batch, const LLVMValueRef *row,
                        const LLVMValueRef *block, LLVMValueRef count, part *parts) {
     const tcc_contract *c = &p->c;
@@ -243,7 +251,8 @@ static void find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMVal
     for (int v = 0; v < c->n_windows; v++) {
         LLVMValueRef base = tcc_emit_i64(e, c->windows[v].start), from, to;
         for (int i = 0; i < c->b.n; i++)
-            if (c->b.d[i].w[v]) base = tcc_emit_add(e, base, tcc_emit_mul(e, batch[i], tcc_emit_i64(e, c->b.d[i].w[v])));
+            if (c->b.d[i].w[v])
+                base = tcc_emit_add(e, base, tcc_emit_mul(e, batch[i], tcc_emit_i64(e, c->b.d[i].w[v])));
         for (int i = 0; i < c->m.n; i++)
             if (c->m.d[i].w[v]) base = tcc_emit_add(e, base, tcc_emit_mul(e, row[i], tcc_emit_i64(e, c->m.d[i].w[v])));
         for (int i = 0; i < c->k.n; i++) {
@@ -252,7 +261,8 @@ static void find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMVal
             to = tcc_emit_min(e, to, tcc_emit_i64(e, c->k.d[i].extent));
             if (i < p->k_split_dim) {
                 LLVMValueRef above = LLVMBuildICmp(e->builder, LLVMIntSGE, block[i], from, "");
-                LLVMValueRef inside = LLVMBuildAnd(e->builder, above, LLVMBuildICmp(e->builder, LLVMIntSLT, block[i], to, ""), "");
+                LLVMValueRef inside = LLVMBuildAnd(e->builder, above,
+                                                   LLVMBuildICmp(e->builder, LLVMIntSLT, block[i], to, ""), "");
                 seen = seen ? LLVMBuildAnd(e->builder, seen, inside, "") : inside;
                 continue;
             }
@@ -280,34 +290,38 @@ typedef struct kernel {
 } kernel;
 
 /* Where an epilogue stands at the first vector of a row. */
-static tcc_contract_place place_of_row(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, LLVMValueRef row, LLVMValueRef n0) {
+static tcc_contract_place place_of_row(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, LLVMValueRef row,
+                                       LLVMValueRef n0) {
     tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 2};
     LLVMValueRef index[TCC_CONTRACT_MAX_DIMS];
     tcc_contract_split_index(e, &p->c.m, row, index);
     for (int x = 0; x < p->c.n_accesses; x++) {
         int64_t stride = p->c.n.d[0].c[x];
         LLVMValueRef along_n = stride ? tcc_emit_mul(e, n0, tcc_emit_i64(e, stride)) : tcc_emit_i64(e, 0);
-        place.offset[x] = tcc_emit_add(e, tcc_emit_add(e, k->offset[x], along_n), tcc_contract_offset(e, &p->c.m, index, x));
+        place.offset[x] = tcc_emit_add(e, tcc_emit_add(e, k->offset[x], along_n),
+                                       tcc_contract_offset(e, &p->c.m, index, x));
         place.lane_stride[x] = stride;
     }
     return place;
 }
 
 /* Finish the vector that is `column` lanes into the panel at n0. */
-static void finish_at(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, const tcc_contract_place *row, LLVMValueRef n0,
-                      LLVMValueRef column, LLVMValueRef sums) {
+static void finish_at(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, const tcc_contract_place *row,
+                      LLVMValueRef n0, LLVMValueRef column, LLVMValueRef sums) {
     tcc_contract_place place = *row;
     for (int x = 0; x < p->c.n_accesses; x++)
         if (place.lane_stride[x])
-            place.offset[x] = tcc_emit_add(e, row->offset[x], tcc_emit_mul(e, column, tcc_emit_i64(e, place.lane_stride[x])));
+            place.offset[x] = tcc_emit_add(e, row->offset[x],
+                                           tcc_emit_mul(e, column, tcc_emit_i64(e, place.lane_stride[x])));
     place.mask = lanes_mask(e, p, tcc_emit_add(e, n0, column));
     finish_vector(e, p, sums, &place, k->epilogue);
 }
 
-/* The sums of a tile whose first row is row0 go to the workspace, or to C. Rows before `first_row` belong to another tile. What
- * follows the sums is emitted once, in a loop over the tile that was set down in scratch; a plain store goes from registers. */
-static void emit_tile_end(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, LLVMValueRef row0, LLVMValueRef first_row,
-                          LLVMValueRef n0, LLVMValueRef *sums) {
+/* The sums of a tile whose first row is row0 go to the workspace, or to C. Rows before `first_row` belong to another
+ * tile. What follows the sums is emitted once, in a loop over the tile that was set down in scratch; a plain store goes
+ * from registers. */
+static void emit_tile_end(tcc_emitter *e, const tcc_contract_plan *p, const kernel *k, LLVMValueRef row0,
+                          LLVMValueRef first_row, LLVMValueRef n0, LLVMValueRef *sums) {
     bool overlap = p->row_extent % p->rows != 0, loops = p->k_splits == 1 && k->epilogue && !k->epilogue->plain;
     int64_t width = p->panels * p->vectors * e->lanes, row_width = (int64_t)p->vectors * e->lanes;
     for (int i = 0; i < p->rows && !loops; i++) {
@@ -315,21 +329,25 @@ static void emit_tile_end(tcc_emitter *e, const tcc_contract_plan *p, const kern
         tcc_emit_if mine;
         if (overlap) tcc_emit_if_begin(e, &mine, LLVMBuildICmp(e->builder, LLVMIntSGE, row, first_row, ""));
         if (p->k_splits > 1) {
-            LLVMValueRef at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))), n0);
+            LLVMValueRef at =
+                tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))), n0);
             LLVMValueRef address = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 2), at);
             for (int v = 0; v < p->vectors; v++)
-                tcc_emit_store(e, sums[i * p->vectors + v], tcc_emit_at(e, e->f32, address, tcc_emit_i64(e, v * e->lanes)), e->lanes * 4);
+                tcc_emit_store(e, sums[i * p->vectors + v],
+                               tcc_emit_at(e, e->f32, address, tcc_emit_i64(e, v * e->lanes)), e->lanes * 4);
         } else {
             tcc_contract_place place = place_of_row(e, p, k, row, n0);
             begin_row(e, k->epilogue, &place);
-            for (int v = 0; v < p->vectors; v++) finish_at(e, p, k, &place, n0, tcc_emit_i64(e, v * e->lanes), sums[i * p->vectors + v]);
+            for (int v = 0; v < p->vectors; v++)
+                finish_at(e, p, k, &place, n0, tcc_emit_i64(e, v * e->lanes), sums[i * p->vectors + v]);
             end_row(e, k->epilogue);
         }
         if (overlap) tcc_emit_if_end(e, &mine);
     }
     if (!loops) return;
     for (int i = 0; i < p->rows * p->vectors; i++)
-        tcc_emit_store(e, sums[i], tcc_emit_at(e, e->f32, k->stage, tcc_emit_i64(e, (int64_t)i * e->lanes)), e->lanes * 4);
+        tcc_emit_store(e, sums[i], tcc_emit_at(e, e->f32, k->stage, tcc_emit_i64(e, (int64_t)i * e->lanes)),
+                       e->lanes * 4);
     tcc_emit_loop rows, columns;
     tcc_emit_loop_begin(e, &rows, tcc_emit_sub(e, first_row, row0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
     tcc_contract_place place = place_of_row(e, p, k, tcc_emit_add(e, row0, rows.index), n0);
@@ -350,7 +368,8 @@ static LLVMValueRef partial_address(tcc_emitter *e, LLVMValueRef partial, int i)
     return tcc_emit_at(e, e->f32, partial, tcc_emit_i64(e, (int64_t)i * e->lanes));
 }
 
-void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, const tcc_contract_epilogue *epilogue) {
+void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
+                       const tcc_contract_epilogue *epilogue) {
     const int64_t panel = (int64_t)p->vectors * e->lanes;
     const int n_sums = p->rows * p->vectors;
     kernel k = {.epilogue = epilogue};
@@ -376,7 +395,8 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     LLVMValueRef rows_key = rest = tcc_emit_div(e, rest, p->panel_blocks);
     LLVMValueRef row_block = tcc_emit_rem(e, rest, p->row_blocks);
     rest = tcc_emit_div(e, rest, p->row_blocks);
-    /* A part of k is finished for all of the batch before the next: filter gradients meet the same images at each tap. */
+    /* A part of k is finished for all of the batch before the next: filter gradients meet the same images at each tap.
+     */
     LLVMValueRef batch = tcc_emit_rem(e, rest, p->B), split = tcc_emit_div(e, rest, p->B);
     LLVMValueRef index[TCC_CONTRACT_MAX_DIMS];
     tcc_contract_split_index(e, &p->c.b, batch, index);
@@ -390,9 +410,11 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
         k.workspace = tcc_emit_mul(e, part, tcc_emit_i64(e, p->M * p->panels * panel));
     }
     LLVMValueRef tile0 = tcc_emit_mul(e, row_block, tcc_emit_i64(e, p->tiles_per_block));
-    LLVMValueRef tile_end = tcc_emit_min(e, tcc_emit_add(e, tile0, tcc_emit_i64(e, p->tiles_per_block)), tcc_emit_i64(e, p->tiles));
+    LLVMValueRef tile_end = tcc_emit_min(e, tcc_emit_add(e, tile0, tcc_emit_i64(e, p->tiles_per_block)),
+                                         tcc_emit_i64(e, p->tiles));
     LLVMValueRef panel0 = tcc_emit_mul(e, panel_block, tcc_emit_i64(e, p->panels_per_block));
-    LLVMValueRef panel_end = tcc_emit_min(e, tcc_emit_add(e, panel0, tcc_emit_i64(e, p->panels_per_block)), tcc_emit_i64(e, p->panels));
+    LLVMValueRef panel_end = tcc_emit_min(e, tcc_emit_add(e, panel0, tcc_emit_i64(e, p->panels_per_block)),
+                                          tcc_emit_i64(e, p->panels));
 
     LLVMValueRef block0 = tcc_emit_mul(e, split, tcc_emit_i64(e, p->k_blocks_per_split));
     LLVMValueRef block_end = tcc_emit_add(e, block0, tcc_emit_i64(e, p->k_blocks_per_split));
@@ -439,7 +461,8 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     outer_m.n--;
     int64_t positions = p->M / p->row_extent;
     LLVMValueRef position = tcc_emit_rem(e, tiles.index, positions), row_index[TCC_CONTRACT_MAX_DIMS];
-    LLVMValueRef first_row = tcc_emit_mul(e, tcc_emit_div(e, tiles.index, positions), tcc_emit_i64(e, p->rows)), row0 = first_row;
+    LLVMValueRef first_row = tcc_emit_mul(e, tcc_emit_div(e, tiles.index, positions), tcc_emit_i64(e, p->rows)),
+                 row0 = first_row;
     if (p->row_extent % p->rows) row0 = tcc_emit_min(e, first_row, tcc_emit_i64(e, p->row_extent - p->rows));
     LLVMValueRef in_last = row0;
     if (positions > 1) {
@@ -458,7 +481,8 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     } else {
         t.a_row = p->c.m.d[p->c.m.n - 1].a;
         tile_a = tcc_emit_at(e, e->f32, block_a, tcc_emit_mul(e, in_last, tcc_emit_i64(e, t.a_row)));
-        if (positions > 1) tile_a = tcc_emit_at(e, e->f32, tile_a, tcc_contract_offset(e, &outer_m, row_index, TCC_OPERAND_A));
+        if (positions > 1)
+            tile_a = tcc_emit_at(e, e->f32, tile_a, tcc_contract_offset(e, &outer_m, row_index, TCC_OPERAND_A));
     }
     row_index[p->c.m.n - 1] = in_last;
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
@@ -474,14 +498,19 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     if (one_block) {
         emit_tile_end(e, p, &k, row0, first_row, n0, sums);
     } else {
-        LLVMValueRef slot = tcc_emit_add(e, tcc_emit_mul(e, tcc_emit_sub(e, panels.index, panel0), tcc_emit_i64(e, p->tiles_per_block)), tile_in_block);
-        LLVMValueRef partial = tcc_emit_at(e, e->f32, partials, tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)n_sums * e->lanes)));
+        LLVMValueRef slot =
+            tcc_emit_add(e, tcc_emit_mul(e, tcc_emit_sub(e, panels.index, panel0), tcc_emit_i64(e, p->tiles_per_block)),
+                         tile_in_block);
+        LLVMValueRef partial = tcc_emit_at(e, e->f32, partials,
+                                           tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)n_sums * e->lanes)));
         LLVMValueRef next = tcc_emit_add(e, blocks.index, tcc_emit_i64(e, 1));
         LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, next, block_end, "");
         /* Scratch holds nothing before the first block: no lane is loaded then. */
-        LLVMValueRef again = tcc_emit_splat(e, LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, block0, ""), e->lanes);
+        LLVMValueRef again = tcc_emit_splat(e, LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, block0, ""),
+                                            e->lanes);
         for (int i = 0; i < n_sums; i++)
-            sums[i] = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, partial_address(e, partial, i), again), sums[i], "");
+            sums[i] = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, partial_address(e, partial, i), again),
+                                    sums[i], "");
         tcc_emit_if finish;
         tcc_emit_if_begin(e, &finish, is_last);
         emit_tile_end(e, p, &k, row0, first_row, n0, sums);
@@ -510,14 +539,16 @@ void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_con
     LLVMValueRef batch = tcc_emit_div(e, items.index, chunks), index[TCC_CONTRACT_MAX_DIMS];
     tcc_contract_split_index(e, &p->c.b, batch, index);
     LLVMValueRef item[TCC_CONTRACT_MAX_ACCESSES];
-    for (int x = 0; x < p->c.n_accesses; x++) item[x] = tcc_emit_add(e, access[x], tcc_contract_offset(e, &p->c.b, index, x));
+    for (int x = 0; x < p->c.n_accesses; x++)
+        item[x] = tcc_emit_add(e, access[x], tcc_contract_offset(e, &p->c.b, index, x));
     LLVMValueRef from = tcc_emit_mul(e, tcc_emit_rem(e, items.index, chunks), tcc_emit_i64(e, p->combine_rows));
     LLVMValueRef to = tcc_emit_min(e, tcc_emit_add(e, from, tcc_emit_i64(e, p->combine_rows)), tcc_emit_i64(e, p->M));
     tcc_emit_loop_begin(e, &rows, from, to, 1, NULL, 0);
     tcc_contract_split_index(e, &p->c.m, rows.index, index);
     tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 1};
     LLVMValueRef row[TCC_CONTRACT_MAX_ACCESSES];
-    for (int x = 0; x < p->c.n_accesses; x++) row[x] = tcc_emit_add(e, item[x], tcc_contract_offset(e, &p->c.m, index, x));
+    for (int x = 0; x < p->c.n_accesses; x++)
+        row[x] = tcc_emit_add(e, item[x], tcc_contract_offset(e, &p->c.m, index, x));
     LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, batch, tcc_emit_i64(e, p->M)), rows.index);
     LLVMValueRef source = tcc_emit_at(e, e->f32, workspace, tcc_emit_mul(e, at, tcc_emit_i64(e, width)));
     for (int x = 0; x < p->c.n_accesses; x++) place.offset[x] = row[x], place.lane_stride[x] = along->c[x];
@@ -526,14 +557,17 @@ void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_con
     source = tcc_emit_at(e, e->f32, source, vectors.index);
     LLVMValueRef sum = tcc_emit_load(e, e->vf32, source, e->lanes * 4);
     tcc_emit_loop_begin(e, &splits, tcc_emit_i64(e, 1), tcc_emit_i64(e, p->k_splits), 1, &sum, 1);
-    LLVMValueRef part = tcc_emit_at(e, e->f32, source, tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * width)));
+    LLVMValueRef part = tcc_emit_at(e, e->f32, source,
+                                    tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * width)));
     sum = LLVMBuildFAdd(e->builder, splits.carry[0], tcc_emit_load(e, e->vf32, part, e->lanes * 4), "");
     tcc_emit_loop_end(e, &splits, &sum);
     for (int x = 0; x < p->c.n_accesses; x++) {
         place.offset[x] = row[x];
-        if (along->c[x]) place.offset[x] = tcc_emit_add(e, row[x], tcc_emit_mul(e, vectors.index, tcc_emit_i64(e, along->c[x])));
+        if (along->c[x])
+            place.offset[x] = tcc_emit_add(e, row[x], tcc_emit_mul(e, vectors.index, tcc_emit_i64(e, along->c[x])));
     }
-    place.mask = p->N % e->lanes ? tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), vectors.index)) : NULL;
+    place.mask = p->N % e->lanes ? tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), vectors.index))
+                                 : NULL;
     finish_vector(e, p, splits.carry[0], &place, epilogue);
     tcc_emit_loop_end(e, &vectors, NULL);
     end_row(e, epilogue);

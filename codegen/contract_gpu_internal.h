@@ -9,10 +9,10 @@ enum { TCC_CONTRACT_GPU_SLOTS = 16, TCC_CONTRACT_GPU_SUMS = 32 }; /* most access
 
 /* One access of a thread in every tile of an operand. */
 typedef struct tcc_contract_slot {
-    LLVMValueRef o, k;    /* in the tile; i32 */
-    LLVMValueRef base;    /* of the row in memory */
+    LLVMValueRef o, k;                        /* in the tile; i32 */
+    LLVMValueRef base;                        /* of the row in memory */
     LLVMValueRef row[TCC_CONTRACT_MAX_FORMS]; /* the forms there, where computed */
-    LLVMValueRef inside;  /* the row exists; NULL: surely */
+    LLVMValueRef inside;                      /* the row exists; NULL: surely */
     LLVMValueRef position[TCC_CONTRACT_MAX_WINDOWS];
 } tcc_contract_slot;
 
@@ -37,17 +37,20 @@ typedef struct tcc_contract_pending {
     LLVMValueRef exists; /* i1: of an operand that is computed, what is not 0 by itself; NULL: all that counts */
 } tcc_contract_pending;
 
-/* Where access `slot` of the tile at k0 of an operand in memory lies, and whether all of it exists: k below `end`, inside the windows. */
-LLVMValueRef tcc_contract_locate(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot, LLVMValueRef k0,
-                                 LLVMValueRef end, LLVMValueRef *inside);
+/* Where access `slot` of the tile at k0 of an operand in memory lies, and whether all of it exists: k below `end`,
+ * inside the windows. */
+LLVMValueRef tcc_contract_locate(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot,
+                                 LLVMValueRef k0, LLVMValueRef end, LLVMValueRef *inside);
 /* Begins to read the tile at k0, one access after another; only k below `end` exists. */
-void tcc_contract_read_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, LLVMValueRef k0, LLVMValueRef end,
-                            tcc_contract_pending *out);
+void tcc_contract_read_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s,
+                            LLVMValueRef k0, LLVMValueRef end, tcc_contract_pending *out);
 /* The elements of an access, in the sums' type. */
 LLVMValueRef tcc_contract_arrived(tcc_emitter *e, const tcc_contract_reader *s, const tcc_contract_pending *access);
 
-/* Tensor cores: sums of tile rows times tile columns over k in [begin, end) (i32), as vectors of 4 in the order of mma.sync: for each 16 rows
- * of the warp, for each 8 columns. Shared memory is free to use afterwards, but for a barrier. */
-void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end, LLVMValueRef *sums);
+/* Tensor cores: sums of tile rows times tile columns over k in [begin, end) (i32), as vectors of 4 in the order of
+ * mma.sync: for each 16 rows of the warp, for each 8 columns. Shared memory is free to use afterwards, but for a
+ * barrier. */
+void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end,
+                      LLVMValueRef *sums);
 
 #endif

@@ -10,13 +10,13 @@
 #include <string.h>
 
 enum {
-    PROCESSORS = 132,     /* of the device that plans are made for; others run the same plan */
-    RESIDENT = 512,       /* threads that keep a processor busy with f32 */
+    PROCESSORS = 132, /* of the device that plans are made for; others run the same plan */
+    RESIDENT = 512,   /* threads that keep a processor busy with f32 */
     MOST_SPLITS = 64,
     LEAST_SPLIT_K = 128,
     COMBINE_THREADS = 128,
-    PIECE = 16,           /* bytes of the widest access */
-    MATRIX_LINE = 64,     /* bytes of k in a tile of tensor cores */
+    PIECE = 16,       /* bytes of the widest access */
+    MATRIX_LINE = 64, /* bytes of k in a tile of tensor cores */
     MATRIX_STAGES = 3,
     COMPUTED = 10,        /* instructions for an element of an operand that is computed, about */
     HELD = 16,            /* most registers that reads in flight for it may take beside the usual ones */
@@ -59,7 +59,8 @@ static void make_walk(const tcc_contract_side *s, const tcc_contract_dims *l, in
         const int64_t *strides = s->computed ? d->f[operand == TCC_OPERAND_B] : &of_memory;
         bool merged = w->n > 0;
         for (int f = 0; f < s->n_forms; f++) merged = merged && w->stride[w->n - 1][f] == strides[f] * d->extent;
-        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) merged = merged && (!s->windows || w->w[w->n - 1][v] == d->w[v] * d->extent);
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+            merged = merged && (!s->windows || w->w[w->n - 1][v] == d->w[v] * d->extent);
         int at = merged ? w->n - 1 : w->n++;
         w->extent[at] = (merged ? w->extent[at] : 1) * d->extent;
         for (int f = 0; f < s->n_forms; f++) w->stride[at][f] = strides[f];
@@ -97,7 +98,8 @@ static bool apart_by(const tcc_contract_side *s, int form, bool along_k, int vec
     return true;
 }
 
-/* Whether accesses of `vector` elements can walk the operand along k, else along o: each read has them together, or one element for all. */
+/* Whether accesses of `vector` elements can walk the operand along k, else along o: each read has them together, or one
+ * element for all. */
 static bool vectors_along(const tcc_contract_side *s, const reads *r, int vector, bool along_k) {
     const tcc_contract_walk *inner = along_k ? &s->k : &s->o;
     const int last = inner->n - 1, n = r->computed ? r->computed->n_loads : 1;
@@ -132,7 +134,9 @@ static int64_t reach(const tcc_contract_walk *w, int form) {
 
 static int64_t inner_stride(const tcc_contract_walk *w) { return w->n ? llabs(w->stride[w->n - 1][0]) : INT64_MAX; }
 
-static reads reads_of(const tcc_contract_gpu_operands *operands, int operand) { return (reads){operands->computed[operand], operands->aligned[operand]}; }
+static reads reads_of(const tcc_contract_gpu_operands *operands, int operand) {
+    return (reads){operands->computed[operand], operands->aligned[operand]};
+}
 
 static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, const tcc_contract_dims *outer, int operand,
                       const tcc_contract_gpu_operands *operands, int named) {
@@ -149,7 +153,8 @@ static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, cons
     bool along_k;
     s->vector = find_vectors(s, &r, p->piece, &along_k) ? p->piece : 1;
     s->along_k = s->vector > 1 ? along_k : inner_stride(&s->k) < inner_stride(&s->o);
-    for (int f = 0; f < s->n_forms; f++) s->wide = s->wide || reach(&s->b, f) + reach(&s->o, f) + reach(&s->k, f) > INT32_MAX / 8;
+    for (int f = 0; f < s->n_forms; f++)
+        s->wide = s->wide || reach(&s->b, f) + reach(&s->o, f) + reach(&s->k, f) > INT32_MAX / 8;
 }
 
 /* How forms move within an access, and what they are multiples of. */
@@ -168,7 +173,8 @@ static void plan_forms(tcc_contract_side *s) {
 }
 
 /* Whether tensor cores can multiply the operands: 16 bytes at once. Sets their vectors. */
-static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target, const tcc_contract_gpu_operands *operands) {
+static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target,
+                        const tcc_contract_gpu_operands *operands) {
     tcc_contract_side *sides[] = {&p->a, &p->b};
     bool along_k[2];
     p->matrix = TCC_DTYPE_COUNT;
@@ -223,15 +229,20 @@ static void set_tile(tcc_contract_gpu_plan *p, const tile *t) {
     p->m_tiles = ceil_div(p->M, p->tile_m), p->n_tiles = ceil_div(p->N, p->tile_n);
 }
 
-/* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch. */
+/* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch.
+ */
 static double cost_of(const tcc_contract_gpu_plan *p, double efficiency) {
     double rate = p->sum == TCC_F64 ? 64 : p->matrix == TCC_DTYPE_COUNT ? 128 : p->matrix == TCC_F32 ? 512 : 1024;
     double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits), most = fmax(1, resident(p) / p->threads);
     double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 3 * p->tile_k) / (rate * efficiency);
-    work += (double)((p->a.computed ? p->tile_m : 0) + (p->b.computed ? p->tile_n : 0)) * (double)p->k_per_split * COMPUTED / 128;
-    double together = fmin(most, ceil(blocks / PROCESSORS)), busy = 0.3 + 0.7 * fmin(1, together * p->threads / resident(p));
+    work += (double)((p->a.computed ? p->tile_m : 0) + (p->b.computed ? p->tile_n : 0)) * (double)p->k_per_split *
+            COMPUTED / 128;
+    double together = fmin(most, ceil(blocks / PROCESSORS)),
+           busy = 0.3 + 0.7 * fmin(1, together * p->threads / resident(p));
     double cycles = ceil(blocks / PROCESSORS) * work / busy + 1500;
-    if (p->k_splits > 1) cycles += 4000 + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) * (double)p->n_padded / 1500;
+    if (p->k_splits > 1)
+        cycles += 4000 + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) *
+                             (double)p->n_padded / 1500;
     return cycles;
 }
 
@@ -244,7 +255,8 @@ static void choose(tcc_contract_gpu_plan *p) {
     for (size_t i = 0; i < n; i++) {
         set_tile(&trial, &tiles[i]);
         if ((p->a.computed || p->b.computed) && trial.threads > COMPUTING) continue;
-        for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 1) / 2) {
+        for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
+             splits += (splits + 1) / 2) {
             trial.k_per_split = round_up(ceil_div(p->K ? p->K : 1, splits), trial.tile_k);
             trial.k_splits = ceil_div(p->K ? p->K : 1, trial.k_per_split);
             double cost = cost_of(&trial, tiles[i].efficiency);
@@ -253,7 +265,8 @@ static void choose(tcc_contract_gpu_plan *p) {
     }
 }
 
-tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c, const tcc_contract_gpu_operands *operands, tcc_diag *diag,
+tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c,
+                                      const tcc_contract_gpu_operands *operands, tcc_diag *diag,
                                       tcc_contract_gpu_plan *p) {
     const int bytes = (int)tcc_dtype_bytes(operands->sum);
     *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .piece = PIECE / bytes};
@@ -263,11 +276,13 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     const int64_t extents[] = {p->M, p->N, p->K, p->B};
     for (int i = 0; i < 4; i++)
         if (extents[i] > INT32_MAX / 2)
-            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction of extent %lld; the most is 2^30", (long long)extents[i]);
+            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction of extent %lld; the most is 2^30",
+                             (long long)extents[i]);
     int a = p->swapped, b = !p->swapped;
     plan_side(&p->a, p, &p->c.m, TCC_OPERAND_A, operands, a);
     plan_side(&p->b, p, &p->c.n, TCC_OPERAND_B, operands, b);
-    const int buffers[] = {operands->computed[0] ? operands->n_buffers[0] : 1, operands->computed[1] ? operands->n_buffers[1] : 1};
+    const int buffers[] = {operands->computed[0] ? operands->n_buffers[0] : 1,
+                           operands->computed[1] ? operands->n_buffers[1] : 1};
     p->a.first_buffer = a ? buffers[0] : 0, p->b.first_buffer = b ? buffers[0] : 0;
     p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
@@ -281,12 +296,14 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
         sides[i]->pitch = sides[i]->rows + 4; /* so that neither rows nor columns meet in a bank */
         plan_forms(sides[i]);
         if (operands->computed[p->swapped ? 1 - i : i])
-            held += sides[i]->slots * (sides[i]->vector * operands->computed[p->swapped ? 1 - i : i]->n_loads + 2 * sides[i]->n_forms);
+            held += sides[i]->slots *
+                    (sides[i]->vector * operands->computed[p->swapped ? 1 - i : i]->n_loads + 2 * sides[i]->n_forms);
     }
     if (held > HELD) p->blocks = MOST_BOUNDLESS / p->threads;
     /* The epilogue's vectors lie in the last n dimension. */
     merge_outputs(&p->c.n, p->c.n_accesses);
-    p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->piece == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->piece : 1;
+    p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->piece == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->piece
+                                                                                                              : 1;
     merge_outputs(&p->c.m, p->c.n_accesses);
     merge_outputs(&p->c.b, p->c.n_accesses);
 
@@ -304,7 +321,8 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
         p->combine_items = ceil_div(p->B * p->M * ceil_div(p->N, p->vector), COMBINE_THREADS);
     }
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
-    double a_bytes = (double)tcc_dtype_bytes(p->a.dtype) * (double)p->M, b_bytes = (double)tcc_dtype_bytes(p->b.dtype) * (double)p->N;
+    double a_bytes = (double)tcc_dtype_bytes(p->a.dtype) * (double)p->M,
+           b_bytes = (double)tcc_dtype_bytes(p->b.dtype) * (double)p->N;
     p->bytes = (double)p->B * ((a_bytes + b_bytes) * (double)p->K + bytes * (double)p->M * (double)p->N);
     return TCC_OK;
 }
@@ -318,7 +336,9 @@ int64_t tcc_contract_gpu_multiple(const tcc_contract_gpu_plan *p, int access, in
     return bits & -bits;
 }
 
-int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p) { return p->tile_n + (p->matrix == TCC_DTYPE_COUNT ? 4 : 8); }
+int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p) {
+    return p->tile_n + (p->matrix == TCC_DTYPE_COUNT ? 4 : 8);
+}
 
 int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p) { return p->matrix == TCC_DTYPE_COUNT ? 4 * p->piece : 16; }
 
@@ -334,11 +354,13 @@ static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_sid
 }
 
 static void print_side(tcc_strbuf *out, const char *name, const tcc_contract_side *s) {
-    tcc_strbuf_printf(out, " %s %s%s%s", name, tcc_dtype_text(s->dtype), s->vector > 1 ? " vectors" : "", s->along_k ? " along k" : "");
+    tcc_strbuf_printf(out, " %s %s%s%s", name, tcc_dtype_text(s->dtype), s->vector > 1 ? " vectors" : "",
+                      s->along_k ? " along k" : "");
     print_walk(out, "b", s, &s->b);
     print_walk(out, "o", s, &s->o);
     print_walk(out, "k", s, &s->k);
-    for (int f = 0; s->computed && f < s->n_forms; f++) tcc_strbuf_printf(out, "%s%lld", f ? "," : " from ", (long long)s->begin[f]);
+    for (int f = 0; s->computed && f < s->n_forms; f++)
+        tcc_strbuf_printf(out, "%s%lld", f ? "," : " from ", (long long)s->begin[f]);
 }
 
 static void print_outputs(tcc_strbuf *out, const char *name, const tcc_contract_dims *l, int n_accesses) {
@@ -358,7 +380,8 @@ void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out) {
     print_outputs(out, "m", &p->c.m, p->c.n_accesses);
     print_outputs(out, "n", &p->c.n, p->c.n_accesses);
     for (int v = 0; v < p->c.n_windows; v++)
-        tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start, (long long)p->c.windows[v].extent);
-    tcc_strbuf_printf(out, "%s tile %dx%dx%d warp %dx%d split %lld", p->matrix == TCC_DTYPE_COUNT ? "" : " matrix", p->tile_m, p->tile_n, p->tile_k, p->warp_m, p->warp_n,
-                      (long long)p->k_per_split);
+        tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start,
+                          (long long)p->c.windows[v].extent);
+    tcc_strbuf_printf(out, "%s tile %dx%dx%d warp %dx%d split %lld", p->matrix == TCC_DTYPE_COUNT ? "" : " matrix",
+                      p->tile_m, p->tile_n, p->tile_k, p->warp_m, p->warp_n, (long long)p->k_per_split);
 }

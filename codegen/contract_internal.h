@@ -26,16 +26,17 @@ void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, LLVMVa
 /* Sum of index times stride in elements. */
 LLVMValueRef tcc_contract_offset(tcc_emitter *e, const tcc_contract_dims *l, const LLVMValueRef *index, int operand);
 
-/* Copy the rows of tiles [tile0, tile_end) of a block of k, which begins at `a` and has `count` of the split dimension, to `to`. */
-void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to, LLVMValueRef tile0,
-                         LLVMValueRef tile_end, LLVMValueRef count);
+/* Copy the rows of tiles [tile0, tile_end) of a block of k, which begins at `a` and has `count` of the split dimension,
+ * to `to`. */
+void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
+                         LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count);
 /* Copy the panel of columns from n0 on as [k][vectors * lanes]; columns past N are whatever is cheap to read. */
 void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
                          LLVMValueRef count);
 
-/* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over nested loops
- * of k. `runtime`, if not NULL, is the count of a level instead of `count`, and a multiple of `multiple`. Strides in elements.
- * Levels are merged where they can be. */
+/* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over
+ * nested loops of k. `runtime`, if not NULL, is the count of a level instead of `count`, and a multiple of `multiple`.
+ * Strides in elements. Levels are merged where they can be. */
 typedef struct tcc_tile_level {
     int64_t count;
     LLVMValueRef runtime;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Launches of a contraction that a lowering has described: a library's call, or kernels of our own with what follows on their result. */
+ * Launches of a contraction that a lowering has described: a library's call, or kernels of our own with what follows on
+ * their result. */
 #include "codegen/contract_launch.h"
 
 #include "codegen/build.h"
@@ -25,7 +26,8 @@ int tcc_contract_add_result(tcc_contract_shape *s, int64_t extent) {
     return s->n_dims++;
 }
 
-tcc_contract_dim *tcc_contract_add_strided(tcc_contract_shape *s, int list, int64_t extent, int64_t a, int64_t b, tcc_contract_result where) {
+tcc_contract_dim *tcc_contract_add_strided(tcc_contract_shape *s, int list, int64_t extent, int64_t a, int64_t b,
+                                           tcc_contract_result where) {
     tcc_contract_dims *l = list_of(s, list);
     s->failed = s->failed || l->n == TCC_CONTRACT_MAX_DIMS;
     if (s->failed) return &s->none;
@@ -40,8 +42,8 @@ typedef struct contraction {
     tcc_contract_plan plan;    /* on the host */
     tcc_contract_gpu_plan gpu; /* on CUDA */
     tcc_epilogue epilogue;
-    tcc_dtype dtype;     /* of the result */
-    uint64_t lane_loops; /* of the epilogue's body: may differ from lane to lane */
+    tcc_dtype dtype;                  /* of the result */
+    uint64_t lane_loops;              /* of the epilogue's body: may differ from lane to lane */
     const tcc_prologue *prologues[2]; /* of A and B; NULL: in memory */
     tcc_contract_computed computed[2];
     int64_t multiples[TCC_CONTRACT_MAX_ACCESSES]; /* CUDA: of an access's offsets at vectors, in elements; at most 16 */
@@ -119,13 +121,15 @@ static int64_t grain_of(double flop, int64_t items) {
     return each >= 1e6 ? 1 : (int64_t)(1e6 / (each + 1)) + 1;
 }
 
-tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead, const tcc_body *body) {
+tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead,
+                                    const tcc_body *body) {
     tcc_plan_launch of_body = {0};
     if (body) TCC_TRY(tcc_lowering_use_body(l, &of_body, body));
     launch->kernel.n_buffers = n_lead + of_body.kernel.n_buffers;
     launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, launch->kernel.n_buffers);
     if (!launch->buffers) return tcc_enomem(l->diag);
-    for (int i = 0; i < launch->kernel.n_buffers; i++) launch->buffers[i] = i < n_lead ? lead[i] : of_body.buffers[i - n_lead];
+    for (int i = 0; i < launch->kernel.n_buffers; i++)
+        launch->buffers[i] = i < n_lead ? lead[i] : of_body.buffers[i - n_lead];
     return TCC_OK;
 }
 
@@ -153,7 +157,9 @@ static tcc_status create_epilogue(tcc_lowering *l, const tcc_contract_shape *s, 
 }
 
 /* Element (0, ..., 0) lies at a multiple of 16 bytes. */
-static bool is_aligned(const tcc_contract_operand *o) { return (o->offset * tcc_dtype_bytes(o->dtype) + o->buffer.offset_bytes) % 16 == 0; }
+static bool is_aligned(const tcc_contract_operand *o) {
+    return (o->offset * tcc_dtype_bytes(o->dtype) + o->buffer.offset_bytes) % 16 == 0;
+}
 
 /* The operand's buffers behind the `n` that are there. */
 static int add_buffers(const tcc_contract_operand *o, tcc_plan_buffer *out, int n) {
@@ -211,7 +217,8 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     }
 
     /* Strides of the accesses, and where they begin. */
-    int64_t strides[TCC_CONTRACT_MAX_ACCESSES][TCC_CONTRACT_MAX_RESULT_DIMS], params[2 + TCC_CONTRACT_MAX_ACCESSES] = {s->a.offset, s->b.offset};
+    int64_t strides[TCC_CONTRACT_MAX_ACCESSES][TCC_CONTRACT_MAX_RESULT_DIMS],
+        params[2 + TCC_CONTRACT_MAX_ACCESSES] = {s->a.offset, s->b.offset};
     s->c.n_accesses = 1 + k->epilogue.n_forms;
     int64_t dense = 1;
     for (int i = s->n_dims - 1; i >= 0; i--) strides[0][i] = dense, dense *= s->dims[i];
@@ -226,15 +233,18 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
             tcc_contract_result where = s->where[list][i];
             if (where.dim < 0) continue;
             loops[list] |= UINT64_C(1) << where.dim;
-            for (int x = 0; x < s->c.n_accesses; x++) list_of(s, list)->d[i].c[x] = where.multiplier * strides[x][where.dim];
+            for (int x = 0; x < s->c.n_accesses; x++)
+                list_of(s, list)->d[i].c[x] = where.multiplier * strides[x][where.dim];
         }
     const bool cuda = l->target->kind == TCC_TARGET_CUDA;
     const tcc_contract_plan *p = &k->plan;
     const tcc_contract_gpu_plan *gpu = &k->gpu;
     tcc_strbuf text = {0};
     if (cuda) {
-        tcc_contract_gpu_operands operands = {.dtype = {s->a.dtype, s->b.dtype}, .sum = tcc_operand_sum_type(k->dtype),
-                                              .aligned = {is_aligned(&s->a), is_aligned(&s->b)}, .tf32 = l->options->tf32};
+        tcc_contract_gpu_operands operands = {.dtype = {s->a.dtype, s->b.dtype},
+                                              .sum = tcc_operand_sum_type(k->dtype),
+                                              .aligned = {is_aligned(&s->a), is_aligned(&s->b)},
+                                              .tf32 = l->options->tf32};
         for (int i = 0; i < 2; i++)
             if (k->prologues[i]) {
                 k->computed[i] = k->prologues[i]->reads;
@@ -281,7 +291,9 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     launch->grain = grain_of(launch->flop, launch->items);
     launch->kernel.schedule = "contract";
     launch->kernel.scratch_bytes = cuda ? gpu->scratch_bytes : p->scratch_bytes;
-    if (cuda) launch->kernel.shape = (tcc_thread_shape){.threads = gpu->threads, .group = gpu->threads, .blocks = gpu->blocks};
+    if (cuda)
+        launch->kernel.shape =
+            (tcc_thread_shape){.threads = gpu->threads, .group = gpu->threads, .blocks = gpu->blocks};
     launch->kernel.emit = emit_contraction;
     launch->kernel.data = k;
     if (k_splits == 1) {
@@ -297,7 +309,8 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     if (!launch) return TCC_ENOMEM;
     lead[n_lead].written = false;
     launch->items = cuda ? gpu->combine_items : p->combine_items;
-    launch->flop = (double)k_splits * (cuda ? (double)gpu->B * (double)gpu->M * (double)gpu->N : (double)p->B * (double)p->M * (double)p->N);
+    launch->flop = (double)k_splits * (cuda ? (double)gpu->B * (double)gpu->M * (double)gpu->N
+                                            : (double)p->B * (double)p->M * (double)p->N);
     launch->grain = grain_of(10 * launch->flop, launch->items);
     launch->kernel.schedule = "combine";
     if (cuda) launch->kernel.shape = (tcc_thread_shape){.threads = gpu->combine_threads, .group = gpu->combine_threads};

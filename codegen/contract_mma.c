@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Multiplying tiles with tensor cores. Tiles lie in shared memory as operands lie in global memory, 16 bytes to 16 bytes, which asynchronous
- * copies need: along k as [row][64 bytes of k], else as [k][row]. Pieces of 16 bytes change places within a line by an exclusive or, so
- * that neither the copies nor the fragments meet in a bank:
- *   along k            piece (k) of row o at k ^ (o / 2 mod 4); ldmatrix reads 8 rows
- *   [k][row], 16 bits  piece (o) of line k at o ^ (k mod 8); ldmatrix reads 8 lines of k and transposes
- *   [k][row], tf32     piece (o) of line k at o ^ 2 (k mod 4); 4 lines of k and 8 rows are read by element
+ * Multiplying tiles with tensor cores. Tiles lie in shared memory as operands lie in global memory, 16 bytes to 16
+ * bytes, which asynchronous copies need: along k as [row][64 bytes of k], else as [k][row]. Pieces of 16 bytes change
+ * places within a line by an exclusive or, so that neither the copies nor the fragments meet in a bank: along k piece
+ * (k) of row o at k ^ (o / 2 mod 4); ldmatrix reads 8 rows [k][row], 16 bits  piece (o) of line k at o ^ (k mod 8);
+ * ldmatrix reads 8 lines of k and transposes [k][row], tf32     piece (o) of line k at o ^ 2 (k mod 4); 4 lines of k
+ * and 8 rows are read by element
  *
- * A tile is two steps of 32 bytes along k. A ring of tiles is filled ahead; one barrier a tile. Of an operand that is computed (prologue.h),
- * what the next tile in the ring needs is read into registers before a tile is multiplied, and evaluated and stored behind that. */
+ * A tile is two steps of 32 bytes along k. A ring of tiles is filled ahead; one barrier a tile. Of an operand that is
+ * computed (prologue.h), what the next tile in the ring needs is read into registers before a tile is multiplied, and
+ * evaluated and stored behind that. */
 #include "codegen/contract_gpu_internal.h"
 
 #include "codegen/llvm_warp.h"
@@ -19,15 +20,18 @@ enum { LINE = 64, STEP = 32, PIECE = 16, MOST_FRAGMENTS = 4 }; /* bytes; 16 rows
 typedef struct operand {
     const tcc_contract_reader *reader;
     bool is_b, tf32;
-    int count;                      /* fragments of a warp: of 16 rows of A, of 8 columns of B */
-    int pitch;                      /* bytes from line to line */
+    int count;                               /* fragments of a warp: of 16 rows of A, of 8 columns of B */
+    int pitch;                               /* bytes from line to line */
     LLVMValueRef to[TCC_CONTRACT_GPU_SLOTS]; /* where copies go, in bytes from the tile's start */
     LLVMValueRef from[2 * MOST_FRAGMENTS];   /* where fragments lie at the first step */
 } operand;
 
 static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
-static LLVMValueRef xor(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildXor(e->builder, a, b, ""); }
-static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return tcc_emit_add(e, a, b); }
+static LLVMValueRef xor (tcc_emitter * e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildXor(e->builder, a, b, "");
+} static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return tcc_emit_add(e, a, b);
+}
 static LLVMValueRef times(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_mul(e, a, i32(e, b)); }
 static LLVMValueRef over(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_div(e, a, b); }
 static LLVMValueRef rest(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_rem(e, a, b); }
@@ -70,8 +74,8 @@ static void find_places(tcc_emitter *e, const tcc_contract_block *b, operand *x)
 }
 
 /* Send a tile on its way into the part of shared memory from `to` on, or, computed, into registers. */
-static void send_tile(tcc_emitter *e, const tcc_contract_block *b, const operand *x, LLVMValueRef k0, LLVMValueRef end, LLVMValueRef to,
-                      tcc_contract_pending *pending) {
+static void send_tile(tcc_emitter *e, const tcc_contract_block *b, const operand *x, LLVMValueRef k0, LLVMValueRef end,
+                      LLVMValueRef to, tcc_contract_pending *pending) {
     if (x->reader->prologue) {
         tcc_contract_read_tile(e, b->p, x->reader, k0, end, pending);
         return;
@@ -125,8 +129,8 @@ static void load_fragments(tcc_emitter *e, const operand *x, LLVMValueRef tile, 
         out[i] = tcc_emit_round_tf32(e, LLVMBuildBitCast(e->builder, out[i], e->f32, ""));
 }
 
-static void multiply(tcc_emitter *e, const tcc_contract_gpu_plan *p, const operand *a, const operand *b, LLVMValueRef tile_a, LLVMValueRef tile_b,
-                     LLVMValueRef *sums) {
+static void multiply(tcc_emitter *e, const tcc_contract_gpu_plan *p, const operand *a, const operand *b,
+                     LLVMValueRef tile_a, LLVMValueRef tile_b, LLVMValueRef *sums) {
     for (int step = 0; step < LINE / STEP; step++) {
         LLVMValueRef rows[4 * MOST_FRAGMENTS], columns[4 * MOST_FRAGMENTS];
         load_fragments(e, a, tile_a, step, rows);
@@ -147,17 +151,21 @@ static LLVMValueRef after(tcc_emitter *e, LLVMValueRef place, int64_t tile, int6
     return tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntEQ, next, i32(e, ring), ""), i32(e, 0), next);
 }
 
-void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end, LLVMValueRef *sums) {
+void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end,
+                      LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
     bool tf32 = p->matrix == TCC_F32;
-    operand a = {.reader = &x->a, .tf32 = tf32, .count = p->warp_m / 16}, b = {.reader = &x->b, .is_b = true, .tf32 = tf32, .count = p->warp_n / 8};
-    const int64_t size_a = (int64_t)LINE * p->tile_m, tile = size_a + (int64_t)LINE * p->tile_n, ring = tile * p->stages;
+    operand a = {.reader = &x->a, .tf32 = tf32, .count = p->warp_m / 16},
+            b = {.reader = &x->b, .is_b = true, .tf32 = tf32, .count = p->warp_n / 8};
+    const int64_t size_a = (int64_t)LINE * p->tile_m, tile = size_a + (int64_t)LINE * p->tile_n,
+                  ring = tile * p->stages;
     const int n_sums = a.count * b.count, ahead = p->stages - 1;
     find_places(e, x, &a);
     find_places(e, x, &b);
     tcc_contract_pending next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
     for (int i = 0; i < ahead; i++) {
-        LLVMValueRef k0 = add(e, begin, i32(e, (int64_t)i * p->tile_k)), to_a = i32(e, i * tile), to_b = i32(e, i * tile + size_a);
+        LLVMValueRef k0 = add(e, begin, i32(e, (int64_t)i * p->tile_k)), to_a = i32(e, i * tile),
+                     to_b = i32(e, i * tile + size_a);
         send_tile(e, x, &a, k0, end, to_a, next_a);
         send_tile(e, x, &b, k0, end, to_b, next_b);
         tcc_emit_copy_commit(e);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Packing the operands of a contraction into scratch. Each routine walks the k dimensions of a block outer to inner with
- * a callback for the innermost run, so that k is one linear index in packed memory. */
+ * Packing the operands of a contraction into scratch. Each routine walks the k dimensions of a block outer to inner
+ * with a callback for the innermost run, so that k is one linear index in packed memory. */
 #include "codegen/contract_internal.h"
 
 /* Rows ahead that are fetched while one is copied: rows lie too far apart for the hardware to foresee them. */
 enum { AHEAD = 8 };
 
-/* A run of the innermost k dimension: source offset in elements, place in the linear index, and length (constant or not). */
+/* A run of the innermost k dimension: source offset in elements, place in the linear index, and length (constant or
+ * not). */
 typedef void (*run_fn)(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length);
 
 typedef struct walk {
@@ -17,7 +18,8 @@ typedef struct walk {
     void *user;
 } walk;
 
-static void walk_level(tcc_emitter *e, const walk *w, int dim, int64_t inner, LLVMValueRef offset, LLVMValueRef linear) {
+static void walk_level(tcc_emitter *e, const walk *w, int dim, int64_t inner, LLVMValueRef offset,
+                       LLVMValueRef linear) {
     const tcc_contract_plan *p = w->p;
     const tcc_contract_dim *d = &p->c.k.d[dim];
     bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
@@ -53,7 +55,9 @@ static void store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address
     else tcc_emit_store(e, value, address, 0);
 }
 
-static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
 
 /* Calls body(x, mask) for x = 0, lanes, 2 lanes ... below length; mask NULL for whole vectors. */
 typedef void (*chunk_fn)(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask);
@@ -120,15 +124,17 @@ static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValu
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to, LLVMValueRef tile0,
-                         LLVMValueRef tile_end, LLVMValueRef count) {
+void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
+                         LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count) {
     pack_a s = {.p = p, .from = a, .to = to};
     walk w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
     if (p->a_columns) {
-        LLVMValueRef row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)), end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
+        LLVMValueRef row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)),
+                     end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
         if (p->M % p->rows) end = tcc_emit_min(e, end, tcc_emit_i64(e, p->M));
         s.n_rows = tcc_emit_sub(e, end, row0);
-        if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0) s.n_rows = tcc_emit_i64(e, p->tiles_per_block * p->rows);
+        if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0)
+            s.n_rows = tcc_emit_i64(e, p->tiles_per_block * p->rows);
         s.from = at(e, a, row0);
         w.run = column_run;
         walk_k(e, &w, tcc_emit_i64(e, 0));
@@ -138,7 +144,8 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
     tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
     LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), index[TCC_CONTRACT_MAX_DIMS];
     if (p->M % p->rows) row0 = tcc_emit_min(e, row0, tcc_emit_i64(e, p->M - p->rows));
-    LLVMValueRef place = at(e, to, tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, p->rows * p->a_row)));
+    LLVMValueRef place = at(e, to,
+                            tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, p->rows * p->a_row)));
     tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
     tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
     s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
@@ -154,7 +161,7 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
 typedef struct pack_b {
     const tcc_contract_plan *p;
     LLVMValueRef from, to;
-    LLVMValueRef n0;       /* first column of the panel */
+    LLVMValueRef n0; /* first column of the panel */
 } pack_b;
 
 static bool panels_are_full(tcc_emitter *e, const tcc_contract_plan *p) {
@@ -190,8 +197,8 @@ static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-/* k is contiguous: squares of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the next
- * run, or lie in the slack behind the panel; columns past the last repeat it. */
+/* k is contiguous: squares of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the
+ * next run, or lie in the slack behind the panel; columns past the last repeat it. */
 static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
     const pack_b *s = user;
     const tcc_contract_plan *p = s->p;
@@ -217,6 +224,10 @@ void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
     bool transposed = along != 1 && p->c.k.d[p->c.k.n - 1].b == 1 && p->c.k.d[p->c.k.n - 1].extent >= 4;
     pack_b s = {.p = p, .from = b, .to = to, .n0 = n0};
     if (!transposed) s.from = at(e, b, tcc_emit_mul(e, n0, tcc_emit_i64(e, along)));
-    walk w = {.p = p, .operand = TCC_OPERAND_B, .count = count, .run = transposed ? transposed_run : panel_rows_run, .user = &s};
+    walk w = {.p = p,
+              .operand = TCC_OPERAND_B,
+              .count = count,
+              .run = transposed ? transposed_run : panel_rows_run,
+              .user = &s};
     walk_k(e, &w, tcc_emit_i64(e, 0));
 }

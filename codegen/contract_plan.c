@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Planning a contraction: normal form, register tile, blocking, split of k.
  *
- * The plan depends on shapes and on the target's registers, never on the number of threads. Costs are in cycles of a core with one
- * full-width multiply-add a cycle; only their ratios matter. */
+ * The plan depends on shapes and on the target's registers, never on the number of threads. Costs are in cycles of a
+ * core with one full-width multiply-add a cycle; only their ratios matter. */
 #include "codegen/contract_internal.h"
 
 #include <math.h>
@@ -12,13 +12,13 @@
 /* Flops that one work item should have at least: some 30 us on one core, against a microsecond to hand it over. */
 static const double item_flop = 3e6;
 enum {
-    MOST_ITEMS = 48,              /* enough for balance on many threads; more would repeat packing */
-    BLOCK_K = 1024,               /* at most, in a block: beyond this the panel of B crowds the second-level cache */
-    A_BLOCK_FLOATS = 128 * 1024,  /* packed A stays in the second-level cache */
-    LEAST_SPLIT_K = 256,          /* of k in one part of a split sum */
-    FAR_FLOATS = 256 * 1024,      /* what is larger leaves the second-level cache before it is used again */
+    MOST_ITEMS = 48,             /* enough for balance on many threads; more would repeat packing */
+    BLOCK_K = 1024,              /* at most, in a block: beyond this the panel of B crowds the second-level cache */
+    A_BLOCK_FLOATS = 128 * 1024, /* packed A stays in the second-level cache */
+    LEAST_SPLIT_K = 256,         /* of k in one part of a split sum */
+    FAR_FLOATS = 256 * 1024,     /* what is larger leaves the second-level cache before it is used again */
     LEAST_ROWS = 7,
-    NEAR = 512,                   /* floats: rows closer than this are read in place about as fast as packed */
+    NEAR = 512, /* floats: rows closer than this are read in place about as fast as packed */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -106,8 +106,8 @@ static tcc_status push(tcc_contract_dims *l, const tcc_contract_dim *d, tcc_diag
     return TCC_OK;
 }
 
-/* The dimension that vectors run along: the one that fills them best, where C must be scattered if it is not contiguous there
- * and B gathered or transposed. Returns its index in n, or in m with `swapped`; -1 if both are empty. */
+/* The dimension that vectors run along: the one that fills them best, where C must be scattered if it is not contiguous
+ * there and B gathered or transposed. Returns its index in n, or in m with `swapped`; -1 if both are empty. */
 static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
     double best = -1;
     int chosen = -1;
@@ -130,8 +130,8 @@ static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
     return chosen;
 }
 
-/* Rows of a tile see the same part of each window: they lie in the longest dimension of m that windows do not depend on, which
- * becomes the last. */
+/* Rows of a tile see the same part of each window: they lie in the longest dimension of m that windows do not depend
+ * on, which becomes the last. */
 static void put_rows_last(tcc_contract_dims *m) {
     int rows = -1;
     for (int i = 0; i < m->n; i++)
@@ -188,14 +188,15 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     p->K = tcc_contract_extent(&c->k);
     if (!p->K) c->k = (tcc_contract_dims){.n = 1};
     p->B = tcc_contract_extent(&c->b);
-    /* Rows that several dimensions make up are either gathered into scratch, or lie in the last dimension alone and are read in
-     * place, where it is long enough to fill tiles. */
+    /* Rows that several dimensions make up are either gathered into scratch, or lie in the last dimension alone and are
+     * read in place, where it is long enough to fill tiles. */
     int64_t last = c->m.d[c->m.n - 1].extent;
     p->row_extent = windows || (c->m.n > 1 && !p->a_columns && last >= LEAST_ROWS) ? last : p->M;
     return TCC_OK;
 }
 
-/* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each operand. */
+/* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
+ * operand. */
 static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
     int64_t vectors = ceil_div(p->N, target->lanes);
     double best = INFINITY;
@@ -203,7 +204,8 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
         for (int r = 1; r * v + v + 1 < target->registers || (r == 1 && v == 1); r++) {
             if (r > p->row_extent || (v > vectors && v > 1)) continue;
             if (16 * r * v > 13 * target->registers) continue; /* LLVM spills sums where it schedules loads ahead */
-            if (p->c.n_windows && p->row_extent < p->M && r > 6) continue; /* rows an image apart fall into one set of the cache */
+            if (p->c.n_windows && p->row_extent < p->M && r > 6)
+                continue; /* rows an image apart fall into one set of the cache */
             if (p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
             double work = r * v, loads = v + 0.5 * r;
             double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r);
@@ -239,7 +241,8 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     const tcc_contract_dims *k = &p->c.k;
     p->k_inner = 1;
     p->k_split_dim = k->n - 1;
-    while (p->k_split_dim > 0 && p->k_inner * k->d[p->k_split_dim].extent <= most) p->k_inner *= k->d[p->k_split_dim--].extent;
+    while (p->k_split_dim > 0 && p->k_inner * k->d[p->k_split_dim].extent <= most)
+        p->k_inner *= k->d[p->k_split_dim--].extent;
     int64_t extent = k->d[p->k_split_dim].extent, step = min64(extent, max64(1, most / p->k_inner));
     step = ceil_div(extent, ceil_div(extent, step));
     if (step < extent && p->k_inner == 1) step = min64(extent, round_up(step, 8));
@@ -249,7 +252,8 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     p->block_k = step * p->k_inner;
 }
 
-/* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few items. */
+/* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few
+ * items. */
 static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
     double width = (double)p->vectors * lanes, all_k = (double)p->K * (double)p->B;
     double rows = (double)(p->row_blocks * p->tiles_per_block * p->rows);
@@ -265,7 +269,8 @@ static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
         /* Neighbouring items share packed rows when the whole of k is one block; a thread has a few of these. */
         double times = p->k_blocks_per_split == 1 ? fmin((double)p->panel_blocks, 1.5) : (double)p->panel_blocks;
         double block_rows = (double)(p->tiles_per_block * p->rows);
-        double waste = p->a_columns ? (double)round_up((int64_t)block_rows, lanes) / block_rows : 1; /* part of a vector */
+        double waste = p->a_columns ? (double)round_up((int64_t)block_rows, lanes) / block_rows
+                                    : 1; /* part of a vector */
         cycles += 0.2 * waste * times * (double)p->M * all_k;
     }
     double sums = (double)(p->B * p->M) * (double)p->panels * width / lanes;
@@ -277,7 +282,8 @@ static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
 
 /* Blocks of rows and panels for the k blocks that `trial` has; keeps in *p what costs less than *best. */
 static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, int lanes, int64_t wanted, double *best) {
-    int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / trial.block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
+    int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / trial.block_k),
+            least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
     for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
         trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
         trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
@@ -295,7 +301,8 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     int64_t wanted = (int64_t)fmin(fmax(p->flop / item_flop, 1), MOST_ITEMS), before = 0;
     tcc_contract_plan trial = *p;
     double best = INFINITY;
-    for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K); splits += (splits + 2) / 3)
+    for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
+         splits += (splits + 2) / 3)
         for (int64_t most = BLOCK_K; most >= LEAST_SPLIT_K; most -= most / 3) {
             choose_k_blocks(&trial, max64(1, min64(most, ceil_div(p->K, splits))));
             trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
@@ -306,7 +313,8 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
         }
 }
 
-tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_diag *diag, tcc_contract_plan *p) {
+tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_diag *diag,
+                                  tcc_contract_plan *p) {
     *p = (tcc_contract_plan){.c = *c};
     if (c->n_accesses < 1 || c->n_accesses > TCC_CONTRACT_MAX_ACCESSES)
         return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
@@ -318,8 +326,8 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     choose_packing(p, target);
     choose_blocks(p, target);
 
-    /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack: vectors may be
-     * stored past the last row of either. */
+    /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack:
+     * vectors may be stored past the last row of either. */
     int64_t block_rows = p->tiles_per_block * p->rows;
     p->a_row = round_up(p->a_columns ? block_rows : p->block_k, 16);
     if (p->a_row / 16 % 2 == 0) p->a_row += 16;
@@ -334,7 +342,8 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
         p->combine_rows = max64(1, min64(p->M, 16384 / (p->panels * panel)));
         p->combine_items = p->B * ceil_div(p->M, p->combine_rows);
     }
-    p->bytes = 4.0 * (double)p->B * ((double)p->M * (double)p->K + (double)p->N * (double)p->K + (double)p->M * (double)p->N);
+    p->bytes = 4.0 * (double)p->B *
+               ((double)p->M * (double)p->K + (double)p->N * (double)p->K + (double)p->M * (double)p->N);
     return TCC_OK;
 }
 
@@ -357,6 +366,7 @@ void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out) {
     print_dims(out, "n", &p->c.n, p->c.n_accesses);
     print_dims(out, "k", &p->c.k, 0);
     for (int v = 0; v < p->c.n_windows; v++)
-        tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start, (long long)p->c.windows[v].extent);
+        tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start,
+                          (long long)p->c.windows[v].extent);
     tcc_strbuf_printf(out, " tile %dx%d", p->rows, p->vectors);
 }

@@ -23,8 +23,8 @@ static const tcc_expr *port(tcc_body *b, const tcc_node *n, const tcc_affine *co
     return cx->port;
 }
 
-/* Where in `n` the point of the hero lies: views are followed forward from the hero, POINT work keeps the place. False if n does
- * not depend on the hero by such a way. `seen` keeps a node from being asked twice in vain. */
+/* Where in `n` the point of the hero lies: views are followed forward from the hero, POINT work keeps the place. False
+ * if n does not depend on the hero by such a way. `seen` keeps a node from being asked twice in vain. */
 static bool follow(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen, tcc_affine *out) {
     if (n == cx->hero) {
         for (int i = 0; i < n->type.rank; i++) out[i] = cx->coordinates[i];
@@ -38,12 +38,12 @@ static bool follow(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen
             if (follow(b, n->operands[i], cx, seen, out)) return true;
         return false;
     }
-    if ((n->op != TCC_OP_TRANSPOSE && n->op != TCC_OP_RESHAPE) || !follow(b, n->operands[0], cx, seen, at)) return false;
+    if ((n->op != TCC_OP_TRANSPOSE && n->op != TCC_OP_RESHAPE) || !follow(b, n->operands[0], cx, seen, at))
+        return false;
     const tcc_type *from = &n->operands[0]->type;
     if (n->op == TCC_OP_TRANSPOSE)
         for (int i = 0; i < n->type.rank; i++) out[i] = at[n->attrs->perm.perm.v[i]];
-    else
-        tcc_affine_split(b, tcc_affine_linear(b, at, from->rank, from->dims), n->type.rank, n->type.dims, out);
+    else tcc_affine_split(b, tcc_affine_linear(b, at, from->rank, from->dims), n->type.rank, n->type.dims, out);
     return true;
 }
 
@@ -65,7 +65,8 @@ static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
     tcc__free(seen);
 }
 
-tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims, tcc_epilogue *out) {
+tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,
+                               tcc_epilogue *out) {
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
     if (!b) return tcc_enomem(l->diag);
     *out = (tcc_epilogue){0};
@@ -77,7 +78,9 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
         if (dims[i] > 1) position = tcc_affine_add(b, position, v);
     }
     tcc_affine_split(b, position, hero->type.rank, hero->type.dims, cx.coordinates);
-    cx.port = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = hero->type.dtype, .affine = tcc_affine_expand(b, position)}, NULL, 0);
+    cx.port = tcc_expr_make(
+        b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = hero->type.dtype, .affine = tcc_affine_expand(b, position)}, NULL,
+        0);
     if (!cx.port) {
         if (b->status == TCC_OK) b->status = tcc_enomem(l->diag);
         return tcc_lowering_keep(l, b); /* frees it */
@@ -94,8 +97,9 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
     out->plain = l->group->n_outputs == 1 && l->group->outputs[0] == hero;
     out->n_forms = tcc_body_forms(b, out->forms, TCC_EPILOGUE_MAX_FORMS);
     if (out->n_forms < 0)
-        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "work on a result of %s walks memory in more than %d ways",
-                         tcc_op_get_info(hero->op)->text, TCC_EPILOGUE_MAX_FORMS);
+        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc,
+                         "work on a result of %s walks memory in more than %d ways", tcc_op_get_info(hero->op)->text,
+                         TCC_EPILOGUE_MAX_FORMS);
     return b->status;
 }
 
@@ -113,7 +117,8 @@ static uint64_t all_loops(const tcc_epilogue *epilogue) {
     return loops;
 }
 
-static void open_forms(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps) {
+static void open_forms(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+                       const int64_t *steps) {
     r->n_forms = epilogue->n_forms;
     r->forms = epilogue->forms;
     r->form_values = values;
@@ -133,8 +138,8 @@ void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMV
     tcc_body_emit(r, 0);
 }
 
-void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps,
-                         LLVMValueRef sums, LLVMValueRef mask) {
+void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+                         const int64_t *steps, LLVMValueRef sums, LLVMValueRef mask) {
     const tcc_body *b = epilogue->body;
     open_forms(r, epilogue, values, steps);
     r->lanes = tcc_emit_lanes_of(LLVMTypeOf(sums));

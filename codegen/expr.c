@@ -191,7 +191,8 @@ static int new_buffer(tcc_body *b, tcc_body_buffer buffer) {
 }
 
 int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool written) {
-    return new_buffer(b, (tcc_body_buffer){.node = n, .temporary = -1, .offset = offset, .dtype = n->type.dtype, .written = written});
+    return new_buffer(
+        b, (tcc_body_buffer){.node = n, .temporary = -1, .offset = offset, .dtype = n->type.dtype, .written = written});
 }
 
 int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written) {
@@ -230,7 +231,8 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out) {
         if (i != any_extent) tcc_strbuf_printf(out, "v%d<%lld ", loop_names[i], (long long)v->high + 1);
     }
     for (int i = 0; i < b->buffers.count; i++)
-        tcc_strbuf_printf(out, "b%d:%s%s ", i, tcc_dtype_text(b->buffers.data[i].dtype), b->buffers.data[i].written ? "!" : "");
+        tcc_strbuf_printf(out, "b%d:%s%s ", i, tcc_dtype_text(b->buffers.data[i].dtype),
+                          b->buffers.data[i].written ? "!" : "");
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         tcc_strbuf_printf(out, "\n%d=%d.%d.%d(", i, (int)x->kind, (int)x->op, (int)x->dtype);
@@ -241,7 +243,10 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out) {
     }
     for (int i = 0; i < b->stores.count; i++) {
         const tcc_store *s = &b->stores.data[i];
-        tcc_strbuf_printf(out, "\nstore b%d x%d?%d%s ", s->buffer, s->value->id, s->guard ? s->guard->id : -1, s->kept ? "k" : s->sum ? "+" : "");
+        tcc_strbuf_printf(out, "\nstore b%d x%d?%d%s ", s->buffer, s->value->id, s->guard ? s->guard->id : -1,
+                          s->kept  ? "k"
+                          : s->sum ? "+"
+                                   : "");
         describe_affine(b, &s->offset, loop_names, out);
     }
 }
@@ -256,7 +261,8 @@ double tcc_body_flop(const tcc_body *b) {
         if (x->kind == TCC_EXPR_POINT && tcc_dtype_is_float(x->dtype)) flop += points;
         if (x->kind == TCC_EXPR_REDUCE || x->kind == TCC_EXPR_FOLD) {
             for (int v = 0; v < b->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
-                if ((x->operands[0]->loops & ~(x->loops | x->fold)) >> v & 1) points *= (double)(b->vars.data[v].high + 1);
+                if ((x->operands[0]->loops & ~(x->loops | x->fold)) >> v & 1)
+                    points *= (double)(b->vars.data[v].high + 1);
             flop += points;
         }
     }

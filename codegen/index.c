@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Affine index arithmetic: sums, ranges, and the way from a row-major position back to coordinates. The latter stays affine where
- * the variables' ranges show that no carry can occur; where splitting a loop variable would make it so, the split is asked for. */
+ * Affine index arithmetic: sums, ranges, and the way from a row-major position back to coordinates. The latter stays
+ * affine where the variables' ranges show that no carry can occur; where splitting a loop variable would make it so,
+ * the split is asked for. */
 #include "codegen/body.h"
 
 #include <string.h>
@@ -120,7 +121,8 @@ static int new_var(tcc_body *b, tcc_var v) {
 int tcc_body_loop(tcc_body *b, int64_t extent) {
     int var = new_var(b, (tcc_var){.kind = TCC_VAR_LOOP, .high = extent - 1});
     if (var >= TCC_BODY_MAX_LOOPS && b->status == TCC_OK)
-        b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a fused group needs more than %d loops", TCC_BODY_MAX_LOOPS);
+        b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a fused group needs more than %d loops",
+                              TCC_BODY_MAX_LOOPS);
     return b->status == TCC_OK ? var : 0;
 }
 
@@ -147,7 +149,8 @@ static void ask_for_split(tcc_body *b, const tcc_term *terms, int n, int64_t siz
 
 /* position = size * quotient + remainder, 0 <= remainder < size. */
 static void divide(tcc_body *b, tcc_affine position, int64_t size, tcc_affine *quotient, tcc_affine *remainder) {
-    tcc_term *whole = TCC_ARENA_ARRAY(b->arena, tcc_term, position.n + 1), *rest = TCC_ARENA_ARRAY(b->arena, tcc_term, position.n + 1);
+    tcc_term *whole = TCC_ARENA_ARRAY(b->arena, tcc_term, position.n + 1),
+             *rest = TCC_ARENA_ARRAY(b->arena, tcc_term, position.n + 1);
     if (!whole || !rest) {
         *quotient = *remainder = failed(b);
         return;
@@ -276,8 +279,10 @@ void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bit
         if ((class_bits >> outer & 1) != (class_bits >> inner & 1)) continue;
         int64_t extent = b->vars.data[inner].high + 1;
         bool merge = true;
-        for (int k = 0; merge && k < b->exprs.count; k++) merge = contiguous(&b->exprs.data[k]->affine, outer, inner, extent);
-        for (int k = 0; merge && k < b->stores.count; k++) merge = contiguous(&b->stores.data[k].offset, outer, inner, extent);
+        for (int k = 0; merge && k < b->exprs.count; k++)
+            merge = contiguous(&b->exprs.data[k]->affine, outer, inner, extent);
+        for (int k = 0; merge && k < b->stores.count; k++)
+            merge = contiguous(&b->stores.data[k].offset, outer, inner, extent);
         if (!merge) continue;
         for (int k = 0; k < b->exprs.count; k++) {
             drop_var(&b->exprs.data[k]->affine, outer);
@@ -306,7 +311,8 @@ int tcc_body_forms(tcc_body *b, tcc_affine *out, int most) {
     for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
         bool is_expr = i < b->exprs.count;
         if (is_expr && b->exprs.data[i]->kind != TCC_EXPR_LOAD && b->exprs.data[i]->kind != TCC_EXPR_INDEX) continue;
-        tcc_affine form = loop_part(b, is_expr ? &b->exprs.data[i]->affine : &b->stores.data[i - b->exprs.count].offset);
+        tcc_affine form = loop_part(b,
+                                    is_expr ? &b->exprs.data[i]->affine : &b->stores.data[i - b->exprs.count].offset);
         if (!form.n) continue;
         int k = 0;
         while (k < n && !tcc_affine_equal(&out[k], &form)) k++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The LLVM-C base: targets, modules, passes and object code. The emission helpers are in llvm_emit.c.
  *
- * LLVM keeps one process-wide table of back ends; it is filled once under pthread_once and only read after that. Everything else
- * belongs to an emitter. */
+ * LLVM keeps one process-wide table of back ends; it is filled once under pthread_once and only read after that.
+ * Everything else belongs to an emitter. */
 #include "codegen/llvm_cuda.h"
 
 #include "ir/support/alloc.h"
@@ -14,8 +14,8 @@
 #include <pthread.h>
 #include <string.h>
 
-/* Emission already produces rotated loops in SSA form, so little is left to do; what costs more in compile time than it gives
- * in speed is left out. */
+/* Emission already produces rotated loops in SSA form, so little is left to do; what costs more in compile time than it
+ * gives in speed is left out. */
 static const char *const usual_passes = "function(sroa,early-cse,instsimplify,loop-mssa(licm),simplifycfg,adce)";
 
 static pthread_once_t targets_once = PTHREAD_ONCE_INIT;
@@ -92,7 +92,8 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
         bool x86 = out->triple && !strncmp(out->triple, "x86_64", 6);
         if (x86 && out->features && !has_feature(out->features, "sse4.1")) {
             tcc_llvm_target_clear(out);
-            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
+            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                             "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
         }
         if (has_feature(out->features, "avx512f") && has_feature(out->features, "avx512vl") &&
             has_feature(out->features, "avx512dq") && has_feature(out->features, "avx512bw")) {
@@ -132,12 +133,13 @@ tcc_status tcc_emitter_init(tcc_emitter *e, const tcc_llvm_target *target, const
     LLVMTargetRef back_end;
     char *message = NULL;
     if (LLVMGetTargetFromTriple(target->triple, &back_end, &message)) {
-        tcc_status status = tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "no back end for %s: %s", target->triple, message);
+        tcc_status status = tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "no back end for %s: %s", target->triple,
+                                      message);
         LLVMDisposeMessage(message);
         return status;
     }
-    e->machine = LLVMCreateTargetMachine(back_end, target->triple, target->cpu, target->features, LLVMCodeGenLevelAggressive,
-                                         LLVMRelocPIC, LLVMCodeModelSmall);
+    e->machine = LLVMCreateTargetMachine(back_end, target->triple, target->cpu, target->features,
+                                         LLVMCodeGenLevelAggressive, LLVMRelocPIC, LLVMCodeModelSmall);
     if (!e->machine) return TCC_BUG(diag, "LLVM has no target machine for %s", target->cpu);
     e->context = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(e->context, on_diagnostic, e);
@@ -198,7 +200,8 @@ tcc_status tcc_emitter_object(tcc_emitter *e, tcc_arena *arena, tcc_module *out)
     char *message = NULL;
     LLVMMemoryBufferRef buffer = NULL;
     bool text = e->target->kind == TCC_TARGET_CUDA;
-    if (LLVMTargetMachineEmitToMemoryBuffer(e->machine, e->module, text ? LLVMAssemblyFile : LLVMObjectFile, &message, &buffer)) {
+    if (LLVMTargetMachineEmitToMemoryBuffer(e->machine, e->module, text ? LLVMAssemblyFile : LLVMObjectFile, &message,
+                                            &buffer)) {
         e->status = TCC_BUG(e->diag, "LLVM code generation: %s", message);
         LLVMDisposeMessage(message);
         return e->status;

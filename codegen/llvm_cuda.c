@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * CUDA: the entry of a kernel, thread indices, lane groups, shared memory and exchanges between threads, in LLVM's NVPTX terms.
- * All of it is plain IR and NVVM intrinsics; nothing is called outside the module. */
+ * CUDA: the entry of a kernel, thread indices, lane groups, shared memory and exchanges between threads, in LLVM's
+ * NVPTX terms. All of it is plain IR and NVVM intrinsics; nothing is called outside the module. */
 #include "codegen/build.h"
 #include "codegen/llvm_cuda.h"
 
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Architectures that LLVM 19 makes code for, and the oldest PTX version that has all we emit for them: the older, the more drivers
- * take it. */
+/* Architectures that LLVM 19 makes code for, and the oldest PTX version that has all we emit for them: the older, the
+ * more drivers take it. */
 static const struct arch {
     const char *name, *features;
     int shared_kib; /* that a block can have */
@@ -32,7 +32,8 @@ tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_targe
         snprintf(known + end, sizeof known - end, "%s%s", i ? ", " : "", archs[i].name);
     }
     if (!found)
-        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "unknown GPU architecture '%s'; known are %s", arch, known);
+        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "unknown GPU architecture '%s'; known are %s", arch,
+                         known);
     out->shared_bytes = found->shared_kib * 1024;
     out->triple = tcc__strdup("nvptx64-nvidia-cuda");
     out->cpu = tcc__strdup(found->name);
@@ -55,7 +56,8 @@ const char *tcc_codegen_cuda_arch(int sm) {
     const char *newest = NULL;
     for (int i = 0; i < ARCHS; i++) {
         char *end;
-        if (strtol(archs[i].name + 3, &end, 10) <= sm && !*end) newest = archs[i].name; /* "sm_90a" runs on nothing newer */
+        if (strtol(archs[i].name + 3, &end, 10) <= sm && !*end)
+            newest = archs[i].name; /* "sm_90a" runs on nothing newer */
     }
     return newest;
 }
@@ -63,14 +65,17 @@ const char *tcc_codegen_cuda_arch(int sm) {
 static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
     LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, NULL, 0);
-    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, NULL, 0), function, arguments, (unsigned)n, "");
+    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, NULL, 0), function, arguments, (unsigned)n,
+                          "");
 }
 
 static LLVMValueRef special_register(tcc_emitter *e, const char *name) {
     return LLVMBuildZExt(e->builder, call(e, name, NULL, 0), e->i64, "");
 }
 
-static LLVMBasicBlockRef new_block(tcc_emitter *e) { return LLVMAppendBasicBlockInContext(e->context, e->function, ""); }
+static LLVMBasicBlockRef new_block(tcc_emitter *e) {
+    return LLVMAppendBasicBlockInContext(e->context, e->function, "");
+}
 
 /* --- Entries */
 
@@ -99,7 +104,8 @@ static LLVMValueRef row_word(tcc_emitter *e, int index) {
 /* The last of `count` rows whose first block is not past this one. */
 static LLVMValueRef find_row(tcc_emitter *e, LLVMValueRef table, LLVMValueRef count, LLVMValueRef block) {
     int64_t words = 2 + e->shape.n_buffers + e->shape.n_params;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), test = new_block(e), body = new_block(e), found = new_block(e);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), test = new_block(e), body = new_block(e),
+                      found = new_block(e);
     LLVMValueRef zero = tcc_emit_i64(e, 0), one = tcc_emit_i64(e, 1);
     LLVMBuildBr(e->builder, test);
     LLVMPositionBuilderAtEnd(e->builder, test);
@@ -120,7 +126,9 @@ static LLVMValueRef find_row(tcc_emitter *e, LLVMValueRef table, LLVMValueRef co
     return tcc_emit_at(e, e->i64, table, tcc_emit_mul(e, low, tcc_emit_i64(e, words)));
 }
 
-static LLVMValueRef generic(tcc_emitter *e, LLVMValueRef pointer) { return LLVMBuildAddrSpaceCast(e->builder, pointer, e->ptr, ""); }
+static LLVMValueRef generic(tcc_emitter *e, LLVMValueRef pointer) {
+    return LLVMBuildAddrSpaceCast(e->builder, pointer, e->ptr, "");
+}
 
 /* The block's dynamic shared memory; one array a module. */
 static LLVMValueRef dynamic_shared(tcc_emitter *e) {
@@ -153,7 +161,8 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     if (blocks) annotate(e, "minctasm", blocks < 16 ? blocks : 16);
     e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);
-    LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"), block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
+    LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"),
+                 block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
     const int threads = shape->shape.threads, group = shape->shape.group, groups = tcc_shape_items(shape->shape);
     e->thread = group == threads ? tid : tcc_emit_rem(e, tid, group);
     e->deep = shape->shape.deep > 1 ? tcc_emit_div(e, tid, group) : NULL;
@@ -199,7 +208,9 @@ void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
 
 /* --- Lane groups */
 
-int tcc_shape_items(tcc_thread_shape shape) { return shape.threads / (shape.group * (shape.deep > 1 ? shape.deep : 1)); }
+int tcc_shape_items(tcc_thread_shape shape) {
+    return shape.threads / (shape.group * (shape.deep > 1 ? shape.deep : 1));
+}
 
 int tcc_emit_group_lanes(const tcc_emitter *e, int lanes) {
     return e->target->kind == TCC_TARGET_CUDA ? lanes * e->shape.shape.group : lanes;
@@ -232,8 +243,8 @@ void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch) {
     if (branch->join) tcc_emit_if_end(e, branch);
 }
 
-void tcc_emit_deep_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, const LLVMValueRef *initial,
-                              int n_carry) {
+void tcc_emit_deep_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
+                              const LLVMValueRef *initial, int n_carry) {
     bool shared = e->target->kind == TCC_TARGET_CUDA && e->deep;
     if (shared) from = tcc_emit_add(e, from, e->deep);
     tcc_emit_loop_begin(e, loop, from, to, shared ? e->shape.shape.deep : 1, initial, n_carry);
@@ -250,13 +261,17 @@ static LLVMValueRef group_mask(tcc_emitter *e) {
     return LLVMBuildShl(e->builder, tcc_emit_i32(e, (1 << group) - 1), first, "");
 }
 
-/* `lane`: what the instruction takes, and how far its result may come from: bits 0-4 clamp, 8-12 the part of a warp that is one. */
+/* `lane`: what the instruction takes, and how far its result may come from: bits 0-4 clamp, 8-12 the part of a warp
+ * that is one. */
 static LLVMValueRef shuffle(tcc_emitter *e, const char *name, LLVMValueRef value, int lane, int clamp) {
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMBuilderRef b = e->builder;
-    if (type == e->f32) return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i32, ""), lane, clamp), type, "");
-    if (type == e->f64) return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i64, ""), lane, clamp), type, "");
-    if (type == e->i1) return LLVMBuildTrunc(b, shuffle(e, name, LLVMBuildZExt(b, value, e->i32, ""), lane, clamp), type, "");
+    if (type == e->f32)
+        return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i32, ""), lane, clamp), type, "");
+    if (type == e->f64)
+        return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i64, ""), lane, clamp), type, "");
+    if (type == e->i1)
+        return LLVMBuildTrunc(b, shuffle(e, name, LLVMBuildZExt(b, value, e->i32, ""), lane, clamp), type, "");
     if (type == e->i64) {
         LLVMValueRef low = shuffle(e, name, LLVMBuildTrunc(b, value, e->i32, ""), lane, clamp);
         LLVMValueRef high = LLVMBuildLShr(b, value, tcc_emit_i64(e, 32), "");
@@ -321,10 +336,12 @@ void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLV
     LLVMValueRef arrays[2 * TCC_EMIT_MAX_CARRY];
     for (int k = 0; k < n; k++) {
         LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
-        LLVMValueRef value = type == flag ? LLVMBuildZExt(b, values[k], tcc_emit_type_like(e, e->i8, type), "") : values[k];
+        LLVMValueRef value = type == flag ? LLVMBuildZExt(b, values[k], tcc_emit_type_like(e, e->i8, type), "")
+                                          : values[k];
         arrays[k] = shared_array(e, LLVMTypeOf(value), (int64_t)deep * group);
         LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, group)), e->thread);
-        tcc_emit_store(e, value, tcc_emit_at(e, LLVMTypeOf(value), arrays[k], at), shared_alignment(e, LLVMTypeOf(value)));
+        tcc_emit_store(e, value, tcc_emit_at(e, LLVMTypeOf(value), arrays[k], at),
+                       shared_alignment(e, LLVMTypeOf(value)));
     }
     tcc_emit_barrier(e);
     for (int k = 0; k < n; k++) {
@@ -332,7 +349,8 @@ void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLV
         LLVMTypeRef memory = type == flag ? tcc_emit_type_like(e, e->i8, type) : type;
         for (int i = 0; i < deep; i++) {
             LLVMValueRef at = tcc_emit_add(e, e->thread, tcc_emit_i64(e, (int64_t)i * group));
-            LLVMValueRef value = tcc_emit_load(e, memory, tcc_emit_at(e, memory, arrays[k], at), shared_alignment(e, memory));
+            LLVMValueRef value = tcc_emit_load(e, memory, tcc_emit_at(e, memory, arrays[k], at),
+                                               shared_alignment(e, memory));
             all[i * n + k] = type == flag ? LLVMBuildTrunc(b, value, type, "") : value;
         }
     }
@@ -343,18 +361,22 @@ void tcc_emit_last_threads(tcc_emitter *e, LLVMValueRef value, LLVMValueRef *all
     const int group = e->shape.shape.group, part = group < TCC_EMIT_WARP ? group : TCC_EMIT_WARP, warps = group / part;
     LLVMBuilderRef b = e->builder;
     if (warps == 1) {
-        all[0] = part > 1 ? shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, part - 1, (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1)) : value;
+        all[0] = part > 1 ? shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, part - 1,
+                                    (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1))
+                          : value;
         return;
     }
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMValueRef array = shared_array(e, type, warps), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
-    LLVMValueRef is_last = LLVMBuildICmp(b, LLVMIntEQ, tcc_emit_rem(e, e->thread, TCC_EMIT_WARP), tcc_emit_i64(e, TCC_EMIT_WARP - 1), "");
+    LLVMValueRef is_last = LLVMBuildICmp(b, LLVMIntEQ, tcc_emit_rem(e, e->thread, TCC_EMIT_WARP),
+                                         tcc_emit_i64(e, TCC_EMIT_WARP - 1), "");
     tcc_emit_if last;
     tcc_emit_if_begin(e, &last, is_last);
     tcc_emit_store(e, value, tcc_emit_at(e, type, array, warp), shared_alignment(e, type));
     tcc_emit_if_end(e, &last);
     tcc_emit_barrier(e);
-    for (int w = 0; w < warps; w++) all[w] = tcc_emit_load(e, type, tcc_emit_at(e, type, array, tcc_emit_i64(e, w)), shared_alignment(e, type));
+    for (int w = 0; w < warps; w++)
+        all[w] = tcc_emit_load(e, type, tcc_emit_at(e, type, array, tcc_emit_i64(e, w)), shared_alignment(e, type));
     e->shared_reused = true;
 }
 
@@ -362,7 +384,8 @@ void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n) {
     int warps = e->shape.shape.group / TCC_EMIT_WARP;
     LLVMBuilderRef b = e->builder;
     LLVMValueRef array = shared_array(e, e->i64, n * warps);
-    LLVMValueRef lane = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, TCC_EMIT_WARP - 1), ""), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
+    LLVMValueRef lane = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, TCC_EMIT_WARP - 1), ""),
+                 warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
     LLVMValueRef other = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, warps - 1), "");
     tcc_emit_if first;
     tcc_emit_if_begin(e, &first, LLVMBuildICmp(b, LLVMIntEQ, lane, tcc_emit_i64(e, 0), ""));
@@ -384,14 +407,17 @@ void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n) {
 /* --- Access lane by lane */
 
 static LLVMValueRef lane_of(tcc_emitter *e, LLVMValueRef v, int lane) {
-    return tcc_emit_lanes_of(LLVMTypeOf(v)) == 1 ? v : LLVMBuildExtractElement(e->builder, v, tcc_emit_i32(e, lane), "");
+    return tcc_emit_lanes_of(LLVMTypeOf(v)) == 1 ? v
+                                                 : LLVMBuildExtractElement(e->builder, v, tcc_emit_i32(e, lane), "");
 }
 
-static LLVMValueRef lane_address(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, int lane) {
+static LLVMValueRef lane_address(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
+                                 int lane) {
     return tcc_emit_at(e, scalar, base, offsets ? lane_of(e, offsets, lane) : tcc_emit_i64(e, lane));
 }
 
-LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
+                                 LLVMValueRef mask) {
     int lanes = tcc_emit_lanes_of(LLVMTypeOf(offsets ? offsets : mask));
     LLVMValueRef result = LLVMGetPoison(tcc_emit_vector_type(scalar, lanes));
     for (int i = 0; i < lanes; i++) {
@@ -417,8 +443,10 @@ LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRe
     return result;
 }
 
-void tcc_cuda_store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
-    LLVMTypeRef type = LLVMTypeOf(value), scalar = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
+void tcc_cuda_store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets,
+                          LLVMValueRef mask) {
+    LLVMTypeRef type = LLVMTypeOf(value),
+                scalar = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
     for (int i = 0; i < tcc_emit_lanes_of(type); i++) {
         tcc_emit_if branch;
         if (mask) tcc_emit_if_begin(e, &branch, lane_of(e, mask, i));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the emission helpers do on CUDA: llvm_emit.c calls these where the target is a GPU. The ABI of kernels: codegen/program.h. */
+ * What the emission helpers do on CUDA: llvm_emit.c calls these where the target is a GPU. The ABI of kernels:
+ * codegen/program.h. */
 #ifndef TCC_CODEGEN_LLVM_CUDA_H
 #define TCC_CODEGEN_LLVM_CUDA_H
 
@@ -13,9 +14,11 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol);
 LLVMValueRef tcc_cuda_buffer(tcc_emitter *e, int index);
 LLVMValueRef tcc_cuda_param(tcc_emitter *e, int index);
 void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop);
-/* One access a lane, at base[offsets[lane]], or base[lane] if `offsets` is NULL; a lane whose mask bit is off reads 0 and touches no
- * memory. `mask`: a bit a lane, one bit for a scalar; NULL: all. */
-LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask);
-void tcc_cuda_store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask);
+/* One access a lane, at base[offsets[lane]], or base[lane] if `offsets` is NULL; a lane whose mask bit is off reads 0
+ * and touches no memory. `mask`: a bit a lane, one bit for a scalar; NULL: all. */
+LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
+                                 LLVMValueRef mask);
+void tcc_cuda_store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets,
+                          LLVMValueRef mask);
 
 #endif

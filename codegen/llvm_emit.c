@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * The emission helpers: kernels, loops, vectors. Loops are emitted rotated (tested at the bottom, guarded at the top), because
- * that is the form the back end wants and no pass then has to find it. */
+ * The emission helpers: kernels, loops, vectors. Loops are emitted rotated (tested at the bottom, guarded at the top),
+ * because that is the form the back end wants and no pass then has to find it. */
 #include "codegen/llvm_cuda.h"
 
 #include <string.h>
 
 /* --- Constants and types */
 
-LLVMValueRef tcc_emit_i64(tcc_emitter *e, int64_t value) { return LLVMConstInt(e->i64, (unsigned long long)value, true); }
+LLVMValueRef tcc_emit_i64(tcc_emitter *e, int64_t value) {
+    return LLVMConstInt(e->i64, (unsigned long long)value, true);
+}
 
-LLVMValueRef tcc_emit_i32(tcc_emitter *e, int32_t value) { return LLVMConstInt(e->i32, (unsigned long long)value, true); }
+LLVMValueRef tcc_emit_i32(tcc_emitter *e, int32_t value) {
+    return LLVMConstInt(e->i32, (unsigned long long)value, true);
+}
 
 static LLVMTypeRef scalar_of(LLVMTypeRef type) {
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
@@ -76,8 +80,9 @@ static void add_attribute(tcc_emitter *e, LLVMValueRef function, unsigned index,
 }
 
 static void add_text_attribute(tcc_emitter *e, LLVMValueRef function, const char *name, const char *value) {
-    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
-                            LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
+    LLVMAddAttributeAtIndex(
+        function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+        LLVMCreateStringAttribute(e->context, name, (unsigned)strlen(name), value, (unsigned)strlen(value)));
 }
 
 /* `no-builtins` and `no-jump-tables` keep the object free of calls and of absolute addresses. */
@@ -140,9 +145,10 @@ LLVMValueRef tcc_emit_param(tcc_emitter *e, int index) {
     return value;
 }
 
-tcc_emit_function tcc_emit_function_begin(tcc_emitter *e, const char *symbol, LLVMTypeRef result, const LLVMTypeRef *types,
-                                          int n_types) {
-    tcc_emit_function f = {.saved_function = e->function, .saved_entry = e->entry,
+tcc_emit_function tcc_emit_function_begin(tcc_emitter *e, const char *symbol, LLVMTypeRef result,
+                                          const LLVMTypeRef *types, int n_types) {
+    tcc_emit_function f = {.saved_function = e->function,
+                           .saved_entry = e->entry,
                            .saved_block = e->function ? LLVMGetInsertBlock(e->builder) : NULL};
     f.type = LLVMFunctionType(result, (LLVMTypeRef *)types, (unsigned)n_types, false);
     f.function = LLVMAddFunction(e->module, symbol, f.type);
@@ -169,7 +175,9 @@ LLVMValueRef tcc_emit_call(tcc_emitter *e, const tcc_emit_function *f, LLVMValue
 
 /* --- Control */
 
-static LLVMBasicBlockRef new_block(tcc_emitter *e) { return LLVMAppendBasicBlockInContext(e->context, e->function, ""); }
+static LLVMBasicBlockRef new_block(tcc_emitter *e) {
+    return LLVMAppendBasicBlockInContext(e->context, e->function, "");
+}
 
 void tcc_emit_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int64_t step,
                          const LLVMValueRef *initial, int n_carry) {
@@ -181,9 +189,12 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef fr
     int64_t first, last;
     bool runs = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last) && first < last;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder);
-    /* Below 2^31 and one step more is below 2^32. Kernels with a bound on registers use the counter in addresses of their own, in both widths. */
-    LLVMValueRef narrow_to = e->shape.shape.blocks ? NULL : tcc_emit_narrow(e, to), narrow_step = tcc_emit_narrow(e, step);
-    LLVMValueRef narrow_from = narrow_to && narrow_step ? tcc_emit_narrow(e, tcc_emit_within(e, from, INT32_MAX)) : NULL;
+    /* Below 2^31 and one step more is below 2^32. Kernels with a bound on registers use the counter in addresses of
+     * their own, in both widths. */
+    LLVMValueRef narrow_to = e->shape.shape.blocks ? NULL : tcc_emit_narrow(e, to),
+                 narrow_step = tcc_emit_narrow(e, step);
+    LLVMValueRef narrow_from = narrow_to && narrow_step ? tcc_emit_narrow(e, tcc_emit_within(e, from, INT32_MAX))
+                                                        : NULL;
     loop->narrow = narrow_from;
     if (loop->narrow) {
         from = narrow_from;
@@ -201,7 +212,8 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef fr
         LLVMBuildBr(e->builder, loop->body);
     } else {
         loop->guard = before;
-        LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, from, to, ""), loop->body, loop->exit);
+        LLVMBuildCondBr(e->builder, LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, from, to, ""),
+                        loop->body, loop->exit);
     }
     LLVMPositionBuilderAtEnd(e->builder, loop->body);
     loop->counter = LLVMBuildPhi(e->builder, LLVMTypeOf(from), "");
@@ -211,7 +223,8 @@ void tcc_emit_loop_begin_by(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef fr
         loop->carry[i] = LLVMBuildPhi(e->builder, LLVMTypeOf(initial[i]), "");
         LLVMAddIncoming(loop->carry[i], &loop->initial[i], &before, 1);
     }
-    loop->index = loop->narrow ? LLVMBuildZExt(e->builder, loop->counter, e->i64, "") : tcc_emit_anchor(e, loop->counter);
+    loop->index = loop->narrow ? LLVMBuildZExt(e->builder, loop->counter, e->i64, "")
+                               : tcc_emit_anchor(e, loop->counter);
 }
 
 void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *next) {
@@ -223,8 +236,9 @@ void tcc_emit_loop_end(tcc_emitter *e, tcc_emit_loop *loop, const LLVMValueRef *
                 last <= INT32_MAX / 2 && step <= INT32_MAX / 2;
     LLVMValueRef index = loop->narrow && !near ? LLVMBuildNUWAdd(e->builder, loop->counter, loop->step, "")
                                                : LLVMBuildNSWAdd(e->builder, loop->counter, loop->step, "");
-    LLVMValueRef more = loop->once ? LLVMConstInt(e->i1, 0, false)
-                                   : LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, index, loop->to, "");
+    LLVMValueRef more = loop->once
+                            ? LLVMConstInt(e->i1, 0, false)
+                            : LLVMBuildICmp(e->builder, loop->narrow ? LLVMIntULT : LLVMIntSLT, index, loop->to, "");
     LLVMBuildCondBr(e->builder, more, loop->body, loop->exit);
     LLVMAddIncoming(loop->counter, &index, &latch, 1);
     LLVMPositionBuilderAtEnd(e->builder, loop->exit);
@@ -361,24 +375,29 @@ void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses
     call_intrinsic(e, "llvm.masked.scatter", overloads, 2, arguments, 4);
 }
 
-LLVMValueRef tcc_emit_gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+LLVMValueRef tcc_emit_gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
+                                LLVMValueRef mask) {
     if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_load_lanes(e, scalar, base, offsets, mask);
     LLVMTypeRef type = tcc_emit_type_like(e, scalar, LLVMTypeOf(offsets));
     LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
     return tcc_emit_gather(e, type, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1));
 }
 
-void tcc_emit_scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+void tcc_emit_scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets,
+                         LLVMValueRef mask) {
     if (e->target->kind == TCC_TARGET_CUDA) {
         tcc_cuda_store_lanes(e, value, base, offsets, mask);
         return;
     }
     LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar_of(LLVMTypeOf(value)), base, &offsets, 1, "");
-    tcc_emit_scatter(e, value, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, LLVMTypeOf(value)), 1));
+    tcc_emit_scatter(e, value, addresses,
+                     mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, LLVMTypeOf(value)), 1));
 }
 
-LLVMValueRef tcc_emit_load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset, LLVMValueRef condition) {
-    if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_load_lanes(e, scalar, tcc_emit_at(e, scalar, base, offset), NULL, condition);
+LLVMValueRef tcc_emit_load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
+                              LLVMValueRef condition) {
+    if (e->target->kind == TCC_TARGET_CUDA)
+        return tcc_cuda_load_lanes(e, scalar, tcc_emit_at(e, scalar, base, offset), NULL, condition);
     offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
     LLVMValueRef value = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0);
     return tcc_emit_select(e, condition, value, LLVMConstNull(scalar));
@@ -430,7 +449,8 @@ LLVMValueRef tcc_emit_fma(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMVa
     return call_intrinsic(e, "llvm.fma", &type, 1, arguments, 3);
 }
 
-LLVMValueRef tcc_emit_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef overload, LLVMValueRef *arguments, int n) {
+LLVMValueRef tcc_emit_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef overload, LLVMValueRef *arguments,
+                                int n) {
     return call_intrinsic(e, name, &overload, 1, arguments, n);
 }
 
@@ -438,14 +458,16 @@ LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, co
     LLVMValueRef elements[64];
     for (int i = 0; i < n && i < 64; i++)
         elements[i] = indices[i] < 0 ? LLVMGetPoison(e->i32) : tcc_emit_i32(e, indices[i]);
-    return LLVMBuildShuffleVector(e->builder, a, b ? b : LLVMGetPoison(LLVMTypeOf(a)), LLVMConstVector(elements, (unsigned)n), "");
+    return LLVMBuildShuffleVector(e->builder, a, b ? b : LLVMGetPoison(LLVMTypeOf(a)),
+                                  LLVMConstVector(elements, (unsigned)n), "");
 }
 
-/* Four by four within the 128-bit parts, with shuffles that stay inside a part, then the parts by taking even and odd ones:
- * every step is one cheap instruction. */
+/* Four by four within the 128-bit parts, with shuffles that stay inside a part, then the parts by taking even and odd
+ * ones: every step is one cheap instruction. */
 static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
     const int lanes = e->lanes, parts = lanes / 4;
-    static const int in_part[4][4] = {{0, 16, 1, 17}, {2, 18, 3, 19}, {0, 1, 16, 17}, {2, 3, 18, 19}}; /* 16: the other's */
+    static const int in_part[4][4] = {
+        {0, 16, 1, 17}, {2, 18, 3, 19}, {0, 1, 16, 17}, {2, 3, 18, 19}}; /* 16: the other's */
     int masks[4][16], even[16], odd[16];
     for (int i = 0; i < lanes; i++) {
         for (int m = 0; m < 4; m++) {
@@ -459,7 +481,8 @@ static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
     for (int g = 0; g < parts; g++) {
         LLVMValueRef *r = rows + 4 * g, t[4];
         for (int i = 0; i < 4; i++) t[i] = tcc_emit_shuffle(e, r[i / 2 * 2], r[i / 2 * 2 + 1], masks[i % 2], lanes);
-        for (int i = 0; i < 4; i++) columns[i][g] = tcc_emit_shuffle(e, t[i / 2], t[i / 2 + 2], masks[2 + i % 2], lanes);
+        for (int i = 0; i < 4; i++)
+            columns[i][g] = tcc_emit_shuffle(e, t[i / 2], t[i / 2 + 2], masks[2 + i % 2], lanes);
     }
     for (int c = 0; c < 4; c++) {
         for (int stage = 1; stage < parts; stage *= 2) {
@@ -474,8 +497,8 @@ static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
     }
 }
 
-void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
-                        int64_t to_stride) {
+void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns,
+                        LLVMValueRef to, int64_t to_stride) {
     static const char *const name = "tcc_transpose";
     LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->ptr, e->i64};
     LLVMValueRef function = LLVMGetNamedFunction(e->module, name);
@@ -484,7 +507,8 @@ void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, 
         f = tcc_emit_function_begin(e, name, e->void_, types, 6);
         LLVMValueRef argument[6], square[16];
         for (unsigned i = 0; i < 6; i++) argument[i] = LLVMGetParam(f.function, i);
-        LLVMValueRef last = tcc_emit_sub(e, argument[2], tcc_emit_i64(e, 1)), mask = tcc_emit_mask(e, e->lanes, argument[3]);
+        LLVMValueRef last = tcc_emit_sub(e, argument[2], tcc_emit_i64(e, 1)),
+                     mask = tcc_emit_mask(e, e->lanes, argument[3]);
         for (int i = 0; i < e->lanes; i++) {
             LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), argument[1]);
             square[i] = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, argument[0], row), mask);
@@ -510,7 +534,9 @@ LLVMValueRef tcc_emit_select(tcc_emitter *e, LLVMValueRef condition, LLVMValueRe
 
 typedef LLVMValueRef (*combine_fn)(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b);
 
-static LLVMValueRef combine_sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
+static LLVMValueRef combine_sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFAdd(e->builder, a, b, "");
+}
 
 static LLVMValueRef combine_max(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
     return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b);
@@ -525,7 +551,8 @@ static LLVMValueRef reduce_lanes(tcc_emitter *e, LLVMValueRef vector, combine_fn
             LLVMValueRef b = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 1), "");
             return combine(e, a, b);
         }
-        vector = combine(e, tcc_emit_shuffle(e, vector, NULL, low, n / 2), tcc_emit_shuffle(e, vector, NULL, high, n / 2));
+        vector = combine(e, tcc_emit_shuffle(e, vector, NULL, low, n / 2),
+                         tcc_emit_shuffle(e, vector, NULL, high, n / 2));
     }
     return vector;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Arithmetic on indices. They are i64 for every schedule; on CUDA, whose registers have 32 bits, one that is known to fit is computed in
- * 32 and widened where it is used, which is then no instruction or part of an address. */
+ * Arithmetic on indices. They are i64 for every schedule; on CUDA, whose registers have 32 bits, one that is known to
+ * fit is computed in 32 and widened where it is used, which is then no instruction or part of an address. */
 #include "codegen/llvm.h"
 
 /* The value that `v` is widened from, if it is a number of 32 bits without sign; else NULL. */
 static LLVMValueRef unsigned_part(tcc_emitter *e, LLVMValueRef v) {
     int64_t k;
     if (e->target->kind != TCC_TARGET_CUDA || LLVMTypeOf(v) != e->i64) return NULL;
-    if (tcc_emit_is_constant(v, &k)) return k >= 0 && k <= INT32_MAX ? LLVMConstInt(e->i32, (unsigned long long)k, false) : NULL;
+    if (tcc_emit_is_constant(v, &k))
+        return k >= 0 && k <= INT32_MAX ? LLVMConstInt(e->i32, (unsigned long long)k, false) : NULL;
     if (!LLVMIsAZExtInst(v)) return NULL;
     LLVMValueRef from = LLVMGetOperand(v, 0);
     return LLVMTypeOf(from) == e->i32 ? from : NULL;
@@ -15,8 +16,9 @@ static LLVMValueRef unsigned_part(tcc_emitter *e, LLVMValueRef v) {
 
 static LLVMValueRef widened(tcc_emitter *e, LLVMValueRef v) { return LLVMBuildZExt(e->builder, v, e->i64, ""); }
 
-/* The low half of v - *apart, where *apart gathers the constants that are added on the way: of sums and products from the low halves
- * of their operands. `apart` NULL: of v itself. `fits`: so do all of these sums and products, with their sign. */
+/* The low half of v - *apart, where *apart gathers the constants that are added on the way: of sums and products from
+ * the low halves of their operands. `apart` NULL: of v itself. `fits`: so do all of these sums and products, with their
+ * sign. */
 static LLVMValueRef low_half(tcc_emitter *e, LLVMValueRef v, int depth, int64_t *apart, bool fits) {
     enum { DEEPEST = 24 };
     int64_t k;
@@ -30,24 +32,28 @@ static LLVMValueRef low_half(tcc_emitter *e, LLVMValueRef v, int depth, int64_t 
     }
     LLVMOpcode op = LLVMIsABinaryOperator(v) && depth < DEEPEST ? LLVMGetInstructionOpcode(v) : 0;
     if (op == LLVMAdd) {
-        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart, fits), c = low_half(e, LLVMGetOperand(v, 1), depth + 1, apart, fits);
+        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart, fits),
+                     c = low_half(e, LLVMGetOperand(v, 1), depth + 1, apart, fits);
         return fits ? LLVMBuildNSWAdd(e->builder, a, c, "") : LLVMBuildAdd(e->builder, a, c, "");
     }
     if (op == LLVMMul && tcc_emit_is_constant(LLVMGetOperand(v, 1), &k)) {
         int64_t inside = 0;
-        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart ? &inside : NULL, fits), by = LLVMConstInt(e->i32, (unsigned long long)k, true);
+        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, apart ? &inside : NULL, fits),
+                     by = LLVMConstInt(e->i32, (unsigned long long)k, true);
         if (apart) *apart += inside * k;
         return fits ? LLVMBuildNSWMul(e->builder, a, by, "") : LLVMBuildMul(e->builder, a, by, "");
     }
     if (op == LLVMSub || op == LLVMMul) {
-        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, NULL, false), c = low_half(e, LLVMGetOperand(v, 1), depth + 1, NULL, false);
+        LLVMValueRef a = low_half(e, LLVMGetOperand(v, 0), depth + 1, NULL, false),
+                     c = low_half(e, LLVMGetOperand(v, 1), depth + 1, NULL, false);
         return LLVMBuildBinOp(e->builder, op, a, c, "");
     }
     return LLVMBuildTrunc(e->builder, v, e->i32, "");
 }
 
 static bool is_wide(const tcc_emitter *e, LLVMValueRef v) {
-    return e->target->kind == TCC_TARGET_CUDA && LLVMTypeOf(v) == e->i64 && !LLVMIsConstant(v) && !LLVMIsAZExtInst(v) && !LLVMIsASExtInst(v);
+    return e->target->kind == TCC_TARGET_CUDA && LLVMTypeOf(v) == e->i64 && !LLVMIsConstant(v) && !LLVMIsAZExtInst(v) &&
+           !LLVMIsASExtInst(v);
 }
 
 LLVMValueRef tcc_emit_within(tcc_emitter *e, LLVMValueRef v, int64_t high) {
@@ -62,7 +68,8 @@ LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_
     low -= apart;
     high -= apart;
     if (low < INT32_MIN || high > INT32_MAX) return v;
-    return tcc_emit_add(e, low < 0 || fits ? LLVMBuildSExt(e->builder, half, e->i64, "") : widened(e, half), tcc_emit_i64(e, apart));
+    return tcc_emit_add(e, low < 0 || fits ? LLVMBuildSExt(e->builder, half, e->i64, "") : widened(e, half),
+                        tcc_emit_i64(e, apart));
 }
 
 LLVMValueRef tcc_emit_narrow(tcc_emitter *e, LLVMValueRef v) { return unsigned_part(e, v); }
@@ -89,7 +96,8 @@ LLVMValueRef tcc_emit_mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
 
 LLVMValueRef tcc_emit_min(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
     LLVMValueRef x = unsigned_part(e, a), y = unsigned_part(e, b);
-    if (x && y) return widened(e, LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, x, y, ""), x, y, ""));
+    if (x && y)
+        return widened(e, LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntULT, x, y, ""), x, y, ""));
     return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSLT, a, b, ""), a, b, "");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Instructions of NVIDIA GPUs as inline assembly: LLVM's intrinsics for them differ from version to version, PTX does not. */
+ * Instructions of NVIDIA GPUs as inline assembly: LLVM's intrinsics for them differ from version to version, PTX does
+ * not. */
 #include "codegen/llvm_warp.h"
 
 #include <stdio.h>
@@ -9,13 +10,13 @@
 enum { SHARED = 3 };
 
 /* One instruction. `effects`: it reads or writes memory, or must stay where it is. */
-static LLVMValueRef assemble(tcc_emitter *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *arguments, int n,
-                             bool effects) {
+static LLVMValueRef assemble(tcc_emitter *e, const char *text, const char *constraints, LLVMTypeRef result,
+                             LLVMValueRef *arguments, int n, bool effects) {
     LLVMTypeRef types[16];
     for (int i = 0; i < n; i++) types[i] = LLVMTypeOf(arguments[i]);
     LLVMTypeRef function = LLVMFunctionType(result, types, (unsigned)n, false);
-    LLVMValueRef code = LLVMGetInlineAsm(function, (char *)text, strlen(text), (char *)constraints, strlen(constraints), effects, false,
-                                         LLVMInlineAsmDialectATT, false);
+    LLVMValueRef code = LLVMGetInlineAsm(function, (char *)text, strlen(text), (char *)constraints, strlen(constraints),
+                                         effects, false, LLVMInlineAsmDialectATT, false);
     LLVMValueRef call = LLVMBuildCall2(e->builder, function, code, arguments, (unsigned)n, "");
     LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                              LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
@@ -30,7 +31,9 @@ static LLVMTypeRef several(tcc_emitter *e, LLVMTypeRef type, int n) {
     return LLVMStructTypeInContext(e->context, types, (unsigned)n, false);
 }
 
-static LLVMValueRef part(tcc_emitter *e, LLVMValueRef all, int i) { return LLVMBuildExtractValue(e->builder, all, (unsigned)i, ""); }
+static LLVMValueRef part(tcc_emitter *e, LLVMValueRef all, int i) {
+    return LLVMBuildExtractValue(e->builder, all, (unsigned)i, "");
+}
 
 /* A generic pointer into shared memory as the address that instructions of that space take. */
 static LLVMValueRef shared_address(tcc_emitter *e, LLVMValueRef pointer) {
@@ -63,8 +66,10 @@ static unit unit_of(tcc_emitter *e, LLVMTypeRef element, int n) {
 }
 
 /* 1, 2 or 4 units in one access. */
-static void load_units(tcc_emitter *e, const unit *u, LLVMValueRef address, int n, LLVMValueRef condition, LLVMValueRef *out) {
-    static const char *const width[] = {[1] = "", [2] = ".v2", [4] = ".v4"}, *const to[] = {[1] = "$0", [2] = "{$0, $1}", [4] = "{$0, $1, $2, $3}"};
+static void load_units(tcc_emitter *e, const unit *u, LLVMValueRef address, int n, LLVMValueRef condition,
+                       LLVMValueRef *out) {
+    static const char *const width[] = {[1] = "", [2] = ".v2", [4] = ".v4"},
+                             *const to[] = {[1] = "$0", [2] = "{$0, $1}", [4] = "{$0, $1, $2, $3}"};
     char text[320], constraints[64];
     int at = snprintf(text, sizeof text, "{ .reg .pred %%p; setp.ne.u32 %%p, $%d, 0; ", n + 1), c = 0;
     for (int i = 0; i < n; i++) {
@@ -83,9 +88,11 @@ LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef 
     LLVMTypeRef element = tcc_emit_dtype(e, dtype);
     const unit u = unit_of(e, element, n);
     const int bytes = n * (int)tcc_dtype_bytes(dtype), units = bytes / u.bytes, most = WIDEST / u.bytes;
-    LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1), out[MOST_UNITS];
+    LLVMValueRef condition = inside ? LLVMBuildZExt(e->builder, inside, e->i32, "") : tcc_emit_i32(e, 1),
+                 out[MOST_UNITS];
     for (int i = 0; i < units; i += most)
-        load_units(e, &u, tcc_emit_at_bytes(e, address, (int64_t)i * u.bytes), units < most ? units : most, condition, out + i);
+        load_units(e, &u, tcc_emit_at_bytes(e, address, (int64_t)i * u.bytes), units < most ? units : most, condition,
+                   out + i);
     if (n == 1) return u.type == element ? out[0] : LLVMBuildTrunc(e->builder, out[0], element, "");
     LLVMValueRef vector = LLVMGetPoison(LLVMVectorType(u.type, (unsigned)units));
     for (int i = 0; i < units; i++) vector = LLVMBuildInsertElement(e->builder, vector, out[i], tcc_emit_i32(e, i), "");
@@ -94,36 +101,46 @@ LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef 
 
 LLVMValueRef tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef bits) {
     if (dtype == TCC_F32 || dtype == TCC_F64) return bits;
-    LLVMTypeRef type = LLVMTypeOf(bits), wide = tcc_emit_type_like(e, e->f32, type), words = tcc_emit_type_like(e, e->i32, type);
-    if (dtype == TCC_F16) return LLVMBuildFPExt(e->builder, LLVMBuildBitCast(e->builder, bits, tcc_emit_type_like(e, e->f16, type), ""), wide, "");
-    LLVMValueRef high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, bits, words, ""), tcc_emit_int(e, words, 16), "");
+    LLVMTypeRef type = LLVMTypeOf(bits), wide = tcc_emit_type_like(e, e->f32, type),
+                words = tcc_emit_type_like(e, e->i32, type);
+    if (dtype == TCC_F16)
+        return LLVMBuildFPExt(e->builder, LLVMBuildBitCast(e->builder, bits, tcc_emit_type_like(e, e->f16, type), ""),
+                              wide, "");
+    LLVMValueRef high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, bits, words, ""), tcc_emit_int(e, words, 16),
+                                     "");
     return LLVMBuildBitCast(e->builder, high, wide, "");
 }
 
 void tcc_emit_load_matrix(tcc_emitter *e, int n, bool transposed, LLVMValueRef address, LLVMValueRef *out) {
     static const char *const operands[] = {[1] = "{$0}, [$1]", [2] = "{$0, $1}, [$2]", [4] = "{$0, $1, $2, $3}, [$4]"};
-    static const char *const constraints[] = {[1] = "=r,r,~{memory}", [2] = "=r,=r,r,~{memory}", [4] = "=r,=r,=r,=r,r,~{memory}"};
+    static const char *const constraints[] = {
+        [1] = "=r,r,~{memory}", [2] = "=r,=r,r,~{memory}", [4] = "=r,=r,=r,=r,r,~{memory}"};
     char text[96];
-    snprintf(text, sizeof text, "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s;", n, transposed ? ".trans" : "", operands[n]);
+    snprintf(text, sizeof text, "ldmatrix.sync.aligned.m8n8.x%d%s.shared.b16 %s;", n, transposed ? ".trans" : "",
+             operands[n]);
     LLVMValueRef from = shared_address(e, address);
     LLVMValueRef all = assemble(e, text, constraints[n], n == 1 ? e->i32 : several(e, e->i32, n), &from, 1, true);
     for (int i = 0; i < n; i++) out[i] = n == 1 ? all : part(e, all, i);
 }
 
-void tcc_emit_matrix_product(tcc_emitter *e, tcc_dtype type, const LLVMValueRef *a, const LLVMValueRef *b, LLVMValueRef *sums) {
+void tcc_emit_matrix_product(tcc_emitter *e, tcc_dtype type, const LLVMValueRef *a, const LLVMValueRef *b,
+                             LLVMValueRef *sums) {
     const char *name = type == TCC_F16 ? "f16" : type == TCC_BF16 ? "bf16" : "tf32";
     char text[192];
     snprintf(text, sizeof text,
-             "mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};",
+             "mma.sync.aligned.m16n8k%d.row.col.f32.%s.%s.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, "
+             "$12, $13};",
              type == TCC_F32 ? 8 : 16, name, name);
     LLVMValueRef arguments[] = {a[0], a[1], a[2], a[3], b[0], b[1], sums[0], sums[1], sums[2], sums[3]};
-    LLVMValueRef all = assemble(e, text, "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", several(e, e->f32, 4), arguments, 10, false);
+    LLVMValueRef all = assemble(e, text, "=f,=f,=f,=f,r,r,r,r,r,r,0,1,2,3", several(e, e->f32, 4), arguments, 10,
+                                false);
     for (int i = 0; i < 4; i++) sums[i] = part(e, all, i);
 }
 
 LLVMValueRef tcc_emit_pack(tcc_emitter *e, tcc_dtype type, LLVMValueRef low, LLVMValueRef high) {
     LLVMValueRef arguments[] = {high, low};
-    return assemble(e, type == TCC_F16 ? "cvt.rn.f16x2.f32 $0, $1, $2;" : "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f", e->i32, arguments, 2, false);
+    return assemble(e, type == TCC_F16 ? "cvt.rn.f16x2.f32 $0, $1, $2;" : "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f",
+                    e->i32, arguments, 2, false);
 }
 
 LLVMValueRef tcc_emit_round_tf32(tcc_emitter *e, LLVMValueRef value) {
@@ -139,7 +156,9 @@ void tcc_emit_copy_async(tcc_emitter *e, LLVMValueRef shared, LLVMValueRef globa
     assemble(e, text, "r,l,r,~{memory}", e->void_, arguments, 3, true);
 }
 
-void tcc_emit_copy_commit(tcc_emitter *e) { assemble(e, "cp.async.commit_group;", "~{memory}", e->void_, NULL, 0, true); }
+void tcc_emit_copy_commit(tcc_emitter *e) {
+    assemble(e, "cp.async.commit_group;", "~{memory}", e->void_, NULL, 0, true);
+}
 
 void tcc_emit_copy_wait(tcc_emitter *e, int pending) {
     char text[48];

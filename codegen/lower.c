@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Tracing graph nodes into scalar expressions: a node's value at an index is its operands' values at the indices that its op maps
- * it to. Views vanish here. */
+ * Tracing graph nodes into scalar expressions: a node's value at an index is its operands' values at the indices that
+ * its op maps it to. Views vanish here. */
 #include "codegen/body.h"
 
 typedef struct tcc_memo {
@@ -36,8 +36,8 @@ static const tcc_expr *trace_constant(tcc_body *b, const tcc_node *n, const tcc_
 
 static const tcc_expr *trace_load(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
-    /* An element at a fixed place (a hyper-parameter) moves into the buffer's address, so that kernels that differ in it alone are
-     * one. Memory of an input may be addressed anywhere. */
+    /* An element at a fixed place (a hyper-parameter) moves into the buffer's address, so that kernels that differ in
+     * it alone are one. Memory of an input may be addressed anywhere. */
     int64_t offset = 0;
     if (!position.n && !b->guard && n->op == TCC_OP_INPUT) offset = position.constant, position.constant = 0;
     return tcc_expr_load(b, tcc_body_buffer_of(b, n, offset, false), position, b->guard);
@@ -59,8 +59,9 @@ static const tcc_expr *trace_random(tcc_body *b, const tcc_node *n, const tcc_af
         tcc_body_trace(b, n->operands[0], &one),
     };
     b->guard = outer;
-    return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_POINT, .dtype = n->type.dtype, .op = n->op, .integer = n->attrs->rng.id},
-                         operands, 3);
+    return tcc_expr_make(
+        b, (tcc_expr){.kind = TCC_EXPR_POINT, .dtype = n->type.dtype, .op = n->op, .integer = n->attrs->rng.id},
+        operands, 3);
 }
 
 static const tcc_expr *trace_pad(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
@@ -74,8 +75,10 @@ static const tcc_expr *trace_pad(tcc_body *b, const tcc_node *n, const tcc_affin
         inside = tcc_expr_and(b, inside, tcc_expr_within(b, at, (extent - 1) * step + 1));
         if (step > 1 && extent > 1) {
             const tcc_expr *index = tcc_expr_index(b, at, TCC_I64);
-            const tcc_expr *rest = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_MOD, .dtype = TCC_I64, .integer = step}, &index, 1);
-            const tcc_expr *quotient = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_DIV, .dtype = TCC_I64, .integer = step}, &index, 1);
+            const tcc_expr *rest = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_MOD, .dtype = TCC_I64, .integer = step},
+                                                 &index, 1);
+            const tcc_expr *quotient =
+                tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_DIV, .dtype = TCC_I64, .integer = step}, &index, 1);
             const tcc_expr *pair[] = {rest, tcc_expr_integer(b, TCC_I64, 0)};
             if (!rest || !quotient || !pair[1]) return NULL;
             inside = tcc_expr_and(b, inside, tcc_expr_point(b, TCC_OP_EQ, TCC_BOOL, pair, 2));
@@ -127,15 +130,17 @@ static const tcc_expr *trace_take(tcc_body *b, const tcc_node *n, const tcc_affi
     for (int i = 0; i < x->type.rank; i++)
         mapped[i] = i < axis || along ? coordinates[i] : coordinates[i == axis ? i : i - 1 + indices->type.rank];
     int64_t extent = x->type.dims[axis];
-    const tcc_expr *inside =
-        tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &index, 1);
+    const tcc_expr *inside = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent},
+                                           &index, 1);
     if (!inside) return NULL;
-    mapped[axis] = extent == 1 ? tcc_affine_constant(0) : tcc_affine_var(b, tcc_body_value_var(b, index, 0, extent - 1));
+    mapped[axis] = extent == 1 ? tcc_affine_constant(0)
+                               : tcc_affine_var(b, tcc_body_value_var(b, index, 0, extent - 1));
     const tcc_expr *outer = b->guard;
     b->guard = tcc_expr_and(b, outer, inside);
     const tcc_expr *value = tcc_body_trace(b, x, mapped);
     b->guard = outer;
-    if (!value || (value->kind == TCC_EXPR_LOAD && value->n_operands)) return value; /* a guarded load gives 0 by itself */
+    if (!value || (value->kind == TCC_EXPR_LOAD && value->n_operands))
+        return value; /* a guarded load gives 0 by itself */
     const tcc_expr *operands[] = {inside, value, tcc_expr_number(b, n->type.dtype, 0)};
     return tcc_expr_point(b, TCC_OP_SELECT, n->type.dtype, operands, 3);
 }
@@ -174,7 +179,8 @@ static const tcc_expr *trace_view(tcc_body *b, const tcc_node *n, const tcc_affi
     tcc_affine mapped[TCC_MAX_RANK];
     switch (n->op) {
     case TCC_OP_RESHAPE:
-        tcc_affine_split(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims), x->type.rank, x->type.dims, mapped);
+        tcc_affine_split(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims), x->type.rank, x->type.dims,
+                         mapped);
         break;
     case TCC_OP_TRANSPOSE:
         for (int i = 0; i < n->type.rank; i++) mapped[a->perm.perm.v[i]] = coordinates[i];
@@ -185,7 +191,8 @@ static const tcc_expr *trace_view(tcc_body *b, const tcc_node *n, const tcc_affi
         break;
     case TCC_OP_SLICE:
         for (int i = 0; i < x->type.rank; i++)
-            mapped[i] = tcc_affine_add_constant(tcc_affine_scale(b, coordinates[i], a->slice.stride.v[i]), a->slice.start.v[i]);
+            mapped[i] = tcc_affine_add_constant(tcc_affine_scale(b, coordinates[i], a->slice.stride.v[i]),
+                                                a->slice.start.v[i]);
         break;
     case TCC_OP_FLIP:
         for (int i = 0; i < x->type.rank; i++) mapped[i] = coordinates[i];
@@ -203,7 +210,8 @@ static const tcc_expr *trace_view(tcc_body *b, const tcc_node *n, const tcc_affi
 static const tcc_expr *trace_point(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     const tcc_expr *operands[3];
     if (n->op == TCC_OP_IOTA) return trace_iota(b, n, coordinates);
-    if (n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL) return trace_random(b, n, coordinates);
+    if (n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL)
+        return trace_random(b, n, coordinates);
     for (int i = 0; i < n->n_operands; i++) {
         operands[i] = tcc_body_trace(b, n->operands[i], coordinates);
         if (!operands[i]) return NULL;
@@ -257,5 +265,6 @@ void tcc_body_store(tcc_body *b, const tcc_node *n, tcc_affine position, bool ke
     const tcc_expr *value = tcc_body_trace(b, n, coordinates);
     if (!value) return;
     int buffer = tcc_body_buffer_of(b, n, 0, true);
-    if (!tcc_vec_push(&b->stores, (tcc_store){buffer, tcc_affine_expand(b, position), value, NULL, .kept = kept})) out_of_memory(b);
+    if (!tcc_vec_push(&b->stores, (tcc_store){buffer, tcc_affine_expand(b, position), value, NULL, .kept = kept}))
+        out_of_memory(b);
 }

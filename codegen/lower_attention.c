@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Lowering attention groups to the attention kernels: heads are read and written where they lie, through the group's slices,
- * reshapes and transposes. */
+ * Lowering attention groups to the attention kernels: heads are read and written where they lie, through the group's
+ * slices, reshapes and transposes. */
 #include "codegen/attention_call.h"
 #include "codegen/attention_gpu.h"
 #include "codegen/llvm_warp.h"
@@ -12,14 +12,15 @@ typedef struct lowered {
     tcc_plan_buffer buffers[TCC_ATTENTION_ROLES];
     int64_t offsets[TCC_ATTENTION_ROLES];
     tcc_dtype dtypes[TCC_ATTENTION_ROLES]; /* in memory */
-    int64_t id;       /* of dropout's draws */
-    tcc_dtype narrow; /* f16 or bf16 where q, k, v, o and do come so to tensor cores; else f32 */
+    int64_t id;                            /* of dropout's draws */
+    tcc_dtype narrow;                      /* f16 or bf16 where q, k, v, o and do come so to tensor cores; else f32 */
     tcc_attention_plan plan;
 } lowered;
 
-/* Strides of a walk whose loops are the dims of a node in order (dims of 1 have none), as an operand of `n_batch` batch dims. False: its
- * elements do not lie side by side. */
-static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *type, const int64_t *strides, int64_t offset) {
+/* Strides of a walk whose loops are the dims of a node in order (dims of 1 have none), as an operand of `n_batch` batch
+ * dims. False: its elements do not lie side by side. */
+static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *type, const int64_t *strides,
+                        int64_t offset) {
     int last = type->rank - 1;
     tcc_attention_operand *o = &out->a.operands[role];
     bool rows_only = role == TCC_ATTENTION_LSE || role == TCC_ATTENTION_RNG; /* no last dim */
@@ -35,7 +36,8 @@ static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *t
 /* Whether rows of the operand are whole pieces of 16 bytes, as tensor cores want narrow ones. */
 static bool in_pieces(const lowered *out, tcc_attention_role role) {
     const tcc_attention_operand *o = &out->a.operands[role];
-    int64_t bytes = tcc_dtype_bytes(out->dtypes[role]), bits = out->offsets[role] * bytes | out->buffers[role].offset_bytes | o->row * bytes;
+    int64_t bytes = tcc_dtype_bytes(out->dtypes[role]),
+            bits = out->offsets[role] * bytes | out->buffers[role].offset_bytes | o->row * bytes;
     for (int i = 0; i < out->a.n_batch; i++) bits |= o->batch[i] * bytes;
     return bits % 16 == 0;
 }
@@ -66,7 +68,8 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
     bool in_place = status == TCC_OK && tcc_operand_in_place(b, x, dtype, &out->buffers[role]);
     if (in_place) {
         int var = 0;
-        for (int i = 0; i < n->type.rank; i++) strides[i] = n->type.dims[i] == 1 ? 0 : tcc_affine_coefficient(&x->affine, var++);
+        for (int i = 0; i < n->type.rank; i++)
+            strides[i] = n->type.dims[i] == 1 ? 0 : tcc_affine_coefficient(&x->affine, var++);
         in_place = set_operand(out, role, &n->type, strides, x->affine.constant) && (!whole || in_pieces(out, role));
     }
     tcc_body_free(b);
@@ -106,9 +109,10 @@ static const tcc_node *hero_of(const tcc_node *n) {
     return n;
 }
 
-/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must be one loop over the output. The output is part of
- * a tensor with dims `whole`, or all of it. */
-static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const int64_t *whole, const tcc_node *hero, int64_t *strides, bool *possible) {
+/* Where `output`, a view of `hero`, keeps the elements of hero: each dim of hero must be one loop over the output. The
+ * output is part of a tensor with dims `whole`, or all of it. */
+static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const int64_t *whole, const tcc_node *hero,
+                                 int64_t *strides, bool *possible) {
     tcc_iteration it;
     tcc_iteration_init(&it, output->type.rank, output->type.dims);
     for (;;) { /* refined until reshapes resolve */
@@ -129,7 +133,9 @@ static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const 
             strides[i] = 0;
             if (hero->type.dims[i] == 1) continue;
             const tcc_var *v = a->n == 1 ? &b->vars.data[a->terms[0].var] : NULL;
-            if (!v || a->constant || a->terms[0].coefficient != 1 || v->kind != TCC_VAR_LOOP || v->high + 1 != hero->type.dims[i]) *possible = false;
+            if (!v || a->constant || a->terms[0].coefficient != 1 || v->kind != TCC_VAR_LOOP ||
+                v->high + 1 != hero->type.dims[i])
+                *possible = false;
             else strides[i] = tcc_affine_coefficient(&position, a->terms[0].var);
         }
         tcc_body_free(b);
@@ -176,7 +182,8 @@ static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *c
         const tcc_node *piece = concat->operands[i], *hero = hero_of(piece);
         tcc_attention_role role = role_of(hero);
         int64_t strides[TCC_MAX_RANK];
-        *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role] && (concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow);
+        *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role] &&
+                    (concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow);
         if (*possible) out->dtypes[role] = concat->type.dtype;
         if (*possible) TCC_TRY(output_strides(l, piece, concat->type.dims, hero, strides, possible));
         if (!*possible) break;
@@ -211,7 +218,8 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
             bool direct = n->type.dtype == TCC_F32 || (n->type.dtype == out->narrow && role != TCC_ATTENTION_LSE);
             out->dtypes[role] = direct ? n->type.dtype : TCC_F32;
             if (!direct) { /* every output of it is rounded afterwards */
-                out->buffers[role] = (tcc_plan_buffer){.temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * 4), .written = true};
+                out->buffers[role] = (tcc_plan_buffer){
+                    .temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * 4), .written = true};
                 if (out->buffers[role].temporary < 0) return TCC_ENOMEM;
                 tcc_operand_dense(&hero->type, strides);
                 set_operand(out, role, &hero->type, strides, 0);
@@ -241,7 +249,8 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
 }
 
 /* A launch of a kernel whose buffers lie at these places; the caller sets the kernel's own members. */
-static tcc_status add_launch(tcc_lowering *l, const lowered *k, const int *places, int n_buffers, tcc_strbuf *key, tcc_plan_launch **out) {
+static tcc_status add_launch(tcc_lowering *l, const lowered *k, const int *places, int n_buffers, tcc_strbuf *key,
+                             tcc_plan_launch **out) {
     tcc_plan_launch *launch = tcc_lowering_add(l);
     char *text = key->failed ? NULL : tcc_arena_strdup(l->arena, key->text);
     tcc_strbuf_free(key);
@@ -288,7 +297,8 @@ static tcc_status emit_gpu(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
 }
 
 /* A kernel that touches those of the operands that are listed. */
-static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_gpu_kind kind, const tcc_attention_role *roles, int n) {
+static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_gpu_kind kind,
+                              const tcc_attention_role *roles, int n) {
     tcc_attention_gpu_plan *p = TCC_ARENA_NEW(l->arena, tcc_attention_gpu_plan);
     if (!p) return tcc_enomem(l->diag);
     tcc_attention a = k->a;
@@ -317,11 +327,14 @@ static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_g
 
 static tcc_status launch_gpu(tcc_lowering *l, lowered *k) {
     static const tcc_attention_role forward[] = {TCC_ATTENTION_Q,    TCC_ATTENTION_K, TCC_ATTENTION_V,
-                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_RNG};
-    static const tcc_attention_role queries[] = {TCC_ATTENTION_Q,   TCC_ATTENTION_K,  TCC_ATTENTION_V,  TCC_ATTENTION_MASK,  TCC_ATTENTION_O,
-                                                 TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_DQ, TCC_ATTENTION_DELTA, TCC_ATTENTION_RNG};
-    static const tcc_attention_role keys[] = {TCC_ATTENTION_Q,  TCC_ATTENTION_K,   TCC_ATTENTION_MASK, TCC_ATTENTION_LSE, TCC_ATTENTION_DO,
-                                              TCC_ATTENTION_DV, TCC_ATTENTION_RNG, TCC_ATTENTION_V,    TCC_ATTENTION_DK,  TCC_ATTENTION_DELTA};
+                                                 TCC_ATTENTION_MASK, TCC_ATTENTION_O, TCC_ATTENTION_LSE,
+                                                 TCC_ATTENTION_RNG};
+    static const tcc_attention_role queries[] = {
+        TCC_ATTENTION_Q,   TCC_ATTENTION_K,  TCC_ATTENTION_V,  TCC_ATTENTION_MASK,  TCC_ATTENTION_O,
+        TCC_ATTENTION_LSE, TCC_ATTENTION_DO, TCC_ATTENTION_DQ, TCC_ATTENTION_DELTA, TCC_ATTENTION_RNG};
+    static const tcc_attention_role keys[] = {
+        TCC_ATTENTION_Q,  TCC_ATTENTION_K,   TCC_ATTENTION_MASK, TCC_ATTENTION_LSE, TCC_ATTENTION_DO,
+        TCC_ATTENTION_DV, TCC_ATTENTION_RNG, TCC_ATTENTION_V,    TCC_ATTENTION_DK,  TCC_ATTENTION_DELTA};
     enum { FORWARD = 7, QUERIES = 10, VALUES_ALONE = 7, KEYS = 10 }; /* dv needs the first of `keys` alone */
     tcc_attention *a = &k->a;
     if (!a->backward) return launch_kind(l, k, TCC_ATTENTION_GPU_FORWARD, forward, FORWARD);
@@ -371,13 +384,20 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
     int n_batch = q->rank - 2;
     if (n_batch > TCC_ATTENTION_MAX_BATCH) return TCC_OK;
     bool cuda = l->target->kind == TCC_TARGET_CUDA;
-    if (cuda && (q->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH || v->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH)) return TCC_OK;
+    if (cuda && (q->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH || v->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH))
+        return TCC_OK;
     lowered *out = TCC_ARENA_NEW(l->arena, lowered);
     if (!out) return tcc_enomem(l->diag);
     tcc_attention *a = &out->a;
-    *a = (tcc_attention){.backward = main->op != TCC_OP_SDPA, .n_batch = n_batch, .T = q->dims[n_batch], .S = k->dims[n_batch],
-                         .D = q->dims[n_batch + 1], .E = v->dims[n_batch + 1], .scale = main->attrs->sdpa.scale,
-                         .causal = main->attrs->sdpa.causal, .p = main->attrs->sdpa.p};
+    *a = (tcc_attention){.backward = main->op != TCC_OP_SDPA,
+                         .n_batch = n_batch,
+                         .T = q->dims[n_batch],
+                         .S = k->dims[n_batch],
+                         .D = q->dims[n_batch + 1],
+                         .E = v->dims[n_batch + 1],
+                         .scale = main->attrs->sdpa.scale,
+                         .causal = main->attrs->sdpa.causal,
+                         .p = main->attrs->sdpa.p};
     out->id = main->attrs->sdpa.id;
     for (int i = 0; i < n_batch; i++) a->batch[i] = q->dims[i];
     out->narrow = cuda ? narrow_type(l->target, main) : TCC_F32;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Lowering convolutions and their gradients to the contraction schedule, after Winograd's algorithm and libraries had their choice.
+ * Lowering convolutions and their gradients to the contraction schedule, after Winograd's algorithm and libraries had
+ * their choice.
  *
- * An operand is read in place where it is in memory, on CUDA also evaluated where it is read, else copied into a temporary first, channels last. The border is left out by
- * windows where images are many and channels wide; few or narrow ones are copied with zeros around. The gradient of
- * a strided convolution by its input is one contraction for each class of positions modulo the stride, so that no product with
- * an inserted zero is ever made. */
+ * An operand is read in place where it is in memory, on CUDA also evaluated where it is read, else copied into a
+ * temporary first, channels last. The border is left out by windows where images are many and channels wide; few or
+ * narrow ones are copied with zeros around. The gradient of a strided convolution by its input is one contraction for
+ * each class of positions modulo the stride, so that no product with an inserted zero is ever made. */
 #include "codegen/contract_launch.h"
 #include "codegen/lower_conv.h"
 #include "codegen/operand.h"
@@ -61,7 +62,8 @@ static void set_strides(const tcc_conv *c, const stride *strides, image *out) {
 
 /* Work of the group, of a type that can be evaluated where it is read. */
 static bool is_work(const tcc_lowering *l, const tcc_node *n) {
-    return l->target->kind == TCC_TARGET_CUDA && tcc_group_has(l->group, n) && n->type.dtype == tcc_contract_type_in_place(l, n);
+    return l->target->kind == TCC_TARGET_CUDA && tcc_group_has(l->group, n) &&
+           n->type.dtype == tcc_contract_type_in_place(l, n);
 }
 
 /* The operand as it is evaluated where it is read; out->at.prologue NULL: it cannot be. */
@@ -88,7 +90,8 @@ static tcc_status computed_image(tcc_lowering *l, const tcc_conv *c, const tcc_n
 }
 
 /* The operand in place, computed, or, padded or not in memory as it is, as a copy with channels last. */
-static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, const int64_t *lo, const int64_t *hi, image *out) {
+static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, const int64_t *lo,
+                                const int64_t *hi, image *out) {
     int64_t strides[TCC_MAX_RANK], padding_lo[TCC_MAX_RANK] = {0}, padding_hi[TCC_MAX_RANK] = {0};
     bool padded = false;
     *out = (image){0};
@@ -109,7 +112,8 @@ static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
         tcc_type type = {.rank = n->type.rank};
         for (int i = 0; i < c->n_spatial; i++) perm[1 + i] = c->first + i;
         perm[n->type.rank - 1] = c->channel;
-        for (int i = 0; i < type.rank; i++) type.dims[i] = n->type.dims[perm[i]] + padding_lo[perm[i]] + padding_hi[perm[i]];
+        for (int i = 0; i < type.rank; i++)
+            type.dims[i] = n->type.dims[perm[i]] + padding_lo[perm[i]] + padding_hi[perm[i]];
         TCC_TRY(tcc_operand_copy(l, n, out->at.dtype, perm, padding_lo, padding_hi, &out->at.buffer.temporary));
         int64_t copied[TCC_MAX_RANK];
         tcc_operand_dense(&type, copied);
@@ -121,12 +125,14 @@ static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
     return TCC_OK;
 }
 
-/* The result's dims in row-major order: [N or O, spatial, channels] by the layout; the first or the channels as (group, within). */
+/* The result's dims in row-major order: [N or O, spatial, channels] by the layout; the first or the channels as (group,
+ * within). */
 typedef struct result_dims {
     int outer, group, channel, spatial[3];
 } result_dims;
 
-static result_dims add_result_dims(tcc_contract_shape *s, const tcc_conv *c, const tcc_type *type, bool groups_outside, int64_t in_group) {
+static result_dims add_result_dims(tcc_contract_shape *s, const tcc_conv *c, const tcc_type *type, bool groups_outside,
+                                   int64_t in_group) {
     result_dims r = {0};
     if (groups_outside) r.group = tcc_contract_add_result(s, c->groups);
     r.outer = tcc_contract_add_result(s, groups_outside ? in_group : type->dims[0]);
@@ -144,7 +150,8 @@ static result_dims add_result_dims(tcc_contract_shape *s, const tcc_conv *c, con
 /* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. */
 static bool by_windows(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels) {
     enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
-    if (l->target->kind == TCC_TARGET_CUDA) return in_memory(l, n) || is_work(l, n); /* zeros cost nothing on the way to shared memory */
+    if (l->target->kind == TCC_TARGET_CUDA)
+        return in_memory(l, n) || is_work(l, n); /* zeros cost nothing on the way to shared memory */
     return c->attrs->channels_last && in_memory(l, n) && n->type.dims[0] >= LEAST_IMAGES && channels >= LEAST_CHANNELS;
 }
 
@@ -164,11 +171,14 @@ static void add_window(tcc_contract_shape *s, const tcc_conv *c, int dim, int64_
 static bool is_matrices(const tcc_conv *c) {
     bool single = c->groups == 1 && c->attrs->channels_last;
     for (int i = 0; i < c->n_spatial; i++)
-        single = single && c->w->type.dims[c->first + i] == 1 && c->attrs->stride.v[i] == 1 && !c->attrs->pad_lo.v[i] && !c->attrs->pad_hi.v[i];
+        single = single && c->w->type.dims[c->first + i] == 1 && c->attrs->stride.v[i] == 1 && !c->attrs->pad_lo.v[i] &&
+                 !c->attrs->pad_hi.v[i];
     return single;
 }
 
-static bool is_padded(const tcc_conv *c) { return any(c->attrs->pad_lo.v, c->n_spatial) || any(c->attrs->pad_hi.v, c->n_spatial); }
+static bool is_padded(const tcc_conv *c) {
+    return any(c->attrs->pad_lo.v, c->n_spatial) || any(c->attrs->pad_hi.v, c->n_spatial);
+}
 
 static tcc_status lower_conv_forward(tcc_lowering *l, const tcc_conv *c) {
     tcc_contract_shape s = {.matrices = is_matrices(c)};
@@ -209,7 +219,8 @@ static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     add(&s, M, c->co, dy.channel, still, at(r.outer));
     add(&s, K, c->y->type.dims[0], dy.outer, x.outer, summed);
     for (int i = 0; i < c->n_spatial; i++) {
-        add(&s, N, c->w->type.dims[c->first + i], still, times(x.spatial[i], c->attrs->dilation.v[i]), at(r.spatial[i]));
+        add(&s, N, c->w->type.dims[c->first + i], still, times(x.spatial[i], c->attrs->dilation.v[i]),
+            at(r.spatial[i]));
         add(&s, K, c->y->type.dims[c->first + i], dy.spatial[i], times(x.spatial[i], c->attrs->stride.v[i]), summed);
         if (!windows) continue;
         add_window(&s, c, i, -c->attrs->pad_lo.v[i], c->x);
@@ -222,14 +233,15 @@ static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     return tcc_contract_launch(l, &s);
 }
 
-/* Along one spatial dim, positions y = stride * i + class of dx. They meet kernel elements k = stride * j + first_tap, at
- * dy position i + origin - j (with stride 1: i + origin - dilation * j). */
+/* Along one spatial dim, positions y = stride * i + class of dx. They meet kernel elements k = stride * j + first_tap,
+ * at dy position i + origin - j (with stride 1: i + origin - dilation * j). */
 typedef struct residue {
     int64_t count, first_tap, taps, origin;
 } residue;
 
 static residue residue_of(const tcc_conv *c, int dim, int64_t class) {
-    int64_t stride = c->attrs->stride.v[dim], extent = c->x->type.dims[c->first + dim], kernel = c->w->type.dims[c->first + dim];
+    int64_t stride = c->attrs->stride.v[dim], extent = c->x->type.dims[c->first + dim],
+            kernel = c->w->type.dims[c->first + dim];
     int64_t shifted = class + c->attrs->pad_lo.v[dim];
     residue r = {.count = extent > class ? (extent - class + stride - 1) / stride : 0, .first_tap = shifted % stride};
     r.taps = kernel > r.first_tap ? (kernel - r.first_tap + stride - 1) / stride : 0;
@@ -237,14 +249,16 @@ static residue residue_of(const tcc_conv *c, int dim, int64_t class) {
     return r;
 }
 
-static int64_t tap_step(const tcc_conv *c, int dim) { return c->attrs->stride.v[dim] == 1 ? c->attrs->dilation.v[dim] : 1; }
+static int64_t tap_step(const tcc_conv *c, int dim) {
+    return c->attrs->stride.v[dim] == 1 ? c->attrs->dilation.v[dim] : 1;
+}
 
 static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
     int64_t lo[3] = {0}, hi[3] = {0}, classes = 1;
     for (int i = 0; i < c->n_spatial; i++) {
         if (c->attrs->stride.v[i] > 1 && c->attrs->dilation.v[i] > 1) return TCC_OK;
         classes *= c->attrs->stride.v[i];
-        for (int64_t class = 0; class < c->attrs->stride.v[i]; class++) {
+        for (int64_t class = 0; class < c->attrs->stride.v[i]; class ++) {
             residue r = residue_of(c, i, class);
             if (!r.taps || !r.count) continue;
             int64_t least = r.origin - (r.taps - 1) * tap_step(c, i), most = r.count - 1 + r.origin;
@@ -258,7 +272,7 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
     for (int i = 0; i < c->n_spatial && windows; i++) lo[i] = hi[i] = 0;
     TCC_TRY(image_operand(l, c, c->y, lo, hi, &dy));
     TCC_TRY(image_operand(l, c, c->w, NULL, NULL, &w));
-    for (int64_t class = 0; class < classes; class++) {
+    for (int64_t class = 0; class < classes; class ++) {
         tcc_contract_shape s = {.a = dy.at, .b = w.at, .matrices = is_matrices(c)};
         result_dims r = add_result_dims(&s, c, &c->x->type, false, c->ci);
         add(&s, B, c->groups, times(dy.channel, c->co), times(w.outer, c->co), at(r.group));
@@ -315,6 +329,8 @@ static tcc_status lower_conv(tcc_lowering *l) {
 tcc_status tcc_lower_contract(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     tcc_dtype dtype = hero->type.dtype;
-    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && !(dtype == TCC_F64 && l->target->kind == TCC_TARGET_CUDA)) return TCC_OK;
+    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 &&
+        !(dtype == TCC_F64 && l->target->kind == TCC_TARGET_CUDA))
+        return TCC_OK;
     return hero->op == TCC_OP_DOT ? tcc_lower_dot(l) : lower_conv(l);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions that a library does. Operands are read where they lie, in either layout; what is not in memory is copied, channels last.
- * Of the work behind a convolution the library does a bias and max(0, y); what is more reads its result back in kernels of ours, where
- * that costs less than it saves. */
+ * Convolutions that a library does. Operands are read where they lie, in either layout; what is not in memory is
+ * copied, channels last. Of the work behind a convolution the library does a bias and max(0, y); what is more reads its
+ * result back in kernels of ours, where that costs less than it saves. */
 #include "codegen/lower_conv.h"
 #include "codegen/build.h"
 #include "codegen/lower_library.h"
@@ -11,11 +11,11 @@
 
 #include <string.h>
 
-/* When a library's convolution is worth a call. Derived from data sheets, not measured: below so many multiply-adds both ways are bound
- * by launches; with fewer channels in a group a pixel of f16 is shorter than one access of 16 bytes, and the library gathers as our kernel
- * does; a result that is written and read once more costs what a sum of so many terms gains (see lower_matmul.c). In f32 without tensor
- * cores the library's workspace holds images in another layout: a byte of it that is written and read takes the time of so many
- * multiply-adds' gain. */
+/* When a library's convolution is worth a call. Derived from data sheets, not measured: below so many multiply-adds
+ * both ways are bound by launches; with fewer channels in a group a pixel of f16 is shorter than one access of 16
+ * bytes, and the library gathers as our kernel does; a result that is written and read once more costs what a sum of so
+ * many terms gains (see lower_matmul.c). In f32 without tensor cores the library's workspace holds images in another
+ * layout: a byte of it that is written and read takes the time of so many multiply-adds' gain. */
 static const struct {
     double multiply_adds, multiply_adds_a_byte;
     int64_t channels, terms_apart;
@@ -37,7 +37,8 @@ static void set_strides(const tcc_conv *c, const int64_t *by_dim, int64_t *out) 
     for (int i = 0; i < c->n_spatial; i++) out[2 + param_of(c, i)] = by_dim[c->first + i];
 }
 
-/* Dimensions of one element get the stride that they would have if the others lay dense inside: libraries tell layouts by strides. */
+/* Dimensions of one element get the stride that they would have if the others lay dense inside: libraries tell layouts
+ * by strides. */
 static void complete_strides(int64_t outer, int64_t channels, const int64_t *sizes, int64_t *strides) {
     const bool last = channels == 1 || strides[CHANNEL] == 1;
     int64_t dense = last ? channels : 1;
@@ -55,7 +56,8 @@ static void sizes_of(const tcc_conv *c, const tcc_node *n, int64_t *out) {
 }
 
 static tcc_conv_params params_of(const tcc_conv *c) {
-    tcc_conv_params p = {.batch = c->x->type.dims[0], .groups = c->groups, .in = c->ci * c->groups, .out = c->co * c->groups};
+    tcc_conv_params p = {
+        .batch = c->x->type.dims[0], .groups = c->groups, .in = c->ci * c->groups, .out = c->co * c->groups};
     sizes_of(c, c->x, p.x_size);
     sizes_of(c, c->y, p.y_size);
     sizes_of(c, c->w, p.kernel);
@@ -68,12 +70,18 @@ static tcc_conv_params params_of(const tcc_conv *c) {
     return p;
 }
 
-static int64_t *strides_in(const tcc_conv *c, tcc_conv_params *p, const tcc_node *n) { return n == c->x ? p->x_stride : n == c->w ? p->w_stride : p->y_stride; }
+static int64_t *strides_in(const tcc_conv *c, tcc_conv_params *p, const tcc_node *n) {
+    return n == c->x ? p->x_stride : n == c->w ? p->w_stride : p->y_stride;
+}
 
-static bool in_memory(const tcc_lowering *l, const tcc_node *n) { return !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT; }
+static bool in_memory(const tcc_lowering *l, const tcc_node *n) {
+    return !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT;
+}
 
-/* The operand as it lies; what the group computes is copied with channels last, once it is sure that the copy is wanted. */
-static tcc_status place_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, bool copy, int64_t *strides, tcc_plan_buffer *out) {
+/* The operand as it lies; what the group computes is copied with channels last, once it is sure that the copy is
+ * wanted. */
+static tcc_status place_operand(tcc_lowering *l, const tcc_conv *c, const tcc_node *n, bool copy, int64_t *strides,
+                                tcc_plan_buffer *out) {
     int64_t by_dim[TCC_MAX_RANK];
     *out = (tcc_plan_buffer){.node = n, .temporary = -1};
     if (in_memory(l, n)) {
@@ -93,13 +101,17 @@ static tcc_status place_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
 }
 
 /* The result as `f` leaves it, and a bias of its channels; false: not as a library does. */
-static bool place_result(const tcc_conv *c, const tcc_node *hero, const tcc_body *b, const tcc_library_fused *f, int64_t *strides) {
+static bool place_result(const tcc_conv *c, const tcc_node *hero, const tcc_body *b, const tcc_library_fused *f,
+                         int64_t *strides) {
     int64_t by_dim[TCC_MAX_RANK];
-    if (f->addend || !tcc_library_along_loops(b, &f->offset) || (f->bias && !tcc_library_along_loops(b, &f->bias->affine))) return false;
+    if (f->addend || !tcc_library_along_loops(b, &f->offset) ||
+        (f->bias && !tcc_library_along_loops(b, &f->bias->affine)))
+        return false;
     for (int i = 0; i < hero->type.rank; i++) {
         by_dim[i] = tcc_affine_coefficient(&f->offset, i);
         if (hero->type.dims[i] > 1 && by_dim[i] < 1) return false;
-        if (f->bias && hero->type.dims[i] > 1 && tcc_affine_coefficient(&f->bias->affine, i) != (i == c->channel)) return false;
+        if (f->bias && hero->type.dims[i] > 1 && tcc_affine_coefficient(&f->bias->affine, i) != (i == c->channel))
+            return false;
     }
     set_strides(c, by_dim, strides);
     return true;
@@ -108,7 +120,9 @@ static bool place_result(const tcc_conv *c, const tcc_node *hero, const tcc_body
 /* --- The call */
 
 static const char *entry_of(const tcc_conv *c, const tcc_node *hero) {
-    return hero == c->y ? "cudnn.conv_forward" : hero == c->x ? "cudnn.conv_data_gradient" : "cudnn.conv_filter_gradient";
+    return hero == c->y   ? "cudnn.conv_forward"
+           : hero == c->x ? "cudnn.conv_data_gradient"
+                          : "cudnn.conv_filter_gradient";
 }
 
 /* In the order of the entry's buffers. */
@@ -134,16 +148,23 @@ static int64_t terms(const tcc_conv *c, const tcc_node *hero) {
 
 static int64_t workspace_for(const tcc_lowering *l, const tcc_conv *c) {
     const double worth = multiply_adds(c) / least.multiply_adds_a_byte;
-    return c->x->type.dtype == TCC_F32 && !l->options->tf32 && worth < WORKSPACE_BYTES ? (int64_t)worth : WORKSPACE_BYTES;
+    return c->x->type.dtype == TCC_F32 && !l->options->tf32 && worth < WORKSPACE_BYTES ? (int64_t)worth
+                                                                                       : WORKSPACE_BYTES;
 }
 
 /* The call that leaves f->node, and then what is left. */
-static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue *epilogue, const tcc_library_fused *f, bool *done) {
+static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue *epilogue,
+                            const tcc_library_fused *f, bool *done) {
     const tcc_node *hero = l->group->hero, *operands[2];
     const tcc_dtype type = hero->type.dtype;
-    tcc_cudnn_conv_params p = {.conv = params_of(c), .type = type, .allow_tf32 = l->options->tf32, .alignment = BASE_ALIGNMENT, .workspace_bytes = workspace_for(l, c)};
+    tcc_cudnn_conv_params p = {.conv = params_of(c),
+                               .type = type,
+                               .allow_tf32 = l->options->tf32,
+                               .alignment = BASE_ALIGNMENT,
+                               .workspace_bytes = workspace_for(l, c)};
     operands_of(c, hero, operands);
-    if (f->node->type.dtype != type || operands[0]->type.dtype != type || operands[1]->type.dtype != type) return TCC_OK;
+    if (f->node->type.dtype != type || operands[0]->type.dtype != type || operands[1]->type.dtype != type)
+        return TCC_OK;
     if ((f->bias || f->relu) && hero != c->y) return TCC_OK;
     if (!place_result(c, hero, epilogue->body, f, strides_in(c, &p.conv, hero))) return TCC_OK;
     const tcc_group *rest = tcc_library_rest(l, f->node);
@@ -151,8 +172,11 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     const char *name = tcc_op_get_info(f->node->op)->text, *entry = entry_of(c, hero);
     if (!rest || f->whole != !rest->n_outputs) return TCC_OK;
     if (rest->n_outputs && terms(c, hero) < least.terms_apart) {
-        tcc_logf(l->cx, TCC_LOG_FUSION, "our own kernel for %s of %.0f multiply-adds: apart from the work behind it, %s of %.0f bytes would be %s, more than "
-                 "sums of %lld terms gain", entry, multiply_adds(c), name, (double)tcc_type_bytes(&f->node->type),
+        tcc_logf(l->cx, TCC_LOG_FUSION,
+                 "our own kernel for %s of %.0f multiply-adds: apart from the work behind it, %s of %.0f bytes would "
+                 "be %s, more than "
+                 "sums of %lld terms gain",
+                 entry, multiply_adds(c), name, (double)tcc_type_bytes(&f->node->type),
                  stored ? "read again" : "written and read again", (long long)terms(c, hero));
         return TCC_OK;
     }
@@ -163,10 +187,16 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     const bool forward = hero == c->y;
     const int at_result = forward ? AT_LAST : AT_BIAS_OR_RESULT, at_workspace = at_result + 1;
     tcc_plan_buffer buffers[BUFFERS] = {0};
-    for (int i = 0; i < 2; i++) TCC_TRY(place_operand(l, c, operands[i], false, strides_in(c, &p.conv, operands[i]), &buffers[i]));
+    for (int i = 0; i < 2; i++)
+        TCC_TRY(place_operand(l, c, operands[i], false, strides_in(c, &p.conv, operands[i]), &buffers[i]));
     if (forward) buffers[AT_BIAS_OR_RESULT].temporary = -1;
-    if (bias) buffers[AT_BIAS_OR_RESULT] = (tcc_plan_buffer){.node = bias->node, .temporary = -1, .offset_bytes = (bias->offset + f->bias->affine.constant) * tcc_dtype_bytes(type)};
-    buffers[at_result] = (tcc_plan_buffer){.node = f->node, .temporary = -1, .written = true, .offset_bytes = f->offset.constant * tcc_dtype_bytes(type)};
+    if (bias)
+        buffers[AT_BIAS_OR_RESULT] =
+            (tcc_plan_buffer){.node = bias->node,
+                              .temporary = -1,
+                              .offset_bytes = (bias->offset + f->bias->affine.constant) * tcc_dtype_bytes(type)};
+    buffers[at_result] = (tcc_plan_buffer){
+        .node = f->node, .temporary = -1, .written = true, .offset_bytes = f->offset.constant * tcc_dtype_bytes(type)};
     buffers[at_workspace] = (tcc_plan_buffer){.temporary = -1, .written = true};
     for (int i = 0; i < at_workspace; i++) p.alignment = tcc_library_alignment(p.alignment, buffers[i].offset_bytes);
     complete_strides(p.conv.batch, p.conv.in, p.conv.x_size, p.conv.x_stride);
@@ -188,15 +218,19 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     for (int i = 0; i < 2; i++)
         if (!buffers[i].node) TCC_TRY(place_operand(l, c, operands[i], true, same, &buffers[i]));
     tcc_logf(l->cx, TCC_LOG_FUSION, "%s of %.0f multiply-adds as far as %s%s", entry, multiply_adds(c), name,
-             !rest->n_outputs ? "" : stored ? "; the work behind it reads that again" : "; the work behind it has that written and read again");
+             !rest->n_outputs ? ""
+             : stored         ? "; the work behind it reads that again"
+                              : "; the work behind it has that written and read again");
     *done = true;
-    TCC_TRY(tcc_library_add_call(l, entry, (int64_t *)&p, TCC_CUDNN_CONV_PARAMS, buffers, at_workspace + 1, 2 * multiply_adds(c)));
+    TCC_TRY(tcc_library_add_call(l, entry, (int64_t *)&p, TCC_CUDNN_CONV_PARAMS, buffers, at_workspace + 1,
+                                 2 * multiply_adds(c)));
     return rest->n_outputs ? tcc_library_lower_rest(l, rest, f->node, temporary) : TCC_OK;
 }
 
 static tcc_status try_all(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue *epilogue, bool *done) {
     const tcc_body *b = epilogue->body;
-    /* As much as the library does at once: everything, then as far as something that is stored anyway, then the convolution alone. */
+    /* As much as the library does at once: everything, then as far as something that is stored anyway, then the
+     * convolution alone. */
     for (int pass = 0; pass < 2 && !*done; pass++)
         for (int i = 0; i < b->stores.count && !*done; i++) {
             const tcc_store *s = &b->stores.data[i];
@@ -213,7 +247,9 @@ tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c, bool *done
     *done = false;
     if (l->target->kind != TCC_TARGET_CUDA || !l->options->takes_call) return TCC_OK;
     if (multiply_adds(c) < least.multiply_adds || c->ci < least.channels || c->co < least.channels) {
-        tcc_logf(l->cx, TCC_LOG_FUSION, "our own kernel for %s of %.0f multiply-adds with %lld and %lld channels in a group: too small for a library",
+        tcc_logf(l->cx, TCC_LOG_FUSION,
+                 "our own kernel for %s of %.0f multiply-adds with %lld and %lld channels in a group: too small for a "
+                 "library",
                  entry_of(c, hero), multiply_adds(c), (long long)c->ci, (long long)c->co);
         return TCC_OK;
     }

@@ -13,8 +13,8 @@ typedef struct tcc_conv {
     int64_t groups, ci, co; /* channels of a group */
 } tcc_conv;
 
-/* Adds a library call for the group's hero, and what it leaves of the work behind, if a library takes it and that is worth it; *done
- * false: nothing was added. */
+/* Adds a library call for the group's hero, and what it leaves of the work behind, if a library takes it and that is
+ * worth it; *done false: nothing was added. */
 tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c, bool *done);
 
 /* Depthwise, on CUDA: each group has one channel of x and of y. Adds no launch where the channels are not last. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Contractions and attention as plain loops at each point of the result: the definition itself. Element types and forms that no
- * better schedule takes run this way. */
+ * Contractions and attention as plain loops at each point of the result: the definition itself. Element types and forms
+ * that no better schedule takes run this way. */
 #include "codegen/body.h"
 
 #include "ir/sdpa.h"
@@ -13,9 +13,11 @@ static tcc_affine fold_loop(tcc_body *b, int64_t extent, uint64_t *loops) {
     return tcc_affine_var(b, var);
 }
 
-static const tcc_expr *product_sum(tcc_body *b, const tcc_node *n, const tcc_expr *x, const tcc_expr *y, uint64_t loops) {
+static const tcc_expr *product_sum(tcc_body *b, const tcc_node *n, const tcc_expr *x, const tcc_expr *y,
+                                   uint64_t loops) {
     const tcc_expr *operands[] = {x, y};
-    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, tcc_expr_point(b, TCC_OP_MUL, n->type.dtype, operands, 2), loops);
+    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, tcc_expr_point(b, TCC_OP_MUL, n->type.dtype, operands, 2),
+                         loops);
 }
 
 static bool listed(const tcc_dims *d, int dim, int *at) {
@@ -47,7 +49,8 @@ typedef struct conv_shape {
 } conv_shape;
 
 /* Coordinates of an image or a kernel from its parts. */
-static void image_at(const conv_shape *s, tcc_affine batch, tcc_affine channel, const tcc_affine *spatial, tcc_affine *out) {
+static void image_at(const conv_shape *s, tcc_affine batch, tcc_affine channel, const tcc_affine *spatial,
+                     tcc_affine *out) {
     out[0] = batch;
     out[s->last ? 1 + s->spatial : 1] = channel;
     for (int i = 0; i < s->spatial; i++) out[(s->last ? 1 : 2) + i] = spatial[i];
@@ -79,7 +82,8 @@ static const tcc_expr *trace_conv(tcc_body *b, const tcc_node *n, const tcc_affi
     const tcc_expr *inside = NULL;
     for (int i = 0; i < s.spatial; i++) {
         k[i] = fold_loop(b, w->type.dims[first + i], &loops);
-        in[i] = tcc_affine_add(b, tcc_affine_scale(b, c[first + i], conv->stride.v[i]), tcc_affine_scale(b, k[i], conv->dilation.v[i]));
+        in[i] = tcc_affine_add(b, tcc_affine_scale(b, c[first + i], conv->stride.v[i]),
+                               tcc_affine_scale(b, k[i], conv->dilation.v[i]));
         in[i] = tcc_affine_add_constant(in[i], -conv->pad_lo.v[i]);
         inside = tcc_expr_and(b, inside, tcc_expr_within(b, in[i], x->type.dims[first + i]));
     }
@@ -112,8 +116,10 @@ static const tcc_expr *trace_conv_grad_input(tcc_body *b, const tcc_node *n, con
             continue;
         }
         const tcc_expr *index = tcc_expr_index(b, at, TCC_I32);
-        const tcc_expr *q = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_DIV, .dtype = TCC_I32, .integer = stride}, &index, 1);
-        const tcc_expr *r = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_MOD, .dtype = TCC_I32, .integer = stride}, &index, 1);
+        const tcc_expr *q = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_DIV, .dtype = TCC_I32, .integer = stride},
+                                          &index, 1);
+        const tcc_expr *r = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_MOD, .dtype = TCC_I32, .integer = stride},
+                                          &index, 1);
         const tcc_expr *whole[] = {r, tcc_expr_integer(b, TCC_I32, 0)};
         if (!q || !r || !whole[1]) return NULL;
         inside = tcc_expr_and(b, inside, tcc_expr_point(b, TCC_OP_EQ, TCC_BOOL, whole, 2));
@@ -138,7 +144,8 @@ static const tcc_expr *trace_conv_grad_weight(tcc_body *b, const tcc_node *n, co
     const tcc_expr *inside = NULL;
     for (int i = 0; i < s.spatial; i++) {
         out[i] = fold_loop(b, dy->type.dims[first + i], &loops);
-        in[i] = tcc_affine_add(b, tcc_affine_scale(b, out[i], conv->stride.v[i]), tcc_affine_scale(b, c[first + i], conv->dilation.v[i]));
+        in[i] = tcc_affine_add(b, tcc_affine_scale(b, out[i], conv->stride.v[i]),
+                               tcc_affine_scale(b, c[first + i], conv->dilation.v[i]));
         in[i] = tcc_affine_add_constant(in[i], -conv->pad_lo.v[i]);
         inside = tcc_expr_and(b, inside, tcc_expr_within(b, in[i], x->type.dims[first + i]));
     }
@@ -154,7 +161,8 @@ static const tcc_expr *binary(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc
     return tcc_expr_point(b, op, dtype, operands, 2);
 }
 
-static const tcc_expr *trace_matrix(tcc_body *b, const tcc_node *n, const tcc_affine *lead, tcc_affine row, tcc_affine column) {
+static const tcc_expr *trace_matrix(tcc_body *b, const tcc_node *n, const tcc_affine *lead, tcc_affine row,
+                                    tcc_affine column) {
     tcc_affine at[TCC_MAX_RANK];
     for (int i = 0; i < n->type.rank - 2; i++) at[i] = n->type.dims[i] == 1 ? tcc_affine_constant(0) : lead[i];
     at[n->type.rank - 2] = row;
@@ -163,8 +171,8 @@ static const tcc_expr *trace_matrix(tcc_body *b, const tcc_node *n, const tcc_af
 }
 
 /* scale q . k + mask, and -inf where the key is not seen. */
-static const tcc_expr *score(tcc_body *b, const tcc_attrs_sdpa *a, const tcc_node *q, const tcc_node *k, const tcc_node *mask,
-                             const tcc_affine *lead, tcc_affine t, tcc_affine s) {
+static const tcc_expr *score(tcc_body *b, const tcc_attrs_sdpa *a, const tcc_node *q, const tcc_node *k,
+                             const tcc_node *mask, const tcc_affine *lead, tcc_affine t, tcc_affine s) {
     uint64_t loops = 0;
     tcc_dtype dtype = q->type.dtype;
     int64_t queries = q->type.dims[q->type.rank - 2], keys = k->type.dims[k->type.rank - 2];
@@ -182,7 +190,9 @@ static const tcc_expr *score(tcc_body *b, const tcc_attrs_sdpa *a, const tcc_nod
     return x;
 }
 
-static const tcc_expr *unary(tcc_body *b, tcc_op op, const tcc_expr *x, tcc_dtype dtype) { return tcc_expr_point(b, op, dtype, &x, 1); }
+static const tcc_expr *unary(tcc_body *b, tcc_op op, const tcc_expr *x, tcc_dtype dtype) {
+    return tcc_expr_point(b, op, dtype, &x, 1);
+}
 
 /* At least the lowest finite number, so that a row that sees no key subtracts -inf from nothing. */
 static const tcc_expr *not_infinite(tcc_body *b, const tcc_expr *x, tcc_dtype dtype) {
@@ -190,7 +200,8 @@ static const tcc_expr *not_infinite(tcc_body *b, const tcc_expr *x, tcc_dtype dt
 }
 
 /* x, a value for query t and key s, with the dropout of the probabilities if the op has it. */
-static const tcc_expr *drop(tcc_body *b, const tcc_node *n, const tcc_expr *x, const tcc_affine *lead, tcc_affine t, tcc_affine s) {
+static const tcc_expr *drop(tcc_body *b, const tcc_node *n, const tcc_expr *x, const tcc_affine *lead, tcc_affine t,
+                            tcc_affine s) {
     const tcc_node *q = n->operands[0], *k = n->operands[1], *key = tcc_sdpa_key(n);
     if (!key) return x;
     const tcc_attrs_sdpa *a = &n->attrs->sdpa;
@@ -202,18 +213,21 @@ static const tcc_expr *drop(tcc_body *b, const tcc_node *n, const tcc_expr *x, c
     at[rank - 2] = t, at[rank - 1] = s;
     const tcc_expr *outer = b->guard;
     b->guard = NULL; /* the key can always be read */
-    const tcc_expr *draw[] = {tcc_expr_index(b, tcc_affine_linear(b, at, rank, scores.dims), TCC_I64), tcc_body_trace(b, key, &zero),
-                              tcc_body_trace(b, key, &one)};
+    const tcc_expr *draw[] = {tcc_expr_index(b, tcc_affine_linear(b, at, rank, scores.dims), TCC_I64),
+                              tcc_body_trace(b, key, &zero), tcc_body_trace(b, key, &one)};
     b->guard = outer;
-    const tcc_expr uniform_draw = {.kind = TCC_EXPR_POINT, .dtype = TCC_F32, .op = TCC_OP_RNG_UNIFORM, .integer = a->id};
+    const tcc_expr uniform_draw = {
+        .kind = TCC_EXPR_POINT, .dtype = TCC_F32, .op = TCC_OP_RNG_UNIFORM, .integer = a->id};
     const tcc_expr *uniform = tcc_expr_make(b, uniform_draw, draw, 3);
     const tcc_expr *kept = binary(b, TCC_OP_MUL, x->dtype, x, tcc_expr_number(b, x->dtype, 1 / (1 - a->p)));
-    const tcc_expr *operands[] = {binary(b, TCC_OP_GE, TCC_BOOL, uniform, tcc_expr_number(b, TCC_F32, a->p)), kept, tcc_expr_number(b, x->dtype, 0)};
+    const tcc_expr *operands[] = {binary(b, TCC_OP_GE, TCC_BOOL, uniform, tcc_expr_number(b, TCC_F32, a->p)), kept,
+                                  tcc_expr_number(b, x->dtype, 0)};
     return tcc_expr_point(b, TCC_OP_SELECT, x->dtype, operands, 3);
 }
 
 /* The largest score of row t. */
-static const tcc_expr *row_maximum(tcc_body *b, const tcc_node *n, const tcc_node *mask, const tcc_affine *lead, tcc_affine t) {
+static const tcc_expr *row_maximum(tcc_body *b, const tcc_node *n, const tcc_node *mask, const tcc_affine *lead,
+                                   tcc_affine t) {
     const tcc_node *q = n->operands[0], *k = n->operands[1];
     uint64_t loops = 0;
     tcc_affine s = fold_loop(b, k->type.dims[k->type.rank - 2], &loops);
@@ -251,18 +265,22 @@ static const tcc_expr *trace_attention(tcc_body *b, const tcc_node *n, const tcc
     for (int i = 0; i < lead; i++) at_lse[i] = c[i];
     at_lse[lead] = t;
     const tcc_expr *x = score(b, a, q, k, mask, c, t, s);
-    const tcc_expr *p = unary(b, TCC_OP_EXP, binary(b, TCC_OP_SUB, dtype, x, not_infinite(b, tcc_body_trace(b, lse, at_lse), dtype)), dtype);
+    const tcc_expr *p = unary(
+        b, TCC_OP_EXP, binary(b, TCC_OP_SUB, dtype, x, not_infinite(b, tcc_body_trace(b, lse, at_lse), dtype)), dtype);
     if (n->op == TCC_OP_SDPA_GRAD_V) {
         const tcc_expr *dropped = drop(b, n, p, c, t, s);
-        return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, dropped, trace_matrix(b, grad, c, t, c[lead + 1])), loops);
+        return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype,
+                             binary(b, TCC_OP_MUL, dtype, dropped, trace_matrix(b, grad, c, t, c[lead + 1])), loops);
     }
     uint64_t inner = 0;
     tcc_affine e = fold_loop(b, v->type.dims[lead + 1], &inner);
     const tcc_expr *do_ = trace_matrix(b, grad, c, t, e);
     const tcc_expr *value = drop(b, n, trace_matrix(b, v, c, s, e), c, t, s);
     const tcc_expr *difference = binary(b, TCC_OP_SUB, dtype, value, trace_matrix(b, o, c, t, e));
-    const tcc_expr *dp = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, do_, difference), inner);
-    const tcc_expr *ds = binary(b, TCC_OP_MUL, dtype, binary(b, TCC_OP_MUL, dtype, p, dp), tcc_expr_number(b, dtype, a->scale));
+    const tcc_expr *dp = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, do_, difference),
+                                       inner);
+    const tcc_expr *ds = binary(b, TCC_OP_MUL, dtype, binary(b, TCC_OP_MUL, dtype, p, dp),
+                                tcc_expr_number(b, dtype, a->scale));
     const tcc_expr *with = by_query ? trace_matrix(b, k, c, s, c[lead + 1]) : trace_matrix(b, q, c, t, c[lead + 1]);
     return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, ds, with), loops);
 }

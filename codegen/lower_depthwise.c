@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
- * Depthwise convolutions with channels last on a GPU, as pointwise work in vectors of channels. For results that are images the weights
- * are first laid out channels last too. The weights' gradient is a sum over all positions: parts of it over some rows of an image
- * each, then sums of these in two steps, so that there is work for all threads; the order depends on shapes alone. */
+ * Depthwise convolutions with channels last on a GPU, as pointwise work in vectors of channels. For results that are
+ * images the weights are first laid out channels last too. The weights' gradient is a sum over all positions: parts of
+ * it over some rows of an image each, then sums of these in two steps, so that there is work for all threads; the order
+ * depends on shapes alone. */
 #include "codegen/lower_conv.h"
 #include "codegen/operand.h"
 
 typedef struct depthwise {
     const tcc_node *hero;
     const tcc_conv *c;
-    int weights;          /* the temporary with them; of a gradient, that with its parts */
+    int weights; /* the temporary with them; of a gradient, that with its parts */
     int64_t parts, taps, channels;
-    tcc_dtype dtype;      /* of the weights; of sums */
+    tcc_dtype dtype; /* of the weights; of sums */
 } depthwise;
 
 static int64_t taps_of(const tcc_conv *c) {
@@ -35,7 +36,8 @@ static tcc_affine fold_loop(tcc_body *b, int64_t extent, uint64_t *loops) {
 }
 
 /* The sum over `count` parts of a temporary, `size` elements each, from part `first` on, at `position`. */
-static const tcc_expr *sum_parts(tcc_body *b, const depthwise *d, int temporary, tcc_affine first, int64_t count, int64_t size, tcc_affine position) {
+static const tcc_expr *sum_parts(tcc_body *b, const depthwise *d, int temporary, tcc_affine first, int64_t count,
+                                 int64_t size, tcc_affine position) {
     uint64_t loops = 0;
     tcc_affine part = tcc_affine_add(b, first, fold_loop(b, count, &loops));
     tcc_affine at = tcc_affine_add(b, tcc_affine_scale(b, part, size), position);
@@ -48,7 +50,8 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     const depthwise *d = user;
     if (n != d->c->w) return NULL;
     tcc_affine position = weight_at(b, d->c, at);
-    if (n == d->hero) return sum_parts(b, d, d->weights, tcc_affine_constant(0), d->parts, d->taps * d->channels, position);
+    if (n == d->hero)
+        return sum_parts(b, d, d->weights, tcc_affine_constant(0), d->parts, d->taps * d->channels, position);
     return tcc_expr_load(b, tcc_body_temporary(b, d->weights, d->dtype, false), position, NULL);
 }
 
@@ -74,12 +77,15 @@ static tcc_status lower_outputs(tcc_lowering *l, depthwise *d) {
 
 static bool store_part(tcc_body *b, const depthwise *d, int temporary, tcc_affine position, const tcc_expr *value) {
     if (!value) return false;
-    tcc_store store = {.buffer = tcc_body_temporary(b, temporary, d->dtype, true), .offset = tcc_affine_expand(b, position), .value = value};
+    tcc_store store = {.buffer = tcc_body_temporary(b, temporary, d->dtype, true),
+                       .offset = tcc_affine_expand(b, position),
+                       .value = value};
     return tcc_vec_push(&b->stores, store);
 }
 
 /* x at the position that tap k sees from y, 0 in the padding, times dy; summed over rows of y from row0 on. */
-static const tcc_expr *sum_rows(tcc_body *b, const depthwise *d, tcc_affine image, tcc_affine row0, int64_t rows, const tcc_affine *k, tcc_affine channel) {
+static const tcc_expr *sum_rows(tcc_body *b, const depthwise *d, tcc_affine image, tcc_affine row0, int64_t rows,
+                                const tcc_affine *k, tcc_affine channel) {
     const tcc_conv *c = d->c;
     uint64_t loops = 0;
     tcc_affine at_x[TCC_MAX_RANK], at_y[TCC_MAX_RANK];
@@ -88,7 +94,8 @@ static const tcc_expr *sum_rows(tcc_body *b, const depthwise *d, tcc_affine imag
     at_x[c->channel] = at_y[c->channel] = channel;
     for (int i = 0; i < c->n_spatial; i++) {
         int dim = c->first + i;
-        at_y[dim] = i ? fold_loop(b, c->y->type.dims[dim], &loops) : tcc_affine_add(b, row0, fold_loop(b, rows, &loops));
+        at_y[dim] = i ? fold_loop(b, c->y->type.dims[dim], &loops)
+                      : tcc_affine_add(b, row0, fold_loop(b, rows, &loops));
         tcc_affine at = tcc_affine_scale(b, at_y[dim], c->attrs->stride.v[i]);
         at = tcc_affine_add(b, at, tcc_affine_scale(b, k[i], c->attrs->dilation.v[i]));
         at_x[dim] = tcc_affine_add_constant(at, -c->attrs->pad_lo.v[i]);
@@ -122,7 +129,8 @@ static tcc_status lower_parts(tcc_lowering *l, const depthwise *d, int temporary
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, at);
         const tcc_expr *value = sum_rows(b, d, at[0], tcc_affine_scale(b, at[1], rows), rows, at + 2, at[rank - 1]);
-        if (value && !store_part(b, d, temporary, tcc_affine_linear(b, at, rank, dims), value)) b->status = tcc_enomem(l->diag);
+        if (value && !store_part(b, d, temporary, tcc_affine_linear(b, at, rank, dims), value))
+            b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);
     }
@@ -176,7 +184,11 @@ tcc_status tcc_lower_depthwise(tcc_lowering *l, const tcc_conv *c) {
     const tcc_node *hero = l->group->hero;
     depthwise *d = TCC_ARENA_NEW(l->arena, depthwise);
     if (!d) return tcc_enomem(l->diag);
-    *d = (depthwise){.hero = hero, .c = c, .taps = taps_of(c), .channels = c->groups, .dtype = tcc_operand_sum_type(hero->type.dtype)};
+    *d = (depthwise){.hero = hero,
+                     .c = c,
+                     .taps = taps_of(c),
+                     .channels = c->groups,
+                     .dtype = tcc_operand_sum_type(hero->type.dtype)};
     if (!c->attrs->channels_last) return TCC_OK;
     for (int i = 0; i < l->group->n_outputs; i++)
         if (tcc_type_numel(&l->group->outputs[i]->type) != tcc_type_numel(&hero->type)) return TCC_OK;

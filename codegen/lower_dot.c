@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Lowering dots to the contraction schedule. An operand is read in place where its elements are an affine walk over memory (through
- * transposes and reshapes of the group), on CUDA also where these are of what it is computed from (prologue.h); else it is copied into a
- * temporary first. */
+ * Lowering dots to the contraction schedule. An operand is read in place where its elements are an affine walk over
+ * memory (through transposes and reshapes of the group), on CUDA also where these are of what it is computed from
+ * (prologue.h); else it is copied into a temporary first. */
 #include "codegen/contract_launch.h"
 #include "codegen/operand.h"
 
@@ -13,8 +13,10 @@ static bool listed(const tcc_dims *d, int dim) {
     return false;
 }
 
-/* The operand's value in the joint space, if it can be evaluated where it is read. `axes`: of the joint space, by dim of n. */
-static tcc_status computed_operand(tcc_lowering *l, const tcc_iteration *it, const tcc_node *n, const int *axes, tcc_prologue **out) {
+/* The operand's value in the joint space, if it can be evaluated where it is read. `axes`: of the joint space, by dim
+ * of n. */
+static tcc_status computed_operand(tcc_lowering *l, const tcc_iteration *it, const tcc_node *n, const int *axes,
+                                   tcc_prologue **out) {
     tcc_affine coordinates[TCC_MAX_RANK], at[TCC_MAX_RANK];
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
     if (!b) return tcc_enomem(l->diag);
@@ -24,8 +26,8 @@ static tcc_status computed_operand(tcc_lowering *l, const tcc_iteration *it, con
 }
 
 /* The walk over one operand of a dot in the joint space: in place, of what it is computed from, or over a copy. */
-static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_iteration *it, const tcc_node *n, const int *axes, const tcc_affine *at,
-                              tcc_contract_operand *out, tcc_affine *walk) {
+static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_iteration *it, const tcc_node *n, const int *axes,
+                              const tcc_affine *at, tcc_contract_operand *out, tcc_affine *walk) {
     const tcc_expr *x = tcc_body_trace(b, n, at);
     TCC_TRY(b->status);
     out->dtype = tcc_contract_type_in_place(l, n);
@@ -49,14 +51,16 @@ static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_iteration 
 }
 
 /* One dimension of the contraction for each loop of the joint space. */
-static void add_loops(tcc_contract_shape *s, const tcc_iteration *it, const int *lists, const tcc_affine *walk_a, const tcc_affine *walk_b) {
+static void add_loops(tcc_contract_shape *s, const tcc_iteration *it, const int *lists, const tcc_affine *walk_a,
+                      const tcc_affine *walk_b) {
     int var = 0;
     for (int i = 0; i < it->rank; i++)
         for (int f = 0; f < it->axes[i].n; f++) {
             int64_t extent = it->axes[i].factors[f];
             if (extent == 1) continue; /* no loop either */
             int result = lists[i] == K ? -1 : tcc_contract_add_result(s, extent);
-            tcc_contract_dim *d = tcc_contract_add(s, lists[i], extent, tcc_affine_coefficient(walk_a, var), tcc_affine_coefficient(walk_b, var), result);
+            tcc_contract_dim *d = tcc_contract_add(s, lists[i], extent, tcc_affine_coefficient(walk_a, var),
+                                                   tcc_affine_coefficient(walk_b, var), result);
             for (int o = 0; o < 2; o++) {
                 const tcc_prologue *p = o ? s->b.prologue : s->a.prologue;
                 for (int f = 0; p && f < p->reads.n_forms; f++) d->f[o][f] = tcc_affine_coefficient(&p->forms[f], var);
@@ -125,7 +129,8 @@ static tcc_status split_off(tcc_lowering *l, tcc_node *sum, tcc_group **rest, tc
         if (from->outputs[i] != sum) (*rest)->outputs[(*rest)->n_outputs++] = from->outputs[i];
     tcc_node **self = nodes + from->n_nodes + from->n_outputs;
     *self = sum;
-    **alone = (tcc_group){.kind = TCC_GROUP_REDUCE, .hero = sum, .n_nodes = 1, .n_outputs = 1, .nodes = self, .outputs = self};
+    **alone = (tcc_group){
+        .kind = TCC_GROUP_REDUCE, .hero = sum, .n_nodes = 1, .n_outputs = 1, .nodes = self, .outputs = self};
     return TCC_OK;
 }
 
@@ -146,6 +151,7 @@ static tcc_status lower_dot_and_sum(tcc_lowering *l, tcc_node *sum) {
 
 tcc_status tcc_lower_dot(tcc_lowering *l) {
     for (int i = 0; i < l->group->n_nodes; i++)
-        if (tcc_group_summed_operand(l->group->hero, l->group->nodes[i]) >= 0) return lower_dot_and_sum(l, l->group->nodes[i]);
+        if (tcc_group_summed_operand(l->group->hero, l->group->nodes[i]) >= 0)
+            return lower_dot_and_sum(l, l->group->nodes[i]);
     return lower_product(l, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What library calls of all kinds share: reading what follows the hero, and running in kernels of ours what the library leaves. */
+ * What library calls of all kinds share: reading what follows the hero, and running in kernels of ours what the library
+ * leaves. */
 #include "codegen/lower_library.h"
 
 /* --- What is fused */
 
-static bool is_point(const tcc_expr *x, tcc_op op) { return x->kind == TCC_EXPR_POINT && x->op == op && x->n_operands == 2; }
+static bool is_point(const tcc_expr *x, tcc_op op) {
+    return x->kind == TCC_EXPR_POINT && x->op == op && x->n_operands == 2;
+}
 
 static bool is_zero(const tcc_expr *x) { return x->kind == TCC_EXPR_CONST && x->number == 0; }
 
@@ -54,7 +57,8 @@ tcc_group *tcc_library_rest(tcc_lowering *l, const tcc_node *cut) {
     tcc_node **nodes = TCC_ARENA_ARRAY(l->arena, tcc_node *, 2 * (from->n_nodes + 1));
     if (!rest || !nodes) return NULL;
     *rest = (tcc_group){.kind = TCC_GROUP_POINTWISE, .nodes = nodes, .outputs = nodes + from->n_nodes + 1};
-    for (int i = 0; i < from->n_nodes; i++) /* what `cut` is made of stays outside, but work on other inputs may serve both */
+    for (int i = 0; i < from->n_nodes;
+         i++) /* what `cut` is made of stays outside, but work on other inputs may serve both */
         if (from->nodes[i] != cut && !(behind(from, cut, from->nodes[i]) && behind(from, from->nodes[i], from->hero)))
             nodes[rest->n_nodes++] = from->nodes[i];
     for (int i = 0; i < rest->n_nodes; i++)
@@ -80,7 +84,9 @@ tcc_status tcc_library_lower_rest(tcc_lowering *l, const tcc_group *rest, const 
     for (int i = first; i < l->launches.count && temporary >= 0; i++) {
         tcc_plan_launch *launch = &l->launches.data[i];
         for (int k = 0; k < launch->kernel.n_buffers; k++)
-            if (launch->buffers[k].node == cut) launch->buffers[k] = (tcc_plan_buffer){.temporary = temporary, .offset_bytes = launch->buffers[k].offset_bytes};
+            if (launch->buffers[k].node == cut)
+                launch->buffers[k] = (tcc_plan_buffer){.temporary = temporary,
+                                                       .offset_bytes = launch->buffers[k].offset_bytes};
     }
     return status;
 }
@@ -116,7 +122,8 @@ tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t
         tcc_affine at[TCC_MAX_RANK];
         tcc_iteration_open(b, &it, at);
         const tcc_affine row = tcc_affine_scale(b, tcc_affine_linear(b, at, last, dims), row_bits / 8);
-        const tcc_store store = {.buffer = tcc_body_temporary(b, temporary, TCC_U8, true), .offset = tcc_affine_expand(b, tcc_affine_add(b, row, at[last])),
+        const tcc_store store = {.buffer = tcc_body_temporary(b, temporary, TCC_U8, true),
+                                 .offset = tcc_affine_expand(b, tcc_affine_add(b, row, at[last])),
                                  .value = pack_byte(b, value, at)};
         if (store.value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
@@ -124,7 +131,8 @@ tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t
     }
 }
 
-tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params, const tcc_plan_buffer *buffers, int n_buffers, double flop) {
+tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params,
+                                const tcc_plan_buffer *buffers, int n_buffers, double flop) {
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     launch->library = entry;

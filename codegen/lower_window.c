@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Windows as folds at each point of the result: pooling, adaptive pooling, resizing, and their gradients. All are in gather form: a
- * gradient asks which windows hold its point, so that nothing is added from two places.
+ * Windows as folds at each point of the result: pooling, adaptive pooling, resizing, and their gradients. All are in
+ * gather form: a gradient asks which windows hold its point, so that nothing is added from two places.
  *
- * All but max pooling are separable: a dim has a table of which positions of the other side a position reads, and with what
- * weights. A table that turns out regular vanishes into the index arithmetic. */
+ * All but max pooling are separable: a dim has a table of which positions of the other side a position reads, and with
+ * what weights. A table that turns out regular vanishes into the index arithmetic. */
 #include "codegen/body.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static reach new_reach(tcc_body *b, int64_t n, int64_t most) {
     return r;
 }
 
-static void window_of(const tcc_node *n, int64_t in, int64_t out, int64_t o, int64_t *first, int64_t *count, double weight[2]) {
+static void window_of(const tcc_node *n, int64_t in, int64_t out, int64_t o, int64_t *first, int64_t *count,
+                      double weight[2]) {
     bool corners = n->attrs->resize.align_corners;
     weight[0] = weight[1] = 1;
     *count = 1;
@@ -81,7 +82,8 @@ static reach resize_reach(tcc_body *b, const tcc_node *n, int64_t in, int64_t ou
             if (++readers[first + k] > most) most = readers[first + k];
     }
     reach r = new_reach(b, in, most);
-    for (int64_t o = 0; b->status == TCC_OK && o < out; o++) { /* windows move one way: the readers of a position are neighbours */
+    for (int64_t o = 0; b->status == TCC_OK && o < out;
+         o++) { /* windows move one way: the readers of a position are neighbours */
         window_of(n, in, out, o, &first, &count, weight);
         for (int64_t k = 0; k < count; k++) {
             int64_t i = first + k;
@@ -124,9 +126,10 @@ static const tcc_expr *weight_table(tcc_body *b, tcc_dtype dtype, const double *
     return tcc_expr_load(b, tcc_body_literal(b, wide ? TCC_F64 : TCC_F32, table, n), at, NULL);
 }
 
-/* Maps position p through the table with fold position k: the place read, the guard (NULL: none), the weight (NULL: 1). */
-static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine k, int64_t other_extent, tcc_dtype dtype,
-                          const tcc_expr **guard, const tcc_expr **weight) {
+/* Maps position p through the table with fold position k: the place read, the guard (NULL: none), the weight (NULL: 1).
+ */
+static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine k, int64_t other_extent,
+                          tcc_dtype dtype, const tcc_expr **guard, const tcc_expr **weight) {
     *guard = *weight = NULL;
     if (b->status != TCC_OK) return tcc_affine_constant(0);
     bool regular = true, counts_equal = true, weights_equal = true, ones = true;
@@ -146,7 +149,9 @@ static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine 
     }
     if (ones) *weight = NULL;
     else if (weights_equal) *weight = tcc_expr_number(b, dtype, r->weights[0]);
-    else *weight = weight_table(b, dtype, r->weights, r->n * r->most, tcc_affine_add(b, tcc_affine_scale(b, p, r->most), k));
+    else
+        *weight = weight_table(b, dtype, r->weights, r->n * r->most,
+                               tcc_affine_add(b, tcc_affine_scale(b, p, r->most), k));
     if (other_extent == 1) return tcc_affine_constant(0);
     if (regular) return tcc_affine_add(b, tcc_affine_add_constant(tcc_affine_scale(b, p, step), r->first[0]), k);
     const tcc_expr *first = tcc_expr_load(b, tcc_body_literal(b, TCC_I32, r->first, r->n), p, NULL);
@@ -189,8 +194,8 @@ static const tcc_expr *trace_resize(tcc_body *b, const tcc_node *n, const tcc_af
 /* --- Pooling */
 
 /* 1 / (elements of window o that count) along spatial dim d, at form `o`. */
-static const tcc_expr *pool_weight(tcc_body *b, const tcc_attrs_pool *pool, int d, int64_t in, int64_t out, tcc_affine o,
-                                   tcc_dtype dtype) {
+static const tcc_expr *pool_weight(tcc_body *b, const tcc_attrs_pool *pool, int d, int64_t in, int64_t out,
+                                   tcc_affine o, tcc_dtype dtype) {
     double *weights = TCC_ARENA_ARRAY(b->arena, double, out);
     if (!weights) {
         b->status = tcc_enomem(b->diag);
@@ -234,10 +239,10 @@ static const tcc_expr *trace_pool(tcc_body *b, const tcc_node *n, const tcc_affi
     return binary(b, TCC_OP_MUL, dtype, tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, value, loops), weight);
 }
 
-/* Which windows hold position p of a dim: o = (p + pad) / stride - j for j = 0, 1, ... as far as the window reaches; `within` is p's
- * place in window o. */
-static tcc_affine holder(tcc_body *b, const tcc_attrs_pool *pool, int d, int64_t in, int64_t out, tcc_affine p, uint64_t *loops,
-                         tcc_affine *within, const tcc_expr **guard) {
+/* Which windows hold position p of a dim: o = (p + pad) / stride - j for j = 0, 1, ... as far as the window reaches;
+ * `within` is p's place in window o. */
+static tcc_affine holder(tcc_body *b, const tcc_attrs_pool *pool, int d, int64_t in, int64_t out, tcc_affine p,
+                         uint64_t *loops, tcc_affine *within, const tcc_expr **guard) {
     int64_t stride = pool->stride.v[d], window = pool->window.v[d];
     int64_t dims[] = {(in + pool->pad_lo.v[d] + stride - 1) / stride, stride};
     tcc_affine parts[2] = {tcc_affine_add_constant(p, pool->pad_lo.v[d]), tcc_affine_constant(0)};
@@ -272,7 +277,8 @@ static const tcc_expr *trace_avg_pool_grad(tcc_body *b, const tcc_node *n, const
         weight = weight ? binary(b, TCC_OP_MUL, n->type.dtype, weight, w) : w;
     }
     b->guard = outer;
-    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, binary(b, TCC_OP_MUL, n->type.dtype, value, weight), loops);
+    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, binary(b, TCC_OP_MUL, n->type.dtype, value, weight),
+                         loops);
 }
 
 static const tcc_expr *trace_max_pool_grad(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
@@ -293,16 +299,19 @@ static const tcc_expr *trace_max_pool_grad(tcc_body *b, const tcc_node *n, const
         other[i] = tcc_affine_add(b, start, k);
         other_inside = tcc_expr_and(b, other_inside, tcc_expr_within(b, other[i], n->type.dims[i]));
         /* how far this point comes after the other in row-major order of the window */
-        ahead = tcc_affine_add(b, tcc_affine_scale(b, ahead, pool->window.v[d]), tcc_affine_add(b, within, tcc_affine_scale(b, k, -1)));
+        ahead = tcc_affine_add(b, tcc_affine_scale(b, ahead, pool->window.v[d]),
+                               tcc_affine_add(b, within, tcc_affine_scale(b, k, -1)));
     }
     const tcc_expr *here = tcc_body_trace(b, x, c), *there = guarded(b, x, other, other_inside);
     const tcc_expr *zero = tcc_expr_integer(b, TCC_I32, 0), *one = tcc_expr_integer(b, TCC_I32, 1);
     const tcc_expr *later = binary(b, TCC_OP_GT, TCC_BOOL, tcc_expr_index(b, ahead, TCC_I32), zero);
     if (!here || !there || !later) return NULL;
-    /* beats an earlier one: that is no NaN, and this is larger or NaN; is not beaten by a later one: this is NaN, or not smaller */
+    /* beats an earlier one: that is no NaN, and this is larger or NaN; is not beaten by a later one: this is NaN, or
+     * not smaller */
     const tcc_expr *not_less_equal = binary(b, TCC_OP_LE, TCC_BOOL, here, there);
     not_less_equal = tcc_expr_point(b, TCC_OP_NOT, TCC_BOOL, &not_less_equal, 1);
-    const tcc_expr *beats = binary(b, TCC_OP_AND, TCC_BOOL, binary(b, TCC_OP_EQ, TCC_BOOL, there, there), not_less_equal);
+    const tcc_expr *beats = binary(b, TCC_OP_AND, TCC_BOOL, binary(b, TCC_OP_EQ, TCC_BOOL, there, there),
+                                   not_less_equal);
     const tcc_expr *stands = binary(b, TCC_OP_OR, TCC_BOOL, binary(b, TCC_OP_NE, TCC_BOOL, here, here),
                                     binary(b, TCC_OP_LE, TCC_BOOL, there, here));
     const tcc_expr *wins = choose(b, TCC_I32, choose(b, TCC_BOOL, later, beats, stands), one, zero);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Elementary functions on f32. Each is an exact range reduction and one polynomial on the reduced range; the polynomials
- * are minimax fits with f32 coefficients (relative error, except where said). Reductions use the trick of adding 1.5 * 2^23, which
- * rounds to an integer and leaves it in the low bits of the sum: no conversion that is undefined for NaN. */
+ * Elementary functions on f32. Each is an exact range reduction and one polynomial on the reduced range; the
+ * polynomials are minimax fits with f32 coefficients (relative error, except where said). Reductions use the trick of
+ * adding 1.5 * 2^23, which rounds to an integer and leaves it in the low bits of the sum: no conversion that is
+ * undefined for NaN. */
 #include "codegen/math.h"
 
 #include <string.h>
@@ -12,9 +13,13 @@ static LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
     return tcc_emit_float(e, LLVMTypeOf(like), value);
 }
 
-static LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) { return tcc_emit_type_like(e, e->i32, LLVMTypeOf(like)); }
+static LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) {
+    return tcc_emit_type_like(e, e->i32, LLVMTypeOf(like));
+}
 
-static LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildBitCast(e->builder, x, bits_type(e, x), ""); }
+static LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) {
+    return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
+}
 
 static LLVMValueRef from_bits(tcc_emitter *e, LLVMValueRef bits, LLVMValueRef like) {
     return LLVMBuildBitCast(e->builder, bits, LLVMTypeOf(like), "");
@@ -27,7 +32,9 @@ static LLVMValueRef integer(tcc_emitter *e, LLVMValueRef like, int64_t value) {
 static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
 static LLVMValueRef sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFSub(e->builder, a, b, ""); }
 static LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
-static LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFDiv(e->builder, a, b, ""); }
+static LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFDiv(e->builder, a, b, "");
+}
 
 static LLVMValueRef copy_sign(tcc_emitter *e, LLVMValueRef magnitude, LLVMValueRef sign) {
     LLVMValueRef arguments[] = {magnitude, sign};
@@ -37,9 +44,11 @@ static LLVMValueRef copy_sign(tcc_emitter *e, LLVMValueRef magnitude, LLVMValueR
 static bool is_cuda(const tcc_emitter *e) { return e->target->kind == TCC_TARGET_CUDA; }
 
 /* GPUs from sm_80 on have an instruction for either. */
-static LLVMValueRef limited(tcc_emitter *e, LLVMValueRef x, double limit, LLVMRealPredicate beyond, const char *intrinsic) {
+static LLVMValueRef limited(tcc_emitter *e, LLVMValueRef x, double limit, LLVMRealPredicate beyond,
+                            const char *intrinsic) {
     LLVMValueRef bound = constant(e, x, limit), arguments[] = {x, bound};
-    if (is_cuda(e) && strcmp(e->target->cpu, "sm_75")) return tcc_emit_intrinsic(e, intrinsic, LLVMTypeOf(x), arguments, 2);
+    if (is_cuda(e) && strcmp(e->target->cpu, "sm_75"))
+        return tcc_emit_intrinsic(e, intrinsic, LLVMTypeOf(x), arguments, 2);
     return tcc_emit_select(e, tcc_emit_compare(e, beyond, x, bound), bound, x);
 }
 
@@ -65,8 +74,8 @@ LLVMValueRef tcc_math_sqrt(tcc_emitter *e, LLVMValueRef x) {
     return tcc_emit_intrinsic(e, "llvm.sqrt", LLVMTypeOf(x), &x, 1);
 }
 
-/* exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2) / 2. Returns exp(r) and n; x must not exceed 2^21. ln 2 is split so
- * that n times the high part is exact. */
+/* exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2) / 2. Returns exp(r) and n; x must not exceed 2^21. ln 2 is
+ * split so that n times the high part is exact. */
 static LLVMValueRef exp_reduced(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *n) {
     static const float p[] = {0.49999994f, 0.1666652f, 4.1668233e-2f, 8.368816e-3f, 1.3823839e-3f}; /* 3.2e-9 */
     LLVMValueRef magic = constant(e, x, 12582912.0);
@@ -96,7 +105,8 @@ LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x) {
     if (is_cuda(e)) return tcc_math_cuda_exp(e, x);
     LLVMValueRef n;
     LLVMValueRef y = exp_reduced(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &n);
-    /* Two exact halves of the exponent reach from the smallest denormal to infinity; only the second product may round. */
+    /* Two exact halves of the exponent reach from the smallest denormal to infinity; only the second product may round.
+     */
     LLVMValueRef half = LLVMBuildAShr(e->builder, n, integer(e, x, 1), "");
     LLVMValueRef rest = LLVMBuildSub(e->builder, n, half, "");
     return mul(e, mul(e, y, power_of_two(e, half, x)), power_of_two(e, rest, x));
@@ -111,8 +121,8 @@ LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x) {
 
 /* log(x) = k ln 2 + log(1 + f), sqrt(1/2) <= 1 + f < sqrt(2); log(1 + f) = f - f^2/2 + f^3 p(f). */
 LLVMValueRef tcc_math_log(tcc_emitter *e, LLVMValueRef x) {
-    static const float p[] = {0.33333373f, -0.2500084f, 0.1999899f, -0.16621207f, 0.14238907f, -0.13212356f, 0.1256589f,
-                              -7.286021e-2f}; /* 7.9e-9 */
+    static const float p[] = {0.33333373f, -0.2500084f,  0.1999899f, -0.16621207f,
+                              0.14238907f, -0.13212356f, 0.1256589f, -7.286021e-2f}; /* 7.9e-9 */
     LLVMValueRef denormal = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, 0x1p-126));
     LLVMValueRef scaled = tcc_emit_select(e, denormal, mul(e, x, constant(e, x, 0x1p23)), x);
     /* The exponent that brings the mantissa into [sqrt(1/2), sqrt(2)): carry out of the bits of sqrt(1/2). */
@@ -156,14 +166,15 @@ LLVMValueRef tcc_math_tanh(tcc_emitter *e, LLVMValueRef x) {
 
 /* An odd polynomial below 0.9375; above, 1 - exp(p(|x|)) where p fits the logarithm of erfc (absolute error). */
 LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x) {
-    static const float p[] = {0.128379166f,   -0.37612632f,  0.11283674f,  -2.6858337e-2f,
+    static const float p[] = {0.128379166f,  -0.37612632f,   0.11283674f,  -2.6858337e-2f,
                               5.1985579e-3f, -8.1157684e-4f, 8.2597617e-5f}; /* 8.6e-10 */
-    static const float q[] = {3.0332414e-4f,  -1.1301694f,    -0.63192844f,  -0.10999024f,  2.637374e-2f,
+    static const float q[] = {3.0332414e-4f, -1.1301694f,   -0.63192844f,   -0.10999024f, 2.637374e-2f,
                               -4.744175e-3f, 5.9377758e-4f, -4.5729415e-5f, 1.6220364e-6f}; /* 1.6e-9 */
     LLVMValueRef a = tcc_math_abs(e, x), square = mul(e, x, x);
     LLVMValueRef small = tcc_emit_fma(e, a, tcc_math_polynomial(e, square, p, COUNT(p)), a);
     LLVMValueRef logarithm = tcc_math_polynomial(e, tcc_math_at_most(e, a, 3.95), q, COUNT(q));
-    LLVMValueRef large = sub(e, constant(e, x, 1), is_cuda(e) ? tcc_math_cuda_exp_rough(e, logarithm) : exp_small(e, logarithm));
+    LLVMValueRef large = sub(e, constant(e, x, 1),
+                             is_cuda(e) ? tcc_math_cuda_exp_rough(e, logarithm) : exp_small(e, logarithm));
     LLVMValueRef below = tcc_emit_compare(e, LLVMRealOLT, a, constant(e, x, 0.9375));
     return copy_sign(e, tcc_emit_select(e, below, small, large), x);
 }

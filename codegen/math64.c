@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: MIT
- * Elementary functions on f64: an exact range reduction, then the Taylor series of the function on what is left, long enough that
- * its remainder is below the last place. */
+ * Elementary functions on f64: an exact range reduction, then the Taylor series of the function on what is left, long
+ * enough that its remainder is below the last place. */
 #include "codegen/math64.h"
 
-static LLVMValueRef number(tcc_emitter *e, LLVMValueRef like, double x) { return tcc_emit_float(e, LLVMTypeOf(like), x); }
-static LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) { return tcc_emit_type_like(e, e->i64, LLVMTypeOf(like)); }
-static LLVMValueRef integer(tcc_emitter *e, LLVMValueRef like, int64_t x) { return tcc_emit_int(e, bits_type(e, like), x); }
-static LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildBitCast(e->builder, x, bits_type(e, x), ""); }
+static LLVMValueRef number(tcc_emitter *e, LLVMValueRef like, double x) {
+    return tcc_emit_float(e, LLVMTypeOf(like), x);
+}
+static LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) {
+    return tcc_emit_type_like(e, e->i64, LLVMTypeOf(like));
+}
+static LLVMValueRef integer(tcc_emitter *e, LLVMValueRef like, int64_t x) {
+    return tcc_emit_int(e, bits_type(e, like), x);
+}
+static LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) {
+    return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
+}
 static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
 static LLVMValueRef sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFSub(e->builder, a, b, ""); }
 static LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
-static LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFDiv(e->builder, a, b, ""); }
+static LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFDiv(e->builder, a, b, "");
+}
 static LLVMValueRef compare(tcc_emitter *e, LLVMRealPredicate p, LLVMValueRef a, double b) {
     return LLVMBuildFCmp(e->builder, p, a, number(e, a, b), "");
 }
-static LLVMValueRef choose(tcc_emitter *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b) { return tcc_emit_select(e, c, a, b); }
+static LLVMValueRef choose(tcc_emitter *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b) {
+    return tcc_emit_select(e, c, a, b);
+}
 static LLVMValueRef function(tcc_emitter *e, const char *name, LLVMValueRef x) {
     return tcc_emit_intrinsic(e, name, LLVMTypeOf(x), &x, 1);
 }
@@ -52,10 +64,12 @@ static LLVMValueRef whole(tcc_emitter *e, LLVMValueRef x) {
 /* 2^n for -1022 <= n <= 1023. */
 static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef n, LLVMValueRef like) {
     LLVMValueRef biased = LLVMBuildAdd(e->builder, n, integer(e, like, 1023), "");
-    return LLVMBuildBitCast(e->builder, LLVMBuildShl(e->builder, biased, integer(e, like, 52), ""), LLVMTypeOf(like), "");
+    return LLVMBuildBitCast(e->builder, LLVMBuildShl(e->builder, biased, integer(e, like, 52), ""), LLVMTypeOf(like),
+                            "");
 }
 
-static const double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33; /* the former has 21 zeros at its end */
+static const double ln2_high = 0x1.62e42feep-1,
+                    ln2_low = 0x1.a39ef35793c76p-33; /* the former has 21 zeros at its end */
 
 LLVMValueRef tcc_math64_exp(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef in = clamp(e, x, -750, 710);
@@ -85,7 +99,8 @@ LLVMValueRef tcc_math64_log(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef scaled = choose(e, tiny, mul(e, x, number(e, x, 0x1p54)), x);
     LLVMValueRef bits = LLVMBuildSub(e->builder, to_bits(e, scaled), integer(e, x, 0x3fe6a09e667f3bcd), "");
     LLVMValueRef k = LLVMBuildAShr(e->builder, bits, integer(e, x, 52), "");
-    LLVMValueRef mantissa = LLVMBuildSub(e->builder, to_bits(e, scaled), LLVMBuildShl(e->builder, k, integer(e, x, 52), ""), "");
+    LLVMValueRef mantissa = LLVMBuildSub(e->builder, to_bits(e, scaled),
+                                         LLVMBuildShl(e->builder, k, integer(e, x, 52), ""), "");
     LLVMValueRef m = LLVMBuildBitCast(e->builder, mantissa, LLVMTypeOf(x), "");
     k = LLVMBuildSub(e->builder, k, choose(e, tiny, integer(e, x, 54), integer(e, x, 0)), "");
     LLVMValueRef real_k = LLVMBuildSIToFP(e->builder, k, LLVMTypeOf(x), "");
@@ -122,8 +137,10 @@ static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
     static const double cosine_divisors[] = {2, 12, 30, 56, 90, 132, 182, 240, 306};
     LLVMValueRef s = mul(e, r, nested(e, minus, sine_divisors, 9)), c = nested(e, minus, cosine_divisors, 9);
     LLVMValueRef k = LLVMBuildAdd(e->builder, whole(e, clamp(e, n, -0x1p50, 0x1p50)), integer(e, x, quarter), "");
-    LLVMValueRef odd = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, x, 1), ""), integer(e, x, 0), "");
-    LLVMValueRef flip = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, x, 2), ""), integer(e, x, 0), "");
+    LLVMValueRef odd = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, x, 1), ""),
+                                     integer(e, x, 0), "");
+    LLVMValueRef flip = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, x, 2), ""),
+                                      integer(e, x, 0), "");
     LLVMValueRef y = choose(e, odd, c, s);
     y = choose(e, flip, LLVMBuildFNeg(e->builder, y, ""), y);
     LLVMValueRef finite = compare(e, LLVMRealOLT, magnitude(e, x), __builtin_inf());
@@ -145,13 +162,14 @@ LLVMValueRef tcc_math64_sigmoid(tcc_emitter *e, LLVMValueRef x) {
 }
 
 LLVMValueRef tcc_math64_erf(tcc_emitter *e, LLVMValueRef x) {
-    /* 2 / sqrt(pi) x e^(-x^2) (1 + 2x^2/3 (1 + 2x^2/5 (1 + ...))): all terms are positive. 110 of them reach |x| = 6, from where on
-     * erf is 1. */
+    /* 2 / sqrt(pi) x e^(-x^2) (1 + 2x^2/3 (1 + 2x^2/5 (1 + ...))): all terms are positive. 110 of them reach |x| = 6,
+     * from where on erf is 1. */
     LLVMValueRef a = clamp(e, magnitude(e, x), 0, 6), z = mul(e, a, a), twice = add(e, z, z);
     double divisors[110];
     for (int i = 0; i < 110; i++) divisors[i] = 2 * i + 3;
     LLVMValueRef sum = nested(e, twice, divisors, 110);
-    LLVMValueRef y = mul(e, mul(e, a, number(e, x, 0x1.20dd750429b6dp0)), mul(e, tcc_math64_exp(e, LLVMBuildFNeg(e->builder, z, "")), sum));
+    LLVMValueRef y = mul(e, mul(e, a, number(e, x, 0x1.20dd750429b6dp0)),
+                         mul(e, tcc_math64_exp(e, LLVMBuildFNeg(e->builder, z, "")), sum));
     y = choose(e, compare(e, LLVMRealOGE, a, 6), number(e, x, 1), y);
     return with_sign(e, y, x);
 }
@@ -165,7 +183,8 @@ LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
     result = choose(e, compare(e, LLVMRealOEQ, a, 1), one, result);
     LLVMValueRef y_whole = LLVMBuildFCmp(b, LLVMRealOEQ, function(e, "llvm.floor", y), y, "");
     LLVMValueRef half = mul(e, y, number(e, x, 0.5));
-    LLVMValueRef y_odd = LLVMBuildAnd(b, y_whole, LLVMBuildFCmp(b, LLVMRealUNE, function(e, "llvm.floor", half), half, ""), "");
+    LLVMValueRef y_odd = LLVMBuildAnd(b, y_whole,
+                                      LLVMBuildFCmp(b, LLVMRealUNE, function(e, "llvm.floor", half), half, ""), "");
     LLVMValueRef negative = LLVMBuildICmp(b, LLVMIntSLT, to_bits(e, x), integer(e, x, 0), "");
     result = choose(e, LLVMBuildAnd(b, negative, y_odd, ""), LLVMBuildFNeg(b, result, ""), result);
     LLVMValueRef below = compare(e, LLVMRealOLT, x, 0), finite = compare(e, LLVMRealOGT, x, -__builtin_inf());
@@ -180,11 +199,13 @@ LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
 LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
     LLVMValueRef a = magnitude(e, x), d = magnitude(e, y);
     LLVMValueRef n = function(e, "llvm.floor", quotient(e, a, d));
-    LLVMValueRef r = tcc_emit_fma(e, LLVMBuildFNeg(e->builder, n, ""), d, a); /* off by one d where the quotient rounded */
+    LLVMValueRef r = tcc_emit_fma(e, LLVMBuildFNeg(e->builder, n, ""), d,
+                                  a); /* off by one d where the quotient rounded */
     LLVMValueRef zero = number(e, x, 0);
     r = choose(e, LLVMBuildFCmp(e->builder, LLVMRealOLT, r, zero, ""), add(e, r, d), r);
     r = choose(e, LLVMBuildFCmp(e->builder, LLVMRealOGE, r, d, ""), sub(e, r, d), r);
-    LLVMValueRef large = compare(e, LLVMRealOEQ, d, __builtin_inf()), finite = compare(e, LLVMRealOLT, a, __builtin_inf());
+    LLVMValueRef large = compare(e, LLVMRealOEQ, d, __builtin_inf()),
+                 finite = compare(e, LLVMRealOLT, a, __builtin_inf());
     r = choose(e, LLVMBuildAnd(e->builder, large, finite, ""), a, r);
     return with_sign(e, r, x);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Elementary functions on f32 by a GPU's approximate instructions, where the error that the PTX ISA states for them is small
- * beside that of f32:
+ * Elementary functions on f32 by a GPU's approximate instructions, where the error that the PTX ISA states for them is
+ * small beside that of f32:
  *
  *     instruction          largest error                      used in
  *     ex2.approx.f32       2 ulp                              exp
@@ -13,7 +13,8 @@
  *     lg2.approx           2^-22, absolute, in (1/2, 2)       near 1 no digit of a logarithm is left
  *     tanh.approx          2^-11, relative                    not even f16
  *     sin.approx, cos      absolute, and only near 0
- *     sqrt.approx, div     2^-23 relative, 2 ulp              what is exact in f32 must stay: floor(x / y) of a multiple, an integer's root
+ *     sqrt.approx, div     2^-23 relative, 2 ulp              what is exact in f32 must stay: floor(x / y) of a
+ * multiple, an integer's root
  *
  * Code for the host: math.c. */
 #include "codegen/math.h"
@@ -28,7 +29,9 @@ static LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
     return tcc_emit_float(e, LLVMTypeOf(like), value);
 }
 static LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
-static LLVMValueRef one_plus(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildFAdd(e->builder, x, constant(e, x, 1), ""); }
+static LLVMValueRef one_plus(tcc_emitter *e, LLVMValueRef x) {
+    return LLVMBuildFAdd(e->builder, x, constant(e, x, 1), "");
+}
 static LLVMValueRef minus(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildFNeg(e->builder, x, ""); }
 
 /* An instruction of one f32, lane by lane. */
@@ -73,7 +76,9 @@ LLVMValueRef tcc_math_cuda_tanh_large(tcc_emitter *e, LLVMValueRef a) {
     return tcc_emit_fma(e, inverse(e, one_plus(e, y)), constant(e, a, -2), constant(e, a, 1));
 }
 
-LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e, LLVMValueRef x) { return power(e, mul(e, x, constant(e, x, LOG2_E))); }
+LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e, LLVMValueRef x) {
+    return power(e, mul(e, x, constant(e, x, LOG2_E)));
+}
 
 LLVMValueRef tcc_math_cuda_sigmoid(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef z = tcc_math_cuda_exp_negative(e, minus(e, tcc_math_abs(e, x)));

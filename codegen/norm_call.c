@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * Batch norm and its gradients by cuDNN, all of one in a call: y with the statistics, dx with the gradients of weight and bias.
+ * Batch norm and its gradients by cuDNN, all of one in a call: y with the statistics, dx with the gradients of weight
+ * and bias.
  *
- * The library is asked while the norms are still whole (passes/norms.c), since what it does not take is better off in pieces: its sums
- * and its last sweep join what stands around them. Work behind a call is a kernel of its own, which reads y back. */
+ * The library is asked while the norms are still whole (passes/norms.c), since what it does not take is better off in
+ * pieces: its sums and its last sweep join what stands around them. Work behind a call is a kernel of its own, which
+ * reads y back. */
 #include "codegen/norm_call.h"
 #include "codegen/build.h"
 #include "codegen/lower_library.h"
@@ -10,10 +12,11 @@
 
 #include <string.h>
 
-/* When a call is worth it, by the memory that is read and written, which bounds both ways. In words an element of x: both read x for
- * the statistics and for y, which is written; a plan of the library may keep x on chip, as nobody can tell without measuring. What follows elementwise is done on our way to y and takes a kernel behind the library's, which reads and writes. Going back both
- * read dy and x twice and write dx.
- * A plan takes the library some 2 s, once a shape. At 2e12 bytes/s and over 1e5 steps these are bytes_a_step. */
+/* When a call is worth it, by the memory that is read and written, which bounds both ways. In words an element of x:
+ * both read x for the statistics and for y, which is written; a plan of the library may keep x on chip, as nobody can
+ * tell without measuring. What follows elementwise is done on our way to y and takes a kernel behind the library's,
+ * which reads and writes. Going back both read dy and x twice and write dx. A plan takes the library some 2 s, once a
+ * shape. At 2e12 bytes/s and over 1e5 steps these are bytes_a_step. */
 static const struct {
     int ours, cudnn, behind, ours_back, cudnn_back;
     double bytes_a_step;
@@ -25,7 +28,9 @@ enum { BACK_DY, BACK_X, BACK_MEAN, BACK_SCALE, BACK_WEIGHT, BACK_DX, BACK_DWEIGH
 
 static bool is_gradient(const tcc_node *n) { return n->op >= TCC_OP_BATCH_NORM_GRAD_X; }
 
-static const char *entry_of(const tcc_node *n) { return is_gradient(n) ? "cudnn.batch_norm_backward" : "cudnn.batch_norm_forward"; }
+static const char *entry_of(const tcc_node *n) {
+    return is_gradient(n) ? "cudnn.batch_norm_backward" : "cudnn.batch_norm_forward";
+}
 
 /* Why the library cannot be asked about `n`, one of a family; NULL: here is what to ask. */
 static const char *describe(const tcc_node *n, tcc_norm_params *p) {
@@ -34,13 +39,17 @@ static const char *describe(const tcc_node *n, tcc_norm_params *p) {
     const float eps = (float)n->attrs->norm.eps;
     int32_t eps_bits;
     memcpy(&eps_bits, &eps, sizeof eps_bits);
-    *p = (tcc_norm_params){.channels = x->dims[axis], .rows = tcc_type_numel(x) / x->dims[axis], .eps_bits = is_gradient(n) ? 0 : eps_bits, .type = x->dtype,
+    *p = (tcc_norm_params){.channels = x->dims[axis],
+                           .rows = tcc_type_numel(x) / x->dims[axis],
+                           .eps_bits = is_gradient(n) ? 0 : eps_bits,
+                           .type = x->dtype,
                            .workspace_bytes = WORKSPACE_BYTES};
     if (x->dtype != TCC_F32 && x->dtype != TCC_F16 && x->dtype != TCC_BF16) return "it is not of f32, f16 or bf16";
     if (n->op == TCC_OP_BATCH_NORM && n->n_operands <= BIAS) return "it has no weight or no bias";
     if (is_gradient(n) && n->n_operands <= BACK_WEIGHT) return "it has no weight";
     for (int i = 1; i < n->n_operands; i++)
-        if (n->operands[i]->type.rank == 1 && n->operands[i]->type.dtype != TCC_F32) return "its statistics are not of f32";
+        if (n->operands[i]->type.rank == 1 && n->operands[i]->type.dtype != TCC_F32)
+            return "its statistics are not of f32";
     for (int i = 1; i < n->n_operands && n->op == TCC_OP_BATCH_NORM; i++) /* its statistics may be wanted before y is */
         if (n->operands[i]->op != TCC_OP_INPUT) return "its weight or bias is computed";
     for (int i = axis + 1; i < x->rank; i++)
@@ -53,7 +62,9 @@ static bool is_elementwise(const tcc_node *n) { return tcc_op_get_info(n->op)->f
 
 /* Words an element that the call saves. */
 static int words_saved(const tcc_graph *g, const tcc_node *n) {
-    if (is_gradient(n)) return words.ours_back - words.cudnn_back - (is_elementwise(n->operands[BACK_DY]) ? 1 : 0); /* that is written for the call */
+    if (is_gradient(n))
+        return words.ours_back - words.cudnn_back -
+               (is_elementwise(n->operands[BACK_DY]) ? 1 : 0); /* that is written for the call */
     int saved = words.ours - words.cudnn;
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *user = g->nodes.data[i];
@@ -69,10 +80,12 @@ bool tcc_norm_takes(void *user, const tcc_graph *g, const tcc_node *n) {
     const char *why_not = describe(n, &p), *name = tcc_op_get_info(n->op)->text;
     const double saved = words_saved(g, n) * (double)tcc_type_bytes(&n->operands[0]->type);
     if (why_not)
-        tcc_logf(a->cx, TCC_LOG_FUSION, "our own kernels for %s of %lld x %lld: %s", name, (long long)p.rows, (long long)p.channels, why_not);
+        tcc_logf(a->cx, TCC_LOG_FUSION, "our own kernels for %s of %lld x %lld: %s", name, (long long)p.rows,
+                 (long long)p.channels, why_not);
     else if (!a->everywhere && saved < words.bytes_a_step)
-        tcc_logf(a->cx, TCC_LOG_FUSION, "our own kernels for %s of %lld x %lld: a call would save %.0f bytes, and is worth it from %.0f on", name, (long long)p.rows,
-                 (long long)p.channels, saved, words.bytes_a_step);
+        tcc_logf(a->cx, TCC_LOG_FUSION,
+                 "our own kernels for %s of %lld x %lld: a call would save %.0f bytes, and is worth it from %.0f on",
+                 name, (long long)p.rows, (long long)p.channels, saved, words.bytes_a_step);
     else return a->takes_call(a->takes_call_user, entry_of(n), (int64_t *)&p);
     return false;
 }
@@ -89,7 +102,8 @@ static const tcc_node *member(const tcc_group *group, tcc_op op) {
 /* The batch_norm that `n` belongs to, for its weight and bias. */
 static const tcc_node *whole_of(const tcc_graph *g, const tcc_node *n) {
     for (int i = 0; i < g->nodes.count; i++)
-        if (g->nodes.data[i]->op == TCC_OP_BATCH_NORM && tcc_same_batch_norm(g->nodes.data[i], n)) return g->nodes.data[i];
+        if (g->nodes.data[i]->op == TCC_OP_BATCH_NORM && tcc_same_batch_norm(g->nodes.data[i], n))
+            return g->nodes.data[i];
     return NULL;
 }
 
@@ -111,7 +125,8 @@ tcc_status tcc_lower_norm(tcc_lowering *l) {
     const tcc_node *whole = back ? hero : whole_of(l->graph, hero);
     tcc_norm_params p;
     const char *name = entry_of(hero);
-    if (!whole || describe(whole, &p) || !l->options->takes_call || !l->options->takes_call(l->options->takes_call_user, name, (int64_t *)&p))
+    if (!whole || describe(whole, &p) || !l->options->takes_call ||
+        !l->options->takes_call(l->options->takes_call_user, name, (int64_t *)&p))
         return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "%s: no library computes it", tcc_node_text(hero));
     const int64_t rows = tcc_type_bytes(&hero->operands[0]->type), channels = p.channels * tcc_dtype_bytes(TCC_F32);
     tcc_plan_buffer buffers[BACK_BUFFERS + 1];
@@ -128,5 +143,6 @@ tcc_status tcc_lower_norm(tcc_lowering *l) {
     }
     TCC_TRY(writes(l, TCC_OP_COUNT, p.workspace_bytes, &buffers[n]));
     tcc_logf(l->cx, TCC_LOG_FUSION, "%s of %lld x %lld", name, (long long)p.rows, (long long)p.channels);
-    return tcc_library_add_call(l, name, (int64_t *)&p, TCC_NORM_PARAMS, buffers, n + 1, (back ? 10.0 : 6.0) * (double)p.rows * (double)p.channels);
+    return tcc_library_add_call(l, name, (int64_t *)&p, TCC_NORM_PARAMS, buffers, n + 1,
+                                (back ? 10.0 : 6.0) * (double)p.rows * (double)p.channels);
 }

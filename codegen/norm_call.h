@@ -8,7 +8,7 @@
 
 /* Who asks. */
 typedef struct tcc_norm_asker {
-    tcc_context *cx; /* for the log */
+    tcc_context *cx;                                                   /* for the log */
     bool (*takes_call)(void *user, const char *name, int64_t *params); /* as in tcc_codegen_options */
     void *takes_call_user;
     bool everywhere; /* wherever a library takes it, not only where that is worth it */

@@ -14,11 +14,14 @@ bool tcc_operand_in_place(const tcc_body *b, const tcc_expr *x, tcc_dtype dtype,
     for (int i = 0; i < x->affine.n; i++)
         if (b->vars.data[x->affine.terms[i].var].kind != TCC_VAR_LOOP) return false;
     const tcc_body_buffer *from = &b->buffers.data[x->buffer];
-    *out = (tcc_plan_buffer){from->node, from->temporary, from->literal, from->literal_bytes, from->offset * tcc_dtype_bytes(from->dtype), false};
+    *out = (tcc_plan_buffer){
+        from->node, from->temporary, from->literal, from->literal_bytes, from->offset * tcc_dtype_bytes(from->dtype),
+        false};
     return true;
 }
 
-tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, tcc_dtype dtype, const int *perm, const int64_t *lo, const int64_t *hi, int *temporary) {
+tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, tcc_dtype dtype, const int *perm, const int64_t *lo,
+                            const int64_t *hi, int *temporary) {
     static const int64_t none[TCC_MAX_RANK];
     static const int same[TCC_MAX_RANK] = {0, 1, 2, 3, 4, 5, 6, 7};
     if (!perm) perm = same;
@@ -47,13 +50,16 @@ tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, tcc_dtype dtype,
         b->guard = inside;
         const tcc_expr *value = tcc_body_trace(b, n, mapped);
         b->guard = NULL;
-        if (value && inside && !(value->kind == TCC_EXPR_LOAD && value->n_operands)) { /* a guarded load gives 0 by itself */
+        if (value && inside &&
+            !(value->kind == TCC_EXPR_LOAD && value->n_operands)) { /* a guarded load gives 0 by itself */
             const tcc_expr *operands[] = {inside, value, tcc_expr_number(b, n->type.dtype, 0)};
             value = tcc_expr_point(b, TCC_OP_SELECT, n->type.dtype, operands, 3);
         }
         if (value && n->type.dtype != dtype) value = tcc_expr_point(b, TCC_OP_CAST, dtype, &value, 1);
         if (value) {
-            tcc_store store = {.buffer = tcc_body_temporary(b, *temporary, dtype, true), .offset = tcc_affine_expand(b, position), .value = value};
+            tcc_store store = {.buffer = tcc_body_temporary(b, *temporary, dtype, true),
+                               .offset = tcc_affine_expand(b, position),
+                               .value = value};
             if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         }
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);

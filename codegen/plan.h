@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What lowering a group gives: one or more launches, each of a kernel that is described but not yet emitted. The program builder
- * compiles kernels with equal keys once, and merges launches. */
+ * What lowering a group gives: one or more launches, each of a kernel that is described but not yet emitted. The
+ * program builder compiles kernels with equal keys once, and merges launches. */
 #ifndef TCC_CODEGEN_PLAN_H
 #define TCC_CODEGEN_PLAN_H
 
@@ -10,8 +10,8 @@
 
 typedef struct tcc_kernel_plan tcc_kernel_plan;
 
-/* Emits the kernel into the module as a function named `symbol` (tcc_emit_kernel_begin ... end). May run in another thread than
- * the lowering: it only reads `plan`. */
+/* Emits the kernel into the module as a function named `symbol` (tcc_emit_kernel_begin ... end). May run in another
+ * thread than the lowering: it only reads `plan`. */
 typedef tcc_status (*tcc_kernel_emit)(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
 struct tcc_kernel_plan {
@@ -24,7 +24,8 @@ struct tcc_kernel_plan {
     const void *data; /* the schedule's own, in the lowering's arena */
 };
 
-/* A buffer of a launch: the memory of a value (an input, a stored value, a constant), a temporary of the group, or a table. */
+/* A buffer of a launch: the memory of a value (an input, a stored value, a constant), a temporary of the group, or a
+ * table. */
 typedef struct tcc_plan_buffer {
     const tcc_node *node; /* NULL: a temporary or a table */
     int temporary;        /* -1, and neither node nor table: nothing, where a library call needs no buffer */
@@ -40,14 +41,15 @@ typedef struct tcc_plan_launch {
     int64_t *params;
     int64_t items, grain;
     double flop;
-    bool beside; /* may run together with the launch before it: they write different parts of one value */
-    const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params hold for it */
+    bool beside;         /* may run together with the launch before it: they write different parts of one value */
+    const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
+                            hold for it */
 } tcc_plan_launch;
 
 /* Lowering of one group. */
 typedef struct tcc_lowering {
     tcc_arena *arena; /* for everything that must live until the program is built */
-    tcc_context *cx; /* for the log */
+    tcc_context *cx;  /* for the log */
     tcc_diag *diag;
     const tcc_graph *graph;
     const tcc_group *group;
@@ -65,20 +67,21 @@ tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
 /* The launch's buffers from a body's, and its flop from the body. */
 tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
 /* The launch's buffers: `lead`, then those of the body behind (NULL: none). */
-tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead, const tcc_body *body);
+tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead,
+                                    const tcc_body *body);
 /* Traced successfully: the body is sealed, and freed with the lowering. If tracing failed, frees it and returns why. */
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
 /* The key of a launch: its schedule, what `format` adds, and the body. */
-tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent, const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent,
+                            const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* A new temporary of so many bytes; its number, or -1. */
 int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
 
 /* The pointwise schedule for a traced body whose stores are one value a point. Keeps the body. */
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b);
 
-/* The schedule of transposing work, if the sealed body is such: loads that are contiguous along another loop than the last one. False:
- * it is not. */
+/* The schedule of transposing work, if the sealed body is such: loads that are contiguous along another loop than the
+ * last one. False: it is not. */
 bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, tcc_status *status);
 /* The pointwise schedule for all outputs of the group with as many elements as `space`, whose dims are the loops. */
 tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space);
@@ -90,18 +93,20 @@ tcc_status tcc_lower_scan(tcc_lowering *l);
 tcc_status tcc_lower_scatter(tcc_lowering *l);
 /* One call of a library. Errors: TCC_EUNSUPPORTED where that does not take it; who made the group should have asked. */
 tcc_status tcc_lower_norm(tcc_lowering *l);
-/* Contractions and attention. TCC_OK with no launch added: not handled, the plain loops of tcc_lower_pointwise do it. */
+/* Contractions and attention. TCC_OK with no launch added: not handled, the plain loops of tcc_lower_pointwise do it.
+ */
 tcc_status tcc_lower_contract(tcc_lowering *l);
 tcc_status tcc_lower_dot(tcc_lowering *l); /* of those, a group with a dot */
 tcc_status tcc_lower_attention(tcc_lowering *l);
-/* The convolution y = x * w, of which the group's hero is one, or its gradient by one, with fewer products; *done false: it is no such. */
+/* The convolution y = x * w, of which the group's hero is one, or its gradient by one, with fewer products; *done
+ * false: it is no such. */
 tcc_status tcc_lower_winograd(tcc_lowering *l, const tcc_node *x, const tcc_node *w, const tcc_node *y, bool *done);
 
-/* --- What follows a contraction: the POINT work of the group on the hero's result, evaluated where the schedule has that result
- * in registers. The body's loops are the schedule's dims of the result, in the hero's row-major order (their extents multiply to
- * its size); its stores are all outputs of the group; the hero's value is `port`. The schedule walks the result as it likes and
- * gives the values of `forms`: every offset that the body loads from, stores to or counts with is one of them, plus a constant
- * and values read from memory.
+/* --- What follows a contraction: the POINT work of the group on the hero's result, evaluated where the schedule has
+ * that result in registers. The body's loops are the schedule's dims of the result, in the hero's row-major order
+ * (their extents multiply to its size); its stores are all outputs of the group; the hero's value is `port`. The
+ * schedule walks the result as it likes and gives the values of `forms`: every offset that the body loads from, stores
+ * to or counts with is one of them, plus a constant and values read from memory.
  *
  *     tcc_body_run_begin(&run, e, body, first_buffer);
  *     tcc_epilogue_begin(&run, epilogue, lane_loops);               emits what depends on no loop
@@ -116,27 +121,29 @@ typedef struct tcc_epilogue {
     uint64_t lanes; /* the bit of a loop that no offset contains: what depends on the port's lanes */
     int n_forms;
     tcc_affine forms[TCC_EPILOGUE_MAX_FORMS]; /* tcc_affine_coefficient(&forms[i], loop) is its stride in dim `loop` */
-    bool plain; /* the hero itself is the one output: nothing is computed on it */
+    bool plain;                               /* the hero itself is the one output: nothing is computed on it */
 } tcc_epilogue;
 /* Errors: TCC_EUNSUPPORTED where there are too many forms. */
-tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims, tcc_epilogue *out);
+tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,
+                               tcc_epilogue *out);
 /* `lane_loops`: bit i if dim i may differ from lane to lane. */
 void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue, uint64_t lane_loops);
 void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps);
 /* `sums`: a vector or a scalar of the hero's register type; values are lane 0's. */
-void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps,
-                         LLVMValueRef sums, LLVMValueRef mask);
+void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+                         const int64_t *steps, LLVMValueRef sums, LLVMValueRef mask);
 void tcc_epilogue_row_end(tcc_body_run *r, const tcc_epilogue *epilogue);
 
-/* --- Shared by schedules: how loops are cut into work items (schedule.c). Loop `order[cut]` is cut into chunks; the loops before
- * it are wholly in the items, those after it wholly inside an item. */
+/* --- Shared by schedules: how loops are cut into work items (schedule.c). Loop `order[cut]` is cut into chunks; the
+ * loops before it are wholly in the items, those after it wholly inside an item. */
 typedef struct tcc_item_cut {
-    int n;                         /* loops, outermost first */
+    int n; /* loops, outermost first */
     int order[TCC_BODY_MAX_LOOPS];
-    int cut;                       /* -1: no loop at all, one item */
+    int cut; /* -1: no loop at all, one item */
     int64_t chunk, chunks, items;
 } tcc_item_cut;
-/* Items of about `points` points each, out of loops `order`, of which the last is vectorized with `lanes` (of the lane group). */
+/* Items of about `points` points each, out of loops `order`, of which the last is vectorized with `lanes` (of the lane
+ * group). */
 tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes);
 /* About how many simple instructions a point takes. */
 int tcc_body_cost(const tcc_body *b);
@@ -146,24 +153,26 @@ int tcc_choose_width(const tcc_body *b);
 int64_t tcc_choose_grain(const tcc_body *b, double points);
 /* Sets the loops before the cut from the item's index and gives the bounds of the cut loop. */
 void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to);
-/* The same, and the loops of an item from the cut on. The lane group shares the last of them in vectors of `lanes`, 0: it does not. r
- * has lane_var, lanes and mask set inside. */
+/* The same, and the loops of an item from the cut on. The lane group shares the last of them in vectors of `lanes`, 0:
+ * it does not. r has lane_var, lanes and mask set inside. */
 typedef struct tcc_emit_cut_loops {
     tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
-    bool one; /* the last loop is one vector of the lane group: no loop at all */
+    bool one;   /* the last loop is one vector of the lane group: no loop at all */
     bool lanes; /* the lane group shares the last loop */
 } tcc_emit_cut_loops;
-void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *loops);
+void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes,
+                        tcc_emit_cut_loops *loops);
 void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *loops);
 /* A whole kernel: `line` is emitted inside the cut's loops, with `data`. */
-tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut, int lanes,
-                               void (*line)(tcc_body_run *r, const void *data), const void *data);
-/* Lanes for loop `var` of the body: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA: so many that the
- * widest access along the loop is one of 16 bytes, and that the extent is a multiple. */
+tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut,
+                               int lanes, void (*line)(tcc_body_run *r, const void *data), const void *data);
+/* Lanes for loop `var` of the body: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA:
+ * so many that the widest access along the loop is one of 16 bytes, and that the extent is a multiple. */
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide);
 /* A length for parts of a loop that is walked in vectors: on CUDA none may reach past its part. */
 int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes);
-/* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its own. */
+/* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its
+ * own. */
 tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes);
 /* Points of an item: `host` of them, or as many as the lane group does in `steps`. */
 int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int steps);

@@ -8,7 +8,8 @@
 static bool walks(const tcc_expr *x) { return x->kind == TCC_EXPR_LOAD && x->loops; }
 
 static bool is_simple(const tcc_body *b, const tcc_expr *x) {
-    if (x->kind != TCC_EXPR_CONST && x->kind != TCC_EXPR_INDEX && x->kind != TCC_EXPR_LOAD && x->kind != TCC_EXPR_POINT) return false;
+    if (x->kind != TCC_EXPR_CONST && x->kind != TCC_EXPR_INDEX && x->kind != TCC_EXPR_LOAD && x->kind != TCC_EXPR_POINT)
+        return false;
     for (int i = 0; i < x->affine.n; i++)
         if (b->vars.data[x->affine.terms[i].var].kind != TCC_VAR_LOOP) return false;
     return x->kind != TCC_EXPR_LOAD || !x->n_operands; /* no guard */
@@ -42,7 +43,8 @@ static bool find_loads(tcc_prologue *p) {
         p->forms[0] = form;
     }
     for (int i = 0; i < p->reads.n_loads; i++)
-        p->reads.loads[i] = (tcc_contract_read){form_of(p, p->loads[i]), p->loads[i]->affine.constant, p->loads[i]->dtype};
+        p->reads.loads[i] = (tcc_contract_read){form_of(p, p->loads[i]), p->loads[i]->affine.constant,
+                                                p->loads[i]->dtype};
     return true;
 }
 
@@ -60,7 +62,12 @@ int tcc_prologue_buffers(const tcc_prologue *p, tcc_plan_buffer *out) {
     const tcc_body *b = p->body;
     for (int i = 0; i < b->buffers.count && out; i++) {
         const tcc_body_buffer *from = &b->buffers.data[i];
-        out[i] = (tcc_plan_buffer){from->node, from->temporary, from->literal, from->literal_bytes, from->offset * tcc_dtype_bytes(from->dtype), false};
+        out[i] = (tcc_plan_buffer){from->node,
+                                   from->temporary,
+                                   from->literal,
+                                   from->literal_bytes,
+                                   from->offset * tcc_dtype_bytes(from->dtype),
+                                   false};
     }
     return b->buffers.count;
 }
@@ -97,7 +104,8 @@ static void load(void *user, tcc_emitter *e, const LLVMValueRef *forms, LLVMValu
     for (int i = 0; i < r->prologue->reads.n_loads; i++) {
         const tcc_contract_read *read = &r->prologue->reads.loads[i];
         LLVMValueRef offset = tcc_emit_add(e, forms[read->form], tcc_emit_i64(e, read->constant));
-        LLVMValueRef address = tcc_emit_at(e, tcc_emit_dtype(e, read->dtype), r->run.bases[r->prologue->loads[i]->buffer], offset);
+        LLVMValueRef address = tcc_emit_at(e, tcc_emit_dtype(e, read->dtype),
+                                           r->run.bases[r->prologue->loads[i]->buffer], offset);
         raw[i] = tcc_emit_global_load(e, read->dtype, address, lanes_of(r->side, read->form), inside);
     }
 }
@@ -106,13 +114,16 @@ static LLVMValueRef value(void *user, tcc_emitter *e, const LLVMValueRef *forms,
     tcc_prologue_run *r = user;
     const tcc_prologue *p = r->prologue;
     tcc_body_run *run = &r->run;
-    if (r->status != TCC_OK) return LLVMConstNull(tcc_emit_vector_type(tcc_scalar_register(e, r->side->dtype), r->side->vector));
+    if (r->status != TCC_OK)
+        return LLVMConstNull(tcc_emit_vector_type(tcc_scalar_register(e, r->side->dtype), r->side->vector));
     run->form_values = forms;
     run->lanes = r->side->vector;
     run->open = r->loops;
     for (int i = 0; i < p->reads.n_loads; i++) {
         LLVMValueRef x = tcc_scalar_from_memory(e, raw[i], p->loads[i]->dtype);
-        run->values[p->loads[i]->id] = tcc_emit_lanes_of(LLVMTypeOf(x)) == run->lanes ? x : tcc_emit_splat(e, x, run->lanes);
+        run->values[p->loads[i]->id] = tcc_emit_lanes_of(LLVMTypeOf(x)) == run->lanes
+                                           ? x
+                                           : tcc_emit_splat(e, x, run->lanes);
     }
     tcc_body_emit(run, 0);
     LLVMValueRef result = tcc_body_lanes(run, p->value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the reduction schedule share: reduce_trace.c makes the scalar program, schedule_reduce.c plans, reduce_pieces.c
- * cuts the reduced range, reduce_across.c adds column sums, reduce_emit.c and reduce_sums.c emit. */
+ * What the files of the reduction schedule share: reduce_trace.c makes the scalar program, schedule_reduce.c plans,
+ * reduce_pieces.c cuts the reduced range, reduce_across.c adds column sums, reduce_emit.c and reduce_sums.c emit. */
 #ifndef TCC_CODEGEN_REDUCE_H
 #define TCC_CODEGEN_REDUCE_H
 
@@ -38,18 +38,18 @@ typedef struct tcc_reduce_trace {
     tcc_affine kept_position, reduced_position;
     /* combining: the value of a reduction at a point is the fold of partial results along the loop `piece` */
     bool combine, combine_across;
-    int level;        /* reductions of this level are combined */
-    tcc_affine piece; /* as a form */
+    int level;            /* reductions of this level are combined */
+    tcc_affine piece;     /* as a form */
     int64_t piece_points; /* of a kept point in a piece, but for the last */
-    bool one_sweep;   /* M2 is made in the sweep that makes the mean; else in a second one, of what is at hand then */
-    int slice_var;    /* of the body that has column sums */
+    bool one_sweep; /* M2 is made in the sweep that makes the mean; else in a second one, of what is at hand then */
+    int slice_var;  /* of the body that has column sums */
 } tcc_reduce_trace;
 
 tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l);
 /* A fresh body with the space's loops open and `t` describing the point; NULL when memory is short. */
 tcc_body *tcc_reduce_open(tcc_reduce_trace *t);
-/* A fresh body that combines `pieces` partial results: its loops are the kept dims (`across`: the reduced ones), then the pieces, whose
- * loop is *var. */
+/* A fresh body that combines `pieces` partial results: its loops are the kept dims (`across`: the reduced ones), then
+ * the pieces, whose loop is *var. */
 tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t pieces, int *var);
 bool tcc_reduce_is_across(const tcc_reduce_trace *t, const tcc_node *n);
 bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n); /* of outputs */
@@ -67,22 +67,23 @@ typedef struct tcc_reduce {
     tcc_body *body;
     int n_kept, n_reduced;
     int kept[TCC_BODY_MAX_LOOPS], reduced[TCC_BODY_MAX_LOOPS];
-    bool columns;       /* lanes along the last kept loop, else along the last reduced one */
+    bool columns; /* lanes along the last kept loop, else along the last reduced one */
     int lanes;
     tcc_thread_shape shape;
-    tcc_item_cut cut;   /* of the kept loops */
-    int piece_var;      /* a kept loop that counts pieces of the first reduced loop, or -1 */
-    int64_t piece;      /* its length */
-    int slice_var;      /* column sums: a variable that counts the items, which are slices of the rows; or -1 */
+    tcc_item_cut cut; /* of the kept loops */
+    int piece_var;    /* a kept loop that counts pieces of the first reduced loop, or -1 */
+    int64_t piece;    /* its length */
+    int slice_var;    /* column sums: a variable that counts the items, which are slices of the rows; or -1 */
     int n_sweeps;
-    int *level;         /* by expr: the sweep that can evaluate it */
-    int *slot;          /* by expr: kept for later sweeps, in scratch or in registers; or -1 */
+    int *level; /* by expr: the sweep that can evaluate it */
+    int *slot;  /* by expr: kept for later sweeps, in scratch or in registers; or -1 */
     int n_slots;
-    int words;          /* registers that slots take for an element, at most at a time */
-    bool narrow;        /* shared memory can hold slots too, 4 bytes each */
-    int64_t row;        /* elements of a row kept in scratch */
+    int words;   /* registers that slots take for an element, at most at a time */
+    bool narrow; /* shared memory can hold slots too, 4 bytes each */
+    int64_t row; /* elements of a row kept in scratch */
     int64_t scratch_bytes;
-    int steps;          /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in registers */
+    int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
+                  registers */
 } tcc_reduce;
 
 /* Loops by class, lanes and levels of a sealed body. */
@@ -123,9 +124,11 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
 /* Adds the open point, or vector, of store number `store`: to a place of the thread, or in memory if it is NULL. */
 void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place);
 void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRef *sums); /* they are in memory */
-/* The expression whose fold gives the value of REDUCE expression x too: the first mean or M2 of its operand, which share a state. */
+/* The expression whose fold gives the value of REDUCE expression x too: the first mean or M2 of its operand, which
+ * share a state. */
 const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x);
-/* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the stores. */
+/* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the
+ * stores. */
 void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Emission of reductions: for each kept point, or vector of them, one sweep over its reduced range for each level of dependence. Values
- * that a later sweep wants again are kept in scratch, or in registers where all steps of a sweep are written out. */
+ * Emission of reductions: for each kept point, or vector of them, one sweep over its reduced range for each level of
+ * dependence. Values that a later sweep wants again are kept in scratch, or in registers where all steps of a sweep are
+ * written out. */
 #include "codegen/reduce.h"
 
 #include "ir/support/alloc.h"
@@ -55,10 +56,10 @@ typedef struct sweep_cx {
     int n, n_moments; /* folds of the sweep; means and M2 come first */
     const tcc_expr *reductions[TCC_REDUCE_MOST];
     const LLVMValueRef *states; /* of the moments, in front of the open segment */
-    bool *computes; /* by expr: evaluated in this sweep for the first time, and cached */
-    bool *loads;    /* by expr: cached earlier */
-    LLVMValueRef *kept; /* p->steps: by step and expr, the cached value */
-    const LLVMValueRef *sums; /* p->steps: by step and store, a place of the thread for the sum of its columns */
+    bool *computes;             /* by expr: evaluated in this sweep for the first time, and cached */
+    bool *loads;                /* by expr: cached earlier */
+    LLVMValueRef *kept;         /* p->steps: by step and expr, the cached value */
+    const LLVMValueRef *sums;   /* p->steps: by step and store, a place of the thread for the sum of its columns */
     int step;
 } sweep_cx;
 
@@ -71,7 +72,8 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         if (s->loads[i] && r->needed[i]) {
             const tcc_expr *x = b->exprs.data[i];
             r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i]
-                                    : tcc_emit_load(e, tcc_body_type(r, x->dtype, true), slot_address(r, p, x), slot_alignment(p));
+                                    : tcc_emit_load(e, tcc_body_type(r, x->dtype, true), slot_address(r, p, x),
+                                                    slot_alignment(p));
         }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->exprs.count; i++) {
@@ -87,7 +89,8 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         if (x->op == TCC_OP_ARGMAX) { /* one axis, possibly cut into several loops: the position in it */
             LLVMValueRef at = tcc_emit_i64(e, 0);
             for (int k = 0; k < p->n_reduced; k++)
-                at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, b->vars.data[p->reduced[k]].high + 1)), r->loops[p->reduced[k]]);
+                at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, b->vars.data[p->reduced[k]].high + 1)),
+                                  r->loops[p->reduced[k]]);
             index = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, at, e->i32, ""), r->lanes);
             if (!p->columns && r->lanes > 1)
                 index = LLVMBuildAdd(e->builder, index, tcc_emit_iota(e, e->i32, r->lanes), "");
@@ -96,15 +99,18 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         c += tcc_fold_carries(x->op);
     }
     for (int i = 0; i < s->n_moments; i++, c += TCC_MOMENT_SUMS)
-        tcc_moment_step(e, s->states + TCC_MOMENT_STATE * i, &carry[c], tcc_body_lanes(r, s->reductions[i]->operands[0]), p->columns ? NULL : r->mask);
+        tcc_moment_step(e, s->states + TCC_MOMENT_STATE * i, &carry[c],
+                        tcc_body_lanes(r, s->reductions[i]->operands[0]), p->columns ? NULL : r->mask);
     if (s->n_moments) carry[c] = LLVMBuildAdd(e->builder, carry[c], tcc_emit_i32(e, 1), "");
     for (int i = 0; s->sweep == sweep_of_stores(p) && i < b->stores.count; i++) {
-        if (b->stores.data[i].sum) tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
+        if (b->stores.data[i].sum)
+            tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
         else if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
     }
 }
 
-/* The lane loop of a row, written out. Where the row ends within a step, the threads that are past it leave that step out. */
+/* The lane loop of a row, written out. Where the row ends within a step, the threads that are past it leave that step
+ * out. */
 static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
@@ -116,7 +122,8 @@ static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_
         bool part = (s->step + 1) * all > extent;
         tcc_emit_if branch;
         memcpy(before, carry, sizeof *carry * (size_t)n_carry);
-        if (part) tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
+        if (part)
+            tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
         if (p->lanes > 1) r->lane_var = var;
         r->lanes = p->lanes;
         tcc_body_enter(r, var, index);
@@ -135,8 +142,8 @@ static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_
 }
 
 /* The lane loop of a row: whole vectors, then what is left under a mask. */
-static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole, LLVMValueRef *carry,
-                     int n_carry) {
+static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
+                     LLVMValueRef *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
     int var = p->reduced[p->n_reduced - 1];
@@ -172,7 +179,8 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVM
 /* The number of a segment's steps in the lanes that exist. */
 static LLVMValueRef count_lanes(tcc_body_run *r, LLVMValueRef steps, LLVMTypeRef type, LLVMValueRef mask) {
     LLVMTypeRef scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
-    LLVMValueRef count = tcc_emit_splat(r->e, LLVMBuildUIToFP(r->e->builder, steps, scalar, ""), tcc_emit_lanes_of(type));
+    LLVMValueRef count = tcc_emit_splat(r->e, LLVMBuildUIToFP(r->e->builder, steps, scalar, ""),
+                                        tcc_emit_lanes_of(type));
     return mask ? tcc_emit_select(r->e, mask, count, LLVMConstNull(type)) : count;
 }
 
@@ -187,7 +195,8 @@ static int begin_segment(tcc_body_run *r, sweep_cx *s, const LLVMValueRef *carry
     return n;
 }
 
-static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry, int n_carry, const LLVMValueRef *inner, LLVMValueRef mask) {
+static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry, int n_carry, const LLVMValueRef *inner,
+                        LLVMValueRef mask) {
     int n = 0;
     for (int k = TCC_MOMENT_STATE * s->n_moments; k < n_carry; k++) carry[k] = inner[n++];
     LLVMValueRef steps = inner[n + TCC_MOMENT_SUMS * s->n_moments];
@@ -198,11 +207,13 @@ static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry,
 }
 
 /* The innermost loop of a sweep with moments, in segments. */
-static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole, LLVMValueRef *carry, int n_carry) {
+static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
+                          LLVMValueRef *carry, int n_carry) {
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
     int var = p->reduced[p->n_reduced - 1], n_inner;
-    int64_t high = r->body->vars.data[var].high + 1, length = p->n_reduced == 1 && p->piece_var >= 0 ? p->piece : high, stride = 1;
+    int64_t high = r->body->vars.data[var].high + 1, length = p->n_reduced == 1 && p->piece_var >= 0 ? p->piece : high,
+            stride = 1;
     bool deep = p->columns && p->n_reduced == 1;
     if (!p->columns) stride = tcc_emit_group_lanes(e, p->lanes);
     else if (deep && e->deep) stride = e->shape.shape.deep;
@@ -307,7 +318,8 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(ops[i++]))
         for (int k = 0; k < b->exprs.count; k++) {
             const tcc_expr *x = b->exprs.data[k];
-            if (x->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, x) == s->reductions[i]) tcc_body_give(r, x, carry[c + value_of_fold(x->op)]);
+            if (x->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, x) == s->reductions[i])
+                tcc_body_give(r, x, carry[c + value_of_fold(x->op)]);
         }
 }
 
@@ -317,14 +329,17 @@ static void list_folds(const tcc_reduce *p, sweep_cx *s) {
     for (int moments = 1; moments >= 0; moments--)
         for (int i = 0; i < b->exprs.count; i++) {
             const tcc_expr *x = b->exprs.data[i];
-            if (x->kind != TCC_EXPR_REDUCE || p->level[x->operands[0]->id] != s->sweep || tcc_is_moment(x->op) != moments || tcc_reduce_fold_of(b, x) != x) continue;
+            if (x->kind != TCC_EXPR_REDUCE || p->level[x->operands[0]->id] != s->sweep ||
+                tcc_is_moment(x->op) != moments || tcc_reduce_fold_of(b, x) != x)
+                continue;
             s->reductions[s->n++] = x;
             s->n_moments += moments;
         }
 }
 
 /* Everything for one kept point, or one vector of them. */
-static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, LLVMValueRef *kept_values, const LLVMValueRef *sums) {
+static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, LLVMValueRef *kept_values,
+                      const LLVMValueRef *sums) {
     const tcc_body *b = r->body;
     size_t n = (size_t)b->exprs.count;
     bool *in = scratch_flags, *known = scratch_flags + n, *computes = known + n;
@@ -362,7 +377,8 @@ tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const ch
     const tcc_item_cut *cut = &p->cut;
     size_t n_exprs = (size_t)b->exprs.count, n_stores = (size_t)b->stores.count, steps = (size_t)p->steps;
     bool *flags = tcc__calloc(n_exprs * 3 + 1, sizeof *flags);
-    LLVMValueRef *kept = tcc__calloc((n_exprs + n_stores) * steps + 1, sizeof *kept), *sums = kept ? kept + n_exprs * steps : NULL;
+    LLVMValueRef *kept = tcc__calloc((n_exprs + n_stores) * steps + 1, sizeof *kept),
+                 *sums = kept ? kept + n_exprs * steps : NULL;
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     tcc_status status = flags && kept ? tcc_body_run_begin(&run, e, b, 0) : tcc_enomem(e->diag);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT
- * Reductions in pieces, where there are too few items for the data: one launch makes partial results for each piece of the reduced range,
- * a second combines them, and work on every point follows in a launch of its own. */
+ * Reductions in pieces, where there are too few items for the data: one launch makes partial results for each piece of
+ * the reduced range, a second combines them, and work on every point follows in a launch of its own. */
 #include "codegen/reduce.h"
 
 #include <string.h>
 
 enum {
     ITEM_POINTS = TCC_REDUCE_ITEM_POINTS,
-    SPLIT_POINTS = 64 * 1024,  /* fewer points than this are not worth a second launch */
-    SPLIT_ITEMS = 8,           /* so many items are parallel enough */
+    SPLIT_POINTS = 64 * 1024, /* fewer points than this are not worth a second launch */
+    SPLIT_ITEMS = 8,          /* so many items are parallel enough */
 };
 
 /* A temporary of partial results, and a store of one there; the same for the same value. */
-static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, const tcc_expr *value, tcc_affine offset, int64_t pieces) {
+static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, const tcc_expr *value, tcc_affine offset,
+                         int64_t pieces) {
     tcc_dtype dtype = tcc_reduce_partial_dtype(n);
     for (int i = 0; i < b->stores.count; i++)
         if (b->stores.data[i].value == value) return b->buffers.data[b->stores.data[i].buffer].temporary;
@@ -39,7 +40,8 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t pieces)
         if (value && tcc_is_moment(r->node->op)) value = r->expr; /* of the shifted operand */
         r->partial = store_partial(t, b, r->node, value, offset, pieces);
         if (r->partial < 0 || !value) break;
-        if (r->node->op == TCC_OP_REDUCE_M2) r->means = store_partial(t, b, r->node, tcc_reduce_mean_beside(b, value), offset, pieces);
+        if (r->node->op == TCC_OP_REDUCE_M2)
+            r->means = store_partial(t, b, r->node, tcc_reduce_mean_beside(b, value), offset, pieces);
     }
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
@@ -60,12 +62,14 @@ tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
     TCC_TRY(tcc_reduce_plan(l, b, UINT64_C(1) << var, &p));
     if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, pieces are not */
         p->columns = true;
-        p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1, tcc_choose_width(b));
+        p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1,
+                                    tcc_choose_width(b));
     }
     return tcc_reduce_add(l, p);
 }
 
-/* The reductions of one level from their partial results, into temporaries; with the last level the kept outputs too. */
+/* The reductions of one level from their partial results, into temporaries; with the last level the kept outputs too.
+ */
 static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool keep, int64_t pieces) {
     tcc_lowering *l = t->l;
     int var, made[TCC_REDUCE_MOST];
@@ -81,11 +85,13 @@ static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool
         const tcc_expr *value = tcc_body_trace(b, n, coordinates);
         made[i] = tcc_lowering_temporary(l, t->kept_numel * tcc_dtype_bytes(n->type.dtype));
         if (made[i] < 0 || !value) break;
-        tcc_store store = {tcc_body_temporary(b, made[i], n->type.dtype, true), t->kept_position, value, NULL, .kept = true};
+        tcc_store store = {tcc_body_temporary(b, made[i], n->type.dtype, true), t->kept_position, value, NULL,
+                           .kept = true};
         if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
     }
     for (int i = 0; last && i < l->group->n_outputs; i++)
-        if (tcc_reduce_is_kept(t, l->group->outputs[i])) tcc_body_store(b, l->group->outputs[i], t->kept_position, true);
+        if (tcc_reduce_is_kept(t, l->group->outputs[i]))
+            tcc_body_store(b, l->group->outputs[i], t->kept_position, true);
     TCC_TRY(tcc_reduce_combine(l, b, var));
     for (int i = 0; i < t->n; i++)
         if (made[i] >= 0) t->all[i].temporary = made[i];
@@ -141,7 +147,8 @@ int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p)
     for (int i = 0; i < t->n; i++)
         if (t->all[i].node->op == TCC_OP_ARGMAX) return 1;
     if (target->kind == TCC_TARGET_CUDA) return choose_pieces_for_blocks(p);
-    double kept = tcc_reduce_points(b, p->kept, p->n_kept), points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);
+    double kept = tcc_reduce_points(b, p->kept, p->n_kept),
+           points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);
     double items = p->columns ? kept / p->lanes : kept;
     if (points < SPLIT_POINTS || items >= (p->columns ? 2 * SPLIT_ITEMS : SPLIT_ITEMS)) return 1;
     int64_t pieces = (int64_t)(points / (2 * ITEM_POINTS)), extent = b->vars.data[p->reduced[0]].high + 1;
@@ -153,4 +160,3 @@ int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p)
     if (!p->columns && p->n_reduced == 1) piece = (piece + p->lanes - 1) / p->lanes * p->lanes;
     return (extent + piece - 1) / piece;
 }
-

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Emission of column sums: an item leaves a row of partial sums. Its threads have them in places of their own, one for each vector of a
- * written-out row, of which the optimizer makes registers; else they add to the row in memory, each thread always to the same columns. */
+ * Emission of column sums: an item leaves a row of partial sums. Its threads have them in places of their own, one for
+ * each vector of a written-out row, of which the optimizer makes registers; else they add to the row in memory, each
+ * thread always to the same columns. */
 #include "codegen/reduce.h"
 
 static tcc_dtype sum_dtype(const tcc_body_run *r, const tcc_store *s) { return r->body->buffers.data[s->buffer].dtype; }
@@ -17,12 +18,14 @@ static int sum_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_s
 
 /* The open columns in the slice's row of partial sums. */
 static LLVMValueRef sum_address(tcc_body_run *r, const tcc_store *s) {
-    return tcc_emit_at(r->e, tcc_emit_dtype(r->e, sum_dtype(r, s)), r->bases[s->buffer], tcc_body_offset(r, &s->offset));
+    return tcc_emit_at(r->e, tcc_emit_dtype(r->e, sum_dtype(r, s)), r->bases[s->buffer],
+                       tcc_body_offset(r, &s->offset));
 }
 
 static LLVMValueRef load_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s, LLVMValueRef at) {
     LLVMTypeRef type = tcc_emit_vector_type(tcc_emit_dtype(r->e, sum_dtype(r, s)), p->lanes);
-    LLVMValueRef value = r->mask ? tcc_emit_load_masked(r->e, type, at, r->mask) : tcc_emit_load(r->e, type, at, sum_alignment(r, p, s));
+    LLVMValueRef value = r->mask ? tcc_emit_load_masked(r->e, type, at, r->mask)
+                                 : tcc_emit_load(r->e, type, at, sum_alignment(r, p, s));
     return tcc_scalar_from_memory(r->e, value, sum_dtype(r, s));
 }
 
@@ -55,7 +58,8 @@ static void columns_begin(tcc_body_run *r, const tcc_reduce *p, tcc_emit_loop *l
             if (p->lanes > 1) {
                 r->lane_var = var;
                 r->lanes = p->lanes;
-                if ((r->body->vars.data[var].high + 1) % p->lanes) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loops[i].index);
+                if ((r->body->vars.data[var].high + 1) % p->lanes)
+                    r->mask = tcc_emit_tail_mask(e, p->lanes, to, loops[i].index);
             }
         }
         tcc_body_enter(r, var, loops[i].index);
@@ -90,7 +94,8 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
     if (!p->steps) columns_end(r, p, loops);
 }
 
-/* The thread's own sums of store `at`: into the slice's row of partial sums, or, for others of the block, into shared memory. */
+/* The thread's own sums of store `at`: into the slice's row of partial sums, or, for others of the block, into shared
+ * memory. */
 static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMValueRef *sums) {
     tcc_emitter *e = r->e;
     const tcc_store *s = &r->body->stores.data[at];
@@ -101,7 +106,8 @@ static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMVal
         LLVMValueRef index = tcc_emit_add(e, own, tcc_emit_i64(e, step * all));
         bool part = (step + 1) * all > extent;
         tcc_emit_if branch;
-        if (part) tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
+        if (part)
+            tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
         tcc_body_enter(r, var, index);
         LLVMValueRef value = tcc_emit_load(e, sum_type(r, p, s), sums[step * r->body->stores.count + at], 0), place;
         if (e->deep) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Reductions: the scalar program of a group. A reduction of the group, wanted at its own kept point, is a REDUCE expression of its operand
- * at the point; once known it is loaded; while partial results are combined it is the fold of those. Column sums are wanted nowhere in
- * the rows' program: they are stores that add (tcc_store.sum). */
+ * Reductions: the scalar program of a group. A reduction of the group, wanted at its own kept point, is a REDUCE
+ * expression of its operand at the point; once known it is loaded; while partial results are combined it is the fold of
+ * those. Column sums are wanted nowhere in the rows' program: they are stores that add (tcc_store.sum). */
 #include "codegen/reduce.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@ tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l) {
     for (int i = 0; i < group->n_nodes; i++) {
         const tcc_node *n = group->nodes[i];
         if (!t->across[i] || tcc_op_get_info(n->op)->fusion != TCC_FUSION_REDUCE) continue;
-        if (t->n == TCC_REDUCE_MOST) return tcc_error(l->diag, TCC_EUNSUPPORTED, n->loc, "more than %d column sums in a group", TCC_REDUCE_MOST);
+        if (t->n == TCC_REDUCE_MOST)
+            return tcc_error(l->diag, TCC_EUNSUPPORTED, n->loc, "more than %d column sums in a group", TCC_REDUCE_MOST);
         t->all[t->n++] = (tcc_reduction){.node = n, .across = true, .temporary = -1, .partial = -1, .means = -1};
     }
     return TCC_OK;
@@ -43,14 +44,17 @@ tcc_dtype tcc_reduce_partial_dtype(const tcc_node *n) {
 }
 
 /* A reduction made here, of the kept point or column `own`: not of the reduced loops, which are the schedule's. */
-static const tcc_expr *make_reduce(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *operand, const tcc_affine *own) {
-    const tcc_expr *value = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = dtype, .op = op}, &operand, 1);
+static const tcc_expr *make_reduce(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *operand,
+                                   const tcc_affine *own) {
+    const tcc_expr *value = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = dtype, .op = op}, &operand,
+                                          1);
     if (value) ((tcc_expr *)value)->loops = tcc_affine_loops(b, own);
     return value;
 }
 
 /* The operand of a reduction at a kept point and the place `reduced` in its range. */
-static const tcc_expr *operand_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, tcc_affine reduced_position) {
+static const tcc_expr *operand_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates,
+                                  tcc_affine reduced_position) {
     const tcc_type *x = &n->operands[0]->type;
     int64_t dims[TCC_MAX_RANK];
     tcc_affine inner[TCC_MAX_RANK], mapped[TCC_MAX_RANK];
@@ -66,8 +70,10 @@ static const tcc_expr *operand_at(tcc_body *b, const tcc_node *n, const tcc_affi
 }
 
 /* A partial result of the reduction; `at`: its kept point, or, of a column sum, its column. */
-static const tcc_expr *partial_of(tcc_reduce_trace *t, tcc_body *b, const tcc_reduction *r, int temporary, tcc_affine at) {
-    tcc_affine offset = tcc_affine_add(b, at, tcc_affine_scale(b, t->piece, r->across ? t->reduced_numel : t->kept_numel));
+static const tcc_expr *partial_of(tcc_reduce_trace *t, tcc_body *b, const tcc_reduction *r, int temporary,
+                                  tcc_affine at) {
+    tcc_affine offset = tcc_affine_add(b, at,
+                                       tcc_affine_scale(b, t->piece, r->across ? t->reduced_numel : t->kept_numel));
     return tcc_expr_load(b, tcc_body_temporary(b, temporary, tcc_reduce_partial_dtype(r->node), false), offset, NULL);
 }
 
@@ -93,24 +99,29 @@ static const tcc_expr *combine_moment(tcc_reduce_trace *t, tcc_body *b, tcc_redu
     const tcc_expr *total = tcc_expr_mean(b, r->expr, t->reduced_numel);
     if (!m2) return total;
     const tcc_expr *between = binary(b, TCC_OP_MUL, dtype, tcc_expr_deviation(b, mean, total), points);
-    return r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_ADD, dtype, partial_of(t, b, r, r->partial, own), between), &own);
+    return r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype,
+                                 binary(b, TCC_OP_ADD, dtype, partial_of(t, b, r, r->partial, own), between), &own);
 }
 
-/* In one sweep: of x less its first element, so that a mean that is large against the differences costs no digits of these. */
-static const tcc_expr *moment_of_shifted(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, const tcc_affine *coordinates, tcc_affine own) {
+/* In one sweep: of x less its first element, so that a mean that is large against the differences costs no digits of
+ * these. */
+static const tcc_expr *moment_of_shifted(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r,
+                                         const tcc_affine *coordinates, tcc_affine own) {
     const tcc_node *n = r->node;
     const tcc_expr *first = operand_at(b, n, coordinates, tcc_affine_constant(0)), *value;
     if (t->combine && r->level == t->level) {
         value = combine_moment(t, b, r, own);
     } else {
-        const tcc_expr *x = binary(b, TCC_OP_SUB, n->type.dtype, operand_at(b, n, coordinates, t->reduced_position), first);
+        const tcc_expr *x = binary(b, TCC_OP_SUB, n->type.dtype, operand_at(b, n, coordinates, t->reduced_position),
+                                   first);
         value = r->expr = make_reduce(b, n->op, n->type.dtype, x, &own);
     }
     return n->op == TCC_OP_REDUCE_MEAN ? binary(b, TCC_OP_ADD, n->type.dtype, first, value) : value;
 }
 
 /* M2 by a sum behind the mean's. */
-static const tcc_expr *moment_by_sums(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, const tcc_expr *x, tcc_affine own) {
+static const tcc_expr *moment_by_sums(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, const tcc_expr *x,
+                                      tcc_affine own) {
     tcc_dtype dtype = r->node->type.dtype;
     r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, x, &own);
     const tcc_expr *mean = tcc_expr_mean(b, r->expr, t->reduced_numel);
@@ -146,7 +157,8 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     } else if (tcc_is_moment(n->op) && t->one_sweep) {
         value = moment_of_shifted(t, b, r, coordinates, own);
     } else {
-        const tcc_expr *operand = partial ? partial_of(t, b, r, r->partial, own) : operand_at(b, n, coordinates, t->reduced_position);
+        const tcc_expr *operand = partial ? partial_of(t, b, r, r->partial, own)
+                                          : operand_at(b, n, coordinates, t->reduced_position);
         if (tcc_is_moment(n->op)) value = moment_by_sums(t, b, r, operand, own);
         else value = r->expr = make_reduce(b, n->op, n->type.dtype, operand, &own);
     }
@@ -155,7 +167,8 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
 }
 
 const tcc_expr *tcc_reduce_mean_beside(tcc_body *b, const tcc_expr *m2) {
-    const tcc_expr *value = tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = m2->dtype, .op = TCC_OP_REDUCE_MEAN}, m2->operands, 1);
+    const tcc_expr *value = tcc_expr_make(
+        b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = m2->dtype, .op = TCC_OP_REDUCE_MEAN}, m2->operands, 1);
     if (value) ((tcc_expr *)value)->loops = m2->loops;
     return value;
 }
@@ -215,7 +228,8 @@ bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n) {
 }
 
 bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n) {
-    return tcc_type_numel(&n->type) == t->kept_numel * t->reduced_numel && !tcc_reduce_is_kept(t, n) && !tcc_reduce_is_across(t, n);
+    return tcc_type_numel(&n->type) == t->kept_numel * t->reduced_numel && !tcc_reduce_is_kept(t, n) &&
+           !tcc_reduce_is_across(t, n);
 }
 
 void tcc_reduce_store_outputs(tcc_reduce_trace *t, tcc_body *b, bool kept, bool full) {

@@ -43,7 +43,8 @@ static int by_place(const void *a, const void *b) {
     return files ? files : (x->line > y->line) - (x->line < y->line);
 }
 
-/* Adds a place, "net.c:41" or "gpt.h.0.attn"; of one that shares all but its last part with the place before, that part. */
+/* Adds a place, "net.c:41" or "gpt.h.0.attn"; of one that shares all but its last part with the place before, that
+ * part. */
 static void add_place(tcc_strbuf *out, tcc_loc at, const tcc_loc *before) {
     const char *slash = strrchr(at.file, '/'), *dot = at.line ? NULL : strrchr(at.file, '.');
     const size_t shared = dot ? (size_t)(dot - at.file) + 1 : strlen(at.file);
@@ -72,13 +73,16 @@ char *tcc_report_lines(tcc_arena *arena, const tcc_group *group) {
 }
 
 void tcc_program_print_steps(tcc_strbuf *out, const tcc_program *p) {
-    tcc_strbuf_printf(out, "program %s: %d steps, %d kernels in %d modules, arena %.1f KB, constants %.1f KB\n", p->name, p->n_steps,
-                      p->n_kernels, p->n_modules, (double)p->arena_bytes / 1024, (double)p->constants_bytes / 1024);
+    tcc_strbuf_printf(out, "program %s: %d steps, %d kernels in %d modules, arena %.1f KB, constants %.1f KB\n",
+                      p->name, p->n_steps, p->n_kernels, p->n_modules, (double)p->arena_bytes / 1024,
+                      (double)p->constants_bytes / 1024);
     for (int i = 0; i < p->n_steps; i++) {
         const tcc_step *s = &p->steps[i];
         int64_t items = 0;
         for (int k = 0; k < s->n_instances; k++) items += s->instances[k].items;
-        const char *how = s->kind == TCC_STEP_KERNEL ? p->kernels[s->kernel].symbol : s->kind == TCC_STEP_LIBRARY ? s->call->name : "copy";
+        const char *how = s->kind == TCC_STEP_KERNEL    ? p->kernels[s->kernel].symbol
+                          : s->kind == TCC_STEP_LIBRARY ? s->call->name
+                                                        : "copy";
         tcc_strbuf_printf(out, "%4d  %-24s %3d x %6lld items  %9.3f Mflop %9.1f KB  %s  (%s)\n", i, how, s->n_instances,
                           (long long)items, s->flop * 1e-6, s->bytes / 1024, s->label, s->lines);
     }

@@ -16,8 +16,8 @@ typedef struct tcc_scan {
     tcc_item_cut cut;
 } tcc_scan;
 
-/* On a GPU, along the loop in which memory is contiguous: a lane group walks a line together, many elements at a time. Sets what is
- * planned but for the kept loops and the axis, of which there is one; gives the shape of the threads. */
+/* On a GPU, along the loop in which memory is contiguous: a lane group walks a line together, many elements at a time.
+ * Sets what is planned but for the kept loops and the axis, of which there is one; gives the shape of the threads. */
 tcc_thread_shape tcc_scan_plan_rows(const tcc_llvm_target *t, tcc_scan *p);
 tcc_status tcc_scan_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Running sums along lines, for a GPU: a lane group walks a line in pieces of one vector a thread. A thread sums its vector from lane to
- * lane; threads of a warp then add what lies before them in log2 rounds of shuffles, and warps by way of shared memory in ascending
- * order. So the order of additions depends on the extent alone. */
+ * Running sums along lines, for a GPU: a lane group walks a line in pieces of one vector a thread. A thread sums its
+ * vector from lane to lane; threads of a warp then add what lies before them in log2 rounds of shuffles, and warps by
+ * way of shared memory in ascending order. So the order of additions depends on the extent alone. */
 #include "codegen/scan.h"
 
 #include <string.h>
@@ -38,7 +38,8 @@ static LLVMValueRef sum_before(tcc_emitter *e, LLVMValueRef own, LLVMValueRef *t
     if (warps == 1) return before;
     LLVMValueRef warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP), earlier = zero_of(own);
     for (int w = 0; w < warps; w++) {
-        earlier = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntEQ, warp, tcc_emit_i64(e, w), ""), w ? *total : zero_of(own), earlier);
+        earlier = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntEQ, warp, tcc_emit_i64(e, w), ""),
+                                  w ? *total : zero_of(own), earlier);
         if (w) *total = sum(e, *total, all[w]);
         else *total = all[0];
     }
@@ -60,7 +61,8 @@ static LLVMValueRef scan_piece(tcc_emitter *e, const tcc_scan *p, LLVMValueRef v
     if (p->lanes == 1) return sum(e, before, own[0]);
     LLVMValueRef result = LLVMGetPoison(LLVMTypeOf(vector));
     for (int i = 0; i < p->lanes; i++)
-        result = LLVMBuildInsertElement(b, result, sum(e, before, own[i]), tcc_emit_i32(e, p->reverse ? p->lanes - 1 - i : i), "");
+        result = LLVMBuildInsertElement(b, result, sum(e, before, own[i]),
+                                        tcc_emit_i32(e, p->reverse ? p->lanes - 1 - i : i), "");
     return result;
 }
 
@@ -113,7 +115,8 @@ static void emit_line(tcc_body_run *r, const void *data) {
     r->inside = NULL;
     r->lane_var = -1;
     r->lanes = 1;
-    if (e->shape.shape.group > TCC_EMIT_WARP) tcc_emit_barrier(e); /* the next piece's warps leave their sums in the same place */
+    if (e->shape.shape.group > TCC_EMIT_WARP)
+        tcc_emit_barrier(e); /* the next piece's warps leave their sums in the same place */
     tcc_emit_loop_end(e, &loop, carry);
 }
 

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * scatter_add along the innermost dim, for a GPU: a warp owns a line of the output and takes the line's index positions 32 at a time.
- * Threads whose positions name one element take turns in ascending order; the others add at once. So the sums have one order, the one
- * of the other schedules, and no two warps meet. */
+ * scatter_add along the innermost dim, for a GPU: a warp owns a line of the output and takes the line's index positions
+ * 32 at a time. Threads whose positions name one element take turns in ascending order; the others add at once. So the
+ * sums have one order, the one of the other schedules, and no two warps meet. */
 #include "codegen/scatter.h"
 
 enum { THREADS = 256, LEAST_POSITIONS = 8 };
 
-tcc_thread_shape tcc_scatter_along_shape(void) { return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP}; }
+tcc_thread_shape tcc_scatter_along_shape(void) {
+    return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP};
+}
 
 bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place) {
     const tcc_store *s = &p->body->stores.data[0];
     if (p->n_positions != 1 || p->body->vars.data[p->positions[0]].high + 1 < LEAST_POSITIONS) return false;
-    if (!s->guard || s->value->kind != TCC_EXPR_POINT || s->value->n_operands != 2 || s->value->operands[0]->kind != TCC_EXPR_LOAD) return false;
+    if (!s->guard || s->value->kind != TCC_EXPR_POINT || s->value->n_operands != 2 ||
+        s->value->operands[0]->kind != TCC_EXPR_LOAD)
+        return false;
     p->place = place;
     p->sum = s->value;
     p->old = s->value->operands[0];
@@ -20,7 +24,8 @@ bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place) {
     return true;
 }
 
-/* One more than how many threads before this one have its key, and in *rounds the most that any has; 0 where it is no hit. i32 */
+/* One more than how many threads before this one have its key, and in *rounds the most that any has; 0 where it is no
+ * hit. i32 */
 static LLVMValueRef turn_of(tcc_emitter *e, LLVMValueRef hit, LLVMValueRef key, LLVMValueRef *rounds) {
     LLVMBuilderRef b = e->builder;
     LLVMValueRef lane = LLVMBuildTrunc(b, e->thread, e->i32, "");

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: MIT
- * scatter_add by rows, for a GPU: a warp owns one row of the output, or a part of it. It reads all index positions, a few to each thread,
- * and where some name its row it adds their updates in ascending order, in registers. So the sums have one order, the one of the
- * other schedule, and no row is touched that gets nothing. */
+ * scatter_add by rows, for a GPU: a warp owns one row of the output, or a part of it. It reads all index positions, a
+ * few to each thread, and where some name its row it adds their updates in ascending order, in registers. So the sums
+ * have one order, the one of the other schedule, and no row is touched that gets nothing. */
 #include "codegen/scatter.h"
 
 enum {
     THREADS = 128,
-    SCANS = 4,   /* positions that a thread looks at before the warp asks whether there was one */
-    BATCH = 4,   /* updates that are read side by side */
-    STEPS = 8,   /* vectors of a row in a thread's registers */
+    SCANS = 4,     /* positions that a thread looks at before the warp asks whether there was one */
+    BATCH = 4,     /* updates that are read side by side */
+    STEPS = 8,     /* vectors of a row in a thread's registers */
     ENOUGH = 4096, /* items that keep a GPU busy */
 };
 
-tcc_thread_shape tcc_scatter_row_shape(void) { return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP, .deep = 1}; }
+tcc_thread_shape tcc_scatter_row_shape(void) {
+    return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP, .deep = 1};
+}
 
 int64_t tcc_scatter_row_items(const tcc_scatter *p) { return p->rows * p->chunks; }
 
 static int64_t row_extent(const tcc_scatter *p) { return p->n_kept ? p->body->vars.data[p->kept[0]].high + 1 : 1; }
 
-bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows, const tcc_expr *place) {
+bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows,
+                           const tcc_expr *place) {
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
     tcc_body_collapse(b, order, &n, position_bits);
@@ -28,7 +31,9 @@ bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_
         else p->kept[p->n_kept++] = order[i];
     }
     const tcc_store *s = &b->stores.data[0];
-    if (p->n_positions != 1 || p->n_kept > 1 || s->guard || s->value->kind != TCC_EXPR_POINT || s->value->n_operands != 2) return false;
+    if (p->n_positions != 1 || p->n_kept > 1 || s->guard || s->value->kind != TCC_EXPR_POINT ||
+        s->value->n_operands != 2)
+        return false;
     p->sum = s->value;
     p->old = s->value->operands[0];
     if (p->old->kind != TCC_EXPR_LOAD || p->old->n_operands || place->loops & ~position_bits) return false;
@@ -76,7 +81,8 @@ static void leave_element(tcc_body_run *r, const row_cx *c) {
 /* What the row holds before. */
 static void read_row(tcc_body_run *r, const row_cx *c, LLVMValueRef *sums) {
     const tcc_scatter *p = c->p;
-    tcc_body_enter(r, p->positions[0], tcc_emit_i64(r->e, 0)); /* any: what depends on it is the place, which is given */
+    tcc_body_enter(r, p->positions[0],
+                   tcc_emit_i64(r->e, 0)); /* any: what depends on it is the place, which is given */
     r->values[p->place->id] = c->row;
     r->given[p->old->id] = false;
     tcc_body_need_none(r);
@@ -136,7 +142,9 @@ static void add_hits(tcc_body_run *r, const row_cx *c, LLVMValueRef first, LLVMV
         LLVMValueRef arguments[] = {mask, LLVMConstInt(e->i1, 0, false)}, live = NULL;
         LLVMValueRef bit = tcc_emit_intrinsic(e, "llvm.cttz", e->i32, arguments, 2);
         if (k == 0) lowest = bit;
-        else live = LLVMBuildICmp(b, LLVMIntNE, mask, tcc_emit_i32(e, 0), ""), bit = tcc_emit_select(e, live, bit, lowest);
+        else
+            live = LLVMBuildICmp(b, LLVMIntNE, mask, tcc_emit_i32(e, 0), ""),
+            bit = tcc_emit_select(e, live, bit, lowest);
         mask = LLVMBuildAnd(b, mask, LLVMBuildSub(b, mask, tcc_emit_i32(e, 1), ""), "");
         tcc_body_enter(r, p->positions[0], tcc_emit_add(e, first, LLVMBuildZExt(b, bit, e->i64, "")));
         for (int s = 0; s < p->steps; s++) {
@@ -179,7 +187,8 @@ static void emit_row(tcc_body_run *r, const tcc_scatter *p, LLVMValueRef item) {
     tcc_emitter *e = r->e;
     LLVMBuilderRef b = e->builder;
     row_cx c = {.p = p, .row = tcc_emit_div(e, item, p->chunks)};
-    LLVMValueRef part = tcc_emit_mul(e, tcc_emit_rem(e, item, p->chunks), tcc_emit_i64(e, (int64_t)p->steps * p->lanes * TCC_EMIT_WARP));
+    LLVMValueRef part = tcc_emit_mul(e, tcc_emit_rem(e, item, p->chunks),
+                                     tcc_emit_i64(e, (int64_t)p->steps * p->lanes * TCC_EMIT_WARP));
     c.first = tcc_emit_add(e, part, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes)));
     LLVMTypeRef index = tcc_scalar_register(e, p->place->dtype);
     if (index != e->i64) c.row = LLVMBuildTrunc(b, c.row, index, "");
@@ -189,7 +198,8 @@ static void emit_row(tcc_body_run *r, const tcc_scatter *p, LLVMValueRef item) {
     carry[p->steps] = LLVMConstInt(e->i1, 0, false);
     tcc_emit_loop scan;
     int64_t extent = p->body->vars.data[p->positions[0]].high + 1;
-    tcc_emit_loop_begin(e, &scan, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), TCC_EMIT_WARP * SCANS, carry, p->steps + 1);
+    tcc_emit_loop_begin(e, &scan, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), TCC_EMIT_WARP * SCANS, carry,
+                        p->steps + 1);
     for (int s = 0; s <= p->steps; s++) before[s] = carry[s] = scan.carry[s];
     for (int k = 0; k < SCANS; k++) {
         hits[k] = is_hit(r, &c, tcc_emit_add(e, scan.index, tcc_emit_i64(e, k * TCC_EMIT_WARP)));
@@ -198,7 +208,8 @@ static void emit_row(tcc_body_run *r, const tcc_scatter *p, LLVMValueRef item) {
     tcc_emit_if found;
     tcc_emit_if_begin(e, &found, LLVMBuildICmp(b, LLVMIntNE, tcc_emit_ballot(e, any), tcc_emit_i32(e, 0), ""));
     for (int k = 0; k < SCANS; k++)
-        add_hits(r, &c, tcc_emit_add(e, scan.index, tcc_emit_i64(e, k * TCC_EMIT_WARP)), tcc_emit_ballot(e, hits[k]), carry);
+        add_hits(r, &c, tcc_emit_add(e, scan.index, tcc_emit_i64(e, k * TCC_EMIT_WARP)), tcc_emit_ballot(e, hits[k]),
+                 carry);
     tcc_emit_if_end(e, &found);
     for (int s = 0; s <= p->steps; s++) carry[s] = tcc_emit_if_value(e, &found, carry[s], before[s]);
     tcc_emit_loop_end(e, &scan, carry);

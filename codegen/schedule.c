@@ -35,7 +35,8 @@ tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
     return status;
 }
 
-tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent, const char *format, ...) {
+tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent,
+                            const char *format, ...) {
     tcc_strbuf text = {0};
     va_list args;
     va_start(args, format);
@@ -45,7 +46,8 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
     if (l->target->kind == TCC_TARGET_CUDA) { /* which accesses can be wide depends on where buffers begin */
         tcc_strbuf_printf(&text, "threads=%d/%d/%d align", launch->kernel.shape.group, launch->kernel.shape.deep,
                           launch->kernel.shape.threads);
-        for (int i = 0; i < launch->kernel.n_buffers; i++) tcc_strbuf_printf(&text, " %d", (int)(launch->buffers[i].offset_bytes % 16));
+        for (int i = 0; i < launch->kernel.n_buffers; i++)
+            tcc_strbuf_printf(&text, " %d", (int)(launch->buffers[i].offset_bytes % 16));
         tcc_strbuf_add(&text, " ");
     }
     tcc_body_describe(b, any_extent, &text);
@@ -62,8 +64,12 @@ tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const
     if (!launch->buffers) return tcc_enomem(l->diag);
     for (int i = 0; i < b->buffers.count; i++) {
         const tcc_body_buffer *from = &b->buffers.data[i];
-        launch->buffers[i] = (tcc_plan_buffer){from->node, from->temporary, from->literal, from->literal_bytes,
-                                               from->offset * tcc_dtype_bytes(from->dtype), from->written};
+        launch->buffers[i] = (tcc_plan_buffer){from->node,
+                                               from->temporary,
+                                               from->literal,
+                                               from->literal_bytes,
+                                               from->offset * tcc_dtype_bytes(from->dtype),
+                                               from->written};
     }
     launch->flop = tcc_body_flop(b);
     return TCC_OK;
@@ -88,7 +94,8 @@ int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int s
     return shape.group ? (int64_t)shape.group * lanes * steps : host;
 }
 
-/* Bytes of the widest element that an access moves along a loop; 0: there is no such access. Sums are not moved at each point. */
+/* Bytes of the widest element that an access moves along a loop; 0: there is no such access. Sums are not moved at each
+ * point. */
 static int widest_along(const tcc_body *b, int var) {
     int widest = 0;
     for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
@@ -146,7 +153,10 @@ int tcc_body_cost(const tcc_body *b) {
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->fold) cost += 100;
-        cost += x->kind == TCC_EXPR_POINT ? tcc_scalar_cost(x->op) : x->kind == TCC_EXPR_LOAD ? 2 : x->kind == TCC_EXPR_REDUCE ? 1 : 0;
+        cost += x->kind == TCC_EXPR_POINT    ? tcc_scalar_cost(x->op)
+                : x->kind == TCC_EXPR_LOAD   ? 2
+                : x->kind == TCC_EXPR_REDUCE ? 1
+                                             : 0;
     }
     return cost;
 }
@@ -227,8 +237,8 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
         const bool last = i == cut->n - 1;
         tcc_body_leave(r, cut->order[i]);
         if (i < cut->cut || (l->one && last)) continue;
-        /* The next turn may write what others of the block still read in shared memory. Where not all threads take each turn, nothing
-         * goes that way. */
+        /* The next turn may write what others of the block still read in shared memory. Where not all threads take each
+         * turn, nothing goes that way. */
         if (e->shared_reused && !(last && (l->lanes || e->deep))) {
             tcc_emit_barrier(e);
             e->shared_reused = false;
@@ -240,8 +250,8 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
     r->lanes = 1;
 }
 
-tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut, int lanes,
-                               void (*line)(tcc_body_run *r, const void *data), const void *data) {
+tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut,
+                               int lanes, void (*line)(tcc_body_run *r, const void *data), const void *data) {
     tcc_body_run run;
     tcc_emit_kernel_begin(e, symbol);
     TCC_TRY(tcc_body_run_begin(&run, e, b, 0));

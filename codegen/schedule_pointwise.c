@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of pointwise groups: a collapsed loop nest, vectors along its innermost loop, work items that are chunks of it.
- * Folds (windows, contractions without a schedule of their own) run inside a point. */
+ * The schedule of pointwise groups: a collapsed loop nest, vectors along its innermost loop, work items that are chunks
+ * of it. Folds (windows, contractions without a schedule of their own) run inside a point. */
 #include "codegen/plan.h"
 
 /* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
@@ -22,7 +22,8 @@ static void emit_point(tcc_body_run *r) {
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
 }
 
-/* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no multiple. */
+/* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no
+ * multiple. */
 static void emit_vectors(tcc_body_run *r, int lanes, int var, LLVMValueRef from, LLVMValueRef to, bool whole) {
     tcc_emitter *e = r->e;
     tcc_emit_loop loop;
@@ -105,13 +106,14 @@ static bool is_flat(const tcc_body *b, int var) {
         bool is_expr = i < b->exprs.count;
         const tcc_affine *a = is_expr ? &b->exprs.data[i]->affine : &b->stores.data[i - b->exprs.count].offset;
         if (is_expr && (b->exprs.data[i]->fold || b->exprs.data[i]->kind == TCC_EXPR_WITHIN)) return false;
-        if (a->n > 1 || (a->n == 1 && (a->terms[0].var != var || a->terms[0].coefficient != 1 || a->constant))) return false;
+        if (a->n > 1 || (a->n == 1 && (a->terms[0].var != var || a->terms[0].coefficient != 1 || a->constant)))
+            return false;
     }
     return true;
 }
 
-/* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few registers for several
- * such sums beside each other. */
+/* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few
+ * registers for several such sums beside each other. */
 static bool has_scattered_fold(const tcc_body *b, int lane_var) {
     enum { LONG = 16 };
     bool is_long = false, scattered = false;
@@ -121,7 +123,8 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
         for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
             if (x->fold >> v & 1) steps *= (double)(b->vars.data[v].high + 1);
         is_long = is_long || steps > LONG;
-        scattered = scattered || (x->kind == TCC_EXPR_LOAD && (uint64_t)tcc_affine_coefficient(&x->affine, lane_var) > 1);
+        scattered = scattered ||
+                    (x->kind == TCC_EXPR_LOAD && (uint64_t)tcc_affine_coefficient(&x->affine, lane_var) > 1);
         scattered = scattered || (x->kind == TCC_EXPR_FOLD && x->op != TCC_OP_REDUCE_SUM);
     }
     return is_long && scattered;
@@ -139,7 +142,8 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     p->body = b;
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
-    p->lanes = tcc_choose_lanes(l->target, b, n ? order[n - 1] : -1, p->any_extent ? ANY_EXTENT : inner, tcc_choose_width(b));
+    p->lanes = tcc_choose_lanes(l->target, b, n ? order[n - 1] : -1, p->any_extent ? ANY_EXTENT : inner,
+                                tcc_choose_width(b));
     if (l->target->kind == TCC_TARGET_CUDA && n && has_scattered_fold(b, order[n - 1])) p->lanes = 1;
     p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
     int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
@@ -177,7 +181,8 @@ tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {
         tcc_iteration_open(b, &it, coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, space->rank, space->dims);
         for (int i = 0; i < group->n_outputs; i++)
-            if (tcc_type_numel(&group->outputs[i]->type) == tcc_type_numel(space)) tcc_body_store(b, group->outputs[i], position, false);
+            if (tcc_type_numel(&group->outputs[i]->type) == tcc_type_numel(space))
+                tcc_body_store(b, group->outputs[i], position, false);
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);
     }
@@ -189,7 +194,8 @@ static const tcc_node *as_concat(const tcc_group *group, const tcc_node *n) {
     return n->op == TCC_OP_CONCAT && tcc_group_has(group, n) ? n : NULL;
 }
 
-/* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost contiguity. */
+/* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost
+ * contiguity. */
 static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tcc_node *concat) {
     int axis = (int)concat->attrs->axis.axis;
     int64_t start = 0, inner = 1;
@@ -206,7 +212,8 @@ static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tc
             const tcc_expr *value = tcc_body_trace(b, x, coordinates);
             tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
             /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
-            tcc_store store = {tcc_body_buffer_of(b, output, start * inner, true), position, value, NULL, .kept = false};
+            tcc_store store = {tcc_body_buffer_of(b, output, start * inner, true), position, value, NULL,
+                               .kept = false};
             if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
             if (!tcc_iteration_refine(&it, b)) {
                 TCC_TRY(tcc_schedule_points(l, b));

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of reductions. An item owns some kept points and makes one sweep over their reduced range for each level of
- * dependence among the reductions (softmax: maximum, sum of exponentials, quotient). Lanes run along the innermost loop: along the
- * reduced range (rows; lanes are combined at the end of a sweep, in a fixed order), or along kept points (columns).
+ * The schedule of reductions. An item owns some kept points and makes one sweep over their reduced range for each level
+ * of dependence among the reductions (softmax: maximum, sum of exponentials, quotient). Lanes run along the innermost
+ * loop: along the reduced range (rows; lanes are combined at the end of a sweep, in a fixed order), or along kept
+ * points (columns).
  *
- * Mean and M2 (variance) are two dependent sums where a second sweep finds the row at hand, and one fold of states (moments.c) where it
- * would come from memory again.
+ * Mean and M2 (variance) are two dependent sums where a second sweep finds the row at hand, and one fold of states
+ * (moments.c) where it would come from memory again.
  *
- * Too few items for the data: reduce_pieces.c cuts the reduced range. Sums of columns beside rows: reduce_across.c cuts the kept one. */
+ * Too few items for the data: reduce_pieces.c cuts the reduced range. Sums of columns beside rows: reduce_across.c cuts
+ * the kept one. */
 #include "codegen/reduce.h"
 
 #include "ir/support/alloc.h"
@@ -14,8 +16,8 @@
 #include <string.h>
 
 enum {
-    CACHE_COST = 6,            /* values dearer than this are kept for the next sweep */
-    CACHE_BYTES = 384 * 1024,  /* of a thread's L2 */
+    CACHE_COST = 6,           /* values dearer than this are kept for the next sweep */
+    CACHE_BYTES = 384 * 1024, /* of a thread's L2 */
 };
 
 /* The level of each expression: how many sweeps must have ended before it can be evaluated. */
@@ -55,7 +57,10 @@ static int sweep_of_stores(const tcc_reduce *p) { return p->n_sweeps - 1; }
 static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     if (seen[x->id] || x->kind == TCC_EXPR_REDUCE) return 0;
     seen[x->id] = true;
-    int cost = x->kind == TCC_EXPR_POINT ? tcc_scalar_cost(x->op) : x->kind == TCC_EXPR_LOAD ? 1 : x->kind == TCC_EXPR_FOLD ? 100 : 0;
+    int cost = x->kind == TCC_EXPR_POINT  ? tcc_scalar_cost(x->op)
+               : x->kind == TCC_EXPR_LOAD ? 1
+               : x->kind == TCC_EXPR_FOLD ? 100
+                                          : 0;
     for (int i = 0; i < x->affine.n; i++) {
         const tcc_var *v = &p->body->vars.data[x->affine.terms[i].var];
         if (v->kind == TCC_VAR_VALUE) cost += 8 + cost_below(p, v->value, seen);
@@ -64,7 +69,8 @@ static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     return cost;
 }
 
-/* Is a value that two sweeps want worth keeping? In scratch of the CPU's cache: if it is dear. A GPU reads nothing twice. */
+/* Is a value that two sweeps want worth keeping? In scratch of the CPU's cache: if it is dear. A GPU reads nothing
+ * twice. */
 static bool worth_keeping(const tcc_lowering *l, const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     if (l->target->kind == TCC_TARGET_CUDA) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
     if (x->kind != TCC_EXPR_POINT || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) return false;
@@ -190,7 +196,8 @@ static int blocks_of(int threads) {
 void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
     enum { SMALL_BLOCK = 128, LARGEST = 1024, RESERVED = 2048 };
     const tcc_body *b = p->body;
-    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes, group = 1;
+    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes,
+            group = 1;
     if (!p->narrow || p->n_slots * p->row * 4 + RESERVED > l->target->shared_bytes) {
         for (int i = 0; i < b->exprs.count; i++) p->slot[i] = -1;
         p->n_slots = 0;
@@ -201,9 +208,18 @@ void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
     p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .deep = 1, .blocks = blocks_of(threads)};
 }
 
-/* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads a row. */
+/* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
+ * a row. */
 static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
-    enum { ELEMENTS = 32, REGISTERS = 64, SMALL_BLOCK = 128, LARGEST = 1024, ENOUGH = 65536, FEW_STEPS = 8, SEGMENT = 128 };
+    enum {
+        ELEMENTS = 32,
+        REGISTERS = 64,
+        SMALL_BLOCK = 128,
+        LARGEST = 1024,
+        ENOUGH = 65536,
+        FEW_STEPS = 8,
+        SEGMENT = 128
+    };
     const tcc_body *b = p->body;
     int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
     int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
@@ -211,7 +227,10 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
     for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= LARGEST; group *= 2) {
         int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
         if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
-        if (elements > ELEMENTS || elements * words > (group == LARGEST ? REGISTERS / 4 : group == LARGEST / 2 ? REGISTERS / 2 : REGISTERS)) continue;
+        if (elements > ELEMENTS || elements * words > (group == LARGEST       ? REGISTERS / 4
+                                                       : group == LARGEST / 2 ? REGISTERS / 2
+                                                                              : REGISTERS))
+            continue;
         found = group;
         p->steps = (int)steps;
         if (steps == 1 || rows * group >= ENOUGH || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
@@ -238,7 +257,8 @@ int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
 static void shape_columns(tcc_reduce *p, int64_t *points) {
     enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 131072, SHARED = 32 * 1024 };
     const tcc_body *b = p->body;
-    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), deep = 1, carries = 0;
+    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), deep = 1,
+            carries = 0;
     double vectors = tcc_reduce_points(b, p->kept, p->n_kept) / p->lanes;
     for (int i = 0; i < b->exprs.count; i++)
         if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[i]) == b->exprs.data[i])
@@ -247,7 +267,8 @@ static void shape_columns(tcc_reduce *p, int64_t *points) {
     while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < ENOUGH &&
            group * deep * 2 * p->lanes * 8 * carries <= SHARED)
         deep *= 2;
-    p->shape = (tcc_thread_shape){.threads = deep > 1 ? (int)(group * deep) : SMALL_BLOCK, .group = (int)group, .deep = (int)deep};
+    p->shape = (tcc_thread_shape){
+        .threads = deep > 1 ? (int)(group * deep) : SMALL_BLOCK, .group = (int)group, .deep = (int)deep};
     *points = group * p->lanes < extent ? group * p->lanes : extent;
 }
 
@@ -266,7 +287,8 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = p->scratch_bytes;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d piece=%lld slices=%lld", p->lanes,
-                            (long long)(p->piece_var >= 0 ? p->piece : 0), (long long)(p->slice_var >= 0 ? p->cut.items : 0));
+                            (long long)(p->piece_var >= 0 ? p->piece : 0),
+                            (long long)(p->slice_var >= 0 ? p->cut.items : 0));
 }
 
 /* Slots and threads; *points: kept points of an item. */
@@ -288,12 +310,14 @@ tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     int64_t points;
     TCC_TRY(choose_shape(l, p, &points));
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points,
+                           p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
     p->scratch_bytes = p->steps ? 0 : p->n_slots * p->row * 4;
     return tcc_reduce_launch(l, p);
 }
 
-/* The body of the whole group: kept and full outputs at the point, and what column sums add up. NULL when memory is short. */
+/* The body of the whole group: kept and full outputs at the point, and what column sums add up. NULL when memory is
+ * short. */
 static tcc_body *trace_group(tcc_reduce_trace *t) {
     int sums = t->n;
     for (;;) { /* refined until reshapes resolve */
@@ -314,8 +338,8 @@ static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
     return tcc_reduce_plan(t->l, b, t->reduced_bits, p);
 }
 
-/* Should M2 be made in the mean's sweep? A second sweep over a row that is in registers, in shared memory or in a thread's cache costs less
- * than the segments of the first; what has to come from memory again costs most. */
+/* Should M2 be made in the mean's sweep? A second sweep over a row that is in registers, in shared memory or in a
+ * thread's cache costs less than the segments of the first; what has to come from memory again costs most. */
 static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     tcc_lowering *l = t->l;
     bool any = false;
@@ -350,7 +374,8 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
     for (int i = 0; i < l->group->n_outputs; i++) { /* bystanders of another size have loops of their own */
         const tcc_node *n = l->group->outputs[i];
         bool done = tcc_reduce_is_kept(&t, n) || tcc_reduce_is_full(&t, n);
-        for (int k = 0; k < i; k++) done = done || tcc_type_numel(&l->group->outputs[k]->type) == tcc_type_numel(&n->type);
+        for (int k = 0; k < i; k++)
+            done = done || tcc_type_numel(&l->group->outputs[k]->type) == tcc_type_numel(&n->type);
         if (!done) TCC_TRY(tcc_lower_space(l, &n->type));
     }
     return TCC_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of running sums: an item owns lines along the axis and walks each from its start. Lanes are neighbouring lines
- * where the axis is not the innermost dim; along the innermost one a line is a chain of additions, one element at a time, but on a
- * GPU (scan_rows.c). */
+ * The schedule of running sums: an item owns lines along the axis and walks each from its start. Lanes are neighbouring
+ * lines where the axis is not the innermost dim; along the innermost one a line is a chain of additions, one element at
+ * a time, but on a GPU (scan_rows.c). */
 #include "codegen/scan.h"
 
 #include <string.h>
@@ -24,7 +24,8 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
         return NULL;
     }
     const tcc_expr *operand = tcc_body_trace(b, n->operands[0], coordinates);
-    return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = TCC_OP_REDUCE_SUM}, &operand, 1);
+    return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = TCC_OP_REDUCE_SUM},
+                         &operand, 1);
 }
 
 /* One step: each running sum in order of dependence, then the stores. */
@@ -102,7 +103,8 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     TCC_TRY(tcc_lowering_keep(l, b));
     int scans = 0;
     for (int i = 0; i < b->exprs.count; i++) scans += b->exprs.data[i]->kind == TCC_EXPR_REDUCE;
-    if (scans > TCC_SCAN_MOST) return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running sums", scans);
+    if (scans > TCC_SCAN_MOST)
+        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running sums", scans);
     tcc_scan *p = TCC_ARENA_NEW(l->arena, tcc_scan);
     if (!p) return tcc_enomem(l->diag);
     p->body = b;
@@ -127,7 +129,10 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
         for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
         int64_t lines = (int64_t)(ITEM_POINTS / line);
         shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
-        p->cut = tcc_cut_items(b, p->kept, p->n_kept, shape.group ? tcc_group_lanes(shape, p->lanes) : lines < 1 ? 1 : lines,
+        p->cut = tcc_cut_items(b, p->kept, p->n_kept,
+                               shape.group ? tcc_group_lanes(shape, p->lanes)
+                               : lines < 1 ? 1
+                                           : lines,
                                tcc_group_lanes(shape, p->lanes));
     }
     tcc_plan_launch *launch = tcc_lowering_add(l);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of scatter_add: one launch writes the base, a second adds the updates. In the second an item owns some columns (the
- * dims that are not indexed) and walks all index positions in ascending order, so that the sums have one order and no two items
- * meet; lanes run along the columns. Sums of f16 and bf16 gather in a temporary of f32, which a third launch rounds. */
+ * The schedule of scatter_add: one launch writes the base, a second adds the updates. In the second an item owns some
+ * columns (the dims that are not indexed) and walks all index positions in ascending order, so that the sums have one
+ * order and no two items meet; lanes run along the columns. Sums of f16 and bf16 gather in a temporary of f32, which a
+ * third launch rounds. */
 #include "codegen/scatter.h"
 #include "passes/plan.h"
 
@@ -48,7 +49,8 @@ static const tcc_expr *cast(tcc_body *b, const tcc_expr *x, tcc_dtype dtype) {
     return x && x->dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, dtype, &x, 1) : x;
 }
 
-/* One pass over all of the hero's elements: the base to where sums gather, or, if `rounds`, the sums to the hero's place. */
+/* One pass over all of the hero's elements: the base to where sums gather, or, if `rounds`, the sums to the hero's
+ * place. */
 static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
     const tcc_node *hero = l->group->hero;
     tcc_iteration it;
@@ -59,19 +61,23 @@ static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
         if (!b) return tcc_enomem(l->diag);
         tcc_iteration_open(b, &it, coordinates);
         tcc_affine position = tcc_affine_linear(b, coordinates, hero->type.rank, hero->type.dims);
-        const tcc_expr *value = rounds ? tcc_expr_load(b, tcc_body_temporary(b, temporary, TCC_F32, false), position, NULL)
-                                       : tcc_body_trace(b, hero->operands[0], coordinates);
+        const tcc_expr *value = rounds
+                                    ? tcc_expr_load(b, tcc_body_temporary(b, temporary, TCC_F32, false), position, NULL)
+                                    : tcc_body_trace(b, hero->operands[0], coordinates);
         const int to = rounds ? -1 : temporary; /* the hero's place, or where sums gather */
-        tcc_store store = {sums_buffer(b, hero, to), position, cast(b, value, sums_dtype(hero, to)), NULL, .kept = false};
+        tcc_store store = {sums_buffer(b, hero, to), position, cast(b, value, sums_dtype(hero, to)), NULL,
+                           .kept = false};
         if (b->status == TCC_OK && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
         if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
         tcc_body_free(b);
     }
 }
 
-/* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position loops and the
- * place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to. */
-static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tcc_body **out, uint64_t *position_bits, const tcc_expr **place_out) {
+/* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position
+ * loops and the place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to.
+ */
+static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tcc_body **out, uint64_t *position_bits,
+                                const tcc_expr **place_out) {
     const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
     int axis = (int)hero->attrs->axis.axis;
     bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
@@ -96,7 +102,8 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
         if (b->status == TCC_OK && place && (guard || !guarded)) {
             for (int i = 0; i < hero->type.rank; i++)
                 if (i != axis) at[i] = c[i < axis ? i : i - 1 + index_rank];
-            at[axis] = extent == 1 ? tcc_affine_constant(0) : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
+            at[axis] = extent == 1 ? tcc_affine_constant(0)
+                                   : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
             int buffer = sums_buffer(b, hero, temporary);
             operands[0] = tcc_expr_load(b, buffer, offset, guard);
@@ -159,11 +166,14 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
         else p->kept[p->n_kept++] = order[i];
     }
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
-    const bool along = l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns && tcc_scatter_plan_along(p, place);
+    const bool along = l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns &&
+                       tcc_scatter_plan_along(p, place);
     p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 4) : 1;
     tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
     if (along) shape = tcc_scatter_along_shape();
-    else p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes), tcc_group_lanes(shape, p->lanes));
+    else
+        p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes),
+                               tcc_group_lanes(shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));

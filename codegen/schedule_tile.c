@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of transposing pointwise work: what is contiguous along one loop in some tensors and along another in the rest. Square
- * tiles of both loops are walked; tensors that run the other way are read in whole vectors, transposed in registers and laid down
- * in the thread's scratch, from where the tile's rows are read as vectors along the lanes. */
+ * The schedule of transposing pointwise work: what is contiguous along one loop in some tensors and along another in
+ * the rest. Square tiles of both loops are walked; tensors that run the other way are read in whole vectors, transposed
+ * in registers and laid down in the thread's scratch, from where the tile's rows are read as vectors along the lanes.
+ */
 #include "codegen/tile.h"
 
 enum { ITEM_POINTS = 8192, LEAST_EXTENT = 4, LEAST_BLOCK_EXTENT = 8 };
@@ -25,7 +26,8 @@ void tcc_tile_transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
 
 static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef row, LLVMTypeRef scalar) {
     LLVMValueRef at = tcc_emit_mul(e, row, tcc_emit_i64(e, p->lanes));
-    return tcc_emit_at(e, scalar, e->scratch, tcc_emit_add(e, at, tcc_emit_i64(e, (int64_t)staged * p->lanes * p->lanes)));
+    return tcc_emit_at(e, scalar, e->scratch,
+                       tcc_emit_add(e, at, tcc_emit_i64(e, (int64_t)staged * p->lanes * p->lanes)));
 }
 
 /* Brings the tile of one load into scratch, as [across][along]. */
@@ -40,7 +42,8 @@ static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef ac
     int64_t stride = tcc_affine_coefficient(&x->affine, p->along);
     for (int i = 0; i < p->lanes; i++) {
         LLVMValueRef exists = LLVMBuildICmp(e->builder, LLVMIntSGT, along_count, tcc_emit_i64(e, i), "");
-        LLVMValueRef at = tcc_emit_at(e, memory, r->bases[x->buffer], tcc_emit_add(e, offset, tcc_emit_i64(e, i * stride)));
+        LLVMValueRef at = tcc_emit_at(e, memory, r->bases[x->buffer],
+                                      tcc_emit_add(e, offset, tcc_emit_i64(e, i * stride)));
         rows[i] = tcc_emit_load_masked(e, type, at, tcc_emit_select(e, exists, mask, none));
         rows[i] = tcc_scalar_from_memory(e, rows[i], x->dtype);
     }
@@ -85,7 +88,8 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
     tcc_body_enter(r, p->along, along.index);
     for (int i = 0; i < p->n_staged; i++) {
         LLVMTypeRef scalar = tcc_scalar_register(e, p->staged[i]->dtype);
-        r->values[p->staged[i]->id] = tcc_emit_load(e, tcc_emit_vector_type(scalar, p->lanes), slot(e, p, i, row.index, scalar), 0);
+        r->values[p->staged[i]->id] = tcc_emit_load(e, tcc_emit_vector_type(scalar, p->lanes),
+                                                    slot(e, p, i, row.index, scalar), 0);
     }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
@@ -121,12 +125,14 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->fold) return false;
-        if (x->kind != TCC_EXPR_LOAD || x->n_operands || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) continue;
+        if (x->kind != TCC_EXPR_LOAD || x->n_operands || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4)
+            continue;
         if (stride_of(b, &x->affine, found.along) <= 1) continue;
         int across = -1;
         for (int k = 0; k < n - 1; k++)
             if (stride_of(b, &x->affine, order[k]) == 1 && b->vars.data[order[k]].high + 1 >= least) across = order[k];
-        if (across < 0 || (found.across >= 0 && across != found.across) || found.n_staged == TCC_TILE_MOST_STAGED) continue;
+        if (across < 0 || (found.across >= 0 && across != found.across) || found.n_staged == TCC_TILE_MOST_STAGED)
+            continue;
         found.across = across;
         found.staged[found.n_staged++] = x;
     }

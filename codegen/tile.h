@@ -19,7 +19,8 @@ typedef struct tcc_tile {
 /* Rows of a square of vectors become its columns. */
 void tcc_tile_transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes);
 
-/* The same by the threads of a block, through shared memory: an item is a tile; the loops of the cut but the last are its outer ones. */
+/* The same by the threads of a block, through shared memory: an item is a tile; the loops of the cut but the last are
+ * its outer ones. */
 tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 void tcc_tile_block_lanes(const tcc_llvm_target *t, tcc_tile *p); /* sets p->lanes, on which all below depends */
 int64_t tcc_tile_block_items(const tcc_tile *p);

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT
- * Transposing work by the threads of a block. A tile is cut into squares of `lanes` by `lanes` points. A thread reads a square in vectors
- * along the loop in which memory is contiguous, turns it in registers and lays it down in shared memory as vectors along the other
- * loop, from where the tile's rows are taken: reads and writes of memory are both wide and in whole sectors.
+ * Transposing work by the threads of a block. A tile is cut into squares of `lanes` by `lanes` points. A thread reads a
+ * square in vectors along the loop in which memory is contiguous, turns it in registers and lays it down in shared
+ * memory as vectors along the other loop, from where the tile's rows are taken: reads and writes of memory are both
+ * wide and in whole sectors.
  *
- * Row a of the tile in shared memory is a sequence of vectors, of which number c lies in place c ^ (a / lanes): those of a column of
- * squares, which neighbouring threads write, lie in different banks, as do those of a row, which neighbouring threads read. */
+ * Row a of the tile in shared memory is a sequence of vectors, of which number c lies in place c ^ (a / lanes): those
+ * of a column of squares, which neighbouring threads write, lie in different banks, as do those of a row, which
+ * neighbouring threads read. */
 #include "codegen/tile.h"
 
 enum { FEW_STAGED = 2, LARGE_SIDE = 64, SIDE = 32, MOST_THREADS = 256, NARROW_LANES = 8 };
 
 /* Points along either side of a tile. */
-static int side_of(const tcc_tile *p) { return p->lanes == NARROW_LANES || (p->lanes > 1 && p->n_staged <= FEW_STAGED) ? LARGE_SIDE : SIDE; }
+static int side_of(const tcc_tile *p) {
+    return p->lanes == NARROW_LANES || (p->lanes > 1 && p->n_staged <= FEW_STAGED) ? LARGE_SIDE : SIDE;
+}
 static int squares_of(const tcc_tile *p) { return side_of(p) / p->lanes; } /* along either side */
 static int deep_of(const tcc_tile *p) {
     int squares = squares_of(p);
@@ -49,10 +53,13 @@ int64_t tcc_tile_block_items(const tcc_tile *p) {
 }
 
 /* Where a staged load keeps vector `chunk` of row `square` * lanes + `row`. */
-static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef square, int row, LLVMValueRef chunk, LLVMTypeRef scalar) {
+static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef square, int row,
+                         LLVMValueRef chunk, LLVMTypeRef scalar) {
     LLVMValueRef place = LLVMBuildXor(e->builder, chunk, square, "");
-    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, square, tcc_emit_i64(e, side_of(p) * p->lanes)), tcc_emit_mul(e, place, tcc_emit_i64(e, p->lanes)));
-    at = tcc_emit_offset(e, tcc_emit_add(e, at, tcc_emit_i64(e, row * side_of(p))), 0, side_of(p) * side_of(p), INT64_MAX);
+    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, square, tcc_emit_i64(e, side_of(p) * p->lanes)),
+                                   tcc_emit_mul(e, place, tcc_emit_i64(e, p->lanes)));
+    at = tcc_emit_offset(e, tcc_emit_add(e, at, tcc_emit_i64(e, row * side_of(p))), 0, side_of(p) * side_of(p),
+                         INT64_MAX);
     return tcc_emit_at(e, scalar, tcc_emit_at_bytes(e, e->scratch, staged * staged_bytes(p)), at);
 }
 
@@ -63,16 +70,18 @@ static LLVMValueRef below(tcc_emitter *e, const tcc_tile *p, int var, LLVMValueR
 }
 
 typedef struct place {
-    LLVMValueRef column, row; /* of squares: the thread's own in the lane group, and step `step` of its group's */
+    LLVMValueRef column, row;   /* of squares: the thread's own in the lane group, and step `step` of its group's */
     LLVMValueRef across, along; /* the square's first point */
-    LLVMValueRef inside; /* NULL: always; the square is there wholly or not at all */
+    LLVMValueRef inside;        /* NULL: always; the square is there wholly or not at all */
 } place;
 
 /* Square `step` of the thread, whose lane group runs along `across` or along `along`. */
-static place place_of(tcc_emitter *e, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0, int step, bool lanes_across) {
+static place place_of(tcc_emitter *e, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0, int step,
+                      bool lanes_across) {
     place at = {.column = e->thread, .row = tcc_emit_add(e, e->deep, tcc_emit_i64(e, step * deep_of(p)))};
     LLVMValueRef lanes = tcc_emit_i64(e, p->lanes);
-    LLVMValueRef across = tcc_emit_mul(e, lanes_across ? at.column : at.row, lanes), along = tcc_emit_mul(e, lanes_across ? at.row : at.column, lanes);
+    LLVMValueRef across = tcc_emit_mul(e, lanes_across ? at.column : at.row, lanes),
+                 along = tcc_emit_mul(e, lanes_across ? at.row : at.column, lanes);
     at.across = tcc_emit_within(e, tcc_emit_add(e, across0, across), extent_of(p, p->across) + side_of(p));
     at.along = tcc_emit_within(e, tcc_emit_add(e, along0, along), extent_of(p, p->along) + side_of(p));
     at.inside = below(e, p, p->along, at.along, below(e, p, p->across, at.across, NULL));
@@ -95,10 +104,12 @@ static void load_square(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x, c
     if (at->inside) tcc_emit_if_begin(e, &branch, at->inside);
     for (int i = 0; i < p->lanes; i++) {
         r->loops[p->along] = tcc_emit_add(e, at->along, tcc_emit_i64(e, i));
-        rows[i] = tcc_emit_load(e, type, tcc_emit_at(e, memory, r->bases[x->buffer], tcc_body_offset(r, &x->affine)), alignment);
+        rows[i] = tcc_emit_load(e, type, tcc_emit_at(e, memory, r->bases[x->buffer], tcc_body_offset(r, &x->affine)),
+                                alignment);
     }
     if (at->inside) tcc_emit_if_end(e, &branch);
-    for (int i = 0; at->inside && i < p->lanes; i++) rows[i] = tcc_emit_if_value(e, &branch, rows[i], LLVMConstNull(type));
+    for (int i = 0; at->inside && i < p->lanes; i++)
+        rows[i] = tcc_emit_if_value(e, &branch, rows[i], LLVMConstNull(type));
     r->lane_var = -1;
     r->lanes = 1;
 }
@@ -116,11 +127,13 @@ static void stage(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVM
         for (int step = 0; step < steps_of(p); step++) {
             place at = place_of(e, p, across0, along0, step, true);
             LLVMValueRef *square = rows[step];
-            for (int k = 0; !as_in_memory(p) && k < p->lanes; k++) square[k] = tcc_scalar_from_memory(e, square[k], x->dtype);
+            for (int k = 0; !as_in_memory(p) && k < p->lanes; k++)
+                square[k] = tcc_scalar_from_memory(e, square[k], x->dtype);
             if (p->lanes > 1) tcc_tile_transpose(e, square, p->lanes);
             for (int k = 0; k < p->lanes; k++) {
                 LLVMValueRef to = slot(e, p, i, at.column, k, at.row, staged_type(e, p, x));
-                tcc_emit_store(e, square[k], to, (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), LLVMTypeOf(square[k])));
+                tcc_emit_store(e, square[k], to,
+                               (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), LLVMTypeOf(square[k])));
             }
         }
     }
@@ -139,7 +152,8 @@ static void emit_vector(tcc_body_run *r, const tcc_tile *p, const place *at, int
         const tcc_expr *x = p->staged[i];
         LLVMTypeRef type = tcc_emit_vector_type(staged_type(e, p, x), p->lanes);
         LLVMValueRef from = slot(e, p, i, at->row, row, at->column, staged_type(e, p, x));
-        LLVMValueRef value = tcc_emit_load(e, type, from, (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), type));
+        LLVMValueRef value = tcc_emit_load(e, type, from,
+                                           (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), type));
         r->values[x->id] = as_in_memory(p) ? tcc_scalar_from_memory(e, value, x->dtype) : value;
     }
     tcc_body_emit(r, 0);

@@ -27,7 +27,9 @@ static int64_t odd_lines(int64_t floats) {
 /* --- Planning */
 
 /* Cycles of the register tile for a step of k. */
-static double tile_cycles(int rows, int vectors) { return fmax(fmax(rows * vectors, vectors + 0.5 * rows), 8) + 0.1 * (vectors + rows); }
+static double tile_cycles(int rows, int vectors) {
+    return fmax(fmax(rows * vectors, vectors + 0.5 * rows), 8) + 0.1 * (vectors + rows);
+}
 
 static bool tile_fits(const tcc_llvm_target *target, int rows, int vectors) {
     return rows * vectors + vectors + 1 < target->registers && 16 * rows * vectors <= 13 * target->registers;
@@ -72,7 +74,8 @@ void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w) {
                 int64_t blocks = ceil_div(w->tiles, tiles);
                 double steps = (double)(blocks * (tiles / r)) * tile_cycles(r, w->vectors);
                 /* Sums go to scratch and back, filters come from afar, and there should be some items. */
-                double cost = steps * (1 + 3.0 / (double)block_k + 2.0 / (double)tiles) * (blocks * w->panels < 8 ? 1.2 : 1);
+                double cost = steps * (1 + 3.0 / (double)block_k + 2.0 / (double)tiles) *
+                              (blocks * w->panels < 8 ? 1.2 : 1);
                 if (cost >= best * 0.999) continue;
                 best = cost;
                 w->block_k = block_k, w->row = row, w->tile_height = r, w->block_tiles = tiles, w->blocks = blocks;
@@ -109,13 +112,21 @@ void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w) {
 
 /* --- Small things */
 
-static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) { return tcc_emit_at(e, e->f32, base, offset); }
-static LLVMValueRef at_constant(tcc_emitter *e, LLVMValueRef base, int64_t offset) { return at(e, base, tcc_emit_i64(e, offset)); }
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
+static LLVMValueRef at_constant(tcc_emitter *e, LLVMValueRef base, int64_t offset) {
+    return at(e, base, tcc_emit_i64(e, offset));
+}
 static LLVMValueRef times(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_mul(e, a, tcc_emit_i64(e, b)); }
 static LLVMValueRef load(tcc_emitter *e, LLVMValueRef address) { return tcc_emit_load(e, e->vf32, address, 4); }
 static LLVMValueRef sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
-static LLVMValueRef difference(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFSub(e->builder, a, b, ""); }
-static LLVMValueRef half(tcc_emitter *e, LLVMValueRef a) { return LLVMBuildFMul(e->builder, a, tcc_emit_float(e, e->vf32, 0.5), ""); }
+static LLVMValueRef difference(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFSub(e->builder, a, b, "");
+}
+static LLVMValueRef half(tcc_emitter *e, LLVMValueRef a) {
+    return LLVMBuildFMul(e->builder, a, tcc_emit_float(e, e->vf32, 0.5), "");
+}
 
 /* A linear map of one dimension, out of n values every `step` into m every `step`. */
 typedef void (*map_fn)(tcc_emitter *e, LLVMValueRef *const *in, LLVMValueRef **out);
@@ -190,11 +201,13 @@ static LLVMValueRef inside(tcc_emitter *e, LLVMValueRef index, int64_t extent) {
     return LLVMBuildICmp(e->builder, LLVMIntULT, index, tcc_emit_i64(e, extent), "");
 }
 
-/* --- Transforms into scratch. Point q of tile t has its channels at to + q * stride + t * row; to is already the tile's. */
+/* --- Transforms into scratch. Point q of tile t has its channels at to + q * stride + t * row; to is already the
+ * tile's. */
 
-/* B' x B of `count` channels; `image` points at the first channel of the image's first place. Outside the image is `zeros`. */
-static void transform_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef image, LLVMValueRef zeros, LLVMValueRef tile, int64_t count,
-                            LLVMValueRef to, int64_t stride) {
+/* B' x B of `count` channels; `image` points at the first channel of the image's first place. Outside the image is
+ * `zeros`. */
+static void transform_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef image, LLVMValueRef zeros,
+                            LLVMValueRef tile, int64_t count, LLVMValueRef to, int64_t stride) {
     place p = place_of_tile(e, w, tile);
     LLVMValueRef address[POINTS], base = times(e, p.image, w->rows * w->columns), y[4], x[4], in_y[4], in_x[4];
     for (int i = 0; i < 4; i++) {
@@ -205,7 +218,8 @@ static void transform_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef 
     for (int i = 0; i < POINTS; i++) {
         LLVMValueRef pixel = tcc_emit_add(e, base, tcc_emit_add(e, times(e, y[i / 4], w->columns), x[i % 4]));
         LLVMValueRef both = LLVMBuildAnd(e->builder, in_y[i / 4], in_x[i % 4], "");
-        address[i] = tcc_emit_anchor(e, LLVMBuildSelect(e->builder, both, at(e, image, times(e, pixel, w->channels)), zeros, ""));
+        address[i] = tcc_emit_anchor(
+            e, LLVMBuildSelect(e->builder, both, at(e, image, times(e, pixel, w->channels)), zeros, ""));
     }
     tcc_emit_loop c;
     tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
@@ -217,8 +231,8 @@ static void transform_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef 
 }
 
 /* A dy A' of `count` channels. */
-static void transform_result_gradient(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef dy, LLVMValueRef tile, int64_t count,
-                                      LLVMValueRef to, int64_t stride) {
+static void transform_result_gradient(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef dy, LLVMValueRef tile,
+                                      int64_t count, LLVMValueRef to, int64_t stride) {
     place p = place_of_tile(e, w, tile);
     LLVMValueRef y = tcc_emit_add(e, times(e, p.image, 2 * w->tile_rows), times(e, p.row, 2));
     LLVMValueRef pixel = tcc_emit_add(e, times(e, y, 2 * w->tile_columns), times(e, p.column, 2));
@@ -226,7 +240,8 @@ static void transform_result_gradient(tcc_emitter *e, const tcc_winograd *w, LLV
     tcc_emit_loop c;
     tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
     LLVMValueRef in[4], out[POINTS], place = at(e, to, c.index), source = at(e, from, c.index);
-    for (int i = 0; i < 4; i++) in[i] = load(e, at_constant(e, source, (i / 2 * 2 * w->tile_columns + i % 2) * w->out_channels));
+    for (int i = 0; i < 4; i++)
+        in[i] = load(e, at_constant(e, source, (i / 2 * 2 * w->tile_columns + i % 2) * w->out_channels));
     map_both(e, map_result_gradient, 2, 4, in, out);
     for (int i = 0; i < POINTS; i++) tcc_emit_store(e, out[i], at_constant(e, place, i * stride), e->lanes * 4);
     tcc_emit_loop_end(e, &c, NULL);
@@ -238,7 +253,8 @@ static void store_filter(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef *ta
     LLVMValueRef turned[9], out[POINTS];
     for (int i = 0; i < 9; i++) turned[i] = taps[w->turned ? 8 - i : i];
     map_both(e, map_filter, 3, 4, turned, out);
-    for (int i = 0; i < POINTS; i++) tcc_emit_store(e, out[i], at_constant(e, to, i * w->channels * w->width), e->lanes * 4);
+    for (int i = 0; i < POINTS; i++)
+        tcc_emit_store(e, out[i], at_constant(e, to, i * w->channels * w->width), e->lanes * 4);
 }
 
 tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
@@ -249,14 +265,18 @@ tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan,
     LLVMValueRef square = w->filter_in == 1 ? tcc_emit_local(e, e->f32, 9 * lanes * lanes) : NULL;
     tcc_emit_loop items, columns, k;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef k0 = times(e, tcc_emit_rem(e, items.index, k_blocks), lanes), panel = tcc_emit_div(e, items.index, k_blocks);
-    LLVMValueRef to = at(e, result, tcc_emit_add(e, times(e, panel, POINTS * w->channels * w->width), times(e, k0, w->width)));
-    LLVMValueRef from = at(e, filter, tcc_emit_add(e, times(e, panel, w->width * w->filter_out), times(e, k0, w->filter_in)));
+    LLVMValueRef k0 = times(e, tcc_emit_rem(e, items.index, k_blocks), lanes),
+                 panel = tcc_emit_div(e, items.index, k_blocks);
+    LLVMValueRef to = at(e, result,
+                         tcc_emit_add(e, times(e, panel, POINTS * w->channels * w->width), times(e, k0, w->width)));
+    LLVMValueRef from = at(e, filter,
+                           tcc_emit_add(e, times(e, panel, w->width * w->filter_out), times(e, k0, w->filter_in)));
     tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), lanes, NULL, 0);
     LLVMValueRef source = at(e, from, times(e, columns.index, w->filter_out));
     for (int i = 0; square && i < 9; i++)
-        tcc_emit_transpose(e, at_constant(e, source, i / 3 * w->filter_tap[0] + i % 3 * w->filter_tap[1]), w->filter_out,
-                           tcc_emit_i64(e, lanes), tcc_emit_i64(e, lanes), at_constant(e, square, i * lanes * lanes), lanes);
+        tcc_emit_transpose(e, at_constant(e, source, i / 3 * w->filter_tap[0] + i % 3 * w->filter_tap[1]),
+                           w->filter_out, tcc_emit_i64(e, lanes), tcc_emit_i64(e, lanes),
+                           at_constant(e, square, i * lanes * lanes), lanes);
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), tcc_emit_i64(e, lanes), 1, NULL, 0);
     LLVMValueRef taps[9];
     for (int i = 0; i < 9; i++) {
@@ -275,11 +295,11 @@ tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan,
 /* --- Products: sums[point][row][width] += a row * b, for all tiles of registers of one point */
 
 typedef struct product {
-    int64_t rows;                       /* a multiple of the tile's */
-    int64_t k, a_row, a_k, b_k;         /* k steps and strides */
-    LLVMValueRef runtime_k;             /* instead of k, if not NULL */
-    LLVMValueRef a, b, sums;            /* of the point */
-    LLVMValueRef again;                 /* i1: there are sums already; NULL: never */
+    int64_t rows;               /* a multiple of the tile's */
+    int64_t k, a_row, a_k, b_k; /* k steps and strides */
+    LLVMValueRef runtime_k;     /* instead of k, if not NULL */
+    LLVMValueRef a, b, sums;    /* of the point */
+    LLVMValueRef again;         /* i1: there are sums already; NULL: never */
     int64_t sums_row;
 } product;
 
@@ -300,14 +320,16 @@ static void emit_product(tcc_emitter *e, const tcc_winograd *w, const product *p
     t.levels[0] = (tcc_tile_level){.count = p->k, .runtime = p->runtime_k, .multiple = 1, .a = p->a_k, .b = p->b_k};
     tcc_tile_emit(e, &t, a, b, sums);
     for (int i = 0; i < w->tile_height * w->vectors; i++)
-        tcc_emit_store(e, sums[i], at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes), e->lanes * 4);
+        tcc_emit_store(e, sums[i], at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes),
+                       e->lanes * 4);
     tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_loop_end(e, &columns, NULL);
 }
 
 /* --- Epilogues */
 
-/* `count` finished values in scratch, along the last dim of the result; `index`: of the result's dims at the first of them. */
+/* `count` finished values in scratch, along the last dim of the result; `index`: of the result's dims at the first of
+ * them. */
 static void finish_row(tcc_emitter *e, const tcc_winograd *w, tcc_body_run *run, LLVMValueRef source, int64_t count,
                        const LLVMValueRef *index, int n_dims) {
     const tcc_epilogue *epilogue = &w->epilogue;
@@ -355,21 +377,30 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
     tcc_emit_items_begin(e, &items);
     LLVMValueRef panel = tcc_emit_rem(e, items.index, w->panels);
     LLVMValueRef tile0 = times(e, tcc_emit_div(e, items.index, w->panels), w->block_tiles);
-    LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles), tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
+    LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles),
+                                      tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
     if (w->tiles % w->block_tiles == 0) count = tcc_emit_i64(e, w->block_tiles);
     LLVMValueRef panel_filter = at(e, filter, times(e, panel, POINTS * w->channels * w->width));
     tcc_emit_loop_begin(e, &blocks, tcc_emit_i64(e, 0), tcc_emit_i64(e, k_blocks), 1, NULL, 0);
     LLVMValueRef block_image = at(e, image, times(e, blocks.index, w->block_k));
     tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
-    transform_image(e, w, block_image, zeros, tcc_emit_add(e, tile0, tiles.index), w->block_k, at(e, tiles_at, times(e, tiles.index, w->row)), stride);
+    transform_image(e, w, block_image, zeros, tcc_emit_add(e, tile0, tiles.index), w->block_k,
+                    at(e, tiles_at, times(e, tiles.index, w->row)), stride);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
     LLVMValueRef k0 = tcc_emit_add(e, times(e, points.index, w->channels), times(e, blocks.index, w->block_k));
     /* Rows past the last tile are made of what scratch holds, and never read. */
-    product p = {.rows = w->block_tiles, .k = w->block_k, .a_row = w->row, .a_k = 1, .b_k = w->width, .sums_row = w->width,
-                 .a = at(e, tiles_at, times(e, points.index, stride)), .b = at(e, panel_filter, times(e, k0, w->width)),
+    product p = {.rows = w->block_tiles,
+                 .k = w->block_k,
+                 .a_row = w->row,
+                 .a_k = 1,
+                 .b_k = w->width,
+                 .sums_row = w->width,
+                 .a = at(e, tiles_at, times(e, points.index, stride)),
+                 .b = at(e, panel_filter, times(e, k0, w->width)),
                  .sums = at(e, sums_at, times(e, points.index, products)),
-                 .again = k_blocks == 1 ? NULL : LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, tcc_emit_i64(e, 0), "")};
+                 .again = k_blocks == 1 ? NULL
+                                        : LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, tcc_emit_i64(e, 0), "")};
     emit_product(e, w, &p);
     tcc_emit_loop_end(e, &points, NULL);
     tcc_emit_loop_end(e, &blocks, NULL);
@@ -380,11 +411,16 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
     LLVMValueRef in[POINTS], out[4], from = at(e, at(e, sums_at, times(e, tiles.index, w->width)), columns.index);
     for (int i = 0; i < POINTS; i++) in[i] = load(e, at_constant(e, from, i * products));
     map_both(e, map_result, 4, 2, in, out);
-    for (int i = 0; i < 4; i++) tcc_emit_store(e, out[i], at_constant(e, at(e, stage, columns.index), i * w->width), e->lanes * 4);
+    for (int i = 0; i < 4; i++)
+        tcc_emit_store(e, out[i], at_constant(e, at(e, stage, columns.index), i * w->width), e->lanes * 4);
     tcc_emit_loop_end(e, &columns, NULL);
     place where = place_of_tile(e, w, tcc_emit_add(e, tile0, tiles.index));
     tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, 4), 1, NULL, 0);
-    LLVMValueRef index[] = {where.image, where.row, tcc_emit_div(e, rows.index, 2), where.column, tcc_emit_rem(e, rows.index, 2),
+    LLVMValueRef index[] = {where.image,
+                            where.row,
+                            tcc_emit_div(e, rows.index, 2),
+                            where.column,
+                            tcc_emit_rem(e, rows.index, 2),
                             times(e, panel, w->width)};
     finish_row(e, w, &run, at(e, stage, times(e, rows.index, w->width)), w->width, index, 6);
     tcc_emit_loop_end(e, &rows, NULL);
@@ -404,29 +440,41 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
     tcc_emit_kernel_begin(e, symbol);
     LLVMValueRef image = tcc_emit_buffer(e, 0), dy = tcc_emit_buffer(e, 1), workspace = tcc_emit_buffer(e, 2);
     LLVMValueRef dy_at = e->scratch, image_at = at_constant(e, dy_at, POINTS * stride);
-    LLVMValueRef sums_at = at_constant(e, image_at, POINTS * image_stride), zeros = at_constant(e, sums_at, POINTS * sums);
+    LLVMValueRef sums_at = at_constant(e, image_at, POINTS * image_stride),
+                 zeros = at_constant(e, sums_at, POINTS * sums);
     zero(e, zeros, w->width);
     tcc_emit_loop items, blocks, tiles, points;
     tcc_emit_items_begin(e, &items);
     LLVMValueRef panel = tcc_emit_rem(e, items.index, w->panels), rest = tcc_emit_div(e, items.index, w->panels);
     LLVMValueRef row_block = tcc_emit_rem(e, rest, w->row_blocks), split = tcc_emit_div(e, rest, w->row_blocks);
-    LLVMValueRef item_image = at(e, image, times(e, panel, w->width)), item_dy = at(e, dy, times(e, row_block, w->block_rows));
+    LLVMValueRef item_image = at(e, image, times(e, panel, w->width)),
+                 item_dy = at(e, dy, times(e, row_block, w->block_rows));
     LLVMValueRef block0 = times(e, split, w->blocks_per_split);
-    LLVMValueRef block_end = tcc_emit_min(e, tcc_emit_add(e, block0, tcc_emit_i64(e, w->blocks_per_split)), tcc_emit_i64(e, w->blocks));
+    LLVMValueRef block_end = tcc_emit_min(e, tcc_emit_add(e, block0, tcc_emit_i64(e, w->blocks_per_split)),
+                                          tcc_emit_i64(e, w->blocks));
     tcc_emit_loop_begin(e, &blocks, block0, block_end, 1, NULL, 0);
     LLVMValueRef tile0 = times(e, blocks.index, w->block_tiles);
-    LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles), tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
+    LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles),
+                                      tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
     bool whole = w->tiles % w->block_tiles == 0;
     if (whole) count = tcc_emit_i64(e, w->block_tiles);
     tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
     LLVMValueRef tile = tcc_emit_add(e, tile0, tiles.index);
-    transform_image(e, w, item_image, zeros, tile, w->width, at(e, image_at, times(e, tiles.index, w->width)), image_stride);
+    transform_image(e, w, item_image, zeros, tile, w->width, at(e, image_at, times(e, tiles.index, w->width)),
+                    image_stride);
     transform_result_gradient(e, w, item_dy, tile, w->block_rows, at(e, dy_at, times(e, tiles.index, w->row)), stride);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
-    product p = {.rows = all_rows, .k = w->block_tiles, .runtime_k = whole ? NULL : count, .a_row = 1, .a_k = w->row, .b_k = w->width,
-                 .sums_row = w->width, .a = at(e, dy_at, times(e, points.index, stride)),
-                 .b = at(e, image_at, times(e, points.index, image_stride)), .sums = at(e, sums_at, times(e, points.index, sums)),
+    product p = {.rows = all_rows,
+                 .k = w->block_tiles,
+                 .runtime_k = whole ? NULL : count,
+                 .a_row = 1,
+                 .a_k = w->row,
+                 .b_k = w->width,
+                 .sums_row = w->width,
+                 .a = at(e, dy_at, times(e, points.index, stride)),
+                 .b = at(e, image_at, times(e, points.index, image_stride)),
+                 .sums = at(e, sums_at, times(e, points.index, sums)),
                  .again = LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, block0, "")};
     emit_product(e, w, &p);
     tcc_emit_loop_end(e, &points, NULL);
@@ -436,12 +484,15 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
     tcc_emit_loop rows, columns;
     LLVMValueRef first = tcc_emit_add(e, times(e, split, w->out_channels), times(e, row_block, w->block_rows));
     tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->block_rows), 1, NULL, 0);
-    LLVMValueRef row = at(e, workspace, tcc_emit_add(e, times(e, tcc_emit_add(e, first, rows.index), 9 * w->channels), times(e, panel, w->width)));
+    LLVMValueRef row =
+        at(e, workspace,
+           tcc_emit_add(e, times(e, tcc_emit_add(e, first, rows.index), 9 * w->channels), times(e, panel, w->width)));
     tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), e->lanes, NULL, 0);
     LLVMValueRef in[POINTS], out[9], from = at(e, at(e, sums_at, times(e, rows.index, w->width)), columns.index);
     for (int i = 0; i < POINTS; i++) in[i] = load(e, at_constant(e, from, i * sums));
     map_both(e, map_filter_gradient, 4, 3, in, out);
-    for (int i = 0; i < 9; i++) tcc_emit_store(e, out[i], at_constant(e, at(e, row, columns.index), i * w->channels), 4);
+    for (int i = 0; i < 9; i++)
+        tcc_emit_store(e, out[i], at_constant(e, at(e, row, columns.index), i * w->channels), 4);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_loop_end(e, &items, NULL);
@@ -471,7 +522,8 @@ tcc_status tcc_winograd_emit_sum(tcc_emitter *e, const tcc_kernel_plan *plan, co
         tcc_emit_loop_end(e, &columns, NULL);
         row = e->scratch;
     }
-    LLVMValueRef index[] = {items.index, tcc_emit_div(e, taps.index, 3), tcc_emit_rem(e, taps.index, 3), tcc_emit_i64(e, 0)};
+    LLVMValueRef index[] = {items.index, tcc_emit_div(e, taps.index, 3), tcc_emit_rem(e, taps.index, 3),
+                            tcc_emit_i64(e, 0)};
     finish_row(e, w, &run, row, w->channels, index, 4);
     tcc_emit_loop_end(e, &taps, NULL);
     tcc_emit_loop_end(e, &items, NULL);

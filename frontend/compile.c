@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The composition root: from a model's function to a running program. Traces, runs the passes, generates code, loads it, and keeps
- * one program for each input signature. */
+ * The composition root: from a model's function to a running program. Traces, runs the passes, generates code, loads
+ * it, and keeps one program for each input signature. */
 #include "compile.h"
 
 #include "codegen/build.h"
@@ -26,9 +26,11 @@ static double now_seconds(void) {
 static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     const tcc_optimizer_options *p = &o->optimizer;
     if (!(p->lr >= 0) || !(p->eps >= 0) || !(p->weight_decay >= 0) || !(p->clip_grad_norm >= 0))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: lr, eps, weight_decay and clip_grad_norm must be 0 or more");
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "optimizer: lr, eps, weight_decay and clip_grad_norm must be 0 or more");
     if (!(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1 && p->momentum >= 0))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: betas must be in [0, 1) and momentum 0 or more");
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "optimizer: betas must be in [0, 1) and momentum 0 or more");
     if (p->nesterov && p->momentum == 0)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
     return TCC_OK;
@@ -41,7 +43,8 @@ static void set_defaults(tcc_optimizer_options *o) {
     if (o->eps == 0) o->eps = 1e-8;
 }
 
-tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *given, tcc_model **out) {
+tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *given,
+                            tcc_model **out) {
     TCC_OPTIONS(tcc_model_options, options, given);
     *out = NULL;
     TCC_TRY(check_options(cx, &options));
@@ -126,11 +129,12 @@ static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count
         for (int k = 0; k < count && k < c->n_inputs; k++) {
             if (same_array(&c->inputs[k], &batch[k])) continue;
             tcc_type had = array_type(&c->inputs[k]), got = array_type(&batch[k]);
-            tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: input \"%s\" is %s, the last program has \"%s\" %s", what, batch[k].name,
-                    tcc_type_text(&got), c->inputs[k].name, tcc_type_text(&had));
+            tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: input \"%s\" is %s, the last program has \"%s\" %s", what,
+                     batch[k].name, tcc_type_text(&got), c->inputs[k].name, tcc_type_text(&had));
             return;
         }
-        tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: %d inputs, the last program has %d", what, count, c->n_inputs);
+        tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: %d inputs, the last program has %d", what, count,
+                 c->n_inputs);
         return;
     }
     tcc_logf(m->cx, TCC_LOG_COMPILE, "first %s program", what);
@@ -140,10 +144,11 @@ static tcc_status check_batch(tcc_model *m, const tcc_array *batch, int count) {
     for (int i = 0; i < count; i++) {
         const tcc_array *a = &batch[i];
         if (!a->name || !a->data)
-            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array %d has no %s", i, a->name ? "data" : "name");
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array %d has no %s", i,
+                             a->name ? "data" : "name");
         if (a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
-            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array \"%s\": rank %d or type %d is out of range", a->name,
-                             a->rank, (int)a->dtype);
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                             "batch array \"%s\": rank %d or type %d is out of range", a->name, a->rank, (int)a->dtype);
         for (int k = 0; k < i; k++)
             if (!strcmp(batch[k].name, a->name))
                 return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "two batch arrays are named \"%s\"", a->name);
@@ -159,8 +164,11 @@ tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, in
     m->fn(&trace, m->user);
     bool has_loss = false;
     for (int i = 0; i < trace.graph->outputs.count; i++) has_loss |= !strcmp(trace.graph->outputs.data[i].name, "loss");
-    if (train && !has_loss) tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model names no loss (tcc_loss): there is nothing to train");
-    if (!trace.graph->outputs.count) tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model names no output (tcc_output)");
+    if (train && !has_loss)
+        tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                  "the model names no loss (tcc_loss): there is nothing to train");
+    if (!trace.graph->outputs.count)
+        tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the model names no output (tcc_output)");
     return tcc_trace_end(&trace, out);
 }
 
@@ -172,15 +180,30 @@ static bool takes_call(void *user, const char *name, int64_t *params) {
 /* takes_norm of tcc_pass_options. */
 static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
     tcc_model *m = user;
-    tcc_norm_asker asker = {.cx = m->cx, .takes_call = takes_call, .takes_call_user = m, .everywhere = tcc_libraries_prefer("cudnn.batch_norm")};
+    tcc_norm_asker asker = {.cx = m->cx,
+                            .takes_call = takes_call,
+                            .takes_call_user = m,
+                            .everywhere = tcc_libraries_prefer("cudnn.batch_norm")};
     return tcc_norm_takes(&asker, g, n);
 }
 
-/* Whether the device has a library that multiplies matrices; with TCC_MATMUL_SUMS_OF_A, and sums one of them at once, as for a layer's
- * weights and bias. */
+/* Whether the device has a library that multiplies matrices; with TCC_MATMUL_SUMS_OF_A, and sums one of them at once,
+ * as for a layer's weights and bias. */
 static bool takes_matmul(tcc_model *m, int64_t bias) {
-    tcc_matmul_params p = {.batch = 1, .m = 256, .n = 256, .k = 256, .transpose_a = 1, .lda = 256, .ldb = 256, .ldc = 256, .outer = 1, .type = TCC_F32,
-                           .type_c = TCC_F32, .bias = bias, .alignment = 16, .workspace_bytes = 1 << 20};
+    tcc_matmul_params p = {.batch = 1,
+                           .m = 256,
+                           .n = 256,
+                           .k = 256,
+                           .transpose_a = 1,
+                           .lda = 256,
+                           .ldb = 256,
+                           .ldc = 256,
+                           .outer = 1,
+                           .type = TCC_F32,
+                           .type_c = TCC_F32,
+                           .bias = bias,
+                           .alignment = 16,
+                           .workspace_bytes = 1 << 20};
     return m->device && takes_call(m, "cublaslt.matmul", (int64_t *)&p);
 }
 
@@ -192,7 +215,8 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
         if (n->attrs->input.role != TCC_ROLE_PARAM) continue;
         groups[parameter++] = o->decay_all || n->type.rank >= 2 ? TCC_DECAYED : TCC_NOT_DECAYED;
     }
-    static const tcc_optimizer kinds[] = {[TCC_SGD] = TCC_OPTIMIZER_SGD, [TCC_ADAM] = TCC_OPTIMIZER_ADAM, [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW};
+    static const tcc_optimizer kinds[] = {
+        [TCC_SGD] = TCC_OPTIMIZER_SGD, [TCC_ADAM] = TCC_OPTIMIZER_ADAM, [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW};
     return (tcc_pass_options){
         .train = train,
         .eager = m->options.mode == TCC_MODE_EAGER,
@@ -230,8 +254,8 @@ void tcc__model_hyper(const tcc_model *m, int64_t step, float *out) {
 static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) {
     int index = tcc_store_find(&m->moments, b->name);
     if (index < 0)
-        TCC_TRY(tcc_store_add(&m->moments, b->name, TCC_ROLE_STATE, &b->type, &(tcc_init){.kind = TCC_INIT_ZEROS}, &m->cx->diag,
-                              TCC_NOWHERE, &index));
+        TCC_TRY(tcc_store_add(&m->moments, b->name, TCC_ROLE_STATE, &b->type, &(tcc_init){.kind = TCC_INIT_ZEROS},
+                              &m->cx->diag, TCC_NOWHERE, &index));
     TCC_TRY(tcc_store_fill(&m->moments, &m->cx->diag));
     return tcc__stored_device(m, &m->moments.entries.data[index], out);
 }
@@ -270,7 +294,8 @@ static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **ou
     return TCC_OK;
 }
 
-/* Binds everything that stays: parameters, buffers, moments, hyper-parameters, the random key, outputs; a batch that is copied too. */
+/* Binds everything that stays: parameters, buffers, moments, hyper-parameters, the random key, outputs; a batch that is
+ * copied too. */
 static tcc_status bind_persistent(tcc_model *m, tcc_compiled *c) {
     const tcc_program *p = c->program;
     tcc_diag *diag = &m->cx->diag;
@@ -280,7 +305,8 @@ static tcc_status bind_persistent(tcc_model *m, tcc_compiled *c) {
         void *memory = NULL;
         tcc_status status = binding_memory(m, c, i, &memory);
         if (status == TCC_ENOMEM) tcc_program_note_largest(diag, p);
-        if (status == TCC_OK && memory) status = tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&p->bindings[i].type));
+        if (status == TCC_OK && memory)
+            status = tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&p->bindings[i].type));
         if (status != TCC_OK) return status;
     }
     return TCC_OK;
@@ -319,7 +345,8 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
     tcc_cpus cpus;
-    tcc_codegen_options options = {.dump_dir = dump_dir, .separate = m->options.mode == TCC_MODE_EAGER, .tf32 = m->options.allow_tf32};
+    tcc_codegen_options options = {
+        .dump_dir = dump_dir, .separate = m->options.mode == TCC_MODE_EAGER, .tf32 = m->options.allow_tf32};
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
     if (*m->arch) options.arch = m->arch;
@@ -383,10 +410,12 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     c->passes_seconds = passed - traced;
     c->codegen_seconds = generated - passed;
     c->total_seconds = done - start;
-    tcc_logf(m->cx, TCC_LOG_COMPILE, "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial values %.0f, loading %.0f)",
-            c->train ? "train" : "evaluate", c->program->n_steps, c->program->n_kernels, (long long)c->program->arena_bytes,
-            1e3 * c->total_seconds, 1e3 * c->trace_seconds, 1e3 * c->passes_seconds, 1e3 * c->codegen_seconds,
-            1e3 * (filled - generated), 1e3 * (done - filled));
+    tcc_logf(m->cx, TCC_LOG_COMPILE,
+             "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial "
+             "values %.0f, loading %.0f)",
+             c->train ? "train" : "evaluate", c->program->n_steps, c->program->n_kernels,
+             (long long)c->program->arena_bytes, 1e3 * c->total_seconds, 1e3 * c->trace_seconds,
+             1e3 * c->passes_seconds, 1e3 * c->codegen_seconds, 1e3 * (filled - generated), 1e3 * (done - filled));
     return TCC_OK;
 }
 
@@ -397,7 +426,8 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
             return TCC_OK;
         }
     log_miss(m, train, batch, count);
-    tcc_diag_clear(&m->cx->diag); /* building a graph stops at the first error: one that an earlier call left must not count */
+    tcc_diag_clear(
+        &m->cx->diag); /* building a graph stops at the first error: one that an earlier call left must not count */
     tcc_compiled *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&m->cx->diag);
     c->train = train;
@@ -417,7 +447,8 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
 
 tcc_status tcc__model_need_device(tcc_model *m) {
     if (m->device) return TCC_OK;
-    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
+    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                     "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
 }
 
 /* Hands over what changes from run to run. On the CPU a batch is used where it lies. */
@@ -485,7 +516,8 @@ tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, i
 /* The host's copy of an output, made when it is asked for. */
 static tcc_status output_memory(tcc_model *m, tcc_bound *b, void **out) {
     if (!b->host && !(b->host = tcc__aligned(64, (size_t)b->bytes))) return tcc_enomem(&m->cx->diag);
-    if (b->old && b->host != b->device) TCC_TRY(m->device->ops->download(m->device, &m->cx->diag, b->host, b->device, b->bytes));
+    if (b->old && b->host != b->device)
+        TCC_TRY(m->device->ops->download(m->device, &m->cx->diag, b->host, b->device, b->bytes));
     b->old = false;
     *out = b->host;
     return TCC_OK;
@@ -507,7 +539,8 @@ tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
         }
         tcc_strbuf_printf(&known, known.length ? ", %s" : "%s", b->name);
     }
-    tcc_status status = tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "no output \"%s\" in the %s program; it has: %s", name,
+    tcc_status status = tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                                  "no output \"%s\" in the %s program; it has: %s", name,
                                   m->last->train ? "training" : "evaluation", known.length ? known.text : "none");
     tcc_strbuf_free(&known);
     return status;
@@ -517,9 +550,11 @@ tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
     float value;
     *loss = NAN;
     if (step < m->first_kept || step >= m->end_kept)
-        return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "the loss of step %lld is not among those kept, %lld to %lld", (long long)step,
+        return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                         "the loss of step %lld is not among those kept, %lld to %lld", (long long)step,
                          (long long)m->first_kept, (long long)m->end_kept - 1);
-    TCC_TRY(m->device->ops->collect(m->device, &m->cx->diag, m->loss_tickets[step % TCC_FETCHES], &value, sizeof value));
+    TCC_TRY(
+        m->device->ops->collect(m->device, &m->cx->diag, m->loss_tickets[step % TCC_FETCHES], &value, sizeof value));
     *loss = value;
     return TCC_OK;
 }
@@ -528,7 +563,8 @@ double tcc_model_loss(tcc_model *m) {
     double loss = NAN;
     void *memory = NULL;
     if (!m->last || !m->last->ran || m->last->loss < 0) return NAN;
-    if (m->last->train && m->end_kept == m->step) return tcc_model_step_loss(m, m->step - 1, &loss) == TCC_OK ? loss : NAN;
+    if (m->last->train && m->end_kept == m->step)
+        return tcc_model_step_loss(m, m->step - 1, &loss) == TCC_OK ? loss : NAN;
     return output_memory(m, &m->last->bound[m->last->loss], &memory) == TCC_OK ? *(const float *)memory : NAN;
 }
 
@@ -541,7 +577,8 @@ tcc_status tcc_model_synchronize(tcc_model *m) {
 
 tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
     if (!m->options.keep_gradients)
-        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "gradient of \"%s\": create the model with keep_gradients", name);
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "gradient of \"%s\": create the model with keep_gradients", name);
     char output[512];
     snprintf(output, sizeof output, "grad.%s", name);
     return tcc_model_output(m, output, out);
@@ -562,7 +599,9 @@ static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) 
 }
 
 bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
-bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->moments, index, out); }
+bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
+    return stored_array(m, &m->moments, index, out);
+}
 
 bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
     return stored_array(m, &m->store, tcc_store_find(&m->store, name), out);

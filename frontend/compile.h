@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A model behind the public handle: its parameters and its compiled programs. Private to the composition root (compile*.c). */
+ * A model behind the public handle: its parameters and its compiled programs. Private to the composition root
+ * (compile*.c). */
 #ifndef TCC_FRONTEND_COMPILE_H
 #define TCC_FRONTEND_COMPILE_H
 
@@ -16,9 +17,11 @@
 
 enum { TCC_DECAYED, TCC_NOT_DECAYED, TCC_DECAY_GROUPS }; /* parameter groups of the optimizer */
 
-/* Memory of a binding that is the program's own: outputs, hyper-parameters, the random key, and the batch where it is copied. */
+/* Memory of a binding that is the program's own: outputs, hyper-parameters, the random key, and the batch where it is
+ * copied. */
 typedef struct tcc_bound {
-    void *device, *host; /* host: of an output, the copy of it; the same where memory is shared; NULL until it is asked for */
+    void *device,
+        *host; /* host: of an output, the copy of it; the same where memory is shared; NULL until it is asked for */
     int64_t bytes;
     bool old; /* the host's copy is of an earlier run */
 } tcc_bound;
@@ -31,8 +34,8 @@ typedef struct tcc_compiled {
     tcc_array *inputs; /* signature: names, types and shapes of the batch; data is not kept */
     tcc_graph *graph;  /* after the last pass */
     tcc_program *program;
-    tcc_exec *exec;     /* NULL where there is no device */
-    tcc_bound *bound;   /* by binding, owned */
+    tcc_exec *exec;       /* NULL where there is no device */
+    tcc_bound *bound;     /* by binding, owned */
     int hyper, rng, loss; /* bindings, or -1 */
     bool ran;
     float *hyper_values;
@@ -45,11 +48,11 @@ struct tcc_model {
     tcc_model_fn fn;
     void *user;
     tcc_model_options options;
-    char *dump_dir; /* copy of options.dump_dir, or NULL */
-    tcc_device *device; /* NULL: code is made for `arch`, and nothing runs */
+    char *dump_dir;                 /* copy of options.dump_dir, or NULL */
+    tcc_device *device;             /* NULL: code is made for `arch`, and nothing runs */
     char device_name[32], arch[16]; /* "cuda:0", "sm_90"; arch is empty on the CPU */
-    tcc_store store;  /* parameters and buffers */
-    tcc_store moments; /* optimizer state */
+    tcc_store store;                /* parameters and buffers */
+    tcc_store moments;              /* optimizer state */
     tcc_vec(tcc_compiled *) programs;
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;

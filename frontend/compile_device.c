@@ -54,7 +54,9 @@ tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, cha
         tcc_cpus_get(&cpus);
         status = tcc_cpus_threads(&cx->diag, &cpus, &threads);
         char *why = tcc_strbuf_take(&line);
-        if (status == TCC_OK) tcc_strbuf_printf(&line, "cpu: %d thread%s%s%s", threads, threads == 1 ? "" : "s", why ? "; " : "", why ? why : "");
+        if (status == TCC_OK)
+            tcc_strbuf_printf(&line, "cpu: %d thread%s%s%s", threads, threads == 1 ? "" : "s", why ? "; " : "",
+                              why ? why : "");
         tcc__free(why);
     }
     if (status == TCC_OK) {
@@ -97,7 +99,8 @@ tcc_status tcc__model_open_device(tcc_model *m) {
         status = tcc_device_cpu_create(cx, 0, &m->device);
     }
     if (status == TCC_OK && name && !strcmp(name, "auto"))
-        tcc_logf(cx, TCC_LOG_DEVICE, "auto takes %s: %.*s", m->device_name, (int)strcspn(text.text ? text.text : "", "\n"), text.text ? text.text : "");
+        tcc_logf(cx, TCC_LOG_DEVICE, "auto takes %s: %.*s", m->device_name,
+                 (int)strcspn(text.text ? text.text : "", "\n"), text.text ? text.text : "");
     tcc_strbuf_free(&text);
     return status;
 }
@@ -117,7 +120,8 @@ static tcc_status describe_cpu(tcc_context *cx, tcc_strbuf *text) {
 /* A line a device and one a library, or why there is none. */
 static void describe_cuda(tcc_context *cx, tcc_strbuf *text) {
     int usable;
-    if (tcc_device_cuda_list(cx, &usable, text) != TCC_OK) tcc_strbuf_printf(text, "cuda: %s\n", tcc_diag_words(&cx->diag));
+    if (tcc_device_cuda_list(cx, &usable, text) != TCC_OK)
+        tcc_strbuf_printf(text, "cuda: %s\n", tcc_diag_words(&cx->diag));
     tcc_diag_clear(&cx->diag);
     if (usable) tcc_cuda_libraries_describe(text);
     else tcc_strbuf_add(text, "everything runs on the CPU\n");

@@ -27,7 +27,8 @@ tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p) {
     tcc_strbuf_add(&text, " of it for values of one step; ");
     tcc_strbuf_bytes(&text, (double)free_bytes);
     tcc_strbuf_printf(&text, " are free on %s", m->device_name);
-    tcc_status status = text.text ? tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "the program does not fit: %s", text.text) : tcc_enomem(diag);
+    tcc_status status = text.text ? tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "the program does not fit: %s", text.text)
+                                  : tcc_enomem(diag);
     tcc_program_note_largest(diag, p);
     tcc_strbuf_free(&text);
     return status;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Finding the kernel that is wrong: each group of a graph as a graph of its own, whose inputs are the values that the group loads.
- * Groups are taken in order, and the interpreter's results of one are the inputs of the next, so that every kernel is judged by
- * itself. */
+ * Finding the kernel that is wrong: each group of a graph as a graph of its own, whose inputs are the values that the
+ * group loads. Groups are taken in order, and the interpreter's results of one are the inputs of the next, so that
+ * every kernel is judged by itself. */
 #include "compile_verify.h"
 
 #include "passes/group.h"
@@ -16,7 +16,8 @@
 static tcc_node *add_input(tcc_graph *to, const tcc_node *old) {
     char number[16];
     snprintf(number, sizeof number, "%%%d", old->id);
-    return tcc_ir_input(to, old->op == TCC_OP_INPUT ? old->attrs->input.name : number, TCC_ROLE_BATCH, &old->type, old->loc);
+    return tcc_ir_input(to, old->op == TCC_OP_INPUT ? old->attrs->input.name : number, TCC_ROLE_BATCH, &old->type,
+                        old->loc);
 }
 
 static tcc_node *add_node(tcc_graph *to, tcc_node **map, const tcc_node *old) {
@@ -54,7 +55,8 @@ static tcc_status fill(tcc_graph *to, tcc_node **map, const tcc_group *group, tc
 }
 
 /* The group alone, with its own memory plan. */
-static tcc_status isolate(tcc_model *m, const tcc_graph *g, const tcc_group *group, tcc_node *const *loads, int n_loads, tcc_graph **out) {
+static tcc_status isolate(tcc_model *m, const tcc_graph *g, const tcc_group *group, tcc_node *const *loads, int n_loads,
+                          tcc_graph **out) {
     tcc_diag *diag = &m->cx->diag;
     tcc_node **map = tcc__calloc((size_t)g->nodes.count, sizeof *map);
     tcc_graph *to = map ? tcc_graph_create("group", diag) : NULL;
@@ -80,7 +82,8 @@ static int64_t lone_bytes(const lone *l, int binding) { return tcc_type_bytes(&l
 
 static void lone_clear(tcc_model *m, lone *l) {
     tcc_exec_destroy(l->exec);
-    for (int i = 0; l->memory && i < l->program->n_bindings; i++) m->device->ops->free(m->device, l->memory[i], lone_bytes(l, i));
+    for (int i = 0; l->memory && i < l->program->n_bindings; i++)
+        m->device->ops->free(m->device, l->memory[i], lone_bytes(l, i));
     tcc__free(l->memory);
     tcc_program_destroy(l->program);
 }
@@ -89,7 +92,8 @@ static tcc_status lone_upload(tcc_model *m, lone *l, int binding, const tcc_valu
     void *packed = tcc__malloc((size_t)lone_bytes(l, binding));
     if (!packed) return tcc_enomem(&m->cx->diag);
     tcc_value_store(v, packed);
-    tcc_status status = m->device->ops->upload(m->device, &m->cx->diag, l->memory[binding], packed, lone_bytes(l, binding));
+    tcc_status status = m->device->ops->upload(m->device, &m->cx->diag, l->memory[binding], packed,
+                                               lone_bytes(l, binding));
     tcc__free(packed);
     return status;
 }
@@ -97,7 +101,8 @@ static tcc_status lone_upload(tcc_model *m, lone *l, int binding, const tcc_valu
 static tcc_status lone_download(tcc_model *m, lone *l, int binding, tcc_value *v) {
     void *packed = tcc__malloc((size_t)lone_bytes(l, binding));
     if (!packed) return tcc_enomem(&m->cx->diag);
-    tcc_status status = m->device->ops->download(m->device, &m->cx->diag, packed, l->memory[binding], lone_bytes(l, binding));
+    tcc_status status = m->device->ops->download(m->device, &m->cx->diag, packed, l->memory[binding],
+                                                 lone_bytes(l, binding));
     if (status == TCC_OK) tcc_value_load(v, packed);
     tcc__free(packed);
     return status;
@@ -118,11 +123,13 @@ static tcc_status lone_run(tcc_model *m, lone *l, const tcc_graph *g, const tcc_
 
 /* Values of other than floats must be equal. An output far below what goes in is judged by the rounding of that. */
 static bool is_wrong(const tcc_value *expected, const tcc_value *got, double largest_input, double tolerance) {
-    if (tcc_dtype_is_float(expected->type.dtype)) return !(tcc__value_difference(expected, got, 1e-3 * largest_input + 1e-30) <= tolerance);
+    if (tcc_dtype_is_float(expected->type.dtype))
+        return !(tcc__value_difference(expected, got, 1e-3 * largest_input + 1e-30) <= tolerance);
     return memcmp(expected->i, got->i, (size_t)tcc_type_numel(&expected->type) * sizeof *got->i) != 0;
 }
 
-static tcc_status compare(tcc_model *m, const tcc_graph *g, const tcc_value *inputs, const tcc_value *expected, double tolerance, bool *wrong) {
+static tcc_status compare(tcc_model *m, const tcc_graph *g, const tcc_value *inputs, const tcc_value *expected,
+                          double tolerance, bool *wrong) {
     lone l = {0};
     double largest = 0;
     for (int i = 0; i < g->inputs.count; i++)
@@ -153,8 +160,8 @@ static tcc_status round_value(tcc_value *v, tcc_diag *diag) {
 }
 
 /* `known` has the values of inputs and of what earlier groups stored, by node id; what this one stores is added. */
-static tcc_status check_group(tcc_model *m, const tcc_graph *g, const tcc_group *group, tcc_value *known, double tolerance, bool *wrong,
-                              tcc_graph **alone) {
+static tcc_status check_group(tcc_model *m, const tcc_graph *g, const tcc_group *group, tcc_value *known,
+                              double tolerance, bool *wrong, tcc_graph **alone) {
     tcc_diag *diag = &m->cx->diag;
     int room = 1;
     for (int i = 0; i < group->n_nodes; i++) room += group->nodes[i]->n_operands;
@@ -181,8 +188,8 @@ static tcc_status check_group(tcc_model *m, const tcc_graph *g, const tcc_group 
     return status;
 }
 
-tcc_status tcc__find_wrong_group(tcc_model *m, const tcc_graph *g, const tcc_value *inputs, double tolerance, int *group,
-                                 tcc_graph **alone) {
+tcc_status tcc__find_wrong_group(tcc_model *m, const tcc_graph *g, const tcc_value *inputs, double tolerance,
+                                 int *group, tcc_graph **alone) {
     tcc_value *known = tcc__calloc((size_t)g->nodes.count, sizeof *known);
     if (!known) return tcc_enomem(&m->cx->diag);
     for (int i = 0; i < g->inputs.count; i++) known[g->inputs.data[i]->id] = inputs[i];

@@ -13,7 +13,8 @@
 
 tcc_status tcc_ir_parse(tcc_context *cx, const char *text, size_t length, const char *file, tcc_ir **out) {
     tcc_graph *g;
-    tcc_diag_clear(&cx->diag); /* building a graph stops at the first error: one that an earlier call left must not count */
+    tcc_diag_clear(
+        &cx->diag); /* building a graph stops at the first error: one that an earlier call left must not count */
     TCC_TRY(tcc_graph_parse(text, length, file, &cx->diag, &g));
     tcc_status status = tcc_graph_verify(g, &cx->diag);
     if (status != TCC_OK) tcc_graph_destroy(g);
@@ -54,8 +55,10 @@ tcc_status tcc_ir_text(tcc_context *cx, const tcc_ir *ir, tcc_ir_form form, char
 void tcc_ir_free_text(char *text) { tcc__free(text); }
 
 static tcc_status find_optimizer(tcc_diag *diag, const char *name, tcc_optimizer *out) {
-    static const char *const names[] = {[TCC_OPTIMIZER_NONE] = "none", [TCC_OPTIMIZER_SGD] = "sgd",
-                                        [TCC_OPTIMIZER_ADAM] = "adam", [TCC_OPTIMIZER_ADAMW] = "adamw"};
+    static const char *const names[] = {[TCC_OPTIMIZER_NONE] = "none",
+                                        [TCC_OPTIMIZER_SGD] = "sgd",
+                                        [TCC_OPTIMIZER_ADAM] = "adam",
+                                        [TCC_OPTIMIZER_ADAMW] = "adamw"};
     *out = TCC_OPTIMIZER_NONE;
     for (size_t i = 0; name && i < sizeof names / sizeof names[0]; i++)
         if (!strcmp(name, names[i])) *out = (tcc_optimizer)i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A model's memory on its device. Parameters, buffers and optimizer state have a host side, which the user reads and writes between
- * runs, and a device side, which programs read and write; on the CPU the two are one. Each entry remembers which side has what the
- * other lacks, and is copied when that is asked for. */
+ * A model's memory on its device. Parameters, buffers and optimizer state have a host side, which the user reads and
+ * writes between runs, and a device side, which programs read and write; on the CPU the two are one. Each entry
+ * remembers which side has what the other lacks, and is copied when that is asked for. */
 #include "compile.h"
 
 tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out) {
@@ -28,7 +28,8 @@ tcc_status tcc__stored_device(tcc_model *m, tcc_stored *p, void **out) {
 }
 
 tcc_status tcc__stored_host(tcc_model *m, tcc_stored *p) {
-    if (p->device_newer) TCC_TRY(m->device->ops->download(m->device, &m->cx->diag, p->data, p->device, tcc_type_bytes(&p->type)));
+    if (p->device_newer)
+        TCC_TRY(m->device->ops->download(m->device, &m->cx->diag, p->data, p->device, tcc_type_bytes(&p->type)));
     p->device_newer = false;
     return TCC_OK;
 }

@@ -15,7 +15,8 @@
 static tcc_status need_program(tcc_model *m, tcc_compiled **out) {
     *out = m->last;
     if (m->last) return TCC_OK;
-    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "nothing is compiled yet: call tcc_model_compile or run a batch");
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "nothing is compiled yet: call tcc_model_compile or run a batch");
 }
 
 tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
@@ -58,8 +59,8 @@ static tcc_status report_passes(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
         tcc_strbuf_printf(b, "%-14s %10.2f %8d %8d%s\n", r->pass, r->milliseconds, r->nodes_before, r->nodes_after,
                           r->changed ? "" : "  (unchanged)");
     }
-    tcc_strbuf_printf(b, "trace %.1f ms, passes %.1f ms, codegen %.1f ms\n", 1e3 * c->trace_seconds, 1e3 * c->passes_seconds,
-                      1e3 * c->codegen_seconds);
+    tcc_strbuf_printf(b, "trace %.1f ms, passes %.1f ms, codegen %.1f ms\n", 1e3 * c->trace_seconds,
+                      1e3 * c->passes_seconds, 1e3 * c->codegen_seconds);
     return TCC_OK;
 }
 
@@ -89,7 +90,8 @@ static void append_file(tcc_strbuf *b, const char *path) {
 }
 
 /* Appends the modules' files, which are numbered from 0, and removes the folder with all that is in it. */
-static tcc_status take_folder(const char *folder, const char *program, const char *ending, tcc_strbuf *b, tcc_diag *diag) {
+static tcc_status take_folder(const char *folder, const char *program, const char *ending, tcc_strbuf *b,
+                              tcc_diag *diag) {
     tcc_strbuf path = {0};
     for (int i = 0;; i++) {
         path.length = 0;
@@ -114,7 +116,8 @@ static tcc_status report_code(tcc_model *m, const tcc_compiled *c, const char *e
     const char *parent = getenv("TMPDIR");
     char folder[PATH_MAX];
     int length = snprintf(folder, sizeof folder, "%s/traincc-XXXXXX", parent && *parent ? parent : "/tmp");
-    if (length >= PATH_MAX || !mkdtemp(folder)) return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", folder, strerror(errno));
+    if (length >= PATH_MAX || !mkdtemp(folder))
+        return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", folder, strerror(errno));
     tcc_program *program = NULL;
     tcc_status status = tcc__model_codegen(m, c->graph, folder, &program);
     tcc_status taken = take_folder(folder, c->program->name, ending, b, diag);
@@ -127,7 +130,8 @@ static tcc_status report_llvm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { re
 static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     const tcc_program *p = c->program;
     if (p->target != TCC_TARGET_CUDA)
-        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the program is for %s: only one for a GPU has PTX", m->device_name);
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the program is for %s: only one for a GPU has PTX",
+                         m->device_name);
     for (int i = 0; i < p->n_modules; i++) tcc_strbuf_add(b, p->modules[i].code);
     return TCC_OK;
 }
@@ -139,9 +143,8 @@ static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
 static const struct {
     const char *name;
     tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
-} reports[] = {{"tir", report_tir},         {"passes", report_passes}, {"memory", report_memory},
-               {"kernels", report_kernels}, {"llvm", report_llvm},     {"asm", report_asm},
-               {"ptx", report_ptx}};
+} reports[] = {{"tir", report_tir},   {"passes", report_passes}, {"memory", report_memory}, {"kernels", report_kernels},
+               {"llvm", report_llvm}, {"asm", report_asm},       {"ptx", report_ptx}};
 enum { REPORT_COUNT = sizeof reports / sizeof reports[0] };
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
@@ -156,7 +159,8 @@ tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
         if (status != TCC_OK) tcc_strbuf_free(&text);
         return status;
     }
-    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm, ptx", what);
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm, ptx", what);
 }
 
 void tcc_string_free(char *s) { tcc__free(s); }

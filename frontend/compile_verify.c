@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * Verification: one training step on the compiled program against the reference interpreter, and, when they differ, which pass is
- * to blame.
+ * Verification: one training step on the compiled program against the reference interpreter, and, when they differ,
+ * which pass is to blame.
  *
- * The compiled side is a second model with the same function and copies of all parameters, made to keep its gradients; so what
- * runs is exactly what training runs, and the first model is untouched. The other side is the graph right after autodiff, in
- * double precision. On a mismatch the graph is traced again and evaluated after each pass of the pipeline: the first pass whose
- * result differs is named. If none does, the generated code is wrong, and compile_group.c looks for the kernel. */
+ * The compiled side is a second model with the same function and copies of all parameters, made to keep its gradients;
+ * so what runs is exactly what training runs, and the first model is untouched. The other side is the graph right after
+ * autodiff, in double precision. On a mismatch the graph is traced again and evaluated after each pass of the pipeline:
+ * the first pass whose result differs is named. If none does, the generated code is wrong, and compile_group.c looks
+ * for the kernel. */
 #include "compile_verify.h"
 
 #include "passes/pipeline.h"
@@ -35,7 +36,8 @@ void tcc__values_free(tcc_value *values, int count) {
 }
 
 /* The host's side of what is stored is up to date. */
-static const void *input_memory(tcc_model *m, const tcc_node *n, const tcc_array *batch, int count, const float *hyper, const int64_t *rng) {
+static const void *input_memory(tcc_model *m, const tcc_node *n, const tcc_array *batch, int count, const float *hyper,
+                                const int64_t *rng) {
     const char *name = n->attrs->input.name;
     int stored;
     switch (n->attrs->input.role) {
@@ -116,7 +118,8 @@ double tcc__value_difference(const tcc_value *reference, const tcc_value *got, d
 static double gradient_floor(const tcc_graph *g, const tcc_value *values) {
     double most = 0;
     for (int i = 0; i < g->outputs.count; i++)
-        if (!strncmp(g->outputs.data[i].name, "grad.", 5) && tcc__value_largest(&values[i]) > most) most = tcc__value_largest(&values[i]);
+        if (!strncmp(g->outputs.data[i].name, "grad.", 5) && tcc__value_largest(&values[i]) > most)
+            most = tcc__value_largest(&values[i]);
     return most > 0 ? 1e-3 * most : 1e-30;
 }
 
@@ -134,12 +137,14 @@ static mismatch compare_graphs(const tcc_graph *a, const tcc_value *va, const tc
         const char *name = a->outputs.data[i].name;
         if (!is_checked(name)) continue;
         for (int k = 0; k < b->outputs.count; k++)
-            if (!strcmp(b->outputs.data[k].name, name)) keep_worst(&worst, name, tcc__value_difference(&va[i], &vb[k], floor));
+            if (!strcmp(b->outputs.data[k].name, name))
+                keep_worst(&worst, name, tcc__value_difference(&va[i], &vb[k], floor));
     }
     return worst;
 }
 
-static tcc_status compare_compiled(const tcc_graph *g, const tcc_value *values, tcc_model *compiled, tcc_diag *diag, mismatch *worst) {
+static tcc_status compare_compiled(const tcc_graph *g, const tcc_value *values, tcc_model *compiled, tcc_diag *diag,
+                                   mismatch *worst) {
     double floor = gradient_floor(g, values);
     *worst = (mismatch){.difference = 0};
     for (int i = 0; i < g->outputs.count; i++) {
@@ -225,10 +230,11 @@ static tcc_status find_blame(tcc_model *m, const reference *r, double tolerance,
     } else if (status == TCC_OK) {
         status = blame_kernel(m, g, r, tolerance, out);
         if (status == TCC_OK && out->group < 0)
-            tcc_strbuf_add(&out->what, "every graph and every kernel by itself is right: the steps or the memory plan are wrong");
+            tcc_strbuf_add(&out->what,
+                           "every graph and every kernel by itself is right: the steps or the memory plan are wrong");
         else if (status == TCC_OK)
-            tcc_strbuf_printf(&out->what, "every graph is right: the code generated for group %d, around %s, is wrong", out->group,
-                              tcc_node_text(g->groups.data[out->group].hero));
+            tcc_strbuf_printf(&out->what, "every graph is right: the code generated for group %d, around %s, is wrong",
+                              out->group, tcc_node_text(g->groups.data[out->group].hero));
     }
     tcc_graph_destroy(g);
     return status;
@@ -270,7 +276,8 @@ static tcc_status report(tcc_model *m, const reference *r, mismatch worst, doubl
     tcc_diag *diag = &m->cx->diag;
     tcc_status status = find_blame(m, r, tolerance, &b);
     if (status == TCC_OK) {
-        status = tcc_error(diag, TCC_EBUG, TCC_NOWHERE, "verify: \"%s\" differs from the interpreter by %.3g of its largest entry (allowed: %.3g)",
+        status = tcc_error(diag, TCC_EBUG, TCC_NOWHERE,
+                           "verify: \"%s\" differs from the interpreter by %.3g of its largest entry (allowed: %.3g)",
                            worst.name, worst.difference, tolerance);
         if (b.what.text) tcc_note(diag, TCC_NOWHERE, "%s", b.what.text);
         if (reproducer) write_reproducer(diag, reproducer, b.reproducer);
@@ -290,7 +297,8 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     TCC_TRY(tcc_model_synchronize(m));
     tcc_status status = make_twin(m, batch, count, &twin);
     if (status == TCC_OK) status = tcc_model_train(twin, batch, count);
-    /* The twin's parameters are one step on; the reference reads m's, or, before m's first compile, fresh ones from the same seed. */
+    /* The twin's parameters are one step on; the reference reads m's, or, before m's first compile, fresh ones from the
+     * same seed. */
     if (status == TCC_OK) status = tcc__model_trace(m, true, batch, count, &g);
     if (status == TCC_OK) status = tcc_store_fill(&m->store, &m->cx->diag);
     if (status == TCC_OK) status = run_pass(m, "autodiff", &g);

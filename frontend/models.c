@@ -12,8 +12,8 @@
 #define TCC_HERE tcc_scope_place(t, "gpt")
 
 /* Causal self-attention with one projection for queries, keys and values; x [B, T, C]. */
-static tcc_tensor gpt_attention(tcc_trace *t, tcc_tensor x, const tcc_gpt_options *o, const tcc_init *init, const tcc_init *residual_init,
-                                const tcc_init *bias) {
+static tcc_tensor gpt_attention(tcc_trace *t, tcc_tensor x, const tcc_gpt_options *o, const tcc_init *init,
+                                const tcc_init *residual_init, const tcc_init *bias) {
     int64_t batch = tcc_dim(x, 0), length = tcc_dim(x, 1), head = o->width / o->heads;
     tcc_scope(t, "attn");
     tcc_tensor qkv = tcc_linear(x, "c_attn", 3 * o->width, .no_bias = !o->bias, .weight_init = init, .bias_init = bias);
@@ -29,8 +29,8 @@ static tcc_tensor gpt_attention(tcc_trace *t, tcc_tensor x, const tcc_gpt_option
     return tcc_dropout(y, o->dropout);
 }
 
-static tcc_tensor gpt_mlp(tcc_trace *t, tcc_tensor x, const tcc_gpt_options *o, const tcc_init *init, const tcc_init *residual_init,
-                          const tcc_init *bias) {
+static tcc_tensor gpt_mlp(tcc_trace *t, tcc_tensor x, const tcc_gpt_options *o, const tcc_init *init,
+                          const tcc_init *residual_init, const tcc_init *bias) {
     tcc_scope(t, "mlp");
     tcc_tensor h = tcc_linear(x, "c_fc", 4 * o->width, .no_bias = !o->bias, .weight_init = init, .bias_init = bias);
     h = o->gelu_tanh ? tcc_gelu_tanh(h) : tcc_gelu(h);
@@ -56,7 +56,8 @@ tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
     x = tcc_dropout(tcc_add(x, tcc_slice(wpe, 0, 0, length)), o->dropout);
     for (int64_t i = 0; i < o->layers; i++) {
         tcc_scope(t, "h.%lld", (long long)i);
-        x = tcc_add(x, gpt_attention(t, tcc_layer_norm(x, "ln_1", .no_bias = !o->bias), o, &init, &residual_init, &zero));
+        x = tcc_add(x,
+                    gpt_attention(t, tcc_layer_norm(x, "ln_1", .no_bias = !o->bias), o, &init, &residual_init, &zero));
         x = tcc_add(x, gpt_mlp(t, tcc_layer_norm(x, "ln_2", .no_bias = !o->bias), o, &init, &residual_init, &zero));
         tcc_scope_end(t);
     }
@@ -104,7 +105,8 @@ tcc_tensor tcc_cnn(tcc_trace *t, tcc_tensor x, const tcc_cnn_options *o) {
 #define TCC_HERE tcc_scope_place(t, "resnet")
 
 /* Convolution without bias, initialized as torchvision does (He normal, fan_out), then batch norm. */
-static tcc_tensor conv_norm(tcc_trace *t, tcc_tensor x, const char *conv, const char *norm, int64_t channels, int64_t kernel, int64_t stride) {
+static tcc_tensor conv_norm(tcc_trace *t, tcc_tensor x, const char *conv, const char *norm, int64_t channels,
+                            int64_t kernel, int64_t stride) {
     const tcc_init init = {.kind = TCC_INIT_KAIMING_NORMAL, .a = sqrt(2), .fan_in = channels * kernel * kernel};
     const tcc_conv_options options = {.size = sizeof options, .stride = stride, .padding = kernel / 2, .no_bias = true};
     return tcc_batch_norm(tcc_conv_layer_at(x, conv, channels, kernel, &init, &options, TCC_HERE), norm);
@@ -137,7 +139,8 @@ tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *o) {
     while (f < 3 && family[f].depth != o->depth) f++;
     if (f == 3) return tcc_fail(t, "depth must be 18, 34 or 50, not %d", o->depth);
 
-    x = o->cifar_stem ? conv_norm(t, x, "conv1", "bn1", o->width, 3, 1) : conv_norm(t, x, "conv1", "bn1", o->width, 7, 2);
+    x = o->cifar_stem ? conv_norm(t, x, "conv1", "bn1", o->width, 3, 1)
+                      : conv_norm(t, x, "conv1", "bn1", o->width, 7, 2);
     x = tcc_relu(x);
     if (!o->cifar_stem) x = tcc_max_pool(x, 3, .stride = 2, .padding = 1);
     for (int stage = 0; stage < 4; stage++) {

@@ -8,18 +8,20 @@
 
 /* -- Parameters -- */
 
-static tcc_tensor stored(tcc_trace *t, const char *name, const char *suffix, tcc_role role, tcc_init init, int rank, const int64_t *dims,
-                         tcc_loc at) {
+static tcc_tensor stored(tcc_trace *t, const char *name, const char *suffix, tcc_role role, tcc_init init, int rank,
+                         const int64_t *dims, tcc_loc at) {
     tcc_diag *diag = t->graph->diag;
     if (rank < 0 || rank > TCC_MAX_RANK)
-        return tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": rank %d is out of range (0 to %d)", name, rank, TCC_MAX_RANK);
+        return tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": rank %d is out of range (0 to %d)", name, rank,
+                               TCC_MAX_RANK);
     tcc_type type = {.dtype = TCC_F32, .rank = rank};
     for (int d = 0; d < rank; d++) type.dims[d] = dims[d];
     const char *full = tcc_trace_name(t, name, suffix);
     if (!full || diag->status != TCC_OK) return tcc_trace_wrap(t, NULL);
 
     int index = tcc_store_find(t->store, full);
-    if (index < 0 && tcc_store_add(t->store, full, role, &type, &init, diag, at, &index) != TCC_OK) return tcc_trace_wrap(t, NULL);
+    if (index < 0 && tcc_store_add(t->store, full, role, &type, &init, diag, at, &index) != TCC_OK)
+        return tcc_trace_wrap(t, NULL);
     const tcc_stored *p = &t->store->entries.data[index];
     if (!tcc_type_equal(&p->type, &type) || p->role != role)
         return tcc_trace_error(t, TCC_ESHAPE, at, "\"%s\" is asked for as %s %s, but it is %s %s", full,
@@ -71,23 +73,26 @@ static tcc_loc layer(tcc_tensor x, const char *name, tcc_loc at) {
 static const tcc_init torch_default = {.kind = TCC_INIT_KAIMING_UNIFORM, .a = 1};
 
 /* U(+-1/sqrt(fan_in)), PyTorch's bias. */
-static tcc_init bias_default(int64_t fan_in) { return (tcc_init){.kind = TCC_INIT_KAIMING_UNIFORM, .a = 1, .fan_in = fan_in}; }
+static tcc_init bias_default(int64_t fan_in) {
+    return (tcc_init){.kind = TCC_INIT_KAIMING_UNIFORM, .a = 1, .fan_in = fan_in};
+}
 
-tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *given, tcc_loc at) {
+tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *given,
+                         tcc_loc at) {
     TCC_OPTIONS(tcc_linear_options, options, given);
     if (!x.node) return x;
     at = layer(x, name, at);
     if (!tcc_rank(x)) return tcc_trace_error(x.trace, TCC_ESHAPE, at, "linear \"%s\": x is a scalar", name);
     int64_t in = tcc_dim(x, -1);
-    tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM, options.weight_init ? *options.weight_init : torch_default, 2,
-                          (int64_t[]){features, in}, at);
+    tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM,
+                          options.weight_init ? *options.weight_init : torch_default, 2, (int64_t[]){features, in}, at);
     if (!w.node) return w;
     tcc_ir_set_loc(x.trace->graph, at, false);
     tcc_attrs_dot attrs = {.contract_a = {1, {tcc_rank(x) - 1}}, .contract_b = {1, {1}}};
     tcc_tensor y = tcc_trace_wrap(x.trace, tcc_ir_dot(x.trace->graph, x.node, w.node, &attrs));
     if (options.no_bias) return y;
-    tcc_tensor b = stored(x.trace, name, ".bias", TCC_ROLE_PARAM, options.bias_init ? *options.bias_init : bias_default(in), 1,
-                          (int64_t[]){features}, at);
+    tcc_tensor b = stored(x.trace, name, ".bias", TCC_ROLE_PARAM,
+                          options.bias_init ? *options.bias_init : bias_default(in), 1, (int64_t[]){features}, at);
     return tcc_add_at(y, b, at);
 }
 
@@ -98,29 +103,34 @@ static tcc_tensor per_channel(tcc_tensor v, tcc_tensor x, tcc_loc at) {
     return tcc_reshape_at(v, tcc_rank(x), dims, at);
 }
 
-tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel, const tcc_init *weight_init,
-                             const tcc_conv_options *given, tcc_loc at) {
+tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
+                             const tcc_init *weight_init, const tcc_conv_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_conv_options, options, given);
     if (!x.node) return x;
     at = layer(x, name, at);
-    int64_t groups = options.groups ? options.groups : 1, in = tcc_dim(x, 1), dims[TCC_MAX_RANK] = {channels, in / groups};
+    int64_t groups = options.groups ? options.groups : 1, in = tcc_dim(x, 1),
+            dims[TCC_MAX_RANK] = {channels, in / groups};
     int rank = tcc_rank(x);
     if (rank < 3 || rank > 5)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "conv \"%s\": x must be [N, C, spatial] with 1 to 3 spatial dims, not %s", name,
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "conv \"%s\": x must be [N, C, spatial] with 1 to 3 spatial dims, not %s", name,
                                tcc_type_text(&x.node->type));
     if (groups < 0 || in % groups || channels % groups)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "conv \"%s\": %lld groups do not divide %lld input and %lld output channels",
-                               name, (long long)groups, (long long)in, (long long)channels);
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "conv \"%s\": %lld groups do not divide %lld input and %lld output channels", name,
+                               (long long)groups, (long long)in, (long long)channels);
     int64_t fan_in = dims[1];
     for (int d = 2; d < rank; d++) fan_in *= dims[d] = kernel;
-    tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM, weight_init ? *weight_init : torch_default, rank, dims, at);
+    tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM, weight_init ? *weight_init : torch_default, rank,
+                          dims, at);
     tcc_tensor y = tcc_conv_at(x, w, &options, at);
     if (options.no_bias || !y.node) return y;
     tcc_tensor b = stored(x.trace, name, ".bias", TCC_ROLE_PARAM, bias_default(fan_in), 1, (int64_t[]){channels}, at);
     return tcc_add_at(y, per_channel(b, y, at), at);
 }
 
-tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width, const tcc_init *weight_init, tcc_loc at) {
+tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,
+                            const tcc_init *weight_init, tcc_loc at) {
     if (!indices.node) return indices;
     at = layer(indices, name, at);
     tcc_init init = weight_init ? *weight_init : (tcc_init){.kind = TCC_INIT_NORMAL, .a = 0, .b = 1};
@@ -132,18 +142,22 @@ tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, 
 
 static tcc_init constant(double value) { return (tcc_init){.kind = TCC_INIT_CONSTANT, .a = value}; }
 
-/* Adds weight and bias of the normalized extent `features` to operands[1..]; returns the number of operands, 0 after an error. */
-static int affine(tcc_tensor x, const char *name, const tcc_norm_options *options, int64_t features, tcc_node *operands[3], tcc_loc at) {
+/* Adds weight and bias of the normalized extent `features` to operands[1..]; returns the number of operands, 0 after an
+ * error. */
+static int affine(tcc_tensor x, const char *name, const tcc_norm_options *options, int64_t features,
+                  tcc_node *operands[3], tcc_loc at) {
     operands[0] = x.node;
     if (options->no_affine) return 1;
-    operands[1] = stored(x.trace, name, ".weight", TCC_ROLE_PARAM, constant(options->zero_weight ? 0 : 1), 1, &features, at).node;
+    operands[1] =
+        stored(x.trace, name, ".weight", TCC_ROLE_PARAM, constant(options->zero_weight ? 0 : 1), 1, &features, at).node;
     if (!operands[1]) return 0;
     if (options->no_bias) return 2;
     operands[2] = stored(x.trace, name, ".bias", TCC_ROLE_PARAM, constant(0), 1, &features, at).node;
     return operands[2] ? 3 : 0;
 }
 
-static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm_options *options, int axis, int64_t groups, tcc_loc at) {
+static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm_options *options, int axis,
+                       int64_t groups, tcc_loc at) {
     if (!x.node) return x;
     if (axis >= tcc_rank(x) || axis < 0)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s \"%s\": too few dims: %s", tcc_op_get_info(op)->text, name,
@@ -166,14 +180,16 @@ tcc_tensor tcc_rms_norm_at(tcc_tensor x, const char *name, const tcc_norm_option
     return norm(TCC_OP_RMS_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(x, name, at));
 }
 
-tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *given, tcc_loc at) {
+tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *given,
+                             tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
     return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, groups, layer(x, name, at));
 }
 
 /* running = (1 - momentum) running + momentum statistic */
 static void update_running(tcc_tensor running, tcc_tensor statistic, double momentum, tcc_loc at) {
-    tcc_update_at(running, tcc_add_at(tcc_scale_at(running, 1 - momentum, at), tcc_scale_at(statistic, momentum, at), at), at);
+    tcc_update_at(running,
+                  tcc_add_at(tcc_scale_at(running, 1 - momentum, at), tcc_scale_at(statistic, momentum, at), at), at);
 }
 
 tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
@@ -197,13 +213,15 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
     }
     tcc_tensor y = norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at);
     const double n = (double)tcc_type_numel(&x.node->type) / (double)channels;
-    const tcc_attrs attrs = {.norm = {.eps = options.eps ? options.eps : 1e-5, .axis = 1}}; /* y's, so that all is computed once */
+    const tcc_attrs attrs = {
+        .norm = {.eps = options.eps ? options.eps : 1e-5, .axis = 1}}; /* y's, so that all is computed once */
     const tcc_type type = {x.node->type.dtype, 1, {channels}};
     tcc_node *batch_mean = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_MEAN, &x.node, 1, &attrs, &type, at);
     tcc_node *batch_variance = tcc_ir_build(t->graph, TCC_OP_BATCH_NORM_VARIANCE, &x.node, 1, &attrs, &type, at);
     double momentum = options.momentum ? options.momentum : 0.1;
     update_running(mean, tcc_trace_wrap(t, batch_mean), momentum, at);
-    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch_variance), n > 1 ? n / (n - 1) : 1, at), momentum, at);
+    update_running(variance, tcc_scale_at(tcc_trace_wrap(t, batch_variance), n > 1 ? n / (n - 1) : 1, at), momentum,
+                   at);
     return y;
 }
 
@@ -211,6 +229,7 @@ tcc_tensor tcc_dropout_at(tcc_tensor x, double p, tcc_loc at) {
     if (!x.node || !x.trace->training || p == 0) return x;
     if (!(p >= 0 && p < 1)) return tcc_trace_error(x.trace, TCC_EINVAL, at, "dropout: p must be in [0, 1), not %g", p);
     tcc_attrs attrs = {.dropout = {.p = p, .id = x.trace->next_random_id++}};
-    return tcc_trace_wrap(x.trace, tcc_ir_build(x.trace->graph, TCC_OP_DROPOUT,
-                                                (tcc_node *const[]){x.node, tcc_trace_rng_key(x.trace)}, 2, &attrs, NULL, at));
+    return tcc_trace_wrap(x.trace,
+                          tcc_ir_build(x.trace->graph, TCC_OP_DROPOUT,
+                                       (tcc_node *const[]){x.node, tcc_trace_rng_key(x.trace)}, 2, &attrs, NULL, at));
 }

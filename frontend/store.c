@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Parameters and buffers: named host memory and its initial values. Draws come from Philox keyed by the seed, with a hash of the
- * name in the counter, so that a value depends on neither the order of the model's code nor on other parameters. */
+ * Parameters and buffers: named host memory and its initial values. Draws come from Philox keyed by the seed, with a
+ * hash of the name in the counter, so that a value depends on neither the order of the model's code nor on other
+ * parameters. */
 #include "trace.h"
 
 #include "ir/support/philox.h"
@@ -57,7 +58,8 @@ static double draw_truncated(stream *s) {
 
 /* -- Initial values -- */
 
-/* Values [begin, end); begin is a multiple of PART, where every kind but the truncated one knows its place in the stream. */
+/* Values [begin, end); begin is a multiple of PART, where every kind but the truncated one knows its place in the
+ * stream. */
 static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_t end) {
     const tcc_init *init = &p->init;
     int64_t numel = tcc_type_numel(&p->type);
@@ -65,8 +67,10 @@ static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_
     if (!init->fan_in) fan_in = (double)numel / first;
     for (int d = 2; d < p->type.rank; d++) receptive *= (double)p->type.dims[d];
     double fan_out = first * receptive;
-    double kaiming = init->a / sqrt(fan_in), xavier = sqrt(6 / (fan_in + fan_out)), xavier_normal = sqrt(2 / (fan_in + fan_out));
-    bool uniform = init->kind == TCC_INIT_UNIFORM || init->kind == TCC_INIT_KAIMING_UNIFORM || init->kind == TCC_INIT_XAVIER_UNIFORM;
+    double kaiming = init->a / sqrt(fan_in), xavier = sqrt(6 / (fan_in + fan_out)),
+           xavier_normal = sqrt(2 / (fan_in + fan_out));
+    bool uniform = init->kind == TCC_INIT_UNIFORM || init->kind == TCC_INIT_KAIMING_UNIFORM ||
+                   init->kind == TCC_INIT_XAVIER_UNIFORM;
     stream s = stream_start(seed, p->name);
     s.position = (uint64_t)begin * (uniform ? 1 : 2);
     for (int64_t i = begin; i < end; i++) {
@@ -86,11 +90,12 @@ static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_
     }
 }
 
-tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init, tcc_diag *diag,
-                         tcc_loc at, int *index) {
+tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init,
+                         tcc_diag *diag, tcc_loc at, int *index) {
     for (int d = 0; d < type->rank; d++)
         if (type->dims[d] < 1)
-            return tcc_error(diag, TCC_ESHAPE, at, "parameter \"%s\": extents must be at least 1, not %s", name, tcc_type_text(type));
+            return tcc_error(diag, TCC_ESHAPE, at, "parameter \"%s\": extents must be at least 1, not %s", name,
+                             tcc_type_text(type));
     tcc_stored p = {.name = tcc_arena_strdup(&s->arena, name), .type = *type, .role = role, .init = *init};
     if (!p.name || !tcc_vec_push(&s->entries, p)) return tcc_enomem(diag);
     *index = s->entries.count - 1;
@@ -108,7 +113,8 @@ tcc_status tcc_store_reserve(tcc_store *s, tcc_diag *diag, int64_t *parts) {
         tcc_stored *p = &s->entries.data[i];
         if (!p->data) p->data = tcc__aligned(64, (size_t)tcc_type_bytes(&p->type));
         if (!p->data)
-            return tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "out of memory for \"%s\", %s", p->name, tcc_type_text(&p->type));
+            return tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "out of memory for \"%s\", %s", p->name,
+                             tcc_type_text(&p->type));
         *parts += parts_of(p);
     }
     return TCC_OK;

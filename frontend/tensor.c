@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Operations on tensors: broadcasting and argument checks, then one node or a small expression of the IR, which checks the rest. */
+ * Operations on tensors: broadcasting and argument checks, then one node or a small expression of the IR, which checks
+ * the rest. */
 #include "trace.h"
 
 #include "traincc/tensor.h"
@@ -34,7 +35,8 @@ static bool check_axis(tcc_tensor x, const char *op, int64_t axis, tcc_loc at, i
     if (!x.node) return false;
     *out = normal_axis(x, axis);
     if (*out >= 0) return true;
-    tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: axis %lld is out of range for %s", op, (long long)axis, tcc_type_text(&x.node->type));
+    tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: axis %lld is out of range for %s", op, (long long)axis,
+                    tcc_type_text(&x.node->type));
     return false;
 }
 
@@ -60,7 +62,8 @@ static bool broadcast_together(const char *op, tcc_tensor *const *xs, int count,
             if (extent == 1 || extent == common.dims[d]) continue;
             if (common.dims[d] != 1) {
                 tcc_trace_error(t, TCC_ESHAPE, at, "%s: shapes do not broadcast: %s and %s (%lld against %lld)", op,
-                                tcc_type_text(&xs[0]->node->type), tcc_type_text(type), (long long)common.dims[d], (long long)extent);
+                                tcc_type_text(&xs[0]->node->type), tcc_type_text(type), (long long)common.dims[d],
+                                (long long)extent);
                 tcc_note(t->graph->diag, xs[0]->node->loc, "first operand made here");
                 tcc_note(t->graph->diag, xs[i]->node->loc, "other operand made here");
                 return false;
@@ -87,7 +90,8 @@ static tcc_tensor unary(tcc_op op, tcc_tensor x, tcc_loc at) {
 static tcc_tensor binary(tcc_op op, tcc_tensor a, tcc_tensor b, tcc_loc at) {
     if (!a.node || !b.node) return tcc_trace_wrap(a.trace, NULL);
     begin(a.trace, at);
-    if (!broadcast_together(tcc_op_get_info(op)->text, (tcc_tensor *const[]){&a, &b}, 2, at)) return tcc_trace_wrap(a.trace, NULL);
+    if (!broadcast_together(tcc_op_get_info(op)->text, (tcc_tensor *const[]){&a, &b}, 2, at))
+        return tcc_trace_wrap(a.trace, NULL);
     return tcc_trace_wrap(a.trace, tcc_ir_binary(a.trace->graph, op, a.node, b.node));
 }
 
@@ -117,7 +121,8 @@ tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank
     return tcc_trace_wrap(t, tcc_ir_splat(begin(t, at), &type, value));
 }
 
-tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at) {
+tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims,
+                          tcc_loc at) {
     if (!check_rank(t, "literal", rank, at)) return tcc_trace_wrap(t, NULL);
     tcc_type type = make_type(dtype, rank, dims);
     tcc_attrs attrs = {.constant = {.values = {tcc_type_numel(&type), values}}};
@@ -132,7 +137,7 @@ tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const 
 
 /* -- Element by element -- */
 
-#define UNARY(name, OP)                                                                            \
+#define UNARY(name, OP) \
     tcc_tensor tcc_##name##_at(tcc_tensor x, tcc_loc at) { return unary(TCC_OP_##OP, x, at); }
 UNARY(neg, NEG)
 UNARY(abs, ABS)
@@ -160,7 +165,7 @@ UNARY(silu, SILU)
 UNARY(softplus, SOFTPLUS)
 #undef UNARY
 
-#define BINARY(name, OP)                                                                           \
+#define BINARY(name, OP) \
     tcc_tensor tcc_##name##_at(tcc_tensor a, tcc_tensor b, tcc_loc at) { return binary(TCC_OP_##OP, a, b, at); }
 BINARY(add, ADD)
 BINARY(sub, SUB)
@@ -273,7 +278,8 @@ tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, dou
     int a;
     if (!check_axis(x, "pad", axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
     int rank = x.node->type.rank;
-    tcc_attrs attrs = {.pad = {.value = value, .lo = {.count = rank}, .hi = {.count = rank}, .interior = {.count = rank}}};
+    tcc_attrs attrs = {
+        .pad = {.value = value, .lo = {.count = rank}, .hi = {.count = rank}, .interior = {.count = rank}}};
     attrs.pad.lo.v[a] = before;
     attrs.pad.hi.v[a] = after;
     return with_attrs(TCC_OP_PAD, x, &attrs, NULL, at);
@@ -289,7 +295,8 @@ tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at) 
         return tcc_trace_wrap(t, NULL);
     }
     for (int i = 0; i < count; i++) operands[i] = xs[i].node;
-    return tcc_trace_wrap(t, tcc_ir_build(t->graph, TCC_OP_CONCAT, operands, count, &(tcc_attrs){.axis = {.axis = a}}, NULL, at));
+    return tcc_trace_wrap(
+        t, tcc_ir_build(t->graph, TCC_OP_CONCAT, operands, count, &(tcc_attrs){.axis = {.axis = a}}, NULL, at));
 }
 
 tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at) {
@@ -305,8 +312,8 @@ static tcc_tensor indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int
     if (!check_axis(x, tcc_op_get_info(op)->text, axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
     tcc_node *operands[3] = {x.node};
     for (int i = 0; i < n_others; i++) operands[1 + i] = others[i].node;
-    return tcc_trace_wrap(x.trace,
-                          tcc_ir_build(x.trace->graph, op, operands, 1 + n_others, &(tcc_attrs){.axis = {.axis = a}}, NULL, at));
+    return tcc_trace_wrap(
+        x.trace, tcc_ir_build(x.trace->graph, op, operands, 1 + n_others, &(tcc_attrs){.axis = {.axis = a}}, NULL, at));
 }
 
 tcc_tensor tcc_take_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at) {
@@ -420,10 +427,10 @@ tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
         return tcc_trace_error(a.trace, TCC_ESHAPE, at, "matmul: operands must have at least 2 dims: %s x %s",
                                tcc_type_text(&a.node->type), tcc_type_text(&b.node->type));
     if (tcc_dim(a, -1) != tcc_dim(b, -2)) {
-        tcc_tensor poison =
-            tcc_trace_error(a.trace, TCC_ESHAPE, at, "matmul: inner dimensions differ: %s x %s (%lld vs %lld)",
-                            tcc_type_text(&a.node->type), tcc_type_text(&b.node->type), (long long)tcc_dim(a, -1),
-                            (long long)tcc_dim(b, -2));
+        tcc_tensor poison = tcc_trace_error(a.trace, TCC_ESHAPE, at,
+                                            "matmul: inner dimensions differ: %s x %s (%lld vs %lld)",
+                                            tcc_type_text(&a.node->type), tcc_type_text(&b.node->type),
+                                            (long long)tcc_dim(a, -1), (long long)tcc_dim(b, -2));
         tcc_note(g->diag, a.node->loc, "first operand made here");
         tcc_note(g->diag, b.node->loc, "second operand made here");
         return poison;
@@ -441,7 +448,8 @@ tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
     return tcc_trace_wrap(a.trace, tcc_ir_dot(g, a.node, b.node, &attrs));
 }
 
-/* What is added to the scores [.., T, S] of q and k; NULL after an error. It is converted before it is broadcast, while it is small. */
+/* What is added to the scores [.., T, S] of q and k; NULL after an error. It is converted before it is broadcast, while
+ * it is small. */
 static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc_loc at) {
     const tcc_type *is = &mask.node->type;
     tcc_type scores = q.node->type;
@@ -451,11 +459,15 @@ static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc
     bool fits = shift >= 0 && (is->dtype == TCC_BOOL || is->dtype == scores.dtype);
     for (int d = 0; fits && d < is->rank; d++) fits = is->dims[d] == 1 || is->dims[d] == scores.dims[d + shift];
     if (!fits)
-        return tcc_trace_error(q.trace, TCC_ESHAPE, at, "attention: the mask, %s, does not broadcast to the scores, %s, or is not of bool or their type",
-                               tcc_type_text(is), tcc_type_text(&scores)).node;
+        return tcc_trace_error(
+                   q.trace, TCC_ESHAPE, at,
+                   "attention: the mask, %s, does not broadcast to the scores, %s, or is not of bool or their type",
+                   tcc_type_text(is), tcc_type_text(&scores))
+            .node;
     if (is->dtype == TCC_BOOL) {
         const int64_t one = 1;
-        tcc_tensor seen = tcc_constant_at(q.trace, 0, scores.dtype, 1, &one, at), hidden = tcc_constant_at(q.trace, -INFINITY, scores.dtype, 1, &one, at);
+        tcc_tensor seen = tcc_constant_at(q.trace, 0, scores.dtype, 1, &one, at),
+                   hidden = tcc_constant_at(q.trace, -INFINITY, scores.dtype, 1, &one, at);
         mask = tcc_select_at(mask, seen, hidden, at);
     }
     if (!mask.node || tcc_type_equal(&mask.node->type, &scores)) return mask.node;
@@ -464,14 +476,17 @@ static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc
 
 tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_attention_options, options, given);
-    if (!q.node || !k.node || !v.node || (options.mask.trace && !options.mask.node)) return tcc_trace_wrap(q.trace, NULL);
+    if (!q.node || !k.node || !v.node || (options.mask.trace && !options.mask.node))
+        return tcc_trace_wrap(q.trace, NULL);
     if (!(options.dropout >= 0 && options.dropout < 1))
-        return tcc_trace_error(q.trace, TCC_EINVAL, at, "attention: dropout must be in [0, 1), not %g", options.dropout);
+        return tcc_trace_error(q.trace, TCC_EINVAL, at, "attention: dropout must be in [0, 1), not %g",
+                               options.dropout);
     double scale = options.scale != 0 ? options.scale : 1 / sqrt((double)tcc_dim(q, -1));
     tcc_attrs attrs = {.sdpa = {.scale = scale, .causal = options.causal}};
     tcc_node *operands[5] = {q.node, k.node, v.node};
     int n = 3;
-    if (options.mask.node && !(operands[n++] = attention_mask(options.mask, q, k, at))) return tcc_trace_wrap(q.trace, NULL);
+    if (options.mask.node && !(operands[n++] = attention_mask(options.mask, q, k, at)))
+        return tcc_trace_wrap(q.trace, NULL);
     if (options.dropout > 0 && q.trace->training) {
         attrs.sdpa.p = options.dropout, attrs.sdpa.id = q.trace->next_random_id++;
         operands[n++] = tcc_trace_rng_key(q.trace);
@@ -484,17 +499,19 @@ tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given
     if (!x.node || !w.node) return tcc_trace_wrap(x.trace, NULL);
     int spatial = tcc_rank(x) - 2;
     if (spatial < 1 || spatial > 3)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "conv: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "conv: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
                                tcc_type_text(&x.node->type));
     tcc_attrs attrs = {.conv = {.groups = options.groups ? options.groups : 1}};
     tcc_dims *lists[] = {&attrs.conv.stride, &attrs.conv.pad_lo, &attrs.conv.pad_hi, &attrs.conv.dilation};
-    int64_t values[] = {options.stride ? options.stride : 1, options.padding, options.padding, options.dilation ? options.dilation : 1};
+    int64_t values[] = {options.stride ? options.stride : 1, options.padding, options.padding,
+                        options.dilation ? options.dilation : 1};
     for (int i = 0; i < 4; i++) {
         lists[i]->count = spatial;
         for (int d = 0; d < spatial; d++) lists[i]->v[d] = values[i];
     }
-    return tcc_trace_wrap(x.trace,
-                          tcc_ir_build(x.trace->graph, TCC_OP_CONV, (tcc_node *const[]){x.node, w.node}, 2, &attrs, NULL, at));
+    return tcc_trace_wrap(
+        x.trace, tcc_ir_build(x.trace->graph, TCC_OP_CONV, (tcc_node *const[]){x.node, w.node}, 2, &attrs, NULL, at));
 }
 
 /* -- Windows -- */
@@ -504,7 +521,8 @@ static tcc_tensor pool(tcc_op op, tcc_tensor x, int64_t window, const tcc_pool_o
     if (!x.node) return x;
     int spatial = tcc_rank(x) - 2;
     if (spatial < 1 || spatial > 3)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "%s: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
                                tcc_op_get_info(op)->text, tcc_type_text(&x.node->type));
     tcc_attrs attrs = {.pool = {.include_pad = op == TCC_OP_AVG_POOL && !options.exclude_pad}};
     tcc_dims *lists[] = {&attrs.pool.window, &attrs.pool.stride, &attrs.pool.pad_lo, &attrs.pool.pad_hi};
@@ -528,8 +546,8 @@ tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options 
 static tcc_tensor resized(tcc_op op, tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
     if (!x.node) return x;
     if (rank != tcc_rank(x) - 2)
-        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %d spatial extents for x of type %s", tcc_op_get_info(op)->text, rank,
-                               tcc_type_text(&x.node->type));
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %d spatial extents for x of type %s",
+                               tcc_op_get_info(op)->text, rank, tcc_type_text(&x.node->type));
     tcc_type type = x.node->type;
     for (int d = 0; d < rank; d++) type.dims[2 + d] = spatial[d];
     return with_attrs(op, x, &(tcc_attrs){.resize = {.align_corners = align_corners}}, &type, at);
@@ -556,16 +574,20 @@ static tcc_tensor along_axis(tcc_op op, tcc_tensor x, int axis, tcc_loc at) {
 }
 
 tcc_tensor tcc_softmax_at(tcc_tensor x, int axis, tcc_loc at) { return along_axis(TCC_OP_SOFTMAX, x, axis, at); }
-tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at) { return along_axis(TCC_OP_LOG_SOFTMAX, x, axis, at); }
+tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at) {
+    return along_axis(TCC_OP_LOG_SOFTMAX, x, axis, at);
+}
 
-tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *given, tcc_loc at) {
+tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *given,
+                                tcc_loc at) {
     TCC_OPTIONS(tcc_cross_entropy_options, options, given);
-    if (!logits.node || !targets.node || (options.weight && !options.weight->node)) return tcc_trace_wrap(logits.trace, NULL);
+    if (!logits.node || !targets.node || (options.weight && !options.weight->node))
+        return tcc_trace_wrap(logits.trace, NULL);
     tcc_attrs attrs = {.cross_entropy = {.ignore_index = options.has_ignore_index ? options.ignore_index : -100,
                                          .label_smoothing = options.label_smoothing}};
     tcc_node *operands[3] = {logits.node, targets.node, options.weight ? options.weight->node : NULL};
-    return tcc_trace_wrap(logits.trace, tcc_ir_build(logits.trace->graph, TCC_OP_CROSS_ENTROPY, operands, options.weight ? 3 : 2, &attrs,
-                                                     NULL, at));
+    return tcc_trace_wrap(logits.trace, tcc_ir_build(logits.trace->graph, TCC_OP_CROSS_ENTROPY, operands,
+                                                     options.weight ? 3 : 2, &attrs, NULL, at));
 }
 
 tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at) {

@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, bool training, const tcc_array *batch, int n_batch,
-                           tcc_diag *diag) {
+tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, bool training, const tcc_array *batch,
+                           int n_batch, tcc_diag *diag) {
     *t = (tcc_trace){.store = store, .training = training, .batch = batch, .n_batch = n_batch};
     t->graph = tcc_graph_create(name, diag);
     return t->graph ? TCC_OK : tcc_enomem(diag);
@@ -14,8 +14,8 @@ tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, boo
 tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out) {
     tcc_diag *diag = t->graph->diag;
     if (t->scopes.count)
-        tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_scope without tcc_scope_end; the innermost is \"%s\"", t->scopes.count,
-                  t->prefix.text);
+        tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_scope without tcc_scope_end; the innermost is \"%s\"",
+                  t->scopes.count, t->prefix.text);
     tcc_strbuf_free(&t->prefix);
     tcc_vec_free(&t->scopes);
     tcc_vec_free(&t->stored);
@@ -80,7 +80,8 @@ const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {
 
 tcc_loc tcc_scope_place(tcc_trace *t, const char *model) {
     const int length = t->prefix.length ? (int)t->prefix.length - 1 : 0; /* without the dot at its end */
-    const char *path = tcc_arena_printf(&t->graph->arena, "%s%s%.*s", model, length ? "." : "", length, length ? t->prefix.text : "");
+    const char *path = tcc_arena_printf(&t->graph->arena, "%s%s%.*s", model, length ? "." : "", length,
+                                        length ? t->prefix.text : "");
     if (!path) tcc_enomem(t->graph->diag);
     return (tcc_loc){.file = path};
 }

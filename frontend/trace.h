@@ -20,7 +20,7 @@ typedef struct tcc_stored {
     tcc_init init;
     float *data; /* NULL until tcc_store_fill */
     /* On a device with memory of its own (compile_memory.c): */
-    void *device;                   /* NULL: not there yet */
+    void *device;                  /* NULL: not there yet */
     bool host_newer, device_newer; /* what the other side lacks; never both */
 } tcc_stored;
 
@@ -34,8 +34,8 @@ typedef struct tcc_store {
 /* Index of the entry `name`, or -1. */
 int tcc_store_find(const tcc_store *s, const char *name);
 /* Adds an entry, without memory. */
-tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init, tcc_diag *diag,
-                         tcc_loc at, int *index);
+tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tcc_type *type, const tcc_init *init,
+                         tcc_diag *diag, tcc_loc at, int *index);
 /* Gives memory and initial values to the entries that have none. */
 tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag);
 /* The same in steps: memory; values, whose parts [0, parts) several threads may share; done. */
@@ -50,16 +50,16 @@ struct tcc_trace {
     const tcc_array *batch;
     int n_batch;
     bool training;
-    tcc_strbuf prefix;             /* "transformer.h.0." */
-    tcc_vec(size_t) scopes;        /* lengths of prefix before each open scope */
-    tcc_vec(tcc_node *) stored;    /* input node by index in the store; NULL: not used yet in this trace */
-    tcc_node *rng_key;             /* input "rng", made when first needed */
+    tcc_strbuf prefix;          /* "transformer.h.0." */
+    tcc_vec(size_t) scopes;     /* lengths of prefix before each open scope */
+    tcc_vec(tcc_node *) stored; /* input node by index in the store; NULL: not used yet in this trace */
+    tcc_node *rng_key;          /* input "rng", made when first needed */
     int64_t next_random_id;
 };
 
 /* Starts a trace into a new graph named `name`. */
-tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, bool training, const tcc_array *batch, int n_batch,
-                           tcc_diag *diag);
+tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, bool training, const tcc_array *batch,
+                           int n_batch, tcc_diag *diag);
 /* Gives the graph, or the first error of the trace. Frees the trace's own memory in any case. */
 tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out);
 
@@ -72,9 +72,10 @@ static inline tcc_tensor tcc_trace_wrap(tcc_trace *t, tcc_node *n) { return (tcc
 tcc_tensor tcc_trace_error(tcc_trace *t, tcc_status status, tcc_loc at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Options structs grow at their end: a caller compiled against an older header has a smaller size, and new fields are zero. */
-#define TCC_OPTIONS(type, local, given)                                                            \
-    type local = {0};                                                                              \
+/* Options structs grow at their end: a caller compiled against an older header has a smaller size, and new fields are
+ * zero. */
+#define TCC_OPTIONS(type, local, given) \
+    type local = {0};                   \
     if (given) memcpy(&local, (given), (given)->size && (given)->size < sizeof local ? (given)->size : sizeof local)
 
 #endif

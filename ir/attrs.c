@@ -11,11 +11,11 @@
 /* One function a class, because a typedef of its own lets F name the struct that the field is in.
  */
 #define F(kind, name) {#name, TCC_ATTR_##kind, offsetof(self, name)},
-#define C(class)                                                                                   \
-    static const tcc_attr_field *fields_##class(void) {                                            \
-        typedef tcc_attrs_##class self;                                                            \
-        static const tcc_attr_field fields[] = {TCC_ATTRS_##class(F){NULL, 0, sizeof(self)}};      \
-        return fields;                                                                             \
+#define C(class)                                                                              \
+    static const tcc_attr_field *fields_##class(void) {                                       \
+        typedef tcc_attrs_##class self;                                                       \
+        static const tcc_attr_field fields[] = {TCC_ATTRS_##class(F){NULL, 0, sizeof(self)}}; \
+        return fields;                                                                        \
     }
 TCC_ATTR_CLASSES(C)
 #undef C
@@ -36,9 +36,7 @@ static const char *const role_texts[TCC_ROLE_COUNT] = {
 #undef TCC_ROLE
 };
 
-const char *tcc_role_text(tcc_role role) {
-    return role_texts[role];
-}
+const char *tcc_role_text(tcc_role role) { return role_texts[role]; }
 
 bool tcc_role_parse(const char *text, size_t length, tcc_role *out) {
     for (int r = 0; r < TCC_ROLE_COUNT; r++) {
@@ -92,7 +90,7 @@ uint64_t tcc_attrs_hash(tcc_attr_class c, const tcc_attrs *a) {
     for (const tcc_attr_field *f = tcc_attr_fields(c); f->name; f++) {
         const void *x = tcc_attr_get(a, f);
         switch (f->kind) {
-        case TCC_ATTR_I64: h = tcc_hash_add(h, (uint64_t) * (const int64_t *)x); break;
+        case TCC_ATTR_I64: h = tcc_hash_add(h, (uint64_t)*(const int64_t *)x); break;
         case TCC_ATTR_F64: h = tcc_hash_f64(h, *(const double *)x); break;
         case TCC_ATTR_BOOL: h = tcc_hash_add(h, *(const bool *)x); break;
         case TCC_ATTR_ROLE: h = tcc_hash_add(h, *(const tcc_role *)x); break;
@@ -154,16 +152,15 @@ static void print_hex(tcc_strbuf *b, double x) {
     char fraction[16];
     snprintf(fraction, sizeof fraction, "%013llx", (unsigned long long)(bits << 12 >> 12));
     for (size_t end = strlen(fraction); end && fraction[end - 1] == '0';) fraction[--end] = '\0';
-    tcc_strbuf_printf(b, "%s0x%d%s%sp%+d", signbit(x) ? "-" : "", exponent != 0,
-                      *fraction ? "." : "", fraction, (exponent ? exponent : 1) - BIAS);
+    tcc_strbuf_printf(b, "%s0x%d%s%sp%+d", signbit(x) ? "-" : "", exponent != 0, *fraction ? "." : "", fraction,
+                      (exponent ? exponent : 1) - BIAS);
 }
 
 void tcc_print_f64(tcc_strbuf *b, double x) {
     enum { EXACT_BITS = 53 };
     if (isnan(x)) tcc_strbuf_add(b, "nan");
     else if (isinf(x)) tcc_strbuf_add(b, x < 0 ? "-inf" : "inf");
-    else if (x == floor(x) && fabs(x) <= (double)(1LL << EXACT_BITS))
-        tcc_strbuf_printf(b, "%.0f", x);
+    else if (x == floor(x) && fabs(x) <= (double)(1LL << EXACT_BITS)) tcc_strbuf_printf(b, "%.0f", x);
     else print_hex(b, x);
 }
 
@@ -203,8 +200,7 @@ static void print_value(tcc_strbuf *b, const void *x, tcc_attr_kind kind) {
     case TCC_ATTR_STR: tcc_print_quoted(b, text_of(x)); break;
     case TCC_ATTR_DIMS: {
         const tcc_dims *p = x;
-        for (int i = 0; i < p->count; i++)
-            tcc_strbuf_printf(b, i ? ", %lld" : "[%lld", (long long)p->v[i]);
+        for (int i = 0; i < p->count; i++) tcc_strbuf_printf(b, i ? ", %lld" : "[%lld", (long long)p->v[i]);
         tcc_strbuf_add(b, "]");
         break;
     }

@@ -29,9 +29,7 @@ const tcc_attr_field *tcc_attr_fields(tcc_attr_class c);
 static inline const void *tcc_attr_get(const tcc_attrs *a, const tcc_attr_field *f) {
     return (const char *)a + f->offset;
 }
-static inline void *tcc_attr_at(tcc_attrs *a, const tcc_attr_field *f) {
-    return (char *)a + f->offset;
-}
+static inline void *tcc_attr_at(tcc_attrs *a, const tcc_attr_field *f) { return (char *)a + f->offset; }
 
 /* Deep copy: strings and lists go to the arena, entries of lists past their count become 0. False
  * when memory is short. */

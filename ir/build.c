@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-static tcc_node *build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
-                       const tcc_attrs *attrs, const tcc_type *type) {
+static tcc_node *build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                       const tcc_type *type) {
     return tcc_ir_build(g, op, operands, n_operands, attrs, type, tcc__ir_get_loc(g));
 }
 
@@ -16,9 +16,7 @@ static tcc_node *poisoned(tcc_graph *g) {
     return NULL;
 }
 
-tcc_node *tcc_ir_unary(tcc_graph *g, tcc_op op, tcc_node *x) {
-    return build(g, op, &x, 1, NULL, NULL);
-}
+tcc_node *tcc_ir_unary(tcc_graph *g, tcc_op op, tcc_node *x) { return build(g, op, &x, 1, NULL, NULL); }
 
 tcc_node *tcc_ir_binary(tcc_graph *g, tcc_op op, tcc_node *a, tcc_node *b) {
     return build(g, op, (tcc_node *[]){a, b}, 2, NULL, NULL);
@@ -55,10 +53,8 @@ tcc_node *tcc_ir_iota(tcc_graph *g, const tcc_type *type, int axis) {
 }
 
 static tcc_type with_dims(tcc_dtype dtype, int rank, const int64_t *dims) {
-    tcc_type type = {.dtype = dtype,
-                     .rank = rank}; /* a rank out of range is reported by inference */
-    if (rank > 0 && rank <= TCC_MAX_RANK)
-        memcpy(type.dims, dims, sizeof type.dims[0] * (size_t)rank);
+    tcc_type type = {.dtype = dtype, .rank = rank}; /* a rank out of range is reported by inference */
+    if (rank > 0 && rank <= TCC_MAX_RANK) memcpy(type.dims, dims, sizeof type.dims[0] * (size_t)rank);
     return type;
 }
 
@@ -76,8 +72,7 @@ tcc_node *tcc_ir_transpose(tcc_graph *g, tcc_node *x, const int *perm) {
     return moves ? build(g, TCC_OP_TRANSPOSE, &x, 1, &attrs, NULL) : x;
 }
 
-tcc_node *tcc_ir_broadcast(tcc_graph *g, tcc_node *x, int rank, const int64_t *result_dims,
-                           const int *dims) {
+tcc_node *tcc_ir_broadcast(tcc_graph *g, tcc_node *x, int rank, const int64_t *result_dims, const int *dims) {
     if (!x) return poisoned(g);
     tcc_type type = with_dims(x->type.dtype, rank, result_dims);
     tcc_attrs attrs = {.broadcast.dims.count = x->type.rank};
@@ -93,8 +88,7 @@ tcc_node *tcc_ir_broadcast_like(tcc_graph *g, tcc_node *x, const tcc_node *like)
     return tcc_ir_broadcast(g, x, like->type.rank, like->type.dims, dims);
 }
 
-tcc_node *tcc_ir_unreduce(tcc_graph *g, tcc_node *x, int rank, const int64_t *dims,
-                          const tcc_dims *axes) {
+tcc_node *tcc_ir_unreduce(tcc_graph *g, tcc_node *x, int rank, const int64_t *dims, const tcc_dims *axes) {
     int kept[TCC_MAX_RANK] = {0}, count = 0;
     for (int d = 0; d < rank && count < TCC_MAX_RANK; d++) {
         bool reduced = false;
@@ -109,8 +103,7 @@ static void set_dims(tcc_dims *to, const tcc_node *x, const int64_t *from) {
     memcpy(to->v, from, sizeof to->v[0] * (size_t)to->count);
 }
 
-tcc_node *tcc_ir_slice(tcc_graph *g, tcc_node *x, const int64_t *start, const int64_t *limit,
-                       const int64_t *stride) {
+tcc_node *tcc_ir_slice(tcc_graph *g, tcc_node *x, const int64_t *start, const int64_t *limit, const int64_t *stride) {
     if (!x) return poisoned(g);
     tcc_attrs attrs = {0};
     set_dims(&attrs.slice.start, x, start);

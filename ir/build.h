@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convenience builders over tcc_ir_build, for rules that write expressions: decompositions, gradients, tests. They use the location
- * of tcc_ir_set_loc and are NULL-safe. Binary builders broadcast nothing and cast nothing, except where said. */
+ * Convenience builders over tcc_ir_build, for rules that write expressions: decompositions, gradients, tests. They use
+ * the location of tcc_ir_set_loc and are NULL-safe. Binary builders broadcast nothing and cast nothing, except where
+ * said. */
 #ifndef TCC_IR_BUILD_H
 #define TCC_IR_BUILD_H
 
@@ -24,7 +25,8 @@ tcc_node *tcc_ir_broadcast_like(tcc_graph *g, tcc_node *x, const tcc_node *like)
 /* A value reduced over `axes` put back: broadcast to `dims` with the reduced dims restored. */
 tcc_node *tcc_ir_unreduce(tcc_graph *g, tcc_node *x, int rank, const int64_t *dims, const tcc_dims *axes);
 tcc_node *tcc_ir_slice(tcc_graph *g, tcc_node *x, const int64_t *start, const int64_t *limit, const int64_t *stride);
-tcc_node *tcc_ir_pad(tcc_graph *g, tcc_node *x, double value, const int64_t *lo, const int64_t *hi, const int64_t *interior);
+tcc_node *tcc_ir_pad(tcc_graph *g, tcc_node *x, double value, const int64_t *lo, const int64_t *hi,
+                     const int64_t *interior);
 tcc_node *tcc_ir_reduce(tcc_graph *g, tcc_op op, tcc_node *x, const tcc_dims *axes);
 tcc_node *tcc_ir_mean(tcc_graph *g, tcc_node *x, const tcc_dims *axes);
 tcc_node *tcc_ir_dot(tcc_graph *g, tcc_node *a, tcc_node *b, const tcc_attrs_dot *attrs);

@@ -9,15 +9,15 @@
 /* -- ir.c -- */
 
 /* tcc_ir_build with the backward flag given instead of taken from tcc_ir_set_loc. */
-tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
-                        const tcc_attrs *attrs, const tcc_type *type, tcc_loc loc, bool backward);
+tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                        const tcc_type *type, tcc_loc loc, bool backward);
 /* The node that equals this description, or NULL. */
-tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
-                       const tcc_attrs *attrs, const tcc_type *type);
+tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                       const tcc_type *type);
 /* One copy of each string, in the graph's arena; NULL (reported) when memory is short. */
 const char *tcc__ir_intern(tcc_graph *g, const char *s);
 tcc_loc tcc__ir_get_loc(const tcc_graph *g); /* what tcc_ir_set_loc said */
-void tcc__ir_fail(tcc_graph *g); /* an error was reported: tcc_rewrite_end must not succeed */
+void tcc__ir_fail(tcc_graph *g);             /* an error was reported: tcc_rewrite_end must not succeed */
 
 /* -- infer.c -- */
 

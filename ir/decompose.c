@@ -24,8 +24,7 @@
 #define DEFINITION_COMPOSITE(id) [TCC_OP_##id] = tcc__define_##id,
 
 static tcc_definition *const definitions[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
-    DEFINITION_##fusion(id)
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) DEFINITION_##fusion(id)
 #include "ir/ops.def"
 #undef TCC_OP
 };
@@ -45,8 +44,7 @@ tcc_node *tcc_rewrite_decompose(tcc_rewrite *rw, const tcc_node *n) {
     enum { MOST_OPERANDS = 8 }; /* of a composite */
     tcc_node *operands[MOST_OPERANDS];
     if (n->n_operands > MOST_OPERANDS) {
-        TCC_BUG(rw->to->diag, "decompose: %s has %d operands", tcc_op_get_info(n->op)->text,
-                n->n_operands);
+        TCC_BUG(rw->to->diag, "decompose: %s has %d operands", tcc_op_get_info(n->op)->text, n->n_operands);
         return NULL;
     }
     for (int i = 0; i < n->n_operands; i++) operands[i] = rw->map[n->operands[i]->id];
@@ -55,14 +53,11 @@ tcc_node *tcc_rewrite_decompose(tcc_rewrite *rw, const tcc_node *n) {
 
 /* -- Activations -- */
 
-TCC_DEFINITION(RELU) {
-    return tcc_ir_binary_c(g, TCC_OP_MAX, in[0], 0);
-}
+TCC_DEFINITION(RELU) { return tcc_ir_binary_c(g, TCC_OP_MAX, in[0], 0); }
 
 TCC_DEFINITION(LEAKY_RELU) {
     tcc_node *positive = tcc_ir_binary_c(g, TCC_OP_GT, in[0], 0);
-    return tcc_ir_select(g, positive, in[0],
-                         tcc_ir_binary_c(g, TCC_OP_MUL, in[0], n->attrs->slope.slope));
+    return tcc_ir_select(g, positive, in[0], tcc_ir_binary_c(g, TCC_OP_MUL, in[0], n->attrs->slope.slope));
 }
 
 tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x) {
@@ -70,13 +65,9 @@ tcc_node *tcc_ir_normal_cdf(tcc_graph *g, tcc_node *x) {
     return tcc_ir_binary_c(g, TCC_OP_MUL, tcc_ir_binary_c(g, TCC_OP_ADD, e, 1), 0.5);
 }
 
-TCC_DEFINITION(GELU) {
-    return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_normal_cdf(g, in[0]));
-}
+TCC_DEFINITION(GELU) { return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_normal_cdf(g, in[0])); }
 
-TCC_DEFINITION(SILU) {
-    return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_unary(g, TCC_OP_SIGMOID, in[0]));
-}
+TCC_DEFINITION(SILU) { return tcc_ir_binary(g, TCC_OP_MUL, in[0], tcc_ir_unary(g, TCC_OP_SIGMOID, in[0])); }
 
 /* max(x, 0) + log(1 + e^-|x|): no overflow on one side, no loss of the tail on the other. */
 TCC_DEFINITION(SOFTPLUS) {
@@ -96,8 +87,7 @@ static tcc_node *back(tcc_graph *g, tcc_node *reduced, const tcc_node *like, int
 tcc_ir_softmax tcc_ir_get_softmax(tcc_graph *g, tcc_node *x, int axis) {
     tcc_dims axes = {1, {axis}};
     tcc_ir_softmax s;
-    s.shifted = tcc_ir_binary(g, TCC_OP_SUB, x,
-                              back(g, tcc_ir_reduce(g, TCC_OP_REDUCE_MAX, x, &axes), x, axis));
+    s.shifted = tcc_ir_binary(g, TCC_OP_SUB, x, back(g, tcc_ir_reduce(g, TCC_OP_REDUCE_MAX, x, &axes), x, axis));
     s.power = tcc_ir_unary(g, TCC_OP_EXP, s.shifted);
     s.sum = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, s.power, &axes);
     return s;
@@ -118,8 +108,7 @@ TCC_DEFINITION(SOFTMAX) {
 TCC_DEFINITION(LOG_SOFTMAX) {
     int axis = (int)n->attrs->axis.axis;
     tcc_ir_softmax s = tcc_ir_get_softmax(g, in[0], axis);
-    return tcc_ir_binary(g, TCC_OP_SUB, s.shifted,
-                         back(g, tcc_ir_unary(g, TCC_OP_LOG, s.sum), s.shifted, axis));
+    return tcc_ir_binary(g, TCC_OP_SUB, s.shifted, back(g, tcc_ir_unary(g, TCC_OP_LOG, s.sum), s.shifted, axis));
 }
 
 /* -- Dropout -- */
@@ -156,8 +145,8 @@ static tcc_node *sum_classes(tcc_graph *g, tcc_node *x) {
     return tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, x, &axes);
 }
 
-tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits,
-                                              tcc_node *targets, tcc_node *weights) {
+tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits, tcc_node *targets,
+                                              tcc_node *weights) {
     tcc_ir_cross_entropy c = {0};
     if (!logits || !targets) return c;
     int axis = logits->type.rank - 1;
@@ -171,8 +160,7 @@ tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, t
     c.valid = tcc_ir_binary_c(g, TCC_OP_NE, targets, (double)n->attrs->cross_entropy.ignore_index);
     if (weights) {
         tcc_attrs attrs = {.axis = {.axis = 0}};
-        c.row_weight =
-            tcc_ir_build(g, TCC_OP_TAKE, (tcc_node *[]){weights, targets}, 2, &attrs, NULL, n->loc);
+        c.row_weight = tcc_ir_build(g, TCC_OP_TAKE, (tcc_node *[]){weights, targets}, 2, &attrs, NULL, n->loc);
     }
     tcc_node *share = weights ? c.row_weight : tcc_ir_splat(g, &rows, 1);
     c.denominator = sum_all(g, tcc_ir_select(g, c.valid, share, tcc_ir_splat(g, &rows, 0)));
@@ -189,16 +177,14 @@ TCC_DEFINITION(CROSS_ENTROPY) {
     int axis = in[0]->type.rank - 1;
     double classes = (double)in[0]->type.dims[axis];
     tcc_node *z = c.softmax.shifted, *log_sum = tcc_ir_unary(g, TCC_OP_LOG, c.softmax.sum);
-    tcc_node *picked =
-        sum_classes(g, tcc_ir_select(g, c.onehot, z, tcc_ir_splat_like(g, in[0], 0)));
+    tcc_node *picked = sum_classes(g, tcc_ir_select(g, c.onehot, z, tcc_ir_splat_like(g, in[0], 0)));
     tcc_node *row = tcc_ir_binary(g, TCC_OP_SUB, log_sum, picked);
     if (weights) row = tcc_ir_binary(g, TCC_OP_MUL, row, c.row_weight);
     if (smoothing != 0) {
         tcc_node *all, *weighted = z; /* all: sum over classes of w_c L */
         if (weights) {
             weighted = tcc_ir_binary(g, TCC_OP_MUL, z, tcc_ir_broadcast_like(g, weights, z));
-            all = tcc_ir_binary(g, TCC_OP_MUL, log_sum,
-                                tcc_ir_broadcast_like(g, sum_all(g, weights), log_sum));
+            all = tcc_ir_binary(g, TCC_OP_MUL, log_sum, tcc_ir_broadcast_like(g, sum_all(g, weights), log_sum));
         } else {
             all = tcc_ir_binary_c(g, TCC_OP_MUL, log_sum, classes);
         }

@@ -63,7 +63,7 @@ typedef struct tcc_ir_cross_entropy {
     tcc_node *denominator; /* []: what the sum over rows is divided by */
 } tcc_ir_cross_entropy;
 /* `weights` may be NULL. */
-tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits,
-                                              tcc_node *targets, tcc_node *weights);
+tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits, tcc_node *targets,
+                                              tcc_node *weights);
 
 #endif

@@ -33,8 +33,7 @@ static tcc_node *scale_of(tcc_graph *g, tcc_node *square, double eps) {
 }
 
 /* x / sqrt(square + eps) */
-static tcc_ir_normal scale_by(tcc_graph *g, tcc_node *x, tcc_node *square, const tcc_dims *axes,
-                              double eps) {
+static tcc_ir_normal scale_by(tcc_graph *g, tcc_node *x, tcc_node *square, const tcc_dims *axes, double eps) {
     tcc_ir_normal normal;
     normal.scale = scale_of(g, square, eps);
     normal.value = tcc_ir_binary(g, TCC_OP_MUL, x, back(g, normal.scale, x, axes));
@@ -67,8 +66,7 @@ tcc_node *tcc_ir_norm_weight(tcc_graph *g, const tcc_node *n, tcc_node *weight) 
 }
 
 /* Operands from `first` on are weight and bias, as far as they are there. */
-static tcc_node *scale_and_shift(tcc_graph *g, const tcc_node *n, tcc_node *const *in,
-                                 tcc_node *x) {
+static tcc_node *scale_and_shift(tcc_graph *g, const tcc_node *n, tcc_node *const *in, tcc_node *x) {
     if (n->n_operands > 1) x = tcc_ir_binary(g, TCC_OP_MUL, x, tcc_ir_norm_weight(g, n, in[1]));
     if (n->n_operands > 2) x = tcc_ir_binary(g, TCC_OP_ADD, x, tcc_ir_norm_weight(g, n, in[2]));
     return x;
@@ -81,8 +79,7 @@ TCC_DEFINITION(LAYER_NORM) {
 
 TCC_DEFINITION(RMS_NORM) {
     tcc_dims axes = tcc_ir_norm_axes(n);
-    return scale_and_shift(g, n, in,
-                           tcc_ir_get_rms_normal(g, in[0], &axes, n->attrs->norm.eps).value);
+    return scale_and_shift(g, n, in, tcc_ir_get_rms_normal(g, in[0], &axes, n->attrs->norm.eps).value);
 }
 
 /* -- Batch norm: computed in the type of the scales -- */
@@ -121,7 +118,8 @@ static tcc_node *normal_of(tcc_graph *g, tcc_node *const *in, const tcc_dims *ax
 
 /* With n = (x - mean) scale:
  *   dx = weight scale (dy - mean dy - n mean(n dy)),   dweight = sum n dy,   dbias = sum dy.
- * The weight is constant over the axes and leaves the means: both of them are then the sums that the other two gradients need. */
+ * The weight is constant over the axes and leaves the means: both of them are then the sums that the other two
+ * gradients need. */
 TCC_DEFINITION(BATCH_NORM_GRAD_X) {
     tcc_dims axes = tcc_ir_norm_axes(n);
     tcc_node *dy = tcc_ir_cast(g, in[DY], in[MEAN]->type.dtype), *normal = normal_of(g, in, &axes);
@@ -153,8 +151,8 @@ TCC_DEFINITION(GROUP_NORM) {
     int64_t dims[TCC_MAX_RANK + 1];
     tcc_dims axes = {0};
     if (type->rank == TCC_MAX_RANK) {
-        tcc_error(g->diag, TCC_EUNSUPPORTED, n->loc,
-                  "group_norm: rank %d has no room for the dim of the groups", type->rank);
+        tcc_error(g->diag, TCC_EUNSUPPORTED, n->loc, "group_norm: rank %d has no room for the dim of the groups",
+                  type->rank);
         return NULL;
     }
     for (int d = 0; d < type->rank; d++) {
@@ -169,8 +167,7 @@ TCC_DEFINITION(GROUP_NORM) {
 
 /* The work a channel is done on vectors of C elements. */
 TCC_DEFINITION(BATCH_NORM_INFERENCE) {
-    tcc_node *inverse =
-        tcc_ir_unary(g, TCC_OP_RSQRT, tcc_ir_binary_c(g, TCC_OP_ADD, in[4], n->attrs->norm.eps));
+    tcc_node *inverse = tcc_ir_unary(g, TCC_OP_RSQRT, tcc_ir_binary_c(g, TCC_OP_ADD, in[4], n->attrs->norm.eps));
     tcc_node *scale = tcc_ir_binary(g, TCC_OP_MUL, in[1], inverse);
     tcc_node *x = tcc_ir_binary(g, TCC_OP_SUB, in[0], tcc_ir_norm_weight(g, n, in[3]));
     x = tcc_ir_binary(g, TCC_OP_MUL, x, tcc_ir_norm_weight(g, n, scale));

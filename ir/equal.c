@@ -14,9 +14,7 @@
 static bool match_node(const tcc_node *n, const tcc_graph *b, tcc_node **match) {
     enum { ON_STACK = 8 };
     tcc_node *few[ON_STACK], **operands = few;
-    if (n->n_operands > ON_STACK &&
-        !(operands = tcc__malloc(sizeof *operands * (size_t)n->n_operands)))
-        return false;
+    if (n->n_operands > ON_STACK && !(operands = tcc__malloc(sizeof *operands * (size_t)n->n_operands))) return false;
     for (int i = 0; i < n->n_operands; i++) operands[i] = match[n->operands[i]->id];
     match[n->id] = tcc__ir_find(b, n->op, operands, n->n_operands, n->attrs, &n->type);
     if (operands != few) tcc__free(operands);
@@ -70,14 +68,12 @@ bool tcc_graph_equal(const tcc_graph *a, const tcc_graph *b) {
 
 static uint64_t hash_node(const tcc_node *n, const uint64_t *hashes) {
     const tcc_op_info *info = tcc_op_get_info(n->op);
-    uint64_t h = tcc_hash_string(
-        0, info->text); /* not the number of the op, which another version may change */
+    uint64_t h = tcc_hash_string(0, info->text); /* not the number of the op, which another version may change */
     h = tcc_hash_add(h, tcc_attrs_hash(info->attrs, n->attrs));
     h = tcc_hash_add(h, (uint64_t)n->type.dtype);
     h = tcc_hash_bytes(h, n->type.dims, sizeof n->type.dims[0] * (size_t)n->type.rank);
     if (info->flags & TCC_FLAG_COMM)
-        return tcc_hash_add(h, tcc_hash_mix(hashes[n->operands[0]->id]) +
-                                   tcc_hash_mix(hashes[n->operands[1]->id]));
+        return tcc_hash_add(h, tcc_hash_mix(hashes[n->operands[0]->id]) + tcc_hash_mix(hashes[n->operands[1]->id]));
     for (int i = 0; i < n->n_operands; i++) h = tcc_hash_add(h, hashes[n->operands[i]->id]);
     return h;
 }
@@ -106,8 +102,7 @@ uint64_t tcc_graph_hash(const tcc_graph *g) {
         h = hash_list(h, group->outputs, group->n_outputs, hashes);
     }
     for (int i = 0; i < g->places.count; i++)
-        h = tcc_hash_add(tcc_hash_add(h, hashes[g->places.data[i].node->id]),
-                         (uint64_t)g->places.data[i].offset_bytes);
+        h = tcc_hash_add(tcc_hash_add(h, hashes[g->places.data[i].node->id]), (uint64_t)g->places.data[i].offset_bytes);
     tcc__free(hashes);
     return tcc_hash_add(h, (uint64_t)g->arena_bytes);
 }

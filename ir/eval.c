@@ -13,7 +13,7 @@
 #include <string.h>
 
 static tcc_eval_rule *const rules[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) \
     [TCC_OP_##id] = tcc__eval_##eval,
 #include "ir/ops.def"
 #undef TCC_OP
@@ -66,12 +66,8 @@ void tcc_value_store(const tcc_value *v, void *packed) {
         switch (v->type.dtype) {
         case TCC_F64: ((double *)packed)[e] = v->f[e]; break;
         case TCC_F32: ((float *)packed)[e] = (float)v->f[e]; break;
-        case TCC_F16:
-            ((uint16_t *)packed)[e] = tcc_f32_to_f16((float)tcc_dtype_round(TCC_F16, v->f[e]));
-            break;
-        case TCC_BF16:
-            ((uint16_t *)packed)[e] = tcc_f32_to_bf16((float)tcc_dtype_round(TCC_BF16, v->f[e]));
-            break;
+        case TCC_F16: ((uint16_t *)packed)[e] = tcc_f32_to_f16((float)tcc_dtype_round(TCC_F16, v->f[e])); break;
+        case TCC_BF16: ((uint16_t *)packed)[e] = tcc_f32_to_bf16((float)tcc_dtype_round(TCC_BF16, v->f[e])); break;
         case TCC_I64: ((int64_t *)packed)[e] = v->i[e]; break;
         case TCC_I32: ((int32_t *)packed)[e] = (int32_t)v->i[e]; break;
         default: ((uint8_t *)packed)[e] = (uint8_t)v->i[e]; break;
@@ -89,8 +85,8 @@ void tcc__strides(const tcc_type *type, int64_t *strides) {
     }
 }
 
-void tcc__copy_strided(int rank, const int64_t *dims, void *dst, const int64_t *dst_strides,
-                       const void *src, const int64_t *src_strides) {
+void tcc__copy_strided(int rank, const int64_t *dims, void *dst, const int64_t *dst_strides, const void *src,
+                       const int64_t *src_strides) {
     enum { BYTES = sizeof(double) };
     if (rank == 0) {
         memcpy(dst, src, BYTES);
@@ -98,22 +94,19 @@ void tcc__copy_strided(int rank, const int64_t *dims, void *dst, const int64_t *
     }
     char *to = dst;
     const char *from = src;
-    ptrdiff_t to_step = (ptrdiff_t)dst_strides[0] * BYTES,
-              from_step = (ptrdiff_t)src_strides[0] * BYTES;
+    ptrdiff_t to_step = (ptrdiff_t)dst_strides[0] * BYTES, from_step = (ptrdiff_t)src_strides[0] * BYTES;
     if (rank == 1) {
         for (int64_t i = 0; i < dims[0]; i++) memcpy(to + i * to_step, from + i * from_step, BYTES);
         return;
     }
     for (int64_t i = 0; i < dims[0]; i++)
-        tcc__copy_strided(rank - 1, dims + 1, to + i * to_step, dst_strides + 1,
-                          from + i * from_step, src_strides + 1);
+        tcc__copy_strided(rank - 1, dims + 1, to + i * to_step, dst_strides + 1, from + i * from_step, src_strides + 1);
 }
 
 /* -- Graphs -- */
 
 TCC_EVAL_RULE(input) {
-    return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' has no value here",
-                     n->attrs->input.name);
+    return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' has no value here", n->attrs->input.name);
 }
 
 /* Evaluates the definition, in a graph of its own whose inputs stand for the operands. */
@@ -131,9 +124,7 @@ TCC_EVAL_RULE(composite) {
         operands[i] = tcc_ir_input(g, name, TCC_ROLE_BATCH, &in[i]->type, n->loc);
     }
     tcc_node *definition = tcc_ir_decompose(g, n, operands);
-    status = definition ? tcc_ir_output(g, "value", definition, -1)
-             : diag     ? diag->status
-                        : TCC_EBUG;
+    status = definition ? tcc_ir_output(g, "value", definition, -1) : diag ? diag->status : TCC_EBUG;
     if (status == TCC_OK) status = tcc_graph_eval(g, values, &result, diag);
     if (status == TCC_OK) {
         tcc_value_free(out);
@@ -146,8 +137,7 @@ done:
     return status;
 }
 
-tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out,
-                         tcc_diag *diag) {
+tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag) {
     TCC_TRY(tcc_value_create(&n->type, out, diag));
     tcc_status status = rules[n->op](n, operands, out, diag);
     if (status != TCC_OK) tcc_value_free(out);
@@ -184,9 +174,8 @@ static tcc_status bind_inputs(evaluation *e, const tcc_value *inputs, tcc_diag *
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
         if (!tcc_type_equal(&inputs[i].type, &n->type))
-            return tcc_error(
-                diag, TCC_EINVAL, n->loc, "input '%s' is %s, but the value given for it is %s",
-                n->attrs->input.name, tcc_type_text(&n->type), tcc_type_text(&inputs[i].type));
+            return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' is %s, but the value given for it is %s",
+                             n->attrs->input.name, tcc_type_text(&n->type), tcc_type_text(&inputs[i].type));
         e->input_of[n->id] = i;
         e->values[n->id] = inputs[i];
     }
@@ -225,13 +214,11 @@ static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag
     return TCC_OK;
 }
 
-tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs,
-                          tcc_diag *diag) {
+tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
     size_t count = (size_t)g->nodes.count;
     evaluation e = {g, tcc__calloc(count, sizeof *e.values), tcc__calloc(count, sizeof *e.uses),
                     tcc__calloc(count, sizeof *e.input_of)};
-    tcc_status status =
-        e.values && e.uses && e.input_of ? bind_inputs(&e, inputs, diag) : tcc_enomem(diag);
+    tcc_status status = e.values && e.uses && e.input_of ? bind_inputs(&e, inputs, diag) : tcc_enomem(diag);
     if (status == TCC_OK) {
         count_uses(&e);
         status = eval_nodes(&e, diag);

@@ -5,7 +5,8 @@
 
 #include "ir/ir.h"
 
-/* A tensor value: floats as double (not rounded to the element type except by cast and constants), integers and bools as int64. */
+/* A tensor value: floats as double (not rounded to the element type except by cast and constants), integers and bools
+ * as int64. */
 typedef struct tcc_value {
     tcc_type type;
     union {
@@ -20,8 +21,8 @@ void tcc_value_free(tcc_value *v);
 void tcc_value_load(tcc_value *v, const void *packed);
 void tcc_value_store(const tcc_value *v, void *packed);
 
-/* Evaluates the graph: `inputs` in the order of g->inputs, `outputs` (g->outputs.count of them) are created and the caller frees
- * each. */
+/* Evaluates the graph: `inputs` in the order of g->inputs, `outputs` (g->outputs.count of them) are created and the
+ * caller frees each. */
 tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
 /* One node on given operand values; for constant folding. `out` is created. */
 tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag);

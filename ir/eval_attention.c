@@ -16,15 +16,14 @@ typedef struct attention {
     int64_t batches, T, S, D;   /* queries, keys, width of both */
     double scale;
     bool causal;
-    double *row; /* S scores, then probabilities */
-    double *z;   /* S factors of dropout, in the same memory */
+    double *row;          /* S scores, then probabilities */
+    double *z;            /* S factors of dropout, in the same memory */
     const tcc_value *key; /* NULL: no dropout */
     double p;
     int64_t id;
 } attention;
 
-static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const *in,
-                        tcc_diag *diag) {
+static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const *in, tcc_diag *diag) {
     const tcc_type *type = &in[0]->type;
     *a = (attention){.q = in[0]->f, .k = in[1]->f, .batches = 1};
     if (tcc_sdpa_mask(n)) a->mask = in[tcc_op_get_info(n->op)->least]->f;
@@ -53,16 +52,14 @@ static double inner_product(const double *a, const double *b, int64_t count) {
     return sum;
 }
 
-static void add_scaled(double *restrict to, double scale, const double *restrict from,
-                       int64_t count) {
+static void add_scaled(double *restrict to, double scale, const double *restrict from, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] += scale * from[i];
 }
 
 static void scores(attention *a, int64_t batch, int64_t t) {
     int64_t query = batch * a->T + t;
     for (int64_t s = 0; s < seen(a, t); s++) {
-        a->row[s] =
-            a->scale * inner_product(a->q + query * a->D, a->k + (batch * a->S + s) * a->D, a->D);
+        a->row[s] = a->scale * inner_product(a->q + query * a->D, a->k + (batch * a->S + s) * a->D, a->D);
         if (a->mask) a->row[s] += a->mask[query * a->S + s];
     }
 }
@@ -78,8 +75,7 @@ static double log_sum_exp(const attention *a, int64_t t) {
 
 /* Also sets the factors of dropout. */
 static void probabilities(attention *a, int64_t batch, int64_t t, double lse) {
-    for (int64_t s = 0; s < seen(a, t); s++)
-        a->row[s] = lse == -INFINITY ? 0 : exp(a->row[s] - lse);
+    for (int64_t s = 0; s < seen(a, t); s++) a->row[s] = lse == -INFINITY ? 0 : exp(a->row[s] - lse);
     const double least = tcc_dtype_round(TCC_F32, a->p);
     for (int64_t s = 0; a->key && s < seen(a, t); s++) {
         const int64_t element = (batch * a->T + t) * a->S + s;
@@ -98,8 +94,7 @@ TCC_EVAL_RULE(sdpa) {
             scores(&a, batch, t);
             probabilities(&a, batch, t, log_sum_exp(&a, t));
             for (int64_t s = 0; s < seen(&a, t); s++)
-                add_scaled(out->f + (batch * a.T + t) * E, a.row[s] * a.z[s],
-                           in[2]->f + (batch * a.S + s) * E, E);
+                add_scaled(out->f + (batch * a.T + t) * E, a.row[s] * a.z[s], in[2]->f + (batch * a.S + s) * E, E);
         }
     tcc__free(a.row);
     return TCC_OK;
@@ -120,8 +115,7 @@ TCC_EVAL_RULE(sdpa_lse) {
 typedef enum by { BY_Q, BY_K, BY_V } by;
 
 /* Operands: q, k, v, o, lse, do, mask, key. */
-static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_value *out, by which,
-                           tcc_diag *diag) {
+static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_value *out, by which, tcc_diag *diag) {
     attention a;
     TCC_TRY(begin(&a, n, in, diag));
     int64_t E = in[2]->type.dims[in[2]->type.rank - 1];
@@ -145,12 +139,6 @@ static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_va
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(sdpa_grad_q) {
-    return gradient(n, in, out, BY_Q, diag);
-}
-TCC_EVAL_RULE(sdpa_grad_k) {
-    return gradient(n, in, out, BY_K, diag);
-}
-TCC_EVAL_RULE(sdpa_grad_v) {
-    return gradient(n, in, out, BY_V, diag);
-}
+TCC_EVAL_RULE(sdpa_grad_q) { return gradient(n, in, out, BY_Q, diag); }
+TCC_EVAL_RULE(sdpa_grad_k) { return gradient(n, in, out, BY_K, diag); }
+TCC_EVAL_RULE(sdpa_grad_v) { return gradient(n, in, out, BY_V, diag); }

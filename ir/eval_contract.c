@@ -87,8 +87,7 @@ typedef enum into { INTO_Y, INTO_X, INTO_W } into;
  * INTO_Y, [kernel, c, o]. */
 typedef struct side {
     double *original, *copy;
-    int64_t batch, channels,
-        extent[SPATIAL]; /* w: output channels, input channels of a group, kernel */
+    int64_t batch, channels, extent[SPATIAL]; /* w: output channels, input channels of a group, kernel */
     int64_t stride_batch, stride_channels, stride[SPATIAL];
 } side;
 
@@ -101,8 +100,7 @@ typedef struct form {
 static side make_side(double *data, const tcc_type *type, bool channels_last) {
     int64_t strides[TCC_MAX_RANK];
     tcc__strides(type, strides);
-    int spatial = type->rank - 2, channel = channels_last ? type->rank - 1 : 1,
-        first = channels_last ? 1 : 2;
+    int spatial = type->rank - 2, channel = channels_last ? type->rank - 1 : 1, first = channels_last ? 1 : 2;
     side s = {.original = data,
               .batch = type->dims[0],
               .channels = type->dims[channel],
@@ -117,8 +115,7 @@ static side make_side(double *data, const tcc_type *type, bool channels_last) {
 }
 
 /* The dims of a side in the order of its copy, with the strides of the original. */
-static void copied_order(const side *s, bool is_w, bool output_last, int64_t *dims,
-                         int64_t *strides) {
+static void copied_order(const side *s, bool is_w, bool output_last, int64_t *dims, int64_t *strides) {
     int at = 0;
     if (!is_w) dims[at] = s->batch, strides[at++] = s->stride_batch;
     for (int d = 0; d < SPATIAL; d++) dims[at] = s->extent[d], strides[at++] = s->stride[d];
@@ -147,8 +144,7 @@ static tcc_status exchange(const form *f, side *s, bool back, tcc_diag *diag) {
     return TCC_OK;
 }
 
-static void add_scaled(double *restrict to, double scale, const double *restrict from,
-                       int64_t count) {
+static void add_scaled(double *restrict to, double scale, const double *restrict from, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] += scale * from[i];
 }
 
@@ -197,8 +193,8 @@ static void convolve_copies(const form *f) {
     }
 }
 
-static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_value *x,
-                           const tcc_value *w, into into, tcc_diag *diag) {
+static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_value *x, const tcc_value *w, into into,
+                           tcc_diag *diag) {
     const tcc_attrs_conv *attrs = &n->attrs->conv;
     form f = {.y = make_side(y->f, &y->type, attrs->channels_last),
               .x = make_side(x->f, &x->type, attrs->channels_last),
@@ -222,12 +218,6 @@ static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_valu
     return status;
 }
 
-TCC_EVAL_RULE(conv) {
-    return convolve(n, out, in[0], in[1], INTO_Y, diag);
-}
-TCC_EVAL_RULE(conv_grad_input) {
-    return convolve(n, in[0], out, in[1], INTO_X, diag);
-}
-TCC_EVAL_RULE(conv_grad_weight) {
-    return convolve(n, in[1], in[0], out, INTO_W, diag);
-}
+TCC_EVAL_RULE(conv) { return convolve(n, out, in[0], in[1], INTO_Y, diag); }
+TCC_EVAL_RULE(conv_grad_input) { return convolve(n, in[0], out, in[1], INTO_X, diag); }
+TCC_EVAL_RULE(conv_grad_weight) { return convolve(n, in[1], in[0], out, INTO_W, diag); }

@@ -32,11 +32,9 @@ TCC_EVAL_RULE(iota) {
 /* -- Random draws: the counter and the key are described at `rng` in attrs.def -- */
 
 void tcc__eval_draw(const tcc_value *key_value, int64_t id, int64_t block, uint32_t words[4]) {
-    uint64_t seed = (uint64_t)key_value->i[0], step = (uint64_t)key_value->i[1],
-             at = (uint64_t)block;
+    uint64_t seed = (uint64_t)key_value->i[0], step = (uint64_t)key_value->i[1], at = (uint64_t)block;
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)id,
-                           (uint32_t)step};
+    uint32_t counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)id, (uint32_t)step};
     tcc_philox4x32(key, counter, words);
 }
 
@@ -76,31 +74,31 @@ TCC_EVAL_RULE(rng_normal) {
 /* -- Unary -- */
 
 /* y = expression of x, for floats */
-#define UNARY_FLOAT(name, expression)                                                              \
-    TCC_EVAL_RULE(name) {                                                                          \
-        int64_t count = tcc_type_numel(&out->type);                                                \
-        for (int64_t e = 0; e < count; e++) {                                                      \
-            double x = in[0]->f[e];                                                                \
-            out->f[e] = (expression);                                                              \
-        }                                                                                          \
-        return TCC_OK;                                                                             \
+#define UNARY_FLOAT(name, expression)               \
+    TCC_EVAL_RULE(name) {                           \
+        int64_t count = tcc_type_numel(&out->type); \
+        for (int64_t e = 0; e < count; e++) {       \
+            double x = in[0]->f[e];                 \
+            out->f[e] = (expression);               \
+        }                                           \
+        return TCC_OK;                              \
     }
 /* One expression for floats, another for integers (x is uint64_t there, so that overflow wraps). */
-#define UNARY(name, float_expression, int_expression)                                              \
-    TCC_EVAL_RULE(name) {                                                                          \
-        int64_t count = tcc_type_numel(&out->type);                                                \
-        if (tcc__value_is_float(out)) {                                                            \
-            for (int64_t e = 0; e < count; e++) {                                                  \
-                double x = in[0]->f[e];                                                            \
-                out->f[e] = (float_expression);                                                    \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (int64_t e = 0; e < count; e++) {                                                  \
-                uint64_t x = (uint64_t)in[0]->i[e];                                                \
-                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_expression));                 \
-            }                                                                                      \
-        }                                                                                          \
-        return TCC_OK;                                                                             \
+#define UNARY(name, float_expression, int_expression)                              \
+    TCC_EVAL_RULE(name) {                                                          \
+        int64_t count = tcc_type_numel(&out->type);                                \
+        if (tcc__value_is_float(out)) {                                            \
+            for (int64_t e = 0; e < count; e++) {                                  \
+                double x = in[0]->f[e];                                            \
+                out->f[e] = (float_expression);                                    \
+            }                                                                      \
+        } else {                                                                   \
+            for (int64_t e = 0; e < count; e++) {                                  \
+                uint64_t x = (uint64_t)in[0]->i[e];                                \
+                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_expression)); \
+            }                                                                      \
+        }                                                                          \
+        return TCC_OK;                                                             \
     }
 
 UNARY(neg, -x, 0 - x)
@@ -118,9 +116,7 @@ UNARY_FLOAT(tanh, tanh(x))
 UNARY_FLOAT(sigmoid, 1 / (1 + exp(-x)))
 UNARY_FLOAT(erf, erf(x))
 
-static double gelu_tanh_inner(double x) {
-    return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x));
-}
+static double gelu_tanh_inner(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
 UNARY_FLOAT(gelu_tanh, 0.5 * x * (1 + gelu_tanh_inner(x)))
 
 UNARY_FLOAT(floor, floor(x))
@@ -129,16 +125,14 @@ UNARY_FLOAT(round, nearbyint(x))
 
 TCC_EVAL_RULE(isfinite) {
     int64_t count = tcc_type_numel(&out->type);
-    for (int64_t e = 0; e < count; e++)
-        out->i[e] = tcc__value_is_float(in[0]) ? isfinite(in[0]->f[e]) : 1;
+    for (int64_t e = 0; e < count; e++) out->i[e] = tcc__value_is_float(in[0]) ? isfinite(in[0]->f[e]) : 1;
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(not ) {
+TCC_EVAL_RULE(not) {
     int64_t count = tcc_type_numel(&out->type);
     for (int64_t e = 0; e < count; e++)
-        out->i[e] =
-            out->type.dtype == TCC_BOOL ? !in[0]->i[e] : tcc__wrap(out->type.dtype, ~in[0]->i[e]);
+        out->i[e] = out->type.dtype == TCC_BOOL ? !in[0]->i[e] : tcc__wrap(out->type.dtype, ~in[0]->i[e]);
     return TCC_OK;
 }
 
@@ -156,51 +150,42 @@ TCC_EVAL_RULE(cast) {
 
 /* -- Binary -- */
 
-#define BINARY(name, float_expression, int_type, int_expression)                                   \
-    TCC_EVAL_RULE(name) {                                                                          \
-        int64_t count = tcc_type_numel(&out->type);                                                \
-        if (tcc__value_is_float(out)) {                                                            \
-            for (int64_t e = 0; e < count; e++) {                                                  \
-                double a = in[0]->f[e], b = in[1]->f[e];                                           \
-                out->f[e] = (float_expression);                                                    \
-            }                                                                                      \
-        } else {                                                                                   \
-            for (int64_t e = 0; e < count; e++) {                                                  \
-                int_type a = (int_type)in[0]->i[e], b = (int_type)in[1]->i[e];                     \
-                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_expression));                 \
-            }                                                                                      \
-        }                                                                                          \
-        return TCC_OK;                                                                             \
+#define BINARY(name, float_expression, int_type, int_expression)                   \
+    TCC_EVAL_RULE(name) {                                                          \
+        int64_t count = tcc_type_numel(&out->type);                                \
+        if (tcc__value_is_float(out)) {                                            \
+            for (int64_t e = 0; e < count; e++) {                                  \
+                double a = in[0]->f[e], b = in[1]->f[e];                           \
+                out->f[e] = (float_expression);                                    \
+            }                                                                      \
+        } else {                                                                   \
+            for (int64_t e = 0; e < count; e++) {                                  \
+                int_type a = (int_type)in[0]->i[e], b = (int_type)in[1]->i[e];     \
+                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_expression)); \
+            }                                                                      \
+        }                                                                          \
+        return TCC_OK;                                                             \
     }
-#define BINARY_BITS(name, operator)                                                                \
-    TCC_EVAL_RULE(name) {                                                                          \
-        int64_t count = tcc_type_numel(&out->type);                                                \
-        for (int64_t e = 0; e < count; e++) out->i[e] = in[0]->i[e] operator in[1]->i[e];          \
-        return TCC_OK;                                                                             \
+#define BINARY_BITS(name, operator)                                                       \
+    TCC_EVAL_RULE(name) {                                                                 \
+        int64_t count = tcc_type_numel(&out->type);                                       \
+        for (int64_t e = 0; e < count; e++) out->i[e] = in[0]->i[e] operator in[1]->i[e]; \
+        return TCC_OK;                                                                    \
     }
-#define COMPARE(name, operator)                                                                    \
-    TCC_EVAL_RULE(name) {                                                                          \
-        int64_t count = tcc_type_numel(&out->type);                                                \
-        bool floats = tcc__value_is_float(in[0]);                                                  \
-        for (int64_t e = 0; e < count; e++)                                                        \
-            out->i[e] =                                                                            \
-                floats ? in[0]->f[e] operator in[1]->f[e] : in[0]->i[e] operator in[1]->i[e];      \
-        return TCC_OK;                                                                             \
+#define COMPARE(name, operator)                                                                       \
+    TCC_EVAL_RULE(name) {                                                                             \
+        int64_t count = tcc_type_numel(&out->type);                                                   \
+        bool floats = tcc__value_is_float(in[0]);                                                     \
+        for (int64_t e = 0; e < count; e++)                                                           \
+            out->i[e] = floats ? in[0]->f[e] operator in[1]->f[e] : in[0]->i[e] operator in[1]->i[e]; \
+        return TCC_OK;                                                                                \
     }
 
 /* INT64_MIN / -1 overflows in C; the wrapped quotient is the wrapped negative. */
-static int64_t divide(int64_t a, int64_t b) {
-    return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
-}
-static int64_t remain(int64_t a, int64_t b) {
-    return b == 0 || b == -1 ? 0 : a % b;
-}
-static double larger(double a, double b) {
-    return isnan(a) || a > b ? a : b;
-}
-static double smaller(double a, double b) {
-    return isnan(a) || a < b ? a : b;
-}
+static int64_t divide(int64_t a, int64_t b) { return b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b; }
+static int64_t remain(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+static double larger(double a, double b) { return isnan(a) || a > b ? a : b; }
+static double smaller(double a, double b) { return isnan(a) || a < b ? a : b; }
 
 BINARY(add, a + b, uint64_t, a + b)
 BINARY(sub, a - b, uint64_t, a - b)

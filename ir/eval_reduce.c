@@ -5,11 +5,11 @@
 #include <math.h>
 
 /* Combines `count` elements of x into those of out; a stride of 0 keeps combining into one. */
-typedef void row_fn(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x,
-                    int64_t x_at, int64_t count);
+typedef void row_fn(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x, int64_t x_at,
+                    int64_t count);
 
-static void sum_row(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x,
-                    int64_t x_at, int64_t count) {
+static void sum_row(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x, int64_t x_at,
+                    int64_t count) {
     if (tcc__value_is_float(out)) {
         for (int64_t i = 0; i < count; i++) out->f[out_at + i * out_stride] += x->f[x_at + i];
         return;
@@ -20,42 +20,39 @@ static void sum_row(tcc_value *out, int64_t out_at, int64_t out_stride, const tc
     }
 }
 
-static void max_row(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x,
-                    int64_t x_at, int64_t count) {
+static void max_row(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x, int64_t x_at,
+                    int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         int64_t to = out_at + i * out_stride;
-        if (!tcc__value_is_float(out))
-            out->i[to] = x->i[x_at + i] > out->i[to] ? x->i[x_at + i] : out->i[to];
+        if (!tcc__value_is_float(out)) out->i[to] = x->i[x_at + i] > out->i[to] ? x->i[x_at + i] : out->i[to];
         else if (x->f[x_at + i] > out->f[to] || isnan(x->f[x_at + i])) out->f[to] = x->f[x_at + i];
     }
 }
 
-static void min_row(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x,
-                    int64_t x_at, int64_t count) {
+static void min_row(tcc_value *out, int64_t out_at, int64_t out_stride, const tcc_value *x, int64_t x_at,
+                    int64_t count) {
     for (int64_t i = 0; i < count; i++) {
         int64_t to = out_at + i * out_stride;
-        if (!tcc__value_is_float(out))
-            out->i[to] = x->i[x_at + i] < out->i[to] ? x->i[x_at + i] : out->i[to];
+        if (!tcc__value_is_float(out)) out->i[to] = x->i[x_at + i] < out->i[to] ? x->i[x_at + i] : out->i[to];
         else if (x->f[x_at + i] < out->f[to] || isnan(x->f[x_at + i])) out->f[to] = x->f[x_at + i];
     }
 }
 
-static void walk(int rank, const int64_t *dims, const int64_t *out_strides,
-                 const int64_t *x_strides, row_fn *row, tcc_value *out, int64_t out_at,
-                 const tcc_value *x, int64_t x_at) {
+static void walk(int rank, const int64_t *dims, const int64_t *out_strides, const int64_t *x_strides, row_fn *row,
+                 tcc_value *out, int64_t out_at, const tcc_value *x, int64_t x_at) {
     if (rank == 0) {
         row(out, out_at, 0, x, x_at, 1);
     } else if (rank == 1) {
         row(out, out_at, out_strides[0], x, x_at, dims[0]);
     } else {
         for (int64_t i = 0; i < dims[0]; i++)
-            walk(rank - 1, dims + 1, out_strides + 1, x_strides + 1, row, out,
-                 out_at + i * out_strides[0], x, x_at + i * x_strides[0]);
+            walk(rank - 1, dims + 1, out_strides + 1, x_strides + 1, row, out, out_at + i * out_strides[0], x,
+                 x_at + i * x_strides[0]);
     }
 }
 
-static tcc_status reduce(const tcc_node *n, const tcc_value *x, tcc_value *out, row_fn *row,
-                         double initial_float, int64_t initial_int) {
+static tcc_status reduce(const tcc_node *n, const tcc_value *x, tcc_value *out, row_fn *row, double initial_float,
+                         int64_t initial_int) {
     int64_t count = tcc_type_numel(&out->type);
     for (int64_t e = 0; e < count; e++) {
         if (tcc__value_is_float(out)) out->f[e] = initial_float;
@@ -73,15 +70,9 @@ static tcc_status reduce(const tcc_node *n, const tcc_value *x, tcc_value *out, 
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(reduce_sum) {
-    return reduce(n, in[0], out, sum_row, 0, 0);
-}
-TCC_EVAL_RULE(reduce_max) {
-    return reduce(n, in[0], out, max_row, -INFINITY, INT64_MIN);
-}
-TCC_EVAL_RULE(reduce_min) {
-    return reduce(n, in[0], out, min_row, INFINITY, INT64_MAX);
-}
+TCC_EVAL_RULE(reduce_sum) { return reduce(n, in[0], out, sum_row, 0, 0); }
+TCC_EVAL_RULE(reduce_max) { return reduce(n, in[0], out, max_row, -INFINITY, INT64_MIN); }
+TCC_EVAL_RULE(reduce_min) { return reduce(n, in[0], out, min_row, INFINITY, INT64_MAX); }
 
 TCC_EVAL_RULE(reduce_mean) {
     TCC_TRY(reduce(n, in[0], out, sum_row, 0, 0));
@@ -132,8 +123,7 @@ static bool wins(const tcc_value *x, int64_t a, int64_t b) {
 TCC_EVAL_RULE(argmax) {
     int64_t strides[TCC_MAX_RANK], axis = n->attrs->axis.axis;
     tcc__strides(&in[0]->type, strides);
-    int64_t extent = in[0]->type.dims[axis], inner = strides[axis],
-            count = tcc_type_numel(&out->type);
+    int64_t extent = in[0]->type.dims[axis], inner = strides[axis], count = tcc_type_numel(&out->type);
     for (int64_t e = 0; e < count; e++) {
         int64_t first = e / inner * extent * inner + e % inner, best = 0;
         for (int64_t i = 1; i < extent; i++)
@@ -146,8 +136,7 @@ TCC_EVAL_RULE(argmax) {
 TCC_EVAL_RULE(cumsum) {
     int64_t strides[TCC_MAX_RANK], axis = n->attrs->scan.axis;
     tcc__strides(&out->type, strides);
-    int64_t extent = out->type.dims[axis], inner = strides[axis],
-            lines = tcc_type_numel(&out->type) / extent;
+    int64_t extent = out->type.dims[axis], inner = strides[axis], lines = tcc_type_numel(&out->type) / extent;
     for (int64_t line = 0; line < lines; line++) {
         int64_t first = line / inner * extent * inner + line % inner;
         double sum = 0;
@@ -155,8 +144,7 @@ TCC_EVAL_RULE(cumsum) {
         for (int64_t i = 0; i < extent; i++) {
             int64_t e = first + (n->attrs->scan.reverse ? extent - 1 - i : i) * inner;
             if (tcc__value_is_float(out)) out->f[e] = sum += in[0]->f[e];
-            else
-                out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_sum += (uint64_t)in[0]->i[e]));
+            else out->i[e] = tcc__wrap(out->type.dtype, (int64_t)(int_sum += (uint64_t)in[0]->i[e]));
         }
     }
     return TCC_OK;

@@ -8,24 +8,19 @@
 
 /* Computes *out, which is created with the node's type and zeroed. Types were checked when the node
  * was built. */
-typedef tcc_status tcc_eval_rule(const tcc_node *n, const tcc_value *const *in, tcc_value *out,
-                                 tcc_diag *diag);
+typedef tcc_status tcc_eval_rule(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag);
 
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
-    tcc_eval_rule tcc__eval_##eval;
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) tcc_eval_rule tcc__eval_##eval;
 #include "ir/ops.def"
 #undef TCC_OP
 
 #define TCC_UNUSED __attribute__((unused))
 /* Opens the definition of a rule. */
-#define TCC_EVAL_RULE(name)                                                                        \
-    tcc_status tcc__eval_##name(const tcc_node *n TCC_UNUSED,                                      \
-                                const tcc_value *const *in TCC_UNUSED, tcc_value *out TCC_UNUSED,  \
-                                tcc_diag *diag TCC_UNUSED)
+#define TCC_EVAL_RULE(name)                                                                          \
+    tcc_status tcc__eval_##name(const tcc_node *n TCC_UNUSED, const tcc_value *const *in TCC_UNUSED, \
+                                tcc_value *out TCC_UNUSED, tcc_diag *diag TCC_UNUSED)
 
-static inline bool tcc__value_is_float(const tcc_value *v) {
-    return tcc_dtype_is_float(v->type.dtype);
-}
+static inline bool tcc__value_is_float(const tcc_value *v) { return tcc_dtype_is_float(v->type.dtype); }
 
 /* The integer that the element type keeps of `v`: two's complement wraparound, bool is v != 0. */
 int64_t tcc__wrap(tcc_dtype dtype, int64_t v);
@@ -37,7 +32,7 @@ void tcc__eval_draw(const tcc_value *key, int64_t id, int64_t block, uint32_t wo
 void tcc__strides(const tcc_type *type, int64_t *strides);
 /* dst[i . dst_strides] = src[i . src_strides] for all i in dims. Elements are 8 bytes of either
  * kind; strides count elements. */
-void tcc__copy_strided(int rank, const int64_t *dims, void *dst, const int64_t *dst_strides,
-                       const void *src, const int64_t *src_strides);
+void tcc__copy_strided(int rank, const int64_t *dims, void *dst, const int64_t *dst_strides, const void *src,
+                       const int64_t *src_strides);
 
 #endif

@@ -7,9 +7,7 @@
 static const void *elements(const tcc_value *v) {
     return tcc__value_is_float(v) ? (const void *)v->f : (const void *)v->i;
 }
-static void *mutable_elements(tcc_value *v) {
-    return tcc__value_is_float(v) ? (void *)v->f : (void *)v->i;
-}
+static void *mutable_elements(tcc_value *v) { return tcc__value_is_float(v) ? (void *)v->f : (void *)v->i; }
 static void *at(tcc_value *v, int64_t offset) {
     return tcc__value_is_float(v) ? (void *)(v->f + offset) : (void *)(v->i + offset);
 }
@@ -21,8 +19,7 @@ static const void *at_const(const tcc_value *v, int64_t offset) {
 static tcc_status view(tcc_value *out, const tcc_value *x, int64_t offset, const int64_t *strides) {
     int64_t out_strides[TCC_MAX_RANK];
     tcc__strides(&out->type, out_strides);
-    tcc__copy_strided(out->type.rank, out->type.dims, mutable_elements(out), out_strides,
-                      at_const(x, offset), strides);
+    tcc__copy_strided(out->type.rank, out->type.dims, mutable_elements(out), out_strides, at_const(x, offset), strides);
     return TCC_OK;
 }
 
@@ -87,8 +84,7 @@ TCC_EVAL_RULE(pad) {
         offset += pad->lo.v[i] * strides[i];
         strides[i] *= pad->interior.v[i] + 1;
     }
-    tcc__copy_strided(out->type.rank, in[0]->type.dims, at(out, offset), strides, elements(in[0]),
-                      x_strides);
+    tcc__copy_strided(out->type.rank, in[0]->type.dims, at(out, offset), strides, elements(in[0]), x_strides);
     return TCC_OK;
 }
 
@@ -125,8 +121,7 @@ TCC_EVAL_RULE(take) {
         for (int64_t p = 0; p < picks; p++) {
             int64_t index = in[1]->i[p];
             if (index < 0 || index >= s.extent) continue;
-            memcpy(at(out, (o * picks + p) * s.inner),
-                   at_const(in[0], (o * s.extent + index) * s.inner),
+            memcpy(at(out, (o * picks + p) * s.inner), at_const(in[0], (o * s.extent + index) * s.inner),
                    (size_t)s.inner * sizeof *out->f);
         }
     }
@@ -135,9 +130,7 @@ TCC_EVAL_RULE(take) {
 
 static void add_at(tcc_value *to, int64_t to_at, const tcc_value *from, int64_t from_at) {
     if (tcc__value_is_float(to)) to->f[to_at] += from->f[from_at];
-    else
-        to->i[to_at] = tcc__wrap(to->type.dtype,
-                                 (int64_t)((uint64_t)to->i[to_at] + (uint64_t)from->i[from_at]));
+    else to->i[to_at] = tcc__wrap(to->type.dtype, (int64_t)((uint64_t)to->i[to_at] + (uint64_t)from->i[from_at]));
 }
 
 TCC_EVAL_RULE(scatter_add) {
@@ -149,8 +142,7 @@ TCC_EVAL_RULE(scatter_add) {
             int64_t index = in[1]->i[p];
             if (index < 0 || index >= s.extent) continue;
             for (int64_t k = 0; k < s.inner; k++)
-                add_at(out, (o * s.extent + index) * s.inner + k, in[2],
-                       (o * picks + p) * s.inner + k);
+                add_at(out, (o * s.extent + index) * s.inner + k, in[2], (o * picks + p) * s.inner + k);
         }
     }
     return TCC_OK;
@@ -160,10 +152,9 @@ TCC_EVAL_RULE(scatter_add) {
  * the latter whose index is in range. Dims other than `axis` agree, or the table's are larger. */
 typedef void visit_fn(tcc_value *out, const tcc_value *from, int64_t table_at, int64_t index_at);
 
-static void along(const tcc_type *table, const tcc_value *index, int64_t axis, tcc_value *out,
-                  const tcc_value *from, visit_fn *visit) {
-    int64_t strides[TCC_MAX_RANK], table_strides[TCC_MAX_RANK],
-        count = tcc_type_numel(&index->type);
+static void along(const tcc_type *table, const tcc_value *index, int64_t axis, tcc_value *out, const tcc_value *from,
+                  visit_fn *visit) {
+    int64_t strides[TCC_MAX_RANK], table_strides[TCC_MAX_RANK], count = tcc_type_numel(&index->type);
     tcc__strides(&index->type, strides);
     tcc__strides(table, table_strides);
     for (int64_t e = 0; e < count; e++) {

@@ -19,9 +19,7 @@ typedef struct reach {
     bool uniform;
 } reach;
 
-static double weight_of(const reach *r, int64_t i) {
-    return r->weight[r->uniform ? 0 : i];
-}
+static double weight_of(const reach *r, int64_t i) { return r->weight[r->uniform ? 0 : i]; }
 
 /* A tensor seen as [outer, spatial, inner]. */
 typedef struct field {
@@ -29,9 +27,7 @@ typedef struct field {
     int64_t outer, extent[SPATIAL], inner;
 } field;
 
-static int spatial_rank(const tcc_type *type) {
-    return type->rank - 2;
-}
+static int spatial_rank(const tcc_type *type) { return type->rank - 2; }
 
 static field make_field(const tcc_value *v, bool channels_last) {
     field f = {.data = v->f, .extent = {1, 1, 1}};
@@ -46,17 +42,15 @@ static field make_field(const tcc_value *v, bool channels_last) {
 /* Fills the table of spatial dim d: `in` and `out` are its extents. */
 typedef void reach_fn(const tcc_node *n, int d, int64_t in, int64_t out, reach *table);
 
-static void add_scaled(double *restrict to, const double *restrict from, double weight,
-                       int64_t count) {
+static void add_scaled(double *restrict to, const double *restrict from, double weight, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] += weight * from[i];
 }
 
 /* One output position: every input that it reads. */
-static void apply(const field *large, const field *small, const reach *const at[SPATIAL],
-                  int64_t outer, int64_t small_at, bool backward) {
-    double *s =
-        small->data +
-        (outer * small->extent[0] * small->extent[1] * small->extent[2] + small_at) * small->inner;
+static void apply(const field *large, const field *small, const reach *const at[SPATIAL], int64_t outer,
+                  int64_t small_at, bool backward) {
+    double *s = small->data +
+                (outer * small->extent[0] * small->extent[1] * small->extent[2] + small_at) * small->inner;
     for (int64_t i = 0; i < at[0]->count; i++)
         for (int64_t j = 0; j < at[1]->count; j++)
             for (int64_t k = 0; k < at[2]->count; k++) {
@@ -73,8 +67,8 @@ static void apply(const field *large, const field *small, const reach *const at[
 
 /* x is the op's operand side, y its result side; backward adds y's elements into x instead of the
  * reverse. */
-static tcc_status separable(const tcc_node *n, const tcc_value *x, const tcc_value *y,
-                            bool channels_last, reach_fn *fill, bool backward, tcc_diag *diag) {
+static tcc_status separable(const tcc_node *n, const tcc_value *x, const tcc_value *y, bool channels_last,
+                            reach_fn *fill, bool backward, tcc_diag *diag) {
     field from = make_field(x, channels_last), to = make_field(y, channels_last);
     reach *table[SPATIAL] = {0};
     tcc_status status = TCC_OK;
@@ -90,8 +84,8 @@ static tcc_status separable(const tcc_node *n, const tcc_value *x, const tcc_val
         for (int64_t i = 0; i < to.extent[0]; i++)
             for (int64_t j = 0; j < to.extent[1]; j++)
                 for (int64_t k = 0; k < to.extent[2]; k++)
-                    apply(&from, &to, (const reach *[]){&table[0][i], &table[1][j], &table[2][k]},
-                          outer, small_at++, backward);
+                    apply(&from, &to, (const reach *[]){&table[0][i], &table[1][j], &table[2][k]}, outer, small_at++,
+                          backward);
     }
     for (int d = 0; d < SPATIAL; d++) tcc__free(table[d]);
     return status;
@@ -115,19 +109,15 @@ static void reach_avg_pool(const tcc_node *n, int d, int64_t in, int64_t out, re
     }
 }
 
-static void reach_adaptive(const tcc_node *n TCC_UNUSED, int d TCC_UNUSED, int64_t in, int64_t out,
-                           reach *table) {
+static void reach_adaptive(const tcc_node *n TCC_UNUSED, int d TCC_UNUSED, int64_t in, int64_t out, reach *table) {
     for (int64_t o = 0; o < out; o++) {
         int64_t first = o * in / out, end = ((o + 1) * in + out - 1) / out;
-        table[o] = (reach){.first = first,
-                           .count = end - first,
-                           .weight = {1.0 / (double)(end - first)},
-                           .uniform = true};
+        table[o] =
+            (reach){.first = first, .count = end - first, .weight = {1.0 / (double)(end - first)}, .uniform = true};
     }
 }
 
-static void reach_nearest(const tcc_node *n, int d TCC_UNUSED, int64_t in, int64_t out,
-                          reach *table) {
+static void reach_nearest(const tcc_node *n, int d TCC_UNUSED, int64_t in, int64_t out, reach *table) {
     for (int64_t o = 0; o < out; o++) {
         int64_t first = o * in / out;
         if (n->attrs->resize.align_corners) /* half rounds up: floor(x + 1/2) in integers */
@@ -136,12 +126,10 @@ static void reach_nearest(const tcc_node *n, int d TCC_UNUSED, int64_t in, int64
     }
 }
 
-static void reach_bilinear(const tcc_node *n, int d TCC_UNUSED, int64_t in, int64_t out,
-                           reach *table) {
+static void reach_bilinear(const tcc_node *n, int d TCC_UNUSED, int64_t in, int64_t out, reach *table) {
     for (int64_t o = 0; o < out; o++) {
         double source;
-        if (n->attrs->resize.align_corners)
-            source = out == 1 ? 0 : (double)(o * (in - 1)) / (double)(out - 1);
+        if (n->attrs->resize.align_corners) source = out == 1 ? 0 : (double)(o * (in - 1)) / (double)(out - 1);
         else source = fmax(((double)o + 0.5) * (double)in / (double)out - 0.5, 0);
         int64_t first = (int64_t)source;
         double part = source - (double)first;
@@ -152,20 +140,14 @@ static void reach_bilinear(const tcc_node *n, int d TCC_UNUSED, int64_t in, int6
 
 /* -- Rules -- */
 
-TCC_EVAL_RULE(avg_pool) {
-    return separable(n, in[0], out, n->attrs->pool.channels_last, reach_avg_pool, false, diag);
-}
+TCC_EVAL_RULE(avg_pool) { return separable(n, in[0], out, n->attrs->pool.channels_last, reach_avg_pool, false, diag); }
 TCC_EVAL_RULE(avg_pool_grad) {
     return separable(n, out, in[0], n->attrs->pool.channels_last, reach_avg_pool, true, diag);
 }
 
-#define RESIZE(name, fill)                                                                         \
-    TCC_EVAL_RULE(name) {                                                                          \
-        return separable(n, in[0], out, n->attrs->resize.channels_last, fill, false, diag);        \
-    }                                                                                              \
-    TCC_EVAL_RULE(name##_grad) {                                                                   \
-        return separable(n, out, in[0], n->attrs->resize.channels_last, fill, true, diag);         \
-    }
+#define RESIZE(name, fill)                                                                                      \
+    TCC_EVAL_RULE(name) { return separable(n, in[0], out, n->attrs->resize.channels_last, fill, false, diag); } \
+    TCC_EVAL_RULE(name##_grad) { return separable(n, out, in[0], n->attrs->resize.channels_last, fill, true, diag); }
 RESIZE(adaptive_avg_pool, reach_adaptive)
 RESIZE(resize_nearest, reach_nearest)
 RESIZE(resize_bilinear, reach_bilinear)
@@ -182,19 +164,16 @@ static int64_t first_maximum(const field *x, const reach at[SPATIAL], const doub
                 int64_t place = at[0].first + i;
                 place = place * x->extent[1] + at[1].first + j;
                 place = (place * x->extent[2] + at[2].first + k) * x->inner;
-                if (best < 0 ||
-                    (!isnan(image[best]) && (isnan(image[place]) || image[place] > image[best])))
+                if (best < 0 || (!isnan(image[best]) && (isnan(image[place]) || image[place] > image[best])))
                     best = place;
             }
     return best;
 }
 
 /* y is the pooled side: written (forward), or read and added to dx where each maximum came from. */
-static void pool_max(const tcc_node *n, const tcc_value *x_value, const tcc_value *y_value,
-                     tcc_value *dx) {
+static void pool_max(const tcc_node *n, const tcc_value *x_value, const tcc_value *y_value, tcc_value *dx) {
     const tcc_attrs_pool *pool = &n->attrs->pool;
-    field x = make_field(x_value, pool->channels_last),
-          y = make_field(y_value, pool->channels_last);
+    field x = make_field(x_value, pool->channels_last), y = make_field(y_value, pool->channels_last);
     int lead = SPATIAL - spatial_rank(&x_value->type);
     int64_t image_size = x.extent[0] * x.extent[1] * x.extent[2] * x.inner;
     double *result = y.data;
@@ -205,11 +184,9 @@ static void pool_max(const tcc_node *n, const tcc_value *x_value, const tcc_valu
                     int64_t o[SPATIAL] = {i, j, k};
                     reach at[SPATIAL];
                     for (int d = 0; d < SPATIAL; d++)
-                        at[d] = d < lead ? (reach){.count = 1}
-                                         : clipped_window(pool, d - lead, x.extent[d], o[d]);
+                        at[d] = d < lead ? (reach){.count = 1} : clipped_window(pool, d - lead, x.extent[d], o[d]);
                     for (int64_t c = 0; c < x.inner; c++, result++) {
-                        int64_t start = outer * image_size + c,
-                                best = first_maximum(&x, at, x.data + start);
+                        int64_t start = outer * image_size + c, best = first_maximum(&x, at, x.data + start);
                         if (!dx) *result = best < 0 ? -INFINITY : x.data[start + best];
                         else if (best >= 0) dx->f[start + best] += *result;
                     }

@@ -26,65 +26,58 @@ static const char *kinds_text(unsigned kinds) {
 
 tcc_status tcc__need_kind(const tcc_infer *q, int i, unsigned kinds) {
     if (1u << tcc_dtype_get_kind(operand(q, i)->dtype) & kinds) return TCC_OK;
-    return tcc__refuse(q, TCC_EDTYPE, "expected %s, got %s", kinds_text(kinds),
-                       tcc_type_text(operand(q, i)));
+    return tcc__refuse(q, TCC_EDTYPE, "expected %s, got %s", kinds_text(kinds), tcc_type_text(operand(q, i)));
 }
 
 tcc_status tcc__need_same_dtype(const tcc_infer *q, int i, int j) {
     if (operand(q, i)->dtype == operand(q, j)->dtype) return TCC_OK;
-    return tcc__refuse(q, TCC_EDTYPE, "element types differ: %s and %s",
-                       tcc_type_text(operand(q, i)), tcc_type_text(operand(q, j)));
+    return tcc__refuse(q, TCC_EDTYPE, "element types differ: %s and %s", tcc_type_text(operand(q, i)),
+                       tcc_type_text(operand(q, j)));
 }
 
 tcc_status tcc__need_is(const tcc_infer *q, int i, const char *role, const tcc_type *expected) {
     if (tcc_type_equal(operand(q, i), expected)) return TCC_OK;
-    return tcc__refuse(q, operand(q, i)->dtype == expected->dtype ? TCC_ESHAPE : TCC_EDTYPE,
-                       "%s must be %s, got %s", role, tcc_type_text(expected),
-                       tcc_type_text(operand(q, i)));
+    return tcc__refuse(q, operand(q, i)->dtype == expected->dtype ? TCC_ESHAPE : TCC_EDTYPE, "%s must be %s, got %s",
+                       role, tcc_type_text(expected), tcc_type_text(operand(q, i)));
 }
 
 tcc_status tcc__need_given(const tcc_infer *q, const tcc_type *expected) {
     if (tcc_type_equal(q->given, expected)) return TCC_OK;
-    return tcc__refuse(q, q->given->dtype == expected->dtype ? TCC_ESHAPE : TCC_EDTYPE,
-                       "the result must be %s, not %s", tcc_type_text(expected),
-                       tcc_type_text(q->given));
+    return tcc__refuse(q, q->given->dtype == expected->dtype ? TCC_ESHAPE : TCC_EDTYPE, "the result must be %s, not %s",
+                       tcc_type_text(expected), tcc_type_text(q->given));
 }
 
 tcc_status tcc__need_axis(const tcc_infer *q, int64_t axis, int rank) {
     if (axis >= 0 && axis < rank) return TCC_OK;
     if (!rank) return tcc__refuse(q, TCC_ESHAPE, "axis %lld of a scalar", (long long)axis);
-    return tcc__refuse(q, TCC_ESHAPE, "axis %lld is not in 0 .. %d of %s", (long long)axis,
-                       rank - 1, tcc_type_text(q->n_operands ? operand(q, 0) : q->given));
+    return tcc__refuse(q, TCC_ESHAPE, "axis %lld is not in 0 .. %d of %s", (long long)axis, rank - 1,
+                       tcc_type_text(q->n_operands ? operand(q, 0) : q->given));
 }
 
-tcc_status tcc__need_axes(const tcc_infer *q, const char *name, const tcc_dims *axes, int rank,
-                          bool ascending) {
+tcc_status tcc__need_axes(const tcc_infer *q, const char *name, const tcc_dims *axes, int rank, bool ascending) {
     unsigned seen = 0;
     for (int i = 0; i < axes->count; i++) {
         int64_t axis = axes->v[i];
         if (axis < 0 || axis >= rank)
-            return tcc__refuse(q, TCC_ESHAPE, "%s %s: %lld is not a dim of a tensor of rank %d",
-                               name, tcc__dims_text(axes), (long long)axis, rank);
+            return tcc__refuse(q, TCC_ESHAPE, "%s %s: %lld is not a dim of a tensor of rank %d", name,
+                               tcc__dims_text(axes), (long long)axis, rank);
         if (seen >> axis & 1)
-            return tcc__refuse(q, TCC_ESHAPE, "%s %s: %lld is there twice", name,
-                               tcc__dims_text(axes), (long long)axis);
+            return tcc__refuse(q, TCC_ESHAPE, "%s %s: %lld is there twice", name, tcc__dims_text(axes),
+                               (long long)axis);
         if (ascending && seen >> axis)
-            return tcc__refuse(q, TCC_ESHAPE, "%s %s are not in ascending order", name,
-                               tcc__dims_text(axes));
+            return tcc__refuse(q, TCC_ESHAPE, "%s %s are not in ascending order", name, tcc__dims_text(axes));
         seen |= 1u << axis;
     }
     return TCC_OK;
 }
 
-tcc_status tcc__need_list(const tcc_infer *q, const char *name, const tcc_dims *list, int count,
-                          int64_t least) {
+tcc_status tcc__need_list(const tcc_infer *q, const char *name, const tcc_dims *list, int count, int64_t least) {
     if (list->count != count)
-        return tcc__refuse(q, TCC_ESHAPE, "%s %s must have %d %s", name, tcc__dims_text(list),
-                           count, count == 1 ? "entry" : "entries");
+        return tcc__refuse(q, TCC_ESHAPE, "%s %s must have %d %s", name, tcc__dims_text(list), count,
+                           count == 1 ? "entry" : "entries");
     for (int i = 0; i < count; i++)
         if (list->v[i] < least || list->v[i] > TCC_MAX_NUMEL)
-            return tcc__refuse(q, TCC_EINVAL,
-                               "%s %s: %lld is out of range, at least %lld is expected", name,
+            return tcc__refuse(q, TCC_EINVAL, "%s %s: %lld is out of range, at least %lld is expected", name,
                                tcc__dims_text(list), (long long)list->v[i], (long long)least);
     return TCC_OK;
 }
@@ -96,8 +89,7 @@ const char *tcc__dims_text(const tcc_dims *list) {
     char *text = buffers[next++ % 4];
     size_t used = (size_t)snprintf(text, TEXT_BYTES, "[");
     for (int i = 0; i < list->count; i++)
-        used += (size_t)snprintf(text + used, TEXT_BYTES - used, i ? ", %lld" : "%lld",
-                                 (long long)list->v[i]);
+        used += (size_t)snprintf(text + used, TEXT_BYTES - used, i ? ", %lld" : "%lld", (long long)list->v[i]);
     snprintf(text + used, TEXT_BYTES - used, "]");
     return text;
 }
@@ -106,17 +98,14 @@ tcc_status tcc__check_type(tcc_diag *diag, tcc_loc loc, const char *what, const 
     if (t->dtype < 0 || t->dtype >= TCC_DTYPE_COUNT)
         return tcc_error(diag, TCC_EDTYPE, loc, "%s: %d is no element type", what, (int)t->dtype);
     if (t->rank < 0 || t->rank > TCC_MAX_RANK)
-        return tcc_error(diag, TCC_ESHAPE, loc, "%s: rank %d, at most %d is supported", what,
-                         t->rank, TCC_MAX_RANK);
+        return tcc_error(diag, TCC_ESHAPE, loc, "%s: rank %d, at most %d is supported", what, t->rank, TCC_MAX_RANK);
     int64_t numel = 1;
     for (int i = 0; i < t->rank; i++) {
         int64_t extent = t->dims[i];
         if (extent < 1)
-            return tcc_error(diag, TCC_ESHAPE, loc, "%s: dim %d of %s is not positive", what, i,
-                             tcc_type_text(t));
+            return tcc_error(diag, TCC_ESHAPE, loc, "%s: dim %d of %s is not positive", what, i, tcc_type_text(t));
         if (extent > TCC_MAX_NUMEL / numel)
-            return tcc_error(diag, TCC_ESHAPE, loc, "%s: %s has more than 2^40 elements", what,
-                             tcc_type_text(t));
+            return tcc_error(diag, TCC_ESHAPE, loc, "%s: %s has more than 2^40 elements", what, tcc_type_text(t));
         numel *= extent;
     }
     return TCC_OK;
@@ -138,7 +127,7 @@ static tcc_status check_lists(const tcc_infer *q, tcc_attr_class attr_class) {
 tcc_status tcc__infer(const tcc_infer *q, tcc_type *out) {
     typedef tcc_status (*rule)(const tcc_infer *q, tcc_type *out);
     static const rule rules[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) \
     [TCC_OP_##id] = tcc__infer_##infer,
 #include "ir/ops.def"
 #undef TCC_OP
@@ -147,13 +136,11 @@ tcc_status tcc__infer(const tcc_infer *q, tcc_type *out) {
     *out = (tcc_type){0};
     if (q->n_operands < info->least || (info->most >= 0 && q->n_operands > info->most)) {
         if (info->least == info->most)
-            return tcc__refuse(q, TCC_EINVAL, "takes %d operand%s, got %d", info->least,
-                               info->least == 1 ? "" : "s", q->n_operands);
-        if (info->most < 0)
-            return tcc__refuse(q, TCC_EINVAL, "takes %d operands or more, got %d", info->least,
+            return tcc__refuse(q, TCC_EINVAL, "takes %d operand%s, got %d", info->least, info->least == 1 ? "" : "s",
                                q->n_operands);
-        return tcc__refuse(q, TCC_EINVAL, "takes %d to %d operands, got %d", info->least,
-                           info->most, q->n_operands);
+        if (info->most < 0)
+            return tcc__refuse(q, TCC_EINVAL, "takes %d operands or more, got %d", info->least, q->n_operands);
+        return tcc__refuse(q, TCC_EINVAL, "takes %d to %d operands, got %d", info->least, info->most, q->n_operands);
     }
     TCC_TRY(check_lists(q, info->attrs));
     if (info->flags & TCC_FLAG_TYPED) {

@@ -10,14 +10,12 @@
 #include "ir/builder.h"
 
 /* Every rule that ops.def names. */
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) \
     tcc_status tcc__infer_##infer(const tcc_infer *q, tcc_type *out);
 #include "ir/ops.def"
 #undef TCC_OP
 
-static inline const tcc_type *operand(const tcc_infer *q, int i) {
-    return &q->operands[i]->type;
-}
+static inline const tcc_type *operand(const tcc_infer *q, int i) { return &q->operands[i]->type; }
 
 /* Reports "dot: <message>" at the user's line. */
 tcc_status tcc__refuse(const tcc_infer *q, tcc_status status, const char *format, ...)
@@ -41,17 +39,13 @@ tcc_status tcc__need_given(const tcc_infer *q, const tcc_type *expected);
 /* 0 <= axis < rank. */
 tcc_status tcc__need_axis(const tcc_infer *q, int64_t axis, int rank);
 /* Axes are in range and distinct; `ascending`: also in order. */
-tcc_status tcc__need_axes(const tcc_infer *q, const char *name, const tcc_dims *axes, int rank,
-                          bool ascending);
+tcc_status tcc__need_axes(const tcc_infer *q, const char *name, const tcc_dims *axes, int rank, bool ascending);
 /* A list has `count` entries, each from `least` to TCC_MAX_NUMEL. */
-tcc_status tcc__need_list(const tcc_infer *q, const char *name, const tcc_dims *list, int count,
-                          int64_t least);
+tcc_status tcc__need_list(const tcc_infer *q, const char *name, const tcc_dims *list, int count, int64_t least);
 
 /* "[1, 2]" in one of a few rotating thread-local buffers. */
 const char *tcc__dims_text(const tcc_dims *list);
 
-static inline void push_dim(tcc_type *t, int64_t extent) {
-    t->dims[t->rank++] = extent;
-}
+static inline void push_dim(tcc_type *t, int64_t extent) { t->dims[t->rank++] = extent; }
 
 #endif

@@ -15,10 +15,9 @@ static tcc_status scores_type(const tcc_infer *q, tcc_type *scores) {
                 query->dims[query->rank - 1] == key->dims[key->rank - 1];
     for (int i = 0; fits && i < query->rank - 2; i++) fits = query->dims[i] == key->dims[i];
     if (!fits)
-        return tcc__refuse(q, TCC_ESHAPE, "q [..,T,D] and k [..,S,D] do not agree: %s and %s",
-                           tcc_type_text(query), tcc_type_text(key));
-    if (!isfinite(q->attrs->sdpa.scale))
-        return tcc__refuse(q, TCC_EINVAL, "the scale is not finite");
+        return tcc__refuse(q, TCC_ESHAPE, "q [..,T,D] and k [..,S,D] do not agree: %s and %s", tcc_type_text(query),
+                           tcc_type_text(key));
+    if (!isfinite(q->attrs->sdpa.scale)) return tcc__refuse(q, TCC_EINVAL, "the scale is not finite");
     *scores = *query;
     scores->dims[scores->rank - 1] = key->dims[key->rank - 2];
     if (q->attrs->sdpa.causal && scores->dims[scores->rank - 1] < scores->dims[scores->rank - 2])
@@ -33,8 +32,7 @@ static const tcc_type key_type = {TCC_I64, 1, {2}};
 
 static tcc_status check_dropout(const tcc_infer *q, double p, int64_t id) {
     if (!(p >= 0 && p < 1)) return tcc__refuse(q, TCC_EINVAL, "p %g is not in 0 <= p < 1", p);
-    if (id < 0 || id > UINT32_MAX)
-        return tcc__refuse(q, TCC_EINVAL, "id %lld is not in 0 .. 2^32 - 1", (long long)id);
+    if (id < 0 || id > UINT32_MAX) return tcc__refuse(q, TCC_EINVAL, "id %lld is not in 0 .. 2^32 - 1", (long long)id);
     return TCC_OK;
 }
 
@@ -47,8 +45,8 @@ static tcc_status check_optional(const tcc_infer *q, const tcc_type *scores) {
         return tcc__refuse(q, TCC_EINVAL, "p %g, but dropout follows the softmax", a->p);
     const int masks = q->n_operands - least - keys;
     if (masks < 0 || masks > 1)
-        return tcc__refuse(q, TCC_EINVAL, "%d operands with p %g: expected %d, and a mask or none%s",
-                           q->n_operands, a->p, least, keys ? ", and the key" : "");
+        return tcc__refuse(q, TCC_EINVAL, "%d operands with p %g: expected %d, and a mask or none%s", q->n_operands,
+                           a->p, least, keys ? ", and the key" : "");
     if (masks) TCC_TRY(tcc__need_is(q, least, "the mask [..,T,S]", scores));
     return keys ? tcc__need_is(q, least + masks, "the key", &key_type) : TCC_OK;
 }
@@ -60,8 +58,8 @@ static tcc_status value_type(const tcc_infer *q, tcc_type *out) {
     bool fits = value->rank == key->rank;
     for (int i = 0; fits && i < key->rank - 1; i++) fits = value->dims[i] == key->dims[i];
     if (!fits)
-        return tcc__refuse(q, TCC_ESHAPE, "k [..,S,D] and v [..,S,E] do not agree: %s and %s",
-                           tcc_type_text(key), tcc_type_text(value));
+        return tcc__refuse(q, TCC_ESHAPE, "k [..,S,D] and v [..,S,E] do not agree: %s and %s", tcc_type_text(key),
+                           tcc_type_text(value));
     *out = *operand(q, 0);
     out->dims[out->rank - 1] = value->dims[value->rank - 1];
     return TCC_OK;
@@ -133,13 +131,11 @@ tcc_status tcc__infer_norm_channel(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     const int64_t channels = x->dims[q->attrs->norm.axis], groups = q->attrs->norm.groups;
     if (q->op == TCC_OP_GROUP_NORM && (groups < 1 || channels % groups))
-        return tcc__refuse(q, TCC_ESHAPE, "%lld groups do not divide the %lld channels of %s",
-                           (long long)groups, (long long)channels, tcc_type_text(x));
+        return tcc__refuse(q, TCC_ESHAPE, "%lld groups do not divide the %lld channels of %s", (long long)groups,
+                           (long long)channels, tcc_type_text(x));
     if (q->op == TCC_OP_GROUP_NORM && !q->attrs->norm.axis)
-        return tcc__refuse(q, TCC_ESHAPE, "the channels cannot be dim 0, which is the batch: %s",
-                           tcc_type_text(x));
-    if (q->op != TCC_OP_GROUP_NORM && groups)
-        return tcc__refuse(q, TCC_EINVAL, "groups have no meaning here");
+        return tcc__refuse(q, TCC_ESHAPE, "the channels cannot be dim 0, which is the batch: %s", tcc_type_text(x));
+    if (q->op != TCC_OP_GROUP_NORM && groups) return tcc__refuse(q, TCC_EINVAL, "groups have no meaning here");
     const tcc_type scale = {x->dtype, 1, {channels}};
     TCC_TRY(check_scales(q, &scale));
     *out = *x;
@@ -195,9 +191,7 @@ tcc_status tcc__infer_cross_entropy(const tcc_infer *q, tcc_type *out) {
     const tcc_type *logits = operand(q, 0);
     const double smoothing = q->attrs->cross_entropy.label_smoothing;
     TCC_TRY(tcc__need_kind(q, 0, KIND_FLOAT));
-    if (!logits->rank)
-        return tcc__refuse(q, TCC_ESHAPE, "logits must have a class dim, got %s",
-                           tcc_type_text(logits));
+    if (!logits->rank) return tcc__refuse(q, TCC_ESHAPE, "logits must have a class dim, got %s", tcc_type_text(logits));
     tcc_type targets = *logits;
     targets.dtype = TCC_I32;
     targets.dims[--targets.rank] = 0;

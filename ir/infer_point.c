@@ -18,8 +18,8 @@ tcc_status tcc__infer_any(const tcc_infer *q, tcc_type *out) {
 tcc_status tcc__infer_constant(const tcc_infer *q, tcc_type *out) {
     int64_t count = q->attrs->constant.values.count, numel = tcc_type_numel(q->given);
     if (count != 1 && count != numel)
-        return tcc__refuse(q, TCC_ESHAPE, "%s needs 1 value or %lld, got %lld",
-                           tcc_type_text(q->given), (long long)numel, (long long)count);
+        return tcc__refuse(q, TCC_ESHAPE, "%s needs 1 value or %lld, got %lld", tcc_type_text(q->given),
+                           (long long)numel, (long long)count);
     *out = *q->given;
     return TCC_OK;
 }
@@ -37,11 +37,9 @@ tcc_status tcc__infer_rng(const tcc_infer *q, tcc_type *out) {
     const tcc_dtype dtype = q->op == TCC_OP_RNG_BITS ? TCC_I32 : TCC_F32;
     TCC_TRY(tcc__need_is(q, 0, "the key", &key));
     if (q->attrs->rng.id < 0 || q->attrs->rng.id > UINT32_MAX)
-        return tcc__refuse(q, TCC_EINVAL, "id %lld is not in 0 .. 2^32 - 1",
-                           (long long)q->attrs->rng.id);
+        return tcc__refuse(q, TCC_EINVAL, "id %lld is not in 0 .. 2^32 - 1", (long long)q->attrs->rng.id);
     if (q->given->dtype != dtype)
-        return tcc__refuse(q, TCC_EDTYPE, "the result is %s, not %s", tcc_dtype_text(dtype),
-                           tcc_type_text(q->given));
+        return tcc__refuse(q, TCC_EDTYPE, "the result is %s, not %s", tcc_dtype_text(dtype), tcc_type_text(q->given));
     *out = *q->given;
     return TCC_OK;
 }
@@ -54,12 +52,8 @@ static tcc_status unary(const tcc_infer *q, unsigned kinds, tcc_type *out) {
     return TCC_OK;
 }
 
-tcc_status tcc__infer_unary(const tcc_infer *q, tcc_type *out) {
-    return unary(q, KIND_NUMBER, out);
-}
-tcc_status tcc__infer_unary_bits(const tcc_infer *q, tcc_type *out) {
-    return unary(q, KIND_INT | KIND_BOOL, out);
-}
+tcc_status tcc__infer_unary(const tcc_infer *q, tcc_type *out) { return unary(q, KIND_NUMBER, out); }
+tcc_status tcc__infer_unary_bits(const tcc_infer *q, tcc_type *out) { return unary(q, KIND_INT | KIND_BOOL, out); }
 
 /* Also softmax and log_softmax, which have an axis. */
 tcc_status tcc__infer_unary_float(const tcc_infer *q, tcc_type *out) {
@@ -98,15 +92,9 @@ static tcc_status binary(const tcc_infer *q, unsigned kinds, tcc_type *out) {
     return TCC_OK;
 }
 
-tcc_status tcc__infer_binary(const tcc_infer *q, tcc_type *out) {
-    return binary(q, KIND_NUMBER, out);
-}
-tcc_status tcc__infer_binary_float(const tcc_infer *q, tcc_type *out) {
-    return binary(q, KIND_FLOAT, out);
-}
-tcc_status tcc__infer_binary_bits(const tcc_infer *q, tcc_type *out) {
-    return binary(q, KIND_INT | KIND_BOOL, out);
-}
+tcc_status tcc__infer_binary(const tcc_infer *q, tcc_type *out) { return binary(q, KIND_NUMBER, out); }
+tcc_status tcc__infer_binary_float(const tcc_infer *q, tcc_type *out) { return binary(q, KIND_FLOAT, out); }
+tcc_status tcc__infer_binary_bits(const tcc_infer *q, tcc_type *out) { return binary(q, KIND_INT | KIND_BOOL, out); }
 
 tcc_status tcc__infer_compare2(const tcc_infer *q, tcc_type *out) {
     TCC_TRY(binary(q, KIND_NUMBER | KIND_BOOL, out));
@@ -116,12 +104,11 @@ tcc_status tcc__infer_compare2(const tcc_infer *q, tcc_type *out) {
 
 tcc_status tcc__infer_select(const tcc_infer *q, tcc_type *out) {
     const tcc_type *c = operand(q, 0), *a = operand(q, 1), *b = operand(q, 2);
-    if (c->dtype != TCC_BOOL)
-        return tcc__refuse(q, TCC_EDTYPE, "the condition must be bool, got %s", tcc_type_text(c));
+    if (c->dtype != TCC_BOOL) return tcc__refuse(q, TCC_EDTYPE, "the condition must be bool, got %s", tcc_type_text(c));
     TCC_TRY(tcc__need_same_dtype(q, 1, 2));
     if (!same_dims(c, a) || !same_dims(c, b))
-        return tcc__refuse(q, TCC_ESHAPE, "shapes differ: %s ? %s : %s", tcc_type_text(c),
-                           tcc_type_text(a), tcc_type_text(b));
+        return tcc__refuse(q, TCC_ESHAPE, "shapes differ: %s ? %s : %s", tcc_type_text(c), tcc_type_text(a),
+                           tcc_type_text(b));
     *out = *a;
     return TCC_OK;
 }

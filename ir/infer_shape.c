@@ -8,12 +8,11 @@
 tcc_status tcc__infer_reshape(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     if (q->given->dtype != x->dtype)
-        return tcc__refuse(q, TCC_EDTYPE, "cannot change the element type: %s to %s",
-                           tcc_type_text(x), tcc_type_text(q->given));
+        return tcc__refuse(q, TCC_EDTYPE, "cannot change the element type: %s to %s", tcc_type_text(x),
+                           tcc_type_text(q->given));
     if (tcc_type_numel(x) != tcc_type_numel(q->given))
-        return tcc__refuse(q, TCC_ESHAPE, "numbers of elements differ: %s has %lld, %s has %lld",
-                           tcc_type_text(x), (long long)tcc_type_numel(x), tcc_type_text(q->given),
-                           (long long)tcc_type_numel(q->given));
+        return tcc__refuse(q, TCC_ESHAPE, "numbers of elements differ: %s has %lld, %s has %lld", tcc_type_text(x),
+                           (long long)tcc_type_numel(x), tcc_type_text(q->given), (long long)tcc_type_numel(q->given));
     *out = *q->given;
     return TCC_OK;
 }
@@ -22,8 +21,7 @@ tcc_status tcc__infer_transpose(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     const tcc_dims *perm = &q->attrs->perm.perm;
     if (perm->count != x->rank)
-        return tcc__refuse(q, TCC_ESHAPE, "perm %s does not fit %s", tcc__dims_text(perm),
-                           tcc_type_text(x));
+        return tcc__refuse(q, TCC_ESHAPE, "perm %s does not fit %s", tcc__dims_text(perm), tcc_type_text(x));
     TCC_TRY(tcc__need_axes(q, "perm", perm, x->rank, false));
     out->dtype = x->dtype;
     for (int i = 0; i < x->rank; i++) push_dim(out, x->dims[perm->v[i]]);
@@ -34,16 +32,14 @@ tcc_status tcc__infer_broadcast(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     const tcc_dims *dims = &q->attrs->broadcast.dims;
     if (q->given->dtype != x->dtype)
-        return tcc__refuse(q, TCC_EDTYPE, "cannot change the element type: %s to %s",
-                           tcc_type_text(x), tcc_type_text(q->given));
+        return tcc__refuse(q, TCC_EDTYPE, "cannot change the element type: %s to %s", tcc_type_text(x),
+                           tcc_type_text(q->given));
     if (dims->count != x->rank)
-        return tcc__refuse(q, TCC_ESHAPE, "dims %s do not fit %s", tcc__dims_text(dims),
-                           tcc_type_text(x));
+        return tcc__refuse(q, TCC_ESHAPE, "dims %s do not fit %s", tcc__dims_text(dims), tcc_type_text(x));
     TCC_TRY(tcc__need_axes(q, "dims", dims, q->given->rank, true));
     for (int i = 0; i < x->rank; i++)
         if (x->dims[i] != 1 && x->dims[i] != q->given->dims[dims->v[i]])
-            return tcc__refuse(q, TCC_ESHAPE,
-                               "%s does not stretch to %s: dim %d (%lld) against dim %lld (%lld)",
+            return tcc__refuse(q, TCC_ESHAPE, "%s does not stretch to %s: dim %d (%lld) against dim %lld (%lld)",
                                tcc_type_text(x), tcc_type_text(q->given), i, (long long)x->dims[i],
                                (long long)dims->v[i], (long long)q->given->dims[dims->v[i]]);
     *out = *q->given;
@@ -60,8 +56,8 @@ tcc_status tcc__infer_slice(const tcc_infer *q, tcc_type *out) {
     for (int i = 0; i < x->rank; i++) {
         int64_t start = a->start.v[i], limit = a->limit.v[i];
         if (start >= limit || limit > x->dims[i])
-            return tcc__refuse(q, TCC_ESHAPE, "dim %d: %lld .. %lld is not a range within %s", i,
-                               (long long)start, (long long)limit, tcc_type_text(x));
+            return tcc__refuse(q, TCC_ESHAPE, "dim %d: %lld .. %lld is not a range within %s", i, (long long)start,
+                               (long long)limit, tcc_type_text(x));
         push_dim(out, (limit - start - 1) / a->stride.v[i] + 1);
     }
     return TCC_OK;
@@ -77,8 +73,8 @@ tcc_status tcc__infer_pad(const tcc_infer *q, tcc_type *out) {
     for (int i = 0; i < x->rank; i++) {
         /* At most 2^40 each; the product could not be represented. */
         if (a->interior.v[i] && x->dims[i] - 1 > TCC_MAX_NUMEL / a->interior.v[i])
-            return tcc__refuse(q, TCC_ESHAPE, "interior %s makes %s too large",
-                               tcc__dims_text(&a->interior), tcc_type_text(x));
+            return tcc__refuse(q, TCC_ESHAPE, "interior %s makes %s too large", tcc__dims_text(&a->interior),
+                               tcc_type_text(x));
         push_dim(out, a->lo.v[i] + x->dims[i] + (x->dims[i] - 1) * a->interior.v[i] + a->hi.v[i]);
     }
     return TCC_OK;
@@ -94,11 +90,9 @@ tcc_status tcc__infer_concat(const tcc_infer *q, tcc_type *out) {
         bool fits = x->rank == out->rank;
         for (int d = 0; fits && d < x->rank; d++) fits = d == axis || x->dims[d] == out->dims[d];
         if (!fits)
-            return tcc__refuse(q, TCC_ESHAPE,
-                               "operands differ in another dim than axis %d: %s and %s", axis,
+            return tcc__refuse(q, TCC_ESHAPE, "operands differ in another dim than axis %d: %s and %s", axis,
                                tcc_type_text(operand(q, 0)), tcc_type_text(x));
-        out->dims[axis] +=
-            x->dims[axis]; /* checked after each, so that many operands cannot overflow */
+        out->dims[axis] += x->dims[axis]; /* checked after each, so that many operands cannot overflow */
         TCC_TRY(tcc__check_type(q->diag, q->loc, "concat", out));
     }
     return TCC_OK;
@@ -118,8 +112,7 @@ tcc_status tcc__infer_same(const tcc_infer *q, tcc_type *out) {
 static tcc_status check_index(const tcc_infer *q, int i) {
     tcc_dtype t = operand(q, i)->dtype;
     if (t == TCC_I32 || t == TCC_I64) return TCC_OK;
-    return tcc__refuse(q, TCC_EDTYPE, "indices must be i32 or i64, got %s",
-                       tcc_type_text(operand(q, i)));
+    return tcc__refuse(q, TCC_EDTYPE, "indices must be i32 or i64, got %s", tcc_type_text(operand(q, i)));
 }
 
 tcc_status tcc__infer_take(const tcc_infer *q, tcc_type *out) {
@@ -127,8 +120,8 @@ tcc_status tcc__infer_take(const tcc_infer *q, tcc_type *out) {
     TCC_TRY(check_index(q, 1));
     TCC_TRY(tcc__need_axis(q, q->attrs->axis.axis, x->rank));
     if (x->rank - 1 + index->rank > TCC_MAX_RANK)
-        return tcc__refuse(q, TCC_ESHAPE, "the result of %s at %s would have more than %d dims",
-                           tcc_type_text(x), tcc_type_text(index), TCC_MAX_RANK);
+        return tcc__refuse(q, TCC_ESHAPE, "the result of %s at %s would have more than %d dims", tcc_type_text(x),
+                           tcc_type_text(index), TCC_MAX_RANK);
     out->dtype = x->dtype;
     for (int d = 0; d < x->rank; d++) {
         if (d != q->attrs->axis.axis) push_dim(out, x->dims[d]);
@@ -144,8 +137,7 @@ static tcc_status check_along(const tcc_infer *q) {
     TCC_TRY(check_index(q, 1));
     TCC_TRY(tcc__need_axis(q, q->attrs->axis.axis, x->rank));
     bool fits = x->rank == index->rank;
-    for (int d = 0; fits && d < x->rank; d++)
-        fits = d == q->attrs->axis.axis || x->dims[d] == index->dims[d];
+    for (int d = 0; fits && d < x->rank; d++) fits = d == q->attrs->axis.axis || x->dims[d] == index->dims[d];
     if (fits) return TCC_OK;
     return tcc__refuse(q, TCC_ESHAPE, "the indices differ in another dim than axis %lld: %s at %s",
                        (long long)q->attrs->axis.axis, tcc_type_text(x), tcc_type_text(index));
@@ -183,8 +175,7 @@ tcc_status tcc__infer_reduce(const tcc_infer *q, tcc_type *out) {
     const tcc_type *x = operand(q, 0);
     const tcc_dims *axes = &q->attrs->axes.axes;
     TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
-    if (!axes->count)
-        return tcc__refuse(q, TCC_ESHAPE, "no axes to reduce %s over", tcc_type_text(x));
+    if (!axes->count) return tcc__refuse(q, TCC_ESHAPE, "no axes to reduce %s over", tcc_type_text(x));
     TCC_TRY(tcc__need_axes(q, "axes", axes, x->rank, true));
     out->dtype = x->dtype;
     for (int d = 0, next = 0; d < x->rank; d++) {
@@ -204,8 +195,8 @@ tcc_status tcc__infer_argmax(const tcc_infer *q, tcc_type *out) {
     TCC_TRY(tcc__need_kind(q, 0, KIND_NUMBER));
     TCC_TRY(tcc__need_axis(q, q->attrs->axis.axis, x->rank));
     if (x->dims[q->attrs->axis.axis] > INT32_MAX)
-        return tcc__refuse(q, TCC_ESHAPE, "dim %lld of %s is too long for an i32 index",
-                           (long long)q->attrs->axis.axis, tcc_type_text(x));
+        return tcc__refuse(q, TCC_ESHAPE, "dim %lld of %s is too long for an i32 index", (long long)q->attrs->axis.axis,
+                           tcc_type_text(x));
     out->dtype = TCC_I32;
     for (int d = 0; d < x->rank; d++)
         if (d != q->attrs->axis.axis) push_dim(out, x->dims[d]);

@@ -14,9 +14,8 @@ static const tcc_op_info op_infos[TCC_OP_COUNT] = {
 #define COMM TCC_FLAG_COMM
 #define TYPED TCC_FLAG_TYPED
 #define COMPARE TCC_FLAG_COMPARE
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
-    [TCC_OP_##id] = {text,  least,         most, TCC_ATTR_CLASS_##attrs, TCC_FUSION_##fusion,      \
-                     flags, TCC_AMP_##amp, doc},
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) \
+    [TCC_OP_##id] = {text, least, most, TCC_ATTR_CLASS_##attrs, TCC_FUSION_##fusion, flags, TCC_AMP_##amp, doc},
 #include "ir/ops.def"
 #undef TCC_OP
 #undef COMM
@@ -24,9 +23,7 @@ static const tcc_op_info op_infos[TCC_OP_COUNT] = {
 #undef COMPARE
 };
 
-const tcc_op_info *tcc_op_get_info(tcc_op op) {
-    return &op_infos[op];
-}
+const tcc_op_info *tcc_op_get_info(tcc_op op) { return &op_infos[op]; }
 
 bool tcc_op_parse(const char *text, size_t length, tcc_op *out) {
     for (int op = 0; op < TCC_OP_COUNT; op++) {
@@ -131,9 +128,7 @@ void tcc_graph_destroy(tcc_graph *g) {
     tcc__free(g);
 }
 
-void tcc__ir_fail(tcc_graph *g) {
-    g->table->failed = true;
-}
+void tcc__ir_fail(tcc_graph *g) { g->table->failed = true; }
 
 static void *out_of_memory(tcc_graph *g) {
     tcc_enomem(g->diag);
@@ -160,26 +155,22 @@ void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward) {
     g->table->backward = backward;
 }
 
-tcc_loc tcc__ir_get_loc(const tcc_graph *g) {
-    return g->table->loc;
-}
+tcc_loc tcc__ir_get_loc(const tcc_graph *g) { return g->table->loc; }
 
 /* -- Building -- */
 
 static const tcc_attrs no_attrs;
 
-static uint64_t hash_node(tcc_op op, tcc_node *const *operands, int n_operands,
-                          const tcc_attrs *attrs, const tcc_type *type) {
+static uint64_t hash_node(tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                          const tcc_type *type) {
     const tcc_op_info *info = &op_infos[op];
     if (op == TCC_OP_INPUT)
-        return tcc_hash_string(op, attrs->input.name ? attrs->input.name
-                                                     : ""); /* the name alone is identity */
+        return tcc_hash_string(op, attrs->input.name ? attrs->input.name : ""); /* the name alone is identity */
     uint64_t h = tcc_hash_add(op, tcc_attrs_hash(info->attrs, attrs));
     h = tcc_hash_add(h, (uint64_t)type->dtype);
     h = tcc_hash_bytes(h, type->dims, sizeof type->dims[0] * (size_t)type->rank);
     if (info->flags & TCC_FLAG_COMM)
-        return tcc_hash_add(h, tcc_hash_mix((uint64_t)operands[0]->id) +
-                                   tcc_hash_mix((uint64_t)operands[1]->id));
+        return tcc_hash_add(h, tcc_hash_mix((uint64_t)operands[0]->id) + tcc_hash_mix((uint64_t)operands[1]->id));
     for (int i = 0; i < n_operands; i++) h = tcc_hash_add(h, (uint64_t)operands[i]->id);
     return h;
 }
@@ -192,21 +183,20 @@ static bool same_operands(const tcc_node *n, tcc_node *const *operands, int n_op
     return n->operands[0] == operands[1] && n->operands[1] == operands[0];
 }
 
-static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *const *operands,
-                      int n_operands, const tcc_attrs *attrs, const tcc_type *type) {
+static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *const *operands, int n_operands,
+                      const tcc_attrs *attrs, const tcc_type *type) {
     size_t at = hash;
     for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));) {
-        if (n->op == op && same_operands(n, operands, n_operands) &&
-            tcc_type_equal(&n->type, type) && tcc_attrs_equal(op_infos[op].attrs, n->attrs, attrs))
+        if (n->op == op && same_operands(n, operands, n_operands) && tcc_type_equal(&n->type, type) &&
+            tcc_attrs_equal(op_infos[op].attrs, n->attrs, attrs))
             return n;
     }
     return NULL;
 }
 
-tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
-                       const tcc_attrs *attrs, const tcc_type *type) {
-    return find(g, hash_node(op, operands, n_operands, attrs, type), op, operands, n_operands,
-                attrs, type);
+tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                       const tcc_type *type) {
+    return find(g, hash_node(op, operands, n_operands, attrs, type), op, operands, n_operands, attrs, type);
 }
 
 static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name) {
@@ -221,15 +211,13 @@ static tcc_node *add_node(tcc_graph *g, uint64_t hash, const tcc_node *like) {
     const tcc_attr_class attr_class = op_infos[like->op].attrs;
     tcc_node *n = tcc_arena_copy(&g->arena, like, sizeof *like);
     if (!n || !table_reserve(&g->table->nodes)) return out_of_memory(g);
-    n->operands =
-        tcc_arena_copy(&g->arena, like->operands, sizeof n->operands[0] * (size_t)n->n_operands);
+    n->operands = tcc_arena_copy(&g->arena, like->operands, sizeof n->operands[0] * (size_t)n->n_operands);
     if (!n->operands) return out_of_memory(g);
     if (attr_class == TCC_ATTR_CLASS_none) n->attrs = &no_attrs;
     else {
         /* The whole union, so that a rule may copy *n->attrs. */
         tcc_attrs *attrs = TCC_ARENA_NEW(&g->arena, tcc_attrs);
-        if (!attrs || !tcc_attrs_copy(&g->arena, attr_class, like->attrs, attrs))
-            return out_of_memory(g);
+        if (!attrs || !tcc_attrs_copy(&g->arena, attr_class, like->attrs, attrs)) return out_of_memory(g);
         n->attrs = attrs;
     }
     n->id = g->nodes.count;
@@ -244,8 +232,7 @@ static tcc_node *add_node(tcc_graph *g, uint64_t hash, const tcc_node *like) {
 
 /* The values of a constant as its element type holds them, one value where all are equal: so that
  * equal constants are one node. */
-static bool round_constant(const tcc_type *type, const tcc_doubles *from, double *to,
-                           int64_t *count) {
+static bool round_constant(const tcc_type *type, const tcc_doubles *from, double *to, int64_t *count) {
     bool splat = true;
     for (int64_t i = 0; i < from->count; i++) {
         to[i] = tcc_dtype_round(type->dtype, from->v[i]);
@@ -260,23 +247,21 @@ static tcc_node *build(tcc_graph *g, const tcc_node *like) {
     if (like->op == TCC_OP_INPUT) {
         const tcc_node *other = find_input(g, hash, like->attrs->input.name);
         if (other) {
-            tcc_error(g->diag, TCC_EINVAL, like->loc, "two inputs are named '%s'",
-                      other->attrs->input.name);
+            tcc_error(g->diag, TCC_EINVAL, like->loc, "two inputs are named '%s'", other->attrs->input.name);
             tcc_note(g->diag, other->loc, "the first one: %s", tcc_type_text(&other->type));
             tcc__ir_fail(g);
             return NULL;
         }
         return add_node(g, hash, like);
     }
-    tcc_node *n =
-        find(g, hash, like->op, like->operands, like->n_operands, like->attrs, &like->type);
+    tcc_node *n = find(g, hash, like->op, like->operands, like->n_operands, like->attrs, &like->type);
     if (!n) return add_node(g, hash, like);
     if (!n->loc.file) n->loc = like->loc; /* of two places, the one that is known */
     return n;
 }
 
-tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
-                        const tcc_attrs *attrs, const tcc_type *type, tcc_loc loc, bool backward) {
+tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                        const tcc_type *type, tcc_loc loc, bool backward) {
     for (int i = 0; i < n_operands; i++) {
         if (!operands[i]) {
             tcc__ir_fail(g);
@@ -292,12 +277,8 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
     }
     if (!attrs) attrs = &no_attrs;
     if (loc.file && !(loc.file = tcc__ir_intern(g, loc.file))) return NULL;
-    tcc_node like = {.op = op,
-                     .operands = operands,
-                     .n_operands = n_operands,
-                     .attrs = attrs,
-                     .loc = loc,
-                     .backward = backward};
+    tcc_node like = {
+        .op = op, .operands = operands, .n_operands = n_operands, .attrs = attrs, .loc = loc, .backward = backward};
     tcc_infer q = {.diag = g->diag,
                    .loc = loc,
                    .op = op,
@@ -319,8 +300,7 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
 
     double single, *rounded = &single;
     const tcc_doubles *values = &attrs->constant.values;
-    if (values->count > 1 && !(rounded = tcc__malloc(sizeof *rounded * (size_t)values->count)))
-        return out_of_memory(g);
+    if (values->count > 1 && !(rounded = tcc__malloc(sizeof *rounded * (size_t)values->count))) return out_of_memory(g);
     tcc_attrs constant = {.constant.values.v = rounded};
     round_constant(&like.type, values, rounded, &constant.constant.values.count);
     like.attrs = &constant;
@@ -329,13 +309,12 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
     return n;
 }
 
-tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands,
-                       const tcc_attrs *attrs, const tcc_type *type, tcc_loc loc) {
+tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
+                       const tcc_type *type, tcc_loc loc) {
     return tcc__ir_build(g, op, operands, n_operands, attrs, type, loc, g->table->backward);
 }
 
-tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type,
-                       tcc_loc loc) {
+tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc) {
     tcc_attrs attrs = {.input = {.role = role, .name = name}};
     return tcc_ir_build(g, TCC_OP_INPUT, NULL, 0, &attrs, type, loc);
 }
@@ -351,23 +330,19 @@ tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int ali
         if (!strcmp(g->outputs.data[i].name, name))
             status = tcc_error(g->diag, TCC_EINVAL, loc, "two outputs are named '%s'", name);
         else if (alias >= 0 && g->outputs.data[i].alias == alias)
-            status = tcc_error(g->diag, TCC_EINVAL, loc,
-                               "outputs '%s' and '%s' are both the next value of input %d",
+            status = tcc_error(g->diag, TCC_EINVAL, loc, "outputs '%s' and '%s' are both the next value of input %d",
                                g->outputs.data[i].name, name, alias);
     }
     if (status == TCC_OK && (alias < -1 || alias >= g->inputs.count))
-        status = tcc_error(g->diag, TCC_EINVAL, loc, "output '%s' aliases input %d of %d", name,
-                           alias, g->inputs.count);
-    if (status == TCC_OK && alias >= 0 &&
-        !tcc_type_equal(&node->type, &g->inputs.data[alias]->type))
-        status =
-            tcc_error(g->diag, TCC_ESHAPE, loc,
-                      "output '%s' is %s but the input '%s' whose next value it is, is %s", name,
-                      tcc_type_text(&node->type), g->inputs.data[alias]->attrs->input.name,
-                      tcc_type_text(&g->inputs.data[alias]->type));
+        status = tcc_error(g->diag, TCC_EINVAL, loc, "output '%s' aliases input %d of %d", name, alias,
+                           g->inputs.count);
+    if (status == TCC_OK && alias >= 0 && !tcc_type_equal(&node->type, &g->inputs.data[alias]->type))
+        status = tcc_error(g->diag, TCC_ESHAPE, loc,
+                           "output '%s' is %s but the input '%s' whose next value it is, is %s", name,
+                           tcc_type_text(&node->type), g->inputs.data[alias]->attrs->input.name,
+                           tcc_type_text(&g->inputs.data[alias]->type));
     if (status == TCC_OK) {
-        tcc_output output = {
-            .name = tcc_arena_strdup(&g->arena, name), .node = node, .alias = alias};
+        tcc_output output = {.name = tcc_arena_strdup(&g->arena, name), .node = node, .alias = alias};
         if (!output.name || !tcc_vec_push(&g->outputs, output)) status = tcc_enomem(g->diag);
     }
     if (status != TCC_OK) tcc__ir_fail(g);
@@ -419,17 +394,15 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old) {
     if (rw->map[old->id]) return rw->map[old->id];
     enum { ON_STACK = 8 };
     tcc_node *few[ON_STACK], **operands = few;
-    if (old->n_operands > ON_STACK &&
-        !(operands = tcc__malloc(sizeof *operands * (size_t)old->n_operands)))
+    if (old->n_operands > ON_STACK && !(operands = tcc__malloc(sizeof *operands * (size_t)old->n_operands)))
         return out_of_memory(rw->to);
     bool whole = true;
-    for (int i = 0; i < old->n_operands; i++)
-        whole &= (operands[i] = rw->map[old->operands[i]->id]) != NULL;
+    for (int i = 0; i < old->n_operands; i++) whole &= (operands[i] = rw->map[old->operands[i]->id]) != NULL;
     if (!whole && !rw->to->table->failed)
         TCC_BUG(rw->to->diag, "an operand was not copied before its user: %s", tcc_node_text(old));
     bool typed = op_infos[old->op].flags & TCC_FLAG_TYPED;
-    tcc_node *n = tcc__ir_build(rw->to, old->op, operands, old->n_operands, old->attrs,
-                                typed ? &old->type : NULL, old->loc, old->backward);
+    tcc_node *n = tcc__ir_build(rw->to, old->op, operands, old->n_operands, old->attrs, typed ? &old->type : NULL,
+                                old->loc, old->backward);
     if (operands != few) tcc__free(operands);
     return rw->map[old->id] = n;
 }
@@ -439,10 +412,8 @@ tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out) {
     for (int i = 0; i < rw->from->outputs.count && !to->table->failed; i++) {
         const tcc_output *o = &rw->from->outputs.data[i];
         tcc_node *n = rw->map[o->node->id];
-        if (!n)
-            TCC_BUG(to->diag, "output '%s' was not copied: %s", o->name, tcc_node_text(o->node));
-        if (tcc_ir_output(to, o->name, n, o->alias) == TCC_OK)
-            to->outputs.data[i].in_place = o->in_place;
+        if (!n) TCC_BUG(to->diag, "output '%s' was not copied: %s", o->name, tcc_node_text(o->node));
+        if (tcc_ir_output(to, o->name, n, o->alias) == TCC_OK) to->outputs.data[i].in_place = o->in_place;
     }
     if (to->table->failed) {
         tcc_status status = to->diag && to->diag->status != TCC_OK ? to->diag->status : TCC_EBUG;

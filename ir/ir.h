@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * The graph IR: SSA, functional, statically shaped. This is the central header; everything in ir/, passes/ and codegen/ reads it.
+ * The graph IR: SSA, functional, statically shaped. This is the central header; everything in ir/, passes/ and codegen/
+ * reads it.
  *
- * A graph is a list of nodes in a topological order (operands before users). A node has one result. Nodes are built through
- * tcc_ir_build, which infers and checks the type and returns the node that is already there if an equal one exists: equal op,
- * operands, attributes and type is identity, so common subexpressions never arise. Nodes are immutable once built; a pass makes a
- * new graph (see tcc_rewrite). State enters as inputs and leaves as outputs that alias them.
+ * A graph is a list of nodes in a topological order (operands before users). A node has one result. Nodes are built
+ * through tcc_ir_build, which infers and checks the type and returns the node that is already there if an equal one
+ * exists: equal op, operands, attributes and type is identity, so common subexpressions never arise. Nodes are
+ * immutable once built; a pass makes a new graph (see tcc_rewrite). State enters as inputs and leaves as outputs that
+ * alias them.
  *
- * Life of a graph: trace -> autodiff, train-step, simplify, ... on the plain graph -> fuse adds groups -> order sorts them ->
- * plan-memory gives places. All of it prints to text and parses back, byte for byte (print.c, parse.c). */
+ * Life of a graph: trace -> autodiff, train-step, simplify, ... on the plain graph -> fuse adds groups -> order sorts
+ * them -> plan-memory gives places. All of it prints to text and parses back, byte for byte (print.c, parse.c). */
 #ifndef TCC_IR_IR_H
 #define TCC_IR_IR_H
 
@@ -78,10 +80,10 @@ typedef enum tcc_attr_class {
 
 /* struct tcc_attrs_conv { tcc_dims stride; ... }, one a class. The unnamed int keeps `none` a valid struct. */
 #define F(kind, name) TCC_CTYPE_##kind name;
-#define C(name)                                                                                    \
-    typedef struct tcc_attrs_##name {                                                              \
-        int unused_;                                                                               \
-        TCC_ATTRS_##name(F)                                                                        \
+#define C(name)                       \
+    typedef struct tcc_attrs_##name { \
+        int unused_;                  \
+        TCC_ATTRS_##name(F)           \
     } tcc_attrs_##name;
 TCC_ATTR_CLASSES(C)
 #undef C
@@ -139,9 +141,10 @@ typedef enum tcc_group_kind {
     TCC_GROUP_KIND_COUNT
 } tcc_group_kind;
 
-/* A group: nodes that one kernel computes. `nodes` are all that it evaluates, in topological order, the cheap producers that it
- * recomputes for itself included; `outputs` are those of them that it stores. A node is an output of at most one group, and every
- * value that crosses groups is an output of one or a graph input; what each kind may hold is in passes/group.h. */
+/* A group: nodes that one kernel computes. `nodes` are all that it evaluates, in topological order, the cheap producers
+ * that it recomputes for itself included; `outputs` are those of them that it stores. A node is an output of at most
+ * one group, and every value that crosses groups is an output of one or a graph input; what each kind may hold is in
+ * passes/group.h. */
 typedef struct tcc_group {
     tcc_group_kind kind;
     tcc_node *hero; /* gives the iteration space */
@@ -175,13 +178,15 @@ tcc_graph *tcc_graph_create(const char *name, tcc_diag *diag);
 void tcc_graph_destroy(tcc_graph *g); /* NULL is allowed */
 
 /* -- Building --
- * Errors are sticky: the first one is kept in g->diag, the call returns NULL, and a NULL operand makes every later call return
- * NULL without a further message. So a rule builds a whole expression and its caller checks g->diag->status (or one NULL). */
+ * Errors are sticky: the first one is kept in g->diag, the call returns NULL, and a NULL operand makes every later call
+ * return NULL without a further message. So a rule builds a whole expression and its caller checks g->diag->status (or
+ * one NULL). */
 
 /* The node for `op`. `attrs` may be NULL for class none; it is copied. `type` is needed for TYPED ops, else NULL. */
 tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
                        const tcc_type *type, tcc_loc loc);
-/* Location that the following builds of convenience functions (build.h) use; backward marks nodes as made by autodiff. */
+/* Location that the following builds of convenience functions (build.h) use; backward marks nodes as made by autodiff.
+ */
 void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
 
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc);
@@ -191,13 +196,14 @@ tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int ali
 tcc_status tcc_ir_group(tcc_graph *g, const tcc_group *group);
 
 /* -- Rewriting: from one graph to a new one --
- * A pass walks from->nodes in order and, for each, either copies it (tcc_rewrite_copy) or builds something else, storing the
- * replacement in map[old->id]. Nodes that nothing needs are simply not copied: tcc_rewrite_live marks what outputs reach. */
+ * A pass walks from->nodes in order and, for each, either copies it (tcc_rewrite_copy) or builds something else,
+ * storing the replacement in map[old->id]. Nodes that nothing needs are simply not copied: tcc_rewrite_live marks what
+ * outputs reach. */
 typedef struct tcc_rewrite {
     const tcc_graph *from;
     tcc_graph *to;
-    tcc_node **map;   /* by old id; NULL: not copied */
-    bool *live;       /* by old id: an output depends on it */
+    tcc_node **map; /* by old id; NULL: not copied */
+    bool *live;     /* by old id: an output depends on it */
 } tcc_rewrite;
 
 /* Starts a rewrite: a new empty graph, with the inputs of `from` copied, all of them, in order. */
@@ -222,8 +228,8 @@ const char *tcc_group_kind_text(tcc_group_kind kind); /* "pointwise" */
 const char *tcc_node_text(const tcc_node *n);
 /* Parses one graph. `file` names the text in messages. Errors carry the line and what was expected. */
 tcc_status tcc_graph_parse(const char *text, size_t length, const char *file, tcc_diag *diag, tcc_graph **out);
-/* Checks everything that holds for a well-formed graph: operand counts, attributes, re-inferred types, order, outputs, groups,
- * places. All errors are reported, as notes after the first. */
+/* Checks everything that holds for a well-formed graph: operand counts, attributes, re-inferred types, order, outputs,
+ * groups, places. All errors are reported, as notes after the first. */
 tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag);
 /* Equal up to node numbers; groups and places are compared too. */
 bool tcc_graph_equal(const tcc_graph *a, const tcc_graph *b);

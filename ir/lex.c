@@ -12,16 +12,10 @@
 enum { LONGEST_NUMBER = 64, LONGEST_STRING = 4096 };
 
 /* Not <ctype.h>, which depends on the user's locale. */
-static bool is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-static bool is_word_char(char c) {
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_word_char(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
-static tcc_status fail(tcc_lexer *x, const char *what) {
-    return tcc_error(x->diag, TCC_EPARSE, x->loc, "%s", what);
-}
+static tcc_status fail(tcc_lexer *x, const char *what) { return tcc_error(x->diag, TCC_EPARSE, x->loc, "%s", what); }
 
 /* -- Scanning -- */
 
@@ -105,8 +99,7 @@ tcc_status tcc__lex_next(tcc_lexer *x) {
     return TCC_OK;
 }
 
-tcc_status tcc__lex_start(tcc_lexer *x, const char *text, size_t length, const char *file,
-                          tcc_diag *diag) {
+tcc_status tcc__lex_start(tcc_lexer *x, const char *text, size_t length, const char *file, tcc_diag *diag) {
     *x = (tcc_lexer){.next = text, .end = text + length, .loc = {file, 1}, .diag = diag};
     return tcc__lex_next(x);
 }
@@ -118,8 +111,8 @@ tcc_status tcc__lex_expected(tcc_lexer *x, const char *what) {
     if (x->token.kind == TCC_TOKEN_END)
         return tcc_error(x->diag, TCC_EPARSE, x->loc, "expected %s, got the end of the text", what);
     int shown = x->token.length > SHOWN ? SHOWN : (int)x->token.length;
-    return tcc_error(x->diag, TCC_EPARSE, x->loc, "expected %s, got %.*s%s", what, shown,
-                     x->token.text, x->token.length > SHOWN ? "..." : "");
+    return tcc_error(x->diag, TCC_EPARSE, x->loc, "expected %s, got %.*s%s", what, shown, x->token.text,
+                     x->token.length > SHOWN ? "..." : "");
 }
 
 bool tcc__lex_is_word(const tcc_lexer *x, const char *word) {
@@ -142,8 +135,7 @@ static bool number_text(const tcc_token *t, char text[LONGEST_NUMBER]) {
 
 tcc_status tcc__lex_i64(tcc_lexer *x, int64_t *out) {
     char text[LONGEST_NUMBER], *rest;
-    if (x->token.kind != TCC_TOKEN_NUMBER || !number_text(&x->token, text))
-        return tcc__lex_expected(x, "an integer");
+    if (x->token.kind != TCC_TOKEN_NUMBER || !number_text(&x->token, text)) return tcc__lex_expected(x, "an integer");
     errno = 0;
     long long value = strtoll(text, &rest, 10);
     if (*rest) return tcc__lex_expected(x, "an integer");
@@ -196,8 +188,7 @@ tcc_status tcc__lex_string(tcc_lexer *x, tcc_arena *arena, const char **out) {
             value = 16 * hex_value(p[1]) + hex_value(p[2]);
             p += 2;
         }
-        if (value <= 0)
-            return fail(x, "unknown escape in a string; known are \\\" \\\\ \\n \\t \\xHH");
+        if (value <= 0) return fail(x, "unknown escape in a string; known are \\\" \\\\ \\n \\t \\xHH");
         *to++ = (char)value;
         p++;
     }
@@ -207,8 +198,7 @@ tcc_status tcc__lex_string(tcc_lexer *x, tcc_arena *arena, const char **out) {
 
 tcc_status tcc__lex_node(tcc_lexer *x, int64_t *number) {
     const char *p = x->token.text + 1, *end = x->token.text + x->token.length;
-    if (x->token.kind != TCC_TOKEN_NODE || p == end || end - p > 9)
-        return tcc__lex_expected(x, "a node like %0");
+    if (x->token.kind != TCC_TOKEN_NODE || p == end || end - p > 9) return tcc__lex_expected(x, "a node like %0");
     for (*number = 0; p < end; p++) {
         if (!is_digit(*p)) return tcc__lex_expected(x, "a node like %0");
         *number = *number * 10 + (*p - '0');

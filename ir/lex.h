@@ -32,8 +32,7 @@ typedef struct tcc_lexer {
 } tcc_lexer;
 
 /* Starts before the first token; every function reports its error with the line. */
-tcc_status tcc__lex_start(tcc_lexer *x, const char *text, size_t length, const char *file,
-                          tcc_diag *diag);
+tcc_status tcc__lex_start(tcc_lexer *x, const char *text, size_t length, const char *file, tcc_diag *diag);
 tcc_status tcc__lex_next(tcc_lexer *x);
 /* "expected <what>, got <token>". */
 tcc_status tcc__lex_expected(tcc_lexer *x, const char *what);

@@ -53,9 +53,7 @@ static tcc_status fail(parser *p, const char *format, ...) {
     return TCC_EPARSE;
 }
 
-static bool is_word(const parser *p, const char *word) {
-    return tcc__lex_is_word(&p->x, word);
-}
+static bool is_word(const parser *p, const char *word) { return tcc__lex_is_word(&p->x, word); }
 
 static tcc_status take_word(parser *p, const char *word) {
     char what[32];
@@ -65,8 +63,7 @@ static tcc_status take_word(parser *p, const char *word) {
 
 /* The word as a C string in a small buffer, cut: for messages and nearest words. */
 static const char *word_text(const parser *p, char text[64]) {
-    snprintf(text, 64, "%.*s", p->x.token.length < 63 ? (int)p->x.token.length : 63,
-             p->x.token.text);
+    snprintf(text, 64, "%.*s", p->x.token.length < 63 ? (int)p->x.token.length : 63, p->x.token.text);
     return text;
 }
 
@@ -138,8 +135,7 @@ static tcc_status parse_doubles(parser *p, tcc_doubles *out) {
 }
 
 static tcc_status parse_role(parser *p, tcc_role *out) {
-    if (p->x.token.kind == TCC_TOKEN_WORD &&
-        tcc_role_parse(p->x.token.text, p->x.token.length, out))
+    if (p->x.token.kind == TCC_TOKEN_WORD && tcc_role_parse(p->x.token.text, p->x.token.length, out))
         return tcc__lex_next(&p->x);
     return tcc__lex_expected(&p->x, "a role like param");
 }
@@ -185,8 +181,7 @@ static tcc_status parse_attrs(parser *p, tcc_attr_class attr_class, tcc_attrs *o
 static tcc_status parse_type(parser *p, tcc_type *out) {
     const tcc_loc at = p->x.loc;
     tcc_dims dims = {0};
-    if (p->x.token.kind != TCC_TOKEN_WORD ||
-        !tcc_dtype_parse(p->x.token.text, p->x.token.length, &out->dtype))
+    if (p->x.token.kind != TCC_TOKEN_WORD || !tcc_dtype_parse(p->x.token.text, p->x.token.length, &out->dtype))
         return tcc__lex_expected(&p->x, "an element type like f32");
     TCC_TRY(tcc__lex_next(&p->x));
     TCC_TRY(parse_dims(p, &dims));
@@ -257,10 +252,8 @@ static tcc_status parse_definition(parser *p) {
     if (!tcc_type_equal(&type, &inferred))
         return tcc_error(p->x.diag, TCC_EPARSE, at, "%s gives %s, but %%%lld says %s", info->text,
                          tcc_type_text(&inferred), (long long)number, tcc_type_text(&type));
-    if (q.op == TCC_OP_INPUT && p->g->inputs.count == MAX_NAMED)
-        return fail(p, "more than %d inputs", MAX_NAMED);
-    tcc_node *n =
-        tcc__ir_build(p->g, q.op, q.operands, q.n_operands, &attrs, q.given, loc, backward);
+    if (q.op == TCC_OP_INPUT && p->g->inputs.count == MAX_NAMED) return fail(p, "more than %d inputs", MAX_NAMED);
+    tcc_node *n = tcc__ir_build(p->g, q.op, q.operands, q.n_operands, &attrs, q.given, loc, backward);
     if (!n) {
         tcc_note(p->x.diag, at, "in this node");
         return TCC_EPARSE;
@@ -301,8 +294,7 @@ static tcc_status parse_group(parser *p) {
     tcc_group group = {0};
     int kind = 0;
     TCC_TRY(take_word(p, "group"));
-    for (int k = 0; k < TCC_GROUP_KIND_COUNT; k++)
-        kinds[k] = tcc_group_kind_text((tcc_group_kind)k);
+    for (int k = 0; k < TCC_GROUP_KIND_COUNT; k++) kinds[k] = tcc_group_kind_text((tcc_group_kind)k);
     while (kind < TCC_GROUP_KIND_COUNT && !is_word(p, kinds[kind])) kind++;
     if (kind == TCC_GROUP_KIND_COUNT) return unknown(p, "kind of group", kinds, kind);
     group.kind = (tcc_group_kind)kind;
@@ -311,8 +303,7 @@ static tcc_status parse_group(parser *p) {
     TCC_TRY(take_word(p, "nodes"));
     TCC_TRY(parse_nodes(p, MAX_GROUP_NODES));
     group.n_nodes = p->list.count;
-    group.nodes =
-        tcc_arena_copy(&p->scratch, p->list.data, sizeof *group.nodes * (size_t)group.n_nodes);
+    group.nodes = tcc_arena_copy(&p->scratch, p->list.data, sizeof *group.nodes * (size_t)group.n_nodes);
     if (!group.nodes) return tcc_enomem(p->x.diag);
     TCC_TRY(take_word(p, "outputs"));
     TCC_TRY(parse_nodes(p, MAX_GROUP_NODES));
@@ -353,8 +344,7 @@ static tcc_status parse_statement(parser *p) {
     return tcc__lex_expected(&p->x, "a node, an output or '}'");
 }
 
-static tcc_status parse_graph(parser *p, const char *text, size_t length, const char *file,
-                              tcc_diag *diag) {
+static tcc_status parse_graph(parser *p, const char *text, size_t length, const char *file, tcc_diag *diag) {
     const char *name;
     TCC_TRY(tcc__lex_start(&p->x, text, length, file, diag));
     TCC_TRY(take_word(p, "graph"));
@@ -362,8 +352,7 @@ static tcc_status parse_graph(parser *p, const char *text, size_t length, const 
     if (at.kind != TCC_TOKEN_AT) return tcc__lex_expected(&p->x, "'@' and the graph's name");
     TCC_TRY(tcc__lex_next(&p->x));
     if (at.length == 1) TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &name));
-    else if (!(name = tcc_arena_printf(&p->scratch, "%.*s",
-                                       (int)(at.length - 1 < 4096 ? at.length - 1 : 4096),
+    else if (!(name = tcc_arena_printf(&p->scratch, "%.*s", (int)(at.length - 1 < 4096 ? at.length - 1 : 4096),
                                        at.text + 1)))
         return tcc_enomem(diag);
     p->g = tcc_graph_create(name, diag);
@@ -371,12 +360,10 @@ static tcc_status parse_graph(parser *p, const char *text, size_t length, const 
     TCC_TRY(tcc__lex_punct(&p->x, '{'));
     while (!tcc__lex_is(&p->x, '}')) TCC_TRY(parse_statement(p));
     TCC_TRY(tcc__lex_next(&p->x));
-    return p->x.token.kind == TCC_TOKEN_END ? TCC_OK
-                                            : tcc__lex_expected(&p->x, "nothing after the graph");
+    return p->x.token.kind == TCC_TOKEN_END ? TCC_OK : tcc__lex_expected(&p->x, "nothing after the graph");
 }
 
-tcc_status tcc_graph_parse(const char *text, size_t length, const char *file, tcc_diag *diag,
-                           tcc_graph **out) {
+tcc_status tcc_graph_parse(const char *text, size_t length, const char *file, tcc_diag *diag, tcc_graph **out) {
     parser p = {0};
     tcc_status status = parse_graph(&p, text, length, file, diag);
     if (status == TCC_OK) {

@@ -7,15 +7,12 @@
 #include <string.h>
 
 static const char *const group_kinds[TCC_GROUP_KIND_COUNT] = {
-    [TCC_GROUP_POINTWISE] = "pointwise", [TCC_GROUP_REDUCE] = "reduce",
-    [TCC_GROUP_SCAN] = "scan",           [TCC_GROUP_SCATTER] = "scatter",
-    [TCC_GROUP_CONTRACT] = "contract",   [TCC_GROUP_WINDOW] = "window",
+    [TCC_GROUP_POINTWISE] = "pointwise", [TCC_GROUP_REDUCE] = "reduce",     [TCC_GROUP_SCAN] = "scan",
+    [TCC_GROUP_SCATTER] = "scatter",     [TCC_GROUP_CONTRACT] = "contract", [TCC_GROUP_WINDOW] = "window",
     [TCC_GROUP_ATTENTION] = "attention", [TCC_GROUP_NORM] = "norm",
 };
 
-const char *tcc_group_kind_text(tcc_group_kind kind) {
-    return group_kinds[kind];
-}
+const char *tcc_group_kind_text(tcc_group_kind kind) { return group_kinds[kind]; }
 
 static void print_ids(tcc_strbuf *b, tcc_node *const *nodes, int count) {
     tcc_strbuf_add(b, "(");
@@ -41,8 +38,7 @@ static void print_node(tcc_strbuf *b, const tcc_node *n, bool with_attrs) {
     if (with_attrs) {
         size_t before = b->length;
         tcc_strbuf_add(b, " ");
-        if (!tcc_attrs_print(b, info->attrs, n->attrs) && !b->failed)
-            b->text[b->length = before] = '\0';
+        if (!tcc_attrs_print(b, info->attrs, n->attrs) && !b->failed) b->text[b->length = before] = '\0';
     }
     tcc_strbuf_add(b, " : ");
     tcc_type_print(b, &n->type);
@@ -52,8 +48,7 @@ static void print_node(tcc_strbuf *b, const tcc_node *n, bool with_attrs) {
 static bool is_word(const char *s) {
     if (!*s) return false;
     for (; *s; s++)
-        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *s))
-            return false;
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *s)) return false;
     return true;
 }
 
@@ -74,8 +69,7 @@ void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options option
         tcc_print_quoted(b, o->name);
         tcc_strbuf_printf(b, " %%%d", o->node->id);
         if (o->alias >= 0)
-            tcc_strbuf_printf(b, " alias %%%d%s", g->inputs.data[o->alias]->id,
-                              o->in_place ? " in_place" : "");
+            tcc_strbuf_printf(b, " alias %%%d%s", g->inputs.data[o->alias]->id, o->in_place ? " in_place" : "");
         tcc_strbuf_add(b, "\n");
     }
     for (int i = 0; i < g->groups.count; i++) {
@@ -100,11 +94,8 @@ const char *tcc_node_text(const tcc_node *n) {
     char *text = buffers[next++ % 4];
     tcc_strbuf b = {0};
     if (n->n_operands > MOST_OPERANDS)
-        tcc_strbuf_printf(&b, "%%%d = %s(...) : %s", n->id, tcc_op_get_info(n->op)->text,
-                          tcc_type_text(&n->type));
-    else
-        print_node(&b, n,
-                   n->op != TCC_OP_CONSTANT || n->attrs->constant.values.count <= LONGEST_LIST);
+        tcc_strbuf_printf(&b, "%%%d = %s(...) : %s", n->id, tcc_op_get_info(n->op)->text, tcc_type_text(&n->type));
+    else print_node(&b, n, n->op != TCC_OP_CONSTANT || n->attrs->constant.values.count <= LONGEST_LIST);
     snprintf(text, TEXT_BYTES, "%s", b.text && !b.failed ? b.text : tcc_op_get_info(n->op)->text);
     tcc_strbuf_free(&b);
     return text;
@@ -132,22 +123,19 @@ static const char *color_of(const tcc_node *n) {
 void tcc_graph_print_dot(tcc_strbuf *b, const tcc_graph *g) {
     tcc_strbuf_add(b, "digraph ");
     tcc_print_quoted(b, g->name);
-    tcc_strbuf_add(b,
-                   " {\n  node [shape=box, style=filled, fontname=\"monospace\", fontsize=10];\n");
+    tcc_strbuf_add(b, " {\n  node [shape=box, style=filled, fontname=\"monospace\", fontsize=10];\n");
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
         tcc_strbuf label = {0};
         tcc_strbuf_printf(&label, "%%%d %s\n", n->id,
-                          n->op == TCC_OP_INPUT ? n->attrs->input.name
-                                                : tcc_op_get_info(n->op)->text);
+                          n->op == TCC_OP_INPUT ? n->attrs->input.name : tcc_op_get_info(n->op)->text);
         tcc_type_print(&label, &n->type);
         tcc_strbuf_printf(b, "  n%d [label=", n->id);
         if (label.failed) b->failed = true;
         else tcc_print_quoted(b, label.text); /* the \n that it writes is Graphviz's own */
         tcc_strbuf_printf(b, ", fillcolor=%s];\n", color_of(n));
         tcc_strbuf_free(&label);
-        for (int k = 0; k < n->n_operands; k++)
-            tcc_strbuf_printf(b, "  n%d -> n%d;\n", n->operands[k]->id, n->id);
+        for (int k = 0; k < n->n_operands; k++) tcc_strbuf_printf(b, "  n%d -> n%d;\n", n->operands[k]->id, n->id);
     }
     for (int i = 0; i < g->outputs.count; i++) {
         tcc_strbuf_printf(b, "  o%d [shape=ellipse, label=", i);
@@ -157,10 +145,8 @@ void tcc_graph_print_dot(tcc_strbuf *b, const tcc_graph *g) {
     /* A box around what each kernel stores. */
     for (int i = 0; i < g->groups.count; i++) {
         const tcc_group *group = &g->groups.data[i];
-        tcc_strbuf_printf(b, "  subgraph cluster_%d { label=\"%d %s\"; color=gray;", i, i,
-                          group_kinds[group->kind]);
-        for (int k = 0; k < group->n_outputs; k++)
-            tcc_strbuf_printf(b, " n%d;", group->outputs[k]->id);
+        tcc_strbuf_printf(b, "  subgraph cluster_%d { label=\"%d %s\"; color=gray;", i, i, group_kinds[group->kind]);
+        for (int k = 0; k < group->n_outputs; k++) tcc_strbuf_printf(b, " n%d;", group->outputs[k]->id);
         tcc_strbuf_add(b, " }\n");
     }
     tcc_strbuf_add(b, "}\n");

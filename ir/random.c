@@ -11,30 +11,17 @@
 
 /* Inputs in BATCH are multiples of 1/8 in -2 .. 2; those of PARAM and STATE are any floats in -1
  * .. 1. */
-enum {
-    BATCH_GRID = 3,
-    BATCH_MOST = 2,
-    INT_MOST = 8,
-    U8_MOST = 15,
-    DEFAULT_NODES = 40,
-    DEFAULT_ELEMENTS = 4096
-};
+enum { BATCH_GRID = 3, BATCH_MOST = 2, INT_MOST = 8, U8_MOST = 15, DEFAULT_NODES = 40, DEFAULT_ELEMENTS = 4096 };
 #define LARGEST_FLOAT 64.0
 #define LARGEST_INT (1 << 20)
 
 /* -- Chance -- */
 
-static uint64_t next_bits(tcc_gen *r) {
-    return tcc_hash_mix(r->state += 0x9e3779b97f4a7c15u);
-}
+static uint64_t next_bits(tcc_gen *r) { return tcc_hash_mix(r->state += 0x9e3779b97f4a7c15u); }
 
-int64_t tcc__gen_below(tcc_gen *r, int64_t n) {
-    return (int64_t)(next_bits(r) % (uint64_t)n);
-}
+int64_t tcc__gen_below(tcc_gen *r, int64_t n) { return (int64_t)(next_bits(r) % (uint64_t)n); }
 
-bool tcc__gen_chance(tcc_gen *r, int percent) {
-    return tcc__gen_below(r, 100) < percent;
-}
+bool tcc__gen_chance(tcc_gen *r, int percent) { return tcc__gen_below(r, 100) < percent; }
 
 int64_t tcc__gen_extent(tcc_gen *r, int64_t most) {
     static const int16_t small[] = {1, 1, 2, 3, 4, 5, 7, 8, 9};
@@ -72,8 +59,8 @@ static tcc_type random_type(tcc_gen *r, tcc_dtype dtype, int least_rank, int mos
 
 /* -- Values -- */
 
-tcc_node *tcc__gen_build(tcc_gen *r, tcc_op op, tcc_node *const *operands, int n,
-                         const tcc_attrs *attrs, const tcc_type *type) {
+tcc_node *tcc__gen_build(tcc_gen *r, tcc_op op, tcc_node *const *operands, int n, const tcc_attrs *attrs,
+                         const tcc_type *type) {
     return tcc_ir_build(r->g, op, operands, n, attrs, type, TCC_NOWHERE);
 }
 
@@ -101,16 +88,15 @@ tcc_gen_value tcc__gen_made(tcc_node *n, double lo, double hi, double err, int g
 
 static bool suits(const tcc_gen_value *v, tcc_gen_want want) {
     const tcc_type *t = &v->n->type;
-    return (!want.kinds || want.kinds >> tcc_dtype_get_kind(t->dtype) & 1) &&
-           t->rank >= want.least_rank && t->rank <= want.most_rank && (!want.exact || v->grid >= 0);
+    return (!want.kinds || want.kinds >> tcc_dtype_get_kind(t->dtype) & 1) && t->rank >= want.least_rank &&
+           t->rank <= want.most_rank && (!want.exact || v->grid >= 0);
 }
 
 tcc_gen_value tcc__gen_pick(tcc_gen *r, tcc_gen_want want) {
     const int count = r->pool.count;
     /* From a place anywhere, later ones more often, so that graphs grow deep as well as wide. */
     int at = count ? (int)tcc__gen_below(r, count) : 0;
-    if (count && tcc__gen_chance(r, 60))
-        at = count - 1 - (int)tcc__gen_below(r, count < 6 ? count : 6);
+    if (count && tcc__gen_chance(r, 60)) at = count - 1 - (int)tcc__gen_below(r, count < 6 ? count : 6);
     for (int i = 0; i < count && tcc__gen_chance(r, 98); i++) {
         const tcc_gen_value *v = &r->pool.data[(at + count - i) % count];
         /* Rather something that was computed. */
@@ -131,8 +117,7 @@ tcc_gen_value tcc__gen_input(tcc_gen *r, const tcc_type *type) {
     char name[16];
     tcc_role role = TCC_ROLE_BATCH;
     tcc_gen_value v = {.lo = -BATCH_MOST, .hi = BATCH_MOST, .grid = BATCH_GRID};
-    if (tcc_dtype_is_float(type->dtype) &&
-        tcc__gen_chance(r, r->options->differentiable ? 60 : 30)) {
+    if (tcc_dtype_is_float(type->dtype) && tcc__gen_chance(r, r->options->differentiable ? 60 : 30)) {
         role = TCC_ROLE_PARAM;
         v = (tcc_gen_value){.lo = -1, .hi = 1, .grid = -1};
     } else if (type->dtype == TCC_BOOL) {
@@ -206,8 +191,7 @@ tcc_node *tcc__gen_index(tcc_gen *r, int rank, const int64_t *dims) {
 }
 
 tcc_node *tcc__gen_key(tcc_gen *r) {
-    if (!r->key)
-        r->key = tcc_ir_input(r->g, "key", TCC_ROLE_RNG, &(tcc_type){TCC_I64, 1, {2}}, TCC_NOWHERE);
+    if (!r->key) r->key = tcc_ir_input(r->g, "key", TCC_ROLE_RNG, &(tcc_type){TCC_I64, 1, {2}}, TCC_NOWHERE);
     return r->key;
 }
 
@@ -220,27 +204,21 @@ tcc_gen_value tcc__gen_into(tcc_gen *r, tcc_gen_value v, double lo, double hi) {
     const double scale = ldexp(1, exponent), shift = ceil((lo - v.lo * scale) * 16) / 16;
     if (exponent) {
         v.n = tcc_ir_binary_c(r->g, TCC_OP_MUL, v.n, scale);
-        v = tcc__gen_made(v.n, v.lo * scale, v.hi * scale, v.err * scale,
-                          v.grid < 0 ? -1 : v.grid - exponent);
+        v = tcc__gen_made(v.n, v.lo * scale, v.hi * scale, v.err * scale, v.grid < 0 ? -1 : v.grid - exponent);
     }
     if (v.lo >= lo && v.hi <= hi) return v;
     v.n = tcc_ir_binary_c(r->g, TCC_OP_ADD, v.n, shift);
-    return tcc__gen_made(v.n, v.lo + shift, v.hi + shift, v.err,
-                         v.grid < 0   ? -1
-                         : v.grid > 4 ? v.grid
-                                      : 4);
+    return tcc__gen_made(v.n, v.lo + shift, v.hi + shift, v.err, v.grid < 0 ? -1 : v.grid > 4 ? v.grid : 4);
 }
 
 void tcc__gen_keep(tcc_gen *r, tcc_gen_value v) {
     if (!v.n) return;
     if (!tcc_dtype_is_float(v.n->type.dtype)) {
-        if (tcc__gen_magnitude(v) > LARGEST_INT ||
-            (v.n->type.dtype == TCC_U8 && (v.lo < 0 || v.hi > UINT8_MAX)))
+        if (tcc__gen_magnitude(v) > LARGEST_INT || (v.n->type.dtype == TCC_U8 && (v.lo < 0 || v.hi > UINT8_MAX)))
             return;
     } else {
         if (tcc__gen_magnitude(v) > LARGEST_FLOAT) v = tcc__gen_into(r, v, -4, 4);
-        if (v.err > (r->options->mixed ? TCC_RANDOM_TOLERANCE_MIXED : TCC_RANDOM_TOLERANCE) / 4)
-            return;
+        if (v.err > (r->options->mixed ? TCC_RANDOM_TOLERANCE_MIXED : TCC_RANDOM_TOLERANCE) / 4) return;
     }
     if (v.n && !tcc_vec_push(&r->pool, v)) tcc_enomem(r->g->diag);
 }
@@ -273,8 +251,7 @@ static tcc_node *loss_term(tcc_gen *r, tcc_gen_value v) {
     if (tcc__gen_chance(r, 60)) {
         char name[16];
         snprintf(name, sizeof name, "x%d", r->g->inputs.count);
-        x = tcc_ir_binary(r->g, TCC_OP_MUL, x,
-                          tcc_ir_input(r->g, name, TCC_ROLE_BATCH, &x->type, TCC_NOWHERE));
+        x = tcc_ir_binary(r->g, TCC_OP_MUL, x, tcc_ir_input(r->g, name, TCC_ROLE_BATCH, &x->type, TCC_NOWHERE));
         if (!x) return NULL;
     }
     tcc_dims axes = tcc_ir_axes_from(0, x->type.rank);
@@ -312,8 +289,7 @@ static void add_outputs(tcc_gen *r, const reach *reach) {
     tcc_gen_value v = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT, 0, TCC_MAX_RANK, false});
     if (!v.n || !tcc__gen_chance(r, 50)) return;
     tcc_node *state = tcc_ir_input(r->g, "state", TCC_ROLE_STATE, &v.n->type, TCC_NOWHERE);
-    tcc_node *next =
-        tcc_ir_binary(r->g, TCC_OP_ADD, tcc_ir_binary_c(r->g, TCC_OP_MUL, state, 0.5), v.n);
+    tcc_node *next = tcc_ir_binary(r->g, TCC_OP_ADD, tcc_ir_binary_c(r->g, TCC_OP_MUL, state, 0.5), v.n);
     tcc_ir_output(r->g, "state", next, r->g->inputs.count - 1);
 }
 
@@ -325,16 +301,11 @@ static void add_op(tcc_gen *r) {
         int weight;
         void (*add)(tcc_gen *r);
     } kinds[] = {
-        {TCC_FUSION_POINT, 40, tcc__gen_point},
-        {TCC_FUSION_VIEW, 18, tcc__gen_view},
-        {TCC_FUSION_REDUCE, 10, tcc__gen_reduce},
-        {TCC_FUSION_SCAN, 2, tcc__gen_scan},
-        {TCC_FUSION_INDEX, 4, tcc__gen_take},
-        {TCC_FUSION_SCATTER, 3, tcc__gen_scatter},
-        {TCC_FUSION_CONTRACT, 8, tcc__gen_contract},
-        {TCC_FUSION_WINDOW, 4, tcc__gen_window},
-        {TCC_FUSION_ATTENTION, 3, tcc__gen_attention},
-        {TCC_FUSION_COMPOSITE, 10, tcc__gen_composite},
+        {TCC_FUSION_POINT, 40, tcc__gen_point},        {TCC_FUSION_VIEW, 18, tcc__gen_view},
+        {TCC_FUSION_REDUCE, 10, tcc__gen_reduce},      {TCC_FUSION_SCAN, 2, tcc__gen_scan},
+        {TCC_FUSION_INDEX, 4, tcc__gen_take},          {TCC_FUSION_SCATTER, 3, tcc__gen_scatter},
+        {TCC_FUSION_CONTRACT, 8, tcc__gen_contract},   {TCC_FUSION_WINDOW, 4, tcc__gen_window},
+        {TCC_FUSION_ATTENTION, 3, tcc__gen_attention}, {TCC_FUSION_COMPOSITE, 10, tcc__gen_composite},
     };
     enum { KINDS = sizeof kinds / sizeof *kinds };
     unsigned classes = r->options->classes ? r->options->classes | 1u << TCC_FUSION_POINT : ~0u;
@@ -359,9 +330,7 @@ static void generate(tcc_gen *r) {
     first.n = tcc_ir_input(r->g, "x0", TCC_ROLE_PARAM, &type, TCC_NOWHERE);
     if (!first.n) return;
     if (!tcc_vec_push(&r->pool, first)) tcc_enomem(r->g->diag);
-    for (int i = 0;
-         i < MOST_TRIES * nodes && r->g->nodes.count < nodes && r->g->diag->status == TCC_OK; i++)
-        add_op(r);
+    for (int i = 0; i < MOST_TRIES * nodes && r->g->nodes.count < nodes && r->g->diag->status == TCC_OK; i++) add_op(r);
     reach reach;
     if (!find_reach(r->g, &reach)) tcc_enomem(r->g->diag);
     else if (r->g->diag->status == TCC_OK && r->options->differentiable) add_loss(r, &reach);
@@ -372,8 +341,7 @@ static void generate(tcc_gen *r) {
 
 tcc_graph *tcc_graph_random(const tcc_random_options *options, uint64_t seed, tcc_diag *diag) {
     tcc_gen r = {.options = options,
-                 .max_elements =
-                     options->max_elements > 0 ? options->max_elements : DEFAULT_ELEMENTS};
+                 .max_elements = options->max_elements > 0 ? options->max_elements : DEFAULT_ELEMENTS};
     tcc_diag own = {0};
     r.state = tcc_hash_mix(seed + 1);
     r.g = tcc_graph_create("random", diag ? diag : &own);
@@ -422,8 +390,7 @@ static int64_t random_integer(tcc_gen *r, meaning m, tcc_dtype dtype, int64_t el
         return element || target != m.ignored ? target : (target + 1) % m.extent;
     }
     if (m.extent && tcc__gen_chance(r, 95)) return tcc__gen_below(r, m.extent);
-    if (m.extent)
-        return tcc__gen_chance(r, 50) ? -1 - tcc__gen_below(r, 2) : m.extent + tcc__gen_below(r, 3);
+    if (m.extent) return tcc__gen_chance(r, 50) ? -1 - tcc__gen_below(r, 2) : m.extent + tcc__gen_below(r, 3);
     if (dtype == TCC_BOOL) return tcc__gen_below(r, 2);
     if (dtype == TCC_U8) return tcc__gen_below(r, U8_MOST + 1);
     return tcc__gen_below(r, 2 * INT_MOST + 1) - INT_MOST;
@@ -431,8 +398,7 @@ static int64_t random_integer(tcc_gen *r, meaning m, tcc_dtype dtype, int64_t el
 
 static double random_float(tcc_gen *r, tcc_role role, tcc_dtype dtype) {
     if (role == TCC_ROLE_BATCH)
-        return (double)(tcc__gen_below(r, (2 * BATCH_MOST << BATCH_GRID) + 1) -
-                        (BATCH_MOST << BATCH_GRID)) /
+        return (double)(tcc__gen_below(r, (2 * BATCH_MOST << BATCH_GRID) + 1) - (BATCH_MOST << BATCH_GRID)) /
                (1 << BATCH_GRID);
     double x = ldexp((double)(next_bits(r) >> 40), -23) - 1; /* 24 bits: -1 <= x < 1 */
     return tcc_dtype_round(dtype, x);
@@ -448,8 +414,7 @@ void tcc_random_input(const tcc_graph *g, int index, uint64_t seed, void *packed
     for (int64_t i = 0; i < numel; i++) {
         double f = tcc_dtype_is_float(dtype) ? random_float(&r, role, dtype) : 0;
         int64_t k = tcc_dtype_is_float(dtype) ? 0 : random_integer(&r, m, dtype, i);
-        if (role == TCC_ROLE_RNG)
-            k = i ? (int64_t)tcc__gen_below(&r, 1000) : (int64_t)next_bits(&r);
+        if (role == TCC_ROLE_RNG) k = i ? (int64_t)tcc__gen_below(&r, 1000) : (int64_t)next_bits(&r);
         switch (dtype) {
         case TCC_F64: ((double *)packed)[i] = f; break;
         case TCC_F32: ((float *)packed)[i] = (float)f; break;

@@ -32,8 +32,7 @@ static void add_dot(tcc_gen *r) {
     tcc_gen_value a;
     if (tcc__gen_chance(r, 25)) {
         /* Rows and columns past one tile. */
-        tcc_type type = {
-            tcc__gen_float(r), 2, {1 + tcc__gen_below(r, 70), 1 + tcc__gen_below(r, 100)}};
+        tcc_type type = {tcc__gen_float(r), 2, {1 + tcc__gen_below(r, 70), 1 + tcc__gen_below(r, 100)}};
         if (!tcc__gen_fits(r, &type)) return;
         a = tcc__gen_input(r, &type);
     } else {
@@ -59,8 +58,7 @@ static void add_dot(tcc_gen *r) {
 
     tcc_attrs_dot attrs = {0};
     double count = 1;
-    for (int i = 0; i < rank_b; i++)
-        tb.dims[tb.rank++] = role[i] < 0 ? tcc__gen_extent(r, 70) : ta->dims[role[i]];
+    for (int i = 0; i < rank_b; i++) tb.dims[tb.rank++] = role[i] < 0 ? tcc__gen_extent(r, 70) : ta->dims[role[i]];
     for (int k = 0; k < batch + contract; k++) {
         const bool is_batch = k < batch;
         const int dim_a = is_batch ? order[k] : order[ta->rank - 1 - (k - batch)];
@@ -112,8 +110,7 @@ static void add_conv(tcc_gen *r) {
     tcc_gen_value x = pick_image(r, a->channels_last);
     if (!x.n) return;
     const tcc_type *tx = &x.n->type;
-    const int spatial = tx->rank - 2, first = a->channels_last ? 1 : 2,
-              channel = a->channels_last ? tx->rank - 1 : 1;
+    const int spatial = tx->rank - 2, first = a->channels_last ? 1 : 2, channel = a->channels_last ? tx->rank - 1 : 1;
     const int64_t channels = tx->dims[channel];
     a->groups = tcc__gen_chance(r, 60) ? 1 : 1 + tcc__gen_below(r, channels);
     while (channels % a->groups) a->groups--;
@@ -139,22 +136,19 @@ static void add_conv(tcc_gen *r) {
     const int kind = tcc__gen_chance(r, 70) ? 0 : 1 + (int)tcc__gen_below(r, 2);
     if (kind == 0) {
         tcc_gen_value w = tcc__gen_like(r, &tw);
-        tcc__gen_keep(r, sum_of_products(tcc__gen_build(r, TCC_OP_CONV, (tcc_node *[]){x.n, w.n}, 2,
-                                                        &attrs, NULL),
-                                         x, w, count));
+        tcc__gen_keep(
+            r, sum_of_products(tcc__gen_build(r, TCC_OP_CONV, (tcc_node *[]){x.n, w.n}, 2, &attrs, NULL), x, w, count));
         return;
     }
     tcc_gen_value dy = tcc__gen_like(r, &ty);
     if (kind == 1) {
         tcc_gen_value w = tcc__gen_like(r, &tw);
-        tcc_node *n =
-            tcc__gen_build(r, TCC_OP_CONV_GRAD_INPUT, (tcc_node *[]){dy.n, w.n}, 2, &attrs, tx);
+        tcc_node *n = tcc__gen_build(r, TCC_OP_CONV_GRAD_INPUT, (tcc_node *[]){dy.n, w.n}, 2, &attrs, tx);
         /* An element of x meets each element of the kernel once, for each feature of its group. */
         double terms = count / (double)tw.dims[channel] * (double)(tw.dims[0] / a->groups);
         tcc__gen_keep(r, sum_of_products(n, dy, w, terms));
     } else {
-        tcc_node *n =
-            tcc__gen_build(r, TCC_OP_CONV_GRAD_WEIGHT, (tcc_node *[]){x.n, dy.n}, 2, &attrs, &tw);
+        tcc_node *n = tcc__gen_build(r, TCC_OP_CONV_GRAD_WEIGHT, (tcc_node *[]){x.n, dy.n}, 2, &attrs, &tw);
         double terms = (double)tcc_type_numel(&ty) / (double)ty.dims[channel];
         tcc__gen_keep(r, sum_of_products(n, x, dy, terms));
     }
@@ -168,8 +162,7 @@ void tcc__gen_contract(tcc_gen *r) {
 /* -- Windows -- */
 
 static void add_pool(tcc_gen *r) {
-    tcc_attrs attrs = {
-        .pool = {.channels_last = tcc__gen_chance(r, 50), .include_pad = tcc__gen_chance(r, 50)}};
+    tcc_attrs attrs = {.pool = {.channels_last = tcc__gen_chance(r, 50), .include_pad = tcc__gen_chance(r, 50)}};
     tcc_attrs_pool *a = &attrs.pool;
     const bool is_max = tcc__gen_chance(r, 50);
     if (is_max) a->include_pad = false;
@@ -187,15 +180,12 @@ static void add_pool(tcc_gen *r) {
         a->pad_lo.v[i] = tcc__gen_below(r, (a->window.v[i] + 1) / 2 + 1);
         if (a->pad_lo.v[i] >= a->window.v[i]) a->pad_lo.v[i] = 0;
         a->pad_hi.v[i] = tcc__gen_chance(r, 70) ? a->pad_lo.v[i] : 0;
-        ty.dims[first + i] =
-            windows(extent + a->pad_lo.v[i] + a->pad_hi.v[i], a->window.v[i], a->stride.v[i]);
+        ty.dims[first + i] = windows(extent + a->pad_lo.v[i] + a->pad_hi.v[i], a->window.v[i], a->stride.v[i]);
         overlap *= (double)((a->window.v[i] - 1) / a->stride.v[i] + 1);
     }
     if (tcc__gen_chance(r, 75) || !tcc__gen_fits(r, &ty)) {
-        tcc_node *n =
-            tcc__gen_build(r, is_max ? TCC_OP_MAX_POOL : TCC_OP_AVG_POOL, &x.n, 1, &attrs, NULL);
-        tcc__gen_keep(r, tcc__gen_made(n, x.lo < 0 ? x.lo : 0, x.hi > 0 ? x.hi : 0, x.err,
-                                       is_max ? x.grid : -1));
+        tcc_node *n = tcc__gen_build(r, is_max ? TCC_OP_MAX_POOL : TCC_OP_AVG_POOL, &x.n, 1, &attrs, NULL);
+        tcc__gen_keep(r, tcc__gen_made(n, x.lo < 0 ? x.lo : 0, x.hi > 0 ? x.hi : 0, x.err, is_max ? x.grid : -1));
         return;
     }
     if (is_max && (x.grid < 0 || r->options->differentiable)) return;
@@ -208,14 +198,13 @@ static void add_pool(tcc_gen *r) {
 }
 
 static void add_resize(tcc_gen *r) {
-    static const tcc_op forward[] = {TCC_OP_ADAPTIVE_AVG_POOL, TCC_OP_RESIZE_NEAREST,
-                                     TCC_OP_RESIZE_BILINEAR};
+    static const tcc_op forward[] = {TCC_OP_ADAPTIVE_AVG_POOL, TCC_OP_RESIZE_NEAREST, TCC_OP_RESIZE_BILINEAR};
     static const tcc_op backward[] = {TCC_OP_ADAPTIVE_AVG_POOL_GRAD, TCC_OP_RESIZE_NEAREST_GRAD,
                                       TCC_OP_RESIZE_BILINEAR_GRAD};
     const int kind = (int)tcc__gen_below(r, 3);
     const bool is_grad = tcc__gen_chance(r, 25);
-    tcc_attrs attrs = {.resize = {.align_corners = kind && tcc__gen_chance(r, 50),
-                                  .channels_last = tcc__gen_chance(r, 50)}};
+    tcc_attrs attrs = {
+        .resize = {.align_corners = kind && tcc__gen_chance(r, 50), .channels_last = tcc__gen_chance(r, 50)}};
     tcc_gen_value x = pick_image(r, attrs.resize.channels_last);
     if (!x.n) return;
     tcc_type type = x.n->type;
@@ -225,17 +214,15 @@ static void add_resize(tcc_gen *r) {
         const int64_t from = type.dims[at];
         type.dims[at] = tcc__gen_extent(r, 17);
         /* How many elements of the larger side touch one of the smaller. */
-        overlap *=
-            (double)((from > type.dims[at] ? from / type.dims[at] : type.dims[at] / from) + 3);
+        overlap *= (double)((from > type.dims[at] ? from / type.dims[at] : type.dims[at] / from) + 3);
     }
     if (!tcc__gen_fits(r, &type)) return;
     if (!is_grad) overlap = 1;
-    tcc_node *n =
-        tcc__gen_build(r, is_grad ? backward[kind] : forward[kind], &x.n, 1, &attrs, &type);
+    tcc_node *n = tcc__gen_build(r, is_grad ? backward[kind] : forward[kind], &x.n, 1, &attrs, &type);
     const double most = overlap * tcc__gen_magnitude(x);
     /* Coordinates of bilinear interpolation are rounded too. */
-    tcc__gen_keep(r, tcc__gen_made(n, -most, most, overlap * (x.err + (kind == 2 ? 1e-5 : 0)),
-                                   kind == 1 ? x.grid : -1));
+    tcc__gen_keep(r,
+                  tcc__gen_made(n, -most, most, overlap * (x.err + (kind == 2 ? 1e-5 : 0)), kind == 1 ? x.grid : -1));
 }
 
 void tcc__gen_window(tcc_gen *r) {
@@ -251,8 +238,7 @@ void tcc__gen_attention(tcc_gen *r) {
     tcc_type q = {.dtype = tcc__gen_float(r)}, k, v, scores;
     const int leading = (int)tcc__gen_below(r, 3);
     for (int i = 0; i < leading; i++) q.dims[q.rank++] = 1 + tcc__gen_below(r, 3);
-    int64_t queries = TCC_GEN_ONE_OF(r, lengths),
-            keys = tcc__gen_chance(r, 50) ? queries : TCC_GEN_ONE_OF(r, lengths);
+    int64_t queries = TCC_GEN_ONE_OF(r, lengths), keys = tcc__gen_chance(r, 50) ? queries : TCC_GEN_ONE_OF(r, lengths);
     const int64_t width = TCC_GEN_ONE_OF(r, widths);
     const bool causal = tcc__gen_chance(r, 50);
     if (causal && keys < queries) keys = queries;
@@ -262,9 +248,7 @@ void tcc__gen_attention(tcc_gen *r) {
     k.dims[leading] = v.dims[leading] = scores.dims[leading + 1] = keys;
     q.dims[leading + 1] = k.dims[leading + 1] = width;
     v.dims[leading + 1] = TCC_GEN_ONE_OF(r, widths);
-    if (!tcc__gen_fits(r, &q) || !tcc__gen_fits(r, &k) || !tcc__gen_fits(r, &v) ||
-        !tcc__gen_fits(r, &scores))
-        return;
+    if (!tcc__gen_fits(r, &q) || !tcc__gen_fits(r, &k) || !tcc__gen_fits(r, &v) || !tcc__gen_fits(r, &scores)) return;
     tcc_attrs attrs = {.sdpa = {.scale = 1 / sqrt((double)width), .causal = causal}};
     tcc_attrs whole = attrs; /* of the softmax's denominators */
     static const double rates[] = {0.125, 0.25, 0.5};
@@ -284,16 +268,15 @@ void tcc__gen_attention(tcc_gen *r) {
     int n = 3;
     if (mask.n) operands[n++] = mask.n;
     if (key) operands[n++] = key;
-    tcc_gen_value o = tcc__gen_made(tcc__gen_build(r, TCC_OP_SDPA, operands, n, &attrs, NULL),
-                                    key ? -most : vv.lo, key ? most : vv.hi,
-                                    vv.err * grown + 2 * most * err, -1);
+    tcc_gen_value o = tcc__gen_made(tcc__gen_build(r, TCC_OP_SDPA, operands, n, &attrs, NULL), key ? -most : vv.lo,
+                                    key ? most : vv.hi, vv.err * grown + 2 * most * err, -1);
     const int kind = r->options->differentiable ? 0 : (int)tcc__gen_below(r, 8);
     if (kind < 4) {
         tcc__gen_keep(r, o);
         return;
     }
-    tcc_node *lse = tcc__gen_build(r, TCC_OP_SDPA_LSE, (tcc_node *[]){vq.n, vk.n, mask.n},
-                                   mask.n ? 3 : 2, &whole, NULL);
+    tcc_node *lse = tcc__gen_build(r, TCC_OP_SDPA_LSE, (tcc_node *[]){vq.n, vk.n, mask.n}, mask.n ? 3 : 2, &whole,
+                                   NULL);
     if (kind == 4) {
         tcc__gen_keep(r, tcc__gen_made(lse, -lse_most, lse_most, err, -1));
         return;
@@ -310,8 +293,7 @@ void tcc__gen_attention(tcc_gen *r) {
     const double terms = (double)queries * (double)v.dims[leading + 1] * 2 * most * 2 * 2;
     const double errors = terms * (vq.err + vk.err + vv.err + dy.err + o.err + 2 * err);
     tcc__gen_keep(
-        r, tcc__gen_made(tcc__gen_build(r, grads[kind - 5], operands, n, &attrs, NULL),
-                         -terms, terms, errors, -1));
+        r, tcc__gen_made(tcc__gen_build(r, grads[kind - 5], operands, n, &attrs, NULL), -terms, terms, errors, -1));
 }
 
 /* -- Composites -- */
@@ -321,20 +303,18 @@ static void add_softmax(tcc_gen *r) {
     if (!x.n) return;
     x = tcc__gen_into(r, x, -8, 8);
     if (!x.n) return;
-    tcc_attrs attrs = {.axis.axis = tcc__gen_chance(r, 75) ? x.n->type.rank - 1
-                                                           : tcc__gen_below(r, x.n->type.rank)};
+    tcc_attrs attrs = {.axis.axis = tcc__gen_chance(r, 75) ? x.n->type.rank - 1 : tcc__gen_below(r, x.n->type.rank)};
     const double width = x.hi - x.lo + log((double)x.n->type.dims[attrs.axis.axis]);
     if (tcc__gen_chance(r, 50))
-        tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, TCC_OP_SOFTMAX, &x.n, 1, &attrs, NULL), 0,
-                                       1, x.err, -1));
+        tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, TCC_OP_SOFTMAX, &x.n, 1, &attrs, NULL), 0, 1, x.err, -1));
     else
-        tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, TCC_OP_LOG_SOFTMAX, &x.n, 1, &attrs, NULL),
-                                       -width, 0, 2 * x.err, -1));
+        tcc__gen_keep(
+            r, tcc__gen_made(tcc__gen_build(r, TCC_OP_LOG_SOFTMAX, &x.n, 1, &attrs, NULL), -width, 0, 2 * x.err, -1));
 }
 
 /* A statistic or a gradient of batch_norm; those of f16 and bf16 in f32. */
 static void add_batch_norm_part(tcc_gen *r, tcc_gen_value x) {
-    static const tcc_op ops[] = {TCC_OP_BATCH_NORM_MEAN, TCC_OP_BATCH_NORM_VARIANCE, TCC_OP_BATCH_NORM_SCALE,
+    static const tcc_op ops[] = {TCC_OP_BATCH_NORM_MEAN,   TCC_OP_BATCH_NORM_VARIANCE,    TCC_OP_BATCH_NORM_SCALE,
                                  TCC_OP_BATCH_NORM_GRAD_X, TCC_OP_BATCH_NORM_GRAD_WEIGHT, TCC_OP_BATCH_NORM_GRAD_BIAS};
     enum { FIRST_GRAD = 3, DY = 0, X, MEAN, SCALE, WEIGHT, OPERANDS };
     const int kind = (int)tcc__gen_below(r, 6);
@@ -348,7 +328,8 @@ static void add_batch_norm_part(tcc_gen *r, tcc_gen_value x) {
     if (kind < FIRST_GRAD) {
         const double lo[] = {x.lo, 0, 0}, hi[] = {x.hi, width * width, inverse}, spread = 4 * width * x.err;
         const double err[] = {x.err, spread, spread * inverse * inverse * inverse};
-        tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, ops[kind], &x.n, 1, &attrs, &type), lo[kind], hi[kind], err[kind], -1));
+        tcc__gen_keep(
+            r, tcc__gen_made(tcc__gen_build(r, ops[kind], &x.n, 1, &attrs, &type), lo[kind], hi[kind], err[kind], -1));
         return;
     }
     const int count = tcc__gen_chance(r, 75) ? OPERANDS : WEIGHT;
@@ -356,10 +337,12 @@ static void add_batch_norm_part(tcc_gen *r, tcc_gen_value x) {
     for (int i = MEAN; i < count; i++) in[i] = tcc__gen_into(r, tcc__gen_like(r, &type), i == SCALE ? 0 : -2, 2);
     tcc_node *operands[OPERANDS];
     for (int i = 0; i < count; i++) operands[i] = in[i].n;
-    const double normal = 2 * (tcc__gen_magnitude(x) + 2), err_normal = 2 * (x.err + in[MEAN].err) + normal * in[SCALE].err, dy = in[DY].err;
+    const double normal = 2 * (tcc__gen_magnitude(x) + 2),
+                 err_normal = 2 * (x.err + in[MEAN].err) + normal * in[SCALE].err, dy = in[DY].err;
     const double most_x = 4 * (2 + 2 + 2 * normal * normal);
     const double most[] = {most_x, rows * 2 * normal, rows * 2};
-    const double err[] = {4 * (2 * dy + 4 * normal * err_normal + normal * normal * dy) + most_x * (in[SCALE].err + in[WEIGHT].err + 1e-6),
+    const double err[] = {4 * (2 * dy + 4 * normal * err_normal + normal * normal * dy) +
+                              most_x * (in[SCALE].err + in[WEIGHT].err + 1e-6),
                           rows * (2 * err_normal + normal * dy + 2e-6 * normal), rows * (dy + 2e-6)};
     tcc_node *n = tcc__gen_build(r, ops[kind], operands, count, &attrs, NULL);
     tcc__gen_keep(r, tcc__gen_made(n, -most[kind - FIRST_GRAD], most[kind - FIRST_GRAD], err[kind - FIRST_GRAD], -1));
@@ -384,8 +367,7 @@ static void add_norm(tcc_gen *r) {
     double group = 1; /* elements that are normalized together */
     if (op == TCC_OP_LAYER_NORM || op == TCC_OP_RMS_NORM) {
         attrs.norm.axis = tcc__gen_chance(r, 75) ? tx->rank - 1 : tcc__gen_below(r, tx->rank);
-        for (int i = (int)attrs.norm.axis; i < tx->rank; i++)
-            group *= (double)(scale.dims[scale.rank++] = tx->dims[i]);
+        for (int i = (int)attrs.norm.axis; i < tx->rank; i++) group *= (double)(scale.dims[scale.rank++] = tx->dims[i]);
     } else {
         attrs.norm.axis = tcc__gen_chance(r, 60) ? 1 : tx->rank - 1;
         scale.dims[scale.rank++] = tx->dims[attrs.norm.axis];
@@ -412,14 +394,11 @@ static void add_norm(tcc_gen *r) {
     /* Normalized values are at most sqrt(n), and at most their distance from the mean by sqrt(eps).
      */
     const double inverse = 1 / sqrt(attrs.norm.eps), far = 2 * tcc__gen_magnitude(x) * inverse;
-    const double normal =
-        op != TCC_OP_BATCH_NORM_INFERENCE && sqrt(group) < far ? sqrt(group) : far;
+    const double normal = op != TCC_OP_BATCH_NORM_INFERENCE && sqrt(group) < far ? sqrt(group) : far;
     const double bound = normal * weight_most + bias_most;
     tcc_node *n = tcc__gen_build(r, op, operands, count, &attrs, NULL);
     tcc__gen_keep(r, tcc__gen_made(n, -bound, bound,
-                                   weight_most * x.err * inverse * (2 + normal) +
-                                       err * (1 + normal) * inverse,
-                                   -1));
+                                   weight_most * x.err * inverse * (2 + normal) + err * (1 + normal) * inverse, -1));
 }
 
 static void add_dropout(tcc_gen *r) {
@@ -428,8 +407,7 @@ static void add_dropout(tcc_gen *r) {
     if (!x.n) return;
     tcc_attrs attrs = {.dropout = {.p = TCC_GEN_ONE_OF(r, rates), .id = r->draws++}};
     const double most = tcc__gen_magnitude(x) / (1 - attrs.dropout.p);
-    tcc_node *n =
-        tcc__gen_build(r, TCC_OP_DROPOUT, (tcc_node *[]){x.n, tcc__gen_key(r)}, 2, &attrs, NULL);
+    tcc_node *n = tcc__gen_build(r, TCC_OP_DROPOUT, (tcc_node *[]){x.n, tcc__gen_key(r)}, 2, &attrs, NULL);
     tcc__gen_keep(r, tcc__gen_made(n, -most, most, x.err / (1 - attrs.dropout.p), -1));
 }
 
@@ -446,21 +424,19 @@ static void add_cross_entropy(tcc_gen *r) {
     snprintf(name, sizeof name, "t%d", r->g->inputs.count);
     tcc_type targets = {.dtype = TCC_I32, .rank = tx->rank - 1};
     for (int i = 0; i < targets.rank; i++) targets.dims[i] = tx->dims[i];
-    tcc_attrs attrs = {.cross_entropy = {.ignore_index = TCC_GEN_ONE_OF(r, ignored),
-                                         .label_smoothing = TCC_GEN_ONE_OF(r, smoothing)}};
+    tcc_attrs attrs = {
+        .cross_entropy = {.ignore_index = TCC_GEN_ONE_OF(r, ignored), .label_smoothing = TCC_GEN_ONE_OF(r, smoothing)}};
     if (classes == 1) attrs.cross_entropy.ignore_index = -1; /* else no target would count */
     tcc_node *operands[3] = {x.n, tcc_ir_input(r->g, name, TCC_ROLE_BATCH, &targets, TCC_NOWHERE)};
     int count = 2;
     if (tcc__gen_chance(r, 40)) {
-        tcc_gen_value w =
-            tcc__gen_into(r, tcc__gen_like(r, &(tcc_type){tx->dtype, 1, {classes}}), 0.5, 2);
+        tcc_gen_value w = tcc__gen_into(r, tcc__gen_like(r, &(tcc_type){tx->dtype, 1, {classes}}), 0.5, 2);
         operands[count++] = w.n;
         x.err += 4 * w.err;
     }
     const double most = x.hi - x.lo + log((double)classes);
-    tcc__gen_keep(
-        r, tcc__gen_made(tcc__gen_build(r, TCC_OP_CROSS_ENTROPY, operands, count, &attrs, NULL), 0,
-                         most, 4 * x.err, -1));
+    tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, TCC_OP_CROSS_ENTROPY, operands, count, &attrs, NULL), 0, most,
+                                   4 * x.err, -1));
 }
 
 void tcc__gen_composite(tcc_gen *r) {

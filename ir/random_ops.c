@@ -7,19 +7,11 @@
 
 #define ANY_RANK 0, TCC_MAX_RANK
 
-static double max2(double a, double b) {
-    return a > b ? a : b;
-}
-static double min2(double a, double b) {
-    return a < b ? a : b;
-}
+static double max2(double a, double b) { return a > b ? a : b; }
+static double min2(double a, double b) { return a < b ? a : b; }
 /* The grid of a sum, or of a choice between the two. */
-static int join_grid(int a, int b) {
-    return a < 0 || b < 0 ? -1 : a > b ? a : b;
-}
-static int product_grid(int a, int b) {
-    return a < 0 || b < 0 ? -1 : a + b;
-}
+static int join_grid(int a, int b) { return a < 0 || b < 0 ? -1 : a > b ? a : b; }
+static int product_grid(int a, int b) { return a < 0 || b < 0 ? -1 : a + b; }
 
 static tcc_gen_value pick_float(tcc_gen *r, int least_rank, bool exact) {
     return tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT, least_rank, TCC_MAX_RANK, exact});
@@ -57,19 +49,15 @@ static bool allows_composites(const tcc_gen *r) {
 
 static void add_function(tcc_gen *r) {
     const function *f = &TCC_GEN_ONE_OF(r, functions);
-    if (tcc_op_get_info(f->op)->fusion == TCC_FUSION_COMPOSITE && !allows_composites(r))
-        f = &functions[0];
+    if (tcc_op_get_info(f->op)->fusion == TCC_FUSION_COMPOSITE && !allows_composites(r)) f = &functions[0];
     tcc_gen_value x = tcc__gen_into(r, pick_float(r, 0, false), f->lo, f->hi);
-    tcc__gen_keep(
-        r, tcc__gen_made(tcc_ir_unary(r->g, f->op, x.n), f->least, f->most, x.err * f->slope, -1));
+    tcc__gen_keep(r, tcc__gen_made(tcc_ir_unary(r->g, f->op, x.n), f->least, f->most, x.err * f->slope, -1));
 }
 
 static void add_simple_unary(tcc_gen *r) {
-    static const tcc_op ops[] = {TCC_OP_NEG, TCC_OP_ABS, TCC_OP_RELU, TCC_OP_LEAKY_RELU,
-                                 TCC_OP_ISFINITE};
+    static const tcc_op ops[] = {TCC_OP_NEG, TCC_OP_ABS, TCC_OP_RELU, TCC_OP_LEAKY_RELU, TCC_OP_ISFINITE};
     tcc_op op = TCC_GEN_ONE_OF(r, ops);
-    if (tcc_op_get_info(op)->fusion == TCC_FUSION_COMPOSITE && !allows_composites(r))
-        op = TCC_OP_NEG;
+    if (tcc_op_get_info(op)->fusion == TCC_FUSION_COMPOSITE && !allows_composites(r)) op = TCC_OP_NEG;
     tcc_gen_value x = pick_float(r, 0, false);
     tcc_gen_value y = x;
     tcc_attrs attrs = {.slope.slope = 0.125};
@@ -79,9 +67,7 @@ static void add_simple_unary(tcc_gen *r) {
     case TCC_OP_ABS: y = (tcc_gen_value){y.n, 0, tcc__gen_magnitude(x), x.err, x.grid}; break;
     case TCC_OP_RELU: y = (tcc_gen_value){y.n, max2(x.lo, 0), max2(x.hi, 0), x.err, x.grid}; break;
     case TCC_OP_ISFINITE: y = (tcc_gen_value){y.n, 0, 1, 0, 0}; break;
-    default:
-        y = tcc__gen_made(y.n, min2(x.lo, x.lo / 8), x.hi, x.err, x.grid < 0 ? -1 : x.grid + 3);
-        break;
+    default: y = tcc__gen_made(y.n, min2(x.lo, x.lo / 8), x.hi, x.err, x.grid < 0 ? -1 : x.grid + 3); break;
     }
     tcc__gen_keep(r, y);
 }
@@ -103,14 +89,12 @@ static void add_cast(tcc_gen *r) {
     tcc_dtype to = tcc__gen_float(r);
     if (x.grid >= 0 && tcc__gen_chance(r, 40)) to = TCC_GEN_ONE_OF(r, ints);
     if (to == TCC_U8 && (x.lo < 0 || x.hi > UINT8_MAX)) to = TCC_I32;
-    if (to == TCC_F16 || to == TCC_BF16)
-        x = tcc_dtype_is_float(x.n->type.dtype) ? x : (tcc_gen_value){0};
+    if (to == TCC_F16 || to == TCC_BF16) x = tcc_dtype_is_float(x.n->type.dtype) ? x : (tcc_gen_value){0};
     if (!x.n) return;
     tcc_node *n = tcc_ir_cast(r->g, x.n, to);
     if (n == x.n) return;
     if (to == TCC_BOOL) tcc__gen_keep(r, (tcc_gen_value){n, 0, 1, 0, 0});
-    else if (!tcc_dtype_is_float(to))
-        tcc__gen_keep(r, (tcc_gen_value){n, trunc(x.lo), trunc(x.hi), 0, 0});
+    else if (!tcc_dtype_is_float(to)) tcc__gen_keep(r, (tcc_gen_value){n, trunc(x.lo), trunc(x.hi), 0, 0});
     else tcc__gen_keep(r, tcc__gen_made(n, x.lo, x.hi, x.err, x.grid));
 }
 
@@ -118,8 +102,7 @@ static void add_cast(tcc_gen *r) {
 
 static void add_binary(tcc_gen *r) {
     static const tcc_op ops[] = {TCC_OP_ADD, TCC_OP_ADD, TCC_OP_SUB, TCC_OP_MUL, TCC_OP_MUL,
-                                 TCC_OP_MAX, TCC_OP_MIN, TCC_OP_DIV, TCC_OP_POW,
-                                 TCC_OP_GELU_TANH_GRAD};
+                                 TCC_OP_MAX, TCC_OP_MIN, TCC_OP_DIV, TCC_OP_POW, TCC_OP_GELU_TANH_GRAD};
     const tcc_op op = TCC_GEN_ONE_OF(r, ops);
     tcc_gen_value a = pick_float(r, 0, false);
     if (!a.n) return;
@@ -136,24 +119,16 @@ static void add_binary(tcc_gen *r) {
     tcc_node *n = tcc_ir_binary(r->g, op, a.n, b.n);
     tcc_gen_value y = {0};
     switch (op) {
-    case TCC_OP_ADD:
-        y = tcc__gen_made(n, a.lo + b.lo, a.hi + b.hi, err, join_grid(a.grid, b.grid));
-        break;
-    case TCC_OP_SUB:
-        y = tcc__gen_made(n, a.lo - b.hi, a.hi - b.lo, err, join_grid(a.grid, b.grid));
-        break;
+    case TCC_OP_ADD: y = tcc__gen_made(n, a.lo + b.lo, a.hi + b.hi, err, join_grid(a.grid, b.grid)); break;
+    case TCC_OP_SUB: y = tcc__gen_made(n, a.lo - b.hi, a.hi - b.lo, err, join_grid(a.grid, b.grid)); break;
     case TCC_OP_MUL: {
         double p = a.lo * b.lo, q = a.lo * b.hi, s = a.hi * b.lo, t = a.hi * b.hi;
-        y = tcc__gen_made(n, min2(min2(p, q), min2(s, t)), max2(max2(p, q), max2(s, t)),
-                          ma * b.err + mb * a.err, product_grid(a.grid, b.grid));
+        y = tcc__gen_made(n, min2(min2(p, q), min2(s, t)), max2(max2(p, q), max2(s, t)), ma * b.err + mb * a.err,
+                          product_grid(a.grid, b.grid));
         break;
     }
-    case TCC_OP_MAX:
-        y = tcc__gen_made(n, max2(a.lo, b.lo), max2(a.hi, b.hi), err, join_grid(a.grid, b.grid));
-        break;
-    case TCC_OP_MIN:
-        y = tcc__gen_made(n, min2(a.lo, b.lo), min2(a.hi, b.hi), err, join_grid(a.grid, b.grid));
-        break;
+    case TCC_OP_MAX: y = tcc__gen_made(n, max2(a.lo, b.lo), max2(a.hi, b.hi), err, join_grid(a.grid, b.grid)); break;
+    case TCC_OP_MIN: y = tcc__gen_made(n, min2(a.lo, b.lo), min2(a.hi, b.hi), err, join_grid(a.grid, b.grid)); break;
     case TCC_OP_DIV: y = tcc__gen_made(n, -2 * ma, 2 * ma, 2 * a.err + 4 * ma * b.err, -1); break;
     case TCC_OP_GELU_TANH_GRAD: /* |f'| <= 1.13, |f''| <= 0.8 */
         y = tcc__gen_made(n, -1.13 * mb, 1.13 * mb, 1.13 * b.err + 0.8 * mb * a.err, -1);
@@ -169,8 +144,8 @@ static void add_remainder(tcc_gen *r) {
     tcc_gen_value b = tcc__gen_into(r, tcc__gen_like(r, &a.n->type), 0.5, 4);
     if (b.grid < 0) return;
     const double most = min2(4, tcc__gen_magnitude(a));
-    tcc__gen_keep(r, tcc__gen_made(tcc_ir_binary(r->g, TCC_OP_REM, a.n, b.n), -most, most, 0,
-                                   join_grid(a.grid, b.grid)));
+    tcc__gen_keep(r,
+                  tcc__gen_made(tcc_ir_binary(r->g, TCC_OP_REM, a.n, b.n), -most, most, 0, join_grid(a.grid, b.grid)));
 }
 
 static void add_comparison(tcc_gen *r) {
@@ -179,35 +154,31 @@ static void add_comparison(tcc_gen *r) {
     if (!a.n) return;
     tcc_gen_value b = tcc__gen_like(r, &a.n->type);
     if (b.grid < 0) return;
-    tcc__gen_keep(
-        r, (tcc_gen_value){tcc_ir_binary(r->g, TCC_GEN_ONE_OF(r, ops), a.n, b.n), 0, 1, 0, 0});
+    tcc__gen_keep(r, (tcc_gen_value){tcc_ir_binary(r->g, TCC_GEN_ONE_OF(r, ops), a.n, b.n), 0, 1, 0, 0});
 }
 
 static void add_select(tcc_gen *r) {
-    tcc_gen_value a =
-        tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, ANY_RANK, false});
+    tcc_gen_value a = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, ANY_RANK, false});
     if (!a.n) return;
     tcc_type bool_type = a.n->type;
     bool_type.dtype = TCC_BOOL;
     tcc_gen_value b = tcc__gen_like(r, &a.n->type), c = tcc__gen_like(r, &bool_type);
-    tcc__gen_keep(r,
-                  tcc__gen_made(tcc_ir_select(r->g, c.n, a.n, b.n), min2(a.lo, b.lo),
-                                max2(a.hi, b.hi), max2(a.err, b.err), join_grid(a.grid, b.grid)));
+    tcc__gen_keep(r, tcc__gen_made(tcc_ir_select(r->g, c.n, a.n, b.n), min2(a.lo, b.lo), max2(a.hi, b.hi),
+                                   max2(a.err, b.err), join_grid(a.grid, b.grid)));
 }
 
 /* Integers stay small, so that nothing overflows. */
 static void add_integer_op(tcc_gen *r) {
-    static const tcc_op ops[] = {TCC_OP_ADD, TCC_OP_SUB, TCC_OP_MUL, TCC_OP_DIV,
-                                 TCC_OP_REM, TCC_OP_MAX, TCC_OP_MIN, TCC_OP_AND,
-                                 TCC_OP_OR,  TCC_OP_XOR, TCC_OP_NOT, TCC_OP_ABS};
+    static const tcc_op ops[] = {TCC_OP_ADD, TCC_OP_SUB, TCC_OP_MUL, TCC_OP_DIV, TCC_OP_REM, TCC_OP_MAX,
+                                 TCC_OP_MIN, TCC_OP_AND, TCC_OP_OR,  TCC_OP_XOR, TCC_OP_NOT, TCC_OP_ABS};
     tcc_op op = TCC_GEN_ONE_OF(r, ops);
     tcc_gen_value a = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_INT, ANY_RANK, false});
     if (!a.n) return;
     const bool is_u8 = a.n->type.dtype == TCC_U8;
     if (op == TCC_OP_NOT || op == TCC_OP_ABS) {
         double most = tcc__gen_magnitude(a) + 1;
-        tcc__gen_keep(r, (tcc_gen_value){tcc_ir_unary(r->g, op, a.n), is_u8 ? 0 : -most,
-                                         is_u8 ? UINT8_MAX : most, 0, 0});
+        tcc__gen_keep(r,
+                      (tcc_gen_value){tcc_ir_unary(r->g, op, a.n), is_u8 ? 0 : -most, is_u8 ? UINT8_MAX : most, 0, 0});
         return;
     }
     tcc_gen_value b = tcc__gen_like(r, &a.n->type);
@@ -216,8 +187,7 @@ static void add_integer_op(tcc_gen *r) {
     /* Bits: up to the next power of 2. */
     if (op == TCC_OP_AND || op == TCC_OP_OR || op == TCC_OP_XOR) most = 2 * max2(ma, mb) + 2;
     if (is_u8 && (op == TCC_OP_SUB || most > UINT8_MAX)) op = TCC_OP_MAX, most = max2(ma, mb);
-    tcc__gen_keep(
-        r, (tcc_gen_value){tcc_ir_binary(r->g, op, a.n, b.n), is_u8 ? 0 : -most, most, 0, 0});
+    tcc__gen_keep(r, (tcc_gen_value){tcc_ir_binary(r->g, op, a.n, b.n), is_u8 ? 0 : -most, most, 0, 0});
 }
 
 static void add_logic(tcc_gen *r) {
@@ -241,19 +211,15 @@ static void add_draw(tcc_gen *r) {
     type.dtype = TCC_F32;
     switch (tcc__gen_below(r, 3)) {
     case 0:
-        tcc__gen_keep(r,
-                      (tcc_gen_value){tcc__gen_build(r, TCC_OP_RNG_UNIFORM, &key, 1, &attrs, &type),
-                                      0, 1, 0, 24});
+        tcc__gen_keep(r, (tcc_gen_value){tcc__gen_build(r, TCC_OP_RNG_UNIFORM, &key, 1, &attrs, &type), 0, 1, 0, 24});
         break;
     case 1: /* 2^-24 is the least uniform that is not 0 */
-        tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, TCC_OP_RNG_NORMAL, &key, 1, &attrs, &type),
-                                       -6, 6, 1e-6, -1));
+        tcc__gen_keep(r, tcc__gen_made(tcc__gen_build(r, TCC_OP_RNG_NORMAL, &key, 1, &attrs, &type), -6, 6, 1e-6, -1));
         break;
     default: {
         type.dtype = TCC_I32;
         tcc_node *bits = tcc__gen_build(r, TCC_OP_RNG_BITS, &key, 1, &attrs, &type);
-        tcc__gen_keep(r,
-                      (tcc_gen_value){tcc_ir_binary_c(r->g, TCC_OP_AND, bits, 255), 0, 255, 0, 0});
+        tcc__gen_keep(r, (tcc_gen_value){tcc_ir_binary_c(r->g, TCC_OP_AND, bits, 255), 0, 255, 0, 0});
     }
     }
 }
@@ -264,8 +230,7 @@ static void add_iota(tcc_gen *r) {
     tcc_type type = like.n->type;
     type.dtype = tcc__gen_chance(r, 50) ? TCC_I32 : TCC_F32;
     const int axis = (int)tcc__gen_below(r, type.rank);
-    tcc__gen_keep(
-        r, (tcc_gen_value){tcc_ir_iota(r->g, &type, axis), 0, (double)type.dims[axis], 0, 0});
+    tcc__gen_keep(r, (tcc_gen_value){tcc_ir_iota(r->g, &type, axis), 0, (double)type.dims[axis], 0, 0});
 }
 
 void tcc__gen_point(tcc_gen *r) {
@@ -297,8 +262,7 @@ static tcc_node *reshaped(tcc_gen *r, tcc_node *x) {
         }
         if (extent == 1 && tcc__gen_chance(r, 50)) continue;
         while (factor < extent && extent % factor) factor++;
-        bool split = factor < extent && rank + (x->type.rank - i) < TCC_MAX_RANK - 1 &&
-                     tcc__gen_chance(r, 40);
+        bool split = factor < extent && rank + (x->type.rank - i) < TCC_MAX_RANK - 1 && tcc__gen_chance(r, 40);
         if (split) dims[rank++] = tcc__gen_chance(r, 50) ? factor : extent / factor;
         dims[rank] = split ? extent / dims[rank - 1] : extent;
         rank++;
@@ -332,9 +296,8 @@ static tcc_node *broadcast(tcc_gen *r, tcc_node *x) {
             type.dims[type.rank++] = tcc__gen_extent(r, 40);
         if (i == x->type.rank) break;
         dims[i] = type.rank;
-        type.dims[type.rank++] = x->type.dims[i] == 1 && tcc__gen_chance(r, 60)
-                                     ? tcc__gen_extent(r, 40)
-                                     : x->type.dims[i];
+        type.dims[type.rank++] = x->type.dims[i] == 1 && tcc__gen_chance(r, 60) ? tcc__gen_extent(r, 40)
+                                                                                : x->type.dims[i];
     }
     return tcc__gen_fits(r, &type) ? tcc_ir_broadcast(r->g, x, type.rank, type.dims, dims) : NULL;
 }
@@ -344,8 +307,7 @@ static tcc_node *sliced(tcc_gen *r, tcc_node *x) {
     for (int i = 0; i < x->type.rank; i++) {
         bool whole = tcc__gen_chance(r, 40);
         start[i] = whole ? 0 : tcc__gen_below(r, x->type.dims[i]);
-        limit[i] =
-            whole ? x->type.dims[i] : start[i] + 1 + tcc__gen_below(r, x->type.dims[i] - start[i]);
+        limit[i] = whole ? x->type.dims[i] : start[i] + 1 + tcc__gen_below(r, x->type.dims[i] - start[i]);
         stride[i] = tcc__gen_chance(r, 75) ? 1 : 2 + tcc__gen_below(r, 2);
     }
     return tcc_ir_slice(r->g, x, start, limit, stride);
@@ -365,16 +327,15 @@ static void add_pad(tcc_gen *r, tcc_gen_value x) {
     }
     if (!tcc__gen_fits(r, &type)) return;
     tcc_node *n = tcc_ir_pad(r->g, x.n, value, lo, hi, interior);
-    tcc__gen_keep(r, (tcc_gen_value){n, min2(x.lo, value), max2(x.hi, value), x.err,
-                                     is_float ? join_grid(x.grid, 1) : 0});
+    tcc__gen_keep(r,
+                  (tcc_gen_value){n, min2(x.lo, value), max2(x.hi, value), x.err, is_float ? join_grid(x.grid, 1) : 0});
 }
 
 static void add_concat(tcc_gen *r, tcc_gen_value x) {
     enum { MOST_PARTS = 4 };
     if (!x.n->type.rank) return;
     tcc_node *parts[MOST_PARTS] = {x.n};
-    const int axis = (int)tcc__gen_below(r, x.n->type.rank),
-              count = 2 + (int)tcc__gen_below(r, MOST_PARTS - 1);
+    const int axis = (int)tcc__gen_below(r, x.n->type.rank), count = 2 + (int)tcc__gen_below(r, MOST_PARTS - 1);
     tcc_type total = x.n->type;
     for (int i = 1; i < count; i++) {
         tcc_type type = x.n->type;
@@ -399,8 +360,7 @@ static tcc_node *flipped(tcc_gen *r, tcc_node *x) {
 }
 
 void tcc__gen_view(tcc_gen *r) {
-    tcc_gen_value x = tcc__gen_pick(
-        r, (tcc_gen_want){tcc__gen_chance(r, 85) ? TCC_GEN_FLOAT : 0, ANY_RANK, false});
+    tcc_gen_value x = tcc__gen_pick(r, (tcc_gen_want){tcc__gen_chance(r, 85) ? TCC_GEN_FLOAT : 0, ANY_RANK, false});
     if (!x.n) return;
     tcc_node *from = x.n;
     switch (tcc__gen_below(r, 8)) {
@@ -413,8 +373,7 @@ void tcc__gen_view(tcc_gen *r) {
     default: x.n = transposed(r, x.n); break;
     }
     /* Often views come in chains. */
-    if (x.n && tcc__gen_chance(r, 30))
-        x.n = tcc__gen_chance(r, 50) ? reshaped(r, x.n) : transposed(r, x.n);
+    if (x.n && tcc__gen_chance(r, 30)) x.n = tcc__gen_chance(r, 50) ? reshaped(r, x.n) : transposed(r, x.n);
     if (x.n != from) tcc__gen_keep(r, x);
 }
 
@@ -456,9 +415,8 @@ static tcc_gen_value add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims
     switch (tcc__gen_below(r, 3)) {
     case 0: {
         tcc_gen_value top = reduced(r, TCC_OP_REDUCE_MAX, x, axes);
-        tcc_node *n =
-            tcc_ir_binary(r->g, TCC_OP_SUB, x.n,
-                          tcc_ir_unreduce(r->g, top.n, x.n->type.rank, x.n->type.dims, axes));
+        tcc_node *n = tcc_ir_binary(r->g, TCC_OP_SUB, x.n,
+                                    tcc_ir_unreduce(r->g, top.n, x.n->type.rank, x.n->type.dims, axes));
         y = tcc__gen_made(n, x.lo - x.hi, 0, 2 * x.err, x.grid);
         break;
     }
@@ -467,21 +425,20 @@ static tcc_gen_value add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims
         tcc_gen_value sum = reduced(r, TCC_OP_REDUCE_SUM, x, axes);
         if (!x.n) return x;
         const double relative = (x.err + (sum.n ? sum.err / count_of(x.n, axes) : 0)) / 0.5;
-        tcc_node *n =
-            tcc_ir_binary(r->g, TCC_OP_DIV, x.n,
-                          tcc_ir_unreduce(r->g, sum.n, x.n->type.rank, x.n->type.dims, axes));
+        tcc_node *n = tcc_ir_binary(r->g, TCC_OP_DIV, x.n,
+                                    tcc_ir_unreduce(r->g, sum.n, x.n->type.rank, x.n->type.dims, axes));
         y = tcc__gen_made(n, 0, 1, relative, -1);
         break;
     }
     default: {
         x = tcc__gen_into(r, x, -2, 2);
         if (!x.n) return x;
-        tcc_node *mean = tcc__gen_chance(r, 50) ? tcc_ir_mean(r->g, x.n, axes) : reduced(r, TCC_OP_REDUCE_MEAN, x, axes).n;
+        tcc_node *mean = tcc__gen_chance(r, 50) ? tcc_ir_mean(r->g, x.n, axes)
+                                                : reduced(r, TCC_OP_REDUCE_MEAN, x, axes).n;
         if (tcc__gen_chance(r, 60)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_M2, x, axes));
         const double width = x.hi - x.lo;
-        tcc_node *n =
-            tcc_ir_binary(r->g, TCC_OP_SUB, x.n,
-                          tcc_ir_unreduce(r->g, mean, x.n->type.rank, x.n->type.dims, axes));
+        tcc_node *n = tcc_ir_binary(r->g, TCC_OP_SUB, x.n,
+                                    tcc_ir_unreduce(r->g, mean, x.n->type.rank, x.n->type.dims, axes));
         y = tcc__gen_made(n, -width, width, 2 * x.err, -1);
     }
     }
@@ -502,8 +459,7 @@ static void add_column_sums(tcc_gen *r) {
 }
 
 static void add_argmax(tcc_gen *r) {
-    tcc_gen_value x =
-        tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, 1, TCC_MAX_RANK, true});
+    tcc_gen_value x = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, 1, TCC_MAX_RANK, true});
     if (!x.n) return;
     tcc_attrs attrs = {.axis.axis = tcc__gen_below(r, x.n->type.rank)};
     tcc_node *n = tcc__gen_build(r, TCC_OP_ARGMAX, &x.n, 1, &attrs, NULL);
@@ -511,8 +467,7 @@ static void add_argmax(tcc_gen *r) {
 }
 
 void tcc__gen_reduce(tcc_gen *r) {
-    static const tcc_op ops[] = {TCC_OP_REDUCE_SUM, TCC_OP_REDUCE_SUM, TCC_OP_REDUCE_MAX,
-                                 TCC_OP_REDUCE_MIN};
+    static const tcc_op ops[] = {TCC_OP_REDUCE_SUM, TCC_OP_REDUCE_SUM, TCC_OP_REDUCE_MAX, TCC_OP_REDUCE_MIN};
     if (tcc__gen_chance(r, 8)) {
         add_argmax(r);
         return;
@@ -522,8 +477,7 @@ void tcc__gen_reduce(tcc_gen *r) {
         return;
     }
     tcc_gen_value x =
-        tcc__gen_pick(r, (tcc_gen_want){tcc__gen_chance(r, 92) ? TCC_GEN_FLOAT : TCC_GEN_INT, 1,
-                                        TCC_MAX_RANK, false});
+        tcc__gen_pick(r, (tcc_gen_want){tcc__gen_chance(r, 92) ? TCC_GEN_FLOAT : TCC_GEN_INT, 1, TCC_MAX_RANK, false});
     if (!x.n || x.n->type.dtype == TCC_U8) return; /* sums of bytes overflow */
     const tcc_dims axes = random_axes(r, x.n->type.rank);
     if (tcc_dtype_is_float(x.n->type.dtype) && tcc__gen_chance(r, 35)) add_row_pattern(r, x, &axes);
@@ -533,12 +487,10 @@ void tcc__gen_reduce(tcc_gen *r) {
 void tcc__gen_scan(tcc_gen *r) {
     tcc_gen_value x = pick_float(r, 1, false);
     if (!x.n) return;
-    tcc_attrs attrs = {
-        .scan = {.axis = tcc__gen_below(r, x.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};
+    tcc_attrs attrs = {.scan = {.axis = tcc__gen_below(r, x.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};
     const double count = (double)x.n->type.dims[attrs.scan.axis];
     tcc_node *n = tcc__gen_build(r, TCC_OP_CUMSUM, &x.n, 1, &attrs, NULL);
-    tcc__gen_keep(r, tcc__gen_made(n, min2(x.lo, count * x.lo), max2(x.hi, count * x.hi),
-                                   count * x.err, x.grid));
+    tcc__gen_keep(r, tcc__gen_made(n, min2(x.lo, count * x.lo), max2(x.hi, count * x.hi), count * x.err, x.grid));
 }
 
 /* -- Indexing -- */
@@ -581,11 +533,9 @@ void tcc__gen_scatter(tcc_gen *r) {
     if (!tcc__gen_fits(r, &updates)) return;
     tcc_gen_value u = tcc__gen_like(r, &updates);
     tcc_node *operands[] = {base.n, tcc__gen_index(r, index.rank, index.dims), u.n};
-    tcc_node *n = tcc__gen_build(r, along ? TCC_OP_SCATTER_ADD_ALONG : TCC_OP_SCATTER_ADD, operands,
-                                 3, &attrs, NULL);
+    tcc_node *n = tcc__gen_build(r, along ? TCC_OP_SCATTER_ADD_ALONG : TCC_OP_SCATTER_ADD, operands, 3, &attrs, NULL);
     /* At worst, all go to one place. */
     const double count = (double)updates.dims[axis];
-    tcc__gen_keep(r,
-                  tcc__gen_made(n, base.lo + min2(0, count * u.lo), base.hi + max2(0, count * u.hi),
-                                base.err + count * u.err, join_grid(base.grid, u.grid)));
+    tcc__gen_keep(r, tcc__gen_made(n, base.lo + min2(0, count * u.lo), base.hi + max2(0, count * u.hi),
+                                   base.err + count * u.err, join_grid(base.grid, u.grid)));
 }

@@ -31,26 +31,18 @@ typedef struct tcc_gen_want {
     bool exact;
 } tcc_gen_want;
 
-enum {
-    TCC_GEN_FLOAT = 1 << TCC_KIND_FLOAT,
-    TCC_GEN_INT = 1 << TCC_KIND_INT,
-    TCC_GEN_BOOL = 1 << TCC_KIND_BOOL
-};
+enum { TCC_GEN_FLOAT = 1 << TCC_KIND_FLOAT, TCC_GEN_INT = 1 << TCC_KIND_INT, TCC_GEN_BOOL = 1 << TCC_KIND_BOOL };
 
 /* -- Chance -- */
 int64_t tcc__gen_below(tcc_gen *r, int64_t n); /* 0 .. n-1 */
 bool tcc__gen_chance(tcc_gen *r, int percent);
-#define TCC_GEN_ONE_OF(r, array)                                                                   \
-    ((array)[tcc__gen_below((r), (int64_t)(sizeof(array) / sizeof *(array)))])
-int64_t tcc__gen_extent(tcc_gen *r,
-                        int64_t most); /* odd sizes, ones, vector widths and their neighbours */
+#define TCC_GEN_ONE_OF(r, array) ((array)[tcc__gen_below((r), (int64_t)(sizeof(array) / sizeof *(array)))])
+int64_t tcc__gen_extent(tcc_gen *r, int64_t most); /* odd sizes, ones, vector widths and their neighbours */
 tcc_dtype tcc__gen_float(tcc_gen *r);
 bool tcc__gen_fits(const tcc_gen *r, const tcc_type *t); /* no more than max_elements */
 
 /* -- Values -- */
-static inline double tcc__gen_magnitude(tcc_gen_value v) {
-    return v.hi > -v.lo ? v.hi : -v.lo;
-}
+static inline double tcc__gen_magnitude(tcc_gen_value v) { return v.hi > -v.lo ? v.hi : -v.lo; }
 /* A value made by an op: adds one rounding of its type unless it stays exact. `grid` -1: rounds. */
 tcc_gen_value tcc__gen_made(tcc_node *n, double lo, double hi, double err, int grid);
 /* A value of the pool, or a new input if none is as wanted. */
@@ -67,8 +59,8 @@ tcc_gen_value tcc__gen_into(tcc_gen *r, tcc_gen_value v, double lo, double hi);
 /* Into the pool, if it is good for further use; large values are scaled down first. */
 void tcc__gen_keep(tcc_gen *r, tcc_gen_value v);
 
-tcc_node *tcc__gen_build(tcc_gen *r, tcc_op op, tcc_node *const *operands, int n,
-                         const tcc_attrs *attrs, const tcc_type *type);
+tcc_node *tcc__gen_build(tcc_gen *r, tcc_op op, tcc_node *const *operands, int n, const tcc_attrs *attrs,
+                         const tcc_type *type);
 
 /* -- Ops (random_ops.c, random_layers.c): each adds to the pool -- */
 void tcc__gen_point(tcc_gen *r);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The optional operands of attention ops, behind those that each has: a mask, and the key of random draws where p > 0. */
+ * The optional operands of attention ops, behind those that each has: a mask, and the key of random draws where p > 0.
+ */
 #ifndef TCC_IR_SDPA_H
 #define TCC_IR_SDPA_H
 

@@ -20,8 +20,7 @@ typedef struct verifier {
     int *seen;      /* by node id: the last group (or other list) that named it, plus 1 */
 } verifier;
 
-static void report(verifier *v, const tcc_node *n, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+static void report(verifier *v, const tcc_node *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static void report(verifier *v, const tcc_node *n, const char *format, ...) {
     char message[1024];
     const tcc_loc loc = n ? n->loc : TCC_NOWHERE;
@@ -45,8 +44,7 @@ static bool check_operands(verifier *v, const tcc_node *n) {
     for (int i = 0; i < n->n_operands; i++) {
         const tcc_node *x = n->operands[i];
         if (!belongs(v, x)) report(v, n, "operand %d of node %d is not in the graph", i, n->id);
-        else if (x->id >= n->id)
-            report(v, n, "%s uses %%%d before it is defined", tcc_node_text(n), x->id);
+        else if (x->id >= n->id) report(v, n, "%s uses %%%d before it is defined", tcc_node_text(n), x->id);
         else continue;
         return false;
     }
@@ -75,8 +73,7 @@ static void check_values(verifier *v, const tcc_node *n) {
     for (int64_t i = 0; i < values->count; i++) {
         double rounded = tcc_dtype_round(n->type.dtype, values->v[i]);
         if (!memcmp(&rounded, &values->v[i], sizeof rounded)) continue;
-        report(v, n, "%s: value %lld is not one of its element type", tcc_node_text(n),
-               (long long)i);
+        report(v, n, "%s: value %lld is not one of its element type", tcc_node_text(n), (long long)i);
         return;
     }
 }
@@ -90,11 +87,8 @@ static void check_nodes(verifier *v) {
         }
         if (!check_operands(v, n) || !check_type(v, n)) continue;
         if (n->op == TCC_OP_CONSTANT) check_values(v, n);
-        const tcc_node *found =
-            tcc__ir_find(v->g, n->op, n->operands, n->n_operands, n->attrs, &n->type);
-        if (found != n)
-            report(v, n, "%s is %s", tcc_node_text(n),
-                   found ? "there twice" : "not in the table of nodes");
+        const tcc_node *found = tcc__ir_find(v->g, n->op, n->operands, n->n_operands, n->attrs, &n->type);
+        if (found != n) report(v, n, "%s is %s", tcc_node_text(n), found ? "there twice" : "not in the table of nodes");
     }
 }
 
@@ -111,8 +105,7 @@ static void check_inputs(verifier *v) {
         }
         count++;
     }
-    if (count != v->g->inputs.count)
-        report(v, NULL, "%d inputs are listed, %d exist", v->g->inputs.count, count);
+    if (count != v->g->inputs.count) report(v, NULL, "%d inputs are listed, %d exist", v->g->inputs.count, count);
 }
 
 static void check_outputs(verifier *v) {
@@ -125,28 +118,23 @@ static void check_outputs(verifier *v) {
         }
         if (!*o->name) report(v, o->node, "output %d has no name", i);
         for (int k = 0; k < i; k++) {
-            if (!strcmp(g->outputs.data[k].name, o->name))
-                report(v, o->node, "two outputs are named '%s'", o->name);
+            if (!strcmp(g->outputs.data[k].name, o->name)) report(v, o->node, "two outputs are named '%s'", o->name);
             if (o->alias >= 0 && g->outputs.data[k].alias == o->alias)
-                report(v, o->node, "outputs '%s' and '%s' are both the next value of input %d",
-                       g->outputs.data[k].name, o->name, o->alias);
+                report(v, o->node, "outputs '%s' and '%s' are both the next value of input %d", g->outputs.data[k].name,
+                       o->name, o->alias);
         }
         if (o->alias < -1 || o->alias >= g->inputs.count)
-            report(v, o->node, "output '%s' aliases input %d of %d", o->name, o->alias,
-                   g->inputs.count);
+            report(v, o->node, "output '%s' aliases input %d of %d", o->name, o->alias, g->inputs.count);
         else if (o->alias >= 0 && !tcc_type_equal(&o->node->type, &g->inputs.data[o->alias]->type))
             report(v, o->node, "output '%s' is %s, the input that it aliases %s", o->name,
                    tcc_type_text(&o->node->type), tcc_type_text(&g->inputs.data[o->alias]->type));
-        if (o->in_place && o->alias < 0)
-            report(v, o->node, "output '%s' is in place of no input", o->name);
+        if (o->in_place && o->alias < 0) report(v, o->node, "output '%s' is in place of no input", o->name);
     }
 }
 
 /* -- Groups -- */
 
-static bool is_leaf(const tcc_node *n) {
-    return n->op == TCC_OP_INPUT || n->op == TCC_OP_CONSTANT;
-}
+static bool is_leaf(const tcc_node *n) { return n->op == TCC_OP_INPUT || n->op == TCC_OP_CONSTANT; }
 
 /* Every operand is computed in the group itself, comes from an earlier group, or is a leaf. */
 static void check_group_node(verifier *v, int index, const tcc_node *n) {
@@ -155,8 +143,7 @@ static void check_group_node(verifier *v, int index, const tcc_node *n) {
         const tcc_node *x = n->operands[i];
         if (is_leaf(x) || v->seen[x->id] == index + 1) continue;
         if (v->stored_by[x->id] < 0)
-            report(v, n, "group %d: no earlier group stores %%%d, which %s needs", index, x->id,
-                   tcc_node_text(n));
+            report(v, n, "group %d: no earlier group stores %%%d, which %s needs", index, x->id, tcc_node_text(n));
     }
 }
 
@@ -190,8 +177,7 @@ static void check_group(verifier *v, int index) {
             return;
         }
         if (v->stored_by[n->id] >= 0)
-            report(v, n, "groups %d and %d both store %s", v->stored_by[n->id], index,
-                   tcc_node_text(n));
+            report(v, n, "groups %d and %d both store %s", v->stored_by[n->id], index, tcc_node_text(n));
         v->stored_by[n->id] = index;
     }
 }
@@ -202,8 +188,7 @@ static void check_groups(verifier *v) {
     for (int i = 0; i < g->outputs.count && g->groups.count; i++) {
         const tcc_node *n = g->outputs.data[i].node;
         if (!is_leaf(n) && v->stored_by[n->id] < 0)
-            report(v, n, "no group stores output '%s', %s", g->outputs.data[i].name,
-                   tcc_node_text(n));
+            report(v, n, "no group stores output '%s', %s", g->outputs.data[i].name, tcc_node_text(n));
     }
 }
 
@@ -220,14 +205,11 @@ static void check_places(verifier *v) {
         }
         const tcc_node *n = place->node;
         if (v->seen[n->id] < 0) report(v, n, "%s has two places", tcc_node_text(n));
-        else if (v->stored_by[n->id] < 0)
-            report(v, n, "%s has a place, but no group stores it", tcc_node_text(n));
+        else if (v->stored_by[n->id] < 0) report(v, n, "%s has a place, but no group stores it", tcc_node_text(n));
         v->seen[n->id] = -1;
         if (place->offset_bytes % tcc_dtype_bytes(n->type.dtype))
-            report(v, n, "%s lies at %lld, which is not aligned", tcc_node_text(n),
-                   (long long)place->offset_bytes);
-        if (place->offset_bytes < 0 ||
-            tcc_type_bytes(&n->type) > g->arena_bytes - place->offset_bytes)
+            report(v, n, "%s lies at %lld, which is not aligned", tcc_node_text(n), (long long)place->offset_bytes);
+        if (place->offset_bytes < 0 || tcc_type_bytes(&n->type) > g->arena_bytes - place->offset_bytes)
             report(v, n, "%s lies at %lld, outside the arena of %lld bytes", tcc_node_text(n),
                    (long long)place->offset_bytes, (long long)g->arena_bytes);
     }

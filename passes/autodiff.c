@@ -45,8 +45,7 @@
 #include <string.h>
 
 static tcc_vjp_rule *const rules[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
-    [TCC_OP_##id] = tcc__vjp_##vjp,
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) [TCC_OP_##id] = tcc__vjp_##vjp,
 #include "ir/ops.def"
 #undef TCC_OP
 };
@@ -61,8 +60,7 @@ struct tcc_autodiff {
     tcc_pass_cx *cx;
     const bool *trainable; /* by input */
     bool *needs;           /* by node of the forward graph: on a path from a trainable parameter */
-    contribution *
-        *first; /* by node of the forward graph: in the order of the uses, from last to first */
+    contribution **first;  /* by node of the forward graph: in the order of the uses, from last to first */
     contribution **last;
     tcc_arena memory; /* of the contributions */
     bool failed;
@@ -70,9 +68,7 @@ struct tcc_autodiff {
 
 /* -- What rules call -- */
 
-bool tcc__vjp_wants(const tcc_vjp *v, int i) {
-    return v->autodiff->needs[v->x[i]->id];
-}
+bool tcc__vjp_wants(const tcc_vjp *v, int i) { return v->autodiff->needs[v->x[i]->id]; }
 
 static void give(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient) {
     contribution *c = gradient ? TCC_ARENA_NEW(&a->memory, contribution) : NULL;
@@ -91,8 +87,8 @@ void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient) {
     if (!tcc__vjp_wants(v, i)) return;
     const tcc_type *type = &v->x[i]->type;
     if (gradient && !tcc_type_equal(&gradient->type, type)) {
-        TCC_BUG(v->g->diag, "the gradient of %s by operand %d is %s, not %s", tcc_node_text(v->y),
-                i, tcc_type_text(&gradient->type), tcc_type_text(type));
+        TCC_BUG(v->g->diag, "the gradient of %s by operand %d is %s, not %s", tcc_node_text(v->y), i,
+                tcc_type_text(&gradient->type), tcc_type_text(type));
         gradient = NULL;
     }
     give(v->autodiff, v->x[i], gradient);
@@ -107,9 +103,7 @@ void tcc__vjp_refuse(tcc_vjp *v, const char *why) {
 /* -- Rules that stand for themselves -- */
 
 /* Never called: such nodes need no gradient. */
-TCC_VJP_RULE(zero) {
-    (void)v;
-}
+TCC_VJP_RULE(zero) { (void)v; }
 
 /* Never called: such nodes were expanded. */
 TCC_VJP_RULE(composite) {
@@ -117,9 +111,7 @@ TCC_VJP_RULE(composite) {
     v->autodiff->failed = true;
 }
 
-TCC_VJP_RULE(first_order_only) {
-    tcc__vjp_refuse(v, "it is a gradient itself, and has no second derivative here");
-}
+TCC_VJP_RULE(first_order_only) { tcc__vjp_refuse(v, "it is a gradient itself, and has no second derivative here"); }
 
 /* -- Putting contributions together --
  * In general by additions. Two forms are better than a sum of mostly zeros: slices of one value,
@@ -127,13 +119,11 @@ TCC_VJP_RULE(first_order_only) {
  * a table, whose gradients are scattered into zeros, are scattered into the sum of the rest. */
 
 static bool is_zero(const tcc_node *n) {
-    return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1 &&
-           n->attrs->constant.values.v[0] == 0;
+    return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1 && n->attrs->constant.values.v[0] == 0;
 }
 
 static bool is_scatter(const tcc_node *n) {
-    return (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) &&
-           is_zero(n->operands[0]);
+    return (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) && is_zero(n->operands[0]);
 }
 
 /* The only dim in which `n` is padded, by zeros outside; -1 if it is something else. */
@@ -149,17 +139,12 @@ static int padded_axis(const tcc_node *n) {
     return axis;
 }
 
-static int64_t begin_of(const tcc_node *pad, int axis) {
-    return pad->attrs->pad.lo.v[axis];
-}
-static int64_t end_of(const tcc_node *pad, int axis) {
-    return pad->type.dims[axis] - pad->attrs->pad.hi.v[axis];
-}
+static int64_t begin_of(const tcc_node *pad, int axis) { return pad->attrs->pad.lo.v[axis]; }
+static int64_t end_of(const tcc_node *pad, int axis) { return pad->type.dims[axis] - pad->attrs->pad.hi.v[axis]; }
 
 /* The sum of padded values that do not overlap: one after the other along `axis`, zeros where none
  * is. NULL after an error, or if they do overlap (*overlap). */
-static tcc_node *concatenate(tcc_autodiff *a, tcc_graph *g, const contribution *list, int axis,
-                             bool *overlap) {
+static tcc_node *concatenate(tcc_autodiff *a, tcc_graph *g, const contribution *list, int axis, bool *overlap) {
     tcc_vec(tcc_node *) parts = {0};
     int64_t at = 0, extent = list->gradient->type.dims[axis];
     tcc_node *result = NULL;
@@ -168,8 +153,7 @@ static tcc_node *concatenate(tcc_autodiff *a, tcc_graph *g, const contribution *
     while (at < extent && complete) {
         const tcc_node *next = NULL; /* the one that begins first from `at` on */
         for (const contribution *c = list; c; c = c->next)
-            if (begin_of(c->gradient, axis) >= at &&
-                (!next || begin_of(c->gradient, axis) < begin_of(next, axis)))
+            if (begin_of(c->gradient, axis) >= at && (!next || begin_of(c->gradient, axis) < begin_of(next, axis)))
                 next = c->gradient;
         int64_t begin = next ? begin_of(next, axis) : extent;
         tcc_type gap = list->gradient->type;
@@ -185,8 +169,7 @@ static tcc_node *concatenate(tcc_autodiff *a, tcc_graph *g, const contribution *
     else if (used < given) *overlap = true; /* some began inside another */
     else {
         tcc_attrs attrs = {.axis = {.axis = axis}};
-        result = tcc_ir_build(g, TCC_OP_CONCAT, parts.data, parts.count, &attrs, NULL,
-                              list->gradient->loc);
+        result = tcc_ir_build(g, TCC_OP_CONCAT, parts.data, parts.count, &attrs, NULL, list->gradient->loc);
     }
     tcc_vec_free(&parts);
     return result;
@@ -209,8 +192,7 @@ static tcc_node *combine(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {
         if (sum || a->failed) return sum;
     }
     for (const contribution *c = list; c; c = c->next)
-        if (!is_scatter(c->gradient))
-            sum = sum ? tcc_ir_binary(g, TCC_OP_ADD, sum, c->gradient) : c->gradient;
+        if (!is_scatter(c->gradient)) sum = sum ? tcc_ir_binary(g, TCC_OP_ADD, sum, c->gradient) : c->gradient;
     for (const contribution *c = list; c; c = c->next) {
         tcc_node *s = c->gradient;
         if (!is_scatter(s)) continue;
@@ -295,13 +277,11 @@ static tcc_node *find_loss(const tcc_graph *g, tcc_diag *diag) {
         tcc_node *n = g->outputs.data[i].node;
         if (strcmp(g->outputs.data[i].name, "loss")) continue;
         if (n->type.rank == 0 && tcc_dtype_is_float(n->type.dtype)) return n;
-        tcc_error(diag, TCC_ESHAPE, n->loc,
-                  "the loss must be a float scalar to have a gradient, but it is %s",
+        tcc_error(diag, TCC_ESHAPE, n->loc, "the loss must be a float scalar to have a gradient, but it is %s",
                   tcc_type_text(&n->type));
         return NULL;
     }
-    tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-              "the graph '%s' has no output 'loss' to take the gradient of", g->name);
+    tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "the graph '%s' has no output 'loss' to take the gradient of", g->name);
     return NULL;
 }
 
@@ -316,8 +296,8 @@ static tcc_status find_trainable(const tcc_pass_cx *cx, const tcc_graph *g, bool
         parameter++;
         if (trainable[i] && !tcc_dtype_is_float(n->type.dtype))
             return tcc_error(cx->diag, TCC_EDTYPE, n->loc,
-                             "parameter '%s' is %s: only floats can be trained, freeze it",
-                             n->attrs->input.name, tcc_type_text(&n->type));
+                             "parameter '%s' is %s: only floats can be trained, freeze it", n->attrs->input.name,
+                             tcc_type_text(&n->type));
     }
     return TCC_OK;
 }
@@ -342,8 +322,7 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
     status = a->needs && a->first && a->last ? TCC_OK : tcc_enomem(a->cx->diag);
     if (status == TCC_OK) {
         sweep(a, joint, loss);
-        if (a->failed)
-            status = joint->diag && joint->diag->status != TCC_OK ? joint->diag->status : TCC_EBUG;
+        if (a->failed) status = joint->diag && joint->diag->status != TCC_OK ? joint->diag->status : TCC_EBUG;
     }
     if (status == TCC_OK) status = add_outputs(a, joint);
     if (status == TCC_OK) *out = joint;

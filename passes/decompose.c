@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The decompose pass: composite ops become their definitions (ir/decompose.c), but for norms that a library may compute (norms.c). */
+ * The decompose pass: composite ops become their definitions (ir/decompose.c), but for norms that a library may compute
+ * (norms.c). */
 #include "ir/decompose.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -11,7 +12,8 @@ tcc_status tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **
     for (int id = 0; id < in->nodes.count; id++) {
         const tcc_node *n = in->nodes.data[id];
         if (!rw.live[id]) continue;
-        if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE && !(keep_norms && tcc_is_batch_norm(n->op))) tcc_rewrite_decompose(&rw, n);
+        if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE && !(keep_norms && tcc_is_batch_norm(n->op)))
+            tcc_rewrite_decompose(&rw, n);
         else tcc_rewrite_copy(&rw, n);
     }
     return tcc_rewrite_end(&rw, out);

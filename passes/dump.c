@@ -40,8 +40,8 @@ void tcc_dump_dot(tcc_strbuf *b, const tcc_graph *g) {
     }
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *output = &g->outputs.data[i];
-        tcc_strbuf_printf(b, "  o%d [label=\"%s\", style=filled, fillcolor=lightgray];\n  n%d -> o%d;\n", i, output->name,
-                          output->node->id, i);
+        tcc_strbuf_printf(b, "  o%d [label=\"%s\", style=filled, fillcolor=lightgray];\n  n%d -> o%d;\n", i,
+                          output->name, output->node->id, i);
     }
     tcc_strbuf_add(b, "}\n");
 }

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT
  * fuse: gathers nodes into groups, one kernel each.
  *
- * A unit is a group in the making: the nodes that it owns. At first every node is a unit of its own. Two kinds of step lower the sum of
- * the costs of all units (fuse_cost.c), as long as each stays a legal group (fuse_check.c) and no two wait for each other:
+ * A unit is a group in the making: the nodes that it owns. At first every node is a unit of its own. Two kinds of step
+ * lower the sum of the costs of all units (fuse_cost.c), as long as each stays a legal group (fuse_check.c) and no two
+ * wait for each other:
  * - merging two units, where one reads the other or both read the same: loads, stores and launches fall away;
- * - inlining a node: no unit owns it any more, each user evaluates it for itself. So views never are in memory unless a library or
- *   another reader needs it, and cheap work on values that are in memory anyway is done again instead of being stored.
- * Steps are taken greedily, the one that gains most first; that is the scheme of priority fusion, with the two differences that a
- * unit may have several outputs and that the nodes of a unit are inlined one by one.
+ * - inlining a node: no unit owns it any more, each user evaluates it for itself. So views never are in memory unless a
+ * library or another reader needs it, and cheap work on values that are in memory anyway is done again instead of being
+ * stored. Steps are taken greedily, the one that gains most first; that is the scheme of priority fusion, with the two
+ * differences that a unit may have several outputs and that the nodes of a unit are inlined one by one.
  *
- * Optimizer updates are kept apart from the rest of the step: as one pointwise group a parameter, all alike, they run as few
- * multi-tensor kernels, and they may be written over the state that they read. */
+ * Optimizer updates are kept apart from the rest of the step: as one pointwise group a parameter, all alike, they run
+ * as few multi-tensor kernels, and they may be written over the state that they read. */
 #include "ir/support/alloc.h"
 #include "passes/fuse.h"
 #include "passes/group.h"
@@ -31,11 +32,11 @@ enum {
 typedef tcc_vec(int) int_vec;
 
 typedef struct unit {
-    int_vec owned; /* node ids, ascending */
-    tcc_draft draft; /* of the owned nodes that are needed and what they inline */
+    int_vec owned;     /* node ids, ascending */
+    tcc_draft draft;   /* of the owned nodes that are needed and what they inline */
     bool dead, update; /* update: of optimizer work */
-    int reach;   /* no node of it, nor of a unit that it waits for, has a higher id */
-    int version; /* changes when the unit does */
+    int reach;         /* no node of it, nor of a unit that it waits for, has a higher id */
+    int version;       /* changes when the unit does */
 } unit;
 
 typedef struct candidate {
@@ -46,9 +47,9 @@ typedef struct candidate {
 typedef struct fuser {
     tcc_pass_cx *cx;
     tcc_graph *g;
-    int *home;      /* by node: the unit that owns it, or NONE (leaves, inlined nodes) */
-    bool *inlined;  /* by node */
-    bool *output;   /* by node: an output of the graph */
+    int *home;               /* by node: the unit that owns it, or NONE (leaves, inlined nodes) */
+    bool *inlined;           /* by node */
+    bool *output;            /* by node: an output of the graph */
     int *first_user, *users; /* users of node i: users[first_user[i] .. first_user[i+1]-1] */
     tcc_vec(unit) units;
     tcc_vec(candidate) heap;
@@ -113,7 +114,8 @@ static void gather(fuser *f, const int *units, int count) {
     if (f->nodes.count) qsort(f->nodes.data, (size_t)f->nodes.count, sizeof(int), ascending);
 }
 
-/* The draft of some units together: what of their nodes is needed. It lives in the fuser's buffers until the next one. */
+/* The draft of some units together: what of their nodes is needed. It lives in the fuser's buffers until the next one.
+ */
 static tcc_draft draft_of(fuser *f, const int *units, int count) {
     set_members(f, units, count);
     gather(f, units, count);
@@ -136,7 +138,8 @@ static tcc_draft draft_of(fuser *f, const int *units, int count) {
     return d;
 }
 
-/* Recomputes the unit's draft after a change. False: it is no legal group. An empty draft is legal: the unit has nothing to do. */
+/* Recomputes the unit's draft after a change. False: it is no legal group. An empty draft is legal: the unit has
+ * nothing to do. */
 static bool refresh(fuser *f, int u, const char **reason) {
     unit *unit = &f->units.data[u];
     tcc_draft d = draft_of(f, &u, 1);
@@ -181,8 +184,8 @@ static bool reads_from(const fuser *f, int u, int source) {
     return false;
 }
 
-/* Puts into f->others unit `to` and all that it waits for, as far as that may wait for unit `from`; not `from` itself. Whether `to`
- * depends on `from` through a third unit. */
+/* Puts into f->others unit `to` and all that it waits for, as far as that may wait for unit `from`; not `from` itself.
+ * Whether `to` depends on `from` through a third unit. */
 static bool depends(fuser *f, int to, int from) {
     int stamp = ++f->unit_stamp, least = f->units.data[from].owned.data[0];
     bool found = false;
@@ -207,7 +210,8 @@ static bool depends(fuser *f, int to, int from) {
     return found;
 }
 
-/* After depends(f, to, from) was true: fills `units` with both and all on the ways between them; 0 if these are too many. */
+/* After depends(f, to, from) was true: fills `units` with both and all on the ways between them; 0 if these are too
+ * many. */
 static int units_between(const fuser *f, int to, int from, int *units) {
     int count = 0;
     units[count++] = from;
@@ -246,7 +250,9 @@ static bool same_parameter(const fuser *f, int a, int b) {
         for (int k = 0; k < q->nodes[i]->n_operands; k++) {
             const tcc_node *x = q->nodes[i]->operands[k];
             if (f->home[x->id] == a && !f->inlined[x->id]) return true;
-            if (x->op == TCC_OP_CONSTANT || f->home[x->id] == b || f->inlined[x->id] || tcc_type_numel(&x->type) != size) continue;
+            if (x->op == TCC_OP_CONSTANT || f->home[x->id] == b || f->inlined[x->id] ||
+                tcc_type_numel(&x->type) != size)
+                continue;
             for (int j = 0; j < p->n_nodes; j++)
                 for (int m = 0; m < p->nodes[j]->n_operands; m++)
                     if (p->nodes[j]->operands[m] == x) return true;
@@ -263,7 +269,8 @@ static double gain_of_merge(fuser *f, const int *units, int count, const char **
         *reason = "optimizer updates stay apart";
         return -1;
     }
-    if (f->units.data[units[0]].update && (count > 2 || (!same_parameter(f, units[0], units[1]) && !same_parameter(f, units[1], units[0])))) {
+    if (f->units.data[units[0]].update &&
+        (count > 2 || (!same_parameter(f, units[0], units[1]) && !same_parameter(f, units[1], units[0])))) {
         *reason = "updates of different parameters";
         return -1;
     }
@@ -327,7 +334,8 @@ static void find_neighbours(fuser *f, int u) {
     }
 }
 
-/* Considers merging u with its neighbours; with `later` set only with those of a higher number, so that all pairs are met once. */
+/* Considers merging u with its neighbours; with `later` set only with those of a higher number, so that all pairs are
+ * met once. */
 static void consider_neighbours(fuser *f, int u, bool later, int_vec *buffer) {
     find_neighbours(f, u);
     buffer->count = 0;
@@ -372,12 +380,14 @@ static void merge(fuser *f, const int *units, int count) {
     qsort(p->owned.data, (size_t)p->owned.count, sizeof(int), ascending);
     raise_reach(f, units[0]);
     const char *reason = "";
-    if (!refresh(f, units[0], &reason) && !f->out_of_memory) TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
+    if (!refresh(f, units[0], &reason) && !f->out_of_memory)
+        TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
 }
 
 static bool fine(const fuser *f) { return !f->out_of_memory && f->g->diag->status == TCC_OK; }
 
-/* The units that merging a and b takes: them, and what lies between if one waits for the other through that. 0: not possible. */
+/* The units that merging a and b takes: them, and what lies between if one waits for the other through that. 0: not
+ * possible. */
 static int units_to_merge(fuser *f, int a, int b, int *units) {
     int count = 2;
     units[0] = a;
@@ -401,7 +411,8 @@ static void merge_all(fuser *f) {
         int count = units_to_merge(f, c.a, c.b, units);
         if (count == 0) continue;
         if (tcc_log_on(f->cx->cx, TCC_LOG_FUSION)) {
-            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes%s:", c.gain, count > 2 ? ", with what lies between" : "");
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes%s:", c.gain,
+                     count > 2 ? ", with what lies between" : "");
             for (int i = 0; i < count; i++) tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, units[i]));
         }
         merge(f, units, count);
@@ -412,8 +423,8 @@ static void merge_all(fuser *f) {
 
 /* -- Inlining -- */
 
-/* Collects in `chain` node v and the work before it that its unit does only for it: up to values in memory, reductions and the like.
- * False: too long, or not work that can be done elsewhere. */
+/* Collects in `chain` node v and the work before it that its unit does only for it: up to values in memory, reductions
+ * and the like. False: too long, or not work that can be done elsewhere. */
 static bool find_chain(fuser *f, int v, int u, int_vec *chain) {
     set_members(f, &u, 1);
     chain->count = 0;
@@ -482,7 +493,9 @@ static bool try_inline(fuser *f, int v, const int_vec *chain, int_vec *readers) 
     for (int i = 0; i < f->others.count; i++) push(f, readers, f->others.data[i]);
     if (readers->count == 0) return false;
     for (int i = 0; i < readers->count; i++)
-        if (f->units.data[readers->data[i]].update != f->units.data[u].update && tcc_op_cost(f->g->nodes.data[v]->op) > 0) return false;
+        if (f->units.data[readers->data[i]].update != f->units.data[u].update &&
+            tcc_op_cost(f->g->nodes.data[v]->op) > 0)
+            return false;
     double before = f->units.data[u].draft.n_nodes ? f->units.data[u].draft.cost : 0;
     for (int i = 0; i < readers->count; i++) before += f->units.data[readers->data[i]].draft.cost;
     set_inlined(f, chain, u, true);
@@ -492,13 +505,13 @@ static bool try_inline(fuser *f, int v, const int_vec *chain, int_vec *readers) 
     if (after < 0 || after > before) {
         if (log)
             tcc_logf(f->cx->cx, TCC_LOG_FUSION, "keep %s: %s", tcc_node_text(f->g->nodes.data[v]),
-                    after < 0 ? reason : "evaluating it again would cost more");
+                     after < 0 ? reason : "evaluating it again would cost more");
         set_inlined(f, chain, u, false);
         return false;
     }
     if (log)
-        tcc_logf(f->cx->cx, TCC_LOG_FUSION, "inline in %d readers, saves %.0f bytes: %s", readers->count, before - after,
-                tcc_node_text(f->g->nodes.data[v]));
+        tcc_logf(f->cx->cx, TCC_LOG_FUSION, "inline in %d readers, saves %.0f bytes: %s", readers->count,
+                 before - after, tcc_node_text(f->g->nodes.data[v]));
     refresh(f, u, &reason);
     for (int i = 0; i < readers->count && fine(f); i++) refresh(f, readers->data[i], &reason);
     if (f->units.data[u].draft.n_nodes == 0) f->units.data[u].dead = true;
@@ -519,8 +532,8 @@ static void inline_views(fuser *f) {
     tcc_vec_free(&readers);
 }
 
-/* Stored arithmetic that its readers can do again from what is in memory. Users come first: a value that they have stopped loading
- * need not be kept for them. */
+/* Stored arithmetic that its readers can do again from what is in memory. Users come first: a value that they have
+ * stopped loading need not be kept for them. */
 static void inline_arithmetic(fuser *f) {
     int_vec chain = {0}, readers = {0};
     for (int v = f->g->nodes.count - 1; v >= 0 && fine(f); v--) {
@@ -592,7 +605,8 @@ static bool make_units(fuser *f) {
     for (int u = 0; u < f->units.count && !f->out_of_memory; u++) {
         const char *reason = "";
         if (!refresh(f, u, &reason) && !f->out_of_memory)
-            TCC_BUG(g->diag, "a node is no group by itself (%s): %s", reason, tcc_node_text(g->nodes.data[f->units.data[u].owned.data[0]]));
+            TCC_BUG(g->diag, "a node is no group by itself (%s): %s", reason,
+                    tcc_node_text(g->nodes.data[f->units.data[u].owned.data[0]]));
     }
     return fine(f);
 }
@@ -608,8 +622,9 @@ static bool create(fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     f->member = tcc__calloc(count, sizeof(int));
     f->draft_nodes = tcc__malloc(sizeof(tcc_node *) * count);
     f->draft_stored = tcc__malloc(sizeof(bool) * count);
-    return f->home && f->inlined && f->output && f->mark && f->unit_mark && f->member && f->draft_nodes && f->draft_stored && list_users(f)
-           && tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK && make_units(f);
+    return f->home && f->inlined && f->output && f->mark && f->unit_mark && f->member && f->draft_nodes &&
+           f->draft_stored && list_users(f) && tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK &&
+           make_units(f);
 }
 
 static void destroy(fuser *f) {
@@ -623,7 +638,8 @@ static void destroy(fuser *f) {
     tcc_vec_free(&f->nodes);
     tcc_vec_free(&f->others);
     tcc_draft_scratch_free(&f->scratch);
-    void *const arrays[] = {f->home, f->inlined, f->output, f->first_user, f->users, f->mark, f->unit_mark, f->member, f->draft_nodes, f->draft_stored};
+    void *const arrays[] = {f->home, f->inlined,   f->output, f->first_user,  f->users,
+                            f->mark, f->unit_mark, f->member, f->draft_nodes, f->draft_stored};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }
 
@@ -637,12 +653,14 @@ static tcc_status add_group(fuser *f, int u) {
     return tcc_ir_group(f->g, &group);
 }
 
-/* The groups in an order in which each comes after those that it reads: by the first node that each owns, as far as that goes. */
+/* The groups in an order in which each comes after those that it reads: by the first node that each owns, as far as
+ * that goes. */
 static tcc_status add_groups(fuser *f) {
     int added = 0, alive = 0;
     bool *done = tcc__calloc((size_t)f->units.count + 1, sizeof *done);
     if (!done) return tcc_enomem(f->g->diag);
-    for (int u = 0; u < f->units.count; u++) alive += !(done[u] = f->units.data[u].dead || f->units.data[u].draft.n_nodes == 0);
+    for (int u = 0; u < f->units.count; u++)
+        alive += !(done[u] = f->units.data[u].dead || f->units.data[u].draft.n_nodes == 0);
     tcc_status status = TCC_OK;
     for (bool progress = true; progress && added < alive && status == TCC_OK;) {
         progress = false;

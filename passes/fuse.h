@@ -7,8 +7,8 @@
 #include "passes/pass.h"
 
 enum {
-    TCC_FUSE_MAX_NODES = 150,   /* what keeps a kernel's code in the instruction cache and its compilation short */
-    TCC_FUSE_MAX_INPUTS = 24,   /* pointers that a kernel holds in registers or close to */
+    TCC_FUSE_MAX_NODES = 150, /* what keeps a kernel's code in the instruction cache and its compilation short */
+    TCC_FUSE_MAX_INPUTS = 24, /* pointers that a kernel holds in registers or close to */
     TCC_FUSE_MAX_OUTPUTS = 12,
     TCC_FUSE_MAX_ACCESSES = 12, /* tensors that an epilogue of a contraction reads or writes */
     TCC_FUSE_MAX_CONTEXTS = 8,  /* different indices at which a group may evaluate one computed node */
@@ -24,8 +24,8 @@ typedef struct tcc_draft {
     int n_nodes;
     tcc_group_kind kind; /* set by tcc_draft_check */
     tcc_node *hero;
-    /* Cost of its kernel in bytes: of loads, stores, the launch, and arithmetic by the traffic that takes as long. A hero's own work
-     * does not count: fusion does not change it. */
+    /* Cost of its kernel in bytes: of loads, stores, the launch, and arithmetic by the traffic that takes as long. A
+     * hero's own work does not count: fusion does not change it. */
     double cost;
 } tcc_draft;
 
@@ -39,11 +39,11 @@ typedef enum tcc_draft_level {
 
 /* Scratch of the checks: arrays by node id that answer "where in the draft is this node" at once. One per pass. */
 typedef struct tcc_draft_scratch {
-    int *position;         /* of each node of the graph in the draft at hand, or -1 */
-    tcc_draft_level *level; /* by position */
-    int *contexts;         /* by position: how many different indices it is evaluated at */
-    bool *identity;        /* by position: an output, or evaluated at the index of one */
-    int64_t *times;        /* by position: evaluations */
+    int *position;                /* of each node of the graph in the draft at hand, or -1 */
+    tcc_draft_level *level;       /* by position */
+    int *contexts;                /* by position: how many different indices it is evaluated at */
+    bool *identity;               /* by position: an output, or evaluated at the index of one */
+    int64_t *times;               /* by position: evaluations */
     bool operand_sums, prologues; /* of the pass options */
 } tcc_draft_scratch;
 
@@ -51,12 +51,14 @@ typedef struct tcc_draft_scratch {
 tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out);
 void tcc_draft_scratch_free(tcc_draft_scratch *s);
 
-/* Whether the draft is a group as passes/group.h says. Sets kind, hero and cost; otherwise *reason says why not, in a few words. */
+/* Whether the draft is a group as passes/group.h says. Sets kind, hero and cost; otherwise *reason says why not, in a
+ * few words. */
 bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 /* Part of the check; the scratch holds levels and contexts. */
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
 
-/* How often a kernel of our own computes operand k of a contraction if it is not in memory: a tile of it, again for each tile of the other. */
+/* How often a kernel of our own computes operand k of a contraction if it is not in memory: a tile of it, again for
+ * each tile of the other. */
 int64_t tcc_draft_repeats(const tcc_node *hero, int k);
 
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * fuse: may these nodes be one group? The rules are those of passes/group.h.
  *
- * A node is at level POINT when it does not depend on the group's hero: then it can be evaluated at any index, wherever a user
- * needs it. Work on the hero's result is at level FULL (the hero's own index) or, behind a reduction, KEPT. Such values exist once
- * and at their own index only, so no view may ask for them elsewhere. */
+ * A node is at level POINT when it does not depend on the group's hero: then it can be evaluated at any index, wherever
+ * a user needs it. Work on the hero's result is at level FULL (the hero's own index) or, behind a reduction, KEPT. Such
+ * values exist once and at their own index only, so no view may ask for them elsewhere. */
 #include "passes/fuse.h"
 
 #include "ir/sdpa.h"
@@ -14,9 +14,12 @@
 
 tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out) {
     size_t count = (size_t)g->nodes.count + 1;
-    *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count), tcc__malloc(sizeof *out->level * count),
-                               tcc__malloc(sizeof *out->contexts * count), tcc__malloc(sizeof *out->identity * count),
-                               tcc__malloc(sizeof *out->times * count), options && options->operand_sums,
+    *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count),
+                               tcc__malloc(sizeof *out->level * count),
+                               tcc__malloc(sizeof *out->contexts * count),
+                               tcc__malloc(sizeof *out->identity * count),
+                               tcc__malloc(sizeof *out->times * count),
+                               options && options->operand_sums,
                                options && options->prologues};
     if (!out->position || !out->level || !out->contexts || !out->identity || !out->times) {
         tcc_draft_scratch_free(out);
@@ -152,7 +155,9 @@ static unsigned operand_levels(const tcc_node *n, const tcc_draft_scratch *s) {
     return levels;
 }
 
-static bool reads_full(const tcc_node *n, const tcc_draft_scratch *s) { return operand_levels(n, s) >> TCC_LEVEL_FULL & 1; }
+static bool reads_full(const tcc_node *n, const tcc_draft_scratch *s) {
+    return operand_levels(n, s) >> TCC_LEVEL_FULL & 1;
+}
 
 /* The table of an INDEX node is loaded, never computed. */
 static bool loads_table(const tcc_node *n, const tcc_draft_scratch *s) {
@@ -168,7 +173,8 @@ static bool is_last_reshape(const tcc_draft *d, int at) {
     return true;
 }
 
-/* Sums over the rows beside the rows' own reductions: a kernel keeps the sums of all columns at hand while it goes from row to row. */
+/* Sums over the rows beside the rows' own reductions: a kernel keeps the sums of all columns at hand while it goes from
+ * row to row. */
 static bool check_columns(const space *sp, const char **reason) {
     enum { LEAST_ROWS = 16, LONGEST_ROW = 8192 };
     if (!is_row_space(sp)) return fail(reason, "column sums beside reductions that are not of rows");
@@ -181,7 +187,8 @@ static bool check_columns(const space *sp, const char **reason) {
 static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const space *sp, const char **reason) {
     const tcc_node *n = d->nodes[i];
     unsigned levels = operand_levels(n, s);
-    bool full = levels >> TCC_LEVEL_FULL & 1, kept = levels >> TCC_LEVEL_KEPT & 1, across = levels >> TCC_LEVEL_ACROSS & 1;
+    bool full = levels >> TCC_LEVEL_FULL & 1, kept = levels >> TCC_LEVEL_KEPT & 1,
+         across = levels >> TCC_LEVEL_ACROSS & 1;
     bool keeps_place = n->op == TCC_OP_RESHAPE && alike(&n->type, &n->operands[0]->type);
     tcc_draft_level *level = &s->level[i];
     *level = full ? TCC_LEVEL_FULL : kept ? TCC_LEVEL_KEPT : across ? TCC_LEVEL_ACROSS : TCC_LEVEL_POINT;
@@ -201,7 +208,8 @@ static bool find_level(const tcc_draft *d, tcc_draft_scratch *s, int i, const sp
         else if (kept && !keeps_place) return fail(reason, "a reduced value goes elsewhere than back to its rows");
         return true;
     case TCC_FUSION_INDEX:
-        if (full || kept || across || !loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
+        if (full || kept || across || !loads_table(n, s))
+            return fail(reason, "a table that the kernel computes itself");
         return true;
     default: return fail(reason, "two heroes of different kinds");
     }
@@ -262,7 +270,8 @@ static bool check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char 
             return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;
         else if (!loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
-        if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL) return fail(reason, "an output that does not depend on the result");
+        if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL)
+            return fail(reason, "an output that does not depend on the result");
     }
     return true;
 }
@@ -290,13 +299,15 @@ static bool check_sums(const tcc_draft *d, const tcc_draft_scratch *s, const cha
         full += s->level[i] == TCC_LEVEL_FULL;
         if (s->level[i] != TCC_LEVEL_KEPT) continue;
         sums++;
-        if (position_of(s, d->nodes[i]->operands[0]) >= 0) return fail(reason, "the sum of an operand that is not in memory");
+        if (position_of(s, d->nodes[i]->operands[0]) >= 0)
+            return fail(reason, "the sum of an operand that is not in memory");
     }
     return !sums || (sums == 1 && full == 1) || fail(reason, "more than a dot and the sum of an operand");
 }
 
 /* Counts nodes and tensors that operand n of a contraction is computed from; `seen` by position. */
-static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tcc_node *n, bool *seen, const tcc_node **reads, int *n_nodes, int *n_reads) {
+static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tcc_node *n, bool *seen,
+                        const tcc_node **reads, int *n_nodes, int *n_reads) {
     const int p = position_of(s, n);
     if (p < 0) {
         int at = 0;
@@ -322,7 +333,8 @@ static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const bo
         if (dot && moves) continue;
         works = true;
         if (!s->prologues) return fail(reason, "work in front of a contraction that reads its operands from memory");
-        if (tcc_fusion_of(n) != TCC_FUSION_POINT && n->op != TCC_OP_BROADCAST) return fail(reason, "work in front of a contraction at other indices");
+        if (tcc_fusion_of(n) != TCC_FUSION_POINT && n->op != TCC_OP_BROADCAST)
+            return fail(reason, "work in front of a contraction at other indices");
     }
     if (!works) return true;
     if (!dot && d->hero->attrs->conv.groups > 1) return fail(reason, "work in front of a convolution in groups");
@@ -331,9 +343,11 @@ static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const bo
         const tcc_dtype dtype = operand->type.dtype;
         bool seen[TCC_FUSE_MAX_NODES] = {0};
         int n_nodes = 0, n_reads = 0;
-        if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64) return fail(reason, "work in front of a contraction of other types");
+        if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64)
+            return fail(reason, "work in front of a contraction of other types");
         count_front(d, s, operand, seen, reads, &n_nodes, &n_reads);
-        if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > TCC_FUSE_MAX_READS) return fail(reason, "much work in front of a contraction");
+        if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > TCC_FUSE_MAX_READS)
+            return fail(reason, "much work in front of a contraction");
     }
     return true;
 }
@@ -343,7 +357,8 @@ static bool check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char 
     bool front[TCC_FUSE_MAX_NODES];
     mark_front(d, s, front, is_contraction);
     for (int i = 0; i < d->n_nodes; i++)
-        if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX) return fail(reason, "indexing beside a contraction");
+        if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX)
+            return fail(reason, "indexing beside a contraction");
     return check_front(d, s, front, reason) && check_sums(d, s, reason);
 }
 
@@ -381,7 +396,8 @@ static bool same_attention(const tcc_node *a, const tcc_node *b) {
     return a->operands[0] == b->operands[0] && a->operands[1] == b->operands[1] && tcc_sdpa_mask(a) == tcc_sdpa_mask(b);
 }
 
-/* A stored concat of all that the group makes: of each hero once, its rows whole, so that it is written where it belongs. */
+/* A stored concat of all that the group makes: of each hero once, its rows whole, so that it is written where it
+ * belongs. */
 static bool packs_heroes(const tcc_draft *d, const tcc_draft_scratch *s, int at) {
     const tcc_node *concat = d->nodes[at];
     int heroes = 0, stored = 0;
@@ -395,7 +411,8 @@ static bool packs_heroes(const tcc_draft *d, const tcc_draft_scratch *s, int at)
         for (int k = 0; k < i; k++)
             if (concat->operands[k] == n) return false;
         if (n->op == TCC_OP_RESHAPE) n = n->operands[0];
-        if (n->op == TCC_OP_TRANSPOSE && n->attrs->perm.perm.v[n->type.rank - 1] == n->type.rank - 1) n = n->operands[0];
+        if (n->op == TCC_OP_TRANSPOSE && n->attrs->perm.perm.v[n->type.rank - 1] == n->type.rank - 1)
+            n = n->operands[0];
         if (!is_attention(n) || position_of(s, n) < 0) return false;
     }
     return true;
@@ -415,7 +432,8 @@ static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char
             continue;
         }
         if (n->op == TCC_OP_CONCAT && packs_heroes(d, s, i)) continue;
-        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || ((n->op == TCC_OP_SLICE || n->op == TCC_OP_BROADCAST) && !full);
+        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE ||
+                     ((n->op == TCC_OP_SLICE || n->op == TCC_OP_BROADCAST) && !full);
         if (!moves) return fail(reason, "other work than views beside attention");
         if (d->stored[i] && !full) return fail(reason, "an output in front of attention");
     }
@@ -426,14 +444,15 @@ static bool check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char
 static bool check_norm(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     for (int i = 0; i < d->n_nodes; i++) {
         s->level[i] = TCC_LEVEL_FULL;
-        if (!tcc_is_batch_norm(d->nodes[i]->op) || reads_full(d->nodes[i], s)) return fail(reason, "other work beside a norm");
+        if (!tcc_is_batch_norm(d->nodes[i]->op) || reads_full(d->nodes[i], s))
+            return fail(reason, "other work beside a norm");
         if (!tcc_same_batch_norm(d->nodes[i], d->hero)) return fail(reason, "norms of other tensors");
     }
     return true;
 }
 
-/* Counts the indices at which each node is evaluated, and marks those evaluated at the index of an output. Arithmetic and reshapes
- * share the index of their user; any other view asks at an index of its own. */
+/* Counts the indices at which each node is evaluated, and marks those evaluated at the index of an output. Arithmetic
+ * and reshapes share the index of their user; any other view asks at an index of its own. */
 static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     memset(s->contexts, 0, sizeof *s->contexts * (size_t)d->n_nodes);
     memset(s->identity, 0, sizeof *s->identity * (size_t)d->n_nodes);
@@ -443,7 +462,8 @@ static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, const char 
         if (d->stored[i]) s->identity[i] = true;
         if (s->contexts[i] == 0) s->contexts[i] = 1;
         bool computes = tcc_fusion_of(n) != TCC_FUSION_VIEW;
-        if (computes && s->contexts[i] > TCC_FUSE_MAX_CONTEXTS) return fail(reason, "a value would be computed at too many places");
+        if (computes && s->contexts[i] > TCC_FUSE_MAX_CONTEXTS)
+            return fail(reason, "a value would be computed at too many places");
         work += s->contexts[i];
         bool shares = tcc_fusion_of(n) == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE || tcc_is_reduction(n);
         for (int k = 0; k < n->n_operands; k++) {
@@ -464,7 +484,8 @@ static bool check_pointwise(const tcc_draft *d, tcc_draft_scratch *s, const char
     for (int i = 0; i < d->n_nodes; i++) {
         s->level[i] = TCC_LEVEL_POINT;
         if (!loads_table(d->nodes[i], s)) return fail(reason, "a table that the kernel computes itself");
-        if (d->stored[i] && !alike(&d->nodes[i]->type, &d->hero->type) && !merges_to(&d->nodes[i]->type, &d->hero->type))
+        if (d->stored[i] && !alike(&d->nodes[i]->type, &d->hero->type) &&
+            !merges_to(&d->nodes[i]->type, &d->hero->type))
             return fail(reason, "outputs of different shapes");
     }
     return true;
@@ -487,7 +508,8 @@ static bool check_size(const tcc_draft *d, const tcc_draft_scratch *s, const cha
         }
     }
     if (n_outputs > TCC_FUSE_MAX_OUTPUTS) return fail(reason, "too many outputs");
-    if (d->kind == TCC_GROUP_CONTRACT && n_inputs + n_outputs > TCC_FUSE_MAX_ACCESSES) return fail(reason, "too many tensors");
+    if (d->kind == TCC_GROUP_CONTRACT && n_inputs + n_outputs > TCC_FUSE_MAX_ACCESSES)
+        return fail(reason, "too many tensors");
     return true;
 }
 
@@ -497,8 +519,8 @@ static bool reduces_rows(const tcc_node *n) {
     return is_row_space(&sp);
 }
 
-/* The kind, and the node that gives it. Of several heroes the first; of reductions the first of rows; the sum of a dot's operand is
- * none. */
+/* The kind, and the node that gives it. Of several heroes the first; of reductions the first of rows; the sum of a
+ * dot's operand is none. */
 static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
     const tcc_node *dot = NULL;
     for (int i = 0; i < d->n_nodes && s->operand_sums; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * fuse: what a group costs. The unit is a byte of memory traffic. Arithmetic on vectors is counted by the traffic that takes as long
- * on a CPU whose cores share a few bytes a cycle; a GPU has more arithmetic for its bandwidth, so there the figures err on the side
- * of storing. */
+ * fuse: what a group costs. The unit is a byte of memory traffic. Arithmetic on vectors is counted by the traffic that
+ * takes as long on a CPU whose cores share a few bytes a cycle; a GPU has more arithmetic for its bandwidth, so there
+ * the figures err on the side of storing. */
 #include "passes/fuse.h"
 
 double tcc_op_cost(tcc_op op) {
@@ -39,7 +39,8 @@ double tcc_op_cost(tcc_op op) {
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* How often each node is evaluated: as often as its most frequent user, and an operand of a hero or a stored node once an element. */
+/* How often each node is evaluated: as often as its most frequent user, and an operand of a hero or a stored node once
+ * an element. */
 static void count_evaluations(const tcc_draft *d, tcc_draft_scratch *s) {
     for (int i = 0; i < d->n_nodes; i++) s->times[i] = d->stored[i] ? tcc_type_numel(&d->nodes[i]->type) : 1;
     for (int i = d->n_nodes - 1; i >= 0; i--) {
@@ -89,10 +90,11 @@ int64_t tcc_draft_repeats(const tcc_node *hero, int k) {
     return tiles(others);
 }
 
-/* What work in front of a contraction costs beyond doing it once for each element. Of n elements that are written (w bytes each) and read again,
- * fusing saves 2 n w and a launch; with r repeats it costs (r - 1) n (work + half of what its tensors have more bytes than w), for
- * those come from the cache mostly. So in f32 a scaling pays up to 20 repeats (2560 columns), a gradient of ReLU, which reads 4 bytes more, up
- * to 3, and a random mask or an exponential only where nothing is repeated. */
+/* What work in front of a contraction costs beyond doing it once for each element. Of n elements that are written (w
+ * bytes each) and read again, fusing saves 2 n w and a launch; with r repeats it costs (r - 1) n (work + half of what
+ * its tensors have more bytes than w), for those come from the cache mostly. So in f32 a scaling pays up to 20 repeats
+ * (2560 columns), a gradient of ReLU, which reads 4 bytes more, up to 3, and a random mask or an exponential only where
+ * nothing is repeated. */
 static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
     static const double cached = 0.5, draw = 12;
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
@@ -104,13 +106,15 @@ static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
         if (!hero && !repeats[i]) continue;
         bool draws = n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL;
         if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
-            work += (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * (draws ? draw : tcc_op_cost(n->op)), computes = true;
+            work += (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * (draws ? draw : tcc_op_cost(n->op)),
+                computes = true;
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
             const int p = s->position[x->id];
             const int64_t again = hero ? tcc_draft_repeats(n, k) : repeats[i];
             if (p >= 0) repeats[p] = larger(repeats[p], again);
-            double read = (double)tcc_dtype_bytes(x->type.dtype) * (double)tcc_type_numel(n->op == TCC_OP_SLICE ? &n->type : &x->type);
+            double read = (double)tcc_dtype_bytes(x->type.dtype) *
+                          (double)tcc_type_numel(n->op == TCC_OP_SLICE ? &n->type : &x->type);
             if (hero) bytes -= p >= 0 ? (double)(again - 1) * read : 0;
             else if (p < 0 && x->op != TCC_OP_CONSTANT) bytes += (double)(again - 1) * read;
         }
@@ -137,8 +141,8 @@ static bool moves_last_dim(const tcc_node *n) {
 }
 
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
-    const double launch = 32768; /* starting the threads on a kernel and waiting for them: two microseconds */
-    const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
+    const double launch = 32768;         /* starting the threads on a kernel and waiting for them: two microseconds */
+    const double hoisted = 1.0 / 4096;   /* a scalar is computed once a work item, not in the loop */
     enum { OUTSIDE = -1, COUNTED = -2 }; /* values of scratch->position for inputs */
     double cost = launch;
     count_evaluations(d, s);

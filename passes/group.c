@@ -48,7 +48,9 @@ static bool same_set(const tcc_dims *a, const tcc_dims *b) {
 
 bool tcc_is_batch_norm(tcc_op op) { return op >= TCC_OP_BATCH_NORM && op <= TCC_OP_BATCH_NORM_GRAD_BIAS; }
 
-static bool is_norm_gradient(const tcc_node *n) { return n->op >= TCC_OP_BATCH_NORM_GRAD_X && n->op <= TCC_OP_BATCH_NORM_GRAD_BIAS; }
+static bool is_norm_gradient(const tcc_node *n) {
+    return n->op >= TCC_OP_BATCH_NORM_GRAD_X && n->op <= TCC_OP_BATCH_NORM_GRAD_BIAS;
+}
 
 bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b) {
     const tcc_attrs_norm *p = &a->attrs->norm, *q = &b->attrs->norm;
@@ -63,7 +65,9 @@ bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b) {
 int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum) {
     if (dot->op != TCC_OP_DOT || sum->op != TCC_OP_REDUCE_SUM || dot->attrs->dot.batch_a.count) return -1;
     for (int i = 0; i < 2; i++)
-        if (sum->operands[0] == dot->operands[i] && same_set(&sum->attrs->axes.axes, i ? &dot->attrs->dot.contract_b : &dot->attrs->dot.contract_a)) return i;
+        if (sum->operands[0] == dot->operands[i] &&
+            same_set(&sum->attrs->axes.axes, i ? &dot->attrs->dot.contract_b : &dot->attrs->dot.contract_a))
+            return i;
     return -1;
 }
 
@@ -81,7 +85,8 @@ int tcc_group_inputs(const tcc_group *group, tcc_node **out) {
     for (int i = 0; i < group->n_nodes; i++)
         for (int k = 0; k < group->nodes[i]->n_operands; k++) {
             tcc_node *operand = group->nodes[i]->operands[k];
-            if (operand->op == TCC_OP_CONSTANT || tcc_group_has(group, operand) || contains(out, count, operand)) continue;
+            if (operand->op == TCC_OP_CONSTANT || tcc_group_has(group, operand) || contains(out, count, operand))
+                continue;
             out[count++] = operand;
         }
     return count;
@@ -110,7 +115,8 @@ tcc_status tcc_group_copy_all(tcc_rewrite *rw, const int *order) {
     }
     for (int i = 0; i < from->places.count; i++) {
         const tcc_place *old = &from->places.data[i];
-        if (!tcc_vec_push(&to->places, (tcc_place){rw->map[old->node->id], old->offset_bytes})) return tcc_enomem(to->diag);
+        if (!tcc_vec_push(&to->places, (tcc_place){rw->map[old->node->id], old->offset_bytes}))
+            return tcc_enomem(to->diag);
     }
     to->arena_bytes = from->arena_bytes;
     return TCC_OK;

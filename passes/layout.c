@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * layout: runs convolutional networks channels-last, [N, spatial, C], where a vector register holds channels of one pixel and
- * libraries are fastest.
+ * layout: runs convolutional networks channels-last, [N, spatial, C], where a vector register holds channels of one
+ * pixel and libraries are fastest.
  *
- * Every value of the old graph has up to two forms in the new one: as it was, and "last", with dim 1 moved to the end. Convolutions,
- * pools and resizings compute in last form; arithmetic, reductions, batch norms and views follow their operands; all else takes values as they
- * were. A form that is asked for and not there is a transpose of the other. So transposes stand only where the network begins and
- * ends, and at weights, which are small. Broadcasts, constants and arithmetic on these alone have no form of their own: they are
- * built in the form that is asked for. */
+ * Every value of the old graph has up to two forms in the new one: as it was, and "last", with dim 1 moved to the end.
+ * Convolutions, pools and resizings compute in last form; arithmetic, reductions, batch norms and views follow their
+ * operands; all else takes values as they were. A form that is asked for and not there is a transpose of the other. So
+ * transposes stand only where the network begins and ends, and at weights, which are small. Broadcasts, constants and
+ * arithmetic on these alone have no form of their own: they are built in the form that is asked for. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -49,7 +49,8 @@ static tcc_dims permute_axes(const tcc_dims *axes, int rank) {
     return out;
 }
 
-static tcc_node *build(rewriter *r, const tcc_node *old, tcc_node *const *operands, const tcc_attrs *attrs, const tcc_type *type) {
+static tcc_node *build(rewriter *r, const tcc_node *old, tcc_node *const *operands, const tcc_attrs *attrs,
+                       const tcc_type *type) {
     bool typed = tcc_op_get_info(old->op)->flags & TCC_FLAG_TYPED;
     return tcc_ir_build(r->rw.to, old->op, operands, old->n_operands, attrs, typed ? type : NULL, old->loc);
 }
@@ -160,7 +161,8 @@ static bool computes_last(const tcc_node *old) {
     return (fusion == TCC_FUSION_CONTRACT && old->op != TCC_OP_DOT) || fusion == TCC_FUSION_WINDOW;
 }
 
-/* A batch norm, its statistics or its gradients, of tensors in last form; what it has of each channel has no other form. */
+/* A batch norm, its statistics or its gradients, of tensors in last form; what it has of each channel has no other
+ * form. */
 static void norm_last(rewriter *r, const tcc_node *old) {
     const int rank = old->operands[0]->type.rank;
     tcc_attrs attrs = *old->attrs;
@@ -212,12 +214,15 @@ static void visit(rewriter *r, const tcc_node *old) {
     }
     tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
     bool reduces = fusion == TCC_FUSION_REDUCE && old->op != TCC_OP_ARGMAX;
-    bool follows = fusion == TCC_FUSION_POINT || old->op == TCC_OP_SLICE || old->op == TCC_OP_PAD || old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;
+    bool follows = fusion == TCC_FUSION_POINT || old->op == TCC_OP_SLICE || old->op == TCC_OP_PAD ||
+                   old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;
     if (old->op == TCC_OP_INPUT) {
         r->forms[PLAIN][old->id] = r->rw.map[old->id];
     } else if (old->n_operands > MOST_OPERANDS) {
-        tcc_error(r->rw.to->diag, TCC_EUNSUPPORTED, old->loc, "%s has more than %d operands", tcc_op_get_info(old->op)->text, MOST_OPERANDS);
-    } else if (old->op == TCC_OP_CONSTANT || old->op == TCC_OP_BROADCAST || (fusion == TCC_FUSION_POINT && old->n_operands > 0 && all_flexible)) {
+        tcc_error(r->rw.to->diag, TCC_EUNSUPPORTED, old->loc, "%s has more than %d operands",
+                  tcc_op_get_info(old->op)->text, MOST_OPERANDS);
+    } else if (old->op == TCC_OP_CONSTANT || old->op == TCC_OP_BROADCAST ||
+               (fusion == TCC_FUSION_POINT && old->n_operands > 0 && all_flexible)) {
         r->flexible[old->id] = true;
     } else if (computes_last(old) || (any_last && follows && old->type.rank >= 3)) {
         r->forms[LAST][old->id] = build_last(r, old);
@@ -236,7 +241,8 @@ static void visit(rewriter *r, const tcc_node *old) {
 static bool worth_it(const tcc_graph *g) {
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        if (n->op == TCC_OP_CONV && !n->attrs->conv.channels_last && (n->operands[0]->type.dims[1] >= LEAST_CHANNELS || n->type.dims[1] >= LEAST_CHANNELS))
+        if (n->op == TCC_OP_CONV && !n->attrs->conv.channels_last &&
+            (n->operands[0]->type.dims[1] >= LEAST_CHANNELS || n->type.dims[1] >= LEAST_CHANNELS))
             return true;
     }
     return false;
@@ -248,8 +254,9 @@ static bool is_mixed(const tcc_graph *g) {
         const tcc_node *n = g->nodes.data[i];
         if (!computes_last(n)) continue;
         tcc_attr_class attrs = tcc_op_get_info(n->op)->attrs;
-        if (attrs == TCC_ATTR_CLASS_conv ? n->attrs->conv.channels_last
-                                         : attrs == TCC_ATTR_CLASS_pool ? n->attrs->pool.channels_last : n->attrs->resize.channels_last)
+        if (attrs == TCC_ATTR_CLASS_conv   ? n->attrs->conv.channels_last
+            : attrs == TCC_ATTR_CLASS_pool ? n->attrs->pool.channels_last
+                                           : n->attrs->resize.channels_last)
             return true;
     }
     return false;

@@ -36,8 +36,8 @@ static bool listed(const char *list, const char *name) {
 }
 
 /* One pass from *g to a new *g, with all that the manager does around it. `number` counts the dumps. */
-static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_pass_id id, int number, tcc_graph **g,
-                           tcc_manager_report *report) {
+static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_pass_id id, int number,
+                           tcc_graph **g, tcc_manager_report *report) {
     const tcc_pass_info *pass = &pass_infos[id];
     tcc_graph *old = *g, *new = NULL;
     double start = now_ms();
@@ -58,7 +58,7 @@ static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, 
     bool watched = report || tcc_log_on(cx->cx, TCC_LOG_PASSES);
     bool changed = watched && !tcc_graph_equal(old, new);
     tcc_logf(cx->cx, TCC_LOG_PASSES, "%-11s %8.3f ms  %5d -> %5d nodes  %4d groups%s", pass->name, milliseconds,
-            old->nodes.count, new->nodes.count, new->groups.count, changed ? "" : "  (unchanged)");
+             old->nodes.count, new->nodes.count, new->groups.count, changed ? "" : "  (unchanged)");
     if (report) {
         tcc_pass_report line = {pass->name, milliseconds, old->nodes.count, new->nodes.count, changed};
         if (!tcc_vec_push(&report->passes, line)) status = tcc_enomem(cx->diag);
@@ -116,8 +116,8 @@ tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *ma
     while (*list) {
         size_t length = strcspn(list, ",");
         int id = 0;
-        while (id < TCC_PASS_COUNT
-               && (strlen(pass_infos[id].name) != length || memcmp(pass_infos[id].name, list, length) != 0))
+        while (id < TCC_PASS_COUNT &&
+               (strlen(pass_infos[id].name) != length || memcmp(pass_infos[id].name, list, length) != 0))
             id++;
         if (id == TCC_PASS_COUNT) return unknown_pass(cx->diag, list, length);
         TCC_TRY(run_pass(cx, manager, (tcc_pass_id)id, ++number, g, report));

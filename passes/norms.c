@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * norms: batch norms that decompose has left whole, because the target has a library for them. Now that their layout is known, the library
- * is asked about each, and what it does not take becomes its definition.
+ * norms: batch norms that decompose has left whole, because the target has a library for them. Now that their layout is
+ * known, the library is asked about each, and what it does not take becomes its definition.
  *
- * A norm of f32 between casts is one of f16 or bf16 whose sums are f32, as its definition says: then the library is asked for that.
+ * A norm of f32 between casts is one of f16 or bf16 whose sums are f32, as its definition says: then the library is
+ * asked for that.
  *
- * batch_norm is asked for together with its mean and scale, and with its gradient by x the other gradients: one call has all of
- * them. A library gives no variance; it follows from the scale, s = 1 / sqrt(v + eps): the v that comes out is wrong by some ulp of
- * v + eps, which is all that anybody takes of it. */
+ * batch_norm is asked for together with its mean and scale, and with its gradient by x the other gradients: one call
+ * has all of them. A library gives no variance; it follows from the scale, s = 1 / sqrt(v + eps): the v that comes out
+ * is wrong by some ulp of v + eps, which is all that anybody takes of it. */
 #include "ir/build.h"
 #include "ir/decompose.h"
 #include "ir/support/alloc.h"
@@ -46,7 +47,8 @@ static bool is_between_casts(const tcc_graph *g, const bool *live, const tcc_nod
 
 static tcc_node *narrowed(tcc_rewrite *rw, const tcc_node *n) {
     tcc_node *operands[5];
-    for (int i = 0; i < n->n_operands; i++) operands[i] = rw->map[(i < images_of(n) ? cast_from(n->operands[i]) : n->operands[i])->id];
+    for (int i = 0; i < n->n_operands; i++)
+        operands[i] = rw->map[(i < images_of(n) ? cast_from(n->operands[i]) : n->operands[i])->id];
     const bool typed = tcc_op_get_info(n->op)->flags & TCC_FLAG_TYPED;
     tcc_ir_set_loc(rw->to, n->loc, n->backward);
     return tcc_ir_build(rw->to, n->op, operands, n->n_operands, n->attrs, typed ? &n->type : NULL, n->loc);
@@ -74,7 +76,8 @@ static tcc_status narrow(const tcc_graph *in, tcc_graph **out) {
     for (int id = 0; id < in->nodes.count; id++) {
         const tcc_node *n = in->nodes.data[id];
         if (!rw.live[id]) continue;
-        if (n->op == TCC_OP_CAST && is_asked(n->operands[0]) && inside[n->operands[0]->id]) rw.map[id] = rw.map[n->operands[0]->id];
+        if (n->op == TCC_OP_CAST && is_asked(n->operands[0]) && inside[n->operands[0]->id])
+            rw.map[id] = rw.map[n->operands[0]->id];
         else if (tcc_is_batch_norm(n->op) && of_family(in, inside, n)) rw.map[id] = narrowed(&rw, n);
         else tcc_rewrite_copy(&rw, n);
     }
@@ -89,9 +92,12 @@ static void ask_all(const tcc_pass_cx *cx, const tcc_rewrite *rw, bool *taken) {
     tcc_node *const *nodes = rw->from->nodes.data;
     const int count = rw->from->nodes.count;
     if (!cx->options || !cx->options->takes_norm) return;
-    for (int i = 0; i < count; i++) taken[i] = rw->live[i] && is_asked(nodes[i]) && cx->options->takes_norm(cx->options->takes_norm_user, rw->from, nodes[i]);
     for (int i = 0; i < count; i++)
-        if (rw->live[i] && tcc_is_batch_norm(nodes[i]->op) && !is_asked(nodes[i])) taken[i] = of_family(rw->from, taken, nodes[i]);
+        taken[i] = rw->live[i] && is_asked(nodes[i]) &&
+                   cx->options->takes_norm(cx->options->takes_norm_user, rw->from, nodes[i]);
+    for (int i = 0; i < count; i++)
+        if (rw->live[i] && tcc_is_batch_norm(nodes[i]->op) && !is_asked(nodes[i]))
+            taken[i] = of_family(rw->from, taken, nodes[i]);
 }
 
 static tcc_node *variance_of(tcc_rewrite *rw, const tcc_node *n) {
@@ -101,7 +107,8 @@ static tcc_node *variance_of(tcc_rewrite *rw, const tcc_node *n) {
     tcc_node *scale = tcc_ir_build(g, TCC_OP_BATCH_NORM_SCALE, &x, 1, n->attrs, &n->type, n->loc);
     if (!scale) return NULL;
     tcc_node *square = tcc_ir_binary(g, TCC_OP_MUL, scale, scale);
-    return tcc_ir_binary_c(g, TCC_OP_SUB, tcc_ir_binary(g, TCC_OP_DIV, tcc_ir_splat_like(g, scale, 1), square), n->attrs->norm.eps);
+    return tcc_ir_binary_c(g, TCC_OP_SUB, tcc_ir_binary(g, TCC_OP_DIV, tcc_ir_splat_like(g, scale, 1), square),
+                           n->attrs->norm.eps);
 }
 
 static tcc_status ask(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {

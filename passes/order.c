@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * order: the order in which groups run, for a low peak of live memory and few launches.
  *
- * List scheduling in three ways, of which the one with the lowest peak is taken: the order of the program; the same, but with a group
- * that frees more than it takes as soon as it can run; and always the group that takes least. Near ties go to the order of the
- * program, which was written to be read and keeps values in the cache.
+ * List scheduling in three ways, of which the one with the lowest peak is taken: the order of the program; the same,
+ * but with a group that frees more than it takes as soon as it can run; and always the group that takes least. Near
+ * ties go to the order of the program, which was written to be read and keeps values in the cache.
  *
- * Small work on many tensors waits, so that it runs together: groups that only write new states (optimizer updates), and reductions
- * to a few bytes (gradient norms). Codegen makes one launch of neighbours with equal kernels. They run when nothing else can, or when
- * they hold up so much memory that waiting would cost more than a launch. */
+ * Small work on many tensors waits, so that it runs together: groups that only write new states (optimizer updates),
+ * and reductions to a few bytes (gradient norms). Codegen makes one launch of neighbours with equal kernels. They run
+ * when nothing else can, or when they hold up so much memory that waiting would cost more than a launch. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -73,7 +73,8 @@ static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inpu
         if (s->size_bytes[id]) ok &= tcc_vec_push(&task->stores, id);
         stored_bytes += tcc_type_bytes(&group->outputs[i]->type);
         bool is_state = false;
-        for (int k = 0; k < g->outputs.count; k++) is_state |= g->outputs.data[k].node == group->outputs[i] && g->outputs.data[k].alias >= 0;
+        for (int k = 0; k < g->outputs.count; k++)
+            is_state |= g->outputs.data[k].node == group->outputs[i] && g->outputs.data[k].alias >= 0;
         updates &= is_state;
     }
     for (int i = 0; i < n_inputs; i++)
@@ -99,8 +100,8 @@ static bool reaches(const scheduler *s, int from, int to, bool *seen) {
     return false;
 }
 
-/* The group that stores the next value of an input waits for all readers of the old one, so that it may be written in place; but for
- * those that need the new value too. */
+/* The group that stores the next value of an input waits for all readers of the old one, so that it may be written in
+ * place; but for those that need the new value too. */
 static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_node **inputs) {
     const tcc_graph *g = s->g;
     int n_inputs = tcc_group_inputs(&g->groups.data[t], inputs);
@@ -164,8 +165,8 @@ static void destroy(scheduler *s) {
 
 /* -- One run -- */
 
-/* Nobody but one waiting group, which then can run, is after the task: what it stores will not be alive for long. A gradient of a
- * weight. */
+/* Nobody but one waiting group, which then can run, is after the task: what it stores will not be alive for long. A
+ * gradient of a weight. */
 static bool feeds_an_update(const scheduler *s, const task *task) {
     if (task->after.count != 1) return false;
     int reader = task->after.data[0];
@@ -175,7 +176,8 @@ static bool feeds_an_update(const scheduler *s, const task *task) {
 /* Bytes that running the task adds to what is alive after it. */
 static int64_t growth(const scheduler *s, const task *task) {
     int64_t bytes = 0;
-    for (int i = 0; i < task->stores.count && !feeds_an_update(s, task); i++) bytes += s->size_bytes[task->stores.data[i]];
+    for (int i = 0; i < task->stores.count && !feeds_an_update(s, task); i++)
+        bytes += s->size_bytes[task->stores.data[i]];
     for (int i = 0; i < task->loads.count; i++)
         if (s->left[task->loads.data[i]] == 1) bytes -= s->size_bytes[task->loads.data[i]];
     return bytes;
@@ -225,7 +227,8 @@ static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
     s->done[t] = true;
 }
 
-/* Insertion sort of the waiting groups by shape, so that equal kernels are neighbours; the program's order among equals. */
+/* Insertion sort of the waiting groups by shape, so that equal kernels are neighbours; the program's order among
+ * equals. */
 static void sort_waiting(const scheduler *s, int_vec *waiting) {
     const task *tasks = s->tasks;
     for (int i = 1; i < waiting->count; i++)

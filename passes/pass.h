@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: MIT
- * What a pass is: graph in, graph out. Passes are listed in passes.def, the order they run in is pipeline.c, and manager.c runs
- * them: verifies, dumps and times. */
+ * What a pass is: graph in, graph out. Passes are listed in passes.def, the order they run in is pipeline.c, and
+ * manager.c runs them: verifies, dumps and times. */
 #ifndef TCC_PASSES_PASS_H
 #define TCC_PASSES_PASS_H
 
 #include "ir/ir.h"
 #include "ir/support/context.h"
 
-typedef enum tcc_optimizer { TCC_OPTIMIZER_NONE, TCC_OPTIMIZER_SGD, TCC_OPTIMIZER_ADAM, TCC_OPTIMIZER_ADAMW } tcc_optimizer;
+typedef enum tcc_optimizer {
+    TCC_OPTIMIZER_NONE,
+    TCC_OPTIMIZER_SGD,
+    TCC_OPTIMIZER_ADAM,
+    TCC_OPTIMIZER_ADAMW
+} tcc_optimizer;
 
-/* How the training step is built. What a schedule may change is not here but in the hyper-parameter vector (train_step.h). */
+/* How the training step is built. What a schedule may change is not here but in the hyper-parameter vector
+ * (train_step.h). */
 typedef struct tcc_train_spec {
     tcc_optimizer optimizer;
     bool momentum, nesterov; /* SGD: keep a momentum buffer; use Nesterov's form */
@@ -21,12 +27,15 @@ typedef struct tcc_train_spec {
 } tcc_train_spec;
 
 typedef struct tcc_pass_options {
-    bool train;          /* build the training step; else a forward-only program */
+    bool train; /* build the training step; else a forward-only program */
     tcc_train_spec spec;
-    bool eager;          /* every op its own group */
-    bool prologues;      /* contractions are kernels of our own that compute operands as they read them: fuse may put work in front of one */
-    bool operand_sums;   /* the target's library multiplies matrices and sums one of them at once: fuse may put both into a group */
-    /* Whether the target's library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it computes none. */
+    bool eager;     /* every op its own group */
+    bool prologues; /* contractions are kernels of our own that compute operands as they read them: fuse may put work in
+                       front of one */
+    bool operand_sums; /* the target's library multiplies matrices and sums one of them at once: fuse may put both into
+                          a group */
+    /* Whether the target's library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it;
+     * NULL: it computes none. */
     bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);
     void *takes_norm_user;
 } tcc_pass_options;
@@ -75,9 +84,10 @@ typedef struct tcc_manager_report {
     tcc_vec(tcc_pass_report) passes; /* free with tcc_vec_free */
 } tcc_manager_report;
 
-/* Runs the standard pipeline (pipeline.c) that the options call for, consuming *g: on success *g is the new graph, on failure it
- * is the last good one. `report` may be NULL. */
-tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g, tcc_manager_report *report);
+/* Runs the standard pipeline (pipeline.c) that the options call for, consuming *g: on success *g is the new graph, on
+ * failure it is the last good one. `report` may be NULL. */
+tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
+                            tcc_manager_report *report);
 /* Runs the passes named in `list`, comma-separated, in that order; for tcc-opt and tests. */
 tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
                                   tcc_manager_report *report);

@@ -17,7 +17,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
     {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
-    {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: a library is asked about norms as they lie in memory */
+    {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: the library sees the norms' strides */
     {TCC_PASS_SIMPLIFY,    IF_NORMS,     MAY_SKIP},
     {TCC_PASS_FUSE,        ALWAYS,       MUST},     /* from here on the nodes stay as they are */
     {TCC_PASS_ORDER,       UNLESS_EAGER, MAY_SKIP},

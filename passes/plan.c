@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reading a memory plan back from a graph: lives, the check that no two live values share memory, the table and the picture. */
+ * Reading a memory plan back from a graph: lives, the check that no two live values share memory, the table and the
+ * picture. */
 #include "passes/plan.h"
 
 #include "ir/support/alloc.h"
@@ -24,9 +25,9 @@ int tcc_plan_binding(const tcc_graph *g, const tcc_node *node) {
 /* How often a value is read in step with the loop, and how often elsewhere. */
 enum { AT_SAME = 1, AT_OTHER = 2 };
 
-/* Marks how the group's nodes are evaluated (`how`, by position) and how `input` is read: at the element that is being stored, or
- * elsewhere. In a reduction, `full` says whether the element in question is a point of its space or a kept one. Walks backward, so that
- * a node's users are settled before it. */
+/* Marks how the group's nodes are evaluated (`how`, by position) and how `input` is read: at the element that is being
+ * stored, or elsewhere. In a reduction, `full` says whether the element in question is a point of its space or a kept
+ * one. Walks backward, so that a node's users are settled before it. */
 static unsigned char elements_read(const tcc_group *group, const tcc_node *input, bool full, unsigned char *how) {
     unsigned char input_how = 0;
     int64_t points = group->kind == TCC_GROUP_REDUCE ? tcc_type_numel(&group->hero->operands[0]->type) : 0;
@@ -34,7 +35,8 @@ static unsigned char elements_read(const tcc_group *group, const tcc_node *input
     for (int i = group->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = group->nodes[i];
         tcc_fusion_class fusion = tcc_op_get_info(n->op)->fusion;
-        if (tcc_group_stores(group, n)) how[i] |= !points || (tcc_type_numel(&n->type) == points) == full ? AT_SAME : AT_OTHER;
+        if (tcc_group_stores(group, n))
+            how[i] |= !points || (tcc_type_numel(&n->type) == points) == full ? AT_SAME : AT_OTHER;
         unsigned char to = AT_OTHER;
         if (fusion == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE) to = how[i];
         else if (fusion == TCC_FUSION_REDUCE && full) to = AT_SAME;
@@ -47,8 +49,8 @@ static unsigned char elements_read(const tcc_group *group, const tcc_node *input
     return input_how;
 }
 
-/* The output is stored in a reduction's last sweep: it depends on as many reductions, one behind the other, as there are. Sums across
- * the rows make no sweep. */
+/* The output is stored in a reduction's last sweep: it depends on as many reductions, one behind the other, as there
+ * are. Sums across the rows make no sweep. */
 static bool stored_last(const tcc_group *group, const tcc_node *output, const bool *across, unsigned char *depth) {
     int deepest = 0, own = 0;
     for (int i = 0; i < group->n_nodes; i++) {
@@ -75,17 +77,20 @@ static bool scatters_onto(const tcc_group *group, const tcc_node *base) {
 static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_node *output, unsigned char *scratch) {
     if (group->kind == TCC_GROUP_POINTWISE) {
         if (elements_read(group, input, false, scratch) & AT_OTHER) return false;
-        for (int i = 0; i < group->n_nodes; i++) /* an output that another one reads elsewhere: they do not walk in step */
+        for (int i = 0; i < group->n_nodes;
+             i++) /* an output that another one reads elsewhere: they do not walk in step */
             if (tcc_group_stores(group, group->nodes[i]) && scratch[i] & AT_OTHER) return false;
         return true;
     }
     bool *across = (bool *)scratch + group->n_nodes;
     tcc_group_mark_across(group, across);
     for (int i = 0; i < group->n_nodes; i++)
-        if (group->nodes[i] == output && across[i]) return false; /* known when all is read, and stored by other threads */
+        if (group->nodes[i] == output && across[i])
+            return false; /* known when all is read, and stored by other threads */
     bool full = tcc_type_numel(&output->type) == tcc_type_numel(&group->hero->operands[0]->type);
     if (!full && tcc_type_numel(&output->type) != tcc_type_numel(&group->hero->type)) return false;
-    return !(elements_read(group, input, full, scratch) & AT_OTHER) && (!full || stored_last(group, output, across, scratch));
+    return !(elements_read(group, input, full, scratch) & AT_OTHER) &&
+           (!full || stored_last(group, output, across, scratch));
 }
 
 bool tcc_plan_same_element(const tcc_group *group, const tcc_node *input, const tcc_node *output) {
@@ -113,7 +118,9 @@ bool tcc_plan_share_place(const tcc_graph *g, const tcc_node *a, const tcc_node 
 static bool written_over(const tcc_plan *plan, const tcc_plan_value *v) {
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *u = &plan->values.data[i];
-        if (u->first == v->last && v->first < u->first && u->offset_bytes == v->offset_bytes && u->size_bytes == v->size_bytes) return true;
+        if (u->first == v->last && v->first < u->first && u->offset_bytes == v->offset_bytes &&
+            u->size_bytes == v->size_bytes)
+            return true;
     }
     return false;
 }
@@ -185,22 +192,25 @@ static bool share_memory(const tcc_plan_value *a, const tcc_plan_value *b) {
 
 /* `earlier` dies in the group that stores `later`, which writes over it element by element. */
 static bool in_place(const tcc_graph *g, const tcc_plan_value *earlier, const tcc_plan_value *later) {
-    return earlier->last == later->first && earlier->first < later->first && earlier->offset_bytes == later->offset_bytes
-           && tcc_plan_same_element(&g->groups.data[later->first], earlier->node, later->node);
+    return earlier->last == later->first && earlier->first < later->first &&
+           earlier->offset_bytes == later->offset_bytes &&
+           tcc_plan_same_element(&g->groups.data[later->first], earlier->node, later->node);
 }
 
 static tcc_status check_values(const tcc_graph *g, const tcc_plan *plan, tcc_diag *diag) {
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *a = &plan->values.data[i];
         if (a->first < 0) return TCC_BUG(diag, "no group stores %s, which has a place", tcc_node_text(a->node));
-        if (a->offset_bytes % TCC_PLAN_ALIGNMENT || a->offset_bytes < 0 || a->offset_bytes + a->size_bytes > g->arena_bytes)
-            return TCC_BUG(diag, "%s lies at %lld, outside the arena of %lld bytes or badly aligned", tcc_node_text(a->node),
-                           (long long)a->offset_bytes, (long long)g->arena_bytes);
+        if (a->offset_bytes % TCC_PLAN_ALIGNMENT || a->offset_bytes < 0 ||
+            a->offset_bytes + a->size_bytes > g->arena_bytes)
+            return TCC_BUG(diag, "%s lies at %lld, outside the arena of %lld bytes or badly aligned",
+                           tcc_node_text(a->node), (long long)a->offset_bytes, (long long)g->arena_bytes);
         for (int k = i + 1; k < plan->values.count; k++) {
             const tcc_plan_value *b = &plan->values.data[k];
             if (a->last < b->first || b->last < a->first || !share_memory(a, b)) continue;
             if (in_place(g, a, b) || in_place(g, b, a)) continue;
-            tcc_status status = TCC_BUG(diag, "%s (groups %d to %d) shares memory with", tcc_node_text(a->node), a->first, a->last);
+            tcc_status status = TCC_BUG(diag, "%s (groups %d to %d) shares memory with", tcc_node_text(a->node),
+                                        a->first, a->last);
             tcc_note(diag, TCC_NOWHERE, "%s (groups %d to %d)", tcc_node_text(b->node), b->first, b->last);
             return status;
         }
@@ -220,7 +230,8 @@ static tcc_status check_in_place_outputs(const tcc_graph *g, tcc_diag *diag) {
             for (int k = 0; k < group->n_nodes; k++)
                 for (int m = 0; m < group->nodes[k]->n_operands; m++) reads |= group->nodes[k]->operands[m] == old;
             if (reads && (written || (writes && !tcc_plan_same_element(group, old, output->node))))
-                return TCC_BUG(diag, "group %d reads %s after output %s overwrote it", t, old->attrs->input.name, output->name);
+                return TCC_BUG(diag, "group %d reads %s after output %s overwrote it", t, old->attrs->input.name,
+                               output->name);
             written |= writes;
         }
     }
@@ -246,7 +257,8 @@ static int larger_first(const void *a, const void *b) {
 void tcc_plan_print(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
     tcc_strbuf_printf(b, "arena %lld bytes, %d values in %d groups\n", (long long)g->arena_bytes, plan->values.count,
                       g->groups.count);
-    tcc_strbuf_printf(b, "most alive at once: %lld bytes, in group %d\n\n", (long long)plan->peak_bytes, plan->peak_group);
+    tcc_strbuf_printf(b, "most alive at once: %lld bytes, in group %d\n\n", (long long)plan->peak_bytes,
+                      plan->peak_group);
     tcc_strbuf_add(b, "      bytes       offset  groups         at peak  value\n");
     size_t size_bytes = sizeof *plan->values.data * (size_t)plan->values.count;
     tcc_plan_value *sorted = tcc__malloc(size_bytes + 1);
@@ -269,12 +281,14 @@ void tcc_plan_print(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
 
 void tcc_plan_svg(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
     enum { WIDTH = 1200, HEIGHT = 700, LEFT = 10, BOTTOM = 710 };
-    static const char *const colors[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948", "#b07aa1", "#9c755f"};
+    static const char *const colors[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2",
+                                         "#59a14f", "#edc948", "#b07aa1", "#9c755f"};
     double per_group = (double)WIDTH / (g->groups.count + 1);
     double per_byte = (double)HEIGHT / (double)(g->arena_bytes ? g->arena_bytes : 1);
     tcc_strbuf_printf(b,
                       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-                      "font-size=\"11\">\n<text x=\"%d\" y=\"%d\">%d groups, arena %lld bytes, most alive at once %lld bytes</text>\n",
+                      "font-size=\"11\">\n<text x=\"%d\" y=\"%d\">%d groups, arena %lld bytes, most alive at once %lld "
+                      "bytes</text>\n",
                       WIDTH + 2 * LEFT, BOTTOM + 20, LEFT, BOTTOM + 14, g->groups.count, (long long)g->arena_bytes,
                       (long long)plan->peak_bytes);
     for (int i = 0; i < plan->values.count; i++) {
@@ -284,8 +298,9 @@ void tcc_plan_svg(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
                           "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"white\" "
                           "stroke-width=\"0.3\"><title>%s: %lld bytes at %lld, groups %d to %d</title></rect>\n",
                           LEFT + v->first * per_group, top, (v->last - v->first + 1) * per_group, height,
-                          colors[v->node->id % (int)(sizeof colors / sizeof colors[0])], tcc_op_get_info(v->node->op)->text,
-                          (long long)v->size_bytes, (long long)v->offset_bytes, v->first, v->last);
+                          colors[v->node->id % (int)(sizeof colors / sizeof colors[0])],
+                          tcc_op_get_info(v->node->op)->text, (long long)v->size_bytes, (long long)v->offset_bytes,
+                          v->first, v->last);
     }
     tcc_strbuf_add(b, "</svg>\n");
 }

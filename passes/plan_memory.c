@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * plan-memory: gives every value that a group stores a place in the arena, or a home in a binding.
  *
- * A value's life runs from the group that stores it to the last that reads it. A pointwise output may take over the memory of an
- * operand that dies in its group; such chains form one block. Blocks are placed one by one, each in the tightest gap that the
- * blocks alive at the same time leave (best fit), in several orders of which the smallest arena wins. */
+ * A value's life runs from the group that stores it to the last that reads it. A pointwise output may take over the
+ * memory of an operand that dies in its group; such chains form one block. Blocks are placed one by one, each in the
+ * tightest gap that the blocks alive at the same time leave (best fit), in several orders of which the smallest arena
+ * wins. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -28,7 +29,8 @@ static bool may_overwrite(const tcc_graph *g, const tcc_output *output) {
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *other = &g->outputs.data[i];
         if (other->node == old) return false;
-        if (other != output && other->in_place && (other->alias == output->alias || other->node == output->node)) return false;
+        if (other != output && other->in_place && (other->alias == output->alias || other->node == output->node))
+            return false;
     }
     bool written = false;
     for (int t = 0; t < g->groups.count; t++) {

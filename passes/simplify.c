@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * simplify: rewrites a graph by rules until none applies, and drops dead nodes. Equal nodes never arise, because building finds them.
+ * simplify: rewrites a graph by rules until none applies, and drops dead nodes. Equal nodes never arise, because
+ * building finds them.
  *
  * Requirements for a rule:
- * 1. It keeps every result, bit for bit where the interpreter rounds alike: no reassociation of float arithmetic, no x*0 = 0.
- * 2. It moves towards one normal form, so that the rules end: reshapes move towards outputs and merge, broadcasts and slices move
- *    towards inputs and merge, transposes go into contractions.
+ * 1. It keeps every result, bit for bit where the interpreter rounds alike: no reassociation of float arithmetic, no
+ * x*0 = 0.
+ * 2. It moves towards one normal form, so that the rules end: reshapes move towards outputs and merge, broadcasts and
+ * slices move towards inputs and merge, transposes go into contractions.
  * 3. It computes nothing twice that was computed once. */
 #include "passes/simplify.h"
 
@@ -39,8 +41,8 @@ void tcc__reshape_parts(const tcc_type *from, const tcc_type *to, tcc_reshape_pa
 }
 
 tcc_node *tcc__simplify(tcc_simplifier *s, tcc_node *n) {
-    static const tcc_simplify_rule rules[] = {tcc__simplify_fold, tcc__simplify_point, tcc__simplify_view, tcc__simplify_reshape,
-                                              tcc__simplify_contract};
+    static const tcc_simplify_rule rules[] = {tcc__simplify_fold, tcc__simplify_point, tcc__simplify_view,
+                                              tcc__simplify_reshape, tcc__simplify_contract};
     enum { COUNT = sizeof rules / sizeof rules[0] };
     for (int i = 0; n && i < COUNT && tcc_op_get_info(n->op)->fusion != TCC_FUSION_LEAF; i++) {
         tcc_ir_set_loc(s->g, n->loc, n->backward);
@@ -82,7 +84,8 @@ static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc
         if (!rules || !copy) continue;
         s.counted = copy;
         s.once = 0;
-        for (int k = 0; k < old->n_operands && k < MOST_COUNTED; k++) s.once |= (unsigned)(uses[old->operands[k]->id] == 1) << k;
+        for (int k = 0; k < old->n_operands && k < MOST_COUNTED; k++)
+            s.once |= (unsigned)(uses[old->operands[k]->id] == 1) << k;
         rw.map[i] = tcc__simplify(&s, copy);
         *changed |= rw.map[i] != copy;
     }

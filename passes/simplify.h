@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the files of simplify share. A rule looks at a node whose operands are already simple and returns a node that means the same
- * and is simpler, or NULL when it does not apply. It builds nothing unless it applies, so that a graph without work stays as it is. */
+ * What the files of simplify share. A rule looks at a node whose operands are already simple and returns a node that
+ * means the same and is simpler, or NULL when it does not apply. It builds nothing unless it applies, so that a graph
+ * without work stays as it is. */
 #ifndef TCC_PASSES_SIMPLIFY_H
 #define TCC_PASSES_SIMPLIFY_H
 
@@ -8,7 +9,7 @@
 #include "ir/ir.h"
 
 typedef struct tcc_simplifier {
-    tcc_graph *g;              /* being built */
+    tcc_graph *g;            /* being built */
     const tcc_node *counted; /* the node whose operands' uses were counted; rules make others, of which nobody knows */
     unsigned once;           /* bit k: nothing else uses operand k of it */
 } tcc_simplifier;
@@ -18,15 +19,17 @@ typedef tcc_node *(*tcc_simplify_rule)(tcc_simplifier *s, tcc_node *n);
 /* All rules on `n` until none applies; NULL stays NULL. Rules call it on what they build inside their result. */
 tcc_node *tcc__simplify(tcc_simplifier *s, tcc_node *n);
 
-tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n);     /* simplify_fold.c: constants */
-tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n);    /* simplify_point.c: arithmetic */
-tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n);     /* simplify_view.c: merging views */
-tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n);  /* simplify_reshape.c: reshapes move towards outputs */
+tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n);    /* simplify_fold.c: constants */
+tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n);   /* simplify_point.c: arithmetic */
+tcc_node *tcc__simplify_view(tcc_simplifier *s, tcc_node *n);    /* simplify_view.c: merging views */
+tcc_node *tcc__simplify_reshape(tcc_simplifier *s, tcc_node *n); /* simplify_reshape.c: reshapes move towards outputs */
 tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n); /* simplify_contract.c: dot, convolution */
 
 /* -- Small questions -- */
 
-static inline bool tcc__is_splat(const tcc_node *n) { return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1; }
+static inline bool tcc__is_splat(const tcc_node *n) {
+    return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1;
+}
 static inline double tcc__splat_value(const tcc_node *n) { return n->attrs->constant.values.v[0]; }
 /* A splat of this value; 0 and -0 differ. */
 bool tcc__is_splat_of(const tcc_node *n, double value);
@@ -36,7 +39,9 @@ static inline bool tcc__same_dims(const tcc_type *a, const tcc_type *b) {
     return same;
 }
 /* Whether n is the only user of its operand k, so that what computes it may be replaced. */
-static inline bool tcc__used_once(const tcc_simplifier *s, const tcc_node *n, int k) { return s->counted == n && s->once >> k & 1; }
+static inline bool tcc__used_once(const tcc_simplifier *s, const tcc_node *n, int k) {
+    return s->counted == n && s->once >> k & 1;
+}
 /* Index of `value` in `list`, or -1. */
 static inline int tcc__dims_find(const tcc_dims *list, int64_t value) {
     for (int i = 0; i < list->count; i++)
@@ -44,8 +49,8 @@ static inline int tcc__dims_find(const tcc_dims *list, int64_t value) {
     return -1;
 }
 
-/* The finest cut of a reshape into parts: dims [from_begin[i], from_begin[i+1]) of the operand hold the same elements as dims
- * [to_begin[i], to_begin[i+1]) of the result. Dims of 1 join the part before them, or the first. */
+/* The finest cut of a reshape into parts: dims [from_begin[i], from_begin[i+1]) of the operand hold the same elements
+ * as dims [to_begin[i], to_begin[i+1]) of the result. Dims of 1 join the part before them, or the first. */
 typedef struct tcc_reshape_parts {
     int count;
     int from_begin[TCC_MAX_RANK + 1], to_begin[TCC_MAX_RANK + 1];

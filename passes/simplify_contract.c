@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * simplify: contractions. Transposes and reshapes of operands go into the attributes of dot, a transpose of a dot's result becomes
- * another order of its operands or batch dims, zero padding goes
- * into a convolution, and a sum onto zeros onto what it is added to. */
+ * simplify: contractions. Transposes and reshapes of operands go into the attributes of dot, a transpose of a dot's
+ * result becomes another order of its operands or batch dims, zero padding goes into a convolution, and a sum onto
+ * zeros onto what it is added to. */
 #include "passes/simplify.h"
 
 #include <string.h>
@@ -13,10 +13,13 @@ typedef struct side {
     tcc_dims batch, contract;
 } side;
 
-static bool is_free(const side *a, int dim) { return tcc__dims_find(&a->batch, dim) < 0 && tcc__dims_find(&a->contract, dim) < 0; }
+static bool is_free(const side *a, int dim) {
+    return tcc__dims_find(&a->batch, dim) < 0 && tcc__dims_find(&a->contract, dim) < 0;
+}
 
 static tcc_node *build_dot(tcc_simplifier *s, const side *a, const side *b) {
-    tcc_attrs_dot attrs = {.batch_a = a->batch, .batch_b = b->batch, .contract_a = a->contract, .contract_b = b->contract};
+    tcc_attrs_dot attrs = {
+        .batch_a = a->batch, .batch_b = b->batch, .contract_a = a->contract, .contract_b = b->contract};
     return tcc__simplify(s, tcc_ir_dot(s->g, a->x, b->x, &attrs));
 }
 
@@ -47,8 +50,8 @@ static bool dims_behind(const tcc_reshape_parts *parts, int64_t dim, int *begin,
     return false;
 }
 
-/* Looks through reshapes of one or both operands that merge (or split) whole free dims, and merge the same contracted or batch dims
- * on both sides. */
+/* Looks through reshapes of one or both operands that merge (or split) whole free dims, and merge the same contracted
+ * or batch dims on both sides. */
 static bool drop_reshapes(side *a, side *b, bool through_a, bool through_b) {
     side *sides[2] = {a, b};
     bool through[2] = {through_a, through_b};
@@ -69,13 +72,16 @@ static bool drop_reshapes(side *a, side *b, bool through_a, bool through_b) {
     }
     for (int which = 0; which < 2; which++) {
         const tcc_dims *la = which ? &a->contract : &a->batch, *lb = which ? &b->contract : &b->batch;
-        tcc_dims *ra = which ? &result[0].contract : &result[0].batch, *rb = which ? &result[1].contract : &result[1].batch;
+        tcc_dims *ra = which ? &result[0].contract : &result[0].batch,
+                 *rb = which ? &result[1].contract : &result[1].batch;
         for (int i = 0; i < la->count; i++) {
             int a0, a1, b0, b1;
-            if (!dims_behind(&parts[0], la->v[i], &a0, &a1) || !dims_behind(&parts[1], lb->v[i], &b0, &b1)) return false;
+            if (!dims_behind(&parts[0], la->v[i], &a0, &a1) || !dims_behind(&parts[1], lb->v[i], &b0, &b1))
+                return false;
             if (a1 - a0 != b1 - b0) return false;
             for (int k = 0; k < a1 - a0; k++) {
-                if (result[0].x->type.dims[a0 + k] != result[1].x->type.dims[b0 + k] || ra->count == TCC_MAX_RANK) return false;
+                if (result[0].x->type.dims[a0 + k] != result[1].x->type.dims[b0 + k] || ra->count == TCC_MAX_RANK)
+                    return false;
                 ra->v[ra->count++] = a0 + k;
                 rb->v[rb->count++] = b0 + k;
             }
@@ -90,7 +96,8 @@ static bool drop_reshapes(side *a, side *b, bool through_a, bool through_b) {
 
 static tcc_node *simplify_dot(tcc_simplifier *s, tcc_node *n) {
     const tcc_attrs_dot *attrs = &n->attrs->dot;
-    side a = {n->operands[0], attrs->batch_a, attrs->contract_a}, b = {n->operands[1], attrs->batch_b, attrs->contract_b};
+    side a = {n->operands[0], attrs->batch_a, attrs->contract_a},
+         b = {n->operands[1], attrs->batch_b, attrs->contract_b};
     bool dropped_a = drop_transpose(&a), dropped_b = drop_transpose(&b);
     if (dropped_a || dropped_b) return build_dot(s, &a, &b);
     if (drop_reshapes(&a, &b, true, true) || drop_reshapes(&a, &b, true, false) || drop_reshapes(&a, &b, false, true)) {
@@ -108,7 +115,8 @@ static tcc_node *transpose_of_dot(tcc_simplifier *s, tcc_node *n) {
     int batch = attrs->batch_a.count;
     int free_a = dot->operands[0]->type.rank - batch - attrs->contract_a.count;
     int free_b = dot->type.rank - batch - free_a;
-    side a = {dot->operands[0], attrs->batch_a, attrs->contract_a}, b = {dot->operands[1], attrs->batch_b, attrs->contract_b};
+    side a = {dot->operands[0], attrs->batch_a, attrs->contract_a},
+         b = {dot->operands[1], attrs->batch_b, attrs->contract_b};
     for (int i = 0; i < batch; i++) {
         if (perm->v[i] >= batch) return NULL;
         a.batch.v[i] = attrs->batch_a.v[perm->v[i]];
@@ -144,8 +152,8 @@ static tcc_node *conv_of_pad(tcc_simplifier *s, tcc_node *n) {
 
 /* -- Scatter -- */
 
-/* Something added to a sum over zeros: the sum goes onto it instead, so that no zeros are written and nothing is added afterwards. The
- * additions come in another order, each element's own ones still by position. */
+/* Something added to a sum over zeros: the sum goes onto it instead, so that no zeros are written and nothing is added
+ * afterwards. The additions come in another order, each element's own ones still by position. */
 static tcc_node *add_of_scatter(tcc_simplifier *s, tcc_node *n) {
     for (int k = 0; k < 2; k++) {
         const tcc_node *scatter = n->operands[k];
@@ -162,7 +170,8 @@ tcc_node *tcc__simplify_contract(tcc_simplifier *s, tcc_node *n) {
     case TCC_OP_DOT: return simplify_dot(s, n);
     case TCC_OP_CONV: return conv_of_pad(s, n);
     case TCC_OP_ADD: return add_of_scatter(s, n);
-    case TCC_OP_TRANSPOSE: return n->operands[0]->op == TCC_OP_DOT && tcc__used_once(s, n, 0) ? transpose_of_dot(s, n) : NULL;
+    case TCC_OP_TRANSPOSE:
+        return n->operands[0]->op == TCC_OP_DOT && tcc__used_once(s, n, 0) ? transpose_of_dot(s, n) : NULL;
     default: return NULL;
     }
 }

@@ -73,8 +73,7 @@ static tcc_node *view_of_splat(tcc_simplifier *s, const tcc_node *n) {
     case TCC_OP_REDUCE_MEAN:
     case TCC_OP_REDUCE_MAX:
     case TCC_OP_REDUCE_MIN: return tcc_ir_splat(s->g, &n->type, value);
-    case TCC_OP_PAD:
-        return tcc__is_splat_of(x, n->attrs->pad.value) ? tcc_ir_splat(s->g, &n->type, value) : NULL;
+    case TCC_OP_PAD: return tcc__is_splat_of(x, n->attrs->pad.value) ? tcc_ir_splat(s->g, &n->type, value) : NULL;
     case TCC_OP_CONCAT:
         for (int i = 1; i < n->n_operands; i++)
             if (!tcc__is_splat_of(n->operands[i], value)) return NULL;

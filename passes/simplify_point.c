@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * simplify: identities of arithmetic that hold bit for bit in IEEE 754 (but for the sign and payload of a NaN), and of integers,
- * logic and casts. */
+ * simplify: identities of arithmetic that hold bit for bit in IEEE 754 (but for the sign and payload of a NaN), and of
+ * integers, logic and casts. */
 #include "passes/simplify.h"
 
 #include <math.h>
 
-static tcc_node *unary(tcc_simplifier *s, tcc_op op, tcc_node *x) { return tcc__simplify(s, tcc_ir_unary(s->g, op, x)); }
+static tcc_node *unary(tcc_simplifier *s, tcc_op op, tcc_node *x) {
+    return tcc__simplify(s, tcc_ir_unary(s->g, op, x));
+}
 
 static tcc_node *binary(tcc_simplifier *s, tcc_op op, tcc_node *a, tcc_node *b) {
     return tcc__simplify(s, tcc_ir_binary(s->g, op, a, b));
@@ -99,9 +101,9 @@ static bool holds_all(tcc_dtype from, tcc_dtype to) {
         int digits, exponent; /* significant bits; exponent bits of floats */
         bool is_signed;
     } facts[TCC_DTYPE_COUNT] = {
-        [TCC_F64] = {true, 53, 11, true},  [TCC_F32] = {true, 24, 8, true},    [TCC_F16] = {true, 11, 5, true},
-        [TCC_BF16] = {true, 8, 8, true},   [TCC_I64] = {false, 63, 0, true},   [TCC_I32] = {false, 31, 0, true},
-        [TCC_U8] = {false, 8, 0, false},   [TCC_BOOL] = {false, 1, 0, false},
+        [TCC_F64] = {true, 53, 11, true}, [TCC_F32] = {true, 24, 8, true},   [TCC_F16] = {true, 11, 5, true},
+        [TCC_BF16] = {true, 8, 8, true},  [TCC_I64] = {false, 63, 0, true},  [TCC_I32] = {false, 31, 0, true},
+        [TCC_U8] = {false, 8, 0, false},  [TCC_BOOL] = {false, 1, 0, false},
     };
     if (facts[from].is_float && !facts[to].is_float) return false;
     if (facts[from].is_float && facts[to].exponent < facts[from].exponent) return false;

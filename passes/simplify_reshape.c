@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * simplify: reshapes and reductions. A reshape does no work, but it hides that two values have the same dims. So reshapes move
- * towards outputs, through arithmetic, reductions and contractions, and merge there; only broadcasts let them pass the other way.
- * A reduction keeps no axis of extent 1. */
+ * simplify: reshapes and reductions. A reshape does no work, but it hides that two values have the same dims. So
+ * reshapes move towards outputs, through arithmetic, reductions and contractions, and merge there; only broadcasts let
+ * them pass the other way. A reduction keeps no axis of extent 1. */
 #include "passes/simplify.h"
 
 #include <string.h>
@@ -53,7 +53,8 @@ static tcc_node *simplify_reshape(tcc_simplifier *s, tcc_node *n) {
     if (x->op == TCC_OP_BROADCAST && cut_broadcast(x, &n->type, &cut)) {
         tcc_node *small = reshape_to(s, x->operands[0], &cut.operand);
         tcc_attrs attrs = {.broadcast.dims = cut.dims};
-        return small ? tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_BROADCAST, &small, 1, &attrs, &n->type, TCC_NOWHERE)) : NULL;
+        return small ? tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_BROADCAST, &small, 1, &attrs, &n->type, TCC_NOWHERE))
+                     : NULL;
     }
     return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * simplify: views of views. Transposes, slices, pads, flips and concats merge with their like; broadcasts and slices move towards
- * inputs, so that work is done on the small side. */
+ * simplify: views of views. Transposes, slices, pads, flips and concats merge with their like; broadcasts and slices
+ * move towards inputs, so that work is done on the small side. */
 #include "passes/simplify.h"
 
 #include <string.h>
@@ -35,8 +35,8 @@ static tcc_node *simplify_transpose(tcc_simplifier *s, tcc_node *n) {
         return build(s, TCC_OP_TRANSPOSE, x->operands[0], &attrs, NULL);
     }
     if (x->op == TCC_OP_BROADCAST) {
-        /* Operand dim i went to result dim dims[i]; now that is at position where perm has it. Ascending order needs a transpose
-         * of the operand. */
+        /* Operand dim i went to result dim dims[i]; now that is at position where perm has it. Ascending order needs a
+         * transpose of the operand. */
         const tcc_dims *dims = &x->attrs->broadcast.dims;
         tcc_attrs order = {.perm.perm.count = dims->count}, attrs = {.broadcast.dims.count = dims->count};
         int count = 0;
@@ -68,7 +68,8 @@ static tcc_node *simplify_broadcast(tcc_simplifier *s, tcc_node *n) {
     if (kept.rank < x->type.rank) return build(s, TCC_OP_BROADCAST, reshape_to(s, x, &kept), &attrs, &n->type);
     if (x->op == TCC_OP_BROADCAST) {
         attrs.broadcast.dims = x->attrs->broadcast.dims;
-        for (int i = 0; i < attrs.broadcast.dims.count; i++) attrs.broadcast.dims.v[i] = dims->v[attrs.broadcast.dims.v[i]];
+        for (int i = 0; i < attrs.broadcast.dims.count; i++)
+            attrs.broadcast.dims.v[i] = dims->v[attrs.broadcast.dims.v[i]];
         return build(s, TCC_OP_BROADCAST, x->operands[0], &attrs, &n->type);
     }
     return NULL;
@@ -260,13 +261,15 @@ static int zero_padded_axis(const tcc_node *n) {
 
 /* Collects the pads that `n` is a sum of; false if it is anything else. */
 static bool collect_pads(tcc_node *n, tcc_node **pads, int *count) {
-    if (n->op == TCC_OP_ADD) return collect_pads(n->operands[0], pads, count) && collect_pads(n->operands[1], pads, count);
+    if (n->op == TCC_OP_ADD)
+        return collect_pads(n->operands[0], pads, count) && collect_pads(n->operands[1], pads, count);
     if (n->op != TCC_OP_PAD || *count == MOST_PIECES) return false;
     pads[(*count)++] = n;
     return true;
 }
 
-/* Pieces that tile the result are a concat: each element is one piece's plus zeros (-0 becomes 0 in the sum; the two are equal). */
+/* Pieces that tile the result are a concat: each element is one piece's plus zeros (-0 becomes 0 in the sum; the two
+ * are equal). */
 static tcc_node *simplify_sum_of_pads(tcc_simplifier *s, tcc_node *n) {
     tcc_node *pads[MOST_PIECES], *pieces[MOST_PIECES];
     int count = 0;

@@ -34,27 +34,15 @@ typedef struct builder {
 } builder;
 
 /* -- Expressions --
- * At most one operand of a call builds nodes: C leaves open which argument is evaluated first, and nodes are numbered as they are
- * built, so the graph would depend on the compiler. */
+ * At most one operand of a call builds nodes: C leaves open which argument is evaluated first, and nodes are numbered
+ * as they are built, so the graph would depend on the compiler. */
 
-static tcc_node *add(builder *b, tcc_node *x, tcc_node *y) {
-    return tcc_ir_binary(b->g, TCC_OP_ADD, x, y);
-}
-static tcc_node *sub(builder *b, tcc_node *x, tcc_node *y) {
-    return tcc_ir_binary(b->g, TCC_OP_SUB, x, y);
-}
-static tcc_node *mul(builder *b, tcc_node *x, tcc_node *y) {
-    return tcc_ir_binary(b->g, TCC_OP_MUL, x, y);
-}
-static tcc_node *divide(builder *b, tcc_node *x, tcc_node *y) {
-    return tcc_ir_binary(b->g, TCC_OP_DIV, x, y);
-}
-static tcc_node *square_root(builder *b, tcc_node *x) {
-    return tcc_ir_unary(b->g, TCC_OP_SQRT, x);
-}
-static tcc_node *one_minus(builder *b, tcc_node *x) {
-    return sub(b, tcc_ir_splat_like(b->g, x, 1), x);
-}
+static tcc_node *add(builder *b, tcc_node *x, tcc_node *y) { return tcc_ir_binary(b->g, TCC_OP_ADD, x, y); }
+static tcc_node *sub(builder *b, tcc_node *x, tcc_node *y) { return tcc_ir_binary(b->g, TCC_OP_SUB, x, y); }
+static tcc_node *mul(builder *b, tcc_node *x, tcc_node *y) { return tcc_ir_binary(b->g, TCC_OP_MUL, x, y); }
+static tcc_node *divide(builder *b, tcc_node *x, tcc_node *y) { return tcc_ir_binary(b->g, TCC_OP_DIV, x, y); }
+static tcc_node *square_root(builder *b, tcc_node *x) { return tcc_ir_unary(b->g, TCC_OP_SQRT, x); }
+static tcc_node *one_minus(builder *b, tcc_node *x) { return sub(b, tcc_ir_splat_like(b->g, x, 1), x); }
 /* A scalar at x's dims. */
 static tcc_node *spread(builder *b, tcc_node *scalar, const tcc_node *x) {
     return tcc_ir_broadcast_like(b->g, scalar, x);
@@ -79,8 +67,7 @@ typedef struct state {
 static state add_state(builder *b, const trained *t, const char *suffix) {
     const tcc_node *parameter = b->g->inputs.data[t->input];
     state s = {.input = b->g->inputs.count};
-    const char *name =
-        tcc_arena_printf(&b->g->arena, "%s.%s", parameter->attrs->input.name, suffix);
+    const char *name = tcc_arena_printf(&b->g->arena, "%s.%s", parameter->attrs->input.name, suffix);
     if (!name) tcc_enomem(b->g->diag);
     else if (t->p) s.value = tcc_ir_input(b->g, name, TCC_ROLE_STATE, &t->p->type, parameter->loc);
     return s;
@@ -90,8 +77,7 @@ static state add_state(builder *b, const trained *t, const char *suffix) {
 static tcc_status add_update(builder *b, int input, tcc_node *value) {
     if (!value) return tcc_ir_output(b->g, "", NULL, -1); /* gives the error that was reported */
     const tcc_node *old = b->g->inputs.data[input];
-    return tcc_ir_output(b->g, old->attrs->input.name, tcc_ir_cast(b->g, value, old->type.dtype),
-                         input);
+    return tcc_ir_output(b->g, old->attrs->input.name, tcc_ir_cast(b->g, value, old->type.dtype), input);
 }
 
 /* -- Optimizers -- */
@@ -99,8 +85,7 @@ static tcc_status add_update(builder *b, int input, tcc_node *value) {
 /* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
  * if there is one. */
 static tcc_status update_sgd(builder *b, const trained *t) {
-    tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), t->p),
-             *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
+    tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), t->p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
     tcc_node *d = add(b, t->g, mul(b, spread(b, decay, t->p), t->p)), *v = NULL;
     state buffer = {0};
     if (b->spec->momentum) {
@@ -119,14 +104,11 @@ static tcc_status update_sgd(builder *b, const trained *t) {
  * bias2) + eps). Weight decay is added to g by Adam, and taken from p beforehand by AdamW. */
 static tcc_status update_adam(builder *b, const trained *t) {
     tcc_node *p = t->p, *g = t->g;
-    tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), p),
-             *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
-    if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW)
-        p = mul(b, p, spread(b, one_minus(b, mul(b, lr, decay)), p));
+    tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
+    if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW) p = mul(b, p, spread(b, one_minus(b, mul(b, lr, decay)), p));
     else g = add(b, g, mul(b, spread(b, decay, p), p));
     state old_m = add_state(b, t, "m"), old_v = add_state(b, t, "v");
-    tcc_node *rate1 = hyper(b, TCC_HYPER_BETA1_COMPLEMENT, t->p),
-             *rate2 = hyper(b, TCC_HYPER_BETA2_COMPLEMENT, t->p);
+    tcc_node *rate1 = hyper(b, TCC_HYPER_BETA1_COMPLEMENT, t->p), *rate2 = hyper(b, TCC_HYPER_BETA2_COMPLEMENT, t->p);
     tcc_node *change = sub(b, g, old_m.value);
     tcc_node *m = add(b, old_m.value, mul(b, spread(b, rate1, p), change));
     tcc_node *rate2_at_p = spread(b, rate2, p);
@@ -152,8 +134,7 @@ static tcc_status clip(builder *b) {
         tcc_node *g = b->trained.data[i].g;
         if (!g) return b->g->diag ? b->g->diag->status : TCC_EBUG;
         tcc_dims all = tcc_ir_axes_from(0, g->type.rank);
-        tcc_node *square =
-            tcc_ir_cast(b->g, tcc_ir_reduce(b->g, TCC_OP_REDUCE_SUM, mul(b, g, g), &all), TCC_F32);
+        tcc_node *square = tcc_ir_cast(b->g, tcc_ir_reduce(b->g, TCC_OP_REDUCE_SUM, mul(b, g, g), &all), TCC_F32);
         sum = sum ? add(b, sum, square) : square;
     }
     if (!sum) return TCC_OK;
@@ -184,9 +165,7 @@ static int parameter_of(const tcc_graph *g, const char *name, int *parameter) {
     return -1;
 }
 
-static tcc_dtype arithmetic(tcc_dtype dtype) {
-    return dtype == TCC_F64 ? TCC_F64 : TCC_F32;
-}
+static tcc_dtype arithmetic(tcc_dtype dtype) { return dtype == TCC_F64 ? TCC_F64 : TCC_F32; }
 
 /* Takes the gradients out of the outputs; loss first, then what else there was. */
 static tcc_status sort_outputs(builder *b) {
@@ -197,8 +176,7 @@ static tcc_status sort_outputs(builder *b) {
             const tcc_output *o = &b->old_outputs.data[i];
             int parameter, input = parameter_of(b->g, o->name, &parameter);
             bool is_loss = !strcmp(o->name, "loss");
-            if (input < 0 && is_loss == (pass == 0))
-                TCC_TRY(tcc_ir_output(b->g, o->name, o->node, o->alias));
+            if (input < 0 && is_loss == (pass == 0)) TCC_TRY(tcc_ir_output(b->g, o->name, o->node, o->alias));
             has_loss |= is_loss;
             if (input < 0 || pass == 0 || spec->optimizer == TCC_OPTIMIZER_NONE) continue;
             tcc_node *p = b->g->inputs.data[input];
@@ -208,15 +186,13 @@ static tcc_status sort_outputs(builder *b) {
                          .p = tcc_ir_cast(b->g, p, dtype),
                          .g = tcc_ir_cast(b->g, o->node, dtype)};
             if (t.group < 0 || t.group >= spec->n_groups)
-                return tcc_error(b->cx->diag, TCC_EINVAL, p->loc,
-                                 "parameter '%s' is in group %d of %d", p->attrs->input.name,
-                                 t.group, spec->n_groups);
+                return tcc_error(b->cx->diag, TCC_EINVAL, p->loc, "parameter '%s' is in group %d of %d",
+                                 p->attrs->input.name, t.group, spec->n_groups);
             if (!tcc_vec_push(&b->trained, t)) return tcc_enomem(b->cx->diag);
         }
     }
     if (has_loss) return TCC_OK;
-    return tcc_error(b->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the graph '%s' has no output 'loss'",
-                     b->g->name);
+    return tcc_error(b->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the graph '%s' has no output 'loss'", b->g->name);
 }
 
 static tcc_status add_step(builder *b) {
@@ -236,8 +212,7 @@ static tcc_status add_step(builder *b) {
     for (int i = 0; spec->keep_gradients && i < b->old_outputs.count; i++) {
         const tcc_output *o = &b->old_outputs.data[i];
         int parameter;
-        if (parameter_of(b->g, o->name, &parameter) >= 0)
-            TCC_TRY(tcc_ir_output(b->g, o->name, o->node, -1));
+        if (parameter_of(b->g, o->name, &parameter) >= 0) TCC_TRY(tcc_ir_output(b->g, o->name, o->node, -1));
     }
     return TCC_OK;
 }
@@ -245,8 +220,8 @@ static tcc_status add_step(builder *b) {
 tcc_status tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     const tcc_train_spec *spec = &cx->options->spec;
     if (spec->n_groups < 1)
-        return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "%d parameter groups, at least 1 is needed", spec->n_groups);
+        return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "%d parameter groups, at least 1 is needed",
+                         spec->n_groups);
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
     for (int id = 0; id < in->nodes.count; id++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The hyper-parameter vector of a training step: input "hyper", f32[TCC_HYPER_COUNT + 2 * n_groups], role HYPER. The host writes
- * it before a step, so no schedule recompiles anything. */
+ * The hyper-parameter vector of a training step: input "hyper", f32[TCC_HYPER_COUNT + 2 * n_groups], role HYPER. The
+ * host writes it before a step, so no schedule recompiles anything. */
 #ifndef TCC_PASSES_TRAIN_STEP_H
 #define TCC_PASSES_TRAIN_STEP_H
 
@@ -18,9 +18,9 @@ enum {
 #define TCC_HYPER_LR(group) (TCC_HYPER_COUNT + 2 * (group))
 #define TCC_HYPER_WEIGHT_DECAY(group) (TCC_HYPER_COUNT + 2 * (group) + 1)
 
-/* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.momentum" (SGD), zero at the start and
- * f32 (f64 for an f64 parameter). Outputs of the step, in this order: "loss"; the other outputs of the graph; "grad_norm", the norm
- * before clipping, if clipping; for each trained parameter its next value and those of its states, named as the inputs they alias;
- * the gradients, if kept, as they are before clipping. */
+/* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.momentum" (SGD), zero at the
+ * start and f32 (f64 for an f64 parameter). Outputs of the step, in this order: "loss"; the other outputs of the graph;
+ * "grad_norm", the norm before clipping, if clipping; for each trained parameter its next value and those of its
+ * states, named as the inputs they alias; the gradients, if kept, as they are before clipping. */
 
 #endif

@@ -31,8 +31,7 @@ void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient);
 void tcc__vjp_refuse(tcc_vjp *v, const char *why);
 
 /* One declaration a name in the vjp column. */
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc)            \
-    tcc_vjp_rule tcc__vjp_##vjp;
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) tcc_vjp_rule tcc__vjp_##vjp;
 #include "ir/ops.def"
 #undef TCC_OP
 
@@ -40,30 +39,16 @@ void tcc__vjp_refuse(tcc_vjp *v, const char *why);
 
 /* -- Shorthand for expressions; NULL-safe, as builders are -- */
 
-static inline tcc_node *vjp_add(tcc_vjp *v, tcc_node *a, tcc_node *b) {
-    return tcc_ir_binary(v->g, TCC_OP_ADD, a, b);
-}
-static inline tcc_node *vjp_sub(tcc_vjp *v, tcc_node *a, tcc_node *b) {
-    return tcc_ir_binary(v->g, TCC_OP_SUB, a, b);
-}
-static inline tcc_node *vjp_mul(tcc_vjp *v, tcc_node *a, tcc_node *b) {
-    return tcc_ir_binary(v->g, TCC_OP_MUL, a, b);
-}
-static inline tcc_node *vjp_div(tcc_vjp *v, tcc_node *a, tcc_node *b) {
-    return tcc_ir_binary(v->g, TCC_OP_DIV, a, b);
-}
-static inline tcc_node *vjp_neg(tcc_vjp *v, tcc_node *a) {
-    return tcc_ir_unary(v->g, TCC_OP_NEG, a);
-}
-static inline tcc_node *vjp_scale(tcc_vjp *v, tcc_node *a, double c) {
-    return tcc_ir_binary_c(v->g, TCC_OP_MUL, a, c);
-}
+static inline tcc_node *vjp_add(tcc_vjp *v, tcc_node *a, tcc_node *b) { return tcc_ir_binary(v->g, TCC_OP_ADD, a, b); }
+static inline tcc_node *vjp_sub(tcc_vjp *v, tcc_node *a, tcc_node *b) { return tcc_ir_binary(v->g, TCC_OP_SUB, a, b); }
+static inline tcc_node *vjp_mul(tcc_vjp *v, tcc_node *a, tcc_node *b) { return tcc_ir_binary(v->g, TCC_OP_MUL, a, b); }
+static inline tcc_node *vjp_div(tcc_vjp *v, tcc_node *a, tcc_node *b) { return tcc_ir_binary(v->g, TCC_OP_DIV, a, b); }
+static inline tcc_node *vjp_neg(tcc_vjp *v, tcc_node *a) { return tcc_ir_unary(v->g, TCC_OP_NEG, a); }
+static inline tcc_node *vjp_scale(tcc_vjp *v, tcc_node *a, double c) { return tcc_ir_binary_c(v->g, TCC_OP_MUL, a, c); }
 static inline tcc_node *vjp_offset(tcc_vjp *v, tcc_node *a, double c) {
     return tcc_ir_binary_c(v->g, TCC_OP_ADD, a, c);
 }
-static inline tcc_node *vjp_zero(tcc_vjp *v, const tcc_node *like) {
-    return tcc_ir_splat_like(v->g, like, 0);
-}
+static inline tcc_node *vjp_zero(tcc_vjp *v, const tcc_node *like) { return tcc_ir_splat_like(v->g, like, 0); }
 /* condition ? a : 0 */
 static inline tcc_node *vjp_where(tcc_vjp *v, tcc_node *condition, tcc_node *a) {
     return tcc_ir_select(v->g, condition, a, vjp_zero(v, a));
@@ -72,8 +57,7 @@ static inline tcc_node *vjp_sum(tcc_vjp *v, tcc_node *a, const tcc_dims *axes) {
     return tcc_ir_reduce(v->g, TCC_OP_REDUCE_SUM, a, axes);
 }
 /* A value reduced over `axes` of `like`, put back at like's dims. */
-static inline tcc_node *vjp_back(tcc_vjp *v, tcc_node *reduced, const tcc_node *like,
-                                 const tcc_dims *axes) {
+static inline tcc_node *vjp_back(tcc_vjp *v, tcc_node *reduced, const tcc_node *like, const tcc_dims *axes) {
     return tcc_ir_unreduce(v->g, reduced, like->type.rank, like->type.dims, axes);
 }
 /* `op` with the attributes of the node itself. */

@@ -8,9 +8,7 @@
 
 /* scale q k^T + mask, and which of it a query may see. */
 static tcc_node *scores(tcc_vjp *v, const tcc_attrs_dot *pairs, tcc_node *mask) {
-    return vjp_add(v,
-                   vjp_scale(v, tcc_ir_dot(v->g, v->x[0], v->x[1], pairs), v->y->attrs->sdpa.scale),
-                   mask);
+    return vjp_add(v, vjp_scale(v, tcc_ir_dot(v->g, v->x[0], v->x[1], pairs), v->y->attrs->sdpa.scale), mask);
 }
 
 /* p (dropout(do v^T) - sum of do o over a row) with p = exp(scores - lse), 0 where the query does not
@@ -24,8 +22,7 @@ static tcc_node *mask_gradient(tcc_vjp *v, tcc_node *mask, tcc_node *lse, tcc_no
     tcc_dims last = {1, {rank - 1}};
     lse = tcc_ir_cast(v->g, lse, mask->type.dtype);
     lse = vjp_where(v, tcc_ir_binary_c(v->g, TCC_OP_NE, lse, -INFINITY), lse);
-    tcc_node *p = tcc_ir_unary(v->g, TCC_OP_EXP,
-                               vjp_sub(v, scores(v, &pairs, mask), vjp_back(v, lse, mask, &last)));
+    tcc_node *p = tcc_ir_unary(v->g, TCC_OP_EXP, vjp_sub(v, scores(v, &pairs, mask), vjp_back(v, lse, mask, &last)));
     tcc_node *delta = vjp_sum(v, vjp_mul(v, v->dy, v->y), &last);
     tcc_node *dp = tcc_ir_dot(v->g, v->dy, v->x[2], &pairs);
     if (key) {
@@ -38,8 +35,7 @@ static tcc_node *mask_gradient(tcc_vjp *v, tcc_node *mask, tcc_node *lse, tcc_no
     index.dtype = TCC_I32;
     int64_t queries = mask->type.dims[rank - 2], keys = mask->type.dims[rank - 1];
     tcc_node *limit = vjp_offset(v, tcc_ir_iota(v->g, &index, rank - 2), (double)(keys - queries));
-    return vjp_where(v, tcc_ir_binary(v->g, TCC_OP_LE, tcc_ir_iota(v->g, &index, rank - 1), limit),
-                     gradient);
+    return vjp_where(v, tcc_ir_binary(v->g, TCC_OP_LE, tcc_ir_iota(v->g, &index, rank - 1), limit), gradient);
 }
 
 TCC_VJP_RULE(sdpa) {
@@ -47,15 +43,14 @@ TCC_VJP_RULE(sdpa) {
     tcc_node *key = tcc_sdpa_draws(v->y) ? v->x[v->y->n_operands - 1] : NULL;
     tcc_attrs whole = *v->y->attrs; /* dropout follows the softmax */
     whole.sdpa.p = 0, whole.sdpa.id = 0;
-    tcc_node *lse = tcc_ir_build(v->g, TCC_OP_SDPA_LSE, (tcc_node *[]){v->x[0], v->x[1], mask},
-                                 mask ? 3 : 2, &whole, NULL, v->y->loc);
+    tcc_node *lse = tcc_ir_build(v->g, TCC_OP_SDPA_LSE, (tcc_node *[]){v->x[0], v->x[1], mask}, mask ? 3 : 2, &whole,
+                                 NULL, v->y->loc);
     static const tcc_op gradients[] = {TCC_OP_SDPA_GRAD_Q, TCC_OP_SDPA_GRAD_K, TCC_OP_SDPA_GRAD_V};
     tcc_node *operands[8] = {v->x[0], v->x[1], v->x[2], v->y, lse, v->dy};
     int n = 6;
     if (mask) operands[n++] = mask;
     if (key) operands[n++] = key;
     for (int i = 0; i < 3; i++)
-        if (tcc__vjp_wants(v, i))
-            tcc__vjp_give(v, i, vjp_build(v, gradients[i], operands, n, NULL));
+        if (tcc__vjp_wants(v, i)) tcc__vjp_give(v, i, vjp_build(v, gradients[i], operands, n, NULL));
     if (mask && tcc__vjp_wants(v, 3)) tcc__vjp_give(v, 3, mask_gradient(v, mask, lse, key));
 }

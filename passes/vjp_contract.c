@@ -9,9 +9,7 @@ static bool has(const tcc_dims *dims, int64_t d) {
     return false;
 }
 
-static void append(tcc_dims *dims, int64_t d) {
-    dims->v[dims->count++] = d;
-}
+static void append(tcc_dims *dims, int64_t d) { dims->v[dims->count++] = d; }
 
 /* How the gradient by one operand (`self`) is a dot of dy and the other: self's free dims and the
  * contracted ones come out in some order, which depends on whether dy or the other operand goes
@@ -70,8 +68,7 @@ static tcc_node *dot_gradient(tcc_vjp *v, const dot_side *s, tcc_node *other) {
                                                      .batch_b = dy_batch,
                                                      .contract_a = other_contract,
                                                      .contract_b = dy_contract};
-    tcc_node *dot =
-        dy_first ? tcc_ir_dot(v->g, v->dy, other, &attrs) : tcc_ir_dot(v->g, other, v->dy, &attrs);
+    tcc_node *dot = dy_first ? tcc_ir_dot(v->g, v->dy, other, &attrs) : tcc_ir_dot(v->g, other, v->dy, &attrs);
     int perm[TCC_MAX_RANK] = {0}; /* result dim d of the transpose is self's dim d */
     for (int i = 0; i < order.count; i++) perm[order.v[i]] = i;
     return tcc_ir_transpose(v->g, dot, perm);
@@ -85,18 +82,11 @@ TCC_VJP_RULE(dot) {
     const tcc_type *a = &v->x[0]->type, *b = &v->x[1]->type;
     int batch = attrs->batch_a.count, free_a = a->rank - batch - attrs->contract_a.count;
     if (tcc__vjp_wants(v, 0)) {
-        dot_side s = {a,
-                      b,
-                      &attrs->batch_a,
-                      &attrs->contract_a,
-                      &attrs->batch_b,
-                      &attrs->contract_b,
-                      batch + free_a};
+        dot_side s = {a, b, &attrs->batch_a, &attrs->contract_a, &attrs->batch_b, &attrs->contract_b, batch + free_a};
         tcc__vjp_give(v, 0, dot_gradient(v, &s, v->x[1]));
     }
     if (tcc__vjp_wants(v, 1)) {
-        dot_side s = {
-            b, a, &attrs->batch_b, &attrs->contract_b, &attrs->batch_a, &attrs->contract_a, batch};
+        dot_side s = {b, a, &attrs->batch_b, &attrs->contract_b, &attrs->batch_a, &attrs->contract_a, batch};
         tcc__vjp_give(v, 1, dot_gradient(v, &s, v->x[0]));
     }
 }

@@ -7,27 +7,13 @@
 
 /* -- Unary: dx = dy f'(x), by y where that is simpler -- */
 
-TCC_VJP_RULE(neg) {
-    tcc__vjp_give(v, 0, vjp_neg(v, v->dy));
-}
-TCC_VJP_RULE(abs) {
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SIGN, v->x[0])));
-}
-TCC_VJP_RULE(exp) {
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, v->y));
-}
-TCC_VJP_RULE(expm1) {
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_offset(v, v->y, 1)));
-}
-TCC_VJP_RULE(log) {
-    tcc__vjp_give(v, 0, vjp_div(v, v->dy, v->x[0]));
-}
-TCC_VJP_RULE(log1p) {
-    tcc__vjp_give(v, 0, vjp_div(v, v->dy, vjp_offset(v, v->x[0], 1)));
-}
-TCC_VJP_RULE(sqrt) {
-    tcc__vjp_give(v, 0, vjp_div(v, vjp_scale(v, v->dy, 0.5), v->y));
-}
+TCC_VJP_RULE(neg) { tcc__vjp_give(v, 0, vjp_neg(v, v->dy)); }
+TCC_VJP_RULE(abs) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SIGN, v->x[0]))); }
+TCC_VJP_RULE(exp) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, v->y)); }
+TCC_VJP_RULE(expm1) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_offset(v, v->y, 1))); }
+TCC_VJP_RULE(log) { tcc__vjp_give(v, 0, vjp_div(v, v->dy, v->x[0])); }
+TCC_VJP_RULE(log1p) { tcc__vjp_give(v, 0, vjp_div(v, v->dy, vjp_offset(v, v->x[0], 1))); }
+TCC_VJP_RULE(sqrt) { tcc__vjp_give(v, 0, vjp_div(v, vjp_scale(v, v->dy, 0.5), v->y)); }
 
 /* -1/2 x^(-3/2) */
 TCC_VJP_RULE(rsqrt) {
@@ -35,43 +21,29 @@ TCC_VJP_RULE(rsqrt) {
     tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_scale(v, cube, -0.5)));
 }
 
-TCC_VJP_RULE(sin) {
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_COS, v->x[0])));
-}
-TCC_VJP_RULE(cos) {
-    tcc__vjp_give(v, 0, vjp_neg(v, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SIN, v->x[0]))));
-}
+TCC_VJP_RULE(sin) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_COS, v->x[0]))); }
+TCC_VJP_RULE(cos) { tcc__vjp_give(v, 0, vjp_neg(v, vjp_mul(v, v->dy, tcc_ir_unary(v->g, TCC_OP_SIN, v->x[0])))); }
 
 /* 1 - y^2 */
 static tcc_node *one_minus_square(tcc_vjp *v, tcc_node *y) {
     return vjp_sub(v, tcc_ir_splat_like(v->g, y, 1), vjp_mul(v, y, y));
 }
 
-TCC_VJP_RULE(tanh) {
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, one_minus_square(v, v->y)));
-}
+TCC_VJP_RULE(tanh) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, one_minus_square(v, v->y))); }
 
-static tcc_node *one_minus(tcc_vjp *v, tcc_node *y) {
-    return vjp_sub(v, tcc_ir_splat_like(v->g, y, 1), y);
-}
+static tcc_node *one_minus(tcc_vjp *v, tcc_node *y) { return vjp_sub(v, tcc_ir_splat_like(v->g, y, 1), y); }
 
-TCC_VJP_RULE(sigmoid) {
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_mul(v, v->y, one_minus(v, v->y))));
-}
+TCC_VJP_RULE(sigmoid) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_mul(v, v->y, one_minus(v, v->y)))); }
 
 /* c e^(-x^2 / d) */
 static tcc_node *bell(tcc_vjp *v, tcc_node *x, double c, double d) {
     return vjp_scale(v, tcc_ir_unary(v->g, TCC_OP_EXP, vjp_scale(v, vjp_mul(v, x, x), -1 / d)), c);
 }
 
-TCC_VJP_RULE(erf) {
-    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, bell(v, v->x[0], M_2_SQRTPI, 1)));
-}
+TCC_VJP_RULE(erf) { tcc__vjp_give(v, 0, vjp_mul(v, v->dy, bell(v, v->x[0], M_2_SQRTPI, 1))); }
 
 /* The gradient takes the way back through the types. */
-TCC_VJP_RULE(cast) {
-    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, v->dy, v->x[0]->type.dtype));
-}
+TCC_VJP_RULE(cast) { tcc__vjp_give(v, 0, tcc_ir_cast(v->g, v->dy, v->x[0]->type.dtype)); }
 
 /* -- Binary -- */
 
@@ -101,8 +73,7 @@ TCC_VJP_RULE(div) {
 TCC_VJP_RULE(rem) {
     tcc__vjp_give(v, 0, v->dy);
     if (!tcc__vjp_wants(v, 1)) return;
-    tcc_node *quotient =
-        tcc_ir_unary(v->g, TCC_OP_ROUND, vjp_div(v, vjp_sub(v, v->x[0], v->y), v->x[1]));
+    tcc_node *quotient = tcc_ir_unary(v->g, TCC_OP_ROUND, vjp_div(v, vjp_sub(v, v->x[0], v->y), v->x[1]));
     tcc__vjp_give(v, 1, vjp_neg(v, vjp_mul(v, v->dy, quotient)));
 }
 
@@ -120,9 +91,7 @@ TCC_VJP_RULE(pow) {
         else if (c && c->v[0] == 2) slope = vjp_scale(v, a, 2);
         else {
             slope = vjp_mul(v, b, tcc_ir_binary(v->g, TCC_OP_POW, a, vjp_offset(v, b, -1)));
-            if (!c)
-                slope = tcc_ir_select(v->g, tcc_ir_binary_c(v->g, TCC_OP_EQ, b, 0), vjp_zero(v, b),
-                                      slope);
+            if (!c) slope = tcc_ir_select(v->g, tcc_ir_binary_c(v->g, TCC_OP_EQ, b, 0), vjp_zero(v, b), slope);
         }
         tcc__vjp_give(v, 0, vjp_mul(v, v->dy, slope));
     }
@@ -136,8 +105,7 @@ TCC_VJP_RULE(pow) {
 
 /* The operand that wins gets dy; at ties each gets half. */
 static void choice(tcc_vjp *v, tcc_op first_wins, tcc_op second_wins) {
-    tcc_node *half =
-        vjp_where(v, tcc_ir_binary(v->g, TCC_OP_EQ, v->x[0], v->x[1]), vjp_scale(v, v->dy, 0.5));
+    tcc_node *half = vjp_where(v, tcc_ir_binary(v->g, TCC_OP_EQ, v->x[0], v->x[1]), vjp_scale(v, v->dy, 0.5));
     for (int i = 0; i < 2; i++) {
         if (!tcc__vjp_wants(v, i)) continue;
         tcc_node *wins = tcc_ir_binary(v->g, i == 0 ? first_wins : second_wins, v->x[0], v->x[1]);
@@ -145,12 +113,8 @@ static void choice(tcc_vjp *v, tcc_op first_wins, tcc_op second_wins) {
     }
 }
 
-TCC_VJP_RULE(max) {
-    choice(v, TCC_OP_GT, TCC_OP_LT);
-}
-TCC_VJP_RULE(min) {
-    choice(v, TCC_OP_LT, TCC_OP_GT);
-}
+TCC_VJP_RULE(max) { choice(v, TCC_OP_GT, TCC_OP_LT); }
+TCC_VJP_RULE(min) { choice(v, TCC_OP_LT, TCC_OP_GT); }
 
 TCC_VJP_RULE(select) {
     tcc_node *zero = vjp_zero(v, v->dy);
@@ -161,20 +125,15 @@ TCC_VJP_RULE(select) {
 /* -- Activations -- */
 
 /* y > 0 exactly where x > 0, and y is what the next op keeps. */
-TCC_VJP_RULE(relu) {
-    tcc__vjp_give(v, 0, vjp_where(v, tcc_ir_binary_c(v->g, TCC_OP_GT, v->y, 0), v->dy));
-}
+TCC_VJP_RULE(relu) { tcc__vjp_give(v, 0, vjp_where(v, tcc_ir_binary_c(v->g, TCC_OP_GT, v->y, 0), v->dy)); }
 
 /* Phi(x) + x phi(x) */
 TCC_VJP_RULE(gelu) {
     tcc_node *x = v->x[0], *density = bell(v, x, 0.5 * M_SQRT1_2 * M_2_SQRTPI, 2);
-    tcc__vjp_give(
-        v, 0, vjp_mul(v, v->dy, vjp_add(v, tcc_ir_normal_cdf(v->g, x), vjp_mul(v, x, density))));
+    tcc__vjp_give(v, 0, vjp_mul(v, v->dy, vjp_add(v, tcc_ir_normal_cdf(v->g, x), vjp_mul(v, x, density))));
 }
 
-TCC_VJP_RULE(gelu_tanh) {
-    tcc__vjp_give(v, 0, tcc_ir_binary(v->g, TCC_OP_GELU_TANH_GRAD, v->x[0], v->dy));
-}
+TCC_VJP_RULE(gelu_tanh) { tcc__vjp_give(v, 0, tcc_ir_binary(v->g, TCC_OP_GELU_TANH_GRAD, v->x[0], v->dy)); }
 
 /* dy (1 + t + x t') / 2 with t = tanh(u), u = c (x + k x^3): by x, dy (t' + x t'' / 2) with t' = (1 - t^2) u' and
  * t'' = (1 - t^2) (u'' - 2 t u'^2). */

@@ -28,23 +28,19 @@ static tcc_dims others(int rank, const tcc_dims *axes) {
     return rest;
 }
 
-
 /* With n = (x - mean) s, s = 1 / sqrt(var + eps), y = n w + b, g = dy w:
  *   dx = s (g - mean g - n mean(g n)),   dw = sum dy n,   db = sum dy.
  * Without centring (rms_norm) the term mean g is not there. */
 static void norm(tcc_vjp *v, bool centred) {
     tcc_node *x = v->x[0];
-    tcc_dims axes = tcc_ir_norm_axes(v->y), rows = others(v->y->type.rank, &axes); /* that weight and bias are broadcast over */
+    tcc_dims axes = tcc_ir_norm_axes(v->y),
+             rows = others(v->y->type.rank, &axes); /* that weight and bias are broadcast over */
     double eps = v->y->attrs->norm.eps;
-    tcc_ir_normal n = centred ? tcc_ir_get_normal(v->g, x, &axes, eps)
-                              : tcc_ir_get_rms_normal(v->g, x, &axes, eps);
+    tcc_ir_normal n = centred ? tcc_ir_get_normal(v->g, x, &axes, eps) : tcc_ir_get_rms_normal(v->g, x, &axes, eps);
     if (tcc__vjp_wants(v, 0)) {
-        tcc_node *g = v->y->n_operands > 1
-                          ? vjp_mul(v, v->dy, tcc_ir_norm_weight(v->g, v->y, v->x[1]))
-                          : v->dy;
+        tcc_node *g = v->y->n_operands > 1 ? vjp_mul(v, v->dy, tcc_ir_norm_weight(v->g, v->y, v->x[1])) : v->dy;
         tcc_node *along = vjp_back(v, tcc_ir_mean(v->g, vjp_mul(v, g, n.value), &axes), x, &axes);
-        tcc_node *dx =
-            centred ? vjp_sub(v, g, vjp_back(v, tcc_ir_mean(v->g, g, &axes), x, &axes)) : g;
+        tcc_node *dx = centred ? vjp_sub(v, g, vjp_back(v, tcc_ir_mean(v->g, g, &axes), x, &axes)) : g;
         dx = vjp_sub(v, dx, vjp_mul(v, n.value, along));
         tcc__vjp_give(v, 0, vjp_mul(v, dx, vjp_back(v, n.scale, x, &axes)));
     }
@@ -53,16 +49,14 @@ static void norm(tcc_vjp *v, bool centred) {
     if (v->y->n_operands > 2 && tcc__vjp_wants(v, 2)) tcc__vjp_give(v, 2, vjp_sum(v, v->dy, &rows));
 }
 
-TCC_VJP_RULE(layer_norm) {
-    norm(v, true);
-}
-TCC_VJP_RULE(rms_norm) {
-    norm(v, false);
-}
+TCC_VJP_RULE(layer_norm) { norm(v, true); }
+TCC_VJP_RULE(rms_norm) { norm(v, false); }
 
-/* All gradients are ops on the same operands, whose definitions share their sums; a library may compute them at once. */
+/* All gradients are ops on the same operands, whose definitions share their sums; a library may compute them at once.
+ */
 TCC_VJP_RULE(batch_norm) {
-    static const tcc_op grads[] = {TCC_OP_BATCH_NORM_GRAD_X, TCC_OP_BATCH_NORM_GRAD_WEIGHT, TCC_OP_BATCH_NORM_GRAD_BIAS};
+    static const tcc_op grads[] = {TCC_OP_BATCH_NORM_GRAD_X, TCC_OP_BATCH_NORM_GRAD_WEIGHT,
+                                   TCC_OP_BATCH_NORM_GRAD_BIAS};
     tcc_node *x = v->x[0], *weight = v->y->n_operands > 1 ? v->x[1] : NULL;
     const tcc_attrs *attrs = v->y->attrs;
     const tcc_type type = {weight ? weight->type.dtype : x->type.dtype, 1, {x->type.dims[attrs->norm.axis]}};
@@ -70,7 +64,8 @@ TCC_VJP_RULE(batch_norm) {
     tcc_node *scale = tcc_ir_build(v->g, TCC_OP_BATCH_NORM_SCALE, &x, 1, attrs, &type, v->y->loc);
     tcc_node *operands[] = {v->dy, x, mean, scale, weight};
     for (int i = 0; i < v->y->n_operands; i++)
-        if (tcc__vjp_wants(v, i)) tcc__vjp_give(v, i, tcc_ir_build(v->g, grads[i], operands, weight ? 5 : 4, attrs, NULL, v->y->loc));
+        if (tcc__vjp_wants(v, i))
+            tcc__vjp_give(v, i, tcc_ir_build(v->g, grads[i], operands, weight ? 5 : 4, attrs, NULL, v->y->loc));
 }
 
 /* The definition in decompose.c gives, for a valid row with r = dy / denominator,
@@ -82,8 +77,7 @@ TCC_VJP_RULE(cross_entropy) {
     if (!tcc__vjp_wants(v, 0)) return;
     int axis = logits->type.rank - 1;
     tcc_dims axes = {1, {axis}};
-    double s = v->y->attrs->cross_entropy.label_smoothing,
-           share = s / (double)logits->type.dims[axis];
+    double s = v->y->attrs->cross_entropy.label_smoothing, share = s / (double)logits->type.dims[axis];
     tcc_ir_cross_entropy c = tcc_ir_get_cross_entropy(v->g, v->y, logits, v->x[1], weights);
     tcc_node *p = tcc_ir_softmax_value(v->g, &c.softmax, axis);
     tcc_node *rate = tcc_ir_broadcast_like(v->g, vjp_div(v, v->dy, c.denominator), c.valid);
@@ -93,19 +87,16 @@ TCC_VJP_RULE(cross_entropy) {
         if (weights) rate = vjp_mul(v, rate, c.row_weight);
         difference = tcc_ir_select(v->g, c.onehot, vjp_offset(v, p, -1), p);
     } else if (!weights) {
-        difference =
-            vjp_sub(v, p,
-                    tcc_ir_select(v->g, c.onehot, tcc_ir_splat_like(v->g, p, 1 - s + share),
-                                  tcc_ir_splat_like(v->g, p, share)));
+        difference = vjp_sub(v, p,
+                             tcc_ir_select(v->g, c.onehot, tcc_ir_splat_like(v->g, p, 1 - s + share),
+                                           tcc_ir_splat_like(v->g, p, share)));
     } else {
         tcc_dims all = {1, {0}};
         tcc_node *hit = vjp_scale(v, c.row_weight, 1 - s);
-        tcc_node *total =
-            vjp_scale(v, tcc_ir_broadcast_like(v->g, vjp_sum(v, weights, &all), hit), share);
+        tcc_node *total = vjp_scale(v, tcc_ir_broadcast_like(v->g, vjp_sum(v, weights, &all), hit), share);
         tcc_node *pull = vjp_mul(v, p, vjp_back(v, vjp_add(v, hit, total), logits, &axes));
         tcc_node *spread = vjp_scale(v, tcc_ir_broadcast_like(v->g, weights, logits), share);
-        difference = vjp_sub(
-            v, vjp_sub(v, pull, vjp_where(v, c.onehot, vjp_back(v, hit, logits, &axes))), spread);
+        difference = vjp_sub(v, vjp_sub(v, pull, vjp_where(v, c.onehot, vjp_back(v, hit, logits, &axes))), spread);
     }
     tcc__vjp_give(v, 0, vjp_mul(v, difference, vjp_back(v, rate, logits, &axes)));
 }

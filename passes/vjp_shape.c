@@ -51,20 +51,16 @@ TCC_VJP_RULE(pad) {
 
 TCC_VJP_RULE(concat) {
     const tcc_type *y = &v->y->type;
-    int64_t start[TCC_MAX_RANK] = {0}, limit[TCC_MAX_RANK], stride[TCC_MAX_RANK],
-            axis = v->y->attrs->axis.axis;
+    int64_t start[TCC_MAX_RANK] = {0}, limit[TCC_MAX_RANK], stride[TCC_MAX_RANK], axis = v->y->attrs->axis.axis;
     for (int d = 0; d < y->rank; d++) limit[d] = y->dims[d], stride[d] = 1;
     for (int i = 0; i < v->y->n_operands; i++) {
         limit[axis] = start[axis] + v->x[i]->type.dims[axis];
-        if (tcc__vjp_wants(v, i))
-            tcc__vjp_give(v, i, tcc_ir_slice(v->g, v->dy, start, limit, stride));
+        if (tcc__vjp_wants(v, i)) tcc__vjp_give(v, i, tcc_ir_slice(v->g, v->dy, start, limit, stride));
         start[axis] = limit[axis];
     }
 }
 
-TCC_VJP_RULE(flip) {
-    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_FLIP, &v->dy, 1, NULL));
-}
+TCC_VJP_RULE(flip) { tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_FLIP, &v->dy, 1, NULL)); }
 
 /* -- Indexing: what is read is added back where it was read -- */
 

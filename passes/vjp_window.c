@@ -4,21 +4,14 @@
 #include "passes/vjp.h"
 
 TCC_VJP_RULE(max_pool) {
-    tcc__vjp_give(v, 0,
-                  vjp_build(v, TCC_OP_MAX_POOL_GRAD, (tcc_node *[]){v->x[0], v->dy}, 2, NULL));
+    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_MAX_POOL_GRAD, (tcc_node *[]){v->x[0], v->dy}, 2, NULL));
 }
 
-TCC_VJP_RULE(avg_pool) {
-    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_AVG_POOL_GRAD, &v->dy, 1, &v->x[0]->type));
-}
-TCC_VJP_RULE(avg_pool_grad) {
-    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_AVG_POOL, &v->dy, 1, NULL));
-}
+TCC_VJP_RULE(avg_pool) { tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_AVG_POOL_GRAD, &v->dy, 1, &v->x[0]->type)); }
+TCC_VJP_RULE(avg_pool_grad) { tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_AVG_POOL, &v->dy, 1, NULL)); }
 
-#define LINEAR(name, transpose)                                                                    \
-    TCC_VJP_RULE(name) {                                                                           \
-        tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_##transpose, &v->dy, 1, &v->x[0]->type));          \
-    }
+#define LINEAR(name, transpose) \
+    TCC_VJP_RULE(name) { tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_##transpose, &v->dy, 1, &v->x[0]->type)); }
 LINEAR(adaptive_avg_pool, ADAPTIVE_AVG_POOL_GRAD)
 LINEAR(adaptive_avg_pool_grad, ADAPTIVE_AVG_POOL)
 LINEAR(resize_nearest, RESIZE_NEAREST_GRAD)

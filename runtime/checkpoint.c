@@ -35,12 +35,8 @@ static char *file_path(const char *folder, int64_t step, const char *ending) {
     return tcc__path_join(folder, name);
 }
 
-static char *params_path(const char *folder, int64_t step) {
-    return file_path(folder, step, ".safetensors");
-}
-static char *state_path(const char *folder, int64_t step) {
-    return file_path(folder, step, ".state.safetensors");
-}
+static char *params_path(const char *folder, int64_t step) { return file_path(folder, step, ".safetensors"); }
+static char *state_path(const char *folder, int64_t step) { return file_path(folder, step, ".state.safetensors"); }
 
 /* The step in "step-NNNNNN.safetensors", which must be written exactly as we would; -1 for any
  * other name. */
@@ -63,8 +59,7 @@ static tcc_status find_steps(tcc_diag *d, const char *folder, step_list *out) {
     DIR *entries = opendir(folder);
     if (!entries && errno == ENOENT) return TCC_OK;
     if (!entries)
-        return tcc_error(d, TCC_EIO, (tcc_loc){folder, 0}, "cannot read the folder: %s",
-                         tcc__errno(errno).text);
+        return tcc_error(d, TCC_EIO, (tcc_loc){folder, 0}, "cannot read the folder: %s", tcc__errno(errno).text);
     tcc_status status = TCC_OK;
     const struct dirent *entry;
     while (status == TCC_OK && (entry = readdir(entries))) {
@@ -80,16 +75,14 @@ static tcc_status find_steps(tcc_diag *d, const char *folder, step_list *out) {
     return status;
 }
 
-tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps, int capacity,
-                               int *count) {
+tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps, int capacity, int *count) {
     *count = 0;
     step_list found = {0};
     tcc_status status = find_steps(&cx->diag, folder, &found);
     if (status == TCC_OK) {
         *count = found.count;
         int given = found.count < capacity ? found.count : capacity;
-        if (given > 0)
-            memcpy(steps, found.data + found.count - given, sizeof *steps * (size_t)given);
+        if (given > 0) memcpy(steps, found.data + found.count - given, sizeof *steps * (size_t)given);
     }
     tcc_vec_free(&found);
     return status;
@@ -97,8 +90,8 @@ tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *ste
 
 /* ---- saving ---- */
 
-static tcc_status stage_state(tcc_diag *d, tcc__out *o, const char *path,
-                              const tcc_checkpoint_contents *c, uint32_t params_crc) {
+static tcc_status stage_state(tcc_diag *d, tcc__out *o, const char *path, const tcc_checkpoint_contents *c,
+                              uint32_t params_crc) {
     tcc_pair *values = tcc__calloc((size_t)c->n_values + 2, sizeof *values);
     if (!values) return tcc_enomem(d);
     char step[24], crc[16];
@@ -108,27 +101,24 @@ static tcc_status stage_state(tcc_diag *d, tcc__out *o, const char *path,
     values[1] = (tcc_pair){params_key, crc};
     for (int i = 0; i < c->n_values; i++) values[2 + i] = c->values[i];
     uint32_t state_crc;
-    tcc_status status = tcc__safetensors_stage(d, o, path, c->state, c->n_state, values,
-                                               c->n_values + 2, &state_crc);
+    tcc_status status = tcc__safetensors_stage(d, o, path, c->state, c->n_state, values, c->n_values + 2, &state_crc);
     tcc__free(values);
     return status;
 }
 
-static tcc_status stage_params(tcc_diag *d, tcc__out *o, const char *path,
-                               const tcc_checkpoint_contents *c, uint32_t *crc) {
+static tcc_status stage_params(tcc_diag *d, tcc__out *o, const char *path, const tcc_checkpoint_contents *c,
+                               uint32_t *crc) {
     char step[24];
     snprintf(step, sizeof step, "%lld", (long long)c->step);
     tcc_pair value = {step_key, step};
     return tcc__safetensors_stage(d, o, path, c->params, c->n_params, &value, 1, crc);
 }
 
-tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder,
-                               const tcc_checkpoint_contents *c) {
+tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, const tcc_checkpoint_contents *c) {
     tcc_diag *d = &cx->diag;
     if (c->size != sizeof *c || c->step < 0)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "tcc_checkpoint_save: size is %zu (should be %zu), step is %lld", c->size,
-                         sizeof *c, (long long)c->step);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_save: size is %zu (should be %zu), step is %lld",
+                         c->size, sizeof *c, (long long)c->step);
     TCC_TRY(tcc__folder_create(d, folder));
     char *params = params_path(folder, c->step), *state = state_path(folder, c->step);
     tcc__out params_out = {.fd = -1}, state_out = {.fd = -1};
@@ -185,12 +175,9 @@ static void note_earlier(tcc_diag *d, const char *folder, int64_t step) {
     tcc_checkpoint *earlier = NULL;
     if (find_steps(NULL, folder, &steps) == TCC_OK) {
         for (int i = steps.count - 1; i >= 0 && !earlier; i--)
-            if (steps.data[i] < step && open_step(NULL, folder, steps.data[i], &earlier) != TCC_OK)
-                earlier = NULL;
+            if (steps.data[i] < step && open_step(NULL, folder, steps.data[i], &earlier) != TCC_OK) earlier = NULL;
     }
-    if (earlier)
-        tcc_note(d, TCC_NOWHERE, "the newest earlier checkpoint that is sound is %s",
-                 earlier->path);
+    if (earlier) tcc_note(d, TCC_NOWHERE, "the newest earlier checkpoint that is sound is %s", earlier->path);
     else tcc_note(d, TCC_NOWHERE, "there is no earlier checkpoint that is sound in %s", folder);
     tcc_checkpoint_close(earlier);
     tcc_vec_free(&steps);
@@ -223,13 +210,11 @@ tcc_status tcc_checkpoint_open(tcc_context *cx, const char *path, tcc_checkpoint
     tcc_status status = TCC_OK;
     if (is_folder) status = newest_step(d, folder, &step);
     else if ((step = step_of(tcc__path_name(path))) < 0)
-        status =
-            tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0},
-                      "a checkpoint is named by its parameters' file, step-NNNNNN.safetensors");
+        status = tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0},
+                           "a checkpoint is named by its parameters' file, step-NNNNNN.safetensors");
     if (status == TCC_OK) {
         status = open_step(d, folder, step, out);
-        if (status == TCC_EFORMAT || status == TCC_ENOTFOUND || status == TCC_EIO)
-            note_earlier(d, folder, step);
+        if (status == TCC_EFORMAT || status == TCC_ENOTFOUND || status == TCC_EIO) note_earlier(d, folder, step);
     }
     tcc__free(folder);
     return status;
@@ -243,18 +228,10 @@ void tcc_checkpoint_close(tcc_checkpoint *c) {
     tcc__free(c);
 }
 
-int64_t tcc_checkpoint_step(const tcc_checkpoint *c) {
-    return c->step;
-}
-const char *tcc_checkpoint_path(const tcc_checkpoint *c) {
-    return c->path;
-}
+int64_t tcc_checkpoint_step(const tcc_checkpoint *c) { return c->step; }
+const char *tcc_checkpoint_path(const tcc_checkpoint *c) { return c->path; }
 const char *tcc_checkpoint_value(const tcc_checkpoint *c, const char *key) {
     return tcc_safetensors_metadata(c->state, key);
 }
-const tcc_safetensors *tcc_checkpoint_params(const tcc_checkpoint *c) {
-    return c->params;
-}
-const tcc_safetensors *tcc_checkpoint_state(const tcc_checkpoint *c) {
-    return c->state;
-}
+const tcc_safetensors *tcc_checkpoint_params(const tcc_checkpoint *c) { return c->params; }
+const tcc_safetensors *tcc_checkpoint_state(const tcc_checkpoint *c) { return c->state; }

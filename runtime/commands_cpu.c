@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A program on the CPU: a list of calls whose pointers stand ready, so that a run looks nothing up and allocates nothing. */
+ * A program on the CPU: a list of calls whose pointers stand ready, so that a run looks nothing up and allocates
+ * nothing. */
 #include "cpus.h"
 #include "device_cpu.h"
 #include "host_object.h"
@@ -56,7 +57,8 @@ static void *place_of(void *user, int step, int n, int buffer) {
 static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
     const tcc_kernel *k = &c->program->kernels[s->kernel];
     m->kernel = tcc_host_object_kernel(c->objects[k->module], k->symbol);
-    if (!m->kernel) return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
+    if (!m->kernel)
+        return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
     m->grain = s->grain < 1 ? 1 : s->grain;
     m->n_instances = s->n_instances;
     m->instances = TCC_ARENA_ARRAY(&c->memory, instance, s->n_instances + 1);
@@ -77,7 +79,8 @@ static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, 
     const tcc_library_call *call = s->call;
     const tcc_library_entry *entry = tcc_libraries_find(c->device->libraries, call->name);
     if (!entry)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry, or its library was not found", call->name);
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry, or its library was not found",
+                         call->name);
     if (call->n_params != entry->n_params || call->n_buffers != entry->n_buffers)
         return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name,
                          entry->n_params, entry->n_buffers, call->n_params, call->n_buffers);
@@ -102,7 +105,8 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
     const tcc_program *p = c->program;
     const char *lacking = p->cpu ? tcc_cpus_lack(p->cpu) : NULL;
     if (lacking)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was made for a CPU with %.*s, which this one lacks", p->name,
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "program '%s' was made for a CPU with %.*s, which this one lacks", p->name,
                          (int)strcspn(lacking, ","), lacking);
     c->objects = TCC_ARENA_ARRAY(&c->memory, tcc_host_object *, p->n_modules);
     c->commands = TCC_ARENA_ARRAY(&c->memory, command, p->n_steps);
@@ -126,7 +130,8 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
     return tcc_places_make(&c->memory, d, p, place_of, c, &c->places);
 }
 
-tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program, tcc_commands **out) {
+tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
+                                     tcc_commands **out) {
     *out = NULL;
     tcc_commands *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&cx->diag);

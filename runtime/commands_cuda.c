@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A program on a CUDA device: modules loaded, kernels found, and each step a launch, library call or copy whose parameters stand ready. A run hands
- * them to the driver one after the other and returns; it looks nothing up, allocates nothing, and waits for nothing. */
+ * A program on a CUDA device: modules loaded, kernels found, and each step a launch, library call or copy whose
+ * parameters stand ready. A run hands them to the driver one after the other and returns; it looks nothing up,
+ * allocates nothing, and waits for nothing. */
 #include "library_cuda.h"
 #include "module_cuda.h"
 #include "places.h"
@@ -11,7 +12,8 @@
 #include <string.h>
 
 enum {
-    WAVES = 8, /* blocks of a launch: at most so many times what the device holds at once; a block then takes several items */
+    WAVES = 8, /* blocks of a launch: at most so many times what the device holds at once; a block then takes several
+                  items */
     TABLE_ALIGNMENT = 8 /* integers */
 };
 
@@ -55,7 +57,7 @@ struct tcc_commands {
     int64_t *tables; /* of all steps; a copy is on the device */
     int64_t table_integers;
     tcc_cuda_address tables_on_device;
-    bool tables_moved;    /* the device's copy is old */
+    bool tables_moved;     /* the device's copy is old */
     tcc_cuda_event *times; /* n_steps + 1; NULL until a run was timed */
 };
 
@@ -65,24 +67,33 @@ static tcc_status find_kernel(tcc_commands *c, tcc_diag *d, const tcc_kernel *k,
     tcc_device_cuda *cuda = c->device;
     int blocks = 0;
     if (k->scratch_bytes > cuda->max_shared_bytes)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "kernel '%s' needs %lld bytes of shared memory a block, cuda:%d (%s) has %d", k->symbol,
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "kernel '%s' needs %lld bytes of shared memory a block, cuda:%d (%s) has %d", k->symbol,
                          (long long)k->scratch_bytes, cuda->ordinal, cuda->name, cuda->max_shared_bytes);
     tcc_cuda_result r = cuda->cu.module_function(&out->function, c->modules[k->module], k->symbol);
-    if (r == TCC_CUDA_NOT_FOUND) return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
+    if (r == TCC_CUDA_NOT_FOUND)
+        return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
     if (r) return tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_module_function);
     if (k->scratch_bytes)
-        TCC_CUDA_TRY(cuda, d, function_set, out->function, TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES, (int)k->scratch_bytes);
+        TCC_CUDA_TRY(cuda, d, function_set, out->function, TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES,
+                     (int)k->scratch_bytes);
     TCC_CUDA_TRY(cuda, d, occupancy, &blocks, out->function, k->threads, (size_t)k->scratch_bytes);
     if (!blocks)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "kernel '%s': a block of %d threads with %lld bytes of shared memory does not fit on cuda:%d (%s)",
-                         k->symbol, k->threads, (long long)k->scratch_bytes, cuda->ordinal, cuda->name);
+        return tcc_error(
+            d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+            "kernel '%s': a block of %d threads with %lld bytes of shared memory does not fit on cuda:%d (%s)",
+            k->symbol, k->threads, (long long)k->scratch_bytes, cuda->ordinal, cuda->name);
     out->most_blocks = (int64_t)WAVES * blocks * cuda->sm_count;
     return TCC_OK;
 }
 
-static bool uses_table(const tcc_program *p, const tcc_step *s) { return s->n_instances > 1 && p->kernels[s->kernel].table; }
+static bool uses_table(const tcc_program *p, const tcc_step *s) {
+    return s->n_instances > 1 && p->kernels[s->kernel].table;
+}
 
-static int64_t blocks_of(const tcc_kernel *k, int64_t items) { return items / k->items_a_block + (items % k->items_a_block > 0); }
+static int64_t blocks_of(const tcc_kernel *k, int64_t items) {
+    return items / k->items_a_block + (items % k->items_a_block > 0);
+}
 
 static int row_integers(const tcc_kernel *k) { return 2 + k->n_buffers + k->n_params; }
 
@@ -94,11 +105,13 @@ static int64_t table_integers(const tcc_program *p, const tcc_step *s) {
 static tcc_status make_tables(tcc_commands *c, tcc_diag *d) {
     const tcc_program *p = c->program;
     for (int i = 0; i < p->n_steps; i++)
-        if (p->steps[i].kind == TCC_STEP_KERNEL && uses_table(p, &p->steps[i])) c->table_integers += table_integers(p, &p->steps[i]);
+        if (p->steps[i].kind == TCC_STEP_KERNEL && uses_table(p, &p->steps[i]))
+            c->table_integers += table_integers(p, &p->steps[i]);
     if (!c->table_integers) return TCC_OK;
     c->tables = TCC_ARENA_ARRAY(&c->memory, int64_t, c->table_integers);
     if (!c->tables) return tcc_enomem(d);
-    return tcc__cuda_alloc(c->device, d, c->table_integers * (int64_t)sizeof(int64_t), "the tables of steps with many instances", &c->tables_on_device);
+    return tcc__cuda_alloc(c->device, d, c->table_integers * (int64_t)sizeof(int64_t),
+                           "the tables of steps with many instances", &c->tables_on_device);
 }
 
 static tcc_status make_launch(tcc_commands *c, tcc_diag *d, launch *l, int n_values, int64_t blocks, int64_t most) {
@@ -137,7 +150,8 @@ static tcc_status make_table_launch(tcc_commands *c, tcc_diag *d, const tcc_step
         blocks += blocks_of(k, s->instances[n].items);
     }
     m->rows[(int64_t)s->n_instances * m->row_integers] = blocks;
-    if (blocks > INT32_MAX) return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "a launch of %lld blocks", (long long)blocks);
+    if (blocks > INT32_MAX)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "a launch of %lld blocks", (long long)blocks);
     TCC_TRY(make_launch(c, d, &m->launches[0], 2, blocks, blocks));
     m->launches[0].values[0] = (int64_t)(c->tables_on_device + (uint64_t)*at * sizeof(int64_t));
     m->launches[0].values[1] = s->n_instances;
@@ -148,10 +162,11 @@ static tcc_status make_table_launch(tcc_commands *c, tcc_diag *d, const tcc_step
 static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
     const tcc_library_call *call = s->call;
     const tcc_cuda_entry *entry = tcc__cuda_entry_find(call->name);
-    if (!entry) return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on CUDA devices", call->name);
+    if (!entry)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on CUDA devices", call->name);
     if (call->n_params != entry->n_params || call->n_buffers != entry->n_buffers)
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name, entry->n_params,
-                         entry->n_buffers, call->n_params, call->n_buffers);
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name,
+                         entry->n_params, entry->n_buffers, call->n_params, call->n_buffers);
     m->buffers = TCC_ARENA_ARRAY(&c->memory, tcc_cuda_address, call->n_buffers + 1);
     int64_t *params = tcc_arena_copy(&c->memory, call->params, (size_t)call->n_params * sizeof *params);
     if (!m->buffers || !params) return tcc_enomem(d);
@@ -192,8 +207,9 @@ static tcc_status check_arch(const tcc_commands *c, tcc_diag *d) {
     const char *p = strncmp(arch, "sm_", 3) ? "" : arch + 3;
     for (; *p >= '0' && *p <= '9' && sm < 10000; p++) sm = 10 * sm + (*p - '0');
     if (sm && (*p ? sm == c->device->sm : sm <= c->device->sm)) return TCC_OK;
-    return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was made for %s, cuda:%d (%s) is %s", c->program->name, *arch ? arch : "no architecture",
-                     c->device->ordinal, c->device->name, c->device->arch);
+    return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was made for %s, cuda:%d (%s) is %s",
+                     c->program->name, *arch ? arch : "no architecture", c->device->ordinal, c->device->name,
+                     c->device->arch);
 }
 
 /* What is fed to a run. */
@@ -201,14 +217,16 @@ static int64_t fed_bytes(const tcc_program *p) {
     int64_t bytes = 0;
     for (int i = 0; i < p->n_bindings; i++) {
         tcc_role role = p->bindings[i].role;
-        if (role == TCC_ROLE_BATCH || role == TCC_ROLE_HYPER || role == TCC_ROLE_RNG) bytes += (tcc_type_bytes(&p->bindings[i].type) + 255) / 256 * 256;
+        if (role == TCC_ROLE_BATCH || role == TCC_ROLE_HYPER || role == TCC_ROLE_RNG)
+            bytes += (tcc_type_bytes(&p->bindings[i].type) + 255) / 256 * 256;
     }
     return bytes;
 }
 
 static tcc_status find_kernels(tcc_commands *c, tcc_diag *d) {
     const tcc_program *p = c->program;
-    c->kernels = TCC_ARENA_ARRAY(&c->memory, kernel, 2 * p->n_kernels + 1); /* the second half: the entries for tables */
+    c->kernels = TCC_ARENA_ARRAY(&c->memory, kernel,
+                                 2 * p->n_kernels + 1); /* the second half: the entries for tables */
     if (!c->kernels) return tcc_enomem(d);
     for (int i = 0; i < p->n_kernels; i++) {
         TCC_TRY(find_kernel(c, d, &p->kernels[i], &c->kernels[i]));
@@ -241,7 +259,8 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
     return tcc_places_make(&c->memory, d, p, place_of, c, &c->places);
 }
 
-tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program, tcc_commands **out) {
+tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
+                                      tcc_commands **out) {
     *out = NULL;
     tcc_commands *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&cx->diag);
@@ -300,11 +319,13 @@ static tcc_status step_failed(tcc_commands *c, tcc_diag *d, int step, tcc_cuda_r
 static tcc_status run_step(tcc_commands *c, tcc_diag *d, const command *m) {
     tcc_device_cuda *cuda = c->device;
     if (m->kind == TCC_STEP_LIBRARY) return m->entry->run(m->call, d, m->buffers);
-    if (m->kind == TCC_STEP_COPY && m->copy_bytes) TCC_CUDA_TRY(cuda, d, copy, m->copy[0], m->copy[1], m->copy_bytes, cuda->compute);
+    if (m->kind == TCC_STEP_COPY && m->copy_bytes)
+        TCC_CUDA_TRY(cuda, d, copy, m->copy[0], m->copy[1], m->copy_bytes, cuda->compute);
     for (int i = 0; i < m->n_launches; i++) {
         const launch *l = &m->launches[i];
         if (l->grid)
-            TCC_CUDA_TRY(cuda, d, launch, m->kernel->function, l->grid, 1, 1, m->threads, 1, 1, m->shared_bytes, cuda->compute, l->parameters, NULL);
+            TCC_CUDA_TRY(cuda, d, launch, m->kernel->function, l->grid, 1, 1, m->threads, 1, 1, m->shared_bytes,
+                         cuda->compute, l->parameters, NULL);
     }
     return TCC_OK;
 }
@@ -312,7 +333,8 @@ static tcc_status run_step(tcc_commands *c, tcc_diag *d, const command *m) {
 static tcc_status run_steps(tcc_commands *c, tcc_diag *d, bool timed) {
     tcc_device_cuda *cuda = c->device;
     if (c->tables_moved) {
-        TCC_CUDA_TRY(cuda, d, copy_to_device, c->tables_on_device, c->tables, (size_t)c->table_integers * sizeof *c->tables, cuda->compute);
+        TCC_CUDA_TRY(cuda, d, copy_to_device, c->tables_on_device, c->tables,
+                     (size_t)c->table_integers * sizeof *c->tables, cuda->compute);
         c->tables_moved = false;
     }
     for (int i = 0; i < c->program->n_steps; i++) {

@@ -67,8 +67,8 @@ int tcc_cpus_quota(const char *proc_file, const char *mount) {
         *group++ = 0;
         bool version2 = !*controllers;
         if (!version2 && !has_word(controllers, "cpu")) continue;
-        /* In a container the group's path may name a place outside of what is mounted; the walk to the root still finds the
-         * container's own limit. */
+        /* In a container the group's path may name a place outside of what is mounted; the walk to the root still finds
+         * the container's own limit. */
         char folder[MAX_PATH];
         size_t root = (size_t)snprintf(folder, sizeof folder, version2 ? "%s" : "%s/cpu", mount);
         if (root + strlen(group) >= sizeof folder) continue;
@@ -91,8 +91,8 @@ tcc_status tcc_cpus_threads(tcc_diag *d, const tcc_cpus *cpus, int *threads) {
         char *end;
         long n = strtol(text, &end, 10);
         if (*end || n < 1 || n > TCC_MAX_THREADS || *text < '0' || *text > '9')
-            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "TCC_NUM_THREADS: expected a whole number from 1 to %d, got '%s'",
-                             TCC_MAX_THREADS, text);
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                             "TCC_NUM_THREADS: expected a whole number from 1 to %d, got '%s'", TCC_MAX_THREADS, text);
         *threads = (int)n;
         return TCC_OK;
     }
@@ -102,34 +102,34 @@ tcc_status tcc_cpus_threads(tcc_diag *d, const tcc_cpus *cpus, int *threads) {
 }
 
 /* Instruction sets by LLVM's name and the compiler's: TCC_FEATURE("LLVM", "gcc and clang"). */
-#define TCC_X86_FEATURES(TCC_FEATURE)                                                              \
-    TCC_FEATURE("sse3", "sse3")                                                                    \
-    TCC_FEATURE("ssse3", "ssse3")                                                                  \
-    TCC_FEATURE("sse4.1", "sse4.1")                                                                \
-    TCC_FEATURE("sse4.2", "sse4.2")                                                                \
-    TCC_FEATURE("popcnt", "popcnt")                                                                \
-    TCC_FEATURE("avx", "avx")                                                                      \
-    TCC_FEATURE("avx2", "avx2")                                                                    \
-    TCC_FEATURE("fma", "fma")                                                                      \
-    TCC_FEATURE("bmi", "bmi")                                                                      \
-    TCC_FEATURE("bmi2", "bmi2")                                                                    \
-    TCC_FEATURE("avx512f", "avx512f")                                                              \
-    TCC_FEATURE("avx512cd", "avx512cd")                                                            \
-    TCC_FEATURE("avx512bw", "avx512bw")                                                            \
-    TCC_FEATURE("avx512dq", "avx512dq")                                                            \
-    TCC_FEATURE("avx512vl", "avx512vl")                                                            \
-    TCC_FEATURE("avx512ifma", "avx512ifma")                                                        \
-    TCC_FEATURE("avx512vbmi", "avx512vbmi")                                                        \
-    TCC_FEATURE("avx512vbmi2", "avx512vbmi2")                                                      \
-    TCC_FEATURE("avx512vnni", "avx512vnni")                                                        \
-    TCC_FEATURE("avx512bitalg", "avx512bitalg")                                                    \
-    TCC_FEATURE("avx512vpopcntdq", "avx512vpopcntdq")                                              \
+#define TCC_X86_FEATURES(TCC_FEATURE)                 \
+    TCC_FEATURE("sse3", "sse3")                       \
+    TCC_FEATURE("ssse3", "ssse3")                     \
+    TCC_FEATURE("sse4.1", "sse4.1")                   \
+    TCC_FEATURE("sse4.2", "sse4.2")                   \
+    TCC_FEATURE("popcnt", "popcnt")                   \
+    TCC_FEATURE("avx", "avx")                         \
+    TCC_FEATURE("avx2", "avx2")                       \
+    TCC_FEATURE("fma", "fma")                         \
+    TCC_FEATURE("bmi", "bmi")                         \
+    TCC_FEATURE("bmi2", "bmi2")                       \
+    TCC_FEATURE("avx512f", "avx512f")                 \
+    TCC_FEATURE("avx512cd", "avx512cd")               \
+    TCC_FEATURE("avx512bw", "avx512bw")               \
+    TCC_FEATURE("avx512dq", "avx512dq")               \
+    TCC_FEATURE("avx512vl", "avx512vl")               \
+    TCC_FEATURE("avx512ifma", "avx512ifma")           \
+    TCC_FEATURE("avx512vbmi", "avx512vbmi")           \
+    TCC_FEATURE("avx512vbmi2", "avx512vbmi2")         \
+    TCC_FEATURE("avx512vnni", "avx512vnni")           \
+    TCC_FEATURE("avx512bitalg", "avx512bitalg")       \
+    TCC_FEATURE("avx512vpopcntdq", "avx512vpopcntdq") \
     TCC_FEATURE("avx512bf16", "avx512bf16")
 
 static bool lacks(const char *name, size_t length) {
 #if defined __x86_64__
     __builtin_cpu_init();
-#define TCC_FEATURE(llvm, compiler)                                                                \
+#define TCC_FEATURE(llvm, compiler) \
     if (length == sizeof llvm - 1 && !memcmp(name, llvm, length)) return !__builtin_cpu_supports(compiler);
     TCC_X86_FEATURES(TCC_FEATURE)
 #undef TCC_FEATURE

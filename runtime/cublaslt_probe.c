@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The product has x = a b' with a column of 1, NaN and infinity and a row of both signs, so that each element is known exactly. */
+ * The product has x = a b' with a column of 1, NaN and infinity and a row of both signs, so that each element is known
+ * exactly. */
 #include "cublaslt_probe.h"
 #include "cuda_cublaslt.h"
 
@@ -18,7 +19,9 @@ typedef struct product {
 
 static float column(int i) { return i == OF_NAN ? NAN : i == OF_INFINITY ? INFINITY : 1; }
 static float row(int j) { return j % 3 == 1 ? -(float)(j + 1) : (float)(j + 1); }
-static bool bit(int i, int j) { return (5 * i + 3 * j + j / 8) % 7 < 3; } /* differs from itself in any other order of a byte's bits, or of bytes */
+static bool bit(int i, int j) {
+    return (5 * i + 3 * j + j / 8) % 7 < 3;
+} /* differs from itself in any other order of a byte's bits, or of bytes */
 
 static void fill(product *x) {
     memset(x, 0, sizeof *x);
@@ -35,14 +38,17 @@ static const char *compare(const product *x, tcc_matmul_activation activation) {
             const bool hidden = activation == TCC_MATMUL_RELU ? plain < 0 : !bit(i, j);
             const float expected = hidden ? 0 : plain;
             if (got == expected || (isnan(got) && isnan(expected))) continue;
-            if (activation == TCC_MATMUL_RELU) return isnan(expected) ? "its max(0, x) makes a number of NaN" : "its max(0, x) is another";
-            return hidden && isnan(got) ? "what its mask hides is not 0 where it is NaN or infinite" : "it reads the mask's bits in another order";
+            if (activation == TCC_MATMUL_RELU)
+                return isnan(expected) ? "its max(0, x) makes a number of NaN" : "its max(0, x) is another";
+            return hidden && isnan(got) ? "what its mask hides is not 0 where it is NaN or infinite"
+                                        : "it reads the mask's bits in another order";
         }
     return NULL;
 }
 
 static tcc_status compute(tcc_device_cuda *cuda, tcc_diag *d, void *call, product *x, tcc_cuda_address at) {
-    const tcc_cuda_address a = at + offsetof(product, a), b = at + offsetof(product, b), bits = at + offsetof(product, bits), c = at + offsetof(product, c);
+    const tcc_cuda_address a = at + offsetof(product, a), b = at + offsetof(product, b),
+                           bits = at + offsetof(product, bits), c = at + offsetof(product, c);
     const tcc_cuda_address buffers[] = {a, b, 0, bits, 0, c, 0}; /* without a bias, an addend and a workspace */
     TCC_CUDA_TRY(cuda, d, copy_to_device, at, x, sizeof *x, cuda->compute);
     TCC_TRY(tcc__cublaslt_matmul.run(call, d, buffers));
@@ -62,10 +68,23 @@ static tcc_status ask(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_params *p, 
     return s;
 }
 
-tcc_status tcc__cublaslt_probe(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_activation activation, const char **differs) {
+tcc_status tcc__cublaslt_probe(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_activation activation,
+                               const char **differs) {
     const bool bits = activation == TCC_MATMUL_RELU_GRADIENT;
-    tcc_matmul_params p = {.batch = 1, .m = M, .n = N, .k = K, .lda = K, .ldb = N, .ldc = N, .outer = 1, .type = TCC_F32, .type_c = TCC_F32,
-                           .activation = activation, .aux = bits, .ld_aux = bits ? N : 0, .alignment = ALIGNMENT};
+    tcc_matmul_params p = {.batch = 1,
+                           .m = M,
+                           .n = N,
+                           .k = K,
+                           .lda = K,
+                           .ldb = N,
+                           .ldc = N,
+                           .outer = 1,
+                           .type = TCC_F32,
+                           .type_c = TCC_F32,
+                           .activation = activation,
+                           .aux = bits,
+                           .ld_aux = bits ? N : 0,
+                           .alignment = ALIGNMENT};
     product *x = tcc__malloc(sizeof *x);
     if (!x) return tcc_enomem(d);
     fill(x);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt. It counts matrices by columns: a row-major m x n matrix is an n x m one to it, and C = A B is
- * C' = B' A', so its first operand is our B, its second our A, and the bias of our columns is one of its rows. */
+ * Matrix products by cuBLASLt. It counts matrices by columns: a row-major m x n matrix is an n x m one to it, and C = A
+ * B is C' = B' A', so its first operand is our B, its second our A, and the bias of our columns is one of its rows. */
 #include "cuda_cublaslt.h"
 #include "cublaslt_probe.h"
 #include "library_table.h"
@@ -26,8 +26,8 @@ struct tcc_cublaslt {
 
 static const char *find_functions(void *handle, tcc_cublaslt_functions *f) {
     void *address;
-#define X(field, result, symbol, parameters)                                                                                   \
-    if (!(address = dlsym(handle, symbol))) return "it lacks " symbol;                                                         \
+#define X(field, result, symbol, parameters)                           \
+    if (!(address = dlsym(handle, symbol))) return "it lacks " symbol; \
     memcpy(&f->field, &address, sizeof address); /* ISO C has no cast from object to function pointer */
     TCC_CUBLASLT_CALLS(X)
 #undef X
@@ -45,7 +45,8 @@ void tcc_cublaslt_find(const tcc_cuda_driver *driver, tcc_cublaslt_library *out)
     }
     void *handle = tcc_cuda_library_open(wanted, file); /* stays open: it keeps thread-local data */
     if (!handle) {
-        snprintf(out->text, sizeof out->text, "%s not found (TCC_CUDA_PATH names its folder; pip install nvidia-cublas%s brings it): %s", *wanted,
+        snprintf(out->text, sizeof out->text,
+                 "%s not found (TCC_CUDA_PATH names its folder; pip install nvidia-cublas%s brings it): %s", *wanted,
                  driver->version >= 13000 ? "" : "-cu12", lost);
         return;
     }
@@ -53,8 +54,11 @@ void tcc_cublaslt_find(const tcc_cuda_driver *driver, tcc_cublaslt_library *out)
     int version = refused ? 0 : (int)out->f.version(), major = version / 10000;
     if (!refused && major != 12 && major != 13) refused = "only versions 12 and 13 are known";
     out->usable = !refused;
-    if (!refused) snprintf(out->text, sizeof out->text, "%d.%d.%d (%s)", major, version / 100 % 100, version % 100, file);
-    else snprintf(out->text, sizeof out->text, "%d.%d.%d (%s) cannot be used: %s; %s", major, version / 100 % 100, version % 100, file, refused, lost);
+    if (!refused)
+        snprintf(out->text, sizeof out->text, "%d.%d.%d (%s)", major, version / 100 % 100, version % 100, file);
+    else
+        snprintf(out->text, sizeof out->text, "%d.%d.%d (%s) cannot be used: %s; %s", major, version / 100 % 100,
+                 version % 100, file, refused, lost);
 }
 
 void tcc__cublaslt_describe(const tcc_cuda_driver *driver, tcc_strbuf *out) {
@@ -68,7 +72,8 @@ void tcc__cublaslt_describe(const tcc_cuda_driver *driver, tcc_strbuf *out) {
 /* TCC_EUNSUPPORTED where the library cannot do what it was asked. */
 static tcc_status failed(const tcc_cublaslt_functions *f, tcc_diag *d, tcc_cublas_status r, const char *call) {
     tcc_status s = TCC_EDEVICE;
-    if (r == TCC_CUBLAS_NOT_SUPPORTED || r == TCC_CUBLAS_INVALID_VALUE || r == TCC_CUBLAS_ARCH_MISMATCH) s = TCC_EUNSUPPORTED;
+    if (r == TCC_CUBLAS_NOT_SUPPORTED || r == TCC_CUBLAS_INVALID_VALUE || r == TCC_CUBLAS_ARCH_MISMATCH)
+        s = TCC_EUNSUPPORTED;
     if (r == TCC_CUBLAS_ALLOC_FAILED) s = TCC_ENOMEM;
     const char *name = f->status_name(r);
     return tcc_error(d, s, TCC_NOWHERE, "%s: %s", call, name ? name : "unknown status");
@@ -95,9 +100,11 @@ void tcc__cublaslt_close(tcc_device_cuda *cuda) {
 /* --- a product --- */
 
 enum {
-    WORKSPACE_ALIGNMENT = 256, /* that the library wants; a buffer of a program has less, so room is asked for to round up */
+    WORKSPACE_ALIGNMENT =
+        256, /* that the library wants; a buffer of a program has less, so room is asked for to round up */
     AUX_ALIGNMENT = 16,
-    AUX_MULTIPLE = 8, BITS_MULTIPLE = 128, /* elements */
+    AUX_MULTIPLE = 8,
+    BITS_MULTIPLE = 128, /* elements */
 };
 
 enum { FIRST, SECOND, RESULT, LAYOUTS }; /* as the library sees them: our B, our A, our C */
@@ -109,7 +116,7 @@ typedef struct matmul_call {
     tcc_matmul_params p;
     void *desc, *preference, *layouts[LAYOUTS];
     tcc_cublaslt_algorithm algorithm;
-    size_t workspace_bytes; /* that it takes */
+    size_t workspace_bytes;     /* that it takes */
     tcc_cuda_address bias, aux; /* that `desc` names */
 } matmul_call;
 
@@ -125,19 +132,27 @@ static int data_type(int64_t dtype) {
 static bool is_narrow(int64_t dtype) { return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16; }
 
 static bool are_types(const tcc_matmul_params *p) {
-    return p->type == TCC_F64 ? p->type_c == TCC_F64 && p->activation <= TCC_MATMUL_RELU : is_narrow(p->type) && is_narrow(p->type_c);
+    return p->type == TCC_F64 ? p->type_c == TCC_F64 && p->activation <= TCC_MATMUL_RELU
+                              : is_narrow(p->type) && is_narrow(p->type_c);
 }
 
 static bool is_epilogue(const tcc_matmul_params *p) {
     const int64_t multiple = p->activation == TCC_MATMUL_RELU_GRADIENT ? BITS_MULTIPLE : AUX_MULTIPLE;
     if (p->outer > 1 && !p->outer_c && (p->bias || p->activation)) return false; /* one sum behind all calls */
-    if (p->addend && ((p->outer > 1 && !p->outer_c) || p->bias > TCC_MATMUL_BIAS || p->activation > TCC_MATMUL_RELU)) return false;
-    if (p->aux && (p->outer > 1 || p->ld_aux < p->n || p->ld_aux % multiple || p->stride_aux % multiple || p->alignment < AUX_ALIGNMENT)) return false;
+    if (p->addend && ((p->outer > 1 && !p->outer_c) || p->bias > TCC_MATMUL_BIAS || p->activation > TCC_MATMUL_RELU))
+        return false;
+    if (p->aux && (p->outer > 1 || p->ld_aux < p->n || p->ld_aux % multiple || p->stride_aux % multiple ||
+                   p->alignment < AUX_ALIGNMENT))
+        return false;
     switch (p->bias) {
     case TCC_MATMUL_NO_BIAS: break;
-    case TCC_MATMUL_BIAS: if (p->activation >= TCC_MATMUL_GELU_GRADIENT) return false; break;
+    case TCC_MATMUL_BIAS:
+        if (p->activation >= TCC_MATMUL_GELU_GRADIENT) return false;
+        break;
     case TCC_MATMUL_SUMS_OF_A:
-    case TCC_MATMUL_SUMS_OF_B: if (p->outer > 1 || p->batch > 1 || p->activation) return false; break;
+    case TCC_MATMUL_SUMS_OF_B:
+        if (p->outer > 1 || p->batch > 1 || p->activation) return false;
+        break;
     default: return false;
     }
     switch (p->activation) {
@@ -149,29 +164,37 @@ static bool is_epilogue(const tcc_matmul_params *p) {
 }
 
 static tcc_status check(tcc_diag *d, const tcc_matmul_params *p) {
-    bool sizes = p->batch >= 1 && p->batch <= INT32_MAX && p->m >= 1 && p->n >= 1 && p->k >= 1 && p->lda >= (p->transpose_a ? p->m : p->k) &&
-                 p->ldb >= (p->transpose_b ? p->k : p->n) && p->ldc >= p->n && p->workspace_bytes >= 0 && p->outer >= 1;
+    bool sizes = p->batch >= 1 && p->batch <= INT32_MAX && p->m >= 1 && p->n >= 1 && p->k >= 1 &&
+                 p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) &&
+                 p->ldc >= p->n && p->workspace_bytes >= 0 && p->outer >= 1;
     if (!sizes || !are_types(p) || p->alignment < 1 || (p->alignment & (p->alignment - 1)))
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: %lld calls, batch %lld, m %lld, n %lld, k %lld with leading dimensions %lld, %lld, "
-                         "%lld, alignment %lld", (long long)p->outer, (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
-                         (long long)p->lda, (long long)p->ldb, (long long)p->ldc, (long long)p->alignment);
+        return tcc_error(
+            d, TCC_EFORMAT, TCC_NOWHERE,
+            "cublaslt.matmul: %lld calls, batch %lld, m %lld, n %lld, k %lld with leading dimensions %lld, %lld, "
+            "%lld, alignment %lld",
+            (long long)p->outer, (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
+            (long long)p->lda, (long long)p->ldb, (long long)p->ldc, (long long)p->alignment);
     if (is_epilogue(p)) return TCC_OK;
-    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cublaslt.matmul: %lld calls, batch %lld, bias %lld, addend %lld, activation %lld, aux %lld with leading dimension %lld, "
-                     "alignment %lld", (long long)p->outer, (long long)p->batch, (long long)p->bias, (long long)p->addend, (long long)p->activation,
-                     (long long)p->aux, (long long)p->ld_aux, (long long)p->alignment);
+    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE,
+                     "cublaslt.matmul: %lld calls, batch %lld, bias %lld, addend %lld, activation %lld, aux %lld with "
+                     "leading dimension %lld, "
+                     "alignment %lld",
+                     (long long)p->outer, (long long)p->batch, (long long)p->bias, (long long)p->addend,
+                     (long long)p->activation, (long long)p->aux, (long long)p->ld_aux, (long long)p->alignment);
 }
 
-#define LT_TRY(call, field, ...)                                                                   \
-    do {                                                                                           \
-        tcc_cublas_status result_ = (call)->f->field(__VA_ARGS__);                                 \
-        if (result_) return failed((call)->f, d, result_, symbol_##field);                         \
+#define LT_TRY(call, field, ...)                                           \
+    do {                                                                   \
+        tcc_cublas_status result_ = (call)->f->field(__VA_ARGS__);         \
+        if (result_) return failed((call)->f, d, result_, symbol_##field); \
     } while (0)
 #define X(field, result, symbol, parameters) static const char symbol_##field[] __attribute__((unused)) = symbol;
 TCC_CUBLASLT_CALLS(X)
 #undef X
 
 /* A matrix that lies by columns; `across`: elements from column to column. */
-static tcc_status make_layout(matmul_call *c, tcc_diag *d, int which, int64_t dtype, int64_t rows, int64_t columns, int64_t across, int64_t stride) {
+static tcc_status make_layout(matmul_call *c, tcc_diag *d, int which, int64_t dtype, int64_t rows, int64_t columns,
+                              int64_t across, int64_t stride) {
     const int32_t batch = (int32_t)c->p.batch;
     LT_TRY(c, layout_create, &c->layouts[which], data_type(dtype), (uint64_t)rows, (uint64_t)columns, across);
     if (batch == 1) return TCC_OK;
@@ -183,20 +206,24 @@ static tcc_status make_layout(matmul_call *c, tcc_diag *d, int which, int64_t dt
 /* The choice of an algorithm asks how the pointers are aligned; runs set them to where their buffers are. */
 static tcc_status set_pointers(matmul_call *c, tcc_diag *d, tcc_cuda_address bias, tcc_cuda_address aux) {
     const void *pointer = (const void *)(uintptr_t)bias;
-    if (c->p.bias && c->bias != bias) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof pointer);
+    if (c->p.bias && c->bias != bias)
+        LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pointer, sizeof pointer);
     c->bias = bias;
     pointer = (const void *)(uintptr_t)aux;
-    if (c->p.aux && c->aux != aux) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &pointer, sizeof pointer);
+    if (c->p.aux && c->aux != aux)
+        LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &pointer, sizeof pointer);
     c->aux = aux;
     return TCC_OK;
 }
 
 /* The library's first operand is our B. */
 static uint32_t epilogue_of(const tcc_matmul_params *p) {
-    static const uint32_t activations[] = {[TCC_MATMUL_RELU] = TCC_CUBLASLT_EPILOGUE_RELU, [TCC_MATMUL_GELU] = TCC_CUBLASLT_EPILOGUE_GELU,
+    static const uint32_t activations[] = {[TCC_MATMUL_RELU] = TCC_CUBLASLT_EPILOGUE_RELU,
+                                           [TCC_MATMUL_GELU] = TCC_CUBLASLT_EPILOGUE_GELU,
                                            [TCC_MATMUL_GELU_GRADIENT] = TCC_CUBLASLT_EPILOGUE_DGELU,
                                            [TCC_MATMUL_RELU_GRADIENT] = TCC_CUBLASLT_EPILOGUE_DRELU};
-    static const uint32_t biases[] = {[TCC_MATMUL_BIAS] = TCC_CUBLASLT_EPILOGUE_BIAS, [TCC_MATMUL_SUMS_OF_A] = TCC_CUBLASLT_EPILOGUE_BGRADB,
+    static const uint32_t biases[] = {[TCC_MATMUL_BIAS] = TCC_CUBLASLT_EPILOGUE_BIAS,
+                                      [TCC_MATMUL_SUMS_OF_A] = TCC_CUBLASLT_EPILOGUE_BGRADB,
                                       [TCC_MATMUL_SUMS_OF_B] = TCC_CUBLASLT_EPILOGUE_BGRADA};
     const uint32_t epilogue = activations[p->activation] | biases[p->bias] | (p->aux ? TCC_CUBLASLT_EPILOGUE_AUX : 0u);
     return epilogue ? epilogue : TCC_CUBLASLT_EPILOGUE_DEFAULT;
@@ -204,7 +231,8 @@ static uint32_t epilogue_of(const tcc_matmul_params *p) {
 
 static tcc_status describe_product(matmul_call *c, tcc_diag *d) {
     const tcc_matmul_params *p = &c->p;
-    const int32_t first = p->transpose_b ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N, second = p->transpose_a ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N;
+    const int32_t first = p->transpose_b ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N,
+                  second = p->transpose_a ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N;
     const int32_t bias_type = data_type(p->type_c);
     const uint32_t epilogue = epilogue_of(p);
     const int narrow = p->allow_tf32 && p->type == TCC_F32 ? TCC_CUBLAS_COMPUTE_32F_FAST_TF32 : TCC_CUBLAS_COMPUTE_32F;
@@ -215,7 +243,8 @@ static tcc_status describe_product(matmul_call *c, tcc_diag *d) {
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
     if (p->bias) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &bias_type, sizeof bias_type);
     if (p->aux) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &p->ld_aux, sizeof p->ld_aux);
-    if (p->aux && p->batch > 1) LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_BATCH_STRIDE, &p->stride_aux, sizeof p->stride_aux);
+    if (p->aux && p->batch > 1)
+        LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_BATCH_STRIDE, &p->stride_aux, sizeof p->stride_aux);
     return set_pointers(c, d, (tcc_cuda_address)p->alignment, (tcc_cuda_address)p->alignment);
 }
 
@@ -227,14 +256,19 @@ static tcc_status choose(matmul_call *c, tcc_diag *d) {
     tcc_cublaslt_result result = {0};
     int found = 0;
     LT_TRY(c, preference_create, &c->preference);
-    LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+           sizeof workspace);
     for (int i = 0; i < 4; i++) /* A, B, C, D */
-        LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment, sizeof alignment);
-    LT_TRY(c, heuristic, c->lt->handle, c->desc, c->layouts[FIRST], c->layouts[SECOND], c->layouts[RESULT], c->layouts[RESULT], c->preference, 1, &result, &found);
-    if (found < 1) return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cublasLtMatmulAlgoGetHeuristic: it knows no way");
+        LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment,
+               sizeof alignment);
+    LT_TRY(c, heuristic, c->lt->handle, c->desc, c->layouts[FIRST], c->layouts[SECOND], c->layouts[RESULT],
+           c->layouts[RESULT], c->preference, 1, &result, &found);
+    if (found < 1)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cublasLtMatmulAlgoGetHeuristic: it knows no way");
     if (result.state) return failed(c->f, d, result.state, symbol_heuristic);
     if (result.workspace_bytes > workspace)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cublasLtMatmulAlgoGetHeuristic: its way takes %zu bytes of workspace, %llu are there",
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "cublasLtMatmulAlgoGetHeuristic: its way takes %zu bytes of workspace, %llu are there",
                          result.workspace_bytes, (unsigned long long)workspace);
     c->algorithm = result.algorithm;
     c->workspace_bytes = result.workspace_bytes;
@@ -245,8 +279,10 @@ static tcc_status choose(matmul_call *c, tcc_diag *d) {
 static tcc_status make(matmul_call *c, tcc_diag *d) {
     const tcc_matmul_params *p = &c->p;
     TCC_TRY(describe_product(c, d));
-    TCC_TRY(make_layout(c, d, FIRST, p->type, p->transpose_b ? p->k : p->n, p->transpose_b ? p->n : p->k, p->ldb, p->stride_b));
-    TCC_TRY(make_layout(c, d, SECOND, p->type, p->transpose_a ? p->m : p->k, p->transpose_a ? p->k : p->m, p->lda, p->stride_a));
+    TCC_TRY(make_layout(c, d, FIRST, p->type, p->transpose_b ? p->k : p->n, p->transpose_b ? p->n : p->k, p->ldb,
+                        p->stride_b));
+    TCC_TRY(make_layout(c, d, SECOND, p->type, p->transpose_a ? p->m : p->k, p->transpose_a ? p->k : p->m, p->lda,
+                        p->stride_a));
     TCC_TRY(make_layout(c, d, RESULT, p->type_c, p->n, p->m, p->ldc, p->stride_c));
     return choose(c, d);
 }
@@ -290,8 +326,8 @@ static tcc_status matmul_create(tcc_device_cuda *cuda, tcc_diag *d, int64_t *par
     c->p = p;
     tcc_status s = make(c, d);
     if (s != TCC_OK) {
-        tcc_note(d, TCC_NOWHERE, "for cublaslt.matmul of %lld x %lld x %lld x %lld (batch, m, n, k)", (long long)p.batch, (long long)p.m,
-                 (long long)p.n, (long long)p.k);
+        tcc_note(d, TCC_NOWHERE, "for cublaslt.matmul of %lld x %lld x %lld x %lld (batch, m, n, k)",
+                 (long long)p.batch, (long long)p.m, (long long)p.n, (long long)p.k);
         matmul_destroy(c);
         return s;
     }
@@ -307,17 +343,21 @@ static tcc_status matmul_run(void *call, tcc_diag *d, const tcc_cuda_address *bu
     matmul_call *c = call;
     const tcc_matmul_params *p = &c->p;
     const int64_t bytes = tcc_dtype_bytes((tcc_dtype)p->type), bytes_c = tcc_dtype_bytes((tcc_dtype)p->type_c);
-    const tcc_cuda_address workspace = (buffers[WORKSPACE] + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
-    const void *zero = p->type == TCC_F64 ? (const void *)&wide[0] : &narrow[0], *one = p->type == TCC_F64 ? (const void *)&wide[1] : &narrow[1];
+    const tcc_cuda_address workspace = (buffers[WORKSPACE] + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT *
+                                       WORKSPACE_ALIGNMENT;
+    const void *zero = p->type == TCC_F64 ? (const void *)&wide[0] : &narrow[0],
+               *one = p->type == TCC_F64 ? (const void *)&wide[1] : &narrow[1];
     TCC_TRY(set_pointers(c, d, buffers[BIAS], buffers[AUX]));
     for (int64_t i = 0; i < p->outer; i++) {
         const void *a = (const void *)(uintptr_t)(buffers[A] + (tcc_cuda_address)(i * p->outer_a * bytes));
         const void *b = (const void *)(uintptr_t)(buffers[B] + (tcc_cuda_address)(i * p->outer_b * bytes));
         void *to = (void *)(uintptr_t)(buffers[C] + (tcc_cuda_address)(i * p->outer_c * bytes_c));
-        const void *from = p->addend ? (const void *)(uintptr_t)(buffers[ADDEND] + (tcc_cuda_address)(i * p->outer_c * bytes_c)) : to;
+        const void *from =
+            p->addend ? (const void *)(uintptr_t)(buffers[ADDEND] + (tcc_cuda_address)(i * p->outer_c * bytes_c)) : to;
         const bool adds = p->addend || (i && !p->outer_c);
-        LT_TRY(c, matmul, c->lt->handle, c->desc, one, b, c->layouts[FIRST], a, c->layouts[SECOND], adds ? one : zero, from, c->layouts[RESULT], to,
-               c->layouts[RESULT], &c->algorithm, c->workspace_bytes ? (void *)(uintptr_t)workspace : NULL, c->workspace_bytes, c->stream);
+        LT_TRY(c, matmul, c->lt->handle, c->desc, one, b, c->layouts[FIRST], a, c->layouts[SECOND], adds ? one : zero,
+               from, c->layouts[RESULT], to, c->layouts[RESULT], &c->algorithm,
+               c->workspace_bytes ? (void *)(uintptr_t)workspace : NULL, c->workspace_bytes, c->stream);
     }
     return TCC_OK;
 }

@@ -20,7 +20,7 @@ static bool find_function(void *handle, const char *symbol, void *function) {
 }
 
 static const char *find_functions(void *handle, tcc_cudnn_functions *f) {
-#define X(field, result, symbol, parameters)                                                                                   \
+#define X(field, result, symbol, parameters) \
     if (!find_function(handle, symbol, &f->field)) return "it lacks " symbol;
     TCC_CUDNN_CALLS(X)
 #undef X
@@ -38,7 +38,8 @@ void tcc_cudnn_find(tcc_cudnn_library *out) {
     }
     void *handle = tcc_cuda_library_open(files, file); /* stays open: it keeps thread-local data */
     if (!handle) {
-        snprintf(out->text, sizeof out->text, "%s not found (TCC_CUDA_PATH names its folder; pip install nvidia-cudnn-cu13 or -cu12 brings it): %s",
+        snprintf(out->text, sizeof out->text,
+                 "%s not found (TCC_CUDA_PATH names its folder; pip install nvidia-cudnn-cu13 or -cu12 brings it): %s",
                  *files, lost);
         return;
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * cuDNN 9 as this runtime uses it: its backend of descriptors with attributes, by which graphs of operations are described and run.
- * One row an entry point, found in libcudnn.so.9 at run time, so that neither its headers nor the library is needed to build. Names,
- * values and signatures are those of its public reference. What is made of them is in cudnn_graph.h. */
+ * cuDNN 9 as this runtime uses it: its backend of descriptors with attributes, by which graphs of operations are
+ * described and run. One row an entry point, found in libcudnn.so.9 at run time, so that neither its headers nor the
+ * library is needed to build. Names, values and signatures are those of its public reference. What is made of them is
+ * in cudnn_graph.h. */
 #ifndef TCC_RUNTIME_CUDA_CUDNN_H
 #define TCC_RUNTIME_CUDA_CUDNN_H
 
@@ -29,13 +30,13 @@ enum {
 
 /* cudnnBackendAttributeType_t, with the C type of an element */
 enum {
-    TCC_CUDNN_TYPE_HANDLE = 0,           /* void * */
-    TCC_CUDNN_TYPE_DATA_TYPE = 1,        /* int, as all enumerations */
-    TCC_CUDNN_TYPE_BOOLEAN = 2,          /* bool */
-    TCC_CUDNN_TYPE_INT64 = 3,            /* int64_t */
-    TCC_CUDNN_TYPE_FLOAT = 4,            /* float */
-    TCC_CUDNN_TYPE_DOUBLE = 5,           /* double */
-    TCC_CUDNN_TYPE_VOID_PTR = 6,         /* void * */
+    TCC_CUDNN_TYPE_HANDLE = 0,    /* void * */
+    TCC_CUDNN_TYPE_DATA_TYPE = 1, /* int, as all enumerations */
+    TCC_CUDNN_TYPE_BOOLEAN = 2,   /* bool */
+    TCC_CUDNN_TYPE_INT64 = 3,     /* int64_t */
+    TCC_CUDNN_TYPE_FLOAT = 4,     /* float */
+    TCC_CUDNN_TYPE_DOUBLE = 5,    /* double */
+    TCC_CUDNN_TYPE_VOID_PTR = 6,  /* void * */
     TCC_CUDNN_TYPE_CONVOLUTION_MODE = 7,
     TCC_CUDNN_TYPE_HEUR_MODE = 8,
     TCC_CUDNN_TYPE_NUMERICAL_NOTE = 11,
@@ -93,8 +94,8 @@ enum {
     TCC_CUDNN_EXECUTION_PLAN_ENGINE_CONFIG = 401,
     TCC_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE = 402,
     TCC_CUDNN_EXECUTION_PLAN_DEVICEPROP = 407,
-    TCC_CUDNN_CONVOLUTION_FORWARD_ALPHA = 700, /* then BETA, CONV_DESC, W, X, Y */
-    TCC_CUDNN_CONVOLUTION_BWD_DATA_ALPHA = 706, /* then BETA, CONV_DESC, W, DX, DY */
+    TCC_CUDNN_CONVOLUTION_FORWARD_ALPHA = 700,    /* then BETA, CONV_DESC, W, X, Y */
+    TCC_CUDNN_CONVOLUTION_BWD_DATA_ALPHA = 706,   /* then BETA, CONV_DESC, W, DX, DY */
     TCC_CUDNN_CONVOLUTION_BWD_FILTER_ALPHA = 712, /* then BETA, CONV_DESC, DW, X, DY */
     TCC_CUDNN_OPERATION_POINTWISE_PW_DESCRIPTOR = 750,
     TCC_CUDNN_OPERATION_POINTWISE_XDESC = 751,
@@ -147,8 +148,8 @@ enum {
     TCC_CUDNN_DEVICEPROP_JSON_REPRESENTATION = 2702,
 };
 
-/* cudnnConvolutionMode_t, cudnnBackendHeurMode_t, cudnnPointwiseMode_t, cudnnReduceTensorOp_t, cudnnBackendNormMode_t, cudnnBackendNormFwdPhase_t,
- * cudnnBackendNumericalNote_t */
+/* cudnnConvolutionMode_t, cudnnBackendHeurMode_t, cudnnPointwiseMode_t, cudnnReduceTensorOp_t, cudnnBackendNormMode_t,
+ * cudnnBackendNormFwdPhase_t, cudnnBackendNumericalNote_t */
 enum {
     TCC_CUDNN_CROSS_CORRELATION = 1,
     TCC_CUDNN_HEUR_MODE_FALLBACK = 2,
@@ -176,17 +177,19 @@ enum {
 };
 
 /* Handles and descriptors are opaque. */
-#define TCC_CUDNN_CALLS(X)                                                                                                     \
-    X(create, tcc_cudnn_status, "cudnnCreate", (void **handle))                                                                \
-    X(destroy, tcc_cudnn_status, "cudnnDestroy", (void *handle))                                                               \
-    X(set_stream, tcc_cudnn_status, "cudnnSetStream", (void *handle, tcc_cuda_stream stream))                                  \
-    X(version, size_t, "cudnnGetVersion", (void))                                                                              \
-    X(error_string, const char *, "cudnnGetErrorString", (tcc_cudnn_status status))                                            \
-    X(descriptor_create, tcc_cudnn_status, "cudnnBackendCreateDescriptor", (int type, void **descriptor))                      \
-    X(descriptor_destroy, tcc_cudnn_status, "cudnnBackendDestroyDescriptor", (void *descriptor))                               \
-    X(finalize, tcc_cudnn_status, "cudnnBackendFinalize", (void *descriptor))                                                  \
-    X(set_attribute, tcc_cudnn_status, "cudnnBackendSetAttribute", (void *descriptor, int attribute, int type, int64_t count, const void *elements)) \
-    X(get_attribute, tcc_cudnn_status, "cudnnBackendGetAttribute", (void *descriptor, int attribute, int type, int64_t asked, int64_t *count, void *elements)) \
+#define TCC_CUDNN_CALLS(X)                                                                                \
+    X(create, tcc_cudnn_status, "cudnnCreate", (void **handle))                                           \
+    X(destroy, tcc_cudnn_status, "cudnnDestroy", (void *handle))                                          \
+    X(set_stream, tcc_cudnn_status, "cudnnSetStream", (void *handle, tcc_cuda_stream stream))             \
+    X(version, size_t, "cudnnGetVersion", (void))                                                         \
+    X(error_string, const char *, "cudnnGetErrorString", (tcc_cudnn_status status))                       \
+    X(descriptor_create, tcc_cudnn_status, "cudnnBackendCreateDescriptor", (int type, void **descriptor)) \
+    X(descriptor_destroy, tcc_cudnn_status, "cudnnBackendDestroyDescriptor", (void *descriptor))          \
+    X(finalize, tcc_cudnn_status, "cudnnBackendFinalize", (void *descriptor))                             \
+    X(set_attribute, tcc_cudnn_status, "cudnnBackendSetAttribute",                                        \
+      (void *descriptor, int attribute, int type, int64_t count, const void *elements))                   \
+    X(get_attribute, tcc_cudnn_status, "cudnnBackendGetAttribute",                                        \
+      (void *descriptor, int attribute, int type, int64_t asked, int64_t *count, void *elements))         \
     X(execute, tcc_cudnn_status, "cudnnBackendExecute", (void *handle, void *plan, void *variant_pack))
 
 typedef struct tcc_cudnn_functions {
@@ -206,31 +209,33 @@ typedef struct tcc_cudnn_library {
 /* The library on a device. */
 typedef struct tcc_cudnn {
     tcc_cudnn_library library;
-    void *handle; /* made when a call first wants it */
+    void *handle;             /* made when a call first wants it */
     tcc_cudnn_status refused; /* by cudnnCreate or cudnnSetStream; not asked again */
     char refused_words[256];
     tcc_cuda_stream stream;
-    void *properties; /* without a handle: a finalized DEVICEPROP descriptor, by which plans are made that are not run */
+    void
+        *properties; /* without a handle: a finalized DEVICEPROP descriptor, by which plans are made that are not run */
 } tcc_cudnn;
 
 /* Look for the library and its functions; needs no device. */
 void tcc_cudnn_find(tcc_cudnn_library *out);
 /* A line: version and file, or what is lost without it. */
 void tcc__cudnn_describe(tcc_strbuf *out);
-/* The device's library with a handle on its compute stream; entered. Borrowed. Errors: TCC_EUNSUPPORTED (not found, too old),
- * TCC_EDEVICE, TCC_ENOMEM. */
+/* The device's library with a handle on its compute stream; entered. Borrowed. Errors: TCC_EUNSUPPORTED (not found, too
+ * old), TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc__cudnn_open(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cudnn **out);
 void tcc__cudnn_close(tcc_device_cuda *cuda);
 
-/* Report a failed call: "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED (its own words)". TCC_EUNSUPPORTED where the library does not do
- * what it was asked, TCC_ENOMEM where memory is short, else TCC_EDEVICE. */
+/* Report a failed call: "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED (its own words)". TCC_EUNSUPPORTED where the
+ * library does not do what it was asked, TCC_ENOMEM where memory is short, else TCC_EDEVICE. */
 tcc_status tcc__cudnn_failed(const tcc_cudnn_functions *f, tcc_diag *d, tcc_cudnn_status result, const char *call);
-#define TCC_CUDNN_TRY(f_, d_, field, ...)                                                          \
-    do {                                                                                           \
-        tcc_cudnn_status result_ = (f_)->field(__VA_ARGS__);                                       \
-        if (result_) return tcc__cudnn_failed((f_), (d_), result_, tcc__cudnn_symbol_##field);     \
+#define TCC_CUDNN_TRY(f_, d_, field, ...)                                                      \
+    do {                                                                                       \
+        tcc_cudnn_status result_ = (f_)->field(__VA_ARGS__);                                   \
+        if (result_) return tcc__cudnn_failed((f_), (d_), result_, tcc__cudnn_symbol_##field); \
     } while (0)
-#define X(field, result, symbol, parameters) static const char tcc__cudnn_symbol_##field[] __attribute__((unused)) = symbol;
+#define X(field, result, symbol, parameters) \
+    static const char tcc__cudnn_symbol_##field[] __attribute__((unused)) = symbol;
 TCC_CUDNN_CALLS(X)
 #undef X
 

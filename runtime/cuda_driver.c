@@ -17,7 +17,8 @@ enum { OLDEST_DRIVER = 11000 }; /* CUDA 11.0: PTX for all that we make code for 
 static void *open_file(const char *path, char found[PATH_MAX]) {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     struct link_map *map;
-    if (handle) snprintf(found, PATH_MAX, "%s", dlinfo(handle, RTLD_DI_LINKMAP, &map) || !*map->l_name ? path : map->l_name);
+    if (handle)
+        snprintf(found, PATH_MAX, "%s", dlinfo(handle, RTLD_DI_LINKMAP, &map) || !*map->l_name ? path : map->l_name);
     return handle;
 }
 
@@ -29,7 +30,8 @@ static void *open_in(const char *pattern, const char *const *files, char found[P
     for (size_t i = 0; i < folders.gl_pathc && !handle; i++)
         for (int f = 0; files[f] && !handle; f++) {
             char path[PATH_MAX];
-            if (snprintf(path, sizeof path, "%s/%s", folders.gl_pathv[i], files[f]) < PATH_MAX) handle = open_file(path, found);
+            if (snprintf(path, sizeof path, "%s/%s", folders.gl_pathv[i], files[f]) < PATH_MAX)
+                handle = open_file(path, found);
         }
     globfree(&folders);
     return handle;
@@ -57,7 +59,9 @@ static void *open_python(const char *wheels, const char *const *files, char foun
         char path[PATH_MAX];
         bool fits = length && snprintf(path, sizeof path, "%.*s/python3", (int)length, p) < PATH_MAX;
         if (fits && !access(path, X_OK))
-            return snprintf(path, sizeof path, "%.*s/..%s", (int)length, p, wheels) < PATH_MAX ? open_in(path, files, found) : NULL;
+            return snprintf(path, sizeof path, "%.*s/..%s", (int)length, p, wheels) < PATH_MAX
+                       ? open_in(path, files, found)
+                       : NULL;
         p += length;
     }
     return NULL;
@@ -83,18 +87,23 @@ static tcc_status open_driver(tcc_diag *d, tcc_cuda_driver *cu) {
     const size_t length = given ? strlen(given) : 0;
     if (length > 3 && strstr(given, "libcuda.so")) cu->handle = open_file(given, cu->file);
     if (!cu->handle) cu->handle = open_first(files, cu->file);
-    if (!cu->handle) cu->handle = open_in("{/usr/local/nvidia/lib64,/usr/lib/wsl/lib,/usr/lib64/nvidia,/usr/lib/x86_64-linux-gnu/nvidia/current}", files, cu->file);
+    if (!cu->handle)
+        cu->handle = open_in(
+            "{/usr/local/nvidia/lib64,/usr/lib/wsl/lib,/usr/lib64/nvidia,/usr/lib/x86_64-linux-gnu/nvidia/current}",
+            files, cu->file);
     if (cu->handle) return TCC_OK;
-    return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                     "no CUDA device: libcuda.so.1, the library of NVIDIA's driver, was not found; install the driver, or name its "
-                     "folder in TCC_CUDA_PATH");
+    return tcc_error(
+        d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+        "no CUDA device: libcuda.so.1, the library of NVIDIA's driver, was not found; install the driver, or name its "
+        "folder in TCC_CUDA_PATH");
 }
 
 static tcc_status find_calls(tcc_diag *d, tcc_cuda_driver *cu) {
     void *address;
-#define X(field, symbol, parameters)                                                                                           \
-    if (!(address = dlsym(cu->handle, symbol)))                                                                                \
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "the CUDA driver %s has no %s: install a newer one", cu->file, symbol); \
+#define X(field, symbol, parameters)                                                                            \
+    if (!(address = dlsym(cu->handle, symbol)))                                                                 \
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "the CUDA driver %s has no %s: install a newer one", \
+                         cu->file, symbol);                                                                     \
     memcpy(&cu->field, &address, sizeof address); /* ISO C has no cast from object to function pointer */
     TCC_CUDA_CALLS(X)
 #undef X
@@ -105,7 +114,8 @@ static const char *advice(tcc_cuda_result r) {
     switch (r) {
     case TCC_CUDA_NO_DEVICE: return "; is a GPU of NVIDIA's in this machine, and visible (CUDA_VISIBLE_DEVICES)?";
     case TCC_CUDA_STUB_LIBRARY: return "; this file is for linking only: put the driver's own libcuda.so.1 before it";
-    case TCC_CUDA_SYSTEM_DRIVER_MISMATCH: return "; the driver was updated while its kernel module runs: restart the machine";
+    case TCC_CUDA_SYSTEM_DRIVER_MISMATCH:
+        return "; the driver was updated while its kernel module runs: restart the machine";
     default: return "; nvidia-smi may say more";
     }
 }
@@ -118,13 +128,15 @@ tcc_status tcc_cuda_driver_open(tcc_diag *d, tcc_cuda_driver *cu) {
     if (r) {
         const char *text = NULL;
         cu->error_text(r, &text);
-        return tcc_error(d, r == TCC_CUDA_NO_DEVICE || r == TCC_CUDA_STUB_LIBRARY ? TCC_EUNSUPPORTED : TCC_EDEVICE, TCC_NOWHERE,
-                         "no CUDA device: the driver %s says %s (%s)%s", cu->file, tcc_cuda_error_name(cu, r), text ? text : "", advice(r));
+        return tcc_error(d, r == TCC_CUDA_NO_DEVICE || r == TCC_CUDA_STUB_LIBRARY ? TCC_EUNSUPPORTED : TCC_EDEVICE,
+                         TCC_NOWHERE, "no CUDA device: the driver %s says %s (%s)%s", cu->file,
+                         tcc_cuda_error_name(cu, r), text ? text : "", advice(r));
     }
     r = cu->driver_version(&cu->version);
     if (r) return tcc_cuda_error(cu, d, r, "cuDriverGetVersion");
     if (cu->version < OLDEST_DRIVER)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "the CUDA driver %s is of version %d.%d; %d.0 or newer is needed", cu->file,
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "the CUDA driver %s is of version %d.%d; %d.0 or newer is needed", cu->file,
                          cu->version / 1000, cu->version % 1000 / 10, OLDEST_DRIVER / 1000);
     return TCC_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA Driver API as this runtime uses it: one row an entry point, found in libcuda.so.1 at run time, so that no header and no
- * library of NVIDIA's is needed to build, and the same binary runs where there is no driver. Signatures and values are those of the
- * driver API's public reference; names carry the version that its header maps them to. */
+ * The CUDA Driver API as this runtime uses it: one row an entry point, found in libcuda.so.1 at run time, so that no
+ * header and no library of NVIDIA's is needed to build, and the same binary runs where there is no driver. Signatures
+ * and values are those of the driver API's public reference; names carry the version that its header maps them to. */
 #ifndef TCC_RUNTIME_CUDA_DRIVER_H
 #define TCC_RUNTIME_CUDA_DRIVER_H
 
@@ -57,71 +57,77 @@ enum { TCC_CUDA_STREAM_NON_BLOCKING = 1 };
 enum { TCC_CUDA_EVENT_DEFAULT = 0, TCC_CUDA_EVENT_NO_TIMING = 2 };
 
 /* field of tcc_cuda_driver, symbol, parameters */
-#define TCC_CUDA_CALLS(X)                                                                                                      \
-    X(init, "cuInit", (unsigned flags))                                                                                        \
-    X(driver_version, "cuDriverGetVersion", (int *version))                                                                    \
-    X(error_name, "cuGetErrorName", (tcc_cuda_result result, const char **name))                                               \
-    X(error_text, "cuGetErrorString", (tcc_cuda_result result, const char **text))                                             \
-    X(device_count, "cuDeviceGetCount", (int *count))                                                                          \
-    X(device_get, "cuDeviceGet", (tcc_cuda_ordinal *device, int ordinal))                                                      \
-    X(device_name, "cuDeviceGetName", (char *name, int size, tcc_cuda_ordinal device))                                         \
-    X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, tcc_cuda_ordinal device))                          \
-    X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, tcc_cuda_ordinal device))                                          \
-    X(context_retain, "cuDevicePrimaryCtxRetain", (tcc_cuda_context *context, tcc_cuda_ordinal device))                        \
-    X(context_release, "cuDevicePrimaryCtxRelease_v2", (tcc_cuda_ordinal device))                                              \
-    X(context_push, "cuCtxPushCurrent_v2", (tcc_cuda_context context))                                                         \
-    X(context_pop, "cuCtxPopCurrent_v2", (tcc_cuda_context *context))                                                          \
-    X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total))                                                     \
-    X(alloc, "cuMemAlloc_v2", (tcc_cuda_address *address, size_t bytes))                                                       \
-    X(free, "cuMemFree_v2", (tcc_cuda_address address))                                                                        \
-    X(host_alloc, "cuMemHostAlloc", (void **host, size_t bytes, unsigned flags))                                               \
-    X(host_free, "cuMemFreeHost", (void *host))                                                                                \
-    X(copy_to_device, "cuMemcpyHtoDAsync_v2", (tcc_cuda_address to, const void *from, size_t bytes, tcc_cuda_stream stream))   \
-    X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))           \
-    X(copy, "cuMemcpyDtoDAsync_v2", (tcc_cuda_address to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))        \
-    X(module_load, "cuModuleLoadDataEx", (tcc_cuda_module *module, const void *image, unsigned count, int *options, void **values)) \
-    X(module_unload, "cuModuleUnload", (tcc_cuda_module module))                                                               \
-    X(module_function, "cuModuleGetFunction", (tcc_cuda_function *function, tcc_cuda_module module, const char *name))         \
-    X(function_set, "cuFuncSetAttribute", (tcc_cuda_function function, int attribute, int value))                              \
-    X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor", (int *blocks, tcc_cuda_function function, int threads, size_t shared)) \
-    X(launch, "cuLaunchKernel", (tcc_cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, \
-                                 unsigned block_y, unsigned block_z, unsigned shared, tcc_cuda_stream stream, void **parameters, void **extra)) \
-    X(stream_create, "cuStreamCreate", (tcc_cuda_stream *stream, unsigned flags))                                              \
-    X(stream_destroy, "cuStreamDestroy_v2", (tcc_cuda_stream stream))                                                          \
-    X(stream_synchronize, "cuStreamSynchronize", (tcc_cuda_stream stream))                                                     \
-    X(stream_wait, "cuStreamWaitEvent", (tcc_cuda_stream stream, tcc_cuda_event event, unsigned flags))                        \
-    X(event_create, "cuEventCreate", (tcc_cuda_event *event, unsigned flags))                                                  \
-    X(event_destroy, "cuEventDestroy_v2", (tcc_cuda_event event))                                                              \
-    X(event_record, "cuEventRecord", (tcc_cuda_event event, tcc_cuda_stream stream))                                           \
-    X(event_synchronize, "cuEventSynchronize", (tcc_cuda_event event))                                                         \
+#define TCC_CUDA_CALLS(X)                                                                                             \
+    X(init, "cuInit", (unsigned flags))                                                                               \
+    X(driver_version, "cuDriverGetVersion", (int *version))                                                           \
+    X(error_name, "cuGetErrorName", (tcc_cuda_result result, const char **name))                                      \
+    X(error_text, "cuGetErrorString", (tcc_cuda_result result, const char **text))                                    \
+    X(device_count, "cuDeviceGetCount", (int *count))                                                                 \
+    X(device_get, "cuDeviceGet", (tcc_cuda_ordinal * device, int ordinal))                                            \
+    X(device_name, "cuDeviceGetName", (char *name, int size, tcc_cuda_ordinal device))                                \
+    X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, tcc_cuda_ordinal device))                 \
+    X(device_memory, "cuDeviceTotalMem_v2", (size_t *bytes, tcc_cuda_ordinal device))                                 \
+    X(context_retain, "cuDevicePrimaryCtxRetain", (tcc_cuda_context * context, tcc_cuda_ordinal device))              \
+    X(context_release, "cuDevicePrimaryCtxRelease_v2", (tcc_cuda_ordinal device))                                     \
+    X(context_push, "cuCtxPushCurrent_v2", (tcc_cuda_context context))                                                \
+    X(context_pop, "cuCtxPopCurrent_v2", (tcc_cuda_context * context))                                                \
+    X(memory_info, "cuMemGetInfo_v2", (size_t *free_bytes, size_t *total))                                            \
+    X(alloc, "cuMemAlloc_v2", (tcc_cuda_address * address, size_t bytes))                                             \
+    X(free, "cuMemFree_v2", (tcc_cuda_address address))                                                               \
+    X(host_alloc, "cuMemHostAlloc", (void **host, size_t bytes, unsigned flags))                                      \
+    X(host_free, "cuMemFreeHost", (void *host))                                                                       \
+    X(copy_to_device, "cuMemcpyHtoDAsync_v2",                                                                         \
+      (tcc_cuda_address to, const void *from, size_t bytes, tcc_cuda_stream stream))                                  \
+    X(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))  \
+    X(copy, "cuMemcpyDtoDAsync_v2",                                                                                   \
+      (tcc_cuda_address to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))                             \
+    X(module_load, "cuModuleLoadDataEx",                                                                              \
+      (tcc_cuda_module * module, const void *image, unsigned count, int *options, void **values))                     \
+    X(module_unload, "cuModuleUnload", (tcc_cuda_module module))                                                      \
+    X(module_function, "cuModuleGetFunction",                                                                         \
+      (tcc_cuda_function * function, tcc_cuda_module module, const char *name))                                       \
+    X(function_set, "cuFuncSetAttribute", (tcc_cuda_function function, int attribute, int value))                     \
+    X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                                       \
+      (int *blocks, tcc_cuda_function function, int threads, size_t shared))                                          \
+    X(launch, "cuLaunchKernel",                                                                                       \
+      (tcc_cuda_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,               \
+       unsigned block_y, unsigned block_z, unsigned shared, tcc_cuda_stream stream, void **parameters, void **extra)) \
+    X(stream_create, "cuStreamCreate", (tcc_cuda_stream * stream, unsigned flags))                                    \
+    X(stream_destroy, "cuStreamDestroy_v2", (tcc_cuda_stream stream))                                                 \
+    X(stream_synchronize, "cuStreamSynchronize", (tcc_cuda_stream stream))                                            \
+    X(stream_wait, "cuStreamWaitEvent", (tcc_cuda_stream stream, tcc_cuda_event event, unsigned flags))               \
+    X(event_create, "cuEventCreate", (tcc_cuda_event * event, unsigned flags))                                        \
+    X(event_destroy, "cuEventDestroy_v2", (tcc_cuda_event event))                                                     \
+    X(event_record, "cuEventRecord", (tcc_cuda_event event, tcc_cuda_stream stream))                                  \
+    X(event_synchronize, "cuEventSynchronize", (tcc_cuda_event event))                                                \
     X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, tcc_cuda_event start, tcc_cuda_event end))
 
 typedef struct tcc_cuda_driver {
     void *handle; /* stays open: the driver keeps threads of its own */
     int version;  /* of CUDA that it speaks: 12080 is 12.8 */
     char file[PATH_MAX];
-#define X(field, symbol, parameters) tcc_cuda_result (*field) parameters;
+#define X(field, symbol, parameters) tcc_cuda_result(*field) parameters;
     TCC_CUDA_CALLS(X)
 #undef X
 } tcc_cuda_driver;
 
-/* Find and start the driver: TCC_CUDA_PATH (the file, or a folder with it in itself, in lib64 or in lib), what the loader finds, then
- * the folders where drivers lie that the loader does not know (NVIDIA's containers, WSL). Errors: TCC_EUNSUPPORTED (no driver, too
- * old, no device), TCC_EDEVICE (it fails to start); each says what to do. */
+/* Find and start the driver: TCC_CUDA_PATH (the file, or a folder with it in itself, in lib64 or in lib), what the
+ * loader finds, then the folders where drivers lie that the loader does not know (NVIDIA's containers, WSL). Errors:
+ * TCC_EUNSUPPORTED (no driver, too old, no device), TCC_EDEVICE (it fails to start); each says what to do. */
 tcc_status tcc_cuda_driver_open(tcc_diag *d, tcc_cuda_driver *out);
 
-/* Record a failed call: "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". TCC_ENOMEM where memory is short, else
- * TCC_EDEVICE. */
+/* Record a failed call: "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY (out of memory)". TCC_ENOMEM where memory is short,
+ * else TCC_EDEVICE. */
 tcc_status tcc_cuda_error(const tcc_cuda_driver *driver, tcc_diag *d, tcc_cuda_result result, const char *call);
 /* The driver's name of a result, "CUDA_ERROR_LAUNCH_FAILED". */
 const char *tcc_cuda_error_name(const tcc_cuda_driver *driver, tcc_cuda_result result);
 /* No call succeeds in this process on this device after such a result. */
 bool tcc_cuda_is_sticky(tcc_cuda_result result);
 
-/* A library of CUDA's beside the driver: `files` are names, best first, NULL at the end. Searched: TCC_CUDA_PATH as above, the loader's
- * path, /usr/local/cuda and its versions, and the folders nvidia/NAME/lib in the site-packages of Python: that of VIRTUAL_ENV, of
- * CONDA_PREFIX, of the python3 on PATH, then the user's and the system's.
- * The handle of dlopen, and where it was found; NULL: nowhere. */
+/* A library of CUDA's beside the driver: `files` are names, best first, NULL at the end. Searched: TCC_CUDA_PATH as
+ * above, the loader's path, /usr/local/cuda and its versions, and the folders nvidia/NAME/lib in the site-packages of
+ * Python: that of VIRTUAL_ENV, of CONDA_PREFIX, of the python3 on PATH, then the user's and the system's. The handle of
+ * dlopen, and where it was found; NULL: nowhere. */
 void *tcc_cuda_library_open(const char *const *files, char file[PATH_MAX]);
 
 #endif

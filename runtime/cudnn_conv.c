@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by cuDNN: one operation, and behind a forward one the bias and max(0, y) as operations on values without memory. */
+ * Convolutions by cuDNN: one operation, and behind a forward one the bias and max(0, y) as operations on values without
+ * memory. */
 #include "cudnn_conv.h"
 
 #include "ir/support/alloc.h"
@@ -10,7 +11,9 @@ enum { SPATIAL = 3, LEAST_SPATIAL = 2 /* that the library takes */ };
 
 /* The dimensions that it is told: absent ones stand first and are left out as far as may be. */
 static int spatial_of(const tcc_conv_params *c) {
-    return c->x_size[0] == 1 && c->y_size[0] == 1 && c->kernel[0] == 1 && !c->pad_low[0] && !c->pad_high[0] ? LEAST_SPATIAL : SPATIAL;
+    return c->x_size[0] == 1 && c->y_size[0] == 1 && c->kernel[0] == 1 && !c->pad_low[0] && !c->pad_high[0]
+               ? LEAST_SPATIAL
+               : SPATIAL;
 }
 
 /* --- params --- */
@@ -19,15 +22,19 @@ static bool is_known(int64_t dtype) { return dtype == TCC_F32 || dtype == TCC_F1
 
 static bool well_formed(const tcc_cudnn_conv_params *p) {
     const tcc_conv_params *c = &p->conv;
-    if (c->batch < 1 || c->groups < 1 || c->in < 1 || c->out < 1 || c->in % c->groups || c->out % c->groups) return false;
+    if (c->batch < 1 || c->groups < 1 || c->in < 1 || c->out < 1 || c->in % c->groups || c->out % c->groups)
+        return false;
     for (int i = 0; i < SPATIAL; i++) {
-        if (c->x_size[i] < 1 || c->kernel[i] < 1 || c->stride[i] < 1 || c->dilation[i] < 1 || c->pad_low[i] < 0 || c->pad_high[i] < 0) return false;
+        if (c->x_size[i] < 1 || c->kernel[i] < 1 || c->stride[i] < 1 || c->dilation[i] < 1 || c->pad_low[i] < 0 ||
+            c->pad_high[i] < 0)
+            return false;
         const int64_t room = c->x_size[i] + c->pad_low[i] + c->pad_high[i] - (c->kernel[i] - 1) * c->dilation[i] - 1;
         if (room < 0 || c->y_size[i] != room / c->stride[i] + 1) return false;
     }
     for (int i = 0; i < SPATIAL + 2; i++)
         if (c->x_stride[i] < 1 || c->y_stride[i] < 1 || c->w_stride[i] < 1) return false;
-    return is_known(p->type) && p->alignment >= tcc_dtype_bytes((tcc_dtype)p->type) && !(p->alignment & (p->alignment - 1)) && p->workspace_bytes >= 0;
+    return is_known(p->type) && p->alignment >= tcc_dtype_bytes((tcc_dtype)p->type) &&
+           !(p->alignment & (p->alignment - 1)) && p->workspace_bytes >= 0;
 }
 
 /* --- the graph --- */
@@ -39,10 +46,16 @@ typedef struct description {
     int64_t uid;
 } description;
 
-static tcc_status add_tensor(description *s, tcc_diag *d, int64_t outer, int64_t channels, const int64_t *sizes, const int64_t *strides, bool is_virtual, void **out) {
+static tcc_status add_tensor(description *s, tcc_diag *d, int64_t outer, int64_t channels, const int64_t *sizes,
+                             const int64_t *strides, bool is_virtual, void **out) {
     const int absent = SPATIAL - s->spatial;
-    tcc_cudnn_tensor t = {.uid = ++s->uid, .dtype = is_virtual ? TCC_F32 : (tcc_dtype)s->p->type, .rank = 2 + s->spatial, .dims = {outer, channels},
-                          .strides = {strides[0], strides[1]}, .alignment = s->p->alignment, .is_virtual = is_virtual};
+    tcc_cudnn_tensor t = {.uid = ++s->uid,
+                          .dtype = is_virtual ? TCC_F32 : (tcc_dtype)s->p->type,
+                          .rank = 2 + s->spatial,
+                          .dims = {outer, channels},
+                          .strides = {strides[0], strides[1]},
+                          .alignment = s->p->alignment,
+                          .is_virtual = is_virtual};
     for (int i = 0; i < s->spatial; i++) {
         t.dims[2 + i] = sizes[absent + i];
         t.strides[2 + i] = strides[2 + absent + i];
@@ -87,7 +100,8 @@ static tcc_status add_convolution(description *s, tcc_diag *d, int type, int fir
         {TCC_CUDNN_CONVOLUTION_POST_PADDINGS, TCC_CUDNN_TYPE_INT64, spatial, c->pad_high + absent},
     };
     void *conv;
-    TCC_TRY(tcc_cudnn_graph_descriptor(s->g, d, TCC_CUDNN_CONVOLUTION, of_conv, sizeof of_conv / sizeof *of_conv, &conv));
+    TCC_TRY(
+        tcc_cudnn_graph_descriptor(s->g, d, TCC_CUDNN_CONVOLUTION, of_conv, sizeof of_conv / sizeof *of_conv, &conv));
     const tcc_cudnn_attribute of_operation[] = {
         {first_attribute, TCC_CUDNN_TYPE_FLOAT, 1, &one},
         {first_attribute + 1, TCC_CUDNN_TYPE_FLOAT, 1, &zero},
@@ -127,7 +141,8 @@ static tcc_status describe_forward(description *s, tcc_diag *d) {
     product = sum = y;
     if (c->bias || c->relu) TCC_TRY(add_y(s, d, true, &product));
     if (c->bias && c->relu) TCC_TRY(add_y(s, d, true, &sum));
-    TCC_TRY(add_convolution(s, d, TCC_CUDNN_OPERATION_CONVOLUTION_FORWARD, TCC_CUDNN_CONVOLUTION_FORWARD_ALPHA, (void *[]){w, x, product}));
+    TCC_TRY(add_convolution(s, d, TCC_CUDNN_OPERATION_CONVOLUTION_FORWARD, TCC_CUDNN_CONVOLUTION_FORWARD_ALPHA,
+                            (void *[]){w, x, product}));
     if (c->bias) TCC_TRY(add_point(s, d, TCC_CUDNN_POINTWISE_ADD, product, bias, sum));
     if (c->relu) TCC_TRY(add_point(s, d, TCC_CUDNN_POINTWISE_RELU_FWD, c->bias ? sum : product, NULL, y));
     return TCC_OK;
@@ -138,7 +153,8 @@ static tcc_status describe_data_gradient(description *s, tcc_diag *d) {
     TCC_TRY(add_y(s, d, false, &dy));
     TCC_TRY(add_w(s, d, &w));
     TCC_TRY(add_x(s, d, &dx));
-    return add_convolution(s, d, TCC_CUDNN_OPERATION_CONVOLUTION_BACKWARD_DATA, TCC_CUDNN_CONVOLUTION_BWD_DATA_ALPHA, (void *[]){w, dx, dy});
+    return add_convolution(s, d, TCC_CUDNN_OPERATION_CONVOLUTION_BACKWARD_DATA, TCC_CUDNN_CONVOLUTION_BWD_DATA_ALPHA,
+                           (void *[]){w, dx, dy});
 }
 
 static tcc_status describe_filter_gradient(description *s, tcc_diag *d) {
@@ -146,10 +162,12 @@ static tcc_status describe_filter_gradient(description *s, tcc_diag *d) {
     TCC_TRY(add_x(s, d, &x));
     TCC_TRY(add_y(s, d, false, &dy));
     TCC_TRY(add_w(s, d, &dw));
-    return add_convolution(s, d, TCC_CUDNN_OPERATION_CONVOLUTION_BACKWARD_FILTER, TCC_CUDNN_CONVOLUTION_BWD_FILTER_ALPHA, (void *[]){dw, x, dy});
+    return add_convolution(s, d, TCC_CUDNN_OPERATION_CONVOLUTION_BACKWARD_FILTER,
+                           TCC_CUDNN_CONVOLUTION_BWD_FILTER_ALPHA, (void *[]){dw, x, dy});
 }
 
-tcc_status tcc_cudnn_conv_describe(tcc_cudnn_graph *g, tcc_diag *d, tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
+tcc_status tcc_cudnn_conv_describe(tcc_cudnn_graph *g, tcc_diag *d, tcc_cudnn_conv_kind kind,
+                                   const tcc_cudnn_conv_params *p) {
     description s = {.g = g, .p = p, .spatial = spatial_of(&p->conv)};
     switch (kind) {
     case TCC_CUDNN_CONV_FORWARD: return describe_forward(&s, d);
@@ -158,11 +176,13 @@ tcc_status tcc_cudnn_conv_describe(tcc_cudnn_graph *g, tcc_diag *d, tcc_cudnn_co
     }
 }
 
-/* Without tensor cores the good engines work channels first, and copy images that are channels last into the workspace. Where that is not
- * worth it (codegen gives less workspace then), what is left to the library is slower than a kernel of ours. */
+/* Without tensor cores the good engines work channels first, and copy images that are channels last into the workspace.
+ * Where that is not worth it (codegen gives less workspace then), what is left to the library is slower than a kernel
+ * of ours. */
 tcc_cudnn_limits tcc_cudnn_conv_limits(const tcc_cudnn_conv_params *p) {
     const bool tensor_cores = p->type != TCC_F32 || p->allow_tf32;
-    return (tcc_cudnn_limits){.workspace_bytes = p->workspace_bytes, .tensor_cores = tensor_cores, .best_alone = !tensor_cores};
+    return (tcc_cudnn_limits){
+        .workspace_bytes = p->workspace_bytes, .tensor_cores = tensor_cores, .best_alone = !tensor_cores};
 }
 
 /* --- the entries --- */
@@ -179,7 +199,8 @@ static void conv_destroy(void *call) {
     tcc__free(c);
 }
 
-static tcc_status make(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p, conv_call *c) {
+static tcc_status make(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p,
+                       conv_call *c) {
     const tcc_cudnn_limits limits = tcc_cudnn_conv_limits(p);
     TCC_TRY(tcc_cudnn_graph_create(cudnn, d, &c->graph));
     TCC_TRY(tcc_cudnn_conv_describe(c->graph, d, kind, p));
@@ -201,9 +222,12 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind
     tcc_status s = make(cudnn, d, kind, &p, c);
     if (s != TCC_OK) {
         const tcc_conv_params *v = &p.conv;
-        tcc_note(d, TCC_NOWHERE, "for %s of %lld images of %lld x %lld x %lld with %lld channels, kernels of %lld x %lld x %lld to %lld channels in %lld groups", names[kind],
-                 (long long)v->batch, (long long)v->x_size[0], (long long)v->x_size[1], (long long)v->x_size[2], (long long)v->in, (long long)v->kernel[0],
-                 (long long)v->kernel[1], (long long)v->kernel[2], (long long)v->out, (long long)v->groups);
+        tcc_note(d, TCC_NOWHERE,
+                 "for %s of %lld images of %lld x %lld x %lld with %lld channels, kernels of %lld x %lld x %lld to "
+                 "%lld channels in %lld groups",
+                 names[kind], (long long)v->batch, (long long)v->x_size[0], (long long)v->x_size[1],
+                 (long long)v->x_size[2], (long long)v->in, (long long)v->kernel[0], (long long)v->kernel[1],
+                 (long long)v->kernel[2], (long long)v->out, (long long)v->groups);
         conv_destroy(c);
         return s;
     }
@@ -226,10 +250,14 @@ static tcc_status conv_run(void *call, tcc_diag *d, const tcc_cuda_address *buff
     enum { X, W, BIAS, Y, WORKSPACE };
     const conv_call *c = call;
     if (!c->forward) return tcc_cudnn_graph_run(c->graph, d, buffers, buffers[3]);
-    const tcc_cuda_address with[] = {buffers[X], buffers[W], buffers[BIAS], buffers[Y]}, without[] = {buffers[X], buffers[W], buffers[Y]};
+    const tcc_cuda_address with[] = {buffers[X], buffers[W], buffers[BIAS], buffers[Y]},
+                           without[] = {buffers[X], buffers[W], buffers[Y]};
     return tcc_cudnn_graph_run(c->graph, d, c->bias ? with : without, buffers[WORKSPACE]);
 }
 
-const tcc_cuda_entry tcc__cudnn_conv_forward = {"cudnn.conv_forward", TCC_CUDNN_CONV_PARAMS, 5, create_forward, conv_destroy, conv_run};
-const tcc_cuda_entry tcc__cudnn_conv_data_gradient = {"cudnn.conv_data_gradient", TCC_CUDNN_CONV_PARAMS, 4, create_data_gradient, conv_destroy, conv_run};
-const tcc_cuda_entry tcc__cudnn_conv_filter_gradient = {"cudnn.conv_filter_gradient", TCC_CUDNN_CONV_PARAMS, 4, create_filter_gradient, conv_destroy, conv_run};
+const tcc_cuda_entry tcc__cudnn_conv_forward = {"cudnn.conv_forward", TCC_CUDNN_CONV_PARAMS, 5,
+                                                create_forward,       conv_destroy,          conv_run};
+const tcc_cuda_entry tcc__cudnn_conv_data_gradient = {"cudnn.conv_data_gradient", TCC_CUDNN_CONV_PARAMS, 4,
+                                                      create_data_gradient,       conv_destroy,          conv_run};
+const tcc_cuda_entry tcc__cudnn_conv_filter_gradient = {"cudnn.conv_filter_gradient", TCC_CUDNN_CONV_PARAMS, 4,
+                                                        create_filter_gradient,       conv_destroy,          conv_run};

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Describing a graph to cuDNN, choosing an engine for it, and running that.
  *
- * An engine carries numerical notes. Refused are NONDETERMINISTIC (sums by atomics), DOWN_CONVERT_INPUTS (f32 rounded to f16 or bf16
- * before it is multiplied), REDUCED_PRECISION_REDUCTION (sums in less than the f32 that the operation asks for), and the transforms
- * whose error grows with the size of a tile or an image, FFT and WINOGRAD_TILE_13x13; small tiles of Winograd's are as good as the sums of
- * our own. TENSOR_CORE is what an engine for f16 and bf16 is expected to say; said of f32 it means that inputs are rounded to tf32. */
+ * An engine carries numerical notes. Refused are NONDETERMINISTIC (sums by atomics), DOWN_CONVERT_INPUTS (f32 rounded
+ * to f16 or bf16 before it is multiplied), REDUCED_PRECISION_REDUCTION (sums in less than the f32 that the operation
+ * asks for), and the transforms whose error grows with the size of a tile or an image, FFT and WINOGRAD_TILE_13x13;
+ * small tiles of Winograd's are as good as the sums of our own. TENSOR_CORE is what an engine for f16 and bf16 is
+ * expected to say; said of f32 it means that inputs are rounded to tf32. */
 #include "cudnn_graph.h"
 
 #include "ir/support/alloc.h"
@@ -13,7 +14,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKSPACE_ALIGNMENT = 256 /* an arena's buffers have less, so room is asked for to round up */, MAX_TENSORS = 32, MAX_PACKS = 64, MAX_NOTES = 32 };
+enum {
+    WORKSPACE_ALIGNMENT = 256 /* an arena's buffers have less, so room is asked for to round up */,
+    MAX_TENSORS = 32,
+    MAX_PACKS = 64,
+    MAX_NOTES = 32
+};
 
 struct tcc_cudnn_graph {
     const tcc_cudnn *cudnn;
@@ -58,13 +64,16 @@ void tcc_cudnn_graph_destroy(tcc_cudnn_graph *g) {
 /* --- describing --- */
 
 /* Made, told its attributes, finalized; the caller's. */
-static tcc_status make(const tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes, int n, void **out) {
+static tcc_status make(const tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes, int n,
+                       void **out) {
     void *made = NULL;
     *out = NULL;
     TCC_CUDNN_TRY(g->f, d, descriptor_create, type, &made);
     tcc_cudnn_status r = 0;
     int i = 0;
-    for (; i < n && !r; i++) r = g->f->set_attribute(made, attributes[i].name, attributes[i].type, attributes[i].count, attributes[i].values);
+    for (; i < n && !r; i++)
+        r = g->f->set_attribute(made, attributes[i].name, attributes[i].type, attributes[i].count,
+                                attributes[i].values);
     const bool set = !r;
     if (set) r = g->f->finalize(made);
     if (!r) {
@@ -78,7 +87,8 @@ static tcc_status make(const tcc_cudnn_graph *g, tcc_diag *d, int type, const tc
     return s;
 }
 
-tcc_status tcc_cudnn_graph_descriptor(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes, int n, void **out) {
+tcc_status tcc_cudnn_graph_descriptor(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes,
+                                      int n, void **out) {
     TCC_TRY(make(g, d, type, attributes, n, out));
     if (tcc_vec_push(&g->descriptors, *out)) return TCC_OK;
     drop(g, *out);
@@ -86,7 +96,8 @@ tcc_status tcc_cudnn_graph_descriptor(tcc_cudnn_graph *g, tcc_diag *d, int type,
     return tcc_enomem(d);
 }
 
-tcc_status tcc_cudnn_graph_operation(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes, int n) {
+tcc_status tcc_cudnn_graph_operation(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes,
+                                     int n) {
     void *made;
     TCC_TRY(tcc_cudnn_graph_descriptor(g, d, type, attributes, n, &made));
     return tcc_vec_push(&g->operations, made) ? TCC_OK : tcc_enomem(d);
@@ -116,8 +127,10 @@ tcc_status tcc_cudnn_graph_tensor(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
         {TCC_CUDNN_TENSOR_BYTE_ALIGNMENT, TCC_CUDNN_TYPE_INT64, 1, &t->alignment},
     };
     int n = 5;
-    if (t->is_virtual) attributes[n++] = (tcc_cudnn_attribute){TCC_CUDNN_TENSOR_IS_VIRTUAL, TCC_CUDNN_TYPE_BOOLEAN, 1, &yes};
-    else if (t->value) attributes[n++] = (tcc_cudnn_attribute){TCC_CUDNN_TENSOR_IS_BY_VALUE, TCC_CUDNN_TYPE_BOOLEAN, 1, &yes};
+    if (t->is_virtual)
+        attributes[n++] = (tcc_cudnn_attribute){TCC_CUDNN_TENSOR_IS_VIRTUAL, TCC_CUDNN_TYPE_BOOLEAN, 1, &yes};
+    else if (t->value)
+        attributes[n++] = (tcc_cudnn_attribute){TCC_CUDNN_TENSOR_IS_BY_VALUE, TCC_CUDNN_TYPE_BOOLEAN, 1, &yes};
     TCC_TRY(tcc_cudnn_graph_descriptor(g, d, TCC_CUDNN_TENSOR, attributes, n, out));
     if (t->is_virtual) return TCC_OK;
     if (g->n_tensors == MAX_TENSORS) return TCC_BUG(d, "more than %d tensors of a graph", MAX_TENSORS);
@@ -139,14 +152,15 @@ typedef struct search {
     tcc_diag first; /* of the failures */
 } search;
 
-/* The next engine may do what this one cannot; but memory that is short stays short, and a device that is lost is lost. */
+/* The next engine may do what this one cannot; but memory that is short stays short, and a device that is lost is lost.
+ */
 static bool may_go_on(tcc_cudnn_status r) {
-    return r / 1000 >= 2 && r / 1000 <= 4 && r != TCC_CUDNN_HOST_ALLOCATION_FAILED && r != TCC_CUDNN_DEVICE_ALLOCATION_FAILED;
+    return r / 1000 >= 2 && r / 1000 <= 4 && r != TCC_CUDNN_HOST_ALLOCATION_FAILED &&
+           r != TCC_CUDNN_DEVICE_ALLOCATION_FAILED;
 }
 
 static bool notes_allow(const tcc_cudnn_limits *limits, const int *notes, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        switch (notes[i]) {
+    for (int64_t i = 0; i < n; i++) switch (notes[i]) {
         case TCC_CUDNN_NOTE_TENSOR_CORE:
             if (!limits->tensor_cores) return false;
             break;
@@ -169,26 +183,33 @@ static tcc_cudnn_status read_notes(const tcc_cudnn_graph *g, void *config, int *
     if (r) return r;
     *call = tcc__cudnn_symbol_get_attribute;
     r = g->f->get_attribute(config, TCC_CUDNN_ENGINECFG_ENGINE, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
-    if (!r) r = g->f->get_attribute(engine, TCC_CUDNN_ENGINE_NUMERICAL_NOTE, TCC_CUDNN_TYPE_NUMERICAL_NOTE, MAX_NOTES, n, notes);
+    if (!r)
+        r = g->f->get_attribute(engine, TCC_CUDNN_ENGINE_NUMERICAL_NOTE, TCC_CUDNN_TYPE_NUMERICAL_NOTE, MAX_NOTES, n,
+                                notes);
     drop(g, engine);
     return r;
 }
 
 /* The plan of a config, for the handle's device or the one that the graph's properties tell of. */
-static tcc_cudnn_status make_plan(const tcc_cudnn_graph *g, void *config, void **plan, int64_t *workspace_bytes, const char **call) {
+static tcc_cudnn_status make_plan(const tcc_cudnn_graph *g, void *config, void **plan, int64_t *workspace_bytes,
+                                  const char **call) {
     int64_t n;
     *call = tcc__cudnn_symbol_descriptor_create;
     tcc_cudnn_status r = g->f->descriptor_create(TCC_CUDNN_EXECUTION_PLAN, plan);
     if (r) return r;
     *call = tcc__cudnn_symbol_set_attribute;
-    if (g->cudnn->handle) r = g->f->set_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_HANDLE, TCC_CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle);
-    if (!r) r = g->f->set_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_ENGINE_CONFIG, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+    if (g->cudnn->handle)
+        r = g->f->set_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_HANDLE, TCC_CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle);
+    if (!r)
+        r = g->f->set_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_ENGINE_CONFIG, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                &config);
     if (r) return r;
     *call = tcc__cudnn_symbol_finalize;
     r = g->f->finalize(*plan);
     if (r) return r;
     *call = tcc__cudnn_symbol_get_attribute;
-    return g->f->get_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE, TCC_CUDNN_TYPE_INT64, 1, &n, workspace_bytes);
+    return g->f->get_attribute(*plan, TCC_CUDNN_EXECUTION_PLAN_WORKSPACE_SIZE, TCC_CUDNN_TYPE_INT64, 1, &n,
+                               workspace_bytes);
 }
 
 /* The plan of a config; left NULL where it cannot or may not be. */
@@ -225,7 +246,8 @@ static tcc_status try_config(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *c
 /* Room for `count` configs, filled by the heuristics. */
 static tcc_status get_configs(const tcc_cudnn_graph *g, tcc_diag *d, void *heuristics, void **configs, int64_t *count) {
     for (int64_t i = 0; i < *count; i++) TCC_CUDNN_TRY(g->f, d, descriptor_create, TCC_CUDNN_ENGINECFG, &configs[i]);
-    TCC_CUDNN_TRY(g->f, d, get_attribute, heuristics, TCC_CUDNN_ENGINEHEUR_RESULTS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, *count, count, configs);
+    TCC_CUDNN_TRY(g->f, d, get_attribute, heuristics, TCC_CUDNN_ENGINEHEUR_RESULTS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                  *count, count, configs);
     return TCC_OK;
 }
 
@@ -233,7 +255,8 @@ static bool is_over(const search *s) { return s->limits->best_alone && s->by_wor
 
 static tcc_status try_configs(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *heuristics) {
     int64_t count = 0;
-    TCC_CUDNN_TRY(g->f, d, get_attribute, heuristics, TCC_CUDNN_ENGINEHEUR_RESULTS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, NULL);
+    TCC_CUDNN_TRY(g->f, d, get_attribute, heuristics, TCC_CUDNN_ENGINEHEUR_RESULTS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                  0, &count, NULL);
     if (count < 1) return TCC_OK;
     const int64_t room = count;
     void **configs = tcc__calloc((size_t)room, sizeof *configs);
@@ -273,17 +296,22 @@ static tcc_status try_mode(tcc_cudnn_graph *g, tcc_diag *d, search *s, int mode)
 static tcc_status no_engine(tcc_diag *d, const search *s) {
     char workspace[96] = "";
     if (s->by_workspace)
-        snprintf(workspace, sizeof workspace, ", %d take %lld bytes of workspace or more, of %lld", s->by_workspace, (long long)s->least_workspace,
-                 (long long)s->limits->workspace_bytes);
-    tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cudnn has no engine for it: of %d proposed, %d are not exact or not deterministic%s, %d fail%s%s", s->asked,
-              s->by_notes, workspace, s->failed, s->first.text.length ? "; first " : "", tcc_diag_text(&s->first));
+        snprintf(workspace, sizeof workspace, ", %d take %lld bytes of workspace or more, of %lld", s->by_workspace,
+                 (long long)s->least_workspace, (long long)s->limits->workspace_bytes);
+    tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+              "cudnn has no engine for it: of %d proposed, %d are not exact or not deterministic%s, %d fail%s%s",
+              s->asked, s->by_notes, workspace, s->failed, s->first.text.length ? "; first " : "",
+              tcc_diag_text(&s->first));
     return TCC_EUNSUPPORTED;
 }
 
-tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_limits *limits, int64_t *workspace_bytes) {
+tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_limits *limits,
+                                  int64_t *workspace_bytes) {
     const int64_t slack = WORKSPACE_ALIGNMENT - 1;
-    const tcc_cudnn_limits allowed = {.workspace_bytes = limits->workspace_bytes > slack ? limits->workspace_bytes - slack : 0,
-                                      .tensor_cores = limits->tensor_cores, .best_alone = limits->best_alone};
+    const tcc_cudnn_limits allowed = {
+        .workspace_bytes = limits->workspace_bytes > slack ? limits->workspace_bytes - slack : 0,
+        .tensor_cores = limits->tensor_cores,
+        .best_alone = limits->best_alone};
     const tcc_cudnn_attribute attributes[] = {
         {TCC_CUDNN_OPERATIONGRAPH_OPS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, g->operations.count, g->operations.data},
         {TCC_CUDNN_OPERATIONGRAPH_HANDLE, TCC_CUDNN_TYPE_HANDLE, 1, &g->cudnn->handle},
@@ -301,7 +329,8 @@ tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
 /* --- running --- */
 
 /* A variant pack is closed once it is finalized: other addresses want another one. The oldest makes room. */
-static tcc_status make_pack(tcc_cudnn_graph *g, tcc_diag *d, void *const *pointers, void *workspace, const struct pack **out) {
+static tcc_status make_pack(tcc_cudnn_graph *g, tcc_diag *d, void *const *pointers, void *workspace,
+                            const struct pack **out) {
     const tcc_cudnn_attribute attributes[] = {
         {TCC_CUDNN_VARIANT_PACK_UNIQUE_IDS, TCC_CUDNN_TYPE_INT64, g->n_tensors, g->uids},
         {TCC_CUDNN_VARIANT_PACK_DATA_POINTERS, TCC_CUDNN_TYPE_VOID_PTR, g->n_tensors, pointers},
@@ -325,18 +354,22 @@ static const struct pack *find_pack(tcc_cudnn_graph *g, void *const *pointers, c
     for (int i = 0; i < g->n_packs; i++) {
         const int at = (g->next_pack + i) % g->n_packs;
         const struct pack *pack = &g->packs[at];
-        if (pack->workspace != workspace || memcmp(pack->pointers, pointers, sizeof *pointers * (size_t)g->n_tensors) != 0) continue;
+        if (pack->workspace != workspace ||
+            memcmp(pack->pointers, pointers, sizeof *pointers * (size_t)g->n_tensors) != 0)
+            continue;
         g->next_pack = at + 1;
         return pack;
     }
     return NULL;
 }
 
-tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses, tcc_cuda_address workspace) {
+tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses,
+                               tcc_cuda_address workspace) {
     const tcc_cuda_address aligned = (workspace + WORKSPACE_ALIGNMENT - 1) / WORKSPACE_ALIGNMENT * WORKSPACE_ALIGNMENT;
     void *const at = g->plan_workspace_bytes ? (void *)(uintptr_t)aligned : NULL;
     void *pointers[MAX_TENSORS];
-    for (int i = 0, next = 0; i < g->n_tensors; i++) pointers[i] = g->by_value[i] ? (void *)&g->values[i] : (void *)(uintptr_t)addresses[next++];
+    for (int i = 0, next = 0; i < g->n_tensors; i++)
+        pointers[i] = g->by_value[i] ? (void *)&g->values[i] : (void *)(uintptr_t)addresses[next++];
     const struct pack *pack = find_pack(g, pointers, at);
     if (!pack) TCC_TRY(make_pack(g, d, pointers, at, &pack));
     TCC_CUDNN_TRY(g->f, d, execute, g->cudnn->handle, g->plan, pack->descriptor);

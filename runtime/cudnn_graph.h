@@ -3,11 +3,12 @@
  *
  *     tcc_cudnn_graph_create(cudnn, d, &g);
  *     tcc_cudnn_graph_tensor(g, d, &(tcc_cudnn_tensor){...}, &x);                     each tensor
- *     tcc_cudnn_graph_descriptor(g, d, TCC_CUDNN_CONVOLUTION, attributes, n, &conv);  what an operation is told apart from tensors
- *     tcc_cudnn_graph_operation(g, d, TCC_CUDNN_OPERATION_..., attributes, n);        each operation
+ *     tcc_cudnn_graph_descriptor(g, d, TCC_CUDNN_CONVOLUTION, attributes, n, &conv);  what an operation is told apart
+ * from tensors tcc_cudnn_graph_operation(g, d, TCC_CUDNN_OPERATION_..., attributes, n);        each operation
  *     tcc_cudnn_graph_finish(g, d, &limits, &workspace_bytes);                        chooses an engine
  *     tcc_cudnn_graph_run(g, d, addresses, workspace);                                as often as wanted
- *     tcc_cudnn_graph_destroy(g);                                                     after success or failure of any of these
+ *     tcc_cudnn_graph_destroy(g);                                                     after success or failure of any
+ * of these
  *
  * The graph owns all descriptors. All of this with the device entered. */
 #ifndef TCC_RUNTIME_CUDNN_GRAPH_H
@@ -42,7 +43,8 @@ typedef struct tcc_cudnn_attribute {
 typedef struct tcc_cudnn_limits {
     int64_t workspace_bytes;
     bool tensor_cores; /* f32: only where products of tf32 are wanted; f16 and bf16: always */
-    bool best_alone;   /* the first engine that may be taken at all, or none: not one that is ranked behind it and needs less workspace */
+    bool best_alone;   /* the first engine that may be taken at all, or none: not one that is ranked behind it and needs
+                          less workspace */
 } tcc_cudnn_limits;
 
 /* `cudnn`: borrowed, with a handle, or with properties alone; then the graph cannot be run. */
@@ -50,13 +52,17 @@ tcc_status tcc_cudnn_graph_create(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn
 void tcc_cudnn_graph_destroy(tcc_cudnn_graph *g);
 /* The descriptors are the graph's. Errors: TCC_EUNSUPPORTED, TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc_cudnn_graph_tensor(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_tensor *tensor, void **out);
-tcc_status tcc_cudnn_graph_descriptor(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes, int n, void **out);
-tcc_status tcc_cudnn_graph_operation(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes, int n);
-/* Take the first engine that the library proposes and the limits allow. `workspace_bytes`: that a run wants, at any address. Errors:
- * TCC_EUNSUPPORTED with what was wrong with the engines, TCC_EDEVICE, TCC_ENOMEM. */
-tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_limits *limits, int64_t *workspace_bytes);
-/* Enqueue it. `addresses`: of the tensors that have one, in the order in which they were described; nothing is allocated where these and
- * the workspace are as in one of the last 64 runs that differed. */
-tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses, tcc_cuda_address workspace);
+tcc_status tcc_cudnn_graph_descriptor(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes,
+                                      int n, void **out);
+tcc_status tcc_cudnn_graph_operation(tcc_cudnn_graph *g, tcc_diag *d, int type, const tcc_cudnn_attribute *attributes,
+                                     int n);
+/* Take the first engine that the library proposes and the limits allow. `workspace_bytes`: that a run wants, at any
+ * address. Errors: TCC_EUNSUPPORTED with what was wrong with the engines, TCC_EDEVICE, TCC_ENOMEM. */
+tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_limits *limits,
+                                  int64_t *workspace_bytes);
+/* Enqueue it. `addresses`: of the tensors that have one, in the order in which they were described; nothing is
+ * allocated where these and the workspace are as in one of the last 64 runs that differed. */
+tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses,
+                               tcc_cuda_address workspace);
 
 #endif

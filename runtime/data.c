@@ -21,9 +21,7 @@ enum { READER_COUNT = sizeof readers / sizeof *readers };
 
 static const double default_val_split = 0.1;
 
-const char *tcc_dataset_kinds(void) {
-    return kinds;
-}
+const char *tcc_dataset_kinds(void) { return kinds; }
 
 /* ---- opening ---- */
 
@@ -35,16 +33,13 @@ static const tcc__reader *reader_of(const char *kind) {
 
 static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
     if (o->size != sizeof *o)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_data_options.size is %zu, should be %zu",
-                         o->size, sizeof *o);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_data_options.size is %zu, should be %zu", o->size, sizeof *o);
     if (!o->kind || !reader_of(o->kind))
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data kind '%s' is unknown; kinds are %s",
-                         o->kind ? o->kind : "", kinds);
-    if (!o->path || !*o->path)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s needs a path", o->kind);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data kind '%s' is unknown; kinds are %s", o->kind ? o->kind : "",
+                         kinds);
+    if (!o->path || !*o->path) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s needs a path", o->kind);
     if (!(o->val_split < 1))
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "val_split is %g; it is the part held out for validation, below 1",
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "val_split is %g; it is the part held out for validation, below 1",
                          o->val_split);
     if (o->val_path && o->val_split != 0)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "val_split and val_path exclude each other");
@@ -66,10 +61,9 @@ tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tc
         tcc_dataset_close(data);
         return status;
     }
-    tcc_logf(cx, TCC_LOG_DATA,
-            "%s: kind %s, %lld training and %lld validation samples, %lld classes", options->path,
-            options->kind, (long long)data->info.samples[TCC_SPLIT_TRAIN],
-            (long long)data->info.samples[TCC_SPLIT_VALIDATION], (long long)data->info.classes);
+    tcc_logf(cx, TCC_LOG_DATA, "%s: kind %s, %lld training and %lld validation samples, %lld classes", options->path,
+             options->kind, (long long)data->info.samples[TCC_SPLIT_TRAIN],
+             (long long)data->info.samples[TCC_SPLIT_VALIDATION], (long long)data->info.classes);
     *out = data;
     return TCC_OK;
 }
@@ -82,9 +76,7 @@ void tcc_dataset_close(tcc_dataset *data) {
 
 /* ---- looking ---- */
 
-void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out) {
-    *out = data->info;
-}
+void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out) { *out = data->info; }
 
 const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length) {
     *length = 0;
@@ -92,12 +84,12 @@ const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *lengt
     return data->reader->label(data, id, length);
 }
 
-tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text,
-                              size_t length, int32_t *tokens, int64_t capacity, int64_t *count) {
+tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text, size_t length,
+                              int32_t *tokens, int64_t capacity, int64_t *count) {
     *count = 0;
     if (!data->reader->encode)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "data of kind %s has no vocabulary of text", data->info.kind);
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "data of kind %s has no vocabulary of text",
+                         data->info.kind);
     return data->reader->encode(&cx->diag, data, text, length, tokens, capacity, count);
 }
 
@@ -109,13 +101,12 @@ int64_t tcc__val_count(int64_t count, double val_split) {
     return count - (int64_t)((double)count * (1 - part));
 }
 
-tcc_status tcc__hold_out(tcc_diag *d, const char *path, tcc_dataset *data, int64_t count,
-                         double val_split) {
+tcc_status tcc__hold_out(tcc_diag *d, const char *path, tcc_dataset *data, int64_t count, double val_split) {
     int64_t held_out = tcc__val_count(count, val_split);
     if (count - held_out < 1)
         return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
-                         "there are %lld samples, too few to hold out %lld for validation",
-                         (long long)count, (long long)held_out);
+                         "there are %lld samples, too few to hold out %lld for validation", (long long)count,
+                         (long long)held_out);
     data->held_out_of = count;
     data->info.samples[TCC_SPLIT_TRAIN] = count - held_out;
     data->info.samples[TCC_SPLIT_VALIDATION] = held_out;
@@ -130,14 +121,13 @@ int64_t tcc__source_of(const tcc_dataset *data, tcc_split split, int64_t i) {
 
 /* ---- images ---- */
 
-static void measure(const tcc_dataset *data, int channels, const uint8_t *images,
-                    int64_t plane_bytes, int64_t stride_bytes, double *mean, double *std) {
+static void measure(const tcc_dataset *data, int channels, const uint8_t *images, int64_t plane_bytes,
+                    int64_t stride_bytes, double *mean, double *std) {
     int64_t n = data->info.samples[TCC_SPLIT_TRAIN];
     for (int c = 0; c < channels; c++) {
         uint64_t sum = 0, squares = 0; /* exact: 255^2 * 2^48 pixels fit */
         for (int64_t i = 0; i < n; i++) {
-            const uint8_t *plane =
-                images + tcc__source_of(data, TCC_SPLIT_TRAIN, i) * stride_bytes + c * plane_bytes;
+            const uint8_t *plane = images + tcc__source_of(data, TCC_SPLIT_TRAIN, i) * stride_bytes + c * plane_bytes;
             for (int64_t j = 0; j < plane_bytes; j++) {
                 sum += plane[j];
                 squares += (uint64_t)plane[j] * plane[j];
@@ -150,35 +140,30 @@ static void measure(const tcc_dataset *data, int channels, const uint8_t *images
     }
 }
 
-tcc_status tcc__pixels_init(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data,
-                            int channels, const uint8_t *images, int64_t plane_bytes,
-                            int64_t stride_bytes, tcc__pixels *out) {
+tcc_status tcc__pixels_init(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data, int channels,
+                            const uint8_t *images, int64_t plane_bytes, int64_t stride_bytes, tcc__pixels *out) {
     tcc_dataset_info *info = &data->info;
     int given = options->n_channels;
     if (given != 0 && given != 1 && given != channels)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "mean and std are given for %d channels, but images have %d", given,
-                         channels);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "mean and std are given for %d channels, but images have %d",
+                         given, channels);
     info->n_channels = channels;
-    if (given == 0)
-        measure(data, channels, images, plane_bytes, stride_bytes, info->mean, info->std);
+    if (given == 0) measure(data, channels, images, plane_bytes, stride_bytes, info->mean, info->std);
     for (int c = 0; c < channels; c++) {
         if (given) {
             info->mean[c] = options->mean[given == 1 ? 0 : c];
             info->std[c] = options->std[given == 1 ? 0 : c];
         }
         if (!isfinite(info->mean[c]) || !isfinite(info->std[c]) || info->std[c] <= 0)
-            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                             "mean %g and std %g of channel %d cannot normalize pixels",
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "mean %g and std %g of channel %d cannot normalize pixels",
                              info->mean[c], info->std[c], c);
-        for (int v = 0; v < 256; v++)
-            out->value[c][v] = (float)((v / 255.0 - info->mean[c]) / info->std[c]);
+        for (int v = 0; v < 256; v++) out->value[c][v] = (float)((v / 255.0 - info->mean[c]) / info->std[c]);
     }
     return TCC_OK;
 }
 
-tcc_status tcc__data_file(tcc_diag *d, const char *folder, const char *name, bool required,
-                          char **path, tcc__bytes *out) {
+tcc_status tcc__data_file(tcc_diag *d, const char *folder, const char *name, bool required, char **path,
+                          tcc__bytes *out) {
     *out = (tcc__bytes){0};
     *path = tcc__path_join(folder, name);
     if (!*path) return tcc_enomem(d);

@@ -8,13 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    SIDE = TCC__CIFAR_SIDE,
-    PLANE = SIDE * SIDE,
-    RECORD = TCC__CIFAR_RECORD,
-    PADDING = 4,
-    MAX_BATCHES = 5
-};
+enum { SIDE = TCC__CIFAR_SIDE, PLANE = SIDE * SIDE, RECORD = TCC__CIFAR_RECORD, PADDING = 4, MAX_BATCHES = 5 };
 
 static const char *const class_names[TCC__CIFAR_CLASSES] = {
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
@@ -24,15 +18,14 @@ tcc_status tcc__cifar_check(tcc_diag *d, const char *path, const tcc__bytes *fil
     tcc_loc place = {path, 0};
     if (file->size == 0) return tcc_error(d, TCC_EFORMAT, place, "holds no records");
     if (file->size % RECORD)
-        return tcc_error(
-            d, TCC_EFORMAT, place,
-            "%zu bytes are not whole records of %d bytes: %zu are left over, the file is truncated",
-            file->size, RECORD, file->size % RECORD);
+        return tcc_error(d, TCC_EFORMAT, place,
+                         "%zu bytes are not whole records of %d bytes: %zu are left over, the file is truncated",
+                         file->size, RECORD, file->size % RECORD);
     *count = (int64_t)(file->size / RECORD);
     for (int64_t i = 0; i < *count; i++)
         if (file->data[i * RECORD] >= TCC__CIFAR_CLASSES)
-            return tcc_error(d, TCC_EFORMAT, place, "label %d at byte %lld is not below %d",
-                             file->data[i * RECORD], (long long)i * RECORD, TCC__CIFAR_CLASSES);
+            return tcc_error(d, TCC_EFORMAT, place, "label %d at byte %lld is not below %d", file->data[i * RECORD],
+                             (long long)i * RECORD, TCC__CIFAR_CLASSES);
     return TCC_OK;
 }
 
@@ -45,8 +38,7 @@ typedef struct cifar {
 } cifar;
 
 /* Append a file's records to `all`; a file that is missing adds none. */
-static tcc_status load_records(tcc_diag *d, const char *folder, const char *name, bool required,
-                               tcc__bytes *all) {
+static tcc_status load_records(tcc_diag *d, const char *folder, const char *name, bool required, tcc__bytes *all) {
     char *path;
     tcc__bytes file;
     int64_t count = 0;
@@ -78,8 +70,7 @@ static tcc_status open_cifar(tcc_diag *d, const tcc_data_options *options, tcc_d
     }
     if (!c->train.data)
         return tcc_error(d, TCC_ENOTFOUND, (tcc_loc){options->path, 0},
-                         "has no file data_batch_1.bin to data_batch_%d.bin, gzipped or not",
-                         MAX_BATCHES);
+                         "has no file data_batch_1.bin to data_batch_%d.bin, gzipped or not", MAX_BATCHES);
     int64_t n_train = (int64_t)(c->train.size / RECORD);
     if (options->val_split != 0) {
         TCC_TRY(tcc__hold_out(d, options->path, data, n_train, options->val_split));
@@ -108,8 +99,7 @@ static crop draw_crop(const tcc__sample *sample) {
     tcc__draw draw = tcc__draw_at(sample->seed, TCC__DRAW_AUGMENT, sample->epoch, sample->position);
     int places = 2 * PADDING + 1;
     return (crop){(int)((uint64_t)draw.bits[0] * (unsigned)places >> 32) - PADDING,
-                  (int)((uint64_t)draw.bits[1] * (unsigned)places >> 32) - PADDING,
-                  draw.bits[2] >> 31};
+                  (int)((uint64_t)draw.bits[1] * (unsigned)places >> 32) - PADDING, draw.bits[2] >> 31};
 }
 
 static void copy_plane(const uint8_t *plane, crop cut, const float value[256], float *out) {
@@ -123,17 +113,14 @@ static void copy_plane(const uint8_t *plane, crop cut, const float value[256], f
     }
 }
 
-static tcc_status read_cifar(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample,
-                             void *x, void *y) {
+static tcc_status read_cifar(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     (void)d;
     const cifar *c = data->own;
-    const tcc__bytes *records =
-        data->held_out_of || sample->split == TCC_SPLIT_TRAIN ? &c->train : &c->test;
+    const tcc__bytes *records = data->held_out_of || sample->split == TCC_SPLIT_TRAIN ? &c->train : &c->test;
     const uint8_t *record = records->data + sample->number * RECORD;
     crop cut = c->augment && sample->split == TCC_SPLIT_TRAIN ? draw_crop(sample) : (crop){0};
     for (int plane = 0; plane < 3; plane++)
-        copy_plane(record + 1 + plane * PLANE, cut, c->pixels.value[plane],
-                   (float *)x + plane * PLANE);
+        copy_plane(record + 1 + plane * PLANE, cut, c->pixels.value[plane], (float *)x + plane * PLANE);
     *(int32_t *)y = record[0];
     return TCC_OK;
 }

@@ -30,12 +30,9 @@ typedef struct scanner {
     record row;
 } scanner;
 
-#define LINE_ERROR(s, ...)                                                                         \
-    tcc_error((s)->diag, TCC_EFORMAT, (tcc_loc){(s)->path, (s)->row.line}, __VA_ARGS__)
+#define LINE_ERROR(s, ...) tcc_error((s)->diag, TCC_EFORMAT, (tcc_loc){(s)->path, (s)->row.line}, __VA_ARGS__)
 
-static bool at_line_end(const scanner *s) {
-    return s->at == s->end || *s->at == '\n' || *s->at == '\r';
-}
+static bool at_line_end(const scanner *s) { return s->at == s->end || *s->at == '\n' || *s->at == '\r'; }
 
 static tcc_status scan_quoted(scanner *s) {
     s->at++;
@@ -77,8 +74,7 @@ static tcc_status next_record(scanner *s, bool *more) {
         const char *start = s->at;
         if (s->at < s->end && *s->at == '"') TCC_TRY(scan_quoted(s));
         else scan_plain(s);
-        if (memchr(start, 0, (size_t)(s->at - start)))
-            return LINE_ERROR(s, "cell %d holds a NUL byte", r->cells.count);
+        if (memchr(start, 0, (size_t)(s->at - start))) return LINE_ERROR(s, "cell %d holds a NUL byte", r->cells.count);
         tcc_strbuf_addn(&r->text, "", 1);
         if (at_line_end(s)) break;
         s->at++; /* the separator */
@@ -89,9 +85,7 @@ static tcc_status next_record(scanner *s, bool *more) {
     return r->text.failed ? tcc_enomem(s->diag) : TCC_OK;
 }
 
-static const char *cell(const scanner *s, int i) {
-    return s->row.text.text + s->row.cells.data[i];
-}
+static const char *cell(const scanner *s, int i) { return s->row.text.text + s->row.cells.data[i]; }
 
 /* A finite number, and nothing else in the cell. */
 static bool number_of(locale_t locale, const char *text, double *out) {
@@ -132,14 +126,11 @@ static tcc_status find_columns(scanner *s, const tcc_data_options *options, tcc_
     csv->n_columns = s->row.cells.count;
     csv->label_column = find_label(s, options, &by_name);
     if (csv->n_columns < 2)
-        return LINE_ERROR(
-            s,
-            "there is one column, separated by '%c'; a label and at least one feature are needed",
-            s->separator);
+        return LINE_ERROR(s, "there is one column, separated by '%c'; a label and at least one feature are needed",
+                          s->separator);
     if (csv->label_column < 0)
-        return LINE_ERROR(s, "there is no column '%s'; the first line has %d columns, '%s' to '%s'",
-                          options->csv_label, csv->n_columns, cell(s, 0),
-                          cell(s, csv->n_columns - 1));
+        return LINE_ERROR(s, "there is no column '%s'; the first line has %d columns, '%s' to '%s'", options->csv_label,
+                          csv->n_columns, cell(s, 0), cell(s, csv->n_columns - 1));
     csv->has_header = options->csv_header == TCC_CSV_HEADER_YES || by_name;
     for (int i = 0; i < csv->n_columns && options->csv_header == TCC_CSV_HEADER_AUTO; i++) {
         double x;
@@ -147,8 +138,7 @@ static tcc_status find_columns(scanner *s, const tcc_data_options *options, tcc_
     }
     for (int i = 0; i < csv->n_columns && csv->has_header; i++) {
         size_t name;
-        if (!add_text(csv, cell(s, i), &name) || !tcc_vec_push(&csv->names, name))
-            return tcc_enomem(s->diag);
+        if (!add_text(csv, cell(s, i), &name) || !tcc_vec_push(&csv->names, name)) return tcc_enomem(s->diag);
     }
     return TCC_OK;
 }
@@ -156,13 +146,11 @@ static tcc_status find_columns(scanner *s, const tcc_data_options *options, tcc_
 /* The second file's first line against the first file's. */
 static tcc_status check_header(scanner *s, const tcc__csv *csv) {
     if (s->row.cells.count != csv->n_columns)
-        return LINE_ERROR(s, "has %d columns, but the training file has %d", s->row.cells.count,
-                          csv->n_columns);
+        return LINE_ERROR(s, "has %d columns, but the training file has %d", s->row.cells.count, csv->n_columns);
     for (int i = 0; i < csv->names.count; i++) {
         const char *name = csv->texts.text + csv->names.data[i];
         if (strcmp(name, cell(s, i)))
-            return LINE_ERROR(s, "column %d is named '%s', but '%s' in the training file", i + 1,
-                              cell(s, i), name);
+            return LINE_ERROR(s, "column %d is named '%s', but '%s' in the training file", i + 1, cell(s, i), name);
     }
     return TCC_OK;
 }
@@ -171,8 +159,7 @@ static tcc_status check_header(scanner *s, const tcc__csv *csv) {
 
 static tcc_status add_row(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
     if (s->row.cells.count != csv->n_columns)
-        return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->row.cells.count,
-                          csv->n_columns);
+        return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->row.cells.count, csv->n_columns);
     for (int i = 0; i < csv->n_columns; i++) {
         const char *text = cell(s, i);
         const char *name = csv->has_header ? csv->texts.text + csv->names.data[i] : "";
@@ -181,23 +168,19 @@ static tcc_status add_row(scanner *s, const tcc_data_options *options, tcc__csv 
         if (is_label && !options->csv_regression) {
             tcc__csv_label label = {.line = s->row.line};
             if (!*text) return LINE_ERROR(s, "column %d ('%s'): the label is missing", i + 1, name);
-            if (!add_text(csv, text, &label.text) || !tcc_vec_push(&csv->labels, label))
-                return tcc_enomem(s->diag);
+            if (!add_text(csv, text, &label.text) || !tcc_vec_push(&csv->labels, label)) return tcc_enomem(s->diag);
             continue;
         }
         if (!number_of(s->locale, text, &x))
-            return LINE_ERROR(s,
-                              *text ? "column %d ('%s'): '%.64s' is not a finite number"
-                                    : "column %d ('%s'): the cell is empty",
-                              i + 1, name, text);
-        if (!(is_label ? tcc_vec_push(&csv->targets, x) : tcc_vec_push(&csv->cells, x)))
-            return tcc_enomem(s->diag);
+            return LINE_ERROR(
+                s, *text ? "column %d ('%s'): '%.64s' is not a finite number" : "column %d ('%s'): the cell is empty",
+                i + 1, name, text);
+        if (!(is_label ? tcc_vec_push(&csv->targets, x) : tcc_vec_push(&csv->cells, x))) return tcc_enomem(s->diag);
     }
     return TCC_OK;
 }
 
-static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int index,
-                             tcc__csv *csv) {
+static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int index, tcc__csv *csv) {
     bool more, first = true;
     for (;;) {
         TCC_TRY(next_record(s, &more));
@@ -211,23 +194,20 @@ static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int in
         TCC_TRY(add_row(s, options, csv));
         csv->rows[index]++;
     }
-    if (csv->rows[index] == 0)
-        return tcc_error(s->diag, TCC_EFORMAT, (tcc_loc){s->path, 0}, "has no rows of data");
+    if (csv->rows[index] == 0) return tcc_error(s->diag, TCC_EFORMAT, (tcc_loc){s->path, 0}, "has no rows of data");
     return TCC_OK;
 }
 
-tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file,
-                          const tcc_data_options *options, int index, tcc__csv *out) {
+tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
+                          int index, tcc__csv *out) {
     const char *text = (const char *)file->data;
     scanner s = {.diag = d, .path = path, .at = text, .end = text + file->size, .line = 1};
     s.separator = options->csv_separator ? options->csv_separator : ',';
     if (strchr("\"\r\n", s.separator))
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "a quote or a line end cannot separate CSV cells");
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a quote or a line end cannot separate CSV cells");
     size_t bad = tcc__utf8_check(file->data, file->size);
     if (bad != file->size)
-        return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "byte %zu (0x%02x) is not UTF-8", bad,
-                         file->data[bad]);
+        return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "byte %zu (0x%02x) is not UTF-8", bad, file->data[bad]);
     if (file->size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) s.at += 3;
     s.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!s.locale) return tcc_enomem(d);
@@ -263,14 +243,12 @@ static int compare_labels(const void *a, const void *b, void *context) {
     int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
     const char *x = o->texts + o->labels[i].text, *y = o->texts + o->labels[j].text;
     double p, q;
-    if (o->numeric && number_of(o->locale, x, &p) && number_of(o->locale, y, &q) && p != q)
-        return p < q ? -1 : 1;
+    if (o->numeric && number_of(o->locale, x, &p) && number_of(o->locale, y, &q) && p != q) return p < q ? -1 : 1;
     int order = strcmp(x, y);
     return order ? order : (i > j) - (i < j);
 }
 
-static tcc_status number_sorted(tcc_diag *d, const char *val_path, tcc__csv *csv,
-                                const int64_t *order) {
+static tcc_status number_sorted(tcc_diag *d, const char *val_path, tcc__csv *csv, const int64_t *order) {
     for (int i = 0; i < csv->labels.count; i++) {
         tcc__csv_label *label = &csv->labels.data[order[i]];
         const char *text = csv->texts.text + label->text;
@@ -289,14 +267,12 @@ static tcc_status number_sorted(tcc_diag *d, const char *val_path, tcc__csv *csv
 tcc_status tcc__csv_number_classes(tcc_diag *d, const char *val_path, tcc__csv *csv) {
     if (!csv->labels.count) return TCC_OK;
     int64_t *order = tcc__malloc((size_t)csv->labels.count * sizeof *order);
-    label_order how = {csv->texts.text, csv->labels.data, newlocale(LC_ALL_MASK, "C", (locale_t)0),
-                       true};
+    label_order how = {csv->texts.text, csv->labels.data, newlocale(LC_ALL_MASK, "C", (locale_t)0), true};
     tcc_status status = order && how.locale ? TCC_OK : tcc_enomem(d);
     for (int i = 0; i < csv->labels.count && status == TCC_OK; i++) {
         double value;
         order[i] = i;
-        how.numeric = how.numeric &&
-                      number_of(how.locale, csv->texts.text + csv->labels.data[i].text, &value);
+        how.numeric = how.numeric && number_of(how.locale, csv->texts.text + csv->labels.data[i].text, &value);
     }
     if (status == TCC_OK) {
         qsort_r(order, (size_t)csv->labels.count, sizeof *order, compare_labels, &how);

@@ -36,8 +36,7 @@ static tcc_status standardize(tcc_diag *d, const tcc_dataset *data, table *t) {
     }
     for (int64_t i = 0; i < n_train; i++) {
         const double *row = cells + tcc__source_of(data, TCC_SPLIT_TRAIN, i) * n;
-        for (int j = 0; j < n; j++)
-            t->std[j] += (row[j] - t->mean[j]) * (row[j] - t->mean[j]) / (double)n_train;
+        for (int j = 0; j < n; j++) t->std[j] += (row[j] - t->mean[j]) * (row[j] - t->mean[j]) / (double)n_train;
     }
     for (int j = 0; j < n; j++) {
         t->std[j] = sqrt(t->std[j]);
@@ -45,14 +44,12 @@ static tcc_status standardize(tcc_diag *d, const tcc_dataset *data, table *t) {
          */
         if (!(t->std[j] > 1e-12 * fabs(t->mean[j])) || !isfinite(t->std[j])) t->std[j] = 1;
     }
-    for (int64_t i = 0; i < rows * n; i++)
-        t->features[i] = (float)((cells[i] - t->mean[i % n]) / t->std[i % n]);
+    for (int64_t i = 0; i < rows * n; i++) t->features[i] = (float)((cells[i] - t->mean[i % n]) / t->std[i % n]);
     tcc_vec_free(&t->csv.cells);
     return TCC_OK;
 }
 
-static tcc_status parse_file(tcc_diag *d, const char *path, const tcc_data_options *options,
-                             int index, tcc__csv *csv) {
+static tcc_status parse_file(tcc_diag *d, const char *path, const tcc_data_options *options, int index, tcc__csv *csv) {
     tcc__bytes file;
     TCC_TRY(tcc__file_load(d, path, &file));
     tcc_status status = tcc__csv_parse(d, path, &file, options, index, csv);
@@ -83,8 +80,7 @@ static tcc_status open_csv(tcc_diag *d, const tcc_data_options *options, tcc_dat
     return standardize(d, data, t);
 }
 
-static tcc_status read_csv(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x,
-                           void *y) {
+static tcc_status read_csv(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     (void)d;
     const table *t = data->own;
     int64_t row = row_of(data, sample);
@@ -110,8 +106,7 @@ static const char *label_csv(const tcc_dataset *data, int64_t id, size_t *length
     return text;
 }
 
-bool tcc_dataset_feature(const tcc_dataset *data, int64_t index, const char **name, double *mean,
-                         double *std) {
+bool tcc_dataset_feature(const tcc_dataset *data, int64_t index, const char **name, double *mean, double *std) {
     if (data->reader != &tcc__csv_reader) return false;
     const table *t = data->own;
     if (index < 0 || index >= t->n_features) return false;

@@ -16,55 +16,49 @@ static uint32_t big_endian(const uint8_t *at) {
 }
 
 /* Check magic and size; sizes[0..rank) are the dimensions. */
-static tcc_status parse_sizes(tcc_diag *d, const char *path, const tcc__bytes *file, int rank,
-                              int64_t *sizes) {
+static tcc_status parse_sizes(tcc_diag *d, const char *path, const tcc__bytes *file, int rank, int64_t *sizes) {
     tcc_loc place = {path, 0};
     size_t header = 4 + 4 * (size_t)rank;
     uint32_t expected = 0x0800u + (uint32_t)rank;
     if (file->size < header)
-        return tcc_error(d, TCC_EFORMAT, place, "%zu bytes are too few for an idx header of %zu",
-                         file->size, header);
+        return tcc_error(d, TCC_EFORMAT, place, "%zu bytes are too few for an idx header of %zu", file->size, header);
     uint32_t magic = big_endian(file->data);
     if (magic != expected)
-        return tcc_error(d, TCC_EFORMAT, place,
-                         "magic number at byte 0 is 0x%08x, that of idx %s is 0x%08x", magic,
+        return tcc_error(d, TCC_EFORMAT, place, "magic number at byte 0 is 0x%08x, that of idx %s is 0x%08x", magic,
                          rank == 1 ? "labels" : "images", expected);
     uint64_t bytes = 1;
     for (int i = 0; i < rank; i++) {
         sizes[i] = big_endian(file->data + 4 + 4 * i);
-        if (sizes[i] == 0)
-            return tcc_error(d, TCC_EFORMAT, place, "size %d at byte %d is 0", i, 4 + 4 * i);
+        if (sizes[i] == 0) return tcc_error(d, TCC_EFORMAT, place, "size %d at byte %d is 0", i, 4 + 4 * i);
         if (__builtin_mul_overflow(bytes, (uint64_t)sizes[i], &bytes)) bytes = UINT64_MAX / 2;
     }
     if (bytes != file->size - header)
-        return tcc_error(d, TCC_EFORMAT, place,
-                         "the header announces %llu bytes of data, but %zu follow: the file is %s",
-                         (unsigned long long)bytes, file->size - header,
-                         bytes > file->size - header ? "truncated" : "damaged");
+        return tcc_error(
+            d, TCC_EFORMAT, place, "the header announces %llu bytes of data, but %zu follow: the file is %s",
+            (unsigned long long)bytes, file->size - header, bytes > file->size - header ? "truncated" : "damaged");
     return TCC_OK;
 }
 
-tcc_status tcc__idx_parse_images(tcc_diag *d, const char *path, const tcc__bytes *file,
-                                 tcc__idx_images *out) {
+tcc_status tcc__idx_parse_images(tcc_diag *d, const char *path, const tcc__bytes *file, tcc__idx_images *out) {
     int64_t sizes[3];
     TCC_TRY(parse_sizes(d, path, file, 3, sizes));
     *out = (tcc__idx_images){sizes[0], sizes[1], sizes[2], file->data + 16};
     return TCC_OK;
 }
 
-tcc_status tcc__idx_parse_labels(tcc_diag *d, const char *path, const tcc__bytes *file,
-                                 int64_t count, int classes, const uint8_t **labels) {
+tcc_status tcc__idx_parse_labels(tcc_diag *d, const char *path, const tcc__bytes *file, int64_t count, int classes,
+                                 const uint8_t **labels) {
     int64_t n = 0;
     TCC_TRY(parse_sizes(d, path, file, 1, &n));
     if (n != count)
-        return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "holds %lld labels for %lld images",
-                         (long long)n, (long long)count);
+        return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "holds %lld labels for %lld images", (long long)n,
+                         (long long)count);
     *labels = file->data + 8;
     for (int64_t i = 0; i < n; i++)
         if ((*labels)[i] >= classes)
             return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
-                             "label %d at byte %lld is not below the number of classes, %d",
-                             (*labels)[i], (long long)i + 8, classes);
+                             "label %d at byte %lld is not below the number of classes, %d", (*labels)[i],
+                             (long long)i + 8, classes);
     return TCC_OK;
 }
 
@@ -82,8 +76,7 @@ typedef struct idx {
     char names[256][12]; /* "0" ... */
 } idx;
 
-static tcc_status load_part(tcc_diag *d, const char *folder, const char *prefix, int classes,
-                            idx_files *out) {
+static tcc_status load_part(tcc_diag *d, const char *folder, const char *prefix, int classes, idx_files *out) {
     char name[64];
     char *path;
     snprintf(name, sizeof name, "%s-images-idx3-ubyte", prefix);
@@ -94,8 +87,7 @@ static tcc_status load_part(tcc_diag *d, const char *folder, const char *prefix,
     snprintf(name, sizeof name, "%s-labels-idx1-ubyte", prefix);
     status = tcc__data_file(d, folder, name, true, &path, &out->label_file);
     if (status == TCC_OK)
-        status = tcc__idx_parse_labels(d, path, &out->label_file, out->images.count, classes,
-                                       &out->labels);
+        status = tcc__idx_parse_labels(d, path, &out->label_file, out->images.count, classes, &out->labels);
     tcc__free(path);
     return status;
 }
@@ -105,12 +97,10 @@ static tcc_status open_idx(tcc_diag *d, const tcc_data_options *options, tcc_dat
     if (!x) return tcc_enomem(d);
     int classes = options->classes ? options->classes : default_classes;
     if (classes < 1 || classes > 256)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "classes is %d; idx labels are bytes",
-                         classes);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "classes is %d; idx labels are bytes", classes);
     for (int i = 0; i < 256; i++) snprintf(x->names[i], sizeof x->names[i], "%d", i);
     TCC_TRY(load_part(d, options->path, "train", classes, &x->parts[TCC_SPLIT_TRAIN]));
-    const tcc__idx_images *train = &x->parts[TCC_SPLIT_TRAIN].images,
-                          *test = &x->parts[TCC_SPLIT_VALIDATION].images;
+    const tcc__idx_images *train = &x->parts[TCC_SPLIT_TRAIN].images, *test = &x->parts[TCC_SPLIT_VALIDATION].images;
     if (options->val_split != 0) {
         TCC_TRY(tcc__hold_out(d, options->path, data, train->count, options->val_split));
     } else {
@@ -118,9 +108,8 @@ static tcc_status open_idx(tcc_diag *d, const tcc_data_options *options, tcc_dat
         TCC_TRY(load_part(d, folder, "t10k", classes, &x->parts[TCC_SPLIT_VALIDATION]));
         if (test->height != train->height || test->width != train->width)
             return tcc_error(d, TCC_EFORMAT, (tcc_loc){folder, 0},
-                             "test images are %lld x %lld, training images %lld x %lld",
-                             (long long)test->height, (long long)test->width,
-                             (long long)train->height, (long long)train->width);
+                             "test images are %lld x %lld, training images %lld x %lld", (long long)test->height,
+                             (long long)test->width, (long long)train->height, (long long)train->width);
         data->info.samples[TCC_SPLIT_TRAIN] = train->count;
         data->info.samples[TCC_SPLIT_VALIDATION] = test->count;
     }
@@ -132,12 +121,10 @@ static tcc_status open_idx(tcc_diag *d, const tcc_data_options *options, tcc_dat
     data->info.x.dims[2] = train->width;
     data->info.y.dtype = TCC_I32;
     int64_t image_bytes = train->height * train->width;
-    return tcc__pixels_init(d, options, data, 1, train->pixels, image_bytes, image_bytes,
-                            &x->pixels);
+    return tcc__pixels_init(d, options, data, 1, train->pixels, image_bytes, image_bytes, &x->pixels);
 }
 
-static tcc_status read_idx(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x,
-                           void *y) {
+static tcc_status read_idx(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     (void)d;
     const idx *own = data->own;
     const idx_files *part = &own->parts[data->held_out_of ? TCC_SPLIT_TRAIN : sample->split];

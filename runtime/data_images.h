@@ -12,18 +12,13 @@ typedef struct tcc__idx_images {
     const uint8_t *pixels; /* borrowed from the file's bytes */
 } tcc__idx_images;
 
-tcc_status tcc__idx_parse_images(tcc_diag *d, const char *path, const tcc__bytes *file,
-                                 tcc__idx_images *out);
+tcc_status tcc__idx_parse_images(tcc_diag *d, const char *path, const tcc__bytes *file, tcc__idx_images *out);
 /* Labels must be below `classes`, and as many as `count`; *labels is borrowed from the file's
  * bytes. */
-tcc_status tcc__idx_parse_labels(tcc_diag *d, const char *path, const tcc__bytes *file,
-                                 int64_t count, int classes, const uint8_t **labels);
+tcc_status tcc__idx_parse_labels(tcc_diag *d, const char *path, const tcc__bytes *file, int64_t count, int classes,
+                                 const uint8_t **labels);
 
-enum {
-    TCC__CIFAR_CLASSES = 10,
-    TCC__CIFAR_SIDE = 32,
-    TCC__CIFAR_RECORD = 1 + 3 * TCC__CIFAR_SIDE * TCC__CIFAR_SIDE
-};
+enum { TCC__CIFAR_CLASSES = 10, TCC__CIFAR_SIDE = 32, TCC__CIFAR_RECORD = 1 + 3 * TCC__CIFAR_SIDE * TCC__CIFAR_SIDE };
 
 /* Records of one file: whole ones, labels in range. */
 tcc_status tcc__cifar_check(tcc_diag *d, const char *path, const tcc__bytes *file, int64_t *count);

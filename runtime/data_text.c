@@ -52,8 +52,8 @@ static bool cover(code_table *table, uint32_t code) {
 }
 
 /* Mark the characters that occur and count all. */
-static tcc_status survey(tcc_diag *d, const char *path, const tcc__bytes *text, bool bytes,
-                         code_table *table, int64_t *count) {
+static tcc_status survey(tcc_diag *d, const char *path, const tcc__bytes *text, bool bytes, code_table *table,
+                         int64_t *count) {
     walker w = walk(text, bytes);
     uint32_t code;
     int length;
@@ -64,8 +64,8 @@ static tcc_status survey(tcc_diag *d, const char *path, const tcc__bytes *text, 
     }
     if (length == 0) return TCC_OK;
     return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
-                     "byte %zu (0x%02x) is not UTF-8; option `bytes` reads any file",
-                     (size_t)(w.at - text->data), *w.at);
+                     "byte %zu (0x%02x) is not UTF-8; option `bytes` reads any file", (size_t)(w.at - text->data),
+                     *w.at);
 }
 
 static tcc_status build_vocabulary(tcc_diag *d, code_table *table, tcc__text *t) {
@@ -95,10 +95,9 @@ static void store(const tcc__bytes *text, const code_table *table, tcc__text *t,
     }
 }
 
-static tcc_status tokenize(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2],
-                           tcc__text *t, code_table *table) {
-    for (int i = 0; i < 2; i++)
-        TCC_TRY(survey(d, paths[i], &texts[i], t->bytes, table, &t->length[i]));
+static tcc_status tokenize(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2], tcc__text *t,
+                           code_table *table) {
+    for (int i = 0; i < 2; i++) TCC_TRY(survey(d, paths[i], &texts[i], t->bytes, table, &t->length[i]));
     TCC_TRY(build_vocabulary(d, table, t));
     t->width = t->vocab_size <= 256 ? 1 : t->vocab_size <= 65536 ? 2 : 4;
     t->tokens = tcc__malloc((size_t)(t->length[0] + t->length[1]) * (size_t)t->width);
@@ -108,8 +107,8 @@ static tcc_status tokenize(tcc_diag *d, const char *const paths[2], const tcc__b
     return TCC_OK;
 }
 
-tcc_status tcc__text_parse(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2],
-                           bool bytes, tcc__text *out) {
+tcc_status tcc__text_parse(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2], bool bytes,
+                           tcc__text *out) {
     *out = (tcc__text){.bytes = bytes};
     code_table table = {0};
     tcc_status status = tokenize(d, paths, texts, out, &table);
@@ -152,12 +151,10 @@ static tcc_status open_text(tcc_diag *d, const tcc_data_options *options, tcc_da
     return tcc__windows_init(d, options, data, t->length, t->vocab_size);
 }
 
-static tcc_status read_text(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample,
-                            void *x, void *y) {
+static tcc_status read_text(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     (void)d;
     const tcc__text *t = data->own;
-    int64_t start = tcc__window_start(data, sample) +
-                    (sample->split == TCC_SPLIT_VALIDATION ? t->length[0] : 0);
+    int64_t start = tcc__window_start(data, sample) + (sample->split == TCC_SPLIT_VALIDATION ? t->length[0] : 0);
     int64_t context = data->info.x.dims[0];
     int32_t *inputs = x, *targets = y;
     for (int64_t i = 0; i < context; i++) {
@@ -189,8 +186,8 @@ static int find(const tcc__text *t, uint32_t code) {
     return -1;
 }
 
-static tcc_status encode_text(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length,
-                              int32_t *tokens, int64_t capacity, int64_t *count) {
+static tcc_status encode_text(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length, int32_t *tokens,
+                              int64_t capacity, int64_t *count) {
     const tcc__text *t = data->own;
     walker w = {(const uint8_t *)text, (const uint8_t *)text + length, t->bytes};
     uint32_t code;
@@ -199,9 +196,8 @@ static tcc_status encode_text(tcc_diag *d, const tcc_dataset *data, const char *
         int id = find(t, code);
         if (id < 0)
             return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                             "character '%.*s' (U+%04X) at byte %zu does not occur in the data",
-                             step, (const char *)w.at - step, code,
-                             (size_t)((const char *)w.at - step - text));
+                             "character '%.*s' (U+%04X) at byte %zu does not occur in the data", step,
+                             (const char *)w.at - step, code, (size_t)((const char *)w.at - step - text));
         if (*count < capacity) tokens[*count] = id;
         ++*count;
     }

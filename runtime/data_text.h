@@ -18,8 +18,8 @@ typedef struct tcc__text {
 } tcc__text;
 
 /* `paths` are for messages. On an error nothing is left to free. */
-tcc_status tcc__text_parse(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2],
-                           bool bytes, tcc__text *out);
+tcc_status tcc__text_parse(tcc_diag *d, const char *const paths[2], const tcc__bytes texts[2], bool bytes,
+                           tcc__text *out);
 void tcc__text_free(tcc__text *t);
 int32_t tcc__text_token(const tcc__text *t, int64_t at);
 

@@ -28,8 +28,8 @@ typedef struct tokens {
 
 /* Tokens [first, first + count) as i32. Each is checked against the vocabulary, or *largest is
  * raised to the largest. */
-static tcc_status fetch(tcc_diag *d, const tokens *t, const part *p, int64_t first, int64_t count,
-                        int32_t *out, int64_t *largest) {
+static tcc_status fetch(tcc_diag *d, const tokens *t, const part *p, int64_t first, int64_t count, int32_t *out,
+                        int64_t *largest) {
     union {
         uint8_t bytes[PIECE_BYTES];
         uint16_t narrow[PIECE_BYTES / 2];
@@ -43,21 +43,20 @@ static tcc_status fetch(tcc_diag *d, const tokens *t, const part *p, int64_t fir
             ssize_t r = pread(p->fd, piece.bytes + got, (size_t)(wanted - got), offset + got);
             if (r < 0 && errno == EINTR) continue;
             if (r < 0)
-                return tcc_error(d, TCC_EIO, place, "reading failed at byte %lld: %s",
-                                 (long long)(offset + got), tcc__errno(errno).text);
+                return tcc_error(d, TCC_EIO, place, "reading failed at byte %lld: %s", (long long)(offset + got),
+                                 tcc__errno(errno).text);
             if (r == 0)
-                return tcc_error(
-                    d, TCC_EIO, place,
-                    "the file ends at byte %lld; it has become shorter while it was in use",
-                    (long long)(offset + got));
+                return tcc_error(d, TCC_EIO, place,
+                                 "the file ends at byte %lld; it has become shorter while it was in use",
+                                 (long long)(offset + got));
             got += r;
         }
         for (int64_t i = 0; i < n; i++) {
             int64_t token = t->token_bytes == 2 ? piece.narrow[i] : piece.wide[i];
             if (token > INT32_MAX || (t->vocab_size && token >= t->vocab_size))
                 return tcc_error(d, TCC_EFORMAT, place,
-                                 "token %lld at byte %lld is not below the vocabulary's size, %lld",
-                                 (long long)token, (long long)(offset + i * t->token_bytes),
+                                 "token %lld at byte %lld is not below the vocabulary's size, %lld", (long long)token,
+                                 (long long)(offset + i * t->token_bytes),
                                  (long long)(t->vocab_size ? t->vocab_size : INT32_MAX));
             if (out) *out++ = (int32_t)token;
             if (largest && token > *largest) *largest = token;
@@ -68,8 +67,7 @@ static tcc_status fetch(tcc_diag *d, const tokens *t, const part *p, int64_t fir
     return TCC_OK;
 }
 
-static tcc_status open_part(tcc_diag *d, const tokens *t, const char *path, part *p,
-                            int64_t *count) {
+static tcc_status open_part(tcc_diag *d, const tokens *t, const char *path, part *p, int64_t *count) {
     tcc_loc place = {path, 0};
     p->path = tcc__strdup(path);
     if (!p->path) return tcc_enomem(d);
@@ -77,21 +75,18 @@ static tcc_status open_part(tcc_diag *d, const tokens *t, const char *path, part
     struct stat info;
     if (p->fd < 0) {
         int error = errno;
-        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, place,
-                         "cannot open the file: %s", tcc__errno(error).text);
+        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, place, "cannot open the file: %s",
+                         tcc__errno(error).text);
     }
-    if (fstat(p->fd, &info) || !S_ISREG(info.st_mode))
-        return tcc_error(d, TCC_EIO, place, "is not a regular file");
+    if (fstat(p->fd, &info) || !S_ISREG(info.st_mode)) return tcc_error(d, TCC_EIO, place, "is not a regular file");
     if (info.st_size % t->token_bytes)
-        return tcc_error(d, TCC_EFORMAT, place,
-                         "%lld bytes are not a whole number of %lld-byte tokens",
+        return tcc_error(d, TCC_EFORMAT, place, "%lld bytes are not a whole number of %lld-byte tokens",
                          (long long)info.st_size, (long long)t->token_bytes);
     *count = info.st_size / t->token_bytes;
     return TCC_OK;
 }
 
-static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, tokens *t,
-                             int64_t length[TCC_SPLIT_COUNT]) {
+static tcc_status open_files(tcc_diag *d, const tcc_data_options *options, tokens *t, int64_t length[TCC_SPLIT_COUNT]) {
     TCC_TRY(open_part(d, t, options->path, &t->parts[0], &length[0]));
     if (options->val_path) {
         t->two_files = true;
@@ -111,11 +106,9 @@ static tcc_status open_tokens(tcc_diag *d, const tcc_data_options *options, tcc_
     t->token_bytes = options->token_bytes ? options->token_bytes : default_token_bytes;
     t->vocab_size = options->vocab_size;
     if (t->token_bytes != 2 && t->token_bytes != 4)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "token_bytes is %d; tokens have 2 or 4",
-                         options->token_bytes);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "token_bytes is %d; tokens have 2 or 4", options->token_bytes);
     if (t->vocab_size < 0 || t->vocab_size > INT32_MAX)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "vocab_size is %lld",
-                         (long long)t->vocab_size);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "vocab_size is %lld", (long long)t->vocab_size);
     int64_t length[TCC_SPLIT_COUNT] = {0};
     TCC_TRY(open_files(d, options, t, length));
     if (!t->vocab_size) {
@@ -127,8 +120,7 @@ static tcc_status open_tokens(tcc_diag *d, const tcc_data_options *options, tcc_
     return tcc__windows_init(d, options, data, length, t->vocab_size);
 }
 
-static tcc_status read_tokens(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample,
-                              void *x, void *y) {
+static tcc_status read_tokens(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y) {
     const tokens *t = data->own;
     const part *p = &t->parts[sample->split];
     int64_t start = p->first + tcc__window_start(data, sample), context = data->info.x.dims[0];

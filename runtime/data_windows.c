@@ -8,17 +8,14 @@ tcc_status tcc__windows_init(tcc_diag *d, const tcc_data_options *options, tcc_d
     static const char *const part[TCC_SPLIT_COUNT] = {"training", "validation"};
     int64_t context = options->context;
     if (context < 1)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "data of kind %s needs a context of at least 1 token, not %lld",
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "data of kind %s needs a context of at least 1 token, not %lld",
                          options->kind, (long long)context);
     for (int split = 0; split < TCC_SPLIT_COUNT; split++) {
         if (split == TCC_SPLIT_VALIDATION && tokens[split] == 0) continue;
         if (tokens[split] <= context)
             return tcc_error(
                 d, TCC_EFORMAT,
-                (tcc_loc){split == TCC_SPLIT_VALIDATION && options->val_path ? options->val_path
-                                                                             : options->path,
-                          0},
+                (tcc_loc){split == TCC_SPLIT_VALIDATION && options->val_path ? options->val_path : options->path, 0},
                 "the %s part has %lld tokens; a context of %lld needs at least %lld", part[split],
                 (long long)tokens[split], (long long)context, (long long)context + 1);
         data->info.tokens[split] = tokens[split];

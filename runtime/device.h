@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A device: memory, and programs made ready to run on it. One table of functions a kind; the executor speaks to nothing else. */
+ * A device: memory, and programs made ready to run on it. One table of functions a kind; the executor speaks to nothing
+ * else. */
 #ifndef TCC_RUNTIME_DEVICE_H
 #define TCC_RUNTIME_DEVICE_H
 
@@ -36,10 +37,10 @@ typedef struct tcc_device_ops {
     /* Copies between the host and the device, after all earlier runs; they return when done. */
     tcc_status (*upload)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
     tcc_status (*download)(tcc_device *device, tcc_diag *d, void *to_host, const void *from, int64_t size_bytes);
-    /* Copies that nobody waits for. `feed` takes its own copy of the host's memory before it returns, and gives it to the runs that
-     * follow, not to those before. `fetch` copies what the earlier runs leave, TCC_FETCH_BYTES at most, to memory of the device's
-     * own; `collect` waits for that copy and hands it out, as often as asked, until TCC_FETCHES later ones have been made.
-     * Errors of runs before may come out here. */
+    /* Copies that nobody waits for. `feed` takes its own copy of the host's memory before it returns, and gives it to
+     * the runs that follow, not to those before. `fetch` copies what the earlier runs leave, TCC_FETCH_BYTES at most,
+     * to memory of the device's own; `collect` waits for that copy and hands it out, as often as asked, until
+     * TCC_FETCHES later ones have been made. Errors of runs before may come out here. */
     tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
     tcc_status (*fetch)(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
     tcc_status (*collect)(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
@@ -48,17 +49,18 @@ typedef struct tcc_device_ops {
     void (*release)(tcc_commands *commands);
     /* Say where a space begins, or a binding; the commands keep it until it is said again. */
     void (*place)(tcc_commands *commands, tcc_space space, int binding, void *base);
-    /* Run all steps; everything must be placed. It may return before they are done, and their errors come out of a later call;
-     * with `times` (NULL, or one entry a step to fill) it waits. */
+    /* Run all steps; everything must be placed. It may return before they are done, and their errors come out of a
+     * later call; with `times` (NULL, or one entry a step to fill) it waits. */
     tcc_status (*run)(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
     tcc_status (*synchronize)(tcc_device *device, tcc_diag *d);
-    /* Whether a program's step may call the library entry of that name with these params. The call is made ready and given up again,
-     * so a library that is missing or refuses shows here; the log (topic `library`) has the reason. What the params ask for and
-     * the call has no use for, such as room to work in, is lowered. */
+    /* Whether a program's step may call the library entry of that name with these params. The call is made ready and
+     * given up again, so a library that is missing or refuses shows here; the log (topic `library`) has the reason.
+     * What the params ask for and the call has no use for, such as room to work in, is lowered. */
     bool (*takes_call)(tcc_device *device, tcc_context *cx, const char *name, int64_t *params);
     /* Measure the device; takes some tenths of a second and, for that time, some hundred megabytes. */
     tcc_status (*measure)(tcc_device *device, tcc_diag *d, tcc_roofline *out);
-    /* One line or more for a person: what it is, which libraries were found and where, what is lost without the others. */
+    /* One line or more for a person: what it is, which libraries were found and where, what is lost without the others.
+     */
     void (*describe)(const tcc_device *device, tcc_strbuf *out);
 } tcc_device_ops;
 

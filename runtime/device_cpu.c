@@ -19,12 +19,13 @@ static void cpu_destroy(tcc_device *device) {
     tcc__free(cpu);
 }
 
-/* Large blocks are mapped on their own and ask for huge pages: a training step walks hundreds of megabytes, far past what the TLB
- * covers with small ones. Their pages are zero and cost nothing until they are touched. */
+/* Large blocks are mapped on their own and ask for huge pages: a training step walks hundreds of megabytes, far past
+ * what the TLB covers with small ones. Their pages are zero and cost nothing until they are touched. */
 static void *map_huge(size_t size_bytes) {
     size_t whole = size_bytes + HUGE_PAGE;
     if (whole < size_bytes) return NULL;
-    unsigned char *mapping = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    unsigned char *mapping = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                  0);
     if (mapping == MAP_FAILED) return NULL;
     size_t before = (size_t)(-(uintptr_t)mapping % HUGE_PAGE), after = HUGE_PAGE - before;
     if (before) munmap(mapping, before);
@@ -40,9 +41,11 @@ static tcc_status cpu_alloc(tcc_device *device, tcc_diag *d, int64_t size_bytes,
     (void)device;
     *out = NULL;
     if (size_bytes >= HUGE_FROM) *out = map_huge(pages(size_bytes));
-    else if (size_bytes >= 0 && (*out = tcc__aligned(ALIGNMENT, rounded(size_bytes)))) memset(*out, 0, rounded(size_bytes));
+    else if (size_bytes >= 0 && (*out = tcc__aligned(ALIGNMENT, rounded(size_bytes))))
+        memset(*out, 0, rounded(size_bytes));
     if (!*out)
-        return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory: %lld bytes of device memory", (long long)size_bytes);
+        return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory: %lld bytes of device memory",
+                         (long long)size_bytes);
     return TCC_OK;
 }
 
@@ -74,7 +77,8 @@ static tcc_status cpu_copy(tcc_device *device, tcc_diag *d, void *to, const void
 static tcc_status cpu_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
     tcc_device_cpu *cpu = cpu_of(device);
     if (size_bytes < 0 || size_bytes > TCC_FETCH_BYTES)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a fetch of %lld bytes: at most %d", (long long)size_bytes, TCC_FETCH_BYTES);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a fetch of %lld bytes: at most %d", (long long)size_bytes,
+                         TCC_FETCH_BYTES);
     tcc_pool_lock(cpu->pool);
     *ticket = cpu->n_fetched++;
     memcpy(cpu->fetched[*ticket % TCC_FETCHES], from, (size_t)size_bytes);

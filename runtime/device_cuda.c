@@ -35,9 +35,11 @@ tcc_status tcc__cuda_failed(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_result 
     if (!tcc_cuda_is_sticky(r)) return s;
     if (!*cuda->lost) snprintf(cuda->lost, sizeof cuda->lost, "%s: %s", call, tcc_cuda_error_name(&cuda->cu, r));
     if (r == TCC_CUDA_DEVICE_UNAVAILABLE || r == TCC_CUDA_ECC_UNCORRECTABLE)
-        tcc_note(d, TCC_NOWHERE, "cuda:%d (%s) is lost: nvidia-smi or the system's log may say why", cuda->ordinal, cuda->name);
+        tcc_note(d, TCC_NOWHERE, "cuda:%d (%s) is lost: nvidia-smi or the system's log may say why", cuda->ordinal,
+                 cuda->name);
     else if (!cuda->blocking)
-        tcc_note(d, TCC_NOWHERE, "a kernel on cuda:%d (%s) failed while it ran; TCC_LAUNCH_BLOCKING=1 names it", cuda->ordinal, cuda->name);
+        tcc_note(d, TCC_NOWHERE, "a kernel on cuda:%d (%s) failed while it ran; TCC_LAUNCH_BLOCKING=1 names it",
+                 cuda->ordinal, cuda->name);
     return s;
 }
 
@@ -45,7 +47,8 @@ tcc_status tcc__cuda_enter(tcc_device_cuda *cuda, tcc_diag *d) {
     pthread_mutex_lock(&cuda->lock);
     tcc_status s = TCC_OK;
     if (*cuda->lost)
-        s = tcc_error(d, TCC_EDEVICE, TCC_NOWHERE, "cuda:%d (%s) is of no more use to this process since an earlier error: %s", cuda->ordinal,
+        s = tcc_error(d, TCC_EDEVICE, TCC_NOWHERE,
+                      "cuda:%d (%s) is of no more use to this process since an earlier error: %s", cuda->ordinal,
                       cuda->name, cuda->lost);
     if (s == TCC_OK) {
         tcc_cuda_result r = cuda->cu.context_push(cuda->context);
@@ -75,18 +78,21 @@ static tcc_status out_of_memory(tcc_device_cuda *cuda, tcc_diag *d, int64_t size
     tcc_strbuf_bytes(&text, (double)size_bytes);
     tcc_strbuf_add(&text, " asked for, ");
     describe_free(cuda, &text);
-    tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory on cuda:%d (%s): %s free", cuda->ordinal, cuda->name, text.text ? text.text : "none");
+    tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory on cuda:%d (%s): %s free", cuda->ordinal, cuda->name,
+              text.text ? text.text : "none");
     if (purpose) tcc_note(d, TCC_NOWHERE, "for %s", purpose);
     tcc_strbuf_free(&text);
     return TCC_ENOMEM;
 }
 
-tcc_status tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, const char *purpose, tcc_cuda_address *out) {
+tcc_status tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, const char *purpose,
+                           tcc_cuda_address *out) {
     size_t rounded = size_bytes < 1 ? ALIGNMENT : ((size_t)size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     tcc_cuda_result r = size_bytes < 0 ? TCC_CUDA_OUT_OF_MEMORY : cuda->cu.alloc(out, rounded);
     if (!r) return TCC_OK;
     *out = 0;
-    return r == TCC_CUDA_OUT_OF_MEMORY ? out_of_memory(cuda, d, size_bytes, purpose) : tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_alloc);
+    return r == TCC_CUDA_OUT_OF_MEMORY ? out_of_memory(cuda, d, size_bytes, purpose)
+                                       : tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_alloc);
 }
 
 tcc_status tcc__cuda_host_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, void **out) {
@@ -97,8 +103,10 @@ tcc_status tcc__cuda_host_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size
     if (r != TCC_CUDA_OUT_OF_MEMORY) return tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_host_alloc);
     tcc_strbuf size = {0};
     tcc_strbuf_bytes(&size, (double)size_bytes);
-    tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "no pinned memory for cuda:%d (%s): the driver could not lock %s of this machine's memory (%s: %s)", cuda->ordinal,
-              cuda->name, size.text ? size.text : "some", tcc__cuda_symbol_host_alloc, tcc_cuda_error_name(&cuda->cu, r));
+    tcc_error(d, TCC_ENOMEM, TCC_NOWHERE,
+              "no pinned memory for cuda:%d (%s): the driver could not lock %s of this machine's memory (%s: %s)",
+              cuda->ordinal, cuda->name, size.text ? size.text : "some", tcc__cuda_symbol_host_alloc,
+              tcc_cuda_error_name(&cuda->cu, r));
     tcc_strbuf_free(&size);
     return TCC_ENOMEM;
 }
@@ -148,7 +156,8 @@ static tcc_status cuda_synchronize(tcc_device *device, tcc_diag *d) {
 static void describe_device(const tcc_device_cuda *cuda, tcc_strbuf *out) {
     tcc_strbuf_printf(out, "cuda:%d: %s, %s, %d SMs, ", cuda->ordinal, cuda->name, cuda->arch, cuda->sm_count);
     tcc_strbuf_bytes(out, (double)cuda->memory_bytes);
-    tcc_strbuf_printf(out, "; driver for CUDA %d.%d (%s)\n", cuda->cu.version / 1000, cuda->cu.version % 1000 / 10, cuda->cu.file);
+    tcc_strbuf_printf(out, "; driver for CUDA %d.%d (%s)\n", cuda->cu.version / 1000, cuda->cu.version % 1000 / 10,
+                      cuda->cu.file);
 }
 
 static void cuda_describe(const tcc_device *device, tcc_strbuf *out) {
@@ -223,10 +232,11 @@ static tcc_status check_usable(tcc_device_cuda *cuda, tcc_diag *d) {
     int mode;
     TCC_CUDA_TRY(cuda, d, device_attribute, &mode, TCC_CUDA_COMPUTE_MODE, cuda->device);
     if (mode == TCC_CUDA_COMPUTE_MODE_PROHIBITED)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cuda:%d (%s) is closed to compute: nvidia-smi -c 0 opens it", cuda->ordinal, cuda->name);
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "cuda:%d (%s) is closed to compute: nvidia-smi -c 0 opens it", cuda->ordinal, cuda->name);
     if (cuda->sm >= OLDEST_SM) return TCC_OK;
-    return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cuda:%d (%s) is %s: sm_%d or newer is needed (Turing, 2018)", cuda->ordinal,
-                     cuda->name, cuda->arch, OLDEST_SM);
+    return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cuda:%d (%s) is %s: sm_%d or newer is needed (Turing, 2018)",
+                     cuda->ordinal, cuda->name, cuda->arch, OLDEST_SM);
 }
 
 static tcc_status make_streams(tcc_device_cuda *cuda, tcc_diag *d) {
@@ -246,7 +256,9 @@ static tcc_status take_context(tcc_device_cuda *cuda, tcc_diag *d) {
 
 static tcc_status count_devices(tcc_device_cuda *cuda, tcc_diag *d, int *count) {
     TCC_CUDA_TRY(cuda, d, device_count, count);
-    return *count ? TCC_OK : tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "no CUDA device: the driver %s shows none", cuda->cu.file);
+    return *count
+               ? TCC_OK
+               : tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "no CUDA device: the driver %s shows none", cuda->cu.file);
 }
 
 /* The first usable device, or the one that was asked for. */
@@ -254,8 +266,10 @@ static tcc_status choose(tcc_device_cuda *cuda, tcc_diag *d, int ordinal) {
     int count = 0;
     TCC_TRY(count_devices(cuda, d, &count));
     if (ordinal >= count)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "no device cuda:%d: the driver shows %d, counted from 0 (CUDA_VISIBLE_DEVICES "
-                         "chooses among them)", ordinal, count);
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "no device cuda:%d: the driver shows %d, counted from 0 (CUDA_VISIBLE_DEVICES "
+                         "chooses among them)",
+                         ordinal, count);
     if (ordinal >= 0) {
         TCC_TRY(read_properties(cuda, d, ordinal));
         return check_usable(cuda, d);

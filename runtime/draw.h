@@ -9,22 +9,16 @@
 #include <stdint.h>
 
 /* What a draw is for; draws for different purposes are independent. */
-typedef enum tcc__purpose {
-    TCC__DRAW_ORDER,
-    TCC__DRAW_WINDOW,
-    TCC__DRAW_AUGMENT,
-    TCC__DRAW_HOLD_OUT
-} tcc__purpose;
+typedef enum tcc__purpose { TCC__DRAW_ORDER, TCC__DRAW_WINDOW, TCC__DRAW_AUGMENT, TCC__DRAW_HOLD_OUT } tcc__purpose;
 
 typedef struct tcc__draw {
     uint32_t bits[4];
 } tcc__draw;
 
-static inline tcc__draw tcc__draw_at(uint64_t seed, tcc__purpose purpose, int64_t epoch,
-                                     int64_t position) {
+static inline tcc__draw tcc__draw_at(uint64_t seed, tcc__purpose purpose, int64_t epoch, int64_t position) {
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t counter[4] = {(uint32_t)position, (uint32_t)((uint64_t)position >> 32),
-                           (uint32_t)epoch, (uint32_t)purpose};
+    uint32_t counter[4] = {(uint32_t)position, (uint32_t)((uint64_t)position >> 32), (uint32_t)epoch,
+                           (uint32_t)purpose};
     tcc__draw draw;
     tcc_philox4x32(key, counter, draw.bits);
     return draw;
@@ -45,8 +39,7 @@ typedef struct tcc__permutation {
     uint32_t keys[8];
 } tcc__permutation;
 
-static inline tcc__permutation tcc__permutation_of(int64_t n, uint64_t seed, tcc__purpose purpose,
-                                                   int64_t epoch) {
+static inline tcc__permutation tcc__permutation_of(int64_t n, uint64_t seed, tcc__purpose purpose, int64_t epoch) {
     tcc__permutation p = {.n = n};
     while (((uint64_t)1 << (2 * p.half_bits)) < (uint64_t)n) p.half_bits++;
     for (int i = 0; i < 2; i++) {

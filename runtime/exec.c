@@ -24,7 +24,8 @@ static tcc_status create(tcc_exec *e, tcc_context *cx) {
     const tcc_device_ops *ops = e->device->ops;
     tcc_diag *d = &cx->diag;
     if (p->target != ops->target)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was not made for device '%s'", p->name, ops->kind);
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was not made for device '%s'", p->name,
+                         ops->kind);
     TCC_TRY(tcc_program_check(d, p));
     e->bound = tcc__calloc((size_t)p->n_bindings, sizeof *e->bound);
     if (!e->bound) return tcc_enomem(d);
@@ -74,7 +75,8 @@ void tcc_exec_destroy(tcc_exec *e) {
 tcc_status tcc_exec_bind(tcc_exec *e, tcc_diag *d, int binding, void *memory, int64_t size_bytes) {
     const tcc_program *p = e->program;
     if (binding < 0 || binding >= p->n_bindings)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has no binding %d, it has %d", p->name, binding, p->n_bindings);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has no binding %d, it has %d", p->name, binding,
+                         p->n_bindings);
     const tcc_binding *b = &p->bindings[binding];
     if (size_bytes < tcc_type_bytes(&b->type))
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "binding '%s' is %s and needs %lld bytes, got %lld", b->name,
@@ -99,8 +101,8 @@ static tcc_status unbound(const tcc_exec *e, tcc_diag *d) {
     int first = 0;
     while (e->bound[first]) first++;
     const tcc_binding *b = &e->program->bindings[first];
-    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s': binding '%s' (%s) has no memory%s", e->program->name, b->name,
-                     tcc_type_text(&b->type), e->n_unbound > 1 ? ", nor have others" : "");
+    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s': binding '%s' (%s) has no memory%s", e->program->name,
+                     b->name, tcc_type_text(&b->type), e->n_unbound > 1 ? ", nor have others" : "");
 }
 
 static void add_times(tcc_exec *e) {

@@ -7,21 +7,22 @@
 
 typedef struct tcc_exec tcc_exec;
 
-/* Check the program, load its code, allocate its arena. `device` and `program` are borrowed and must outlive the executable.
- * Errors: TCC_EFORMAT (malformed program), TCC_EUNSUPPORTED (made for another device, or needs a library that is missing),
- * TCC_ENOMEM, TCC_EDEVICE. */
+/* Check the program, load its code, allocate its arena. `device` and `program` are borrowed and must outlive the
+ * executable. Errors: TCC_EFORMAT (malformed program), TCC_EUNSUPPORTED (made for another device, or needs a library
+ * that is missing), TCC_ENOMEM, TCC_EDEVICE. */
 tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_program *program, tcc_exec **out);
 void tcc_exec_destroy(tcc_exec *exec); /* NULL is allowed */
 
-/* Let binding `binding` be `memory`, device memory that the caller owns and keeps alive; it may change between runs. Binding the
- * same memory again costs nothing. Errors: TCC_EINVAL (no such binding, fewer bytes than its type needs, or an address that is
- * not a multiple of its element size). */
+/* Let binding `binding` be `memory`, device memory that the caller owns and keeps alive; it may change between runs.
+ * Binding the same memory again costs nothing. Errors: TCC_EINVAL (no such binding, fewer bytes than its type needs, or
+ * an address that is not a multiple of its element size). */
 tcc_status tcc_exec_bind(tcc_exec *exec, tcc_diag *d, int binding, void *memory, int64_t size_bytes);
 /* The binding of that name, -1 if there is none. */
 int tcc_exec_find_binding(const tcc_exec *exec, const char *name);
 
-/* Run all steps once and return when they are done. Nothing is allocated. Runs of one executable are the caller's to order; other
- * executables of the device may run in other threads. Errors: TCC_EINVAL (a binding is unbound), TCC_EDEVICE (a step failed). */
+/* Run all steps once and return when they are done. Nothing is allocated. Runs of one executable are the caller's to
+ * order; other executables of the device may run in other threads. Errors: TCC_EINVAL (a binding is unbound),
+ * TCC_EDEVICE (a step failed). */
 tcc_status tcc_exec_run(tcc_exec *exec, tcc_diag *d);
 
 /* Fill the arena with bytes of 0xff (floats: NaN), so that a read of what no step wrote shows. For tests. */

@@ -18,9 +18,7 @@ static const size_t load_limit_bytes = (size_t)8 << 30;
 
 static atomic_int_fast64_t writable_bytes = -1;
 
-void tcc__io_fail_after(int64_t bytes) {
-    atomic_store(&writable_bytes, bytes);
-}
+void tcc__io_fail_after(int64_t bytes) { atomic_store(&writable_bytes, bytes); }
 
 tcc__errno_text tcc__errno(int error) {
     tcc__errno_text t;
@@ -51,17 +49,14 @@ char *tcc__path_folder(const char *path) {
     return tcc_strbuf_take(&b);
 }
 
-bool tcc__file_exists(const char *path) {
-    return access(path, F_OK) == 0;
-}
+bool tcc__file_exists(const char *path) { return access(path, F_OK) == 0; }
 
 tcc_status tcc__folder_create(tcc_diag *d, const char *path) {
     if (mkdir(path, 0777) == 0) return TCC_OK;
     int error = errno;
     struct stat info;
     if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return TCC_OK;
-    return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the folder: %s",
-                     tcc__errno(error).text);
+    return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the folder: %s", tcc__errno(error).text);
 }
 
 /* ---- reading ---- */
@@ -79,8 +74,7 @@ static tcc_status read_error(tcc_diag *d, const char *path, gzFile file, size_t 
                      offset, text);
 }
 
-static tcc_status load_all(tcc_diag *d, const char *path, gzFile file, size_t first_capacity,
-                           tcc__bytes *out) {
+static tcc_status load_all(tcc_diag *d, const char *path, gzFile file, size_t first_capacity, tcc__bytes *out) {
     size_t capacity = first_capacity, size = 0;
     uint8_t *data = tcc__malloc(capacity);
     if (!data) return tcc_enomem(d);
@@ -89,8 +83,7 @@ static tcc_status load_all(tcc_diag *d, const char *path, gzFile file, size_t fi
             if (capacity >= load_limit_bytes) {
                 tcc__free(data);
                 return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
-                                 "file is larger than %zu bytes, too large to hold in memory",
-                                 load_limit_bytes);
+                                 "file is larger than %zu bytes, too large to hold in memory", load_limit_bytes);
             }
             uint8_t *larger = tcc__realloc(data, capacity * 2);
             if (!larger) {
@@ -103,9 +96,7 @@ static tcc_status load_all(tcc_diag *d, const char *path, gzFile file, size_t fi
         size_t piece = capacity - size < ((size_t)1 << 24) ? capacity - size : (size_t)1 << 24;
         int got = gzread(file, data + size, (unsigned)piece);
         int code = Z_OK;
-        if (got >= 0)
-            gzerror(file,
-                    &code); /* a stream cut short gives its data first, and the error beside */
+        if (got >= 0) gzerror(file, &code); /* a stream cut short gives its data first, and the error beside */
         if (got < 0 || code == Z_BUF_ERROR) {
             tcc_status status = read_error(d, path, file, size + (got > 0 ? (size_t)got : 0));
             tcc__free(data);
@@ -123,8 +114,8 @@ tcc_status tcc__file_load(tcc_diag *d, const char *path, tcc__bytes *out) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         int error = errno;
-        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, (tcc_loc){path, 0},
-                         "cannot open the file: %s", tcc__errno(error).text);
+        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, (tcc_loc){path, 0}, "cannot open the file: %s",
+                         tcc__errno(error).text);
     }
     struct stat info;
     if (fstat(fd, &info) || S_ISDIR(info.st_mode)) {
@@ -138,9 +129,7 @@ tcc_status tcc__file_load(tcc_diag *d, const char *path, tcc__bytes *out) {
     }
     gzbuffer(file, 1 << 17);
     /* One byte more than a plain file needs, so that its end is seen without growing. */
-    size_t capacity = info.st_size > 0 && (size_t)info.st_size < load_limit_bytes
-                          ? (size_t)info.st_size + 1
-                          : 4096;
+    size_t capacity = info.st_size > 0 && (size_t)info.st_size < load_limit_bytes ? (size_t)info.st_size + 1 : 4096;
     tcc_status status = load_all(d, path, file, capacity, out);
     gzclose(file);
     return status;
@@ -181,9 +170,8 @@ void tcc__out_abandon(tcc__out *o) {
 }
 
 static tcc_status write_failed(tcc_diag *d, tcc__out *o, const char *what, int error) {
-    tcc_status status =
-        tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0}, "%s: %s; the file was left as it was", what,
-                  tcc__errno(error).text);
+    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0}, "%s: %s; the file was left as it was", what,
+                                  tcc__errno(error).text);
     tcc__out_abandon(o);
     return status;
 }
@@ -200,8 +188,7 @@ tcc_status tcc__out_open(tcc_diag *d, tcc__out *o, const char *path) {
     }
     o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (o->fd >= 0) return TCC_OK;
-    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the file: %s",
-                                  tcc__errno(errno).text);
+    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the file: %s", tcc__errno(errno).text);
     release(o);
     return status;
 }
@@ -237,8 +224,7 @@ tcc_status tcc__out_rename(tcc_diag *d, tcc__out *o) {
     int error = sync_folder(o->path);
     tcc_status status = TCC_OK;
     if (error)
-        status = tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0},
-                           "the file is written, but syncing its folder failed: %s",
+        status = tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0}, "the file is written, but syncing its folder failed: %s",
                            tcc__errno(error).text);
     release(o);
     return status;

@@ -48,10 +48,8 @@ typedef struct tcc__out {
 
 tcc_status tcc__out_open(tcc_diag *d, tcc__out *o, const char *path);
 tcc_status tcc__out_write(tcc_diag *d, tcc__out *o, const void *data, size_t size_bytes);
-tcc_status tcc__out_sync(tcc_diag *d,
-                         tcc__out *o); /* everything is on the disk, under the temporary name */
-tcc_status tcc__out_rename(tcc_diag *d,
-                           tcc__out *o); /* the commit: final name, folder synced; releases `o` */
+tcc_status tcc__out_sync(tcc_diag *d, tcc__out *o);   /* everything is on the disk, under the temporary name */
+tcc_status tcc__out_rename(tcc_diag *d, tcc__out *o); /* the commit: final name, folder synced; releases `o` */
 void tcc__out_abandon(tcc__out *o);
 
 /* write(2) of all bytes, through the failure injection below; 0 or an errno value. */

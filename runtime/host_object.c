@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Loader of relocatable ELF64 objects: validate, lay the sections out in one mapping, relocate, protect.
  *
- * The mapping holds first the executable sections, then the read-only ones and the slots of the global offset table, then the
- * writable ones; each group starts on a page of its own. The whole is below 1 GiB, so a 32-bit relative reference always reaches.
- * Sources: System V ABI, "Object Files"; x86-64 psABI, section 4.4 "Relocation". */
+ * The mapping holds first the executable sections, then the read-only ones and the slots of the global offset table,
+ * then the writable ones; each group starts on a page of its own. The whole is below 1 GiB, so a 32-bit relative
+ * reference always reaches. Sources: System V ABI, "Object Files"; x86-64 psABI, section 4.4 "Relocation". */
 #include "host_object.h"
 
 #include "ir/support/alloc.h"
@@ -68,14 +68,15 @@ static bool inside(uint64_t offset, uint64_t size, uint64_t total) { return offs
 /* --- machines: one row each --- */
 
 /* Apply one relocation at `place` (offset in the mapping) to the address of `symbol`. */
-typedef tcc_status relocate_fn(loader *l, uint32_t type, uint64_t place, uint64_t symbol, int64_t addend, const char *name);
+typedef tcc_status relocate_fn(loader *l, uint32_t type, uint64_t place, uint64_t symbol, int64_t addend,
+                               const char *name);
 
 typedef struct machine {
     unsigned id;
     const char *name;
-    relocate_fn *relocate;                /* NULL: objects of this machine are known by name only */
-    int (*width)(uint32_t type);          /* bytes that the relocation patches; 0: none, -1: unknown type */
-    bool (*needs_slot)(uint32_t type);    /* goes through the global offset table */
+    relocate_fn *relocate;             /* NULL: objects of this machine are known by name only */
+    int (*width)(uint32_t type);       /* bytes that the relocation patches; 0: none, -1: unknown type */
+    bool (*needs_slot)(uint32_t type); /* goes through the global offset table */
 } machine;
 
 static int width_x86_64(uint32_t type) {
@@ -98,7 +99,8 @@ static bool needs_slot_x86_64(uint32_t type) {
     return type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
 }
 
-static tcc_status relocate_x86_64(loader *l, uint32_t type, uint64_t place, uint64_t symbol, int64_t addend, const char *name) {
+static tcc_status relocate_x86_64(loader *l, uint32_t type, uint64_t place, uint64_t symbol, int64_t addend,
+                                  const char *name) {
     unsigned char *at = l->object->mapping + place;
     uint64_t value = symbol + (uint64_t)addend;
     if (type != R_X86_64_64 && type != R_X86_64_32 && type != R_X86_64_32S) value -= (uint64_t)(uintptr_t)at;
@@ -135,17 +137,19 @@ static const machine *find_machine(unsigned id) {
 /* --- reading and checking --- */
 
 static tcc_status read_header(loader *l, Elf64_Ehdr *h, const machine **m) {
-    if (l->size < sizeof *h) return FAIL(l, EFORMAT, "%llu bytes are too few for an ELF header", (unsigned long long)l->size);
+    if (l->size < sizeof *h)
+        return FAIL(l, EFORMAT, "%llu bytes are too few for an ELF header", (unsigned long long)l->size);
     memcpy(h, l->bytes, sizeof *h);
     if (memcmp(h->e_ident, ELFMAG, SELFMAG)) return FAIL(l, EFORMAT, "not an ELF file");
-    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB || h->e_ident[EI_VERSION] != EV_CURRENT)
+    if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+        h->e_ident[EI_VERSION] != EV_CURRENT)
         return FAIL(l, EUNSUPPORTED, "not a 64-bit little-endian ELF file of version 1");
     if (h->e_type != ET_REL) return FAIL(l, EUNSUPPORTED, "ELF type %u is not a relocatable object", h->e_type);
     *m = find_machine(THIS_MACHINE);
     if (h->e_machine != THIS_MACHINE || !*m || !(*m)->relocate) {
         const machine *of = find_machine(h->e_machine);
-        return FAIL(l, EUNSUPPORTED, "made for %s (ELF machine %u), but this process runs on %s", of ? of->name : "another machine",
-                    h->e_machine, *m ? (*m)->name : "a machine without a loader");
+        return FAIL(l, EUNSUPPORTED, "made for %s (ELF machine %u), but this process runs on %s",
+                    of ? of->name : "another machine", h->e_machine, *m ? (*m)->name : "a machine without a loader");
     }
     if (h->e_shentsize != sizeof(Elf64_Shdr)) return FAIL(l, EFORMAT, "section headers of %u bytes", h->e_shentsize);
     if (!h->e_shnum || h->e_shnum > MAX_SECTIONS) return FAIL(l, EFORMAT, "%u sections", h->e_shnum);
@@ -161,8 +165,8 @@ static tcc_status check_section(loader *l, unsigned i) {
     s->group = GROUP_NONE;
     if (h->sh_type == SHT_NULL) return TCC_OK;
     if (h->sh_type != SHT_NOBITS && !inside(h->sh_offset, h->sh_size, l->size))
-        return FAIL(l, EFORMAT, "section %u: %llu bytes at %llu pass the end of %llu bytes", i, (unsigned long long)h->sh_size,
-                    (unsigned long long)h->sh_offset, (unsigned long long)l->size);
+        return FAIL(l, EFORMAT, "section %u: %llu bytes at %llu pass the end of %llu bytes", i,
+                    (unsigned long long)h->sh_size, (unsigned long long)h->sh_offset, (unsigned long long)l->size);
     if (h->sh_type == SHT_SYMTAB) {
         if (l->symbols) return FAIL(l, EFORMAT, "section %u is a second symbol table", i);
         if (h->sh_entsize != sizeof(Elf64_Sym) || h->sh_size % sizeof(Elf64_Sym))
@@ -226,7 +230,8 @@ static tcc_status locate(loader *l, const Elf64_Sym *symbol, const char *name, u
         return FAIL(l, EUNSUPPORTED, "symbol '%s' of type %u in section %u", name, type, symbol->st_shndx);
     if (symbol->st_shndx >= l->n_sections) return FAIL(l, EFORMAT, "symbol '%s' in section %u", name, symbol->st_shndx);
     const section *s = &l->sections[symbol->st_shndx];
-    if (s->group == GROUP_NONE) return FAIL(l, EFORMAT, "symbol '%s' lies in section %u, which is not loaded", name, symbol->st_shndx);
+    if (s->group == GROUP_NONE)
+        return FAIL(l, EFORMAT, "symbol '%s' lies in section %u, which is not loaded", name, symbol->st_shndx);
     if (symbol->st_value > s->header.sh_size) return FAIL(l, EFORMAT, "symbol '%s' lies outside its section", name);
     *at = s->at + symbol->st_value;
     return TCC_OK;
@@ -243,7 +248,8 @@ static tcc_status for_relocations(loader *l, const machine *m, relocation_fn *ea
         const section *target = &l->sections[h->sh_info];
         if (target->group == GROUP_NONE) continue; /* debug information */
         if (h->sh_type == SHT_REL || target->header.sh_type == SHT_NOBITS)
-            return FAIL(l, EUNSUPPORTED, "section %u: relocations without addends, or of a section without contents", i);
+            return FAIL(l, EUNSUPPORTED, "section %u: relocations without addends, or of a section without contents",
+                        i);
         if (h->sh_entsize != sizeof(Elf64_Rela) || h->sh_size % sizeof(Elf64_Rela) || !l->symbols ||
             &l->sections[h->sh_link < l->n_sections ? h->sh_link : 0] != l->symbols)
             return FAIL(l, EFORMAT, "section %u: malformed relocation table", i);
@@ -254,7 +260,8 @@ static tcc_status for_relocations(loader *l, const machine *m, relocation_fn *ea
             int width = m->width(type);
             if (width < 0) return FAIL(l, EUNSUPPORTED, "relocation of type %u", type);
             if (!inside(r.r_offset, (uint64_t)width, target->header.sh_size))
-                return FAIL(l, EFORMAT, "relocation %llu of section %u lies outside it", (unsigned long long)k, h->sh_info);
+                return FAIL(l, EFORMAT, "relocation %llu of section %u lies outside it", (unsigned long long)k,
+                            h->sh_info);
             if (width) TCC_TRY(each(l, m, target, &r));
         }
     }
@@ -295,7 +302,8 @@ static tcc_status map_sections(loader *l) {
     }
     l->slots_at += l->group_at[GROUP_CONST];
     if (!total) return FAIL(l, EFORMAT, "nothing to load");
-    if (total > max_mapping_bytes) return FAIL(l, EFORMAT, "%llu bytes to load are too many", (unsigned long long)total);
+    if (total > max_mapping_bytes)
+        return FAIL(l, EFORMAT, "%llu bytes to load are too many", (unsigned long long)total);
 
     void *mapping = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapping == MAP_FAILED) return FAIL(l, ENOMEM, "cannot map %llu bytes", (unsigned long long)total);
@@ -351,7 +359,8 @@ static tcc_status load(loader *l) {
     return protect(l);
 }
 
-tcc_status tcc_host_object_load(tcc_diag *d, const char *name, const void *code, int64_t size_bytes, tcc_host_object **out) {
+tcc_status tcc_host_object_load(tcc_diag *d, const char *name, const void *code, int64_t size_bytes,
+                                tcc_host_object **out) {
     *out = NULL;
     loader l = {.d = d, .name = name, .bytes = code, .size = size_bytes < 0 ? 0 : (uint64_t)size_bytes};
     l.object = tcc__calloc(1, sizeof *l.object);

@@ -11,21 +11,32 @@
 #include <string.h>
 
 typedef struct library_row {
-    const char *name;             /* in TCC_LIBRARIES */
+    const char *name; /* in TCC_LIBRARIES */
     const char *path_variable;
-    const char *const files[3];   /* as the loader finds them, best first */
-    const char *lost;             /* without it */
-    size_t info_offset;           /* of its tcc_library_info in tcc_libraries */
+    const char *const files[3]; /* as the loader finds them, best first */
+    const char *lost;           /* without it */
+    size_t info_offset;         /* of its tcc_library_info in tcc_libraries */
     const char *(*attach)(tcc_libraries *libraries, char *version, size_t version_bytes);
     void (*detach)(tcc_libraries *libraries); /* after attach; NULL: nothing to do */
     const tcc_library_entry *entries[4];
 } library_row;
 
 static const library_row library_rows[] = {
-    {"openblas", "TCC_OPENBLAS_PATH", {"libopenblas.so.0", "libopenblas.so"}, "large matrix products use our own kernels",
-     offsetof(tcc_libraries, openblas.info), tcc__openblas_attach, NULL, {&tcc__openblas_sgemm}},
-    {"onednn", "TCC_ONEDNN_PATH", {"libdnnl.so.3", "libdnnl.so.2"}, "convolutions use our own kernels",
-     offsetof(tcc_libraries, onednn.info), tcc__onednn_attach, tcc__onednn_detach,
+    {"openblas",
+     "TCC_OPENBLAS_PATH",
+     {"libopenblas.so.0", "libopenblas.so"},
+     "large matrix products use our own kernels",
+     offsetof(tcc_libraries, openblas.info),
+     tcc__openblas_attach,
+     NULL,
+     {&tcc__openblas_sgemm}},
+    {"onednn",
+     "TCC_ONEDNN_PATH",
+     {"libdnnl.so.3", "libdnnl.so.2"},
+     "convolutions use our own kernels",
+     offsetof(tcc_libraries, onednn.info),
+     tcc__onednn_attach,
+     tcc__onednn_detach,
      {&tcc__onednn_conv_forward, &tcc__onednn_conv_data_gradient, &tcc__onednn_conv_filter_gradient}},
 };
 enum { LIBRARIES = sizeof library_rows / sizeof *library_rows };
@@ -40,7 +51,8 @@ bool tcc__library_function(const tcc_library_info *info, const char *symbol, voi
     return address != NULL;
 }
 
-static const char *const device_libraries[] = {"cublaslt", "cudnn", "cudnn.batch_norm"}; /* opened by devices of other kinds */
+static const char *const device_libraries[] = {"cublaslt", "cudnn",
+                                               "cudnn.batch_norm"}; /* opened by devices of other kinds */
 enum { DEVICE_LIBRARIES = sizeof device_libraries / sizeof *device_libraries };
 
 static const char *name_of(int i) { return i < LIBRARIES ? library_rows[i].name : device_libraries[i - LIBRARIES]; }
@@ -74,8 +86,9 @@ static tcc_status check_wanted(tcc_diag *d) {
         if (i == LIBRARIES + DEVICE_LIBRARIES) {
             tcc_strbuf names = {0};
             for (i = 0; i < LIBRARIES + DEVICE_LIBRARIES; i++) tcc_strbuf_printf(&names, ", %s", name_of(i));
-            tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "TCC_LIBRARIES: unknown library '%.*s'; expected none, or a list of: %s",
-                      (int)length, p, names.text ? names.text + 2 : "");
+            tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                      "TCC_LIBRARIES: unknown library '%.*s'; expected none, or a list of: %s", (int)length, p,
+                      names.text ? names.text + 2 : "");
             tcc_strbuf_free(&names);
             return TCC_EINVAL;
         }
@@ -132,7 +145,8 @@ void tcc_libraries_close(tcc_libraries *l) {
 const tcc_library_entry *tcc_libraries_find(const tcc_libraries *l, const char *name) {
     for (int i = 0; i < LIBRARIES; i++)
         for (int e = 0; library_rows[i].entries[e]; e++)
-            if (!strcmp(library_rows[i].entries[e]->name, name)) return info_of(l, i)->handle ? library_rows[i].entries[e] : NULL;
+            if (!strcmp(library_rows[i].entries[e]->name, name))
+                return info_of(l, i)->handle ? library_rows[i].entries[e] : NULL;
     return NULL;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Libraries of others that are opened at run time, behind one table of entries. A program's library step names an entry, whose
- * buffers and params codegen/program.h documents; results never depend on the number of threads.
+ * Libraries of others that are opened at run time, behind one table of entries. A program's library step names an
+ * entry, whose buffers and params codegen/program.h documents; results never depend on the number of threads.
  *
- * An entry's work is cut into slices by shape alone, and our pool runs the slices; the library itself runs on one thread in each
- * of ours. TCC_LIBRARIES (a list as in "openblas,onednn", or "none") restricts what is opened; in it
- * "cudnn.batch_norm" stands for cudnn and sends batch norms there wherever it takes them, also where our kernels should be faster.
- * TCC_OPENBLAS_PATH and TCC_ONEDNN_PATH name a file to open instead of what the loader finds. */
+ * An entry's work is cut into slices by shape alone, and our pool runs the slices; the library itself runs on one
+ * thread in each of ours. TCC_LIBRARIES (a list as in "openblas,onednn", or "none") restricts what is opened; in it
+ * "cudnn.batch_norm" stands for cudnn and sends batch norms there wherever it takes them, also where our kernels should
+ * be faster. TCC_OPENBLAS_PATH and TCC_ONEDNN_PATH name a file to open instead of what the loader finds. */
 #ifndef TCC_RUNTIME_LIBRARY_H
 #define TCC_RUNTIME_LIBRARY_H
 
@@ -18,9 +18,10 @@ typedef struct tcc_libraries tcc_libraries;
 typedef struct tcc_library_entry {
     const char *name; /* "cblas.sgemm" */
     int n_params, n_buffers;
-    /* Prepare a call with these params for this pool, whose scratch it may enlarge; the pool must not be locked by the caller.
-     * Errors: TCC_EUNSUPPORTED (the library refuses the shape), TCC_EFORMAT, TCC_ENOMEM. */
-    tcc_status (*create)(const tcc_libraries *libraries, tcc_diag *d, tcc_pool *pool, const int64_t *params, void **call);
+    /* Prepare a call with these params for this pool, whose scratch it may enlarge; the pool must not be locked by the
+     * caller. Errors: TCC_EUNSUPPORTED (the library refuses the shape), TCC_EFORMAT, TCC_ENOMEM. */
+    tcc_status (*create)(const tcc_libraries *libraries, tcc_diag *d, tcc_pool *pool, const int64_t *params,
+                         void **call);
     void (*destroy)(void *call);
     /* The pool is locked. Errors: TCC_EDEVICE with the library's own words. */
     tcc_status (*run)(void *call, tcc_diag *d, tcc_pool *pool, void *const *buffers);

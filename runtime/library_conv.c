@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by oneDNN: one primitive for a slice of the batch, run once for each slice with one library thread in ours.
+ * Convolutions by oneDNN: one primitive for a slice of the batch, run once for each slice with one library thread in
+ * ours.
  *
- * The number of slices follows from the shape alone, so that a result does not depend on the number of threads. The weights'
- * layout is oneDNN's choice; where it is not the program's, they are converted in each run (they change in each step anyway). The
- * filter gradient sums over the batch: slices write partial sums, which are then added in order. */
+ * The number of slices follows from the shape alone, so that a result does not depend on the number of threads. The
+ * weights' layout is oneDNN's choice; where it is not the program's, they are converted in each run (they change in
+ * each step anyway). The filter gradient sums over the batch: slices write partial sums, which are then added in order.
+ */
 #include "library_table.h"
 
 #include "ir/support/alloc.h"
@@ -12,11 +14,11 @@
 #include <string.h>
 
 enum {
-    SLICES = 16,          /* at most */
-    GRAIN_FLOP = 400000,  /* less is not worth a thread */
-    SUM_ITEM = 1024,      /* floats of the filter gradient's final sum in one item */
-    SUM_GRAIN = 16,       /* items */
-    REORDER_CHANNELS = 64, /* the weights' conversion is cut between multiples of these; a multiple of any block */
+    SLICES = 16,              /* at most */
+    GRAIN_FLOP = 400000,      /* less is not worth a thread */
+    SUM_ITEM = 1024,          /* floats of the filter gradient's final sum in one item */
+    SUM_GRAIN = 16,           /* items */
+    REORDER_CHANNELS = 64,    /* the weights' conversion is cut between multiples of these; a multiple of any block */
     REORDER_FLOATS = 1 << 16, /* and not below this size */
     ALIGNMENT = 64,
     MAX_ARGS = 5,
@@ -41,14 +43,14 @@ typedef struct conv_call {
     tcc_conv_params p;
     dnn_conv conv; /* of one slice */
     dnn_md w_given;
-    dnn_dims w;               /* dimensions of the weights, groups first if there are several */
+    dnn_dims w; /* dimensions of the weights, groups first if there are several */
     void *pd, *primitive;
     int reorders; /* parts in which the weights are converted; 0: the program's layout is oneDNN's */
     reorder *reorder;
     int64_t slices, grain;
-    int64_t x_step, y_step;   /* floats between slices */
-    int64_t w_floats;         /* in oneDNN's layout */
-    int64_t partial_floats;   /* w_floats rounded up: between partial sums */
+    int64_t x_step, y_step; /* floats between slices */
+    int64_t w_floats;       /* in oneDNN's layout */
+    int64_t partial_floats; /* w_floats rounded up: between partial sums */
     int threads;
     conv_worker *workers;
 } conv_call;
@@ -58,17 +60,24 @@ typedef struct conv_call {
 static tcc_status dnn_error(tcc_diag *d, const conv_call *c, int status, const char *what) {
     static const char *const names[] = {"conv_forward", "conv_data_gradient", "conv_filter_gradient"};
     const tcc_conv_params *p = &c->p;
-    return tcc_error(d, status == 1 ? TCC_ENOMEM : status == 3 ? TCC_EUNSUPPORTED : TCC_EDEVICE, TCC_NOWHERE,
-                     "onednn.%s: %s: %s; batch %lld, channels %lld to %lld in %lld groups, %lldx%lldx%lld to %lldx%lldx%lld",
-                     names[c->kind], what, tcc__dnn_status_text(status), (long long)p->batch, (long long)p->in, (long long)p->out,
-                     (long long)p->groups, (long long)p->x_size[0], (long long)p->x_size[1], (long long)p->x_size[2],
-                     (long long)p->y_size[0], (long long)p->y_size[1], (long long)p->y_size[2]);
+    return tcc_error(
+        d,
+        status == 1   ? TCC_ENOMEM
+        : status == 3 ? TCC_EUNSUPPORTED
+                      : TCC_EDEVICE,
+        TCC_NOWHERE,
+        "onednn.%s: %s: %s; batch %lld, channels %lld to %lld in %lld groups, %lldx%lldx%lld to %lldx%lldx%lld",
+        names[c->kind], what, tcc__dnn_status_text(status), (long long)p->batch, (long long)p->in, (long long)p->out,
+        (long long)p->groups, (long long)p->x_size[0], (long long)p->x_size[1], (long long)p->x_size[2],
+        (long long)p->y_size[0], (long long)p->y_size[1], (long long)p->y_size[2]);
 }
 
 static bool well_formed(const tcc_conv_params *p) {
-    if (p->batch < 1 || p->groups < 1 || p->in < 1 || p->out < 1 || p->in % p->groups || p->out % p->groups) return false;
+    if (p->batch < 1 || p->groups < 1 || p->in < 1 || p->out < 1 || p->in % p->groups || p->out % p->groups)
+        return false;
     for (int i = 0; i < 3; i++) {
-        if (p->x_size[i] < 1 || p->y_size[i] < 1 || p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1) return false;
+        if (p->x_size[i] < 1 || p->y_size[i] < 1 || p->kernel[i] < 1 || p->stride[i] < 1 || p->dilation[i] < 1)
+            return false;
         int64_t span = (p->kernel[i] - 1) * p->dilation[i] + 1;
         if ((p->x_size[i] + p->pad_low[i] + p->pad_high[i] - span) / p->stride[i] + 1 != p->y_size[i]) return false;
     }
@@ -79,8 +88,10 @@ static bool well_formed(const tcc_conv_params *p) {
 
 static double slice_flop(const conv_call *c) {
     const tcc_conv_params *p = &c->p;
-    double positions = (double)(p->batch / c->slices) * (double)p->y_size[0] * (double)p->y_size[1] * (double)p->y_size[2];
-    return 2 * positions * (double)p->out * (double)(p->in / p->groups) * (double)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
+    double positions = (double)(p->batch / c->slices) * (double)p->y_size[0] * (double)p->y_size[1] *
+                       (double)p->y_size[2];
+    return 2 * positions * (double)p->out * (double)(p->in / p->groups) *
+           (double)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
 }
 
 /* The largest number of equal slices of the batch, up to `most`. */
@@ -94,10 +105,11 @@ static void choose_slices(conv_call *c) {
     const tcc_conv_params *p = &c->p;
     c->slices = slice_count(p->batch, SLICES);
     if (c->kind == DNN_CONV_FILTER_GRADIENT) {
-        /* A partial sum costs memory and its traffic; as many as keep that near 5 % of the arithmetic (at a rough 20 flop a byte),
-         * but two where the batch has them. */
+        /* A partial sum costs memory and its traffic; as many as keep that near 5 % of the arithmetic (at a rough 20
+         * flop a byte), but two where the batch has them. */
         double flop = slice_flop(c) * (double)c->slices;
-        double bytes = 4.0 * (double)p->out * (double)(p->in / p->groups) * (double)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
+        double bytes = 4.0 * (double)p->out * (double)(p->in / p->groups) *
+                       (double)(p->kernel[0] * p->kernel[1] * p->kernel[2]);
         double most = flop / bytes * 0.05 / 20;
         c->slices = slice_count(p->batch, most >= SLICES ? SLICES : most <= 2 ? 2 : (int64_t)most);
     }
@@ -108,7 +120,8 @@ static void choose_slices(conv_call *c) {
 /* oneDNN's view of the params: spatial dimensions without the absent leading ones, but two at least. */
 static int make_descriptors(conv_call *c) {
     const tcc_conv_params *p = &c->p;
-    bool flat = p->x_size[0] == 1 && p->y_size[0] == 1 && p->kernel[0] == 1 && p->stride[0] == 1 && !p->pad_low[0] && !p->pad_high[0];
+    bool flat = p->x_size[0] == 1 && p->y_size[0] == 1 && p->kernel[0] == 1 && p->stride[0] == 1 && !p->pad_low[0] &&
+                !p->pad_high[0];
     int first = flat ? 1 : 0, spatial = 3 - first, ndims = 2 + spatial, grouped = p->groups > 1;
     dnn_dims x = {p->batch / c->slices, p->in}, y = {x[0], p->out}, x_strides = {p->x_stride[0], p->x_stride[1]};
     dnn_dims y_strides = {p->y_stride[0], p->y_stride[1]}, w_strides = {0};
@@ -180,7 +193,8 @@ static void destroy_reorders(conv_call *c) {
     }
 }
 
-/* Large weights are converted in parts of whole blocks of channels, whatever the blocks may be; if oneDNN refuses, in one. */
+/* Large weights are converted in parts of whole blocks of channels, whatever the blocks may be; if oneDNN refuses, in
+ * one. */
 static int make_reorders(conv_call *c, const void *w_inner) {
     if (c->f->md_equal(w_inner, c->w_given.handle)) return 0;
     int64_t channels = c->w[c->p.groups > 1], parts = c->w_floats / REORDER_FLOATS;
@@ -217,9 +231,11 @@ static tcc_status make(conv_call *c, tcc_diag *d, tcc_pool *pool) {
     choose_slices(c);
     int status = make_descriptors(c);
     if (status) return dnn_error(d, c, status, "describing the tensors");
-    if ((status = tcc__dnn_conv_pd_create(f, c->kind, &c->conv, &c->pd)) || (status = f->primitive_create(&c->primitive, c->pd)))
+    if ((status = tcc__dnn_conv_pd_create(f, c->kind, &c->conv, &c->pd)) ||
+        (status = f->primitive_create(&c->primitive, c->pd)))
         return dnn_error(d, c, status, "making the primitive");
-    const void *w_inner = f->pd_query_md(c->pd, c->kind == DNN_CONV_FILTER_GRADIENT ? DNN_QUERY_DIFF_WEIGHTS : DNN_QUERY_WEIGHTS, 0);
+    const void *w_inner =
+        f->pd_query_md(c->pd, c->kind == DNN_CONV_FILTER_GRADIENT ? DNN_QUERY_DIFF_WEIGHTS : DNN_QUERY_WEIGHTS, 0);
     const void *scratchpad = f->pd_query_md(c->pd, DNN_QUERY_SCRATCHPAD, 0);
     int64_t scratch_bytes = scratchpad ? (int64_t)f->md_get_size(scratchpad) : 0;
     if (!scratch_bytes) scratchpad = NULL;
@@ -251,7 +267,8 @@ static void conv_destroy(void *state) {
     tcc__free(c);
 }
 
-static tcc_status create(dnn_conv_kind kind, const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params, void **out) {
+static tcc_status create(dnn_conv_kind kind, const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params,
+                         void **out) {
     *out = NULL;
     tcc_conv_params p;
     memcpy(&p, params, sizeof p);
@@ -271,13 +288,16 @@ static tcc_status create(dnn_conv_kind kind, const tcc_libraries *l, tcc_diag *d
     return s;
 }
 
-static tcc_status create_forward(const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params, void **out) {
+static tcc_status create_forward(const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params,
+                                 void **out) {
     return create(DNN_CONV_FORWARD, l, d, pool, params, out);
 }
-static tcc_status create_data_gradient(const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params, void **out) {
+static tcc_status create_data_gradient(const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params,
+                                       void **out) {
     return create(DNN_CONV_DATA_GRADIENT, l, d, pool, params, out);
 }
-static tcc_status create_filter_gradient(const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params, void **out) {
+static tcc_status create_filter_gradient(const tcc_libraries *l, tcc_diag *d, tcc_pool *pool, const int64_t *params,
+                                         void **out) {
     return create(DNN_CONV_FILTER_GRADIENT, l, d, pool, params, out);
 }
 
@@ -393,8 +413,9 @@ static tcc_status conv_execute(void *state, tcc_diag *d, tcc_pool *pool, void *c
     return r.failed ? dnn_error(d, c, r.failed, "running it") : TCC_OK;
 }
 
-const tcc_library_entry tcc__onednn_conv_forward = {"onednn.conv_forward", TCC_CONV_PARAMS, 4, create_forward, conv_destroy, conv_execute};
-const tcc_library_entry tcc__onednn_conv_data_gradient = {"onednn.conv_data_gradient", TCC_CONV_PARAMS,  3,
-                                                          create_data_gradient,        conv_destroy, conv_execute};
-const tcc_library_entry tcc__onednn_conv_filter_gradient = {"onednn.conv_filter_gradient", TCC_CONV_PARAMS,  3,
-                                                            create_filter_gradient,        conv_destroy, conv_execute};
+const tcc_library_entry tcc__onednn_conv_forward = {"onednn.conv_forward", TCC_CONV_PARAMS, 4,
+                                                    create_forward,        conv_destroy,    conv_execute};
+const tcc_library_entry tcc__onednn_conv_data_gradient = {"onednn.conv_data_gradient", TCC_CONV_PARAMS, 3,
+                                                          create_data_gradient,        conv_destroy,    conv_execute};
+const tcc_library_entry tcc__onednn_conv_filter_gradient = {
+    "onednn.conv_filter_gradient", TCC_CONV_PARAMS, 3, create_filter_gradient, conv_destroy, conv_execute};

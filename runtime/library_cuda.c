@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * NVIDIA's libraries beside the driver: the table of their entries, and which are there. Every operation has a kernel of ours, so none
- * of them is needed. */
+ * NVIDIA's libraries beside the driver: the table of their entries, and which are there. Every operation has a kernel
+ * of ours, so none of them is needed. */
 #include "library_cuda.h"
 #include "cuda_cublaslt.h"
 #include "cudnn_conv.h"
@@ -11,9 +11,10 @@
 
 #include <string.h>
 
-static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul, &tcc__cudnn_conv_forward, &tcc__cudnn_conv_data_gradient,
-                                              &tcc__cudnn_conv_filter_gradient, &tcc__cudnn_sdpa_forward, &tcc__cudnn_sdpa_backward,
-                                              &tcc__cudnn_norm_forward, &tcc__cudnn_norm_backward};
+static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul,          &tcc__cudnn_conv_forward,
+                                                &tcc__cudnn_conv_data_gradient, &tcc__cudnn_conv_filter_gradient,
+                                                &tcc__cudnn_sdpa_forward,       &tcc__cudnn_sdpa_backward,
+                                                &tcc__cudnn_norm_forward,       &tcc__cudnn_norm_backward};
 
 const tcc_cuda_entry *tcc__cuda_entry_find(const char *name) {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
@@ -28,7 +29,8 @@ struct tcc_cuda_call {
     int64_t params[]; /* as create left them, then as they were asked for; n_params each */
 };
 
-tcc_status tcc__cuda_call(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_entry *entry, int64_t *params, void **call) {
+tcc_status tcc__cuda_call(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_entry *entry, int64_t *params,
+                          void **call) {
     const size_t n = (size_t)entry->n_params, bytes = n * sizeof *params;
     for (struct tcc_cuda_call *c = cuda->calls; c; c = c->next)
         if (c->entry == entry && (!memcmp(c->params, params, bytes) || !memcmp(c->params + n, params, bytes))) {

@@ -84,7 +84,8 @@ const char *tcc__onednn_attach(tcc_libraries *l, char *version, size_t version_b
     for (size_t i = 0; i < sizeof function_rows / sizeof *function_rows; i++) {
         const function_row *r = &function_rows[i];
         if (r->major && r->major != f->major) continue;
-        if (!tcc__library_function(info, r->symbol, (char *)f + r->offset)) return "it lacks a function that its version should have";
+        if (!tcc__library_function(info, r->symbol, (char *)f + r->offset))
+            return "it lacks a function that its version should have";
     }
     if (f->engine_create(&f->engine, DNN_CPU, 0)) return "it has no CPU engine";
     return NULL;
@@ -94,7 +95,8 @@ void tcc__onednn_detach(tcc_libraries *l) {
     if (l->onednn.f.engine) l->onednn.f.engine_destroy(l->onednn.f.engine);
 }
 
-int tcc__dnn_md_create(const tcc_onednn_functions *f, dnn_md *md, int ndims, const int64_t *dims, const int64_t *strides) {
+int tcc__dnn_md_create(const tcc_onednn_functions *f, dnn_md *md, int ndims, const int64_t *dims,
+                       const int64_t *strides) {
     int status;
     if (f->major == 3)
         return strides ? f->md3_create_with_strides(&md->handle, ndims, dims, DNN_F32, strides)
@@ -132,35 +134,35 @@ static int make_attr(const tcc_onednn_functions *f, bool relu, void **attr) {
     return status;
 }
 
-static int make_pd2(const tcc_onednn_functions *f, dnn_conv_kind kind, const dnn_conv *c, const void *attr, const void *hint,
-                    void **pd) {
+static int make_pd2(const tcc_onednn_functions *f, dnn_conv_kind kind, const dnn_conv *c, const void *attr,
+                    const void *hint, void **pd) {
     _Alignas(16) unsigned char desc[16384]; /* 5976 bytes in 2.6 */
     int status;
     switch (kind) {
     case DNN_CONV_FORWARD:
-        status = f->conv2_forward(desc, DNN_FORWARD_TRAINING, ALGORITHM_DIRECT, c->x.handle, c->w.handle, c->bias.handle,
-                                  c->y.handle, c->stride, c->dilation, c->pad_low, c->pad_high);
+        status = f->conv2_forward(desc, DNN_FORWARD_TRAINING, ALGORITHM_DIRECT, c->x.handle, c->w.handle,
+                                  c->bias.handle, c->y.handle, c->stride, c->dilation, c->pad_low, c->pad_high);
         break;
     case DNN_CONV_DATA_GRADIENT:
-        status = f->conv2_data(desc, ALGORITHM_DIRECT, c->x.handle, c->w.handle, c->y.handle, c->stride, c->dilation, c->pad_low,
-                               c->pad_high);
+        status = f->conv2_data(desc, ALGORITHM_DIRECT, c->x.handle, c->w.handle, c->y.handle, c->stride, c->dilation,
+                               c->pad_low, c->pad_high);
         break;
     default:
-        status = f->conv2_filter(desc, ALGORITHM_DIRECT, c->x.handle, c->w.handle, NULL, c->y.handle, c->stride, c->dilation,
-                                 c->pad_low, c->pad_high);
+        status = f->conv2_filter(desc, ALGORITHM_DIRECT, c->x.handle, c->w.handle, NULL, c->y.handle, c->stride,
+                                 c->dilation, c->pad_low, c->pad_high);
     }
     return status ? status : f->pd2_create(pd, desc, attr, f->engine, hint);
 }
 
-static int make_pd3(const tcc_onednn_functions *f, dnn_conv_kind kind, const dnn_conv *c, const void *attr, const void *hint,
-                    void **pd) {
+static int make_pd3(const tcc_onednn_functions *f, dnn_conv_kind kind, const dnn_conv *c, const void *attr,
+                    const void *hint, void **pd) {
     switch (kind) {
     case DNN_CONV_FORWARD:
-        return f->conv3_forward(pd, f->engine, DNN_FORWARD_TRAINING, ALGORITHM_DIRECT, c->x.handle, c->w.handle, c->bias.handle,
-                                c->y.handle, c->stride, c->dilation, c->pad_low, c->pad_high, attr);
+        return f->conv3_forward(pd, f->engine, DNN_FORWARD_TRAINING, ALGORITHM_DIRECT, c->x.handle, c->w.handle,
+                                c->bias.handle, c->y.handle, c->stride, c->dilation, c->pad_low, c->pad_high, attr);
     case DNN_CONV_DATA_GRADIENT:
-        return f->conv3_data(pd, f->engine, ALGORITHM_DIRECT, c->x.handle, c->w.handle, c->y.handle, c->stride, c->dilation,
-                             c->pad_low, c->pad_high, hint, attr);
+        return f->conv3_data(pd, f->engine, ALGORITHM_DIRECT, c->x.handle, c->w.handle, c->y.handle, c->stride,
+                             c->dilation, c->pad_low, c->pad_high, hint, attr);
     default:
         return f->conv3_filter(pd, f->engine, ALGORITHM_DIRECT, c->x.handle, c->w.handle, NULL, c->y.handle, c->stride,
                                c->dilation, c->pad_low, c->pad_high, hint, attr);
@@ -168,8 +170,8 @@ static int make_pd3(const tcc_onednn_functions *f, dnn_conv_kind kind, const dnn
 }
 
 int tcc__dnn_conv_pd_create(const tcc_onednn_functions *f, dnn_conv_kind kind, const dnn_conv *conv, void **pd) {
-    int (*make)(const tcc_onednn_functions *, dnn_conv_kind, const dnn_conv *, const void *, const void *, void **) =
-        f->major == 3 ? make_pd3 : make_pd2;
+    int (*make)(const tcc_onednn_functions *, dnn_conv_kind, const dnn_conv *, const void *, const void *,
+                void **) = f->major == 3 ? make_pd3 : make_pd2;
     void *attr = NULL, *hint = NULL;
     *pd = NULL;
     int status = make_attr(f, conv->relu && kind == DNN_CONV_FORWARD, &attr);
@@ -182,7 +184,7 @@ int tcc__dnn_conv_pd_create(const tcc_onednn_functions *f, dnn_conv_kind kind, c
 }
 
 const char *tcc__dnn_status_text(int status) {
-    static const char *const texts[] = {"success (0)",       "out of memory (1)", "invalid arguments (2)",
+    static const char *const texts[] = {"success (0)",       "out of memory (1)",           "invalid arguments (2)",
                                         "unimplemented (3)", "no more implementations (4)", "runtime error (5)",
                                         "not required (6)"};
     return status >= 0 && status < (int)(sizeof texts / sizeof *texts) ? texts[status] : "unknown status";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * oneDNN's C interface as we use it, declared here because its versions 2 and 3 differ and either may be what this machine has:
- * functions that both have under one signature are called directly, the rest go through the wrappers below. */
+ * oneDNN's C interface as we use it, declared here because its versions 2 and 3 differ and either may be what this
+ * machine has: functions that both have under one signature are called directly, the rest go through the wrappers
+ * below. */
 #ifndef TCC_RUNTIME_LIBRARY_ONEDNN_H
 #define TCC_RUNTIME_LIBRARY_ONEDNN_H
 
@@ -78,13 +79,15 @@ typedef struct tcc_onednn_functions {
     int (*attr_set_post_ops)(void *attr, const void *post_ops);
     int (*post_ops_create)(void **post_ops);
     int (*post_ops_destroy)(void *post_ops);
-    int (*reorder_pd_create)(void **pd, const void *from, void *from_engine, const void *to, void *to_engine, const void *attr);
+    int (*reorder_pd_create)(void **pd, const void *from, void *from_engine, const void *to, void *to_engine,
+                             const void *attr);
     /* version 2 */
     int (*md2_init_by_strides)(void *md, int ndims, const int64_t *dims, int type, const int64_t *strides);
     int (*md2_init_by_tag)(void *md, int ndims, const int64_t *dims, int type, int tag);
     int (*md2_init_submemory)(void *md, const void *parent, const int64_t *dims, const int64_t *offsets);
-    int (*conv2_forward)(void *desc, int prop, int algorithm, const void *x, const void *w, const void *bias, const void *y,
-                         const int64_t *stride, const int64_t *dilation, const int64_t *low, const int64_t *high);
+    int (*conv2_forward)(void *desc, int prop, int algorithm, const void *x, const void *w, const void *bias,
+                         const void *y, const int64_t *stride, const int64_t *dilation, const int64_t *low,
+                         const int64_t *high);
     int (*conv2_data)(void *desc, int algorithm, const void *dx, const void *w, const void *dy, const int64_t *stride,
                       const int64_t *dilation, const int64_t *low, const int64_t *high);
     int (*conv2_filter)(void *desc, int algorithm, const void *x, const void *dw, const void *db, const void *dy,
@@ -96,22 +99,25 @@ typedef struct tcc_onednn_functions {
     int (*md3_create_with_tag)(void **md, int ndims, const int64_t *dims, int type, int tag);
     int (*md3_create_submemory)(void **md, const void *parent, const int64_t *dims, const int64_t *offsets);
     int (*md3_destroy)(void *md);
-    int (*conv3_forward)(void **pd, void *engine, int prop, int algorithm, const void *x, const void *w, const void *bias,
-                         const void *y, const int64_t *stride, const int64_t *dilation, const int64_t *low, const int64_t *high,
-                         const void *attr);
-    int (*conv3_data)(void **pd, void *engine, int algorithm, const void *dx, const void *w, const void *dy, const int64_t *stride,
-                      const int64_t *dilation, const int64_t *low, const int64_t *high, const void *hint, const void *attr);
-    int (*conv3_filter)(void **pd, void *engine, int algorithm, const void *x, const void *dw, const void *db, const void *dy,
-                        const int64_t *stride, const int64_t *dilation, const int64_t *low, const int64_t *high, const void *hint,
-                        const void *attr);
+    int (*conv3_forward)(void **pd, void *engine, int prop, int algorithm, const void *x, const void *w,
+                         const void *bias, const void *y, const int64_t *stride, const int64_t *dilation,
+                         const int64_t *low, const int64_t *high, const void *attr);
+    int (*conv3_data)(void **pd, void *engine, int algorithm, const void *dx, const void *w, const void *dy,
+                      const int64_t *stride, const int64_t *dilation, const int64_t *low, const int64_t *high,
+                      const void *hint, const void *attr);
+    int (*conv3_filter)(void **pd, void *engine, int algorithm, const void *x, const void *dw, const void *db,
+                        const void *dy, const int64_t *stride, const int64_t *dilation, const int64_t *low,
+                        const int64_t *high, const void *hint, const void *attr);
     int (*post_ops3_append_eltwise)(void *post_ops, int algorithm, float alpha, float beta);
 } tcc_onednn_functions;
 
 const char *tcc__onednn_attach(struct tcc_libraries *libraries, char *version, size_t version_bytes);
 void tcc__onednn_detach(struct tcc_libraries *libraries);
 
-/* Wrappers over both versions; they return oneDNN's status, 0 for success. `strides` NULL: a layout of oneDNN's choice. */
-int tcc__dnn_md_create(const tcc_onednn_functions *f, dnn_md *md, int ndims, const int64_t *dims, const int64_t *strides);
+/* Wrappers over both versions; they return oneDNN's status, 0 for success. `strides` NULL: a layout of oneDNN's choice.
+ */
+int tcc__dnn_md_create(const tcc_onednn_functions *f, dnn_md *md, int ndims, const int64_t *dims,
+                       const int64_t *strides);
 /* A part of `parent`: memory objects of it begin where the parent's do. */
 int tcc__dnn_md_create_part(const tcc_onednn_functions *f, dnn_md *md, const void *parent, const int64_t *dims,
                             const int64_t *offsets);
@@ -121,8 +127,8 @@ int tcc__dnn_conv_pd_create(const tcc_onednn_functions *f, dnn_conv_kind kind, c
 /* "invalid arguments (2)" */
 const char *tcc__dnn_status_text(int status);
 
-/* oneDNN decides how many threads a primitive uses when it is made, by OpenMP's setting for the calling thread; ours shall use
- * one. enter returns what leave puts back. */
+/* oneDNN decides how many threads a primitive uses when it is made, by OpenMP's setting for the calling thread; ours
+ * shall use one. enter returns what leave puts back. */
 int tcc__dnn_enter(const tcc_onednn_functions *f);
 void tcc__dnn_leave(const tcc_onednn_functions *f, int threads_before);
 

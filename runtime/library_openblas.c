@@ -21,7 +21,8 @@ const char *tcc__openblas_attach(tcc_libraries *l, char *version, size_t version
         snprintf(version, version_bytes, "%.*s", (int)strcspn(text, " "), text);
     }
     if (!tcc__library_function(&b->info, "cblas_sgemm", &b->sgemm)) return "it lacks cblas_sgemm";
-    if (!tcc__library_function(&b->info, "openblas_set_num_threads", &set_threads)) return "it lacks openblas_set_num_threads";
+    if (!tcc__library_function(&b->info, "openblas_set_num_threads", &set_threads))
+        return "it lacks openblas_set_num_threads";
     set_threads(1);
     return NULL;
 }
@@ -29,7 +30,7 @@ const char *tcc__openblas_attach(tcc_libraries *l, char *version, size_t version
 typedef struct sgemm_call {
     const tcc_openblas *blas;
     tcc_sgemm_params p;
-    bool by_rows;        /* slices are rows of C, else columns */
+    bool by_rows;          /* slices are rows of C, else columns */
     int64_t slice, slices; /* rows or columns in one, and how many a matrix */
     int64_t grain;
 } sgemm_call;
@@ -71,10 +72,11 @@ static tcc_status sgemm_create(const tcc_libraries *l, tcc_diag *d, tcc_pool *po
     tcc_sgemm_params p;
     memcpy(&p, params, sizeof p);
     bool sizes = p.batch >= 1 && p.m >= 1 && p.n >= 1 && p.k >= 1 && p.m <= INT_MAX && p.n <= INT_MAX && p.k <= INT_MAX;
-    if (!sizes || p.lda < (p.transpose_a ? p.m : p.k) || p.ldb < (p.transpose_b ? p.k : p.n) || p.ldc < p.n || p.lda > INT_MAX ||
-        p.ldb > INT_MAX || p.ldc > INT_MAX)
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "cblas.sgemm: m %lld, n %lld, k %lld with leading dimensions %lld, %lld, %lld",
-                         (long long)p.m, (long long)p.n, (long long)p.k, (long long)p.lda, (long long)p.ldb, (long long)p.ldc);
+    if (!sizes || p.lda < (p.transpose_a ? p.m : p.k) || p.ldb < (p.transpose_b ? p.k : p.n) || p.ldc < p.n ||
+        p.lda > INT_MAX || p.ldb > INT_MAX || p.ldc > INT_MAX)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE,
+                         "cblas.sgemm: m %lld, n %lld, k %lld with leading dimensions %lld, %lld, %lld", (long long)p.m,
+                         (long long)p.n, (long long)p.k, (long long)p.lda, (long long)p.ldb, (long long)p.ldc);
     sgemm_call *call = tcc__calloc(1, sizeof *call);
     if (!call) return tcc_enomem(d);
     call->blas = &l->openblas;

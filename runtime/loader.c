@@ -94,9 +94,7 @@ static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
 /* ---- workers ---- */
 
 /* The consumer holds batch next_give - 1, so the slots of the batches from there on are taken. */
-static bool may_claim(const tcc_loader *l) {
-    return !l->paused && l->next_claim - (l->next_give - 1) < l->n_slots;
-}
+static bool may_claim(const tcc_loader *l) { return !l->paused && l->next_claim - (l->next_give - 1) < l->n_slots; }
 
 static void *work(void *argument) {
     tcc_loader *l = argument;
@@ -133,8 +131,8 @@ static tcc_status start_workers(tcc_diag *d, tcc_loader *l) {
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (error)
-        return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "cannot start worker %d of %d: %s",
-                         l->n_threads + 1, l->how.num_workers, tcc__errno(error).text);
+        return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "cannot start worker %d of %d: %s", l->n_threads + 1,
+                         l->how.num_workers, tcc__errno(error).text);
     return TCC_OK;
 }
 
@@ -143,22 +141,19 @@ static tcc_status start_workers(tcc_diag *d, tcc_loader *l) {
 static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_loader_options *o) {
     static const char *const part[TCC_SPLIT_COUNT] = {"training", "validation"};
     if (o->size != sizeof *o)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "tcc_loader_options.size is %zu, should be %zu", o->size, sizeof *o);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_loader_options.size is %zu, should be %zu", o->size,
+                         sizeof *o);
     if ((unsigned)o->split >= TCC_SPLIT_COUNT || (unsigned)o->last_batch > TCC_LAST_KEEP)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "split is %d and last_batch is %d",
-                         (int)o->split, (int)o->last_batch);
-    if (o->batch_size < 1 || o->batch_size > INT32_MAX || o->num_workers < 0 ||
-        o->num_workers > 1024 || o->prefetch < 0 || o->prefetch > 65536)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "batch_size is %lld, num_workers %d, prefetch %d",
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "split is %d and last_batch is %d", (int)o->split,
+                         (int)o->last_batch);
+    if (o->batch_size < 1 || o->batch_size > INT32_MAX || o->num_workers < 0 || o->num_workers > 1024 ||
+        o->prefetch < 0 || o->prefetch > 65536)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "batch_size is %lld, num_workers %d, prefetch %d",
                          (long long)o->batch_size, o->num_workers, o->prefetch);
     int64_t samples = data->info.samples[o->split];
-    if (!samples)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the data has no %s part", part[o->split]);
+    if (!samples) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the data has no %s part", part[o->split]);
     if (samples < o->batch_size && o->last_batch == TCC_LAST_DROP)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
-                         "the %s part has %lld samples, too few for one batch of %lld",
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the %s part has %lld samples, too few for one batch of %lld",
                          part[o->split], (long long)samples, (long long)o->batch_size);
     return TCC_OK;
 }
@@ -186,8 +181,8 @@ static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
     return TCC_OK;
 }
 
-tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data,
-                             const tcc_loader_options *options, tcc_loader **out) {
+tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc_loader_options *options,
+                             tcc_loader **out) {
     tcc_diag *d = &cx->diag;
     *out = NULL;
     TCC_TRY(check_options(d, data, options));
@@ -262,9 +257,7 @@ tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
     return s->status == TCC_OK ? TCC_OK : report(l, s);
 }
 
-int64_t tcc_loader_batches(const tcc_loader *l) {
-    return l->batches;
-}
+int64_t tcc_loader_batches(const tcc_loader *l) { return l->batches; }
 
 tcc_loader_state tcc_loader_get_state(const tcc_loader *l) {
     return (tcc_loader_state){l->how.seed, l->next_give / l->batches,
@@ -272,11 +265,10 @@ tcc_loader_state tcc_loader_get_state(const tcc_loader *l) {
 }
 
 tcc_status tcc_loader_set_state(tcc_loader *l, tcc_loader_state state) {
-    if (state.epoch < 0 || state.index < 0 || state.index >= l->batches ||
-        state.epoch > INT64_MAX / 2 / l->batches)
+    if (state.epoch < 0 || state.index < 0 || state.index >= l->batches || state.epoch > INT64_MAX / 2 / l->batches)
         return tcc_error(&l->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "there is no batch %lld in epoch %lld; an epoch has %lld",
-                         (long long)state.index, (long long)state.epoch, (long long)l->batches);
+                         "there is no batch %lld in epoch %lld; an epoch has %lld", (long long)state.index,
+                         (long long)state.epoch, (long long)l->batches);
     pthread_mutex_lock(&l->mutex);
     l->paused = true;
     while (l->n_filling) pthread_cond_wait(&l->slot_ready, &l->mutex);

@@ -37,8 +37,7 @@ static bool stays(const char *line, size_t length, int64_t first_step) {
 }
 
 /* Put the lines that stay into `kept`; the last one stays only if it is whole. */
-static tcc_status keep_lines(tcc_diag *d, const tcc__bytes *file, int64_t first_step,
-                             tcc_strbuf *kept) {
+static tcc_status keep_lines(tcc_diag *d, const tcc__bytes *file, int64_t first_step, tcc_strbuf *kept) {
     const char *at = (const char *)file->data, *end = at + file->size;
     while (at < end) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -81,24 +80,19 @@ static tcc_status open_files(tcc_diag *d, const tcc_metrics_options *options, tc
     m->fd = open(m->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     off_t size = m->fd >= 0 ? lseek(m->fd, 0, SEEK_END) : -1;
     if (size < 0)
-        return tcc_error(d, TCC_EIO, (tcc_loc){m->path, 0}, "cannot open the file: %s",
-                         tcc__errno(errno).text);
+        return tcc_error(d, TCC_EIO, (tcc_loc){m->path, 0}, "cannot open the file: %s", tcc__errno(errno).text);
     m->size_bytes = size;
-    return options->no_tensorboard
-               ? TCC_OK
-               : tcc__events_open(d, options->folder, options->first_step, &m->events);
+    return options->no_tensorboard ? TCC_OK : tcc__events_open(d, options->folder, options->first_step, &m->events);
 }
 
-tcc_status tcc_metrics_open(tcc_context *cx, const tcc_metrics_options *options,
-                            tcc_metrics **out) {
+tcc_status tcc_metrics_open(tcc_context *cx, const tcc_metrics_options *options, tcc_metrics **out) {
     tcc_diag *d = &cx->diag;
     *out = NULL;
     if (options->size != sizeof *options || !options->folder || options->first_step < 0)
-        return tcc_error(
-            d, TCC_EINVAL, TCC_NOWHERE,
-            "tcc_metrics_options: size is %zu (should be %zu), folder is '%s', first_step %lld",
-            options->size, sizeof *options, options->folder ? options->folder : "",
-            (long long)options->first_step);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
+                         "tcc_metrics_options: size is %zu (should be %zu), folder is '%s', first_step %lld",
+                         options->size, sizeof *options, options->folder ? options->folder : "",
+                         (long long)options->first_step);
     tcc_metrics *m = tcc__calloc(1, sizeof *m);
     if (!m) return tcc_enomem(d);
     m->cx = cx;
@@ -154,10 +148,8 @@ static tcc_status append(tcc_metrics *m, char *line) {
     line[length] = '\n'; /* in place of the NUL, so that one write takes the whole line */
     int error = tcc__write_all(m->fd, line, length + 1);
     if (error) {
-        if (ftruncate(m->fd, m->size_bytes)) {
-        } /* the error is reported already */
-        return tcc_error(&m->cx->diag, TCC_EIO, (tcc_loc){m->path, 0}, "writing failed: %s",
-                         tcc__errno(error).text);
+        if (ftruncate(m->fd, m->size_bytes)) {} /* the error is reported already */
+        return tcc_error(&m->cx->diag, TCC_EIO, (tcc_loc){m->path, 0}, "writing failed: %s", tcc__errno(error).text);
     }
     m->size_bytes += (int64_t)length + 1;
     return TCC_OK;
@@ -171,7 +163,6 @@ tcc_status tcc_metrics_write(tcc_metrics *m, int64_t step, const tcc_metric *met
     tcc_status status = line ? append(m, line) : tcc_enomem(&m->cx->diag);
     cJSON_free(line);
     cJSON_Delete(json);
-    if (status == TCC_OK && m->events)
-        status = tcc__events_write(&m->cx->diag, m->events, step, metrics, count);
+    if (status == TCC_OK && m->events) status = tcc__events_write(&m->cx->diag, m->events, step, metrics, count);
     return status;
 }

@@ -73,16 +73,19 @@ static tcc_status refused(const loading *l, tcc_diag *d, int module) {
     char *log = l->jobs[module].log, call[LOG_BYTES + 128];
     tcc_cuda_result r = l->jobs[module].result;
     for (size_t end = strlen(log); end && strchr("\n ", log[end - 1]); end--) log[end - 1] = 0;
-    snprintf(call, sizeof call, "the driver refuses module %d of program '%s'%s%s", module, p->name ? p->name : "", *log ? ": " : "", log);
+    snprintf(call, sizeof call, "the driver refuses module %d of program '%s'%s%s", module, p->name ? p->name : "",
+             *log ? ": " : "", log);
     tcc_status s = tcc__cuda_failed(cuda, d, r, call);
     if (r == TCC_CUDA_UNSUPPORTED_PTX_VERSION)
-        tcc_note(d, TCC_NOWHERE, "this driver speaks CUDA %d.%d: a newer one takes the PTX", cuda->cu.version / 1000, cuda->cu.version % 1000 / 10);
+        tcc_note(d, TCC_NOWHERE, "this driver speaks CUDA %d.%d: a newer one takes the PTX", cuda->cu.version / 1000,
+                 cuda->cu.version % 1000 / 10);
     if (*log) tcc__cuda_module_save(d, p, module);
     return s;
 }
 
 tcc_status tcc__cuda_modules_load(tcc_device_cuda *cuda, tcc_diag *d, const tcc_program *p, tcc_cuda_module *modules) {
-    loading l = {.cuda = cuda, .program = p, .modules = modules, .jobs = tcc__calloc((size_t)p->n_modules + 1, sizeof *l.jobs)};
+    loading l = {
+        .cuda = cuda, .program = p, .modules = modules, .jobs = tcc__calloc((size_t)p->n_modules + 1, sizeof *l.jobs)};
     if (!l.jobs) return tcc_enomem(d);
     load_all(&l);
     tcc_status s = TCC_OK;

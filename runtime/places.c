@@ -43,7 +43,8 @@ static void add(void *user, int step, int instance, int buffer, const tcc_buffer
     r->count++;
 }
 
-tcc_status tcc_places_make(tcc_arena *memory, tcc_diag *d, const tcc_program *program, tcc_place_of *place_of, void *user, tcc_places **out) {
+tcc_status tcc_places_make(tcc_arena *memory, tcc_diag *d, const tcc_program *program, tcc_place_of *place_of,
+                           void *user, tcc_places **out) {
     int n_ranges = PLACE_BINDINGS + program->n_bindings, total = 0;
     tcc_places *places = *out = TCC_ARENA_NEW(memory, tcc_places);
     if (!places || !(places->ranges = TCC_ARENA_ARRAY(memory, range, n_ranges))) return tcc_enomem(d);
@@ -64,6 +65,7 @@ void tcc_places_set(const tcc_places *places, tcc_space space, int binding, cons
     const range *r = &places->ranges[place_index(space, binding)];
     for (int i = r->first; i < r->first + r->count; i++) {
         const char *address = (const char *)base + places->slots[i].offset_bytes;
-        memcpy(places->slots[i].address, &address, sizeof address); /* an object that is a pointer here, an integer there */
+        memcpy(places->slots[i].address, &address,
+               sizeof address); /* an object that is a pointer here, an integer there */
     }
 }

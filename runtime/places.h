@@ -9,12 +9,13 @@
 
 typedef struct tcc_places tcc_places;
 
-/* Where the commands keep the address of a buffer, as tcc_program_for_buffers counts them: 8 bytes, or NULL if they have no use for
- * it. */
+/* Where the commands keep the address of a buffer, as tcc_program_for_buffers counts them: 8 bytes, or NULL if they
+ * have no use for it. */
 typedef void *tcc_place_of(void *user, int step, int instance, int buffer);
 
 /* Collect the places of all steps; in `memory`. Errors: TCC_ENOMEM. */
-tcc_status tcc_places_make(tcc_arena *memory, tcc_diag *d, const tcc_program *program, tcc_place_of *place_of, void *user, tcc_places **out);
+tcc_status tcc_places_make(tcc_arena *memory, tcc_diag *d, const tcc_program *program, tcc_place_of *place_of,
+                           void *user, tcc_places **out);
 /* Let a space or a binding begin at `base`. */
 void tcc_places_set(const tcc_places *places, tcc_space space, int binding, const void *base);
 

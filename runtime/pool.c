@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * The thread pool.
  *
- * A job is published under a generation number: odd while its fields are being written, even once they are valid (a sequence
- * lock, so that a late thread never acts on half of a job). Each thread's slice has a ticket, (generation, next piece) in one word,
- * claimed by compare-and-swap; a ticket of an older generation stands for piece 0, so that publishing a job touches no ticket.
- * Invariants:
+ * A job is published under a generation number: odd while its fields are being written, even once they are valid (a
+ * sequence lock, so that a late thread never acts on half of a job). Each thread's slice has a ticket, (generation,
+ * next piece) in one word, claimed by compare-and-swap; a ticket of an older generation stands for piece 0, so that
+ * publishing a job touches no ticket. Invariants:
  *   - a job ends when all its items are done, so while a ticket of generation g is below its limit, job g is current;
  *   - hence a claim that succeeds with generation g is a claim of the current job, whose fields the claimer has read;
- *   - a thread that slept through a job finds its tickets used up and leaves; the caller never waits for a thread that has
- *     claimed nothing. A child of fork(), which has no threads, still finishes every job by itself. */
+ *   - a thread that slept through a job finds its tickets used up and leaves; the caller never waits for a thread that
+ * has claimed nothing. A child of fork(), which has no threads, still finishes every job by itself. */
 #include "pool.h"
 #include "cpus.h"
 
@@ -29,16 +29,17 @@
 
 enum {
     LINE_BYTES = 64,
-    PIECE_BITS = 16,       /* of a ticket; a slice of n items has at most log2(n) + 1 pieces */
-    SPIN_IDLE_US = 50,     /* how long a thread stays awake between runs */
-    SPIN_BUSY_US = 1000,   /* and within one, where serial steps come between parallel ones */
-    SPIN_CALLER_US = 200,  /* how long the caller watches for the others' last pieces before it sleeps */
-    SPINS_PER_CLOCK = 64,  /* pauses between two looks at the clock */
+    PIECE_BITS = 16,      /* of a ticket; a slice of n items has at most log2(n) + 1 pieces */
+    SPIN_IDLE_US = 50,    /* how long a thread stays awake between runs */
+    SPIN_BUSY_US = 1000,  /* and within one, where serial steps come between parallel ones */
+    SPIN_CALLER_US = 200, /* how long the caller watches for the others' last pieces before it sleeps */
+    SPINS_PER_CLOCK = 64, /* pauses between two looks at the clock */
 };
 
 typedef struct worker {
-    _Alignas(LINE_BYTES) atomic_uint_fast64_t ticket; /* of this worker's slice: generation << PIECE_BITS | next piece */
-    _Alignas(LINE_BYTES) atomic_int asleep;           /* futex word */
+    _Alignas(LINE_BYTES)
+        atomic_uint_fast64_t ticket;        /* of this worker's slice: generation << PIECE_BITS | next piece */
+    _Alignas(LINE_BYTES) atomic_int asleep; /* futex word */
     tcc_pool *pool;
     pthread_t thread;
     int index, cpu; /* cpu: -1 if not pinned */
@@ -75,7 +76,9 @@ static void cpu_pause(void) {
 #endif
 }
 
-static void futex_wait(atomic_int *word, int value) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
+static void futex_wait(atomic_int *word, int value) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
 static void futex_wake(atomic_int *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 
 static int64_t now_us(void) {
@@ -91,7 +94,8 @@ static void slice(int64_t items, int participants, int v, int64_t *begin, int64_
     *count = each + (v < extra);
 }
 
-/* Pieces of a slice: piece k leaves half of what was left before it, the last takes the rest; none is below the grain. */
+/* Pieces of a slice: piece k leaves half of what was left before it, the last takes the rest; none is below the grain.
+ */
 static int piece_count(int64_t count, int64_t grain) {
     int k = 0;
     while (count >> (k + 1) >= grain) k++;
@@ -224,8 +228,8 @@ void tcc_pool_run(tcc_pool *pool, tcc_pool_task task, void *user, int64_t items,
     }
 }
 
-/* The caller shares no CPU with a pinned thread while another is free: move it to the CPU left for worker 0, then give it back
- * its own mask, which leaves it there. */
+/* The caller shares no CPU with a pinned thread while another is free: move it to the CPU left for worker 0, then give
+ * it back its own mask, which leaves it there. */
 static void move_caller(tcc_pool *pool) {
     int cpu = sched_getcpu(), home = pool->workers[0].cpu;
     if (home < 0 || cpu < 0 || cpu >= TCC_MAX_THREADS || !pool->worker_of_cpu[cpu]) return;
@@ -249,7 +253,8 @@ void tcc_pool_unlock(tcc_pool *pool) {
 
 static tcc_status grow(tcc_diag *d, void **scratch, int64_t size_bytes) {
     void *larger = tcc__aligned(LINE_BYTES, (size_t)size_bytes);
-    if (!larger) return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory: %lld bytes of scratch", (long long)size_bytes);
+    if (!larger)
+        return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory: %lld bytes of scratch", (long long)size_bytes);
     tcc__free(*scratch);
     *scratch = larger;
     return TCC_OK;

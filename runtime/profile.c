@@ -14,7 +14,9 @@
 
 /* What ran: a kernel's schedule, a library entry, or a copy. */
 static const char *how(const tcc_program *p, const tcc_step *s) {
-    const char *text = s->kind == TCC_STEP_KERNEL ? p->kernels[s->kernel].schedule : s->kind == TCC_STEP_LIBRARY ? s->call->name : "copy";
+    const char *text = s->kind == TCC_STEP_KERNEL    ? p->kernels[s->kernel].schedule
+                       : s->kind == TCC_STEP_LIBRARY ? s->call->name
+                                                     : "copy";
     return text ? text : "";
 }
 
@@ -42,8 +44,8 @@ static void print_cut(tcc_strbuf *out, const char *text, int width) {
 
 enum { HOW_WIDTH = 26, LABEL_WIDTH = 40 };
 
-static void print_row(tcc_strbuf *out, const char *step, const char *schedule, const char *label, const char *lines, double seconds,
-                      double run_seconds, double flop, double bytes, const tcc_roofline *roofline) {
+static void print_row(tcc_strbuf *out, const char *step, const char *schedule, const char *label, const char *lines,
+                      double seconds, double run_seconds, double flop, double bytes, const tcc_roofline *roofline) {
     tcc_strbuf_printf(out, "%5s %10.1f %6.1f %10.2f %10.2f %8.1f %8.1f", step, seconds * 1e6,
                       run_seconds > 0 ? 100 * seconds / run_seconds : 0, flop * 1e-6, bytes * 1e-6,
                       seconds > 0 ? flop / seconds * 1e-9 : 0, seconds > 0 ? bytes / seconds * 1e-9 : 0);
@@ -60,7 +62,8 @@ static void print_row(tcc_strbuf *out, const char *step, const char *schedule, c
 static tcc_status need_runs(const tcc_exec *e, tcc_diag *d) {
     const tcc_step_profile *profile = tcc_exec_get_profile(e);
     if (profile && (!tcc_exec_get_program(e)->n_steps || profile[0].runs)) return TCC_OK;
-    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has not been run with profiling on", tcc_exec_get_program(e)->name);
+    return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has not been run with profiling on",
+                     tcc_exec_get_program(e)->name);
 }
 
 tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out) {
@@ -90,8 +93,8 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
         const tcc_step *s = &p->steps[i];
         char number[16];
         snprintf(number, sizeof number, "%d", i);
-        print_row(out, number, how(p, s), s->label ? s->label : "", s->lines ? s->lines : "", (double)rows[k].ns * 1e-9, seconds,
-                  s->flop, step_bytes(s), roofline);
+        print_row(out, number, how(p, s), s->label ? s->label : "", s->lines ? s->lines : "", (double)rows[k].ns * 1e-9,
+                  seconds, s->flop, step_bytes(s), roofline);
     }
     print_row(out, "all", "", "", "", seconds, seconds, flop, bytes, roofline);
     tcc__free(rows);
@@ -107,12 +110,13 @@ static bool add_event(cJSON *events, const tcc_program *p, const tcc_step *s, in
     }
     const char *label = s->label && *s->label ? s->label : how(p, s);
     return cJSON_AddStringToObject(event, "name", label) && cJSON_AddStringToObject(event, "cat", how(p, s)) &&
-           cJSON_AddStringToObject(event, "ph", "X") && cJSON_AddNumberToObject(event, "ts", (double)t->begin_ns * 1e-3) &&
+           cJSON_AddStringToObject(event, "ph", "X") &&
+           cJSON_AddNumberToObject(event, "ts", (double)t->begin_ns * 1e-3) &&
            cJSON_AddNumberToObject(event, "dur", (double)(t->end_ns - t->begin_ns) * 1e-3) &&
            cJSON_AddNumberToObject(event, "pid", 1) && cJSON_AddNumberToObject(event, "tid", 1) &&
            (args = cJSON_AddObjectToObject(event, "args")) && cJSON_AddNumberToObject(args, "step", step) &&
-           cJSON_AddStringToObject(args, "lines", s->lines ? s->lines : "") && cJSON_AddNumberToObject(args, "flop", s->flop) &&
-           cJSON_AddNumberToObject(args, "bytes", step_bytes(s));
+           cJSON_AddStringToObject(args, "lines", s->lines ? s->lines : "") &&
+           cJSON_AddNumberToObject(args, "flop", s->flop) && cJSON_AddNumberToObject(args, "bytes", step_bytes(s));
 }
 
 static char *trace_text(const tcc_exec *e) {

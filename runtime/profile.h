@@ -5,14 +5,15 @@
 
 #include "exec.h"
 
-/* A table with one line a step, the most expensive first, and a line of totals: minimal time and its share of the run, arithmetic,
- * compulsory traffic, rates, and the share of what the device can do (`roofline`; NULL: no such column): the time that the step
- * would take if arithmetic and traffic ran at full speed side by side, over the time it took. Traffic that stays in a cache can
- * exceed 100 %. Before a run with profiling on, the steps stand in their order and times are 0. Errors: TCC_ENOMEM. */
+/* A table with one line a step, the most expensive first, and a line of totals: minimal time and its share of the run,
+ * arithmetic, compulsory traffic, rates, and the share of what the device can do (`roofline`; NULL: no such column):
+ * the time that the step would take if arithmetic and traffic ran at full speed side by side, over the time it took.
+ * Traffic that stays in a cache can exceed 100 %. Before a run with profiling on, the steps stand in their order and
+ * times are 0. Errors: TCC_ENOMEM. */
 tcc_status tcc_profile_print(const tcc_exec *exec, tcc_diag *d, const tcc_roofline *roofline, tcc_strbuf *out);
 
-/* Write the last profiled run as trace events (JSON, times in microseconds). Errors: TCC_EINVAL (no profiled run), TCC_EIO,
- * TCC_ENOMEM. */
+/* Write the last profiled run as trace events (JSON, times in microseconds). Errors: TCC_EINVAL (no profiled run),
+ * TCC_EIO, TCC_ENOMEM. */
 tcc_status tcc_profile_write_trace(const tcc_exec *exec, tcc_diag *d, const char *path);
 
 /* The most memory this process ever had resident, in bytes; 0 where the system does not say. */

@@ -33,7 +33,8 @@ void tcc_program_for_buffers(const tcc_program *p, tcc_program_buffer_fn *each, 
         const tcc_step *s = &p->steps[i];
         if (s->kind == TCC_STEP_KERNEL)
             for (int n = 0; n < s->n_instances; n++)
-                for (int b = 0; b < p->kernels[s->kernel].n_buffers; b++) each(user, i, n, b, &s->instances[n].buffers[b]);
+                for (int b = 0; b < p->kernels[s->kernel].n_buffers; b++)
+                    each(user, i, n, b, &s->instances[n].buffers[b]);
         else if (s->kind == TCC_STEP_LIBRARY)
             for (int b = 0; b < s->call->n_buffers; b++) each(user, i, 0, b, &s->call->buffers[b]);
         else {
@@ -84,7 +85,9 @@ void tcc_program_note_largest(tcc_diag *d, const tcc_program *p) {
         if (n > 1) tcc_strbuf_printf(&what, "%d times ", n);
         tcc_strbuf_bytes(&what, (double)t->size_bytes);
         tcc_strbuf_add(&what, t->step < 0 ? ", " : ", of ");
-        if (t->step < 0) tcc_strbuf_printf(&what, "'%s', %s", p->bindings[t->binding].name, tcc_type_text(&p->bindings[t->binding].type));
+        if (t->step < 0)
+            tcc_strbuf_printf(&what, "'%s', %s", p->bindings[t->binding].name,
+                              tcc_type_text(&p->bindings[t->binding].type));
         else tcc_program_print_step(&what, p, t->step);
         if (what.text) tcc_note(d, TCC_NOWHERE, "%s %s", i ? "then" : "the largest tensor:", what.text);
         tcc_strbuf_free(&what);
@@ -128,9 +131,11 @@ static tcc_status check_buffer(tcc_diag *d, const tcc_program *p, int step, cons
 
 static tcc_status check_kernel_step(tcc_diag *d, const tcc_program *p, int i) {
     const tcc_step *s = &p->steps[i];
-    if (s->kernel < 0 || s->kernel >= p->n_kernels) return bad_step(d, p, i, "kernel %d of %d", s->kernel, p->n_kernels);
+    if (s->kernel < 0 || s->kernel >= p->n_kernels)
+        return bad_step(d, p, i, "kernel %d of %d", s->kernel, p->n_kernels);
     const tcc_kernel *k = &p->kernels[s->kernel];
-    if (s->n_instances < 0 || (s->n_instances && !s->instances)) return bad_step(d, p, i, "%d instances", s->n_instances);
+    if (s->n_instances < 0 || (s->n_instances && !s->instances))
+        return bad_step(d, p, i, "%d instances", s->n_instances);
     int64_t items = 0;
     for (int n = 0; n < s->n_instances; n++) {
         const tcc_instance *instance = &s->instances[n];
@@ -156,7 +161,8 @@ static tcc_status check_step(tcc_diag *d, const tcc_program *p, int i) {
         TCC_TRY(check_buffer(d, p, i, &s->from));
         TCC_TRY(check_buffer(d, p, i, &s->to));
         if (s->from.size_bytes != s->to.size_bytes || s->to.space == TCC_SPACE_CONST)
-            return bad_step(d, p, i, "copy of %lld bytes to %lld", (long long)s->from.size_bytes, (long long)s->to.size_bytes);
+            return bad_step(d, p, i, "copy of %lld bytes to %lld", (long long)s->from.size_bytes,
+                            (long long)s->to.size_bytes);
         return TCC_OK;
     }
     return bad_step(d, p, i, "kind %d", (int)s->kind);
@@ -166,10 +172,13 @@ static tcc_status check_cuda_kernel(tcc_diag *d, const tcc_program *p, int i) {
     enum { MOST_PARAMETERS = 4096 / 8 /* of a launch, all 8 bytes */, MOST_SHARED = 1 << 20 };
     const tcc_kernel *k = &p->kernels[i];
     if (k->threads < 1 || k->threads > 1024 || k->items_a_block < 1 || k->scratch_bytes > MOST_SHARED)
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d has blocks of %d threads, %d items, %lld bytes of scratch", name_of(p),
-                         i, k->threads, k->items_a_block, (long long)k->scratch_bytes);
-    if (k->n_buffers < MOST_PARAMETERS && k->n_params < MOST_PARAMETERS && k->n_buffers + k->n_params < MOST_PARAMETERS) return TCC_OK;
-    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d takes %d buffers and %d params, more than a launch can", name_of(p), i,
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE,
+                         "program '%s': kernel %d has blocks of %d threads, %d items, %lld bytes of scratch",
+                         name_of(p), i, k->threads, k->items_a_block, (long long)k->scratch_bytes);
+    if (k->n_buffers < MOST_PARAMETERS && k->n_params < MOST_PARAMETERS && k->n_buffers + k->n_params < MOST_PARAMETERS)
+        return TCC_OK;
+    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE,
+                     "program '%s': kernel %d takes %d buffers and %d params, more than a launch can", name_of(p), i,
                      k->n_buffers, k->n_params);
 }
 
@@ -178,7 +187,8 @@ static tcc_status check_cuda_modules(tcc_diag *d, const tcc_program *p) {
     for (int i = 0; i < p->n_modules; i++) {
         const tcc_module *m = &p->modules[i];
         if (!m->code || m->size_bytes < 1 || ((const char *)m->code)[m->size_bytes - 1])
-            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': module %d is no text that ends", name_of(p), i);
+            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': module %d is no text that ends", name_of(p),
+                             i);
     }
     return TCC_OK;
 }
@@ -191,14 +201,16 @@ tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_type *t = &p->bindings[i].type;
         int64_t bytes = 8; /* of the largest element */
-        bool good = p->bindings[i].name && t->rank >= 0 && t->rank <= TCC_MAX_RANK && (unsigned)t->dtype < TCC_DTYPE_COUNT &&
-                    (unsigned)p->bindings[i].role <= TCC_ROLE_OUTPUT;
-        for (int r = 0; good && r < t->rank; r++) good = t->dims[r] >= 0 && !__builtin_mul_overflow(bytes, t->dims[r], &bytes);
+        bool good = p->bindings[i].name && t->rank >= 0 && t->rank <= TCC_MAX_RANK &&
+                    (unsigned)t->dtype < TCC_DTYPE_COUNT && (unsigned)p->bindings[i].role <= TCC_ROLE_OUTPUT;
+        for (int r = 0; good && r < t->rank; r++)
+            good = t->dims[r] >= 0 && !__builtin_mul_overflow(bytes, t->dims[r], &bytes);
         if (!good) return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': binding %d is malformed", name, i);
     }
     for (int i = 0; i < p->n_kernels; i++) {
         const tcc_kernel *k = &p->kernels[i];
-        if (!k->symbol || k->module < 0 || k->module >= p->n_modules || k->n_buffers < 0 || k->n_params < 0 || k->scratch_bytes < 0)
+        if (!k->symbol || k->module < 0 || k->module >= p->n_modules || k->n_buffers < 0 || k->n_params < 0 ||
+            k->scratch_bytes < 0)
             return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': kernel %d is malformed", name, i);
         if (p->target == TCC_TARGET_CUDA) TCC_TRY(check_cuda_kernel(d, p, i));
     }

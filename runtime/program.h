@@ -5,16 +5,17 @@
 
 #include "codegen/program.h"
 
-/* Every index names something, every buffer lies inside its space or binding. A program that passes makes the runtime touch no
- * memory but its spaces (what kernels do inside their buffers is theirs). Errors: TCC_EFORMAT, naming the step. */
+/* Every index names something, every buffer lies inside its space or binding. A program that passes makes the runtime
+ * touch no memory but its spaces (what kernels do inside their buffers is theirs). Errors: TCC_EFORMAT, naming the
+ * step. */
 tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p);
 
 /* "step 12 (dot+add+gelu; gpt.c:41,44)", for messages and reports. */
 void tcc_program_print_step(tcc_strbuf *out, const tcc_program *p, int step);
 /* Add the step to an error as a note. */
 void tcc_program_note_step(tcc_diag *d, const tcc_program *p, int step);
-/* Call `each` for every buffer of every step, in one order. A copy's buffer 0 is where it goes, buffer 1 where it comes from; copies
- * and library calls are instance 0. */
+/* Call `each` for every buffer of every step, in one order. A copy's buffer 0 is where it goes, buffer 1 where it comes
+ * from; copies and library calls are instance 0. */
 typedef void tcc_program_buffer_fn(void *user, int step, int instance, int buffer, const tcc_buffer *b);
 void tcc_program_for_buffers(const tcc_program *p, tcc_program_buffer_fn *each, void *user);
 /* Add the largest bindings and the largest buffers in the arena to an error, with the steps that first use them. */

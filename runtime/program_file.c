@@ -88,7 +88,8 @@ static void io_double(stream *s, double *v) {
     memcpy(v, &bits, 8);
 }
 
-/* A count of things of which each takes at least `least_bytes` of the input: refused before anything is allocated for them. */
+/* A count of things of which each takes at least `least_bytes` of the input: refused before anything is allocated for
+ * them. */
 static void io_count(stream *s, int64_t *count, size_t least_bytes) {
     io_i64(s, count);
     if (*count < 0 || (!s->writing && (uint64_t)*count > (s->in_bytes - s->at) / least_bytes)) fail(s, TCC_EFORMAT);
@@ -126,16 +127,15 @@ static void *io_room(stream *s, const void *array, int64_t count, size_t element
 }
 
 /* An array whose count is an int: `each` walks one element. */
-#define IO_ARRAY(s, field, count, least_bytes, each)                                               \
-    do {                                                                                           \
-        int64_t count_ = (count);                                                                  \
-        io_count((s), &count_, (least_bytes));                                                     \
-        if (count_ > INT32_MAX) fail((s), TCC_EFORMAT);                                            \
-        (count) = (s)->status == TCC_OK ? (int)count_ : 0;                                         \
-        __typeof__(*(field)) *array_ = io_room((s), (field), (count), sizeof *(field));            \
-        for (int i_ = 0; (s)->status == TCC_OK && i_ < (count); i_++)                              \
-            each((s), (void *)&array_[i_]);                                                        \
-        (field) = array_;                                                                          \
+#define IO_ARRAY(s, field, count, least_bytes, each)                                                  \
+    do {                                                                                              \
+        int64_t count_ = (count);                                                                     \
+        io_count((s), &count_, (least_bytes));                                                        \
+        if (count_ > INT32_MAX) fail((s), TCC_EFORMAT);                                               \
+        (count) = (s)->status == TCC_OK ? (int)count_ : 0;                                            \
+        __typeof__(*(field)) *array_ = io_room((s), (field), (count), sizeof *(field));               \
+        for (int i_ = 0; (s)->status == TCC_OK && i_ < (count); i_++) each((s), (void *)&array_[i_]); \
+        (field) = array_;                                                                             \
     } while (0)
 
 static void io_params(stream *s, int64_t *param) { io_i64(s, param); }
@@ -214,7 +214,8 @@ static void io_step(stream *s, tcc_step *step, const tcc_program *p) {
         if (n > INT32_MAX || step->kernel < 0 || step->kernel >= p->n_kernels) fail(s, TCC_EFORMAT);
         step->n_instances = s->status == TCC_OK ? (int)n : 0;
         tcc_instance *instances = io_room(s, step->instances, step->n_instances, sizeof *instances);
-        for (int i = 0; s->status == TCC_OK && i < step->n_instances; i++) io_instance(s, &instances[i], &p->kernels[step->kernel]);
+        for (int i = 0; s->status == TCC_OK && i < step->n_instances; i++)
+            io_instance(s, &instances[i], &p->kernels[step->kernel]);
         step->instances = instances;
     } else if (step->kind == TCC_STEP_LIBRARY) {
         tcc_library_call *call = io_room(s, step->call, 1, sizeof *call);
@@ -255,7 +256,9 @@ tcc_status tcc_program_encode(tcc_diag *d, const tcc_program *p, void **bytes, i
     io_program(&s, &copy);
     if (s.status != TCC_OK) {
         tcc__free(s.out);
-        return s.status == TCC_ENOMEM ? tcc_enomem(d) : tcc_error(d, s.status, TCC_NOWHERE, "program '%s' is too large to be stored", p->name);
+        return s.status == TCC_ENOMEM
+                   ? tcc_enomem(d)
+                   : tcc_error(d, s.status, TCC_NOWHERE, "program '%s' is too large to be stored", p->name);
     }
     memcpy(header, magic, sizeof magic);
     put_u64(header + 8, TCC_PROGRAM_FILE_VERSION);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Programs as bytes: for the cache, and for a runtime without a compiler.
  *
- * Layout: a header (magic, version, size, CRC-32 of the rest), then the program's fields in order, integers little-endian. The
- * format is that of one version of ours: another version's bytes are refused, never guessed at. */
+ * Layout: a header (magic, version, size, CRC-32 of the rest), then the program's fields in order, integers
+ * little-endian. The format is that of one version of ours: another version's bytes are refused, never guessed at. */
 #ifndef TCC_RUNTIME_PROGRAM_FILE_H
 #define TCC_RUNTIME_PROGRAM_FILE_H
 
@@ -10,10 +10,11 @@
 
 enum { TCC_PROGRAM_FILE_VERSION = 4 };
 
-/* The program's bytes, which the caller frees with tcc__free. Errors: TCC_ENOMEM, TCC_EFORMAT (the program is malformed). */
+/* The program's bytes, which the caller frees with tcc__free. Errors: TCC_ENOMEM, TCC_EFORMAT (the program is
+ * malformed). */
 tcc_status tcc_program_encode(tcc_diag *d, const tcc_program *p, void **bytes, int64_t *size_bytes);
-/* The program in these bytes, checked as tcc_program_check does; the bytes are not needed afterwards. `name` stands in messages.
- * Errors: TCC_EFORMAT (damaged, or another version), TCC_ENOMEM. */
+/* The program in these bytes, checked as tcc_program_check does; the bytes are not needed afterwards. `name` stands in
+ * messages. Errors: TCC_EFORMAT (damaged, or another version), TCC_ENOMEM. */
 tcc_status tcc_program_decode(tcc_diag *d, const char *name, const void *bytes, int64_t size_bytes, tcc_program **out);
 
 /* The same with a file; it is written under another name, synced and renamed, so that a reader never sees half of one.

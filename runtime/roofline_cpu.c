@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What this CPU can do, measured in some tenths of a second: multiply-adds in registers, and a triad over more memory than caches
- * hold, on all threads of the pool. */
+ * What this CPU can do, measured in some tenths of a second: multiply-adds in registers, and a triad over more memory
+ * than caches hold, on all threads of the pool. */
 #include "cpus.h"
 #include "device_cpu.h"
 
@@ -13,7 +13,10 @@
 #endif
 
 enum { REPEATS = 3, CHAINS = 12 /* enough to cover the latency of two units */ };
-enum { TRIAD_FLOATS = 16 << 20 /* of each of three arrays: well past a large last-level cache */, TRIAD_GRAIN = 1 << 16 };
+enum {
+    TRIAD_FLOATS = 16 << 20 /* of each of three arrays: well past a large last-level cache */,
+    TRIAD_GRAIN = 1 << 16
+};
 static const int64_t probe_iterations = 200000;
 
 static double seconds_now(void) {
@@ -105,7 +108,8 @@ tcc_status tcc__device_cpu_measure(tcc_device *device, tcc_diag *d, tcc_roofline
     tcc_pool *pool = tcc_device_cpu_pool(device);
     measurement *m = tcc__calloc(1, sizeof *m);
     void *memory = NULL;
-    tcc_status s = m ? device->ops->alloc(device, d, 3 * TRIAD_FLOATS * (int64_t)sizeof(float), &memory) : tcc_enomem(d);
+    tcc_status s = m ? device->ops->alloc(device, d, 3 * TRIAD_FLOATS * (int64_t)sizeof(float), &memory)
+                     : tcc_enomem(d);
     if (s == TCC_OK) {
         m->a = memory;
         m->b = m->a + TRIAD_FLOATS;

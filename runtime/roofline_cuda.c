@@ -13,17 +13,21 @@ enum {
 };
 static const double enough_seconds = 2e-3;
 
-/* CHAINS chains of multiply-adds, UNROLLED long, `n` times. The sum of the chains is stored where it is a number that it never is. */
-#define CHAIN_STEP                                                                                                             \
-    "fma.rn.f32 %f1,%f1,%f9,%f9;\nfma.rn.f32 %f2,%f2,%f9,%f9;\nfma.rn.f32 %f3,%f3,%f9,%f9;\nfma.rn.f32 %f4,%f4,%f9,%f9;\n"     \
-    "fma.rn.f32 %f5,%f5,%f9,%f9;\nfma.rn.f32 %f6,%f6,%f9,%f9;\nfma.rn.f32 %f7,%f7,%f9,%f9;\nfma.rn.f32 %f8,%f8,%f9,%f9;\n"
+/* CHAINS chains of multiply-adds, UNROLLED long, `n` times. The sum of the chains is stored where it is a number that
+ * it never is. */
+#define CHAIN_STEP                                                                                       \
+    "fma.rn.f32 %f1,%f1,%f9,%f9;\nfma.rn.f32 %f2,%f2,%f9,%f9;\nfma.rn.f32 %f3,%f3,%f9,%f9;\nfma.rn.f32 " \
+    "%f4,%f4,%f9,%f9;\n"                                                                                 \
+    "fma.rn.f32 %f5,%f5,%f9,%f9;\nfma.rn.f32 %f6,%f6,%f9,%f9;\nfma.rn.f32 %f7,%f7,%f9,%f9;\nfma.rn.f32 " \
+    "%f8,%f8,%f9,%f9;\n"
 static const char probe_ptx[] =
     ".version 6.3\n.target sm_75\n.address_size 64\n"
     ".visible .entry probe(.param .u64 out, .param .u64 n) {\n"
     ".reg .pred %p<3>;\n.reg .b32 %r<3>;\n.reg .f32 %f<11>;\n.reg .b64 %d<4>;\n"
     "ld.param.u64 %d1,[out];\nld.param.u64 %d2,[n];\ncvta.to.global.u64 %d1,%d1;\n"
     "mov.u32 %r1,%tid.x;\ncvt.rn.f32.u32 %f1,%r1;\nmov.f32 %f9,0f3F000000;\n"
-    "mov.f32 %f2,%f1;\nmov.f32 %f3,%f1;\nmov.f32 %f4,%f1;\nmov.f32 %f5,%f1;\nmov.f32 %f6,%f1;\nmov.f32 %f7,%f1;\nmov.f32 %f8,%f1;\n"
+    "mov.f32 %f2,%f1;\nmov.f32 %f3,%f1;\nmov.f32 %f4,%f1;\nmov.f32 %f5,%f1;\nmov.f32 %f6,%f1;\nmov.f32 "
+    "%f7,%f1;\nmov.f32 %f8,%f1;\n"
     "LOOP:\n" CHAIN_STEP CHAIN_STEP CHAIN_STEP CHAIN_STEP CHAIN_STEP CHAIN_STEP CHAIN_STEP CHAIN_STEP
     "add.s64 %d2,%d2,-1;\nsetp.gt.s64 %p1,%d2,0;\n@%p1 bra LOOP;\n"
     "add.rn.f32 %f1,%f1,%f2;\nadd.rn.f32 %f3,%f3,%f4;\nadd.rn.f32 %f5,%f5,%f6;\nadd.rn.f32 %f7,%f7,%f8;\n"

@@ -19,12 +19,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "tensors are mapped and copied as they lie, little-endian");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped and copied as they lie, little-endian");
 
-static const uint64_t header_limit_bytes = 100000000; /* as in the reference implementation */
-static const double exact_integer_limit =
-    9007199254740992.0; /* 2^53: past it JSON numbers here are not exact */
+static const uint64_t header_limit_bytes = 100000000;         /* as in the reference implementation */
+static const double exact_integer_limit = 9007199254740992.0; /* 2^53: past it JSON numbers here are not exact */
 
 typedef struct entry {
     const char *name;
@@ -80,51 +78,44 @@ static tcc_status parse_shape(parser *p, const char *name, const cJSON *shape, e
     int rank = cJSON_GetArraySize(shape);
     if (rank > TCC_MAX_RANK)
         return tcc_error(p->diag, TCC_EUNSUPPORTED, (tcc_loc){p->path, 0},
-                         "tensor '%s' has rank %d; at most %d is supported", name, rank,
-                         TCC_MAX_RANK);
+                         "tensor '%s' has rank %d; at most %d is supported", name, rank, TCC_MAX_RANK);
     e->type.rank = rank;
     uint64_t bytes = (uint64_t)tcc_dtype_bytes(e->type.dtype);
     int i = 0;
     const cJSON *dim;
     cJSON_ArrayForEach(dim, shape) {
         uint64_t size;
-        if (!get_size(dim, &size))
-            return FORMAT_ERROR(p, "tensor '%s': dimension %d is not a size", name, i);
+        if (!get_size(dim, &size)) return FORMAT_ERROR(p, "tensor '%s': dimension %d is not a size", name, i);
         if (__builtin_mul_overflow(bytes, size, &bytes))
             return FORMAT_ERROR(p, "tensor '%s' is larger than any memory", name);
         e->type.dims[i++] = (int64_t)size;
     }
     if (bytes != e->end - e->begin)
-        return FORMAT_ERROR(
-            p,
-            "tensor '%s' of type %s needs %llu bytes, but its data_offsets [%llu,%llu] hold %llu",
-            name, tcc_type_text(&e->type), (unsigned long long)bytes, (unsigned long long)e->begin,
-            (unsigned long long)e->end, (unsigned long long)(e->end - e->begin));
+        return FORMAT_ERROR(p, "tensor '%s' of type %s needs %llu bytes, but its data_offsets [%llu,%llu] hold %llu",
+                            name, tcc_type_text(&e->type), (unsigned long long)bytes, (unsigned long long)e->begin,
+                            (unsigned long long)e->end, (unsigned long long)(e->end - e->begin));
     return TCC_OK;
 }
 
 static tcc_status parse_entry(parser *p, const cJSON *item, entry *e) {
     const char *name = item->string;
-    if (!cJSON_IsObject(item))
-        return FORMAT_ERROR(p, "tensor '%s' is not described by a JSON object", name);
+    if (!cJSON_IsObject(item)) return FORMAT_ERROR(p, "tensor '%s' is not described by a JSON object", name);
     const cJSON *dtype = NULL, *shape = NULL, *offsets = NULL, *field;
     cJSON_ArrayForEach(field, item) {
         const cJSON **slot = !strcmp(field->string, "dtype")          ? &dtype
                              : !strcmp(field->string, "shape")        ? &shape
                              : !strcmp(field->string, "data_offsets") ? &offsets
                                                                       : NULL;
-        if (!slot)
-            return FORMAT_ERROR(p, "tensor '%s' has an unknown field '%s'", name, field->string);
+        if (!slot) return FORMAT_ERROR(p, "tensor '%s' has an unknown field '%s'", name, field->string);
         if (*slot) return FORMAT_ERROR(p, "tensor '%s' has two fields '%s'", name, field->string);
         *slot = field;
     }
     if (!cJSON_IsString(dtype)) return FORMAT_ERROR(p, "tensor '%s' has no dtype", name);
     if (!dtype_of(dtype->valuestring, &e->type.dtype))
         return tcc_error(p->diag, TCC_EUNSUPPORTED, (tcc_loc){p->path, 0},
-                         "tensor '%s' has element type '%s', which is not supported", name,
-                         dtype->valuestring);
-    if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
-        !get_size(offsets->child, &e->begin) || !get_size(offsets->child->next, &e->end))
+                         "tensor '%s' has element type '%s', which is not supported", name, dtype->valuestring);
+    if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 || !get_size(offsets->child, &e->begin) ||
+        !get_size(offsets->child->next, &e->end))
         return FORMAT_ERROR(p, "tensor '%s' has no data_offsets of two sizes", name);
     uint64_t available = p->file->data_bytes;
     if (e->begin > e->end || e->end > available)
@@ -147,8 +138,7 @@ static tcc_status parse_metadata(parser *p, const cJSON *item) {
     if (!f->metadata) return tcc_enomem(p->diag);
     const cJSON *field;
     cJSON_ArrayForEach(field, item) {
-        if (!cJSON_IsString(field))
-            return FORMAT_ERROR(p, "__metadata__ '%s' is not a string", field->string);
+        if (!cJSON_IsString(field)) return FORMAT_ERROR(p, "__metadata__ '%s' is not a string", field->string);
         tcc_pair *pair = &f->metadata[f->n_metadata++];
         pair->key = tcc_arena_strdup(&f->memory, field->string);
         pair->value = tcc_arena_strdup(&f->memory, field->valuestring);
@@ -176,12 +166,11 @@ static tcc_status check_layout(parser *p) {
     for (int i = 0; i < f->count; i++) {
         const entry *e = &f->entries[i];
         if (e->begin < at)
-            return FORMAT_ERROR(p, "tensors '%s' and '%s' overlap at byte %llu of the data",
-                                f->entries[i - 1].name, e->name, (unsigned long long)e->begin);
+            return FORMAT_ERROR(p, "tensors '%s' and '%s' overlap at byte %llu of the data", f->entries[i - 1].name,
+                                e->name, (unsigned long long)e->begin);
         if (e->begin > at)
-            return FORMAT_ERROR(
-                p, "%llu bytes before tensor '%s', at byte %llu of the data, belong to no tensor",
-                (unsigned long long)(e->begin - at), e->name, (unsigned long long)at);
+            return FORMAT_ERROR(p, "%llu bytes before tensor '%s', at byte %llu of the data, belong to no tensor",
+                                (unsigned long long)(e->begin - at), e->name, (unsigned long long)at);
         at = e->end;
     }
     if (at != f->data_bytes)
@@ -215,32 +204,26 @@ static tcc_status parse_header(parser *p, const cJSON *header) {
 static tcc_status parse_file(parser *p, const uint8_t *bytes, size_t size) {
     uint64_t header_bytes;
     if (size < sizeof header_bytes)
-        return FORMAT_ERROR(
-            p, "not a safetensors file: %zu bytes are too few for the header's length", size);
+        return FORMAT_ERROR(p, "not a safetensors file: %zu bytes are too few for the header's length", size);
     memcpy(&header_bytes, bytes, sizeof header_bytes);
     const char *header = (const char *)bytes + sizeof header_bytes;
-    if (header_bytes > header_limit_bytes || header_bytes < 2 ||
-        (size > sizeof header_bytes && header[0] != '{'))
+    if (header_bytes > header_limit_bytes || header_bytes < 2 || (size > sizeof header_bytes && header[0] != '{'))
         return FORMAT_ERROR(p,
                             "not a safetensors file: its first 8 bytes announce a header of %llu "
                             "bytes, byte 8 must be '{'",
                             (unsigned long long)header_bytes);
     if (header_bytes > size - sizeof header_bytes)
-        return FORMAT_ERROR(
-            p, "the header has %llu bytes, but the file ends after %zu of them: it is truncated",
-            (unsigned long long)header_bytes, size - sizeof header_bytes);
+        return FORMAT_ERROR(p, "the header has %llu bytes, but the file ends after %zu of them: it is truncated",
+                            (unsigned long long)header_bytes, size - sizeof header_bytes);
     size_t bad = tcc__utf8_check((const uint8_t *)header, header_bytes);
     if (bad != header_bytes)
-        return FORMAT_ERROR(p, "the header is not UTF-8 at byte %zu of the file",
-                            bad + sizeof header_bytes);
+        return FORMAT_ERROR(p, "the header is not UTF-8 at byte %zu of the file", bad + sizeof header_bytes);
     p->file->data = bytes + sizeof header_bytes + header_bytes;
     p->file->data_bytes = size - sizeof header_bytes - header_bytes;
 
     const char *end = NULL;
     cJSON *json = cJSON_ParseWithLengthOpts(header, header_bytes, &end, 0);
-    while (json && end < header + header_bytes &&
-           (*end == ' ' || *end == '\t' || *end == '\n' || *end == '\r'))
-        end++;
+    while (json && end < header + header_bytes && (*end == ' ' || *end == '\t' || *end == '\n' || *end == '\r')) end++;
     tcc_status status;
     if (!json || end != header + header_bytes) {
         size_t at = (size_t)((end && end >= header ? end : header) - (const char *)bytes);
@@ -272,22 +255,19 @@ tcc_status tcc__safetensors_open(tcc_diag *d, const char *path, tcc_safetensors 
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) {
         int error = errno;
-        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, place,
-                         "cannot open the file: %s", tcc__errno(error).text);
+        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, place, "cannot open the file: %s",
+                         tcc__errno(error).text);
     }
     struct stat info;
     tcc_status status = TCC_OK;
     void *mapping = MAP_FAILED;
-    if (fstat(fd, &info))
-        status = tcc_error(d, TCC_EIO, place, "cannot read the file: %s", tcc__errno(errno).text);
+    if (fstat(fd, &info)) status = tcc_error(d, TCC_EIO, place, "cannot read the file: %s", tcc__errno(errno).text);
     else if (!S_ISREG(info.st_mode)) status = tcc_error(d, TCC_EIO, place, "is not a regular file");
-    else if (info.st_size == 0)
-        status = tcc_error(d, TCC_EFORMAT, place, "not a safetensors file: it is empty");
+    else if (info.st_size == 0) status = tcc_error(d, TCC_EFORMAT, place, "not a safetensors file: it is empty");
     else {
         mapping = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (mapping == MAP_FAILED)
-            status =
-                tcc_error(d, TCC_EIO, place, "cannot map the file: %s", tcc__errno(errno).text);
+            status = tcc_error(d, TCC_EIO, place, "cannot map the file: %s", tcc__errno(errno).text);
     }
     close(fd);
     if (status != TCC_OK) return status;
@@ -315,16 +295,12 @@ void tcc_safetensors_close(tcc_safetensors *f) {
 
 /* ---- looking ---- */
 
-int tcc_safetensors_count(const tcc_safetensors *f) {
-    return f->count;
-}
+int tcc_safetensors_count(const tcc_safetensors *f) { return f->count; }
 
 tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index) {
     const entry *e = &f->entries[index];
-    tcc_array a = {.name = e->name,
-                   .dtype = e->type.dtype,
-                   .rank = e->type.rank,
-                   .data = (void *)(uintptr_t)(f->data + e->begin)};
+    tcc_array a = {
+        .name = e->name, .dtype = e->type.dtype, .rank = e->type.rank, .data = (void *)(uintptr_t)(f->data + e->begin)};
     memcpy(a.dims, e->type.dims, sizeof a.dims);
     return a;
 }
@@ -332,8 +308,7 @@ tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index) {
 int tcc_safetensors_find(const tcc_safetensors *f, const char *name) {
     int low = 0, high = f->count;
     while (low < high) {
-        int middle = low + (high - low) / 2,
-            order = strcmp(name, f->entries[f->by_name[middle]].name);
+        int middle = low + (high - low) / 2, order = strcmp(name, f->entries[f->by_name[middle]].name);
         if (order == 0) return f->by_name[middle];
         if (order < 0) high = middle;
         else low = middle + 1;
@@ -355,8 +330,7 @@ tcc_status tcc__safetensors_verify(tcc_diag *d, const tcc_safetensors *f) {
     unsigned long actual = crc32_z(crc32_z(0, NULL, 0), f->data, f->data_bytes);
     if (!*text || *end || expected != actual)
         return tcc_error(d, TCC_EFORMAT, (tcc_loc){f->path, 0},
-                         "the file is damaged: its data has checksum %08lx, its header says %s",
-                         actual, text);
+                         "the file is damaged: its data has checksum %08lx, its header says %s", actual, text);
     return TCC_OK;
 }
 
@@ -374,8 +348,7 @@ static double element(const uint8_t *from, tcc_dtype type) {
     }
 }
 
-static void convert_floats(const uint8_t *from, tcc_dtype from_type, void *to, tcc_dtype to_type,
-                           int64_t count) {
+static void convert_floats(const uint8_t *from, tcc_dtype from_type, void *to, tcc_dtype to_type, int64_t count) {
     int stride = tcc_dtype_bytes(from_type);
     for (int64_t i = 0; i < count; i++, from += stride) {
         double x = element(from, from_type);
@@ -414,8 +387,8 @@ static verdict judge(const tcc_safetensors *f, const tcc_array *to, int *found) 
     return convertible(e->type.dtype, to->dtype) ? FITS : WRONG_TYPE;
 }
 
-static void list_mismatches(tcc_diag *d, const tcc_safetensors *f, const tcc_array *to, int count,
-                            unsigned allow, const bool *asked) {
+static void list_mismatches(tcc_diag *d, const tcc_safetensors *f, const tcc_array *to, int count, unsigned allow,
+                            const bool *asked) {
     for (int i = 0; i < count; i++) {
         int found;
         verdict v = judge(f, &to[i], &found);
@@ -424,17 +397,15 @@ static void list_mismatches(tcc_diag *d, const tcc_safetensors *f, const tcc_arr
             tcc_note(d, TCC_NOWHERE, "missing: '%s' %s", to[i].name, tcc_type_text(&wanted));
         if (v == WRONG_SHAPE || v == WRONG_TYPE)
             tcc_note(d, TCC_NOWHERE, "%s: '%s' is %s in the file, but %s is wanted",
-                     v == WRONG_SHAPE ? "shape" : "type", to[i].name,
-                     tcc_type_text(&f->entries[found].type), tcc_type_text(&wanted));
+                     v == WRONG_SHAPE ? "shape" : "type", to[i].name, tcc_type_text(&f->entries[found].type),
+                     tcc_type_text(&wanted));
     }
     for (int i = 0; i < f->count && !(allow & TCC_LOAD_ALLOW_UNEXPECTED); i++)
         if (!asked[i])
-            tcc_note(d, TCC_NOWHERE, "unexpected: '%s' %s", f->entries[i].name,
-                     tcc_type_text(&f->entries[i].type));
+            tcc_note(d, TCC_NOWHERE, "unexpected: '%s' %s", f->entries[i].name, tcc_type_text(&f->entries[i].type));
 }
 
-static tcc_status check_names(tcc_diag *d, const tcc_safetensors *f, const tcc_array *to, int count,
-                              unsigned allow) {
+static tcc_status check_names(tcc_diag *d, const tcc_safetensors *f, const tcc_array *to, int count, unsigned allow) {
     bool *asked = tcc__calloc((size_t)f->count, sizeof *asked);
     if (!asked) return tcc_enomem(d);
     int tally[VERDICTS] = {0};
@@ -448,22 +419,19 @@ static tcc_status check_names(tcc_diag *d, const tcc_safetensors *f, const tcc_a
     if (allow & TCC_LOAD_ALLOW_UNEXPECTED) tally[UNEXPECTED] = 0;
     tcc_status status = TCC_OK;
     if (tally[MISSING] || tally[UNEXPECTED] || tally[WRONG_SHAPE] || tally[WRONG_TYPE]) {
-        tcc_status code = tally[WRONG_SHAPE]  ? TCC_ESHAPE
-                          : tally[WRONG_TYPE] ? TCC_EDTYPE
-                                              : TCC_ENOTFOUND;
-        status =
-            tcc_error(d, code, (tcc_loc){f->path, 0},
-                      "the file's tensors are not those wanted: %d missing, %d unexpected, %d "
-                      "wrongly shaped, %d wrongly typed",
-                      tally[MISSING], tally[UNEXPECTED], tally[WRONG_SHAPE], tally[WRONG_TYPE]);
+        tcc_status code = tally[WRONG_SHAPE] ? TCC_ESHAPE : tally[WRONG_TYPE] ? TCC_EDTYPE : TCC_ENOTFOUND;
+        status = tcc_error(d, code, (tcc_loc){f->path, 0},
+                           "the file's tensors are not those wanted: %d missing, %d unexpected, %d "
+                           "wrongly shaped, %d wrongly typed",
+                           tally[MISSING], tally[UNEXPECTED], tally[WRONG_SHAPE], tally[WRONG_TYPE]);
         list_mismatches(d, f, to, count, allow, asked);
     }
     tcc__free(asked);
     return status;
 }
 
-tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to,
-                                int count, unsigned allow) {
+tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
+                                unsigned allow) {
     TCC_TRY(check_names(&cx->diag, f, to, count, allow));
     TCC_TRY(tcc__safetensors_verify(&cx->diag, f));
     for (int i = 0; i < count; i++) {
@@ -471,9 +439,7 @@ tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const
         if (found < 0) continue;
         const entry *e = &f->entries[found];
         if (e->type.dtype == to[i].dtype) memcpy(to[i].data, f->data + e->begin, e->end - e->begin);
-        else
-            convert_floats(f->data + e->begin, e->type.dtype, to[i].data, to[i].dtype,
-                           tcc_type_numel(&e->type));
+        else convert_floats(f->data + e->begin, e->type.dtype, to[i].data, to[i].dtype, tcc_type_numel(&e->type));
     }
     return TCC_OK;
 }

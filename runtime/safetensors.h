@@ -15,8 +15,7 @@ tcc_status tcc__safetensors_open(tcc_diag *d, const char *path, tcc_safetensors 
 tcc_status tcc__safetensors_verify(tcc_diag *d, const tcc_safetensors *f);
 /* Write and sync under the temporary name; tcc__out_rename(d, o) commits. *crc gets the checksum.
  */
-tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path,
-                                  const tcc_array *arrays, int count, const tcc_pair *metadata,
-                                  int metadata_count, uint32_t *crc);
+tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path, const tcc_array *arrays, int count,
+                                  const tcc_pair *metadata, int metadata_count, uint32_t *crc);
 
 #endif

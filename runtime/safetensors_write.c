@@ -26,8 +26,7 @@ static int compare_arrays(const void *a, const void *b) {
     return wider ? wider : strcmp(x->name, y->name);
 }
 
-static tcc_status check_arrays(tcc_diag *d, const char *path, const tcc_array *const *sorted,
-                               int count) {
+static tcc_status check_arrays(tcc_diag *d, const char *path, const tcc_array *const *sorted, int count) {
     tcc_loc place = {path, 0};
     for (int i = 0; i < count; i++) {
         const tcc_array *a = sorted[i];
@@ -44,14 +43,12 @@ static tcc_status check_arrays(tcc_diag *d, const char *path, const tcc_array *c
 
 /* One JSON object holds all names, so that a doubled one is found here even if the two element
  * types differ. */
-static tcc_status add_entry(tcc_diag *d, const char *path, cJSON *header, const tcc_array *a,
-                            int64_t begin) {
+static tcc_status add_entry(tcc_diag *d, const char *path, cJSON *header, const tcc_array *a, int64_t begin) {
     if (cJSON_GetObjectItemCaseSensitive(header, a->name))
         return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0}, "two tensors are named '%s'", a->name);
     cJSON *entry = cJSON_AddObjectToObject(header, a->name);
     cJSON *shape = NULL, *offsets = NULL;
-    bool added = entry &&
-                 cJSON_AddStringToObject(entry, "dtype", tcc_dtype_safetensors(a->dtype)) &&
+    bool added = entry && cJSON_AddStringToObject(entry, "dtype", tcc_dtype_safetensors(a->dtype)) &&
                  (shape = cJSON_AddArrayToObject(entry, "shape")) &&
                  (offsets = cJSON_AddArrayToObject(entry, "data_offsets"));
     for (int i = 0; added && i < a->rank; i++)
@@ -61,9 +58,8 @@ static tcc_status add_entry(tcc_diag *d, const char *path, cJSON *header, const 
     return added ? TCC_OK : tcc_enomem(d);
 }
 
-static tcc_status build_header(tcc_diag *d, const char *path, cJSON *header,
-                               const tcc_array *const *sorted, int count, const tcc_pair *metadata,
-                               int metadata_count, uint32_t crc) {
+static tcc_status build_header(tcc_diag *d, const char *path, cJSON *header, const tcc_array *const *sorted, int count,
+                               const tcc_pair *metadata, int metadata_count, uint32_t crc) {
     char crc_text[9];
     snprintf(crc_text, sizeof crc_text, "%08x", (unsigned)crc);
     cJSON *values = cJSON_AddObjectToObject(header, "__metadata__");
@@ -75,11 +71,10 @@ static tcc_status build_header(tcc_diag *d, const char *path, cJSON *header,
         size_t key_length = strlen(metadata[i].key), length = strlen(value);
         if (tcc__utf8_check((const uint8_t *)metadata[i].key, key_length) != key_length ||
             tcc__utf8_check((const uint8_t *)value, length) != length)
-            return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0}, "metadata '%s' is not UTF-8",
-                             metadata[i].key);
+            return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0}, "metadata '%s' is not UTF-8", metadata[i].key);
         if (cJSON_GetObjectItemCaseSensitive(values, metadata[i].key))
-            return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0},
-                             "metadata '%s' is given twice or reserved", metadata[i].key);
+            return tcc_error(d, TCC_EINVAL, (tcc_loc){path, 0}, "metadata '%s' is given twice or reserved",
+                             metadata[i].key);
         if (!cJSON_AddStringToObject(values, metadata[i].key, value)) return tcc_enomem(d);
     }
     int64_t at = 0;
@@ -98,14 +93,12 @@ static tcc_status write_file(tcc_diag *d, tcc__out *o, const char *path, const c
     TCC_TRY(tcc__out_write(d, o, &padded, sizeof padded));
     TCC_TRY(tcc__out_write(d, o, header, length));
     TCC_TRY(tcc__out_write(d, o, spaces, padded - length));
-    for (int i = 0; i < count; i++)
-        TCC_TRY(tcc__out_write(d, o, sorted[i]->data, (size_t)array_bytes(sorted[i])));
+    for (int i = 0; i < count; i++) TCC_TRY(tcc__out_write(d, o, sorted[i]->data, (size_t)array_bytes(sorted[i])));
     return tcc__out_sync(d, o);
 }
 
-tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path,
-                                  const tcc_array *arrays, int count, const tcc_pair *metadata,
-                                  int metadata_count, uint32_t *crc) {
+tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path, const tcc_array *arrays, int count,
+                                  const tcc_pair *metadata, int metadata_count, uint32_t *crc) {
     *o = (tcc__out){.fd = -1};
     const tcc_array **sorted = tcc__calloc((size_t)count, sizeof *sorted);
     cJSON *header = cJSON_CreateObject();
@@ -120,12 +113,9 @@ tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path,
     qsort(sorted, (size_t)count, sizeof *sorted, compare_arrays);
     unsigned long sum = crc32_z(0, NULL, 0);
     for (int i = 0; i < count; i++)
-        if (array_bytes(sorted[i]))
-            sum = crc32_z(sum, sorted[i]->data, (size_t)array_bytes(sorted[i]));
+        if (array_bytes(sorted[i])) sum = crc32_z(sum, sorted[i]->data, (size_t)array_bytes(sorted[i]));
     *crc = (uint32_t)sum;
-    if ((status = build_header(d, path, header, sorted, count, metadata, metadata_count, *crc)) !=
-        TCC_OK)
-        goto done;
+    if ((status = build_header(d, path, header, sorted, count, metadata, metadata_count, *crc)) != TCC_OK) goto done;
     text = cJSON_PrintUnformatted(header);
     status = text ? write_file(d, o, path, text, sorted, count) : tcc_enomem(d);
 done:
@@ -135,11 +125,10 @@ done:
     return status;
 }
 
-tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays,
-                                 int count, const tcc_pair *metadata, int metadata_count) {
+tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays, int count,
+                                 const tcc_pair *metadata, int metadata_count) {
     tcc__out out;
     uint32_t crc;
-    TCC_TRY(tcc__safetensors_stage(&cx->diag, &out, path, arrays, count, metadata, metadata_count,
-                                   &crc));
+    TCC_TRY(tcc__safetensors_stage(&cx->diag, &out, path, arrays, count, metadata, metadata_count, &crc));
     return tcc__out_rename(&cx->diag, &out);
 }

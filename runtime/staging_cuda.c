@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A CUDA device's ways in and out: batches through pinned slots, beside the steps that run; small results through a pinned ring;
- * and copies that are waited for. */
+ * A CUDA device's ways in and out: batches through pinned slots, beside the steps that run; small results through a
+ * pinned ring; and copies that are waited for. */
 #include "device_cuda.h"
 
 #include <string.h>
@@ -31,7 +31,8 @@ tcc_status tcc__cuda_staging_create(tcc_device_cuda *cuda, tcc_diag *d) {
         TCC_CUDA_TRY(cuda, d, event_create, &cuda->staging[i].copied, TCC_CUDA_EVENT_NO_TIMING);
         TCC_CUDA_TRY(cuda, d, event_create, &cuda->staging[i].done, TCC_CUDA_EVENT_NO_TIMING);
     }
-    for (int i = 0; i < TCC_FETCHES; i++) TCC_CUDA_TRY(cuda, d, event_create, &cuda->fetch_done[i], TCC_CUDA_EVENT_NO_TIMING);
+    for (int i = 0; i < TCC_FETCHES; i++)
+        TCC_CUDA_TRY(cuda, d, event_create, &cuda->fetch_done[i], TCC_CUDA_EVENT_NO_TIMING);
     return tcc__cuda_host_alloc(cuda, d, TCC_FETCHES * TCC_FETCH_BYTES, (void **)&cuda->fetched);
 }
 
@@ -147,7 +148,9 @@ tcc_status tcc__cuda_download(tcc_device *device, tcc_diag *d, void *to, const v
 
 static tcc_status fetch(tcc_device_cuda *cuda, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
     int64_t number = cuda->n_fetched, slot = number % TCC_FETCHES;
-    if (size_bytes) TCC_CUDA_TRY(cuda, d, copy_to_host, cuda->fetched + slot * TCC_FETCH_BYTES, address_of(from), (size_t)size_bytes, cuda->compute);
+    if (size_bytes)
+        TCC_CUDA_TRY(cuda, d, copy_to_host, cuda->fetched + slot * TCC_FETCH_BYTES, address_of(from),
+                     (size_t)size_bytes, cuda->compute);
     TCC_CUDA_TRY(cuda, d, event_record, cuda->fetch_done[slot], cuda->compute);
     *ticket = number;
     cuda->n_fetched++;
@@ -157,7 +160,8 @@ static tcc_status fetch(tcc_device_cuda *cuda, tcc_diag *d, const void *from, in
 tcc_status tcc__cuda_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
     tcc_device_cuda *cuda = (tcc_device_cuda *)device;
     if (size_bytes < 0 || size_bytes > TCC_FETCH_BYTES)
-        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a fetch of %lld bytes: at most %d", (long long)size_bytes, TCC_FETCH_BYTES);
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a fetch of %lld bytes: at most %d", (long long)size_bytes,
+                         TCC_FETCH_BYTES);
     TCC_TRY(tcc__cuda_enter(cuda, d));
     tcc_status s = fetch(cuda, d, from, size_bytes, ticket);
     tcc__cuda_leave(cuda);

@@ -63,10 +63,8 @@ static tcc_status write_event(tcc_diag *d, tcc__events *e) {
     if (r->failed || e->event.failed || e->message.failed) return tcc_enomem(d);
     int error = tcc__write_all(e->fd, r->text, r->length);
     if (error) {
-        if (ftruncate(e->fd, e->size_bytes)) {
-        } /* the error is reported already */
-        return tcc_error(d, TCC_EIO, (tcc_loc){e->path, 0}, "writing failed: %s",
-                         tcc__errno(error).text);
+        if (ftruncate(e->fd, e->size_bytes)) {} /* the error is reported already */
+        return tcc_error(d, TCC_EIO, (tcc_loc){e->path, 0}, "writing failed: %s", tcc__errno(error).text);
     }
     e->size_bytes += (int64_t)r->length;
     return TCC_OK;
@@ -83,9 +81,7 @@ static void add_varint(tcc_strbuf *b, uint64_t x) {
     } while (x >>= 7);
 }
 
-static void add_key(tcc_strbuf *b, int field, int wire) {
-    add_varint(b, (uint64_t)(field << 3 | wire));
-}
+static void add_key(tcc_strbuf *b, int field, int wire) { add_varint(b, (uint64_t)(field << 3 | wire)); }
 
 static void add_field(tcc_strbuf *b, int field, const void *data, size_t size_bytes) {
     add_key(b, field, WIRE_BYTES);
@@ -104,8 +100,7 @@ static void begin_event(tcc__events *e, int64_t step) {
     add_varint(&e->event, (uint64_t)step);
 }
 
-tcc_status tcc__events_write(tcc_diag *d, tcc__events *e, int64_t step, const tcc_metric *metrics,
-                             int count) {
+tcc_status tcc__events_write(tcc_diag *d, tcc__events *e, int64_t step, const tcc_metric *metrics, int count) {
     begin_event(e, step);
     for (int i = 0; i < count; i++) {
         tcc_strbuf *value = &e->record; /* free until the event is framed */
@@ -143,8 +138,8 @@ static tcc_status create_file(tcc_diag *d, tcc__events *e, const char *folder) {
     int error = EEXIST;
     for (int attempt = 0; error == EEXIST && attempt < 1000; attempt++) {
         path.length = 0;
-        tcc_strbuf_printf(&path, "%s/events.out.tfevents.%010lld.%s.%ld.%d", folder,
-                          (long long)time(NULL), host, (long)getpid(), attempt);
+        tcc_strbuf_printf(&path, "%s/events.out.tfevents.%010lld.%s.%ld.%d", folder, (long long)time(NULL), host,
+                          (long)getpid(), attempt);
         if (path.failed) break;
         e->fd = open(path.text, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
         error = e->fd >= 0 ? 0 : errno;
@@ -152,12 +147,10 @@ static tcc_status create_file(tcc_diag *d, tcc__events *e, const char *folder) {
     e->path = tcc_strbuf_take(&path);
     if (!e->path) return tcc_enomem(d);
     if (!error) return TCC_OK;
-    return tcc_error(d, TCC_EIO, (tcc_loc){e->path, 0}, "cannot create the file: %s",
-                     tcc__errno(error).text);
+    return tcc_error(d, TCC_EIO, (tcc_loc){e->path, 0}, "cannot create the file: %s", tcc__errno(error).text);
 }
 
-tcc_status tcc__events_open(tcc_diag *d, const char *folder, int64_t first_step,
-                            tcc__events **out) {
+tcc_status tcc__events_open(tcc_diag *d, const char *folder, int64_t first_step, tcc__events **out) {
     *out = NULL;
     tcc__events *e = tcc__calloc(1, sizeof *e);
     if (!e) return tcc_enomem(d);

@@ -11,8 +11,7 @@ typedef struct tcc__events tcc__events;
 /* A new event file in `folder`. TensorBoard drops what older files say of `first_step` and later
  * steps. */
 tcc_status tcc__events_open(tcc_diag *d, const char *folder, int64_t first_step, tcc__events **out);
-tcc_status tcc__events_write(tcc_diag *d, tcc__events *e, int64_t step, const tcc_metric *metrics,
-                             int count);
+tcc_status tcc__events_write(tcc_diag *d, tcc__events *e, int64_t step, const tcc_metric *metrics, int count);
 void tcc__events_close(tcc__events *e);
 
 /* CRC-32C, Castagnoli's polynomial. */

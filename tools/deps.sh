@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Installs the Debian or Ubuntu packages that building TrainCC needs: tools/deps.sh [--test] [PACKAGE...]
-#   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, LLVM's linker, valgrind, Python
+#   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, clang-format, LLVM's linker, valgrind, Python
 #   PACKAGE   also these
 # Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
 set -euf
@@ -9,7 +9,7 @@ set -euf
 # V is LLVM's version: 19 or newer, the same for all its packages. A name that ends in * has a version there that the system decides.
 build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev llvm-V-dev'
 speed='libopenblas0 libdnnl*' # opened at run time where present; kernels of our own stand in for them
-test='g++ libcmocka-dev llvm-V-tools lld-V clang-V libclang-rt-V-dev valgrind libc6-dbg python3'
+test='g++ libcmocka-dev llvm-V-tools lld-V clang-V clang-format-V libclang-rt-V-dev valgrind libc6-dbg python3'
 llvm_versions='19 20 21'
 
 needed=$build

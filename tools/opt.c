@@ -62,7 +62,8 @@ static char *read_file(const char *name, size_t *length) {
 static tcc_status run_one(const job *j, const char *text, size_t length) {
     tcc_ir *ir = NULL;
     tcc_status status = tcc_ir_parse(j->cx, text, length, j->file, &ir);
-    if (status == TCC_OK && (j->passes || j->pipeline)) status = tcc_ir_run(j->cx, &ir, j->pipeline ? NULL : j->passes, &j->options);
+    if (status == TCC_OK && (j->passes || j->pipeline))
+        status = tcc_ir_run(j->cx, &ir, j->pipeline ? NULL : j->passes, &j->options);
     if (status == TCC_OK && j->print) {
         char *out;
         status = tcc_ir_text(j->cx, ir, j->form, &out);
@@ -75,7 +76,8 @@ static tcc_status run_one(const job *j, const char *text, size_t length) {
     return status;
 }
 
-/* Runs each graph of the text. What was before is blanked to newlines, so that messages have the file's own line numbers. */
+/* Runs each graph of the text. What was before is blanked to newlines, so that messages have the file's own line
+ * numbers. */
 static tcc_status run_all(const job *j, char *text, size_t length) {
     static const char separator[] = "// -----";
     char *start = text, *end = text + length;
@@ -105,7 +107,11 @@ static bool find_form(const char *name, job *j) {
     static const struct {
         const char *name;
         tcc_ir_form form;
-    } forms[] = {{"tir", TCC_IR_TIR}, {"locs", TCC_IR_TIR_LOCS}, {"dot", TCC_IR_DOT}, {"memory", TCC_IR_MEMORY}, {"memory-svg", TCC_IR_MEMORY_SVG}};
+    } forms[] = {{"tir", TCC_IR_TIR},
+                 {"locs", TCC_IR_TIR_LOCS},
+                 {"dot", TCC_IR_DOT},
+                 {"memory", TCC_IR_MEMORY},
+                 {"memory-svg", TCC_IR_MEMORY_SVG}};
     j->print = strcmp(name, "none") != 0;
     if (!j->print) return true;
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
@@ -117,17 +123,38 @@ static bool find_form(const char *name, job *j) {
     return false;
 }
 
-enum { PASSES = 256, PIPELINE, TRAIN, OPTIMIZER, MOMENTUM, NESTEROV, CLIP, KEEP, EAGER, PRINT, DUMP, TIME, NO_VERIFY, LIST_PASSES, LIST_OPS, HELP, VERSION };
+enum {
+    PASSES = 256,
+    PIPELINE,
+    TRAIN,
+    OPTIMIZER,
+    MOMENTUM,
+    NESTEROV,
+    CLIP,
+    KEEP,
+    EAGER,
+    PRINT,
+    DUMP,
+    TIME,
+    NO_VERIFY,
+    LIST_PASSES,
+    LIST_OPS,
+    HELP,
+    VERSION
+};
 
 /* 0: go on; else the exit status plus 1. */
 static int parse_options(int argc, char **argv, job *j) {
     static const struct option options[] = {
-        {"passes", required_argument, NULL, PASSES}, {"pipeline", no_argument, NULL, PIPELINE}, {"train", no_argument, NULL, TRAIN},
-        {"optimizer", required_argument, NULL, OPTIMIZER}, {"momentum", no_argument, NULL, MOMENTUM}, {"nesterov", no_argument, NULL, NESTEROV},
-        {"clip-norm", no_argument, NULL, CLIP}, {"keep-gradients", no_argument, NULL, KEEP}, {"eager", no_argument, NULL, EAGER},
-        {"print", required_argument, NULL, PRINT}, {"dump-ir", required_argument, NULL, DUMP}, {"time", no_argument, NULL, TIME},
-        {"no-verify", no_argument, NULL, NO_VERIFY}, {"list-passes", no_argument, NULL, LIST_PASSES}, {"list-ops", no_argument, NULL, LIST_OPS},
-        {"help", no_argument, NULL, HELP}, {"version", no_argument, NULL, VERSION}, {0}};
+        {"passes", required_argument, NULL, PASSES}, {"pipeline", no_argument, NULL, PIPELINE},
+        {"train", no_argument, NULL, TRAIN},         {"optimizer", required_argument, NULL, OPTIMIZER},
+        {"momentum", no_argument, NULL, MOMENTUM},   {"nesterov", no_argument, NULL, NESTEROV},
+        {"clip-norm", no_argument, NULL, CLIP},      {"keep-gradients", no_argument, NULL, KEEP},
+        {"eager", no_argument, NULL, EAGER},         {"print", required_argument, NULL, PRINT},
+        {"dump-ir", required_argument, NULL, DUMP},  {"time", no_argument, NULL, TIME},
+        {"no-verify", no_argument, NULL, NO_VERIFY}, {"list-passes", no_argument, NULL, LIST_PASSES},
+        {"list-ops", no_argument, NULL, LIST_OPS},   {"help", no_argument, NULL, HELP},
+        {"version", no_argument, NULL, VERSION},     {0}};
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         switch (option) {
         case PASSES: j->passes = optarg; break;

@@ -120,7 +120,8 @@ static int check_emit(const train_options *o) {
     bool known = !o->emit;
     for (int i = 0; i < 4 && !known; i++) known = !strcmp(o->emit, forms[i]);
     if (!known) return usage_error("--emit %s: must be tir, llvm, asm or ptx", o->emit);
-    if (o->arch && !o->emit && !o->dry_run) return usage_error("--arch goes with --emit or --dry-run: nothing can run on a GPU that is only named");
+    if (o->arch && !o->emit && !o->dry_run)
+        return usage_error("--arch goes with --emit or --dry-run: nothing can run on a GPU that is only named");
     return EXIT_DONE;
 }
 
@@ -131,16 +132,32 @@ static int check_ptx(const train_options *o) {
 
 /* -- Options -- */
 
-typedef enum option_id { RUN_DIR, RESUME, DEVICE, DRY_RUN, VERIFY, EXPLAIN, PROFILE, DUMP_IR, EMIT, ARCH, DEVICES, QUIET, VERSION, HELP } option_id;
+typedef enum option_id {
+    RUN_DIR,
+    RESUME,
+    DEVICE,
+    DRY_RUN,
+    VERIFY,
+    EXPLAIN,
+    PROFILE,
+    DUMP_IR,
+    EMIT,
+    ARCH,
+    DEVICES,
+    QUIET,
+    VERSION,
+    HELP
+} option_id;
 
 static const struct {
     const char *text;
     option_id id;
     bool has_value;
 } option_table[] = {
-    {"--run-dir", RUN_DIR, true},  {"--resume", RESUME, false},   {"--device", DEVICE, true},   {"--dry-run", DRY_RUN, false},
-    {"--verify", VERIFY, false},   {"--explain", EXPLAIN, false}, {"--profile", PROFILE, true}, {"--dump-ir", DUMP_IR, true},
-    {"--emit", EMIT, true},        {"--arch", ARCH, true},        {"--devices", DEVICES, false}, {"--quiet", QUIET, false},
+    {"--run-dir", RUN_DIR, true},  {"--resume", RESUME, false},   {"--device", DEVICE, true},
+    {"--dry-run", DRY_RUN, false}, {"--verify", VERIFY, false},   {"--explain", EXPLAIN, false},
+    {"--profile", PROFILE, true},  {"--dump-ir", DUMP_IR, true},  {"--emit", EMIT, true},
+    {"--arch", ARCH, true},        {"--devices", DEVICES, false}, {"--quiet", QUIET, false},
     {"--version", VERSION, false}, {"--help", HELP, false},       {"-h", HELP, false},
 };
 enum { OPTION_COUNT = sizeof option_table / sizeof option_table[0] };
@@ -163,7 +180,8 @@ static int unknown_option(const char *argument) {
     const char *names[OPTION_COUNT];
     for (int i = 0; i < OPTION_COUNT; i++) names[i] = option_table[i].text;
     const char *nearest = tcc_nearest(argument, names, OPTION_COUNT);
-    return nearest ? usage_error("unknown option %s; did you mean %s?", argument, nearest) : usage_error("unknown option %s", argument);
+    return nearest ? usage_error("unknown option %s; did you mean %s?", argument, nearest)
+                   : usage_error("unknown option %s", argument);
 }
 
 int main(int argc, char **argv) {

@@ -14,25 +14,26 @@ enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 typedef struct train_options {
     const char *recipe_path;
-    const char *run_dir;      /* NULL: runs/<recipe's name> */
+    const char *run_dir; /* NULL: runs/<recipe's name> */
     bool resume;
-    const char *resume_from;  /* checkpoint; NULL: the newest of the run */
+    const char *resume_from; /* checkpoint; NULL: the newest of the run */
     bool dry_run, explain, verify, quiet;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
-    const char *device;       /* "cpu", "cuda:0" */
-    const char *arch;         /* compile for this GPU architecture, and run nothing; NULL: for the device */
+    const char *device;                    /* "cpu", "cuda:0" */
+    const char *arch; /* compile for this GPU architecture, and run nothing; NULL: for the device */
 } train_options;
 
-/* Trains as the recipe says; messages go to standard error, progress to standard output. `interrupted` is set by a signal handler.
- * Returns the program's exit status. */
+/* Trains as the recipe says; messages go to standard error, progress to standard output. `interrupted` is set by a
+ * signal handler. Returns the program's exit status. */
 int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted);
 
-/* Learning rate at training step `step` (from 0) of `total`: linear warm-up to the base rate, then the schedule down to min_lr. */
+/* Learning rate at training step `step` (from 0) of `total`: linear warm-up to the base rate, then the schedule down to
+ * min_lr. */
 double train_lr(const recipe *r, int64_t step, int64_t total);
 
 /* Text that the language model writes after the recipe's prompt, to `out`. Ends early when interrupted. */
-tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r, const volatile sig_atomic_t *interrupted,
-                        FILE *out);
+tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r,
+                        const volatile sig_atomic_t *interrupted, FILE *out);
 
 /* The folder that a run writes to. */
 typedef struct run_folder {
@@ -42,9 +43,10 @@ typedef struct run_folder {
 
 /* Its name, --run-dir or one made from the recipe's; makes nothing yet. False when memory is short. */
 bool run_folder_name(run_folder *f, const train_options *options);
-/* Makes and locks the folder, and writes the recipe there. `checkpoint`: what the run goes on from, at `step`; NULL: it begins.
- * Files that an earlier run left are moved aside into a subfolder: all of them when this run does not go on from one of its
- * checkpoints, else the checkpoints past `step`. Complains itself; returns the program's exit status. */
+/* Makes and locks the folder, and writes the recipe there. `checkpoint`: what the run goes on from, at `step`; NULL: it
+ * begins. Files that an earlier run left are moved aside into a subfolder: all of them when this run does not go on
+ * from one of its checkpoints, else the checkpoints past `step`. Complains itself; returns the program's exit status.
+ */
 int run_folder_open(run_folder *f, const recipe *r, const char *checkpoint, int64_t step, bool quiet);
 void run_folder_close(run_folder *f);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A run's folder: its name, its lock, and what becomes of an earlier run's files in it. Nothing is ever deleted or mixed: files
- * that do not belong to the run that starts are moved into a subfolder "earlier-N", where neither --resume nor a reader of
- * metrics.jsonl takes them for this run's. */
+ * A run's folder: its name, its lock, and what becomes of an earlier run's files in it. Nothing is ever deleted or
+ * mixed: files that do not belong to the run that starts are moved into a subfolder "earlier-N", where neither --resume
+ * nor a reader of metrics.jsonl takes them for this run's. */
 #include "train.h"
 
 #include <dirent.h>
@@ -136,7 +136,8 @@ void run_folder_close(run_folder *f) {
 static int lock(run_folder *f) {
     f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->lock < 0) return complain("cannot open the run's folder", f->path);
-    if (!flock(f->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return EXIT_DONE; /* a file system without locks: go on */
+    if (!flock(f->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
+        return EXIT_DONE; /* a file system without locks: go on */
     fprintf(stderr, "tcc-train: another tcc-train is writing to %s; give another --run-dir\n", f->path);
     return EXIT_FAILED;
 }

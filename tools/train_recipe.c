@@ -13,15 +13,15 @@
 
 typedef enum key_kind { STRING, CHOICE, INTEGER, NUMBER, FLAG, LIST, LATER } key_kind;
 
-/* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this version:
- * only its default is accepted. */
+/* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this
+ * version: only its default is accepted. */
 typedef struct key {
     const char *path;
     key_kind kind;
     size_t offset;
-    const char *initial;     /* default, as it would be written; NULL: none */
-    const char *choices;     /* CHOICE: "a|b|c"; LATER: what it waits for */
-    double least, most;      /* INTEGER, NUMBER, elements of LIST */
+    const char *initial; /* default, as it would be written; NULL: none */
+    const char *choices; /* CHOICE: "a|b|c"; LATER: what it waits for */
+    double least, most;  /* INTEGER, NUMBER, elements of LIST */
 } key;
 
 #define AT(field) offsetof(recipe, field)
@@ -140,7 +140,8 @@ static bool parse_number(const char *text, double *out) {
 /* A number of key k within its bounds. */
 static bool bounded_number(const key *k, const char *text, place at, char *error, double *out) {
     if (!parse_number(text, out)) return fail(error, at, "%s: \"%s\" is not a number", k->path, text);
-    if (k->kind == INTEGER && *out != floor(*out)) return fail(error, at, "%s: must be a whole number, not %s", k->path, text);
+    if (k->kind == INTEGER && *out != floor(*out))
+        return fail(error, at, "%s: must be a whole number, not %s", k->path, text);
     if (*out < k->least || *out > k->most)
         return fail(error, at, "%s: must be from %.15g to %.15g, not %s", k->path, k->least, k->most, text);
     return true;
@@ -269,7 +270,8 @@ static bool read_list(reader *in, recipe *r, const key *k) {
     for (;;) {
         if (!next(in)) return false;
         if (in->event.type == YAML_SEQUENCE_END_EVENT) return true;
-        if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "%s: a list of numbers is expected", k->path);
+        if (in->event.type != YAML_SCALAR_EVENT)
+            return fail(in->error, here(in), "%s: a list of numbers is expected", k->path);
         if (!add_to_list(k, list, scalar(in), here(in), in->error)) return false;
     }
 }
@@ -320,7 +322,8 @@ bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, 
     bool ok = next(&in) && next(&in); /* stream start, document start */
     if (ok && in.event.type == YAML_STREAM_END_EVENT) ok = fail(error, (place){file, 1}, "the recipe is empty");
     ok = ok && next(&in);
-    if (ok && in.event.type != YAML_MAPPING_START_EVENT) ok = fail(error, here(&in), "a recipe is a mapping of sections: model, data, ...");
+    if (ok && in.event.type != YAML_MAPPING_START_EVENT)
+        ok = fail(error, here(&in), "a recipe is a mapping of sections: model, data, ...");
     ok = ok && read_mapping(&in, r, NULL, seen);
     if (in.has_event) yaml_event_delete(&in.event);
     yaml_parser_delete(&in.parser);
@@ -341,9 +344,11 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
     const place at = {r->file, 0};
     for (int i = 0; i < KEY_COUNT; i++) {
         const char *const *value = (const char *const *)((const char *)r + keys[i].offset);
-        bool required = !strcmp(keys[i].path, "model.name") || !strcmp(keys[i].path, "data.kind") || !strcmp(keys[i].path, "data.path");
+        bool required = !strcmp(keys[i].path, "model.name") || !strcmp(keys[i].path, "data.kind") ||
+                        !strcmp(keys[i].path, "data.path");
         if (required && !*value)
-            return fail(error, at, "%s is missing%s%s", keys[i].path, keys[i].choices ? "; one of " : "; give it in the recipe or on the command line, KEY=VALUE",
+            return fail(error, at, "%s is missing%s%s", keys[i].path,
+                        keys[i].choices ? "; one of " : "; give it in the recipe or on the command line, KEY=VALUE",
                         keys[i].choices ? keys[i].choices : "");
     }
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
@@ -354,8 +359,10 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
                     (long long)r->model.heads);
     if (!r->training.max_steps == !r->training.max_epochs)
         return fail(error, at, "give one of training.max_steps and training.max_epochs");
-    if (r->optimizer.betas.count != 2) return fail(error, at, "optimizer.betas must have 2 values, not %d", r->optimizer.betas.count);
-    if (r->data.mean.count != r->data.std.count) return fail(error, at, "data.mean and data.std must have as many values");
+    if (r->optimizer.betas.count != 2)
+        return fail(error, at, "optimizer.betas must have 2 values, not %d", r->optimizer.betas.count);
+    if (r->data.mean.count != r->data.std.count)
+        return fail(error, at, "data.mean and data.std must have as many values");
     if (r->data.token_bytes == 3) return fail(error, at, "data.token_bytes must be 2 or 4");
     if (r->data.mean.count > 3) return fail(error, at, "data.mean and data.std have at most 3 values, one a channel");
     return true;

@@ -60,7 +60,8 @@ typedef struct recipe {
 /* Fills in the defaults. False when memory is short. */
 bool recipe_init(recipe *r);
 void recipe_free(recipe *r);
-/* Reads a recipe's text; `file` names it in messages. On failure `error` has the message, with the line and the nearest key. */
+/* Reads a recipe's text; `file` names it in messages. On failure `error` has the message, with the line and the nearest
+ * key. */
 bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, char error[RECIPE_ERROR_MAX]);
 /* Applies "training.max_steps=100". */
 bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_MAX]);

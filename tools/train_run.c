@@ -28,8 +28,8 @@ typedef struct run {
     bool late;    /* a step is reported when the next one is under way, so that the device is never idle */
     bool pending; /* a step is not yet reported: */
     int64_t pending_step;
-    double pending_lr, pending_seconds; /* that it took to enqueue */
-    bool drawing; /* a progress line is on the terminal, without its line break */
+    double pending_lr, pending_seconds;          /* that it took to enqueue */
+    bool drawing;                                /* a progress line is on the terminal, without its line break */
     int64_t total_steps, first_step, saved_step; /* saved_step: -1 none yet */
     double started;                              /* when the first step began, in seconds */
     int64_t logged_step;                         /* of the last logged line */
@@ -55,7 +55,8 @@ static int failed(run *s) {
     if (!*text) text = "out of memory";
     end_line(s);
     fprintf(stderr, "tcc-train: %s\n", text);
-    if (s->saved_step >= 0) fprintf(stderr, "the last checkpoint is of step %" PRId64 " in %s\n", s->saved_step, s->folder.checkpoints);
+    if (s->saved_step >= 0)
+        fprintf(stderr, "the last checkpoint is of step %" PRId64 " in %s\n", s->saved_step, s->folder.checkpoints);
     return EXIT_FAILED;
 }
 
@@ -66,20 +67,32 @@ static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
     const char *name = r->model.name;
     int64_t outputs = s->regression ? 1 : s->info.classes;
     if (!strcmp(name, "gpt"))
-        return tcc_gpt(t, x, &(tcc_gpt_options){.layers = r->model.layers, .heads = r->model.heads, .width = r->model.width,
-                                                .context = r->model.context, .vocab = outputs, .dropout = r->model.dropout,
-                                                .bias = r->model.bias, .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
+        return tcc_gpt(t, x,
+                       &(tcc_gpt_options){.layers = r->model.layers,
+                                          .heads = r->model.heads,
+                                          .width = r->model.width,
+                                          .context = r->model.context,
+                                          .vocab = outputs,
+                                          .dropout = r->model.dropout,
+                                          .bias = r->model.bias,
+                                          .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
     if (!strcmp(name, "cnn"))
-        return tcc_cnn(t, x, &(tcc_cnn_options){.channels1 = 32, .channels2 = 64, .hidden = 128, .classes = outputs,
-                                                .dropout = r->model.dropout});
+        return tcc_cnn(
+            t, x,
+            &(tcc_cnn_options){
+                .channels1 = 32, .channels2 = 64, .hidden = 128, .classes = outputs, .dropout = r->model.dropout});
     if (!strncmp(name, "resnet", 6))
-        return tcc_resnet(t, x, &(tcc_resnet_options){.depth = atoi(name + 6), .classes = outputs, .width = 64,
-                                                      .cifar_stem = r->model.cifar_stem});
+        return tcc_resnet(
+            t, x,
+            &(tcc_resnet_options){
+                .depth = atoi(name + 6), .classes = outputs, .width = 64, .cifar_stem = r->model.cifar_stem});
     int64_t hidden[RECIPE_LIST_MAX];
     for (int i = 0; i < r->model.hidden.count; i++) hidden[i] = (int64_t)r->model.hidden.v[i];
     x = tcc_rank(x) > 2 ? tcc_flatten(x, 1) : x;
-    return tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = r->model.hidden.count, .hidden = hidden, .outputs = outputs,
-                                            .dropout = r->model.dropout});
+    return tcc_mlp(
+        t, x,
+        &(tcc_mlp_options){
+            .n_hidden = r->model.hidden.count, .hidden = hidden, .outputs = outputs, .dropout = r->model.dropout});
 }
 
 #undef TCC_HERE
@@ -108,10 +121,19 @@ static void build(tcc_trace *t, void *user) {
 
 static tcc_status open_data(run *s) {
     const recipe *r = s->recipe;
-    tcc_data_options o = {.size = sizeof o, .kind = r->data.kind, .path = r->data.path, .val_path = r->data.val_path,
-                          .val_split = r->data.val_split, .context = r->model.context, .bytes = r->data.bytes,
-                          .augment = r->data.augment, .csv_label = r->data.label, .csv_regression = r->data.regression,
-                          .token_bytes = (int)r->data.token_bytes, .vocab_size = r->data.vocab_size, .classes = (int)r->data.classes,
+    tcc_data_options o = {.size = sizeof o,
+                          .kind = r->data.kind,
+                          .path = r->data.path,
+                          .val_path = r->data.val_path,
+                          .val_split = r->data.val_split,
+                          .context = r->model.context,
+                          .bytes = r->data.bytes,
+                          .augment = r->data.augment,
+                          .csv_label = r->data.label,
+                          .csv_regression = r->data.regression,
+                          .token_bytes = (int)r->data.token_bytes,
+                          .vocab_size = r->data.vocab_size,
+                          .classes = (int)r->data.classes,
                           .csv_separator = !strcmp(r->data.separator, "\\t") ? '\t' : r->data.separator[0]};
     o.n_channels = r->data.mean.count;
     for (int i = 0; i < r->data.mean.count; i++) {
@@ -124,13 +146,20 @@ static tcc_status open_data(run *s) {
     if (status != TCC_OK) return status;
     tcc_dataset_get_info(s->data, &s->info);
 
-    tcc_loader_options train = {.size = sizeof train, .split = TCC_SPLIT_TRAIN, .batch_size = r->data.batch_size,
-                                .num_workers = (int)r->data.num_workers, .shuffle = r->data.shuffle,
-                                .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP, .seed = (uint64_t)r->training.seed};
+    tcc_loader_options train = {.size = sizeof train,
+                                .split = TCC_SPLIT_TRAIN,
+                                .batch_size = r->data.batch_size,
+                                .num_workers = (int)r->data.num_workers,
+                                .shuffle = r->data.shuffle,
+                                .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP,
+                                .seed = (uint64_t)r->training.seed};
     status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
     if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
-    tcc_loader_options validation = {.size = sizeof validation, .split = TCC_SPLIT_VALIDATION, .batch_size = r->data.batch_size,
-                                     .num_workers = (int)r->data.num_workers, .last_batch = TCC_LAST_KEEP};
+    tcc_loader_options validation = {.size = sizeof validation,
+                                     .split = TCC_SPLIT_VALIDATION,
+                                     .batch_size = r->data.batch_size,
+                                     .num_workers = (int)r->data.num_workers,
+                                     .last_batch = TCC_LAST_KEEP};
     return tcc_loader_create(s->cx, s->data, &validation, &s->val_loader);
 }
 
@@ -166,15 +195,19 @@ static tcc_status compile_for(run *s, bool train, const tcc_batch *like, int64_t
     return status;
 }
 
-/* Every program that the run will need, so that none is compiled on the way: of a whole batch and of what is left over at the end of
- * an epoch, for training and for validation. That of a whole batch of training comes last, which reports are about. */
+/* Every program that the run will need, so that none is compiled on the way: of a whole batch and of what is left over
+ * at the end of an epoch, for training and for validation. That of a whole batch of training comes last, which reports
+ * are about. */
 static tcc_status compile_all(run *s, const tcc_batch *like) {
     const recipe *r = s->recipe;
     tcc_status status = TCC_OK;
-    for (int split = s->val_loader ? TCC_SPLIT_VALIDATION : TCC_SPLIT_TRAIN; split >= TCC_SPLIT_TRAIN && status == TCC_OK; split--) {
+    for (int split = s->val_loader ? TCC_SPLIT_VALIDATION : TCC_SPLIT_TRAIN;
+         split >= TCC_SPLIT_TRAIN && status == TCC_OK; split--) {
         bool train = split == TCC_SPLIT_TRAIN;
-        int64_t batch = r->data.batch_size, whole = s->info.samples[split] / batch, left = s->info.samples[split] % batch;
-        bool has_left = left && (train ? !r->data.drop_last : !r->training.eval_batches || r->training.eval_batches > whole);
+        int64_t batch = r->data.batch_size, whole = s->info.samples[split] / batch,
+                left = s->info.samples[split] % batch;
+        bool has_left = left &&
+                        (train ? !r->data.drop_last : !r->training.eval_batches || r->training.eval_batches > whole);
         if (has_left) status = compile_for(s, train, like, left);
         if (whole && status == TCC_OK) status = compile_for(s, train, like, batch);
     }
@@ -184,15 +217,26 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
 static tcc_status create_model(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name;
-    tcc_model_options o = {.size = sizeof o, .seed = (uint64_t)r->training.seed, .dump_dir = s->options->dump_dir,
-                           .device = s->options->device, .arch = s->options->arch, .allow_tf32 = r->training.allow_tf32,
+    tcc_model_options o = {.size = sizeof o,
+                           .seed = (uint64_t)r->training.seed,
+                           .dump_dir = s->options->dump_dir,
+                           .device = s->options->device,
+                           .arch = s->options->arch,
+                           .allow_tf32 = r->training.allow_tf32,
                            .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
     o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
-                                          .kind = !strcmp(name, "sgd") ? TCC_SGD : !strcmp(name, "adam") ? TCC_ADAM : TCC_ADAMW,
-                                          .lr = r->optimizer.lr, .beta1 = r->optimizer.betas.v[0], .beta2 = r->optimizer.betas.v[1],
-                                          .eps = r->optimizer.eps, .weight_decay = r->optimizer.weight_decay,
-                                          .decay_all = r->optimizer.decay_all, .momentum = r->optimizer.momentum,
-                                          .nesterov = r->optimizer.nesterov, .clip_grad_norm = r->training.clip_grad_norm};
+                                          .kind = !strcmp(name, "sgd")    ? TCC_SGD
+                                                  : !strcmp(name, "adam") ? TCC_ADAM
+                                                                          : TCC_ADAMW,
+                                          .lr = r->optimizer.lr,
+                                          .beta1 = r->optimizer.betas.v[0],
+                                          .beta2 = r->optimizer.betas.v[1],
+                                          .eps = r->optimizer.eps,
+                                          .weight_decay = r->optimizer.weight_decay,
+                                          .decay_all = r->optimizer.decay_all,
+                                          .momentum = r->optimizer.momentum,
+                                          .nesterov = r->optimizer.nesterov,
+                                          .clip_grad_norm = r->training.clip_grad_norm};
     tcc_status status = tcc_model_create(s->cx, build, s, &o, &s->model);
     if (status != TCC_OK) return status;
     s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
@@ -240,8 +284,14 @@ static tcc_status save(run *s, int64_t step) {
         snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
         snprintf(index, sizeof index, "%" PRId64, at.index);
         const tcc_pair values[] = {{"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index}};
-        tcc_checkpoint_contents contents = {.size = sizeof contents, .step = step, .params = params.data, .n_params = params.count,
-                                            .state = state.data, .n_state = state.count, .values = values, .n_values = 3};
+        tcc_checkpoint_contents contents = {.size = sizeof contents,
+                                            .step = step,
+                                            .params = params.data,
+                                            .n_params = params.count,
+                                            .state = state.data,
+                                            .n_state = state.count,
+                                            .values = values,
+                                            .n_values = 3};
         status = tcc_checkpoint_save(s->cx, s->folder.checkpoints, &contents);
     }
     if (status == TCC_OK) s->saved_step = step;
@@ -280,7 +330,8 @@ static tcc_status resume(run *s, const tcc_checkpoint *c) {
     int64_t seed, epoch, index;
     if (status == TCC_OK && whole_number(c, "loader.seed", &seed) && whole_number(c, "loader.epoch", &epoch) &&
         whole_number(c, "loader.index", &index))
-        status = tcc_loader_set_state(s->loader, (tcc_loader_state){.seed = (uint64_t)seed, .epoch = epoch, .index = index});
+        status = tcc_loader_set_state(s->loader,
+                                      (tcc_loader_state){.seed = (uint64_t)seed, .epoch = epoch, .index = index});
     if (status != TCC_OK) return status;
     s->first_step = s->saved_step = tcc_checkpoint_step(c);
     tcc_model_set_step(s->model, s->first_step);
@@ -333,7 +384,9 @@ static tcc_status report_evaluation(run *s, int64_t step) {
 
 /* -- Training -- */
 
-static bool can_sample(const run *s) { return s->language && s->recipe->sample.length && !strcmp(s->recipe->data.kind, "text"); }
+static bool can_sample(const run *s) {
+    return s->language && s->recipe->sample.length && !strcmp(s->recipe->data.kind, "text");
+}
 
 static tcc_status print_sample(run *s) {
     if (!can_sample(s)) return TCC_OK;
@@ -342,7 +395,8 @@ static tcc_status print_sample(run *s) {
     return train_sample(s->cx, s->model, s->data, s->recipe, s->interrupted, stdout);
 }
 
-/* Seconds a step took, on average since the last logged one: waiting for data and training, not evaluating and saving. */
+/* Seconds a step took, on average since the last logged one: waiting for data and training, not evaluating and saving.
+ */
 static double step_seconds(const run *s, int64_t step) { return s->busy_seconds / (double)(step - s->logged_step); }
 
 static double samples_per_second(const run *s, int64_t step) {
@@ -351,10 +405,12 @@ static double samples_per_second(const run *s, int64_t step) {
 }
 
 static void print_progress(run *s, int64_t step, double loss, double lr) {
-    double now = now_seconds(), left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
+    double now = now_seconds(),
+           left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
     char line[160];
-    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step, s->total_steps, loss, lr,
-             samples_per_second(s, step), s->language ? "tokens" : "samples", (int)(left / 60), (int)fmod(left, 60));
+    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step,
+             s->total_steps, loss, lr, samples_per_second(s, step), s->language ? "tokens" : "samples",
+             (int)(left / 60), (int)fmod(left, 60));
     printf(s->terminal ? "\r\x1b[K%s" : "%s\n", line);
     fflush(stdout);
     s->shown_at = now;
@@ -380,8 +436,8 @@ static tcc_status log_step(run *s, int64_t step, double loss, double lr) {
 
 static bool due(int64_t every, int64_t step) { return every && step % every == 0; }
 
-/* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a second. `start`: when
- * the time that counts as training began. */
+/* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a
+ * second. `start`: when the time that counts as training began. */
 static tcc_status report_step(run *s, int64_t step, double lr, double start) {
     bool log = due(s->recipe->training.log_every, step) || step + 1 == s->total_steps;
     bool show = !log && s->terminal && !s->options->quiet && now_seconds() - s->shown_at > 0.2;
@@ -393,7 +449,8 @@ static tcc_status report_step(run *s, int64_t step, double lr, double start) {
     return status;
 }
 
-/* Reports the step that was not reported yet, if any. What counts of it is the time to enqueue it and, from here on, to wait for it. */
+/* Reports the step that was not reported yet, if any. What counts of it is the time to enqueue it and, from here on, to
+ * wait for it. */
 static tcc_status report_pending(run *s) {
     if (!s->pending) return TCC_OK;
     s->pending = false;
@@ -421,7 +478,8 @@ static tcc_status train_step(run *s, int64_t step) {
 /* What comes between training steps: first their last report. */
 static tcc_status between_steps(run *s, int64_t done) {
     const recipe *r = s->recipe;
-    bool last = done == s->total_steps || *s->interrupted, evaluates = due(r->training.eval_every, done) || done == s->total_steps;
+    bool last = done == s->total_steps || *s->interrupted,
+         evaluates = due(r->training.eval_every, done) || done == s->total_steps;
     bool saves = due(r->training.save_every, done) || done == s->total_steps;
     bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
     tcc_status status = last || evaluates || saves || samples ? report_pending(s) : TCC_OK;
@@ -469,13 +527,14 @@ static int print_compiled(run *s) {
     }
     printf("%s on %s: %" PRId64 " parameters, %" PRId64 " training samples, %" PRId64 " steps\n", s->recipe->model.name,
            s->recipe->data.path, parameters, s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
-    printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n", info.compile_seconds, info.steps,
-           info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));
+    printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n",
+           info.compile_seconds, info.steps, info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));
     fflush(stdout);
     return EXIT_DONE;
 }
 
-/* What profiling saw of the training step. Reports are of the program that was compiled or ran last: so it is made the last. */
+/* What profiling saw of the training step. Reports are of the program that was compiled or ran last: so it is made the
+ * last. */
 static tcc_status print_profile(run *s) {
     const train_options *o = s->options;
     if (!o->explain && !o->profile) return TCC_OK;
@@ -493,11 +552,13 @@ static tcc_status print_profile(run *s) {
 static int finish(run *s) {
     const train_options *o = s->options;
     end_line(s);
-    if (s->first_step == s->total_steps && !o->quiet) printf("nothing to do: all %" PRId64 " steps are done\n", s->total_steps);
+    if (s->first_step == s->total_steps && !o->quiet)
+        printf("nothing to do: all %" PRId64 " steps are done\n", s->total_steps);
     if (!*s->interrupted && !o->quiet && print_sample(s) != TCC_OK) return failed(s);
     if (tcc_model_step(s->model) > s->first_step && print_profile(s) != TCC_OK) return failed(s);
     if (*s->interrupted) {
-        fprintf(stderr, "tcc-train: interrupted at step %" PRId64 "; saved; go on with --resume\n", tcc_model_step(s->model));
+        fprintf(stderr, "tcc-train: interrupted at step %" PRId64 "; saved; go on with --resume\n",
+                tcc_model_step(s->model));
         return EXIT_INTERRUPTED;
     }
     return EXIT_DONE;
@@ -516,14 +577,17 @@ static bool check_profile(const char *path) {
     return f || !path;
 }
 
-/* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or NULL. */
+/* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or
+ * NULL. */
 static int set_up(run *s, const tcc_checkpoint *c) {
     const recipe *r = s->recipe;
     if (!check_profile(s->options->profile)) return EXIT_FAILED;
     if (open_data(s) != TCC_OK || check_prompt(s) != TCC_OK) return failed(s);
-    s->total_steps = r->training.max_steps ? r->training.max_steps : r->training.max_epochs * tcc_loader_batches(s->loader);
+    s->total_steps = r->training.max_steps ? r->training.max_steps
+                                           : r->training.max_epochs * tcc_loader_batches(s->loader);
     if (c && tcc_checkpoint_step(c) > s->total_steps) {
-        fprintf(stderr, "tcc-train: %s: is past the end of this run of %" PRId64 " steps\n", tcc_checkpoint_path(c), s->total_steps);
+        fprintf(stderr, "tcc-train: %s: is past the end of this run of %" PRId64 " steps\n", tcc_checkpoint_path(c),
+                s->total_steps);
         return EXIT_FAILED;
     }
     if (create_model(s) != TCC_OK) {
@@ -540,7 +604,8 @@ static int set_up(run *s, const tcc_checkpoint *c) {
 
 static int train(run *s, const tcc_checkpoint *c) {
     const tcc_metrics_options metrics = {.size = sizeof metrics, .folder = s->folder.path, .first_step = s->first_step};
-    if (run_folder_open(&s->folder, s->recipe, c ? tcc_checkpoint_path(c) : NULL, s->first_step, s->options->quiet)) return EXIT_FAILED;
+    if (run_folder_open(&s->folder, s->recipe, c ? tcc_checkpoint_path(c) : NULL, s->first_step, s->options->quiet))
+        return EXIT_FAILED;
     if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK) return failed(s);
     if (train_steps(s) != TCC_OK) return failed(s);
     return finish(s);
@@ -550,7 +615,8 @@ static int run_all(run *s) {
     const train_options *o = s->options;
     tcc_checkpoint *c = NULL;
     if (tcc_context_create(&s->cx) != TCC_OK || !run_folder_name(&s->folder, o)) return failed(s);
-    if (o->resume && tcc_checkpoint_open(s->cx, o->resume_from ? o->resume_from : s->folder.checkpoints, &c) != TCC_OK) return failed(s);
+    if (o->resume && tcc_checkpoint_open(s->cx, o->resume_from ? o->resume_from : s->folder.checkpoints, &c) != TCC_OK)
+        return failed(s);
     int status = set_up(s, c);
     if (status == EXIT_DONE && !o->emit && !o->dry_run) status = *s->interrupted ? interrupted_early() : train(s, c);
     tcc_checkpoint_close(c);
@@ -558,7 +624,12 @@ static int run_all(run *s) {
 }
 
 int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted) {
-    run s = {.options = options, .recipe = recipe, .interrupted = interrupted, .saved_step = -1, .folder = {.lock = -1}, .terminal = isatty(STDOUT_FILENO)};
+    run s = {.options = options,
+             .recipe = recipe,
+             .interrupted = interrupted,
+             .saved_step = -1,
+             .folder = {.lock = -1},
+             .terminal = isatty(STDOUT_FILENO)};
     s.language = !strcmp(recipe->model.name, "gpt");
     s.regression = recipe->data.regression;
     int status = run_all(&s);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Sampling text: one token at a time from the softmax of the last position's logits. The window has the model's full context, so
- * that one program serves every length; positions past the text cannot be seen by a causal model. */
+ * Sampling text: one token at a time from the softmax of the last position's logits. The window has the model's full
+ * context, so that one program serves every length; positions past the text cannot be seen by a causal model. */
 #include "train.h"
 
 #include <math.h>
@@ -58,7 +58,8 @@ tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *da
         if (status == TCC_OK) status = tcc_model_output(model, "logits", &logits);
         if (status != TCC_OK) break;
         int64_t vocab = logits.dims[2];
-        int32_t token = sample_token((const float *)logits.data + (length - 1) * vocab, vocab, r->sample.temperature, &state);
+        int32_t token = sample_token((const float *)logits.data + (length - 1) * vocab, vocab, r->sample.temperature,
+                                     &state);
         size_t bytes;
         const char *text = tcc_dataset_label(data, token, &bytes);
         if (text) fwrite(text, 1, bytes, out);

@@ -21,9 +21,7 @@ int64_t tcc__alloc_fail_at(int64_t n) {
     return before;
 }
 
-void *tcc__malloc(size_t size_bytes) {
-    return injected_failure() ? NULL : malloc(size_bytes ? size_bytes : 1);
-}
+void *tcc__malloc(size_t size_bytes) { return injected_failure() ? NULL : malloc(size_bytes ? size_bytes : 1); }
 
 void *tcc__calloc(size_t count, size_t size_bytes) {
     return injected_failure() ? NULL : calloc(count ? count : 1, size_bytes ? size_bytes : 1);

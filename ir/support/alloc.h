@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The one door to the heap: everything the library allocates passes here, so that tests can make the n-th allocation fail. */
+ * The one door to the heap: everything the library allocates passes here, so that tests can make the n-th allocation
+ * fail. */
 #ifndef TCC_SUPPORT_ALLOC_H
 #define TCC_SUPPORT_ALLOC_H
 
@@ -14,8 +15,8 @@ void *tcc__aligned(size_t alignment, size_t size_bytes); /* size is rounded up t
 void tcc__free(void *p);                                 /* frees what any of the above returned */
 char *tcc__strdup(const char *s);
 
-/* Test hook: allocation number n (counted from 0 at this call) fails and all after it; negative: none fails. Returns how many
- * allocations were made since the last call. Process-wide; for tests alone. */
+/* Test hook: allocation number n (counted from 0 at this call) fails and all after it; negative: none fails. Returns
+ * how many allocations were made since the last call. Process-wide; for tests alone. */
 int64_t tcc__alloc_fail_at(int64_t n);
 
 #endif

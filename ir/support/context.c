@@ -37,7 +37,7 @@ tcc_status tcc_context_init(tcc_context *cx) {
 #define TCC_TOPIC(id, text, help) ", " text
                              TCC_LOG_TOPICS(TCC_TOPIC)
 #undef TCC_TOPIC
-                             ,
+                                 ,
                              (int)length, text);
         text += length + (text[length] == ',');
     }

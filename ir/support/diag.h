@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Diagnostics: what was wrong, where, and what would be right. A tcc_diag holds the first error of an operation and its notes;
- * later errors are ignored, because they usually follow from the first. */
+ * Diagnostics: what was wrong, where, and what would be right. A tcc_diag holds the first error of an operation and its
+ * notes; later errors are ignored, because they usually follow from the first. */
 #ifndef TCC_SUPPORT_DIAG_H
 #define TCC_SUPPORT_DIAG_H
 
@@ -18,8 +18,9 @@ typedef struct tcc_diag {
     tcc_strbuf text; /* "train.c:41: error: ..." and note lines */
 } tcc_diag;
 
-/* Record `status` with a message and return it, so that `return tcc_error(...)` reads well. Message style: lower case, no full
- * stop, with the values ("inner dimensions differ: f32[32,784] x f32[768,128] (784 vs 768)"). `d` may be NULL. */
+/* Record `status` with a message and return it, so that `return tcc_error(...)` reads well. Message style: lower case,
+ * no full stop, with the values ("inner dimensions differ: f32[32,784] x f32[768,128] (784 vs 768)"). `d` may be NULL.
+ */
 tcc_status tcc_error(tcc_diag *d, tcc_status status, tcc_loc loc, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 tcc_status tcc_verror(tcc_diag *d, tcc_status status, tcc_loc loc, const char *format, va_list args);

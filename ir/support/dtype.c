@@ -32,8 +32,7 @@ bool tcc_dtype_parse(const char *text, size_t length, tcc_dtype *out) {
 }
 
 bool tcc_type_equal(const tcc_type *a, const tcc_type *b) {
-    return a->dtype == b->dtype && a->rank == b->rank &&
-           !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+    return a->dtype == b->dtype && a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
 }
 
 int64_t tcc_type_numel(const tcc_type *t) {
@@ -102,8 +101,9 @@ float tcc_f16_to_f32(uint16_t h) {
     return float_of(sign | bits_of(x));
 }
 
-/* A double as the float that rounds on to any shorter float as the double itself would: to nearest, but odd in the last bit when
- * inexact (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd"). */
+/* A double as the float that rounds on to any shorter float as the double itself would: to nearest, but odd in the last
+ * bit when inexact (Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums: proved algorithms using
+ * rounding to odd"). */
 static float to_odd_f32(double x) {
     float f = (float)x;
     if ((double)f == x || isinf(f)) return f;

@@ -32,8 +32,8 @@ void tcc_type_print(tcc_strbuf *b, const tcc_type *t); /* "f32[12,64]"; scalar "
 /* The printed form in one of a few rotating thread-local buffers, for messages. */
 const char *tcc_type_text(const tcc_type *t);
 
-/* The value of element type `t` that is nearest to x: floats round to nearest even, integers truncate toward zero and saturate
- * (NaN gives 0), bool is x != 0. Every NaN becomes the same one. What constants and casts mean. */
+/* The value of element type `t` that is nearest to x: floats round to nearest even, integers truncate toward zero and
+ * saturate (NaN gives 0), bool is x != 0. Every NaN becomes the same one. What constants and casts mean. */
 double tcc_dtype_round(tcc_dtype t, double x);
 
 /* IEEE conversions, round to nearest even; used by the interpreter, the runtime and the readers. */

@@ -33,9 +33,7 @@ static inline uint64_t tcc_hash_bytes(uint64_t h, const void *data, size_t size_
     return tcc_hash_add(h, word);
 }
 
-static inline uint64_t tcc_hash_string(uint64_t h, const char *s) {
-    return tcc_hash_bytes(h, s, strlen(s));
-}
+static inline uint64_t tcc_hash_string(uint64_t h, const char *s) { return tcc_hash_bytes(h, s, strlen(s)); }
 
 static inline uint64_t tcc_hash_f64(uint64_t h, double x) {
     uint64_t bits;

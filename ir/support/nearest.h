@@ -7,8 +7,8 @@
 
 TCC_API_BEGIN
 
-/* The candidate with the fewest edits (insert, delete, replace a character) from `word`; NULL if even that one shares too little
- * with it: more edits than a third of the longer word. Words past 63 characters have no nearest one. */
+/* The candidate with the fewest edits (insert, delete, replace a character) from `word`; NULL if even that one shares
+ * too little with it: more edits than a third of the longer word. Words past 63 characters have no nearest one. */
 TCC_API const char *tcc_nearest(const char *word, const char *const *candidates, int count);
 
 TCC_API_END

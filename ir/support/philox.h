@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Philox 4x32-10: 128 random bits as a pure function of a key and a counter, so that any draw can be made again, anywhere, in
- * any order. Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3". */
+ * Philox 4x32-10: 128 random bits as a pure function of a key and a counter, so that any draw can be made again,
+ * anywhere, in any order. Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3". */
 #ifndef TCC_SUPPORT_PHILOX_H
 #define TCC_SUPPORT_PHILOX_H
 

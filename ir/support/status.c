@@ -4,7 +4,7 @@
 
 const char *tcc_status_name(tcc_status s) {
     switch (s) {
-#define TCC_STATUS(id, value, text)                                                                \
+#define TCC_STATUS(id, value, text) \
     case TCC_##id: return #id;
 #include "status.def"
 #undef TCC_STATUS
@@ -14,7 +14,7 @@ const char *tcc_status_name(tcc_status s) {
 
 const char *tcc_status_text(tcc_status s) {
     switch (s) {
-#define TCC_STATUS(id, value, text)                                                                \
+#define TCC_STATUS(id, value, text) \
     case TCC_##id: return text;
 #include "status.def"
 #undef TCC_STATUS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Status codes: 0 is success, errors are negative. The public header repeats this enum's name, so that a user's code and ours
- * speak of one type. */
+ * Status codes: 0 is success, errors are negative. The public header repeats this enum's name, so that a user's code
+ * and ours speak of one type. */
 #ifndef TCC_SUPPORT_STATUS_H
 #define TCC_SUPPORT_STATUS_H
 
@@ -20,10 +20,10 @@ TCC_API const char *tcc_status_name(tcc_status s);
 TCC_API const char *tcc_status_text(tcc_status s);
 
 /* Return early with any error of a call. */
-#define TCC_TRY(call)                                                                              \
-    do {                                                                                           \
-        tcc_status try_status_ = (call);                                                           \
-        if (try_status_ != TCC_OK) return try_status_;                                             \
+#define TCC_TRY(call)                                  \
+    do {                                               \
+        tcc_status try_status_ = (call);               \
+        if (try_status_ != TCC_OK) return try_status_; \
     } while (0)
 
 TCC_API_END

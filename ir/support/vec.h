@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define tcc_vec(T)                                                                                 \
-    struct {                                                                                       \
-        T *data;                                                                                   \
-        int count, capacity;                                                                       \
+#define tcc_vec(T)           \
+    struct {                 \
+        T *data;             \
+        int count, capacity; \
     }
 
 /* Append `value`; false when memory is short (the array is then unchanged). */
-#define tcc_vec_push(v, ...)                                                                       \
-    (tcc__vec_grow((void **)&(v)->data, &(v)->capacity, (v)->count, sizeof *(v)->data)             \
-         ? ((v)->data[(v)->count++] = (__VA_ARGS__), true)                                         \
+#define tcc_vec_push(v, ...)                                                           \
+    (tcc__vec_grow((void **)&(v)->data, &(v)->capacity, (v)->count, sizeof *(v)->data) \
+         ? ((v)->data[(v)->count++] = (__VA_ARGS__), true)                             \
          : false)
 #define tcc_vec_free(v) tcc__vec_free((void **)&(v)->data, &(v)->count, &(v)->capacity)
 

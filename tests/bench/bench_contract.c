@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Contraction kernels on one core, GFLOP/s: ours against the measured peak of fused multiply-adds, OpenBLAS for products and oneDNN
-// for convolutions, on the shapes of the benchmark's models with their gradients. Sides alternate; each figure is the best of
-// several rounds, because other work on the machine only ever slows one down.
-// Run: bench_contract [part of a name]
+// Contraction kernels on one core, GFLOP/s: ours against the measured peak of fused multiply-adds, OpenBLAS for
+// products and oneDNN for convolutions, on the shapes of the benchmark's models with their gradients. Sides alternate;
+// each figure is the best of several rounds, because other work on the machine only ever slows one down. Run:
+// bench_contract [part of a name]
 #include "codegen/contract.h"
 #include "harness/object.h"
 
@@ -56,7 +56,8 @@ static void compile(compiled *k, const tcc_contract *c) {
     k->compile_ms = 1e3 * (cpu_now() - start);
     if (getenv("BENCH_ASM")) {
         tcc_strbuf text = {0};
-        if (getenv("BENCH_IR")) tcc_emitter_print_ir(&k->e, &text); else tcc_emitter_print_assembly(&k->e, &text);
+        if (getenv("BENCH_IR")) tcc_emitter_print_ir(&k->e, &text);
+        else tcc_emitter_print_assembly(&k->e, &text);
         fprintf(stderr, "%s\n", text.text);
         tcc_strbuf_free(&text);
     }
@@ -64,7 +65,8 @@ static void compile(compiled *k, const tcc_contract *c) {
     if (getenv("BENCH_ASM")) fprintf(stderr, "main at %p\n", (void *)(uintptr_t)k->main);
     k->combine = k->plan.k_splits > 1 ? test_object_kernel(k->object, "combine") : NULL;
     k->scratch = aligned_alloc(4096, (size_t)(k->plan.scratch_bytes + 4095) / 4096 * 4096);
-    k->workspace = k->plan.workspace_bytes ? aligned_alloc(4096, (size_t)(k->plan.workspace_bytes + 4095) / 4096 * 4096) : NULL;
+    k->workspace = k->plan.workspace_bytes ? aligned_alloc(4096, (size_t)(k->plan.workspace_bytes + 4095) / 4096 * 4096)
+                                           : NULL;
 }
 
 static void run(compiled *k, float *a, float *b, float *c, int64_t a_offset, int64_t b_offset) {
@@ -117,11 +119,14 @@ static int n_better, n_all;
 static double log_ratio;
 
 static void report(const char *name, double flop, double ours, double theirs, const compiled *k) {
-    printf("%-34s %8.1f GFLOP/s %5.1f %%  other %8.1f  ratio %5.2f  %9.1f us  tile %2dx%d items %4lld  compile %5.1f ms  %s rows %lldx%lld panels %lldx%lld k %lldx%lld/%lld\n", name, flop / ours * 1e-9,
-           100 * flop / ours * 1e-9 / peak, flop / theirs * 1e-9, theirs / ours, ours * 1e6, k->plan.rows, k->plan.vectors,
-           (long long)k->plan.items, k->compile_ms, k->plan.pack_a ? (k->plan.a_columns ? "A columns" : "A rows") : "",
-           (long long)k->plan.row_blocks, (long long)(k->plan.tiles_per_block * k->plan.rows), (long long)k->plan.panel_blocks, (long long)k->plan.panels_per_block,
-           (long long)k->plan.k_blocks, (long long)k->plan.block_k, (long long)k->plan.k_splits);
+    printf("%-34s %8.1f GFLOP/s %5.1f %%  other %8.1f  ratio %5.2f  %9.1f us  tile %2dx%d items %4lld  compile %5.1f "
+           "ms  %s rows %lldx%lld panels %lldx%lld k %lldx%lld/%lld\n",
+           name, flop / ours * 1e-9, 100 * flop / ours * 1e-9 / peak, flop / theirs * 1e-9, theirs / ours, ours * 1e6,
+           k->plan.rows, k->plan.vectors, (long long)k->plan.items, k->compile_ms,
+           k->plan.pack_a ? (k->plan.a_columns ? "A columns" : "A rows") : "", (long long)k->plan.row_blocks,
+           (long long)(k->plan.tiles_per_block * k->plan.rows), (long long)k->plan.panel_blocks,
+           (long long)k->plan.panels_per_block, (long long)k->plan.k_blocks, (long long)k->plan.block_k,
+           (long long)k->plan.k_splits);
     n_all++;
     n_better += ours < theirs;
     log_ratio += log(theirs / ours);
@@ -143,8 +148,8 @@ static void product(const char *name, int m, int n, int k, bool a_t, bool b_t) {
         double t0 = now();
         run(&kernel, a, b, x, 0, 0);
         double t1 = now();
-        cblas_sgemm(CblasRowMajor, a_t ? CblasTrans : CblasNoTrans, b_t ? CblasTrans : CblasNoTrans, m, n, k, 1, a, a_t ? m : k, b,
-                    b_t ? k : n, 0, x, n);
+        cblas_sgemm(CblasRowMajor, a_t ? CblasTrans : CblasNoTrans, b_t ? CblasTrans : CblasNoTrans, m, n, k, 1, a,
+                    a_t ? m : k, b, b_t ? k : n, 0, x, n);
         double t2 = now();
         ours = fmin(ours, t1 - t0);
         theirs = fmin(theirs, t2 - t1);
@@ -167,7 +172,8 @@ static void linear(const char *model, int m, int in, int out) {
     if (!only || strstr(name, only)) product(name, out, in, m, true, false);
 }
 
-// -- Convolutions, channels last; oneDNN is given the same layouts for data and chooses its own for weights, as PyTorch does.
+// -- Convolutions, channels last; oneDNN is given the same layouts for data and chooses its own for weights, as PyTorch
+// does.
 
 typedef struct conv {
     const char *name;
@@ -205,14 +211,19 @@ static library make_library(conv s, int kind) {
     int oh = (s.h + 2 * s.pad - s.kernel) / s.stride + 1, ow = (s.w + 2 * s.pad - s.kernel) / s.stride + 1;
     dnnl_memory_desc_t x, w, y;
     must(dnnl_memory_desc_init_by_tag(&x, 4, (dnnl_dims_t){s.n, s.ci, s.h, s.w}, dnnl_f32, dnnl_nhwc));
-    must(dnnl_memory_desc_init_by_tag(&w, 4, (dnnl_dims_t){s.co, s.ci, s.kernel, s.kernel}, dnnl_f32, dnnl_format_tag_any));
+    must(dnnl_memory_desc_init_by_tag(&w, 4, (dnnl_dims_t){s.co, s.ci, s.kernel, s.kernel}, dnnl_f32,
+                                      dnnl_format_tag_any));
     must(dnnl_memory_desc_init_by_tag(&y, 4, (dnnl_dims_t){s.n, s.co, oh, ow}, dnnl_f32, dnnl_nhwc));
     dnnl_dims_t strides = {s.stride, s.stride}, pad = {s.pad, s.pad};
     dnnl_convolution_desc_t forward, desc;
-    must(dnnl_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL, &y, strides, pad, pad));
+    must(dnnl_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL, &y,
+                                            strides, pad, pad));
     if (kind == 0) desc = forward;
-    if (kind == 1) must(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &w, &y, strides, pad, pad));
-    if (kind == 2) must(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &x, &w, NULL, &y, strides, pad, pad));
+    if (kind == 1)
+        must(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &w, &y, strides, pad, pad));
+    if (kind == 2)
+        must(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &x, &w, NULL, &y, strides, pad,
+                                                         pad));
     dnnl_primitive_desc_t hint, pd;
     must(dnnl_primitive_desc_create(&hint, &forward, NULL, engine, NULL));
     must(dnnl_primitive_desc_create(&pd, &desc, NULL, engine, kind ? hint : NULL));
@@ -252,7 +263,8 @@ static void convolution(conv s, int kind) {
         c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.ci, .a = 1, .b = 1};
     } else if (kind == 1) { // stride 1 alone: dy padded by kernel - 1 - pad
         int64_t dw = ow + s.kernel - 1;
-        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.n, .a = (oh + s.kernel - 1) * dw * s.co, .c = {(int64_t)s.h * s.w * s.ci}};
+        c.m.d[c.m.n++] =
+            (tcc_contract_dim){.extent = s.n, .a = (oh + s.kernel - 1) * dw * s.co, .c = {(int64_t)s.h * s.w * s.ci}};
         c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.h, .a = dw * s.co, .c = {(int64_t)s.w * s.ci}};
         c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.w, .a = s.co, .c = {s.ci}};
         c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.ci, .b = 1, .c = {1}};
@@ -291,12 +303,16 @@ static void convolution(conv s, int kind) {
     compiled kernel;
     compile(&kernel, &c);
     int64_t most = (int64_t)s.n * (high + s.kernel) * (wide + s.kernel) * (s.ci > s.co ? s.ci : s.co);
-    float *a = floats(most), *b = floats(kind == 2 ? most : s.co * s.kernel * kk), *x = floats(most + s.co * s.kernel * kk);
+    float *a = floats(most), *b = floats(kind == 2 ? most : s.co * s.kernel * kk),
+          *x = floats(most + s.co * s.kernel * kk);
     library l = make_library(s, kind);
     double ours = INFINITY, theirs = INFINITY;
     for (int i = 0; i < rounds_for(kernel.plan.flop); i++) {
         double t0 = now();
-        run(&kernel, a, b, x, kind < 2 ? border : 0, kind == 2 ? border : kind == 1 ? (s.kernel - 1) * kk + (s.kernel - 1) * s.ci : 0);
+        run(&kernel, a, b, x, kind < 2 ? border : 0,
+            kind == 2   ? border
+            : kind == 1 ? (s.kernel - 1) * kk + (s.kernel - 1) * s.ci
+                        : 0);
         double t1 = now();
         must(dnnl_primitive_execute(l.primitive, stream, l.n, l.arguments));
         must(dnnl_stream_wait(stream));
@@ -334,16 +350,17 @@ int main(int argc, char **argv) {
     linear("mlp", 128, 784, 1024), linear("mlp", 128, 1024, 1024), linear("mlp", 128, 1024, 10);
 
     static const conv convs[] = {
-        {"resnet stem 3-64 32x32", 32, 32, 32, 3, 64, 3, 1, 1},     {"resnet 64 32x32", 32, 32, 32, 64, 64, 3, 1, 1},
-        {"resnet 128 16x16", 32, 16, 16, 128, 128, 3, 1, 1},        {"resnet 256 8x8", 32, 8, 8, 256, 256, 3, 1, 1},
-        {"resnet 512 4x4", 32, 4, 4, 512, 512, 3, 1, 1},            {"resnet 64-128 s2", 32, 32, 32, 64, 128, 3, 2, 1},
-        {"resnet 256-512 s2", 32, 8, 8, 256, 512, 3, 2, 1},         {"resnet 64-128 1x1 s2", 32, 32, 32, 64, 128, 1, 2, 0},
-        {"mnist 1-32 28x28", 64, 28, 28, 1, 32, 3, 1, 1},           {"mnist 32-64 14x14", 64, 14, 14, 32, 64, 3, 1, 1},
+        {"resnet stem 3-64 32x32", 32, 32, 32, 3, 64, 3, 1, 1}, {"resnet 64 32x32", 32, 32, 32, 64, 64, 3, 1, 1},
+        {"resnet 128 16x16", 32, 16, 16, 128, 128, 3, 1, 1},    {"resnet 256 8x8", 32, 8, 8, 256, 256, 3, 1, 1},
+        {"resnet 512 4x4", 32, 4, 4, 512, 512, 3, 1, 1},        {"resnet 64-128 s2", 32, 32, 32, 64, 128, 3, 2, 1},
+        {"resnet 256-512 s2", 32, 8, 8, 256, 512, 3, 2, 1},     {"resnet 64-128 1x1 s2", 32, 32, 32, 64, 128, 1, 2, 0},
+        {"mnist 1-32 28x28", 64, 28, 28, 1, 32, 3, 1, 1},       {"mnist 32-64 14x14", 64, 14, 14, 32, 64, 3, 1, 1},
     };
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
         for (int kind = 0; kind < 3; kind++)
             if (kind != 1 || (convs[i].stride == 1 && convs[i].ci > 3)) convolution(convs[i], kind);
-    if (n_all) printf("faster on %d of %d, geometric mean of the ratios %.2f\n", n_better, n_all, exp(log_ratio / n_all));
+    if (n_all)
+        printf("faster on %d of %d, geometric mean of the ratios %.2f\n", n_better, n_all, exp(log_ratio / n_all));
     tcc_llvm_target_clear(&target);
     return 0;
 }

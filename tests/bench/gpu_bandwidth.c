@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * gpu-bandwidth [MIB [KERNEL]]: fused memory-bound kernels on a GPU beside a copy from device memory to device memory in the same
- * run. Prints one JSON line a kernel: bytes are the fewest that it must move (each input read once, each output written once), and
- * `of_copy` compares the rate with the copy's. MIB is the size of the main tensor, 256 by default. */
+ * gpu-bandwidth [MIB [KERNEL]]: fused memory-bound kernels on a GPU beside a copy from device memory to device memory
+ * in the same run. Prints one JSON line a kernel: bytes are the fewest that it must move (each input read once, each
+ * output written once), and `of_copy` compares the rate with the copy's. MIB is the size of the main tensor, 256 by
+ * default. */
 #include "gpu_timing.h"
 
 #include "codegen/build.h"
@@ -31,21 +32,30 @@ typedef struct kernel {
 
 static const kernel kernels[] = {
     {"pointwise", 0.95, 2, 1,
-     "graph @pointwise {\n  %0 = input {name=\"x\"} : f32[$R,1024]\n  %1 = input {name=\"y\"} : f32[$R,1024]\n  %2 = mul(%0, %1) : f32[$R,1024]\n"
-     "  %3 = add(%2, %0) : f32[$R,1024]\n  output \"z\" %3\n}\n", false, false},
+     "graph @pointwise {\n  %0 = input {name=\"x\"} : f32[$R,1024]\n  %1 = input {name=\"y\"} : f32[$R,1024]\n  %2 = "
+     "mul(%0, %1) : f32[$R,1024]\n"
+     "  %3 = add(%2, %0) : f32[$R,1024]\n  output \"z\" %3\n}\n",
+     false, false},
     {"softmax", 0.92, 1, 1,
-     "graph @softmax {\n  %0 = input {name=\"x\"} : f32[$R,1024]\n  %1 = softmax(%0) {axis=1} : f32[$R,1024]\n  output \"y\" %1\n}\n", false, false},
+     "graph @softmax {\n  %0 = input {name=\"x\"} : f32[$R,1024]\n  %1 = softmax(%0) {axis=1} : f32[$R,1024]\n  output "
+     "\"y\" %1\n}\n",
+     false, false},
     {"layer_norm", 0.92, 1, 1,
-     "graph @layer_norm {\n  %0 = input {name=\"x\"} : f32[$R,1024]\n  %1 = input {name=\"w\"} : f32[1024]\n  %2 = input {name=\"b\"} : f32[1024]\n"
-     "  %3 = layer_norm(%0, %1, %2) {eps=0x1p-17, axis=1} : f32[$R,1024]\n  output \"y\" %3\n}\n", false, false},
+     "graph @layer_norm {\n  %0 = input {name=\"x\"} : f32[$R,1024]\n  %1 = input {name=\"w\"} : f32[1024]\n  %2 = "
+     "input {name=\"b\"} : f32[1024]\n"
+     "  %3 = layer_norm(%0, %1, %2) {eps=0x1p-17, axis=1} : f32[$R,1024]\n  output \"y\" %3\n}\n",
+     false, false},
     {"cross_entropy", 0.92, 1, 0,
      "graph @cross_entropy {\n  %0 = input {name=\"x\"} : f32[$R,1024]\n  %1 = input {name=\"t\"} : i32[$R]\n"
-     "  %2 = cross_entropy(%0, %1) {ignore_index=-100} : f32[]\n  output \"loss\" %2\n}\n", false, false},
+     "  %2 = cross_entropy(%0, %1) {ignore_index=-100} : f32[]\n  output \"loss\" %2\n}\n",
+     false, false},
     {"layer_norm_backward", 0.85, 2, 1,
-     "graph @layer_norm_backward {\n  %0 = input {name=\"x\", role=param} : f32[$R,1024]\n  %1 = input {name=\"w\", role=param} : f32[1024]\n"
+     "graph @layer_norm_backward {\n  %0 = input {name=\"x\", role=param} : f32[$R,1024]\n  %1 = input {name=\"w\", "
+     "role=param} : f32[1024]\n"
      "  %2 = input {name=\"b\", role=param} : f32[1024]\n  %3 = input {name=\"d\"} : f32[$R,1024]\n"
      "  %4 = layer_norm(%0, %1, %2) {eps=0x1p-17, axis=1} : f32[$R,1024]\n  %5 = mul(%4, %3) : f32[$R,1024]\n"
-     "  %6 = reduce_sum(%5) {axes=[0, 1]} : f32[]\n  output \"loss\" %6\n}\n", true, false},
+     "  %6 = reduce_sum(%5) {axes=[0, 1]} : f32[]\n  output \"loss\" %6\n}\n",
+     true, false},
     {"adamw", 0.92, 5, 3, NULL, true, true}, /* clipping reads the gradients once more */
 };
 
@@ -87,8 +97,9 @@ static tcc_graph *graph_of(const kernel *k, int64_t rows, tcc_diag *d) {
     if (!text || tcc_graph_parse(text, strlen(text), k->name, d, &g) != TCC_OK) bench_give_up(k->name, d);
     tcc__free(text);
     static const int groups[TENSORS];
-    const tcc_pass_options options = {.train = k->gradients,
-                                      .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1, .group_of = groups}};
+    const tcc_pass_options options = {
+        .train = k->gradients,
+        .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1, .group_of = groups}};
     if (k->gradients) {
         tcc_graph *joint = run_passes(g, k->update ? "simplify,autodiff,train-step" : "simplify,autodiff", &options);
         tcc_graph_destroy(g);
@@ -105,22 +116,32 @@ static tcc_graph *graph_of(const kernel *k, int64_t rows, tcc_diag *d) {
 
 /* The rate of a copy, in bytes read and written a second. */
 static double copy_rate(int64_t bytes, tcc_context *cx, tcc_device *device) {
-    tcc_buffer from = {.space = TCC_SPACE_ARENA, .size_bytes = bytes}, to = {.space = TCC_SPACE_ARENA, .offset_bytes = bytes, .size_bytes = bytes};
+    tcc_buffer from = {.space = TCC_SPACE_ARENA, .size_bytes = bytes},
+               to = {.space = TCC_SPACE_ARENA, .offset_bytes = bytes, .size_bytes = bytes};
     tcc_step step = {.kind = TCC_STEP_COPY, .from = from, .to = to, .grain = 1, .label = "copy"};
-    tcc_program p = {.name = "copy", .target = TCC_TARGET_CUDA, .cpu = tcc_device_cuda_arch(device), .arena_bytes = 2 * bytes, .n_steps = 1, .steps = &step};
+    tcc_program p = {.name = "copy",
+                     .target = TCC_TARGET_CUDA,
+                     .cpu = tcc_device_cuda_arch(device),
+                     .arena_bytes = 2 * bytes,
+                     .n_steps = 1,
+                     .steps = &step};
     double seconds = bench_time_program(&p, cx, device);
-    printf("{\"kernel\": \"copy\", \"mib\": %lld, \"ms\": %.4f, \"gb_per_s\": %.1f}\n", (long long)(bytes >> 20), 1e3 * seconds, 2e-9 * (double)bytes / seconds);
+    printf("{\"kernel\": \"copy\", \"mib\": %lld, \"ms\": %.4f, \"gb_per_s\": %.1f}\n", (long long)(bytes >> 20),
+           1e3 * seconds, 2e-9 * (double)bytes / seconds);
     fflush(stdout);
     return 2 * (double)bytes / seconds;
 }
 
-static void measure(const kernel *k, int64_t bytes, double copy, const tcc_llvm_target *target, tcc_context *cx, tcc_device *device) {
+static void measure(const kernel *k, int64_t bytes, double copy, const tcc_llvm_target *target, tcc_context *cx,
+                    tcc_device *device) {
     tcc_graph *g = graph_of(k, bytes / 4 / WIDTH, &cx->diag);
     tcc_program *p;
-    if (tcc_codegen_build(cx, &cx->diag, g, &(tcc_codegen_options){.target = target}, &p) != TCC_OK) bench_give_up(k->name, &cx->diag);
+    if (tcc_codegen_build(cx, &cx->diag, g, &(tcc_codegen_options){.target = target}, &p) != TCC_OK)
+        bench_give_up(k->name, &cx->diag);
     double seconds = bench_time_program(p, cx, device), rate = (k->reads + k->writes) * (double)bytes / seconds;
-    printf("{\"kernel\": \"%s\", \"mib\": %lld, \"steps\": %d, \"ms\": %.4f, \"gb_per_s\": %.1f, \"of_copy\": %.3f, \"aim\": %.2f}\n", k->name,
-           (long long)(bytes >> 20), p->n_steps, 1e3 * seconds, 1e-9 * rate, rate / copy, k->aim);
+    printf("{\"kernel\": \"%s\", \"mib\": %lld, \"steps\": %d, \"ms\": %.4f, \"gb_per_s\": %.1f, \"of_copy\": %.3f, "
+           "\"aim\": %.2f}\n",
+           k->name, (long long)(bytes >> 20), p->n_steps, 1e3 * seconds, 1e-9 * rate, rate / copy, k->aim);
     fflush(stdout);
     tcc_program_destroy(p);
     tcc_graph_destroy(g);
@@ -137,7 +158,8 @@ int main(int argc, char **argv) {
     }
     if (tcc_context_create(&cx) != TCC_OK) return EXIT_FAILURE;
     if (tcc_device_cuda_create(cx, -1, &device) != TCC_OK) bench_give_up("device", &cx->diag);
-    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(device), &cx->diag, &target) != TCC_OK) bench_give_up("target", &cx->diag);
+    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(device), &cx->diag, &target) != TCC_OK)
+        bench_give_up("target", &cx->diag);
     double copy = copy_rate(mib << 20, cx, device);
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         if (argc < 3 || !strcmp(argv[2], kernels[i].name)) measure(&kernels[i], mib << 20, copy, &target, cx, device);

@@ -67,7 +67,8 @@ static void bind_all(tcc_exec *exec, tcc_device *device, tcc_diag *d, void **mem
         if (p->bindings[i].role != TCC_ROLE_OUTPUT) {
             void *values = malloc((size_t)bytes + 4);
             if (values) fill(type, values, (uint32_t)i * 2654435761u + 1);
-            if (!values || device->ops->upload(device, d, memory[i], values, bytes) != TCC_OK) bench_give_up("upload", d);
+            if (!values || device->ops->upload(device, d, memory[i], values, bytes) != TCC_OK)
+                bench_give_up("upload", d);
             free(values);
         }
         if (tcc_exec_bind(exec, d, i, memory[i], bytes) != TCC_OK) bench_give_up("bind", d);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The machine's two ceilings, for reading the benchmark's figures: float32 fused multiply-adds a second from registers and the
-// triad's bytes a second from memory, on TCC_NUM_THREADS threads (default: all). Prints one JSON line. Best of several rounds.
-// Build: cc -O3 -march=native -pthread roofline.c -o roofline
+// The machine's two ceilings, for reading the benchmark's figures: float32 fused multiply-adds a second from registers
+// and the triad's bytes a second from memory, on TCC_NUM_THREADS threads (default: all). Prints one JSON line. Best of
+// several rounds. Build: cc -O3 -march=native -pthread roofline.c -o roofline
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,15 +31,13 @@ typedef struct {
     double seconds;
 } work;
 
-static double now(void)
-{
+static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void fma_loop(work *w)
-{
+static void fma_loop(work *w) {
     vector x, y;
     for (int k = 0; k < LANES; k++) {
         x[k] = 0.999f;
@@ -55,16 +53,14 @@ static void fma_loop(work *w)
     w->result = EACH_CHAIN(RESULT);
 }
 
-static void triad_loop(work *w)
-{
+static void triad_loop(work *w) {
     float *restrict a = w->a;
     for (size_t i = 0; i < w->count; i++) {
         a[i] = w->b[i] + 3.0f * w->c[i];
     }
 }
 
-static void *run_fma(void *argument)
-{
+static void *run_fma(void *argument) {
     work *w = argument;
     pthread_barrier_wait(w->start);
     double begin = now();
@@ -73,8 +69,7 @@ static void *run_fma(void *argument)
     return NULL;
 }
 
-static void *run_triad(void *argument)
-{
+static void *run_triad(void *argument) {
     work *w = argument;
     pthread_barrier_wait(w->start);
     double begin = now();
@@ -83,9 +78,9 @@ static void *run_triad(void *argument)
     return NULL;
 }
 
-// The best round's time in seconds of all threads together (the slowest thread's), or a negative number when a thread cannot start.
-static double best(void *(*run)(void *), work *works, int threads)
-{
+// The best round's time in seconds of all threads together (the slowest thread's), or a negative number when a thread
+// cannot start.
+static double best(void *(*run)(void *), work *works, int threads) {
     double fastest = 1e30;
     pthread_t ids[threads];
     for (int round = 0; round < ROUNDS; round++) {
@@ -108,8 +103,7 @@ static double best(void *(*run)(void *), work *works, int threads)
     return fastest;
 }
 
-int main(void)
-{
+int main(void) {
     const char *wish = getenv("TCC_NUM_THREADS");
     int threads = wish ? atoi(wish) : (int)sysconf(_SC_NPROCESSORS_ONLN);
     if (threads < 1 || threads > 1024) {
@@ -132,9 +126,10 @@ int main(void)
     }
     double fma = best(run_fma, works, threads), triad = best(run_triad, works, threads);
     double flop = 2.0 * LANES * CHAINS * (double)FMA_LOOPS * threads;
-    double bytes = 3.0 * sizeof(float) * (double)(part * (size_t)threads); // as STREAM counts: without the write-allocate read
-    printf("{\"threads\": %d, \"lanes\": %d, \"fma_gflops\": %.1f, \"triad_gb_s\": %.2f}\n", threads, LANES, flop / fma / 1e9,
-           bytes / triad / 1e9);
+    double bytes = 3.0 * sizeof(float) *
+                   (double)(part * (size_t)threads); // as STREAM counts: without the write-allocate read
+    printf("{\"threads\": %d, \"lanes\": %d, \"fma_gflops\": %.1f, \"triad_gb_s\": %.2f}\n", threads, LANES,
+           flop / fma / 1e9, bytes / triad / 1e9);
     free(memory);
     return fma > 0 && triad > 0 ? 0 : 1;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * tcc-bench MODEL [STEPS]: times whole training steps of one of the models in configs.py, which says what they are; prints one JSON
- * line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels too. TCC_BENCH_DEVICE is the
- * device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself. A timed step waits for its loss; on a GPU, where nobody needs to, a
- * window of WINDOW steps waits once. */
+ * tcc-bench MODEL [STEPS]: times whole training steps of one of the models in configs.py, which says what they are;
+ * prints one JSON line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels
+ * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself. A timed step waits for
+ * its loss; on a GPU, where nobody needs to, a window of WINDOW steps waits once. */
 #include <traincc/traincc.h>
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { WARM_UP = 5, WINDOW = 5 };
 
 typedef struct config {
     const char *name;
-    tcc_gpt_options gpt; /* layers 0: another kind */
+    tcc_gpt_options gpt;   /* layers 0: another kind */
     int64_t batch, length; /* length: of a text, or an image's side */
     int resnet;
     bool cnn;
@@ -29,8 +29,20 @@ typedef struct config {
 static const config configs[] = {
     {"char_gpt", {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65}, 12, 64, 0, false, ADAMW_GPT},
     {"gpt_10m", {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocab = 65}, 8, 256, 0, false, ADAMW_GPT},
-    {"gpt2_124m", {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true}, 4, 64, 0, false, ADAMW_GPT},
-    {"gpt2_1024", {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true}, 16, 1024, 0, false, ADAMW_GPT},
+    {"gpt2_124m",
+     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
+     4,
+     64,
+     0,
+     false,
+     ADAMW_GPT},
+    {"gpt2_1024",
+     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
+     16,
+     1024,
+     0,
+     false,
+     ADAMW_GPT},
     {"mnist_cnn", {0}, 64, 28, 0, true, ADAM},
     {"resnet18_cifar", {0}, 32, 32, 18, false, SGD},
     {"resnet50", {0}, 128, 224, 50, false, SGD},
@@ -43,8 +55,13 @@ static void build(tcc_trace *t, void *user) {
     const config *c = user;
     tcc_tensor x = tcc_input(t, "x"), logits;
     if (c->gpt.layers) logits = tcc_gpt(t, x, &c->gpt);
-    else if (c->cnn) logits = tcc_cnn(t, x, &(tcc_cnn_options){.channels1 = 32, .channels2 = 64, .hidden = 128, .classes = 10});
-    else if (c->resnet) logits = tcc_resnet(t, x, &(tcc_resnet_options){.depth = c->resnet, .classes = classes_of(c), .width = 64, .cifar_stem = c->length == 32});
+    else if (c->cnn)
+        logits = tcc_cnn(t, x, &(tcc_cnn_options){.channels1 = 32, .channels2 = 64, .hidden = 128, .classes = 10});
+    else if (c->resnet)
+        logits =
+            tcc_resnet(t, x,
+                       &(tcc_resnet_options){
+                           .depth = c->resnet, .classes = classes_of(c), .width = 64, .cifar_stem = c->length == 32});
     else logits = tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){1024, 1024}, .outputs = 10});
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
 }
@@ -119,10 +136,13 @@ static tcc_status measure(tcc_context *cx, const config *c, int steps, bool expl
         getrusage(RUSAGE_SELF, &usage);
         qsort(times + WARM_UP, (size_t)steps, sizeof *times, ascending);
         const char *threads = getenv("TCC_NUM_THREADS");
-        printf("{\"peer\": \"traincc\", \"model\": \"%s\", \"version\": \"%s\", \"threads\": %s, \"step_ms\": %.3f, \"step_ms_min\": %.3f, "
-               "\"compile_s\": %.3f, \"trace_to_runnable_s\": %.3f, \"peak_rss_mb\": %.1f, \"peak_device_mb\": %.1f, \"final_loss\": %.5f, \"gflop\": %.3f}\n",
-               c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[WARM_UP + steps / 2], 1e3 * times[WARM_UP], first,
-               info.compile_seconds, (double)usage.ru_maxrss / 1024, (double)info.peak_bytes / (1 << 20), tcc_model_loss(m), 1e-9 * info.flop);
+        printf("{\"peer\": \"traincc\", \"model\": \"%s\", \"version\": \"%s\", \"threads\": %s, \"step_ms\": %.3f, "
+               "\"step_ms_min\": %.3f, "
+               "\"compile_s\": %.3f, \"trace_to_runnable_s\": %.3f, \"peak_rss_mb\": %.1f, \"peak_device_mb\": %.1f, "
+               "\"final_loss\": %.5f, \"gflop\": %.3f}\n",
+               c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[WARM_UP + steps / 2], 1e3 * times[WARM_UP],
+               first, info.compile_seconds, (double)usage.ru_maxrss / 1024, (double)info.peak_bytes / (1 << 20),
+               tcc_model_loss(m), 1e-9 * info.flop);
     }
     char *text;
     if (explain && status == TCC_OK && (status = tcc_model_report(m, "kernels", &text)) == TCC_OK) {

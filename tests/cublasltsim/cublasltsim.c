@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A stand-in for cuBLASLt's matrix products: descriptors with their attributes, a heuristic, and the product itself, by columns as
- * the library counts. Whatever the reference of the library forbids, and whatever we never mean to use, is an error. */
+ * A stand-in for cuBLASLt's matrix products: descriptors with their attributes, a heuristic, and the product itself, by
+ * columns as the library counts. Whatever the reference of the library forbids, and whatever we never mean to use, is
+ * an error. */
 #include "cublasltsim.h"
 
 #include <dlfcn.h>
@@ -13,10 +14,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, ARCH_MISMATCH = 8, EXECUTION_FAILED = 13, INTERNAL_ERROR = 14, NOT_SUPPORTED = 15 };
-enum { R_32F = 0, R_64F = 1, R_16F = 2, R_8U = 8, R_16BF = 14, COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_32F_FAST_TF32 = 77 };
-enum { EPILOGUE_DEFAULT = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32, EPILOGUE_AUX = 128, EPILOGUE_DRELU = 136,
-       EPILOGUE_DGELU = 192, EPILOGUE_BGRADA = 256, EPILOGUE_BGRADB = 512 };
+enum {
+    SUCCESS = 0,
+    NOT_INITIALIZED = 1,
+    ALLOC_FAILED = 3,
+    INVALID_VALUE = 7,
+    ARCH_MISMATCH = 8,
+    EXECUTION_FAILED = 13,
+    INTERNAL_ERROR = 14,
+    NOT_SUPPORTED = 15
+};
+enum {
+    R_32F = 0,
+    R_64F = 1,
+    R_16F = 2,
+    R_8U = 8,
+    R_16BF = 14,
+    COMPUTE_32F = 68,
+    COMPUTE_64F = 70,
+    COMPUTE_32F_FAST_TF32 = 77
+};
+enum {
+    EPILOGUE_DEFAULT = 1,
+    EPILOGUE_RELU = 2,
+    EPILOGUE_BIAS = 4,
+    EPILOGUE_GELU = 32,
+    EPILOGUE_AUX = 128,
+    EPILOGUE_DRELU = 136,
+    EPILOGUE_DGELU = 192,
+    EPILOGUE_BGRADA = 256,
+    EPILOGUE_BGRADB = 512
+};
 enum { WORKSPACE_ALIGNMENT = 256, AUX_ALIGNMENT = 16, AUX_MULTIPLE = 8, BITS_MULTIPLE = 128 /* elements */ };
 
 /* --- what tests see --- */
@@ -62,18 +90,18 @@ static int enter(void) {
     pthread_mutex_unlock(&lock);
     return status;
 }
-#define ENTER()                                                                                    \
-    do {                                                                                           \
-        int status_ = enter();                                                                     \
-        if (status_) return status_;                                                               \
+#define ENTER()                      \
+    do {                             \
+        int status_ = enter();       \
+        if (status_) return status_; \
     } while (0)
 
 /* --- the driver --- */
 
 typedef unsigned long long address;
 static struct driver {
-    int (*current)(void **), (*synchronize)(void *), (*range)(address *, size_t *, address), (*to_host)(void *, address, size_t, void *),
-        (*to_device)(address, const void *, size_t, void *);
+    int (*current)(void **), (*synchronize)(void *), (*range)(address *, size_t *, address),
+        (*to_host)(void *, address, size_t, void *), (*to_device)(address, const void *, size_t, void *);
 } cu;
 
 static bool find(void *driver, const char *name, void *function) {
@@ -156,7 +184,9 @@ int cublasLtCreate(void **handle) {
 }
 
 int cublasLtDestroy(void *handle);
-int cublasLtDestroy(void *handle) { return has_context() ? destroy(handle, HANDLE) : wrong("a handle is destroyed without its context"); }
+int cublasLtDestroy(void *handle) {
+    return has_context() ? destroy(handle, HANDLE) : wrong("a handle is destroyed without its context");
+}
 
 size_t cublasLtGetVersion(void);
 size_t cublasLtGetVersion(void) {
@@ -185,7 +215,8 @@ static uint64_t bytes_of(int type) { return type == R_64F ? 8 : type == R_32F ? 
 int cublasLtMatmulDescCreate(void **out, int compute, int scale);
 int cublasLtMatmulDescCreate(void **out, int compute, int scale) {
     const bool narrow = (compute == COMPUTE_32F || compute == COMPUTE_32F_FAST_TF32) && scale == R_32F;
-    if (!narrow && !(compute == COMPUTE_64F && scale == R_64F)) return wrong("compute type %d, scale type %d", compute, scale);
+    if (!narrow && !(compute == COMPUTE_64F && scale == R_64F))
+        return wrong("compute type %d, scale type %d", compute, scale);
     return create(out, (object){.kind = PRODUCT, .compute = compute, .epilogue = EPILOGUE_DEFAULT});
 }
 int cublasLtMatmulDescDestroy(void *desc);
@@ -212,7 +243,8 @@ int cublasLtMatmulDescSetAttribute(void *desc, int attribute, const void *value,
 int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t ld);
 int cublasLtMatrixLayoutCreate(void **out, int type, uint64_t rows, uint64_t columns, int64_t ld) {
     if (!is_type(type) || !rows || !columns || ld < (int64_t)rows)
-        return wrong("a layout of type %d, %llu x %llu, leading dimension %lld", type, (unsigned long long)rows, (unsigned long long)columns, (long long)ld);
+        return wrong("a layout of type %d, %llu x %llu, leading dimension %lld", type, (unsigned long long)rows,
+                     (unsigned long long)columns, (long long)ld);
     return create(out, (object){.kind = LAYOUT, .type = type, .rows = rows, .columns = columns, .ld = ld, .batch = 1});
 }
 int cublasLtMatrixLayoutDestroy(void *layout);
@@ -229,7 +261,9 @@ int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *va
 }
 
 int cublasLtMatmulPreferenceCreate(void **out);
-int cublasLtMatmulPreferenceCreate(void **out) { return create(out, (object){.kind = PREFERENCE, .alignment = {256, 256, 256, 256}}); }
+int cublasLtMatmulPreferenceCreate(void **out) {
+    return create(out, (object){.kind = PREFERENCE, .alignment = {256, 256, 256, 256}});
+}
 int cublasLtMatmulPreferenceDestroy(void *preference);
 int cublasLtMatmulPreferenceDestroy(void *preference) { return destroy(preference, PREFERENCE); }
 
@@ -254,8 +288,17 @@ typedef struct problem {
 
 /* What the reference says of each epilogue. */
 static int check_epilogue(const problem *p) {
-    static const uint32_t known[] = {EPILOGUE_DEFAULT, EPILOGUE_RELU, EPILOGUE_BIAS, EPILOGUE_RELU | EPILOGUE_BIAS, EPILOGUE_GELU, EPILOGUE_GELU | EPILOGUE_BIAS,
-                                     EPILOGUE_GELU | EPILOGUE_AUX, EPILOGUE_GELU | EPILOGUE_AUX | EPILOGUE_BIAS, EPILOGUE_DGELU, EPILOGUE_DRELU, EPILOGUE_BGRADA,
+    static const uint32_t known[] = {EPILOGUE_DEFAULT,
+                                     EPILOGUE_RELU,
+                                     EPILOGUE_BIAS,
+                                     EPILOGUE_RELU | EPILOGUE_BIAS,
+                                     EPILOGUE_GELU,
+                                     EPILOGUE_GELU | EPILOGUE_BIAS,
+                                     EPILOGUE_GELU | EPILOGUE_AUX,
+                                     EPILOGUE_GELU | EPILOGUE_AUX | EPILOGUE_BIAS,
+                                     EPILOGUE_DGELU,
+                                     EPILOGUE_DRELU,
+                                     EPILOGUE_BGRADA,
                                      EPILOGUE_BGRADB};
     const object *o = p->desc;
     const uint32_t e = o->epilogue;
@@ -270,14 +313,20 @@ static int check_epilogue(const problem *p) {
     if (!(e & EPILOGUE_AUX)) return SUCCESS;
     const int64_t multiple = e == EPILOGUE_DRELU ? BITS_MULTIPLE : AUX_MULTIPLE;
     if (!o->aux || o->aux % AUX_ALIGNMENT) return wrong("an auxiliary matrix at %llx", o->aux);
-    if (o->aux_ld < (int64_t)p->m || o->aux_ld % multiple) return wrong("an auxiliary matrix of leading dimension %lld", (long long)o->aux_ld);
-    if (p->d->batch > 1 && (o->aux_stride % multiple || o->aux_stride < (int64_t)(p->n - 1) * o->aux_ld + (int64_t)p->m))
+    if (o->aux_ld < (int64_t)p->m || o->aux_ld % multiple)
+        return wrong("an auxiliary matrix of leading dimension %lld", (long long)o->aux_ld);
+    if (p->d->batch > 1 &&
+        (o->aux_stride % multiple || o->aux_stride < (int64_t)(p->n - 1) * o->aux_ld + (int64_t)p->m))
         return wrong("auxiliary matrices %lld elements apart", (long long)o->aux_stride);
     return SUCCESS;
 }
 
 static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, void *c, void *d) {
-    *p = (problem){.desc = object_of(desc, PRODUCT), .a = object_of(a, LAYOUT), .b = object_of(b, LAYOUT), .c = object_of(c, LAYOUT), .d = object_of(d, LAYOUT)};
+    *p = (problem){.desc = object_of(desc, PRODUCT),
+                   .a = object_of(a, LAYOUT),
+                   .b = object_of(b, LAYOUT),
+                   .c = object_of(c, LAYOUT),
+                   .d = object_of(d, LAYOUT)};
     if (!object_of(handle, HANDLE)) return NOT_INITIALIZED;
     if (!p->desc || !p->a || !p->b || !p->c || !p->d) return wrong("a product without its descriptors");
     const int32_t *t = p->desc->transpose;
@@ -285,16 +334,22 @@ static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, 
     p->m = t[0] ? p->a->columns : p->a->rows;
     p->k = t[0] ? p->a->rows : p->a->columns;
     p->n = t[1] ? p->b->rows : p->b->columns;
-    if ((t[1] ? p->b->columns : p->b->rows) != p->k) return wrong("sums of %llu and %llu terms", (unsigned long long)p->k,
-                                                                   (unsigned long long)(t[1] ? p->b->columns : p->b->rows));
-    if (p->d->rows != p->m || p->d->columns != p->n || p->c->rows != p->m || p->c->columns != p->n) return wrong("a result of another size");
-    if (p->c->type != p->d->type || p->c->ld != p->d->ld || p->c->stride != p->d->stride) return wrong("C and D differ");
-    if (p->a->batch != p->b->batch || p->a->batch != p->d->batch || p->c->batch != p->d->batch || p->a->batch < 1) return wrong("batches differ");
-    if (p->d->batch > 1 && p->d->stride < p->d->ld * (int64_t)(p->n - 1) + (int64_t)p->m && (int64_t)p->d->stride * p->d->batch > p->d->ld)
+    if ((t[1] ? p->b->columns : p->b->rows) != p->k)
+        return wrong("sums of %llu and %llu terms", (unsigned long long)p->k,
+                     (unsigned long long)(t[1] ? p->b->columns : p->b->rows));
+    if (p->d->rows != p->m || p->d->columns != p->n || p->c->rows != p->m || p->c->columns != p->n)
+        return wrong("a result of another size");
+    if (p->c->type != p->d->type || p->c->ld != p->d->ld || p->c->stride != p->d->stride)
+        return wrong("C and D differ");
+    if (p->a->batch != p->b->batch || p->a->batch != p->d->batch || p->c->batch != p->d->batch || p->a->batch < 1)
+        return wrong("batches differ");
+    if (p->d->batch > 1 && p->d->stride < p->d->ld * (int64_t)(p->n - 1) + (int64_t)p->m &&
+        (int64_t)p->d->stride * p->d->batch > p->d->ld)
         return wrong("the matrices of the result overlap");
     if (p->a->type != p->b->type || (p->d->type != p->a->type && (p->d->type != R_32F || p->a->type == R_64F)))
         return wrong("types %d, %d, %d", p->a->type, p->b->type, p->d->type);
-    if ((p->desc->compute == COMPUTE_64F) != (p->a->type == R_64F)) return wrong("type %d by compute type %d", p->a->type, p->desc->compute);
+    if ((p->desc->compute == COMPUTE_64F) != (p->a->type == R_64F))
+        return wrong("type %d by compute type %d", p->a->type, p->desc->compute);
     if (p->desc->compute == COMPUTE_32F_FAST_TF32 && p->a->type != R_32F) return wrong("tf32 of another type than f32");
     return check_epilogue(p);
 }
@@ -304,7 +359,14 @@ typedef struct algorithm {
 } algorithm;
 
 static algorithm algorithm_of(const problem *p, uint64_t alignment, uint64_t workspace) {
-    return (algorithm){0xa160, p->m, p->n, p->k, alignment, workspace, (uint64_t)(p->desc->transpose[0] | p->desc->transpose[1] << 1), p->desc->epilogue};
+    return (algorithm){0xa160,
+                       p->m,
+                       p->n,
+                       p->k,
+                       alignment,
+                       workspace,
+                       (uint64_t)(p->desc->transpose[0] | p->desc->transpose[1] << 1),
+                       p->desc->epilogue};
 }
 
 typedef struct heuristic_result {
@@ -315,8 +377,10 @@ typedef struct heuristic_result {
     int reserved[4];
 } heuristic_result;
 
-int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference, int asked, heuristic_result *results, int *found);
-int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference, int asked, heuristic_result *results, int *found) {
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
+                                   int asked, heuristic_result *results, int *found);
+int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference,
+                                   int asked, heuristic_result *results, int *found) {
     ENTER();
     problem p;
     int status = read_problem(&p, handle, desc, a, b, c, d);
@@ -327,13 +391,17 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, v
     if (refuse_k && p.k > refuse_k) return NOT_SUPPORTED;
     uint64_t alignment = 256;
     for (int i = 0; i < 4; i++) {
-        if (!o->alignment[i] || (o->alignment[i] & (o->alignment[i] - 1))) return wrong("an alignment of %u", o->alignment[i]);
+        if (!o->alignment[i] || (o->alignment[i] & (o->alignment[i] - 1)))
+            return wrong("an alignment of %u", o->alignment[i]);
         if (o->alignment[i] < alignment) alignment = o->alignment[i];
     }
-    if (uses_bias(p.desc->epilogue) && p.desc->bias % alignment) return wrong("a bias that is aligned worse than the matrices");
-    if ((p.desc->epilogue & EPILOGUE_AUX) && p.desc->aux % alignment) return wrong("an auxiliary matrix that is aligned worse than the others");
+    if (uses_bias(p.desc->epilogue) && p.desc->bias % alignment)
+        return wrong("a bias that is aligned worse than the matrices");
+    if ((p.desc->epilogue & EPILOGUE_AUX) && p.desc->aux % alignment)
+        return wrong("an auxiliary matrix that is aligned worse than the others");
     if ((p.desc->epilogue & (EPILOGUE_AUX | EPILOGUE_BGRADA | EPILOGUE_BGRADB)) && refuse_more) return NOT_SUPPORTED;
-    size_t workspace = p.k >= CUBLASLTSIM_WORKSPACE_K && o->workspace >= CUBLASLTSIM_WORKSPACE ? CUBLASLTSIM_WORKSPACE : 0;
+    size_t workspace = p.k >= CUBLASLTSIM_WORKSPACE_K && o->workspace >= CUBLASLTSIM_WORKSPACE ? CUBLASLTSIM_WORKSPACE
+                                                                                               : 0;
     results[0] = (heuristic_result){.algo = algorithm_of(&p, alignment, workspace), .workspace = workspace, .waves = 1};
     *found = 1;
     return SUCCESS;
@@ -362,27 +430,35 @@ static void put(void *at, int type, int64_t i, double value) {
 }
 
 /* The number of elements from the first to the last of all matrices. */
-static uint64_t span_of(const object *l) { return (uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows; }
+static uint64_t span_of(const object *l) {
+    return (uint64_t)l->stride * (uint64_t)(l->batch - 1) + (uint64_t)l->ld * (l->columns - 1) + l->rows;
+}
 
 /* The elements of the matrices, and not what lies between them: to the device, or from there. */
 static int copy(const object *l, address at, char *memory, bool to_device, void *stream) {
     const bool dense = l->ld == (int64_t)l->rows && (l->batch == 1 || l->stride == (int64_t)(l->rows * l->columns));
-    const uint64_t pieces = dense ? 1 : l->columns, bytes = bytes_of(l->type), size = l->rows * bytes * (dense ? l->columns * (uint64_t)l->batch : 1);
+    const uint64_t pieces = dense ? 1 : l->columns, bytes = bytes_of(l->type),
+                   size = l->rows * bytes * (dense ? l->columns * (uint64_t)l->batch : 1);
     for (int batch = 0; batch < (dense ? 1 : l->batch); batch++)
         for (uint64_t i = 0; i < pieces; i++) {
             uint64_t offset = ((uint64_t)l->stride * (uint64_t)batch + (uint64_t)l->ld * i) * bytes;
-            if (to_device ? cu.to_device(at + offset, memory + offset, size, stream) : cu.to_host(memory + offset, at + offset, size, stream)) return EXECUTION_FAILED;
+            if (to_device ? cu.to_device(at + offset, memory + offset, size, stream)
+                          : cu.to_host(memory + offset, at + offset, size, stream))
+                return EXECUTION_FAILED;
         }
     return cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;
 }
 
 /* Room on the host for the elements from the first to the last of all matrices; `filled`: with what they are. */
-static int fetch(const object *l, address at, uint64_t alignment, const char *what, void *stream, bool filled, void **out) {
+static int fetch(const object *l, address at, uint64_t alignment, const char *what, void *stream, bool filled,
+                 void **out) {
     address begin;
     size_t length, size = (size_t)span_of(l) * bytes_of(l->type);
     *out = NULL;
-    if (at % alignment || !at) return wrong("%s lies at %llx, not at a multiple of %llu", what, at, (unsigned long long)alignment);
-    if (cu.range(&begin, &length, at) || at + size > begin + length) return wrong("%s is no memory of %zu bytes", what, size);
+    if (at % alignment || !at)
+        return wrong("%s lies at %llx, not at a multiple of %llu", what, at, (unsigned long long)alignment);
+    if (cu.range(&begin, &length, at) || at + size > begin + length)
+        return wrong("%s is no memory of %zu bytes", what, size);
     *out = malloc(size);
     if (!*out) return ALLOC_FAILED;
     return filled ? copy(l, at, *out, false, stream) : SUCCESS;
@@ -422,7 +498,8 @@ static void multiply(const problem *p, const memory *m) {
     for (int64_t batch = 0; row && batch < p->d->batch; batch++)
         for (int64_t i = 0; i < (int64_t)p->m; i++) {
             double total = 0;
-            for (int64_t k = 0; k < (int64_t)p->k; k++) total += row[k] = element(m->a, p->a->type, batch * p->a->stride + i * a_row + k * a_k);
+            for (int64_t k = 0; k < (int64_t)p->k; k++)
+                total += row[k] = element(m->a, p->a->type, batch * p->a->stride + i * a_row + k * a_k);
             if (p->desc->epilogue == EPILOGUE_BGRADA) put(m->bias, p->d->type, i, total);
             for (int64_t j = 0; j < (int64_t)p->n; j++) {
                 const int64_t at = batch * p->d->stride + j * p->d->ld + i;
@@ -439,10 +516,12 @@ static void multiply(const problem *p, const memory *m) {
     free(row);
 }
 
-int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void *a_layout, address b, void *b_layout, const void *beta, address c,
-                   void *c_layout, address d, void *d_layout, const algorithm *algo, address workspace, size_t workspace_bytes, void *stream);
-int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void *a_layout, address b, void *b_layout, const void *beta, address c,
-                   void *c_layout, address d, void *d_layout, const algorithm *algo, address workspace, size_t workspace_bytes, void *stream) {
+int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void *a_layout, address b, void *b_layout,
+                   const void *beta, address c, void *c_layout, address d, void *d_layout, const algorithm *algo,
+                   address workspace, size_t workspace_bytes, void *stream);
+int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void *a_layout, address b, void *b_layout,
+                   const void *beta, address c, void *c_layout, address d, void *d_layout, const algorithm *algo,
+                   address workspace, size_t workspace_bytes, void *stream) {
     ENTER();
     problem p;
     int status = read_problem(&p, handle, desc, a_layout, b_layout, c_layout, d_layout);
@@ -464,21 +543,28 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void 
         return wrong("a workspace of %zu bytes at %llx", workspace_bytes, workspace);
     address begin;
     size_t length;
-    if (algo->workspace && (cu.range(&begin, &length, workspace) || workspace + workspace_bytes > begin + length)) return wrong("a workspace that is no memory");
+    if (algo->workspace && (cu.range(&begin, &length, workspace) || workspace + workspace_bytes > begin + length))
+        return wrong("a workspace that is no memory");
     const uint32_t e = p.desc->epilogue;
     const bool sums = e == EPILOGUE_BGRADA || e == EPILOGUE_BGRADB;
     const object bias = {.type = p.d->type, .rows = e == EPILOGUE_BGRADB ? p.n : p.m, .columns = 1, .batch = 1};
     const bool bits = e == EPILOGUE_DRELU, reads_aux = bits || e == EPILOGUE_DGELU;
     const int packed = bits ? 8 : 1;
-    const object aux = {.type = bits ? R_8U : p.d->type, .rows = (p.m + (uint64_t)packed - 1) / (uint64_t)packed, .columns = p.n, .ld = p.desc->aux_ld / packed,
-                        .stride = p.desc->aux_stride / packed, .batch = p.d->batch};
+    const object aux = {.type = bits ? R_8U : p.d->type,
+                        .rows = (p.m + (uint64_t)packed - 1) / (uint64_t)packed,
+                        .columns = p.n,
+                        .ld = p.desc->aux_ld / packed,
+                        .stride = p.desc->aux_stride / packed,
+                        .batch = p.d->batch};
     memory m = {0};
     status = fetch(p.a, a, algo->alignment, "A", stream, true, &m.a);
     if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, true, &m.b);
     if (!status && added != 0) status = fetch(p.c, c, algo->alignment, "C", stream, true, &m.c);
     if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, false, &m.d);
-    if (!status && uses_bias(e)) status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, !sums, &m.bias);
-    if (!status && (e & EPILOGUE_AUX)) status = fetch(&aux, p.desc->aux, algo->alignment, "the auxiliary matrix", stream, reads_aux, &m.aux);
+    if (!status && uses_bias(e))
+        status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, !sums, &m.bias);
+    if (!status && (e & EPILOGUE_AUX))
+        status = fetch(&aux, p.desc->aux, algo->alignment, "the auxiliary matrix", stream, reads_aux, &m.aux);
     if (!status) multiply(&p, &m);
     if (!status) status = copy(p.d, d, m.d, true, stream);
     if (!status && sums) status = copy(&bias, p.desc->bias, m.bias, true, stream);

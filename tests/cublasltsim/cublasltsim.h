@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT
- * What the stand-in libcublasLt.so.12 exports beside the library's own names. It checks what it is given, computes products in double
- * through the driver's memory functions, and lets a test make calls fail. Look the functions up with dlsym(), so that a test also
- * loads where the library is the real one.
+ * What the stand-in libcublasLt.so.12 exports beside the library's own names. It checks what it is given, computes
+ * products in double through the driver's memory functions, and lets a test make calls fail. Look the functions up with
+ * dlsym(), so that a test also loads where the library is the real one.
  *
  * Environment, read by each call: CUBLASLTSIM_VERSION, the version it says it is (120900 by default). */
 #ifndef CUBLASLTSIM_H
 #define CUBLASLTSIM_H
 
-enum { CUBLASLTSIM_WORKSPACE = 4096 /* bytes that sums of at least ... */, CUBLASLTSIM_WORKSPACE_K = 512 /* ... so many terms take, where it may have them */ };
+enum {
+    CUBLASLTSIM_WORKSPACE = 4096 /* bytes that sums of at least ... */,
+    CUBLASLTSIM_WORKSPACE_K = 512 /* ... so many terms take, where it may have them */
+};
 
 typedef struct cublasltsim_counts {
     int handles, descriptors; /* alive; descriptors of all kinds */
@@ -20,14 +23,15 @@ typedef struct cublasltsim_counts {
 void cublasltsim_get_counts(cublasltsim_counts *counts);
 /* What was wrong the last time; "" when nothing was. */
 const char *cublasltsim_last_error(void);
-/* The nth call of a function that can fail, 1 being the next, returns this status instead of doing its work; 0: none. */
+/* The nth call of a function that can fail, 1 being the next, returns this status instead of doing its work; 0: none.
+ */
 void cublasltsim_inject(int nth, int status);
 /* The heuristic knows no way for sums of more terms than this; 0: it knows one for all. */
 void cublasltsim_refuse(unsigned long long most_k);
 /* The heuristic knows no way for epilogues with an auxiliary matrix or sums of an operand. */
 void cublasltsim_refuse_epilogues(int refuse);
-/* Epilogues that documentation allows and we do not: 1: max(0, x) of NaN is 0; 2: DRELU reads a byte's bits from the highest; 3: DRELU multiplies
- * by its bits, so that a hidden infinity is NaN; 0: none. */
+/* Epilogues that documentation allows and we do not: 1: max(0, x) of NaN is 0; 2: DRELU reads a byte's bits from the
+ * highest; 3: DRELU multiplies by its bits, so that a hidden infinity is NaN; 0: none. */
 void cublasltsim_differ(int how);
 /* Forget everything that was said above and counted. */
 void cublasltsim_restart(void);

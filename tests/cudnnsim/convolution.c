@@ -10,7 +10,9 @@ static int finalize_convolution(descriptor *d) {
     if (sim_int(d, 101) != CROSS_CORRELATION) return sim_wrong("a convolution whose kernel is flipped");
     for (int name = 102; name <= 105; name++) {
         const int64_t *at = sim_get(d, name, &n);
-        if (n != spatial) return sim_wrong("attribute %d of a convolution with %lld of %lld dimensions", name, (long long)n, (long long)spatial);
+        if (n != spatial)
+            return sim_wrong("attribute %d of a convolution with %lld of %lld dimensions", name, (long long)n,
+                             (long long)spatial);
         for (int i = 0; i < n; i++)
             if (at[i] < (name <= 103)) return sim_wrong("attribute %d of a convolution: %lld", name, (long long)at[i]);
     }
@@ -18,20 +20,33 @@ static int finalize_convolution(descriptor *d) {
 }
 
 const kind sim_convolution = {
-    .type = CONVOLUTION, .name = "convolution", .finalize = finalize_convolution,
-    .rules = {ONE(100, DATA_TYPE), ONE(101, CONVOLUTION_MODE), SOME(102, INT64S, 2, 3), SOME(103, INT64S, 2, 3), SOME(104, INT64S, 2, 3), SOME(105, INT64S, 2, 3), ONE(106, INT64S)},
+    .type = CONVOLUTION,
+    .name = "convolution",
+    .finalize = finalize_convolution,
+    .rules = {ONE(100, DATA_TYPE), ONE(101, CONVOLUTION_MODE), SOME(102, INT64S, 2, 3), SOME(103, INT64S, 2, 3),
+              SOME(104, INT64S, 2, 3), SOME(105, INT64S, 2, 3), ONE(106, INT64S)},
 };
 
 /* Sizes and steps by three spatial dimensions, of which the first may be absent. */
 typedef struct shape {
-    int64_t batch, in, out, groups, x[SPATIAL], w[SPATIAL], y[SPATIAL], dilation[SPATIAL], stride[SPATIAL], post[SPATIAL], pre[SPATIAL];
+    int64_t batch, in, out, groups, x[SPATIAL], w[SPATIAL], y[SPATIAL], dilation[SPATIAL], stride[SPATIAL],
+        post[SPATIAL], pre[SPATIAL];
 } shape;
 
 static int read_shape(shape *s, const descriptor *conv, const value *x, const value *w, const value *y) {
     const int spatial = (int)sim_int64(conv, 106), absent = SPATIAL - spatial;
-    if (x->rank != spatial + 2 || w->rank != spatial + 2 || y->rank != spatial + 2) return sim_wrong("tensors of %d, %d, %d dimensions", x->rank, w->rank, y->rank);
-    *s = (shape){.batch = x->dims[0], .in = x->dims[1], .out = w->dims[0], .x = {1}, .w = {1}, .y = {1}, .dilation = {1}, .stride = {1}};
-    if (s->in % w->dims[1] || y->dims[0] != s->batch || y->dims[1] != s->out) return sim_wrong("images and channels of tensors differ");
+    if (x->rank != spatial + 2 || w->rank != spatial + 2 || y->rank != spatial + 2)
+        return sim_wrong("tensors of %d, %d, %d dimensions", x->rank, w->rank, y->rank);
+    *s = (shape){.batch = x->dims[0],
+                 .in = x->dims[1],
+                 .out = w->dims[0],
+                 .x = {1},
+                 .w = {1},
+                 .y = {1},
+                 .dilation = {1},
+                 .stride = {1}};
+    if (s->in % w->dims[1] || y->dims[0] != s->batch || y->dims[1] != s->out)
+        return sim_wrong("images and channels of tensors differ");
     s->groups = s->in / w->dims[1];
     if (s->out % s->groups) return sim_wrong("%lld channels in %lld groups", (long long)s->out, (long long)s->groups);
     int64_t *const lists[] = {s->dilation, s->stride, s->post, s->pre};
@@ -42,19 +57,24 @@ static int read_shape(shape *s, const descriptor *conv, const value *x, const va
     for (int i = 0; i < SPATIAL; i++) {
         int64_t room = s->x[i] + s->pre[i] + s->post[i] - (s->w[i] - 1) * s->dilation[i] - 1;
         if (room < 0 || s->y[i] != room / s->stride[i] + 1)
-            return sim_wrong("a convolution of %lld by %lld to %lld", (long long)s->x[i], (long long)s->w[i], (long long)s->y[i]);
+            return sim_wrong("a convolution of %lld by %lld to %lld", (long long)s->x[i], (long long)s->w[i],
+                             (long long)s->y[i]);
     }
     return SUCCESS;
 }
 
 /* `first`: alpha; then beta, the convolution, and the three tensors with x, w and y at these places. */
 static int finalize_operation(const descriptor *d, int first, int x, int w, int y) {
-    value vx = sim_value_of(sim_reference(d, first + x)), vw = sim_value_of(sim_reference(d, first + w)), vy = sim_value_of(sim_reference(d, first + y));
+    value vx = sim_value_of(sim_reference(d, first + x)), vw = sim_value_of(sim_reference(d, first + w)),
+          vy = sim_value_of(sim_reference(d, first + y));
     shape s;
-    if (sim_float(d, first) != 1 || sim_float(d, first + 1) != 0) return sim_wrong("a convolution that is scaled or added to");
+    if (sim_float(d, first) != 1 || sim_float(d, first + 1) != 0)
+        return sim_wrong("a convolution that is scaled or added to");
     const bool virtual_y = sim_flag(vy.tensor, 907);
-    if (vx.type != vw.type || (virtual_y ? vy.type != FLOAT32 : vy.type != vx.type)) return sim_wrong("a convolution of data types %d, %d, %d", vx.type, vw.type, vy.type);
-    if (vx.type != FLOAT32 && vx.type != FLOAT16 && vx.type != BFLOAT16) return sim_wrong("a convolution of data type %d", vx.type);
+    if (vx.type != vw.type || (virtual_y ? vy.type != FLOAT32 : vy.type != vx.type))
+        return sim_wrong("a convolution of data types %d, %d, %d", vx.type, vw.type, vy.type);
+    if (vx.type != FLOAT32 && vx.type != FLOAT16 && vx.type != BFLOAT16)
+        return sim_wrong("a convolution of data type %d", vx.type);
     return read_shape(&s, sim_reference(d, first + 2), &vx, &vw, &vy);
 }
 
@@ -82,7 +102,8 @@ static void convolve(const shape *s, double *x, double *w, double *y, int result
                     }
                     if (!inside) continue;
                     for (int64_t c = 0; c < in; c++) {
-                        double *to_x = &x[(n * s->in + k / out * in + c) * pixels_x + pixel], *to_w = &w[(k * in + c) * taps + t];
+                        double *to_x = &x[(n * s->in + k / out * in + c) * pixels_x + pixel],
+                               *to_w = &w[(k * in + c) * taps + t];
                         if (result == 'y') *to_y += *to_x * *to_w;
                         else if (result == 'x') *to_x += *to_y * *to_w;
                         else *to_w += *to_x * *to_y;
@@ -112,12 +133,27 @@ static int evaluate_filter(const descriptor *d, value *const *reads, value *cons
     return status;
 }
 
-#define CONV_RULES(first)                                                                                                      \
-    ONE((first), FLOATS), ONE((first) + 1, FLOATS), REFERENCE((first) + 2, CONVOLUTION),                 \
+#define CONV_RULES(first)                                                                \
+    ONE((first), FLOATS), ONE((first) + 1, FLOATS), REFERENCE((first) + 2, CONVOLUTION), \
         REFERENCE((first) + 3, TENSOR), REFERENCE((first) + 4, TENSOR), REFERENCE((first) + 5, TENSOR)
-const kind sim_conv_forward = {.type = CONV_FORWARD, .name = "convolution forward", .finalize = finalize_forward, .evaluate = evaluate_forward,
-                               .rules = {CONV_RULES(700)}, .reads = {703, 704}, .writes = {705}};
-const kind sim_conv_data = {.type = CONV_DATA, .name = "convolution data gradient", .finalize = finalize_data, .evaluate = evaluate_data,
-                            .rules = {CONV_RULES(706)}, .reads = {709, 711}, .writes = {710}};
-const kind sim_conv_filter = {.type = CONV_FILTER, .name = "convolution filter gradient", .finalize = finalize_filter, .evaluate = evaluate_filter,
-                              .rules = {CONV_RULES(712)}, .reads = {716, 717}, .writes = {715}};
+const kind sim_conv_forward = {.type = CONV_FORWARD,
+                               .name = "convolution forward",
+                               .finalize = finalize_forward,
+                               .evaluate = evaluate_forward,
+                               .rules = {CONV_RULES(700)},
+                               .reads = {703, 704},
+                               .writes = {705}};
+const kind sim_conv_data = {.type = CONV_DATA,
+                            .name = "convolution data gradient",
+                            .finalize = finalize_data,
+                            .evaluate = evaluate_data,
+                            .rules = {CONV_RULES(706)},
+                            .reads = {709, 711},
+                            .writes = {710}};
+const kind sim_conv_filter = {.type = CONV_FILTER,
+                              .name = "convolution filter gradient",
+                              .finalize = finalize_filter,
+                              .evaluate = evaluate_filter,
+                              .rules = {CONV_RULES(712)},
+                              .reads = {716, 717},
+                              .writes = {715}};

@@ -75,7 +75,8 @@ EXPORT int cudnnCreate(void **out) {
 
 EXPORT int cudnnDestroy(void *at);
 EXPORT int cudnnDestroy(void *at) {
-    if (!sim_is_handle(at) || !sim_has_context()) return sim_wrong("destroying what is no handle, or without its context");
+    if (!sim_is_handle(at) || !sim_has_context())
+        return sim_wrong("destroying what is no handle, or without its context");
     ((handle *)at)->mark = 0;
     free(at);
     sim_counts.handles--;
@@ -123,37 +124,63 @@ static int finalize_tensor(descriptor *d) {
     const int64_t *dims = sim_get(d, 902, &n_dims), *strides = sim_get(d, 903, &n_strides);
     const int64_t alignment = sim_int64(d, 900), bytes = sim_bytes(sim_int(d, 901));
     if (!bytes) return sim_wrong("a tensor of data type %d", sim_int(d, 901));
-    if (n_dims != n_strides) return sim_wrong("a tensor of %lld dimensions with %lld strides", (long long)n_dims, (long long)n_strides);
-    if (alignment < 1 || (alignment & (alignment - 1)) || alignment % bytes) return sim_wrong("a tensor aligned to %lld bytes", (long long)alignment);
+    if (n_dims != n_strides)
+        return sim_wrong("a tensor of %lld dimensions with %lld strides", (long long)n_dims, (long long)n_strides);
+    if (alignment < 1 || (alignment & (alignment - 1)) || alignment % bytes)
+        return sim_wrong("a tensor aligned to %lld bytes", (long long)alignment);
     if (sim_flag(d, 907) && sim_flag(d, 908)) return sim_wrong("a tensor that is virtual and by value");
     bool placed[MAX_DIMS] = {0};
     int64_t reach = 1; /* from smaller to larger strides, no element is another's */
     for (int64_t i = 0; i < n_dims; i++) {
         int next = -1;
         for (int k = 0; k < n_dims; k++)
-            if (!placed[k] && (next < 0 || strides[k] < strides[next] || (strides[k] == strides[next] && dims[k] < dims[next]))) next = k;
+            if (!placed[k] &&
+                (next < 0 || strides[k] < strides[next] || (strides[k] == strides[next] && dims[k] < dims[next])))
+                next = k;
         placed[next] = true;
-        if (dims[next] < 1 || strides[next] < 1) return sim_wrong("a tensor's dimension %d of size %lld, stride %lld", next, (long long)dims[next], (long long)strides[next]);
+        if (dims[next] < 1 || strides[next] < 1)
+            return sim_wrong("a tensor's dimension %d of size %lld, stride %lld", next, (long long)dims[next],
+                             (long long)strides[next]);
         if (dims[next] == 1) continue;
-        if (strides[next] < reach) return sim_wrong("a tensor whose dimension %d of stride %lld overlaps others", next, (long long)strides[next]);
+        if (strides[next] < reach)
+            return sim_wrong("a tensor whose dimension %d of stride %lld overlaps others", next,
+                             (long long)strides[next]);
         reach = strides[next] * dims[next];
     }
     return SUCCESS;
 }
 
 static const kind tensor_kind = {
-    .type = TENSOR, .name = "tensor", .finalize = finalize_tensor,
-    .rules = {ONE(900, INT64S), ONE(901, DATA_TYPE), SOME(902, INT64S, 3, MAX_DIMS), SOME(903, INT64S, 3, MAX_DIMS), ONE(906, INT64S),
-              MAYBE(907, BOOLEAN), MAYBE(908, BOOLEAN)},
+    .type = TENSOR,
+    .name = "tensor",
+    .finalize = finalize_tensor,
+    .rules = {ONE(900, INT64S), ONE(901, DATA_TYPE), SOME(902, INT64S, 3, MAX_DIMS), SOME(903, INT64S, 3, MAX_DIMS),
+              ONE(906, INT64S), MAYBE(907, BOOLEAN), MAYBE(908, BOOLEAN)},
 };
 
 /* --- descriptors --- */
 
 static const kind *const sim_kinds[] = {
-    &tensor_kind, &sim_convolution, &sim_conv_forward, &sim_conv_filter, &sim_conv_data, &sim_pointwise, &sim_operation_pointwise,
-    &sim_product, &sim_operation_product, &sim_reduction, &sim_operation_reduction, &sim_reshape,
-    &sim_norm_forward, &sim_norm_backward,
-    &sim_graph, &sim_heuristics, &sim_config, &sim_engine, &sim_plan, &sim_pack,
+    &tensor_kind,
+    &sim_convolution,
+    &sim_conv_forward,
+    &sim_conv_filter,
+    &sim_conv_data,
+    &sim_pointwise,
+    &sim_operation_pointwise,
+    &sim_product,
+    &sim_operation_product,
+    &sim_reduction,
+    &sim_operation_reduction,
+    &sim_reshape,
+    &sim_norm_forward,
+    &sim_norm_backward,
+    &sim_graph,
+    &sim_heuristics,
+    &sim_config,
+    &sim_engine,
+    &sim_plan,
+    &sim_pack,
 };
 
 static size_t element_bytes(int type) {
@@ -169,7 +196,8 @@ static size_t element_bytes(int type) {
 
 descriptor *sim_descriptor(void *at, int type) {
     descriptor *d = at;
-    return d && d->mark == DESCRIPTOR_MARK && (type == ANY ? d->kind->evaluate != NULL : d->kind->type == type) ? d : NULL;
+    return d && d->mark == DESCRIPTOR_MARK && (type == ANY ? d->kind->evaluate != NULL : d->kind->type == type) ? d
+                                                                                                                : NULL;
 }
 
 static descriptor *any_descriptor(void *at) { return at && ((descriptor *)at)->mark == DESCRIPTOR_MARK ? at : NULL; }
@@ -246,16 +274,20 @@ EXPORT int cudnnBackendSetAttribute(void *at, int name, int type, int64_t count,
     const rule *r = rule_of(d->kind, name);
     if (!r) return sim_wrong("attribute %d of a %s, which has none such", name, d->kind->name);
     if (d->final) return sim_wrong("attribute %d of a %s that is final", name, d->kind->name);
-    if (type != r->type) return sim_wrong("attribute %d of a %s has type %d, not %d", name, d->kind->name, r->type, type);
-    if (count < r->least || count > r->most || !elements) return sim_wrong("attribute %d of a %s with %lld elements", name, d->kind->name, (long long)count);
+    if (type != r->type)
+        return sim_wrong("attribute %d of a %s has type %d, not %d", name, d->kind->name, r->type, type);
+    if (count < r->least || count > r->most || !elements)
+        return sim_wrong("attribute %d of a %s with %lld elements", name, d->kind->name, (long long)count);
     if (sim_get(d, name, NULL)) return sim_wrong("attribute %d of a %s is set twice", name, d->kind->name);
     if (type == DESCRIPTOR)
         for (int64_t i = 0; i < count; i++) {
             descriptor *x = sim_descriptor(((void *const *)elements)[i], r->of);
             if (!x) return sim_wrong("attribute %d of a %s is no descriptor of type %d", name, d->kind->name, r->of);
-            if (!x->final && x->engine < 0) return sim_wrong("a %s for attribute %d of a %s is not final", x->kind->name, name, d->kind->name);
+            if (!x->final && x->engine < 0)
+                return sim_wrong("a %s for attribute %d of a %s is not final", x->kind->name, name, d->kind->name);
         }
-    if (type == HANDLE && !sim_is_handle(*(void *const *)elements)) return sim_wrong("attribute %d of a %s is no handle", name, d->kind->name);
+    if (type == HANDLE && !sim_is_handle(*(void *const *)elements))
+        return sim_wrong("attribute %d of a %s is no handle", name, d->kind->name);
     void *copy = malloc(element_bytes(type) * (size_t)count);
     if (!copy) return HOST_ALLOCATION_FAILED;
     memcpy(copy, elements, element_bytes(type) * (size_t)count);
@@ -270,7 +302,8 @@ EXPORT int cudnnBackendFinalize(void *at) {
     descriptor *d = any_descriptor(at);
     if (!d || d->final) return sim_wrong("finalizing what is no descriptor, or final");
     for (const rule *r = d->kind->rules; r->most; r++)
-        if (!r->optional && !sim_get(d, r->name, NULL)) return sim_wrong("a %s without attribute %d", d->kind->name, r->name);
+        if (!r->optional && !sim_get(d, r->name, NULL))
+            return sim_wrong("a %s without attribute %d", d->kind->name, r->name);
     if (!d->kind->finalize) return sim_wrong("a %s is not finalized by hand", d->kind->name);
     int status = d->kind->finalize(d);
     d->final = !status;

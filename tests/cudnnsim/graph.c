@@ -22,18 +22,21 @@ static const struct {
     [CUDNNSIM_PLAIN] = {MODE_FALLBACK, 0, {0}, 0},
 };
 
-/* Graphs of several operations that there are engines for, in the order in which we say them; any convolution alone is taken. As the library
- * of these versions: max(0, x) right behind a convolution has no engine. */
+/* Graphs of several operations that there are engines for, in the order in which we say them; any convolution alone is
+ * taken. As the library of these versions: max(0, x) right behind a convolution has no engine. */
 enum { POINT = 1000, REDUCE = 2000 /* what an operation does is added */ };
 #define SEEN POINT + SIM_GEN_INDEX, POINT + SIM_GEN_INDEX, POINT + SIM_CMP_GE, POINT + SIM_SELECT
-#define SEEN_LATER POINT + SIM_GEN_INDEX, POINT + SIM_GEN_INDEX, POINT + SIM_ADD, POINT + SIM_SUB, POINT + SIM_CMP_GE, POINT + SIM_SELECT
+#define SEEN_LATER                                                                                      \
+    POINT + SIM_GEN_INDEX, POINT + SIM_GEN_INDEX, POINT + SIM_ADD, POINT + SIM_SUB, POINT + SIM_CMP_GE, \
+        POINT + SIM_SELECT
 #define SCORES OPERATION_PRODUCT, POINT + SIM_MUL
-#define SOFTMAX                                                                                                                \
-    REDUCE + SIM_MAXIMUM, POINT + SIM_SUB, POINT + SIM_EXP, REDUCE + SIM_SUM, POINT + SIM_LOG, POINT + SIM_ADD, POINT + SIM_DIV, OPERATION_PRODUCT
+#define SOFTMAX                                                                                                 \
+    REDUCE + SIM_MAXIMUM, POINT + SIM_SUB, POINT + SIM_EXP, REDUCE + SIM_SUM, POINT + SIM_LOG, POINT + SIM_ADD, \
+        POINT + SIM_DIV, OPERATION_PRODUCT
 #define SUMS POINT + SIM_MUL, REDUCE + SIM_SUM, POINT + SIM_MUL
-#define GRADIENTS                                                                                                              \
-    POINT + SIM_EXP, OPERATION_RESHAPE, OPERATION_PRODUCT, OPERATION_PRODUCT, POINT + SIM_SUB, POINT + SIM_MUL, POINT + SIM_MUL, OPERATION_RESHAPE, \
-        OPERATION_PRODUCT, OPERATION_RESHAPE, OPERATION_PRODUCT
+#define GRADIENTS                                                                                               \
+    POINT + SIM_EXP, OPERATION_RESHAPE, OPERATION_PRODUCT, OPERATION_PRODUCT, POINT + SIM_SUB, POINT + SIM_MUL, \
+        POINT + SIM_MUL, OPERATION_RESHAPE, OPERATION_PRODUCT, OPERATION_RESHAPE, OPERATION_PRODUCT
 static const int patterns[][MAX_OPERATIONS] = {
     {CONV_FORWARD},
     {CONV_FILTER},
@@ -86,13 +89,16 @@ static int note_tensor(tensors *t, descriptor *tensor, bool writes) {
     const bool is_virtual = sim_flag(tensor, 907);
     if (i < 0) {
         for (int k = 0; k < t->n; k++)
-            if (sim_int64(t->all[k], 906) == sim_int64(tensor, 906)) return sim_wrong("two tensors with id %lld", (long long)sim_int64(tensor, 906));
+            if (sim_int64(t->all[k], 906) == sim_int64(tensor, 906))
+                return sim_wrong("two tensors with id %lld", (long long)sim_int64(tensor, 906));
         if (t->n == MAX_TENSORS) return sim_wrong("too many tensors");
         t->all[i = t->n++] = tensor;
     }
-    if (writes && (t->written[i] || t->read[i])) return sim_wrong("tensor %lld is written after it was read or written", (long long)sim_int64(tensor, 906));
+    if (writes && (t->written[i] || t->read[i]))
+        return sim_wrong("tensor %lld is written after it was read or written", (long long)sim_int64(tensor, 906));
     if (writes && sim_flag(tensor, 908)) return sim_wrong("a value is written");
-    if (!writes && is_virtual && !t->written[i]) return sim_wrong("virtual tensor %lld is read before it is written", (long long)sim_int64(tensor, 906));
+    if (!writes && is_virtual && !t->written[i])
+        return sim_wrong("virtual tensor %lld is read before it is written", (long long)sim_int64(tensor, 906));
     *(writes ? &t->written[i] : &t->read[i]) = true;
     return SUCCESS;
 }
@@ -103,7 +109,8 @@ static int find_tensors(const descriptor *graph, tensors *t) {
     *t = (tensors){0};
     for (int64_t i = 0; i < n; i++)
         for (int writes = 0; writes < 2; writes++) {
-            int count = tensors_of(operations[i], writes ? operations[i]->kind->writes : operations[i]->kind->reads, of);
+            int count = tensors_of(operations[i], writes ? operations[i]->kind->writes : operations[i]->kind->reads,
+                                   of);
             for (int k = 0; k < count; k++) {
                 int status = of[k] ? note_tensor(t, of[k], writes) : SUCCESS;
                 if (status) return status;
@@ -117,14 +124,17 @@ static int finalize_graph(descriptor *d) {
     return find_tensors(d, &t);
 }
 
-const kind sim_graph = {.type = OPERATIONGRAPH, .name = "operation graph", .finalize = finalize_graph,
+const kind sim_graph = {.type = OPERATIONGRAPH,
+                        .name = "operation graph",
+                        .finalize = finalize_graph,
                         .rules = {ONE(800, HANDLE), REFERENCES(801, ANY, MAX_OPERATIONS)}};
 
 static bool is_taken(const descriptor *graph) {
     int64_t n;
     descriptor *const *operations = operations_of(graph, &n);
     const kind *first = operations[0]->kind;
-    if ((first == &sim_norm_forward || first == &sim_norm_backward) && !sim_norm_has_engine(operations[0])) return false;
+    if ((first == &sim_norm_forward || first == &sim_norm_backward) && !sim_norm_has_engine(operations[0]))
+        return false;
     for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
         int64_t i = 0;
         while (i < n && patterns[p][i] == step_of(operations[i])) i++;
@@ -139,7 +149,9 @@ static int finalize_heuristics(descriptor *d) {
     const int mode = sim_int(d, 200);
     return mode == MODE_A || mode == MODE_FALLBACK ? SUCCESS : sim_wrong("heuristics by mode %d", mode);
 }
-const kind sim_heuristics = {.type = ENGINEHEUR, .name = "engine heuristics", .finalize = finalize_heuristics,
+const kind sim_heuristics = {.type = ENGINEHEUR,
+                             .name = "engine heuristics",
+                             .finalize = finalize_heuristics,
                              .rules = {ONE(200, HEUR_MODE), REFERENCE(201, OPERATIONGRAPH)}};
 
 const kind sim_config = {.type = ENGINECFG, .name = "engine configuration", .rules = {REFERENCE(300, ENGINE)}};
@@ -149,7 +161,9 @@ static int finalize_plan(descriptor *d) {
     const descriptor *config = sim_reference(d, 401);
     return sim_refused >> config->engine & 1 ? NOT_SUPPORTED : SUCCESS;
 }
-const kind sim_plan = {.type = EXECUTION_PLAN, .name = "execution plan", .finalize = finalize_plan,
+const kind sim_plan = {.type = EXECUTION_PLAN,
+                       .name = "execution plan",
+                       .finalize = finalize_plan,
                        .rules = {ONE(400, HANDLE), REFERENCE(401, ENGINECFG)}};
 
 static void hold(descriptor *d, int engine, descriptor *graph) {
@@ -165,7 +179,8 @@ static int get_results(const descriptor *heuristics, int64_t asked, int64_t *cou
         if (engines[i].mode != sim_int(heuristics, 200) || !is_taken(graph)) continue;
         if (asked && n < asked) {
             descriptor *d = sim_descriptor(out[n], ENGINECFG);
-            if (!d || d->engine >= 0) return sim_wrong("place %lld for a result is no new engine configuration", (long long)n);
+            if (!d || d->engine >= 0)
+                return sim_wrong("place %lld for a result is no new engine configuration", (long long)n);
             hold(d, i, graph);
         }
         n++;
@@ -177,9 +192,11 @@ static int get_results(const descriptor *heuristics, int64_t asked, int64_t *cou
 EXPORT int cudnnBackendGetAttribute(void *at, int name, int type, int64_t asked, int64_t *count, void *out);
 EXPORT int cudnnBackendGetAttribute(void *at, int name, int type, int64_t asked, int64_t *count, void *out) {
     ENTER();
-    descriptor *heuristics = sim_descriptor(at, ENGINEHEUR), *config = sim_descriptor(at, ENGINECFG), *engine = sim_descriptor(at, ENGINE), *plan = sim_descriptor(at, EXECUTION_PLAN);
+    descriptor *heuristics = sim_descriptor(at, ENGINEHEUR), *config = sim_descriptor(at, ENGINECFG),
+               *engine = sim_descriptor(at, ENGINE), *plan = sim_descriptor(at, EXECUTION_PLAN);
     if (!count || (!out && asked)) return sim_wrong("attribute %d has nowhere to go", name);
-    if (heuristics && heuristics->final && name == 202 && type == DESCRIPTOR) return get_results(heuristics, asked, count, out);
+    if (heuristics && heuristics->final && name == 202 && type == DESCRIPTOR)
+        return get_results(heuristics, asked, count, out);
     if (config && config->engine >= 0 && name == 300 && type == DESCRIPTOR && asked == 1) {
         descriptor *d = sim_descriptor(*(void **)out, ENGINE);
         if (!d || d->engine >= 0) return sim_wrong("the place for an engine is no new engine");
@@ -212,8 +229,11 @@ static int finalize_pack(descriptor *d) {
             if (list[i] == list[k]) return sim_wrong("id %lld twice", (long long)list[i]);
     return SUCCESS;
 }
-const kind sim_pack = {.type = VARIANT_PACK, .name = "variant pack", .finalize = finalize_pack,
-                       .rules = {SOME(1000, INT64S, 1, MAX_TENSORS), SOME(1001, VOID_PTR, 1, MAX_TENSORS), ONE(1003, VOID_PTR)}};
+const kind sim_pack = {
+    .type = VARIANT_PACK,
+    .name = "variant pack",
+    .finalize = finalize_pack,
+    .rules = {SOME(1000, INT64S, 1, MAX_TENSORS), SOME(1001, VOID_PTR, 1, MAX_TENSORS), ONE(1003, VOID_PTR)}};
 
 typedef struct run {
     tensors t;
@@ -256,7 +276,8 @@ static int store(run *r, int i) {
     }
     for (int64_t from = 0, to; from < span && !status; from = to) {
         for (to = from; to < span && mine[to] == mine[from]; to++) continue;
-        if (mine[from]) status = sim_store(r->at[i] + (address)(from * size), bytes + from * size, (to - from) * size, r->stream);
+        if (mine[from])
+            status = sim_store(r->at[i] + (address)(from * size), bytes + from * size, (to - from) * size, r->stream);
     }
     free(bytes);
     free(mine);
@@ -272,13 +293,16 @@ static int place_tensor(run *r, int i, const descriptor *pack) {
     for (int64_t k = 0; k < n; k++)
         if (uids[k] == uid) r->at[i] = (address)(uintptr_t)pointers[k];
     if (!r->at[i]) return sim_wrong("tensor %lld has no pointer", (long long)uid);
-    if (r->at[i] % (address)alignment) return sim_wrong("tensor %lld lies at %llx, not at a multiple of %lld", (long long)uid, r->at[i], (long long)alignment);
+    if (r->at[i] % (address)alignment)
+        return sim_wrong("tensor %lld lies at %llx, not at a multiple of %lld", (long long)uid, r->at[i],
+                         (long long)alignment);
     if (sim_flag(v->tensor, 908)) {
         if (sim_is_memory(r->at[i], 1)) return sim_wrong("the value of tensor %lld is not on the host", (long long)uid);
         v->data[0] = sim_element((const void *)(uintptr_t)r->at[i], v->type, 0);
         return SUCCESS;
     }
-    if (!sim_is_memory(r->at[i], span_of(v) * sim_bytes(v->type))) return sim_wrong("tensor %lld at %llx is no memory of its size", (long long)uid, r->at[i]);
+    if (!sim_is_memory(r->at[i], span_of(v) * sim_bytes(v->type)))
+        return sim_wrong("tensor %lld at %llx is no memory of its size", (long long)uid, r->at[i]);
     return r->t.written[i] ? SUCCESS : load(r, i);
 }
 
@@ -294,7 +318,8 @@ static double to_tf32(double x) {
 static int use_workspace(const descriptor *pack, int64_t bytes, void *stream) {
     const address at = (address)(uintptr_t)*(void *const *)sim_get(pack, 1003, NULL);
     if (!bytes) return SUCCESS;
-    if (at % WORKSPACE_ALIGNMENT || !sim_is_memory(at, bytes)) return sim_wrong("a workspace at %llx that is no memory of %lld bytes", at, (long long)bytes);
+    if (at % WORKSPACE_ALIGNMENT || !sim_is_memory(at, bytes))
+        return sim_wrong("a workspace at %llx that is no memory of %lld bytes", at, (long long)bytes);
     void *garbage = malloc((size_t)bytes);
     if (!garbage) return HOST_ALLOCATION_FAILED;
     memset(garbage, 0xc9, (size_t)bytes);
@@ -314,7 +339,8 @@ static int evaluate(run *r, const descriptor *graph) {
         count = tensors_of(operations[i], operations[i]->kind->writes, of);
         for (int k = 0; k < count; k++) writes[k] = of[k] ? &r->values[index_of(&r->t, of[k])] : NULL;
         status = operations[i]->kind->evaluate(operations[i], reads, writes);
-        for (int64_t k = 0; !status && k < writes[0]->count; k++) writes[0]->data[k] = sim_round(writes[0]->data[k], writes[0]->type);
+        for (int64_t k = 0; !status && k < writes[0]->count; k++)
+            writes[0]->data[k] = sim_round(writes[0]->data[k], writes[0]->type);
     }
     return status;
 }
@@ -323,7 +349,8 @@ static int run_plan(run *r, const descriptor *plan, const descriptor *pack) {
     const descriptor *config = sim_reference(plan, 401);
     int64_t n_pointers, n_operations, expected = 0;
     const int first = operations_of(config->graph, &n_operations)[0]->kind->type;
-    const bool rounds = config->engine == CUDNNSIM_TENSOR_CORE && (first == CONV_FORWARD || first == CONV_FILTER || first == CONV_DATA);
+    const bool rounds = config->engine == CUDNNSIM_TENSOR_CORE &&
+                        (first == CONV_FORWARD || first == CONV_FILTER || first == CONV_DATA);
     int status = find_tensors(config->graph, &r->t);
     if (!status) status = use_workspace(pack, engines[config->engine].workspace, r->stream);
     for (int i = 0; i < r->t.n && !status; i++) {
@@ -333,11 +360,13 @@ static int run_plan(run *r, const descriptor *plan, const descriptor *pack) {
         const bool is_virtual = sim_flag(v->tensor, 907);
         expected += !is_virtual;
         status = !v->data ? HOST_ALLOCATION_FAILED : is_virtual ? SUCCESS : place_tensor(r, i, pack);
-        for (int64_t k = 0; k < v->count && !status && rounds && v->type == FLOAT32 && v->rank > 3 && v->count > v->dims[1]; k++)
+        for (int64_t k = 0;
+             k < v->count && !status && rounds && v->type == FLOAT32 && v->rank > 3 && v->count > v->dims[1]; k++)
             v->data[k] = to_tf32(v->data[k]);
     }
     sim_get(pack, 1000, &n_pointers);
-    if (!status && n_pointers != expected) status = sim_wrong("%lld pointers for %lld tensors", (long long)n_pointers, (long long)expected);
+    if (!status && n_pointers != expected)
+        status = sim_wrong("%lld pointers for %lld tensors", (long long)n_pointers, (long long)expected);
     if (!status) status = evaluate(r, config->graph);
     for (int i = 0; i < r->t.n && !status; i++)
         if (r->t.written[i] && !sim_flag(r->t.all[i], 907)) status = store(r, i);
@@ -349,8 +378,10 @@ EXPORT int cudnnBackendExecute(void *handle, void *at_plan, void *at_pack);
 EXPORT int cudnnBackendExecute(void *handle, void *at_plan, void *at_pack) {
     ENTER();
     const descriptor *plan = sim_descriptor(at_plan, EXECUTION_PLAN), *pack = sim_descriptor(at_pack, VARIANT_PACK);
-    if (!sim_is_handle(handle) || !sim_has_context()) return sim_wrong("running without a handle, or without a context");
-    if (!plan || !pack || !plan->final || !pack->final) return sim_wrong("running what is no plan, or no pack, or not final");
+    if (!sim_is_handle(handle) || !sim_has_context())
+        return sim_wrong("running without a handle, or without a context");
+    if (!plan || !pack || !plan->final || !pack->final)
+        return sim_wrong("running what is no plan, or no pack, or not final");
     if (*(void *const *)sim_get(plan, 400, NULL) != handle) return sim_wrong("the plan of another handle");
     run *r = calloc(1, sizeof *r);
     if (!r) return HOST_ALLOCATION_FAILED;

@@ -69,8 +69,8 @@ value sim_value_of(const descriptor *tensor) {
 /* --- the driver --- */
 
 static struct driver {
-    int (*current)(void **), (*synchronize)(void *), (*range)(address *, size_t *, address), (*to_host)(void *, address, size_t, void *),
-        (*to_device)(address, const void *, size_t, void *);
+    int (*current)(void **), (*synchronize)(void *), (*range)(address *, size_t *, address),
+        (*to_host)(void *, address, size_t, void *), (*to_device)(address, const void *, size_t, void *);
 } cu;
 
 static bool find(void *driver, const char *name, void *function) {
@@ -98,7 +98,8 @@ bool sim_is_memory(address at, int64_t bytes) {
 }
 
 int sim_fetch(address at, int64_t bytes, void *stream, const char *what, void **out) {
-    if (!sim_is_memory(at, bytes)) return sim_wrong("%s at %llx is no memory of %lld bytes", what, at, (long long)bytes);
+    if (!sim_is_memory(at, bytes))
+        return sim_wrong("%s at %llx is no memory of %lld bytes", what, at, (long long)bytes);
     *out = malloc((size_t)bytes);
     if (!*out) return HOST_ALLOCATION_FAILED;
     return cu.to_host(*out, at, (size_t)bytes, stream) || cu.synchronize(stream) ? EXECUTION_FAILED : SUCCESS;

@@ -12,10 +12,12 @@ typedef struct mode {
 } mode;
 
 static const mode modes[] = {
-    {SIM_ADD, 2, FLOAT32, FLOAT32, FLOAT32, false},   {SIM_ADD, 2, INT32, INT32, INT32, true},          {SIM_MUL, 2, FLOAT32, FLOAT32, FLOAT32, false},
-    {SIM_DIV, 2, FLOAT32, FLOAT32, FLOAT32, false},   {SIM_SUB, 2, FLOAT32, FLOAT32, FLOAT32, false},   {SIM_SUB, 2, INT32, INT32, INT32, true},
-    {SIM_EXP, 1, FLOAT32, FLOAT32, FLOAT32, false},   {SIM_LOG, 1, FLOAT32, FLOAT32, FLOAT32, false},   {SIM_RELU, 1, FLOAT32, FLOAT32, FLOAT32, false},
-    {SIM_CMP_GE, 2, INT32, BOOLEAN8, BOOLEAN8, false}, {SIM_GEN_INDEX, 1, FLOAT32, INT32, INT32, true}, {SIM_SELECT, 3, FLOAT32, FLOAT32, FLOAT32, false},
+    {SIM_ADD, 2, FLOAT32, FLOAT32, FLOAT32, false},  {SIM_ADD, 2, INT32, INT32, INT32, true},
+    {SIM_MUL, 2, FLOAT32, FLOAT32, FLOAT32, false},  {SIM_DIV, 2, FLOAT32, FLOAT32, FLOAT32, false},
+    {SIM_SUB, 2, FLOAT32, FLOAT32, FLOAT32, false},  {SIM_SUB, 2, INT32, INT32, INT32, true},
+    {SIM_EXP, 1, FLOAT32, FLOAT32, FLOAT32, false},  {SIM_LOG, 1, FLOAT32, FLOAT32, FLOAT32, false},
+    {SIM_RELU, 1, FLOAT32, FLOAT32, FLOAT32, false}, {SIM_CMP_GE, 2, INT32, BOOLEAN8, BOOLEAN8, false},
+    {SIM_GEN_INDEX, 1, FLOAT32, INT32, INT32, true}, {SIM_SELECT, 3, FLOAT32, FLOAT32, FLOAT32, false},
 };
 
 static const mode *mode_of(const descriptor *pointwise) {
@@ -30,17 +32,22 @@ static int finalize_pointwise(descriptor *d) {
     return m->axis || !sim_get(d, 9, NULL) ? SUCCESS : sim_wrong("pointwise mode %d along an axis", m->number);
 }
 
-const kind sim_pointwise = {.type = POINTWISE, .name = "pointwise", .finalize = finalize_pointwise,
+const kind sim_pointwise = {.type = POINTWISE,
+                            .name = "pointwise",
+                            .finalize = finalize_pointwise,
                             .rules = {ONE(0, POINTWISE_MODE), ONE(1, DATA_TYPE), MAYBE(9, INT64S)}};
 
-static bool is_type(int type, int wanted) { return type == wanted || (wanted == FLOAT32 && (type == FLOAT16 || type == BFLOAT16)); }
+static bool is_type(int type, int wanted) {
+    return type == wanted || (wanted == FLOAT32 && (type == FLOAT16 || type == BFLOAT16));
+}
 
 /* `v` has the dims of `y`, or 1 where it may. */
 static int check_dims(const value *v, const value *y, bool broadcast) {
     if (v->rank != y->rank) return sim_wrong("work on elements of %d and %d dimensions", v->rank, y->rank);
     for (int i = 0; i < v->rank; i++)
         if (v->dims[i] != y->dims[i] && !(broadcast && v->dims[i] == 1))
-            return sim_wrong("work on elements: dimension %d of %lld and %lld", i, (long long)v->dims[i], (long long)y->dims[i]);
+            return sim_wrong("work on elements: dimension %d of %lld and %lld", i, (long long)v->dims[i],
+                             (long long)y->dims[i]);
     return SUCCESS;
 }
 
@@ -48,13 +55,18 @@ static int finalize_operation_pointwise(descriptor *d) {
     const descriptor *pointwise = sim_reference(d, 750), *b = sim_reference(d, 752), *chosen = sim_reference(d, 758);
     const mode *m = mode_of(pointwise);
     value x = sim_value_of(sim_reference(d, 751)), y = sim_value_of(sim_reference(d, 753));
-    if (m->operands != 1 + !!b + !!chosen || (chosen && !b)) return sim_wrong("pointwise mode %d with %d operands", m->number, 1 + !!b + !!chosen);
-    if (!is_type(x.type, m->x) || !is_type(y.type, m->y)) return sim_wrong("pointwise mode %d of data type %d to %d", m->number, x.type, y.type);
-    if (m->number == SIM_GEN_INDEX && (!sim_get(pointwise, 9, NULL) || sim_int64(pointwise, 9) < 0 || sim_int64(pointwise, 9) >= x.rank)) return sim_wrong("an index along no axis");
+    if (m->operands != 1 + !!b + !!chosen || (chosen && !b))
+        return sim_wrong("pointwise mode %d with %d operands", m->number, 1 + !!b + !!chosen);
+    if (!is_type(x.type, m->x) || !is_type(y.type, m->y))
+        return sim_wrong("pointwise mode %d of data type %d to %d", m->number, x.type, y.type);
+    if (m->number == SIM_GEN_INDEX &&
+        (!sim_get(pointwise, 9, NULL) || sim_int64(pointwise, 9) < 0 || sim_int64(pointwise, 9) >= x.rank))
+        return sim_wrong("an index along no axis");
     int status = check_dims(&x, &y, false);
     if (!status && b) {
         value v = sim_value_of(b);
-        status = is_type(v.type, m->x) ? check_dims(&v, &y, true) : sim_wrong("a second operand of data type %d", v.type);
+        status = is_type(v.type, m->x) ? check_dims(&v, &y, true)
+                                       : sim_wrong("a second operand of data type %d", v.type);
     }
     if (!status && chosen) {
         value v = sim_value_of(chosen);
@@ -102,8 +114,12 @@ static int evaluate_pointwise(const descriptor *d, value *const *reads, value *c
 }
 
 const kind sim_operation_pointwise = {
-    .type = OPERATION_POINTWISE, .name = "operation on elements", .finalize = finalize_operation_pointwise, .evaluate = evaluate_pointwise,
-    .rules = {REFERENCE(750, POINTWISE), REFERENCE(751, TENSOR), MAYBE_REFERENCE(752, TENSOR),
-              REFERENCE(753, TENSOR), MAYBE_REFERENCE(758, TENSOR)},
-    .reads = {751, 752, 758}, .writes = {753},
+    .type = OPERATION_POINTWISE,
+    .name = "operation on elements",
+    .finalize = finalize_operation_pointwise,
+    .evaluate = evaluate_pointwise,
+    .rules = {REFERENCE(750, POINTWISE), REFERENCE(751, TENSOR), MAYBE_REFERENCE(752, TENSOR), REFERENCE(753, TENSOR),
+              MAYBE_REFERENCE(758, TENSOR)},
+    .reads = {751, 752, 758},
+    .writes = {753},
 };

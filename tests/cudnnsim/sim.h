@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Inside the stand-in: descriptors by tables. A kind of descriptor says which attributes it has, with type and count; an operation
- * also which of them are tensors that it reads and writes, and how it computes. A new operation is a file with its kinds, and a row in
- * sim_kinds (descriptor.c); a graph of several operations that an engine takes is a row in patterns (graph.c). */
+ * Inside the stand-in: descriptors by tables. A kind of descriptor says which attributes it has, with type and count;
+ * an operation also which of them are tensors that it reads and writes, and how it computes. A new operation is a file
+ * with its kinds, and a row in sim_kinds (descriptor.c); a graph of several operations that an engine takes is a row in
+ * patterns (graph.c). */
 #ifndef CUDNNSIM_SIM_H
 #define CUDNNSIM_SIM_H
 
@@ -11,21 +12,67 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SUCCESS = 0, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, INTERNAL_ERROR = 4000, HOST_ALLOCATION_FAILED = 4003, EXECUTION_FAILED = 5000 };
+enum {
+    SUCCESS = 0,
+    NOT_INITIALIZED = 1001,
+    BAD_PARAM = 2000,
+    NOT_SUPPORTED = 3000,
+    INTERNAL_ERROR = 4000,
+    HOST_ALLOCATION_FAILED = 4003,
+    EXECUTION_FAILED = 5000
+};
 enum { FLOAT32 = 0, FLOAT16 = 2, INT32 = 4, BFLOAT16 = 9, INT64 = 10, BOOLEAN8 = 11 }; /* data types */
-enum { /* of attributes */
-    HANDLE = 0, DATA_TYPE = 1, BOOLEAN = 2, INT64S = 3, FLOATS = 4, VOID_PTR = 6, CONVOLUTION_MODE = 7, HEUR_MODE = 8, NUMERICAL_NOTE = 11,
-    POINTWISE_MODE = 14, DESCRIPTOR = 15, REDUCTION_OPERATOR = 18, NORM_MODE = 27, NORM_PHASE = 28,
+enum {                                                                                 /* of attributes */
+       HANDLE = 0,
+       DATA_TYPE = 1,
+       BOOLEAN = 2,
+       INT64S = 3,
+       FLOATS = 4,
+       VOID_PTR = 6,
+       CONVOLUTION_MODE = 7,
+       HEUR_MODE = 8,
+       NUMERICAL_NOTE = 11,
+       POINTWISE_MODE = 14,
+       DESCRIPTOR = 15,
+       REDUCTION_OPERATOR = 18,
+       NORM_MODE = 27,
+       NORM_PHASE = 28,
 };
 enum { /* kinds of descriptors */
-    POINTWISE = 0, CONVOLUTION = 1, ENGINE = 2, ENGINECFG = 3, ENGINEHEUR = 4, EXECUTION_PLAN = 5, CONV_FORWARD = 10, CONV_FILTER = 11, CONV_DATA = 12,
-    OPERATION_POINTWISE = 13, OPERATIONGRAPH = 15, VARIANT_PACK = 16, TENSOR = 17, PRODUCT = 18,
-    OPERATION_PRODUCT = 19, REDUCTION = 21, OPERATION_REDUCTION = 22, NORM_FORWARD = 29, NORM_BACKWARD = 30,
-    OPERATION_RESHAPE = 31,
+       POINTWISE = 0,
+       CONVOLUTION = 1,
+       ENGINE = 2,
+       ENGINECFG = 3,
+       ENGINEHEUR = 4,
+       EXECUTION_PLAN = 5,
+       CONV_FORWARD = 10,
+       CONV_FILTER = 11,
+       CONV_DATA = 12,
+       OPERATION_POINTWISE = 13,
+       OPERATIONGRAPH = 15,
+       VARIANT_PACK = 16,
+       TENSOR = 17,
+       PRODUCT = 18,
+       OPERATION_PRODUCT = 19,
+       REDUCTION = 21,
+       OPERATION_REDUCTION = 22,
+       NORM_FORWARD = 29,
+       NORM_BACKWARD = 30,
+       OPERATION_RESHAPE = 31,
 };
 enum { /* modes of work on elements, reductions */
-    SIM_ADD = 0, SIM_MUL = 1, SIM_DIV = 6, SIM_SUB = 9, SIM_EXP = 13, SIM_LOG = 15, SIM_RELU = 100, SIM_CMP_GE = 303, SIM_GEN_INDEX = 501, SIM_SELECT = 601,
-    SIM_SUM = 0, SIM_MAXIMUM = 3,
+       SIM_ADD = 0,
+       SIM_MUL = 1,
+       SIM_DIV = 6,
+       SIM_SUB = 9,
+       SIM_EXP = 13,
+       SIM_LOG = 15,
+       SIM_RELU = 100,
+       SIM_CMP_GE = 303,
+       SIM_GEN_INDEX = 501,
+       SIM_SELECT = 601,
+       SIM_SUM = 0,
+       SIM_MAXIMUM = 3,
 };
 enum { MAX_DIMS = 8, MAX_ATTRIBUTES = 24, MAX_TENSORS = 64, MAX_OPERANDS = 16, MAX_OPERATIONS = 32 };
 
@@ -44,7 +91,8 @@ enum { ANY = -1 };
 #define MAYBE(name_, type_) {.name = (name_), .type = (type_), .least = 1, .most = 1, .optional = true}
 #define REFERENCES(name_, of_, most_) {.name = (name_), .type = DESCRIPTOR, .least = 1, .most = (most_), .of = (of_)}
 #define REFERENCE(name_, of_) REFERENCES(name_, of_, 1)
-#define MAYBE_REFERENCE(name_, of_) {.name = (name_), .type = DESCRIPTOR, .least = 1, .most = 1, .optional = true, .of = (of_)}
+#define MAYBE_REFERENCE(name_, of_) \
+    {.name = (name_), .type = DESCRIPTOR, .least = 1, .most = 1, .optional = true, .of = (of_)}
 
 /* A tensor's elements, dense and row-major by its dims. */
 typedef struct value {
@@ -75,24 +123,25 @@ struct descriptor {
         int64_t count;
         void *data;
     } attributes[MAX_ATTRIBUTES];
-    int engine;              /* of an ENGINE and an ENGINECFG that were filled */
-    descriptor *graph;       /* likewise; held */
+    int engine;        /* of an ENGINE and an ENGINECFG that were filled */
+    descriptor *graph; /* likewise; held */
 };
 
-extern const kind sim_convolution, sim_conv_forward, sim_conv_filter, sim_conv_data;                                          /* convolution.c */
-extern const kind sim_pointwise, sim_operation_pointwise;                                                                     /* pointwise.c */
-extern const kind sim_product, sim_operation_product, sim_reduction, sim_operation_reduction, sim_reshape;                    /* products.c */
-extern const kind sim_norm_forward, sim_norm_backward;                                                                        /* norm.c */
-extern const kind sim_graph, sim_heuristics, sim_config, sim_engine, sim_plan, sim_pack;                                    /* graph.c */
+extern const kind sim_convolution, sim_conv_forward, sim_conv_filter, sim_conv_data; /* convolution.c */
+extern const kind sim_pointwise, sim_operation_pointwise;                            /* pointwise.c */
+extern const kind sim_product, sim_operation_product, sim_reduction, sim_operation_reduction,
+    sim_reshape;                                                                         /* products.c */
+extern const kind sim_norm_forward, sim_norm_backward;                                   /* norm.c */
+extern const kind sim_graph, sim_heuristics, sim_config, sim_engine, sim_plan, sim_pack; /* graph.c */
 
 /* Records what was wrong with a call; BAD_PARAM. */
 int sim_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Counts a call; the status that it is to fail with. */
 int sim_enter(void);
-#define ENTER()                                                                                    \
-    do {                                                                                           \
-        int status_ = sim_enter();                                                                 \
-        if (status_) return status_;                                                               \
+#define ENTER()                      \
+    do {                             \
+        int status_ = sim_enter();   \
+        if (status_) return status_; \
     } while (0)
 extern cudnnsim_counts sim_counts;
 extern unsigned sim_refused;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The public model API from end to end: gradients, signatures, state, threads, errors, and memory that runs out at any point. */
+ * The public model API from end to end: gradients, signatures, state, threads, errors, and memory that runs out at any
+ * point. */
 #include "harness/check.h"
 #include "ir/support/alloc.h"
 #include "traincc/traincc.h"
@@ -18,7 +19,8 @@ typedef struct batch {
 } batch;
 
 static void make_batch(batch *b, int rows, unsigned seed) {
-    for (int i = 0; i < MOST_ROWS * FEATURES; i++) b->x[i] = (float)((seed = seed * 1103515245u + 12345u) >> 16 & 255) / 128 - 1;
+    for (int i = 0; i < MOST_ROWS * FEATURES; i++)
+        b->x[i] = (float)((seed = seed * 1103515245u + 12345u) >> 16 & 255) / 128 - 1;
     for (int i = 0; i < MOST_ROWS; i++) b->y[i] = (int32_t)((seed = seed * 1103515245u + 12345u) >> 16) % CLASSES;
     b->arrays[0] = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {rows, FEATURES}, .data = b->x};
     b->arrays[1] = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {rows}, .data = b->y};
@@ -36,20 +38,23 @@ static void net(tcc_trace *t, void *user) {
     if (!tcc_is_training(t)) tcc_output(t, "logits", logits);
 }
 
-#define OK(cx, call)                                                                               \
-    do {                                                                                           \
-        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_context_error(cx));                    \
+#define OK(cx, call)                                                            \
+    do {                                                                        \
+        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_context_error(cx)); \
     } while (0)
 
 static void refused(tcc_context *cx, tcc_status got, tcc_status expected, const char *part) {
     if (got != expected || !strstr(tcc_context_error(cx), part))
-        fail_msg("%s, not %s, or this does not say \"%s\": %s", tcc_status_name(got), tcc_status_name(expected), part, tcc_context_error(cx));
+        fail_msg("%s, not %s, or this does not say \"%s\": %s", tcc_status_name(got), tcc_status_name(expected), part,
+                 tcc_context_error(cx));
     tcc_context_clear_error(cx);
 }
 
 static tcc_model_options adamw(void) {
-    return (tcc_model_options){.size = sizeof(tcc_model_options), .seed = 7,
-                               .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-2, .weight_decay = 0.1}};
+    return (tcc_model_options){
+        .size = sizeof(tcc_model_options),
+        .seed = 7,
+        .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-2, .weight_decay = 0.1}};
 }
 
 /* -- Gradients -- */
@@ -187,7 +192,8 @@ static void a_new_shape_is_a_second_program_on_the_same_state(void **state) {
     tcc_context_destroy(cx);
 }
 
-/* Eager and default are the same training within rounding; an lr set between steps takes effect without compiling anew. */
+/* Eager and default are the same training within rounding; an lr set between steps takes effect without compiling anew.
+ */
 static void modes_agree_and_schedules_do_not_recompile(void **state) {
     (void)state;
     tcc_context *cx;
@@ -297,9 +303,11 @@ static void errors_say_where_and_what(void **state) {
 
     tcc_context_clear_error(cx);
     tcc_model_options options = {.size = sizeof options, .device = "tpu"};
-    refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL, "device \"tpu\": must be cpu, cuda, cuda:N or auto");
+    refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL,
+            "device \"tpu\": must be cpu, cuda, cuda:N or auto");
     assert_null(m);
-    options = (tcc_model_options){.size = sizeof options, .optimizer = {.size = sizeof options.optimizer, .nesterov = true}};
+    options = (tcc_model_options){.size = sizeof options,
+                                  .optimizer = {.size = sizeof options.optimizer, .nesterov = true}};
     refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL, "nesterov needs a momentum");
     tcc_context_destroy(cx);
 }
@@ -308,7 +316,8 @@ static void errors_say_where_and_what(void **state) {
 
 static void tiny(tcc_trace *t, void *user) {
     (void)user;
-    tcc_loss(t, tcc_cross_entropy(tcc_linear(tcc_tanh(tcc_linear(tcc_input(t, "x"), "a", 2)), "b", CLASSES), tcc_input(t, "y")));
+    tcc_loss(t, tcc_cross_entropy(tcc_linear(tcc_tanh(tcc_linear(tcc_input(t, "x"), "a", 2)), "b", CLASSES),
+                                  tcc_input(t, "y")));
 }
 
 /* A model made, compiled and trained; *loss is set when all went well. */
@@ -342,7 +351,8 @@ static void memory_runs_out_anywhere(void **state) {
         tcc__alloc_fail_at(n);
         tcc_status status = whole_life(&b, &loss);
         tcc__alloc_fail_at(-1);
-        if (status != TCC_ENOMEM) fail_msg("allocation %d of %d failed: %s: %s", (int)n, (int)all, tcc_status_name(status), text);
+        if (status != TCC_ENOMEM)
+            fail_msg("allocation %d of %d failed: %s: %s", (int)n, (int)all, tcc_status_name(status), text);
     }
     assert_int_equal(whole_life(&b, &loss), TCC_OK);
     assert_true(loss == expected);

@@ -37,14 +37,16 @@ static void command_line(void **state) {
     expect(TRAIN(recipe, "--quiet=1"), 2, "--quiet takes no value");
     expect(TRAIN("--quiet"), 2, "no recipe given");
     expect(TRAIN(recipe, "--emit", "sass"), 2, "--emit sass: must be tir, llvm, asm or ptx");
-    expect(TRAIN(recipe, "--emit", "ptx", "--device", "cpu"), 2, "there is no GPU here to make it for; name one, as in --arch sm_90");
+    expect(TRAIN(recipe, "--emit", "ptx", "--device", "cpu"), 2,
+           "there is no GPU here to make it for; name one, as in --arch sm_90");
     expect(TRAIN(recipe, "--arch", "sm_90"), 2, "--arch goes with --emit or --dry-run");
     expect(TRAIN(recipe, "--emit", "ptx", "--arch", "sm_9"), 2, "unknown GPU architecture 'sm_9'; known are sm_75, ");
     expect(TRAIN(recipe, "--emit", "ptx", "--arch", "a100-of-unknown-kind"), 2, "a100-of-unknown-kind");
     expect(TRAIN(recipe, "--device", "gpu"), 2, "device \"gpu\": must be cpu, cuda, cuda:N or auto");
     expect(TRAIN(recipe, "--device", "cuda:x"), 2, "device \"cuda:x\": must be");
     expect(TRAIN("nowhere.yaml"), 2, "cannot read the recipe nowhere.yaml: No such file or directory");
-    expect(TRAIN(recipe, "training.max_step=3"), 2, "unknown key \"training.max_step\"; did you mean \"training.max_steps\"?");
+    expect(TRAIN(recipe, "training.max_step=3"), 2,
+           "unknown key \"training.max_step\"; did you mean \"training.max_steps\"?");
     expect(TRAIN(recipe, recipe), 2, "is not of the form key.path=value");
 }
 
@@ -52,7 +54,8 @@ static void cuda_is_one_clear_line(void **state) {
     program_result r = program_run(&(program_options){.environment = "CUDA_VISIBLE_DEVICES="}, "tcc-train",
                                    (const char *const[]){"--device", "cuda", write_recipe(state, "mlp"), NULL});
     assert_int_equal(r.status, 2);
-    if (strncmp(r.err, "tcc-train: --device cuda: no CUDA device: ", 42) || strchr(r.err, '\n') != r.err + strlen(r.err) - 1)
+    if (strncmp(r.err, "tcc-train: --device cuda: no CUDA device: ", 42) ||
+        strchr(r.err, '\n') != r.err + strlen(r.err) - 1)
         fail_msg("%s", r.err);
     assert_string_equal(r.out, "");
     program_free(&r);
@@ -63,7 +66,8 @@ static void malformed_recipe(void **state) {
     expect(TRAIN(path), 2, "r.yaml:3: unknown key \"model.hiden\"; did you mean \"model.hidden\"?");
     test_write_text(state, "r.yaml", "model:\n  name: mlp\n  hidden: [four]\n");
     expect(TRAIN(path), 2, "r.yaml:3: model.hidden: \"four\" is not a number");
-    expect(TRAIN(write_recipe(state, "mlp"), "training.allow_tf32=fast"), 2, "training.allow_tf32: must be true or false, not \"fast\"");
+    expect(TRAIN(write_recipe(state, "mlp"), "training.allow_tf32=fast"), 2,
+           "training.allow_tf32: must be true or false, not \"fast\"");
     test_write_text(state, "r.yaml", "model: {name: mlp\n");
     expect(TRAIN(path), 2, "malformed YAML");
     test_write_text(state, "r.yaml", "");
@@ -87,17 +91,21 @@ static void keys_of_later_versions(void **state) {
 
 static void missing_data(void **state) {
     const char *nowhere = assignment("data.path", test_path(state, "nowhere"));
-    expect(TRAIN(write_recipe(state, "gpt"), nowhere), 1, "nowhere: error: cannot open the file: No such file or directory");
+    expect(TRAIN(write_recipe(state, "gpt"), nowhere), 1,
+           "nowhere: error: cannot open the file: No such file or directory");
     expect(TRAIN(write_recipe(state, "mlp"), nowhere), 1, "nowhere: error: cannot open the file");
     expect(TRAIN(write_recipe(state, "cnn"), nowhere), 1, "nowhere");
-    expect(TRAIN(write_recipe(state, "gpt"), "data.val_path=nowhere.txt"), 1, "nowhere.txt: error: cannot open the file");
+    expect(TRAIN(write_recipe(state, "gpt"), "data.val_path=nowhere.txt"), 1,
+           "nowhere.txt: error: cannot open the file");
 }
 
 static void damaged_idx(void **state) {
     const char *recipe = write_recipe(state, "cnn"), *images = test_path(state, "idx/train-images-idx3-ubyte"),
                *labels = test_path(state, "idx/train-labels-idx1-ubyte");
     assert_int_equal(truncate(images, 5000), 0);
-    expect(TRAIN(recipe), 1, "train-images-idx3-ubyte: error: the header announces 75264 bytes of data, but 4984 follow: the file is truncated");
+    expect(TRAIN(recipe), 1,
+           "train-images-idx3-ubyte: error: the header announces 75264 bytes of data, but 4984 follow: the file is "
+           "truncated");
     write_idx_data(state);
     size_t size;
     char *bytes = test_read(labels, &size);
@@ -107,12 +115,14 @@ static void damaged_idx(void **state) {
     bytes[3] = 1;
     bytes[20] = 77;
     test_write(state, "idx/train-labels-idx1-ubyte", bytes, size);
-    expect(TRAIN(recipe), 1, "train-labels-idx1-ubyte: error: label 77 at byte 20 is not below the number of classes, 10");
+    expect(TRAIN(recipe), 1,
+           "train-labels-idx1-ubyte: error: label 77 at byte 20 is not below the number of classes, 10");
     free(bytes);
 }
 
 static void damaged_cifar(void **state) {
-    const char *data = assignment("data.path", write_cifar_data(state)), *recipe = TCC_SOURCE_DIR "/tools/recipes/cifar-resnet18.yaml";
+    const char *data = assignment("data.path", write_cifar_data(state)),
+               *recipe = TCC_SOURCE_DIR "/tools/recipes/cifar-resnet18.yaml";
     size_t size;
     char *bytes = test_read(test_path(state, "cifar/data_batch_1.bin"), &size);
     test_write(state, "cifar/data_batch_1.bin", bytes, size - 1);
@@ -148,8 +158,15 @@ static void init_from_lists_all_that_differs(void **state) {
     const char *weights = assignment("init_from", test_path(state, "run/checkpoints/step-000000.safetensors"));
     r = TRAIN(recipe, "--run-dir", test_path(state, "other"), "model.hidden=[16,16]", weights);
     assert_int_equal(r.status, 1);
-    static const char *const parts[] = {"step-000000.safetensors", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias", "fc4.weight", "fc4.bias",
-                                        "[8,16]", "[16,16]"};
+    static const char *const parts[] = {"step-000000.safetensors",
+                                        "fc2.weight",
+                                        "fc2.bias",
+                                        "fc3.weight",
+                                        "fc3.bias",
+                                        "fc4.weight",
+                                        "fc4.bias",
+                                        "[8,16]",
+                                        "[16,16]"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (!strstr(r.err, parts[i])) fail_msg("\"%s\" is not named in: %s", parts[i], r.err);
     if (strstr(r.err, "fc1.weight")) fail_msg("fc1.weight agrees, but is named in: %s", r.err);
@@ -169,21 +186,24 @@ static void unwritable_run_folder(void **state) {
 
 static void unwritable_profile(void **state) {
     const char *run = test_path(state, "run");
-    expect(TRAIN(write_recipe(state, "mlp"), "--run-dir", run, "--profile", "/proc/profile.json"), 1, "--profile /proc/profile.json: cannot be written: ");
+    expect(TRAIN(write_recipe(state, "mlp"), "--run-dir", run, "--profile", "/proc/profile.json"), 1,
+           "--profile /proc/profile.json: cannot be written: ");
     assert_false(test_exists(run));
 }
 
 static void does_not_fit(void **state) {
     const char *run = test_path(state, "run"), *recipe = write_recipe(state, "gpt");
     program_result r = TRAIN(recipe, "--run-dir", run, "model.width=65536", "model.heads=16", "model.layers=24");
-    assert_non_null(strstr(r.err, "the largest tensor: 64.0 GiB, 'transformer.h.0.mlp.c_fc.weight', f32[262144,65536]"));
+    assert_non_null(
+        strstr(r.err, "the largest tensor: 64.0 GiB, 'transformer.h.0.mlp.c_fc.weight', f32[262144,65536]"));
     expect(r, 1, "error: the program does not fit: ");
     assert_false(test_exists(run));
 }
 
 static void corrupt_checkpoint(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
-    expect(TRAIN(recipe, "--run-dir", run, "--resume"), 1, "run/checkpoints: error: cannot open the checkpoint: No such file or directory");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume"), 1,
+           "run/checkpoints: error: cannot open the checkpoint: No such file or directory");
     assert_false(test_exists(run));
     expect(TRAIN(recipe, "--run-dir", run), 0, "");
     const char *newest = test_path(state, "run/checkpoints/step-000020.safetensors");
@@ -198,7 +218,8 @@ static void corrupt_checkpoint(void **state) {
     const char *sound = test_path(state, "run/checkpoints/step-000010.safetensors");
     expect(TRAIN(recipe, "--run-dir", run, "--resume", sound), 0, "");
     expect(TRAIN(recipe, "--run-dir", run, "--resume", recipe), 2, "is not of the form");
-    expect(TRAIN(recipe, "--run-dir", run, "--resume", "training.max_steps=10"), 1, "past the end of this run of 10 steps");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", "training.max_steps=10"), 1,
+           "past the end of this run of 10 steps");
 }
 
 /* A limit on the size of files is the full disk that a test can have. */
@@ -222,13 +243,16 @@ static void full_disk_while_saving(void **state) {
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors")));
 }
 
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(command_line),  FOLDER_TEST(cuda_is_one_clear_line), FOLDER_TEST(malformed_recipe), FOLDER_TEST(keys_of_later_versions),
-        FOLDER_TEST(missing_data),  FOLDER_TEST(damaged_idx),            FOLDER_TEST(damaged_cifar),    FOLDER_TEST(bad_csv_cell),
-        FOLDER_TEST(too_little_data), FOLDER_TEST(init_from_lists_all_that_differs), FOLDER_TEST(unwritable_run_folder), FOLDER_TEST(unwritable_profile), FOLDER_TEST(does_not_fit),
-        FOLDER_TEST(corrupt_checkpoint), FOLDER_TEST(full_disk_while_saving),
+        FOLDER_TEST(command_line),           FOLDER_TEST(cuda_is_one_clear_line),
+        FOLDER_TEST(malformed_recipe),       FOLDER_TEST(keys_of_later_versions),
+        FOLDER_TEST(missing_data),           FOLDER_TEST(damaged_idx),
+        FOLDER_TEST(damaged_cifar),          FOLDER_TEST(bad_csv_cell),
+        FOLDER_TEST(too_little_data),        FOLDER_TEST(init_from_lists_all_that_differs),
+        FOLDER_TEST(unwritable_run_folder),  FOLDER_TEST(unwritable_profile),
+        FOLDER_TEST(does_not_fit),           FOLDER_TEST(corrupt_checkpoint),
+        FOLDER_TEST(full_disk_while_saving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
+#define ARGUMENTS(...) \
+    (const char *const[]) { __VA_ARGS__, NULL }
 #define TRAIN(...) train(ARGUMENTS(__VA_ARGS__))
 
 static program_result train(const char *const *arguments) {
@@ -32,7 +33,8 @@ static void check_says_not(program_result r, const char *part) {
 static int count_entries(const char *folder, const char *part) {
     DIR *entries = opendir(folder);
     int count = 0;
-    for (const struct dirent *e; entries && (e = readdir(entries));) count += e->d_name[0] != '.' && strstr(e->d_name, part) != NULL;
+    for (const struct dirent *e; entries && (e = readdir(entries));)
+        count += e->d_name[0] != '.' && strstr(e->d_name, part) != NULL;
     if (entries) closedir(entries);
     return count;
 }
@@ -81,7 +83,8 @@ static void run_folder(void **state) {
     cJSON_ArrayForEach(line, lines) {
         if (has(line, "val_loss")) {
             assert_true(number(line, "step") == 10 * ++evaluations);
-            assert_true(number(line, "val_loss") > 0 && number(line, "val_accuracy") >= 0 && number(line, "val_accuracy") <= 1);
+            assert_true(number(line, "val_loss") > 0 && number(line, "val_accuracy") >= 0 &&
+                        number(line, "val_accuracy") <= 1);
             continue;
         }
         assert_true(number(line, "step") == steps++);
@@ -94,21 +97,24 @@ static void run_folder(void **state) {
     /* The resolved recipe gives the same run. */
     r = TRAIN("--quiet", "--run-dir", test_path(state, "again"), test_path(state, "run/recipe.yaml"));
     program_free(&r);
-    char *first = test_read(test_path(state, "run/recipe.yaml"), NULL), *again = test_read(test_path(state, "again/recipe.yaml"), NULL);
+    char *first = test_read(test_path(state, "run/recipe.yaml"), NULL),
+         *again = test_read(test_path(state, "again/recipe.yaml"), NULL);
     assert_string_equal(first, again);
     free(first);
     free(again);
 }
 
 static void quiet_prints_nothing(void **state) {
-    program_result r = TRAIN("--quiet", "--run-dir", test_path(state, "run"), write_recipe(state, "gpt"), "sample.length=10");
+    program_result r = TRAIN("--quiet", "--run-dir", test_path(state, "run"), write_recipe(state, "gpt"),
+                             "sample.length=10");
     assert_string_equal(r.out, "");
     assert_string_equal(r.err, "");
     program_free(&r);
 }
 
 static void samples_text(void **state) {
-    program_result r = TRAIN("--run-dir", test_path(state, "run"), write_recipe(state, "gpt"), "sample.length=40", "sample.prompt=the cat");
+    program_result r = TRAIN("--run-dir", test_path(state, "run"), write_recipe(state, "gpt"), "sample.length=40",
+                             "sample.prompt=the cat");
     const char *sample = strstr(r.out, "--- sample ---\nthe cat");
     assert_non_null(sample);
     assert_int_equal(strlen(sample), strlen("--- sample ---\nthe cat") + 40 + 1);
@@ -127,7 +133,8 @@ static void check_parses(const char *path) {
 static void dry_run_leaves_nothing(void **state) {
     const char *recipe = write_recipe(state, "mlp");
     int before = count_entries(*state, "");
-    program_result r = program_run(&(program_options){.folder = *state}, "tcc-train", ARGUMENTS(recipe, "--dry-run", "--explain"));
+    program_result r = program_run(&(program_options){.folder = *state}, "tcc-train",
+                                   ARGUMENTS(recipe, "--dry-run", "--explain"));
     assert_int_equal(r.status, 0);
     assert_non_null(strstr(r.out, "peak memory"));
     check_says(r, "mlp.fc1");
@@ -150,7 +157,8 @@ static void dumps_every_pass(void **state) {
     const char *folder = test_path(state, "dump/00-train");
     assert_int_equal(count_entries(folder, "00.input.tir"), 1);
     assert_true(count_entries(folder, "simplify.tir") > 1 && count_entries(folder, "plan-memory.memory.svg") == 1);
-    assert_true(count_entries(folder, ".ll") > 0 && count_entries(folder, ".s") > 0 && count_entries(folder, "steps.txt") == 1);
+    assert_true(count_entries(folder, ".ll") > 0 && count_entries(folder, ".s") > 0 &&
+                count_entries(folder, "steps.txt") == 1);
     DIR *entries = opendir(folder);
     for (const struct dirent *e; (e = readdir(entries));) {
         const char *dot = strrchr(e->d_name, '.');
@@ -165,8 +173,9 @@ static void dumps_every_pass(void **state) {
 /* A program for the batch that is left over at an epoch's end is there, though this run never comes to it. */
 static void compiles_ahead(void **state) {
     const char *dump = test_path(state, "dump");
-    program_result r = TRAIN("--quiet", "--run-dir", test_path(state, "run"), "--dump-ir", dump, write_recipe(state, "mlp"), "data.batch_size=9",
-                             "data.drop_last=false", "training.max_steps=1");
+    program_result r = TRAIN("--quiet", "--run-dir", test_path(state, "run"), "--dump-ir", dump,
+                             write_recipe(state, "mlp"), "data.batch_size=9", "data.drop_last=false",
+                             "training.max_steps=1");
     program_free(&r);
     assert_int_equal(count_entries(dump, "train"), 2);
     assert_int_equal(count_entries(dump, "evaluate"), 1); /* eval_batches keeps it from the left-over */
@@ -174,7 +183,8 @@ static void compiles_ahead(void **state) {
 
 static void explains_and_profiles_the_training_step(void **state) {
     const char *trace = test_path(state, "trace.json");
-    program_result r = TRAIN(write_recipe(state, "gpt"), "--run-dir", test_path(state, "run"), "--explain", "--profile", trace);
+    program_result r = TRAIN(write_recipe(state, "gpt"), "--run-dir", test_path(state, "run"), "--explain", "--profile",
+                             trace);
     assert_non_null(strstr(r.out, "program 'train'"));
     assert_null(strstr(r.out, ".c:")); /* files that a user of tcc-train does not have */
     check_says(r, "gpt.transformer.h.0.attn.c_attn");
@@ -214,9 +224,12 @@ static void devices_and_version(void **state) {
 
 static void tf32_is_asked_for(void **state) {
     const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "tf32");
-    check_says_not(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_80")), "tf32"); /* nobody asked for it */
-    check_says(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_80", "training.allow_tf32=true")), ".tf32.tf32.f32");
-    check_says_not(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_75", "training.allow_tf32=true")), "tf32"); /* it has none */
+    check_says_not(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_80")),
+                   "tf32"); /* nobody asked for it */
+    check_says(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_80", "training.allow_tf32=true")),
+               ".tf32.tf32.f32");
+    check_says_not(train_without_gpu(ARGUMENTS(recipe, "--emit", "ptx", "--arch", "sm_75", "training.allow_tf32=true")),
+                   "tf32"); /* it has none */
     check_says(TRAIN(recipe, "training.allow_tf32=true", "training.max_steps=1", "--run-dir", run), "step ");
     check_says((program_result){.out = test_read(test_path(state, "tf32/recipe.yaml"), NULL)}, "allow_tf32: true");
 }
@@ -236,13 +249,15 @@ static double mean_loss(const cJSON *lines, double from, double to) {
     return sum / count;
 }
 
-static void check_learns(void **state, const char *recipe, const char *data, const char *batch_size, const char *lr, int steps) {
+static void check_learns(void **state, const char *recipe, const char *data, const char *batch_size, const char *lr,
+                         int steps) {
     char path[512], data_path[4200], max_steps[64];
     snprintf(path, sizeof path, "%s/tools/recipes/%s", TCC_SOURCE_DIR, recipe);
     snprintf(data_path, sizeof data_path, "data.path=%s", data);
     snprintf(max_steps, sizeof max_steps, "training.max_steps=%d", steps);
-    program_result r = TRAIN("--run-dir", test_path(state, "run"), path, data_path, batch_size, lr, max_steps, "training.max_epochs=0",
-                             "training.log_every=1", "training.eval_every=0", "schedule.warmup_steps=0", "sample.length=20");
+    program_result r = TRAIN("--run-dir", test_path(state, "run"), path, data_path, batch_size, lr, max_steps,
+                             "training.max_epochs=0", "training.log_every=1", "training.eval_every=0",
+                             "schedule.warmup_steps=0", "sample.length=20");
     program_free(&r);
     cJSON *lines = read_metrics(state, "run");
     double first = mean_loss(lines, 0, 1), last = mean_loss(lines, steps - steps / 5 - 1, steps);
@@ -250,21 +265,35 @@ static void check_learns(void **state, const char *recipe, const char *data, con
     cJSON_Delete(lines);
 }
 
-static void char_gpt_learns(void **state) { check_learns(state, "char-gpt.yaml", write_text_data(state), "data.batch_size=4", "optimizer.lr=3e-3", 30); }
-static void mnist_cnn_learns(void **state) { check_learns(state, "mnist-cnn.yaml", write_idx_data(state), "data.batch_size=16", "optimizer.lr=1e-3", 25); }
-static void csv_mlp_learns(void **state) { check_learns(state, "csv-mlp.yaml", write_csv_data(state), "data.batch_size=32", "optimizer.lr=1e-3", 60); }
+static void char_gpt_learns(void **state) {
+    check_learns(state, "char-gpt.yaml", write_text_data(state), "data.batch_size=4", "optimizer.lr=3e-3", 30);
+}
+static void mnist_cnn_learns(void **state) {
+    check_learns(state, "mnist-cnn.yaml", write_idx_data(state), "data.batch_size=16", "optimizer.lr=1e-3", 25);
+}
+static void csv_mlp_learns(void **state) {
+    check_learns(state, "csv-mlp.yaml", write_csv_data(state), "data.batch_size=32", "optimizer.lr=1e-3", 60);
+}
 static void cifar_resnet18_learns(void **state) {
     check_learns(state, "cifar-resnet18.yaml", write_cifar_data(state), "data.batch_size=8", "optimizer.lr=0.01", 15);
 }
 
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(run_folder),          FOLDER_TEST(quiet_prints_nothing), FOLDER_TEST(samples_text),
-        FOLDER_TEST(dry_run_leaves_nothing), FOLDER_TEST(emits_graph_and_kernels), FOLDER_TEST(dumps_every_pass),
-        FOLDER_TEST(explains_and_profiles_the_training_step), FOLDER_TEST(verifies), FOLDER_TEST(compiles_ahead), FOLDER_TEST(devices_and_version),
+        FOLDER_TEST(run_folder),
+        FOLDER_TEST(quiet_prints_nothing),
+        FOLDER_TEST(samples_text),
+        FOLDER_TEST(dry_run_leaves_nothing),
+        FOLDER_TEST(emits_graph_and_kernels),
+        FOLDER_TEST(dumps_every_pass),
+        FOLDER_TEST(explains_and_profiles_the_training_step),
+        FOLDER_TEST(verifies),
+        FOLDER_TEST(compiles_ahead),
+        FOLDER_TEST(devices_and_version),
         FOLDER_TEST(tf32_is_asked_for),
-        FOLDER_TEST(char_gpt_learns),     FOLDER_TEST(mnist_cnn_learns),     FOLDER_TEST(csv_mlp_learns),
+        FOLDER_TEST(char_gpt_learns),
+        FOLDER_TEST(mnist_cnn_learns),
+        FOLDER_TEST(csv_mlp_learns),
         FOLDER_TEST(cifar_resnet18_learns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs that must give the same bits: again with the same seed, on another number of threads, stopped and resumed, from their own
- * first weights. All with dropout and shuffling. */
+ * Runs that must give the same bits: again with the same seed, on another number of threads, stopped and resumed, from
+ * their own first weights. All with dropout and shuffling. */
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/program.h"
@@ -12,7 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ARGUMENTS(...) (const char *const[]){__VA_ARGS__, NULL}
+#define ARGUMENTS(...) \
+    (const char *const[]) { __VA_ARGS__, NULL }
 
 static void train(const program_options *options, const char *const *arguments) {
     program_result r = program_run(options, "tcc-train", arguments);
@@ -38,7 +39,8 @@ static char *timeless_metrics(void **state, const char *run) {
     snprintf(path, sizeof path, "%s/metrics.jsonl", run);
     char *text = test_read(test_path(state, path), NULL), *to = text;
     for (const char *from = text; *from;) {
-        bool timed = !strncmp(from, "\"step_ms\":", 10) || !strncmp(from, "\"tokens_per_s\":", 15) || !strncmp(from, "\"samples_per_s\":", 16);
+        bool timed = !strncmp(from, "\"step_ms\":", 10) || !strncmp(from, "\"tokens_per_s\":", 15) ||
+                     !strncmp(from, "\"samples_per_s\":", 16);
         if (timed) from += strcspn(from, ",}") + (from[strcspn(from, ",}")] == ',');
         else *to++ = *from++;
     }
@@ -84,8 +86,10 @@ static void mlp(void **state) { check_model(state, "mlp"); }
 
 /* Interrupted in the middle, at a step that chance chooses. */
 static void interrupted(void **state) {
-    const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run"), *metrics = test_path(state, "run/metrics.jsonl");
-    const char *const arguments[] = {recipe, "--run-dir", run, "training.max_steps=1000000", "training.eval_every=0", NULL};
+    const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run"),
+               *metrics = test_path(state, "run/metrics.jsonl");
+    const char *const arguments[] = {recipe, "--run-dir", run, "training.max_steps=1000000", "training.eval_every=0",
+                                     NULL};
     program_process p = program_start(NULL, "tcc-train", arguments);
     struct stat logged = {0}; /* a first line says that a step was done */
     for (int i = 0; i < 6000 && (stat(metrics, &logged) || !logged.st_size); i++) usleep(10000);
@@ -127,15 +131,15 @@ static void folders_are_not_mixed(void **state) {
     same_run(state, "run", "run/earlier-1");
 
     /* Going back to an earlier checkpoint moves the later ones away. */
-    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "--resume", test_path(state, "run/checkpoints/step-000010.safetensors"),
-                          "training.max_steps=12"));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "--resume",
+                          test_path(state, "run/checkpoints/step-000010.safetensors"), "training.max_steps=12"));
     assert_true(test_exists(test_path(state, "run/earlier-2/checkpoints/step-000020.state.safetensors")));
     assert_false(test_exists(test_path(state, "run/checkpoints/step-000020.state.safetensors")));
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000012.safetensors")));
 }
 
-
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(gpt), FOLDER_TEST(cnn), FOLDER_TEST(mlp), FOLDER_TEST(interrupted), FOLDER_TEST(folders_are_not_mixed)};
+    const struct CMUnitTest tests[] = {FOLDER_TEST(gpt), FOLDER_TEST(cnn), FOLDER_TEST(mlp), FOLDER_TEST(interrupted),
+                                       FOLDER_TEST(folders_are_not_mixed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

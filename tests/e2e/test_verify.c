@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Verification is itself verified: a pass, a kernel and a program are broken on purpose, at the seams of the linker, and each must
- * be found, named, and written as a graph that tcc-opt reads. */
+ * Verification is itself verified: a pass, a kernel and a program are broken on purpose, at the seams of the linker,
+ * and each must be found, named, and written as a graph that tcc-opt reads. */
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/program.h"
@@ -31,12 +31,12 @@ tcc_status __wrap_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_g
     return status;
 }
 
-tcc_status __real_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
-                                    tcc_program **out);
-tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
-                                    tcc_program **out);
-tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
-                                    tcc_program **out) {
+tcc_status __real_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out);
+tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out);
+tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out) {
     if (fault == IN_KERNEL) corrupt(g, TCC_OP_TANH, TCC_OP_SIN);
     tcc_status status = __real_tcc_codegen_build(cx, diag, g, options, out);
     if (fault == IN_KERNEL) corrupt(g, TCC_OP_SIN, TCC_OP_TANH); /* the graph itself was right */
@@ -68,7 +68,8 @@ static result verify(void **state, enum fault what, tcc_mode mode) {
     tcc_context *cx;
     tcc_model *m;
     tcc_array p;
-    tcc_model_options options = {.size = sizeof options, .mode = mode, .optimizer = {.size = sizeof options.optimizer, .kind = TCC_ADAMW}};
+    tcc_model_options options = {
+        .size = sizeof options, .mode = mode, .optimizer = {.size = sizeof options.optimizer, .kind = TCC_ADAMW}};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     assert_int_equal(tcc_model_create(cx, net, NULL, &options, &m), TCC_OK);
     assert_int_equal(tcc_model_compile(m, true, batch, 2), TCC_OK);
@@ -96,8 +97,10 @@ static result verify(void **state, enum fault what, tcc_mode mode) {
 
 static void check(result r, tcc_status status, const char *message, const char *text) {
     if (r.status != status || !strstr(r.message, message))
-        fail_msg("%s, not %s, or this does not say \"%s\": %s", tcc_status_name(r.status), tcc_status_name(status), message, r.message);
-    if (!text != !r.text || (text && !strstr(r.text, text))) fail_msg("the reproducer is not as expected:\n%s", r.text ? r.text : "none");
+        fail_msg("%s, not %s, or this does not say \"%s\": %s", tcc_status_name(r.status), tcc_status_name(status),
+                 message, r.message);
+    if (!text != !r.text || (text && !strstr(r.text, text)))
+        fail_msg("the reproducer is not as expected:\n%s", r.text ? r.text : "none");
     free(r.message);
     free(r.text);
 }
@@ -135,13 +138,13 @@ static void a_wrong_kernel_is_found_and_written_alone(void **state) {
 }
 
 static void right_kernels_in_a_wrong_program(void **state) {
-    check(verify(state, IN_STEPS, TCC_MODE_DEFAULT), TCC_EBUG, "every kernel by itself is right: the steps or the memory plan are wrong",
-          "graph @train");
+    check(verify(state, IN_STEPS, TCC_MODE_DEFAULT), TCC_EBUG,
+          "every kernel by itself is right: the steps or the memory plan are wrong", "graph @train");
 }
-
 
 int main(void) {
     const struct CMUnitTest tests[] = {FOLDER_TEST(right_programs_pass), FOLDER_TEST(a_wrong_pass_is_named),
-                                       FOLDER_TEST(a_wrong_kernel_is_found_and_written_alone), FOLDER_TEST(right_kernels_in_a_wrong_program)};
+                                       FOLDER_TEST(a_wrong_kernel_is_found_and_written_alone),
+                                       FOLDER_TEST(right_kernels_in_a_wrong_program)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,8 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     size_t records = size < 16 ? size : 16;
     uint8_t *file = malloc(records * TCC__CIFAR_RECORD + 1);
     if (!file) return 0;
-    for (size_t i = 0; i < records; i++)
-        memset(file + i * TCC__CIFAR_RECORD, bytes[i], TCC__CIFAR_RECORD);
+    for (size_t i = 0; i < records; i++) memset(file + i * TCC__CIFAR_RECORD, bytes[i], TCC__CIFAR_RECORD);
     check(file, records * TCC__CIFAR_RECORD);
     free(file);
     return 0;

@@ -31,8 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     tcc_diag d = {0};
     tcc__csv csv = {0};
     tcc_status status = tcc__csv_parse(&d, "train", &files[0], &options, 0, &csv);
-    if (status == TCC_OK && files[1].size)
-        status = tcc__csv_parse(&d, "val", &files[1], &options, 1, &csv);
+    if (status == TCC_OK && files[1].size) status = tcc__csv_parse(&d, "val", &files[1], &options, 1, &csv);
     if (status == TCC_OK) status = tcc__csv_number_classes(&d, "val", &csv);
     if (status == TCC_OK) check_table(&csv, options.csv_regression);
     else if (!*tcc_diag_text(&d)) abort(); /* an error without words */

@@ -15,8 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     if (bytes[0] & 1) {
         tcc__idx_images images;
         status = tcc__idx_parse_images(&d, "fuzz", &file, &images);
-        for (int64_t i = 0; status == TCC_OK && i < images.count * images.height * images.width;
-             i++)
+        for (int64_t i = 0; status == TCC_OK && i < images.count * images.height * images.width; i++)
             sum += images.pixels[i];
     } else {
         const uint8_t *labels;

@@ -32,12 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     }
     char *text = print(g);
-    expect(tcc_graph_parse(text, strlen(text), "again.tir", &diag, &again) == TCC_OK,
-           tcc_diag_text(&diag), text);
+    expect(tcc_graph_parse(text, strlen(text), "again.tir", &diag, &again) == TCC_OK, tcc_diag_text(&diag), text);
     char *text_again = print(again);
     expect(!strcmp(text, text_again), "it prints another text the second time:", text_again);
-    expect(tcc_graph_equal(g, again) && tcc_graph_hash(g) == tcc_graph_hash(again),
-           "its copy is not equal", text);
+    expect(tcc_graph_equal(g, again) && tcc_graph_hash(g) == tcc_graph_hash(again), "its copy is not equal", text);
     tcc_graph_verify(g, &diag);
     tcc_strbuf dot = {0};
     tcc_graph_print_dot(&dot, g);

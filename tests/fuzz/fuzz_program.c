@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as the body of a stored program, under a header that fits: what decodes encodes again to the same bytes, or is refused
- * with a message. */
+ * Any bytes as the body of a stored program, under a header that fits: what decodes encodes again to the same bytes, or
+ * is refused with a message. */
 #include "ir/support/alloc.h"
 #include "runtime/program_file.h"
 

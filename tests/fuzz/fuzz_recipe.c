@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Any bytes as a recipe: parsed or refused with a message, never more. What parses prints as a recipe that parses again. */
+ * Any bytes as a recipe: parsed or refused with a message, never more. What parses prints as a recipe that parses
+ * again. */
 #include "train_recipe.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Stands in for libFuzzer where the compiler has none: gives each file named, or each file of a folder named, to the target once.
+// Stands in for libFuzzer where the compiler has none: gives each file named, or each file of a folder named, to the
+// target once.
 #include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
@@ -11,8 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int replay_file(const char *path, long size)
-{
+static int replay_file(const char *path, long size) {
     FILE *file = fopen(path, "rb");
     // Exactly `size` bytes on the heap, so that a tool sees a read past the end.
     uint8_t *data = malloc(size > 0 ? (size_t)size : 1);
@@ -31,8 +31,7 @@ static int replay_file(const char *path, long size)
 }
 
 // The number of files replayed, or -1 after a message.
-static int replay(const char *path)
-{
+static int replay(const char *path) {
     struct stat info;
     if (stat(path, &info) != 0) {
         fprintf(stderr, "%s: %s\n", path, strerror(errno));
@@ -61,8 +60,7 @@ static int replay(const char *path)
     return count;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     int count = 0;
     LLVMFuzzerTestOneInput((const uint8_t *)"", 0);
     for (int i = 1; i < argc; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Runs a stored program on a CUDA device with libtraincc_rt alone, which has no compiler: `run_stored FILE`. Every binding holds 64-bit
- * integers; the inputs are 0, 1, 2, ..., and the sum of the last binding is printed. */
+ * Runs a stored program on a CUDA device with libtraincc_rt alone, which has no compiler: `run_stored FILE`. Every
+ * binding holds 64-bit integers; the inputs are 0, 1, 2, ..., and the sum of the last binding is printed. */
 #include "ir/support/alloc.h"
 #include "runtime/device_cuda.h"
 #include "runtime/exec.h"
@@ -49,7 +49,8 @@ int main(int argc, char **argv) {
     tcc_status s = argc == 2 ? run(&r, argv[1], &sum) : TCC_EINVAL;
     if (s == TCC_OK) printf("%" PRId64 "\n", sum);
     else fprintf(stderr, "%s\n", tcc_diag_text(&r.cx.diag));
-    for (int i = 0; r.memory && i < r.program->n_bindings; i++) r.device->ops->free(r.device, r.memory[i], size_of(&r, i));
+    for (int i = 0; r.memory && i < r.program->n_bindings; i++)
+        r.device->ops->free(r.device, r.memory[i], size_of(&r, i));
     tcc__free(r.memory);
     tcc_exec_destroy(r.exec);
     tcc_device_destroy(r.device);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Matrix products by cuBLASLt: every form against plain sums, what the library refuses, a library that is missing or of another
- * version, and every call of it failing once. On the stand-in; on a GPU with the library the products alone. */
+ * Matrix products by cuBLASLt: every form against plain sums, what the library refuses, a library that is missing or of
+ * another version, and every call of it failing once. On the stand-in; on a GPU with the library the products alone. */
 #include "harness/check.h"
 #include "harness/cublaslt.h"
 #include "harness/cuda_call.h"
@@ -24,11 +24,17 @@ static int64_t span(int64_t batch, int64_t stride, int64_t rows, int64_t columns
 static int64_t elements(const tcc_matmul_params *p, int binding) {
     const int64_t last = p->outer - 1;
     switch (binding) {
-    case A: return last * p->outer_a + span(p->batch, p->stride_a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda);
-    case B: return last * p->outer_b + span(p->batch, p->stride_b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb);
+    case A:
+        return last * p->outer_a +
+               span(p->batch, p->stride_a, p->transpose_a ? p->k : p->m, p->transpose_a ? p->m : p->k, p->lda);
+    case B:
+        return last * p->outer_b +
+               span(p->batch, p->stride_b, p->transpose_b ? p->n : p->k, p->transpose_b ? p->k : p->n, p->ldb);
     case BIAS: return p->bias == TCC_MATMUL_SUMS_OF_A ? p->m : p->n;
     case ADDEND: return p->addend ? elements(p, C) : 1;
-    case AUX: if (p->activation == TCC_MATMUL_RELU_GRADIENT) return span(p->batch, p->stride_aux / 8, p->m, p->n / 8, p->ld_aux / 8);
+    case AUX:
+        if (p->activation == TCC_MATMUL_RELU_GRADIENT)
+            return span(p->batch, p->stride_aux / 8, p->m, p->n / 8, p->ld_aux / 8);
         return p->aux ? span(p->batch, p->stride_aux, p->m, p->n, p->ld_aux) : 1;
     default: return last * p->outer_c + span(p->batch, p->stride_c, p->m, p->n, p->ldc);
     }
@@ -49,24 +55,32 @@ static tcc_program *product_program(const tcc_matmul_params *p) {
 static tcc_status start(rig *r, const tcc_matmul_params *p) { return rig_start(r, product_program(p)); }
 
 static double a_at(const tcc_matmul_params *p, void *const *data, int64_t outer, int64_t batch, int64_t i, int64_t k) {
-    return call_value_at(data[A], p->type, outer * p->outer_a + batch * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k));
+    return call_value_at(data[A], p->type,
+                         outer * p->outer_a + batch * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k));
 }
 static double b_at(const tcc_matmul_params *p, void *const *data, int64_t outer, int64_t batch, int64_t k, int64_t j) {
-    return call_value_at(data[B], p->type, outer * p->outer_b + batch * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j));
+    return call_value_at(data[B], p->type,
+                         outer * p->outer_b + batch * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j));
 }
 
 static double gelu_inner(double x) { return tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)); }
 
-static void check_near(const tcc_matmul_params *p, const char *what, int64_t matrix, int64_t i, int64_t j, double is, double expected, double scale) {
-    double tolerance = p->type == TCC_F64 ? 1e-14 : p->allow_tf32 || p->type_c == TCC_BF16 ? 1e-2 : p->type_c == TCC_F16 ? 2e-3 : 1e-5;
+static void check_near(const tcc_matmul_params *p, const char *what, int64_t matrix, int64_t i, int64_t j, double is,
+                       double expected, double scale) {
+    double tolerance = p->type == TCC_F64                       ? 1e-14
+                       : p->allow_tf32 || p->type_c == TCC_BF16 ? 1e-2
+                       : p->type_c == TCC_F16                   ? 2e-3
+                                                                : 1e-5;
     if (!(fabs(is - expected) <= tolerance * scale))
-        fail_msg("%lld x %lld x %lld, %s, matrix %lld, (%lld, %lld): %g instead of %g", (long long)p->m, (long long)p->n, (long long)p->k, what,
-                 (long long)matrix, (long long)i, (long long)j, is, expected);
+        fail_msg("%lld x %lld x %lld, %s, matrix %lld, (%lld, %lld): %g instead of %g", (long long)p->m,
+                 (long long)p->n, (long long)p->k, what, (long long)matrix, (long long)i, (long long)j, is, expected);
 }
 
 /* An element of C, and of aux if that is written, from its operands as they were before the run. */
-static void compare_element(const tcc_matmul_params *p, void *const *data, void *const *got, int64_t outer, int64_t batch, int64_t i, int64_t j) {
-    const int64_t at_aux = batch * p->stride_aux + i * p->ld_aux + j, at_c = outer * p->outer_c + batch * p->stride_c + i * p->ldc + j;
+static void compare_element(const tcc_matmul_params *p, void *const *data, void *const *got, int64_t outer,
+                            int64_t batch, int64_t i, int64_t j) {
+    const int64_t at_aux = batch * p->stride_aux + i * p->ld_aux + j,
+                  at_c = outer * p->outer_c + batch * p->stride_c + i * p->ldc + j;
     const bool adds_up = p->outer > 1 && !p->outer_c;
     double sum = p->bias == TCC_MATMUL_BIAS ? call_value_at(data[BIAS], p->type_c, j) : 0, scale = 1;
     for (int64_t o = adds_up ? 0 : outer; o < (adds_up ? p->outer : outer + 1); o++)
@@ -76,9 +90,11 @@ static void compare_element(const tcc_matmul_params *p, void *const *data, void 
             scale += fabs(term);
         }
     if (p->addend) sum += call_value_at(data[ADDEND], p->type_c, at_c);
-    if (p->aux && p->activation == TCC_MATMUL_GELU) check_near(p, "aux", batch, i, j, call_value_at(got[AUX], p->type_c, at_aux), sum, scale);
+    if (p->aux && p->activation == TCC_MATMUL_GELU)
+        check_near(p, "aux", batch, i, j, call_value_at(got[AUX], p->type_c, at_aux), sum, scale);
     if (p->activation == TCC_MATMUL_RELU && sum < 0) sum = 0;
-    if (p->activation == TCC_MATMUL_RELU_GRADIENT && !(((const uint8_t *)data[AUX])[at_aux / 8] >> at_aux % 8 & 1)) sum = 0;
+    if (p->activation == TCC_MATMUL_RELU_GRADIENT && !(((const uint8_t *)data[AUX])[at_aux / 8] >> at_aux % 8 & 1))
+        sum = 0;
     if (p->activation == TCC_MATMUL_GELU) sum *= 0.5 * (1 + gelu_inner(sum));
     if (p->activation == TCC_MATMUL_GELU_GRADIENT) {
         double x = call_value_at(data[AUX], p->type_c, at_aux), t = gelu_inner(x);
@@ -95,7 +111,8 @@ static void compare(const tcc_matmul_params *p, void *const *data, void *const *
     if (p->bias != TCC_MATMUL_SUMS_OF_A && p->bias != TCC_MATMUL_SUMS_OF_B) return;
     for (int64_t i = 0; i < elements(p, BIAS); i++) {
         double sum = 0;
-        for (int64_t k = 0; k < p->k; k++) sum += p->bias == TCC_MATMUL_SUMS_OF_A ? a_at(p, data, 0, 0, i, k) : b_at(p, data, 0, 0, k, i);
+        for (int64_t k = 0; k < p->k; k++)
+            sum += p->bias == TCC_MATMUL_SUMS_OF_A ? a_at(p, data, 0, 0, i, k) : b_at(p, data, 0, 0, k, i);
         check_near(p, "sums", 0, i, 0, call_value_at(got[BIAS], p->type_c, i), sum, (double)p->k);
     }
 }
@@ -108,7 +125,8 @@ static void check_product(const tcc_matmul_params *p) {
     const tcc_device_ops *ops = r.device->ops;
     for (int i = 0; i < BINDINGS; i++) {
         data[i] = call_random_data(type_of(p, i), elements(p, i), (uint32_t)i + 1);
-        assert_ok(ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)), &r.cx.diag);
+        assert_ok(ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], tcc_type_bytes(&r.program->bindings[i].type)),
+                  &r.cx.diag);
     }
     for (int run = 0; run < 2; run++) {
         assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
@@ -134,9 +152,23 @@ static void check_product(const tcc_matmul_params *p) {
 
 /* Dense matrices. */
 static tcc_matmul_params product(int64_t batch, int64_t m, int64_t n, int64_t k, bool ta, bool tb) {
-    return (tcc_matmul_params){.batch = batch, .m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb, .lda = ta ? m : k, .ldb = tb ? k : n,
-                               .ldc = n, .stride_a = m * k, .stride_b = k * n, .stride_c = m * n, .outer = 1, .type = TCC_F32, .type_c = TCC_F32,
-                               .alignment = 16, .workspace_bytes = WORKSPACE};
+    return (tcc_matmul_params){.batch = batch,
+                               .m = m,
+                               .n = n,
+                               .k = k,
+                               .transpose_a = ta,
+                               .transpose_b = tb,
+                               .lda = ta ? m : k,
+                               .ldb = tb ? k : n,
+                               .ldc = n,
+                               .stride_a = m * k,
+                               .stride_b = k * n,
+                               .stride_c = m * n,
+                               .outer = 1,
+                               .type = TCC_F32,
+                               .type_c = TCC_F32,
+                               .alignment = 16,
+                               .workspace_bytes = WORKSPACE};
 }
 
 /* Whether there is a device with the library; says why not. */
@@ -163,11 +195,13 @@ static void test_products(void **state) {
         p.bias = form >> 3 & 1, p.activation = form >> 4 & 1;
         if (form & 32) { /* parts of larger matrices */
             p.lda += 8, p.ldb += 4, p.ldc += 12;
-            p.stride_a = p.lda * (p.transpose_a ? p.k : p.m), p.stride_b = p.ldb * (p.transpose_b ? p.n : p.k), p.stride_c = p.ldc * p.m;
+            p.stride_a = p.lda * (p.transpose_a ? p.k : p.m), p.stride_b = p.ldb * (p.transpose_b ? p.n : p.k),
+            p.stride_c = p.ldc * p.m;
         }
         check_product(&p);
     }
-    tcc_matmul_params odd = product(1, 7, 13, 29, false, true), shared = product(4, 20, 12, 8, false, false), deep = product(1, 16, 16, 600, true, false);
+    tcc_matmul_params odd = product(1, 7, 13, 29, false, true), shared = product(4, 20, 12, 8, false, false),
+                      deep = product(1, 16, 16, 600, true, false);
     odd.alignment = 4;
     shared.stride_b = 0;
     check_product(&odd);
@@ -229,13 +263,15 @@ static void test_nan(void **state) {
         for (int i = 0; i < BINDINGS; i++) {
             data[i] = call_random_data(TCC_F32, elements(&p, i), (uint32_t)i + 1);
             if (i == A) data[A][ROW * p.k + 5] = NAN;
-            assert_ok(r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], elements(&p, i) * 4), &r.cx.diag);
+            assert_ok(r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data[i], elements(&p, i) * 4),
+                      &r.cx.diag);
         }
         assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
         assert_ok(r.device->ops->download(r.device, &r.cx.diag, c, r.memory[C], sizeof c), &r.cx.diag);
         for (int i = 0; i < p.m; i++)
             for (int j = 0; j < p.n; j++)
-                if (isnan(c[i * p.n + j]) != (i == ROW)) fail_msg("activation %d: %g at (%d, %d)", activation, (double)c[i * p.n + j], i, j);
+                if (isnan(c[i * p.n + j]) != (i == ROW))
+                    fail_msg("activation %d: %g at (%d, %d)", activation, (double)c[i * p.n + j], i, j);
         for (int i = 0; i < BINDINGS; i++) free(data[i]);
         rig_stop(&r);
     }
@@ -262,7 +298,8 @@ static void test_outer(void **state) {
     (void)state;
     if (!available()) skip();
     enum { IMAGES = 3, TIME = 24, HEADS = 4, WIDTH = 16, ROW = 3 * HEADS * WIDTH };
-    tcc_matmul_params scores = product(HEADS, TIME, TIME, WIDTH, false, true); /* q and k out of [IMAGES, TIME, 3, HEADS, WIDTH] */
+    tcc_matmul_params scores = product(HEADS, TIME, TIME, WIDTH, false,
+                                       true); /* q and k out of [IMAGES, TIME, 3, HEADS, WIDTH] */
     scores.lda = scores.ldb = ROW, scores.stride_a = scores.stride_b = WIDTH;
     scores.outer = IMAGES, scores.outer_a = scores.outer_b = TIME * ROW, scores.outer_c = HEADS * TIME * TIME;
     check_product(&scores);
@@ -279,7 +316,8 @@ static void test_outer(void **state) {
 static void test_types(void **state) {
     (void)state;
     if (!available()) skip();
-    static const tcc_dtype types[][2] = {{TCC_F16, TCC_F16}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_BF16, TCC_F32}, {TCC_F64, TCC_F64}};
+    static const tcc_dtype types[][2] = {
+        {TCC_F16, TCC_F16}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_BF16, TCC_F32}, {TCC_F64, TCC_F64}};
     for (int i = 0; i < 5; i++)
         for (int form = 0; form < 4; form++) {
             tcc_matmul_params p = product(1, 32, 24, 48, form & 1, form & 2);
@@ -296,7 +334,8 @@ static void test_types(void **state) {
 static void test_addend(void **state) {
     (void)state;
     if (!available()) skip();
-    static const tcc_dtype types[][2] = {{TCC_F32, TCC_F32}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_F64, TCC_F64}};
+    static const tcc_dtype types[][2] = {
+        {TCC_F32, TCC_F32}, {TCC_BF16, TCC_BF16}, {TCC_F16, TCC_F32}, {TCC_F64, TCC_F64}};
     int refused = 0;
     for (int form = 0; form < 32; form++) {
         tcc_matmul_params p = product(form & 4 ? 3 : 1, 24, 40, 16, form & 1, form & 2);
@@ -361,7 +400,8 @@ static void test_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         wrong = product(forms[i].batch, 16, 16, 16, false, false);
-        wrong.outer = forms[i].outer, wrong.bias = forms[i].bias, wrong.activation = forms[i].activation, wrong.aux = forms[i].aux;
+        wrong.outer = forms[i].outer, wrong.bias = forms[i].bias, wrong.activation = forms[i].activation,
+        wrong.aux = forms[i].aux;
         wrong.ld_aux = forms[i].ld_aux, wrong.stride_aux = forms[i].stride_aux, wrong.alignment = forms[i].alignment;
         check_refused(&wrong, TCC_EFORMAT, "cublaslt.matmul: ");
     }
@@ -375,14 +415,18 @@ static void test_addend_and_types_refused(void **state) {
         int64_t outer, addend, bias, activation;
         tcc_dtype type, type_c;
     } forms[] = {
-        {2, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F32, TCC_F32},  {1, 1, TCC_MATMUL_SUMS_OF_A, TCC_MATMUL_LINEAR, TCC_F32, TCC_F32},
-        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, TCC_F32, TCC_F32},    {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, TCC_F64, TCC_F64},
-        {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F64, TCC_F32},  {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F32, TCC_F64},
+        {2, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F32, TCC_F32},
+        {1, 1, TCC_MATMUL_SUMS_OF_A, TCC_MATMUL_LINEAR, TCC_F32, TCC_F32},
+        {1, 1, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, TCC_F32, TCC_F32},
+        {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_GELU, TCC_F64, TCC_F64},
+        {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F64, TCC_F32},
+        {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_F32, TCC_F64},
         {1, 0, TCC_MATMUL_NO_BIAS, TCC_MATMUL_LINEAR, TCC_I32, TCC_I32},
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         tcc_matmul_params wrong = product(1, 16, 16, 16, false, false);
-        wrong.outer = forms[i].outer, wrong.addend = forms[i].addend, wrong.bias = forms[i].bias, wrong.activation = forms[i].activation;
+        wrong.outer = forms[i].outer, wrong.addend = forms[i].addend, wrong.bias = forms[i].bias,
+        wrong.activation = forms[i].activation;
         wrong.type = forms[i].type, wrong.type_c = forms[i].type_c;
         check_refused(&wrong, TCC_EFORMAT, "cublaslt.matmul: ");
     }
@@ -414,7 +458,8 @@ static void test_workspace_is_lowered(void **state) {
     (void)state;
     if (!lt.refuse) skip();
     rig r;
-    tcc_matmul_params p = product(1, 16, 16, 16, false, false), deep = product(1, 16, 16, 600, false, false), tight = deep;
+    tcc_matmul_params p = product(1, 16, 16, 16, false, false), deep = product(1, 16, 16, 600, false, false),
+                      tight = deep;
     tight.workspace_bytes = CUBLASLTSIM_WORKSPACE; /* nothing to round up with */
     if (start(&r, &p) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
     const int64_t expected[] = {0, CUBLASLTSIM_WORKSPACE + 255, 0};
@@ -433,7 +478,8 @@ static void test_library_missing(void **state) {
     if (!lt.refuse) skip();
     tcc_matmul_params p = product(1, 16, 16, 16, false, false);
     setenv("CUBLASLTSIM_VERSION", "110605", 1);
-    check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only versions 12 and 13 are known; large matrix products use our own kernels");
+    check_refused(&p, TCC_EUNSUPPORTED,
+                  "cannot be used: only versions 12 and 13 are known; large matrix products use our own kernels");
     check_described("cublaslt: 11.6.5 (");
     setenv("CUBLASLTSIM_VERSION", "120103", 1);
     check_described("cublaslt: 12.1.3 (");
@@ -457,13 +503,15 @@ static int fail_each_call(const tcc_matmul_params *p) {
         tcc_status s = start(&r, p);
         for (int i = 0; i < BINDINGS && s == TCC_OK; i++) {
             void *data = call_random_data(TCC_F32, elements(p, i), 1);
-            s = r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data, tcc_type_bytes(&r.program->bindings[i].type));
+            s = r.device->ops->upload(r.device, &r.cx.diag, r.memory[i], data,
+                                      tcc_type_bytes(&r.program->bindings[i].type));
             free(data);
         }
         if (s == TCC_OK) s = tcc_exec_run(r.exec, &r.cx.diag);
         if (s == TCC_OK) s = r.device->ops->synchronize(r.device, &r.cx.diag);
-        if (s != TCC_OK && (s != TCC_EDEVICE || !strstr(tcc_diag_text(&r.cx.diag), ": CUBLAS_STATUS_EXECUTION_FAILED") ||
-                            !strstr(tcc_diag_text(&r.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
+        if (s != TCC_OK &&
+            (s != TCC_EDEVICE || !strstr(tcc_diag_text(&r.cx.diag), ": CUBLAS_STATUS_EXECUTION_FAILED") ||
+             !strstr(tcc_diag_text(&r.cx.diag), "in program 'call', step 0 (op; net.c:7)")))
             fail_msg("call %d: %s: %s", n, tcc_status_name(s), tcc_diag_text(&r.cx.diag));
         rig_stop(&r);
         check_nothing_alive();
@@ -484,7 +532,8 @@ static void test_failures(void **state) {
     assert_true(without >= 20 && with_probe >= without + 10);
 }
 
-/* What the stand-in must not let pass: each is a fault of ours that the real library would refuse, or worse, compute with. */
+/* What the stand-in must not let pass: each is a fault of ours that the real library would refuse, or worse, compute
+ * with. */
 static void test_stand_in_is_strict(void **state) {
     (void)state;
     if (!lt.refuse) skip();
@@ -508,8 +557,11 @@ static void test_stand_in_is_strict(void **state) {
     assert_int_equal(f->preference_create(&preference), 0);
     tcc_cublaslt_result result;
     int found;
-    assert_int_equal(f->heuristic(handle, desc, wide_layout, wide_layout, wide_layout, wide_layout, preference, 1, &result, &found), INVALID);
-    assert_int_equal(f->heuristic(handle, wide, layout, layout, layout, layout, preference, 1, &result, &found), INVALID);
+    assert_int_equal(
+        f->heuristic(handle, desc, wide_layout, wide_layout, wide_layout, wide_layout, preference, 1, &result, &found),
+        INVALID);
+    assert_int_equal(f->heuristic(handle, wide, layout, layout, layout, layout, preference, 1, &result, &found),
+                     INVALID);
     assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found), 0);
 
     char *a = r.memory[A], *b = r.memory[B], *c = r.memory[C];
@@ -517,10 +569,14 @@ static void test_stand_in_is_strict(void **state) {
     const struct {
         float by, added;
         const char *from, *words;
-    } faults[] = {{2, 0, c, "factors 2 and 0"}, {1, 2, c, "factors 1 and 2"}, {1, 0, b, "C that is not read, elsewhere than D"}, {1, 1, c + 256, "overlaps D"}};
+    } faults[] = {{2, 0, c, "factors 2 and 0"},
+                  {1, 2, c, "factors 1 and 2"},
+                  {1, 0, b, "C that is not read, elsewhere than D"},
+                  {1, 1, c + 256, "overlaps D"}};
     for (int i = 0; i < 4; i++) {
         const float *by = &factors[(int)faults[i].by], *added = &factors[(int)faults[i].added];
-        assert_int_equal(f->matmul(handle, desc, by, a, layout, b, layout, added, faults[i].from, layout, c, layout, &result.algorithm, NULL, 0, cuda->compute),
+        assert_int_equal(f->matmul(handle, desc, by, a, layout, b, layout, added, faults[i].from, layout, c, layout,
+                                   &result.algorithm, NULL, 0, cuda->compute),
                          INVALID);
         assert_non_null(strstr(lt.last_error(), faults[i].words));
     }
@@ -530,12 +586,15 @@ static void test_stand_in_is_strict(void **state) {
     const void *aux = b;
     assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, sizeof gelu), 0);
     const float *one = &factors[1];
-    assert_int_equal(f->matmul(handle, desc, one, a, layout, b, layout, one, b, layout, c, layout, &result.algorithm, NULL, 0, cuda->compute), INVALID);
+    assert_int_equal(f->matmul(handle, desc, one, a, layout, b, layout, one, b, layout, c, layout, &result.algorithm,
+                               NULL, 0, cuda->compute),
+                     INVALID);
     assert_non_null(strstr(lt.last_error(), "epilogue 32 of a product that is added to"));
     assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &drelu, sizeof drelu), 0);
     assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &aux, sizeof aux), 0);
     assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &ld, sizeof ld), 0);
-    assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found), INVALID);
+    assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found),
+                     INVALID);
     assert_non_null(strstr(lt.last_error(), "leading dimension 64"));
 
     assert_int_equal(f->preference_destroy(preference), 0);
@@ -549,7 +608,8 @@ static void test_stand_in_is_strict(void **state) {
     lt.restart(); /* those errors were meant */
 }
 
-/* Descriptors need no device: the real library, where it is installed, takes every attribute that we set, and says what it is. */
+/* Descriptors need no device: the real library, where it is installed, takes every attribute that we set, and says what
+ * it is. */
 static void test_attributes(void **state) {
     (void)state;
     static tcc_cublaslt_library library;
@@ -558,14 +618,18 @@ static void test_attributes(void **state) {
     if (!library.usable) skip();
     printf("%s\n", library.text);
     const tcc_cublaslt_functions *f = &library.f;
-    static const int computes[][2] = {{TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F}, {TCC_CUBLAS_COMPUTE_32F_FAST_TF32, TCC_CUDA_R_32F},
+    static const int computes[][2] = {{TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F},
+                                      {TCC_CUBLAS_COMPUTE_32F_FAST_TF32, TCC_CUDA_R_32F},
                                       {TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F}};
     static const int types[] = {TCC_CUDA_R_32F, TCC_CUDA_R_64F, TCC_CUDA_R_16F, TCC_CUDA_R_16BF};
     const int32_t transposed = TCC_CUBLAS_OP_T, type = TCC_CUDA_R_16BF, batch = 3;
     static const uint32_t epilogues[] = {TCC_CUBLASLT_EPILOGUE_RELU | TCC_CUBLASLT_EPILOGUE_BIAS,
-                                         TCC_CUBLASLT_EPILOGUE_GELU | TCC_CUBLASLT_EPILOGUE_AUX | TCC_CUBLASLT_EPILOGUE_BIAS, TCC_CUBLASLT_EPILOGUE_DGELU,
+                                         TCC_CUBLASLT_EPILOGUE_GELU | TCC_CUBLASLT_EPILOGUE_AUX |
+                                             TCC_CUBLASLT_EPILOGUE_BIAS,
+                                         TCC_CUBLASLT_EPILOGUE_DGELU,
                                          TCC_CUBLASLT_EPILOGUE_DRELU,
-                                         TCC_CUBLASLT_EPILOGUE_BGRADA, TCC_CUBLASLT_EPILOGUE_BGRADB};
+                                         TCC_CUBLASLT_EPILOGUE_BGRADA,
+                                         TCC_CUBLASLT_EPILOGUE_BGRADB};
     const uint32_t alignment = 16;
     const void *bias = (const void *)(uintptr_t)16;
     const int64_t stride = 384;
@@ -576,7 +640,8 @@ static void test_attributes(void **state) {
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof transposed), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_TRANSB, &transposed, sizeof transposed), 0);
         for (size_t e = 0; e < sizeof epilogues / sizeof *epilogues; e++)
-            assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[e], sizeof epilogues[e]), 0);
+            assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[e], sizeof epilogues[e]),
+                             0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &bias, sizeof bias), 0);
         assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &stride, sizeof stride), 0);
@@ -587,13 +652,17 @@ static void test_attributes(void **state) {
     for (int i = 0; i < 4; i++) {
         assert_int_equal(f->layout_create(&layout, types[i], 16, 24, 16), 0);
         assert_int_equal(f->layout_set(layout, TCC_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof batch), 0);
-        assert_int_equal(f->layout_set(layout, TCC_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride), 0);
+        assert_int_equal(f->layout_set(layout, TCC_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride),
+                         0);
         assert_int_equal(f->layout_destroy(layout), 0);
     }
     assert_int_equal(f->preference_create(&preference), 0);
-    assert_int_equal(f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace), 0);
+    assert_int_equal(
+        f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace), 0);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment, sizeof alignment), 0);
+        assert_int_equal(f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment,
+                                           sizeof alignment),
+                         0);
     assert_int_equal(f->preference_destroy(preference), 0);
     assert_string_equal(f->status_name(TCC_CUBLAS_ALLOC_FAILED), "CUBLAS_STATUS_ALLOC_FAILED");
     assert_string_equal(f->status_name(TCC_CUBLAS_INVALID_VALUE), "CUBLAS_STATUS_INVALID_VALUE");

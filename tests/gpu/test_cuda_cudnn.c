@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Convolutions by cuDNN: every form against plain sums, which engine is taken, what the library refuses, a library that is missing or
- * of another version, and every call of it failing once. On the stand-in; on a GPU with the library the convolutions alone. */
+ * Convolutions by cuDNN: every form against plain sums, which engine is taken, what the library refuses, a library that
+ * is missing or of another version, and every call of it failing once. On the stand-in; on a GPU with the library the
+ * convolutions alone. */
 #include "harness/check.h"
 #include "harness/conv_forms.h"
 #include "harness/cuda_call.h"
@@ -26,45 +27,59 @@ typedef struct spans {
 } spans;
 
 static spans spans_of(const tcc_conv_params *c) {
-    return (spans){span(c->batch, c->in, c->x_size, c->x_stride), span(c->out, c->in / c->groups, c->kernel, c->w_stride), c->out, span(c->batch, c->out, c->y_size, c->y_stride)};
+    return (spans){span(c->batch, c->in, c->x_size, c->x_stride),
+                   span(c->out, c->in / c->groups, c->kernel, c->w_stride), c->out,
+                   span(c->batch, c->out, c->y_size, c->y_stride)};
 }
 
 static call_shape shape_of(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p) {
     const spans s = spans_of(&p->conv);
     const int64_t counts[3][4] = {{s.x, s.w, s.bias, s.y}, {s.y, s.w, s.x}, {s.x, s.y, s.w}};
-    call_shape shape = {.entry = entries[kind], .n_params = TCC_CUDNN_CONV_PARAMS, .n_buffers = kind == TCC_CUDNN_CONV_FORWARD ? 4 : 3, .n_outputs = 1,
-                             .workspace_bytes = p->workspace_bytes};
-    for (int i = 0; i < shape.n_buffers; i++) shape.types[i] = (tcc_type){.dtype = (tcc_dtype)p->type, .rank = 1, .dims = {counts[kind][i]}};
+    call_shape shape = {.entry = entries[kind],
+                        .n_params = TCC_CUDNN_CONV_PARAMS,
+                        .n_buffers = kind == TCC_CUDNN_CONV_FORWARD ? 4 : 3,
+                        .n_outputs = 1,
+                        .workspace_bytes = p->workspace_bytes};
+    for (int i = 0; i < shape.n_buffers; i++)
+        shape.types[i] = (tcc_type){.dtype = (tcc_dtype)p->type, .rank = 1, .dims = {counts[kind][i]}};
     return shape;
 }
 
-/* Every product of the convolution, added where the result of that kind is: by places in memory, with the sum of magnitudes. */
-static void add_products(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, void *const *data, double *sum, double *scale) {
+/* Every product of the convolution, added where the result of that kind is: by places in memory, with the sum of
+ * magnitudes. */
+static void add_products(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, void *const *data, double *sum,
+                         double *scale) {
     const tcc_conv_params *c = &p->conv;
-    const int64_t in = c->in / c->groups, out = c->out / c->groups, pixels = c->y_size[0] * c->y_size[1] * c->y_size[2], taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
+    const int64_t in = c->in / c->groups, out = c->out / c->groups, pixels = c->y_size[0] * c->y_size[1] * c->y_size[2],
+                  taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
     for (int64_t n = 0; n < c->batch; n++)
         for (int64_t k = 0; k < c->out; k++)
             for (int64_t i = 0; i < pixels * taps * in; i++) {
                 int64_t pixel = i / in / taps, tap = i / in % taps, channel = i % in;
-                int64_t x = n * c->x_stride[0] + (k / out * in + channel) * c->x_stride[1], w = k * c->w_stride[0] + channel * c->w_stride[1];
+                int64_t x = n * c->x_stride[0] + (k / out * in + channel) * c->x_stride[1],
+                        w = k * c->w_stride[0] + channel * c->w_stride[1];
                 int64_t y = n * c->y_stride[0] + k * c->y_stride[1];
                 bool inside = true;
                 for (int d = CONV_SPATIAL; d-- > 0;) {
-                    int64_t at_y = pixel % c->y_size[d], at_w = tap % c->kernel[d], at_x = at_y * c->stride[d] - c->pad_low[d] + at_w * c->dilation[d];
+                    int64_t at_y = pixel % c->y_size[d], at_w = tap % c->kernel[d],
+                            at_x = at_y * c->stride[d] - c->pad_low[d] + at_w * c->dilation[d];
                     pixel /= c->y_size[d], tap /= c->kernel[d];
                     inside = inside && at_x >= 0 && at_x < c->x_size[d];
                     x += at_x * c->x_stride[2 + d], w += at_w * c->w_stride[2 + d], y += at_y * c->y_stride[2 + d];
                 }
                 if (!inside) continue;
-                double a = kind == TCC_CUDNN_CONV_DATA_GRADIENT ? call_value_at(data[0], p->type, y) : call_value_at(data[0], p->type, x);
-                double b = kind == TCC_CUDNN_CONV_FILTER_GRADIENT ? call_value_at(data[1], p->type, y) : call_value_at(data[1], p->type, w);
+                double a = kind == TCC_CUDNN_CONV_DATA_GRADIENT ? call_value_at(data[0], p->type, y)
+                                                                : call_value_at(data[0], p->type, x);
+                double b = kind == TCC_CUDNN_CONV_FILTER_GRADIENT ? call_value_at(data[1], p->type, y)
+                                                                  : call_value_at(data[1], p->type, w);
                 int64_t to = kind == TCC_CUDNN_CONV_FORWARD ? y : kind == TCC_CUDNN_CONV_DATA_GRADIENT ? x : w;
                 sum[to] += a * b;
                 scale[to] += fabs(a * b);
             }
 }
 
-static void compare(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, void *const *data, const void *got, int64_t count) {
+static void compare(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, void *const *data, const void *got,
+                    int64_t count) {
     const double tolerance = p->allow_tf32 || p->type == TCC_BF16 ? 1e-2 : p->type == TCC_F16 ? 2e-3 : 1e-5;
     const tcc_conv_params *c = &p->conv;
     double *sum = calloc((size_t)count, sizeof *sum), *scale = calloc((size_t)count, sizeof *scale);
@@ -76,7 +91,8 @@ static void compare(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p, vo
             if (c->relu && sum[i] < 0) sum[i] = 0;
         }
         double is = call_value_at(got, p->type, i);
-        if (!(fabs(is - sum[i]) <= tolerance * (1 + scale[i]))) fail_msg("%s, place %lld: %g instead of %g", entries[kind], (long long)i, is, sum[i]);
+        if (!(fabs(is - sum[i]) <= tolerance * (1 + scale[i])))
+            fail_msg("%s, place %lld: %g instead of %g", entries[kind], (long long)i, is, sum[i]);
     }
     free(sum);
     free(scale);
@@ -100,7 +116,8 @@ static void check_conv(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params *p)
     upload_random(&c, p->type, shape.n_buffers, data);
     for (int run = 0; run < 3; run++) {
         assert_ok(tcc_exec_run(c.exec, &c.cx.diag), &c.cx.diag);
-        assert_ok(c.device->ops->download(c.device, &c.cx.diag, data[result], c.memory[result], rig_bytes(&c, result)), &c.cx.diag);
+        assert_ok(c.device->ops->download(c.device, &c.cx.diag, data[result], c.memory[result], rig_bytes(&c, result)),
+                  &c.cx.diag);
         compare(kind, p, data, data[result], shape.types[result].dims[0]);
         if (run == 1) rig_move(&c, 0);
     }
@@ -120,7 +137,8 @@ static void test_convolutions(void **state) {
     if (!available()) skip();
     for (int i = 0; i < CONV_FORMS; i++) {
         const tcc_cudnn_conv_params p = conv_form(i);
-        for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++) check_conv((tcc_cudnn_conv_kind)kind, &p);
+        for (int kind = TCC_CUDNN_CONV_FORWARD; kind <= TCC_CUDNN_CONV_FILTER_GRADIENT; kind++)
+            check_conv((tcc_cudnn_conv_kind)kind, &p);
     }
 }
 
@@ -232,12 +250,17 @@ static void test_refused(void **state) {
     if (!dnn.refuse) skip();
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3), tight = p, relu = p, wrong = p;
     dnn.refuse(1u << CUDNNSIM_WORKSPACE | 1u << CUDNNSIM_PLAIN);
-    check_refused(&p, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 6 proposed, 4 are not exact or not deterministic, 2 fail; first ");
+    check_refused(&p, TCC_EUNSUPPORTED,
+                  "cudnn has no engine for it: of 6 proposed, 4 are not exact or not deterministic, 2 fail; first ");
     check_refused(&p, TCC_EUNSUPPORTED, "cudnnBackendFinalize: CUDNN_STATUS_NOT_SUPPORTED");
-    check_refused(&p, TCC_EUNSUPPORTED, "for cudnn.conv_forward of 2 images of 1 x 6 x 7 with 8 channels, kernels of 1 x 3 x 3 to 16 channels in 1 groups");
+    check_refused(&p, TCC_EUNSUPPORTED,
+                  "for cudnn.conv_forward of 2 images of 1 x 6 x 7 with 8 channels, kernels of 1 x 3 x 3 to 16 "
+                  "channels in 1 groups");
     dnn.refuse(0);
     tight.workspace_bytes = 1024; /* another engine needs none, but in f32 that is the worse choice */
-    check_refused(&tight, TCC_EUNSUPPORTED, "of 5 proposed, 4 are not exact or not deterministic, 1 take 4096 bytes of workspace or more, of 769");
+    check_refused(
+        &tight, TCC_EUNSUPPORTED,
+        "of 5 proposed, 4 are not exact or not deterministic, 1 take 4096 bytes of workspace or more, of 769");
     dnn.refuse(~(1u << CUDNNSIM_NONDETERMINISTIC)); /* the one engine that there is may not be taken */
     p.type = TCC_F16;
     check_refused(&p, TCC_EUNSUPPORTED, "of 6 proposed, 3 are not exact or not deterministic");
@@ -253,7 +276,9 @@ static void test_library_missing(void **state) {
     if (!dnn.refuse) skip();
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
     setenv("CUDNNSIM_VERSION", "8907", 1);
-    check_refused(&p, TCC_EUNSUPPORTED, "cannot be used: only version 9 is known; convolutions, attention and batch norms use our own kernels");
+    check_refused(
+        &p, TCC_EUNSUPPORTED,
+        "cannot be used: only version 9 is known; convolutions, attention and batch norms use our own kernels");
     check_described("cudnn: 8.9.7 (");
     setenv("CUDNNSIM_VERSION", "90102", 1);
     check_described("cudnn: 9.1.2 (");
@@ -272,18 +297,24 @@ static void test_failures(void **state) {
     tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3);
     const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
     p.conv.bias = p.conv.relu = 1;
-    const cudnn_failures fatal = cudnn_fail_each_call(&shape, (const int64_t *)&p, 5000, ": CUDNN_STATUS_EXECUTION_FAILED", TCC_EDEVICE);
+    const cudnn_failures fatal = cudnn_fail_each_call(&shape, (const int64_t *)&p, 5000,
+                                                      ": CUDNN_STATUS_EXECUTION_FAILED", TCC_EDEVICE);
     assert_true(fatal.failed >= 40 && fatal.done == 0);
-    const cudnn_failures refused = cudnn_fail_each_call(&shape, (const int64_t *)&p, 3000, ": CUDNN_STATUS_NOT_SUPPORTED", TCC_EUNSUPPORTED);
+    const cudnn_failures refused = cudnn_fail_each_call(&shape, (const int64_t *)&p, 3000,
+                                                        ": CUDNN_STATUS_NOT_SUPPORTED", TCC_EUNSUPPORTED);
     assert_true(refused.failed >= 40 && refused.done >= 20);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUDNN_TEST(test_convolutions), CUDNN_TEST(test_epilogues),
-        CUDNN_TEST(test_engines), CUDNN_TEST(test_runs_make_nothing),
-        CUDNN_TEST(test_workspace_is_lowered), CUDNN_TEST(test_refused),
-        CUDNN_TEST(test_library_missing), CUDNN_TEST(test_failures),
+        CUDNN_TEST(test_convolutions),
+        CUDNN_TEST(test_epilogues),
+        CUDNN_TEST(test_engines),
+        CUDNN_TEST(test_runs_make_nothing),
+        CUDNN_TEST(test_workspace_is_lowered),
+        CUDNN_TEST(test_refused),
+        CUDNN_TEST(test_library_missing),
+        CUDNN_TEST(test_failures),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }

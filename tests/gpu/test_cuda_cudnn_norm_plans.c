@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Batch norm as the real cuDNN takes it, without a device. Its kernels are compiled for the plan, where tests/nodevice is the driver. With the
- * stand-in, or no library, nothing is tested. */
+ * Batch norm as the real cuDNN takes it, without a device. Its kernels are compiled for the plan, where tests/nodevice
+ * is the driver. With the stand-in, or no library, nothing is tested. */
 #include "harness/check.h"
 #include "harness/cudnn_planner.h"
 
@@ -10,7 +10,11 @@
 
 static tcc_norm_params norm_of(tcc_dtype type, int64_t rows, int64_t channels, bool backward) {
     enum { A_THOUSANDTH = 0x3a83126f, WORKSPACE = 32 << 20 };
-    return (tcc_norm_params){.rows = rows, .channels = channels, .eps_bits = backward ? 0 : A_THOUSANDTH, .type = type, .workspace_bytes = WORKSPACE};
+    return (tcc_norm_params){.rows = rows,
+                             .channels = channels,
+                             .eps_bits = backward ? 0 : A_THOUSANDTH,
+                             .type = type,
+                             .workspace_bytes = WORKSPACE};
 }
 
 static tcc_status plan(int device, tcc_diag *d, bool backward, tcc_norm_params *p, tcc_cudnn_graph **g) {
@@ -30,10 +34,14 @@ static void test_norms(void **state) {
         bool backward;
         int64_t rows, channels;
     } forms[] = {
-        {0, TCC_F32, false, 32 * 112 * 112, 64}, {1, TCC_F32, true, 32 * 28 * 28, 128}, {1, TCC_F16, false, 32 * 7 * 7, 512},
-        {0, TCC_BF16, true, 32 * 14 * 14, 256},  {1, TCC_F32, false, 33, 12},
+        {0, TCC_F32, false, 32 * 112 * 112, 64},
+        {1, TCC_F32, true, 32 * 28 * 28, 128},
+        {1, TCC_F16, false, 32 * 7 * 7, 512},
+        {0, TCC_BF16, true, 32 * 14 * 14, 256},
+        {1, TCC_F32, false, 33, 12},
     };
-    static const tcc_cuda_address addresses[] = {0x10000, 0x20000, 0x30000, 0x40000, 0x50000, 0x60000, 0x70000, 0x80000};
+    static const tcc_cuda_address addresses[] = {0x10000, 0x20000, 0x30000, 0x40000,
+                                                 0x50000, 0x60000, 0x70000, 0x80000};
     if (!cudnn_planners_available()) skip();
     if (!dlopen("libcuda.so.1", RTLD_NOW)) {
         print_message("skipped: there is no libcuda.so.1, without which the library compiles nothing\n");
@@ -43,10 +51,12 @@ static void test_norms(void **state) {
         tcc_diag d = {0};
         tcc_cudnn_graph *g = NULL;
         tcc_norm_params p = norm_of(forms[i].type, forms[i].rows, forms[i].channels, forms[i].backward);
-        if (plan(forms[i].device, &d, forms[i].backward, &p, &g) != TCC_OK) fail_msg("%s, form %zu: %s", cudnn_planners[forms[i].device].name, i, tcc_diag_text(&d));
+        if (plan(forms[i].device, &d, forms[i].backward, &p, &g) != TCC_OK)
+            fail_msg("%s, form %zu: %s", cudnn_planners[forms[i].device].name, i, tcc_diag_text(&d));
         assert_in_range(p.workspace_bytes, 0, 1 << 20); /* images are not copied */
         /* a variant pack is taken; the run itself wants a device */
-        assert_error(tcc_cudnn_graph_run(g, &d, addresses, 0x90040), TCC_EUNSUPPORTED, &d, "cudnnBackendExecute: CUDNN_STATUS_BAD_PARAM");
+        assert_error(tcc_cudnn_graph_run(g, &d, addresses, 0x90040), TCC_EUNSUPPORTED, &d,
+                     "cudnnBackendExecute: CUDNN_STATUS_BAD_PARAM");
         tcc_cudnn_graph_destroy(g);
         tcc_diag_clear(&d);
     }

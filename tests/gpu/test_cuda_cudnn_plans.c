@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Networks as cuDNN is to run them, compiled without a device: which work is left between its calls, and whether the real library takes
- * them all: it plans for a GPU whose properties it is told (cuDNN 9.8 and newer). That needs the library and no driver; with the
- * stand-in, or none, it is skipped. */
+ * Networks as cuDNN is to run them, compiled without a device: which work is left between its calls, and whether the
+ * real library takes them all: it plans for a GPU whose properties it is told (cuDNN 9.8 and newer). That needs the
+ * library and no driver; with the stand-in, or none, it is skipped. */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/conv_forms.h"
@@ -16,14 +16,27 @@
 #include <string.h>
 
 /* A convolution of square images, channels last. */
-static tcc_cudnn_conv_params conv(tcc_dtype type, int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t groups) {
+static tcc_cudnn_conv_params conv(tcc_dtype type, int64_t size, int64_t in, int64_t out, int64_t kernel, int64_t stride,
+                                  int64_t groups) {
     const int64_t pad = kernel / 2, y = (size + 2 * pad - kernel) / stride + 1, within = in / groups;
     return (tcc_cudnn_conv_params){
-        .conv = {.batch = 32, .groups = groups, .in = in, .out = out, .x_size = {1, size, size}, .y_size = {1, y, y}, .kernel = {1, kernel, kernel},
-                 .stride = {1, stride, stride}, .dilation = {1, 1, 1}, .pad_low = {0, pad, pad}, .pad_high = {0, pad, pad},
-                 .x_stride = {size * size * in, 1, size * size * in, size * in, in}, .y_stride = {y * y * out, 1, y * y * out, y * out, out},
+        .conv = {.batch = 32,
+                 .groups = groups,
+                 .in = in,
+                 .out = out,
+                 .x_size = {1, size, size},
+                 .y_size = {1, y, y},
+                 .kernel = {1, kernel, kernel},
+                 .stride = {1, stride, stride},
+                 .dilation = {1, 1, 1},
+                 .pad_low = {0, pad, pad},
+                 .pad_high = {0, pad, pad},
+                 .x_stride = {size * size * in, 1, size * size * in, size * in, in},
+                 .y_stride = {y * y * out, 1, y * y * out, y * out, out},
                  .w_stride = {kernel * kernel * within, 1, kernel * kernel * within, kernel * within, within}},
-        .type = type, .alignment = 16, .workspace_bytes = 64 << 20};
+        .type = type,
+        .alignment = 16,
+        .workspace_bytes = 64 << 20};
 }
 
 static tcc_status plan(int device, tcc_diag *d, tcc_cudnn_conv_kind kind, tcc_cudnn_conv_params *p) {
@@ -41,7 +54,8 @@ static void check_planned(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params 
         tcc_diag d = {0};
         tcc_cudnn_conv_params q = *p;
         if (plan(device, &d, kind, &q) != TCC_OK)
-            fail_msg("sm_%d, convolution %d, type %d, bias %d, relu %d: %s", device ? 90 : 80, kind, (int)p->type, (int)p->conv.bias, (int)p->conv.relu, tcc_diag_text(&d));
+            fail_msg("sm_%d, convolution %d, type %d, bias %d, relu %d: %s", device ? 90 : 80, kind, (int)p->type,
+                     (int)p->conv.bias, (int)p->conv.relu, tcc_diag_text(&d));
         assert_in_range(q.workspace_bytes, 0, p->workspace_bytes);
         tcc_diag_clear(&d);
     }
@@ -92,7 +106,8 @@ static void test_packs(void **state) {
         assert_ok(tcc_cudnn_graph_create(&cudnn_planners[0].cudnn, &d, &g), &d);
         assert_ok(tcc_cudnn_conv_describe(g, &d, TCC_CUDNN_CONV_FORWARD, &p), &d);
         assert_ok(tcc_cudnn_graph_finish(g, &d, &limits, &p.workspace_bytes), &d);
-        assert_error(tcc_cudnn_graph_run(g, &d, addresses, 0x50040), TCC_EUNSUPPORTED, &d, "cudnnBackendExecute: CUDNN_STATUS_BAD_PARAM");
+        assert_error(tcc_cudnn_graph_run(g, &d, addresses, 0x50040), TCC_EUNSUPPORTED, &d,
+                     "cudnnBackendExecute: CUDNN_STATUS_BAD_PARAM");
         tcc_cudnn_graph_destroy(g);
         tcc_diag_clear(&d);
     }
@@ -111,7 +126,8 @@ static void test_refusals(void **state) {
     p.alignment = 3;
     check_refused(TCC_CUDNN_CONV_FORWARD, p, "cudnnBackendFinalize: CUDNN_STATUS_BAD_PARAM");
     check_refused(TCC_CUDNN_CONV_FORWARD, p, "for a descriptor of type 17");
-    check_refused(TCC_CUDNN_CONV_FORWARD, conv(TCC_I64, 28, 64, 128, 3, 1, 1), "cudnn has no engine for it: of 0 proposed");
+    check_refused(TCC_CUDNN_CONV_FORWARD, conv(TCC_I64, 28, 64, 128, 3, 1, 1),
+                  "cudnn has no engine for it: of 0 proposed");
 }
 
 /* --- networks --- */
@@ -129,7 +145,8 @@ static bool answer(void *user, const char *name, int64_t *params) {
         tcc_cudnn_conv_params *p = (tcc_cudnn_conv_params *)params;
         tcc_diag d = {0};
         const bool taken = a->device < 0 || plan(a->device, &d, (tcc_cudnn_conv_kind)kind, p) == TCC_OK;
-        if (!taken && !strstr(tcc_diag_text(&d), " bytes of workspace or more")) fail_msg("%s: %s", name, tcc_diag_text(&d));
+        if (!taken && !strstr(tcc_diag_text(&d), " bytes of workspace or more"))
+            fail_msg("%s: %s", name, tcc_diag_text(&d));
         if (a->device < 0) p->workspace_bytes = 0;
         tcc_diag_clear(&d);
         a->calls++;
@@ -140,15 +157,17 @@ static bool answer(void *user, const char *name, int64_t *params) {
 }
 
 /* A step of training, as the pipeline makes it. */
-static void compile_network(const char *model, int scale, bool tf32, asked *a, tcc_graph **planned, tcc_program **program) {
+static void compile_network(const char *model, int scale, bool tf32, asked *a, tcc_graph **planned,
+                            tcc_program **program) {
     tcc_context cx;
     tcc_llvm_target target;
     tcc_diag d = {0};
     assert_ok(tcc_context_init(&cx), &cx.diag);
     assert_ok(tcc_llvm_target_cuda("sm_90", &cx.diag, &target), &cx.diag);
     tcc_graph *g = model_graph(model, scale, &d);
-    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
-                                 &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1}});
+    tcc_graph *step =
+        run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
+                   &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1}});
     const compiled_options options = {.takes_call = answer, .takes_call_user = a, .tf32 = tf32};
     compiled_build(step, &options, &target, &cx, planned, program);
     tcc_graph_destroy(g);
@@ -165,8 +184,9 @@ static bool reads_only_inputs(const tcc_program *p, const tcc_step *s) {
     return true;
 }
 
-/* Nothing moves between convolutions: only images on the way in and weights change their layout, in their own steps; the optimizer reads
- * gradients of weights in theirs. `inside`: moves of a gradient where the channels-last part ends. */
+/* Nothing moves between convolutions: only images on the way in and weights change their layout, in their own steps;
+ * the optimizer reads gradients of weights in theirs. `inside`: moves of a gradient where the channels-last part ends.
+ */
 static void check_moves(const char *model, int scale, int calls, int moves, int inside) {
     asked a = {.device = -1};
     tcc_graph *planned;
@@ -175,7 +195,9 @@ static void check_moves(const char *model, int scale, int calls, int moves, int 
     int found_calls = 0, found_moves = 0, found_inside = 0;
     for (int i = 0; i < p->n_steps; i++) {
         const tcc_step *s = &p->steps[i];
-        const bool moves_only = s->kind == TCC_STEP_COPY || (s->kind == TCC_STEP_KERNEL && (!strcmp(s->label, "transpose") || !strcmp(s->label, "reshape")));
+        const bool moves_only = s->kind == TCC_STEP_COPY ||
+                                (s->kind == TCC_STEP_KERNEL &&
+                                 (!strcmp(s->label, "transpose") || !strcmp(s->label, "reshape")));
         found_calls += s->kind == TCC_STEP_LIBRARY;
         found_moves += moves_only;
         found_inside += moves_only && (s->kind == TCC_STEP_COPY || !reads_only_inputs(p, s));
@@ -192,7 +214,7 @@ static void check_moves(const char *model, int scale, int calls, int moves, int 
 
 static void test_moves(void **state) {
     (void)state;
-    check_moves("cnn", 8, 3, 4, 1); /* images, two weights, and the gradient of what is flattened */
+    check_moves("cnn", 8, 3, 4, 1);      /* images, two weights, and the gradient of what is flattened */
     check_moves("resnet", 8, 55, 10, 0); /* images, and weights, those of equal shapes together */
 }
 
@@ -206,14 +228,16 @@ static void test_networks(void **state) {
             tcc_program *p;
             compile_network("resnet", 8, tf32, &a, &planned, &p);
             /* in f32 without tensor cores some would copy more than they gain */
-            if (a.calls < 40 || (tf32 ? a.taken < a.calls : 4 * a.taken < 3 * a.calls)) fail_msg("sm_%d, tf32 %d: %d of %d calls are taken", device ? 90 : 80, tf32, a.taken, a.calls);
+            if (a.calls < 40 || (tf32 ? a.taken < a.calls : 4 * a.taken < 3 * a.calls))
+                fail_msg("sm_%d, tf32 %d: %d of %d calls are taken", device ? 90 : 80, tf32, a.taken, a.calls);
             tcc_program_destroy(p);
             tcc_graph_destroy(planned);
         }
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_forms), cmocka_unit_test(test_packs), cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_moves), cmocka_unit_test(test_networks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_packs),        cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_moves),        cmocka_unit_test(test_networks)};
     return cmocka_run_group_tests(tests, cudnn_planners_open, cudnn_planners_close);
 }

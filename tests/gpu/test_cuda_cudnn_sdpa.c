@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Attention by cuDNN: graphs with packed heads, causal rules and all gradients against the interpreter, what stays with our own kernels
- * and why, what is refused, steps that share a call, and every call of the library failing once. On the stand-in; on a GPU with the library the
- * graphs alone. */
+ * Attention by cuDNN: graphs with packed heads, causal rules and all gradients against the interpreter, what stays with
+ * our own kernels and why, what is refused, steps that share a call, and every call of the library failing once. On the
+ * stand-in; on a GPU with the library the graphs alone. */
 #include "harness/check.h"
 #include "harness/cuda_call.h"
 #include "harness/cudnn_device.h"
@@ -19,9 +19,19 @@ enum { BATCH = 2, HEADS = 4, WIDTH = 64, WORKSPACE = 1 << 20, AN_EIGHTH = 0x3e00
 
 /* Heads as [batch, heads, rows, width]. */
 static tcc_sdpa_params attention(tcc_dtype type, int64_t queries, int64_t keys) {
-    tcc_sdpa_params p = {.batch = BATCH, .heads = HEADS, .queries = queries, .keys = keys, .width = WIDTH, .value_width = WIDTH, .type = type,
-                         .scale_bits = AN_EIGHTH, .lse = 1, .alignment = 16, .workspace_bytes = WORKSPACE};
-    int64_t *const strides[] = {p.q_stride, p.k_stride, p.v_stride, p.o_stride, p.do_stride, p.dq_stride, p.dk_stride, p.dv_stride};
+    tcc_sdpa_params p = {.batch = BATCH,
+                         .heads = HEADS,
+                         .queries = queries,
+                         .keys = keys,
+                         .width = WIDTH,
+                         .value_width = WIDTH,
+                         .type = type,
+                         .scale_bits = AN_EIGHTH,
+                         .lse = 1,
+                         .alignment = 16,
+                         .workspace_bytes = WORKSPACE};
+    int64_t *const strides[] = {p.q_stride,  p.k_stride,  p.v_stride,  p.o_stride,
+                                p.do_stride, p.dq_stride, p.dk_stride, p.dv_stride};
     static const bool by_key[] = {false, true, true, false, false, false, true, true};
     for (int i = 0; i < 8; i++) {
         strides[i][2] = WIDTH;
@@ -33,12 +43,16 @@ static tcc_sdpa_params attention(tcc_dtype type, int64_t queries, int64_t keys) 
 
 static call_shape shape_of(bool backward, const tcc_sdpa_params *p) {
     static const char roles[2][TYPES + 1] = {"qkkql", "qkkqlqqkk"};
-    call_shape s = {.entry = backward ? "cudnn.sdpa_backward" : "cudnn.sdpa_forward", .n_params = TCC_SDPA_PARAMS, .n_buffers = backward ? 9 : 5,
-                         .n_outputs = backward ? 3 : 2, .workspace_bytes = p->workspace_bytes};
+    call_shape s = {.entry = backward ? "cudnn.sdpa_backward" : "cudnn.sdpa_forward",
+                    .n_params = TCC_SDPA_PARAMS,
+                    .n_buffers = backward ? 9 : 5,
+                    .n_outputs = backward ? 3 : 2,
+                    .workspace_bytes = p->workspace_bytes};
     for (int i = 0; i < s.n_buffers; i++) {
         const char role = roles[backward][i];
         const int64_t rows = p->batch * p->heads * (role == 'k' ? p->keys : p->queries);
-        s.types[i] = role == 'l' ? (tcc_type){TCC_F32, 1, {rows}} : (tcc_type){(tcc_dtype)p->type, 1, {rows * p->width}};
+        s.types[i] = role == 'l' ? (tcc_type){TCC_F32, 1, {rows}}
+                                 : (tcc_type){(tcc_dtype)p->type, 1, {rows * p->width}};
     }
     return s;
 }
@@ -58,9 +72,12 @@ static void check_refused(bool backward, const tcc_sdpa_params *p, tcc_status ex
 static void test_refused(void **state) {
     (void)state;
     if (!dnn.refuse) skip();
-    tcc_sdpa_params p = attention(TCC_F16, 128, 128), odd = attention(TCC_F16, 128, 192), wrong = p, later = attention(TCC_BF16, 100, 200);
-    check_refused(true, &odd, TCC_EUNSUPPORTED, "gradients of attention by cudnn can be NaN unless 128 divides the numbers of queries and keys");
-    check_refused(true, &odd, TCC_EUNSUPPORTED, "for cudnn.sdpa_backward of 2 x 4 heads, 128 queries and 192 keys of width 64, values of width 64");
+    tcc_sdpa_params p = attention(TCC_F16, 128, 128), odd = attention(TCC_F16, 128, 192), wrong = p,
+                    later = attention(TCC_BF16, 100, 200);
+    check_refused(true, &odd, TCC_EUNSUPPORTED,
+                  "gradients of attention by cudnn can be NaN unless 128 divides the numbers of queries and keys");
+    check_refused(true, &odd, TCC_EUNSUPPORTED,
+                  "for cudnn.sdpa_backward of 2 x 4 heads, 128 queries and 192 keys of width 64, values of width 64");
     wrong.type = TCC_F32;
     check_refused(false, &wrong, TCC_EFORMAT, "cudnn.sdpa_forward: malformed params");
     wrong = later;
@@ -68,7 +85,9 @@ static void test_refused(void **state) {
     check_refused(false, &wrong, TCC_EFORMAT, "malformed params");
     later.causal = 1;
     setenv("CUDNNSIM_VERSION", "90501", 1);
-    check_refused(false, &later, TCC_EUNSUPPORTED, "before cudnn 9.6, causal attention to earlier keys wants numbers of queries and keys that 64 divides");
+    check_refused(
+        false, &later, TCC_EUNSUPPORTED,
+        "before cudnn 9.6, causal attention to earlier keys wants numbers of queries and keys that 64 divides");
     setenv("CUDNNSIM_VERSION", "91001", 1);
     check_refused(false, &p, TCC_EUNSUPPORTED, "attention of cudnn 9.10.0 and 9.10.1 is wrong");
     unsetenv("CUDNNSIM_VERSION");
@@ -88,7 +107,8 @@ static void test_failures(void **state) {
     const tcc_sdpa_params p = attention(TCC_F16, 128, 128);
     for (int backward = 0; backward < 2; backward++) {
         const call_shape shape = shape_of(backward, &p);
-        const cudnn_failures all = cudnn_fail_each_call(&shape, (const int64_t *)&p, 5000, ": CUDNN_STATUS_EXECUTION_FAILED", TCC_EDEVICE);
+        const cudnn_failures all = cudnn_fail_each_call(&shape, (const int64_t *)&p, 5000,
+                                                        ": CUDNN_STATUS_EXECUTION_FAILED", TCC_EDEVICE);
         assert_true(all.failed >= 150 && all.done == 0);
     }
 }
@@ -126,41 +146,52 @@ typedef struct packed {
     bool lse, gradients;
 } packed;
 
-/* Appends slice, reshape and transpose of a part of %`from`, [BATCH, rows, parts * HEADS * WIDTH], as heads; `n`: the next number. */
+/* Appends slice, reshape and transpose of a part of %`from`, [BATCH, rows, parts * HEADS * WIDTH], as heads; `n`: the
+ * next number. */
 static int add_heads(char *text, const char *type, int from, int rows, int parts, int part, int n) {
     char *to = text + strlen(text);
     if (parts > 1) {
-        to += sprintf(to, "  %%%d = slice(%%%d) {start=[0, 0, %d], limit=[%d, %d, %d], stride=[1, 1, 1]} : %s[%d,%d,%d]\n", n, from, part * HEADS * WIDTH, BATCH, rows,
-                      (part + 1) * HEADS * WIDTH, type, BATCH, rows, HEADS * WIDTH);
+        to += sprintf(
+            to, "  %%%d = slice(%%%d) {start=[0, 0, %d], limit=[%d, %d, %d], stride=[1, 1, 1]} : %s[%d,%d,%d]\n", n,
+            from, part * HEADS * WIDTH, BATCH, rows, (part + 1) * HEADS * WIDTH, type, BATCH, rows, HEADS * WIDTH);
         from = n++;
     }
     to += sprintf(to, "  %%%d = reshape(%%%d) : %s[%d,%d,%d,%d]\n", n, from, type, BATCH, rows, HEADS, WIDTH);
-    sprintf(to, "  %%%d = transpose(%%%d) {perm=[0, 2, 1, 3]} : %s[%d,%d,%d,%d]\n", n + 1, n, type, BATCH, HEADS, rows, WIDTH);
+    sprintf(to, "  %%%d = transpose(%%%d) {perm=[0, 2, 1, 3]} : %s[%d,%d,%d,%d]\n", n + 1, n, type, BATCH, HEADS, rows,
+            WIDTH);
     return n + 2;
 }
 
 /* Heads back as [BATCH, rows, HEADS * WIDTH]. */
 static int add_merged(char *text, const char *type, int from, int rows, int n) {
-    sprintf(text + strlen(text), "  %%%d = transpose(%%%d) {perm=[0, 2, 1, 3]} : %s[%d,%d,%d,%d]\n  %%%d = reshape(%%%d) : %s[%d,%d,%d]\n", n, from, type, BATCH, rows, HEADS,
-            WIDTH, n + 1, n, type, BATCH, rows, HEADS * WIDTH);
+    sprintf(text + strlen(text),
+            "  %%%d = transpose(%%%d) {perm=[0, 2, 1, 3]} : %s[%d,%d,%d,%d]\n  %%%d = reshape(%%%d) : %s[%d,%d,%d]\n",
+            n, from, type, BATCH, rows, HEADS, WIDTH, n + 1, n, type, BATCH, rows, HEADS * WIDTH);
     return n + 2;
 }
 
-/* Attention as a layer has it: q, k and v side by side, or q apart where there are more keys; the gradients again side by side. */
+/* Attention as a layer has it: q, k and v side by side, or q apart where there are more keys; the gradients again side
+ * by side. */
 static void write_layer(const packed *s, char *text) {
     const bool apart = s->queries != s->keys;
-    sprintf(text, "graph @layer {\n  %%0 = input {name=\"q\"} : %s[%d,%d,%d]\n  %%1 = input {name=\"kv\"} : %s[%d,%d,%d]\n  %%2 = input {name=\"do\"} : %s[%d,%d,%d]\n", s->type,
-            BATCH, s->queries, HEADS * WIDTH, s->type, BATCH, s->keys, 3 * HEADS * WIDTH, s->type, BATCH, s->queries, HEADS * WIDTH);
+    sprintf(text,
+            "graph @layer {\n  %%0 = input {name=\"q\"} : %s[%d,%d,%d]\n  %%1 = input {name=\"kv\"} : %s[%d,%d,%d]\n  "
+            "%%2 = input {name=\"do\"} : %s[%d,%d,%d]\n",
+            s->type, BATCH, s->queries, HEADS * WIDTH, s->type, BATCH, s->keys, 3 * HEADS * WIDTH, s->type, BATCH,
+            s->queries, HEADS * WIDTH);
     int n = 3;
-    const int q = (n = add_heads(text, s->type, apart ? 0 : 1, s->queries, apart ? 1 : 3, 0, n)) - 1, k = (n = add_heads(text, s->type, 1, s->keys, 3, 1, n)) - 1;
+    const int q = (n = add_heads(text, s->type, apart ? 0 : 1, s->queries, apart ? 1 : 3, 0, n)) - 1,
+              k = (n = add_heads(text, s->type, 1, s->keys, 3, 1, n)) - 1;
     const int v = (n = add_heads(text, s->type, 1, s->keys, 3, 2, n)) - 1, o = n++;
-    sprintf(text + strlen(text), "  %%%d = sdpa(%%%d, %%%d, %%%d) {%s} : %s[%d,%d,%d,%d]\n", o, q, k, v, s->attrs, s->type, BATCH, HEADS, s->queries, WIDTH);
+    sprintf(text + strlen(text), "  %%%d = sdpa(%%%d, %%%d, %%%d) {%s} : %s[%d,%d,%d,%d]\n", o, q, k, v, s->attrs,
+            s->type, BATCH, HEADS, s->queries, WIDTH);
     const int merged = (n = add_merged(text, s->type, o, s->queries, n)) - 1;
     char outputs[256];
     int used = sprintf(outputs, "  output \"o\" %%%d\n", merged);
     if (s->lse) {
         const int lse = n++;
-        sprintf(text + strlen(text), "  %%%d = sdpa_lse(%%%d, %%%d) {%s} : f32[%d,%d,%d]\n", lse, q, k, s->attrs, BATCH, HEADS, s->queries);
+        sprintf(text + strlen(text), "  %%%d = sdpa_lse(%%%d, %%%d) {%s} : f32[%d,%d,%d]\n", lse, q, k, s->attrs, BATCH,
+                HEADS, s->queries);
         if (!s->gradients) sprintf(outputs + used, "  output \"lse\" %%%d\n", lse);
         if (s->gradients) {
             const int d_o = (n = add_heads(text, s->type, 2, s->queries, 1, 0, n)) - 1;
@@ -168,14 +199,16 @@ static void write_layer(const packed *s, char *text) {
             int d[3];
             for (int i = 0; i < 3; i++) {
                 const int rows = i ? s->keys : s->queries, gradient = n++;
-                sprintf(text + strlen(text), "  %%%d = sdpa_grad_%c(%%%d, %%%d, %%%d, %%%d, %%%d, %%%d) {%s} : %s[%d,%d,%d,%d]\n", gradient, names[i], q, k, v, o, lse, d_o,
-                        s->attrs, s->type, BATCH, HEADS, rows, WIDTH);
+                sprintf(text + strlen(text),
+                        "  %%%d = sdpa_grad_%c(%%%d, %%%d, %%%d, %%%d, %%%d, %%%d) {%s} : %s[%d,%d,%d,%d]\n", gradient,
+                        names[i], q, k, v, o, lse, d_o, s->attrs, s->type, BATCH, HEADS, rows, WIDTH);
                 d[i] = (n = add_merged(text, s->type, gradient, rows, n)) - 1;
             }
             if (apart) {
                 for (int i = 0; i < 3; i++) used += sprintf(outputs + used, "  output \"d%c\" %%%d\n", names[i], d[i]);
             } else {
-                sprintf(text + strlen(text), "  %%%d = concat(%%%d, %%%d, %%%d) {axis=2} : %s[%d,%d,%d]\n", n, d[0], d[1], d[2], s->type, BATCH, s->queries, 3 * HEADS * WIDTH);
+                sprintf(text + strlen(text), "  %%%d = concat(%%%d, %%%d, %%%d) {axis=2} : %s[%d,%d,%d]\n", n, d[0],
+                        d[1], d[2], s->type, BATCH, s->queries, 3 * HEADS * WIDTH);
                 sprintf(outputs + used, "  output \"d\" %%%d\n", n);
             }
         }
@@ -222,7 +255,8 @@ static bool take_all(void *user, const char *name, int64_t *params) {
     return true;
 }
 
-/* Compiled for a library that takes every call, of which it is asked for so many: `words` say why ours does the rest. */
+/* Compiled for a library that takes every call, of which it is asked for so many: `words` say why ours does the rest.
+ */
 static void check_own(const char *text, const char *arch, int calls, const char *words) {
     tcc_context cx = {0};
     assert_ok(tcc_context_init(&cx), &cx.diag);
@@ -244,37 +278,48 @@ static void check_own(const char *text, const char *arch, int calls, const char 
     tcc_context_clear(&cx);
 }
 
-static void check_own_sdpa(const char *dims_q, const char *dims_k, const char *type, const char *mask, const char *arch, const char *words) {
+static void check_own_sdpa(const char *dims_q, const char *dims_k, const char *type, const char *mask, const char *arch,
+                           const char *words) {
     char text[2048], operand[128] = "";
     if (mask) snprintf(operand, sizeof operand, "  %%3 = input {name=\"m\"} : %s[%s]\n", type, mask);
-    snprintf(text, sizeof text, "graph @a {\n  %%0 = input {name=\"q\"} : %s[%s]\n  %%1 = input {name=\"k\"} : %s[%s]\n  %%2 = input {name=\"v\"} : %s[%s]\n%s  %%%d = sdpa(%%0, %%1, %%2%s) "
-             "{scale=0.125} : %s[%s]\n  output \"o\" %%%d\n}\n", type, dims_q, type, dims_k, type, dims_k, operand, mask ? 4 : 3, mask ? ", %3" : "", type, dims_q, mask ? 4 : 3);
+    snprintf(text, sizeof text,
+             "graph @a {\n  %%0 = input {name=\"q\"} : %s[%s]\n  %%1 = input {name=\"k\"} : %s[%s]\n  %%2 = input "
+             "{name=\"v\"} : %s[%s]\n%s  %%%d = sdpa(%%0, %%1, %%2%s) "
+             "{scale=0.125} : %s[%s]\n  output \"o\" %%%d\n}\n",
+             type, dims_q, type, dims_k, type, dims_k, operand, mask ? 4 : 3, mask ? ", %3" : "", type, dims_q,
+             mask ? 4 : 3);
     check_own(text, arch, 0, words);
 }
 
 static void test_not_asked(void **state) {
     (void)state;
-    check_own_sdpa("2,4,128,64", "2,4,128,64", "f32", NULL, "sm_80", "our own kernel for attention of 2 x 4 heads, 128 queries, 128 keys: it is not of f16 or bf16");
-    check_own_sdpa("2,4,128,64", "2,4,128,64", "f16", NULL, "sm_75", "it is not of f16 or bf16"); /* there it is computed in f32 */
-    check_own_sdpa("2,4,128,64", "2,4,128,64", "f16", "2,4,128,128", "sm_80", "a query whose mask hides all keys would not give 0");
+    check_own_sdpa("2,4,128,64", "2,4,128,64", "f32", NULL, "sm_80",
+                   "our own kernel for attention of 2 x 4 heads, 128 queries, 128 keys: it is not of f16 or bf16");
+    check_own_sdpa("2,4,128,64", "2,4,128,64", "f16", NULL, "sm_75",
+                   "it is not of f16 or bf16"); /* there it is computed in f32 */
+    check_own_sdpa("2,4,128,64", "2,4,128,64", "f16", "2,4,128,128", "sm_80",
+                   "a query whose mask hides all keys would not give 0");
     check_own_sdpa("2,2,4,128,64", "2,2,4,128,64", "bf16", NULL, "sm_80", "it has more than two batch dims");
     check_own_sdpa("2,4,64,64", "2,4,64,64", "bf16", NULL, "sm_80", "it is small");
     char text[8192];
-    attention_graph_text(text, sizeof text, &(attention_graph){"2,4,", 128, 128, 64, 64, "scale=0.125", .p = 0.2, .type = "f16", .forward = true});
+    attention_graph_text(
+        text, sizeof text,
+        &(attention_graph){"2,4,", 128, 128, 64, 64, "scale=0.125", .p = 0.2, .type = "f16", .forward = true});
     check_own(text, "sm_80", 0, "its dropout would draw other random numbers");
     /* the gradient by v alone */
     const packed later = {"f16", 128, 256, "scale=0.125", true, true};
     write_layer(&later, text);
     char *dq = strstr(text, "  output \"dq\""), *dv = strstr(text, "  output \"dv\"");
     memmove(dq, dv, strlen(dv) + 1);
-    check_own(text, "sm_80", 1, "our own kernel for gradients of attention of 2 x 4 heads, 128 queries, 256 keys: not all of its gradients are wanted");
+    check_own(text, "sm_80", 1,
+              "our own kernel for gradients of attention of 2 x 4 heads, 128 queries, 256 keys: not all of its "
+              "gradients are wanted");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUDNN_TEST(test_refused),        CUDNN_TEST(test_failures),
-        CUDNN_TEST(test_calls_are_shared), CUDNN_TEST(test_layers),
-        CUDNN_TEST(test_layer_in_part),  CUDNN_TEST(test_not_asked),
+        CUDNN_TEST(test_refused), CUDNN_TEST(test_failures),      CUDNN_TEST(test_calls_are_shared),
+        CUDNN_TEST(test_layers),  CUDNN_TEST(test_layer_in_part), CUDNN_TEST(test_not_asked),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Attention as the real cuDNN takes it, without a device. Its kernels are compiled for the plan, where tests/nodevice is the driver. With the
- * stand-in, or no library, nothing is tested. */
+ * Attention as the real cuDNN takes it, without a device. Its kernels are compiled for the plan, where tests/nodevice
+ * is the driver. With the stand-in, or no library, nothing is tested. */
 #include "harness/check.h"
 #include "harness/cudnn_planner.h"
 
@@ -9,12 +9,22 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-/* Heads of a packed [batch, rows, 3, heads, width] with o and do of [batch, rows, heads, width], or all as [batch, heads, rows, width]. */
+/* Heads of a packed [batch, rows, 3, heads, width] with o and do of [batch, rows, heads, width], or all as [batch,
+ * heads, rows, width]. */
 static tcc_sdpa_params attention(tcc_dtype type, int64_t queries, int64_t keys, int64_t width, bool packed) {
     enum { BATCH = 2, HEADS = 3, WORKSPACE = 64 << 20, AN_EIGHTH = 0x3e000000, O = 3, DO = 4 };
-    tcc_sdpa_params p = {.batch = BATCH, .heads = HEADS, .queries = queries, .keys = keys, .width = width, .value_width = width, .type = type,
-                         .scale_bits = AN_EIGHTH, .alignment = 16, .workspace_bytes = WORKSPACE};
-    int64_t *const strides[] = {p.q_stride, p.k_stride, p.v_stride, p.o_stride, p.do_stride, p.dq_stride, p.dk_stride, p.dv_stride};
+    tcc_sdpa_params p = {.batch = BATCH,
+                         .heads = HEADS,
+                         .queries = queries,
+                         .keys = keys,
+                         .width = width,
+                         .value_width = width,
+                         .type = type,
+                         .scale_bits = AN_EIGHTH,
+                         .alignment = 16,
+                         .workspace_bytes = WORKSPACE};
+    int64_t *const strides[] = {p.q_stride,  p.k_stride,  p.v_stride,  p.o_stride,
+                                p.do_stride, p.dq_stride, p.dk_stride, p.dv_stride};
     static const bool by_key[] = {false, true, true, false, false, false, true, true};
     for (int i = 0; i < 8; i++) {
         const int64_t rows = by_key[i] ? keys : queries, parts = packed && i != O && i != DO ? 3 : 1;
@@ -55,12 +65,16 @@ static void test_attention(void **state) {
     for (size_t i = 0; i < 2 * sizeof forms / sizeof *forms; i++) {
         const int device = i % 2;
         tcc_diag d = {0};
-        tcc_sdpa_params p = attention(forms[i / 2].type, forms[i / 2].queries, forms[i / 2].keys, forms[i / 2].width, forms[i / 2].packed);
-        const int64_t matrix = p.batch * p.heads * p.queries * p.keys * 2, most = forms[i / 2].backward ? matrix + 4096 : 4096;
+        tcc_sdpa_params p = attention(forms[i / 2].type, forms[i / 2].queries, forms[i / 2].keys, forms[i / 2].width,
+                                      forms[i / 2].packed);
+        const int64_t matrix = p.batch * p.heads * p.queries * p.keys * 2,
+                      most = forms[i / 2].backward ? matrix + 4096 : 4096;
         p.causal = forms[i / 2].causal;
         p.lse = forms[i / 2].lse;
-        if (plan_attention(device, &d, forms[i / 2].backward, &p) != TCC_OK) fail_msg("%s, form %zu: %s", cudnn_planners[device].name, i / 2, tcc_diag_text(&d));
-        assert_in_range(p.workspace_bytes, forms[i / 2].backward ? matrix : 0, most); /* of gradients, that of sums without atomics */
+        if (plan_attention(device, &d, forms[i / 2].backward, &p) != TCC_OK)
+            fail_msg("%s, form %zu: %s", cudnn_planners[device].name, i / 2, tcc_diag_text(&d));
+        assert_in_range(p.workspace_bytes, forms[i / 2].backward ? matrix : 0,
+                        most); /* of gradients, that of sums without atomics */
         tcc_diag_clear(&d);
     }
 }

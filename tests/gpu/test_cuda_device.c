@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The CUDA device: programs of hand-written PTX, batches in and results out while steps run, errors that name things, and nothing
- * left behind however it ends. Faults are injected into the stand-in driver; on a GPU those tests are skipped. */
+ * The CUDA device: programs of hand-written PTX, batches in and results out while steps run, errors that name things,
+ * and nothing left behind however it ends. Faults are injected into the stand-in driver; on a GPU those tests are
+ * skipped. */
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/program.h"
@@ -26,8 +27,12 @@ static int set_up(void **state) {
 
 static tcc_status start(rig *r) { return rig_start(r, sample_program_cuda()); }
 
-static tcc_status upload_x(rig *r) { return r->device->ops->upload(r->device, &r->cx.diag, r->memory[SAMPLE_X], x_data, SAMPLE_BYTES); }
-static tcc_status download_y(rig *r) { return r->device->ops->download(r->device, &r->cx.diag, got, r->memory[SAMPLE_Y], SAMPLE_BYTES); }
+static tcc_status upload_x(rig *r) {
+    return r->device->ops->upload(r->device, &r->cx.diag, r->memory[SAMPLE_X], x_data, SAMPLE_BYTES);
+}
+static tcc_status download_y(rig *r) {
+    return r->device->ops->download(r->device, &r->cx.diag, got, r->memory[SAMPLE_Y], SAMPLE_BYTES);
+}
 
 static tcc_status run_once(rig *r) {
     tcc_status s = upload_x(r);
@@ -78,7 +83,8 @@ static void test_feed_and_fetch(void **state) {
         assert_ok(r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], batch, 8), &r.cx.diag);
         memset(batch, 0xee, SAMPLE_BYTES);
         assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
-        assert_ok(r.device->ops->fetch(r.device, &r.cx.diag, (char *)r.memory[SAMPLE_Y] + 32, 8 * KEPT, &tickets[step]), &r.cx.diag);
+        assert_ok(r.device->ops->fetch(r.device, &r.cx.diag, (char *)r.memory[SAMPLE_Y] + 32, 8 * KEPT, &tickets[step]),
+                  &r.cx.diag);
     }
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < SAMPLE_N; i++) batch[i] = x_data[i] + step;
@@ -88,13 +94,15 @@ static void test_feed_and_fetch(void **state) {
         assert_memory_equal(kept, want + 4, sizeof kept);
     }
     int64_t ticket;
-    assert_error(r.device->ops->fetch(r.device, &r.cx.diag, r.memory[SAMPLE_Y], TCC_FETCH_BYTES + 1, &ticket), TCC_EINVAL, &r.cx.diag, "at most 64");
+    assert_error(r.device->ops->fetch(r.device, &r.cx.diag, r.memory[SAMPLE_Y], TCC_FETCH_BYTES + 1, &ticket),
+                 TCC_EINVAL, &r.cx.diag, "at most 64");
     for (int i = 0; i < TCC_FETCHES; i++) {
         tcc_diag_clear(&r.cx.diag);
         assert_ok(r.device->ops->fetch(r.device, &r.cx.diag, r.memory[SAMPLE_Y], 8, &ticket), &r.cx.diag);
     }
     assert_ok(r.device->ops->collect(r.device, &r.cx.diag, ticket - TCC_FETCHES + 1, kept, 8), &r.cx.diag);
-    assert_error(r.device->ops->collect(r.device, &r.cx.diag, tickets[0], kept, 8), TCC_ENOTFOUND, &r.cx.diag, "is not among those kept");
+    assert_error(r.device->ops->collect(r.device, &r.cx.diag, tickets[0], kept, 8), TCC_ENOTFOUND, &r.cx.diag,
+                 "is not among those kept");
     assert_ok(r.device->ops->synchronize(r.device, &r.cx.diag), &r.cx.diag);
     free(batch);
     free(want);
@@ -109,7 +117,9 @@ static void refused(rig *r, tcc_program *p, tcc_status status, const char *words
     tcc_program_destroy(p);
 }
 
-static void replace_code(tcc_program *p, const char *ptx) { p->modules[0] = (tcc_module){ptx, (int64_t)strlen(ptx) + 1}; }
+static void replace_code(tcc_program *p, const char *ptx) {
+    p->modules[0] = (tcc_module){ptx, (int64_t)strlen(ptx) + 1};
+}
 
 static void remove_saved(void) {
     glob_t files;
@@ -160,10 +170,13 @@ static void test_refused(void **state) {
     p->steps[3] = (tcc_step){.kind = TCC_STEP_LIBRARY, .call = &call, .label = "dot"};
     refused(&r, p, TCC_EUNSUPPORTED, "'cblas.sgemm': no such library entry on CUDA devices");
     p = sample_program_cuda();
-    replace_code(p, ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry scale() {\n  frobnicate.u32 %r1;\n}\n");
+    replace_code(
+        p, ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry scale() {\n  frobnicate.u32 %r1;\n}\n");
     tcc_exec *e;
-    assert_error(tcc_exec_create(&r.cx, r.device, p, &e), TCC_EDEVICE, &r.cx.diag, "the driver refuses module 0 of program 'test': ");
-    if (sim.inject && !strstr(tcc_diag_text(&r.cx.diag), "line 5")) fail_msg("%s", tcc_diag_text(&r.cx.diag)); /* the driver's own words */
+    assert_error(tcc_exec_create(&r.cx, r.device, p, &e), TCC_EDEVICE, &r.cx.diag,
+                 "the driver refuses module 0 of program 'test': ");
+    if (sim.inject && !strstr(tcc_diag_text(&r.cx.diag), "line 5"))
+        fail_msg("%s", tcc_diag_text(&r.cx.diag)); /* the driver's own words */
     assert_non_null(strstr(tcc_diag_text(&r.cx.diag), "CUDA_ERROR_INVALID_PTX"));
     assert_non_null(strstr(tcc_diag_text(&r.cx.diag), "its PTX is in "));
     remove_saved();
@@ -237,12 +250,15 @@ static void test_failing_kernel(void **state) {
     if (!sim.inject) skip();
     rig r;
     assert_int_equal(run_broken(&r), TCC_EDEVICE);
-    expect_all(tcc_diag_text(&r.cx.diag), (const char *[]){"CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)",
-                                                           "a kernel on cuda:0", "TCC_LAUNCH_BLOCKING=1 names it", NULL});
+    expect_all(tcc_diag_text(&r.cx.diag),
+               (const char *[]){"CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)",
+                                "a kernel on cuda:0", "TCC_LAUNCH_BLOCKING=1 names it", NULL});
     /* Every later call says why, and what was taken is given back. */
-    assert_error(tcc_exec_run(r.exec, &r.cx.diag), TCC_EDEVICE, &r.cx.diag, "no more use to this process since an earlier error: ");
+    assert_error(tcc_exec_run(r.exec, &r.cx.diag), TCC_EDEVICE, &r.cx.diag,
+                 "no more use to this process since an earlier error: ");
     void *memory;
-    assert_error(r.device->ops->alloc(r.device, &r.cx.diag, 64, &memory), TCC_EDEVICE, &r.cx.diag, "since an earlier error");
+    assert_error(r.device->ops->alloc(r.device, &r.cx.diag, 64, &memory), TCC_EDEVICE, &r.cx.diag,
+                 "since an earlier error");
     assert_error(r.device->ops->synchronize(r.device, &r.cx.diag), TCC_EDEVICE, &r.cx.diag, "since an earlier error");
     rig_stop(&r);
 }
@@ -255,7 +271,8 @@ static void test_blocking(void **state) {
     assert_int_equal(run_broken(&r), TCC_EDEVICE);
     unsetenv("TCC_LAUNCH_BLOCKING");
     const char *text = tcc_diag_text(&r.cx.diag);
-    expect_all(text, (const char *[]){"kernel 'mix': CUDA_ERROR_ILLEGAL_ADDRESS", "in program 'test', step 2 (mix them; net.c:7)", "its PTX is in ", NULL});
+    expect_all(text, (const char *[]){"kernel 'mix': CUDA_ERROR_ILLEGAL_ADDRESS",
+                                      "in program 'test', step 2 (mix them; net.c:7)", "its PTX is in ", NULL});
     char path[512];
     assert_int_equal(sscanf(strstr(text, "its PTX is in ") + strlen("its PTX is in "), "%511s", path), 1);
     FILE *f = fopen(path, "r");
@@ -279,7 +296,8 @@ static void test_blocking_runs(void **state) {
     rig_stop(&r);
 }
 
-/* Every call of a kind fails once; it ends in an error of the right kind with the right words, and nothing stays behind. */
+/* Every call of a kind fails once; it ends in an error of the right kind with the right words, and nothing stays
+ * behind. */
 static void inject_all(ptxsim_fault fault, tcc_status status, const char *words, int least) {
     for (int n = 1;; n++) {
         rig r;
@@ -310,8 +328,10 @@ static void test_faults(void **state) {
     (void)state;
     if (!sim.inject) skip();
     inject_all(PTXSIM_FAULT_ALLOC, TCC_ENOMEM, " asked for, ", 6);
-    inject_all(PTXSIM_FAULT_HOST, TCC_ENOMEM, " of this machine's memory (cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY)", 1);
-    inject_all(PTXSIM_FAULT_MODULE, TCC_ENOMEM, "the driver refuses module 0 of program 'test': CUDA_ERROR_OUT_OF_MEMORY (out of memory)\nnote: ", 1);
+    inject_all(PTXSIM_FAULT_HOST, TCC_ENOMEM, " of this machine's memory (cuMemHostAlloc: CUDA_ERROR_OUT_OF_MEMORY)",
+               1);
+    inject_all(PTXSIM_FAULT_MODULE, TCC_ENOMEM,
+               "the driver refuses module 0 of program 'test': CUDA_ERROR_OUT_OF_MEMORY (out of memory)\nnote: ", 1);
     inject_all(PTXSIM_FAULT_LAUNCH, TCC_EDEVICE, "cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", 8);
     inject_all(PTXSIM_FAULT_LOST, TCC_EDEVICE, "CUDA_ERROR_DEVICE_UNAVAILABLE", 8);
     inject_all(PTXSIM_FAULT_CALL, TCC_EDEVICE, "CUDA_ERROR_UNKNOWN (unknown error)", 100);
@@ -324,7 +344,9 @@ static void test_lost_device(void **state) {
     assert_ok(start(&r), &r.cx.diag);
     sim.inject(PTXSIM_FAULT_LOST, 2);
     assert_int_equal(run_once(&r), TCC_EDEVICE);
-    expect_all(tcc_diag_text(&r.cx.diag), (const char *[]){"CUDA_ERROR_DEVICE_UNAVAILABLE", "is lost: nvidia-smi or the system's log may say why", NULL});
+    expect_all(
+        tcc_diag_text(&r.cx.diag),
+        (const char *[]){"CUDA_ERROR_DEVICE_UNAVAILABLE", "is lost: nvidia-smi or the system's log may say why", NULL});
     rig_stop(&r);
 }
 
@@ -495,10 +517,22 @@ static void test_users_in_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUDA_TEST(test_run),        CUDA_TEST(test_feed_and_fetch), CUDA_TEST(test_refused),         CUDA_TEST(test_large_shared_memory),
-        CUDA_TEST(test_profile),    CUDA_TEST(test_failing_kernel), CUDA_TEST(test_blocking),        CUDA_TEST(test_blocking_runs),
-        CUDA_TEST(test_faults),     CUDA_TEST(test_lost_device),    CUDA_TEST(test_host_memory_short), CUDA_TEST(test_no_device),
-        CUDA_TEST(test_arch),       CUDA_TEST(test_stored_program), CUDA_TEST(test_runtime_alone), CUDA_TEST(test_users_in_threads),
+        CUDA_TEST(test_run),
+        CUDA_TEST(test_feed_and_fetch),
+        CUDA_TEST(test_refused),
+        CUDA_TEST(test_large_shared_memory),
+        CUDA_TEST(test_profile),
+        CUDA_TEST(test_failing_kernel),
+        CUDA_TEST(test_blocking),
+        CUDA_TEST(test_blocking_runs),
+        CUDA_TEST(test_faults),
+        CUDA_TEST(test_lost_device),
+        CUDA_TEST(test_host_memory_short),
+        CUDA_TEST(test_no_device),
+        CUDA_TEST(test_arch),
+        CUDA_TEST(test_stored_program),
+        CUDA_TEST(test_runtime_alone),
+        CUDA_TEST(test_users_in_threads),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Where libraries of CUDA's are looked for, and in what order. Any shared library will do to be found: cmocka's, under its own name and
- * under one that nothing else has. */
+ * Where libraries of CUDA's are looked for, and in what order. Any shared library will do to be found: cmocka's, under
+ * its own name and under one that nothing else has. */
 #include "harness/check.h"
 #include "harness/files.h"
 
@@ -143,6 +143,7 @@ static void a_toolkit(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create, restore)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(each_place_in_turn), TEST(the_loaders_path), TEST(what_does_not_open), TEST(a_toolkit)};
+    const struct CMUnitTest tests[] = {TEST(each_place_in_turn), TEST(the_loaders_path), TEST(what_does_not_open),
+                                       TEST(a_toolkit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Graphs whose dots cuBLASLt multiplies: which steps they become, against the interpreter, with what follows a dot, operands as they lie,
- * and what the library refuses; and training steps against the CPU's. On the stand-in, or a GPU with the library. */
+ * Graphs whose dots cuBLASLt multiplies: which steps they become, against the interpreter, with what follows a dot,
+ * operands as they lie, and what the library refuses; and training steps against the CPU's. On the stand-in, or a GPU
+ * with the library. */
 #include "harness/check.h"
 #include "harness/cublaslt.h"
 #include "harness/cuda_call.h"
@@ -31,19 +32,25 @@ static bool available(void) {
 /* --- graphs */
 
 static void check_graph(const char *text, int calls, int steps) {
-    const double tolerance = strstr(text, "f64") ? 1e-12 : strstr(text, "bf16") ? 1e-2 : strstr(text, "f16") ? 2e-3 : 1e-4;
+    const double tolerance = strstr(text, "f64")    ? 1e-12
+                             : strstr(text, "bf16") ? 1e-2
+                             : strstr(text, "f16")  ? 2e-3
+                                                    : 1e-4;
     check_graph_on_cuda(text, &(compiled_options){.tolerance = tolerance}, calls, steps);
 }
 
 /* A dot of a (m x k, or stored the other way) and b with `rest` behind it as %3 and following. */
-static void check_dot(const char *type, int batch, int m, int n, int k, bool ta, bool tb, const char *rest, int calls, int steps) {
+static void check_dot(const char *type, int batch, int m, int n, int k, bool ta, bool tb, const char *rest, int calls,
+                      int steps) {
     char text[2048], lead[16] = "", batches[64] = "";
-    if (batch) snprintf(lead, sizeof lead, "%d,", batch), snprintf(batches, sizeof batches, "batch_a=[0], batch_b=[0], ");
+    if (batch)
+        snprintf(lead, sizeof lead, "%d,", batch), snprintf(batches, sizeof batches, "batch_a=[0], batch_b=[0], ");
     snprintf(text, sizeof text,
-             "graph @dot {\n  %%0 = input {name=\"a\"} : %s[%s%d,%d]\n  %%1 = input {name=\"b\"} : %s[%s%d,%d]\n  %%2 = input {name=\"bias\"} : %s[%d]\n"
+             "graph @dot {\n  %%0 = input {name=\"a\"} : %s[%s%d,%d]\n  %%1 = input {name=\"b\"} : %s[%s%d,%d]\n  %%2 "
+             "= input {name=\"bias\"} : %s[%d]\n"
              "  %%3 = dot(%%0, %%1) {%scontract_a=[%d], contract_b=[%d]} : %s[%s%d,%d]\n%s}\n",
-             type, lead, ta ? k : m, ta ? m : k, type, lead, tb ? n : k, tb ? k : n, type, n, batches, (batch > 0) + !ta, (batch > 0) + tb, type, lead, m, n,
-             rest);
+             type, lead, ta ? k : m, ta ? m : k, type, lead, tb ? n : k, tb ? k : n, type, n, batches,
+             (batch > 0) + !ta, (batch > 0) + tb, type, lead, m, n, rest);
     check_graph(text, calls, steps);
 }
 
@@ -67,7 +74,10 @@ static void test_epilogues(void **state) {
     char text[1024];
     snprintf(text, sizeof text, "%s  output \"c\" %%5\n", bias);
     check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 1);
-    snprintf(text, sizeof text, "%s  %%6 = constant {values=[0]} : f32[256,320]\n  %%7 = max(%%5, %%6) : f32[256,320]\n  output \"c\" %%7\n", bias);
+    snprintf(
+        text, sizeof text,
+        "%s  %%6 = constant {values=[0]} : f32[256,320]\n  %%7 = max(%%5, %%6) : f32[256,320]\n  output \"c\" %%7\n",
+        bias);
     check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 1);
     /* what is stored before tanh is the library's, tanh ours */
     snprintf(text, sizeof text, "%s  %%6 = tanh(%%5) : f32[256,320]\n  output \"c\" %%5\n  output \"d\" %%6\n", bias);
@@ -77,8 +87,11 @@ static void test_epilogues(void **state) {
     check_dot("f32", 0, 256, 320, 272, true, true, text, 1, 2);
     check_dot("f32", 0, 256, 320, 240, true, true, text, 0, 1);
     /* a bias of the rows is not the library's */
-    check_dot("f32", 0, 512, 320, 272, false, false, "  %4 = slice(%0) {start=[0, 0], limit=[512, 1], stride=[1, 1]} : f32[512,1]\n  %5 = reshape(%4) : f32[512]\n"
-              "  %6 = broadcast(%5) {dims=[0]} : f32[512,320]\n  %7 = add(%3, %6) : f32[512,320]\n  output \"c\" %7\n", 1, 2);
+    check_dot(
+        "f32", 0, 512, 320, 272, false, false,
+        "  %4 = slice(%0) {start=[0, 0], limit=[512, 1], stride=[1, 1]} : f32[512,1]\n  %5 = reshape(%4) : f32[512]\n"
+        "  %6 = broadcast(%5) {dims=[0]} : f32[512,320]\n  %7 = add(%3, %6) : f32[512,320]\n  output \"c\" %7\n",
+        1, 2);
 }
 
 /* gelu_tanh behind a dot, its input stored as well or not, and its gradient; by erf it is not the library's. */
@@ -91,7 +104,8 @@ static void test_gelu(void **state) {
     check_dot("f32", 0, 256, 320, 240, false, true, "  %4 = gelu_tanh(%3) : f32[256,320]\n  output \"c\" %4\n", 1, 1);
     snprintf(text, sizeof text, "%s  %%6 = gelu_tanh(%%5) : f32[256,320]\n  output \"c\" %%6\n", bias);
     check_dot("f32", 0, 256, 320, 240, false, true, text, 1, 1);
-    snprintf(text, sizeof text, "%s  %%6 = gelu_tanh(%%5) : f32[256,320]\n  output \"c\" %%6\n  output \"d\" %%5\n", bias);
+    snprintf(text, sizeof text, "%s  %%6 = gelu_tanh(%%5) : f32[256,320]\n  output \"c\" %%6\n  output \"d\" %%5\n",
+             bias);
     check_dot("f32", 0, 256, 320, 240, false, true, text, 1, 1);
     if (lt.get_counts) lt.get_counts(&counts);
     if (lt.get_counts) assert_true(counts.epilogues[5] == 3 && counts.epilogues[2] == 2 && counts.epilogues[7] == 1);
@@ -101,21 +115,28 @@ static void test_gelu(void **state) {
         check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 2);
         lt.refuse_epilogues(false);
     }
-    check_dot("bf16", 0, 256, 320, 240, false, true, "  %4 = gelu_tanh(%3) : bf16[256,320]\n  output \"c\" %4\n  output \"d\" %3\n", 1, 1);
+    check_dot("bf16", 0, 256, 320, 240, false, true,
+              "  %4 = gelu_tanh(%3) : bf16[256,320]\n  output \"c\" %4\n  output \"d\" %3\n", 1, 1);
     snprintf(text, sizeof text, "%s  %%6 = gelu(%%5) : f32[256,320]\n  output \"c\" %%6\n  output \"d\" %%5\n", bias);
     check_dot("f32", 0, 256, 320, 240, false, true, text, 0, 1);
-    static const char gradient[] = "  %4 = input {name=\"x\"} : f32[4,160,176]\n  %5 = gelu_tanh_grad(%4, %3) : f32[4,160,176]\n  output \"c\" %5\n";
+    static const char gradient[] = "  %4 = input {name=\"x\"} : f32[4,160,176]\n  %5 = gelu_tanh_grad(%4, %3) : "
+                                   "f32[4,160,176]\n  output \"c\" %5\n";
     check_dot("f32", 4, 160, 176, 192, true, false, gradient, 1, 1);
     /* the input's rows are no multiple of 8 elements */
-    check_dot("f32", 0, 512, 180, 240, false, true, "  %4 = input {name=\"x\"} : f32[512,180]\n  %5 = gelu_tanh_grad(%4, %3) : f32[512,180]\n  output \"c\" %5\n", 0, 1);
-    check_dot("f32", 0, 512, 180, 240, false, true, "  %4 = gelu_tanh(%3) : f32[512,180]\n  output \"c\" %4\n", 1, 1); /* none is needed */
+    check_dot(
+        "f32", 0, 512, 180, 240, false, true,
+        "  %4 = input {name=\"x\"} : f32[512,180]\n  %5 = gelu_tanh_grad(%4, %3) : f32[512,180]\n  output \"c\" %5\n",
+        0, 1);
+    check_dot("f32", 0, 512, 180, 240, false, true, "  %4 = gelu_tanh(%3) : f32[512,180]\n  output \"c\" %4\n", 1,
+              1); /* none is needed */
 }
 
 /* Zeros where a stored mask is false: the mask is packed for the library, if its rows are whole bytes. */
 static void test_masks(void **state) {
     (void)state;
     if (!available()) skip();
-#define MASKED(type, dims) "  %4 = input {name=\"mask\"} : bool[" dims "]\n  %5 = constant {values=[0]} : " type "[" dims "]\n" \
+#define MASKED(type, dims)                                                                               \
+    "  %4 = input {name=\"mask\"} : bool[" dims "]\n  %5 = constant {values=[0]} : " type "[" dims "]\n" \
     "  %6 = select(%4, %3, %5) : " type "[" dims "]\n  output \"c\" %6\n"
     check_dot("f32", 0, 256, 320, 240, false, true, MASKED("f32", "256,320"), 1, 2);
     if (sim.reset_stats) sim.reset_stats();
@@ -143,47 +164,69 @@ static void test_masks(void **state) {
 static void test_addends(void **state) {
     (void)state;
     if (!available()) skip();
-    static const char bias[] = "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = add(%3, %4) : f32[256,320]\n  %6 = input {name=\"r\"} : f32[256,320]\n";
+    static const char bias[] = "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = add(%3, %4) : f32[256,320]\n  "
+                               "%6 = input {name=\"r\"} : f32[256,320]\n";
     char text[1024];
-    check_dot("f32", 0, 256, 320, 240, false, true, "  %4 = input {name=\"r\"} : f32[256,320]\n  %5 = add(%4, %3) : f32[256,320]\n  output \"c\" %5\n", 1, 1);
+    check_dot("f32", 0, 256, 320, 240, false, true,
+              "  %4 = input {name=\"r\"} : f32[256,320]\n  %5 = add(%4, %3) : f32[256,320]\n  output \"c\" %5\n", 1, 1);
     snprintf(text, sizeof text, "%s  %%7 = add(%%6, %%5) : f32[256,320]\n  output \"c\" %%7\n", bias);
     check_dot("f32", 0, 256, 320, 240, false, true, text, 1, 1);
     check_dot("f32", 0, 256, 320, 240, false, false,
-              "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = input {name=\"r\"} : f32[256,320]\n  %6 = add(%3, %5) : f32[256,320]\n"
-              "  %7 = add(%6, %4) : f32[256,320]\n  %8 = constant {values=[0]} : f32[256,320]\n  %9 = max(%7, %8) : f32[256,320]\n  output \"c\" %9\n", 1, 1);
-    check_dot("bf16", 4, 160, 176, 192, true, false, "  %4 = input {name=\"r\"} : bf16[4,160,176]\n  %5 = add(%3, %4) : bf16[4,160,176]\n  output \"c\" %5\n", 1, 1);
-    check_dot("f64", 0, 256, 320, 240, false, true, "  %4 = input {name=\"r\"} : f64[256,320]\n  %5 = add(%3, %4) : f64[256,320]\n  output \"c\" %5\n", 1, 1);
+              "  %4 = broadcast(%2) {dims=[1]} : f32[256,320]\n  %5 = input {name=\"r\"} : f32[256,320]\n  %6 = "
+              "add(%3, %5) : f32[256,320]\n"
+              "  %7 = add(%6, %4) : f32[256,320]\n  %8 = constant {values=[0]} : f32[256,320]\n  %9 = max(%7, %8) : "
+              "f32[256,320]\n  output \"c\" %9\n",
+              1, 1);
+    check_dot("bf16", 4, 160, 176, 192, true, false,
+              "  %4 = input {name=\"r\"} : bf16[4,160,176]\n  %5 = add(%3, %4) : bf16[4,160,176]\n  output \"c\" %5\n",
+              1, 1);
+    check_dot("f64", 0, 256, 320, 240, false, true,
+              "  %4 = input {name=\"r\"} : f64[256,320]\n  %5 = add(%3, %4) : f64[256,320]\n  output \"c\" %5\n", 1, 1);
     cublasltsim_counts counts = {0};
     if (lt.get_counts) lt.get_counts(&counts);
-    if (lt.get_counts) assert_true(counts.added == 5 && counts.epilogues[2] == 2 && counts.epilogues[1] == 1 + 1); /* ReLU was tried first */
+    if (lt.get_counts)
+        assert_true(counts.added == 5 && counts.epilogues[2] == 2 &&
+                    counts.epilogues[1] == 1 + 1); /* ReLU was tried first */
     /* lying otherwise, or two of them, it is read by a kernel of ours */
-    check_dot("f32", 0, 256, 320, 272, false, true, "  %4 = input {name=\"r\"} : f32[320,256]\n  %5 = transpose(%4) {perm=[1, 0]} : f32[256,320]\n"
-              "  %6 = add(%5, %3) : f32[256,320]\n  output \"c\" %6\n", 1, 2);
-    check_dot("f32", 0, 256, 320, 272, false, true, "  %4 = input {name=\"r\"} : f32[256,320]\n  %5 = input {name=\"s\"} : f32[256,320]\n"
-              "  %6 = add(%3, %4) : f32[256,320]\n  %7 = add(%6, %5) : f32[256,320]\n  output \"c\" %7\n", 1, 2);
+    check_dot("f32", 0, 256, 320, 272, false, true,
+              "  %4 = input {name=\"r\"} : f32[320,256]\n  %5 = transpose(%4) {perm=[1, 0]} : f32[256,320]\n"
+              "  %6 = add(%5, %3) : f32[256,320]\n  output \"c\" %6\n",
+              1, 2);
+    check_dot("f32", 0, 256, 320, 272, false, true,
+              "  %4 = input {name=\"r\"} : f32[256,320]\n  %5 = input {name=\"s\"} : f32[256,320]\n"
+              "  %6 = add(%3, %4) : f32[256,320]\n  %7 = add(%6, %5) : f32[256,320]\n  output \"c\" %7\n",
+              1, 2);
     /* what is added to is stored as well */
-    snprintf(text, sizeof text, "%s  %%7 = add(%%6, %%5) : f32[256,320]\n  output \"c\" %%7\n  output \"d\" %%5\n", bias);
+    snprintf(text, sizeof text, "%s  %%7 = add(%%6, %%5) : f32[256,320]\n  output \"c\" %%7\n  output \"d\" %%5\n",
+             bias);
     check_dot("f32", 0, 256, 320, 272, false, true, text, 1, 2);
 }
 
-/* Heads that lie packed as [images, time, (q, k, v), heads, width] are read where they lie: one call a head, without copies; and the sum
- * over images and times of what lies in two orders, one call an image. */
+/* Heads that lie packed as [images, time, (q, k, v), heads, width] are read where they lie: one call a head, without
+ * copies; and the sum over images and times of what lies in two orders, one call an image. */
 static void test_packed(void **state) {
     (void)state;
     if (!available()) skip();
-#define PACKED "graph @packed {\n  %0 = input {name=\"qkv\"} : f32[6,256,3,2,64]\n" \
+#define PACKED                                                                                                         \
+    "graph @packed {\n  %0 = input {name=\"qkv\"} : f32[6,256,3,2,64]\n"                                               \
     "  %1 = slice(%0) {start=[0, 0, 0, 0, 0], limit=[6, 256, 1, 2, 64], stride=[1, 1, 1, 1, 1]} : f32[6,256,1,2,64]\n" \
-    "  %2 = reshape(%1) : f32[6,256,2,64]\n" \
+    "  %2 = reshape(%1) : f32[6,256,2,64]\n"                                                                           \
     "  %3 = slice(%0) {start=[0, 0, 1, 0, 0], limit=[6, 256, 2, 2, 64], stride=[1, 1, 1, 1, 1]} : f32[6,256,1,2,64]\n" \
     "  %4 = reshape(%3) : f32[6,256,2,64]\n"
-    check_graph(PACKED "  %5 = dot(%2, %4) {batch_a=[0, 2], batch_b=[0, 2], contract_a=[3], contract_b=[3]} : f32[6,2,256,256]\n  output \"c\" %5\n}\n", 1, 1);
+    check_graph(PACKED "  %5 = dot(%2, %4) {batch_a=[0, 2], batch_b=[0, 2], contract_a=[3], contract_b=[3]} : "
+                       "f32[6,2,256,256]\n  output \"c\" %5\n}\n",
+                1, 1);
     check_graph(PACKED "  %5 = input {name=\"p\"} : f32[6,2,256,256]\n"
-                "  %6 = dot(%5, %4) {batch_a=[0, 1], batch_b=[0, 2], contract_a=[2], contract_b=[1]} : f32[6,2,256,64]\n  output \"c\" %6\n}\n", 1, 1);
+                       "  %6 = dot(%5, %4) {batch_a=[0, 1], batch_b=[0, 2], contract_a=[2], contract_b=[1]} : "
+                       "f32[6,2,256,64]\n  output \"c\" %6\n}\n",
+                1, 1);
     cublasltsim_counts counts = {0};
     if (lt.get_counts) lt.get_counts(&counts);
     if (lt.get_counts) assert_int_equal(counts.products, 4);
-    check_graph("graph @orders {\n  %0 = input {name=\"a\"} : f32[3,256,160]\n  %1 = input {name=\"b\"} : f32[3,4,256,112]\n"
-                "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 2]} : f32[160,4,112]\n  output \"c\" %2\n}\n", 1, 1);
+    check_graph(
+        "graph @orders {\n  %0 = input {name=\"a\"} : f32[3,256,160]\n  %1 = input {name=\"b\"} : f32[3,4,256,112]\n"
+        "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 2]} : f32[160,4,112]\n  output \"c\" %2\n}\n",
+        1, 1);
     if (lt.get_counts) lt.get_counts(&counts);
     if (lt.get_counts) assert_int_equal(counts.products, 7);
 #undef PACKED
@@ -193,19 +236,26 @@ static void test_packed(void **state) {
 static void test_sums(void **state) {
     (void)state;
     if (!available()) skip();
-#define GRADIENTS "graph @gradients {\n  %0 = input {name=\"dy\"} : f32[4,64,240]\n  %1 = input {name=\"x\"} : f32[4,64,304]\n"
+#define GRADIENTS \
+    "graph @gradients {\n  %0 = input {name=\"dy\"} : f32[4,64,240]\n  %1 = input {name=\"x\"} : f32[4,64,304]\n"
     static const char *const texts[] = {
-        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n"
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) "
+                  "{axes=[0, 1]} : f32[240]\n"
                   "  output \"dw\" %2\n  output \"db\" %3\n}\n",
-        GRADIENTS "  %2 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n  %3 = dot(%1, %0) {contract_a=[0, 1], contract_b=[0, 1]} : f32[304,240]\n"
+        GRADIENTS "  %2 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n  %3 = dot(%1, %0) {contract_a=[0, 1], "
+                  "contract_b=[0, 1]} : f32[304,240]\n"
                   "  output \"dw\" %3\n  output \"db\" %2\n}\n",
         /* both operands' sums: one of them is a kernel of its own */
-        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n"
-                  "  %4 = reduce_sum(%1) {axes=[0, 1]} : f32[304]\n  output \"dw\" %2\n  output \"db\" %3\n  output \"dc\" %4\n}\n",
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) "
+                  "{axes=[0, 1]} : f32[240]\n"
+                  "  %4 = reduce_sum(%1) {axes=[0, 1]} : f32[304]\n  output \"dw\" %2\n  output \"db\" %3\n  output "
+                  "\"dc\" %4\n}\n",
         /* a sum over other dims, and one that work of its own follows */
-        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0]} : f32[64,240]\n"
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) "
+                  "{axes=[0]} : f32[64,240]\n"
                   "  output \"dw\" %2\n  output \"db\" %3\n}\n",
-        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) {axes=[0, 1]} : f32[240]\n"
+        GRADIENTS "  %2 = dot(%0, %1) {contract_a=[0, 1], contract_b=[0, 1]} : f32[240,304]\n  %3 = reduce_sum(%0) "
+                  "{axes=[0, 1]} : f32[240]\n"
                   "  %4 = exp(%3) : f32[240]\n  output \"dw\" %2\n  output \"db\" %4\n}\n",
         /* as large as is worth no call */
         "graph @small {\n  %0 = input {name=\"dy\"} : f32[30,24]\n  %1 = input {name=\"x\"} : f32[30,40]\n"
@@ -214,7 +264,8 @@ static void test_sums(void **state) {
 #undef GRADIENTS
     static const struct {
         int calls, steps, sums_of_a, sums_of_b;
-    } expected[] = {{1, 1, 1, 0}, {1, 1, 0, 1}, {1, -1, 1, 0}, {1, -1, 0, 0}, {1, 2, 1, 0}, {0, -1, 0, 0}}; /* our sums may be in parts */
+    } expected[] = {{1, 1, 1, 0},  {1, 1, 0, 1}, {1, -1, 1, 0},
+                    {1, -1, 0, 0}, {1, 2, 1, 0}, {0, -1, 0, 0}}; /* our sums may be in parts */
     const compiled_options options = {.tolerance = 1e-4, .operand_sums = true};
     for (int i = 0; i < 6; i++) {
         cublasltsim_counts counts = {0};
@@ -222,7 +273,8 @@ static void test_sums(void **state) {
         check_graph_on_cuda(texts[i], &options, expected[i].calls, expected[i].steps);
         if (!lt.restart) continue;
         lt.get_counts(&counts); /* the library's first operand is our second one */
-        if (i != 2) assert_true(counts.epilogues[9] == expected[i].sums_of_a && counts.epilogues[8] == expected[i].sums_of_b);
+        if (i != 2)
+            assert_true(counts.epilogues[9] == expected[i].sums_of_a && counts.epilogues[8] == expected[i].sums_of_b);
         else assert_int_equal(counts.epilogues[8] + counts.epilogues[9], 1);
         lt.refuse_epilogues(true);
         check_graph_on_cuda(texts[i], &options, expected[i].calls, -1);
@@ -236,7 +288,8 @@ static void test_fallback(void **state) {
     if (!lt.refuse || !available()) skip();
     check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 1, 1);
     lt.refuse(512);
-    check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 0, 2); /* in parts that a second step adds */
+    check_dot("f32", 0, 256, 256, 600, false, false, "  output \"c\" %3\n", 0,
+              2); /* in parts that a second step adds */
     check_dot("f32", 0, 256, 256, 300, false, false, "  output \"c\" %3\n", 1, 1);
     setenv("TCC_LIBRARIES", "none", 1);
     check_dot("f32", 0, 256, 256, 300, false, false, "  output \"c\" %3\n", 0, 2);
@@ -249,21 +302,32 @@ enum { STEPS = 3, BATCH = 256, WIDTH = 256, CLASSES = 5, TEXTS = 8, CONTEXT = 64
 
 static void mlp(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor y = tcc_mlp(t, tcc_input(t, "x"), &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){WIDTH, WIDTH}, .outputs = CLASSES});
+    tcc_tensor y = tcc_mlp(t, tcc_input(t, "x"),
+                           &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){WIDTH, WIDTH}, .outputs = CLASSES});
     tcc_loss(t, tcc_cross_entropy(y, tcc_input(t, "y")));
 }
 
 static void gpt(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor y = tcc_gpt(t, tcc_input(t, "x"), &(tcc_gpt_options){.layers = 1, .heads = 2, .width = 128, .context = CONTEXT, .vocab = VOCAB, .bias = true,
-                                                                    .gelu_tanh = true});
+    tcc_tensor y = tcc_gpt(t, tcc_input(t, "x"),
+                           &(tcc_gpt_options){.layers = 1,
+                                              .heads = 2,
+                                              .width = 128,
+                                              .context = CONTEXT,
+                                              .vocab = VOCAB,
+                                              .bias = true,
+                                              .gelu_tanh = true});
     tcc_loss(t, tcc_cross_entropy(y, tcc_input(t, "y")));
 }
 
-static void train(const char *device, void (*model)(tcc_trace *, void *), const tcc_array *batch, double losses[STEPS]) {
+static void train(const char *device, void (*model)(tcc_trace *, void *), const tcc_array *batch,
+                  double losses[STEPS]) {
     tcc_context *cx;
     tcc_model *m;
-    const tcc_model_options o = {.size = sizeof o, .device = device, .seed = 7, .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-3}};
+    const tcc_model_options o = {.size = sizeof o,
+                                 .device = device,
+                                 .seed = 7,
+                                 .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-3}};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     if (tcc_model_create(cx, model, NULL, &o, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
     for (int i = 0; i < STEPS; i++) {
@@ -276,7 +340,8 @@ static void train(const char *device, void (*model)(tcc_trace *, void *), const 
 
 static void check_losses(const double *got, const double *expected, const char *what) {
     for (int i = 0; i < STEPS; i++)
-        if (!(fabs(got[i] - expected[i]) <= 1e-5 * expected[i])) fail_msg("step %d: loss %.9g instead of %.9g %s", i, got[i], expected[i], what);
+        if (!(fabs(got[i] - expected[i]) <= 1e-5 * expected[i]))
+            fail_msg("step %d: loss %.9g instead of %.9g %s", i, got[i], expected[i], what);
 }
 
 /* Losses on the device are the CPU's, and on a GPU those of our own kernels; `after`: what the stand-in has counted. */
@@ -306,9 +371,11 @@ static void test_mlp(void **state) {
     cublasltsim_counts counts;
     check_training(mlp, batch, &counts);
     if (!lt.get_counts) return;
-    assert_int_equal(counts.products, STEPS * 5 + 2);  /* two layers forward, their weights, and one input; first, ReLU and its gradient are tried */
-    assert_int_equal(counts.epilogues[3], STEPS + 1);  /* that one's is ReLU's as well */
-    assert_int_equal(counts.epilogues[9], STEPS * 2);  /* with the weights' gradients those of the biases */
+    assert_int_equal(
+        counts.products,
+        STEPS * 5 + 2); /* two layers forward, their weights, and one input; first, ReLU and its gradient are tried */
+    assert_int_equal(counts.epilogues[3], STEPS + 1); /* that one's is ReLU's as well */
+    assert_int_equal(counts.epilogues[9], STEPS * 2); /* with the weights' gradients those of the biases */
 }
 
 static void test_gpt(void **state) {
@@ -321,18 +388,23 @@ static void test_gpt(void **state) {
     cublasltsim_counts counts;
     check_training(gpt, batch, &counts);
     if (!lt.get_counts) return;
-    assert_int_equal(counts.products, STEPS * 9);     /* queries, keys and values together, and the two layers behind: forward, by inputs, by weights */
+    assert_int_equal(
+        counts.products,
+        STEPS * 9); /* queries, keys and values together, and the two layers behind: forward, by inputs, by weights */
     assert_int_equal(counts.added, STEPS);            /* a residual */
     assert_int_equal(counts.epilogues[5], STEPS);     /* gelu_tanh ... */
     assert_int_equal(counts.epilogues[7], 2 * STEPS); /* ... with its input stored, and its gradient */
-    assert_int_equal(counts.epilogues[9], 2 * STEPS); /* with the weights' gradients those of two biases; the third's is a norm's kernel's work */
+    assert_int_equal(
+        counts.epilogues[9],
+        2 * STEPS); /* with the weights' gradients those of two biases; the third's is a norm's kernel's work */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUBLASLT_TEST(test_graphs),   CUBLASLT_TEST(test_epilogues), CUBLASLT_TEST(test_gelu),     CUBLASLT_TEST(test_packed),
-        CUBLASLT_TEST(test_addends),  CUBLASLT_TEST(test_masks),
-        CUBLASLT_TEST(test_sums),     CUBLASLT_TEST(test_fallback),  CUBLASLT_TEST(test_mlp),      CUBLASLT_TEST(test_gpt),
+        CUBLASLT_TEST(test_graphs), CUBLASLT_TEST(test_epilogues), CUBLASLT_TEST(test_gelu),
+        CUBLASLT_TEST(test_packed), CUBLASLT_TEST(test_addends),   CUBLASLT_TEST(test_masks),
+        CUBLASLT_TEST(test_sums),   CUBLASLT_TEST(test_fallback),  CUBLASLT_TEST(test_mlp),
+        CUBLASLT_TEST(test_gpt),
     };
     return cmocka_run_group_tests(tests, cublaslt_set_up, NULL);
 }

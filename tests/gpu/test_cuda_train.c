@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Training on a CUDA device through the public API: losses as on the CPU, parameters that follow the user's writes, results that are
- * read late, faults in the middle of a run, programs for GPUs that are not there, and nothing left behind. */
+ * Training on a CUDA device through the public API: losses as on the CPU, parameters that follow the user's writes,
+ * results that are read late, faults in the middle of a run, programs for GPUs that are not there, and nothing left
+ * behind. */
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 
@@ -12,24 +13,28 @@
 
 enum { STEPS = 10, BATCH = 4, CONTEXT = 16, VOCAB = 13, PIXELS = 12, CLASSES = 5 };
 
-#define ok(call)                                                                                   \
-    do {                                                                                           \
-        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_context_error(cx));                    \
+#define ok(call)                                                                \
+    do {                                                                        \
+        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_context_error(cx)); \
     } while (0)
 
 /* -- Two models and their batches -- */
 
 static void gpt(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor logits = tcc_gpt(t, tcc_input(t, "x"), &(tcc_gpt_options){.layers = 2, .heads = 2, .width = 16, .context = CONTEXT, .vocab = VOCAB,
-                                                                         .dropout = 0.1, .bias = true});
+    tcc_tensor logits = tcc_gpt(
+        t, tcc_input(t, "x"),
+        &(tcc_gpt_options){
+            .layers = 2, .heads = 2, .width = 16, .context = CONTEXT, .vocab = VOCAB, .dropout = 0.1, .bias = true});
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
     tcc_output(t, "logits", logits);
 }
 
 static void cnn(tcc_trace *t, void *user) {
     (void)user;
-    tcc_tensor logits = tcc_cnn(t, tcc_input(t, "x"), &(tcc_cnn_options){.channels1 = 4, .channels2 = 6, .hidden = 16, .classes = CLASSES, .dropout = 0.2});
+    tcc_tensor logits =
+        tcc_cnn(t, tcc_input(t, "x"),
+                &(tcc_cnn_options){.channels1 = 4, .channels2 = 6, .hidden = 16, .classes = CLASSES, .dropout = 0.2});
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
     tcc_output(t, "logits", logits);
 }
@@ -38,7 +43,9 @@ static void cnn(tcc_trace *t, void *user) {
 static void mlp(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor x = tcc_flatten(tcc_input(t, "x"), 1);
-    tcc_loss(t, tcc_cross_entropy(tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = 1, .hidden = (int64_t[]){8}, .outputs = CLASSES}), tcc_input(t, "y")));
+    tcc_loss(t, tcc_cross_entropy(
+                    tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = 1, .hidden = (int64_t[]){8}, .outputs = CLASSES}),
+                    tcc_input(t, "y")));
 }
 
 static int32_t tokens[2][BATCH * CONTEXT];
@@ -51,12 +58,14 @@ static void gpt_batch(int step, tcc_array out[2]) {
         tokens[1][i] = (tokens[0][i] * 2 + 1) % VOCAB;
     }
     for (int i = 0; i < 2; i++)
-        out[i] = (tcc_array){.name = i ? "y" : "x", .dtype = TCC_I32, .rank = 2, .dims = {BATCH, CONTEXT}, .data = tokens[i]};
+        out[i] = (tcc_array){
+            .name = i ? "y" : "x", .dtype = TCC_I32, .rank = 2, .dims = {BATCH, CONTEXT}, .data = tokens[i]};
 }
 
 static void cnn_batch(int step, tcc_array out[2]) {
     for (int i = 0; i < BATCH; i++) labels[i] = (step + 3 * i) % CLASSES;
-    for (int i = 0; i < BATCH * PIXELS * PIXELS; i++) pixels[i] = (float)((i * 37 + step * 11 + labels[i / (PIXELS * PIXELS)] * 50) % 101) / 101 - 0.5f;
+    for (int i = 0; i < BATCH * PIXELS * PIXELS; i++)
+        pixels[i] = (float)((i * 37 + step * 11 + labels[i / (PIXELS * PIXELS)] * 50) % 101) / 101 - 0.5f;
     out[0] = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {BATCH, 1, PIXELS, PIXELS}, .data = pixels};
     out[1] = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {BATCH}, .data = labels};
 }
@@ -67,12 +76,17 @@ typedef struct subject {
     tcc_optimizer_options optimizer;
 } subject;
 
-static const subject gpt_subject = {gpt, gpt_batch, {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 3e-3, .weight_decay = 0.1, .clip_grad_norm = 1}};
-static const subject cnn_subject = {cnn, cnn_batch, {.size = sizeof(tcc_optimizer_options), .kind = TCC_SGD, .lr = 0.05, .momentum = 0.9}};
+static const subject gpt_subject = {
+    gpt,
+    gpt_batch,
+    {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 3e-3, .weight_decay = 0.1, .clip_grad_norm = 1}};
+static const subject cnn_subject = {
+    cnn, cnn_batch, {.size = sizeof(tcc_optimizer_options), .kind = TCC_SGD, .lr = 0.05, .momentum = 0.9}};
 static const subject mlp_subject = {mlp, cnn_batch, {.size = sizeof(tcc_optimizer_options), .kind = TCC_SGD}};
 
 static tcc_status make(tcc_context *cx, const subject *s, const char *device, tcc_mode mode, tcc_model **out) {
-    const tcc_model_options o = {.size = sizeof o, .device = device, .mode = mode, .seed = 7, .optimizer = s->optimizer};
+    const tcc_model_options o = {
+        .size = sizeof o, .device = device, .mode = mode, .seed = 7, .optimizer = s->optimizer};
     return tcc_model_create(cx, s->net, NULL, &o, out);
 }
 
@@ -132,14 +146,17 @@ static void check_close(const results *a, const results *b, double tolerance) {
     for (int i = 0; i < STEPS; i++)
         if (!(fabs(a->losses[i] - b->losses[i]) <= tolerance * fabs(a->losses[i])))
             fail_msg("step %d: loss %.9g instead of %.9g", i, b->losses[i], a->losses[i]);
-    if (!(fabs(a->evaluation - b->evaluation) <= tolerance * fabs(a->evaluation))) fail_msg("evaluation: %.9g instead of %.9g", b->evaluation, a->evaluation);
+    if (!(fabs(a->evaluation - b->evaluation) <= tolerance * fabs(a->evaluation)))
+        fail_msg("evaluation: %.9g instead of %.9g", b->evaluation, a->evaluation);
     assert_int_equal(a->n_params, b->n_params);
     for (int64_t i = 0; i < a->n_params; i++)
-        if (!(fabs((double)(a->params[i] - b->params[i])) <= 1e-3)) fail_msg("parameter %lld: %g instead of %g", (long long)i, (double)b->params[i], (double)a->params[i]);
+        if (!(fabs((double)(a->params[i] - b->params[i])) <= 1e-3))
+            fail_msg("parameter %lld: %g instead of %g", (long long)i, (double)b->params[i], (double)a->params[i]);
 }
 
 static void check_subject(const subject *s) {
-    results cpu = train(s, "cpu", TCC_MODE_DEFAULT), cuda = train(s, "cuda", TCC_MODE_DEFAULT), again = train(s, "cuda:0", TCC_MODE_DEFAULT);
+    results cpu = train(s, "cpu", TCC_MODE_DEFAULT), cuda = train(s, "cuda", TCC_MODE_DEFAULT),
+            again = train(s, "cuda:0", TCC_MODE_DEFAULT);
     check_close(&cpu, &cuda, 1e-5);
     assert_memory_equal(cuda.losses, again.losses, sizeof cuda.losses);
     assert_memory_equal(cuda.params, again.params, (size_t)cuda.n_params * sizeof *cuda.params);
@@ -305,7 +322,8 @@ static void inject(ptxsim_fault fault, tcc_status expected, const char *words) {
         tcc_status status = train_until_failure(cx, &m);
         sim.inject(fault, 0);
         if (status != TCC_OK && (status != expected || !strstr(tcc_context_error(cx), words)))
-            fail_msg("call %d: %s: \"%s\" does not say \"%s\"", n, tcc_status_name(status), tcc_context_error(cx), words);
+            fail_msg("call %d: %s: \"%s\" does not say \"%s\"", n, tcc_status_name(status), tcc_context_error(cx),
+                     words);
         tcc_model_destroy(m);
         tcc_model_destroy(first);
         tcc_context_destroy(cx);
@@ -438,8 +456,9 @@ static void test_arch(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        CUDA_TEST(test_gpt),   CUDA_TEST(test_cnn),  CUDA_TEST(test_no_waiting), CUDA_TEST(test_parameters), CUDA_TEST(test_verify), CUDA_TEST(test_profile), CUDA_TEST(test_memory_faults), CUDA_TEST(test_launch_faults),
-        CUDA_TEST(test_lost), CUDA_TEST(test_names), CUDA_TEST(test_arch),
+        CUDA_TEST(test_gpt),    CUDA_TEST(test_cnn),     CUDA_TEST(test_no_waiting),    CUDA_TEST(test_parameters),
+        CUDA_TEST(test_verify), CUDA_TEST(test_profile), CUDA_TEST(test_memory_faults), CUDA_TEST(test_launch_faults),
+        CUDA_TEST(test_lost),   CUDA_TEST(test_names),   CUDA_TEST(test_arch),
     };
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

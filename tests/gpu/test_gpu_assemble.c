@@ -16,22 +16,25 @@ static const char *const archs[] = {"sm_75", "sm_80", "sm_90", "sm_90a"};
 
 /* Instructions that approximate are those of codegen/math_cuda.c alone. */
 static void check_approximations(const char *text) {
-    static const char *const known[] = {"ex2.approx.ftz.f32", "ex2.approx.f32", "rcp.approx.ftz.f32", "rsqrt.approx.f32"};
+    static const char *const known[] = {"ex2.approx.ftz.f32", "ex2.approx.f32", "rcp.approx.ftz.f32",
+                                        "rsqrt.approx.f32"};
     static const char *const marks[] = {".approx", ".ftz"};
     for (int m = 0; m < 2; m++)
         for (const char *at = strstr(text, marks[m]); at; at = strstr(at + 1, marks[m])) {
             const char *start = at;
             while (start > text && start[-1] != '\t' && start[-1] != '\n') start--;
             bool is_known = false;
-            for (size_t k = 0; k < sizeof known / sizeof *known; k++) is_known = is_known || !strncmp(start, known[k], strlen(known[k]));
+            for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+                is_known = is_known || !strncmp(start, known[k], strlen(known[k]));
             if (!is_known) fail_msg("'%.40s'", start);
         }
 }
 
-/* Sums and products keep their rounding, so that the assembler does not join them; nothing is called, nothing is in local memory. */
+/* Sums and products keep their rounding, so that the assembler does not join them; nothing is called, nothing is in
+ * local memory. */
 static void check_text_of(const tcc_program *program) {
-    static const char *const never[] = {"\tadd.f32", "\tsub.f32", "\tmul.f32", "\tadd.f64", "\tsub.f64", "\tmul.f64",
-                                        "div.full", "\tcall", ".local", "ld.param.b8", "atom"};
+    static const char *const never[] = {"\tadd.f32", "\tsub.f32", "\tmul.f32", "\tadd.f64",   "\tsub.f64", "\tmul.f64",
+                                        "div.full",  "\tcall",    ".local",    "ld.param.b8", "atom"};
     for (int i = 0; i < program->n_modules; i++) {
         const char *text = program->modules[i].code;
         assert_int_equal(strlen(text) + 1, program->modules[i].size_bytes);
@@ -44,8 +47,11 @@ static void check_text_of(const tcc_program *program) {
 }
 
 static const gpu_spill known_spills[] = {
-    {"attention", 4, "sdpa_grad_q of f32 in a shape that a random graph has: the sums of a tile take all registers of its bound"},
-    {"pointwise", 4, "the copy of a small table that a scatter of a random graph then adds to: the assembler keeps to 32 registers by itself"},
+    {"attention", 4,
+     "sdpa_grad_q of f32 in a shape that a random graph has: the sums of a tile take all registers of its bound"},
+    {"pointwise", 4,
+     "the copy of a small table that a scatter of a random graph then adds to: the assembler keeps to 32 registers by "
+     "itself"},
     {NULL, 0, NULL},
 };
 
@@ -75,8 +81,9 @@ static void models(void **state) {
         tcc_diag diag = {0};
         tcc_graph *g = model_graph(names[i], 1, &diag);
         if (!g) fail_msg("%s", tcc_diag_text(&diag));
-        tcc_graph *step = run_passes(g, "simplify,autodiff,train-step",
-                                     &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+        tcc_graph *step =
+            run_passes(g, "simplify,autodiff,train-step",
+                       &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
         for (size_t a = 0; a < sizeof archs / sizeof *archs; a++) assemble(step, names[i], archs[a]);
         tcc_graph_destroy(step);
         tcc_graph_destroy(g);
@@ -88,7 +95,8 @@ static void random_graphs(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 24; seed++) {
         tcc_diag diag = {0};
-        tcc_graph *g = tcc_graph_random(&(tcc_random_options){.nodes = 24, .mixed = seed % 2 == 0, .max_elements = 2048}, seed, &diag);
+        tcc_graph *g = tcc_graph_random(
+            &(tcc_random_options){.nodes = 24, .mixed = seed % 2 == 0, .max_elements = 2048}, seed, &diag);
         if (!g) fail_msg("%s", tcc_diag_text(&diag));
         char what[32];
         snprintf(what, sizeof what, "seed %d", (int)seed);
@@ -108,10 +116,12 @@ static bool has_wide_indices(const char *text) {
     assert_ok(tcc_context_init(&cx), &cx.diag);
     assert_ok(tcc_llvm_target_cuda("sm_90", &cx.diag, &target), &cx.diag);
     compiled_build(g, &(compiled_options){.simplify = true}, &target, &cx, &graph, &program);
-    static const char *const wide[] = {"mul.lo.s64", "mad.lo.s64", "mul.hi.u64", "div.u64", "rem.u64", "div.s64", "rem.s64"};
+    static const char *const wide[] = {"mul.lo.s64", "mad.lo.s64", "mul.hi.u64", "div.u64",
+                                       "rem.u64",    "div.s64",    "rem.s64"};
     bool found = false;
     for (int i = 0; i < program->n_modules; i++)
-        for (size_t k = 0; k < sizeof wide / sizeof *wide; k++) found = found || strstr(program->modules[i].code, wide[k]);
+        for (size_t k = 0; k < sizeof wide / sizeof *wide; k++)
+            found = found || strstr(program->modules[i].code, wide[k]);
     tcc_llvm_target_clear(&target);
     tcc_program_destroy(program);
     tcc_graph_destroy(graph);
@@ -124,20 +134,25 @@ static bool has_wide_indices(const char *text) {
 /* Indices have 32 bits wherever those are enough. */
 static void indices(void **state) {
     (void)state;
-    assert_false(has_wide_indices("graph @broadcast {\n  %0 = input {name=\"x\"} : f32[16,33,7,50]\n  %1 = input {name=\"b\"} : f32[33]\n"
-                                  "  %2 = broadcast(%1) {dims=[1]} : f32[16,33,7,50]\n  %3 = input {name=\"c\"} : f32[16,50]\n"
-                                  "  %4 = broadcast(%3) {dims=[0, 3]} : f32[16,33,7,50]\n  %5 = mul(%0, %2) : f32[16,33,7,50]\n"
-                                  "  %6 = add(%5, %4) : f32[16,33,7,50]\n  output \"o\" %6\n}\n"));
+    assert_false(has_wide_indices(
+        "graph @broadcast {\n  %0 = input {name=\"x\"} : f32[16,33,7,50]\n  %1 = input {name=\"b\"} : f32[33]\n"
+        "  %2 = broadcast(%1) {dims=[1]} : f32[16,33,7,50]\n  %3 = input {name=\"c\"} : f32[16,50]\n"
+        "  %4 = broadcast(%3) {dims=[0, 3]} : f32[16,33,7,50]\n  %5 = mul(%0, %2) : f32[16,33,7,50]\n"
+        "  %6 = add(%5, %4) : f32[16,33,7,50]\n  output \"o\" %6\n}\n"));
     assert_false(has_wide_indices("graph @heads {\n  %0 = input {name=\"x\"} : f32[4,64,6,32]\n"
                                   "  %1 = transpose(%0) {perm=[0, 2, 1, 3]} : f32[4,6,64,32]\n  output \"o\" %1\n}\n"));
-    assert_false(has_wide_indices("graph @embedding {\n  %0 = input {name=\"w\"} : f32[500,192]\n  %1 = input {name=\"t\"} : i32[4,64]\n"
-                                  "  %2 = take(%0, %1) : f32[4,64,192]\n  %3 = exp(%2) : f32[4,64,192]\n  output \"o\" %3\n}\n"));
+    assert_false(has_wide_indices(
+        "graph @embedding {\n  %0 = input {name=\"w\"} : f32[500,192]\n  %1 = input {name=\"t\"} : i32[4,64]\n"
+        "  %2 = take(%0, %1) : f32[4,64,192]\n  %3 = exp(%2) : f32[4,64,192]\n  output \"o\" %3\n}\n"));
     assert_false(has_wide_indices("graph @pool {\n  %0 = input {name=\"x\"} : f32[2,16,32,64]\n"
-                                  "  %1 = max_pool(%0) {window=[3, 3], stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], channels_last=true} : f32[2,8,16,64]\n"
+                                  "  %1 = max_pool(%0) {window=[3, 3], stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], "
+                                  "channels_last=true} : f32[2,8,16,64]\n"
                                   "  output \"o\" %1\n}\n"));
     /* more than 2^31 elements */
-    assert_true(has_wide_indices("graph @long {\n  %0 = input {name=\"x\"} : f16[70000,40000]\n  %1 = input {name=\"b\"} : f16[70000]\n"
-                                 "  %2 = broadcast(%1) {dims=[0]} : f16[70000,40000]\n  %3 = mul(%0, %2) : f16[70000,40000]\n  output \"o\" %3\n}\n"));
+    assert_true(has_wide_indices(
+        "graph @long {\n  %0 = input {name=\"x\"} : f16[70000,40000]\n  %1 = input {name=\"b\"} : f16[70000]\n"
+        "  %2 = broadcast(%1) {dims=[0]} : f16[70000,40000]\n  %3 = mul(%0, %2) : f16[70000,40000]\n  output \"o\" "
+        "%3\n}\n"));
 }
 
 static void unknown_architectures(void **state) {
@@ -150,6 +165,7 @@ static void unknown_architectures(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(random_graphs), cmocka_unit_test(indices), cmocka_unit_test(unknown_architectures)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(models), cmocka_unit_test(random_graphs),
+                                       cmocka_unit_test(indices), cmocka_unit_test(unknown_architectures)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Attention and its gradients on a GPU against the interpreter: heads inside a packed projection, tails, widths, masks; no spills,
- * nothing of the size of all scores in memory, no two threads in one bank. */
+ * Attention and its gradients on a GPU against the interpreter: heads inside a packed projection, tails, widths, masks;
+ * no spills, nothing of the size of all scores in memory, no two threads in one bank. */
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
@@ -21,7 +21,8 @@ static gpu_program *create(const char *text, const char *arch) {
 static void assemble_for(const char *text, const char *arch, const gpu_spill *known) {
     gpu_program *p = create(text, arch);
     bool found = false;
-    for (int k = 0; k < p->program->n_kernels; k++) found = found || !strcmp(p->program->kernels[k].schedule, "attention");
+    for (int k = 0; k < p->program->n_kernels; k++)
+        found = found || !strcmp(p->program->kernels[k].schedule, "attention");
     assert_true(found);
     assert_true(gpu_assemble_but(p->program, arch, known) <= 0);
     gpu_program_destroy(p);
@@ -57,9 +58,12 @@ static void shapes(void **state) {
 static void tensor_cores(void **state) {
     (void)state;
     static const attention_graph all[] = {
-        {"2,", 16, 16, 8, 8, "scale=0.5, causal=true", .p = 0},     {"1,", 70, 70, 16, 16, "scale=0.25, causal=true", .p = 0},
-        {"1,", 5, 67, 32, 32, "scale=0.25", .p = 0},                {"1,", 33, 65, 24, 16, "scale=0.3, causal=true", .mask = "1,33,65"},
-        {"1,", 40, 40, 64, 64, "scale=0.125, causal=true", .p = 0}, {"1,", 130, 140, 48, 80, "scale=0.1, causal=true", .p = 0},
+        {"2,", 16, 16, 8, 8, "scale=0.5, causal=true", .p = 0},
+        {"1,", 70, 70, 16, 16, "scale=0.25, causal=true", .p = 0},
+        {"1,", 5, 67, 32, 32, "scale=0.25", .p = 0},
+        {"1,", 33, 65, 24, 16, "scale=0.3, causal=true", .mask = "1,33,65"},
+        {"1,", 40, 40, 64, 64, "scale=0.125, causal=true", .p = 0},
+        {"1,", 130, 140, 48, 80, "scale=0.1, causal=true", .p = 0},
         {"1,", 35, 50, 128, 128, "scale=0.1", .p = 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -78,7 +82,8 @@ static void tensor_cores(void **state) {
     }
 }
 
-/* Draws of a thread's four keys, and of a warp's fragments, whose threads share them; rows that begin inside four of them. */
+/* Draws of a thread's four keys, and of a warp's fragments, whose threads share them; rows that begin inside four of
+ * them. */
 static void dropout(void **state) {
     (void)state;
     static const attention_graph all[] = {
@@ -118,7 +123,9 @@ static void registers(void **state) {
 static void registers_of_dropout(void **state) {
     (void)state;
     static const gpu_spill known[] = {
-        {"attention", 36, "gradients with dropout: what is drawn comes beside sums that nearly fill the registers; most where S is no multiple of 4"},
+        {"attention", 36,
+         "gradients with dropout: what is drawn comes beside sums that nearly fill the registers; most where S is no "
+         "multiple of 4"},
         {NULL, 0, NULL},
     };
     static const struct {
@@ -128,7 +135,10 @@ static void registers_of_dropout(void **state) {
     } all[] = {{512, 64, "f32", true}, {511, 128, "bf16", true}, {512, 64, "bf16", false}, {511, 128, "bf16", false}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         char text[4096];
-        attention_graph a = {"8,", 256, all[i].keys, all[i].width, all[i].width, "scale=0.125, causal=true", .p = 0.2, .type = all[i].type};
+        attention_graph a = {"8,",         256,
+                             all[i].keys,  all[i].width,
+                             all[i].width, "scale=0.125, causal=true",
+                             .p = 0.2,     .type = all[i].type};
         a.forward = all[i].forward;
         attention_graph_text(text, sizeof text, &a);
         assemble_for(text, "sm_90", all[i].forward ? &(gpu_spill){NULL, 0, NULL} : known);
@@ -164,10 +174,11 @@ static void heads_in_place(void **state) {
 static void traffic(void **state) {
     (void)state;
     if (!sim.get_stats) skip();
-    gpu_program *p = create("graph @t {\n  %0 = input {name=\"q\"} : f32[1,256,64]\n  %1 = input {name=\"k\"} : f32[1,256,64]\n"
-                            "  %2 = input {name=\"v\"} : f32[1,256,64]\n  %3 = sdpa(%0, %1, %2) {scale=0.125} : f32[1,256,64]\n"
-                            "  output \"o\" %3\n}\n",
-                            "sm_90");
+    gpu_program *p =
+        create("graph @t {\n  %0 = input {name=\"q\"} : f32[1,256,64]\n  %1 = input {name=\"k\"} : f32[1,256,64]\n"
+               "  %2 = input {name=\"v\"} : f32[1,256,64]\n  %3 = sdpa(%0, %1, %2) {scale=0.125} : f32[1,256,64]\n"
+               "  output \"o\" %3\n}\n",
+               "sm_90");
     float *zeros = calloc(256 * 64, sizeof *zeros);
     for (int i = 0; i < 3; i++) gpu_program_upload(p, i, zeros);
     free(zeros);
@@ -199,7 +210,8 @@ static ptxsim_stats count(const attention_graph *a) {
     return s;
 }
 
-/* Dropout adds the key's 16 bytes a thread, and a mask what is read of it where it lies: nothing of the scores' size is stored. */
+/* Dropout adds the key's 16 bytes a thread, and a mask what is read of it where it lies: nothing of the scores' size is
+ * stored. */
 static void traffic_of_masks_and_dropout(void **state) {
     (void)state;
     if (!sim.get_stats) skip();
@@ -210,28 +222,27 @@ static void traffic_of_masks_and_dropout(void **state) {
         a.p = 0.2;
         const ptxsim_stats dropped = count(&a);
         assert_int_equal(dropped.global_write_bytes, plain.global_write_bytes);
-        assert_in_range(dropped.global_read_bytes, plain.global_read_bytes, plain.global_read_bytes + KERNELS * THREADS * 16);
+        assert_in_range(dropped.global_read_bytes, plain.global_read_bytes,
+                        plain.global_read_bytes + KERNELS * THREADS * 16);
         assert_int_equal(dropped.shared_conflicts, plain.shared_conflicts);
         a.mask = "1,1,128";
         const ptxsim_stats masked = count(&a);
         assert_int_equal(masked.global_write_bytes, plain.global_write_bytes);
         assert_int_equal(masked.global_read_bytes, dropped.global_read_bytes + KERNELS * SCORES * (k ? 2 : 4));
-        assert_in_range(masked.global_read_unique_bytes, dropped.global_read_unique_bytes + 1, dropped.global_read_unique_bytes + KERNELS * T * 4);
-        printf("%s, instructions with dropout: %.2f of those without\n", a.type, (double)dropped.warp_instructions / (double)plain.warp_instructions);
+        assert_in_range(masked.global_read_unique_bytes, dropped.global_read_unique_bytes + 1,
+                        dropped.global_read_unique_bytes + KERNELS * T * 4);
+        printf("%s, instructions with dropout: %.2f of those without\n", a.type,
+               (double)dropped.warp_instructions / (double)plain.warp_instructions);
     }
 }
 
 int main(void) {
     if (!gpu_available()) return 77;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),
-        cmocka_unit_test(heads_in_place),
-        cmocka_unit_test(tensor_cores),
-        cmocka_unit_test(dropout),
-        cmocka_unit_test(registers),
-        cmocka_unit_test(registers_of_dropout),
-        cmocka_unit_test(traffic),
-        cmocka_unit_test(traffic_of_masks_and_dropout),
+        cmocka_unit_test(shapes),       cmocka_unit_test(heads_in_place),
+        cmocka_unit_test(tensor_cores), cmocka_unit_test(dropout),
+        cmocka_unit_test(registers),    cmocka_unit_test(registers_of_dropout),
+        cmocka_unit_test(traffic),      cmocka_unit_test(traffic_of_masks_and_dropout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

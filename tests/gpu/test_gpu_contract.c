@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Dots and convolutions with what is fused to them, compiled for a GPU, against the interpreter; their traffic; no spills. */
+ * Dots and convolutions with what is fused to them, compiled for a GPU, against the interpreter; their traffic; no
+ * spills. */
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/gpu_program.h"
@@ -18,7 +19,9 @@ static gpu_program *create_with(const char *text, const char *arch, const compil
     return p;
 }
 
-static gpu_program *create(const char *text, const char *arch) { return create_with(text, arch, &(compiled_options){0}); }
+static gpu_program *create(const char *text, const char *arch) {
+    return create_with(text, arch, &(compiled_options){0});
+}
 
 /* For old and new devices, without spills. */
 static void assemble_with(const char *text, const compiled_options *options) {
@@ -38,7 +41,8 @@ static void check(const char *text) {
     check_gpu_text(text, &(compiled_options){.tolerance = tolerance_of(text)});
     gpu_program *p = create(text, "sm_90");
     bool found = false;
-    for (int i = 0; i < p->program->n_kernels; i++) found = found || !strcmp(p->program->kernels[i].schedule, "contract");
+    for (int i = 0; i < p->program->n_kernels; i++)
+        found = found || !strcmp(p->program->kernels[i].schedule, "contract");
     assert_true(found);
     gpu_program_destroy(p);
     assemble(text);
@@ -54,7 +58,8 @@ static void dot_text(char *text, size_t size, const char *type, int m, int n, in
     snprintf(a, sizeof a, "f32[%d,%d]", a_columns ? k : m, a_columns ? m : k);
     snprintf(b, sizeof b, "f32[%d,%d]", b_columns ? n : k, b_columns ? k : n);
     snprintf(text, size,
-             "graph @dot {\n  %%0 = input {name=\"a\"} : %s\n  %%1 = input {name=\"b\"} : %s\n  %%2 = dot(%%0, %%1) {contract_a=[%d], contract_b=[%d]} : "
+             "graph @dot {\n  %%0 = input {name=\"a\"} : %s\n  %%1 = input {name=\"b\"} : %s\n  %%2 = dot(%%0, %%1) "
+             "{contract_a=[%d], contract_b=[%d]} : "
              "f32[%d,%d]\n  output \"c\" %%2\n}\n",
              a, b, !a_columns, b_columns, m, n);
     retype(text, type);
@@ -88,7 +93,8 @@ static void large_dots_do_not_spill(void **state) {
     for (int form = 0; form < 12; form++) {
         char text[1024];
         bool wide = form >= 8, odd = wide ? form & 1 : form & 4; /* f64: along k, and not */
-        dot_text(text, sizeof text, wide ? "f64" : "f32", 4096 + odd, 4096 + odd, 1024 + odd, wide ? form & 2 : form & 1, wide ? false : form & 2);
+        dot_text(text, sizeof text, wide ? "f64" : "f32", 4096 + odd, 4096 + odd, 1024 + odd,
+                 wide ? form & 2 : form & 1, wide ? false : form & 2);
         assemble(text);
     }
 }
@@ -105,13 +111,13 @@ static void check_types(const char *text) {
 static void work_behind_parts(void **state) {
     (void)state;
     check_types("graph @split {\n"
-          "  %0 = input {name=\"x\"} : f32[3000,20]\n"
-          "  %1 = input {name=\"dy\"} : f32[3000,18]\n"
-          "  %2 = input {name=\"m\"} : f32[18,20]\n"
-          "  %3 = dot(%1, %0) {contract_a=[0], contract_b=[0]} : f32[18,20]\n"
-          "  %4 = add(%3, %2) : f32[18,20]\n"
-          "  output \"dw\" %4\n"
-          "}\n");
+                "  %0 = input {name=\"x\"} : f32[3000,20]\n"
+                "  %1 = input {name=\"dy\"} : f32[3000,18]\n"
+                "  %2 = input {name=\"m\"} : f32[18,20]\n"
+                "  %3 = dot(%1, %0) {contract_a=[0], contract_b=[0]} : f32[18,20]\n"
+                "  %4 = add(%3, %2) : f32[18,20]\n"
+                "  output \"dw\" %4\n"
+                "}\n");
 }
 
 static void dots_with_views_and_work(void **state) {
@@ -123,11 +129,12 @@ static void narrow_types_sum_in_float(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         char text[1024];
-        snprintf(text, sizeof text,
-                 "graph @narrow {\n  %%0 = input {name=\"x\"} : %1$s[2,20,40]\n  %%1 = input {name=\"w\"} : %1$s[50,40]\n"
-                 "  %%2 = dot(%%0, %%1) {contract_a=[2], contract_b=[1]} : %1$s[2,20,50]\n  %%3 = cast(%%2) : f32[2,20,50]\n"
-                 "  output \"y\" %%2\n  output \"z\" %%3\n}\n",
-                 i ? "bf16" : "f16");
+        snprintf(
+            text, sizeof text,
+            "graph @narrow {\n  %%0 = input {name=\"x\"} : %1$s[2,20,40]\n  %%1 = input {name=\"w\"} : %1$s[50,40]\n"
+            "  %%2 = dot(%%0, %%1) {contract_a=[2], contract_b=[1]} : %1$s[2,20,50]\n  %%3 = cast(%%2) : f32[2,20,50]\n"
+            "  output \"y\" %%2\n  output \"z\" %%3\n}\n",
+            i ? "bf16" : "f16");
         check_gpu_text(text, &(compiled_options){.tolerance = i ? 1e-2 : 2e-3});
     }
 }
@@ -138,7 +145,8 @@ static void matrix_text(char *text, size_t size, const char *type, int m, int n,
     snprintf(text, size,
              "graph @dot {\n  %%0 = input {name=\"a\"} : %s[%d,%d]\n  %%1 = input {name=\"b\"} : %s[%d,%d]\n"
              "  %%2 = dot(%%0, %%1) {contract_a=[%d], contract_b=[%d]} : %s[%d,%d]\n  output \"c\" %%2\n}\n",
-             type, a_columns ? k : m, a_columns ? m : k, type, b_columns ? n : k, b_columns ? k : n, !a_columns, b_columns, type, m, n);
+             type, a_columns ? k : m, a_columns ? m : k, type, b_columns ? n : k, b_columns ? k : n, !a_columns,
+             b_columns, type, m, n);
 }
 
 /* What tensor cores take; and what they do not, because it is not whole pieces of 16 bytes. */
@@ -148,7 +156,8 @@ static void tensor_cores(void **state) {
         const char *type;
         double tolerance;
     } types[] = {{"f16", 3e-3}, {"bf16", 2e-2}, {"f32", 0}}; /* tf32: by the length of the sum */
-    static const int sizes[][3] = {{64, 64, 32}, {72, 40, 48}, {136, 200, 24}, {160, 136, 264}, {8, 8, 8}, {64, 72, 1032}, {33, 17, 25}};
+    static const int sizes[][3] = {{64, 64, 32}, {72, 40, 48},   {136, 200, 24}, {160, 136, 264},
+                                   {8, 8, 8},    {64, 72, 1032}, {33, 17, 25}};
     ptxsim_stats s;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -192,7 +201,8 @@ static void tf32_is_asked_for(void **state) {
 static void narrow_convolutions(void **state) {
     (void)state;
     char text[4096];
-    conv_graph c = {2, 16, 8, 8, 24, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 8, 8, 1, true};
+    conv_graph c = {2, 16, 8, 8,   24, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]",
+                    8, 8,  1, true};
     conv_graph_text(text, sizeof text, &c);
     retype(text, "f16");
     check_gpu_text(text, &(compiled_options){.tolerance = 5e-3});
@@ -208,9 +218,10 @@ static void conv(conv_graph c) {
 
 static void wide_convolutions(void **state) {
     (void)state;
-    static const conv_graph convs[] = {{2, 5, 7, 6, 18, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, true},
-                                       {2, 6, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false},
-                                       {2, 8, 6, 6, 8, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 6, 6, 8, true}};
+    static const conv_graph convs[] = {
+        {2, 5, 7, 6, 18, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, true},
+        {2, 6, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false},
+        {2, 8, 6, 6, 8, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 6, 6, 8, true}};
     for (int i = 0; i < 3; i++) { /* the last one is one of each channel */
         char text[4096];
         conv_graph_text(text, sizeof text, &convs[i]);
@@ -221,18 +232,26 @@ static void wide_convolutions(void **state) {
 
 static void convolutions(void **state) {
     (void)state;
-    conv((conv_graph){2, 5, 7, 6, 18, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, true});
-    conv((conv_graph){2, 16, 8, 8, 12, 3, 3, "stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 4, 4, 1, true});
-    conv((conv_graph){2, 3, 9, 9, 8, 5, 3, "stride=[1, 3], pad_lo=[2, 0], pad_hi=[1, 1], dilation=[1, 1]", 8, 3, 1, true});
-    conv((conv_graph){4, 32, 5, 6, 32, 3, 2, "stride=[1, 1], pad_lo=[2, 1], pad_hi=[1, 1], dilation=[1, 2]", 6, 6, 2, true});
+    conv((conv_graph){2, 5, 7, 6, 18, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1,
+                      true});
+    conv((conv_graph){2, 16, 8, 8, 12, 3, 3, "stride=[2, 2], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 4, 4, 1,
+                      true});
+    conv((conv_graph){2, 3, 9, 9, 8, 5, 3, "stride=[1, 3], pad_lo=[2, 0], pad_hi=[1, 1], dilation=[1, 1]", 8, 3, 1,
+                      true});
+    conv((conv_graph){4, 32, 5, 6, 32, 3, 2, "stride=[1, 1], pad_lo=[2, 1], pad_hi=[1, 1], dilation=[1, 2]", 6, 6, 2,
+                      true});
 }
 
 static void convolutions_in_groups_and_channels_first(void **state) {
     (void)state;
-    conv((conv_graph){2, 6, 6, 5, 9, 3, 2, "stride=[1, 1], pad_lo=[1, 0], pad_hi=[1, 0], dilation=[1, 1]", 6, 4, 3, true});
-    conv((conv_graph){2, 4, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false});
-    conv((conv_graph){2, 3, 7, 6, 17, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, false});
-    conv((conv_graph){1, 2, 7, 6, 3, 2, 2, "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 1], dilation=[2, 2]", 3, 3, 1, true});
+    conv((conv_graph){2, 6, 6, 5, 9, 3, 2, "stride=[1, 1], pad_lo=[1, 0], pad_hi=[1, 0], dilation=[1, 1]", 6, 4, 3,
+                      true});
+    conv((conv_graph){2, 4, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2,
+                      false});
+    conv((conv_graph){2, 3, 7, 6, 17, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1,
+                      false});
+    conv((conv_graph){1, 2, 7, 6, 3, 2, 2, "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 1], dilation=[2, 2]", 3, 3, 1,
+                      true});
 }
 
 /* Tensor cores read as often, and meet as seldom in banks. */
@@ -260,7 +279,8 @@ static void matrix_traffic(void **state) {
     free(zeros);
 }
 
-/* Every tile of an operand is read once for each tile of the other, 16 bytes at a time, and no two threads meet in a bank. */
+/* Every tile of an operand is read once for each tile of the other, 16 bytes at a time, and no two threads meet in a
+ * bank. */
 static void traffic(void **state) {
     (void)state;
     if (!sim.get_stats) skip();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Depthwise convolutions and their gradients on a GPU, channels last and first, with strides, dilation, work before and behind. */
+ * Depthwise convolutions and their gradients on a GPU, channels last and first, with strides, dilation, work before and
+ * behind. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
@@ -35,10 +36,12 @@ static void text_of(const shape *s, const char *type, char *text, size_t size) {
         int out = i ? c : r, in = i ? s->columns : s->rows;
         high[i] = (out - 1) * s->stride[i] + (s->kernel[i] - 1) * s->dilation[i] + 1 - in - 1;
     }
-    snprintf(attrs, sizeof attrs, "stride=[%d, %d], pad_lo=[1, 1], pad_hi=[%d, %d], dilation=[%d, %d], groups=%d%s", s->stride[0], s->stride[1], high[0],
-             high[1], s->dilation[0], s->dilation[1], k, s->first ? "" : ", channels_last=true");
+    snprintf(attrs, sizeof attrs, "stride=[%d, %d], pad_lo=[1, 1], pad_hi=[%d, %d], dilation=[%d, %d], groups=%d%s",
+             s->stride[0], s->stride[1], high[0], high[1], s->dilation[0], s->dilation[1], k,
+             s->first ? "" : ", channels_last=true");
     snprintf(text, size,
-             "graph @d {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = input {name=\"w\"} : %s\n  %%2 = input {name=\"dy\"} : %s\n"
+             "graph @d {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = input {name=\"w\"} : %s\n  %%2 = input "
+             "{name=\"dy\"} : %s\n"
              "  %%3 = conv(%%0, %%1) {%s} : %s\n  %%4 = mul(%%3, %%2) : %s\n"
              "  %%5 = conv_grad_input(%%2, %%1) {%s} : %s\n  %%6 = add(%%5, %%0) : %s\n"
              "  %%7 = mul(%%0, %%0) : %s\n  %%8 = conv_grad_weight(%%7, %%2) {%s} : %s\n  %%9 = sub(%%8, %%1) : %s\n"
@@ -49,8 +52,9 @@ static void text_of(const shape *s, const char *type, char *text, size_t size) {
 static void results(void **state) {
     (void)state;
     static const shape shapes[] = {
-        {2, 8, 9, 8, {3, 3}, {1, 1}, {1, 1}, false},   {1, 12, 16, 36, {3, 3}, {1, 1}, {1, 1}, false}, {3, 9, 7, 5, {3, 3}, {2, 2}, {1, 1}, false},
-        {2, 11, 10, 16, {5, 3}, {2, 1}, {1, 1}, false}, {1, 14, 14, 12, {3, 3}, {1, 1}, {2, 2}, false}, {5, 40, 6, 4, {1, 3}, {1, 1}, {1, 1}, false},
+        {2, 8, 9, 8, {3, 3}, {1, 1}, {1, 1}, false},    {1, 12, 16, 36, {3, 3}, {1, 1}, {1, 1}, false},
+        {3, 9, 7, 5, {3, 3}, {2, 2}, {1, 1}, false},    {2, 11, 10, 16, {5, 3}, {2, 1}, {1, 1}, false},
+        {1, 14, 14, 12, {3, 3}, {1, 1}, {2, 2}, false}, {5, 40, 6, 4, {1, 3}, {1, 1}, {1, 1}, false},
         {90, 4, 4, 8, {3, 3}, {1, 1}, {1, 1}, false},   {2, 8, 9, 6, {3, 3}, {1, 2}, {1, 1}, true},
     };
     static const char *const types[] = {"f32", "bf16", "f16"};
@@ -58,7 +62,8 @@ static void results(void **state) {
         for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
             char text[4096];
             text_of(&shapes[i], types[t], text, sizeof text);
-            check_gpu_text(text, &(compiled_options){.seed = i, .simplify = true, .low = -0.5, .high = 0.5, .tolerance = 5e-5});
+            check_gpu_text(
+                text, &(compiled_options){.seed = i, .simplify = true, .low = -0.5, .high = 0.5, .tolerance = 5e-5});
         }
 }
 
@@ -76,7 +81,9 @@ static void parts(void **state) {
     for (int i = 0; i < p->program->n_steps; i++) {
         const tcc_step *step = &p->program->steps[i];
         const tcc_kernel *k = step->kind == TCC_STEP_KERNEL ? &p->program->kernels[step->kernel] : NULL;
-        if (k && strstr(step->label, "conv_grad_weight") && step->instances[0].items * k->threads / k->items_a_block > 16 * WEIGHTS) found++;
+        if (k && strstr(step->label, "conv_grad_weight") &&
+            step->instances[0].items * k->threads / k->items_a_block > 16 * WEIGHTS)
+            found++;
     }
     assert_int_equal(found, 1);
     assert_true(gpu_assemble(p->program, "sm_90") <= 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Elementary functions on a GPU against the C library in double precision: error in ulp over all exponents, and special values. The
- * stand-in's approximate instructions err as much as the PTX ISA lets them. */
+ * Elementary functions on a GPU against the C library in double precision: error in ulp over all exponents, and special
+ * values. The stand-in's approximate instructions err as much as the PTX ISA lets them. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
@@ -19,8 +19,8 @@ static const struct function {
     double bound; /* ulp */
     bool flushes; /* a result below 2^-126 may be 0 */
 } functions[] = {
-    {"exp", exp, 4, false},   {"log", log, 0.9, false},        {"tanh", tanh, 3.6, false},
-    {"erf", erf, 2, false},   {"sigmoid", sigmoid, 6, true},   {"rsqrt", rsqrt, 2.2, false},
+    {"exp", exp, 4, false}, {"log", log, 0.9, false},      {"tanh", tanh, 3.6, false},
+    {"erf", erf, 2, false}, {"sigmoid", sigmoid, 6, true}, {"rsqrt", rsqrt, 2.2, false},
 };
 enum { N_FUNCTIONS = sizeof functions / sizeof *functions, COUNT = 1 << 16 };
 
@@ -44,7 +44,9 @@ static double error_ulp(float y, double exact, bool flushes) {
 
 static gpu_program *program_of(const char *name, const char *arch) {
     char text[256];
-    snprintf(text, sizeof text, "graph @f {\n  %%0 = input {name=\"x\"} : f32[%d]\n  %%1 = %s(%%0) : f32[%d]\n  output \"y\" %%1\n}\n", COUNT, name, COUNT);
+    snprintf(text, sizeof text,
+             "graph @f {\n  %%0 = input {name=\"x\"} : f32[%d]\n  %%1 = %s(%%0) : f32[%d]\n  output \"y\" %%1\n}\n",
+             COUNT, name, COUNT);
     tcc_diag diag = {0};
     tcc_graph *g = parse_graph(text, &diag);
     gpu_program *p = gpu_program_create(g, &(compiled_options){0}, arch);
@@ -55,12 +57,35 @@ static gpu_program *program_of(const char *name, const char *arch) {
 
 /* Every exponent and sign, numbers around 0 with a step that is a prime to powers of two, and special values. */
 static void fill(float *x) {
-    static const float special[] = {0,        -0.0f,          INFINITY,        -INFINITY, NAN,        1,           -1,           0x1p-149f, -0x1p-149f,
-                                    0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72284f, -88.72284f, -103.97208f, -87.4f,       88.72283f,  0.63f,
-                                    0.9375f,   3.95f,           -0x1p-127f,       2,         0.5f,       0x1.fffffep-1f, 0x1.000002p0f};
+    static const float special[] = {0,
+                                    -0.0f,
+                                    INFINITY,
+                                    -INFINITY,
+                                    NAN,
+                                    1,
+                                    -1,
+                                    0x1p-149f,
+                                    -0x1p-149f,
+                                    0x1p-126f,
+                                    0x1.fffffep127f,
+                                    -0x1.fffffep127f,
+                                    88.72284f,
+                                    -88.72284f,
+                                    -103.97208f,
+                                    -87.4f,
+                                    88.72283f,
+                                    0.63f,
+                                    0.9375f,
+                                    3.95f,
+                                    -0x1p-127f,
+                                    2,
+                                    0.5f,
+                                    0x1.fffffep-1f,
+                                    0x1.000002p0f};
     enum { N_SPECIAL = sizeof special / sizeof *special };
     int n = COUNT / 2;
-    for (int i = 0; i < n; i++) x[i] = from_bits((uint32_t)((uint64_t)i * 131101u + 7u)); /* 2^32 / n, and a little more */
+    for (int i = 0; i < n; i++)
+        x[i] = from_bits((uint32_t)((uint64_t)i * 131101u + 7u)); /* 2^32 / n, and a little more */
     for (int i = n; i < COUNT; i++) x[i] = (float)(i - n - n / 2) * 0.0075f + 0.00123f;
     memcpy(x, special, sizeof special);
     assert_true(N_SPECIAL < n);
@@ -82,23 +107,29 @@ static void errors_stay_below_the_bound(void **state) {
             for (int i = 0; i < COUNT; i++) {
                 double exact = functions[f].exact((double)x[i]), error = error_ulp(y[i], exact, functions[f].flushes);
                 if (error > worst) worst = error, worst_at = x[i];
-                if ((exact == 0 || isinf(exact)) && !signbit(y[i]) != !signbit(exact)) fail_msg("%s of %a: %a", functions[f].name, (double)x[i], (double)y[i]);
+                if ((exact == 0 || isinf(exact)) && !signbit(y[i]) != !signbit(exact))
+                    fail_msg("%s of %a: %a", functions[f].name, (double)x[i], (double)y[i]);
             }
             print_message("%-8s %s %.3f ulp at %a\n", functions[f].name, archs[a], worst, (double)worst_at);
-            if (!(worst <= functions[f].bound)) fail_msg("%s is %.3f ulp off at %a", functions[f].name, worst, (double)worst_at);
+            if (!(worst <= functions[f].bound))
+                fail_msg("%s is %.3f ulp off at %a", functions[f].name, worst, (double)worst_at);
             gpu_program_destroy(p);
         }
     free(x), free(y);
 }
 
-/* Rows whose elements reach from far below the least exp that is no denormal, up to inf and -inf: softmax has its own exp. */
+/* Rows whose elements reach from far below the least exp that is no denormal, up to inf and -inf: softmax has its own
+ * exp. */
 static void softmax_of_far_elements(void **state) {
     (void)state;
-    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[40,96]\n  %1 = softmax(%0) {axis=1} : f32[40,96]\n  output \"y\" %1\n}\n",
+    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[40,96]\n  %1 = softmax(%0) {axis=1} : f32[40,96]\n  "
+                   "output \"y\" %1\n}\n",
                    &(compiled_options){.low = -90, .high = 90, .tolerance = 4e-6});
     enum { ROWS = 4, WIDTH = 32 };
     tcc_diag diag = {0};
-    tcc_graph *g = parse_graph("graph @s {\n  %0 = input {name=\"x\"} : f32[4,32]\n  %1 = softmax(%0) {axis=1} : f32[4,32]\n  output \"y\" %1\n}\n", &diag);
+    tcc_graph *g = parse_graph("graph @s {\n  %0 = input {name=\"x\"} : f32[4,32]\n  %1 = softmax(%0) {axis=1} : "
+                               "f32[4,32]\n  output \"y\" %1\n}\n",
+                               &diag);
     gpu_program *p = gpu_program_create(g, &(compiled_options){0}, "sm_90");
     float x[ROWS][WIDTH] = {0}, y[ROWS][WIDTH];
     x[0][3] = -INFINITY, x[1][4] = NAN, x[2][5] = INFINITY, x[3][6] = 3e38f, x[3][7] = -3e38f;
@@ -118,6 +149,7 @@ static void softmax_of_far_elements(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_stay_below_the_bound), cmocka_unit_test(softmax_of_far_elements)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(errors_stay_below_the_bound),
+                                       cmocka_unit_test(softmax_of_far_elements)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,6 @@
 #include "harness/op_cases.h"
 #include "harness/passes.h"
 
-
 static void check_f32(const tcc_graph *g, tcc_value *inputs) {
     tcc_graph *step = run_passes(g, "autodiff", NULL);
     check_gpu(step, &(compiled_options){.inputs = inputs, .tolerance = 2e-4});

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Reductions on a GPU: rows in registers, in shared memory and longer, columns, whole tensors; against the interpreter. */
+ * Reductions on a GPU: rows in registers, in shared memory and longer, columns, whole tensors; against the interpreter.
+ */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/moment_cases.h"
@@ -13,26 +14,36 @@ static void rows(void **state) {
     (void)state;
     static const struct {
         int rows, length;
-    } shapes[] = {{3, 1}, {5, 2}, {70, 5}, {9, 31}, {6, 33}, {130, 64}, {40, 96}, {7, 320}, {33, 768}, {5, 1000}, {2, 4096}, {2, 5001}, {1, 8192}, {2, 20000}, {1, 70001}};
+    } shapes[] = {{3, 1},    {5, 2},    {70, 5},   {9, 31},   {6, 33},   {130, 64},  {40, 96},  {7, 320},
+                  {33, 768}, {5, 1000}, {2, 4096}, {2, 5001}, {1, 8192}, {2, 20000}, {1, 70001}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         char text[2048];
         int r = shapes[i].rows, n = shapes[i].length;
         snprintf(text, sizeof text,
-                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"w\"} : f32[%d]\n  %%2 = input {name=\"b\"} : f32[%d]\n"
-                 "  %%3 = softmax(%%0) {axis=1} : f32[%d,%d]\n  output \"s\" %%3\n}\n", r, n, n, n, r, n);
+                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"w\"} : f32[%d]\n  %%2 "
+                 "= input {name=\"b\"} : f32[%d]\n"
+                 "  %%3 = softmax(%%0) {axis=1} : f32[%d,%d]\n  output \"s\" %%3\n}\n",
+                 r, n, n, n, r, n);
         check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
         snprintf(text, sizeof text,
-                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"w\"} : f32[%d]\n  %%2 = input {name=\"b\"} : f32[%d]\n"
-                 "  %%3 = layer_norm(%%0, %%1, %%2) {eps=0x1p-10, axis=1} : f32[%d,%d]\n  output \"n\" %%3\n}\n", r, n, n, n, r, n);
+                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"w\"} : f32[%d]\n  %%2 "
+                 "= input {name=\"b\"} : f32[%d]\n"
+                 "  %%3 = layer_norm(%%0, %%1, %%2) {eps=0x1p-10, axis=1} : f32[%d,%d]\n  output \"n\" %%3\n}\n",
+                 r, n, n, n, r, n);
         check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
-        snprintf(text, sizeof text,
-                 "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = reduce_max(%%0) {axes=[1]} : f32[%d]\n"
-                 "  %%2 = argmax(%%0) {axis=1} : i32[%d]\n  %%3 = reduce_min(%%0) {axes=[1]} : f32[%d]\n  output \"a\" %%1\n  output \"b\" %%2\n  output \"c\" %%3\n}\n",
-                 r, n, r, r, r);
+        snprintf(
+            text, sizeof text,
+            "graph @rows {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = reduce_max(%%0) {axes=[1]} : f32[%d]\n"
+            "  %%2 = argmax(%%0) {axis=1} : i32[%d]\n  %%3 = reduce_min(%%0) {axes=[1]} : f32[%d]\n  output \"a\" "
+            "%%1\n  output \"b\" %%2\n  output \"c\" %%3\n}\n",
+            r, n, r, r, r);
         check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
-        snprintf(text, sizeof text, "graph @rows {\n  %%0 = input {name=\"x\"} : i64[%d,%d]\n  %%1 = reduce_max(%%0) {axes=[1]} : i64[%d]\n"
-                 "  %%2 = argmax(%%0) {axis=1} : i32[%d]\n  %%3 = reduce_sum(%%0) {axes=[1]} : i64[%d]\n  output \"a\" %%1\n  output \"b\" %%2\n  output \"c\" %%3\n}\n",
-                 r, n, r, r, r);
+        snprintf(
+            text, sizeof text,
+            "graph @rows {\n  %%0 = input {name=\"x\"} : i64[%d,%d]\n  %%1 = reduce_max(%%0) {axes=[1]} : i64[%d]\n"
+            "  %%2 = argmax(%%0) {axis=1} : i32[%d]\n  %%3 = reduce_sum(%%0) {axes=[1]} : i64[%d]\n  output \"a\" "
+            "%%1\n  output \"b\" %%2\n  output \"c\" %%3\n}\n",
+            r, n, r, r, r);
         check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i});
     }
 }
@@ -46,10 +57,13 @@ static void columns(void **state) {
             int n = lengths[i], c = widths[k];
             if (n * c > 500000) continue;
             snprintf(text, sizeof text,
-                     "graph @columns {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = softmax(%%0) {axis=0} : f32[%d,%d]\n"
-                     "  %%2 = argmax(%%0) {axis=0} : i32[%d]\n  %%3 = reduce_sum(%%0) {axes=[0]} : f32[%d]\n  %%4 = reduce_max(%%0) {axes=[0]} : f32[%d]\n"
+                     "graph @columns {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = softmax(%%0) {axis=0} : "
+                     "f32[%d,%d]\n"
+                     "  %%2 = argmax(%%0) {axis=0} : i32[%d]\n  %%3 = reduce_sum(%%0) {axes=[0]} : f32[%d]\n  %%4 = "
+                     "reduce_max(%%0) {axes=[0]} : f32[%d]\n"
                      "  %%5 = reduce_sum(%%0) {axes=[0, 1]} : f32[]\n"
-                     "  output \"a\" %%1\n  output \"b\" %%2\n  output \"c\" %%3\n  output \"d\" %%4\n  output \"e\" %%5\n}\n",
+                     "  output \"a\" %%1\n  output \"b\" %%2\n  output \"c\" %%3\n  output \"d\" %%4\n  output \"e\" "
+                     "%%5\n}\n",
                      n, c, n, c, c, c, c);
             check_gpu_text(text, &(compiled_options){.simplify = true, .seed = i, .tolerance = 1e-4});
         }
@@ -73,7 +87,8 @@ static void channels(void **state) {
                    &(compiled_options){.simplify = true, .limit = 5000});
 }
 
-/* Rows of a block each, several to a slice, and one reduction a row: a row's threads meet in one place of shared memory, turn after turn. */
+/* Rows of a block each, several to a slice, and one reduction a row: a row's threads meet in one place of shared
+ * memory, turn after turn. */
 static void sums_beside_long_rows(void **state) {
     (void)state;
     static const struct {
@@ -84,8 +99,11 @@ static void sums_beside_long_rows(void **state) {
         tcc_strbuf text = {0};
         const char *t = shapes[i].type;
         int r = shapes[i].rows, n = shapes[i].length;
-        tcc_strbuf_printf(&text, "graph @sums {\n  %%0 = input {name=\"x\"} : %s[%d,%d]\n  %%1 = rms_norm(%%0) {eps=0x1p-10, axis=1} : %s[%d,%d]\n"
-                          "  %%2 = reduce_sum(%%1) {axes=[0]} : %s[%d]\n  output \"o\" %%1\n  output \"s\" %%2\n}\n", t, r, n, t, r, n, t, n);
+        tcc_strbuf_printf(&text,
+                          "graph @sums {\n  %%0 = input {name=\"x\"} : %s[%d,%d]\n  %%1 = rms_norm(%%0) {eps=0x1p-10, "
+                          "axis=1} : %s[%d,%d]\n"
+                          "  %%2 = reduce_sum(%%1) {axes=[0]} : %s[%d]\n  output \"o\" %%1\n  output \"s\" %%2\n}\n",
+                          t, r, n, t, r, n, t, n);
         check_gpu_text(text.text, &(compiled_options){.simplify = true, .seed = i, .tolerance = 1e-4});
         tcc_strbuf_free(&text);
     }
@@ -93,7 +111,8 @@ static void sums_beside_long_rows(void **state) {
 
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels), cmocka_unit_test(sums_beside_long_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(columns), cmocka_unit_test(channels),
+                                       cmocka_unit_test(sums_beside_long_rows)};
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return failed + norm_cases_run(check_gpu) + moment_cases_run(check_gpu);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Running sums on a GPU: long rows and many short ones, both ways, of several element types, with work before and behind. */
+ * Running sums on a GPU: long rows and many short ones, both ways, of several element types, with work before and
+ * behind. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 
@@ -9,7 +10,8 @@ static void rows(void **state) {
     (void)state;
     static const struct {
         int rows, width;
-    } shapes[] = {{3, 1}, {5, 2}, {70, 7}, {33, 16}, {9, 60}, {4, 128}, {3, 257}, {2, 1000}, {2, 1024}, {1, 3000}, {3, 2050}};
+    } shapes[] = {{3, 1},   {5, 2},    {70, 7},   {33, 16},  {9, 60},  {4, 128},
+                  {3, 257}, {2, 1000}, {2, 1024}, {1, 3000}, {3, 2050}};
     static const char *const types[] = {"f32", "bf16", "i32", "f64", "i64"};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t t = 0; t < sizeof types / sizeof *types; t++)
@@ -17,7 +19,8 @@ static void rows(void **state) {
                 char text[1024], type[64];
                 snprintf(type, sizeof type, "%s[%d,%d]", types[t], shapes[i].rows, shapes[i].width);
                 snprintf(text, sizeof text,
-                         "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = mul(%%0, %%0) : %s\n  %%2 = cumsum(%%1) {axis=1%s} : %s\n"
+                         "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = mul(%%0, %%0) : %s\n  %%2 = cumsum(%%1) "
+                         "{axis=1%s} : %s\n"
                          "  %%3 = add(%%2, %%0) : %s\n  output \"o\" %%3\n}\n",
                          type, type, reverse ? ", reverse=true" : "", type, type);
                 check_gpu_text(text, &(compiled_options){.seed = i, .low = -1, .high = 1, .tolerance = 4e-5});
@@ -26,13 +29,18 @@ static void rows(void **state) {
 
 static void sums_of_sums(void **state) {
     (void)state;
-    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[7,3,400]\n  %1 = cumsum(%0) {axis=2} : f32[7,3,400]\n  %2 = exp(%0) : f32[7,3,400]\n"
-                   "  %3 = mul(%1, %2) : f32[7,3,400]\n  %4 = cumsum(%3) {axis=2} : f32[7,3,400]\n  output \"o\" %4\n}\n",
-                   &(compiled_options){.seed = 1, .tolerance = 1e-4});
-    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[4,50,36]\n  %1 = cumsum(%0) {axis=1, reverse=true} : f32[4,50,36]\n  output \"o\" %1\n}\n",
+    check_gpu_text(
+        "graph @s {\n  %0 = input {name=\"x\"} : f32[7,3,400]\n  %1 = cumsum(%0) {axis=2} : f32[7,3,400]\n  %2 = "
+        "exp(%0) : f32[7,3,400]\n"
+        "  %3 = mul(%1, %2) : f32[7,3,400]\n  %4 = cumsum(%3) {axis=2} : f32[7,3,400]\n  output \"o\" %4\n}\n",
+        &(compiled_options){.seed = 1, .tolerance = 1e-4});
+    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[4,50,36]\n  %1 = cumsum(%0) {axis=1, reverse=true} : "
+                   "f32[4,50,36]\n  output \"o\" %1\n}\n",
                    &(compiled_options){.seed = 1});
-    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[30,40]\n  %1 = transpose(%0) {perm=[1, 0]} : f32[40,30]\n"
-                   "  %2 = cumsum(%1) {axis=1} : f32[40,30]\n  output \"o\" %2\n}\n", &(compiled_options){.seed = 1});
+    check_gpu_text(
+        "graph @s {\n  %0 = input {name=\"x\"} : f32[30,40]\n  %1 = transpose(%0) {perm=[1, 0]} : f32[40,30]\n"
+        "  %2 = cumsum(%1) {axis=1} : f32[40,30]\n  output \"o\" %2\n}\n",
+        &(compiled_options){.seed = 1});
 }
 
 int main(void) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * scatter_add on a GPU, as gradients of embeddings have it: equal bits to the CPU's, whose order of additions is the same. */
+ * scatter_add on a GPU, as gradients of embeddings have it: equal bits to the CPU's, whose order of additions is the
+ * same. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
@@ -41,49 +42,65 @@ static void embeddings(void **state) {
     (void)state;
     static const struct {
         int rows, positions, width;
-    } shapes[] = {{1, 5, 4}, {7, 1, 3}, {9, 200, 8}, {65, 512, 384}, {300, 129, 130}, {5000, 300, 768}, {11, 70, 1}, {4200, 33, 1100}};
+    } shapes[] = {{1, 5, 4},       {7, 1, 3},        {9, 200, 8}, {65, 512, 384},
+                  {300, 129, 130}, {5000, 300, 768}, {11, 70, 1}, {4200, 33, 1100}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         char text[1024];
         int n = shapes[i].rows, p = shapes[i].positions, w = shapes[i].width;
         snprintf(text, sizeof text,
-                 "graph @s {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"i\"} : i32[%d]\n  %%2 = input {name=\"u\"} : f32[%d,%d]\n"
-                 "  %%3 = scatter_add(%%0, %%1, %%2) {axis=0} : f32[%d,%d]\n  output \"o\" %%3\n}\n", n, w, p, p, w, n, w);
+                 "graph @s {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"i\"} : i32[%d]\n  %%2 = "
+                 "input {name=\"u\"} : f32[%d,%d]\n"
+                 "  %%3 = scatter_add(%%0, %%1, %%2) {axis=0} : f32[%d,%d]\n  output \"o\" %%3\n}\n",
+                 n, w, p, p, w, n, w);
         compiled_options options = {.limit = n < 70 ? n : 40, .seed = i};
         check_gpu_text(text, &options);
         check_equal_to_host(text, &options);
     }
 }
 
-/* The gradient of take_along: lines of their own, with few and with many positions that name one element, along either dim. */
+/* The gradient of take_along: lines of their own, with few and with many positions that name one element, along either
+ * dim. */
 static void along(void **state) {
     (void)state;
     static const struct {
         int rows, width, positions, limit, axis;
-    } shapes[] = {{3, 9, 5, 9, 1}, {20, 40, 64, 40, 1}, {5, 300, 77, 300, 1}, {4, 20, 100, 2, 1}, {9, 7, 8, 7, 1}, {2, 2000, 33, 40, 1}, {40, 12, 70, 40, 0}, {1, 50, 200, 50, 1}};
+    } shapes[] = {{3, 9, 5, 9, 1}, {20, 40, 64, 40, 1},  {5, 300, 77, 300, 1}, {4, 20, 100, 2, 1},
+                  {9, 7, 8, 7, 1}, {2, 2000, 33, 40, 1}, {40, 12, 70, 40, 0},  {1, 50, 200, 50, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int wide = 0; wide < 2; wide++) {
             char text[1024];
-            int r = shapes[i].rows, w = shapes[i].width, axis = shapes[i].axis, ir = axis ? r : shapes[i].positions, iw = axis ? shapes[i].positions : w;
+            int r = shapes[i].rows, w = shapes[i].width, axis = shapes[i].axis, ir = axis ? r : shapes[i].positions,
+                iw = axis ? shapes[i].positions : w;
             snprintf(text, sizeof text,
-                     "graph @s {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"i\"} : %s[%d,%d]\n  %%2 = input {name=\"u\"} : f32[%d,%d]\n"
-                     "  %%3 = mul(%%2, %%2) : f32[%d,%d]\n  %%4 = scatter_add_along(%%0, %%1, %%3) {axis=%d} : f32[%d,%d]\n  output \"o\" %%4\n}\n",
+                     "graph @s {\n  %%0 = input {name=\"x\"} : f32[%d,%d]\n  %%1 = input {name=\"i\"} : %s[%d,%d]\n  "
+                     "%%2 = input {name=\"u\"} : f32[%d,%d]\n"
+                     "  %%3 = mul(%%2, %%2) : f32[%d,%d]\n  %%4 = scatter_add_along(%%0, %%1, %%3) {axis=%d} : "
+                     "f32[%d,%d]\n  output \"o\" %%4\n}\n",
                      r, w, wide ? "i64" : "i32", ir, iw, ir, iw, ir, iw, axis, r, w);
             compiled_options options = {.limit = shapes[i].limit, .seed = i};
             check_gpu_text(text, &options);
             check_equal_to_host(text, &options);
         }
-    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : bf16[3,4,30]\n  %1 = input {name=\"i\"} : i32[3,4,50]\n  %2 = input {name=\"u\"} : bf16[3,4,50]\n"
-                   "  %3 = scatter_add_along(%0, %1, %2) {axis=2} : bf16[3,4,30]\n  output \"o\" %3\n}\n", &(compiled_options){.limit = 30});
+    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : bf16[3,4,30]\n  %1 = input {name=\"i\"} : i32[3,4,50]\n  "
+                   "%2 = input {name=\"u\"} : bf16[3,4,50]\n"
+                   "  %3 = scatter_add_along(%0, %1, %2) {axis=2} : bf16[3,4,30]\n  output \"o\" %3\n}\n",
+                   &(compiled_options){.limit = 30});
 }
 
 static void forms(void **state) {
     (void)state;
-    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[50]\n  %1 = input {name=\"i\"} : i64[3,40]\n  %2 = input {name=\"u\"} : f32[3,40]\n"
-                   "  %3 = scatter_add(%0, %1, %2) {axis=0} : f32[50]\n  output \"o\" %3\n}\n", &(compiled_options){.limit = 50});
-    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : bf16[6,10,16]\n  %1 = input {name=\"i\"} : i32[40]\n  %2 = input {name=\"u\"} : bf16[6,40,16]\n"
-                   "  %3 = scatter_add(%0, %1, %2) {axis=1} : bf16[6,10,16]\n  output \"o\" %3\n}\n", &(compiled_options){.limit = 10});
-    check_gpu_text("graph @s {\n  %0 = input {name=\"i\"} : i32[4,40]\n  %1 = input {name=\"u\"} : f32[4,40,20]\n  %2 = constant {values=[0]} : f32[30,20]\n"
-                   "  %3 = mul(%1, %1) : f32[4,40,20]\n  %4 = scatter_add(%2, %0, %3) {axis=0} : f32[30,20]\n  output \"o\" %4\n}\n",
+    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : f32[50]\n  %1 = input {name=\"i\"} : i64[3,40]\n  %2 = "
+                   "input {name=\"u\"} : f32[3,40]\n"
+                   "  %3 = scatter_add(%0, %1, %2) {axis=0} : f32[50]\n  output \"o\" %3\n}\n",
+                   &(compiled_options){.limit = 50});
+    check_gpu_text("graph @s {\n  %0 = input {name=\"x\"} : bf16[6,10,16]\n  %1 = input {name=\"i\"} : i32[40]\n  %2 = "
+                   "input {name=\"u\"} : bf16[6,40,16]\n"
+                   "  %3 = scatter_add(%0, %1, %2) {axis=1} : bf16[6,10,16]\n  output \"o\" %3\n}\n",
+                   &(compiled_options){.limit = 10});
+    check_gpu_text("graph @s {\n  %0 = input {name=\"i\"} : i32[4,40]\n  %1 = input {name=\"u\"} : f32[4,40,20]\n  %2 "
+                   "= constant {values=[0]} : f32[30,20]\n"
+                   "  %3 = mul(%1, %1) : f32[4,40,20]\n  %4 = scatter_add(%2, %0, %3) {axis=0} : f32[30,20]\n  output "
+                   "\"o\" %4\n}\n",
                    &(compiled_options){.limit = 30});
 }
 

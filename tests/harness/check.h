@@ -14,21 +14,21 @@
 #include <cmocka.h>
 
 /* The call returns TCC_OK; else fail with what it left in the tcc_diag. */
-#define assert_ok(call, diag)                                                                      \
-    do {                                                                                           \
-        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_diag_text(diag));                      \
+#define assert_ok(call, diag)                                                 \
+    do {                                                                      \
+        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_diag_text(diag)); \
     } while (0)
 
 /* The call, after the diagnostic was cleared, returns `expected`, and the message it left says `part`. */
-#define assert_error(call, expected, diag, part)                                                   \
-    do {                                                                                           \
-        tcc_diag_clear(diag);                                                                      \
-        tcc_status got_ = (call);                                                                  \
-        if (got_ != (expected))                                                                    \
-            fail_msg("%s: %s instead of %s: %s", #call, tcc_status_name(got_),                     \
-                     tcc_status_name(expected), tcc_diag_text(diag));                              \
-        if (!strstr(tcc_diag_text(diag), part))                                                    \
-            fail_msg("%s: '%s' does not say '%s'", #call, tcc_diag_text(diag), part);              \
+#define assert_error(call, expected, diag, part)                                                          \
+    do {                                                                                                  \
+        tcc_diag_clear(diag);                                                                             \
+        tcc_status got_ = (call);                                                                         \
+        if (got_ != (expected))                                                                           \
+            fail_msg("%s: %s instead of %s: %s", #call, tcc_status_name(got_), tcc_status_name(expected), \
+                     tcc_diag_text(diag));                                                                \
+        if (!strstr(tcc_diag_text(diag), part))                                                           \
+            fail_msg("%s: '%s' does not say '%s'", #call, tcc_diag_text(diag), part);                     \
     } while (0)
 
 #endif

@@ -19,7 +19,9 @@
 
 static const tcc_llvm_target *host_target(tcc_diag *diag) {
     static tcc_llvm_target target; /* lives as long as the test program */
-    if (!target.cpu) assert_ok(tcc_llvm_target_host(getenv("TCC_TEST_CPU"), diag, &target), diag); /* "x86-64-v3": narrower vectors */
+    if (!target.cpu)
+        assert_ok(tcc_llvm_target_host(getenv("TCC_TEST_CPU"), diag, &target),
+                  diag); /* "x86-64-v3": narrower vectors */
     return &target;
 }
 
@@ -50,9 +52,15 @@ static void guarded_free(void *memory, size_t bytes) {
 void compiled_build(const tcc_graph *g, const compiled_options *options, const tcc_llvm_target *target, tcc_context *cx,
                     tcc_graph **out, tcc_program **program) {
     tcc_diag *diag = &cx->diag;
-    tcc_norm_asker asker = {.cx = cx, .takes_call = options->takes_call, .takes_call_user = options->takes_call_user, .everywhere = options->norms == ALL_LIBRARY_NORMS};
-    tcc_pass_options pass_options = {.eager = options->eager, .operand_sums = options->operand_sums, .takes_norm = options->norms ? tcc_norm_takes : NULL,
-                                     .takes_norm_user = &asker, .prologues = target->kind == TCC_TARGET_CUDA && !options->takes_call};
+    tcc_norm_asker asker = {.cx = cx,
+                            .takes_call = options->takes_call,
+                            .takes_call_user = options->takes_call_user,
+                            .everywhere = options->norms == ALL_LIBRARY_NORMS};
+    tcc_pass_options pass_options = {.eager = options->eager,
+                                     .operand_sums = options->operand_sums,
+                                     .takes_norm = options->norms ? tcc_norm_takes : NULL,
+                                     .takes_norm_user = &asker,
+                                     .prologues = target->kind == TCC_TARGET_CUDA && !options->takes_call};
     tcc_pass_cx pass = {cx, diag, &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
@@ -63,8 +71,13 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     tcc_manager_options manager = {.verify = true};
     assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
     *out = graph;
-    tcc_codegen_options codegen = {.target = target, .threads = 1, .dump_dir = options->dump_dir, .tf32 = options->tf32, .takes_call = options->takes_call,
-                                   .takes_call_user = options->takes_call_user, .separate = options->eager};
+    tcc_codegen_options codegen = {.target = target,
+                                   .threads = 1,
+                                   .dump_dir = options->dump_dir,
+                                   .tf32 = options->tf32,
+                                   .takes_call = options->takes_call,
+                                   .takes_call_user = options->takes_call_user,
+                                   .separate = options->eager};
     assert_ok(tcc_codegen_build(cx, diag, graph, &codegen, program), diag);
     if (getenv("TCC_TEST_VERBOSE")) {
         tcc_strbuf text = {0};
@@ -122,7 +135,9 @@ int compiled_output_binding(const tcc_graph *graph, int output) {
     return binding;
 }
 
-const void *compiled_output(const compiled *c, int output) { return c->memory[compiled_output_binding(c->graph, output)]; }
+const void *compiled_output(const compiled *c, int output) {
+    return c->memory[compiled_output_binding(c->graph, output)];
+}
 
 tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options) {
     tcc_value *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
@@ -155,7 +170,8 @@ tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options) {
             } else if (type->dtype == TCC_BOOL) {
                 values[i].i[e] = test_random(&state, 0, 2) >= 1;
             } else {
-                values[i].i[e] = (int64_t)floor(test_random(&state, narrow ? 0 : -1, (double)(options->limit ? options->limit : 8) + 1));
+                values[i].i[e] = (int64_t)floor(
+                    test_random(&state, narrow ? 0 : -1, (double)(options->limit ? options->limit : 8) + 1));
             }
         }
         /* what memory can hold */
@@ -176,7 +192,8 @@ static void upload(compiled *c, const tcc_value *inputs) {
     for (int i = 0; i < c->graph->inputs.count; i++) tcc_value_store(&inputs[i], c->memory[i]);
 }
 
-void compiled_compare(const tcc_output *o, const void *memory, const tcc_value *expected, const compiled_options *options) {
+void compiled_compare(const tcc_output *o, const void *memory, const tcc_value *expected,
+                      const compiled_options *options) {
     double tolerance = options->tolerance ? options->tolerance : 2e-5;
     tcc_value got;
     assert_int_equal(tcc_value_create(&o->node->type, &got, NULL), TCC_OK);
@@ -188,7 +205,9 @@ void compiled_compare(const tcc_output *o, const void *memory, const tcc_value *
             double want = expected->f[e], have = got.f[e];
             if (o->node->type.dtype != TCC_F64) want = (double)(float)want;
             bool equal = want == have || (isnan(want) && isnan(have)) || fabs(want - have) <= unit * (1 + fabs(want));
-            if (!equal) fail_msg("output %s[%lld]: %.9g instead of %.9g (%s)", o->name, (long long)e, have, want, tcc_node_text(o->node));
+            if (!equal)
+                fail_msg("output %s[%lld]: %.9g instead of %.9g (%s)", o->name, (long long)e, have, want,
+                         tcc_node_text(o->node));
         } else if (got.i[e] != expected->i[e]) {
             fail_msg("output %s[%lld]: %lld instead of %lld (%s)", o->name, (long long)e, (long long)got.i[e],
                      (long long)expected->i[e], tcc_node_text(o->node));

@@ -8,20 +8,24 @@
 #include "runtime/exec.h"
 
 typedef struct compiled_options {
-    bool eager;        /* each op its own kernel */
-    bool simplify;     /* run simplify first */
-    double low, high;  /* range of float inputs; both 0: -1 .. 1 */
-    int64_t limit;     /* integer inputs are -1 .. limit; 0: 8 */
-    double tolerance;  /* allowed error over (1 + |expected|); 0: 2e-5 */
+    bool eager;       /* each op its own kernel */
+    bool simplify;    /* run simplify first */
+    double low, high; /* range of float inputs; both 0: -1 .. 1 */
+    int64_t limit;    /* integer inputs are -1 .. limit; 0: 8 */
+    double tolerance; /* allowed error over (1 + |expected|); 0: 2e-5 */
     uint64_t seed;
-    bool generated;    /* inputs by tcc_random_input with `seed`, for a graph that it made */
+    bool generated;          /* inputs by tcc_random_input with `seed`, for a graph that it made */
     const tcc_value *inputs; /* not NULL: the inputs themselves */
     const char *dump_dir;
     bool operand_sums; /* as of tcc_pass_options */
     bool tf32;         /* as of tcc_codegen_options, like these */
     bool (*takes_call)(void *user, const char *name, int64_t *params);
     void *takes_call_user;
-    enum { NO_LIBRARY_NORMS, WORTHY_LIBRARY_NORMS, ALL_LIBRARY_NORMS } norms; /* batch norms that are asked for as calls */
+    enum {
+        NO_LIBRARY_NORMS,
+        WORTHY_LIBRARY_NORMS,
+        ALL_LIBRARY_NORMS
+    } norms; /* batch norms that are asked for as calls */
 } compiled_options;
 
 /* A program with memory bound to everything. */
@@ -38,8 +42,8 @@ typedef struct compiled {
 void compiled_use_threads(compiled *c, int threads);
 
 /* Decomposes, fuses, plans and compiles a copy of `g` for a target; fails the test on an error. */
-void compiled_build(const tcc_graph *g, const compiled_options *options, const struct tcc_llvm_target *target, tcc_context *cx,
-                    tcc_graph **graph, tcc_program **program);
+void compiled_build(const tcc_graph *g, const compiled_options *options, const struct tcc_llvm_target *target,
+                    tcc_context *cx, tcc_graph **graph, tcc_program **program);
 /* The same, with memory, on this machine. */
 compiled *compiled_create(const tcc_graph *g, const compiled_options *options);
 void compiled_destroy(compiled *c);
@@ -51,7 +55,8 @@ const void *compiled_output(const compiled *c, int output);
 /* The binding that holds output `output` after a run of a graph's program. */
 int compiled_output_binding(const tcc_graph *graph, int output);
 /* Fails the test where packed memory differs from what the interpreter gave for that output. */
-void compiled_compare(const tcc_output *output, const void *memory, const tcc_value *expected, const compiled_options *options);
+void compiled_compare(const tcc_output *output, const void *memory, const tcc_value *expected,
+                      const compiled_options *options);
 
 /* Random values for all inputs of `g`, created; the caller frees them with free_values. */
 tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options);
@@ -60,8 +65,8 @@ void free_values(tcc_value *values, int count);
 /* Whatever compiles a graph, runs it and compares with the interpreter. */
 typedef void graph_check(const tcc_graph *g, const compiled_options *options);
 
-/* Compiles `g`, runs it from poisoned scratch with one thread and with two, compares with the interpreter, and requires equal bits
- * of both runs. */
+/* Compiles `g`, runs it from poisoned scratch with one thread and with two, compares with the interpreter, and requires
+ * equal bits of both runs. */
 void check_compiled(const tcc_graph *g, const compiled_options *options);
 /* The same from text. */
 void check_text(const char *text, const compiled_options *options);

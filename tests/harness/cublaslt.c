@@ -28,6 +28,7 @@ int cublaslt_finish(void **state) {
     cublasltsim_counts counts = {0};
     if (lt.get_counts) lt.get_counts(&counts);
     if (counts.errors) fail_msg("the library was called wrongly: %s", lt.last_error());
-    if (counts.handles || counts.descriptors) fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
+    if (counts.handles || counts.descriptors)
+        fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
     return cuda_finish(state);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What tests of cuBLASLt share: the stand-in's own functions, and around each test a fresh library of which nothing stays alive and which
- * was never called wrongly. */
+ * What tests of cuBLASLt share: the stand-in's own functions, and around each test a fresh library of which nothing
+ * stays alive and which was never called wrongly. */
 #ifndef TCC_TESTS_HARNESS_CUBLASLT_H
 #define TCC_TESTS_HARNESS_CUBLASLT_H
 

@@ -23,14 +23,21 @@ tcc_program *call_program(const call_shape *s, const int64_t *params) {
     for (int i = 0; i < s->n_buffers; i++) {
         char name[16];
         snprintf(name, sizeof name, "b%d", i);
-        program->bindings[i] = (tcc_binding){tcc_arena_strdup(m, name), i >= s->n_buffers - s->n_outputs ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH, s->types[i]};
+        program->bindings[i] = (tcc_binding){tcc_arena_strdup(m, name),
+                                             i >= s->n_buffers - s->n_outputs ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH,
+                                             s->types[i]};
         buffers[i] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&s->types[i])};
     }
     buffers[s->n_buffers] = (tcc_buffer){TCC_SPACE_ARENA, -1, 64, s->workspace_bytes};
-    tcc_library_call call = {s->entry, s->n_buffers + 1, s->n_params, buffers, tcc_arena_copy(m, params, sizeof *params * (size_t)s->n_params)};
+    tcc_library_call call = {s->entry, s->n_buffers + 1, s->n_params, buffers,
+                             tcc_arena_copy(m, params, sizeof *params * (size_t)s->n_params)};
     program->n_steps = 1;
     program->steps = TCC_ARENA_ARRAY(m, tcc_step, 1);
-    program->steps[0] = (tcc_step){.kind = TCC_STEP_LIBRARY, .call = tcc_arena_copy(m, &call, sizeof call), .label = "op", .lines = "net.c:7", .grain = 1};
+    program->steps[0] = (tcc_step){.kind = TCC_STEP_LIBRARY,
+                                   .call = tcc_arena_copy(m, &call, sizeof call),
+                                   .label = "op",
+                                   .lines = "net.c:7",
+                                   .grain = 1};
     return program;
 }
 
@@ -64,7 +71,8 @@ void check_call_refused(tcc_program *owned, tcc_status status, const char *words
     int64_t *params = memcpy(malloc(bytes), call->params, bytes);
     keep_log(&r.cx, TCC_LOG_LIBRARY, &logged);
     assert_false(r.device->ops->takes_call(r.device, &r.cx, call->name, params));
-    if (!logged.text || !strstr(logged.text, "our own kernel instead: ") || !strstr(logged.text, words)) fail_msg("the log says \"%s\", not \"%s\"", logged.text, words);
+    if (!logged.text || !strstr(logged.text, "our own kernel instead: ") || !strstr(logged.text, words))
+        fail_msg("the log says \"%s\", not \"%s\"", logged.text, words);
     assert_memory_equal(params, call->params, bytes);
     assert_false(r.device->ops->takes_call(r.device, &r.cx, "library.nothing", params));
     free(params);
@@ -137,7 +145,8 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
     assert_ok(tcc_llvm_target_cuda("sm_80", d, &target), d);
     compiled_build(g, &options, &target, &c.cx, &planned, &c.program);
     check_steps(c.program, text, calls, steps);
-    tcc_value *inputs = random_inputs(planned, &options), *outputs = calloc((size_t)planned->outputs.count, sizeof *outputs);
+    tcc_value *inputs = random_inputs(planned, &options),
+              *outputs = calloc((size_t)planned->outputs.count, sizeof *outputs);
     assert_ok(tcc_graph_eval(g, inputs, outputs, d), d);
     assert_ok(tcc_exec_create(&c.cx, c.device, c.program, &c.exec), d);
     assert_true(c.program->n_bindings <= RIG_BINDINGS);
@@ -173,7 +182,8 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
 double call_value_at(const void *data, int64_t dtype, int64_t i) {
     if (dtype == TCC_F64) return ((const double *)data)[i];
     if (dtype == TCC_F32) return (double)((const float *)data)[i];
-    return (double)(dtype == TCC_F16 ? tcc_f16_to_f32(((const uint16_t *)data)[i]) : tcc_bf16_to_f32(((const uint16_t *)data)[i]));
+    return (double)(dtype == TCC_F16 ? tcc_f16_to_f32(((const uint16_t *)data)[i])
+                                     : tcc_bf16_to_f32(((const uint16_t *)data)[i]));
 }
 
 void *call_random_data(int64_t dtype, int64_t count, uint32_t seed) {

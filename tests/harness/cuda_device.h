@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What tests of the CUDA device share: the stand-in driver's own functions, a fresh driver for each test and nothing alive after it, and a
- * device with a program that is ready to run. */
+ * What tests of the CUDA device share: the stand-in driver's own functions, a fresh driver for each test and nothing
+ * alive after it, and a device with a program that is ready to run. */
 #ifndef TCC_TESTS_HARNESS_CUDA_DEVICE_H
 #define TCC_TESTS_HARNESS_CUDA_DEVICE_H
 
@@ -23,7 +23,8 @@ typedef struct stand_in {
 extern stand_in sim;
 
 void stand_in_find(void);
-/* The address of `name` in a library from dlopen(), stored where `function` points; NULL without the library or the name. */
+/* The address of `name` in a library from dlopen(), stored where `function` points; NULL without the library or the
+ * name. */
 void find_function(void *library, const char *name, void *function);
 
 /* Of a group of tests, and around each of its tests. */

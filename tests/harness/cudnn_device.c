@@ -27,7 +27,8 @@ void check_no_cudnn_alive(void) {
     cudnnsim_counts counts = {0};
     if (dnn.get_counts) dnn.get_counts(&counts);
     if (counts.errors) fail_msg("the library was called wrongly: %s", dnn.last_error());
-    if (counts.handles || counts.descriptors) fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
+    if (counts.handles || counts.descriptors)
+        fail_msg("alive: %d handles, %d descriptors of the library", counts.handles, counts.descriptors);
 }
 
 int cudnn_finish(void **state) {
@@ -46,7 +47,8 @@ static tcc_status run_on_zeros(rig *r, const call_shape *shape) {
     return s == TCC_OK ? r->device->ops->synchronize(r->device, &r->cx.diag) : s;
 }
 
-cudnn_failures cudnn_fail_each_call(const call_shape *shape, const int64_t *params, int status, const char *name, tcc_status expected) {
+cudnn_failures cudnn_fail_each_call(const call_shape *shape, const int64_t *params, int status, const char *name,
+                                    tcc_status expected) {
     cudnn_failures all = {0};
     for (int n = 1;; n++) {
         rig r;
@@ -57,7 +59,8 @@ cudnn_failures cudnn_fail_each_call(const call_shape *shape, const int64_t *para
         tcc_status s = rig_start(&r, call_program(shape, params));
         if (s == TCC_OK) s = run_on_zeros(&r, shape);
         const char *text = tcc_diag_text(&r.cx.diag);
-        if (s != TCC_OK && (s != expected || !strstr(text, name) || !strstr(text, "in program 'call', step 0 (op; net.c:7)")))
+        if (s != TCC_OK &&
+            (s != expected || !strstr(text, name) || !strstr(text, "in program 'call', step 0 (op; net.c:7)")))
             fail_msg("call %d: %s: %s", n, tcc_status_name(s), text);
         dnn.get_counts(&counts);
         rig_stop(&r);

@@ -26,11 +26,13 @@ int cudnn_finish(void **state);
 /* Fails the test if something of the library lives, or a call of it was wrong. */
 void check_no_cudnn_alive(void);
 
-/* Makes and runs the call of zeros once for each call of the library, which then fails with the status of that name: `expected` comes of it, the error
- * says so and where, and nothing stays alive. How often that ended the call, and how often another engine did instead. */
+/* Makes and runs the call of zeros once for each call of the library, which then fails with the status of that name:
+ * `expected` comes of it, the error says so and where, and nothing stays alive. How often that ended the call, and how
+ * often another engine did instead. */
 typedef struct cudnn_failures {
     int failed, done;
 } cudnn_failures;
-cudnn_failures cudnn_fail_each_call(const call_shape *shape, const int64_t *params, int status, const char *name, tcc_status expected);
+cudnn_failures cudnn_fail_each_call(const call_shape *shape, const int64_t *params, int status, const char *name,
+                                    tcc_status expected);
 
 #endif

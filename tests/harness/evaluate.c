@@ -19,8 +19,7 @@ static int count_lines(const char *lines) {
 tcc_value evaluate_lines(const char *lines) {
     size_t size = strlen(lines) + 64;
     char *text = malloc(size);
-    snprintf(text, size, "graph @test {\n%s\noutput \"y\" %%%d\n}\n", lines,
-             count_lines(lines) - 1);
+    snprintf(text, size, "graph @test {\n%s\noutput \"y\" %%%d\n}\n", lines, count_lines(lines) - 1);
     tcc_diag diag = {0};
     tcc_graph *g = parse_graph(text, &diag);
     free(text);

@@ -18,9 +18,8 @@ tcc_value random_value(const tcc_type *type, uint64_t seed, double lo, double hi
 void expect_elements(const char *file, int line, const char *lines, double tolerance, int count,
                      const double *expected);
 
-#define EXPECT_NEAR(tolerance, lines, ...)                                                         \
-    expect_elements(__FILE__, __LINE__, (lines), (tolerance),                                      \
-                    (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)),                       \
+#define EXPECT_NEAR(tolerance, lines, ...)                                                                             \
+    expect_elements(__FILE__, __LINE__, (lines), (tolerance), (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), \
                     (const double[]){__VA_ARGS__})
 #define EXPECT(lines, ...) EXPECT_NEAR(0, lines, __VA_ARGS__)
 

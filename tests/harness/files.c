@@ -45,8 +45,7 @@ const char *test_path(void **state, const char *name) {
 const char *test_write(void **state, const char *name, const void *data, size_t size_bytes) {
     const char *path = test_path(state, name);
     FILE *file = fopen(path, "wb");
-    if (!file || fwrite(data, 1, size_bytes, file) != size_bytes || fclose(file))
-        fail_msg("cannot write %s", path);
+    if (!file || fwrite(data, 1, size_bytes, file) != size_bytes || fclose(file)) fail_msg("cannot write %s", path);
     return path;
 }
 
@@ -69,14 +68,11 @@ char *test_read(const char *path, size_t *size_bytes) {
     long size = ftell(file);
     rewind(file);
     char *text = malloc((size_t)size + 1);
-    if (!text || fread(text, 1, (size_t)size, file) != (size_t)size)
-        fail_msg("cannot read %s", path);
+    if (!text || fread(text, 1, (size_t)size, file) != (size_t)size) fail_msg("cannot read %s", path);
     text[size] = '\0';
     fclose(file);
     if (size_bytes) *size_bytes = (size_t)size;
     return text;
 }
 
-bool test_exists(const char *path) {
-    return access(path, F_OK) == 0;
-}
+bool test_exists(const char *path) { return access(path, F_OK) == 0; }

@@ -18,11 +18,15 @@ enum { LARGE_SHARED = 48 * 1024, ATTRIBUTE_DYNAMIC_SHARED = 8 };
 /* The entry points of the driver that a program needs, by the names it exports. */
 static struct driver {
     void *handle;
-    int (*init)(unsigned), (*get_device)(int *, int), (*retain)(void **, int), (*set_current)(void *), (*synchronize)(void);
-    int (*load)(void **, const void *), (*unload)(void *), (*function)(void **, void *, const char *), (*attribute)(void *, int, int);
-    int (*alloc)(uint64_t *, size_t), (*release)(uint64_t), (*to_device)(uint64_t, const void *, size_t), (*from_device)(void *, uint64_t, size_t);
+    int (*init)(unsigned), (*get_device)(int *, int), (*retain)(void **, int), (*set_current)(void *),
+        (*synchronize)(void);
+    int (*load)(void **, const void *), (*unload)(void *), (*function)(void **, void *, const char *),
+        (*attribute)(void *, int, int);
+    int (*alloc)(uint64_t *, size_t), (*release)(uint64_t), (*to_device)(uint64_t, const void *, size_t),
+        (*from_device)(void *, uint64_t, size_t);
     int (*copy)(uint64_t, uint64_t, size_t), (*error_text)(int, const char **);
-    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
+    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                  void **);
 } driver;
 
 static void check_call(int result, const char *what) {
@@ -96,7 +100,8 @@ gpu_program *gpu_program_create(const tcc_graph *g, const compiled_options *opti
     p->functions = calloc((size_t)program->n_kernels + 1, sizeof *p->functions);
     p->table_functions = calloc((size_t)program->n_kernels + 1, sizeof *p->table_functions);
     p->bindings = calloc((size_t)program->n_bindings + 1, sizeof *p->bindings);
-    for (int i = 0; i < program->n_modules; i++) check_call(driver.load(&p->modules[i], program->modules[i].code), "cuModuleLoadData");
+    for (int i = 0; i < program->n_modules; i++)
+        check_call(driver.load(&p->modules[i], program->modules[i].code), "cuModuleLoadData");
     for (int i = 0; i < program->n_kernels; i++) {
         const tcc_kernel *k = &program->kernels[i];
         char symbol[128];
@@ -105,13 +110,17 @@ gpu_program *gpu_program_create(const tcc_graph *g, const compiled_options *opti
         if (k->table) check_call(driver.function(&p->table_functions[i], p->modules[k->module], symbol), symbol);
         if (k->scratch_bytes <= LARGE_SHARED) continue;
         check_call(driver.attribute(p->functions[i], ATTRIBUTE_DYNAMIC_SHARED, (int)k->scratch_bytes), k->symbol);
-        if (k->table) check_call(driver.attribute(p->table_functions[i], ATTRIBUTE_DYNAMIC_SHARED, (int)k->scratch_bytes), symbol);
+        if (k->table)
+            check_call(driver.attribute(p->table_functions[i], ATTRIBUTE_DYNAMIC_SHARED, (int)k->scratch_bytes),
+                       symbol);
     }
     p->arena = device_alloc(program->arena_bytes);
     p->constants = device_alloc(program->constants_bytes);
     if (program->constants_bytes)
-        check_call(driver.to_device(p->constants, program->constants, (size_t)program->constants_bytes), "cuMemcpyHtoD");
-    for (int i = 0; i < program->n_bindings; i++) p->bindings[i] = device_alloc(tcc_type_bytes(&program->bindings[i].type));
+        check_call(driver.to_device(p->constants, program->constants, (size_t)program->constants_bytes),
+                   "cuMemcpyHtoD");
+    for (int i = 0; i < program->n_bindings; i++)
+        p->bindings[i] = device_alloc(tcc_type_bytes(&program->bindings[i].type));
     return p;
 }
 
@@ -141,17 +150,22 @@ void gpu_program_download(gpu_program *p, int binding, void *to) {
 }
 
 static uint64_t address_of(const gpu_program *p, const tcc_buffer *b) {
-    uint64_t base = b->space == TCC_SPACE_ARENA ? p->arena : b->space == TCC_SPACE_CONST ? p->constants : p->bindings[b->binding];
+    uint64_t base = b->space == TCC_SPACE_ARENA   ? p->arena
+                    : b->space == TCC_SPACE_CONST ? p->constants
+                                                  : p->bindings[b->binding];
     return base + (uint64_t)b->offset_bytes;
 }
 
 static void launch(void *function, const tcc_kernel *k, int64_t blocks, void **params) {
     if (blocks)
-        check_call(driver.launch(function, (unsigned)blocks, 1, 1, (unsigned)k->threads, 1, 1, (unsigned)k->scratch_bytes, NULL, params, NULL),
+        check_call(driver.launch(function, (unsigned)blocks, 1, 1, (unsigned)k->threads, 1, 1,
+                                 (unsigned)k->scratch_bytes, NULL, params, NULL),
                    k->symbol);
 }
 
-static int64_t blocks_of(const tcc_kernel *k, const tcc_instance *t) { return (t->items + k->items_a_block - 1) / k->items_a_block; }
+static int64_t blocks_of(const tcc_kernel *k, const tcc_instance *t) {
+    return (t->items + k->items_a_block - 1) / k->items_a_block;
+}
 
 static void run_one(const gpu_program *p, const tcc_kernel *k, void *function, const tcc_instance *t) {
     enum { MOST = 512 };
@@ -193,7 +207,8 @@ void gpu_program_run(gpu_program *p) {
     for (int i = 0; i < p->program->n_steps; i++) {
         const tcc_step *step = &p->program->steps[i];
         if (step->kind == TCC_STEP_COPY) {
-            check_call(driver.copy(address_of(p, &step->to), address_of(p, &step->from), (size_t)step->to.size_bytes), "cuMemcpyDtoD");
+            check_call(driver.copy(address_of(p, &step->to), address_of(p, &step->from), (size_t)step->to.size_bytes),
+                       "cuMemcpyDtoD");
             continue;
         }
         assert_int_equal(step->kind, TCC_STEP_KERNEL);
@@ -300,7 +315,8 @@ long gpu_assemble_but(const tcc_program *program, const char *arch, const gpu_sp
         while (fgets(line, sizeof line, f)) {
             long stores;
             const char *spill = strstr(line, "bytes stack frame, ");
-            if (!strncmp(line, "ptxas info    : Function properties for ", 40)) snprintf(kernel, sizeof kernel, "%s", line + 40);
+            if (!strncmp(line, "ptxas info    : Function properties for ", 40))
+                snprintf(kernel, sizeof kernel, "%s", line + 40);
             fputs(line, kept);
             if (!spill || sscanf(spill, "bytes stack frame, %ld bytes spill stores", &stores) != 1 || !stores) continue;
             printf("%ld bytes spilled for %s by %s", stores, arch, kernel);
@@ -315,4 +331,6 @@ long gpu_assemble_but(const tcc_program *program, const char *arch, const gpu_sp
     return worst;
 }
 
-long gpu_assemble(const tcc_program *program, const char *arch) { return gpu_assemble_but(program, arch, &(gpu_spill){NULL, 0, NULL}); }
+long gpu_assemble(const tcc_program *program, const char *arch) {
+    return gpu_assemble_but(program, arch, &(gpu_spill){NULL, 0, NULL});
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Programs for a GPU run through the driver's API, and compared with the interpreter. The driver is whatever libcuda.so.1 the loader
- * finds: a machine's own, or the stand-in. */
+ * Programs for a GPU run through the driver's API, and compared with the interpreter. The driver is whatever
+ * libcuda.so.1 the loader finds: a machine's own, or the stand-in. */
 #ifndef TCC_TESTS_HARNESS_GPU_PROGRAM_H
 #define TCC_TESTS_HARNESS_GPU_PROGRAM_H
 
@@ -13,9 +13,9 @@ typedef struct gpu_program {
     tcc_context cx;
     tcc_graph *graph; /* with groups and places */
     tcc_program *program;
-    uint64_t arena, constants, *bindings; /* device addresses */
+    uint64_t arena, constants, *bindings;           /* device addresses */
     void **modules, **functions, **table_functions; /* the latter by kernel */
-    unsigned most_blocks;                 /* of a grid; 0: one for each block of items */
+    unsigned most_blocks;                           /* of a grid; 0: one for each block of items */
 } gpu_program;
 
 /* Whether there is a driver with a device; prints why not. The stand-in for one has a small memory. */
@@ -28,7 +28,8 @@ void gpu_program_upload(gpu_program *p, int binding, const void *from);
 void gpu_program_download(gpu_program *p, int binding, void *to);
 void gpu_program_run(gpu_program *p); /* and waits */
 
-/* Compiles `g` for a GPU, runs it with grids of two sizes, compares with the interpreter and requires equal bits of both runs. */
+/* Compiles `g` for a GPU, runs it with grids of two sizes, compares with the interpreter and requires equal bits of
+ * both runs. */
 void check_gpu(const tcc_graph *g, const compiled_options *options);
 void check_gpu_text(const char *text, const compiled_options *options);
 
@@ -39,8 +40,8 @@ typedef struct gpu_spill {
     const char *why;
 } gpu_spill;
 
-/* Assembles every module for `arch` where there is a ptxas, and fails the test on its errors. Returns the bytes of registers that it
- * spills in the worst kernel, -1 where there is no ptxas. */
+/* Assembles every module for `arch` where there is a ptxas, and fails the test on its errors. Returns the bytes of
+ * registers that it spills in the worst kernel, -1 where there is no ptxas. */
 long gpu_assemble(const tcc_program *program, const char *arch);
 /* The same, leaving out what is known. */
 long gpu_assemble_but(const tcc_program *program, const char *arch, const gpu_spill *known);

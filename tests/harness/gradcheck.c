@@ -66,13 +66,12 @@ static double difference(const tcc_graph *g, const tcc_value *inputs, double *x,
     return (8 * (f[2] - f[1]) - (f[3] - f[0])) / (12 * h);
 }
 
-static void assert_same(const tcc_graph *g, const tcc_value *a, const tcc_value *b, int count,
-                        const char *what) {
+static void assert_same(const tcc_graph *g, const tcc_value *a, const tcc_value *b, int count, const char *what) {
     for (int i = 0; i < count; i++) {
         assert_true(tcc_type_equal(&a[i].type, &b[i].type));
         if (!memcmp(a[i].f, b[i].f, (size_t)tcc_type_numel(&a[i].type) * sizeof *a[i].f)) continue;
-        fail_msg("%s: output '%s' changed, from %.17g to %.17g at the first element", what,
-                 g->outputs.data[i].name, a[i].f[0], b[i].f[0]);
+        fail_msg("%s: output '%s' changed, from %.17g to %.17g at the first element", what, g->outputs.data[i].name,
+                 a[i].f[0], b[i].f[0]);
     }
 }
 
@@ -81,17 +80,15 @@ static void check_decomposed(tcc_pass_cx *cx, const tcc_graph *joint, const tcc_
     tcc_graph *plain = NULL;
     assert_ok(tcc_pass_decompose(cx, joint, &plain), joint->diag);
     for (int i = 0; i < plain->nodes.count; i++)
-        assert_int_not_equal(tcc_op_get_info(plain->nodes.data[i]->op)->fusion,
-                             TCC_FUSION_COMPOSITE);
+        assert_int_not_equal(tcc_op_get_info(plain->nodes.data[i]->op)->fusion, TCC_FUSION_COMPOSITE);
     tcc_value *values = evaluate(plain, inputs);
     assert_same(joint, expected, values, joint->outputs.count, "decompose");
     release(plain, values);
     tcc_graph_destroy(plain);
 }
 
-static void check_parameter(const tcc_graph *g, tcc_value *inputs, int input,
-                            const tcc_value *gradient, double tolerance, int most,
-                            gradcheck_counts *counts) {
+static void check_parameter(const tcc_graph *g, tcc_value *inputs, int input, const tcc_value *gradient,
+                            double tolerance, int most, gradcheck_counts *counts) {
     const double step = 1e-3;
     const char *name = g->inputs.data[input]->attrs->input.name;
     int64_t count = tcc_type_numel(&gradient->type), stride = count > most ? count / most : 1;
@@ -107,8 +104,8 @@ static void check_parameter(const tcc_graph *g, tcc_value *inputs, int input,
         }
         counts->checked++;
         if (!(fabs(gradient->f[e] - fine) <= allowed))
-            fail_msg("gradient by '%s', element %lld: %.12g, but differences give %.12g", name,
-                     (long long)e, gradient->f[e], fine);
+            fail_msg("gradient by '%s', element %lld: %.12g, but differences give %.12g", name, (long long)e,
+                     gradient->f[e], fine);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * A small function of parameters for every op that has a derivative, and for its variants; the loss is its result times fixed random
- * weights, summed, so that no gradient is trivial. */
+ * A small function of parameters for every op that has a derivative, and for its variants; the loss is its result times
+ * fixed random weights, summed, so that no gradient is trivial. */
 #include "harness/gradient_cases.h"
 #include "harness/check.h"
 #include "harness/gradcheck.h"
@@ -23,10 +23,8 @@ typedef struct world {
     tcc_value inputs[MOST_INPUTS];
 } world;
 
-#define DIMS(...)                                                                                  \
-    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) {                 \
-        __VA_ARGS__                                                                                \
-    }
+#define DIMS(...) \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 
 static tcc_type make_type(tcc_dtype dtype, int rank, const int64_t *dims) {
     tcc_type type = {.dtype = dtype, .rank = rank};
@@ -55,20 +53,17 @@ static tcc_node *indices(world *w, int lo, int hi, int rank, const int64_t *dims
     return input(w, TCC_ROLE_BATCH, &type, lo, hi);
 }
 
-static tcc_node *build(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type, int n,
-                       tcc_node *a, tcc_node *b, tcc_node *c) {
+static tcc_node *build(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type, int n, tcc_node *a,
+                       tcc_node *b, tcc_node *c) {
     return tcc_ir_build(w->g, op, (tcc_node *[]){a, b, c}, n, attrs, type, TCC_NOWHERE);
 }
-static tcc_node *build1(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type,
-                        tcc_node *a) {
+static tcc_node *build1(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type, tcc_node *a) {
     return build(w, op, attrs, type, 1, a, NULL, NULL);
 }
-static tcc_node *build2(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type,
-                        tcc_node *a, tcc_node *b) {
+static tcc_node *build2(world *w, tcc_op op, const tcc_attrs *attrs, const tcc_type *type, tcc_node *a, tcc_node *b) {
     return build(w, op, attrs, type, 2, a, b, NULL);
 }
-static tcc_node *build3(world *w, tcc_op op, const tcc_attrs *attrs, tcc_node *a, tcc_node *b,
-                        tcc_node *c) {
+static tcc_node *build3(world *w, tcc_op op, const tcc_attrs *attrs, tcc_node *a, tcc_node *b, tcc_node *c) {
     return build(w, op, attrs, NULL, 3, a, b, c);
 }
 
@@ -109,8 +104,7 @@ static tcc_node *make_many_uses(world *w) {
     tcc_node *x = param(w, 0.5, 2, DIMS(5));
     tcc_node *y = tcc_ir_binary(w->g, TCC_OP_MUL, x, x);
     y = tcc_ir_binary(w->g, TCC_OP_ADD, y, tcc_ir_binary(w->g, TCC_OP_DIV, y, x));
-    return tcc_ir_binary(w->g, TCC_OP_SUB, tcc_ir_unary(w->g, TCC_OP_SIN, y),
-                         tcc_ir_binary(w->g, TCC_OP_MUL, y, x));
+    return tcc_ir_binary(w->g, TCC_OP_SUB, tcc_ir_unary(w->g, TCC_OP_SIN, y), tcc_ir_binary(w->g, TCC_OP_MUL, y, x));
 }
 
 static tcc_node *make_dropout(world *w) {
@@ -122,58 +116,43 @@ static tcc_node *make_dropout(world *w) {
 
 /* -- Shape and indexing -- */
 
-static tcc_node *make_reshape(world *w) {
-    return tcc_ir_reshape(w->g, param(w, -2, 2, DIMS(2, 3, 4)), DIMS(4, 6));
-}
+static tcc_node *make_reshape(world *w) { return tcc_ir_reshape(w->g, param(w, -2, 2, DIMS(2, 3, 4)), DIMS(4, 6)); }
 static tcc_node *make_transpose(world *w) {
     return tcc_ir_transpose(w->g, param(w, -2, 2, DIMS(2, 3, 4)), (int[]){2, 0, 1});
 }
 static tcc_node *make_broadcast(world *w) {
-    return tcc_ir_broadcast(w->g, param(w, -2, 2, DIMS(3, 1, 2)), DIMS(4, 3, 5, 2),
-                            (int[]){1, 2, 3});
+    return tcc_ir_broadcast(w->g, param(w, -2, 2, DIMS(3, 1, 2)), DIMS(4, 3, 5, 2), (int[]){1, 2, 3});
 }
 static tcc_node *make_broadcast_scalar(world *w) {
     return tcc_ir_broadcast(w->g, param(w, -2, 2, 0, (const int64_t[1]){0}), DIMS(4, 3), NULL);
 }
 static tcc_node *make_slice(world *w) {
-    return tcc_ir_slice(w->g, param(w, -2, 2, DIMS(7, 5)), (int64_t[]){1, 0}, (int64_t[]){6, 5},
-                        (int64_t[]){2, 3});
+    return tcc_ir_slice(w->g, param(w, -2, 2, DIMS(7, 5)), (int64_t[]){1, 0}, (int64_t[]){6, 5}, (int64_t[]){2, 3});
 }
 /* Several slices of one value: side by side with a gap, and overlapping. */
 static tcc_node *of_slices(world *w, const int64_t (*ranges)[2], int count) {
     tcc_node *x = param(w, -2, 2, DIMS(3, 9)), *y = NULL;
     for (int i = 0; i < count; i++) {
-        tcc_node *part = tcc_ir_slice(w->g, x, (int64_t[]){0, ranges[i][0]},
-                                      (int64_t[]){3, ranges[i][1]}, (int64_t[]){1, 1});
+        tcc_node *part = tcc_ir_slice(w->g, x, (int64_t[]){0, ranges[i][0]}, (int64_t[]){3, ranges[i][1]},
+                                      (int64_t[]){1, 1});
         part = tcc_ir_binary_c(w->g, TCC_OP_MUL, part, i + 1);
         y = y ? tcc_ir_binary(w->g, TCC_OP_MUL, y, part) : part;
     }
     return y;
 }
-static tcc_node *make_slices(world *w) {
-    return of_slices(w, (const int64_t[][2]){{6, 8}, {0, 2}, {2, 4}}, 3);
-}
-static tcc_node *make_slices_all(world *w) {
-    return of_slices(w, (const int64_t[][2]){{3, 6}, {0, 3}, {6, 9}}, 3);
-}
-static tcc_node *make_slices_overlap(world *w) {
-    return of_slices(w, (const int64_t[][2]){{6, 9}, {0, 3}, {2, 5}}, 3);
-}
-static tcc_node *make_slices_twice(world *w) {
-    return of_slices(w, (const int64_t[][2]){{0, 3}, {0, 3}, {3, 6}}, 3);
-}
+static tcc_node *make_slices(world *w) { return of_slices(w, (const int64_t[][2]){{6, 8}, {0, 2}, {2, 4}}, 3); }
+static tcc_node *make_slices_all(world *w) { return of_slices(w, (const int64_t[][2]){{3, 6}, {0, 3}, {6, 9}}, 3); }
+static tcc_node *make_slices_overlap(world *w) { return of_slices(w, (const int64_t[][2]){{6, 9}, {0, 3}, {2, 5}}, 3); }
+static tcc_node *make_slices_twice(world *w) { return of_slices(w, (const int64_t[][2]){{0, 3}, {0, 3}, {3, 6}}, 3); }
 static tcc_node *make_slices_of_two_dims(world *w) {
     tcc_node *x = param(w, -2, 2, DIMS(4, 4));
     tcc_node *rows = tcc_ir_slice(w->g, x, (int64_t[]){0, 0}, (int64_t[]){2, 4}, (int64_t[]){1, 1});
-    tcc_node *columns =
-        tcc_ir_slice(w->g, x, (int64_t[]){0, 2}, (int64_t[]){4, 4}, (int64_t[]){1, 1});
-    return tcc_ir_binary(w->g, TCC_OP_MUL, tcc_ir_reshape(w->g, rows, DIMS(8)),
-                         tcc_ir_reshape(w->g, columns, DIMS(8)));
+    tcc_node *columns = tcc_ir_slice(w->g, x, (int64_t[]){0, 2}, (int64_t[]){4, 4}, (int64_t[]){1, 1});
+    return tcc_ir_binary(w->g, TCC_OP_MUL, tcc_ir_reshape(w->g, rows, DIMS(8)), tcc_ir_reshape(w->g, columns, DIMS(8)));
 }
 
 static tcc_node *make_pad(world *w) {
-    return tcc_ir_pad(w->g, param(w, -2, 2, DIMS(3, 4)), 1.5, (int64_t[]){1, 0}, (int64_t[]){0, 2},
-                      (int64_t[]){2, 1});
+    return tcc_ir_pad(w->g, param(w, -2, 2, DIMS(3, 4)), 1.5, (int64_t[]){1, 0}, (int64_t[]){0, 2}, (int64_t[]){2, 1});
 }
 static tcc_node *make_concat(world *w) {
     tcc_attrs attrs = {.axis = {.axis = 1}};
@@ -188,8 +167,7 @@ static tcc_node *make_flip(world *w) {
 /* Indices repeat and are partly out of range. */
 static tcc_node *make_take(world *w) {
     tcc_attrs attrs = {.axis = {.axis = 1}};
-    return build2(w, TCC_OP_TAKE, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)),
-                  indices(w, -1, 6, DIMS(4, 2)));
+    return build2(w, TCC_OP_TAKE, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)), indices(w, -1, 6, DIMS(4, 2)));
 }
 /* A table that is read twice and multiplied with, as tied embeddings are. */
 static tcc_node *make_take_tied(world *w) {
@@ -202,8 +180,7 @@ static tcc_node *make_take_tied(world *w) {
 }
 static tcc_node *make_take_along(world *w) {
     tcc_attrs attrs = {.axis = {.axis = 1}};
-    return build2(w, TCC_OP_TAKE_ALONG, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)),
-                  indices(w, -1, 6, DIMS(2, 7, 3)));
+    return build2(w, TCC_OP_TAKE_ALONG, &attrs, NULL, param(w, -2, 2, DIMS(2, 5, 3)), indices(w, -1, 6, DIMS(2, 7, 3)));
 }
 static tcc_node *make_scatter_add(world *w) {
     tcc_attrs attrs = {.axis = {.axis = 1}};
@@ -251,12 +228,9 @@ static tcc_node *make_dot_outer(world *w) {
 }
 /* Batch dims in different places, two contracted dims in crossed order, free dims between them. */
 static tcc_node *make_dot_general(world *w) {
-    tcc_attrs_dot attrs = {.batch_a = {1, {1}},
-                           .batch_b = {1, {3}},
-                           .contract_a = {2, {0, 3}},
-                           .contract_b = {2, {2, 0}}};
-    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(2, 3, 4, 5)), param(w, -2, 2, DIMS(5, 6, 2, 3)),
-                      &attrs);
+    tcc_attrs_dot attrs = {
+        .batch_a = {1, {1}}, .batch_b = {1, {3}}, .contract_a = {2, {0, 3}}, .contract_b = {2, {2, 0}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(2, 3, 4, 5)), param(w, -2, 2, DIMS(5, 6, 2, 3)), &attrs);
 }
 static tcc_node *make_dot_square(world *w) {
     tcc_attrs_dot attrs = {.contract_a = {1, {0}}, .contract_b = {1, {1}}};
@@ -264,24 +238,16 @@ static tcc_node *make_dot_square(world *w) {
     return tcc_ir_dot(w->g, a, a, &attrs);
 }
 static tcc_node *make_dot_batches(world *w) {
-    tcc_attrs_dot attrs = {.batch_a = {2, {0, 1}},
-                           .batch_b = {2, {0, 1}},
-                           .contract_a = {1, {3}},
-                           .contract_b = {1, {3}}};
-    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(2, 2, 3, 4)), param(w, -2, 2, DIMS(2, 2, 5, 4)),
-                      &attrs);
+    tcc_attrs_dot attrs = {
+        .batch_a = {2, {0, 1}}, .batch_b = {2, {0, 1}}, .contract_a = {1, {3}}, .contract_b = {1, {3}}};
+    return tcc_ir_dot(w->g, param(w, -2, 2, DIMS(2, 2, 3, 4)), param(w, -2, 2, DIMS(2, 2, 5, 4)), &attrs);
 }
 
-static const tcc_attrs conv_1d = {.conv = {.stride = {1, {2}},
-                                           .pad_lo = {1, {1}},
-                                           .pad_hi = {1, {2}},
-                                           .dilation = {1, {2}},
-                                           .groups = 1}};
-static const tcc_attrs conv_2d = {.conv = {.stride = {2, {2, 1}},
-                                           .pad_lo = {2, {1, 0}},
-                                           .pad_hi = {2, {0, 1}},
-                                           .dilation = {2, {1, 2}},
-                                           .groups = 2}};
+static const tcc_attrs conv_1d = {
+    .conv = {.stride = {1, {2}}, .pad_lo = {1, {1}}, .pad_hi = {1, {2}}, .dilation = {1, {2}}, .groups = 1}};
+static const tcc_attrs conv_2d = {
+    .conv = {
+        .stride = {2, {2, 1}}, .pad_lo = {2, {1, 0}}, .pad_hi = {2, {0, 1}}, .dilation = {2, {1, 2}}, .groups = 2}};
 static const tcc_attrs conv_2d_last = {.conv = {.stride = {2, {2, 1}},
                                                 .pad_lo = {2, {1, 0}},
                                                 .pad_hi = {2, {0, 1}},
@@ -295,12 +261,10 @@ static const tcc_attrs conv_3d = {.conv = {.stride = {3, {1, 2, 1}},
                                            .groups = 1}};
 
 static tcc_node *make_conv_1d(world *w) {
-    return build2(w, TCC_OP_CONV, &conv_1d, NULL, param(w, -2, 2, DIMS(2, 3, 8)),
-                  param(w, -2, 2, DIMS(4, 3, 3)));
+    return build2(w, TCC_OP_CONV, &conv_1d, NULL, param(w, -2, 2, DIMS(2, 3, 8)), param(w, -2, 2, DIMS(4, 3, 3)));
 }
 static tcc_node *make_conv_2d(world *w) {
-    return build2(w, TCC_OP_CONV, &conv_2d, NULL, param(w, -2, 2, DIMS(2, 4, 5, 6)),
-                  param(w, -2, 2, DIMS(6, 2, 3, 2)));
+    return build2(w, TCC_OP_CONV, &conv_2d, NULL, param(w, -2, 2, DIMS(2, 4, 5, 6)), param(w, -2, 2, DIMS(6, 2, 3, 2)));
 }
 static tcc_node *make_conv_2d_last(world *w) {
     return build2(w, TCC_OP_CONV, &conv_2d_last, NULL, param(w, -2, 2, DIMS(2, 5, 6, 4)),
@@ -333,8 +297,7 @@ static tcc_attrs pool(bool channels_last, bool include_pad) {
 }
 static tcc_node *of_pool(world *w, tcc_op op, bool channels_last, bool include_pad) {
     tcc_attrs attrs = pool(channels_last, include_pad);
-    tcc_node *x =
-        channels_last ? param(w, -2, 2, DIMS(2, 5, 6, 3)) : param(w, -2, 2, DIMS(2, 3, 5, 6));
+    tcc_node *x = channels_last ? param(w, -2, 2, DIMS(2, 5, 6, 3)) : param(w, -2, 2, DIMS(2, 3, 5, 6));
     return build1(w, op, &attrs, NULL, x);
 }
 static tcc_node *make_avg_pool_grad(world *w) {
@@ -365,7 +328,8 @@ static tcc_node *of_attention(world *w, bool causal, int mask, double p) {
     if (mask) operands[n++] = param(w, -2, 2, DIMS(2, 2, 3, 5));
     if (mask == HIDDEN) {
         tcc_type seen = make_type(w->dtype, DIMS(2, 2, 2, 4));
-        tcc_node *hidden = tcc_ir_pad(w->g, tcc_ir_splat(w->g, &seen, 0), -INFINITY, (int64_t[]){0, 0, 1, 0}, (int64_t[]){0, 0, 0, 1}, (int64_t[4]){0});
+        tcc_node *hidden = tcc_ir_pad(w->g, tcc_ir_splat(w->g, &seen, 0), -INFINITY, (int64_t[]){0, 0, 1, 0},
+                                      (int64_t[]){0, 0, 0, 1}, (int64_t[4]){0});
         operands[3] = tcc_ir_binary(w->g, TCC_OP_ADD, operands[3], hidden);
     }
     if (p > 0) operands[n++] = input(w, TCC_ROLE_RNG, &(tcc_type){TCC_I64, 1, {2}}, 0, 1000);
@@ -384,8 +348,7 @@ static tcc_node *of_norm(world *w, tcc_op op, int axis, int groups, int n_operan
     tcc_node *operands[3] = {param(w, -2, 2, DIMS(3, 4, 5))};
     bool channels = op == TCC_OP_GROUP_NORM || op == TCC_OP_BATCH_NORM;
     int64_t dims[] = {3, 4, 5};
-    for (int i = 1; i < n_operands; i++)
-        operands[i] = param(w, -2, 2, channels ? 1 : 3 - axis, dims + axis);
+    for (int i = 1; i < n_operands; i++) operands[i] = param(w, -2, 2, channels ? 1 : 3 - axis, dims + axis);
     return tcc_ir_build(w->g, op, operands, n_operands, &attrs, NULL, TCC_NOWHERE);
 }
 
@@ -400,12 +363,10 @@ enum { UNWEIGHTED, FIXED_WEIGHTS, TRAINED_WEIGHTS };
 
 static tcc_node *of_cross_entropy(world *w, double smoothing, int weights, int ignore) {
     tcc_attrs attrs = {.cross_entropy = {.ignore_index = ignore, .label_smoothing = smoothing}};
-    tcc_node *logits = param(w, -2, 2, DIMS(3, 4, 5)), *targets = indices(w, 0, 5, DIMS(3, 4)),
-             *classes = NULL;
+    tcc_node *logits = param(w, -2, 2, DIMS(3, 4, 5)), *targets = indices(w, 0, 5, DIMS(3, 4)), *classes = NULL;
     tcc_type type = {w->dtype, 1, {5}};
     if (weights != UNWEIGHTED)
-        classes =
-            input(w, weights == FIXED_WEIGHTS ? TCC_ROLE_STATE : TCC_ROLE_PARAM, &type, 0.5, 2);
+        classes = input(w, weights == FIXED_WEIGHTS ? TCC_ROLE_STATE : TCC_ROLE_PARAM, &type, 0.5, 2);
     return build(w, TCC_OP_CROSS_ENTROPY, &attrs, NULL, classes ? 3 : 2, logits, targets, classes);
 }
 static tcc_node *make_cross_entropy_one_row(world *w) {
@@ -417,56 +378,130 @@ static tcc_node *make_cross_entropy_one_row(world *w) {
 /* Each case: its name, and what builds it. */
 /* clang-format off */
 #define CASES(C) \
-    C(neg, of_one(w, TCC_OP_NEG, -2, 2)) C(abs, of_one(w, TCC_OP_ABS, -2, 2)) C(exp, of_one(w, TCC_OP_EXP, -2, 2)) \
-    C(expm1, of_one(w, TCC_OP_EXPM1, -2, 2)) C(log, of_one(w, TCC_OP_LOG, 0.3, 3)) C(log1p, of_one(w, TCC_OP_LOG1P, -0.5, 3)) \
-    C(sqrt, of_one(w, TCC_OP_SQRT, 0.3, 3)) C(rsqrt, of_one(w, TCC_OP_RSQRT, 0.3, 3)) C(sin, of_one(w, TCC_OP_SIN, -4, 4)) \
-    C(cos, of_one(w, TCC_OP_COS, -4, 4)) C(tanh, of_one(w, TCC_OP_TANH, -2, 2)) C(sigmoid, of_one(w, TCC_OP_SIGMOID, -4, 4)) \
-    C(erf, of_one(w, TCC_OP_ERF, -2, 2)) C(relu, of_one(w, TCC_OP_RELU, -2, 2)) C(gelu, of_one(w, TCC_OP_GELU, -3, 3)) \
-    C(gelu_tanh, of_one(w, TCC_OP_GELU_TANH, -3, 3)) C(silu, of_one(w, TCC_OP_SILU, -3, 3)) C(softplus, of_one(w, TCC_OP_SOFTPLUS, -3, 3)) \
-    C(leaky_relu, make_leaky_relu(w)) C(cast, make_cast(w)) C(add, of_two(w, TCC_OP_ADD, -2, 2, -2, 2)) \
-    C(sub, of_two(w, TCC_OP_SUB, -2, 2, -2, 2)) C(mul, of_two(w, TCC_OP_MUL, -2, 2, -2, 2)) C(div, of_two(w, TCC_OP_DIV, -2, 2, 0.5, 2)) \
-    C(rem, of_two(w, TCC_OP_REM, -9, 9, 1, 2)) C(rem_negative, of_two(w, TCC_OP_REM, -9, 9, -2, -1)) C(pow, of_two(w, TCC_OP_POW, 0.3, 2, -2, 2)) \
-    C(max, of_two(w, TCC_OP_MAX, -2, 2, -2, 2)) C(min, of_two(w, TCC_OP_MIN, -2, 2, -2, 2)) \
-    C(gelu_tanh_grad, of_two(w, TCC_OP_GELU_TANH_GRAD, -3, 3, -2, 2)) C(pow_0, of_power(w, 0, -2)) C(pow_1, of_power(w, 1, -2)) \
-    C(pow_2, of_power(w, 2, -2)) C(pow_3, of_power(w, 3, -2)) C(pow_half, of_power(w, 0.5, 0.3)) C(select, make_select(w)) \
-    C(many_uses, make_many_uses(w)) C(dropout, make_dropout(w)) C(reshape, make_reshape(w)) C(transpose, make_transpose(w)) \
-    C(broadcast, make_broadcast(w)) C(broadcast_scalar, make_broadcast_scalar(w)) C(slice, make_slice(w)) C(slices, make_slices(w)) \
-    C(slices_all, make_slices_all(w)) C(slices_overlap, make_slices_overlap(w)) C(slices_twice, make_slices_twice(w)) \
-    C(slices_of_two_dims, make_slices_of_two_dims(w)) C(pad, make_pad(w)) C(concat, make_concat(w)) C(flip, make_flip(w)) C(take, make_take(w)) \
-    C(take_tied, make_take_tied(w)) C(take_along, make_take_along(w)) C(scatter_add, make_scatter_add(w)) \
-    C(scatter_add_along, make_scatter_add_along(w)) C(reduce_sum, of_reduction(w, TCC_OP_REDUCE_SUM)) \
-    C(reduce_mean, of_reduction(w, TCC_OP_REDUCE_MEAN)) C(reduce_m2, of_reduction(w, TCC_OP_REDUCE_M2)) \
-    C(reduce_max, of_reduction(w, TCC_OP_REDUCE_MAX)) C(reduce_min, of_reduction(w, TCC_OP_REDUCE_MIN)) C(cumsum, of_scan(w, false)) \
-    C(cumsum_reverse, of_scan(w, true)) C(linear, make_linear(w)) C(matmul, make_matmul(w)) C(matmul_transposed, make_matmul_transposed(w)) \
-    C(dot_vectors, make_dot_vectors(w)) C(dot_outer, make_dot_outer(w)) C(dot_general, make_dot_general(w)) C(dot_square, make_dot_square(w)) \
-    C(dot_batches, make_dot_batches(w)) C(conv_1d, make_conv_1d(w)) C(conv_2d, make_conv_2d(w)) C(conv_2d_last, make_conv_2d_last(w)) \
-    C(conv_3d, make_conv_3d(w)) C(conv_grad_input, make_conv_grad_input(w)) C(conv_grad_weight, make_conv_grad_weight(w)) \
-    C(max_pool, of_pool(w, TCC_OP_MAX_POOL, false, false)) C(max_pool_last, of_pool(w, TCC_OP_MAX_POOL, true, false)) \
-    C(avg_pool, of_pool(w, TCC_OP_AVG_POOL, false, false)) C(avg_pool_last, of_pool(w, TCC_OP_AVG_POOL, true, true)) \
-    C(avg_pool_grad, make_avg_pool_grad(w)) C(adaptive, of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL, false, false)) \
+    C(neg, of_one(w, TCC_OP_NEG, -2, 2)) \
+    C(abs, of_one(w, TCC_OP_ABS, -2, 2)) \
+    C(exp, of_one(w, TCC_OP_EXP, -2, 2)) \
+    C(expm1, of_one(w, TCC_OP_EXPM1, -2, 2)) \
+    C(log, of_one(w, TCC_OP_LOG, 0.3, 3)) \
+    C(log1p, of_one(w, TCC_OP_LOG1P, -0.5, 3)) \
+    C(sqrt, of_one(w, TCC_OP_SQRT, 0.3, 3)) \
+    C(rsqrt, of_one(w, TCC_OP_RSQRT, 0.3, 3)) \
+    C(sin, of_one(w, TCC_OP_SIN, -4, 4)) \
+    C(cos, of_one(w, TCC_OP_COS, -4, 4)) \
+    C(tanh, of_one(w, TCC_OP_TANH, -2, 2)) \
+    C(sigmoid, of_one(w, TCC_OP_SIGMOID, -4, 4)) \
+    C(erf, of_one(w, TCC_OP_ERF, -2, 2)) \
+    C(relu, of_one(w, TCC_OP_RELU, -2, 2)) \
+    C(gelu, of_one(w, TCC_OP_GELU, -3, 3)) \
+    C(gelu_tanh, of_one(w, TCC_OP_GELU_TANH, -3, 3)) \
+    C(silu, of_one(w, TCC_OP_SILU, -3, 3)) \
+    C(softplus, of_one(w, TCC_OP_SOFTPLUS, -3, 3)) \
+    C(leaky_relu, make_leaky_relu(w)) \
+    C(cast, make_cast(w)) \
+    C(add, of_two(w, TCC_OP_ADD, -2, 2, -2, 2)) \
+    C(sub, of_two(w, TCC_OP_SUB, -2, 2, -2, 2)) \
+    C(mul, of_two(w, TCC_OP_MUL, -2, 2, -2, 2)) \
+    C(div, of_two(w, TCC_OP_DIV, -2, 2, 0.5, 2)) \
+    C(rem, of_two(w, TCC_OP_REM, -9, 9, 1, 2)) \
+    C(rem_negative, of_two(w, TCC_OP_REM, -9, 9, -2, -1)) \
+    C(pow, of_two(w, TCC_OP_POW, 0.3, 2, -2, 2)) \
+    C(max, of_two(w, TCC_OP_MAX, -2, 2, -2, 2)) \
+    C(min, of_two(w, TCC_OP_MIN, -2, 2, -2, 2)) \
+    C(gelu_tanh_grad, of_two(w, TCC_OP_GELU_TANH_GRAD, -3, 3, -2, 2)) \
+    C(pow_0, of_power(w, 0, -2)) \
+    C(pow_1, of_power(w, 1, -2)) \
+    C(pow_2, of_power(w, 2, -2)) \
+    C(pow_3, of_power(w, 3, -2)) \
+    C(pow_half, of_power(w, 0.5, 0.3)) \
+    C(select, make_select(w)) \
+    C(many_uses, make_many_uses(w)) \
+    C(dropout, make_dropout(w)) \
+    C(reshape, make_reshape(w)) \
+    C(transpose, make_transpose(w)) \
+    C(broadcast, make_broadcast(w)) \
+    C(broadcast_scalar, make_broadcast_scalar(w)) \
+    C(slice, make_slice(w)) \
+    C(slices, make_slices(w)) \
+    C(slices_all, make_slices_all(w)) \
+    C(slices_overlap, make_slices_overlap(w)) \
+    C(slices_twice, make_slices_twice(w)) \
+    C(slices_of_two_dims, make_slices_of_two_dims(w)) \
+    C(pad, make_pad(w)) \
+    C(concat, make_concat(w)) \
+    C(flip, make_flip(w)) \
+    C(take, make_take(w)) \
+    C(take_tied, make_take_tied(w)) \
+    C(take_along, make_take_along(w)) \
+    C(scatter_add, make_scatter_add(w)) \
+    C(scatter_add_along, make_scatter_add_along(w)) \
+    C(reduce_sum, of_reduction(w, TCC_OP_REDUCE_SUM)) \
+    C(reduce_mean, of_reduction(w, TCC_OP_REDUCE_MEAN)) \
+    C(reduce_m2, of_reduction(w, TCC_OP_REDUCE_M2)) \
+    C(reduce_max, of_reduction(w, TCC_OP_REDUCE_MAX)) \
+    C(reduce_min, of_reduction(w, TCC_OP_REDUCE_MIN)) \
+    C(cumsum, of_scan(w, false)) \
+    C(cumsum_reverse, of_scan(w, true)) \
+    C(linear, make_linear(w)) \
+    C(matmul, make_matmul(w)) \
+    C(matmul_transposed, make_matmul_transposed(w)) \
+    C(dot_vectors, make_dot_vectors(w)) \
+    C(dot_outer, make_dot_outer(w)) \
+    C(dot_general, make_dot_general(w)) \
+    C(dot_square, make_dot_square(w)) \
+    C(dot_batches, make_dot_batches(w)) \
+    C(conv_1d, make_conv_1d(w)) \
+    C(conv_2d, make_conv_2d(w)) \
+    C(conv_2d_last, make_conv_2d_last(w)) \
+    C(conv_3d, make_conv_3d(w)) \
+    C(conv_grad_input, make_conv_grad_input(w)) \
+    C(conv_grad_weight, make_conv_grad_weight(w)) \
+    C(max_pool, of_pool(w, TCC_OP_MAX_POOL, false, false)) \
+    C(max_pool_last, of_pool(w, TCC_OP_MAX_POOL, true, false)) \
+    C(avg_pool, of_pool(w, TCC_OP_AVG_POOL, false, false)) \
+    C(avg_pool_last, of_pool(w, TCC_OP_AVG_POOL, true, true)) \
+    C(avg_pool_grad, make_avg_pool_grad(w)) \
+    C(adaptive, of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL, false, false)) \
     C(adaptive_last, of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL, false, true)) \
-    C(adaptive_grad, of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL_GRAD, false, false)) C(nearest, of_resize(w, TCC_OP_RESIZE_NEAREST, false, false)) \
-    C(nearest_corners, of_resize(w, TCC_OP_RESIZE_NEAREST, true, true)) C(nearest_grad, of_resize(w, TCC_OP_RESIZE_NEAREST_GRAD, false, false)) \
-    C(bilinear, of_resize(w, TCC_OP_RESIZE_BILINEAR, false, true)) C(bilinear_corners, of_resize(w, TCC_OP_RESIZE_BILINEAR, true, false)) \
-    C(bilinear_grad, of_resize(w, TCC_OP_RESIZE_BILINEAR_GRAD, false, false)) C(sdpa, of_attention(w, false, UNMASKED, 0)) \
-    C(sdpa_causal, of_attention(w, true, UNMASKED, 0)) C(sdpa_mask, of_attention(w, false, MASKED, 0)) \
-    C(sdpa_causal_mask, of_attention(w, true, MASKED, 0)) C(sdpa_hidden, of_attention(w, false, HIDDEN, 0)) \
-    C(sdpa_dropout, of_attention(w, false, UNMASKED, 0.3)) C(sdpa_causal_mask_dropout, of_attention(w, true, MASKED, 0.3)) \
+    C(adaptive_grad, of_resize(w, TCC_OP_ADAPTIVE_AVG_POOL_GRAD, false, false)) \
+    C(nearest, of_resize(w, TCC_OP_RESIZE_NEAREST, false, false)) \
+    C(nearest_corners, of_resize(w, TCC_OP_RESIZE_NEAREST, true, true)) \
+    C(nearest_grad, of_resize(w, TCC_OP_RESIZE_NEAREST_GRAD, false, false)) \
+    C(bilinear, of_resize(w, TCC_OP_RESIZE_BILINEAR, false, true)) \
+    C(bilinear_corners, of_resize(w, TCC_OP_RESIZE_BILINEAR, true, false)) \
+    C(bilinear_grad, of_resize(w, TCC_OP_RESIZE_BILINEAR_GRAD, false, false)) \
+    C(sdpa, of_attention(w, false, UNMASKED, 0)) \
+    C(sdpa_causal, of_attention(w, true, UNMASKED, 0)) \
+    C(sdpa_mask, of_attention(w, false, MASKED, 0)) \
+    C(sdpa_causal_mask, of_attention(w, true, MASKED, 0)) \
+    C(sdpa_hidden, of_attention(w, false, HIDDEN, 0)) \
+    C(sdpa_dropout, of_attention(w, false, UNMASKED, 0.3)) \
+    C(sdpa_causal_mask_dropout, of_attention(w, true, MASKED, 0.3)) \
     C(sdpa_hidden_dropout, of_attention(w, false, HIDDEN, 0.3)) \
-    C(softmax, of_softmax(w, TCC_OP_SOFTMAX, 2)) C(softmax_inner, of_softmax(w, TCC_OP_SOFTMAX, 1)) \
-    C(log_softmax, of_softmax(w, TCC_OP_LOG_SOFTMAX, 2)) C(layer_norm, of_norm(w, TCC_OP_LAYER_NORM, 2, 0, 3)) \
-    C(layer_norm_2, of_norm(w, TCC_OP_LAYER_NORM, 1, 0, 2)) C(layer_norm_plain, of_norm(w, TCC_OP_LAYER_NORM, 0, 0, 1)) \
-    C(rms_norm, of_norm(w, TCC_OP_RMS_NORM, 2, 0, 2)) C(rms_norm_plain, of_norm(w, TCC_OP_RMS_NORM, 1, 0, 1)) \
-    C(batch_norm, of_norm(w, TCC_OP_BATCH_NORM, 1, 0, 3)) C(batch_norm_last, of_norm(w, TCC_OP_BATCH_NORM, 2, 0, 2)) \
-    C(batch_norm_plain, of_norm(w, TCC_OP_BATCH_NORM, 1, 0, 1)) C(group_norm, of_norm(w, TCC_OP_GROUP_NORM, 1, 2, 3)) \
-    C(group_norm_last, of_norm(w, TCC_OP_GROUP_NORM, 2, 5, 2)) C(batch_norm_inference, make_batch_norm_inference(w)) \
-    C(cross_entropy, of_cross_entropy(w, 0, UNWEIGHTED, -100)) C(cross_entropy_ignore, of_cross_entropy(w, 0, UNWEIGHTED, 2)) \
-    C(cross_entropy_smooth, of_cross_entropy(w, 0.2, UNWEIGHTED, 2)) C(cross_entropy_weights, of_cross_entropy(w, 0, FIXED_WEIGHTS, 2)) \
+    C(softmax, of_softmax(w, TCC_OP_SOFTMAX, 2)) \
+    C(softmax_inner, of_softmax(w, TCC_OP_SOFTMAX, 1)) \
+    C(log_softmax, of_softmax(w, TCC_OP_LOG_SOFTMAX, 2)) \
+    C(layer_norm, of_norm(w, TCC_OP_LAYER_NORM, 2, 0, 3)) \
+    C(layer_norm_2, of_norm(w, TCC_OP_LAYER_NORM, 1, 0, 2)) \
+    C(layer_norm_plain, of_norm(w, TCC_OP_LAYER_NORM, 0, 0, 1)) \
+    C(rms_norm, of_norm(w, TCC_OP_RMS_NORM, 2, 0, 2)) \
+    C(rms_norm_plain, of_norm(w, TCC_OP_RMS_NORM, 1, 0, 1)) \
+    C(batch_norm, of_norm(w, TCC_OP_BATCH_NORM, 1, 0, 3)) \
+    C(batch_norm_last, of_norm(w, TCC_OP_BATCH_NORM, 2, 0, 2)) \
+    C(batch_norm_plain, of_norm(w, TCC_OP_BATCH_NORM, 1, 0, 1)) \
+    C(group_norm, of_norm(w, TCC_OP_GROUP_NORM, 1, 2, 3)) \
+    C(group_norm_last, of_norm(w, TCC_OP_GROUP_NORM, 2, 5, 2)) \
+    C(batch_norm_inference, make_batch_norm_inference(w)) \
+    C(cross_entropy, of_cross_entropy(w, 0, UNWEIGHTED, -100)) \
+    C(cross_entropy_ignore, of_cross_entropy(w, 0, UNWEIGHTED, 2)) \
+    C(cross_entropy_smooth, of_cross_entropy(w, 0.2, UNWEIGHTED, 2)) \
+    C(cross_entropy_weights, of_cross_entropy(w, 0, FIXED_WEIGHTS, 2)) \
     C(cross_entropy_all, of_cross_entropy(w, 0.2, FIXED_WEIGHTS, 2)) \
-    C(cross_entropy_trained_weights, of_cross_entropy(w, 0.2, TRAINED_WEIGHTS, 2)) C(cross_entropy_one_row, make_cross_entropy_one_row(w))
+    C(cross_entropy_trained_weights, of_cross_entropy(w, 0.2, TRAINED_WEIGHTS, 2)) \
+    C(cross_entropy_one_row, make_cross_entropy_one_row(w))
 /* clang-format on */
 
-#define FUNCTION(name, built) static tcc_node *case_##name(world *w) { return built; }
+#define FUNCTION(name, built) \
+    static tcc_node *case_##name(world *w) { return built; }
 CASES(FUNCTION)
 #undef FUNCTION
 
@@ -545,7 +580,6 @@ void gradient_cases_cover(void **state) {
 #undef TCC_OP
     };
     for (int op = 0; op < TCC_OP_COUNT; op++)
-        if (!seen[op] && strcmp(rules[op], "zero") != 0 &&
-            strcmp(rules[op], "first_order_only") != 0)
+        if (!seen[op] && strcmp(rules[op], "zero") != 0 && strcmp(rules[op], "first_order_only") != 0)
             fail_msg("no case has %s", tcc_op_get_info((tcc_op)op)->text);
 }

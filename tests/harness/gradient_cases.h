@@ -5,7 +5,8 @@
 
 #include "ir/eval.h"
 
-/* The graph's output `loss` is a scalar; float inputs are parameters; `inputs` are values for them, which may be changed and put back. */
+/* The graph's output `loss` is a scalar; float inputs are parameters; `inputs` are values for them, which may be
+ * changed and put back. */
 typedef void gradient_check(const tcc_graph *g, tcc_value *inputs);
 
 /* All cases with parameters of a float type, as a group of tests; the number that failed. */

@@ -30,7 +30,8 @@ void conv_graph_text(char *text, size_t size, const conv_graph *c) {
     char x[64], y[64], f[64], both[256];
     snprintf(x, sizeof x, c->last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", c->n, c->h, c->w, c->c);
     snprintf(y, sizeof y, c->last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", c->n, c->oh, c->ow, c->o);
-    snprintf(f, sizeof f, c->last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", c->o, c->kh, c->kw, c->c / c->groups);
+    snprintf(f, sizeof f, c->last ? "f32[%1$d,%2$d,%3$d,%4$d]" : "f32[%1$d,%4$d,%2$d,%3$d]", c->o, c->kh, c->kw,
+             c->c / c->groups);
     snprintf(both, sizeof both, "%s, groups=%d%s", c->attrs, c->groups, c->last ? ", channels_last=true" : "");
     snprintf(text, size,
              "graph @conv {\n"
@@ -56,7 +57,8 @@ void attention_graph_text(char *text, size_t size, const attention_graph *a) {
     const char *type = a->type ? a->type : "f32";
     const int ends[TYPES][2] = {{a->T, a->D}, {a->S, a->D}, {a->S, a->E}, {a->T, a->E}, {0}, {a->T, a->S}};
     char types[TYPES][64], attrs[128], optional[32], dims[32] = "0, 1";
-    for (int i = 0; i < TYPES; i++) snprintf(types[i], sizeof types[i], "%s[%s%d,%d]", type, a->lead, ends[i][0], ends[i][1]);
+    for (int i = 0; i < TYPES; i++)
+        snprintf(types[i], sizeof types[i], "%s[%s%d,%d]", type, a->lead, ends[i][0], ends[i][1]);
     snprintf(types[LSE], sizeof types[LSE], "f32[%s%d]", a->lead, a->T);
     int rank = 2;
     for (const char *c = a->lead; *c; c++)
@@ -66,15 +68,17 @@ void attention_graph_text(char *text, size_t size, const attention_graph *a) {
     snprintf(optional, sizeof optional, "%s%s", a->mask ? ", %6" : "", a->p > 0 ? ", %4" : "");
     const char *mask = a->mask ? ", %6" : "";
     tcc_strbuf b = {0};
-    tcc_strbuf_printf(&b, "graph @attention {\n  %%0 = input {name=\"q\"} : %s\n  %%1 = input {name=\"k\"} : %s\n", types[Q], types[K]);
+    tcc_strbuf_printf(&b, "graph @attention {\n  %%0 = input {name=\"q\"} : %s\n  %%1 = input {name=\"k\"} : %s\n",
+                      types[Q], types[K]);
     tcc_strbuf_printf(&b, "  %%2 = input {name=\"v\"} : %s\n  %%3 = input {name=\"do\"} : %s\n", types[V], types[O]);
     tcc_strbuf_add(&b, "  %4 = input {role=rng, name=\"key\"} : i64[2]\n");
     tcc_strbuf_printf(&b, "  %%5 = input {name=\"mask\"} : %s[%s]\n", type, a->mask ? a->mask : "1");
     if (a->mask) tcc_strbuf_printf(&b, "  %%6 = broadcast(%%5) {dims=[%s]} : %s\n", dims, types[SCORES]);
-    tcc_strbuf_printf(&b, "  %%7 = sdpa(%%0, %%1, %%2%s) {%s} : %s\n  %%8 = sdpa_lse(%%0, %%1%s) {%s} : %s\n", optional, attrs, types[O], mask, a->attrs,
-                      types[LSE]);
+    tcc_strbuf_printf(&b, "  %%7 = sdpa(%%0, %%1, %%2%s) {%s} : %s\n  %%8 = sdpa_lse(%%0, %%1%s) {%s} : %s\n", optional,
+                      attrs, types[O], mask, a->attrs, types[LSE]);
     for (int i = 0; i < 3 && !a->forward; i++)
-        tcc_strbuf_printf(&b, "  %%%d = sdpa_grad_%c(%%0, %%1, %%2, %%7, %%8, %%3%s) {%s} : %s\n", 9 + i, "qkv"[i], optional, attrs, types[i]);
+        tcc_strbuf_printf(&b, "  %%%d = sdpa_grad_%c(%%0, %%1, %%2, %%7, %%8, %%3%s) {%s} : %s\n", 9 + i, "qkv"[i],
+                          optional, attrs, types[i]);
     tcc_strbuf_add(&b, "  output \"o\" %7\n  output \"lse\" %8\n");
     if (!a->forward) tcc_strbuf_add(&b, "  output \"dq\" %9\n  output \"dk\" %10\n  output \"dv\" %11\n");
     tcc_strbuf_add(&b, "}\n");
@@ -86,17 +90,22 @@ void attention_graph_text(char *text, size_t size, const attention_graph *a) {
 tcc_graph *adamw_graph(const int64_t *sizes, int count, tcc_diag *diag) {
     tcc_strbuf text = {0};
     tcc_strbuf_add(&text, "graph @adamw {\n");
-    for (int i = 0; i < count; i++) tcc_strbuf_printf(&text, "  %%%d = input {role=param, name=\"p%d\"} : f32[%lld]\n", i, i, (long long)sizes[i]);
+    for (int i = 0; i < count; i++)
+        tcc_strbuf_printf(&text, "  %%%d = input {role=param, name=\"p%d\"} : f32[%lld]\n", i, i, (long long)sizes[i]);
     int next = count, loss = -1;
     for (int i = 0; i < count; i++) {
-        tcc_strbuf_printf(&text, "  %%%d = mul(%%%d, %%%d) : f32[%lld]\n  %%%d = reduce_sum(%%%d) {axes=[0]} : f32[]\n", next, i, i, (long long)sizes[i], next + 1, next);
+        tcc_strbuf_printf(&text, "  %%%d = mul(%%%d, %%%d) : f32[%lld]\n  %%%d = reduce_sum(%%%d) {axes=[0]} : f32[]\n",
+                          next, i, i, (long long)sizes[i], next + 1, next);
         next += 2;
-        if (loss >= 0) tcc_strbuf_printf(&text, "  %%%d = add(%%%d, %%%d) : f32[]\n", next, loss, next - 1), loss = next++;
+        if (loss >= 0)
+            tcc_strbuf_printf(&text, "  %%%d = add(%%%d, %%%d) : f32[]\n", next, loss, next - 1), loss = next++;
         else loss = next - 1;
     }
     tcc_strbuf_printf(&text, "  output \"loss\" %%%d\n}\n", loss);
     tcc_graph *g = parse_graph(text.text, diag);
-    tcc_graph *step = run_passes(g, "simplify,autodiff,train-step", &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
+    tcc_graph *step =
+        run_passes(g, "simplify,autodiff,train-step",
+                   &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
     tcc_graph_destroy(g);
     tcc_strbuf_free(&text);
     return step;

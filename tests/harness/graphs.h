@@ -10,8 +10,8 @@ tcc_graph *parse_graph(const char *text, tcc_diag *diag);
 /* Its text with or without locations; the caller frees it with free. */
 char *print_graph(const tcc_graph *g, bool locs);
 
-/* A convolution with bias and activation, and both its gradients, as text: images n x c x h x w, o kernels of kh x kw, results oh x ow,
- * channels first or last; `attrs` without groups. */
+/* A convolution with bias and activation, and both its gradients, as text: images n x c x h x w, o kernels of kh x kw,
+ * results oh x ow, channels first or last; `attrs` without groups. */
 typedef struct conv_graph {
     int n, c, h, w, o, kh, kw;
     const char *attrs;
@@ -20,7 +20,8 @@ typedef struct conv_graph {
 } conv_graph;
 void conv_graph_text(char *text, size_t size, const conv_graph *c);
 
-/* Attention as text: its result, denominators and all gradients, of one element type but for the denominators, which are f32. */
+/* Attention as text: its result, denominators and all gradients, of one element type but for the denominators, which
+ * are f32. */
 typedef struct attention_graph {
     const char *lead; /* extents of the batch dims, each with a comma: "2,3," */
     int T, S, D, E;
@@ -36,8 +37,8 @@ void attention_graph_text(char *text, size_t size, const attention_graph *a);
 enum { DOT_GRAPHS = 3 };
 extern const char *const dot_graphs[DOT_GRAPHS];
 
-/* A loss that is the sum of the squares of `count` parameters p0, p1, ... with so many elements, and a step of AdamW on them. The caller
- * destroys it. */
+/* A loss that is the sum of the squares of `count` parameters p0, p1, ... with so many elements, and a step of AdamW on
+ * them. The caller destroys it. */
 tcc_graph *adamw_graph(const int64_t *sizes, int count, tcc_diag *diag);
 
 #endif

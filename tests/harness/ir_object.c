@@ -28,8 +28,8 @@ void *test_ir_object(const char *ir, const char *triple, int64_t *size_bytes) {
     check(LLVMParseIRInContext(context, text, &module, &message), "parsing IR", message);
     LLVMTargetRef target;
     check(LLVMGetTargetFromTriple(triple, &target, &message), triple, message);
-    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple, "", "", LLVMCodeGenLevelDefault, LLVMRelocPIC,
-                                                           LLVMCodeModelSmall);
+    LLVMTargetMachineRef machine = LLVMCreateTargetMachine(target, triple, "", "", LLVMCodeGenLevelDefault,
+                                                           LLVMRelocPIC, LLVMCodeModelSmall);
     check(LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object), "emitting", message);
     *size_bytes = (int64_t)LLVMGetBufferSize(object);
     void *bytes = malloc((size_t)*size_bytes);

@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* Compile for `triple` (NULL: this machine; of another kind: one whose target was initialized) as position-independent code. The bytes are the caller's, freed with free().
- * Prints and aborts on malformed IR. */
+/* Compile for `triple` (NULL: this machine; of another kind: one whose target was initialized) as position-independent
+ * code. The bytes are the caller's, freed with free(). Prints and aborts on malformed IR. */
 void *test_ir_object(const char *ir, const char *triple, int64_t *size_bytes);
 
 #endif

@@ -50,15 +50,22 @@ static void check_moments(const shape *s, draw *draw, double tolerance) {
 }
 
 static const shape columns[] = {
-    {"f32[1,3]", "0", "f32[3]"},       {"f32[2,5]", "0", "f32[5]"},   {"f32[3,40]", "0", "f32[40]"},         {"f32[1003,7]", "0", "f32[7]"},
-    {"f32[4099,64]", "0", "f32[64]"},  {"f32[50001,3]", "0", "f32[3]"}, {"f32[77,1000]", "0", "f32[1000]"}, {"f32[4,9,33,16]", "0, 1, 2", "f32[16]"},
+    {"f32[1,3]", "0", "f32[3]"},        {"f32[2,5]", "0", "f32[5]"},
+    {"f32[3,40]", "0", "f32[40]"},      {"f32[1003,7]", "0", "f32[7]"},
+    {"f32[4099,64]", "0", "f32[64]"},   {"f32[50001,3]", "0", "f32[3]"},
+    {"f32[77,1000]", "0", "f32[1000]"}, {"f32[4,9,33,16]", "0, 1, 2", "f32[16]"},
     {"f64[3001,12]", "0", "f64[12]"},
 };
 /* Rows that are cut into pieces. */
 static const shape rows[] = {{"f32[1,70001]", "1", "f32[1]"}, {"f32[2,200003]", "1", "f32[2]"}};
-/* Such as some target reads in two sweeps: rows that it then finds in registers, in shared memory, in a cache; planes of several rows. */
-static const shape at_hand[] = {{"f32[5,33]", "1", "f32[5]"},         {"f32[33,768]", "1", "f32[33]"},         {"f32[300,1600]", "1", "f32[300]"},
-                                {"f64[270,8200]", "1", "f64[270]"}, {"f32[8,6,20,20]", "0, 2, 3", "f32[6]"}, {"f32[60,3,37,11]", "0, 2, 3", "f32[3]"}};
+/* Such as some target reads in two sweeps: rows that it then finds in registers, in shared memory, in a cache; planes
+ * of several rows. */
+static const shape at_hand[] = {{"f32[5,33]", "1", "f32[5]"},
+                                {"f32[33,768]", "1", "f32[33]"},
+                                {"f32[300,1600]", "1", "f32[300]"},
+                                {"f64[270,8200]", "1", "f64[270]"},
+                                {"f32[8,6,20,20]", "0, 2, 3", "f32[6]"},
+                                {"f32[60,3,37,11]", "0, 2, 3", "f32[3]"}};
 
 static void of_columns(void **state) {
     (void)state;
@@ -101,7 +108,8 @@ static void of_long_rows(void **state) {
         char text[512];
         tcc_diag diag = {0};
         snprintf(text, sizeof text,
-                 "graph @norm {\n  %%0 = input {role=state, name=\"x\"} : %s\n  %%1 = layer_norm(%%0) {eps=0x1p-10, axis=1} : %s\n  output \"y\" %%1 alias %%0\n}\n",
+                 "graph @norm {\n  %%0 = input {role=state, name=\"x\"} : %s\n  %%1 = layer_norm(%%0) {eps=0x1p-10, "
+                 "axis=1} : %s\n  output \"y\" %%1 alias %%0\n}\n",
                  types[i], types[i]);
         tcc_graph *g = parse_graph(text, &diag);
         check(g, &(compiled_options){.simplify = true, .low = 9, .high = 11});
@@ -112,6 +120,7 @@ static void of_long_rows(void **state) {
 
 int moment_cases_run(graph_check *with) {
     check = with;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(of_columns), cmocka_unit_test(of_rows), cmocka_unit_test(of_rows_at_hand), cmocka_unit_test(of_long_rows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(of_columns), cmocka_unit_test(of_rows),
+                                       cmocka_unit_test(of_rows_at_hand), cmocka_unit_test(of_long_rows)};
     return cmocka_run_group_tests_name("moments", tests, NULL, NULL);
 }

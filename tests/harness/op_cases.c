@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Every element-by-element op over element types and shapes with tails, and views of views, windows and contractions in forms that
- * random graphs seldom make. */
+ * Every element-by-element op over element types and shapes with tails, and views of views, windows and contractions in
+ * forms that random graphs seldom make. */
 #include "harness/op_cases.h"
 #include "harness/check.h"
 #include "harness/graphs.h"
@@ -27,6 +27,7 @@ typedef struct domain {
     double low, high, tolerance;
 } domain;
 
+/* clang-format off */
 static const domain domains[] = {
     {TCC_OP_LOG, 0.01, 5, 0},   {TCC_OP_LOG1P, -0.9, 5, 0},   {TCC_OP_SQRT, 0, 5, 0},   {TCC_OP_RSQRT, 0.05, 5, 0},
     {TCC_OP_POW, 0.1, 3, 0},    {TCC_OP_REM, -9, 9, 1e-4},    {TCC_OP_EXP, -9, 4, 0},   {TCC_OP_SIN, -50, 50, 0},
@@ -34,6 +35,7 @@ static const domain domains[] = {
     {TCC_OP_FLOOR, -9, 9, 0},   {TCC_OP_CEIL, -9, 9, 0},      {TCC_OP_ROUND, -9, 9, 0}, {TCC_OP_EXPM1, -3, 3, 0},
     {TCC_OP_DIV, 0.1, 3, 0},    {TCC_OP_GELU_TANH, -5, 5, 0}, {TCC_OP_GELU_TANH_GRAD, -5, 5, 0},
 };
+/* clang-format on */
 
 static bool takes(tcc_op op, tcc_dtype dtype) {
     bool is_float = tcc_dtype_is_float(dtype);
@@ -70,13 +72,15 @@ static void check_op(tcc_op op, tcc_dtype dtype, const char *shape) {
     tcc_strbuf_add(&text, "graph @op {\n");
     int first = op == TCC_OP_SELECT;
     if (first) tcc_strbuf_printf(&text, "  %%0 = input {name=\"c\"} : bool%s\n", shape);
-    for (int i = first; i < info->least; i++) tcc_strbuf_printf(&text, "  %%%d = input {name=\"x%d\"} : %s%s\n", i, i, type, shape);
+    for (int i = first; i < info->least; i++)
+        tcc_strbuf_printf(&text, "  %%%d = input {name=\"x%d\"} : %s%s\n", i, i, type, shape);
     tcc_strbuf_printf(&text, "  %%%d = %s(%%0", info->least, info->text);
     for (int i = 1; i < info->least; i++) tcc_strbuf_printf(&text, ", %%%d", i);
     tcc_strbuf_printf(&text, ") : %s%s\n  output \"o\" %%%d\n}\n", result, shape, info->least);
     compiled_options options = {.low = -3, .high = 3, .limit = 5, .seed = (uint64_t)op};
     for (size_t d = 0; d < sizeof domains / sizeof *domains; d++)
-        if (domains[d].op == op) options.low = domains[d].low, options.high = domains[d].high, options.tolerance = domains[d].tolerance;
+        if (domains[d].op == op)
+            options.low = domains[d].low, options.high = domains[d].high, options.tolerance = domains[d].tolerance;
     check_one(text.text, &options);
     tcc_strbuf_free(&text);
 }
@@ -86,7 +90,8 @@ static void point_ops(tcc_dtype dtype) {
         const tcc_op_info *info = tcc_op_get_info((tcc_op)op);
         if (info->fusion != TCC_FUSION_POINT) continue;
         assert_true(tcc_scalar_has((tcc_op)op)); /* every POINT op has a rule */
-        if (info->least == 0 || op == TCC_OP_CAST || info->attrs == TCC_ATTR_CLASS_rng || !takes((tcc_op)op, dtype)) continue;
+        if (info->least == 0 || op == TCC_OP_CAST || info->attrs == TCC_ATTR_CLASS_rng || !takes((tcc_op)op, dtype))
+            continue;
         check_op((tcc_op)op, dtype, shapes[(op + (int)dtype) % (int)(sizeof shapes / sizeof *shapes)]);
     }
 }
@@ -112,109 +117,112 @@ static void casts(void **state) {
         for (int to = 0; to < TCC_DTYPE_COUNT; to++) {
             char text[256];
             snprintf(text, sizeof text,
-                     "graph @cast {\n  %%0 = input {name=\"x\"} : %s[37]\n  %%1 = cast(%%0) : %s[37]\n  output \"o\" %%1\n}\n",
+                     "graph @cast {\n  %%0 = input {name=\"x\"} : %s[37]\n  %%1 = cast(%%0) : %s[37]\n  output \"o\" "
+                     "%%1\n}\n",
                      tcc_dtype_text((tcc_dtype)from), tcc_dtype_text((tcc_dtype)to));
             check_one(text, &(compiled_options){.low = -300, .high = 300, .limit = 200});
         }
 }
 
 static void check_both(const char *text) {
-    for (int eager = 0; eager < 2; eager++) check_one(text, &(compiled_options){.eager = eager, .low = -2, .high = 2, .tolerance = 1e-4});
+    for (int eager = 0; eager < 2; eager++)
+        check_one(text, &(compiled_options){.eager = eager, .low = -2, .high = 2, .tolerance = 1e-4});
 }
 
 static void random_draws(void **state) {
     (void)state;
     check_both("graph @draws {\n"
-          "  %0 = input {role=rng, name=\"key\"} : i64[2]\n"
-          "  %1 = rng_bits(%0) {id=3} : i32[5,7]\n"
-          "  %2 = rng_uniform(%0) {id=4} : f32[70]\n"
-          "  %3 = rng_normal(%0) {id=5} : f32[6,11]\n"
-          "  %4 = transpose(%3) {perm=[1, 0]} : f32[11,6]\n"
-          "  output \"bits\" %1\n"
-          "  output \"uniform\" %2\n"
-          "  output \"normal\" %4\n"
-          "}\n");
+               "  %0 = input {role=rng, name=\"key\"} : i64[2]\n"
+               "  %1 = rng_bits(%0) {id=3} : i32[5,7]\n"
+               "  %2 = rng_uniform(%0) {id=4} : f32[70]\n"
+               "  %3 = rng_normal(%0) {id=5} : f32[6,11]\n"
+               "  %4 = transpose(%3) {perm=[1, 0]} : f32[11,6]\n"
+               "  output \"bits\" %1\n"
+               "  output \"uniform\" %2\n"
+               "  output \"normal\" %4\n"
+               "}\n");
 }
 
 static void views_of_views(void **state) {
     (void)state;
     check_both("graph @views {\n"
-          "  %0 = input {name=\"x\"} : f32[6,10]\n"
-          "  %1 = slice(%0) {start=[1, 0], limit=[6, 9], stride=[2, 3]} : f32[3,3]\n"
-          "  %2 = flip(%1) {axes=[1]} : f32[3,3]\n"
-          "  %3 = pad(%2) {value=2, lo=[1, 0], hi=[0, 2], interior=[1, 0]} : f32[6,5]\n"
-          "  %4 = reshape(%3) : f32[5,6]\n"
-          "  %5 = concat(%4, %4) {axis=0} : f32[10,6]\n"
-          "  %6 = transpose(%5) {perm=[1, 0]} : f32[6,10]\n"
-          "  %7 = add(%6, %0) : f32[6,10]\n"
-          "  output \"o\" %7\n"
-          "}\n");
+               "  %0 = input {name=\"x\"} : f32[6,10]\n"
+               "  %1 = slice(%0) {start=[1, 0], limit=[6, 9], stride=[2, 3]} : f32[3,3]\n"
+               "  %2 = flip(%1) {axes=[1]} : f32[3,3]\n"
+               "  %3 = pad(%2) {value=2, lo=[1, 0], hi=[0, 2], interior=[1, 0]} : f32[6,5]\n"
+               "  %4 = reshape(%3) : f32[5,6]\n"
+               "  %5 = concat(%4, %4) {axis=0} : f32[10,6]\n"
+               "  %6 = transpose(%5) {perm=[1, 0]} : f32[6,10]\n"
+               "  %7 = add(%6, %0) : f32[6,10]\n"
+               "  output \"o\" %7\n"
+               "}\n");
     check_both("graph @padded_reshape {\n"
-          "  %0 = input {name=\"x\"} : f32[4,6]\n"
-          "  %1 = pad(%0) {value=0, lo=[0, 1], hi=[0, 1], interior=[0, 0]} : f32[4,8]\n"
-          "  %2 = reshape(%1) : f32[2,16]\n"
-          "  %3 = exp(%2) : f32[2,16]\n"
-          "  %4 = reduce_sum(%3) {axes=[1]} : f32[2]\n"
-          "  output \"o\" %3\n"
-          "  output \"s\" %4\n"
-          "}\n");
+               "  %0 = input {name=\"x\"} : f32[4,6]\n"
+               "  %1 = pad(%0) {value=0, lo=[0, 1], hi=[0, 1], interior=[0, 0]} : f32[4,8]\n"
+               "  %2 = reshape(%1) : f32[2,16]\n"
+               "  %3 = exp(%2) : f32[2,16]\n"
+               "  %4 = reduce_sum(%3) {axes=[1]} : f32[2]\n"
+               "  output \"o\" %3\n"
+               "  output \"s\" %4\n"
+               "}\n");
 }
 
 static void windows(void **state) {
     (void)state;
-    check_both("graph @pools {\n"
-          "  %0 = input {name=\"x\"} : f32[2,3,9,8]\n"
-          "  %1 = max_pool(%0) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,5,4]\n"
-          "  %2 = avg_pool(%0) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,5,4]\n"
-          "  %3 = max_pool_grad(%0, %2) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,9,8]\n"
-          "  %4 = avg_pool_grad(%1) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,9,8]\n"
-          "  output \"a\" %1\n"
-          "  output \"b\" %2\n"
-          "  output \"c\" %3\n"
-          "  output \"d\" %4\n"
-          "}\n");
+    check_both(
+        "graph @pools {\n"
+        "  %0 = input {name=\"x\"} : f32[2,3,9,8]\n"
+        "  %1 = max_pool(%0) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,5,4]\n"
+        "  %2 = avg_pool(%0) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,5,4]\n"
+        "  %3 = max_pool_grad(%0, %2) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,9,8]\n"
+        "  %4 = avg_pool_grad(%1) {window=[3, 2], stride=[2, 2], pad_lo=[1, 0], pad_hi=[1, 0]} : f32[2,3,9,8]\n"
+        "  output \"a\" %1\n"
+        "  output \"b\" %2\n"
+        "  output \"c\" %3\n"
+        "  output \"d\" %4\n"
+        "}\n");
     check_both("graph @resizes {\n"
-          "  %0 = input {name=\"x\"} : f32[2,5,6,17]\n"
-          "  %1 = resize_bilinear(%0) {channels_last=true} : f32[2,8,3,17]\n"
-          "  %2 = resize_bilinear(%0) {align_corners=true, channels_last=true} : f32[2,8,3,17]\n"
-          "  %3 = resize_bilinear_grad(%1) {channels_last=true} : f32[2,5,6,17]\n"
-          "  %4 = resize_nearest(%0) {channels_last=true} : f32[2,8,3,17]\n"
-          "  %5 = resize_nearest_grad(%4) {align_corners=true, channels_last=true} : f32[2,5,6,17]\n"
-          "  %6 = adaptive_avg_pool(%0) {channels_last=true} : f32[2,3,4,17]\n"
-          "  %7 = adaptive_avg_pool_grad(%6) {channels_last=true} : f32[2,5,6,17]\n"
-          "  output \"a\" %1\n"
-          "  output \"b\" %2\n"
-          "  output \"c\" %3\n"
-          "  output \"d\" %5\n"
-          "  output \"e\" %7\n"
-          "}\n");
+               "  %0 = input {name=\"x\"} : f32[2,5,6,17]\n"
+               "  %1 = resize_bilinear(%0) {channels_last=true} : f32[2,8,3,17]\n"
+               "  %2 = resize_bilinear(%0) {align_corners=true, channels_last=true} : f32[2,8,3,17]\n"
+               "  %3 = resize_bilinear_grad(%1) {channels_last=true} : f32[2,5,6,17]\n"
+               "  %4 = resize_nearest(%0) {channels_last=true} : f32[2,8,3,17]\n"
+               "  %5 = resize_nearest_grad(%4) {align_corners=true, channels_last=true} : f32[2,5,6,17]\n"
+               "  %6 = adaptive_avg_pool(%0) {channels_last=true} : f32[2,3,4,17]\n"
+               "  %7 = adaptive_avg_pool_grad(%6) {channels_last=true} : f32[2,5,6,17]\n"
+               "  output \"a\" %1\n"
+               "  output \"b\" %2\n"
+               "  output \"c\" %3\n"
+               "  output \"d\" %5\n"
+               "  output \"e\" %7\n"
+               "}\n");
 }
 
 static void reductions(void **state) {
     (void)state;
     check_both("graph @batch_statistics {\n"
-          "  %0 = input {name=\"x\"} : f32[4,6,6,40]\n"
-          "  %1 = input {name=\"w\"} : f32[40]\n"
-          "  %2 = input {name=\"b\"} : f32[40]\n"
-          "  %3 = batch_norm(%0, %1, %2) {eps=0x1p-10, axis=3} : f32[4,6,6,40]\n"
-          "  output \"o\" %3\n"
-          "}\n");
+               "  %0 = input {name=\"x\"} : f32[4,6,6,40]\n"
+               "  %1 = input {name=\"w\"} : f32[40]\n"
+               "  %2 = input {name=\"b\"} : f32[40]\n"
+               "  %3 = batch_norm(%0, %1, %2) {eps=0x1p-10, axis=3} : f32[4,6,6,40]\n"
+               "  output \"o\" %3\n"
+               "}\n");
     check_both("graph @in_pieces {\n"
-          "  %0 = input {name=\"x\"} : f32[16,20,20,16]\n"
-          "  %1 = batch_norm(%0) {eps=0x1p-10, axis=3} : f32[16,20,20,16]\n"
-          "  %2 = mul(%1, %0) : f32[16,20,20,16]\n"
-          "  %3 = constant {values=[0x1p-6]} : f32[16,20,20,16]\n"
-          "  %4 = mul(%2, %3) : f32[16,20,20,16]\n"
-          "  %5 = reduce_sum(%4) {axes=[0, 1, 2, 3]} : f32[]\n"
-          "  output \"o\" %1\n"
-          "  output \"s\" %5\n"
-          "}\n");
+               "  %0 = input {name=\"x\"} : f32[16,20,20,16]\n"
+               "  %1 = batch_norm(%0) {eps=0x1p-10, axis=3} : f32[16,20,20,16]\n"
+               "  %2 = mul(%1, %0) : f32[16,20,20,16]\n"
+               "  %3 = constant {values=[0x1p-6]} : f32[16,20,20,16]\n"
+               "  %4 = mul(%2, %3) : f32[16,20,20,16]\n"
+               "  %5 = reduce_sum(%4) {axes=[0, 1, 2, 3]} : f32[]\n"
+               "  output \"o\" %1\n"
+               "  output \"s\" %5\n"
+               "}\n");
     check_both("graph @loss {\n"
-          "  %0 = input {name=\"x\"} : f32[3,11,65]\n"
-          "  %1 = input {name=\"t\"} : i32[3,11]\n"
-          "  %2 = cross_entropy(%0, %1) {ignore_index=-1, label_smoothing=0x1p-4} : f32[]\n"
-          "  output \"o\" %2\n"
-          "}\n");
+               "  %0 = input {name=\"x\"} : f32[3,11,65]\n"
+               "  %1 = input {name=\"t\"} : i32[3,11]\n"
+               "  %2 = cross_entropy(%0, %1) {ignore_index=-1, label_smoothing=0x1p-4} : f32[]\n"
+               "  output \"o\" %2\n"
+               "}\n");
 }
 
 /* Sums of so many elements that, rounded after each, they would stop at 256. */
@@ -225,20 +233,24 @@ static void sums_of_narrow_floats(void **state) {
         for (int eager = 0; eager < 2; eager++) {
             tcc_strbuf text = {0};
             const char *t = tcc_dtype_text(narrow[i]);
-            tcc_strbuf_printf(&text, "graph @sums {\n"
+            tcc_strbuf_printf(&text,
+                              "graph @sums {\n"
                               "  %%0 = input {name=\"x\"} : %s[2,900]\n"
                               "  %%1 = input {name=\"i\"} : i32[900]\n"
                               "  %%2 = input {name=\"j\"} : i32[2,900]\n"
                               "  %%3 = constant {values=[0.5]} : %s[2,2]\n"
                               "  %%4 = scatter_add(%%3, %%1, %%0) {axis=1} : %s[2,2]\n"
-                              "  %%5 = scatter_add_along(%%3, %%2, %%0) {axis=1} : %s[2,2]\n", t, t, t, t);
-            tcc_strbuf_printf(&text, "  %%6 = cumsum(%%0) {axis=1} : %s[2,900]\n"
+                              "  %%5 = scatter_add_along(%%3, %%2, %%0) {axis=1} : %s[2,2]\n",
+                              t, t, t, t);
+            tcc_strbuf_printf(&text,
+                              "  %%6 = cumsum(%%0) {axis=1} : %s[2,900]\n"
                               "  %%7 = reduce_sum(%%0) {axes=[1]} : %s[2]\n"
                               "  output \"s\" %%4\n"
                               "  output \"a\" %%5\n"
                               "  output \"c\" %%6\n"
                               "  output \"r\" %%7\n"
-                              "}\n", t, t);
+                              "}\n",
+                              t, t);
             check_one(text.text, &(compiled_options){.eager = eager, .low = 0.5, .high = 1.5, .limit = 1});
             tcc_strbuf_free(&text);
         }
@@ -252,10 +264,18 @@ static void functions_of_far_arguments(void **state) {
         for (double high = 1e12; high < 1e36; high *= 1e6) {
             const char *t = types[i];
             tcc_strbuf text = {0};
-            tcc_strbuf_printf(&text, "graph @far {\n  %%0 = input {name=\"x\"} : %s[40]\n  %%1 = sin(%%0) : %s[40]\n  %%2 = cos(%%0) : %s[40]\n"
-                              "  %%3 = abs(%%1) : %s[40]\n  %%4 = abs(%%2) : %s[40]\n  %%5 = constant {values=[1]} : %s[40]\n", t, t, t, t, t, t);
-            tcc_strbuf_printf(&text, "  %%6 = le(%%3, %%5) : bool[40]\n  %%7 = le(%%4, %%5) : bool[40]\n  %%8 = erf(%%0) : %s[40]\n  %%9 = sign(%%0) : %s[40]\n"
-                              "  %%10 = eq(%%8, %%9) : bool[40]\n  output \"s\" %%6\n  output \"c\" %%7\n  output \"e\" %%10\n}\n", t, t);
+            tcc_strbuf_printf(
+                &text,
+                "graph @far {\n  %%0 = input {name=\"x\"} : %s[40]\n  %%1 = sin(%%0) : %s[40]\n  %%2 = cos(%%0) : "
+                "%s[40]\n"
+                "  %%3 = abs(%%1) : %s[40]\n  %%4 = abs(%%2) : %s[40]\n  %%5 = constant {values=[1]} : %s[40]\n",
+                t, t, t, t, t, t);
+            tcc_strbuf_printf(
+                &text,
+                "  %%6 = le(%%3, %%5) : bool[40]\n  %%7 = le(%%4, %%5) : bool[40]\n  %%8 = erf(%%0) : %s[40]\n  %%9 = "
+                "sign(%%0) : %s[40]\n"
+                "  %%10 = eq(%%8, %%9) : bool[40]\n  output \"s\" %%6\n  output \"c\" %%7\n  output \"e\" %%10\n}\n",
+                t, t);
             check_one(text.text, &(compiled_options){.low = -high, .high = high});
             tcc_strbuf_free(&text);
         }
@@ -265,29 +285,37 @@ static void functions_of_far_arguments(void **state) {
 static void values_that_are_not_numbers(void **state) {
     (void)state;
     check_one("graph @nan {\n"
-               "  %0 = input {name=\"x\"} : f32[4,37]\n"
-               "  %1 = log(%0) : f32[4,37]\n"
-               "  %2 = reduce_max(%1) {axes=[1]} : f32[4]\n"
-               "  %3 = reduce_min(%1) {axes=[0]} : f32[37]\n"
-               "  %4 = argmax(%1) {axis=1} : i32[4]\n"
-               "  %5 = max(%1, %0) : f32[4,37]\n"
-               "  %6 = argmax(%1) {axis=0} : i32[37]\n"
-               "  output \"a\" %2\n"
-               "  output \"b\" %3\n"
-               "  output \"c\" %4\n"
-               "  output \"d\" %5\n"
-               "  output \"e\" %6\n"
-               "}\n",
-               &(compiled_options){.low = -0.3, .high = 8});
+              "  %0 = input {name=\"x\"} : f32[4,37]\n"
+              "  %1 = log(%0) : f32[4,37]\n"
+              "  %2 = reduce_max(%1) {axes=[1]} : f32[4]\n"
+              "  %3 = reduce_min(%1) {axes=[0]} : f32[37]\n"
+              "  %4 = argmax(%1) {axis=1} : i32[4]\n"
+              "  %5 = max(%1, %0) : f32[4,37]\n"
+              "  %6 = argmax(%1) {axis=0} : i32[37]\n"
+              "  output \"a\" %2\n"
+              "  output \"b\" %3\n"
+              "  output \"c\" %4\n"
+              "  output \"d\" %5\n"
+              "  output \"e\" %6\n"
+              "}\n",
+              &(compiled_options){.low = -0.3, .high = 8});
 }
 
 int op_cases_run(graph_check *check) {
     check_graph = check;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(point_ops_f32), cmocka_unit_test(point_ops_f64), cmocka_unit_test(point_ops_bf16),
-        cmocka_unit_test(point_ops_of_integers), cmocka_unit_test(casts), cmocka_unit_test(random_draws),
-        cmocka_unit_test(views_of_views), cmocka_unit_test(windows), cmocka_unit_test(reductions),
-        cmocka_unit_test(sums_of_narrow_floats), cmocka_unit_test(functions_of_far_arguments), cmocka_unit_test(values_that_are_not_numbers),
+        cmocka_unit_test(point_ops_f32),
+        cmocka_unit_test(point_ops_f64),
+        cmocka_unit_test(point_ops_bf16),
+        cmocka_unit_test(point_ops_of_integers),
+        cmocka_unit_test(casts),
+        cmocka_unit_test(random_draws),
+        cmocka_unit_test(views_of_views),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(reductions),
+        cmocka_unit_test(sums_of_narrow_floats),
+        cmocka_unit_test(functions_of_far_arguments),
+        cmocka_unit_test(values_that_are_not_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

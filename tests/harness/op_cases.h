@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Small graphs of single ops and of forms that random graphs seldom make, for whatever runs a graph and compares it with the
- * interpreter. */
+ * Small graphs of single ops and of forms that random graphs seldom make, for whatever runs a graph and compares it
+ * with the interpreter. */
 #ifndef TCC_TESTS_HARNESS_OP_CASES_H
 #define TCC_TESTS_HARNESS_OP_CASES_H
 

@@ -29,7 +29,9 @@ tcc_graph *run_passes(const tcc_graph *g, const char *passes, const tcc_pass_opt
     assert_int_equal(tcc_context_init(&context), TCC_OK);
     tcc_pass_cx cx = {&context, g->diag, options ? options : &usual};
     tcc_graph *copy = copy_of(g, g->diag);
-    assert_ok(tcc_pipeline_run_named(&cx, &(tcc_manager_options){.verify = true, .dump_dir = getenv("TCC_TEST_DUMP")}, passes, &copy, NULL), g->diag);
+    assert_ok(tcc_pipeline_run_named(&cx, &(tcc_manager_options){.verify = true, .dump_dir = getenv("TCC_TEST_DUMP")},
+                                     passes, &copy, NULL),
+              g->diag);
     tcc_context_clear(&context);
     return copy;
 }
@@ -46,14 +48,17 @@ static void assert_same_value(const char *name, const tcc_value *a, const tcc_va
     for (int64_t i = 0; i < tcc_type_numel(&a->type); i++) {
         double x = is_float ? a->f[i] : (double)a->i[i], y = is_float ? b->f[i] : (double)b->i[i];
         if (x == y || (isnan(x) && isnan(y))) continue;
-        if (!(fabs(x - y) <= tolerance * (1 + fabs(x)))) fail_msg("output %s, element %lld: %.17g became %.17g", name, (long long)i, x, y);
+        if (!(fabs(x - y) <= tolerance * (1 + fabs(x))))
+            fail_msg("output %s, element %lld: %.17g became %.17g", name, (long long)i, x, y);
     }
 }
 
 void assert_same_meaning(const tcc_graph *a, const tcc_graph *b, double tolerance) {
     uint64_t state = 20240607;
-    tcc_value *in_a = calloc((size_t)a->inputs.count + 1, sizeof *in_a), *in_b = calloc((size_t)b->inputs.count + 1, sizeof *in_b);
-    tcc_value *out_a = calloc((size_t)a->outputs.count + 1, sizeof *out_a), *out_b = calloc((size_t)b->outputs.count + 1, sizeof *out_b);
+    tcc_value *in_a = calloc((size_t)a->inputs.count + 1, sizeof *in_a),
+              *in_b = calloc((size_t)b->inputs.count + 1, sizeof *in_b);
+    tcc_value *out_a = calloc((size_t)a->outputs.count + 1, sizeof *out_a),
+              *out_b = calloc((size_t)b->outputs.count + 1, sizeof *out_b);
     assert_true(in_a && in_b && out_a && out_b);
     assert_int_equal(a->outputs.count, b->outputs.count);
     assert_int_equal(a->inputs.count, b->inputs.count);
@@ -107,7 +112,8 @@ tcc_graph *model_graph(const char *model, int scale, tcc_diag *diag) {
     assert_ok(tcc_trace_begin(&t, model, &store, true, batch, 2, diag), diag);
     tcc_tensor x = tcc_input(&t, batch[0].name), targets = tcc_input(&t, "targets"), y;
     if (is_gpt) {
-        tcc_gpt_options o = {.layers = 2, .heads = 2, .width = 16 * s, .context = 16 * s, .vocab = 10 + 55 * (s > 1), .bias = true};
+        tcc_gpt_options o = {
+            .layers = 2, .heads = 2, .width = 16 * s, .context = 16 * s, .vocab = 10 + 55 * (s > 1), .bias = true};
         y = tcc_gpt(&t, x, &o);
     } else if (is_mlp) {
         int64_t hidden[] = {16 * s, 16 * s};

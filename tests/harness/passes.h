@@ -6,11 +6,11 @@
 #include "ir/ir.h"
 #include "passes/pass.h"
 
-/* Runs the passes, comma-separated, on a copy of `g`, verifying after each; the test fails on an error. The caller destroys the
- * result. `options` may be NULL. */
+/* Runs the passes, comma-separated, on a copy of `g`, verifying after each; the test fails on an error. The caller
+ * destroys the result. `options` may be NULL. */
 tcc_graph *run_passes(const tcc_graph *g, const char *passes, const tcc_pass_options *options);
-/* Both graphs give the same outputs in the interpreter, on random inputs: floats in -2 .. 2, integers in 0 .. 9. Values may differ by
- * `tolerance`, relative to 1 + |value|; NaN equals NaN. */
+/* Both graphs give the same outputs in the interpreter, on random inputs: floats in -2 .. 2, integers in 0 .. 9. Values
+ * may differ by `tolerance`, relative to 1 + |value|; NaN equals NaN. */
 void assert_same_meaning(const tcc_graph *a, const tcc_graph *b, double tolerance);
 /* Text of `g` after passes; the caller frees it with free. */
 char *text_after(const char *text, const char *passes);

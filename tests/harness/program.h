@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 typedef struct program_result {
-    int status; /* exit status; 128 + the number of a signal that ended it */
+    int status;      /* exit status; 128 + the number of a signal that ended it */
     char *out, *err; /* standard output and error, NUL-terminated */
 } program_result;
 
@@ -17,7 +17,8 @@ typedef struct program_options {
     long file_limit_bytes;   /* a larger file cannot be written; 0: no limit */
 } program_options;
 
-/* Runs TCC_BIN_DIR/name with arguments, a NULL-terminated list without the name, to its end. The caller frees the result. */
+/* Runs TCC_BIN_DIR/name with arguments, a NULL-terminated list without the name, to its end. The caller frees the
+ * result. */
 program_result program_run(const program_options *options, const char *name, const char *const *arguments);
 void program_free(program_result *r);
 

@@ -50,10 +50,11 @@ static const char *compare(const char *name, const tcc_value *a, const tcc_value
         bool is_float = tcc_dtype_is_float(a->type.dtype);
         if (is_float ? fabs(a->f[k] - b->f[k]) <= tolerance : a->i[k] == b->i[k]) continue;
         if (is_float)
-            snprintf(text, sizeof text, "output %s, element %lld: %.9g became %.9g", name, (long long)k, a->f[k], b->f[k]);
+            snprintf(text, sizeof text, "output %s, element %lld: %.9g became %.9g", name, (long long)k, a->f[k],
+                     b->f[k]);
         else
-            snprintf(text, sizeof text, "output %s, element %lld: %lld became %lld", name, (long long)k, (long long)a->i[k],
-                     (long long)b->i[k]);
+            snprintf(text, sizeof text, "output %s, element %lld: %lld became %lld", name, (long long)k,
+                     (long long)a->i[k], (long long)b->i[k]);
         return text;
     }
     return NULL;

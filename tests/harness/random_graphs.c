@@ -30,8 +30,12 @@ static void check_seeds(const tcc_random_options *random, double wanted, double 
             tcc_strbuf_free(&text);
         }
         for (int eager = 0; eager < 2; eager++)
-            check_graph(g, &(compiled_options){.eager = eager, .operand_sums = seed % 2 == 0, .simplify = !eager, .seed = seed, .generated = true,
-                                                  .tolerance = tolerance});
+            check_graph(g, &(compiled_options){.eager = eager,
+                                               .operand_sums = seed % 2 == 0,
+                                               .simplify = !eager,
+                                               .seed = seed,
+                                               .generated = true,
+                                               .tolerance = tolerance});
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
     }
@@ -50,7 +54,8 @@ static void graphs_of_elementwise_work_and_reductions(void **state) {
 
 static void graphs_of_mixed_element_types(void **state) {
     (void)state;
-    check_seeds(&(tcc_random_options){.nodes = 20, .mixed = true, .max_elements = 1024}, share * 100, TCC_RANDOM_TOLERANCE_MIXED);
+    check_seeds(&(tcc_random_options){.nodes = 20, .mixed = true, .max_elements = 1024}, share * 100,
+                TCC_RANDOM_TOLERANCE_MIXED);
 }
 
 int random_graphs_run(graph_check *check, double share_of_all) {

@@ -32,7 +32,8 @@ const char *write_csv_data(void **state) {
     size_t length = (size_t)sprintf(text, "height,width,kind\n");
     for (int i = 0; i < 200; i++) {
         int a = (int)draw(&seed, 200) - 100, b = (int)draw(&seed, 200) - 100;
-        length += (size_t)sprintf(text + length, "%d.%d,%d,%s\n", a, (int)draw(&seed, 10), b, a + b > 0 ? "large" : "small");
+        length += (size_t)sprintf(text + length, "%d.%d,%d,%s\n", a, (int)draw(&seed, 10), b,
+                                  a + b > 0 ? "large" : "small");
     }
     return test_write(state, "table.csv", text, length);
 }
@@ -48,7 +49,8 @@ static void write_idx_pair(void **state, const char *prefix, int n) {
     for (int i = 0; i < n; i++) {
         uint8_t *image = images + 16 + i * SIDE * SIDE;
         labels[8 + i] = (uint8_t)draw(&seed, 10);
-        for (int p = 0; p < SIDE * SIDE; p++) image[p] = (uint8_t)(draw(&seed, 40) + (p / SIDE / 2 == labels[8 + i] + 2 ? 200 : 0));
+        for (int p = 0; p < SIDE * SIDE; p++)
+            image[p] = (uint8_t)(draw(&seed, 40) + (p / SIDE / 2 == labels[8 + i] + 2 ? 200 : 0));
     }
     char name[64];
     snprintf(name, sizeof name, "idx/%s-images-idx3-ubyte", prefix);
@@ -71,8 +73,7 @@ static void write_cifar_file(void **state, const char *name, int n) {
     for (int i = 0; i < n; i++) {
         uint8_t *record = records + i * RECORD;
         record[0] = (uint8_t)(i % 8);
-        for (int p = 0; p < 3 * PLANE; p++)
-            record[1 + p] = (uint8_t)(draw(&seed, 60) + (i >> p / PLANE & 1 ? 180 : 0));
+        for (int p = 0; p < 3 * PLANE; p++) record[1 + p] = (uint8_t)(draw(&seed, 60) + (i >> p / PLANE & 1 ? 180 : 0));
     }
     test_write(state, name, records, (size_t)n * RECORD);
 }
@@ -98,7 +99,8 @@ const char *write_recipe(void **state, const char *model) {
         char text[8192], name[64];
         snprintf(text, sizeof text,
                  "model: {name: %s, %s}\ndata: {kind: %s, path: %s, %s}\noptimizer: {lr: 3e-3}\n"
-                 "training: {max_steps: 20, log_every: 1, eval_every: 10, eval_batches: 2, save_every: 10}\nsample: {length: 0}\n",
+                 "training: {max_steps: 20, log_every: 1, eval_every: 10, eval_batches: 2, save_every: 10}\nsample: "
+                 "{length: 0}\n",
                  model, kinds[i].head, kinds[i].data, data, kinds[i].rest);
         snprintf(name, sizeof name, "%s.yaml", model);
         return test_write_text(state, name, text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * A libcuda.so.1 of a machine without a device, as far as the real cuDNN wants one before it compiles kernels for a device that it is only
- * told about: code is taken and kernels in it are found; everything else says CUDA_ERROR_NO_DEVICE. */
+ * A libcuda.so.1 of a machine without a device, as far as the real cuDNN wants one before it compiles kernels for a
+ * device that it is only told about: code is taken and kernels in it are found; everything else says
+ * CUDA_ERROR_NO_DEVICE. */
 
 enum { NO_DEVICE = 100 };
 
@@ -19,8 +20,8 @@ int cuLibraryGetKernel(void **kernel) {
     return 0;
 }
 
-#define REFUSED(name)                                                                                                          \
-    int name(void);                                                                                                            \
+#define REFUSED(name) \
+    int name(void);   \
     int name(void) { return NO_DEVICE; }
 
 REFUSED(cuCtxGetCurrent)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Twenty training steps from PyTorch's weights and batches follow PyTorch's losses, in every mode. golden/make_golden.py says how
- * weights and batches come from formulas, and made the losses. */
+ * Twenty training steps from PyTorch's weights and batches follow PyTorch's losses, in every mode.
+ * golden/make_golden.py says how weights and batches come from formulas, and made the losses. */
 #include "harness/check.h"
 
 #include <cjson/cJSON.h>
@@ -79,26 +79,38 @@ static const char *text(const cJSON *object, const char *key) {
     return item->valuestring;
 }
 
-static bool truth(const cJSON *object, const char *key) { return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key)); }
+static bool truth(const cJSON *object, const char *key) {
+    return cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
 
 static void build(tcc_trace *t, void *user) {
     const scenario *s = user;
     tcc_tensor x = tcc_input(t, "x"), logits;
     if (!strcmp(s->kind, "gpt"))
-        logits = tcc_gpt(t, x, &(tcc_gpt_options){.layers = (int64_t)number(s->model, "layers"), .heads = (int64_t)number(s->model, "heads"),
-                                                  .width = (int64_t)number(s->model, "width"), .context = s->context, .vocab = s->vocab,
-                                                  .bias = truth(s->model, "bias"), .gelu_tanh = !strcmp(text(s->model, "gelu"), "tanh")});
+        logits = tcc_gpt(t, x,
+                         &(tcc_gpt_options){.layers = (int64_t)number(s->model, "layers"),
+                                            .heads = (int64_t)number(s->model, "heads"),
+                                            .width = (int64_t)number(s->model, "width"),
+                                            .context = s->context,
+                                            .vocab = s->vocab,
+                                            .bias = truth(s->model, "bias"),
+                                            .gelu_tanh = !strcmp(text(s->model, "gelu"), "tanh")});
     else if (!strcmp(s->kind, "cnn"))
         logits = tcc_cnn(t, x, &(tcc_cnn_options){.channels1 = 32, .channels2 = 64, .hidden = 128, .classes = 10});
     else
-        logits = tcc_resnet(t, x, &(tcc_resnet_options){.depth = 18, .classes = 10, .width = (int64_t)number(s->model, "width"),
-                                                        .cifar_stem = true});
+        logits = tcc_resnet(
+            t, x,
+            &(tcc_resnet_options){
+                .depth = 18, .classes = 10, .width = (int64_t)number(s->model, "width"), .cifar_stem = true});
     tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
 }
 
 static tcc_optimizer_options optimizer_of(const cJSON *o) {
-    tcc_optimizer_options options = {.size = sizeof options, .kind = TCC_ADAMW, .lr = number(o, "lr"),
-                                     .weight_decay = number(o, "weight_decay"), .clip_grad_norm = number(o, "clip")};
+    tcc_optimizer_options options = {.size = sizeof options,
+                                     .kind = TCC_ADAMW,
+                                     .lr = number(o, "lr"),
+                                     .weight_decay = number(o, "weight_decay"),
+                                     .clip_grad_norm = number(o, "clip")};
     if (!strcmp(text(o, "name"), "sgd")) {
         options.kind = TCC_SGD;
         options.momentum = number(o, "momentum");
@@ -114,7 +126,8 @@ static tcc_optimizer_options optimizer_of(const cJSON *o) {
 }
 
 static scenario read_scenario(const cJSON *item) {
-    scenario s = {.model = cJSON_GetObjectItemCaseSensitive(item, "model"), .optimizer = cJSON_GetObjectItemCaseSensitive(item, "optimizer")};
+    scenario s = {.model = cJSON_GetObjectItemCaseSensitive(item, "model"),
+                  .optimizer = cJSON_GetObjectItemCaseSensitive(item, "optimizer")};
     s.kind = text(s.model, "kind");
     s.batch = (int64_t)number(s.model, "batch");
     if (!strcmp(s.kind, "gpt")) {
@@ -141,16 +154,19 @@ static void make_batch(const scenario *s, int64_t b, tcc_array batch[2]) {
         return;
     }
     int64_t size = s->image[0] * s->image[1] * s->image[2];
-    for (int64_t i = 0; i < s->batch * size; i++) ((float *)batch[0].data)[i] = (float)uniform("images", b * s->batch * size + i);
+    for (int64_t i = 0; i < s->batch * size; i++)
+        ((float *)batch[0].data)[i] = (float)uniform("images", b * s->batch * size + i);
     for (int64_t r = 0; r < s->batch; r++) labels[r] = (int32_t)((noise("labels", b * s->batch + r) >> 33) % 10);
 }
 
 static void run_case(const cJSON *item, tcc_mode mode) {
     scenario s = read_scenario(item);
     bool gpt = !strcmp(s.kind, "gpt");
-    int64_t numel = s.batch * (gpt ? s.context : s.image[0] * s.image[1] * s.image[2]), targets = s.batch * (gpt ? s.context : 1);
-    tcc_array batch[2] = {{.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {s.batch, s.image[0], s.image[1], s.image[2]}},
-                          {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {s.batch}}};
+    int64_t numel = s.batch * (gpt ? s.context : s.image[0] * s.image[1] * s.image[2]),
+            targets = s.batch * (gpt ? s.context : 1);
+    tcc_array batch[2] = {
+        {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {s.batch, s.image[0], s.image[1], s.image[2]}},
+        {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {s.batch}}};
     if (gpt) {
         batch[0] = (tcc_array){.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {s.batch, s.context}};
         batch[1] = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 2, .dims = {s.batch, s.context}};
@@ -176,11 +192,12 @@ static void run_case(const cJSON *item, tcc_mode mode) {
         if (tcc_model_train(m, batch, 2) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
         double off = fabs(tcc_model_loss(m) - expected) / fabs(expected);
         if (!(off <= TOLERANCE))
-            fail_msg("%s, step %d: loss %.7f, PyTorch's is %.7f (%.1e apart)", text(item, "name"), step, tcc_model_loss(m), expected, off);
+            fail_msg("%s, step %d: loss %.7f, PyTorch's is %.7f (%.1e apart)", text(item, "name"), step,
+                     tcc_model_loss(m), expected, off);
         if (off > worst) worst = off;
     }
-    printf("%-24s %-8s at most %.1e from PyTorch over %d steps\n", text(item, "name"), mode == TCC_MODE_EAGER ? "eager" : "default", worst,
-           STEPS);
+    printf("%-24s %-8s at most %.1e from PyTorch over %d steps\n", text(item, "name"),
+           mode == TCC_MODE_EAGER ? "eager" : "default", worst, STEPS);
     fflush(stdout);
     tcc_model_destroy(m);
     tcc_context_destroy(cx);
@@ -213,7 +230,9 @@ static void run_all(tcc_mode mode, const char *kind) {
     cJSON_Delete(json);
 }
 
-static void gpt_default(void **state) { (void)state, run_all(TCC_MODE_DEFAULT, "char_gpt"), run_all(TCC_MODE_DEFAULT, "gpt2"); }
+static void gpt_default(void **state) {
+    (void)state, run_all(TCC_MODE_DEFAULT, "char_gpt"), run_all(TCC_MODE_DEFAULT, "gpt2");
+}
 static void gpt_eager(void **state) { (void)state, run_all(TCC_MODE_EAGER, "char_gpt_small"); }
 static void cnn_default(void **state) { (void)state, run_all(TCC_MODE_DEFAULT, "cnn"); }
 static void cnn_eager(void **state) { (void)state, run_all(TCC_MODE_EAGER, "cnn.adamw"); }

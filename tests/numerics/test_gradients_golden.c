@@ -44,8 +44,7 @@ static void check_case(const cJSON *item) {
     tcc_context context = {0};
     tcc_pass_options options = {.train = true};
     tcc_pass_cx cx = {&context, &diag, &options};
-    tcc_graph *g = parse_graph(cJSON_GetObjectItem(item, "graph")->valuestring, &diag),
-              *joint = NULL;
+    tcc_graph *g = parse_graph(cJSON_GetObjectItem(item, "graph")->valuestring, &diag), *joint = NULL;
     assert_ok(tcc_pass_autodiff(&cx, g, &joint), &diag);
     const cJSON *expected = cJSON_GetObjectItem(item, "expected");
     tcc_value *inputs = calloc((size_t)joint->inputs.count, sizeof *inputs);

@@ -28,15 +28,12 @@ static tcc_graph *widen(const tcc_graph *g, tcc_diag *diag) {
         tcc_node **operands = calloc((size_t)n->n_operands + 1, sizeof(tcc_node *));
         for (int i = 0; i < n->n_operands; i++) operands[i] = map[n->operands[i]->id];
         const bool typed = tcc_op_get_info(n->op)->flags & TCC_FLAG_TYPED;
-        map[id] = tcc_ir_build(wide, n->op, operands, n->n_operands, n->attrs, typed ? &type : NULL,
-                               n->loc);
+        map[id] = tcc_ir_build(wide, n->op, operands, n->n_operands, n->attrs, typed ? &type : NULL, n->loc);
         if (draw) map[id] = tcc_ir_cast(wide, map[id], TCC_F64);
         free(operands);
     }
     for (int i = 0; i < g->outputs.count; i++)
-        assert_ok(
-            tcc_ir_output(wide, g->outputs.data[i].name, map[g->outputs.data[i].node->id], -1),
-            diag);
+        assert_ok(tcc_ir_output(wide, g->outputs.data[i].name, map[g->outputs.data[i].node->id], -1), diag);
     free(map);
     return wide;
 }
@@ -61,8 +58,7 @@ static void test_random_graphs(void **state) {
     gradcheck_counts sum = {0};
     for (uint64_t seed = 1; seed <= GRAPHS; seed++) {
         tcc_diag diag = {0};
-        tcc_random_options options = {
-            .nodes = 20 + (int)(seed % 20), .differentiable = true, .max_elements = 200};
+        tcc_random_options options = {.nodes = 20 + (int)(seed % 20), .differentiable = true, .max_elements = 200};
         tcc_graph *g = tcc_graph_random(&options, seed, &diag);
         if (!g) fail_msg("seed %d: %s", (int)seed, tcc_diag_text(&diag));
         tcc_value *inputs = random_inputs(g, seed);

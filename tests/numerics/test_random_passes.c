@@ -10,8 +10,8 @@
 
 enum { SEEDS = 300 };
 
-/* A folded constant is rounded to its element type, which the interpreter would not do in between; else only the order of sums
- * and products in double precision changes. */
+/* A folded constant is rounded to its element type, which the interpreter would not do in between; else only the order
+ * of sums and products in double precision changes. */
 #define TOLERANCE 2e-5
 
 static void check(random_case *c, uint64_t seed, const char *passes, const char *again) {
@@ -29,7 +29,8 @@ static void check(random_case *c, uint64_t seed, const char *passes, const char 
 /* With the types of floats mixed only what moves no cast's rounding holds exactly, so these are all f32. */
 static void run(const char *passes, const char *again) {
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        random_case *c = random_case_create(&(tcc_random_options){.max_elements = 600, .nodes = 20 + (int)(seed % 40)}, seed);
+        random_case *c = random_case_create(&(tcc_random_options){.max_elements = 600, .nodes = 20 + (int)(seed % 40)},
+                                            seed);
         check(c, seed, passes, again);
         random_case_destroy(c);
     }
@@ -61,9 +62,11 @@ static void test_layout(void **state) {
 /* The plan of whole pipelines is sound. */
 static void test_plan(void **state) {
     (void)state;
-    static const char *const pipelines[] = {"decompose,fuse,plan-memory", "decompose,simplify,layout,simplify,fuse,order,plan-memory"};
+    static const char *const pipelines[] = {"decompose,fuse,plan-memory",
+                                            "decompose,simplify,layout,simplify,fuse,order,plan-memory"};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        random_case *c = random_case_create(&(tcc_random_options){.max_elements = 600, .nodes = 20 + (int)(seed % 40)}, seed);
+        random_case *c = random_case_create(&(tcc_random_options){.max_elements = 600, .nodes = 20 + (int)(seed % 40)},
+                                            seed);
         for (int i = 0; i < 2; i++) {
             tcc_graph *after = run_passes(c->graph, pipelines[i], NULL);
             const char *wrong = random_case_compare(c, after, TOLERANCE);
@@ -78,11 +81,14 @@ static void test_plan(void **state) {
 /* Gradients of the simplified graph are those of the graph. */
 static void test_training_step(void **state) {
     (void)state;
-    static const tcc_pass_options options = {.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1, .keep_gradients = true}};
+    static const tcc_pass_options options = {
+        .train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1, .keep_gradients = true}};
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
-        random_case *c = random_case_create(&(tcc_random_options){.differentiable = true, .max_elements = 300, .nodes = 30}, seed);
+        random_case *c =
+            random_case_create(&(tcc_random_options){.differentiable = true, .max_elements = 300, .nodes = 30}, seed);
         tcc_graph *joint = run_passes(c->graph, "autodiff", &options);
-        random_case whole = {.graph = joint, .inputs = c->inputs, .outputs = calloc((size_t)joint->outputs.count, sizeof(tcc_value))};
+        random_case whole = {
+            .graph = joint, .inputs = c->inputs, .outputs = calloc((size_t)joint->outputs.count, sizeof(tcc_value))};
         assert_ok(tcc_graph_eval(joint, c->inputs, whole.outputs, &c->diag), &c->diag);
         tcc_graph *after = run_passes(c->graph, "simplify,autodiff,decompose,simplify,layout,simplify", &options);
         const char *wrong = random_case_compare(&whole, after, TOLERANCE);
@@ -97,8 +103,12 @@ static void test_training_step(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decompose), cmocka_unit_test(test_simplify), cmocka_unit_test(test_simplify_of_primitives),
-        cmocka_unit_test(test_layout),    cmocka_unit_test(test_plan),     cmocka_unit_test(test_training_step),
+        cmocka_unit_test(test_decompose),
+        cmocka_unit_test(test_simplify),
+        cmocka_unit_test(test_simplify_of_primitives),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_plan),
+        cmocka_unit_test(test_training_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

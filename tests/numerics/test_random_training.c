@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Training steps of random graphs: losses, gradients and updated parameters of the compiled step are the interpreter's. */
+ * Training steps of random graphs: losses, gradients and updated parameters of the compiled step are the interpreter's.
+ */
 #include "harness/check.h"
 #include "harness/compiled.h"
 #include "harness/passes.h"
@@ -23,7 +24,8 @@ static const char *compare(const tcc_graph *g, const tcc_value *expected, const 
     tcc_value_load(&got, compiled_output(c, i));
     for (int64_t k = 0; k < tcc_type_numel(&got.type) && !wrong; k++) {
         if (fabs(got.f[k] - expected->f[k]) <= TOLERANCE * (1 + fabs(expected->f[k]))) continue;
-        snprintf(text, sizeof text, "output %s, element %lld: %.9g instead of %.9g", o->name, (long long)k, got.f[k], expected->f[k]);
+        snprintf(text, sizeof text, "output %s, element %lld: %.9g instead of %.9g", o->name, (long long)k, got.f[k],
+                 expected->f[k]);
         wrong = text;
     }
     tcc_value_free(&got);
@@ -53,7 +55,8 @@ static bool check(const random_case *r, uint64_t seed, const tcc_pass_options *o
 static void run(const tcc_pass_options *options, uint64_t first_seed) {
     int failed = 0;
     for (uint64_t seed = first_seed; seed < first_seed + SEEDS; seed++) {
-        random_case *r = random_case_create(&(tcc_random_options){.differentiable = true, .max_elements = 800, .nodes = 15 + (int)(seed % 25)}, seed);
+        random_case *r = random_case_create(
+            &(tcc_random_options){.differentiable = true, .max_elements = 800, .nodes = 15 + (int)(seed % 25)}, seed);
         failed += !check(r, seed, options);
         random_case_destroy(r);
     }
@@ -62,12 +65,18 @@ static void run(const tcc_pass_options *options, uint64_t first_seed) {
 
 static void test_sgd(void **state) {
     (void)state;
-    run(&(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .momentum = true, .n_groups = 1, .keep_gradients = true}}, 0);
+    run(
+        &(tcc_pass_options){
+            .train = true,
+            .spec = {.optimizer = TCC_OPTIMIZER_SGD, .momentum = true, .n_groups = 1, .keep_gradients = true}},
+        0);
 }
 
 static void test_adamw(void **state) {
     (void)state;
-    run(&(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1}}, 1000);
+    run(&(tcc_pass_options){.train = true,
+                            .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1}},
+        1000);
 }
 
 int main(void) {

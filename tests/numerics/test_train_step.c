@@ -34,12 +34,10 @@ static tcc_graph *make_loss(tcc_diag *diag, tcc_dtype dtype, const double *curva
     tcc_node *loss = NULL;
     for (int i = 0; i < N_PARAMETERS; i++) {
         tcc_node *p = tcc_ir_input(g, names[i], TCC_ROLE_PARAM, &type, TCC_NOWHERE);
-        tcc_node *square =
-            tcc_ir_binary_c(g, TCC_OP_MUL, tcc_ir_binary(g, TCC_OP_MUL, p, p), 0.5 * curvature[i]);
+        tcc_node *square = tcc_ir_binary_c(g, TCC_OP_MUL, tcc_ir_binary(g, TCC_OP_MUL, p, p), 0.5 * curvature[i]);
         tcc_dims all = tcc_ir_axes_from(0, 2);
-        tcc_node *sum = tcc_ir_reduce(
-            g, TCC_OP_REDUCE_SUM,
-            tcc_ir_binary(g, TCC_OP_ADD, square, tcc_ir_unary(g, TCC_OP_SIN, p)), &all);
+        tcc_node *sum = tcc_ir_reduce(g, TCC_OP_REDUCE_SUM,
+                                      tcc_ir_binary(g, TCC_OP_ADD, square, tcc_ir_unary(g, TCC_OP_SIN, p)), &all);
         loss = loss ? tcc_ir_binary(g, TCC_OP_ADD, loss, sum) : sum;
     }
     assert_ok(tcc_ir_output(g, "twice", tcc_ir_binary_c(g, TCC_OP_MUL, loss, 2), -1), diag);
@@ -80,8 +78,7 @@ typedef struct reference {
 } reference;
 
 /* torch.optim.SGD: _single_tensor_sgd */
-static double sgd_step(const recipe *r, int step, double lr, double decay, double p, double g,
-                       double *buffer) {
+static double sgd_step(const recipe *r, int step, double lr, double decay, double p, double g, double *buffer) {
     if (decay != 0) g = g + decay * p;
     if (r->momentum) {
         if (step == 1) *buffer = g;
@@ -93,8 +90,7 @@ static double sgd_step(const recipe *r, int step, double lr, double decay, doubl
 }
 
 /* torch.optim.Adam and AdamW: _single_tensor_adam, _single_tensor_adamw */
-static double adam_step(const recipe *r, int step, double lr, double decay, double p, double g,
-                        double *m, double *v) {
+static double adam_step(const recipe *r, int step, double lr, double decay, double p, double g, double *m, double *v) {
     if (r->optimizer == TCC_OPTIMIZER_ADAMW) p = p * (1 - lr * decay);
     else if (decay != 0) g = g + decay * p;
     *m = *m * beta1 + (1 - beta1) * g;
@@ -115,13 +111,10 @@ static void reference_step(reference *ref, const recipe *r, int step, const doub
     double factor = r->clip ? fmin(1, clip_norm / (ref->norm + 1e-6)) : 1;
     for (int i = 0; i < N_PARAMETERS; i++)
         for (int e = 0; e < ELEMENTS; e++) {
-            double lr = r->lr[group_of[i]], decay = r->weight_decay[group_of[i]],
-                   *p = &ref->p[i][e];
+            double lr = r->lr[group_of[i]], decay = r->weight_decay[group_of[i]], *p = &ref->p[i][e];
             if (r->optimizer == TCC_OPTIMIZER_SGD)
                 *p = sgd_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
-            else
-                *p = adam_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e],
-                               &ref->second[i][e]);
+            else *p = adam_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e], &ref->second[i][e]);
         }
 }
 
@@ -219,14 +212,11 @@ static void test_outputs_and_their_order(void **state) {
     (void)state;
     tcc_diag diag = {0};
     bool frozen[N_PARAMETERS] = {false, true, false};
-    tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_ADAM,
-                           .clip_norm = true,
-                           .n_groups = 1,
-                           .frozen = frozen,
-                           .keep_gradients = true};
+    tcc_train_spec spec = {
+        .optimizer = TCC_OPTIMIZER_ADAM, .clip_norm = true, .n_groups = 1, .frozen = frozen, .keep_gradients = true};
     tcc_graph *g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
-    expect_outputs(g, (const char *const[]){"loss", "twice", "grad_norm", "a", "a.m", "a.v", "c",
-                                            "c.m", "c.v", "grad.a", "grad.c", NULL});
+    expect_outputs(g, (const char *const[]){"loss", "twice", "grad_norm", "a", "a.m", "a.v", "c", "c.m", "c.v",
+                                            "grad.a", "grad.c", NULL});
     assert_int_equal(g->inputs.data[input_named(g, "a.m")]->attrs->input.role, TCC_ROLE_STATE);
     assert_int_equal(g->inputs.data[input_named(g, "hyper")]->attrs->input.role, TCC_ROLE_HYPER);
     assert_ok(tcc_graph_verify(g, &diag), &diag);
@@ -234,8 +224,8 @@ static void test_outputs_and_their_order(void **state) {
 
     spec = (tcc_train_spec){.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1, .momentum = true};
     g = make_step(make_loss(&diag, TCC_F32, unit), &spec);
-    expect_outputs(g, (const char *const[]){"loss", "twice", "a", "a.momentum", "b", "b.momentum",
-                                            "c", "c.momentum", NULL});
+    expect_outputs(
+        g, (const char *const[]){"loss", "twice", "a", "a.momentum", "b", "b.momentum", "c", "c.momentum", NULL});
     tcc_graph_destroy(g);
 
     spec = (tcc_train_spec){.optimizer = TCC_OPTIMIZER_NONE, .n_groups = 1, .keep_gradients = true};
@@ -277,8 +267,7 @@ static void test_errors(void **state) {
     tcc_diag diag = {0};
     tcc_type type = {TCC_F32, 1, {4}};
     tcc_train_spec spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1};
-    refuse(tcc_graph_create("empty", &diag), &spec,
-           "error: the graph 'empty' has no output 'loss'");
+    refuse(tcc_graph_create("empty", &diag), &spec, "error: the graph 'empty' has no output 'loss'");
 
     tcc_graph *g = tcc_graph_create("g", &diag);
     tcc_node *p = tcc_ir_input(g, "p", TCC_ROLE_PARAM, &type, (tcc_loc){"m.c", 3});
@@ -289,8 +278,7 @@ static void test_errors(void **state) {
     refuse(g, &spec, "m.c:3: error: parameter 'p' is in group 1 of 1");
 
     spec.n_groups = 0;
-    refuse(tcc_graph_create("empty", &diag), &spec,
-           "error: 0 parameter groups, at least 1 is needed");
+    refuse(tcc_graph_create("empty", &diag), &spec, "error: 0 parameter groups, at least 1 is needed");
 }
 
 /* Whichever allocation fails, the passes report it, give back what they took, and make no graph. */
@@ -298,11 +286,9 @@ static void test_failing_allocations(void **state) {
     (void)state;
     tcc_diag diag = {0};
     tcc_context context = {0};
-    tcc_pass_options options = {.train = true,
-                                .spec = {.optimizer = TCC_OPTIMIZER_ADAMW,
-                                         .clip_norm = true,
-                                         .n_groups = 1,
-                                         .keep_gradients = true}};
+    tcc_pass_options options = {
+        .train = true,
+        .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1, .keep_gradients = true}};
     tcc_pass_cx cx = {&context, &diag, &options};
     tcc_graph *g = make_loss(&diag, TCC_F32, unit), *joint = NULL;
     assert_ok(tcc_pass_autodiff(&cx, g, &joint), &diag);
@@ -331,7 +317,8 @@ static recipe recipes[] = {
     {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
     {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true},
     {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .momentum = true, .dampening = 0.3},
-    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true, .nesterov = true, .clip = true},
+    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .momentum = true, .nesterov = true,
+     .clip = true},
     {TCC_OPTIMIZER_ADAM,  .lr = {0.1, 0.03}},
     {TCC_OPTIMIZER_ADAM,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
     {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
@@ -340,9 +327,8 @@ static recipe recipes[] = {
 /* clang-format on */
 
 int main(void) {
-    static const char *const names[] = {
-        "sgd",  "sgd_decay",  "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip",
-        "adam", "adam_decay", "adamw",        "adamw_clip"};
+    static const char *const names[] = {"sgd",  "sgd_decay",  "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip",
+                                        "adam", "adam_decay", "adamw",        "adamw_clip"};
     enum { N_RECIPES = sizeof recipes / sizeof *recipes };
     struct CMUnitTest tests[N_RECIPES + 4];
     for (int i = 0; i < N_RECIPES; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * The driver's objects and its one state.
  *
- * Time. Calls that are asynchronous on a real device only queue work here; it executes when something waits for it, and then only as
- * much as that wait covers. So a missing synchronization shows. Each stream has a slot in clocks: clock[slot] is the position in that
- * stream up to which something is known to be done. Work B comes after work A of slot s when B's clock[s] reaches A's position. */
+ * Time. Calls that are asynchronous on a real device only queue work here; it executes when something waits for it, and
+ * then only as much as that wait covers. So a missing synchronization shows. Each stream has a slot in clocks:
+ * clock[slot] is the position in that stream up to which something is known to be done. Work B comes after work A of
+ * slot s when B's clock[s] reaches A's position. */
 #ifndef PTXSIM_API_H
 #define PTXSIM_API_H
 
@@ -17,27 +18,51 @@
 enum { SLOTS = 64 };
 typedef uint64_t sim_clock[SLOTS];
 
-struct CUctx_st { int device, references; bool alive, primary; unsigned flags; CUstream null_stream; CUcontext next; };
-struct CUmod_st { sim_module *module; CUcontext context; bool alive; sim_alloc *memory; CUmodule next; };
+struct CUctx_st {
+    int device, references;
+    bool alive, primary;
+    unsigned flags;
+    CUstream null_stream;
+    CUcontext next;
+};
+struct CUmod_st {
+    sim_module *module;
+    CUcontext context;
+    bool alive;
+    sim_alloc *memory;
+    CUmodule next;
+};
 
-typedef enum work_kind { WORK_LAUNCH, WORK_COPY, WORK_SET, WORK_HOST, WORK_FREE, WORK_RECORD, WORK_GRAPH, WORK_EMPTY } work_kind;
+typedef enum work_kind {
+    WORK_LAUNCH,
+    WORK_COPY,
+    WORK_SET,
+    WORK_HOST,
+    WORK_FREE,
+    WORK_RECORD,
+    WORK_GRAPH,
+    WORK_EMPTY
+} work_kind;
 
 /* What is to be done: an entry of a stream or a node of a graph. */
 typedef struct sim_work {
     work_kind kind;
     sim_func *func; /* LAUNCH */
     uint32_t grid[3], block[3], shared;
-    uint8_t *params; /* owned */
+    uint8_t *params;          /* owned */
     uint64_t to, from, bytes; /* COPY: device or host addresses; SET: bytes of the range; FREE */
     uint8_t *staged;          /* COPY: the source as it was when the call was made; owned */
     uint32_t value, width;    /* SET */
     void (*function)(void *); /* HOST */
     void *user;
-    CUevent event; /* RECORD */
+    CUevent event;               /* RECORD */
     struct CUgraphExec_st *exec; /* GRAPH */
 } sim_work;
 
-typedef struct dependency { CUstream stream; uint64_t position; } dependency;
+typedef struct dependency {
+    CUstream stream;
+    uint64_t position;
+} dependency;
 
 typedef struct sim_op {
     sim_work work;
@@ -75,18 +100,37 @@ struct CUevent_st {
     CUstream stream;
     uint64_t position;
     sim_clock clock;
-    double time_ms; /* when it was reached */
+    double time_ms;   /* when it was reached */
     capture *capture; /* recorded while capturing: stands for these nodes */
     int *nodes, n_nodes;
     CUevent next;
 };
 
-struct CUgraphNode_st { CUgraph graph; int index; sim_work work; int *deps; int n_deps; };
+struct CUgraphNode_st {
+    CUgraph graph;
+    int index;
+    sim_work work;
+    int *deps;
+    int n_deps;
+};
 
-struct CUgraph_st { bool alive; CUgraphNode *nodes; int n_nodes, cap_nodes; CUgraph next; };
+struct CUgraph_st {
+    bool alive;
+    CUgraphNode *nodes;
+    int n_nodes, cap_nodes;
+    CUgraph next;
+};
 
 /* A copy of the nodes. `ancestors`: a bit a node for each node; NULL when they form one chain. */
-struct CUgraphExec_st { bool alive; sim_work *works; CUgraphNode *origins; int n; uint64_t *ancestors; size_t words; CUgraphExec next; };
+struct CUgraphExec_st {
+    bool alive;
+    sim_work *works;
+    CUgraphNode *origins;
+    int n;
+    uint64_t *ancestors;
+    size_t words;
+    CUgraphExec next;
+};
 
 typedef struct sim_state {
     pthread_mutex_t lock;
@@ -108,15 +152,15 @@ extern sim_state sim;
 /* Every entry begins with one of these: takes the lock and returns from the caller when the call cannot go on. */
 CUresult api_enter(bool needs_context);
 CUresult api_leave(CUresult r);
-#define ENTER_TO_RELEASE(context) /* what gives something back: no fault is planted there */       \
-    do {                                                                                           \
-        CUresult entered_ = api_enter(context);                                                    \
-        if (entered_) return api_leave(entered_);                                                  \
+#define ENTER_TO_RELEASE(context) /* what gives something back: no fault is planted there */ \
+    do {                                                                                     \
+        CUresult entered_ = api_enter(context);                                              \
+        if (entered_) return api_leave(entered_);                                            \
     } while (0)
-#define ENTER(context)                                                                             \
-    do {                                                                                           \
-        ENTER_TO_RELEASE(context);                                                                 \
-        if (api_fault(PTXSIM_FAULT_CALL)) return api_leave(CUDA_ERROR_UNKNOWN);                    \
+#define ENTER(context)                                                          \
+    do {                                                                        \
+        ENTER_TO_RELEASE(context);                                              \
+        if (api_fault(PTXSIM_FAULT_CALL)) return api_leave(CUDA_ERROR_UNKNOWN); \
     } while (0)
 CUcontext api_context(void);
 bool api_fault(ptxsim_fault f); /* whether this call is the one that is to fail */
@@ -141,7 +185,8 @@ void capture_release(capture *c);
 void work_execute(sim_work *work, const uint64_t *clock, int slot, uint64_t position, CUgraphExec exec, int node);
 void work_clear(sim_work *work);
 bool work_copy(sim_work *to, const sim_work *from);
-CUresult launch_work(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, void **params, void **extra, sim_work *work);
+CUresult launch_work(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared, void **params,
+                     void **extra, sim_work *work);
 CUresult launch_blocks(const sim_func *f, int threads, size_t shared, int *blocks);
 void orders_reset(void);
 void stats_reset(void);

@@ -8,7 +8,10 @@
 #define EXPORT __attribute__((visibility("default")))
 
 sim_state sim = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static _Thread_local struct { CUcontext at[16]; int n; } current;
+static _Thread_local struct {
+    CUcontext at[16];
+    int n;
+} current;
 
 CUresult api_enter(bool needs_context) {
     pthread_mutex_lock(&sim.lock);
@@ -71,7 +74,8 @@ CUresult cuDriverGetVersion(int *version) {
 
 CUresult cuGetErrorName(CUresult error, const char **name) {
     switch (error) {
-#define X(n, value, text) case value: *name = "CUDA_" #n; return CUDA_SUCCESS;
+#define X(n, value, text) \
+    case value: *name = "CUDA_" #n; return CUDA_SUCCESS;
         PTXSIM_ERRORS(X)
 #undef X
     default: *name = NULL; return CUDA_ERROR_INVALID_VALUE;
@@ -80,7 +84,8 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
 
 CUresult cuGetErrorString(CUresult error, const char **out) {
     switch (error) {
-#define X(n, value, text) case value: *out = text; return CUDA_SUCCESS;
+#define X(n, value, text) \
+    case value: *out = text; return CUDA_SUCCESS;
         PTXSIM_ERRORS(X)
 #undef X
     default: *out = NULL; return CUDA_ERROR_INVALID_VALUE;
@@ -106,10 +111,11 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, u
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-
 /* --- devices */
 
-static CUresult check_device(CUdevice d) { return d >= 0 && d < sim_set.devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
+static CUresult check_device(CUdevice d) {
+    return d >= 0 && d < sim_set.devices ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
 
 CUresult cuDeviceGetCount(int *count) {
     ENTER(false);
@@ -141,31 +147,42 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
     int kib = sim_set.shared_kib, v;
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: v = 1024; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X: case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: v = 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: v = 1024; break;
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: v = 64; break;
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: v = 2147483647; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y: case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: v = 65535; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: v = 65535; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: v = 49152; break;
     case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY: v = 65536; break;
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE: v = 32; break;
     case CU_DEVICE_ATTRIBUTE_MAX_PITCH: v = 2147483647; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK: case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: v = 65536; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: v = 65536; break;
     case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: v = 1980000; break;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: v = 512; break;
-    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP: case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY: case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
-    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING: case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED: case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: v = 1; break;
+    case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+    case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+    case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+    case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: v = 1; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: v = sim_set.sm_count; break;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: v = device + 1; break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: v = 2619000; break;
     case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: v = 5120; break;
     case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: v = 50 << 20; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: v = sim_set.sm == 75 ? 1024 : sim_set.sm == 86 || sim_set.sm == 89 ? 1536 : 2048; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+        v = sim_set.sm == 75 ? 1024 : sim_set.sm == 86 || sim_set.sm == 89 ? 1536 : 2048;
+        break;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: v = 3; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: v = sim_set.sm / 10; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: v = sim_set.sm % 10; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: v = (kib + 1) * 1024; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: v = kib * 1024; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: v = sim_set.sm == 75 || sim_set.sm == 86 ? 16 : sim_set.sm == 89 ? 24 : 32; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+        v = sim_set.sm == 75 || sim_set.sm == 86 ? 16 : sim_set.sm == 89 ? 24 : 32;
+        break;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: v = SHARED_START; break;
     default: v = 0; break; /* features that this device lacks */
     }
@@ -329,15 +346,17 @@ EXPORT void ptxsim_get_live(ptxsim_live *live) {
 
 static void report_leak(const sim_alloc *a, void *user) {
     int *n = user;
-    if (!a->hidden && (*n)++ < 20) sim_report("leak: %s allocation #%d of %llu bytes", a->host ? "pinned host" : "device", a->id, (unsigned long long)a->size);
+    if (!a->hidden && (*n)++ < 20)
+        sim_report("leak: %s allocation #%d of %llu bytes", a->host ? "pinned host" : "device", a->id,
+                   (unsigned long long)a->size);
 }
 
-#define DROP(list, next_of, clear)                                                                 \
-    while (list) {                                                                                 \
-        __typeof__(list) gone_ = list;                                                             \
-        list = gone_->next_of;                                                                     \
-        clear;                                                                                     \
-        free(gone_);                                                                               \
+#define DROP(list, next_of, clear)     \
+    while (list) {                     \
+        __typeof__(list) gone_ = list; \
+        list = gone_->next_of;         \
+        clear;                         \
+        free(gone_);                   \
     }
 
 static void drop_ops(CUstream s) {
@@ -396,7 +415,8 @@ __attribute__((destructor)) static void at_exit(void) {
     if (sim_checks(CHECK_LEAK)) {
         sim_memory_each(report_leak, &n);
         if (live.modules + live.streams + live.events + live.graphs + live.graph_execs)
-            sim_report("leak: %d modules, %d streams, %d events, %d graphs, %d graph instances are alive at exit", live.modules, live.streams, live.events, live.graphs, live.graph_execs);
+            sim_report("leak: %d modules, %d streams, %d events, %d graphs, %d graph instances are alive at exit",
+                       live.modules, live.streams, live.events, live.graphs, live.graph_execs);
     }
     drop_all();
 }

@@ -152,7 +152,9 @@ CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr address) 
     if (!a) return api_leave(CUDA_ERROR_INVALID_VALUE);
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)value = api_context(); break;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)value = a->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *(unsigned *)value = a->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)value = address; break;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (!a->host) return api_leave(CUDA_ERROR_INVALID_VALUE);
@@ -176,7 +178,8 @@ static CUresult check_range(uint64_t address, size_t bytes, const char *what, bo
     if (a && bytes <= a->size - (address - a->base)) return CUDA_SUCCESS;
     if (!on_device(address) && !a) {
         if (address && !device) return CUDA_SUCCESS;
-        sim_report("%s of %zu bytes at 0x%llx, which is no memory of the device", what, bytes, (unsigned long long)address);
+        sim_report("%s of %zu bytes at 0x%llx, which is no memory of the device", what, bytes,
+                   (unsigned long long)address);
         return CUDA_ERROR_INVALID_VALUE;
     }
     char where[160];
@@ -222,14 +225,30 @@ static CUresult copy(uint64_t to, uint64_t from, size_t bytes, CUstream stream, 
     return api_leave(r);
 }
 
-CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) { return copy(to, from, bytes, NULL, true, BOTH_WAYS); }
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) { return copy(to, from, bytes, stream, false, BOTH_WAYS); }
-CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) { return copy(to, (uint64_t)(uintptr_t)from, bytes, NULL, true, TO_DEVICE); }
-CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) { return copy((uint64_t)(uintptr_t)to, from, bytes, NULL, true, TO_HOST); }
-CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) { return copy(to, from, bytes, NULL, false, IN_DEVICE); }
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) { return copy(to, (uint64_t)(uintptr_t)from, bytes, stream, false, TO_DEVICE); }
-CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) { return copy((uint64_t)(uintptr_t)to, from, bytes, stream, false, TO_HOST); }
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) { return copy(to, from, bytes, stream, false, IN_DEVICE); }
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    return copy(to, from, bytes, NULL, true, BOTH_WAYS);
+}
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    return copy(to, from, bytes, stream, false, BOTH_WAYS);
+}
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) {
+    return copy(to, (uint64_t)(uintptr_t)from, bytes, NULL, true, TO_DEVICE);
+}
+CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) {
+    return copy((uint64_t)(uintptr_t)to, from, bytes, NULL, true, TO_HOST);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    return copy(to, from, bytes, NULL, false, IN_DEVICE);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    return copy(to, (uint64_t)(uintptr_t)from, bytes, stream, false, TO_DEVICE);
+}
+CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    return copy((uint64_t)(uintptr_t)to, from, bytes, stream, false, TO_HOST);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    return copy(to, from, bytes, stream, false, IN_DEVICE);
+}
 
 static CUresult set(CUdeviceptr to, uint32_t value, uint32_t width, size_t count, CUstream stream) {
     ENTER(true);
@@ -249,6 +268,12 @@ static CUresult set(CUdeviceptr to, uint32_t value, uint32_t width, size_t count
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) { return set(to, value, 1, count, NULL); }
 CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) { return set(to, value, 2, count, NULL); }
 CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count) { return set(to, value, 4, count, NULL); }
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) { return set(to, value, 1, count, stream); }
-CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) { return set(to, value, 2, count, stream); }
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) { return set(to, value, 4, count, stream); }
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+    return set(to, value, 1, count, stream);
+}
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+    return set(to, value, 2, count, stream);
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream) {
+    return set(to, value, 4, count, stream);
+}

@@ -45,7 +45,8 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
     *module = NULL;
     for (unsigned k = 0; k < count; k++) {
         if (options[k] == CU_JIT_ERROR_LOG_BUFFER) log = values[k];
-        if (options[k] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) log_size = (size_t)(uintptr_t)values[k], used = &values[k];
+        if (options[k] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            log_size = (size_t)(uintptr_t)values[k], used = &values[k];
         if (options[k] == CU_JIT_INFO_LOG_BUFFER && values[k]) *(char *)values[k] = 0;
         if (options[k] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) values[k] = (void *)0;
     }
@@ -55,8 +56,10 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
     if (bytes[0] == 0x7f || bytes[0] == 0x50) return api_leave(CUDA_ERROR_NO_BINARY_FOR_GPU); /* ELF or fat binary */
     sim_module *parsed = sim_module_parse(image, sim_set.sm, error, sizeof error);
     if (!parsed) r = strstr(error, "this is no PTX") ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
-    else if (parsed->version > sim_set.driver / 1000 * 10 + sim_set.driver % 1000 / 10 - 40) { /* CUDA 12.8 knows PTX 8.7, and so on */
-        snprintf(error, sizeof error, "PTX version %d.%d is newer than this driver", parsed->version / 10, parsed->version % 10);
+    else if (parsed->version >
+             sim_set.driver / 1000 * 10 + sim_set.driver % 1000 / 10 - 40) { /* CUDA 12.8 knows PTX 8.7, and so on */
+        snprintf(error, sizeof error, "PTX version %d.%d is newer than this driver", parsed->version / 10,
+                 parsed->version % 10);
         r = CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
     CUmodule m = r ? NULL : calloc(1, sizeof *m);
@@ -83,7 +86,9 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
     return api_leave(CUDA_SUCCESS);
 }
 
-CUresult cuModuleLoadData(CUmodule *module, const void *image) { return cuModuleLoadDataEx(module, image, 0, NULL, NULL); }
+CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+    return cuModuleLoadDataEx(module, image, 0, NULL, NULL);
+}
 
 static CUmodule find_module(CUmodule module) {
     for (CUmodule m = sim.modules; m; m = m->next)
@@ -167,7 +172,8 @@ CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
     sim_func *f = find_function(function);
     if (!f) return api_leave(CUDA_ERROR_INVALID_HANDLE);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return api_leave(CUDA_SUCCESS);
-    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value + (int)f->shared_bytes > sim_set.shared_kib * 1024)
+    if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+        value + (int)f->shared_bytes > sim_set.shared_kib * 1024)
         return api_leave(CUDA_ERROR_INVALID_VALUE);
     f->max_dynamic_shared = value;
     return api_leave(CUDA_SUCCESS);
@@ -175,29 +181,37 @@ CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
 
 /* --- launches and occupancy */
 
-CUresult launch_work(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned shared, void **params, void **extra, sim_work *work) {
+CUresult launch_work(CUfunction function, const unsigned grid[3], const unsigned block[3], unsigned shared,
+                     void **params, void **extra, sim_work *work) {
     sim_func *f = find_function(function);
     memset(work, 0, sizeof *work);
     if (!f) return CUDA_ERROR_INVALID_HANDLE;
     uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-    if (!grid[0] || !grid[1] || !grid[2] || grid[0] > 2147483647u || grid[1] > 65535 || grid[2] > 65535 || !threads || block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024) {
-        sim_report("launch of %s: grid (%u,%u,%u) of blocks (%u,%u,%u) is beyond what the device can have", f->name, grid[0], grid[1], grid[2], block[0], block[1], block[2]);
+    if (!grid[0] || !grid[1] || !grid[2] || grid[0] > 2147483647u || grid[1] > 65535 || grid[2] > 65535 || !threads ||
+        block[0] > 1024 || block[1] > 1024 || block[2] > 64 || threads > 1024) {
+        sim_report("launch of %s: grid (%u,%u,%u) of blocks (%u,%u,%u) is beyond what the device can have", f->name,
+                   grid[0], grid[1], grid[2], block[0], block[1], block[2]);
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (f->required[0] && memcmp(f->required, block, sizeof f->required) != 0) {
-        sim_report("launch of %s: blocks of (%u,%u,%u), but .reqntid says (%u,%u,%u)", f->name, block[0], block[1], block[2], f->required[0], f->required[1], f->required[2]);
+        sim_report("launch of %s: blocks of (%u,%u,%u), but .reqntid says (%u,%u,%u)", f->name, block[0], block[1],
+                   block[2], f->required[0], f->required[1], f->required[2]);
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (f->max_threads && threads > f->max_threads) {
-        sim_report("launch of %s: %u threads a block, but .maxntid says %u", f->name, (unsigned)threads, f->max_threads);
+        sim_report("launch of %s: %u threads a block, but .maxntid says %u", f->name, (unsigned)threads,
+                   f->max_threads);
         return CUDA_ERROR_INVALID_VALUE;
     }
     if ((int)threads > threads_limit(f)) {
-        sim_report("launch of %s: %u threads with %d registers each are more than a block can have", f->name, (unsigned)threads, f->registers);
+        sim_report("launch of %s: %u threads with %d registers each are more than a block can have", f->name,
+                   (unsigned)threads, f->registers);
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     }
     if (shared > (unsigned)f->max_dynamic_shared || f->shared_bytes + shared > (uint64_t)sim_set.shared_kib * 1024) {
-        sim_report("launch of %s: %u bytes of dynamic shared memory on top of %u, but only %d are allowed (cuFuncSetAttribute)", f->name, shared, (unsigned)f->shared_bytes, f->max_dynamic_shared);
+        sim_report("launch of %s: %u bytes of dynamic shared memory on top of %u, but only %d are allowed "
+                   "(cuFuncSetAttribute)",
+                   f->name, shared, (unsigned)f->shared_bytes, f->max_dynamic_shared);
         return CUDA_ERROR_INVALID_VALUE;
     }
     work->kind = WORK_LAUNCH, work->func = f, work->shared = shared;
@@ -225,13 +239,15 @@ CUresult launch_work(CUfunction function, const unsigned grid[3], const unsigned
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, CUstream stream, void **params, void **extra) {
     ENTER(true);
     CUstream s = stream_find(stream);
     sim_work work;
     if (!s) return api_leave(CUDA_ERROR_INVALID_HANDLE);
     if (api_fault(PTXSIM_FAULT_LAUNCH)) return api_leave(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    CUresult r = launch_work(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, params, extra, &work);
+    CUresult r = launch_work(function, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz}, shared, params, extra,
+                             &work);
     if (r) {
         work_clear(&work);
         return api_leave(r);
@@ -253,7 +269,8 @@ CUresult launch_blocks(const sim_func *f, int threads, size_t shared, int *block
     int most_blocks = sim_set.sm == 75 || sim_set.sm == 86 ? 16 : sim_set.sm == 89 ? 24 : 32;
     int warps = (threads + 31) / 32, n = most_threads / 32 / warps;
     int registers = warps * 32 * ((f->registers + 7) / 8 * 8);
-    size_t memory = ((size_t)f->shared_bytes + shared + SHARED_START + 127) / 128 * 128, all = (size_t)(sim_set.shared_kib + 1) * 1024;
+    size_t memory = ((size_t)f->shared_bytes + shared + SHARED_START + 127) / 128 * 128,
+           all = (size_t)(sim_set.shared_kib + 1) * 1024;
     if (n > most_blocks) n = most_blocks;
     if (n > 65536 / registers) n = 65536 / registers;
     if ((size_t)n > all / memory) n = (int)(all / memory);
@@ -262,7 +279,8 @@ CUresult launch_blocks(const sim_func *f, int threads, size_t shared, int *block
     return CUDA_SUCCESS;
 }
 
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads, size_t shared, unsigned int flags) {
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads,
+                                                              size_t shared, unsigned int flags) {
     ENTER(true);
     (void)flags;
     const sim_func *f = find_function(function);
@@ -273,7 +291,8 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction fun
     return cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
 }
 
-CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, size_t (*shared_of)(int), size_t shared, int limit) {
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, size_t (*shared_of)(int),
+                                          size_t shared, int limit) {
     ENTER(true);
     const sim_func *f = find_function(function);
     if (!f) return api_leave(CUDA_ERROR_INVALID_HANDLE);

@@ -25,7 +25,8 @@ CUresult cuStreamSynchronize(CUstream stream) {
     ENTER(true);
     CUstream s = stream_find(stream);
     if (!s) return api_leave(CUDA_ERROR_INVALID_HANDLE);
-    CUresult r = s->capture ? (s->capture->invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) : stream_forbid_capture();
+    CUresult r = s->capture ? (s->capture->invalid = true, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
+                            : stream_forbid_capture();
     if (r) return api_leave(r);
     if (s->null) /* the default stream comes after all blocking ones */
         for (CUstream o = sim.streams; o; o = o->next)
@@ -171,7 +172,8 @@ CUresult cuEventSynchronize(CUevent event) {
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
     ENTER(true);
     CUevent a = find_event(start), b = find_event(end);
-    if (!a || !b || !a->timing || !b->timing || !a->recorded || !b->recorded) return api_leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!a || !b || !a->timing || !b->timing || !a->recorded || !b->recorded)
+        return api_leave(CUDA_ERROR_INVALID_HANDLE);
     if (a->stream->done < a->position || b->stream->done < b->position) return api_leave(CUDA_ERROR_NOT_READY);
     *milliseconds = (float)(b->time_ms - a->time_ms);
     return api_leave(CUDA_SUCCESS);

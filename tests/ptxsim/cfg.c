@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Where paths that a branch has split join again: immediate post-dominators of the flow graph, and from its liveness an estimate of
- * the registers a thread needs.
+ * Where paths that a branch has split join again: immediate post-dominators of the flow graph, and from its liveness an
+ * estimate of the registers a thread needs.
  *
- * Post-dominators after Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", on the reversed graph with one virtual
- * exit. A block that no path leads from to the exit (an endless loop) joins only there. */
+ * Post-dominators after Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm", on the reversed graph with
+ * one virtual exit. A block that no path leads from to the exit (an endless loop) joins only there. */
 #include "ptx.h"
 
 #include <stdlib.h>
@@ -11,14 +11,17 @@
 
 typedef struct flow {
     const sim_func *f;
-    int n;                /* blocks; index n is the virtual exit */
-    uint32_t *first;      /* n + 1 first instructions */
-    int *block_of;        /* instruction -> block */
+    int n;           /* blocks; index n is the virtual exit */
+    uint32_t *first; /* n + 1 first instructions */
+    int *block_of;   /* instruction -> block */
     int *succ, *n_succ, *start_succ;
     int *order, *number, *idom; /* reverse postorder of the reversed graph */
 } flow;
 
-static bool ends_block(const sim_inst *i) { return i->kind == K_BRANCH || i->kind == K_BRANCH_INDEX || i->kind == K_EXIT || i->kind == K_RET || i->kind == K_TRAP; }
+static bool ends_block(const sim_inst *i) {
+    return i->kind == K_BRANCH || i->kind == K_BRANCH_INDEX || i->kind == K_EXIT || i->kind == K_RET ||
+           i->kind == K_TRAP;
+}
 
 static int successors(const flow *g, int b, int *out) {
     const sim_func *f = g->f;
@@ -110,8 +113,10 @@ bool sim_cfg_analyze(sim_func *f) {
         for (uint32_t at = 0; at < count; at++) g.n += leader[at];
         size_t n = (size_t)g.n;
         g.first = calloc(n + 2, sizeof *g.first);
-        g.order = calloc(n + 2, sizeof(int)), g.number = calloc(n + 2, sizeof(int)), g.idom = calloc(n + 2, sizeof(int));
-        pred = calloc(n + 2, sizeof *pred), n_pred = calloc(n + 2, sizeof *n_pred), stack = calloc(2 * n + 4, sizeof(int)), seen = calloc(n + 2, 1);
+        g.order = calloc(n + 2, sizeof(int)), g.number = calloc(n + 2, sizeof(int)),
+        g.idom = calloc(n + 2, sizeof(int));
+        pred = calloc(n + 2, sizeof *pred), n_pred = calloc(n + 2, sizeof *n_pred),
+        stack = calloc(2 * n + 4, sizeof(int)), seen = calloc(n + 2, 1);
         ok = g.first && g.order && g.number && g.idom && pred && n_pred && stack && seen;
     }
     if (ok) {
@@ -175,6 +180,7 @@ bool sim_cfg_analyze(sim_func *f) {
         f->registers = registers + 8 > 255 ? 255 : registers + 8 < 16 ? 16 : registers + 8;
     }
     for (int b = 0; pred && b <= g.n; b++) free(pred[b]);
-    free(leader), free(g.block_of), free(g.first), free(g.order), free(g.number), free(g.idom), free(pred), free(n_pred), free(stack), free(seen);
+    free(leader), free(g.block_of), free(g.first), free(g.order), free(g.number), free(g.idom), free(pred),
+        free(n_pred), free(stack), free(seen);
     return ok;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The part of the CUDA Driver API that the stand-in implements, declared after its public reference: names, values and layouts are
- * the driver's own, so that a program built against the real header links and runs. */
+ * The part of the CUDA Driver API that the stand-in implements, declared after its public reference: names, values and
+ * layouts are the driver's own, so that a program built against the real header links and runs. */
 #ifndef PTXSIM_CUDA_API_H
 #define PTXSIM_CUDA_API_H
 
@@ -20,44 +20,47 @@ typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 
 /* name, value, text */
-#define PTXSIM_ERRORS(X)                                                                           \
-    X(SUCCESS, 0, "no error")                                                                      \
-    X(ERROR_INVALID_VALUE, 1, "invalid argument")                                                  \
-    X(ERROR_OUT_OF_MEMORY, 2, "out of memory")                                                     \
-    X(ERROR_NOT_INITIALIZED, 3, "initialization error")                                            \
-    X(ERROR_DEINITIALIZED, 4, "driver shutting down")                                              \
-    X(ERROR_DEVICE_UNAVAILABLE, 46, "the device is unavailable")                                   \
-    X(ERROR_NO_DEVICE, 100, "no CUDA-capable device is detected")                                  \
-    X(ERROR_INVALID_DEVICE, 101, "invalid device ordinal")                                         \
-    X(ERROR_INVALID_IMAGE, 200, "device kernel image is invalid")                                  \
-    X(ERROR_INVALID_CONTEXT, 201, "invalid device context")                                        \
-    X(ERROR_NO_BINARY_FOR_GPU, 209, "no kernel image is available for execution on the device")    \
-    X(ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed")                                      \
-    X(ERROR_UNSUPPORTED_PTX_VERSION, 222, "the provided PTX was compiled with an unsupported toolchain") \
-    X(ERROR_INVALID_HANDLE, 400, "invalid resource handle")                                        \
-    X(ERROR_NOT_FOUND, 500, "named symbol not found")                                              \
-    X(ERROR_NOT_READY, 600, "device not ready")                                                    \
-    X(ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered")                      \
-    X(ERROR_LAUNCH_OUT_OF_RESOURCES, 701, "too many resources requested for launch")               \
-    X(ERROR_LAUNCH_TIMEOUT, 702, "the launch timed out and was terminated")                        \
-    X(ERROR_PRIMARY_CONTEXT_ACTIVE, 708, "cannot set while device is active in this process")      \
-    X(ERROR_CONTEXT_IS_DESTROYED, 709, "context is destroyed")                                     \
+#define PTXSIM_ERRORS(X)                                                                                        \
+    X(SUCCESS, 0, "no error")                                                                                   \
+    X(ERROR_INVALID_VALUE, 1, "invalid argument")                                                               \
+    X(ERROR_OUT_OF_MEMORY, 2, "out of memory")                                                                  \
+    X(ERROR_NOT_INITIALIZED, 3, "initialization error")                                                         \
+    X(ERROR_DEINITIALIZED, 4, "driver shutting down")                                                           \
+    X(ERROR_DEVICE_UNAVAILABLE, 46, "the device is unavailable")                                                \
+    X(ERROR_NO_DEVICE, 100, "no CUDA-capable device is detected")                                               \
+    X(ERROR_INVALID_DEVICE, 101, "invalid device ordinal")                                                      \
+    X(ERROR_INVALID_IMAGE, 200, "device kernel image is invalid")                                               \
+    X(ERROR_INVALID_CONTEXT, 201, "invalid device context")                                                     \
+    X(ERROR_NO_BINARY_FOR_GPU, 209, "no kernel image is available for execution on the device")                 \
+    X(ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed")                                                   \
+    X(ERROR_UNSUPPORTED_PTX_VERSION, 222, "the provided PTX was compiled with an unsupported toolchain")        \
+    X(ERROR_INVALID_HANDLE, 400, "invalid resource handle")                                                     \
+    X(ERROR_NOT_FOUND, 500, "named symbol not found")                                                           \
+    X(ERROR_NOT_READY, 600, "device not ready")                                                                 \
+    X(ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered")                                   \
+    X(ERROR_LAUNCH_OUT_OF_RESOURCES, 701, "too many resources requested for launch")                            \
+    X(ERROR_LAUNCH_TIMEOUT, 702, "the launch timed out and was terminated")                                     \
+    X(ERROR_PRIMARY_CONTEXT_ACTIVE, 708, "cannot set while device is active in this process")                   \
+    X(ERROR_CONTEXT_IS_DESTROYED, 709, "context is destroyed")                                                  \
     X(ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, "part or all of the requested memory range is already mapped") \
-    X(ERROR_HOST_MEMORY_NOT_REGISTERED, 713, "pointer does not correspond to a registered memory region") \
-    X(ERROR_ILLEGAL_INSTRUCTION, 715, "an illegal instruction was encountered")                    \
-    X(ERROR_MISALIGNED_ADDRESS, 716, "misaligned address")                                         \
-    X(ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                      \
-    X(ERROR_NOT_PERMITTED, 800, "operation not permitted")                                         \
-    X(ERROR_NOT_SUPPORTED, 801, "operation not supported")                                         \
-    X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")   \
-    X(ERROR_STREAM_CAPTURE_INVALIDATED, 901, "operation failed due to a previous error during capture") \
-    X(ERROR_STREAM_CAPTURE_MERGE, 902, "operation would result in a merge of separate capture sequences") \
-    X(ERROR_STREAM_CAPTURE_UNMATCHED, 903, "capture was not ended in the same stream as it began") \
-    X(ERROR_STREAM_CAPTURE_UNJOINED, 904, "capturing stream has unjoined work")                    \
-    X(ERROR_STREAM_CAPTURE_ISOLATION, 905, "dependency created on uncaptured work in another stream") \
-    X(ERROR_STREAM_CAPTURE_IMPLICIT, 906, "operation would make the legacy stream depend on a capturing blocking stream") \
-    X(ERROR_CAPTURED_EVENT, 907, "operation not permitted on an event last recorded in a capturing stream") \
-    X(ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graph update was not performed because it included changes which violated constraints specific to instantiated graph update") \
+    X(ERROR_HOST_MEMORY_NOT_REGISTERED, 713, "pointer does not correspond to a registered memory region")       \
+    X(ERROR_ILLEGAL_INSTRUCTION, 715, "an illegal instruction was encountered")                                 \
+    X(ERROR_MISALIGNED_ADDRESS, 716, "misaligned address")                                                      \
+    X(ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                                   \
+    X(ERROR_NOT_PERMITTED, 800, "operation not permitted")                                                      \
+    X(ERROR_NOT_SUPPORTED, 801, "operation not supported")                                                      \
+    X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")                \
+    X(ERROR_STREAM_CAPTURE_INVALIDATED, 901, "operation failed due to a previous error during capture")         \
+    X(ERROR_STREAM_CAPTURE_MERGE, 902, "operation would result in a merge of separate capture sequences")       \
+    X(ERROR_STREAM_CAPTURE_UNMATCHED, 903, "capture was not ended in the same stream as it began")              \
+    X(ERROR_STREAM_CAPTURE_UNJOINED, 904, "capturing stream has unjoined work")                                 \
+    X(ERROR_STREAM_CAPTURE_ISOLATION, 905, "dependency created on uncaptured work in another stream")           \
+    X(ERROR_STREAM_CAPTURE_IMPLICIT, 906,                                                                       \
+      "operation would make the legacy stream depend on a capturing blocking stream")                           \
+    X(ERROR_CAPTURED_EVENT, 907, "operation not permitted on an event last recorded in a capturing stream")     \
+    X(ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910,                                                                     \
+      "the graph update was not performed because it included changes which violated constraints specific to "  \
+      "instantiated graph update")                                                                              \
     X(ERROR_UNKNOWN, 999, "unknown error")
 enum {
 #define X(name, value, text) CUDA_##name = value,
@@ -66,38 +69,92 @@ enum {
 };
 
 enum {
-    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
-    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY,
-    CU_DEVICE_ATTRIBUTE_WARP_SIZE, CU_DEVICE_ATTRIBUTE_MAX_PITCH, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
-    CU_DEVICE_ATTRIBUTE_CLOCK_RATE, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT, CU_DEVICE_ATTRIBUTE_GPU_OVERLAP,
-    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT, CU_DEVICE_ATTRIBUTE_INTEGRATED,
-    CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS = 31,
-    CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,
-    CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
-    CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
-    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED = 78,
-    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81, CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
-    CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH = 95,
-    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97, CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR = 106,
-    CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK = 111, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z,
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X,
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+    CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY,
+    CU_DEVICE_ATTRIBUTE_WARP_SIZE,
+    CU_DEVICE_ATTRIBUTE_MAX_PITCH,
+    CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK,
+    CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+    CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT,
+    CU_DEVICE_ATTRIBUTE_GPU_OVERLAP,
+    CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+    CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT,
+    CU_DEVICE_ATTRIBUTE_INTEGRATED,
+    CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_MODE,
+    CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS = 31,
+    CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
+    CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID,
+    CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE = 36,
+    CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+    CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR,
+    CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT,
+    CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+    CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED = 78,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 81,
+    CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR,
+    CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY,
+    CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH = 95,
+    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR = 106,
+    CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK = 111,
+    CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115
 };
 enum {
-    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
-    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_PTX_VERSION, CU_FUNC_ATTRIBUTE_BINARY_VERSION,
-    CU_FUNC_ATTRIBUTE_CACHE_MODE_CA, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+    CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+    CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES,
+    CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+    CU_FUNC_ATTRIBUTE_NUM_REGS,
+    CU_FUNC_ATTRIBUTE_PTX_VERSION,
+    CU_FUNC_ATTRIBUTE_BINARY_VERSION,
+    CU_FUNC_ATTRIBUTE_CACHE_MODE_CA,
+    CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 };
 enum {
-    CU_JIT_MAX_REGISTERS, CU_JIT_THREADS_PER_BLOCK, CU_JIT_WALL_TIME, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-    CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_OPTIMIZATION_LEVEL, CU_JIT_TARGET_FROM_CUCONTEXT, CU_JIT_TARGET
+    CU_JIT_MAX_REGISTERS,
+    CU_JIT_THREADS_PER_BLOCK,
+    CU_JIT_WALL_TIME,
+    CU_JIT_INFO_LOG_BUFFER,
+    CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+    CU_JIT_ERROR_LOG_BUFFER,
+    CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+    CU_JIT_OPTIMIZATION_LEVEL,
+    CU_JIT_TARGET_FROM_CUCONTEXT,
+    CU_JIT_TARGET
 };
 enum { CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING };
 enum { CU_EVENT_DEFAULT, CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING };
 enum { CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED };
 enum { CU_STREAM_CAPTURE_STATUS_NONE, CU_STREAM_CAPTURE_STATUS_ACTIVE, CU_STREAM_CAPTURE_STATUS_INVALIDATED };
-enum { CU_GRAPH_NODE_TYPE_KERNEL, CU_GRAPH_NODE_TYPE_MEMCPY, CU_GRAPH_NODE_TYPE_MEMSET, CU_GRAPH_NODE_TYPE_HOST, CU_GRAPH_NODE_TYPE_GRAPH, CU_GRAPH_NODE_TYPE_EMPTY };
-enum { CU_POINTER_ATTRIBUTE_CONTEXT = 1, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, CU_POINTER_ATTRIBUTE_HOST_POINTER,
-       CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11, CU_POINTER_ATTRIBUTE_RANGE_SIZE };
+enum {
+    CU_GRAPH_NODE_TYPE_KERNEL,
+    CU_GRAPH_NODE_TYPE_MEMCPY,
+    CU_GRAPH_NODE_TYPE_MEMSET,
+    CU_GRAPH_NODE_TYPE_HOST,
+    CU_GRAPH_NODE_TYPE_GRAPH,
+    CU_GRAPH_NODE_TYPE_EMPTY
+};
+enum {
+    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
+    CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+    CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+    CU_POINTER_ATTRIBUTE_HOST_POINTER,
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    CU_POINTER_ATTRIBUTE_RANGE_SIZE
+};
 enum { CU_MEMORYTYPE_HOST = 1, CU_MEMORYTYPE_DEVICE = 2 };
 #define CU_STREAM_LEGACY ((CUstream)1)
 #define CU_STREAM_PER_THREAD ((CUstream)2)
@@ -113,7 +170,10 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_v2 {
     CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
-typedef struct CUgraphExecUpdateResultInfo_v1 { int result; CUgraphNode errorNode, errorFromNode; } CUgraphExecUpdateResultInfo;
+typedef struct CUgraphExecUpdateResultInfo_v1 {
+    int result;
+    CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
 
 #define CUAPI __attribute__((visibility("default"))) CUresult
 CUAPI cuInit(unsigned int flags);
@@ -146,11 +206,14 @@ CUAPI cuModuleGetFunction(CUfunction *function, CUmodule module, const char *nam
 CUAPI cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule module, const char *name);
 CUAPI cuFuncGetAttribute(int *value, int attribute, CUfunction function);
 CUAPI cuFuncSetAttribute(CUfunction function, int attribute, int value);
-CUAPI cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params, void **extra);
+CUAPI cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                     unsigned shared, CUstream stream, void **params, void **extra);
 CUAPI cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *user);
 CUAPI cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t shared);
-CUAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads, size_t shared, unsigned int flags);
-CUAPI cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, size_t (*shared_of)(int), size_t shared, int limit);
+CUAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads, size_t shared,
+                                                           unsigned int flags);
+CUAPI cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction function, size_t (*shared_of)(int),
+                                       size_t shared, int limit);
 CUAPI cuMemGetInfo_v2(size_t *free_bytes, size_t *total);
 CUAPI cuMemAlloc_v2(CUdeviceptr *address, size_t bytes);
 CUAPI cuMemFree_v2(CUdeviceptr address);

@@ -5,14 +5,18 @@
 
 #include <stdlib.h>
 
-static const struct { const char *name; uint8_t size; bool is_signed, is_float; } types[T_COUNT] = {
-    [T_NONE] = {"", 0, false, false}, [T_PRED] = {"pred", 0, false, false}, [T_B8] = {"b8", 1, false, false},
-    [T_B16] = {"b16", 2, false, false}, [T_B32] = {"b32", 4, false, false}, [T_B64] = {"b64", 8, false, false},
-    [T_B128] = {"b128", 16, false, false}, [T_U8] = {"u8", 1, false, false}, [T_U16] = {"u16", 2, false, false},
-    [T_U32] = {"u32", 4, false, false}, [T_U64] = {"u64", 8, false, false}, [T_S8] = {"s8", 1, true, false},
-    [T_S16] = {"s16", 2, true, false}, [T_S32] = {"s32", 4, true, false}, [T_S64] = {"s64", 8, true, false},
-    [T_F16] = {"f16", 2, false, true}, [T_F16X2] = {"f16x2", 4, false, true}, [T_BF16] = {"bf16", 2, false, true},
-    [T_BF16X2] = {"bf16x2", 4, false, true}, [T_TF32] = {"tf32", 4, false, true}, [T_F32] = {"f32", 4, false, true},
+static const struct {
+    const char *name;
+    uint8_t size;
+    bool is_signed, is_float;
+} types[T_COUNT] = {
+    [T_NONE] = {"", 0, false, false},        [T_PRED] = {"pred", 0, false, false},  [T_B8] = {"b8", 1, false, false},
+    [T_B16] = {"b16", 2, false, false},      [T_B32] = {"b32", 4, false, false},    [T_B64] = {"b64", 8, false, false},
+    [T_B128] = {"b128", 16, false, false},   [T_U8] = {"u8", 1, false, false},      [T_U16] = {"u16", 2, false, false},
+    [T_U32] = {"u32", 4, false, false},      [T_U64] = {"u64", 8, false, false},    [T_S8] = {"s8", 1, true, false},
+    [T_S16] = {"s16", 2, true, false},       [T_S32] = {"s32", 4, true, false},     [T_S64] = {"s64", 8, true, false},
+    [T_F16] = {"f16", 2, false, true},       [T_F16X2] = {"f16x2", 4, false, true}, [T_BF16] = {"bf16", 2, false, true},
+    [T_BF16X2] = {"bf16x2", 4, false, true}, [T_TF32] = {"tf32", 4, false, true},   [T_F32] = {"f32", 4, false, true},
     [T_F64] = {"f64", 8, false, true},
 };
 
@@ -46,7 +50,8 @@ sim_type decode_type(parser *p) {
 }
 
 void decode_ops(parser *p, int least, int most) {
-    if (p->n_ops < least || p->n_ops > most) parse_fail(p, "'%s' has %d operands, not %d", p->opcode, p->n_ops, p->n_ops < least ? least : most);
+    if (p->n_ops < least || p->n_ops > most)
+        parse_fail(p, "'%s' has %d operands, not %d", p->opcode, p->n_ops, p->n_ops < least ? least : most);
 }
 
 static uint64_t immediate(parser *p, const operand *o, sim_type t) {
@@ -55,8 +60,10 @@ static uint64_t immediate(parser *p, const operand *o, sim_type t) {
     if (o->kind == OPD_FLOAT) {
         if (t == T_F64) bits = o->single ? as_u64(as_f32((uint32_t)bits)) : bits;
         else if (t == T_F32 && !o->single) bits = as_u32((float)as_f64(bits));
-        else if (t == T_F16) bits = sim_round_double(o->single ? as_f32((uint32_t)bits) : as_f64(bits), sim_f16, RND_RN);
-        else if (t == T_BF16) bits = sim_round_double(o->single ? as_f32((uint32_t)bits) : as_f64(bits), sim_bf16, RND_RN);
+        else if (t == T_F16)
+            bits = sim_round_double(o->single ? as_f32((uint32_t)bits) : as_f64(bits), sim_f16, RND_RN);
+        else if (t == T_BF16)
+            bits = sim_round_double(o->single ? as_f32((uint32_t)bits) : as_f64(bits), sim_bf16, RND_RN);
         else if (size == 4 && !o->single) parse_fail(p, "a 64-bit float where .%s is needed", sim_type_name(t));
     } else if (t == T_F32 || t == T_F64) {
         parse_fail(p, "'%s': an integer where a .%s is needed", p->opcode, sim_type_name(t));
@@ -98,7 +105,8 @@ static int in_row(parser *p, const operand *o, sim_type t, bool may_be_wider) {
         int have = sim_type_size(o->type);
         if (o->type == T_PRED) parse_fail(p, "'%s': a predicate where .%s is needed", p->opcode, sim_type_name(t));
         if (have == size) return o->row;
-        if (!may_be_wider || have < size) parse_fail(p, "'%s': register of %d bits where .%s is needed", p->opcode, have * 8, sim_type_name(t));
+        if (!may_be_wider || have < size)
+            parse_fail(p, "'%s': register of %d bits where .%s is needed", p->opcode, have * 8, sim_type_name(t));
         if (have == 8 || size < 4) return narrowed(p, o->row, have == 8, t);
         return o->row;
     }
@@ -113,7 +121,8 @@ static int in_row(parser *p, const operand *o, sim_type t, bool may_be_wider) {
         }
         if (is_wide != (size == 8)) {
             if (is_wide) return narrowed(p, r, true, t);
-            if (size == 8) parse_fail(p, "'%s': a special register of 32 bits where .%s is needed", p->opcode, sim_type_name(t));
+            if (size == 8)
+                parse_fail(p, "'%s': a special register of 32 bits where .%s is needed", p->opcode, sim_type_name(t));
         }
         return size < 4 ? narrowed(p, r, false, t) : r;
     }
@@ -175,9 +184,11 @@ int decode_out_predicate(parser *p, const operand *o) {
 
 int decode_out(parser *p, const operand *o, sim_type t) {
     if (o->kind == OPD_SINK) return parse_new_row(p, sim_type_size(t) == 8);
-    if (o->kind != OPD_REGISTER || o->type == T_PRED) parse_fail(p, "'%s': register expected for the result", p->opcode);
+    if (o->kind != OPD_REGISTER || o->type == T_PRED)
+        parse_fail(p, "'%s': register expected for the result", p->opcode);
     if (sim_type_size(o->type) != sim_type_size(t))
-        parse_fail(p, "'%s': register of %d bits for a result of .%s", p->opcode, sim_type_size(o->type) * 8, sim_type_name(t));
+        parse_fail(p, "'%s': register of %d bits for a result of .%s", p->opcode, sim_type_size(o->type) * 8,
+                   sim_type_name(t));
     return o->row;
 }
 
@@ -186,7 +197,8 @@ int decode_address(parser *p, const operand *o, sim_space *space, int64_t *offse
     if (o->kind != OPD_ADDRESS) parse_fail(p, "'%s': address expected", p->opcode);
     if (o->has_register) {
         if (sim_type_size(o->type) == 8) return o->row;
-        if (sim_type_size(o->type) != 4 || o->type == T_PRED) parse_fail(p, "'%s': an address has 32 or 64 bits", p->opcode);
+        if (sim_type_size(o->type) != 4 || o->type == T_PRED)
+            parse_fail(p, "'%s': an address has 32 or 64 bits", p->opcode);
         int guard = p->guard;
         p->guard = -1;
         sim_inst *i = parse_emit(p);
@@ -196,7 +208,8 @@ int decode_address(parser *p, const operand *o, sim_space *space, int64_t *offse
         return i->out[0];
     }
     if (!o->symbol) return parse_constant(p, 0, true);
-    if (o->symbol->var->space == SP_LOCAL && *space == SP_PARAM) *space = SP_LOCAL; /* a call's parameters live in the frame */
+    if (o->symbol->var->space == SP_LOCAL && *space == SP_PARAM)
+        *space = SP_LOCAL; /* a call's parameters live in the frame */
     operand symbol = {.kind = OPD_SYMBOL, .symbol = o->symbol};
     return in_row(p, &symbol, T_U64, false);
 }

@@ -6,16 +6,26 @@
 
 sim_exec *sim_pick_saturating(sim_operation op);
 
-static const struct { const char *name; sim_operation op; int operands; } simple[] = {
-    {"add", OP_ADD, 2}, {"sub", OP_SUB, 2}, {"div", OP_DIV, 2}, {"rem", OP_REM, 2}, {"abs", OP_ABS, 1}, {"neg", OP_NEG, 1}, {"min", OP_MIN, 2},
-    {"max", OP_MAX, 2}, {"and", OP_AND, 2}, {"or", OP_OR, 2}, {"xor", OP_XOR, 2}, {"not", OP_NOT, 1}, {"cnot", OP_CNOT, 1}, {"fma", OP_FMA, 3},
-    {"rcp", OP_RCP, 1}, {"sqrt", OP_SQRT, 1}, {"rsqrt", OP_RSQRT, 1}, {"sin", OP_SIN, 1}, {"cos", OP_COS, 1}, {"ex2", OP_EX2, 1}, {"lg2", OP_LG2, 1},
-    {"tanh", OP_TANH, 1}, {"copysign", OP_COPYSIGN, 2}, {"sad", OP_SAD, 3}, {"brev", OP_BREV, 1}, {"lop3", OP_LOP3, 3},
+static const struct {
+    const char *name;
+    sim_operation op;
+    int operands;
+} simple[] = {
+    {"add", OP_ADD, 2},     {"sub", OP_SUB, 2},   {"div", OP_DIV, 2},           {"rem", OP_REM, 2},
+    {"abs", OP_ABS, 1},     {"neg", OP_NEG, 1},   {"min", OP_MIN, 2},           {"max", OP_MAX, 2},
+    {"and", OP_AND, 2},     {"or", OP_OR, 2},     {"xor", OP_XOR, 2},           {"not", OP_NOT, 1},
+    {"cnot", OP_CNOT, 1},   {"fma", OP_FMA, 3},   {"rcp", OP_RCP, 1},           {"sqrt", OP_SQRT, 1},
+    {"rsqrt", OP_RSQRT, 1}, {"sin", OP_SIN, 1},   {"cos", OP_COS, 1},           {"ex2", OP_EX2, 1},
+    {"lg2", OP_LG2, 1},     {"tanh", OP_TANH, 1}, {"copysign", OP_COPYSIGN, 2}, {"sad", OP_SAD, 3},
+    {"brev", OP_BREV, 1},   {"lop3", OP_LOP3, 3},
 };
 
 static sim_round rounding(parser *p) {
-    static const struct { const char *name; sim_round r; } modes[] = {{"rn", RND_RN}, {"rz", RND_RZ}, {"rm", RND_RM}, {"rp", RND_RP}, {"rna", RND_RNA},
-                                                                      {"rni", RND_RNI}, {"rzi", RND_RZI}, {"rmi", RND_RMI}, {"rpi", RND_RPI}};
+    static const struct {
+        const char *name;
+        sim_round r;
+    } modes[] = {{"rn", RND_RN},   {"rz", RND_RZ},   {"rm", RND_RM},   {"rp", RND_RP},  {"rna", RND_RNA},
+                 {"rni", RND_RNI}, {"rzi", RND_RZI}, {"rmi", RND_RMI}, {"rpi", RND_RPI}};
     for (size_t k = 0; k < sizeof modes / sizeof *modes; k++)
         if (decode_has(p, modes[k].name)) return modes[k].r;
     return RND_NONE;
@@ -58,8 +68,10 @@ static void decode_simple(parser *p, sim_operation op, int n) {
     sim_operation kind = op;
     if (t == T_PRED) {
         decode_ops(p, n + 1, n + 1);
-        int a = decode_predicate(p, &p->ops[1]), b = n > 1 ? decode_predicate(p, &p->ops[2]) : 0, d = decode_out_predicate(p, &p->ops[0]);
-        if (op != OP_AND && op != OP_OR && op != OP_XOR && op != OP_NOT) parse_fail(p, "'%s' is not known here", p->opcode);
+        int a = decode_predicate(p, &p->ops[1]), b = n > 1 ? decode_predicate(p, &p->ops[2]) : 0,
+            d = decode_out_predicate(p, &p->ops[0]);
+        if (op != OP_AND && op != OP_OR && op != OP_XOR && op != OP_NOT)
+            parse_fail(p, "'%s' is not known here", p->opcode);
         sim_inst *i = parse_emit(p);
         i->exec = sim_exec_predicate_logic, i->op = (uint8_t)op;
         i->n_in = (int16_t)n, i->in[0] = a, i->in[1] = b, i->n_out = 1, i->out[0] = d;
@@ -79,14 +91,18 @@ static void decode_simple(parser *p, sim_operation op, int n) {
         if ((op == OP_AND || op == OP_OR || op == OP_XOR || op == OP_NOT)) exec = NULL;
     } else if (t == T_F32 || t == T_F64) {
         if (op == OP_DIV && t == T_F32 && (approx || full)) kind = approx ? OP_DIV_APPROX : OP_DIV_FULL;
-        if (op == OP_DIV && t == T_F32 && !approx && !full && r == RND_NONE) parse_fail(p, "'%s' needs .approx, .full or a rounding", p->opcode);
-        if ((op == OP_RCP || op == OP_SQRT) && !approx && r == RND_NONE) parse_fail(p, "'%s' needs .approx or a rounding", p->opcode);
+        if (op == OP_DIV && t == T_F32 && !approx && !full && r == RND_NONE)
+            parse_fail(p, "'%s' needs .approx, .full or a rounding", p->opcode);
+        if ((op == OP_RCP || op == OP_SQRT) && !approx && r == RND_NONE)
+            parse_fail(p, "'%s' needs .approx or a rounding", p->opcode);
         if (op == OP_FMA && r == RND_NONE) parse_fail(p, "'%s' needs a rounding", p->opcode);
         exec = sim_pick_float(kind, t, flags, r);
     } else {
         exec = sim_pick_int(op, t);
         if (flags & FLAG_SAT) exec = t == T_S32 ? sim_pick_saturating(op) : NULL;
-        bool bits = t == T_B16 || t == T_B32 || t == T_B64, logic = op == OP_AND || op == OP_OR || op == OP_XOR || op == OP_NOT || op == OP_CNOT || op == OP_BREV || op == OP_LOP3;
+        bool bits = t == T_B16 || t == T_B32 || t == T_B64, logic = op == OP_AND || op == OP_OR || op == OP_XOR ||
+                                                                    op == OP_NOT || op == OP_CNOT || op == OP_BREV ||
+                                                                    op == OP_LOP3;
         if (bits != logic) parse_fail(p, "'%s': .%s does not go with it", p->opcode, sim_type_name(t));
         if (op == OP_ADD && decode_has(p, "cc")) exec = NULL;
     }
@@ -107,7 +123,9 @@ static void decode_multiply(parser *p, bool add) {
         return;
     }
     if (wide + hi + lo != 1) parse_fail(p, "'%s' needs one of .lo, .hi, .wide", p->opcode);
-    sim_operation op = wide ? (add ? OP_MAD_WIDE : OP_MUL_WIDE) : hi ? (add ? OP_MAD_HI : OP_MUL_HI) : (add ? OP_MAD_LO : OP_MUL_LO);
+    sim_operation op = wide ? (add ? OP_MAD_WIDE : OP_MUL_WIDE)
+                       : hi ? (add ? OP_MAD_HI : OP_MUL_HI)
+                            : (add ? OP_MAD_LO : OP_MUL_LO);
     sim_exec *exec = sim_pick_int(op, t);
     if (!wide) {
         same(p, exec, t, add ? 3 : 2);
@@ -116,13 +134,15 @@ static void decode_multiply(parser *p, bool add) {
     decode_ops(p, add ? 4 : 3, add ? 4 : 3);
     if (!exec) parse_fail(p, "'%s' is not known here", p->opcode);
     sim_type d = sim_type_size(t) == 2 ? T_U32 : T_U64;
-    int a = decode_in(p, &p->ops[1], t), b = decode_in(p, &p->ops[2], t), c = add ? decode_in(p, &p->ops[3], d) : 0, out = decode_out(p, &p->ops[0], d);
+    int a = decode_in(p, &p->ops[1], t), b = decode_in(p, &p->ops[2], t), c = add ? decode_in(p, &p->ops[3], d) : 0,
+        out = decode_out(p, &p->ops[0], d);
     sim_inst *i = parse_emit(p);
     i->exec = exec, i->n_in = add ? 3 : 2, i->in[0] = a, i->in[1] = b, i->in[2] = c, i->n_out = 1, i->out[0] = out;
 }
 
 /* Sources of types of their own: shifts, bit fields, counts. */
-static void decode_mixed(parser *p, sim_exec *exec, sim_type out_type, const sim_type *in_types, int n, sim_operation op) {
+static void decode_mixed(parser *p, sim_exec *exec, sim_type out_type, const sim_type *in_types, int n,
+                         sim_operation op) {
     int in[4];
     decode_ops(p, n + 1, n + 1);
     if (!exec) parse_fail(p, "'%s' is not known here", p->opcode);
@@ -134,11 +154,15 @@ static void decode_mixed(parser *p, sim_exec *exec, sim_type out_type, const sim
     memcpy(i->in, in, (size_t)n * sizeof *in);
 }
 
-static const char *const compare_names[] = {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+static const char *const compare_names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
+                                            "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
 
 static void decode_compare(parser *p, bool set) {
     int cmp = -1;
-    sim_bool combine = decode_has(p, "and") ? BOOL_AND : decode_has(p, "or") ? BOOL_OR : decode_has(p, "xor") ? BOOL_XOR : BOOL_NONE;
+    sim_bool combine = decode_has(p, "and")   ? BOOL_AND
+                       : decode_has(p, "or")  ? BOOL_OR
+                       : decode_has(p, "xor") ? BOOL_XOR
+                                              : BOOL_NONE;
     for (size_t k = 0; k < sizeof compare_names / sizeof *compare_names; k++)
         if (decode_has(p, compare_names[k])) cmp = (int)k;
     if (decode_has(p, "lo")) cmp = CMP_LT;
@@ -149,10 +173,13 @@ static void decode_compare(parser *p, bool set) {
     int flags = flags_of(p);
     sim_type result = set ? decode_type(p) : T_PRED, t = decode_type(p);
     bool is_float = sim_type_float(t);
-    sim_exec *exec = is_float ? sim_pick_float(OP_SETP, t, flags, RND_NONE) : cmp <= CMP_GE ? sim_pick_int(OP_SETP, t) : NULL;
+    sim_exec *exec = is_float        ? sim_pick_float(OP_SETP, t, flags, RND_NONE)
+                     : cmp <= CMP_GE ? sim_pick_int(OP_SETP, t)
+                                     : NULL;
     if (!exec) parse_fail(p, "'%s' is not known here", p->opcode);
     decode_ops(p, combine ? 4 : 3, combine ? 4 : 3);
-    int a = decode_in(p, &p->ops[1], t), b = decode_in(p, &p->ops[2], t), c = combine ? decode_predicate(p, &p->ops[3]) : 0;
+    int a = decode_in(p, &p->ops[1], t), b = decode_in(p, &p->ops[2], t),
+        c = combine ? decode_predicate(p, &p->ops[3]) : 0;
     const operand *d = &p->ops[0];
     int out, second = -1;
     if (set) {
@@ -166,8 +193,10 @@ static void decode_compare(parser *p, bool set) {
     i->n_in = combine ? 3 : 2, i->in[0] = a, i->in[1] = b, i->in[2] = c;
     i->n_out = second >= 0 ? 2 : 1, i->out[0] = out, i->out[1] = second;
     if (set) { /* all ones, or 1.0 for a float result */
-        if (t == T_F16X2 || t == T_BF16X2 || sim_type_size(result) != 4) parse_fail(p, "'%s' is not known here", p->opcode);
-        int yes = parse_constant(p, result == T_F32 ? 0x3f800000 : 0xffffffff, false), no = parse_constant(p, 0, false), to = decode_out(p, d, result);
+        if (t == T_F16X2 || t == T_BF16X2 || sim_type_size(result) != 4)
+            parse_fail(p, "'%s' is not known here", p->opcode);
+        int yes = parse_constant(p, result == T_F32 ? 0x3f800000 : 0xffffffff, false), no = parse_constant(p, 0, false),
+            to = decode_out(p, d, result);
         sim_inst *s = parse_emit(p);
         s->exec = sim_pick_int(OP_SELP, T_B32), s->propagates = false;
         s->n_in = 3, s->in[0] = yes, s->in[1] = no, s->in[2] = out, s->n_out = 1, s->out[0] = to;
@@ -177,7 +206,8 @@ static void decode_compare(parser *p, bool set) {
 static void decode_select(parser *p) {
     sim_type t = decode_type(p);
     decode_ops(p, 4, 4);
-    int a = decode_in(p, &p->ops[1], t), b = decode_in(p, &p->ops[2], t), c = decode_predicate(p, &p->ops[3]), d = decode_out(p, &p->ops[0], t);
+    int a = decode_in(p, &p->ops[1], t), b = decode_in(p, &p->ops[2], t), c = decode_predicate(p, &p->ops[3]),
+        d = decode_out(p, &p->ops[0], t);
     sim_inst *i = parse_emit(p);
     i->exec = sim_pick_int(OP_SELP, t), i->propagates = false;
     if (!i->exec) parse_fail(p, "'%s' is not known here", p->opcode);
@@ -198,13 +228,17 @@ static void decode_move(parser *p) {
     const operand *vector = s->kind == OPD_VECTOR ? s : d->kind == OPD_VECTOR ? d : NULL;
     if (vector) {
         int n = vector->n, each = n ? size / n : 0;
-        if ((n != 2 && n != 4) || each * n != size || each < 1 || (d->kind == OPD_VECTOR && s->kind == OPD_VECTOR)) parse_fail(p, "'%s': this vector does not fit", p->opcode);
+        if ((n != 2 && n != 4) || each * n != size || each < 1 || (d->kind == OPD_VECTOR && s->kind == OPD_VECTOR))
+            parse_fail(p, "'%s': this vector does not fit", p->opcode);
         sim_type part = each == 1 ? T_B8 : each == 2 ? T_B16 : T_B32;
         int rows[4], whole;
         for (int k = 0; k < n; k++) {
             const operand *o = &vector->items[k];
-            if (o->kind == OPD_REGISTER && sim_type_size(o->type) != each && each > 1) parse_fail(p, "'%s': element of another size", p->opcode);
-            rows[k] = vector == s ? decode_in_wide(p, o, part) : o->kind == OPD_REGISTER ? o->row : decode_out(p, o, part);
+            if (o->kind == OPD_REGISTER && sim_type_size(o->type) != each && each > 1)
+                parse_fail(p, "'%s': element of another size", p->opcode);
+            rows[k] = vector == s               ? decode_in_wide(p, o, part)
+                      : o->kind == OPD_REGISTER ? o->row
+                                                : decode_out(p, o, part);
         }
         whole = vector == s ? decode_out(p, d, t) : decode_in(p, s, t);
         sim_inst *i = parse_emit(p);
@@ -239,16 +273,21 @@ static void decode_convert(parser *p) {
     decode_ops(p, 2, 2);
     const operand *d = &p->ops[0];
     bool float_to = sim_type_float(to), float_from = sim_type_float(from);
-    if (float_to && float_from && r == RND_NONE && (sim_type_size(to) < sim_type_size(from))) parse_fail(p, "'%s' needs a rounding", p->opcode);
+    if (float_to && float_from && r == RND_NONE && (sim_type_size(to) < sim_type_size(from)))
+        parse_fail(p, "'%s' needs a rounding", p->opcode);
     if (float_to && !float_from && r == RND_NONE) parse_fail(p, "'%s' needs a rounding", p->opcode);
-    if (!float_to && float_from && r != RND_RNI && r != RND_RZI && r != RND_RMI && r != RND_RPI) parse_fail(p, "'%s' needs an integer rounding", p->opcode);
-    if (to == T_BF16 && float_from && from != T_F32 && from != T_BF16 && p->module->target < 90) parse_fail(p, "'%s' needs sm_90", p->opcode);
-    if (d->kind != OPD_REGISTER || d->type == T_PRED || sim_type_size(d->type) < sim_type_size(to)) parse_fail(p, "'%s': register for the result is too small", p->opcode);
+    if (!float_to && float_from && r != RND_RNI && r != RND_RZI && r != RND_RMI && r != RND_RPI)
+        parse_fail(p, "'%s' needs an integer rounding", p->opcode);
+    if (to == T_BF16 && float_from && from != T_F32 && from != T_BF16 && p->module->target < 90)
+        parse_fail(p, "'%s' needs sm_90", p->opcode);
+    if (d->kind != OPD_REGISTER || d->type == T_PRED || sim_type_size(d->type) < sim_type_size(to))
+        parse_fail(p, "'%s': register for the result is too small", p->opcode);
     int a = decode_in_wide(p, &p->ops[1], from);
     bool exact = sim_type_size(d->type) == sim_type_size(to);
     sim_inst *i = parse_emit(p);
     i->exec = exact ? sim_pick_cvt(to, from, flags, r) : sim_pick_cvt(to, from, 1 << 15, r);
-    i->type = (uint8_t)to, i->type2 = (uint8_t)from, i->round = (uint8_t)r, i->flags = (uint16_t)flags, i->imm = sim_type_size(d->type);
+    i->type = (uint8_t)to, i->type2 = (uint8_t)from, i->round = (uint8_t)r, i->flags = (uint16_t)flags,
+    i->imm = sim_type_size(d->type);
     i->n_in = 1, i->in[0] = a, i->n_out = 1, i->out[0] = d->row;
 }
 
@@ -272,7 +311,8 @@ bool decode_arithmetic(parser *p, const char *name) {
         int flags = flags_of(p);
         sim_type t = decode_type(p), c = decode_type(p);
         decode_mixed(p, sim_pick_int(OP_SLCT, t), t, (sim_type[]){t, t, c}, 3, OP_SLCT);
-        p->func->code[p->func->n_code - 1].type2 = (uint8_t)c, p->func->code[p->func->n_code - 1].flags = (uint16_t)flags;
+        p->func->code[p->func->n_code - 1].type2 = (uint8_t)c,
+                                        p->func->code[p->func->n_code - 1].flags = (uint16_t)flags;
     } else if (strcmp(name, "mov") == 0) {
         decode_move(p);
     } else if (strcmp(name, "cvt") == 0) {
@@ -282,7 +322,8 @@ bool decode_arithmetic(parser *p, const char *name) {
         sim_operation op = name[2] == 'l' ? OP_SHL : OP_SHR;
         decode_mixed(p, sim_pick_int(op, t), t, (sim_type[]){t, T_U32}, 2, op);
     } else if (strcmp(name, "shf") == 0) {
-        bool left = decode_has(p, "l"), right = decode_has(p, "r"), wrap = decode_has(p, "wrap"), clamp = decode_has(p, "clamp");
+        bool left = decode_has(p, "l"), right = decode_has(p, "r"), wrap = decode_has(p, "wrap"),
+             clamp = decode_has(p, "clamp");
         sim_type t = decode_type(p);
         if (left == right || wrap == clamp) parse_fail(p, "'%s' is not known here", p->opcode);
         sim_operation op = left ? (wrap ? OP_SHF_L_WRAP : OP_SHF_L_CLAMP) : (wrap ? OP_SHF_R_WRAP : OP_SHF_R_CLAMP);

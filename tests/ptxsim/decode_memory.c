@@ -7,7 +7,8 @@
 
 /* Cache hints, scopes and the like change nothing here. Returns whether the access is volatile or orders memory. */
 static bool skip_hints(parser *p) {
-    static const char *const names[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "weak", "cta", "gpu", "sys", "cluster", "unified", "noftz"};
+    static const char *const names[] = {"ca",   "cg",  "cs",  "lu",  "cv",      "wb",      "wt",   "nc",
+                                        "weak", "cta", "gpu", "sys", "cluster", "unified", "noftz"};
     static const char *const strong[] = {"volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "sc"};
     bool found = false;
     for (int k = 1; k < p->n_parts; k++) {
@@ -30,7 +31,9 @@ static sim_space space_of(parser *p) {
     return SP_GENERIC;
 }
 
-static int vector_of(parser *p) { return decode_has(p, "v2") ? 2 : decode_has(p, "v4") ? 4 : decode_has(p, "v8") ? 8 : 1; }
+static int vector_of(parser *p) {
+    return decode_has(p, "v2") ? 2 : decode_has(p, "v4") ? 4 : decode_has(p, "v8") ? 8 : 1;
+}
 
 static sim_inst *emit_access(parser *p, sim_exec *exec, sim_space space, sim_type t, int base, int64_t offset) {
     sim_inst *i = parse_emit(p);
@@ -47,7 +50,8 @@ static void decode_load(parser *p) {
     sim_type t = decode_type(p);
     decode_ops(p, 2, 3);
     const operand *d = &p->ops[0], *items = d->kind == OPD_VECTOR ? d->items : d;
-    if ((d->kind == OPD_VECTOR ? d->n : 1) != n || n * sim_type_size(t) > 32 || (n * sim_type_size(t) > 16 && p->module->target < 100))
+    if ((d->kind == OPD_VECTOR ? d->n : 1) != n || n * sim_type_size(t) > 32 ||
+        (n * sim_type_size(t) > 16 && p->module->target < 100))
         parse_fail(p, "'%s': vector of another length", p->opcode);
     int64_t offset;
     int base = decode_address(p, &p->ops[1], &space, &offset), slot = sim_type_size(t), out[8];
@@ -57,7 +61,8 @@ static void decode_load(parser *p) {
             out[k] = parse_new_row(p, true);
             continue;
         }
-        if (o->kind != OPD_REGISTER || o->type == T_PRED || sim_type_size(o->type) < sim_type_size(t)) parse_fail(p, "'%s': the result's register is too small", p->opcode);
+        if (o->kind != OPD_REGISTER || o->type == T_PRED || sim_type_size(o->type) < sim_type_size(t))
+            parse_fail(p, "'%s': the result's register is too small", p->opcode);
         if (sim_type_size(o->type) > slot) slot = sim_type_size(o->type);
         out[k] = o->row;
     }
@@ -74,7 +79,8 @@ static void decode_store(parser *p) {
     sim_type t = decode_type(p);
     decode_ops(p, 2, 3);
     const operand *s = &p->ops[1], *items = s->kind == OPD_VECTOR ? s->items : s;
-    if ((s->kind == OPD_VECTOR ? s->n : 1) != n || n * sim_type_size(t) > 32 || (n * sim_type_size(t) > 16 && p->module->target < 100))
+    if ((s->kind == OPD_VECTOR ? s->n : 1) != n || n * sim_type_size(t) > 32 ||
+        (n * sim_type_size(t) > 16 && p->module->target < 100))
         parse_fail(p, "'%s': vector of another length", p->opcode);
     int64_t offset;
     int base = decode_address(p, &p->ops[0], &space, &offset), in[8];
@@ -95,11 +101,13 @@ static void decode_atomic(parser *p, bool returns) {
         if (decode_has(p, atomic_names[k])) op = k;
     sim_space space = space_of(p);
     sim_type t = decode_type(p);
-    if (op < 0 || sim_type_size(t) < 2 || (space != SP_GENERIC && space != SP_GLOBAL && space != SP_SHARED)) parse_fail(p, "'%s' is not known here", p->opcode);
+    if (op < 0 || sim_type_size(t) < 2 || (space != SP_GENERIC && space != SP_GLOBAL && space != SP_SHARED))
+        parse_fail(p, "'%s' is not known here", p->opcode);
     int n = op == 7 ? 2 : 1, first = returns ? 1 : 0;
     decode_ops(p, first + 1 + n, first + 1 + n);
     int64_t offset;
-    int base = decode_address(p, &p->ops[first], &space, &offset), a = decode_in(p, &p->ops[first + 1], t), b = n == 2 ? decode_in(p, &p->ops[first + 2], t) : 0;
+    int base = decode_address(p, &p->ops[first], &space, &offset), a = decode_in(p, &p->ops[first + 1], t),
+        b = n == 2 ? decode_in(p, &p->ops[first + 2], t) : 0;
     int d = returns ? decode_out(p, &p->ops[0], t) : 0;
     sim_inst *i = emit_access(p, sim_exec_atomic, space, t, base, offset);
     i->op = (uint8_t)op, i->n_in = (int16_t)(1 + n), i->in[1] = a, i->in[2] = b, i->vec = 1;
@@ -107,7 +115,8 @@ static void decode_atomic(parser *p, bool returns) {
 }
 
 static void need(parser *p, int sm) {
-    if (p->module->target < sm) parse_fail(p, "'%s' needs sm_%d, the module is for sm_%d", p->opcode, sm, p->module->target);
+    if (p->module->target < sm)
+        parse_fail(p, "'%s' needs sm_%d, the module is for sm_%d", p->opcode, sm, p->module->target);
 }
 
 static void decode_cp(parser *p) {
@@ -135,11 +144,13 @@ static void decode_cp(parser *p) {
     int d = decode_address(p, &p->ops[0], &to, &to_offset), s = decode_address(p, &p->ops[1], &from, &from_offset);
     if (p->ops[2].kind != OPD_INT) parse_fail(p, "'%s' needs a size", p->opcode);
     uint64_t bytes = p->ops[2].bits;
-    if (bytes != 16 && (cg || (bytes != 4 && bytes != 8))) parse_fail(p, "'%s' cannot copy %llu bytes", p->opcode, (unsigned long long)bytes);
+    if (bytes != 16 && (cg || (bytes != 4 && bytes != 8)))
+        parse_fail(p, "'%s' cannot copy %llu bytes", p->opcode, (unsigned long long)bytes);
     int size = -1;
     if (p->n_ops == 4) {
         const operand *o = &p->ops[3];
-        if (o->kind == OPD_REGISTER && o->type == T_PRED) parse_fail(p, "'%s': the form that ignores the source is not known here", p->opcode);
+        if (o->kind == OPD_REGISTER && o->type == T_PRED)
+            parse_fail(p, "'%s': the form that ignores the source is not known here", p->opcode);
         size = decode_in(p, o, T_U32);
     }
     sim_inst *i = emit_access(p, sim_exec_cp_async, SP_SHARED, T_B8, d, to_offset);
@@ -152,7 +163,8 @@ static void decode_ldmatrix(parser *p) {
     need(p, 75);
     bool trans = decode_has(p, "trans");
     int n = decode_has(p, "x1") ? 1 : decode_has(p, "x2") ? 2 : decode_has(p, "x4") ? 4 : 0;
-    if (!decode_has(p, "sync") || !decode_has(p, "aligned") || !decode_has(p, "m8n8") || !n) parse_fail(p, "instruction '%s' is not known here", p->opcode);
+    if (!decode_has(p, "sync") || !decode_has(p, "aligned") || !decode_has(p, "m8n8") || !n)
+        parse_fail(p, "instruction '%s' is not known here", p->opcode);
     sim_space space = space_of(p);
     if (space != SP_SHARED && space != SP_GENERIC) parse_fail(p, "'%s' reads shared memory", p->opcode);
     if (decode_type(p) != T_B16) parse_fail(p, "'%s' is not known here", p->opcode);
@@ -170,19 +182,23 @@ static void decode_ldmatrix(parser *p) {
 /* op: K of the shape. Fragments: A in[0..], B, C; D out. */
 static void decode_mma(parser *p) {
     int k = decode_has(p, "m16n8k4") ? 4 : decode_has(p, "m16n8k8") ? 8 : decode_has(p, "m16n8k16") ? 16 : 0;
-    if (!decode_has(p, "sync") || !decode_has(p, "aligned") || !decode_has(p, "row") || !decode_has(p, "col") || !k) parse_fail(p, "instruction '%s' is not known here", p->opcode);
+    if (!decode_has(p, "sync") || !decode_has(p, "aligned") || !decode_has(p, "row") || !decode_has(p, "col") || !k)
+        parse_fail(p, "instruction '%s' is not known here", p->opcode);
     sim_type d = decode_type(p), a = decode_type(p), b = decode_type(p), c = decode_type(p);
     bool half = a == T_F16 || a == T_BF16, f16_result = d == T_F16 && c == T_F16 && a == T_F16;
-    if (a != b || !((d == T_F32 && c == T_F32) || f16_result) || !((half && k >= 8) || (a == T_TF32 && k <= 8))) parse_fail(p, "instruction '%s' is not known here", p->opcode);
+    if (a != b || !((d == T_F32 && c == T_F32) || f16_result) || !((half && k >= 8) || (a == T_TF32 && k <= 8)))
+        parse_fail(p, "instruction '%s' is not known here", p->opcode);
     need(p, a == T_F16 && k == 8 ? 75 : 80);
     int per = half ? 2 : 1, n_a = 16 * k / 32 / per, n_b = 8 * k / 32 / per, n_c = f16_result ? 2 : 4;
     decode_ops(p, 4, 4);
     const int counts[4] = {n_c, n_a, n_b, n_c};
     for (int o = 0; o < 4; o++)
-        if (p->ops[o].kind != OPD_VECTOR || p->ops[o].n != counts[o]) parse_fail(p, "'%s': operand %d needs %d registers", p->opcode, o, counts[o]);
+        if (p->ops[o].kind != OPD_VECTOR || p->ops[o].n != counts[o])
+            parse_fail(p, "'%s': operand %d needs %d registers", p->opcode, o, counts[o]);
     int in[12], out[4], n = 0;
     for (int o = 1; o < 4; o++)
-        for (int e = 0; e < counts[o]; e++) in[n++] = decode_in(p, &p->ops[o].items[e], o == 3 && !f16_result ? T_F32 : T_B32);
+        for (int e = 0; e < counts[o]; e++)
+            in[n++] = decode_in(p, &p->ops[o].items[e], o == 3 && !f16_result ? T_F32 : T_B32);
     for (int e = 0; e < n_c; e++) out[e] = decode_out(p, &p->ops[0].items[e], f16_result ? T_B32 : T_F32);
     sim_inst *i = parse_emit(p);
     i->exec = sim_exec_mma, i->propagates = false, i->op = (uint8_t)k, i->type = (uint8_t)a, i->type2 = (uint8_t)d;
@@ -200,7 +216,8 @@ static void decode_shfl(parser *p) {
     decode_ops(p, 5, 5);
     int in[4];
     for (int k = 0; k < 4; k++) in[k] = decode_in(p, &p->ops[k + 1], k ? T_U32 : T_B32);
-    int d = decode_out(p, &p->ops[0], T_B32), second = p->ops[0].second ? decode_out_predicate(p, p->ops[0].second) : -1;
+    int d = decode_out(p, &p->ops[0], T_B32),
+        second = p->ops[0].second ? decode_out_predicate(p, p->ops[0].second) : -1;
     sim_inst *i = parse_emit(p);
     i->exec = sim_exec_shfl, i->op = (uint8_t)mode, i->propagates = false;
     i->n_in = 4, i->n_out = second >= 0 ? 2 : 1, i->out[0] = d, i->out[1] = second;
@@ -219,7 +236,8 @@ static void decode_vote(parser *p) {
     int a = decode_predicate(p, &p->ops[1]), m = decode_in(p, &p->ops[2], T_U32);
     int d = mode == 3 ? decode_out(p, &p->ops[0], T_B32) : decode_out_predicate(p, &p->ops[0]);
     sim_inst *i = parse_emit(p);
-    i->exec = sim_exec_vote, i->op = (uint8_t)mode, i->propagates = false, i->n_in = 2, i->in[0] = a, i->in[1] = m, i->n_out = 1, i->out[0] = d;
+    i->exec = sim_exec_vote, i->op = (uint8_t)mode, i->propagates = false, i->n_in = 2, i->in[0] = a, i->in[1] = m,
+    i->n_out = 1, i->out[0] = d;
 }
 
 static void decode_match_redux(parser *p, bool redux) {
@@ -241,7 +259,8 @@ static void decode_match_redux(parser *p, bool redux) {
     int second = p->ops[0].second ? decode_out_predicate(p, p->ops[0].second) : -1;
     sim_inst *i = parse_emit(p);
     i->exec = redux ? sim_exec_redux : sim_exec_match, i->propagates = false;
-    i->op = (uint8_t)mode, i->type = (uint8_t)t, i->n_in = 2, i->in[0] = a, i->in[1] = m, i->n_out = second >= 0 ? 2 : 1, i->out[0] = d, i->out[1] = second;
+    i->op = (uint8_t)mode, i->type = (uint8_t)t, i->n_in = 2, i->in[0] = a, i->in[1] = m,
+    i->n_out = second >= 0 ? 2 : 1, i->out[0] = d, i->out[1] = second;
 }
 
 bool decode_memory(parser *p, const char *name) {
@@ -266,8 +285,9 @@ bool decode_memory(parser *p, const char *name) {
         decode_has(p, "proxy"), decode_has(p, "async");
         sim_inst *i = parse_emit(p);
         i->exec = sim_exec_fence;
-    } else if (strcmp(name, "prefetch") == 0 || strcmp(name, "prefetchu") == 0 || strcmp(name, "nanosleep") == 0 || strcmp(name, "griddepcontrol") == 0 ||
-               strcmp(name, "discard") == 0 || strcmp(name, "applypriority") == 0 || strcmp(name, "pmevent") == 0) {
+    } else if (strcmp(name, "prefetch") == 0 || strcmp(name, "prefetchu") == 0 || strcmp(name, "nanosleep") == 0 ||
+               strcmp(name, "griddepcontrol") == 0 || strcmp(name, "discard") == 0 ||
+               strcmp(name, "applypriority") == 0 || strcmp(name, "pmevent") == 0) {
         for (int k = 1; k < p->n_parts; k++) p->used[k] = true;
         parse_emit(p)->kind = K_NOP;
     } else if (strcmp(name, "cvta") == 0) {
@@ -275,10 +295,15 @@ bool decode_memory(parser *p, const char *name) {
         sim_space space = space_of(p);
         if (decode_type(p) != T_U64) parse_fail(p, "'%s': only 64-bit addresses are known here", p->opcode);
         decode_ops(p, 2, 2);
-        int64_t base = space == SP_SHARED ? (int64_t)SHARED_WINDOW : space == SP_LOCAL ? (int64_t)LOCAL_WINDOW : space == SP_PARAM ? (int64_t)PARAM_WINDOW : 0;
+        int64_t base = space == SP_SHARED  ? (int64_t)SHARED_WINDOW
+                       : space == SP_LOCAL ? (int64_t)LOCAL_WINDOW
+                       : space == SP_PARAM ? (int64_t)PARAM_WINDOW
+                                           : 0;
         int64_t offset = 0;
         sim_space where = space;
-        int a = p->ops[1].kind == OPD_ADDRESS ? decode_address(p, &p->ops[1], &where, &offset) : decode_in(p, &p->ops[1], T_U64), d = decode_out(p, &p->ops[0], T_U64);
+        int a = p->ops[1].kind == OPD_ADDRESS ? decode_address(p, &p->ops[1], &where, &offset)
+                                              : decode_in(p, &p->ops[1], T_U64),
+            d = decode_out(p, &p->ops[0], T_U64);
         sim_inst *i = parse_emit(p);
         i->exec = sim_exec_cvta, i->imm = to ? -base : base, i->n_in = 1, i->in[0] = a, i->n_out = 1, i->out[0] = d;
     } else if (strcmp(name, "isspacep") == 0) {
@@ -334,7 +359,8 @@ static void decode_call(parser *p) {
     if (c->n_args > 16 || c->n_results > 4) parse_fail(p, "a call with too many arguments");
     for (int k = 0; k < c->n_args + c->n_results; k++) {
         const operand *o = k < c->n_args ? &args->items[k] : &results->items[k - c->n_args];
-        if (o->kind != OPD_SYMBOL || !o->symbol || o->symbol->kind != SYM_VAR || o->symbol->var->space != SP_LOCAL) parse_fail(p, "arguments of a call are .param variables");
+        if (o->kind != OPD_SYMBOL || !o->symbol || o->symbol->kind != SYM_VAR || o->symbol->var->space != SP_LOCAL)
+            parse_fail(p, "arguments of a call are .param variables");
         if (k < c->n_args) c->arg[k] = o->symbol->var->offset, c->arg_bytes[k] = o->symbol->var->size;
         else c->result[k - c->n_args] = o->symbol->var->offset, c->result_bytes[k - c->n_args] = o->symbol->var->size;
     }

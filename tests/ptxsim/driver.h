@@ -15,21 +15,22 @@
 
 #include <cmocka.h>
 
-#define assert_cuda(call)                                                                          \
-    do {                                                                                           \
-        CUresult r_ = (call);                                                                      \
-        const char *n_ = NULL;                                                                     \
-        cuGetErrorName(r_, &n_);                                                                  \
-        if (r_) fail_msg("%s: %s; %s", #call, n_, ptxsim_last_report());  \
+#define assert_cuda(call)                                                \
+    do {                                                                 \
+        CUresult r_ = (call);                                            \
+        const char *n_ = NULL;                                           \
+        cuGetErrorName(r_, &n_);                                         \
+        if (r_) fail_msg("%s: %s; %s", #call, n_, ptxsim_last_report()); \
     } while (0)
-#define assert_cuda_is(call, expected)                                                             \
-    do {                                                                                           \
-        CUresult r_ = (call);                                                                      \
+#define assert_cuda_is(call, expected)                                                                          \
+    do {                                                                                                        \
+        CUresult r_ = (call);                                                                                   \
         if (r_ != (expected)) fail_msg("%s: %d instead of %s; %s", #call, r_, #expected, ptxsim_last_report()); \
     } while (0)
-#define assert_report(part)                                                                        \
-    do {                                                                                           \
-        if (!strstr(ptxsim_last_report(), part)) fail_msg("report '%s' does not say '%s'", ptxsim_last_report(), part); \
+#define assert_report(part)                                                        \
+    do {                                                                           \
+        if (!strstr(ptxsim_last_report(), part))                                   \
+            fail_msg("report '%s' does not say '%s'", ptxsim_last_report(), part); \
     } while (0)
 
 #define PTX_HEAD ".version 7.8\n.target sm_90\n.address_size 64\n"
@@ -72,17 +73,19 @@ static inline CUdeviceptr device_copy(const void *data, size_t bytes) {
     return p;
 }
 
-/* A kernel with registers of each kind; parameters a and b (buffers), n. `%d1`, `%d2` hold a and b, `%r1` n, `%r2` the thread, `%r3` the
- * block, `%d3` a + 4 * thread, `%d4` b + 4 * thread. */
-#define KERNEL_(name, attributes, body)                                                            \
-    ".visible .entry " name "(.param .u64 a, .param .u64 b, .param .u32 n) " attributes " {\n"     \
-    "  .reg .pred %p<20>;\n  .reg .b16 %h<20>;\n  .reg .b32 %r<60>;\n  .reg .f32 %f<60>;\n  .reg .b64 %d<20>;\n  .reg .f64 %q<10>;\n" \
-    "  ld.param.u64 %d1, [a];\n  ld.param.u64 %d2, [b];\n  ld.param.u32 %r1, [n];\n  cvta.to.global.u64 %d1, %d1;\n  cvta.to.global.u64 %d2, %d2;\n" \
-    "  mov.u32 %r2, %tid.x;\n  mov.u32 %r3, %ctaid.x;\n  mul.wide.u32 %d5, %r2, 4;\n  add.s64 %d3, %d1, %d5;\n  add.s64 %d4, %d2, %d5;\n" body \
-    "\n  ret;\n}\n"
+/* A kernel with registers of each kind; parameters a and b (buffers), n. `%d1`, `%d2` hold a and b, `%r1` n, `%r2` the
+ * thread, `%r3` the block, `%d3` a + 4 * thread, `%d4` b + 4 * thread. */
+#define KERNEL_(name, attributes, body)                                                                                \
+    ".visible .entry " name "(.param .u64 a, .param .u64 b, .param .u32 n) " attributes " {\n"                         \
+    "  .reg .pred %p<20>;\n  .reg .b16 %h<20>;\n  .reg .b32 %r<60>;\n  .reg .f32 %f<60>;\n  .reg .b64 %d<20>;\n  "     \
+    ".reg .f64 %q<10>;\n"                                                                                              \
+    "  ld.param.u64 %d1, [a];\n  ld.param.u64 %d2, [b];\n  ld.param.u32 %r1, [n];\n  cvta.to.global.u64 %d1, %d1;\n  " \
+    "cvta.to.global.u64 %d2, %d2;\n"                                                                                   \
+    "  mov.u32 %r2, %tid.x;\n  mov.u32 %r3, %ctaid.x;\n  mul.wide.u32 %d5, %r2, 4;\n  add.s64 %d3, %d1, %d5;\n  "      \
+    "add.s64 %d4, %d2, %d5;\n" body "\n  ret;\n}\n"
 #define KERNEL(name, body) KERNEL_(name, "", body)
 
-#define LAUNCH(f, grid, block, shared, ...)                                                        \
+#define LAUNCH(f, grid, block, shared, ...) \
     cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, NULL, (void *[]){__VA_ARGS__}, NULL)
 
 #endif

@@ -30,7 +30,9 @@ static uint64_t to_float(double v, sim_type t, sim_round r) {
     }
 }
 
-static sim_format format_of(sim_type t) { return t == T_F16 ? sim_f16 : t == T_BF16 ? sim_bf16 : t == T_F64 ? sim_f64 : sim_f32; }
+static sim_format format_of(sim_type t) {
+    return t == T_F16 ? sim_f16 : t == T_BF16 ? sim_bf16 : t == T_F64 ? sim_f64 : sim_f32;
+}
 
 static uint64_t float_to_int(double v, sim_type to, sim_type from, sim_round r) {
     int width = sim_type_size(to) * 8;
@@ -75,7 +77,8 @@ static uint64_t convert(uint64_t bits, sim_type to, sim_type from, int flags, si
     double v = float_value(bits, from);
     if (flags & FLAG_FTZ && from == T_F32) v = flush_f32((float)v);
     if (!sim_type_float(to)) return float_to_int(v, to, from, r == RND_NONE ? RND_RZI : r);
-    if (r == RND_RNI || r == RND_RZI || r == RND_RMI || r == RND_RPI) v = v != v ? v : sim_round_integral(v, r), r = RND_RN;
+    if (r == RND_RNI || r == RND_RZI || r == RND_RMI || r == RND_RPI)
+        v = v != v ? v : sim_round_integral(v, r), r = RND_RN;
     if (flags & FLAG_SAT) v = v > 0 ? (v < 1 ? v : 1) : 0;
     if (flags & FLAG_RELU && v < 0) v = 0;
     uint64_t out = to_float(v, to, r);
@@ -110,8 +113,7 @@ void sim_exec_cvt_pack(sim_warp *w, const sim_inst *i, uint32_t mask) {
     uint32_t out[LANES];
     if (fast && f16) EACH_LANE out[l] = sim_f32_to_f16(b->f32[l]) | sim_f32_to_f16(a->f32[l]) << 16;
     else if (fast) EACH_LANE out[l] = sim_f32_to_bf16(b->f32[l]) | sim_f32_to_bf16(a->f32[l]) << 16;
-    else
-        EACH_LANE {
+    else EACH_LANE {
             sim_type t = f16 ? T_F16 : T_BF16;
             uint32_t low = (uint32_t)convert(b->u32[l], t, T_F32, i->flags, (sim_round)i->round);
             out[l] = low | (uint32_t)convert(a->u32[l], t, T_F32, i->flags, (sim_round)i->round) << 16;
@@ -120,12 +122,12 @@ void sim_exec_cvt_pack(sim_warp *w, const sim_inst *i, uint32_t mask) {
 }
 
 /* --- the conversions that inner loops use */
-#define SIMPLE(name, slot, expr)                                                                   \
-    static void name(sim_warp *w, const sim_inst *i, uint32_t mask) {                              \
-        const sim_reg *a = row(w, i->in[0]);                                                       \
-        uint##slot##_t out[LANES];                                                                 \
-        EACH_LANE out[l] = expr;                                                                   \
-        commit##slot(w, i->out[0], out, mask);                                                     \
+#define SIMPLE(name, slot, expr)                                      \
+    static void name(sim_warp *w, const sim_inst *i, uint32_t mask) { \
+        const sim_reg *a = row(w, i->in[0]);                          \
+        uint##slot##_t out[LANES];                                    \
+        EACH_LANE out[l] = expr;                                      \
+        commit##slot(w, i->out[0], out, mask);                        \
     }
 SIMPLE(cvt_f32_f16, 32, as_u32(canonical_f32(f16_to_f32(a->u32[l] & 0xffff))))
 SIMPLE(cvt_f32_bf16, 32, as_u32(canonical_f32(bf16_to_f32(a->u32[l] & 0xffff))))
@@ -169,8 +171,12 @@ void sim_exec_isspacep(sim_warp *w, const sim_inst *i, uint32_t mask) {
     uint32_t r = 0;
     EACH_LANE {
         uint64_t v = a->u64[l];
-        bool shared = v - SHARED_WINDOW < WINDOW_BYTES, local = v - LOCAL_WINDOW < WINDOW_BYTES, param = v - PARAM_WINDOW < WINDOW_BYTES;
-        bool yes = i->space == SP_SHARED ? shared : i->space == SP_LOCAL ? local : i->space == SP_PARAM ? param : !shared && !local && !param;
+        bool shared = v - SHARED_WINDOW < WINDOW_BYTES, local = v - LOCAL_WINDOW < WINDOW_BYTES,
+             param = v - PARAM_WINDOW < WINDOW_BYTES;
+        bool yes = i->space == SP_SHARED  ? shared
+                   : i->space == SP_LOCAL ? local
+                   : i->space == SP_PARAM ? param
+                                          : !shared && !local && !param;
         r |= (uint32_t)yes << l;
     }
     commit_predicate(w, i->out[0], r, mask);

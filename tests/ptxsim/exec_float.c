@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * float32 and float64 arithmetic. Results of float32 that are NaN are the canonical one; .ftz flushes inputs and results.
- * Approximate instructions are as wrong as the PTX ISA allows, by an amount that depends on the operand's bits. */
+ * float32 and float64 arithmetic. Results of float32 that are NaN are the canonical one; .ftz flushes inputs and
+ * results. Approximate instructions are as wrong as the PTX ISA allows, by an amount that depends on the operand's
+ * bits. */
+/* clang-format off */
 #include "lanes.h"
 
 #include <fenv.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * float16 and bfloat16 arithmetic, single and packed. Each operation rounds once: float32 is wide enough for sums and products to
- * round innocuously, fma goes through a sum rounded to odd. */
+ * float16 and bfloat16 arithmetic, single and packed. Each operation rounds once: float32 is wide enough for sums and
+ * products to round innocuously, fma goes through a sum rounded to odd. */
 #include "lanes.h"
 
 static inline float widen(uint32_t h, bool f16) { return f16 ? f16_to_f32(h) : bf16_to_f32(h); }
@@ -43,30 +43,34 @@ static uint32_t one(int op, uint32_t a, uint32_t b, uint32_t c, bool f16, int fl
 }
 
 /* Plain results from float32 where that is exact enough, for the loops that matter. */
-#define FAST(name, expr)                                                                           \
-    static void name##_f16(sim_warp *w, const sim_inst *i, uint32_t mask) {                        \
-        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]);                                \
-        uint32_t out[LANES];                                                                       \
-        EACH_LANE { float x = f16_to_f32(a->u32[l]), y = f16_to_f32(b->u32[l]); out[l] = sim_f32_to_f16(expr); } \
-        commit32(w, i->out[0], out, mask);                                                         \
-    }                                                                                              \
-    static void name##_f16x2(sim_warp *w, const sim_inst *i, uint32_t mask) {                      \
-        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]);                                \
-        uint32_t out[LANES];                                                                       \
-        EACH_LANE {                                                                                \
-            float x = f16_to_f32(a->u32[l] & 0xffff), y = f16_to_f32(b->u32[l] & 0xffff);          \
-            uint32_t low = sim_f32_to_f16(expr);                                                   \
-            x = f16_to_f32(a->u32[l] >> 16), y = f16_to_f32(b->u32[l] >> 16);                      \
-            out[l] = low | sim_f32_to_f16(expr) << 16;                                             \
-        }                                                                                          \
-        commit32(w, i->out[0], out, mask);                                                         \
+#define FAST(name, expr)                                                                  \
+    static void name##_f16(sim_warp *w, const sim_inst *i, uint32_t mask) {               \
+        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]);                       \
+        uint32_t out[LANES];                                                              \
+        EACH_LANE {                                                                       \
+            float x = f16_to_f32(a->u32[l]), y = f16_to_f32(b->u32[l]);                   \
+            out[l] = sim_f32_to_f16(expr);                                                \
+        }                                                                                 \
+        commit32(w, i->out[0], out, mask);                                                \
+    }                                                                                     \
+    static void name##_f16x2(sim_warp *w, const sim_inst *i, uint32_t mask) {             \
+        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]);                       \
+        uint32_t out[LANES];                                                              \
+        EACH_LANE {                                                                       \
+            float x = f16_to_f32(a->u32[l] & 0xffff), y = f16_to_f32(b->u32[l] & 0xffff); \
+            uint32_t low = sim_f32_to_f16(expr);                                          \
+            x = f16_to_f32(a->u32[l] >> 16), y = f16_to_f32(b->u32[l] >> 16);             \
+            out[l] = low | sim_f32_to_f16(expr) << 16;                                    \
+        }                                                                                 \
+        commit32(w, i->out[0], out, mask);                                                \
     }
 FAST(add, x + y)
 FAST(sub, x - y)
-FAST(mul, x * y)
+FAST(mul, x *y)
 
 static void general(sim_warp *w, const sim_inst *i, uint32_t mask) {
-    const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[i->n_in > 1 ? 1 : 0]), *c = row(w, i->in[i->n_in > 2 ? 2 : 0]);
+    const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[i->n_in > 1 ? 1 : 0]),
+                  *c = row(w, i->in[i->n_in > 2 ? 2 : 0]);
     bool f16 = i->type == T_F16 || i->type == T_F16X2, packed = i->type == T_F16X2 || i->type == T_BF16X2;
     uint32_t out[LANES];
     EACH_LANE {
@@ -84,7 +88,13 @@ sim_exec *sim_pick_half(sim_operation op, sim_type t) {
     case OP_SUB: return t == T_F16 ? sub_f16 : t == T_F16X2 ? sub_f16x2 : general;
     case OP_MUL: return t == T_F16 ? mul_f16 : t == T_F16X2 ? mul_f16x2 : general;
     case OP_NOT: /* asks for the general form */
-    case OP_FMA: case OP_MIN: case OP_MAX: case OP_ABS: case OP_NEG: case OP_EX2: case OP_TANH: return general;
+    case OP_FMA:
+    case OP_MIN:
+    case OP_MAX:
+    case OP_ABS:
+    case OP_NEG:
+    case OP_EX2:
+    case OP_TANH: return general;
     default: return NULL;
     }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Integer, bit and logic instructions, comparison of integers, selection and moves. */
+/* clang-format off */
 #include "lanes.h"
 
 /* --- wrapping arithmetic: on the unsigned type, so that overflow is defined */

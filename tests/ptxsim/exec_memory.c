@@ -26,24 +26,32 @@ static bool ordered(const sim_warp *w, uint64_t record) {
     return l->acquired[w->block->linear] && (record & WORD_MANY || l->released[word_block(record)]);
 }
 
-static void race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine, const char *theirs, uint64_t record) {
+static void race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine, const char *theirs,
+                 uint64_t record) {
     char other[32] = "another block";
     if (!(record & WORD_MANY)) snprintf(other, sizeof other, "block %u", word_block(record));
-    sim_soft_fault(w, i, lane, CHECK_RACE, "race: %s of global 0x%" PRIx64 ", which %s of the same launch %s without synchronization", mine, address, other, theirs);
+    sim_soft_fault(w, i, lane, CHECK_RACE,
+                   "race: %s of global 0x%" PRIx64 ", which %s of the same launch %s without synchronization", mine,
+                   address, other, theirs);
 }
 
-static void stream_race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine, const char *theirs, uint64_t record) {
+static void stream_race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine,
+                        const char *theirs, uint64_t record) {
     char what[128];
     sim_describe_op(word_op(record), what, sizeof what);
-    sim_soft_fault(w, i, lane, CHECK_STREAM, "race between streams: %s of global 0x%" PRIx64 ", which %s %s, and nothing orders the two", mine, address, what, theirs);
+    sim_soft_fault(w, i, lane, CHECK_STREAM,
+                   "race between streams: %s of global 0x%" PRIx64 ", which %s %s, and nothing orders the two", mine,
+                   address, what, theirs);
 }
 
 /* Returns the bytes that this launch had not touched before. */
-static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *words, uint64_t address, uint32_t bytes, sim_access access) {
+static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *words, uint64_t address, uint32_t bytes,
+                           sim_access access) {
     uint32_t op = w->launch->op, fresh;
     uint64_t block = w->block->linear & WORD_BLOCK_MASK;
     bool write = access != ACCESS_READ, checks = sim_checks(CHECK_RACE), streams = sim_checks(CHECK_STREAM);
-    uint64_t writer = __atomic_load_n(&words[0], __ATOMIC_RELAXED), reader = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
+    uint64_t writer = __atomic_load_n(&words[0], __ATOMIC_RELAXED),
+             reader = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
     uint64_t *slot = &words[write ? 0 : 1];
     for (;;) {
         uint64_t old = write ? writer : reader, next;
@@ -51,11 +59,13 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
             fresh = bytes & ~(uint32_t)old;
             next = old | bytes;
             if (!(old & WORD_MANY) && word_block(old) != block)
-                next = (next & ~(WORD_BLOCK_MASK << WORD_BLOCK_SHIFT)) | (old & bytes & 15) << WORD_BLOCK_SHIFT | WORD_MANY;
+                next = (next & ~(WORD_BLOCK_MASK << WORD_BLOCK_SHIFT)) | (old & bytes & 15) << WORD_BLOCK_SHIFT |
+                       WORD_MANY;
             if (write && access < ACCESS_ATOMIC) next &= ~(uint64_t)WORD_ATOMIC;
         } else {
             fresh = bytes;
-            next = (uint64_t)op << WORD_OP_SHIFT | block << WORD_BLOCK_SHIFT | bytes | (access >= ACCESS_ATOMIC ? WORD_ATOMIC : 0);
+            next = (uint64_t)op << WORD_OP_SHIFT | block << WORD_BLOCK_SHIFT | bytes |
+                   (access >= ACCESS_ATOMIC ? WORD_ATOMIC : 0);
             if (!write && old && streams && !sim_op_before(word_op(old), op)) next |= WORD_UNORDERED;
         }
         if (next == old) break;
@@ -74,8 +84,8 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
     }
     const char *mine = access == ACCESS_READ ? "read" : access == ACCESS_ATOMIC ? "atomic" : "write";
     if (writer && word_op(writer) == op) {
-        if (checks && (word_foreign(writer, block) & bytes) && !(writer & WORD_ATOMIC && (access >= ACCESS_ATOMIC || i->flags & FLAG_VOLATILE)) &&
-            !ordered(w, writer))
+        if (checks && (word_foreign(writer, block) & bytes) &&
+            !(writer & WORD_ATOMIC && (access >= ACCESS_ATOMIC || i->flags & FLAG_VOLATILE)) && !ordered(w, writer))
             race(w, i, lane, address, mine, "wrote", writer);
     } else if (writer && streams && !sim_op_before(word_op(writer), op)) {
         stream_race(w, i, lane, address, mine, "wrote", writer);
@@ -85,7 +95,10 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
             if (checks && (word_foreign(reader, block) & bytes) && !ordered(w, reader))
                 race(w, i, lane, address, mine, "read", reader);
             if (streams && reader & WORD_UNORDERED)
-                sim_soft_fault(w, i, lane, CHECK_STREAM, "race between streams: %s of global 0x%" PRIx64 ", which another operation read, and nothing orders the two", mine, address);
+                sim_soft_fault(w, i, lane, CHECK_STREAM,
+                               "race between streams: %s of global 0x%" PRIx64
+                               ", which another operation read, and nothing orders the two",
+                               mine, address);
         } else if (streams && !sim_op_before(word_op(reader), op)) {
             stream_race(w, i, lane, address, mine, "read", reader);
         }
@@ -93,18 +106,21 @@ static uint32_t track_word(sim_warp *w, const sim_inst *i, int lane, uint64_t *w
     return (uint32_t)__builtin_popcount(fresh & 15);
 }
 
-/* The common case: nobody else has touched the word in this launch, and who did before is known to be done. False: look closer. */
+/* The common case: nobody else has touched the word in this launch, and who did before is known to be done. False: look
+ * closer. */
 static inline bool track_quick(sim_warp *w, uint64_t *words, bool write, uint32_t *fresh) {
     uint32_t op = w->launch->op, before = w->worker->before;
     uint64_t mine = (uint64_t)op << WORD_OP_SHIFT | (w->block->linear & WORD_BLOCK_MASK) << WORD_BLOCK_SHIFT | 15;
-    uint64_t writer = __atomic_load_n(&words[0], __ATOMIC_RELAXED), reader = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
+    uint64_t writer = __atomic_load_n(&words[0], __ATOMIC_RELAXED),
+             reader = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
     uint32_t wrote = word_op(writer), read = word_op(reader);
     bool writer_done = wrote == 0 || wrote == before, reader_done = read == 0 || read == before;
     uint64_t old = write ? writer : reader;
     if (!(writer_done || (writer == mine)) || !(reader_done || reader == mine)) return false;
     if (old == mine) return true;
     if (w->launch->parallel) {
-        if (!__atomic_compare_exchange_n(&words[write ? 0 : 1], &old, mine, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return false;
+        if (!__atomic_compare_exchange_n(&words[write ? 0 : 1], &old, mine, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+            return false;
         uint64_t other = __atomic_load_n(&words[write ? 1 : 0], __ATOMIC_SEQ_CST);
         if (other != (write ? reader : writer)) return false;
     } else {
@@ -122,7 +138,8 @@ static void learn_before(sim_warp *w, const uint64_t *words) {
     }
 }
 
-static uint32_t track(sim_warp *w, const sim_inst *i, int lane, const place *at, uint64_t address, uint32_t bytes, sim_access access) {
+static uint32_t track(sim_warp *w, const sim_inst *i, int lane, const place *at, uint64_t address, uint32_t bytes,
+                      sim_access access) {
     uint32_t fresh = 0;
     uint64_t *words = at->words;
     uint32_t within = at->within;
@@ -139,8 +156,8 @@ static uint32_t track(sim_warp *w, const sim_inst *i, int lane, const place *at,
     return fresh;
 }
 
-/* --- races of shared memory: accesses of two threads that no barrier orders. A record holds bytes (0-3), many (4), lane (5-9),
- * warp (10-14), atomic (15) and the warp's clock (16-47). */
+/* --- races of shared memory: accesses of two threads that no barrier orders. A record holds bytes (0-3), many (4),
+ * lane (5-9), warp (10-14), atomic (15) and the warp's clock (16-47). */
 enum { SHARED_MANY = 1 << 4, SHARED_ATOMIC = 1 << 15 };
 static inline uint32_t shared_lane(uint64_t r) { return r >> 5 & 31; }
 static inline uint32_t shared_warp(uint64_t r) { return r >> 10 & 31; }
@@ -152,16 +169,21 @@ static bool concurrent(const sim_warp *w, int lane, uint64_t record) {
     return w->clock[warp] < clock;
 }
 
-static void shared_race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine, const char *theirs, uint64_t record) {
+static void shared_race(sim_warp *w, const sim_inst *i, int lane, uint64_t address, const char *mine,
+                        const char *theirs, uint64_t record) {
     uint32_t thread = shared_warp(record) * LANES + shared_lane(record);
-    sim_soft_fault(w, i, lane, CHECK_RACE, "race: %s of shared 0x%" PRIx64 ", which thread %u of the block %s with no barrier between", mine, address, thread, theirs);
+    sim_soft_fault(w, i, lane, CHECK_RACE,
+                   "race: %s of shared 0x%" PRIx64 ", which thread %u of the block %s with no barrier between", mine,
+                   address, thread, theirs);
 }
 
-static void track_shared(sim_warp *w, const sim_inst *i, int lane, const place *at, uint64_t address, uint32_t bytes, sim_access access) {
+static void track_shared(sim_warp *w, const sim_inst *i, int lane, const place *at, uint64_t address, uint32_t bytes,
+                         sim_access access) {
     sim_shared_word *word = at->shared;
     uint32_t within = at->within;
     const char *mine = access == ACCESS_READ ? "read" : access == ACCESS_ATOMIC ? "atomic" : "write";
-    uint64_t base = (uint64_t)w->clock[w->index] << 16 | (uint64_t)w->index << 10 | (uint64_t)lane << 5 | (access >= ACCESS_ATOMIC ? SHARED_ATOMIC : 0);
+    uint64_t base = (uint64_t)w->clock[w->index] << 16 | (uint64_t)w->index << 10 | (uint64_t)lane << 5 |
+                    (access >= ACCESS_ATOMIC ? SHARED_ATOMIC : 0);
     for (; bytes; word++) {
         uint32_t n = 4 - within < bytes ? 4 - within : bytes, mask = ((1u << n) - 1) << within;
         uint64_t writer = word->writer, reader = word->reader;
@@ -171,14 +193,16 @@ static void track_shared(sim_warp *w, const sim_inst *i, int lane, const place *
         }
         if (access == ACCESS_READ) {
             if (reader && concurrent(w, lane, reader)) word->reader = reader | mask | SHARED_MANY;
-            else if (reader && shared_warp(reader) == w->index && shared_clock(reader) == w->clock[w->index]) word->reader = reader | mask;
+            else if (reader && shared_warp(reader) == w->index && shared_clock(reader) == w->clock[w->index])
+                word->reader = reader | mask;
             else word->reader = base | mask;
         } else {
             if (reader & mask && concurrent(w, lane, reader)) {
                 shared_race(w, i, lane, address, mine, "read", reader);
                 return;
             }
-            bool same = writer && shared_warp(writer) == w->index && shared_clock(writer) == w->clock[w->index] && (int)shared_lane(writer) == lane;
+            bool same = writer && shared_warp(writer) == w->index && shared_clock(writer) == w->clock[w->index] &&
+                        (int)shared_lane(writer) == lane;
             word->writer = base | mask | (same ? writer & 15 : 0);
         }
         bytes -= n, address += n, within = 0;
@@ -187,12 +211,15 @@ static void track_shared(sim_warp *w, const sim_inst *i, int lane, const place *
 
 /* --- where an address lies */
 
-static bool out_of_bounds(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes, bool write, const char *where) {
-    sim_fault(w, i, lane, SIM_ILLEGAL_ADDRESS, "invalid %s of %u bytes at %s 0x%" PRIx64 ": %s", write ? "write" : "read", bytes, space_names[space], address, where);
+static bool out_of_bounds(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes,
+                          bool write, const char *where) {
+    sim_fault(w, i, lane, SIM_ILLEGAL_ADDRESS, "invalid %s of %u bytes at %s 0x%" PRIx64 ": %s",
+              write ? "write" : "read", bytes, space_names[space], address, where);
     return false;
 }
 
-static bool locate(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, sim_space space, uint64_t address, uint32_t bytes, bool write, place *at) {
+static bool locate(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, sim_space space, uint64_t address,
+                   uint32_t bytes, bool write, place *at) {
     char where[160];
     if (space == SP_GENERIC) {
         if (address - SHARED_WINDOW < WINDOW_BYTES) space = SP_SHARED, address -= SHARED_WINDOW;
@@ -242,7 +269,8 @@ static bool locate(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, sim_
             }
             *cache = a;
         }
-        if (write && a->read_only) return out_of_bounds(w, i, lane, SP_GLOBAL, address, bytes, write, "constant memory is read-only");
+        if (write && a->read_only)
+            return out_of_bounds(w, i, lane, SP_GLOBAL, address, bytes, write, "constant memory is read-only");
         uint64_t offset = address - a->base;
         at->data = a->data + offset;
         if (!a->host) at->init = a->init + offset, at->words = a->words + offset / 4 * 2, at->within = offset & 3;
@@ -251,7 +279,8 @@ static bool locate(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, sim_
     }
 }
 
-static bool check_init(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, const uint8_t *init, uint32_t bytes) {
+static bool check_init(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, const uint8_t *init,
+                       uint32_t bytes) {
     if (!init || !sim_checks(CHECK_UNINIT)) return true;
     uint32_t k = 0;
     for (; k + 8 <= bytes; k += 8) {
@@ -261,26 +290,34 @@ static bool check_init(sim_warp *w, const sim_inst *i, int lane, sim_space space
     }
     while (k < bytes && init[k]) k++;
     if (k == bytes) return true;
-    return !sim_soft_fault(w, i, lane, CHECK_UNINIT, "uninitialized read of %u bytes at %s 0x%" PRIx64 ": byte %u was never written", bytes, space_names[space], address, k);
+    return !sim_soft_fault(w, i, lane, CHECK_UNINIT,
+                           "uninitialized read of %u bytes at %s 0x%" PRIx64 ": byte %u was never written", bytes,
+                           space_names[space], address, k);
 }
 
-static bool check_alignment(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes) {
+static bool check_alignment(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address,
+                            uint32_t bytes) {
     if ((address & (bytes - 1)) == 0 || !sim_checks(CHECK_ALIGN)) return true;
-    sim_fault(w, i, lane, SIM_MISALIGNED, "misaligned access of %u bytes at %s 0x%" PRIx64, bytes, space_names[space], address);
+    sim_fault(w, i, lane, SIM_MISALIGNED, "misaligned access of %u bytes at %s 0x%" PRIx64, bytes, space_names[space],
+              address);
     return false;
 }
 
 static bool check_registers(sim_warp *w, const sim_inst *i, int r, uint32_t mask, const char *what) {
     uint32_t unknown = mask & ~w->init[r];
     if (!unknown || !sim_checks(CHECK_UNINIT)) return true;
-    return !sim_soft_fault(w, i, __builtin_ctz(unknown), CHECK_UNINIT, "%s comes from a register that was never written", what);
+    return !sim_soft_fault(w, i, __builtin_ctz(unknown), CHECK_UNINIT,
+                           "%s comes from a register that was never written", what);
 }
 
 /* --- statistics */
 
-static int width_class(uint32_t bytes) { return bytes >= 16 ? 4 : bytes == 8 ? 3 : bytes == 4 ? 2 : bytes == 2 ? 1 : 0; }
+static int width_class(uint32_t bytes) {
+    return bytes >= 16 ? 4 : bytes == 8 ? 3 : bytes == 4 ? 2 : bytes == 2 ? 1 : 0;
+}
 
-/* Wavefronts of an access of shared memory: the most words that one bank must deliver, by groups of lanes that move 128 bytes. */
+/* Wavefronts of an access of shared memory: the most words that one bank must deliver, by groups of lanes that move 128
+ * bytes. */
 static void count_banks(sim_worker *k, const uint64_t *address, uint32_t mask, uint32_t bytes) {
     uint32_t lanes = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8, words = bytes <= 4 ? 1 : bytes / 4;
     for (uint32_t first = 0; first < LANES; first += lanes) {
@@ -328,10 +365,14 @@ static void count_global(sim_warp *w, const uint64_t *address, uint32_t mask, ui
 
 static sim_space space_by_address(sim_space space, uint64_t a) {
     if (space != SP_GENERIC) return space == SP_CONST ? SP_GLOBAL : space;
-    return a - SHARED_WINDOW < WINDOW_BYTES ? SP_SHARED : a - LOCAL_WINDOW < WINDOW_BYTES ? SP_LOCAL : a - PARAM_WINDOW < WINDOW_BYTES ? SP_PARAM : SP_GLOBAL;
+    return a - SHARED_WINDOW < WINDOW_BYTES  ? SP_SHARED
+           : a - LOCAL_WINDOW < WINDOW_BYTES ? SP_LOCAL
+           : a - PARAM_WINDOW < WINDOW_BYTES ? SP_PARAM
+                                             : SP_GLOBAL;
 }
 
-static void count_access(sim_warp *w, const sim_inst *i, const uint64_t *address, uint32_t mask, uint32_t bytes, bool write) {
+static void count_access(sim_warp *w, const sim_inst *i, const uint64_t *address, uint32_t mask, uint32_t bytes,
+                         bool write) {
     ptxsim_stats *s = &w->worker->stats;
     uint64_t lanes = (uint64_t)__builtin_popcount(mask), first = address[__builtin_ctz(mask)];
     switch (space_by_address((sim_space)i->space, first)) {
@@ -350,11 +391,14 @@ static void count_access(sim_warp *w, const sim_inst *i, const uint64_t *address
 }
 
 /* All of one lane's checks; the bytes. */
-static uint8_t *touch(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, sim_space space, uint64_t address, uint32_t bytes, sim_access access) {
+static uint8_t *touch(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, sim_space space, uint64_t address,
+                      uint32_t bytes, sim_access access) {
     place at;
     bool write = access != ACCESS_READ;
     if (!locate(w, i, slot, lane, space, address, bytes, write, &at)) return NULL;
-    if ((access == ACCESS_READ || access == ACCESS_ATOMIC) && !check_init(w, i, lane, at.space, address, at.init, bytes)) return NULL;
+    if ((access == ACCESS_READ || access == ACCESS_ATOMIC) &&
+        !check_init(w, i, lane, at.space, address, at.init, bytes))
+        return NULL;
     if (at.words) {
         uint32_t fresh = track(w, i, lane, &at, address, bytes, access);
         if (write) w->worker->stats.global_write_unique_bytes += fresh;
@@ -367,7 +411,8 @@ static uint8_t *touch(sim_warp *w, const sim_inst *i, uint32_t slot, int lane, s
     return at.data;
 }
 
-uint8_t *sim_touch(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes, sim_access access) {
+uint8_t *sim_touch(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes,
+                   sim_access access) {
     return touch(w, i, i->memory, lane, space, address, bytes, access);
 }
 
@@ -424,7 +469,8 @@ void sim_exec_store(sim_warp *w, const sim_inst *i, uint32_t mask) {
     count_access(w, i, address, mask, bytes, true);
     for (uint32_t m = mask; m; m &= m - 1) {
         int l = __builtin_ctz(m);
-        uint8_t *data = touch(w, i, i->memory, l, (sim_space)i->space, address[l], bytes, i->flags & FLAG_VOLATILE ? ACCESS_STRONG : ACCESS_WRITE);
+        uint8_t *data = touch(w, i, i->memory, l, (sim_space)i->space, address[l], bytes,
+                              i->flags & FLAG_VOLATILE ? ACCESS_STRONG : ACCESS_WRITE);
         if (!data) return;
         for (int e = 0; e < i->vec; e++) {
             const sim_reg *s = row(w, i->in[1 + e]);
@@ -442,7 +488,8 @@ static pthread_mutex_t atomics = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t add_halves(uint32_t x, uint32_t y, sim_type t) {
     bool f16 = t == T_F16 || t == T_F16X2;
     uint32_t r = f16 ? sim_f32_to_f16(f16_to_f32(x & 0xffff) + f16_to_f32(y & 0xffff))
-                     : (uint32_t)sim_round_double(sim_add_odd(bf16_to_f32(x & 0xffff), bf16_to_f32(y & 0xffff)), sim_bf16, RND_RN);
+                     : (uint32_t)sim_round_double(sim_add_odd(bf16_to_f32(x & 0xffff), bf16_to_f32(y & 0xffff)),
+                                                  sim_bf16, RND_RN);
     if (t == T_F16 || t == T_BF16) return r;
     return r | add_halves(x >> 16, y >> 16, t == T_F16X2 ? T_F16 : T_BF16) << 16;
 }
@@ -452,11 +499,13 @@ static uint64_t combine(const sim_inst *i, uint64_t old, uint64_t a, uint64_t b)
     bool less;
     switch (i->op) {
     case 0:
-        if (t == T_F32) return as_u32(canonical_f32(flush_f32(flush_f32(as_f32((uint32_t)old)) + flush_f32(as_f32((uint32_t)a)))));
+        if (t == T_F32)
+            return as_u32(canonical_f32(flush_f32(flush_f32(as_f32((uint32_t)old)) + flush_f32(as_f32((uint32_t)a)))));
         if (t == T_F64) return as_u64(as_f64(old) + as_f64(a));
         if (sim_type_float(t)) return add_halves((uint32_t)old, (uint32_t)a, t);
         return old + a;
-    case 1: case 2:
+    case 1:
+    case 2:
         if (t == T_S32) less = (int32_t)a < (int32_t)old;
         else if (t == T_S64) less = (int64_t)a < (int64_t)old;
         else less = a < old;
@@ -560,10 +609,18 @@ void sim_complete_copies(sim_warp *w, uint32_t oldest_kept) {
         }
         if (w->launch->status) continue;
         place at;
-        if (!locate(w, c.inst, c.inst->memory, (int)c.lane, SP_SHARED, c.shared, c.bytes + c.zeros, true, &at)) continue;
-        if (memchr(at.init, 1, c.bytes + c.zeros) && sim_soft_fault(w, c.inst, (int)c.lane, CHECK_RACE, "race: shared 0x%" PRIx64 " was written while this asynchronous copy to it was under way", c.shared)) continue;
-        const uint8_t *from = c.bytes ? touch(w, c.inst, c.inst->memory + 1, (int)c.lane, SP_GLOBAL, c.global, c.bytes, ACCESS_READ) : NULL;
-        uint8_t *to = touch(w, c.inst, c.inst->memory, (int)c.lane, SP_SHARED, c.shared, c.bytes + c.zeros, ACCESS_WRITE);
+        if (!locate(w, c.inst, c.inst->memory, (int)c.lane, SP_SHARED, c.shared, c.bytes + c.zeros, true, &at))
+            continue;
+        if (memchr(at.init, 1, c.bytes + c.zeros) &&
+            sim_soft_fault(w, c.inst, (int)c.lane, CHECK_RACE,
+                           "race: shared 0x%" PRIx64 " was written while this asynchronous copy to it was under way",
+                           c.shared))
+            continue;
+        const uint8_t *from = c.bytes ? touch(w, c.inst, c.inst->memory + 1, (int)c.lane, SP_GLOBAL, c.global, c.bytes,
+                                              ACCESS_READ)
+                                      : NULL;
+        uint8_t *to = touch(w, c.inst, c.inst->memory, (int)c.lane, SP_SHARED, c.shared, c.bytes + c.zeros,
+                            ACCESS_WRITE);
         if (!to || (c.bytes && !from)) continue;
         if (c.bytes) memcpy(to, from, c.bytes);
         memset(to + c.bytes, 0, c.zeros);

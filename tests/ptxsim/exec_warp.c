@@ -14,7 +14,8 @@ static bool check_members(sim_warp *w, const sim_inst *i, int r, uint32_t mask) 
         if (!(named >> l & 1))
             return !sim_soft_fault(w, i, l, CHECK_BARRIER, "the lane is not in its own member mask 0x%08x", named);
         if (named & w->live & ~mask)
-            return !sim_soft_fault(w, i, l, CHECK_BARRIER, "member mask 0x%08x names lanes 0x%08x that are not here", named, named & w->live & ~mask);
+            return !sim_soft_fault(w, i, l, CHECK_BARRIER, "member mask 0x%08x names lanes 0x%08x that are not here",
+                                   named, named & w->live & ~mask);
     }
     return true;
 }
@@ -105,8 +106,7 @@ void sim_exec_redux(sim_warp *w, const sim_inst *i, uint32_t mask) {
             uint32_t v = a->u32[__builtin_ctz(m)];
             bool less = is_signed ? (int32_t)v < (int32_t)r : v < r;
             if (first) r = v;
-            else
-                switch (i->op) {
+            else switch (i->op) {
                 case 0: r += v; break;
                 case 1: r = less ? v : r; break;
                 case 2: r = less ? r : v; break;
@@ -149,22 +149,27 @@ void sim_exec_clock(sim_warp *w, const sim_inst *i, uint32_t mask) {
 
 static bool whole_warp(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (mask == FULL) return true;
-    sim_fault(w, i, -1, SIM_ILLEGAL_INSTRUCTION, "an instruction of the whole warp was reached by lanes 0x%08x only", mask);
+    sim_fault(w, i, -1, SIM_ILLEGAL_INSTRUCTION, "an instruction of the whole warp was reached by lanes 0x%08x only",
+              mask);
     return false;
 }
 
-/* Lane 8m+r holds the address of row r (16 bytes) of matrix m; lane l gets elements 2(l%4), +1 of row l/4 (or of the column). */
+/* Lane 8m+r holds the address of row r (16 bytes) of matrix m; lane l gets elements 2(l%4), +1 of row l/4 (or of the
+ * column). */
 void sim_exec_ldmatrix(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (!whole_warp(w, i, mask)) return;
     const sim_reg *a = row(w, i->in[0]);
     uint32_t used = i->vec == 4 ? FULL : i->vec == 2 ? 0xffff : 0xff;
     uint16_t m[4][8][8];
     uint64_t address[LANES];
-    if (sim_checks(CHECK_UNINIT) && used & ~w->init[i->in[0]] && sim_soft_fault(w, i, 0, CHECK_UNINIT, "the address comes from a register that was never written")) return;
+    if (sim_checks(CHECK_UNINIT) && used & ~w->init[i->in[0]] &&
+        sim_soft_fault(w, i, 0, CHECK_UNINIT, "the address comes from a register that was never written"))
+        return;
     for (int l = 0; l < 8 * i->vec; l++) {
         address[l] = a->u64[l] + (uint64_t)i->imm;
         if (address[l] & 15) {
-            sim_fault(w, i, l, SIM_MISALIGNED, "ldmatrix of a row at 0x%llx, which is not aligned to 16 bytes", (unsigned long long)address[l]);
+            sim_fault(w, i, l, SIM_MISALIGNED, "ldmatrix of a row at 0x%llx, which is not aligned to 16 bytes",
+                      (unsigned long long)address[l]);
             return;
         }
         const uint8_t *data = sim_touch(w, i, l, (sim_space)i->space, address[l], 16, ACCESS_READ);
@@ -176,15 +181,16 @@ void sim_exec_ldmatrix(sim_warp *w, const sim_inst *i, uint32_t mask) {
         uint32_t out[LANES];
         EACH_LANE {
             int r = l / 4, c = l % 4 * 2;
-            out[l] = i->flags & FLAG_TRANS ? m[k][c][r] | (uint32_t)m[k][c + 1][r] << 16 : m[k][r][c] | (uint32_t)m[k][r][c + 1] << 16;
+            out[l] = i->flags & FLAG_TRANS ? m[k][c][r] | (uint32_t)m[k][c + 1][r] << 16
+                                           : m[k][r][c] | (uint32_t)m[k][r][c + 1] << 16;
         }
         commit32(w, i->out[k], out, FULL);
         w->init[i->out[k]] = FULL;
     }
 }
 
-/* D = A B + C with A 16 x K, B K x 8. Products are exact and summed in double, then rounded once: the hardware's own order and
- * precision of the sum are not specified. */
+/* D = A B + C with A 16 x K, B K x 8. Products are exact and summed in double, then rounded once: the hardware's own
+ * order and precision of the sum are not specified. */
 void sim_exec_mma(sim_warp *w, const sim_inst *i, uint32_t mask) {
     if (!whole_warp(w, i, mask)) return;
     int K = i->op, n_in = 0;
@@ -208,18 +214,18 @@ void sim_exec_mma(sim_warp *w, const sim_inst *i, uint32_t mask) {
         for (int k = 0; k < n_a; k++) {
             const sim_reg *r = row(w, i->in[n_in++]);
             EACH_LANE
-                for (int h = 0; h < 2; h++) {
-                    uint32_t v = r->u32[l] >> 16 * h & 0xffff;
-                    a[l / 4 + (k & 1) * 8][l % 4 * 2 + h + k / 2 * 8] = f16 ? f16_to_f32(v) : bf16_to_f32(v);
-                }
+            for (int h = 0; h < 2; h++) {
+                uint32_t v = r->u32[l] >> 16 * h & 0xffff;
+                a[l / 4 + (k & 1) * 8][l % 4 * 2 + h + k / 2 * 8] = f16 ? f16_to_f32(v) : bf16_to_f32(v);
+            }
         }
         for (int k = 0; k < n_b; k++) {
             const sim_reg *r = row(w, i->in[n_in++]);
             EACH_LANE
-                for (int h = 0; h < 2; h++) {
-                    uint32_t v = r->u32[l] >> 16 * h & 0xffff;
-                    b[l % 4 * 2 + h + k * 8][l / 4] = f16 ? f16_to_f32(v) : bf16_to_f32(v);
-                }
+            for (int h = 0; h < 2; h++) {
+                uint32_t v = r->u32[l] >> 16 * h & 0xffff;
+                b[l % 4 * 2 + h + k * 8][l / 4] = f16 ? f16_to_f32(v) : bf16_to_f32(v);
+            }
         }
     }
     bool half = i->type2 == T_F16;

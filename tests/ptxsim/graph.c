@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Graphs: capture of streams, instances, updates, launches. Nodes are kept in the order of their capture, which is one that respects
- * all dependencies; an instance remembers the dependencies themselves, to find races between branches. */
+ * Graphs: capture of streams, instances, updates, launches. Nodes are kept in the order of their capture, which is one
+ * that respects all dependencies; an instance remembers the dependencies themselves, to find races between branches. */
 #include "api.h"
 
 void capture_release(capture *c) {
@@ -64,7 +64,10 @@ CUresult graph_capture(CUstream s, sim_work *work) {
         g->nodes = grown, g->cap_nodes = cap;
     }
     CUgraphNode n = calloc(1, sizeof *n);
-    int *deps = malloc((size_t)(s->n_last + 1) * sizeof *deps), *last = realloc(s->last, sizeof *last * 1 > (size_t)s->n_last * sizeof *last ? sizeof *last : (size_t)s->n_last * sizeof *last);
+    int *deps = malloc((size_t)(s->n_last + 1) * sizeof *deps),
+        *last = realloc(s->last, sizeof *last * 1 > (size_t)s->n_last * sizeof *last
+                                     ? sizeof *last
+                                     : (size_t)s->n_last * sizeof *last);
     if (last) s->last = last;
     if (!n || !deps || !last) {
         free(n), free(deps);
@@ -121,7 +124,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
         for (int k = 0; o != s && !r && k < o->n_last; k++) { /* all branches have to come back to the origin */
             bool joined = false;
             for (int q = 0; q < s->n_last; q++)
-                joined |= s->last[q] == o->last[k] || (sets[(size_t)s->last[q] * words + (size_t)o->last[k] / 64] >> o->last[k] % 64 & 1);
+                joined |= s->last[q] == o->last[k] ||
+                          (sets[(size_t)s->last[q] * words + (size_t)o->last[k] / 64] >> o->last[k] % 64 & 1);
             if (!joined) r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
         }
         o->capture = NULL;
@@ -141,7 +145,9 @@ CUresult cuStreamIsCapturing(CUstream stream, int *status) {
     ENTER(true);
     CUstream s = stream_find(stream);
     if (!s) return api_leave(CUDA_ERROR_INVALID_HANDLE);
-    *status = !s->capture ? CU_STREAM_CAPTURE_STATUS_NONE : s->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *status = !s->capture           ? CU_STREAM_CAPTURE_STATUS_NONE
+              : s->capture->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                    : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return api_leave(CUDA_SUCCESS);
 }
 
@@ -153,7 +159,8 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph) {
     CUgraphExec e = calloc(1, sizeof *e);
     if (!e) return CUDA_ERROR_OUT_OF_MEMORY;
     e->next = sim.execs, sim.execs = e;
-    e->works = calloc((size_t)g->n_nodes + 1, sizeof *e->works), e->origins = calloc((size_t)g->n_nodes + 1, sizeof *e->origins);
+    e->works = calloc((size_t)g->n_nodes + 1, sizeof *e->works),
+    e->origins = calloc((size_t)g->n_nodes + 1, sizeof *e->origins);
     if (!e->works || !e->origins) return CUDA_ERROR_OUT_OF_MEMORY;
     bool chain = true;
     for (int k = 0; k < g->n_nodes; k++) {
@@ -214,13 +221,18 @@ CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdate
     int failed;
     ENTER(true);
     CUresult r = update(exec, graph, &failed);
-    if (result) *result = (CUgraphExecUpdateResultInfo){.result = r ? (failed >= 0 ? 4 : 2) : 0, .errorNode = r && failed >= 0 ? find_graph(graph)->nodes[failed] : NULL};
+    if (result)
+        *result = (CUgraphExecUpdateResultInfo){.result = r ? (failed >= 0 ? 4 : 2) : 0,
+                                                .errorNode = r && failed >= 0 ? find_graph(graph)->nodes[failed]
+                                                                              : NULL};
     return api_leave(r);
 }
 
 static CUresult replace(sim_work *w, const CUDA_KERNEL_NODE_PARAMS *p) {
     sim_work fresh;
-    CUresult r = launch_work(p->func, (unsigned[]){p->gridDimX, p->gridDimY, p->gridDimZ}, (unsigned[]){p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes, p->kernelParams, p->extra, &fresh);
+    CUresult r = launch_work(p->func, (unsigned[]){p->gridDimX, p->gridDimY, p->gridDimZ},
+                             (unsigned[]){p->blockDimX, p->blockDimY, p->blockDimZ}, p->sharedMemBytes, p->kernelParams,
+                             p->extra, &fresh);
     if (r) {
         work_clear(&fresh);
         return r;
@@ -247,8 +259,15 @@ CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS
     CUgraphNode n = find_node(node);
     if (!n || n->work.kind != WORK_LAUNCH || !params) return api_leave(CUDA_ERROR_INVALID_VALUE);
     const sim_work *w = &n->work;
-    *params = (CUDA_KERNEL_NODE_PARAMS){.func = (CUfunction)w->func, .gridDimX = w->grid[0], .gridDimY = w->grid[1], .gridDimZ = w->grid[2], .blockDimX = w->block[0],
-                                        .blockDimY = w->block[1], .blockDimZ = w->block[2], .sharedMemBytes = w->shared, .ctx = api_context()};
+    *params = (CUDA_KERNEL_NODE_PARAMS){.func = (CUfunction)w->func,
+                                        .gridDimX = w->grid[0],
+                                        .gridDimY = w->grid[1],
+                                        .gridDimZ = w->grid[2],
+                                        .blockDimX = w->block[0],
+                                        .blockDimY = w->block[1],
+                                        .blockDimZ = w->block[2],
+                                        .sharedMemBytes = w->shared,
+                                        .ctx = api_context()};
     return api_leave(CUDA_SUCCESS);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How the instruction families are written: one loop over 32 lanes into a local array, then the active lanes are stored. */
+ * How the instruction families are written: one loop over 32 lanes into a local array, then the active lanes are
+ * stored. */
 #ifndef PTXSIM_LANES_H
 #define PTXSIM_LANES_H
 
@@ -63,35 +64,35 @@ static inline void commit_predicate(sim_warp *w, int r, uint32_t out, uint32_t m
 #define COMMIT(T) CAT(commit, SLOT_##T)
 #define WORD(T) CAT(CAT(uint, SLOT_##T), _t)
 
-#define UNARY(name, T, expr)                                                                       \
-    static void name##_##T(sim_warp *w, const sim_inst *i, uint32_t mask) {                        \
-        const sim_reg *a = row(w, i->in[0]);                                                       \
-        WORD(T) out[LANES];                                                                        \
-        EACH_LANE {                                                                                \
-            C_##T x = GET_##T(a);                                                                  \
-            out[l] = BITS_##T(expr);                                                               \
-        }                                                                                          \
-        COMMIT(T)(w, i->out[0], out, mask);                                                        \
+#define UNARY(name, T, expr)                                                \
+    static void name##_##T(sim_warp *w, const sim_inst *i, uint32_t mask) { \
+        const sim_reg *a = row(w, i->in[0]);                                \
+        WORD(T) out[LANES];                                                 \
+        EACH_LANE {                                                         \
+            C_##T x = GET_##T(a);                                           \
+            out[l] = BITS_##T(expr);                                        \
+        }                                                                   \
+        COMMIT(T)(w, i->out[0], out, mask);                                 \
     }
-#define BINARY(name, T, expr)                                                                      \
-    static void name##_##T(sim_warp *w, const sim_inst *i, uint32_t mask) {                        \
-        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]);                                \
-        WORD(T) out[LANES];                                                                        \
-        EACH_LANE {                                                                                \
-            C_##T x = GET_##T(a), y = GET_##T(b);                                                  \
-            out[l] = BITS_##T(expr);                                                               \
-        }                                                                                          \
-        COMMIT(T)(w, i->out[0], out, mask);                                                        \
+#define BINARY(name, T, expr)                                               \
+    static void name##_##T(sim_warp *w, const sim_inst *i, uint32_t mask) { \
+        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]);         \
+        WORD(T) out[LANES];                                                 \
+        EACH_LANE {                                                         \
+            C_##T x = GET_##T(a), y = GET_##T(b);                           \
+            out[l] = BITS_##T(expr);                                        \
+        }                                                                   \
+        COMMIT(T)(w, i->out[0], out, mask);                                 \
     }
-#define TERNARY(name, T, expr)                                                                     \
-    static void name##_##T(sim_warp *w, const sim_inst *i, uint32_t mask) {                        \
-        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);         \
-        WORD(T) out[LANES];                                                                        \
-        EACH_LANE {                                                                                \
-            C_##T x = GET_##T(a), y = GET_##T(b), z = GET_##T(c);                                  \
-            out[l] = BITS_##T(expr);                                                               \
-        }                                                                                          \
-        COMMIT(T)(w, i->out[0], out, mask);                                                        \
+#define TERNARY(name, T, expr)                                                             \
+    static void name##_##T(sim_warp *w, const sim_inst *i, uint32_t mask) {                \
+        const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]); \
+        WORD(T) out[LANES];                                                                \
+        EACH_LANE {                                                                        \
+            C_##T x = GET_##T(a), y = GET_##T(b), z = GET_##T(c);                          \
+            out[l] = BITS_##T(expr);                                                       \
+        }                                                                                  \
+        COMMIT(T)(w, i->out[0], out, mask);                                                \
     }
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * Runs a launch: blocks on host threads, warps in turn until each waits at a barrier, lanes by masks with a stack of paths.
+ * Runs a launch: blocks on host threads, warps in turn until each waits at a barrier, lanes by masks with a stack of
+ * paths.
  *
- * Divergence. Each warp has a stack of paths (place, lanes, place where they join). A branch that splits the lanes leaves the join
- * on the stack and runs the two paths one after the other; a path that reaches its join is dropped. */
+ * Divergence. Each warp has a stack of paths (place, lanes, place where they join). A branch that splits the lanes
+ * leaves the join on the stack and runs the two paths one after the other; a path that reaches its join is dropped. */
 #include "sim.h"
 #include "lanes.h"
 
@@ -26,8 +27,9 @@ static void describe(sim_warp *w, const sim_inst *i, int lane, const char *forma
     vsnprintf(message, sizeof message, format, args);
     sim_thread_of(w, lane, tid);
     const uint32_t *c = w->block->ctaid;
-    sim_report("%s\n    at line %u of %s, %s %u of block (%u,%u,%u), thread (%u,%u,%u)", message, i->line, w->launch->func->name, lane < 0 ? "warp" : "lane",
-               lane < 0 ? w->index : (uint32_t)lane, c[0], c[1], c[2], tid[0], tid[1], tid[2]);
+    sim_report("%s\n    at line %u of %s, %s %u of block (%u,%u,%u), thread (%u,%u,%u)", message, i->line,
+               w->launch->func->name, lane < 0 ? "warp" : "lane", lane < 0 ? w->index : (uint32_t)lane, c[0], c[1],
+               c[2], tid[0], tid[1], tid[2]);
 }
 
 /* Whether this is the launch's first fault. */
@@ -76,9 +78,15 @@ static void start_frame(sim_warp *w, const sim_func *f, uint64_t local_base) {
         if (r < 0) continue;
         uint64_t v = 0;
         switch (s) {
-        case SR_NTID_X: case SR_NTID_Y: case SR_NTID_Z: v = l->block[s - SR_NTID_X]; break;
-        case SR_CTAID_X: case SR_CTAID_Y: case SR_CTAID_Z: v = w->block->ctaid[s - SR_CTAID_X]; break;
-        case SR_NCTAID_X: case SR_NCTAID_Y: case SR_NCTAID_Z: v = l->grid[s - SR_NCTAID_X]; break;
+        case SR_NTID_X:
+        case SR_NTID_Y:
+        case SR_NTID_Z: v = l->block[s - SR_NTID_X]; break;
+        case SR_CTAID_X:
+        case SR_CTAID_Y:
+        case SR_CTAID_Z: v = w->block->ctaid[s - SR_CTAID_X]; break;
+        case SR_NCTAID_X:
+        case SR_NCTAID_Y:
+        case SR_NCTAID_Z: v = l->grid[s - SR_NCTAID_X]; break;
         case SR_WARPID: v = w->index; break;
         case SR_NWARPID: v = (l->threads + LANES - 1) / LANES; break;
         case SR_SMID: v = w->block->linear % (uint64_t)sim_set.sm_count; break;
@@ -90,12 +98,15 @@ static void start_frame(sim_warp *w, const sim_func *f, uint64_t local_base) {
         case SR_GRIDID: v = l->op; break;
         default: break;
         }
-        fill(w, r, s == SR_CLOCK64 || s == SR_GLOBALTIMER || s == SR_GRIDID || s == SR_DYNAMIC_BASE || s == SR_LOCAL_BASE, v);
+        fill(w, r,
+             s == SR_CLOCK64 || s == SR_GLOBALTIMER || s == SR_GRIDID || s == SR_DYNAMIC_BASE || s == SR_LOCAL_BASE, v);
         uint32_t *u = row(w, r)->u32;
         for (uint32_t lane = 0; lane < LANES; lane++) {
             uint32_t tid[3], one = 1u << lane;
             switch (s) {
-            case SR_TID_X: case SR_TID_Y: case SR_TID_Z: sim_thread_of(w, (int)lane, tid), u[lane] = tid[s - SR_TID_X]; break;
+            case SR_TID_X:
+            case SR_TID_Y:
+            case SR_TID_Z: sim_thread_of(w, (int)lane, tid), u[lane] = tid[s - SR_TID_X]; break;
             case SR_LANEID: u[lane] = lane; break;
             case SR_LT: u[lane] = one - 1; break;
             case SR_LE: u[lane] = one | (one - 1); break;
@@ -129,13 +140,19 @@ static bool call(sim_warp *w, const sim_inst *i, uint32_t mask) {
         return false;
     }
     sim_frame *to = &w->frames[w->n_frames];
-    *to = (sim_frame){.func = f, .rows = new_rows((size_t)f->n_rows * ROW_BYTES), .init = calloc((size_t)f->n_rows + 1, sizeof(uint32_t)), .local_base = base, .call = c, .call_mask = mask};
+    *to = (sim_frame){.func = f,
+                      .rows = new_rows((size_t)f->n_rows * ROW_BYTES),
+                      .init = calloc((size_t)f->n_rows + 1, sizeof(uint32_t)),
+                      .local_base = base,
+                      .call = c,
+                      .call_mask = mask};
     if (!to->rows || !to->init || w->depth + 2 > STACK_DEPTH) {
         free(to->rows), free(to->init);
         sim_fault(w, i, -1, SIM_LAUNCH_FAILED, "calls nested too deep");
         return false;
     }
-    for (int k = 0; k < c->n_args && k < f->n_params; k++) copy_locals(w, base + f->params[k]->offset, from->local_base + c->arg[k], f->params[k]->size, mask);
+    for (int k = 0; k < c->n_args && k < f->n_params; k++)
+        copy_locals(w, base + f->params[k]->offset, from->local_base + c->arg[k], f->params[k]->size, mask);
     w->n_frames++;
     w->rows = to->rows, w->init = to->init;
     start_frame(w, f, base);
@@ -148,7 +165,8 @@ static void leave_frame(sim_warp *w) {
     sim_frame *gone = &w->frames[--w->n_frames], *to = &w->frames[w->n_frames - 1];
     const struct sim_call *c = gone->call;
     for (int k = 0; k < c->n_results && k < gone->func->n_returns; k++)
-        copy_locals(w, to->local_base + c->result[k], gone->local_base + gone->func->returns[k]->offset, gone->func->returns[k]->size, gone->call_mask & w->live);
+        copy_locals(w, to->local_base + c->result[k], gone->local_base + gone->func->returns[k]->offset,
+                    gone->func->returns[k]->size, gone->call_mask & w->live);
     free(gone->rows), free(gone->init);
     w->rows = to->rows, w->init = to->init;
 }
@@ -165,19 +183,26 @@ static bool arrive(sim_warp *w, const sim_inst *i, uint32_t mask) {
         return true;
     }
     if (!(i->flags & FLAG_UNALIGNED) && mask != w->live &&
-        sim_soft_fault(w, i, -1, CHECK_BARRIER, "barrier divergence: lanes 0x%08x of the warp are here, lanes 0x%08x are not", mask, w->live & ~mask))
+        sim_soft_fault(w, i, -1, CHECK_BARRIER,
+                       "barrier divergence: lanes 0x%08x of the warp are here, lanes 0x%08x are not", mask,
+                       w->live & ~mask))
         return true;
     if (!counted && w->live != w->initial &&
-        sim_soft_fault(w, i, -1, CHECK_BARRIER, "barrier divergence: lanes 0x%08x of the warp have exited before this barrier of the whole block", w->initial & ~w->live))
+        sim_soft_fault(
+            w, i, -1, CHECK_BARRIER,
+            "barrier divergence: lanes 0x%08x of the warp have exited before this barrier of the whole block",
+            w->initial & ~w->live))
         return true;
     uint32_t expected = counted ? row(w, i->in[1])->u32[__builtin_ctz(mask)] : (threads + LANES - 1) / LANES * LANES;
     if (expected % LANES || expected == 0 || (counted && expected > (threads + LANES - 1) / LANES * LANES)) {
-        sim_fault(w, i, -1, SIM_ILLEGAL_INSTRUCTION, "barrier %u for %u threads of a block of %u", id, expected, threads);
+        sim_fault(w, i, -1, SIM_ILLEGAL_INSTRUCTION, "barrier %u for %u threads of a block of %u", id, expected,
+                  threads);
         return true;
     }
     sim_barrier *r = &b->barriers[id];
     if (r->arrived_threads && r->expected != expected) {
-        sim_soft_fault(w, i, -1, CHECK_BARRIER, "barrier %u: %u threads expected, others wait for %u", id, expected, r->expected);
+        sim_soft_fault(w, i, -1, CHECK_BARRIER, "barrier %u: %u threads expected, others wait for %u", id, expected,
+                       r->expected);
         if (w->launch->status) return true;
     }
     if (!r->arrived_threads) memset(r->clock, 0, sizeof r->clock);
@@ -222,7 +247,9 @@ static void branch(sim_warp *w, const sim_inst *i, uint32_t here, uint32_t next,
         top->pc = taken ? target : next;
         return;
     }
-    if (i->flags & FLAG_UNIFORM && sim_soft_fault(w, i, -1, CHECK_BARRIER, "bra.uni goes two ways: lanes 0x%08x of 0x%08x", taken, here)) return;
+    if (i->flags & FLAG_UNIFORM &&
+        sim_soft_fault(w, i, -1, CHECK_BARRIER, "bra.uni goes two ways: lanes 0x%08x of 0x%08x", taken, here))
+        return;
     if (w->depth + 2 > STACK_DEPTH) {
         sim_fault(w, i, -1, SIM_LAUNCH_FAILED, "paths nested too deep");
         return;
@@ -241,7 +268,9 @@ static void finish_warp(sim_warp *w) {
 }
 
 static void hangs(sim_warp *w, const sim_inst *i) {
-    sim_fault(w, i, -1, SIM_LAUNCH_TIMEOUT, "the launch does not end: more than %llu warp instructions on one host thread", (unsigned long long)sim_set.limit);
+    sim_fault(w, i, -1, SIM_LAUNCH_TIMEOUT,
+              "the launch does not end: more than %llu warp instructions on one host thread",
+              (unsigned long long)sim_set.limit);
 }
 
 static void run_warp(sim_warp *w) {
@@ -264,7 +293,8 @@ static void run_warp(sim_warp *w) {
         uint32_t here = top->mask, mask = here;
         if (i->guard >= 0) {
             if (sim_checks(CHECK_UNINIT) && here & ~w->init[i->guard] &&
-                sim_soft_fault(w, i, __builtin_ctz(here & ~w->init[i->guard]), CHECK_UNINIT, "a predicate that was never written decides here"))
+                sim_soft_fault(w, i, __builtin_ctz(here & ~w->init[i->guard]), CHECK_UNINIT,
+                               "a predicate that was never written decides here"))
                 break;
             uint32_t p = predicate(w, i->guard);
             mask &= i->guard_not ? ~p : p;
@@ -290,7 +320,8 @@ static void run_warp(sim_warp *w) {
             }
             uint32_t index = row(w, i->in[0])->u32[__builtin_ctz(mask)], same = 0;
             if (index >= (uint32_t)f->n_targets[i->target]) {
-                sim_fault(w, i, __builtin_ctz(mask), SIM_ILLEGAL_INSTRUCTION, "brx.idx with index %u of %d targets", index, f->n_targets[i->target]);
+                sim_fault(w, i, __builtin_ctz(mask), SIM_ILLEGAL_INSTRUCTION, "brx.idx with index %u of %d targets",
+                          index, f->n_targets[i->target]);
                 break;
             }
             EACH_LANE same |= (uint32_t)(row(w, i->in[0])->u32[l] == index) << l;
@@ -356,7 +387,8 @@ void sim_run_block(sim_worker *k, uint64_t linear) {
     sim_launch *l = k->launch;
     sim_block *b = &k->block;
     b->launch = l, b->linear = linear, b->warps = k->warps;
-    b->ctaid[0] = (uint32_t)(linear % l->grid[0]), b->ctaid[1] = (uint32_t)(linear / l->grid[0] % l->grid[1]), b->ctaid[2] = (uint32_t)(linear / l->grid[0] / l->grid[1]);
+    b->ctaid[0] = (uint32_t)(linear % l->grid[0]), b->ctaid[1] = (uint32_t)(linear / l->grid[0] % l->grid[1]),
+    b->ctaid[2] = (uint32_t)(linear / l->grid[0] / l->grid[1]);
     b->fenced = b->acquired_any = false;
     memset(b->barriers, 0, sizeof b->barriers);
     memset(b->shared_init, 0, b->shared_bytes);
@@ -378,7 +410,9 @@ void sim_run_block(sim_worker *k, uint64_t linear) {
             for (int i = 0; i < b->n_warps; i++)
                 if (k->warps[i].state == WARP_WAITING && !stuck) stuck = &k->warps[i];
                 else if (k->warps[i].state == WARP_DONE) done++;
-            sim_fault(stuck, stuck->at, -1, SIM_LAUNCH_FAILED, "barrier divergence: warp %u waits at barrier %d for ever; %d of %d warps have exited", stuck->index, stuck->barrier, done, b->n_warps);
+            sim_fault(stuck, stuck->at, -1, SIM_LAUNCH_FAILED,
+                      "barrier divergence: warp %u waits at barrier %d for ever; %d of %d warps have exited",
+                      stuck->index, stuck->barrier, done, b->n_warps);
             break;
         }
         if (!waiting) break;
@@ -421,13 +455,14 @@ static bool start_worker(sim_worker *k, sim_launch *l) {
     k->block.local = malloc(locals + 1), k->block.local_init = malloc(locals + 1);
     if (!k->rows) return false;
     memset(k->rows, 0, (size_t)warps * (size_t)f->n_rows * ROW_BYTES);
-    return k->warps && k->init && k->cache && k->block.shared && k->block.shared_init && k->block.shared_words && k->block.local && k->block.local_init;
+    return k->warps && k->init && k->cache && k->block.shared && k->block.shared_init && k->block.shared_words &&
+           k->block.local && k->block.local_init;
 }
 
 static void stop_worker(sim_worker *k) {
     for (int i = 0; k->warps && i < k->block.n_warps; i++) free(k->warps[i].copies);
-    free(k->warps), free(k->rows), free(k->init), free(k->cache), free(k->block.shared), free(k->block.shared_init), free(k->block.shared_words), free(k->block.local),
-        free(k->block.local_init);
+    free(k->warps), free(k->rows), free(k->init), free(k->cache), free(k->block.shared), free(k->block.shared_init),
+        free(k->block.shared_words), free(k->block.local), free(k->block.local_init);
 }
 
 static void *work(void *argument) {
@@ -467,7 +502,8 @@ int sim_run_launch(sim_launch *l) {
     free(l->acquired), free(l->released);
     l->acquired = l->released = NULL;
     l->stats.launches = 1;
-    l->stats.registers = (uint64_t)l->func->registers, l->stats.local_bytes = local_need(l->func, 0), l->stats.shared_bytes = l->shared_total;
+    l->stats.registers = (uint64_t)l->func->registers, l->stats.local_bytes = local_need(l->func, 0),
+    l->stats.shared_bytes = l->shared_total;
     ptxsim_stats *total = sim_stats_of(l->func->name);
     if (total) sim_stats_add(total, &l->stats);
     return l->status;

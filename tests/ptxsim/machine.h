@@ -28,7 +28,9 @@ typedef union sim_reg {
 typedef struct sim_launch sim_launch;
 typedef struct sim_block sim_block;
 
-typedef struct sim_entry { uint32_t pc, reconverge, mask, frame; } sim_entry;
+typedef struct sim_entry {
+    uint32_t pc, reconverge, mask, frame;
+} sim_entry;
 
 typedef struct sim_frame {
     const sim_func *func;
@@ -40,12 +42,16 @@ typedef struct sim_frame {
 } sim_frame;
 
 /* A cp.async under way: bytes arrive when a wait says so. */
-typedef struct sim_copy { uint64_t global, shared; uint32_t bytes, zeros, lane, group; const sim_inst *inst; } sim_copy;
+typedef struct sim_copy {
+    uint64_t global, shared;
+    uint32_t bytes, zeros, lane, group;
+    const sim_inst *inst;
+} sim_copy;
 
 typedef enum sim_warp_state { WARP_READY, WARP_WAITING, WARP_DONE } sim_warp_state;
 
 struct sim_warp {
-    uint8_t *rows;  /* of the current frame */
+    uint8_t *rows; /* of the current frame */
     uint32_t *init;
     sim_block *block;
     sim_launch *launch;
@@ -58,16 +64,21 @@ struct sim_warp {
     sim_entry stack[STACK_DEPTH];
     uint32_t n_frames;
     sim_frame frames[24];
-    uint32_t clock[MAX_WARPS]; /* what this warp knows of the others' progress; its own entry counts its synchronizations */
+    uint32_t
+        clock[MAX_WARPS]; /* what this warp knows of the others' progress; its own entry counts its synchronizations */
     sim_copy *copies;
     int n_copies, cap_copies;
     uint32_t group;
 };
 
-typedef struct sim_barrier { uint32_t arrived_threads, expected, arrived_warps, clock[MAX_WARPS]; } sim_barrier;
+typedef struct sim_barrier {
+    uint32_t arrived_threads, expected, arrived_warps, clock[MAX_WARPS];
+} sim_barrier;
 
 /* Who touched a word of shared memory last. */
-typedef struct sim_shared_word { uint64_t writer, reader; } sim_shared_word;
+typedef struct sim_shared_word {
+    uint64_t writer, reader;
+} sim_shared_word;
 
 struct sim_block {
     sim_launch *launch;
@@ -121,21 +132,34 @@ static inline sim_reg *row(const sim_warp *w, int index) { return (sim_reg *)(w-
 static inline uint32_t predicate(const sim_warp *w, int index) { return row(w, index)->u32[0]; }
 
 /* A fault of the kernel: reports once a launch, with place and thread. `lane` -1: the warp as a whole. */
-enum { CHECK_UNINIT = 1, CHECK_ALIGN = 2, CHECK_RACE = 4, CHECK_BARRIER = 8, CHECK_LEAK = 16, CHECK_STREAM = 32, CHECK_WARN = 64 };
-void sim_fault(sim_warp *w, const sim_inst *i, int lane, int status, const char *format, ...) __attribute__((format(printf, 5, 6)));
+enum {
+    CHECK_UNINIT = 1,
+    CHECK_ALIGN = 2,
+    CHECK_RACE = 4,
+    CHECK_BARRIER = 8,
+    CHECK_LEAK = 16,
+    CHECK_STREAM = 32,
+    CHECK_WARN = 64
+};
+void sim_fault(sim_warp *w, const sim_inst *i, int lane, int status, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 /* The same for what real hardware would let pass; false when it is only a warning. */
-bool sim_soft_fault(sim_warp *w, const sim_inst *i, int lane, int check, const char *format, ...) __attribute__((format(printf, 5, 6)));
+bool sim_soft_fault(sim_warp *w, const sim_inst *i, int lane, int check, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 void sim_thread_of(const sim_warp *w, int lane, uint32_t tid[3]);
 
-/* Memory, one lane at a time: `bytes` at a generic or space address, after all checks; NULL after reporting. STRONG is a store that is
- * volatile or ordered: for races it counts as an atomic. */
+/* Memory, one lane at a time: `bytes` at a generic or space address, after all checks; NULL after reporting. STRONG is
+ * a store that is volatile or ordered: for races it counts as an atomic. */
 typedef enum sim_access { ACCESS_READ, ACCESS_WRITE, ACCESS_ATOMIC, ACCESS_STRONG } sim_access;
-uint8_t *sim_touch(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes, sim_access access);
+uint8_t *sim_touch(sim_warp *w, const sim_inst *i, int lane, sim_space space, uint64_t address, uint32_t bytes,
+                   sim_access access);
 
 void sim_count_shared(sim_warp *w, const uint64_t *address, uint32_t mask, uint32_t bytes);
 
 /* Instruction families: the functions that decode picks from. */
-sim_exec sim_exec_load, sim_exec_store, sim_exec_atomic, sim_exec_cp_async, sim_exec_cp_commit, sim_exec_cp_wait, sim_exec_fence;
-sim_exec sim_exec_clock, sim_exec_shfl, sim_exec_vote, sim_exec_match, sim_exec_redux, sim_exec_warp_sync, sim_exec_activemask, sim_exec_ldmatrix, sim_exec_mma;
+sim_exec sim_exec_load, sim_exec_store, sim_exec_atomic, sim_exec_cp_async, sim_exec_cp_commit, sim_exec_cp_wait,
+    sim_exec_fence;
+sim_exec sim_exec_clock, sim_exec_shfl, sim_exec_vote, sim_exec_match, sim_exec_redux, sim_exec_warp_sync,
+    sim_exec_activemask, sim_exec_ldmatrix, sim_exec_mma;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Device memory: one reserved range of addresses, backed by pages as they are touched, with red zones between allocations. */
+ * Device memory: one reserved range of addresses, backed by pages as they are touched, with red zones between
+ * allocations. */
 #include "memory.h"
 
 #include <stdio.h>
@@ -15,7 +16,10 @@ static struct {
     uint64_t *words;
     sim_alloc **live; /* sorted by base */
     int n_live, cap_live, ids;
-    struct { uint64_t base, size; int id; } ghosts[GHOSTS]; /* lately freed */
+    struct {
+        uint64_t base, size;
+        int id;
+    } ghosts[GHOSTS]; /* lately freed */
     int n_ghosts;
 } mem;
 
@@ -85,7 +89,8 @@ static uint64_t gap(uint64_t from, uint64_t need) {
     for (int k = 0; k < mem.n_live; k++) {
         const sim_alloc *a = mem.live[k];
         if (a->host) continue;
-        uint64_t start = a->base - DEVICE_BASE, end = (start + a->size + RED_ZONE + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        uint64_t start = a->base - DEVICE_BASE,
+                 end = (start + a->size + RED_ZONE + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
         if (end <= at) continue;
         if (start >= at + need + RED_ZONE) break;
         at = end;
@@ -101,7 +106,8 @@ sim_alloc *sim_memory_alloc(uint64_t bytes, bool hidden) {
     sim_alloc *a = insert(DEVICE_BASE + at, bytes);
     if (!a) return NULL;
     mem.next = (at + bytes + RED_ZONE + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    a->data = mem.data + at, a->init = mem.init + at, a->words = mem.words + at / 2; /* 2 records a 4 bytes; 8 bytes a record */
+    a->data = mem.data + at, a->init = mem.init + at,
+    a->words = mem.words + at / 2; /* 2 records a 4 bytes; 8 bytes a record */
     a->hidden = hidden;
     mem.used += bytes;
     if (mem.used > mem.peak) mem.peak = mem.used;
@@ -115,7 +121,8 @@ sim_alloc *sim_memory_add_host(void *data, uint64_t bytes, bool registered) {
 }
 
 static void forget(void *p, uint64_t bytes) {
-    uintptr_t begin = (uintptr_t)p, end = begin + bytes, first = (begin + PAGE - 1) / PAGE * PAGE, last = end / PAGE * PAGE;
+    uintptr_t begin = (uintptr_t)p, end = begin + bytes, first = (begin + PAGE - 1) / PAGE * PAGE,
+              last = end / PAGE * PAGE;
     if (first >= last) {
         memset(p, 0, bytes);
         return;
@@ -148,7 +155,8 @@ void sim_memory_describe(uint64_t address, char *text, size_t size) {
     for (int k = mem.n_ghosts; k > 0 && k > mem.n_ghosts - GHOSTS; k--) {
         int g = (k - 1) % GHOSTS;
         if (address - mem.ghosts[g].base < mem.ghosts[g].size) {
-            snprintf(text, size, "%llu bytes into freed allocation #%d of %llu bytes", (unsigned long long)(address - mem.ghosts[g].base), mem.ghosts[g].id,
+            snprintf(text, size, "%llu bytes into freed allocation #%d of %llu bytes",
+                     (unsigned long long)(address - mem.ghosts[g].base), mem.ghosts[g].id,
                      (unsigned long long)mem.ghosts[g].size);
             return;
         }
@@ -156,12 +164,12 @@ void sim_memory_describe(uint64_t address, char *text, size_t size) {
     int at = above(address);
     const sim_alloc *below = at > 0 ? mem.live[at - 1] : NULL, *next = at < mem.n_live ? mem.live[at] : NULL;
     if (below && address - below->base - below->size < (UINT64_C(1) << 20))
-        snprintf(text, size, "%llu bytes after the end of allocation #%d of %llu bytes", (unsigned long long)(address - below->base - below->size), below->id,
-                 (unsigned long long)below->size);
+        snprintf(text, size, "%llu bytes after the end of allocation #%d of %llu bytes",
+                 (unsigned long long)(address - below->base - below->size), below->id, (unsigned long long)below->size);
     else if (next && next->base - address < (UINT64_C(1) << 20))
-        snprintf(text, size, "%llu bytes before allocation #%d of %llu bytes", (unsigned long long)(next->base - address), next->id, (unsigned long long)next->size);
-    else
-        snprintf(text, size, "not near any allocation");
+        snprintf(text, size, "%llu bytes before allocation #%d of %llu bytes",
+                 (unsigned long long)(next->base - address), next->id, (unsigned long long)next->size);
+    else snprintf(text, size, "not near any allocation");
 }
 
 int sim_memory_count(bool host) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Device and pinned memory with their shadows: which bytes are live, which were written, and who touched each word last. */
+ * Device and pinned memory with their shadows: which bytes are live, which were written, and who touched each word
+ * last. */
 #ifndef PTXSIM_MEMORY_H
 #define PTXSIM_MEMORY_H
 
@@ -21,11 +22,12 @@ typedef struct sim_alloc {
     struct sim_module *module;
 } sim_alloc;
 
-/* A record of who touched a word: bytes in bits 0-3, atomic, many blocks, the block, the operation. 0: nobody. Where it was many blocks,
- * in place of the block the bytes that two of them touched; whose the others are is not known. */
+/* A record of who touched a word: bytes in bits 0-3, atomic, many blocks, the block, the operation. 0: nobody. Where it
+ * was many blocks, in place of the block the bytes that two of them touched; whose the others are is not known. */
 enum {
     WORD_ATOMIC = 1 << 4,
-    WORD_UNORDERED = 1 << 4, /* of a reader: the one before it belongs to an operation that nothing orders before this one */
+    WORD_UNORDERED =
+        1 << 4, /* of a reader: the one before it belongs to an operation that nothing orders before this one */
     WORD_MANY = 1 << 5
 };
 #define WORD_BLOCK_SHIFT 6
@@ -45,7 +47,8 @@ uint64_t sim_memory_total(void);
 uint64_t sim_memory_used(void);
 uint64_t sim_memory_peak(void);
 
-/* NULL: out of memory. Fresh device memory is uninitialized and filled with a pattern no program expects only where it was used before. */
+/* NULL: out of memory. Fresh device memory is uninitialized and filled with a pattern no program expects only where it
+ * was used before. */
 sim_alloc *sim_memory_alloc(uint64_t bytes, bool hidden);
 sim_alloc *sim_memory_add_host(void *data, uint64_t bytes, bool registered);
 void sim_memory_free(sim_alloc *a);

@@ -2,8 +2,8 @@
  * Rounding of exact values into the float formats of the PTX ISA. */
 #include "numbers.h"
 
-const sim_format sim_f16 = {11, -14, 15}, sim_bf16 = {8, -126, 127}, sim_tf32 = {11, -126, 127}, sim_f32 = {24, -126, 127},
-                 sim_f64 = {53, -1022, 1023};
+const sim_format sim_f16 = {11, -14, 15}, sim_bf16 = {8, -126, 127}, sim_tf32 = {11, -126, 127},
+                 sim_f32 = {24, -126, 127}, sim_f64 = {53, -1022, 1023};
 
 static int bits_of(uint64_t v) { return v ? 64 - __builtin_clzll(v) : 0; }
 
@@ -26,14 +26,15 @@ static bool overflows_to_infinity(bool negative, sim_round mode) {
     }
 }
 
-uint64_t sim_round_parts(bool negative, uint64_t significand, int exponent, bool sticky, sim_format format, sim_round mode) {
+uint64_t sim_round_parts(bool negative, uint64_t significand, int exponent, bool sticky, sim_format format,
+                         sim_round mode) {
     int p = format.precision, exponent_bits = format.max_exponent == 15 ? 5 : format.max_exponent == 127 ? 8 : 11;
     /* tf32 keeps its values in the encoding of f32, the low 13 bits zero. */
     int shift = format.precision == 11 && format.max_exponent == 127 ? 13 : 0;
     uint64_t sign = (uint64_t)negative << (exponent_bits + p - 1 + shift);
     if (significand == 0 && !sticky) return sign;
-    int drop = bits_of(significand) - p;                                /* bits below the last kept one */
-    int least = format.min_exponent - (p - 1) - exponent;               /* subnormal: the last bit has a fixed weight */
+    int drop = bits_of(significand) - p;                  /* bits below the last kept one */
+    int least = format.min_exponent - (p - 1) - exponent; /* subnormal: the last bit has a fixed weight */
     if (significand == 0 || drop < least) drop = least;
     uint64_t kept;
     bool half = false, rest = sticky;
@@ -54,10 +55,8 @@ uint64_t sim_round_parts(bool negative, uint64_t significand, int exponent, bool
         encoded = kept; /* subnormal or zero */
     } else {
         int e = exponent + drop + p - 1;
-        if (e > format.max_exponent)
-            encoded = overflows_to_infinity(negative, mode) ? infinity : infinity - 1;
-        else
-            encoded = (uint64_t)(e - format.min_exponent + 1) << (p - 1) | (kept & ((UINT64_C(1) << (p - 1)) - 1));
+        if (e > format.max_exponent) encoded = overflows_to_infinity(negative, mode) ? infinity : infinity - 1;
+        else encoded = (uint64_t)(e - format.min_exponent + 1) << (p - 1) | (kept & ((UINT64_C(1) << (p - 1)) - 1));
     }
     return sign | encoded << shift;
 }
@@ -80,7 +79,8 @@ uint32_t sim_f32_to_f16(float f) {
     uint32_t u = as_u32(f), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
     if (magnitude > 0x7f800000) return F16_NAN;
     if (magnitude >= 0x477ff000) return sign | 0x7c00; /* half way to 65536 and above */
-    if (magnitude < 0x38800000) return sign | (as_u32(as_f32(magnitude) + 0.5f) - 0x3f000000); /* the addition rounds at 2^-24 */
+    if (magnitude < 0x38800000)
+        return sign | (as_u32(as_f32(magnitude) + 0.5f) - 0x3f000000); /* the addition rounds at 2^-24 */
     return sign | ((magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13);
 }
 

@@ -108,7 +108,9 @@ int parse_constant(parser *p, uint64_t value, bool is_wide) {
 }
 
 int parse_special(parser *p, sim_special s) {
-    if (p->func->special[s] < 0) p->func->special[s] = parse_new_row(p, s == SR_CLOCK64 || s == SR_GLOBALTIMER || s == SR_GRIDID || s == SR_DYNAMIC_BASE || s == SR_LOCAL_BASE);
+    if (p->func->special[s] < 0)
+        p->func->special[s] = parse_new_row(p, s == SR_CLOCK64 || s == SR_GLOBALTIMER || s == SR_GRIDID ||
+                                                   s == SR_DYNAMIC_BASE || s == SR_LOCAL_BASE);
     return p->func->special[s];
 }
 
@@ -179,7 +181,8 @@ static bool word_char(char c) { return isalnum((unsigned char)c) || c == '_' || 
 static void word(parser *p, char *out, size_t size, bool colons) {
     skip_space(p);
     size_t n = 0;
-    while (p->at < p->end && (word_char(*p->at) || (colons && *p->at == ':' && (p->at[1] == ':' || p->at[-1] == ':')))) {
+    while (p->at < p->end &&
+           (word_char(*p->at) || (colons && *p->at == ':' && (p->at[1] == ':' || p->at[-1] == ':')))) {
         if (n + 1 >= size) parse_fail(p, "name too long");
         out[n++] = *p->at++;
     }
@@ -224,14 +227,38 @@ static bool number(parser *p, operand *o) {
     return true;
 }
 
-static const struct { const char *name; sim_special special; } specials[] = {
-    {"%tid.x", SR_TID_X}, {"%tid.y", SR_TID_Y}, {"%tid.z", SR_TID_Z}, {"%ntid.x", SR_NTID_X}, {"%ntid.y", SR_NTID_Y},
-    {"%ntid.z", SR_NTID_Z}, {"%ctaid.x", SR_CTAID_X}, {"%ctaid.y", SR_CTAID_Y}, {"%ctaid.z", SR_CTAID_Z},
-    {"%nctaid.x", SR_NCTAID_X}, {"%nctaid.y", SR_NCTAID_Y}, {"%nctaid.z", SR_NCTAID_Z}, {"%laneid", SR_LANEID},
-    {"%warpid", SR_WARPID}, {"%nwarpid", SR_NWARPID}, {"%smid", SR_SMID}, {"%nsmid", SR_NSMID}, {"%lanemask_lt", SR_LT},
-    {"%lanemask_le", SR_LE}, {"%lanemask_eq", SR_EQ}, {"%lanemask_ge", SR_GE}, {"%lanemask_gt", SR_GT},
-    {"%dynamic_smem_size", SR_DYNAMIC_SHARED}, {"%total_smem_size", SR_TOTAL_SHARED}, {"%gridid", SR_GRIDID}, {"%clock", SR_CLOCK},
-    {"%clock64", SR_CLOCK64}, {"%globaltimer", SR_GLOBALTIMER},
+static const struct {
+    const char *name;
+    sim_special special;
+} specials[] = {
+    {"%tid.x", SR_TID_X},
+    {"%tid.y", SR_TID_Y},
+    {"%tid.z", SR_TID_Z},
+    {"%ntid.x", SR_NTID_X},
+    {"%ntid.y", SR_NTID_Y},
+    {"%ntid.z", SR_NTID_Z},
+    {"%ctaid.x", SR_CTAID_X},
+    {"%ctaid.y", SR_CTAID_Y},
+    {"%ctaid.z", SR_CTAID_Z},
+    {"%nctaid.x", SR_NCTAID_X},
+    {"%nctaid.y", SR_NCTAID_Y},
+    {"%nctaid.z", SR_NCTAID_Z},
+    {"%laneid", SR_LANEID},
+    {"%warpid", SR_WARPID},
+    {"%nwarpid", SR_NWARPID},
+    {"%smid", SR_SMID},
+    {"%nsmid", SR_NSMID},
+    {"%lanemask_lt", SR_LT},
+    {"%lanemask_le", SR_LE},
+    {"%lanemask_eq", SR_EQ},
+    {"%lanemask_ge", SR_GE},
+    {"%lanemask_gt", SR_GT},
+    {"%dynamic_smem_size", SR_DYNAMIC_SHARED},
+    {"%total_smem_size", SR_TOTAL_SHARED},
+    {"%gridid", SR_GRIDID},
+    {"%clock", SR_CLOCK},
+    {"%clock64", SR_CLOCK64},
+    {"%globaltimer", SR_GLOBALTIMER},
 };
 
 static operand *new_items(parser *p, int n) {
@@ -367,7 +394,8 @@ static void parse_initializer(parser *p, sim_var *v, uint64_t *at) {
         return;
     }
     uint64_t size = (uint64_t)sim_type_size(v->type);
-    if (*at + size > v->size) parse_fail(p, "initializer of '%s' is longer than its %llu bytes", v->name, (unsigned long long)v->size);
+    if (*at + size > v->size)
+        parse_fail(p, "initializer of '%s' is longer than its %llu bytes", v->name, (unsigned long long)v->size);
     operand o;
     memset(&o, 0, sizeof o);
     if (number(p, &o)) {
@@ -412,7 +440,8 @@ static sim_var *parse_var(parser *p, sim_space space, bool external) {
             vector = 2;
         } else if (strcmp(w, ".v4") == 0) {
             vector = 4;
-        } else if (strcmp(w, ".ptr") == 0 || strcmp(w, ".global") == 0 || strcmp(w, ".shared") == 0 || strcmp(w, ".const") == 0 || strcmp(w, ".local") == 0) {
+        } else if (strcmp(w, ".ptr") == 0 || strcmp(w, ".global") == 0 || strcmp(w, ".shared") == 0 ||
+                   strcmp(w, ".const") == 0 || strcmp(w, ".local") == 0) {
             if (space != SP_PARAM) parse_fail(p, "unexpected '%s'", w);
             if (strcmp(w, ".ptr") == 0) {
                 /* `.ptr .global .align 16` speaks of what the parameter points to */
@@ -523,7 +552,8 @@ static void target_list(parser *p, const char *label) {
         if (n == 4096) parse_fail(p, "too many targets");
         fixup *x = parse_alloc(p, sizeof *x);
         /* instruction numbers from 2^31 on stand for entries of lists */
-        *x = (fixup){0x80000000u | (uint32_t)f->n_target_lists << 12 | (uint32_t)n++, copy_string(p, w), p->line, p->fixups};
+        *x = (fixup){0x80000000u | (uint32_t)f->n_target_lists << 12 | (uint32_t)n++, copy_string(p, w), p->line,
+                     p->fixups};
         p->fixups = x;
     } while (accept(p, ','));
     expect(p, ';');
@@ -604,7 +634,8 @@ static void resolve_fixups(parser *p) {
         fixup *x = p->fixups;
         symbol *s = find_exact(p, x->label);
         p->line = x->line;
-        if (!s || (s->kind != SYM_LABEL && s->kind != SYM_TARGETS)) parse_fail(p, "label '%s' is not defined", x->label);
+        if (!s || (s->kind != SYM_LABEL && s->kind != SYM_TARGETS))
+            parse_fail(p, "label '%s' is not defined", x->label);
         if (x->inst & 0x80000000u) f->targets[x->inst >> 12 & 0x7ffff][x->inst & 0xfff] = (uint32_t)s->index;
         else f->code[x->inst].target = (uint32_t)s->index;
         p->fixups = x->next;
@@ -731,7 +762,8 @@ static void parse_function(parser *p, bool kernel) {
     p->scope++;
     for (int k = 0; k < f->n_params; k++) declare_var(p, f->params[k]);
     for (int k = 0; k < f->n_returns; k++) declare_var(p, f->returns[k]);
-    /* A device function's shared variables must lie where every caller has them: then all functions have all of them. */
+    /* A device function's shared variables must lie where every caller has them: then all functions have all of them.
+     */
     for (sim_var *v = p->module->vars; v; v = v->next)
         if (v->space == SP_SHARED) {
             v->offset = UINT64_MAX;
@@ -757,12 +789,14 @@ static void parse_target(parser *p) {
             p->module->target = atoi(w + 3);
             size_t n = strlen(w);
             p->module->target_specific = n > 0 && w[n - 1] == 'a';
-        } else if (strcmp(w, "texmode_independent") != 0 && strcmp(w, "debug") != 0 && strcmp(w, "map_f64_to_f32") != 0) {
+        } else if (strcmp(w, "texmode_independent") != 0 && strcmp(w, "debug") != 0 &&
+                   strcmp(w, "map_f64_to_f32") != 0) {
             parse_fail(p, "target '%s' is not known", w);
         }
     } while (accept(p, ','));
     if (p->module->target > p->device_sm || (p->module->target_specific && p->module->target != p->device_sm))
-        parse_fail(p, "code for sm_%d%s cannot run on this device, which is sm_%d", p->module->target, p->module->target_specific ? "a" : "", p->device_sm);
+        parse_fail(p, "code for sm_%d%s cannot run on this device, which is sm_%d", p->module->target,
+                   p->module->target_specific ? "a" : "", p->device_sm);
 }
 
 static void parse_module(parser *p) {
@@ -780,7 +814,8 @@ static void parse_module(parser *p) {
         } else if (strcmp(w, ".target") == 0) parse_target(p);
         else if (strcmp(w, ".address_size") == 0) {
             if (!number(p, &o) || o.bits != 64) parse_fail(p, "only 64-bit addresses are known here");
-        } else if (!p->module->version || !p->module->target) parse_fail(p, ".version and .target expected before '%s'", w[0] ? w : p->at);
+        } else if (!p->module->version || !p->module->target)
+            parse_fail(p, ".version and .target expected before '%s'", w[0] ? w : p->at);
         else if (strcmp(w, ".visible") == 0 || strcmp(w, ".weak") == 0 || strcmp(w, ".common") == 0) continue;
         else if (strcmp(w, ".extern") == 0) {
             external = true;
@@ -863,7 +898,8 @@ void sim_module_free(sim_module *m) {
         sim_func *f = m->funcs;
         m->funcs = f->next;
         for (int k = 0; k < f->n_target_lists; k++) free(f->targets[k]);
-        free(f->targets), free(f->n_targets), free(f->name), free(f->params), free(f->returns), free(f->code), free(f->constants), free(f->calls), free(f);
+        free(f->targets), free(f->n_targets), free(f->name), free(f->params), free(f->returns), free(f->code),
+            free(f->constants), free(f->calls), free(f);
     }
     free(m);
 }

@@ -4,12 +4,12 @@
  *
  * Environment, read by cuInit:
  *   PTXSIM_LOG       where reports go: "stderr" (the default), "none", or a file that is appended to
- *   PTXSIM_CHECKS    checks to leave out, as in "-race,-uninit", of uninit, align, race, barrier, stream (order between streams) and
- *                    leak; "warn" logs what real hardware would not notice (races, uninitialized reads, barrier divergence)
+ *   PTXSIM_CHECKS    checks to leave out, as in "-race,-uninit", of uninit, align, race, barrier, stream (order between
+ * streams) and leak; "warn" logs what real hardware would not notice (races, uninitialized reads, barrier divergence)
  *                    without failing the launch
  *   PTXSIM_THREADS   threads that blocks run on (default: the processors online)
- *   PTXSIM_SM        compute capability, 90 by default; PTXSIM_SM_COUNT (132), PTXSIM_SHARED_KIB (227), PTXSIM_MEMORY_MIB (4096),
- *   PTXSIM_DEVICES   number of devices, 1; 0 shows what a machine without a GPU does
+ *   PTXSIM_SM        compute capability, 90 by default; PTXSIM_SM_COUNT (132), PTXSIM_SHARED_KIB (227),
+ * PTXSIM_MEMORY_MIB (4096), PTXSIM_DEVICES   number of devices, 1; 0 shows what a machine without a GPU does
  *   PTXSIM_DRIVER    the driver's version, 12080 by default
  *   PTXSIM_LIMIT     warp instructions of one launch before it counts as hanging (default 2^36)
  *   PTXSIM_FAULT     faults as of ptxsim_inject(): "alloc:3,launch:2,module:1,lost:5,host:1" */
@@ -26,18 +26,21 @@ typedef struct ptxsim_stats {
     uint64_t warp_instructions, lane_instructions;
     uint64_t global_read_bytes, global_write_bytes;               /* each access counts */
     uint64_t global_read_unique_bytes, global_write_unique_bytes; /* a byte counts once a launch */
-    uint64_t global_sectors;                                      /* 32-byte sectors that the accesses of warps touched */
+    uint64_t global_sectors; /* 32-byte sectors that the accesses of warps touched */
     uint64_t global_loads[PTXSIM_WIDTHS], global_stores[PTXSIM_WIDTHS]; /* lane accesses by width */
     uint64_t local_read_bytes, local_write_bytes;
     uint64_t shared_read_bytes, shared_write_bytes;
     uint64_t shared_accesses, shared_conflicts; /* wavefronts of warp accesses, and those beyond the fewest possible */
     uint64_t barriers;                          /* of warps */
     uint64_t matrix_instructions;
-    uint64_t integer_atomics, float_atomics; /* of lanes; float ones have no fixed order, so their sums are not reproducible */
-    uint64_t registers, local_bytes, shared_bytes; /* of the last launch: estimated registers a thread, local memory, shared in all */
+    uint64_t integer_atomics,
+        float_atomics; /* of lanes; float ones have no fixed order, so their sums are not reproducible */
+    uint64_t registers, local_bytes,
+        shared_bytes; /* of the last launch: estimated registers a thread, local memory, shared in all */
 } ptxsim_stats;
 
-/* The statistics of the kernels named `kernel` in any module; NULL: of all. Pending work is not waited for. 0 when there was a launch. */
+/* The statistics of the kernels named `kernel` in any module; NULL: of all. Pending work is not waited for. 0 when
+ * there was a launch. */
 int ptxsim_get_stats(const char *kernel, ptxsim_stats *stats);
 void ptxsim_reset_stats(void);
 

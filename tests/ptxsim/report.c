@@ -23,11 +23,17 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
 }
 
 void sim_read_settings(void) {
-    static const struct { const char *name; int flag; } names[] = {{"uninit", CHECK_UNINIT}, {"align", CHECK_ALIGN}, {"race", CHECK_RACE},
-                                                                   {"barrier", CHECK_BARRIER}, {"leak", CHECK_LEAK}, {"stream", CHECK_STREAM}};
+    static const struct {
+        const char *name;
+        int flag;
+    } names[] = {{"uninit", CHECK_UNINIT},   {"align", CHECK_ALIGN}, {"race", CHECK_RACE},
+                 {"barrier", CHECK_BARRIER}, {"leak", CHECK_LEAK},   {"stream", CHECK_STREAM}};
     sim_set.sm = (int)number_of("PTXSIM_SM", 90);
     sim_set.sm_count = (int)number_of("PTXSIM_SM_COUNT", 132);
-    sim_set.shared_kib = (int)number_of("PTXSIM_SHARED_KIB", sim_set.sm == 75 ? 64 : sim_set.sm == 80 ? 163 : sim_set.sm < 90 ? 99 : 227);
+    sim_set.shared_kib = (int)number_of("PTXSIM_SHARED_KIB", sim_set.sm == 75   ? 64
+                                                             : sim_set.sm == 80 ? 163
+                                                             : sim_set.sm < 90  ? 99
+                                                                                : 227);
     sim_set.memory_bytes = number_of("PTXSIM_MEMORY_MIB", 4096) << 20;
     sim_set.devices = (int)number_of("PTXSIM_DEVICES", 1);
     long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -75,7 +81,11 @@ double now_ms(void) {
 
 /* --- statistics */
 
-typedef struct named { char *name; ptxsim_stats stats; struct named *next; } named;
+typedef struct named {
+    char *name;
+    ptxsim_stats stats;
+    struct named *next;
+} named;
 static named *kernels;
 
 ptxsim_stats *sim_stats_of(const char *kernel) {
@@ -94,7 +104,8 @@ void sim_stats_add(ptxsim_stats *to, const ptxsim_stats *from) {
     const uint64_t *b = (const uint64_t *)from;
     size_t sums = offsetof(ptxsim_stats, registers) / sizeof *a;
     for (size_t k = 0; k < sums; k++) a[k] += b[k];
-    if (from->launches) to->registers = from->registers, to->local_bytes = from->local_bytes, to->shared_bytes = from->shared_bytes;
+    if (from->launches)
+        to->registers = from->registers, to->local_bytes = from->local_bytes, to->shared_bytes = from->shared_bytes;
 }
 
 void stats_reset(void) {

@@ -6,7 +6,13 @@
 
 /* --- the order of operations. Each executed operation has a number; `orders` says where it stood. */
 
-typedef struct order { uint8_t slot; uint32_t graph_launch, node; uint64_t position; CUgraphExec exec; const char *name; } order;
+typedef struct order {
+    uint8_t slot;
+    uint32_t graph_launch, node;
+    uint64_t position;
+    CUgraphExec exec;
+    const char *name;
+} order;
 static struct {
     order *list;
     uint32_t n, cap, graph_launches;
@@ -53,7 +59,8 @@ void sim_describe_op(uint32_t op, char *text, size_t size) {
 /* --- execution */
 
 static const char *copy_name(const sim_work *w) {
-    bool to_device = w->to - DEVICE_BASE < (UINT64_C(1) << 44), from_device = !w->staged && w->from - DEVICE_BASE < (UINT64_C(1) << 44);
+    bool to_device = w->to - DEVICE_BASE < (UINT64_C(1) << 44),
+         from_device = !w->staged && w->from - DEVICE_BASE < (UINT64_C(1) << 44);
     return to_device ? (from_device ? "a copy in the device" : "a copy to the device") : "a copy to the host";
 }
 
@@ -61,7 +68,8 @@ static bool host_race(const char *what, const char *mine, uint64_t address, uint
     char text[128];
     if (!sim_checks(CHECK_STREAM)) return false;
     sim_describe_op(other, text, sizeof text);
-    sim_report("race between streams: %s %s global 0x%llx, which %s %s, and nothing orders the two", what, mine, (unsigned long long)address, text, theirs);
+    sim_report("race between streams: %s %s global 0x%llx, which %s %s, and nothing orders the two", what, mine,
+               (unsigned long long)address, text, theirs);
     return !sim_checks(CHECK_WARN);
 }
 
@@ -72,7 +80,8 @@ static CUresult touch_range(uint64_t address, uint64_t bytes, uint32_t op, const
         char where[160];
         if (!a && address - DEVICE_BASE >= (UINT64_C(1) << 44)) return CUDA_SUCCESS; /* pageable host memory */
         sim_memory_describe(a ? a->base + a->size : address, where, sizeof where);
-        sim_report("%s of %llu bytes: %s at 0x%llx is invalid: %s", what, (unsigned long long)bytes, write ? "destination" : "source", (unsigned long long)address, where);
+        sim_report("%s of %llu bytes: %s at 0x%llx is invalid: %s", what, (unsigned long long)bytes,
+                   write ? "destination" : "source", (unsigned long long)address, where);
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     }
     if (a->host) return CUDA_SUCCESS;
@@ -81,7 +90,8 @@ static CUresult touch_range(uint64_t address, uint64_t bytes, uint32_t op, const
     else if (sim_checks(CHECK_UNINIT)) {
         const uint8_t *hole = memchr(a->init + offset, 0, bytes);
         if (hole && what[7] != 'i') { /* copies inside the device take the holes along */
-            sim_report("%s of %llu bytes from 0x%llx (allocation #%d): byte %llu was never written", what, (unsigned long long)bytes, (unsigned long long)address, a->id,
+            sim_report("%s of %llu bytes from 0x%llx (allocation #%d): byte %llu was never written", what,
+                       (unsigned long long)bytes, (unsigned long long)address, a->id,
                        (unsigned long long)(hole - (a->init + offset)));
             if (!sim_checks(CHECK_WARN)) return CUDA_ERROR_LAUNCH_FAILED;
         }
@@ -91,11 +101,14 @@ static CUresult touch_range(uint64_t address, uint64_t bytes, uint32_t op, const
         uint64_t *w = &a->words[word * 2];
         uint32_t writer = word_op(w[0]), reader = word_op(w[1]);
         if (writer && writer != last_writer && writer != op) {
-            if (!sim_op_before(writer, op) && host_race(what, write ? "writes" : "reads", a->base + word * 4, writer, "wrote")) return CUDA_ERROR_LAUNCH_FAILED;
+            if (!sim_op_before(writer, op) &&
+                host_race(what, write ? "writes" : "reads", a->base + word * 4, writer, "wrote"))
+                return CUDA_ERROR_LAUNCH_FAILED;
             last_writer = writer;
         }
         if (write && reader && reader != last_reader && reader != op) {
-            if (!sim_op_before(reader, op) && host_race(what, "writes", a->base + word * 4, reader, "read")) return CUDA_ERROR_LAUNCH_FAILED;
+            if (!sim_op_before(reader, op) && host_race(what, "writes", a->base + word * 4, reader, "read"))
+                return CUDA_ERROR_LAUNCH_FAILED;
             last_reader = reader;
         }
         w[write ? 0 : 1] = (uint64_t)op << WORD_OP_SHIFT | 15;
@@ -123,7 +136,8 @@ static void execute_copy(const sim_work *w, uint32_t op) {
     memmove(bytes_at(w->to), w->staged ? w->staged : bytes_at(w->from), w->bytes);
     if (w->staged) return;
     sim_alloc *to = sim_memory_find(w->to), *from = sim_memory_find(w->from);
-    if (to && from && to->init && from->init) memmove(to->init + (w->to - to->base), from->init + (w->from - from->base), w->bytes);
+    if (to && from && to->init && from->init)
+        memmove(to->init + (w->to - to->base), from->init + (w->from - from->base), w->bytes);
 }
 
 static void execute_set(const sim_work *w, uint32_t op) {
@@ -148,7 +162,8 @@ static void execute_launch(const sim_work *w, uint32_t op) {
     memcpy(l.grid, w->grid, sizeof l.grid), memcpy(l.block, w->block, sizeof l.block);
     l.threads = w->block[0] * w->block[1] * w->block[2];
     l.blocks = (uint64_t)w->grid[0] * w->grid[1] * w->grid[2];
-    uint64_t align = w->func->dynamic_align > 16 ? w->func->dynamic_align : 16, start = (w->func->shared_bytes + align - 1) / align * align;
+    uint64_t align = w->func->dynamic_align > 16 ? w->func->dynamic_align : 16,
+             start = (w->func->shared_bytes + align - 1) / align * align;
     l.dynamic_offset = SHARED_START + start;
     l.shared_total = (uint32_t)(w->shared ? start + w->shared : w->func->shared_bytes);
     fail(sim_run_launch(&l));
@@ -175,8 +190,14 @@ void work_execute(sim_work *w, const uint64_t *clock, int slot, uint64_t positio
         return;
     }
     memcpy(orders.clock, clock, sizeof orders.clock);
-    uint32_t op = order_new((order){.slot = (uint8_t)slot, .position = position, .graph_launch = exec ? orders.graph_launches : 0, .node = (uint32_t)node, .exec = exec,
-                                    .name = w->kind == WORK_LAUNCH ? "a kernel" : w->kind == WORK_SET ? "a memset" : copy_name(w)});
+    uint32_t op = order_new((order){.slot = (uint8_t)slot,
+                                    .position = position,
+                                    .graph_launch = exec ? orders.graph_launches : 0,
+                                    .node = (uint32_t)node,
+                                    .exec = exec,
+                                    .name = w->kind == WORK_LAUNCH ? "a kernel"
+                                            : w->kind == WORK_SET  ? "a memset"
+                                                                   : copy_name(w)});
     if (w->kind == WORK_COPY) execute_copy(w, op);
     else if (w->kind == WORK_SET) execute_set(w, op);
     else execute_launch(w, op);
@@ -213,9 +234,9 @@ CUstream stream_find(CUstream handle) {
     return NULL;
 }
 
-/* A slot for a stream. That of a destroyed stream serves again once the host has waited for all that was in it: then the new stream's
- * work comes after the old one's in any case. When there is none left, streams share the last slot, in which some missing order
- * is not seen. */
+/* A slot for a stream. That of a destroyed stream serves again once the host has waited for all that was in it: then
+ * the new stream's work comes after the old one's in any case. When there is none left, streams share the last slot, in
+ * which some missing order is not seen. */
 static int take_slot(CUstream s) {
     int k = 0;
     while (k < SLOTS - 1 && slots[k].owner && (slots[k].owner->alive || sim.host[k] < slots[k].position)) k++;
@@ -252,7 +273,8 @@ CUresult stream_enqueue(CUstream s, sim_work *work, const dependency *deps, int 
     if (s->capture) return graph_capture(s, work);
     if (s->null || s->blocking)
         for (CUstream o = sim.streams; o; o = o->next)
-            if (o->capture && o->alive && o->capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && s->null && o->blocking) { /* the default stream would wait for it */
+            if (o->capture && o->alive && o->capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && s->null &&
+                o->blocking) { /* the default stream would wait for it */
                 o->capture->invalid = true;
                 work_clear(work);
                 return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;

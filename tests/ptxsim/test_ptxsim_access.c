@@ -11,11 +11,14 @@ static void run(const char *globals, const char *body, size_t bytes) {
     static char text[16384];
     int n = 0;
     fresh_device();
-    snprintf(text, sizeof text, "%s%s.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n) {\n", PTX_HEAD, globals);
+    snprintf(text, sizeof text, "%s%s.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 n) {\n", PTX_HEAD,
+             globals);
     size_t length = strlen(text);
     snprintf(text + length, sizeof text - length,
-             "  .reg .b16 %%h<20>;\n  .reg .b32 %%r<20>;\n  .reg .f32 %%f<20>;\n  .reg .b64 %%d<20>;\n  .reg .f64 %%q<20>;\n  .local .align 16 .b8 l[16];\n"
-             "  ld.param.u64 %%d1, [a];\n  ld.param.u64 %%d2, [b];\n  mov.u32 %%r2, %%tid.x;\n  mul.wide.u32 %%d6, %%r2, %zu;\n  add.s64 %%d3, %%d1, %%d6;\n  add.s64 %%d4, %%d2, %%d6;\n%s\n  ret;\n}\n",
+             "  .reg .b16 %%h<20>;\n  .reg .b32 %%r<20>;\n  .reg .f32 %%f<20>;\n  .reg .b64 %%d<20>;\n  .reg .f64 "
+             "%%q<20>;\n  .local .align 16 .b8 l[16];\n"
+             "  ld.param.u64 %%d1, [a];\n  ld.param.u64 %%d2, [b];\n  mov.u32 %%r2, %%tid.x;\n  mul.wide.u32 %%d6, "
+             "%%r2, %zu;\n  add.s64 %%d3, %%d1, %%d6;\n  add.s64 %%d4, %%d2, %%d6;\n%s\n  ret;\n}\n",
              bytes, body);
     CUfunction k = function_of(load(text), "k");
     CUdeviceptr a = device_copy(in, THREADS * bytes), b = device_alloc(THREADS * bytes);
@@ -26,15 +29,19 @@ static void run(const char *globals, const char *body, size_t bytes) {
 
 static void every_type_through_every_memory(void **state) {
     (void)state;
-    static const char *const types[] = {"u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "f32", "u64", "s64", "b64", "f64"};
+    static const char *const types[] = {"u8",  "s8",  "b8",  "u16", "s16", "b16", "u32",
+                                        "s32", "b32", "f32", "u64", "s64", "b64", "f64"};
     static const char through_shared[] = ".shared .align 16 .b8 s[1024];\n";
     /* Load and store, and between them a way there and back. */
-    static const struct { const char *globals, *load, *store, *prepare; } ways[] = {
+    static const struct {
+        const char *globals, *load, *store, *prepare;
+    } ways[] = {
         {"", "", "", ""},
         {through_shared, "shared", "[%d7]", "mov.u64 %d7, s;\n add.s64 %d7, %d7, %d6;\n"},
         {"", "local", "[%d7]", "mov.u64 %d7, l;\n"},
         {through_shared, "", "[%d7]", "mov.u64 %d8, s;\n cvta.shared.u64 %d8, %d8;\n add.s64 %d7, %d8, %d6;\n"},
-        {through_shared, "shared", "[%d7]", "mov.u64 %d8, s;\n cvta.shared.u64 %d8, %d8;\n cvta.to.shared.u64 %d8, %d8;\n add.s64 %d7, %d8, %d6;\n"},
+        {through_shared, "shared", "[%d7]",
+         "mov.u64 %d8, s;\n cvta.shared.u64 %d8, %d8;\n cvta.to.shared.u64 %d8, %d8;\n add.s64 %d7, %d8, %d6;\n"},
         {"", "", "[%d7]", "mov.u64 %d7, l;\n cvta.local.u64 %d7, %d7;\n"},
     };
     for (int i = 0; i < THREADS * MOST_BYTES; i++) in[i] = (uint8_t)(i * 37 + i / 7);
@@ -42,17 +49,24 @@ static void every_type_through_every_memory(void **state) {
         for (int vector = 1; vector <= 4; vector *= 2)
             for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
                 int width = atoi(types[t] + 1) / 8;
-                char kind = types[t][0] == 'f' ? width == 8 ? 'q' : 'f' : width == 8 ? 'd' : width == 4 ? 'r' : 'h', body[2048], values[64], access[16];
+                char kind = types[t][0] == 'f' ? width == 8 ? 'q' : 'f'
+                            : width == 8       ? 'd'
+                            : width == 4       ? 'r'
+                                               : 'h',
+                     body[2048], values[64], access[16];
                 if (width * vector > MOST_BYTES) continue;
                 int at = snprintf(values, sizeof values, vector > 1 ? "{" : "");
-                for (int v = 0; v < vector; v++) at += snprintf(values + at, sizeof values - (size_t)at, "%s%%%c%d", v ? "," : "", kind, 10 + v);
+                for (int v = 0; v < vector; v++)
+                    at += snprintf(values + at, sizeof values - (size_t)at, "%s%%%c%d", v ? "," : "", kind, 10 + v);
                 if (vector > 1) snprintf(values + at, sizeof values - (size_t)at, "}");
                 snprintf(access, sizeof access, vector > 1 ? ".v%d.%s" : "%.0d.%s", vector > 1 ? vector : 0, types[t]);
                 at = snprintf(body, sizeof body, "%s ld.global%s %s, [%%d3];\n", ways[w].prepare, access, values);
                 if (*ways[w].store) {
                     const char *dot = *ways[w].load ? "." : "";
-                    at += snprintf(body + at, sizeof body - (size_t)at, " st%s%s%s %s, %s;\n", dot, ways[w].load, access, ways[w].store, values);
-                    at += snprintf(body + at, sizeof body - (size_t)at, " ld%s%s%s %s, %s;\n", dot, ways[w].load, access, values, ways[w].store);
+                    at += snprintf(body + at, sizeof body - (size_t)at, " st%s%s%s %s, %s;\n", dot, ways[w].load,
+                                   access, ways[w].store, values);
+                    at += snprintf(body + at, sizeof body - (size_t)at, " ld%s%s%s %s, %s;\n", dot, ways[w].load,
+                                   access, values, ways[w].store);
                 }
                 snprintf(body + at, sizeof body - (size_t)at, " st.global%s [%%d4], %s;\n", access, values);
                 size_t bytes = (size_t)(width * vector);
@@ -77,7 +91,12 @@ static void every_type_through_every_memory(void **state) {
 /* Into a wider register a value comes extended by its sign, if its type has one. */
 static void narrow_values_are_extended(void **state) {
     (void)state;
-    static const struct { const char *load; int width; bool is_signed; } loads[] = {{"u8", 1, false}, {"s8", 1, true}, {"u16", 2, false}, {"s16", 2, true}, {"u32", 4, false}, {"s32", 4, true}};
+    static const struct {
+        const char *load;
+        int width;
+        bool is_signed;
+    } loads[] = {{"u8", 1, false}, {"s8", 1, true},   {"u16", 2, false},
+                 {"s16", 2, true}, {"u32", 4, false}, {"s32", 4, true}};
     for (int i = 0; i < THREADS * 8; i++) in[i] = (uint8_t)(i * 57 + 130);
     for (size_t k = 0; k < sizeof loads / sizeof *loads; k++) {
         char body[200];
@@ -89,7 +108,9 @@ static void narrow_values_are_extended(void **state) {
             int shift = 64 - 8 * loads[k].width;
             if (loads[k].is_signed) e = (uint64_t)((int64_t)(e << shift) >> shift);
             memcpy(&got, out + i * 8, 8);
-            if (got != e) fail_msg("ld.global.%s: 0x%llx instead of 0x%llx", loads[k].load, (unsigned long long)got, (unsigned long long)e);
+            if (got != e)
+                fail_msg("ld.global.%s: 0x%llx instead of 0x%llx", loads[k].load, (unsigned long long)got,
+                         (unsigned long long)e);
         }
     }
 }
@@ -99,7 +120,10 @@ static void bytes_of_a_word_are_apart(void **state) {
     (void)state;
     int n = 0;
     fresh_device();
-    CUfunction k = function_of(load(PTX_HEAD KERNEL("apart", "cvt.u64.u32 %d5, %r3;\n add.s64 %d5, %d5, %d1;\n ld.global.u8 %r4, [%d5];\n add.u32 %r4, %r4, 1;\n st.global.u8 [%d5], %r4;")), "apart");
+    CUfunction k =
+        function_of(load(PTX_HEAD KERNEL("apart", "cvt.u64.u32 %d5, %r3;\n add.s64 %d5, %d5, %d1;\n ld.global.u8 %r4, "
+                                                  "[%d5];\n add.u32 %r4, %r4, 1;\n st.global.u8 [%d5], %r4;")),
+                    "apart");
     uint8_t data[64] = {0};
     CUdeviceptr a = device_copy(data, sizeof data);
     assert_cuda(LAUNCH(k, 64, 1, 0, &a, &a, &n));
@@ -113,9 +137,13 @@ static void other_counts(void **state) {
     (void)state;
     int n = 0;
     fresh_device();
-    CUfunction k = function_of(load(PTX_HEAD ".shared .align 16 .b8 s[512];\n"
-                                    KERNEL("count", "mov.u32 %r4, s;\n add.u32 %r4, %r4, %r2;\n add.u32 %r4, %r4, %r2;\n add.u32 %r4, %r4, %r2;\n add.u32 %r4, %r4, %r2;\n st.shared.u32 [%r4], %r2;\n bar.sync 0;\n"
-                                                    "setp.lt.u32 %p1, %r2, 16;\n @!%p1 bra $end;\n ld.global.u32 %r5, [%d1];\n red.global.add.u32 [%d1+64], 1;\n$end:")), "count");
+    CUfunction k =
+        function_of(load(PTX_HEAD ".shared .align 16 .b8 s[512];\n" KERNEL(
+                        "count", "mov.u32 %r4, s;\n add.u32 %r4, %r4, %r2;\n add.u32 %r4, %r4, %r2;\n add.u32 %r4, "
+                                 "%r4, %r2;\n add.u32 %r4, %r4, %r2;\n st.shared.u32 [%r4], %r2;\n bar.sync 0;\n"
+                                 "setp.lt.u32 %p1, %r2, 16;\n @!%p1 bra $end;\n ld.global.u32 %r5, [%d1];\n "
+                                 "red.global.add.u32 [%d1+64], 1;\n$end:")),
+                    "count");
     uint32_t data[32] = {0};
     CUdeviceptr a = device_copy(data, sizeof data);
     ptxsim_reset_stats();
@@ -127,9 +155,16 @@ static void other_counts(void **state) {
     assert_memory_equal(&s, &all, sizeof s);
     assert_int_equal(s.launches, 2);
     assert_int_equal(s.blocks, 6);
-    enum { BLOCKS = 6, HEAD = 10, BODY = 9, LOAD = 2, END = 1 }; /* of the first warp; the second leaves out the loads */
+    enum {
+        BLOCKS = 6,
+        HEAD = 10,
+        BODY = 9,
+        LOAD = 2,
+        END = 1
+    }; /* of the first warp; the second leaves out the loads */
     assert_int_equal(s.warp_instructions, BLOCKS * (2 * (HEAD + BODY + END) + LOAD));
-    assert_int_equal(s.lane_instructions, BLOCKS * (64 * (HEAD + BODY - 1 + END) + 48 + 16 * LOAD)); /* the branch: lanes that take it */
+    assert_int_equal(s.lane_instructions,
+                     BLOCKS * (64 * (HEAD + BODY - 1 + END) + 48 + 16 * LOAD)); /* the branch: lanes that take it */
     assert_int_equal(s.barriers, BLOCKS * 2);
     assert_int_equal(s.shared_bytes, 512);
     assert_int_equal(s.shared_accesses, BLOCKS * 2);
@@ -144,6 +179,8 @@ static void other_counts(void **state) {
 
 int main(void) {
     setenv("PTXSIM_MEMORY_MIB", "256", 1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_type_through_every_memory), cmocka_unit_test(narrow_values_are_extended), cmocka_unit_test(bytes_of_a_word_are_apart), cmocka_unit_test(other_counts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_type_through_every_memory),
+                                       cmocka_unit_test(narrow_values_are_extended),
+                                       cmocka_unit_test(bytes_of_a_word_are_apart), cmocka_unit_test(other_counts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,11 +5,13 @@
 static const char axpy[] = PTX_HEAD
     ".visible .entry axpy(.param .u64 axpy_x, .param .u64 axpy_y, .param .f32 axpy_a, .param .u32 axpy_n) {\n"
     "  .reg .pred %p<2>;\n  .reg .f32 %f<5>;\n  .reg .b32 %r<6>;\n  .reg .b64 %rd<8>;\n"
-    "  ld.param.u64 %rd1, [axpy_x];\n  ld.param.u64 %rd2, [axpy_y];\n  ld.param.f32 %f1, [axpy_a];\n  ld.param.u32 %r1, [axpy_n];\n"
+    "  ld.param.u64 %rd1, [axpy_x];\n  ld.param.u64 %rd2, [axpy_y];\n  ld.param.f32 %f1, [axpy_a];\n  ld.param.u32 "
+    "%r1, [axpy_n];\n"
     "  mov.u32 %r2, %ctaid.x;\n  mov.u32 %r3, %ntid.x;\n  mov.u32 %r4, %tid.x;\n  mad.lo.s32 %r5, %r2, %r3, %r4;\n"
     "  setp.ge.s32 %p1, %r5, %r1;\n  @%p1 bra $done;\n"
     "  cvta.to.global.u64 %rd3, %rd1;\n  cvta.to.global.u64 %rd4, %rd2;\n  mul.wide.s32 %rd5, %r5, 4;\n"
-    "  add.s64 %rd6, %rd3, %rd5;\n  add.s64 %rd7, %rd4, %rd5;\n  ld.global.nc.f32 %f2, [%rd6];\n  ld.global.f32 %f3, [%rd7];\n"
+    "  add.s64 %rd6, %rd3, %rd5;\n  add.s64 %rd7, %rd4, %rd5;\n  ld.global.nc.f32 %f2, [%rd6];\n  ld.global.f32 %f3, "
+    "[%rd7];\n"
     "  fma.rn.f32 %f4, %f2, %f1, %f3;\n  st.global.f32 [%rd7], %f4;\n$done:\n  ret;\n}\n";
 
 static void axpy_runs(void **state) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The driver's calls: what they refuse and why, faults that are asked for, what is told at exit, and those that kernels do not need. */
+ * The driver's calls: what they refuse and why, faults that are asked for, what is told at exit, and those that kernels
+ * do not need. */
 #include "driver.h"
 
 #include <sys/wait.h>
@@ -12,8 +13,12 @@ static void launch_limits_are_checked(void **state) {
     fresh_device();
     int n = 0, value;
     CUdeviceptr a = device_alloc(4096);
-    CUmodule m = load(PTX_HEAD ".extern .shared .align 16 .b8 dynamic[];\n.shared .align 4 .b8 fixed[1024];\n" KERNEL_("bound", ".maxntid 128, 1, 1", "") KERNEL_("exact", ".reqntid 64, 1, 1", "")
-                              KERNEL("shared", "mov.u32 %r4, dynamic;\n mov.u32 %r5, fixed;\n st.shared.u32 [%r4], %r2;\n st.shared.u32 [%r5], %r2;"));
+    CUmodule m = load(
+        PTX_HEAD ".extern .shared .align 16 .b8 dynamic[];\n.shared .align 4 .b8 fixed[1024];\n" KERNEL_(
+            "bound", ".maxntid 128, 1, 1", "") KERNEL_("exact", ".reqntid 64, 1, 1", "")
+            KERNEL(
+                "shared",
+                "mov.u32 %r4, dynamic;\n mov.u32 %r5, fixed;\n st.shared.u32 [%r4], %r2;\n st.shared.u32 [%r5], %r2;"));
     CUfunction bound = function_of(m, "bound"), exact = function_of(m, "exact"), shared = function_of(m, "shared");
     assert_cuda_is(LAUNCH(bound, 1, 129, 0, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
     assert_report(".maxntid says 128");
@@ -22,13 +27,17 @@ static void launch_limits_are_checked(void **state) {
     assert_cuda(LAUNCH(exact, 1, 64, 0, &a, &a, &n));
     assert_cuda_is(LAUNCH(shared, 1, 1025, 0, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
     assert_cuda_is(LAUNCH(shared, 0, 32, 0, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
-    static const unsigned beyond[][6] = {{1, 65536, 1, 1, 1, 1}, {1, 1, 65536, 1, 1, 1}, {0x80000000, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 65}, {1, 1, 1, 32, 33, 1}, {1, 1, 1, 0, 1, 1}};
+    static const unsigned beyond[][6] = {{1, 65536, 1, 1, 1, 1}, {1, 1, 65536, 1, 1, 1}, {0x80000000, 1, 1, 1, 1, 1},
+                                         {1, 1, 1, 1, 1, 65},    {1, 1, 1, 32, 33, 1},   {1, 1, 1, 0, 1, 1}};
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
         const unsigned *b = beyond[i];
-        assert_cuda_is(cuLaunchKernel(shared, b[0], b[1], b[2], b[3], b[4], b[5], 0, NULL, (void *[]){&a, &a, &n}, NULL), CUDA_ERROR_INVALID_VALUE);
+        assert_cuda_is(
+            cuLaunchKernel(shared, b[0], b[1], b[2], b[3], b[4], b[5], 0, NULL, (void *[]){&a, &a, &n}, NULL),
+            CUDA_ERROR_INVALID_VALUE);
         assert_report("is beyond what the device can have");
     }
-    assert_cuda_is(cuLaunchKernel(shared, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&a, NULL, &n}, NULL), CUDA_ERROR_INVALID_VALUE);
+    assert_cuda_is(cuLaunchKernel(shared, 1, 1, 1, 1, 1, 1, 0, NULL, (void *[]){&a, NULL, &n}, NULL),
+                   CUDA_ERROR_INVALID_VALUE);
     assert_cuda_is(cuLaunchKernel(shared, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL), CUDA_ERROR_INVALID_VALUE);
     assert_cuda_is(LAUNCH(shared, 1, 1, 48 * 1024, &a, &a, &n), CUDA_ERROR_INVALID_VALUE);
     assert_report("dynamic shared memory");
@@ -36,7 +45,8 @@ static void launch_limits_are_checked(void **state) {
     assert_int_equal(value, 1024);
     assert_cuda(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 200 * 1024));
     assert_cuda(LAUNCH(shared, 1, 1, 200 * 1024, &a, &a, &n));
-    assert_cuda_is(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 228 * 1024), CUDA_ERROR_INVALID_VALUE);
+    assert_cuda_is(cuFuncSetAttribute(shared, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 228 * 1024),
+                   CUDA_ERROR_INVALID_VALUE);
     assert_cuda(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, shared, 256, 100 * 1024));
     assert_int_equal(value, 2);
     assert_cuda(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, exact, 64, 0));
@@ -49,8 +59,12 @@ static void launch_limits_are_checked(void **state) {
 static void registers_limit_launches(void **state) {
     (void)state;
     char text[16384];
-    size_t n = (size_t)snprintf(text, sizeof text, "%s.visible .entry wide(.param .u64 a) {\n .reg .b32 %%r<200>;\n .reg .b64 %%d<4>;\n ld.param.u64 %%d1, [a];\n", PTX_HEAD);
-    for (int i = 1; i <= 100; i++) n += (size_t)snprintf(text + n, sizeof text - n, " ld.global.u32 %%r%d, [%%d1+%d];\n", i, 4 * i);
+    size_t n = (size_t)snprintf(
+        text, sizeof text,
+        "%s.visible .entry wide(.param .u64 a) {\n .reg .b32 %%r<200>;\n .reg .b64 %%d<4>;\n ld.param.u64 %%d1, [a];\n",
+        PTX_HEAD);
+    for (int i = 1; i <= 100; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " ld.global.u32 %%r%d, [%%d1+%d];\n", i, 4 * i);
     for (int i = 2; i <= 100; i++) n += (size_t)snprintf(text + n, sizeof text - n, " add.u32 %%r1, %%r1, %%r%d;\n", i);
     snprintf(text + n, sizeof text - n, " st.global.u32 [%%d1], %%r1;\n ret;\n}\n");
     uint32_t data[BYTES / 4] = {0};
@@ -117,7 +131,9 @@ static void leaks_are_reported_at_exit(void **state) {
         fresh_device();
         load(PTX_HEAD KERNEL("k", ""));
         CUdeviceptr kept = device_alloc(100), given_back = device_alloc(200);
-        if (!kept || cuMemFree_v2(given_back) || cuMemHostAlloc(&host, 300, 0) || cuStreamCreate(&s, 0) || cuEventCreate(&e, 0)) abort();
+        if (!kept || cuMemFree_v2(given_back) || cuMemHostAlloc(&host, 300, 0) || cuStreamCreate(&s, 0) ||
+            cuEventCreate(&e, 0))
+            abort();
         exit(0);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -125,8 +141,9 @@ static void leaks_are_reported_at_exit(void **state) {
     assert_true(read(file, text, sizeof text - 1) > 0);
     close(file);
     unlink(path);
-    static const char *const expected[] = {"ptxsim: leak: device allocation #1 of 100 bytes\n", "ptxsim: leak: pinned host allocation #3 of 300 bytes\n",
-                                           "ptxsim: leak: 1 modules, 1 streams, 1 events, 0 graphs, 0 graph instances are alive at exit\n"};
+    static const char *const expected[] = {
+        "ptxsim: leak: device allocation #1 of 100 bytes\n", "ptxsim: leak: pinned host allocation #3 of 300 bytes\n",
+        "ptxsim: leak: 1 modules, 1 streams, 1 events, 0 graphs, 0 graph instances are alive at exit\n"};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         if (!strstr(text, expected[i])) fail_msg("'%s' does not say '%s'", text, expected[i]);
     assert_null(strstr(text, "200 bytes"));
@@ -134,10 +151,15 @@ static void leaks_are_reported_at_exit(void **state) {
 
 static void bad_text_is_refused_with_its_line(void **state) {
     (void)state;
-    static const struct { const char *text, *message; CUresult expected; } bad[] = {
-        {PTX_HEAD KERNEL("k", "frobnicate.u32 %r4, %r5;"), "line 21: error: instruction 'frobnicate.u32' is not known here", CUDA_ERROR_INVALID_PTX},
+    static const struct {
+        const char *text, *message;
+        CUresult expected;
+    } bad[] = {
+        {PTX_HEAD KERNEL("k", "frobnicate.u32 %r4, %r5;"),
+         "line 21: error: instruction 'frobnicate.u32' is not known here", CUDA_ERROR_INVALID_PTX},
         {PTX_HEAD KERNEL("k", "add.u32 %r4, %r5;"), "has 2 operands, not 3", CUDA_ERROR_INVALID_PTX},
-        {PTX_HEAD KERNEL("k", "add.u32 %r4, %d1, 1;"), "register of 64 bits where .u32 is needed", CUDA_ERROR_INVALID_PTX},
+        {PTX_HEAD KERNEL("k", "add.u32 %r4, %d1, 1;"), "register of 64 bits where .u32 is needed",
+         CUDA_ERROR_INVALID_PTX},
         {PTX_HEAD KERNEL("k", "add.u32 %x4, %r1, 1;"), "register '%x4' is not declared", CUDA_ERROR_INVALID_PTX},
         {PTX_HEAD KERNEL("k", "add.foo.u32 %r4, %r1, 1;"), "'.foo' is not known here", CUDA_ERROR_INVALID_PTX},
         {PTX_HEAD KERNEL("k", "bra $nowhere;"), "label '$nowhere' is not defined", CUDA_ERROR_INVALID_PTX},
@@ -146,9 +168,12 @@ static void bad_text_is_refused_with_its_line(void **state) {
         {PTX_HEAD KERNEL("k", "cvt.f32.s32 %f1, %r2;"), "needs a rounding", CUDA_ERROR_INVALID_PTX},
         {PTX_HEAD KERNEL("k", "st.global.u32 [%d1] %r2;"), "',' expected", CUDA_ERROR_INVALID_PTX},
         {PTX_HEAD ".visible .entry k() {\n ret;\n", "has no end", CUDA_ERROR_INVALID_PTX},
-        {".version 7.8\n.target sm_100\n.address_size 64\n", "code for sm_100 cannot run on this device", CUDA_ERROR_INVALID_PTX},
-        {".version 7.8\n.target sm_75\n.address_size 64\n" KERNEL("k", "cp.async.commit_group;"), "needs sm_80", CUDA_ERROR_INVALID_PTX},
-        {".version 9.9\n.target sm_90\n.address_size 64\n", "newer than this driver", CUDA_ERROR_UNSUPPORTED_PTX_VERSION},
+        {".version 7.8\n.target sm_100\n.address_size 64\n", "code for sm_100 cannot run on this device",
+         CUDA_ERROR_INVALID_PTX},
+        {".version 7.8\n.target sm_75\n.address_size 64\n" KERNEL("k", "cp.async.commit_group;"), "needs sm_80",
+         CUDA_ERROR_INVALID_PTX},
+        {".version 9.9\n.target sm_90\n.address_size 64\n", "newer than this driver",
+         CUDA_ERROR_UNSUPPORTED_PTX_VERSION},
         {"hello", "expected before 'hello'", CUDA_ERROR_INVALID_PTX},
         {"", "this is no PTX", CUDA_ERROR_INVALID_IMAGE},
         {"\177ELF", "", CUDA_ERROR_NO_BINARY_FOR_GPU},
@@ -160,7 +185,8 @@ static void bad_text_is_refused_with_its_line(void **state) {
         int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
         void *values[] = {log, (void *)(uintptr_t)sizeof log};
         CUresult r = cuModuleLoadDataEx(&m, bad[i].text, 2, options, values);
-        if (r != bad[i].expected || !strstr(log, bad[i].message)) fail_msg("%s: %d, '%s' instead of %d, '%s'", bad[i].text, r, log, bad[i].expected, bad[i].message);
+        if (r != bad[i].expected || !strstr(log, bad[i].message))
+            fail_msg("%s: %d, '%s' instead of %d, '%s'", bad[i].text, r, log, bad[i].expected, bad[i].message);
     }
 }
 
@@ -282,12 +308,19 @@ static void sets_of_every_width(void **state) {
             size_t count = sizeof got / (size_t)width;
             assert_cuda(cuMemsetD8_v2(a, 0, sizeof got));
             assert_cuda(cuCtxSynchronize());
-            if (width == 1) assert_cuda(async ? cuMemsetD8Async(a + 4, (unsigned char)values[w], count - 4, s) : cuMemsetD8_v2(a + 4, (unsigned char)values[w], count - 4));
-            else if (width == 2) assert_cuda(async ? cuMemsetD16Async(a + 4, (unsigned short)values[w], count - 2, s) : cuMemsetD16_v2(a + 4, (unsigned short)values[w], count - 2));
-            else assert_cuda(async ? cuMemsetD32Async(a + 4, values[w], count - 1, s) : cuMemsetD32_v2(a + 4, values[w], count - 1));
+            if (width == 1)
+                assert_cuda(async ? cuMemsetD8Async(a + 4, (unsigned char)values[w], count - 4, s)
+                                  : cuMemsetD8_v2(a + 4, (unsigned char)values[w], count - 4));
+            else if (width == 2)
+                assert_cuda(async ? cuMemsetD16Async(a + 4, (unsigned short)values[w], count - 2, s)
+                                  : cuMemsetD16_v2(a + 4, (unsigned short)values[w], count - 2));
+            else
+                assert_cuda(async ? cuMemsetD32Async(a + 4, values[w], count - 1, s)
+                                  : cuMemsetD32_v2(a + 4, values[w], count - 1));
             assert_cuda(cuStreamSynchronize(s));
             assert_cuda(cuMemcpyDtoH_v2(got, a, sizeof got));
-            for (size_t i = 0; i < sizeof got; i++) assert_int_equal(got[i], i < 4 ? 0 : values[w] >> 8 * (i % (size_t)width) & 0xff);
+            for (size_t i = 0; i < sizeof got; i++)
+                assert_int_equal(got[i], i < 4 ? 0 : values[w] >> 8 * (i % (size_t)width) & 0xff);
             assert_cuda(cuMemFree_v2(a));
         }
 }
@@ -323,8 +356,10 @@ static void globals_of_a_module(void **state) {
     uint32_t got[4] = {0};
     int n = 0;
     fresh_device();
-    CUmodule m = load(PTX_HEAD ".visible .global .align 4 .u32 counts[4] = {1, 2, 3};\n.const .align 4 .u32 c = 40;\n"
-                               KERNEL("k", "mov.u64 %d6, counts;\n ld.global.u32 %r5, [%d6+8];\n mov.u64 %d7, c;\n ld.const.u32 %r6, [%d7];\n add.u32 %r5, %r5, %r6;\n st.global.u32 [%d6+12], %r5;"));
+    CUmodule m = load(PTX_HEAD
+                      ".visible .global .align 4 .u32 counts[4] = {1, 2, 3};\n.const .align 4 .u32 c = 40;\n" KERNEL(
+                          "k", "mov.u64 %d6, counts;\n ld.global.u32 %r5, [%d6+8];\n mov.u64 %d7, c;\n ld.const.u32 "
+                               "%r6, [%d7];\n add.u32 %r5, %r5, %r6;\n st.global.u32 [%d6+12], %r5;"));
     assert_cuda(cuModuleGetGlobal_v2(&at, &bytes, m, "counts"));
     assert_int_equal(bytes, 16);
     assert_cuda(LAUNCH(function_of(m, "k"), 1, 1, 0, &at, &at, &n));
@@ -342,7 +377,8 @@ static void streams_and_host_functions(void **state) {
     int least, greatest, priority, called = 0;
     fresh_device();
     assert_cuda(cuCtxGetStreamPriorityRange(&least, &greatest));
-    assert_cuda(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING, greatest - 10)); /* what is beyond the range is drawn in */
+    assert_cuda(cuStreamCreateWithPriority(&s, CU_STREAM_NON_BLOCKING,
+                                           greatest - 10)); /* what is beyond the range is drawn in */
     assert_cuda(cuStreamGetPriority(s, &priority));
     assert_int_equal(priority, greatest);
     assert_cuda(cuStreamGetFlags(s, &flags));
@@ -355,14 +391,18 @@ static void streams_and_host_functions(void **state) {
 
 static void occupancy(void **state) {
     (void)state;
-    static const struct { const char *sm; int blocks; } devices[] = {{"75", 4}, {"80", 8}, {"86", 6}, {"89", 6}, {"90", 8}};
+    static const struct {
+        const char *sm;
+        int blocks;
+    } devices[] = {{"75", 4}, {"80", 8}, {"86", 6}, {"89", 6}, {"90", 8}};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         int blocks, grid, block;
         setenv("PTXSIM_SM", devices[i].sm, 1);
         fresh_device();
         CUfunction k = function_of(load(".version 7.8\n.target sm_75\n.address_size 64\n" KERNEL("k", "")), "k");
         assert_cuda(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k, 256, 0));
-        if (blocks != devices[i].blocks) fail_msg("sm_%s: %d blocks of 256 threads instead of %d", devices[i].sm, blocks, devices[i].blocks);
+        if (blocks != devices[i].blocks)
+            fail_msg("sm_%s: %d blocks of 256 threads instead of %d", devices[i].sm, blocks, devices[i].blocks);
         assert_cuda(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, k, 1024, 0, 0));
         assert_int_equal(blocks, devices[i].blocks / 4);
         assert_cuda(cuOccupancyMaxPotentialBlockSize(&grid, &block, k, NULL, 0, 256));

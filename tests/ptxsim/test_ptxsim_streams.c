@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * The order of things: streams, events, the default stream, captured graphs; work that nothing waits for does not happen. */
+ * The order of things: streams, events, the default stream, captured graphs; work that nothing waits for does not
+ * happen. */
 #include "driver.h"
 
 enum { N = 256, BYTES = N * 4 };
 
-static const char kernels[] = PTX_HEAD
-    KERNEL("increment", "ld.global.u32 %r5, [%d3];\n add.u32 %r5, %r5, %r1;\n st.global.u32 [%d3], %r5;")
-    KERNEL("copy", "ld.global.u32 %r5, [%d3];\n add.u32 %r5, %r5, %r1;\n st.global.u32 [%d4], %r5;");
+static const char kernels[] =
+    PTX_HEAD KERNEL("increment", "ld.global.u32 %r5, [%d3];\n add.u32 %r5, %r5, %r1;\n st.global.u32 [%d3], %r5;")
+        KERNEL("copy", "ld.global.u32 %r5, [%d3];\n add.u32 %r5, %r5, %r1;\n st.global.u32 [%d4], %r5;");
 
 static CUfunction increment, copy;
 static uint32_t *host;
@@ -62,7 +63,7 @@ static void pinned_sources_are_read_late(void **state) {
     assert_cuda(cuStreamSynchronize(s1));
     for (int i = 0; i < N; i++) pageable[i] = 3;
     assert_cuda(cuMemcpyHtoDAsync_v2(b, pageable, BYTES, s1));
-    pageable[3] = 99; /* the driver has its own copy */
+    pageable[3] = 99;                                          /* the driver has its own copy */
     assert_cuda(cuMemcpyDtoHAsync_v2(pageable, a, BYTES, s1)); /* waits: the memory is not pinned */
     assert_int_equal(pageable[3], 99);
     assert_cuda(cuMemcpyDtoH_v2(pageable, b, BYTES));
@@ -143,8 +144,8 @@ static void default_stream_orders_blocking_streams(void **state) {
     assert_int_equal(ptxsim_report_count(), 0);
 }
 
-/* Work that waits for other work through an event, and then a race: with streams that come and go, and with more alive than there are
- * clocks for. */
+/* Work that waits for other work through an event, and then a race: with streams that come and go, and with more alive
+ * than there are clocks for. */
 static void many_streams(void **state) {
     (void)state;
     enum { ALIVE = 100, TURNS = 300 };
@@ -378,9 +379,15 @@ static void other_calls(void **state) {
 int main(void) {
     setenv("PTXSIM_MEMORY_MIB", "256", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(work_happens_when_waited_for), cmocka_unit_test(pinned_sources_are_read_late), cmocka_unit_test(events_order_streams),
-        cmocka_unit_test(missing_order_between_streams_is_found), cmocka_unit_test(default_stream_orders_blocking_streams), cmocka_unit_test(many_streams),
-        cmocka_unit_test(graphs_replay), cmocka_unit_test(branches_of_graphs), cmocka_unit_test(other_calls),
+        cmocka_unit_test(work_happens_when_waited_for),
+        cmocka_unit_test(pinned_sources_are_read_late),
+        cmocka_unit_test(events_order_streams),
+        cmocka_unit_test(missing_order_between_streams_is_found),
+        cmocka_unit_test(default_stream_orders_blocking_streams),
+        cmocka_unit_test(many_streams),
+        cmocka_unit_test(graphs_replay),
+        cmocka_unit_test(branches_of_graphs),
+        cmocka_unit_test(other_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

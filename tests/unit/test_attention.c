@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Attention kernels against a naive evaluation in double precision: causal or not, masks, more keys than queries and the
- * reverse, heads inside a packed projection, widths that fill no vector, several blocks; the same bits for any division of items. */
+ * Attention kernels against a naive evaluation in double precision: causal or not, masks, more keys than queries and
+ * the reverse, heads inside a packed projection, widths that fill no vector, several blocks; the same bits for any
+ * division of items. */
 #include "codegen/attention.h"
 #include "harness/object.h"
 
@@ -35,7 +36,8 @@ typedef struct arrays {
 
 /* [batch, row, heads, width] unless packed, in which case q, k and v share the storage of q. */
 static tcc_attention describe(shape s, arrays *x) {
-    tcc_attention a = {.n_batch = 2, .batch = {s.batch, s.heads}, .T = s.T, .S = s.S, .D = s.D, .E = s.E, .causal = s.causal};
+    tcc_attention a = {
+        .n_batch = 2, .batch = {s.batch, s.heads}, .T = s.T, .S = s.S, .D = s.D, .E = s.E, .causal = s.causal};
     a.scale = 1 / sqrt(s.D);
     const int rows[TCC_ATTENTION_ROLES] = {s.T, s.S, s.S, 0, s.T, 0, s.T, s.T, s.S, s.S};
     const int widths[TCC_ATTENTION_ROLES] = {s.D, s.D, s.E, 0, s.E, 0, s.E, s.D, s.D, s.E};
@@ -121,7 +123,8 @@ static void compile_and_run(const tcc_attention *a, arrays *x, const char *cpu) 
 
 static void check_close(const float *got, const double *expected, int n, double bound, const char *what) {
     for (int i = 0; i < n; i++)
-        if (!(fabs((double)got[i] - expected[i]) <= bound)) fail_msg("%s[%d]: %g, expected %g", what, i, (double)got[i], expected[i]);
+        if (!(fabs((double)got[i] - expected[i]) <= bound))
+            fail_msg("%s[%d]: %g, expected %g", what, i, (double)got[i], expected[i]);
 }
 
 static void check(shape s, const char *cpu) {
@@ -134,14 +137,16 @@ static void check(shape s, const char *cpu) {
     for (int r = TCC_ATTENTION_DO; r <= TCC_ATTENTION_DV; r++) g.has[r] = true;
     compile_and_run(&g, &x, cpu);
 
-    double *p = malloc(sizeof(double) * (size_t)s.S), *dq = malloc(sizeof(double) * (size_t)s.D), *o = malloc(sizeof(double) * (size_t)s.E);
+    double *p = malloc(sizeof(double) * (size_t)s.S), *dq = malloc(sizeof(double) * (size_t)s.D),
+           *o = malloc(sizeof(double) * (size_t)s.E);
     double *dk = malloc(sizeof(double) * (size_t)(s.S * s.D)), *dv = malloc(sizeof(double) * (size_t)(s.S * s.E));
     for (int b = 0; b < s.batch; b++)
         for (int h = 0; h < s.heads; h++) {
             memset(dk, 0, sizeof(double) * (size_t)(s.S * s.D));
             memset(dv, 0, sizeof(double) * (size_t)(s.S * s.E));
             for (int t = 0; t < s.T; t++) {
-                const float *q = element(&a, &x, TCC_ATTENTION_Q, b, h, t), *d_o = element(&a, &x, TCC_ATTENTION_DO, b, h, t);
+                const float *q = element(&a, &x, TCC_ATTENTION_Q, b, h, t),
+                            *d_o = element(&a, &x, TCC_ATTENTION_DO, b, h, t);
                 double most = -INFINITY, sum = 0, delta = 0;
                 for (int k = 0; k < s.S; k++) {
                     p[k] = -INFINITY;

@@ -63,47 +63,39 @@ static void expect_gradient(const char *text, int count, const double *x, const 
     tcc_graph_destroy(g);
 }
 
-#define EXPECT_GRADIENT(lines, x, ...)                                                             \
-    expect_gradient("graph @g {\n" lines "}\n", (int)(sizeof((double[])x) / sizeof(double)),       \
-                    (const double[])x, (const double[])__VA_ARGS__)
-#define X(...)                                                                                     \
-    { __VA_ARGS__ }
+#define EXPECT_GRADIENT(lines, x, ...)                                                                          \
+    expect_gradient("graph @g {\n" lines "}\n", (int)(sizeof((double[])x) / sizeof(double)), (const double[])x, \
+                    (const double[])__VA_ARGS__)
+#define X(...) {__VA_ARGS__}
 
 #define SUM "%9 = reduce_sum(%5) {axes=[0]} : f64[]\noutput \"loss\" %9\n"
 
 static void test_ties(void **state) {
     (void)state;
-    EXPECT_GRADIENT(
-        "%0 = input {role=param, name=\"x\"} : f64[3]\n%1 = constant {values=[1]} : f64[3]\n"
-        "%5 = max(%0, %1) : f64[3]\n" SUM,
-        X(0, 1, 2), {0, 0.5, 1});
-    EXPECT_GRADIENT(
-        "%0 = input {role=param, name=\"x\"} : f64[3]\n%1 = constant {values=[1]} : f64[3]\n"
-        "%5 = min(%0, %1) : f64[3]\n" SUM,
-        X(0, 1, 2), {1, 0.5, 0});
-    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[2]\n%5 = max(%0, %0) : f64[2]\n" SUM,
-                    X(3, 4), {1, 1});
-    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[3]\n%5 = relu(%0) : f64[3]\n" SUM,
-                    X(-1, 0, 1), {0, 0, 1});
-    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[3]\n%5 = abs(%0) : f64[3]\n" SUM,
-                    X(-1, 0, 1), {-1, 0, 1});
-    EXPECT_GRADIENT(
-        "%0 = input {role=param, name=\"x\"} : f64[4]\n%1 = reduce_max(%0) {axes=[0]} : f64[]\n"
-        "output \"loss\" %1\n",
-        X(1, 3, 3, 2), {0, 0.5, 0.5, 0});
-    EXPECT_GRADIENT(
-        "%0 = input {role=param, name=\"x\"} : f64[4]\n%1 = reduce_min(%0) {axes=[0]} : f64[]\n"
-        "output \"loss\" %1\n",
-        X(1, 1, 3, 1), {1.0 / 3, 1.0 / 3, 0, 1.0 / 3});
-    EXPECT_GRADIENT(
-        "%0 = input {role=param, name=\"x\"} : f64[1,1,4]\n"
-        "%1 = max_pool(%0) {window=[2], stride=[1], pad_lo=[0], pad_hi=[0]} : f64[1,1,3]\n"
-        "%2 = reduce_sum(%1) {axes=[0, 1, 2]} : f64[]\noutput \"loss\" %2\n",
-        X(2, 2, 1, 1), {1, 1, 1, 0});
-    EXPECT_GRADIENT(
-        "%0 = input {role=param, name=\"x\"} : f64[2]\n%1 = constant {values=[0, 2]} : f64[2]\n"
-        "%5 = pow(%0, %1) : f64[2]\n" SUM,
-        X(0, 0), {0, 0});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[3]\n%1 = constant {values=[1]} : f64[3]\n"
+                    "%5 = max(%0, %1) : f64[3]\n" SUM,
+                    X(0, 1, 2), {0, 0.5, 1});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[3]\n%1 = constant {values=[1]} : f64[3]\n"
+                    "%5 = min(%0, %1) : f64[3]\n" SUM,
+                    X(0, 1, 2), {1, 0.5, 0});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[2]\n%5 = max(%0, %0) : f64[2]\n" SUM, X(3, 4), {1, 1});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[3]\n%5 = relu(%0) : f64[3]\n" SUM, X(-1, 0, 1),
+                    {0, 0, 1});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[3]\n%5 = abs(%0) : f64[3]\n" SUM, X(-1, 0, 1),
+                    {-1, 0, 1});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[4]\n%1 = reduce_max(%0) {axes=[0]} : f64[]\n"
+                    "output \"loss\" %1\n",
+                    X(1, 3, 3, 2), {0, 0.5, 0.5, 0});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[4]\n%1 = reduce_min(%0) {axes=[0]} : f64[]\n"
+                    "output \"loss\" %1\n",
+                    X(1, 1, 3, 1), {1.0 / 3, 1.0 / 3, 0, 1.0 / 3});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[1,1,4]\n"
+                    "%1 = max_pool(%0) {window=[2], stride=[1], pad_lo=[0], pad_hi=[0]} : f64[1,1,3]\n"
+                    "%2 = reduce_sum(%1) {axes=[0, 1, 2]} : f64[]\noutput \"loss\" %2\n",
+                    X(2, 2, 1, 1), {1, 1, 1, 0});
+    EXPECT_GRADIENT("%0 = input {role=param, name=\"x\"} : f64[2]\n%1 = constant {values=[0, 2]} : f64[2]\n"
+                    "%5 = pow(%0, %1) : f64[2]\n" SUM,
+                    X(0, 0), {0, 0});
 }
 
 /* Through a cast the gradient is cast back; through integers, rounding and comparisons nothing
@@ -126,12 +118,11 @@ static void test_casts(void **state) {
 static void test_forward_is_shared(void **state) {
     (void)state;
     tcc_diag diag = {0};
-    tcc_graph *g = joint_of(
-        "graph @g {\n%0 = input {role=param, name=\"x\"} : f32[4,8]\n%1 = input {name=\"t\"} : "
-        "i32[4]\n"
-        "%2 = layer_norm(%0) {eps=0x1p-10, axis=1} : f32[4,8]\n%3 = cross_entropy(%2, %1) : f32[]\n"
-        "output \"loss\" %3\n}\n",
-        &diag);
+    tcc_graph *g = joint_of("graph @g {\n%0 = input {role=param, name=\"x\"} : f32[4,8]\n%1 = input {name=\"t\"} : "
+                            "i32[4]\n"
+                            "%2 = layer_norm(%0) {eps=0x1p-10, axis=1} : f32[4,8]\n%3 = cross_entropy(%2, %1) : f32[]\n"
+                            "output \"loss\" %3\n}\n",
+                            &diag);
     tcc_context context = {0};
     tcc_pass_cx cx = {&context, &diag, NULL};
     tcc_graph *plain = NULL;
@@ -153,15 +144,14 @@ static void test_forward_is_shared(void **state) {
 static void test_forms(void **state) {
     (void)state;
     tcc_diag diag = {0};
-    tcc_graph *g = joint_of(
-        "graph @g {\n%0 = input {role=param, name=\"w\"} : f32[6,4]\n%1 = input {name=\"x\"} : "
-        "f32[2,3,4]\n"
-        "%2 = dot(%1, %0) {contract_a=[2], contract_b=[1]} : f32[2,3,6]\n"
-        "%3 = slice(%2) {start=[0, 0, 0], limit=[2, 3, 3], stride=[1, 1, 1]} : f32[2,3,3]\n"
-        "%4 = slice(%2) {start=[0, 0, 3], limit=[2, 3, 6], stride=[1, 1, 1]} : f32[2,3,3]\n"
-        "%5 = mul(%3, %4) : f32[2,3,3]\n%6 = reduce_sum(%5) {axes=[0, 1, 2]} : f32[]\noutput "
-        "\"loss\" %6\n}\n",
-        &diag);
+    tcc_graph *g = joint_of("graph @g {\n%0 = input {role=param, name=\"w\"} : f32[6,4]\n%1 = input {name=\"x\"} : "
+                            "f32[2,3,4]\n"
+                            "%2 = dot(%1, %0) {contract_a=[2], contract_b=[1]} : f32[2,3,6]\n"
+                            "%3 = slice(%2) {start=[0, 0, 0], limit=[2, 3, 3], stride=[1, 1, 1]} : f32[2,3,3]\n"
+                            "%4 = slice(%2) {start=[0, 0, 3], limit=[2, 3, 6], stride=[1, 1, 1]} : f32[2,3,3]\n"
+                            "%5 = mul(%3, %4) : f32[2,3,3]\n%6 = reduce_sum(%5) {axes=[0, 1, 2]} : f32[]\noutput "
+                            "\"loss\" %6\n}\n",
+                            &diag);
     const tcc_node *w = output(g, "grad.w");
     assert_int_equal(w->op, TCC_OP_DOT);
     assert_int_equal(w->operands[0]->op, TCC_OP_CONCAT);
@@ -237,17 +227,15 @@ static void refuse(const char *text, tcc_status status, const char *message) {
 
 static void test_errors(void **state) {
     (void)state;
-    refuse("graph @net {\n%0 = input {role=param, name=\"x\"} : f32[]\noutput \"y\" %0\n}\n",
-           TCC_EINVAL, "error: the graph 'net' has no output 'loss' to take the gradient of");
+    refuse("graph @net {\n%0 = input {role=param, name=\"x\"} : f32[]\noutput \"y\" %0\n}\n", TCC_EINVAL,
+           "error: the graph 'net' has no output 'loss' to take the gradient of");
     refuse("graph @net {\n%0 = input {role=param, name=\"x\"} : f32[2] loc(\"m.c\":7)\noutput "
            "\"loss\" %0\n}\n",
-           TCC_ESHAPE,
-           "m.c:7: error: the loss must be a float scalar to have a gradient, but it is f32[2]");
+           TCC_ESHAPE, "m.c:7: error: the loss must be a float scalar to have a gradient, but it is f32[2]");
     refuse("graph @net {\n%0 = input {role=param, name=\"x\"} : i32[2] loc(\"m.c\":7)\n%1 = "
            "constant {values=[1]} : f32[]\n"
            "output \"loss\" %1\n}\n",
-           TCC_EDTYPE,
-           "m.c:7: error: parameter 'x' is i32[2]: only floats can be trained, freeze it");
+           TCC_EDTYPE, "m.c:7: error: parameter 'x' is i32[2]: only floats can be trained, freeze it");
     refuse("graph @net {\n%0 = input {role=param, name=\"x\"} : f32[1,1,2]\n"
            "%1 = max_pool_grad(%0, %0) {window=[1], stride=[1], pad_lo=[0], pad_hi=[0]} : "
            "f32[1,1,2] loc(\"m.c\":9)\n"
@@ -260,12 +248,11 @@ static void test_errors(void **state) {
 static void test_failing_allocations(void **state) {
     (void)state;
     tcc_diag diag = {0};
-    tcc_graph *g = parse_graph(
-        "graph @g {\n%0 = input {role=param, name=\"x\"} : f32[4,8]\n%1 = input {name=\"t\"} : "
-        "i32[4]\n"
-        "%2 = group_norm(%0) {axis=1, groups=2} : f32[4,8]\n%3 = cross_entropy(%2, %1) : f32[]\n"
-        "output \"loss\" %3\n}\n",
-        &diag);
+    tcc_graph *g = parse_graph("graph @g {\n%0 = input {role=param, name=\"x\"} : f32[4,8]\n%1 = input {name=\"t\"} : "
+                               "i32[4]\n"
+                               "%2 = group_norm(%0) {axis=1, groups=2} : f32[4,8]\n%3 = cross_entropy(%2, %1) : f32[]\n"
+                               "output \"loss\" %3\n}\n",
+                               &diag);
     tcc_status status = TCC_ENOMEM;
     for (int64_t n = 0; status != TCC_OK; n++) {
         tcc_graph *joint = NULL;

@@ -20,10 +20,8 @@ static tcc_status save(void **state, int64_t step) {
     for (int i = 0; i < 4; i++) weight[i] = (float)step, moment[i] = (float)step / 2;
     char position[32];
     snprintf(position, sizeof position, "%lld", (long long)step * 10);
-    const tcc_array params = {
-        .name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = weight};
-    const tcc_array moments = {
-        .name = "adam.m.fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = moment};
+    const tcc_array params = {.name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = weight};
+    const tcc_array moments = {.name = "adam.m.fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = moment};
     const tcc_pair values[] = {{"loader.batch", position}};
     const tcc_checkpoint_contents contents = {.size = sizeof contents,
                                               .step = step,
@@ -56,16 +54,13 @@ static void save_list_open(void **state) {
     assert_ok(tcc_checkpoint_open(&cx, folder, &c), &cx.diag);
     assert_int_equal(tcc_checkpoint_step(c), 1000000);
     tcc_checkpoint_close(c);
-    assert_ok(tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000200.safetensors"), &c),
-              &cx.diag);
+    assert_ok(tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000200.safetensors"), &c), &cx.diag);
     assert_int_equal(tcc_checkpoint_step(c), 200);
     assert_string_equal(tcc_checkpoint_value(c, "loader.batch"), "2000");
     assert_null(tcc_checkpoint_value(c, "absent"));
     float weight[4], moment[4];
-    const tcc_array params = {
-        .name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = weight};
-    const tcc_array moments = {
-        .name = "adam.m.fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = moment};
+    const tcc_array params = {.name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = weight};
+    const tcc_array moments = {.name = "adam.m.fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = moment};
     assert_ok(tcc_safetensors_load(&cx, tcc_checkpoint_params(c), &params, 1, 0), &cx.diag);
     assert_ok(tcc_safetensors_load(&cx, tcc_checkpoint_state(c), &moments, 1, 0), &cx.diag);
     assert_true(weight[3] == 200 && moment[3] == 100);
@@ -74,12 +69,10 @@ static void save_list_open(void **state) {
 
 static void bad_paths(void **state) {
     tcc_checkpoint *c;
-    assert_error(tcc_checkpoint_open(&cx, test_path(state, "absent"), &c), TCC_ENOTFOUND, &cx.diag,
-                 "No such file");
-    assert_error(tcc_checkpoint_open(&cx, *state, &c), TCC_ENOTFOUND, &cx.diag,
-                 "there is no checkpoint");
-    assert_error(tcc_checkpoint_open(&cx, test_write_text(state, "weights.safetensors", ""), &c),
-                 TCC_EINVAL, &cx.diag, "step-NNNNNN.safetensors");
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "absent"), &c), TCC_ENOTFOUND, &cx.diag, "No such file");
+    assert_error(tcc_checkpoint_open(&cx, *state, &c), TCC_ENOTFOUND, &cx.diag, "there is no checkpoint");
+    assert_error(tcc_checkpoint_open(&cx, test_write_text(state, "weights.safetensors", ""), &c), TCC_EINVAL, &cx.diag,
+                 "step-NNNNNN.safetensors");
     test_write_text(state, "checkpoints", "a file, not a folder");
     assert_error(save(state, 1), TCC_EIO, &cx.diag, "cannot create the folder");
     const tcc_checkpoint_contents unsized = {.step = 1};
@@ -99,33 +92,27 @@ static void a_damaged_one_names_a_sound_one(void **state) {
     test_write(state, "checkpoints/step-000200.state.safetensors", bytes, size);
     free(bytes);
     tcc_checkpoint *c;
-    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), TCC_EFORMAT,
-                 &cx.diag, "truncated");
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), TCC_EFORMAT, &cx.diag, "truncated");
     assert_non_null(strstr(tcc_diag_text(&cx.diag), "checkpoint that is sound is "));
     assert_non_null(strstr(tcc_diag_text(&cx.diag), "checkpoints/step-000100.safetensors"));
-    assert_error(
-        tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000300.safetensors"), &c),
-        TCC_EFORMAT, &cx.diag, "damaged");
-    assert_error(
-        tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000200.safetensors"), &c),
-        TCC_EFORMAT, &cx.diag, "of step 100");
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000300.safetensors"), &c), TCC_EFORMAT,
+                 &cx.diag, "damaged");
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000200.safetensors"), &c), TCC_EFORMAT,
+                 &cx.diag, "of step 100");
     unlink(test_path(state, "checkpoints/step-000100.state.safetensors"));
-    assert_error(
-        tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000100.safetensors"), &c),
-        TCC_ENOTFOUND, &cx.diag, "no earlier checkpoint that is sound");
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints/step-000100.safetensors"), &c), TCC_ENOTFOUND,
+                 &cx.diag, "no earlier checkpoint that is sound");
 }
 
 static void parameters_of_another_save(void **state) {
     assert_ok(save(state, 5), &cx.diag);
     float other[4] = {0};
-    const tcc_array params = {
-        .name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = other};
-    assert_ok(tcc_safetensors_write(&cx, test_path(state, "checkpoints/step-000005.safetensors"),
-                                    &params, 1, NULL, 0),
+    const tcc_array params = {.name = "fc.weight", .dtype = TCC_F32, .rank = 2, .dims = {2, 2}, .data = other};
+    assert_ok(tcc_safetensors_write(&cx, test_path(state, "checkpoints/step-000005.safetensors"), &params, 1, NULL, 0),
               &cx.diag);
     tcc_checkpoint *c;
-    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), TCC_EFORMAT,
-                 &cx.diag, "belongs to other parameters");
+    assert_error(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), TCC_EFORMAT, &cx.diag,
+                 "belongs to other parameters");
 }
 
 static void a_full_disk_loses_nothing(void **state) {
@@ -139,8 +126,7 @@ static void a_full_disk_loses_nothing(void **state) {
         assert_int_equal(status, TCC_EIO);
         assert_non_null(strstr(tcc_diag_text(&cx.diag), "No space left on device"));
         assert_false(test_exists(test_path(state, "checkpoints/step-000200.safetensors.tmp")));
-        assert_false(
-            test_exists(test_path(state, "checkpoints/step-000200.state.safetensors.tmp")));
+        assert_false(test_exists(test_path(state, "checkpoints/step-000200.state.safetensors.tmp")));
         tcc_checkpoint *c;
         assert_ok(tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c), &cx.diag);
         assert_int_equal(tcc_checkpoint_step(c), 100);
@@ -154,13 +140,11 @@ static void out_of_memory(void **state) {
         tcc__alloc_fail_at(n);
         tcc_status status = save(state, 1);
         tcc_checkpoint *c = NULL;
-        if (status == TCC_OK)
-            status = tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c);
+        if (status == TCC_OK) status = tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c);
         tcc__alloc_fail_at(-1);
         tcc_checkpoint_close(c);
         if (status == TCC_OK) break;
-        if (status != TCC_EIO)
-            assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
+        if (status != TCC_EIO) assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
         assert_true(n < 1000);
     }
 }

@@ -14,36 +14,35 @@ static void check(const char *text) {
     tcc_graph *g = parse_graph(text, &diag);
     compiled *c = compiled_create(g, &(compiled_options){0});
     bool found = false;
-    for (int i = 0; i < c->program->n_kernels; i++) found = found || !strcmp(c->program->kernels[i].schedule, "attention");
+    for (int i = 0; i < c->program->n_kernels; i++)
+        found = found || !strcmp(c->program->kernels[i].schedule, "attention");
     assert_true(found);
     compiled_destroy(c);
     tcc_graph_destroy(g);
 }
 
-#define HEADS                                                                                                                     \
-    "  %0 = input {name=\"qkv\"} : f32[2,16,96]\n"                                                                                \
-    "  %1 = slice(%0) {start=[0, 0, 0], limit=[2, 16, 32], stride=[1, 1, 1]} : f32[2,16,32]\n"                                     \
-    "  %2 = reshape(%1) : f32[2,16,4,8]\n"                                                                                        \
-    "  %3 = transpose(%2) {perm=[0, 2, 1, 3]} : f32[2,4,16,8]\n"                                                                   \
-    "  %4 = slice(%0) {start=[0, 0, 32], limit=[2, 16, 64], stride=[1, 1, 1]} : f32[2,16,32]\n"                                    \
-    "  %5 = reshape(%4) : f32[2,16,4,8]\n"                                                                                        \
-    "  %6 = transpose(%5) {perm=[0, 2, 1, 3]} : f32[2,4,16,8]\n"                                                                   \
-    "  %7 = slice(%0) {start=[0, 0, 64], limit=[2, 16, 96], stride=[1, 1, 1]} : f32[2,16,32]\n"                                    \
-    "  %8 = reshape(%7) : f32[2,16,4,8]\n"                                                                                        \
+#define HEADS                                                                                   \
+    "  %0 = input {name=\"qkv\"} : f32[2,16,96]\n"                                              \
+    "  %1 = slice(%0) {start=[0, 0, 0], limit=[2, 16, 32], stride=[1, 1, 1]} : f32[2,16,32]\n"  \
+    "  %2 = reshape(%1) : f32[2,16,4,8]\n"                                                      \
+    "  %3 = transpose(%2) {perm=[0, 2, 1, 3]} : f32[2,4,16,8]\n"                                \
+    "  %4 = slice(%0) {start=[0, 0, 32], limit=[2, 16, 64], stride=[1, 1, 1]} : f32[2,16,32]\n" \
+    "  %5 = reshape(%4) : f32[2,16,4,8]\n"                                                      \
+    "  %6 = transpose(%5) {perm=[0, 2, 1, 3]} : f32[2,4,16,8]\n"                                \
+    "  %7 = slice(%0) {start=[0, 0, 64], limit=[2, 16, 96], stride=[1, 1, 1]} : f32[2,16,32]\n" \
+    "  %8 = reshape(%7) : f32[2,16,4,8]\n"                                                      \
     "  %9 = transpose(%8) {perm=[0, 2, 1, 3]} : f32[2,4,16,8]\n"
 
 static void heads_in_place(void **state) {
     (void)state;
-    check("graph @heads {\n" HEADS
-          "  %10 = sdpa(%3, %6, %9) {scale=0.5, causal=true} : f32[2,4,16,8]\n"
+    check("graph @heads {\n" HEADS "  %10 = sdpa(%3, %6, %9) {scale=0.5, causal=true} : f32[2,4,16,8]\n"
           "  %11 = transpose(%10) {perm=[0, 2, 1, 3]} : f32[2,16,4,8]\n"
           "  %12 = reshape(%11) : f32[2,16,32]\n"
           "  %13 = sdpa_lse(%3, %6) {scale=0.5, causal=true} : f32[2,4,16]\n"
           "  output \"y\" %12\n"
           "  output \"lse\" %13\n"
           "}\n");
-    check("graph @twice {\n" HEADS
-          "  %10 = sdpa(%3, %6, %9) {scale=1} : f32[2,4,16,8]\n"
+    check("graph @twice {\n" HEADS "  %10 = sdpa(%3, %6, %9) {scale=1} : f32[2,4,16,8]\n"
           "  %11 = transpose(%10) {perm=[0, 2, 1, 3]} : f32[2,16,4,8]\n"
           "  %12 = reshape(%11) : f32[2,16,32]\n"
           "  output \"y\" %12\n"
@@ -53,8 +52,7 @@ static void heads_in_place(void **state) {
 
 static void gradients(void **state) {
     (void)state;
-    check("graph @gradients {\n" HEADS
-          "  %10 = input {name=\"d\"} : f32[2,16,32]\n"
+    check("graph @gradients {\n" HEADS "  %10 = input {name=\"d\"} : f32[2,16,32]\n"
           "  %11 = sdpa(%3, %6, %9) {scale=0.5, causal=true} : f32[2,4,16,8]\n"
           "  %12 = sdpa_lse(%3, %6) {scale=0.5, causal=true} : f32[2,4,16]\n"
           "  %13 = reshape(%10) : f32[2,16,4,8]\n"
@@ -99,7 +97,8 @@ static void narrow_types_sum_in_float(void **state) {
     check_text(text, &(compiled_options){.tolerance = 2e-2});
 }
 
-/* Rows of draws that begin at any place in their fours, and at none but the first; tails of queries, keys and widths; blocks of keys. */
+/* Rows of draws that begin at any place in their fours, and at none but the first; tails of queries, keys and widths;
+ * blocks of keys. */
 static void dropout(void **state) {
     (void)state;
     static const attention_graph all[] = {
@@ -120,7 +119,8 @@ static void dropout(void **state) {
 
 static void dropout_of_other_types(void **state) {
     (void)state;
-    attention_graph a = {"2,2,", 10, 11, 8, 16, "scale=0.5, causal=true", .mask = "1,2,10,11", .p = 0.25, .type = "f64"};
+    attention_graph a = {"2,2,",    10,           11, 8, 16, "scale=0.5, causal=true", .mask = "1,2,10,11",
+                         .p = 0.25, .type = "f64"};
     char text[4096];
     attention_graph_text(text, sizeof text, &a);
     for (char *at = text; (at = strstr(at, "f32"));) memcpy(at, "f64", 3); /* its denominators are f64 */
@@ -148,21 +148,31 @@ static void a_key_that_lies_apart(void **state) {
 /* The op draws what a dropout of the written-out probabilities draws, and has its gradients, the mask's too. */
 static void as_written_out(void **state) {
     (void)state;
-#define INPUTS(name)                                                                                                              \
-    "graph @" name " {\n  %0 = input {role=param, name=\"q\"} : f64[2,3,7,4]\n  %1 = input {role=param, name=\"k\"} : f64[2,3,9,4]\n"   \
-    "  %2 = input {role=param, name=\"v\"} : f64[2,3,9,5]\n  %3 = input {role=param, name=\"m\"} : f64[2,3,7,9]\n"                    \
+#define INPUTS(name)                                                                                                   \
+    "graph @" name                                                                                                     \
+    " {\n  %0 = input {role=param, name=\"q\"} : f64[2,3,7,4]\n  %1 = input {role=param, name=\"k\"} : f64[2,3,9,4]\n" \
+    "  %2 = input {role=param, name=\"v\"} : f64[2,3,9,5]\n  %3 = input {role=param, name=\"m\"} : f64[2,3,7,9]\n"     \
     "  %4 = input {role=rng, name=\"key\"} : i64[2]\n  %5 = input {name=\"w\"} : f64[2,3,7,5]\n"
-#define LOSS "  %30 = mul(%20, %5) : f64[2,3,7,5]\n  %31 = reduce_sum(%30) {axes=[0, 1, 2, 3]} : f64[]\n  output \"o\" %20\n  output \"loss\" %31\n}\n"
-    static const char op[] = INPUTS("op") "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
-    static const char written[] = INPUTS("written")
-        "  %6 = dot(%0, %1) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : f64[2,3,7,9]\n"
-        "  %7 = constant {values=[0.5]} : f64[]\n  %8 = broadcast(%7) : f64[2,3,7,9]\n  %9 = mul(%6, %8) : f64[2,3,7,9]\n"
-        "  %10 = add(%9, %3) : f64[2,3,7,9]\n  %11 = iota {axis=2} : i32[2,3,7,9]\n  %12 = iota {axis=3} : i32[2,3,7,9]\n"
-        "  %13 = constant {values=[2]} : i32[]\n  %14 = broadcast(%13) : i32[2,3,7,9]\n  %15 = add(%11, %14) : i32[2,3,7,9]\n"
-        "  %16 = le(%12, %15) : bool[2,3,7,9]\n  %17 = constant {values=[-inf]} : f64[]\n  %18 = broadcast(%17) : f64[2,3,7,9]\n"
-        "  %19 = select(%16, %10, %18) : f64[2,3,7,9]\n  %21 = softmax(%19) {axis=3} : f64[2,3,7,9]\n"
-        "  %22 = dropout(%21, %4) {p=0.3, id=7} : f64[2,3,7,9]\n"
-        "  %20 = dot(%22, %2) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[2]} : f64[2,3,7,5]\n" LOSS;
+#define LOSS                                                                                                           \
+    "  %30 = mul(%20, %5) : f64[2,3,7,5]\n  %31 = reduce_sum(%30) {axes=[0, 1, 2, 3]} : f64[]\n  output \"o\" %20\n  " \
+    "output \"loss\" %31\n}\n"
+    static const char op[] =
+        INPUTS("op") "  %20 = sdpa(%0, %1, %2, %3, %4) {scale=0.5, causal=true, p=0.3, id=7} : f64[2,3,7,5]\n" LOSS;
+    static const char written[] =
+        INPUTS("written") "  %6 = dot(%0, %1) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[3]} : "
+                          "f64[2,3,7,9]\n"
+                          "  %7 = constant {values=[0.5]} : f64[]\n  %8 = broadcast(%7) : f64[2,3,7,9]\n  %9 = mul(%6, "
+                          "%8) : f64[2,3,7,9]\n"
+                          "  %10 = add(%9, %3) : f64[2,3,7,9]\n  %11 = iota {axis=2} : i32[2,3,7,9]\n  %12 = iota "
+                          "{axis=3} : i32[2,3,7,9]\n"
+                          "  %13 = constant {values=[2]} : i32[]\n  %14 = broadcast(%13) : i32[2,3,7,9]\n  %15 = "
+                          "add(%11, %14) : i32[2,3,7,9]\n"
+                          "  %16 = le(%12, %15) : bool[2,3,7,9]\n  %17 = constant {values=[-inf]} : f64[]\n  %18 = "
+                          "broadcast(%17) : f64[2,3,7,9]\n"
+                          "  %19 = select(%16, %10, %18) : f64[2,3,7,9]\n  %21 = softmax(%19) {axis=3} : f64[2,3,7,9]\n"
+                          "  %22 = dropout(%21, %4) {p=0.3, id=7} : f64[2,3,7,9]\n"
+                          "  %20 = dot(%22, %2) {batch_a=[0, 1], batch_b=[0, 1], contract_a=[3], contract_b=[2]} : "
+                          "f64[2,3,7,5]\n" LOSS;
     tcc_diag diag = {0};
     const char *const texts[] = {op, written};
     tcc_graph *steps[2];

@@ -177,11 +177,16 @@ static void draws_behind_padding(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pointwise),    cmocka_unit_test(views),
-        cmocka_unit_test(transposes),   cmocka_unit_test(joined),
-        cmocka_unit_test(rows),         cmocka_unit_test(columns),
-        cmocka_unit_test(contractions), cmocka_unit_test(scans_and_scatters),
-        cmocka_unit_test(states_and_constants), cmocka_unit_test(draws_behind_padding),
+        cmocka_unit_test(pointwise),
+        cmocka_unit_test(views),
+        cmocka_unit_test(transposes),
+        cmocka_unit_test(joined),
+        cmocka_unit_test(rows),
+        cmocka_unit_test(columns),
+        cmocka_unit_test(contractions),
+        cmocka_unit_test(scans_and_scatters),
+        cmocka_unit_test(states_and_constants),
+        cmocka_unit_test(draws_behind_padding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,14 +81,15 @@ static void outer_products(void **state) {
           "}\n");
 }
 
-static void check_conv_by(const char *schedule, int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow,
-                          int groups, bool last) {
+static void check_conv_by(const char *schedule, int n, int c, int h, int w, int o, int kh, int kw, const char *attrs,
+                          int oh, int ow, int groups, bool last) {
     char text[4096];
     conv_graph_text(text, sizeof text, &(conv_graph){n, c, h, w, o, kh, kw, attrs, oh, ow, groups, last});
     check_schedule(text, schedule);
 }
 
-static void check_conv(int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow, int groups, bool last) {
+static void check_conv(int n, int c, int h, int w, int o, int kh, int kw, const char *attrs, int oh, int ow, int groups,
+                       bool last) {
     check_conv_by("contract", n, c, h, w, o, kh, kw, attrs, oh, ow, groups, last);
 }
 
@@ -113,18 +114,23 @@ static void convolutions_with_fewer_products(void **state) {
     const char *const same = "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]";
     check_conv_by("winograd", 3, 32, 6, 10, 48, 3, 3, same, 6, 10, 1, true);
     check_conv_by("winograd", 35, 16, 4, 2, 16, 3, 3, same, 4, 2, 1, true);
-    check_conv_by("winograd", 2, 16, 8, 8, 80, 3, 3, "stride=[1, 1], pad_lo=[0, 2], pad_hi=[2, 2], dilation=[1, 1]", 8, 10, 1, true);
-    check_conv_by("winograd", 2, 80, 10, 10, 16, 3, 3, "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1]", 8, 8, 1, true);
+    check_conv_by("winograd", 2, 16, 8, 8, 80, 3, 3, "stride=[1, 1], pad_lo=[0, 2], pad_hi=[2, 2], dilation=[1, 1]", 8,
+                  10, 1, true);
+    check_conv_by("winograd", 2, 80, 10, 10, 16, 3, 3, "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1]",
+                  8, 8, 1, true);
 }
 
-/* Which thread runs an item, and when, changes no bit: neither of results, nor of gradients that are summed in parts. */
+/* Which thread runs an item, and when, changes no bit: neither of results, nor of gradients that are summed in parts.
+ */
 static void fewer_products_on_any_number_of_threads(void **state) {
     (void)state;
     enum { OUTPUTS = 8, MOST_THREADS = 7 };
     char text[4096];
     tcc_diag diag = {0};
     void *first[OUTPUTS];
-    conv_graph_text(text, sizeof text, &(conv_graph){35, 32, 8, 8, 48, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 8, 8, 1, true});
+    conv_graph_text(text, sizeof text,
+                    &(conv_graph){35, 32, 8, 8, 48, 3, 3,
+                                  "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 8, 8, 1, true});
     tcc_graph *g = parse_graph(text, &diag);
     tcc_value *inputs = random_inputs(g, &(compiled_options){0});
     compiled *c = compiled_create(g, &(compiled_options){0});
@@ -132,7 +138,8 @@ static void fewer_products_on_any_number_of_threads(void **state) {
     int shared = 0; /* steps that have work for several */
     for (int i = 0; i < c->program->n_steps; i++) {
         const tcc_step *step = &c->program->steps[i];
-        if (step->kind == TCC_STEP_KERNEL && !strcmp(c->program->kernels[step->kernel].schedule, "winograd")) shared += step->instances[0].items >= MOST_THREADS;
+        if (step->kind == TCC_STEP_KERNEL && !strcmp(c->program->kernels[step->kernel].schedule, "winograd"))
+            shared += step->instances[0].items >= MOST_THREADS;
     }
     assert_int_equal(shared, 3);
     for (int threads = 1; threads <= MOST_THREADS; threads++) {
@@ -143,7 +150,8 @@ static void fewer_products_on_any_number_of_threads(void **state) {
         for (int i = 0; i < g->outputs.count; i++) {
             size_t bytes = (size_t)tcc_type_bytes(&g->outputs.data[i].node->type);
             if (threads == 1) first[i] = memcpy(malloc(bytes), compiled_output(c, i), bytes);
-            else if (memcmp(first[i], compiled_output(c, i), bytes)) fail_msg("output %s: other bits on %d threads", g->outputs.data[i].name, threads);
+            else if (memcmp(first[i], compiled_output(c, i), bytes))
+                fail_msg("output %s: other bits on %d threads", g->outputs.data[i].name, threads);
         }
     }
     for (int i = 0; i < g->outputs.count; i++) free(first[i]);
@@ -161,13 +169,15 @@ static void convolutions_in_groups_and_channels_first(void **state) {
     check("graph @depthwise {\n"
           "  %0 = input {name=\"x\"} : f32[2,6,5,8]\n"
           "  %1 = input {name=\"w\"} : f32[8,3,3,1]\n"
-          "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=8, channels_last=true} : f32[2,6,5,8]\n"
+          "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=8, "
+          "channels_last=true} : f32[2,6,5,8]\n"
           "  output \"y\" %2\n"
           "}\n");
     check_scheduled("graph @line {\n"
                     "  %0 = input {name=\"x\"} : f32[2,30,6]\n"
                     "  %1 = input {name=\"w\"} : f32[10,5,6]\n"
-                    "  %2 = conv(%0, %1) {stride=[1], pad_lo=[2], pad_hi=[2], dilation=[1], groups=1, channels_last=true} : f32[2,30,10]\n"
+                    "  %2 = conv(%0, %1) {stride=[1], pad_lo=[2], pad_hi=[2], dilation=[1], groups=1, "
+                    "channels_last=true} : f32[2,30,10]\n"
                     "  output \"y\" %2\n"
                     "}\n");
 }

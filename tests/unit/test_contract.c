@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Contractions against a naive loop in double precision: matrix products in every orientation, batches, convolutions and
- * their gradients, random extents and strides, tails, split sums, epilogues; results that do not depend on how items are
- * divided among threads. */
+ * Contractions against a naive loop in double precision: matrix products in every orientation, batches, convolutions
+ * and their gradients, random extents and strides, tails, split sums, epilogues; results that do not depend on how
+ * items are divided among threads. */
 #include "codegen/contract.h"
 #include "harness/object.h"
 
@@ -50,14 +50,16 @@ typedef struct array {
 
 enum { GUARD = 64 };
 
-/* `count`, if positive, is the extent of an array that begins at offset 0, whatever strides would reach without windows. */
+/* `count`, if positive, is the extent of an array that begins at offset 0, whatever strides would reach without
+ * windows. */
 static array make_array_of(const tcc_contract *c, int operand, int64_t count) {
     int64_t low, high;
     reach(c, operand, &low, &high);
     if (count > 0) low = 0, high = count - 1;
     array a = {.offset = -low, .count = high - low + 1};
     a.data = malloc(sizeof(float) * (size_t)(a.count + 2 * GUARD));
-    for (int64_t i = 0; i < a.count + 2 * GUARD; i++) a.data[i] = i < GUARD || i >= a.count + GUARD ? 12345 : random_float();
+    for (int64_t i = 0; i < a.count + 2 * GUARD; i++)
+        a.data[i] = i < GUARD || i >= a.count + GUARD ? 12345 : random_float();
     return a;
 }
 
@@ -82,7 +84,8 @@ typedef struct naive {
     int64_t low;
 } naive;
 
-static void naive_k(const naive *v, int level, int64_t a, int64_t b, const int64_t *windows, double *sum, double *absolute) {
+static void naive_k(const naive *v, int level, int64_t a, int64_t b, const int64_t *windows, double *sum,
+                    double *absolute) {
     if (level == v->c->k.n) {
         for (int w = 0; w < v->c->n_windows; w++)
             if (windows[w] < 0 || windows[w] >= v->c->windows[w].extent) return;
@@ -142,8 +145,8 @@ static void release(code *k) {
 }
 
 /* Run all items, `piece` at a time, in order or backwards. */
-static void run_items(tcc_host_kernel kernel, void *const *buffers, const int64_t *params, int64_t items, int64_t piece, bool backwards,
-                      void *scratch) {
+static void run_items(tcc_host_kernel kernel, void *const *buffers, const int64_t *params, int64_t items, int64_t piece,
+                      bool backwards, void *scratch) {
     int64_t pieces = (items + piece - 1) / piece;
     for (int64_t i = 0; i < pieces; i++) {
         int64_t at = (backwards ? pieces - 1 - i : i) * piece;
@@ -151,8 +154,8 @@ static void run_items(tcc_host_kernel kernel, void *const *buffers, const int64_
     }
 }
 
-static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_offset, void *const *accesses, const int64_t *offsets,
-                int64_t piece, bool backwards) {
+static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_offset, void *const *accesses,
+                const int64_t *offsets, int64_t piece, bool backwards) {
     const tcc_contract_plan *p = &k->plan;
     void *scratch = aligned_alloc(64, (size_t)(p->scratch_bytes + 63) / 64 * 64 + 64);
     memset(scratch, 0xff, (size_t)p->scratch_bytes); /* NaN */
@@ -167,7 +170,8 @@ static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_o
         run_items(test_object_kernel(k->object, "contract"), buffers, params, p->items, piece, backwards, scratch);
         buffers[1] = workspace;
         for (int x = 0; x < p->c.n_accesses; x++) buffers[2 + x] = accesses[x];
-        run_items(test_object_kernel(k->object, "combine"), buffers + 1, params + 2, p->combine_items, piece, backwards, scratch);
+        run_items(test_object_kernel(k->object, "combine"), buffers + 1, params + 2, p->combine_items, piece, backwards,
+                  scratch);
         free(workspace);
     }
     free(scratch);
@@ -177,7 +181,8 @@ static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_o
 static void check_in(const tcc_contract *c, int operand, int64_t count, int64_t offset) {
     code k;
     compile(&k, c, NULL);
-    array a = make_array_of(c, -2, operand == -2 ? count : 0), b = make_array_of(c, -1, operand == -1 ? count : 0), out = make_array(c, 0);
+    array a = make_array_of(c, -2, operand == -2 ? count : 0), b = make_array_of(c, -1, operand == -1 ? count : 0),
+          out = make_array(c, 0);
     if (operand == -2) a.offset = offset;
     if (operand == -1) b.offset = offset;
     float *before = malloc(sizeof(float) * (size_t)out.count), *again = malloc(sizeof(float) * (size_t)out.count);
@@ -198,7 +203,8 @@ static void check_in(const tcc_contract *c, int operand, int64_t count, int64_t 
         if (!(fabs((double)start(&out)[i] - expected) <= bound)) {
             tcc_strbuf key = {0};
             tcc_contract_key(&k.plan, &key);
-            fail_msg("element %lld: %g, expected %g +- %g: %s", (long long)i, (double)start(&out)[i], expected, bound, key.text);
+            fail_msg("element %lld: %g, expected %g +- %g: %s", (long long)i, (double)start(&out)[i], expected, bound,
+                     key.text);
         }
     }
     check_guards(&out);
@@ -331,7 +337,8 @@ static tcc_contract conv_data_gradient(conv s) {
 
 static void convolutions_and_their_gradients(void **state) {
     (void)state;
-    static const conv shapes[] = {{2, 7, 7, 5, 20, 3, 1}, {2, 4, 4, 16, 40, 3, 2}, {3, 6, 6, 1, 8, 3, 1}, {1, 9, 9, 4, 6, 5, 1}};
+    static const conv shapes[] = {
+        {2, 7, 7, 5, 20, 3, 1}, {2, 4, 4, 16, 40, 3, 2}, {3, 6, 6, 1, 8, 3, 1}, {1, 9, 9, 4, 6, 5, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         tcc_contract c = conv_forward(shapes[i]);
         check(&c);
@@ -345,7 +352,8 @@ static void convolutions_and_their_gradients(void **state) {
 static tcc_contract windowed(conv s, int kind) {
     int64_t in = kind == 1 ? s.co : s.ci, out = kind == 1 ? s.ci : s.co, pad = s.kernel / 2;
     int64_t h = s.h * s.stride, w = s.w * s.stride; /* of the input */
-    tcc_contract c = {.n_accesses = 1, .n_windows = 2, .windows = {{kind == 1 ? pad : -pad, h}, {kind == 1 ? pad : -pad, w}}};
+    tcc_contract c = {
+        .n_accesses = 1, .n_windows = 2, .windows = {{kind == 1 ? pad : -pad, h}, {kind == 1 ? pad : -pad, w}}};
     if (kind < 2) {
         int64_t sign = kind == 1 ? -1 : 1;
         c.m.d[c.m.n++] = dim(s.n, h * w * in, 0, s.h * s.w * out);
@@ -374,13 +382,15 @@ static tcc_contract windowed(conv s, int kind) {
 
 static void windows_leave_out_the_border(void **state) {
     (void)state;
-    static const conv shapes[] = {{5, 4, 4, 16, 32, 3, 1}, {7, 5, 3, 16, 20, 5, 1}, {4, 3, 3, 32, 16, 3, 2}, {8, 1, 2, 272, 16, 3, 1}};
+    static const conv shapes[] = {
+        {5, 4, 4, 16, 32, 3, 1}, {7, 5, 3, 16, 20, 5, 1}, {4, 3, 3, 32, 16, 3, 2}, {8, 1, 2, 272, 16, 3, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < 3; kind++) {
             if (kind == 1 && shapes[i].stride > 1) continue;
             tcc_contract c = windowed(shapes[i], kind);
             conv s = shapes[i];
-            int64_t in = kind == 1 ? s.co : s.ci, wide = s.w * s.stride, count = s.n * s.h * s.stride * wide * in, pad = s.kernel / 2;
+            int64_t in = kind == 1 ? s.co : s.ci, wide = s.w * s.stride, count = s.n * s.h * s.stride * wide * in,
+                    pad = s.kernel / 2;
             int64_t border = pad * wide * in + pad * in; /* element (-pad, -pad), or (pad, pad) walking backwards */
             check_in(&c, kind == 2 ? -1 : -2, count, kind == 1 ? border : -border);
         }
@@ -397,7 +407,8 @@ static void an_empty_sum_is_zero(void **state) {
 static LLVMValueRef bias_relu_residual(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
     (void)user;
     tcc_contract_store(e, place, 4, LLVMBuildFMul(e->builder, sums, tcc_contract_load(e, place, 3), ""));
-    LLVMValueRef y = LLVMBuildFAdd(e->builder, sums, tcc_contract_load(e, place, 1), ""), zero = tcc_emit_float(e, e->vf32, 0);
+    LLVMValueRef y = LLVMBuildFAdd(e->builder, sums, tcc_contract_load(e, place, 1), ""),
+                 zero = tcc_emit_float(e, e->vf32, 0);
     y = tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, y, zero), y, zero);
     return LLVMBuildFAdd(e->builder, y, tcc_contract_load(e, place, 2), "");
 }
@@ -431,7 +442,8 @@ static void epilogues_see_every_element_once(void **state) {
                 double y = sum + (double)start(&x[1])[j];
                 y = (y > 0 ? y : 0) + (double)residual[r * n + j];
                 assert_true(fabs(y - (double)start(&x[2])[r * n + j]) < 1e-6 * (k + 10));
-                assert_true(fabs(sum * (double)start(&x[3])[r] - (double)start(&x[4])[(r * n + j) * 3]) < 1e-6 * (k + 10));
+                assert_true(fabs(sum * (double)start(&x[3])[r] - (double)start(&x[4])[(r * n + j) * 3]) <
+                            1e-6 * (k + 10));
             }
         for (int j = 0; j < 5; j++) check_guards(&x[j]), free(x[j].data);
         free(a.data), free(b.data), free(residual);
@@ -485,11 +497,10 @@ static void equal_descriptions_have_equal_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_all_orientations),   cmocka_unit_test(long_sums_go_in_blocks_and_parts),
-        cmocka_unit_test(batches_and_random_strides),     cmocka_unit_test(convolutions_and_their_gradients),
-        cmocka_unit_test(windows_leave_out_the_border),
-        cmocka_unit_test(an_empty_sum_is_zero),
-        cmocka_unit_test(epilogues_see_every_element_once), cmocka_unit_test(narrower_vectors_work_too),
+        cmocka_unit_test(products_of_all_orientations),       cmocka_unit_test(long_sums_go_in_blocks_and_parts),
+        cmocka_unit_test(batches_and_random_strides),         cmocka_unit_test(convolutions_and_their_gradients),
+        cmocka_unit_test(windows_leave_out_the_border),       cmocka_unit_test(an_empty_sum_is_zero),
+        cmocka_unit_test(epilogues_see_every_element_once),   cmocka_unit_test(narrower_vectors_work_too),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

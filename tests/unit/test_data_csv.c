@@ -25,13 +25,14 @@ static tcc_dataset *open_data(tcc_data_options options) {
     return data;
 }
 
-static void refused(tcc_data_options options, tcc_status status, const char *part) { dataset_refused(&cx, options, status, part); }
+static void refused(tcc_data_options options, tcc_status status, const char *part) {
+    dataset_refused(&cx, options, status, part);
+}
 
 static tcc_loader *load(const tcc_dataset *data, tcc_split split, const tcc_batch **batch) {
     tcc_dataset_info info;
     tcc_dataset_get_info(data, &info);
-    tcc_loader_options options = {
-        .size = sizeof options, .split = split, .batch_size = info.samples[split]};
+    tcc_loader_options options = {.size = sizeof options, .split = split, .batch_size = info.samples[split]};
     tcc_loader *l;
     assert_ok(tcc_loader_create(&cx, data, &options, &l), &cx.diag);
     assert_ok(tcc_loader_next(l, batch), &cx.diag);
@@ -44,13 +45,12 @@ static const char *label(const tcc_dataset *data, int64_t id) {
 }
 
 static void a_header_and_names(void **state) {
-    tcc_dataset *data = open_data(csv(
-        state,
-        "\xEF\xBB\xBFwidth, height ,\"kind, of\"\r\n1,10,b\r\n\r\n3, 1e1 ,\"a \"\"x\"\"\"\r\n"));
+    tcc_dataset *data =
+        open_data(csv(state, "\xEF\xBB\xBFwidth, height ,\"kind, of\"\r\n1,10,b\r\n\r\n3, 1e1 ,\"a \"\"x\"\"\"\r\n"));
     tcc_dataset_info info;
     tcc_dataset_get_info(data, &info);
-    assert_true(info.samples[0] == 2 && info.classes == 2 && info.x.rank == 1 &&
-                info.x.dims[0] == 2 && info.y.dtype == TCC_I32);
+    assert_true(info.samples[0] == 2 && info.classes == 2 && info.x.rank == 1 && info.x.dims[0] == 2 &&
+                info.y.dtype == TCC_I32);
     assert_string_equal(label(data, 0), "a \"x\"");
     assert_string_equal(label(data, 1), "b");
     const char *name;
@@ -84,8 +84,7 @@ static void finding_the_label(void **state) {
         {"1,2,3\n4,5,6\n", "3", TCC_CSV_HEADER_AUTO, 1, 2, "6"}, /* a name goes before a number */
         {"1,2,3\n4,5,6\n", "2", TCC_CSV_HEADER_NO, 2, 2, "3"},
         {"k,x,y\na,5,6\nb,6,7\n", "k", TCC_CSV_HEADER_AUTO, 2, 2, "a"},
-        {"a,5,6\nb,6,7\n", "0", TCC_CSV_HEADER_AUTO, 2, 2,
-         "a"}, /* words in the label's column make no header */
+        {"a,5,6\nb,6,7\n", "0", TCC_CSV_HEADER_AUTO, 2, 2, "a"}, /* words in the label's column make no header */
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         tcc_data_options options = csv(state, cases[i].text);
@@ -96,8 +95,7 @@ static void finding_the_label(void **state) {
         tcc_dataset_get_info(data, &info);
         if (info.samples[0] != cases[i].rows || info.x.dims[0] != cases[i].features ||
             strcmp(label(data, 0), cases[i].first_class))
-            fail_msg("case %u: %lld rows, class '%s'", i, (long long)info.samples[0],
-                     label(data, 0));
+            fail_msg("case %u: %lld rows, class '%s'", i, (long long)info.samples[0], label(data, 0));
         tcc_dataset_close(data);
     }
 }
@@ -119,14 +117,12 @@ static void regression(void **state) {
     tcc_dataset *data = open_data(options);
     tcc_dataset_info info;
     tcc_dataset_get_info(data, &info);
-    assert_true(info.classes == 0 && info.y.dtype == TCC_F32 && info.y.rank == 1 &&
-                info.y.dims[0] == 1);
+    assert_true(info.classes == 0 && info.y.dtype == TCC_F32 && info.y.rank == 1 && info.y.dims[0] == 1);
     assert_null(label(data, 0));
     const tcc_batch *batch;
     tcc_loader *l = load(data, TCC_SPLIT_TRAIN, &batch);
     const float *y = batch->arrays[1].data;
-    assert_true(batch->arrays[1].rank == 2 && batch->arrays[1].dims[0] == 2 && y[0] == 2.5f &&
-                y[1] == -1000);
+    assert_true(batch->arrays[1].rank == 2 && batch->arrays[1].dims[0] == 2 && y[0] == 2.5f && y[1] == -1000);
     tcc_loader_destroy(l);
     tcc_dataset_close(data);
 }
@@ -134,8 +130,7 @@ static void regression(void **state) {
 static void splits(void **state) {
     char text[4096];
     size_t used = 0;
-    for (int i = 0; i < 100; i++)
-        used += (size_t)sprintf(text + used, "%d,%s\n", i, i < 50 ? "low" : "high");
+    for (int i = 0; i < 100; i++) used += (size_t)sprintf(text + used, "%d,%s\n", i, i < 50 ? "low" : "high");
     tcc_data_options options = csv(state, text);
     options.val_split = 0;
     tcc_dataset *data = open_data(options);
@@ -154,8 +149,7 @@ static void splits(void **state) {
             all += x;
             high += ((const int32_t *)batch->arrays[1].data)[i] == 0; /* "high" sorts first */
         }
-        if (split == 1)
-            assert_in_range(high, 1, 9); /* drawn from everywhere, not the end of the file */
+        if (split == 1) assert_in_range(high, 1, 9); /* drawn from everywhere, not the end of the file */
         tcc_loader_destroy(l);
     }
     assert_true(fabs(sum / 90 - mean) < 1e-3); /* the training rows' mean alone */
@@ -170,8 +164,7 @@ static void splits(void **state) {
     assert_true(info.samples[0] == 2 && info.samples[1] == 1);
     const tcc_batch *batch;
     tcc_loader *l = load(data, TCC_SPLIT_VALIDATION, &batch);
-    assert_true(((const float *)batch->arrays[0].data)[0] == 3 &&
-                ((const int32_t *)batch->arrays[1].data)[0] == 1);
+    assert_true(((const float *)batch->arrays[0].data)[0] == 3 && ((const int32_t *)batch->arrays[1].data)[0] == 1);
     tcc_loader_destroy(l);
     tcc_dataset_close(data);
 }
@@ -192,8 +185,7 @@ static void bad_csv(void **state) {
         {"1,2\n1e999,4\n", NULL, "'1e999' is not a finite number"},
         {"1,2\n\"3\"x,4\n", NULL, "a.csv:2: error: cell 1 goes on after its closing quote"},
         {"1,2\n\"3,4\n", NULL, "a.csv:2: error: a quoted cell has no closing quote"},
-        {"1,\"a\nb\"\nz,3\n", NULL,
-         "a.csv:3: error: column 1 (''): 'z'"}, /* a quoted cell may hold line ends */
+        {"1,\"a\nb\"\nz,3\n", NULL, "a.csv:3: error: column 1 (''): 'z'"}, /* a quoted cell may hold line ends */
         {"x,y\n1,2\n", "z", "there is no column 'z'; the first line has 2 columns, 'x' to 'y'"},
         {"1,2\n1,\xff\n", NULL, "byte 6 (0xff) is not UTF-8"},
     };
@@ -216,8 +208,7 @@ static void bad_csv(void **state) {
     options.val_path = test_write_text(state, "b.csv", "x,y\n1,a\n2,c\n");
     refused(options, TCC_EFORMAT, "b.csv:3: error: label 'c' does not occur in the training file");
     test_write_text(state, "b.csv", "x,z\n1,a\n");
-    refused(options, TCC_EFORMAT,
-            "b.csv:1: error: column 2 is named 'z', but 'y' in the training file");
+    refused(options, TCC_EFORMAT, "b.csv:1: error: column 2 is named 'z', but 'y' in the training file");
     test_write_text(state, "b.csv", "x,y,z\n1,a,3\n");
     refused(options, TCC_EFORMAT, "b.csv:1: error: has 3 columns, but the training file has 2");
     options = csv(state, "1,2\n");

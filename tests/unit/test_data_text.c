@@ -18,24 +18,20 @@ static tcc_dataset *open_data(tcc_data_options options) {
     return data;
 }
 
-static void refused(tcc_data_options options, tcc_status status, const char *part) { dataset_refused(&cx, options, status, part); }
+static void refused(tcc_data_options options, tcc_status status, const char *part) {
+    dataset_refused(&cx, options, status, part);
+}
 
-static const tcc_batch *first_batch(const tcc_dataset *data, tcc_split split, bool shuffle,
-                                    tcc_loader **l) {
-    tcc_loader_options options = {
-        .size = sizeof options, .split = split, .batch_size = 1, .shuffle = shuffle};
+static const tcc_batch *first_batch(const tcc_dataset *data, tcc_split split, bool shuffle, tcc_loader **l) {
+    tcc_loader_options options = {.size = sizeof options, .split = split, .batch_size = 1, .shuffle = shuffle};
     const tcc_batch *batch;
     assert_ok(tcc_loader_create(&cx, data, &options, l), &cx.diag);
     assert_ok(tcc_loader_next(*l, &batch), &cx.diag);
     return batch;
 }
 
-static const int32_t *x_of(const tcc_batch *b) {
-    return b->arrays[0].data;
-}
-static const int32_t *y_of(const tcc_batch *b) {
-    return b->arrays[1].data;
-}
+static const int32_t *x_of(const tcc_batch *b) { return b->arrays[0].data; }
+static const int32_t *y_of(const tcc_batch *b) { return b->arrays[1].data; }
 
 static void characters(void **state) {
     const char *path = test_write_text(state, "a.txt", "héllo wörld, hello world!\n€𝄞");
@@ -50,13 +46,11 @@ static void characters(void **state) {
 
 static void windows(void **state) {
     const char *path = test_write_text(state, "a.txt", "abcdefghijklmnopqrstuvwxyz");
-    tcc_dataset *data =
-        open_data((tcc_data_options){.kind = "text", .path = path, .context = 4, .val_split = 0.5});
+    tcc_dataset *data = open_data((tcc_data_options){.kind = "text", .path = path, .context = 4, .val_split = 0.5});
     tcc_dataset_info info;
     tcc_dataset_get_info(data, &info);
     assert_true(info.classes == 26 && info.tokens[0] == 13 && info.tokens[1] == 13);
-    assert_true(info.samples[0] == 3 &&
-                info.samples[1] == 3); /* windows of 4 and a target: 0-4, 4-8, 8-12 */
+    assert_true(info.samples[0] == 3 && info.samples[1] == 3); /* windows of 4 and a target: 0-4, 4-8, 8-12 */
     assert_true(info.x.rank == 1 && info.x.dims[0] == 4 && info.x.dtype == TCC_I32);
     tcc_loader *l;
     const tcc_batch *batch = first_batch(data, TCC_SPLIT_VALIDATION, false, &l);
@@ -73,8 +67,7 @@ static void windows(void **state) {
     int starts[9] = {0};
     batch = first_batch(data, TCC_SPLIT_TRAIN, true, &l);
     for (int i = 0; i < 9000; i++) {
-        assert_true(x_of(batch)[0] >= 0 && x_of(batch)[0] < 9 &&
-                    y_of(batch)[3] == x_of(batch)[0] + 4);
+        assert_true(x_of(batch)[0] >= 0 && x_of(batch)[0] < 9 && y_of(batch)[3] == x_of(batch)[0] + 4);
         starts[x_of(batch)[0]]++;
         assert_ok(tcc_loader_next(l, &batch), &cx.diag);
     }
@@ -85,8 +78,7 @@ static void windows(void **state) {
 
 static void vocabulary(void **state) {
     const char *path = test_write_text(state, "a.txt", "\xEF\xBB\xBFz\ny€𝄞ab");
-    tcc_dataset *data =
-        open_data((tcc_data_options){.kind = "text", .path = path, .context = 2, .val_split = -1});
+    tcc_dataset *data = open_data((tcc_data_options){.kind = "text", .path = path, .context = 2, .val_split = -1});
     static const char *const expected[] = {"\n", "a", "b", "y", "z", "€", "𝄞"};
     size_t length;
     for (int i = 0; i < 7; i++) {
@@ -110,8 +102,8 @@ static void vocabulary(void **state) {
 
 static void bytes_and_gzip(void **state) {
     const char *path = test_write_gzip(state, "a.gz", "\xff\x00\x01\xff\x00\x01\xff", 7);
-    tcc_dataset *data = open_data((tcc_data_options){
-        .kind = "text", .path = path, .context = 2, .val_split = -1, .bytes = true});
+    tcc_dataset *data =
+        open_data((tcc_data_options){.kind = "text", .path = path, .context = 2, .val_split = -1, .bytes = true});
     tcc_dataset_info info;
     tcc_dataset_get_info(data, &info);
     assert_true(info.classes == 3 && info.tokens[0] == 7);
@@ -126,8 +118,7 @@ static void bytes_and_gzip(void **state) {
 static void a_file_for_validation(void **state) {
     const char *path = test_write_text(state, "a.txt", "abcabcabc"),
                *other = test_write_text(state, "b.txt", "dcbadcba");
-    tcc_dataset *data = open_data(
-        (tcc_data_options){.kind = "text", .path = path, .val_path = other, .context = 3});
+    tcc_dataset *data = open_data((tcc_data_options){.kind = "text", .path = path, .val_path = other, .context = 3});
     tcc_dataset_info info;
     tcc_dataset_get_info(data, &info);
     assert_true(info.classes == 4 && info.tokens[0] == 9 && info.tokens[1] == 8);
@@ -146,11 +137,8 @@ static void many_characters(void **state) {
         text[3 * i + 1] = (char)(0x80 | (c >> 6 & 63));
         text[3 * i + 2] = (char)(0x80 | (c & 63));
     }
-    tcc_dataset *data =
-        open_data((tcc_data_options){.kind = "text",
-                                     .path = test_write(state, "a.txt", text, sizeof text),
-                                     .context = 10,
-                                     .val_split = -1});
+    tcc_dataset *data = open_data((tcc_data_options){
+        .kind = "text", .path = test_write(state, "a.txt", text, sizeof text), .context = 10, .val_split = -1});
     tcc_loader *l;
     const tcc_batch *batch = first_batch(data, TCC_SPLIT_TRAIN, false, &l);
     assert_true(x_of(batch)[0] == 599 && y_of(batch)[9] == 589);
@@ -171,25 +159,20 @@ static void bad_text(void **state) {
             "training part has 4 tokens; a context of 4 needs");
     refused((tcc_data_options){.kind = "text", .path = text, .context = 3}, TCC_EFORMAT,
             "validation part has 1 tokens");
-    refused((tcc_data_options){.kind = "text", .path = test_write(state, "c", "", 0), .context = 4},
-            TCC_EFORMAT, "has 0 tokens");
-    refused((tcc_data_options){.kind = "text", .path = text, .context = 2, .val_split = 1},
-            TCC_EINVAL, "val_split is 1");
-    refused((tcc_data_options){.kind = "text", .path = text, .val_path = text, .val_split = 0.1},
-            TCC_EINVAL, "exclude each other");
-    refused((tcc_data_options){.kind = "txt", .path = text}, TCC_EINVAL,
-            "'txt' is unknown; kinds are text, tokens");
+    refused((tcc_data_options){.kind = "text", .path = test_write(state, "c", "", 0), .context = 4}, TCC_EFORMAT,
+            "has 0 tokens");
+    refused((tcc_data_options){.kind = "text", .path = text, .context = 2, .val_split = 1}, TCC_EINVAL,
+            "val_split is 1");
+    refused((tcc_data_options){.kind = "text", .path = text, .val_path = text, .val_split = 0.1}, TCC_EINVAL,
+            "exclude each other");
+    refused((tcc_data_options){.kind = "txt", .path = text}, TCC_EINVAL, "'txt' is unknown; kinds are text, tokens");
     refused((tcc_data_options){.kind = "text"}, TCC_EINVAL, "needs a path");
     size_t size;
     char *zipped = test_read(test_write_gzip(state, "d.gz", "hello hello hello", 17), &size);
-    refused((tcc_data_options){.kind = "text",
-                               .path = test_write(state, "e.gz", zipped, size - 9),
-                               .context = 2},
+    refused((tcc_data_options){.kind = "text", .path = test_write(state, "e.gz", zipped, size - 9), .context = 2},
             TCC_EFORMAT, "truncated after");
     zipped[size - 6] ^= 1; /* checksum */
-    refused((tcc_data_options){.kind = "text",
-                               .path = test_write(state, "f.gz", zipped, size),
-                               .context = 2},
+    refused((tcc_data_options){.kind = "text", .path = test_write(state, "f.gz", zipped, size), .context = 2},
             TCC_EFORMAT, "damaged");
     free(zipped);
 }
@@ -218,14 +201,12 @@ static void tokens(void **state) {
                     y_of(batch)[7] == (first + 8) * scale);
         tcc_loader_destroy(l);
         batch = first_batch(data, TCC_SPLIT_TRAIN, true, &l);
-        for (int j = 0; j < 8; j++)
-            assert_int_equal(y_of(batch)[j], x_of(batch)[0] + (j + 1) * scale);
+        for (int j = 0; j < 8; j++) assert_int_equal(y_of(batch)[j], x_of(batch)[0] + (j + 1) * scale);
         tcc_loader_destroy(l);
         size_t length;
         assert_null(tcc_dataset_label(data, 0, &length));
         int64_t count;
-        assert_error(tcc_dataset_encode(&cx, data, "a", 1, NULL, 0, &count), TCC_EINVAL, &cx.diag,
-                     "no vocabulary");
+        assert_error(tcc_dataset_encode(&cx, data, "a", 1, NULL, 0, &count), TCC_EINVAL, &cx.diag, "no vocabulary");
         tcc_diag_clear(&cx.diag);
         tcc_dataset_close(data);
     }
@@ -234,25 +215,22 @@ static void tokens(void **state) {
 static void bad_tokens(void **state) {
     uint32_t wide[100] = {0};
     wide[50] = 0x80000000u;
-    const char *path = test_write(state, "a.bin", wide, sizeof wide),
-               *odd = test_write(state, "b.bin", wide, 41);
+    const char *path = test_write(state, "a.bin", wide, sizeof wide), *odd = test_write(state, "b.bin", wide, 41);
     refused((tcc_data_options){.kind = "tokens", .path = odd, .context = 2}, TCC_EFORMAT,
             "41 bytes are not a whole number of 2-byte");
-    refused((tcc_data_options){.kind = "tokens", .path = path, .context = 2, .token_bytes = 3},
-            TCC_EINVAL, "token_bytes is 3");
-    refused((tcc_data_options){.kind = "tokens", .path = path, .context = 2, .token_bytes = 4},
-            TCC_EFORMAT, "token 2147483648 at byte 200");
-    refused((tcc_data_options){.kind = "tokens", .path = path, .context = 2, .vocab_size = -4},
-            TCC_EINVAL, "vocab_size is -4");
-    refused((tcc_data_options){.kind = "tokens", .path = test_path(state, "absent"), .context = 2},
-            TCC_ENOTFOUND, "No such file");
-    refused((tcc_data_options){.kind = "tokens", .path = *state, .context = 2}, TCC_EIO,
-            "not a regular file");
-    refused((tcc_data_options){.kind = "tokens", .path = path, .val_path = odd, .context = 2},
-            TCC_EFORMAT, "b.bin");
+    refused((tcc_data_options){.kind = "tokens", .path = path, .context = 2, .token_bytes = 3}, TCC_EINVAL,
+            "token_bytes is 3");
+    refused((tcc_data_options){.kind = "tokens", .path = path, .context = 2, .token_bytes = 4}, TCC_EFORMAT,
+            "token 2147483648 at byte 200");
+    refused((tcc_data_options){.kind = "tokens", .path = path, .context = 2, .vocab_size = -4}, TCC_EINVAL,
+            "vocab_size is -4");
+    refused((tcc_data_options){.kind = "tokens", .path = test_path(state, "absent"), .context = 2}, TCC_ENOTFOUND,
+            "No such file");
+    refused((tcc_data_options){.kind = "tokens", .path = *state, .context = 2}, TCC_EIO, "not a regular file");
+    refused((tcc_data_options){.kind = "tokens", .path = path, .val_path = odd, .context = 2}, TCC_EFORMAT, "b.bin");
     /* A vocabulary size given by the user is trusted until a window shows otherwise. */
-    tcc_dataset *data = open_data((tcc_data_options){
-        .kind = "tokens", .path = path, .context = 20, .vocab_size = 3, .val_split = -1});
+    tcc_dataset *data =
+        open_data((tcc_data_options){.kind = "tokens", .path = path, .context = 20, .vocab_size = 3, .val_split = -1});
     tcc_loader_options options = {.size = sizeof options, .batch_size = 9, .num_workers = 1};
     tcc_loader *l;
     const tcc_batch *batch;
@@ -269,11 +247,7 @@ static void out_of_memory(void **state) {
     const char *binary = test_write_text(state, "b.bin", "hello world hello world.");
     const tcc_data_options cases[] = {
         {.size = sizeof cases[0], .kind = "text", .path = path, .val_path = binary, .context = 1},
-        {.size = sizeof cases[0],
-         .kind = "tokens",
-         .path = binary,
-         .val_path = binary,
-         .context = 1}};
+        {.size = sizeof cases[0], .kind = "tokens", .path = binary, .val_path = binary, .context = 1}};
     for (int i = 0; i < 2; i++) dataset_out_of_memory(&cx, cases[i]);
 }
 

@@ -26,16 +26,16 @@ static void test_activations(void **state) {
     EXPECT(F "relu(%0) : f64[5]", 0, 0, 0, 0.5, 2);
     EXPECT("%0 = constant {values=[nan]} : f64[]\n%1 = relu(%0) : f64[]", NAN);
     EXPECT(F "leaky_relu(%0) {slope=0.25} : f64[5]", -0.5, -0.125, 0, 0.5, 2);
-    EXPECT_NEAR(1e-14, F "gelu(%0) : f64[5]", -0.04550026389635842, -0.15426876936299344, 0,
-                0.34573123063700656, 1.9544997361036416);
-    EXPECT_NEAR(1e-14, F "gelu_tanh(%0) : f64[5]", -0.04540230591222181, -0.15428599017485633, 0,
-                0.34571400982514367, 1.9545976940877782);
-    EXPECT_NEAR(1e-14, F "silu(%0) : f64[5]", -0.2384058440442351, -0.18877033439907208, 0,
-                0.31122966560092728, 1.7615941559557649);
-    EXPECT_NEAR(1e-14, F "softplus(%0) : f64[5]", 0.1269280110429726, 0.47407698418010669,
-                0.69314718055994529, 0.97407698418010669, 2.1269280110429725);
-    EXPECT_NEAR(1e-300, "%0 = constant {values=[1000, -700]} : f64[2]\n%1 = softplus(%0) : f64[2]",
-                1000, 9.8596765437597708e-305);
+    EXPECT_NEAR(1e-14, F "gelu(%0) : f64[5]", -0.04550026389635842, -0.15426876936299344, 0, 0.34573123063700656,
+                1.9544997361036416);
+    EXPECT_NEAR(1e-14, F "gelu_tanh(%0) : f64[5]", -0.04540230591222181, -0.15428599017485633, 0, 0.34571400982514367,
+                1.9545976940877782);
+    EXPECT_NEAR(1e-14, F "silu(%0) : f64[5]", -0.2384058440442351, -0.18877033439907208, 0, 0.31122966560092728,
+                1.7615941559557649);
+    EXPECT_NEAR(1e-14, F "softplus(%0) : f64[5]", 0.1269280110429726, 0.47407698418010669, 0.69314718055994529,
+                0.97407698418010669, 2.1269280110429725);
+    EXPECT_NEAR(1e-300, "%0 = constant {values=[1000, -700]} : f64[2]\n%1 = softplus(%0) : f64[2]", 1000,
+                9.8596765437597708e-305);
 }
 
 /* -- Softmax -- */
@@ -58,10 +58,9 @@ static void test_softmax(void **state) {
             }
         }
     free_all(3, (tcc_value[]){x, p, l});
-    EXPECT_NEAR(1e-15, "%0 = constant {values=[1000, 999]} : f64[2]\n%1 = softmax(%0) : f64[2]",
-                0.7310585786300049, 0.2689414213699951);
-    EXPECT_NEAR(1e-12, "%0 = constant {values=[0, -1000]} : f64[2]\n%1 = log_softmax(%0) : f64[2]",
-                0, -1000);
+    EXPECT_NEAR(1e-15, "%0 = constant {values=[1000, 999]} : f64[2]\n%1 = softmax(%0) : f64[2]", 0.7310585786300049,
+                0.2689414213699951);
+    EXPECT_NEAR(1e-12, "%0 = constant {values=[0, -1000]} : f64[2]\n%1 = log_softmax(%0) : f64[2]", 0, -1000);
 }
 
 /* -- Norms: x [2,6,3,2] -- */
@@ -71,18 +70,10 @@ static const tcc_type x_type = {TCC_F64, 4, {B, C, 3, 2}};
 
 /* Normalized value of element e among those elements j for which same(e, j). */
 typedef bool same_fn(int e, int j);
-static bool same_row(int e, int j) {
-    return e / S == j / S;
-}
-static bool same_sample(int e, int j) {
-    return e / (C * S) == j / (C * S);
-}
-static bool same_channel(int e, int j) {
-    return e / S % C == j / S % C;
-}
-static bool same_group(int e, int j) {
-    return e / (2 * S) == j / (2 * S);
-} /* 3 groups of 2 channels */
+static bool same_row(int e, int j) { return e / S == j / S; }
+static bool same_sample(int e, int j) { return e / (C * S) == j / (C * S); }
+static bool same_channel(int e, int j) { return e / S % C == j / S % C; }
+static bool same_group(int e, int j) { return e / (2 * S) == j / (2 * S); } /* 3 groups of 2 channels */
 
 static double normalized(const tcc_value *x, int e, same_fn *same, bool centred, double eps) {
     double sum = 0, squares = 0, count = 0;
@@ -96,8 +87,7 @@ static double normalized(const tcc_value *x, int e, same_fn *same, bool centred,
 
 /* `op` with weight and bias; `channels`: those have the channels' extent, else all dims from `axis`
  * on. */
-static void check_norm(tcc_op op, int axis, int groups, bool channels, bool has_bias,
-                       same_fn *same) {
+static void check_norm(tcc_op op, int axis, int groups, bool channels, bool has_bias, same_fn *same) {
     const double eps = 0.125; /* exact in any type */
     tcc_type weight_type = {TCC_F64, 1, {C}};
     if (!channels) {
@@ -107,8 +97,7 @@ static void check_norm(tcc_op op, int axis, int groups, bool channels, bool has_
     tcc_attrs attrs = {.norm = {.eps = eps, .axis = axis, .groups = groups}};
     tcc_value in[] = {random_value(&x_type, 1, -1, 3), random_value(&weight_type, 2, -1, 1),
                       random_value(&weight_type, 3, -1, 1)};
-    tcc_value y = evaluate_op(op, &attrs, NULL, has_bias ? 3 : 2, in),
-              plain = evaluate_op(op, &attrs, NULL, 1, in);
+    tcc_value y = evaluate_op(op, &attrs, NULL, has_bias ? 3 : 2, in), plain = evaluate_op(op, &attrs, NULL, 1, in);
     int64_t weights = tcc_type_numel(&weight_type);
     for (int e = 0; e < B * C * S; e++) {
         double expected = normalized(&in[0], e, same, op != TCC_OP_RMS_NORM, eps);
@@ -138,8 +127,7 @@ static void test_batch_norm_inference(void **state) {
     tcc_value y = evaluate_op(TCC_OP_BATCH_NORM_INFERENCE, &attrs, NULL, 5, in);
     for (int e = 0; e < B * C * S; e++) {
         int c = e / S % C;
-        assert_close(y.f[e], (in[0].f[e] - in[3].f[c]) / sqrt(in[4].f[c] + 0.125) * in[1].f[c] +
-                                 in[2].f[c]);
+        assert_close(y.f[e], (in[0].f[e] - in[3].f[c]) / sqrt(in[4].f[c] + 0.125) * in[1].f[c] + in[2].f[c]);
     }
     free_all(5, in);
     tcc_value_free(&y);
@@ -149,21 +137,17 @@ static void test_batch_norm_inference(void **state) {
  * squares. */
 static void test_variance_does_not_cancel(void **state) {
     (void)state;
-    EXPECT_NEAR(
-        1e-6, "%0 = constant {values=[100000001, 99999999]} : f64[2]\n%1 = layer_norm(%0) : f64[2]",
-        1, -1);
+    EXPECT_NEAR(1e-6, "%0 = constant {values=[100000001, 99999999]} : f64[2]\n%1 = layer_norm(%0) : f64[2]", 1, -1);
 }
 
 /* -- Dropout -- */
 
 static void test_dropout(void **state) {
     (void)state;
-    const char *lines =
-        "%0 = constant {values=[3]} : f64[10000]\n%1 = constant {values=[7, 1]} : i64[2]\n"
-        "%2 = dropout(%0, %1) {p=0.25, id=4} : f64[10000]";
+    const char *lines = "%0 = constant {values=[3]} : f64[10000]\n%1 = constant {values=[7, 1]} : i64[2]\n"
+                        "%2 = dropout(%0, %1) {p=0.25, id=4} : f64[10000]";
     tcc_value y = evaluate_lines(lines), again = evaluate_lines(lines);
-    tcc_value u = evaluate_lines(
-        "%0 = constant {values=[7, 1]} : i64[2]\n%1 = rng_uniform(%0) {id=4} : f32[10000]");
+    tcc_value u = evaluate_lines("%0 = constant {values=[7, 1]} : i64[2]\n%1 = rng_uniform(%0) {id=4} : f32[10000]");
     int kept = 0;
     for (int e = 0; e < 10000; e++) {
         assert_close(y.f[e], u.f[e] >= 0.25 ? 4 : 0);
@@ -181,15 +165,14 @@ static void test_dropout(void **state) {
 
 enum { ROWS = 7, CLASSES = 4 };
 
-static double reference_cross_entropy(const tcc_value *x, const tcc_value *t, const tcc_value *w,
-                                      int ignore, double smoothing) {
+static double reference_cross_entropy(const tcc_value *x, const tcc_value *t, const tcc_value *w, int ignore,
+                                      double smoothing) {
     double total = 0, weight_sum = 0;
     for (int r = 0; r < ROWS; r++) {
         if (t->i[r] == ignore) continue;
         double sum = 0, smooth = 0;
         for (int c = 0; c < CLASSES; c++) sum += exp(x->f[r * CLASSES + c]);
-        for (int c = 0; c < CLASSES; c++)
-            smooth -= (w ? w->f[c] : 1) * (x->f[r * CLASSES + c] - log(sum));
+        for (int c = 0; c < CLASSES; c++) smooth -= (w ? w->f[c] : 1) * (x->f[r * CLASSES + c] - log(sum));
         double weight = w ? w->f[t->i[r]] : 1;
         double nll = -weight * (x->f[r * CLASSES + t->i[r]] - log(sum));
         total += (1 - smoothing) * nll + smoothing / CLASSES * smooth;
@@ -199,16 +182,14 @@ static double reference_cross_entropy(const tcc_value *x, const tcc_value *t, co
 }
 
 static void check_cross_entropy(bool weighted, int ignore, double smoothing) {
-    const tcc_type types[] = {
-        {TCC_F64, 2, {ROWS, CLASSES}}, {TCC_I32, 1, {ROWS}}, {TCC_F64, 1, {CLASSES}}};
+    const tcc_type types[] = {{TCC_F64, 2, {ROWS, CLASSES}}, {TCC_I32, 1, {ROWS}}, {TCC_F64, 1, {CLASSES}}};
     tcc_value in[3];
     in[0] = random_value(&types[0], 1, -3, 3);
     in[1] = random_value(&types[1], 2, 0, CLASSES);
     in[2] = random_value(&types[2], 3, 0.5, 2);
     tcc_attrs attrs = {.cross_entropy = {.ignore_index = ignore, .label_smoothing = smoothing}};
     tcc_value y = evaluate_op(TCC_OP_CROSS_ENTROPY, &attrs, NULL, weighted ? 3 : 2, in);
-    assert_close(y.f[0], reference_cross_entropy(&in[0], &in[1], weighted ? &in[2] : NULL, ignore,
-                                                 smoothing));
+    assert_close(y.f[0], reference_cross_entropy(&in[0], &in[1], weighted ? &in[2] : NULL, ignore, smoothing));
     free_all(3, in);
     tcc_value_free(&y);
 }
@@ -253,10 +234,10 @@ static void test_what_is_not_composite(void **state) {
 static void test_nodes_of_a_definition(void **state) {
     (void)state;
     tcc_diag diag = {0};
-    tcc_graph *g = parse_graph(
-        "graph @g {\n %0 = input {name=\"x\"} : f32[2,3]\n %1 = layer_norm(%0) {axis=1} : f32[2,3]"
-        " loc(\"net.c\":12)\n output \"y\" %1\n}\n",
-        &diag);
+    tcc_graph *g =
+        parse_graph("graph @g {\n %0 = input {name=\"x\"} : f32[2,3]\n %1 = layer_norm(%0) {axis=1} : f32[2,3]"
+                    " loc(\"net.c\":12)\n output \"y\" %1\n}\n",
+                    &diag);
     tcc_node *operand = g->nodes.data[0], *y = tcc_ir_decompose(g, g->nodes.data[1], &operand);
     assert_non_null(y);
     for (int i = 2; i < g->nodes.count; i++) {

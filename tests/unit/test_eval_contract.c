@@ -30,8 +30,7 @@ static int position(const tcc_dims *dims, int d) {
 
 /* Element `out` of the result: for all elements of a and b whose batch and contracted indices
  * agree, and whose free indices are those of `out`. Quadratic, and shares nothing with the rule. */
-static double dot_element(const tcc_value *a, const tcc_value *b, const tcc_attrs_dot *t,
-                          const int64_t *out) {
+static double dot_element(const tcc_value *a, const tcc_value *b, const tcc_attrs_dot *t, const int64_t *out) {
     double sum = 0;
     int64_t i[TCC_MAX_RANK], j[TCC_MAX_RANK];
     for (int64_t p = 0; p < tcc_type_numel(&a->type); p++) {
@@ -42,14 +41,11 @@ static double dot_element(const tcc_value *a, const tcc_value *b, const tcc_attr
             int next = t->batch_a.count;
             for (int k = 0; k < t->batch_a.count; k++)
                 hit &= i[t->batch_a.v[k]] == out[k] && j[t->batch_b.v[k]] == out[k];
-            for (int k = 0; k < t->contract_a.count; k++)
-                hit &= i[t->contract_a.v[k]] == j[t->contract_b.v[k]];
+            for (int k = 0; k < t->contract_a.count; k++) hit &= i[t->contract_a.v[k]] == j[t->contract_b.v[k]];
             for (int d = 0; d < a->type.rank; d++)
-                if (position(&t->batch_a, d) < 0 && position(&t->contract_a, d) < 0)
-                    hit &= i[d] == out[next++];
+                if (position(&t->batch_a, d) < 0 && position(&t->contract_a, d) < 0) hit &= i[d] == out[next++];
             for (int d = 0; d < b->type.rank; d++)
-                if (position(&t->batch_b, d) < 0 && position(&t->contract_b, d) < 0)
-                    hit &= j[d] == out[next++];
+                if (position(&t->batch_b, d) < 0 && position(&t->contract_b, d) < 0) hit &= j[d] == out[next++];
             if (hit) sum += a->f[p] * b->f[q];
         }
     }
@@ -81,14 +77,10 @@ static void test_dot(void **state) {
               (tcc_attrs_dot){.contract_a = {1, {0}}, .contract_b = {1, {0}}});
     check_dot((tcc_type){TCC_F32, 1, {3}}, (tcc_type){TCC_F32, 1, {4}}, (tcc_attrs_dot){0});
     check_dot((tcc_type){TCC_F32, 4, {2, 3, 4, 5}}, (tcc_type){TCC_F32, 4, {5, 2, 2, 3}},
-              (tcc_attrs_dot){.batch_a = {1, {1}},
-                              .batch_b = {1, {3}},
-                              .contract_a = {2, {0, 3}},
-                              .contract_b = {2, {2, 0}}});
-    check_dot(
-        (tcc_type){TCC_F32, 3, {2, 3, 2}}, (tcc_type){TCC_F32, 3, {2, 2, 4}},
-        (tcc_attrs_dot){
-            .batch_a = {2, {2, 0}}, .batch_b = {2, {0, 1}}, .contract_a = {0}, .contract_b = {0}});
+              (tcc_attrs_dot){
+                  .batch_a = {1, {1}}, .batch_b = {1, {3}}, .contract_a = {2, {0, 3}}, .contract_b = {2, {2, 0}}});
+    check_dot((tcc_type){TCC_F32, 3, {2, 3, 2}}, (tcc_type){TCC_F32, 3, {2, 2, 4}},
+              (tcc_attrs_dot){.batch_a = {2, {2, 0}}, .batch_b = {2, {0, 1}}, .contract_a = {0}, .contract_b = {0}});
 }
 
 /* -- Convolution: two spatial dims with everything different in each -- */
@@ -124,8 +116,7 @@ static double *at(const problem *p, tcc_value *v, int64_t n, int64_t c, int64_t 
     return &v->f[last ? ((n * H + i) * W + j) * C + c : ((n * C + c) * H + i) * W + j];
 }
 
-static double conv_element(const problem *p, tcc_value *x, tcc_value *w, int64_t n, int64_t o,
-                           int64_t i, int64_t j) {
+static double conv_element(const problem *p, tcc_value *x, tcc_value *w, int64_t n, int64_t o, int64_t i, int64_t j) {
     double sum = 0;
     for (int64_t c = 0; c < 2; c++)
         for (int64_t k = 0; k < 3; k++)
@@ -145,8 +136,7 @@ static double inner(const tcc_value *a, const tcc_value *b) {
 
 static void check_conv(bool channels_last) {
     problem p = make_problem(channels_last);
-    tcc_value x = random_value(&p.x, 1, -1, 1), w = random_value(&p.w, 2, -1, 1),
-              dy = random_value(&p.y, 3, -1, 1);
+    tcc_value x = random_value(&p.x, 1, -1, 1), w = random_value(&p.w, 2, -1, 1), dy = random_value(&p.y, 3, -1, 1);
     tcc_value y = evaluate_op(TCC_OP_CONV, &p.attrs, NULL, 2, (tcc_value[]){x, w});
     assert_true(tcc_type_equal(&y.type, &p.y));
     for (int64_t n = 0; n < 2; n++)

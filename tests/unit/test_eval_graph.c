@@ -85,8 +85,7 @@ static void test_wrong_input(void **state) {
     tcc_value in[2] = {vector(2, 3)}, out[4];
     assert_ok(tcc_value_create(&type, &in[1], &diag), &diag);
     assert_int_equal(tcc_graph_eval(g, in, out, &diag), TCC_EINVAL);
-    assert_non_null(
-        strstr(tcc_diag_text(&diag), "input 'w' is f32[2], but the value given for it is f32[3]"));
+    assert_non_null(strstr(tcc_diag_text(&diag), "input 'w' is f32[2], but the value given for it is f32[3]"));
     for (int i = 0; i < 2; i++) tcc_value_free(&in[i]);
     tcc_graph_destroy(g);
     tcc_diag_clear(&diag);
@@ -117,8 +116,7 @@ static void test_failing_allocations(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_packed_memory), cmocka_unit_test(test_outputs),
-        cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_failing_allocations)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed_memory), cmocka_unit_test(test_outputs),
+                                       cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_failing_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

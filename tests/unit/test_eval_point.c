@@ -22,14 +22,13 @@ static void test_leaves(void **state) {
 static void test_random_bits(void **state) {
     (void)state;
     const uint32_t words[4] = {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8};
-    EXPECT("%0 = constant {values=[0]} : i64[2]\n%1 = rng_bits(%0) : i32[2,2]", (int32_t)words[0],
-           (int32_t)words[1], (int32_t)words[2], (int32_t)words[3]);
-    EXPECT("%0 = constant {values=[0]} : i64[2]\n%1 = rng_uniform(%0) : f32[3]",
-           ldexp(words[0] >> 8, -24), ldexp(words[1] >> 8, -24), ldexp(words[2] >> 8, -24));
+    EXPECT("%0 = constant {values=[0]} : i64[2]\n%1 = rng_bits(%0) : i32[2,2]", (int32_t)words[0], (int32_t)words[1],
+           (int32_t)words[2], (int32_t)words[3]);
+    EXPECT("%0 = constant {values=[0]} : i64[2]\n%1 = rng_uniform(%0) : f32[3]", ldexp(words[0] >> 8, -24),
+           ldexp(words[1] >> 8, -24), ldexp(words[2] >> 8, -24));
     double radius = sqrt(-2 * log(ldexp((double)(words[2] >> 8) + 1, -24))),
            angle = 2 * M_PI * ldexp(words[3] >> 8, -24);
-    tcc_value y =
-        evaluate_lines("%0 = constant {values=[0]} : i64[2]\n%1 = rng_normal(%0) : f32[4]");
+    tcc_value y = evaluate_lines("%0 = constant {values=[0]} : i64[2]\n%1 = rng_normal(%0) : f32[4]");
     assert_true(fabs(y.f[2] - radius * cos(angle)) < 1e-15);
     assert_true(fabs(y.f[3] - radius * sin(angle)) < 1e-15);
     tcc_value_free(&y);
@@ -42,8 +41,7 @@ static void test_random_counter(void **state) {
     uint32_t words[4];
     tcc_philox4x32(key, counter, words);
     char text[256];
-    snprintf(text, sizeof text,
-             "%%0 = constant {values=[%llu, 5]} : i64[2]\n%%1 = rng_bits(%%0) {id=77} : i32[5,2]",
+    snprintf(text, sizeof text, "%%0 = constant {values=[%llu, 5]} : i64[2]\n%%1 = rng_bits(%%0) {id=77} : i32[5,2]",
              (unsigned long long)key[1] << 32 | key[0]);
     tcc_value y = evaluate_lines(text);
     assert_int_equal(y.i[8], (int32_t)words[0]);
@@ -54,10 +52,8 @@ static void test_random_counter(void **state) {
 static void test_random_moments(void **state) {
     (void)state;
     const int count = 40000;
-    tcc_value u =
-        evaluate_lines("%0 = constant {values=[1, 2]} : i64[2]\n%1 = rng_uniform(%0) : f32[40000]");
-    tcc_value z =
-        evaluate_lines("%0 = constant {values=[1, 2]} : i64[2]\n%1 = rng_normal(%0) : f32[40000]");
+    tcc_value u = evaluate_lines("%0 = constant {values=[1, 2]} : i64[2]\n%1 = rng_uniform(%0) : f32[40000]");
+    tcc_value z = evaluate_lines("%0 = constant {values=[1, 2]} : i64[2]\n%1 = rng_normal(%0) : f32[40000]");
     double mean_u = 0, mean_z = 0, square_z = 0, neighbours = 0;
     for (int i = 0; i < count; i++) {
         assert_true(u.f[i] >= 0 && u.f[i] < 1 && isfinite(z.f[i]));
@@ -83,41 +79,28 @@ static void test_unary(void **state) {
     EXPECT(F "sign(%0) : f64[4]", -1, 0, 1, 1);
     EXPECT(SPECIAL "sign(%0) : f64[4]", NAN, 1, -1, 0);
     EXPECT(SPECIAL "neg(%0) : f64[4]", NAN, -INFINITY, INFINITY, 0);
-    EXPECT_NEAR(1e-15, F "exp(%0) : f64[4]", 0.22313016014842982, 1, 1.2840254166877414,
-                7.38905609893065);
-    EXPECT_NEAR(1e-15, F "expm1(%0) : f64[4]", -0.7768698398515702, 0, 0.2840254166877415,
-                6.38905609893065);
-    EXPECT_NEAR(1e-15, F "log(%0) : f64[4]", NAN, -INFINITY, -1.3862943611198906,
-                0.6931471805599453);
+    EXPECT_NEAR(1e-15, F "exp(%0) : f64[4]", 0.22313016014842982, 1, 1.2840254166877414, 7.38905609893065);
+    EXPECT_NEAR(1e-15, F "expm1(%0) : f64[4]", -0.7768698398515702, 0, 0.2840254166877415, 6.38905609893065);
+    EXPECT_NEAR(1e-15, F "log(%0) : f64[4]", NAN, -INFINITY, -1.3862943611198906, 0.6931471805599453);
     EXPECT_NEAR(1e-15, F "log1p(%0) : f64[4]", NAN, 0, 0.22314355131420976, 1.0986122886681098);
     EXPECT_NEAR(1e-15, F "sqrt(%0) : f64[4]", NAN, 0, 0.5, 1.4142135623730951);
     EXPECT_NEAR(1e-15, F "rsqrt(%0) : f64[4]", NAN, INFINITY, 2, 0.7071067811865475);
-    EXPECT_NEAR(1e-15, F "sin(%0) : f64[4]", -0.9974949866040544, 0, 0.24740395925452294,
-                0.9092974268256817);
-    EXPECT_NEAR(1e-15, F "cos(%0) : f64[4]", 0.0707372016677029, 1, 0.9689124217106447,
-                -0.4161468365471424);
-    EXPECT_NEAR(1e-15, F "tanh(%0) : f64[4]", -0.9051482536448664, 0, 0.24491866240370913,
-                0.9640275800758169);
-    EXPECT_NEAR(1e-15, F "sigmoid(%0) : f64[4]", 0.18242552380635635, 0.5, 0.5621765008857981,
-                0.8807970779778823);
-    EXPECT_NEAR(1e-15, F "erf(%0) : f64[4]", -0.9661051464753108, 0, 0.2763263901682369,
-                0.9953222650189527);
+    EXPECT_NEAR(1e-15, F "sin(%0) : f64[4]", -0.9974949866040544, 0, 0.24740395925452294, 0.9092974268256817);
+    EXPECT_NEAR(1e-15, F "cos(%0) : f64[4]", 0.0707372016677029, 1, 0.9689124217106447, -0.4161468365471424);
+    EXPECT_NEAR(1e-15, F "tanh(%0) : f64[4]", -0.9051482536448664, 0, 0.24491866240370913, 0.9640275800758169);
+    EXPECT_NEAR(1e-15, F "sigmoid(%0) : f64[4]", 0.18242552380635635, 0.5, 0.5621765008857981, 0.8807970779778823);
+    EXPECT_NEAR(1e-15, F "erf(%0) : f64[4]", -0.9661051464753108, 0, 0.2763263901682369, 0.9953222650189527);
     EXPECT(SPECIAL "sigmoid(%0) : f64[4]", NAN, 1, 0, 0.5);
-    EXPECT("%0 = constant {values=[-1.5, -0.5, 0.5, 1.5, 2.5]} : f64[5]\n%1 = floor(%0) : f64[5]",
-           -2, -1, 0, 1, 2);
-    EXPECT("%0 = constant {values=[-1.5, -0.5, 0.5, 1.5, 2.5]} : f64[5]\n%1 = ceil(%0) : f64[5]",
-           -1, 0, 1, 2, 3);
-    EXPECT("%0 = constant {values=[-1.5, -0.5, 0.5, 1.5, 2.5]} : f64[5]\n%1 = round(%0) : f64[5]",
-           -2, 0, 0, 2, 2);
+    EXPECT("%0 = constant {values=[-1.5, -0.5, 0.5, 1.5, 2.5]} : f64[5]\n%1 = floor(%0) : f64[5]", -2, -1, 0, 1, 2);
+    EXPECT("%0 = constant {values=[-1.5, -0.5, 0.5, 1.5, 2.5]} : f64[5]\n%1 = ceil(%0) : f64[5]", -1, 0, 1, 2, 3);
+    EXPECT("%0 = constant {values=[-1.5, -0.5, 0.5, 1.5, 2.5]} : f64[5]\n%1 = round(%0) : f64[5]", -2, 0, 0, 2, 2);
     EXPECT(SPECIAL "isfinite(%0) : bool[4]", 0, 0, 0, 1);
 }
 
 static void test_integers_wrap(void **state) {
     (void)state;
-    EXPECT("%0 = constant {values=[-2147483648, 5]} : i32[2]\n%1 = neg(%0) : i32[2]", -2147483648.0,
-           -5);
-    EXPECT("%0 = constant {values=[-2147483648, -5]} : i32[2]\n%1 = abs(%0) : i32[2]",
-           -2147483648.0, 5);
+    EXPECT("%0 = constant {values=[-2147483648, 5]} : i32[2]\n%1 = neg(%0) : i32[2]", -2147483648.0, -5);
+    EXPECT("%0 = constant {values=[-2147483648, -5]} : i32[2]\n%1 = abs(%0) : i32[2]", -2147483648.0, 5);
     EXPECT("%0 = constant {values=[-7, 0, 9]} : i32[3]\n%1 = sign(%0) : i32[3]", -1, 0, 1);
     EXPECT("%0 = constant {values=[200, 1]} : u8[2]\n%1 = add(%0, %0) : u8[2]", 144, 2);
     EXPECT("%0 = constant {values=[2147483647]} : i32[1]\n%1 = mul(%0, %0) : i32[1]", 1);
@@ -128,11 +111,11 @@ static void test_integers_wrap(void **state) {
 #define TWO                                                                                        \
     "%0 = constant {values=[7, -7, 7, -7, 3]} : f64[5]\n%1 = constant {values=[2, 2, -2, -2, 0]} " \
     ": f64[5]\n%2 = "
-#define INTS                                                                                       \
-    "%0 = constant {values=[7, -7, 7, -2147483648, 3]} : i32[5]\n%1 = constant {values=[2, 2, "    \
+#define INTS                                                                                    \
+    "%0 = constant {values=[7, -7, 7, -2147483648, 3]} : i32[5]\n%1 = constant {values=[2, 2, " \
     "-2, -1, 0]} : i32[5]\n%2 = "
-#define NANS                                                                                       \
-    "%0 = constant {values=[nan, 1, 2]} : f64[3]\n%1 = constant {values=[1, nan, 3]} : "           \
+#define NANS                                                                             \
+    "%0 = constant {values=[nan, 1, 2]} : f64[3]\n%1 = constant {values=[1, nan, 3]} : " \
     "f64[3]\n%2 = "
 
 static void test_binary(void **state) {
@@ -186,9 +169,8 @@ static void test_casts(void **state) {
     EXPECT("%0 = constant {values=[0x1.0020000001p+0, 65520, 0x1p-25, 0x1.8p-24]} : f64[4]\n%1 = "
            "cast(%0) : f16[4]",
            0x1.004p+0, INFINITY, 0, 0x1p-23);
-    EXPECT(
-        "%0 = constant {values=[0x1.0100000001p+0, 0x1.03p+0]} : f64[2]\n%1 = cast(%0) : bf16[2]",
-        0x1.02p+0, 0x1.04p+0);
+    EXPECT("%0 = constant {values=[0x1.0100000001p+0, 0x1.03p+0]} : f64[2]\n%1 = cast(%0) : bf16[2]", 0x1.02p+0,
+           0x1.04p+0);
 }
 
 int main(void) {

@@ -19,23 +19,20 @@ static void test_views(void **state) {
            "%3 = mul(%1, %2) : i32[1,2,3]\n%4 = add(%0, %3) : i32[1,2,3]\n%5 = transpose(%4) "
            "{perm=[2, 0, 1]} : i32[3,1,2]",
            0, 10, 1, 11, 2, 12);
-    EXPECT("%0 = constant {values=[1, 2]} : f32[2]\n%1 = broadcast(%0) {dims=[0]} : f32[2,3]", 1, 1,
-           1, 2, 2, 2);
-    EXPECT("%0 = constant {values=[1, 2]} : f32[2]\n%1 = broadcast(%0) {dims=[1]} : f32[3,2]", 1, 2,
-           1, 2, 1, 2);
-    EXPECT("%0 = constant {values=[1, 2]} : f32[2,1]\n%1 = broadcast(%0) {dims=[0, 1]} : f32[2,2]",
-           1, 1, 2, 2);
+    EXPECT("%0 = constant {values=[1, 2]} : f32[2]\n%1 = broadcast(%0) {dims=[0]} : f32[2,3]", 1, 1, 1, 2, 2, 2);
+    EXPECT("%0 = constant {values=[1, 2]} : f32[2]\n%1 = broadcast(%0) {dims=[1]} : f32[3,2]", 1, 2, 1, 2, 1, 2);
+    EXPECT("%0 = constant {values=[1, 2]} : f32[2,1]\n%1 = broadcast(%0) {dims=[0, 1]} : f32[2,2]", 1, 1, 2, 2);
     EXPECT("%0 = constant {values=[7]} : f32[]\n%1 = broadcast(%0) : f32[2]", 7, 7);
     EXPECT(X23 "slice(%0) {start=[1, 0], limit=[2, 3], stride=[1, 2]} : f32[1,2]", 3, 5);
     EXPECT(X23 "flip(%0) {axes=[1]} : f32[2,3]", 2, 1, 0, 5, 4, 3);
     EXPECT(X23 "flip(%0) {axes=[0, 1]} : f32[2,3]", 5, 4, 3, 2, 1, 0);
-    EXPECT(X23 "pad(%0) {value=9, lo=[0, 1], hi=[1, 0], interior=[0, 1]} : f32[3,6]", 9, 0, 9, 1, 9,
-           2, 9, 3, 9, 4, 9, 5, 9, 9, 9, 9, 9, 9);
+    EXPECT(X23 "pad(%0) {value=9, lo=[0, 1], hi=[1, 0], interior=[0, 1]} : f32[3,6]", 9, 0, 9, 1, 9, 2, 9, 3, 9, 4, 9,
+           5, 9, 9, 9, 9, 9, 9);
     EXPECT("%0 = constant {values=[1, 2]} : i32[2]\n%1 = pad(%0) {value=-1, lo=[1], hi=[0], "
            "interior=[1]} : i32[4]",
            -1, 1, -1, 2);
-    EXPECT(X23 "constant {values=[8, 9]} : f32[2,1]\n%2 = concat(%1, %0, %1) {axis=1} : f32[2,5]",
-           8, 0, 1, 2, 8, 9, 3, 4, 5, 9);
+    EXPECT(X23 "constant {values=[8, 9]} : f32[2,1]\n%2 = concat(%1, %0, %1) {axis=1} : f32[2,5]", 8, 0, 1, 2, 8, 9, 3,
+           4, 5, 9);
     EXPECT(X23 "concat(%0, %0) : f32[4,3]", 0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5);
 }
 
@@ -43,18 +40,14 @@ static void test_views(void **state) {
 
 static void test_indexing(void **state) {
     (void)state;
-    EXPECT(TABLE "%1 = constant {values=[2, 0, 3, -1]} : i32[2,2]\n%2 = take(%0, %1) : f32[2,2,2]",
-           30, 31, 10, 11, 0, 0, 0, 0);
-    EXPECT(TABLE "%1 = constant {values=[1, 1, 0]} : i64[3]\n%2 = take(%0, %1) {axis=1} : f32[3,3]",
-           11, 11, 10, 21, 21, 20, 31, 31, 30);
+    EXPECT(TABLE "%1 = constant {values=[2, 0, 3, -1]} : i32[2,2]\n%2 = take(%0, %1) : f32[2,2,2]", 30, 31, 10, 11, 0,
+           0, 0, 0);
+    EXPECT(TABLE "%1 = constant {values=[1, 1, 0]} : i64[3]\n%2 = take(%0, %1) {axis=1} : f32[3,3]", 11, 11, 10, 21, 21,
+           20, 31, 31, 30);
     EXPECT(TABLE "%1 = constant {values=[1]} : i32[]\n%2 = take(%0, %1) : f32[2]", 20, 21);
-    EXPECT(TABLE
-           "%1 = constant {values=[2, 0, 5, 1]} : i32[2,2]\n%2 = take_along(%0, %1) : f32[2,2]",
-           30, 11, 0, 21);
-    EXPECT(
-        TABLE
-        "%1 = constant {values=[1, 0, -1]} : i32[3,1]\n%2 = take_along(%0, %1) {axis=1} : f32[3,1]",
-        11, 20, 0);
+    EXPECT(TABLE "%1 = constant {values=[2, 0, 5, 1]} : i32[2,2]\n%2 = take_along(%0, %1) : f32[2,2]", 30, 11, 0, 21);
+    EXPECT(TABLE "%1 = constant {values=[1, 0, -1]} : i32[3,1]\n%2 = take_along(%0, %1) {axis=1} : f32[3,1]", 11, 20,
+           0);
     EXPECT(TABLE "%1 = constant {values=[2, 2, 3]} : i32[3]\n%2 = constant {values=[1, 2, 3, 4, 5, "
                  "6]} : f32[3,2]\n"
                  "%3 = scatter_add(%0, %1, %2) : f32[3,2]",
@@ -100,14 +93,12 @@ static void test_running_sums(void **state) {
     (void)state;
     EXPECT(X34 "cumsum(%0) {axis=1} : f64[3,4]", 5, 6, 4, 11, 3, 6, 6, 13, -1, 3, 7, 9);
     EXPECT(X34 "cumsum(%0) : f64[3,4]", 5, 1, -2, 7, 8, 4, -2, 14, 7, 8, 2, 16);
-    EXPECT(X34 "cumsum(%0) {axis=1, reverse=true} : f64[3,4]", 11, 6, 5, 7, 13, 10, 7, 7, 9, 10, 6,
-           2);
+    EXPECT(X34 "cumsum(%0) {axis=1, reverse=true} : f64[3,4]", 11, 6, 5, 7, 13, 10, 7, 7, 9, 10, 6, 2);
     EXPECT("%0 = constant {values=[200, 100, 1]} : u8[3]\n%1 = cumsum(%0) : u8[3]", 200, 44, 45);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_views), cmocka_unit_test(test_indexing),
-        cmocka_unit_test(test_reductions), cmocka_unit_test(test_running_sums)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_views), cmocka_unit_test(test_indexing),
+                                       cmocka_unit_test(test_reductions), cmocka_unit_test(test_running_sums)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,9 +12,8 @@
 static void test_pooling(void **state) {
     (void)state;
     EXPECT(ROW "max_pool(%0) " POOL "} : f32[1,1,3]", 3, 4, 5);
-    EXPECT("%0 = constant {values=[-3, -1, -4, nan, -5]} : f32[1,1,5]\n%1 = max_pool(%0) " POOL
-           "} : f32[1,1,3]",
-           -1, NAN, NAN);
+    EXPECT("%0 = constant {values=[-3, -1, -4, nan, -5]} : f32[1,1,5]\n%1 = max_pool(%0) " POOL "} : f32[1,1,3]", -1,
+           NAN, NAN);
     EXPECT_NEAR(1e-14, ROW "avg_pool(%0) " POOL "} : f32[1,1,3]", 2, 2, 3);
     EXPECT_NEAR(1e-14, ROW "avg_pool(%0) " POOL ", include_pad=true} : f32[1,1,3]", 4.0 / 3, 2, 2);
     /* The first of equal maxima gets the gradient. */
@@ -22,9 +21,7 @@ static void test_pooling(void **state) {
            "100]} : f32[1,1,3]\n"
            "%2 = max_pool_grad(%0, %1) " POOL "} : f32[1,1,5]",
            1, 10, 0, 0, 100);
-    EXPECT_NEAR(1e-14,
-                "%0 = constant {values=[6, 12, 18]} : f32[1,1,3]\n%1 = avg_pool_grad(%0) " POOL
-                "} : f32[1,1,5]",
+    EXPECT_NEAR(1e-14, "%0 = constant {values=[6, 12, 18]} : f32[1,1,3]\n%1 = avg_pool_grad(%0) " POOL "} : f32[1,1,5]",
                 3, 7, 4, 13, 9);
     /* Two dims, two channels that are last: windows of 2x2. */
     EXPECT("%0 = constant {values=[1, -1, 2, -2, 3, -3, 4, -4]} : f32[1,2,2,2]\n"
@@ -42,16 +39,13 @@ static void test_resizing(void **state) {
     /* Windows 0..2, 1..4, 3..5 */
     EXPECT_NEAR(1e-14, ROW "adaptive_avg_pool(%0) : f32[1,1,3]", 2, 2, 3);
     EXPECT_NEAR(1e-14, ROW "adaptive_avg_pool(%0) : f32[1,1,1]", 2.8);
-    EXPECT("%0 = constant {values=[3, 1]} : f32[1,1,2]\n%1 = adaptive_avg_pool(%0) : f32[1,1,3]", 3,
-           2, 1);
+    EXPECT("%0 = constant {values=[3, 1]} : f32[1,1,2]\n%1 = adaptive_avg_pool(%0) : f32[1,1,3]", 3, 2, 1);
     EXPECT(ROW "resize_nearest(%0) : f32[1,1,3]", 3, 1, 1); /* 0, 5/3, 10/3 */
     EXPECT(ROW "resize_nearest(%0) : f32[1,1,7]", 3, 3, 1, 4, 4, 1, 5);
     EXPECT(ROW "resize_nearest(%0) {align_corners=true} : f32[1,1,3]", 3, 4, 5);
-    EXPECT(ROW "resize_nearest(%0) {align_corners=true} : f32[1,1,4]", 3, 1, 1,
-           5); /* 0, 4/3, 8/3, 4 */
+    EXPECT(ROW "resize_nearest(%0) {align_corners=true} : f32[1,1,4]", 3, 1, 1, 5); /* 0, 4/3, 8/3, 4 */
     EXPECT(ROW "resize_nearest(%0) {align_corners=true} : f32[1,1,1]", 3);
-    EXPECT("%0 = constant {values=[0, 8]} : f64[1,1,2]\n%1 = resize_bilinear(%0) : f64[1,1,4]", 0,
-           2, 6, 8);
+    EXPECT("%0 = constant {values=[0, 8]} : f64[1,1,2]\n%1 = resize_bilinear(%0) : f64[1,1,4]", 0, 2, 6, 8);
     EXPECT_NEAR(1e-14,
                 "%0 = constant {values=[0, 9]} : f64[1,1,2]\n%1 = resize_bilinear(%0) "
                 "{align_corners=true} : f64[1,1,4]",
@@ -74,8 +68,7 @@ static double inner(const tcc_value *a, const tcc_value *b) {
 static void check_transpose(tcc_op op, tcc_op gradient, const tcc_attrs *attrs, tcc_type x_type,
                             const tcc_type *y_type) {
     tcc_value x = random_value(&x_type, 1, -1, 1), y = evaluate_op(op, attrs, y_type, 1, &x);
-    tcc_value dy = random_value(&y.type, 2, -1, 1),
-              dx = evaluate_op(gradient, attrs, &x_type, 1, &dy);
+    tcc_value dy = random_value(&y.type, 2, -1, 1), dx = evaluate_op(gradient, attrs, &x_type, 1, &dy);
     assert_true(fabs(inner(&x, &dx) - inner(&y, &dy)) < 1e-12);
     tcc_value *all[] = {&x, &y, &dy, &dx};
     for (int i = 0; i < 4; i++) tcc_value_free(all[i]);
@@ -116,8 +109,7 @@ static void check_attention(bool causal, bool masked) {
     tcc_value in[4];
     for (int i = 0; i < 4; i++) in[i] = random_value(&types[i], 1 + (uint64_t)i, -2, 2);
     tcc_value o = evaluate_op(TCC_OP_SDPA, &attrs, NULL, masked ? 4 : 3, in);
-    tcc_value lse = evaluate_op(TCC_OP_SDPA_LSE, &attrs, NULL, masked ? 3 : 2,
-                                (tcc_value[]){in[0], in[1], in[3]});
+    tcc_value lse = evaluate_op(TCC_OP_SDPA_LSE, &attrs, NULL, masked ? 3 : 2, (tcc_value[]){in[0], in[1], in[3]});
     for (int b = 0; b < BATCHES; b++)
         for (int t = 0; t < QUERIES; t++) {
             double sum = 0, value[VALUES] = {0};
@@ -125,11 +117,9 @@ static void check_attention(bool causal, bool masked) {
                 if (causal && s > t + KEYS - QUERIES) continue;
                 double score = masked ? in[3].f[(b * QUERIES + t) * KEYS + s] : 0;
                 for (int d = 0; d < WIDTH; d++)
-                    score += 0.7 * in[0].f[(b * QUERIES + t) * WIDTH + d] *
-                             in[1].f[(b * KEYS + s) * WIDTH + d];
+                    score += 0.7 * in[0].f[(b * QUERIES + t) * WIDTH + d] * in[1].f[(b * KEYS + s) * WIDTH + d];
                 sum += exp(score);
-                for (int e = 0; e < VALUES; e++)
-                    value[e] += exp(score) * in[2].f[(b * KEYS + s) * VALUES + e];
+                for (int e = 0; e < VALUES; e++) value[e] += exp(score) * in[2].f[(b * KEYS + s) * VALUES + e];
             }
             assert_true(fabs(lse.f[b * QUERIES + t] - log(sum)) < 1e-12);
             for (int e = 0; e < VALUES; e++)
@@ -163,9 +153,8 @@ static void test_attention_extremes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pooling), cmocka_unit_test(test_resizing),
-        cmocka_unit_test(test_gradients_are_transposes), cmocka_unit_test(test_attention),
-        cmocka_unit_test(test_attention_extremes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pooling), cmocka_unit_test(test_resizing),
+                                       cmocka_unit_test(test_gradients_are_transposes),
+                                       cmocka_unit_test(test_attention), cmocka_unit_test(test_attention_extremes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

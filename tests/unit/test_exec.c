@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Executables on the CPU device: steps, instances, bindings, errors that name things, thread counts, users in several threads. */
+ * Executables on the CPU device: steps, instances, bindings, errors that name things, thread counts, users in several
+ * threads. */
 #include "harness/check.h"
 #include "harness/sample_program.h"
 
@@ -205,7 +206,8 @@ static void *user_thread(void *arg) {
     u->failed = 1;
     if (tcc_context_init(&cx) != TCC_OK || tcc_exec_create(&cx, u->device, u->program, &e) != TCC_OK) return NULL;
     outputs *o = calloc(1, sizeof *o);
-    if (!o || tcc_exec_bind(e, &cx.diag, SAMPLE_X, x_data, SAMPLE_BYTES) || tcc_exec_bind(e, &cx.diag, SAMPLE_W, o->w, SAMPLE_BYTES) ||
+    if (!o || tcc_exec_bind(e, &cx.diag, SAMPLE_X, x_data, SAMPLE_BYTES) ||
+        tcc_exec_bind(e, &cx.diag, SAMPLE_W, o->w, SAMPLE_BYTES) ||
         tcc_exec_bind(e, &cx.diag, SAMPLE_Y, o->y, SAMPLE_BYTES))
         return NULL;
     u->failed = 0;
@@ -342,8 +344,12 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_thread_counts),   cmocka_unit_test(test_binding_errors), cmocka_unit_test(test_malformed_programs),
-        cmocka_unit_test(test_out_of_memory),   cmocka_unit_test(test_users_in_threads), cmocka_unit_test(test_profile_counts),
+        cmocka_unit_test(test_thread_counts),
+        cmocka_unit_test(test_binding_errors),
+        cmocka_unit_test(test_malformed_programs),
+        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_users_in_threads),
+        cmocka_unit_test(test_profile_counts),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -15,7 +15,8 @@
 
 #define SIGNATURE "(ptr %buffers, ptr %params, i64 %begin, i64 %end, ptr %scratch)"
 
-/* Uses a constant pool, a table of pointers (relocated data), written data, zeroed data, a call, and the offset table. */
+/* Uses a constant pool, a table of pointers (relocated data), written data, zeroed data, a call, and the offset table.
+ */
 static const char full_ir[] =
     "@weights = private unnamed_addr constant [4 x i64] [i64 1, i64 10, i64 100, i64 1000]\n"
     "@second = private unnamed_addr constant i64 7\n"
@@ -96,18 +97,19 @@ static void refuses(const char *ir, const char *triple, tcc_status status, const
 
 static void test_refuses(void **state) {
     (void)state;
-    refuses("declare double @sin(double)\ndefine double @f(double %x) { %y = call double @sin(double %x)\n ret double %y }\n", NULL,
-            TCC_ENOTFOUND, "object 'test': undefined symbol 'sin'");
-    refuses("@t = thread_local global i32 1\ndefine i32 @f() { %v = load i32, ptr @t\n ret i32 %v }\n", NULL, TCC_EUNSUPPORTED,
-            "thread-local");
+    refuses("declare double @sin(double)\ndefine double @f(double %x) { %y = call double @sin(double %x)\n ret double "
+            "%y }\n",
+            NULL, TCC_ENOTFOUND, "object 'test': undefined symbol 'sin'");
+    refuses("@t = thread_local global i32 1\ndefine i32 @f() { %v = load i32, ptr @t\n ret i32 %v }\n", NULL,
+            TCC_EUNSUPPORTED, "thread-local");
     LLVMInitializeAArch64TargetInfo();
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
     refuses("define void @f() { ret void }\n", "aarch64-linux-gnu", TCC_EUNSUPPORTED,
             "made for aarch64 (ELF machine 183), but this process runs on x86-64");
-    refuses("@big = internal global [2000000000 x i8] zeroinitializer\ndefine ptr @f() { ret ptr @big }\n", NULL, TCC_EFORMAT,
-            "too many");
+    refuses("@big = internal global [2000000000 x i8] zeroinitializer\ndefine ptr @f() { ret ptr @big }\n", NULL,
+            TCC_EFORMAT, "too many");
 }
 
 static void test_out_of_memory(void **state) {
@@ -138,8 +140,8 @@ static uint32_t next_random(uint32_t *x) {
     return *x ^= *x << 5;
 }
 
-/* Damaged objects load or are refused; they never crash the loader. Bytes are allocated to size, so that the sanitizers see a
- * read past the end. Loaded ones are not called. */
+/* Damaged objects load or are refused; they never crash the loader. Bytes are allocated to size, so that the sanitizers
+ * see a read past the end. Loaded ones are not called. */
 static void test_damaged(void **state) {
     (void)state;
     int64_t size;
@@ -166,7 +168,8 @@ static void test_damaged(void **state) {
             uint64_t at = next_random(&random) % (uint64_t)size;
             if (next_random(&random) % 2) at = header.e_shoff + at % ((uint64_t)size - header.e_shoff);
             static const unsigned char values[] = {0, 1, 2, 4, 8, 0x7f, 0x80, 0xff};
-            bad[at] = next_random(&random) % 2 ? values[next_random(&random) % sizeof values] : (unsigned char)next_random(&random);
+            bad[at] = next_random(&random) % 2 ? values[next_random(&random) % sizeof values]
+                                               : (unsigned char)next_random(&random);
         }
         tcc_diag d = {0};
         tcc_host_object *o;

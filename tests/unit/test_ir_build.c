@@ -49,14 +49,13 @@ static void test_equal_nodes_are_one(void **state) {
     assert_ptr_equal(sum, tcc_ir_binary(f.g, TCC_OP_ADD, f.x, f.y));
     assert_ptr_equal(sum, tcc_ir_binary(f.g, TCC_OP_ADD, f.y, f.x));
     assert_ptr_equal(sum->operands[0], f.x); /* the order of the first use stays */
-    assert_ptr_not_equal(tcc_ir_binary(f.g, TCC_OP_SUB, f.x, f.y),
-                         tcc_ir_binary(f.g, TCC_OP_SUB, f.y, f.x));
+    assert_ptr_not_equal(tcc_ir_binary(f.g, TCC_OP_SUB, f.x, f.y), tcc_ir_binary(f.g, TCC_OP_SUB, f.y, f.x));
     assert_ptr_not_equal(tcc_ir_binary(f.g, TCC_OP_ADD, f.x, f.x), sum);
     tcc_dims axis0 = {1, {0}}, axis1 = {1, {1, 7}}, again = {1, {1}};
     tcc_node *rows = tcc_ir_reduce(f.g, TCC_OP_REDUCE_SUM, f.x, &axis1);
     assert_ptr_not_equal(rows, tcc_ir_reduce(f.g, TCC_OP_REDUCE_SUM, f.x, &axis0));
-    assert_ptr_equal(rows, tcc_ir_reduce(f.g, TCC_OP_REDUCE_SUM, f.x,
-                                         &again)); /* entries past the count do not matter */
+    assert_ptr_equal(rows,
+                     tcc_ir_reduce(f.g, TCC_OP_REDUCE_SUM, f.x, &again)); /* entries past the count do not matter */
     for (int i = 0; i < f.g->nodes.count; i++) assert_int_equal(f.g->nodes.data[i]->id, i);
     finish(&f);
 }
@@ -68,12 +67,10 @@ static void test_constants_are_rounded(void **state) {
     assert_ptr_equal(tenth, tcc_ir_splat(f.g, &f32_3, (double)0.1f));
     assert_true(tenth->attrs->constant.values.v[0] == (double)0.1f);
     assert_ptr_not_equal(tcc_ir_splat(f.g, &f32_3, 0.0), tcc_ir_splat(f.g, &f32_3, -0.0));
-    assert_ptr_equal(tcc_ir_splat(f.g, &f32_3, (double)NAN),
-                     tcc_ir_splat(f.g, &f32_3, -(double)NAN));
+    assert_ptr_equal(tcc_ir_splat(f.g, &f32_3, (double)NAN), tcc_ir_splat(f.g, &f32_3, -(double)NAN));
     double values[3] = {0.1, 0.1, 0.1};
     tcc_attrs attrs = {.constant.values = {3, values}};
-    assert_ptr_equal(tenth,
-                     tcc_ir_build(f.g, TCC_OP_CONSTANT, NULL, 0, &attrs, &f32_3, TCC_NOWHERE));
+    assert_ptr_equal(tenth, tcc_ir_build(f.g, TCC_OP_CONSTANT, NULL, 0, &attrs, &f32_3, TCC_NOWHERE));
     values[1] = 2;
     tcc_node *literal = tcc_ir_build(f.g, TCC_OP_CONSTANT, NULL, 0, &attrs, &f32_3, TCC_NOWHERE);
     values[1] = 3; /* was copied */
@@ -130,8 +127,7 @@ static void test_inputs_and_outputs(void **state) {
     (void)state;
     fixture f = start();
     assert_null(tcc_ir_input(f.g, "x", TCC_ROLE_PARAM, &f32_3, (tcc_loc){"m.c", 9}));
-    assert_reported(&f, TCC_EINVAL,
-                    "m.c:9: error: two inputs are named 'x'\nm.c:1: note: the first one: f32[2,3]");
+    assert_reported(&f, TCC_EINVAL, "m.c:9: error: two inputs are named 'x'\nm.c:1: note: the first one: f32[2,3]");
     assert_null(tcc_ir_input(f.g, "", TCC_ROLE_BATCH, &f32_3, TCC_NOWHERE));
     assert_reported(&f, TCC_EINVAL, "error: input: an input needs a name");
     assert_int_equal(f.g->inputs.count, 2);
@@ -139,15 +135,13 @@ static void test_inputs_and_outputs(void **state) {
     assert_int_equal(tcc_ir_output(f.g, "x", f.x, -1), TCC_EINVAL);
     assert_reported(&f, TCC_EINVAL, "m.c:1: error: two outputs are named 'x'");
     assert_int_equal(tcc_ir_output(f.g, "z", f.x, 0), TCC_EINVAL);
-    assert_reported(&f, TCC_EINVAL,
-                    "m.c:1: error: outputs 'x' and 'z' are both the next value of input 0");
+    assert_reported(&f, TCC_EINVAL, "m.c:1: error: outputs 'x' and 'z' are both the next value of input 0");
     assert_int_equal(tcc_ir_output(f.g, "z", f.x, 2), TCC_EINVAL);
     tcc_diag_clear(f.g->diag);
     tcc_node *small = tcc_ir_splat(f.g, &f32_3, 0);
     assert_int_equal(tcc_ir_output(f.g, "z", small, 1), TCC_ESHAPE);
-    assert_reported(
-        &f, TCC_ESHAPE,
-        "error: output 'z' is f32[3] but the input 'y' whose next value it is, is f32[2,3]");
+    assert_reported(&f, TCC_ESHAPE,
+                    "error: output 'z' is f32[3] but the input 'y' whose next value it is, is f32[2,3]");
     finish(&f);
 }
 
@@ -239,16 +233,14 @@ static void test_builders(void **state) {
     fixture f = start();
     const int64_t six[] = {6}, big[] = {4, 2, 3};
     const int swap[] = {1, 0}, stay[] = {0, 1};
-    assert_ptr_equal(tcc_ir_reshape(f.g, tcc_ir_reshape(f.g, f.x, 1, six), 1, six),
-                     tcc_ir_reshape(f.g, f.x, 1, six));
+    assert_ptr_equal(tcc_ir_reshape(f.g, tcc_ir_reshape(f.g, f.x, 1, six), 1, six), tcc_ir_reshape(f.g, f.x, 1, six));
     assert_ptr_equal(tcc_ir_transpose(f.g, f.x, stay), f.x);
     assert_int_equal(tcc_ir_transpose(f.g, f.x, swap)->type.dims[0], 3);
     assert_ptr_equal(tcc_ir_cast(f.g, f.x, TCC_F32), f.x);
     tcc_dims rows = tcc_ir_axes_from(1, 2);
     tcc_node *mean = tcc_ir_mean(f.g, f.x, &rows);
     assert_string_equal(tcc_type_text(&mean->type), "f32[2]");
-    assert_string_equal(tcc_type_text(&tcc_ir_unreduce(f.g, mean, 2, f.x->type.dims, &rows)->type),
-                        "f32[2,3]");
+    assert_string_equal(tcc_type_text(&tcc_ir_unreduce(f.g, mean, 2, f.x->type.dims, &rows)->type), "f32[2,3]");
     tcc_node *like = tcc_ir_splat(f.g, &(tcc_type){TCC_F32, 3, {4, 2, 3}}, 0);
     assert_memory_equal(tcc_ir_broadcast_like(f.g, f.x, like)->type.dims, big, sizeof big);
     assert_null(tcc_ir_broadcast_like(f.g, like, f.x));

@@ -18,8 +18,7 @@ static tcc_graph *make(const tcc_random_options *options, uint64_t seed) {
     tcc_diag diag = {0};
     tcc_graph *g = tcc_graph_random(options, seed, &diag);
     if (!g) fail_msg("seed %d: %s", (int)seed, tcc_diag_text(&diag));
-    if (tcc_graph_verify(g, &diag) != TCC_OK)
-        fail_msg("seed %d: %s", (int)seed, tcc_diag_text(&diag));
+    if (tcc_graph_verify(g, &diag) != TCC_OK) fail_msg("seed %d: %s", (int)seed, tcc_diag_text(&diag));
     g->diag = NULL;
     return g;
 }
@@ -112,23 +111,20 @@ static tcc_value *evaluate(const tcc_graph *g, uint64_t seed, bool rounding) {
         assert_in_range(n->n_operands, 0, 16);
         for (int i = 0; i < n->n_operands; i++) operands[i] = &values[n->operands[i]->id];
         assert_ok(tcc_node_eval(n, operands, &values[id], &diag), &diag);
-        for (int64_t k = 0;
-             k < tcc_type_numel(&n->type) && rounding && tcc_dtype_is_float(n->type.dtype); k++)
+        for (int64_t k = 0; k < tcc_type_numel(&n->type) && rounding && tcc_dtype_is_float(n->type.dtype); k++)
             values[id].f[k] = tcc_dtype_round(n->type.dtype, values[id].f[k]);
     }
     return values;
 }
 
-static void compare(const tcc_node *n, const tcc_value *a, const tcc_value *b, int seed,
-                    double tolerance) {
+static void compare(const tcc_node *n, const tcc_value *a, const tcc_value *b, int seed, double tolerance) {
     for (int64_t k = 0; k < tcc_type_numel(&n->type); k++) {
         if (!tcc_dtype_is_float(n->type.dtype)) {
             if (a->i[k] != b->i[k])
-                fail_msg("seed %d: element %d of %s is %lld, rounded %lld", seed, (int)k,
-                         tcc_node_text(n), (long long)a->i[k], (long long)b->i[k]);
+                fail_msg("seed %d: element %d of %s is %lld, rounded %lld", seed, (int)k, tcc_node_text(n),
+                         (long long)a->i[k], (long long)b->i[k]);
         } else if (!(fabs(a->f[k]) <= 256 && fabs(a->f[k] - b->f[k]) <= tolerance)) {
-            fail_msg("seed %d: element %d of %s is %g, rounded %g", seed, (int)k, tcc_node_text(n),
-                     a->f[k], b->f[k]);
+            fail_msg("seed %d: element %d of %s is %g, rounded %g", seed, (int)k, tcc_node_text(n), a->f[k], b->f[k]);
         }
     }
 }
@@ -136,16 +132,13 @@ static void compare(const tcc_node *n, const tcc_value *a, const tcc_value *b, i
 static void test_outputs_are_tame(void **state) {
     (void)state;
     for (int seed = 0; seed < 2 * SEEDS; seed++) {
-        const tcc_random_options options = {.differentiable = seed % 4 == 0,
-                                            .mixed = seed % 3 == 0,
-                                            .max_elements = 600,
-                                            .nodes = 30};
+        const tcc_random_options options = {
+            .differentiable = seed % 4 == 0, .mixed = seed % 3 == 0, .max_elements = 600, .nodes = 30};
         tcc_graph *g = make(&options, (uint64_t)seed);
         tcc_value *a = evaluate(g, (uint64_t)seed, false), *b = evaluate(g, (uint64_t)seed, true);
         for (int i = 0; i < g->outputs.count; i++) {
             const tcc_node *n = g->outputs.data[i].node;
-            compare(n, &a[n->id], &b[n->id], seed,
-                    options.mixed ? TCC_RANDOM_TOLERANCE_MIXED : TCC_RANDOM_TOLERANCE);
+            compare(n, &a[n->id], &b[n->id], seed, options.mixed ? TCC_RANDOM_TOLERANCE_MIXED : TCC_RANDOM_TOLERANCE);
         }
         for (int i = 0; i < g->nodes.count; i++) {
             tcc_value_free(&a[i]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The textual IR: canonical text prints back byte for byte, loose text parses, malformed text is refused in good words. */
+ * The textual IR: canonical text prints back byte for byte, loose text parses, malformed text is refused in good words.
+ */
 #include "harness/check.h"
 #include "harness/graphs.h"
 
@@ -10,26 +11,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char step[] =
-    "graph @mlp {\n"
-    "  %0 = input {role=param, name=\"fc1.weight\"} : f32[128,784]\n"
-    "  %1 = input {name=\"x\"} : f32[32,784] loc(\"mlp.c\":7)\n"
-    "  %2 = dot(%1, %0) {contract_a=[1], contract_b=[1]} : f32[32,128] loc(\"mlp.c\":12)\n"
-    "  %3 = constant {values=[0x1.99999ap-4]} : f32[32,128] loc(bw)\n"
-    "  %4 = mul(%2, %3) : f32[32,128] loc(\"a \\\"b\\\"\\\\\\n\\x01.c\":3, bw)\n"
-    "  %5 = constant {values=[-0, 3, -inf, nan]} : f32[4]\n"
-    "  %6 = reduce_sum(%4) {axes=[0, 1]} : f32[] loc(\"mlp.c\":13)\n"
-    "  %7 = pad(%5) {value=-1, lo=[0], hi=[2], interior=[1]} : f32[9]\n"
-    "  %8 = cumsum(%7) {reverse=true} : f32[9]\n"
-    "  output \"loss\" %6\n"
-    "  output \"fc1.weight\" %0 alias %0\n"
-    "  output \"c\" %8\n"
-    "  group contract %2 nodes(%2, %3, %4) outputs(%4)\n"
-    "  group reduce %6 nodes(%6) outputs(%6)\n"
-    "  group scan %8 nodes(%7, %8) outputs(%8)\n"
-    "  place %4 @64\n"
-    "  arena 81920\n"
-    "}\n";
+static const char step[] = "graph @mlp {\n"
+                           "  %0 = input {role=param, name=\"fc1.weight\"} : f32[128,784]\n"
+                           "  %1 = input {name=\"x\"} : f32[32,784] loc(\"mlp.c\":7)\n"
+                           "  %2 = dot(%1, %0) {contract_a=[1], contract_b=[1]} : f32[32,128] loc(\"mlp.c\":12)\n"
+                           "  %3 = constant {values=[0x1.99999ap-4]} : f32[32,128] loc(bw)\n"
+                           "  %4 = mul(%2, %3) : f32[32,128] loc(\"a \\\"b\\\"\\\\\\n\\x01.c\":3, bw)\n"
+                           "  %5 = constant {values=[-0, 3, -inf, nan]} : f32[4]\n"
+                           "  %6 = reduce_sum(%4) {axes=[0, 1]} : f32[] loc(\"mlp.c\":13)\n"
+                           "  %7 = pad(%5) {value=-1, lo=[0], hi=[2], interior=[1]} : f32[9]\n"
+                           "  %8 = cumsum(%7) {reverse=true} : f32[9]\n"
+                           "  output \"loss\" %6\n"
+                           "  output \"fc1.weight\" %0 alias %0\n"
+                           "  output \"c\" %8\n"
+                           "  group contract %2 nodes(%2, %3, %4) outputs(%4)\n"
+                           "  group reduce %6 nodes(%6) outputs(%6)\n"
+                           "  group scan %8 nodes(%7, %8) outputs(%8)\n"
+                           "  place %4 @64\n"
+                           "  arena 81920\n"
+                           "}\n";
 
 static void test_round_trip(void **state) {
     (void)state;
@@ -54,10 +54,11 @@ static void test_round_trip(void **state) {
 static void test_loose_text(void **state) {
     (void)state;
     tcc_diag diag = {0};
-    tcc_graph *g = parse_graph("// RUN: nothing\n graph @\"two words\"{ %12=input{name=\"x\",role=batch}:f32[2] // here\n"
-                               "%3 = constant {values=[0.5, 5e-1]} : f32[2] %4 = constant {values=[0.5]} : f32[2]\n"
-                               "%7 = add(%12,%3) : f32[2]\n%8 = add(%4, %12) : f32[2]\r\n\toutput \"o\" %8 }",
-                               &diag);
+    tcc_graph *g =
+        parse_graph("// RUN: nothing\n graph @\"two words\"{ %12=input{name=\"x\",role=batch}:f32[2] // here\n"
+                    "%3 = constant {values=[0.5, 5e-1]} : f32[2] %4 = constant {values=[0.5]} : f32[2]\n"
+                    "%7 = add(%12,%3) : f32[2]\n%8 = add(%4, %12) : f32[2]\r\n\toutput \"o\" %8 }",
+                    &diag);
     char *text = print_graph(g, true);
     assert_string_equal(text, "graph @\"two words\" {\n"
                               "  %0 = input {name=\"x\"} : f32[2]\n"
@@ -114,19 +115,23 @@ static void test_errors(void **state) {
         {IN "%1 = exp(%0) : float[2,3] }", "t.tir:3: error: expected an element type like f32, got float"},
         {IN "%1 = exp(%0) : f32[2,0] }", "t.tir:3: error: type: dim 1 of f32[2,0] is not positive"},
         {IN "%1 = exp(%0) : f32[2,-3] }", "t.tir:3: error: type: dim 1 of f32[2,-3] is not positive"},
-        {IN "%1 = exp(%0) : f32[1099511627776,2] }", "t.tir:3: error: type: f32[1099511627776,2] has more than 2^40 elements"},
+        {IN "%1 = exp(%0) : f32[1099511627776,2] }",
+         "t.tir:3: error: type: f32[1099511627776,2] has more than 2^40 elements"},
         {IN "%1 = exp(%0) : f32[99999999999999999999] }",
          "t.tir:3: error: expected an integer that fits 64 bits, got 99999999999999999999"},
         {IN "%1 = exp(%0) : f32[1,1,1,1,1,1,1,1,1] }", "t.tir:3: error: more than 8 entries"},
         {IN "%1 = exp(%0, %0) : f32[2,3] }", "t.tir:3: error: exp: takes 1 operand, got 2"},
-        {IN "%1 = reduce_sum(%0) {axis=[0]} : f32[3] }", "t.tir:3: error: unknown attribute 'axis', did you mean 'axes'?"},
+        {IN "%1 = reduce_sum(%0) {axis=[0]} : f32[3] }",
+         "t.tir:3: error: unknown attribute 'axis', did you mean 'axes'?"},
         {IN "%1 = reduce_sum(%0) {axes=[0], axes=[1]} : f32[3] }", "t.tir:3: error: attribute 'axes' is given twice"},
         {IN "%1 = reduce_sum(%0) {axes=0} : f32[3] }", "t.tir:3: error: expected '[', got 0"},
         {IN "%1 = reduce_sum(%0) {axes=[0.5]} : f32[3] }", "t.tir:3: error: expected an integer, got 0.5"},
-        {IN "%1 = reduce_sum(%0) {axes=[1, 0]} : f32[] }", "t.tir:3: error: reduce_sum: axes [1, 0] are not in ascending order"},
+        {IN "%1 = reduce_sum(%0) {axes=[1, 0]} : f32[] }",
+         "t.tir:3: error: reduce_sum: axes [1, 0] are not in ascending order"},
         {IN "%1 = cumsum(%0) {reverse=yes} : f32[2,3] }", "t.tir:3: error: expected true or false, got yes"},
         {IN "%1 = input {role=parm, name=\"w\"} : f32[] }", "t.tir:3: error: expected a role like param, got parm"},
-        {IN "%1 = input {role=output, name=\"w\"} : f32[] }", "t.tir:3: error: input: 'w' has a role that no input can have"},
+        {IN "%1 = input {role=output, name=\"w\"} : f32[] }",
+         "t.tir:3: error: input: 'w' has a role that no input can have"},
         {IN "%1 = input {name=\"x\"} : f32[] }",
          "error: two inputs are named 'x'\nnote: the first one: f32[2,3]\nt.tir:3: note: in this node"},
         {IN "%1 = constant {values=[1, x]} : f32[2] }", "t.tir:3: error: expected a number, got x"},
@@ -137,16 +142,19 @@ static void test_errors(void **state) {
         {IN "output x %0 }", "t.tir:3: error: expected a string in quotes, got x"},
         {IN "output \"o\" %0\noutput \"o\" %0 }", "error: two outputs are named 'o'\nt.tir:4: note: in this output"},
         {IN "%1 = exp(%0) : f32[2,3] output \"o\" %0 alias %1 }", "t.tir:3: error: only an input can be aliased"},
-        {IN "group pointwis %0 nodes() outputs() }", "t.tir:3: error: unknown kind of group 'pointwis', did you mean 'pointwise'?"},
+        {IN "group pointwis %0 nodes() outputs() }",
+         "t.tir:3: error: unknown kind of group 'pointwis', did you mean 'pointwise'?"},
         {IN "group pointwise %0 nodes(%0 %0) outputs() }", "t.tir:3: error: expected ',', got %0"},
         {IN "place %0 @ }", "t.tir:3: error: expected an offset in bytes, got @"},
         {IN "place %0 @12x }", "t.tir:3: error: expected an offset in bytes, got @12x"},
-        {IN "place %0 @99999999999999999999 }", "t.tir:3: error: expected an offset in bytes, got @99999999999999999999"},
+        {IN "place %0 @99999999999999999999 }",
+         "t.tir:3: error: expected an offset in bytes, got @99999999999999999999"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_error(cases[i][0], cases[i][1]);
 }
 
-/* Any prefix of a text is refused, and reads no byte past its end (checked by the sanitizers: each is a block of its own). */
+/* Any prefix of a text is refused, and reads no byte past its end (checked by the sanitizers: each is a block of its
+ * own). */
 static void test_cut_off(void **state) {
     (void)state;
     for (size_t length = 0; length < strlen(step) - 2; length++) {
@@ -204,15 +212,22 @@ static void test_out_of_memory(void **state) {
 static void test_equality(void **state) {
     (void)state;
     static const char *const same[] = {
-        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : f32[2] output \"o\" %3 }",
-        "graph @b { %0 = input {name=\"x\"} : f32[2] %1 = neg(%0) : f32[2] %2 = exp(%0) : f32[2] %3 = add(%1, %2) : f32[2] output \"o\" %3 }",
+        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : "
+        "f32[2] output \"o\" %3 }",
+        "graph @b { %0 = input {name=\"x\"} : f32[2] %1 = neg(%0) : f32[2] %2 = exp(%0) : f32[2] %3 = add(%1, %2) : "
+        "f32[2] output \"o\" %3 }",
     };
     static const char *const others[] = {
-        "graph @a { %0 = input {name=\"y\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : f32[2] output \"o\" %3 }",
-        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = sub(%1, %2) : f32[2] output \"o\" %3 }",
-        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : f32[2] output \"o\" %1 }",
-        "graph @a { %0 = input {name=\"x\"} : f64[2] %1 = exp(%0) : f64[2] %2 = neg(%0) : f64[2] %3 = add(%1, %2) : f64[2] output \"o\" %3 }",
-        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : f32[2] output \"o\" %3 alias %0 }",
+        "graph @a { %0 = input {name=\"y\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : "
+        "f32[2] output \"o\" %3 }",
+        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = sub(%1, %2) : "
+        "f32[2] output \"o\" %3 }",
+        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : "
+        "f32[2] output \"o\" %1 }",
+        "graph @a { %0 = input {name=\"x\"} : f64[2] %1 = exp(%0) : f64[2] %2 = neg(%0) : f64[2] %3 = add(%1, %2) : "
+        "f64[2] output \"o\" %3 }",
+        "graph @a { %0 = input {name=\"x\"} : f32[2] %1 = exp(%0) : f32[2] %2 = neg(%0) : f32[2] %3 = add(%1, %2) : "
+        "f32[2] output \"o\" %3 alias %0 }",
     };
     tcc_diag diag = {0};
     tcc_graph *a = parse_graph(same[0], &diag), *b = parse_graph(same[1], &diag);
@@ -236,15 +251,16 @@ static void test_node_text(void **state) {
     assert_string_equal(tcc_node_text(g->nodes.data[6]), "%6 = reduce_sum(%4) {axes=[0, 1]} : f32[]");
     tcc_strbuf b = {0};
     tcc_graph_print_dot(&b, g);
-    assert_non_null(strstr(b.text, "  n4 [label=\"%4 mul\\nf32[32,128]\", fillcolor=white];\n  n2 -> n4;\n  n3 -> n4;\n"));
+    assert_non_null(
+        strstr(b.text, "  n4 [label=\"%4 mul\\nf32[32,128]\", fillcolor=white];\n  n2 -> n4;\n  n3 -> n4;\n"));
     tcc_strbuf_free(&b);
     tcc_graph_destroy(g);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_loose_text),    cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_errors),     cmocka_unit_test(test_cut_off),       cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_loose_text), cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_errors),     cmocka_unit_test(test_cut_off),    cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_equality),   cmocka_unit_test(test_node_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,21 +8,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char text[] =
-    "graph @g {\n"
-    "  %0 = input {role=state, name=\"s\"} : f32[4]\n"
-    "  %1 = input {name=\"x\"} : f32[4]\n"
-    "  %2 = add(%0, %1) : f32[4]\n"
-    "  %3 = exp(%2) : f32[4]\n"
-    "  %4 = constant {values=[2]} : f32[4]\n"
-    "  %5 = mul(%2, %4) : f32[4]\n"
-    "  output \"o\" %3\n"
-    "  output \"s\" %5 alias %0 in_place\n"
-    "  group pointwise %3 nodes(%2, %3) outputs(%2, %3)\n"
-    "  group pointwise %5 nodes(%5) outputs(%5)\n"
-    "  place %2 @0\n"
-    "  arena 64\n"
-    "}\n";
+static const char text[] = "graph @g {\n"
+                           "  %0 = input {role=state, name=\"s\"} : f32[4]\n"
+                           "  %1 = input {name=\"x\"} : f32[4]\n"
+                           "  %2 = add(%0, %1) : f32[4]\n"
+                           "  %3 = exp(%2) : f32[4]\n"
+                           "  %4 = constant {values=[2]} : f32[4]\n"
+                           "  %5 = mul(%2, %4) : f32[4]\n"
+                           "  output \"o\" %3\n"
+                           "  output \"s\" %5 alias %0 in_place\n"
+                           "  group pointwise %3 nodes(%2, %3) outputs(%2, %3)\n"
+                           "  group pointwise %5 nodes(%5) outputs(%5)\n"
+                           "  place %2 @0\n"
+                           "  arena 64\n"
+                           "}\n";
 
 static tcc_graph *fresh(void) {
     static tcc_diag diag;
@@ -152,8 +151,11 @@ static void test_places(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nodes),  cmocka_unit_test(test_all_errors_are_told), cmocka_unit_test(test_inputs_and_outputs),
-        cmocka_unit_test(test_groups), cmocka_unit_test(test_places),
+        cmocka_unit_test(test_nodes),
+        cmocka_unit_test(test_all_errors_are_told),
+        cmocka_unit_test(test_inputs_and_outputs),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

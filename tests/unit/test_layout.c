@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * layout on whole networks: every convolution runs channels-last, few transposes are left, and the meaning is the same. */
+ * layout on whole networks: every convolution runs channels-last, few transposes are left, and the meaning is the same.
+ */
 #include "harness/check.h"
 #include "harness/passes.h"
 
@@ -16,8 +17,8 @@ static int count_activations_moved(const tcc_graph *g) {
     int count = 0;
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        count += n->op == TCC_OP_TRANSPOSE && n->operands[0]->op != TCC_OP_CONV_GRAD_WEIGHT
-                 && (n->operands[0]->op != TCC_OP_INPUT || n->operands[0]->attrs->input.role == TCC_ROLE_BATCH);
+        count += n->op == TCC_OP_TRANSPOSE && n->operands[0]->op != TCC_OP_CONV_GRAD_WEIGHT &&
+                 (n->operands[0]->op != TCC_OP_INPUT || n->operands[0]->attrs->input.role == TCC_ROLE_BATCH);
     }
     return count;
 }

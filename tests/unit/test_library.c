@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Library entries against naive loops, on any number of threads with equal bits; what is missing is skipped, and said. */
+ * Library entries against naive loops, on any number of threads with equal bits; what is missing is skipped, and said.
+ */
 #include "harness/check.h"
 
 #include "ir/support/alloc.h"
@@ -71,7 +72,8 @@ static void check_sgemm(tcc_context *cx, tcc_libraries *l, const tcc_library_ent
                         sum += (double)a[z * p->stride_a + (p->transpose_a ? k * p->lda + i : i * p->lda + k)] *
                                b[z * p->stride_b + (p->transpose_b ? j * p->ldb + k : k * p->ldb + j)];
                     if (p->accumulate) sum *= 2; /* it ran twice */
-                    if (fabs(c[z * p->stride_c + i * p->ldc + j] - sum) > 1e-5 * sqrt((double)p->k) * 4) fail_msg("sgemm differs");
+                    if (fabs(c[z * p->stride_c + i * p->ldc + j] - sum) > 1e-5 * sqrt((double)p->k) * 4)
+                        fail_msg("sgemm differs");
                 }
         for (int64_t i = 0; i < p->m && threads == 1; i++) /* between the rows nothing is written */
             for (int64_t j = p->n; j < p->ldc; j++) assert_true(c[i * p->ldc + j] == 0);
@@ -136,7 +138,8 @@ static void for_taps(const tcc_conv_params *p, each_tap *each, void *user) {
                         for (k[0] = 0; k[0] < p->kernel[0]; k[0]++)
                             for (k[1] = 0; k[1] < p->kernel[1]; k[1]++)
                                 for (k[2] = 0; k[2] < p->kernel[2]; k[2]++) {
-                                    int64_t x = n * p->x_stride[0], y = n * p->y_stride[0] + c * p->y_stride[1], w = c * p->w_stride[0];
+                                    int64_t x = n * p->x_stride[0], y = n * p->y_stride[0] + c * p->y_stride[1],
+                                            w = c * p->w_stride[0];
                                     bool inside = true;
                                     for (int i = 0; i < 3; i++) {
                                         int64_t at = o[i] * p->stride[i] + k[i] * p->dilation[i] - p->pad_low[i];
@@ -146,7 +149,8 @@ static void for_taps(const tcc_conv_params *p, each_tap *each, void *user) {
                                         w += k[i] * p->w_stride[2 + i];
                                     }
                                     for (int64_t i = 0; inside && i < in_group; i++)
-                                        each(user, x + (c / out_group * in_group + i) * p->x_stride[1], w + i * p->w_stride[1], y, c);
+                                        each(user, x + (c / out_group * in_group + i) * p->x_stride[1],
+                                             w + i * p->w_stride[1], y, c);
                                 }
 }
 
@@ -173,17 +177,20 @@ static void tap_filter(void *user, int64_t x, int64_t w, int64_t y, int64_t c) {
 
 static void compare(const char *what, const float *got, const double *expected, int64_t count, double tolerance) {
     for (int64_t i = 0; i < count; i++)
-        if (!(fabs(got[i] - expected[i]) <= tolerance)) fail_msg("%s[%lld]: %g, expected %g", what, (long long)i, got[i], expected[i]);
+        if (!(fabs(got[i] - expected[i]) <= tolerance))
+            fail_msg("%s[%lld]: %g, expected %g", what, (long long)i, got[i], expected[i]);
 }
 
 static void check_conv(tcc_context *cx, tcc_libraries *l, const tcc_conv_params *p) {
     int64_t sizes[3] = {p->batch * p->in * p->x_size[0] * p->x_size[1] * p->x_size[2],
                         p->out * (p->in / p->groups) * p->kernel[0] * p->kernel[1] * p->kernel[2],
                         p->batch * p->out * p->y_size[0] * p->y_size[1] * p->y_size[2]};
-    static const char *const names[] = {"onednn.conv_forward", "onednn.conv_data_gradient", "onednn.conv_filter_gradient"};
+    static const char *const names[] = {"onednn.conv_forward", "onednn.conv_data_gradient",
+                                        "onednn.conv_filter_gradient"};
     static each_tap *const taps[] = {tap_forward, tap_data, tap_filter};
     static const int result[] = {2, 0, 1}; /* index into sizes */
-    tensors t = {random_floats(sizes[0], 3), random_floats(sizes[1], 4), random_floats(sizes[2], 5), random_floats(p->out, 6), NULL};
+    tensors t = {random_floats(sizes[0], 3), random_floats(sizes[1], 4), random_floats(sizes[2], 5),
+                 random_floats(p->out, 6), NULL};
     for (int kind = 0; kind < 3; kind++) {
         int64_t count = sizes[result[kind]];
         t.expected = calloc((size_t)count, sizeof *t.expected);
@@ -202,7 +209,8 @@ static void check_conv(tcc_context *cx, tcc_libraries *l, const tcc_conv_params 
             run_entry(cx, l, tcc_libraries_find(l, names[kind]), p, buffers[kind], threads);
             if (first) assert_memory_equal(first, out, (size_t)count * sizeof *out);
             else {
-                double terms = kind == 2 ? (double)sizes[2] / (double)p->out : (double)sizes[1] / (double)(kind ? p->in : p->out);
+                double terms = kind == 2 ? (double)sizes[2] / (double)p->out
+                                         : (double)sizes[1] / (double)(kind ? p->in : p->out);
                 compare(names[kind], out, t.expected, count, 2e-6 * sqrt(terms) * 4);
                 first = out, out = NULL;
             }
@@ -226,21 +234,27 @@ static void test_conv(void **state) {
         int64_t batch, groups, in, out, x[3], kernel[3], stride[3], dilation[3], low[3], high[3], bias, relu;
     } shape;
     static const shape shapes[] = {
-        {4, 1, 3, 16, {1, 12, 12}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 1, 1},       /* a first layer */
-        {6, 1, 32, 48, {1, 8, 8}, {1, 3, 3}, {1, 2, 2}, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0},   /* strided */
-        {3, 1, 16, 32, {1, 7, 9}, ONES, {1, 2, 2}, ONES, NONE, NONE, 1, 0},                  /* 1x1, strided: a shortcut */
-        {2, 4, 8, 12, {1, 9, 10}, {1, 3, 2}, ONES, {1, 2, 1}, {0, 2, 0}, {0, 1, 1}, 0, 1},   /* groups, dilation, uneven padding */
-        {5, 8, 8, 8, {1, 10, 10}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0},        /* depthwise */
-        {7, 1, 5, 7, {1, 1, 40}, {1, 1, 5}, {1, 1, 2}, ONES, {0, 0, 2}, {0, 0, 2}, 1, 0},    /* 1-D */
-        {2, 1, 4, 6, {5, 6, 7}, {3, 3, 3}, ONES, ONES, {1, 1, 1}, {1, 1, 1}, 0, 0},          /* 3-D */
+        {4, 1, 3, 16, {1, 12, 12}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 1, 1},     /* a first layer */
+        {6, 1, 32, 48, {1, 8, 8}, {1, 3, 3}, {1, 2, 2}, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0}, /* strided */
+        {3, 1, 16, 32, {1, 7, 9}, ONES, {1, 2, 2}, ONES, NONE, NONE, 1, 0}, /* 1x1, strided: a shortcut */
+        {2, 4, 8, 12, {1, 9, 10}, {1, 3, 2}, ONES, {1, 2, 1}, {0, 2, 0}, {0, 1, 1}, 0, 1}, /* groups, dilation, uneven
+                                                                                              padding */
+        {5, 8, 8, 8, {1, 10, 10}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0},      /* depthwise */
+        {7, 1, 5, 7, {1, 1, 40}, {1, 1, 5}, {1, 1, 2}, ONES, {0, 0, 2}, {0, 0, 2}, 1, 0},  /* 1-D */
+        {2, 1, 4, 6, {5, 6, 7}, {3, 3, 3}, ONES, ONES, {1, 1, 1}, {1, 1, 1}, 0, 0},        /* 3-D */
         {1, 1, 1, 1, ONES, ONES, ONES, ONES, NONE, NONE, 0, 0},
-        {2, 1, 128, 128, {1, 4, 4}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0},     /* weights converted in parts */
+        {2, 1, 128, 128, {1, 4, 4}, {1, 3, 3}, ONES, ONES, {0, 1, 1}, {0, 1, 1}, 0, 0}, /* weights converted in parts */
     };
     if (find_or_skip(l, "onednn.conv_forward"))
         for (int i = 0; i < (int)(sizeof shapes / sizeof *shapes); i++)
             for (int layout = 0; layout < 2; layout++) {
                 const shape *s = &shapes[i];
-                tcc_conv_params p = {.batch = s->batch, .groups = s->groups, .in = s->in, .out = s->out, .bias = s->bias, .relu = s->relu};
+                tcc_conv_params p = {.batch = s->batch,
+                                     .groups = s->groups,
+                                     .in = s->in,
+                                     .out = s->out,
+                                     .bias = s->bias,
+                                     .relu = s->relu};
                 for (int k = 0; k < 3; k++) {
                     p.x_size[k] = s->x[k];
                     p.kernel[k] = s->kernel[k];
@@ -248,7 +262,8 @@ static void test_conv(void **state) {
                     p.dilation[k] = s->dilation[k];
                     p.pad_low[k] = s->low[k];
                     p.pad_high[k] = s->high[k];
-                    p.y_size[k] = (s->x[k] + s->low[k] + s->high[k] - (s->kernel[k] - 1) * s->dilation[k] - 1) / s->stride[k] + 1;
+                    p.y_size[k] =
+                        (s->x[k] + s->low[k] + s->high[k] - (s->kernel[k] - 1) * s->dilation[k] - 1) / s->stride[k] + 1;
                 }
                 dense(p.x_stride, p.in, p.x_size, !layout);
                 dense(p.y_stride, p.out, p.y_size, !layout);
@@ -267,8 +282,17 @@ static void test_out_of_memory(void **state) {
     (void)state;
     tcc_context cx;
     assert_ok(tcc_context_init(&cx), &cx.diag);
-    tcc_conv_params conv = {.batch = 2, .groups = 1, .in = 16, .out = 16, .x_size = ONES, .y_size = ONES, .kernel = ONES, .stride = ONES,
-                            .dilation = ONES, .x_stride = {16, 1, 16, 16, 16}, .y_stride = {16, 1, 16, 16, 16},
+    tcc_conv_params conv = {.batch = 2,
+                            .groups = 1,
+                            .in = 16,
+                            .out = 16,
+                            .x_size = ONES,
+                            .y_size = ONES,
+                            .kernel = ONES,
+                            .stride = ONES,
+                            .dilation = ONES,
+                            .x_stride = {16, 1, 16, 16, 16},
+                            .y_stride = {16, 1, 16, 16, 16},
                             .w_stride = {16, 1, 1, 1, 1}};
     tcc_sgemm_params sgemm = {.batch = 1, .m = 1, .n = 1, .k = 1, .lda = 1, .ldb = 1, .ldc = 1};
     for (int64_t n = 0, done = 0; !done; n++) {
@@ -309,7 +333,8 @@ static void test_switches(void **state) {
 
     setenv("TCC_LIBRARIES", "openblas,mkl", 1);
     assert_int_equal(tcc_libraries_open(&cx, &l), TCC_EINVAL);
-    assert_non_null(strstr(tcc_diag_text(&cx.diag), "TCC_LIBRARIES: unknown library 'mkl'; expected none, or a list of: openblas"));
+    assert_non_null(
+        strstr(tcc_diag_text(&cx.diag), "TCC_LIBRARIES: unknown library 'mkl'; expected none, or a list of: openblas"));
     tcc_context_clear(&cx);
 
     /* A part of a library stands for the library, and for a preference. */
@@ -336,7 +361,8 @@ static void test_switches(void **state) {
     open_all(&cx, &l);
     assert_null(tcc_libraries_find(l, "cblas.sgemm"));
     tcc_libraries_describe(l, &text);
-    assert_non_null(strstr(text.text, "cannot be used: it lacks cblas_sgemm; large matrix products use our own kernels"));
+    assert_non_null(
+        strstr(text.text, "cannot be used: it lacks cblas_sgemm; large matrix products use our own kernels"));
     tcc_strbuf_free(&text);
     tcc_libraries_close(l);
     unsetenv("TCC_OPENBLAS_PATH");

@@ -22,7 +22,8 @@ static void emit_axpy(tcc_emitter *e) {
     tcc_emit_loop_begin(e, &i, tcc_emit_i64(e, 0), n, e->lanes, NULL, 0);
     LLVMValueRef at = tcc_emit_add(e, row, i.index), mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, n, i.index));
     LLVMValueRef px = tcc_emit_at(e, e->f32, x, at), py = tcc_emit_at(e, e->f32, y, at);
-    LLVMValueRef sum = tcc_emit_fma(e, tcc_emit_load_masked(e, e->vf32, px, mask), scale, tcc_emit_load_masked(e, e->vf32, py, mask));
+    LLVMValueRef sum = tcc_emit_fma(e, tcc_emit_load_masked(e, e->vf32, px, mask), scale,
+                                    tcc_emit_load_masked(e, e->vf32, py, mask));
     tcc_emit_store_masked(e, sum, py, mask);
     tcc_emit_loop_end(e, &i, NULL);
     tcc_emit_loop_end(e, &items, NULL);
@@ -35,7 +36,8 @@ static void emit_lanes(tcc_emitter *e) {
     LLVMValueRef x = tcc_emit_buffer(e, 0), y = tcc_emit_buffer(e, 1);
     tcc_emit_loop items, twice;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef v = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, x, tcc_emit_mul(e, items.index, tcc_emit_i64(e, e->lanes))), 0);
+    LLVMValueRef v = tcc_emit_load(
+        e, e->vf32, tcc_emit_at(e, e->f32, x, tcc_emit_mul(e, items.index, tcc_emit_i64(e, e->lanes))), 0);
     LLVMValueRef zero = tcc_emit_float(e, e->vf32, 0);
     tcc_emit_loop_begin(e, &twice, tcc_emit_i64(e, 0), tcc_emit_param(e, 0), 1, &zero, 1);
     LLVMValueRef next = LLVMBuildFAdd(e->builder, twice.carry[0], v, "");

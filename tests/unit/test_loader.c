@@ -51,8 +51,7 @@ static void collect(const tcc_dataset *data, tcc_loader *l, int batches, int *ou
     for (int b = 0; b < batches; b++) {
         const tcc_batch *batch;
         assert_ok(tcc_loader_next(l, &batch), &cx.diag);
-        assert_true((uintptr_t)batch->arrays[0].data % 64 == 0 &&
-                    (uintptr_t)batch->arrays[1].data % 64 == 0);
+        assert_true((uintptr_t)batch->arrays[0].data % 64 == 0 && (uintptr_t)batch->arrays[1].data % 64 == 0);
         for (int64_t i = 0; i < batch->arrays[0].dims[0]; i++) *out++ = row_of(data, batch, i);
     }
 }
@@ -78,18 +77,15 @@ static void permutations(void **state) {
         for (int i = 0; i < 10; i++) counts[i][tcc__permute(&p, i)]++;
     }
     double chi = 0;
-    for (int i = 0; i < 100; i++)
-        chi += (counts[i / 10][i % 10] - 1000.0) * (counts[i / 10][i % 10] - 1000.0) / 1000;
+    for (int i = 0; i < 100; i++) chi += (counts[i / 10][i % 10] - 1000.0) * (counts[i / 10][i % 10] - 1000.0) / 1000;
     assert_true(chi < 126);
 }
 
 static void an_epoch_has_every_sample_once(void **state) {
     tcc_dataset *data = rows(state, 103, -1);
-    tcc_loader *l = loader_of(data, (tcc_loader_options){.batch_size = 10,
-                                                         .num_workers = 2,
-                                                         .shuffle = true,
-                                                         .seed = 5,
-                                                         .last_batch = TCC_LAST_KEEP});
+    tcc_loader *l = loader_of(
+        data, (tcc_loader_options){
+                  .batch_size = 10, .num_workers = 2, .shuffle = true, .seed = 5, .last_batch = TCC_LAST_KEEP});
     assert_int_equal(tcc_loader_batches(l), 11);
     int first[103], second[103], sums[103] = {0};
     collect(data, l, 11, first);
@@ -109,17 +105,15 @@ static void workers_do_not_show(void **state) {
     tcc_dataset *data = rows(state, 200, 0);
     enum { BATCHES = 60, SIZE = 7 };
     int expected[BATCHES * SIZE], got[BATCHES * SIZE];
-    tcc_loader *l =
-        loader_of(data, (tcc_loader_options){.batch_size = SIZE, .shuffle = true, .seed = 9});
+    tcc_loader *l = loader_of(data, (tcc_loader_options){.batch_size = SIZE, .shuffle = true, .seed = 9});
     collect(data, l, BATCHES, expected);
     tcc_loader_destroy(l);
     for (int workers = 1; workers <= 4; workers++) {
         for (int prefetch = 0; prefetch < 3; prefetch++) {
-            l = loader_of(data, (tcc_loader_options){.batch_size = SIZE,
-                                                     .shuffle = true,
-                                                     .seed = 9,
-                                                     .num_workers = workers,
-                                                     .prefetch = prefetch});
+            l = loader_of(
+                data,
+                (tcc_loader_options){
+                    .batch_size = SIZE, .shuffle = true, .seed = 9, .num_workers = workers, .prefetch = prefetch});
             collect(data, l, BATCHES, got);
             tcc_loader_destroy(l);
             assert_memory_equal(expected, got, sizeof got);
@@ -136,24 +130,21 @@ static void resuming(void **state) {
     tcc_dataset *data = rows(state, 50, 0);
     int expected[30 * 4], got[30 * 4];
     for (int workers = 0; workers <= 3; workers++) {
-        tcc_loader *l = loader_of(
-            data, (tcc_loader_options){
-                      .batch_size = 4, .shuffle = true, .seed = 3, .num_workers = workers});
+        tcc_loader *l =
+            loader_of(data, (tcc_loader_options){.batch_size = 4, .shuffle = true, .seed = 3, .num_workers = workers});
         collect(data, l, 17, got);
         tcc_loader_state at = tcc_loader_get_state(l);
         assert_true(at.seed == 3 && at.epoch == 1 && at.index == 17 - 11);
         collect(data, l, 30, expected);
-        tcc_loader *other = loader_of(
-            data, (tcc_loader_options){
-                      .batch_size = 4, .shuffle = true, .seed = 77, .num_workers = workers});
+        tcc_loader *other =
+            loader_of(data, (tcc_loader_options){.batch_size = 4, .shuffle = true, .seed = 77, .num_workers = workers});
         for (int again = 0; again < 20; again++) { /* again and again while the workers are busy */
             assert_ok(tcc_loader_set_state(other, at), &cx.diag);
             collect(data, other, again == 19 ? 30 : again % 3, got);
         }
         assert_memory_equal(expected, got, sizeof got);
         at.index = 11;
-        assert_error(tcc_loader_set_state(other, at), TCC_EINVAL, &cx.diag,
-                     "no batch 11 in epoch 1; an epoch has 11");
+        assert_error(tcc_loader_set_state(other, at), TCC_EINVAL, &cx.diag, "no batch 11 in epoch 1; an epoch has 11");
         tcc_diag_clear(&cx.diag);
         tcc_loader_destroy(l);
         tcc_loader_destroy(other);
@@ -163,8 +154,7 @@ static void resuming(void **state) {
 
 static void the_last_batch(void **state) {
     tcc_dataset *data = rows(state, 10, -1);
-    tcc_loader *l =
-        loader_of(data, (tcc_loader_options){.batch_size = 8, .last_batch = TCC_LAST_PAD});
+    tcc_loader *l = loader_of(data, (tcc_loader_options){.batch_size = 8, .last_batch = TCC_LAST_PAD});
     const tcc_batch *batch;
     assert_ok(tcc_loader_next(l, &batch), &cx.diag);
     assert_true(batch->count == 8 && batch->index == 0 && !batch->ends_epoch);
@@ -175,8 +165,7 @@ static void the_last_batch(void **state) {
     l = loader_of(data, (tcc_loader_options){.batch_size = 8, .last_batch = TCC_LAST_KEEP});
     assert_ok(tcc_loader_next(l, &batch), &cx.diag);
     assert_ok(tcc_loader_next(l, &batch), &cx.diag);
-    assert_true(batch->count == 2 && batch->arrays[0].dims[0] == 2 &&
-                batch->arrays[1].dims[0] == 2);
+    assert_true(batch->count == 2 && batch->arrays[0].dims[0] == 2 && batch->arrays[1].dims[0] == 2);
     assert_ok(tcc_loader_next(l, &batch), &cx.diag);
     assert_true(batch->count == 8 && batch->arrays[0].dims[0] == 8 && batch->epoch == 1);
     tcc_loader_destroy(l);
@@ -214,11 +203,9 @@ static void errors_of_workers_come_out(void **state) {
         tcc_dataset *data;
         assert_ok(tcc_dataset_open(&cx, &options, &data), &cx.diag);
         assert_int_equal(truncate(path, 1000), 0);
-        tcc_loader *l =
-            loader_of(data, (tcc_loader_options){.batch_size = 10, .num_workers = workers});
+        tcc_loader *l = loader_of(data, (tcc_loader_options){.batch_size = 10, .num_workers = workers});
         const tcc_batch *batch;
-        for (int i = 0; i < 5; i++)
-            assert_ok(tcc_loader_next(l, &batch), &cx.diag); /* 5 x 10 x 9 tokens */
+        for (int i = 0; i < 5; i++) assert_ok(tcc_loader_next(l, &batch), &cx.diag); /* 5 x 10 x 9 tokens */
         for (int again = 0; again < 3; again++) {
             assert_error(tcc_loader_next(l, &batch), TCC_EIO, &cx.diag,
                          "tokens.bin: error: the file ends at byte 1000");
@@ -233,8 +220,7 @@ static void errors_of_workers_come_out(void **state) {
 static void destroyed_while_busy(void **state) {
     tcc_dataset *data = rows(state, 500, 0);
     for (int i = 0; i < 50; i++) {
-        tcc_loader *l = loader_of(
-            data, (tcc_loader_options){.batch_size = 50, .num_workers = 3, .shuffle = true});
+        tcc_loader *l = loader_of(data, (tcc_loader_options){.batch_size = 50, .num_workers = 3, .shuffle = true});
         const tcc_batch *batch;
         for (int j = 0; j < i % 4; j++) assert_ok(tcc_loader_next(l, &batch), &cx.diag);
         tcc_loader_destroy(l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The vector math functions against the C library in double precision: error in ulp over all exponents, special values, and the
- * same bits from every vector width. */
+ * The vector math functions against the C library in double precision: error in ulp over all exponents, special values,
+ * and the same bits from every vector width. */
 #include "codegen/math.h"
 #include "harness/object.h"
 
@@ -85,7 +85,8 @@ static void errors_stay_below_the_bound(void **state) {
     assert_int_equal(tcc_llvm_target_host(NULL, &diag, &target), TCC_OK);
     tcc_emitter e;
     assert_int_equal(tcc_emitter_init(&e, &target, "math", &diag), TCC_OK);
-    for (int f = 0; f < N_FUNCTIONS; f++) emit_map(&e, &functions[f], 16), emit_map(&e, &functions[f], 4), emit_map(&e, &functions[f], 1);
+    for (int f = 0; f < N_FUNCTIONS; f++)
+        emit_map(&e, &functions[f], 16), emit_map(&e, &functions[f], 4), emit_map(&e, &functions[f], 1);
     test_object *o = test_object_load(&e);
     float *x = malloc(CHUNK * sizeof *x), *y = malloc(CHUNK * sizeof *y), *z = malloc(CHUNK * sizeof *z);
     uint32_t stride = getenv("TCC_TEST_EXHAUSTIVE") ? 61 : 40009;
@@ -128,8 +129,9 @@ static void special_values_are_those_of_libm(void **state) {
     assert_int_equal(tcc_emitter_init(&e, &target, "math", &diag), TCC_OK);
     for (int f = 0; f < N_FUNCTIONS; f++) emit_map(&e, &functions[f], 16);
     test_object *o = test_object_load(&e);
-    float x[16] = {0,       -0.0f,  INFINITY, -INFINITY, NAN,      1,      -1,       0x1p-149f,
-                   -0x1p-149f, 0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72284f, -88.72284f, -103.97208f, -87.4f};
+    float x[16] = {
+        0,          -0.0f,     INFINITY,        -INFINITY,        NAN,       1,          -1,          0x1p-149f,
+        -0x1p-149f, 0x1p-126f, 0x1.fffffep127f, -0x1.fffffep127f, 88.72284f, -88.72284f, -103.97208f, -87.4f};
     for (int f = 0; f < N_FUNCTIONS; f++) {
         float y[16];
         find(o, &functions[f], 16)((void *[]){x, y}, NULL, 0, 1, NULL);

@@ -16,10 +16,8 @@
 static tcc_context cx;
 
 static tcc_metrics *open_metrics(void **state, int64_t first_step, bool tensorboard) {
-    tcc_metrics_options options = {.size = sizeof options,
-                                   .folder = *state,
-                                   .first_step = first_step,
-                                   .no_tensorboard = !tensorboard};
+    tcc_metrics_options options = {
+        .size = sizeof options, .folder = *state, .first_step = first_step, .no_tensorboard = !tensorboard};
     tcc_metrics *m;
     assert_ok(tcc_metrics_open(&cx, &options, &m), &cx.diag);
     return m;
@@ -38,11 +36,10 @@ static void file_is(void **state, const char *expected) {
 
 static void lines(void **state) {
     tcc_metrics *m = open_metrics(state, 0, false);
-    const tcc_metric metrics[] = {{"loss", 4.17438745f}, {"lr", 0.001},
-                                  {"step_ms", 12.5},     {"peak_bytes", 12884901888.0},
-                                  {"nan", NAN},          {"inf", -INFINITY},
-                                  {"third", 1.0 / 3},    {"tiny", 1e-300},
-                                  {"a \"b\"", 0.1f}};
+    const tcc_metric metrics[] = {
+        {"loss", 4.17438745f}, {"lr", 0.001},      {"step_ms", 12.5},  {"peak_bytes", 12884901888.0},
+        {"nan", NAN},          {"inf", -INFINITY}, {"third", 1.0 / 3}, {"tiny", 1e-300},
+        {"a \"b\"", 0.1f}};
     assert_ok(tcc_metrics_write(m, 0, metrics, 9), &cx.diag);
     write_loss(m, 1000000, -2);
     file_is(state, "{\"step\":0,\"loss\":4.1743875,\"lr\":0.001,\"step_ms\":12.5,\"peak_bytes\":"
@@ -83,8 +80,7 @@ static char *events_of(void **state, size_t *size) {
     const struct dirent *entry;
     char *found = NULL;
     while ((entry = readdir(folder)))
-        if (strstr(entry->d_name, ".tfevents."))
-            found = test_read(test_path(state, entry->d_name), size);
+        if (strstr(entry->d_name, ".tfevents.")) found = test_read(test_path(state, entry->d_name), size);
     closedir(folder);
     assert_non_null(found);
     return found;
@@ -126,8 +122,7 @@ static void events(void **state) {
                         17);
     record = next_record(&at, end, &length);
     assert_true(length == 9 + 3 + 4);
-    assert_memory_equal(record + 9, "\x10\xac\x02\x3a\x02\x08\x01",
-                        7); /* session log START at step 300 */
+    assert_memory_equal(record + 9, "\x10\xac\x02\x3a\x02\x08\x01", 7); /* session log START at step 300 */
     record = next_record(&at, end, &length);
     assert_true(length == 9 + 3 + 2 + 13 + 11);
     assert_memory_equal(record + 9,
@@ -141,8 +136,7 @@ static void events(void **state) {
 static void bad_folders(void **state) {
     tcc_metrics *m;
     tcc_metrics_options options = {.size = sizeof options, .folder = test_path(state, "absent")};
-    assert_error(tcc_metrics_open(&cx, &options, &m), TCC_EIO, &cx.diag,
-                 "absent/metrics.jsonl: error: cannot open");
+    assert_error(tcc_metrics_open(&cx, &options, &m), TCC_EIO, &cx.diag, "absent/metrics.jsonl: error: cannot open");
     options.folder = NULL;
     assert_error(tcc_metrics_open(&cx, &options, &m), TCC_EINVAL, &cx.diag, "folder is ''");
     tcc_diag_clear(&cx.diag);
@@ -183,8 +177,7 @@ static void out_of_memory(void **state) {
         tcc__alloc_fail_at(-1);
         tcc_metrics_close(m);
         if (status == TCC_OK) break;
-        if (status != TCC_EIO)
-            assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
+        if (status != TCC_EIO) assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
         assert_true(n < 100);
     }
 }

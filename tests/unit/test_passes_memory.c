@@ -30,7 +30,8 @@ static void check_pass(tcc_graph *g, const char *name, tcc_pass_fn run) {
         tcc__alloc_fail_at(at);
         tcc_status status = run(&cx, g, &out);
         tcc__alloc_fail_at(-1);
-        if (status != TCC_ENOMEM) fail_msg("%s, allocation %lld of %lld: %s", name, (long long)at, (long long)count, tcc_status_name(status));
+        if (status != TCC_ENOMEM)
+            fail_msg("%s, allocation %lld of %lld: %s", name, (long long)at, (long long)count, tcc_status_name(status));
         assert_null(out);
         tcc_diag_clear(&diag);
     }
@@ -42,8 +43,10 @@ static void check_model(const char *model) {
     static const struct {
         const char *before, *name;
         tcc_pass_fn run;
-    } passes[] = {{"autodiff,decompose", "simplify", tcc_pass_simplify}, {"autodiff,decompose", "layout", tcc_pass_layout},
-                  {"autodiff,decompose,simplify", "fuse", tcc_pass_fuse}, {"autodiff,decompose,simplify,fuse", "order", tcc_pass_order},
+    } passes[] = {{"autodiff,decompose", "simplify", tcc_pass_simplify},
+                  {"autodiff,decompose", "layout", tcc_pass_layout},
+                  {"autodiff,decompose,simplify", "fuse", tcc_pass_fuse},
+                  {"autodiff,decompose,simplify,fuse", "order", tcc_pass_order},
                   {"autodiff,decompose,simplify,fuse,order", "plan-memory", tcc_pass_plan_memory}};
     tcc_diag diag = {0};
     tcc_graph *traced = model_graph(model, 1, &diag);

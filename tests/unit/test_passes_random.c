@@ -15,7 +15,8 @@ enum { GRAPHS = 150 };
 
 /* Outputs of the interpreter on the generator's inputs; the caller frees them with drop. */
 static tcc_value *evaluate(const tcc_graph *g, const tcc_graph *made, uint64_t seed) {
-    tcc_value *inputs = calloc((size_t)g->inputs.count + 1, sizeof *inputs), *outputs = calloc((size_t)g->outputs.count + 1, sizeof *outputs);
+    tcc_value *inputs = calloc((size_t)g->inputs.count + 1, sizeof *inputs),
+              *outputs = calloc((size_t)g->outputs.count + 1, sizeof *outputs);
     for (int i = 0; i < g->inputs.count; i++) {
         void *packed = malloc((size_t)tcc_type_bytes(&g->inputs.data[i]->type));
         tcc_random_input(made, i, seed, packed);
@@ -40,8 +41,8 @@ static void compare(const tcc_graph *g, const tcc_value *a, const tcc_value *b, 
             bool is_float = tcc_dtype_is_float(a[i].type.dtype);
             double x = is_float ? a[i].f[e] : (double)a[i].i[e], y = is_float ? b[i].f[e] : (double)b[i].i[e];
             if (x == y || (isnan(x) && isnan(y)) || fabs(x - y) <= 1e-5 * (1 + fabs(x))) continue;
-            fail_msg("seed %llu, %s: output %s, element %lld: %.17g became %.17g", (unsigned long long)seed, passes, g->outputs.data[i].name,
-                     (long long)e, x, y);
+            fail_msg("seed %llu, %s: output %s, element %lld: %.17g became %.17g", (unsigned long long)seed, passes,
+                     g->outputs.data[i].name, (long long)e, x, y);
         }
 }
 
@@ -65,7 +66,8 @@ static void test_all_passes(void **state) {
             }
             if (i == 0) { /* doing it again changes nothing */
                 tcc_graph *again = run_passes(next, "simplify", NULL);
-                if (!tcc_graph_equal(next, again)) fail_msg("seed %llu: simplify is not done after one run", (unsigned long long)seed);
+                if (!tcc_graph_equal(next, again))
+                    fail_msg("seed %llu: simplify is not done after one run", (unsigned long long)seed);
                 tcc_graph_destroy(again);
             }
             tcc_graph_destroy(g);
@@ -74,7 +76,8 @@ static void test_all_passes(void **state) {
         assert_ok(tcc_plan_check(g, &diag), &diag);
         tcc_plan plan;
         assert_ok(tcc_plan_read(g, &plan, &diag), &diag);
-        if (plan.peak_bytes && (double)g->arena_bytes / (double)plan.peak_bytes > worst) worst = (double)g->arena_bytes / (double)plan.peak_bytes;
+        if (plan.peak_bytes && (double)g->arena_bytes / (double)plan.peak_bytes > worst)
+            worst = (double)g->arena_bytes / (double)plan.peak_bytes;
         tcc_plan_free(&plan);
         drop(expected, made->outputs.count);
         tcc_graph_destroy(g);

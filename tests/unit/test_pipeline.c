@@ -57,7 +57,7 @@ static void test_resnet(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_cnn), cmocka_unit_test(test_gpt),
-                                       cmocka_unit_test(test_resnet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_cnn),
+                                       cmocka_unit_test(test_gpt), cmocka_unit_test(test_resnet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The thread pool: every item runs once whatever the thread count, the grain holds, users on several threads, errors. */
+ * The thread pool: every item runs once whatever the thread count, the grain holds, users on several threads, errors.
+ */
 #include "harness/check.h"
 
 #include "ir/support/alloc.h"

@@ -23,7 +23,8 @@ static void expect_text(tcc_diag *d, const char *words) {
 static tcc_program *with_library_call(void) {
     tcc_program *p = sample_program();
     tcc_library_call *call = TCC_ARENA_NEW(&p->memory, tcc_library_call);
-    tcc_buffer buffers[3] = {{.space = TCC_SPACE_ARENA, .size_bytes = 64}, {.space = TCC_SPACE_CONST, .size_bytes = 32}, p->steps[1].to};
+    tcc_buffer buffers[3] = {
+        {.space = TCC_SPACE_ARENA, .size_bytes = 64}, {.space = TCC_SPACE_CONST, .size_bytes = 32}, p->steps[1].to};
     int64_t params[2] = {-5, INT64_MAX};
     *call = (tcc_library_call){"some.entry", 3, 2, tcc_arena_copy(&p->memory, buffers, sizeof buffers),
                                tcc_arena_copy(&p->memory, params, sizeof params)};
@@ -78,7 +79,8 @@ static void test_runs_from_a_file(void **state) {
     int64_t *data = calloc(4, SAMPLE_BYTES);
     assert_non_null(data);
     for (int i = 0; i < SAMPLE_N; i++) data[i] = (int64_t)i * i;
-    for (int b = 0; b < SAMPLE_BINDINGS; b++) assert_ok(tcc_exec_bind(e, &cx.diag, b, data + b * SAMPLE_N, SAMPLE_BYTES), &cx.diag);
+    for (int b = 0; b < SAMPLE_BINDINGS; b++)
+        assert_ok(tcc_exec_bind(e, &cx.diag, b, data + b * SAMPLE_N, SAMPLE_BYTES), &cx.diag);
     assert_ok(tcc_exec_run(e, &cx.diag), &cx.diag);
     sample_expected(data, data + 3 * SAMPLE_N);
     assert_memory_equal(data + SAMPLE_Y * SAMPLE_N, data + 3 * SAMPLE_N, SAMPLE_BYTES);
@@ -146,7 +148,8 @@ static void test_damaged(void **state) {
         for (int i = 0; i < 1 + round % 3; i++) {
             static const unsigned char values[] = {0, 1, 2, 0x7f, 0x80, 0xff};
             int64_t at = 32 + next_random(&random) % (uint32_t)(length - 32);
-            bad[at] = next_random(&random) % 2 ? values[next_random(&random) % sizeof values] : (unsigned char)next_random(&random);
+            bad[at] = next_random(&random) % 2 ? values[next_random(&random) % sizeof values]
+                                               : (unsigned char)next_random(&random);
         }
         seal(bad, length);
         if (tcc_program_decode(&d, "bad", bad, length, &back) == TCC_OK) tcc_program_destroy(back);

@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char good[] = "model:\n  name: gpt\n  layers: 2\ndata:\n  kind: text\n  path: a.txt\ntraining:\n  max_steps: 10\n";
+static const char good[] =
+    "model:\n  name: gpt\n  layers: 2\ndata:\n  kind: text\n  path: a.txt\ntraining:\n  max_steps: 10\n";
 
-static bool parse(recipe *r, const char *text, char *error) { return recipe_parse(r, text, strlen(text), "r.yaml", error); }
+static bool parse(recipe *r, const char *text, char *error) {
+    return recipe_parse(r, text, strlen(text), "r.yaml", error);
+}
 
 static void check_refused(const char *text, const char *message) {
     recipe r;
@@ -37,7 +40,8 @@ static void reads_values_and_defaults(void **state) {
 
 static void names_line_and_nearest_key(void **state) {
     (void)state;
-    check_refused("model:\n  name: gpt\n  layer: 2\n", "r.yaml:3: unknown key \"model.layer\"; did you mean \"model.layers\"?");
+    check_refused("model:\n  name: gpt\n  layer: 2\n",
+                  "r.yaml:3: unknown key \"model.layer\"; did you mean \"model.layers\"?");
     check_refused("model:\n  name: gpt\ntrainning:\n  max_steps: 2\n", "r.yaml:4: unknown key \"trainning.max_steps\"");
     check_refused("banana: 1\n", "r.yaml:1: unknown key \"banana\"");
 }
@@ -78,7 +82,8 @@ static void checks_across_keys(void **state) {
     check_refused("model:\n  name: cnn\ndata:\n  kind: text\n  path: a\n", "cannot be trained on data.kind text");
     check_refused("model:\n  name: gpt\n  heads: 3\ndata:\n  kind: text\n  path: a\ntraining:\n  max_steps: 1\n",
                   "width 128 is not a multiple of model.heads 3");
-    check_refused("model:\n  name: gpt\ndata:\n  kind: text\n  path: a\n", "one of training.max_steps and training.max_epochs");
+    check_refused("model:\n  name: gpt\ndata:\n  kind: text\n  path: a\n",
+                  "one of training.max_steps and training.max_epochs");
 }
 
 static void overrides_from_the_command_line(void **state) {
@@ -94,7 +99,8 @@ static void overrides_from_the_command_line(void **state) {
     assert_true(recipe_override(&r, "data.path=b=c", error));
     assert_string_equal(r.data.path, "b=c");
     assert_false(recipe_override(&r, "training.maxsteps=1", error));
-    assert_non_null(strstr(error, "command line: unknown key \"training.maxsteps\"; did you mean \"training.max_steps\"?"));
+    assert_non_null(
+        strstr(error, "command line: unknown key \"training.maxsteps\"; did you mean \"training.max_steps\"?"));
     assert_false(recipe_override(&r, "nonsense", error));
     assert_non_null(strstr(error, "not of the form key.path=value"));
     recipe_free(&r);
@@ -108,7 +114,8 @@ static void prints_what_parses_again(void **state) {
     assert_true(recipe_init(&r) && recipe_init(&again));
     assert_true(parse(&r, good, error));
     assert_true(recipe_override(&r, "sample.prompt=say \"x\"\n", error));
-    assert_true(recipe_override(&r, "optimizer.lr=0.1", error) && recipe_override(&r, "data.mean=[0.4914, 3e-17]", error));
+    assert_true(recipe_override(&r, "optimizer.lr=0.1", error) &&
+                recipe_override(&r, "data.mean=[0.4914, 3e-17]", error));
     FILE *out = open_memstream(&text, &length);
     assert_true(recipe_print(&r, out));
     fclose(out);
@@ -127,10 +134,14 @@ static void prints_what_parses_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_values_and_defaults), cmocka_unit_test(names_line_and_nearest_key),
-        cmocka_unit_test(refuses_wrong_values),      cmocka_unit_test(says_what_comes_later),
-        cmocka_unit_test(refuses_malformed_yaml),    cmocka_unit_test(checks_across_keys),
-        cmocka_unit_test(overrides_from_the_command_line), cmocka_unit_test(prints_what_parses_again),
+        cmocka_unit_test(reads_values_and_defaults),
+        cmocka_unit_test(names_line_and_nearest_key),
+        cmocka_unit_test(refuses_wrong_values),
+        cmocka_unit_test(says_what_comes_later),
+        cmocka_unit_test(refuses_malformed_yaml),
+        cmocka_unit_test(checks_across_keys),
+        cmocka_unit_test(overrides_from_the_command_line),
+        cmocka_unit_test(prints_what_parses_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,7 @@ static void round_trip(void **state) {
     tcc_safetensors *f;
     assert_ok(tcc_safetensors_open(&cx, path, &f), &cx.diag);
     assert_int_equal(tcc_safetensors_count(f), 3);
-    assert_string_equal(tcc_safetensors_get(f, 0).name,
-                        "steps"); /* the widest element comes first */
+    assert_string_equal(tcc_safetensors_get(f, 0).name, "steps"); /* the widest element comes first */
     assert_string_equal(tcc_safetensors_metadata(f, "epoch"), "3");
     assert_string_equal(tcc_safetensors_metadata(f, "note"), values[1].value);
     assert_string_equal(tcc_safetensors_metadata(f, "format"), "pt");
@@ -54,10 +53,9 @@ static void floats_are_converted(void **state) {
     uint16_t half[2] = {tcc_f32_to_f16(1.5f), tcc_f32_to_f16(-0.25f)},
              brain[2] = {tcc_f32_to_bf16(3), tcc_f32_to_bf16(-8)};
     double wide[2] = {0.1, 1e300};
-    const tcc_array from[] = {
-        {.name = "half", .dtype = TCC_F16, .rank = 1, .dims = {2}, .data = half},
-        {.name = "brain", .dtype = TCC_BF16, .rank = 1, .dims = {2}, .data = brain},
-        {.name = "wide", .dtype = TCC_F64, .rank = 1, .dims = {2}, .data = wide}};
+    const tcc_array from[] = {{.name = "half", .dtype = TCC_F16, .rank = 1, .dims = {2}, .data = half},
+                              {.name = "brain", .dtype = TCC_BF16, .rank = 1, .dims = {2}, .data = brain},
+                              {.name = "wide", .dtype = TCC_F64, .rank = 1, .dims = {2}, .data = wide}};
     assert_ok(tcc_safetensors_write(&cx, path, from, 3, NULL, 0), &cx.diag);
     tcc_safetensors *f;
     assert_ok(tcc_safetensors_open(&cx, path, &f), &cx.diag);
@@ -90,20 +88,16 @@ static void all_mismatches_in_one_error(void **state) {
     const char *text = tcc_diag_text(&cx.diag);
     assert_non_null(strstr(text, "missing: 'h.0.bias' f32[3]"));
     assert_non_null(strstr(text, "unexpected: 'mask' bool[3]"));
-    assert_non_null(
-        strstr(text, "shape: 'h.0.weight' is f32[2,3] in the file, but f32[3,2] is wanted"));
+    assert_non_null(strstr(text, "shape: 'h.0.weight' is f32[2,3] in the file, but f32[3,2] is wanted"));
     assert_non_null(strstr(text, "type: 'steps' is i64[] in the file, but f32[] is wanted"));
     assert_true(untouched[0] == 7);
-    assert_error(tcc_safetensors_load(&cx, f, &to[2], 1, TCC_LOAD_ALLOW_UNEXPECTED), TCC_ENOTFOUND,
-                 &cx.diag, "1 missing, 0 unexp");
-    assert_ok(
-        tcc_safetensors_load(&cx, f, &to[2], 1, TCC_LOAD_ALLOW_UNEXPECTED | TCC_LOAD_ALLOW_MISSING),
-        &cx.diag);
+    assert_error(tcc_safetensors_load(&cx, f, &to[2], 1, TCC_LOAD_ALLOW_UNEXPECTED), TCC_ENOTFOUND, &cx.diag,
+                 "1 missing, 0 unexp");
+    assert_ok(tcc_safetensors_load(&cx, f, &to[2], 1, TCC_LOAD_ALLOW_UNEXPECTED | TCC_LOAD_ALLOW_MISSING), &cx.diag);
     tcc_safetensors_close(f);
 }
 
-static void parse_header(const char *header, size_t data_bytes, tcc_status expected,
-                         const char *part) {
+static void parse_header(const char *header, size_t data_bytes, tcc_status expected, const char *part) {
     uint8_t bytes[1024] = {0};
     uint64_t length = strlen(header);
     memcpy(bytes, &length, 8);
@@ -125,22 +119,17 @@ static void bad_headers(void **state) {
     } cases[] = {
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4, "truncated"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 9, "the file holds 9"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8,
-         "f32[3] needs 12 bytes"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8,
-         "data_offsets [8,0]"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}", 8, "f32[3] needs 12 bytes"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "data_offsets [8,0]"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, "no data_offsets"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0.5,8]}}", 8,
-         "no data_offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0.5,8]}}", 8, "no data_offsets"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "dimension 0"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,8]}}",
-         8, "larger than any memory"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,4],\"data_offsets\":[0,8]}}", 8,
+         "larger than any memory"},
         {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "no dtype"},
         {"{\"a\":{\"dtype\":\"F32\",\"data_offsets\":[0,8]}}", 8, "no shape"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8,
-         "unknown field 'x'"},
-        {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8,
-         "two fields 'dtype'"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"x\":1}}", 8, "unknown field 'x'"},
+        {"{\"a\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "two fields 'dtype'"},
         {"{\"a\":7}", 0, "not described"},
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\","
          "\"shape\":[4],\"data_offsets\":[2,6]}}",
@@ -160,12 +149,11 @@ static void bad_headers(void **state) {
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
         parse_header(cases[i].header, cases[i].data_bytes, TCC_EFORMAT, cases[i].part);
-    parse_header("{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2,
-                 TCC_EUNSUPPORTED, "element type 'F8_E4M3'");
-    parse_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}",
-                 1, TCC_EUNSUPPORTED, "rank 9");
-    parse_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}   ", 0, TCC_OK,
-                 "");
+    parse_header("{\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}", 2, TCC_EUNSUPPORTED,
+                 "element type 'F8_E4M3'");
+    parse_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,1]}}", 1, TCC_EUNSUPPORTED,
+                 "rank 9");
+    parse_header("{\"a\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}}   ", 0, TCC_OK, "");
 }
 
 static void every_truncation_is_refused(void **state) {
@@ -174,8 +162,7 @@ static void every_truncation_is_refused(void **state) {
     size_t size;
     char *bytes = test_read(path, &size);
     for (size_t cut = 0; cut < size; cut++) {
-        uint8_t *copy =
-            malloc(cut + 1); /* exactly sized, so that a sanitizer sees a byte too many */
+        uint8_t *copy = malloc(cut + 1); /* exactly sized, so that a sanitizer sees a byte too many */
         memcpy(copy, bytes, cut);
         tcc_safetensors *f = NULL;
         tcc_diag_clear(&cx.diag);
@@ -195,8 +182,7 @@ static void flipped_data_is_noticed(void **state) {
     free(bytes);
     tcc_safetensors *f;
     assert_ok(tcc_safetensors_open(&cx, path, &f), &cx.diag);
-    assert_error(tcc_safetensors_load(&cx, f, NULL, 0, TCC_LOAD_ALLOW_UNEXPECTED), TCC_EFORMAT,
-                 &cx.diag, "checksum");
+    assert_error(tcc_safetensors_load(&cx, f, NULL, 0, TCC_LOAD_ALLOW_UNEXPECTED), TCC_EFORMAT, &cx.diag, "checksum");
     tcc_safetensors_close(f);
 }
 
@@ -207,21 +193,17 @@ static void bad_writes(void **state) {
                  "two tensors are named 'h.0.weight'");
     tcc_array reserved = arrays[0];
     reserved.name = "__metadata__";
-    assert_error(tcc_safetensors_write(&cx, path, &reserved, 1, NULL, 0), TCC_EINVAL, &cx.diag,
-                 "__metadata__");
+    assert_error(tcc_safetensors_write(&cx, path, &reserved, 1, NULL, 0), TCC_EINVAL, &cx.diag, "__metadata__");
     tcc_pair format = {"format", "np"};
     assert_error(tcc_safetensors_write(&cx, path, arrays, 1, &format, 1), TCC_EINVAL, &cx.diag,
                  "given twice or reserved");
-    assert_error(
-        tcc_safetensors_write(&cx, test_path(state, "no/a.safetensors"), arrays, 1, NULL, 0),
-        TCC_EIO, &cx.diag, "No such file or directory");
+    assert_error(tcc_safetensors_write(&cx, test_path(state, "no/a.safetensors"), arrays, 1, NULL, 0), TCC_EIO,
+                 &cx.diag, "No such file or directory");
     assert_false(test_exists(path));
     tcc_safetensors *f;
-    assert_error(tcc_safetensors_open(&cx, path, &f), TCC_ENOTFOUND, &cx.diag,
-                 "a.safetensors: error: cannot open");
+    assert_error(tcc_safetensors_open(&cx, path, &f), TCC_ENOTFOUND, &cx.diag, "a.safetensors: error: cannot open");
     assert_error(tcc_safetensors_open(&cx, *state, &f), TCC_EIO, &cx.diag, "not a regular file");
-    assert_error(tcc_safetensors_open(&cx, test_write(state, "empty", "", 0), &f), TCC_EFORMAT,
-                 &cx.diag, "empty");
+    assert_error(tcc_safetensors_open(&cx, test_write(state, "empty", "", 0), &f), TCC_EFORMAT, &cx.diag, "empty");
 }
 
 static void a_full_disk_loses_nothing(void **state) {
@@ -237,8 +219,8 @@ static void a_full_disk_loses_nothing(void **state) {
         assert_false(test_exists(test_path(state, "a.safetensors.tmp")));
         if (status == TCC_OK) break;
         assert_int_equal(status, TCC_EIO);
-        assert_non_null(strstr(tcc_diag_text(&cx.diag),
-                               "a.safetensors: error: writing failed: No space left on device"));
+        assert_non_null(
+            strstr(tcc_diag_text(&cx.diag), "a.safetensors: error: writing failed: No space left on device"));
         char *after = test_read(path, &after_size);
         assert_int_equal(before_size, after_size);
         assert_memory_equal(before, after, before_size);
@@ -258,13 +240,11 @@ static void out_of_memory(void **state) {
         float copy[6];
         tcc_array to = arrays[1];
         to.data = copy;
-        if (status == TCC_OK)
-            status = tcc_safetensors_load(&cx, f, &to, 1, TCC_LOAD_ALLOW_UNEXPECTED);
+        if (status == TCC_OK) status = tcc_safetensors_load(&cx, f, &to, 1, TCC_LOAD_ALLOW_UNEXPECTED);
         tcc__alloc_fail_at(-1);
         tcc_safetensors_close(f);
         if (status == TCC_OK) break;
-        if (status != TCC_EIO)
-            assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
+        if (status != TCC_EIO) assert_int_equal(status, TCC_ENOMEM); /* EIO: the folder could not be synced */
         assert_true(n < 1000);
     }
 }

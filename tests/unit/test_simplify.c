@@ -32,6 +32,7 @@ static void test_mlp(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_gpt), cmocka_unit_test(test_resnet)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp), cmocka_unit_test(test_gpt),
+                                       cmocka_unit_test(test_resnet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

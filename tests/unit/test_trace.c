@@ -40,7 +40,8 @@ static void check_error(fixture *f, tcc_status status, int line, const char *tex
     snprintf(place, sizeof place, "test_trace.c:%d: error: ", line);
     assert_int_equal(f->cx.diag.status, status);
     const char *message = tcc_diag_text(&f->cx.diag);
-    if (!strstr(message, place) || !strstr(message, text)) fail_msg("\"%s\" does not say \"%s%s\"", message, place, text);
+    if (!strstr(message, place) || !strstr(message, text))
+        fail_msg("\"%s\" does not say \"%s%s\"", message, place, text);
 }
 
 static void shapes_broadcast_from_the_right(void **state) {
@@ -60,7 +61,8 @@ static void shapes_broadcast_from_the_right(void **state) {
 static void a_wrong_shape_names_the_line_once(void **state) {
     fixture *f = *state;
     tcc_tensor x = tcc_input(&f->trace, "x"), w = tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(8, 3));
-    tcc_tensor y = tcc_matmul(x, w); int line = __LINE__;
+    tcc_tensor y = tcc_matmul(x, w);
+    int line = __LINE__ - 1;
     assert_null(y.node);
     tcc_tensor z = tcc_relu(tcc_add(y, tcc_reshape(y, TCC_DIMS(7)))); /* poisoned: no second message */
     assert_null(z.node);
@@ -72,25 +74,29 @@ static void a_wrong_shape_names_the_line_once(void **state) {
 static void shapes_that_do_not_broadcast(void **state) {
     fixture *f = *state;
     tcc_tensor x = tcc_input(&f->trace, "x"), b = tcc_param(&f->trace, "b", (tcc_init){0}, TCC_DIMS(5));
-    tcc_add(x, b); int line = __LINE__;
+    tcc_add(x, b);
+    int line = __LINE__ - 1;
     check_error(f, TCC_ESHAPE, line, "add: shapes do not broadcast: f32[4,16] and f32[5] (16 against 5)");
 }
 
 static void types_must_agree(void **state) {
     fixture *f = *state;
-    tcc_add(tcc_reshape(tcc_input(&f->trace, "y"), TCC_DIMS(4, 1)), tcc_input(&f->trace, "x")); int line = __LINE__;
+    tcc_add(tcc_reshape(tcc_input(&f->trace, "y"), TCC_DIMS(4, 1)), tcc_input(&f->trace, "x"));
+    int line = __LINE__ - 1;
     check_error(f, TCC_EDTYPE, line, "add");
 }
 
 static void a_missing_input_lists_what_was_given(void **state) {
     fixture *f = *state;
-    tcc_input(&f->trace, "z"); int line = __LINE__;
+    tcc_input(&f->trace, "z");
+    int line = __LINE__ - 1;
     check_error(f, TCC_ENOTFOUND, line, "no batch array is named \"z\"; given: \"x\", \"y\"");
 }
 
 static void the_loss_is_a_scalar(void **state) {
     fixture *f = *state;
-    tcc_loss(&f->trace, tcc_input(&f->trace, "x")); int line = __LINE__;
+    tcc_loss(&f->trace, tcc_input(&f->trace, "x"));
+    int line = __LINE__ - 1;
     check_error(f, TCC_ESHAPE, line, "the loss must be a scalar f32[], not f32[4,16]");
 }
 
@@ -114,7 +120,8 @@ static void places_follow_scopes_and_layers(void **state) {
     tcc_tensor x = tcc_input_at(t, "x", tcc_scope_place(t, "net"));
     tcc_scope(t, "h.%d", 3);
     tcc_scope(t, "mlp");
-    tcc_tensor h = tcc_linear_at(x, "fc", 16, &(tcc_linear_options){.size = sizeof(tcc_linear_options)}, tcc_scope_place(t, "net"));
+    tcc_tensor h = tcc_linear_at(x, "fc", 16, &(tcc_linear_options){.size = sizeof(tcc_linear_options)},
+                                 tcc_scope_place(t, "net"));
     assert_string_equal(h.node->loc.file, "net.h.3.mlp.fc");
     assert_int_equal(h.node->loc.line, 0);
     assert_string_equal(tcc_relu_at(h, tcc_scope_place(t, "net")).node->loc.file, "net.h.3.mlp");
@@ -129,7 +136,8 @@ static void places_follow_scopes_and_layers(void **state) {
 static void a_parameter_has_one_shape(void **state) {
     fixture *f = *state;
     tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(2, 3));
-    tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(3, 2)); int line = __LINE__;
+    tcc_param(&f->trace, "w", (tcc_init){0}, TCC_DIMS(3, 2));
+    int line = __LINE__ - 1;
     check_error(f, TCC_ESHAPE, line, "\"w\" is asked for as a parameter f32[3,2], but it is a parameter f32[2,3]");
 }
 
@@ -169,14 +177,16 @@ static void wrong_layers_say_so(void **state) {
 
 static void axes_out_of_range(void **state) {
     fixture *f = *state;
-    tcc_softmax(tcc_input(&f->trace, "x"), 2); int line = __LINE__;
+    tcc_softmax(tcc_input(&f->trace, "x"), 2);
+    int line = __LINE__ - 1;
     check_error(f, TCC_EINVAL, line, "softmax: axis 2 is out of range for f32[4,16]");
 }
 
 static void attention_with_mask_and_dropout(void **state) {
     fixture *f = *state;
     tcc_trace *t = &f->trace;
-    tcc_tensor q = tcc_param(t, "q", (tcc_init){0}, TCC_DIMS(2, 3, 4, 5)), k = tcc_param(t, "k", (tcc_init){0}, TCC_DIMS(2, 3, 6, 5));
+    tcc_tensor q = tcc_param(t, "q", (tcc_init){0}, TCC_DIMS(2, 3, 4, 5)),
+               k = tcc_param(t, "k", (tcc_init){0}, TCC_DIMS(2, 3, 6, 5));
     tcc_tensor padding = tcc_constant(t, 1, TCC_BOOL, TCC_DIMS(2, 1, 1, 6));
     const tcc_node *plain = tcc_attention(q, k, k).node;
     assert_int_equal(plain->n_operands, 3);
@@ -192,14 +202,16 @@ static void attention_with_mask_and_dropout(void **state) {
     t->training = false;
     assert_ptr_equal(tcc_attention(q, k, k, .dropout = 0.25).node, plain);
     t->training = true;
-    tcc_attention(q, k, k, .mask = tcc_constant(t, 0, TCC_F32, TCC_DIMS(3, 6))); int line = __LINE__;
+    tcc_attention(q, k, k, .mask = tcc_constant(t, 0, TCC_F32, TCC_DIMS(3, 6)));
+    int line = __LINE__ - 1;
     check_error(f, TCC_ESHAPE, line, "attention: the mask, f32[3,6], does not broadcast to the scores, f32[2,3,4,6]");
 }
 
 static void dropout_of_all_is_refused(void **state) {
     fixture *f = *state;
     tcc_tensor q = tcc_param(&f->trace, "q", (tcc_init){0}, TCC_DIMS(4, 5));
-    tcc_attention(q, q, q, .dropout = 1); int line = __LINE__;
+    tcc_attention(q, q, q, .dropout = 1);
+    int line = __LINE__ - 1;
     check_error(f, TCC_EINVAL, line, "attention: dropout must be in [0, 1), not 1");
 }
 

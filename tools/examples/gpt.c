@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * A GPT that learns to sort: it reads eight digits and continues with the same digits in order.  build/bin/example-gpt
  *
- * tcc_gpt gives the logits; what to learn from them is ours to say: targets of -100 do not count, so that the loss looks only at
- * the sorted half. */
+ * tcc_gpt gives the logits; what to learn from them is ours to say: targets of -100 do not count, so that the loss
+ * looks only at the sorted half. */
 #include <traincc/traincc.h>
 
 #include <stdio.h>
@@ -43,14 +43,15 @@ static void print_guess(const int32_t *tokens, const int32_t *guess) {
 
 int main(void) {
     static int32_t tokens[BATCH][LENGTH], targets[BATCH][LENGTH];
-    const tcc_array batch[] = {{.name = "tokens", .dtype = TCC_I32, .rank = 2, .dims = {BATCH, LENGTH}, .data = tokens},
-                               {.name = "targets", .dtype = TCC_I32, .rank = 2, .dims = {BATCH, LENGTH}, .data = targets}};
+    const tcc_array batch[] = {
+        {.name = "tokens", .dtype = TCC_I32, .rank = 2, .dims = {BATCH, LENGTH}, .data = tokens},
+        {.name = "targets", .dtype = TCC_I32, .rank = 2, .dims = {BATCH, LENGTH}, .data = targets}};
     tcc_context *cx = NULL;
     tcc_model *model = NULL;
     tcc_array guess = {0};
     tcc_model_options options = {.size = sizeof options, .seed = 7};
-    options.optimizer = (tcc_optimizer_options){.size = sizeof options.optimizer, .kind = TCC_ADAMW, .lr = 3e-3, .weight_decay = 0.01,
-                                                .clip_grad_norm = 1};
+    options.optimizer = (tcc_optimizer_options){
+        .size = sizeof options.optimizer, .kind = TCC_ADAMW, .lr = 3e-3, .weight_decay = 0.01, .clip_grad_norm = 1};
     tcc_status status = tcc_context_create(&cx);
     if (status == TCC_OK) status = tcc_model_create(cx, sorter, NULL, &options, &model);
     for (int step = 0; step <= STEPS && status == TCC_OK; step++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Looking inside: the graph that a model becomes, the kernels it is compiled to, and the memory they need - before the first step.
- * build/bin/example-inspect_ir */
+ * Looking inside: the graph that a model becomes, the kernels it is compiled to, and the memory they need - before the
+ * first step. build/bin/example-inspect_ir */
 #include <traincc/traincc.h>
 
 #include <stdio.h>
@@ -38,8 +38,8 @@ int main(void) {
     if (status == TCC_OK) status = print_report(model, "kernels");
     if (status == TCC_OK) status = tcc_model_info(model, &info);
     if (status == TCC_OK)
-        printf("%d kernels in %d steps, %lld bytes at the peak, %.0f flop\n", info.kernels, info.steps, (long long)info.peak_bytes,
-               info.flop);
+        printf("%d kernels in %d steps, %lld bytes at the peak, %.0f flop\n", info.kernels, info.steps,
+               (long long)info.peak_bytes, info.flop);
     else fprintf(stderr, "%s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
 
     tcc_model_destroy(model);

@@ -38,7 +38,8 @@ int main(void) {
     tcc_context *cx = NULL;
     tcc_model *model = NULL;
     tcc_array correct = {0};
-    const tcc_model_options options = {.size = sizeof options, .seed = 1,
+    const tcc_model_options options = {.size = sizeof options,
+                                       .seed = 1,
                                        .optimizer = {.size = sizeof options.optimizer, .kind = TCC_ADAM, .lr = 0.01}};
     tcc_status status = tcc_context_create(&cx);
     if (status == TCC_OK) status = tcc_model_create(cx, spirals, NULL, &options, &model);

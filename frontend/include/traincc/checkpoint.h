@@ -34,8 +34,7 @@ TCC_API void tcc_safetensors_close(tcc_safetensors *f); /* NULL is allowed */
  * is read-only and may lie unaligned. */
 TCC_API int tcc_safetensors_count(const tcc_safetensors *f);
 TCC_API tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index);
-TCC_API int tcc_safetensors_find(const tcc_safetensors *f,
-                                 const char *name); /* its index; -1 if there is none */
+TCC_API int tcc_safetensors_find(const tcc_safetensors *f, const char *name); /* its index; -1 if there is none */
 /* A value of the header's __metadata__; NULL if there is none. Lives until the file is closed. */
 TCC_API const char *tcc_safetensors_metadata(const tcc_safetensors *f, const char *key);
 
@@ -49,15 +48,15 @@ enum {
  * destination's, other types must be equal. On a mismatch nothing is copied and one error
  * (ENOTFOUND, ESHAPE or EDTYPE) lists everything that is missing, unexpected, wrongly shaped or
  * wrongly typed. A file with our checksum is checked against it first (EFORMAT). */
-TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f,
-                                        const tcc_array *to, int count, unsigned allow);
+TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
+                                        unsigned allow);
 
 /* Write `arrays` with `metadata` to `path`. The file is written under a temporary name beside it,
  * synced and renamed: on an error (EIO with path and reason, EINVAL for a name that is empty,
  * doubled, reserved or not UTF-8) a previous file survives untouched. A checksum of the tensors'
  * bytes is added to the metadata ("traincc.crc32"). */
-TCC_API tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays,
-                                         int count, const tcc_pair *metadata, int metadata_count);
+TCC_API tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays, int count,
+                                         const tcc_pair *metadata, int metadata_count);
 
 /* ---- checkpoints ----
  * A checkpoint of step N is FOLDER/step-NNNNNN.safetensors, the parameters and buffers alone, and
@@ -77,13 +76,11 @@ typedef struct tcc_checkpoint_contents {
 
 /* Save into `folder`, which is created if it is missing (its parent is not). On an error nothing
  * earlier is lost. */
-TCC_API tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder,
-                                       const tcc_checkpoint_contents *contents);
+TCC_API tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, const tcc_checkpoint_contents *contents);
 
 /* Steps of the checkpoints in `folder`, ascending. Writes at most `capacity` of them, the newest if
  * there are more, and their whole number to *count. A folder that does not exist has none. */
-TCC_API tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps,
-                                       int capacity, int *count);
+TCC_API tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps, int capacity, int *count);
 
 typedef struct tcc_checkpoint tcc_checkpoint;
 

@@ -55,24 +55,22 @@ typedef struct tcc_data_options {
      * their test files, and then this must be 0. Negative: none. */
     double val_split;
 
-    int64_t context; /* text, tokens: T, the length of a window; required */
-    bool bytes; /* text: tokens are bytes rather than code points; the file need not be UTF-8 */
-    int token_bytes; /* tokens: 2 (default) or 4 */
-    int64_t
-        vocab_size; /* tokens: every token is below it; default: found by reading the whole file */
+    int64_t context;    /* text, tokens: T, the length of a window; required */
+    bool bytes;         /* text: tokens are bytes rather than code points; the file need not be UTF-8 */
+    int token_bytes;    /* tokens: 2 (default) or 4 */
+    int64_t vocab_size; /* tokens: every token is below it; default: found by reading the whole file */
 
-    int classes;    /* idx: labels are below it; default: 10 */
-    int n_channels; /* idx, cifar: how many of mean and std are given: 0 (computed from the training
-                       images), else 1 or 3 */
+    int classes;            /* idx: labels are below it; default: 10 */
+    int n_channels;         /* idx, cifar: how many of mean and std are given: 0 (computed from the training
+                               images), else 1 or 3 */
     double mean[3], std[3]; /* of pixels as 0 to 1, a channel; x is (pixel - mean) / std */
-    bool augment; /* cifar: training images are cropped at random after padding with 4 black pixels,
-                     and half are mirrored */
+    bool augment;           /* cifar: training images are cropped at random after padding with 4 black pixels,
+                               and half are mirrored */
 
     tcc_csv_header csv_header;
-    char csv_separator; /* default ',' */
-    const char
-        *csv_label;      /* the label's column: its name, or its number from 0; default: the last */
-    bool csv_regression; /* the label is a number to predict, not a class */
+    char csv_separator;    /* default ',' */
+    const char *csv_label; /* the label's column: its name, or its number from 0; default: the last */
+    bool csv_regression;   /* the label is a number to predict, not a class */
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
@@ -80,8 +78,7 @@ typedef struct tcc_dataset tcc_dataset;
 /* Open and check. Errors: EINVAL (an option, in words), ENOTFOUND and EIO (files), EFORMAT (file
  * and byte or line, what is wrong there). A worker's later reads can fail only if a file changes.
  * Closed by the caller, after its loaders. */
-TCC_API tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options,
-                                    tcc_dataset **out);
+TCC_API tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tcc_dataset **out);
 TCC_API void tcc_dataset_close(tcc_dataset *data); /* NULL is allowed */
 
 /* Kinds that tcc_dataset_open knows, as "text, tokens, ..."; static. */
@@ -92,10 +89,10 @@ typedef struct tcc_dataset_info {
     int64_t samples[TCC_SPLIT_COUNT]; /* an epoch's; text and tokens: whole windows that fit side by
                                          side. 0: no such split */
     int64_t tokens[TCC_SPLIT_COUNT];  /* text, tokens: length of each part; else 0 */
-    int64_t classes; /* distinct values of y: size of the vocabulary, number of classes; 0 for
-                        regression */
-    tcc_array x, y;  /* one sample: name, type and shape without B; no data */
-    int n_channels;  /* idx, cifar: channels of mean and std, as used; else 0 */
+    int64_t classes;                  /* distinct values of y: size of the vocabulary, number of classes; 0 for
+                                         regression */
+    tcc_array x, y;                   /* one sample: name, type and shape without B; no data */
+    int n_channels;                   /* idx, cifar: channels of mean and std, as used; else 0 */
     double mean[3], std[3];
 } tcc_dataset_info;
 TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
@@ -106,15 +103,13 @@ TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out
 TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
 /* The tokens of a text, for kind text: writes at most `capacity` and the whole number to *count.
  * Errors: EINVAL names the character that the vocabulary lacks, and where it stands. */
-TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text,
-                                      size_t length, int32_t *tokens, int64_t capacity,
-                                      int64_t *count);
+TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text, size_t length,
+                                      int32_t *tokens, int64_t capacity, int64_t *count);
 
 /* Feature `index` of kind csv: its column's name ("" without a header) and the statistics that
  * standardized it: x is (cell - mean) / std. Any of the last three may be NULL. False past the last
  * feature and for other kinds. */
-TCC_API bool tcc_dataset_feature(const tcc_dataset *data, int64_t index, const char **name,
-                                 double *mean, double *std);
+TCC_API bool tcc_dataset_feature(const tcc_dataset *data, int64_t index, const char **name, double *mean, double *std);
 
 /* ---- loaders ---- */
 
@@ -146,8 +141,7 @@ typedef struct tcc_loader tcc_loader;
 typedef struct tcc_batch {
     tcc_array arrays[2]; /* "x", "y": the first dimension is the batch; 64-byte aligned */
     int n_arrays;
-    int64_t
-        count; /* samples that count; smaller than the first dimension only under TCC_LAST_PAD */
+    int64_t count;        /* samples that count; smaller than the first dimension only under TCC_LAST_PAD */
     int64_t epoch, index; /* from 0; `index` within the epoch */
     bool ends_epoch;
 } tcc_batch;
@@ -162,8 +156,8 @@ typedef struct tcc_loader_state {
 /* What batch `index` of `epoch` holds depends on the data, the options and the seed, never on
  * workers or time. Errors: EINVAL, among them a split without samples or with too few for one
  * batch. The data set must outlive the loader. */
-TCC_API tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data,
-                                     const tcc_loader_options *options, tcc_loader **out);
+TCC_API tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc_loader_options *options,
+                                     tcc_loader **out);
 /* Stops and joins the workers. NULL is allowed. */
 TCC_API void tcc_loader_destroy(tcc_loader *loader);
 

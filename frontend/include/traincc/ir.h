@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The compiler from outside: graphs as text (.tir), passes by name, memory plans. For tools and for people who look inside; training
- * needs none of it. */
+ * The compiler from outside: graphs as text (.tir), passes by name, memory plans. For tools and for people who look
+ * inside; training needs none of it. */
 #ifndef TRAINCC_IR_H
 #define TRAINCC_IR_H
 
@@ -15,35 +15,37 @@ TCC_API_BEGIN
 /* A graph. It must be destroyed before its context. */
 typedef struct tcc_ir tcc_ir;
 
-/* Parses and checks one graph. `file` names the text in messages. Errors: EPARSE and those of the ops, with the line. */
+/* Parses and checks one graph. `file` names the text in messages. Errors: EPARSE and those of the ops, with the line.
+ */
 TCC_API tcc_status tcc_ir_parse(tcc_context *cx, const char *text, size_t length, const char *file, tcc_ir **out);
 TCC_API void tcc_ir_destroy(tcc_ir *ir); /* NULL is allowed */
 
 /* What texts tcc_ir_text can make. */
 typedef enum tcc_ir_form {
-    TCC_IR_TIR,         /* parses back to the same graph */
-    TCC_IR_TIR_LOCS,    /* with the user's lines */
-    TCC_IR_DOT,         /* graphviz */
-    TCC_IR_MEMORY,      /* table of the memory plan; needs plan-memory */
-    TCC_IR_MEMORY_SVG,  /* picture of it */
+    TCC_IR_TIR,        /* parses back to the same graph */
+    TCC_IR_TIR_LOCS,   /* with the user's lines */
+    TCC_IR_DOT,        /* graphviz */
+    TCC_IR_MEMORY,     /* table of the memory plan; needs plan-memory */
+    TCC_IR_MEMORY_SVG, /* picture of it */
 } tcc_ir_form;
 /* The text, which the caller frees with tcc_ir_free_text. */
 TCC_API tcc_status tcc_ir_text(tcc_context *cx, const tcc_ir *ir, tcc_ir_form form, char **out);
 TCC_API void tcc_ir_free_text(char *text); /* NULL is allowed */
 
 typedef struct tcc_ir_options {
-    size_t size;           /* sizeof(tcc_ir_options) */
-    bool train;            /* the whole pipeline only: with gradients and updates */
-    bool eager;            /* fuse: every op its own group */
-    const char *optimizer; /* train-step: "sgd", "adam", "adamw"; NULL: none */
+    size_t size;                                        /* sizeof(tcc_ir_options) */
+    bool train;                                         /* the whole pipeline only: with gradients and updates */
+    bool eager;                                         /* fuse: every op its own group */
+    const char *optimizer;                              /* train-step: "sgd", "adam", "adamw"; NULL: none */
     bool momentum, nesterov, clip_norm, keep_gradients; /* train-step */
-    bool no_verify;        /* do not check the graph after every pass */
-    const char *dump_dir;  /* write the graph before and after every pass there; NULL: no */
-    bool time;             /* log times whatever TCC_LOG says */
+    bool no_verify;                                     /* do not check the graph after every pass */
+    const char *dump_dir; /* write the graph before and after every pass there; NULL: no */
+    bool time;            /* log times whatever TCC_LOG says */
 } tcc_ir_options;
 
-/* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. On an error the graph is the last good
- * one. `options` may be NULL. Errors: EINVAL (no such pass or optimizer), those of the passes, EBUG (a pass broke the graph). */
+/* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. On an error the graph is the
+ * last good one. `options` may be NULL. Errors: EINVAL (no such pass or optimizer), those of the passes, EBUG (a pass
+ * broke the graph). */
 TCC_API tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *options);
 
 /* Name and meaning of pass number `index`; false past the last. */

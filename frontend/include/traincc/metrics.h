@@ -13,10 +13,10 @@
 TCC_API_BEGIN
 
 typedef struct tcc_metrics_options {
-    size_t size;        /* sizeof(tcc_metrics_options) */
-    const char *folder; /* the run's; it must exist */
-    int64_t first_step; /* the first that will be written. Lines of this step and later are removed;
-                           0: a new run, all are */
+    size_t size;         /* sizeof(tcc_metrics_options) */
+    const char *folder;  /* the run's; it must exist */
+    int64_t first_step;  /* the first that will be written. Lines of this step and later are removed;
+                            0: a new run, all are */
     bool no_tensorboard; /* metrics.jsonl alone */
 } tcc_metrics_options;
 
@@ -30,15 +30,13 @@ typedef struct tcc_metrics tcc_metrics;
 
 /* Errors: EINVAL, EIO (path and reason). A line that was cut off when an earlier run died is
  * removed; other lines that are not ours are kept. */
-TCC_API tcc_status tcc_metrics_open(tcc_context *cx, const tcc_metrics_options *options,
-                                    tcc_metrics **out);
+TCC_API tcc_status tcc_metrics_open(tcc_context *cx, const tcc_metrics_options *options, tcc_metrics **out);
 
 /* Write a line {"step":..., key:value, ...} in the order given, and hand it to the system at once.
  * Values that JSON lacks, NaN and infinities, become null; a value that a float holds exactly is
  * printed as the shortest text that gives this float back. Errors: EIO; the files then end with the
  * last whole line. */
-TCC_API tcc_status tcc_metrics_write(tcc_metrics *m, int64_t step, const tcc_metric *metrics,
-                                     int count);
+TCC_API tcc_status tcc_metrics_write(tcc_metrics *m, int64_t step, const tcc_metric *metrics, int count);
 
 TCC_API void tcc_metrics_close(tcc_metrics *m); /* NULL is allowed */
 

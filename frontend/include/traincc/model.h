@@ -6,8 +6,9 @@
  *         tcc_loss(t, tcc_cross_entropy(tcc_linear(h, "fc2", 10), tcc_input(t, "y")));
  *     }
  *
- * tcc_model_train compiles the whole training step - forward, backward, clipping, optimizer - into one program the first time it
- * sees a batch's names, shapes and types, and runs it; tcc_model_evaluate does the same for a forward-only program. */
+ * tcc_model_train compiles the whole training step - forward, backward, clipping, optimizer - into one program the
+ * first time it sees a batch's names, shapes and types, and runs it; tcc_model_evaluate does the same for a
+ * forward-only program. */
 #ifndef TRAINCC_MODEL_H
 #define TRAINCC_MODEL_H
 
@@ -19,8 +20,8 @@ TCC_API_BEGIN
 
 typedef struct tcc_model tcc_model;
 
-/* Traces the model: gets inputs, computes, names outputs. Called once a program, so it must always do the same for the same
- * inputs. `user` is what tcc_model_create was given. */
+/* Traces the model: gets inputs, computes, names outputs. Called once a program, so it must always do the same for the
+ * same inputs. `user` is what tcc_model_create was given. */
 typedef void (*tcc_model_fn)(tcc_trace *t, void *user);
 
 /* The batch input `name`: the array of that name given to the run, whose shape and type it has. */
@@ -45,38 +46,43 @@ typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW } tcc_optimizer_k
 typedef struct tcc_optimizer_options {
     size_t size;
     tcc_optimizer_kind kind;
-    double lr;               /* 0: 1e-3 (SGD: 0.1); tcc_model_set_lr changes it from step to step */
-    double beta1, beta2;     /* Adam, AdamW; 0: 0.9 and 0.999 */
-    double eps;              /* 0: 1e-8 */
-    double weight_decay;     /* AdamW: decoupled; else added to the gradient */
-    bool decay_all;          /* decay norms and biases (rank < 2) too; default: matrices only */
-    double momentum;         /* SGD */
+    double lr;           /* 0: 1e-3 (SGD: 0.1); tcc_model_set_lr changes it from step to step */
+    double beta1, beta2; /* Adam, AdamW; 0: 0.9 and 0.999 */
+    double eps;          /* 0: 1e-8 */
+    double weight_decay; /* AdamW: decoupled; else added to the gradient */
+    bool decay_all;      /* decay norms and biases (rank < 2) too; default: matrices only */
+    double momentum;     /* SGD */
     bool nesterov;
-    double clip_grad_norm;   /* largest global L2 norm; 0: no clipping */
+    double clip_grad_norm; /* largest global L2 norm; 0: no clipping */
 } tcc_optimizer_options;
 
 typedef struct tcc_model_options {
     size_t size;
-    const char *device;    /* "cpu" (default), "cuda" (the first usable), "cuda:N", or "auto": the first usable CUDA device, else the CPU */
+    const char *device; /* "cpu" (default), "cuda" (the first usable), "cuda:N", or "auto": the first usable CUDA
+                           device, else the CPU */
     tcc_mode mode;
-    uint64_t seed;         /* initial values, dropout */
+    uint64_t seed; /* initial values, dropout */
     tcc_optimizer_options optimizer;
-    bool keep_gradients;   /* tcc_model_gradient after each training step */
-    const char *dump_dir;  /* write the IR around every pass, kernels, memory plan and steps of each compiled program there */
-    bool verify_passes;    /* check the graph after every pass */
-    const char *arch;      /* "sm_90": compile for a GPU of that kind, present or not; `device` is not looked at, and nothing can run */
-    bool allow_tf32;       /* GPU: matrix products of f32 may round their operands to 10 bits of fraction, for tensor cores (sm_80 and newer);
-                            * a CPU's stay as they are */
+    bool keep_gradients; /* tcc_model_gradient after each training step */
+    const char
+        *dump_dir; /* write the IR around every pass, kernels, memory plan and steps of each compiled program there */
+    bool verify_passes; /* check the graph after every pass */
+    const char *arch; /* "sm_90": compile for a GPU of that kind, present or not; `device` is not looked at, and nothing
+                         can run */
+    bool allow_tf32;  /* GPU: matrix products of f32 may round their operands to 10 bits of fraction, for tensor cores
+                       * (sm_80 and newer);  a CPU's stay as they are */
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
-TCC_API tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *options, tcc_model **out);
+TCC_API tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *options,
+                                    tcc_model **out);
 TCC_API void tcc_model_destroy(tcc_model *m); /* NULL is allowed */
 /* Where it computes: "cpu", "cuda:0"; "none" with options.arch. Borrowed. */
 TCC_API const char *tcc_model_device(const tcc_model *m);
 
-/* One training step on a batch: arrays named as the model's inputs. Borrowed for the call. Compiles when the signature is new.
- * On a GPU the call returns once the step is enqueued; a few steps may be under way, and their errors come out of later calls. */
+/* One training step on a batch: arrays named as the model's inputs. Borrowed for the call. Compiles when the signature
+ * is new. On a GPU the call returns once the step is enqueued; a few steps may be under way, and their errors come out
+ * of later calls. */
 TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count);
 /* Forward only, in evaluation mode. Changes no state. */
 TCC_API tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count);
@@ -87,19 +93,21 @@ TCC_API tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *
 TCC_API tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out);
 /* Output "loss" of the last run, waited for. NaN before the first, and where the run failed. */
 TCC_API double tcc_model_loss(tcc_model *m);
-/* Loss of training step `step`, counted from 0: one of the last 64 that this model ran. Waits for that step, not for later ones, so
- * that asking a step late keeps a GPU busy. Errors: TCC_ENOTFOUND (not one of those), and those of the step. */
+/* Loss of training step `step`, counted from 0: one of the last 64 that this model ran. Waits for that step, not for
+ * later ones, so that asking a step late keeps a GPU busy. Errors: TCC_ENOTFOUND (not one of those), and those of the
+ * step. */
 TCC_API tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss);
 /* Waits for all runs, and brings parameters, buffers and optimizer state to the host. Errors of runs come out here. */
 TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
 
 TCC_API void tcc_model_set_lr(tcc_model *m, double lr);
-TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
+TCC_API int64_t tcc_model_step(const tcc_model *m);          /* training steps done */
 TCC_API void tcc_model_set_step(tcc_model *m, int64_t step); /* after loading a checkpoint */
 
-/* Parameters, then buffers, in the order of the model's code; all f32 host memory that may be read and written until the next run.
- * With a GPU it is a copy: ask again after a run; what is written counts from the next run on. They exist after the first run or
- * compile. `index` from 0; false past the end, or where the device failed, which tcc_model_synchronize tells first. */
+/* Parameters, then buffers, in the order of the model's code; all f32 host memory that may be read and written until
+ * the next run. With a GPU it is a copy: ask again after a run; what is written counts from the next run on. They exist
+ * after the first run or compile. `index` from 0; false past the end, or where the device failed, which
+ * tcc_model_synchronize tells first. */
 TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
 /* Whether parameter `index` is trained (not a buffer). */
@@ -111,36 +119,38 @@ TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array 
 
 /* What compiling did and what the program is. */
 typedef struct tcc_program_info {
-    int programs;             /* compiled so far */
-    double compile_seconds;   /* of the last: trace to runnable */
+    int programs;                                              /* compiled so far */
+    double compile_seconds;                                    /* of the last: trace to runnable */
     int64_t arena_bytes, param_bytes, state_bytes, peak_bytes; /* peak: all three and the batch */
-    int kernels, steps;       /* distinct kernels; steps of a run */
-    double flop, bytes;       /* of a run */
+    int kernels, steps;                                        /* distinct kernels; steps of a run */
+    double flop, bytes;                                        /* of a run */
 } tcc_program_info;
 TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
 /* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short.
- * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling runs), share of
- * the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as LLVM IR, as assembly, and as
- * PTX where they are for a GPU. */
+ * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling
+ * runs), share of the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as
+ * LLVM IR, as assembly, and as PTX where they are for a GPU. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);
 /* Write what profiling saw as a Chrome trace. */
 TCC_API tcc_status tcc_model_write_profile(tcc_model *m, const char *path);
 TCC_API void tcc_string_free(char *s);
-/* What `name` ("cpu", "cuda", "cuda:N", "auto") means on this machine: the device, "cpu" or "cuda:0", and a line on it for a person, which
- * for "auto" on the CPU says why. Both are freed with tcc_string_free. Takes nothing. Errors: TCC_EINVAL (no such name),
- * TCC_EUNSUPPORTED and TCC_EDEVICE, which say what is missing and what to do. */
+/* What `name` ("cpu", "cuda", "cuda:N", "auto") means on this machine: the device, "cpu" or "cuda:0", and a line on it
+ * for a person, which for "auto" on the CPU says why. Both are freed with tcc_string_free. Takes nothing. Errors:
+ * TCC_EINVAL (no such name), TCC_EUNSUPPORTED and TCC_EDEVICE, which say what is missing and what to do. */
 TCC_API tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, char **text);
 /* What hardware and libraries were found, from where, which version, and what is lost without the rest; to be freed. */
 TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
 
-/* Run one training step on the compiled program and on the reference interpreter and compare the loss and every parameter's
- * gradient within `tolerance` (relative to the largest entry; 0: 1e-4, or 1e-2 with options.allow_tf32 on a GPU). The model's state
- * is unchanged. On a mismatch returns TCC_EBUG; the error names the worst parameter and the first pass whose result differs, or else the fused group whose kernel
- * does, and the smallest failing graph is written to `reproducer` (may be NULL). */
-TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer);
+/* Run one training step on the compiled program and on the reference interpreter and compare the loss and every
+ * parameter's gradient within `tolerance` (relative to the largest entry; 0: 1e-4, or 1e-2 with options.allow_tf32 on a
+ * GPU). The model's state is unchanged. On a mismatch returns TCC_EBUG; the error names the worst parameter and the
+ * first pass whose result differs, or else the fused group whose kernel does, and the smallest failing graph is written
+ * to `reproducer` (may be NULL). */
+TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance,
+                                    const char *reproducer);
 
 TCC_API_END
 #endif

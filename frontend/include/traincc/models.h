@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Ready-made models, written with the public API alone: read them as examples. Parameter names are those of the PyTorch code each
- * follows, so that weights can be exchanged. */
+ * Ready-made models, written with the public API alone: read them as examples. Parameter names are those of the PyTorch
+ * code each follows, so that weights can be exchanged. */
 #ifndef TRAINCC_MODELS_H
 #define TRAINCC_MODELS_H
 
@@ -37,7 +37,7 @@ TCC_API tcc_tensor tcc_cnn(tcc_trace *t, tcc_tensor x, const tcc_cnn_options *op
 
 /* ResNet-18, -34 or -50 (He et al. 2016; torchvision's v1.5 and names). x [B, 3, H, W] -> [B, classes]. */
 typedef struct tcc_resnet_options {
-    int depth;       /* 18, 34 or 50 */
+    int depth; /* 18, 34 or 50 */
     int64_t classes;
     int64_t width;   /* of the first stage; 64 */
     bool cifar_stem; /* 3 x 3 stride 1 and no pooling, for 32 x 32 images */

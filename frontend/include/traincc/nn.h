@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Parameters and layers. A layer is a function that gets or makes its parameters by name and returns its result; its state is
- * nothing but those names, so a model is plain C. Names are PyTorch's: layer "fc1" has "fc1.weight" and "fc1.bias", under the
- * scopes that are open ("h.0.attn.c_attn.weight"). Asking for a name again gives the same parameter: tied weights. */
+ * Parameters and layers. A layer is a function that gets or makes its parameters by name and returns its result; its
+ * state is nothing but those names, so a model is plain C. Names are PyTorch's: layer "fc1" has "fc1.weight" and
+ * "fc1.bias", under the scopes that are open ("h.0.attn.c_attn.weight"). Asking for a name again gives the same
+ * parameter: tied weights. */
 #ifndef TRAINCC_NN_H
 #define TRAINCC_NN_H
 
@@ -12,11 +13,10 @@ TCC_API_BEGIN
 /* -- Scopes: prefixes of names -- */
 TCC_API void tcc_scope(tcc_trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 TCC_API void tcc_scope_end(tcc_trace *t);
-/* A place for errors and reports that says where in the model, not in whose source: MODEL and the open scopes, "gpt.transformer.h.0.attn";
- * layers add their names to it. For models whose users do not have their source, with "model" a constant of theirs:
- *     #undef TCC_HERE
- *     #define TCC_HERE tcc_scope_place(t, "model")
- * It lives as long as the trace. */
+/* A place for errors and reports that says where in the model, not in whose source: MODEL and the open scopes,
+ * "gpt.transformer.h.0.attn"; layers add their names to it. For models whose users do not have their source, with
+ * "model" a constant of theirs: #undef TCC_HERE #define TCC_HERE tcc_scope_place(t, "model") It lives as long as the
+ * trace. */
 TCC_API tcc_loc tcc_scope_place(tcc_trace *t, const char *model);
 
 /* Whether the trace is for training: dropout drops, batch norm uses the batch. */
@@ -29,7 +29,8 @@ typedef enum tcc_init_kind {
     TCC_INIT_UNIFORM,         /* in [a, b) */
     TCC_INIT_NORMAL,          /* mean a, standard deviation b */
     TCC_INIT_TRUNC_NORMAL,    /* the same, redrawn beyond 2 standard deviations */
-    TCC_INIT_KAIMING_UNIFORM, /* bound a / sqrt(fan_in); He et al. 2015: a = sqrt(6) for relu; PyTorch's layers: a = 1 */
+    TCC_INIT_KAIMING_UNIFORM, /* bound a / sqrt(fan_in); He et al. 2015: a = sqrt(6) for relu; PyTorch's layers: a = 1
+                               */
     TCC_INIT_KAIMING_NORMAL,  /* std a / sqrt(fan_in); a = sqrt(2) for relu */
     TCC_INIT_XAVIER_UNIFORM,  /* bound a sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) */
     TCC_INIT_XAVIER_NORMAL,   /* std a sqrt(2 / (fan_in + fan_out)) */
@@ -40,12 +41,14 @@ typedef struct tcc_init {
     int64_t fan_in; /* 0: product of all extents but the first */
 } tcc_init;
 
-/* The trainable parameter `name` (within the open scopes), f32. Made with its initial value when first asked for; a later request
- * with another shape is an error. Its draws depend on the model's seed and the name alone. */
-TCC_API tcc_tensor tcc_param_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims, tcc_loc at);
+/* The trainable parameter `name` (within the open scopes), f32. Made with its initial value when first asked for; a
+ * later request with another shape is an error. Its draws depend on the model's seed and the name alone. */
+TCC_API tcc_tensor tcc_param_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims,
+                                tcc_loc at);
 #define tcc_param(t, name, init, ...) tcc_param_at(t, name, init, __VA_ARGS__, TCC_HERE)
 /* A buffer: persistent and saved, not trained, as running statistics. */
-TCC_API tcc_tensor tcc_state_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims, tcc_loc at);
+TCC_API tcc_tensor tcc_state_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims,
+                                tcc_loc at);
 #define tcc_state(t, name, init, ...) tcc_state_at(t, name, init, __VA_ARGS__, TCC_HERE)
 /* The value that `state` has after this step. Once for each state. */
 TCC_API void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at);
@@ -59,37 +62,42 @@ typedef struct tcc_linear_options {
     bool no_bias;
     const tcc_init *weight_init, *bias_init;
 } tcc_linear_options;
-TCC_API tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *options, tcc_loc at);
-#define tcc_linear(x, name, features, ...)                                                         \
+TCC_API tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *options,
+                                 tcc_loc at);
+#define tcc_linear(x, name, features, ...) \
     tcc_linear_at(x, name, features, &(tcc_linear_options){.size = sizeof(tcc_linear_options), __VA_ARGS__}, TCC_HERE)
 
-/* x [N, C, spatial] -> [N, channels, spatial']; kernel x .. x kernel. Init as PyTorch: U(+-1/sqrt(fan_in)), or weight_init. */
-TCC_API tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel, const tcc_init *weight_init,
-                                     const tcc_conv_options *options, tcc_loc at);
-#define tcc_conv_layer(x, name, channels, kernel, ...)                                             \
-    tcc_conv_layer_at(x, name, channels, kernel, NULL, &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
+/* x [N, C, spatial] -> [N, channels, spatial']; kernel x .. x kernel. Init as PyTorch: U(+-1/sqrt(fan_in)), or
+ * weight_init. */
+TCC_API tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
+                                     const tcc_init *weight_init, const tcc_conv_options *options, tcc_loc at);
+#define tcc_conv_layer(x, name, channels, kernel, ...) \
+    tcc_conv_layer_at(x, name, channels, kernel, NULL, \
+                      &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
 
 /* indices i32 [..] -> [.., width]: rows of the parameter NAME.weight [rows, width]. Init N(0, 1), or weight_init. */
-TCC_API tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width, const tcc_init *weight_init,
-                                    tcc_loc at);
+TCC_API tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,
+                                    const tcc_init *weight_init, tcc_loc at);
 #define tcc_embedding(indices, name, rows, width, init) tcc_embedding_at(indices, name, rows, width, init, TCC_HERE)
 
 typedef struct tcc_norm_options {
     size_t size;
-    double eps;      /* 0: 1e-5 */
+    double eps; /* 0: 1e-5 */
     bool no_bias;
-    bool no_affine;  /* neither weight nor bias */
-    double momentum; /* batch norm's running statistics; 0: 0.1 */
+    bool no_affine;   /* neither weight nor bias */
+    double momentum;  /* batch norm's running statistics; 0: 0.1 */
     bool zero_weight; /* start the weight at 0 instead of 1 */
 } tcc_norm_options;
 /* Over the last dim. */
 TCC_API tcc_tensor tcc_layer_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 TCC_API tcc_tensor tcc_rms_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 /* Channels are dim 1. */
-TCC_API tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *options, tcc_loc at);
+TCC_API tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *options,
+                                     tcc_loc at);
 /* Training: by the batch, updating NAME.running_mean and NAME.running_var (unbiased). Evaluation: by those. */
 TCC_API tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
-#define TCC_NORM_OPTIONS(...) &(tcc_norm_options) { .size = sizeof(tcc_norm_options), __VA_ARGS__ }
+#define TCC_NORM_OPTIONS(...) \
+    &(tcc_norm_options) { .size = sizeof(tcc_norm_options), __VA_ARGS__ }
 #define tcc_layer_norm(x, name, ...) tcc_layer_norm_at(x, name, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
 #define tcc_rms_norm(x, name, ...) tcc_rms_norm_at(x, name, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
 #define tcc_group_norm(x, name, groups, ...) tcc_group_norm_at(x, name, groups, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  * Tensors of a trace and the operations on them.
  *
- * A tcc_tensor is a small handle passed by value, so that expressions nest: tcc_relu(tcc_linear(x, "fc1", 128)). It names a value
- * in the graph that is being traced; nothing is computed while tracing. Operations check shapes and element types at once. The
- * first error is kept with the user's file and line; every later operation on its result does nothing, and the call that traces
- * (tcc_model_train, tcc_model_evaluate, ...) returns it. So model code needs no checks.
+ * A tcc_tensor is a small handle passed by value, so that expressions nest: tcc_relu(tcc_linear(x, "fc1", 128)). It
+ * names a value in the graph that is being traced; nothing is computed while tracing. Operations check shapes and
+ * element types at once. The first error is kept with the user's file and line; every later operation on its result
+ * does nothing, and the call that traces (tcc_model_train, tcc_model_evaluate, ...) returns it. So model code needs no
+ * checks.
  *
- * Operands of binary operations broadcast as in numpy: aligned from the right, extents of 1 stretch. Element types must be equal;
- * tcc_cast converts. Axes may be negative: -1 is the last. */
+ * Operands of binary operations broadcast as in numpy: aligned from the right, extents of 1 stretch. Element types must
+ * be equal; tcc_cast converts. Axes may be negative: -1 is the last. */
 #ifndef TRAINCC_TENSOR_H
 #define TRAINCC_TENSOR_H
 
@@ -30,21 +31,23 @@ typedef struct tcc_tensor {
 
 #define TCC_HERE ((tcc_loc){__FILE__, __LINE__})
 /* A list of extents or axes: tcc_reshape(x, TCC_DIMS(32, -1)). */
-#define TCC_DIMS(...)                                                                              \
+#define TCC_DIMS(...) \
     (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 
 /* -- What a tensor is; usable while tracing -- */
-TCC_API int tcc_rank(tcc_tensor x);                   /* 0 after an error */
-TCC_API int64_t tcc_dim(tcc_tensor x, int axis);      /* extent; 1 after an error */
-TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);        /* TCC_F32 after an error */
+TCC_API int tcc_rank(tcc_tensor x);              /* 0 after an error */
+TCC_API int64_t tcc_dim(tcc_tensor x, int axis); /* extent; 1 after an error */
+TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);   /* TCC_F32 after an error */
 
 /* Records an error of your own layer, with the same rules as any: the first one counts. Returns a poisoned tensor. */
 TCC_API tcc_tensor tcc_fail_at(tcc_trace *t, tcc_loc at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define tcc_fail(t, ...) tcc_fail_at(t, TCC_HERE, __VA_ARGS__)
 
 /* -- Constants -- */
-TCC_API tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
-TCC_API tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
+TCC_API tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims,
+                                   tcc_loc at);
+TCC_API tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims,
+                                  tcc_loc at);
 TCC_API tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
 #define tcc_constant(t, value, dtype, ...) tcc_constant_at(t, value, dtype, __VA_ARGS__, TCC_HERE)
 #define tcc_literal(t, values, dtype, ...) tcc_literal_at(t, values, dtype, __VA_ARGS__, TCC_HERE)
@@ -149,8 +152,9 @@ TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at); /* c x */
 
 /* -- Shape -- */
 TCC_API tcc_tensor tcc_reshape_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at); /* one extent may be -1 */
-TCC_API tcc_tensor tcc_flatten_at(tcc_tensor x, int first, tcc_loc at);       /* dims from `first` on become one */
-TCC_API tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm, tcc_loc at); /* result dim i is perm[i] of x */
+TCC_API tcc_tensor tcc_flatten_at(tcc_tensor x, int first, tcc_loc at); /* dims from `first` on become one */
+TCC_API tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm,
+                                    tcc_loc at); /* result dim i is perm[i] of x */
 TCC_API tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at);
 TCC_API tcc_tensor tcc_slice_at(tcc_tensor x, int axis, int64_t start, int64_t limit, int64_t stride, tcc_loc at);
 TCC_API tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, double value, tcc_loc at);
@@ -194,22 +198,24 @@ TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 #define tcc_matmul(a, b) tcc_matmul_at(a, b, TCC_HERE)
 
-/* dropout(softmax(scale q k^T + mask)) v for q [.., T, D], k [.., S, D], v [.., S, E]. The T x S matrix is never stored, nor is what dropout
- * drew. A query that sees no key gives 0. */
+/* dropout(softmax(scale q k^T + mask)) v for q [.., T, D], k [.., S, D], v [.., S, E]. The T x S matrix is never
+ * stored, nor is what dropout drew. A query that sees no key gives 0. */
 typedef struct tcc_attention_options {
-    size_t size; /* sizeof this struct, set by the macro */
-    bool causal; /* query t sees keys up to t + S - T */
+    size_t size;  /* sizeof this struct, set by the macro */
+    bool causal;  /* query t sees keys up to t + S - T */
     double scale; /* 0: 1 / sqrt(D) */
-    /* Broadcasts to [.., T, S]: bool, true where the query sees the key; or of q's type, added to the scaled scores. Left out: none. */
+    /* Broadcasts to [.., T, S]: bool, true where the query sees the key; or of q's type, added to the scaled scores.
+     * Left out: none. */
     tcc_tensor mask;
     double dropout; /* of the probabilities, as tcc_dropout; while training only */
 } tcc_attention_options;
-TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *options, tcc_loc at);
-#define tcc_attention(q, k, v, ...)                                                                \
+TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *options,
+                                    tcc_loc at);
+#define tcc_attention(q, k, v, ...) \
     tcc_attention_at(q, k, v, &(tcc_attention_options){.size = sizeof(tcc_attention_options), __VA_ARGS__}, TCC_HERE)
 
-/* Cross-correlation of x [N, C, spatial] with w [O, C / groups, kernel], 1 to 3 spatial dims. The same stride, padding and
- * dilation hold for all spatial dims. */
+/* Cross-correlation of x [N, C, spatial] with w [O, C / groups, kernel], 1 to 3 spatial dims. The same stride, padding
+ * and dilation hold for all spatial dims. */
 typedef struct tcc_conv_options {
     size_t size;
     int64_t stride;   /* 0: 1 */
@@ -219,23 +225,26 @@ typedef struct tcc_conv_options {
     bool no_bias;     /* layers only */
 } tcc_conv_options;
 TCC_API tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *options, tcc_loc at);
-#define tcc_conv(x, w, ...) tcc_conv_at(x, w, &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
+#define tcc_conv(x, w, ...) \
+    tcc_conv_at(x, w, &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
 
 /* -- Windows over the spatial dims of x [N, C, spatial] -- */
 typedef struct tcc_pool_options {
     size_t size;
-    int64_t stride;   /* 0: the window */
+    int64_t stride; /* 0: the window */
     int64_t padding;
     bool exclude_pad; /* averages leave padding out */
 } tcc_pool_options;
 TCC_API tcc_tensor tcc_max_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
 TCC_API tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
 TCC_API tcc_tensor tcc_adaptive_avg_pool_at(tcc_tensor x, int rank, const int64_t *spatial, tcc_loc at);
-TCC_API tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at);
-TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at);
-#define tcc_max_pool(x, window, ...)                                                               \
+TCC_API tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
+                                         tcc_loc at);
+TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
+                                          tcc_loc at);
+#define tcc_max_pool(x, window, ...) \
     tcc_max_pool_at(x, window, &(tcc_pool_options){.size = sizeof(tcc_pool_options), __VA_ARGS__}, TCC_HERE)
-#define tcc_avg_pool(x, window, ...)                                                               \
+#define tcc_avg_pool(x, window, ...) \
     tcc_avg_pool_at(x, window, &(tcc_pool_options){.size = sizeof(tcc_pool_options), __VA_ARGS__}, TCC_HERE)
 #define tcc_adaptive_avg_pool(x, ...) tcc_adaptive_avg_pool_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_resize_nearest(x, align_corners, ...) tcc_resize_nearest_at(x, align_corners, __VA_ARGS__, TCC_HERE)
@@ -255,13 +264,15 @@ typedef struct tcc_cross_entropy_options {
     double label_smoothing;   /* in [0, 1) */
     const tcc_tensor *weight; /* f32 [C], a weight a class; NULL: none */
 } tcc_cross_entropy_options;
-TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *options, tcc_loc at);
-#define tcc_cross_entropy(logits, targets, ...)                                                    \
-    tcc_cross_entropy_at(logits, targets,                                                          \
-                         &(tcc_cross_entropy_options){.size = sizeof(tcc_cross_entropy_options), __VA_ARGS__}, TCC_HERE)
-TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);            /* mean (x - target)^2 */
-TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);             /* mean |x - target| */
-TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, tcc_loc at);     /* mean binary cross-entropy */
+TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *options,
+                                        tcc_loc at);
+#define tcc_cross_entropy(logits, targets, ...)                                                                \
+    tcc_cross_entropy_at(logits, targets,                                                                      \
+                         &(tcc_cross_entropy_options){.size = sizeof(tcc_cross_entropy_options), __VA_ARGS__}, \
+                         TCC_HERE)
+TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);        /* mean (x - target)^2 */
+TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);         /* mean |x - target| */
+TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, tcc_loc at); /* mean binary cross-entropy */
 #define tcc_mse_loss(x, target) tcc_mse_loss_at(x, target, TCC_HERE)
 #define tcc_l1_loss(x, target) tcc_l1_loss_at(x, target, TCC_HERE)
 #define tcc_bce_with_logits(x, target) tcc_bce_with_logits_at(x, target, TCC_HERE)
