@@ -6,8 +6,9 @@
 #include "codegen/build.h"
 #include "codegen/norm_call.h"
 #include "runtime/cpus.h"
-#include "runtime/device_cpu.h"
-#include "runtime/library.h"
+#include "runtime/wanted.h"
+#include "runtime/cpu/device.h"
+#include "runtime/cpu/library.h"
 #include "runtime/program.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
 
 #include "codegen/build.h"
 #include "runtime/cpus.h"
-#include "runtime/device_cpu.h"
-#include "runtime/device_cuda.h"
-#include "runtime/library_cuda.h"
+#include "runtime/cpu/device.h"
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/library.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * CPUs of this process: sched_getaffinity, cgroup v1 and v2 quotas, TCC_NUM_THREADS. */
-#include "cpus.h"
+#include "runtime/cpus.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Executables: what is the same on every device. */
-#include "exec.h"
-#include "program.h"
+#include "runtime/exec.h"
+#include "runtime/program.h"
 
 #include "ir/support/alloc.h"
 

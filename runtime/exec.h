@@ -3,7 +3,7 @@
 #ifndef TCC_RUNTIME_EXEC_H
 #define TCC_RUNTIME_EXEC_H
 
-#include "device.h"
+#include "runtime/device.h"
 
 typedef struct tcc_exec tcc_exec;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Where a program's buffers are. */
-#include "places.h"
-#include "program.h"
+#include "runtime/places.h"
+#include "runtime/program.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Reports on a profiled executable. */
-#include "profile.h"
-#include "file.h"
+#include "runtime/profile.h"
+#include "runtime/files/file.h"
 
 #include "ir/support/alloc.h"
 

@@ -3,7 +3,7 @@
 #ifndef TCC_RUNTIME_PROFILE_H
 #define TCC_RUNTIME_PROFILE_H
 
-#include "exec.h"
+#include "runtime/exec.h"
 
 /* A table with one line a step, the most expensive first, and a line of totals: minimal time and its share of the run,
  * arithmetic, compulsory traffic, rates, and the share of what the device can do (`roofline`; NULL: no such column):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Programs as the runtime sees them: checked, described, destroyed. */
-#include "program.h"
+#include "runtime/program.h"
 
 #include "ir/support/alloc.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Programs as bytes. One function walks the program in both directions, so that what is written is what is read. */
-#include "program_file.h"
-#include "file.h"
-#include "program.h"
+#include "runtime/program_file.h"
+#include "runtime/files/file.h"
+#include "runtime/program.h"
 
 #include "ir/support/alloc.h"
 

@@ -11,7 +11,7 @@
 #include "harness/passes.h"
 #include "ir/ir.h"
 #include "ir/support/alloc.h"
-#include "runtime/device_cuda.h"
+#include "runtime/cuda/device.h"
 #include "traincc/context.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #include "harness/check.h"
 #include "harness/passes.h"
 #include "ir/ir.h"
-#include "runtime/device_cuda.h"
+#include "runtime/cuda/device.h"
 #include "traincc/context.h"
 
 #include <stdio.h>

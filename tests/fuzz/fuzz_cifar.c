@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes the check of CIFAR's records. So that a mutation makes whole records, each input byte
  * stands for the first bytes of one. */
-#include "runtime/data_images.h"
+#include "runtime/data/images.h"
 
 #include <stdlib.h>
 #include <string.h>

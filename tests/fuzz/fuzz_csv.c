@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes the CSV parser. The first byte chooses the options, and where the rest is cut into a
  * training and a validation file. */
-#include "runtime/data_csv.h"
+#include "runtime/data/csv.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes the checks of idx files: the first byte chooses between images and labels. */
-#include "runtime/data_images.h"
+#include "runtime/data/images.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Any bytes as a kernel's object: loaded or refused with a message; nothing in it is called. */
-#include "runtime/host_object.h"
+#include "runtime/cpu/object.h"
 
 #include <stdlib.h>
 #include <string.h>

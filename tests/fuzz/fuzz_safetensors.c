@@ -3,7 +3,7 @@
  * within it. */
 #include "ir/support/context.h"
 #include "ir/support/dtype.h"
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>

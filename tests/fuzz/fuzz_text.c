@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Fuzzes the making of tokens from text. The first byte chooses between UTF-8 and bytes, and where
  * the rest is cut in two. What is accepted must come back from its tokens. */
-#include "runtime/data_text.h"
+#include "runtime/data/text.h"
 
 #include <stdlib.h>
 #include <string.h>

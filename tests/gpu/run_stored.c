@@ -2,7 +2,7 @@
  * Runs a stored program on a CUDA device with libtraincc_rt alone, which has no compiler: `run_stored FILE`. Every
  * binding holds 64-bit integers; the inputs are 0, 1, 2, ..., and the sum of the last binding is printed. */
 #include "ir/support/alloc.h"
-#include "runtime/device_cuda.h"
+#include "runtime/cuda/device.h"
 #include "runtime/exec.h"
 #include "runtime/program_file.h"
 

@@ -6,7 +6,7 @@
 #include "harness/cuda_call.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/cuda_cublaslt.h"
+#include "runtime/cuda/cublaslt.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "harness/passes.h"
 
 #include "codegen/llvm.h"
-#include "runtime/cudnn_norm.h"
+#include "runtime/cuda/cudnn_norm.h"
 
 #include <traincc/traincc.h>
 

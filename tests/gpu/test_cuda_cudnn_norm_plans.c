@@ -4,7 +4,7 @@
 #include "harness/check.h"
 #include "harness/cudnn_planner.h"
 
-#include "runtime/cudnn_norm.h"
+#include "runtime/cuda/cudnn_norm.h"
 
 #include <dlfcn.h>
 

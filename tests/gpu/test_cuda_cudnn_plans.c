@@ -10,7 +10,7 @@
 
 #include "codegen/llvm.h"
 #include "ir/support/alloc.h"
-#include "runtime/cudnn_conv.h"
+#include "runtime/cuda/cudnn_conv.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "harness/graphs.h"
 
 #include "codegen/llvm.h"
-#include "runtime/cudnn_sdpa.h"
+#include "runtime/cuda/cudnn_sdpa.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "harness/check.h"
 #include "harness/cudnn_planner.h"
 
-#include "runtime/cudnn_sdpa.h"
+#include "runtime/cuda/cudnn_sdpa.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "harness/check.h"
 #include "harness/files.h"
 
-#include "runtime/cuda_driver.h"
+#include "runtime/cuda/driver.h"
 
 #include <dlfcn.h>
 #include <glob.h>

@@ -9,7 +9,7 @@
 
 #include "ir/random.h"
 #include "passes/pass.h"
-#include "runtime/device_cpu.h"
+#include "runtime/cpu/device.h"
 
 #include <math.h>
 #include <stdio.h>

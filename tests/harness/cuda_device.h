@@ -7,7 +7,7 @@
 #include "ptxsim/ptxsim.h"
 
 #include "ir/support/diag.h"
-#include "runtime/device_cuda.h"
+#include "runtime/cuda/device.h"
 #include "runtime/exec.h"
 
 /* The functions of tests/ptxsim/ptxsim.h; all NULL on a machine's own driver, or where there is none. */

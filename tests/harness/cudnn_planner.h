@@ -3,7 +3,7 @@
 #ifndef TCC_TESTS_HARNESS_CUDNN_PLANNER_H
 #define TCC_TESTS_HARNESS_CUDNN_PLANNER_H
 
-#include "runtime/cuda_cudnn.h"
+#include "runtime/cuda/cudnn.h"
 
 enum { CUDNN_PLANNERS = 2 };
 typedef struct cudnn_planner {

@@ -2,7 +2,7 @@
  * Loading a kernel's object in a test, through the runtime's own loader. */
 #include "object.h"
 
-#include "runtime/host_object.h"
+#include "runtime/cpu/object.h"
 
 #include <stdio.h>
 #include <stdlib.h>

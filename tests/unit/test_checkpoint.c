@@ -4,7 +4,7 @@
 #include "harness/files.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
-#include "runtime/file.h"
+#include "runtime/files/file.h"
 #include "traincc/checkpoint.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "harness/sample_program.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/device_cpu.h"
+#include "runtime/cpu/device.h"
 #include "runtime/exec.h"
 #include "runtime/profile.h"
 #include "runtime/program.h"

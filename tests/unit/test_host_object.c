@@ -4,7 +4,7 @@
 #include "harness/ir_object.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/host_object.h"
+#include "runtime/cpu/object.h"
 
 #include <llvm-c/Target.h>
 

@@ -4,7 +4,8 @@
 #include "harness/check.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/library.h"
+#include "runtime/cpu/library.h"
+#include "runtime/wanted.h"
 
 #include <math.h>
 #include <stdbool.h>

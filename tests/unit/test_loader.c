@@ -5,7 +5,7 @@
 #include "harness/files.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
-#include "runtime/draw.h"
+#include "runtime/data/draw.h"
 #include "traincc/data.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #include "harness/files.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
-#include "runtime/file.h"
-#include "runtime/tensorboard.h"
+#include "runtime/files/file.h"
+#include "runtime/files/tensorboard.h"
 
 #include <dirent.h>
 #include <locale.h>

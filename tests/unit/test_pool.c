@@ -5,7 +5,7 @@
 
 #include "ir/support/alloc.h"
 #include "runtime/cpus.h"
-#include "runtime/pool.h"
+#include "runtime/cpu/pool.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

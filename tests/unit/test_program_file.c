@@ -4,9 +4,9 @@
 #include "harness/sample_program.h"
 
 #include "ir/support/alloc.h"
-#include "runtime/device_cpu.h"
+#include "runtime/cpu/device.h"
 #include "runtime/exec.h"
-#include "runtime/file.h"
+#include "runtime/files/file.h"
 #include "runtime/program_file.h"
 
 #include <stdlib.h>

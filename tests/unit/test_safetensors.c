@@ -6,7 +6,7 @@
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
 #include "ir/support/dtype.h"
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ * A program on the CPU: a list of calls whose pointers stand ready, so that a run looks nothing up and allocates
+ * nothing. */
+#include "runtime/cpus.h"
+#include "runtime/cpu/device.h"
+#include "runtime/cpu/object.h"
+#include "runtime/places.h"
+#include "runtime/program.h"
+
+#include "ir/support/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { COPY_ITEM_BYTES = 4096, COPY_GRAIN = 32 /* items: below 128 KiB one thread copies faster */ };
+
+typedef struct instance {
+    int64_t first; /* item of the step at which this instance begins */
+    void **buffers;
+    const int64_t *params;
+} instance;
+
+typedef struct command {
+    tcc_step_kind kind;
+    tcc_pool *pool;
+    /* kernel */
+    tcc_host_kernel kernel;
+    int n_instances;
+    instance *instances; /* n_instances + 1: the last holds the end */
+    int64_t items, grain;
+    /* library */
+    const tcc_library_entry *entry;
+    void *call;
+    /* library: the buffers; copy: to, from */
+    void **buffers;
+    int64_t copy_bytes;
+} command;
+
+struct tcc_commands {
+    tcc_arena memory;
+    const tcc_program *program;
+    tcc_device_cpu *device;
+    tcc_host_object **objects; /* of the modules */
+    command *commands;
+    int n_commands; /* that were made; fewer than steps after a failure */
+    tcc_places *places;
+};
+
+/* --- making --- */
+
+static void *place_of(void *user, int step, int n, int buffer) {
+    const command *m = &((const tcc_commands *)user)->commands[step];
+    return m->kind == TCC_STEP_KERNEL ? &m->instances[n].buffers[buffer] : &m->buffers[buffer];
+}
+
+static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
+    const tcc_kernel *k = &c->program->kernels[s->kernel];
+    m->kernel = tcc_host_object_kernel(c->objects[k->module], k->symbol);
+    if (!m->kernel)
+        return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
+    m->grain = s->grain < 1 ? 1 : s->grain;
+    m->n_instances = s->n_instances;
+    m->instances = TCC_ARENA_ARRAY(&c->memory, instance, s->n_instances + 1);
+    if (!m->instances) return tcc_enomem(d);
+    for (int n = 0; n < s->n_instances; n++) {
+        instance *i = &m->instances[n];
+        i->first = m->items;
+        i->params = s->instances[n].params;
+        i->buffers = TCC_ARENA_ARRAY(&c->memory, void *, k->n_buffers);
+        if (!i->buffers) return tcc_enomem(d);
+        m->items += s->instances[n].items;
+    }
+    m->instances[s->n_instances].first = m->items;
+    return TCC_OK;
+}
+
+static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
+    const tcc_library_call *call = s->call;
+    const tcc_library_entry *entry = tcc_libraries_find(c->device->libraries, call->name);
+    if (!entry)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry, or its library was not found",
+                         call->name);
+    if (call->n_params != entry->n_params || call->n_buffers != entry->n_buffers)
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name,
+                         entry->n_params, entry->n_buffers, call->n_params, call->n_buffers);
+    m->buffers = TCC_ARENA_ARRAY(&c->memory, void *, call->n_buffers);
+    if (!m->buffers) return tcc_enomem(d);
+    TCC_TRY(entry->create(c->device->libraries, d, c->device->pool, call->params, &m->call));
+    m->entry = entry; /* from here on released by destroy */
+    return TCC_OK;
+}
+
+static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
+    m->kind = s->kind;
+    m->pool = c->device->pool;
+    if (s->kind == TCC_STEP_KERNEL) return make_kernel(c, d, s, m);
+    if (s->kind == TCC_STEP_LIBRARY) return make_library(c, d, s, m);
+    m->copy_bytes = s->to.size_bytes;
+    m->buffers = TCC_ARENA_ARRAY(&c->memory, void *, 2);
+    return m->buffers ? TCC_OK : tcc_enomem(d);
+}
+
+static tcc_status make(tcc_commands *c, tcc_diag *d) {
+    const tcc_program *p = c->program;
+    const char *lacking = p->cpu ? tcc_cpus_lack(p->cpu) : NULL;
+    if (lacking)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "program '%s' was made for a CPU with %.*s, which this one lacks", p->name,
+                         (int)strcspn(lacking, ","), lacking);
+    c->objects = TCC_ARENA_ARRAY(&c->memory, tcc_host_object *, p->n_modules);
+    c->commands = TCC_ARENA_ARRAY(&c->memory, command, p->n_steps);
+    if (!c->objects || !c->commands) return tcc_enomem(d);
+    for (int i = 0; i < p->n_modules; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "module %d", i);
+        TCC_TRY(tcc_host_object_load(d, name, p->modules[i].code, p->modules[i].size_bytes, &c->objects[i]));
+    }
+    for (; c->n_commands < p->n_steps; c->n_commands++) {
+        tcc_status s = make_command(c, d, &p->steps[c->n_commands], &c->commands[c->n_commands]);
+        if (s != TCC_OK) {
+            tcc_program_note_step(d, p, c->n_commands);
+            return s;
+        }
+    }
+    int64_t scratch_bytes = 0;
+    for (int i = 0; i < p->n_kernels; i++)
+        if (p->kernels[i].scratch_bytes > scratch_bytes) scratch_bytes = p->kernels[i].scratch_bytes;
+    if (scratch_bytes) TCC_TRY(tcc_pool_reserve(c->device->pool, d, scratch_bytes, 0));
+    return tcc_places_make(&c->memory, d, p, place_of, c, &c->places);
+}
+
+tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
+                                     tcc_commands **out) {
+    *out = NULL;
+    tcc_commands *c = tcc__calloc(1, sizeof *c);
+    if (!c) return tcc_enomem(&cx->diag);
+    c->device = (tcc_device_cpu *)device;
+    c->program = program;
+    tcc_status s = make(c, &cx->diag);
+    if (s == TCC_OK) *out = c;
+    else tcc__commands_cpu_release(c);
+    return s;
+}
+
+void tcc__commands_cpu_release(tcc_commands *c) {
+    if (!c) return;
+    for (int i = 0; i < c->n_commands; i++)
+        if (c->commands[i].entry) c->commands[i].entry->destroy(c->commands[i].call);
+    for (int i = 0; c->objects && i < c->program->n_modules; i++) tcc_host_object_destroy(c->objects[i]);
+    tcc_arena_free(&c->memory);
+    tcc__free(c);
+}
+
+void tcc__commands_cpu_place(tcc_commands *c, tcc_space space, int binding, void *base) {
+    tcc_places_set(c->places, space, binding, base);
+}
+
+/* --- running --- */
+
+static void run_kernel(void *user, int worker, int64_t begin, int64_t end) {
+    const command *m = user;
+    void *scratch = tcc_pool_scratch(m->pool, worker);
+    int low = 0, high = m->n_instances; /* the instance of `begin` is in [low, high) */
+    while (high - low > 1) {
+        int middle = low + (high - low) / 2;
+        if (m->instances[middle].first <= begin) low = middle;
+        else high = middle;
+    }
+    for (; begin < end; low++) {
+        const instance *i = &m->instances[low];
+        int64_t stop = i[1].first < end ? i[1].first : end;
+        if (begin < stop) m->kernel(i->buffers, i->params, begin - i->first, stop - i->first, scratch);
+        begin = stop;
+    }
+}
+
+static void run_copy(void *user, int worker, int64_t begin, int64_t end) {
+    (void)worker;
+    const command *m = user;
+    int64_t from = begin * COPY_ITEM_BYTES, to = end * COPY_ITEM_BYTES;
+    if (to > m->copy_bytes) to = m->copy_bytes;
+    memcpy((char *)m->buffers[0] + from, (const char *)m->buffers[1] + from, (size_t)(to - from));
+}
+
+static tcc_status run_command(command *m, tcc_diag *d) {
+    switch (m->kind) {
+    case TCC_STEP_KERNEL: tcc_pool_run(m->pool, run_kernel, m, m->items, m->grain); return TCC_OK;
+    case TCC_STEP_LIBRARY: return m->entry->run(m->call, d, m->pool, m->buffers);
+    case TCC_STEP_COPY:
+        tcc_pool_run(m->pool, run_copy, m, (m->copy_bytes + COPY_ITEM_BYTES - 1) / COPY_ITEM_BYTES, COPY_GRAIN);
+        return TCC_OK;
+    }
+    return TCC_BUG(d, "step kind %d", (int)m->kind);
+}
+
+static int64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+tcc_status tcc__commands_cpu_run(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
+    tcc_status s = TCC_OK;
+    tcc_pool_lock(c->device->pool);
+    int64_t start = times ? now_ns() : 0;
+    for (int i = 0; i < c->n_commands && s == TCC_OK; i++) {
+        if (times) times[i].begin_ns = now_ns() - start;
+        s = run_command(&c->commands[i], d);
+        if (times) times[i].end_ns = now_ns() - start;
+        if (s != TCC_OK) tcc_program_note_step(d, c->program, i);
+    }
+    tcc_pool_unlock(c->device->pool);
+    return s;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ * The CPU device: memory and the parts' lifetimes. */
+#include "runtime/cpu/device.h"
+
+#include "ir/support/alloc.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { ALIGNMENT = 64, PAGE = 65536 /* a multiple of any system's */, HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
+
+static tcc_device_cpu *cpu_of(tcc_device *device) { return (tcc_device_cpu *)device; }
+
+static void cpu_destroy(tcc_device *device) {
+    tcc_device_cpu *cpu = cpu_of(device);
+    tcc_pool_destroy(cpu->pool);
+    tcc_libraries_close(cpu->libraries);
+    tcc__free(cpu);
+}
+
+/* Large blocks are mapped on their own and ask for huge pages: a training step walks hundreds of megabytes, far past
+ * what the TLB covers with small ones. Their pages are zero and cost nothing until they are touched. */
+static void *map_huge(size_t size_bytes) {
+    size_t whole = size_bytes + HUGE_PAGE;
+    if (whole < size_bytes) return NULL;
+    unsigned char *mapping = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                  0);
+    if (mapping == MAP_FAILED) return NULL;
+    size_t before = (size_t)(-(uintptr_t)mapping % HUGE_PAGE), after = HUGE_PAGE - before;
+    if (before) munmap(mapping, before);
+    munmap(mapping + before + size_bytes, after);
+    madvise(mapping + before, size_bytes, MADV_HUGEPAGE);
+    return mapping + before;
+}
+
+static size_t rounded(int64_t size_bytes) { return ((size_t)size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+static size_t pages(int64_t size_bytes) { return ((size_t)size_bytes + PAGE - 1) / PAGE * PAGE; }
+
+static tcc_status cpu_alloc(tcc_device *device, tcc_diag *d, int64_t size_bytes, void **out) {
+    (void)device;
+    *out = NULL;
+    if (size_bytes >= HUGE_FROM) *out = map_huge(pages(size_bytes));
+    else if (size_bytes >= 0 && (*out = tcc__aligned(ALIGNMENT, rounded(size_bytes))))
+        memset(*out, 0, rounded(size_bytes));
+    if (!*out)
+        return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory: %lld bytes of device memory",
+                         (long long)size_bytes);
+    return TCC_OK;
+}
+
+static void cpu_free(tcc_device *device, void *memory, int64_t size_bytes) {
+    (void)device;
+    if (memory && size_bytes >= HUGE_FROM) munmap(memory, pages(size_bytes));
+    else tcc__free(memory);
+}
+
+/* What the system could hand out without swapping. */
+static int64_t cpu_free_bytes(tcc_device *device) {
+    (void)device;
+    FILE *f = fopen("/proc/meminfo", "r");
+    char line[128];
+    long long kib = 0;
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) break;
+    if (f) fclose(f);
+    return kib * 1024;
+}
+
+static tcc_status cpu_copy(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    (void)device;
+    (void)d;
+    if (size_bytes > 0) memcpy(to, from, (size_t)size_bytes);
+    return TCC_OK;
+}
+
+static tcc_status cpu_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
+    tcc_device_cpu *cpu = cpu_of(device);
+    if (size_bytes < 0 || size_bytes > TCC_FETCH_BYTES)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a fetch of %lld bytes: at most %d", (long long)size_bytes,
+                         TCC_FETCH_BYTES);
+    tcc_pool_lock(cpu->pool);
+    *ticket = cpu->n_fetched++;
+    memcpy(cpu->fetched[*ticket % TCC_FETCHES], from, (size_t)size_bytes);
+    tcc_pool_unlock(cpu->pool);
+    return TCC_OK;
+}
+
+static tcc_status cpu_collect(tcc_device *device, tcc_diag *d, int64_t ticket, void *to, int64_t size_bytes) {
+    tcc_device_cpu *cpu = cpu_of(device);
+    tcc_pool_lock(cpu->pool);
+    tcc_status s = tcc_device_check_fetch(d, cpu->n_fetched, ticket, size_bytes);
+    if (s == TCC_OK) memcpy(to, cpu->fetched[ticket % TCC_FETCHES], (size_t)size_bytes);
+    tcc_pool_unlock(cpu->pool);
+    return s;
+}
+
+static tcc_status cpu_synchronize(tcc_device *device, tcc_diag *d) {
+    (void)device; /* runs return when they are done */
+    (void)d;
+    return TCC_OK;
+}
+
+static void cpu_describe(const tcc_device *device, tcc_strbuf *out) {
+    const tcc_device_cpu *cpu = (const tcc_device_cpu *)device;
+    int threads = tcc_pool_threads(cpu->pool);
+    tcc_strbuf_printf(out, "cpu: %d thread%s\n", threads, threads == 1 ? "" : "s");
+    tcc_libraries_describe(cpu->libraries, out);
+}
+
+static bool cpu_takes_call(tcc_device *device, tcc_context *cx, const char *name, int64_t *params) {
+    (void)cx;
+    (void)params;
+    return tcc_libraries_find(((tcc_device_cpu *)device)->libraries, name) != NULL;
+}
+
+static const tcc_device_ops cpu_ops = {
+    .kind = "cpu",
+    .target = TCC_TARGET_HOST,
+    .shares_host = true,
+    .destroy = cpu_destroy,
+    .alloc = cpu_alloc,
+    .free_bytes = cpu_free_bytes,
+    .free = cpu_free,
+    .upload = cpu_copy,
+    .download = cpu_copy,
+    .feed = cpu_copy,
+    .fetch = cpu_fetch,
+    .collect = cpu_collect,
+    .prepare = tcc__commands_cpu_prepare,
+    .release = tcc__commands_cpu_release,
+    .place = tcc__commands_cpu_place,
+    .run = tcc__commands_cpu_run,
+    .synchronize = cpu_synchronize,
+    .takes_call = cpu_takes_call,
+    .measure = tcc__device_cpu_measure,
+    .describe = cpu_describe,
+};
+
+tcc_status tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out) {
+    *out = NULL;
+    tcc_device_cpu *cpu = tcc__calloc(1, sizeof *cpu);
+    if (!cpu) return tcc_enomem(&cx->diag);
+    cpu->base.ops = &cpu_ops;
+    tcc_status s = tcc_pool_create(&cx->diag, threads, &cpu->pool);
+    if (s == TCC_OK) s = tcc_libraries_open(cx, &cpu->libraries);
+    if (s == TCC_OK) *out = &cpu->base;
+    else cpu_destroy(&cpu->base);
+    return s;
+}
+
+tcc_pool *tcc_device_cpu_pool(const tcc_device *device) { return ((const tcc_device_cpu *)device)->pool; }

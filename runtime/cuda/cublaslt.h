@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT
+ * cuBLASLt as this runtime uses it: one row an entry point, found in libcublasLt.so.12 or .13 at run time, so that
+ * neither its header nor the library is needed to build. Signatures, names and values are those of its public
+ * reference. */
+#ifndef TCC_RUNTIME_CUDA_CUBLASLT_H
+#define TCC_RUNTIME_CUDA_CUBLASLT_H
+
+#include "runtime/cuda/library.h"
+
+typedef int tcc_cublas_status; /* 0: CUBLAS_STATUS_SUCCESS */
+enum {
+    TCC_CUBLAS_ALLOC_FAILED = 3,   /* CUBLAS_STATUS_ALLOC_FAILED */
+    TCC_CUBLAS_INVALID_VALUE = 7,  /* CUBLAS_STATUS_INVALID_VALUE */
+    TCC_CUBLAS_ARCH_MISMATCH = 8,  /* CUBLAS_STATUS_ARCH_MISMATCH */
+    TCC_CUBLAS_NOT_SUPPORTED = 15, /* CUBLAS_STATUS_NOT_SUPPORTED */
+};
+
+/* cudaDataType_t, cublasComputeType_t, cublasOperation_t, cublasLtEpilogue_t */
+enum {
+    TCC_CUDA_R_32F = 0,
+    TCC_CUDA_R_64F = 1,
+    TCC_CUDA_R_16F = 2,
+    TCC_CUDA_R_16BF = 14,
+    TCC_CUBLAS_COMPUTE_32F = 68,
+    TCC_CUBLAS_COMPUTE_64F = 70,
+    TCC_CUBLAS_COMPUTE_32F_FAST_TF32 = 77,
+    TCC_CUBLAS_OP_N = 0,
+    TCC_CUBLAS_OP_T = 1,
+    TCC_CUBLASLT_EPILOGUE_DEFAULT = 1,
+    TCC_CUBLASLT_EPILOGUE_RELU = 2, /* this one and the following: their sums do several at once */
+    TCC_CUBLASLT_EPILOGUE_BIAS = 4,
+    TCC_CUBLASLT_EPILOGUE_DRELU = 136,  /* reads bits, of which leading dimension and stride are multiples of 128 */
+    TCC_CUBLASLT_EPILOGUE_GELU = 32,    /* by tanh */
+    TCC_CUBLASLT_EPILOGUE_AUX = 128,    /* of GELU_AUX: GELU's input is stored */
+    TCC_CUBLASLT_EPILOGUE_DGELU = 192,  /* reads it */
+    TCC_CUBLASLT_EPILOGUE_BGRADA = 256, /* the bias is where sums of the first operand go, one a row of the result */
+    TCC_CUBLASLT_EPILOGUE_BGRADB = 512, /* of the second one, one a column */
+};
+
+/* cublasLtMatmulDescAttributes_t, cublasLtMatrixLayoutAttribute_t, cublasLtMatmulPreferenceAttributes_t, with the type
+ * of each value */
+enum {
+    TCC_CUBLASLT_MATMUL_DESC_TRANSA = 3,                 /* int32_t */
+    TCC_CUBLASLT_MATMUL_DESC_TRANSB = 4,                 /* int32_t */
+    TCC_CUBLASLT_MATMUL_DESC_EPILOGUE = 7,               /* uint32_t */
+    TCC_CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8,           /* const void * */
+    TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER = 11,           /* void * */
+    TCC_CUBLASLT_MATMUL_DESC_AUX_LD = 12,                /* int64_t, elements; a multiple of 8 */
+    TCC_CUBLASLT_MATMUL_DESC_AUX_BATCH_STRIDE = 13,      /* int64_t, elements; a multiple of 8 */
+    TCC_CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE = 26,        /* int32_t */
+    TCC_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,          /* int32_t */
+    TCC_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6, /* int64_t, elements */
+    TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,    /* uint64_t */
+    TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,  /* uint32_t; B, C and D follow */
+};
+
+typedef struct tcc_cublaslt_algorithm {
+    uint64_t data[8];
+} tcc_cublaslt_algorithm;
+
+/* cublasLtMatmulHeuristicResult_t */
+typedef struct tcc_cublaslt_result {
+    tcc_cublaslt_algorithm algorithm;
+    size_t workspace_bytes;
+    tcc_cublas_status state;
+    float waves;
+    int reserved[4];
+} tcc_cublaslt_result;
+
+/* Handles and descriptors are opaque. */
+#define TCC_CUBLASLT_CALLS(X)                                                                                        \
+    X(create, tcc_cublas_status, "cublasLtCreate", (void **handle))                                                  \
+    X(destroy, tcc_cublas_status, "cublasLtDestroy", (void *handle))                                                 \
+    X(version, size_t, "cublasLtGetVersion", (void))                                                                 \
+    X(status_name, const char *, "cublasLtGetStatusName", (tcc_cublas_status status))                                \
+    X(matmul_create, tcc_cublas_status, "cublasLtMatmulDescCreate", (void **desc, int compute_type, int scale_type)) \
+    X(matmul_destroy, tcc_cublas_status, "cublasLtMatmulDescDestroy", (void *desc))                                  \
+    X(matmul_set, tcc_cublas_status, "cublasLtMatmulDescSetAttribute",                                               \
+      (void *desc, int attribute, const void *value, size_t bytes))                                                  \
+    X(layout_create, tcc_cublas_status, "cublasLtMatrixLayoutCreate",                                                \
+      (void **layout, int type, uint64_t rows, uint64_t columns, int64_t ld))                                        \
+    X(layout_destroy, tcc_cublas_status, "cublasLtMatrixLayoutDestroy", (void *layout))                              \
+    X(layout_set, tcc_cublas_status, "cublasLtMatrixLayoutSetAttribute",                                             \
+      (void *layout, int attribute, const void *value, size_t bytes))                                                \
+    X(preference_create, tcc_cublas_status, "cublasLtMatmulPreferenceCreate", (void **preference))                   \
+    X(preference_destroy, tcc_cublas_status, "cublasLtMatmulPreferenceDestroy", (void *preference))                  \
+    X(preference_set, tcc_cublas_status, "cublasLtMatmulPreferenceSetAttribute",                                     \
+      (void *preference, int attribute, const void *value, size_t bytes))                                            \
+    X(heuristic, tcc_cublas_status, "cublasLtMatmulAlgoGetHeuristic",                                                \
+      (void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference, int asked,                    \
+       tcc_cublaslt_result *results, int *found))                                                                    \
+    X(matmul, tcc_cublas_status, "cublasLtMatmul",                                                                   \
+      (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout,    \
+       const void *beta, const void *c, void *c_layout, void *d, void *d_layout,                                     \
+       const tcc_cublaslt_algorithm *algorithm, void *workspace, size_t workspace_bytes, tcc_cuda_stream stream))
+
+typedef struct tcc_cublaslt_functions {
+#define X(field, result, symbol, parameters) result(*field) parameters;
+    TCC_CUBLASLT_CALLS(X)
+#undef X
+} tcc_cublaslt_functions;
+
+/* The library, found or not. */
+typedef struct tcc_cublaslt_library {
+    bool usable;
+    tcc_cublaslt_functions f;
+    char text[PATH_MAX + 256]; /* "13.1.0 (/usr/local/...)", or why not */
+} tcc_cublaslt_library;
+
+/* Look for the library and its functions; needs no device. A driver of CUDA 12 gets cuBLASLt 12 alone. */
+void tcc_cublaslt_find(const tcc_cuda_driver *driver, tcc_cublaslt_library *out);
+/* A line: version and file, or what is lost without it. */
+void tcc__cublaslt_describe(const tcc_cuda_driver *driver, tcc_strbuf *out);
+void tcc__cublaslt_close(tcc_device_cuda *cuda);
+extern const tcc_cuda_entry tcc__cublaslt_matmul;
+
+#endif

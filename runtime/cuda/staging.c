@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT
+ * A CUDA device's ways in and out: batches through pinned slots, beside the steps that run; small results through a
+ * pinned ring; and copies that are waited for. */
+#include "runtime/cuda/device.h"
+
+#include <string.h>
+
+enum {
+    ALIGNMENT = 256,
+    SMALL = 16 << 10 /* bytes: from here on a copy beside the steps is worth a second one on the device */
+};
+
+static tcc_cuda_address address_of(const void *memory) { return (tcc_cuda_address)(uintptr_t)memory; }
+
+typedef tcc_status mover(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes);
+
+/* With the device entered. */
+static tcc_status move(mover *way, tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
+    if (size_bytes <= 0) return TCC_OK;
+    TCC_TRY(tcc__cuda_enter(cuda, d));
+    tcc_status s = way(cuda, d, to, from, size_bytes);
+    tcc__cuda_leave(cuda);
+    return s;
+}
+
+/* --- life --- */
+
+tcc_status tcc__cuda_staging_create(tcc_device_cuda *cuda, tcc_diag *d) {
+    for (int i = 0; i < TCC_CUDA_STAGING_SLOTS; i++) {
+        TCC_CUDA_TRY(cuda, d, event_create, &cuda->staging[i].copied, TCC_CUDA_EVENT_NO_TIMING);
+        TCC_CUDA_TRY(cuda, d, event_create, &cuda->staging[i].done, TCC_CUDA_EVENT_NO_TIMING);
+    }
+    for (int i = 0; i < TCC_FETCHES; i++)
+        TCC_CUDA_TRY(cuda, d, event_create, &cuda->fetch_done[i], TCC_CUDA_EVENT_NO_TIMING);
+    return tcc__cuda_host_alloc(cuda, d, TCC_FETCHES * TCC_FETCH_BYTES, (void **)&cuda->fetched);
+}
+
+static void free_slot(tcc_device_cuda *cuda, tcc_cuda_staging *s) {
+    if (s->host) cuda->cu.host_free(s->host);
+    if (s->device) cuda->cu.free(s->device);
+    s->host = NULL;
+    s->device = 0;
+    s->capacity = s->used = 0;
+}
+
+void tcc__cuda_staging_destroy(tcc_device_cuda *cuda) {
+    for (int i = 0; i < TCC_CUDA_STAGING_SLOTS; i++) {
+        tcc_cuda_staging *s = &cuda->staging[i];
+        free_slot(cuda, s);
+        if (s->copied) cuda->cu.event_destroy(s->copied);
+        if (s->done) cuda->cu.event_destroy(s->done);
+    }
+    for (int i = 0; i < TCC_FETCHES; i++)
+        if (cuda->fetch_done[i]) cuda->cu.event_destroy(cuda->fetch_done[i]);
+    if (cuda->fetched) cuda->cu.host_free(cuda->fetched);
+}
+
+/* The slot's memory is in nobody's use when this is called. */
+static tcc_status enlarge(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_staging *s, int64_t capacity) {
+    free_slot(cuda, s);
+    TCC_TRY(tcc__cuda_host_alloc(cuda, d, capacity, (void **)&s->host));
+    TCC_TRY(tcc__cuda_alloc(cuda, d, capacity, "batches on their way to the steps", &s->device));
+    s->capacity = capacity;
+    return TCC_OK;
+}
+
+tcc_status tcc__cuda_staging_reserve(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes) {
+    bool enough = true;
+    for (int i = 0; i < TCC_CUDA_STAGING_SLOTS; i++) enough &= cuda->staging[i].capacity >= size_bytes;
+    if (enough) return TCC_OK;
+    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute);
+    for (int i = 0; i < TCC_CUDA_STAGING_SLOTS; i++) TCC_TRY(enlarge(cuda, d, &cuda->staging[i], size_bytes));
+    return TCC_OK;
+}
+
+/* --- in --- */
+
+/* The current slot with room for `size_bytes`; waits where the host is a full ring of runs ahead. */
+static tcc_status take_slot(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, tcc_cuda_staging **out) {
+    tcc_cuda_staging *s = *out = &cuda->staging[cuda->slot];
+    if (s->pending) {
+        TCC_CUDA_TRY(cuda, d, event_synchronize, s->done);
+        s->pending = false;
+        s->used = 0;
+    }
+    if (size_bytes <= s->capacity - s->used) return TCC_OK;
+    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute); /* also of what was fed from here: compute waits for it */
+    return enlarge(cuda, d, s, 2 * s->capacity + size_bytes);
+}
+
+static tcc_status feed(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    tcc_cuda_staging *s;
+    int64_t room = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    TCC_TRY(take_slot(cuda, d, room, &s));
+    unsigned char *pinned = s->host + s->used;
+    tcc_cuda_address staged = s->device + (uint64_t)s->used;
+    s->used += room;
+    memcpy(pinned, from, (size_t)size_bytes);
+    if (size_bytes <= SMALL) {
+        TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), pinned, (size_t)size_bytes, cuda->compute);
+        return TCC_OK;
+    }
+    TCC_CUDA_TRY(cuda, d, copy_to_device, staged, pinned, (size_t)size_bytes, cuda->to_device);
+    TCC_CUDA_TRY(cuda, d, event_record, s->copied, cuda->to_device);
+    TCC_CUDA_TRY(cuda, d, stream_wait, cuda->compute, s->copied, 0);
+    TCC_CUDA_TRY(cuda, d, copy, address_of(to), staged, (size_t)size_bytes, cuda->compute);
+    return TCC_OK;
+}
+
+tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    return move(feed, device, d, to, from, size_bytes);
+}
+
+tcc_status tcc__cuda_staging_turn(tcc_device_cuda *cuda, tcc_diag *d) {
+    tcc_cuda_staging *s = &cuda->staging[cuda->slot];
+    if (!s->used || s->pending) return TCC_OK;
+    TCC_CUDA_TRY(cuda, d, event_record, s->done, cuda->compute);
+    s->pending = true;
+    cuda->slot = (cuda->slot + 1) % TCC_CUDA_STAGING_SLOTS;
+    return TCC_OK;
+}
+
+static tcc_status upload(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), from, (size_t)size_bytes, cuda->compute);
+    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute);
+    return TCC_OK;
+}
+
+tcc_status tcc__cuda_upload(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    return move(upload, device, d, to, from, size_bytes);
+}
+
+/* --- out --- */
+
+/* Waits for the runs so far, not for those that other threads enqueue meanwhile. */
+static tcc_status download(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    TCC_CUDA_TRY(cuda, d, event_record, cuda->order, cuda->compute);
+    TCC_CUDA_TRY(cuda, d, stream_wait, cuda->to_host, cuda->order, 0);
+    TCC_CUDA_TRY(cuda, d, copy_to_host, to, address_of(from), (size_t)size_bytes, cuda->to_host);
+    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->to_host);
+    return TCC_OK;
+}
+
+tcc_status tcc__cuda_download(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
+    return move(download, device, d, to, from, size_bytes);
+}
+
+static tcc_status fetch(tcc_device_cuda *cuda, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
+    int64_t number = cuda->n_fetched, slot = number % TCC_FETCHES;
+    if (size_bytes)
+        TCC_CUDA_TRY(cuda, d, copy_to_host, cuda->fetched + slot * TCC_FETCH_BYTES, address_of(from),
+                     (size_t)size_bytes, cuda->compute);
+    TCC_CUDA_TRY(cuda, d, event_record, cuda->fetch_done[slot], cuda->compute);
+    *ticket = number;
+    cuda->n_fetched++;
+    return TCC_OK;
+}
+
+tcc_status tcc__cuda_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
+    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
+    if (size_bytes < 0 || size_bytes > TCC_FETCH_BYTES)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a fetch of %lld bytes: at most %d", (long long)size_bytes,
+                         TCC_FETCH_BYTES);
+    TCC_TRY(tcc__cuda_enter(cuda, d));
+    tcc_status s = fetch(cuda, d, from, size_bytes, ticket);
+    tcc__cuda_leave(cuda);
+    return s;
+}
+
+static tcc_status collect(tcc_device_cuda *cuda, tcc_diag *d, int64_t ticket, void *to, int64_t size_bytes) {
+    TCC_TRY(tcc_device_check_fetch(d, cuda->n_fetched, ticket, size_bytes));
+    int64_t slot = ticket % TCC_FETCHES;
+    TCC_CUDA_TRY(cuda, d, event_synchronize, cuda->fetch_done[slot]);
+    memcpy(to, cuda->fetched + slot * TCC_FETCH_BYTES, (size_t)size_bytes);
+    return TCC_OK;
+}
+
+tcc_status tcc__cuda_collect(tcc_device *device, tcc_diag *d, int64_t ticket, void *to, int64_t size_bytes) {
+    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
+    TCC_TRY(tcc__cuda_enter(cuda, d));
+    tcc_status s = collect(cuda, d, ticket, to, size_bytes);
+    tcc__cuda_leave(cuda);
+    return s;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT
+ * Parsing comma-separated values (RFC 4180: quoted cells, doubled quotes, any line ends). Numbers
+ * are read in the C locale whatever the program's is. */
+#include "runtime/data/csv.h"
+#include "ir/support/alloc.h"
+#include "runtime/files/utf8.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- records ---- */
+
+/* One line's cells, unquoted. */
+typedef struct record {
+    tcc_strbuf text;
+    tcc_vec(size_t) cells; /* offsets into text, NUL-terminated */
+    int line;              /* where it starts */
+    bool blank;
+} record;
+
+typedef struct scanner {
+    tcc_diag *diag;
+    const char *path;
+    const char *at, *end;
+    int line;
+    char separator;
+    locale_t locale;
+    record row;
+} scanner;
+
+#define LINE_ERROR(s, ...) tcc_error((s)->diag, TCC_EFORMAT, (tcc_loc){(s)->path, (s)->row.line}, __VA_ARGS__)
+
+static bool at_line_end(const scanner *s) { return s->at == s->end || *s->at == '\n' || *s->at == '\r'; }
+
+static tcc_status scan_quoted(scanner *s) {
+    s->at++;
+    for (;;) {
+        const char *quote = memchr(s->at, '"', (size_t)(s->end - s->at));
+        if (!quote) return LINE_ERROR(s, "a quoted cell has no closing quote");
+        for (const char *c = s->at; c < quote; c++) s->line += *c == '\n';
+        tcc_strbuf_addn(&s->row.text, s->at, (size_t)(quote - s->at));
+        s->at = quote + 1;
+        if (s->at == s->end || *s->at != '"') break;
+        tcc_strbuf_addn(&s->row.text, "\"", 1); /* doubled */
+        s->at++;
+    }
+    if (!at_line_end(s) && *s->at != s->separator)
+        return LINE_ERROR(s, "cell %d goes on after its closing quote", s->row.cells.count);
+    return TCC_OK;
+}
+
+static void scan_plain(scanner *s) {
+    const char *from = s->at;
+    while (!at_line_end(s) && *s->at != s->separator) s->at++;
+    const char *to = s->at;
+    while (from < to && (*from == ' ' || *from == '\t')) from++;
+    while (from < to && (to[-1] == ' ' || to[-1] == '\t')) to--;
+    tcc_strbuf_addn(&s->row.text, from, (size_t)(to - from));
+}
+
+/* The next line's cells into s->row; *more is false at the end. */
+static tcc_status next_record(scanner *s, bool *more) {
+    record *r = &s->row;
+    *more = s->at < s->end;
+    if (!*more) return TCC_OK;
+    r->text.length = 0;
+    r->cells.count = 0;
+    r->line = s->line;
+    r->blank = at_line_end(s);
+    for (;;) {
+        if (!tcc_vec_push(&r->cells, r->text.length)) return tcc_enomem(s->diag);
+        const char *start = s->at;
+        if (s->at < s->end && *s->at == '"') TCC_TRY(scan_quoted(s));
+        else scan_plain(s);
+        if (memchr(start, 0, (size_t)(s->at - start))) return LINE_ERROR(s, "cell %d holds a NUL byte", r->cells.count);
+        tcc_strbuf_addn(&r->text, "", 1);
+        if (at_line_end(s)) break;
+        s->at++; /* the separator */
+    }
+    if (s->at < s->end && *s->at == '\r') s->at++;
+    if (s->at < s->end && *s->at == '\n') s->at++;
+    s->line++;
+    return r->text.failed ? tcc_enomem(s->diag) : TCC_OK;
+}
+
+static const char *cell(const scanner *s, int i) { return s->row.text.text + s->row.cells.data[i]; }
+
+/* A finite number, and nothing else in the cell. */
+static bool number_of(locale_t locale, const char *text, double *out) {
+    char *end;
+    *out = strtod_l(text, &end, locale);
+    return end != text && !*end && isfinite(*out);
+}
+
+/* ---- columns ---- */
+
+static bool add_text(tcc__csv *csv, const char *text, size_t *offset) {
+    *offset = csv->texts.length;
+    tcc_strbuf_addn(&csv->texts, text, strlen(text) + 1);
+    return !csv->texts.failed;
+}
+
+/* The label's column by the options, from the first line's cells; -1 if it is a name that is not
+ * there. `by_name` tells that it was found as a name, so that the first line must be a header. */
+static int find_label(const scanner *s, const tcc_data_options *options, bool *by_name) {
+    int n = s->row.cells.count;
+    *by_name = false;
+    const char *label = options->csv_label;
+    if (!label) return n - 1;
+    if (options->csv_header != TCC_CSV_HEADER_NO) {
+        for (int i = 0; i < n; i++) {
+            if (strcmp(cell(s, i), label)) continue;
+            *by_name = true;
+            return i;
+        }
+    }
+    char *end;
+    long index = strtol(label, &end, 10);
+    return *label && !*end && index >= 0 && index < n ? (int)index : -1;
+}
+
+static tcc_status find_columns(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
+    bool by_name;
+    csv->n_columns = s->row.cells.count;
+    csv->label_column = find_label(s, options, &by_name);
+    if (csv->n_columns < 2)
+        return LINE_ERROR(s, "there is one column, separated by '%c'; a label and at least one feature are needed",
+                          s->separator);
+    if (csv->label_column < 0)
+        return LINE_ERROR(s, "there is no column '%s'; the first line has %d columns, '%s' to '%s'", options->csv_label,
+                          csv->n_columns, cell(s, 0), cell(s, csv->n_columns - 1));
+    csv->has_header = options->csv_header == TCC_CSV_HEADER_YES || by_name;
+    for (int i = 0; i < csv->n_columns && options->csv_header == TCC_CSV_HEADER_AUTO; i++) {
+        double x;
+        if (i != csv->label_column && !number_of(s->locale, cell(s, i), &x)) csv->has_header = true;
+    }
+    for (int i = 0; i < csv->n_columns && csv->has_header; i++) {
+        size_t name;
+        if (!add_text(csv, cell(s, i), &name) || !tcc_vec_push(&csv->names, name)) return tcc_enomem(s->diag);
+    }
+    return TCC_OK;
+}
+
+/* The second file's first line against the first file's. */
+static tcc_status check_header(scanner *s, const tcc__csv *csv) {
+    if (s->row.cells.count != csv->n_columns)
+        return LINE_ERROR(s, "has %d columns, but the training file has %d", s->row.cells.count, csv->n_columns);
+    for (int i = 0; i < csv->names.count; i++) {
+        const char *name = csv->texts.text + csv->names.data[i];
+        if (strcmp(name, cell(s, i)))
+            return LINE_ERROR(s, "column %d is named '%s', but '%s' in the training file", i + 1, cell(s, i), name);
+    }
+    return TCC_OK;
+}
+
+/* ---- rows ---- */
+
+static tcc_status add_row(scanner *s, const tcc_data_options *options, tcc__csv *csv) {
+    if (s->row.cells.count != csv->n_columns)
+        return LINE_ERROR(s, "the line has %d cells, but the first has %d", s->row.cells.count, csv->n_columns);
+    for (int i = 0; i < csv->n_columns; i++) {
+        const char *text = cell(s, i);
+        const char *name = csv->has_header ? csv->texts.text + csv->names.data[i] : "";
+        double x = 0;
+        bool is_label = i == csv->label_column;
+        if (is_label && !options->csv_regression) {
+            tcc__csv_label label = {.line = s->row.line};
+            if (!*text) return LINE_ERROR(s, "column %d ('%s'): the label is missing", i + 1, name);
+            if (!add_text(csv, text, &label.text) || !tcc_vec_push(&csv->labels, label)) return tcc_enomem(s->diag);
+            continue;
+        }
+        if (!number_of(s->locale, text, &x))
+            return LINE_ERROR(
+                s, *text ? "column %d ('%s'): '%.64s' is not a finite number" : "column %d ('%s'): the cell is empty",
+                i + 1, name, text);
+        if (!(is_label ? tcc_vec_push(&csv->targets, x) : tcc_vec_push(&csv->cells, x))) return tcc_enomem(s->diag);
+    }
+    return TCC_OK;
+}
+
+static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int index, tcc__csv *csv) {
+    bool more, first = true;
+    for (;;) {
+        TCC_TRY(next_record(s, &more));
+        if (!more) break;
+        if (s->row.blank) continue;
+        if (first) {
+            first = false;
+            TCC_TRY(index == 0 ? find_columns(s, options, csv) : check_header(s, csv));
+            if (csv->has_header) continue;
+        }
+        TCC_TRY(add_row(s, options, csv));
+        csv->rows[index]++;
+    }
+    if (csv->rows[index] == 0) return tcc_error(s->diag, TCC_EFORMAT, (tcc_loc){s->path, 0}, "has no rows of data");
+    return TCC_OK;
+}
+
+tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,
+                          int index, tcc__csv *out) {
+    const char *text = (const char *)file->data;
+    scanner s = {.diag = d, .path = path, .at = text, .end = text + file->size, .line = 1};
+    s.separator = options->csv_separator ? options->csv_separator : ',';
+    if (strchr("\"\r\n", s.separator))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "a quote or a line end cannot separate CSV cells");
+    size_t bad = tcc__utf8_check(file->data, file->size);
+    if (bad != file->size)
+        return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0}, "byte %zu (0x%02x) is not UTF-8", bad, file->data[bad]);
+    if (file->size >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) s.at += 3;
+    s.locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!s.locale) return tcc_enomem(d);
+    tcc_status status = parse_rows(&s, options, index, out);
+    freelocale(s.locale);
+    tcc_strbuf_free(&s.row.text);
+    tcc_vec_free(&s.row.cells);
+    return status;
+}
+
+void tcc__csv_free(tcc__csv *csv) {
+    tcc_strbuf_free(&csv->texts);
+    tcc_vec_free(&csv->names);
+    tcc_vec_free(&csv->cells);
+    tcc_vec_free(&csv->targets);
+    tcc_vec_free(&csv->labels);
+    tcc_vec_free(&csv->classes);
+    *csv = (tcc__csv){0};
+}
+
+/* ---- classes ---- */
+
+typedef struct label_order {
+    const char *texts;
+    const tcc__csv_label *labels;
+    locale_t locale;
+    bool numeric; /* every label is a number */
+} label_order;
+
+/* Labels by value or by bytes; equal ones by their place, so that the first file's come first. */
+static int compare_labels(const void *a, const void *b, void *context) {
+    const label_order *o = context;
+    int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+    const char *x = o->texts + o->labels[i].text, *y = o->texts + o->labels[j].text;
+    double p, q;
+    if (o->numeric && number_of(o->locale, x, &p) && number_of(o->locale, y, &q) && p != q) return p < q ? -1 : 1;
+    int order = strcmp(x, y);
+    return order ? order : (i > j) - (i < j);
+}
+
+static tcc_status number_sorted(tcc_diag *d, const char *val_path, tcc__csv *csv, const int64_t *order) {
+    for (int i = 0; i < csv->labels.count; i++) {
+        tcc__csv_label *label = &csv->labels.data[order[i]];
+        const char *text = csv->texts.text + label->text;
+        int known = csv->classes.count;
+        if (known == 0 || strcmp(csv->texts.text + csv->classes.data[known - 1], text)) {
+            if (order[i] >= csv->rows[0])
+                return tcc_error(d, TCC_EFORMAT, (tcc_loc){val_path, label->line},
+                                 "label '%.64s' does not occur in the training file", text);
+            if (!tcc_vec_push(&csv->classes, label->text)) return tcc_enomem(d);
+        }
+        label->id = csv->classes.count - 1;
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__csv_number_classes(tcc_diag *d, const char *val_path, tcc__csv *csv) {
+    if (!csv->labels.count) return TCC_OK;
+    int64_t *order = tcc__malloc((size_t)csv->labels.count * sizeof *order);
+    label_order how = {csv->texts.text, csv->labels.data, newlocale(LC_ALL_MASK, "C", (locale_t)0), true};
+    tcc_status status = order && how.locale ? TCC_OK : tcc_enomem(d);
+    for (int i = 0; i < csv->labels.count && status == TCC_OK; i++) {
+        double value;
+        order[i] = i;
+        how.numeric = how.numeric && number_of(how.locale, csv->texts.text + csv->labels.data[i].text, &value);
+    }
+    if (status == TCC_OK) {
+        qsort_r(order, (size_t)csv->labels.count, sizeof *order, compare_labels, &how);
+        status = number_sorted(d, val_path, csv, order);
+    }
+    if (how.locale) freelocale(how.locale);
+    tcc__free(order);
+    return status;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * Inside of data sets: what a reader of one kind provides. A new kind is a row in the table of
+ * data.c and the three functions.
+ *
+ * Samples and splits. A reader opens its files and tells how many samples each split has. A reader
+ * of single samples (images, rows) that shall be held out at random leaves that to tcc__hold_out;
+ * it then sees source samples' numbers only. A reader of windows
+ * (`windows`) gets the position in the epoch and finds the window itself. */
+#ifndef TCC_RUNTIME_DATA_DATA_H
+#define TCC_RUNTIME_DATA_DATA_H
+
+#include "ir/support/context.h"
+#include "ir/support/dtype.h"
+#include "runtime/files/file.h"
+#include "traincc/data.h"
+
+/* One sample to be read. Everything random about it is a function of these. */
+typedef struct tcc__sample {
+    tcc_split split;
+    int64_t number;   /* which sample, in the reader's own count: the split's, or after tcc__hold_out
+                         the source's */
+    int64_t position; /* in the epoch's order */
+    int64_t epoch;
+    uint64_t seed;
+    bool shuffle;
+} tcc__sample;
+
+typedef struct tcc__reader {
+    const char *kind;
+    bool windows;
+    /* Read and check the files; set everything in `data` that is marked so. On an error the caller
+     * closes what was opened. */
+    tcc_status (*open)(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data);
+    /* Write one sample to x and y. Called from several threads at once. */
+    tcc_status (*read)(tcc_diag *d, const tcc_dataset *data, const tcc__sample *sample, void *x, void *y);
+    void (*close)(tcc_dataset *data);
+    /* What id stands for; NULL: nothing. */
+    const char *(*label)(const tcc_dataset *data, int64_t id, size_t *length);
+    /* As tcc_dataset_encode; NULL: the kind has no text. */
+    tcc_status (*encode)(tcc_diag *d, const tcc_dataset *data, const char *text, size_t length, int32_t *tokens,
+                         int64_t capacity, int64_t *count);
+} tcc__reader;
+
+struct tcc_dataset {
+    const tcc__reader *reader;
+    tcc_dataset_info info; /* set by open; x.name, y.name and kind by the caller */
+    int64_t held_out_of;   /* source samples from which tcc__hold_out draws both splits; 0: it was not
+                              used */
+    void *own;             /* the reader's */
+};
+
+/* One row a kind. */
+extern const tcc__reader tcc__text_reader, tcc__tokens_reader, tcc__idx_reader, tcc__cifar_reader, tcc__csv_reader;
+
+/* Split `count` source samples: the last of a fixed permutation are for validation. `val_split` is
+ * the user's, in which 0 stands for the default. Sets info.samples. */
+tcc_status tcc__hold_out(tcc_diag *d, const char *path, tcc_dataset *data, int64_t count, double val_split);
+/* The source sample of number `i` of a split, after tcc__hold_out. */
+int64_t tcc__source_of(const tcc_dataset *data, tcc_split split, int64_t i);
+/* How many of `count` the user's val_split holds out; 0 stands for the default. */
+int64_t tcc__val_count(int64_t count, double val_split);
+
+/* Normalization of images that lie in memory as bytes. */
+typedef struct tcc__pixels {
+    float value[3][256]; /* (pixel / 255 - mean) / std, a channel */
+} tcc__pixels;
+/* Take mean and std from the options or compute them from the training images, after info.samples
+ * is known, and fill info and the table. Image i is `channels` planes of `plane_bytes` from images
+ * + i * stride_bytes. */
+tcc_status tcc__pixels_init(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data, int channels,
+                            const uint8_t *images, int64_t plane_bytes, int64_t stride_bytes, tcc__pixels *out);
+
+/* FOLDER/name or FOLDER/name.gz, whichever exists, read whole. `required` makes its absence an
+ * error; else *out is {0} then. The path found is returned for messages (tcc__free), also on an
+ * error. */
+tcc_status tcc__data_file(tcc_diag *d, const char *folder, const char *name, bool required, char **path,
+                          tcc__bytes *out);
+
+#endif

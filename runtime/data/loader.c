@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ * Loaders. Batches are numbered through all epochs; batch b goes to slot b modulo the ring's size.
+ * A worker claims the next number that no one has claimed as soon as its slot is free, fills the
+ * slot without the lock, and marks it ready; the consumer takes the numbers in order. What a batch
+ * holds is a function of its number, so that neither the number of workers nor their timing shows.
+ *
+ * The consumer's slot is handed back when the next batch is asked for. */
+#include "ir/support/alloc.h"
+#include "runtime/data/data.h"
+#include "runtime/data/draw.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+typedef struct slot {
+    tcc_batch batch;
+    int64_t number; /* the batch in it, once ready; -1: none */
+    tcc_status status;
+    tcc_diag diag;
+} slot;
+
+struct tcc_loader {
+    tcc_context *cx;
+    const tcc_dataset *data;
+    tcc_loader_options how;
+    int64_t samples, batches; /* an epoch's */
+    int64_t x_bytes, y_bytes; /* a sample's */
+
+    slot *slots;
+    int n_slots;
+    pthread_t *threads;
+    int n_threads;
+    pthread_mutex_t mutex;
+    pthread_cond_t slot_ready, slot_free;
+    /* Guarded by the mutex: */
+    int64_t next_claim, next_give; /* batch numbers */
+    int n_filling;
+    bool paused, stopping;
+};
+
+/* ---- one batch ---- */
+
+static int64_t array_bytes(const tcc_array *a) {
+    int64_t bytes = tcc_dtype_bytes(a->dtype);
+    for (int i = 0; i < a->rank; i++) bytes *= a->dims[i];
+    return bytes;
+}
+
+/* How many samples batch `index` of an epoch has of its own. */
+static int64_t own_samples(const tcc_loader *l, int64_t index) {
+    int64_t left = l->samples - index * l->how.batch_size;
+    return left < l->how.batch_size ? left : l->how.batch_size;
+}
+
+static tcc_status fill(tcc_diag *d, const tcc_loader *l, int64_t number, tcc_batch *batch) {
+    int64_t epoch = number / l->batches, index = number % l->batches, size = l->how.batch_size;
+    int64_t count = own_samples(l, index), rows = l->how.last_batch == TCC_LAST_KEEP ? count : size;
+    batch->count = count;
+    batch->epoch = epoch;
+    batch->index = index;
+    batch->ends_epoch = index == l->batches - 1;
+    for (int i = 0; i < batch->n_arrays; i++) batch->arrays[i].dims[0] = rows;
+    char *x = batch->arrays[0].data, *y = batch->arrays[1].data;
+    bool permuted = l->how.shuffle && !l->data->reader->windows;
+    tcc__permutation order = tcc__permutation_of(l->samples, l->how.seed, TCC__DRAW_ORDER, epoch);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t position = index * size + i;
+        int64_t number_in_split = permuted ? tcc__permute(&order, position) : position;
+        tcc__sample sample = {
+            .split = l->how.split,
+            .number = tcc__source_of(l->data, l->how.split, number_in_split),
+            .position = position,
+            .epoch = epoch,
+            .seed = l->how.seed,
+            .shuffle = l->how.shuffle,
+        };
+        TCC_TRY(l->data->reader->read(d, l->data, &sample, x + i * l->x_bytes, y + i * l->y_bytes));
+    }
+    for (int64_t i = count; i < rows; i++) {
+        memcpy(x + i * l->x_bytes, x + i % count * l->x_bytes, (size_t)l->x_bytes);
+        memcpy(y + i * l->y_bytes, y + i % count * l->y_bytes, (size_t)l->y_bytes);
+    }
+    return TCC_OK;
+}
+
+static void fill_slot(const tcc_loader *l, slot *s, int64_t number) {
+    tcc_diag_clear(&s->diag);
+    s->status = fill(&s->diag, l, number, &s->batch);
+}
+
+/* ---- workers ---- */
+
+/* The consumer holds batch next_give - 1, so the slots of the batches from there on are taken. */
+static bool may_claim(const tcc_loader *l) { return !l->paused && l->next_claim - (l->next_give - 1) < l->n_slots; }
+
+static void *work(void *argument) {
+    tcc_loader *l = argument;
+    pthread_mutex_lock(&l->mutex);
+    for (;;) {
+        while (!l->stopping && !may_claim(l)) pthread_cond_wait(&l->slot_free, &l->mutex);
+        if (l->stopping) break;
+        int64_t number = l->next_claim++;
+        slot *s = &l->slots[number % l->n_slots];
+        l->n_filling++;
+        pthread_mutex_unlock(&l->mutex);
+        fill_slot(l, s, number);
+        pthread_mutex_lock(&l->mutex);
+        l->n_filling--;
+        s->number = number;
+        pthread_cond_signal(&l->slot_ready);
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return NULL;
+}
+
+/* Signals are the program's business: its own threads get them. */
+static tcc_status start_workers(tcc_diag *d, tcc_loader *l) {
+    if (!l->how.num_workers) return TCC_OK;
+    l->threads = tcc__calloc((size_t)l->how.num_workers, sizeof *l->threads);
+    if (!l->threads) return tcc_enomem(d);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    while (l->n_threads < l->how.num_workers && !error) {
+        error = pthread_create(&l->threads[l->n_threads], NULL, work, l);
+        if (!error) l->n_threads++;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error)
+        return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "cannot start worker %d of %d: %s", l->n_threads + 1,
+                         l->how.num_workers, tcc__errno(error).text);
+    return TCC_OK;
+}
+
+/* ---- creation ---- */
+
+static tcc_status check_options(tcc_diag *d, const tcc_dataset *data, const tcc_loader_options *o) {
+    static const char *const part[TCC_SPLIT_COUNT] = {"training", "validation"};
+    if (o->size != sizeof *o)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_loader_options.size is %zu, should be %zu", o->size,
+                         sizeof *o);
+    if ((unsigned)o->split >= TCC_SPLIT_COUNT || (unsigned)o->last_batch > TCC_LAST_KEEP)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "split is %d and last_batch is %d", (int)o->split,
+                         (int)o->last_batch);
+    if (o->batch_size < 1 || o->batch_size > INT32_MAX || o->num_workers < 0 || o->num_workers > 1024 ||
+        o->prefetch < 0 || o->prefetch > 65536)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "batch_size is %lld, num_workers %d, prefetch %d",
+                         (long long)o->batch_size, o->num_workers, o->prefetch);
+    int64_t samples = data->info.samples[o->split];
+    if (!samples) return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the data has no %s part", part[o->split]);
+    if (samples < o->batch_size && o->last_batch == TCC_LAST_DROP)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "the %s part has %lld samples, too few for one batch of %lld",
+                         part[o->split], (long long)samples, (long long)o->batch_size);
+    return TCC_OK;
+}
+
+static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
+    int ahead = l->how.prefetch ? l->how.prefetch : 2 * l->how.num_workers;
+    l->n_slots = l->how.num_workers ? ahead + 1 : 1; /* one is the consumer's */
+    l->slots = tcc__calloc((size_t)l->n_slots, sizeof *l->slots);
+    if (!l->slots || l->x_bytes > INT64_MAX / l->how.batch_size) return tcc_enomem(d);
+    const tcc_array *samples[2] = {&l->data->info.x, &l->data->info.y};
+    for (int i = 0; i < l->n_slots; i++) {
+        slot *s = &l->slots[i];
+        s->number = -1;
+        s->batch.n_arrays = 2;
+        for (int j = 0; j < 2; j++) {
+            tcc_array *a = &s->batch.arrays[j];
+            *a = *samples[j];
+            a->rank++;
+            memmove(a->dims + 1, samples[j]->dims, sizeof a->dims - sizeof a->dims[0]);
+            a->dims[0] = l->how.batch_size;
+            a->data = tcc__aligned(ALIGNMENT, (size_t)array_bytes(a));
+            if (!a->data) return tcc_enomem(d);
+        }
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc_loader_options *options,
+                             tcc_loader **out) {
+    tcc_diag *d = &cx->diag;
+    *out = NULL;
+    TCC_TRY(check_options(d, data, options));
+    tcc_loader *l = tcc__calloc(1, sizeof *l);
+    if (!l) return tcc_enomem(d);
+    l->cx = cx;
+    l->data = data;
+    l->how = *options;
+    l->samples = data->info.samples[options->split];
+    l->batches = l->samples / options->batch_size +
+                 (options->last_batch != TCC_LAST_DROP && l->samples % options->batch_size);
+    l->x_bytes = array_bytes(&data->info.x);
+    l->y_bytes = array_bytes(&data->info.y);
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_cond_init(&l->slot_ready, NULL);
+    pthread_cond_init(&l->slot_free, NULL);
+    tcc_status status = make_slots(d, l);
+    if (status == TCC_OK) status = start_workers(d, l);
+    if (status == TCC_OK) *out = l;
+    else tcc_loader_destroy(l);
+    return status;
+}
+
+void tcc_loader_destroy(tcc_loader *l) {
+    if (!l) return;
+    pthread_mutex_lock(&l->mutex);
+    l->stopping = true;
+    pthread_cond_broadcast(&l->slot_free);
+    pthread_mutex_unlock(&l->mutex);
+    for (int i = 0; i < l->n_threads; i++) pthread_join(l->threads[i], NULL);
+    pthread_cond_destroy(&l->slot_free);
+    pthread_cond_destroy(&l->slot_ready);
+    pthread_mutex_destroy(&l->mutex);
+    for (int i = 0; i < l->n_slots && l->slots; i++) {
+        for (int j = 0; j < 2; j++) tcc__free(l->slots[i].batch.arrays[j].data);
+        tcc_diag_clear(&l->slots[i].diag);
+    }
+    tcc__free(l->slots);
+    tcc__free(l->threads);
+    tcc__free(l);
+}
+
+/* ---- use ---- */
+
+/* The error is kept in the slot, and given again at every call: there is no way past a batch that
+ * cannot be read. */
+static tcc_status report(tcc_loader *l, const slot *s) {
+    if (l->cx->diag.status == TCC_OK) {
+        l->cx->diag.status = s->status;
+        tcc_strbuf_add(&l->cx->diag.text, tcc_diag_text(&s->diag));
+    }
+    return s->status;
+}
+
+tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
+    *out = NULL;
+    pthread_mutex_lock(&l->mutex);
+    int64_t number = l->next_give;
+    slot *s = &l->slots[number % l->n_slots];
+    if (l->n_threads) {
+        while (s->number != number) pthread_cond_wait(&l->slot_ready, &l->mutex);
+    } else if (s->number != number) {
+        fill_slot(l, s, number);
+        s->number = number;
+    }
+    if (s->status == TCC_OK) {
+        l->next_give++;
+        pthread_cond_signal(&l->slot_free);
+        *out = &s->batch;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return s->status == TCC_OK ? TCC_OK : report(l, s);
+}
+
+int64_t tcc_loader_batches(const tcc_loader *l) { return l->batches; }
+
+tcc_loader_state tcc_loader_get_state(const tcc_loader *l) {
+    return (tcc_loader_state){l->how.seed, l->next_give / l->batches,
+                              l->next_give % l->batches}; /* written by this thread alone */
+}
+
+tcc_status tcc_loader_set_state(tcc_loader *l, tcc_loader_state state) {
+    if (state.epoch < 0 || state.index < 0 || state.index >= l->batches || state.epoch > INT64_MAX / 2 / l->batches)
+        return tcc_error(&l->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "there is no batch %lld in epoch %lld; an epoch has %lld", (long long)state.index,
+                         (long long)state.epoch, (long long)l->batches);
+    pthread_mutex_lock(&l->mutex);
+    l->paused = true;
+    while (l->n_filling) pthread_cond_wait(&l->slot_ready, &l->mutex);
+    l->paused = false;
+    for (int i = 0; i < l->n_slots; i++) l->slots[i].number = -1;
+    l->how.seed = state.seed;
+    l->next_claim = l->next_give = state.epoch * l->batches + state.index;
+    pthread_cond_broadcast(&l->slot_free);
+    pthread_mutex_unlock(&l->mutex);
+    return TCC_OK;
+}

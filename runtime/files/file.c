@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT
+ * Files. */
+#include "runtime/files/file.h"
+#include "ir/support/alloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+/* More than this belongs in a file that is read piece by piece (kind tokens), and is more likely a
+ * damaged gzip stream. */
+static const size_t load_limit_bytes = (size_t)8 << 30;
+
+static atomic_int_fast64_t writable_bytes = -1;
+
+void tcc__io_fail_after(int64_t bytes) { atomic_store(&writable_bytes, bytes); }
+
+tcc__errno_text tcc__errno(int error) {
+    tcc__errno_text t;
+    const char *text = strerror_r(error, t.text, sizeof t.text);
+    if (text != t.text) snprintf(t.text, sizeof t.text, "%s", text);
+    return t;
+}
+
+/* ---- paths ---- */
+
+char *tcc__path_join(const char *folder, const char *name) {
+    tcc_strbuf b = {0};
+    size_t length = strlen(folder);
+    tcc_strbuf_printf(&b, length && folder[length - 1] == '/' ? "%s%s" : "%s/%s", folder, name);
+    return tcc_strbuf_take(&b);
+}
+
+const char *tcc__path_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *tcc__path_folder(const char *path) {
+    const char *name = tcc__path_name(path);
+    tcc_strbuf b = {0};
+    if (name == path) tcc_strbuf_add(&b, ".");
+    else tcc_strbuf_addn(&b, path, name - path > 1 ? (size_t)(name - path) - 1 : 1);
+    return tcc_strbuf_take(&b);
+}
+
+bool tcc__file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+tcc_status tcc__folder_create(tcc_diag *d, const char *path) {
+    if (mkdir(path, 0777) == 0) return TCC_OK;
+    int error = errno;
+    struct stat info;
+    if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return TCC_OK;
+    return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the folder: %s", tcc__errno(error).text);
+}
+
+/* ---- reading ---- */
+
+static tcc_status read_error(tcc_diag *d, const char *path, gzFile file, size_t offset) {
+    int code;
+    const char *text = gzerror(file, &code);
+    if (code == Z_ERRNO)
+        return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "reading failed at byte %zu: %s", offset,
+                         tcc__errno(errno).text);
+    if (code == Z_MEM_ERROR) return tcc_enomem(d);
+    return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
+                     code == Z_BUF_ERROR ? "gzip stream is truncated after %zu inflated bytes"
+                                         : "gzip stream is damaged after %zu inflated bytes: %s",
+                     offset, text);
+}
+
+static tcc_status load_all(tcc_diag *d, const char *path, gzFile file, size_t first_capacity, tcc__bytes *out) {
+    size_t capacity = first_capacity, size = 0;
+    uint8_t *data = tcc__malloc(capacity);
+    if (!data) return tcc_enomem(d);
+    for (;;) {
+        if (size == capacity) {
+            if (capacity >= load_limit_bytes) {
+                tcc__free(data);
+                return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
+                                 "file is larger than %zu bytes, too large to hold in memory", load_limit_bytes);
+            }
+            uint8_t *larger = tcc__realloc(data, capacity * 2);
+            if (!larger) {
+                tcc__free(data);
+                return tcc_enomem(d);
+            }
+            data = larger;
+            capacity *= 2;
+        }
+        size_t piece = capacity - size < ((size_t)1 << 24) ? capacity - size : (size_t)1 << 24;
+        int got = gzread(file, data + size, (unsigned)piece);
+        int code = Z_OK;
+        if (got >= 0) gzerror(file, &code); /* a stream cut short gives its data first, and the error beside */
+        if (got < 0 || code == Z_BUF_ERROR) {
+            tcc_status status = read_error(d, path, file, size + (got > 0 ? (size_t)got : 0));
+            tcc__free(data);
+            return status;
+        }
+        if (got == 0) break;
+        size += (size_t)got;
+    }
+    *out = (tcc__bytes){data, size};
+    return TCC_OK;
+}
+
+tcc_status tcc__file_load(tcc_diag *d, const char *path, tcc__bytes *out) {
+    *out = (tcc__bytes){0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        int error = errno;
+        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, (tcc_loc){path, 0}, "cannot open the file: %s",
+                         tcc__errno(error).text);
+    }
+    struct stat info;
+    if (fstat(fd, &info) || S_ISDIR(info.st_mode)) {
+        close(fd);
+        return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "is a folder where a file is expected");
+    }
+    gzFile file = gzdopen(fd, "rb");
+    if (!file) {
+        close(fd);
+        return tcc_enomem(d);
+    }
+    gzbuffer(file, 1 << 17);
+    /* One byte more than a plain file needs, so that its end is seen without growing. */
+    size_t capacity = info.st_size > 0 && (size_t)info.st_size < load_limit_bytes ? (size_t)info.st_size + 1 : 4096;
+    tcc_status status = load_all(d, path, file, capacity, out);
+    gzclose(file);
+    return status;
+}
+
+/* ---- writing ---- */
+
+int tcc__write_all(int fd, const void *data, size_t size_bytes) {
+    const char *from = data;
+    while (size_bytes) {
+        size_t piece = size_bytes < ((size_t)1 << 30) ? size_bytes : (size_t)1 << 30;
+        int64_t left = atomic_load_explicit(&writable_bytes, memory_order_relaxed);
+        if (left >= 0) {
+            if (left == 0) return ENOSPC;
+            if ((uint64_t)left < piece) piece = (size_t)left;
+        }
+        ssize_t wrote = write(fd, from, piece);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote < 0) return errno;
+        if (left >= 0) atomic_fetch_sub(&writable_bytes, wrote);
+        from += wrote;
+        size_bytes -= (size_t)wrote;
+    }
+    return 0;
+}
+
+static void release(tcc__out *o) {
+    tcc__free(o->path);
+    tcc__free(o->temporary);
+    *o = (tcc__out){.fd = -1};
+}
+
+void tcc__out_abandon(tcc__out *o) {
+    if (!o->path) return;
+    if (o->fd >= 0) close(o->fd);
+    unlink(o->temporary);
+    release(o);
+}
+
+static tcc_status write_failed(tcc_diag *d, tcc__out *o, const char *what, int error) {
+    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0}, "%s: %s; the file was left as it was", what,
+                                  tcc__errno(error).text);
+    tcc__out_abandon(o);
+    return status;
+}
+
+tcc_status tcc__out_open(tcc_diag *d, tcc__out *o, const char *path) {
+    *o = (tcc__out){.fd = -1};
+    tcc_strbuf temporary = {0};
+    tcc_strbuf_printf(&temporary, "%s.tmp", path);
+    o->temporary = tcc_strbuf_take(&temporary);
+    o->path = tcc__strdup(path);
+    if (!o->temporary || !o->path) {
+        release(o);
+        return tcc_enomem(d);
+    }
+    o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (o->fd >= 0) return TCC_OK;
+    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the file: %s", tcc__errno(errno).text);
+    release(o);
+    return status;
+}
+
+tcc_status tcc__out_write(tcc_diag *d, tcc__out *o, const void *data, size_t size_bytes) {
+    int error = tcc__write_all(o->fd, data, size_bytes);
+    return error ? write_failed(d, o, "writing failed", error) : TCC_OK;
+}
+
+tcc_status tcc__out_sync(tcc_diag *d, tcc__out *o) {
+    if (fsync(o->fd)) return write_failed(d, o, "writing to the disk failed", errno);
+    int fd = o->fd;
+    o->fd = -1;
+    if (close(fd)) return write_failed(d, o, "closing failed", errno);
+    return TCC_OK;
+}
+
+/* The rename is on the disk only after its folder is. Some file systems cannot sync a folder, and
+ * say EINVAL. */
+static int sync_folder(const char *path) {
+    char *folder = tcc__path_folder(path);
+    if (!folder) return ENOMEM;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+    tcc__free(folder);
+    if (fd < 0) return errno;
+    if (fsync(fd) && errno != EINVAL) error = errno;
+    close(fd);
+    return error;
+}
+
+tcc_status tcc__out_rename(tcc_diag *d, tcc__out *o) {
+    if (rename(o->temporary, o->path)) return write_failed(d, o, "renaming failed", errno);
+    int error = sync_folder(o->path);
+    tcc_status status = TCC_OK;
+    if (error)
+        status = tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0}, "the file is written, but syncing its folder failed: %s",
+                           tcc__errno(error).text);
+    release(o);
+    return status;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT
+ * Internal side of safetensors files: parsing from memory (fuzzed), and a writer in two stages for
+ * checkpoints. */
+#ifndef TCC_RUNTIME_FILES_SAFETENSORS_H
+#define TCC_RUNTIME_FILES_SAFETENSORS_H
+
+#include "runtime/files/file.h"
+#include "traincc/checkpoint.h"
+
+/* Parse `size` bytes at `bytes`, which must outlive the result. `path` is for messages. */
+tcc_status tcc__safetensors_parse(tcc_diag *d, const char *path, const uint8_t *bytes, size_t size,
+                                  tcc_safetensors **out);
+tcc_status tcc__safetensors_open(tcc_diag *d, const char *path, tcc_safetensors **out);
+/* Compare the bytes with the checksum in the metadata; a file without one passes. */
+tcc_status tcc__safetensors_verify(tcc_diag *d, const tcc_safetensors *f);
+/* Write and sync under the temporary name; tcc__out_rename(d, o) commits. *crc gets the checksum.
+ */
+tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path, const tcc_array *arrays, int count,
+                                  const tcc_pair *metadata, int metadata_count, uint32_t *crc);
+
+#endif
