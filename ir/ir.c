@@ -8,33 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* -- The op table -- */
-
-static const tcc_op_info op_infos[TCC_OP_COUNT] = {
-#define COMM TCC_FLAG_COMM
-#define TYPED TCC_FLAG_TYPED
-#define COMPARE TCC_FLAG_COMPARE
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) \
-    [TCC_OP_##id] = {text, least, most, TCC_ATTR_CLASS_##attrs, TCC_FUSION_##fusion, flags, TCC_AMP_##amp, doc},
-#include "ir/ops.def"
-#undef TCC_OP
-#undef COMM
-#undef TYPED
-#undef COMPARE
-};
-
-const tcc_op_info *tcc_op_get_info(tcc_op op) { return &op_infos[op]; }
-
-bool tcc_op_parse(const char *text, size_t length, tcc_op *out) {
-    for (int op = 0; op < TCC_OP_COUNT; op++) {
-        if (strlen(op_infos[op].text) == length && !memcmp(op_infos[op].text, text, length)) {
-            *out = (tcc_op)op;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* -- Tables: open addressing, never more than half full, nothing is ever removed -- */
 
 typedef struct entry {
@@ -163,7 +136,7 @@ static const tcc_attrs no_attrs;
 
 static uint64_t hash_node(tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
                           const tcc_type *type) {
-    const tcc_op_info *info = &op_infos[op];
+    const tcc_op_info *info = tcc_op_get_info(op);
     if (op == TCC_OP_INPUT)
         return tcc_hash_string(op, attrs->input.name ? attrs->input.name : ""); /* the name alone is identity */
     uint64_t h = tcc_hash_add(op, tcc_attrs_hash(info->attrs, attrs));
@@ -179,7 +152,7 @@ static bool same_operands(const tcc_node *n, tcc_node *const *operands, int n_op
     if (n->n_operands != n_operands) return false;
     bool same = true;
     for (int i = 0; i < n_operands; i++) same &= n->operands[i] == operands[i];
-    if (same || !(op_infos[n->op].flags & TCC_FLAG_COMM)) return same;
+    if (same || !(tcc_op_get_info(n->op)->flags & TCC_FLAG_COMM)) return same;
     return n->operands[0] == operands[1] && n->operands[1] == operands[0];
 }
 
@@ -188,7 +161,7 @@ static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *co
     size_t at = hash;
     for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));) {
         if (n->op == op && same_operands(n, operands, n_operands) && tcc_type_equal(&n->type, type) &&
-            tcc_attrs_equal(op_infos[op].attrs, n->attrs, attrs))
+            tcc_attrs_equal(tcc_op_get_info(op)->attrs, n->attrs, attrs))
             return n;
     }
     return NULL;
@@ -208,7 +181,7 @@ static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name)
 
 /* A new node at the end of the graph. */
 static tcc_node *add_node(tcc_graph *g, uint64_t hash, const tcc_node *like) {
-    const tcc_attr_class attr_class = op_infos[like->op].attrs;
+    const tcc_attr_class attr_class = tcc_op_get_info(like->op)->attrs;
     tcc_node *n = tcc_arena_copy(&g->arena, like, sizeof *like);
     if (!n || !table_reserve(&g->table->nodes)) return out_of_memory(g);
     n->operands = tcc_arena_copy(&g->arena, like->operands, sizeof n->operands[0] * (size_t)n->n_operands);
@@ -269,7 +242,7 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
         }
         int id = operands[i]->id;
         if (id >= g->nodes.count || g->nodes.data[id] != operands[i]) {
-            TCC_BUG(g->diag, "%s: operand %d belongs to another graph: %s", op_infos[op].text, i,
+            TCC_BUG(g->diag, "%s: operand %d belongs to another graph: %s", tcc_op_get_info(op)->text, i,
                     tcc_node_text(operands[i]));
             tcc__ir_fail(g);
             return NULL;
@@ -400,7 +373,7 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old) {
     for (int i = 0; i < old->n_operands; i++) whole &= (operands[i] = rw->map[old->operands[i]->id]) != NULL;
     if (!whole && !rw->to->table->failed)
         TCC_BUG(rw->to->diag, "an operand was not copied before its user: %s", tcc_node_text(old));
-    bool typed = op_infos[old->op].flags & TCC_FLAG_TYPED;
+    bool typed = tcc_op_get_info(old->op)->flags & TCC_FLAG_TYPED;
     tcc_node *n = tcc__ir_build(rw->to, old->op, operands, old->n_operands, old->attrs, typed ? &old->type : NULL,
                                 old->loc, old->backward);
     if (operands != few) tcc__free(operands);

@@ -31,15 +31,19 @@ typedef struct tcc_gen_want {
     bool exact;
 } tcc_gen_want;
 
+/* Inputs of role batch are multiples of 1/8 in -2 .. 2; those of param and state are any floats in -1 .. 1. */
+enum { TCC_GEN_BATCH_GRID = 3, TCC_GEN_BATCH_MOST = 2, TCC_GEN_INT_MOST = 8, TCC_GEN_U8_MOST = 15 };
 enum { TCC_GEN_FLOAT = 1 << TCC_KIND_FLOAT, TCC_GEN_INT = 1 << TCC_KIND_INT, TCC_GEN_BOOL = 1 << TCC_KIND_BOOL };
 
 /* -- Chance -- */
+uint64_t tcc__gen_bits(tcc_gen *r);
 int64_t tcc__gen_below(tcc_gen *r, int64_t n); /* 0 .. n-1 */
 bool tcc__gen_chance(tcc_gen *r, int percent);
 #define TCC_GEN_ONE_OF(r, array) ((array)[tcc__gen_below((r), (int64_t)(sizeof(array) / sizeof *(array)))])
 int64_t tcc__gen_extent(tcc_gen *r, int64_t most); /* odd sizes, ones, vector widths and their neighbours */
 tcc_dtype tcc__gen_float(tcc_gen *r);
-bool tcc__gen_fits(const tcc_gen *r, const tcc_type *t); /* no more than max_elements */
+tcc_type tcc__gen_type(tcc_gen *r, tcc_dtype dtype, int least_rank, int most_rank); /* no more than max_elements */
+bool tcc__gen_fits(const tcc_gen *r, const tcc_type *t);                            /* no more than max_elements */
 
 /* -- Values -- */
 static inline double tcc__gen_magnitude(tcc_gen_value v) { return v.hi > -v.lo ? v.hi : -v.lo; }

@@ -16,31 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-bool tcc__is_splat_of(const tcc_node *n, double value) {
-    return tcc__is_splat(n) && tcc__splat_value(n) == value && signbit(tcc__splat_value(n)) == signbit(value);
-}
-
-void tcc__reshape_parts(const tcc_type *from, const tcc_type *to, tcc_reshape_parts *out) {
-    *out = (tcc_reshape_parts){0};
-    int i = 0, k = 0;
-    while (i < from->rank || k < to->rank) {
-        out->from_begin[out->count] = i;
-        out->to_begin[out->count] = k;
-        int64_t a = i < from->rank ? from->dims[i++] : 1, b = k < to->rank ? to->dims[k++] : 1;
-        while (a != b) {
-            if (a < b) a *= from->dims[i++];
-            else b *= to->dims[k++];
-        }
-        while (i < from->rank && from->dims[i] == 1) i++;
-        while (k < to->rank && to->dims[k] == 1) k++;
-        out->count++;
-        if (a == 1 && out->count > 1) out->count--; /* nothing but dims of 1: part of the one before */
-    }
-    out->from_begin[out->count] = from->rank;
-    out->to_begin[out->count] = to->rank;
-}
-
-tcc_node *tcc__simplify(tcc_simplifier *s, tcc_node *n) {
+static tcc_node *all_rules(tcc_simplifier *s, tcc_node *n) {
     static const tcc_simplify_rule rules[] = {tcc__simplify_fold, tcc__simplify_point, tcc__simplify_view,
                                               tcc__simplify_reshape, tcc__simplify_contract};
     enum { COUNT = sizeof rules / sizeof rules[0] };
@@ -76,7 +52,7 @@ static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc
         tcc_rewrite_abort(&rw);
         return tcc_enomem(in->diag);
     }
-    tcc_simplifier s = {.g = rw.to};
+    tcc_simplifier s = {.all = all_rules, .g = rw.to};
     for (int i = 0; i < in->nodes.count && in->diag->status == TCC_OK; i++) {
         const tcc_node *old = in->nodes.data[i];
         if (!rw.live[i] || rw.map[i]) continue;
@@ -86,7 +62,7 @@ static tcc_status round_over(const tcc_graph *in, bool rules, bool *changed, tcc
         s.once = 0;
         for (int k = 0; k < old->n_operands && k < MOST_COUNTED; k++)
             s.once |= (unsigned)(uses[old->operands[k]->id] == 1) << k;
-        rw.map[i] = tcc__simplify(&s, copy);
+        rw.map[i] = all_rules(&s, copy);
         *changed |= rw.map[i] != copy;
     }
     tcc__free(uses);

@@ -8,16 +8,18 @@
 #include "ir/build.h"
 #include "ir/ir.h"
 
-typedef struct tcc_simplifier {
+typedef struct tcc_simplifier tcc_simplifier;
+typedef tcc_node *(*tcc_simplify_rule)(tcc_simplifier *s, tcc_node *n);
+
+struct tcc_simplifier {
+    tcc_simplify_rule all;   /* all rules, until none applies */
     tcc_graph *g;            /* being built */
     const tcc_node *counted; /* the node whose operands' uses were counted; rules make others, of which nobody knows */
     unsigned once;           /* bit k: nothing else uses operand k of it */
-} tcc_simplifier;
-
-typedef tcc_node *(*tcc_simplify_rule)(tcc_simplifier *s, tcc_node *n);
+};
 
 /* All rules on `n` until none applies; NULL stays NULL. Rules call it on what they build inside their result. */
-tcc_node *tcc__simplify(tcc_simplifier *s, tcc_node *n);
+static inline tcc_node *tcc__simplify(tcc_simplifier *s, tcc_node *n) { return s->all(s, n); }
 
 tcc_node *tcc__simplify_fold(tcc_simplifier *s, tcc_node *n);    /* simplify_fold.c: constants */
 tcc_node *tcc__simplify_point(tcc_simplifier *s, tcc_node *n);   /* simplify_point.c: arithmetic */
@@ -31,7 +33,7 @@ static inline bool tcc__is_splat(const tcc_node *n) {
     return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1;
 }
 static inline double tcc__splat_value(const tcc_node *n) { return n->attrs->constant.values.v[0]; }
-/* A splat of this value; 0 and -0 differ. */
+/* A splat of this value; 0 and -0 differ (simplify_fold.c). */
 bool tcc__is_splat_of(const tcc_node *n, double value);
 static inline bool tcc__same_dims(const tcc_type *a, const tcc_type *b) {
     bool same = a->rank == b->rank;

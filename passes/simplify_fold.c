@@ -8,6 +8,10 @@
 
 enum { MOST_OPERANDS = 8, MOST_ELEMENTS = 1024 };
 
+bool tcc__is_splat_of(const tcc_node *n, double value) {
+    return tcc__is_splat(n) && tcc__splat_value(n) == value && signbit(tcc__splat_value(n)) == signbit(value);
+}
+
 /* The constant of type `type` with these elements; NULL if an integer would not survive as a double. */
 static tcc_node *make_constant(tcc_simplifier *s, const tcc_type *type, const tcc_value *value) {
     const double exact = 9007199254740992.0; /* 2^53 */

@@ -6,6 +6,26 @@
 
 #include <string.h>
 
+void tcc__reshape_parts(const tcc_type *from, const tcc_type *to, tcc_reshape_parts *out) {
+    *out = (tcc_reshape_parts){0};
+    int i = 0, k = 0;
+    while (i < from->rank || k < to->rank) {
+        out->from_begin[out->count] = i;
+        out->to_begin[out->count] = k;
+        int64_t a = i < from->rank ? from->dims[i++] : 1, b = k < to->rank ? to->dims[k++] : 1;
+        while (a != b) {
+            if (a < b) a *= from->dims[i++];
+            else b *= to->dims[k++];
+        }
+        while (i < from->rank && from->dims[i] == 1) i++;
+        while (k < to->rank && to->dims[k] == 1) k++;
+        out->count++;
+        if (a == 1 && out->count > 1) out->count--; /* nothing but dims of 1: part of the one before */
+    }
+    out->from_begin[out->count] = from->rank;
+    out->to_begin[out->count] = to->rank;
+}
+
 static tcc_node *reshape_to(tcc_simplifier *s, tcc_node *x, const tcc_type *type) {
     return tcc__simplify(s, tcc_ir_reshape(s->g, x, type->rank, type->dims));
 }

@@ -148,5 +148,3 @@ tcc_status tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out)
     else cpu_destroy(&cpu->base);
     return s;
 }
-
-tcc_pool *tcc_device_cpu_pool(const tcc_device *device) { return ((const tcc_device_cpu *)device)->pool; }

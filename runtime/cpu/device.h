@@ -18,16 +18,14 @@ typedef struct tcc_device_cpu {
 /* `threads`: 0 for what TCC_NUM_THREADS or the machine says. Executables of one device may run in several threads of
  * the user; their runs take turns. Errors: TCC_EINVAL (a malformed environment variable), TCC_ENOMEM, TCC_EDEVICE. */
 tcc_status tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out);
-/* The pool, for compiling in parallel. Borrowed. */
-tcc_pool *tcc_device_cpu_pool(const tcc_device *device);
 
-/* In commands_cpu.c: the program-running part of the device's table. */
+/* In commands.c: the program-running part of the device's table. */
 tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
                                      tcc_commands **out);
 void tcc__commands_cpu_release(tcc_commands *commands);
 void tcc__commands_cpu_place(tcc_commands *commands, tcc_space space, int binding, void *base);
 tcc_status tcc__commands_cpu_run(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
-/* In roofline_cpu.c. */
+/* In roofline.c. */
 tcc_status tcc__device_cpu_measure(tcc_device *device, tcc_diag *d, tcc_roofline *out);
 
 #endif

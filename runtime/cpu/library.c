@@ -46,12 +46,6 @@ static tcc_library_info *info_of(const tcc_libraries *l, int row) {
     return (tcc_library_info *)((char *)l + library_rows[row].info_offset);
 }
 
-bool tcc__library_function(const tcc_library_info *info, const char *symbol, void *function) {
-    void *address = dlsym(info->handle, symbol);
-    memcpy(function, &address, sizeof address); /* ISO C has no cast from object to function pointer */
-    return address != NULL;
-}
-
 static void open_library(tcc_libraries *l, int row) {
     const library_row *r = &library_rows[row];
     tcc_library_info *info = info_of(l, row);

@@ -105,7 +105,7 @@ static double best_seconds(tcc_pool *pool, tcc_pool_task task, measurement *m, i
 }
 
 tcc_status tcc__device_cpu_measure(tcc_device *device, tcc_diag *d, tcc_roofline *out) {
-    tcc_pool *pool = tcc_device_cpu_pool(device);
+    tcc_pool *pool = ((tcc_device_cpu *)device)->pool;
     measurement *m = tcc__calloc(1, sizeof *m);
     void *memory = NULL;
     tcc_status s = m ? device->ops->alloc(device, d, 3 * TRIAD_FLOATS * (int64_t)sizeof(float), &memory)

@@ -26,9 +26,9 @@ typedef struct tcc_cuda_staging {
     bool pending; /* `done` was recorded and not yet waited for */
 } tcc_cuda_staging;
 
-struct tcc_cublaslt;  /* cuda_cublaslt.c */
-struct tcc_cudnn;     /* cuda_cudnn.h */
-struct tcc_cuda_call; /* library_cuda.c */
+struct tcc_cublaslt;  /* cublaslt.c */
+struct tcc_cudnn;     /* cudnn.h */
+struct tcc_cuda_call; /* library.c */
 
 typedef struct tcc_device_cuda {
     tcc_device base;
@@ -93,7 +93,7 @@ tcc_status tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_byte
                            tcc_cuda_address *out);
 tcc_status tcc__cuda_host_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, void **out);
 
-/* In staging_cuda.c: the ways in and out. */
+/* In staging.c: the ways in and out. */
 tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
 tcc_status tcc__cuda_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
 tcc_status tcc__cuda_collect(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
@@ -106,13 +106,13 @@ tcc_status tcc__cuda_staging_turn(tcc_device_cuda *cuda, tcc_diag *d);
 tcc_status tcc__cuda_staging_create(tcc_device_cuda *cuda, tcc_diag *d);
 void tcc__cuda_staging_destroy(tcc_device_cuda *cuda);
 
-/* In commands_cuda.c: the program-running part of the device's table. */
+/* In commands.c: the program-running part of the device's table. */
 tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
                                       tcc_commands **out);
 void tcc__commands_cuda_release(tcc_commands *commands);
 void tcc__commands_cuda_place(tcc_commands *commands, tcc_space space, int binding, void *base);
 tcc_status tcc__commands_cuda_run(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
-/* In roofline_cuda.c. */
+/* In roofline.c. */
 tcc_status tcc__device_cuda_measure(tcc_device *device, tcc_diag *d, tcc_roofline *out);
 
 #endif

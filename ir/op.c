@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * The table of operations, made of ir/ops.def. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+static const tcc_op_info op_infos[TCC_OP_COUNT] = {
+#define COMM TCC_FLAG_COMM
+#define TYPED TCC_FLAG_TYPED
+#define COMPARE TCC_FLAG_COMPARE
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) \
+    [TCC_OP_##id] = {text, least, most, TCC_ATTR_CLASS_##attrs, TCC_FUSION_##fusion, flags, TCC_AMP_##amp, doc},
+#include "ir/ops.def"
+#undef TCC_OP
+#undef COMM
+#undef TYPED
+#undef COMPARE
+};
+
+const tcc_op_info *tcc_op_get_info(tcc_op op) { return &op_infos[op]; }
+
+bool tcc_op_parse(const char *text, size_t length, tcc_op *out) {
+    for (int op = 0; op < TCC_OP_COUNT; op++) {
+        if (strlen(op_infos[op].text) == length && !memcmp(op_infos[op].text, text, length)) {
+            *out = (tcc_op)op;
+            return true;
+        }
+    }
+    return false;
+}
