@@ -73,6 +73,14 @@ static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
     }
 }
 
+/* What is there before an update comes. Earlier turns of the loops write it, so it depends on each of them, also where
+ * its offset does not: the index may be the same in all. */
+static const tcc_expr *load_sum(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard, uint64_t loops) {
+    const tcc_expr *sum = tcc_expr_load(b, buffer, offset, guard);
+    if (sum) ((tcc_expr *)sum)->loops |= loops;
+    return sum;
+}
+
 /* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position
  * loops and the place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to.
  */
@@ -106,7 +114,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
                                    : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
             tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
             int buffer = sums_buffer(b, hero, temporary);
-            operands[0] = tcc_expr_load(b, buffer, offset, guard);
+            operands[0] = load_sum(b, buffer, offset, guard, *position_bits);
             const tcc_expr *sum = tcc_expr_point(b, TCC_OP_ADD, dtype, operands, 2);
             tcc_store store = {buffer, offset, sum, guard, .kept = false};
             if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);

@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/graphs.h"
+#include "harness/scatter_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,8 +105,14 @@ static void forms(void **state) {
                    &(compiled_options){.limit = 30});
 }
 
+static void repeated_indices(void **state) {
+    (void)state;
+    scatter_at_repeated_indices(check_gpu);
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(along), cmocka_unit_test(forms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(embeddings), cmocka_unit_test(along), cmocka_unit_test(forms),
+                                       cmocka_unit_test(repeated_indices)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
