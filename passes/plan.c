@@ -27,16 +27,18 @@ enum { AT_SAME = 1, AT_OTHER = 2 };
 
 /* Marks how the group's nodes are evaluated (`how`, by position) and how `input` is read: at the element that is being
  * stored, or elsewhere. In a reduction, `full` says whether the element in question is a point of its space or a kept
- * one. Walks backward, so that a node's users are settled before it. */
-static unsigned char elements_read(const tcc_group *group, const tcc_node *input, bool full, unsigned char *how) {
+ * one; column sums (`across`; NULL: none) and the work on them belong to neither, for they are stored by a second
+ * launch, when all of that is done. Walks backward, so that a node's users are settled before it. */
+static unsigned char elements_read(const tcc_group *group, const tcc_node *input, bool full, const bool *across,
+                                   unsigned char *how) {
     unsigned char input_how = 0;
     int64_t points = group->kind == TCC_GROUP_REDUCE ? tcc_type_numel(&group->hero->operands[0]->type) : 0;
     memset(how, 0, (size_t)group->n_nodes);
     for (int i = group->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = group->nodes[i];
         tcc_fusion_class fusion = tcc_op_get_info(n->op)->fusion;
-        if (tcc_group_stores(group, n))
-            how[i] |= !points || (tcc_type_numel(&n->type) == points) == full ? AT_SAME : AT_OTHER;
+        bool same = !points || (!across[i] && (tcc_type_numel(&n->type) == points) == full);
+        if (tcc_group_stores(group, n)) how[i] |= same ? AT_SAME : AT_OTHER;
         unsigned char to = AT_OTHER;
         if (fusion == TCC_FUSION_POINT || n->op == TCC_OP_RESHAPE) to = how[i];
         else if (fusion == TCC_FUSION_REDUCE && full) to = AT_SAME;
@@ -76,7 +78,7 @@ static bool scatters_onto(const tcc_group *group, const tcc_node *base) {
 
 static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_node *output, unsigned char *scratch) {
     if (group->kind == TCC_GROUP_POINTWISE) {
-        if (elements_read(group, input, false, scratch) & AT_OTHER) return false;
+        if (elements_read(group, input, false, NULL, scratch) & AT_OTHER) return false;
         for (int i = 0; i < group->n_nodes;
              i++) /* an output that another one reads elsewhere: they do not walk in step */
             if (tcc_group_stores(group, group->nodes[i]) && scratch[i] & AT_OTHER) return false;
@@ -89,7 +91,7 @@ static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_nod
             return false; /* known when all is read, and stored by other threads */
     bool full = tcc_type_numel(&output->type) == tcc_type_numel(&group->hero->operands[0]->type);
     if (!full && tcc_type_numel(&output->type) != tcc_type_numel(&group->hero->type)) return false;
-    return !(elements_read(group, input, full, scratch) & AT_OTHER) &&
+    return !(elements_read(group, input, full, across, scratch) & AT_OTHER) &&
            (!full || stored_last(group, output, across, scratch));
 }
 

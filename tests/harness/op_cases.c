@@ -217,6 +217,22 @@ static void reductions(void **state) {
                "  output \"o\" %1\n"
                "  output \"s\" %5\n"
                "}\n");
+    /* as many rows as columns: what one launch stores must not be what the next one reads */
+    check_both("graph @rows_and_columns {\n"
+               "  %0 = input {name=\"x\"} : f32[32,32]\n"
+               "  %1 = input {name=\"y\"} : f32[32,32]\n"
+               "  %2 = input {name=\"d\"} : f32[8,32]\n"
+               "  %3 = mul(%2, %2) : f32[8,32]\n"
+               "  %4 = reduce_sum(%3) {axes=[0]} : f32[32]\n"
+               "  %5 = mul(%0, %1) : f32[32,32]\n"
+               "  %6 = reduce_sum(%5) {axes=[1]} : f32[32]\n"
+               "  %7 = reduce_sum(%5) {axes=[0]} : f32[32]\n"
+               "  %8 = exp(%4) : f32[32]\n"
+               "  %9 = mul(%8, %7) : f32[32]\n"
+               "  %10 = flip(%6) {axes=[0]} : f32[32]\n"
+               "  output \"rows\" %10\n"
+               "  output \"columns\" %9\n"
+               "}\n");
     check_both("graph @loss {\n"
                "  %0 = input {name=\"x\"} : f32[3,11,65]\n"
                "  %1 = input {name=\"t\"} : i32[3,11]\n"
