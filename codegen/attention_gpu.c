@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SCRATCH_LIMIT = 64 * 1024, WARP_ROWS = 16 };
+enum { SCRATCH_LIMIT = 64 * 1024 /* so that other blocks find room beside it */, WARP_ROWS = 16 };
 
 static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
@@ -27,8 +27,9 @@ static bool is_aligned(const tcc_attention *a, tcc_attention_role role, int64_t 
     return bits % 4 == 0;
 }
 
-tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu_kind kind, const int64_t *begins,
-                                       const tcc_dtype *dtypes, tcc_diag *diag, tcc_attention_gpu_plan *p) {
+tcc_status tcc_attention_gpu_make_plan(const tcc_hardware *hw, const tcc_attention *a, tcc_attention_gpu_kind kind,
+                                       const int64_t *begins, const tcc_dtype *dtypes, tcc_diag *diag,
+                                       tcc_attention_gpu_plan *p) {
     *p = (tcc_attention_gpu_plan){.a = *a, .kind = kind, .matrix = dtypes[TCC_ATTENTION_Q]};
     if (a->T < 1 || a->S < 1 || a->D < 1 || a->E < 1 || a->D > TCC_ATTENTION_GPU_WIDTH ||
         a->E > TCC_ATTENTION_GPU_WIDTH || a->n_batch > TCC_ATTENTION_MAX_BATCH || a->T > INT32_MAX / 4 ||
@@ -43,14 +44,15 @@ tcc_status tcc_attention_gpu_make_plan(const tcc_attention *a, tcc_attention_gpu
         p->dtype[r] = dtypes[r];
         p->aligned[r] = a->has[r] && is_aligned(a, (tcc_attention_role)r, begins[r], of_v ? a->E : a->D);
     }
-    /* As many rows as fit the shared memory of every device, and columns. */
+    const int64_t most = hw->shared_optin_bytes < SCRATCH_LIMIT ? hw->shared_optin_bytes : SCRATCH_LIMIT;
+    /* As many rows and columns as shared memory holds. */
     static const struct {
         int rows, columns;
     } sizes[] = {{64, 64}, {64, 32}, {32, 32}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         p->rows = sizes[i].rows, p->columns = sizes[i].columns;
         p->scratch_bytes = tcc_attention_fma_scratch(p);
-        if (p->scratch_bytes <= SCRATCH_LIMIT && !(kind == TCC_ATTENTION_GPU_KEYS && p->columns == 64)) break;
+        if (p->scratch_bytes <= most && !(kind == TCC_ATTENTION_GPU_KEYS && p->columns == 64)) break;
     }
     if (p->matrix != TCC_F32) {
         p->rows = 64, p->columns = kind == TCC_ATTENTION_GPU_KEYS ? 32 : 64;

@@ -437,7 +437,7 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
                              tcc_program **out) {
     tcc_llvm_target own = {0};
     if (!options->target)
-        TCC_TRY(options->arch ? tcc_llvm_target_cuda(options->arch, diag, &own)
+        TCC_TRY(options->arch ? tcc_llvm_target_cuda(options->arch, options->hardware, diag, &own)
                               : tcc_llvm_target_host(NULL, diag, &own));
     builder b = {
         .cx = cx, .diag = diag, .g = g, .options = options, .target = options->target ? options->target : &own};
@@ -447,7 +447,7 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
         b.p->target = b.target->kind;
         b.p->name = tcc_arena_strdup(&b.p->memory, g->name ? g->name : "");
         b.p->cpu = b.p->target == TCC_TARGET_CUDA
-                       ? tcc_arena_strdup(&b.p->memory, b.target->cpu)
+                       ? tcc_arena_strdup(&b.p->memory, b.target->arch)
                        : tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
         status = b.p->name && b.p->cpu ? build(&b) : tcc_enomem(diag);
     }

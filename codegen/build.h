@@ -9,10 +9,13 @@
 #include "ir/support/context.h"
 
 struct tcc_llvm_target; /* codegen/llvm.h */
+struct tcc_hardware;    /* codegen/target.h */
 
 typedef struct tcc_codegen_options {
     const struct tcc_llvm_target *target; /* NULL: `arch`, or the machine we run on */
     const char *arch;                     /* a GPU's architecture, "sm_90"; NULL: no GPU */
+    const struct tcc_hardware *hardware;  /* of the device that will run it, as its driver says; NULL: as usual for
+                                             `arch` */
     int threads;                          /* that compile; 0: 1 */
     const char *dump_dir; /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
     bool separate;        /* eager: a step a group, nothing merged */

@@ -163,6 +163,10 @@ tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_t
             p->kernels[i].items_a_block = tcc_shape_items(k->shape);
             p->kernels[i].scratch_bytes *= p->kernels[i].items_a_block;
             p->kernels[i].table = table[i];
+            if (status == TCC_OK && p->kernels[i].scratch_bytes > target->hw.shared_optin_bytes)
+                status = TCC_BUG(diag, "kernel %s_%d has %lld bytes of shared memory, %s has %lld", k->schedule, i,
+                                 (long long)p->kernels[i].scratch_bytes, target->arch,
+                                 (long long)target->hw.shared_optin_bytes);
         }
         if (!p->kernels[i].symbol) status = tcc_enomem(diag);
     }

@@ -10,19 +10,18 @@
 #include <string.h>
 
 enum {
-    PROCESSORS = 132, /* of the device that plans are made for; others run the same plan */
-    RESIDENT = 512,   /* threads that keep a processor busy with f32 */
+    USUAL_REGISTERS = 128, /* of a thread whose tile is f32: so many threads keep a processor busy as have them */
     MOST_SPLITS = 64,
     LEAST_SPLIT_K = 128,
     COMBINE_THREADS = 128,
     PIECE = 16,       /* bytes of the widest access */
     MATRIX_LINE = 64, /* bytes of k in a tile of tensor cores */
     MATRIX_STAGES = 3,
-    COMPUTED = 10,        /* instructions for an element of an operand that is computed, about */
-    HELD = 16,            /* most registers that reads in flight for it may take beside the usual ones */
-    MOST_BOUNDLESS = 256, /* threads of a processor that have all the registers that a thread can have */
-    COMPUTING = 128,      /* most threads of such a block: more would have too few registers each */
+    COMPUTED = 10,   /* instructions for an element of an operand that is computed, about */
+    HELD = 16,       /* most registers that reads in flight for it may take beside the usual ones */
+    COMPUTING = 128, /* most threads of such a block: more would have too few registers each */
 };
+static const double memory_share = 0.9; /* of the memory's bandwidth, that long reads reach */
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
@@ -215,51 +214,57 @@ static const tile matrix_tiles[] = {
 };
 
 /* Threads that keep a processor busy, and that it has registers for. */
-static int resident(const tcc_contract_gpu_plan *p) { return p->sum == TCC_F64 ? RESIDENT / 2 : RESIDENT; }
+static int resident(const tcc_hardware *hw, const tcc_contract_gpu_plan *p) {
+    return tcc_hardware_threads(hw, p->sum == TCC_F64 ? 2 * USUAL_REGISTERS : USUAL_REGISTERS);
+}
 
-static void set_tile(tcc_contract_gpu_plan *p, const tile *t) {
+static void set_tile(const tcc_hardware *hw, tcc_contract_gpu_plan *p, const tile *t) {
     p->thread_m = t->warp_m / 4, p->thread_n = t->warp_n / 8;
     p->warp_m = t->warp_m, p->warp_n = t->warp_n;
     p->warps_m = t->warps_m, p->warps_n = t->warps_n;
     p->tile_m = t->warp_m * t->warps_m, p->tile_n = t->warp_n * t->warps_n;
     p->tile_k = t->tile_k ? t->tile_k : MATRIX_LINE / (int)tcc_dtype_bytes(p->matrix);
     p->threads = 32 * t->warps_m * t->warps_n;
-    if (p->sum == TCC_F64) p->blocks = resident(p) / p->threads;
+    if (p->sum == TCC_F64) p->blocks = resident(hw, p) / p->threads;
     else p->blocks = p->threads >= 256 ? 2 : p->threads >= 128 ? 3 : 4;
     p->m_tiles = ceil_div(p->M, p->tile_m), p->n_tiles = ceil_div(p->N, p->tile_n);
 }
 
 /* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch.
  */
-static double cost_of(const tcc_contract_gpu_plan *p, double efficiency) {
-    double rate = p->sum == TCC_F64 ? 64 : p->matrix == TCC_DTYPE_COUNT ? 128 : p->matrix == TCC_F32 ? 512 : 1024;
-    double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits), most = fmax(1, resident(p) / p->threads);
+static double cost_of(const tcc_hardware *hw, const tcc_contract_gpu_plan *p, double efficiency) {
+    double rate = p->sum == TCC_F64              ? hw->fma_f64
+                  : p->matrix == TCC_DTYPE_COUNT ? hw->fma_f32
+                  : p->matrix == TCC_F32         ? hw->fma_tf32
+                                                 : hw->fma_f16;
+    double busiest = resident(hw, p), most = fmax(1, floor(busiest / p->threads));
+    double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits);
     double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 3 * p->tile_k) / (rate * efficiency);
     work += (double)((p->a.computed ? p->tile_m : 0) + (p->b.computed ? p->tile_n : 0)) * (double)p->k_per_split *
-            COMPUTED / 128;
-    double together = fmin(most, ceil(blocks / PROCESSORS)),
-           busy = 0.3 + 0.7 * fmin(1, together * p->threads / resident(p));
-    double cycles = ceil(blocks / PROCESSORS) * work / busy + 1500;
+            COMPUTED / hw->fma_f32;
+    double turns = ceil(blocks / hw->processors), together = fmin(most, turns),
+           busy = 0.3 + 0.7 * fmin(1, together * p->threads / busiest);
+    double cycles = turns * work / busy + 1500;
     if (p->k_splits > 1)
         cycles += 4000 + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) *
-                             (double)p->n_padded / 1500;
+                             (double)p->n_padded / (memory_share * hw->bytes_per_s / hw->clock_hz);
     return cycles;
 }
 
-static void choose(tcc_contract_gpu_plan *p) {
+static void choose(const tcc_hardware *hw, tcc_contract_gpu_plan *p) {
     bool exact = p->matrix == TCC_DTYPE_COUNT;
     const tile *tiles = exact ? exact_tiles : matrix_tiles;
     size_t n = exact ? sizeof exact_tiles / sizeof *tiles : sizeof matrix_tiles / sizeof *tiles;
     double best = INFINITY;
     tcc_contract_gpu_plan trial = *p;
     for (size_t i = 0; i < n; i++) {
-        set_tile(&trial, &tiles[i]);
+        set_tile(hw, &trial, &tiles[i]);
         if ((p->a.computed || p->b.computed) && trial.threads > COMPUTING) continue;
         for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
              splits += (splits + 1) / 2) {
             trial.k_per_split = round_up(ceil_div(p->K ? p->K : 1, splits), trial.tile_k);
             trial.k_splits = ceil_div(p->K ? p->K : 1, trial.k_per_split);
-            double cost = cost_of(&trial, tiles[i].efficiency);
+            double cost = cost_of(hw, &trial, tiles[i].efficiency);
             if (cost < best * 0.999) best = cost, *p = trial;
         }
     }
@@ -287,7 +292,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
     p->n_padded = round_up(p->N, p->piece);
-    choose(p);
+    choose(&target->hw, p);
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
     tcc_contract_side *sides[] = {&p->a, &p->b};
     int held = 0; /* registers, about, while a tile is multiplied */
@@ -299,7 +304,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
             held += sides[i]->slots *
                     (sides[i]->vector * operands->computed[p->swapped ? 1 - i : i]->n_loads + 2 * sides[i]->n_forms);
     }
-    if (held > HELD) p->blocks = MOST_BOUNDLESS / p->threads;
+    if (held > HELD) p->blocks = tcc_hardware_threads(&target->hw, target->hw.registers_per_thread + 1) / p->threads;
     /* The epilogue's vectors lie in the last n dimension. */
     merge_outputs(&p->c.n, p->c.n_accesses);
     p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->piece == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->piece

@@ -12,11 +12,9 @@
 /* Flops that one work item should have at least: some 30 us on one core, against a microsecond to hand it over. */
 static const double item_flop = 3e6;
 enum {
-    MOST_ITEMS = 48,             /* enough for balance on many threads; more would repeat packing */
-    BLOCK_K = 1024,              /* at most, in a block: beyond this the panel of B crowds the second-level cache */
-    A_BLOCK_FLOATS = 128 * 1024, /* packed A stays in the second-level cache */
-    LEAST_SPLIT_K = 256,         /* of k in one part of a split sum */
-    FAR_FLOATS = 256 * 1024,     /* what is larger leaves the second-level cache before it is used again */
+    MOST_ITEMS = 48,     /* enough for balance on many threads; more would repeat packing */
+    BLOCK_K = 1024,      /* at most, in a block: beyond this the panel of B crowds the second-level cache */
+    LEAST_SPLIT_K = 256, /* of k in one part of a split sum */
     LEAST_ROWS = 7,
     NEAR = 512, /* floats: rows closer than this are read in place about as fast as packed */
 };
@@ -252,9 +250,13 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     p->block_k = step * p->k_inner;
 }
 
+/* What is larger leaves a core's cache before it is used again. */
+static int64_t cache_floats(const tcc_llvm_target *target) { return target->hw.cache_bytes / (int64_t)sizeof(float); }
+
 /* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few
  * items. */
-static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
+static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target, int64_t wanted) {
+    const int lanes = target->lanes;
     double width = (double)p->vectors * lanes, all_k = (double)p->K * (double)p->B;
     double rows = (double)(p->row_blocks * p->tiles_per_block * p->rows);
     double vectors = (double)(p->panel_blocks * p->panels_per_block * p->vectors);
@@ -262,7 +264,7 @@ static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
     /* Each block of rows packs, or at least streams, all of B. */
     double each_b = !p->pack_b ? 0.06 : p->c.n.d[0].b == 1 ? 0.15 : 0.4;
     /* All taps of a filter read a part of k one after the other: from near, if it is small. */
-    bool far = (double)(p->M + p->N) * (double)p->K / (double)p->k_splits > FAR_FLOATS;
+    bool far = (double)(p->M + p->N) * (double)p->K / (double)p->k_splits > (double)cache_floats(target);
     if (p->c.window_b && p->B > 1 && far) each_b = 0.5;
     cycles += each_b * (double)p->row_blocks * (double)p->panels * width * all_k;
     if (p->pack_a) {
@@ -281,9 +283,10 @@ static double cost_of(const tcc_contract_plan *p, int lanes, int64_t wanted) {
 }
 
 /* Blocks of rows and panels for the k blocks that `trial` has; keeps in *p what costs less than *best. */
-static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, int lanes, int64_t wanted, double *best) {
-    int64_t rows_fit = max64(p->rows, A_BLOCK_FLOATS / trial.block_k),
-            least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
+static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, const tcc_llvm_target *target, int64_t wanted,
+                       double *best) {
+    int64_t most = cache_floats(target) / 2, /* of packed A, so that it stays in the cache */
+        rows_fit = max64(p->rows, most / trial.block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
     for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
         trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
         trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
@@ -291,7 +294,7 @@ static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, int lanes,
         trial.panels_per_block = ceil_div(p->panels, min64(p->panels, max64(1, blocks)));
         trial.panel_blocks = ceil_div(p->panels, trial.panels_per_block);
         trial.items = p->B * trial.k_splits * trial.row_blocks * trial.panel_blocks;
-        double cost = cost_of(&trial, lanes, wanted);
+        double cost = cost_of(&trial, target, wanted);
         if (cost < *best * 0.999) *best = cost, *p = trial;
     }
 }
@@ -308,7 +311,7 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
             trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
             trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
             int64_t same = trial.block_k * 64 + trial.k_splits;
-            if (same != before) try_blocks(p, trial, target->lanes, wanted, &best);
+            if (same != before) try_blocks(p, trial, target, wanted, &best);
             before = same;
         }
 }

@@ -110,11 +110,13 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
         tcc_llvm_target_clear(out);
         return tcc_enomem(diag);
     }
+    tcc_hardware_of_host(out->lanes, &out->hw);
     return TCC_OK;
 }
 
 void tcc_llvm_target_clear(tcc_llvm_target *t) {
     tcc__free(t->triple);
+    tcc__free(t->arch);
     tcc__free(t->cpu);
     tcc__free(t->features);
     *t = (tcc_llvm_target){0};

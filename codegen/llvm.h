@@ -13,6 +13,7 @@
 #define TCC_CODEGEN_LLVM_H
 
 #include "codegen/program.h"
+#include "codegen/target.h"
 
 #include <llvm-c/Core.h>
 #include <llvm-c/TargetMachine.h>
@@ -22,21 +23,23 @@
 /* What code is made for. Strings are owned. */
 typedef struct tcc_llvm_target {
     tcc_target kind;
-    char *triple, *cpu, *features;
-    int lanes;            /* f32 lanes of a vector register: 16, 8 or 4; CUDA: of one access of a thread, 4 */
-    int registers;        /* vector registers */
-    bool fma;             /* fused multiply-add in one instruction */
-    bool f16;             /* conversions between f16 and f32 */
-    int64_t shared_bytes; /* CUDA: shared memory of a block */
+    char *triple, *cpu, *features; /* cpu and features as LLVM names them */
+    char *arch;                    /* CUDA: the architecture that was asked for, "sm_120"; host: NULL */
+    int lanes;                     /* f32 lanes of a vector register: 16, 8 or 4; CUDA: of one access of a thread, 4 */
+    int registers;                 /* vector registers */
+    bool fma;                      /* fused multiply-add in one instruction */
+    bool f16;                      /* conversions between f16 and f32 */
+    tcc_hardware hw;
 } tcc_llvm_target;
 
 /* The machine we run on. `cpu` NULL: detected; else an LLVM name ("x86-64-v3") with that CPU's own features, for tests
  * and for
  * --emit of another machine's code. Errors: TCC_EUNSUPPORTED. */
 tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out);
-/* A GPU, by the name of its architecture: "sm_75", "sm_90". PTX of the lowest version that has all of it. Errors:
+/* A GPU, by the name of its architecture: "sm_75", "sm_90". PTX of the lowest version that has all of it. The figures
+ * are those of `hw` that are known, and else of a usual device of the architecture; NULL: all are. Errors:
  * TCC_EUNSUPPORTED with the names that are known. */
-tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_target *out);
+tcc_status tcc_llvm_target_cuda(const char *arch, const tcc_hardware *hw, tcc_diag *diag, tcc_llvm_target *out);
 void tcc_llvm_target_clear(tcc_llvm_target *t);
 
 /* How threads share the work of a CUDA kernel: blocks of `threads`, in lane groups of `group` threads. `group` is a

@@ -10,18 +10,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Architectures that LLVM 19 makes code for, and the oldest PTX version that has all we emit for them: the older, the
- * more drivers take it. */
+/* Architectures, the one that LLVM makes code for, and the oldest PTX version that has all we emit for it: the older,
+ * the more drivers take it, and the more versions of LLVM make it. Newer GPUs run PTX for sm_90, and we emit nothing
+ * that only they have. */
 static const struct arch {
-    const char *name, *features;
-    int shared_kib; /* that a block can have */
+    int sm;
+    const char *name, *cpu, *features;
 } archs[] = {
-    {"sm_75", "+ptx63", 64}, {"sm_80", "+ptx70", 163}, {"sm_86", "+ptx71", 99},   {"sm_87", "+ptx74", 163},
-    {"sm_89", "+ptx78", 99}, {"sm_90", "+ptx78", 227}, {"sm_90a", "+ptx80", 227},
+    {75, "sm_75", "sm_75", "+ptx63"},   {80, "sm_80", "sm_80", "+ptx70"},   {86, "sm_86", "sm_86", "+ptx71"},
+    {87, "sm_87", "sm_87", "+ptx74"},   {89, "sm_89", "sm_89", "+ptx78"},   {90, "sm_90", "sm_90", "+ptx78"},
+    {90, "sm_90a", "sm_90a", "+ptx80"}, {100, "sm_100", "sm_90", "+ptx78"}, {103, "sm_103", "sm_90", "+ptx78"},
+    {120, "sm_120", "sm_90", "+ptx78"}, {121, "sm_121", "sm_90", "+ptx78"},
 };
 enum { ARCHS = sizeof archs / sizeof *archs };
 
-tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_target *out) {
+tcc_status tcc_llvm_target_cuda(const char *arch, const tcc_hardware *hw, tcc_diag *diag, tcc_llvm_target *out) {
     *out = (tcc_llvm_target){.kind = TCC_TARGET_CUDA, .lanes = 4, .registers = 32, .fma = true, .f16 = true};
     TCC_TRY(tcc_llvm_initialize_cuda(diag));
     const struct arch *found = NULL;
@@ -34,11 +37,13 @@ tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_targe
     if (!found)
         return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "unknown GPU architecture '%s'; known are %s", arch,
                          known);
-    out->shared_bytes = found->shared_kib * 1024;
+    if (hw) tcc_hardware_of_device(hw, &out->hw);
+    else tcc_hardware_of_sm(found->sm, &out->hw);
     out->triple = tcc__strdup("nvptx64-nvidia-cuda");
-    out->cpu = tcc__strdup(found->name);
+    out->arch = tcc__strdup(found->name);
+    out->cpu = tcc__strdup(found->cpu);
     out->features = tcc__strdup(found->features);
-    if (!out->triple || !out->cpu || !out->features) {
+    if (!out->triple || !out->arch || !out->cpu || !out->features) {
         tcc_llvm_target_clear(out);
         return tcc_enomem(diag);
     }
@@ -47,18 +52,16 @@ tcc_status tcc_llvm_target_cuda(const char *arch, tcc_diag *diag, tcc_llvm_targe
 
 tcc_status tcc_codegen_check_arch(tcc_diag *diag, const char *arch) {
     tcc_llvm_target target;
-    TCC_TRY(tcc_llvm_target_cuda(arch, diag, &target));
+    TCC_TRY(tcc_llvm_target_cuda(arch, NULL, diag, &target));
     tcc_llvm_target_clear(&target);
     return TCC_OK;
 }
 
 const char *tcc_codegen_cuda_arch(int sm) {
     const char *newest = NULL;
-    for (int i = 0; i < ARCHS; i++) {
-        char *end;
-        if (strtol(archs[i].name + 3, &end, 10) <= sm && !*end)
+    for (int i = 0; i < ARCHS; i++)
+        if (archs[i].sm <= sm && !strchr(archs[i].name, 'a'))
             newest = archs[i].name; /* "sm_90a" runs on nothing newer */
-    }
     return newest;
 }
 
@@ -156,8 +159,9 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     annotate(e, "kernel", 1);
     annotate(e, "maxntidx", shape->shape.threads);
     /* Left to itself the assembler aims at so many threads that the row of a table does not fit their registers. */
-    enum { THREADS_OF_TABLES = 768 };
-    int blocks = shape->shape.blocks || !shape->table ? shape->shape.blocks : THREADS_OF_TABLES / shape->shape.threads;
+    enum { REGISTERS_OF_TABLES = 85 };
+    int held = tcc_hardware_threads(&e->target->hw, REGISTERS_OF_TABLES);
+    int blocks = shape->shape.blocks || !shape->table ? shape->shape.blocks : held / shape->shape.threads;
     if (blocks) annotate(e, "minctasm", blocks < 16 ? blocks : 16);
     e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);

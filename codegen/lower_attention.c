@@ -308,7 +308,7 @@ static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_g
         begins[r] = k->offsets[r] + k->buffers[r].offset_bytes / tcc_dtype_bytes(k->dtypes[r]);
     }
     for (int i = 0; i < n; i++) a.has[roles[i]] = k->a.has[roles[i]];
-    TCC_TRY(tcc_attention_gpu_make_plan(&a, kind, begins, k->dtypes, l->diag, p));
+    TCC_TRY(tcc_attention_gpu_make_plan(&l->target->hw, &a, kind, begins, k->dtypes, l->diag, p));
     tcc_strbuf text = {0};
     tcc_plan_launch *launch;
     tcc_attention_gpu_key(p, &text);

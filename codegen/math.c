@@ -46,9 +46,9 @@ static bool is_cuda(const tcc_emitter *e) { return e->target->kind == TCC_TARGET
 /* GPUs from sm_80 on have an instruction for either. */
 static LLVMValueRef limited(tcc_emitter *e, LLVMValueRef x, double limit, LLVMRealPredicate beyond,
                             const char *intrinsic) {
+    enum { FIRST = 80 };
     LLVMValueRef bound = constant(e, x, limit), arguments[] = {x, bound};
-    if (is_cuda(e) && strcmp(e->target->cpu, "sm_75"))
-        return tcc_emit_intrinsic(e, intrinsic, LLVMTypeOf(x), arguments, 2);
+    if (is_cuda(e) && e->target->hw.sm >= FIRST) return tcc_emit_intrinsic(e, intrinsic, LLVMTypeOf(x), arguments, 2);
     return tcc_emit_select(e, tcc_emit_compare(e, beyond, x, bound), bound, x);
 }
 

@@ -38,14 +38,7 @@ static int64_t sums_row_bytes(const tcc_reduce *p) {
  * block a row. Rows and sums must fit the registers that a thread has beside the rest of its work; else sums are kept
  * in memory. There are hardly more blocks than processors, so that a block may have all registers of one. */
 static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
-    enum {
-        SMALL = 48,
-        LARGE = 136,
-        WIDE = 64,
-        LARGEST = 20,
-        MOST_DEEP = 32,
-        SHARED = 48 * 1024
-    }; /* words of a thread */
+    enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20, MOST_DEEP = 32 }; /* words of a thread */
     static const struct {
         int threads, words;
     } whole[] = {{256, LARGE}, {512, WIDE}, {1024, LARGEST}};
@@ -65,7 +58,8 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
     int64_t taken = (vectors + group - 1) / group * p->lanes * words;
     if (p->n_reduced == 1 && taken <= LARGE) {
         int64_t deep = (taken <= SMALL ? whole[1].threads : whole[0].threads) / group;
-        while (deep > 1 && (deep > MOST_DEEP || deep > rows || deep * sums_row_bytes(p) > SHARED)) deep /= 2;
+        while (deep > 1 && (deep > MOST_DEEP || deep > rows || deep * sums_row_bytes(p) > l->target->hw.shared_bytes))
+            deep /= 2;
         p->steps = (int)((vectors + group - 1) / group);
         p->shape =
             (tcc_thread_shape){.threads = (int)(group * deep), .group = (int)group, .deep = (int)deep, .blocks = 1};
@@ -86,20 +80,14 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
 /* Rows of a slice. A GPU: so few slices that their partial sums are few against the rows, yet enough that most
  * processors have one. */
 static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t rows, int64_t columns) {
-    enum {
-        LEAST_ROWS = 32,
-        BUSY = 128,
-        MOST = 264,
-        SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS,
-        MOST_HOST = 64,
-        LEAST_HOST = 8
-    };
+    enum { LEAST_ROWS = 32, SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST_HOST = 64, LEAST_HOST = 8 };
+    const int64_t busy = l->target->hw.processors, most = 2 * busy;
     int64_t slices;
     if (l->target->kind == TCC_TARGET_CUDA) {
         int64_t each = 2 * (p->shape.deep > 1 ? p->shape.deep : 1);
         slices = rows / LEAST_ROWS;
-        if (slices < BUSY) slices = rows / each < BUSY ? rows / each : BUSY;
-        if (slices > MOST) slices = MOST;
+        if (slices < busy) slices = rows / each < busy ? rows / each : busy;
+        if (slices > most) slices = most;
     } else {
         slices = rows * columns / SLICE_POINTS;
         if (slices > MOST_HOST) slices = MOST_HOST;

@@ -118,8 +118,10 @@ tcc_status tcc_reduce_in_pieces(tcc_reduce_trace *t, int levels, int64_t pieces)
 }
 
 /* For a GPU: so many that most of it is busy, while each thread still has a few elements. */
-static int64_t choose_pieces_for_blocks(const tcc_reduce *p) {
-    enum { BLOCK = 256, BUSY = 264, MOST_BLOCKS = 1024, STEPS = 8 };
+static int64_t choose_pieces_for_blocks(const tcc_hardware *hw, const tcc_reduce *p) {
+    enum { BLOCK = 256, STEPS = 8, BUSY = 2, MOST = 8 }; /* the latter: blocks of a processor */
+    int64_t most_blocks = 1; /* a power of two, so that parts of such extents are whole lines of memory */
+    while (2 * most_blocks <= MOST * hw->processors) most_blocks *= 2;
     const tcc_body *b = p->body;
     double kept = tcc_reduce_points(b, p->kept, p->n_kept), points = tcc_reduce_points(b, p->reduced, p->n_reduced);
     int64_t extent = b->vars.data[p->reduced[0]].high + 1, columns = 1;
@@ -128,9 +130,9 @@ static int64_t choose_pieces_for_blocks(const tcc_reduce *p) {
         columns = group;
         kept = kept / (double)last * (double)((last + group * p->lanes - 1) / (group * p->lanes));
     }
-    if (kept >= BUSY) return 1;
+    if (kept >= BUSY * hw->processors) return 1;
     double least = (double)STEPS * (p->columns ? BLOCK / (double)columns : BLOCK * p->lanes); /* points of a piece */
-    int64_t pieces = (int64_t)(points / least), most = (int64_t)(MOST_BLOCKS / kept);
+    int64_t pieces = (int64_t)(points / least), most = (int64_t)((double)most_blocks / kept);
     if (pieces > most) pieces = most;
     if (pieces > extent) pieces = extent;
     if (pieces < 2) return 1;
@@ -146,7 +148,7 @@ int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p)
     if (p->n_reduced == 0) return 1;
     for (int i = 0; i < t->n; i++)
         if (t->all[i].node->op == TCC_OP_ARGMAX) return 1;
-    if (target->kind == TCC_TARGET_CUDA) return choose_pieces_for_blocks(p);
+    if (target->kind == TCC_TARGET_CUDA) return choose_pieces_for_blocks(&target->hw, p);
     double kept = tcc_reduce_points(b, p->kept, p->n_kept),
            points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);
     double items = p->columns ? kept / p->lanes : kept;

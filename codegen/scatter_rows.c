@@ -6,10 +6,10 @@
 
 enum {
     THREADS = 128,
-    SCANS = 4,     /* positions that a thread looks at before the warp asks whether there was one */
-    BATCH = 4,     /* updates that are read side by side */
-    STEPS = 8,     /* vectors of a row in a thread's registers */
-    ENOUGH = 4096, /* items that keep a GPU busy */
+    SCANS = 4,   /* positions that a thread looks at before the warp asks whether there was one */
+    BATCH = 4,   /* updates that are read side by side */
+    STEPS = 8,   /* vectors of a row in a thread's registers */
+    ENOUGH = 31, /* items of a processor that keep it busy */
 };
 
 tcc_thread_shape tcc_scatter_row_shape(void) {
@@ -39,7 +39,7 @@ bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_
     if (p->old->kind != TCC_EXPR_LOAD || p->old->n_operands || place->loops & ~position_bits) return false;
     if (p->n_kept) p->lanes = tcc_choose_lanes(l->target, b, p->kept[0], row_extent(p), 1);
     int64_t vectors = (row_extent(p) + p->lanes * TCC_EMIT_WARP - 1) / (p->lanes * TCC_EMIT_WARP);
-    int64_t steps = rows >= ENOUGH ? STEPS : 1;
+    int64_t steps = rows >= (int64_t)ENOUGH * l->target->hw.processors ? STEPS : 1;
     p->chunks = (vectors + steps - 1) / steps;
     p->steps = (int)((vectors + p->chunks - 1) / p->chunks);
     return true;

@@ -15,10 +15,10 @@
 
 #include <string.h>
 
-enum {
-    CACHE_COST = 6,           /* values dearer than this are kept for the next sweep */
-    CACHE_BYTES = 384 * 1024, /* of a thread's L2 */
-};
+enum { CACHE_COST = 6 }; /* values dearer than this are kept for the next sweep */
+
+/* Bytes of a core's cache that kept values may take. */
+static int64_t cache_of(const tcc_lowering *l) { return l->target->hw.cache_bytes * 3 / 8; }
 
 /* The level of each expression: how many sweeps must have ended before it can be evaluated. */
 static void find_levels(tcc_reduce *p) {
@@ -75,7 +75,7 @@ static bool worth_keeping(const tcc_lowering *l, const tcc_reduce *p, const tcc_
     if (l->target->kind == TCC_TARGET_CUDA) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
     if (x->kind != TCC_EXPR_POINT || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) return false;
     memset(seen, 0, (size_t)p->body->exprs.count);
-    return cost_below(p, x, seen) >= CACHE_COST && (p->n_slots + 1) * p->row * 4 <= CACHE_BYTES;
+    return cost_below(p, x, seen) >= CACHE_COST && (p->n_slots + 1) * p->row * 4 <= cache_of(l);
 }
 
 /* The registers of kept values: a value takes them from the sweep that makes it to the last one that reads it. */
@@ -188,24 +188,26 @@ double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
 /* --- Threads */
 
 /* Blocks that a processor should hold. The assembler, if not told, may keep to 32 registers and spill. */
-static int blocks_of(int threads) {
-    enum { HELD = 768 };
-    return threads < HELD ? HELD / threads : 1;
+static int blocks_of(const tcc_lowering *l, int threads) {
+    enum { REGISTERS = 85 };
+    int held = tcc_hardware_threads(&l->target->hw, REGISTERS);
+    return threads < held ? held / threads : 1;
 }
 
 void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
-    enum { SMALL_BLOCK = 128, LARGEST = 1024, RESERVED = 2048 };
+    enum { SMALL_BLOCK = 128, RESERVED = 2048 };
+    const int largest = l->target->hw.threads_per_block;
     const tcc_body *b = p->body;
     int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes,
             group = 1;
-    if (!p->narrow || p->n_slots * p->row * 4 + RESERVED > l->target->shared_bytes) {
+    if (!p->narrow || p->n_slots * p->row * 4 + RESERVED > l->target->hw.shared_optin_bytes) {
         for (int i = 0; i < b->exprs.count; i++) p->slot[i] = -1;
         p->n_slots = 0;
     }
-    while (group < vectors && group < (p->n_slots ? LARGEST / 2 : LARGEST / 4)) group *= 2;
+    while (group < vectors && group < (p->n_slots ? largest / 2 : largest / 4)) group *= 2;
     if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
     const int threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group;
-    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .deep = 1, .blocks = blocks_of(threads)};
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .deep = 1, .blocks = blocks_of(l, threads)};
 }
 
 /* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
@@ -215,32 +217,33 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
         ELEMENTS = 32,
         REGISTERS = 64,
         SMALL_BLOCK = 128,
-        LARGEST = 1024,
-        ENOUGH = 65536,
+        ENOUGH = 31 * TCC_EMIT_WARP / 2, /* threads of a processor that keep it busy */
         FEW_STEPS = 8,
         SEGMENT = 128
     };
+    const int largest = l->target->hw.threads_per_block;
+    const int64_t enough = (int64_t)ENOUGH * l->target->hw.processors;
     const tcc_body *b = p->body;
     int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
     int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
     if (words < 1) words = 1;
-    for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= LARGEST; group *= 2) {
+    for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= largest; group *= 2) {
         int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
         if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
-        if (elements > ELEMENTS || elements * words > (group == LARGEST       ? REGISTERS / 4
-                                                       : group == LARGEST / 2 ? REGISTERS / 2
+        if (elements > ELEMENTS || elements * words > (group == largest       ? REGISTERS / 4
+                                                       : group == largest / 2 ? REGISTERS / 2
                                                                               : REGISTERS))
             continue;
         found = group;
         p->steps = (int)steps;
-        if (steps == 1 || rows * group >= ENOUGH || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
+        if (steps == 1 || rows * group >= enough || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
     }
     if (!found) {
         tcc_reduce_shape_long_rows(l, p);
         return;
     }
     const int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found;
-    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks_of(threads)};
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks_of(l, threads)};
 }
 
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
@@ -254,8 +257,10 @@ int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
 }
 
 /* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
-static void shape_columns(tcc_reduce *p, int64_t *points) {
-    enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 131072, SHARED = 32 * 1024 };
+static void shape_columns(const tcc_hardware *hw, tcc_reduce *p, int64_t *points) {
+    enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
+    const double enough = (double)ENOUGH * hw->processors;
+    const int64_t shared = hw->shared_bytes * 2 / 3;
     const tcc_body *b = p->body;
     int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), deep = 1,
             carries = 0;
@@ -264,8 +269,8 @@ static void shape_columns(tcc_reduce *p, int64_t *points) {
         if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[i]) == b->exprs.data[i])
             carries += tcc_fold_carries(b->exprs.data[i]->op);
     int64_t rows = p->n_reduced == 0 ? 1 : p->piece_var >= 0 ? p->piece : b->vars.data[p->reduced[0]].high + 1;
-    while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < ENOUGH &&
-           group * deep * 2 * p->lanes * 8 * carries <= SHARED)
+    while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < enough &&
+           group * deep * 2 * p->lanes * 8 * carries <= shared)
         deep *= 2;
     p->shape = (tcc_thread_shape){
         .threads = deep > 1 ? (int)(group * deep) : SMALL_BLOCK, .group = (int)group, .deep = (int)deep};
@@ -300,7 +305,7 @@ static tcc_status choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points) 
     *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
     if (l->target->kind != TCC_TARGET_CUDA) return TCC_OK;
     *points = 1;
-    if (p->columns) shape_columns(p, points);
+    if (p->columns) shape_columns(&l->target->hw, p, points);
     else if (p->n_reduced) shape_rows(l, p);
     else p->shape = tcc_choose_threads(l->target, 1, 1);
     return TCC_OK;
@@ -347,7 +352,7 @@ static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     if (!any || p->n_reduced == 0) return TCC_OK;
     int64_t points;
     TCC_TRY(choose_shape(l, p, &points));
-    bool at_hand = l->target->kind == TCC_TARGET_CUDA ? p->steps || p->n_slots : p->row * 4 <= CACHE_BYTES;
+    bool at_hand = l->target->kind == TCC_TARGET_CUDA ? p->steps || p->n_slots : p->row * 4 <= cache_of(l);
     t->one_sweep = p->columns || !at_hand || tcc_reduce_choose_pieces(t, p) > 1;
     return TCC_OK;
 }

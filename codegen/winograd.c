@@ -8,9 +8,8 @@
 
 enum {
     POINTS = TCC_WINOGRAD_POINTS,
-    SCRATCH_FLOATS = 160 * 1024, /* transformed tiles and products stay in the second-level cache */
-    WIDTH = 64,                  /* columns of an item, about: what is transformed again for each must not weigh */
-    GRADIENT_TILES = 32,         /* of a block in the filter's gradient */
+    WIDTH = 64,          /* columns of an item, about: what is transformed again for each must not weigh */
+    GRADIENT_TILES = 32, /* of a block in the filter's gradient */
     GRADIENT_ITEMS = 32,
     SLACK = 16,
 };
@@ -64,13 +63,14 @@ static int64_t point_floats(const tcc_winograd *w) { return w->block_tiles * w->
 void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w) {
     w->tiles = w->images * w->tile_rows * w->tile_columns;
     choose_width(target, w->out_channels, w);
+    const int64_t most_floats = target->hw.cache_bytes * 5 / 8 / (int64_t)sizeof(float); /* of tiles and products */
     double best = INFINITY;
     for (int64_t k = 1; k <= w->channels / target->lanes; k++) {
         int64_t block_k = w->channels / k, row = odd_lines(block_k);
         if (w->channels % (k * target->lanes) || block_k > 256) continue;
         for (int r = 1; tile_fits(target, r, w->vectors); r++)
             for (int64_t tiles = round_up(w->tiles < 24 ? w->tiles : 24, r); tiles < w->tiles + r; tiles += r) {
-                if (tiles > 24 + r && tiles * POINTS * (row + w->width) > SCRATCH_FLOATS) break;
+                if (tiles > 24 + r && tiles * POINTS * (row + w->width) > most_floats) break;
                 int64_t blocks = ceil_div(w->tiles, tiles);
                 double steps = (double)(blocks * (tiles / r)) * tile_cycles(r, w->vectors);
                 /* Sums go to scratch and back, filters come from afar, and there should be some items. */

@@ -351,7 +351,7 @@ tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
     if (*m->arch) options.arch = m->arch;
-    if (m->device) options.takes_call = takes_call, options.takes_call_user = m;
+    if (m->device) options.hardware = &m->device->hw, options.takes_call = takes_call, options.takes_call_user = m;
     return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
 }
 

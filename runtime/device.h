@@ -5,6 +5,7 @@
 #define TCC_RUNTIME_DEVICE_H
 
 #include "codegen/program.h"
+#include "codegen/target.h"
 #include "ir/support/context.h"
 
 typedef struct tcc_device tcc_device;
@@ -66,6 +67,7 @@ typedef struct tcc_device_ops {
 
 struct tcc_device {
     const tcc_device_ops *ops;
+    tcc_hardware hw; /* as the device says of itself; 0 where it does not */
 };
 
 void tcc_device_destroy(tcc_device *device); /* after all that was made from it; NULL is allowed */

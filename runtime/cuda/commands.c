@@ -66,10 +66,11 @@ struct tcc_commands {
 static tcc_status find_kernel(tcc_commands *c, tcc_diag *d, const tcc_kernel *k, kernel *out) {
     tcc_device_cuda *cuda = c->device;
     int blocks = 0;
-    if (k->scratch_bytes > cuda->max_shared_bytes)
+    const int64_t most = cuda->base.hw.shared_optin_bytes;
+    if (most && k->scratch_bytes > most)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                         "kernel '%s' needs %lld bytes of shared memory a block, cuda:%d (%s) has %d", k->symbol,
-                         (long long)k->scratch_bytes, cuda->ordinal, cuda->name, cuda->max_shared_bytes);
+                         "kernel '%s' needs %lld bytes of shared memory a block, cuda:%d (%s) has %lld", k->symbol,
+                         (long long)k->scratch_bytes, cuda->ordinal, cuda->name, (long long)most);
     tcc_cuda_result r = cuda->cu.module_function(&out->function, c->modules[k->module], k->symbol);
     if (r == TCC_CUDA_NOT_FOUND)
         return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
@@ -83,7 +84,7 @@ static tcc_status find_kernel(tcc_commands *c, tcc_diag *d, const tcc_kernel *k,
             d, TCC_EUNSUPPORTED, TCC_NOWHERE,
             "kernel '%s': a block of %d threads with %lld bytes of shared memory does not fit on cuda:%d (%s)",
             k->symbol, k->threads, (long long)k->scratch_bytes, cuda->ordinal, cuda->name);
-    out->most_blocks = (int64_t)WAVES * blocks * cuda->sm_count;
+    out->most_blocks = (int64_t)WAVES * blocks * cuda->base.hw.processors;
     return TCC_OK;
 }
 
@@ -206,7 +207,7 @@ static tcc_status check_arch(const tcc_commands *c, tcc_diag *d) {
     int sm = 0;
     const char *p = strncmp(arch, "sm_", 3) ? "" : arch + 3;
     for (; *p >= '0' && *p <= '9' && sm < 10000; p++) sm = 10 * sm + (*p - '0');
-    if (sm && (*p ? sm == c->device->sm : sm <= c->device->sm)) return TCC_OK;
+    if (sm && (*p ? sm == c->device->base.hw.sm : sm <= c->device->base.hw.sm)) return TCC_OK;
     return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "program '%s' was made for %s, cuda:%d (%s) is %s",
                      c->program->name, *arch ? arch : "no architecture", c->device->ordinal, c->device->name,
                      c->device->arch);

@@ -154,7 +154,8 @@ static tcc_status cuda_synchronize(tcc_device *device, tcc_diag *d) {
 /* --- describing --- */
 
 static void describe_device(const tcc_device_cuda *cuda, tcc_strbuf *out) {
-    tcc_strbuf_printf(out, "cuda:%d: %s, %s, %d SMs, ", cuda->ordinal, cuda->name, cuda->arch, cuda->sm_count);
+    tcc_strbuf_printf(out, "cuda:%d: %s, %s, %d SMs, ", cuda->ordinal, cuda->name, cuda->arch,
+                      cuda->base.hw.processors);
     tcc_strbuf_bytes(out, (double)cuda->memory_bytes);
     tcc_strbuf_printf(out, "; driver for CUDA %d.%d (%s)\n", cuda->cu.version / 1000, cuda->cu.version % 1000 / 10,
                       cuda->cu.file);
@@ -167,7 +168,7 @@ static void cuda_describe(const tcc_device *device, tcc_strbuf *out) {
 }
 
 const char *tcc_device_cuda_arch(const tcc_device *device) { return ((const tcc_device_cuda *)device)->arch; }
-int tcc_device_cuda_sm(const tcc_device *device) { return ((const tcc_device_cuda *)device)->sm; }
+int tcc_device_cuda_sm(const tcc_device *device) { return device->hw.sm; }
 
 /* --- life --- */
 
@@ -211,20 +212,56 @@ static const tcc_device_ops cuda_ops = {
     .describe = cuda_describe,
 };
 
+/* What codegen is told about the device. Figures that an old driver does not know stay 0. */
+static tcc_status read_figures(tcc_device_cuda *cuda, tcc_diag *d, tcc_hardware *hw) {
+    enum { WARP = 32, DOUBLE_RATE = 2 /* memory moves a word at both edges of its clock */ };
+    int shared = 0, shared_optin = 0, shared_all = 0, reserved = 0, cache = 0, khz = 0, memory_khz = 0, bits = 0;
+    const struct {
+        int attribute, *value;
+    } asked[] = {
+        {TCC_CUDA_THREADS_PER_BLOCK, &hw->threads_per_block},
+        {TCC_CUDA_THREADS_PER_SM, &hw->threads_per_processor},
+        {TCC_CUDA_BLOCKS_PER_SM, &hw->blocks_per_processor},
+        {TCC_CUDA_REGISTERS_PER_SM, &hw->registers_per_processor},
+        {TCC_CUDA_SHARED_BYTES, &shared},
+        {TCC_CUDA_SHARED_OPTIN_BYTES, &shared_optin},
+        {TCC_CUDA_SHARED_BYTES_PER_SM, &shared_all},
+        {TCC_CUDA_SHARED_RESERVED_BYTES, &reserved},
+        {TCC_CUDA_CACHE_BYTES, &cache},
+        {TCC_CUDA_CLOCK_KHZ, &khz},
+        {TCC_CUDA_MEMORY_CLOCK_KHZ, &memory_khz},
+        {TCC_CUDA_MEMORY_BUS_BITS, &bits},
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        tcc_cuda_result r = cuda->cu.device_attribute(asked[i].value, asked[i].attribute, cuda->device);
+        if (r == TCC_CUDA_INVALID_VALUE) *asked[i].value = 0;
+        else if (r) return tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_device_attribute);
+    }
+    hw->warps_per_processor = hw->threads_per_processor / WARP;
+    hw->shared_bytes = shared, hw->shared_optin_bytes = shared_optin;
+    hw->shared_bytes_per_processor = shared_all, hw->shared_reserved_bytes = reserved;
+    hw->cache_bytes = cache;
+    hw->clock_hz = khz * 1e3;
+    hw->bytes_per_s = DOUBLE_RATE * 1e3 * memory_khz * (bits / 8.0);
+    return TCC_OK;
+}
+
 static tcc_status read_properties(tcc_device_cuda *cuda, tcc_diag *d, int ordinal) {
     int major, minor;
     size_t total;
+    tcc_hardware hw = {0};
     cuda->ordinal = ordinal;
     TCC_CUDA_TRY(cuda, d, device_get, &cuda->device, ordinal);
     TCC_CUDA_TRY(cuda, d, device_name, cuda->name, sizeof cuda->name, cuda->device);
     TCC_CUDA_TRY(cuda, d, device_attribute, &major, TCC_CUDA_CAPABILITY_MAJOR, cuda->device);
     TCC_CUDA_TRY(cuda, d, device_attribute, &minor, TCC_CUDA_CAPABILITY_MINOR, cuda->device);
-    TCC_CUDA_TRY(cuda, d, device_attribute, &cuda->sm_count, TCC_CUDA_SM_COUNT, cuda->device);
-    TCC_CUDA_TRY(cuda, d, device_attribute, &cuda->max_shared_bytes, TCC_CUDA_MAX_SHARED_BYTES, cuda->device);
+    TCC_CUDA_TRY(cuda, d, device_attribute, &hw.processors, TCC_CUDA_SM_COUNT, cuda->device);
     TCC_CUDA_TRY(cuda, d, device_memory, &total, cuda->device);
     cuda->memory_bytes = (int64_t)total;
-    cuda->sm = 10 * major + minor;
-    snprintf(cuda->arch, sizeof cuda->arch, "sm_%d", cuda->sm);
+    hw.sm = 10 * major + minor;
+    snprintf(cuda->arch, sizeof cuda->arch, "sm_%d", hw.sm);
+    TCC_TRY(read_figures(cuda, d, &hw));
+    cuda->base.hw = hw;
     return TCC_OK;
 }
 
@@ -234,7 +271,7 @@ static tcc_status check_usable(tcc_device_cuda *cuda, tcc_diag *d) {
     if (mode == TCC_CUDA_COMPUTE_MODE_PROHIBITED)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
                          "cuda:%d (%s) is closed to compute: nvidia-smi -c 0 opens it", cuda->ordinal, cuda->name);
-    if (cuda->sm >= OLDEST_SM) return TCC_OK;
+    if (cuda->base.hw.sm >= OLDEST_SM) return TCC_OK;
     return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cuda:%d (%s) is %s: sm_%d or newer is needed (Turing, 2018)",
                      cuda->ordinal, cuda->name, cuda->arch, OLDEST_SM);
 }
@@ -337,7 +374,7 @@ tcc_status tcc_device_cuda_probe(tcc_context *cx, int ordinal, int *found, int *
     if (s == TCC_OK) s = choose(cuda, &cx->diag, ordinal);
     if (s == TCC_OK) {
         *found = cuda->ordinal;
-        *sm = cuda->sm;
+        *sm = cuda->base.hw.sm;
         describe_device(cuda, description);
     }
     cuda_destroy(&cuda->base);

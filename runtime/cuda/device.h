@@ -36,8 +36,7 @@ typedef struct tcc_device_cuda {
     int ordinal;
     tcc_cuda_ordinal device;
     tcc_cuda_context context; /* the primary one, shared with all others of this process; NULL: not retained */
-    char name[128], arch[16]; /* "sm_90" */
-    int sm, sm_count, max_shared_bytes;
+    char name[128], arch[16]; /* "sm_90"; the rest is in base.hw */
     int64_t memory_bytes;
     bool blocking; /* TCC_LAUNCH_BLOCKING */
     pthread_mutex_t lock;

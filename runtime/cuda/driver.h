@@ -22,6 +22,7 @@ typedef struct tcc_cuda_event_st *tcc_cuda_event;
 
 /* Results that are told apart. */
 enum {
+    TCC_CUDA_INVALID_VALUE = 1,
     TCC_CUDA_OUT_OF_MEMORY = 2,
     TCC_CUDA_STUB_LIBRARY = 34,
     TCC_CUDA_DEVICE_UNAVAILABLE = 46,
@@ -43,12 +44,22 @@ enum {
 
 /* Of cuDeviceGetAttribute. */
 enum {
+    TCC_CUDA_THREADS_PER_BLOCK = 1,
+    TCC_CUDA_SHARED_BYTES = 8, /* of a block */
     TCC_CUDA_CLOCK_KHZ = 13,
     TCC_CUDA_SM_COUNT = 16,
     TCC_CUDA_COMPUTE_MODE = 20,
+    TCC_CUDA_MEMORY_CLOCK_KHZ = 36,
+    TCC_CUDA_MEMORY_BUS_BITS = 37,
+    TCC_CUDA_CACHE_BYTES = 38, /* L2 */
+    TCC_CUDA_THREADS_PER_SM = 39,
     TCC_CUDA_CAPABILITY_MAJOR = 75,
     TCC_CUDA_CAPABILITY_MINOR = 76,
-    TCC_CUDA_MAX_SHARED_BYTES = 97 /* of a block that opted in */
+    TCC_CUDA_SHARED_BYTES_PER_SM = 81,
+    TCC_CUDA_REGISTERS_PER_SM = 82,
+    TCC_CUDA_SHARED_OPTIN_BYTES = 97, /* of a block that asks for it */
+    TCC_CUDA_BLOCKS_PER_SM = 106,
+    TCC_CUDA_SHARED_RESERVED_BYTES = 111 /* by the driver, of a block */
 };
 enum { TCC_CUDA_COMPUTE_MODE_PROHIBITED = 2 };
 enum { TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8 };

@@ -72,7 +72,7 @@ static tcc_status measure_flop(tcc_device_cuda *cuda, tcc_diag *d, probe *p, tcc
     TCC_CUDA_TRY(cuda, d, module_load, &p->module, probe_ptx, 0, NULL, NULL);
     TCC_CUDA_TRY(cuda, d, module_function, &p->function, p->module, "probe");
     int64_t n = 4;
-    unsigned blocks = (unsigned)(BLOCKS_AN_SM * cuda->sm_count);
+    unsigned blocks = (unsigned)(BLOCKS_AN_SM * cuda->base.hw.processors);
     for (double best = 0; best < enough_seconds; n *= 4) {
         void *parameters[] = {&p->to, &n};
         best = 0;

@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
     }
     if (tcc_context_create(&cx) != TCC_OK) return EXIT_FAILURE;
     if (tcc_device_cuda_create(cx, -1, &device) != TCC_OK) bench_give_up("device", &cx->diag);
-    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(device), &cx->diag, &target) != TCC_OK)
+    if (tcc_llvm_target_cuda(tcc_device_cuda_arch(device), &device->hw, &cx->diag, &target) != TCC_OK)
         bench_give_up("target", &cx->diag);
     double copy = copy_rate(mib << 20, cx, device);
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)

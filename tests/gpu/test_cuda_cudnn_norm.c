@@ -325,7 +325,7 @@ static void check_choice(const char *dims, int channels, const char *more, bool 
     tcc_llvm_target target;
     tcc_program *program;
     asked = 0;
-    assert_ok(tcc_llvm_target_cuda("sm_80", &cx.diag, &target), &cx.diag);
+    assert_ok(tcc_llvm_target_cuda("sm_80", NULL, &cx.diag, &target), &cx.diag);
     compiled_build(
         g,
         &(compiled_options){.takes_call = take_all, .norms = worthy_alone ? WORTHY_LIBRARY_NORMS : ALL_LIBRARY_NORMS},

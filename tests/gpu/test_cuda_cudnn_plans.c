@@ -163,7 +163,7 @@ static void compile_network(const char *model, int scale, bool tf32, asked *a, t
     tcc_llvm_target target;
     tcc_diag d = {0};
     assert_ok(tcc_context_init(&cx), &cx.diag);
-    assert_ok(tcc_llvm_target_cuda("sm_90", &cx.diag, &target), &cx.diag);
+    assert_ok(tcc_llvm_target_cuda("sm_90", NULL, &cx.diag, &target), &cx.diag);
     tcc_graph *g = model_graph(model, scale, &d);
     tcc_graph *step =
         run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",

@@ -266,7 +266,7 @@ static void check_own(const char *text, const char *arch, int calls, const char 
     tcc_graph *g = parse_graph(text, &cx.diag), *planned;
     tcc_llvm_target target;
     tcc_program *program;
-    assert_ok(tcc_llvm_target_cuda(arch, &cx.diag, &target), &cx.diag);
+    assert_ok(tcc_llvm_target_cuda(arch, NULL, &cx.diag, &target), &cx.diag);
     compiled_build(g, &(compiled_options){.takes_call = take_all}, &target, &cx, &planned, &program);
     assert_int_equal(asked, calls);
     if (!logged.text || !strstr(logged.text, words)) fail_msg("the log says \"%s\", not \"%s\"", logged.text, words);

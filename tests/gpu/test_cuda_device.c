@@ -67,6 +67,28 @@ static void test_run(void **state) {
     rig_stop(&r);
 }
 
+/* The device's own figures, by the driver's attributes. */
+static void test_figures(void **state) {
+    (void)state;
+    rig r;
+    assert_ok(start(&r), &r.cx.diag);
+    const tcc_hardware *hw = &r.device->hw;
+    assert_int_equal(hw->sm, tcc_device_cuda_sm(r.device));
+    assert_true(hw->processors > 0 && hw->threads_per_block == 1024);
+    assert_int_equal(hw->warps_per_processor * 32, hw->threads_per_processor);
+    assert_int_equal(hw->shared_bytes, 48 * 1024);
+    assert_int_equal(hw->shared_optin_bytes + hw->shared_reserved_bytes, hw->shared_bytes_per_processor);
+    assert_int_equal(hw->registers_per_processor, 65536);
+    if (sim.get_stats) { /* an H100 */
+        assert_int_equal(hw->processors, 132);
+        assert_int_equal(hw->shared_optin_bytes, 227 * 1024);
+        assert_int_equal(hw->blocks_per_processor, 32);
+        assert_int_equal(hw->cache_bytes, 50 << 20);
+        assert_true(hw->bytes_per_s > 3.35e12 && hw->bytes_per_s < 3.36e12);
+    }
+    rig_stop(&r);
+}
+
 /* Steps follow each other with batches going in and results coming out, and the host reads them at the end. */
 static void test_feed_and_fetch(void **state) {
     (void)state;
@@ -518,6 +540,7 @@ static void test_users_in_threads(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUDA_TEST(test_run),
+        CUDA_TEST(test_figures),
         CUDA_TEST(test_feed_and_fetch),
         CUDA_TEST(test_refused),
         CUDA_TEST(test_large_shared_memory),

@@ -59,7 +59,7 @@ static void assemble(const tcc_graph *g, const char *what, const char *arch) {
     tcc_context cx;
     assert_ok(tcc_context_init(&cx), &cx.diag);
     tcc_llvm_target target;
-    assert_ok(tcc_llvm_target_cuda(arch, &cx.diag, &target), &cx.diag);
+    assert_ok(tcc_llvm_target_cuda(arch, NULL, &cx.diag, &target), &cx.diag);
     tcc_graph *graph;
     tcc_program *program;
     compiled_build(g, &(compiled_options){.simplify = true}, &target, &cx, &graph, &program);
@@ -114,7 +114,7 @@ static bool has_wide_indices(const char *text) {
     tcc_llvm_target target;
     tcc_program *program;
     assert_ok(tcc_context_init(&cx), &cx.diag);
-    assert_ok(tcc_llvm_target_cuda("sm_90", &cx.diag, &target), &cx.diag);
+    assert_ok(tcc_llvm_target_cuda("sm_90", NULL, &cx.diag, &target), &cx.diag);
     compiled_build(g, &(compiled_options){.simplify = true}, &target, &cx, &graph, &program);
     static const char *const wide[] = {"mul.lo.s64", "mad.lo.s64", "mul.hi.u64", "div.u64",
                                        "rem.u64",    "div.s64",    "rem.s64"};
@@ -159,7 +159,7 @@ static void unknown_architectures(void **state) {
     (void)state;
     tcc_diag diag = {0};
     tcc_llvm_target target;
-    assert_int_equal(tcc_llvm_target_cuda("sm_60", &diag, &target), TCC_EUNSUPPORTED);
+    assert_int_equal(tcc_llvm_target_cuda("sm_60", NULL, &diag, &target), TCC_EUNSUPPORTED);
     assert_non_null(strstr(tcc_diag_text(&diag), "unknown GPU architecture 'sm_60'; known are sm_75, sm_80"));
     tcc_diag_clear(&diag);
 }

@@ -142,7 +142,7 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
     options.takes_call = ask_device, options.takes_call_user = &c;
     tcc_graph *g = parse_graph(text, d), *planned;
     tcc_llvm_target target;
-    assert_ok(tcc_llvm_target_cuda("sm_80", d, &target), d);
+    assert_ok(tcc_llvm_target_cuda("sm_80", NULL, d, &target), d);
     compiled_build(g, &options, &target, &c.cx, &planned, &c.program);
     check_steps(c.program, text, calls, steps);
     tcc_value *inputs = random_inputs(planned, &options),

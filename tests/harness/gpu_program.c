@@ -92,7 +92,7 @@ gpu_program *gpu_program_create(const tcc_graph *g, const compiled_options *opti
     gpu_program *p = calloc(1, sizeof *p);
     assert_ok(tcc_context_init(&p->cx), &p->cx.diag);
     tcc_llvm_target target;
-    assert_ok(tcc_llvm_target_cuda(arch, &p->cx.diag, &target), &p->cx.diag);
+    assert_ok(tcc_llvm_target_cuda(arch, NULL, &p->cx.diag, &target), &p->cx.diag);
     compiled_build(g, options, &target, &p->cx, &p->graph, &p->program);
     tcc_llvm_target_clear(&target);
     const tcc_program *program = p->program;

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT
+ * The description of devices: the table by architecture, what a device says of itself in its place, and that kernels
+ * keep to it. */
+#include "codegen/llvm.h"
+#include "codegen/target.h"
+#include "harness/check.h"
+#include "harness/compiled.h"
+#include "harness/graphs.h"
+
+enum { KIB = 1024 };
+
+/* Of NVIDIA's table "Technical Specifications per Compute Capability". */
+static void limits(void **state) {
+    (void)state;
+    static const struct {
+        int sm, shared_kib, optin_kib, threads, blocks;
+    } facts[] = {
+        {75, 64, 64, 1024, 16},   {80, 164, 163, 2048, 32}, {86, 100, 99, 1536, 16},   {87, 164, 163, 1536, 16},
+        {89, 100, 99, 1536, 24},  {90, 228, 227, 2048, 32}, {100, 228, 227, 2048, 32}, {103, 228, 227, 2048, 32},
+        {120, 100, 99, 1536, 24}, {121, 100, 99, 1536, 24},
+    };
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        tcc_hardware hw;
+        tcc_hardware_of_sm(facts[i].sm, &hw);
+        assert_int_equal(hw.sm, facts[i].sm);
+        assert_int_equal(hw.shared_bytes, 48 * KIB);
+        assert_int_equal(hw.shared_bytes_per_processor, facts[i].shared_kib * KIB);
+        assert_int_equal(hw.shared_optin_bytes, facts[i].optin_kib * KIB);
+        assert_int_equal(hw.shared_optin_bytes + hw.shared_reserved_bytes, hw.shared_bytes_per_processor);
+        assert_int_equal(hw.threads_per_processor, facts[i].threads);
+        assert_int_equal(hw.warps_per_processor, facts[i].threads / 32);
+        assert_int_equal(hw.blocks_per_processor, facts[i].blocks);
+        assert_int_equal(hw.threads_per_block, 1024);
+        assert_int_equal(hw.registers_per_processor, 65536);
+        assert_true(hw.processors > 0 && hw.bytes_per_s > 1e11 && hw.clock_hz > 1e9 && hw.cache_bytes > 0);
+        assert_true(hw.fma_f32 >= 64 && hw.fma_f64 > 0 && (hw.fma_tf32 > 0) == (hw.sm >= 80));
+    }
+}
+
+/* What the device says counts; the rest is that of its architecture, or of the one before it. */
+static void devices(void **state) {
+    (void)state;
+    tcc_hardware hw;
+    tcc_hardware_of_device(&(tcc_hardware){.sm = 90, .processors = 114, .bytes_per_s = 2e12}, &hw);
+    assert_int_equal(hw.processors, 114);
+    assert_true(hw.bytes_per_s == 2e12);
+    assert_int_equal(hw.shared_optin_bytes, 227 * KIB);
+    tcc_hardware_of_device(&(tcc_hardware){.sm = 122}, &hw);
+    assert_int_equal(hw.sm, 122);
+    assert_int_equal(hw.shared_optin_bytes, 99 * KIB);
+    tcc_hardware_of_sm(75, &hw);
+    assert_int_equal(tcc_hardware_threads(&hw, 32), 1024);
+    assert_int_equal(tcc_hardware_threads(&hw, 128), 512);
+}
+
+/* The most shared memory that a kernel of the graph has. */
+static int64_t shared_of(const char *text, const char *arch, const tcc_hardware *hw) {
+    tcc_diag diag = {0};
+    tcc_context cx;
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    tcc_graph *g = parse_graph(text, &diag), *graph;
+    tcc_llvm_target target;
+    assert_ok(tcc_llvm_target_cuda(arch, hw, &cx.diag, &target), &cx.diag);
+    tcc_program *program;
+    compiled_build(g, &(compiled_options){.simplify = true}, &target, &cx, &graph, &program);
+    assert_string_equal(program->cpu, arch);
+    int64_t most = 0;
+    for (int i = 0; i < program->n_kernels; i++)
+        if (program->kernels[i].scratch_bytes > most) most = program->kernels[i].scratch_bytes;
+    tcc_llvm_target_clear(&target);
+    tcc_program_destroy(program);
+    tcc_graph_destroy(graph);
+    tcc_graph_destroy(g);
+    tcc_context_clear(&cx);
+    tcc_diag_clear(&diag);
+    return most;
+}
+
+/* Long rows lie in shared memory where that is large enough. */
+static void long_rows(void **state) {
+    (void)state;
+    static const char softmax[] = "graph @softmax {\n  %0 = input {name=\"x\"} : f32[512,20000]\n"
+                                  "  %1 = softmax(%0) {axis=1} : f32[512,20000]\n  output \"o\" %1\n}\n";
+    enum { ROW = 2 * 20000 * 4 }; /* x and its exponential */
+    assert_int_equal(shared_of(softmax, "sm_90", NULL), ROW);
+    assert_int_equal(shared_of(softmax, "sm_100", NULL), ROW);
+    assert_true(shared_of(softmax, "sm_120", NULL) < 99 * KIB);
+    assert_true(shared_of(softmax, "sm_121", NULL) < 99 * KIB);
+    const tcc_hardware small = {.sm = 90, .shared_optin_bytes = 99 * KIB};
+    assert_true(shared_of(softmax, "sm_90", &small) < 99 * KIB);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(limits), cmocka_unit_test(devices),
+                                       cmocka_unit_test(long_rows)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
