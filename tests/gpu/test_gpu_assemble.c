@@ -12,7 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const archs[] = {"sm_75", "sm_80", "sm_90", "sm_90a"};
+static const struct {
+    const char *name;
+    bool all_models;
+} archs[] = {{"sm_75", true}, {"sm_80", true}, {"sm_90", true}, {"sm_90a", false}, {"sm_100", false}, {"sm_120", true}};
 
 /* Instructions that approximate are those of codegen/math_cuda.c alone. */
 static void check_approximations(const char *text) {
@@ -47,12 +50,17 @@ static void check_text_of(const tcc_program *program) {
 }
 
 static const gpu_spill known_spills[] = {
+    {"pointwise", 64,
+     "the update of ResNet's parameters, by a table: on sm_120 the assembler wants more than the 80 registers that let "
+     "three blocks share a processor",
+     "sm_120"},
     {"attention", 4,
-     "sdpa_grad_q of f32 in a shape that a random graph has: the sums of a tile take all registers of its bound"},
+     "sdpa_grad_q of f32 in a shape that a random graph has: the sums of a tile take all registers of its bound", NULL},
     {"pointwise", 4,
      "the copy of a small table that a scatter of a random graph then adds to: the assembler keeps to 32 registers by "
-     "itself"},
-    {NULL, 0, NULL},
+     "itself",
+     NULL},
+    {0},
 };
 
 static void assemble(const tcc_graph *g, const char *what, const char *arch) {
@@ -84,7 +92,8 @@ static void models(void **state) {
         tcc_graph *step =
             run_passes(g, "simplify,autodiff,train-step",
                        &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}});
-        for (size_t a = 0; a < sizeof archs / sizeof *archs; a++) assemble(step, names[i], archs[a]);
+        for (size_t a = 0; a < sizeof archs / sizeof *archs; a++)
+            if (archs[a].all_models || !strcmp(names[i], "gpt")) assemble(step, names[i], archs[a].name);
         tcc_graph_destroy(step);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
@@ -100,7 +109,7 @@ static void random_graphs(void **state) {
         if (!g) fail_msg("%s", tcc_diag_text(&diag));
         char what[32];
         snprintf(what, sizeof what, "seed %d", (int)seed);
-        assemble(g, what, archs[seed % (sizeof archs / sizeof *archs)]);
+        assemble(g, what, archs[seed % (sizeof archs / sizeof *archs)].name);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
     }

@@ -29,7 +29,7 @@ static void assemble_for(const char *text, const char *arch, const gpu_spill *kn
 }
 
 static void assemble(const char *text) {
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) assemble_for(text, archs[i], &(gpu_spill){NULL, 0, NULL});
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) assemble_for(text, archs[i], &(gpu_spill){0});
 }
 
 static void check(attention_graph a) {
@@ -125,8 +125,9 @@ static void registers_of_dropout(void **state) {
     static const gpu_spill known[] = {
         {"attention", 36,
          "gradients with dropout: what is drawn comes beside sums that nearly fill the registers; most where S is no "
-         "multiple of 4"},
-        {NULL, 0, NULL},
+         "multiple of 4",
+         NULL},
+        {0},
     };
     static const struct {
         int keys, width;
@@ -141,7 +142,7 @@ static void registers_of_dropout(void **state) {
                              .p = 0.2,     .type = all[i].type};
         a.forward = all[i].forward;
         attention_graph_text(text, sizeof text, &a);
-        assemble_for(text, "sm_90", all[i].forward ? &(gpu_spill){NULL, 0, NULL} : known);
+        assemble_for(text, "sm_90", all[i].forward ? &(gpu_spill){0} : known);
     }
 }
 

@@ -36,6 +36,15 @@ static void check_call(int result, const char *what) {
     fail_msg("%s: %s (%d)\n%s", what, text ? text : "?", result, sim.last_report ? sim.last_report() : "");
 }
 
+static bool take_device(void) {
+    int device;
+    void *context;
+    if (driver.init(0) || driver.get_device(&device, 0)) return false;
+    check_call(driver.retain(&context, device), "cuDevicePrimaryCtxRetain");
+    check_call(driver.set_current(context), "cuCtxSetCurrent");
+    return true;
+}
+
 bool gpu_available(void) {
     static const struct {
         const char *name;
@@ -70,16 +79,23 @@ bool gpu_available(void) {
         if (!entry) fail_msg("libcuda.so.1 has no %s", names[i].name);
         memcpy((char *)&driver + names[i].at, &entry, sizeof entry);
     }
-    int device;
-    void *context;
-    if (driver.init(0) || driver.get_device(&device, 0)) {
+    if (!take_device()) {
         printf("skipped: no GPU\n");
         return false;
     }
-    check_call(driver.retain(&context, device), "cuDevicePrimaryCtxRetain");
-    check_call(driver.set_current(context), "cuCtxSetCurrent");
     stand_in_find();
     return true;
+}
+
+bool gpu_become(int sm) {
+    char number[16], arch[16];
+    if (!sim.restart) return false;
+    snprintf(number, sizeof number, "%d", sm);
+    snprintf(arch, sizeof arch, "sm_%d", sm);
+    setenv("PTXSIM_SM", number, 1);
+    setenv("TCC_TEST_ARCH", arch, 1);
+    sim.restart();
+    return take_device();
 }
 
 static uint64_t device_alloc(int64_t bytes) {
@@ -92,7 +108,7 @@ gpu_program *gpu_program_create(const tcc_graph *g, const compiled_options *opti
     gpu_program *p = calloc(1, sizeof *p);
     assert_ok(tcc_context_init(&p->cx), &p->cx.diag);
     tcc_llvm_target target;
-    assert_ok(tcc_llvm_target_cuda(arch, NULL, &p->cx.diag, &target), &p->cx.diag);
+    assert_ok(tcc_llvm_target_cuda(arch, options->hardware, &p->cx.diag, &target), &p->cx.diag);
     compiled_build(g, options, &target, &p->cx, &p->graph, &p->program);
     tcc_llvm_target_clear(&target);
     const tcc_program *program = p->program;
@@ -282,10 +298,11 @@ static const char *find_ptxas(void) {
 }
 
 /* Bytes that a kernel may spill: named after its schedule, as in "reduce_7". */
-static long may_spill(const gpu_spill *known, const char *kernel) {
+static long may_spill(const gpu_spill *known, const char *kernel, const char *arch) {
     for (; known->schedule; known++) {
         size_t length = strlen(known->schedule);
-        if (!strncmp(kernel, known->schedule, length) && kernel[length] == '_') return known->bytes;
+        bool there = !known->arch || !strcmp(known->arch, arch);
+        if (there && !strncmp(kernel, known->schedule, length) && kernel[length] == '_') return known->bytes;
     }
     return 0;
 }
@@ -320,7 +337,7 @@ long gpu_assemble_but(const tcc_program *program, const char *arch, const gpu_sp
             fputs(line, kept);
             if (!spill || sscanf(spill, "bytes stack frame, %ld bytes spill stores", &stores) != 1 || !stores) continue;
             printf("%ld bytes spilled for %s by %s", stores, arch, kernel);
-            if (stores > may_spill(known, kernel) && stores > worst) worst = stores;
+            if (stores > may_spill(known, kernel, arch) && stores > worst) worst = stores;
         }
         fclose(kept);
         if (pclose(f)) fail_msg("ptxas -arch=%s %s:\n%s", arch, ptx, said_all);
@@ -332,5 +349,5 @@ long gpu_assemble_but(const tcc_program *program, const char *arch, const gpu_sp
 }
 
 long gpu_assemble(const tcc_program *program, const char *arch) {
-    return gpu_assemble_but(program, arch, &(gpu_spill){NULL, 0, NULL});
+    return gpu_assemble_but(program, arch, &(gpu_spill){0});
 }

@@ -20,6 +20,9 @@ typedef struct gpu_program {
 
 /* Whether there is a driver with a device; prints why not. The stand-in for one has a small memory. */
 bool gpu_available(void);
+/* The stand-in starts again as a device of that compute capability, which check_gpu compiles for from now on. false: it
+ * is a machine's own driver. */
+bool gpu_become(int sm);
 
 /* Decomposes, fuses, plans, compiles for `arch` and loads; fails the test on an error. */
 gpu_program *gpu_program_create(const tcc_graph *g, const compiled_options *options, const char *arch);
@@ -38,6 +41,7 @@ typedef struct gpu_spill {
     const char *schedule; /* NULL: the end of a list */
     long bytes;
     const char *why;
+    const char *arch; /* where it does; NULL: anywhere */
 } gpu_spill;
 
 /* Assembles every module for `arch` where there is a ptxas, and fails the test on its errors. Returns the bytes of

@@ -144,7 +144,8 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
     ENTER(false);
     if (check_device(device)) return api_leave(CUDA_ERROR_INVALID_DEVICE);
-    int kib = sim_set.shared_kib, v;
+    const sim_profile *p = sim_set.profile;
+    int reserved_kib = p->shared_kib - p->block_shared_kib, v;
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK: v = 1024; break;
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
@@ -159,7 +160,7 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
     case CU_DEVICE_ATTRIBUTE_MAX_PITCH: v = 2147483647; break;
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: v = 65536; break;
-    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: v = 1980000; break;
+    case CU_DEVICE_ATTRIBUTE_CLOCK_RATE: v = p->mhz * 1000; break;
     case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT: v = 512; break;
     case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
     case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
@@ -169,21 +170,19 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device) {
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: v = 1; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: v = sim_set.sm_count; break;
     case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: v = device + 1; break;
-    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: v = 2619000; break;
-    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: v = 5120; break;
-    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: v = 50 << 20; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-        v = sim_set.sm == 75 ? 1024 : sim_set.sm == 86 || sim_set.sm == 89 ? 1536 : 2048;
-        break;
+    case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: v = p->memory_mhz * 1000; break;
+    case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH: v = p->memory_bits; break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: v = p->l2_mib << 20; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR: v = p->warps * 32; break;
     case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: v = 3; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: v = sim_set.sm / 10; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: v = sim_set.sm % 10; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: v = (kib + 1) * 1024; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: v = kib * 1024; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
-        v = sim_set.sm == 75 || sim_set.sm == 86 ? 16 : sim_set.sm == 89 ? 24 : 32;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+        v = (sim_set.shared_kib + reserved_kib) * 1024;
         break;
-    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: v = SHARED_START; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: v = sim_set.shared_kib * 1024; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: v = p->blocks; break;
+    case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: v = reserved_kib * 1024; break;
     default: v = 0; break; /* features that this device lacks */
     }
     *value = v;

@@ -265,15 +265,15 @@ CUresult cuLaunchHostFunc(CUstream stream, void (*function)(void *), void *user)
 
 CUresult launch_blocks(const sim_func *f, int threads, size_t shared, int *blocks) {
     if (threads <= 0) return CUDA_ERROR_INVALID_VALUE;
-    int most_threads = sim_set.sm == 75 ? 1024 : sim_set.sm == 86 || sim_set.sm == 89 ? 1536 : 2048;
-    int most_blocks = sim_set.sm == 75 || sim_set.sm == 86 ? 16 : sim_set.sm == 89 ? 24 : 32;
-    int warps = (threads + 31) / 32, n = most_threads / 32 / warps;
+    const sim_profile *p = sim_set.profile;
+    int warps = (threads + 31) / 32, n = p->warps / warps;
+    size_t reserved = (size_t)(p->shared_kib - p->block_shared_kib) * 1024;
     int registers = warps * 32 * ((f->registers + 7) / 8 * 8);
-    size_t memory = ((size_t)f->shared_bytes + shared + SHARED_START + 127) / 128 * 128,
-           all = (size_t)(sim_set.shared_kib + 1) * 1024;
-    if (n > most_blocks) n = most_blocks;
+    size_t memory = ((size_t)f->shared_bytes + shared + reserved + 127) / 128 * 128,
+           all = (size_t)sim_set.shared_kib * 1024 + reserved;
+    if (n > p->blocks) n = p->blocks;
     if (n > 65536 / registers) n = 65536 / registers;
-    if ((size_t)n > all / memory) n = (int)(all / memory);
+    if (memory && (size_t)n > all / memory) n = (int)(all / memory);
     if (threads > threads_limit(f)) n = 0;
     *blocks = n;
     return CUDA_SUCCESS;

@@ -8,8 +8,9 @@
  * streams) and leak; "warn" logs what real hardware would not notice (races, uninitialized reads, barrier divergence)
  *                    without failing the launch
  *   PTXSIM_THREADS   threads that blocks run on (default: the processors online)
- *   PTXSIM_SM        compute capability, 90 by default; PTXSIM_SM_COUNT (132), PTXSIM_SHARED_KIB (227),
- * PTXSIM_MEMORY_MIB (4096), PTXSIM_DEVICES   number of devices, 1; 0 shows what a machine without a GPU does
+ *   PTXSIM_SM        compute capability, 90 by default: limits and figures are those of a device of it (profiles.c).
+ *                    Others for PTXSIM_SM_COUNT and PTXSIM_SHARED_KIB of a block, PTXSIM_MEMORY_MIB (4096)
+ *   PTXSIM_DEVICES   number of devices, 1; 0 shows what a machine without a GPU does
  *   PTXSIM_DRIVER    the driver's version, 12080 by default
  *   PTXSIM_LIMIT     warp instructions of one launch before it counts as hanging (default 2^36)
  *   PTXSIM_FAULT     faults as of ptxsim_inject(): "alloc:3,launch:2,module:1,lost:5,host:1" */

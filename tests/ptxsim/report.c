@@ -29,11 +29,9 @@ void sim_read_settings(void) {
     } names[] = {{"uninit", CHECK_UNINIT},   {"align", CHECK_ALIGN}, {"race", CHECK_RACE},
                  {"barrier", CHECK_BARRIER}, {"leak", CHECK_LEAK},   {"stream", CHECK_STREAM}};
     sim_set.sm = (int)number_of("PTXSIM_SM", 90);
-    sim_set.sm_count = (int)number_of("PTXSIM_SM_COUNT", 132);
-    sim_set.shared_kib = (int)number_of("PTXSIM_SHARED_KIB", sim_set.sm == 75   ? 64
-                                                             : sim_set.sm == 80 ? 163
-                                                             : sim_set.sm < 90  ? 99
-                                                                                : 227);
+    sim_set.profile = sim_profile_of(sim_set.sm);
+    sim_set.sm_count = (int)number_of("PTXSIM_SM_COUNT", (uint64_t)sim_set.profile->sm_count);
+    sim_set.shared_kib = (int)number_of("PTXSIM_SHARED_KIB", (uint64_t)sim_set.profile->block_shared_kib);
     sim_set.memory_bytes = number_of("PTXSIM_MEMORY_MIB", 4096) << 20;
     sim_set.devices = (int)number_of("PTXSIM_DEVICES", 1);
     long online = sysconf(_SC_NPROCESSORS_ONLN);

@@ -16,8 +16,16 @@ enum {
     SIM_DEVICE_UNAVAILABLE = 46
 };
 
+/* What a device of a compute capability has; profiles.c. */
+typedef struct sim_profile {
+    int sm, blocks, warps, shared_kib, block_shared_kib; /* of a multiprocessor; the last of a block */
+    int sm_count, mhz, memory_mhz, memory_bits, l2_mib;
+} sim_profile;
+const sim_profile *sim_profile_of(int sm); /* or of the one before it, where there is none */
+
 typedef struct sim_settings {
-    int sm, sm_count, shared_kib, devices, threads, driver;
+    const sim_profile *profile;
+    int sm, sm_count, shared_kib /* of a block */, devices, threads, driver;
     uint64_t memory_bytes, limit;
     int checks; /* CHECK_ flags */
 } sim_settings;

@@ -389,12 +389,13 @@ static void streams_and_host_functions(void **state) {
     assert_int_equal(called, 1);
 }
 
-static void occupancy(void **state) {
+static void profiles(void **state) {
     (void)state;
     static const struct {
         const char *sm;
-        int blocks;
-    } devices[] = {{"75", 4}, {"80", 8}, {"86", 6}, {"89", 6}, {"90", 8}};
+        int blocks, multiprocessors, shared_kib;
+    } devices[] = {{"75", 4, 40, 64},   {"80", 8, 108, 163},  {"86", 6, 82, 99},  {"89", 6, 58, 99},
+                   {"90", 8, 132, 227}, {"100", 8, 148, 227}, {"120", 6, 170, 99}};
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
         int blocks, grid, block;
         setenv("PTXSIM_SM", devices[i].sm, 1);
@@ -407,7 +408,18 @@ static void occupancy(void **state) {
         assert_int_equal(blocks, devices[i].blocks / 4);
         assert_cuda(cuOccupancyMaxPotentialBlockSize(&grid, &block, k, NULL, 0, 256));
         assert_int_equal(block, 256);
-        assert_int_equal(grid, 132 * devices[i].blocks);
+        assert_int_equal(grid, devices[i].multiprocessors * devices[i].blocks);
+        const int bytes = devices[i].shared_kib * 1024;
+        int optin, all;
+        assert_cuda(cuDeviceGetAttribute(&optin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0));
+        assert_cuda(cuDeviceGetAttribute(&all, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 0));
+        assert_int_equal(optin, bytes);
+        assert_int_equal(all, bytes + (i ? 1024 : 0)); /* Turing's driver keeps none of it */
+        assert_cuda(cuFuncSetAttribute(k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes));
+        assert_cuda(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, k, 256, (size_t)bytes));
+        assert_int_equal(blocks, 1);
+        assert_int_equal(cuFuncSetAttribute(k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes + 1),
+                         CUDA_ERROR_INVALID_VALUE);
     }
     unsetenv("PTXSIM_SM");
 }
@@ -427,7 +439,7 @@ int main(void) {
         cmocka_unit_test(copies_between_all_memories),
         cmocka_unit_test(globals_of_a_module),
         cmocka_unit_test(streams_and_host_functions),
-        cmocka_unit_test(occupancy),
+        cmocka_unit_test(profiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
