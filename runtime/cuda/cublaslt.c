@@ -253,11 +253,14 @@ static tcc_status choose(matmul_call *c, tcc_diag *d) {
     const int64_t slack = WORKSPACE_ALIGNMENT - 1;
     const uint64_t workspace = p->workspace_bytes > slack ? (uint64_t)(p->workspace_bytes - slack) : 0;
     const uint32_t alignment = (uint32_t)(p->alignment < 256 ? p->alignment : 256);
+    const uint32_t reductions = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* never in 16 bits */
     tcc_cublaslt_result result = {0};
     int found = 0;
     LT_TRY(c, preference_create, &c->preference);
     LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
            sizeof workspace);
+    LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+           sizeof reductions);
     for (int i = 0; i < 4; i++) /* A, B, C, D */
         LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment,
                sizeof alignment);

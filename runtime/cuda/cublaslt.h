@@ -51,8 +51,13 @@ enum {
     TCC_CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5,          /* int32_t */
     TCC_CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6, /* int64_t, elements */
     TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,    /* uint64_t */
+    TCC_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,  /* uint32_t, cublasLtReductionScheme_t */
     TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,  /* uint32_t; B, C and D follow */
 };
+
+/* cublasLtReductionScheme_t, of which a mask allows several; NONE, without parts of a sum, is 0 and always allowed. The
+ * others add parts in the type of the result. */
+enum { TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 
 typedef struct tcc_cublaslt_algorithm {
     uint64_t data[8];

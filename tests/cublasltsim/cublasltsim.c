@@ -45,6 +45,7 @@ enum {
     EPILOGUE_BGRADA = 256,
     EPILOGUE_BGRADB = 512
 };
+enum { REDUCTION_COMPUTE_TYPE = 2, REDUCTION_MASK = 7 };
 enum { WORKSPACE_ALIGNMENT = 256, AUX_ALIGNMENT = 16, AUX_MULTIPLE = 8, BITS_MULTIPLE = 128 /* elements */ };
 
 /* --- what tests see --- */
@@ -141,7 +142,7 @@ typedef struct object {
     int32_t batch;
     /* preference */
     uint64_t workspace;
-    uint32_t alignment[4];
+    uint32_t alignment[4], reductions;
 } object;
 
 static int create(void **out, object o) {
@@ -262,7 +263,7 @@ int cublasLtMatrixLayoutSetAttribute(void *layout, int attribute, const void *va
 
 int cublasLtMatmulPreferenceCreate(void **out);
 int cublasLtMatmulPreferenceCreate(void **out) {
-    return create(out, (object){.kind = PREFERENCE, .alignment = {256, 256, 256, 256}});
+    return create(out, (object){.kind = PREFERENCE, .alignment = {256, 256, 256, 256}, .reductions = REDUCTION_MASK});
 }
 int cublasLtMatmulPreferenceDestroy(void *preference);
 int cublasLtMatmulPreferenceDestroy(void *preference) { return destroy(preference, PREFERENCE); }
@@ -273,6 +274,7 @@ int cublasLtMatmulPreferenceSetAttribute(void *preference, int attribute, const 
     if (!o) return wrong("an attribute of what is no preference");
     ENTER();
     if (attribute == 1) return set(&o->workspace, value, bytes, 8, attribute);
+    if (attribute == 3) return set(&o->reductions, value, bytes, 4, attribute);
     if (attribute >= 5 && attribute <= 8) return set(&o->alignment[attribute - 5], value, bytes, 4, attribute);
     return wrong("attribute %d of a preference", attribute);
 }
@@ -395,6 +397,9 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, v
             return wrong("an alignment of %u", o->alignment[i]);
         if (o->alignment[i] < alignment) alignment = o->alignment[i];
     }
+    if (o->reductions & ~(uint32_t)REDUCTION_MASK) return wrong("reductions %u", o->reductions);
+    if (bytes_of(p.d->type) == 2 && (o->reductions & ~(uint32_t)REDUCTION_COMPUTE_TYPE))
+        return wrong("parts of a sum may be added in 16 bits (reductions %u)", o->reductions);
     if (uses_bias(p.desc->epilogue) && p.desc->bias % alignment)
         return wrong("a bias that is aligned worse than the matrices");
     if ((p.desc->epilogue & EPILOGUE_AUX) && p.desc->aux % alignment)

@@ -546,7 +546,7 @@ static void test_stand_in_is_strict(void **state) {
     tcc_cublaslt_find(&cuda->cu, &library);
     const tcc_cublaslt_functions *f = &library.f;
     assert_ok(tcc__cuda_enter(cuda, &r.cx.diag), &r.cx.diag);
-    void *handle, *desc, *wide, *layout, *wide_layout, *preference;
+    void *handle, *desc, *wide, *layout, *wide_layout, *half_layout, *preference;
     assert_int_equal(f->create(&handle), 0);
     assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_64F), INVALID);
     assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_32F), INVALID);
@@ -554,6 +554,7 @@ static void test_stand_in_is_strict(void **state) {
     assert_int_equal(f->matmul_create(&wide, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F), 0);
     assert_int_equal(f->layout_create(&layout, TCC_CUDA_R_32F, 16, 16, 16), 0);
     assert_int_equal(f->layout_create(&wide_layout, TCC_CUDA_R_64F, 16, 16, 16), 0);
+    assert_int_equal(f->layout_create(&half_layout, TCC_CUDA_R_16F, 16, 16, 16), 0);
     assert_int_equal(f->preference_create(&preference), 0);
     tcc_cublaslt_result result;
     int found;
@@ -562,6 +563,19 @@ static void test_stand_in_is_strict(void **state) {
         INVALID);
     assert_int_equal(f->heuristic(handle, wide, layout, layout, layout, layout, preference, 1, &result, &found),
                      INVALID);
+    /* sums of 16 bits: by default their parts may be added in them */
+    const uint32_t in_place = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | 1,
+                   in_compute_type = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    for (int i = 0; i < 3; i++) {
+        const uint32_t *mask = i == 1 ? &in_place : &in_compute_type;
+        if (i)
+            assert_int_equal(
+                f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, mask, sizeof *mask), 0);
+        assert_int_equal(f->heuristic(handle, desc, half_layout, half_layout, half_layout, half_layout, preference, 1,
+                                      &result, &found),
+                         i == 2 ? 0 : INVALID);
+        if (i < 2) assert_non_null(strstr(lt.last_error(), "parts of a sum may be added in 16 bits"));
+    }
     assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found), 0);
 
     char *a = r.memory[A], *b = r.memory[B], *c = r.memory[C];
@@ -600,6 +614,7 @@ static void test_stand_in_is_strict(void **state) {
     assert_int_equal(f->preference_destroy(preference), 0);
     assert_int_equal(f->layout_destroy(layout), 0);
     assert_int_equal(f->layout_destroy(wide_layout), 0);
+    assert_int_equal(f->layout_destroy(half_layout), 0);
     assert_int_equal(f->matmul_destroy(desc), 0);
     assert_int_equal(f->matmul_destroy(wide), 0);
     assert_int_equal(f->destroy(handle), 0);
@@ -659,6 +674,10 @@ static void test_attributes(void **state) {
     assert_int_equal(f->preference_create(&preference), 0);
     assert_int_equal(
         f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace), 0);
+    const uint32_t reductions = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    assert_int_equal(
+        f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof reductions),
+        0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment,
                                            sizeof alignment),
