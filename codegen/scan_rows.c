@@ -77,7 +77,8 @@ static void emit_piece(tcc_body_run *r, const tcc_scan *p, LLVMValueRef *carry) 
         tcc_body_emit(r, 0);
         LLVMValueRef value = tcc_body_lanes(r, x->operands[0]);
         if (r->inside) value = tcc_emit_select(e, r->inside, value, zero_of(value));
-        tcc_body_give(r, x, scan_piece(e, p, value, &carry[n++]));
+        LLVMValueRef sums = scan_piece(e, p, tcc_scan_widen(e, value), &carry[n++]);
+        tcc_body_give(r, x, tcc_scan_narrow(e, sums, x->dtype));
     }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
@@ -89,14 +90,7 @@ static void emit_line(tcc_body_run *r, const void *data) {
     const tcc_body *b = r->body;
     const int64_t extent = b->vars.data[p->axis[0]].high + 1, piece = tcc_emit_group_lanes(e, p->lanes);
     LLVMValueRef carry[TCC_SCAN_MOST];
-    int n = 0;
-    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
-    for (int i = 0; i < b->exprs.count; i++) {
-        const tcc_expr *x = b->exprs.data[i];
-        if (x->kind != TCC_EXPR_REDUCE) continue;
-        tcc_body_need(r, x->operands[0]);
-        tcc_fold_initial(e, TCC_OP_REDUCE_SUM, tcc_scalar_register(e, x->dtype), NULL, &carry[n++]);
-    }
+    int n = tcc_scan_begin(r, 1, carry);
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), piece, carry, n);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n);

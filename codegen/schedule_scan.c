@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of running sums: an item owns lines along the axis and walks each from its start. Lanes are neighbouring
- * lines where the axis is not the innermost dim; along the innermost one a line is a chain of additions, one element at
- * a time, but on a GPU (scan_rows.c). */
+ * lines where the axis is not the innermost dim; along the innermost one they run along the line (scan_lines.c; on a
+ * GPU scan_rows.c). Where neither is so, a line is a chain of additions, one element at a time. */
 #include "codegen/scan.h"
 
 #include <string.h>
@@ -24,8 +24,27 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
         return NULL;
     }
     const tcc_expr *operand = tcc_body_trace(b, n->operands[0], coordinates);
-    return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = TCC_OP_REDUCE_SUM},
-                         &operand, 1);
+    const tcc_expr *sum = tcc_expr_make(
+        b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = TCC_OP_REDUCE_SUM}, &operand, 1);
+    /* it grows along the axis also where its operand does not change */
+    if (sum) ((tcc_expr *)sum)->loops |= tcc_affine_loops(b, &cx->coordinates[n->attrs->scan.axis]);
+    return sum;
+}
+
+LLVMTypeRef tcc_scan_type(tcc_emitter *e, tcc_dtype dtype, int lanes) {
+    return tcc_emit_vector_type(tcc_scalar_register(e, tcc_dtype_is_float(dtype) ? TCC_F64 : dtype), lanes);
+}
+
+LLVMValueRef tcc_scan_widen(tcc_emitter *e, LLVMValueRef value) {
+    LLVMTypeRef type = LLVMTypeOf(value), wide = tcc_emit_type_like(e, e->f64, type);
+    LLVMTypeRef scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
+    return scalar == e->f32 ? LLVMBuildFPExt(e->builder, value, wide, "") : value;
+}
+
+LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype) {
+    LLVMTypeRef scalar = tcc_scalar_register(e, dtype);
+    if (scalar != e->f32) return sum;
+    return LLVMBuildFPTrunc(e->builder, sum, tcc_emit_type_like(e, scalar, LLVMTypeOf(sum)), "");
 }
 
 /* One step: each running sum in order of dependence, then the stores. */
@@ -36,11 +55,25 @@ static void emit_step(tcc_body_run *r, LLVMValueRef *carry) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->kind != TCC_EXPR_REDUCE) continue;
         tcc_body_emit(r, 0);
-        tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &carry[n], tcc_body_lanes(r, x->operands[0]), NULL, NULL);
-        tcc_body_give(r, x, carry[n++]);
+        LLVMValueRef value = tcc_scan_widen(r->e, tcc_body_lanes(r, x->operands[0]));
+        tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &carry[n], value, NULL, NULL);
+        tcc_body_give(r, x, tcc_scan_narrow(r->e, carry[n++], x->dtype));
     }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+}
+
+int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry) {
+    const tcc_body *b = r->body;
+    int n = 0;
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        tcc_body_need(r, x->operands[0]);
+        tcc_fold_initial(r->e, TCC_OP_REDUCE_SUM, tcc_scan_type(r->e, x->dtype, lanes), NULL, &carry[n++]);
+    }
+    return n;
 }
 
 static void emit_line(tcc_body_run *r, const void *data) {
@@ -48,16 +81,7 @@ static void emit_line(tcc_body_run *r, const void *data) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     LLVMValueRef carry[TCC_SCAN_MOST];
-    int n = 0;
-    for (int i = 0; i < b->exprs.count; i++) {
-        const tcc_expr *x = b->exprs.data[i];
-        if (x->kind != TCC_EXPR_REDUCE) continue;
-        LLVMTypeRef type = tcc_emit_vector_type(tcc_scalar_register(e, x->dtype), r->lanes);
-        tcc_fold_initial(e, TCC_OP_REDUCE_SUM, type, NULL, &carry[n++]);
-    }
-    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
-    for (int i = 0; i < b->exprs.count; i++)
-        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) tcc_body_need(r, b->exprs.data[i]->operands[0]);
+    int n = tcc_scan_begin(r, r->lanes, carry);
     tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
     for (int i = 0; i < p->n_axis; i++) {
         int64_t extent = b->vars.data[p->axis[i]].high + 1;
@@ -119,15 +143,17 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
         else p->kept[p->n_kept++] = order[i];
     }
     bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
-    bool rows = l->target->kind == TCC_TARGET_CUDA && !columns && p->n_axis == 1;
-    tcc_thread_shape shape;
-    if (rows) {
+    const bool along = !columns && p->n_axis == 1, host = l->target->kind == TCC_TARGET_HOST;
+    double line = 1;
+    for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
+    int64_t lines = (int64_t)(ITEM_POINTS / line);
+    tcc_thread_shape shape = {0};
+    if (along && host) {
+        tcc_scan_plan_lines(l->target, p, lines < 1 ? 1 : lines);
+    } else if (along) {
         shape = tcc_scan_plan_rows(l->target, p);
     } else {
         p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 1) : 1;
-        double line = 1;
-        for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
-        int64_t lines = (int64_t)(ITEM_POINTS / line);
         shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
         p->cut = tcc_cut_items(b, p->kept, p->n_kept,
                                shape.group ? tcc_group_lanes(shape, p->lanes)
@@ -142,7 +168,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "scan";
     launch->kernel.shape = shape;
-    launch->kernel.emit = rows ? tcc_scan_emit_rows : emit;
+    launch->kernel.emit = !along ? emit : host ? tcc_scan_emit_lines : tcc_scan_emit_rows;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d", p->lanes, p->reverse);
 }

@@ -3,6 +3,7 @@
  * behind. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
+#include "harness/scan_cases.h"
 
 #include <stdio.h>
 
@@ -43,8 +44,19 @@ static void sums_of_sums(void **state) {
         &(compiled_options){.seed = 1});
 }
 
+static void long_lines(void **state) {
+    (void)state;
+    running_sums_of_long_lines(check_gpu);
+}
+
+static void equal_values(void **state) {
+    (void)state;
+    running_sums_of_equal_values(check_gpu);
+}
+
 int main(void) {
     if (!gpu_available()) return 77;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(sums_of_sums)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows), cmocka_unit_test(sums_of_sums),
+                                       cmocka_unit_test(long_lines), cmocka_unit_test(equal_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * Running sums compiled for this machine, against the interpreter. */
+#include "harness/check.h"
+#include "harness/scan_cases.h"
+
+#include <stdio.h>
+
+static void long_lines(void **state) {
+    (void)state;
+    running_sums_of_long_lines(check_compiled);
+}
+
+static void equal_values(void **state) {
+    (void)state;
+    running_sums_of_equal_values(check_compiled);
+}
+
+static void widths(void **state) {
+    (void)state;
+    static const int widths[] = {1, 2, 7, 15, 16, 17, 31, 64, 257, 1000};
+    static const char *const types[] = {"f32", "bf16", "f16", "i32", "f64", "i64"};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+            char text[1024], type[64];
+            const char *reverse = (i + t) % 2 ? ", reverse=true" : "";
+            snprintf(type, sizeof type, "%s[3,%d]", types[t], widths[i]);
+            snprintf(text, sizeof text,
+                     "graph @s {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = mul(%%0, %%0) : %s\n  %%2 = cumsum(%%1) "
+                     "{axis=1%s} : %s\n  %%3 = add(%%2, %%0) : %s\n  %%4 = cumsum(%%3) {axis=1%s} : %s\n"
+                     "  output \"o\" %%3\n  output \"s\" %%4\n}\n",
+                     type, type, reverse, type, type, reverse, type);
+            check_text(text, &(compiled_options){.seed = i, .low = -0.25, .high = 0.25});
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
+                                       cmocka_unit_test(widths)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
