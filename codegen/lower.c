@@ -148,7 +148,7 @@ static const tcc_expr *trace_take(tcc_body *b, const tcc_node *n, const tcc_affi
 /* A reduction whose value is wanted at some point: a loop of its own there. */
 static const tcc_expr *trace_reduce(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     const tcc_node *x = n->operands[0];
-    tcc_affine mapped[TCC_MAX_RANK];
+    tcc_affine mapped[TCC_MAX_RANK], start[TCC_MAX_RANK];
     uint64_t loops = 0;
     bool reduced[TCC_MAX_RANK] = {false};
     if (n->op == TCC_OP_ARGMAX) reduced[n->attrs->axis.axis] = true;
@@ -164,13 +164,19 @@ static const tcc_expr *trace_reduce(tcc_body *b, const tcc_node *n, const tcc_af
             loops |= UINT64_C(1) << var;
             mapped[i] = tcc_affine_var(b, var);
         }
+        start[i] = reduced[i] ? tcc_affine_constant(0) : mapped[i];
     }
     const tcc_expr *value = tcc_body_trace(b, x, mapped);
-    if (!tcc_is_moment(n->op)) return tcc_expr_fold(b, n->op, n->type.dtype, value, loops);
-    const tcc_expr *sum = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, value, loops);
-    const tcc_expr *mean = tcc_expr_mean(b, sum, tcc_type_numel(&x->type) / tcc_type_numel(&n->type));
+    const tcc_dtype dtype = n->type.dtype;
+    if (!tcc_is_moment(n->op)) return tcc_expr_fold(b, n->op, dtype, value, loops);
+    /* by differences from the first element: the mean of equal elements is exactly what they are */
+    const tcc_expr *first = tcc_body_trace(b, x, start);
+    const tcc_expr *difference = tcc_expr_point(b, TCC_OP_SUB, dtype, (const tcc_expr *[]){value, first}, 2);
+    const tcc_expr *sum = tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, difference, loops);
+    const tcc_expr *share = tcc_expr_mean(b, sum, tcc_type_numel(&x->type) / tcc_type_numel(&n->type));
+    const tcc_expr *mean = tcc_expr_point(b, TCC_OP_ADD, dtype, (const tcc_expr *[]){first, share}, 2);
     if (n->op == TCC_OP_REDUCE_MEAN) return mean;
-    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, n->type.dtype, tcc_expr_deviation(b, value, mean), loops);
+    return tcc_expr_fold(b, TCC_OP_REDUCE_SUM, dtype, tcc_expr_deviation(b, value, mean), loops);
 }
 
 static const tcc_expr *trace_view(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {

@@ -119,13 +119,22 @@ static const tcc_expr *moment_of_shifted(tcc_reduce_trace *t, tcc_body *b, tcc_r
     return n->op == TCC_OP_REDUCE_MEAN ? binary(b, TCC_OP_ADD, n->type.dtype, first, value) : value;
 }
 
-/* M2 by a sum behind the mean's. */
-static const tcc_expr *moment_by_sums(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, const tcc_expr *x,
+/* M2 by a sum behind the mean's. The mean is the first element plus that of the differences from it: so that of equal
+ * elements is exactly what they are, and that of nearly equal ones as good as their type. */
+static const tcc_expr *moment_by_sums(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, const tcc_affine *coordinates,
                                       tcc_affine own) {
-    tcc_dtype dtype = r->node->type.dtype;
-    r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, x, &own);
-    const tcc_expr *mean = tcc_expr_mean(b, r->expr, t->reduced_numel);
-    if (r->node->op == TCC_OP_REDUCE_MEAN) return mean;
+    const tcc_node *n = r->node;
+    const tcc_dtype dtype = n->type.dtype;
+    const tcc_expr *first = operand_at(b, n, coordinates, tcc_affine_constant(0)), *x = NULL, *differences;
+    if (t->combine && r->level == t->level) {
+        differences = partial_of(t, b, r, r->partial, own);
+    } else {
+        x = operand_at(b, n, coordinates, t->reduced_position);
+        differences = binary(b, TCC_OP_SUB, dtype, x, first);
+    }
+    r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, differences, &own);
+    const tcc_expr *mean = binary(b, TCC_OP_ADD, dtype, first, tcc_expr_mean(b, r->expr, t->reduced_numel));
+    if (n->op == TCC_OP_REDUCE_MEAN) return mean;
     return r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, tcc_expr_deviation(b, x, mean), &own);
 }
 
@@ -154,13 +163,12 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     b->guard = NULL;
     if (r->temporary >= 0) {
         value = tcc_expr_load(b, tcc_body_temporary(b, r->temporary, n->type.dtype, false), own, NULL);
-    } else if (tcc_is_moment(n->op) && t->one_sweep) {
-        value = moment_of_shifted(t, b, r, coordinates, own);
+    } else if (tcc_is_moment(n->op)) {
+        value = t->one_sweep ? moment_of_shifted(t, b, r, coordinates, own) : moment_by_sums(t, b, r, coordinates, own);
     } else {
         const tcc_expr *operand = partial ? partial_of(t, b, r, r->partial, own)
                                           : operand_at(b, n, coordinates, t->reduced_position);
-        if (tcc_is_moment(n->op)) value = moment_by_sums(t, b, r, operand, own);
-        else value = r->expr = make_reduce(b, n->op, n->type.dtype, operand, &own);
+        value = r->expr = make_reduce(b, n->op, n->type.dtype, operand, &own);
     }
     b->guard = outer;
     return value;
