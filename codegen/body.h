@@ -152,6 +152,9 @@ const tcc_expr *tcc_expr_mean(tcc_body *b, const tcc_expr *sum, int64_t count);
 const tcc_expr *tcc_expr_deviation(tcc_body *b, const tcc_expr *x, const tcc_expr *mean);
 const tcc_expr *tcc_expr_fold(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *value, uint64_t loops);
 int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool written);
+/* After tracing: what all loads of a buffer have in common moves into its address, so that kernels that differ in it
+ * alone (those of a recurrent network's steps, each of which reads its slice) are one. */
+void tcc_body_rebase(tcc_body *b);
 int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written);
 int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t count); /* equal tables are one */
 int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high);

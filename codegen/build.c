@@ -192,7 +192,7 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
                              label, (long long)launch->items, INT32_MAX);
         TCC_TRY(find_kernel(b, &launch->kernel, &d.kernel));
         draft *last = b->drafts.count ? &b->drafts.data[b->drafts.count - 1] : NULL;
-        if (launch->beside && last && last->kernel == d.kernel && !b->options->separate) {
+        if (launch->beside && last && last->kernel == d.kernel) {
             last->step.flop += d.step.flop;
             last->step.bytes += d.step.bytes;
             return tcc_vec_push(&last->instances, (tcc_instance){buffers, params, launch->items}) ? TCC_OK

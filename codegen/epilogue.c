@@ -92,6 +92,7 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
     b->special_user = &cx;
     for (int i = 0; i < l->group->n_outputs; i++) store(b, l->group->outputs[i], &cx);
     TCC_TRY(tcc_lowering_keep(l, b));
+    tcc_body_rebase(b);
     out->body = b;
     out->port = cx.port;
     out->plain = l->group->n_outputs == 1 && l->group->outputs[0] == hero;

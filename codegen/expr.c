@@ -195,6 +195,26 @@ int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool writ
         b, (tcc_body_buffer){.node = n, .temporary = -1, .offset = offset, .dtype = n->type.dtype, .written = written});
 }
 
+void tcc_body_rebase(tcc_body *b) {
+    for (int i = 0; i < b->buffers.count; i++) {
+        tcc_body_buffer *buffer = &b->buffers.data[i];
+        int64_t least = INT64_MAX;
+        if (!buffer->node || buffer->written) continue;
+        for (int k = 0; k < b->exprs.count; k++) {
+            const tcc_expr *x = b->exprs.data[k];
+            if (x->kind != TCC_EXPR_LOAD || x->buffer != i) continue;
+            const int64_t begin = x->n_operands ? 0 : x->affine.constant; /* guarded: it may begin before the value */
+            if (begin < least) least = begin;
+        }
+        if (least <= 0 || least == INT64_MAX) continue;
+        buffer->offset += least;
+        for (int k = 0; k < b->exprs.count; k++) {
+            tcc_expr *x = b->exprs.data[k];
+            if (x->kind == TCC_EXPR_LOAD && x->buffer == i) x->affine.constant -= least;
+        }
+    }
+}
+
 int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written) {
     return new_buffer(b, (tcc_body_buffer){.temporary = temporary, .dtype = dtype, .written = written});
 }

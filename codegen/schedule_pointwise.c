@@ -132,6 +132,7 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
 
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     TCC_TRY(tcc_lowering_keep(l, b));
+    tcc_body_rebase(b);
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
     tcc_body_collapse(b, order, &n, 0);

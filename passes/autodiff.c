@@ -113,92 +113,18 @@ TCC_VJP_RULE(composite) {
 
 TCC_VJP_RULE(first_order_only) { tcc__vjp_refuse(v, "it is a gradient itself, and has no second derivative here"); }
 
-/* -- Putting contributions together --
- * In general by additions. Two forms are better than a sum of mostly zeros: slices of one value,
- * whose gradients are padded with zeros, become a concatenation where they do not overlap; rows of
- * a table, whose gradients are scattered into zeros, are scattered into the sum of the rest. */
-
-static bool is_zero(const tcc_node *n) {
-    return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1 && n->attrs->constant.values.v[0] == 0;
-}
-
-static bool is_scatter(const tcc_node *n) {
-    return (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) && is_zero(n->operands[0]);
-}
-
-/* The only dim in which `n` is padded, by zeros outside; -1 if it is something else. */
-static int padded_axis(const tcc_node *n) {
-    if (n->op != TCC_OP_PAD || n->attrs->pad.value != 0) return -1;
-    int axis = -1;
-    for (int d = 0; d < n->type.rank; d++) {
-        if (n->attrs->pad.interior.v[d]) return -1;
-        if (!n->attrs->pad.lo.v[d] && !n->attrs->pad.hi.v[d]) continue;
-        if (axis >= 0) return -1;
-        axis = d;
-    }
-    return axis;
-}
-
-static int64_t begin_of(const tcc_node *pad, int axis) { return pad->attrs->pad.lo.v[axis]; }
-static int64_t end_of(const tcc_node *pad, int axis) { return pad->type.dims[axis] - pad->attrs->pad.hi.v[axis]; }
-
-/* The sum of padded values that do not overlap: one after the other along `axis`, zeros where none
- * is. NULL after an error, or if they do overlap (*overlap). */
-static tcc_node *concatenate(tcc_autodiff *a, tcc_graph *g, const contribution *list, int axis, bool *overlap) {
-    tcc_vec(tcc_node *) parts = {0};
-    int64_t at = 0, extent = list->gradient->type.dims[axis];
-    tcc_node *result = NULL;
-    bool complete = true;
-    *overlap = false;
-    while (at < extent && complete) {
-        const tcc_node *next = NULL; /* the one that begins first from `at` on */
-        for (const contribution *c = list; c; c = c->next)
-            if (begin_of(c->gradient, axis) >= at && (!next || begin_of(c->gradient, axis) < begin_of(next, axis)))
-                next = c->gradient;
-        int64_t begin = next ? begin_of(next, axis) : extent;
-        tcc_type gap = list->gradient->type;
-        gap.dims[axis] = begin - at;
-        if (begin > at) complete = tcc_vec_push(&parts, tcc_ir_splat(g, &gap, 0));
-        if (next) complete = complete && tcc_vec_push(&parts, next->operands[0]);
-        at = next ? end_of(next, axis) : extent;
-    }
-    int64_t used = 0, given = 0;
-    for (int i = 0; i < parts.count; i++) used += parts.data[i] && !is_zero(parts.data[i]);
-    for (const contribution *c = list; c; c = c->next) given++;
-    if (!complete) tcc_enomem(a->cx->diag);
-    else if (used < given) *overlap = true; /* some began inside another */
-    else {
-        tcc_attrs attrs = {.axis = {.axis = axis}};
-        result = tcc_ir_build(g, TCC_OP_CONCAT, parts.data, parts.count, &attrs, NULL, list->gradient->loc);
-    }
-    tcc_vec_free(&parts);
-    return result;
-}
-
 /* The gradient by node x: all that its uses gave. NULL if there was none, or after an error
  * (`failed`). */
 static tcc_node *combine(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {
-    const contribution *list = a->first[x->id];
-    if (!list) return NULL;
-    if (!list->next) return list->gradient;
-    int axis = padded_axis(list->gradient);
-    for (const contribution *c = list; c && axis >= 0; c = c->next)
-        if (padded_axis(c->gradient) != axis) axis = -1;
+    tcc_vec(tcc_node *) given = {0};
     tcc_node *sum = NULL;
-    if (axis >= 0) {
-        bool overlap;
-        sum = concatenate(a, g, list, axis, &overlap);
-        a->failed |= !sum && !overlap;
-        if (sum || a->failed) return sum;
-    }
-    for (const contribution *c = list; c; c = c->next)
-        if (!is_scatter(c->gradient)) sum = sum ? tcc_ir_binary(g, TCC_OP_ADD, sum, c->gradient) : c->gradient;
-    for (const contribution *c = list; c; c = c->next) {
-        tcc_node *s = c->gradient;
-        if (!is_scatter(s)) continue;
-        tcc_node *operands[] = {sum, s->operands[1], s->operands[2]};
-        sum = sum ? tcc_ir_build(g, s->op, operands, 3, s->attrs, NULL, s->loc) : s;
-    }
+    bool complete = true;
+    if (!a->first[x->id]) return NULL;
+    for (const contribution *c = a->first[x->id]; c && complete; c = c->next)
+        complete = tcc_vec_push(&given, c->gradient);
+    if (complete) sum = tcc__gradient_sum(g, given.data, given.count);
+    else tcc_enomem(a->cx->diag);
+    tcc_vec_free(&given);
     a->failed |= !sum;
     return sum;
 }

@@ -22,10 +22,13 @@
 
 enum {
     NONE = -1,
-    MOST_SIBLINGS = 12,
+    MOST_SIBLINGS = 12, /* readers of one tensor that are looked at, on either side */
     MOST_CHAIN = 24,
     LEAST_SHARED = 64,   /* elements that are worth reading together */
     MOST_BETWEEN = 8,    /* units that are merged at once */
+    WIDE = 32,           /* operands from which on a concat is a copy: only views go into it. That loses little, for
+                          * what is concatenated by dozens is mostly needed elsewhere too; and hundreds of neighbours
+                          * that are asked at each step would make compile time quadratic. */
     MOST_SEARCHED = 200, /* units among which those are looked for */
 };
 
@@ -161,16 +164,34 @@ static bool refresh(fuser *f, int u, const char **reason) {
 
 /* -- Who reads whom -- */
 
+static void add_readers(fuser *f, int id, int u);
+
+/* Adds to f->others the units that load a node for its user, node `user`. */
+static void add_reader(fuser *f, int user, int u) {
+    int reader = f->home[user];
+    if (reader != NONE && reader != u && f->unit_mark[reader] != f->unit_stamp) {
+        f->unit_mark[reader] = f->unit_stamp;
+        push(f, &f->others, reader);
+    }
+    if (f->inlined[user]) add_readers(f, user, u);
+}
+
 /* Adds to f->others the units that load node `id`, but u itself; f->unit_stamp tells those that are in already. */
 static void add_readers(fuser *f, int id, int u) {
-    for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
-        int user = f->users[i], reader = f->home[user];
-        if (reader != NONE && reader != u && f->unit_mark[reader] != f->unit_stamp) {
-            f->unit_mark[reader] = f->unit_stamp;
-            push(f, &f->others, reader);
-        }
-        if (f->inlined[user]) add_readers(f, user, u);
+    for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) add_reader(f, f->users[i], u);
+}
+
+/* Those that load node `id` for users next to node `user`: of a tensor that hundreds read, the nearest. */
+static void add_siblings(fuser *f, int id, int user, int u) {
+    int first = f->first_user[id], end = f->first_user[id + 1], low = first, high = end;
+    while (high - low > 1) { /* users ascend */
+        int middle = low + (high - low) / 2;
+        if (f->users[middle] <= user) low = middle;
+        else high = middle;
     }
+    if (low - first > MOST_SIBLINGS) first = low - MOST_SIBLINGS;
+    if (end - low > MOST_SIBLINGS) end = low + MOST_SIBLINGS;
+    for (int i = first; i < end; i++) add_reader(f, f->users[i], u);
 }
 
 /* Whether unit u loads what unit `source` stores. */
@@ -260,10 +281,21 @@ static bool same_parameter(const fuser *f, int a, int b) {
     return false;
 }
 
+static bool is_wide_concat(const fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    for (int i = d->n_nodes - 1; i >= 0 && d->kind == TCC_GROUP_POINTWISE; i--)
+        if (d->nodes[i]->op == TCC_OP_CONCAT && d->nodes[i]->n_operands >= WIDE) return true;
+    return false;
+}
+
 /* What merging the units would save; negative when it may not be done, with the reason. */
 static double gain_of_merge(fuser *f, const int *units, int count, const char **reason) {
     double cost = 0;
     for (int i = 0; i < count; i++) {
+        if (is_wide_concat(f, units[i])) {
+            *reason = "a concat of many operands";
+            return -1;
+        }
         cost += f->units.data[units[i]].draft.cost;
         if (f->units.data[units[i]].update == f->units.data[units[0]].update) continue;
         *reason = "optimizer updates stay apart";
@@ -329,7 +361,7 @@ static void find_neighbours(fuser *f, int u) {
                 push(f, &f->others, source);
             }
             bool shared = tcc_type_numel(&n->operands[k]->type) >= LEAST_SHARED;
-            if (shared && f->others.count < MOST_SIBLINGS) add_readers(f, id, u);
+            if (shared && f->others.count < MOST_SIBLINGS) add_siblings(f, id, n->id, u);
         }
     }
 }

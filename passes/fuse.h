@@ -44,6 +44,8 @@ typedef struct tcc_draft_scratch {
     int *contexts;                /* by position: how many different indices it is evaluated at */
     bool *identity;               /* by position: an output, or evaluated at the index of one */
     int64_t *times;               /* by position: evaluations */
+    int *mark;                    /* by position */
+    double *loaded;               /* by node id: bytes that are loaded of it; 0 between checks */
     bool operand_sums, prologues; /* of the pass options */
 } tcc_draft_scratch;
 

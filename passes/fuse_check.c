@@ -19,9 +19,12 @@ tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *
                                tcc__malloc(sizeof *out->contexts * count),
                                tcc__malloc(sizeof *out->identity * count),
                                tcc__malloc(sizeof *out->times * count),
+                               tcc__malloc(sizeof *out->mark * count),
+                               tcc__calloc(count, sizeof *out->loaded),
                                options && options->operand_sums,
                                options && options->prologues};
-    if (!out->position || !out->level || !out->contexts || !out->identity || !out->times) {
+    if (!out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
+        !out->loaded) {
         tcc_draft_scratch_free(out);
         return tcc_enomem(g->diag);
     }
@@ -35,6 +38,8 @@ void tcc_draft_scratch_free(tcc_draft_scratch *s) {
     tcc__free(s->contexts);
     tcc__free(s->identity);
     tcc__free(s->times);
+    tcc__free(s->mark);
+    tcc__free(s->loaded);
     *s = (tcc_draft_scratch){0};
 }
 
@@ -453,7 +458,7 @@ static bool check_norm(const tcc_draft *d, tcc_draft_scratch *s, const char **re
 
 /* Counts the indices at which each node is evaluated, and marks those evaluated at the index of an output. Arithmetic
  * and reshapes share the index of their user; any other view asks at an index of its own. */
-static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, int most_work, const char **reason) {
     memset(s->contexts, 0, sizeof *s->contexts * (size_t)d->n_nodes);
     memset(s->identity, 0, sizeof *s->identity * (size_t)d->n_nodes);
     int work = 0;
@@ -477,7 +482,7 @@ static bool count_contexts(const tcc_draft *d, tcc_draft_scratch *s, const char 
                 return fail(reason, "one output reads another at a different place");
         }
     }
-    return work <= 2 * TCC_FUSE_MAX_NODES || fail(reason, "too much work");
+    return work <= most_work || fail(reason, "too much work");
 }
 
 static bool check_pointwise(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
@@ -491,24 +496,69 @@ static bool check_pointwise(const tcc_draft *d, tcc_draft_scratch *s, const char
     return true;
 }
 
+/* -- What one kernel may hold -- */
+
+/* The concat that the draft's only output is, up to reshapes; NULL: it is none. Each operand of such a concat is a
+ * launch of its own, into its part of the output. So the bounds hold for each operand, and their number has none. */
+static const tcc_node *concat_in_parts(const tcc_draft *d, const tcc_draft_scratch *s) {
+    const tcc_node *n = d->hero;
+    int stored = 0;
+    if (d->kind != TCC_GROUP_POINTWISE) return NULL;
+    while (n->op == TCC_OP_RESHAPE && position_of(s, n->operands[0]) >= 0) n = n->operands[0];
+    if (n->op != TCC_OP_CONCAT) return NULL;
+    for (int i = 0; i < d->n_nodes; i++) stored += d->stored[i];
+    return stored == 1 ? n : NULL;
+}
+
+/* What a kernel evaluates and loads. */
+typedef struct needs {
+    int n_nodes, n_inputs;
+    const tcc_node *inputs[TCC_FUSE_MAX_INPUTS + 1]; /* the last one is too many */
+} needs;
+
+static bool need_input(needs *out, const tcc_node *x) {
+    int at = 0;
+    while (at < out->n_inputs && out->inputs[at] != x) at++;
+    if (at == out->n_inputs) out->inputs[out->n_inputs++] = x;
+    return out->n_inputs <= TCC_FUSE_MAX_INPUTS;
+}
+
+/* Adds what value x needs that is not marked with `mark`. False: too much. */
+static bool need_value(const tcc_draft *d, tcc_draft_scratch *s, const tcc_node *x, int mark, needs *out) {
+    const int p = position_of(s, x);
+    if (x->op == TCC_OP_CONSTANT) return true;
+    if (p < 0) return need_input(out, x);
+    if (s->mark[p] == mark) return true;
+    s->mark[p] = mark;
+    if (++out->n_nodes > TCC_FUSE_MAX_NODES) return false;
+    for (int k = 0; k < x->n_operands; k++)
+        if (!need_value(d, s, x->operands[k], mark, out)) return false;
+    return true;
+}
+
+static bool check_parts(const tcc_draft *d, tcc_draft_scratch *s, const tcc_node *concat, const char **reason) {
+    memset(s->mark, 0, sizeof *s->mark * (size_t)d->n_nodes);
+    for (int k = 0; k < concat->n_operands; k++) {
+        needs part = {0};
+        if (!need_value(d, s, concat->operands[k], k + 1, &part)) return fail(reason, "a part of a concat takes much");
+    }
+    return true;
+}
+
 /* Inputs and outputs fit the kernel's interface. */
 static bool check_size(const tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
-    const tcc_node *inputs[TCC_FUSE_MAX_INPUTS];
-    int n_inputs = 0, n_outputs = 0;
+    needs all = {0};
+    int n_outputs = 0;
     for (int i = 0; i < d->n_nodes; i++) {
         n_outputs += d->stored[i];
         for (int k = 0; k < d->nodes[i]->n_operands; k++) {
             const tcc_node *x = d->nodes[i]->operands[k];
             if (x->op == TCC_OP_CONSTANT || position_of(s, x) >= 0) continue;
-            int at = 0;
-            while (at < n_inputs && inputs[at] != x) at++;
-            if (at < n_inputs) continue;
-            if (n_inputs == TCC_FUSE_MAX_INPUTS) return fail(reason, "too many inputs");
-            inputs[n_inputs++] = x;
+            if (!need_input(&all, x)) return fail(reason, "too many inputs");
         }
     }
     if (n_outputs > TCC_FUSE_MAX_OUTPUTS) return fail(reason, "too many outputs");
-    if (d->kind == TCC_GROUP_CONTRACT && n_inputs + n_outputs > TCC_FUSE_MAX_ACCESSES)
+    if (d->kind == TCC_GROUP_CONTRACT && all.n_inputs + n_outputs > TCC_FUSE_MAX_ACCESSES)
         return fail(reason, "too many tensors");
     return true;
 }
@@ -555,23 +605,29 @@ static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **rea
     return d->hero || fail(reason, "nothing is stored");
 }
 
-bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
-    if (d->n_nodes > TCC_FUSE_MAX_NODES) return fail(reason, "too many nodes");
-    if (!find_hero(d, s, reason)) return false;
-    for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = i;
-    bool fits = false;
+static bool check_kind(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     switch (d->kind) {
-    case TCC_GROUP_POINTWISE: fits = check_pointwise(d, s, reason); break;
-    case TCC_GROUP_REDUCE: fits = check_reduce(d, s, reason); break;
-    case TCC_GROUP_SCAN: fits = check_epilogue(d, s, reason); break;
-    case TCC_GROUP_SCATTER: fits = check_scatter(d, s, reason); break;
-    case TCC_GROUP_CONTRACT: fits = check_contract(d, s, reason); break;
-    case TCC_GROUP_WINDOW: fits = check_window(d, s, reason); break;
-    case TCC_GROUP_ATTENTION: fits = check_attention(d, s, reason); break;
-    case TCC_GROUP_NORM: fits = check_norm(d, s, reason); break;
+    case TCC_GROUP_POINTWISE: return check_pointwise(d, s, reason);
+    case TCC_GROUP_REDUCE: return check_reduce(d, s, reason);
+    case TCC_GROUP_SCAN: return check_epilogue(d, s, reason);
+    case TCC_GROUP_SCATTER: return check_scatter(d, s, reason);
+    case TCC_GROUP_CONTRACT: return check_contract(d, s, reason);
+    case TCC_GROUP_WINDOW: return check_window(d, s, reason);
+    case TCC_GROUP_ATTENTION: return check_attention(d, s, reason);
+    case TCC_GROUP_NORM: return check_norm(d, s, reason);
     case TCC_GROUP_KIND_COUNT: break;
     }
-    fits = fits && count_contexts(d, s, reason) && check_size(d, s, reason);
+    return false;
+}
+
+bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (!find_hero(d, s, reason)) return false;
+    for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = i;
+    const tcc_node *concat = concat_in_parts(d, s);
+    const int most = TCC_FUSE_MAX_NODES + (concat ? 4 * concat->n_operands : 0);
+    bool fits = d->n_nodes <= most || fail(reason, "too many nodes");
+    fits = fits && check_kind(d, s, reason) && count_contexts(d, s, 2 * most, reason);
+    fits = fits && (concat ? check_parts(d, s, concat, reason) : check_size(d, s, reason));
     if (fits) d->cost = tcc_draft_cost(d, s);
     for (int i = 0; i < d->n_nodes; i++) s->position[d->nodes[i]->id] = -1;
     return fits;

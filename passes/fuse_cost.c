@@ -122,17 +122,15 @@ static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
     return computes ? work + cached * (bytes > 0 ? bytes : 0) : 0;
 }
 
-/* Bytes of input `x` that the draft's nodes read, at most all of it. */
-static double bytes_loaded(const tcc_draft *d, const tcc_node *x) {
-    double all = (double)tcc_type_bytes(&x->type), read = 0;
+/* Counts in s->loaded, by node, the bytes of each input that the draft's nodes read. */
+static void count_loads(const tcc_draft *d, tcc_draft_scratch *s) {
     for (int i = 0; i < d->n_nodes; i++)
         for (int k = 0; k < d->nodes[i]->n_operands; k++) {
-            const tcc_node *n = d->nodes[i];
-            if (n->operands[k] != x) continue;
+            const tcc_node *n = d->nodes[i], *x = n->operands[k];
+            if (x->op == TCC_OP_CONSTANT || s->position[x->id] >= 0) continue;
             bool part = n->op == TCC_OP_SLICE || (tcc_fusion_of(n) == TCC_FUSION_INDEX && k == 0);
-            read += part ? (double)tcc_type_numel(&n->type) * tcc_dtype_bytes(x->type.dtype) : all;
+            s->loaded[x->id] += (double)tcc_type_numel(part ? &n->type : &x->type) * tcc_dtype_bytes(x->type.dtype);
         }
-    return read < all ? read : all;
 }
 
 static bool moves_last_dim(const tcc_node *n) {
@@ -141,11 +139,11 @@ static bool moves_last_dim(const tcc_node *n) {
 }
 
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
-    const double launch = 32768;         /* starting the threads on a kernel and waiting for them: two microseconds */
-    const double hoisted = 1.0 / 4096;   /* a scalar is computed once a work item, not in the loop */
-    enum { OUTSIDE = -1, COUNTED = -2 }; /* values of scratch->position for inputs */
+    const double launch = 32768;       /* starting the threads on a kernel and waiting for them: two microseconds */
+    const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
     double cost = launch;
     count_evaluations(d, s);
+    count_loads(d, s);
     if (d->kind == TCC_GROUP_CONTRACT) cost += cost_of_repeats(d, s);
     for (int i = 0; i < d->n_nodes; i++) {
         const tcc_node *n = d->nodes[i];
@@ -156,15 +154,10 @@ double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
         if (strided) cost += (double)tcc_type_bytes(&n->type);
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
-            if (x->op == TCC_OP_CONSTANT || s->position[x->id] != OUTSIDE) continue;
-            s->position[x->id] = COUNTED;
-            cost += bytes_loaded(d, x);
+            const double all = (double)tcc_type_bytes(&x->type), read = s->loaded[x->id];
+            cost += read < all ? read : all; /* once: at the first of its readers */
+            s->loaded[x->id] = 0;
         }
     }
-    for (int i = 0; i < d->n_nodes; i++)
-        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
-            int *position = &s->position[d->nodes[i]->operands[k]->id];
-            if (*position == COUNTED) *position = OUTSIDE;
-        }
     return cost;
 }

@@ -207,39 +207,58 @@ static bool follows(const tcc_node *a, const tcc_node *b, int64_t axis) {
     return true;
 }
 
-static tcc_node *simplify_concat(tcc_simplifier *s, tcc_node *n) {
-    enum { MOST = 64 };
-    int64_t axis = n->attrs->axis.axis;
-    if (n->n_operands == 1) return n->operands[0];
-    tcc_node *pieces[MOST];
-    int count = 0;
-    bool changed = false;
+typedef tcc_vec(tcc_node *) node_list;
+
+/* The operands of concat `n`, with those of nested concats in their places. False: memory is short. */
+static bool list_pieces(const tcc_node *n, node_list *pieces, bool *nested) {
+    const int64_t axis = n->attrs->axis.axis;
     for (int i = 0; i < n->n_operands; i++) {
         tcc_node *x = n->operands[i];
-        bool nested = x->op == TCC_OP_CONCAT && x->attrs->axis.axis == axis;
-        for (int k = 0; k < (nested ? x->n_operands : 1); k++) {
-            if (count == MOST) return NULL;
-            pieces[count++] = nested ? x->operands[k] : x;
-        }
-        changed |= nested;
+        const bool merges = x->op == TCC_OP_CONCAT && x->attrs->axis.axis == axis;
+        for (int k = 0; k < (merges ? x->n_operands : 1); k++)
+            if (!tcc_vec_push(pieces, merges ? x->operands[k] : x)) return false;
+        *nested |= merges;
     }
-    for (int i = 0; i + 1 < count;) {
-        if (!follows(pieces[i], pieces[i + 1], axis)) {
-            i++;
-            continue;
+    return true;
+}
+
+/* Slices that follow each other become one. False after an error. */
+static bool join_slices(tcc_simplifier *s, int64_t axis, node_list *pieces) {
+    int count = 0;
+    for (int i = 0, end; i < pieces->count; i = end) {
+        tcc_node *piece = pieces->data[i];
+        for (end = i + 1; end < pieces->count; end++)
+            if (!follows(pieces->data[end - 1], pieces->data[end], axis)) break;
+        if (end > i + 1) {
+            tcc_attrs attrs = {.slice = piece->attrs->slice};
+            attrs.slice.limit.v[axis] = pieces->data[end - 1]->attrs->slice.limit.v[axis];
+            piece = build(s, TCC_OP_SLICE, piece->operands[0], &attrs, NULL);
+            if (!piece) return false;
         }
-        tcc_attrs attrs = {.slice = pieces[i]->attrs->slice};
-        attrs.slice.limit.v[axis] = pieces[i + 1]->attrs->slice.limit.v[axis];
-        pieces[i] = build(s, TCC_OP_SLICE, pieces[i]->operands[0], &attrs, NULL);
-        if (!pieces[i]) return NULL;
-        memmove(&pieces[i + 1], &pieces[i + 2], sizeof pieces[0] * (size_t)(count - i - 2));
-        count--;
-        changed = true;
+        pieces->data[count++] = piece;
     }
-    if (!changed) return NULL;
-    if (count == 1) return pieces[0];
-    tcc_attrs attrs = {.axis.axis = axis};
-    return tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_CONCAT, pieces, count, &attrs, NULL, TCC_NOWHERE));
+    pieces->count = count;
+    return true;
+}
+
+static tcc_node *simplify_concat(tcc_simplifier *s, tcc_node *n) {
+    node_list pieces = {0};
+    tcc_node *result = NULL;
+    bool nested = false;
+    if (n->n_operands == 1) return n->operands[0];
+    bool complete = list_pieces(n, &pieces, &nested);
+    const int listed = pieces.count;
+    complete = complete && join_slices(s, n->attrs->axis.axis, &pieces);
+    if (!complete) {
+        if (s->g->diag->status == TCC_OK) tcc_enomem(s->g->diag);
+    } else if (pieces.count == 1) {
+        result = pieces.data[0];
+    } else if (nested || pieces.count < listed) {
+        result =
+            tcc__simplify(s, tcc_ir_build(s->g, TCC_OP_CONCAT, pieces.data, pieces.count, n->attrs, NULL, TCC_NOWHERE));
+    }
+    tcc_vec_free(&pieces);
+    return result;
 }
 
 /* -- Sums of padded pieces, as the gradients of slices come -- */
@@ -259,10 +278,12 @@ static int zero_padded_axis(const tcc_node *n) {
     return axis;
 }
 
-/* Collects the pads that `n` is a sum of; false if it is anything else. */
-static bool collect_pads(tcc_node *n, tcc_node **pads, int *count) {
+/* Collects the pads that `n` is a sum of; false if it is anything else, or of too many. `adds` is how many sums it may
+ * be of, so that a long chain is not followed to its end from each of its links. */
+static bool collect_pads(tcc_node *n, int adds, tcc_node **pads, int *count) {
     if (n->op == TCC_OP_ADD)
-        return collect_pads(n->operands[0], pads, count) && collect_pads(n->operands[1], pads, count);
+        return adds > 0 && collect_pads(n->operands[1], adds - 1, pads, count) &&
+               collect_pads(n->operands[0], adds - 1, pads, count);
     if (n->op != TCC_OP_PAD || *count == MOST_PIECES) return false;
     pads[(*count)++] = n;
     return true;
@@ -273,7 +294,7 @@ static bool collect_pads(tcc_node *n, tcc_node **pads, int *count) {
 static tcc_node *simplify_sum_of_pads(tcc_simplifier *s, tcc_node *n) {
     tcc_node *pads[MOST_PIECES], *pieces[MOST_PIECES];
     int count = 0;
-    if (!collect_pads(n, pads, &count)) return NULL;
+    if (!collect_pads(n, MOST_PIECES - 1, pads, &count)) return NULL;
     int axis = zero_padded_axis(pads[0]);
     if (axis < 0) return NULL;
     int64_t end = 0;

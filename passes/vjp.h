@@ -30,6 +30,9 @@ void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient);
 /* The gradient is not known: an error with the node's line. */
 void tcc__vjp_refuse(tcc_vjp *v, const char *why);
 
+/* The sum of `count` gradients of one value, one at least (gradient_sum.c). NULL after an error. */
+tcc_node *tcc__gradient_sum(tcc_graph *g, tcc_node *const *given, int count);
+
 /* One declaration a name in the vjp column. */
 #define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) tcc_vjp_rule tcc__vjp_##vjp;
 #include "ir/ops.def"
