@@ -13,13 +13,20 @@
 
 static const char lost[] = "large matrix products use our own kernels";
 
+/* What became of asking for an epilogue with products of these types. */
+typedef struct probe {
+    int64_t activation, type, type_c, allow_tf32;
+    const char *differs; /* how the library's does; NULL: it does not */
+} probe;
+enum { MOST_PROBES = 2 * 16 }; /* types and tf32 make fewer, for either activation */
+
 /* What the device keeps: the library, and a handle that is made when a call first wants it. */
 struct tcc_cublaslt {
     tcc_cublaslt_library library;
     void *handle;
     tcc_cublas_status refused; /* by cublasLtCreate; not asked again */
-    bool probed[TCC_MATMUL_ACTIVATIONS];
-    const char *differs[TCC_MATMUL_ACTIVATIONS]; /* how its epilogue does, if probed; NULL: it does not */
+    probe probes[MOST_PROBES];
+    int n_probes;
 };
 
 /* --- finding --- */
@@ -300,17 +307,26 @@ static void matmul_destroy(void *call) {
     tcc__free(c);
 }
 
-/* Is the activation what we mean by it? The first product that wants it finds out. */
-static tcc_status check_activation(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_activation activation) {
+/* Is the activation what we mean by it? The first product of these types that wants it finds out. */
+static tcc_status check_activation(tcc_device_cuda *cuda, tcc_diag *d, const tcc_matmul_params *p) {
     struct tcc_cublaslt *lt = cuda->cublaslt;
-    if (activation != TCC_MATMUL_RELU && activation != TCC_MATMUL_RELU_GRADIENT) return TCC_OK;
-    if (!lt->probed[activation]) {
-        lt->probed[activation] = true; /* for the probe's own product */
-        tcc_status s = tcc__cublaslt_probe(cuda, d, activation, &lt->differs[activation]);
-        lt->probed[activation] = s == TCC_OK;
+    if (p->activation != TCC_MATMUL_RELU && p->activation != TCC_MATMUL_RELU_GRADIENT) return TCC_OK;
+    const bool tf32 = p->allow_tf32 && p->type == TCC_F32;
+    int i = 0;
+    while (i < lt->n_probes && (lt->probes[i].activation != p->activation || lt->probes[i].type != p->type ||
+                                lt->probes[i].type_c != p->type_c || lt->probes[i].allow_tf32 != tf32))
+        i++;
+    if (i == lt->n_probes) {
+        if (i == MOST_PROBES) return TCC_BUG(d, "more than %d kinds of products with an activation", MOST_PROBES);
+        lt->probes[i] = (probe){p->activation, p->type, p->type_c, tf32, NULL};
+        lt->n_probes++; /* for the probe's own product */
+        const char *differs;
+        tcc_status s = tcc__cublaslt_probe(cuda, d, p, &differs);
+        if (s != TCC_OK) lt->n_probes--;
         TCC_TRY(s);
+        lt->probes[i].differs = differs;
     }
-    const char *differs = lt->differs[activation];
+    const char *differs = lt->probes[i].differs;
     return differs ? tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cublaslt: %s", differs) : TCC_OK;
 }
 
@@ -320,7 +336,7 @@ static tcc_status matmul_create(tcc_device_cuda *cuda, tcc_diag *d, int64_t *par
     memcpy(&p, params, sizeof p);
     TCC_TRY(check(d, &p));
     TCC_TRY(open_library(cuda, d));
-    TCC_TRY(check_activation(cuda, d, (tcc_matmul_activation)p.activation));
+    TCC_TRY(check_activation(cuda, d, &p));
     matmul_call *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);
     c->lt = cuda->cublaslt;

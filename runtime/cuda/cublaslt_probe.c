@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The product has x = a b' with a column of 1, NaN and infinity and a row of both signs, so that each element is known
- * exactly. */
+ * The product has x = a b' with a column of 1, NaN and infinity and a row of small whole numbers of both signs, so that
+ * each element is known exactly in any type. It is as large as a tile of tensor cores. */
 #include "runtime/cuda/cublaslt_probe.h"
 #include "runtime/cuda/cublaslt.h"
 
@@ -9,36 +9,53 @@
 #include <math.h>
 #include <string.h>
 
-enum { M = 16, N = 128, K = 16, ALIGNMENT = 16, OF_NAN = 3, OF_INFINITY = 5 };
+enum { M = 128, N = 128, K = 64, ALIGNMENT = 256, OF_NAN = 3, OF_INFINITY = 5, WIDEST = 8, WORKSPACE_BYTES = 4 << 20 };
 
-/* Each part is a multiple of the alignment long. */
+/* Each part is a multiple of the alignment long, in any type. */
 typedef struct product {
-    float a[M * K], b[K * N], c[M * N];
-    unsigned char bits[M * N / 8];
+    unsigned char a[M * K * WIDEST], b[K * N * WIDEST], c[M * N * WIDEST], bits[M * N / 8];
 } product;
 
-static float column(int i) { return i == OF_NAN ? NAN : i == OF_INFINITY ? INFINITY : 1; }
-static float row(int j) { return j % 3 == 1 ? -(float)(j + 1) : (float)(j + 1); }
+static double column(int i) { return i % 16 == OF_NAN ? (double)NAN : i % 16 == OF_INFINITY ? (double)INFINITY : 1; }
+static double row(int j) { return j % 3 == 1 ? -(double)(j + 1) : (double)(j + 1); }
 static bool bit(int i, int j) {
     return (5 * i + 3 * j + j / 8) % 7 < 3;
 } /* differs from itself in any other order of a byte's bits, or of bytes */
 
-static void fill(product *x) {
+static void put(void *at, int64_t type, int index, double x) {
+    switch (type) {
+    case TCC_F64: ((double *)at)[index] = x; break;
+    case TCC_F32: ((float *)at)[index] = (float)x; break;
+    case TCC_F16: ((uint16_t *)at)[index] = tcc_f32_to_f16((float)x); break;
+    default: ((uint16_t *)at)[index] = tcc_f32_to_bf16((float)x); break;
+    }
+}
+
+static double get(const void *at, int64_t type, int index) {
+    switch (type) {
+    case TCC_F64: return ((const double *)at)[index];
+    case TCC_F32: return (double)((const float *)at)[index];
+    case TCC_F16: return (double)tcc_f16_to_f32(((const uint16_t *)at)[index]);
+    default: return (double)tcc_bf16_to_f32(((const uint16_t *)at)[index]);
+    }
+}
+
+static void fill(product *x, int64_t type) {
     memset(x, 0, sizeof *x);
-    for (int i = 0; i < M; i++) x->a[i * K] = column(i);
-    for (int j = 0; j < N; j++) x->b[j] = row(j);
+    for (int i = 0; i < M; i++) put(x->a, type, i * K, column(i));
+    for (int j = 0; j < N; j++) put(x->b, type, j, row(j));
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) x->bits[(i * N + j) / 8] |= (unsigned char)(bit(i, j) << j % 8);
 }
 
-static const char *compare(const product *x, tcc_matmul_activation activation) {
+static const char *compare(const product *x, const tcc_matmul_params *p) {
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
-            const float got = x->c[i * N + j], plain = column(i) * row(j);
-            const bool hidden = activation == TCC_MATMUL_RELU ? plain < 0 : !bit(i, j);
-            const float expected = hidden ? 0 : plain;
+            const double got = get(x->c, p->type_c, i * N + j), plain = column(i) * row(j);
+            const bool hidden = p->activation == TCC_MATMUL_RELU ? plain < 0 : !bit(i, j);
+            const double expected = hidden ? 0 : plain;
             if (got == expected || (isnan(got) && isnan(expected))) continue;
-            if (activation == TCC_MATMUL_RELU)
+            if (p->activation == TCC_MATMUL_RELU)
                 return isnan(expected) ? "its max(0, x) makes a number of NaN" : "its max(0, x) is another";
             return hidden && isnan(got) ? "what its mask hides is not 0 where it is NaN or infinite"
                                         : "it reads the mask's bits in another order";
@@ -49,7 +66,7 @@ static const char *compare(const product *x, tcc_matmul_activation activation) {
 static tcc_status compute(tcc_device_cuda *cuda, tcc_diag *d, void *call, product *x, tcc_cuda_address at) {
     const tcc_cuda_address a = at + offsetof(product, a), b = at + offsetof(product, b),
                            bits = at + offsetof(product, bits), c = at + offsetof(product, c);
-    const tcc_cuda_address buffers[] = {a, b, 0, bits, 0, c, 0}; /* without a bias, an addend and a workspace */
+    const tcc_cuda_address buffers[] = {a, b, 0, bits, 0, c, at + sizeof *x}; /* without a bias and an addend */
     TCC_CUDA_TRY(cuda, d, copy_to_device, at, x, sizeof *x, cuda->compute);
     TCC_TRY(tcc__cublaslt_matmul.run(call, d, buffers));
     TCC_CUDA_TRY(cuda, d, copy_to_host, x, at, sizeof *x, cuda->compute);
@@ -61,16 +78,17 @@ static tcc_status ask(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_params *p, 
     void *call;
     TCC_TRY(tcc__cublaslt_matmul.create(cuda, d, (int64_t *)p, &call));
     tcc_cuda_address at = 0;
-    tcc_status s = tcc__cuda_alloc(cuda, d, sizeof *x, "a product that tries cublaslt's epilogues", &at);
+    tcc_status s = tcc__cuda_alloc(cuda, d, (int64_t)sizeof *x + p->workspace_bytes,
+                                   "a product that tries cublaslt's epilogues", &at);
     if (s == TCC_OK) s = compute(cuda, d, call, x, at);
     if (at) cuda->cu.free(at);
     tcc__cublaslt_matmul.destroy(call);
     return s;
 }
 
-tcc_status tcc__cublaslt_probe(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_activation activation,
+tcc_status tcc__cublaslt_probe(tcc_device_cuda *cuda, tcc_diag *d, const tcc_matmul_params *like,
                                const char **differs) {
-    const bool bits = activation == TCC_MATMUL_RELU_GRADIENT;
+    const bool bits = like->activation == TCC_MATMUL_RELU_GRADIENT;
     tcc_matmul_params p = {.batch = 1,
                            .m = M,
                            .n = N,
@@ -79,17 +97,19 @@ tcc_status tcc__cublaslt_probe(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_ac
                            .ldb = N,
                            .ldc = N,
                            .outer = 1,
-                           .type = TCC_F32,
-                           .type_c = TCC_F32,
-                           .activation = activation,
+                           .type = like->type,
+                           .type_c = like->type_c,
+                           .allow_tf32 = like->allow_tf32,
+                           .activation = like->activation,
                            .aux = bits,
                            .ld_aux = bits ? N : 0,
-                           .alignment = ALIGNMENT};
+                           .alignment = ALIGNMENT,
+                           .workspace_bytes = WORKSPACE_BYTES};
     product *x = tcc__malloc(sizeof *x);
     if (!x) return tcc_enomem(d);
-    fill(x);
+    fill(x, p.type);
     tcc_status s = ask(cuda, d, &p, x);
-    *differs = s == TCC_OK ? compare(x, activation) : NULL;
+    *differs = s == TCC_OK ? compare(x, &p) : NULL;
     tcc__free(x);
     return s;
 }

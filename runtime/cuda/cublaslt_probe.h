@@ -7,11 +7,10 @@
 
 #include "codegen/program.h"
 
-/* Whether a small product of f32 with this activation (RELU or RELU_GRADIENT) is what codegen/program.h says: NaN stays
- * NaN through max(0, x); bits lie in the order that they are packed in; an infinity or NaN that its bit hides is 0.
- * `*differs`: how the library's is not; NULL: it is the same. Waits for the device; entered. Errors: TCC_EUNSUPPORTED
- * (the library refuses the product), TCC_ENOMEM, TCC_EDEVICE. */
-tcc_status tcc__cublaslt_probe(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_activation activation,
-                               const char **differs);
+/* Whether a product with the types and the activation (RELU or RELU_GRADIENT) of `like` is what codegen/program.h says:
+ * NaN stays NaN through max(0, x); bits lie in the order that they are packed in; an infinity or NaN that its bit hides
+ * is 0. The product is large enough for tensor cores. `*differs`: how the library's is not; NULL: it is the same. Waits
+ * for the device; entered. Errors: TCC_EUNSUPPORTED (the library declines the product), TCC_ENOMEM, TCC_EDEVICE. */
+tcc_status tcc__cublaslt_probe(tcc_device_cuda *cuda, tcc_diag *d, const tcc_matmul_params *like, const char **differs);
 
 #endif

@@ -56,7 +56,8 @@ static char last_error[256];
 static int inject_nth, inject_status;
 static unsigned long long refuse_k;
 static bool refuse_more;
-static int different;
+static int different, different_type = -1;
+static unsigned long long different_k;
 
 void cublasltsim_get_counts(cublasltsim_counts *out) { *out = counts; }
 const char *cublasltsim_last_error(void) { return last_error; }
@@ -64,6 +65,7 @@ void cublasltsim_inject(int nth, int status) { inject_nth = nth, inject_status =
 void cublasltsim_refuse(unsigned long long most_k) { refuse_k = most_k; }
 void cublasltsim_refuse_epilogues(int refuse) { refuse_more = refuse; }
 void cublasltsim_differ(int how) { different = how; }
+void cublasltsim_differ_where(int type, unsigned long long least_k) { different_type = type, different_k = least_k; }
 
 void cublasltsim_restart(void) {
     counts = (cublasltsim_counts){0};
@@ -72,6 +74,7 @@ void cublasltsim_restart(void) {
     refuse_k = 0;
     refuse_more = false;
     different = 0;
+    different_type = -1, different_k = 0;
 }
 
 static int __attribute__((format(printf, 1, 2))) wrong(const char *format, ...) {
@@ -484,15 +487,17 @@ typedef struct memory {
 static double finish(const problem *p, const memory *m, int64_t batch, int64_t i, int64_t j, double sum) {
     const uint32_t e = p->desc->epilogue;
     const int64_t at_aux = batch * p->desc->aux_stride + j * p->desc->aux_ld + i;
+    const bool there = p->k >= different_k && (different_type < 0 || different_type == p->d->type);
+    const int how = there ? different : 0;
     if (e & EPILOGUE_BIAS) sum += element(m->bias, p->d->type, i);
     if (e == EPILOGUE_DGELU) return sum * gelu_slope(element(m->aux, p->d->type, at_aux));
     if (e == EPILOGUE_DRELU) {
-        const int bit = ((const uint8_t *)m->aux)[at_aux / 8] >> (different == 2 ? 7 - at_aux % 8 : at_aux % 8) & 1;
-        return bit ? sum : different == 3 ? 0 * sum : 0;
+        const int bit = ((const uint8_t *)m->aux)[at_aux / 8] >> (how == 2 ? 7 - at_aux % 8 : at_aux % 8) & 1;
+        return bit ? sum : how == 3 ? 0 * sum : 0;
     }
     if (e & EPILOGUE_AUX) put(m->aux, p->d->type, at_aux, sum);
     if (e & EPILOGUE_GELU) return gelu(sum);
-    if ((e & EPILOGUE_RELU) && different == 1 && sum != sum) return 0;
+    if ((e & EPILOGUE_RELU) && how == 1 && sum != sum) return 0;
     return (e & EPILOGUE_RELU) && sum < 0 ? 0 : sum;
 }
 

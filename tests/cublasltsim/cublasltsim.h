@@ -33,6 +33,8 @@ void cublasltsim_refuse_epilogues(int refuse);
 /* Epilogues that documentation allows and we do not: 1: max(0, x) of NaN is 0; 2: DRELU reads a byte's bits from the
  * highest; 3: DRELU multiplies by its bits, so that a hidden infinity is NaN; 0: none. */
 void cublasltsim_differ(int how);
+/* They do so only for products of this cudaDataType of D and of at least so many terms; -1: of any type. */
+void cublasltsim_differ_where(int type, unsigned long long least_k);
 /* Forget everything that was said above and counted. */
 void cublasltsim_restart(void);
 

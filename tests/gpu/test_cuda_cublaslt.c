@@ -454,6 +454,28 @@ static void test_differing(void **state) {
     }
 }
 
+/* Each type is asked for by itself, and at a size that tensor cores take. */
+static void test_differing_somewhere(void **state) {
+    (void)state;
+    if (!lt.differ) skip();
+    static const struct {
+        int type, type_c, cuda_type;
+    } types[] = {{TCC_F64, TCC_F64, TCC_CUDA_R_64F},
+                 {TCC_F32, TCC_F32, TCC_CUDA_R_32F},
+                 {TCC_F16, TCC_F16, TCC_CUDA_R_16F},
+                 {TCC_BF16, TCC_BF16, TCC_CUDA_R_16BF}};
+    for (int t = 0; t < 4; t++) {
+        lt.differ(1);
+        lt.differ_where(types[t].cuda_type, 64);
+        for (int i = 0; i < 4; i++) {
+            tcc_matmul_params p = product(1, 16, 128, 16, false, false); /* where it does not differ itself */
+            p.type = types[i].type, p.type_c = types[i].type_c, p.activation = TCC_MATMUL_RELU;
+            if (i == t) check_refused(&p, TCC_EUNSUPPORTED, "cublaslt: its max(0, x) makes a number of NaN");
+            else check_product(&p);
+        }
+    }
+}
+
 static void test_workspace_is_lowered(void **state) {
     (void)state;
     if (!lt.refuse) skip();
@@ -702,6 +724,7 @@ int main(void) {
         CUBLASLT_TEST(test_refused),
         CUBLASLT_TEST(test_addend_and_types_refused),
         CUBLASLT_TEST(test_differing),
+        CUBLASLT_TEST(test_differing_somewhere),
         CUBLASLT_TEST(test_workspace_is_lowered),
         CUBLASLT_TEST(test_library_missing),
         CUBLASLT_TEST(test_failures),

@@ -15,6 +15,7 @@ typedef struct cublaslt_stand_in {
     void (*refuse)(unsigned long long most_k);
     void (*refuse_epilogues)(int refuse);
     void (*differ)(int how);
+    void (*differ_where)(int type, unsigned long long least_k);
     void (*restart)(void);
 } cublaslt_stand_in;
 extern cublaslt_stand_in lt;
