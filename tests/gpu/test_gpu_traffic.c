@@ -288,7 +288,7 @@ static void updates(void **state) {
 int main(void) {
     if (!gpu_available()) return 77;
     if (!sim.get_stats) {
-        printf("skipped: only the stand-in driver counts\n");
+        printf("skipped: only the stand-in driver counts, with warps in lockstep\n");
         return 77;
     }
     const struct CMUnitTest tests[] = {

@@ -14,12 +14,19 @@ void find_function(void *library, const char *name, void *function) {
     memcpy(function, &address, sizeof address);
 }
 
+/* Where threads run independently, what a warp accesses together is drawn, and so are counts of it. */
+static bool warps_part(void) {
+    const char *schedule = getenv("PTXSIM_SCHEDULE");
+    return schedule && !strncmp(schedule, "independent", strlen("independent"));
+}
+
 void stand_in_find(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     find_function(driver, "ptxsim_inject", &sim.inject);
     find_function(driver, "ptxsim_get_live", &sim.get_live);
     find_function(driver, "ptxsim_restart", &sim.restart);
     find_function(driver, "ptxsim_get_stats", &sim.get_stats);
+    if (warps_part()) sim.get_stats = NULL;
     find_function(driver, "ptxsim_reset_stats", &sim.reset_stats);
     find_function(driver, "ptxsim_report_count", &sim.report_count);
     find_function(driver, "ptxsim_last_report", &sim.last_report);

@@ -10,7 +10,8 @@
 #include "runtime/cuda/device.h"
 #include "runtime/exec.h"
 
-/* The functions of tests/ptxsim/ptxsim.h; all NULL on a machine's own driver, or where there is none. */
+/* The functions of tests/ptxsim/ptxsim.h; all NULL on a machine's own driver, or where there is none. get_stats is NULL
+ * too where the stand-in does not run warps in lockstep: what it counts there says nothing of a kernel. */
 typedef struct stand_in {
     void (*inject)(ptxsim_fault fault, int nth);
     void (*get_live)(ptxsim_live *live);

@@ -175,7 +175,7 @@ static void decode_ldmatrix(parser *p) {
     if (d->kind != OPD_VECTOR || d->n != n) parse_fail(p, "'%s': %d registers expected", p->opcode, n);
     for (int k = 0; k < n; k++) out[k] = decode_out(p, &d->items[k], T_B32);
     sim_inst *i = emit_access(p, sim_exec_ldmatrix, space, T_B16, base, offset);
-    i->vec = (uint8_t)n, i->n_out = (int16_t)n, i->flags = trans ? FLAG_TRANS : 0;
+    i->vec = (uint8_t)n, i->n_out = (int16_t)n, i->flags = trans ? FLAG_TRANS : 0, i->meets = MEETS_WARP;
     memcpy(i->out, out, (size_t)n * sizeof *out);
 }
 
@@ -201,7 +201,8 @@ static void decode_mma(parser *p) {
             in[n++] = decode_in(p, &p->ops[o].items[e], o == 3 && !f16_result ? T_F32 : T_B32);
     for (int e = 0; e < n_c; e++) out[e] = decode_out(p, &p->ops[0].items[e], f16_result ? T_B32 : T_F32);
     sim_inst *i = parse_emit(p);
-    i->exec = sim_exec_mma, i->propagates = false, i->op = (uint8_t)k, i->type = (uint8_t)a, i->type2 = (uint8_t)d;
+    i->exec = sim_exec_mma, i->propagates = false, i->meets = MEETS_WARP, i->op = (uint8_t)k, i->type = (uint8_t)a,
+    i->type2 = (uint8_t)d;
     i->n_in = (int16_t)n, i->n_out = (int16_t)n_c;
     memcpy(i->in, in, sizeof in), memcpy(i->out, out, sizeof out);
 }
@@ -219,7 +220,7 @@ static void decode_shfl(parser *p) {
     int d = decode_out(p, &p->ops[0], T_B32),
         second = p->ops[0].second ? decode_out_predicate(p, p->ops[0].second) : -1;
     sim_inst *i = parse_emit(p);
-    i->exec = sim_exec_shfl, i->op = (uint8_t)mode, i->propagates = false;
+    i->exec = sim_exec_shfl, i->op = (uint8_t)mode, i->propagates = false, i->meets = 4;
     i->n_in = 4, i->n_out = second >= 0 ? 2 : 1, i->out[0] = d, i->out[1] = second;
     memcpy(i->in, in, sizeof in);
 }
@@ -236,8 +237,8 @@ static void decode_vote(parser *p) {
     int a = decode_predicate(p, &p->ops[1]), m = decode_in(p, &p->ops[2], T_U32);
     int d = mode == 3 ? decode_out(p, &p->ops[0], T_B32) : decode_out_predicate(p, &p->ops[0]);
     sim_inst *i = parse_emit(p);
-    i->exec = sim_exec_vote, i->op = (uint8_t)mode, i->propagates = false, i->n_in = 2, i->in[0] = a, i->in[1] = m,
-    i->n_out = 1, i->out[0] = d;
+    i->exec = sim_exec_vote, i->op = (uint8_t)mode, i->propagates = false, i->meets = 2, i->n_in = 2, i->in[0] = a,
+    i->in[1] = m, i->n_out = 1, i->out[0] = d;
 }
 
 static void decode_match_redux(parser *p, bool redux) {
@@ -258,7 +259,7 @@ static void decode_match_redux(parser *p, bool redux) {
     int a = decode_in(p, &p->ops[1], t), m = decode_in(p, &p->ops[2], T_U32), d = decode_out(p, &p->ops[0], T_B32);
     int second = p->ops[0].second ? decode_out_predicate(p, p->ops[0].second) : -1;
     sim_inst *i = parse_emit(p);
-    i->exec = redux ? sim_exec_redux : sim_exec_match, i->propagates = false;
+    i->exec = redux ? sim_exec_redux : sim_exec_match, i->propagates = false, i->meets = 2;
     i->op = (uint8_t)mode, i->type = (uint8_t)t, i->n_in = 2, i->in[0] = a, i->in[1] = m,
     i->n_out = second >= 0 ? 2 : 1, i->out[0] = d, i->out[1] = second;
 }
@@ -329,13 +330,14 @@ static void decode_barrier(parser *p, const char *name) {
         decode_ops(p, 1, 1);
         int m = decode_in(p, &p->ops[0], T_U32);
         sim_inst *i = parse_emit(p);
-        i->exec = sim_exec_warp_sync, i->n_in = 1, i->in[0] = m;
+        i->exec = sim_exec_warp_sync, i->n_in = 1, i->in[0] = m, i->meets = 1;
         return;
     }
     decode_ops(p, arrive ? 2 : 1, 2);
     int id = decode_in(p, &p->ops[0], T_U32), count = p->n_ops > 1 ? decode_in(p, &p->ops[1], T_U32) : -1;
     sim_inst *i = parse_emit(p);
-    i->kind = K_BARRIER, i->n_in = count >= 0 ? 2 : 1, i->in[0] = id, i->in[1] = count, i->propagates = false;
+    i->kind = K_BARRIER, i->n_in = count >= 0 ? 2 : 1, i->in[0] = id, i->in[1] = count, i->propagates = false,
+    i->meets = MEETS_WARP;
     if (arrive) i->flags |= FLAG_ARRIVE;
     if (strcmp(name, "barrier") == 0 && !aligned) i->flags |= FLAG_UNALIGNED;
 }

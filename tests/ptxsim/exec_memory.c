@@ -594,16 +594,16 @@ void sim_exec_cp_async(sim_warp *w, const sim_inst *i, uint32_t mask) {
             }
             w->copies = grown, w->cap_copies = cap;
         }
-        w->copies[w->n_copies++] = (sim_copy){from[l], to[l], size, bytes - size, (uint32_t)l, w->group, i};
+        w->copies[w->n_copies++] = (sim_copy){from[l], to[l], size, bytes - size, (uint32_t)l, w->group[l], i};
     }
     if (reads) count_global(w, from, reads, bytes, false);
 }
 
-void sim_complete_copies(sim_warp *w, uint32_t oldest_kept) {
+void sim_complete_copies(sim_warp *w, uint32_t lanes, uint32_t pending) {
     int kept = 0;
     for (int k = 0; k < w->n_copies; k++) {
         sim_copy c = w->copies[k];
-        if (c.group >= oldest_kept) {
+        if (!(lanes >> c.lane & 1) || (pending != (uint32_t)ALL_COPIES && c.group + pending >= w->group[c.lane])) {
             w->copies[kept++] = c;
             continue;
         }
@@ -629,14 +629,12 @@ void sim_complete_copies(sim_warp *w, uint32_t oldest_kept) {
 }
 
 void sim_exec_cp_commit(sim_warp *w, const sim_inst *i, uint32_t mask) {
-    (void)i, (void)mask;
-    w->group++;
+    (void)i;
+    EACH_LANE w->group[l] += mask >> l & 1;
 }
 
 void sim_exec_cp_wait(sim_warp *w, const sim_inst *i, uint32_t mask) {
-    (void)mask;
-    uint32_t pending = i->imm < 0 ? 0 : (uint32_t)i->imm;
-    sim_complete_copies(w, i->imm < 0 ? UINT32_MAX : w->group > pending ? w->group - pending : 0);
+    sim_complete_copies(w, mask, (uint32_t)i->imm); /* wait_all: ALL_COPIES, committed or not */
 }
 
 void sim_count_shared(sim_warp *w, const uint64_t *address, uint32_t mask, uint32_t bytes) {

@@ -28,23 +28,37 @@ typedef union sim_reg {
 typedef struct sim_launch sim_launch;
 typedef struct sim_block sim_block;
 
-typedef struct sim_entry {
-    uint32_t pc, reconverge, mask, frame;
-} sim_entry;
-
+/* The registers of one call of a function: of all lanes of the warp that are in it. */
 typedef struct sim_frame {
     const sim_func *func;
     uint8_t *rows;
     uint32_t *init; /* lanes whose value is defined, a row */
     uint64_t local_base;
-    const struct sim_call *call;
-    uint32_t call_mask;
+    const struct sim_call *call; /* NULL: the kernel itself */
+    struct sim_frame *caller, *next;
+    uint32_t lanes, return_pc; /* lanes: those that have entered and not left */
+    int depth;
 } sim_frame;
+
+/* A path of a warp that runs in lockstep: where it is and where it joins the path below it. */
+typedef struct sim_entry {
+    uint32_t pc, reconverge, mask;
+    sim_frame *frame;
+} sim_entry;
+
+/* Threads of a warp that are at the same place where threads run independently: they go on together. */
+typedef enum sim_fragment_state { FRAGMENT_READY, FRAGMENT_MEETS, FRAGMENT_AT_BARRIER } sim_fragment_state;
+typedef struct sim_fragment {
+    uint32_t pc, mask;
+    sim_frame *frame;
+    sim_fragment_state state;
+    uint32_t members; /* MEETS: whom the instruction at pc waits for, before those that have exited are taken out */
+} sim_fragment;
 
 /* A cp.async under way: bytes arrive when a wait says so. */
 typedef struct sim_copy {
     uint64_t global, shared;
-    uint32_t bytes, zeros, lane, group;
+    uint32_t bytes, zeros, lane, group; /* group: how many the lane had committed before */
     const sim_inst *inst;
 } sim_copy;
 
@@ -60,15 +74,16 @@ struct sim_warp {
     sim_warp_state state;
     int barrier;
     const sim_inst *at;
+    sim_frame kernel, *frame, *frames; /* frame: whose rows are above; frames: all but the kernel's */
     uint32_t depth;
-    sim_entry stack[STACK_DEPTH];
-    uint32_t n_frames;
-    sim_frame frames[24];
+    sim_entry stack[STACK_DEPTH]; /* in lockstep */
+    int n_fragments, splits;
+    sim_fragment fragments[LANES]; /* independent; splits: how often some may still be parted for no reason */
     uint32_t
         clock[MAX_WARPS]; /* what this warp knows of the others' progress; its own entry counts its synchronizations */
     sim_copy *copies;
     int n_copies, cap_copies;
-    uint32_t group;
+    uint32_t group[LANES]; /* of asynchronous copies that each lane has committed */
 };
 
 typedef struct sim_barrier {
@@ -107,6 +122,7 @@ typedef struct sim_worker {
     ptxsim_stats stats;
     uint64_t budget;
     uint32_t before; /* an operation that is known to come before this one */
+    uint64_t random; /* state of the generator that orders threads which run independently */
 } sim_worker;
 
 struct sim_launch {
@@ -126,9 +142,42 @@ struct sim_launch {
 /* Runs the launch to its end; returns its status (a CUresult). Statistics are added to the kernel's. */
 int sim_run_launch(sim_launch *l);
 void sim_run_block(sim_worker *w, uint64_t block);
-void sim_complete_copies(sim_warp *w, uint32_t oldest_kept);
+
+/* Completes the asynchronous copies of these lanes but for the last `pending` groups that each has committed; of all
+ * lanes without a limit at the end of a warp. */
+void sim_complete_copies(sim_warp *w, uint32_t lanes, uint32_t pending);
+enum { ALL_COPIES = -1 };
+
+/* --- frames (frame.c) */
+void sim_start_kernel_frame(sim_warp *w, uint8_t *rows, uint32_t *init);
+/* Makes the frame the one whose registers `row` gives. */
+static inline void sim_use_frame(sim_warp *w, sim_frame *f) { w->frame = f, w->rows = f->rows, w->init = f->init; }
+/* The frame of a call by `mask`, with its parameters, in use; NULL after a fault. */
+sim_frame *sim_enter_frame(sim_warp *w, const sim_inst *i, uint32_t mask);
+/* Takes results back to the caller of these lanes, whose frame is then in use. */
+void sim_leave_frame(sim_warp *w, sim_frame *f, uint32_t mask);
+void sim_drop_frames(sim_warp *w);
+
+/* --- barriers of a block (barrier.c): lanes arrive for their warp, `lane` has the operands. Whether the warp waits or
+ * has failed; who is let go becomes ready. */
+bool sim_arrive(sim_warp *w, const sim_inst *i, uint32_t mask, int lane);
+
+/* --- the two ways to run the warps of a block to its end, or until the launch fails */
+void sim_run_lockstep(sim_worker *k);    /* lockstep.c */
+void sim_run_independent(sim_worker *k); /* independent.c */
+
+/* Starts a warp's instruction: the lanes whose guard lets them do it; false when the guard was never written. */
+bool sim_guard(sim_warp *w, const sim_inst *i, uint32_t here, uint32_t *mask);
+void sim_finish_warp(sim_warp *w);
+bool sim_spend(sim_worker *k, sim_warp *w, const sim_inst *i, uint64_t steps); /* false: the launch hangs */
 
 static inline sim_reg *row(const sim_warp *w, int index) { return (sim_reg *)(w->rows + (size_t)index * ROW_BYTES); }
+/* What generic code knows of results: a lane's is defined where all its sources are. */
+static inline void sim_propagate(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    uint32_t known = mask;
+    for (int k = 0; k < i->n_in; k++) known &= w->init[i->in[k]];
+    for (int k = 0; k < i->n_out; k++) w->init[i->out[k]] = (w->init[i->out[k]] & ~mask) | known;
+}
 static inline uint32_t predicate(const sim_warp *w, int index) { return row(w, index)->u32[0]; }
 
 /* A fault of the kernel: reports once a launch, with place and thread. `lane` -1: the warp as a whole. */

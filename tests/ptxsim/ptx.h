@@ -110,13 +110,14 @@ typedef struct sim_inst sim_inst;
 typedef void sim_exec(sim_warp *w, const sim_inst *i, uint32_t mask);
 
 enum { SHARED_START = 1024 }; /* the driver keeps the first KiB of shared memory */
-enum { SIM_MAX_OUT = 8, SIM_MAX_IN = 12 };
+enum { SIM_MAX_OUT = 8, SIM_MAX_IN = 12, MEETS_WARP = 255 };
 
 struct sim_inst {
     sim_exec *exec;
     uint8_t kind, type, type2, round, space, vec, op, sub;
     bool guard_not, propagates; /* propagates: generic code derives what is initialized from the sources */
     bool counts;                /* the one that stands for its statement, which may be decoded to several */
+    uint8_t meets;              /* .sync: 0 no; MEETS_WARP: all threads of the warp meet in it; k: those in in[k - 1] */
     uint16_t flags;
     int16_t n_out, n_in;
     int32_t guard; /* row of the predicate, -1: none */

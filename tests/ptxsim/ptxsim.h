@@ -13,6 +13,8 @@
  *   PTXSIM_DEVICES   number of devices, 1; 0 shows what a machine without a GPU does
  *   PTXSIM_DRIVER    the driver's version, 12080 by default
  *   PTXSIM_LIMIT     warp instructions of one launch before it counts as hanging (default 2^36)
+ *   PTXSIM_SCHEDULE  "lockstep" (the default): lanes that a branch has split join where their paths do; or
+ * "independent:SEED": they join only in .sync instructions, and all threads run in an order drawn from the seed
  *   PTXSIM_FAULT     faults as of ptxsim_inject(): "alloc:3,launch:2,module:1,lost:5,host:1" */
 #ifndef PTXSIM_H
 #define PTXSIM_H

@@ -22,6 +22,13 @@ static uint64_t number_of(const char *name, uint64_t otherwise) {
     return s && *s ? strtoull(s, NULL, 0) : otherwise;
 }
 
+/* "lockstep", or "independent" and perhaps ":seed". */
+static void read_schedule(const char *s) {
+    static const char name[] = "independent";
+    sim_set.independent = s && strncmp(s, name, sizeof name - 1) == 0;
+    sim_set.seed = sim_set.independent && s[sizeof name - 1] == ':' ? strtoull(s + sizeof name, NULL, 0) : 1;
+}
+
 void sim_read_settings(void) {
     static const struct {
         const char *name;
@@ -38,6 +45,7 @@ void sim_read_settings(void) {
     sim_set.threads = (int)number_of("PTXSIM_THREADS", online > 0 ? (uint64_t)online : 1);
     sim_set.limit = number_of("PTXSIM_LIMIT", UINT64_C(1) << 36);
     sim_set.driver = (int)number_of("PTXSIM_DRIVER", 12080);
+    read_schedule(getenv("PTXSIM_SCHEDULE"));
     sim_set.checks = CHECK_UNINIT | CHECK_ALIGN | CHECK_RACE | CHECK_BARRIER | CHECK_LEAK | CHECK_STREAM;
     const char *s = getenv("PTXSIM_CHECKS");
     if (s && strstr(s, "warn")) sim_set.checks |= CHECK_WARN;

@@ -27,7 +27,10 @@ typedef struct sim_settings {
     const sim_profile *profile;
     int sm, sm_count, shared_kib /* of a block */, devices, threads, driver;
     uint64_t memory_bytes, limit;
-    int checks; /* CHECK_ flags */
+    int checks;       /* CHECK_ flags */
+    bool independent; /* threads of a warp meet only in .sync instructions, and all run in an order drawn from the seed
+                       */
+    uint64_t seed;
 } sim_settings;
 extern sim_settings sim_set;
 
