@@ -170,5 +170,6 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     launch->kernel.shape = shape;
     launch->kernel.emit = !along ? emit : host ? tcc_scan_emit_lines : tcc_scan_emit_rows;
     launch->kernel.data = p;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d", p->lanes, p->reverse);
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d axis=%llx", p->lanes, p->reverse,
+                            (unsigned long long)axis_bits);
 }

@@ -33,8 +33,17 @@ static void widths(void **state) {
         }
 }
 
+/* The same values and lanes, along another axis: not the same kernel. */
+static void another_axis(void **state) {
+    (void)state;
+    check_text("graph @s {\n  %0 = input {name=\"x\"} : f32[1,8]\n  %1 = input {name=\"y\"} : f32[1,8]\n"
+               "  %2 = cumsum(%0) {axis=1, reverse=true} : f32[1,8]\n  %3 = cumsum(%1) {reverse=true} : f32[1,8]\n"
+               "  output \"along\" %2\n  output \"still\" %3\n}\n",
+               &(compiled_options){.seed = 1, .eager = true});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(long_lines), cmocka_unit_test(equal_values),
-                                       cmocka_unit_test(widths)};
+                                       cmocka_unit_test(widths), cmocka_unit_test(another_axis)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
