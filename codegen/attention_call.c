@@ -10,14 +10,9 @@
 
 #include <string.h>
 
-/* Below so many multiply-adds both ways are bound by launches (as lower_matmul.c says). The workspace of the gradients
- * holds a matrix of scores in half precision, which ours never have: what that may cost is limited. */
-enum {
-    LEAST_WORK = 1 << 24,
-    BASE_ALIGNMENT = 16,
-    FORWARD_WORKSPACE_BYTES = 32 << 20,
-    BACKWARD_WORKSPACE_BYTES = 256 << 20
-};
+/* The workspace of the gradients holds a matrix of scores in half precision, which ours never have: what that may cost
+ * is limited. */
+enum { BASE_ALIGNMENT = 16, FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 256 << 20 };
 
 /* Buffers of both calls, but for the workspace, which is last. */
 enum { ROLES = 9 };
@@ -69,7 +64,8 @@ static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffe
     if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";
     if (a->has[TCC_ATTENTION_RNG]) return "its dropout would draw other random numbers";
     if (a->n_batch > 2) return "it has more than two batch dims";
-    if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) < LEAST_WORK)
+    if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) <
+        TCC_LIBRARY_LEAST_WORK)
         return "it is small";
     for (int i = 0; i < n_roles[a->backward]; i++) {
         const tcc_attention_role role = roles[a->backward][i];
@@ -103,10 +99,10 @@ static double flop_of(const tcc_attention *a) {
     return 2 * pairs * (a->backward ? 3.0 * (double)a->D + 2.0 * (double)a->E : (double)(a->D + a->E));
 }
 
-tcc_status tcc_lower_attention_call(tcc_lowering *l, const tcc_attention *a, const tcc_plan_buffer *buffers,
-                                    const int64_t *offsets, const tcc_dtype *dtypes, bool *done) {
+tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const tcc_plan_buffer *buffers,
+                                  const int64_t *offsets, const tcc_dtype *dtypes, bool *done) {
     *done = false;
-    if (l->target->kind != TCC_TARGET_CUDA || !l->options->takes_call) return TCC_OK;
+    if (!l->choice && !l->options->takes_call) return TCC_OK;
     tcc_sdpa_params p;
     const char *name = a->backward ? "cudnn.sdpa_backward" : "cudnn.sdpa_forward",
                *what = a->backward ? "gradients of attention" : "attention";
@@ -116,7 +112,7 @@ tcc_status tcc_lower_attention_call(tcc_lowering *l, const tcc_attention *a, con
                  (long long)p.batch, (long long)p.heads, (long long)p.queries, (long long)p.keys, why_not);
         return TCC_OK;
     }
-    if (!l->options->takes_call(l->options->takes_call_user, name, (int64_t *)&p)) return TCC_OK;
+    if (!tcc_lowering_takes_call(l, name, (int64_t *)&p, &p.workspace_bytes)) return TCC_OK;
     tcc_logf(l->cx, TCC_LOG_FUSION, "cudnn for %s of %lld x %lld heads, %lld queries, %lld keys", what,
              (long long)p.batch, (long long)p.heads, (long long)p.queries, (long long)p.keys);
     *done = true;

@@ -3,6 +3,7 @@
  * become one, and steps of one kernel that do not touch each other's memory are joined, so that an optimizer's updates
  * of all parameters run as one step. Compilation itself is in compile.c. */
 #include "codegen/build.h"
+#include "codegen/choice.h"
 #include "codegen/compile.h"
 #include "codegen/plan.h"
 #include "codegen/report.h"
@@ -37,7 +38,6 @@ typedef struct builder {
     tcc_vec(tcc_kernel_plan) kernels;
     tcc_vec(draft) drafts;
     tcc_vec(uint8_t) constants;
-    int64_t temporary_bytes; /* behind the graph's arena, used by one group at a time */
 } builder;
 
 static int64_t aligned(int64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
@@ -139,13 +139,13 @@ static tcc_status resolve(builder *b, const tcc_lowering *l, const tcc_plan_buff
         return TCC_OK;
     }
     if (from->literal) return add_constant(b, from->literal, from->literal_bytes, out);
-    int64_t offset = aligned(b->g->arena_bytes);
     if (from->temporary < 0) {
         *out = (tcc_buffer){TCC_SPACE_ARENA, -1, 0, 0};
         return TCC_OK;
     }
-    for (int i = 0; i < from->temporary; i++) offset += aligned(l->temporaries.data[i]);
-    *out = (tcc_buffer){TCC_SPACE_ARENA, -1, offset, l->temporaries.data[from->temporary]};
+    const tcc_temporary *t = l->choice ? &l->choice->temporaries[from->temporary] : NULL;
+    if (!t || !t->placed) return TCC_BUG(b->diag, "no memory was planned for a temporary");
+    *out = (tcc_buffer){TCC_SPACE_ARENA, -1, t->offset_bytes, t->size_bytes};
     return TCC_OK;
 }
 
@@ -165,8 +165,20 @@ static double bytes_of(const tcc_buffer *buffers, int n) {
     return bytes;
 }
 
-static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_launch *launch, const char *label,
-                             const char *lines) {
+static bool same_memory(const tcc_buffer *x, const tcc_buffer *y) {
+    return x->space == y->space && x->binding == y->binding && x->offset_bytes == y->offset_bytes;
+}
+
+/* A copy that lies where it is copied from. */
+static bool is_in_place(const tcc_buffer *buffers, int n) {
+    for (int i = 1; i < n; i++)
+        if (!same_memory(&buffers[i], &buffers[0])) return false;
+    return true;
+}
+
+/* Launch number `at` of the lowering. */
+static tcc_status add_launch(builder *b, const tcc_lowering *l, int at, const char *label, const char *lines) {
+    const tcc_plan_launch *launch = &l->launches.data[at];
     int n = launch->kernel.n_buffers, n_params = launch->kernel.n_params;
     tcc_buffer *buffers = TCC_ARENA_ARRAY(&b->p->memory, tcc_buffer, n + 1);
     int64_t *params = keep(b, launch->params, sizeof *params * (size_t)(n_params ? n_params : 0));
@@ -176,8 +188,15 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
         TCC_TRY(resolve(b, l, &launch->buffers[i], &buffers[i]));
         d.written[i] = launch->buffers[i].written;
     }
+    if (launch->copies && is_in_place(buffers, n)) return TCC_OK;
     d.step = (tcc_step){
         .label = label, .lines = lines, .flop = launch->flop, .bytes = bytes_of(buffers, n), .grain = launch->grain};
+    d.step.implementation = "";
+    if (l->choice) {
+        d.step.predicted_s = 1e-9 * (double)l->choice->launches[at].ns;
+        d.step.implementation = keep(b, l->choice->name, strlen(l->choice->name) + 1);
+        if (!d.step.implementation) return tcc_enomem(b->diag);
+    }
     if (launch->library) {
         d.kernel = -1;
         d.step.kind = TCC_STEP_LIBRARY;
@@ -195,6 +214,7 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
         if (launch->beside && last && last->kernel == d.kernel) {
             last->step.flop += d.step.flop;
             last->step.bytes += d.step.bytes;
+            last->step.predicted_s += d.step.predicted_s;
             return tcc_vec_push(&last->instances, (tcc_instance){buffers, params, launch->items}) ? TCC_OK
                                                                                                   : tcc_enomem(b->diag);
         }
@@ -208,49 +228,33 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, const tcc_plan_l
 }
 
 static tcc_status add_copy(builder *b, tcc_buffer from, tcc_buffer to, const char *label) {
-    if (from.space == to.space && from.binding == to.binding && from.offset_bytes == to.offset_bytes) return TCC_OK;
+    if (same_memory(&from, &to)) return TCC_OK;
     draft d = {.kernel = -1};
     d.step = (tcc_step){.kind = TCC_STEP_COPY,
                         .from = from,
                         .to = to,
                         .grain = 1,
                         .label = label,
+                        .implementation = "",
                         .lines = "",
                         .bytes = 2 * (double)to.size_bytes};
     return tcc_vec_push(&b->drafts, d) ? TCC_OK : tcc_enomem(b->diag);
 }
 
-static tcc_status lower(tcc_lowering *l) {
-    tcc_group_kind kind = l->group->kind;
-    if (kind == TCC_GROUP_CONTRACT) TCC_TRY(tcc_lower_contract(l));
-    if (kind == TCC_GROUP_ATTENTION) TCC_TRY(tcc_lower_attention(l));
-    if (l->launches.count) return TCC_OK;
-    switch (kind) {
-    case TCC_GROUP_REDUCE: return tcc_lower_reduce(l);
-    case TCC_GROUP_SCAN: return tcc_lower_scan(l);
-    case TCC_GROUP_SCATTER: return tcc_lower_scatter(l);
-    case TCC_GROUP_NORM: return tcc_lower_norm(l);
-    default: return tcc_lower_pointwise(l);
-    }
-}
-
 static tcc_status add_group(builder *b, const tcc_group *group) {
     tcc_lowering fresh = {.arena = &b->scratch,
-                          .cx = b->cx,
-                          .diag = b->diag,
+                          .diag = b->diag, /* without a log: all was said when it was proposed */
                           .graph = b->g,
                           .group = group,
+                          .choice = group->implementation,
                           .target = b->target,
                           .options = b->options};
     if (!tcc_vec_push(&b->lowerings, fresh)) return tcc_enomem(b->diag);
     tcc_lowering *l = &b->lowerings.data[b->lowerings.count - 1];
-    TCC_TRY(lower(l));
+    TCC_TRY(tcc_select_lower(l));
     char *label = tcc_report_label(&b->p->memory, group), *lines = tcc_report_lines(&b->p->memory, group);
     if (!label || !lines) return tcc_enomem(b->diag);
-    int64_t temporary = 0;
-    for (int i = 0; i < l->temporaries.count; i++) temporary += aligned(l->temporaries.data[i]);
-    if (temporary > b->temporary_bytes) b->temporary_bytes = temporary;
-    for (int i = 0; i < l->launches.count; i++) TCC_TRY(add_launch(b, l, &l->launches.data[i], label, lines));
+    for (int i = 0; i < l->launches.count; i++) TCC_TRY(add_launch(b, l, i, label, lines));
     return TCC_OK;
 }
 
@@ -259,7 +263,8 @@ static tcc_status add_fill(builder *b, tcc_node *n, tcc_buffer home) {
     tcc_group *group = TCC_ARENA_NEW(&b->scratch, tcc_group);
     tcc_node **self = tcc_arena_copy(&b->scratch, &n, sizeof n);
     if (!group || !self) return tcc_enomem(b->diag);
-    *group = (tcc_group){TCC_GROUP_POINTWISE, n, 1, 1, self, self};
+    *group = (tcc_group){
+        .kind = TCC_GROUP_POINTWISE, .hero = n, .n_nodes = 1, .n_outputs = 1, .nodes = self, .outputs = self};
     tcc_buffer old = b->home[n->id];
     b->home[n->id] = home;
     if (n->attrs->constant.values.count > 1) { /* the table itself is a constant of the program */
@@ -289,9 +294,8 @@ static tcc_status add_output_copies(builder *b) {
             if (!from.size_bytes) return TCC_BUG(b->diag, "no memory was planned for %s", tcc_node_text(output->node));
             if (pass == 1 && output->node->op == TCC_OP_INPUT && g->inputs.data[output->alias] != output->node) {
                 /* one state becomes another: by way of the arena, in case they trade places */
-                int64_t offset = aligned(g->arena_bytes) + b->temporary_bytes;
-                tcc_buffer stage = {TCC_SPACE_ARENA, -1, offset, bytes};
-                b->temporary_bytes += aligned(bytes);
+                if (!output->staged) return TCC_BUG(b->diag, "no memory was planned for state '%s'", output->name);
+                tcc_buffer stage = {TCC_SPACE_ARENA, -1, output->stage_bytes, bytes};
                 TCC_TRY(add_copy(b, from, stage, "state"));
                 b->home[output->node->id] = stage;
             }
@@ -363,6 +367,7 @@ static tcc_status join(builder *b, draft *into, draft *from) {
         if (!tcc_vec_push(&into->instances, from->instances.data[i])) return tcc_enomem(b->diag);
     into->step.flop += from->step.flop;
     into->step.bytes += from->step.bytes;
+    into->step.predicted_s += from->step.predicted_s;
     TCC_TRY(join_lines(b, &into->step, from->step.lines));
     tcc_vec_free(&from->instances);
     from->gone = true;
@@ -402,7 +407,7 @@ static tcc_status join_steps(builder *b) {
 
 static tcc_status finish(builder *b) {
     tcc_program *p = b->p;
-    p->arena_bytes = aligned(b->g->arena_bytes) + b->temporary_bytes;
+    p->arena_bytes = b->g->arena_bytes; /* planned, to the last byte */
     p->constants_bytes = b->constants.count;
     p->constants = keep(b, b->constants.data, (size_t)b->constants.count);
     p->steps = TCC_ARENA_ARRAY(&p->memory, tcc_step, b->drafts.count + 1);
@@ -421,7 +426,11 @@ static tcc_status finish(builder *b) {
 
 static tcc_status build(builder *b) {
     TCC_TRY(place_values(b));
-    for (int i = 0; i < b->g->groups.count; i++) TCC_TRY(add_group(b, &b->g->groups.data[i]));
+    for (int i = 0; i < b->g->groups.count; i++) {
+        const tcc_group *group = &b->g->groups.data[i];
+        if (!group->implementation) return TCC_BUG(b->diag, "nothing was chosen for %s", tcc_node_text(group->hero));
+        TCC_TRY(add_group(b, group));
+    }
     TCC_TRY(add_output_copies(b));
     if (!b->options->separate) TCC_TRY(join_steps(b));
     bool *table = TCC_ARENA_ARRAY(&b->scratch, bool, b->kernels.count + 1);

@@ -27,8 +27,8 @@ typedef struct tcc_codegen_options {
     void *takes_call_user;
 } tcc_codegen_options;
 
-/* The program of `g`, which has been through fuse, order and plan-memory. Bindings: the graph's inputs in order, then
- * its outputs that are not written over an input. The caller frees it with tcc_program_destroy. Errors:
+/* The program of `g`, which has been through fuse, select, order and plan-memory. Bindings: the graph's inputs in
+ * order, then its outputs that are not written over an input. The caller frees it with tcc_program_destroy. Errors:
  * TCC_EUNSUPPORTED with the node's line, TCC_ENOMEM, TCC_EIO (dump), TCC_EBUG. */
 tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
                              tcc_program **out);

@@ -7,6 +7,7 @@
 #include "codegen/contract_gpu.h"
 #include "codegen/lower_matmul.h"
 #include "codegen/operand.h"
+#include "codegen/predict.h"
 
 #include <string.h>
 
@@ -130,6 +131,8 @@ tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, co
     if (!launch->buffers) return tcc_enomem(l->diag);
     for (int i = 0; i < launch->kernel.n_buffers; i++)
         launch->buffers[i] = i < n_lead ? lead[i] : of_body.buffers[i - n_lead];
+    launch->bytes = of_body.bytes;
+    for (int i = 0; i < n_lead; i++) launch->bytes += tcc_predict_buffer_bytes(l, &lead[i]);
     return TCC_OK;
 }
 
@@ -137,12 +140,6 @@ static tcc_status set_params(tcc_lowering *l, tcc_plan_launch *launch, const int
     launch->kernel.n_params = n;
     launch->params = tcc_arena_copy(l->arena, params, sizeof *params * (size_t)n);
     return launch->params ? TCC_OK : tcc_enomem(l->diag);
-}
-
-/* What the schedule cannot express is left to plain loops. */
-static tcc_status give_up(tcc_lowering *l) {
-    l->launches.count = 0;
-    return TCC_OK;
 }
 
 static tcc_status create_epilogue(tcc_lowering *l, const tcc_contract_shape *s, tcc_epilogue *out) {
@@ -200,7 +197,7 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     contraction *k = TCC_ARENA_NEW(l->arena, contraction);
     if (!k) return tcc_enomem(l->diag);
     tcc_status status = s->failed ? TCC_EUNSUPPORTED : create_epilogue(l, s, &k->epilogue);
-    if (status == TCC_EUNSUPPORTED) return give_up(l);
+    if (status == TCC_EUNSUPPORTED) return tcc_lowering_give_up(l);
     TCC_TRY(status);
 
     k->dtype = l->group->hero->type.dtype;
@@ -210,10 +207,10 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
         k->prologues[i] = operands_of[i]->prologue;
         n_lead += k->prologues[i] ? tcc_prologue_buffers(k->prologues[i], NULL) : 1;
     }
-    if (s->matrices && !s->a.prologue && !s->b.prologue) {
-        bool done;
-        TCC_TRY(launch_library(l, s, &k->epilogue, &done));
-        if (done) return TCC_OK;
+    if (l->library) {
+        bool done = false;
+        if (s->matrices && !s->a.prologue && !s->b.prologue) TCC_TRY(launch_library(l, s, &k->epilogue, &done));
+        return done ? TCC_OK : tcc_lowering_give_up(l);
     }
 
     /* Strides of the accesses, and where they begin. */

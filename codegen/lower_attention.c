@@ -413,8 +413,17 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
     const tcc_node *mask = tcc_sdpa_mask(main), *key = tcc_sdpa_key(main);
     if (mask) TCC_TRY(input(l, out, TCC_ATTENTION_MASK, mask));
     if (key) TCC_TRY(input(l, out, TCC_ATTENTION_RNG, key));
-    bool called;
-    TCC_TRY(tcc_lower_attention_call(l, a, out->buffers, out->offsets, out->dtypes, &called));
-    if (!called) TCC_TRY(cuda ? launch_gpu(l, out) : launch(l, out));
+    if (l->library) {
+        bool called;
+        TCC_TRY(tcc_attention_add_call(l, a, out->buffers, out->offsets, out->dtypes, &called));
+        if (!called) return tcc_lowering_give_up(l);
+    } else {
+        TCC_TRY(cuda ? launch_gpu(l, out) : launch(l, out));
+    }
     return copy_further_outputs(l, out);
+}
+
+tcc_status tcc_lower_attention_call(tcc_lowering *l) {
+    l->library = true;
+    return tcc_lower_attention(l);
 }

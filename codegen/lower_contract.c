@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lowering convolutions and their gradients to the contraction schedule, after Winograd's algorithm and libraries had
- * their choice.
+ * Lowering convolutions and their gradients to the contraction schedule.
  *
  * An operand is read in place where it is in memory, on CUDA also evaluated where it is read, else copied into a
  * temporary first, channels last. The border is left out by windows where images are many and channels wide; few or
@@ -303,8 +302,27 @@ static tcc_status lower_conv_grad_input(tcc_lowering *l, const tcc_conv *c) {
     return TCC_OK;
 }
 
+static bool is_depthwise(const tcc_conv *c) { return c->groups > 1 && c->ci == 1 && c->co == 1; }
+
+/* By the contraction schedule, or by a library's product of matrices. */
 static tcc_status lower_conv(tcc_lowering *l) {
-    const tcc_node *hero = l->group->hero, *one = hero->operands[0], *two = hero->operands[1];
+    const tcc_node *hero = l->group->hero;
+    const tcc_conv c = tcc_conv_read(hero);
+    if (is_depthwise(&c) || (l->library && !is_matrices(&c)))
+        return TCC_OK; /* plain loops run vectors along channels */
+    if (hero->op == TCC_OP_CONV) return lower_conv_forward(l, &c);
+    return hero->op == TCC_OP_CONV_GRAD_INPUT ? lower_conv_grad_input(l, &c) : lower_conv_grad_weight(l, &c);
+}
+
+/* A type that the schedule multiplies. */
+static bool is_multiplied(const tcc_lowering *l) {
+    const tcc_dtype dtype = l->group->hero->type.dtype;
+    return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16 ||
+           (dtype == TCC_F64 && l->target->kind == TCC_TARGET_CUDA);
+}
+
+tcc_conv tcc_conv_read(const tcc_node *hero) {
+    const tcc_node *one = hero->operands[0], *two = hero->operands[1];
     tcc_conv c = {.attrs = &hero->attrs->conv, .n_spatial = hero->type.rank - 2};
     switch (hero->op) {
     case TCC_OP_CONV: c.x = one, c.w = two, c.y = hero; break;
@@ -316,21 +334,27 @@ static tcc_status lower_conv(tcc_lowering *l) {
     c.groups = c.attrs->groups;
     c.ci = c.x->type.dims[c.channel] / c.groups;
     c.co = c.y->type.dims[c.channel] / c.groups;
-    bool done = false;
-    if (l->target->kind == TCC_TARGET_HOST) TCC_TRY(tcc_lower_winograd(l, c.x, c.w, c.y, &done));
-    if (!done && !is_matrices(&c)) TCC_TRY(tcc_lower_conv_library(l, &c, &done));
-    if (done) return TCC_OK;
-    if (c.groups > 1 && c.ci == 1 && c.co == 1) /* plain loops run vectors along the channels */
-        return l->target->kind == TCC_TARGET_CUDA ? tcc_lower_depthwise(l, &c) : TCC_OK;
-    if (hero->op == TCC_OP_CONV) return lower_conv_forward(l, &c);
-    return hero->op == TCC_OP_CONV_GRAD_INPUT ? lower_conv_grad_input(l, &c) : lower_conv_grad_weight(l, &c);
+    return c;
 }
 
 tcc_status tcc_lower_contract(tcc_lowering *l) {
-    const tcc_node *hero = l->group->hero;
-    tcc_dtype dtype = hero->type.dtype;
-    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 &&
-        !(dtype == TCC_F64 && l->target->kind == TCC_TARGET_CUDA))
-        return TCC_OK;
-    return hero->op == TCC_OP_DOT ? tcc_lower_dot(l) : lower_conv(l);
+    if (!is_multiplied(l)) return TCC_OK;
+    return l->group->hero->op == TCC_OP_DOT ? tcc_lower_dot(l) : lower_conv(l);
+}
+
+tcc_status tcc_lower_matmul_call(tcc_lowering *l) {
+    l->library = true;
+    return tcc_lower_contract(l);
+}
+
+tcc_status tcc_lower_conv_call(tcc_lowering *l) {
+    if (!is_multiplied(l) || l->group->hero->op == TCC_OP_DOT) return TCC_OK;
+    const tcc_conv c = tcc_conv_read(l->group->hero);
+    return is_matrices(&c) ? TCC_OK : tcc_lower_conv_library(l, &c);
+}
+
+tcc_status tcc_lower_depthwise(tcc_lowering *l) {
+    if (!is_multiplied(l) || l->group->hero->op == TCC_OP_DOT) return TCC_OK;
+    const tcc_conv c = tcc_conv_read(l->group->hero);
+    return is_depthwise(&c) ? tcc_lower_conv_depthwise(l, &c) : TCC_OK;
 }

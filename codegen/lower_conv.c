@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Convolutions that a library does. Operands are read where they lie, in either layout; what is not in memory is
- * copied, channels last. Of the work behind a convolution the library does a bias and max(0, y); what is more reads its
- * result back in kernels of ours, where that costs less than it saves. */
+ * copied, channels last. Of the work behind a convolution the library does a bias and max(0, y); what is more is
+ * another group, which reads its result back, where that costs less than it saves. */
 #include "codegen/lower_conv.h"
 #include "codegen/build.h"
 #include "codegen/lower_library.h"
@@ -11,15 +11,14 @@
 
 #include <string.h>
 
-/* When a library's convolution is worth a call. Derived from data sheets, not measured: below so many multiply-adds
- * both ways are bound by launches; with fewer channels in a group a pixel of f16 is shorter than one access of 16
- * bytes, and the library gathers as our kernel does; a result that is written and read once more costs what a sum of so
- * many terms gains (see lower_matmul.c). In f32 without tensor cores the library's workspace holds images in another
- * layout: a byte of it that is written and read takes the time of so many multiply-adds' gain. */
+/* When a library is asked about a convolution. Derived from data sheets, not measured: with fewer channels in a group a
+ * pixel of f16 is shorter than one access of 16 bytes, and the library gathers as our kernel does. In f32 without
+ * tensor cores the library's workspace holds images in another layout: a byte of it that is written and read takes the
+ * time of so many multiply-adds' gain. */
 static const struct {
-    double multiply_adds, multiply_adds_a_byte;
-    int64_t channels, terms_apart;
-} least = {.multiply_adds = 1 << 24, .multiply_adds_a_byte = 22, .channels = 8, .terms_apart = 256};
+    double multiply_adds_a_byte;
+    int64_t channels;
+} least = {.multiply_adds_a_byte = 22, .channels = 8};
 
 enum { SPATIAL = 3, STRIDES = SPATIAL + 2, OUTER = 0, CHANNEL = 1, BASE_ALIGNMENT = 16, WORKSPACE_BYTES = 128 << 20 };
 
@@ -138,21 +137,13 @@ static double multiply_adds(const tcc_conv *c) {
     return n;
 }
 
-/* Of the sum that makes an element of the hero. */
-static int64_t terms(const tcc_conv *c, const tcc_node *hero) {
-    int64_t n = hero == c->y ? c->ci : hero == c->x ? c->co : c->y->type.dims[0];
-    const tcc_node *summed = hero == c->w ? c->y : c->w;
-    for (int i = 0; i < c->n_spatial; i++) n *= summed->type.dims[c->first + i];
-    return n;
-}
-
 static int64_t workspace_for(const tcc_lowering *l, const tcc_conv *c) {
     const double worth = multiply_adds(c) / least.multiply_adds_a_byte;
     return c->x->type.dtype == TCC_F32 && !l->options->tf32 && worth < WORKSPACE_BYTES ? (int64_t)worth
                                                                                        : WORKSPACE_BYTES;
 }
 
-/* The call that leaves f->node, and then what is left. */
+/* The call that leaves f->node; what is left is cut off. */
 static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue *epilogue,
                             const tcc_library_fused *f, bool *done) {
     const tcc_node *hero = l->group->hero, *operands[2];
@@ -167,19 +158,10 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
         return TCC_OK;
     if ((f->bias || f->relu) && hero != c->y) return TCC_OK;
     if (!place_result(c, hero, epilogue->body, f, strides_in(c, &p.conv, hero))) return TCC_OK;
-    const tcc_group *rest = tcc_library_rest(l, f->node);
+    const bool whole = tcc_group_stores(l->group, f->node) && l->group->n_outputs == 1;
     const bool stored = tcc_group_stores(l->group, f->node);
     const char *name = tcc_op_get_info(f->node->op)->text, *entry = entry_of(c, hero);
-    if (!rest || f->whole != !rest->n_outputs) return TCC_OK;
-    if (rest->n_outputs && terms(c, hero) < least.terms_apart) {
-        tcc_logf(l->cx, TCC_LOG_FUSION,
-                 "our own kernel for %s of %.0f multiply-adds: apart from the work behind it, %s of %.0f bytes would "
-                 "be %s, more than "
-                 "sums of %lld terms gain",
-                 entry, multiply_adds(c), name, (double)tcc_type_bytes(&f->node->type),
-                 stored ? "read again" : "written and read again", (long long)terms(c, hero));
-        return TCC_OK;
-    }
+    if (f->whole != whole || (!whole && !tcc_library_leaves(l, f->node))) return TCC_OK;
     const tcc_body_buffer *bias = f->bias ? &epilogue->body->buffers.data[f->bias->buffer] : NULL;
     if (bias && (bias->dtype != type || bias->literal || bias->temporary >= 0 || !bias->node)) return TCC_OK;
     p.conv.bias = f->bias != NULL, p.conv.relu = f->relu;
@@ -202,14 +184,13 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     complete_strides(p.conv.batch, p.conv.in, p.conv.x_size, p.conv.x_stride);
     complete_strides(p.conv.batch, p.conv.out, p.conv.y_size, p.conv.y_stride);
     complete_strides(p.conv.out, c->ci, p.conv.kernel, p.conv.w_stride);
-    if (!l->options->takes_call(l->options->takes_call_user, entry, (int64_t *)&p)) return TCC_OK;
-
-    int temporary = -1;
-    if (!stored) {
-        temporary = tcc_lowering_temporary(l, tcc_type_bytes(&f->node->type));
-        if (temporary < 0) return TCC_ENOMEM;
-        buffers[at_result] = (tcc_plan_buffer){.temporary = temporary, .written = true};
-    }
+    if (!tcc_lowering_takes_call(l, entry, (int64_t *)&p, &p.workspace_bytes)) return TCC_OK;
+    tcc_logf(l->cx, TCC_LOG_FUSION, "%s of %.0f multiply-adds as far as %s%s", entry, multiply_adds(c), name,
+             whole    ? ""
+             : stored ? "; the work behind it reads that again"
+                      : "; the work behind it has that written and read again");
+    *done = true;
+    if (!whole) return tcc_library_cut(l, f->node);
     if (p.workspace_bytes) {
         buffers[at_workspace].temporary = tcc_lowering_temporary(l, p.workspace_bytes);
         if (buffers[at_workspace].temporary < 0) return TCC_ENOMEM;
@@ -217,14 +198,8 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     int64_t same[STRIDES];
     for (int i = 0; i < 2; i++)
         if (!buffers[i].node) TCC_TRY(place_operand(l, c, operands[i], true, same, &buffers[i]));
-    tcc_logf(l->cx, TCC_LOG_FUSION, "%s of %.0f multiply-adds as far as %s%s", entry, multiply_adds(c), name,
-             !rest->n_outputs ? ""
-             : stored         ? "; the work behind it reads that again"
-                              : "; the work behind it has that written and read again");
-    *done = true;
-    TCC_TRY(tcc_library_add_call(l, entry, (int64_t *)&p, TCC_CUDNN_CONV_PARAMS, buffers, at_workspace + 1,
-                                 2 * multiply_adds(c)));
-    return rest->n_outputs ? tcc_library_lower_rest(l, rest, f->node, temporary) : TCC_OK;
+    return tcc_library_add_call(l, entry, (int64_t *)&p, TCC_CUDNN_CONV_PARAMS, buffers, at_workspace + 1,
+                                2 * multiply_adds(c));
 }
 
 static tcc_status try_all(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue *epilogue, bool *done) {
@@ -242,11 +217,11 @@ static tcc_status try_all(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue
     return *done ? TCC_OK : try_fused(l, c, epilogue, &alone, done);
 }
 
-tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c, bool *done) {
+tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c) {
     const tcc_node *hero = l->group->hero;
-    *done = false;
-    if (l->target->kind != TCC_TARGET_CUDA || !l->options->takes_call) return TCC_OK;
-    if (multiply_adds(c) < least.multiply_adds || c->ci < least.channels || c->co < least.channels) {
+    bool done = false;
+    if (!l->choice && !l->options->takes_call) return TCC_OK;
+    if (multiply_adds(c) < TCC_LIBRARY_LEAST_WORK || c->ci < least.channels || c->co < least.channels) {
         tcc_logf(l->cx, TCC_LOG_FUSION,
                  "our own kernel for %s of %.0f multiply-adds with %lld and %lld channels in a group: too small for a "
                  "library",
@@ -260,7 +235,7 @@ tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c, bool *done
     l->diag = loud;
     if (status == TCC_OK) {
         epilogue.body->diag = loud;
-        status = try_all(l, c, &epilogue, done);
+        status = try_all(l, c, &epilogue, &done);
     } else if (status == TCC_EUNSUPPORTED) {
         status = TCC_OK; /* whatever else does it says so too */
     } else {

@@ -13,11 +13,13 @@ typedef struct tcc_conv {
     int64_t groups, ci, co; /* channels of a group */
 } tcc_conv;
 
-/* Adds a library call for the group's hero, and what it leaves of the work behind, if a library takes it and that is
- * worth it; *done false: nothing was added. */
-tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c, bool *done);
+tcc_conv tcc_conv_read(const tcc_node *hero);
 
-/* Depthwise, on CUDA: each group has one channel of x and of y. Adds no launch where the channels are not last. */
-tcc_status tcc_lower_depthwise(tcc_lowering *l, const tcc_conv *c);
+/* Adds a library call for the group's hero with all the work behind it, or cuts the group where a call leaves some, if
+ * a library takes it and that is worth it. */
+tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c);
+
+/* Depthwise: each group has one channel of x and of y. Adds no launch where the channels are not last. */
+tcc_status tcc_lower_conv_depthwise(tcc_lowering *l, const tcc_conv *c);
 
 #endif

@@ -180,7 +180,7 @@ static tcc_status lower_weight_gradient(tcc_lowering *l, depthwise *d) {
     return lower_outputs(l, d);
 }
 
-tcc_status tcc_lower_depthwise(tcc_lowering *l, const tcc_conv *c) {
+tcc_status tcc_lower_conv_depthwise(tcc_lowering *l, const tcc_conv *c) {
     const tcc_node *hero = l->group->hero;
     depthwise *d = TCC_ARENA_NEW(l->arena, depthwise);
     if (!d) return tcc_enomem(l->diag);

@@ -4,6 +4,7 @@
  * (prologue.h); else it is copied into a temporary first. */
 #include "codegen/contract_launch.h"
 #include "codegen/operand.h"
+#include "passes/select.h"
 
 enum { B = TCC_CONTRACT_B, M = TCC_CONTRACT_M, N = TCC_CONTRACT_N, K = TCC_CONTRACT_K };
 
@@ -115,43 +116,34 @@ static tcc_status lower_product(tcc_lowering *l, const tcc_node *sum, bool *summ
     }
 }
 
-/* The group without `sum`, which is stored, and a group of that alone. */
-static tcc_status split_off(tcc_lowering *l, tcc_node *sum, tcc_group **rest, tcc_group **alone) {
-    const tcc_group *from = l->group;
-    tcc_node **nodes = TCC_ARENA_ARRAY(l->arena, tcc_node *, from->n_nodes + from->n_outputs + 1);
-    *rest = TCC_ARENA_NEW(l->arena, tcc_group);
-    *alone = TCC_ARENA_NEW(l->arena, tcc_group);
-    if (!nodes || !*rest || !*alone) return tcc_enomem(l->diag);
-    **rest = (tcc_group){.kind = from->kind, .hero = from->hero, .nodes = nodes, .outputs = nodes + from->n_nodes};
-    for (int i = 0; i < from->n_nodes; i++)
-        if (from->nodes[i] != sum) (*rest)->nodes[(*rest)->n_nodes++] = from->nodes[i];
-    for (int i = 0; i < from->n_outputs; i++)
-        if (from->outputs[i] != sum) (*rest)->outputs[(*rest)->n_outputs++] = from->outputs[i];
-    tcc_node **self = nodes + from->n_nodes + from->n_outputs;
-    *self = sum;
-    **alone = (tcc_group){
-        .kind = TCC_GROUP_REDUCE, .hero = sum, .n_nodes = 1, .n_outputs = 1, .nodes = self, .outputs = self};
-    return TCC_OK;
+/* The sum of an operand that stands beside the dot; NULL: there is none. */
+static tcc_node *sum_beside(const tcc_group *group) {
+    for (int i = 0; i < group->n_nodes; i++)
+        if (tcc_group_summed_operand(group->hero, group->nodes[i]) >= 0) return group->nodes[i];
+    return NULL;
 }
 
-/* A dot and the sum of an operand: by one library call, or each by kernels of its own. */
+/* Both by one call of a library. */
 static tcc_status lower_dot_and_sum(tcc_lowering *l, tcc_node *sum) {
     const tcc_group *both = l->group;
-    tcc_group *dot, *alone;
-    bool summed = false;
-    TCC_TRY(split_off(l, sum, &dot, &alone));
+    tcc_group *dot = TCC_ARENA_NEW(l->arena, tcc_group), alone;
+    bool possible, summed = false;
+    if (!dot) return tcc_enomem(l->diag);
+    if (!l->library) return TCC_OK;
+    TCC_TRY(tcc_group_cut(l->arena, l->diag, both, sum, &alone, dot, &possible));
+    if (!possible) return TCC_OK;
     l->group = dot;
     tcc_status status = lower_product(l, sum, &summed);
-    if (status == TCC_OK && !l->launches.count) status = tcc_lower_pointwise(l);
-    l->group = alone;
-    if (status == TCC_OK && !summed) status = tcc_lower_reduce(l);
     l->group = both;
     return status;
 }
 
 tcc_status tcc_lower_dot(tcc_lowering *l) {
-    for (int i = 0; i < l->group->n_nodes; i++)
-        if (tcc_group_summed_operand(l->group->hero, l->group->nodes[i]) >= 0)
-            return lower_dot_and_sum(l, l->group->nodes[i]);
-    return lower_product(l, NULL, NULL);
+    tcc_node *sum = sum_beside(l->group);
+    return sum ? lower_dot_and_sum(l, sum) : lower_product(l, NULL, NULL);
+}
+
+tcc_status tcc_lower_apart(tcc_lowering *l) {
+    l->cut = l->group->hero->op == TCC_OP_DOT ? sum_beside(l->group) : NULL;
+    return TCC_OK;
 }

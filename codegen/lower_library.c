@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What library calls of all kinds share: reading what follows the hero, and running in kernels of ours what the library
- * leaves. */
+ * What library calls of all kinds share: reading what follows the hero, and cutting the group where the library stops.
+ */
 #include "codegen/lower_library.h"
+
+#include "passes/select.h"
 
 /* --- What is fused */
 
@@ -37,58 +39,23 @@ int64_t tcc_library_alignment(int64_t alignment, int64_t bytes) { return (alignm
 
 /* --- What is left */
 
-static bool contains(tcc_node *const *list, int n, const tcc_node *x) {
-    for (int i = 0; i < n; i++)
-        if (list[i] == x) return true;
-    return false;
+/* The group's own pointer to the node. */
+static tcc_node *member(const tcc_group *group, const tcc_node *n) {
+    for (int i = 0; i < group->n_nodes; i++)
+        if (group->nodes[i] == n) return group->nodes[i];
+    return NULL;
 }
 
-static bool behind(const tcc_group *group, const tcc_node *n, const tcc_node *first) {
-    if (n == first) return true;
-    if (!tcc_group_has(group, n)) return false;
-    for (int i = 0; i < n->n_operands; i++)
-        if (behind(group, n->operands[i], first)) return true;
-    return false;
+bool tcc_library_leaves(tcc_lowering *l, const tcc_node *n) {
+    tcc_group first, rest;
+    bool possible = false;
+    tcc_node *cut = member(l->group, n);
+    return cut && tcc_group_cut(l->arena, l->diag, l->group, cut, &first, &rest, &possible) == TCC_OK && possible;
 }
 
-tcc_group *tcc_library_rest(tcc_lowering *l, const tcc_node *cut) {
-    const tcc_group *from = l->group;
-    tcc_group *rest = TCC_ARENA_NEW(l->arena, tcc_group);
-    tcc_node **nodes = TCC_ARENA_ARRAY(l->arena, tcc_node *, 2 * (from->n_nodes + 1));
-    if (!rest || !nodes) return NULL;
-    *rest = (tcc_group){.kind = TCC_GROUP_POINTWISE, .nodes = nodes, .outputs = nodes + from->n_nodes + 1};
-    for (int i = 0; i < from->n_nodes;
-         i++) /* what `cut` is made of stays outside, but work on other inputs may serve both */
-        if (from->nodes[i] != cut && !(behind(from, cut, from->nodes[i]) && behind(from, from->nodes[i], from->hero)))
-            nodes[rest->n_nodes++] = from->nodes[i];
-    for (int i = 0; i < rest->n_nodes; i++)
-        for (int o = 0; o < nodes[i]->n_operands; o++) {
-            const tcc_node *x = nodes[i]->operands[o];
-            if (x != cut && tcc_group_has(from, x) && !contains(nodes, rest->n_nodes, x)) return NULL;
-        }
-    for (int i = 0; i < from->n_outputs; i++)
-        if (from->outputs[i] != cut) {
-            if (!contains(nodes, rest->n_nodes, from->outputs[i])) return NULL;
-            rest->outputs[rest->n_outputs++] = from->outputs[i];
-        }
-    rest->hero = rest->n_outputs ? rest->outputs[0] : NULL;
-    return rest;
-}
-
-tcc_status tcc_library_lower_rest(tcc_lowering *l, const tcc_group *rest, const tcc_node *cut, int temporary) {
-    const tcc_group *whole = l->group;
-    int first = l->launches.count;
-    l->group = rest;
-    tcc_status status = tcc_lower_pointwise(l);
-    l->group = whole;
-    for (int i = first; i < l->launches.count && temporary >= 0; i++) {
-        tcc_plan_launch *launch = &l->launches.data[i];
-        for (int k = 0; k < launch->kernel.n_buffers; k++)
-            if (launch->buffers[k].node == cut)
-                launch->buffers[k] = (tcc_plan_buffer){.temporary = temporary,
-                                                       .offset_bytes = launch->buffers[k].offset_bytes};
-    }
-    return status;
+tcc_status tcc_library_cut(tcc_lowering *l, const tcc_node *n) {
+    l->cut = member(l->group, n);
+    return tcc_lowering_give_up(l);
 }
 
 /* --- The call */

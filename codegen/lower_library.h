@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * What a library does behind a product or a convolution, and kernels of ours for what it leaves. */
+ * What a library does behind a product or a convolution, and where the group is cut for what it leaves. */
 #ifndef TCC_CODEGEN_LOWER_LIBRARY_H
 #define TCC_CODEGEN_LOWER_LIBRARY_H
 
 #include "codegen/plan.h"
+
+/* Multiply-adds from which on a library is asked at all: with fewer both ways are bound by launches. Derived from data
+ * sheets, not measured. */
+enum { TCC_LIBRARY_LEAST_WORK = 1 << 24 };
 
 /* What the library does behind the product, and where it leaves it. */
 typedef struct tcc_library_fused {
@@ -21,11 +25,10 @@ bool tcc_library_along_loops(const tcc_body *b, const tcc_affine *a);
 /* The largest power of two that divides both. */
 int64_t tcc_library_alignment(int64_t alignment, int64_t bytes);
 
-/* The group without `cut` and what only leads to it, as a group that reads `cut`; NULL: it needs the hero itself, or
- * memory is short. */
-tcc_group *tcc_library_rest(tcc_lowering *l, const tcc_node *cut);
-/* Runs the rest after the call; `temporary`: where `cut` is, if it has no memory of its own (else -1). */
-tcc_status tcc_library_lower_rest(tcc_lowering *l, const tcc_group *rest, const tcc_node *cut, int temporary);
+/* The group can be cut where the call leaves `n`: what is behind does not need the hero itself. */
+bool tcc_library_leaves(tcc_lowering *l, const tcc_node *n);
+/* The proposal is to cut there. */
+tcc_status tcc_library_cut(tcc_lowering *l, const tcc_node *n);
 /* Adds a launch that packs a bool value as bits, the last dim along bytes, which it is whole ones of: bit i of a row is
  * bit i % 8 of byte i / 8. Rows are `row_bits` bits apart. */
 tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t row_bits, int temporary);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Dots that a library multiplies: those that are (batched) matrices as they lie in memory, and large. Of the work
  * behind them the library does a bias, a matrix that is added, max(0, x), gelu_tanh and its gradient, and zeros where a
- * stored mask is false, which is packed as bits for it; what is more reads its result back in kernels of our own, where
- * that costs less than it saves.
+ * stored mask is false, which is packed as bits for it; what is more is another group, which reads its result back,
+ * where that costs less than it saves.
  *
  * One dimension each is a matrix's m, n and k. What does not merge into these is the library's batch, whose matrices
  * lie at equal distances, and one dimension more is a loop of calls. */
@@ -15,13 +15,7 @@
 
 #include <string.h>
 
-/* When a library's product is worth a call. Derived from data sheets, not measured: below so many multiply-adds a call
- * both ways are bound by launches; a result that is written and read once more (8 bytes of f32 an element) costs what a
- * sum of about so many terms gains where the library runs at 0.9 of the peak of f32 and our kernel at 0.6. */
-static const struct {
-    double multiply_adds;
-    int64_t extent, k_apart;
-} least = {.multiply_adds = 1 << 24, .extent = 16, .k_apart = 256};
+enum { LEAST_EXTENT = 16 }; /* of a matrix that the library is asked about */
 
 enum { B, M, N, K, LISTS, RESULT = 0, BIAS, AUX, ADDEND, ACCESSES };
 enum {
@@ -168,8 +162,8 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
     matrices x;
     if (!split_dims(&c, &x) || x.outer.extent > MOST_CALLS) return false;
     const double work = (double)x.batch.extent * (double)x.m.extent * (double)x.n.extent * (double)x.k.extent;
-    if (x.m.extent < least.extent || x.n.extent < least.extent || x.k.extent < least.extent ||
-        work < least.multiply_adds)
+    if (x.m.extent < LEAST_EXTENT || x.n.extent < LEAST_EXTENT || x.k.extent < LEAST_EXTENT ||
+        work < TCC_LIBRARY_LEAST_WORK)
         return false;
     if (x.n.c[RESULT] != 1 || (x.k.a != 1 && x.m.a != 1) || (x.k.b != 1 && x.n.b != 1)) return false;
     if (f->value.bias && (x.n.c[BIAS] != 1 || x.m.c[BIAS] || x.batch.c[BIAS] || x.outer.c[BIAS])) return false;
@@ -268,7 +262,7 @@ static const char *beside(const fused *f, bool aux_written) {
     return aux_written ? ", and its input" : f->value.addend ? ", with what that reads" : "";
 }
 
-/* The call that leaves f->value.node, and then what is left. */
+/* The call that leaves f->value.node; what is left is cut off. */
 static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, const fused *f,
                             bool *done) {
     tcc_matmul_params p;
@@ -283,54 +277,37 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     const bool stored = tcc_group_stores(l->group, node), aux_written = f->aux && f->aux->written;
     const bool whole = stored && l->group->n_outputs == 1 + aux_written;
     if (whole != f->value.whole || (aux_written && !whole)) return TCC_OK;
-    const tcc_group *rest = whole ? NULL : tcc_library_rest(l, node);
-    if (!whole && !rest) return TCC_OK;
-    if (rest && p.k < least.k_apart) {
-        tcc_logf(l->cx, TCC_LOG_FUSION,
-                 "our own kernel for a dot of %lld x %lld x %lld: apart from the work behind it, %s of %.0f bytes "
-                 "would be %s, more than "
-                 "a sum of %lld terms gains",
-                 (long long)p.m, (long long)p.n, (long long)p.k, name, (double)tcc_type_bytes(&node->type),
-                 stored ? "read again" : "written and read again", (long long)p.k);
-        return TCC_OK;
-    }
+    if (!whole && !tcc_library_leaves(l, node)) return TCC_OK;
     p.type = type, p.type_c = type_c;
     p.allow_tf32 = l->options->tf32;
     if (!place_all(dot, epilogue, f, buffers, &p)) return TCC_OK;
-    if (!l->options->takes_call(l->options->takes_call_user, "cublaslt.matmul", (int64_t *)&p)) return TCC_OK;
+    if (!tcc_lowering_takes_call(l, "cublaslt.matmul", (int64_t *)&p, &p.workspace_bytes)) return TCC_OK;
+    tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s",
+             (long long)p.outer, p.outer > 1 ? "s" : "", (long long)p.batch, (long long)p.m, (long long)p.n,
+             (long long)p.k, name, beside(f, aux_written),
+             whole    ? ""
+             : stored ? "; the work behind it reads that again"
+                      : "; the work behind it has that written and read again");
+    *done = true;
+    if (!whole) return tcc_library_cut(l, node);
 
-    int temporary = -1;
     if (p.activation == TCC_MATMUL_RELU_GRADIENT) {
         buffers[AT_AUX].temporary = tcc_lowering_temporary(l, p.batch * p.stride_aux / 8);
         if (buffers[AT_AUX].temporary < 0) return TCC_ENOMEM;
         TCC_TRY(tcc_library_pack_bits(l, f->aux->node, p.ld_aux, buffers[AT_AUX].temporary));
     }
-    if (!stored) {
-        temporary = tcc_lowering_temporary(l, tcc_type_bytes(&node->type));
-        if (temporary < 0) return TCC_ENOMEM;
-        buffers[AT_C] = (tcc_plan_buffer){.temporary = temporary, .written = true};
-    }
     if (p.workspace_bytes) {
         buffers[AT_WORKSPACE].temporary = tcc_lowering_temporary(l, p.workspace_bytes);
         if (buffers[AT_WORKSPACE].temporary < 0) return TCC_ENOMEM;
     }
-    tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s",
-             (long long)p.outer, p.outer > 1 ? "s" : "", (long long)p.batch, (long long)p.m, (long long)p.n,
-             (long long)p.k, name, beside(f, aux_written),
-             !rest    ? ""
-             : stored ? "; the work behind it reads that again"
-                      : "; the work behind it has that written and read again");
-    *done = true;
-    TCC_TRY(
-        tcc_library_add_call(l, "cublaslt.matmul", (int64_t *)&p, TCC_MATMUL_PARAMS, buffers, BUFFERS, flop_of(&p)));
-    return rest ? tcc_library_lower_rest(l, rest, node, temporary) : TCC_OK;
+    return tcc_library_add_call(l, "cublaslt.matmul", (int64_t *)&p, TCC_MATMUL_PARAMS, buffers, BUFFERS, flop_of(&p));
 }
 
 tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done,
                             bool *summed) {
     const tcc_body *b = epilogue->body;
     *done = *summed = false;
-    if (l->target->kind != TCC_TARGET_CUDA || !l->options->takes_call) return TCC_OK;
+    if (!l->choice && !l->options->takes_call) return TCC_OK;
     /* As much as the library does at once: everything, then as far as something that is stored anyway, then the product
      * alone. */
     if (dot->sum) {
@@ -338,6 +315,7 @@ tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
                             .sum = true};
         TCC_TRY(try_fused(l, dot, epilogue, &both, done));
         *summed = *done;
+        return TCC_OK; /* the product alone is another group's */
     }
     for (int pass = 0; pass < 2 && !*done; pass++)
         for (int i = 0; i < b->stores.count && !*done; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Which convolutions are computed by Winograd's algorithm, and their launches. */
+#include "codegen/lower_conv.h"
 #include "codegen/operand.h"
 #include "codegen/winograd.h"
 
@@ -130,10 +131,13 @@ static tcc_status lower_filter_gradient(tcc_lowering *l, const tcc_winograd *lik
     return TCC_OK;
 }
 
-tcc_status tcc_lower_winograd(tcc_lowering *l, const tcc_node *x, const tcc_node *w, const tcc_node *y, bool *done) {
+tcc_status tcc_lower_winograd(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     const tcc_attrs_conv *conv = &hero->attrs->conv;
-    *done = false;
+    if (hero->op == TCC_OP_DOT) return TCC_OK;
+    const tcc_conv c = tcc_conv_read(hero);
+    const tcc_node *x = c.x, *w = c.w, *y = c.y;
+    bool done;
     if (!suits(l, conv, x, w, y)) return TCC_OK;
     int64_t ci = x->type.dims[3], co = y->type.dims[3];
     bool to_input = hero == x;
@@ -150,5 +154,5 @@ tcc_status tcc_lower_winograd(tcc_lowering *l, const tcc_node *x, const tcc_node
                       .filter_tap = {3 * ci, ci},
                       .turned = to_input};
     for (int i = 0; i < 2; i++) d.pad[i] = to_input ? 2 - conv->pad_lo.v[i] : conv->pad_lo.v[i];
-    return hero == w ? lower_filter_gradient(l, &d, x, y, done) : lower_forward(l, &d, image, w, done);
+    return hero == w ? lower_filter_gradient(l, &d, x, y, &done) : lower_forward(l, &d, image, w, &done);
 }

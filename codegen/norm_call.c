@@ -119,14 +119,13 @@ static tcc_status writes(tcc_lowering *l, tcc_op op, int64_t bytes, tcc_plan_buf
     return out->temporary < 0 ? TCC_ENOMEM : TCC_OK;
 }
 
-tcc_status tcc_lower_norm(tcc_lowering *l) {
+tcc_status tcc_lower_norm_call(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     const bool back = is_gradient(hero);
     const tcc_node *whole = back ? hero : whole_of(l->graph, hero);
     tcc_norm_params p;
     const char *name = entry_of(hero);
-    if (!whole || describe(whole, &p) || !l->options->takes_call ||
-        !l->options->takes_call(l->options->takes_call_user, name, (int64_t *)&p))
+    if (!whole || describe(whole, &p) || !tcc_lowering_takes_call(l, name, (int64_t *)&p, &p.workspace_bytes))
         return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "%s: no library computes it", tcc_node_text(hero));
     const int64_t rows = tcc_type_bytes(&hero->operands[0]->type), channels = p.channels * tcc_dtype_bytes(TCC_F32);
     tcc_plan_buffer buffers[BACK_BUFFERS + 1];

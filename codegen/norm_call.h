@@ -14,7 +14,7 @@ typedef struct tcc_norm_asker {
     bool everywhere; /* wherever a library takes it, not only where that is worth it */
 } tcc_norm_asker;
 
-/* takes_norm of tcc_pass_options; `user` is a tcc_norm_asker. Channels stay where they are. */
+/* takes_norm of tcc_pass_target; `user` is a tcc_norm_asker. Channels stay where they are. */
 bool tcc_norm_takes(void *user, const tcc_graph *g, const tcc_node *n);
 
 #endif

@@ -41,12 +41,15 @@ typedef struct tcc_plan_launch {
     int64_t *params;
     int64_t items, grain;
     double flop;
+    double bytes;        /* that it moves, as its body tells; 0: all of its buffers */
+    bool copies;         /* only copies a value to another: nothing to do where both are the same memory */
     bool beside;         /* may run together with the launch before it: they write different parts of one value */
     const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
                             hold for it */
 } tcc_plan_launch;
 
-/* Lowering of one group. */
+/* Lowering of one group by one row of the table of implementations (select.c): as a proposal, which says what that row
+ * would launch, or, with `choice`, as the graph says. Both go the same way, so what is proposed is what is made. */
 typedef struct tcc_lowering {
     tcc_arena *arena; /* for everything that must live until the program is built */
     tcc_context *cx;  /* for the log */
@@ -55,6 +58,11 @@ typedef struct tcc_lowering {
     const tcc_group *group;
     const tcc_llvm_target *target;
     const struct tcc_codegen_options *options;
+    const tcc_implementation *choice; /* NULL: a proposal */
+    bool library;                     /* by a call of a library or not at all */
+    int asked;                        /* calls that a library was asked about */
+    tcc_node *cut; /* a proposal, with no launches: the call leaves this value, what is behind it is another group */
+    tcc_vec(tcc_choice_param) params;
     tcc_vec(tcc_plan_launch) launches; /* in order; a launch sees what earlier ones wrote */
     tcc_vec(int64_t) temporaries;      /* bytes of each; alive for this group alone */
     tcc_vec(tcc_body *) bodies;        /* kept until the program is built */
@@ -76,6 +84,13 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
                             const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* A new temporary of so many bytes; its number, or -1. */
 int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
+/* Says a parameter of the schedule, which the choice then has: "split", "lanes". */
+tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value);
+/* Whether a library takes the call, with that workspace or a smaller one: it is asked for a proposal, and not again for
+ * what was chosen. */
+bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes);
+/* Takes back what was added: this row does not do it. */
+tcc_status tcc_lowering_give_up(tcc_lowering *l);
 
 /* The pointwise schedule for a traced body whose stores are one value a point. Keeps the body. */
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b);
@@ -91,16 +106,19 @@ tcc_status tcc_lower_pointwise(tcc_lowering *l); /* also WINDOW, and whatever ha
 tcc_status tcc_lower_reduce(tcc_lowering *l);
 tcc_status tcc_lower_scan(tcc_lowering *l);
 tcc_status tcc_lower_scatter(tcc_lowering *l);
-/* One call of a library. Errors: TCC_EUNSUPPORTED where that does not take it; who made the group should have asked. */
-tcc_status tcc_lower_norm(tcc_lowering *l);
-/* Contractions and attention. TCC_OK with no launch added: not handled, the plain loops of tcc_lower_pointwise do it.
- */
-tcc_status tcc_lower_contract(tcc_lowering *l);
-tcc_status tcc_lower_dot(tcc_lowering *l); /* of those, a group with a dot */
+/* Calls of libraries. */
+tcc_status tcc_lower_norm_call(tcc_lowering *l);
+tcc_status tcc_lower_matmul_call(tcc_lowering *l); /* a dot, or a convolution that is one */
+tcc_status tcc_lower_conv_call(tcc_lowering *l);
+tcc_status tcc_lower_attention_call(tcc_lowering *l);
+/* Contractions and attention by kernels of our own; these and the calls add no launch where they do not do it. */
+tcc_status tcc_lower_contract(tcc_lowering *l); /* by tiles */
+tcc_status tcc_lower_winograd(tcc_lowering *l); /* convolutions with fewer products */
+tcc_status tcc_lower_depthwise(tcc_lowering *l);
+tcc_status tcc_lower_dot(tcc_lowering *l); /* of tcc_lower_contract and tcc_lower_matmul_call, a dot */
 tcc_status tcc_lower_attention(tcc_lowering *l);
-/* The convolution y = x * w, of which the group's hero is one, or its gradient by one, with fewer products; *done
- * false: it is no such. */
-tcc_status tcc_lower_winograd(tcc_lowering *l, const tcc_node *x, const tcc_node *w, const tcc_node *y, bool *done);
+/* A dot and the sum of an operand are two groups. */
+tcc_status tcc_lower_apart(tcc_lowering *l);
 
 /* --- What follows a contraction: the POINT work of the group on the hero's result, evaluated where the schedule has
  * that result in registers. The body's loops are the schedule's dims of the result, in the hero's row-major order

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What schedules share: launches from bodies, and the cut of loops into work items. */
 #include "codegen/plan.h"
+#include "codegen/predict.h"
 
 #include <stdarg.h>
 
@@ -25,6 +26,7 @@ void tcc_lowering_clear(tcc_lowering *l) {
     tcc_vec_free(&l->bodies);
     tcc_vec_free(&l->launches);
     tcc_vec_free(&l->temporaries);
+    tcc_vec_free(&l->params);
 }
 
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
@@ -72,6 +74,7 @@ tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const
                                                from->written};
     }
     launch->flop = tcc_body_flop(b);
+    launch->bytes = tcc_predict_body_bytes(b);
     return TCC_OK;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of scatter_add: one launch writes the base, a second adds the updates. In the second an item owns some
- * columns (the dims that are not indexed) and walks all index positions in ascending order, so that the sums have one
- * order and no two items meet; lanes run along the columns. Sums of f16 and bf16 gather in a temporary of f32, which a
- * third launch rounds. */
+ * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
+ * the second an item owns some columns (the dims that are not indexed) and walks all index positions in ascending
+ * order, so that the sums have one order and no two items meet; lanes run along the columns. Sums of f16 and bf16
+ * gather in a temporary of f32, which a third launch rounds. */
 #include "codegen/scatter.h"
-#include "passes/plan.h"
 
 static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_scatter *p = plan->data;
@@ -49,6 +48,15 @@ static const tcc_expr *cast(tcc_body *b, const tcc_expr *x, tcc_dtype dtype) {
     return x && x->dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, dtype, &x, 1) : x;
 }
 
+/* A load of the base itself, each element at its own place: where the hero lies over it, there is nothing to copy. */
+static bool is_copy(const tcc_body *b, const tcc_node *hero, const tcc_affine *position) {
+    const tcc_expr *value = b->stores.data[0].value;
+    const tcc_affine expanded = *position;
+    return value->kind == TCC_EXPR_LOAD && !value->n_operands &&
+           b->buffers.data[value->buffer].node == hero->operands[0] && !b->buffers.data[value->buffer].offset &&
+           tcc_affine_equal(&value->affine, &expanded);
+}
+
 /* One pass over all of the hero's elements: the base to where sums gather, or, if `rounds`, the sums to the hero's
  * place. */
 static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
@@ -68,7 +76,13 @@ static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
         tcc_store store = {sums_buffer(b, hero, to), position, cast(b, value, sums_dtype(hero, to)), NULL,
                            .kept = false};
         if (b->status == TCC_OK && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
-        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
+        if (!tcc_iteration_refine(&it, b)) {
+            const bool copies = b->status == TCC_OK && temporary < 0 && is_copy(b, hero, &position);
+            const int before = l->launches.count;
+            TCC_TRY(tcc_schedule_points(l, b));
+            for (int i = before; i < l->launches.count; i++) l->launches.data[i].copies = copies;
+            return TCC_OK;
+        }
         tcc_body_free(b);
     }
 }
@@ -142,7 +156,6 @@ static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
 
 tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
-    const bool base_there = tcc_plan_share_place(l->graph, hero->operands[0], hero);
     tcc_body *b = NULL;
     uint64_t position_bits = 0;
     tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
@@ -151,7 +164,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     if (l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD) {
         TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
         if (tcc_scatter_plan_rows(l, p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
-            if (!base_there) TCC_TRY(lower_pass(l, -1, false));
+            TCC_TRY(lower_pass(l, -1, false));
             return add_rows(l, p);
         }
         *p = (tcc_scatter){0};
@@ -161,7 +174,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
         temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
         if (temporary < 0) return TCC_ENOMEM;
     }
-    if (temporary >= 0 || !base_there) TCC_TRY(lower_pass(l, temporary, false));
+    TCC_TRY(lower_pass(l, temporary, false));
     TCC_TRY(trace_updates(l, temporary, true, &b, &position_bits, &place));
     p->body = b;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;

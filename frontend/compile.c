@@ -4,7 +4,6 @@
 #include "compile.h"
 
 #include "codegen/build.h"
-#include "codegen/norm_call.h"
 #include "runtime/cpus.h"
 #include "runtime/wanted.h"
 #include "runtime/cpu/device.h"
@@ -95,6 +94,7 @@ void tcc_model_destroy(tcc_model *m) {
     tcc__store_release(m, &m->moments);
     tcc_store_free(&m->store);
     tcc_store_free(&m->moments);
+    tcc_selector_destroy(m->selector);
     tcc_device_destroy(m->device);
     tcc__free(m->dump_dir);
     tcc__free(m);
@@ -178,34 +178,24 @@ static bool takes_call(void *user, const char *name, int64_t *params) {
     return m->device->ops->takes_call(m->device, m->cx, name, params);
 }
 
-/* takes_norm of tcc_pass_options. */
-static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
-    tcc_model *m = user;
-    tcc_norm_asker asker = {.cx = m->cx,
-                            .takes_call = takes_call,
-                            .takes_call_user = m,
-                            .everywhere = tcc_libraries_prefer("cudnn.batch_norm")};
-    return tcc_norm_takes(&asker, g, n);
+/* What codegen is told of this model; threads and dump_dir are for the program alone. */
+static tcc_codegen_options codegen_options(tcc_model *m) {
+    tcc_codegen_options options = {.separate = m->options.mode == TCC_MODE_EAGER, .tf32 = m->options.allow_tf32};
+    if (*m->arch) options.arch = m->arch;
+    if (m->device) options.hardware = &m->device->hw, options.takes_call = takes_call, options.takes_call_user = m;
+    return options;
 }
 
-/* Whether the device has a library that multiplies matrices; with TCC_MATMUL_SUMS_OF_A, and sums one of them at once,
- * as for a layer's weights and bias. */
-static bool takes_matmul(tcc_model *m, int64_t bias) {
-    tcc_matmul_params p = {.batch = 1,
-                           .m = 256,
-                           .n = 256,
-                           .k = 256,
-                           .transpose_a = 1,
-                           .lda = 256,
-                           .ldb = 256,
-                           .ldc = 256,
-                           .outer = 1,
-                           .type = TCC_F32,
-                           .type_c = TCC_F32,
-                           .bias = bias,
-                           .alignment = 16,
-                           .workspace_bytes = 1 << 20};
-    return m->device && takes_call(m, "cublaslt.matmul", (int64_t *)&p);
+tcc_status tcc__model_selector(tcc_model *m) {
+    const tcc_codegen_options options = codegen_options(m);
+    if (m->selector) return TCC_OK;
+    TCC_TRY(tcc_selector_create(m->cx, &options, tcc_libraries_prefer("cudnn.batch_norm"), &m->selector));
+    /* Norms whole are for training: elsewhere they fold into what stands before them. */
+    m->target[true] = m->target[false] = *tcc_selector_target(m->selector);
+    m->target[false].takes_norm = NULL;
+    m->target[false].sums_operands = NULL;
+    if (m->options.mode == TCC_MODE_EAGER) m->target[true].takes_norm = NULL;
+    return TCC_OK;
 }
 
 tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups) {
@@ -221,10 +211,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
     return (tcc_pass_options){
         .train = train,
         .eager = m->options.mode == TCC_MODE_EAGER,
-        .operand_sums = train && takes_matmul(m, TCC_MATMUL_SUMS_OF_A),
-        .prologues = *m->arch && !takes_matmul(m, TCC_MATMUL_NO_BIAS),
-        .takes_norm = train && m->device && *m->arch && m->options.mode != TCC_MODE_EAGER ? takes_norm : NULL,
-        .takes_norm_user = m,
+        .target = m->selector ? &m->target[train] : NULL,
         .spec = {.optimizer = kinds[o->kind],
                  .momentum = o->momentum > 0,
                  .nesterov = o->nesterov,
@@ -346,12 +333,12 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
     tcc_cpus cpus;
-    tcc_codegen_options options = {
-        .dump_dir = dump_dir, .separate = m->options.mode == TCC_MODE_EAGER, .tf32 = m->options.allow_tf32};
+    TCC_TRY(tcc__model_selector(m));
+    tcc_codegen_options options = codegen_options(m);
+    options.dump_dir = dump_dir;
+    options.target = tcc_selector_llvm(m->selector);
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
-    if (*m->arch) options.arch = m->arch;
-    if (m->device) options.hardware = &m->device->hw, options.takes_call = takes_call, options.takes_call_user = m;
     return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
 }
 
@@ -396,6 +383,7 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     double start = now_seconds();
     TCC_TRY(tcc__model_trace(m, c->train, batch, count, &c->graph));
     double traced = now_seconds();
+    TCC_TRY(tcc__model_selector(m));
     TCC_TRY(run_passes(m, c, dump_dir));
     double passed = now_seconds();
     TCC_TRY(tcc__model_codegen(m, c->graph, dump_dir, &c->program));

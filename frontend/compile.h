@@ -5,6 +5,7 @@
 #define TCC_FRONTEND_COMPILE_H
 
 #include "codegen/program.h"
+#include "codegen/select.h"
 #include "frontend/trace.h"
 #include "passes/pass.h"
 #include "passes/train_step.h"
@@ -60,10 +61,14 @@ struct tcc_model {
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr;
     bool profile;
+    tcc_selector *selector;    /* what codegen answers the passes; NULL before the first program */
+    tcc_pass_target target[2]; /* the same as the passes of an evaluation (0) and of training (1) ask it */
 };
 
 /* The program for this signature, compiled now if need be. */
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
+/* Makes m->selector and m->target, if they are not there yet. */
+tcc_status tcc__model_selector(tcc_model *m);
 /* Traces the model into a graph. */
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
 /* Pass options for this model; `groups` is room for one entry a parameter of the graph. */

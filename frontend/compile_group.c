@@ -51,6 +51,8 @@ static tcc_status fill(tcc_graph *to, tcc_node **map, const tcc_group *group, tc
     copy.hero = map[group->hero->id];
     copy.nodes = map_nodes(to, map, group->nodes, group->n_nodes);
     copy.outputs = map_nodes(to, map, group->outputs, group->n_outputs);
+    if (group->implementation) copy.implementation = tcc_implementation_copy(&to->arena, group->implementation, map);
+    if (!copy.implementation != !group->implementation) return tcc_enomem(to->diag);
     return copy.nodes && copy.outputs ? tcc_ir_group(to, &copy) : tcc_enomem(to->diag);
 }
 

@@ -2,6 +2,7 @@
  * The public face of graphs and passes. A tcc_ir is a tcc_graph. */
 #include "traincc/ir.h"
 
+#include "codegen/select.h"
 #include "ir/ir.h"
 #include "ir/support/alloc.h"
 #include "ir/support/context.h"
@@ -66,6 +67,25 @@ static tcc_status find_optimizer(tcc_diag *diag, const char *name, tcc_optimizer
     return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "there is no optimizer '%s': sgd, adam, adamw", name);
 }
 
+static bool take_all(void *user, const char *name, int64_t *params) {
+    (void)user;
+    (void)name;
+    (void)params;
+    return true;
+}
+
+/* What answers for options->target; *out NULL where that is. */
+static tcc_status open_target(tcc_context *cx, const tcc_ir_options *options, tcc_selector **out) {
+    *out = NULL;
+    if (!options->target) return TCC_OK;
+    const bool host = !strcmp(options->target, "host");
+    if (!host) TCC_TRY(tcc_codegen_check_arch(&cx->diag, options->target));
+    const tcc_codegen_options codegen = {.arch = host ? NULL : options->target,
+                                         .takes_call = options->libraries ? take_all : NULL,
+                                         .separate = options->eager};
+    return tcc_selector_create(cx, &codegen, false, out);
+}
+
 tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *given) {
     tcc_ir_options options = {0};
     if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
@@ -80,12 +100,16 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
     spec->n_groups = 1;
     tcc_pass_cx pass_cx = {cx, &cx->diag, &pass_options};
     tcc_manager_options manager = {.dump_dir = options.dump_dir, .verify = !options.no_verify};
+    tcc_selector *selector;
+    TCC_TRY(open_target(cx, &options, &selector));
+    if (selector) pass_options.target = tcc_selector_target(selector);
     unsigned topics = cx->topics;
     if (options.time) cx->topics |= 1u << TCC_LOG_PASSES;
     tcc_graph *g = (tcc_graph *)*ir;
     tcc_status status = passes ? tcc_pipeline_run_named(&pass_cx, &manager, passes, &g, NULL)
                                : tcc_pipeline_run(&pass_cx, &manager, &g, NULL);
     cx->topics = topics;
+    tcc_selector_destroy(selector);
     *ir = (tcc_ir *)g;
     return status;
 }

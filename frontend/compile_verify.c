@@ -165,6 +165,7 @@ static tcc_status compare_compiled(const tcc_graph *g, const tcc_value *values, 
 
 /* Runs one pass as compiling would, but so that gradients stay outputs. */
 static tcc_status run_pass(tcc_model *m, const char *name, tcc_graph **g) {
+    TCC_TRY(tcc__model_selector(m));
     int *groups = tcc__calloc((size_t)(*g)->inputs.count + 1, sizeof *groups);
     if (!groups) return tcc_enomem(&m->cx->diag);
     tcc_pass_options options = tcc__model_pass_options(m, true, *g, groups);
@@ -192,7 +193,9 @@ static char *graph_text(const tcc_graph *g, const char *pass) {
 
 /* Takes the traced graph through the pipeline, pass by pass, until an output differs from the reference's. */
 static tcc_status blame_pass(tcc_model *m, tcc_graph **g, const reference *r, blame *out) {
-    const tcc_pass_options options = {.train = true, .eager = m->options.mode == TCC_MODE_EAGER};
+    TCC_TRY(tcc__model_selector(m));
+    const tcc_pass_options options = {
+        .train = true, .eager = m->options.mode == TCC_MODE_EAGER, .target = &m->target[true]};
     tcc_status status = TCC_OK;
     for (int i = 0; i < tcc_pipeline_count && status == TCC_OK && !out->pass; i++) {
         if (!tcc_pipeline_runs(&tcc_pipeline_steps[i], &options)) continue;

@@ -2,6 +2,7 @@
  * Equality and hash of graphs: what is computed, whatever the nodes' numbers, names of graphs and
  * source lines. */
 #include "ir/builder.h"
+#include "ir/implementation.h"
 #include "ir/support/alloc.h"
 #include "ir/support/hash.h"
 
@@ -30,12 +31,13 @@ static bool match_lists(tcc_node *const *a, tcc_node *const *b, int count, tcc_n
 static bool equal_groups(const tcc_group *a, const tcc_group *b, tcc_node *const *match) {
     return a->kind == b->kind && a->n_nodes == b->n_nodes && a->n_outputs == b->n_outputs &&
            match[a->hero->id] == b->hero && match_lists(a->nodes, b->nodes, a->n_nodes, match) &&
-           match_lists(a->outputs, b->outputs, a->n_outputs, match);
+           match_lists(a->outputs, b->outputs, a->n_outputs, match) &&
+           tcc__implementations_equal(a->implementation, b->implementation, match);
 }
 
 static bool equal_outputs(const tcc_output *a, const tcc_output *b, tcc_node *const *match) {
     return !strcmp(a->name, b->name) && match[a->node->id] == b->node && a->alias == b->alias &&
-           a->in_place == b->in_place;
+           a->in_place == b->in_place && a->staged == b->staged && a->stage_bytes == b->stage_bytes;
 }
 
 static bool equal_given_match(const tcc_graph *a, const tcc_graph *b, tcc_node **match) {
@@ -94,12 +96,14 @@ uint64_t tcc_graph_hash(const tcc_graph *g) {
         const tcc_output *o = &g->outputs.data[i];
         h = tcc_hash_add(tcc_hash_string(h, o->name), hashes[o->node->id]);
         h = tcc_hash_add(tcc_hash_add(h, (uint64_t)o->alias), o->in_place);
+        if (o->staged) h = tcc_hash_add(h, (uint64_t)o->stage_bytes);
     }
     for (int i = 0; i < g->groups.count; i++) {
         const tcc_group *group = &g->groups.data[i];
         h = tcc_hash_add(tcc_hash_add(h, group->kind), hashes[group->hero->id]);
         h = hash_list(h, group->nodes, group->n_nodes, hashes);
         h = hash_list(h, group->outputs, group->n_outputs, hashes);
+        if (group->implementation) h = tcc__implementation_hash(h, group->implementation, hashes);
     }
     for (int i = 0; i < g->places.count; i++)
         h = tcc_hash_add(tcc_hash_add(h, hashes[g->places.data[i].node->id]), (uint64_t)g->places.data[i].offset_bytes);

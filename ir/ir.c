@@ -330,7 +330,9 @@ tcc_status tcc_ir_group(tcc_graph *g, const tcc_group *group) {
     tcc_group copy = *group;
     copy.nodes = copy_nodes(g, group->nodes, group->n_nodes);
     copy.outputs = copy_nodes(g, group->outputs, group->n_outputs);
-    if (!copy.nodes || !copy.outputs || !tcc_vec_push(&g->groups, copy)) {
+    if (group->implementation) copy.implementation = tcc_implementation_copy(&g->arena, group->implementation, NULL);
+    if (!copy.nodes || !copy.outputs || !copy.implementation != !group->implementation ||
+        !tcc_vec_push(&g->groups, copy)) {
         out_of_memory(g);
         return TCC_ENOMEM;
     }
@@ -386,7 +388,10 @@ tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out) {
         const tcc_output *o = &rw->from->outputs.data[i];
         tcc_node *n = rw->map[o->node->id];
         if (!n) TCC_BUG(to->diag, "output '%s' was not copied: %s", o->name, tcc_node_text(o->node));
-        if (tcc_ir_output(to, o->name, n, o->alias) == TCC_OK) to->outputs.data[i].in_place = o->in_place;
+        if (tcc_ir_output(to, o->name, n, o->alias) != TCC_OK) break;
+        to->outputs.data[i].in_place = o->in_place;
+        to->outputs.data[i].staged = o->staged;
+        to->outputs.data[i].stage_bytes = o->stage_bytes;
     }
     if (to->table->failed) {
         tcc_status status = to->diag && to->diag->status != TCC_OK ? to->diag->status : TCC_EBUG;

@@ -8,8 +8,9 @@
  * immutable once built; a pass makes a new graph (see tcc_rewrite). State enters as inputs and leaves as outputs that
  * alias them.
  *
- * Life of a graph: trace -> autodiff, train-step, simplify, ... on the plain graph -> fuse adds groups -> order sorts
- * them -> plan-memory gives places. All of it prints to text and parses back, byte for byte (print.c, parse.c). */
+ * Life of a graph: trace -> autodiff, train-step, simplify, ... on the plain graph -> fuse adds groups -> select says
+ * what runs each -> order sorts them -> plan-memory gives places. All of it prints to text and parses back, byte for
+ * byte (print.c, parse.c). */
 #ifndef TCC_IR_IR_H
 #define TCC_IR_IR_H
 
@@ -127,6 +128,9 @@ typedef struct tcc_output {
     tcc_node *node;
     int alias;     /* index in graph->inputs whose state this is the next value of, or -1 */
     bool in_place; /* set by plan-memory: written over the aliased input, no copy at the end */
+    bool staged;   /* set by plan-memory: one state becomes another, by way of the arena at stage_bytes, in case they
+                      trade places */
+    int64_t stage_bytes;
 } tcc_output;
 
 typedef enum tcc_group_kind {
@@ -150,7 +154,61 @@ typedef struct tcc_group {
     tcc_node *hero; /* gives the iteration space */
     int n_nodes, n_outputs;
     tcc_node **nodes, **outputs;
+    struct tcc_implementation *implementation; /* set by select: what runs it; NULL: not chosen yet */
 } tcc_group;
+
+/* -- What runs a group --
+ * One or more launches, in order, each of a kernel of ours or a call of a library. A launch sees what earlier ones
+ * wrote. Memory is planned by them: a value lives from the first launch that writes it to the last that reads it. */
+
+/* A value of the graph, or, where node is NULL, a temporary of the group. */
+typedef struct tcc_launch_value {
+    tcc_node *node;
+    int temporary;
+} tcc_launch_value;
+
+/* The launch reads `old` only at the element that it writes of `written` at the same time, so that both may be the
+ * same memory. */
+typedef struct tcc_overwrite {
+    tcc_node *old, *written;
+} tcc_overwrite;
+
+typedef struct tcc_launch {
+    const char *name; /* "pointwise", "contract", "cublaslt.matmul" */
+    bool beside;      /* may run together with the launch before it */
+    bool copies;      /* only copies what it reads to what it writes: nothing to do where both are the same memory */
+    int n_reads, n_writes, n_overwrites;
+    tcc_launch_value *reads, *writes; /* all but constants; what is added to stands in `writes` */
+    tcc_overwrite *overwrites;
+    int64_t bytes, flop, ns; /* predicted: moved from and to memory, computed, and the time that takes */
+} tcc_launch;
+
+/* Scratch that a group needs for itself: parts of sums, copies of operands, a library's workspace. */
+typedef struct tcc_temporary {
+    int64_t size_bytes;
+    int first, last;      /* launches that use it */
+    bool placed;          /* by plan-memory, at */
+    int64_t offset_bytes; /* in the arena */
+} tcc_temporary;
+
+typedef struct tcc_choice_param {
+    const char *name; /* "split", "lanes"; again for each launch that has it, in their order */
+    int64_t value;
+} tcc_choice_param;
+
+typedef struct tcc_implementation {
+    const char *name; /* a row of the target's table: "reduce", "winograd", "cublaslt.matmul" */
+    int n_params, n_launches, n_temporaries;
+    tcc_choice_param *params;
+    tcc_launch *launches;
+    tcc_temporary *temporaries;
+} tcc_implementation;
+
+/* Its predicted time, of all launches. */
+int64_t tcc_implementation_ns(const tcc_implementation *x);
+/* A copy with its nodes mapped by `map` (by id; NULL: the same nodes), all of it in `arena`; NULL when memory is
+ * short. */
+tcc_implementation *tcc_implementation_copy(tcc_arena *arena, const tcc_implementation *x, tcc_node *const *map);
 
 /* Where a value lives during a run: bytes from the start of the arena. */
 typedef struct tcc_place {
@@ -192,7 +250,7 @@ void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc);
 /* Adds an output; alias -1 for none. Names of outputs are unique. */
 tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int alias);
-/* Appends a group; its node lists are copied. */
+/* Appends a group; its node lists and its implementation are copied. */
 tcc_status tcc_ir_group(tcc_graph *g, const tcc_group *group);
 
 /* -- Rewriting: from one graph to a new one --
@@ -224,6 +282,8 @@ void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options option
 /* The graph as Graphviz input. */
 void tcc_graph_print_dot(tcc_strbuf *b, const tcc_graph *g);
 const char *tcc_group_kind_text(tcc_group_kind kind); /* "pointwise" */
+/* What runs a group, as it stands in the text, without the launches' values: for dumps and logs. */
+void tcc_implementation_print_name(tcc_strbuf *b, const tcc_implementation *x);
 /* "%12 = add(%3, %4) : f32[2,3]", for messages; rotating thread-local buffer. */
 const char *tcc_node_text(const tcc_node *n);
 /* Parses one graph. `file` names the text in messages. Errors carry the line and what was expected. */

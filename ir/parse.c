@@ -5,15 +5,22 @@
  *   text      := "graph" name "{" statement* "}"
  *   name      := "@" word | "@" string
  *   statement := node "=" op [ "(" nodes ")" ] [ attrs ] ":" type [ loc ]
- *              | "output" string node [ "alias" node [ "in_place" ] ]
- *              | "group" kind node "nodes" "(" nodes ")" "outputs" "(" nodes ")"        the first
- * node is the hero | "place" node "@" integer                                              bytes
- * from the start of the arena | "arena" integer its size in bytes node      := "%" digits defined
- * in an earlier statement; canonical: 0, 1, 2, ... nodes     := [ node { "," node } ] attrs     :=
- * "{" word "=" value { "," word "=" value } "}"                          the fields of attrs.def
- *   value     := integer | number | "true" | "false" | string | role | "[" [ value { "," value } ]
- * "]" type      := element "[" [ integer { "," integer } ] "]" loc       := "loc" "(" string ":"
- * integer [ "," "bw" ] ")" | "loc" "(" "bw" ")"     bw: made by autodiff
+ *              | "output" string node [ "alias" node [ "in_place" ] [ "via" offset ] ]
+ *              | "group" kind node "nodes" "(" nodes ")" "outputs" "(" nodes ")" [ choice ]
+ *              | "place" node offset
+ *              | "arena" integer
+ *   choice    := "by" string [ "{" word "=" integer { "," word "=" integer } "}" ] temporary* launch*
+ *   temporary := "temporary" "t" digits "bytes" integer "launches" integer "to" integer [ offset ]
+ *   launch    := "launch" string [ "beside" ] [ "copies" ] "reads" "(" values ")" "writes" "(" values ")"
+ *                [ "over" "(" node "by" node { "," node "by" node } ")" ] "bytes" integer "flop" integer "ns" integer
+ *   node      := "%" digits, defined in an earlier statement; canonical: 0, 1, 2, ...
+ *   nodes     := [ node { "," node } ]
+ *   values    := [ value { "," value } ], each a node or the "t" digits of a temporary
+ *   offset    := "@" digits, bytes from the start of the arena
+ *   attrs     := "{" word "=" value { "," word "=" value } "}", the fields of attrs.def
+ *   value     := integer | number | "true" | "false" | string | role | "[" [ value { "," value } ] "]"
+ *   type      := element "[" [ integer { "," integer } ] "]"
+ *   loc       := "loc" "(" string ":" integer [ "," "bw" ] ")" | "loc" "(" "bw" ")", bw: made by autodiff
  *
  * Words are letters, digits and _; strings have the escapes \" \\ \n \t \xHH; a comment goes from
  * // to the end of the line. An attribute that is not given is 0, false or empty. The text may come
@@ -33,6 +40,8 @@ enum {
     MAX_OPERANDS = 1 << 12, /* of one node */
     MAX_NAMED = 1 << 14,    /* inputs, and outputs */
     MAX_GROUP_NODES = 1 << 20,
+    MAX_LAUNCHES = 1 << 20, /* of a group, and temporaries */
+    MAX_PARAMS = 64,        /* of a choice */
 };
 
 typedef struct parser {
@@ -261,12 +270,27 @@ static tcc_status parse_definition(parser *p) {
     return define(p, number, n);
 }
 
+static tcc_status parse_offset(parser *p, int64_t *out) {
+    const tcc_token at = p->x.token;
+    if (at.kind != TCC_TOKEN_AT) return tcc__lex_expected(&p->x, "'@' and an offset");
+    *out = 0;
+    for (size_t i = 1; i < at.length; i++) {
+        int digit = at.text[i] - '0';
+        if (digit < 0 || digit > 9 || *out > (INT64_MAX - digit) / 10)
+            return tcc__lex_expected(&p->x, "an offset in bytes");
+        *out = *out * 10 + digit;
+    }
+    if (at.length == 1) return tcc__lex_expected(&p->x, "an offset in bytes");
+    return tcc__lex_next(&p->x);
+}
+
 static tcc_status parse_output(parser *p) {
     const tcc_loc at = p->x.loc;
     const char *name;
     tcc_node *n;
     int alias = -1;
-    bool in_place = false;
+    bool in_place = false, staged = false;
+    int64_t stage_bytes = 0;
     TCC_TRY(take_word(p, "output"));
     TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &name));
     TCC_TRY(parse_node(p, &n));
@@ -279,14 +303,161 @@ static tcc_status parse_output(parser *p) {
         if (alias < 0) return tcc_error(p->x.diag, TCC_EPARSE, at, "only an input can be aliased");
         in_place = is_word(p, "in_place");
         if (in_place) TCC_TRY(tcc__lex_next(&p->x));
+        staged = is_word(p, "via");
+        if (staged) TCC_TRY(tcc__lex_next(&p->x));
+        if (staged) TCC_TRY(parse_offset(p, &stage_bytes));
     }
     if (p->g->outputs.count == MAX_NAMED) return fail(p, "more than %d outputs", MAX_NAMED);
     if (tcc_ir_output(p->g, name, n, alias) != TCC_OK) {
         tcc_note(p->x.diag, at, "in this output");
         return TCC_EPARSE;
     }
-    p->g->outputs.data[p->g->outputs.count - 1].in_place = in_place;
+    tcc_output *out = &p->g->outputs.data[p->g->outputs.count - 1];
+    out->in_place = in_place, out->staged = staged, out->stage_bytes = stage_bytes;
     return TCC_OK;
+}
+
+/* -- What runs a group -- */
+
+static tcc_status parse_named(parser *p, const char *word, int64_t *out) {
+    TCC_TRY(take_word(p, word));
+    return tcc__lex_i64(&p->x, out);
+}
+
+static tcc_status parse_small(parser *p, const char *word, int *out) {
+    int64_t value;
+    TCC_TRY(parse_named(p, word, &value));
+    if (value < 0 || value >= MAX_LAUNCHES) return fail(p, "launches are numbered from 0 to %d", MAX_LAUNCHES - 1);
+    *out = (int)value;
+    return TCC_OK;
+}
+
+/* "t12" */
+static tcc_status parse_temporary_name(parser *p, int *out) {
+    const tcc_token t = p->x.token;
+    int64_t number = 0;
+    bool good = t.kind == TCC_TOKEN_WORD && t.length > 1 && *t.text == 't';
+    for (size_t i = 1; good && i < t.length; i++) {
+        good = t.text[i] >= '0' && t.text[i] <= '9' && number < MAX_LAUNCHES;
+        number = 10 * number + (t.text[i] - '0');
+    }
+    if (!good) return tcc__lex_expected(&p->x, "a temporary, as t0");
+    *out = (int)number;
+    return tcc__lex_next(&p->x);
+}
+
+static tcc_status parse_values(parser *p, const char *word, tcc_launch_value **out, int *count) {
+    tcc_vec(tcc_launch_value) values = {0};
+    TCC_TRY(take_word(p, word));
+    TCC_TRY(tcc__lex_punct(&p->x, '('));
+    tcc_status status = TCC_OK;
+    while (status == TCC_OK && !tcc__lex_is(&p->x, ')')) {
+        tcc_launch_value v = {0};
+        if (values.count) status = tcc__lex_punct(&p->x, ',');
+        if (status != TCC_OK) break;
+        status = p->x.token.kind == TCC_TOKEN_NODE ? parse_node(p, &v.node) : parse_temporary_name(p, &v.temporary);
+        if (status == TCC_OK && !tcc_vec_push(&values, v)) status = tcc_enomem(p->x.diag);
+    }
+    *count = values.count;
+    *out = tcc_arena_copy(&p->scratch, values.data, sizeof **out * (size_t)values.count);
+    if (status == TCC_OK && !*out) status = tcc_enomem(p->x.diag);
+    tcc_vec_free(&values);
+    return status == TCC_OK ? tcc__lex_next(&p->x) : status;
+}
+
+static tcc_status parse_overwrites(parser *p, tcc_launch *launch) {
+    tcc_vec(tcc_overwrite) all = {0};
+    TCC_TRY(take_word(p, "over"));
+    tcc_status status = tcc__lex_punct(&p->x, '(');
+    for (tcc_overwrite o; status == TCC_OK;) {
+        status = parse_node(p, &o.old);
+        if (status == TCC_OK) status = take_word(p, "by");
+        if (status == TCC_OK) status = parse_node(p, &o.written);
+        if (status == TCC_OK && !tcc_vec_push(&all, o)) status = tcc_enomem(p->x.diag);
+        if (status != TCC_OK || !tcc__lex_is(&p->x, ',')) break;
+        status = tcc__lex_next(&p->x);
+    }
+    launch->n_overwrites = all.count;
+    launch->overwrites = tcc_arena_copy(&p->scratch, all.data, sizeof *all.data * (size_t)all.count);
+    if (status == TCC_OK && !launch->overwrites) status = tcc_enomem(p->x.diag);
+    tcc_vec_free(&all);
+    return status == TCC_OK ? tcc__lex_punct(&p->x, ')') : status;
+}
+
+static tcc_status parse_launch(parser *p, tcc_launch *out) {
+    *out = (tcc_launch){0};
+    TCC_TRY(take_word(p, "launch"));
+    TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &out->name));
+    out->beside = is_word(p, "beside");
+    if (out->beside) TCC_TRY(tcc__lex_next(&p->x));
+    out->copies = is_word(p, "copies");
+    if (out->copies) TCC_TRY(tcc__lex_next(&p->x));
+    TCC_TRY(parse_values(p, "reads", &out->reads, &out->n_reads));
+    TCC_TRY(parse_values(p, "writes", &out->writes, &out->n_writes));
+    if (is_word(p, "over")) TCC_TRY(parse_overwrites(p, out));
+    TCC_TRY(parse_named(p, "bytes", &out->bytes));
+    TCC_TRY(parse_named(p, "flop", &out->flop));
+    return parse_named(p, "ns", &out->ns);
+}
+
+static tcc_status parse_temporary(parser *p, int number, tcc_temporary *out) {
+    int named = 0;
+    *out = (tcc_temporary){0};
+    TCC_TRY(take_word(p, "temporary"));
+    TCC_TRY(parse_temporary_name(p, &named));
+    if (named != number) return fail(p, "temporaries are numbered in order: t%d", number);
+    TCC_TRY(parse_named(p, "bytes", &out->size_bytes));
+    TCC_TRY(parse_small(p, "launches", &out->first));
+    TCC_TRY(parse_small(p, "to", &out->last));
+    out->placed = p->x.token.kind == TCC_TOKEN_AT;
+    return out->placed ? parse_offset(p, &out->offset_bytes) : TCC_OK;
+}
+
+static tcc_status parse_choice_params(parser *p, tcc_implementation *x) {
+    tcc_choice_param params[MAX_PARAMS];
+    do {
+        TCC_TRY(tcc__lex_next(&p->x));
+        if (p->x.token.kind != TCC_TOKEN_WORD) return tcc__lex_expected(&p->x, "the name of a parameter");
+        if (x->n_params == MAX_PARAMS) return fail(p, "more than %d parameters", MAX_PARAMS);
+        tcc_choice_param *param = &params[x->n_params++];
+        param->name = tcc_arena_printf(&p->scratch, "%.*s", (int)p->x.token.length, p->x.token.text);
+        if (!param->name) return tcc_enomem(p->x.diag);
+        TCC_TRY(tcc__lex_next(&p->x));
+        TCC_TRY(tcc__lex_punct(&p->x, '='));
+        TCC_TRY(tcc__lex_i64(&p->x, &param->value));
+    } while (tcc__lex_is(&p->x, ','));
+    x->params = tcc_arena_copy(&p->scratch, params, sizeof *params * (size_t)x->n_params);
+    return x->params ? tcc__lex_punct(&p->x, '}') : tcc_enomem(p->x.diag);
+}
+
+static tcc_status parse_choice(parser *p, tcc_implementation **out) {
+    tcc_vec(tcc_launch) launches = {0};
+    tcc_vec(tcc_temporary) temporaries = {0};
+    tcc_implementation *x = TCC_ARENA_NEW(&p->scratch, tcc_implementation);
+    if (!x) return tcc_enomem(p->x.diag);
+    *out = x;
+    TCC_TRY(take_word(p, "by"));
+    TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &x->name));
+    if (tcc__lex_is(&p->x, '{')) TCC_TRY(parse_choice_params(p, x));
+    tcc_status status = TCC_OK;
+    while (status == TCC_OK && is_word(p, "temporary")) {
+        tcc_temporary t;
+        status = parse_temporary(p, temporaries.count, &t);
+        if (status == TCC_OK && !tcc_vec_push(&temporaries, t)) status = tcc_enomem(p->x.diag);
+    }
+    while (status == TCC_OK && is_word(p, "launch")) {
+        tcc_launch launch;
+        status = parse_launch(p, &launch);
+        if (status == TCC_OK && !tcc_vec_push(&launches, launch)) status = tcc_enomem(p->x.diag);
+    }
+    x->n_launches = launches.count;
+    x->n_temporaries = temporaries.count;
+    x->launches = tcc_arena_copy(&p->scratch, launches.data, sizeof *x->launches * (size_t)launches.count);
+    x->temporaries = tcc_arena_copy(&p->scratch, temporaries.data, sizeof *x->temporaries * (size_t)temporaries.count);
+    if (status == TCC_OK && (!x->launches || !x->temporaries)) status = tcc_enomem(p->x.diag);
+    tcc_vec_free(&launches);
+    tcc_vec_free(&temporaries);
+    return status;
 }
 
 static tcc_status parse_group(parser *p) {
@@ -308,7 +479,9 @@ static tcc_status parse_group(parser *p) {
     TCC_TRY(take_word(p, "outputs"));
     TCC_TRY(parse_nodes(p, MAX_GROUP_NODES));
     group.n_outputs = p->list.count;
-    group.outputs = p->list.data;
+    group.outputs = tcc_arena_copy(&p->scratch, p->list.data, sizeof *group.outputs * (size_t)group.n_outputs);
+    if (!group.outputs) return tcc_enomem(p->x.diag);
+    if (is_word(p, "by")) TCC_TRY(parse_choice(p, &group.implementation));
     return tcc_ir_group(p->g, &group);
 }
 
@@ -316,18 +489,8 @@ static tcc_status parse_place(parser *p) {
     tcc_place place;
     TCC_TRY(take_word(p, "place"));
     TCC_TRY(parse_node(p, &place.node));
-    const tcc_token at = p->x.token;
-    if (at.kind != TCC_TOKEN_AT) return tcc__lex_expected(&p->x, "'@' and an offset");
-    place.offset_bytes = 0;
-    for (size_t i = 1; i < at.length; i++) {
-        int digit = at.text[i] - '0';
-        if (digit < 0 || digit > 9 || place.offset_bytes > (INT64_MAX - digit) / 10)
-            return tcc__lex_expected(&p->x, "an offset in bytes");
-        place.offset_bytes = place.offset_bytes * 10 + digit;
-    }
-    if (at.length == 1) return tcc__lex_expected(&p->x, "an offset in bytes");
-    if (!tcc_vec_push(&p->g->places, place)) return tcc_enomem(p->x.diag);
-    return tcc__lex_next(&p->x);
+    TCC_TRY(parse_offset(p, &place.offset_bytes));
+    return tcc_vec_push(&p->g->places, place) ? TCC_OK : tcc_enomem(p->x.diag);
 }
 
 static tcc_status parse_statement(parser *p) {

@@ -52,6 +52,56 @@ static bool is_word(const char *s) {
     return true;
 }
 
+/* -- What runs a group -- */
+
+void tcc_implementation_print_name(tcc_strbuf *b, const tcc_implementation *x) {
+    tcc_print_quoted(b, x->name);
+    if (!x->n_params) return;
+    tcc_strbuf_add(b, " {");
+    for (int i = 0; i < x->n_params; i++)
+        tcc_strbuf_printf(b, "%s%s=%lld", i ? ", " : "", x->params[i].name, (long long)x->params[i].value);
+    tcc_strbuf_add(b, "}");
+}
+
+static void print_values(tcc_strbuf *b, const char *word, const tcc_launch_value *values, int count) {
+    tcc_strbuf_printf(b, " %s(", word);
+    for (int i = 0; i < count; i++) {
+        const char *comma = i ? ", " : "";
+        if (values[i].node) tcc_strbuf_printf(b, "%s%%%d", comma, values[i].node->id);
+        else tcc_strbuf_printf(b, "%st%d", comma, values[i].temporary);
+    }
+    tcc_strbuf_add(b, ")");
+}
+
+static void print_launch(tcc_strbuf *b, const tcc_launch *launch) {
+    tcc_strbuf_add(b, "    launch ");
+    tcc_print_quoted(b, launch->name);
+    if (launch->beside) tcc_strbuf_add(b, " beside");
+    if (launch->copies) tcc_strbuf_add(b, " copies");
+    print_values(b, "reads", launch->reads, launch->n_reads);
+    print_values(b, "writes", launch->writes, launch->n_writes);
+    if (launch->n_overwrites) tcc_strbuf_add(b, " over(");
+    for (int i = 0; i < launch->n_overwrites; i++)
+        tcc_strbuf_printf(b, "%s%%%d by %%%d", i ? ", " : "", launch->overwrites[i].old->id,
+                          launch->overwrites[i].written->id);
+    tcc_strbuf_printf(b, "%s bytes %lld flop %lld ns %lld\n", launch->n_overwrites ? ")" : "", (long long)launch->bytes,
+                      (long long)launch->flop, (long long)launch->ns);
+}
+
+static void print_implementation(tcc_strbuf *b, const tcc_implementation *x) {
+    tcc_strbuf_add(b, "    by ");
+    tcc_implementation_print_name(b, x);
+    tcc_strbuf_add(b, "\n");
+    for (int i = 0; i < x->n_temporaries; i++) {
+        const tcc_temporary *t = &x->temporaries[i];
+        tcc_strbuf_printf(b, "    temporary t%d bytes %lld launches %d to %d", i, (long long)t->size_bytes, t->first,
+                          t->last);
+        if (t->placed) tcc_strbuf_printf(b, " @%lld", (long long)t->offset_bytes);
+        tcc_strbuf_add(b, "\n");
+    }
+    for (int i = 0; i < x->n_launches; i++) print_launch(b, &x->launches[i]);
+}
+
 void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options options) {
     tcc_strbuf_add(b, "graph @");
     if (is_word(g->name)) tcc_strbuf_add(b, g->name);
@@ -70,6 +120,7 @@ void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options option
         tcc_strbuf_printf(b, " %%%d", o->node->id);
         if (o->alias >= 0)
             tcc_strbuf_printf(b, " alias %%%d%s", g->inputs.data[o->alias]->id, o->in_place ? " in_place" : "");
+        if (o->staged) tcc_strbuf_printf(b, " via @%lld", (long long)o->stage_bytes);
         tcc_strbuf_add(b, "\n");
     }
     for (int i = 0; i < g->groups.count; i++) {
@@ -79,6 +130,7 @@ void tcc_graph_print(tcc_strbuf *b, const tcc_graph *g, tcc_print_options option
         tcc_strbuf_add(b, " outputs");
         print_ids(b, group->outputs, group->n_outputs);
         tcc_strbuf_add(b, "\n");
+        if (group->implementation) print_implementation(b, group->implementation);
     }
     for (int i = 0; i < g->places.count; i++)
         tcc_strbuf_printf(b, "  place %%%d @%lld\n", g->places.data[i].node->id,

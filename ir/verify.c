@@ -128,6 +128,9 @@ static void check_outputs(verifier *v) {
         else if (o->alias >= 0 && !tcc_type_equal(&o->node->type, &g->inputs.data[o->alias]->type))
             report(v, o->node, "output '%s' is %s, the input that it aliases %s", o->name,
                    tcc_type_text(&o->node->type), tcc_type_text(&g->inputs.data[o->alias]->type));
+        if (o->staged && (o->node->op != TCC_OP_INPUT || o->alias < 0 || o->stage_bytes < 0 ||
+                          tcc_type_bytes(&o->node->type) > g->arena_bytes - o->stage_bytes))
+            report(v, o->node, "output '%s' cannot go by way of the arena at %lld", o->name, (long long)o->stage_bytes);
         if (o->in_place && o->alias < 0) report(v, o->node, "output '%s' is in place of no input", o->name);
     }
 }
@@ -135,6 +138,90 @@ static void check_outputs(verifier *v) {
 /* -- Groups -- */
 
 static bool is_leaf(const tcc_node *n) { return n->op == TCC_OP_INPUT || n->op == TCC_OP_CONSTANT; }
+
+/* -- What runs a group -- */
+
+/* A value that a launch may read: from outside the group, or an output that an earlier launch wrote. `written` tells
+ * launches by output of the group. */
+static bool is_readable(const verifier *v, const tcc_group *group, const bool *written, const tcc_node *n) {
+    for (int i = 0; i < group->n_outputs; i++)
+        if (group->outputs[i] == n) return written[i];
+    return n->op == TCC_OP_INPUT || v->stored_by[n->id] >= 0;
+}
+
+static bool lists(const tcc_launch_value *values, int count, const tcc_node *n) {
+    for (int i = 0; i < count; i++)
+        if (values[i].node == n) return true;
+    return false;
+}
+
+/* A temporary that a launch uses lives then, and holds something where it is read. `full` by temporary. */
+static void check_temporary(verifier *v, const tcc_implementation *x, int group, int launch, int t, bool reads,
+                            bool *full) {
+    if (t < 0 || t >= x->n_temporaries)
+        report(v, NULL, "group %d: launch %d uses t%d, which is not there", group, launch, t);
+    else if (launch < x->temporaries[t].first || launch > x->temporaries[t].last)
+        report(v, NULL, "group %d: launch %d uses t%d, which lives from launch %d to %d", group, launch, t,
+               x->temporaries[t].first, x->temporaries[t].last);
+    else if (reads && !full[t]) report(v, NULL, "group %d: launch %d reads t%d before it is written", group, launch, t);
+    else if (!reads) full[t] = true;
+}
+
+static void check_launch(verifier *v, const tcc_group *group, int index, int at, bool *written, bool *full) {
+    const tcc_implementation *x = group->implementation;
+    const tcc_launch *launch = &x->launches[at];
+    if (launch->bytes < 0 || launch->flop < 0 || launch->ns < 0)
+        report(v, NULL, "group %d: launch %d predicts less than nothing", index, at);
+    if (launch->beside && !at) report(v, NULL, "group %d: its first launch has none beside it", index);
+    for (int i = 0; i < launch->n_writes; i++) {
+        const tcc_node *n = launch->writes[i].node;
+        int output = 0;
+        if (!n) check_temporary(v, x, index, at, launch->writes[i].temporary, false, full);
+        if (!n) continue;
+        while (output < group->n_outputs && group->outputs[output] != n) output++;
+        if (!belongs(v, n) || output == group->n_outputs)
+            report(v, NULL, "group %d: launch %d writes a value that the group does not store", index, at);
+        else written[output] = true;
+    }
+    for (int i = 0; i < launch->n_reads; i++) {
+        const tcc_node *n = launch->reads[i].node;
+        if (!n) check_temporary(v, x, index, at, launch->reads[i].temporary, true, full);
+        else if (!belongs(v, n) || !is_readable(v, group, written, n))
+            report(v, NULL, "group %d: launch %d reads a value that nothing has stored", index, at);
+    }
+    for (int i = 0; i < launch->n_overwrites; i++) {
+        const tcc_overwrite *o = &launch->overwrites[i];
+        if (!lists(launch->reads, launch->n_reads, o->old) || !lists(launch->writes, launch->n_writes, o->written))
+            report(v, NULL, "group %d: launch %d writes over what it does not read", index, at);
+        else if (tcc_type_bytes(&o->old->type) != tcc_type_bytes(&o->written->type))
+            report(v, o->written, "group %d: launch %d writes %%%d over %%%d of another size", index, at,
+                   o->written->id, o->old->id);
+    }
+}
+
+static void check_implementation(verifier *v, int index) {
+    const tcc_group *group = &v->g->groups.data[index];
+    const tcc_implementation *x = group->implementation;
+    bool *written = tcc__calloc((size_t)group->n_outputs + (size_t)x->n_temporaries + 1, sizeof *written);
+    if (!written) {
+        report(v, NULL, "out of memory");
+        return;
+    }
+    if (!*x->name) report(v, NULL, "group %d is run by nothing that has a name", index);
+    for (int i = 0; i < x->n_temporaries; i++) {
+        const tcc_temporary *t = &x->temporaries[i];
+        if (t->size_bytes < 1 || t->first < 0 || t->first > t->last || t->last >= x->n_launches)
+            report(v, NULL, "group %d: t%d has %lld bytes from launch %d to %d of %d", index, i,
+                   (long long)t->size_bytes, t->first, t->last, x->n_launches);
+        if (t->placed && (t->offset_bytes < 0 || t->size_bytes > v->g->arena_bytes - t->offset_bytes))
+            report(v, NULL, "group %d: t%d lies at %lld, outside the arena of %lld bytes", index, i,
+                   (long long)t->offset_bytes, (long long)v->g->arena_bytes);
+    }
+    for (int i = 0; i < x->n_launches; i++) check_launch(v, group, index, i, written, written + group->n_outputs);
+    for (int i = 0; i < group->n_outputs; i++)
+        if (!written[i]) report(v, group->outputs[i], "group %d: no launch writes %%%d", index, group->outputs[i]->id);
+    tcc__free(written);
+}
 
 /* Every operand is computed in the group itself, comes from an earlier group, or is a leaf. */
 static void check_group_node(verifier *v, int index, const tcc_node *n) {
@@ -180,6 +267,7 @@ static void check_group(verifier *v, int index) {
             report(v, n, "groups %d and %d both store %s", v->stored_by[n->id], index, tcc_node_text(n));
         v->stored_by[n->id] = index;
     }
+    if (group->implementation) check_implementation(v, index);
 }
 
 static void check_groups(verifier *v) {

@@ -4,10 +4,11 @@
 #include "ir/decompose.h"
 #include "passes/group.h"
 #include "passes/pass.h"
+#include "passes/select.h"
 
 tcc_status tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     tcc_rewrite rw;
-    const bool keep_norms = cx->options && cx->options->takes_norm;
+    const bool keep_norms = cx->options && cx->options->target && cx->options->target->takes_norm;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
     for (int id = 0; id < in->nodes.count; id++) {
         const tcc_node *n = in->nodes.data[id];

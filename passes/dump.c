@@ -24,8 +24,9 @@ void tcc_dump_dot(tcc_strbuf *b, const tcc_graph *g) {
     tcc_strbuf_printf(b, "digraph \"%s\" {\n  node [shape=box, fontsize=10];\n", g->name);
     for (int i = 0; i < g->groups.count; i++) {
         const tcc_group *group = &g->groups.data[i];
-        tcc_strbuf_printf(b, "  subgraph cluster%d {\n    label=\"%d %s\"; color=gray;\n", i, i,
-                          tcc_group_kind_text(group->kind));
+        tcc_strbuf_printf(b, "  subgraph cluster%d {\n    label=\"%d %s%s%s\"; color=gray;\n", i, i,
+                          tcc_group_kind_text(group->kind), group->implementation ? " by " : "",
+                          group->implementation ? group->implementation->name : "");
         for (int k = 0; k < group->n_outputs; k++)
             dot_node(b, group->outputs[k], "    ", group->outputs[k] == group->hero ? ", penwidth=2" : "");
         tcc_strbuf_add(b, "  }\n");

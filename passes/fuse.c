@@ -772,7 +772,7 @@ static tcc_status fuse_nothing(tcc_graph *g) {
             status = TCC_BUG(g->diag, "a node is no group by itself (%s): %s", reason, tcc_node_text(n));
             break;
         }
-        tcc_group group = {d.kind, n, 1, 1, &n, &n};
+        tcc_group group = {.kind = d.kind, .hero = n, .n_nodes = 1, .n_outputs = 1, .nodes = &n, .outputs = &n};
         status = tcc_ir_group(g, &group);
     }
     tcc_draft_scratch_free(&scratch);

@@ -46,7 +46,7 @@ typedef struct tcc_draft_scratch {
     int64_t *times;               /* by position: evaluations */
     int *mark;                    /* by position */
     double *loaded;               /* by node id: bytes that are loaded of it; 0 between checks */
-    bool operand_sums, prologues; /* of the pass options */
+    bool operand_sums, prologues; /* of the target */
 } tcc_draft_scratch;
 
 /* `options` NULL: the usual ones. */

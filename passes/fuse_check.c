@@ -9,11 +9,13 @@
 #include "ir/sdpa.h"
 #include "ir/support/alloc.h"
 #include "passes/group.h"
+#include "passes/select.h"
 
 #include <string.h>
 
 tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out) {
     size_t count = (size_t)g->nodes.count + 1;
+    const tcc_pass_target *target = options ? options->target : NULL;
     *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count),
                                tcc__malloc(sizeof *out->level * count),
                                tcc__malloc(sizeof *out->contexts * count),
@@ -21,8 +23,8 @@ tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *
                                tcc__malloc(sizeof *out->times * count),
                                tcc__malloc(sizeof *out->mark * count),
                                tcc__calloc(count, sizeof *out->loaded),
-                               options && options->operand_sums,
-                               options && options->prologues};
+                               target && target->sums_operands && target->sums_operands(target->user),
+                               target && target->computes_operands && target->computes_operands(target->user)};
     if (!out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
         !out->loaded) {
         tcc_draft_scratch_free(out);

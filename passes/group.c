@@ -111,7 +111,11 @@ tcc_status tcc_group_copy_all(tcc_rewrite *rw, const int *order) {
         group.hero = rw->map[old->hero->id];
         group.nodes = map_nodes(rw, old->nodes, old->n_nodes);
         group.outputs = map_nodes(rw, old->outputs, old->n_outputs);
-        if (!group.nodes || !group.outputs || !tcc_vec_push(&to->groups, group)) return tcc_enomem(to->diag);
+        if (old->implementation)
+            group.implementation = tcc_implementation_copy(&to->arena, old->implementation, rw->map);
+        if (!group.nodes || !group.outputs || !group.implementation != !old->implementation ||
+            !tcc_vec_push(&to->groups, group))
+            return tcc_enomem(to->diag);
     }
     for (int i = 0; i < from->places.count; i++) {
         const tcc_place *old = &from->places.data[i];

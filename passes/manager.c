@@ -3,6 +3,7 @@
 #include "passes/dump.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
+#include "passes/select.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,8 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     case TCC_WHEN_ALWAYS: return true;
     case TCC_WHEN_TRAINING: return options->train;
     case TCC_WHEN_FUSING: return !options->eager;
-    case TCC_WHEN_NORMS: return options->takes_norm != NULL;
+    case TCC_WHEN_NORMS: return options->target && options->target->takes_norm;
+    case TCC_WHEN_TARGET: return options->target != NULL;
     }
     return false;
 }

@@ -13,6 +13,7 @@
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
+#include "passes/select.h"
 
 /* Whether the library is asked about `n` itself. */
 static bool is_asked(const tcc_node *n) { return n->op == TCC_OP_BATCH_NORM || n->op == TCC_OP_BATCH_NORM_GRAD_X; }
@@ -91,10 +92,10 @@ static tcc_status narrow(const tcc_graph *in, tcc_graph **out) {
 static void ask_all(const tcc_pass_cx *cx, const tcc_rewrite *rw, bool *taken) {
     tcc_node *const *nodes = rw->from->nodes.data;
     const int count = rw->from->nodes.count;
-    if (!cx->options || !cx->options->takes_norm) return;
+    const tcc_pass_target *target = cx->options ? cx->options->target : NULL;
+    if (!target || !target->takes_norm) return;
     for (int i = 0; i < count; i++)
-        taken[i] = rw->live[i] && is_asked(nodes[i]) &&
-                   cx->options->takes_norm(cx->options->takes_norm_user, rw->from, nodes[i]);
+        taken[i] = rw->live[i] && is_asked(nodes[i]) && target->takes_norm(target->user, rw->from, nodes[i]);
     for (int i = 0; i < count; i++)
         if (rw->live[i] && tcc_is_batch_norm(nodes[i]->op) && !is_asked(nodes[i]))
             taken[i] = of_family(rw->from, taken, nodes[i]);

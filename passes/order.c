@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * order: the order in which groups run, for a low peak of live memory and few launches.
+ * order: the order in which groups run, for a low peak of live memory and few launches. Temporaries and workspaces
+ * count where they are needed.
  *
  * List scheduling in three ways, of which the one with the lowest peak is taken: the order of the program; the same,
  * but with a group that frees more than it takes as soon as it can run; and always the group that takes least. Near
@@ -10,6 +11,7 @@
  * when nothing else can, or when they hold up so much memory that waiting would cost more than a launch. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
+#include "passes/launches.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
 
@@ -26,13 +28,16 @@ typedef tcc_vec(int) int_vec;
 
 /* A group as the scheduler sees it. Values are numbered by node id. */
 typedef struct task {
-    int_vec loads, stores; /* values in the arena */
-    int_vec over;          /* pairs: a value that it loads, and one that it may write over that */
-    int_vec after;         /* groups that read what this one stores */
-    int waits_for;         /* groups */
-    int64_t input_bytes;   /* of all inputs, wherever they are */
-    bool waits;            /* may wait for its like */
-    uint64_t shape;        /* equal for groups that are likely to be one kernel */
+    const tcc_implementation *launches;
+    int moments;
+    int_vec loads, stores; /* values in the arena; of each, the moment of the last read and of the first write */
+    int_vec load_moments, store_moments;
+    int_vec over;        /* triples: a value that it loads, one that it may write over that, and the moment */
+    int_vec after;       /* groups that read what this one stores */
+    int waits_for;       /* groups */
+    int64_t input_bytes; /* of all inputs, wherever they are */
+    bool waits;          /* may wait for its like */
+    uint64_t shape;      /* equal for groups that are likely to be one kernel */
 } task;
 
 typedef struct scheduler {
@@ -43,24 +48,58 @@ typedef struct scheduler {
     int *missing;        /* by group, during one run: groups that it still waits for */
     int *left;           /* by node, during one run: users to come */
     bool *done;
+    tcc_arena arena; /* of launches that are not in the graph */
 } scheduler;
 
 /* -- What there is to schedule -- */
 
 static uint64_t mix(uint64_t h, uint64_t v) { return (h ^ v) * UINT64_C(0x9E3779B97F4A7C15) + (h >> 29); }
 
+static int last_read(const tcc_implementation *x, const tcc_node *n) {
+    int moment = 0;
+    for (int i = 0; i < x->n_launches; i++)
+        if (tcc_launch_reads(&x->launches[i], n)) moment = tcc_launch_moment(x, i);
+    return moment;
+}
+
+static int first_write(const tcc_implementation *x, const tcc_node *n) {
+    for (int i = 0; i < x->n_launches; i++)
+        if (tcc_launch_writes(&x->launches[i], n)) return tcc_launch_moment(x, i);
+    return 0;
+}
+
+static bool list_overwrites(scheduler *s, const tcc_group *group, task *task, tcc_node *const *inputs, int n_inputs) {
+    bool ok = true;
+    for (int i = 0; i < n_inputs; i++)
+        for (int k = 0; k < group->n_outputs && s->size_bytes[inputs[i]->id]; k++) {
+            const tcc_node *old = inputs[i], *written = group->outputs[k];
+            if (s->size_bytes[written->id] != s->size_bytes[old->id]) continue;
+            const int moment = first_write(task->launches, written);
+            if (last_read(task->launches, old) != moment) continue;
+            if (!tcc_moment_overwrites(task->launches, moment, old, written)) continue;
+            ok &= tcc_vec_push(&task->over, old->id) && tcc_vec_push(&task->over, written->id) &&
+                  tcc_vec_push(&task->over, moment);
+        }
+    return ok;
+}
+
 static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inputs) {
     const tcc_graph *g = s->g;
     const tcc_group *group = &g->groups.data[t];
     task *task = &s->tasks[t];
     int n_inputs = tcc_group_inputs(group, inputs);
+    task->launches = tcc_group_launches(&s->arena, group);
+    if (!task->launches) return false;
+    task->moments = tcc_launch_moments(task->launches);
     bool ok = true;
     for (int i = 0; i < n_inputs; i++) {
         int id = inputs[i]->id, producer = producers[id];
         task->input_bytes += tcc_type_bytes(&inputs[i]->type);
         if (producer < 0) continue;
         s->users[id]++;
-        if (s->size_bytes[id]) ok &= tcc_vec_push(&task->loads, id);
+        if (s->size_bytes[id])
+            ok &= tcc_vec_push(&task->loads, id) &&
+                  tcc_vec_push(&task->load_moments, last_read(task->launches, inputs[i]));
         struct task *source = &s->tasks[producer];
         if (source->after.count && source->after.data[source->after.count - 1] == t) continue;
         ok &= tcc_vec_push(&source->after, t);
@@ -70,19 +109,16 @@ static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inpu
     int64_t stored_bytes = 0;
     for (int i = 0; i < group->n_outputs; i++) {
         int id = group->outputs[i]->id;
-        if (s->size_bytes[id]) ok &= tcc_vec_push(&task->stores, id);
+        if (s->size_bytes[id])
+            ok &= tcc_vec_push(&task->stores, id) &&
+                  tcc_vec_push(&task->store_moments, first_write(task->launches, group->outputs[i]));
         stored_bytes += tcc_type_bytes(&group->outputs[i]->type);
         bool is_state = false;
         for (int k = 0; k < g->outputs.count; k++)
             is_state |= g->outputs.data[k].node == group->outputs[i] && g->outputs.data[k].alias >= 0;
         updates &= is_state;
     }
-    for (int i = 0; i < n_inputs; i++)
-        for (int k = 0; k < group->n_outputs && s->size_bytes[inputs[i]->id]; k++) {
-            if (s->size_bytes[group->outputs[k]->id] != s->size_bytes[inputs[i]->id]) continue;
-            if (!tcc_plan_same_element(group, inputs[i], group->outputs[k])) continue;
-            ok &= tcc_vec_push(&task->over, inputs[i]->id) && tcc_vec_push(&task->over, group->outputs[k]->id);
-        }
+    ok &= list_overwrites(s, group, task, inputs, n_inputs);
     task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
     task->shape = (uint64_t)group->kind;
     for (int i = 0; i < group->n_nodes; i++) task->shape = mix(task->shape, (uint64_t)group->nodes[i]->op);
@@ -156,9 +192,12 @@ static void destroy(scheduler *s) {
     for (int t = 0; s->tasks && t < s->g->groups.count; t++) {
         tcc_vec_free(&s->tasks[t].loads);
         tcc_vec_free(&s->tasks[t].stores);
+        tcc_vec_free(&s->tasks[t].load_moments);
+        tcc_vec_free(&s->tasks[t].store_moments);
         tcc_vec_free(&s->tasks[t].over);
         tcc_vec_free(&s->tasks[t].after);
     }
+    tcc_arena_free(&s->arena);
     void *const arrays[] = {s->tasks, s->size_bytes, s->users, s->left, s->missing, s->done};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }
@@ -207,18 +246,43 @@ static int pick(const scheduler *s, way way, int_vec *waiting, int64_t *waiting_
     return best;
 }
 
+/* Bytes of the group's temporaries that are alive in a moment. */
+static int64_t temporary_bytes(const task *task, int moment) {
+    int64_t bytes = 0;
+    for (int i = 0; i < task->launches->n_temporaries; i++) {
+        const tcc_temporary *t = &task->launches->temporaries[i];
+        if (tcc_launch_moment(task->launches, t->first) <= moment &&
+            moment <= tcc_launch_moment(task->launches, t->last))
+            bytes += tcc_plan_aligned(t->size_bytes);
+    }
+    return bytes;
+}
+
+/* Bytes that outputs share in a moment with values that die there; each takes part once. */
+static int64_t shared_bytes(const scheduler *s, const task *task, int moment) {
+    int64_t shared = 0;
+    for (int i = 0; i < task->over.count; i += 3) {
+        const int *pair = &task->over.data[i];
+        bool used = s->left[pair[0]] != 1 || pair[2] != moment;
+        for (int k = 0; k < i; k += 3) used |= task->over.data[k] == pair[0] || task->over.data[k + 1] == pair[1];
+        if (!used) shared += s->size_bytes[pair[0]];
+    }
+    return shared;
+}
+
 /* Runs group t: what is alive then, and what it releases. */
 static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
     const task *task = &s->tasks[t];
-    for (int i = 0; i < task->stores.count; i++) *live += s->size_bytes[task->stores.data[i]];
-    int64_t shared = 0; /* by a value and one that takes its place; each takes part once */
-    for (int i = 0; i < task->over.count; i += 2) {
-        const int *pair = &task->over.data[i];
-        bool used = s->left[pair[0]] != 1;
-        for (int k = 0; k < i; k += 2) used |= task->over.data[k] == pair[0] || task->over.data[k + 1] == pair[1];
-        if (!used) shared += s->size_bytes[pair[0]];
+    for (int moment = 0; moment < task->moments; moment++) {
+        int64_t alive = *live + temporary_bytes(task, moment) - shared_bytes(s, task, moment);
+        for (int i = 0; i < task->stores.count; i++)
+            if (task->store_moments.data[i] <= moment) alive += s->size_bytes[task->stores.data[i]];
+        for (int i = 0; i < task->loads.count; i++)
+            if (task->load_moments.data[i] < moment && s->left[task->loads.data[i]] == 1)
+                alive -= s->size_bytes[task->loads.data[i]];
+        if (alive > *peak) *peak = alive;
     }
-    if (*live - shared > *peak) *peak = *live - shared;
+    for (int i = 0; i < task->stores.count; i++) *live += s->size_bytes[task->stores.data[i]];
     for (int i = 0; i < task->loads.count; i++)
         if (--s->left[task->loads.data[i]] == 0) *live -= s->size_bytes[task->loads.data[i]];
     for (int i = 0; i < task->stores.count; i++)

@@ -29,15 +29,8 @@ typedef struct tcc_train_spec {
 typedef struct tcc_pass_options {
     bool train; /* build the training step; else a forward-only program */
     tcc_train_spec spec;
-    bool eager;     /* every op its own group */
-    bool prologues; /* contractions are kernels of our own that compute operands as they read them: fuse may put work in
-                       front of one */
-    bool operand_sums; /* the target's library multiplies matrices and sums one of them at once: fuse may put both into
-                          a group */
-    /* Whether the target's library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it;
-     * NULL: it computes none. */
-    bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);
-    void *takes_norm_user;
+    bool eager;                           /* every op its own group */
+    const struct tcc_pass_target *target; /* what the passes ask (passes/select.h); NULL: code for no target yet */
 } tcc_pass_options;
 
 typedef struct tcc_pass_cx {

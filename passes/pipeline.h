@@ -5,7 +5,13 @@
 
 #include "passes/pass.h"
 
-typedef enum tcc_pass_when { TCC_WHEN_ALWAYS, TCC_WHEN_TRAINING, TCC_WHEN_FUSING, TCC_WHEN_NORMS } tcc_pass_when;
+typedef enum tcc_pass_when {
+    TCC_WHEN_ALWAYS,
+    TCC_WHEN_TRAINING,
+    TCC_WHEN_FUSING,
+    TCC_WHEN_NORMS,
+    TCC_WHEN_TARGET,
+} tcc_pass_when;
 
 typedef struct tcc_pipeline_step {
     tcc_pass_id pass;

@@ -5,7 +5,9 @@
 
 #include "ir/support/alloc.h"
 #include "passes/group.h"
+#include "passes/launches.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,16 +108,13 @@ bool tcc_plan_same_element(const tcc_group *group, const tcc_node *input, const 
     return same;
 }
 
-bool tcc_plan_share_place(const tcc_graph *g, const tcc_node *a, const tcc_node *b) {
-    int64_t offset_a = -1, offset_b = -1;
-    for (int i = 0; i < g->places.count; i++) {
-        if (g->places.data[i].node == a) offset_a = g->places.data[i].offset_bytes;
-        if (g->places.data[i].node == b) offset_b = g->places.data[i].offset_bytes;
-    }
-    return offset_a >= 0 && offset_a == offset_b;
-}
-
 /* -- Reading a plan -- */
+
+bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later) {
+    if (!earlier->node || !later->node || earlier->last != later->first || earlier->first >= later->first) return false;
+    const int moment = later->first - plan->start[later->group];
+    return tcc_moment_overwrites(plan->launches[later->group], moment, earlier->node, later->node);
+}
 
 static bool written_over(const tcc_plan *plan, const tcc_plan_value *v) {
     for (int i = 0; i < plan->values.count; i++) {
@@ -127,63 +126,147 @@ static bool written_over(const tcc_plan *plan, const tcc_plan_value *v) {
     return false;
 }
 
-static void find_peak(const tcc_graph *g, tcc_plan *plan) {
+static void find_peak(const tcc_graph *g, tcc_plan *plan, int64_t *change) {
+    const int end = plan->start[g->groups.count];
+    memset(change, 0, sizeof *change * ((size_t)end + 2));
+    for (int i = 0; i < plan->values.count; i++) {
+        const tcc_plan_value *v = &plan->values.data[i];
+        if (v->first < 0) continue;
+        change[v->first] += v->size_bytes;
+        change[written_over(plan, v) ? v->last : v->last + 1] -= v->size_bytes;
+    }
     int64_t live = 0;
+    for (int t = 0; t <= end; t++) {
+        live += change[t];
+        if (live <= plan->peak_bytes) continue;
+        plan->peak_bytes = live;
+        plan->peak_moment = t;
+    }
+}
+
+static bool list_launches(const tcc_graph *g, tcc_plan *plan) {
+    const int count = g->groups.count;
+    plan->launches = TCC_ARENA_ARRAY(&plan->arena, const tcc_implementation *, count + 1);
+    plan->start = TCC_ARENA_ARRAY(&plan->arena, int, count + 1);
+    if (!plan->launches || !plan->start) return false;
+    plan->start[0] = 0;
+    for (int t = 0; t < count; t++) {
+        plan->launches[t] = tcc_group_launches(&plan->arena, &g->groups.data[t]);
+        if (!plan->launches[t]) return false;
+        plan->start[t + 1] = plan->start[t] + tcc_launch_moments(plan->launches[t]);
+    }
+    return true;
+}
+
+static bool list_values(const tcc_graph *g, tcc_plan *plan) {
+    bool ok = true;
+    for (int i = 0; i < g->places.count; i++) {
+        tcc_node *n = g->places.data[i].node;
+        tcc_plan_value value = {n, -1, -1, g->places.data[i].offset_bytes, tcc_plan_size(n), -1, -1};
+        ok &= tcc_vec_push(&plan->values, value);
+    }
     for (int t = 0; t < g->groups.count; t++) {
-        for (int i = 0; i < plan->values.count; i++) {
-            const tcc_plan_value *v = &plan->values.data[i];
-            if (v->first == t) live += v->size_bytes;
-            if (v->last == t && written_over(plan, v)) live -= v->size_bytes;
+        const tcc_implementation *x = plan->launches[t];
+        for (int i = 0; i < x->n_temporaries; i++) {
+            const tcc_temporary *temporary = &x->temporaries[i];
+            tcc_plan_value value = {NULL,
+                                    t,
+                                    i,
+                                    temporary->placed ? temporary->offset_bytes : 0,
+                                    tcc_plan_aligned(temporary->size_bytes),
+                                    plan->start[t] + tcc_launch_moment(x, temporary->first),
+                                    plan->start[t] + tcc_launch_moment(x, temporary->last)};
+            ok &= tcc_vec_push(&plan->values, value);
         }
-        if (live > plan->peak_bytes) {
-            plan->peak_bytes = live;
-            plan->peak_group = t;
+    }
+    const int end = plan->start[g->groups.count];
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *o = &g->outputs.data[i];
+        tcc_plan_value value = {NULL, -1, i, o->stage_bytes, tcc_plan_size(o->node), end, end};
+        if (o->staged) ok &= tcc_vec_push(&plan->values, value);
+    }
+    return ok;
+}
+
+/* Moments in which values are used; `value_of` by node. */
+static void find_lives(const tcc_graph *g, tcc_plan *plan, const int *value_of) {
+    for (int t = 0; t < g->groups.count; t++) {
+        const tcc_implementation *x = plan->launches[t];
+        for (int i = 0, moment = plan->start[t]; i < x->n_launches; i++) {
+            const tcc_launch *launch = &x->launches[i];
+            moment += i && !launch->beside;
+            for (int k = 0; k < launch->n_writes; k++) {
+                int v = launch->writes[k].node ? value_of[launch->writes[k].node->id] : -1;
+                if (v < 0) continue;
+                tcc_plan_value *value = &plan->values.data[v];
+                if (value->first < 0) value->first = moment, value->group = t;
+                value->last = moment;
+            }
+            for (int k = 0; k < launch->n_reads; k++) {
+                int v = launch->reads[k].node ? value_of[launch->reads[k].node->id] : -1;
+                if (v >= 0) plan->values.data[v].last = moment;
+            }
         }
-        for (int i = 0; i < plan->values.count; i++) {
-            const tcc_plan_value *v = &plan->values.data[i];
-            if (v->last == t && !written_over(plan, v)) live -= v->size_bytes;
-        }
+    }
+    for (int i = 0; i < g->outputs.count; i++) {
+        int v = value_of[g->outputs.data[i].node->id];
+        if (v >= 0) plan->values.data[v].last = plan->start[g->groups.count]; /* copied out at the end */
     }
 }
 
 tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag) {
     *out = (tcc_plan){0};
     int *value_of = tcc__malloc(sizeof *value_of * (size_t)(g->nodes.count + 1));
-    if (!value_of) return tcc_enomem(diag);
-    for (int i = 0; i < g->nodes.count; i++) value_of[i] = -1;
-    tcc_status status = TCC_OK;
-    for (int i = 0; i < g->places.count && status == TCC_OK; i++) {
-        tcc_node *n = g->places.data[i].node;
-        value_of[n->id] = i;
-        tcc_plan_value value = {n, g->places.data[i].offset_bytes, tcc_plan_size(n), -1, -1};
-        if (!tcc_vec_push(&out->values, value)) status = tcc_enomem(diag);
-    }
-    for (int t = 0; t < g->groups.count && status == TCC_OK; t++) {
-        const tcc_group *group = &g->groups.data[t];
-        for (int i = 0; i < group->n_outputs; i++) {
-            int v = value_of[group->outputs[i]->id];
-            if (v >= 0) out->values.data[v].first = out->values.data[v].last = t;
-        }
-        for (int i = 0; i < group->n_nodes; i++)
-            for (int k = 0; k < group->nodes[i]->n_operands; k++) {
-                const tcc_node *operand = group->nodes[i]->operands[k];
-                int v = value_of[operand->id];
-                if (v >= 0 && !tcc_group_has(group, operand)) out->values.data[v].last = t;
-            }
-    }
-    for (int i = 0; i < g->outputs.count && status == TCC_OK; i++) {
-        int v = value_of[g->outputs.data[i].node->id];
-        if (v >= 0) out->values.data[v].last = g->groups.count; /* copied out at the end */
+    int64_t *change = NULL;
+    bool ok = value_of && list_launches(g, out) && list_values(g, out);
+    if (ok) ok = (change = tcc__malloc(sizeof *change * ((size_t)out->start[g->groups.count] + 2)));
+    if (ok) {
+        for (int i = 0; i < g->nodes.count; i++) value_of[i] = -1;
+        for (int i = 0; i < g->places.count; i++) value_of[g->places.data[i].node->id] = i;
+        find_lives(g, out, value_of);
+        find_peak(g, out, change);
     }
     tcc__free(value_of);
-    if (status == TCC_OK) find_peak(g, out);
-    if (status != TCC_OK) tcc_plan_free(out);
-    return status;
+    tcc__free(change);
+    if (ok) return TCC_OK;
+    tcc_plan_free(out);
+    return tcc_enomem(diag);
 }
 
 void tcc_plan_free(tcc_plan *plan) {
     tcc_vec_free(&plan->values);
+    tcc_arena_free(&plan->arena);
     *plan = (tcc_plan){0};
+}
+
+/* -- States that are replaced in place -- */
+
+int tcc_plan_first_write(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n) {
+    for (int t = 0; t < g->groups.count; t++) {
+        if (!tcc_group_stores(&g->groups.data[t], n)) continue;
+        for (int i = 0; i < plan->launches[t]->n_launches; i++)
+            if (tcc_launch_writes(&plan->launches[t]->launches[i], n))
+                return plan->start[t] + tcc_launch_moment(plan->launches[t], i);
+    }
+    return -1;
+}
+
+int tcc_plan_last_read(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n) {
+    for (int t = g->groups.count - 1; t >= 0; t--)
+        for (int i = plan->launches[t]->n_launches - 1; i >= 0; i--)
+            if (tcc_launch_reads(&plan->launches[t]->launches[i], n))
+                return plan->start[t] + tcc_launch_moment(plan->launches[t], i);
+    return -1;
+}
+
+bool tcc_plan_may_replace(const tcc_graph *g, const tcc_plan *plan, const tcc_output *output) {
+    const tcc_node *old = g->inputs.data[output->alias];
+    const int written = tcc_plan_first_write(g, plan, output->node), read = tcc_plan_last_read(g, plan, old);
+    if (written < 0 || read < written) return written >= 0;
+    if (read > written) return false;
+    int t = 0;
+    while (plan->start[t + 1] <= written) t++;
+    return tcc_moment_overwrites(plan->launches[t], written - plan->start[t], old, output->node);
 }
 
 /* -- The check -- */
@@ -192,50 +275,60 @@ static bool share_memory(const tcc_plan_value *a, const tcc_plan_value *b) {
     return a->offset_bytes < b->offset_bytes + b->size_bytes && b->offset_bytes < a->offset_bytes + a->size_bytes;
 }
 
-/* `earlier` dies in the group that stores `later`, which writes over it element by element. */
-static bool in_place(const tcc_graph *g, const tcc_plan_value *earlier, const tcc_plan_value *later) {
-    return earlier->last == later->first && earlier->first < later->first &&
-           earlier->offset_bytes == later->offset_bytes &&
-           tcc_plan_same_element(&g->groups.data[later->first], earlier->node, later->node);
+/* What the memory is for, in words; overwritten by the next but one call. */
+static const char *value_text(const tcc_graph *g, const tcc_plan_value *v) {
+    static _Thread_local char buffers[2][160];
+    static _Thread_local unsigned next;
+    char *text = buffers[next++ % 2];
+    if (v->node) return tcc_node_text(v->node);
+    if (v->group < 0) snprintf(text, sizeof buffers[0], "output '%s' on its way", g->outputs.data[v->temporary].name);
+    else {
+        const tcc_group *group = &g->groups.data[v->group];
+        snprintf(text, sizeof buffers[0], "t%d of group %d, %s by %s", v->temporary, v->group,
+                 tcc_group_kind_text(group->kind), group->implementation ? group->implementation->name : "nothing");
+    }
+    return text;
+}
+
+static tcc_loc value_loc(const tcc_graph *g, const tcc_plan_value *v) {
+    if (v->node) return v->node->loc;
+    return v->group < 0 ? g->outputs.data[v->temporary].node->loc : g->groups.data[v->group].hero->loc;
+}
+
+/* `earlier` dies in the moment that writes `later` over it, element by element. */
+static bool in_place(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later) {
+    return earlier->offset_bytes == later->offset_bytes && tcc_plan_overwrites(plan, earlier, later);
 }
 
 static tcc_status check_values(const tcc_graph *g, const tcc_plan *plan, tcc_diag *diag) {
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *a = &plan->values.data[i];
-        if (a->first < 0) return TCC_BUG(diag, "no group stores %s, which has a place", tcc_node_text(a->node));
+        if (a->first < 0) return TCC_BUG(diag, "no group stores %s, which has a place", value_text(g, a));
+        if (!a->node && a->group >= 0 && !plan->launches[a->group]->temporaries[a->temporary].placed)
+            return TCC_BUG(diag, "%s has no place", value_text(g, a));
         if (a->offset_bytes % TCC_PLAN_ALIGNMENT || a->offset_bytes < 0 ||
             a->offset_bytes + a->size_bytes > g->arena_bytes)
-            return TCC_BUG(diag, "%s lies at %lld, outside the arena of %lld bytes or badly aligned",
-                           tcc_node_text(a->node), (long long)a->offset_bytes, (long long)g->arena_bytes);
+            return TCC_BUG(diag, "%s lies at %lld, outside the arena of %lld bytes or badly aligned", value_text(g, a),
+                           (long long)a->offset_bytes, (long long)g->arena_bytes);
         for (int k = i + 1; k < plan->values.count; k++) {
             const tcc_plan_value *b = &plan->values.data[k];
             if (a->last < b->first || b->last < a->first || !share_memory(a, b)) continue;
-            if (in_place(g, a, b) || in_place(g, b, a)) continue;
-            tcc_status status = TCC_BUG(diag, "%s (groups %d to %d) shares memory with", tcc_node_text(a->node),
-                                        a->first, a->last);
-            tcc_note(diag, TCC_NOWHERE, "%s (groups %d to %d)", tcc_node_text(b->node), b->first, b->last);
+            if (in_place(plan, a, b) || in_place(plan, b, a)) continue;
+            tcc_status status = TCC_BUG(diag, "%s (launches %d to %d) shares memory with", value_text(g, a), a->first,
+                                        a->last);
+            tcc_note(diag, TCC_NOWHERE, "%s (launches %d to %d)", value_text(g, b), b->first, b->last);
             return status;
         }
     }
     return TCC_OK;
 }
 
-static tcc_status check_in_place_outputs(const tcc_graph *g, tcc_diag *diag) {
+static tcc_status check_outputs(const tcc_graph *g, const tcc_plan *plan, tcc_diag *diag) {
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *output = &g->outputs.data[i];
-        if (!output->in_place) continue;
-        const tcc_node *old = g->inputs.data[output->alias];
-        bool written = false;
-        for (int t = 0; t < g->groups.count; t++) {
-            const tcc_group *group = &g->groups.data[t];
-            bool writes = tcc_group_stores(group, output->node), reads = false;
-            for (int k = 0; k < group->n_nodes; k++)
-                for (int m = 0; m < group->nodes[k]->n_operands; m++) reads |= group->nodes[k]->operands[m] == old;
-            if (reads && (written || (writes && !tcc_plan_same_element(group, old, output->node))))
-                return TCC_BUG(diag, "group %d reads %s after output %s overwrote it", t, old->attrs->input.name,
-                               output->name);
-            written |= writes;
-        }
+        if (output->in_place && output->node->op != TCC_OP_INPUT && !tcc_plan_may_replace(g, plan, output))
+            return TCC_BUG(diag, "%s is read after output %s overwrote it",
+                           g->inputs.data[output->alias]->attrs->input.name, output->name);
     }
     return TCC_OK;
 }
@@ -244,8 +337,9 @@ tcc_status tcc_plan_check(const tcc_graph *g, tcc_diag *diag) {
     tcc_plan plan;
     TCC_TRY(tcc_plan_read(g, &plan, diag));
     tcc_status status = check_values(g, &plan, diag);
+    if (status == TCC_OK) status = check_outputs(g, &plan, diag);
     tcc_plan_free(&plan);
-    return status == TCC_OK ? check_in_place_outputs(g, diag) : status;
+    return status;
 }
 
 /* -- Table and picture -- */
@@ -253,15 +347,15 @@ tcc_status tcc_plan_check(const tcc_graph *g, tcc_diag *diag) {
 static int larger_first(const void *a, const void *b) {
     const tcc_plan_value *x = a, *y = b;
     if (x->size_bytes != y->size_bytes) return x->size_bytes < y->size_bytes ? 1 : -1;
-    return x->node->id - y->node->id;
+    return x->first != y->first ? x->first - y->first : (x > y) - (x < y);
 }
 
 void tcc_plan_print(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
-    tcc_strbuf_printf(b, "arena %lld bytes, %d values in %d groups\n", (long long)g->arena_bytes, plan->values.count,
-                      g->groups.count);
-    tcc_strbuf_printf(b, "most alive at once: %lld bytes, in group %d\n\n", (long long)plan->peak_bytes,
-                      plan->peak_group);
-    tcc_strbuf_add(b, "      bytes       offset  groups         at peak  value\n");
+    tcc_strbuf_printf(b, "arena %lld bytes, %d values in %d launches of %d groups\n", (long long)g->arena_bytes,
+                      plan->values.count, plan->start[g->groups.count], g->groups.count);
+    tcc_strbuf_printf(b, "most alive at once: %lld bytes, in launch %d\n\n", (long long)plan->peak_bytes,
+                      plan->peak_moment);
+    tcc_strbuf_add(b, "      bytes       offset  launches       at peak  value\n");
     size_t size_bytes = sizeof *plan->values.data * (size_t)plan->values.count;
     tcc_plan_value *sorted = tcc__malloc(size_bytes + 1);
     if (!sorted) {
@@ -272,10 +366,10 @@ void tcc_plan_print(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
     qsort(sorted, (size_t)plan->values.count, sizeof *sorted, larger_first);
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *v = &sorted[i];
-        bool at_peak = v->first <= plan->peak_group && plan->peak_group <= v->last;
+        bool at_peak = v->first <= plan->peak_moment && plan->peak_moment <= v->last;
         tcc_strbuf_printf(b, "%11lld %12lld  %5d..%-5d  %-7s  %s", (long long)v->size_bytes, (long long)v->offset_bytes,
-                          v->first, v->last, at_peak ? "yes" : "", tcc_node_text(v->node));
-        if (v->node->loc.file) tcc_strbuf_add(b, "  "), tcc_loc_print(b, v->node->loc);
+                          v->first, v->last, at_peak ? "yes" : "", value_text(g, v));
+        if (value_loc(g, v).file) tcc_strbuf_add(b, "  "), tcc_loc_print(b, value_loc(g, v));
         tcc_strbuf_add(b, "\n");
     }
     tcc__free(sorted);
@@ -285,24 +379,28 @@ void tcc_plan_svg(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
     enum { WIDTH = 1200, HEIGHT = 700, LEFT = 10, BOTTOM = 710 };
     static const char *const colors[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2",
                                          "#59a14f", "#edc948", "#b07aa1", "#9c755f"};
-    double per_group = (double)WIDTH / (g->groups.count + 1);
+    const int launches = plan->start[g->groups.count];
+    double per_launch = (double)WIDTH / (launches + 1);
     double per_byte = (double)HEIGHT / (double)(g->arena_bytes ? g->arena_bytes : 1);
-    tcc_strbuf_printf(b,
-                      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-                      "font-size=\"11\">\n<text x=\"%d\" y=\"%d\">%d groups, arena %lld bytes, most alive at once %lld "
-                      "bytes</text>\n",
-                      WIDTH + 2 * LEFT, BOTTOM + 20, LEFT, BOTTOM + 14, g->groups.count, (long long)g->arena_bytes,
-                      (long long)plan->peak_bytes);
+    tcc_strbuf_printf(
+        b,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+        "font-size=\"11\">\n<text x=\"%d\" y=\"%d\">%d launches, arena %lld bytes, most alive at once %lld "
+        "bytes</text>\n",
+        WIDTH + 2 * LEFT, BOTTOM + 20, LEFT, BOTTOM + 14, launches, (long long)g->arena_bytes,
+        (long long)plan->peak_bytes);
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *v = &plan->values.data[i];
         double height = (double)v->size_bytes * per_byte, top = BOTTOM - (double)v->offset_bytes * per_byte - height;
         tcc_strbuf_printf(b,
                           "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"white\" "
-                          "stroke-width=\"0.3\"><title>%s: %lld bytes at %lld, groups %d to %d</title></rect>\n",
-                          LEFT + v->first * per_group, top, (v->last - v->first + 1) * per_group, height,
-                          colors[v->node->id % (int)(sizeof colors / sizeof colors[0])],
-                          tcc_op_get_info(v->node->op)->text, (long long)v->size_bytes, (long long)v->offset_bytes,
-                          v->first, v->last);
+                          "stroke-width=\"0.3\"><title>%s: %lld bytes at %lld, launches %d to %d</title></rect>\n",
+                          LEFT + v->first * per_launch, top, (v->last - v->first + 1) * per_launch, height,
+                          colors[(v->node ? v->node->id : i) % (int)(sizeof colors / sizeof colors[0])],
+                          v->node        ? tcc_op_get_info(v->node->op)->text
+                          : v->group < 0 ? "state"
+                                         : "temporary",
+                          (long long)v->size_bytes, (long long)v->offset_bytes, v->first, v->last);
     }
     tcc_strbuf_add(b, "</svg>\n");
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * plan-memory: gives every value that a group stores a place in the arena, or a home in a binding.
+ * plan-memory: gives everything that lives in the arena its place there: values that groups store, their temporaries
+ * and workspaces, and states on their way to other states. A value may also have a home in a binding.
  *
- * A value's life runs from the group that stores it to the last that reads it. A pointwise output may take over the
- * memory of an operand that dies in its group; such chains form one block. Blocks are placed one by one, each in the
- * tightest gap that the blocks alive at the same time leave (best fit), in several orders of which the smallest arena
- * wins. */
+ * Time is counted in launches. A value's life runs from the launch that first writes it to the last that reads it. An
+ * output may take over the memory of an operand that dies in the launch that writes it, where that reads and writes in
+ * step; such chains form one block. Blocks are placed one by one, each in the tightest gap that the blocks alive at the
+ * same time leave (best fit), in several orders of which the smallest arena wins. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -15,15 +16,7 @@
 
 /* -- Outputs written over the state that they replace -- */
 
-static bool reads(const tcc_group *group, const tcc_node *input) {
-    for (int i = 0; i < group->n_nodes; i++)
-        for (int k = 0; k < group->nodes[i]->n_operands; k++)
-            if (group->nodes[i]->operands[k] == input) return true;
-    return false;
-}
-
-/* Every reader of the old value runs before the group that stores the new one, or is that group, reading in step. */
-static bool may_overwrite(const tcc_graph *g, const tcc_output *output) {
+static bool may_overwrite(const tcc_graph *g, const tcc_plan *lives, const tcc_output *output) {
     const tcc_node *old = g->inputs.data[output->alias];
     if (output->node->op == TCC_OP_INPUT || output->node->op == TCC_OP_CONSTANT) return false;
     for (int i = 0; i < g->outputs.count; i++) {
@@ -32,15 +25,12 @@ static bool may_overwrite(const tcc_graph *g, const tcc_output *output) {
         if (other != output && other->in_place && (other->alias == output->alias || other->node == output->node))
             return false;
     }
-    bool written = false;
-    for (int t = 0; t < g->groups.count; t++) {
-        const tcc_group *group = &g->groups.data[t];
-        bool writes = tcc_group_stores(group, output->node);
-        if (!written && !writes) continue;
-        if (reads(group, old) && (written || !tcc_plan_same_element(group, old, output->node))) return false;
-        written = true;
-    }
-    return written;
+    return tcc_plan_may_replace(g, lives, output);
+}
+
+/* One state becomes another. */
+static bool is_moved(const tcc_graph *g, const tcc_output *output) {
+    return output->alias >= 0 && output->node->op == TCC_OP_INPUT && g->inputs.data[output->alias] != output->node;
 }
 
 /* -- Blocks of memory -- */
@@ -49,6 +39,7 @@ static bool may_overwrite(const tcc_graph *g, const tcc_output *output) {
 typedef struct block {
     int64_t size_bytes, offset_bytes;
     int first, last;
+    bool scratch; /* no value but a temporary, or a state on its way */
 } block;
 
 typedef struct planner {
@@ -58,7 +49,7 @@ typedef struct planner {
     tcc_vec(block) blocks;
 } planner;
 
-/* Joins each value to the block of an operand that dies where it is born, if its group reads and writes in step. */
+/* Joins each value to the block of an operand that dies where it is born, if that launch reads and writes in step. */
 static tcc_status make_blocks(planner *p, tcc_diag *diag) {
     for (int v = 0; v < p->plan.values.count; v++) {
         const tcc_plan_value *value = &p->plan.values.data[v];
@@ -66,15 +57,14 @@ static tcc_status make_blocks(planner *p, tcc_diag *diag) {
         for (int u = 0; u < v && p->block_of[v] < 0; u++) {
             const tcc_plan_value *dying = &p->plan.values.data[u];
             block *b = &p->blocks.data[p->block_of[u]];
-            if (dying->last != value->first || dying->first >= value->first || b->last != dying->last) continue;
-            if (dying->size_bytes != value->size_bytes) continue;
-            if (!tcc_plan_same_element(&p->g->groups.data[value->first], dying->node, value->node)) continue;
+            if (b->last != dying->last || dying->size_bytes != value->size_bytes) continue;
+            if (!tcc_plan_overwrites(&p->plan, dying, value)) continue;
             b->last = value->last;
             p->block_of[v] = p->block_of[u];
         }
         if (p->block_of[v] >= 0) continue;
         p->block_of[v] = p->blocks.count;
-        block fresh = {value->size_bytes, 0, value->first, value->last};
+        block fresh = {value->size_bytes, 0, value->first, value->last, !value->node};
         if (!tcc_vec_push(&p->blocks, fresh)) return tcc_enomem(diag);
     }
     return TCC_OK;
@@ -105,6 +95,16 @@ static int by_life(const void *a, const void *b) {
 static int by_start(const void *a, const void *b) {
     const block *x = *(block *const *)a, *y = *(block *const *)b;
     return x->first != y->first ? x->first - y->first : by_size(a, b);
+}
+
+/* Moves scratch behind the values, each in their order: an arena that values alone would have had does not grow by more
+ * than what does not fit beside them. */
+static void scratch_last(block **order, int count, block **room) {
+    int n = 0, kept = 0;
+    for (int i = 0; i < count; i++)
+        if (order[i]->scratch) room[n++] = order[i];
+        else order[kept++] = order[i];
+    memcpy(order + kept, room, sizeof *order * (size_t)n);
 }
 
 /* Places the blocks in the order given and returns the arena's size. `placed` is kept sorted by offset. */
@@ -143,9 +143,10 @@ static tcc_status place_all(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
         return tcc_enomem(diag);
     }
     *arena_bytes = INT64_MAX;
-    for (size_t way = 0; way < sizeof orders / sizeof orders[0]; way++) {
+    for (size_t way = 0; way < 2 * sizeof orders / sizeof orders[0]; way++) {
         for (int i = 0; i < count; i++) order[i] = &p->blocks.data[i];
-        qsort(order, (size_t)count, sizeof *order, orders[way]);
+        qsort(order, (size_t)count, sizeof *order, orders[way / 2]);
+        if (way % 2) scratch_last(order, count, order + count);
         int64_t arena = place_blocks(order, count, order + count);
         if (arena >= *arena_bytes) continue;
         *arena_bytes = arena;
@@ -179,20 +180,45 @@ static void log_plan(tcc_pass_cx *cx, const planner *p) {
     tcc_strbuf_free(&b);
 }
 
-static tcc_status plan(tcc_pass_cx *cx, tcc_graph *g) {
-    for (int i = 0; i < g->outputs.count; i++) g->outputs.data[i].in_place = false;
+/* What is written in place, and what goes by way of the arena. */
+static tcc_status plan_outputs(tcc_graph *g, tcc_diag *diag) {
+    tcc_plan lives;
+    g->places.count = 0; /* the lives of bindings alone */
+    for (int i = 0; i < g->outputs.count; i++) g->outputs.data[i].in_place = g->outputs.data[i].staged = false;
+    TCC_TRY(tcc_plan_read(g, &lives, diag));
     for (int i = 0; i < g->outputs.count; i++) {
         tcc_output *output = &g->outputs.data[i];
-        if (output->alias >= 0) output->in_place = may_overwrite(g, output);
+        if (output->alias >= 0) output->in_place = may_overwrite(g, &lives, output);
+        output->staged = is_moved(g, output);
     }
+    tcc_plan_free(&lives);
+    return TCC_OK;
+}
+
+static void set_offset(tcc_graph *g, const tcc_plan *plan, int at, int64_t offset_bytes) {
+    const tcc_plan_value *v = &plan->values.data[at];
+    if (v->node) {
+        g->places.data[at].offset_bytes = offset_bytes;
+    } else if (v->group < 0) {
+        g->outputs.data[v->temporary].stage_bytes = offset_bytes;
+    } else {
+        tcc_temporary *t = &g->groups.data[v->group].implementation->temporaries[v->temporary];
+        t->placed = true, t->offset_bytes = offset_bytes;
+    }
+}
+
+static tcc_status plan(tcc_pass_cx *cx, tcc_graph *g) {
+    TCC_TRY(plan_outputs(g, cx->diag));
     TCC_TRY(list_places(g));
     planner p = {.g = g};
     TCC_TRY(tcc_plan_read(g, &p.plan, cx->diag));
     p.block_of = tcc__malloc(sizeof *p.block_of * (size_t)(p.plan.values.count + 1));
     tcc_status status = p.block_of ? make_blocks(&p, cx->diag) : tcc_enomem(cx->diag);
     if (status == TCC_OK) status = place_all(&p, &g->arena_bytes, cx->diag);
-    for (int v = 0; v < p.plan.values.count && status == TCC_OK; v++)
-        p.plan.values.data[v].offset_bytes = g->places.data[v].offset_bytes = p.blocks.data[p.block_of[v]].offset_bytes;
+    for (int v = 0; v < p.plan.values.count && status == TCC_OK; v++) {
+        p.plan.values.data[v].offset_bytes = p.blocks.data[p.block_of[v]].offset_bytes;
+        set_offset(g, &p.plan, v, p.plan.values.data[v].offset_bytes);
+    }
     if (status == TCC_OK) log_plan(cx, &p);
     tcc__free(p.block_of);
     tcc_vec_free(&p.blocks);

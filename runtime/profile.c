@@ -20,6 +20,14 @@ static const char *how(const tcc_program *p, const tcc_step *s) {
     return text ? text : "";
 }
 
+/* The implementation that was chosen, and which of its launches this is where they are not called the same:
+ * "contract.tiles: combine". */
+static void print_choice(const tcc_program *p, const tcc_step *s, char *out, size_t size) {
+    const char *ran = how(p, s), *choice = s->implementation ? s->implementation : "";
+    if (!*choice || !strcmp(choice, ran)) snprintf(out, size, "%s", ran);
+    else snprintf(out, size, "%s: %s", choice, ran);
+}
+
 static double step_bytes(const tcc_step *s) {
     return s->kind == TCC_STEP_COPY && !(s->bytes > 0) ? 2.0 * (double)s->to.size_bytes : s->bytes;
 }
@@ -45,8 +53,9 @@ static void print_cut(tcc_strbuf *out, const char *text, int width) {
 enum { HOW_WIDTH = 26, LABEL_WIDTH = 40 };
 
 static void print_row(tcc_strbuf *out, const char *step, const char *schedule, const char *label, const char *lines,
-                      double seconds, double run_seconds, double flop, double bytes, const tcc_roofline *roofline) {
-    tcc_strbuf_printf(out, "%5s %10.1f %6.1f %10.2f %10.2f %8.1f %8.1f", step, seconds * 1e6,
+                      double seconds, double run_seconds, double predicted, double flop, double bytes,
+                      const tcc_roofline *roofline) {
+    tcc_strbuf_printf(out, "%5s %10.1f %10.1f %6.1f %10.2f %10.2f %8.1f %8.1f", step, seconds * 1e6, predicted * 1e6,
                       run_seconds > 0 ? 100 * seconds / run_seconds : 0, flop * 1e-6, bytes * 1e-6,
                       seconds > 0 ? flop / seconds * 1e-9 : 0, seconds > 0 ? bytes / seconds * 1e-9 : 0);
     if (roofline) {
@@ -72,10 +81,11 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
     bool ran = profile && p->n_steps && profile[0].runs;
     row *rows = tcc__calloc((size_t)p->n_steps, sizeof *rows);
     if (!rows) return tcc_enomem(d);
-    double flop = 0, bytes = 0, seconds = 0;
+    double flop = 0, bytes = 0, seconds = 0, predicted = 0;
     for (int i = 0; i < p->n_steps; i++) {
         rows[i] = (row){i, ran ? profile[i].min_ns : 0};
         flop += p->steps[i].flop;
+        predicted += p->steps[i].predicted_s;
         bytes += step_bytes(&p->steps[i]);
         seconds += (double)rows[i].ns * 1e-9;
     }
@@ -86,17 +96,19 @@ tcc_status tcc_profile_print(const tcc_exec *e, tcc_diag *d, const tcc_roofline 
     if (roofline)
         tcc_strbuf_printf(out, "; the device does %.0f GFLOP/s and %.1f GB/s", roofline->flop_per_s * 1e-9,
                           roofline->bytes_per_s * 1e-9);
-    tcc_strbuf_printf(out, "\n step       us      %%     MFLOP         MB  GFLOP/s     GB/s%s  %-*s  %-*s  lines\n",
-                      roofline ? "  roof%" : "", HOW_WIDTH, "schedule", LABEL_WIDTH, "ops");
+    tcc_strbuf_printf(
+        out, "\n step       us  predicted      %%     MFLOP         MB  GFLOP/s     GB/s%s  %-*s  %-*s  lines\n",
+        roofline ? "  roof%" : "", HOW_WIDTH, "runs by", LABEL_WIDTH, "ops");
     for (int k = 0; k < p->n_steps; k++) {
         int i = rows[k].step;
         const tcc_step *s = &p->steps[i];
-        char number[16];
+        char number[16], choice[64];
         snprintf(number, sizeof number, "%d", i);
-        print_row(out, number, how(p, s), s->label ? s->label : "", s->lines ? s->lines : "", (double)rows[k].ns * 1e-9,
-                  seconds, s->flop, step_bytes(s), roofline);
+        print_choice(p, s, choice, sizeof choice);
+        print_row(out, number, choice, s->label ? s->label : "", s->lines ? s->lines : "", (double)rows[k].ns * 1e-9,
+                  seconds, s->predicted_s, s->flop, step_bytes(s), roofline);
     }
-    print_row(out, "all", "", "", "", seconds, seconds, flop, bytes, roofline);
+    print_row(out, "all", "", "", "", seconds, seconds, predicted, flop, bytes, roofline);
     tcc__free(rows);
     return out->failed ? tcc_enomem(d) : TCC_OK;
 }

@@ -203,6 +203,8 @@ static void io_step(stream *s, tcc_step *step, const tcc_program *p) {
     io_int(s, &kind);
     step->kind = (tcc_step_kind)kind;
     io_text(s, &step->label);
+    io_text(s, &step->implementation);
+    io_double(s, &step->predicted_s);
     io_text(s, &step->lines);
     io_double(s, &step->flop);
     io_double(s, &step->bytes);

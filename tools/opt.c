@@ -18,6 +18,8 @@ static const char usage[] =
     "  --momentum --nesterov --clip-norm --keep-gradients\n"
     "                       train-step: what it says\n"
     "  --eager              fuse: every op its own group\n"
+    "  --target=NAME        what code would be for, which select asks: host, or a GPU's architecture, as sm_90\n"
+    "  --libraries          as if the target's libraries took every call that they are asked about\n"
     "  --print=FORM         tir (default), locs (with source lines), dot, memory, memory-svg, none\n"
     "  --dump-ir=DIR        write the graph before and after every pass to DIR\n"
     "  --time               tell the time of each pass\n"
@@ -133,6 +135,8 @@ enum {
     CLIP,
     KEEP,
     EAGER,
+    TARGET,
+    LIBRARIES,
     PRINT,
     DUMP,
     TIME,
@@ -151,6 +155,7 @@ static int parse_options(int argc, char **argv, job *j) {
         {"momentum", no_argument, NULL, MOMENTUM},   {"nesterov", no_argument, NULL, NESTEROV},
         {"clip-norm", no_argument, NULL, CLIP},      {"keep-gradients", no_argument, NULL, KEEP},
         {"eager", no_argument, NULL, EAGER},         {"print", required_argument, NULL, PRINT},
+        {"target", required_argument, NULL, TARGET}, {"libraries", no_argument, NULL, LIBRARIES},
         {"dump-ir", required_argument, NULL, DUMP},  {"time", no_argument, NULL, TIME},
         {"no-verify", no_argument, NULL, NO_VERIFY}, {"list-passes", no_argument, NULL, LIST_PASSES},
         {"list-ops", no_argument, NULL, LIST_OPS},   {"help", no_argument, NULL, HELP},
@@ -166,6 +171,8 @@ static int parse_options(int argc, char **argv, job *j) {
         case CLIP: j->options.clip_norm = true; break;
         case KEEP: j->options.keep_gradients = true; break;
         case EAGER: j->options.eager = true; break;
+        case TARGET: j->options.target = optarg; break;
+        case LIBRARIES: j->options.libraries = true; break;
         case PRINT:
             if (!find_form(optarg, j)) return 1 + 2;
             break;

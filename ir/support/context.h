@@ -39,7 +39,8 @@ typedef struct tcc_context {
 tcc_status tcc_context_init(tcc_context *cx);
 void tcc_context_clear(tcc_context *cx);
 
-static inline bool tcc_log_on(const tcc_context *cx, tcc_topic topic) { return cx->topics >> topic & 1; }
+/* False too where there is no context: nobody listens. */
+static inline bool tcc_log_on(const tcc_context *cx, tcc_topic topic) { return cx && cx->topics >> topic & 1; }
 /* A line to the log if the topic is on. */
 void tcc_logf(tcc_context *cx, tcc_topic topic, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -7,6 +7,7 @@
 
 #include "codegen/build.h"
 #include "codegen/llvm.h"
+#include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/passes.h"
 #include "ir/ir.h"
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 
 enum { WIDTH = 1024, TENSORS = 64 };
-static const char before[] = "simplify,decompose,simplify,layout,simplify,fuse,order,plan-memory";
+static const char before[] = "simplify,decompose,simplify,layout,simplify,fuse,select,order,plan-memory";
 
 typedef struct kernel {
     const char *name;
@@ -91,7 +92,7 @@ static char *many_tensors(int64_t rows) {
     return tcc_strbuf_take(&out);
 }
 
-static tcc_graph *graph_of(const kernel *k, int64_t rows, tcc_diag *d) {
+static tcc_graph *graph_of(const kernel *k, int64_t rows, const tcc_pass_target *target, tcc_diag *d) {
     char *text = k->text ? with_rows(k->text, rows) : many_tensors(rows);
     tcc_graph *g = NULL;
     if (!text || tcc_graph_parse(text, strlen(text), k->name, d, &g) != TCC_OK) bench_give_up(k->name, d);
@@ -99,6 +100,7 @@ static tcc_graph *graph_of(const kernel *k, int64_t rows, tcc_diag *d) {
     static const int groups[TENSORS];
     const tcc_pass_options options = {
         .train = k->gradients,
+        .target = target,
         .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1, .group_of = groups}};
     if (k->gradients) {
         tcc_graph *joint = run_passes(g, k->update ? "simplify,autodiff,train-step" : "simplify,autodiff", &options);
@@ -134,10 +136,15 @@ static double copy_rate(int64_t bytes, tcc_context *cx, tcc_device *device) {
 
 static void measure(const kernel *k, int64_t bytes, double copy, const tcc_llvm_target *target, tcc_context *cx,
                     tcc_device *device) {
-    tcc_graph *g = graph_of(k, bytes / 4 / WIDTH, &cx->diag);
+    const tcc_codegen_options options = {.target = target};
+    tcc_selector *selector;
     tcc_program *p;
-    if (tcc_codegen_build(cx, &cx->diag, g, &(tcc_codegen_options){.target = target}, &p) != TCC_OK)
-        bench_give_up(k->name, &cx->diag);
+    if (tcc_selector_create(cx, &options, false, &selector) != TCC_OK) bench_give_up(k->name, &cx->diag);
+    tcc_pass_target asked = *tcc_selector_target(selector);
+    asked.computes_operands = NULL; /* as where a library multiplies */
+    tcc_graph *g = graph_of(k, bytes / 4 / WIDTH, &asked, &cx->diag);
+    tcc_selector_destroy(selector);
+    if (tcc_codegen_build(cx, &cx->diag, g, &options, &p) != TCC_OK) bench_give_up(k->name, &cx->diag);
     double seconds = bench_time_program(p, cx, device), rate = (k->reads + k->writes) * (double)bytes / seconds;
     printf("{\"kernel\": \"%s\", \"mib\": %lld, \"steps\": %d, \"ms\": %.4f, \"gb_per_s\": %.1f, \"of_copy\": %.3f, "
            "\"aim\": %.2f}\n",

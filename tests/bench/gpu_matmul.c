@@ -7,6 +7,7 @@
 
 #include "codegen/build.h"
 #include "codegen/llvm.h"
+#include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/passes.h"
 #include "ir/ir.h"
@@ -54,17 +55,22 @@ static bool takes_call(void *user, const char *name, int64_t *params) {
     return b->device->ops->takes_call(b->device, b->cx, name, params);
 }
 
-static tcc_graph *ready(bench *b, const char *text, bool library) {
+static tcc_graph *ready(bench *b, const char *text, const tcc_codegen_options *options) {
     tcc_graph *g;
+    tcc_selector *selector;
     if (tcc_graph_parse(text, strlen(text), "matmul", &b->cx->diag, &g) != TCC_OK)
         bench_give_up("matmul", &b->cx->diag);
-    tcc_graph *planned = run_passes(g, "simplify,fuse,order,plan-memory", &(tcc_pass_options){.operand_sums = library});
+    if (tcc_selector_create(b->cx, options, false, &selector) != TCC_OK) bench_give_up("matmul", &b->cx->diag);
+    tcc_graph *planned = run_passes(g, "simplify,fuse,select,order,plan-memory",
+                                    &(tcc_pass_options){.target = tcc_selector_target(selector)});
+    tcc_selector_destroy(selector);
     tcc_graph_destroy(g);
     return planned;
 }
 
 /* dy[m, n] and x[m, k] to dw[n, k], and db[n] beside it. */
-static tcc_graph *gradients(bench *b, const char *dtype, int64_t m, int64_t n, int64_t k, bool bias, bool library) {
+static tcc_graph *gradients(bench *b, const char *dtype, int64_t m, int64_t n, int64_t k, bool bias,
+                            const tcc_codegen_options *options) {
     const long long M = (long long)m, N = (long long)n, K = (long long)k;
     char text[1024], beside[256] = "";
     if (bias)
@@ -75,10 +81,11 @@ static tcc_graph *gradients(bench *b, const char *dtype, int64_t m, int64_t n, i
         "graph @gradients {\n  %%0 = input {name=\"dy\"} : %s[%lld,%lld]\n  %%1 = input {name=\"x\"} : %s[%lld,%lld]\n"
         "  %%2 = dot(%%0, %%1) {contract_a=[0], contract_b=[0]} : %s[%lld,%lld]\n  output \"dw\" %%2\n%s}\n",
         dtype, M, N, dtype, M, K, dtype, N, K, beside);
-    return ready(b, text, library);
+    return ready(b, text, options);
 }
 
-static tcc_graph *forward(bench *b, const char *dtype, int64_t m, int64_t n, int64_t k, int epilogue) {
+static tcc_graph *forward(bench *b, const char *dtype, int64_t m, int64_t n, int64_t k, int epilogue,
+                          const tcc_codegen_options *options) {
     const long long M = (long long)m, N = (long long)n, K = (long long)k;
     char text[1024], behind[512] = "";
     if (epilogue >= BIAS)
@@ -96,16 +103,16 @@ static tcc_graph *forward(bench *b, const char *dtype, int64_t m, int64_t n, int
              epilogue == PLAIN  ? 2
              : epilogue == BIAS ? 5
                                 : 6);
-    return ready(b, text, false);
+    return ready(b, text, options);
 }
 
 /* Seconds; 0 where the library does not take the whole of it. */
 static double time_of(bench *b, const char *dtype, bool tf32, bool library, int64_t m, int64_t n, int64_t k, int form) {
-    tcc_graph *g = form >= WEIGHTS ? gradients(b, dtype, m, n, k, form == WEIGHTS_BIAS, library)
-                                   : forward(b, dtype, m, n, k, form);
     tcc_program *p;
     tcc_codegen_options options = {.target = b->target, .tf32 = tf32};
     if (library) options.takes_call = takes_call, options.takes_call_user = b;
+    tcc_graph *g = form >= WEIGHTS ? gradients(b, dtype, m, n, k, form == WEIGHTS_BIAS, &options)
+                                   : forward(b, dtype, m, n, k, form, &options);
     if (tcc_codegen_build(b->cx, &b->cx->diag, g, &options, &p) != TCC_OK) bench_give_up("matmul", &b->cx->diag);
     const bool whole = !library || (p->n_steps == 1 && p->steps[0].kind == TCC_STEP_LIBRARY);
     double seconds = whole ? bench_time_program(p, b->cx, b->device) : 0;

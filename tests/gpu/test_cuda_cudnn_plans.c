@@ -168,7 +168,7 @@ static void compile_network(const char *model, int scale, bool tf32, asked *a, t
     tcc_graph *step =
         run_passes(g, "simplify,autodiff,train-step,decompose,simplify,layout,simplify",
                    &(tcc_pass_options){.train = true, .spec = {.optimizer = TCC_OPTIMIZER_SGD, .n_groups = 1}});
-    const compiled_options options = {.takes_call = answer, .takes_call_user = a, .tf32 = tf32};
+    const compiled_options options = {.takes_call = answer, .takes_call_user = a, .tf32 = tf32, .prefer = "cudnn"};
     compiled_build(step, &options, &target, &cx, planned, program);
     tcc_graph_destroy(g);
     tcc_graph_destroy(step);
@@ -215,7 +215,7 @@ static void check_moves(const char *model, int scale, int calls, int moves, int 
 static void test_moves(void **state) {
     (void)state;
     check_moves("cnn", 8, 3, 4, 1);      /* images, two weights, and the gradient of what is flattened */
-    check_moves("resnet", 8, 55, 10, 0); /* images, and weights, those of equal shapes together */
+    check_moves("resnet", 8, 57, 10, 0); /* images, and weights, those of equal shapes together */
 }
 
 static void test_networks(void **state) {
@@ -227,8 +227,8 @@ static void test_networks(void **state) {
             tcc_graph *planned;
             tcc_program *p;
             compile_network("resnet", 8, tf32, &a, &planned, &p);
-            /* in f32 without tensor cores some would copy more than they gain */
-            if (a.calls < 40 || (tf32 ? a.taken < a.calls : 4 * a.taken < 3 * a.calls))
+            /* each form is asked about once; in f32 without tensor cores some would copy more than they gain */
+            if (a.calls < 20 || (tf32 ? a.taken < a.calls : 4 * a.taken < 3 * a.calls))
                 fail_msg("sm_%d, tf32 %d: %d of %d calls are taken", device ? 90 : 80, tf32, a.taken, a.calls);
             tcc_program_destroy(p);
             tcc_graph_destroy(planned);

@@ -2,13 +2,14 @@
  * Graphs compiled, run on the CPU and compared with the interpreter. */
 #include "harness/compiled.h"
 #include "codegen/llvm.h"
-#include "codegen/norm_call.h"
+#include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/gradcheck.h"
 #include "harness/graphs.h"
 
 #include "ir/random.h"
 #include "passes/pass.h"
+#include "passes/plan.h"
 #include "runtime/cpu/device.h"
 
 #include <math.h>
@@ -49,28 +50,48 @@ static void guarded_free(void *memory, size_t bytes) {
     munmap((void *)start, all);
 }
 
+/* All that a program is made of stands in the text. */
+static void check_round_trip(const tcc_graph *g, tcc_diag *diag) {
+    tcc_strbuf first = {0}, second = {0};
+    tcc_graph *parsed;
+    tcc_graph_print(&first, g, (tcc_print_options){0});
+    assert_ok(tcc_graph_parse(first.text, first.length, "printed", diag, &parsed), diag);
+    tcc_graph_print(&second, parsed, (tcc_print_options){0});
+    if (strcmp(first.text, second.text) || !tcc_graph_equal(g, parsed) || tcc_graph_hash(g) != tcc_graph_hash(parsed))
+        fail_msg("the graph reads back as another one:\n%s\n%s", first.text, second.text);
+    tcc_graph_destroy(parsed);
+    tcc_strbuf_free(&first);
+    tcc_strbuf_free(&second);
+}
+
+static bool yes(void *user) {
+    (void)user;
+    return true;
+}
+
+/* A target whose offers of names that begin so are taken. */
+typedef struct preferring {
+    tcc_pass_target target;
+    const char *name;
+} preferring;
+
+static tcc_status prefer(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                         tcc_candidates *out) {
+    const preferring *p = user;
+    tcc_status status = p->target.candidates(p->target.user, g, group, arena, out);
+    for (int i = 0; i < out->count; i++)
+        if (!strncmp(out->data[i].name, p->name, strlen(p->name))) out->data[i].ns = -1;
+    return status;
+}
+
+static bool forward_norm(void *user, const tcc_graph *g, const tcc_node *n) {
+    const preferring *p = user;
+    return p->target.takes_norm(p->target.user, g, n);
+}
+
 void compiled_build(const tcc_graph *g, const compiled_options *options, const tcc_llvm_target *target, tcc_context *cx,
                     tcc_graph **out, tcc_program **program) {
     tcc_diag *diag = &cx->diag;
-    tcc_norm_asker asker = {.cx = cx,
-                            .takes_call = options->takes_call,
-                            .takes_call_user = options->takes_call_user,
-                            .everywhere = options->norms == ALL_LIBRARY_NORMS};
-    tcc_pass_options pass_options = {.eager = options->eager,
-                                     .operand_sums = options->operand_sums,
-                                     .takes_norm = options->norms ? tcc_norm_takes : NULL,
-                                     .takes_norm_user = &asker,
-                                     .prologues = target->kind == TCC_TARGET_CUDA && !options->takes_call};
-    tcc_pass_cx pass = {cx, diag, &pass_options};
-    tcc_graph *graph = NULL;
-    assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
-    const char *passes = options->eager      ? "fuse,plan-memory"
-                         : options->norms    ? "norms,simplify,fuse,order,plan-memory"
-                         : options->simplify ? "simplify,fuse,order,plan-memory"
-                                             : "fuse,order,plan-memory";
-    tcc_manager_options manager = {.verify = true};
-    assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
-    *out = graph;
     tcc_codegen_options codegen = {.target = target,
                                    .threads = 1,
                                    .dump_dir = options->dump_dir,
@@ -78,7 +99,33 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
                                    .takes_call = options->takes_call,
                                    .takes_call_user = options->takes_call_user,
                                    .separate = options->eager};
+    tcc_selector *selector;
+    assert_ok(tcc_selector_create(cx, &codegen, options->norms == ALL_LIBRARY_NORMS, &selector), diag);
+    tcc_pass_target asked = *tcc_selector_target(selector);
+    asked.sums_operands = options->operand_sums ? yes : NULL;
+    asked.computes_operands = target->kind == TCC_TARGET_CUDA && !options->takes_call ? yes : NULL;
+    if (!options->norms) asked.takes_norm = NULL;
+    preferring preferred = {asked, options->prefer};
+    if (options->prefer) {
+        asked = (tcc_pass_target){&preferred, prefer, asked.takes_norm ? forward_norm : NULL, asked.computes_operands,
+                                  asked.sums_operands};
+    }
+    tcc_pass_options pass_options = {.eager = options->eager, .target = &asked};
+    tcc_pass_cx pass = {cx, diag, &pass_options};
+    tcc_graph *graph = NULL;
+    assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
+    const char *passes = options->eager      ? "fuse,select,plan-memory"
+                         : options->norms    ? "norms,simplify,fuse,select,order,plan-memory"
+                         : options->simplify ? "simplify,fuse,select,order,plan-memory"
+                                             : "fuse,select,order,plan-memory";
+    tcc_manager_options manager = {.verify = true};
+    assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
+    *out = graph;
+    check_round_trip(graph, diag);
+    assert_ok(tcc_plan_check(graph, diag), diag);
     assert_ok(tcc_codegen_build(cx, diag, graph, &codegen, program), diag);
+    assert_int_equal((*program)->arena_bytes, graph->arena_bytes); /* what was planned is all there is */
+    tcc_selector_destroy(selector);
     if (getenv("TCC_TEST_VERBOSE")) {
         tcc_strbuf text = {0};
         tcc_graph_print(&text, graph, (tcc_print_options){0});

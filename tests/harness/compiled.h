@@ -17,11 +17,13 @@ typedef struct compiled_options {
     bool generated;          /* inputs by tcc_random_input with `seed`, for a graph that it made */
     const tcc_value *inputs; /* not NULL: the inputs themselves */
     const char *dump_dir;
-    bool operand_sums;                   /* as of tcc_pass_options */
+    bool operand_sums;                   /* a library does: sums_operands of tcc_pass_target */
     bool tf32;                           /* as of tcc_codegen_options, like these */
     const struct tcc_hardware *hardware; /* of the GPU; NULL: usual ones */
     bool (*takes_call)(void *user, const char *name, int64_t *params);
     void *takes_call_user;
+    const char *prefer; /* implementations whose names begin so are taken where they are offered, whatever they are
+                           predicted to cost */
     enum {
         NO_LIBRARY_NORMS,
         WORTHY_LIBRARY_NORMS,

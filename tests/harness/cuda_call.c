@@ -140,6 +140,7 @@ void check_graph_on_cuda(const char *text, const compiled_options *given, int ca
     const tcc_device_ops *ops = c.device->ops;
     compiled_options options = *given;
     options.takes_call = ask_device, options.takes_call_user = &c;
+    if (calls) options.prefer = "cu"; /* cublaslt and cudnn: also calls that are too small to be worth it */
     tcc_graph *g = parse_graph(text, d), *planned;
     tcc_llvm_target target;
     assert_ok(tcc_llvm_target_cuda("sm_80", NULL, d, &target), d);

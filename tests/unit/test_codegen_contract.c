@@ -13,9 +13,10 @@ static void check(const char *text) { check_text(text, &(compiled_options){.tole
 /* Some launch must be of that schedule. */
 static void check_schedule(const char *text, const char *schedule) {
     tcc_diag diag = {0};
-    check(text);
+    const compiled_options options = {.tolerance = 1e-4, .prefer = schedule};
+    check_text(text, &options);
     tcc_graph *g = parse_graph(text, &diag);
-    compiled *c = compiled_create(g, &(compiled_options){0});
+    compiled *c = compiled_create(g, &options);
     bool found = false;
     for (int i = 0; i < c->program->n_kernels; i++) found = found || !strcmp(c->program->kernels[i].schedule, schedule);
     assert_true(found);

@@ -3,6 +3,8 @@
 #include "harness/check.h"
 #include "harness/passes.h"
 
+#include "codegen/llvm.h"
+#include "codegen/select.h"
 #include "ir/support/alloc.h"
 
 #include <stdio.h>
@@ -39,6 +41,24 @@ static void check_pass(tcc_graph *g, const char *name, tcc_pass_fn run) {
     tcc_context_clear(&context);
 }
 
+/* With answers that are not known yet. */
+static tcc_status select_afresh(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    static tcc_llvm_target target; /* lives as long as the test program */
+    tcc_selector *selector;
+    if (!target.cpu) {
+        tcc__alloc_fail_at(-1);
+        assert_ok(tcc_llvm_target_host("x86-64-v3", cx->diag, &target), cx->diag);
+        tcc__alloc_fail_at(INT64_MAX);
+    }
+    const tcc_codegen_options codegen = {.target = &target};
+    tcc_diag_clear(&cx->cx->diag);
+    TCC_TRY(tcc_selector_create(cx->cx, &codegen, false, &selector));
+    const tcc_pass_options options = {.target = tcc_selector_target(selector)};
+    tcc_status status = tcc_pass_select(&(tcc_pass_cx){cx->cx, cx->diag, &options}, in, out);
+    tcc_selector_destroy(selector);
+    return status;
+}
+
 static void check_model(const char *model) {
     static const struct {
         const char *before, *name;
@@ -46,6 +66,7 @@ static void check_model(const char *model) {
     } passes[] = {{"autodiff,decompose", "simplify", tcc_pass_simplify},
                   {"autodiff,decompose", "layout", tcc_pass_layout},
                   {"autodiff,decompose,simplify", "fuse", tcc_pass_fuse},
+                  {"autodiff,decompose,simplify,fuse", "select", select_afresh},
                   {"autodiff,decompose,simplify,fuse", "order", tcc_pass_order},
                   {"autodiff,decompose,simplify,fuse,order", "plan-memory", tcc_pass_plan_memory}};
     tcc_diag diag = {0};

@@ -3,6 +3,8 @@
 #include "harness/check.h"
 #include "harness/passes.h"
 
+#include "codegen/llvm.h"
+#include "codegen/select.h"
 #include "passes/plan.h"
 
 #include <stdio.h>
@@ -12,13 +14,31 @@
 
 static const tcc_pass_options adamw = {.train = true, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .n_groups = 1}};
 
-static void check_model(const char *model) {
-    static const char *const passes[] = {"simplify", "layout,simplify", "fuse", "order", "plan-memory"};
+static bool take_all(void *user, const char *name, int64_t *params) {
+    (void)user;
+    (void)name;
+    (void)params;
+    return true;
+}
+
+/* `arch` NULL: the host, "x86-64-v3", so that each machine does the same. */
+static void check_on(const char *model, const char *arch) {
+    static const char *const passes[] = {"simplify", "layout,simplify", "fuse", "select", "order", "plan-memory"};
     tcc_diag diag = {0};
+    tcc_context context;
+    tcc_llvm_target target;
+    tcc_selector *selector;
+    assert_int_equal(tcc_context_init(&context), TCC_OK);
+    assert_ok(arch ? tcc_llvm_target_cuda(arch, NULL, &diag, &target)
+                   : tcc_llvm_target_host("x86-64-v3", &diag, &target),
+              &diag);
+    const tcc_codegen_options codegen = {.target = &target, .takes_call = take_all};
+    assert_ok(tcc_selector_create(&context, &codegen, false, &selector), &diag);
+    const tcc_pass_options options = {.spec = {.n_groups = 1}, .target = tcc_selector_target(selector)};
     tcc_graph *traced = model_graph(model, 1, &diag);
     tcc_graph *before = run_passes(traced, STEP, &adamw), *joint = before;
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
-        tcc_graph *after = run_passes(before, passes[i], NULL);
+        tcc_graph *after = run_passes(before, passes[i], &options);
         if (i < 3) assert_same_meaning(joint, after, 1e-6);
         if (before != joint) tcc_graph_destroy(before);
         before = after;
@@ -26,14 +46,24 @@ static void check_model(const char *model) {
     assert_ok(tcc_plan_check(before, &diag), &diag);
     tcc_plan plan;
     assert_ok(tcc_plan_read(before, &plan, &diag), &diag);
-    printf("%s: %d nodes, %d groups, arena %.2f of the peak\n", model, before->nodes.count, before->groups.count,
+    printf("%s on %s: %d nodes, %d groups in %d launches, arena %.2f of the peak\n", model, arch ? arch : "the host",
+           before->nodes.count, before->groups.count, plan.start[before->groups.count],
            (double)before->arena_bytes / (double)plan.peak_bytes);
+    for (int i = 0; i < before->groups.count; i++) assert_non_null(before->groups.data[i].implementation);
     assert_true(before->arena_bytes <= plan.peak_bytes * 5 / 4);
     tcc_plan_free(&plan);
     tcc_graph_destroy(before);
     tcc_graph_destroy(joint);
     tcc_graph_destroy(traced);
+    tcc_selector_destroy(selector);
+    tcc_llvm_target_clear(&target);
+    tcc_context_clear(&context);
     tcc_diag_clear(&diag);
+}
+
+static void check_model(const char *model) {
+    check_on(model, NULL);
+    check_on(model, "sm_90");
 }
 
 static void test_mlp(void **state) {

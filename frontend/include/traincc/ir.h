@@ -41,11 +41,13 @@ typedef struct tcc_ir_options {
     bool no_verify;                                     /* do not check the graph after every pass */
     const char *dump_dir; /* write the graph before and after every pass there; NULL: no */
     bool time;            /* log times whatever TCC_LOG says */
+    const char *target;   /* what code would be for, which select asks: "host", or a GPU's "sm_90"; NULL: nothing */
+    bool libraries;       /* as if the target's libraries took every call that they are asked about */
 } tcc_ir_options;
 
 /* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. On an error the graph is the
- * last good one. `options` may be NULL. Errors: EINVAL (no such pass or optimizer), those of the passes, EBUG (a pass
- * broke the graph). */
+ * last good one. `options` may be NULL. Errors: EINVAL (no such pass or optimizer), EUNSUPPORTED (no such target),
+ * those of the passes, EBUG (a pass broke the graph). */
 TCC_API tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *options);
 
 /* Name and meaning of pass number `index`; false past the last. */

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT
+ * From a lowering to an implementation of the graph, and the check that both agree. */
+#include "codegen/choice.h"
+
+#include "codegen/build.h"
+#include "codegen/predict.h"
+#include "passes/plan.h"
+
+#include <string.h>
+
+/* -- Parameters -- */
+
+tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value) {
+    return tcc_vec_push(&l->params, (tcc_choice_param){name, value}) ? TCC_OK : tcc_enomem(l->diag);
+}
+
+static int64_t chosen_param(const tcc_implementation *x, const char *name) {
+    for (int i = 0; i < x->n_params; i++)
+        if (!strcmp(x->params[i].name, name)) return x->params[i].value;
+    return -1;
+}
+
+/* The number of a call among those that were asked about, and its workspace, are in the choice. */
+bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes) {
+    const int form = l->asked++;
+    if (l->choice) {
+        if (chosen_param(l->choice, "form") != form) return false;
+        *workspace_bytes = chosen_param(l->choice, "workspace");
+    } else if (!l->options->takes_call || !l->options->takes_call(l->options->takes_call_user, entry, params)) {
+        return false;
+    }
+    return tcc_lowering_param(l, "form", form) == TCC_OK &&
+           tcc_lowering_param(l, "workspace", *workspace_bytes) == TCC_OK;
+}
+
+tcc_status tcc_lowering_give_up(tcc_lowering *l) {
+    l->launches.count = l->temporaries.count = l->params.count = 0;
+    return TCC_OK;
+}
+
+/* -- What a launch touches -- */
+
+static bool is_listed(const tcc_launch_value *values, int count, tcc_launch_value v) {
+    for (int i = 0; i < count; i++)
+        if (values[i].node == v.node && (v.node || values[i].temporary == v.temporary)) return true;
+    return false;
+}
+
+/* Fills `out`, with room for all buffers, in the order of their first use. */
+static int list_values(const tcc_graph *g, const tcc_plan_launch *launch, bool written, tcc_launch_value *out) {
+    int count = 0;
+    for (int i = 0; i < launch->kernel.n_buffers; i++) {
+        const tcc_plan_buffer *b = &launch->buffers[i];
+        const bool constant = b->node && b->node->op == TCC_OP_CONSTANT;
+        if (b->written != written || b->literal || constant || (!b->node && b->temporary < 0)) continue;
+        const tcc_launch_value v = {b->node ? g->nodes.data[b->node->id] : NULL, b->node ? 0 : b->temporary};
+        if (!is_listed(out, count, v)) out[count++] = v;
+    }
+    return count;
+}
+
+/* Whether this launch may write `written` over `old`, which it reads. The rule of a scatter is about the launch that
+ * copies its base. */
+static bool overwrites(const tcc_lowering *l, const tcc_plan_launch *launch, const tcc_node *old,
+                       const tcc_node *written) {
+    if (l->group->kind == TCC_GROUP_SCATTER) return launch->copies;
+    return tcc_plan_same_element(l->group, old, written);
+}
+
+static int list_overwrites(const tcc_lowering *l, const tcc_plan_launch *from, const tcc_launch *launch,
+                           tcc_overwrite *out) {
+    int count = 0;
+    for (int i = 0; i < launch->n_reads; i++)
+        for (int k = 0; k < launch->n_writes; k++) {
+            tcc_node *old = launch->reads[i].node, *written = launch->writes[k].node;
+            if (!old || !written || tcc_type_bytes(&old->type) != tcc_type_bytes(&written->type)) continue;
+            if (!overwrites(l, from, old, written)) continue;
+            if (out) out[count] = (tcc_overwrite){old, written};
+            count++;
+        }
+    return count;
+}
+
+static bool record_launch(const tcc_lowering *l, tcc_arena *arena, const tcc_plan_launch *from, tcc_launch *out) {
+    const int most = from->kernel.n_buffers + 1;
+    *out = (tcc_launch){
+        .name = from->library ? from->library : from->kernel.schedule, .beside = from->beside, .copies = from->copies};
+    out->reads = TCC_ARENA_ARRAY(arena, tcc_launch_value, most);
+    out->writes = TCC_ARENA_ARRAY(arena, tcc_launch_value, most);
+    if (!out->reads || !out->writes) return false;
+    out->n_reads = list_values(l->graph, from, false, out->reads);
+    out->n_writes = list_values(l->graph, from, true, out->writes);
+    out->n_overwrites = list_overwrites(l, from, out, NULL);
+    out->overwrites = TCC_ARENA_ARRAY(arena, tcc_overwrite, out->n_overwrites + 1);
+    if (!out->overwrites) return false;
+    list_overwrites(l, from, out, out->overwrites);
+    tcc_predict(l, from, out);
+    return true;
+}
+
+static bool uses(const tcc_launch *launch, int temporary) {
+    const tcc_launch_value v = {.temporary = temporary};
+    return is_listed(launch->reads, launch->n_reads, v) || is_listed(launch->writes, launch->n_writes, v);
+}
+
+tcc_implementation *tcc_choice_record(const tcc_lowering *l, tcc_arena *arena, const char *name) {
+    tcc_implementation *x = TCC_ARENA_NEW(arena, tcc_implementation);
+    if (!x) goto out_of_memory;
+    *x = (tcc_implementation){.name = name,
+                              .n_params = l->params.count,
+                              .n_launches = l->launches.count,
+                              .n_temporaries = l->temporaries.count};
+    x->params = tcc_arena_copy(arena, l->params.data, sizeof *x->params * (size_t)x->n_params);
+    x->launches = TCC_ARENA_ARRAY(arena, tcc_launch, x->n_launches);
+    x->temporaries = TCC_ARENA_ARRAY(arena, tcc_temporary, x->n_temporaries);
+    if (!x->params || !x->launches || !x->temporaries) goto out_of_memory;
+    for (int i = 0; i < x->n_launches; i++)
+        if (!record_launch(l, arena, &l->launches.data[i], &x->launches[i])) goto out_of_memory;
+    for (int t = 0; t < x->n_temporaries; t++) {
+        tcc_temporary *out = &x->temporaries[t];
+        *out = (tcc_temporary){.size_bytes = l->temporaries.data[t], .first = -1};
+        if (out->size_bytes < 1) out->size_bytes = 1;
+        for (int i = 0; i < x->n_launches; i++)
+            if (uses(&x->launches[i], t)) out->first = out->first < 0 ? i : out->first, out->last = i;
+        if (out->first < 0) out->first = 0;
+    }
+    return x;
+out_of_memory:
+    tcc_enomem(l->diag);
+    return NULL;
+}
+
+/* -- Checking -- */
+
+static bool same_values(const tcc_launch_value *a, int n, const tcc_launch_value *b, int m) {
+    for (int i = 0; i < n; i++)
+        if (!is_listed(b, m, a[i])) return false;
+    return n == m;
+}
+
+static bool same_launch(const tcc_launch *a, const tcc_launch *b) {
+    return !strcmp(a->name, b->name) && a->beside == b->beside && a->copies == b->copies &&
+           same_values(a->reads, a->n_reads, b->reads, b->n_reads) &&
+           same_values(a->writes, a->n_writes, b->writes, b->n_writes);
+}
+
+tcc_status tcc_choice_check(const tcc_lowering *l) {
+    const tcc_implementation *chosen = l->choice, *made = tcc_choice_record(l, l->arena, chosen->name);
+    if (!made) return TCC_ENOMEM;
+    bool same = made->n_params == chosen->n_params && made->n_launches == chosen->n_launches &&
+                made->n_temporaries == chosen->n_temporaries;
+    for (int i = 0; same && i < made->n_params; i++)
+        same = !strcmp(made->params[i].name, chosen->params[i].name) &&
+               made->params[i].value == chosen->params[i].value;
+    for (int i = 0; same && i < made->n_launches; i++) same = same_launch(&made->launches[i], &chosen->launches[i]);
+    for (int i = 0; same && i < made->n_temporaries; i++) {
+        const tcc_temporary *a = &made->temporaries[i], *b = &chosen->temporaries[i];
+        same = a->size_bytes == b->size_bytes && a->first == b->first && a->last == b->last;
+    }
+    if (same) return TCC_OK;
+    return tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc,
+                     "\"%s\" runs %s otherwise on this target than the graph says: select again", chosen->name,
+                     tcc_node_text(l->group->hero));
+}

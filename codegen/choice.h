@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT
+ * A lowering as the graph's text has it: what it launches, on which memory, and how long that should take. */
+#ifndef TCC_CODEGEN_CHOICE_H
+#define TCC_CODEGEN_CHOICE_H
+
+#include "codegen/plan.h"
+
+/* What the lowering launches, as implementation `name`, in `arena`; NULL when memory is short (reported). */
+tcc_implementation *tcc_choice_record(const tcc_lowering *l, tcc_arena *arena, const char *name);
+/* Checks that a lowering by choice launches what the graph says, on the same memory. Errors: TCC_EINVAL: the choice was
+ * made for another target, or by hand. */
+tcc_status tcc_choice_check(const tcc_lowering *l);
+
+/* In select.c. Lowers l->group as l->choice says, or, where that is NULL, a pointwise group by plain loops. Errors:
+ * TCC_EINVAL where the graph was made for another target. */
+tcc_status tcc_select_lower(tcc_lowering *l);
+
+#endif

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT
+ * The table of implementations, and the candidates that it gives for a group. A row lowers a group; a proposal is such
+ * a lowering whose launches are written down (choice.c) and then dropped, so what is proposed is what will be made. */
+#include "codegen/select.h"
+
+#include "codegen/choice.h"
+#include "codegen/norm_call.h"
+#include "codegen/plan.h"
+#include "ir/attrs.h"
+#include "ir/support/alloc.h"
+#include "ir/support/hash.h"
+
+#include <string.h>
+
+/* -- The table -- */
+
+#define OF(kind) (1u << TCC_GROUP_##kind)
+#define ON(target) (1u << TCC_TARGET_##target)
+enum { ANY = ON(HOST) | ON(CUDA) };
+
+typedef struct implementation {
+    const char *name;
+    unsigned kinds, targets;
+    /* Plain loops over all products are far behind any schedule: they are proposed where there is none. */
+    bool last_resort;
+    tcc_status (*lower)(tcc_lowering *l); /* adds no launch and no cut: it does not run this group */
+} implementation;
+
+/* Among candidates of equal time the first is taken. */
+static const implementation implementations[] = {
+    {"cublaslt.matmul", OF(CONTRACT), ON(CUDA), false, tcc_lower_matmul_call},
+    {"cudnn.conv", OF(CONTRACT), ON(CUDA), false, tcc_lower_conv_call},
+    {"winograd", OF(CONTRACT), ON(HOST), false, tcc_lower_winograd},
+    {"contract.tiles", OF(CONTRACT), ANY, false, tcc_lower_contract},
+    {"contract.channels", OF(CONTRACT), ON(CUDA), false, tcc_lower_depthwise},
+    {"contract.apart", OF(CONTRACT), ANY, false, tcc_lower_apart},
+    {"cudnn.sdpa", OF(ATTENTION), ON(CUDA), false, tcc_lower_attention_call},
+    {"attention", OF(ATTENTION), ANY, false, tcc_lower_attention},
+    {"cudnn.batch_norm", OF(NORM), ON(CUDA), false, tcc_lower_norm_call},
+    {"reduce", OF(REDUCE), ANY, false, tcc_lower_reduce},
+    {"scan", OF(SCAN), ANY, false, tcc_lower_scan},
+    {"scatter", OF(SCATTER), ANY, false, tcc_lower_scatter},
+    {"pointwise", OF(POINTWISE) | OF(WINDOW), ANY, false, tcc_lower_pointwise},
+    {"loops", OF(CONTRACT) | OF(ATTENTION), ANY, true, tcc_lower_pointwise},
+};
+enum { IMPLEMENTATIONS = sizeof implementations / sizeof implementations[0] };
+
+tcc_status tcc_select_lower(tcc_lowering *l) {
+    const char *name = l->choice ? l->choice->name : "pointwise";
+    const implementation *row = NULL;
+    for (int i = 0; i < IMPLEMENTATIONS; i++)
+        if (!strcmp(implementations[i].name, name)) row = &implementations[i];
+    if (!row || !(row->kinds >> l->group->kind & 1) || !(row->targets >> l->target->kind & 1))
+        return tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc,
+                         "\"%s\" runs no group of this kind on this target: %s", name, tcc_node_text(l->group->hero));
+    TCC_TRY(row->lower(l));
+    return l->choice ? tcc_choice_check(l) : TCC_OK;
+}
+
+/* -- What is remembered -- */
+
+/* A candidate of a group whose nodes are numbers: those of the group by position, then its inputs. */
+typedef struct known_group {
+    char *signature;
+    int count;
+    tcc_candidate *candidates;
+} known_group;
+
+typedef struct known_call {
+    const char *entry;
+    int64_t *asked, *answer; /* params */
+    int n_params;
+    bool taken;
+} known_call;
+
+struct tcc_selector {
+    tcc_context *cx;
+    tcc_codegen_options options;
+    tcc_llvm_target own;
+    tcc_pass_target target;
+    tcc_norm_asker asker;
+    bool (*takes_call)(void *user, const char *name, int64_t *params); /* the library itself */
+    void *takes_call_user;
+    tcc_arena memory;
+    tcc_vec(known_group) groups;
+    tcc_vec(known_call) calls;
+};
+
+static int params_of(const char *entry) {
+    if (!strncmp(entry, "cublaslt.", 9)) return TCC_MATMUL_PARAMS;
+    if (!strncmp(entry, "cudnn.conv", 10)) return TCC_CUDNN_CONV_PARAMS;
+    if (!strncmp(entry, "cudnn.sdpa", 10)) return TCC_SDPA_PARAMS;
+    return !strncmp(entry, "cudnn.batch_norm", 16) ? TCC_NORM_PARAMS : 0;
+}
+
+/* takes_call of tcc_codegen_options: the library, or what it said before. */
+static bool ask(void *user, const char *entry, int64_t *params) {
+    tcc_selector *s = user;
+    const int n = params_of(entry);
+    const size_t bytes = sizeof *params * (size_t)n;
+    for (int i = 0; i < s->calls.count && n; i++) {
+        const known_call *call = &s->calls.data[i];
+        if (strcmp(call->entry, entry) || memcmp(call->asked, params, bytes)) continue;
+        memcpy(params, call->answer, bytes);
+        return call->taken;
+    }
+    known_call call = {.entry = entry, .n_params = n, .asked = tcc_arena_copy(&s->memory, params, bytes)};
+    call.taken = s->takes_call(s->takes_call_user, entry, params);
+    call.answer = tcc_arena_copy(&s->memory, params, bytes);
+    if (n && call.asked && call.answer) tcc_vec_push(&s->calls, call); /* else it is asked again */
+    return call.taken;
+}
+
+/* -- Signatures: groups with equal ones are lowered alike -- */
+
+/* The number of a random draw is data of a kernel, not its form: only which draws are the same counts. */
+static int64_t draw_of(const tcc_node *n) {
+    const tcc_attr_class class = tcc_op_get_info(n->op)->attrs;
+    if (class == TCC_ATTR_CLASS_rng) return n->attrs->rng.id;
+    return class == TCC_ATTR_CLASS_sdpa ? n->attrs->sdpa.id : -1;
+}
+
+static void print_node_attrs(tcc_strbuf *b, const tcc_group *group, int at) {
+    const tcc_node *n = group->nodes[at];
+    const int64_t draw = draw_of(n);
+    tcc_attrs attrs = *n->attrs;
+    int first = 0;
+    while (draw >= 0 && draw_of(group->nodes[first]) != draw) first++;
+    const tcc_attr_class class = tcc_op_get_info(n->op)->attrs;
+    if (class == TCC_ATTR_CLASS_rng) attrs.rng.id = first;
+    if (class == TCC_ATTR_CLASS_sdpa) attrs.sdpa.id = first;
+    tcc_attrs_print(b, class, &attrs);
+}
+
+static int position_of(tcc_node *const *list, int count, const tcc_node *n) {
+    for (int i = 0; i < count; i++)
+        if (list[i] == n) return i;
+    return -1;
+}
+
+static void print_operand(tcc_strbuf *b, const tcc_group *group, tcc_node *const *inputs, int n_inputs,
+                          const tcc_node *x) {
+    const int inside = position_of(group->nodes, group->n_nodes, x);
+    if (inside >= 0) {
+        tcc_strbuf_printf(b, " n%d", inside);
+    } else if (x->op == TCC_OP_CONSTANT) {
+        const tcc_doubles *values = &x->attrs->constant.values;
+        tcc_strbuf_printf(b, " c%lld:%llx:", (long long)values->count,
+                          (unsigned long long)tcc_hash_bytes(0, values->v, sizeof *values->v * (size_t)values->count));
+        tcc_type_print(b, &x->type);
+    } else {
+        tcc_strbuf_printf(b, " i%d", position_of(inputs, n_inputs, x));
+    }
+}
+
+static char *signature_of(const tcc_group *group, tcc_node *const *inputs, int n_inputs) {
+    tcc_strbuf b = {0};
+    tcc_strbuf_printf(&b, "%d h%d", (int)group->kind, position_of(group->nodes, group->n_nodes, group->hero));
+    for (int i = 0; i < n_inputs; i++) {
+        tcc_strbuf_add(&b, inputs[i]->op == TCC_OP_INPUT ? " I" : " V"); /* an input's elements may have an address */
+        tcc_type_print(&b, &inputs[i]->type);
+    }
+    for (int i = 0; i < group->n_nodes; i++) {
+        const tcc_node *n = group->nodes[i];
+        tcc_strbuf_printf(&b, "\n%s", tcc_op_get_info(n->op)->text);
+        for (int k = 0; k < n->n_operands; k++) print_operand(&b, group, inputs, n_inputs, n->operands[k]);
+        if (n->op != TCC_OP_CONSTANT) print_node_attrs(&b, group, i);
+        else print_operand(&b, &(tcc_group){0}, inputs, n_inputs, n);
+        tcc_type_print(&b, &n->type);
+    }
+    for (int i = 0; i < group->n_outputs; i++)
+        tcc_strbuf_printf(&b, " o%d", position_of(group->nodes, group->n_nodes, group->outputs[i]));
+    return tcc_strbuf_take(&b);
+}
+
+/* -- Candidates -- */
+
+static tcc_lowering lowering_of(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *scratch) {
+    return (tcc_lowering){.arena = scratch,
+                          .cx = s->cx,
+                          .diag = g->diag,
+                          .graph = g,
+                          .group = group,
+                          .target = s->options.target,
+                          .options = &s->options};
+}
+
+static tcc_status candidates_of(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                                tcc_candidates *out);
+
+/* The predicted time of the best way to run a group. */
+static tcc_status best_time(tcc_selector *s, const tcc_graph *g, const tcc_group *group, int64_t *ns) {
+    tcc_arena scratch = {0};
+    tcc_candidates all = {0};
+    tcc_status status = candidates_of(s, g, group, &scratch, &all);
+    if (status == TCC_OK && !all.count) status = TCC_BUG(g->diag, "nothing runs %s", tcc_node_text(group->hero));
+    if (status == TCC_OK) *ns += all.data[tcc_select_best(all.data, all.count)].ns;
+    tcc_vec_free(&all);
+    tcc_arena_free(&scratch);
+    return status;
+}
+
+static tcc_status time_of_parts(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_node *cut,
+                                int64_t *ns) {
+    tcc_arena scratch = {0};
+    tcc_group first, rest;
+    bool possible;
+    *ns = 0;
+    tcc_status status = tcc_group_cut(&scratch, g->diag, group, cut, &first, &rest, &possible);
+    if (status == TCC_OK && !possible) status = TCC_BUG(g->diag, "%s cannot be cut off", tcc_node_text(cut));
+    if (status == TCC_OK) status = best_time(s, g, &first, ns);
+    if (status == TCC_OK) status = best_time(s, g, &rest, ns);
+    tcc_arena_free(&scratch);
+    return status;
+}
+
+static tcc_status propose(tcc_selector *s, const tcc_graph *g, const tcc_group *group, const implementation *row,
+                          tcc_arena *arena, tcc_candidates *out) {
+    tcc_arena scratch = {0};
+    tcc_lowering l = lowering_of(s, g, group, &scratch);
+    tcc_candidate c = {.name = row->name};
+    tcc_status status = row->lower(&l);
+    bool proposed = false;
+    if (status == TCC_OK && l.cut) {
+        c.cut = l.cut;
+        status = time_of_parts(s, g, group, l.cut, &c.ns);
+        proposed = true;
+    } else if (status == TCC_OK && l.launches.count) {
+        c.implementation = tcc_choice_record(&l, arena, row->name);
+        if (!c.implementation) status = TCC_ENOMEM;
+        else c.ns = tcc_implementation_ns(c.implementation);
+        proposed = true;
+    }
+    if (status == TCC_OK && proposed && !tcc_vec_push(out, c)) status = tcc_enomem(g->diag);
+    tcc_lowering_clear(&l);
+    tcc_arena_free(&scratch);
+    return status;
+}
+
+static tcc_status propose_all(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                              tcc_candidates *out) {
+    for (int i = 0; i < IMPLEMENTATIONS; i++) {
+        const implementation *row = &implementations[i];
+        if (!(row->kinds >> group->kind & 1) || !(row->targets >> s->options.target->kind & 1)) continue;
+        if (row->last_resort && out->count) continue;
+        TCC_TRY(propose(s, g, group, row, arena, out));
+    }
+    return TCC_OK;
+}
+
+/* -- Remembering -- */
+
+/* Copies candidates between the nodes of a graph and slots; `map` by id. */
+static tcc_status copy_candidates(tcc_arena *arena, const tcc_candidate *from, int count, tcc_node *const *map,
+                                  tcc_candidates *out) {
+    for (int i = 0; i < count; i++) {
+        tcc_candidate c = from[i];
+        if (c.implementation) {
+            c.implementation = tcc_implementation_copy(arena, c.implementation, map);
+            if (!c.implementation) return TCC_ENOMEM;
+        } else {
+            c.cut = map[c.cut->id];
+        }
+        if (!tcc_vec_push(out, c)) return TCC_ENOMEM;
+    }
+    return TCC_OK;
+}
+
+/* The group's nodes and inputs, in the order of their slots. */
+static int list_nodes(const tcc_group *group, tcc_node *const *inputs, int n_inputs, tcc_node **out) {
+    int n = 0;
+    for (int i = 0; i < group->n_nodes; i++) out[n++] = group->nodes[i];
+    for (int i = 0; i < n_inputs; i++) out[n++] = inputs[i];
+    return n;
+}
+
+static tcc_status remember(tcc_selector *s, const tcc_graph *g, const char *signature, tcc_node *const *nodes, int n,
+                           const tcc_candidates *all) {
+    tcc_node *slots = TCC_ARENA_ARRAY(&s->memory, tcc_node, n + 1);
+    tcc_node **map = tcc__calloc((size_t)g->nodes.count + 1, sizeof *map);
+    known_group known = {.signature = tcc_arena_strdup(&s->memory, signature), .count = all->count};
+    tcc_candidates copied = {0};
+    tcc_status status = slots && map && known.signature ? TCC_OK : TCC_ENOMEM;
+    for (int i = 0; i < n && status == TCC_OK; i++) slots[i] = (tcc_node){.id = i}, map[nodes[i]->id] = &slots[i];
+    if (status == TCC_OK) status = copy_candidates(&s->memory, all->data, all->count, map, &copied);
+    if (status == TCC_OK) {
+        known.candidates = tcc_arena_copy(&s->memory, copied.data, sizeof *copied.data * (size_t)copied.count);
+        if (!known.candidates || !tcc_vec_push(&s->groups, known)) status = TCC_ENOMEM;
+    }
+    tcc_vec_free(&copied);
+    tcc__free(map);
+    return status;
+}
+
+static tcc_status candidates_of(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                                tcc_candidates *out) {
+    if (group->kind == TCC_GROUP_NORM) return propose_all(s, g, group, arena, out); /* looks around in the graph */
+    int room = group->n_nodes + 1;
+    for (int i = 0; i < group->n_nodes; i++) room += group->nodes[i]->n_operands;
+    tcc_node **inputs = tcc__calloc(2 * (size_t)room, sizeof *inputs), **nodes = inputs + room;
+    if (!inputs) return tcc_enomem(g->diag);
+    const int n_inputs = tcc_group_inputs(group, inputs), n = list_nodes(group, inputs, n_inputs, nodes);
+    char *signature = signature_of(group, inputs, n_inputs);
+    tcc_status status = signature ? TCC_OK : TCC_ENOMEM;
+    const known_group *known = NULL;
+    for (int i = 0; i < s->groups.count && signature && !known; i++)
+        if (!strcmp(s->groups.data[i].signature, signature)) known = &s->groups.data[i];
+    if (known) {
+        status = copy_candidates(arena, known->candidates, known->count, nodes, out);
+    } else if (status == TCC_OK) {
+        status = propose_all(s, g, group, arena, out);
+        if (status == TCC_OK) status = remember(s, g, signature, nodes, n, out);
+    }
+    tcc__free(signature);
+    tcc__free(inputs);
+    return status == TCC_ENOMEM && g->diag->status == TCC_OK ? tcc_enomem(g->diag) : status;
+}
+
+static tcc_status candidates(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                             tcc_candidates *out) {
+    return candidates_of(user, g, group, arena, out);
+}
+
+/* -- Questions about libraries -- */
+
+static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
+    return tcc_norm_takes(&((tcc_selector *)user)->asker, g, n);
+}
+
+/* Whether a library multiplies matrices; with TCC_MATMUL_SUMS_OF_A, and sums one of them at once, as for a layer's
+ * weights and bias. */
+static bool takes_matmul(tcc_selector *s, tcc_matmul_bias bias) {
+    tcc_matmul_params p = {.batch = 1,
+                           .m = 256,
+                           .n = 256,
+                           .k = 256,
+                           .transpose_a = 1,
+                           .lda = 256,
+                           .ldb = 256,
+                           .ldc = 256,
+                           .outer = 1,
+                           .type = TCC_F32,
+                           .type_c = TCC_F32,
+                           .bias = bias,
+                           .alignment = 16,
+                           .workspace_bytes = 1 << 20};
+    return s->takes_call && ask(s, "cublaslt.matmul", (int64_t *)&p);
+}
+
+static bool computes_operands(void *user) { return !takes_matmul(user, TCC_MATMUL_NO_BIAS); }
+
+static bool sums_operands(void *user) { return takes_matmul(user, TCC_MATMUL_SUMS_OF_A); }
+
+/* -- Life -- */
+
+tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *options, bool all_norms,
+                               tcc_selector **out) {
+    tcc_selector *s = tcc__calloc(1, sizeof *s);
+    if (!s) return tcc_enomem(&cx->diag);
+    s->cx = cx;
+    s->options = *options;
+    s->options.dump_dir = NULL;
+    tcc_status status = TCC_OK;
+    if (!options->target) {
+        status = options->arch ? tcc_llvm_target_cuda(options->arch, options->hardware, &cx->diag, &s->own)
+                               : tcc_llvm_target_host(NULL, &cx->diag, &s->own);
+        s->options.target = &s->own;
+    }
+    if (status != TCC_OK) {
+        tcc__free(s);
+        return status;
+    }
+    const bool cuda = s->options.target->kind == TCC_TARGET_CUDA;
+    s->takes_call = cuda ? options->takes_call : NULL;
+    s->takes_call_user = options->takes_call_user;
+    s->options.takes_call = s->takes_call ? ask : NULL;
+    s->options.takes_call_user = s;
+    s->asker = (tcc_norm_asker){cx, s->options.takes_call, s, all_norms};
+    s->target = (tcc_pass_target){.user = s,
+                                  .candidates = candidates,
+                                  .takes_norm = s->takes_call ? takes_norm : NULL,
+                                  .computes_operands = cuda ? computes_operands : NULL,
+                                  .sums_operands = s->takes_call ? sums_operands : NULL};
+    *out = s;
+    return TCC_OK;
+}
+
+void tcc_selector_destroy(tcc_selector *s) {
+    if (!s) return;
+    tcc_vec_free(&s->groups);
+    tcc_vec_free(&s->calls);
+    tcc_arena_free(&s->memory);
+    tcc_llvm_target_clear(&s->own);
+    tcc__free(s);
+}
+
+tcc_pass_target *tcc_selector_target(tcc_selector *s) { return &s->target; }
+
+const tcc_llvm_target *tcc_selector_llvm(const tcc_selector *s) { return s->options.target; }

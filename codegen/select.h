@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT
+ * The table of implementations: how codegen answers what the passes ask of a target (passes/select.h), and lowers what
+ * they chose. */
+#ifndef TCC_CODEGEN_SELECT_H
+#define TCC_CODEGEN_SELECT_H
+
+#include "codegen/build.h"
+#include "passes/select.h"
+
+/* Answers for one target, and remembers them: of groups that are equal but for their place in the graph, the layers of
+ * a network, one is lowered, and a library is asked about a call once. */
+typedef struct tcc_selector tcc_selector;
+
+/* `options` as for tcc_codegen_build, whose results these will be; what it points to must outlive the selector, as must
+ * `cx`. `all_norms`: batch norms are a library's wherever it takes them, not only where that is worth it. */
+tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *options, bool all_norms, tcc_selector **out);
+void tcc_selector_destroy(tcc_selector *s); /* NULL is allowed */
+/* What the passes ask; lives as long as the selector. */
+tcc_pass_target *tcc_selector_target(tcc_selector *s);
+/* The target, for tcc_codegen_options. */
+const struct tcc_llvm_target *tcc_selector_llvm(const tcc_selector *s);
+
+#endif

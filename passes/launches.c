@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Groups as launches. */
+#include "passes/launches.h"
+
+#include "passes/group.h"
+#include "passes/plan.h"
+
+static int count_operands(const tcc_group *group) {
+    int count = 0;
+    for (int i = 0; i < group->n_nodes; i++) count += group->nodes[i]->n_operands;
+    return count;
+}
+
+/* Pairs of an input and an output that may share memory; counts them where `out` is NULL. */
+static int list_overwrites(const tcc_group *group, const tcc_launch *launch, tcc_overwrite *out) {
+    int count = 0;
+    for (int i = 0; i < launch->n_reads; i++)
+        for (int k = 0; k < group->n_outputs; k++) {
+            if (!tcc_plan_same_element(group, launch->reads[i].node, group->outputs[k])) continue;
+            if (out) out[count] = (tcc_overwrite){launch->reads[i].node, group->outputs[k]};
+            count++;
+        }
+    return count;
+}
+
+const tcc_implementation *tcc_group_launches(tcc_arena *arena, const tcc_group *group) {
+    if (group->implementation) return group->implementation;
+    const int most = count_operands(group) + 1;
+    tcc_implementation *x = TCC_ARENA_NEW(arena, tcc_implementation);
+    tcc_launch *launch = TCC_ARENA_NEW(arena, tcc_launch);
+    tcc_node **inputs = TCC_ARENA_ARRAY(arena, tcc_node *, most);
+    tcc_launch_value *values = TCC_ARENA_ARRAY(arena, tcc_launch_value, most + group->n_outputs);
+    if (!x || !launch || !inputs || !values) return NULL;
+    *launch = (tcc_launch){.name = tcc_group_kind_text(group->kind), .reads = values, .writes = values + most};
+    launch->n_reads = tcc_group_inputs(group, inputs);
+    launch->n_writes = group->n_outputs;
+    for (int i = 0; i < launch->n_reads; i++) launch->reads[i] = (tcc_launch_value){.node = inputs[i]};
+    for (int i = 0; i < group->n_outputs; i++) launch->writes[i] = (tcc_launch_value){.node = group->outputs[i]};
+    launch->n_overwrites = list_overwrites(group, launch, NULL);
+    launch->overwrites = TCC_ARENA_ARRAY(arena, tcc_overwrite, launch->n_overwrites + 1);
+    if (!launch->overwrites) return NULL;
+    list_overwrites(group, launch, launch->overwrites);
+    *x = (tcc_implementation){.name = launch->name, .n_launches = 1, .launches = launch};
+    return x;
+}
+
+int tcc_launch_moment(const tcc_implementation *x, int launch) {
+    int moment = 0;
+    for (int i = 1; i <= launch; i++) moment += !x->launches[i].beside;
+    return moment;
+}
+
+int tcc_launch_moments(const tcc_implementation *x) {
+    return x->n_launches ? tcc_launch_moment(x, x->n_launches - 1) + 1 : 0;
+}
+
+static bool lists(const tcc_launch_value *values, int count, const tcc_node *n) {
+    for (int i = 0; i < count; i++)
+        if (values[i].node == n) return true;
+    return false;
+}
+
+bool tcc_launch_reads(const tcc_launch *launch, const tcc_node *n) { return lists(launch->reads, launch->n_reads, n); }
+
+bool tcc_launch_writes(const tcc_launch *launch, const tcc_node *n) {
+    return lists(launch->writes, launch->n_writes, n);
+}
+
+static bool has_pair(const tcc_launch *launch, const tcc_node *old, const tcc_node *written) {
+    for (int i = 0; i < launch->n_overwrites; i++)
+        if (launch->overwrites[i].old == old && launch->overwrites[i].written == written) return true;
+    return false;
+}
+
+bool tcc_moment_overwrites(const tcc_implementation *x, int moment, const tcc_node *old, const tcc_node *written) {
+    bool any = false;
+    for (int i = 0; i < x->n_launches; i++) {
+        if (tcc_launch_moment(x, i) != moment) continue;
+        const bool pair = has_pair(&x->launches[i], old, written);
+        if (!pair && tcc_launch_reads(&x->launches[i], old)) return false;
+        any |= pair;
+    }
+    return any;
+}

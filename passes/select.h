@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * What the passes ask of the target that a program is for. Codegen answers, and the composition root brings both
+ * together. */
+#ifndef TCC_PASSES_SELECT_H
+#define TCC_PASSES_SELECT_H
+
+#include "ir/ir.h"
+
+/* One way to run a group. */
+typedef struct tcc_candidate {
+    const char *name;
+    int64_t ns; /* predicted; after a cut, of both parts */
+    /* NULL: the group is cut in two at the value `cut`, and each part is asked for by itself. */
+    const tcc_implementation *implementation;
+    tcc_node *cut;
+} tcc_candidate;
+
+typedef tcc_vec(tcc_candidate) tcc_candidates;
+
+typedef struct tcc_pass_target {
+    void *user;
+    /* All ways to run `group` of `g` on this target, in a fixed order; implementations and names are in `arena`.
+     * Errors: TCC_EUNSUPPORTED with the node's line where there is none, TCC_ENOMEM, TCC_EBUG. */
+    tcc_status (*candidates)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                             tcc_candidates *out);
+    /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
+     * computes none. */
+    bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);
+    /* Whether contractions are kernels of our own that compute operands as they read them: fuse may put work in front
+     * of one. NULL: no. */
+    bool (*computes_operands)(void *user);
+    /* Whether a library multiplies matrices and sums one of them at once: fuse may put both into a group. NULL: no. */
+    bool (*sums_operands)(void *user);
+} tcc_pass_target;
+
+/* The choice: the index of the candidate that is taken. It is the one place that a measured choice would replace. */
+int tcc_select_best(const tcc_candidate *candidates, int count);
+
+/* Cuts a group at `cut`, one of its values: `first` makes what only leads to it and stores it, `rest` reads it; or, at
+ * the sum of a dot's operand, `first` is that sum alone and `rest` the dot with what is behind it. Node lists are in
+ * `arena`. *possible false: `rest` needs what `first` does not store, or one of them would be empty. */
+tcc_status tcc_group_cut(tcc_arena *arena, tcc_diag *diag, const tcc_group *group, tcc_node *cut, tcc_group *first,
+                         tcc_group *rest, bool *possible);
+
+#endif
