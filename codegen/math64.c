@@ -126,29 +126,41 @@ LLVMValueRef tcc_math64_log1p(tcc_emitter *e, LLVMValueRef x) {
     return choose(e, compare(e, LLVMRealOEQ, x, __builtin_inf()), x, y);
 }
 
-/* sin(x + quarter * pi / 2). */
-static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
-    LLVMValueRef n = function(e, "llvm.roundeven", mul(e, x, number(e, x, 0x1.45f306dc9c883p-1)));
-    LLVMValueRef r = tcc_emit_fma(e, n, number(e, x, -0x1.921fb54442d18p0), x); /* pi / 2 in two parts */
-    r = tcc_emit_fma(e, n, number(e, x, -0x1.1a62633145c07p-54), r);
-    r = clamp(e, r, -0.8, 0.8); /* pi / 4 and a bit: where the parts are too few nothing is known of it */
+LLVMValueRef tcc_math64_sine_of(tcc_emitter *e, LLVMValueRef r, LLVMValueRef k) {
     LLVMValueRef z = mul(e, r, r), minus = LLVMBuildFNeg(e->builder, z, "");
-    static const double sine_divisors[] = {6, 20, 42, 72, 110, 156, 210, 272, 342};
+    static const double sine_divisors[] = {20, 42, 72, 110, 156, 210, 272, 342};
     static const double cosine_divisors[] = {2, 12, 30, 56, 90, 132, 182, 240, 306};
-    LLVMValueRef s = mul(e, r, nested(e, minus, sine_divisors, 9)), c = nested(e, minus, cosine_divisors, 9);
-    LLVMValueRef k = LLVMBuildAdd(e->builder, whole(e, clamp(e, n, -0x1p50, 0x1p50)), integer(e, x, quarter), "");
-    LLVMValueRef odd = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, x, 1), ""),
-                                     integer(e, x, 0), "");
-    LLVMValueRef flip = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, x, 2), ""),
-                                      integer(e, x, 0), "");
+    LLVMValueRef cubic = mul(e, r, mul(e, minus, number(e, r, 1.0 / 6)));
+    LLVMValueRef s = tcc_emit_fma(e, cubic, nested(e, minus, sine_divisors, 8), r);
+    LLVMValueRef c = nested(e, minus, cosine_divisors, 9);
+    LLVMValueRef odd = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, r, 1), ""),
+                                     integer(e, r, 0), "");
+    LLVMValueRef flip = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, r, 2), ""),
+                                      integer(e, r, 0), "");
     LLVMValueRef y = choose(e, odd, c, s);
-    y = choose(e, flip, LLVMBuildFNeg(e->builder, y, ""), y);
-    LLVMValueRef finite = compare(e, LLVMRealOLT, magnitude(e, x), __builtin_inf());
-    return choose(e, finite, y, number(e, x, __builtin_nan("")));
+    return choose(e, flip, LLVMBuildFNeg(e->builder, y, ""), y);
+}
+
+/* sin(x + quarter * pi / 2), |x| < 2^45. There are fewer than 2^45 quarters, n, and pi / 2 has three parts. The first
+ * step is exact: x and n times the first part are multiples of 2^-52 or, below 1, of 2^-53, less than 1 apart. */
+static LLVMValueRef near_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
+    LLVMValueRef n = function(e, "llvm.roundeven", mul(e, x, number(e, x, 0x1.45f306dc9c883p-1)));
+    LLVMValueRef r = tcc_emit_fma(e, n, number(e, x, -0x1.921fb54442d18p0), x);
+    r = tcc_emit_fma(e, n, number(e, x, -0x1.1a62633145c07p-54), r);
+    r = tcc_emit_fma(e, n, number(e, x, 0x1.f1976b7ed8fbcp-110), r);
+    return tcc_math64_sine_of(e, r, LLVMBuildAdd(e->builder, whole(e, n), integer(e, x, quarter), ""));
+}
+
+static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
+    LLVMValueRef far = compare(e, LLVMRealOGE, magnitude(e, x), 0x1p45);
+    LLVMValueRef y = tcc_math64_replace_far_sines(e, near_sine(e, x, quarter), x, far, quarter);
+    return quarter ? y : choose(e, compare(e, LLVMRealOEQ, x, 0), x, y); /* of -0 too */
 }
 
 LLVMValueRef tcc_math64_sin(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 0); }
 LLVMValueRef tcc_math64_cos(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
+LLVMValueRef tcc_math64_near_sin(tcc_emitter *e, LLVMValueRef x) { return near_sine(e, x, 0); }
+LLVMValueRef tcc_math64_near_cos(tcc_emitter *e, LLVMValueRef x) { return near_sine(e, x, 1); }
 
 LLVMValueRef tcc_math64_tanh(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef a = clamp(e, magnitude(e, x), 0, 22);
@@ -196,14 +208,18 @@ LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
     return choose(e, compare(e, LLVMRealOEQ, y, 0), one, result);
 }
 
-LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
-    LLVMValueRef a = magnitude(e, x), d = magnitude(e, y);
-    LLVMValueRef n = function(e, "llvm.floor", quotient(e, a, d));
+LLVMValueRef tcc_math64_remainder_once(tcc_emitter *e, LLVMValueRef a, LLVMValueRef d, LLVMValueRef *quotient_out) {
+    LLVMValueRef q = quotient(e, a, d), n = function(e, "llvm.floor", q), zero = number(e, a, 0);
     LLVMValueRef r = tcc_emit_fma(e, LLVMBuildFNeg(e->builder, n, ""), d,
                                   a); /* off by one d where the quotient rounded */
-    LLVMValueRef zero = number(e, x, 0);
     r = choose(e, LLVMBuildFCmp(e->builder, LLVMRealOLT, r, zero, ""), add(e, r, d), r);
-    r = choose(e, LLVMBuildFCmp(e->builder, LLVMRealOGE, r, d, ""), sub(e, r, d), r);
+    if (quotient_out) *quotient_out = q;
+    return choose(e, LLVMBuildFCmp(e->builder, LLVMRealOGE, r, d, ""), sub(e, r, d), r);
+}
+
+LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
+    LLVMValueRef a = magnitude(e, x), d = magnitude(e, y), q, r = tcc_math64_remainder_once(e, a, d, &q);
+    r = tcc_math64_replace_far_remainders(e, r, a, d, compare(e, LLVMRealOGE, q, 0x1p52));
     LLVMValueRef large = compare(e, LLVMRealOEQ, d, __builtin_inf()),
                  finite = compare(e, LLVMRealOLT, a, __builtin_inf());
     r = choose(e, LLVMBuildAnd(e->builder, large, finite, ""), a, r);

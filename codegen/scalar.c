@@ -500,6 +500,6 @@ LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueR
     LLVMValueRef angle = LLVMBuildFMul(e->builder, wide_u2, tcc_emit_float(e, LLVMTypeOf(wide_u2), 0x1.921fb54442d18p2),
                                        "");
     LLVMValueRef odd = LLVMBuildTrunc(e->builder, which, like(e, e->i1, element), "");
-    LLVMValueRef turn = tcc_emit_select(e, odd, tcc_math64_sin(e, angle), tcc_math64_cos(e, angle));
+    LLVMValueRef turn = tcc_emit_select(e, odd, tcc_math64_near_sin(e, angle), tcc_math64_near_cos(e, angle));
     return LLVMBuildFMul(e->builder, radius, tcc_math64_narrow(e, turn), "");
 }

@@ -272,26 +272,28 @@ static void sums_of_narrow_floats(void **state) {
         }
 }
 
-/* Beyond where the argument of a sine is known: it stays a sine. What tends to 1 gets there. */
+/* Sines of arguments of many turns, remainders of large quotients; what tends to 1 gets there. Some arguments are
+ * small, beside others in the same vector that are not. */
 static void functions_of_far_arguments(void **state) {
     (void)state;
-    static const char *const types[] = {"f32", "f64"};
-    for (int i = 0; i < 2; i++)
-        for (double high = 1e12; high < 1e36; high *= 1e6) {
+    static const char *const types[] = {"f32", "f64", "bf16"};
+    for (int i = 0; i < 3; i++)
+        for (double high = 1e6; high < 1e37; high *= 1e6) {
             const char *t = types[i];
             tcc_strbuf text = {0};
-            tcc_strbuf_printf(
-                &text,
-                "graph @far {\n  %%0 = input {name=\"x\"} : %s[40]\n  %%1 = sin(%%0) : %s[40]\n  %%2 = cos(%%0) : "
-                "%s[40]\n"
-                "  %%3 = abs(%%1) : %s[40]\n  %%4 = abs(%%2) : %s[40]\n  %%5 = constant {values=[1]} : %s[40]\n",
-                t, t, t, t, t, t);
-            tcc_strbuf_printf(
-                &text,
-                "  %%6 = le(%%3, %%5) : bool[40]\n  %%7 = le(%%4, %%5) : bool[40]\n  %%8 = erf(%%0) : %s[40]\n  %%9 = "
-                "sign(%%0) : %s[40]\n"
-                "  %%10 = eq(%%8, %%9) : bool[40]\n  output \"s\" %%6\n  output \"c\" %%7\n  output \"e\" %%10\n}\n",
-                t, t);
+            tcc_strbuf_printf(&text,
+                              "graph @far {\n  %%0 = input {name=\"x\"} : %s[40]\n  %%1 = sin(%%0) : %s[40]\n"
+                              "  %%2 = cos(%%0) : %s[40]\n  %%3 = input {name=\"y\"} : %s[40]\n  %%4 = constant "
+                              "{values=[0x1p-%d]} : %s[40]\n  %%5 = mul(%%3, %%4) : %s[40]\n"
+                              "  %%6 = rem(%%0, %%5) : %s[40]\n  output \"s\" %%1\n  output \"c\" %%2\n"
+                              "  output \"r\" %%6\n",
+                              t, t, t, t, i == 1 ? 600 : 70, t, t, t);
+            tcc_strbuf_printf(&text,
+                              "  %%7 = iota {axis=0} : %s[40]\n  %%8 = constant {values=[20]} : %s[40]\n"
+                              "  %%9 = lt(%%7, %%8) : bool[40]\n  %%10 = select(%%9, %%0, %%7) : %s[40]\n"
+                              "  %%11 = cos(%%10) : %s[40]\n  %%12 = erf(%%0) : %s[40]\n  output \"m\" %%11\n"
+                              "  output \"e\" %%12\n}\n",
+                              t, t, t, t, t);
             check_one(text.text, &(compiled_options){.low = -high, .high = high});
             tcc_strbuf_free(&text);
         }
