@@ -45,6 +45,7 @@ static void set_defaults(tcc_optimizer_options *o) {
 
 tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *given,
                             tcc_model **out) {
+    tcc_diag_begin(&cx->diag);
     TCC_OPTIONS(tcc_model_options, options, given);
     *out = NULL;
     TCC_TRY(check_options(cx, &options));
@@ -415,8 +416,6 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
             return TCC_OK;
         }
     log_miss(m, train, batch, count);
-    tcc_diag_clear(
-        &m->cx->diag); /* building a graph stops at the first error: one that an earlier call left must not count */
     tcc_compiled *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&m->cx->diag);
     c->train = train;
@@ -475,6 +474,7 @@ static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
 }
 
 static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
     TCC_TRY(tcc__model_need_device(m));
     TCC_TRY(check_batch(m, batch, count));
@@ -496,6 +496,7 @@ tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count) { re
 tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count) { return run(m, false, batch, count); }
 
 tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag_begin(&m->cx->diag);
     TCC_TRY(check_batch(m, batch, count));
     return tcc__model_compiled(m, train, batch, count, &m->last);
 }
@@ -513,6 +514,7 @@ static tcc_status output_memory(tcc_model *m, tcc_bound *b, void **out) {
 }
 
 tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
+    tcc_diag_begin(&m->cx->diag);
     TCC_TRY(tcc__model_need_device(m));
     if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
     const tcc_program *p = m->last->program;
@@ -536,6 +538,7 @@ tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
 }
 
 tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
+    tcc_diag_begin(&m->cx->diag);
     float value;
     *loss = NAN;
     if (step < m->first_kept || step >= m->end_kept)
@@ -549,6 +552,7 @@ tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
 }
 
 double tcc_model_loss(tcc_model *m) {
+    tcc_diag_begin(&m->cx->diag);
     double loss = NAN;
     void *memory = NULL;
     if (!m->last || !m->last->ran || m->last->loss < 0) return NAN;
@@ -558,6 +562,7 @@ double tcc_model_loss(tcc_model *m) {
 }
 
 tcc_status tcc_model_synchronize(tcc_model *m) {
+    tcc_diag_begin(&m->cx->diag);
     if (!m->device) return TCC_OK;
     TCC_TRY(m->device->ops->synchronize(m->device, &m->cx->diag));
     TCC_TRY(tcc__store_download(m, &m->store));
@@ -565,6 +570,7 @@ tcc_status tcc_model_synchronize(tcc_model *m) {
 }
 
 tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
+    tcc_diag_begin(&m->cx->diag);
     if (!m->options.keep_gradients)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "gradient of \"%s\": create the model with keep_gradients", name);
@@ -578,6 +584,7 @@ int64_t tcc_model_step(const tcc_model *m) { return m->step; }
 void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
 
 static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) {
+    tcc_diag_begin(&m->cx->diag);
     if (index < 0 || index >= s->entries.count) return false;
     tcc_stored *p = &s->entries.data[index];
     if (tcc__stored_host(m, p) != TCC_OK) return false;

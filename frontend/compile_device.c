@@ -44,10 +44,10 @@ static tcc_status resolve(tcc_context *cx, const char *name, int *ordinal, int *
 }
 
 tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, char **text) {
+    tcc_diag_begin(&cx->diag);
     int ordinal, sm, threads;
     tcc_strbuf line = {0}, found = {0};
     *device = *text = NULL;
-    tcc_diag_clear(&cx->diag);
     tcc_status status = resolve(cx, name, &ordinal, &sm, &line);
     if (status == TCC_OK && ordinal < 0) {
         tcc_cpus cpus;
@@ -128,9 +128,9 @@ static void describe_cuda(tcc_context *cx, tcc_strbuf *text) {
 }
 
 tcc_status tcc_describe_devices(tcc_context *cx, char **out) {
+    tcc_diag_begin(&cx->diag);
     tcc_strbuf text = {0};
     *out = NULL;
-    tcc_diag_clear(&cx->diag);
     tcc_status status = describe_cpu(cx, &text);
     if (status == TCC_OK) {
         describe_cuda(cx, &text);

@@ -13,9 +13,8 @@
 #include <string.h>
 
 tcc_status tcc_ir_parse(tcc_context *cx, const char *text, size_t length, const char *file, tcc_ir **out) {
+    tcc_diag_begin(&cx->diag);
     tcc_graph *g;
-    tcc_diag_clear(
-        &cx->diag); /* building a graph stops at the first error: one that an earlier call left must not count */
     TCC_TRY(tcc_graph_parse(text, length, file, &cx->diag, &g));
     tcc_status status = tcc_graph_verify(g, &cx->diag);
     if (status != TCC_OK) tcc_graph_destroy(g);
@@ -35,6 +34,7 @@ static tcc_status print_plan(tcc_strbuf *b, const tcc_graph *g, tcc_ir_form form
 }
 
 tcc_status tcc_ir_text(tcc_context *cx, const tcc_ir *ir, tcc_ir_form form, char **out) {
+    tcc_diag_begin(&cx->diag);
     const tcc_graph *g = (const tcc_graph *)ir;
     tcc_strbuf b = {0};
     tcc_status status = TCC_OK;
@@ -87,9 +87,9 @@ static tcc_status open_target(tcc_context *cx, const tcc_ir_options *options, tc
 }
 
 tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *given) {
+    tcc_diag_begin(&cx->diag);
     tcc_ir_options options = {0};
     if (given) memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
-    tcc_diag_clear(&cx->diag);
     tcc_pass_options pass_options = {.train = options.train, .eager = options.eager};
     tcc_train_spec *spec = &pass_options.spec;
     TCC_TRY(find_optimizer(&cx->diag, options.optimizer, &spec->optimizer));

@@ -20,6 +20,7 @@ static tcc_status need_program(tcc_model *m, tcc_compiled **out) {
 }
 
 tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
+    tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
     TCC_TRY(need_program(m, &c));
     const tcc_program *p = c->program;
@@ -148,6 +149,7 @@ static const struct {
 enum { REPORT_COUNT = sizeof reports / sizeof reports[0] };
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
+    tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
     *out = NULL;
     TCC_TRY(need_program(m, &c));
@@ -170,6 +172,7 @@ void tcc_string_free(char *s) { tcc__free(s); }
 void tcc_model_profile(tcc_model *m, bool on) { m->profile = on; }
 
 tcc_status tcc_model_write_profile(tcc_model *m, const char *path) {
+    tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
     TCC_TRY(need_program(m, &c));
     TCC_TRY(tcc__model_need_device(m));

@@ -291,6 +291,7 @@ static tcc_status report(tcc_model *m, const reference *r, mismatch worst, doubl
 }
 
 tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer) {
+    tcc_diag_begin(&m->cx->diag);
     if (tolerance == 0) tolerance = m->options.allow_tf32 && strcmp(tcc_model_device(m), "cpu") ? 1e-2 : 1e-4;
     tcc_model *twin = NULL;
     tcc_graph *g = NULL;

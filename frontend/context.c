@@ -17,7 +17,7 @@ void tcc_context_destroy(tcc_context *cx) {
     tcc__free(cx);
 }
 
-const char *tcc_context_error(const tcc_context *cx) { return tcc_diag_text(&cx->diag); }
+const char *tcc_context_error(const tcc_context *cx) { return tcc_diag_last(&cx->diag); }
 
 void tcc_context_clear_error(tcc_context *cx) { tcc_diag_clear(&cx->diag); }
 

@@ -20,6 +20,7 @@ static void add_line(tcc_diag *d, tcc_loc loc, const char *severity, const char 
 
 tcc_status tcc_verror(tcc_diag *d, tcc_status status, tcc_loc loc, const char *format, va_list args) {
     if (!d || d->status != TCC_OK) return status;
+    tcc_diag_clear(d);
     d->status = status;
     add_line(d, loc, "error", format, args);
     return status;
@@ -54,7 +55,18 @@ const char *tcc_diag_words(const tcc_diag *d) {
     return strncmp(text, severity, sizeof severity - 1) ? text : text + sizeof severity - 1;
 }
 
+void tcc_diag_begin(tcc_diag *d) {
+    if (d->status != TCC_OK) d->last = d->status;
+    d->status = TCC_OK;
+}
+
+const char *tcc_diag_last(const tcc_diag *d) {
+    const tcc_status status = d->status != TCC_OK ? d->status : d->last;
+    if (status == TCC_OK) return "";
+    return d->text.text ? d->text.text : tcc_status_text(status);
+}
+
 void tcc_diag_clear(tcc_diag *d) {
     tcc_strbuf_free(&d->text);
-    d->status = TCC_OK;
+    d->status = d->last = TCC_OK;
 }

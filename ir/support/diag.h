@@ -16,7 +16,13 @@ void tcc_loc_print(tcc_strbuf *out, tcc_loc loc);
 typedef struct tcc_diag {
     tcc_status status;
     tcc_strbuf text; /* "train.c:41: error: ..." and note lines */
+    tcc_status last; /* of an earlier operation, which the text tells until there is another error (tcc_diag_begin) */
 } tcc_diag;
+
+/* Another operation begins: an earlier error no longer counts. Its text can still be read, by tcc_diag_last. */
+void tcc_diag_begin(tcc_diag *d);
+/* The text of the last operation that failed, as tcc_diag_text; "" if none did. */
+const char *tcc_diag_last(const tcc_diag *d);
 
 /* Record `status` with a message and return it, so that `return tcc_error(...)` reads well. Message style: lower case,
  * no full stop, with the values ("inner dimensions differ: f32[32,784] x f32[768,128] (784 vs 768)"). `d` may be NULL.

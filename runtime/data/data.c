@@ -47,6 +47,7 @@ static tcc_status check_options(tcc_diag *d, const tcc_data_options *o) {
 }
 
 tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tcc_dataset **out) {
+    tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
     *out = NULL;
     TCC_TRY(check_options(d, options));
@@ -86,6 +87,7 @@ const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *lengt
 
 tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text, size_t length,
                               int32_t *tokens, int64_t capacity, int64_t *count) {
+    tcc_diag_begin(&cx->diag);
     *count = 0;
     if (!data->reader->encode)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "data of kind %s has no vocabulary of text",

@@ -183,6 +183,7 @@ static tcc_status make_slots(tcc_diag *d, tcc_loader *l) {
 
 tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc_loader_options *options,
                              tcc_loader **out) {
+    tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
     *out = NULL;
     TCC_TRY(check_options(d, data, options));
@@ -231,6 +232,7 @@ void tcc_loader_destroy(tcc_loader *l) {
  * cannot be read. */
 static tcc_status report(tcc_loader *l, const slot *s) {
     if (l->cx->diag.status == TCC_OK) {
+        tcc_diag_clear(&l->cx->diag);
         l->cx->diag.status = s->status;
         tcc_strbuf_add(&l->cx->diag.text, tcc_diag_text(&s->diag));
     }
@@ -238,6 +240,7 @@ static tcc_status report(tcc_loader *l, const slot *s) {
 }
 
 tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
+    tcc_diag_begin(&l->cx->diag);
     *out = NULL;
     pthread_mutex_lock(&l->mutex);
     int64_t number = l->next_give;
@@ -265,6 +268,7 @@ tcc_loader_state tcc_loader_get_state(const tcc_loader *l) {
 }
 
 tcc_status tcc_loader_set_state(tcc_loader *l, tcc_loader_state state) {
+    tcc_diag_begin(&l->cx->diag);
     if (state.epoch < 0 || state.index < 0 || state.index >= l->batches || state.epoch > INT64_MAX / 2 / l->batches)
         return tcc_error(&l->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                          "there is no batch %lld in epoch %lld; an epoch has %lld", (long long)state.index,

@@ -76,6 +76,7 @@ static tcc_status find_steps(tcc_diag *d, const char *folder, step_list *out) {
 }
 
 tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps, int capacity, int *count) {
+    tcc_diag_begin(&cx->diag);
     *count = 0;
     step_list found = {0};
     tcc_status status = find_steps(&cx->diag, folder, &found);
@@ -115,6 +116,7 @@ static tcc_status stage_params(tcc_diag *d, tcc__out *o, const char *path, const
 }
 
 tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, const tcc_checkpoint_contents *c) {
+    tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
     if (c->size != sizeof *c || c->step < 0)
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_save: size is %zu (should be %zu), step is %lld",
@@ -195,6 +197,7 @@ static tcc_status newest_step(tcc_diag *d, const char *folder, int64_t *step) {
 }
 
 tcc_status tcc_checkpoint_open(tcc_context *cx, const char *path, tcc_checkpoint **out) {
+    tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
     *out = NULL;
     struct stat info;

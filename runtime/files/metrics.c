@@ -86,6 +86,7 @@ static tcc_status open_files(tcc_diag *d, const tcc_metrics_options *options, tc
 }
 
 tcc_status tcc_metrics_open(tcc_context *cx, const tcc_metrics_options *options, tcc_metrics **out) {
+    tcc_diag_begin(&cx->diag);
     tcc_diag *d = &cx->diag;
     *out = NULL;
     if (options->size != sizeof *options || !options->folder || options->first_step < 0)
@@ -156,6 +157,7 @@ static tcc_status append(tcc_metrics *m, char *line) {
 }
 
 tcc_status tcc_metrics_write(tcc_metrics *m, int64_t step, const tcc_metric *metrics, int count) {
+    tcc_diag_begin(&m->cx->diag);
     locale_t before = uselocale(m->locale);
     cJSON *json = build_line(step, metrics, count);
     char *line = json ? cJSON_PrintUnformatted(json) : NULL;

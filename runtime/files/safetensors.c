@@ -282,6 +282,7 @@ tcc_status tcc__safetensors_open(tcc_diag *d, const char *path, tcc_safetensors 
 }
 
 tcc_status tcc_safetensors_open(tcc_context *cx, const char *path, tcc_safetensors **out) {
+    tcc_diag_begin(&cx->diag);
     return tcc__safetensors_open(&cx->diag, path, out);
 }
 
@@ -432,6 +433,7 @@ static tcc_status check_names(tcc_diag *d, const tcc_safetensors *f, const tcc_a
 
 tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
                                 unsigned allow) {
+    tcc_diag_begin(&cx->diag);
     TCC_TRY(check_names(&cx->diag, f, to, count, allow));
     TCC_TRY(tcc__safetensors_verify(&cx->diag, f));
     for (int i = 0; i < count; i++) {

@@ -127,6 +127,7 @@ done:
 
 tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays, int count,
                                  const tcc_pair *metadata, int metadata_count) {
+    tcc_diag_begin(&cx->diag);
     tcc__out out;
     uint32_t crc;
     TCC_TRY(tcc__safetensors_stage(&cx->diag, &out, path, arrays, count, metadata, metadata_count, &crc));

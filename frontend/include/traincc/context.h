@@ -17,9 +17,8 @@ TCC_API tcc_status tcc_context_create(tcc_context **out);
 /* NULL is allowed. Models made with the context must be destroyed before it. */
 TCC_API void tcc_context_destroy(tcc_context *cx);
 
-/* Text of the first error since the last tcc_context_clear_error: "file:line: error: ..." and notes, without a final
- * newline; "" if there was none. Calls that compile or parse clear it first. Borrowed until the next call with this
- * context. */
+/* Text of the last call with this context that failed: "file:line: error: ..." and notes, without a final newline; ""
+ * if none did since tcc_context_clear_error. Borrowed until the next call with this context. */
 TCC_API const char *tcc_context_error(const tcc_context *cx);
 TCC_API void tcc_context_clear_error(tcc_context *cx);
 
