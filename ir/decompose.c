@@ -145,6 +145,13 @@ static tcc_node *sum_classes(tcc_graph *g, tcc_node *x) {
     return tcc_ir_reduce(g, TCC_OP_REDUCE_SUM, x, &axes);
 }
 
+/* Whether targets name classes. */
+static tcc_node *is_class(tcc_graph *g, tcc_node *targets, int64_t classes) {
+    tcc_node *from_first = tcc_ir_binary_c(g, TCC_OP_GE, targets, 0),
+             *to_last = tcc_ir_binary_c(g, TCC_OP_LT, targets, (double)classes);
+    return tcc_ir_binary(g, TCC_OP_AND, from_first, to_last);
+}
+
 tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits, tcc_node *targets,
                                               tcc_node *weights) {
     tcc_ir_cross_entropy c = {0};
@@ -163,6 +170,8 @@ tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, t
         c.row_weight = tcc_ir_build(g, TCC_OP_TAKE, (tcc_node *[]){weights, targets}, 2, &attrs, NULL, n->loc);
     }
     tcc_node *share = weights ? c.row_weight : tcc_ir_splat(g, &rows, 1);
+    tcc_node *known = is_class(g, targets, logits->type.dims[axis]);
+    share = tcc_ir_select(g, known, share, tcc_ir_splat(g, &rows, NAN));
     c.denominator = sum_all(g, tcc_ir_select(g, c.valid, share, tcc_ir_splat(g, &rows, 0)));
     return c;
 }

@@ -60,7 +60,7 @@ typedef struct tcc_ir_cross_entropy {
     tcc_node *onehot;      /* bool [R,C]: class equals target */
     tcc_node *valid;       /* bool [R]: target is not ignore_index */
     tcc_node *row_weight;  /* [R]: the target's class weight; NULL without class weights */
-    tcc_node *denominator; /* []: what the sum over rows is divided by */
+    tcc_node *denominator; /* []: what the sum over rows is divided by; NaN where a valid target is no class */
 } tcc_ir_cross_entropy;
 /* `weights` may be NULL. */
 tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, tcc_node *logits, tcc_node *targets,
