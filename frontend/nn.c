@@ -10,6 +10,7 @@
 
 static tcc_tensor stored(tcc_trace *t, const char *name, const char *suffix, tcc_role role, tcc_init init, int rank,
                          const int64_t *dims, tcc_loc at) {
+    if (!tcc_trace_is_open(t, "param", at)) return tcc_trace_poison();
     tcc_diag *diag = t->graph->diag;
     if (rank < 0 || rank > TCC_MAX_RANK)
         return tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": rank %d is out of range (0 to %d)", name, rank,
@@ -45,7 +46,7 @@ tcc_tensor tcc_state_at(tcc_trace *t, const char *name, tcc_init init, int rank,
 }
 
 void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at) {
-    if (!state.node || !next.node) return;
+    if (!tcc_trace_takes("update", at, 2, (tcc_tensor[]){state, next})) return;
     tcc_trace *t = state.trace;
     for (int i = 0; i < t->graph->inputs.count; i++) {
         if (t->graph->inputs.data[i] != state.node || state.node->attrs->input.role != TCC_ROLE_STATE) continue;
@@ -63,10 +64,11 @@ void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at) {
 /* -- Linear and convolution -- */
 
 /* Where a layer is: a line of C as it is, a place of tcc_scope_place's with the layer's name. */
-static tcc_loc layer(tcc_tensor x, const char *name, tcc_loc at) {
-    if (!x.node || !at.file || at.line) return at;
-    at.file = tcc_arena_printf(&x.trace->graph->arena, "%s.%s", at.file, name);
-    if (!at.file) tcc_enomem(x.trace->graph->diag);
+static tcc_loc layer(const char *name, tcc_loc at) {
+    if (!at.file || at.line || !tcc_trace_poison().trace) return at;
+    tcc_graph *g = tcc_trace_poison().trace->graph;
+    at.file = tcc_arena_printf(&g->arena, "%s.%s", at.file, name);
+    if (!at.file) tcc_enomem(g->diag);
     return at;
 }
 
@@ -80,8 +82,8 @@ static tcc_init bias_default(int64_t fan_in) {
 tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const tcc_linear_options *given,
                          tcc_loc at) {
     TCC_OPTIONS(tcc_linear_options, options, given);
-    if (!x.node) return x;
-    at = layer(x, name, at);
+    at = layer(name, at);
+    if (!tcc_trace_takes("linear", at, 1, &x)) return tcc_trace_poison();
     if (!tcc_rank(x)) return tcc_trace_error(x.trace, TCC_ESHAPE, at, "linear \"%s\": x is a scalar", name);
     int64_t in = tcc_dim(x, -1);
     tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM,
@@ -106,8 +108,8 @@ static tcc_tensor per_channel(tcc_tensor v, tcc_tensor x, tcc_loc at) {
 tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
                              const tcc_init *weight_init, const tcc_conv_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_conv_options, options, given);
-    if (!x.node) return x;
-    at = layer(x, name, at);
+    at = layer(name, at);
+    if (!tcc_trace_takes("conv", at, 1, &x)) return tcc_trace_poison();
     int64_t groups = options.groups ? options.groups : 1, in = tcc_dim(x, 1),
             dims[TCC_MAX_RANK] = {channels, in / groups};
     int rank = tcc_rank(x);
@@ -131,8 +133,8 @@ tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, i
 
 tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,
                             const tcc_init *weight_init, tcc_loc at) {
-    if (!indices.node) return indices;
-    at = layer(indices, name, at);
+    at = layer(name, at);
+    if (!tcc_trace_takes("embedding", at, 1, &indices)) return tcc_trace_poison();
     tcc_init init = weight_init ? *weight_init : (tcc_init){.kind = TCC_INIT_NORMAL, .a = 0, .b = 1};
     tcc_tensor w = stored(indices.trace, name, ".weight", TCC_ROLE_PARAM, init, 2, (int64_t[]){rows, width}, at);
     return tcc_take_at(w, indices, 0, at);
@@ -158,7 +160,7 @@ static int affine(tcc_tensor x, const char *name, const tcc_norm_options *option
 
 static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm_options *options, int axis,
                        int64_t groups, tcc_loc at) {
-    if (!x.node) return x;
+    if (!tcc_trace_takes(tcc_op_get_info(op)->text, at, 1, &x)) return tcc_trace_poison();
     if (axis >= tcc_rank(x) || axis < 0)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s \"%s\": too few dims: %s", tcc_op_get_info(op)->text, name,
                                tcc_type_text(&x.node->type));
@@ -171,19 +173,19 @@ static tcc_tensor norm(tcc_op op, tcc_tensor x, const char *name, const tcc_norm
 
 tcc_tensor tcc_layer_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    return norm(TCC_OP_LAYER_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(x, name, at));
+    return norm(TCC_OP_LAYER_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(name, at));
 }
 
 tcc_tensor tcc_rms_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
     options.no_bias = true;
-    return norm(TCC_OP_RMS_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(x, name, at));
+    return norm(TCC_OP_RMS_NORM, x, name, &options, tcc_rank(x) - 1, 0, layer(name, at));
 }
 
 tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *given,
                              tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, groups, layer(x, name, at));
+    return norm(TCC_OP_GROUP_NORM, x, name, &options, 1, groups, layer(name, at));
 }
 
 /* running = (1 - momentum) running + momentum statistic */
@@ -194,8 +196,8 @@ static void update_running(tcc_tensor running, tcc_tensor statistic, double mome
 
 tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_norm_options, options, given);
-    at = layer(x, name, at);
-    if (!x.node || tcc_rank(x) < 2) return norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at); /* reports */
+    at = layer(name, at);
+    if (tcc_rank(x) < 2) return norm(TCC_OP_BATCH_NORM, x, name, &options, 1, 0, at); /* reports */
     tcc_trace *t = x.trace;
     int64_t channels = tcc_dim(x, 1);
     tcc_tensor mean = stored(t, name, ".running_mean", TCC_ROLE_STATE, constant(0), 1, &channels, at);
@@ -226,7 +228,11 @@ tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_opti
 }
 
 tcc_tensor tcc_dropout_at(tcc_tensor x, double p, tcc_loc at) {
-    if (!x.node || !x.trace->training || p == 0) return x;
+    if (!tcc_trace_takes("dropout", at, 1, &x)) return tcc_trace_poison();
+    if (!tcc_dtype_is_float(tcc_get_dtype(x)))
+        return tcc_trace_error(x.trace, TCC_EDTYPE, at, "dropout: x is %s; convert it first: tcc_cast(x, TCC_F32)",
+                               tcc_type_text(&x.node->type));
+    if (!x.trace->training || p == 0) return x;
     if (!(p >= 0 && p < 1)) return tcc_trace_error(x.trace, TCC_EINVAL, at, "dropout: p must be in [0, 1), not %g", p);
     tcc_attrs attrs = {.dropout = {.p = p, .id = x.trace->next_random_id++}};
     return tcc_trace_wrap(x.trace,

@@ -9,7 +9,16 @@
 
 /* -- What a tensor is -- */
 
-int tcc_rank(tcc_tensor x) { return x.node ? x.node->type.rank : 0; }
+/* A stale handle is like a poisoned one here: what uses it next says so, with its line. */
+static const tcc_node *node_of(tcc_tensor x) {
+    const tcc_tensor own = tcc_trace_poison();
+    return x.trace == own.trace && x.trace_id == own.trace_id ? x.node : NULL;
+}
+
+int tcc_rank(tcc_tensor x) {
+    const tcc_node *n = node_of(x);
+    return n ? n->type.rank : 0;
+}
 
 static int normal_axis(tcc_tensor x, int64_t axis) { /* -1 when out of range */
     int rank = tcc_rank(x);
@@ -22,7 +31,10 @@ int64_t tcc_dim(tcc_tensor x, int axis) {
     return a < 0 ? 1 : x.node->type.dims[a];
 }
 
-tcc_dtype tcc_get_dtype(tcc_tensor x) { return x.node ? x.node->type.dtype : TCC_F32; }
+tcc_dtype tcc_get_dtype(tcc_tensor x) {
+    const tcc_node *n = node_of(x);
+    return n ? n->type.dtype : TCC_F32;
+}
 
 /* -- Shared by all operations -- */
 
@@ -31,8 +43,10 @@ static tcc_graph *begin(tcc_trace *t, tcc_loc at) {
     return t->graph;
 }
 
+static const char *text_of(tcc_op op) { return tcc_op_get_info(op)->text; }
+
 static bool check_axis(tcc_tensor x, const char *op, int64_t axis, tcc_loc at, int *out) {
-    if (!x.node) return false;
+    if (!tcc_trace_takes(op, at, 1, &x)) return false;
     *out = normal_axis(x, axis);
     if (*out >= 0) return true;
     tcc_trace_error(x.trace, TCC_EINVAL, at, "%s: axis %lld is out of range for %s", op, (long long)axis,
@@ -40,16 +54,11 @@ static bool check_axis(tcc_tensor x, const char *op, int64_t axis, tcc_loc at, i
     return false;
 }
 
-/* Brings operands to their common broadcast shape; false after an error or for a poisoned operand. */
+/* Brings operands of the running trace to their common broadcast shape; false after an error. */
 static bool broadcast_together(const char *op, tcc_tensor *const *xs, int count, tcc_loc at) {
     tcc_trace *t = xs[0]->trace;
     int rank = 0;
     for (int i = 0; i < count; i++) {
-        if (!xs[i]->node) return false;
-        if (xs[i]->trace != t) {
-            tcc_trace_error(t, TCC_EINVAL, at, "%s: operands belong to different traces", op);
-            return false;
-        }
         if (xs[i]->node->type.rank > rank) rank = xs[i]->node->type.rank;
     }
     tcc_type common = {.rank = rank};
@@ -83,21 +92,20 @@ static bool broadcast_together(const char *op, tcc_tensor *const *xs, int count,
 }
 
 static tcc_tensor unary(tcc_op op, tcc_tensor x, tcc_loc at) {
-    if (!x.node) return x;
+    if (!tcc_trace_takes(text_of(op), at, 1, &x)) return tcc_trace_poison();
     return tcc_trace_wrap(x.trace, tcc_ir_unary(begin(x.trace, at), op, x.node));
 }
 
 static tcc_tensor binary(tcc_op op, tcc_tensor a, tcc_tensor b, tcc_loc at) {
-    if (!a.node || !b.node) return tcc_trace_wrap(a.trace, NULL);
+    if (!tcc_trace_takes(text_of(op), at, 2, (tcc_tensor[]){a, b})) return tcc_trace_poison();
     begin(a.trace, at);
-    if (!broadcast_together(tcc_op_get_info(op)->text, (tcc_tensor *const[]){&a, &b}, 2, at))
-        return tcc_trace_wrap(a.trace, NULL);
+    if (!broadcast_together(text_of(op), (tcc_tensor *const[]){&a, &b}, 2, at)) return tcc_trace_poison();
     return tcc_trace_wrap(a.trace, tcc_ir_binary(a.trace->graph, op, a.node, b.node));
 }
 
 /* An op of one operand with attributes. */
 static tcc_tensor with_attrs(tcc_op op, tcc_tensor x, const tcc_attrs *attrs, const tcc_type *type, tcc_loc at) {
-    if (!x.node) return x;
+    if (!tcc_trace_takes(text_of(op), at, 1, &x)) return tcc_trace_poison();
     return tcc_trace_wrap(x.trace, tcc_ir_build(x.trace->graph, op, &x.node, 1, attrs, type, at));
 }
 
@@ -115,22 +123,43 @@ static bool check_rank(tcc_trace *t, const char *op, int rank, tcc_loc at) {
     return false;
 }
 
+/* Whether a type has the value; otherwise that is an error: an integer that silently drops the fraction of its factor
+ * is a wrong result. A float rounds. */
+static bool holds(tcc_trace *t, const char *op, tcc_dtype dtype, double value, tcc_loc at) {
+    const double two63 = 9223372036854775808.0;
+    double low = 0, high = 0; /* [low, high) */
+    switch (dtype) {
+    case TCC_BOOL: high = 2; break;
+    case TCC_U8: high = 256; break;
+    case TCC_I32: low = -2147483648.0, high = 2147483648.0; break;
+    case TCC_I64: low = -two63, high = two63; break;
+    default: return true;
+    }
+    if (value >= low && value < high && value == floor(value)) return true;
+    tcc_trace_error(t, TCC_EDTYPE, at, "%s: %.10g is no value of %s", op, value, tcc_dtype_text(dtype));
+    tcc_note(t->graph->diag, at, "for arithmetic in floats convert x first: tcc_cast(x, TCC_F32)");
+    return false;
+}
+
 tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at) {
-    if (!check_rank(t, "constant", rank, at)) return tcc_trace_wrap(t, NULL);
+    if (!tcc_trace_is_open(t, "constant", at) || !check_rank(t, "constant", rank, at)) return tcc_trace_poison();
     tcc_type type = make_type(dtype, rank, dims);
+    if (!holds(t, "constant", dtype, value, at)) return tcc_trace_poison();
     return tcc_trace_wrap(t, tcc_ir_splat(begin(t, at), &type, value));
 }
 
 tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims,
                           tcc_loc at) {
-    if (!check_rank(t, "literal", rank, at)) return tcc_trace_wrap(t, NULL);
+    if (!tcc_trace_is_open(t, "literal", at) || !check_rank(t, "literal", rank, at)) return tcc_trace_poison();
     tcc_type type = make_type(dtype, rank, dims);
     tcc_attrs attrs = {.constant = {.values = {tcc_type_numel(&type), values}}};
+    for (int64_t i = 0; i < attrs.constant.values.count && !tcc_dtype_is_float(dtype); i++)
+        if (!holds(t, "literal", dtype, values[i], at)) return tcc_trace_poison();
     return tcc_trace_wrap(t, tcc_ir_build(t->graph, TCC_OP_CONSTANT, NULL, 0, &attrs, &type, at));
 }
 
 tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at) {
-    if (!check_rank(t, "iota", rank, at)) return tcc_trace_wrap(t, NULL);
+    if (!tcc_trace_is_open(t, "iota", at) || !check_rank(t, "iota", rank, at)) return tcc_trace_poison();
     tcc_type type = make_type(dtype, rank, dims);
     return tcc_trace_wrap(t, tcc_ir_iota(begin(t, at), &type, axis < 0 ? axis + rank : axis));
 }
@@ -187,7 +216,7 @@ BINARY(ge, GE)
 #undef BINARY
 
 tcc_tensor tcc_cast_at(tcc_tensor x, tcc_dtype dtype, tcc_loc at) {
-    if (!x.node) return x;
+    if (!tcc_trace_takes("cast", at, 1, &x)) return tcc_trace_poison();
     return tcc_trace_wrap(x.trace, tcc_ir_cast(begin(x.trace, at), x.node, dtype));
 }
 
@@ -196,24 +225,27 @@ tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at) {
 }
 
 tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_loc at) {
-    if (!c.node || !a.node || !b.node) return tcc_trace_wrap(c.trace, NULL);
+    if (!tcc_trace_takes("select", at, 3, (tcc_tensor[]){c, a, b})) return tcc_trace_poison();
     begin(c.trace, at);
-    if (!broadcast_together("select", (tcc_tensor *const[]){&c, &a, &b}, 3, at)) return tcc_trace_wrap(c.trace, NULL);
+    if (!broadcast_together("select", (tcc_tensor *const[]){&c, &a, &b}, 3, at)) return tcc_trace_poison();
     return tcc_trace_wrap(c.trace, tcc_ir_select(c.trace->graph, c.node, a.node, b.node));
 }
 
-static tcc_tensor with_scalar(tcc_op op, tcc_tensor x, double c, tcc_loc at) {
-    if (!x.node) return x;
+static tcc_tensor with_scalar(tcc_op op, const char *name, tcc_tensor x, double c, tcc_loc at) {
+    if (!tcc_trace_takes(name, at, 1, &x) || !holds(x.trace, name, x.node->type.dtype, c, at))
+        return tcc_trace_poison();
     return tcc_trace_wrap(x.trace, tcc_ir_binary_c(begin(x.trace, at), op, x.node, c));
 }
 
-tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at) { return with_scalar(TCC_OP_ADD, x, c, at); }
-tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at) { return with_scalar(TCC_OP_MUL, x, c, at); }
+tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at) {
+    return with_scalar(TCC_OP_ADD, "add_scalar", x, c, at);
+}
+tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at) { return with_scalar(TCC_OP_MUL, "scale", x, c, at); }
 
 /* -- Shape -- */
 
 tcc_tensor tcc_reshape_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at) {
-    if (!x.node || !check_rank(x.trace, "reshape", rank, at)) return tcc_trace_wrap(x.trace, NULL);
+    if (!tcc_trace_takes("reshape", at, 1, &x) || !check_rank(x.trace, "reshape", rank, at)) return tcc_trace_poison();
     tcc_type type = make_type(x.node->type.dtype, rank, dims);
     int64_t known = 1, numel = tcc_type_numel(&x.node->type);
     int open = -1;
@@ -233,21 +265,23 @@ tcc_tensor tcc_reshape_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc a
 
 tcc_tensor tcc_flatten_at(tcc_tensor x, int first, tcc_loc at) {
     int axis;
-    if (!check_axis(x, "flatten", first, at, &axis)) return tcc_trace_wrap(x.trace, NULL);
+    if (!check_axis(x, "flatten", first, at, &axis)) return tcc_trace_poison();
     tcc_type type = x.node->type;
     for (int d = axis + 1; d < type.rank; d++) type.dims[axis] *= type.dims[d];
     return tcc_reshape_at(x, axis + 1, type.dims, at);
 }
 
 tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm, tcc_loc at) {
-    if (!x.node || !check_rank(x.trace, "transpose", rank, at)) return tcc_trace_wrap(x.trace, NULL);
+    if (!tcc_trace_takes("transpose", at, 1, &x) || !check_rank(x.trace, "transpose", rank, at))
+        return tcc_trace_poison();
     tcc_attrs attrs = {.perm = {.perm = {.count = rank}}};
     for (int d = 0; d < rank; d++) attrs.perm.perm.v[d] = perm[d] < 0 ? perm[d] + rank : perm[d];
     return with_attrs(TCC_OP_TRANSPOSE, x, &attrs, NULL, at);
 }
 
 tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at) {
-    if (!x.node || !check_rank(x.trace, "broadcast", rank, at)) return tcc_trace_wrap(x.trace, NULL);
+    if (!tcc_trace_takes("broadcast", at, 1, &x) || !check_rank(x.trace, "broadcast", rank, at))
+        return tcc_trace_poison();
     tcc_type type = make_type(x.node->type.dtype, rank, dims);
     tcc_attrs attrs = {.broadcast = {.dims = {.count = x.node->type.rank}}};
     int shift = rank - x.node->type.rank;
@@ -260,7 +294,7 @@ tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc
 
 tcc_tensor tcc_slice_at(tcc_tensor x, int axis, int64_t start, int64_t limit, int64_t stride, tcc_loc at) {
     int a;
-    if (!check_axis(x, "slice", axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
+    if (!check_axis(x, "slice", axis, at, &a)) return tcc_trace_poison();
     int64_t extent = x.node->type.dims[a];
     if (start < 0) start += extent;
     if (limit < 0) limit += extent;
@@ -276,7 +310,8 @@ tcc_tensor tcc_slice_at(tcc_tensor x, int axis, int64_t start, int64_t limit, in
 
 tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, double value, tcc_loc at) {
     int a;
-    if (!check_axis(x, "pad", axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
+    if (!check_axis(x, "pad", axis, at, &a) || !holds(x.trace, "pad", x.node->type.dtype, value, at))
+        return tcc_trace_poison();
     int rank = x.node->type.rank;
     tcc_attrs attrs = {
         .pad = {.value = value, .lo = {.count = rank}, .hi = {.count = rank}, .interior = {.count = rank}}};
@@ -287,12 +322,17 @@ tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, dou
 
 tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at) {
     int a;
-    if (!check_axis(xs[0], "concat", axis, at, &a)) return tcc_trace_wrap(xs[0].trace, NULL);
-    tcc_trace *t = xs[0].trace;
+    tcc_trace *t = tcc_trace_poison().trace;
+    if (!t) return tcc_trace_poison();
+    if (!xs || count < 1)
+        return tcc_trace_error(t, TCC_EINVAL, at, "concat: %s; it takes one operand at least",
+                               xs ? "no operands" : "the list of operands is NULL");
+    if (!tcc_trace_takes("concat", at, count, xs) || !check_axis(xs[0], "concat", axis, at, &a))
+        return tcc_trace_poison();
     tcc_node **operands = TCC_ARENA_ARRAY(&t->graph->arena, tcc_node *, count);
     if (!operands) {
         tcc_enomem(t->graph->diag);
-        return tcc_trace_wrap(t, NULL);
+        return tcc_trace_poison();
     }
     for (int i = 0; i < count; i++) operands[i] = xs[i].node;
     return tcc_trace_wrap(
@@ -301,7 +341,7 @@ tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at) 
 
 tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at) {
     int a;
-    if (!check_axis(x, "flip", axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
+    if (!check_axis(x, "flip", axis, at, &a)) return tcc_trace_poison();
     return with_attrs(TCC_OP_FLIP, x, &(tcc_attrs){.axes = {.axes = {1, {a}}}}, NULL, at);
 }
 
@@ -309,7 +349,10 @@ tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at) {
 
 static tcc_tensor indexed(tcc_op op, tcc_tensor x, const tcc_tensor *others, int n_others, int axis, tcc_loc at) {
     int a;
-    if (!check_axis(x, tcc_op_get_info(op)->text, axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
+    tcc_tensor all[3] = {x};
+    for (int i = 0; i < n_others; i++) all[1 + i] = others[i];
+    if (!tcc_trace_takes(text_of(op), at, 1 + n_others, all) || !check_axis(x, text_of(op), axis, at, &a))
+        return tcc_trace_poison();
     tcc_node *operands[3] = {x.node};
     for (int i = 0; i < n_others; i++) operands[1 + i] = others[i].node;
     return tcc_trace_wrap(
@@ -332,7 +375,7 @@ tcc_tensor tcc_scatter_add_at(tcc_tensor base, tcc_tensor indices, tcc_tensor up
 
 /* Ascending distinct axes; none listed means all. */
 static bool reduction_axes(tcc_tensor x, const char *op, int count, const int64_t *axes, tcc_loc at, tcc_dims *out) {
-    if (!x.node) return false;
+    if (!tcc_trace_takes(op, at, 1, &x)) return false;
     if (count == 0) {
         *out = tcc_ir_axes_from(0, x.node->type.rank);
         return true;
@@ -351,7 +394,7 @@ static bool reduction_axes(tcc_tensor x, const char *op, int count, const int64_
 
 static tcc_tensor reduction(tcc_op op, tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
-    if (!reduction_axes(x, tcc_op_get_info(op)->text, count, axes, at, &list)) return tcc_trace_wrap(x.trace, NULL);
+    if (!reduction_axes(x, tcc_op_get_info(op)->text, count, axes, at, &list)) return tcc_trace_poison();
     return tcc_trace_wrap(x.trace, tcc_ir_reduce(begin(x.trace, at), op, x.node, &list));
 }
 
@@ -369,19 +412,23 @@ tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_l
 
 tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at) {
     tcc_dims list;
-    if (!reduction_axes(x, "mean", count, axes, at, &list)) return tcc_trace_wrap(x.trace, NULL);
+    if (!reduction_axes(x, "mean", count, axes, at, &list)) return tcc_trace_poison();
+    if (!tcc_dtype_is_float(x.node->type.dtype))
+        return tcc_trace_error(x.trace, TCC_EDTYPE, at,
+                               "mean: the mean of %s is no integer; convert first: tcc_mean(tcc_cast(x, TCC_F32), ..)",
+                               tcc_type_text(&x.node->type));
     return tcc_trace_wrap(x.trace, tcc_ir_mean(begin(x.trace, at), x.node, &list));
 }
 
 tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at) {
     int a;
-    if (!check_axis(x, "argmax", axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
+    if (!check_axis(x, "argmax", axis, at, &a)) return tcc_trace_poison();
     return with_attrs(TCC_OP_ARGMAX, x, &(tcc_attrs){.axis = {.axis = a}}, NULL, at);
 }
 
 tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at) {
     int a;
-    if (!check_axis(x, "cumsum", axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
+    if (!check_axis(x, "cumsum", axis, at, &a)) return tcc_trace_poison();
     return with_attrs(TCC_OP_CUMSUM, x, &(tcc_attrs){.scan = {.axis = a}}, NULL, at);
 }
 
@@ -421,7 +468,7 @@ static bool broadcast_batch(tcc_graph *g, tcc_tensor *a, tcc_tensor *b, tcc_loc 
 }
 
 tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
-    if (!a.node || !b.node) return tcc_trace_wrap(a.trace, NULL);
+    if (!tcc_trace_takes("matmul", at, 2, (tcc_tensor[]){a, b})) return tcc_trace_poison();
     tcc_graph *g = begin(a.trace, at);
     if (tcc_rank(a) < 2 || tcc_rank(b) < 2)
         return tcc_trace_error(a.trace, TCC_ESHAPE, at, "matmul: operands must have at least 2 dims: %s x %s",
@@ -437,7 +484,7 @@ tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
     }
     tcc_attrs_dot attrs = {.contract_a = {1, {tcc_rank(a) - 1}}, .contract_b = {1, {tcc_rank(b) - 2}}};
     if (tcc_rank(b) > 2) { /* a plain matrix b needs no batch: a's rows just grow */
-        if (!broadcast_batch(g, &a, &b, at)) return tcc_trace_wrap(a.trace, NULL);
+        if (!broadcast_batch(g, &a, &b, at)) return tcc_trace_poison();
         int rank = tcc_rank(a);
         attrs = (tcc_attrs_dot){.contract_a = {1, {rank - 1}}, .contract_b = {1, {rank - 2}}};
         for (int d = 0; d < rank - 2; d++) {
@@ -476,8 +523,8 @@ static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc
 
 tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_attention_options, options, given);
-    if (!q.node || !k.node || !v.node || (options.mask.trace && !options.mask.node))
-        return tcc_trace_wrap(q.trace, NULL);
+    const bool masked = options.mask.trace || options.mask.node;
+    if (!tcc_trace_takes("attention", at, 3 + masked, (tcc_tensor[]){q, k, v, options.mask})) return tcc_trace_poison();
     if (!(options.dropout >= 0 && options.dropout < 1))
         return tcc_trace_error(q.trace, TCC_EINVAL, at, "attention: dropout must be in [0, 1), not %g",
                                options.dropout);
@@ -485,8 +532,7 @@ tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_
     tcc_attrs attrs = {.sdpa = {.scale = scale, .causal = options.causal}};
     tcc_node *operands[5] = {q.node, k.node, v.node};
     int n = 3;
-    if (options.mask.node && !(operands[n++] = attention_mask(options.mask, q, k, at)))
-        return tcc_trace_wrap(q.trace, NULL);
+    if (masked && !(operands[n++] = attention_mask(options.mask, q, k, at))) return tcc_trace_poison();
     if (options.dropout > 0 && q.trace->training) {
         attrs.sdpa.p = options.dropout, attrs.sdpa.id = q.trace->next_random_id++;
         operands[n++] = tcc_trace_rng_key(q.trace);
@@ -496,7 +542,7 @@ tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_
 
 tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_conv_options, options, given);
-    if (!x.node || !w.node) return tcc_trace_wrap(x.trace, NULL);
+    if (!tcc_trace_takes("conv", at, 2, (tcc_tensor[]){x, w})) return tcc_trace_poison();
     int spatial = tcc_rank(x) - 2;
     if (spatial < 1 || spatial > 3)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at,
@@ -518,7 +564,7 @@ tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given
 
 static tcc_tensor pool(tcc_op op, tcc_tensor x, int64_t window, const tcc_pool_options *given, tcc_loc at) {
     TCC_OPTIONS(tcc_pool_options, options, given);
-    if (!x.node) return x;
+    if (!tcc_trace_takes(text_of(op), at, 1, &x)) return tcc_trace_poison();
     int spatial = tcc_rank(x) - 2;
     if (spatial < 1 || spatial > 3)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at,
@@ -544,7 +590,7 @@ tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options 
 
 /* x's type with other spatial extents. */
 static tcc_tensor resized(tcc_op op, tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
-    if (!x.node) return x;
+    if (!tcc_trace_takes(text_of(op), at, 1, &x)) return tcc_trace_poison();
     if (rank != tcc_rank(x) - 2)
         return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %d spatial extents for x of type %s",
                                tcc_op_get_info(op)->text, rank, tcc_type_text(&x.node->type));
@@ -569,7 +615,7 @@ tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, co
 
 static tcc_tensor along_axis(tcc_op op, tcc_tensor x, int axis, tcc_loc at) {
     int a;
-    if (!check_axis(x, tcc_op_get_info(op)->text, axis, at, &a)) return tcc_trace_wrap(x.trace, NULL);
+    if (!check_axis(x, tcc_op_get_info(op)->text, axis, at, &a)) return tcc_trace_poison();
     return with_attrs(op, x, &(tcc_attrs){.axis = {.axis = a}}, NULL, at);
 }
 
@@ -578,28 +624,89 @@ tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at) {
     return along_axis(TCC_OP_LOG_SOFTMAX, x, axis, at);
 }
 
+/* What a target that does not change can be: the least and largest value, where it is known. */
+static bool known_targets(const tcc_node *n, tcc_doubles *values, double ends[2]) {
+    while (n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || n->op == TCC_OP_BROADCAST) n = n->operands[0];
+    if (n->op == TCC_OP_CONSTANT) *values = n->attrs->constant.values;
+    if (n->op == TCC_OP_IOTA) {
+        ends[1] = (double)(n->type.dims[n->attrs->axis.axis] - 1);
+        *values = (tcc_doubles){2, ends};
+    }
+    return values->count > 0;
+}
+
+/* Constant targets are checked here; others make the loss NaN where they are none. */
+static bool check_targets(tcc_tensor logits, tcc_tensor targets, int64_t ignored, tcc_loc at) {
+    const tcc_type *type = &logits.node->type;
+    tcc_doubles values = {0};
+    double ends[2] = {0};
+    if (!type->rank || !known_targets(targets.node, &values, ends)) return true;
+    const int64_t classes = type->dims[type->rank - 1];
+    for (int64_t i = 0; i < values.count; i++) {
+        const double v = values.v[i];
+        if ((v >= 0 && v < (double)classes) || v == (double)ignored) continue;
+        tcc_trace_error(
+            logits.trace, TCC_EINVAL, at,
+            "cross_entropy: target %g is no class of the logits, %s: neither in 0 .. %lld nor ignore_index, "
+            "%lld",
+            v, tcc_type_text(type), (long long)classes - 1, (long long)ignored);
+        return false;
+    }
+    return true;
+}
+
 tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *given,
                                 tcc_loc at) {
     TCC_OPTIONS(tcc_cross_entropy_options, options, given);
-    if (!logits.node || !targets.node || (options.weight && !options.weight->node))
-        return tcc_trace_wrap(logits.trace, NULL);
-    tcc_attrs attrs = {.cross_entropy = {.ignore_index = options.has_ignore_index ? options.ignore_index : -100,
+    const int count = options.weight ? 3 : 2;
+    const tcc_tensor all[3] = {logits, targets, options.weight ? *options.weight : logits};
+    if (!tcc_trace_takes("cross_entropy", at, count, all)) return tcc_trace_poison();
+    const bool chosen = options.has_ignore_index || options.ignore_index != 0;
+    tcc_attrs attrs = {.cross_entropy = {.ignore_index = chosen ? options.ignore_index : -100,
                                          .label_smoothing = options.label_smoothing}};
-    tcc_node *operands[3] = {logits.node, targets.node, options.weight ? options.weight->node : NULL};
-    return tcc_trace_wrap(logits.trace, tcc_ir_build(logits.trace->graph, TCC_OP_CROSS_ENTROPY, operands,
-                                                     options.weight ? 3 : 2, &attrs, NULL, at));
+    if (!check_targets(logits, targets, attrs.cross_entropy.ignore_index, at)) return tcc_trace_poison();
+    tcc_node *operands[3] = {logits.node, targets.node, all[2].node};
+    return tcc_trace_wrap(logits.trace,
+                          tcc_ir_build(logits.trace->graph, TCC_OP_CROSS_ENTROPY, operands, count, &attrs, NULL, at));
+}
+
+/* Whether x and its target are alike: [N, 1] against [N] would broadcast to N x N and train to the mean. */
+static bool check_target(const char *loss, tcc_tensor x, tcc_tensor target, tcc_loc at) {
+    if (!tcc_trace_takes(loss, at, 2, (tcc_tensor[]){x, target})) return false;
+    const tcc_type *a = &x.node->type, *b = &target.node->type;
+    if (!tcc_dtype_is_float(a->dtype)) {
+        tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: x is %s; convert it first: tcc_cast(x, TCC_F32)", loss,
+                        tcc_type_text(a));
+    } else if (a->dtype != b->dtype) {
+        tcc_trace_error(x.trace, TCC_EDTYPE, at, "%s: element types differ: x is %s, the target %s; tcc_cast converts",
+                        loss, tcc_type_text(a), tcc_type_text(b));
+    } else if (!tcc_type_equal(a, b)) {
+        tcc_trace_error(
+            x.trace, TCC_ESHAPE, at,
+            "%s: x is %s, the target %s; they must have one shape (nothing broadcasts in a loss): tcc_reshape "
+            "or tcc_broadcast one of them",
+            loss, tcc_type_text(a), tcc_type_text(b));
+    } else {
+        return true;
+    }
+    tcc_note(x.trace->graph->diag, x.node->loc, "x made here");
+    tcc_note(x.trace->graph->diag, target.node->loc, "the target made here");
+    return false;
 }
 
 tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at) {
+    if (!check_target("mse_loss", x, target, at)) return tcc_trace_poison();
     tcc_tensor d = tcc_sub_at(x, target, at);
     return tcc_mean_at(tcc_mul_at(d, d, at), 0, NULL, at);
 }
 
 tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at) {
+    if (!check_target("l1_loss", x, target, at)) return tcc_trace_poison();
     return tcc_mean_at(tcc_abs_at(tcc_sub_at(x, target, at), at), 0, NULL, at);
 }
 
 tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, tcc_loc at) {
+    if (!check_target("bce_with_logits", x, target, at)) return tcc_trace_poison();
     /* -t log s(x) - (1 - t) log(1 - s(x)) = softplus(x) - t x */
     return tcc_mean_at(tcc_sub_at(tcc_softplus_at(x, at), tcc_mul_at(target, x, at), at), 0, NULL, at);
 }

@@ -2,17 +2,27 @@
  * Tracing: the state behind a tcc_trace, names and scopes, inputs and outputs. */
 #include "trace.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+
+/* The trace whose model function this thread is in. */
+static _Thread_local tcc_trace *running;
 
 tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, bool training, const tcc_array *batch,
                            int n_batch, tcc_diag *diag) {
+    static _Atomic uint64_t last_id;
     *t = (tcc_trace){.store = store, .training = training, .batch = batch, .n_batch = n_batch};
     t->graph = tcc_graph_create(name, diag);
-    return t->graph ? TCC_OK : tcc_enomem(diag);
+    if (!t->graph) return tcc_enomem(diag);
+    t->id = ++last_id;
+    t->outer = running;
+    running = t;
+    return TCC_OK;
 }
 
 tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out) {
     tcc_diag *diag = t->graph->diag;
+    running = t->outer;
     if (t->scopes.count)
         tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_scope without tcc_scope_end; the innermost is \"%s\"",
                   t->scopes.count, t->prefix.text);
@@ -37,7 +47,43 @@ tcc_tensor tcc_trace_error(tcc_trace *t, tcc_status status, tcc_loc at, const ch
     return tcc_trace_wrap(t, NULL);
 }
 
+/* -- Stale handles -- */
+
+tcc_tensor tcc_trace_poison(void) { return running ? tcc_trace_wrap(running, NULL) : (tcc_tensor){0}; }
+
+bool tcc_trace_is_open(const tcc_trace *t, const char *op, tcc_loc at) {
+    if (t && t == running) return true;
+    if (running)
+        tcc_trace_error(
+            running, TCC_EINVAL, at,
+            "%s: the trace is not the one that runs; a trace is valid within the call of the model function "
+            "that it was given to",
+            op);
+    return false;
+}
+
+bool tcc_trace_takes(const char *op, tcc_loc at, int count, const tcc_tensor *xs) {
+    bool poisoned = !running;
+    for (int i = 0; i < count && running; i++) {
+        const bool own = xs[i].trace == running && xs[i].trace_id == running->id;
+        if (own && xs[i].node) continue;
+        if (!own && !xs[i].trace && !xs[i].node)
+            tcc_trace_error(running, TCC_EINVAL, at,
+                            "%s: operand %d is no tensor: all zero, as a variable is that "
+                            "nothing was assigned to",
+                            op, i + 1);
+        else if (!own)
+            tcc_trace_error(running, TCC_EINVAL, at,
+                            "%s: operand %d belongs to another trace; a tensor is valid within the call of the model "
+                            "function that made it, and is to be made again in the next",
+                            op, i + 1);
+        poisoned = true;
+    }
+    return !poisoned;
+}
+
 tcc_tensor tcc_fail_at(tcc_trace *t, tcc_loc at, const char *format, ...) {
+    if (!tcc_trace_is_open(t, "fail", at)) return tcc_trace_poison();
     va_list args;
     va_start(args, format);
     tcc_verror(t->graph->diag, TCC_EINVAL, at, format, args);
@@ -45,12 +91,13 @@ tcc_tensor tcc_fail_at(tcc_trace *t, tcc_loc at, const char *format, ...) {
     return tcc_trace_wrap(t, NULL);
 }
 
-bool tcc_is_training(const tcc_trace *t) { return t->training; }
+bool tcc_is_training(const tcc_trace *t) { return tcc_trace_is_open(t, "is_training", TCC_NOWHERE) && t->training; }
 
 /* -- Names -- */
 
 void tcc_scope(tcc_trace *t, const char *format, ...) {
     char name[256];
+    if (!tcc_trace_is_open(t, "scope", TCC_NOWHERE)) return;
     va_list args;
     va_start(args, format);
     vsnprintf(name, sizeof name, format, args);
@@ -64,6 +111,7 @@ void tcc_scope(tcc_trace *t, const char *format, ...) {
 }
 
 void tcc_scope_end(tcc_trace *t) {
+    if (!tcc_trace_is_open(t, "scope_end", TCC_NOWHERE)) return;
     if (!t->scopes.count) {
         tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_scope_end without tcc_scope");
         return;
@@ -79,6 +127,7 @@ const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {
 }
 
 tcc_loc tcc_scope_place(tcc_trace *t, const char *model) {
+    if (!tcc_trace_is_open(t, "scope_place", TCC_NOWHERE)) return TCC_NOWHERE;
     const int length = t->prefix.length ? (int)t->prefix.length - 1 : 0; /* without the dot at its end */
     const char *path = tcc_arena_printf(&t->graph->arena, "%s%s%.*s", model, length ? "." : "", length,
                                         length ? t->prefix.text : "");
@@ -98,6 +147,7 @@ static tcc_tensor missing_input(tcc_trace *t, const char *name, tcc_loc at) {
 }
 
 tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at) {
+    if (!tcc_trace_is_open(t, "input", at)) return tcc_trace_poison();
     for (int i = 0; i < t->graph->inputs.count; i++) { /* asked for before */
         tcc_node *n = t->graph->inputs.data[i];
         if (n->attrs->input.role == TCC_ROLE_BATCH && !strcmp(n->attrs->input.name, name)) return tcc_trace_wrap(t, n);
@@ -113,13 +163,15 @@ tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at) {
 }
 
 bool tcc_has_input(const tcc_trace *t, const char *name) {
+    if (!tcc_trace_is_open(t, "has_input", TCC_NOWHERE)) return false;
     for (int i = 0; i < t->n_batch; i++)
         if (!strcmp(t->batch[i].name, name)) return true;
     return false;
 }
 
 void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at) {
-    if (!x.node) return;
+    const char *op = strcmp(name, "loss") ? "output" : "loss";
+    if (!tcc_trace_is_open(t, op, at) || !tcc_trace_takes(op, at, 1, &x)) return;
     for (int i = 0; i < t->graph->outputs.count; i++)
         if (!strcmp(t->graph->outputs.data[i].name, name)) {
             tcc_trace_error(t, TCC_EINVAL, at, "output \"%s\" is named twice", name);

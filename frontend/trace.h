@@ -45,6 +45,8 @@ void tcc_store_filled(tcc_store *s);
 void tcc_store_free(tcc_store *s);
 
 struct tcc_trace {
+    uint64_t id;      /* no other trace of the process has it */
+    tcc_trace *outer; /* the one that this thread goes on with after it; NULL: none */
     tcc_graph *graph;
     tcc_store *store;
     const tcc_array *batch;
@@ -67,7 +69,17 @@ tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out);
 const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix);
 tcc_node *tcc_trace_rng_key(tcc_trace *t);
 
-static inline tcc_tensor tcc_trace_wrap(tcc_trace *t, tcc_node *n) { return (tcc_tensor){t, n}; }
+/* Handles may be stale: kept from an earlier trace, or never assigned. So nothing that they point to is looked at
+ * before they were compared with the trace that runs on this thread. */
+
+/* Whether all are values of the running trace. If not, the result of `op` is tcc_trace_poison(), and the error is
+ * recorded, at the user's place, unless one of them is the result of an earlier error. */
+bool tcc_trace_takes(const char *op, tcc_loc at, int count, const tcc_tensor *xs);
+/* The same of a trace that a call was given. */
+bool tcc_trace_is_open(const tcc_trace *t, const char *op, tcc_loc at);
+tcc_tensor tcc_trace_poison(void);
+
+static inline tcc_tensor tcc_trace_wrap(tcc_trace *t, tcc_node *n) { return (tcc_tensor){t, n, t->id}; }
 /* A poisoned tensor after recording an error at the user's place. */
 tcc_tensor tcc_trace_error(tcc_trace *t, tcc_status status, tcc_loc at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

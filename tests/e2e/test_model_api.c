@@ -2,6 +2,7 @@
  * The public model API from end to end: gradients, signatures, state, threads, errors, and memory that runs out at any
  * point. */
 #include "harness/check.h"
+#include "harness/targets.h"
 #include "ir/support/alloc.h"
 #include "traincc/traincc.h"
 
@@ -265,6 +266,71 @@ static void no_loss(tcc_trace *t, void *user) {
     tcc_output(t, "h", tcc_linear(tcc_input(t, "x"), "fc", 2));
 }
 
+/* -- Values that are no errors while tracing -- */
+
+static void a_target_that_is_no_class(void **state) {
+    (void)state;
+    check_targets("cpu", TCC_MODE_DEFAULT);
+    check_targets("cpu", TCC_MODE_EAGER);
+}
+
+static int forgetful_line;
+
+/* A layer that keeps a tensor from call to call, as a cache would. */
+static void forgetful(tcc_trace *t, void *user) {
+    tcc_tensor *kept = user, x = tcc_input(t, "x");
+    if (!kept->trace) *kept = tcc_linear(x, "fc", 3);
+    tcc_loss(t, tcc_mean(tcc_tanh(*kept), TCC_ALL));
+    forgetful_line = __LINE__ - 1;
+}
+
+static void tensors_of_an_earlier_trace(void **state) {
+    (void)state;
+    tcc_context *cx;
+    tcc_model *m;
+    batch b;
+    tcc_tensor kept = {0};
+    char place[128];
+    make_batch(&b, 8, 7);
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, forgetful, &kept, NULL, &m));
+    OK(cx, tcc_model_train(m, b.arrays, 2));
+    OK(cx, tcc_model_train(m, b.arrays, 2)); /* not traced again */
+    tcc_status status = tcc_model_evaluate(m, b.arrays, 2);
+    snprintf(place, sizeof place, "test_model_api.c:%d: error: tanh: operand 1 belongs to another trace",
+             forgetful_line);
+    refused(cx, status, TCC_EINVAL, place);
+    tcc_model_destroy(m);
+    OK(cx, tcc_model_create(cx, forgetful, &kept, NULL, &m)); /* of a model that is gone */
+    refused(cx, tcc_model_train(m, b.arrays, 2), TCC_EINVAL, place);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+/* The text is the last failing call's, whoever cleared what; it stays while calls succeed. */
+static void the_last_error_is_told(void **state) {
+    (void)state;
+    tcc_context *cx;
+    tcc_model *m;
+    batch b;
+    tcc_array a;
+    make_batch(&b, 8, 7);
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, no_loss, NULL, NULL, &m));
+    assert_int_equal(tcc_model_train(m, b.arrays, 2), TCC_EINVAL);
+    assert_int_equal(tcc_model_output(m, "h", &a), TCC_ENOTFOUND);
+    assert_non_null(strstr(tcc_context_error(cx), "nothing ran yet"));
+    OK(cx, tcc_model_evaluate(m, b.arrays, 2));
+    assert_non_null(strstr(tcc_context_error(cx), "nothing ran yet"));
+    assert_int_equal(tcc_model_gradient(m, "fc.weight", &a), TCC_EINVAL);
+    assert_non_null(strstr(tcc_context_error(cx), "create the model with keep_gradients"));
+    assert_null(strstr(tcc_context_error(cx), "nothing ran yet"));
+    tcc_context_clear_error(cx);
+    assert_string_equal(tcc_context_error(cx), "");
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
 static void errors_say_where_and_what(void **state) {
     (void)state;
     tcc_context *cx;
@@ -392,6 +458,9 @@ int main(void) {
         cmocka_unit_test(modes_agree_and_schedules_do_not_recompile),
         cmocka_unit_test(two_contexts_in_two_threads),
         cmocka_unit_test(errors_say_where_and_what),
+        cmocka_unit_test(the_last_error_is_told),
+        cmocka_unit_test(a_target_that_is_no_class),
+        cmocka_unit_test(tensors_of_an_earlier_trace),
         cmocka_unit_test(memory_runs_out_anywhere),
         cmocka_unit_test(memory_comes_back),
     };

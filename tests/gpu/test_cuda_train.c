@@ -4,6 +4,7 @@
  * behind. */
 #include "harness/check.h"
 #include "harness/cuda_device.h"
+#include "harness/targets.h"
 
 #include <traincc/traincc.h>
 
@@ -454,11 +455,16 @@ static void test_arch(void **state) {
     tcc_context_destroy(cx);
 }
 
+static void test_targets(void **state) {
+    (void)state;
+    check_targets("cuda", TCC_MODE_DEFAULT);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUDA_TEST(test_gpt),    CUDA_TEST(test_cnn),     CUDA_TEST(test_no_waiting),    CUDA_TEST(test_parameters),
         CUDA_TEST(test_verify), CUDA_TEST(test_profile), CUDA_TEST(test_memory_faults), CUDA_TEST(test_launch_faults),
-        CUDA_TEST(test_lost),   CUDA_TEST(test_names),   CUDA_TEST(test_arch),
+        CUDA_TEST(test_lost),   CUDA_TEST(test_names),   CUDA_TEST(test_arch),          CUDA_TEST(test_targets),
     };
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "traincc/traincc.h"
 
+#include <math.h>
 #include <stdio.h>
 
 typedef struct fixture {
@@ -215,6 +216,148 @@ static void dropout_of_all_is_refused(void **state) {
     check_error(f, TCC_EINVAL, line, "attention: dropout must be in [0, 1), not 1");
 }
 
+/* -- Values that a type cannot hold -- */
+
+/* The last statement of the line before recorded an error with this text; the next one may record another. */
+static void check_and_forget(fixture *f, tcc_status status, int line, const char *text) {
+    check_error(f, status, line, text);
+    tcc_diag_clear(&f->cx.diag);
+}
+
+static void integers_have_no_fractions(void **state) {
+    fixture *f = *state;
+    tcc_trace *t = &f->trace;
+    tcc_tensor y = tcc_input(t, "y");
+    tcc_mean(y, TCC_ALL);
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "mean: the mean of i32[4] is no integer; convert first");
+    tcc_mean(tcc_eq(y, y), TCC_ALL);
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "mean: the mean of bool[4] is no integer");
+    tcc_scale(y, 2.6);
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "scale: 2.6 is no value of i32");
+    tcc_add_scalar(y, 3e9);
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "add_scalar: 3000000000 is no value of i32");
+    tcc_pad(y, 0, 1, 1, NAN);
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "pad: nan is no value of i32");
+    tcc_constant(t, 2, TCC_BOOL, TCC_DIMS(3));
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "constant: 2 is no value of bool");
+    tcc_literal(t, ((double[]){255, 256}), TCC_U8, TCC_DIMS(2));
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "literal: 256 is no value of u8");
+    tcc_dropout(y, 0.5);
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "dropout: x is i32[4]");
+    tcc_mse_loss(y, y);
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1, "mse_loss: x is i32[4]; convert it first");
+    assert_non_null(tcc_add_scalar(tcc_scale(y, -2), 3).node);
+    assert_non_null(tcc_constant(t, -9223372036854775808.0, TCC_I64, TCC_DIMS(2)).node);
+    assert_int_equal(f->cx.diag.status, TCC_OK);
+}
+
+static void losses_do_not_broadcast(void **state) {
+    fixture *f = *state;
+    tcc_tensor x = tcc_reshape(tcc_input(&f->trace, "x"), TCC_DIMS(64, 1)), y = tcc_reshape(x, TCC_DIMS(64));
+    tcc_mse_loss(x, y);
+    check_and_forget(f, TCC_ESHAPE, __LINE__ - 1, "mse_loss: x is f32[64,1], the target f32[64]; they must have one");
+    tcc_l1_loss(y, x);
+    check_and_forget(f, TCC_ESHAPE, __LINE__ - 1, "l1_loss: x is f32[64], the target f32[64,1]");
+    tcc_bce_with_logits(x, y);
+    check_and_forget(f, TCC_ESHAPE, __LINE__ - 1, "bce_with_logits: x is f32[64,1], the target f32[64]");
+    tcc_mse_loss(x, tcc_cast(x, TCC_F64));
+    check_and_forget(f, TCC_EDTYPE, __LINE__ - 1,
+                     "mse_loss: element types differ: x is f32[64,1], the target f64[64,1]");
+    assert_int_equal(tcc_rank(tcc_mse_loss(x, tcc_reshape(y, TCC_DIMS(64, 1)))), 0);
+    assert_int_equal(f->cx.diag.status, TCC_OK);
+}
+
+static void constant_targets_are_classes(void **state) {
+    fixture *f = *state;
+    tcc_trace *t = &f->trace;
+    tcc_tensor x = tcc_input(t, "x"); /* 16 classes */
+    tcc_cross_entropy(x, tcc_literal(t, ((double[]){0, 15, 16, 3}), TCC_I32, TCC_DIMS(4)));
+    int line = __LINE__ - 1;
+    check_and_forget(
+        f, TCC_EINVAL, line,
+        "cross_entropy: target 16 is no class of the logits, f32[4,16]: neither in 0 .. 15 nor ignore_index, "
+        "-100");
+    tcc_cross_entropy(x, tcc_literal(t, ((double[]){0, -1, 5, 3}), TCC_I32, TCC_DIMS(4)));
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "target -1 is no class");
+    tcc_cross_entropy(tcc_reshape(x, TCC_DIMS(32, 2)), tcc_iota(t, 0, TCC_I32, TCC_DIMS(32)));
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "target 31 is no class");
+    tcc_tensor y = tcc_literal(t, ((double[]){-1, -100, 5, 3}), TCC_I32, TCC_DIMS(4));
+    tcc_cross_entropy(x, y, .ignore_index = -1);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "target -100 is no class");
+    const tcc_tensor plain = tcc_input(t, "y");
+    assert_int_equal(tcc_cross_entropy(x, plain).node->attrs->cross_entropy.ignore_index, -100);
+    assert_int_equal(tcc_cross_entropy(x, plain, .ignore_index = 7).node->attrs->cross_entropy.ignore_index, 7);
+    assert_int_equal(tcc_cross_entropy(x, plain, .has_ignore_index = true).node->attrs->cross_entropy.ignore_index, 0);
+    assert_int_equal(f->cx.diag.status, TCC_OK);
+}
+
+/* -- Handles that are no values of this trace -- */
+
+static void concat_of_nothing(void **state) {
+    fixture *f = *state;
+    tcc_tensor x = tcc_input(&f->trace, "x");
+    assert_null(tcc_concat(NULL, 0, 0).node);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1,
+                     "concat: the list of operands is NULL; it takes one operand at least");
+    assert_null(tcc_concat(&x, 0, 0).node);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "concat: no operands; it takes one operand at least");
+    assert_int_equal(tcc_dim(tcc_concat(&x, 1, 0), 0), 4);
+}
+
+static void a_tensor_that_was_never_assigned(void **state) {
+    fixture *f = *state;
+    tcc_tensor x = tcc_input(&f->trace, "x"), none = {0};
+    assert_int_equal(tcc_rank(none), 0);
+    tcc_tensor y = tcc_add(x, none);
+    int line = __LINE__ - 1;
+    assert_null(tcc_relu(y).node);
+    check_and_forget(f, TCC_EINVAL, line, "add: operand 2 is no tensor: all zero");
+    tcc_relu(none);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "relu: operand 1 is no tensor");
+    tcc_linear(none, "fc", 3);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "linear: operand 1 is no tensor");
+    tcc_concat(((tcc_tensor[]){x, none}), 2, 0);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "concat: operand 2 is no tensor");
+    tcc_take(x, none, 0);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "take: operand 2 is no tensor");
+    tcc_loss(&f->trace, none);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "loss: operand 1 is no tensor");
+    tcc_update(none, x);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "update: operand 1 is no tensor");
+}
+
+/* What the earlier trace made is freed: nothing of it may be looked at. */
+static void a_tensor_of_an_earlier_trace(void **state) {
+    fixture *f = *state;
+    tcc_tensor old = tcc_relu(tcc_input(&f->trace, "x"));
+    tcc_graph *g;
+    tcc_trace *t = &f->trace;
+    assert_int_equal(tcc_trace_end(t, &g), TCC_OK);
+    tcc_graph_destroy(g);
+    assert_int_equal(tcc_rank(old), 0); /* there is no trace at all */
+    assert_null(tcc_relu(old).node);
+    assert_null(tcc_concat(&old, 1, 0).node);
+    assert_null(tcc_constant(t, 1, TCC_F32, TCC_DIMS(1)).node);
+    assert_false(tcc_is_training(t));
+    assert_int_equal(tcc_trace_begin(t, "again", &f->store, true, f->batch, 2, &f->cx.diag), TCC_OK);
+    tcc_tensor x = tcc_input(t, "x");
+    assert_int_equal(tcc_rank(old), 0);
+    assert_int_equal(tcc_dim(old, 0), 1);
+    tcc_relu(old);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "relu: operand 1 belongs to another trace; a tensor is valid within");
+    tcc_matmul(x, old);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "matmul: operand 2 belongs to another trace");
+    tcc_layer_norm(old, "norm");
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "layer_norm: operand 1 belongs to another trace");
+    tcc_attention(x, x, x, .mask = old);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "attention: operand 4 belongs to another trace");
+    tcc_output(t, "y", old);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "output: operand 1 belongs to another trace");
+    tcc_trace other = *t;
+    tcc_param(&other, "w", (tcc_init){0}, TCC_DIMS(2));
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "param: the trace is not the one that runs");
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, begin, end)
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -233,6 +376,12 @@ int main(void) {
         CASE(axes_out_of_range),
         CASE(attention_with_mask_and_dropout),
         CASE(dropout_of_all_is_refused),
+        CASE(integers_have_no_fractions),
+        CASE(losses_do_not_broadcast),
+        CASE(constant_targets_are_classes),
+        CASE(concat_of_nothing),
+        CASE(a_tensor_that_was_never_assigned),
+        CASE(a_tensor_of_an_earlier_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

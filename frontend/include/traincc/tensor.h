@@ -24,9 +24,11 @@ TCC_API_BEGIN
 
 typedef struct tcc_trace tcc_trace;
 
+/* Valid within the call of the model function that made it: used later, as in the next trace, it is an error. */
 typedef struct tcc_tensor {
     tcc_trace *trace;
     struct tcc_node *node; /* NULL after an error */
+    uint64_t trace_id;     /* tells the trace from a later one at the same address */
 } tcc_tensor;
 
 #define TCC_HERE ((tcc_loc){__FILE__, __LINE__})
@@ -43,7 +45,7 @@ TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);   /* TCC_F32 after an error */
 TCC_API tcc_tensor tcc_fail_at(tcc_trace *t, tcc_loc at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define tcc_fail(t, ...) tcc_fail_at(t, TCC_HERE, __VA_ARGS__)
 
-/* -- Constants -- */
+/* -- Constants. A value that the type cannot hold (0.5 in i32, 2 in bool) is an error. -- */
 TCC_API tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims,
                                    tcc_loc at);
 TCC_API tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims,
@@ -112,7 +114,7 @@ TCC_API tcc_tensor tcc_softplus_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_add_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_sub_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_mul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_div_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_div_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* of integers: towards zero */
 TCC_API tcc_tensor tcc_rem_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_pow_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_max_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
@@ -127,8 +129,9 @@ TCC_API tcc_tensor tcc_le_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_gt_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_ge_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_loc at); /* c ? a : b */
+/* x + c and c x. c takes the type of x, so it must be an integer where x is one. */
 TCC_API tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at);
-TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at); /* c x */
+TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at);
 #define tcc_add(a, b) tcc_add_at(a, b, TCC_HERE)
 #define tcc_sub(a, b) tcc_sub_at(a, b, TCC_HERE)
 #define tcc_mul(a, b) tcc_mul_at(a, b, TCC_HERE)
@@ -158,7 +161,7 @@ TCC_API tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm,
 TCC_API tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at);
 TCC_API tcc_tensor tcc_slice_at(tcc_tensor x, int axis, int64_t start, int64_t limit, int64_t stride, tcc_loc at);
 TCC_API tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, double value, tcc_loc at);
-TCC_API tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at);
+TCC_API tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at); /* any count from 1 on */
 TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_reshape(x, ...) tcc_reshape_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_flatten(x, first) tcc_flatten_at(x, first, TCC_HERE)
@@ -181,7 +184,7 @@ TCC_API tcc_tensor tcc_scatter_add_at(tcc_tensor base, tcc_tensor indices, tcc_t
 /* -- Reductions: over the listed axes, which vanish; over all with TCC_ALL -- */
 #define TCC_ALL 0, NULL
 TCC_API tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
-TCC_API tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
+TCC_API tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* of floats */
 TCC_API tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
 TCC_API tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at); /* i32 */
@@ -256,11 +259,13 @@ TCC_API tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_softmax(x, axis) tcc_softmax_at(x, axis, TCC_HERE)
 #define tcc_log_softmax(x, axis) tcc_log_softmax_at(x, axis, TCC_HERE)
 
-/* Mean negative log-likelihood of targets i32 [N..] under logits [N.., C]. */
+/* Mean negative log-likelihood of targets i32 [N..] under logits [N.., C]. A target that is neither in [0, C) nor
+ * ignore_index makes the loss and all gradients NaN, since a step does not stop to report it; a constant one is an
+ * error at once. */
 typedef struct tcc_cross_entropy_options {
     size_t size;
-    bool has_ignore_index;
-    int64_t ignore_index;     /* targets of this value do not count; default -100 */
+    bool has_ignore_index;    /* ignore_index counts as given even if it is 0 */
+    int64_t ignore_index;     /* targets of this value do not count; 0 without has_ignore_index: -100 */
     double label_smoothing;   /* in [0, 1) */
     const tcc_tensor *weight; /* f32 [C], a weight a class; NULL: none */
 } tcc_cross_entropy_options;
@@ -270,6 +275,7 @@ TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, c
     tcc_cross_entropy_at(logits, targets,                                                                      \
                          &(tcc_cross_entropy_options){.size = sizeof(tcc_cross_entropy_options), __VA_ARGS__}, \
                          TCC_HERE)
+/* The target has the shape of x: nothing broadcasts. */
 TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);        /* mean (x - target)^2 */
 TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);         /* mean |x - target| */
 TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, tcc_loc at); /* mean binary cross-entropy */
