@@ -34,7 +34,7 @@ tcc_status tcc__cuda_failed(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_result 
     }
     if (!tcc_cuda_is_sticky(r)) return s;
     if (!*cuda->lost) snprintf(cuda->lost, sizeof cuda->lost, "%s: %s", call, tcc_cuda_error_name(&cuda->cu, r));
-    if (r == TCC_CUDA_DEVICE_UNAVAILABLE || r == TCC_CUDA_ECC_UNCORRECTABLE)
+    if (r == TCC_CUDA_DEVICE_UNAVAILABLE || r == TCC_CUDA_ECC_UNCORRECTABLE || r == TCC_CUDA_CONTAINED)
         tcc_note(d, TCC_NOWHERE, "cuda:%d (%s) is lost: nvidia-smi or the system's log may say why", cuda->ordinal,
                  cuda->name);
     else if (!cuda->blocking)

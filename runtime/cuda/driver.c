@@ -158,6 +158,7 @@ bool tcc_cuda_is_sticky(tcc_cuda_result r) {
     switch (r) {
     case TCC_CUDA_DEVICE_UNAVAILABLE:
     case TCC_CUDA_ECC_UNCORRECTABLE:
+    case TCC_CUDA_CONTAINED:
     case TCC_CUDA_ILLEGAL_ADDRESS:
     case TCC_CUDA_LAUNCH_TIMEOUT:
     case TCC_CUDA_ASSERT:
@@ -166,7 +167,8 @@ bool tcc_cuda_is_sticky(tcc_cuda_result r) {
     case TCC_CUDA_MISALIGNED_ADDRESS:
     case TCC_CUDA_INVALID_ADDRESS_SPACE:
     case TCC_CUDA_INVALID_PC:
-    case TCC_CUDA_LAUNCH_FAILED: return true;
+    case TCC_CUDA_LAUNCH_FAILED:
+    case TCC_CUDA_TENSOR_MEMORY_LEAK: return true;
     default: return false;
     }
 }

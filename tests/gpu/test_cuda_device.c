@@ -359,17 +359,33 @@ static void test_faults(void **state) {
     inject_all(PTXSIM_FAULT_CALL, TCC_EDEVICE, "CUDA_ERROR_UNKNOWN (unknown error)", 100);
 }
 
+/* After some errors no call of the process works any more on the device: each says so with the first error's words. */
 static void test_lost_device(void **state) {
     (void)state;
     if (!sim.inject) skip();
-    rig r;
-    assert_ok(start(&r), &r.cx.diag);
-    sim.inject(PTXSIM_FAULT_LOST, 2);
-    assert_int_equal(run_once(&r), TCC_EDEVICE);
-    expect_all(
-        tcc_diag_text(&r.cx.diag),
-        (const char *[]){"CUDA_ERROR_DEVICE_UNAVAILABLE", "is lost: nvidia-smi or the system's log may say why", NULL});
-    rig_stop(&r);
+    static const char lost[] = "is lost: nvidia-smi or the system's log may say why",
+                      failed[] = "failed while it ran; TCC_LAUNCH_BLOCKING=1 names it";
+    static const struct {
+        int result; /* 0: the usual one */
+        const char *name, *note;
+    } ways[] = {{0, "CUDA_ERROR_DEVICE_UNAVAILABLE", lost},
+                {226, "CUDA_ERROR_CONTAINED", lost},
+                {721, "CUDA_ERROR_TENSOR_MEMORY_LEAK", failed}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        rig r;
+        assert_ok(start(&r), &r.cx.diag);
+        sim.lose_by(ways[i].result);
+        sim.inject(PTXSIM_FAULT_LOST, 2);
+        assert_int_equal(run_once(&r), TCC_EDEVICE);
+        expect_all(tcc_diag_text(&r.cx.diag), (const char *[]){ways[i].name, ways[i].note, NULL});
+        tcc_diag_clear(&r.cx.diag);
+        assert_error(r.device->ops->synchronize(r.device, &r.cx.diag), TCC_EDEVICE, &r.cx.diag,
+                     "is of no more use to this process since an earlier error");
+        assert_non_null(strstr(tcc_diag_text(&r.cx.diag), ways[i].name));
+        rig_stop(&r);
+        check_nothing_alive();
+        sim.restart();
+    }
 }
 
 static void test_host_memory_short(void **state) {

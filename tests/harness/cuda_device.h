@@ -14,6 +14,7 @@
  * too where the stand-in does not run warps in lockstep: what it counts there says nothing of a kernel. */
 typedef struct stand_in {
     void (*inject)(ptxsim_fault fault, int nth);
+    void (*lose_by)(int result);
     void (*get_live)(ptxsim_live *live);
     void (*restart)(void);
     int (*get_stats)(const char *kernel, ptxsim_stats *stats);

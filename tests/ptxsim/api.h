@@ -144,7 +144,8 @@ typedef struct sim_state {
     CUgraphExec execs;
     sim_clock host; /* what the host has waited for */
     int faults[PTXSIM_FAULT_KINDS];
-    int captures; /* under way */
+    CUresult lost_by; /* 0: CUDA_ERROR_DEVICE_UNAVAILABLE */
+    int captures;     /* under way */
     int module_ids;
 } sim_state;
 extern sim_state sim;

@@ -53,6 +53,12 @@ EXPORT void ptxsim_inject(ptxsim_fault fault, int nth) {
     pthread_mutex_unlock(&sim.lock);
 }
 
+EXPORT void ptxsim_lose_by(int result) {
+    pthread_mutex_lock(&sim.lock);
+    sim.lost_by = (CUresult)result;
+    pthread_mutex_unlock(&sim.lock);
+}
+
 CUresult cuInit(unsigned int flags) {
     pthread_mutex_lock(&sim.lock);
     if (flags) return api_leave(CUDA_ERROR_INVALID_VALUE);
@@ -396,7 +402,7 @@ static void drop_all(void) {
     stats_reset();
     memset(&sim.host, 0, sizeof sim.host);
     memset(sim.faults, 0, sizeof sim.faults);
-    sim.initialized = false, sim.sticky = CUDA_SUCCESS, sim.captures = 0;
+    sim.initialized = false, sim.sticky = sim.lost_by = CUDA_SUCCESS, sim.captures = 0;
 }
 
 EXPORT void ptxsim_restart(void) {

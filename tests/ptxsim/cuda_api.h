@@ -34,6 +34,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
     X(ERROR_NO_BINARY_FOR_GPU, 209, "no kernel image is available for execution on the device")                 \
     X(ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed")                                                   \
     X(ERROR_UNSUPPORTED_PTX_VERSION, 222, "the provided PTX was compiled with an unsupported toolchain")        \
+    X(ERROR_CONTAINED, 226, "Invalid access of peer GPU memory over nvlink or a hardware error")                \
     X(ERROR_INVALID_HANDLE, 400, "invalid resource handle")                                                     \
     X(ERROR_NOT_FOUND, 500, "named symbol not found")                                                           \
     X(ERROR_NOT_READY, 600, "device not ready")                                                                 \
@@ -47,6 +48,7 @@ typedef struct CUgraphExec_st *CUgraphExec;
     X(ERROR_ILLEGAL_INSTRUCTION, 715, "an illegal instruction was encountered")                                 \
     X(ERROR_MISALIGNED_ADDRESS, 716, "misaligned address")                                                      \
     X(ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                                   \
+    X(ERROR_TENSOR_MEMORY_LEAK, 721, "tensor memory not completely freed")                                      \
     X(ERROR_NOT_PERMITTED, 800, "operation not permitted")                                                      \
     X(ERROR_NOT_SUPPORTED, 801, "operation not supported")                                                      \
     X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")                \

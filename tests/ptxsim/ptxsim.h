@@ -59,6 +59,8 @@ typedef enum ptxsim_fault {
 
 /* The nth such call from now on fails, 1 being the next; 0: none. */
 void ptxsim_inject(ptxsim_fault fault, int nth);
+/* What PTXSIM_FAULT_LOST is from now on, instead of CUDA_ERROR_DEVICE_UNAVAILABLE: another CUresult that ends all. */
+void ptxsim_lose_by(int result);
 
 /* What is alive: device and pinned allocations, modules, streams, events, graphs and their instances. */
 typedef struct ptxsim_live {

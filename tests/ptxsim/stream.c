@@ -155,7 +155,7 @@ static void execute_set(const sim_work *w, uint32_t op) {
 static void execute_launch(const sim_work *w, uint32_t op) {
     if (api_fault(PTXSIM_FAULT_LOST)) {
         sim_report("the device is lost while %s executes (injected)", w->func->name);
-        fail(SIM_DEVICE_UNAVAILABLE);
+        fail(sim.lost_by ? sim.lost_by : SIM_DEVICE_UNAVAILABLE);
         return;
     }
     sim_launch l = {.func = w->func, .dynamic_shared = w->shared, .params = w->params, .op = op};
