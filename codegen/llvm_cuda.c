@@ -65,11 +65,20 @@ const char *tcc_codegen_cuda_arch(int sm) {
     return newest;
 }
 
-static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
+LLVMValueRef tcc_cuda_intrinsic(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
     unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, NULL, 0);
-    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, NULL, 0), function, arguments, (unsigned)n,
-                          "");
+    if (!id) {
+        e->status = TCC_BUG(e->diag, "this version of LLVM has no intrinsic %s", name);
+        return n ? arguments[0] : tcc_emit_i32(e, 0);
+    }
+    LLVMTypeRef overload = n && LLVMIntrinsicIsOverloaded(id) ? LLVMTypeOf(arguments[0]) : NULL;
+    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, &overload, overload != NULL);
+    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, &overload, overload != NULL), function,
+                          arguments, (unsigned)n, "");
+}
+
+static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
+    return tcc_cuda_intrinsic(e, name, arguments, n);
 }
 
 static LLVMValueRef special_register(tcc_emitter *e, const char *name) {
@@ -90,6 +99,22 @@ static void annotate(tcc_emitter *e, const char *what, int value) {
     };
     LLVMMetadataRef node = LLVMMDNodeInContext2(e->context, parts, 3);
     LLVMAddNamedMetadataOperand(e->module, "nvvm.annotations", LLVMMetadataAsValue(e->context, node));
+}
+
+/* A bound of the kernel: `attribute` from LLVM 21 on, which reads no metadata for it any more, else `metadata`. */
+static void bound(tcc_emitter *e, const char *attribute, const char *metadata, int value) {
+    enum { FIRST_WITH_ATTRIBUTES = 21 };
+    unsigned major, minor, patch;
+    LLVMGetVersion(&major, &minor, &patch);
+    if (major >= FIRST_WITH_ATTRIBUTES) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", value);
+        LLVMAddAttributeAtIndex(e->function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                LLVMCreateStringAttribute(e->context, attribute, (unsigned)strlen(attribute), text,
+                                                          (unsigned)strlen(text)));
+        return;
+    }
+    annotate(e, metadata, value);
 }
 
 /* Words 0, 1, ... of the instance's row: first block, items, buffers, params. */
@@ -157,12 +182,12 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     e->function = LLVMAddFunction(e->module, symbol, LLVMFunctionType(e->void_, types, (unsigned)n, false));
     LLVMSetFunctionCallConv(e->function, LLVMPTXKernelCallConv);
     annotate(e, "kernel", 1);
-    annotate(e, "maxntidx", shape->shape.threads);
+    bound(e, "nvvm.maxntid", "maxntidx", shape->shape.threads);
     /* Left to itself the assembler aims at so many threads that the row of a table does not fit their registers. */
     enum { REGISTERS_OF_TABLES = 85 };
     int held = tcc_hardware_threads(&e->target->hw, REGISTERS_OF_TABLES);
     int blocks = shape->shape.blocks || !shape->table ? shape->shape.blocks : held / shape->shape.threads;
-    if (blocks) annotate(e, "minctasm", blocks < 16 ? blocks : 16);
+    if (blocks) bound(e, "nvvm.minctasm", "minctasm", blocks < 16 ? blocks : 16);
     e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
     LLVMPositionBuilderAtEnd(e->builder, e->entry);
     LLVMValueRef tid = special_register(e, "llvm.nvvm.read.ptx.sreg.tid.x"),
@@ -316,7 +341,13 @@ void tcc_emit_warp_barrier(tcc_emitter *e) {
     call(e, "llvm.nvvm.bar.warp.sync", &all, 1);
 }
 
-void tcc_emit_barrier(tcc_emitter *e) { call(e, "llvm.nvvm.barrier0", NULL, 0); }
+/* LLVM 21 renamed it. */
+void tcc_emit_barrier(tcc_emitter *e) {
+    static const char before[] = "llvm.nvvm.barrier0", now[] = "llvm.nvvm.barrier.cta.sync.aligned.all";
+    LLVMValueRef zero = tcc_emit_i32(e, 0);
+    if (LLVMLookupIntrinsicID(before, strlen(before))) call(e, before, NULL, 0);
+    else call(e, now, &zero, 1);
+}
 
 /* An array of the block's in shared memory. */
 static LLVMValueRef shared_array(tcc_emitter *e, LLVMTypeRef type, int64_t count) {

@@ -11,6 +11,8 @@ enum { TCC_CUDA_GLOBAL = 1, TCC_CUDA_SHARED = 3 }; /* address spaces */
 /* The back end, made known to LLVM once (llvm.c). Errors: TCC_EUNSUPPORTED. */
 tcc_status tcc_llvm_initialize_cuda(tcc_diag *diag);
 void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol);
+/* An intrinsic of NVPTX; where it takes several types, of its first argument's. */
+LLVMValueRef tcc_cuda_intrinsic(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n);
 LLVMValueRef tcc_cuda_buffer(tcc_emitter *e, int index);
 LLVMValueRef tcc_cuda_param(tcc_emitter *e, int index);
 void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop);

@@ -346,11 +346,33 @@ static LLVMValueRef call_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef
     return LLVMBuildCall2(e->builder, type, function, arguments, (unsigned)n, "");
 }
 
+/* A masked access: `pointer` is the index of what is addressed among three arguments. Its alignment, that of an
+ * element, is one more operand behind it, or since LLVM 22 an attribute. */
+static LLVMValueRef call_masked(tcc_emitter *e, const char *name, LLVMTypeRef type, LLVMValueRef *arguments,
+                                int pointer) {
+    enum { N = 3 };
+    LLVMTypeRef overloads[] = {type, LLVMTypeOf(arguments[pointer])};
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef function = LLVMIntrinsicGetType(e->context, id, overloads, 2);
+    if (LLVMCountParamTypes(function) == N) {
+        LLVMValueRef call = call_intrinsic(e, name, overloads, 2, arguments, N);
+        unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
+        LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)pointer + 1,
+                                 LLVMCreateEnumAttribute(e->context, align, (uint64_t)scalar_bytes(type)));
+        return call;
+    }
+    LLVMValueRef all[N + 1];
+    for (int i = 0, n = 0; i < N; i++) {
+        all[n++] = arguments[i];
+        if (i == pointer) all[n++] = tcc_emit_i32(e, scalar_bytes(type));
+    }
+    return call_intrinsic(e, name, overloads, 2, all, N + 1);
+}
+
 LLVMValueRef tcc_emit_load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
     if (e->target->kind == TCC_TARGET_CUDA) return tcc_cuda_load_lanes(e, scalar_of(type), address, NULL, mask);
-    LLVMTypeRef overloads[] = {type, e->ptr};
-    LLVMValueRef arguments[] = {address, tcc_emit_i32(e, scalar_bytes(type)), mask, LLVMConstNull(type)};
-    return call_intrinsic(e, "llvm.masked.load", overloads, 2, arguments, 4);
+    LLVMValueRef arguments[] = {address, mask, LLVMConstNull(type)};
+    return call_masked(e, "llvm.masked.load", type, arguments, 0);
 }
 
 void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
@@ -358,21 +380,18 @@ void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addr
         tcc_cuda_store_lanes(e, value, address, NULL, mask);
         return;
     }
-    LLVMTypeRef overloads[] = {LLVMTypeOf(value), e->ptr};
-    LLVMValueRef arguments[] = {value, address, tcc_emit_i32(e, scalar_bytes(LLVMTypeOf(value))), mask};
-    call_intrinsic(e, "llvm.masked.store", overloads, 2, arguments, 4);
+    LLVMValueRef arguments[] = {value, address, mask};
+    call_masked(e, "llvm.masked.store", LLVMTypeOf(value), arguments, 1);
 }
 
 LLVMValueRef tcc_emit_gather(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef addresses, LLVMValueRef mask) {
-    LLVMTypeRef overloads[] = {type, LLVMTypeOf(addresses)};
-    LLVMValueRef arguments[] = {addresses, tcc_emit_i32(e, scalar_bytes(type)), mask, LLVMConstNull(type)};
-    return call_intrinsic(e, "llvm.masked.gather", overloads, 2, arguments, 4);
+    LLVMValueRef arguments[] = {addresses, mask, LLVMConstNull(type)};
+    return call_masked(e, "llvm.masked.gather", type, arguments, 0);
 }
 
 void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses, LLVMValueRef mask) {
-    LLVMTypeRef overloads[] = {LLVMTypeOf(value), LLVMTypeOf(addresses)};
-    LLVMValueRef arguments[] = {value, addresses, tcc_emit_i32(e, scalar_bytes(LLVMTypeOf(value))), mask};
-    call_intrinsic(e, "llvm.masked.scatter", overloads, 2, arguments, 4);
+    LLVMValueRef arguments[] = {value, addresses, mask};
+    call_masked(e, "llvm.masked.scatter", LLVMTypeOf(value), arguments, 1);
 }
 
 LLVMValueRef tcc_emit_gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,

@@ -17,6 +17,7 @@
  * multiple, an integer's root
  *
  * Code for the host: math.c. */
+#include "codegen/llvm_cuda.h"
 #include "codegen/math.h"
 
 #include <string.h>
@@ -36,20 +37,23 @@ static LLVMValueRef minus(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildFNeg
 
 /* An instruction of one f32, lane by lane. */
 static LLVMValueRef hardware(tcc_emitter *e, const char *name, LLVMValueRef x) {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, NULL, 0);
-    LLVMTypeRef type = LLVMIntrinsicGetType(e->context, id, NULL, 0);
     int lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
-    if (lanes == 1) return LLVMBuildCall2(e->builder, type, function, &x, 1, "");
+    if (lanes == 1) return tcc_cuda_intrinsic(e, name, &x, 1);
     LLVMValueRef result = LLVMGetPoison(LLVMTypeOf(x));
     for (int i = 0; i < lanes; i++) {
         LLVMValueRef lane = LLVMBuildExtractElement(e->builder, x, tcc_emit_i32(e, i), "");
-        lane = LLVMBuildCall2(e->builder, type, function, &lane, 1, "");
+        lane = tcc_cuda_intrinsic(e, name, &lane, 1);
         result = LLVMBuildInsertElement(e->builder, result, lane, tcc_emit_i32(e, i), "");
     }
     return result;
 }
-static LLVMValueRef power(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.ex2.approx.ftz.f", x); }
+/* LLVM 22 renamed those of ex2, which take several types there. */
+static LLVMValueRef power_of(tcc_emitter *e, const char *before, const char *now, LLVMValueRef x) {
+    return hardware(e, LLVMLookupIntrinsicID(before, strlen(before)) ? before : now, x);
+}
+static LLVMValueRef power(tcc_emitter *e, LLVMValueRef x) {
+    return power_of(e, "llvm.nvvm.ex2.approx.ftz.f", "llvm.nvvm.ex2.approx.ftz", x);
+}
 static LLVMValueRef inverse(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.rcp.approx.ftz.f", x); }
 
 /* t = x / ln 2, rounded, and x - t ln 2, what the rounding lost: exp(x) = 2^t exp(lost). x is finite. */
@@ -62,7 +66,8 @@ static LLVMValueRef split(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *lost) {
 
 LLVMValueRef tcc_math_cuda_exp(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef lost, t = split(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &lost);
-    return mul(e, hardware(e, "llvm.nvvm.ex2.approx.f", t), one_plus(e, lost)); /* inf times a number near 1 */
+    return mul(e, power_of(e, "llvm.nvvm.ex2.approx.f", "llvm.nvvm.ex2.approx", t),
+               one_plus(e, lost)); /* inf times a number near 1 */
 }
 
 LLVMValueRef tcc_math_cuda_exp_negative(tcc_emitter *e, LLVMValueRef x) {

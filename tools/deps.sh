@@ -10,7 +10,7 @@ set -euf
 build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev llvm-V-dev'
 speed='libopenblas0 libdnnl*' # opened at run time where present; kernels of our own stand in for them
 test='g++ libcmocka-dev llvm-V-tools lld-V clang-V clang-format-V libclang-rt-V-dev valgrind libc6-dbg python3'
-llvm_versions='19 20 21'
+llvm_versions='19 20 21 22'
 
 needed=$build
 while [ $# -gt 0 ]; do

@@ -49,6 +49,32 @@ static void check_text_of(const tcc_program *program) {
     }
 }
 
+/* The number that follows `directive` in the head of an entry; 0: it has none. */
+static int bound_of(const char *text, const char *entry, const char *directive) {
+    char line[128];
+    snprintf(line, sizeof line, ".entry %s(", entry);
+    const char *head = strstr(text, line), *body = head ? strstr(head, "\n{") : NULL;
+    if (!body) fail_msg("no entry %s", entry);
+    const char *found = strstr(head, directive);
+    return found && found < body ? atoi(found + strlen(directive)) : 0;
+}
+
+/* The assembler is told how many threads a block has, and where it matters how many blocks a processor should hold. */
+static void check_bounds_of(const tcc_program *program) {
+    for (int i = 0; i < program->n_kernels; i++) {
+        const tcc_kernel *k = &program->kernels[i];
+        const char *text = program->modules[k->module].code;
+        char table[128];
+        snprintf(table, sizeof table, "%s_table", k->symbol);
+        assert_int_equal(bound_of(text, k->symbol, ".maxntid "), k->threads);
+        if (!strcmp(k->schedule, "contract") && k->scratch_bytes)
+            assert_in_range(bound_of(text, k->symbol, ".minnctapersm "), 1, 16);
+        if (!k->table) continue;
+        assert_int_equal(bound_of(text, table, ".maxntid "), k->threads);
+        assert_in_range(bound_of(text, table, ".minnctapersm "), 1, 16);
+    }
+}
+
 static const gpu_spill known_spills[] = {
     {"pointwise", 64,
      "the update of ResNet's parameters, by a table: on sm_120 the assembler wants more than the 80 registers that let "
@@ -74,6 +100,7 @@ static void assemble(const tcc_graph *g, const char *what, const char *arch) {
     assert_int_equal(program->target, TCC_TARGET_CUDA);
     assert_string_equal(program->cpu, arch);
     check_text_of(program);
+    check_bounds_of(program);
     long spilled = gpu_assemble_but(program, arch, known_spills);
     if (spilled > 0) fail_msg("%s for %s: %ld bytes of registers are spilled", what, arch, spilled);
     tcc_llvm_target_clear(&target);
