@@ -5,7 +5,7 @@
 #include "codegen/build.h"
 #include "codegen/choice.h"
 #include "codegen/compile.h"
-#include "codegen/plan.h"
+#include "codegen/schedule/lowering.h"
 #include "codegen/report.h"
 
 #include "ir/support/alloc.h"

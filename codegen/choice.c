@@ -3,40 +3,12 @@
 #include "codegen/choice.h"
 
 #include "codegen/build.h"
-#include "codegen/predict.h"
+#include "codegen/schedule/predict.h"
 #include "passes/plan.h"
 
 #include <string.h>
 
 /* -- Parameters -- */
-
-tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value) {
-    return tcc_vec_push(&l->params, (tcc_choice_param){name, value}) ? TCC_OK : tcc_enomem(l->diag);
-}
-
-static int64_t chosen_param(const tcc_implementation *x, const char *name) {
-    for (int i = 0; i < x->n_params; i++)
-        if (!strcmp(x->params[i].name, name)) return x->params[i].value;
-    return -1;
-}
-
-/* The number of a call among those that were asked about, and its workspace, are in the choice. */
-bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes) {
-    const int form = l->asked++;
-    if (l->choice) {
-        if (chosen_param(l->choice, "form") != form) return false;
-        *workspace_bytes = chosen_param(l->choice, "workspace");
-    } else if (!l->options->takes_call || !l->options->takes_call(l->options->takes_call_user, entry, params)) {
-        return false;
-    }
-    return tcc_lowering_param(l, "form", form) == TCC_OK &&
-           tcc_lowering_param(l, "workspace", *workspace_bytes) == TCC_OK;
-}
-
-tcc_status tcc_lowering_give_up(tcc_lowering *l) {
-    l->launches.count = l->temporaries.count = l->params.count = 0;
-    return TCC_OK;
-}
 
 /* -- What a launch touches -- */
 

@@ -3,7 +3,7 @@
 #ifndef TCC_CODEGEN_CHOICE_H
 #define TCC_CODEGEN_CHOICE_H
 
-#include "codegen/plan.h"
+#include "codegen/schedule/lowering.h"
 
 /* What the lowering launches, as implementation `name`, in `arena`; NULL when memory is short (reported). */
 tcc_implementation *tcc_choice_record(const tcc_lowering *l, tcc_arena *arena, const char *name);

@@ -4,7 +4,7 @@
 #define TCC_CODEGEN_COMPILE_H
 
 #include "codegen/build.h"
-#include "codegen/plan.h"
+#include "codegen/schedule/lowering.h"
 
 /* Emits and compiles all kernels into p->modules and p->kernels, in the order given. `table`: by kernel, whether a step
  * has several instances of it. */

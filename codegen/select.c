@@ -4,8 +4,8 @@
 #include "codegen/select.h"
 
 #include "codegen/choice.h"
-#include "codegen/norm_call.h"
-#include "codegen/plan.h"
+#include "codegen/library/norm.h"
+#include "codegen/schedule/lowering.h"
 #include "ir/attrs.h"
 #include "ir/support/alloc.h"
 #include "ir/support/hash.h"

@@ -3,7 +3,7 @@
 // products and oneDNN for convolutions, on the shapes of the benchmark's models with their gradients. Sides alternate;
 // each figure is the best of several rounds, because other work on the machine only ever slows one down. Run:
 // bench_contract [part of a name]
-#include "codegen/contract.h"
+#include "codegen/contract/contract.h"
 #include "harness/object.h"
 
 #include <math.h>

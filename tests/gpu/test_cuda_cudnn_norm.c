@@ -8,7 +8,7 @@
 #include "harness/graphs.h"
 #include "harness/passes.h"
 
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "passes/select.h"
 #include "runtime/cuda/cudnn_norm.h"
 

@@ -8,7 +8,7 @@
 #include "harness/cudnn_planner.h"
 #include "harness/passes.h"
 
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda/cudnn_conv.h"
 

@@ -7,7 +7,7 @@
 #include "harness/cudnn_device.h"
 #include "harness/graphs.h"
 
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "runtime/cuda/cudnn_sdpa.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "harness/graphs.h"
 #include "harness/passes.h"
 
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "ir/random.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static const struct {
     bool all_models;
 } archs[] = {{"sm_75", true}, {"sm_80", true}, {"sm_90", true}, {"sm_90a", false}, {"sm_100", false}, {"sm_120", true}};
 
-/* Instructions that approximate are those of codegen/math_cuda.c alone. */
+/* Instructions that approximate are those of codegen/emit/math_nvptx.c alone. */
 static void check_approximations(const char *text) {
     static const char *const known[] = {"ex2.approx.ftz.f32", "ex2.approx.f32", "rcp.approx.ftz.f32",
                                         "rsqrt.approx.f32"};

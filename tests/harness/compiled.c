@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Graphs compiled, run on the CPU and compared with the interpreter. */
 #include "harness/compiled.h"
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "codegen/select.h"
 #include "harness/check.h"
 #include "harness/gradcheck.h"

@@ -3,7 +3,7 @@
 #include "harness/check.h"
 #include "harness/graphs.h"
 
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "ir/support/alloc.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Programs for a GPU run through the driver's API, and compared with the interpreter. */
 #include "harness/gpu_program.h"
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/gradcheck.h"

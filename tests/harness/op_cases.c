@@ -5,7 +5,7 @@
 #include "harness/check.h"
 #include "harness/graphs.h"
 
-#include "codegen/body.h"
+#include "codegen/body/body.h"
 
 #include <stdio.h>
 

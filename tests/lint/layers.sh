@@ -10,16 +10,22 @@ failed=0
 
 # A header of each room, and what each room may include beside its own: the arrows of ARCHITECTURE.md.
 declare -A header=(
-    [support]=ir/support/diag.h [ir]=ir/ir.h [passes]=passes/pass.h [program]=codegen/program.h [codegen]=codegen/llvm.h
+    [support]=ir/support/diag.h [ir]=ir/ir.h [passes]=passes/pass.h [program]=codegen/program.h [options]=codegen/options.h
+    [emit]=codegen/emit/llvm.h [body]=codegen/body/body.h [schedule]=codegen/schedule/lowering.h [library]=codegen/library/call.h
+    [contract]=codegen/contract/contract.h [attention]=codegen/attention/attention.h [codegen]=codegen/build.h
     [files]=runtime/files/file.h [data]=runtime/data/data.h [runtime]=runtime/exec.h [cpu]=runtime/cpu/pool.h
     [cuda]=runtime/cuda/driver.h [public]=traincc/array.h [frontend]=frontend/trace.h
 )
+below='support ir passes program options' # what each room of codegen may include beside those under it
 declare -A arrows=(
-    [support]='' [ir]='support' [passes]='support ir' [codegen]='support ir passes program'
+    [support]='' [ir]='support' [passes]='support ir'
+    [emit]="$below" [body]="$below emit" [schedule]="$below emit body" [library]="$below emit body schedule"
+    [contract]="$below emit body schedule library" [attention]="$below emit body schedule library contract"
+    [codegen]="$below emit body schedule library contract attention"
     [files]='support public' [data]='support public files' [runtime]='support program public files'
     [cpu]='support program public runtime' [cuda]='support program public runtime'
     [frontend]='support ir public'
-    [compile]='support ir passes program codegen files data runtime cpu cuda public frontend'
+    [compile]="$below emit body schedule library contract attention codegen files data runtime cpu cuda public frontend"
 )
 for name in "${header[@]}"; do
     [ -e "$source/$name" ] || [ -e "$source/frontend/include/$name" ] || { echo "lint: $name does not exist, so nothing is shown by it"; failed=1; }

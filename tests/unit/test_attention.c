@@ -2,7 +2,7 @@
  * Attention kernels against a naive evaluation in double precision: causal or not, masks, more keys than queries and
  * the reverse, heads inside a packed projection, widths that fill no vector, several blocks; the same bits for any
  * division of items. */
-#include "codegen/attention.h"
+#include "codegen/attention/attention.h"
 #include "harness/object.h"
 
 #include <math.h>

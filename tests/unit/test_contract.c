@@ -2,7 +2,7 @@
  * Contractions against a naive loop in double precision: matrix products in every orientation, batches, convolutions
  * and their gradients, random extents and strides, tails, split sums, epilogues; results that do not depend on how
  * items are divided among threads. */
-#include "codegen/contract.h"
+#include "codegen/contract/contract.h"
 #include "harness/object.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The LLVM base: targets, kernels, loops, masked tails, objects without calls, errors as diagnostics. */
-#include "codegen/llvm.h"
+#include "codegen/emit/llvm.h"
 #include "harness/object.h"
 #include "ir/support/alloc.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The vector math functions against the C library in double precision: error in ulp over all exponents, special values,
  * and the same bits from every vector width. */
-#include "codegen/math.h"
+#include "codegen/emit/math.h"
 #include "harness/object.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Sines and remainders of f64 over all exponents, against the C library's: sines in long double, remainders exactly.
  * Huge arguments, powers of two, multiples of a quarter turn, and the same bits from every vector width. */
-#include "codegen/math64.h"
+#include "codegen/emit/math64.h"
 #include "harness/object.h"
 
 #include <float.h>

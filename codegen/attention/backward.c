@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * The backward kernel of attention: dq, dk and dv of one (batch, head) an item.
+ *
+ * With p = exp(scale q k^T + mask - lse), z what dropout multiplies by and delta the sum of do o along a row: dv = (p
+ * z)^T do; ds = scale p ((do v^T) z - delta); dq = ds k; dk = ds^T q. For each block of keys, for each block of queries
+ * that sees it: p z and ds in scratch, then the three products, which add to the gradients in memory (the first block
+ * stores). Tiles of queries that cannot see a key are left out. */
+#include "codegen/attention/internal.h"
+
+#include "codegen/emit/math.h"
+
+#include <math.h>
+
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
+static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
+
+static LLVMValueRef at_least_zero(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, x, i64(e, 0), ""), i64(e, 0), x);
+}
+
+/* An operand whose rows are read as vectors: in place, or padded in scratch. Row 0 is row `first` of the operand. */
+typedef struct rows_of {
+    LLVMValueRef data;
+    int64_t stride;
+    bool aligned;
+} rows_of;
+
+typedef struct backward {
+    tcc_attention_run r;
+    LLVMValueRef keys, values; /* transposed blocks of k and v */
+    LLVMValueRef probabilities,
+        scores;         /* p z and ds: [rows + query_block][key_stride]; slot `rows` is the block's first query */
+    LLVMValueRef delta; /* of every query */
+    LLVMValueRef padded_k, padded_q, padded_do;
+} backward;
+
+static LLVMValueRef slot_address(tcc_emitter *e, const backward *b, LLVMValueRef base, LLVMValueRef slot,
+                                 LLVMValueRef column) {
+    LLVMValueRef row = tcc_emit_mul(e, tcc_emit_add(e, slot, i64(e, b->r.p->rows)), i64(e, b->r.p->key_stride));
+    return at(e, base, tcc_emit_add(e, row, column));
+}
+
+static rows_of rows_at(tcc_emitter *e, const backward *b, tcc_attention_role role, LLVMValueRef padded, int64_t width,
+                       LLVMValueRef first) {
+    if (padded) return (rows_of){padded, width, true};
+    return (rows_of){tcc_attention_row(e, &b->r, role, first), b->r.p->a.operands[role].row, false};
+}
+
+static void emit_delta(tcc_emitter *e, backward *b) {
+    const tcc_attention *a = &b->r.p->a;
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, a->T), 1, NULL, 0);
+    LLVMValueRef o = tcc_attention_row(e, &b->r, TCC_ATTENTION_O, rows.index), zero = tcc_emit_float(e, e->vf32, 0);
+    LLVMValueRef d_o = tcc_attention_row(e, &b->r, TCC_ATTENTION_DO, rows.index);
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, a->E), e->lanes, &zero, 1);
+    LLVMValueRef mask = tcc_attention_mask(e, a->E, columns.index), x = at(e, o, columns.index),
+                 y = at(e, d_o, columns.index);
+    x = mask ? tcc_emit_load_masked(e, e->vf32, x, mask) : tcc_emit_load(e, e->vf32, x, 0);
+    y = mask ? tcc_emit_load_masked(e, e->vf32, y, mask) : tcc_emit_load(e, e->vf32, y, 0);
+    LLVMValueRef sum = tcc_emit_fma(e, x, y, columns.carry[0]);
+    tcc_emit_loop_end(e, &columns, &sum);
+    tcc_emit_store(e, tcc_emit_sum_lanes(e, columns.carry[0]), at(e, b->delta, rows.index), 4);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
+/* p z and ds of a tile of queries against the first `count` keys of the block. */
+static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef row0, LLVMValueRef key0,
+                        LLVMValueRef count) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    LLVMValueRef slot0 = tcc_emit_sub(e, row0, query0);
+    tcc_emit_loop panels, rows, columns;
+    tcc_emit_loop_begin(e, &panels, i64(e, 0), count, (int64_t)tcc_attention_score_vectors(e) * e->lanes, NULL, 0);
+    tcc_attention_tile(e, &b->r, TCC_ATTENTION_Q, a->D, row0, at(e, b->keys, panels.index),
+                       slot_address(e, b, b->probabilities, slot0, panels.index));
+    tcc_attention_tile(e, &b->r, TCC_ATTENTION_DO, a->E, row0, at(e, b->values, panels.index),
+                       slot_address(e, b, b->scores, slot0, panels.index));
+    tcc_emit_loop_end(e, &panels, NULL);
+
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, p->rows), 1, NULL, 0);
+    LLVMValueRef row = tcc_emit_add(e, row0, rows.index), slot = tcc_emit_add(e, slot0, rows.index);
+    LLVMValueRef lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
+    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, lse, tcc_emit_float(e, e->f32, -INFINITY));
+    LLVMValueRef shift = tcc_emit_splat(e, tcc_emit_select(e, hidden, tcc_emit_float(e, e->f32, 0), lse), e->lanes);
+    LLVMValueRef delta = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at(e, b->delta, row), 4), e->lanes);
+    LLVMValueRef scale = tcc_emit_float(e, e->vf32, a->scale);
+    LLVMValueRef of_row = slot_address(e, b, b->probabilities, slot, i64(e, 0)),
+                 ds_of_row = slot_address(e, b, b->scores, slot, i64(e, 0));
+    tcc_attention_draw(e, &b->r, row, key0, count);
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, NULL, 0);
+    LLVMValueRef kept = tcc_attention_kept(e, &b->r, columns.index);
+    LLVMValueRef address = at(e, of_row, columns.index), ds_address = at(e, ds_of_row, columns.index);
+    LLVMValueRef x = tcc_emit_load(e, e->vf32, address, e->lanes * 4),
+                 dp = tcc_emit_load(e, e->vf32, ds_address, e->lanes * 4);
+    x = tcc_attention_score(e, &b->r, x, row, tcc_emit_add(e, key0, columns.index));
+    x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, x, shift, ""));
+    tcc_emit_store(e, tcc_attention_drop(e, a, kept, x), address, e->lanes * 4);
+    dp = tcc_attention_drop(e, a, kept, dp);
+    LLVMValueRef y = LLVMBuildFMul(e->builder, LLVMBuildFSub(e->builder, dp, delta, ""), scale, "");
+    tcc_emit_store(e, LLVMBuildFMul(e->builder, x, y, ""), ds_address, e->lanes * 4);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
+/* Rows row0... of a gradient (those from `mine` on) = or += A [row, k] times rows of `from`. */
+static void emit_gradient(tcc_emitter *e, backward *b, tcc_attention_role role, int64_t width, int64_t padded,
+                          LLVMValueRef row0, LLVMValueRef mine, bool overlap, LLVMValueRef a, int64_t a_row,
+                          int64_t a_k, rows_of from, LLVMValueRef count, LLVMValueRef is_first) {
+    const tcc_attention_plan *p = b->r.p;
+    int vectors = tcc_attention_output_vectors(e, padded);
+    tcc_emit_loop chunks;
+    tcc_emit_loop_begin(e, &chunks, i64(e, 0), i64(e, padded), (int64_t)vectors * e->lanes, NULL, 0);
+    LLVMValueRef sums[TCC_EMIT_MAX_CARRY], zero = tcc_emit_float(e, e->vf32, 0);
+    /* The first block must not read what is there: no lane of it is loaded. */
+    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes);
+    for (int i = 0; i < p->rows * vectors; i++) sums[i] = zero;
+    tcc_attention_product(e, &b->r, vectors, a, a_row, a_k, at(e, from.data, chunks.index), from.stride, from.aligned,
+                          count, sums);
+    for (int i = 0; i < p->rows; i++) {
+        LLVMValueRef row = tcc_emit_add(e, row0, i64(e, i));
+        tcc_emit_if own;
+        if (overlap) tcc_emit_if_begin(e, &own, LLVMBuildICmp(e->builder, LLVMIntSGE, row, mine, ""));
+        LLVMValueRef to = at(e, tcc_attention_row(e, &b->r, role, row), chunks.index);
+        for (int v = 0; v < vectors; v++) {
+            LLVMValueRef place = at(e, to, i64(e, v * e->lanes)), value = sums[i * vectors + v], before = again;
+            LLVMValueRef mask = tcc_attention_mask(e, width, tcc_emit_add(e, chunks.index, i64(e, v * e->lanes)));
+            if (mask) before = LLVMBuildAnd(e->builder, mask, again, "");
+            value = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, place, before), value, "");
+            if (mask) tcc_emit_store_masked(e, value, place, mask);
+            else tcc_emit_store(e, value, place, 0);
+        }
+        if (overlap) tcc_emit_if_end(e, &own);
+    }
+    tcc_emit_loop_end(e, &chunks, NULL);
+}
+
+void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p) {
+    const tcc_attention *a = &p->a;
+    backward b = {0};
+    tcc_attention_begin(e, &b.r, p, symbol);
+    int64_t slots = (p->query_block + p->rows - 1) / p->rows * p->rows + p->rows;
+    b.keys = tcc_attention_scratch(e, &b.r, p->d_padded * p->key_stride);
+    b.values = tcc_attention_scratch(e, &b.r, p->e_padded * p->key_stride);
+    b.probabilities = tcc_attention_scratch(e, &b.r, slots * p->key_stride);
+    b.scores = tcc_attention_scratch(e, &b.r, slots * p->key_stride);
+    b.delta = tcc_attention_scratch(e, &b.r, a->T);
+    bool pad_d = a->D % e->lanes != 0, pad_e = a->E % e->lanes != 0;
+    if (pad_d) b.padded_k = tcc_attention_scratch(e, &b.r, p->key_stride * p->d_padded);
+    if (pad_d) b.padded_q = tcc_attention_scratch(e, &b.r, p->query_block * p->d_padded);
+    if (pad_e) b.padded_do = tcc_attention_scratch(e, &b.r, p->query_block * p->e_padded);
+
+    tcc_emit_loop items, keys, queries, tiles;
+    tcc_emit_items_begin(e, &items);
+    tcc_attention_enter(e, &b.r, items.index);
+    emit_delta(e, &b);
+
+    tcc_emit_loop_begin(e, &keys, i64(e, 0), i64(e, a->S), p->key_block, NULL, 0);
+    LLVMValueRef key0 = keys.index,
+                 in_block = tcc_emit_min(e, tcc_emit_sub(e, i64(e, a->S), key0), i64(e, p->key_block));
+    if (a->S % p->key_block == 0) in_block = i64(e, p->key_block);
+    LLVMValueRef first_keys = LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "");
+    tcc_attention_pack_transposed(e, &b.r, TCC_ATTENTION_K, a->D, key0, in_block, b.keys);
+    tcc_attention_pack_transposed(e, &b.r, TCC_ATTENTION_V, a->E, key0, in_block, b.values);
+    if (pad_d) tcc_attention_pack_rows(e, &b.r, TCC_ATTENTION_K, a->D, p->d_padded, key0, in_block, b.padded_k);
+
+    /* The first query that sees the block begins its first block of queries; the first keys meet all queries, to set
+     * dq. */
+    LLVMValueRef from = i64(e, 0);
+    if (a->causal) {
+        LLVMValueRef first = at_least_zero(e, tcc_emit_sub(e, key0, i64(e, a->S - a->T)));
+        from = tcc_emit_mul(e, tcc_emit_div(e, first, p->query_block), i64(e, p->query_block));
+        from = tcc_emit_select(e, first_keys, i64(e, 0), from);
+    }
+    tcc_emit_loop_begin(e, &queries, from, i64(e, a->T), p->query_block, NULL, 0);
+    LLVMValueRef query0 = queries.index,
+                 query_end = tcc_emit_min(e, tcc_emit_add(e, query0, i64(e, p->query_block)), i64(e, a->T));
+    LLVMValueRef n_queries = tcc_emit_sub(e, query_end, query0);
+    if (pad_d) tcc_attention_pack_rows(e, &b.r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, n_queries, b.padded_q);
+    if (pad_e) tcc_attention_pack_rows(e, &b.r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, n_queries, b.padded_do);
+
+    /* A tile of queries: its p and ds, and its share of dq. */
+    tcc_emit_loop_begin(e, &tiles, query0, query_end, p->rows, NULL, 0);
+    LLVMValueRef row0 = tiles.index;
+    if (a->T % p->rows) row0 = tcc_emit_min(e, row0, i64(e, a->T - p->rows));
+    LLVMValueRef seen = tcc_attention_seen(e, a, tcc_emit_add(e, row0, i64(e, p->rows - 1))), count = in_block;
+    if (a->causal) count = at_least_zero(e, tcc_emit_min(e, tcc_emit_sub(e, seen, key0), in_block));
+    /* A tile of keys that begins at the last one seen reads a few more columns, which must be there. */
+    LLVMValueRef computed = count;
+    if (a->causal) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), in_block);
+    emit_scores(e, &b, query0, row0, key0, computed);
+    if (a->has[TCC_ATTENTION_DQ]) {
+        rows_of k = rows_at(e, &b, TCC_ATTENTION_K, b.padded_k, p->d_padded, key0);
+        LLVMValueRef ds = slot_address(e, &b, b.scores, tcc_emit_sub(e, row0, query0), i64(e, 0));
+        emit_gradient(e, &b, TCC_ATTENTION_DQ, a->D, p->d_padded, row0, tiles.index, a->T % p->rows != 0, ds,
+                      p->key_stride, 1, k, count, first_keys);
+    }
+    tcc_emit_loop_end(e, &tiles, NULL);
+
+    /* A tile of keys: its share of dk and dv from the queries that see it. */
+    LLVMValueRef first_queries = LLVMBuildICmp(e->builder, LLVMIntEQ, query0, from, "");
+    tcc_emit_loop_begin(e, &tiles, i64(e, 0), in_block, p->rows, NULL, 0);
+    bool overlap = a->S % p->rows != 0 || p->key_block % p->rows != 0;
+    LLVMValueRef column0 = tiles.index;
+    if (overlap) column0 = tcc_emit_min(e, column0, tcc_emit_sub(e, in_block, i64(e, p->rows)));
+    LLVMValueRef skipped = i64(e, 0);
+    if (a->causal) {
+        skipped = tcc_emit_sub(e, tcc_emit_add(e, key0, column0),
+                               i64(e, a->S - a->T)); /* first query that sees column0 */
+        skipped = at_least_zero(e, tcc_emit_sub(e, skipped, query0));
+        skipped = tcc_emit_min(e, skipped, n_queries);
+    }
+    LLVMValueRef left = tcc_emit_sub(e, n_queries, skipped), row = tcc_emit_add(e, key0, column0),
+                 mine = tcc_emit_add(e, key0, tiles.index);
+    if (a->has[TCC_ATTENTION_DV]) {
+        rows_of d_o = rows_at(e, &b, TCC_ATTENTION_DO, b.padded_do, p->e_padded, query0);
+        d_o.data = at(e, d_o.data, tcc_emit_mul(e, skipped, i64(e, d_o.stride)));
+        emit_gradient(e, &b, TCC_ATTENTION_DV, a->E, p->e_padded, row, mine, overlap,
+                      slot_address(e, &b, b.probabilities, skipped, column0), 1, p->key_stride, d_o, left,
+                      first_queries);
+    }
+    if (a->has[TCC_ATTENTION_DK]) {
+        rows_of q = rows_at(e, &b, TCC_ATTENTION_Q, b.padded_q, p->d_padded, query0);
+        q.data = at(e, q.data, tcc_emit_mul(e, skipped, i64(e, q.stride)));
+        emit_gradient(e, &b, TCC_ATTENTION_DK, a->D, p->d_padded, row, mine, overlap,
+                      slot_address(e, &b, b.scores, skipped, column0), 1, p->key_stride, q, left, first_queries);
+    }
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_end(e, &queries, NULL);
+    tcc_emit_loop_end(e, &keys, NULL);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+}

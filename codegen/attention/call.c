@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * Attention that cuDNN computes: of f16 or bf16, without a mask or dropout, all gradients at once.
+ *
+ * Not with a mask, because a query that sees no key gives 0 here and NaN there, and which mask hides what is known only
+ * when it runs. Not of f32, which the library rounds to tf32, and for whose gradients it has no engine. Not with
+ * dropout of the probabilities, whose random numbers are ours. */
+#include "codegen/attention/call.h"
+#include "codegen/options.h"
+#include "codegen/library/call.h"
+
+#include <string.h>
+
+/* The workspace of the gradients holds a matrix of scores in half precision, which ours never have: what that may cost
+ * is limited. */
+enum { BASE_ALIGNMENT = 16, FORWARD_WORKSPACE_BYTES = 32 << 20, BACKWARD_WORKSPACE_BYTES = 256 << 20 };
+
+/* Buffers of both calls, but for the workspace, which is last. */
+enum { ROLES = 9 };
+static const tcc_attention_role roles[2][ROLES] = {
+    {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_O, TCC_ATTENTION_LSE},
+    {TCC_ATTENTION_Q, TCC_ATTENTION_K, TCC_ATTENTION_V, TCC_ATTENTION_O, TCC_ATTENTION_LSE, TCC_ATTENTION_DO,
+     TCC_ATTENTION_DQ, TCC_ATTENTION_DK, TCC_ATTENTION_DV}};
+static const int n_roles[2] = {5, ROLES};
+
+/* [batch, head, row] strides of an operand of up to two batch dims. Those of dims of 1 are what they would be in a
+ * dense tensor. False: it says one element twice. */
+static bool read_strides(const tcc_attention *a, tcc_attention_role role, int64_t rows, int64_t width, int64_t out[3]) {
+    const tcc_attention_operand *o = &a->operands[role];
+    out[2] = rows == 1 ? width : o->row;
+    int64_t dense = out[2] * rows;
+    for (int i = 1; i >= 0; i--) {
+        const int dim = a->n_batch - 2 + i;
+        const int64_t extent = dim < 0 ? 1 : a->batch[dim];
+        out[i] = extent == 1 ? dense : o->batch[dim];
+        dense = out[i] * extent;
+    }
+    return out[0] > 0 && out[1] > 0 && out[2] > 0;
+}
+
+/* Why the library cannot be asked; NULL: here is what to ask. */
+static const char *describe(const tcc_attention *a, const tcc_plan_buffer *buffers, const int64_t *offsets,
+                            const tcc_dtype *dtypes, tcc_sdpa_params *p) {
+    const tcc_dtype type = dtypes[TCC_ATTENTION_Q];
+    int64_t *const strides[TCC_ATTENTION_ROLES] = {
+        [TCC_ATTENTION_Q] = p->q_stride,   [TCC_ATTENTION_K] = p->k_stride,   [TCC_ATTENTION_V] = p->v_stride,
+        [TCC_ATTENTION_O] = p->o_stride,   [TCC_ATTENTION_DO] = p->do_stride, [TCC_ATTENTION_DQ] = p->dq_stride,
+        [TCC_ATTENTION_DK] = p->dk_stride, [TCC_ATTENTION_DV] = p->dv_stride};
+    const float scale = (float)a->scale;
+    int32_t scale_bits;
+    memcpy(&scale_bits, &scale, sizeof scale_bits);
+    *p = (tcc_sdpa_params){.batch = a->n_batch > 1 ? a->batch[0] : 1,
+                           .heads = a->n_batch ? a->batch[a->n_batch - 1] : 1,
+                           .queries = a->T,
+                           .keys = a->S,
+                           .width = a->D,
+                           .value_width = a->E,
+                           .scale_bits = scale_bits,
+                           .causal = a->causal,
+                           .lse = a->has[TCC_ATTENTION_LSE],
+                           .type = type,
+                           .alignment = BASE_ALIGNMENT,
+                           .workspace_bytes = a->backward ? BACKWARD_WORKSPACE_BYTES : FORWARD_WORKSPACE_BYTES};
+    if (type != TCC_F16 && type != TCC_BF16) return "it is not of f16 or bf16";
+    if (a->has[TCC_ATTENTION_MASK]) return "a query whose mask hides all keys would not give 0";
+    if (a->has[TCC_ATTENTION_RNG]) return "its dropout would draw other random numbers";
+    if (a->n_batch > 2) return "it has more than two batch dims";
+    if ((double)p->batch * (double)p->heads * (double)a->T * (double)a->S * (double)(a->D + a->E) <
+        TCC_LIBRARY_LEAST_WORK)
+        return "it is small";
+    for (int i = 0; i < n_roles[a->backward]; i++) {
+        const tcc_attention_role role = roles[a->backward][i];
+        const bool by_key = role == TCC_ATTENTION_K || role == TCC_ATTENTION_V || role == TCC_ATTENTION_DK ||
+                            role == TCC_ATTENTION_DV;
+        const bool of_v = role == TCC_ATTENTION_V || role == TCC_ATTENTION_O || role == TCC_ATTENTION_DO ||
+                          role == TCC_ATTENTION_DV;
+        int64_t lse[3];
+        if (!a->has[role]) {
+            if (role == TCC_ATTENTION_LSE && !a->backward) continue;
+            return "not all of its gradients are wanted";
+        }
+        const int64_t bytes = buffers[role].offset_bytes + offsets[role] * tcc_dtype_bytes(dtypes[role]);
+        if (!buffers[role].node && bytes) return "an operand lies inside a temporary";
+        p->alignment = tcc_library_alignment(p->alignment, bytes);
+        if (role == TCC_ATTENTION_LSE) {
+            if (!read_strides(a, role, a->T, 1, lse) || lse[2] != 1 || lse[1] != a->T || lse[0] != a->T * p->heads)
+                return "its lse is part of another tensor";
+            continue;
+        }
+        if (dtypes[role] != type) return "its result is not of its operands' type";
+        if (!read_strides(a, role, by_key ? a->S : a->T, of_v ? a->E : a->D, strides[role]))
+            return "an operand is shared between heads";
+    }
+    return NULL;
+}
+
+static double flop_of(const tcc_attention *a) {
+    double pairs = (double)a->T * (double)a->S * (a->causal ? 0.5 : 1);
+    for (int i = 0; i < a->n_batch; i++) pairs *= (double)a->batch[i];
+    return 2 * pairs * (a->backward ? 3.0 * (double)a->D + 2.0 * (double)a->E : (double)(a->D + a->E));
+}
+
+tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const tcc_plan_buffer *buffers,
+                                  const int64_t *offsets, const tcc_dtype *dtypes, bool *done) {
+    *done = false;
+    if (!l->choice && !l->options->takes_call) return TCC_OK;
+    tcc_sdpa_params p;
+    const char *name = a->backward ? "cudnn.sdpa_backward" : "cudnn.sdpa_forward",
+               *what = a->backward ? "gradients of attention" : "attention";
+    const char *why_not = describe(a, buffers, offsets, dtypes, &p);
+    if (why_not) {
+        tcc_logf(l->cx, TCC_LOG_FUSION, "our own kernel for %s of %lld x %lld heads, %lld queries, %lld keys: %s", what,
+                 (long long)p.batch, (long long)p.heads, (long long)p.queries, (long long)p.keys, why_not);
+        return TCC_OK;
+    }
+    if (!tcc_lowering_takes_call(l, name, (int64_t *)&p, &p.workspace_bytes)) return TCC_OK;
+    tcc_logf(l->cx, TCC_LOG_FUSION, "cudnn for %s of %lld x %lld heads, %lld queries, %lld keys", what,
+             (long long)p.batch, (long long)p.heads, (long long)p.queries, (long long)p.keys);
+    *done = true;
+    tcc_plan_buffer at[ROLES + 1];
+    const int n = n_roles[a->backward];
+    for (int i = 0; i < n; i++) {
+        const tcc_attention_role role = roles[a->backward][i];
+        at[i] = a->has[role] ? buffers[role] : (tcc_plan_buffer){.temporary = -1};
+        if (a->has[role]) at[i].offset_bytes += offsets[role] * tcc_dtype_bytes(dtypes[role]);
+    }
+    at[n] = (tcc_plan_buffer){.temporary = -1, .written = true};
+    if (p.workspace_bytes && (at[n].temporary = tcc_lowering_temporary(l, p.workspace_bytes)) < 0) return TCC_ENOMEM;
+    return tcc_library_add_call(l, name, (int64_t *)&p, TCC_SDPA_PARAMS, at, n + 1, flop_of(a));
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT
+ * What attention's kernels share: the forward and the backward one of the host, and a few values with those of CUDA. */
+#ifndef TCC_CODEGEN_ATTENTION_INTERNAL_H
+#define TCC_CODEGEN_ATTENTION_INTERNAL_H
+
+#include "codegen/attention/attention.h"
+
+/* What all of dropout's draws share: i64. */
+typedef struct tcc_attention_draws {
+    LLVMValueRef seed, step, id;
+} tcc_attention_draws;
+
+/* Emission of one kernel: where operands begin for the item at hand, and scratch. */
+typedef struct tcc_attention_run {
+    const tcc_attention_plan *p;
+    LLVMValueRef base[TCC_ATTENTION_ROLES];  /* buffer and instance offset */
+    LLVMValueRef begin[TCC_ATTENTION_ROLES]; /* of the item's batch entry */
+    int64_t scratch_floats;                  /* taken so far */
+    LLVMValueRef batch;                      /* the item's batch entry, i64 */
+    tcc_attention_draws dropout;             /* with TCC_ATTENTION_RNG */
+    LLVMValueRef draws, drawn;               /* scratch for those of a row; where its first key's is */
+} tcc_attention_run;
+
+void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attention_plan *p, const char *symbol);
+/* Sets r->begin for the batch entry of that row-major index. */
+void tcc_attention_enter(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef batch);
+LLVMValueRef tcc_attention_scratch(tcc_emitter *e, tcc_attention_run *r, int64_t floats);
+
+/* Keys that query t sees: s < result (may be below 0). */
+LLVMValueRef tcc_attention_seen(tcc_emitter *e, const tcc_attention *a, LLVMValueRef t);
+/* The row of an operand. */
+LLVMValueRef tcc_attention_row(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef row);
+/* to[width][key_stride] = transpose of rows [first, first + count) of an operand; columns up to whole vectors are
+ * filled. */
+void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                                   LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+/* to[count][padded]: rows copied and padded with zeros, for widths that are no multiple of a vector. */
+void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                             int64_t padded, LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+/* to[rows][key_stride] = rows row0... of an operand times a panel of a packed block; both pointers at its first column.
+ */
+void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                        LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef to);
+/* The scores of query `row` and keys key, key + 1, ... from the products: scaled, masked, -inf where a key is not seen.
+ */
+LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row,
+                                 LLVMValueRef key);
+/* Vectors of a panel of scores, and of a panel of output that has `padded` lanes. */
+int tcc_attention_score_vectors(const tcc_emitter *e);
+int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded);
+/* Adds to, or begins with (`initial` NULL: zeros), sums of rows x vectors: A [row, k] with strides a_row, a_k times
+ * rows of B. */
+void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row,
+                           int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
+                           LLVMValueRef *sums);
+/* The lanes of a vector at column (constant) of a row that is `width` wide; NULL: all. */
+LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column);
+
+/* --- Dropout (attention_dropout.c) */
+tcc_attention_draws tcc_attention_draws_begin(tcc_emitter *e, LLVMValueRef key, int id_param);
+/* Whether a word drawn for an element keeps it: i1, with the lanes of `word`. */
+LLVMValueRef tcc_attention_keeps(tcc_emitter *e, const tcc_attention *a, LLVMValueRef word);
+/* `value` as dropout leaves it: a multiple where kept, else 0. `kept` NULL: no dropout. */
+LLVMValueRef tcc_attention_drop(tcc_emitter *e, const tcc_attention *a, LLVMValueRef kept, LLVMValueRef value);
+/* Host: draws for query `row` and keys key0 ... key0 + count, in r->draws; which of a vector of keys from key0 + column
+ * on are kept, NULL without dropout. Lanes beyond the count are any. */
+int64_t tcc_attention_draws_floats(int lanes, int64_t key_block);
+void tcc_attention_draw(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef row, LLVMValueRef key0, LLVMValueRef count);
+LLVMValueRef tcc_attention_kept(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef column);
+
+LLVMValueRef tcc_attention_larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b);
+/* x, or 0 where x is -inf: a maximum to subtract from scores that are all hidden. f32. */
+LLVMValueRef tcc_attention_shown(tcc_emitter *e, LLVMValueRef x);
+/* 1 / denominator; 0 for a row that saw nothing. f32. */
+LLVMValueRef tcc_attention_inverse(tcc_emitter *e, LLVMValueRef denominator);
+
+void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p);
+void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT
+ * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose
+ * memory accesses are affine in the loop variables. Graph nodes are traced into it once (lower.c); a schedule then
+ * decides on loops and lanes and has it emitted (body_emit.c). Two kernels with equal programs and schedules are one
+ * kernel.
+ *
+ * Index arithmetic is symbolic. A coordinate is an affine form over variables: loop variables, and values that are only
+ * known at run time (a quotient that no refinement of the space resolves, an index read from memory). */
+#ifndef TCC_CODEGEN_BODY_BODY_H
+#define TCC_CODEGEN_BODY_BODY_H
+
+#include "codegen/emit/llvm.h"
+#include "ir/ir.h"
+#include "passes/group.h"
+
+typedef struct tcc_term {
+    int var;
+    int64_t coefficient;
+} tcc_term;
+
+/* constant + sum of coefficient * variable; terms ascend by variable, none is 0. */
+typedef struct tcc_affine {
+    int64_t constant;
+    int n;
+    const tcc_term *terms;
+} tcc_affine;
+
+typedef struct tcc_expr tcc_expr;
+
+typedef enum tcc_var_kind {
+    TCC_VAR_LOOP,  /* 0 <= v <= high, given by a loop */
+    TCC_VAR_VALUE, /* the value of an integer expression */
+    TCC_VAR_ALIAS, /* an affine form that lies in [low, high] wherever its guard holds */
+} tcc_var_kind;
+
+typedef struct tcc_var {
+    tcc_var_kind kind;
+    int64_t low, high; /* inclusive */
+    const tcc_expr *value;
+    tcc_affine alias;
+} tcc_var;
+
+enum { TCC_BODY_MAX_LOOPS = 64 };
+
+typedef enum tcc_expr_kind {
+    TCC_EXPR_CONST,  /* `number` or `integer`, by dtype */
+    TCC_EXPR_INDEX,  /* the affine form as an integer (I32 or I64) */
+    TCC_EXPR_DIV,    /* operand 0 / integer, rounding down; operand >= 0 where it matters */
+    TCC_EXPR_MOD,    /* operand 0 % integer */
+    TCC_EXPR_WITHIN, /* bool: 0 <= operand 0 < integer */
+    TCC_EXPR_LOAD,   /* buffer at the affine element offset; 0 where operand 0 (a guard), if there is one, is false */
+    TCC_EXPR_POINT,  /* graph op `op` on the operands; `integer` holds the id of a random draw */
+    TCC_EXPR_REDUCE, /* the value of a reduction (`op`) that the schedule makes from operand 0; does not depend on
+                        reduced loops */
+    TCC_EXPR_FOLD,   /* op (REDUCE_SUM, REDUCE_MAX, REDUCE_MIN, ARGMAX) of operand 0 over loops of its own: `fold` */
+    TCC_EXPR_PORT,   /* a value that the schedule provides; `integer` numbers it */
+} tcc_expr_kind;
+
+struct tcc_expr {
+    tcc_expr_kind kind;
+    tcc_dtype dtype; /* of the value; f16 and bf16 values are held in f32 */
+    tcc_op op;
+    int id; /* index in body->exprs; operands come before users */
+    int n_operands;
+    const tcc_expr **operands;
+    tcc_affine affine;
+    int buffer; /* LOAD */
+    int64_t integer;
+    double number;
+    uint64_t loops; /* bit v: depends on loop variable v */
+    uint64_t fold;  /* FOLD: the loops it runs */
+};
+
+/* Memory that the kernel touches: a value's memory from `offset` elements on, or a temporary that several kernels of
+ * one group share (temporary >= 0; node NULL), or a table that is part of the program (literal, in the body's arena).
+ */
+typedef struct tcc_body_buffer {
+    const tcc_node *node;
+    int temporary;
+    const void *literal;
+    int64_t literal_bytes;
+    int64_t offset;
+    tcc_dtype dtype;
+    bool written;
+} tcc_body_buffer;
+
+typedef struct tcc_store {
+    int buffer;
+    tcc_affine offset;
+    const tcc_expr *value;
+    const tcc_expr *guard; /* where it is false nothing is stored; NULL: stored everywhere */
+    bool kept;             /* REDUCE groups: one value a kept point */
+    bool sum;              /* REDUCE groups: added to what earlier kept points left there */
+} tcc_store;
+
+typedef struct tcc_body {
+    tcc_arena *arena; /* borrowed; owns everything here */
+    tcc_diag *diag;
+    bool *inside; /* by node id: evaluated here, a node of the group; others are loaded */
+    int n_space;  /* the first loops, which tcc_iteration_open made; folds make more */
+    tcc_vec(tcc_var) vars;
+    tcc_vec(tcc_expr *) exprs;
+    tcc_vec(tcc_body_buffer) buffers;
+    tcc_vec(tcc_store) stores;
+    tcc_vec(tcc_expr *) reductions; /* REDUCE expressions in order of dependence */
+    const tcc_expr *guard;          /* while tracing: where the value is wanted at all */
+    /* while tracing: what makes a node that is not evaluated by the usual rules (a group's hero). NULL: nothing */
+    const tcc_expr *(*special)(struct tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user);
+    void *special_user;
+    struct tcc_memo **memo; /* by node id */
+    int n_memo;
+    int *table, table_capacity; /* hash-consing of exprs: id + 1 */
+    int split_var;              /* a loop variable that a reshape wants split, or -1 */
+    int64_t split_inner;        /* into (extent / split_inner, split_inner) */
+    tcc_status status;
+} tcc_body;
+
+tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group);
+void tcc_body_seal(tcc_body *b); /* tracing is over: frees what only it needs */
+void tcc_body_free(tcc_body *b); /* what is not in the arena; NULL is allowed */
+
+/* --- Affine forms (index.c) */
+tcc_affine tcc_affine_constant(int64_t value);
+tcc_affine tcc_affine_var(tcc_body *b, int var);
+tcc_affine tcc_affine_add(tcc_body *b, tcc_affine a, tcc_affine c);
+tcc_affine tcc_affine_scale(tcc_body *b, tcc_affine a, int64_t factor);
+tcc_affine tcc_affine_add_constant(tcc_affine a, int64_t value);
+bool tcc_affine_equal(const tcc_affine *a, const tcc_affine *c);
+int64_t tcc_affine_coefficient(const tcc_affine *a, int var);
+void tcc_affine_range(const tcc_body *b, const tcc_affine *a, int64_t *low, int64_t *high);
+/* Aliases replaced by what they stand for: only LOOP and VALUE variables remain. */
+tcc_affine tcc_affine_expand(tcc_body *b, tcc_affine a);
+uint64_t tcc_affine_loops(const tcc_body *b, const tcc_affine *a);
+/* Row-major position of `coordinates` in `dims`, and back. */
+tcc_affine tcc_affine_linear(tcc_body *b, const tcc_affine *coordinates, int rank, const int64_t *dims);
+void tcc_affine_split(tcc_body *b, tcc_affine position, int rank, const int64_t *dims, tcc_affine *coordinates);
+int tcc_body_loop(tcc_body *b, int64_t extent);
+
+/* --- Expressions (expr.c): equal ones are one */
+const tcc_expr *tcc_expr_make(tcc_body *b, tcc_expr like, const tcc_expr *const *operands, int n);
+const tcc_expr *tcc_expr_integer(tcc_body *b, tcc_dtype dtype, int64_t value);
+const tcc_expr *tcc_expr_number(tcc_body *b, tcc_dtype dtype, double value);
+const tcc_expr *tcc_expr_index(tcc_body *b, tcc_affine a, tcc_dtype dtype);
+const tcc_expr *tcc_expr_point(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *const *operands, int n);
+const tcc_expr *tcc_expr_load(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard);
+/* a and b, either of which may be NULL for true. */
+const tcc_expr *tcc_expr_and(tcc_body *b, const tcc_expr *a, const tcc_expr *c);
+/* 0 <= a < limit; NULL if that is always so. */
+const tcc_expr *tcc_expr_within(tcc_body *b, tcc_affine a, int64_t limit);
+/* sum / count, and (x - mean)^2. */
+const tcc_expr *tcc_expr_mean(tcc_body *b, const tcc_expr *sum, int64_t count);
+const tcc_expr *tcc_expr_deviation(tcc_body *b, const tcc_expr *x, const tcc_expr *mean);
+const tcc_expr *tcc_expr_fold(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *value, uint64_t loops);
+int tcc_body_buffer_of(tcc_body *b, const tcc_node *n, int64_t offset, bool written);
+/* After tracing: what all loads of a buffer have in common moves into its address, so that kernels that differ in it
+ * alone (those of a recurrent network's steps, each of which reads its slice) are one. */
+void tcc_body_rebase(tcc_body *b);
+int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written);
+int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t count); /* equal tables are one */
+int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high);
+
+/* --- Tracing (lower.c): the value of `n` at `coordinates`, one a dim of n. */
+const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
+/* Rules of ops that are loops of their own: windows (lower_window.c), contractions and attention (lower_dense.c),
+ * reductions. */
+const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
+const tcc_expr *tcc_body_trace_dense(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
+/* Stores n, evaluated at the point whose row-major position is `position`. */
+void tcc_body_store(tcc_body *b, const tcc_node *n, tcc_affine position, bool kept);
+
+/* --- Refinement of an iteration space. Axes are the dims of the hero; an axis is one or more loops. */
+typedef struct tcc_space_axis {
+    int64_t extent;
+    int n;
+    int64_t factors[16]; /* outermost first; their product is extent */
+} tcc_space_axis;
+typedef struct tcc_iteration {
+    int rank;
+    tcc_space_axis axes[TCC_MAX_RANK];
+} tcc_iteration;
+void tcc_iteration_init(tcc_iteration *it, int rank, const int64_t *dims);
+/* Makes the loops of the axes in order, and the coordinates as forms of them. */
+void tcc_iteration_open(tcc_body *b, const tcc_iteration *it, tcc_affine *coordinates);
+/* If tracing asked for a split, apply it and say so: trace again in a fresh body. */
+bool tcc_iteration_refine(tcc_iteration *it, const tcc_body *b);
+
+/* Merges neighbouring loops whose every access is contiguous across both, when `same_class` (by bit) agrees; rewrites
+ * the body. `order` lists the loops outermost first and is shortened. */
+void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits);
+
+/* The distinct loop parts (constants and values left out) of all offsets, at most `most`; their number, or -1 if there
+ * are more. */
+int tcc_body_forms(tcc_body *b, tcc_affine *out, int most);
+
+/* Appends a canonical text of the program, equal for equal programs. The extent of loop `any_extent`, if not -1, is
+ * left out. */
+void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
+/* Arithmetic operations a point, about. */
+double tcc_body_flop(const tcc_body *b);
+
+/* --- Emission (body_emit.c) */
+typedef struct tcc_body_run {
+    tcc_emitter *e;
+    const tcc_body *body;
+    LLVMValueRef *values;                   /* by expr; NULL: not emitted in the open scopes */
+    bool *needed;                           /* by expr */
+    bool *given;                            /* by expr: the schedule provides the value itself, in tcc_body_give */
+    LLVMValueRef *bases;                    /* by buffer: pointer */
+    LLVMValueRef loops[TCC_BODY_MAX_LOOPS]; /* value of lane 0, i64 */
+    uint64_t open;
+    int lane_var, lanes; /* lane l has loop value + l; lane_var -1: no lanes */
+    LLVMValueRef mask;   /* lanes that exist; NULL: all */
+    bool any_extent;     /* loops may run further than the body says */
+    LLVMValueRef inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */
+    /* A schedule that walks memory in its own way gives the values of whole affine forms instead of loops. Each is the
+     * loop part of some offset: its value in lane 0, and its step from lane to lane. */
+    int n_forms;
+    const tcc_affine *forms;
+    const LLVMValueRef *form_values;
+    const int64_t *form_steps;
+    const int64_t *form_multiples; /* elements that each value is a multiple of; NULL: unknown */
+    uint64_t lane_loops;           /* with forms: loops that may differ from lane to lane */
+} tcc_body_run;
+
+/* Loads the buffer pointers, the kernel's buffers from `first_buffer` on. Everything that no loop enters is emitted by
+ * the first tcc_body_emit. */
+tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b, int first_buffer);
+void tcc_body_run_end(tcc_body_run *r);
+/* What the following emission is for: `needed` is cleared, and then marked from each root through operands not yet
+ * emitted. */
+void tcc_body_need_none(tcc_body_run *r);
+void tcc_body_need(tcc_body_run *r, const tcc_expr *root);
+void tcc_body_give(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value);
+/* Enters a loop: its variable has this value. tcc_body_leave forgets all values that depend on it. */
+void tcc_body_enter(tcc_body_run *r, int var, LLVMValueRef value);
+void tcc_body_leave(tcc_body_run *r, int var);
+/* Emits every needed expression that the open loops allow and that depends on one of `loops` (0: any). */
+void tcc_body_emit(tcc_body_run *r, uint64_t loops);
+/* The value as it is (uniform: scalar), or over all lanes. */
+LLVMValueRef tcc_body_value(tcc_body_run *r, const tcc_expr *x);
+LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
+bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
+void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);
+LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */
+/* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's
+ * accesses of several elements depend on it, and there a vector begins at a multiple of its lanes. */
+int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a);
+/* The register type of a dtype, with the run's lanes if `lanes`. */
+LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
+
+/* --- Reductions: the identity, one step, and the combination of lanes. ARGMAX carries a value and a position;
+ * REDUCE_MEAN and REDUCE_M2 a state (moments.c), which takes segments of elements instead of steps. */
+int tcc_fold_carries(tcc_op op);
+void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry);
+void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
+                   LLVMValueRef mask);
+/* The lanes of a vector and of all threads of the lane group, for several reductions whose carries follow each other.
+ */
+void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
+
+/* The same across the lane groups of an item. */
+void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
+
+/* --- Mean and M2 in one sweep (moments.c). A state is a count, a mean and an M2, all of the element's type; at first
+ * 0. A segment is two sums, of x - mean and of its square, and the number of its elements. */
+enum { TCC_MOMENT_STATE = 3, TCC_MOMENT_SUMS = 2 };
+static inline bool tcc_is_moment(tcc_op op) { return op == TCC_OP_REDUCE_MEAN || op == TCC_OP_REDUCE_M2; }
+/* Adds x to the sums. */
+void tcc_moment_step(tcc_emitter *e, const LLVMValueRef *state, LLVMValueRef *sums, LLVMValueRef x, LLVMValueRef mask);
+/* Takes in a segment of `count` elements (of the state's type). Of the first one, a single element, M2 is 0. */
+void tcc_moment_settle(tcc_emitter *e, LLVMValueRef *state, const LLVMValueRef *sums, LLVMValueRef count);
+/* a from a and b. */
+void tcc_moment_merge(tcc_emitter *e, LLVMValueRef *a, const LLVMValueRef *b);
+/* A loop over segments of [from, to): their bounds. Of `stride` elements each thread has one; there are at most
+ * `length`, below `high`. */
+void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef *from, LLVMValueRef *to,
+                               int64_t stride, int64_t length, int64_t high, const LLVMValueRef *initial, int n_carry);
+
+/* --- Scalar operations (scalar.c) */
+LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);
+LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype from, tcc_dtype to);
+/* Between memory and registers. */
+LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype);
+LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+/* Random draw `op` with id: element numbers (i64) -> values. `fours`: the lanes are consecutive elements from a
+ * multiple of 4, of which each four come from one evaluation of the generator. */
+LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed,
+                               LLVMValueRef step, bool fours);
+/* The four words (i32) of counters `block` (i64) of the draws `id` under a seed and a step: i64, one for all lanes or
+ * one a lane. */
+void tcc_scalar_philox(tcc_emitter *e, LLVMValueRef block, LLVMValueRef id, LLVMValueRef seed, LLVMValueRef step,
+                       LLVMValueRef out[4]);
+bool tcc_scalar_has(tcc_op op);
+int tcc_scalar_cost(tcc_op op); /* in simple instructions, about */
+
+#endif

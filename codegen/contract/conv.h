@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions that a library does. */
+#ifndef TCC_CODEGEN_CONTRACT_CONV_H
+#define TCC_CODEGEN_CONTRACT_CONV_H
+
+#include "codegen/schedule/lowering.h"
+
+/* A convolution or one of its gradients: one of x, w and y is the hero of the group. */
+typedef struct tcc_conv {
+    const tcc_attrs_conv *attrs;
+    int n_spatial, first, channel; /* dims of images and kernels */
+    const tcc_node *x, *w, *y;
+    int64_t groups, ci, co; /* channels of a group */
+} tcc_conv;
+
+tcc_conv tcc_conv_read(const tcc_node *hero);
+
+/* Adds a library call for the group's hero with all the work behind it, or cuts the group where a call leaves some, if
+ * a library takes it and that is worth it. */
+tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c);
+
+/* Depthwise: each group has one channel of x and of y. Adds no launch where the channels are not last. */
+tcc_status tcc_lower_conv_depthwise(tcc_lowering *l, const tcc_conv *c);
+
+#endif

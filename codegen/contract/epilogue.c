@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT
+ * What follows a contraction, evaluated on its result in registers. */
+#include "codegen/contract/epilogue.h"
+#include "codegen/schedule/lowering.h"
+
+#include "ir/support/alloc.h"
+
+typedef struct port_cx {
+    const tcc_node *hero;
+    tcc_affine coordinates[TCC_MAX_RANK];
+    const tcc_expr *port;
+} port_cx;
+
+/* The hero at the point itself is the port. */
+static const tcc_expr *port(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
+    port_cx *cx = user;
+    if (n != cx->hero) return NULL;
+    for (int i = 0; i < n->type.rank; i++)
+        if (!tcc_affine_equal(&coordinates[i], &cx->coordinates[i])) {
+            b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "the result of %s is read at two places at once",
+                                  tcc_op_get_info(n->op)->text);
+            return NULL;
+        }
+    return cx->port;
+}
+
+/* Where in `n` the point of the hero lies: views are followed forward from the hero, POINT work keeps the place. False
+ * if n does not depend on the hero by such a way. `seen` keeps a node from being asked twice in vain. */
+static bool follow(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen, tcc_affine *out) {
+    if (n == cx->hero) {
+        for (int i = 0; i < n->type.rank; i++) out[i] = cx->coordinates[i];
+        return true;
+    }
+    if (seen[n->id] || !b->inside[n->id]) return false;
+    seen[n->id] = true;
+    tcc_affine at[TCC_MAX_RANK];
+    if (tcc_op_get_info(n->op)->fusion == TCC_FUSION_POINT) {
+        for (int i = 0; i < n->n_operands; i++)
+            if (follow(b, n->operands[i], cx, seen, out)) return true;
+        return false;
+    }
+    if ((n->op != TCC_OP_TRANSPOSE && n->op != TCC_OP_RESHAPE) || !follow(b, n->operands[0], cx, seen, at))
+        return false;
+    const tcc_type *from = &n->operands[0]->type;
+    if (n->op == TCC_OP_TRANSPOSE)
+        for (int i = 0; i < n->type.rank; i++) out[i] = at[n->attrs->perm.perm.v[i]];
+    else tcc_affine_split(b, tcc_affine_linear(b, at, from->rank, from->dims), n->type.rank, n->type.dims, out);
+    return true;
+}
+
+static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
+    bool *seen = tcc__calloc((size_t)b->n_memo + 1, sizeof *seen);
+    if (!seen) {
+        b->status = tcc_enomem(b->diag);
+        return;
+    }
+    tcc_affine at[TCC_MAX_RANK];
+    if (follow(b, n, cx, seen, at)) {
+        const tcc_expr *value = tcc_body_trace(b, n, at);
+        tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, n->type.rank, n->type.dims));
+        tcc_store s = {tcc_body_buffer_of(b, n, 0, true), position, value, NULL, .kept = false};
+        if (value && !tcc_vec_push(&b->stores, s)) b->status = tcc_enomem(b->diag);
+    } else if (b->status == TCC_OK) {
+        b->status = tcc_error(b->diag, TCC_EUNSUPPORTED, n->loc, "%s is no work on the result", tcc_node_text(n));
+    }
+    tcc__free(seen);
+}
+
+tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims, const int64_t *dims,
+                               tcc_epilogue *out) {
+    tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+    if (!b) return tcc_enomem(l->diag);
+    *out = (tcc_epilogue){0};
+    port_cx cx = {.hero = hero};
+    tcc_affine position = tcc_affine_constant(0);
+    for (int i = 0; i < n_dims; i++) {
+        tcc_affine v = tcc_affine_var(b, tcc_body_loop(b, dims[i]));
+        position = tcc_affine_scale(b, position, dims[i]);
+        if (dims[i] > 1) position = tcc_affine_add(b, position, v);
+    }
+    tcc_affine_split(b, position, hero->type.rank, hero->type.dims, cx.coordinates);
+    cx.port = tcc_expr_make(
+        b, (tcc_expr){.kind = TCC_EXPR_PORT, .dtype = hero->type.dtype, .affine = tcc_affine_expand(b, position)}, NULL,
+        0);
+    if (!cx.port) {
+        if (b->status == TCC_OK) b->status = tcc_enomem(l->diag);
+        return tcc_lowering_keep(l, b); /* frees it */
+    }
+    /* Its lanes differ even where the result has one column: a loop of its own stands for them. */
+    out->lanes = UINT64_C(1) << tcc_body_loop(b, 1);
+    ((tcc_expr *)cx.port)->loops |= out->lanes;
+    b->special = port;
+    b->special_user = &cx;
+    for (int i = 0; i < l->group->n_outputs; i++) store(b, l->group->outputs[i], &cx);
+    TCC_TRY(tcc_lowering_keep(l, b));
+    tcc_body_rebase(b);
+    out->body = b;
+    out->port = cx.port;
+    out->plain = l->group->n_outputs == 1 && l->group->outputs[0] == hero;
+    out->n_forms = tcc_body_forms(b, out->forms, TCC_EPILOGUE_MAX_FORMS);
+    if (out->n_forms < 0)
+        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc,
+                         "work on a result of %s walks memory in more than %d ways", tcc_op_get_info(hero->op)->text,
+                         TCC_EPILOGUE_MAX_FORMS);
+    return b->status;
+}
+
+void tcc_epilogue_begin(tcc_body_run *r, const tcc_epilogue *epilogue, uint64_t lane_loops) {
+    const tcc_body *b = epilogue->body;
+    r->lane_loops = lane_loops | epilogue->lanes;
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
+    tcc_body_emit(r, 0);
+}
+
+static uint64_t all_loops(const tcc_epilogue *epilogue) {
+    uint64_t loops = 0;
+    for (int v = 0; v < epilogue->body->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
+        if (epilogue->body->vars.data[v].kind == TCC_VAR_LOOP) loops |= UINT64_C(1) << v;
+    return loops;
+}
+
+static void open_forms(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+                       const int64_t *steps) {
+    r->n_forms = epilogue->n_forms;
+    r->forms = epilogue->forms;
+    r->form_values = values;
+    r->form_steps = steps;
+}
+
+/* Forgets what was evaluated for loops among `loops`. */
+static void forget(tcc_body_run *r, uint64_t loops) {
+    r->open &= ~loops;
+    for (int i = 0; i < r->body->exprs.count; i++)
+        if (r->body->exprs.data[i]->loops & loops) r->values[i] = NULL;
+}
+
+void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values, const int64_t *steps) {
+    open_forms(r, epilogue, values, steps);
+    r->open = all_loops(epilogue) & ~r->lane_loops;
+    tcc_body_emit(r, 0);
+}
+
+void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+                         const int64_t *steps, LLVMValueRef sums, LLVMValueRef mask) {
+    const tcc_body *b = epilogue->body;
+    open_forms(r, epilogue, values, steps);
+    r->lanes = tcc_emit_lanes_of(LLVMTypeOf(sums));
+    r->mask = mask;
+    r->open = all_loops(epilogue);
+    r->values[epilogue->port->id] = sums;
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+    forget(r, r->lane_loops);
+    r->values[epilogue->port->id] = NULL;
+    r->lanes = 1;
+    r->mask = NULL;
+}
+
+void tcc_epilogue_row_end(tcc_body_run *r, const tcc_epilogue *epilogue) { forget(r, all_loops(epilogue)); }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT
+ * What the two ways of multiplying share: where the accesses of a thread lie in tiles and in memory. */
+#ifndef TCC_CODEGEN_CONTRACT_GPU_INTERNAL_H
+#define TCC_CODEGEN_CONTRACT_GPU_INTERNAL_H
+
+#include "codegen/contract/gpu.h"
+
+enum { TCC_CONTRACT_GPU_SLOTS = 16, TCC_CONTRACT_GPU_SUMS = 32 }; /* most accesses and pieces of sums of a thread */
+
+/* One access of a thread in every tile of an operand. */
+typedef struct tcc_contract_slot {
+    LLVMValueRef o, k;                        /* in the tile; i32 */
+    LLVMValueRef base;                        /* of the row in memory */
+    LLVMValueRef row[TCC_CONTRACT_MAX_FORMS]; /* the forms there, where computed */
+    LLVMValueRef inside;                      /* the row exists; NULL: surely */
+    LLVMValueRef position[TCC_CONTRACT_MAX_WINDOWS];
+} tcc_contract_slot;
+
+typedef struct tcc_contract_reader {
+    const tcc_contract_side *p;
+    const tcc_contract_prologue *prologue; /* NULL: in memory */
+    tcc_contract_slot slots[TCC_CONTRACT_GPU_SLOTS];
+} tcc_contract_reader;
+
+/* The kernel at an item. */
+typedef struct tcc_contract_block {
+    const tcc_contract_gpu_plan *p;
+    LLVMValueRef thread, lane;   /* i32; in the block, in the warp */
+    LLVMValueRef warp_m, warp_n; /* i32 */
+    LLVMValueRef lane_m, lane_n; /* a piece x the place in a warp of 4 x 8 */
+    tcc_contract_reader a, b;
+} tcc_contract_block;
+
+/* What an access of the next tile is made from: read, and not looked at yet. */
+typedef struct tcc_contract_pending {
+    LLVMValueRef raw[TCC_CONTRACT_MAX_LOADS], forms[TCC_CONTRACT_MAX_FORMS];
+    LLVMValueRef exists; /* i1: of an operand that is computed, what is not 0 by itself; NULL: all that counts */
+} tcc_contract_pending;
+
+/* Where access `slot` of the tile at k0 of an operand in memory lies, and whether all of it exists: k below `end`,
+ * inside the windows. */
+LLVMValueRef tcc_contract_locate(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot,
+                                 LLVMValueRef k0, LLVMValueRef end, LLVMValueRef *inside);
+/* Begins to read the tile at k0, one access after another; only k below `end` exists. */
+void tcc_contract_read_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s,
+                            LLVMValueRef k0, LLVMValueRef end, tcc_contract_pending *out);
+/* The elements of an access, in the sums' type. */
+LLVMValueRef tcc_contract_arrived(tcc_emitter *e, const tcc_contract_reader *s, const tcc_contract_pending *access);
+
+/* Tensor cores: sums of tile rows times tile columns over k in [begin, end) (i32), as vectors of 4 in the order of
+ * mma.sync: for each 16 rows of the warp, for each 8 columns. Shared memory is free to use afterwards, but for a
+ * barrier. */
+void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end,
+                      LLVMValueRef *sums);
+
+#endif

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT
+ * Planning a contraction for CUDA: normal form, how operands are read, tiles, split of k. */
+#include "codegen/contract/gpu.h"
+
+#include "codegen/contract/internal.h"
+#include "codegen/emit/warp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    USUAL_REGISTERS = 128, /* of a thread whose tile is f32: so many threads keep a processor busy as have them */
+    MOST_SPLITS = 64,
+    LEAST_SPLIT_K = 128,
+    COMBINE_THREADS = 128,
+    PIECE = 16,       /* bytes of the widest access */
+    MATRIX_LINE = 64, /* bytes of k in a tile of tensor cores */
+    MATRIX_STAGES = 3,
+    COMPUTED = 10,   /* instructions for an element of an operand that is computed, about */
+    HELD = 16,       /* most registers that reads in flight for it may take beside the usual ones */
+    COMPUTING = 128, /* most threads of such a block: more would have too few registers each */
+};
+static const double memory_share = 0.9; /* of the memory's bandwidth, that long reads reach */
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/* --- Normal form */
+
+static bool has_contiguous(const tcc_contract_dims *l) {
+    for (int i = 0; i < l->n; i++)
+        if (l->d[i].c[0] == 1) return true;
+    return false;
+}
+
+static void normalize(tcc_contract_gpu_plan *p) {
+    tcc_contract *c = &p->c;
+    tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
+    for (int i = 0; i < 4; i++) tcc_contract_drop_ones(lists[i], false);
+    if (has_contiguous(&c->m) && !has_contiguous(&c->n)) {
+        p->swapped = true;
+        tcc_contract_dims m = c->m;
+        c->m = c->n;
+        c->n = m;
+        c->window_b = !c->window_b;
+        for (int i = 0; i < 4; i++) tcc_contract_swap_operands(lists[i]);
+    }
+    for (int i = 0; i < 3; i++) tcc_contract_sort(lists[i], TCC_CONTRACT_BY_OUTPUT);
+    tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
+}
+
+static void make_walk(const tcc_contract_side *s, const tcc_contract_dims *l, int operand, tcc_contract_walk *w) {
+    *w = (tcc_contract_walk){0};
+    for (int i = 0; i < l->n; i++) {
+        const tcc_contract_dim *d = &l->d[i];
+        int64_t of_memory = operand == TCC_OPERAND_A ? d->a : d->b;
+        const int64_t *strides = s->computed ? d->f[operand == TCC_OPERAND_B] : &of_memory;
+        bool merged = w->n > 0;
+        for (int f = 0; f < s->n_forms; f++) merged = merged && w->stride[w->n - 1][f] == strides[f] * d->extent;
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+            merged = merged && (!s->windows || w->w[w->n - 1][v] == d->w[v] * d->extent);
+        int at = merged ? w->n - 1 : w->n++;
+        w->extent[at] = (merged ? w->extent[at] : 1) * d->extent;
+        for (int f = 0; f < s->n_forms; f++) w->stride[at][f] = strides[f];
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) w->w[at][v] = s->windows ? d->w[v] : 0;
+    }
+}
+
+/* Neighbours that all accesses walk as one become one; operands have walks of their own by now. */
+static void merge_outputs(tcc_contract_dims *l, int n_accesses) {
+    for (int i = l->n - 2; i >= 0; i--) {
+        tcc_contract_dim *outer = &l->d[i], *inner = &l->d[i + 1];
+        bool same = true;
+        for (int x = 0; x < n_accesses; x++) same = same && outer->c[x] == inner->c[x] * inner->extent;
+        if (!same) continue;
+        inner->extent *= outer->extent;
+        memmove(outer, inner, sizeof *outer * (size_t)(l->n - i - 1));
+        l->n--;
+    }
+}
+
+/* --- Operands */
+
+/* What the plan knows of reads of an operand: one of form 0 in memory. */
+typedef struct reads {
+    const tcc_contract_computed *computed; /* NULL: in memory */
+    bool aligned;                          /* in memory */
+} reads;
+
+/* Whether all strides of a form but that along the vectors are multiples of one. */
+static bool apart_by(const tcc_contract_side *s, int form, bool along_k, int vector) {
+    const tcc_contract_walk *walks[] = {&s->b, &s->o, &s->k}, *inner = along_k ? &s->k : &s->o;
+    for (int l = 0; l < 3; l++)
+        for (int i = 0; i < walks[l]->n; i++)
+            if (!(walks[l] == inner && i == inner->n - 1) && walks[l]->stride[i][form] % vector) return false;
+    return true;
+}
+
+/* Whether accesses of `vector` elements can walk the operand along k, else along o: each read has them together, or one
+ * element for all. */
+static bool vectors_along(const tcc_contract_side *s, const reads *r, int vector, bool along_k) {
+    const tcc_contract_walk *inner = along_k ? &s->k : &s->o;
+    const int last = inner->n - 1, n = r->computed ? r->computed->n_loads : 1;
+    bool any = false;
+    if (last < 0 || inner->extent[last] % vector) return false;
+    for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+        if (inner->w[last][v]) return false;
+    for (int i = 0; i < n; i++) {
+        const tcc_contract_read *read = r->computed ? &r->computed->loads[i] : NULL;
+        const int form = read ? read->form : 0;
+        bool aligned = read ? (r->computed->begin[form] + read->constant) % vector == 0 : r->aligned;
+        if (inner->stride[last][form] == 0 && read) continue;
+        if (inner->stride[last][form] != 1 || !aligned || !apart_by(s, form, along_k, vector)) return false;
+        any = true;
+    }
+    return any;
+}
+
+static bool find_vectors(const tcc_contract_side *s, const reads *r, int vector, bool *along_k) {
+    for (int pass = 0; pass < 2; pass++) {
+        *along_k = pass == 1;
+        if (vectors_along(s, r, vector, *along_k)) return true;
+    }
+    return false;
+}
+
+static int64_t reach(const tcc_contract_walk *w, int form) {
+    int64_t most = 0;
+    for (int i = 0; i < w->n; i++) most += llabs(w->stride[i][form]) * (w->extent[i] - 1);
+    return most;
+}
+
+static int64_t inner_stride(const tcc_contract_walk *w) { return w->n ? llabs(w->stride[w->n - 1][0]) : INT64_MAX; }
+
+static reads reads_of(const tcc_contract_gpu_operands *operands, int operand) {
+    return (reads){operands->computed[operand], operands->aligned[operand]};
+}
+
+static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, const tcc_contract_dims *outer, int operand,
+                      const tcc_contract_gpu_operands *operands, int named) {
+    const tcc_contract *c = &p->c;
+    const reads r = reads_of(operands, named);
+    s->windows = c->n_windows > 0 && c->window_b == (operand == TCC_OPERAND_B);
+    s->dtype = operands->dtype[named];
+    s->computed = r.computed != NULL;
+    s->n_forms = r.computed ? r.computed->n_forms : 1;
+    if (r.computed) memcpy(s->begin, r.computed->begin, sizeof s->begin);
+    make_walk(s, &c->b, operand, &s->b);
+    make_walk(s, outer, operand, &s->o);
+    make_walk(s, &c->k, operand, &s->k);
+    bool along_k;
+    s->vector = find_vectors(s, &r, p->piece, &along_k) ? p->piece : 1;
+    s->along_k = s->vector > 1 ? along_k : inner_stride(&s->k) < inner_stride(&s->o);
+    for (int f = 0; f < s->n_forms; f++)
+        s->wide = s->wide || reach(&s->b, f) + reach(&s->o, f) + reach(&s->k, f) > INT32_MAX / 8;
+}
+
+/* How forms move within an access, and what they are multiples of. */
+static void plan_forms(tcc_contract_side *s) {
+    const tcc_contract_walk *walks[] = {&s->b, &s->o, &s->k}, *inner = s->along_k ? &s->k : &s->o;
+    for (int f = 0; f < s->n_forms; f++) {
+        int64_t bits = 16 | s->begin[f];
+        for (int l = 0; l < 3; l++)
+            for (int i = 0; i < walks[l]->n; i++) {
+                bool along = s->vector > 1 && walks[l] == inner && i == inner->n - 1;
+                if (along) s->step[f] = walks[l]->stride[i][f];
+                bits |= walks[l]->stride[i][f] * (along ? s->vector : 1);
+            }
+        s->multiple[f] = bits & -bits;
+    }
+}
+
+/* Whether tensor cores can multiply the operands: 16 bytes at once. Sets their vectors. */
+static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target,
+                        const tcc_contract_gpu_operands *operands) {
+    tcc_contract_side *sides[] = {&p->a, &p->b};
+    bool along_k[2];
+    p->matrix = TCC_DTYPE_COUNT;
+    if (!tcc_llvm_has_matrix(target) || p->sum != TCC_F32) return false;
+    if (p->a.dtype != p->b.dtype || (p->a.dtype == TCC_F32 && !operands->tf32)) return false;
+    int vector = 16 / (int)tcc_dtype_bytes(p->a.dtype);
+    for (int i = 0; i < 2; i++) {
+        const reads r = reads_of(operands, p->swapped ? 1 - i : i);
+        if (!find_vectors(sides[i], &r, vector, &along_k[i])) return false;
+    }
+    for (int i = 0; i < 2; i++) sides[i]->vector = vector, sides[i]->along_k = along_k[i];
+    p->matrix = p->a.dtype;
+    return true;
+}
+
+/* --- Tiles */
+
+typedef struct tile {
+    int warp_m, warp_n, warps_m, warps_n, tile_k;
+    double efficiency; /* of the multiply-adds, when the processor is full */
+} tile;
+
+static const tile exact_tiles[] = {
+    {32, 64, 4, 2, 8, 1.0},   /* 128 x 128 */
+    {32, 64, 4, 1, 8, 0.97},  /* 128 x 64 */
+    {32, 64, 2, 2, 8, 0.97},  /* 64 x 128 */
+    {32, 32, 2, 2, 16, 0.85}, /* 64 x 64 */
+    {16, 32, 2, 2, 16, 0.6},  /* 32 x 64 */
+    {16, 32, 4, 1, 16, 0.6},  /* 64 x 32 */
+    {16, 32, 2, 1, 16, 0.5},  /* 32 x 32 */
+};
+/* Lines of k are 64 bytes: tile_k is set from the type. */
+static const tile matrix_tiles[] = {
+    {64, 32, 2, 4, 0, 1.0},  /* 128 x 128 */
+    {64, 32, 2, 2, 0, 0.9},  /* 128 x 64 */
+    {64, 32, 1, 4, 0, 0.9},  /* 64 x 128 */
+    {32, 32, 2, 2, 0, 0.75}, /* 64 x 64 */
+};
+
+/* Threads that keep a processor busy, and that it has registers for. */
+static int resident(const tcc_hardware *hw, const tcc_contract_gpu_plan *p) {
+    return tcc_hardware_threads(hw, p->sum == TCC_F64 ? 2 * USUAL_REGISTERS : USUAL_REGISTERS);
+}
+
+static void set_tile(const tcc_hardware *hw, tcc_contract_gpu_plan *p, const tile *t) {
+    p->thread_m = t->warp_m / 4, p->thread_n = t->warp_n / 8;
+    p->warp_m = t->warp_m, p->warp_n = t->warp_n;
+    p->warps_m = t->warps_m, p->warps_n = t->warps_n;
+    p->tile_m = t->warp_m * t->warps_m, p->tile_n = t->warp_n * t->warps_n;
+    p->tile_k = t->tile_k ? t->tile_k : MATRIX_LINE / (int)tcc_dtype_bytes(p->matrix);
+    p->threads = 32 * t->warps_m * t->warps_n;
+    if (p->sum == TCC_F64) p->blocks = resident(hw, p) / p->threads;
+    else p->blocks = p->threads >= 256 ? 2 : p->threads >= 128 ? 3 : 4;
+    p->m_tiles = ceil_div(p->M, p->tile_m), p->n_tiles = ceil_div(p->N, p->tile_n);
+}
+
+/* Cycles, about: blocks dealt to processors, each with the multiply-adds that so many threads reach; the second launch.
+ */
+static double cost_of(const tcc_hardware *hw, const tcc_contract_gpu_plan *p, double efficiency) {
+    double rate = p->sum == TCC_F64              ? hw->fma_f64
+                  : p->matrix == TCC_DTYPE_COUNT ? hw->fma_f32
+                  : p->matrix == TCC_F32         ? hw->fma_tf32
+                                                 : hw->fma_f16;
+    double busiest = resident(hw, p), most = fmax(1, floor(busiest / p->threads));
+    double blocks = (double)(p->m_tiles * p->n_tiles * p->B * p->k_splits);
+    double work = (double)p->tile_m * p->tile_n * ((double)p->k_per_split + 3 * p->tile_k) / (rate * efficiency);
+    work += (double)((p->a.computed ? p->tile_m : 0) + (p->b.computed ? p->tile_n : 0)) * (double)p->k_per_split *
+            COMPUTED / hw->fma_f32;
+    double turns = ceil(blocks / hw->processors), together = fmin(most, turns),
+           busy = 0.3 + 0.7 * fmin(1, together * p->threads / busiest);
+    double cycles = turns * work / busy + 1500;
+    if (p->k_splits > 1)
+        cycles += 4000 + 2.0 * (double)tcc_dtype_bytes(p->sum) * (double)(p->k_splits * p->B * p->M) *
+                             (double)p->n_padded / (memory_share * hw->bytes_per_s / hw->clock_hz);
+    return cycles;
+}
+
+static void choose(const tcc_hardware *hw, tcc_contract_gpu_plan *p) {
+    bool exact = p->matrix == TCC_DTYPE_COUNT;
+    const tile *tiles = exact ? exact_tiles : matrix_tiles;
+    size_t n = exact ? sizeof exact_tiles / sizeof *tiles : sizeof matrix_tiles / sizeof *tiles;
+    double best = INFINITY;
+    tcc_contract_gpu_plan trial = *p;
+    for (size_t i = 0; i < n; i++) {
+        set_tile(hw, &trial, &tiles[i]);
+        if ((p->a.computed || p->b.computed) && trial.threads > COMPUTING) continue;
+        for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
+             splits += (splits + 1) / 2) {
+            trial.k_per_split = round_up(ceil_div(p->K ? p->K : 1, splits), trial.tile_k);
+            trial.k_splits = ceil_div(p->K ? p->K : 1, trial.k_per_split);
+            double cost = cost_of(hw, &trial, tiles[i].efficiency);
+            if (cost < best * 0.999) best = cost, *p = trial;
+        }
+    }
+}
+
+tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c,
+                                      const tcc_contract_gpu_operands *operands, tcc_diag *diag,
+                                      tcc_contract_gpu_plan *p) {
+    const int bytes = (int)tcc_dtype_bytes(operands->sum);
+    *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .piece = PIECE / bytes};
+    normalize(p);
+    p->M = tcc_contract_extent(&p->c.m), p->N = tcc_contract_extent(&p->c.n);
+    p->K = tcc_contract_extent(&p->c.k), p->B = tcc_contract_extent(&p->c.b);
+    const int64_t extents[] = {p->M, p->N, p->K, p->B};
+    for (int i = 0; i < 4; i++)
+        if (extents[i] > INT32_MAX / 2)
+            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction of extent %lld; the most is 2^30",
+                             (long long)extents[i]);
+    int a = p->swapped, b = !p->swapped;
+    plan_side(&p->a, p, &p->c.m, TCC_OPERAND_A, operands, a);
+    plan_side(&p->b, p, &p->c.n, TCC_OPERAND_B, operands, b);
+    const int buffers[] = {operands->computed[0] ? operands->n_buffers[0] : 1,
+                           operands->computed[1] ? operands->n_buffers[1] : 1};
+    p->a.first_buffer = a ? buffers[0] : 0, p->b.first_buffer = b ? buffers[0] : 0;
+    p->first_access = buffers[0] + buffers[1];
+    bool matrix = plan_matrix(p, target, operands);
+    p->n_padded = round_up(p->N, p->piece);
+    choose(&target->hw, p);
+    p->a.rows = p->tile_m, p->b.rows = p->tile_n;
+    tcc_contract_side *sides[] = {&p->a, &p->b};
+    int held = 0; /* registers, about, while a tile is multiplied */
+    for (int i = 0; i < 2; i++) {
+        sides[i]->slots = sides[i]->rows * p->tile_k / sides[i]->vector / p->threads;
+        sides[i]->pitch = sides[i]->rows + 4; /* so that neither rows nor columns meet in a bank */
+        plan_forms(sides[i]);
+        if (operands->computed[p->swapped ? 1 - i : i])
+            held += sides[i]->slots *
+                    (sides[i]->vector * operands->computed[p->swapped ? 1 - i : i]->n_loads + 2 * sides[i]->n_forms);
+    }
+    if (held > HELD) p->blocks = tcc_hardware_threads(&target->hw, target->hw.registers_per_thread + 1) / p->threads;
+    /* The epilogue's vectors lie in the last n dimension. */
+    merge_outputs(&p->c.n, p->c.n_accesses);
+    p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->piece == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->piece
+                                                                                                              : 1;
+    merge_outputs(&p->c.m, p->c.n_accesses);
+    merge_outputs(&p->c.b, p->c.n_accesses);
+
+    p->items = p->k_splits * p->B * p->m_tiles * p->n_tiles;
+    int64_t tiles = 2 * bytes * p->tile_k * (int64_t)(p->a.pitch + p->b.pitch);
+    int64_t stage = bytes * tcc_contract_gpu_strip(p) * p->warps_m * (int64_t)tcc_contract_gpu_pitch(p);
+    if (matrix) {
+        p->stages = MATRIX_STAGES;
+        tiles = (int64_t)p->stages * MATRIX_LINE * (p->tile_m + p->tile_n);
+    }
+    p->scratch_bytes = tiles > stage ? tiles : stage;
+    if (p->k_splits > 1) {
+        p->workspace_bytes = bytes * p->k_splits * p->B * p->M * p->n_padded;
+        p->combine_threads = COMBINE_THREADS;
+        p->combine_items = ceil_div(p->B * p->M * ceil_div(p->N, p->vector), COMBINE_THREADS);
+    }
+    p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
+    double a_bytes = (double)tcc_dtype_bytes(p->a.dtype) * (double)p->M,
+           b_bytes = (double)tcc_dtype_bytes(p->b.dtype) * (double)p->N;
+    p->bytes = (double)p->B * ((a_bytes + b_bytes) * (double)p->K + bytes * (double)p->M * (double)p->N);
+    return TCC_OK;
+}
+
+int64_t tcc_contract_gpu_multiple(const tcc_contract_gpu_plan *p, int access, int64_t begin) {
+    const tcc_contract_dims *lists[] = {&p->c.b, &p->c.m, &p->c.n};
+    int64_t bits = 16 | begin;
+    for (int i = 0; i < 3; i++)
+        for (int d = 0; d < lists[i]->n; d++)
+            bits |= lists[i]->d[d].c[access] * (i == 2 && d == lists[i]->n - 1 ? p->vector : 1);
+    return bits & -bits;
+}
+
+int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p) {
+    return p->tile_n + (p->matrix == TCC_DTYPE_COUNT ? 4 : 8);
+}
+
+int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p) { return p->matrix == TCC_DTYPE_COUNT ? 4 * p->piece : 16; }
+
+static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_side *s, const tcc_contract_walk *w) {
+    tcc_strbuf_printf(out, " %s", name);
+    for (int i = 0; i < w->n; i++) {
+        tcc_strbuf_printf(out, "(%lld", (long long)w->extent[i]);
+        for (int f = 0; f < s->n_forms; f++) tcc_strbuf_printf(out, ":%lld", (long long)w->stride[i][f]);
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+            if (w->w[i][v]) tcc_strbuf_printf(out, " w%d=%lld", v, (long long)w->w[i][v]);
+        tcc_strbuf_add(out, ")");
+    }
+}
+
+static void print_side(tcc_strbuf *out, const char *name, const tcc_contract_side *s) {
+    tcc_strbuf_printf(out, " %s %s%s%s", name, tcc_dtype_text(s->dtype), s->vector > 1 ? " vectors" : "",
+                      s->along_k ? " along k" : "");
+    print_walk(out, "b", s, &s->b);
+    print_walk(out, "o", s, &s->o);
+    print_walk(out, "k", s, &s->k);
+    for (int f = 0; s->computed && f < s->n_forms; f++)
+        tcc_strbuf_printf(out, "%s%lld", f ? "," : " from ", (long long)s->begin[f]);
+}
+
+static void print_outputs(tcc_strbuf *out, const char *name, const tcc_contract_dims *l, int n_accesses) {
+    tcc_strbuf_printf(out, " %s", name);
+    for (int i = 0; i < l->n; i++) {
+        tcc_strbuf_printf(out, "(%lld:", (long long)l->d[i].extent);
+        for (int x = 0; x < n_accesses; x++) tcc_strbuf_printf(out, "%s%lld", x ? "," : "", (long long)l->d[i].c[x]);
+        tcc_strbuf_add(out, ")");
+    }
+}
+
+void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out) {
+    tcc_strbuf_printf(out, "contract gpu %s%s", tcc_dtype_text(p->sum), p->swapped ? " swapped" : "");
+    print_side(out, "A", &p->a);
+    print_side(out, "B", &p->b);
+    print_outputs(out, "b", &p->c.b, p->c.n_accesses);
+    print_outputs(out, "m", &p->c.m, p->c.n_accesses);
+    print_outputs(out, "n", &p->c.n, p->c.n_accesses);
+    for (int v = 0; v < p->c.n_windows; v++)
+        tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start,
+                          (long long)p->c.windows[v].extent);
+    tcc_strbuf_printf(out, "%s tile %dx%dx%d warp %dx%d split %lld", p->matrix == TCC_DTYPE_COUNT ? "" : " matrix",
+                      p->tile_m, p->tile_n, p->tile_k, p->warp_m, p->warp_n, (long long)p->k_per_split);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * What contract.c, contract_pack.c and attention share. */
+#ifndef TCC_CODEGEN_CONTRACT_INTERNAL_H
+#define TCC_CODEGEN_CONTRACT_INTERNAL_H
+
+#include "codegen/contract/contract.h"
+
+enum { TCC_OPERAND_A = -2, TCC_OPERAND_B = -1 }; /* else: an access */
+
+/* --- Normal forms (contract_plan.c) */
+typedef enum tcc_contract_order { TCC_CONTRACT_BY_OUTPUT, TCC_CONTRACT_BY_A, TCC_CONTRACT_BY_B } tcc_contract_order;
+
+int64_t tcc_contract_extent(const tcc_contract_dims *l); /* of all dimensions together */
+/* Leaves out dimensions of one element; not a k dimension that may lie outside a window. */
+void tcc_contract_drop_ones(tcc_contract_dims *l, bool is_k);
+void tcc_contract_swap_operands(tcc_contract_dims *l);
+/* Outer to inner by stride; stable. */
+void tcc_contract_sort(tcc_contract_dims *l, tcc_contract_order by);
+/* Two neighbours that the operands and the first `n_accesses` accesses walk as one become one. */
+void tcc_contract_merge(tcc_contract_dims *l, int n_accesses);
+/* k runs as A lies in memory, unless only B is contiguous along it. */
+tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k);
+
+/* The indices of each dimension from a row-major index over all of them. */
+void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, LLVMValueRef index, LLVMValueRef *out);
+/* Sum of index times stride in elements. */
+LLVMValueRef tcc_contract_offset(tcc_emitter *e, const tcc_contract_dims *l, const LLVMValueRef *index, int operand);
+
+/* Copy the rows of tiles [tile0, tile_end) of a block of k, which begins at `a` and has `count` of the split dimension,
+ * to `to`. */
+void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
+                         LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count);
+/* Copy the panel of columns from n0 on as [k][vectors * lanes]; columns past N are whatever is cheap to read. */
+void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
+                         LLVMValueRef count);
+
+/* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over
+ * nested loops of k. `runtime`, if not NULL, is the count of a level instead of `count`, and a multiple of `multiple`.
+ * Strides in elements. Levels are merged where they can be. */
+typedef struct tcc_tile_level {
+    int64_t count;
+    LLVMValueRef runtime;
+    int64_t multiple;
+    int64_t a, b;
+} tcc_tile_level;
+
+typedef struct tcc_tile {
+    int rows, vectors;
+    int64_t a_row;  /* from row to row of A */
+    bool b_aligned; /* rows of B begin at multiples of a vector */
+    int n_levels;
+    tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
+} tcc_tile;
+
+void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
+
+#endif

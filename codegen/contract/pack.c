@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT
+ * Packing the operands of a contraction into scratch. Each routine walks the k dimensions of a block outer to inner
+ * with a callback for the innermost run, so that k is one linear index in packed memory. */
+#include "codegen/contract/internal.h"
+
+/* Rows ahead that are fetched while one is copied: rows lie too far apart for the hardware to foresee them. */
+enum { AHEAD = 8 };
+
+/* A run of the innermost k dimension: source offset in elements, place in the linear index, and length (constant or
+ * not). */
+typedef void (*run_fn)(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length);
+
+typedef struct walk {
+    const tcc_contract_plan *p;
+    int operand; /* A or B */
+    LLVMValueRef count;
+    run_fn run;
+    void *user;
+} walk;
+
+static void walk_level(tcc_emitter *e, const walk *w, int dim, int64_t inner, LLVMValueRef offset,
+                       LLVMValueRef linear) {
+    const tcc_contract_plan *p = w->p;
+    const tcc_contract_dim *d = &p->c.k.d[dim];
+    bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
+    LLVMValueRef length = stepped ? w->count : tcc_emit_i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
+    if (dim == p->c.k.n - 1) {
+        w->run(e, w->user, offset, linear, length);
+        return;
+    }
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    int64_t stride = w->operand == TCC_OPERAND_A ? d->a : d->b;
+    LLVMValueRef at = tcc_emit_add(e, offset, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, stride)));
+    LLVMValueRef place = tcc_emit_add(e, linear, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, inner)));
+    walk_level(e, w, dim + 1, inner / p->c.k.d[dim + 1].extent, at, place);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+static void walk_k(tcc_emitter *e, const walk *w, LLVMValueRef offset) {
+    walk_level(e, w, w->p->k_split_dim, w->p->k_inner, offset, tcc_emit_i64(e, 0));
+}
+
+/* A constant mask of the first n lanes; NULL: all. */
+static LLVMValueRef first_lanes(tcc_emitter *e, int64_t n) {
+    return n >= e->lanes ? NULL : tcc_emit_mask(e, e->lanes, tcc_emit_i64(e, n));
+}
+
+static LLVMValueRef load_lanes(tcc_emitter *e, LLVMValueRef address, LLVMValueRef mask) {
+    return mask ? tcc_emit_load_masked(e, e->vf32, address, mask) : tcc_emit_load(e, e->vf32, address, 0);
+}
+
+static void store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    if (mask) tcc_emit_store_masked(e, value, address, mask);
+    else tcc_emit_store(e, value, address, 0);
+}
+
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
+
+/* Calls body(x, mask) for x = 0, lanes, 2 lanes ... below length; mask NULL for whole vectors. */
+typedef void (*chunk_fn)(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask);
+
+static void for_vectors(tcc_emitter *e, LLVMValueRef length, chunk_fn body, void *user) {
+    int64_t constant;
+    tcc_emit_loop loop;
+    if (tcc_emit_is_constant(length, &constant)) {
+        int64_t whole = constant / e->lanes * e->lanes;
+        if (whole > 0) {
+            tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, whole), e->lanes, NULL, 0);
+            body(e, user, loop.index, NULL);
+            tcc_emit_loop_end(e, &loop, NULL);
+        }
+        if (constant > whole) body(e, user, tcc_emit_i64(e, whole), first_lanes(e, constant - whole));
+    } else {
+        tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), length, e->lanes, NULL, 0);
+        body(e, user, loop.index, tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, length, loop.index)));
+        tcc_emit_loop_end(e, &loop, NULL);
+    }
+}
+
+/* --- A */
+
+typedef struct pack_a {
+    const tcc_contract_plan *p;
+    LLVMValueRef from, to;
+    LLVMValueRef n_rows; /* of the block; columns */
+    int64_t ahead;       /* elements to what is fetched while this is copied; 0: nothing */
+} pack_a;
+
+static void copy_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
+    const pack_a *s = user;
+    if (s->ahead) tcc_emit_prefetch(e, at(e, s->from, tcc_emit_add(e, x, tcc_emit_i64(e, s->ahead))), 3);
+    store_lanes(e, load_lanes(e, at(e, s->from, x), mask), at(e, s->to, x), mask);
+}
+
+static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_a *s = user;
+    pack_a run = {.p = s->p, .from = at(e, s->from, offset), .to = at(e, s->to, linear)};
+    int64_t stride = s->p->c.k.d[s->p->c.k.n - 1].a;
+    if (stride == 1) {
+        for_vectors(e, length, copy_chunk, &run);
+        return;
+    }
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    LLVMValueRef v = tcc_emit_load(e, e->f32, at(e, run.from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride))), 0);
+    tcc_emit_store(e, v, at(e, run.to, k.index), 0);
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* All rows of the block at one k are contiguous. */
+static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_a *s = user;
+    const tcc_contract_plan *p = s->p;
+    int64_t stride = p->c.k.d[p->c.k.n - 1].a;
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    LLVMValueRef at_k = tcc_emit_mul(e, tcc_emit_add(e, linear, k.index), tcc_emit_i64(e, p->a_row));
+    LLVMValueRef from = at(e, at(e, s->from, offset), tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
+    pack_a row = {.p = p, .from = from, .to = at(e, s->to, at_k), .ahead = AHEAD * stride};
+    for_vectors(e, s->n_rows, copy_chunk, &row);
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
+                         LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count) {
+    pack_a s = {.p = p, .from = a, .to = to};
+    walk w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
+    if (p->a_columns) {
+        LLVMValueRef row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)),
+                     end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
+        if (p->M % p->rows) end = tcc_emit_min(e, end, tcc_emit_i64(e, p->M));
+        s.n_rows = tcc_emit_sub(e, end, row0);
+        if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0)
+            s.n_rows = tcc_emit_i64(e, p->tiles_per_block * p->rows);
+        s.from = at(e, a, row0);
+        w.run = column_run;
+        walk_k(e, &w, tcc_emit_i64(e, 0));
+        return;
+    }
+    tcc_emit_loop tiles, rows;
+    tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
+    LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, tcc_emit_i64(e, p->rows)), index[TCC_CONTRACT_MAX_DIMS];
+    if (p->M % p->rows) row0 = tcc_emit_min(e, row0, tcc_emit_i64(e, p->M - p->rows));
+    LLVMValueRef place = at(e, to,
+                            tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, p->rows * p->a_row)));
+    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
+    tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
+    s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
+    s.to = at(e, place, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, p->a_row)));
+    w.run = row_run;
+    walk_k(e, &w, tcc_emit_i64(e, 0));
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &tiles, NULL);
+}
+
+/* --- B */
+
+typedef struct pack_b {
+    const tcc_contract_plan *p;
+    LLVMValueRef from, to;
+    LLVMValueRef n0; /* first column of the panel */
+} pack_b;
+
+static bool panels_are_full(tcc_emitter *e, const tcc_contract_plan *p) {
+    return p->N % ((int64_t)p->vectors * e->lanes) == 0;
+}
+
+/* Columns are contiguous (or gathered): one row of the panel after another. */
+static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_b *s = user;
+    const tcc_contract_plan *p = s->p;
+    int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
+    LLVMValueRef from = at(e, s->from, offset), to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    LLVMValueRef row = at(e, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].b)));
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
+    for (int v = 0; v < p->vectors; v++) {
+        LLVMValueRef x = tcc_emit_i64(e, v * e->lanes), mask = NULL, value;
+        LLVMValueRef address = at(e, row, tcc_emit_i64(e, v * e->lanes * along));
+        if (!panels_are_full(e, p))
+            mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), tcc_emit_add(e, s->n0, x)));
+        if (along == 1) {
+            tcc_emit_prefetch(e, at(e, address, tcc_emit_i64(e, AHEAD * p->c.k.d[p->c.k.n - 1].b)), 3);
+            value = load_lanes(e, address, mask);
+        } else {
+            LLVMValueRef steps = LLVMBuildMul(e->builder, tcc_emit_iota(e, e->i64, e->lanes),
+                                              tcc_emit_splat(e, tcc_emit_i64(e, along), e->lanes), "");
+            LLVMValueRef addresses = LLVMBuildGEP2(e->builder, e->f32, address, &steps, 1, "");
+            value = tcc_emit_gather(e, e->vf32, addresses, mask ? mask : LLVMConstAllOnes(e->vi1));
+        }
+        tcc_emit_store(e, value, at(e, place, x), e->lanes * 4);
+    }
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* k is contiguous: squares of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the
+ * next run, or lie in the slack behind the panel; columns past the last repeat it. */
+static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
+    const pack_b *s = user;
+    const tcc_contract_plan *p = s->p;
+    int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
+    tcc_emit_loop groups, k;
+    LLVMValueRef end = tcc_emit_i64(e, panel);
+    if (!panels_are_full(e, p)) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), s->n0));
+    tcc_emit_loop_begin(e, &groups, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
+    LLVMValueRef n = tcc_emit_add(e, s->n0, groups.index), columns = tcc_emit_i64(e, e->lanes);
+    if (p->N % e->lanes) columns = tcc_emit_min(e, columns, tcc_emit_sub(e, tcc_emit_i64(e, p->N), n));
+    LLVMValueRef from = at(e, at(e, s->from, offset), tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
+    LLVMValueRef to = at(e, at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel))), groups.index);
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, e->lanes, NULL, 0);
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
+    tcc_emit_transpose(e, at(e, from, k.index), along, columns, tcc_emit_sub(e, length, k.index), place, panel);
+    tcc_emit_loop_end(e, &k, NULL);
+    tcc_emit_loop_end(e, &groups, NULL);
+}
+
+void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
+                         LLVMValueRef count) {
+    int64_t along = p->c.n.d[0].b;
+    bool transposed = along != 1 && p->c.k.d[p->c.k.n - 1].b == 1 && p->c.k.d[p->c.k.n - 1].extent >= 4;
+    pack_b s = {.p = p, .from = b, .to = to, .n0 = n0};
+    if (!transposed) s.from = at(e, b, tcc_emit_mul(e, n0, tcc_emit_i64(e, along)));
+    walk w = {.p = p,
+              .operand = TCC_OPERAND_B,
+              .count = count,
+              .run = transposed ? transposed_run : panel_rows_run,
+              .user = &s};
+    walk_k(e, &w, tcc_emit_i64(e, 0));
+}

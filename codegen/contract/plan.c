@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT
+ * Planning a contraction: normal form, register tile, blocking, split of k.
+ *
+ * The plan depends on shapes and on the target's registers, never on the number of threads. Costs are in cycles of a
+ * core with one full-width multiply-add a cycle; only their ratios matter. */
+#include "codegen/contract/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Flops that one work item should have at least: some 30 us on one core, against a microsecond to hand it over. */
+static const double item_flop = 3e6;
+enum {
+    MOST_ITEMS = 48,     /* enough for balance on many threads; more would repeat packing */
+    BLOCK_K = 1024,      /* at most, in a block: beyond this the panel of B crowds the second-level cache */
+    LEAST_SPLIT_K = 256, /* of k in one part of a split sum */
+    LEAST_ROWS = 7,
+    NEAR = 512, /* floats: rows closer than this are read in place about as fast as packed */
+};
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+int64_t tcc_contract_extent(const tcc_contract_dims *l) {
+    int64_t product = 1;
+    for (int i = 0; i < l->n; i++) product *= l->d[i].extent;
+    return product;
+}
+
+static bool has_window(const tcc_contract_dim *d) {
+    for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+        if (d->w[v]) return true;
+    return false;
+}
+
+static bool have_windows(const tcc_contract_dims *l) {
+    for (int i = 0; i < l->n; i++)
+        if (has_window(&l->d[i])) return true;
+    return false;
+}
+
+/* A k dimension of one element stays if that may lie outside a window. */
+void tcc_contract_drop_ones(tcc_contract_dims *l, bool is_k) {
+    int kept = 0;
+    for (int i = 0; i < l->n; i++)
+        if (l->d[i].extent != 1 || (is_k && has_window(&l->d[i]))) l->d[kept++] = l->d[i];
+    l->n = kept;
+}
+
+void tcc_contract_swap_operands(tcc_contract_dims *l) {
+    for (int i = 0; i < l->n; i++) {
+        int64_t a = l->d[i].a, forms[TCC_CONTRACT_MAX_FORMS];
+        l->d[i].a = l->d[i].b;
+        l->d[i].b = a;
+        memcpy(forms, l->d[i].f[0], sizeof forms);
+        memcpy(l->d[i].f[0], l->d[i].f[1], sizeof forms);
+        memcpy(l->d[i].f[1], forms, sizeof forms);
+    }
+}
+
+static int64_t weight_of(const tcc_contract_dim *d, tcc_contract_order by) {
+    return llabs(by == TCC_CONTRACT_BY_OUTPUT ? d->c[0] : by == TCC_CONTRACT_BY_A ? d->a : d->b);
+}
+
+/* Outer to inner by stride. Stable, so that equal strides keep the caller's order. */
+void tcc_contract_sort(tcc_contract_dims *l, tcc_contract_order by) {
+    for (int i = 1; i < l->n; i++)
+        for (int j = i; j > 0 && weight_of(&l->d[j - 1], by) < weight_of(&l->d[j], by); j--) {
+            tcc_contract_dim t = l->d[j];
+            l->d[j] = l->d[j - 1];
+            l->d[j - 1] = t;
+        }
+}
+
+/* k runs as A lies in memory, unless only B is contiguous along it. */
+tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k) {
+    bool a = false, b = false;
+    for (int i = 0; i < k->n; i++) a = a || k->d[i].a == 1, b = b || k->d[i].b == 1;
+    return b && !a ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A;
+}
+
+/* Two neighbours that every access walks as one become one. */
+void tcc_contract_merge(tcc_contract_dims *l, int n_accesses) {
+    for (int i = l->n - 2; i >= 0; i--) {
+        tcc_contract_dim *outer = &l->d[i], *inner = &l->d[i + 1];
+        bool same = outer->a == inner->a * inner->extent && outer->b == inner->b * inner->extent;
+        for (int x = 0; x < n_accesses; x++) same = same && outer->c[x] == inner->c[x] * inner->extent;
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) same = same && outer->w[v] == inner->w[v] * inner->extent;
+        if (!same) continue;
+        inner->extent *= outer->extent;
+        memmove(outer, inner, sizeof *outer * (size_t)(l->n - i - 1));
+        l->n--;
+    }
+}
+
+static tcc_status push(tcc_contract_dims *l, const tcc_contract_dim *d, tcc_diag *diag) {
+    if (l->n == TCC_CONTRACT_MAX_DIMS)
+        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction has more than %d batch dimensions",
+                         TCC_CONTRACT_MAX_DIMS);
+    l->d[l->n++] = *d;
+    return TCC_OK;
+}
+
+/* The dimension that vectors run along: the one that fills them best, where C must be scattered if it is not contiguous
+ * there and B gathered or transposed. Returns its index in n, or in m with `swapped`; -1 if both are empty. */
+static int choose_lanes(const tcc_contract *c, int lanes, bool *swapped) {
+    double best = -1;
+    int chosen = -1;
+    int64_t K = tcc_contract_extent(&c->k);
+    for (int side = 0; side < (c->lanes_along_n || c->n_windows ? 1 : 2); side++) {
+        const tcc_contract_dims *l = side ? &c->m : &c->n;
+        for (int i = 0; i < l->n; i++) {
+            const tcc_contract_dim *d = &l->d[i];
+            if ((c->lanes_along_n && d->c[0] != 1) || has_window(d)) continue;
+            double filled = (double)d->extent / (double)round_up(d->extent, lanes);
+            int64_t stride = side ? d->a : d->b;
+            /* A scattered vector costs about as much as 40 steps of k, a gathered one as 8 at every step of packing. */
+            double cost = 1 / filled * (d->c[0] == 1 ? 1 : 1 + 40.0 / (double)K) * (stride == 1 ? 1 : 1.03);
+            if (chosen >= 0 && 1 / cost <= best * 1.001) continue;
+            best = 1 / cost;
+            chosen = i;
+            *swapped = side == 1;
+        }
+    }
+    return chosen;
+}
+
+/* Rows of a tile see the same part of each window: they lie in the longest dimension of m that windows do not depend
+ * on, which becomes the last. */
+static void put_rows_last(tcc_contract_dims *m) {
+    int rows = -1;
+    for (int i = 0; i < m->n; i++)
+        if (!has_window(&m->d[i]) && (rows < 0 || m->d[i].extent > m->d[rows].extent)) rows = i;
+    tcc_contract_dim last = {.extent = 1};
+    if (rows >= 0) {
+        last = m->d[rows];
+        memmove(&m->d[rows], &m->d[rows + 1], sizeof last * (size_t)(m->n - rows - 1));
+        m->n--;
+    }
+    if (m->n < TCC_CONTRACT_MAX_DIMS) m->d[m->n++] = last;
+}
+
+static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
+    tcc_contract *c = &p->c;
+    tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
+    for (int i = 0; i < 3; i++) {
+        tcc_contract_drop_ones(lists[i], false);
+        tcc_contract_sort(lists[i], TCC_CONTRACT_BY_OUTPUT);
+        tcc_contract_merge(lists[i], c->n_accesses);
+    }
+    int lane = choose_lanes(c, lanes, &p->swapped);
+    if (p->swapped) {
+        tcc_contract_dims m = c->m;
+        c->m = c->n;
+        c->n = m;
+        for (int i = 0; i < 4; i++) tcc_contract_swap_operands(lists[i]);
+    }
+    tcc_contract_drop_ones(&c->k, true);
+    tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
+    tcc_contract_merge(&c->k, c->n_accesses);
+    tcc_contract_dim one = {.extent = 1}, lanes_dim = lane < 0 ? one : c->n.d[lane];
+    for (int i = 0; i < c->n.n; i++)
+        if (i != lane) TCC_TRY(push(&c->b, &c->n.d[i], diag));
+    c->n.d[0] = lanes_dim;
+    c->n.n = 1;
+    if (!c->m.n) c->m.d[c->m.n++] = one;
+    if (!c->k.n) c->k.d[c->k.n++] = one;
+    bool windows = have_windows(&c->m);
+    if (windows) put_rows_last(&c->m);
+
+    /* A contiguous along m alone is packed by columns, for which rows must be one dimension. */
+    const tcc_contract_dim *m = &c->m.d[c->m.n - 1], *k = &c->k.d[c->k.n - 1];
+    p->a_columns = !windows && k->a != 1 && m->a == 1 && (c->m.n == 1 || m->extent >= 6);
+    if (p->a_columns) {
+        for (int i = 0; i + 1 < c->m.n; i++) TCC_TRY(push(&c->b, &c->m.d[i], diag));
+        c->m.d[0] = c->m.d[c->m.n - 1];
+        c->m.n = 1;
+    }
+    tcc_contract_sort(&c->b, TCC_CONTRACT_BY_OUTPUT);
+    tcc_contract_merge(&c->b, c->n_accesses);
+    p->M = tcc_contract_extent(&c->m);
+    p->N = tcc_contract_extent(&c->n);
+    p->K = tcc_contract_extent(&c->k);
+    if (!p->K) c->k = (tcc_contract_dims){.n = 1};
+    p->B = tcc_contract_extent(&c->b);
+    /* Rows that several dimensions make up are either gathered into scratch, or lie in the last dimension alone and are
+     * read in place, where it is long enough to fill tiles. */
+    int64_t last = c->m.d[c->m.n - 1].extent;
+    p->row_extent = windows || (c->m.n > 1 && !p->a_columns && last >= LEAST_ROWS) ? last : p->M;
+    return TCC_OK;
+}
+
+/* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
+ * operand. */
+static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
+    int64_t vectors = ceil_div(p->N, target->lanes);
+    double best = INFINITY;
+    for (int v = 1; v <= 6; v++)
+        for (int r = 1; r * v + v + 1 < target->registers || (r == 1 && v == 1); r++) {
+            if (r > p->row_extent || (v > vectors && v > 1)) continue;
+            if (16 * r * v > 13 * target->registers) continue; /* LLVM spills sums where it schedules loads ahead */
+            if (p->c.n_windows && p->row_extent < p->M && r > 6)
+                continue; /* rows an image apart fall into one set of the cache */
+            if (p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
+            double work = r * v, loads = v + 0.5 * r;
+            double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r);
+            double cost = cycles * (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
+            if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
+        }
+}
+
+static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) {
+    if (!p->K) return; /* nothing to read */
+    const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
+    bool full = p->N % (p->vectors * target->lanes) == 0;
+    bool windows = p->c.n_windows > 0;
+    if (windows && p->c.window_b) {
+        p->pack_a = k->a != 1 && llabs(k->a) > NEAR;
+        return;
+    }
+    p->pack_b = p->c.n.d[0].b != 1 || !full || (llabs(k->b) > NEAR && p->tiles > 2);
+    /* Rows a multiple of half a page apart fall into the same cache sets. */
+    bool hostile = p->c.m.n > 1 || (llabs(m->a) * 4) % 2048 == 0 || llabs(m->a) > 8192;
+    p->pack_a = p->a_columns || hostile || k->a != 1;
+    if ((p->panels == 1 && p->c.m.n == 1) || p->row_extent < p->M) p->pack_a = false; /* it would be read once */
+}
+
+/* Whole inner dimensions and a part of one: about `most` elements of k in a block. */
+static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
+    if (!p->K) {
+        p->k_inner = p->k_step = p->k_blocks = 1;
+        p->k_split_dim = 0;
+        p->block_k = 1;
+        return;
+    }
+    const tcc_contract_dims *k = &p->c.k;
+    p->k_inner = 1;
+    p->k_split_dim = k->n - 1;
+    while (p->k_split_dim > 0 && p->k_inner * k->d[p->k_split_dim].extent <= most)
+        p->k_inner *= k->d[p->k_split_dim--].extent;
+    int64_t extent = k->d[p->k_split_dim].extent, step = min64(extent, max64(1, most / p->k_inner));
+    step = ceil_div(extent, ceil_div(extent, step));
+    if (step < extent && p->k_inner == 1) step = min64(extent, round_up(step, 8));
+    p->k_step = step;
+    p->k_blocks = ceil_div(extent, step);
+    for (int i = 0; i < p->k_split_dim; i++) p->k_blocks *= k->d[i].extent;
+    p->block_k = step * p->k_inner;
+}
+
+/* What is larger leaves a core's cache before it is used again. */
+static int64_t cache_floats(const tcc_llvm_target *target) { return target->hw.cache_bytes / (int64_t)sizeof(float); }
+
+/* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few
+ * items. */
+static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target, int64_t wanted) {
+    const int lanes = target->lanes;
+    double width = (double)p->vectors * lanes, all_k = (double)p->K * (double)p->B;
+    double rows = (double)(p->row_blocks * p->tiles_per_block * p->rows);
+    double vectors = (double)(p->panel_blocks * p->panels_per_block * p->vectors);
+    double cycles = rows * vectors * all_k;
+    /* Each block of rows packs, or at least streams, all of B. */
+    double each_b = !p->pack_b ? 0.06 : p->c.n.d[0].b == 1 ? 0.15 : 0.4;
+    /* All taps of a filter read a part of k one after the other: from near, if it is small. */
+    bool far = (double)(p->M + p->N) * (double)p->K / (double)p->k_splits > (double)cache_floats(target);
+    if (p->c.window_b && p->B > 1 && far) each_b = 0.5;
+    cycles += each_b * (double)p->row_blocks * (double)p->panels * width * all_k;
+    if (p->pack_a) {
+        /* Neighbouring items share packed rows when the whole of k is one block; a thread has a few of these. */
+        double times = p->k_blocks_per_split == 1 ? fmin((double)p->panel_blocks, 1.5) : (double)p->panel_blocks;
+        double block_rows = (double)(p->tiles_per_block * p->rows);
+        double waste = p->a_columns ? (double)round_up((int64_t)block_rows, lanes) / block_rows
+                                    : 1; /* part of a vector */
+        cycles += 0.2 * waste * times * (double)p->M * all_k;
+    }
+    double sums = (double)(p->B * p->M) * (double)p->panels * width / lanes;
+    if (p->k_blocks_per_split > 1) cycles += 3 * sums * (double)p->k_blocks;
+    if (p->k_splits > 1) cycles += 8 * sums * (double)p->k_splits;
+    double missing = p->items < wanted ? (double)wanted / (double)p->items : 1;
+    return cycles * (1 + 0.02 * (missing - 1)) + 500.0 * (double)p->items;
+}
+
+/* Blocks of rows and panels for the k blocks that `trial` has; keeps in *p what costs less than *best. */
+static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, const tcc_llvm_target *target, int64_t wanted,
+                       double *best) {
+    int64_t most = cache_floats(target) / 2, /* of packed A, so that it stays in the cache */
+        rows_fit = max64(p->rows, most / trial.block_k), least = ceil_div(p->tiles, max64(1, rows_fit / p->rows));
+    for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
+        trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
+        trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
+        int64_t blocks = ceil_div(wanted, p->B * trial.k_splits * trial.row_blocks);
+        trial.panels_per_block = ceil_div(p->panels, min64(p->panels, max64(1, blocks)));
+        trial.panel_blocks = ceil_div(p->panels, trial.panels_per_block);
+        trial.items = p->B * trial.k_splits * trial.row_blocks * trial.panel_blocks;
+        double cost = cost_of(&trial, target, wanted);
+        if (cost < *best * 0.999) *best = cost, *p = trial;
+    }
+}
+
+static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
+    p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
+    int64_t wanted = (int64_t)fmin(fmax(p->flop / item_flop, 1), MOST_ITEMS), before = 0;
+    tcc_contract_plan trial = *p;
+    double best = INFINITY;
+    for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
+         splits += (splits + 2) / 3)
+        for (int64_t most = BLOCK_K; most >= LEAST_SPLIT_K; most -= most / 3) {
+            choose_k_blocks(&trial, max64(1, min64(most, ceil_div(p->K, splits))));
+            trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
+            trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
+            int64_t same = trial.block_k * 64 + trial.k_splits;
+            if (same != before) try_blocks(p, trial, target, wanted, &best);
+            before = same;
+        }
+}
+
+tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_diag *diag,
+                                  tcc_contract_plan *p) {
+    *p = (tcc_contract_plan){.c = *c};
+    if (c->n_accesses < 1 || c->n_accesses > TCC_CONTRACT_MAX_ACCESSES)
+        return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
+    TCC_TRY(normalize(p, target->lanes, diag));
+    choose_tile(p, target);
+    int64_t panel = (int64_t)p->vectors * target->lanes;
+    p->tiles = p->M / p->row_extent * ceil_div(p->row_extent, p->rows);
+    p->panels = ceil_div(p->N, panel);
+    choose_packing(p, target);
+    choose_blocks(p, target);
+
+    /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack:
+     * vectors may be stored past the last row of either. */
+    int64_t block_rows = p->tiles_per_block * p->rows;
+    p->a_row = round_up(p->a_columns ? block_rows : p->block_k, 16);
+    if (p->a_row / 16 % 2 == 0) p->a_row += 16;
+    p->a_floats = p->pack_a ? p->a_row * (p->a_columns ? p->block_k : block_rows) + 64 : 0;
+    p->b_floats = p->pack_b ? panel * (round_up(p->block_k, 16) + 16) : 0;
+    int64_t floats = p->a_floats + p->b_floats;
+    if (p->k_blocks_per_split > 1) floats += p->tiles_per_block * p->rows * p->panels_per_block * panel;
+    floats += p->rows * panel; /* a finished tile */
+    p->scratch_bytes = floats * 4;
+    if (p->k_splits > 1) {
+        p->workspace_bytes = p->k_splits * p->B * p->M * p->panels * panel * 4;
+        p->combine_rows = max64(1, min64(p->M, 16384 / (p->panels * panel)));
+        p->combine_items = p->B * ceil_div(p->M, p->combine_rows);
+    }
+    p->bytes = 4.0 * (double)p->B *
+               ((double)p->M * (double)p->K + (double)p->N * (double)p->K + (double)p->M * (double)p->N);
+    return TCC_OK;
+}
+
+static void print_dims(tcc_strbuf *out, const char *name, const tcc_contract_dims *l, int n_accesses) {
+    tcc_strbuf_printf(out, " %s", name);
+    for (int i = 0; i < l->n; i++) {
+        const tcc_contract_dim *d = &l->d[i];
+        tcc_strbuf_printf(out, "(%lld:%lld,%lld", (long long)d->extent, (long long)d->a, (long long)d->b);
+        for (int x = 0; x < n_accesses; x++) tcc_strbuf_printf(out, ",%lld", (long long)d->c[x]);
+        for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++)
+            if (d->w[v]) tcc_strbuf_printf(out, " w%d=%lld", v, (long long)d->w[v]);
+        tcc_strbuf_add(out, ")");
+    }
+}
+
+void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out) {
+    tcc_strbuf_printf(out, "contract%s%s", p->swapped ? " swapped" : "", p->c.accumulate ? " accumulate" : "");
+    print_dims(out, "b", &p->c.b, p->c.n_accesses);
+    print_dims(out, "m", &p->c.m, p->c.n_accesses);
+    print_dims(out, "n", &p->c.n, p->c.n_accesses);
+    print_dims(out, "k", &p->c.k, 0);
+    for (int v = 0; v < p->c.n_windows; v++)
+        tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start,
+                          (long long)p->c.windows[v].extent);
+    tcc_strbuf_printf(out, " tile %dx%d", p->rows, p->vectors);
+}

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: MIT
+ * Planning and emitting Winograd's convolutions; see winograd.h. */
+#include "codegen/contract/epilogue.h"
+#include "codegen/contract/winograd.h"
+
+#include "codegen/contract/internal.h"
+
+#include <math.h>
+
+enum {
+    POINTS = TCC_WINOGRAD_POINTS,
+    WIDTH = 64,          /* columns of an item, about: what is transformed again for each must not weigh */
+    GRADIENT_TILES = 32, /* of a block in the filter's gradient */
+    GRADIENT_ITEMS = 32,
+    SLACK = 16,
+};
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+/* An odd number of cache lines, so that rows spread over the cache's sets. */
+static int64_t odd_lines(int64_t floats) {
+    int64_t lines = ceil_div(floats, SLACK);
+    return (lines + (lines % 2 == 0)) * SLACK;
+}
+
+/* --- Planning */
+
+/* Cycles of the register tile for a step of k. */
+static double tile_cycles(int rows, int vectors) {
+    return fmax(fmax(rows * vectors, vectors + 0.5 * rows), 8) + 0.1 * (vectors + rows);
+}
+
+static bool tile_fits(const tcc_llvm_target *target, int rows, int vectors) {
+    return rows * vectors + vectors + 1 < target->registers && 16 * rows * vectors <= 13 * target->registers;
+}
+
+/* The vectors of a tile out of a row of `columns`, and the width of an item, which divides it. */
+static void choose_width(const tcc_llvm_target *target, int64_t columns, tcc_winograd *w) {
+    int64_t all = columns / target->lanes, most = WIDTH / target->lanes;
+    int64_t of_item = 1;
+    for (int64_t v = 1; v <= most && v <= all; v++)
+        if (all % v == 0) of_item = v;
+    w->vectors = 1;
+    double best = INFINITY;
+    for (int v = 1; v <= 6; v++) {
+        int rows = 1;
+        while (tile_fits(target, rows + 1, v)) rows++;
+        double cost = tile_cycles(rows, v) / (rows * v);
+        if (of_item % v == 0 && cost < best * 0.999) best = cost, w->vectors = v;
+    }
+    w->width = of_item * target->lanes;
+    w->panels = columns / w->width;
+}
+
+int64_t tcc_winograd_filter_floats(const tcc_winograd *w) { return POINTS * w->channels * w->out_channels; }
+
+int64_t tcc_winograd_filter_items(const tcc_llvm_target *target, const tcc_winograd *w) {
+    return w->panels * (w->channels / target->lanes);
+}
+
+static int64_t point_floats(const tcc_winograd *w) { return w->block_tiles * w->row + SLACK; }
+
+void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w) {
+    w->tiles = w->images * w->tile_rows * w->tile_columns;
+    choose_width(target, w->out_channels, w);
+    const int64_t most_floats = target->hw.cache_bytes * 5 / 8 / (int64_t)sizeof(float); /* of tiles and products */
+    double best = INFINITY;
+    for (int64_t k = 1; k <= w->channels / target->lanes; k++) {
+        int64_t block_k = w->channels / k, row = odd_lines(block_k);
+        if (w->channels % (k * target->lanes) || block_k > 256) continue;
+        for (int r = 1; tile_fits(target, r, w->vectors); r++)
+            for (int64_t tiles = round_up(w->tiles < 24 ? w->tiles : 24, r); tiles < w->tiles + r; tiles += r) {
+                if (tiles > 24 + r && tiles * POINTS * (row + w->width) > most_floats) break;
+                int64_t blocks = ceil_div(w->tiles, tiles);
+                double steps = (double)(blocks * (tiles / r)) * tile_cycles(r, w->vectors);
+                /* Sums go to scratch and back, filters come from afar, and there should be some items. */
+                double cost = steps * (1 + 3.0 / (double)block_k + 2.0 / (double)tiles) *
+                              (blocks * w->panels < 8 ? 1.2 : 1);
+                if (cost >= best * 0.999) continue;
+                best = cost;
+                w->block_k = block_k, w->row = row, w->tile_height = r, w->block_tiles = tiles, w->blocks = blocks;
+            }
+    }
+    w->items = w->blocks * w->panels;
+    w->scratch_bytes = 4 * (POINTS * (point_floats(w) + w->block_tiles * w->width) + w->block_k + 4 * w->width);
+}
+
+void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w) {
+    w->tiles = w->images * w->tile_rows * w->tile_columns;
+    choose_width(target, w->channels, w);
+    w->block_k = w->width;
+    int64_t all = w->out_channels / target->lanes, most = WIDTH / target->lanes, of_item = 1;
+    for (int64_t v = 1; v <= most && v <= all; v++)
+        if (all % v == 0) of_item = v;
+    w->block_rows = of_item * target->lanes;
+    w->row_blocks = w->out_channels / w->block_rows;
+    double best = INFINITY;
+    for (int r = 1; tile_fits(target, r, w->vectors); r++) {
+        double cost = tile_cycles(r, w->vectors) * (double)ceil_div(w->block_rows, r);
+        if (cost < best * 0.999) best = cost, w->tile_height = r;
+    }
+    w->block_tiles = w->tiles < GRADIENT_TILES ? w->tiles : GRADIENT_TILES;
+    w->blocks = ceil_div(w->tiles, w->block_tiles);
+    w->row = odd_lines(round_up(w->block_rows, w->tile_height));
+    int64_t splits = ceil_div(GRADIENT_ITEMS, w->panels * w->row_blocks);
+    w->blocks_per_split = ceil_div(w->blocks, splits < w->blocks ? splits : w->blocks);
+    w->splits = ceil_div(w->blocks, w->blocks_per_split);
+    w->items = w->splits * w->panels * w->row_blocks;
+    int64_t sums = round_up(w->block_rows, w->tile_height) * w->width;
+    w->scratch_bytes = 4 * (POINTS * (point_floats(w) + w->block_tiles * w->width + SLACK + sums) + w->width);
+}
+
+/* --- Small things */
+
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
+static LLVMValueRef at_constant(tcc_emitter *e, LLVMValueRef base, int64_t offset) {
+    return at(e, base, tcc_emit_i64(e, offset));
+}
+static LLVMValueRef times(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_mul(e, a, tcc_emit_i64(e, b)); }
+static LLVMValueRef load(tcc_emitter *e, LLVMValueRef address) { return tcc_emit_load(e, e->vf32, address, 4); }
+static LLVMValueRef sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
+static LLVMValueRef difference(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFSub(e->builder, a, b, "");
+}
+static LLVMValueRef half(tcc_emitter *e, LLVMValueRef a) {
+    return LLVMBuildFMul(e->builder, a, tcc_emit_float(e, e->vf32, 0.5), "");
+}
+
+/* A linear map of one dimension, out of n values every `step` into m every `step`. */
+typedef void (*map_fn)(tcc_emitter *e, LLVMValueRef *const *in, LLVMValueRef **out);
+
+/* B': 4 to 4. */
+static void map_image(tcc_emitter *e, LLVMValueRef *const *in, LLVMValueRef **out) {
+    *out[0] = difference(e, *in[0], *in[2]);
+    *out[1] = sum(e, *in[1], *in[2]);
+    *out[2] = difference(e, *in[2], *in[1]);
+    *out[3] = difference(e, *in[1], *in[3]);
+}
+
+/* A': 4 to 2. */
+static void map_result(tcc_emitter *e, LLVMValueRef *const *in, LLVMValueRef **out) {
+    *out[0] = sum(e, sum(e, *in[0], *in[1]), *in[2]);
+    *out[1] = difference(e, difference(e, *in[1], *in[2]), *in[3]);
+}
+
+/* A: 2 to 4. */
+static void map_result_gradient(tcc_emitter *e, LLVMValueRef *const *in, LLVMValueRef **out) {
+    *out[0] = *in[0];
+    *out[1] = sum(e, *in[0], *in[1]);
+    *out[2] = difference(e, *in[0], *in[1]);
+    *out[3] = LLVMBuildFNeg(e->builder, *in[1], "");
+}
+
+/* G: 3 to 4. */
+static void map_filter(tcc_emitter *e, LLVMValueRef *const *in, LLVMValueRef **out) {
+    LLVMValueRef outer = half(e, sum(e, *in[0], *in[2])), inner = half(e, *in[1]);
+    *out[0] = *in[0];
+    *out[1] = sum(e, outer, inner);
+    *out[2] = difference(e, outer, inner);
+    *out[3] = *in[2];
+}
+
+/* G': 4 to 3. */
+static void map_filter_gradient(tcc_emitter *e, LLVMValueRef *const *in, LLVMValueRef **out) {
+    LLVMValueRef even = half(e, sum(e, *in[1], *in[2]));
+    *out[0] = sum(e, *in[0], even);
+    *out[1] = half(e, difference(e, *in[1], *in[2]));
+    *out[2] = sum(e, even, *in[3]);
+}
+
+/* The map along both dimensions: n x n values into m x m. */
+static void map_both(tcc_emitter *e, map_fn map, int n, int m, LLVMValueRef *in, LLVMValueRef *out) {
+    LLVMValueRef between[POINTS], *from[4], *to[4];
+    for (int j = 0; j < n; j++) {
+        for (int i = 0; i < n; i++) from[i] = &in[i * n + j];
+        for (int i = 0; i < m; i++) to[i] = &between[i * n + j];
+        map(e, from, to);
+    }
+    for (int i = 0; i < m; i++) {
+        for (int j = 0; j < n; j++) from[j] = &between[i * n + j];
+        for (int j = 0; j < m; j++) to[j] = &out[i * m + j];
+        map(e, from, to);
+    }
+}
+
+typedef struct place {
+    LLVMValueRef image, row, column; /* of a tile */
+} place;
+
+static place place_of_tile(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef tile) {
+    place p = {.column = tcc_emit_rem(e, tile, w->tile_columns)};
+    LLVMValueRef rest = tcc_emit_div(e, tile, w->tile_columns);
+    p.row = tcc_emit_rem(e, rest, w->tile_rows);
+    p.image = tcc_emit_div(e, rest, w->tile_rows);
+    return p;
+}
+
+static LLVMValueRef inside(tcc_emitter *e, LLVMValueRef index, int64_t extent) {
+    return LLVMBuildICmp(e->builder, LLVMIntULT, index, tcc_emit_i64(e, extent), "");
+}
+
+/* --- Transforms into scratch. Point q of tile t has its channels at to + q * stride + t * row; to is already the
+ * tile's. */
+
+/* B' x B of `count` channels; `image` points at the first channel of the image's first place. Outside the image is
+ * `zeros`. */
+static void transform_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef image, LLVMValueRef zeros,
+                            LLVMValueRef tile, int64_t count, LLVMValueRef to, int64_t stride) {
+    place p = place_of_tile(e, w, tile);
+    LLVMValueRef address[POINTS], base = times(e, p.image, w->rows * w->columns), y[4], x[4], in_y[4], in_x[4];
+    for (int i = 0; i < 4; i++) {
+        y[i] = tcc_emit_add(e, times(e, p.row, 2), tcc_emit_i64(e, i - w->pad[0]));
+        x[i] = tcc_emit_add(e, times(e, p.column, 2), tcc_emit_i64(e, i - w->pad[1]));
+        in_y[i] = inside(e, y[i], w->rows), in_x[i] = inside(e, x[i], w->columns);
+    }
+    for (int i = 0; i < POINTS; i++) {
+        LLVMValueRef pixel = tcc_emit_add(e, base, tcc_emit_add(e, times(e, y[i / 4], w->columns), x[i % 4]));
+        LLVMValueRef both = LLVMBuildAnd(e->builder, in_y[i / 4], in_x[i % 4], "");
+        address[i] = tcc_emit_anchor(
+            e, LLVMBuildSelect(e->builder, both, at(e, image, times(e, pixel, w->channels)), zeros, ""));
+    }
+    tcc_emit_loop c;
+    tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
+    LLVMValueRef in[POINTS], out[POINTS], place = at(e, to, c.index);
+    for (int i = 0; i < POINTS; i++) in[i] = load(e, at(e, address[i], c.index));
+    map_both(e, map_image, 4, 4, in, out);
+    for (int i = 0; i < POINTS; i++) tcc_emit_store(e, out[i], at_constant(e, place, i * stride), e->lanes * 4);
+    tcc_emit_loop_end(e, &c, NULL);
+}
+
+/* A dy A' of `count` channels. */
+static void transform_result_gradient(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef dy, LLVMValueRef tile,
+                                      int64_t count, LLVMValueRef to, int64_t stride) {
+    place p = place_of_tile(e, w, tile);
+    LLVMValueRef y = tcc_emit_add(e, times(e, p.image, 2 * w->tile_rows), times(e, p.row, 2));
+    LLVMValueRef pixel = tcc_emit_add(e, times(e, y, 2 * w->tile_columns), times(e, p.column, 2));
+    LLVMValueRef from = at(e, dy, times(e, pixel, w->out_channels));
+    tcc_emit_loop c;
+    tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
+    LLVMValueRef in[4], out[POINTS], place = at(e, to, c.index), source = at(e, from, c.index);
+    for (int i = 0; i < 4; i++)
+        in[i] = load(e, at_constant(e, source, (i / 2 * 2 * w->tile_columns + i % 2) * w->out_channels));
+    map_both(e, map_result_gradient, 2, 4, in, out);
+    for (int i = 0; i < POINTS; i++) tcc_emit_store(e, out[i], at_constant(e, place, i * stride), e->lanes * 4);
+    tcc_emit_loop_end(e, &c, NULL);
+}
+
+/* --- The filter: for each panel and point, channels x width */
+
+static void store_filter(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef *taps, LLVMValueRef to) {
+    LLVMValueRef turned[9], out[POINTS];
+    for (int i = 0; i < 9; i++) turned[i] = taps[w->turned ? 8 - i : i];
+    map_both(e, map_filter, 3, 4, turned, out);
+    for (int i = 0; i < POINTS; i++)
+        tcc_emit_store(e, out[i], at_constant(e, to, i * w->channels * w->width), e->lanes * 4);
+}
+
+tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_winograd *w = plan->data;
+    const int64_t lanes = e->lanes, k_blocks = w->channels / lanes;
+    tcc_emit_kernel_begin(e, symbol);
+    LLVMValueRef filter = tcc_emit_buffer(e, 0), result = tcc_emit_buffer(e, 1);
+    LLVMValueRef square = w->filter_in == 1 ? tcc_emit_local(e, e->f32, 9 * lanes * lanes) : NULL;
+    tcc_emit_loop items, columns, k;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef k0 = times(e, tcc_emit_rem(e, items.index, k_blocks), lanes),
+                 panel = tcc_emit_div(e, items.index, k_blocks);
+    LLVMValueRef to = at(e, result,
+                         tcc_emit_add(e, times(e, panel, POINTS * w->channels * w->width), times(e, k0, w->width)));
+    LLVMValueRef from = at(e, filter,
+                           tcc_emit_add(e, times(e, panel, w->width * w->filter_out), times(e, k0, w->filter_in)));
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), lanes, NULL, 0);
+    LLVMValueRef source = at(e, from, times(e, columns.index, w->filter_out));
+    for (int i = 0; square && i < 9; i++)
+        tcc_emit_transpose(e, at_constant(e, source, i / 3 * w->filter_tap[0] + i % 3 * w->filter_tap[1]),
+                           w->filter_out, tcc_emit_i64(e, lanes), tcc_emit_i64(e, lanes),
+                           at_constant(e, square, i * lanes * lanes), lanes);
+    tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), tcc_emit_i64(e, lanes), 1, NULL, 0);
+    LLVMValueRef taps[9];
+    for (int i = 0; i < 9; i++) {
+        LLVMValueRef tap = at_constant(e, source, i / 3 * w->filter_tap[0] + i % 3 * w->filter_tap[1]);
+        taps[i] = square ? load(e, at_constant(e, at(e, square, times(e, k.index, lanes)), i * lanes * lanes))
+                         : load(e, at(e, tap, times(e, k.index, w->filter_in)));
+    }
+    store_filter(e, w, taps, at(e, at(e, to, columns.index), times(e, k.index, w->width)));
+    tcc_emit_loop_end(e, &k, NULL);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    return TCC_OK;
+}
+
+/* --- Products: sums[point][row][width] += a row * b, for all tiles of registers of one point */
+
+typedef struct product {
+    int64_t rows;               /* a multiple of the tile's */
+    int64_t k, a_row, a_k, b_k; /* k steps and strides */
+    LLVMValueRef runtime_k;     /* instead of k, if not NULL */
+    LLVMValueRef a, b, sums;    /* of the point */
+    LLVMValueRef again;         /* i1: there are sums already; NULL: never */
+    int64_t sums_row;
+} product;
+
+static void emit_product(tcc_emitter *e, const tcc_winograd *w, const product *p) {
+    tcc_emit_loop columns, rows;
+    const int64_t panel = (int64_t)w->vectors * e->lanes;
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), panel, NULL, 0);
+    LLVMValueRef b = at(e, p->b, columns.index);
+    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), w->tile_height, NULL, 0);
+    LLVMValueRef a = at(e, p->a, times(e, rows.index, p->a_row)), sums[TCC_EMIT_MAX_CARRY];
+    LLVMValueRef to = tcc_emit_anchor(e, at(e, at(e, p->sums, columns.index), times(e, rows.index, p->sums_row)));
+    LLVMValueRef mask = p->again ? tcc_emit_splat(e, p->again, e->lanes) : NULL;
+    for (int i = 0; i < w->tile_height * w->vectors; i++) {
+        LLVMValueRef place = at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes);
+        sums[i] = mask ? tcc_emit_load_masked(e, e->vf32, place, mask) : tcc_emit_float(e, e->vf32, 0);
+    }
+    tcc_tile t = {.rows = w->tile_height, .vectors = w->vectors, .a_row = p->a_row, .b_aligned = true, .n_levels = 1};
+    t.levels[0] = (tcc_tile_level){.count = p->k, .runtime = p->runtime_k, .multiple = 1, .a = p->a_k, .b = p->b_k};
+    tcc_tile_emit(e, &t, a, b, sums);
+    for (int i = 0; i < w->tile_height * w->vectors; i++)
+        tcc_emit_store(e, sums[i], at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes),
+                       e->lanes * 4);
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &columns, NULL);
+}
+
+/* --- Epilogues */
+
+/* `count` finished values in scratch, along the last dim of the result; `index`: of the result's dims at the first of
+ * them. */
+static void finish_row(tcc_emitter *e, const tcc_winograd *w, tcc_body_run *run, LLVMValueRef source, int64_t count,
+                       const LLVMValueRef *index, int n_dims) {
+    const tcc_epilogue *epilogue = &w->epilogue;
+    LLVMValueRef offset[TCC_EPILOGUE_MAX_FORMS], moved[TCC_EPILOGUE_MAX_FORMS];
+    int64_t steps[TCC_EPILOGUE_MAX_FORMS];
+    for (int f = 0; f < epilogue->n_forms; f++) {
+        offset[f] = tcc_emit_i64(e, 0);
+        for (int i = 0; i < n_dims; i++) {
+            int64_t stride = tcc_affine_coefficient(&epilogue->forms[f], i);
+            if (stride) offset[f] = tcc_emit_add(e, offset[f], times(e, index[i], stride));
+        }
+        steps[f] = tcc_affine_coefficient(&epilogue->forms[f], n_dims - 1);
+    }
+    tcc_epilogue_row(run, epilogue, offset, steps);
+    tcc_emit_loop columns;
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
+    for (int f = 0; f < epilogue->n_forms; f++)
+        moved[f] = steps[f] ? tcc_emit_add(e, offset[f], times(e, columns.index, steps[f])) : offset[f];
+    tcc_epilogue_vector(run, epilogue, moved, steps, load(e, at(e, source, columns.index)), NULL);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_epilogue_row_end(run, epilogue);
+}
+
+static void zero(tcc_emitter *e, LLVMValueRef to, int64_t count) {
+    tcc_emit_loop c;
+    tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
+    tcc_emit_store(e, tcc_emit_float(e, e->vf32, 0), at(e, to, c.index), e->lanes * 4);
+    tcc_emit_loop_end(e, &c, NULL);
+}
+
+/* --- The convolution */
+
+tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_winograd *w = plan->data;
+    const int64_t stride = point_floats(w), k_blocks = w->channels / w->block_k, products = w->block_tiles * w->width;
+    tcc_emit_kernel_begin(e, symbol);
+    LLVMValueRef image = tcc_emit_buffer(e, 0), filter = tcc_emit_buffer(e, 1);
+    tcc_body_run run;
+    TCC_TRY(tcc_body_run_begin(&run, e, w->epilogue.body, 2));
+    tcc_epilogue_begin(&run, &w->epilogue, w->lane_loops);
+    LLVMValueRef tiles_at = e->scratch, sums_at = at_constant(e, e->scratch, POINTS * stride);
+    LLVMValueRef stage = at_constant(e, sums_at, POINTS * products), zeros = at_constant(e, stage, 4 * w->width);
+    zero(e, zeros, w->block_k);
+    tcc_emit_loop items, blocks, tiles, points;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef panel = tcc_emit_rem(e, items.index, w->panels);
+    LLVMValueRef tile0 = times(e, tcc_emit_div(e, items.index, w->panels), w->block_tiles);
+    LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles),
+                                      tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
+    if (w->tiles % w->block_tiles == 0) count = tcc_emit_i64(e, w->block_tiles);
+    LLVMValueRef panel_filter = at(e, filter, times(e, panel, POINTS * w->channels * w->width));
+    tcc_emit_loop_begin(e, &blocks, tcc_emit_i64(e, 0), tcc_emit_i64(e, k_blocks), 1, NULL, 0);
+    LLVMValueRef block_image = at(e, image, times(e, blocks.index, w->block_k));
+    tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
+    transform_image(e, w, block_image, zeros, tcc_emit_add(e, tile0, tiles.index), w->block_k,
+                    at(e, tiles_at, times(e, tiles.index, w->row)), stride);
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
+    LLVMValueRef k0 = tcc_emit_add(e, times(e, points.index, w->channels), times(e, blocks.index, w->block_k));
+    /* Rows past the last tile are made of what scratch holds, and never read. */
+    product p = {.rows = w->block_tiles,
+                 .k = w->block_k,
+                 .a_row = w->row,
+                 .a_k = 1,
+                 .b_k = w->width,
+                 .sums_row = w->width,
+                 .a = at(e, tiles_at, times(e, points.index, stride)),
+                 .b = at(e, panel_filter, times(e, k0, w->width)),
+                 .sums = at(e, sums_at, times(e, points.index, products)),
+                 .again = k_blocks == 1 ? NULL
+                                        : LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, tcc_emit_i64(e, 0), "")};
+    emit_product(e, w, &p);
+    tcc_emit_loop_end(e, &points, NULL);
+    tcc_emit_loop_end(e, &blocks, NULL);
+
+    tcc_emit_loop columns, rows;
+    tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), e->lanes, NULL, 0);
+    LLVMValueRef in[POINTS], out[4], from = at(e, at(e, sums_at, times(e, tiles.index, w->width)), columns.index);
+    for (int i = 0; i < POINTS; i++) in[i] = load(e, at_constant(e, from, i * products));
+    map_both(e, map_result, 4, 2, in, out);
+    for (int i = 0; i < 4; i++)
+        tcc_emit_store(e, out[i], at_constant(e, at(e, stage, columns.index), i * w->width), e->lanes * 4);
+    tcc_emit_loop_end(e, &columns, NULL);
+    place where = place_of_tile(e, w, tcc_emit_add(e, tile0, tiles.index));
+    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, 4), 1, NULL, 0);
+    LLVMValueRef index[] = {where.image,
+                            where.row,
+                            tcc_emit_div(e, rows.index, 2),
+                            where.column,
+                            tcc_emit_rem(e, rows.index, 2),
+                            times(e, panel, w->width)};
+    finish_row(e, w, &run, at(e, stage, times(e, rows.index, w->width)), w->width, index, 6);
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_body_run_end(&run);
+    tcc_emit_kernel_end(e);
+    return TCC_OK;
+}
+
+/* --- The filter's gradient: rows are channels of dy, columns those of the image */
+
+tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_winograd *w = plan->data;
+    const int64_t stride = point_floats(w), image_stride = w->block_tiles * w->width + SLACK;
+    const int64_t all_rows = round_up(w->block_rows, w->tile_height), sums = all_rows * w->width;
+    tcc_emit_kernel_begin(e, symbol);
+    LLVMValueRef image = tcc_emit_buffer(e, 0), dy = tcc_emit_buffer(e, 1), workspace = tcc_emit_buffer(e, 2);
+    LLVMValueRef dy_at = e->scratch, image_at = at_constant(e, dy_at, POINTS * stride);
+    LLVMValueRef sums_at = at_constant(e, image_at, POINTS * image_stride),
+                 zeros = at_constant(e, sums_at, POINTS * sums);
+    zero(e, zeros, w->width);
+    tcc_emit_loop items, blocks, tiles, points;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef panel = tcc_emit_rem(e, items.index, w->panels), rest = tcc_emit_div(e, items.index, w->panels);
+    LLVMValueRef row_block = tcc_emit_rem(e, rest, w->row_blocks), split = tcc_emit_div(e, rest, w->row_blocks);
+    LLVMValueRef item_image = at(e, image, times(e, panel, w->width)),
+                 item_dy = at(e, dy, times(e, row_block, w->block_rows));
+    LLVMValueRef block0 = times(e, split, w->blocks_per_split);
+    LLVMValueRef block_end = tcc_emit_min(e, tcc_emit_add(e, block0, tcc_emit_i64(e, w->blocks_per_split)),
+                                          tcc_emit_i64(e, w->blocks));
+    tcc_emit_loop_begin(e, &blocks, block0, block_end, 1, NULL, 0);
+    LLVMValueRef tile0 = times(e, blocks.index, w->block_tiles);
+    LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles),
+                                      tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
+    bool whole = w->tiles % w->block_tiles == 0;
+    if (whole) count = tcc_emit_i64(e, w->block_tiles);
+    tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
+    LLVMValueRef tile = tcc_emit_add(e, tile0, tiles.index);
+    transform_image(e, w, item_image, zeros, tile, w->width, at(e, image_at, times(e, tiles.index, w->width)),
+                    image_stride);
+    transform_result_gradient(e, w, item_dy, tile, w->block_rows, at(e, dy_at, times(e, tiles.index, w->row)), stride);
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
+    product p = {.rows = all_rows,
+                 .k = w->block_tiles,
+                 .runtime_k = whole ? NULL : count,
+                 .a_row = 1,
+                 .a_k = w->row,
+                 .b_k = w->width,
+                 .sums_row = w->width,
+                 .a = at(e, dy_at, times(e, points.index, stride)),
+                 .b = at(e, image_at, times(e, points.index, image_stride)),
+                 .sums = at(e, sums_at, times(e, points.index, sums)),
+                 .again = LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, block0, "")};
+    emit_product(e, w, &p);
+    tcc_emit_loop_end(e, &points, NULL);
+    tcc_emit_loop_end(e, &blocks, NULL);
+
+    /* Back to the nine taps: [split][row][tap][column]. */
+    tcc_emit_loop rows, columns;
+    LLVMValueRef first = tcc_emit_add(e, times(e, split, w->out_channels), times(e, row_block, w->block_rows));
+    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->block_rows), 1, NULL, 0);
+    LLVMValueRef row =
+        at(e, workspace,
+           tcc_emit_add(e, times(e, tcc_emit_add(e, first, rows.index), 9 * w->channels), times(e, panel, w->width)));
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), e->lanes, NULL, 0);
+    LLVMValueRef in[POINTS], out[9], from = at(e, at(e, sums_at, times(e, rows.index, w->width)), columns.index);
+    for (int i = 0; i < POINTS; i++) in[i] = load(e, at_constant(e, from, i * sums));
+    map_both(e, map_filter_gradient, 4, 3, in, out);
+    for (int i = 0; i < 9; i++)
+        tcc_emit_store(e, out[i], at_constant(e, at(e, row, columns.index), i * w->channels), 4);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    return TCC_OK;
+}
+
+tcc_status tcc_winograd_emit_sum(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_winograd *w = plan->data;
+    const int64_t all = w->out_channels * 9 * w->channels;
+    tcc_emit_kernel_begin(e, symbol);
+    LLVMValueRef workspace = tcc_emit_buffer(e, 0);
+    tcc_body_run run;
+    TCC_TRY(tcc_body_run_begin(&run, e, w->epilogue.body, 1));
+    tcc_epilogue_begin(&run, &w->epilogue, w->lane_loops);
+    tcc_emit_loop items, taps, columns, splits;
+    tcc_emit_items_begin(e, &items);
+    tcc_emit_loop_begin(e, &taps, tcc_emit_i64(e, 0), tcc_emit_i64(e, 9), 1, NULL, 0);
+    LLVMValueRef row = at(e, workspace, times(e, tcc_emit_add(e, times(e, items.index, 9), taps.index), w->channels));
+    if (w->splits > 1) {
+        tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->channels), e->lanes, NULL, 0);
+        LLVMValueRef from = at(e, row, columns.index), value = load(e, from);
+        tcc_emit_loop_begin(e, &splits, tcc_emit_i64(e, 1), tcc_emit_i64(e, w->splits), 1, &value, 1);
+        value = sum(e, splits.carry[0], load(e, at(e, from, times(e, splits.index, all))));
+        tcc_emit_loop_end(e, &splits, &value);
+        tcc_emit_store(e, splits.carry[0], at(e, e->scratch, columns.index), e->lanes * 4);
+        tcc_emit_loop_end(e, &columns, NULL);
+        row = e->scratch;
+    }
+    LLVMValueRef index[] = {items.index, tcc_emit_div(e, taps.index, 3), tcc_emit_rem(e, taps.index, 3),
+                            tcc_emit_i64(e, 0)};
+    finish_row(e, w, &run, row, w->channels, index, 4);
+    tcc_emit_loop_end(e, &taps, NULL);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_body_run_end(&run);
+    tcc_emit_kernel_end(e);
+    return TCC_OK;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * Convolutions with 3 x 3 filters by Winograd's minimal filtering F(2 x 2, 3 x 3), after Lavin and Gray, "Fast
+ * algorithms for convolutional neural networks" (2016): 16 products for 2 x 2 results of a channel instead of 36, at
+ * the price of sums before and after. Channels last, stride 1, images of even size.
+ *
+ *     y tile = A' [ sum over channels of (G w G') * (B' x B) ] A        x tile: 4 x 4 around the 2 x 2 of y
+ *     dw     = G' [ sum over tiles of (A dy A') * (B' x B) ] G
+ *
+ * A work item transforms a block of tiles into the thread's scratch, multiplies matrices for each of the 16 points
+ * there, and transforms the products back; only filters are transformed in memory, by a kernel before. The gradient by
+ * the input is a convolution with the filter turned around. */
+#ifndef TCC_CODEGEN_CONTRACT_WINOGRAD_H
+#define TCC_CODEGEN_CONTRACT_WINOGRAD_H
+
+#include "codegen/contract/epilogue.h"
+#include "codegen/schedule/lowering.h"
+
+enum { TCC_WINOGRAD_POINTS = 16 };
+
+typedef struct tcc_winograd {
+    int64_t images, rows, columns, channels; /* of the image that is read in tiles of 4 x 4 */
+    int64_t pad[2];                          /* places that the first tile begins before the image */
+    int64_t out_channels; /* of the image in tiles of 2 x 2: the result, or for the filter's gradient its dy */
+    int64_t tile_rows, tile_columns; /* tiles of an image */
+    /* The filter as a matrix of `channels` x `out_channels` at each tap; strides in elements, one of the first two
+     * is 1. */
+    int64_t filter_in, filter_out, filter_tap[2];
+    bool turned; /* taps are read from the last to the first */
+
+    /* How: a function of what is above and of the target's registers. */
+    int64_t tiles, block_tiles, blocks;
+    int tile_height, vectors;   /* the register tile: rows x vectors * lanes */
+    int64_t width, panels;      /* of columns in an item, and how many such there are */
+    int64_t block_k, row;       /* channels transformed at once; floats from row to row of them */
+    int64_t block_rows;         /* the filter's gradient: rows (channels of dy) in an item */
+    int64_t row_blocks, splits; /* of it: blocks of rows, and parts that the sum over tiles is cut into */
+    int64_t blocks_per_split, items, scratch_bytes;
+    tcc_epilogue epilogue;
+    uint64_t lane_loops;
+} tcc_winograd;
+
+/* Sets the second half of a forward convolution's or of a filter gradient's plan. */
+void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w);
+void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w);
+int64_t tcc_winograd_filter_floats(const tcc_winograd *w); /* of a transformed filter */
+int64_t tcc_winograd_filter_items(const tcc_llvm_target *target, const tcc_winograd *w);
+
+/* Kernels; the plan's data is a tcc_winograd. No params. Buffers: */
+tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan,
+                                    const char *symbol); /* filter, transformed one */
+tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan,
+                                     const char *symbol); /* image, transformed filter, epilogue's */
+tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *plan,
+                                      const char *symbol); /* image, dy, workspace */
+tcc_status tcc_winograd_emit_sum(tcc_emitter *e, const tcc_kernel_plan *plan,
+                                 const char *symbol); /* workspace, epilogue's */
+
+#endif

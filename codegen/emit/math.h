@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * Elementary functions as straight-line code on f32 values, scalar or vector: the same bits in every lane and for every
+ * width, no calls, no tables. Error bounds are in units of the last place of the exact result, on the host and on CUDA
+ * (math_cuda.c), checked by tests/unit/test_math.c and tests/gpu/test_gpu_math.c over the whole range. NaN gives NaN;
+ * infinities, zeros and denormals behave as in C's math.h but where said. */
+#ifndef TCC_CODEGEN_EMIT_MATH_H
+#define TCC_CODEGEN_EMIT_MATH_H
+
+#include "codegen/emit/llvm.h"
+
+LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x); /* 1.05 ulp; CUDA 4 ulp; denormal results included */
+/* exp for x <= 0 alone, as in softmax: below -87.3 the result is 0 instead of a denormal. 1.05 ulp; CUDA 3.2 ulp */
+LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math_log(tcc_emitter *e, LLVMValueRef x);  /* 0.9 ulp */
+LLVMValueRef tcc_math_tanh(tcc_emitter *e, LLVMValueRef x); /* 1.4 ulp; CUDA 3.6 ulp */
+LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x);  /* 1.1 ulp; CUDA 2 ulp */
+/* 1 / (1 + exp(-x)). 2.4 ulp; CUDA 6 ulp, and below x = -87.3 the result is 0 instead of a denormal */
+LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x); /* 1 / sqrt(x), 1.5 ulp; CUDA 2.2 ulp */
+LLVMValueRef tcc_math_abs(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math_sqrt(tcc_emitter *e, LLVMValueRef x); /* correctly rounded */
+
+/* x, or `limit` when x is beyond it; NaN stays. */
+LLVMValueRef tcc_math_at_most(tcc_emitter *e, LLVMValueRef x, double limit);
+LLVMValueRef tcc_math_at_least(tcc_emitter *e, LLVMValueRef x, double limit);
+
+/* What math.c has from math_cuda.c where the target is CUDA. */
+LLVMValueRef tcc_math_cuda_exp(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math_cuda_exp_negative(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e,
+                                     LLVMValueRef x); /* relative error 2^-22 + |x| 2^-24; below -87.3: 0 */
+LLVMValueRef tcc_math_cuda_tanh_large(tcc_emitter *e, LLVMValueRef x); /* x >= 0.63 */
+LLVMValueRef tcc_math_cuda_sigmoid(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_math_cuda_rsqrt(tcc_emitter *e, LLVMValueRef x);
+
+/* Horner's rule in x with `count` coefficients, the constant first. */
+LLVMValueRef tcc_math_polynomial(tcc_emitter *e, LLVMValueRef x, const float *coefficients, int count);
+
+#endif

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT
+ * Elementary functions on f64: an exact range reduction, then the Taylor series of the function on what is left, long
+ * enough that its remainder is below the last place. */
+#include "codegen/emit/math64.h"
+
+static LLVMValueRef number(tcc_emitter *e, LLVMValueRef like, double x) {
+    return tcc_emit_float(e, LLVMTypeOf(like), x);
+}
+static LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) {
+    return tcc_emit_type_like(e, e->i64, LLVMTypeOf(like));
+}
+static LLVMValueRef integer(tcc_emitter *e, LLVMValueRef like, int64_t x) {
+    return tcc_emit_int(e, bits_type(e, like), x);
+}
+static LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) {
+    return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
+}
+static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
+static LLVMValueRef sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFSub(e->builder, a, b, ""); }
+static LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
+static LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFDiv(e->builder, a, b, "");
+}
+static LLVMValueRef compare(tcc_emitter *e, LLVMRealPredicate p, LLVMValueRef a, double b) {
+    return LLVMBuildFCmp(e->builder, p, a, number(e, a, b), "");
+}
+static LLVMValueRef choose(tcc_emitter *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b) {
+    return tcc_emit_select(e, c, a, b);
+}
+static LLVMValueRef function(tcc_emitter *e, const char *name, LLVMValueRef x) {
+    return tcc_emit_intrinsic(e, name, LLVMTypeOf(x), &x, 1);
+}
+static LLVMValueRef magnitude(tcc_emitter *e, LLVMValueRef x) { return function(e, "llvm.fabs", x); }
+static LLVMValueRef with_sign(tcc_emitter *e, LLVMValueRef x, LLVMValueRef sign) {
+    LLVMValueRef arguments[] = {x, sign};
+    return tcc_emit_intrinsic(e, "llvm.copysign", LLVMTypeOf(x), arguments, 2);
+}
+static LLVMValueRef clamp(tcc_emitter *e, LLVMValueRef x, double least, double most) { /* NaN stays */
+    x = choose(e, compare(e, LLVMRealOLT, x, least), number(e, x, least), x);
+    return choose(e, compare(e, LLVMRealOGT, x, most), number(e, x, most), x);
+}
+
+LLVMValueRef tcc_math64_widen(tcc_emitter *e, LLVMValueRef x) {
+    return LLVMBuildFPExt(e->builder, x, tcc_emit_type_like(e, e->f64, LLVMTypeOf(x)), "");
+}
+
+LLVMValueRef tcc_math64_narrow(tcc_emitter *e, LLVMValueRef x) {
+    return LLVMBuildFPTrunc(e->builder, x, tcc_emit_type_like(e, e->f32, LLVMTypeOf(x)), "");
+}
+
+/* sum of x^k / (first + k * step)! ..., as nested products: 1 + x/d1 (1 + x/d2 (1 + ...)). */
+static LLVMValueRef nested(tcc_emitter *e, LLVMValueRef x, const double *divisors, int n) {
+    LLVMValueRef one = number(e, x, 1), sum = one;
+    for (int i = n - 1; i >= 0; i--) sum = tcc_emit_fma(e, mul(e, x, number(e, x, 1 / divisors[i])), sum, one);
+    return sum;
+}
+
+/* An integer-valued f64 below 2^51 in magnitude as i64: adding 1.5 * 2^52 leaves it in the low bits. */
+static LLVMValueRef whole(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef bits = to_bits(e, add(e, x, number(e, x, 0x1.8p52)));
+    return LLVMBuildSub(e->builder, bits, integer(e, x, 0x4338000000000000), "");
+}
+
+/* 2^n for -1022 <= n <= 1023. */
+static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef n, LLVMValueRef like) {
+    LLVMValueRef biased = LLVMBuildAdd(e->builder, n, integer(e, like, 1023), "");
+    return LLVMBuildBitCast(e->builder, LLVMBuildShl(e->builder, biased, integer(e, like, 52), ""), LLVMTypeOf(like),
+                            "");
+}
+
+static const double ln2_high = 0x1.62e42feep-1,
+                    ln2_low = 0x1.a39ef35793c76p-33; /* the former has 21 zeros at its end */
+
+LLVMValueRef tcc_math64_exp(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef in = clamp(e, x, -750, 710);
+    LLVMValueRef n = function(e, "llvm.roundeven", mul(e, in, number(e, x, 0x1.71547652b82fep0)));
+    LLVMValueRef r = tcc_emit_fma(e, n, number(e, x, -ln2_high), in);
+    r = tcc_emit_fma(e, n, number(e, x, -ln2_low), r);
+    static const double divisors[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
+    LLVMValueRef y = nested(e, r, divisors, 14);
+    /* 2^n in two steps: n may leave the range of exponents by half */
+    LLVMValueRef exponent = whole(e, n), half = LLVMBuildAShr(e->builder, exponent, integer(e, x, 1), "");
+    y = mul(e, y, power_of_two(e, half, x));
+    y = mul(e, y, power_of_two(e, LLVMBuildSub(e->builder, exponent, half, ""), x));
+    y = choose(e, compare(e, LLVMRealOGT, x, 0x1.62e42fefa39efp9), number(e, x, __builtin_inf()), y);
+    return choose(e, LLVMBuildFCmp(e->builder, LLVMRealUNO, x, x, ""), x, y);
+}
+
+LLVMValueRef tcc_math64_expm1(tcc_emitter *e, LLVMValueRef x) {
+    static const double divisors[] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    LLVMValueRef small = mul(e, x, nested(e, x, divisors, 15));
+    LLVMValueRef large = sub(e, tcc_math64_exp(e, x), number(e, x, 1));
+    return choose(e, compare(e, LLVMRealOLT, magnitude(e, x), 0.5), small, large);
+}
+
+LLVMValueRef tcc_math64_log(tcc_emitter *e, LLVMValueRef x) {
+    /* x = 2^k m, sqrt(1/2) <= m < sqrt(2); denormals are scaled up first */
+    LLVMValueRef tiny = compare(e, LLVMRealOLT, x, 0x1p-1022);
+    LLVMValueRef scaled = choose(e, tiny, mul(e, x, number(e, x, 0x1p54)), x);
+    LLVMValueRef bits = LLVMBuildSub(e->builder, to_bits(e, scaled), integer(e, x, 0x3fe6a09e667f3bcd), "");
+    LLVMValueRef k = LLVMBuildAShr(e->builder, bits, integer(e, x, 52), "");
+    LLVMValueRef mantissa = LLVMBuildSub(e->builder, to_bits(e, scaled),
+                                         LLVMBuildShl(e->builder, k, integer(e, x, 52), ""), "");
+    LLVMValueRef m = LLVMBuildBitCast(e->builder, mantissa, LLVMTypeOf(x), "");
+    k = LLVMBuildSub(e->builder, k, choose(e, tiny, integer(e, x, 54), integer(e, x, 0)), "");
+    LLVMValueRef real_k = LLVMBuildSIToFP(e->builder, k, LLVMTypeOf(x), "");
+    /* log m = 2 atanh(f / (2 + f)) = f - s (f - r) with s = f / (2 + f), which keeps the leading f exact */
+    LLVMValueRef f = sub(e, m, number(e, x, 1)), s = quotient(e, f, add(e, f, number(e, x, 2))), z = mul(e, s, s);
+    LLVMValueRef series = number(e, x, 2.0 / 25);
+    for (int i = 23; i >= 3; i -= 2) series = tcc_emit_fma(e, series, z, number(e, x, 2.0 / i));
+    LLVMValueRef tail = mul(e, s, sub(e, f, mul(e, z, series)));
+    LLVMValueRef low = sub(e, mul(e, real_k, number(e, x, ln2_low)), tail);
+    LLVMValueRef y = add(e, mul(e, real_k, number(e, x, ln2_high)), add(e, f, low));
+    y = choose(e, compare(e, LLVMRealOEQ, x, __builtin_inf()), x, y);
+    y = choose(e, compare(e, LLVMRealOEQ, x, 0), number(e, x, -__builtin_inf()), y);
+    return choose(e, compare(e, LLVMRealULT, x, 0), number(e, x, __builtin_nan("")), y);
+}
+
+LLVMValueRef tcc_math64_log1p(tcc_emitter *e, LLVMValueRef x) {
+    /* log(u) x / (u - 1) corrects for the rounding of u = 1 + x (Kahan) */
+    LLVMValueRef u = add(e, x, number(e, x, 1)), difference = sub(e, u, number(e, x, 1));
+    LLVMValueRef zero = compare(e, LLVMRealOEQ, difference, 0);
+    LLVMValueRef corrected = quotient(e, mul(e, tcc_math64_log(e, u), x), choose(e, zero, number(e, x, 1), difference));
+    LLVMValueRef y = choose(e, zero, x, corrected);
+    y = choose(e, compare(e, LLVMRealOEQ, x, -1), number(e, x, -__builtin_inf()), y);
+    return choose(e, compare(e, LLVMRealOEQ, x, __builtin_inf()), x, y);
+}
+
+LLVMValueRef tcc_math64_sine_of(tcc_emitter *e, LLVMValueRef r, LLVMValueRef k) {
+    LLVMValueRef z = mul(e, r, r), minus = LLVMBuildFNeg(e->builder, z, "");
+    static const double sine_divisors[] = {20, 42, 72, 110, 156, 210, 272, 342};
+    static const double cosine_divisors[] = {2, 12, 30, 56, 90, 132, 182, 240, 306};
+    LLVMValueRef cubic = mul(e, r, mul(e, minus, number(e, r, 1.0 / 6)));
+    LLVMValueRef s = tcc_emit_fma(e, cubic, nested(e, minus, sine_divisors, 8), r);
+    LLVMValueRef c = nested(e, minus, cosine_divisors, 9);
+    LLVMValueRef odd = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, r, 1), ""),
+                                     integer(e, r, 0), "");
+    LLVMValueRef flip = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, r, 2), ""),
+                                      integer(e, r, 0), "");
+    LLVMValueRef y = choose(e, odd, c, s);
+    return choose(e, flip, LLVMBuildFNeg(e->builder, y, ""), y);
+}
+
+/* sin(x + quarter * pi / 2), |x| < 2^45. There are fewer than 2^45 quarters, n, and pi / 2 has three parts. The first
+ * step is exact: x and n times the first part are multiples of 2^-52 or, below 1, of 2^-53, less than 1 apart. */
+static LLVMValueRef near_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
+    LLVMValueRef n = function(e, "llvm.roundeven", mul(e, x, number(e, x, 0x1.45f306dc9c883p-1)));
+    LLVMValueRef r = tcc_emit_fma(e, n, number(e, x, -0x1.921fb54442d18p0), x);
+    r = tcc_emit_fma(e, n, number(e, x, -0x1.1a62633145c07p-54), r);
+    r = tcc_emit_fma(e, n, number(e, x, 0x1.f1976b7ed8fbcp-110), r);
+    return tcc_math64_sine_of(e, r, LLVMBuildAdd(e->builder, whole(e, n), integer(e, x, quarter), ""));
+}
+
+static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
+    LLVMValueRef far = compare(e, LLVMRealOGE, magnitude(e, x), 0x1p45);
+    LLVMValueRef y = tcc_math64_replace_far_sines(e, near_sine(e, x, quarter), x, far, quarter);
+    return quarter ? y : choose(e, compare(e, LLVMRealOEQ, x, 0), x, y); /* of -0 too */
+}
+
+LLVMValueRef tcc_math64_sin(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 0); }
+LLVMValueRef tcc_math64_cos(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
+LLVMValueRef tcc_math64_near_sin(tcc_emitter *e, LLVMValueRef x) { return near_sine(e, x, 0); }
+LLVMValueRef tcc_math64_near_cos(tcc_emitter *e, LLVMValueRef x) { return near_sine(e, x, 1); }
+
+LLVMValueRef tcc_math64_tanh(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef a = clamp(e, magnitude(e, x), 0, 22);
+    LLVMValueRef t = tcc_math64_expm1(e, mul(e, a, number(e, x, 2)));
+    return with_sign(e, quotient(e, t, add(e, t, number(e, x, 2))), x);
+}
+
+LLVMValueRef tcc_math64_sigmoid(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef one = number(e, x, 1);
+    return quotient(e, one, add(e, one, tcc_math64_exp(e, LLVMBuildFNeg(e->builder, x, ""))));
+}
+
+LLVMValueRef tcc_math64_erf(tcc_emitter *e, LLVMValueRef x) {
+    /* 2 / sqrt(pi) x e^(-x^2) (1 + 2x^2/3 (1 + 2x^2/5 (1 + ...))): all terms are positive. 110 of them reach |x| = 6,
+     * from where on erf is 1. */
+    LLVMValueRef a = clamp(e, magnitude(e, x), 0, 6), z = mul(e, a, a), twice = add(e, z, z);
+    double divisors[110];
+    for (int i = 0; i < 110; i++) divisors[i] = 2 * i + 3;
+    LLVMValueRef sum = nested(e, twice, divisors, 110);
+    LLVMValueRef y = mul(e, mul(e, a, number(e, x, 0x1.20dd750429b6dp0)),
+                         mul(e, tcc_math64_exp(e, LLVMBuildFNeg(e->builder, z, "")), sum));
+    y = choose(e, compare(e, LLVMRealOGE, a, 6), number(e, x, 1), y);
+    return with_sign(e, y, x);
+}
+
+LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef a = magnitude(e, x), one = number(e, x, 1), nan = number(e, x, __builtin_nan(""));
+    /* |x| = 1 needs care where y is infinite: log is 0 */
+    LLVMValueRef log = tcc_math64_log(e, a), product = mul(e, y, log);
+    LLVMValueRef result = tcc_math64_exp(e, product);
+    result = choose(e, compare(e, LLVMRealOEQ, a, 1), one, result);
+    LLVMValueRef y_whole = LLVMBuildFCmp(b, LLVMRealOEQ, function(e, "llvm.floor", y), y, "");
+    LLVMValueRef half = mul(e, y, number(e, x, 0.5));
+    LLVMValueRef y_odd = LLVMBuildAnd(b, y_whole,
+                                      LLVMBuildFCmp(b, LLVMRealUNE, function(e, "llvm.floor", half), half, ""), "");
+    LLVMValueRef negative = LLVMBuildICmp(b, LLVMIntSLT, to_bits(e, x), integer(e, x, 0), "");
+    result = choose(e, LLVMBuildAnd(b, negative, y_odd, ""), LLVMBuildFNeg(b, result, ""), result);
+    LLVMValueRef below = compare(e, LLVMRealOLT, x, 0), finite = compare(e, LLVMRealOGT, x, -__builtin_inf());
+    LLVMValueRef fraction = LLVMBuildNot(b, y_whole, "");
+    result = choose(e, LLVMBuildAnd(b, LLVMBuildAnd(b, below, finite, ""), fraction, ""), nan, result);
+    LLVMValueRef unordered = LLVMBuildFCmp(b, LLVMRealUNO, x, y, "");
+    result = choose(e, unordered, nan, result);
+    result = choose(e, compare(e, LLVMRealOEQ, x, 1), one, result);
+    return choose(e, compare(e, LLVMRealOEQ, y, 0), one, result);
+}
+
+LLVMValueRef tcc_math64_remainder_once(tcc_emitter *e, LLVMValueRef a, LLVMValueRef d, LLVMValueRef *quotient_out) {
+    LLVMValueRef q = quotient(e, a, d), n = function(e, "llvm.floor", q), zero = number(e, a, 0);
+    LLVMValueRef r = tcc_emit_fma(e, LLVMBuildFNeg(e->builder, n, ""), d,
+                                  a); /* off by one d where the quotient rounded */
+    r = choose(e, LLVMBuildFCmp(e->builder, LLVMRealOLT, r, zero, ""), add(e, r, d), r);
+    if (quotient_out) *quotient_out = q;
+    return choose(e, LLVMBuildFCmp(e->builder, LLVMRealOGE, r, d, ""), sub(e, r, d), r);
+}
+
+LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
+    LLVMValueRef a = magnitude(e, x), d = magnitude(e, y), q, r = tcc_math64_remainder_once(e, a, d, &q);
+    r = tcc_math64_replace_far_remainders(e, r, a, d, compare(e, LLVMRealOGE, q, 0x1p52));
+    LLVMValueRef large = compare(e, LLVMRealOEQ, d, __builtin_inf()),
+                 finite = compare(e, LLVMRealOLT, a, __builtin_inf());
+    r = choose(e, LLVMBuildAnd(e->builder, large, finite, ""), a, r);
+    return with_sign(e, r, x);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT
+ * Elementary functions on f32 by a GPU's approximate instructions, where the error that the PTX ISA states for them is
+ * small beside that of f32:
+ *
+ *     instruction          largest error                      used in
+ *     ex2.approx.f32       2 ulp                              exp
+ *     ex2.approx.ftz.f32   2 ulp; below 2^-126: 0             exp_negative, sigmoid, tanh, erf
+ *     rcp.approx.ftz.f32   1 ulp; of above 2^126: 0           sigmoid, tanh: of 1 and above
+ *     rsqrt.approx.f32     2^-22.9, relative                  rsqrt
+ *
+ * and not where it is not:
+ *
+ *     lg2.approx           2^-22, absolute, in (1/2, 2)       near 1 no digit of a logarithm is left
+ *     tanh.approx          2^-11, relative                    not even f16
+ *     sin.approx, cos      absolute, and only near 0
+ *     sqrt.approx, div     2^-23 relative, 2 ulp              what is exact in f32 must stay: floor(x / y) of a
+ * multiple, an integer's root
+ *
+ * Code for the host: math.c. */
+#include "codegen/emit/nvptx.h"
+#include "codegen/emit/math.h"
+
+#include <string.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+static const double LN2_HIGH = 0x1.62e43p-1, LN2_LOW = -0x1.05c61p-29, LOG2_E = 0x1.715476p+0;
+
+static LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
+    return tcc_emit_float(e, LLVMTypeOf(like), value);
+}
+static LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
+static LLVMValueRef one_plus(tcc_emitter *e, LLVMValueRef x) {
+    return LLVMBuildFAdd(e->builder, x, constant(e, x, 1), "");
+}
+static LLVMValueRef minus(tcc_emitter *e, LLVMValueRef x) { return LLVMBuildFNeg(e->builder, x, ""); }
+
+/* An instruction of one f32, lane by lane. */
+static LLVMValueRef hardware(tcc_emitter *e, const char *name, LLVMValueRef x) {
+    int lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
+    if (lanes == 1) return tcc_cuda_intrinsic(e, name, &x, 1);
+    LLVMValueRef result = LLVMGetPoison(LLVMTypeOf(x));
+    for (int i = 0; i < lanes; i++) {
+        LLVMValueRef lane = LLVMBuildExtractElement(e->builder, x, tcc_emit_i32(e, i), "");
+        lane = tcc_cuda_intrinsic(e, name, &lane, 1);
+        result = LLVMBuildInsertElement(e->builder, result, lane, tcc_emit_i32(e, i), "");
+    }
+    return result;
+}
+/* LLVM 22 renamed those of ex2, which take several types there. */
+static LLVMValueRef power_of(tcc_emitter *e, const char *before, const char *now, LLVMValueRef x) {
+    return hardware(e, LLVMLookupIntrinsicID(before, strlen(before)) ? before : now, x);
+}
+static LLVMValueRef power(tcc_emitter *e, LLVMValueRef x) {
+    return power_of(e, "llvm.nvvm.ex2.approx.ftz.f", "llvm.nvvm.ex2.approx.ftz", x);
+}
+static LLVMValueRef inverse(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.rcp.approx.ftz.f", x); }
+
+/* t = x / ln 2, rounded, and x - t ln 2, what the rounding lost: exp(x) = 2^t exp(lost). x is finite. */
+static LLVMValueRef split(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *lost) {
+    LLVMValueRef t = mul(e, x, constant(e, x, LOG2_E)), back = minus(e, t);
+    *lost = tcc_emit_fma(e, back, constant(e, x, LN2_HIGH), x);
+    *lost = tcc_emit_fma(e, back, constant(e, x, LN2_LOW), *lost);
+    return t;
+}
+
+LLVMValueRef tcc_math_cuda_exp(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef lost, t = split(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &lost);
+    return mul(e, power_of(e, "llvm.nvvm.ex2.approx.f", "llvm.nvvm.ex2.approx", t),
+               one_plus(e, lost)); /* inf times a number near 1 */
+}
+
+LLVMValueRef tcc_math_cuda_exp_negative(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef lost, t = split(e, tcc_math_at_least(e, x, -88), &lost), y = power(e, t);
+    return tcc_emit_fma(e, y, lost, y);
+}
+
+/* Above 0.63 the error of 2 |x| / ln 2 shrinks faster than it grows: no second part. exp(2 |x|) may be inf. */
+LLVMValueRef tcc_math_cuda_tanh_large(tcc_emitter *e, LLVMValueRef a) {
+    LLVMValueRef y = power(e, mul(e, a, constant(e, a, 2 * LOG2_E)));
+    return tcc_emit_fma(e, inverse(e, one_plus(e, y)), constant(e, a, -2), constant(e, a, 1));
+}
+
+LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e, LLVMValueRef x) {
+    return power(e, mul(e, x, constant(e, x, LOG2_E)));
+}
+
+LLVMValueRef tcc_math_cuda_sigmoid(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef z = tcc_math_cuda_exp_negative(e, minus(e, tcc_math_abs(e, x)));
+    LLVMValueRef negative = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, 0));
+    return mul(e, tcc_emit_select(e, negative, z, constant(e, x, 1)), inverse(e, one_plus(e, z)));
+}
+
+LLVMValueRef tcc_math_cuda_rsqrt(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.rsqrt.approx.f", x); }

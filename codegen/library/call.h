@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * What a library does behind a product or a convolution, and where the group is cut for what it leaves. */
+#ifndef TCC_CODEGEN_LIBRARY_CALL_H
+#define TCC_CODEGEN_LIBRARY_CALL_H
+
+#include "codegen/schedule/lowering.h"
+
+/* Multiply-adds from which on a library is asked at all: with fewer both ways are bound by launches. Derived from data
+ * sheets, not measured. */
+enum { TCC_LIBRARY_LEAST_WORK = 1 << 24 };
+
+/* What the library does behind the product, and where it leaves it. */
+typedef struct tcc_library_fused {
+    const tcc_node *node;          /* whose value it is */
+    tcc_affine offset;             /* of its element at the hero's index */
+    const tcc_expr *bias, *addend; /* loads that are added, `bias` first; NULL: none */
+    bool relu, whole;              /* nothing is left to do */
+} tcc_library_fused;
+
+/* The port, plus up to two loads, not below zero if there is that: sets `bias`, `addend` and `relu`. False: `x` is no
+ * such. */
+bool tcc_library_read_value(const tcc_expr *x, const tcc_expr *port, tcc_library_fused *out);
+/* Nothing but loops moves this offset. */
+bool tcc_library_along_loops(const tcc_body *b, const tcc_affine *a);
+/* The largest power of two that divides both. */
+int64_t tcc_library_alignment(int64_t alignment, int64_t bytes);
+
+/* The group can be cut where the call leaves `n`: what is behind does not need the hero itself. */
+bool tcc_library_leaves(tcc_lowering *l, const tcc_node *n);
+/* The proposal is to cut there. */
+tcc_status tcc_library_cut(tcc_lowering *l, const tcc_node *n);
+/* Adds a launch that packs a bool value as bits, the last dim along bytes, which it is whole ones of: bit i of a row is
+ * bit i % 8 of byte i / 8. Rows are `row_bits` bits apart. */
+tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t row_bits, int temporary);
+/* Adds a launch that is a call of `entry`. */
+tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params,
+                                const tcc_plan_buffer *buffers, int n_buffers, double flop);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT
+ * What code is made for, and how. */
+#ifndef TCC_CODEGEN_OPTIONS_H
+#define TCC_CODEGEN_OPTIONS_H
+
+#include "ir/support/diag.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tcc_llvm_target; /* codegen/emit/llvm.h */
+struct tcc_hardware;    /* codegen/target.h */
+
+typedef struct tcc_codegen_options {
+    const struct tcc_llvm_target *target; /* NULL: `arch`, or the machine we run on */
+    const char *arch;                     /* a GPU's architecture, "sm_90"; NULL: no GPU */
+    const struct tcc_hardware *hardware;  /* of the device that will run it, as its driver says; NULL: as usual for
+                                             `arch` */
+    int threads;                          /* that compile; 0: 1 */
+    const char *dump_dir; /* write LLVM IR and assembly of each module, and the list of steps; NULL: no dump */
+    bool separate;        /* eager: a step a group, nothing merged */
+    bool tf32; /* CUDA: products of f32 may round their operands to tf32 (10 bits of mantissa), which tensor cores
+                  multiply */
+    /* Whether the machine that the program is for takes a call of that library entry with these params, of which it may
+     * lower the workspace; NULL: it takes none. */
+    bool (*takes_call)(void *user, const char *name, int64_t *params);
+    void *takes_call_user;
+} tcc_codegen_options;
+
+/* TCC_EUNSUPPORTED, with the names that are known, unless code can be made for a GPU of this architecture. */
+tcc_status tcc_codegen_check_arch(tcc_diag *diag, const char *arch);
+/* The newest architecture that we make code for and that a GPU of sm_`sm` runs; NULL: none. */
+const char *tcc_codegen_cuda_arch(int sm);
+
+#endif

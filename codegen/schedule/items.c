@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT
+ * What schedules share: launches from bodies, and the cut of loops into work items. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/lowering.h"
+#include "codegen/schedule/predict.h"
+
+#include <stdarg.h>
+
+int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes) {
+    return t->kind == TCC_TARGET_CUDA ? (length + lanes - 1) / lanes * lanes : length;
+}
+
+tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes) {
+    enum { BLOCK = 256 };
+    tcc_thread_shape shape = {0};
+    if (t->kind == TCC_TARGET_HOST) return shape;
+    for (shape.group = 1; shape.group < BLOCK && shape.group * lanes < extent;) shape.group *= 2;
+    shape.threads = shape.group <= TCC_EMIT_WARP ? BLOCK : shape.group;
+    return shape;
+}
+
+int tcc_group_lanes(tcc_thread_shape shape, int lanes) { return shape.group ? shape.group * lanes : lanes; }
+
+int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int steps) {
+    return shape.group ? (int64_t)shape.group * lanes * steps : host;
+}
+
+/* Bytes of the widest element that an access moves along a loop; 0: there is no such access. Sums are not moved at each
+ * point. */
+static int widest_along(const tcc_body *b, int var) {
+    int widest = 0;
+    for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
+        bool is_expr = i < b->exprs.count;
+        const tcc_expr *x = is_expr ? b->exprs.data[i] : NULL;
+        const tcc_store *s = is_expr ? NULL : &b->stores.data[i - b->exprs.count];
+        if (x ? x->kind != TCC_EXPR_LOAD : s->sum) continue;
+        if (tcc_affine_coefficient(x ? &x->affine : &s->offset, var) != 1) continue;
+        int bytes = tcc_dtype_bytes(x ? x->dtype : b->buffers.data[s->buffer].dtype);
+        if (bytes > widest) widest = bytes;
+    }
+    return widest;
+}
+
+int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide) {
+    if (t->kind == TCC_TARGET_CUDA) {
+        int widest = widest_along(b, var), lanes = widest == 2 ? 2 * t->lanes : widest > 4 ? t->lanes / 2 : t->lanes;
+        while (extent % lanes) lanes /= 2;
+        return lanes;
+    }
+    int lanes = t->lanes * wide;
+    while (lanes > 1 && lanes / 2 >= extent) lanes /= 2;
+    return lanes > 64 ? 64 : lanes;
+}
+
+tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes) {
+    tcc_item_cut cut = {.n = n, .cut = -1, .chunk = 1, .chunks = 1, .items = 1};
+    int64_t inside = 1;
+    for (int i = 0; i < n; i++) cut.order[i] = order[i];
+    for (int i = n - 1; i >= 0; i--) {
+        int64_t extent = b->vars.data[order[i]].high + 1;
+        cut.cut = i;
+        cut.chunk = extent;
+        if (inside * extent >= points) {
+            cut.chunk = (points + inside - 1) / inside;
+            if (i == n - 1) cut.chunk = (cut.chunk + lanes - 1) / lanes * lanes;
+            if (cut.chunk > extent) cut.chunk = extent;
+            break;
+        }
+        inside *= extent;
+    }
+    if (cut.cut < 0) return cut;
+    int64_t extent = b->vars.data[order[cut.cut]].high + 1;
+    cut.chunks = (extent + cut.chunk - 1) / cut.chunk;
+    /* even chunks, so that items are alike */
+    int64_t even = (extent + cut.chunks - 1) / cut.chunks;
+    if (cut.cut < n - 1) cut.chunk = even;
+    cut.items = cut.chunks;
+    for (int i = 0; i < cut.cut; i++) cut.items *= b->vars.data[order[i]].high + 1;
+    return cut;
+}
+
+int tcc_body_cost(const tcc_body *b) {
+    int cost = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->fold) cost += 100;
+        cost += x->kind == TCC_EXPR_POINT    ? tcc_scalar_cost(x->op)
+                : x->kind == TCC_EXPR_LOAD   ? 2
+                : x->kind == TCC_EXPR_REDUCE ? 1
+                                             : 0;
+    }
+    return cost;
+}
+
+int tcc_choose_width(const tcc_body *b) {
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->fold || tcc_dtype_bytes(b->exprs.data[i]->dtype) > 4) return 1;
+    int cost = tcc_body_cost(b);
+    return cost <= 8 ? 4 : cost <= 24 ? 2 : 1;
+}
+
+int64_t tcc_choose_grain(const tcc_body *b, double points) {
+    double work = points * (8 + tcc_body_cost(b)), enough = 16 * 16384; /* some microseconds */
+    int64_t grain = (int64_t)(enough / (work > 1 ? work : 1));
+    return grain < 1 ? 1 : grain;
+}
+
+void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to) {
+    tcc_emitter *e = r->e;
+    for (int i = cut->cut; i >= 0; i--) {
+        int64_t extent = r->body->vars.data[cut->order[i]].high + 1, n = i == cut->cut ? cut->chunks : extent;
+        LLVMValueRef index = i == 0 ? item : tcc_emit_rem(e, item, n);
+        if (i > 0) item = tcc_emit_div(e, item, n);
+        if (i < cut->cut) {
+            tcc_body_enter(r, cut->order[i], index);
+            continue;
+        }
+        *from = tcc_emit_i64(e, 0);
+        *to = tcc_emit_i64(e, extent);
+        if (cut->chunks == 1) continue;
+        *from = tcc_emit_within(e, tcc_emit_mul(e, index, tcc_emit_i64(e, cut->chunk)), extent);
+        LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, *from, tcc_emit_i64(e, cut->chunk)), extent + cut->chunk);
+        *to = extent % cut->chunk ? tcc_emit_min(e, end, *to) : end;
+    }
+}
+
+void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes, tcc_emit_cut_loops *l) {
+    tcc_emitter *e = r->e;
+    l->one = false;
+    l->lanes = lanes > 0;
+    if (cut->cut < 0) return;
+    LLVMValueRef from, to;
+    tcc_emit_cut(r, cut, item, &from, &to);
+    for (int i = cut->cut; i < cut->n; i++) {
+        int var = cut->order[i];
+        int64_t extent = r->body->vars.data[var].high + 1;
+        if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
+        bool last = i == cut->n - 1;
+        if (last && lanes && e->deep) { /* all threads stay, for the others of the block wait for them */
+            l->one = true;
+            LLVMValueRef index = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
+            index = tcc_emit_within(e, index, extent + tcc_emit_group_lanes(e, lanes));
+            if (extent % tcc_emit_group_lanes(e, lanes)) {
+                r->inside = LLVMBuildICmp(e->builder, LLVMIntSLT, index, to, "");
+                index = tcc_emit_min(e, index, tcc_emit_i64(e, extent - lanes));
+            }
+            r->lane_var = lanes > 1 ? var : -1;
+            r->lanes = lanes;
+            tcc_body_enter(r, var, index);
+            break;
+        }
+        if (last && lanes) tcc_emit_lane_loop_begin(e, &l->loops[i], from, to, lanes, NULL, 0);
+        else if (last) tcc_emit_deep_loop_begin(e, &l->loops[i], from, to, NULL, 0);
+        else tcc_emit_loop_begin(e, &l->loops[i], from, to, 1, NULL, 0);
+        if (last && lanes > 1) {
+            r->lane_var = var;
+            r->lanes = lanes;
+            if (extent % lanes) r->mask = tcc_emit_tail_mask(e, lanes, to, l->loops[i].index);
+        }
+        tcc_body_enter(r, var, l->loops[i].index);
+    }
+}
+
+void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *l) {
+    tcc_emitter *e = r->e;
+    if (cut->cut < 0) return;
+    for (int i = cut->n - 1; i >= 0; i--) {
+        const bool last = i == cut->n - 1;
+        tcc_body_leave(r, cut->order[i]);
+        if (i < cut->cut || (l->one && last)) continue;
+        /* The next turn may write what others of the block still read in shared memory. Where not all threads take each
+         * turn, nothing goes that way. */
+        if (e->shared_reused && !(last && (l->lanes || e->deep))) {
+            tcc_emit_barrier(e);
+            e->shared_reused = false;
+        }
+        tcc_emit_loop_end(e, &l->loops[i], NULL);
+    }
+    r->mask = r->inside = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+}
+
+tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut,
+                               int lanes, void (*line)(tcc_body_run *r, const void *data), const void *data) {
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    tcc_emit_cut_loops loops;
+    tcc_emit_cut_begin(&run, cut, items.index, lanes, &loops);
+    line(&run, data);
+    tcc_emit_cut_end(&run, cut, &loops);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    return TCC_OK;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ * How schedules cut loops into work items, lanes and threads. */
+#ifndef TCC_CODEGEN_SCHEDULE_ITEMS_H
+#define TCC_CODEGEN_SCHEDULE_ITEMS_H
+
+#include "codegen/body/body.h"
+#include "codegen/emit/llvm.h"
+
+/* Loop `order[cut]` is cut into chunks; the
+ * loops before it are wholly in the items, those after it wholly inside an item. */
+typedef struct tcc_item_cut {
+    int n; /* loops, outermost first */
+    int order[TCC_BODY_MAX_LOOPS];
+    int cut; /* -1: no loop at all, one item */
+    int64_t chunk, chunks, items;
+} tcc_item_cut;
+/* Items of about `points` points each, out of loops `order`, of which the last is vectorized with `lanes` (of the lane
+ * group). */
+tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes);
+/* About how many simple instructions a point takes. */
+int tcc_body_cost(const tcc_body *b);
+/* Vectors of several registers where few values are live, so that there is independent work to overlap: 4, 2 or 1. */
+int tcc_choose_width(const tcc_body *b);
+/* Items that make a share worth a thread of its own, given the points of an item. */
+int64_t tcc_choose_grain(const tcc_body *b, double points);
+/* Sets the loops before the cut from the item's index and gives the bounds of the cut loop. */
+void tcc_emit_cut(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, LLVMValueRef *from, LLVMValueRef *to);
+/* The same, and the loops of an item from the cut on. The lane group shares the last of them in vectors of `lanes`, 0:
+ * it does not. r has lane_var, lanes and mask set inside. */
+typedef struct tcc_emit_cut_loops {
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    bool one;   /* the last loop is one vector of the lane group: no loop at all */
+    bool lanes; /* the lane group shares the last loop */
+} tcc_emit_cut_loops;
+void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef item, int lanes,
+                        tcc_emit_cut_loops *loops);
+void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loops *loops);
+/* A whole kernel: `line` is emitted inside the cut's loops, with `data`. */
+tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_body *b, const tcc_item_cut *cut,
+                               int lanes, void (*line)(tcc_body_run *r, const void *data), const void *data);
+/* Lanes for loop `var` of the body: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA:
+ * so many that the widest access along the loop is one of 16 bytes, and that the extent is a multiple. */
+int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide);
+/* A length for parts of a loop that is walked in vectors: on CUDA none may reach past its part. */
+int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes);
+/* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its
+ * own. */
+tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes);
+/* Points of an item: `host` of them, or as many as the lane group does in `steps`. */
+int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int steps);
+/* Lanes of a lane group. */
+int tcc_group_lanes(tcc_thread_shape shape, int lanes);
+
+#endif

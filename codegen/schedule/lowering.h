@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * What lowering a group gives: one or more launches, each of a kernel that is described but not yet emitted. The
+ * program builder compiles kernels with equal keys once, and merges launches. */
+#ifndef TCC_CODEGEN_SCHEDULE_LOWERING_H
+#define TCC_CODEGEN_SCHEDULE_LOWERING_H
+
+#include "codegen/body/body.h"
+#include "codegen/emit/llvm.h"
+#include "codegen/options.h"
+#include "ir/support/context.h"
+
+typedef struct tcc_kernel_plan tcc_kernel_plan;
+
+/* Emits the kernel into the module as a function named `symbol` (tcc_emit_kernel_begin ... end). May run in another
+ * thread than the lowering: it only reads `plan`. */
+typedef tcc_status (*tcc_kernel_emit)(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+
+struct tcc_kernel_plan {
+    const char *schedule; /* "pointwise", "reduce": also the stem of the symbol */
+    const char *key;      /* everything that the code depends on; equal keys, equal code */
+    int n_buffers, n_params;
+    int64_t scratch_bytes; /* a thread; CUDA: a lane group */
+    tcc_thread_shape shape;
+    tcc_kernel_emit emit;
+    const void *data; /* the schedule's own, in the lowering's arena */
+};
+
+/* A buffer of a launch: the memory of a value (an input, a stored value, a constant), a temporary of the group, or a
+ * table. */
+typedef struct tcc_plan_buffer {
+    const tcc_node *node; /* NULL: a temporary or a table */
+    int temporary;        /* -1, and neither node nor table: nothing, where a library call needs no buffer */
+    const void *literal;
+    int64_t literal_bytes;
+    int64_t offset_bytes;
+    bool written;
+} tcc_plan_buffer;
+
+typedef struct tcc_plan_launch {
+    tcc_kernel_plan kernel;
+    tcc_plan_buffer *buffers; /* in the kernel's order */
+    int64_t *params;
+    int64_t items, grain;
+    double flop;
+    double bytes;        /* that it moves, as its body tells; 0: all of its buffers */
+    bool copies;         /* only copies a value to another: nothing to do where both are the same memory */
+    bool beside;         /* may run together with the launch before it: they write different parts of one value */
+    const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
+                            hold for it */
+} tcc_plan_launch;
+
+/* Lowering of one group by one row of the table of implementations (select.c): as a proposal, which says what that row
+ * would launch, or, with `choice`, as the graph says. Both go the same way, so what is proposed is what is made. */
+typedef struct tcc_lowering {
+    tcc_arena *arena; /* for everything that must live until the program is built */
+    tcc_context *cx;  /* for the log */
+    tcc_diag *diag;
+    const tcc_graph *graph;
+    const tcc_group *group;
+    const tcc_llvm_target *target;
+    const struct tcc_codegen_options *options;
+    const tcc_implementation *choice; /* NULL: a proposal */
+    bool library;                     /* by a call of a library or not at all */
+    int asked;                        /* calls that a library was asked about */
+    tcc_node *cut; /* a proposal, with no launches: the call leaves this value, what is behind it is another group */
+    tcc_vec(tcc_choice_param) params;
+    tcc_vec(tcc_plan_launch) launches; /* in order; a launch sees what earlier ones wrote */
+    tcc_vec(int64_t) temporaries;      /* bytes of each; alive for this group alone */
+    tcc_vec(tcc_body *) bodies;        /* kept until the program is built */
+} tcc_lowering;
+
+void tcc_lowering_clear(tcc_lowering *l);
+
+/* Appends a launch; zeroed. NULL when memory is short (reported). */
+tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
+/* The launch's buffers from a body's, and its flop from the body. */
+tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
+/* The launch's buffers: `lead`, then those of the body behind (NULL: none). */
+tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead,
+                                    const tcc_body *body);
+/* Traced successfully: the body is sealed, and freed with the lowering. If tracing failed, frees it and returns why. */
+tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
+/* The key of a launch: its schedule, what `format` adds, and the body. */
+tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent,
+                            const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* A new temporary of so many bytes; its number, or -1. */
+int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
+/* Says a parameter of the schedule, which the choice then has: "split", "lanes". */
+tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value);
+/* Whether a library takes the call, with that workspace or a smaller one: it is asked for a proposal, and not again for
+ * what was chosen. */
+bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes);
+/* Takes back what was added: this row does not do it. */
+tcc_status tcc_lowering_give_up(tcc_lowering *l);
+
+/* The pointwise schedule for a traced body whose stores are one value a point. Keeps the body. */
+tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b);
+
+/* The schedule of transposing work, if the sealed body is such: loads that are contiguous along another loop than the
+ * last one. False: it is not. */
+bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, tcc_status *status);
+/* The pointwise schedule for all outputs of the group with as many elements as `space`, whose dims are the loops. */
+tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space);
+
+/* Schedules: each lowers a group of its kind. */
+tcc_status tcc_lower_pointwise(tcc_lowering *l); /* also WINDOW, and whatever has no better schedule */
+tcc_status tcc_lower_reduce(tcc_lowering *l);
+tcc_status tcc_lower_scan(tcc_lowering *l);
+tcc_status tcc_lower_scatter(tcc_lowering *l);
+/* Calls of libraries. */
+tcc_status tcc_lower_norm_call(tcc_lowering *l);
+tcc_status tcc_lower_matmul_call(tcc_lowering *l); /* a dot, or a convolution that is one */
+tcc_status tcc_lower_conv_call(tcc_lowering *l);
+tcc_status tcc_lower_attention_call(tcc_lowering *l);
+/* Contractions and attention by kernels of our own; these and the calls add no launch where they do not do it. */
+tcc_status tcc_lower_contract(tcc_lowering *l); /* by tiles */
+tcc_status tcc_lower_winograd(tcc_lowering *l); /* convolutions with fewer products */
+tcc_status tcc_lower_depthwise(tcc_lowering *l);
+tcc_status tcc_lower_dot(tcc_lowering *l); /* of tcc_lower_contract and tcc_lower_matmul_call, a dot */
+tcc_status tcc_lower_attention(tcc_lowering *l);
+/* A dot and the sum of an operand are two groups. */
+tcc_status tcc_lower_apart(tcc_lowering *l);
+
+#endif

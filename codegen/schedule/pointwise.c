@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of pointwise groups: a collapsed loop nest, vectors along its innermost loop, work items that are chunks
+ * of it. Folds (windows, contractions without a schedule of their own) run inside a point. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/lowering.h"
+
+/* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
+enum { ITEM_POINTS = 4096, ANY_EXTENT = 1 << 30 };
+/* Vectors of a thread of a GPU: more where what is uniform must pay, as an optimizer's hyper-parameters. */
+enum { STEPS = 2, FLAT_STEPS = 4 };
+
+typedef struct pointwise {
+    tcc_body *body;
+    tcc_item_cut cut;
+    int lanes;
+    tcc_thread_shape shape;
+    bool any_extent; /* one flat loop whose extent is parameter 0 */
+} pointwise;
+
+static void emit_point(tcc_body_run *r) {
+    const tcc_body *b = r->body;
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+}
+
+/* The vector loop over [from, to): whole vectors, with a mask or single lanes for the rest where the extent is no
+ * multiple. */
+static void emit_vectors(tcc_body_run *r, int lanes, int var, LLVMValueRef from, LLVMValueRef to, bool whole) {
+    tcc_emitter *e = r->e;
+    tcc_emit_loop loop;
+    LLVMValueRef end = whole ? to : tcc_emit_vectors_end(e, to, lanes);
+    tcc_emit_lane_loop_begin(e, &loop, from, end, lanes, NULL, 0);
+    if (lanes > 1) {
+        r->lane_var = var;
+        r->lanes = lanes;
+        if (!whole) r->mask = tcc_emit_tail_mask(e, lanes, to, loop.index);
+    }
+    tcc_body_enter(r, var, loop.index);
+    emit_point(r);
+    tcc_body_leave(r, var);
+    tcc_emit_loop_end(e, &loop, NULL);
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+    if (end != to) emit_vectors(r, 1, var, end, to, true);
+}
+
+/* The loops of an item from the cut on. */
+static void emit_nest(tcc_body_run *r, const pointwise *p, LLVMValueRef from, LLVMValueRef to) {
+    tcc_emitter *e = r->e;
+    const tcc_item_cut *cut = &p->cut;
+    int last = cut->n - 1;
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    for (int i = cut->cut; i <= last; i++) {
+        int var = cut->order[i];
+        int64_t extent = r->body->vars.data[var].high + 1;
+        if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
+        if (i == last) {
+            emit_vectors(r, p->lanes, var, from, to, !p->any_extent && extent % p->lanes == 0);
+            break;
+        }
+        tcc_emit_loop_begin(e, &loops[i], from, to, 1, NULL, 0);
+        tcc_body_enter(r, var, loops[i].index);
+        tcc_body_emit(r, 0);
+    }
+    for (int i = last - 1; i >= cut->cut; i--) {
+        tcc_body_leave(r, cut->order[i]);
+        tcc_emit_loop_end(e, &loops[i], NULL);
+    }
+}
+
+static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const pointwise *p = plan->data;
+    const tcc_body *b = p->body;
+    const tcc_item_cut *cut = &p->cut;
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
+    run.any_extent = p->any_extent;
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(&run, b->stores.data[i].value);
+    LLVMValueRef extent = p->any_extent ? tcc_emit_param(e, 0) : NULL, from, to;
+    tcc_body_emit(&run, 0);
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    if (cut->cut < 0) {
+        emit_point(&run);
+    } else {
+        if (p->any_extent) {
+            from = tcc_emit_mul(e, items.index, tcc_emit_i64(e, cut->chunk));
+            to = tcc_emit_min(e, tcc_emit_add(e, from, tcc_emit_i64(e, cut->chunk)), extent);
+        } else {
+            tcc_emit_cut(&run, cut, items.index, &from, &to);
+        }
+        tcc_body_emit(&run, 0);
+        emit_nest(&run, p, from, to);
+        for (int i = 0; i < cut->cut; i++) tcc_body_leave(&run, cut->order[i]);
+    }
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    return TCC_OK;
+}
+
+/* All accesses are at the point itself or at one place: then any number of points is the same program. */
+static bool is_flat(const tcc_body *b, int var) {
+    for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
+        bool is_expr = i < b->exprs.count;
+        const tcc_affine *a = is_expr ? &b->exprs.data[i]->affine : &b->stores.data[i - b->exprs.count].offset;
+        if (is_expr && (b->exprs.data[i]->fold || b->exprs.data[i]->kind == TCC_EXPR_WITHIN)) return false;
+        if (a->n > 1 || (a->n == 1 && (a->terms[0].var != var || a->terms[0].coefficient != 1 || a->constant)))
+            return false;
+    }
+    return true;
+}
+
+/* Contractions without a schedule of their own, which read elsewhere for each lane: a thread of a GPU has too few
+ * registers for several such sums beside each other. */
+static bool has_scattered_fold(const tcc_body *b, int lane_var) {
+    enum { LONG = 16 };
+    bool is_long = false, scattered = false;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        double steps = 1;
+        for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
+            if (x->fold >> v & 1) steps *= (double)(b->vars.data[v].high + 1);
+        is_long = is_long || steps > LONG;
+        scattered = scattered ||
+                    (x->kind == TCC_EXPR_LOAD && (uint64_t)tcc_affine_coefficient(&x->affine, lane_var) > 1);
+        scattered = scattered || (x->kind == TCC_EXPR_FOLD && x->op != TCC_OP_REDUCE_SUM);
+    }
+    return is_long && scattered;
+}
+
+tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
+    TCC_TRY(tcc_lowering_keep(l, b));
+    tcc_body_rebase(b);
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, 0);
+    tcc_status status;
+    if (tcc_schedule_tiles(l, b, order, n, &status)) return status;
+    pointwise *p = TCC_ARENA_NEW(l->arena, pointwise);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
+    int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
+    p->any_extent = n == 1 && is_flat(b, order[0]);
+    p->lanes = tcc_choose_lanes(l->target, b, n ? order[n - 1] : -1, p->any_extent ? ANY_EXTENT : inner,
+                                tcc_choose_width(b));
+    if (l->target->kind == TCC_TARGET_CUDA && n && has_scattered_fold(b, order[n - 1])) p->lanes = 1;
+    p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
+    int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
+    p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    if (p->any_extent) {
+        p->cut.chunk = item_points;
+        launch->items = (inner + item_points - 1) / item_points;
+        launch->params = TCC_ARENA_NEW(l->arena, int64_t);
+        if (!launch->params) return tcc_enomem(l->diag);
+        launch->params[0] = inner;
+    }
+    double points = 1;
+    for (int i = 0; i < n; i++) points *= (double)(b->vars.data[order[i]].high + 1);
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    launch->kernel.schedule = "pointwise";
+    launch->kernel.n_params = p->any_extent;
+    launch->kernel.shape = p->shape;
+    launch->kernel.emit = emit;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d", p->lanes);
+}
+
+tcc_status tcc_lower_space(tcc_lowering *l, const tcc_type *space) {
+    const tcc_group *group = l->group;
+    tcc_iteration it;
+    tcc_iteration_init(&it, space->rank, space->dims);
+    for (;;) { /* refined until reshapes resolve */
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, coordinates);
+        tcc_affine position = tcc_affine_linear(b, coordinates, space->rank, space->dims);
+        for (int i = 0; i < group->n_outputs; i++)
+            if (tcc_type_numel(&group->outputs[i]->type) == tcc_type_numel(space))
+                tcc_body_store(b, group->outputs[i], position, false);
+        if (!tcc_iteration_refine(&it, b)) return tcc_schedule_points(l, b);
+        tcc_body_free(b);
+    }
+}
+
+/* The concat that an output is, up to reshapes; NULL: it is none. */
+static const tcc_node *as_concat(const tcc_group *group, const tcc_node *n) {
+    while (n->op == TCC_OP_RESHAPE && tcc_group_has(group, n)) n = n->operands[0];
+    return n->op == TCC_OP_CONCAT && tcc_group_has(group, n) ? n : NULL;
+}
+
+/* Each operand of a concat in loops of its own, into its part of the output: no choice at each point, and no lost
+ * contiguity. */
+static tcc_status lower_concat(tcc_lowering *l, const tcc_node *output, const tcc_node *concat) {
+    int axis = (int)concat->attrs->axis.axis;
+    int64_t start = 0, inner = 1;
+    for (int i = axis + 1; i < concat->type.rank; i++) inner *= concat->type.dims[i];
+    for (int k = 0; k < concat->n_operands; k++) {
+        const tcc_node *x = concat->operands[k];
+        tcc_iteration it;
+        tcc_iteration_init(&it, x->type.rank, x->type.dims);
+        for (;;) {
+            tcc_affine coordinates[TCC_MAX_RANK];
+            tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+            if (!b) return tcc_enomem(l->diag);
+            tcc_iteration_open(b, &it, coordinates);
+            const tcc_expr *value = tcc_body_trace(b, x, coordinates);
+            tcc_affine position = tcc_affine_linear(b, coordinates, x->type.rank, concat->type.dims);
+            /* the part's start is in the buffer's address, so that parts of one shape are one kernel */
+            tcc_store store = {tcc_body_buffer_of(b, output, start * inner, true), position, value, NULL,
+                               .kept = false};
+            if (value && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+            if (!tcc_iteration_refine(&it, b)) {
+                TCC_TRY(tcc_schedule_points(l, b));
+                l->launches.data[l->launches.count - 1].beside = k > 0;
+                break;
+            }
+            tcc_body_free(b);
+        }
+        start += x->type.dims[axis];
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_lower_pointwise(tcc_lowering *l) {
+    const tcc_group *group = l->group;
+    const tcc_node *concat = group->n_outputs == 1 ? as_concat(group, group->outputs[0]) : NULL;
+    if (concat) return lower_concat(l, group->outputs[0], concat);
+    for (int i = 0; i < group->n_outputs; i++) {
+        int64_t numel = tcc_type_numel(&group->outputs[i]->type);
+        bool done = false;
+        for (int k = 0; k < i; k++) done = done || tcc_type_numel(&group->outputs[k]->type) == numel;
+        if (done) continue;
+        const tcc_type *hero = &group->hero->type; /* its dims, where they fit: views then need no refinement */
+        TCC_TRY(tcc_lower_space(l, tcc_type_numel(hero) == numel ? hero : &group->outputs[i]->type));
+    }
+    return TCC_OK;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT
+ * Predicted times. A launch takes as long as the slower of its memory traffic and its arithmetic, and the time to start
+ * it. Arithmetic reaches a part of the target's peak that depends on the kernel; the parts are those that the
+ * benchmarks of ours and the libraries' show on large shapes. All figures are by architecture, never of the threads at
+ * hand: a choice must not depend on them, for it decides the order of sums. */
+#include "codegen/schedule/predict.h"
+
+#include "codegen/options.h"
+
+#include <string.h>
+
+/* -- Traffic -- */
+
+/* Points that the loops of `mask` have together. */
+static double points_of(const tcc_body *b, uint64_t mask) {
+    double points = 1;
+    for (int i = 0; i < b->vars.count; i++)
+        if (mask >> i & 1) points *= (double)(b->vars.data[i].high + 1);
+    return points;
+}
+
+static double smaller(double a, double b) { return a < b ? a : b; }
+
+/* Elements behind a buffer's beginning; for temporaries and tables nobody knows more than what is touched. */
+static double elements_of(const tcc_body_buffer *buffer) {
+    return buffer->node ? (double)(tcc_type_numel(&buffer->node->type) - buffer->offset) : 1e18;
+}
+
+double tcc_predict_body_bytes(const tcc_body *b) {
+    double bytes = 0;
+    for (int i = 0; i < b->buffers.count; i++) {
+        const tcc_body_buffer *buffer = &b->buffers.data[i];
+        double touched = 0; /* by the access that touches most */
+        for (int k = 0; k < b->exprs.count; k++) {
+            const tcc_expr *x = b->exprs.data[k];
+            if (x->kind != TCC_EXPR_LOAD || x->buffer != i) continue;
+            const double n = points_of(b, x->loops);
+            if (n > touched) touched = n;
+        }
+        for (int k = 0; k < b->stores.count; k++) {
+            const tcc_store *s = &b->stores.data[k];
+            const double n = s->buffer == i ? points_of(b, tcc_affine_loops(b, &s->offset)) : 0;
+            if (n > touched) touched = n;
+        }
+        bytes += smaller(touched, elements_of(buffer)) * (double)tcc_dtype_bytes(buffer->dtype);
+    }
+    return bytes;
+}
+
+double tcc_predict_buffer_bytes(const tcc_lowering *l, const tcc_plan_buffer *buffer) {
+    if (buffer->node) return (double)(tcc_type_bytes(&buffer->node->type) - buffer->offset_bytes);
+    if (buffer->literal) return (double)buffer->literal_bytes;
+    return buffer->temporary < 0 ? 0 : (double)l->temporaries.data[buffer->temporary];
+}
+
+/* A library's workspace is not traffic. */
+static double bytes_of(const tcc_lowering *l, const tcc_plan_launch *launch) {
+    if (launch->bytes > 0) return launch->bytes;
+    double bytes = 0;
+    const int n = launch->kernel.n_buffers - (launch->library ? 1 : 0);
+    for (int i = 0; i < n; i++) bytes += tcc_predict_buffer_bytes(l, &launch->buffers[i]);
+    return bytes;
+}
+
+/* -- Time -- */
+
+/* The part of the peak that kernels reach, on tensor cores and without. It decides whether a library's call is worth
+ * that its result is written and read once more, which our kernel spares; on a GPU derived from data sheets and a few
+ * measured shapes. */
+typedef struct part {
+    const char *name;
+    double plain, tensor;
+} part;
+
+static const part parts[] = {
+    {"cublaslt.matmul", 0.9, 0.8}, {"cudnn.", 0.9, 0.7},    {"contract", 0.6, 0.27},
+    {"winograd", 0.5, 0.5},        {"attention", 0.4, 0.2},
+};
+
+/* NULL: of no kernel that is made for products. */
+static const part *find_part(const char *name) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strncmp(name, parts[i].name, strlen(parts[i].name))) return &parts[i];
+    return NULL;
+}
+
+/* Bytes and operations a nanosecond; 0: it has no such. Products of matrices by their operands. */
+static double bytes_a_ns(const tcc_llvm_target *t) { return 1e-9 * t->hw.bytes_per_s; }
+
+static double flop_a_ns(const tcc_llvm_target *t, double multiply_adds) {
+    return 2e-9 * multiply_adds * t->hw.processors * t->hw.clock_hz;
+}
+
+/* From one launch to the next, on either target (fuse_cost.c counts it as bytes). */
+enum { LAUNCH_NS = 2000 };
+
+/* Multiply-adds a cycle of products on tensor cores; 0: there are none for that type. */
+static double tensor_rate(const tcc_lowering *l, const char *name) {
+    const tcc_group_kind kind = l->group->kind;
+    if ((kind != TCC_GROUP_CONTRACT && kind != TCC_GROUP_ATTENTION) || !find_part(name)) return 0;
+    switch (l->group->hero->operands[0]->type.dtype) {
+    case TCC_F16:
+    case TCC_BF16: return l->target->hw.fma_f16;
+    case TCC_F32: return l->options->tf32 ? l->target->hw.fma_tf32 : 0;
+    default: return 0;
+    }
+}
+
+void tcc_predict(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_launch *out) {
+    static const double others = 0.2; /* of the peak: scalar work on vectors */
+    const tcc_hardware *hw = &l->target->hw;
+    const part *p = find_part(out->name);
+    const double tensor = tensor_rate(l, out->name), bytes = bytes_of(l, launch);
+    const double plain = l->group->hero->type.dtype == TCC_F64 ? hw->fma_f64 : hw->fma_f32;
+    const double rate = tensor > 0 ? flop_a_ns(l->target, tensor) * p->tensor
+                                   : flop_a_ns(l->target, plain) * (p ? p->plain : others);
+    const double memory = bytes / bytes_a_ns(l->target), work = launch->flop / rate;
+    out->bytes = (int64_t)bytes;
+    out->flop = (int64_t)launch->flop;
+    out->ns = (int64_t)(LAUNCH_NS + (memory > work ? memory : work));
+}

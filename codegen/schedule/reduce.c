@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of reductions. An item owns some kept points and makes one sweep over their reduced range for each level
+ * of dependence among the reductions (softmax: maximum, sum of exponentials, quotient). Lanes run along the innermost
+ * loop: along the reduced range (rows; lanes are combined at the end of a sweep, in a fixed order), or along kept
+ * points (columns).
+ *
+ * Mean and M2 (variance) are two dependent sums where a second sweep finds the row at hand, and one fold of states
+ * (moments.c) where it would come from memory again.
+ *
+ * Too few items for the data: reduce_pieces.c cuts the reduced range. Sums of columns beside rows: reduce_across.c cuts
+ * the kept one. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/reduce.h"
+
+#include "ir/support/alloc.h"
+
+#include <string.h>
+
+enum { CACHE_COST = 6 }; /* values dearer than this are kept for the next sweep */
+
+/* Bytes of a core's cache that kept values may take. */
+static int64_t cache_of(const tcc_lowering *l) { return l->target->hw.cache_bytes * 3 / 8; }
+
+/* The level of each expression: how many sweeps must have ended before it can be evaluated. */
+static void find_levels(tcc_reduce *p) {
+    const tcc_body *b = p->body;
+    p->n_sweeps = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        int level = 0;
+        for (int k = 0; k < x->n_operands; k++)
+            if (p->level[x->operands[k]->id] > level) level = p->level[x->operands[k]->id];
+        for (int k = 0; k < x->affine.n; k++) {
+            const tcc_var *v = &b->vars.data[x->affine.terms[k].var];
+            if (v->kind == TCC_VAR_VALUE && p->level[v->value->id] > level) level = p->level[v->value->id];
+        }
+        if (x->kind == TCC_EXPR_REDUCE) {
+            if (level + 1 > p->n_sweeps) p->n_sweeps = level + 1;
+            level++;
+        }
+        p->level[i] = level;
+    }
+    for (int i = 0; i < b->stores.count; i++)
+        if (!b->stores.data[i].kept && p->level[b->stores.data[i].value->id] + 1 > p->n_sweeps)
+            p->n_sweeps = p->level[b->stores.data[i].value->id] + 1;
+}
+
+const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x) {
+    for (int i = 0; tcc_is_moment(x->op) && i < x->id; i++) {
+        const tcc_expr *y = b->exprs.data[i];
+        if (y->kind == TCC_EXPR_REDUCE && tcc_is_moment(y->op) && y->operands[0] == x->operands[0]) return y;
+    }
+    return x;
+}
+
+static int sweep_of_stores(const tcc_reduce *p) { return p->n_sweeps - 1; }
+
+static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
+    if (seen[x->id] || x->kind == TCC_EXPR_REDUCE) return 0;
+    seen[x->id] = true;
+    int cost = x->kind == TCC_EXPR_POINT  ? tcc_scalar_cost(x->op)
+               : x->kind == TCC_EXPR_LOAD ? 1
+               : x->kind == TCC_EXPR_FOLD ? 100
+                                          : 0;
+    for (int i = 0; i < x->affine.n; i++) {
+        const tcc_var *v = &p->body->vars.data[x->affine.terms[i].var];
+        if (v->kind == TCC_VAR_VALUE) cost += 8 + cost_below(p, v->value, seen);
+    }
+    for (int i = 0; i < x->n_operands; i++) cost += cost_below(p, x->operands[i], seen);
+    return cost;
+}
+
+/* Is a value that two sweeps want worth keeping? In scratch of the CPU's cache: if it is dear. A GPU reads nothing
+ * twice. */
+static bool worth_keeping(const tcc_lowering *l, const tcc_reduce *p, const tcc_expr *x, bool *seen) {
+    if (l->target->kind == TCC_TARGET_CUDA) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
+    if (x->kind != TCC_EXPR_POINT || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) return false;
+    memset(seen, 0, (size_t)p->body->exprs.count);
+    return cost_below(p, x, seen) >= CACHE_COST && (p->n_slots + 1) * p->row * 4 <= cache_of(l);
+}
+
+/* The registers of kept values: a value takes them from the sweep that makes it to the last one that reads it. */
+static void count_words(tcc_reduce *p, bool *known, bool *in) {
+    const tcc_body *b = p->body;
+    size_t n = (size_t)b->exprs.count;
+    memset(known, 0, n);
+    for (int s = 0; s + 1 < p->n_sweeps; s++) {
+        memset(in, 0, n);
+        tcc_reduce_mark_sweep(p, s, known, in);
+        for (size_t i = 0; i < n; i++) known[i] |= in[i] && p->slot[i] >= 0;
+        memset(in, 0, n);
+        for (int t = s + 1; t < p->n_sweeps; t++) tcc_reduce_mark_sweep(p, t, known, in);
+        int words = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (!known[i] || !in[i]) continue;
+            int bytes = tcc_dtype_bytes(b->exprs.data[i]->dtype);
+            words += bytes > 4 ? 2 : 1;
+            p->narrow = p->narrow && bytes <= 4 && b->exprs.data[i]->dtype != TCC_BOOL;
+        }
+        if (words > p->words) p->words = words;
+    }
+}
+
+/* Which values of one sweep the next ones should find: those at the border of what both evaluate. */
+tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p) {
+    const tcc_body *b = p->body;
+    size_t n = (size_t)b->exprs.count;
+    for (size_t i = 0; i < n; i++) p->slot[i] = -1;
+    p->row = 1;
+    for (int i = 0; i < p->n_reduced; i++) {
+        int64_t extent = b->vars.data[p->reduced[i]].high + 1;
+        if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
+        p->row *= extent;
+    }
+    p->n_slots = p->words = 0;
+    p->narrow = true;
+    if (p->columns || p->n_reduced == 0 || p->piece_var >= 0) return TCC_OK;
+    int inner = p->reduced[p->n_reduced - 1];
+    bool *flags = tcc__calloc(4 * n + 1, sizeof *flags);
+    if (!flags) return tcc_enomem(l->diag);
+    bool *now = flags, *later = flags + n, *border = flags + 2 * n, *seen = flags + 3 * n;
+    for (int s = 0; s < p->n_sweeps; s++) {
+        memset(now, 0, n);
+        tcc_reduce_mark_sweep(p, s, NULL, now);
+        for (int t = s + 1; t < p->n_sweeps; t++) {
+            memset(later, 0, n);
+            memset(border, 0, n);
+            tcc_reduce_mark_sweep(p, t, NULL, later);
+            for (size_t i = 0; i < n; i++) {
+                const tcc_expr *x = b->exprs.data[i];
+                if (!later[i] || now[i]) continue;
+                for (int k = 0; k < x->n_operands; k++) border[x->operands[k]->id] = true;
+            }
+            for (int i = 0; i < b->stores.count; i++)
+                if (!b->stores.data[i].kept && t == sweep_of_stores(p)) border[b->stores.data[i].value->id] = true;
+            for (size_t i = 0; i < n; i++)
+                if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && p->level[b->exprs.data[i]->operands[0]->id] == t)
+                    border[b->exprs.data[i]->operands[0]->id] = true;
+            for (size_t i = 0; i < n; i++) {
+                const tcc_expr *x = b->exprs.data[i];
+                if (!border[i] || !now[i] || !later[i] || p->slot[i] >= 0 || !(x->loops >> inner & 1)) continue;
+                if (worth_keeping(l, p, x, seen)) p->slot[i] = p->n_slots++;
+            }
+        }
+    }
+    count_words(p, now, later);
+    tcc__free(flags);
+    return TCC_OK;
+}
+
+/* Loops of the body by class, innermost last, after merging. */
+static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bits) {
+    tcc_body *b = p->body;
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, reduced_bits);
+    p->n_kept = p->n_reduced = 0;
+    for (int i = 0; i < n; i++) {
+        if (reduced_bits >> order[i] & 1) p->reduced[p->n_reduced++] = order[i];
+        else p->kept[p->n_kept++] = order[i];
+    }
+    p->columns = n > 0 && !(reduced_bits >> order[n - 1] & 1);
+    int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
+    p->lanes = n ? tcc_choose_lanes(l->target, b, order[n - 1], inner, tcc_choose_width(b)) : 1;
+    if (p->n_reduced == 0 && !p->columns) p->lanes = 1;
+    p->piece_var = p->slice_var = -1;
+    p->level = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
+    p->slot = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
+    if (!p->level || !p->slot) return tcc_enomem(l->diag);
+    return b->status;
+}
+
+tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, tcc_reduce **out) {
+    tcc_reduce *p = TCC_ARENA_NEW(l->arena, tcc_reduce);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
+    TCC_TRY(plan_loops(l, p, reduced_bits));
+    find_levels(p);
+    *out = p;
+    return TCC_OK;
+}
+
+double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
+    double product = 1;
+    for (int i = 0; i < n; i++) product *= (double)(b->vars.data[loops[i]].high + 1);
+    return product;
+}
+
+/* --- Threads */
+
+/* Blocks that a processor should hold. The assembler, if not told, may keep to 32 registers and spill. */
+static int blocks_of(const tcc_lowering *l, int threads) {
+    enum { REGISTERS = 85 };
+    int held = tcc_hardware_threads(&l->target->hw, REGISTERS);
+    return threads < held ? held / threads : 1;
+}
+
+void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
+    enum { SMALL_BLOCK = 128, RESERVED = 2048 };
+    const int largest = l->target->hw.threads_per_block;
+    const tcc_body *b = p->body;
+    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes,
+            group = 1;
+    if (!p->narrow || p->n_slots * p->row * 4 + RESERVED > l->target->hw.shared_optin_bytes) {
+        for (int i = 0; i < b->exprs.count; i++) p->slot[i] = -1;
+        p->n_slots = 0;
+    }
+    while (group < vectors && group < (p->n_slots ? largest / 2 : largest / 4)) group *= 2;
+    if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
+    const int threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group;
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .deep = 1, .blocks = blocks_of(l, threads)};
+}
+
+/* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
+ * a row. */
+static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
+    enum {
+        ELEMENTS = 32,
+        REGISTERS = 64,
+        SMALL_BLOCK = 128,
+        ENOUGH = 31 * TCC_EMIT_WARP / 2, /* threads of a processor that keep it busy */
+        FEW_STEPS = 8,
+        SEGMENT = 128
+    };
+    const int largest = l->target->hw.threads_per_block;
+    const int64_t enough = (int64_t)ENOUGH * l->target->hw.processors;
+    const tcc_body *b = p->body;
+    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
+    int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
+    if (words < 1) words = 1;
+    for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= largest; group *= 2) {
+        int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
+        if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
+        if (elements > ELEMENTS || elements * words > (group == largest       ? REGISTERS / 4
+                                                       : group == largest / 2 ? REGISTERS / 2
+                                                                              : REGISTERS))
+            continue;
+        found = group;
+        p->steps = (int)steps;
+        if (steps == 1 || rows * group >= enough || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
+    }
+    if (!found) {
+        tcc_reduce_shape_long_rows(l, p);
+        return;
+    }
+    const int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found;
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks_of(l, threads)};
+}
+
+/* Threads for columns side by side: up to a warp; fewer where they then come out even. */
+int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
+    enum { LEAST = 8 };
+    int64_t extent = p->body->vars.data[p->kept[p->n_kept - 1]].high + 1, group = 1;
+    while (group < TCC_EMIT_WARP && group * p->lanes < extent) group *= 2;
+    for (int64_t even = group; even >= LEAST; even /= 2)
+        if (extent % (even * p->lanes) == 0) return even;
+    return group;
+}
+
+/* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
+static void shape_columns(const tcc_hardware *hw, tcc_reduce *p, int64_t *points) {
+    enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
+    const double enough = (double)ENOUGH * hw->processors;
+    const int64_t shared = hw->shared_bytes * 2 / 3;
+    const tcc_body *b = p->body;
+    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), deep = 1,
+            carries = 0;
+    double vectors = tcc_reduce_points(b, p->kept, p->n_kept) / p->lanes;
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[i]) == b->exprs.data[i])
+            carries += tcc_fold_carries(b->exprs.data[i]->op);
+    int64_t rows = p->n_reduced == 0 ? 1 : p->piece_var >= 0 ? p->piece : b->vars.data[p->reduced[0]].high + 1;
+    while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < enough &&
+           group * deep * 2 * p->lanes * 8 * carries <= shared)
+        deep *= 2;
+    p->shape = (tcc_thread_shape){
+        .threads = deep > 1 ? (int)(group * deep) : SMALL_BLOCK, .group = (int)group, .deep = (int)deep};
+    *points = group * p->lanes < extent ? group * p->lanes : extent;
+}
+
+tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
+    tcc_body *b = p->body;
+    double points = tcc_reduce_points(b, p->reduced, p->n_reduced) * tcc_reduce_points(b, p->kept, p->n_kept);
+    if (p->piece_var >= 0) points = points * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    launch->grain = tcc_choose_grain(b, points / (double)p->cut.items);
+    launch->kernel.schedule = "reduce";
+    launch->kernel.shape = p->shape;
+    launch->kernel.emit = tcc_reduce_emit;
+    launch->kernel.data = p;
+    launch->kernel.scratch_bytes = p->scratch_bytes;
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d piece=%lld slices=%lld", p->lanes,
+                            (long long)(p->piece_var >= 0 ? p->piece : 0),
+                            (long long)(p->slice_var >= 0 ? p->cut.items : 0));
+}
+
+/* Slots and threads; *points: kept points of an item. */
+static tcc_status choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points) {
+    const tcc_body *b = p->body;
+    TCC_TRY(tcc_reduce_choose_slots(l, p));
+    double reduced = tcc_reduce_points(b, p->reduced, p->n_reduced);
+    if (p->piece_var >= 0) reduced = reduced * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
+    *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
+    if (l->target->kind != TCC_TARGET_CUDA) return TCC_OK;
+    *points = 1;
+    if (p->columns) shape_columns(&l->target->hw, p, points);
+    else if (p->n_reduced) shape_rows(l, p);
+    else p->shape = tcc_choose_threads(l->target, 1, 1);
+    return TCC_OK;
+}
+
+tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
+    tcc_body *b = p->body;
+    int64_t points;
+    TCC_TRY(choose_shape(l, p, &points));
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points,
+                           p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
+    p->scratch_bytes = p->steps ? 0 : p->n_slots * p->row * 4;
+    return tcc_reduce_launch(l, p);
+}
+
+/* The body of the whole group: kept and full outputs at the point, and what column sums add up. NULL when memory is
+ * short. */
+static tcc_body *trace_group(tcc_reduce_trace *t) {
+    int sums = t->n;
+    for (;;) { /* refined until reshapes resolve */
+        t->n = sums;
+        tcc_body *b = tcc_reduce_open(t);
+        if (!b) return NULL;
+        tcc_reduce_store_outputs(t, b, true, true);
+        if (sums) tcc_reduce_store_sums(t, b);
+        if (!tcc_iteration_refine(&t->it, b)) return b;
+        tcc_body_free(b);
+    }
+}
+
+static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
+    tcc_body *b = trace_group(t);
+    if (!b) return tcc_enomem(t->l->diag);
+    TCC_TRY(tcc_lowering_keep(t->l, b));
+    return tcc_reduce_plan(t->l, b, t->reduced_bits, p);
+}
+
+/* Should M2 be made in the mean's sweep? A second sweep over a row that is in registers, in shared memory or in a
+ * thread's cache costs less than the segments of the first; what has to come from memory again costs most. */
+static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
+    tcc_lowering *l = t->l;
+    bool any = false;
+    for (int i = 0; i < t->n; i++) any = any || t->all[i].node->op == TCC_OP_REDUCE_M2;
+    if (!any || p->n_reduced == 0) return TCC_OK;
+    int64_t points;
+    TCC_TRY(choose_shape(l, p, &points));
+    bool at_hand = l->target->kind == TCC_TARGET_CUDA ? p->steps || p->n_slots : p->row * 4 <= cache_of(l);
+    t->one_sweep = p->columns || !at_hand || tcc_reduce_choose_pieces(t, p) > 1;
+    return TCC_OK;
+}
+
+tcc_status tcc_lower_reduce(tcc_lowering *l) {
+    tcc_reduce_trace t;
+    tcc_reduce *p;
+    TCC_TRY(tcc_reduce_trace_begin(&t, l));
+    bool across = t.n > 0;
+    TCC_TRY(plan_group(&t, &p));
+    if (across) return tcc_reduce_across(&t, p);
+    TCC_TRY(choose_sweeps(&t, p));
+    if (t.one_sweep) {
+        t.n = 0;
+        TCC_TRY(plan_group(&t, &p));
+    }
+    int levels = 0;
+    for (int i = 0; i < t.n; i++) {
+        t.all[i].level = t.all[i].expr ? p->level[t.all[i].expr->operands[0]->id] : 0;
+        if (t.all[i].level + 1 > levels) levels = t.all[i].level + 1;
+    }
+    int64_t pieces = tcc_reduce_choose_pieces(&t, p);
+    TCC_TRY(pieces > 1 ? tcc_reduce_in_pieces(&t, levels, pieces) : tcc_reduce_add(l, p));
+    for (int i = 0; i < l->group->n_outputs; i++) { /* bystanders of another size have loops of their own */
+        const tcc_node *n = l->group->outputs[i];
+        bool done = tcc_reduce_is_kept(&t, n) || tcc_reduce_is_full(&t, n);
+        for (int k = 0; k < i; k++)
+            done = done || tcc_type_numel(&l->group->outputs[k]->type) == tcc_type_numel(&n->type);
+        if (!done) TCC_TRY(tcc_lower_space(l, &n->type));
+    }
+    return TCC_OK;
+}

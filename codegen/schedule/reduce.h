@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT
+ * What the files of the reduction schedule share: reduce_trace.c makes the scalar program, schedule_reduce.c plans,
+ * reduce_pieces.c cuts the reduced range, reduce_across.c adds column sums, reduce_emit.c and reduce_sums.c emit. */
+#ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
+#define TCC_CODEGEN_SCHEDULE_REDUCE_H
+
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/lowering.h"
+
+enum {
+    TCC_REDUCE_MOST = 16, /* reductions in a kernel */
+    TCC_REDUCE_ITEM_POINTS = 8192,
+};
+
+/* --- Tracing */
+
+typedef struct tcc_reduction {
+    const tcc_node *node;
+    bool across;          /* over the kept loops: a column sum */
+    const tcc_expr *expr; /* REDUCE; NULL: loaded */
+    int temporary;        /* where its value is loaded from, -1: computed */
+    int partial;          /* temporary of partial results, -1: none */
+    int means;            /* REDUCE_M2: temporary of the means of these parts */
+    int level;            /* number of sweeps that come before its own */
+} tcc_reduction;
+
+/* The iteration space of a group and its reductions; and, while tracing, the point. */
+typedef struct tcc_reduce_trace {
+    tcc_lowering *l;
+    const tcc_type *space;
+    bool reduced[TCC_MAX_RANK];
+    int64_t kept_numel, reduced_numel;
+    tcc_iteration it;
+    uint64_t reduced_bits;
+    bool *across; /* by position in the group */
+    int n;
+    tcc_reduction all[TCC_REDUCE_MOST];
+    tcc_affine coordinates[TCC_MAX_RANK]; /* of the hero's operand */
+    tcc_affine kept_position, reduced_position;
+    /* combining: the value of a reduction at a point is the fold of partial results along the loop `piece` */
+    bool combine, combine_across;
+    int level;            /* reductions of this level are combined */
+    tcc_affine piece;     /* as a form */
+    int64_t piece_points; /* of a kept point in a piece, but for the last */
+    bool one_sweep; /* M2 is made in the sweep that makes the mean; else in a second one, of what is at hand then */
+    int slice_var;  /* of the body that has column sums */
+} tcc_reduce_trace;
+
+tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l);
+/* A fresh body with the space's loops open and `t` describing the point; NULL when memory is short. */
+tcc_body *tcc_reduce_open(tcc_reduce_trace *t);
+/* A fresh body that combines `pieces` partial results: its loops are the kept dims (`across`: the reduced ones), then
+ * the pieces, whose loop is *var. */
+tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t pieces, int *var);
+bool tcc_reduce_is_across(const tcc_reduce_trace *t, const tcc_node *n);
+bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n); /* of outputs */
+bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n);
+/* Stores the group's kept and full outputs at the open point. */
+void tcc_reduce_store_outputs(tcc_reduce_trace *t, tcc_body *b, bool kept, bool full);
+/* Of a REDUCE expression of M2: the mean of its operand. */
+const tcc_expr *tcc_reduce_mean_beside(tcc_body *b, const tcc_expr *m2);
+/* The type that partial results of a reduction have: at least f32. */
+tcc_dtype tcc_reduce_partial_dtype(const tcc_node *n);
+
+/* --- A planned reduction */
+
+typedef struct tcc_reduce {
+    tcc_body *body;
+    int n_kept, n_reduced;
+    int kept[TCC_BODY_MAX_LOOPS], reduced[TCC_BODY_MAX_LOOPS];
+    bool columns; /* lanes along the last kept loop, else along the last reduced one */
+    int lanes;
+    tcc_thread_shape shape;
+    tcc_item_cut cut; /* of the kept loops */
+    int piece_var;    /* a kept loop that counts pieces of the first reduced loop, or -1 */
+    int64_t piece;    /* its length */
+    int slice_var;    /* column sums: a variable that counts the items, which are slices of the rows; or -1 */
+    int n_sweeps;
+    int *level; /* by expr: the sweep that can evaluate it */
+    int *slot;  /* by expr: kept for later sweeps, in scratch or in registers; or -1 */
+    int n_slots;
+    int words;   /* registers that slots take for an element, at most at a time */
+    bool narrow; /* shared memory can hold slots too, 4 bytes each */
+    int64_t row; /* elements of a row kept in scratch */
+    int64_t scratch_bytes;
+    int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
+                  registers */
+} tcc_reduce;
+
+/* Loops by class, lanes and levels of a sealed body. */
+tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, tcc_reduce **out);
+/* What a sweep leaves for the next ones. */
+tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p);
+/* Threads for rows that are too long for registers. */
+void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p);
+/* Threads for columns side by side: up to a warp; fewer where they then come out even. */
+int64_t tcc_reduce_columns_group(const tcc_reduce *p);
+/* Chooses slots, threads and items, and adds the launch. */
+tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p);
+/* Adds the launch of a plan that has them. */
+tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p);
+double tcc_reduce_points(const tcc_body *b, const int *loops, int n); /* product of extents */
+
+/* --- In pieces */
+
+/* How many pieces to cut the first reduced loop into; 1: none. */
+int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p);
+tcc_status tcc_reduce_in_pieces(tcc_reduce_trace *t, int levels, int64_t pieces);
+/* Plans and launches a traced body of tcc_reduce_open_combine. */
+tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var);
+
+/* --- Column sums */
+
+/* Stores of the open point that add to partial sums, which are temporaries. */
+void tcc_reduce_store_sums(tcc_reduce_trace *t, tcc_body *b);
+/* Launches the group; `p` is the plan of its body. */
+tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p);
+
+/* --- Emission */
+
+/* Emits the kernel; plan->data is a tcc_reduce. */
+tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+/* Column sums of an item: `sums` are its thread's places by step and store, made at first; unused unless p->steps. */
+void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *sums); /* 0 */
+/* Adds the open point, or vector, of store number `store`: to a place of the thread, or in memory if it is NULL. */
+void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place);
+void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRef *sums); /* they are in memory */
+/* The expression whose fold gives the value of REDUCE expression x too: the first mean or M2 of its operand, which
+ * share a state. */
+const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x);
+/* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the
+ * stores. */
+void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT
+ * Column sums beside rows, as in the backward pass of layer norm: one kernel reads each row once for its own reductions
+ * and for its part of all column sums. An item is a slice of the rows. A GPU's item is a block, whose lane groups take
+ * the slice's rows in turns and keep the sums of their columns in registers; a thread of the host keeps the slice's
+ * sums in memory, which its cache holds. Each slice leaves a row of partial sums; a second launch adds these in order
+ * and does the work behind. Slices depend on the shape alone. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/reduce.h"
+
+/* Partial sums of the slice's columns. Their temporaries get their sizes when the slices are known. */
+void tcc_reduce_store_sums(tcc_reduce_trace *t, tcc_body *b) {
+    t->slice_var = tcc_body_loop(b, t->kept_numel);
+    tcc_affine slice = tcc_affine_scale(b, tcc_affine_var(b, t->slice_var), t->reduced_numel);
+    tcc_affine offset = tcc_affine_add(b, t->reduced_position, slice);
+    for (int i = 0; i < t->n && b->status == TCC_OK; i++) {
+        tcc_reduction *r = &t->all[i];
+        if (!r->across) continue;
+        if (r->partial < 0) r->partial = tcc_lowering_temporary(t->l, 0);
+        const tcc_expr *value = tcc_body_trace(b, r->node->operands[0], t->coordinates);
+        if (r->partial < 0 || !value) return;
+        tcc_store store = {tcc_body_temporary(b, r->partial, tcc_reduce_partial_dtype(r->node), true), offset, value,
+                           NULL, .sum = true};
+        if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(b->diag);
+    }
+}
+
+/* Bytes of a row of partial sums, at most. */
+static int64_t sums_row_bytes(const tcc_reduce *p) {
+    const tcc_body *b = p->body;
+    int widest = 0;
+    for (int i = 0; i < b->stores.count; i++) {
+        int bytes = b->stores.data[i].sum ? tcc_dtype_bytes(b->buffers.data[b->stores.data[i].buffer].dtype) : 0;
+        if (bytes > widest) widest = bytes;
+    }
+    return (b->vars.data[p->reduced[0]].high + 1) * widest;
+}
+
+/* Threads of a GPU: a warp a row, or less where its vectors then come out even, and a block of such; of long rows a
+ * block a row. Rows and sums must fit the registers that a thread has beside the rest of its work; else sums are kept
+ * in memory. There are hardly more blocks than processors, so that a block may have all registers of one. */
+static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
+    enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20, MOST_DEEP = 32 }; /* words of a thread */
+    static const struct {
+        int threads, words;
+    } whole[] = {{256, LARGE}, {512, WIDE}, {1024, LARGEST}};
+    const tcc_body *b = p->body;
+    int64_t vectors = (b->vars.data[p->reduced[p->n_reduced - 1]].high + p->lanes) / p->lanes, waste = INT64_MAX,
+            group = 1;
+    int words = p->words;
+    for (int i = 0; i < b->stores.count; i++)
+        if (b->stores.data[i].sum)
+            words += tcc_dtype_bytes(b->buffers.data[b->stores.data[i].buffer].dtype) > 4 ? 2 : 1;
+    for (int64_t g = TCC_EMIT_WARP; g >= TCC_EMIT_WARP / 4; g /= 2)
+        if ((vectors + g - 1) / g * g - vectors < waste) {
+            waste = (vectors + g - 1) / g * g - vectors;
+            group = g;
+        }
+    while (group / 2 >= vectors) group /= 2;
+    int64_t taken = (vectors + group - 1) / group * p->lanes * words;
+    if (p->n_reduced == 1 && taken <= LARGE) {
+        int64_t deep = (taken <= SMALL ? whole[1].threads : whole[0].threads) / group;
+        while (deep > 1 && (deep > MOST_DEEP || deep > rows || deep * sums_row_bytes(p) > l->target->hw.shared_bytes))
+            deep /= 2;
+        p->steps = (int)((vectors + group - 1) / group);
+        p->shape =
+            (tcc_thread_shape){.threads = (int)(group * deep), .group = (int)group, .deep = (int)deep, .blocks = 1};
+        p->scratch_bytes = deep > 1 ? deep * sums_row_bytes(p) : 0;
+        return;
+    }
+    for (int i = 0; p->n_reduced == 1 && i < 3; i++) {
+        int64_t steps = (vectors + whole[i].threads - 1) / whole[i].threads;
+        if (steps * p->lanes * words > whole[i].words) continue;
+        p->steps = (int)steps;
+        p->shape = (tcc_thread_shape){.threads = whole[i].threads, .group = whole[i].threads, .deep = 1, .blocks = 1};
+        return;
+    }
+    tcc_reduce_shape_long_rows(l, p);
+    p->scratch_bytes = p->n_slots * p->row * 4;
+}
+
+/* Rows of a slice. A GPU: so few slices that their partial sums are few against the rows, yet enough that most
+ * processors have one. */
+static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t rows, int64_t columns) {
+    enum { LEAST_ROWS = 32, SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST_HOST = 64, LEAST_HOST = 8 };
+    const int64_t busy = l->target->hw.processors, most = 2 * busy;
+    int64_t slices;
+    if (l->target->kind == TCC_TARGET_CUDA) {
+        int64_t each = 2 * (p->shape.deep > 1 ? p->shape.deep : 1);
+        slices = rows / LEAST_ROWS;
+        if (slices < busy) slices = rows / each < busy ? rows / each : busy;
+        if (slices > most) slices = most;
+    } else {
+        slices = rows * columns / SLICE_POINTS;
+        if (slices > MOST_HOST) slices = MOST_HOST;
+        if (slices > rows / LEAST_HOST) slices = rows / LEAST_HOST;
+    }
+    return slices > 1 ? (rows + slices - 1) / slices : rows;
+}
+
+tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
+    tcc_lowering *l = t->l;
+    tcc_body *b = p->body;
+    if (p->columns)
+        return TCC_BUG(l->diag, "column sums beside reductions that are not of rows: %s",
+                       tcc_node_text(l->group->hero));
+    TCC_TRY(tcc_reduce_choose_slots(l, p));
+    if (l->target->kind == TCC_TARGET_CUDA) shape_across(l, p, t->kept_numel);
+    else p->scratch_bytes = p->n_slots * p->row * 4;
+    int64_t slice = rows_of_slice(l, p, t->kept_numel, t->reduced_numel);
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, slice, 1);
+    p->slice_var = t->slice_var;
+    b->vars.data[p->slice_var].high = p->cut.items - 1;
+    for (int i = 0; i < t->n; i++) {
+        const tcc_reduction *r = &t->all[i];
+        if (!r->across) continue;
+        l->temporaries.data[r->partial] = p->cut.items * t->reduced_numel *
+                                          tcc_dtype_bytes(tcc_reduce_partial_dtype(r->node));
+    }
+    if (tcc_log_on(l->cx, TCC_LOG_FUSION))
+        tcc_logf(l->cx, TCC_LOG_FUSION, "column sums of %lld rows in %lld slices, %s: %s", (long long)t->kept_numel,
+                 (long long)p->cut.items, p->steps ? "in registers" : "in memory", tcc_node_text(l->group->hero));
+    TCC_TRY(tcc_reduce_launch(l, p));
+    int var;
+    tcc_body *sums = tcc_reduce_open_combine(t, true, p->cut.items, &var);
+    if (!sums) return tcc_enomem(l->diag);
+    for (int i = 0; i < l->group->n_outputs; i++)
+        if (tcc_reduce_is_across(t, l->group->outputs[i]))
+            tcc_body_store(sums, l->group->outputs[i], t->reduced_position, true);
+    return tcc_reduce_combine(l, sums, var);
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT
+ * Emission of reductions: for each kept point, or vector of them, one sweep over its reduced range for each level of
+ * dependence. Values that a later sweep wants again are kept in scratch, or in registers where all steps of a sweep are
+ * written out. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/reduce.h"
+
+#include "ir/support/alloc.h"
+
+#include <string.h>
+
+/* Marks what expressions of the sweep can be reached from its roots. */
+static void mark(const tcc_reduce *p, const bool *leaf, const tcc_expr *x, bool *in) {
+    if (in[x->id]) return;
+    in[x->id] = true;
+    if (x->kind == TCC_EXPR_REDUCE || (leaf && leaf[x->id])) return;
+    for (int i = 0; i < x->affine.n; i++) {
+        const tcc_var *v = &p->body->vars.data[x->affine.terms[i].var];
+        if (v->kind == TCC_VAR_VALUE) mark(p, leaf, v->value, in);
+    }
+    for (int i = 0; i < x->n_operands; i++) mark(p, leaf, x->operands[i], in);
+}
+
+static int sweep_of_stores(const tcc_reduce *p) { return p->n_sweeps - 1; }
+
+void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in) {
+    const tcc_body *b = p->body;
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && p->level[b->exprs.data[i]->operands[0]->id] == sweep)
+            mark(p, leaf, b->exprs.data[i]->operands[0], in);
+    for (int i = 0; i < b->stores.count; i++)
+        if (!b->stores.data[i].kept && sweep == sweep_of_stores(p)) mark(p, leaf, b->stores.data[i].value, in);
+}
+
+/* The address of a cached value at the open reduced point. */
+static LLVMValueRef slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
+    tcc_emitter *e = r->e;
+    LLVMTypeRef scalar = tcc_scalar_register(e, x->dtype);
+    LLVMValueRef at = tcc_emit_i64(e, 0);
+    for (int i = 0; i < p->n_reduced; i++) {
+        int64_t extent = r->body->vars.data[p->reduced[i]].high + 1;
+        if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
+        at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, extent)), r->loops[p->reduced[i]]);
+    }
+    at = tcc_emit_add(e, at, tcc_emit_i64(e, p->slot[x->id] * p->row));
+    return tcc_emit_at(e, scalar, r->e->scratch, at);
+}
+
+/* Slots are padded to whole vectors, which begin at multiples of their lanes. */
+static int slot_alignment(const tcc_reduce *p) { return p->lanes < 4 ? 4 : 16; }
+
+enum { MOST_CARRIES = TCC_EMIT_MAX_CARRY };
+
+typedef struct sweep_cx {
+    const tcc_reduce *p;
+    int sweep;
+    int n, n_moments; /* folds of the sweep; means and M2 come first */
+    const tcc_expr *reductions[TCC_REDUCE_MOST];
+    const LLVMValueRef *states; /* of the moments, in front of the open segment */
+    bool *computes;             /* by expr: evaluated in this sweep for the first time, and cached */
+    bool *loads;                /* by expr: cached earlier */
+    LLVMValueRef *kept;         /* p->steps: by step and expr, the cached value */
+    const LLVMValueRef *sums;   /* p->steps: by step and store, a place of the thread for the sum of its columns */
+    int step;
+} sweep_cx;
+
+/* The innermost point or vector of points: evaluate, fold, store. */
+static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry) {
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    const tcc_reduce *p = s->p;
+    for (int i = 0; i < b->exprs.count; i++)
+        if (s->loads[i] && r->needed[i]) {
+            const tcc_expr *x = b->exprs.data[i];
+            r->values[i] = p->steps ? s->kept[s->step * b->exprs.count + i]
+                                    : tcc_emit_load(e, tcc_body_type(r, x->dtype, true), slot_address(r, p, x),
+                                                    slot_alignment(p));
+        }
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->exprs.count; i++) {
+        if (!s->computes[i]) continue;
+        LLVMValueRef value = tcc_body_lanes(r, b->exprs.data[i]);
+        if (p->steps) s->kept[s->step * b->exprs.count + i] = value;
+        else tcc_emit_store(e, value, slot_address(r, p, b->exprs.data[i]), slot_alignment(p));
+    }
+    int c = 0;
+    for (int i = s->n_moments; i < s->n; i++) {
+        const tcc_expr *x = s->reductions[i];
+        LLVMValueRef index = NULL, value = tcc_body_lanes(r, x->operands[0]);
+        if (x->op == TCC_OP_ARGMAX) { /* one axis, possibly cut into several loops: the position in it */
+            LLVMValueRef at = tcc_emit_i64(e, 0);
+            for (int k = 0; k < p->n_reduced; k++)
+                at = tcc_emit_add(e, tcc_emit_mul(e, at, tcc_emit_i64(e, b->vars.data[p->reduced[k]].high + 1)),
+                                  r->loops[p->reduced[k]]);
+            index = tcc_emit_splat(e, LLVMBuildTrunc(e->builder, at, e->i32, ""), r->lanes);
+            if (!p->columns && r->lanes > 1)
+                index = LLVMBuildAdd(e->builder, index, tcc_emit_iota(e, e->i32, r->lanes), "");
+        }
+        tcc_fold_step(e, x->op, &carry[c], value, index, p->columns ? NULL : r->mask);
+        c += tcc_fold_carries(x->op);
+    }
+    for (int i = 0; i < s->n_moments; i++, c += TCC_MOMENT_SUMS)
+        tcc_moment_step(e, s->states + TCC_MOMENT_STATE * i, &carry[c],
+                        tcc_body_lanes(r, s->reductions[i]->operands[0]), p->columns ? NULL : r->mask);
+    if (s->n_moments) carry[c] = LLVMBuildAdd(e->builder, carry[c], tcc_emit_i32(e, 1), "");
+    for (int i = 0; s->sweep == sweep_of_stores(p) && i < b->stores.count; i++) {
+        if (b->stores.data[i].sum)
+            tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
+        else if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
+    }
+}
+
+/* The lane loop of a row, written out. Where the row ends within a step, the threads that are past it leave that step
+ * out. */
+static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    const tcc_reduce *p = s->p;
+    const int var = p->reduced[p->n_reduced - 1], n = r->body->exprs.count;
+    int64_t extent = r->body->vars.data[var].high + 1, all = tcc_emit_group_lanes(e, p->lanes);
+    LLVMValueRef own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
+    for (s->step = 0; s->step < p->steps; s->step++) {
+        LLVMValueRef index = tcc_emit_add(e, own, tcc_emit_i64(e, s->step * all)), before[MOST_CARRIES];
+        bool part = (s->step + 1) * all > extent;
+        tcc_emit_if branch;
+        memcpy(before, carry, sizeof *carry * (size_t)n_carry);
+        if (part)
+            tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
+        if (p->lanes > 1) r->lane_var = var;
+        r->lanes = p->lanes;
+        tcc_body_enter(r, var, index);
+        emit_inside(r, s, carry);
+        tcc_body_leave(r, var);
+        r->lane_var = -1;
+        r->lanes = 1;
+        if (!part) continue;
+        tcc_emit_if_end(e, &branch);
+        for (int k = 0; k < n_carry; k++) carry[k] = tcc_emit_if_value(e, &branch, carry[k], before[k]);
+        for (int i = 0; i < n; i++) {
+            LLVMValueRef *value = &s->kept[s->step * n + i];
+            if (s->computes[i]) *value = tcc_emit_if_value(e, &branch, *value, LLVMConstNull(LLVMTypeOf(*value)));
+        }
+    }
+}
+
+/* The lane loop of a row: whole vectors, then what is left under a mask. */
+static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
+                     LLVMValueRef *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    const tcc_reduce *p = s->p;
+    int var = p->reduced[p->n_reduced - 1];
+    int64_t first, last;
+    if (p->lanes > 1) {
+        r->lane_var = var;
+        r->lanes = p->lanes;
+    }
+    bool fixed = tcc_emit_is_constant(from, &first) && tcc_emit_is_constant(to, &last);
+    int64_t vectors = fixed ? (last - first) / p->lanes : 0;
+    bool peel = fixed && !whole && vectors >= 1;
+    LLVMValueRef end = peel ? tcc_emit_i64(e, first + vectors * p->lanes) : to;
+    tcc_emit_loop loop;
+    tcc_emit_lane_loop_begin(e, &loop, from, end, p->lanes, carry, n_carry);
+    memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
+    if (!whole && !peel && p->lanes > 1) r->mask = tcc_emit_tail_mask(e, p->lanes, to, loop.index);
+    tcc_body_enter(r, var, loop.index);
+    emit_inside(r, s, carry);
+    tcc_body_leave(r, var);
+    tcc_emit_loop_end(e, &loop, carry);
+    memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
+    if (peel) {
+        r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, end));
+        tcc_body_enter(r, var, end);
+        emit_inside(r, s, carry);
+        tcc_body_leave(r, var);
+    }
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+}
+
+/* The number of a segment's steps in the lanes that exist. */
+static LLVMValueRef count_lanes(tcc_body_run *r, LLVMValueRef steps, LLVMTypeRef type, LLVMValueRef mask) {
+    LLVMTypeRef scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
+    LLVMValueRef count = tcc_emit_splat(r->e, LLVMBuildUIToFP(r->e->builder, steps, scalar, ""),
+                                        tcc_emit_lanes_of(type));
+    return mask ? tcc_emit_select(r->e, mask, count, LLVMConstNull(type)) : count;
+}
+
+/* The carries of a segment: of the other folds, and then what its own steps add up. */
+static int begin_segment(tcc_body_run *r, sweep_cx *s, const LLVMValueRef *carry, int n_carry, LLVMValueRef *inner) {
+    int n = 0;
+    for (int k = TCC_MOMENT_STATE * s->n_moments; k < n_carry; k++) inner[n++] = carry[k];
+    for (int i = 0; i < s->n_moments; i++)
+        for (int k = 0; k < TCC_MOMENT_SUMS; k++) inner[n++] = LLVMConstNull(LLVMTypeOf(carry[TCC_MOMENT_STATE * i]));
+    inner[n++] = tcc_emit_i32(r->e, 0);
+    s->states = carry;
+    return n;
+}
+
+static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry, int n_carry, const LLVMValueRef *inner,
+                        LLVMValueRef mask) {
+    int n = 0;
+    for (int k = TCC_MOMENT_STATE * s->n_moments; k < n_carry; k++) carry[k] = inner[n++];
+    LLVMValueRef steps = inner[n + TCC_MOMENT_SUMS * s->n_moments];
+    for (int i = 0; i < s->n_moments; i++, n += TCC_MOMENT_SUMS) {
+        LLVMValueRef *state = &carry[TCC_MOMENT_STATE * i];
+        tcc_moment_settle(r->e, state, &inner[n], count_lanes(r, steps, LLVMTypeOf(state[0]), mask));
+    }
+}
+
+/* The innermost loop of a sweep with moments, in segments. */
+static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
+                          LLVMValueRef *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    const tcc_reduce *p = s->p;
+    int var = p->reduced[p->n_reduced - 1], n_inner;
+    int64_t high = r->body->vars.data[var].high + 1, length = p->n_reduced == 1 && p->piece_var >= 0 ? p->piece : high,
+            stride = 1;
+    bool deep = p->columns && p->n_reduced == 1;
+    if (!p->columns) stride = tcc_emit_group_lanes(e, p->lanes);
+    else if (deep && e->deep) stride = e->shape.shape.deep;
+    LLVMValueRef inner[MOST_CARRIES], end = to;
+    if (!p->columns && !whole) end = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes));
+    tcc_emit_loop segments, loop;
+    LLVMValueRef first = from, last = end;
+    tcc_moment_segments_begin(e, &segments, &first, &last, stride, length, high, carry, n_carry);
+    memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
+    n_inner = begin_segment(r, s, carry, n_carry, inner);
+    if (p->columns) {
+        if (deep) tcc_emit_deep_loop_begin(e, &loop, first, last, inner, n_inner);
+        else tcc_emit_loop_begin(e, &loop, first, last, 1, inner, n_inner);
+        memcpy(inner, loop.carry, sizeof *inner * (size_t)n_inner);
+        tcc_body_enter(r, var, loop.index);
+        emit_inside(r, s, inner);
+        tcc_body_leave(r, var);
+        tcc_emit_loop_end(e, &loop, inner);
+        memcpy(inner, loop.carry, sizeof *inner * (size_t)n_inner);
+    } else {
+        emit_row(r, s, first, last, true, inner, n_inner);
+    }
+    end_segment(r, s, carry, n_carry, inner, NULL);
+    tcc_emit_loop_end(e, &segments, carry);
+    memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
+    if (p->columns || whole) return;
+    begin_segment(r, s, carry, n_carry, inner); /* what is left of the row, less than a vector */
+    LLVMValueRef mask = r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, end));
+    r->lane_var = var;
+    r->lanes = p->lanes;
+    tcc_body_enter(r, var, end);
+    emit_inside(r, s, inner);
+    tcc_body_leave(r, var);
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+    end_segment(r, s, carry, n_carry, inner, mask);
+}
+
+/* Which part of a fold's carries is the value of a reduction. */
+static int value_of_fold(tcc_op op) { return op == TCC_OP_REDUCE_MEAN ? 1 : tcc_fold_carries(op) - 1; }
+
+static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    const tcc_reduce *p = s->p;
+    LLVMValueRef carry[MOST_CARRIES];
+    int n_carry = 0;
+    int lanes = p->lanes;
+    tcc_body_need_none(r);
+    for (int i = 0; i < s->n; i++) {
+        const tcc_expr *x = s->reductions[i];
+        LLVMTypeRef type = tcc_emit_vector_type(tcc_scalar_register(e, x->operands[0]->dtype), lanes);
+        tcc_fold_initial(e, x->op, type, tcc_emit_vector_type(e->i32, lanes), &carry[n_carry]);
+        n_carry += tcc_fold_carries(x->op);
+        tcc_body_need(r, x->operands[0]);
+    }
+    if (s->sweep == sweep_of_stores(p))
+        for (int i = 0; i < b->stores.count; i++)
+            if (!b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
+    tcc_body_emit(r, 0); /* what does not depend on the reduced loops */
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    int n_loops = p->columns && !s->n_moments ? p->n_reduced : p->n_reduced - 1;
+    if (p->n_reduced == 0) n_loops = 0;
+    LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL;
+    for (int i = 0; i < p->n_reduced; i++) {
+        int var = p->reduced[i];
+        int64_t extent = b->vars.data[var].high + 1;
+        from = tcc_emit_i64(e, 0);
+        to = tcc_emit_i64(e, extent);
+        bool whole = extent % lanes == 0;
+        if (i == 0 && p->piece_var >= 0) {
+            from = tcc_emit_mul(e, r->loops[p->piece_var], tcc_emit_i64(e, p->piece));
+            LLVMValueRef end = tcc_emit_add(e, from, tcc_emit_i64(e, p->piece));
+            to = extent % p->piece ? tcc_emit_min(e, end, to) : end;
+            whole = whole && p->piece % lanes == 0;
+        }
+        if (i < n_loops) {
+            if (i == 0 && p->columns) tcc_emit_deep_loop_begin(e, &loops[i], from, to, carry, n_carry);
+            else tcc_emit_loop_begin(e, &loops[i], from, to, 1, carry, n_carry);
+            memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
+            tcc_body_enter(r, var, loops[i].index);
+            if (i < p->n_reduced - 1) tcc_body_emit(r, 0);
+        } else if (s->n_moments) {
+            emit_segments(r, s, from, to, whole, carry, n_carry);
+        } else if (p->steps) {
+            emit_steps(r, s, carry, n_carry);
+        } else {
+            emit_row(r, s, from, to, whole, carry, n_carry);
+        }
+    }
+    if (!s->n_moments && (p->columns || p->n_reduced == 0)) emit_inside(r, s, carry);
+    for (int i = n_loops - 1; i >= 0; i--) {
+        tcc_body_leave(r, p->reduced[i]);
+        tcc_emit_loop_end(e, &loops[i], carry);
+        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
+    }
+    tcc_op ops[TCC_REDUCE_MOST];
+    for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
+    if (p->columns) tcc_fold_deep(e, ops, s->n, carry);
+    else tcc_fold_lanes(e, ops, s->n, carry);
+    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(ops[i++]))
+        for (int k = 0; k < b->exprs.count; k++) {
+            const tcc_expr *x = b->exprs.data[k];
+            if (x->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, x) == s->reductions[i])
+                tcc_body_give(r, x, carry[c + value_of_fold(x->op)]);
+        }
+}
+
+/* The folds of the sweep. */
+static void list_folds(const tcc_reduce *p, sweep_cx *s) {
+    const tcc_body *b = p->body;
+    for (int moments = 1; moments >= 0; moments--)
+        for (int i = 0; i < b->exprs.count; i++) {
+            const tcc_expr *x = b->exprs.data[i];
+            if (x->kind != TCC_EXPR_REDUCE || p->level[x->operands[0]->id] != s->sweep ||
+                tcc_is_moment(x->op) != moments || tcc_reduce_fold_of(b, x) != x)
+                continue;
+            s->reductions[s->n++] = x;
+            s->n_moments += moments;
+        }
+}
+
+/* Everything for one kept point, or one vector of them. */
+static void emit_kept(tcc_body_run *r, const tcc_reduce *p, bool *scratch_flags, LLVMValueRef *kept_values,
+                      const LLVMValueRef *sums) {
+    const tcc_body *b = r->body;
+    size_t n = (size_t)b->exprs.count;
+    bool *in = scratch_flags, *known = scratch_flags + n, *computes = known + n;
+    memset(known, 0, n);
+    for (int sweep = 0; sweep < p->n_sweeps; sweep++) {
+        sweep_cx s = {.p = p, .sweep = sweep, .computes = computes, .loads = known, .kept = kept_values, .sums = sums};
+        list_folds(p, &s);
+        memset(in, 0, n);
+        tcc_reduce_mark_sweep(p, sweep, known, in);
+        for (size_t i = 0; i < n; i++) {
+            computes[i] = in[i] && p->slot[i] >= 0 && !known[i];
+            r->given[i] = r->given[i] || known[i];
+        }
+        emit_sweep(r, &s);
+        for (size_t i = 0; i < n; i++)
+            if (computes[i]) known[i] = r->given[i] = true;
+    }
+    tcc_body_need_none(r);
+    for (int i = 0; i < b->stores.count; i++)
+        if (b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
+    tcc_body_emit(r, 0);
+    tcc_emit_if leader;
+    tcc_emit_leader_begin(r->e, &leader, p->columns);
+    for (int i = 0; i < b->stores.count; i++)
+        if (b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
+    tcc_emit_leader_end(r->e, &leader);
+    for (size_t i = 0; i < n; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE) r->values[i] = NULL;
+        else r->given[i] = false;
+}
+
+tcc_status tcc_reduce_emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_reduce *p = plan->data;
+    const tcc_body *b = p->body;
+    const tcc_item_cut *cut = &p->cut;
+    size_t n_exprs = (size_t)b->exprs.count, n_stores = (size_t)b->stores.count, steps = (size_t)p->steps;
+    bool *flags = tcc__calloc(n_exprs * 3 + 1, sizeof *flags);
+    LLVMValueRef *kept = tcc__calloc((n_exprs + n_stores) * steps + 1, sizeof *kept),
+                 *sums = kept ? kept + n_exprs * steps : NULL;
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    tcc_status status = flags && kept ? tcc_body_run_begin(&run, e, b, 0) : tcc_enomem(e->diag);
+    if (status != TCC_OK) {
+        tcc__free(flags);
+        tcc__free(kept);
+        return status;
+    }
+    for (int i = 0; i < b->exprs.count; i++) run.needed[i] = true; /* all that depends on no loop */
+    tcc_body_emit(&run, 0);
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    if (p->slice_var >= 0) {
+        tcc_body_enter(&run, p->slice_var, items.index);
+        tcc_reduce_begin_sums(&run, p, sums);
+    }
+    tcc_emit_cut_loops loops;
+    tcc_emit_cut_begin(&run, cut, items.index, p->columns ? p->lanes : 0, &loops);
+    emit_kept(&run, p, flags, kept, sums);
+    tcc_emit_cut_end(&run, cut, &loops);
+    if (p->slice_var >= 0) {
+        tcc_reduce_end_sums(&run, p, sums);
+        tcc_body_leave(&run, p->slice_var);
+    }
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    tcc__free(flags);
+    tcc__free(kept);
+    return TCC_OK;
+}

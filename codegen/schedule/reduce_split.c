@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT
+ * Reductions in pieces, where there are too few items for the data: one launch makes partial results for each piece of
+ * the reduced range, a second combines them, and work on every point follows in a launch of its own. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/reduce.h"
+
+#include <string.h>
+
+enum {
+    ITEM_POINTS = TCC_REDUCE_ITEM_POINTS,
+    SPLIT_POINTS = 64 * 1024, /* fewer points than this are not worth a second launch */
+    SPLIT_ITEMS = 8,          /* so many items are parallel enough */
+};
+
+/* A temporary of partial results, and a store of one there; the same for the same value. */
+static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, const tcc_expr *value, tcc_affine offset,
+                         int64_t pieces) {
+    tcc_dtype dtype = tcc_reduce_partial_dtype(n);
+    for (int i = 0; i < b->stores.count; i++)
+        if (b->stores.data[i].value == value) return b->buffers.data[b->stores.data[i].buffer].temporary;
+    int temporary = tcc_lowering_temporary(t->l, pieces * t->kept_numel * tcc_dtype_bytes(dtype));
+    if (temporary < 0 || !value) return temporary;
+    tcc_store store = {tcc_body_temporary(b, temporary, dtype, true), offset, value, NULL, .kept = true};
+    if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(t->l->diag);
+    return temporary;
+}
+
+/* Partial results of the reductions of one level, each over a piece of the first reduced loop. */
+static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t pieces) {
+    tcc_lowering *l = t->l;
+    tcc_body *b = tcc_reduce_open(t);
+    if (!b) return tcc_enomem(l->diag);
+    int var = tcc_body_loop(b, pieces);
+    tcc_affine offset = tcc_affine_add(b, t->kept_position, tcc_affine_scale(b, tcc_affine_var(b, var), t->kept_numel));
+    for (int i = 0; i < t->n; i++) {
+        tcc_reduction *r = &t->all[i];
+        if (r->level != level) continue;
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_affine_split(b, t->kept_position, r->node->type.rank, r->node->type.dims, coordinates);
+        const tcc_expr *value = tcc_body_trace(b, r->node, coordinates);
+        if (value && tcc_is_moment(r->node->op)) value = r->expr; /* of the shifted operand */
+        r->partial = store_partial(t, b, r->node, value, offset, pieces);
+        if (r->partial < 0 || !value) break;
+        if (r->node->op == TCC_OP_REDUCE_M2)
+            r->means = store_partial(t, b, r->node, tcc_reduce_mean_beside(b, value), offset, pieces);
+    }
+    tcc_reduce *p;
+    TCC_TRY(tcc_lowering_keep(l, b));
+    TCC_TRY(tcc_reduce_plan(l, b, t->reduced_bits, &p));
+    p->piece_var = var;
+    p->piece = (b->vars.data[p->reduced[0]].high + pieces) / pieces;
+    if (!p->columns && p->n_reduced == 1) p->piece = tcc_whole_vectors(l->target, p->piece, p->lanes);
+    t->piece_points = p->piece * (int64_t)tcc_reduce_points(b, p->reduced + 1, p->n_reduced - 1);
+    memmove(p->kept + 1, p->kept, sizeof *p->kept * (size_t)p->n_kept);
+    p->kept[0] = var;
+    p->n_kept++;
+    return tcc_reduce_add(l, p);
+}
+
+tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
+    tcc_reduce *p;
+    TCC_TRY(tcc_lowering_keep(l, b));
+    TCC_TRY(tcc_reduce_plan(l, b, UINT64_C(1) << var, &p));
+    if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, pieces are not */
+        p->columns = true;
+        p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1,
+                                    tcc_choose_width(b));
+    }
+    return tcc_reduce_add(l, p);
+}
+
+/* The reductions of one level from their partial results, into temporaries; with the last level the kept outputs too.
+ */
+static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool keep, int64_t pieces) {
+    tcc_lowering *l = t->l;
+    int var, made[TCC_REDUCE_MOST];
+    tcc_body *b = tcc_reduce_open_combine(t, false, pieces, &var);
+    if (!b) return tcc_enomem(l->diag);
+    t->level = level;
+    for (int i = 0; i < t->n; i++) {
+        const tcc_node *n = t->all[i].node;
+        made[i] = -1;
+        if (t->all[i].level != level || (last && !keep)) continue;
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_affine_split(b, t->kept_position, n->type.rank, n->type.dims, coordinates);
+        const tcc_expr *value = tcc_body_trace(b, n, coordinates);
+        made[i] = tcc_lowering_temporary(l, t->kept_numel * tcc_dtype_bytes(n->type.dtype));
+        if (made[i] < 0 || !value) break;
+        tcc_store store = {tcc_body_temporary(b, made[i], n->type.dtype, true), t->kept_position, value, NULL,
+                           .kept = true};
+        if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+    }
+    for (int i = 0; last && i < l->group->n_outputs; i++)
+        if (tcc_reduce_is_kept(t, l->group->outputs[i]))
+            tcc_body_store(b, l->group->outputs[i], t->kept_position, true);
+    TCC_TRY(tcc_reduce_combine(l, b, var));
+    for (int i = 0; i < t->n; i++)
+        if (made[i] >= 0) t->all[i].temporary = made[i];
+    return TCC_OK;
+}
+
+static bool has_full_output(const tcc_reduce_trace *t) {
+    for (int i = 0; i < t->l->group->n_outputs; i++)
+        if (tcc_reduce_is_full(t, t->l->group->outputs[i])) return true;
+    return false;
+}
+
+tcc_status tcc_reduce_in_pieces(tcc_reduce_trace *t, int levels, int64_t pieces) {
+    bool full = has_full_output(t);
+    for (int level = 0; level < levels; level++) {
+        TCC_TRY(launch_partial(t, level, pieces));
+        TCC_TRY(launch_combine(t, level, level == levels - 1, full, pieces));
+    }
+    if (!full) return TCC_OK;
+    tcc_body *b = tcc_reduce_open(t);
+    if (!b) return tcc_enomem(t->l->diag);
+    tcc_reduce_store_outputs(t, b, false, true);
+    return tcc_schedule_points(t->l, b);
+}
+
+/* For a GPU: so many that most of it is busy, while each thread still has a few elements. */
+static int64_t choose_pieces_for_blocks(const tcc_hardware *hw, const tcc_reduce *p) {
+    enum { BLOCK = 256, STEPS = 8, BUSY = 2, MOST = 8 }; /* the latter: blocks of a processor */
+    int64_t most_blocks = 1; /* a power of two, so that parts of such extents are whole lines of memory */
+    while (2 * most_blocks <= MOST * hw->processors) most_blocks *= 2;
+    const tcc_body *b = p->body;
+    double kept = tcc_reduce_points(b, p->kept, p->n_kept), points = tcc_reduce_points(b, p->reduced, p->n_reduced);
+    int64_t extent = b->vars.data[p->reduced[0]].high + 1, columns = 1;
+    if (p->columns) {
+        int64_t last = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p);
+        columns = group;
+        kept = kept / (double)last * (double)((last + group * p->lanes - 1) / (group * p->lanes));
+    }
+    if (kept >= BUSY * hw->processors) return 1;
+    double least = (double)STEPS * (p->columns ? BLOCK / (double)columns : BLOCK * p->lanes); /* points of a piece */
+    int64_t pieces = (int64_t)(points / least), most = (int64_t)((double)most_blocks / kept);
+    if (pieces > most) pieces = most;
+    if (pieces > extent) pieces = extent;
+    if (pieces < 2) return 1;
+    int64_t piece = (extent + pieces - 1) / pieces;
+    if (!p->columns && p->n_reduced == 1) piece = (piece + p->lanes - 1) / p->lanes * p->lanes;
+    return (extent + piece - 1) / piece;
+}
+
+/* How many pieces to cut the first reduced loop into; 1: none. */
+int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p) {
+    const tcc_llvm_target *target = t->l->target;
+    const tcc_body *b = p->body;
+    if (p->n_reduced == 0) return 1;
+    for (int i = 0; i < t->n; i++)
+        if (t->all[i].node->op == TCC_OP_ARGMAX) return 1;
+    if (target->kind == TCC_TARGET_CUDA) return choose_pieces_for_blocks(&target->hw, p);
+    double kept = tcc_reduce_points(b, p->kept, p->n_kept),
+           points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);
+    double items = p->columns ? kept / p->lanes : kept;
+    if (points < SPLIT_POINTS || items >= (p->columns ? 2 * SPLIT_ITEMS : SPLIT_ITEMS)) return 1;
+    int64_t pieces = (int64_t)(points / (2 * ITEM_POINTS)), extent = b->vars.data[p->reduced[0]].high + 1;
+    if (pieces > 64) pieces = 64;
+    int64_t least = p->columns || p->n_reduced > 1 ? 8 : 8 * p->lanes; /* of the loop, in a piece */
+    if (pieces > extent / least) pieces = extent / least;
+    if (pieces < 2) return 1;
+    int64_t piece = (extent + pieces - 1) / pieces;
+    if (!p->columns && p->n_reduced == 1) piece = (piece + p->lanes - 1) / p->lanes * p->lanes;
+    return (extent + piece - 1) / piece;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT
+ * Emission of column sums: an item leaves a row of partial sums. Its threads have them in places of their own, one for
+ * each vector of a written-out row, of which the optimizer makes registers; else they add to the row in memory, each
+ * thread always to the same columns. */
+#include "codegen/schedule/reduce.h"
+
+static tcc_dtype sum_dtype(const tcc_body_run *r, const tcc_store *s) { return r->body->buffers.data[s->buffer].dtype; }
+
+static LLVMTypeRef sum_type(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s) {
+    return tcc_emit_vector_type(tcc_scalar_register(r->e, sum_dtype(r, s)), p->lanes);
+}
+
+/* A GPU's vectors begin at multiples of their lanes, in rows that are so as well. */
+static int sum_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_store *s) {
+    int bytes = p->lanes * tcc_dtype_bytes(sum_dtype(r, s));
+    return r->e->target->kind != TCC_TARGET_CUDA ? 0 : bytes < 16 ? bytes : 16;
+}
+
+/* The open columns in the slice's row of partial sums. */
+static LLVMValueRef sum_address(tcc_body_run *r, const tcc_store *s) {
+    return tcc_emit_at(r->e, tcc_emit_dtype(r->e, sum_dtype(r, s)), r->bases[s->buffer],
+                       tcc_body_offset(r, &s->offset));
+}
+
+static LLVMValueRef load_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s, LLVMValueRef at) {
+    LLVMTypeRef type = tcc_emit_vector_type(tcc_emit_dtype(r->e, sum_dtype(r, s)), p->lanes);
+    LLVMValueRef value = r->mask ? tcc_emit_load_masked(r->e, type, at, r->mask)
+                                 : tcc_emit_load(r->e, type, at, sum_alignment(r, p, s));
+    return tcc_scalar_from_memory(r->e, value, sum_dtype(r, s));
+}
+
+static void store_sum(tcc_body_run *r, const tcc_reduce *p, const tcc_store *s, LLVMValueRef value, LLVMValueRef at) {
+    value = tcc_scalar_to_memory(r->e, value, sum_dtype(r, s));
+    if (r->mask) tcc_emit_store_masked(r->e, value, at, r->mask);
+    else tcc_emit_store(r->e, value, at, sum_alignment(r, p, s));
+}
+
+void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place) {
+    tcc_emitter *e = r->e;
+    const tcc_store *sum = &r->body->stores.data[store];
+    LLVMValueRef value = tcc_body_lanes(r, sum->value), at = place ? NULL : sum_address(r, sum);
+    LLVMValueRef carry = place ? tcc_emit_load(e, LLVMTypeOf(value), place, 0) : load_sum(r, p, sum, at);
+    tcc_fold_step(e, TCC_OP_REDUCE_SUM, &carry, value, NULL, NULL);
+    if (place) tcc_emit_store(e, carry, place, 0);
+    else store_sum(r, p, sum, carry, at);
+}
+
+/* The vectors of a row one after the other, for work on its columns alone. */
+static void columns_begin(tcc_body_run *r, const tcc_reduce *p, tcc_emit_loop *loops) {
+    tcc_emitter *e = r->e;
+    for (int i = 0; i < p->n_reduced; i++) {
+        int var = p->reduced[i];
+        LLVMValueRef from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, r->body->vars.data[var].high + 1);
+        if (i < p->n_reduced - 1) {
+            tcc_emit_loop_begin(e, &loops[i], from, to, 1, NULL, 0);
+        } else {
+            tcc_emit_lane_loop_begin(e, &loops[i], from, to, p->lanes, NULL, 0);
+            if (p->lanes > 1) {
+                r->lane_var = var;
+                r->lanes = p->lanes;
+                if ((r->body->vars.data[var].high + 1) % p->lanes)
+                    r->mask = tcc_emit_tail_mask(e, p->lanes, to, loops[i].index);
+            }
+        }
+        tcc_body_enter(r, var, loops[i].index);
+    }
+}
+
+static void columns_end(tcc_body_run *r, const tcc_reduce *p, tcc_emit_loop *loops) {
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+    for (int i = p->n_reduced - 1; i >= 0; i--) {
+        tcc_body_leave(r, p->reduced[i]);
+        tcc_emit_loop_end(r->e, &loops[i], NULL);
+    }
+}
+
+void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *sums) {
+    const tcc_body *b = r->body;
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    if (!p->steps) columns_begin(r, p, loops);
+    for (int i = 0; i < b->stores.count; i++) {
+        const tcc_store *s = &b->stores.data[i];
+        if (!s->sum) continue;
+        LLVMTypeRef type = sum_type(r, p, s);
+        if (!p->steps) store_sum(r, p, s, LLVMConstNull(type), sum_address(r, s));
+        for (int step = 0; step < p->steps; step++) {
+            LLVMValueRef *place = &sums[step * b->stores.count + i];
+            if (!*place) *place = tcc_emit_local(r->e, type, 1);
+            tcc_emit_store(r->e, LLVMConstNull(type), *place, 0);
+        }
+    }
+    if (!p->steps) columns_end(r, p, loops);
+}
+
+/* The thread's own sums of store `at`: into the slice's row of partial sums, or, for others of the block, into shared
+ * memory. */
+static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMValueRef *sums) {
+    tcc_emitter *e = r->e;
+    const tcc_store *s = &r->body->stores.data[at];
+    int var = p->reduced[0];
+    int64_t extent = r->body->vars.data[var].high + 1, all = tcc_emit_group_lanes(e, p->lanes);
+    LLVMValueRef own = tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes));
+    for (int step = 0; step < p->steps; step++) {
+        LLVMValueRef index = tcc_emit_add(e, own, tcc_emit_i64(e, step * all));
+        bool part = (step + 1) * all > extent;
+        tcc_emit_if branch;
+        if (part)
+            tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
+        tcc_body_enter(r, var, index);
+        LLVMValueRef value = tcc_emit_load(e, sum_type(r, p, s), sums[step * r->body->stores.count + at], 0), place;
+        if (e->deep) {
+            LLVMValueRef row = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, extent)), index);
+            place = tcc_emit_at(e, tcc_emit_dtype(e, sum_dtype(r, s)), e->scratch, row);
+        } else {
+            place = sum_address(r, s);
+        }
+        store_sum(r, p, s, value, place);
+        tcc_body_leave(r, var);
+        if (part) tcc_emit_if_end(e, &branch);
+    }
+}
+
+/* Adds what the lane groups of the block have put for store `at`, in their order. All threads share the columns. */
+static void add_deep_sums(tcc_body_run *r, const tcc_reduce *p, int at) {
+    tcc_emitter *e = r->e;
+    const tcc_store *s = &r->body->stores.data[at];
+    LLVMTypeRef memory = tcc_emit_dtype(e, sum_dtype(r, s));
+    int var = p->reduced[0];
+    int64_t extent = r->body->vars.data[var].high + 1;
+    LLVMValueRef thread = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, p->shape.group)), e->thread);
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, tcc_emit_mul(e, thread, tcc_emit_i64(e, p->lanes)), tcc_emit_i64(e, extent),
+                        (int64_t)p->shape.threads * p->lanes, NULL, 0);
+    LLVMValueRef sum = NULL;
+    for (int d = 0; d < p->shape.deep; d++) {
+        LLVMValueRef place = tcc_emit_add(e, tcc_emit_i64(e, d * extent), loop.index);
+        LLVMValueRef value = load_sum(r, p, s, tcc_emit_at(e, memory, e->scratch, place));
+        if (sum) tcc_fold_step(e, TCC_OP_REDUCE_SUM, &sum, value, NULL, NULL);
+        else sum = value;
+    }
+    tcc_body_enter(r, var, loop.index);
+    store_sum(r, p, s, sum, sum_address(r, s));
+    tcc_body_leave(r, var);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRef *sums) {
+    tcc_emitter *e = r->e;
+    bool first = true;
+    for (int i = 0; p->steps && i < r->body->stores.count; i++) {
+        if (!r->body->stores.data[i].sum) continue;
+        if (e->deep && !first) tcc_emit_barrier(e); /* the last sum has been read */
+        first = false;
+        put_sums(r, p, i, sums);
+        if (!e->deep) continue;
+        tcc_emit_barrier(e);
+        add_deep_sums(r, p, i);
+        e->shared_reused = true;
+    }
+}

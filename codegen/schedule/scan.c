@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of running sums: an item owns lines along the axis and walks each from its start. Lanes are neighbouring
+ * lines where the axis is not the innermost dim; along the innermost one they run along the line (scan_lines.c; on a
+ * GPU scan_rows.c). Where neither is so, a line is a chain of additions, one element at a time. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/scan.h"
+
+#include <string.h>
+
+enum { ITEM_POINTS = 8192 };
+
+typedef struct trace_cx {
+    const tcc_node *hero;
+    tcc_affine coordinates[TCC_MAX_RANK];
+} trace_cx;
+
+/* A running sum at the point itself, along the hero's axis. */
+static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
+    const trace_cx *cx = user;
+    if (n->op != TCC_OP_CUMSUM) return NULL;
+    bool same = tcc_attrs_equal(TCC_ATTR_CLASS_scan, n->attrs, cx->hero->attrs) && n->type.rank == cx->hero->type.rank;
+    for (int i = 0; same && i < n->type.rank; i++) same = tcc_affine_equal(&coordinates[i], &cx->coordinates[i]);
+    if (!same) {
+        b->status = TCC_BUG(b->diag, "a running sum is read elsewhere than where it is made: %s", tcc_node_text(n));
+        return NULL;
+    }
+    const tcc_expr *operand = tcc_body_trace(b, n->operands[0], coordinates);
+    const tcc_expr *sum = tcc_expr_make(
+        b, (tcc_expr){.kind = TCC_EXPR_REDUCE, .dtype = n->type.dtype, .op = TCC_OP_REDUCE_SUM}, &operand, 1);
+    /* it grows along the axis also where its operand does not change */
+    if (sum) ((tcc_expr *)sum)->loops |= tcc_affine_loops(b, &cx->coordinates[n->attrs->scan.axis]);
+    return sum;
+}
+
+LLVMTypeRef tcc_scan_type(tcc_emitter *e, tcc_dtype dtype, int lanes) {
+    return tcc_emit_vector_type(tcc_scalar_register(e, tcc_dtype_is_float(dtype) ? TCC_F64 : dtype), lanes);
+}
+
+LLVMValueRef tcc_scan_widen(tcc_emitter *e, LLVMValueRef value) {
+    LLVMTypeRef type = LLVMTypeOf(value), wide = tcc_emit_type_like(e, e->f64, type);
+    LLVMTypeRef scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
+    return scalar == e->f32 ? LLVMBuildFPExt(e->builder, value, wide, "") : value;
+}
+
+LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype) {
+    LLVMTypeRef scalar = tcc_scalar_register(e, dtype);
+    if (scalar != e->f32) return sum;
+    return LLVMBuildFPTrunc(e->builder, sum, tcc_emit_type_like(e, scalar, LLVMTypeOf(sum)), "");
+}
+
+/* One step: each running sum in order of dependence, then the stores. */
+static void emit_step(tcc_body_run *r, LLVMValueRef *carry) {
+    const tcc_body *b = r->body;
+    int n = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        tcc_body_emit(r, 0);
+        LLVMValueRef value = tcc_scan_widen(r->e, tcc_body_lanes(r, x->operands[0]));
+        tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &carry[n], value, NULL, NULL);
+        tcc_body_give(r, x, tcc_scan_narrow(r->e, carry[n++], x->dtype));
+    }
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+}
+
+int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry) {
+    const tcc_body *b = r->body;
+    int n = 0;
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        tcc_body_need(r, x->operands[0]);
+        tcc_fold_initial(r->e, TCC_OP_REDUCE_SUM, tcc_scan_type(r->e, x->dtype, lanes), NULL, &carry[n++]);
+    }
+    return n;
+}
+
+static void emit_line(tcc_body_run *r, const void *data) {
+    const tcc_scan *p = data;
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    LLVMValueRef carry[TCC_SCAN_MOST];
+    int n = tcc_scan_begin(r, r->lanes, carry);
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    for (int i = 0; i < p->n_axis; i++) {
+        int64_t extent = b->vars.data[p->axis[i]].high + 1;
+        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, n);
+        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
+        LLVMValueRef index = loops[i].index;
+        if (p->reverse) index = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), index);
+        tcc_body_enter(r, p->axis[i], index);
+    }
+    emit_step(r, carry);
+    for (int i = p->n_axis - 1; i >= 0; i--) {
+        tcc_body_leave(r, p->axis[i]);
+        tcc_emit_loop_end(e, &loops[i], carry);
+        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
+    }
+}
+
+static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_scan *p = plan->data;
+    return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, p->lanes, emit_line, p);
+}
+
+tcc_status tcc_lower_scan(tcc_lowering *l) {
+    const tcc_node *hero = l->group->hero;
+    const tcc_type *space = &hero->type;
+    int axis = (int)hero->attrs->scan.axis;
+    tcc_iteration it;
+    tcc_iteration_init(&it, space->rank, space->dims);
+    trace_cx cx = {.hero = hero};
+    tcc_body *b;
+    for (;;) {
+        b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, cx.coordinates);
+        b->special = special;
+        b->special_user = &cx;
+        tcc_affine position = tcc_affine_linear(b, cx.coordinates, space->rank, space->dims);
+        for (int i = 0; i < l->group->n_outputs; i++) tcc_body_store(b, l->group->outputs[i], position, false);
+        if (!tcc_iteration_refine(&it, b)) break;
+        tcc_body_free(b);
+    }
+    uint64_t axis_bits = tcc_affine_loops(b, &cx.coordinates[axis]);
+    TCC_TRY(tcc_lowering_keep(l, b));
+    int scans = 0;
+    for (int i = 0; i < b->exprs.count; i++) scans += b->exprs.data[i]->kind == TCC_EXPR_REDUCE;
+    if (scans > TCC_SCAN_MOST)
+        return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "a fused group has %d running sums", scans);
+    tcc_scan *p = TCC_ARENA_NEW(l->arena, tcc_scan);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
+    p->reverse = hero->attrs->scan.reverse;
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, axis_bits);
+    double points = 1;
+    for (int i = 0; i < n; i++) {
+        points *= (double)(b->vars.data[order[i]].high + 1);
+        if (axis_bits >> order[i] & 1) p->axis[p->n_axis++] = order[i];
+        else p->kept[p->n_kept++] = order[i];
+    }
+    bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
+    const bool along = !columns && p->n_axis == 1, host = l->target->kind == TCC_TARGET_HOST;
+    double line = 1;
+    for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
+    int64_t lines = (int64_t)(ITEM_POINTS / line);
+    tcc_thread_shape shape = {0};
+    if (along && host) {
+        tcc_scan_plan_lines(l->target, p, lines < 1 ? 1 : lines);
+    } else if (along) {
+        shape = tcc_scan_plan_rows(l->target, p);
+    } else {
+        p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 1) : 1;
+        shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
+        p->cut = tcc_cut_items(b, p->kept, p->n_kept,
+                               shape.group ? tcc_group_lanes(shape, p->lanes)
+                               : lines < 1 ? 1
+                                           : lines,
+                               tcc_group_lanes(shape, p->lanes));
+    }
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    launch->kernel.schedule = "scan";
+    launch->kernel.shape = shape;
+    launch->kernel.emit = !along ? emit : host ? tcc_scan_emit_lines : tcc_scan_emit_rows;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d axis=%llx", p->lanes, p->reverse,
+                            (unsigned long long)axis_bits);
+}

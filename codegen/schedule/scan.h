@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ * Planned running sums: what schedule_scan.c decides, and what it, scan_lines.c or scan_rows.c emits. */
+#ifndef TCC_CODEGEN_SCHEDULE_SCAN_H
+#define TCC_CODEGEN_SCHEDULE_SCAN_H
+
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/lowering.h"
+
+enum { TCC_SCAN_MOST = 8 }; /* running sums of a group */
+
+typedef struct tcc_scan {
+    tcc_body *body; /* a running sum is a REDUCE expression */
+    int n_kept, n_axis;
+    int kept[TCC_BODY_MAX_LOOPS], axis[TCC_BODY_MAX_LOOPS];
+    bool reverse;
+    int lanes;
+    tcc_item_cut cut;
+} tcc_scan;
+
+/* Sums of f32, f16 and bf16 gather in f64: in f32 a long line of equal values would stop to grow at 2^24 of them. The
+ * type of a sum whose operand has this dtype, and a value to that type and back. */
+LLVMTypeRef tcc_scan_type(tcc_emitter *e, tcc_dtype dtype, int lanes);
+LLVMValueRef tcc_scan_widen(tcc_emitter *e, LLVMValueRef value);
+LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype);
+
+/* Marks what the line needs and gives the sums in front of it, 0, over so many lanes; their number. */
+int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry);
+
+/* On a GPU, along the loop in which memory is contiguous: a lane group walks a line together, many elements at a time.
+ * Sets what is planned but for the kept loops and the axis, of which there is one; gives the shape of the threads. */
+tcc_thread_shape tcc_scan_plan_rows(const tcc_llvm_target *t, tcc_scan *p);
+tcc_status tcc_scan_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+
+/* The same on the host, in vectors; `lines` of an item. */
+void tcc_scan_plan_lines(const tcc_llvm_target *t, tcc_scan *p, int64_t lines);
+tcc_status tcc_scan_emit_lines(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT
+ * Running sums along lines, for the host: a line is walked a vector at a time. A vector is summed from lane to lane in
+ * log2 rounds of shifts and adds, and one addition more takes in what lies before it, so that of the chain of additions
+ * there is one a vector. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/scan.h"
+
+#include <string.h>
+
+void tcc_scan_plan_lines(const tcc_llvm_target *t, tcc_scan *p, int64_t lines) {
+    p->lanes = tcc_choose_lanes(t, p->body, p->axis[0], p->body->vars.data[p->axis[0]].high + 1, 1);
+    p->cut = tcc_cut_items(p->body, p->kept, p->n_kept, lines, 1);
+}
+
+/* Each lane with those before it, which in reverse are the ones above. */
+static LLVMValueRef sum_lanes(tcc_emitter *e, LLVMValueRef x, bool reverse) {
+    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
+    LLVMValueRef zero = LLVMConstNull(LLVMTypeOf(x));
+    for (int distance = 1; distance < lanes; distance *= 2) {
+        int from[64];
+        for (int i = 0; i < lanes; i++) {
+            const int other = reverse ? i + distance : i - distance;
+            from[i] = other >= 0 && other < lanes ? other : lanes;
+        }
+        tcc_fold_step(e, TCC_OP_REDUCE_SUM, &x, tcc_emit_shuffle(e, x, zero, from, lanes), NULL, NULL);
+    }
+    return x;
+}
+
+/* The vector from `at` on: each running sum in order of dependence, then the stores. */
+static void emit_vector(tcc_body_run *r, const tcc_scan *p, LLVMValueRef at, LLVMValueRef *carry) {
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    int n = 0;
+    r->lane_var = p->lanes > 1 ? p->axis[0] : -1;
+    r->lanes = p->lanes;
+    tcc_body_enter(r, p->axis[0], at);
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        tcc_body_emit(r, 0);
+        LLVMValueRef value = tcc_scan_widen(e, tcc_body_lanes(r, x->operands[0]));
+        if (r->mask) value = tcc_emit_select(e, r->mask, value, LLVMConstNull(LLVMTypeOf(value)));
+        value = sum_lanes(e, value, p->reverse);
+        LLVMValueRef before = tcc_emit_splat(e, carry[n], p->lanes);
+        tcc_fold_step(e, TCC_OP_REDUCE_SUM, &before, value, NULL, NULL);
+        if (p->lanes > 1)
+            value = LLVMBuildExtractElement(e->builder, value, tcc_emit_i32(e, p->reverse ? 0 : p->lanes - 1), "");
+        tcc_fold_step(e, TCC_OP_REDUCE_SUM, &carry[n++], value, NULL, NULL);
+        tcc_body_give(r, x, tcc_scan_narrow(e, before, x->dtype));
+    }
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+    tcc_body_leave(r, p->axis[0]);
+    r->lane_var = -1;
+    r->lanes = 1;
+}
+
+/* What the line has beside whole vectors; in reverse it comes first. */
+static void emit_tail(tcc_body_run *r, const tcc_scan *p, int64_t whole, int64_t rest, LLVMValueRef *carry) {
+    if (!rest) return;
+    r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_i64(r->e, rest));
+    emit_vector(r, p, tcc_emit_i64(r->e, whole), carry);
+    r->mask = NULL;
+}
+
+static void emit_line(tcc_body_run *r, const void *data) {
+    const tcc_scan *p = data;
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    const int64_t extent = b->vars.data[p->axis[0]].high + 1, rest = extent % p->lanes, whole = extent - rest;
+    LLVMValueRef carry[TCC_SCAN_MOST];
+    int n = tcc_scan_begin(r, 1, carry);
+    if (p->reverse) emit_tail(r, p, whole, rest, carry);
+    if (whole) {
+        tcc_emit_loop loop;
+        tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, whole), p->lanes, carry, n);
+        memcpy(carry, loop.carry, sizeof *carry * (size_t)n);
+        LLVMValueRef at = loop.index;
+        if (p->reverse) at = tcc_emit_sub(e, tcc_emit_i64(e, whole - p->lanes), at);
+        emit_vector(r, p, at, carry);
+        tcc_emit_loop_end(e, &loop, carry);
+        memcpy(carry, loop.carry, sizeof *carry * (size_t)n);
+    }
+    if (!p->reverse) emit_tail(r, p, whole, rest, carry);
+}
+
+tcc_status tcc_scan_emit_lines(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_scan *p = plan->data;
+    return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, 0, emit_line, p);
+}

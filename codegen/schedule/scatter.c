@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT
+ * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
+ * the second an item owns some columns (the dims that are not indexed) and walks all index positions in ascending
+ * order, so that the sums have one order and no two items meet; lanes run along the columns. Sums of f16 and bf16
+ * gather in a temporary of f32, which a third launch rounds. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/scatter.h"
+
+static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_scatter *p = plan->data;
+    const tcc_body *b = p->body;
+    tcc_body_run run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(&run, e, b, 0));
+    const tcc_store *s = &b->stores.data[0];
+    tcc_body_need(&run, s->value);
+    tcc_body_need(&run, s->guard);
+    tcc_emit_loop items, loops[TCC_BODY_MAX_LOOPS];
+    tcc_emit_items_begin(e, &items);
+    tcc_emit_cut_loops cut_loops;
+    tcc_emit_cut_begin(&run, &p->cut, items.index, p->lanes, &cut_loops);
+    tcc_body_emit(&run, 0);
+    for (int i = 0; i < p->n_positions; i++) {
+        int64_t extent = b->vars.data[p->positions[i]].high + 1;
+        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, NULL, 0);
+        tcc_body_enter(&run, p->positions[i], loops[i].index);
+        tcc_body_emit(&run, 0);
+    }
+    tcc_body_emit_store(&run, s);
+    for (int i = p->n_positions - 1; i >= 0; i--) {
+        tcc_body_leave(&run, p->positions[i]);
+        tcc_emit_loop_end(e, &loops[i], NULL);
+    }
+    tcc_emit_cut_end(&run, &p->cut, &cut_loops);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(&run);
+    return TCC_OK;
+}
+
+/* Where sums gather: in `temporary`, of f32, or, if that is -1, in the hero's own place. */
+static int sums_buffer(tcc_body *b, const tcc_node *hero, int temporary) {
+    return temporary < 0 ? tcc_body_buffer_of(b, hero, 0, true) : tcc_body_temporary(b, temporary, TCC_F32, true);
+}
+
+static tcc_dtype sums_dtype(const tcc_node *hero, int temporary) { return temporary < 0 ? hero->type.dtype : TCC_F32; }
+
+static const tcc_expr *cast(tcc_body *b, const tcc_expr *x, tcc_dtype dtype) {
+    return x && x->dtype != dtype ? tcc_expr_point(b, TCC_OP_CAST, dtype, &x, 1) : x;
+}
+
+/* A load of the base itself, each element at its own place: where the hero lies over it, there is nothing to copy. */
+static bool is_copy(const tcc_body *b, const tcc_node *hero, const tcc_affine *position) {
+    const tcc_expr *value = b->stores.data[0].value;
+    const tcc_affine expanded = *position;
+    return value->kind == TCC_EXPR_LOAD && !value->n_operands &&
+           b->buffers.data[value->buffer].node == hero->operands[0] && !b->buffers.data[value->buffer].offset &&
+           tcc_affine_equal(&value->affine, &expanded);
+}
+
+/* One pass over all of the hero's elements: the base to where sums gather, or, if `rounds`, the sums to the hero's
+ * place. */
+static tcc_status lower_pass(tcc_lowering *l, int temporary, bool rounds) {
+    const tcc_node *hero = l->group->hero;
+    tcc_iteration it;
+    tcc_iteration_init(&it, hero->type.rank, hero->type.dims);
+    for (;;) {
+        tcc_affine coordinates[TCC_MAX_RANK];
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, coordinates);
+        tcc_affine position = tcc_affine_linear(b, coordinates, hero->type.rank, hero->type.dims);
+        const tcc_expr *value = rounds
+                                    ? tcc_expr_load(b, tcc_body_temporary(b, temporary, TCC_F32, false), position, NULL)
+                                    : tcc_body_trace(b, hero->operands[0], coordinates);
+        const int to = rounds ? -1 : temporary; /* the hero's place, or where sums gather */
+        tcc_store store = {sums_buffer(b, hero, to), position, cast(b, value, sums_dtype(hero, to)), NULL,
+                           .kept = false};
+        if (b->status == TCC_OK && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        if (!tcc_iteration_refine(&it, b)) {
+            const bool copies = b->status == TCC_OK && temporary < 0 && is_copy(b, hero, &position);
+            const int before = l->launches.count;
+            TCC_TRY(tcc_schedule_points(l, b));
+            for (int i = before; i < l->launches.count; i++) l->launches.data[i].copies = copies;
+            return TCC_OK;
+        }
+        tcc_body_free(b);
+    }
+}
+
+/* What is there before an update comes. Earlier turns of the loops write it, so it depends on each of them, also where
+ * its offset does not: the index may be the same in all. */
+static const tcc_expr *load_sum(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard, uint64_t loops) {
+    const tcc_expr *sum = tcc_expr_load(b, buffer, offset, guard);
+    if (sum) ((tcc_expr *)sum)->loops |= loops;
+    return sum;
+}
+
+/* Traces out[place of index] += update over the index positions and the other dims; gives the bits of the position
+ * loops and the place. `guarded`: where it is no place at all nothing happens; else that is for the schedule to see to.
+ */
+static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tcc_body **out, uint64_t *position_bits,
+                                const tcc_expr **place_out) {
+    const tcc_node *hero = l->group->hero, *index = hero->operands[1], *update = hero->operands[2];
+    int axis = (int)hero->attrs->axis.axis;
+    bool along = hero->op == TCC_OP_SCATTER_ADD_ALONG;
+    int index_rank = along ? 1 : index->type.rank;
+    tcc_iteration it;
+    tcc_iteration_init(&it, update->type.rank, update->type.dims);
+    for (;;) {
+        tcc_affine c[TCC_MAX_RANK], at[TCC_MAX_RANK];
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_open(b, &it, c);
+        const tcc_expr *place = tcc_body_trace(b, index, along ? c : c + axis);
+        int64_t extent = hero->type.dims[axis];
+        const tcc_expr *guard =
+            tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_WITHIN, .dtype = TCC_BOOL, .integer = extent}, &place, 1);
+        const tcc_dtype dtype = sums_dtype(hero, temporary);
+        const tcc_expr *operands[2] = {NULL, cast(b, tcc_body_trace(b, update, c), dtype)};
+        *position_bits = 0;
+        *place_out = place;
+        if (!guarded) guard = NULL;
+        for (int i = 0; i < index_rank; i++) *position_bits |= tcc_affine_loops(b, &c[axis + i]);
+        if (b->status == TCC_OK && place && (guard || !guarded)) {
+            for (int i = 0; i < hero->type.rank; i++)
+                if (i != axis) at[i] = c[i < axis ? i : i - 1 + index_rank];
+            at[axis] = extent == 1 ? tcc_affine_constant(0)
+                                   : tcc_affine_var(b, tcc_body_value_var(b, place, 0, extent - 1));
+            tcc_affine offset = tcc_affine_expand(b, tcc_affine_linear(b, at, hero->type.rank, hero->type.dims));
+            int buffer = sums_buffer(b, hero, temporary);
+            operands[0] = load_sum(b, buffer, offset, guard, *position_bits);
+            const tcc_expr *sum = tcc_expr_point(b, TCC_OP_ADD, dtype, operands, 2);
+            tcc_store store = {buffer, offset, sum, guard, .kept = false};
+            if (sum && !tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(l->diag);
+        }
+        if (tcc_iteration_refine(&it, b)) {
+            tcc_body_free(b);
+            continue;
+        }
+        *out = b;
+        return tcc_lowering_keep(l, b);
+    }
+}
+
+static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, p->body));
+    launch->items = tcc_scatter_row_items(p);
+    launch->kernel.schedule = "scatter";
+    launch->kernel.shape = tcc_scatter_row_shape();
+    launch->kernel.emit = tcc_scatter_emit_rows;
+    launch->kernel.data = p;
+    return tcc_lowering_key(l, launch, p->body, -1, "rows=%lld", (long long)p->rows);
+}
+
+tcc_status tcc_lower_scatter(tcc_lowering *l) {
+    const tcc_node *hero = l->group->hero;
+    tcc_body *b = NULL;
+    uint64_t position_bits = 0;
+    tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
+    if (!p) return tcc_enomem(l->diag);
+    const tcc_expr *place;
+    if (l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD) {
+        TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
+        if (tcc_scatter_plan_rows(l, p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
+            TCC_TRY(lower_pass(l, -1, false));
+            return add_rows(l, p);
+        }
+        *p = (tcc_scatter){0};
+    }
+    int temporary = -1;
+    if (hero->type.dtype == TCC_F16 || hero->type.dtype == TCC_BF16) {
+        temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * tcc_dtype_bytes(TCC_F32));
+        if (temporary < 0) return TCC_ENOMEM;
+    }
+    TCC_TRY(lower_pass(l, temporary, false));
+    TCC_TRY(trace_updates(l, temporary, true, &b, &position_bits, &place));
+    p->body = b;
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, position_bits);
+    double points = 1;
+    for (int i = 0; i < n; i++) {
+        points *= (double)(b->vars.data[order[i]].high + 1);
+        if (position_bits >> order[i] & 1) p->positions[p->n_positions++] = order[i];
+        else p->kept[p->n_kept++] = order[i];
+    }
+    bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
+    const bool along = l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns &&
+                       tcc_scatter_plan_along(p, place);
+    p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 4) : 1;
+    tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
+    if (along) shape = tcc_scatter_along_shape();
+    else
+        p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes),
+                               tcc_group_lanes(shape, p->lanes));
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    launch->kernel.schedule = "scatter";
+    launch->kernel.shape = shape;
+    launch->kernel.emit = along ? tcc_scatter_emit_along : emit;
+    launch->kernel.data = p;
+    TCC_TRY(tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along));
+    return temporary < 0 ? TCC_OK : lower_pass(l, temporary, true);
+}

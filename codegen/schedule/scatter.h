@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ * A planned scatter_add: what schedule_scatter.c decides, and what it or scatter_rows.c emits. */
+#ifndef TCC_CODEGEN_SCHEDULE_SCATTER_H
+#define TCC_CODEGEN_SCHEDULE_SCATTER_H
+
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/lowering.h"
+
+typedef struct tcc_scatter {
+    tcc_body *body;
+    int n_kept, n_positions;
+    int kept[TCC_BODY_MAX_LOOPS], positions[TCC_BODY_MAX_LOOPS];
+    int lanes;
+    tcc_item_cut cut;
+    /* by rows (scatter_rows.c), along lines (scatter_along.c) */
+    const tcc_expr *place, *old, *sum; /* the row of an update; the element it is added to; both together */
+    int64_t rows;
+    int steps;      /* vectors of a lane group that a row has, in an item */
+    int64_t chunks; /* items a row */
+} tcc_scatter;
+
+/* Each lane group owns a row of the output, looks for it among all index positions and adds their updates in ascending
+ * order. False: the work has not the form for that. `b` has its stores without guards, `position_bits` are the loops of
+ * the index. */
+bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows,
+                           const tcc_expr *place);
+tcc_status tcc_scatter_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+int64_t tcc_scatter_row_items(const tcc_scatter *p);
+tcc_thread_shape tcc_scatter_row_shape(void);
+
+/* A warp owns a line of the output along the indexed dim, which is the innermost. p has its body, with guards, and its
+ * loops. */
+bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place);
+tcc_status tcc_scatter_emit_along(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+tcc_thread_shape tcc_scatter_along_shape(void);
+
+#endif

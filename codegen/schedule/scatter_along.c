@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * scatter_add along the innermost dim, for a GPU: a warp owns a line of the output and takes the line's index positions
+ * 32 at a time. Threads whose positions name one element take turns in ascending order; the others add at once. So the
+ * sums have one order, the one of the other schedules, and no two warps meet. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/scatter.h"
+
+enum { THREADS = 256, LEAST_POSITIONS = 8 };
+
+tcc_thread_shape tcc_scatter_along_shape(void) {
+    return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP};
+}
+
+bool tcc_scatter_plan_along(tcc_scatter *p, const tcc_expr *place) {
+    const tcc_store *s = &p->body->stores.data[0];
+    if (p->n_positions != 1 || p->body->vars.data[p->positions[0]].high + 1 < LEAST_POSITIONS) return false;
+    if (!s->guard || s->value->kind != TCC_EXPR_POINT || s->value->n_operands != 2 ||
+        s->value->operands[0]->kind != TCC_EXPR_LOAD)
+        return false;
+    p->place = place;
+    p->sum = s->value;
+    p->old = s->value->operands[0];
+    p->lanes = 1;
+    p->cut = tcc_cut_items(p->body, p->kept, p->n_kept, 1, 1);
+    return true;
+}
+
+/* One more than how many threads before this one have its key, and in *rounds the most that any has; 0 where it is no
+ * hit. i32 */
+static LLVMValueRef turn_of(tcc_emitter *e, LLVMValueRef hit, LLVMValueRef key, LLVMValueRef *rounds) {
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef lane = LLVMBuildTrunc(b, e->thread, e->i32, "");
+    LLVMValueRef own = tcc_emit_select(e, hit, key, LLVMBuildNot(b, lane, "")); /* keys are not negative */
+    LLVMValueRef before = LLVMBuildSub(b, LLVMBuildShl(b, tcc_emit_i32(e, 1), lane, ""), tcc_emit_i32(e, 1), "");
+    LLVMValueRef same = LLVMBuildAnd(b, tcc_emit_match(e, own), before, "");
+    LLVMValueRef turn = LLVMBuildAdd(b, tcc_emit_intrinsic(e, "llvm.ctpop", e->i32, &same, 1), tcc_emit_i32(e, 1), "");
+    turn = tcc_emit_select(e, hit, turn, tcc_emit_i32(e, 0));
+    *rounds = turn;
+    for (int bit = 1; bit < TCC_EMIT_WARP; bit *= 2) {
+        LLVMValueRef other = tcc_emit_exchange(e, *rounds, bit);
+        *rounds = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntSGT, other, *rounds, ""), other, *rounds);
+    }
+    return turn;
+}
+
+static void emit_line(tcc_body_run *r, const void *data) {
+    const tcc_scatter *p = data;
+    tcc_emitter *e = r->e;
+    LLVMBuilderRef b = e->builder;
+    const tcc_store *s = &p->body->stores.data[0];
+    const int64_t extent = p->body->vars.data[p->positions[0]].high + 1;
+    tcc_emit_loop scan, round;
+    tcc_emit_loop_begin(e, &scan, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), TCC_EMIT_WARP, NULL, 0);
+    LLVMValueRef at = tcc_emit_within(e, tcc_emit_add(e, scan.index, e->thread), extent + TCC_EMIT_WARP), inside = NULL;
+    if (extent % TCC_EMIT_WARP) {
+        inside = LLVMBuildICmp(b, LLVMIntSLT, at, tcc_emit_i64(e, extent), "");
+        at = tcc_emit_min(e, at, tcc_emit_i64(e, extent - 1));
+    }
+    tcc_body_enter(r, p->positions[0], at);
+    tcc_body_need_none(r);
+    tcc_body_need(r, s->guard);
+    tcc_body_need(r, p->place);
+    tcc_body_need(r, p->sum->operands[1]);
+    tcc_body_emit(r, 0);
+    LLVMValueRef hit = r->values[s->guard->id], place = r->values[p->place->id], rounds;
+    if (inside) hit = LLVMBuildAnd(b, hit, inside, "");
+    if (LLVMTypeOf(place) != e->i32) place = LLVMBuildTrunc(b, place, e->i32, "");
+    LLVMValueRef turn = turn_of(e, hit, place, &rounds);
+    tcc_emit_loop_begin(e, &round, tcc_emit_i64(e, 0), LLVMBuildZExt(b, rounds, e->i64, ""), 1, NULL, 0);
+    tcc_emit_if own;
+    LLVMValueRef next = LLVMBuildAdd(b, LLVMBuildTrunc(b, round.index, e->i32, ""), tcc_emit_i32(e, 1), "");
+    tcc_emit_if_begin(e, &own, LLVMBuildICmp(b, LLVMIntEQ, turn, next, ""));
+    tcc_body_need_none(r);
+    tcc_body_need(r, p->sum);
+    tcc_body_emit(r, 0);
+    tcc_body_emit_store(r, s);
+    tcc_emit_if_end(e, &own);
+    r->values[p->sum->id] = r->values[p->old->id] = NULL;
+    tcc_emit_warp_barrier(e);
+    tcc_emit_loop_end(e, &round, NULL);
+    tcc_body_leave(r, p->positions[0]);
+    tcc_emit_loop_end(e, &scan, NULL);
+}
+
+tcc_status tcc_scatter_emit_along(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_scatter *p = plan->data;
+    return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, 0, emit_line, p);
+}

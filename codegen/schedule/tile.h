@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * A planned transposing kernel: what schedule_tile.c decides, and what it or tile_block.c emits. */
+#ifndef TCC_CODEGEN_SCHEDULE_TILE_H
+#define TCC_CODEGEN_SCHEDULE_TILE_H
+
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/lowering.h"
+
+enum { TCC_TILE_MOST_STAGED = 8 };
+
+typedef struct tcc_tile {
+    tcc_body *body;
+    tcc_item_cut cut; /* of all loops but the lane loop; the last is the other loop of the tile */
+    int across;       /* the loop along which staged loads are contiguous */
+    int along;        /* the lane loop */
+    int lanes, n_staged;
+    const tcc_expr *staged[TCC_TILE_MOST_STAGED];
+} tcc_tile;
+
+/* Rows of a square of vectors become its columns. */
+void tcc_tile_transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes);
+
+/* The same by the threads of a block, through shared memory: an item is a tile; the loops of the cut but the last are
+ * its outer ones. */
+tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
+void tcc_tile_block_lanes(const tcc_llvm_target *t, tcc_tile *p); /* sets p->lanes, on which all below depends */
+int64_t tcc_tile_block_items(const tcc_tile *p);
+int64_t tcc_tile_block_bytes(const tcc_tile *p); /* of shared memory */
+tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p);
+
+#endif

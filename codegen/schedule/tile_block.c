@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT
+ * Transposing work by the threads of a block. A tile is cut into squares of `lanes` by `lanes` points. A thread reads a
+ * square in vectors along the loop in which memory is contiguous, turns it in registers and lays it down in shared
+ * memory as vectors along the other loop, from where the tile's rows are taken: reads and writes of memory are both
+ * wide and in whole sectors.
+ *
+ * Row a of the tile in shared memory is a sequence of vectors, of which number c lies in place c ^ (a / lanes): those
+ * of a column of squares, which neighbouring threads write, lie in different banks, as do those of a row, which
+ * neighbouring threads read. */
+#include "codegen/schedule/tile.h"
+
+enum { FEW_STAGED = 2, LARGE_SIDE = 64, SIDE = 32, MOST_THREADS = 256, NARROW_LANES = 8 };
+
+/* Points along either side of a tile. */
+static int side_of(const tcc_tile *p) {
+    return p->lanes == NARROW_LANES || (p->lanes > 1 && p->n_staged <= FEW_STAGED) ? LARGE_SIDE : SIDE;
+}
+static int squares_of(const tcc_tile *p) { return side_of(p) / p->lanes; } /* along either side */
+static int deep_of(const tcc_tile *p) {
+    int squares = squares_of(p);
+    return squares * squares < MOST_THREADS ? squares : MOST_THREADS / squares;
+}
+static int steps_of(const tcc_tile *p) { return squares_of(p) / deep_of(p); }
+static int64_t extent_of(const tcc_tile *p, int var) { return p->body->vars.data[var].high + 1; }
+static int64_t tiles_of(const tcc_tile *p, int var) { return (extent_of(p, var) + side_of(p) - 1) / side_of(p); }
+
+/* In shared memory values have 4 bytes, but where a vector of that would be more than an access moves. */
+static bool as_in_memory(const tcc_tile *p) { return p->lanes == NARROW_LANES; }
+
+void tcc_tile_block_lanes(const tcc_llvm_target *t, tcc_tile *p) {
+    int widest = 1;
+    for (int i = 0; i < p->body->buffers.count; i++) {
+        int bytes = tcc_dtype_bytes(p->body->buffers.data[i].dtype);
+        if (bytes > widest) widest = bytes;
+    }
+    bool narrow = widest == 2;
+    for (int i = 0; i < p->n_staged; i++) narrow = narrow && tcc_dtype_bytes(p->staged[i]->dtype) == 2;
+    p->lanes = narrow ? NARROW_LANES : t->lanes;
+    while (extent_of(p, p->across) % p->lanes || extent_of(p, p->along) % p->lanes) p->lanes /= 2;
+}
+
+tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p) {
+    return (tcc_thread_shape){.threads = squares_of(p) * deep_of(p), .group = squares_of(p), .deep = deep_of(p)};
+}
+
+static int64_t staged_bytes(const tcc_tile *p) { return (int64_t)side_of(p) * side_of(p) * (as_in_memory(p) ? 2 : 4); }
+int64_t tcc_tile_block_bytes(const tcc_tile *p) { return p->n_staged * staged_bytes(p); }
+
+int64_t tcc_tile_block_items(const tcc_tile *p) {
+    int64_t items = tiles_of(p, p->across) * tiles_of(p, p->along);
+    for (int i = 0; i < p->cut.n - 1; i++) items *= extent_of(p, p->cut.order[i]);
+    return items;
+}
+
+/* Where a staged load keeps vector `chunk` of row `square` * lanes + `row`. */
+static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef square, int row,
+                         LLVMValueRef chunk, LLVMTypeRef scalar) {
+    LLVMValueRef place = LLVMBuildXor(e->builder, chunk, square, "");
+    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, square, tcc_emit_i64(e, side_of(p) * p->lanes)),
+                                   tcc_emit_mul(e, place, tcc_emit_i64(e, p->lanes)));
+    at = tcc_emit_offset(e, tcc_emit_add(e, at, tcc_emit_i64(e, row * side_of(p))), 0, side_of(p) * side_of(p),
+                         INT64_MAX);
+    return tcc_emit_at(e, scalar, tcc_emit_at_bytes(e, e->scratch, staged * staged_bytes(p)), at);
+}
+
+static LLVMValueRef below(tcc_emitter *e, const tcc_tile *p, int var, LLVMValueRef index, LLVMValueRef also) {
+    if (extent_of(p, var) % side_of(p) == 0) return also;
+    LLVMValueRef inside = LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent_of(p, var)), "");
+    return also ? LLVMBuildAnd(e->builder, also, inside, "") : inside;
+}
+
+typedef struct place {
+    LLVMValueRef column, row;   /* of squares: the thread's own in the lane group, and step `step` of its group's */
+    LLVMValueRef across, along; /* the square's first point */
+    LLVMValueRef inside;        /* NULL: always; the square is there wholly or not at all */
+} place;
+
+/* Square `step` of the thread, whose lane group runs along `across` or along `along`. */
+static place place_of(tcc_emitter *e, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0, int step,
+                      bool lanes_across) {
+    place at = {.column = e->thread, .row = tcc_emit_add(e, e->deep, tcc_emit_i64(e, step * deep_of(p)))};
+    LLVMValueRef lanes = tcc_emit_i64(e, p->lanes);
+    LLVMValueRef across = tcc_emit_mul(e, lanes_across ? at.column : at.row, lanes),
+                 along = tcc_emit_mul(e, lanes_across ? at.row : at.column, lanes);
+    at.across = tcc_emit_within(e, tcc_emit_add(e, across0, across), extent_of(p, p->across) + side_of(p));
+    at.along = tcc_emit_within(e, tcc_emit_add(e, along0, along), extent_of(p, p->along) + side_of(p));
+    at.inside = below(e, p, p->along, at.along, below(e, p, p->across, at.across, NULL));
+    return at;
+}
+
+static LLVMTypeRef staged_type(tcc_emitter *e, const tcc_tile *p, const tcc_expr *x) {
+    return as_in_memory(p) ? tcc_emit_dtype(e, x->dtype) : tcc_scalar_register(e, x->dtype);
+}
+
+/* The square's rows of one load, contiguous along `across`; zeros where it is not. */
+static void load_square(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x, const place *at, LLVMValueRef *rows) {
+    tcc_emitter *e = r->e;
+    LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
+    tcc_emit_if branch;
+    r->lane_var = p->across;
+    r->lanes = p->lanes;
+    int alignment = tcc_body_alignment(r, x->buffer, &x->affine);
+    r->loops[p->across] = at->across;
+    if (at->inside) tcc_emit_if_begin(e, &branch, at->inside);
+    for (int i = 0; i < p->lanes; i++) {
+        r->loops[p->along] = tcc_emit_add(e, at->along, tcc_emit_i64(e, i));
+        rows[i] = tcc_emit_load(e, type, tcc_emit_at(e, memory, r->bases[x->buffer], tcc_body_offset(r, &x->affine)),
+                                alignment);
+    }
+    if (at->inside) tcc_emit_if_end(e, &branch);
+    for (int i = 0; at->inside && i < p->lanes; i++)
+        rows[i] = tcc_emit_if_value(e, &branch, rows[i], LLVMConstNull(type));
+    r->lane_var = -1;
+    r->lanes = 1;
+}
+
+static void stage(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0) {
+    enum { MOST_STEPS = 4 };
+    tcc_emitter *e = r->e;
+    for (int i = 0; i < p->n_staged; i++) {
+        const tcc_expr *x = p->staged[i];
+        LLVMValueRef rows[MOST_STEPS][NARROW_LANES];
+        for (int step = 0; step < steps_of(p); step++) {
+            place at = place_of(e, p, across0, along0, step, true);
+            load_square(r, p, x, &at, rows[step]);
+        }
+        for (int step = 0; step < steps_of(p); step++) {
+            place at = place_of(e, p, across0, along0, step, true);
+            LLVMValueRef *square = rows[step];
+            for (int k = 0; !as_in_memory(p) && k < p->lanes; k++)
+                square[k] = tcc_scalar_from_memory(e, square[k], x->dtype);
+            if (p->lanes > 1) tcc_tile_transpose(e, square, p->lanes);
+            for (int k = 0; k < p->lanes; k++) {
+                LLVMValueRef to = slot(e, p, i, at.column, k, at.row, staged_type(e, p, x));
+                tcc_emit_store(e, square[k], to,
+                               (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), LLVMTypeOf(square[k])));
+            }
+        }
+    }
+}
+
+/* One vector of points along `along`. */
+static void emit_vector(tcc_body_run *r, const tcc_tile *p, const place *at, int row) {
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    tcc_body_enter(r, p->across, tcc_emit_add(e, at->across, tcc_emit_i64(e, row)));
+    tcc_body_emit(r, 0);
+    r->lane_var = p->lanes > 1 ? p->along : -1;
+    r->lanes = p->lanes;
+    tcc_body_enter(r, p->along, at->along);
+    for (int i = 0; i < p->n_staged; i++) {
+        const tcc_expr *x = p->staged[i];
+        LLVMTypeRef type = tcc_emit_vector_type(staged_type(e, p, x), p->lanes);
+        LLVMValueRef from = slot(e, p, i, at->row, row, at->column, staged_type(e, p, x));
+        LLVMValueRef value = tcc_emit_load(e, type, from,
+                                           (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), type));
+        r->values[x->id] = as_in_memory(p) ? tcc_scalar_from_memory(e, value, x->dtype) : value;
+    }
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+    tcc_body_leave(r, p->along);
+    tcc_body_leave(r, p->across);
+    r->lane_var = -1;
+    r->lanes = 1;
+}
+
+static void emit_points(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0) {
+    tcc_emitter *e = r->e;
+    for (int step = 0; step < steps_of(p); step++) {
+        place at = place_of(e, p, across0, along0, step, false);
+        tcc_emit_if branch;
+        if (at.inside) tcc_emit_if_begin(e, &branch, at.inside);
+        for (int row = 0; row < p->lanes; row++) emit_vector(r, p, &at, row);
+        if (at.inside) tcc_emit_if_end(e, &branch);
+    }
+}
+
+tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_tile *p = plan->data;
+    const tcc_body *b = p->body;
+    tcc_body_run run, *r = &run;
+    tcc_emit_kernel_begin(e, symbol);
+    TCC_TRY(tcc_body_run_begin(r, e, b, 0));
+    for (int i = 0; i < p->n_staged; i++) r->given[p->staged[i]->id] = true;
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
+    tcc_body_emit(r, 0);
+    tcc_emit_loop items;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef item = items.index, at[2];
+    const int tiled[] = {p->along, p->across};
+    for (int i = 0; i < 2; i++) {
+        int64_t tiles = tiles_of(p, tiled[i]);
+        at[i] = tcc_emit_mul(e, tcc_emit_rem(e, item, tiles), tcc_emit_i64(e, side_of(p)));
+        item = tcc_emit_div(e, item, tiles);
+    }
+    for (int i = p->cut.n - 2; i >= 0; i--) {
+        int64_t extent = extent_of(p, p->cut.order[i]);
+        tcc_body_enter(r, p->cut.order[i], i ? tcc_emit_rem(e, item, extent) : item);
+        item = tcc_emit_div(e, item, extent);
+    }
+    tcc_body_emit(r, 0);
+    stage(r, p, at[1], at[0]);
+    tcc_emit_barrier(e);
+    emit_points(r, p, at[1], at[0]);
+    e->shared_reused = true;
+    for (int i = 0; i < p->cut.n - 1; i++) tcc_body_leave(r, p->cut.order[i]);
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_emit_kernel_end(e);
+    tcc_body_run_end(r);
+    return TCC_OK;
+}
