@@ -3,6 +3,7 @@
  * each element is known exactly in any type. It is as large as a tile of tensor cores. */
 #include "runtime/cuda/cublaslt_probe.h"
 #include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/probe_values.h"
 
 #include "ir/support/alloc.h"
 
@@ -22,28 +23,10 @@ static bool bit(int i, int j) {
     return (5 * i + 3 * j + j / 8) % 7 < 3;
 } /* differs from itself in any other order of a byte's bits, or of bytes */
 
-static void put(void *at, int64_t type, int index, double x) {
-    switch (type) {
-    case TCC_F64: ((double *)at)[index] = x; break;
-    case TCC_F32: ((float *)at)[index] = (float)x; break;
-    case TCC_F16: ((uint16_t *)at)[index] = tcc_f32_to_f16((float)x); break;
-    default: ((uint16_t *)at)[index] = tcc_f32_to_bf16((float)x); break;
-    }
-}
-
-static double get(const void *at, int64_t type, int index) {
-    switch (type) {
-    case TCC_F64: return ((const double *)at)[index];
-    case TCC_F32: return (double)((const float *)at)[index];
-    case TCC_F16: return (double)tcc_f16_to_f32(((const uint16_t *)at)[index]);
-    default: return (double)tcc_bf16_to_f32(((const uint16_t *)at)[index]);
-    }
-}
-
 static void fill(product *x, int64_t type) {
     memset(x, 0, sizeof *x);
-    for (int i = 0; i < M; i++) put(x->a, type, i * K, column(i));
-    for (int j = 0; j < N; j++) put(x->b, type, j, row(j));
+    for (int i = 0; i < M; i++) tcc_probe_put(x->a, type, i * K, column(i));
+    for (int j = 0; j < N; j++) tcc_probe_put(x->b, type, j, row(j));
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) x->bits[(i * N + j) / 8] |= (unsigned char)(bit(i, j) << j % 8);
 }
@@ -51,7 +34,7 @@ static void fill(product *x, int64_t type) {
 static const char *compare(const product *x, const tcc_matmul_params *p) {
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
-            const double got = get(x->c, p->type_c, i * N + j), plain = column(i) * row(j);
+            const double got = tcc_probe_get(x->c, p->type_c, i * N + j), plain = column(i) * row(j);
             const bool hidden = p->activation == TCC_MATMUL_RELU ? plain < 0 : !bit(i, j);
             const double expected = hidden ? 0 : plain;
             if (got == expected || (isnan(got) && isnan(expected))) continue;

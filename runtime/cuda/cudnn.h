@@ -114,6 +114,7 @@ enum {
     TCC_CUDNN_VARIANT_PACK_UNIQUE_IDS = 1000,
     TCC_CUDNN_VARIANT_PACK_DATA_POINTERS = 1001,
     TCC_CUDNN_VARIANT_PACK_WORKSPACE = 1003,
+    TCC_CUDNN_ENGINE_GLOBAL_INDEX = 1301,
     TCC_CUDNN_ENGINE_NUMERICAL_NOTE = 1303,
     TCC_CUDNN_MATMUL_COMP_TYPE = 1500,
     TCC_CUDNN_OPERATION_MATMUL_ADESC = 1520,
@@ -174,6 +175,7 @@ enum {
     TCC_CUDNN_NOTE_FFT = 3,
     TCC_CUDNN_NOTE_NONDETERMINISTIC = 4,
     TCC_CUDNN_NOTE_WINOGRAD_TILE_13X13 = 8,
+    TCC_CUDNN_NOTE_STRICT_NAN_PROP = 9,
 };
 
 /* Handles and descriptors are opaque. */
@@ -207,6 +209,13 @@ typedef struct tcc_cudnn_library {
 } tcc_cudnn_library;
 
 /* The library on a device. */
+/* What became of asking an engine for max(0, x) behind convolutions of that kind. */
+typedef struct tcc_cudnn_verdict {
+    int64_t engine, type, allow_tf32, bias;
+    const char *differs; /* how the engine's is another; NULL: it is not */
+} tcc_cudnn_verdict;
+enum { TCC_CUDNN_MOST_VERDICTS = 32 };
+
 typedef struct tcc_cudnn {
     tcc_cudnn_library library;
     void *handle;             /* made when a call first wants it */
@@ -215,6 +224,8 @@ typedef struct tcc_cudnn {
     tcc_cuda_stream stream;
     void
         *properties; /* without a handle: a finalized DEVICEPROP descriptor, by which plans are made that are not run */
+    tcc_cudnn_verdict verdicts[TCC_CUDNN_MOST_VERDICTS];
+    int n_verdicts;
 } tcc_cudnn;
 
 /* Look for the library and its functions; needs no device. */

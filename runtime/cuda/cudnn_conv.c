@@ -2,6 +2,7 @@
  * Convolutions by cuDNN: one operation, and behind a forward one the bias and max(0, y) as operations on values without
  * memory. */
 #include "runtime/cuda/cudnn_conv.h"
+#include "runtime/cuda/cudnn_probe.h"
 
 #include "ir/support/alloc.h"
 
@@ -207,6 +208,35 @@ static tcc_status make(const tcc_cudnn *cudnn, tcc_diag *d, tcc_cudnn_conv_kind 
     return tcc_cudnn_graph_finish(c->graph, d, &limits, &p->workspace_bytes);
 }
 
+/* Does the engine's max(0, x) keep NaN? Its notes may promise it; else the first convolution of its kind that wants it
+ * finds out. */
+static tcc_status check_relu(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cudnn_graph *g,
+                             const tcc_cudnn_conv_params *p) {
+    tcc_cudnn *cudnn = cuda->cudnn;
+    const bool tf32 = p->allow_tf32 && p->type == TCC_F32;
+    int64_t engine;
+    bool keeps_nan;
+    TCC_TRY(tcc_cudnn_graph_engine(g, d, &engine, &keeps_nan));
+    if (keeps_nan) return TCC_OK;
+    if (p->conv.groups > 1)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                         "cudnn: nothing says that max(0, x) of a convolution in groups keeps NaN");
+    int i = 0;
+    while (i < cudnn->n_verdicts && (cudnn->verdicts[i].engine != engine || cudnn->verdicts[i].type != p->type ||
+                                     cudnn->verdicts[i].allow_tf32 != tf32 || cudnn->verdicts[i].bias != p->conv.bias))
+        i++;
+    if (i == TCC_CUDNN_MOST_VERDICTS)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cudnn: more than %d kinds of max(0, x)", i);
+    if (i == cudnn->n_verdicts) {
+        tcc_cudnn_verdict v = {engine, p->type, tf32, p->conv.bias, NULL};
+        TCC_TRY(tcc__cudnn_probe_relu(cuda, cudnn, d, p, engine, &v.differs));
+        cudnn->verdicts[cudnn->n_verdicts++] = v;
+    }
+    const char *differs = cudnn->verdicts[i].differs;
+    return differs ? tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cudnn: engine %lld: %s", (long long)engine, differs)
+                   : TCC_OK;
+}
+
 static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind kind, int64_t *params, void **out) {
     static const char *const names[] = {"cudnn.conv_forward", "cudnn.conv_data_gradient", "cudnn.conv_filter_gradient"};
     *out = NULL;
@@ -220,6 +250,7 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind
     c->forward = kind == TCC_CUDNN_CONV_FORWARD;
     c->bias = p.conv.bias;
     tcc_status s = make(cudnn, d, kind, &p, c);
+    if (s == TCC_OK && c->forward && p.conv.relu) s = check_relu(cuda, d, c->graph, &p);
     if (s != TCC_OK) {
         const tcc_conv_params *v = &p.conv;
         tcc_note(d, TCC_NOWHERE,

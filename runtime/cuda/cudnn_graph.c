@@ -147,7 +147,7 @@ tcc_status tcc_cudnn_graph_tensor(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
 typedef struct search {
     const tcc_cudnn_limits *limits;
     void *graph;
-    int asked, by_notes, by_workspace, failed;
+    int asked, others, by_notes, by_workspace, failed;
     int64_t least_workspace;
     tcc_diag first; /* of the failures */
 } search;
@@ -174,7 +174,9 @@ static bool notes_allow(const tcc_cudnn_limits *limits, const int *notes, int64_
     return true;
 }
 
-static tcc_cudnn_status read_notes(const tcc_cudnn_graph *g, void *config, int *notes, int64_t *n, const char **call) {
+/* `index` NULL: not asked for. */
+static tcc_cudnn_status read_engine(const tcc_cudnn_graph *g, void *config, int *notes, int64_t *n, int64_t *index,
+                                    const char **call) {
     void *engine = NULL;
     int64_t one = 0;
     *n = 0;
@@ -186,6 +188,8 @@ static tcc_cudnn_status read_notes(const tcc_cudnn_graph *g, void *config, int *
     if (!r)
         r = g->f->get_attribute(engine, TCC_CUDNN_ENGINE_NUMERICAL_NOTE, TCC_CUDNN_TYPE_NUMERICAL_NOTE, MAX_NOTES, n,
                                 notes);
+    if (!r && index)
+        r = g->f->get_attribute(engine, TCC_CUDNN_ENGINE_GLOBAL_INDEX, TCC_CUDNN_TYPE_INT64, 1, &one, index);
     drop(g, engine);
     return r;
 }
@@ -215,11 +219,16 @@ static tcc_cudnn_status make_plan(const tcc_cudnn_graph *g, void *config, void *
 /* The plan of a config; left NULL where it cannot or may not be. */
 static tcc_status try_config(tcc_cudnn_graph *g, tcc_diag *d, search *s, void *config) {
     int notes[MAX_NOTES];
-    int64_t n, bytes = 0;
+    int64_t n, bytes = 0, index = 0;
+    const int64_t *wanted = s->limits->engine;
     const char *call;
     void *plan = NULL;
     s->asked++;
-    tcc_cudnn_status r = read_notes(g, config, notes, &n, &call);
+    tcc_cudnn_status r = read_engine(g, config, notes, &n, wanted ? &index : NULL, &call);
+    if (!r && wanted && index != *wanted) {
+        s->others++;
+        return TCC_OK;
+    }
     if (!r && !notes_allow(s->limits, notes, n)) {
         s->by_notes++;
         return TCC_OK;
@@ -302,6 +311,7 @@ static tcc_status no_engine(tcc_diag *d, const search *s) {
               "cudnn has no engine for it: of %d proposed, %d are not exact or not deterministic%s, %d fail%s%s",
               s->asked, s->by_notes, workspace, s->failed, s->first.text.length ? "; first " : "",
               tcc_diag_text(&s->first));
+    if (s->others) tcc_note(d, TCC_NOWHERE, "%d are other engines than the one that is asked for", s->others);
     return TCC_EUNSUPPORTED;
 }
 
@@ -311,6 +321,7 @@ tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
     const tcc_cudnn_limits allowed = {
         .workspace_bytes = limits->workspace_bytes > slack ? limits->workspace_bytes - slack : 0,
         .tensor_cores = limits->tensor_cores,
+        .engine = limits->engine,
         .best_alone = limits->best_alone};
     const tcc_cudnn_attribute attributes[] = {
         {TCC_CUDNN_OPERATIONGRAPH_OPS, TCC_CUDNN_TYPE_BACKEND_DESCRIPTOR, g->operations.count, g->operations.data},
@@ -324,6 +335,17 @@ tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cud
     tcc_diag_clear(&s.first);
     *workspace_bytes = g->plan_workspace_bytes ? g->plan_workspace_bytes + slack : 0;
     return status;
+}
+
+tcc_status tcc_cudnn_graph_engine(const tcc_cudnn_graph *g, tcc_diag *d, int64_t *index, bool *keeps_nan) {
+    int notes[MAX_NOTES];
+    int64_t n;
+    const char *call;
+    tcc_cudnn_status r = read_engine(g, g->config, notes, &n, index, &call);
+    if (r) return tcc__cudnn_failed(g->f, d, r, call);
+    *keeps_nan = false;
+    for (int64_t i = 0; i < n; i++) *keeps_nan = *keeps_nan || notes[i] == TCC_CUDNN_NOTE_STRICT_NAN_PROP;
+    return TCC_OK;
 }
 
 /* --- running --- */

@@ -42,9 +42,10 @@ typedef struct tcc_cudnn_attribute {
 /* What an engine may do and use. Engines whose results differ from run to run are never taken. */
 typedef struct tcc_cudnn_limits {
     int64_t workspace_bytes;
-    bool tensor_cores; /* f32: only where products of tf32 are wanted; f16 and bf16: always */
-    bool best_alone;   /* the first engine that may be taken at all, or none: not one that is ranked behind it and needs
-                          less workspace */
+    bool tensor_cores;     /* f32: only where products of tf32 are wanted; f16 and bf16: always */
+    const int64_t *engine; /* not NULL: the one of this index or none */
+    bool best_alone; /* the first engine that may be taken at all, or none: not one that is ranked behind it and needs
+                        less workspace */
 } tcc_cudnn_limits;
 
 /* `cudnn`: borrowed, with a handle, or with properties alone; then the graph cannot be run. */
@@ -60,6 +61,8 @@ tcc_status tcc_cudnn_graph_operation(tcc_cudnn_graph *g, tcc_diag *d, int type, 
  * address. Errors: TCC_EUNSUPPORTED with what was wrong with the engines, TCC_EDEVICE, TCC_ENOMEM. */
 tcc_status tcc_cudnn_graph_finish(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cudnn_limits *limits,
                                   int64_t *workspace_bytes);
+/* Of the engine that was taken: its index, and whether its notes promise that NaN stays NaN. */
+tcc_status tcc_cudnn_graph_engine(const tcc_cudnn_graph *g, tcc_diag *d, int64_t *index, bool *keeps_nan);
 /* Enqueue it. `addresses`: of the tensors that have one, in the order in which they were described; nothing is
  * allocated where these and the workspace are as in one of the last 64 runs that differed. */
 tcc_status tcc_cudnn_graph_run(tcc_cudnn_graph *g, tcc_diag *d, const tcc_cuda_address *addresses,

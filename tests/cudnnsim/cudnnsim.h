@@ -34,6 +34,10 @@ const char *cudnnsim_last_error(void);
 void cudnnsim_inject(int nth, int status);
 /* Plans of these engines (1 << engine) are not supported. */
 void cudnnsim_refuse(unsigned engines);
+/* What max(0, x) makes of NaN: CUDNNSIM_NAN, NaN, as we want it; CUDNNSIM_ZERO, 0, as the documentation allows;
+ * CUDNNSIM_PROMISED_NAN, NaN, and the notes of all engines say so. */
+enum { CUDNNSIM_NAN, CUDNNSIM_ZERO, CUDNNSIM_PROMISED_NAN };
+void cudnnsim_relu(int of_nan);
 /* Forget everything that was said above and counted. */
 void cudnnsim_restart(void);
 

@@ -8,7 +8,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { MODE_FALLBACK = 2, MODE_A = 3, WORKSPACE_ALIGNMENT = 256 };
-enum { NOTE_TENSOR_CORE = 0, NOTE_DOWN_CONVERT = 1, NOTE_REDUCED = 2, NOTE_NONDETERMINISTIC = 4 };
+enum { NOTE_TENSOR_CORE = 0, NOTE_DOWN_CONVERT = 1, NOTE_REDUCED = 2, NOTE_NONDETERMINISTIC = 4, NOTE_STRICT_NAN = 9 };
 
 static const struct {
     int mode, n_notes, notes[2];
@@ -204,9 +204,15 @@ EXPORT int cudnnBackendGetAttribute(void *at, int name, int type, int64_t asked,
         *count = 1;
         return SUCCESS;
     }
-    if (engine && engine->engine >= 0 && name == 1303 && type == NUMERICAL_NOTE && asked >= 2) {
+    if (engine && engine->engine >= 0 && name == 1301 && type == INT64S && asked == 1) {
+        *(int64_t *)out = engine->engine;
+        *count = 1;
+        return SUCCESS;
+    }
+    if (engine && engine->engine >= 0 && name == 1303 && type == NUMERICAL_NOTE && asked >= 3) {
         *count = engines[engine->engine].n_notes;
         memcpy(out, engines[engine->engine].notes, sizeof(int) * (size_t)*count);
+        if (sim_relu_of_nan == CUDNNSIM_PROMISED_NAN) ((int *)out)[(*count)++] = NOTE_STRICT_NAN;
         return SUCCESS;
     }
     if (plan && plan->final && name == 402 && type == INT64S && asked == 1) {

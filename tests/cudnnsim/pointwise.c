@@ -104,7 +104,7 @@ static int evaluate_pointwise(const descriptor *d, value *const *reads, value *c
         case SIM_SUB: to->data[i] = x - b; break;
         case SIM_EXP: to->data[i] = exp(x); break;
         case SIM_LOG: to->data[i] = log(x); break;
-        case SIM_RELU: to->data[i] = x < 0 ? 0 : x; break;
+        case SIM_RELU: to->data[i] = x < 0 || (x != x && sim_relu_of_nan == CUDNNSIM_ZERO) ? 0 : x; break;
         case SIM_CMP_GE: to->data[i] = x >= b; break;
         case SIM_GEN_INDEX: to->data[i] = (double)index_along(to, sim_int64(pointwise, 9), i); break;
         default: to->data[i] = reads[2]->data[i] != 0 ? x : b; break;

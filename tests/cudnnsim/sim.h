@@ -144,6 +144,7 @@ int sim_enter(void);
         if (status_) return status_; \
     } while (0)
 extern cudnnsim_counts sim_counts;
+extern int sim_relu_of_nan;
 extern unsigned sim_refused;
 
 bool sim_is_handle(const void *handle);

@@ -271,6 +271,43 @@ static void test_refused(void **state) {
     check_refused(&wrong, TCC_EFORMAT, "cudnn.conv_forward: malformed params");
 }
 
+/* Where the notes of an engine do not promise that max(0, x) keeps NaN, it is tried before it is taken. */
+static void test_relu_of_nan(void **state) {
+    (void)state;
+    if (!dnn.relu) skip();
+    static const tcc_dtype types[] = {TCC_F32, TCC_F16, TCC_BF16};
+    for (int t = 0; t < 3; t++)
+        for (int how = CUDNNSIM_NAN; how <= CUDNNSIM_PROMISED_NAN; how++) {
+            tcc_cudnn_conv_params p = conv_2d(6, 8, 16, 3), plain;
+            cudnnsim_counts counts;
+            rig r;
+            int runs = 0;
+            p.type = types[t], p.conv.bias = 1;
+            plain = p;
+            p.conv.relu = 1;
+            dnn.relu(how);
+            if (how == CUDNNSIM_ZERO) {
+                check_refused(&p, TCC_EUNSUPPORTED, "its max(0, x) makes a number of NaN");
+                check_conv(TCC_CUDNN_CONV_FORWARD, &plain);
+                continue;
+            }
+            dnn.restart();
+            dnn.relu(how);
+            const call_shape shape = shape_of(TCC_CUDNN_CONV_FORWARD, &p);
+            assert_ok(rig_start(&r, call_program(&shape, (const int64_t *)&p)), &r.cx.diag);
+            dnn.get_counts(&counts);
+            for (int i = 0; i < CUDNNSIM_ENGINES; i++) runs += counts.runs[i];
+            assert_int_equal(runs, how == CUDNNSIM_NAN); /* the one that tries it */
+            rig_stop(&r);
+        }
+    tcc_cudnn_conv_params grouped = conv_2d(6, 8, 16, 3);
+    grouped.conv.groups = 2, grouped.conv.bias = grouped.conv.relu = 1;
+    grouped.conv.w_stride[0] /= 2, grouped.conv.w_stride[2] /= 2, grouped.conv.w_stride[3] /= 2;
+    grouped.conv.w_stride[4] /= 2;
+    dnn.relu(CUDNNSIM_NAN);
+    check_refused(&grouped, TCC_EUNSUPPORTED, "nothing says that max(0, x) of a convolution in groups keeps NaN");
+}
+
 static void test_library_missing(void **state) {
     (void)state;
     if (!dnn.refuse) skip();
@@ -313,6 +350,7 @@ int main(void) {
         CUDNN_TEST(test_runs_make_nothing),
         CUDNN_TEST(test_workspace_is_lowered),
         CUDNN_TEST(test_refused),
+        CUDNN_TEST(test_relu_of_nan),
         CUDNN_TEST(test_library_missing),
         CUDNN_TEST(test_failures),
     };

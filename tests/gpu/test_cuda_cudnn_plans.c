@@ -11,6 +11,7 @@
 #include "codegen/emit/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda/cudnn_conv.h"
+#include "runtime/cuda/cudnn_probe.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,6 +81,51 @@ static void test_convolutions(void **state) {
             p.conv.relu = 1;
             check_planned(TCC_CUDNN_CONV_FORWARD, &p);
         }
+}
+
+/* The engine that p is planned with; `only`: that one or none. -1: there is none. */
+static int64_t engine_of(int device, const tcc_cudnn_conv_params *p, const int64_t *only, bool *keeps_nan) {
+    tcc_cudnn_graph *g = NULL;
+    tcc_diag d = {0};
+    int64_t index = -1, workspace_bytes;
+    tcc_cudnn_limits limits = tcc_cudnn_conv_limits(p);
+    limits.engine = only;
+    assert_ok(tcc_cudnn_graph_create(&cudnn_planners[device].cudnn, &d, &g), &d);
+    assert_ok(tcc_cudnn_conv_describe(g, &d, TCC_CUDNN_CONV_FORWARD, p), &d);
+    if (tcc_cudnn_graph_finish(g, &d, &limits, &workspace_bytes) == TCC_OK)
+        assert_ok(tcc_cudnn_graph_engine(g, &d, &index, keeps_nan), &d);
+    tcc_cudnn_graph_destroy(g);
+    tcc_diag_clear(&d);
+    return index;
+}
+
+/* No engine that fuses max(0, x) promises to keep NaN, so each is tried with a small convolution: the library has the
+ * same engine for that one. */
+static void test_relu_engines(void **state) {
+    (void)state;
+    static const tcc_dtype types[] = {TCC_F16, TCC_BF16, TCC_F32, TCC_F32};
+    static const struct {
+        int64_t size, in, out;
+        int kernel;
+    } shapes[] = {{28, 64, 128, 3}, {56, 256, 64, 1}, {14, 512, 512, 3}};
+    if (!cudnn_planners_available()) skip();
+    for (int device = 0; device < CUDNN_PLANNERS; device++)
+        for (int t = 0; t < 4; t++)
+            for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+                tcc_cudnn_conv_params p = conv(types[t], shapes[i].size, shapes[i].in, shapes[i].out, shapes[i].kernel,
+                                               1, 1),
+                                      small;
+                bool keeps_nan = false, small_keeps_nan;
+                p.conv.bias = p.conv.relu = 1, p.allow_tf32 = t == 2;
+                const int64_t engine = engine_of(device, &p, NULL, &keeps_nan);
+                if (engine < 0) continue; /* our own kernel does it */
+                tcc__cudnn_probe_params(&p, &small);
+                const int64_t tried = engine_of(device, &small, &engine, &small_keeps_nan);
+                printf("%s, type %d, %lld x %lld to %lld: engine %lld%s%s\n", cudnn_planners[device].name,
+                       (int)types[t], (long long)p.conv.x_size[1], (long long)p.conv.in, (long long)p.conv.out,
+                       (long long)engine, keeps_nan ? ", keeps NaN" : "", tried < 0 ? ", not for the small one" : "");
+                assert_true(keeps_nan || tried == engine);
+            }
 }
 
 /* What test_cuda_cudnn runs on a GPU. */
@@ -236,8 +282,9 @@ static void test_networks(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_forms),
-                                       cmocka_unit_test(test_packs),        cmocka_unit_test(test_refusals),
-                                       cmocka_unit_test(test_moves),        cmocka_unit_test(test_networks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_convolutions), cmocka_unit_test(test_relu_engines),
+                                       cmocka_unit_test(test_forms),        cmocka_unit_test(test_packs),
+                                       cmocka_unit_test(test_refusals),     cmocka_unit_test(test_moves),
+                                       cmocka_unit_test(test_networks)};
     return cmocka_run_group_tests(tests, cudnn_planners_open, cudnn_planners_close);
 }

@@ -13,6 +13,7 @@ typedef struct cudnn_stand_in {
     const char *(*last_error)(void);
     void (*inject)(int nth, int status);
     void (*refuse)(unsigned engines);
+    void (*relu)(int of_nan);
     void (*restart)(void);
 } cudnn_stand_in;
 extern cudnn_stand_in dnn;
