@@ -77,8 +77,9 @@ static int count_registers(const flow *g, int **pred, const int *n_pred) {
                     const sim_inst *i = &f->code[at];
                     if (i->guard < 0)
                         for (int k = 0; k < i->n_out; k++) now[i->out[k] / 64] &= ~(UINT64_C(1) << i->out[k] % 64);
+                    const int32_t *in = sim_inputs(f, i);
                     for (int k = 0; k < i->n_in; k++)
-                        if (!fixed[i->in[k]]) now[i->in[k] / 64] |= UINT64_C(1) << i->in[k] % 64;
+                        if (!fixed[in[k]]) now[in[k] / 64] |= UINT64_C(1) << in[k] % 64;
                     if (i->guard >= 0) now[i->guard / 64] |= UINT64_C(1) << i->guard % 64;
                     int count = 0;
                     for (size_t q = 0; q < words; q++) count += __builtin_popcountll(now[q]);

@@ -54,6 +54,11 @@ void decode_ops(parser *p, int least, int most) {
         parse_fail(p, "'%s' has %d operands, not %d", p->opcode, p->n_ops, p->n_ops < least ? least : most);
 }
 
+void decode_need(parser *p, int sm) {
+    if (p->module->target < sm)
+        parse_fail(p, "'%s' needs sm_%d, the module is for sm_%d", p->opcode, sm, p->module->target);
+}
+
 static uint64_t immediate(parser *p, const operand *o, sim_type t) {
     int size = sim_type_size(t);
     uint64_t bits = o->bits;
@@ -216,6 +221,7 @@ int decode_address(parser *p, const operand *o, sim_space *space, int64_t *offse
 
 void decode_statement(parser *p) {
     const char *name = p->part[0];
-    if (decode_arithmetic(p, name) || decode_memory(p, name) || decode_control(p, name)) return;
+    if (decode_arithmetic(p, name) || decode_memory(p, name) || decode_matrix(p, name) || decode_control(p, name))
+        return;
     parse_fail(p, "instruction '%s' is not known here", p->opcode);
 }

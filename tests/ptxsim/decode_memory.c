@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Decoding of memory access, warp-wide and matrix instructions, and control. */
+ * Decoding of memory access, warp-wide instructions, and control. */
 #include "parse.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static bool skip_hints(parser *p) {
     return found;
 }
 
-static sim_space space_of(parser *p) {
+sim_space decode_space(parser *p) {
     if (decode_has(p, "global")) return SP_GLOBAL;
     if (decode_has(p, "shared") || decode_has(p, "shared::cta")) return SP_SHARED;
     if (decode_has(p, "local")) return SP_LOCAL;
@@ -35,7 +35,7 @@ static int vector_of(parser *p) {
     return decode_has(p, "v2") ? 2 : decode_has(p, "v4") ? 4 : decode_has(p, "v8") ? 8 : 1;
 }
 
-static sim_inst *emit_access(parser *p, sim_exec *exec, sim_space space, sim_type t, int base, int64_t offset) {
+sim_inst *decode_access(parser *p, sim_exec *exec, sim_space space, sim_type t, int base, int64_t offset) {
     sim_inst *i = parse_emit(p);
     i->exec = exec, i->space = (uint8_t)space, i->type = (uint8_t)t, i->imm = offset;
     i->in[0] = base, i->n_in = 1, i->propagates = false;
@@ -45,7 +45,7 @@ static sim_inst *emit_access(parser *p, sim_exec *exec, sim_space space, sim_typ
 
 static void decode_load(parser *p) {
     bool strong = skip_hints(p);
-    sim_space space = space_of(p);
+    sim_space space = decode_space(p);
     int n = vector_of(p);
     sim_type t = decode_type(p);
     decode_ops(p, 2, 3);
@@ -66,7 +66,7 @@ static void decode_load(parser *p) {
         if (sim_type_size(o->type) > slot) slot = sim_type_size(o->type);
         out[k] = o->row;
     }
-    sim_inst *i = emit_access(p, sim_exec_load, space, t, base, offset);
+    sim_inst *i = decode_access(p, sim_exec_load, space, t, base, offset);
     i->vec = (uint8_t)n, i->sub = (uint8_t)slot, i->n_out = (int16_t)n;
     memcpy(i->out, out, (size_t)n * sizeof *out);
     if (strong) i->flags |= FLAG_VOLATILE;
@@ -74,7 +74,7 @@ static void decode_load(parser *p) {
 
 static void decode_store(parser *p) {
     bool strong = skip_hints(p);
-    sim_space space = space_of(p);
+    sim_space space = decode_space(p);
     int n = vector_of(p);
     sim_type t = decode_type(p);
     decode_ops(p, 2, 3);
@@ -86,7 +86,7 @@ static void decode_store(parser *p) {
     int base = decode_address(p, &p->ops[0], &space, &offset), in[8];
     if (space == SP_CONST || space == SP_PARAM) parse_fail(p, "'%s' writes what is read-only", p->opcode);
     for (int k = 0; k < n; k++) in[k] = decode_in_wide(p, &items[k], t);
-    sim_inst *i = emit_access(p, sim_exec_store, space, t, base, offset);
+    sim_inst *i = decode_access(p, sim_exec_store, space, t, base, offset);
     i->vec = (uint8_t)n, i->n_in = (int16_t)(n + 1);
     memcpy(i->in + 1, in, (size_t)n * sizeof *in);
     if (strong) i->flags |= FLAG_VOLATILE;
@@ -99,7 +99,7 @@ static void decode_atomic(parser *p, bool returns) {
     skip_hints(p);
     for (int k = 0; k < 10; k++)
         if (decode_has(p, atomic_names[k])) op = k;
-    sim_space space = space_of(p);
+    sim_space space = decode_space(p);
     sim_type t = decode_type(p);
     if (op < 0 || sim_type_size(t) < 2 || (space != SP_GENERIC && space != SP_GLOBAL && space != SP_SHARED))
         parse_fail(p, "'%s' is not known here", p->opcode);
@@ -109,19 +109,14 @@ static void decode_atomic(parser *p, bool returns) {
     int base = decode_address(p, &p->ops[first], &space, &offset), a = decode_in(p, &p->ops[first + 1], t),
         b = n == 2 ? decode_in(p, &p->ops[first + 2], t) : 0;
     int d = returns ? decode_out(p, &p->ops[0], t) : 0;
-    sim_inst *i = emit_access(p, sim_exec_atomic, space, t, base, offset);
+    sim_inst *i = decode_access(p, sim_exec_atomic, space, t, base, offset);
     i->op = (uint8_t)op, i->n_in = (int16_t)(1 + n), i->in[1] = a, i->in[2] = b, i->vec = 1;
     if (returns) i->n_out = 1, i->out[0] = d, i->flags |= FLAG_ATOMIC_RETURNS;
 }
 
-static void need(parser *p, int sm) {
-    if (p->module->target < sm)
-        parse_fail(p, "'%s' needs sm_%d, the module is for sm_%d", p->opcode, sm, p->module->target);
-}
-
 static void decode_cp(parser *p) {
     if (!decode_has(p, "async")) parse_fail(p, "instruction '%s' is not known here", p->opcode);
-    need(p, 80);
+    decode_need(p, 80);
     if (decode_has(p, "commit_group")) {
         sim_inst *i = parse_emit(p);
         i->exec = sim_exec_cp_commit;
@@ -153,58 +148,10 @@ static void decode_cp(parser *p) {
             parse_fail(p, "'%s': the form that ignores the source is not known here", p->opcode);
         size = decode_in(p, o, T_U32);
     }
-    sim_inst *i = emit_access(p, sim_exec_cp_async, SP_SHARED, T_B8, d, to_offset);
+    sim_inst *i = decode_access(p, sim_exec_cp_async, SP_SHARED, T_B8, d, to_offset);
     i->in[1] = s, i->n_in = size >= 0 ? 3 : 2, i->in[2] = size, i->vec = (uint8_t)bytes;
     i->target = (uint32_t)from_offset;
     p->func->n_memory++; /* the global side has a cache of its own */
-}
-
-static void decode_ldmatrix(parser *p) {
-    need(p, 75);
-    bool trans = decode_has(p, "trans");
-    int n = decode_has(p, "x1") ? 1 : decode_has(p, "x2") ? 2 : decode_has(p, "x4") ? 4 : 0;
-    if (!decode_has(p, "sync") || !decode_has(p, "aligned") || !decode_has(p, "m8n8") || !n)
-        parse_fail(p, "instruction '%s' is not known here", p->opcode);
-    sim_space space = space_of(p);
-    if (space != SP_SHARED && space != SP_GENERIC) parse_fail(p, "'%s' reads shared memory", p->opcode);
-    if (decode_type(p) != T_B16) parse_fail(p, "'%s' is not known here", p->opcode);
-    decode_ops(p, 2, 2);
-    int64_t offset;
-    int base = decode_address(p, &p->ops[1], &space, &offset), out[4];
-    const operand *d = &p->ops[0];
-    if (d->kind != OPD_VECTOR || d->n != n) parse_fail(p, "'%s': %d registers expected", p->opcode, n);
-    for (int k = 0; k < n; k++) out[k] = decode_out(p, &d->items[k], T_B32);
-    sim_inst *i = emit_access(p, sim_exec_ldmatrix, space, T_B16, base, offset);
-    i->vec = (uint8_t)n, i->n_out = (int16_t)n, i->flags = trans ? FLAG_TRANS : 0, i->meets = MEETS_WARP;
-    memcpy(i->out, out, (size_t)n * sizeof *out);
-}
-
-/* op: K of the shape. Fragments: A in[0..], B, C; D out. */
-static void decode_mma(parser *p) {
-    int k = decode_has(p, "m16n8k4") ? 4 : decode_has(p, "m16n8k8") ? 8 : decode_has(p, "m16n8k16") ? 16 : 0;
-    if (!decode_has(p, "sync") || !decode_has(p, "aligned") || !decode_has(p, "row") || !decode_has(p, "col") || !k)
-        parse_fail(p, "instruction '%s' is not known here", p->opcode);
-    sim_type d = decode_type(p), a = decode_type(p), b = decode_type(p), c = decode_type(p);
-    bool half = a == T_F16 || a == T_BF16, f16_result = d == T_F16 && c == T_F16 && a == T_F16;
-    if (a != b || !((d == T_F32 && c == T_F32) || f16_result) || !((half && k >= 8) || (a == T_TF32 && k <= 8)))
-        parse_fail(p, "instruction '%s' is not known here", p->opcode);
-    need(p, a == T_F16 && k == 8 ? 75 : 80);
-    int per = half ? 2 : 1, n_a = 16 * k / 32 / per, n_b = 8 * k / 32 / per, n_c = f16_result ? 2 : 4;
-    decode_ops(p, 4, 4);
-    const int counts[4] = {n_c, n_a, n_b, n_c};
-    for (int o = 0; o < 4; o++)
-        if (p->ops[o].kind != OPD_VECTOR || p->ops[o].n != counts[o])
-            parse_fail(p, "'%s': operand %d needs %d registers", p->opcode, o, counts[o]);
-    int in[12], out[4], n = 0;
-    for (int o = 1; o < 4; o++)
-        for (int e = 0; e < counts[o]; e++)
-            in[n++] = decode_in(p, &p->ops[o].items[e], o == 3 && !f16_result ? T_F32 : T_B32);
-    for (int e = 0; e < n_c; e++) out[e] = decode_out(p, &p->ops[0].items[e], f16_result ? T_B32 : T_F32);
-    sim_inst *i = parse_emit(p);
-    i->exec = sim_exec_mma, i->propagates = false, i->meets = MEETS_WARP, i->op = (uint8_t)k, i->type = (uint8_t)a,
-    i->type2 = (uint8_t)d;
-    i->n_in = (int16_t)n, i->n_out = (int16_t)n_c;
-    memcpy(i->in, in, sizeof in), memcpy(i->out, out, sizeof out);
 }
 
 static void decode_shfl(parser *p) {
@@ -246,7 +193,7 @@ static void decode_match_redux(parser *p, bool redux) {
     int mode = 0;
     if (!decode_has(p, "sync")) parse_fail(p, "'%s' needs .sync", p->opcode);
     if (redux) {
-        need(p, 80);
+        decode_need(p, 80);
         mode = -1;
         for (int k = 0; k < 6; k++)
             if (decode_has(p, modes[k])) mode = k;
@@ -269,8 +216,6 @@ bool decode_memory(parser *p, const char *name) {
     else if (strcmp(name, "st") == 0) decode_store(p);
     else if (strcmp(name, "atom") == 0 || strcmp(name, "red") == 0) decode_atomic(p, name[0] == 'a');
     else if (strcmp(name, "cp") == 0) decode_cp(p);
-    else if (strcmp(name, "ldmatrix") == 0) decode_ldmatrix(p);
-    else if (strcmp(name, "mma") == 0) decode_mma(p);
     else if (strcmp(name, "shfl") == 0) decode_shfl(p);
     else if (strcmp(name, "vote") == 0) decode_vote(p);
     else if (strcmp(name, "match") == 0 || strcmp(name, "redux") == 0) decode_match_redux(p, name[0] == 'r');
@@ -293,7 +238,7 @@ bool decode_memory(parser *p, const char *name) {
         parse_emit(p)->kind = K_NOP;
     } else if (strcmp(name, "cvta") == 0) {
         bool to = decode_has(p, "to");
-        sim_space space = space_of(p);
+        sim_space space = decode_space(p);
         if (decode_type(p) != T_U64) parse_fail(p, "'%s': only 64-bit addresses are known here", p->opcode);
         decode_ops(p, 2, 2);
         int64_t base = space == SP_SHARED  ? (int64_t)SHARED_WINDOW
@@ -308,7 +253,7 @@ bool decode_memory(parser *p, const char *name) {
         sim_inst *i = parse_emit(p);
         i->exec = sim_exec_cvta, i->imm = to ? -base : base, i->n_in = 1, i->in[0] = a, i->n_out = 1, i->out[0] = d;
     } else if (strcmp(name, "isspacep") == 0) {
-        sim_space space = space_of(p);
+        sim_space space = decode_space(p);
         decode_ops(p, 2, 2);
         int a = decode_in(p, &p->ops[1], T_U64), d = decode_out_predicate(p, &p->ops[0]);
         sim_inst *i = parse_emit(p);

@@ -209,6 +209,7 @@ void sim_count_shared(sim_warp *w, const uint64_t *address, uint32_t mask, uint3
 sim_exec sim_exec_load, sim_exec_store, sim_exec_atomic, sim_exec_cp_async, sim_exec_cp_commit, sim_exec_cp_wait,
     sim_exec_fence;
 sim_exec sim_exec_clock, sim_exec_shfl, sim_exec_vote, sim_exec_match, sim_exec_redux, sim_exec_warp_sync,
-    sim_exec_activemask, sim_exec_ldmatrix, sim_exec_mma;
+    sim_exec_activemask, sim_exec_ldmatrix, sim_exec_mma, sim_exec_wmma, sim_exec_wmma_load, sim_exec_wmma_store,
+    sim_exec_carry;
 
 #endif

@@ -899,7 +899,7 @@ void sim_module_free(sim_module *m) {
         m->funcs = f->next;
         for (int k = 0; k < f->n_target_lists; k++) free(f->targets[k]);
         free(f->targets), free(f->n_targets), free(f->name), free(f->params), free(f->returns), free(f->code),
-            free(f->constants), free(f->calls), free(f);
+            free(f->constants), free(f->calls), free(f->inputs), free(f);
     }
     free(m);
 }

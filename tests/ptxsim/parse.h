@@ -110,6 +110,10 @@ int decode_out_predicate(parser *p, const operand *o);
 /* Row (64 bits) of the base and the offset of `[...]`; a call's parameters turn the space into LOCAL. */
 int decode_address(parser *p, const operand *o, sim_space *space, int64_t *offset);
 void decode_ops(parser *p, int least, int most); /* number of operands */
+void decode_need(parser *p, int sm);             /* the least compute capability */
+sim_space decode_space(parser *p);               /* takes the part that names a state space */
+/* An access of memory at `base` (a row) and `offset`, with its place in the function's cache. */
+sim_inst *decode_access(parser *p, sim_exec *exec, sim_space space, sim_type t, int base, int64_t offset);
 
 /* Execution functions by operation and type; NULL where PTX has none. */
 /* clang-format off */
@@ -154,6 +158,8 @@ sim_exec sim_exec_pack, sim_exec_unpack, sim_exec_mov32, sim_exec_mov64, sim_exe
 
 /* Families of instructions; false when the opcode is none of theirs. */
 bool decode_memory(parser *p, const char *name);
+bool decode_matrix(parser *p, const char *name);
+bool decode_carry(parser *p, const char *name);
 bool decode_arithmetic(parser *p, const char *name);
 bool decode_control(parser *p, const char *name);
 

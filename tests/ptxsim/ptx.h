@@ -80,6 +80,7 @@ typedef enum sim_special {
     SR_GRIDID,
     SR_DYNAMIC_BASE,
     SR_LOCAL_BASE,
+    SR_CARRY, /* of add.cc and the like */
     SR_CLOCK,
     SR_CLOCK64,
     SR_GLOBALTIMER,
@@ -169,6 +170,8 @@ typedef struct sim_func {
     bool dynamic_shared;
     uint64_t dynamic_align;
     int n_memory;
+    int32_t *inputs; /* of instructions with more than SIM_MAX_IN: in turn */
+    int n_inputs;
     uint32_t max_threads, required[3], min_blocks, max_registers;
     int registers;      /* estimate of 32-bit registers a thread */
     uint32_t **targets; /* lists of brx.idx */
@@ -182,6 +185,11 @@ typedef struct sim_func {
     int max_dynamic_shared; /* cuFuncSetAttribute */
     struct sim_func *next;
 } sim_func;
+
+/* The rows that an instruction of the function reads. */
+static inline const int32_t *sim_inputs(const sim_func *f, const sim_inst *i) {
+    return i->n_in > SIM_MAX_IN ? f->inputs + i->target : i->in;
+}
 
 typedef struct sim_module {
     int version, target;

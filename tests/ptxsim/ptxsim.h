@@ -15,7 +15,9 @@
  *   PTXSIM_LIMIT     warp instructions of one launch before it counts as hanging (default 2^36)
  *   PTXSIM_SCHEDULE  "lockstep" (the default): lanes that a branch has split join where their paths do; or
  * "independent:SEED": they join only in .sync instructions, and all threads run in an order drawn from the seed
- *   PTXSIM_FAULT     faults as of ptxsim_inject(): "alloc:3,launch:2,module:1,lost:5,host:1" */
+ *   PTXSIM_MMA       "exact" (the default): sums of mma.sync are rounded once; or "truncate": they are cut off as
+ * tensor cores of this compute capability do PTXSIM_FAULT     faults as of ptxsim_inject():
+ * "alloc:3,launch:2,module:1,lost:5,host:1" */
 #ifndef PTXSIM_H
 #define PTXSIM_H
 

@@ -46,6 +46,8 @@ void sim_read_settings(void) {
     sim_set.limit = number_of("PTXSIM_LIMIT", UINT64_C(1) << 36);
     sim_set.driver = (int)number_of("PTXSIM_DRIVER", 12080);
     read_schedule(getenv("PTXSIM_SCHEDULE"));
+    const char *sums = getenv("PTXSIM_MMA");
+    sim_set.truncates = sums && strcmp(sums, "truncate") == 0;
     sim_set.checks = CHECK_UNINIT | CHECK_ALIGN | CHECK_RACE | CHECK_BARRIER | CHECK_LEAK | CHECK_STREAM;
     const char *s = getenv("PTXSIM_CHECKS");
     if (s && strstr(s, "warn")) sim_set.checks |= CHECK_WARN;

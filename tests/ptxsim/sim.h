@@ -31,6 +31,7 @@ typedef struct sim_settings {
     bool independent; /* threads of a warp meet only in .sync instructions, and all run in an order drawn from the seed
                        */
     uint64_t seed;
+    bool truncates; /* tensor cores' sums */
 } sim_settings;
 extern sim_settings sim_set;
 
