@@ -104,7 +104,6 @@ static void decode_simple(parser *p, sim_operation op, int n) {
                                                                     op == OP_NOT || op == OP_CNOT || op == OP_BREV ||
                                                                     op == OP_LOP3;
         if (bits != logic) parse_fail(p, "'%s': .%s does not go with it", p->opcode, sim_type_name(t));
-        if (op == OP_ADD && decode_has(p, "cc")) exec = NULL;
     }
     sim_inst *i = same(p, exec, t, n);
     i->op = (uint8_t)kind, i->flags = (uint16_t)flags, i->round = (uint8_t)r, i->imm = table;
@@ -291,7 +290,27 @@ static void decode_convert(parser *p) {
     i->n_in = 1, i->in[0] = a, i->n_out = 1, i->out[0] = d->row;
 }
 
+/* add.cc, addc, sub.cc, subc, mad.cc, madc: the carry flag is a row of the function. */
+bool decode_carry(parser *p, const char *name) {
+    const size_t length = strlen(name);
+    const bool reads = name[length - 1] == 'c', sub = strncmp(name, "sub", 3) == 0, mad = strncmp(name, "mad", 3) == 0;
+    if (length != (reads ? 4u : 3u) || (!sub && !mad && strncmp(name, "add", 3) != 0)) return false;
+    const bool writes = decode_has(p, "cc");
+    if (!reads && !writes) return false;
+    const bool hi = mad && decode_has(p, "hi"), lo = mad && decode_has(p, "lo");
+    const sim_type t = decode_type(p);
+    if (sim_type_size(t) < 4 || sim_type_float(t) || (mad && hi == lo))
+        parse_fail(p, "instruction '%s' is not known here", p->opcode);
+    const int n = mad ? 3 : 2, flag = parse_special(p, SR_CARRY);
+    sim_inst *i = same(p, sim_exec_carry, t, n);
+    i->op = hi ? OP_MAD_HI : mad ? OP_MAD_LO : sub ? OP_SUB : OP_ADD;
+    if (reads) i->in[i->n_in++] = flag;
+    if (writes) i->out[i->n_out++] = flag;
+    return true;
+}
+
 bool decode_arithmetic(parser *p, const char *name) {
+    if (decode_carry(p, name)) return true;
     for (size_t k = 0; k < sizeof simple / sizeof *simple; k++)
         if (strcmp(name, simple[k].name) == 0) {
             decode_simple(p, simple[k].op, simple[k].operands);

@@ -186,6 +186,10 @@ static void function_f32(sim_warp *w, const sim_inst *i, uint32_t mask) {
     }
     commit32(w, i->out[0], out, mask);
 }
+/* rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 read the upper word alone, and write the lower as 0. */
+static inline double upper_word(double x) { return as_f64(as_u64(x) & UINT64_C(0xffffffff00000000)); }
+static inline double flush_f64(double x) { return fabs(x) < 0x1p-1022 ? copysign(0, x) : x; }
+
 /* abs and neg and copysign keep a NaN's payload out of it: the result is canonical for f32 with .ftz or not. */
 static void function_f64(sim_warp *w, const sim_inst *i, uint32_t mask) {
     const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[i->n_in > 1 ? 1 : 0]);
@@ -193,9 +197,9 @@ static void function_f64(sim_warp *w, const sim_inst *i, uint32_t mask) {
     EACH_LANE {
         double x = a->f64[l], y = b->f64[l], r;
         switch (i->op) {
-        case OP_RCP: r = 1 / x; break;
+        case OP_RCP: r = i->round == RND_NONE ? upper_word(1 / flush_f64(upper_word(x))) : 1 / x; break;
         case OP_SQRT: r = sqrt(x); break;
-        case OP_RSQRT: r = 1 / sqrt(x); break;
+        case OP_RSQRT: r = upper_word(1 / sqrt(flush_f64(upper_word(x)))); break;
         case OP_ABS: r = fabs(x); break;
         case OP_NEG: r = -x; break;
         default: r = copysign(y, x); break;
