@@ -30,7 +30,7 @@ static LLVMValueRef number_of(tcc_emitter *e, const tcc_attention_block *b, LLVM
     const tcc_attention *a = &b->p->a;
     int64_t rows = a->T;
     for (int i = 0; i < a->n_batch; i++) rows *= a->batch[i];
-    bool small = (double)(rows + b->p->rows) * (double)a->S < INT32_MAX - b->p->rows;
+    bool small = (double)(rows + b->p->rows) * (double)a->S < (double)(e->target->most_narrow - b->p->rows);
     LLVMTypeRef type = small ? e->i32 : e->i64;
     LLVMValueRef at[] = {b->batch, query, key};
     for (int i = 0; i < 3; i++) at[i] = LLVMBuildZExtOrBitCast(e->builder, at[i], type, "");

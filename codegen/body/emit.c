@@ -199,7 +199,7 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     if (narrow) {
         int64_t low, high;
         tcc_affine_range(r->body, &of->affine, &low, &high);
-        narrow = low >= 0 && high <= INT32_MAX && x->integer <= INT32_MAX;
+        narrow = low >= 0 && high <= e->target->most_narrow && x->integer <= e->target->most_narrow;
     }
     if (narrow) a = LLVMBuildTrunc(e->builder, a, tcc_emit_type_like(e, e->i32, type), "");
     LLVMValueRef d = tcc_emit_int(e, LLVMTypeOf(a), x->integer);
@@ -242,7 +242,8 @@ static LLVMTypeRef offset_type(const tcc_body_run *r, const tcc_affine *a) {
         if (end < 0) low += end;
         else high += end;
     }
-    return low > INT32_MIN && high < INT32_MAX ? r->e->i32 : r->e->i64;
+    const int64_t most = r->e->target->most_narrow;
+    return low >= -most && high < most ? r->e->i32 : r->e->i64;
 }
 
 static LLVMValueRef reverse(tcc_body_run *r, LLVMValueRef v) {

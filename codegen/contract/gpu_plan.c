@@ -138,7 +138,7 @@ static reads reads_of(const tcc_contract_gpu_operands *operands, int operand) {
 }
 
 static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, const tcc_contract_dims *outer, int operand,
-                      const tcc_contract_gpu_operands *operands, int named) {
+                      const tcc_contract_gpu_operands *operands, int named, int64_t most_narrow) {
     const tcc_contract *c = &p->c;
     const reads r = reads_of(operands, named);
     s->windows = c->n_windows > 0 && c->window_b == (operand == TCC_OPERAND_B);
@@ -153,7 +153,7 @@ static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, cons
     s->vector = find_vectors(s, &r, p->piece, &along_k) ? p->piece : 1;
     s->along_k = s->vector > 1 ? along_k : inner_stride(&s->k) < inner_stride(&s->o);
     for (int f = 0; f < s->n_forms; f++)
-        s->wide = s->wide || reach(&s->b, f) + reach(&s->o, f) + reach(&s->k, f) > INT32_MAX / 8;
+        s->wide = s->wide || reach(&s->b, f) + reach(&s->o, f) + reach(&s->k, f) > most_narrow / 8;
 }
 
 /* How forms move within an access, and what they are multiples of. */
@@ -284,8 +284,8 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
             return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a contraction of extent %lld; the most is 2^30",
                              (long long)extents[i]);
     int a = p->swapped, b = !p->swapped;
-    plan_side(&p->a, p, &p->c.m, TCC_OPERAND_A, operands, a);
-    plan_side(&p->b, p, &p->c.n, TCC_OPERAND_B, operands, b);
+    plan_side(&p->a, p, &p->c.m, TCC_OPERAND_A, operands, a, target->most_narrow);
+    plan_side(&p->b, p, &p->c.n, TCC_OPERAND_B, operands, b, target->most_narrow);
     const int buffers[] = {operands->computed[0] ? operands->n_buffers[0] : 1,
                            operands->computed[1] ? operands->n_buffers[1] : 1};
     p->a.first_buffer = a ? buffers[0] : 0, p->b.first_buffer = b ? buffers[0] : 0;

@@ -8,7 +8,7 @@ static LLVMValueRef unsigned_part(tcc_emitter *e, LLVMValueRef v) {
     int64_t k;
     if (e->target->kind != TCC_TARGET_CUDA || LLVMTypeOf(v) != e->i64) return NULL;
     if (tcc_emit_is_constant(v, &k))
-        return k >= 0 && k <= INT32_MAX ? LLVMConstInt(e->i32, (unsigned long long)k, false) : NULL;
+        return k >= 0 && k <= e->target->most_narrow ? LLVMConstInt(e->i32, (unsigned long long)k, false) : NULL;
     if (!LLVMIsAZExtInst(v)) return NULL;
     LLVMValueRef from = LLVMGetOperand(v, 0);
     return LLVMTypeOf(from) == e->i32 ? from : NULL;
@@ -57,17 +57,18 @@ static bool is_wide(const tcc_emitter *e, LLVMValueRef v) {
 }
 
 LLVMValueRef tcc_emit_within(tcc_emitter *e, LLVMValueRef v, int64_t high) {
-    return is_wide(e, v) && high <= INT32_MAX ? widened(e, low_half(e, v, 0, NULL, false)) : v;
+    return is_wide(e, v) && high <= e->target->most_narrow ? widened(e, low_half(e, v, 0, NULL, false)) : v;
 }
 
 LLVMValueRef tcc_emit_offset(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high, int64_t reach) {
     int64_t apart = 0;
-    if (!is_wide(e, v) || low < INT32_MIN || high > INT32_MAX) return v;
-    const bool fits = reach <= INT32_MAX / 4; /* indices of threads that have nothing to do may be beyond their loops */
+    const int64_t most = e->target->most_narrow;
+    if (!is_wide(e, v) || low < -most - 1 || high > most) return v;
+    const bool fits = reach <= most / 4; /* indices of threads that have nothing to do may be beyond their loops */
     LLVMValueRef half = low_half(e, v, 0, &apart, fits);
     low -= apart;
     high -= apart;
-    if (low < INT32_MIN || high > INT32_MAX) return v;
+    if (low < -most - 1 || high > most) return v;
     return tcc_emit_add(e, low < 0 || fits ? LLVMBuildSExt(e->builder, half, e->i64, "") : widened(e, half),
                         tcc_emit_i64(e, apart));
 }
@@ -103,7 +104,7 @@ LLVMValueRef tcc_emit_min(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
 
 /* a op d for a divisor d > 1. */
 static LLVMValueRef divide(tcc_emitter *e, LLVMOpcode op, LLVMValueRef a, int64_t d) {
-    LLVMValueRef x = d <= INT32_MAX ? unsigned_part(e, a) : NULL;
+    LLVMValueRef x = d <= e->target->most_narrow ? unsigned_part(e, a) : NULL;
     LLVMValueRef by = LLVMConstInt(x ? e->i32 : LLVMTypeOf(a), (unsigned long long)d, true);
     LLVMValueRef result = LLVMBuildBinOp(e->builder, op, x ? x : a, by, "");
     return x ? widened(e, result) : result;

@@ -110,6 +110,7 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
         tcc_llvm_target_clear(out);
         return tcc_enomem(diag);
     }
+    out->most_narrow = INT32_MAX;
     tcc_hardware_of_host(out->lanes, &out->hw);
     return TCC_OK;
 }

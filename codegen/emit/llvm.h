@@ -29,6 +29,8 @@ typedef struct tcc_llvm_target {
     int registers;                 /* vector registers */
     bool fma;                      /* fused multiply-add in one instruction */
     bool f16;                      /* conversions between f16 and f32 */
+    int64_t most_narrow; /* the largest index that is computed in 32 bits: INT32_MAX; tests lower it, so that small
+                            programs have the code of large ones */
     tcc_hardware hw;
 } tcc_llvm_target;
 

@@ -25,7 +25,8 @@ static const struct arch {
 enum { ARCHS = sizeof archs / sizeof *archs };
 
 tcc_status tcc_llvm_target_cuda(const char *arch, const tcc_hardware *hw, tcc_diag *diag, tcc_llvm_target *out) {
-    *out = (tcc_llvm_target){.kind = TCC_TARGET_CUDA, .lanes = 4, .registers = 32, .fma = true, .f16 = true};
+    *out = (tcc_llvm_target){
+        .kind = TCC_TARGET_CUDA, .lanes = 4, .registers = 32, .fma = true, .f16 = true, .most_narrow = INT32_MAX};
     TCC_TRY(tcc_llvm_initialize_cuda(diag));
     const struct arch *found = NULL;
     char known[128] = "";

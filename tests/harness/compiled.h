@@ -20,6 +20,7 @@ typedef struct compiled_options {
     bool operand_sums;                   /* a library does: sums_operands of tcc_pass_target */
     bool tf32;                           /* as of tcc_codegen_options, like these */
     const struct tcc_hardware *hardware; /* of the GPU; NULL: usual ones */
+    int64_t most_narrow;                 /* as of tcc_llvm_target, on a GPU; 0: as usual */
     bool (*takes_call)(void *user, const char *name, int64_t *params);
     void *takes_call_user;
     const char *prefer; /* implementations whose names begin so are taken where they are offered, whatever they are

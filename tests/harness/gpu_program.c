@@ -109,6 +109,7 @@ gpu_program *gpu_program_create(const tcc_graph *g, const compiled_options *opti
     assert_ok(tcc_context_init(&p->cx), &p->cx.diag);
     tcc_llvm_target target;
     assert_ok(tcc_llvm_target_cuda(arch, options->hardware, &p->cx.diag, &target), &p->cx.diag);
+    if (options->most_narrow) target.most_narrow = options->most_narrow;
     compiled_build(g, options, &target, &p->cx, &p->graph, &p->program);
     tcc_llvm_target_clear(&target);
     const tcc_program *program = p->program;
