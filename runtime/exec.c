@@ -5,6 +5,7 @@
 
 #include "ir/support/alloc.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct tcc_exec {
@@ -14,6 +15,8 @@ struct tcc_exec {
     void *arena, *constants;
     void **bound; /* a binding's memory; NULL: none yet */
     int n_unbound;
+    bool poison; /* before the next run, and all later ones */
+    bool poison_later;
     bool profiling;
     tcc_step_profile *profile; /* n_steps; NULL until it was on */
     tcc_step_time *times;
@@ -54,6 +57,9 @@ tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_progra
     if (!e) return tcc_enomem(&cx->diag);
     e->device = device;
     e->program = program;
+    const char *poison = getenv("TCC_POISON");
+    e->poison_later = poison && !strcmp(poison, "1");
+    e->poison = e->poison_later && device->ops->shares_host;
     tcc_status s = create(e, cx);
     if (s == TCC_OK) *out = e;
     else tcc_exec_destroy(e);
@@ -116,21 +122,31 @@ static void add_times(tcc_exec *e) {
     }
 }
 
-tcc_status tcc_exec_run(tcc_exec *e, tcc_diag *d) {
-    if (e->n_unbound) return unbound(e, d);
-    TCC_TRY(e->device->ops->run(e->commands, d, e->profiling ? e->times : NULL));
-    if (e->profiling) add_times(e);
+static tcc_status poison(tcc_exec *e, tcc_diag *d, void *memory, int64_t size_bytes) {
+    enum { CHUNK = 4096 };
+    unsigned char bytes[CHUNK];
+    memset(bytes, 0xff, sizeof bytes);
+    for (int64_t at = 0; at < size_bytes; at += CHUNK) {
+        int64_t left = size_bytes - at;
+        TCC_TRY(e->device->ops->upload(e->device, d, (char *)memory + at, bytes, left < CHUNK ? left : CHUNK));
+    }
     return TCC_OK;
 }
 
 tcc_status tcc_exec_poison(tcc_exec *e, tcc_diag *d) {
-    enum { CHUNK = 4096 };
-    unsigned char bytes[CHUNK];
-    memset(bytes, 0xff, sizeof bytes);
-    for (int64_t at = 0; at < e->program->arena_bytes; at += CHUNK) {
-        int64_t left = e->program->arena_bytes - at;
-        TCC_TRY(e->device->ops->upload(e->device, d, (char *)e->arena + at, bytes, left < CHUNK ? left : CHUNK));
-    }
+    TCC_TRY(poison(e, d, e->arena, e->program->arena_bytes));
+    for (int i = 0; i < e->program->n_bindings; i++)
+        if (e->program->bindings[i].role == TCC_ROLE_OUTPUT && e->bound[i])
+            TCC_TRY(poison(e, d, e->bound[i], tcc_type_bytes(&e->program->bindings[i].type)));
+    return TCC_OK;
+}
+
+tcc_status tcc_exec_run(tcc_exec *e, tcc_diag *d) {
+    if (e->n_unbound) return unbound(e, d);
+    if (e->poison) TCC_TRY(tcc_exec_poison(e, d));
+    e->poison = e->poison_later;
+    TCC_TRY(e->device->ops->run(e->commands, d, e->profiling ? e->times : NULL));
+    if (e->profiling) add_times(e);
     return TCC_OK;
 }
 

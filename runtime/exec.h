@@ -25,7 +25,9 @@ int tcc_exec_find_binding(const tcc_exec *exec, const char *name);
  * TCC_EDEVICE (a step failed). */
 tcc_status tcc_exec_run(tcc_exec *exec, tcc_diag *d);
 
-/* Fill the arena with bytes of 0xff (floats: NaN), so that a read of what no step wrote shows. For tests. */
+/* Fill the arena and the outputs that are bound with bytes of 0xff (floats: NaN), so that a read of what no step wrote
+ * shows. With TCC_POISON=1 in the environment when the executable is created, every run begins with this, but for the
+ * first on a device with memory of its own, which nobody has written yet. For tests. */
 tcc_status tcc_exec_poison(tcc_exec *exec, tcc_diag *d);
 
 const tcc_program *tcc_exec_get_program(const tcc_exec *exec);

@@ -156,6 +156,18 @@ void gpu_program_destroy(gpu_program *p) {
     free(p);
 }
 
+/* The arena and the outputs, where a run writes before it reads. */
+static void poison(gpu_program *p) {
+    for (int i = -1; i < p->program->n_bindings; i++) {
+        const size_t bytes = (size_t)(i < 0 ? p->program->arena_bytes : tcc_type_bytes(&p->program->bindings[i].type));
+        if (!bytes || (i >= 0 && p->program->bindings[i].role != TCC_ROLE_OUTPUT)) continue;
+        void *pattern = malloc(bytes);
+        memset(pattern, 0xff, bytes);
+        check_call(driver.to_device(i < 0 ? p->arena : p->bindings[i], pattern, bytes), "cuMemcpyHtoD");
+        free(pattern);
+    }
+}
+
 void gpu_program_upload(gpu_program *p, int binding, const void *from) {
     size_t bytes = (size_t)tcc_type_bytes(&p->program->bindings[binding].type);
     if (bytes) check_call(driver.to_device(p->bindings[binding], from, bytes), "cuMemcpyHtoD");
@@ -252,6 +264,7 @@ void check_gpu(const tcc_graph *g, const compiled_options *options) {
     void **first = calloc((size_t)g->outputs.count + 1, sizeof *first);
     for (int round = 0; round < 2; round++) {
         p->most_blocks = round ? 2 : 0;
+        if (round) poison(p); /* in the first the stand-in itself knows what nobody has written */
         for (int i = 0; i < g->inputs.count; i++) {
             void *packed = malloc((size_t)tcc_type_bytes(&g->inputs.data[i]->type) + 1);
             tcc_value_store(&inputs[i], packed);

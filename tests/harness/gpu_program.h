@@ -31,8 +31,8 @@ void gpu_program_upload(gpu_program *p, int binding, const void *from);
 void gpu_program_download(gpu_program *p, int binding, void *to);
 void gpu_program_run(gpu_program *p); /* and waits */
 
-/* Compiles `g` for a GPU, runs it with grids of two sizes, compares with the interpreter and requires equal bits of
- * both runs. */
+/* Compiles `g` for a GPU, runs it with grids of two sizes, once in poisoned memory, compares with the interpreter and
+ * requires equal bits of both runs. */
 void check_gpu(const tcc_graph *g, const compiled_options *options);
 void check_gpu_text(const char *text, const compiled_options *options);
 
