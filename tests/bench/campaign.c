@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT
+ * Many random users' programs: campaign FIRST_SEED COUNT [all|show|c|json]. Prints a line for each that disagrees, and
+ * counts in the end. Children run the programs, so that one that crashes or hangs is a line too.
+ *
+ *     campaign 1 100000            interpreter, eager, default, threads; the GPU stand-in for one in GPU_SHARE
+ *     campaign 4711 1 c            the program as C;  json: what another framework needs to repeat it */
+#include "harness/user_check.h"
+#include "harness/user_random.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    GPU_SHARE = 8,
+    CHUNK = 20000,
+    SHRINK_SECONDS = 40,
+    SECONDS = 200 /* for one program, shrinking included */,
+    REPORT_EVERY = 2000
+};
+
+/* Shared with the child. */
+typedef struct tally {
+    uint64_t seed; /* at work */
+    long ran, disagreed, by_mode[USER_MODES], checked[USER_MODES], layers;
+    double vague, worst;
+    long vague_ones;
+    long hits, misses; /* of the kernel cache, of the last child */
+} tally;
+
+extern long kernel_cache_hits, kernel_cache_misses;
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static user_random_options options_of(uint64_t seed) {
+    user_random_options o = {.least = 1, .most = 4};
+    if (seed % 10 == 0) o.most = 10;
+    if (seed % 100 == 0) o.least = 5, o.most = 30;
+    if (seed % 5000 == 77) o.huge = true;
+    return o;
+}
+
+static unsigned modes_of(uint64_t seed, bool gpu) {
+    unsigned modes = USER_DEFAULT | USER_EAGER | USER_THREADS;
+    if (seed % 4 == 1) modes |= USER_EVALUATE;
+    if (gpu && seed % GPU_SHARE == 3) modes |= USER_GPU;
+    if (gpu && seed % (4 * GPU_SHARE) == 3) modes |= USER_GPU_EAGER;
+    return seed % 5000 == 77 ? USER_DEFAULT | USER_EAGER : modes;
+}
+
+static void show(const user_program *p) {
+    tcc_strbuf text = {0};
+    user_program_print_c(&text, p);
+    fputs(text.text ? text.text : "", stdout);
+    tcc_strbuf_free(&text);
+}
+
+static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
+    static user_program p;
+    user_verdict v;
+    const user_random_options o = options_of(seed);
+    const unsigned modes = modes_of(seed, gpu);
+    const char *refused = user_program_random(&o, seed, &p);
+    if (refused) {
+        printf("%llu refused: %s\n", (unsigned long long)seed, refused);
+        t->disagreed++;
+        return;
+    }
+    user_program_check(&p, modes, &v);
+    t->ran++;
+    t->vague += v.vague;
+    t->vague_ones += v.vague > 0.5;
+    for (int i = 0; i < USER_MODES; i++) t->checked[i] += modes >> i & 1;
+    if (!v.mode && v.worst > t->worst) t->worst = v.worst;
+    t->hits = kernel_cache_hits;
+    t->misses = kernel_cache_misses;
+    if (verbose)
+        printf("%llu: %d steps, worst %.3f, vague %.3f\n", (unsigned long long)seed, p.n_steps, v.worst, v.vague);
+    if (!v.mode) return;
+    t->disagreed++;
+    for (int i = 0; i < USER_MODES; i++) t->by_mode[i] += v.mode >> i & 1;
+    printf("%llu %s: %s\n", (unsigned long long)seed, user_mode_name(v.mode), v.text);
+    if (strstr(v.text, "error: ")) return; /* that says enough */
+    user_program_shrink(&p, &v, SHRINK_SECONDS);
+    user_program_check(&p, v.mode | (v.mode & (USER_THREADS | USER_EVALUATE) ? USER_DEFAULT : 0), &v);
+    printf("  shrunk: %s: %s\n", user_mode_name(v.mode), v.text);
+    show(&p);
+}
+
+static void report(const tally *t, double seconds) {
+    printf("ran %ld in %.0f s, %.1f a second; disagreed %ld; mean vagueness %.4f, above half %ld; worst that agrees "
+           "%.2f\n",
+           t->ran, seconds, (double)t->ran / seconds, t->disagreed, t->ran ? t->vague / (double)t->ran : 0,
+           t->vague_ones, t->worst);
+    printf("  kernels compiled %ld, found %ld\n", t->misses, t->hits);
+    for (int i = 0; i < USER_MODES; i++)
+        printf("  %s: checked %ld, disagreed %ld\n", user_mode_name(1u << i), t->checked[i], t->by_mode[i]);
+}
+
+static void run_chunk(tally *t, uint64_t first, uint64_t end, bool gpu, bool verbose) {
+    const double start = now_seconds();
+    const long before = t->ran;
+    for (uint64_t seed = first; seed < end; seed++) {
+        t->seed = seed;
+        alarm(10 * SECONDS); /* other work may have the machine */
+        setitimer(ITIMER_VIRTUAL, &(struct itimerval){.it_value = {.tv_sec = SECONDS}}, NULL);
+        run_one(t, seed, gpu, verbose);
+        if ((t->ran - before) % REPORT_EVERY == 0) report(t, now_seconds() - start);
+    }
+}
+
+int main(int argc, char **argv) {
+    const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
+                   count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
+    const char *what = argc > 3 ? argv[3] : "";
+    static user_program p;
+    setenv("TCC_NUM_THREADS", "1", 0);
+    setenv("TCC_POISON", "1", 0);
+    setenv("PTXSIM_LOG", "none", 0);
+    if (!strcmp(what, "c") || !strcmp(what, "json")) {
+        const user_random_options o = options_of(first);
+        const char *refused = user_program_random(&o, first, &p);
+        show(&p);
+        if (refused) printf("refused: %s\n", refused);
+        return refused != NULL;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    const bool gpu = !getenv("CAMPAIGN_NO_GPU");
+    tally *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const double start = now_seconds();
+    for (uint64_t seed = first; seed < first + count;) {
+        const uint64_t end = seed + CHUNK < first + count ? seed + CHUNK : first + count;
+        const pid_t child = fork();
+        if (!child) {
+            run_chunk(t, seed, end, gpu, !strcmp(what, "show"));
+            _exit(0);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        seed = end;
+        if (WIFSIGNALED(status)) {
+            printf("%llu %s (signal %d)\n", (unsigned long long)t->seed,
+                   WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGVTALRM ? "hangs" : "crashes",
+                   WTERMSIG(status));
+            t->disagreed++;
+            seed = t->seed + 1;
+        }
+    }
+    report(t, now_seconds() - start);
+    return 0;
+}

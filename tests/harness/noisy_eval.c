@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT
+ * The interpreter with rounding's noise. */
+#include "harness/noisy_eval.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* How a result comes to be inexact. */
+typedef enum origin {
+    EXACT,    /* moved, compared, chosen, drawn */
+    POINT,    /* rounded once */
+    FUNCTION, /* by an approximation of a few units */
+    SUM,      /* of the terms that the node gives for its operands' magnitudes */
+    SQUARES,  /* a sum of squared differences from a mean */
+    OPERANDS, /* as if its operands had been rounded: too long a computation for a rule */
+} origin;
+
+static origin origin_of(tcc_op op) {
+    switch (op) {
+    case TCC_OP_ADD:
+    case TCC_OP_SUB:
+    case TCC_OP_MUL:
+    case TCC_OP_DIV:
+    case TCC_OP_SQRT:
+    case TCC_OP_CAST: return POINT;
+    case TCC_OP_EXP:
+    case TCC_OP_EXPM1:
+    case TCC_OP_LOG:
+    case TCC_OP_LOG1P:
+    case TCC_OP_RSQRT:
+    case TCC_OP_SIN:
+    case TCC_OP_COS:
+    case TCC_OP_TANH:
+    case TCC_OP_SIGMOID:
+    case TCC_OP_ERF:
+    case TCC_OP_POW:
+    case TCC_OP_REM:
+    case TCC_OP_GELU_TANH:
+    case TCC_OP_GELU_TANH_GRAD: return FUNCTION;
+    case TCC_OP_REDUCE_SUM:
+    case TCC_OP_REDUCE_MEAN:
+    case TCC_OP_CUMSUM:
+    case TCC_OP_DOT:
+    case TCC_OP_CONV:
+    case TCC_OP_CONV_GRAD_INPUT:
+    case TCC_OP_CONV_GRAD_WEIGHT:
+    case TCC_OP_SCATTER_ADD:
+    case TCC_OP_SCATTER_ADD_ALONG:
+    case TCC_OP_MAX_POOL_GRAD:
+    case TCC_OP_AVG_POOL:
+    case TCC_OP_AVG_POOL_GRAD:
+    case TCC_OP_ADAPTIVE_AVG_POOL:
+    case TCC_OP_ADAPTIVE_AVG_POOL_GRAD:
+    case TCC_OP_RESIZE_NEAREST_GRAD:
+    case TCC_OP_RESIZE_BILINEAR:
+    case TCC_OP_RESIZE_BILINEAR_GRAD: return SUM;
+    case TCC_OP_REDUCE_M2: return SQUARES;
+    case TCC_OP_SDPA:
+    case TCC_OP_SDPA_LSE:
+    case TCC_OP_SDPA_GRAD_Q:
+    case TCC_OP_SDPA_GRAD_K:
+    case TCC_OP_SDPA_GRAD_V: return OPERANDS;
+    default: return EXACT;
+    }
+}
+
+/* Half of the distance between 1 and the next number. */
+static double unit(tcc_dtype t) {
+    return t == TCC_F64 ? 0x1p-53 : t == TCC_F32 ? 0x1p-24 : t == TCC_F16 ? 0x1p-11 : 0x1p-8;
+}
+
+static double between(uint64_t *state) { /* -1 and 1 */
+    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return (double)((x ^ x >> 31) >> 11) * 0x1p-52 - 1;
+}
+
+static bool whole(const tcc_value *v) {
+    for (int64_t e = 0, n = tcc_type_numel(&v->type); e < n; e++)
+        if (v->f[e] != floor(v->f[e])) return false;
+    return true;
+}
+
+static tcc_status copy(const tcc_value *from, tcc_value *to, tcc_diag *diag) {
+    tcc_status status = tcc_value_create(&from->type, to, diag);
+    if (status == TCC_OK) memcpy(to->f, from->f, (size_t)tcc_type_numel(&from->type) * sizeof *from->f);
+    return status;
+}
+
+/* The node on changed copies of its float operands: magnitudes, or values rounded at random. What MAX_POOL_GRAD
+ * compares stays. */
+static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, bool magnitudes, uint64_t *state,
+                               tcc_value *out, tcc_diag *diag) {
+    tcc_value copies[16] = {{.type = {0}}};
+    const tcc_value *operands[16];
+    tcc_status status = n->n_operands <= 16 ? TCC_OK : TCC_BUG(diag, "%d operands", n->n_operands);
+    for (int k = 0; k < n->n_operands && status == TCC_OK; k++) {
+        operands[k] = in[k];
+        if (!tcc_dtype_is_float(in[k]->type.dtype) || (n->op == TCC_OP_MAX_POOL_GRAD && k == 0)) continue;
+        status = copy(in[k], &copies[k], diag);
+        if (status != TCC_OK) break;
+        const double u = unit(in[k]->type.dtype) > 0x1p-24 ? 0x1p-24 : unit(in[k]->type.dtype);
+        for (int64_t e = 0, count = tcc_type_numel(&in[k]->type); e < count; e++)
+            copies[k].f[e] = magnitudes ? fabs(copies[k].f[e]) : copies[k].f[e] * (1 + 2 * u * between(state));
+        operands[k] = &copies[k];
+    }
+    if (status == TCC_OK) status = tcc_node_eval(n, operands, out, diag);
+    for (int k = 0; k < n->n_operands && k < 16; k++)
+        if (copies[k].f) tcc_value_free(&copies[k]);
+    return status;
+}
+
+/* Units of a sum's rounding error. Sums are cut into many short ones, but for a scatter's, which adds one update after
+ * another: where they are alike, each addition errs the same way. */
+static double units_of_sum(const tcc_node *n, const tcc_value *const *in) {
+    if (n->op != TCC_OP_SCATTER_ADD && n->op != TCC_OP_SCATTER_ADD_ALONG) return 2;
+    const int64_t axis = n->attrs->axis.axis;
+    const int64_t updates = n->op == TCC_OP_SCATTER_ADD ? tcc_type_numel(&in[1]->type) : in[1]->type.dims[axis];
+    return 2 + (double)updates / 8;
+}
+
+/* The sums' partial sums are f32 at least, whatever the type. */
+static tcc_status disturb_sum(const tcc_node *n, const tcc_value *const *in, uint64_t *state, tcc_value *out,
+                              tcc_diag *diag) {
+    const double own = unit(n->type.dtype), u = own > 0x1p-24 ? 0x1p-24 : own;
+    const double units = units_of_sum(n, in);
+    bool exact = n->op != TCC_OP_REDUCE_MEAN && n->op != TCC_OP_AVG_POOL;
+    for (int k = 0; k < n->n_operands && exact; k++) exact = !tcc_dtype_is_float(in[k]->type.dtype) || whole(in[k]);
+    tcc_value terms;
+    tcc_status status = eval_changed(n, in, true, state, &terms, diag);
+    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count && status == TCC_OK; e++) {
+        if (exact && terms.f[e] < 0x1p24) continue;
+        if (terms.f[e] == 0 || !isfinite(terms.f[e])) continue;
+        out->f[e] += between(state) * (units * u * terms.f[e] + (own > u ? own * fabs(out->f[e]) : 0));
+    }
+    if (status == TCC_OK) tcc_value_free(&terms);
+    return status;
+}
+
+/* Both squares and the mean that they are taken from are rounded. */
+static void disturb_squares(const tcc_node *n, const tcc_value *in, uint64_t *state, tcc_value *out) {
+    const double u = unit(n->type.dtype) > 0x1p-24 ? 0x1p-24 : unit(n->type.dtype);
+    const int64_t count = tcc_type_numel(&n->type), terms = tcc_type_numel(&in->type) / count;
+    double most = 0;
+    for (int64_t e = 0, all = tcc_type_numel(&in->type); e < all; e++) most = fmax(most, fabs(in->f[e]));
+    for (int64_t e = 0; e < count; e++)
+        out->f[e] += between(state) * 4 * u * out->f[e] + fabs(between(state)) * (double)terms * pow(2 * u * most, 2);
+}
+
+static tcc_status disturb(const tcc_node *n, const tcc_value *const *in, const noise *noise, uint64_t *state,
+                          tcc_value *out, tcc_diag *diag) {
+    if (!tcc_dtype_is_float(n->type.dtype)) return TCC_OK;
+    const origin origin = origin_of(n->op);
+    const double u = unit(n->type.dtype);
+    const int64_t count = tcc_type_numel(&n->type);
+    if (origin == SUM) {
+        tcc_status status = disturb_sum(n, in, state, out, diag);
+        if (status != TCC_OK) return status;
+    } else if (origin == SQUARES) {
+        disturb_squares(n, in[0], state, out);
+    } else if (origin == OPERANDS) {
+        tcc_value_free(out);
+        tcc_status status = eval_changed(n, in, false, state, out, diag);
+        if (status != TCC_OK) return status;
+    }
+    if (origin == POINT || origin == FUNCTION || origin == OPERANDS) {
+        const double units = origin == FUNCTION ? 4 : 1;
+        for (int64_t e = 0; e < count; e++)
+            if (out->f[e] != tcc_dtype_round(n->type.dtype, out->f[e]) && isfinite(out->f[e]))
+                out->f[e] += between(state) * units * u * out->f[e];
+    }
+    if (noise->round)
+        for (int64_t e = 0; e < count; e++) out->f[e] = tcc_dtype_round(n->type.dtype, out->f[e]);
+    return TCC_OK;
+}
+
+/* What a walk holds: a value a node, and its uses to come. */
+typedef struct walk {
+    const tcc_graph *g;
+    tcc_value *values;
+    int *uses;
+    bool *is_input;
+} walk;
+
+static void drop(walk *w, const tcc_node *n) {
+    if (--w->uses[n->id] == 0 && !w->is_input[n->id]) tcc_value_free(&w->values[n->id]);
+}
+
+static void count_uses(walk *w) {
+    const tcc_graph *g = w->g;
+    for (int i = 0; i < g->outputs.count; i++) w->uses[g->outputs.data[i].node->id]++;
+    for (int i = g->nodes.count - 1; i >= 0; i--)
+        for (int k = 0; w->uses[i] && k < g->nodes.data[i]->n_operands; k++)
+            w->uses[g->nodes.data[i]->operands[k]->id]++;
+}
+
+static tcc_status walk_nodes(walk *w, const noise *noise, tcc_diag *diag) {
+    const tcc_graph *g = w->g;
+    uint64_t state = noise->seed * 0xd1342543de82ef95u + 1;
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < g->nodes.count && status == TCC_OK; i++) {
+        const tcc_node *n = g->nodes.data[i];
+        if (!w->uses[i] || w->is_input[i]) continue;
+        const tcc_value **operands = calloc((size_t)n->n_operands + 1, sizeof(tcc_value *));
+        for (int k = 0; k < n->n_operands; k++) operands[k] = &w->values[n->operands[k]->id];
+        status = tcc_node_eval(n, operands, &w->values[i], diag);
+        if (status == TCC_OK) status = disturb(n, operands, noise, &state, &w->values[i], diag);
+        free(operands);
+        for (int k = 0; k < n->n_operands; k++) drop(w, n->operands[k]);
+    }
+    return status;
+}
+
+tcc_status noisy_eval(const tcc_graph *g, const tcc_value *inputs, const noise *n, tcc_value *outputs, tcc_diag *diag) {
+    if (!n) return tcc_graph_eval(g, inputs, outputs, diag);
+    const size_t count = (size_t)g->nodes.count + 1;
+    walk w = {g, calloc(count, sizeof *w.values), calloc(count, sizeof *w.uses), calloc(count, sizeof *w.is_input)};
+    for (int i = 0; i < g->inputs.count; i++) {
+        w.values[g->inputs.data[i]->id] = inputs[i];
+        w.is_input[g->inputs.data[i]->id] = true;
+    }
+    count_uses(&w);
+    tcc_status status = walk_nodes(&w, n, diag);
+    for (int i = 0; i < g->outputs.count && status == TCC_OK; i++)
+        status = copy(&w.values[g->outputs.data[i].node->id], &outputs[i], diag);
+    for (int i = 0; i < g->nodes.count; i++)
+        if (!w.is_input[i] && w.values[i].f) tcc_value_free(&w.values[i]);
+    free(w.values);
+    free(w.uses);
+    free(w.is_input);
+    return status;
+}

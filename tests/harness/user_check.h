@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ * Whether a user's program trains as the reference interpreter says, in all modes. */
+#ifndef TCC_TESTS_HARNESS_USER_CHECK_H
+#define TCC_TESTS_HARNESS_USER_CHECK_H
+
+#include "harness/user_program.h"
+
+enum {
+    USER_EAGER = 1,
+    USER_DEFAULT = 2,
+    USER_THREADS = 4,  /* default, with two and three threads: equal bits */
+    USER_EVALUATE = 8, /* default, the forward pass alone */
+    USER_GPU = 16,
+    USER_GPU_EAGER = 32,
+    USER_MODES = 6, /* bits */
+    USER_TRAIN_STEPS = 3
+};
+
+const char *user_mode_name(unsigned mode);
+
+typedef struct user_verdict {
+    unsigned mode;   /* that disagrees; 0: none does */
+    char text[1024]; /* what disagrees */
+    double worst;    /* largest error over what is allowed, of all that agrees */
+    double vague;    /* share of values whose noise is more than 1 % of their tensor's magnitude, or not a number */
+} user_verdict;
+
+/* Trains the program for USER_TRAIN_STEPS steps in each mode of a set, from the same state and on the same batches, and
+ * compares losses, outputs, gradients that are kept, and in the end all parameters, buffers and moments. */
+void user_program_check(const user_program *p, unsigned modes, user_verdict *out);
+
+/* The same with the reference of another program, so that a test can see that a difference is found. */
+void user_program_compare(const user_program *p, const user_program *reference, unsigned modes, user_verdict *out);
+
+/* JSON with all that another framework needs to do the same, and what the reference makes of it. */
+void user_program_export(tcc_strbuf *out, const user_program *p);
+
+/* Makes `p` smaller while the mode of its verdict still disagrees; at most `seconds`. */
+void user_program_shrink(user_program *p, const user_verdict *verdict, double seconds);
+
+#endif
