@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Many random users' programs: campaign FIRST_SEED COUNT [all|show|c|json]. Prints a line for each that disagrees, and
+ * Many random users' programs: campaign FIRST_SEED COUNT [show|c|json]. Prints a line for each that disagrees, and
  * counts in the end. Children run the programs, so that one that crashes or hangs is a line too.
  *
  *     campaign 1 100000            interpreter, eager, default, threads; the GPU stand-in for one in GPU_SHARE

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * For the campaign alone: kernels that an earlier program had are not compiled again. Most of a small program's time is
  * LLVM's, and small programs share most of their kernels. The linker puts this in front of tcc_compile_kernels
- * (--wrap). A kernel's key says everything that its code depends on (codegen/plan.h); that this is so is tested by the
- * way, since a kernel by the wrong key would compute something else. */
+ * (--wrap). A kernel's key says everything that its code depends on (codegen/plan.h). That this is so is tested by the
+ * way, since a kernel found by too short a key computes something else; CAMPAIGN_CHECK_KEYS=1 compares the code. */
 #include "codegen/compile.h"
 #include "ir/support/alloc.h"
 
@@ -21,8 +21,6 @@ typedef struct entry {
     tcc_target target;
     bool table;
     tcc_kernel kernel;
-    tcc_thread_shape shape;
-    int64_t scratch_bytes;
     char *symbol;
     void *code;
     int64_t size_bytes;
@@ -40,9 +38,16 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
                                       const tcc_codegen_options *options, tcc_program *p);
 
 static entry **slot_of(const char *key) {
-    uint64_t h = 14695981039346656037u;
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
     for (; *key; key++) h = (h ^ (unsigned char)*key) * 1099511628211u;
     return &slots[(h ^ h >> 32) % SLOTS];
+}
+
+static void entry_free(entry *e) {
+    free(e->key);
+    free(e->symbol);
+    free(e->code);
+    free(e);
 }
 
 static void forget_all(void) {
@@ -50,10 +55,7 @@ static void forget_all(void) {
         while (slots[i]) {
             entry *e = slots[i];
             slots[i] = e->next;
-            free(e->key);
-            free(e->symbol);
-            free(e->code);
-            free(e);
+            entry_free(e);
         }
     bytes = 0;
 }
@@ -65,23 +67,49 @@ static tcc_status compile_one(tcc_context *cx, tcc_diag *diag, const tcc_llvm_ta
     tcc_program alone = {.name = "one"};
     tcc_status status = __real_tcc_compile_kernels(cx, diag, target, plan, &table, 1, options, &alone);
     if (status == TCC_OK) {
-        entry *e = calloc(1, sizeof *e), **slot = slot_of(plan->key);
-        *e = (entry){.next = *slot,
-                     .key = strdup(plan->key),
+        const tcc_module *m = &alone.modules[0];
+        entry *e = calloc(1, sizeof *e);
+        *e = (entry){.key = strdup(plan->key),
                      .target = target->kind,
                      .table = table,
                      .kernel = alone.kernels[0],
-                     .shape = plan->shape,
-                     .scratch_bytes = plan->scratch_bytes,
                      .symbol = strdup(alone.kernels[0].symbol),
-                     .code = malloc((size_t)alone.modules[0].size_bytes),
-                     .size_bytes = alone.modules[0].size_bytes};
-        memcpy(e->code, alone.modules[0].code, (size_t)e->size_bytes);
-        bytes += strlen(e->key) + (size_t)e->size_bytes + sizeof *e;
-        *out = *slot = e;
+                     .code = malloc((size_t)m->size_bytes),
+                     .size_bytes = m->size_bytes};
+        memcpy(e->code, m->code, (size_t)m->size_bytes);
+        *out = e;
     }
     tcc_arena_free(&alone.memory);
     return status;
+}
+
+/* Equal keys, equal code: a kernel that was found is compiled all the same. */
+static tcc_status check_key(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *plan,
+                            const tcc_codegen_options *options, const entry *e) {
+    entry *again;
+    TCC_TRY(compile_one(cx, diag, target, plan, e->table, options, &again));
+    if (again->size_bytes != e->size_bytes || memcmp(again->code, e->code, (size_t)e->size_bytes))
+        printf("other code by the same key: %s\n", e->key);
+    entry_free(again);
+    return TCC_OK;
+}
+
+static tcc_status find(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *plan,
+                       bool table, const tcc_codegen_options *options, entry **out) {
+    entry **slot = slot_of(plan->key), *e = *slot;
+    while (e && (e->target != target->kind || e->table != table || strcmp(e->key, plan->key))) e = e->next;
+    *out = e;
+    if (e) {
+        kernel_cache_hits++;
+        return getenv("CAMPAIGN_CHECK_KEYS") ? check_key(cx, diag, target, plan, options, e) : TCC_OK;
+    }
+    kernel_cache_misses++;
+    TCC_TRY(compile_one(cx, diag, target, plan, table, options, out));
+    e = *out;
+    e->next = *slot;
+    *slot = e;
+    bytes += strlen(e->key) + (size_t)e->size_bytes + sizeof *e;
+    return TCC_OK;
 }
 
 tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target,
@@ -93,24 +121,8 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
     p->modules = TCC_ARENA_ARRAY(&p->memory, tcc_module, n + 1);
     if (!p->kernels || !p->modules) return tcc_enomem(diag);
     for (int i = 0; i < n; i++) {
-        entry *e = *slot_of(kernels[i].key);
-        const bool tabled = table && table[i];
-        while (e && (e->target != target->kind || e->table != tabled || strcmp(e->key, kernels[i].key))) e = e->next;
-        if (e &&
-            (memcmp(&e->shape, &kernels[i].shape, sizeof e->shape) || e->scratch_bytes != kernels[i].scratch_bytes ||
-             e->kernel.n_buffers != kernels[i].n_buffers || e->kernel.n_params != kernels[i].n_params))
-            printf("KEY differs: %d %d scratch %lld %lld buffers %d %d params %d %d: %s\n", e->shape.threads,
-                   kernels[i].shape.threads, (long long)e->scratch_bytes, (long long)kernels[i].scratch_bytes,
-                   e->kernel.n_buffers, kernels[i].n_buffers, e->kernel.n_params, kernels[i].n_params, e->key);
-        if (e && getenv("CHECK_KEYS")) {
-            entry *again;
-            TCC_TRY(compile_one(cx, diag, target, &kernels[i], tabled, options, &again));
-            if (again->size_bytes != e->size_bytes || memcmp(again->code, e->code, (size_t)e->size_bytes))
-                printf("KEY: other code: %s\n", e->key);
-        }
-        if (e) kernel_cache_hits++;
-        else kernel_cache_misses++;
-        if (!e) TCC_TRY(compile_one(cx, diag, target, &kernels[i], tabled, options, &e));
+        entry *e;
+        TCC_TRY(find(cx, diag, target, &kernels[i], table && table[i], options, &e));
         p->kernels[i] = e->kernel;
         p->kernels[i].symbol = tcc_arena_strdup(&p->memory, e->symbol);
         p->kernels[i].schedule = kernels[i].schedule;
@@ -121,7 +133,7 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
     return TCC_OK;
 }
 
-/* LLVM's fast path: our own emission is what the campaign is about. */
+/* LLVM's fast path, 0, unless CAMPAIGN_LLVM_LEVEL says otherwise: the campaign is about what we emit. */
 LLVMTargetMachineRef __real_LLVMCreateTargetMachine(LLVMTargetRef t, const char *triple, const char *cpu,
                                                     const char *features, LLVMCodeGenOptLevel level,
                                                     LLVMRelocMode reloc, LLVMCodeModel model);
@@ -131,7 +143,7 @@ LLVMTargetMachineRef __wrap_LLVMCreateTargetMachine(LLVMTargetRef t, const char 
 LLVMTargetMachineRef __wrap_LLVMCreateTargetMachine(LLVMTargetRef t, const char *triple, const char *cpu,
                                                     const char *features, LLVMCodeGenOptLevel level,
                                                     LLVMRelocMode reloc, LLVMCodeModel model) {
-    const char *v = getenv("LEVEL");
-    return __real_LLVMCreateTargetMachine(t, triple, cpu, features, v ? (LLVMCodeGenOptLevel)atoi(v) : level, reloc,
-                                          model);
+    const char *given = getenv("CAMPAIGN_LLVM_LEVEL");
+    level = given ? (LLVMCodeGenOptLevel)atoi(given) : LLVMCodeGenLevelNone;
+    return __real_LLVMCreateTargetMachine(t, triple, cpu, features, level, reloc, model);
 }
