@@ -52,7 +52,8 @@ static const struct {
      1e-3},
     {"convolution",
      "graph @g {\n  %0 = input {name=\"x\"} : f32[2,9,10,16]\n  %1 = input {name=\"w\"} : f32[24,3,3,16]\n"
-     "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=1, channels_last=true} : "
+     "  %2 = conv(%0, %1) {stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1], groups=1, channels_last=true} "
+     ": "
      "f32[2,9,10,24]\n  output \"o\" %2\n}\n",
      1e-4},
 };
