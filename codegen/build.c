@@ -5,8 +5,10 @@
 #include "codegen/build.h"
 #include "codegen/choice.h"
 #include "codegen/compile.h"
+#include "codegen/verify/facts.h"
 #include "codegen/schedule/lowering.h"
 #include "codegen/report.h"
+#include "codegen/verify/verify.h"
 
 #include "ir/support/alloc.h"
 
@@ -38,6 +40,7 @@ typedef struct builder {
     tcc_vec(tcc_kernel_plan) kernels;
     tcc_vec(draft) drafts;
     tcc_vec(uint8_t) constants;
+    tcc_program_facts *facts; /* what the program is checked against; NULL: it is not */
 } builder;
 
 static int64_t aligned(int64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
@@ -188,7 +191,9 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, int at, const ch
         TCC_TRY(resolve(b, l, &launch->buffers[i], &buffers[i]));
         d.written[i] = launch->buffers[i].written;
     }
-    if (launch->copies && is_in_place(buffers, n)) return TCC_OK;
+    const bool nothing = launch->copies && is_in_place(buffers, n);
+    if (b->facts) TCC_TRY(tcc_program_facts_add(b->facts, l, launch, buffers, nothing, label, lines));
+    if (nothing) return TCC_OK;
     d.step = (tcc_step){
         .label = label, .lines = lines, .flop = launch->flop, .bytes = bytes_of(buffers, n), .grain = launch->grain};
     d.step.implementation = "";
@@ -442,6 +447,17 @@ static tcc_status build(builder *b) {
     return finish(b);
 }
 
+/* The same, and checked where that is wanted. */
+static tcc_status build_and_verify(builder *b) {
+    tcc_program_facts own = {0};
+    b->facts = b->options->facts ? b->options->facts : b->options->verify ? &own : NULL;
+    tcc_status status = b->facts ? tcc_program_facts_begin(b->facts, b->g, b->diag) : TCC_OK;
+    if (status == TCC_OK) status = build(b);
+    if (status == TCC_OK && b->options->verify) status = tcc_program_verify(b->p, b->facts, b->diag);
+    tcc_program_facts_clear(&own);
+    return status;
+}
+
 tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g, const tcc_codegen_options *options,
                              tcc_program **out) {
     tcc_llvm_target own = {0};
@@ -458,7 +474,7 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
         b.p->cpu = b.p->target == TCC_TARGET_CUDA
                        ? tcc_arena_strdup(&b.p->memory, b.target->arch)
                        : tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
-        status = b.p->name && b.p->cpu ? build(&b) : tcc_enomem(diag);
+        status = b.p->name && b.p->cpu ? build_and_verify(&b) : tcc_enomem(diag);
     }
     for (int i = 0; i < b.lowerings.count; i++) tcc_lowering_clear(&b.lowerings.data[i]);
     for (int i = 0; i < b.drafts.count; i++) tcc_vec_free(&b.drafts.data[i].instances);

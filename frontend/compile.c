@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -56,6 +57,8 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     m->fn = fn;
     m->user = user;
     m->options = options;
+    const char *verify = getenv("TCC_VERIFY_PASSES");
+    if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
     m->lr = options.optimizer.lr;
     m->store.seed = options.seed;
     tcc_status status = TCC_OK;
@@ -338,6 +341,7 @@ tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump
     tcc_codegen_options options = codegen_options(m);
     options.dump_dir = dump_dir;
     options.target = tcc_selector_llvm(m->selector);
+    options.verify = m->options.verify_passes;
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
     return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);

@@ -41,6 +41,21 @@ static int64_t choose_key_block(int64_t S, int64_t most, int rows) {
     return most;
 }
 
+tcc_region tcc_attention_region(const tcc_attention *a, tcc_attention_role role, int64_t offset, int64_t bytes) {
+    const bool by_key = role == TCC_ATTENTION_K || role == TCC_ATTENTION_V || role == TCC_ATTENTION_DK ||
+                        role == TCC_ATTENTION_DV;
+    const bool of_v = role == TCC_ATTENTION_V || role == TCC_ATTENTION_O || role == TCC_ATTENTION_DO ||
+                      role == TCC_ATTENTION_DV;
+    const bool rows_only = role == TCC_ATTENTION_LSE || role == TCC_ATTENTION_DELTA || role == TCC_ATTENTION_RNG;
+    tcc_region_dim dims[TCC_ATTENTION_MAX_BATCH + 2];
+    int n = 0;
+    for (int i = 0; i < a->n_batch && role != TCC_ATTENTION_RNG; i++)
+        dims[n++] = (tcc_region_dim){a->batch[i], a->operands[role].batch[i] * bytes};
+    dims[n++] = (tcc_region_dim){role == TCC_ATTENTION_RNG ? 2 : by_key ? a->S : a->T, a->operands[role].row * bytes};
+    if (!rows_only) dims[n++] = (tcc_region_dim){role == TCC_ATTENTION_MASK ? a->S : of_v ? a->E : a->D, bytes};
+    return tcc_region_of(offset * bytes, bytes, dims, n);
+}
+
 tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_diag *diag,
                                    tcc_attention_plan *p) {
     *p = (tcc_attention_plan){.a = *a};

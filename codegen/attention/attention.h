@@ -10,6 +10,7 @@
 #ifndef TCC_CODEGEN_ATTENTION_ATTENTION_H
 #define TCC_CODEGEN_ATTENTION_ATTENTION_H
 
+#include "codegen/body/access.h"
 #include "codegen/emit/llvm.h"
 
 enum { TCC_ATTENTION_MAX_BATCH = 4 };
@@ -61,6 +62,9 @@ typedef struct tcc_attention_plan {
     double flop, bytes;
 } tcc_attention_plan;
 
+/* What a kernel touches of an operand whose index (0, ..., 0) lies `offset` elements of `bytes` bytes from its buffer's
+ * start. */
+tcc_region tcc_attention_region(const tcc_attention *a, tcc_attention_role role, int64_t offset, int64_t bytes);
 /* Errors: TCC_EBUG for an impossible description. */
 tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_diag *diag,
                                    tcc_attention_plan *out);

@@ -118,12 +118,18 @@ tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const
     *done = true;
     tcc_plan_buffer at[ROLES + 1];
     const int n = n_roles[a->backward];
+    tcc_region *regions = TCC_ARENA_ARRAY(l->arena, tcc_region, n + 1);
+    if (!regions) return tcc_enomem(l->diag);
     for (int i = 0; i < n; i++) {
         const tcc_attention_role role = roles[a->backward][i];
         at[i] = a->has[role] ? buffers[role] : (tcc_plan_buffer){.temporary = -1};
-        if (a->has[role]) at[i].offset_bytes += offsets[role] * tcc_dtype_bytes(dtypes[role]);
+        if (!a->has[role]) continue;
+        at[i].offset_bytes += offsets[role] * tcc_dtype_bytes(dtypes[role]);
+        regions[i] = tcc_attention_region(a, role, 0, tcc_dtype_bytes(dtypes[role]));
     }
     at[n] = (tcc_plan_buffer){.temporary = -1, .written = true};
     if (p.workspace_bytes && (at[n].temporary = tcc_lowering_temporary(l, p.workspace_bytes)) < 0) return TCC_ENOMEM;
-    return tcc_library_add_call(l, name, (int64_t *)&p, TCC_SDPA_PARAMS, at, n + 1, flop_of(a));
+    TCC_TRY(tcc_library_add_call(l, name, (int64_t *)&p, TCC_SDPA_PARAMS, at, n + 1, flop_of(a)));
+    l->launches.data[l->launches.count - 1].regions = regions;
+    return TCC_OK;
 }

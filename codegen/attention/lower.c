@@ -261,9 +261,12 @@ static tcc_status add_launch(tcc_lowering *l, const lowered *k, const int *place
     launch->kernel.n_params = n_buffers + (places[TCC_ATTENTION_RNG] >= 0);
     launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, n_buffers);
     launch->params = TCC_ARENA_ARRAY(l->arena, int64_t, n_buffers + 1);
-    if (!launch->buffers || !launch->params || !text) return tcc_enomem(l->diag);
+    tcc_region *regions = TCC_ARENA_ARRAY(l->arena, tcc_region, n_buffers);
+    if (!launch->buffers || !launch->params || !text || !regions) return tcc_enomem(l->diag);
+    launch->regions = regions;
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++) {
         if (places[i] < 0) continue;
+        regions[places[i]] = tcc_attention_region(&k->a, i, k->offsets[i], tcc_dtype_bytes(k->dtypes[i]));
         launch->buffers[places[i]] = k->buffers[i];
         launch->params[places[i]] = k->offsets[i];
     }

@@ -133,10 +133,11 @@ static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine 
     *guard = *weight = NULL;
     if (b->status != TCC_OK) return tcc_affine_constant(0);
     bool regular = true, counts_equal = true, weights_equal = true, ones = true;
-    int64_t step = r->n > 1 ? r->first[1] - r->first[0] : 0;
+    int64_t step = r->n > 1 ? r->first[1] - r->first[0] : 0, last = 0;
     for (int64_t i = 0; i < r->n; i++) {
         regular = regular && r->first[i] == r->first[0] + i * step;
         counts_equal = counts_equal && r->count[i] == r->most;
+        if (r->first[i] > last) last = r->first[i];
         for (int64_t j = 0; j < r->count[i]; j++) {
             double w = r->weights[i * r->most + j];
             weights_equal = weights_equal && w == r->weights[0];
@@ -156,7 +157,7 @@ static tcc_affine through(tcc_body *b, const reach *r, tcc_affine p, tcc_affine 
     if (regular) return tcc_affine_add(b, tcc_affine_add_constant(tcc_affine_scale(b, p, step), r->first[0]), k);
     const tcc_expr *first = tcc_expr_load(b, tcc_body_literal(b, TCC_I32, r->first, r->n), p, NULL);
     if (!first) return tcc_affine_constant(0);
-    return tcc_affine_add(b, tcc_affine_var(b, tcc_body_value_var(b, first, 0, other_extent - 1)), k);
+    return tcc_affine_add(b, tcc_affine_var(b, tcc_body_value_var(b, first, 0, last)), k);
 }
 
 /* x at a place, 0 where the guard does not hold. */

@@ -127,6 +127,8 @@ tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, co
                                     const tcc_body *body) {
     tcc_plan_launch of_body = {0};
     if (body) TCC_TRY(tcc_lowering_use_body(l, &of_body, body));
+    launch->body = body;
+    launch->first_of_body = n_lead;
     launch->kernel.n_buffers = n_lead + of_body.kernel.n_buffers;
     launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, launch->kernel.n_buffers);
     if (!launch->buffers) return tcc_enomem(l->diag);

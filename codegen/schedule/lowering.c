@@ -63,6 +63,8 @@ tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const
     if (b->buffers.count > TCC_EMIT_MAX_BUFFERS * 4)
         return tcc_error(l->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "a fused group touches %d buffers", b->buffers.count);
     launch->kernel.n_buffers = b->buffers.count;
+    launch->body = b;
+    launch->first_of_body = 0;
     launch->buffers = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, b->buffers.count + 1);
     if (!launch->buffers) return tcc_enomem(l->diag);
     for (int i = 0; i < b->buffers.count; i++) {
@@ -77,6 +79,11 @@ tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const
     launch->flop = tcc_body_flop(b);
     launch->bytes = tcc_predict_body_bytes(b);
     return TCC_OK;
+}
+
+bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load, const tcc_store *store) {
+    (void)plan;
+    return tcc_body_same_element(body, load, store);
 }
 
 tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value) {

@@ -4,6 +4,7 @@
 #ifndef TCC_CODEGEN_SCHEDULE_LOWERING_H
 #define TCC_CODEGEN_SCHEDULE_LOWERING_H
 
+#include "codegen/body/access.h"
 #include "codegen/body/body.h"
 #include "codegen/emit/llvm.h"
 #include "codegen/options.h"
@@ -15,6 +16,11 @@ typedef struct tcc_kernel_plan tcc_kernel_plan;
  * thread than the lowering: it only reads `plan`. */
 typedef tcc_status (*tcc_kernel_emit)(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
+/* Whether the element that `load` reads may be the one that `store` writes, where both begin at one address: whoever
+ * reads it does so before it is written. */
+typedef bool (*tcc_kernel_in_step)(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load,
+                                   const tcc_store *store);
+
 struct tcc_kernel_plan {
     const char *schedule; /* "pointwise", "reduce": also the stem of the symbol */
     const char *key;      /* everything that the code depends on; equal keys, equal code */
@@ -22,7 +28,8 @@ struct tcc_kernel_plan {
     int64_t scratch_bytes; /* a thread; CUDA: a lane group */
     tcc_thread_shape shape;
     tcc_kernel_emit emit;
-    const void *data; /* the schedule's own, in the lowering's arena */
+    tcc_kernel_in_step in_step; /* NULL: never */
+    const void *data;           /* the schedule's own, in the lowering's arena */
 };
 
 /* A buffer of a launch: the memory of a value (an input, a stored value, a constant), a temporary of the group, or a
@@ -47,6 +54,11 @@ typedef struct tcc_plan_launch {
     bool beside;         /* may run together with the launch before it: they write different parts of one value */
     const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
                             hold for it */
+    /* What it does with its buffers (facts.c): those from first_of_body on as the body says. The others are read, or
+     * written, wholly, or where `regions` (by buffer; count 0: wholly) says. */
+    const tcc_body *body;
+    int first_of_body;
+    const tcc_region *regions;
 } tcc_plan_launch;
 
 /* Lowering of one group by one row of the table of implementations (select.c): as a proposal, which says what that row
@@ -75,6 +87,8 @@ void tcc_lowering_clear(tcc_lowering *l);
 tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
 /* The launch's buffers from a body's, and its flop from the body. */
 tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
+/* The work items walk the body's points, and a point's loads come before its stores. */
+bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load, const tcc_store *store);
 /* The launch's buffers: `lead`, then those of the body behind (NULL: none). */
 tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead,
                                     const tcc_body *body);

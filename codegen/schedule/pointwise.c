@@ -168,6 +168,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     launch->kernel.n_params = p->any_extent;
     launch->kernel.shape = p->shape;
     launch->kernel.emit = emit;
+    launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, b, p->any_extent ? order[0] : -1, "lanes=%d", p->lanes);
 }

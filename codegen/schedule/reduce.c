@@ -278,6 +278,37 @@ static void shape_columns(const tcc_hardware *hw, tcc_reduce *p, int64_t *points
     *points = group * p->lanes < extent ? group * p->lanes : extent;
 }
 
+/* Whether a sweep before that of the full stores needs x. */
+static bool read_before_stores(const tcc_reduce *p, const tcc_expr *x) {
+    bool *in = tcc__calloc((size_t)p->body->exprs.count + 1, sizeof *in), found;
+    if (!in) return false;
+    for (int s = 0; s < sweep_of_stores(p); s++) tcc_reduce_mark_sweep(p, s, NULL, in);
+    found = in[x->id];
+    tcc__free(in);
+    return found;
+}
+
+/* Full values are stored in the last sweep, point by point, kept ones after it: both after all loads of their own
+ * element. A load of a row's first element, which depends on no reduced loop, is made once, in front of the first sweep
+ * that needs it. */
+static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_expr *load, const tcc_store *store) {
+    const tcc_reduce *p = plan->data;
+    if (store->sum) return false;
+    if (tcc_body_same_element(b, load, store)) return true;
+    if (store->kept || p->piece_var >= 0 || load->affine.constant != store->offset.constant) return false;
+    int matched = 0;
+    for (int i = 0; i < store->offset.n; i++) {
+        const tcc_term *t = &store->offset.terms[i];
+        bool reduced = false;
+        for (int k = 0; k < p->n_reduced; k++) reduced = reduced || p->reduced[k] == t->var;
+        if (reduced && tcc_affine_coefficient(&load->affine, t->var) == 0) continue;
+        if (reduced || tcc_affine_coefficient(&load->affine, t->var) != t->coefficient) return false;
+        matched++;
+    }
+    return matched == load->affine.n && b->buffers.data[load->buffer].dtype == b->buffers.data[store->buffer].dtype &&
+           read_before_stores(p, load);
+}
+
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     double points = tcc_reduce_points(b, p->reduced, p->n_reduced) * tcc_reduce_points(b, p->kept, p->n_kept);
@@ -290,6 +321,7 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.schedule = "reduce";
     launch->kernel.shape = p->shape;
     launch->kernel.emit = tcc_reduce_emit;
+    launch->kernel.in_step = in_step;
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = p->scratch_bytes;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d piece=%lld slices=%lld", p->lanes,

@@ -170,6 +170,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     launch->kernel.schedule = "scan";
     launch->kernel.shape = shape;
     launch->kernel.emit = !along ? emit : host ? tcc_scan_emit_lines : tcc_scan_emit_rows;
+    launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, b, -1, "lanes=%d reverse=%d axis=%llx", p->lanes, p->reverse,
                             (unsigned long long)axis_bits);

@@ -151,6 +151,7 @@ static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
     launch->kernel.schedule = "scatter";
     launch->kernel.shape = tcc_scatter_row_shape();
     launch->kernel.emit = tcc_scatter_emit_rows;
+    launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
     return tcc_lowering_key(l, launch, p->body, -1, "rows=%lld", (long long)p->rows);
 }
@@ -204,6 +205,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     launch->kernel.schedule = "scatter";
     launch->kernel.shape = shape;
     launch->kernel.emit = along ? tcc_scatter_emit_along : emit;
+    launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
     TCC_TRY(tcc_lowering_key(l, launch, b, -1, "lanes=%d along=%d", p->lanes, along));
     return temporary < 0 ? TCC_OK : lower_pass(l, temporary, true);

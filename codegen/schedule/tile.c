@@ -158,6 +158,7 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
     launch->grain = tcc_choose_grain(b, points / (double)launch->items);
     launch->kernel.schedule = "tile";
     launch->kernel.emit = emit;
+    launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = (int64_t)p->n_staged * p->lanes * p->lanes * 4;
     if (block) {

@@ -98,7 +98,8 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
                                    .tf32 = options->tf32,
                                    .takes_call = options->takes_call,
                                    .takes_call_user = options->takes_call_user,
-                                   .separate = options->eager};
+                                   .separate = options->eager,
+                                   .verify = true};
     tcc_selector *selector;
     assert_ok(tcc_selector_create(cx, &codegen, options->norms == ALL_LIBRARY_NORMS, &selector), diag);
     tcc_pass_target asked = *tcc_selector_target(selector);

@@ -12,7 +12,9 @@ failed=0
 declare -A header=(
     [support]=ir/support/diag.h [ir]=ir/ir.h [passes]=passes/pass.h [program]=codegen/program.h [options]=codegen/options.h
     [emit]=codegen/emit/llvm.h [body]=codegen/body/body.h [schedule]=codegen/schedule/lowering.h [library]=codegen/library/call.h
-    [contract]=codegen/contract/contract.h [attention]=codegen/attention/attention.h [codegen]=codegen/build.h
+    [contract]=codegen/contract/contract.h
+    [attention]=codegen/attention/attention.h [verify]=codegen/verify/verify.h
+    [codegen]=codegen/build.h
     [files]=runtime/files/file.h [data]=runtime/data/data.h [runtime]=runtime/exec.h [cpu]=runtime/cpu/pool.h
     [cuda]=runtime/cuda/driver.h [public]=traincc/array.h [frontend]=frontend/trace.h
 )
@@ -21,11 +23,12 @@ declare -A arrows=(
     [support]='' [ir]='support' [passes]='support ir'
     [emit]="$below" [body]="$below emit" [schedule]="$below emit body" [library]="$below emit body schedule"
     [contract]="$below emit body schedule library" [attention]="$below emit body schedule library contract"
-    [codegen]="$below emit body schedule library contract attention"
+    [verify]="$below emit body schedule"
+    [codegen]="$below emit body schedule library contract attention verify"
     [files]='support public' [data]='support public files' [runtime]='support program public files'
     [cpu]='support program public runtime' [cuda]='support program public runtime'
     [frontend]='support ir public'
-    [compile]="$below emit body schedule library contract attention codegen files data runtime cpu cuda public frontend"
+    [compile]="$below emit body schedule library contract attention verify codegen files data runtime cpu cuda public frontend"
 )
 for name in "${header[@]}"; do
     [ -e "$source/$name" ] || [ -e "$source/frontend/include/$name" ] || { echo "lint: $name does not exist, so nothing is shown by it"; failed=1; }

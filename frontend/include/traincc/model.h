@@ -66,7 +66,8 @@ typedef struct tcc_model_options {
     bool keep_gradients; /* tcc_model_gradient after each training step */
     const char
         *dump_dir; /* write the IR around every pass, kernels, memory plan and steps of each compiled program there */
-    bool verify_passes; /* check the graph after every pass */
+    bool verify_passes; /* check the graph after every pass, and each finished program: that every read of memory finds
+                           the value that the graph means; so does the environment's TCC_VERIFY_PASSES=1 */
     const char *arch; /* "sm_90": compile for a GPU of that kind, present or not; `device` is not looked at, and nothing
                          can run */
     bool allow_tf32;  /* GPU: matrix products of f32 may round their operands to 10 bits of fraction, for tensor cores
