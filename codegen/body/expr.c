@@ -203,8 +203,9 @@ void tcc_body_rebase(tcc_body *b) {
         for (int k = 0; k < b->exprs.count; k++) {
             const tcc_expr *x = b->exprs.data[k];
             if (x->kind != TCC_EXPR_LOAD || x->buffer != i) continue;
-            const int64_t begin = x->n_operands ? 0 : x->affine.constant; /* guarded: it may begin before the value */
-            if (begin < least) least = begin;
+            int64_t first = 0, last; /* guarded: it may begin before the value */
+            if (!x->n_operands) tcc_affine_range(b, &x->affine, &first, &last);
+            if (first < least) least = first;
         }
         if (least <= 0 || least == INT64_MAX) continue;
         buffer->offset += least;
