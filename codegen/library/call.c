@@ -2,6 +2,7 @@
  * What library calls of all kinds share: reading what follows the hero, and cutting the group where the library stops.
  */
 #include "codegen/library/call.h"
+#include "codegen/library/region.h"
 
 #include "passes/select.h"
 
@@ -108,6 +109,10 @@ tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_
     launch->kernel.n_params = n_params;
     launch->buffers = tcc_arena_copy(l->arena, buffers, sizeof *buffers * (size_t)n_buffers);
     launch->params = tcc_arena_copy(l->arena, params, sizeof *params * (size_t)n_params);
+    tcc_region *regions = TCC_ARENA_ARRAY(l->arena, tcc_region, n_buffers + 1);
     launch->flop = flop;
-    return launch->buffers && launch->params ? TCC_OK : tcc_enomem(l->diag);
+    launch->regions = regions;
+    if (!launch->buffers || !launch->params || !regions) return tcc_enomem(l->diag);
+    tcc_library_regions(entry, params, n_buffers, regions);
+    return TCC_OK;
 }
