@@ -204,7 +204,7 @@ static tcc_region region_of(const tcc_body *b, const tcc_affine *a, int64_t buff
         const bool bounded = guarded_range(b, f, guard, &low, &high);
         if (!bounded && low < 0) low = 0;
         if (!bounded && buffer_bytes > 0 && high >= buffer_bytes / bytes) high = buffer_bytes / bytes - 1;
-        return range_region(low, high, bytes);
+        return low <= high ? range_region(low, high, bytes) : range_region(0, -1, bytes); /* wholly outside: never */
     }
     range_of(b, &f, &low, &high);
     from = f.constant;
