@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  * What few arguments need and much code: sines of arguments of 2^45 and beyond, remainders of quotients of 2^52 and
- * beyond. Each is a function of the module on one f64, which the vector code calls for the lanes that ask for it, so
- * that other arguments pay for a comparison and a branch that is not taken. */
+ * beyond. Vector code does them lane by lane, behind a branch, so that other arguments pay for that and a comparison.
+ * On the host each is a function of the module; a GPU's kernels call nothing. */
 #include "codegen/emit/math64.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static LLVMValueRef number(tcc_emitter *e, double x) { return tcc_emit_float(e, e->f64, x); }
-static LLVMValueRef and (tcc_emitter * e, LLVMValueRef a, int64_t mask) {
+static LLVMValueRef masked(tcc_emitter *e, LLVMValueRef a, int64_t mask) {
     return LLVMBuildAnd(e->builder, a, tcc_emit_i64(e, mask), "");
 }
-static LLVMValueRef low(tcc_emitter *e, LLVMValueRef a) { return and(e, a, 0xffffffff); }
+static LLVMValueRef low(tcc_emitter *e, LLVMValueRef a) { return masked(e, a, 0xffffffff); }
 static LLVMValueRef right(tcc_emitter *e, LLVMValueRef a, int by) {
     return LLVMBuildLShr(e->builder, a, tcc_emit_i64(e, by), "");
 }
@@ -19,41 +19,73 @@ static LLVMValueRef magnitude(tcc_emitter *e, LLVMValueRef x) {
     return tcc_emit_intrinsic(e, "llvm.fabs", e->f64, &x, 1);
 }
 
-/* The lanes of y that are `hard` by the function, of arguments[0 ... n - 1] that are vectors as y is. */
-static LLVMValueRef replace(tcc_emitter *e, LLVMValueRef y, LLVMValueRef hard, const tcc_emit_function *f,
-                            const LLVMValueRef *arguments, int n) {
-    LLVMBuilderRef b = e->builder;
-    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(y));
-    LLVMValueRef own[2], any = hard, patched = y;
-    tcc_emit_if branch, lane;
-    tcc_emit_loop loop;
-    if (lanes > 1) any = tcc_emit_intrinsic(e, "llvm.vector.reduce.or", LLVMTypeOf(hard), &hard, 1);
-    tcc_emit_if_begin(e, &branch, any);
-    if (lanes == 1) {
-        for (int i = 0; i < n; i++) own[i] = arguments[i];
-        patched = tcc_emit_call(e, f, own, n);
-    } else {
-        tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, lanes), 1, &y, 1);
-        for (int i = 0; i < n; i++) own[i] = LLVMBuildExtractElement(b, arguments[i], loop.index, "");
-        tcc_emit_if_begin(e, &lane, LLVMBuildExtractElement(b, hard, loop.index, ""));
-        patched = LLVMBuildInsertElement(b, loop.carry[0], tcc_emit_call(e, f, own, n), loop.index, "");
-        tcc_emit_if_end(e, &lane);
-        patched = tcc_emit_if_value(e, &lane, patched, loop.carry[0]);
-        tcc_emit_loop_end(e, &loop, &patched);
-        patched = loop.carry[0];
+enum { MOST_ARGUMENTS = 2 };
+
+/* A function of f64, emitted where the builder stands. */
+typedef struct function {
+    const char *name;
+    int n;
+    LLVMValueRef (*emit)(tcc_emitter *e, LLVMValueRef *arguments);
+} function;
+
+static LLVMValueRef call(tcc_emitter *e, const function *f, LLVMValueRef *arguments) {
+    if (e->target->kind == TCC_TARGET_CUDA) return f->emit(e, arguments);
+    LLVMTypeRef types[MOST_ARGUMENTS] = {e->f64, e->f64};
+    tcc_emit_function own = {.function = LLVMGetNamedFunction(e->module, f->name),
+                             .type = LLVMFunctionType(e->f64, types, (unsigned)f->n, false)};
+    if (!own.function) {
+        LLVMValueRef parameters[MOST_ARGUMENTS];
+        own = tcc_emit_function_begin(e, f->name, e->f64, types, f->n);
+        for (int i = 0; i < f->n; i++) parameters[i] = LLVMGetParam(own.function, (unsigned)i);
+        tcc_emit_function_end(e, &own, f->emit(e, parameters));
     }
-    tcc_emit_if_end(e, &branch);
-    return tcc_emit_if_value(e, &branch, patched, y);
+    return tcc_emit_call(e, &own, arguments, f->n);
 }
 
-/* The function `name` of the module, of n f64; true: it is new, and its body is to be emitted. */
-static bool begin(tcc_emitter *e, const char *name, int n, tcc_emit_function *f) {
-    LLVMTypeRef types[] = {e->f64, e->f64};
-    *f = (tcc_emit_function){.function = LLVMGetNamedFunction(e->module, name),
-                             .type = LLVMFunctionType(e->f64, types, (unsigned)n, false)};
-    if (f->function) return false;
-    *f = tcc_emit_function_begin(e, name, e->f64, types, n);
-    return true;
+static LLVMValueRef first_lane(tcc_emitter *e, LLVMValueRef v) {
+    return LLVMBuildExtractElement(e->builder, v, tcc_emit_i32(e, 0), "");
+}
+
+static LLVMValueRef rotate(tcc_emitter *e, LLVMValueRef v) {
+    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(v));
+    int from[64];
+    for (int i = 0; i < lanes; i++) from[i] = (i + 1) % lanes;
+    return tcc_emit_shuffle(e, v, NULL, from, lanes);
+}
+
+/* All lanes of y in turns, each as lane 0 of vectors that rotate: a lane that is chosen at run time would go by way of
+ * memory. */
+static LLVMValueRef replace_lanes(tcc_emitter *e, LLVMValueRef y, LLVMValueRef hard, const function *f,
+                                  const LLVMValueRef *arguments) {
+    LLVMValueRef carry[2 + MOST_ARGUMENTS] = {y, hard}, own[MOST_ARGUMENTS];
+    for (int i = 0; i < f->n; i++) carry[2 + i] = arguments[i];
+    tcc_emit_loop loop;
+    tcc_emit_if lane;
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, tcc_emit_lanes_of(LLVMTypeOf(y))), 1, carry,
+                        2 + f->n);
+    LLVMValueRef before = first_lane(e, loop.carry[0]);
+    for (int i = 0; i < f->n; i++) own[i] = first_lane(e, loop.carry[2 + i]);
+    tcc_emit_if_begin(e, &lane, first_lane(e, loop.carry[1]));
+    LLVMValueRef value = call(e, f, own);
+    tcc_emit_if_end(e, &lane);
+    value = tcc_emit_if_value(e, &lane, value, before);
+    for (int i = 0; i < 2 + f->n; i++) carry[i] = loop.carry[i];
+    carry[0] = LLVMBuildInsertElement(e->builder, carry[0], value, tcc_emit_i32(e, 0), "");
+    for (int i = 0; i < 2 + f->n; i++) carry[i] = rotate(e, carry[i]);
+    tcc_emit_loop_end(e, &loop, carry);
+    return loop.carry[0];
+}
+
+/* The lanes of y that are `hard` by the function, of arguments that are vectors as y is. */
+static LLVMValueRef replace(tcc_emitter *e, LLVMValueRef y, LLVMValueRef hard, const function *f,
+                            LLVMValueRef *arguments) {
+    const bool one = tcc_emit_lanes_of(LLVMTypeOf(y)) == 1;
+    LLVMValueRef any = one ? hard : tcc_emit_intrinsic(e, "llvm.vector.reduce.or", LLVMTypeOf(hard), &hard, 1);
+    tcc_emit_if branch;
+    tcc_emit_if_begin(e, &branch, any);
+    LLVMValueRef replaced = one ? call(e, f, arguments) : replace_lanes(e, y, hard, f, arguments);
+    tcc_emit_if_end(e, &branch);
+    return tcc_emit_if_value(e, &branch, replaced, y);
 }
 
 /* --- Sines. Payne and Hanek, "Radian reduction for trigonometric functions" (1983): of x = m 2^k, m an integer of 53
@@ -72,16 +104,17 @@ static const uint32_t two_over_pi[] = {
 /* The words of 0, 2 / pi from bit `skip` on, below 1024; v[0] is the most significant one. */
 static void take_bits(tcc_emitter *e, LLVMValueRef skip, LLVMValueRef *v) {
     enum { LARGEST = 16 }; /* step of words, of which up to 31 are skipped */
-    LLVMValueRef word[WORDS + 2 * LARGEST], shift = and(e, skip, 31);
-    word[0] = tcc_emit_i64(e, 0);
-    for (int i = 1; i < COUNT(word); i++) word[i] = tcc_emit_i64(e, two_over_pi[i - 1]);
+    LLVMValueRef word[WORDS + 2 * LARGEST], shift = masked(e, skip, 31);
+    word[0] = tcc_emit_i32(e, 0);
+    for (int i = 1; i < COUNT(word); i++) word[i] = tcc_emit_i32(e, (int32_t)two_over_pi[i - 1]);
     for (int step = LARGEST; step; step /= 2) {
-        LLVMValueRef far = LLVMBuildICmp(e->builder, LLVMIntNE, and(e, skip, 32 * step), tcc_emit_i64(e, 0), "");
+        LLVMValueRef far = LLVMBuildICmp(e->builder, LLVMIntNE, masked(e, skip, 32 * step), tcc_emit_i64(e, 0), "");
         for (int i = 0; i < WORDS + step; i++) word[i] = tcc_emit_select(e, far, word[i + step], word[i]);
     }
     for (int i = 0; i < WORDS; i++) {
-        LLVMValueRef both = LLVMBuildShl(e->builder, word[i], tcc_emit_i64(e, 32), "");
-        both = LLVMBuildOr(e->builder, both, word[i + 1], "");
+        LLVMValueRef high = LLVMBuildZExt(e->builder, word[i], e->i64, ""), both;
+        both = LLVMBuildShl(e->builder, high, tcc_emit_i64(e, 32), "");
+        both = LLVMBuildOr(e->builder, both, LLVMBuildZExt(e->builder, word[i + 1], e->i64, ""), "");
         v[i] = low(e, LLVMBuildLShr(e->builder, both, tcc_emit_sub(e, tcc_emit_i64(e, 32), shift), ""));
     }
 }
@@ -107,14 +140,14 @@ static void multiply(tcc_emitter *e, LLVMValueRef m, const LLVMValueRef *v, LLVM
 static LLVMValueRef far_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
     LLVMBuilderRef b = e->builder;
     LLVMValueRef bits = to_bits(e, magnitude(e, x)), v[WORDS], z[WORDS];
-    LLVMValueRef m = LLVMBuildOr(b, and(e, bits, (INT64_C(1) << 52) - 1), tcc_emit_i64(e, INT64_C(1) << 52), "");
+    LLVMValueRef m = LLVMBuildOr(b, masked(e, bits, (INT64_C(1) << 52) - 1), tcc_emit_i64(e, INT64_C(1) << 52), "");
     /* k = exponent - 1075; 30 of the 32 zeros in front make 2 / pi to 1 / (2 pi) */
     take_bits(e, tcc_emit_sub(e, right(e, bits, 52), tcc_emit_i64(e, 1075 - 30)), v);
     multiply(e, m, v, z);
     /* the nearest quarter, and what is left of the turn: in -1/8 .. 1/8, as a magnitude and a sign */
     LLVMValueRef half = tcc_emit_i64(e, 1 << 29), top = low(e, LLVMBuildAdd(b, z[5], half, ""));
     LLVMValueRef k = right(e, top, 30);
-    z[5] = LLVMBuildSub(b, and(e, top, (1 << 30) - 1), half, "");
+    z[5] = LLVMBuildSub(b, masked(e, top, (1 << 30) - 1), half, "");
     LLVMValueRef sign = LLVMBuildAShr(b, z[5], tcc_emit_i64(e, 63), ""), r = number(e, 0);
     for (int i = 1; i < WORDS; i++) {
         LLVMValueRef word = low(e, LLVMBuildXor(b, z[i], sign, ""));
@@ -133,12 +166,13 @@ static LLVMValueRef far_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
     return tcc_emit_select(e, finite, y, number(e, __builtin_nan("")));
 }
 
+static LLVMValueRef emit_sin(tcc_emitter *e, LLVMValueRef *x) { return far_sine(e, x[0], 0); }
+static LLVMValueRef emit_cos(tcc_emitter *e, LLVMValueRef *x) { return far_sine(e, x[0], 1); }
+
 LLVMValueRef tcc_math64_replace_far_sines(tcc_emitter *e, LLVMValueRef y, LLVMValueRef x, LLVMValueRef far,
                                           int quarter) {
-    tcc_emit_function f;
-    if (begin(e, quarter ? "tcc_far_cos" : "tcc_far_sin", 1, &f))
-        tcc_emit_function_end(e, &f, far_sine(e, LLVMGetParam(f.function, 0), quarter));
-    return replace(e, y, far, &f, &x, 1);
+    static const function functions[] = {{"tcc_far_sin", 1, emit_sin}, {"tcc_far_cos", 1, emit_cos}};
+    return replace(e, y, far, &functions[quarter], &x);
 }
 
 /* --- Remainders. While a / d has more than 51 bits, the remainder by d 2^s, s a multiple of 51, is exact and has the
@@ -161,8 +195,9 @@ static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef n) {
     return LLVMBuildBitCast(e->builder, LLVMBuildShl(e->builder, biased, tcc_emit_i64(e, 52), ""), e->f64, "");
 }
 
-static LLVMValueRef far_remainder(tcc_emitter *e, LLVMValueRef a, LLVMValueRef d) {
+static LLVMValueRef emit_remainder(tcc_emitter *e, LLVMValueRef *arguments) {
     LLVMBuilderRef b = e->builder;
+    LLVMValueRef a = arguments[0], d = arguments[1];
     LLVMValueRef gap = LLVMBuildSub(b, exponent_of(e, a), exponent_of(e, d), "");
     LLVMValueRef steps = LLVMBuildSDiv(b, LLVMBuildSub(b, gap, tcc_emit_i64(e, 1), ""), tcc_emit_i64(e, STEP), "");
     tcc_emit_loop loop;
@@ -179,8 +214,7 @@ static LLVMValueRef far_remainder(tcc_emitter *e, LLVMValueRef a, LLVMValueRef d
 
 LLVMValueRef tcc_math64_replace_far_remainders(tcc_emitter *e, LLVMValueRef r, LLVMValueRef a, LLVMValueRef d,
                                                LLVMValueRef far) {
-    tcc_emit_function f;
-    if (begin(e, "tcc_far_remainder", 2, &f))
-        tcc_emit_function_end(e, &f, far_remainder(e, LLVMGetParam(f.function, 0), LLVMGetParam(f.function, 1)));
-    return replace(e, r, far, &f, (LLVMValueRef[]){a, d}, 2);
+    static const function remainder = {"tcc_far_remainder", 2, emit_remainder};
+    LLVMValueRef arguments[] = {a, d};
+    return replace(e, r, far, &remainder, arguments);
 }
