@@ -58,7 +58,10 @@ static void emit_step(tcc_body_run *r, LLVMValueRef *carry) {
         tcc_body_emit(r, 0);
         LLVMValueRef value = tcc_scan_widen(r->e, tcc_body_lanes(r, x->operands[0]));
         tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &carry[n], value, NULL, NULL);
-        tcc_body_give(r, x, tcc_scan_narrow(r->e, carry[n++], x->dtype));
+        LLVMValueRef sum = tcc_scan_narrow(r->e, carry[n++], x->dtype);
+        if (!tcc_body_varies(r, x) && tcc_emit_lanes_of(LLVMTypeOf(sum)) > 1) /* columns that are all alike */
+            sum = LLVMBuildExtractElement(r->e->builder, sum, tcc_emit_i32(r->e, 0), "");
+        tcc_body_give(r, x, sum);
     }
     tcc_body_emit(r, 0);
     for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);

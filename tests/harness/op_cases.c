@@ -233,6 +233,22 @@ static void reductions(void **state) {
                "  output \"rows\" %10\n"
                "  output \"columns\" %9\n"
                "}\n");
+    /* sums down columns that are all alike: one value, though lanes are columns */
+    check_both("graph @sums_of_equal_columns {\n"
+               "  %0 = input {name=\"x\"} : f32[5]\n"
+               "  %1 = broadcast(%0) {dims=[0]} : f32[5,40]\n"
+               "  %2 = cumsum(%1) {axis=0} : f32[5,40]\n"
+               "  %3 = constant {values=[0.75]} : f32[5,40]\n"
+               "  %4 = mul(%2, %3) : f32[5,40]\n"
+               "  %5 = input {name=\"y\"} : f64[5]\n"
+               "  %6 = broadcast(%5) {dims=[0]} : f64[5,40]\n"
+               "  %7 = cumsum(%6) {axis=0, reverse=true} : f64[5,40]\n"
+               "  %8 = constant {values=[0.75]} : f64[5,40]\n"
+               "  %9 = mul(%7, %8) : f64[5,40]\n"
+               "  %10 = cast(%9) : f32[5,40]\n"
+               "  output \"a\" %4\n"
+               "  output \"b\" %10\n"
+               "}\n");
     check_both("graph @loss {\n"
                "  %0 = input {name=\"x\"} : f32[3,11,65]\n"
                "  %1 = input {name=\"t\"} : i32[3,11]\n"
