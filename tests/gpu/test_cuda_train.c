@@ -476,7 +476,6 @@ int main(void) {
         CUDA_TEST(test_gpt),    CUDA_TEST(test_cnn),     UNPOISONED(test_no_waiting),   CUDA_TEST(test_parameters),
         CUDA_TEST(test_verify), CUDA_TEST(test_profile), CUDA_TEST(test_memory_faults), CUDA_TEST(test_launch_faults),
         UNPOISONED(test_lost),  CUDA_TEST(test_names),   CUDA_TEST(test_arch),          CUDA_TEST(test_targets),
-
     };
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }

@@ -89,6 +89,11 @@ static tcc_status copy(const tcc_value *from, tcc_value *to, tcc_diag *diag) {
     return status;
 }
 
+/* Whether a result of this type is not held exactly. The interpreter's own f64 does not tell: whole numbers are. */
+static bool is_rounded(tcc_dtype dtype, double x) {
+    return isfinite(x) && (dtype == TCC_F64 ? x != floor(x) : x != tcc_dtype_round(dtype, x));
+}
+
 /* The node on changed copies of its float operands: magnitudes, or values rounded at random. What MAX_POOL_GRAD
  * compares stays. */
 static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, bool magnitudes, uint64_t *state,
@@ -168,8 +173,7 @@ static tcc_status disturb(const tcc_node *n, const tcc_value *const *in, const n
     if (origin == POINT || origin == FUNCTION || origin == OPERANDS) {
         const double units = origin == FUNCTION ? 4 : 1;
         for (int64_t e = 0; e < count; e++)
-            if (out->f[e] != tcc_dtype_round(n->type.dtype, out->f[e]) && isfinite(out->f[e]))
-                out->f[e] += between(state) * units * u * out->f[e];
+            if (is_rounded(n->type.dtype, out->f[e])) out->f[e] += between(state) * units * u * out->f[e];
     }
     if (noise->round)
         for (int64_t e = 0; e < count; e++) out->f[e] = tcc_dtype_round(n->type.dtype, out->f[e]);

@@ -79,7 +79,8 @@ static const char *compare_one(comparison *c, const user_expected *e, tcc_model 
     tcc_array got;
     if (!observe(m, e, &got)) {
         if (!strncmp(e->name, "grad", 4)) return NULL;
-        snprintf(text, sizeof text, "%s is missing", e->name);
+        const char *why = tcc_model_synchronize(m) == TCC_OK ? "" : tcc_context_error(m->cx); /* a late error */
+        snprintf(text, sizeof text, "step %d: %s is missing: %s", e->when, e->name, why);
         return text;
     }
     const char *wrong = user_reference_compare(e, got.data, &c->worst);

@@ -32,9 +32,6 @@ void user_program_check(const user_program *p, unsigned modes, user_verdict *out
 /* The same with the reference of another program, so that a test can see that a difference is found. */
 void user_program_compare(const user_program *p, const user_program *reference, unsigned modes, user_verdict *out);
 
-/* JSON with all that another framework needs to do the same, and what the reference makes of it. */
-void user_program_export(tcc_strbuf *out, const user_program *p);
-
 /* Makes `p` smaller while the mode of its verdict still disagrees; at most `seconds`. */
 void user_program_shrink(user_program *p, const user_verdict *verdict, double seconds);
 
