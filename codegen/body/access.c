@@ -143,45 +143,63 @@ static int conditions_of(const tcc_expr *guard, const tcc_expr **out, int n, boo
     return n;
 }
 
+/* A part of an offset that a condition bounds, taken out of it. */
+typedef struct taken {
+    form rest;
+    int64_t low, high; /* of the part */
+} taken;
+
+/* What remains of an offset when the multiple of `bound` that holds its term k is taken out. */
+static bool take(const form *from, const tcc_affine *bound, int k, int64_t least, int64_t most, taken *out) {
+    const tcc_affine now = {from->constant, from->n, (tcc_term *)from->terms};
+    const int64_t has = tcc_affine_coefficient(&now, bound->terms[k].var), unit = bound->terms[k].coefficient;
+    if (!has || has % unit) return false;
+    const int64_t times = has / unit, one = times * least, other = times * most;
+    *out = (taken){*from, one < other ? one : other, one < other ? other : one};
+    return subtract(&out->rest, bound, times);
+}
+
 /* The range of an offset where a guard holds: a multiple of what a condition bounds, and the rest, again and again, as
- * long as the range gets smaller. False: conditions that are not on an index may bound it further. */
+ * long as the range gets smaller; each time the condition that makes it smallest. False: conditions that are not on an
+ * index may bound it further. */
 static bool guarded_range(const tcc_body *b, form rest, const tcc_expr *guard, int64_t *low, int64_t *high) {
     const tcc_expr *conditions[MOST_CONDITIONS];
-    bool others = false;
+    bool others = false, smaller = true;
     const int n = conditions_of(guard, conditions, 0, &others);
     int64_t taken_low = 0, taken_high = 0;
     range_of(b, &rest, low, high);
-    for (int i = 0; i < n; i++) {
-        const tcc_affine *bound = &conditions[i]->operands[0]->affine;
-        int64_t least, most;
-        tcc_affine_range(b, bound, &least, &most);
-        if (least < 0) least = 0;
-        if (most > conditions[i]->integer - 1) most = conditions[i]->integer - 1;
-        if (least > most) { /* never */
-            *low = 0;
-            *high = -1;
-            return true;
+    while (smaller) {
+        taken best;
+        smaller = false;
+        for (int i = 0; i < n; i++) {
+            const tcc_affine *bound = &conditions[i]->operands[0]->affine;
+            int64_t least, most;
+            tcc_affine_range(b, bound, &least, &most);
+            if (least < 0) least = 0;
+            if (most > conditions[i]->integer - 1) most = conditions[i]->integer - 1;
+            if (least > most) { /* never */
+                *low = 0;
+                *high = -1;
+                return true;
+            }
+            for (int k = 0; k < bound->n; k++) {
+                taken one;
+                int64_t new_low, new_high;
+                if (!take(&rest, bound, k, least, most, &one)) continue;
+                range_of(b, &one.rest, &new_low, &new_high);
+                new_low += taken_low + one.low;
+                new_high += taken_high + one.high;
+                if (new_high - new_low >= *high - *low) continue;
+                *low = new_low;
+                *high = new_high;
+                best = one;
+                smaller = true;
+            }
         }
-        for (int k = 0; k < bound->n; k++) {
-            const tcc_affine now = {rest.constant, rest.n, rest.terms};
-            const int64_t has = tcc_affine_coefficient(&now, bound->terms[k].var), unit = bound->terms[k].coefficient;
-            if (!has || has % unit) continue;
-            const int64_t times = has / unit, one = times * least, other = times * most;
-            const int64_t part_low = one < other ? one : other, part_high = one < other ? other : one;
-            form fewer = rest;
-            int64_t new_low, new_high;
-            if (!subtract(&fewer, bound, times)) continue;
-            range_of(b, &fewer, &new_low, &new_high);
-            new_low += taken_low + part_low;
-            new_high += taken_high + part_high;
-            if (new_high - new_low >= *high - *low) continue;
-            *low = new_low;
-            *high = new_high;
-            taken_low += part_low;
-            taken_high += part_high;
-            rest = fewer;
-            break;
-        }
+        if (!smaller) break;
+        rest = best.rest;
+        taken_low += best.low;
+        taken_high += best.high;
     }
     return !others;
 }
