@@ -129,7 +129,8 @@ static void norm_backward(void **state) {
         g->outputs.count--;
         memmove(g->outputs.data, g->outputs.data + 1, sizeof *g->outputs.data * (size_t)g->outputs.count);
         tcc_graph *backward = run_passes(g, "simplify", NULL);
-        check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns, 0.01);
+        /* The first element of each row, from which its mean is taken, is read by itself. */
+        check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns, 0.02);
         tcc_graph_destroy(backward);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
