@@ -129,8 +129,11 @@ static void norm_backward(void **state) {
         g->outputs.count--;
         memmove(g->outputs.data, g->outputs.data + 1, sizeof *g->outputs.data * (size_t)g->outputs.count);
         tcc_graph *backward = run_passes(g, "simplify", NULL);
-        /* The first element of each row, from which its mean is taken, is read by itself. */
-        check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns, 0.02);
+        /* The first element of a row, from which its mean is taken, is read by each warp of the row by itself: all but
+         * the first find it in a cache. */
+        const int threads = cases[i].columns / 4, warps = threads < 32 ? 1 : threads > 256 ? 8 : threads / 32;
+        const double firsts = strcmp(cases[i].name, "rms_norm") ? 32.0 * warps * cases[i].rows : 0;
+        check_moves(backward, true, 4.0 * cases[i].rows * cases[i].columns + firsts, 0.02);
         tcc_graph_destroy(backward);
         tcc_graph_destroy(g);
         tcc_diag_clear(&diag);
