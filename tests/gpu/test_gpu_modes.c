@@ -58,15 +58,15 @@ static void attention(void **state) {
 static void exchanges(void **state) {
     (void)state;
     static const char *const graphs[] = {
-        "graph @norms {\n  %0 = input {name=\"x\"} : f32[40,24]\n  %1 = softmax(%0) {axis=1} : f32[40,24]\n"
-        "  %2 = input {name=\"y\"} : f32[9,3000]\n  %3 = softmax(%2) {axis=1} : f32[9,3000]\n"
-        "  %4 = reduce_sum(%0) {axes=[0]} : f32[24]\n  %5 = argmax(%2) {axis=1} : i32[9]\n"
-        "  output \"s\" %1\n  output \"t\" %3\n  output \"c\" %4\n  output \"i\" %5\n}\n",
-        "graph @scans {\n  %0 = input {name=\"x\"} : f32[7,90]\n  %1 = cumsum(%0) {axis=1} : f32[7,90]\n"
-        "  %2 = input {name=\"y\"} : f32[2,3000]\n  %3 = cumsum(%2) {axis=1} : f32[2,3000]\n  output \"s\" %1\n"
-        "  output \"t\" %3\n}\n",
-        "graph @split {\n  %0 = input {name=\"x\"} : f32[600,20]\n  %1 = input {name=\"dy\"} : f32[600,18]\n"
-        "  %2 = dot(%1, %0) {contract_a=[0], contract_b=[0]} : f32[18,20]\n  output \"dw\" %2\n}\n",
+        ("graph @norms {\n  %0 = input {name=\"x\"} : f32[40,24]\n  %1 = softmax(%0) {axis=1} : f32[40,24]\n"
+         "  %2 = input {name=\"y\"} : f32[9,3000]\n  %3 = softmax(%2) {axis=1} : f32[9,3000]\n"
+         "  %4 = reduce_sum(%0) {axes=[0]} : f32[24]\n  %5 = argmax(%2) {axis=1} : i32[9]\n"
+         "  output \"s\" %1\n  output \"t\" %3\n  output \"c\" %4\n  output \"i\" %5\n}\n"),
+        ("graph @scans {\n  %0 = input {name=\"x\"} : f32[7,90]\n  %1 = cumsum(%0) {axis=1} : f32[7,90]\n"
+         "  %2 = input {name=\"y\"} : f32[2,3000]\n  %3 = cumsum(%2) {axis=1} : f32[2,3000]\n  output \"s\" %1\n"
+         "  output \"t\" %3\n}\n"),
+        ("graph @split {\n  %0 = input {name=\"x\"} : f32[600,20]\n  %1 = input {name=\"dy\"} : f32[600,18]\n"
+         "  %2 = dot(%1, %0) {contract_a=[0], contract_b=[0]} : f32[18,20]\n  output \"dw\" %2\n}\n"),
     };
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
         check_gpu_text(graphs[i], &(compiled_options){.tolerance = 1e-4});
