@@ -297,8 +297,9 @@ static tcc_status candidates_of(tcc_selector *s, const tcc_graph *g, const tcc_g
     if (group->kind == TCC_GROUP_NORM) return propose_all(s, g, group, arena, out); /* looks around in the graph */
     int room = group->n_nodes + 1;
     for (int i = 0; i < group->n_nodes; i++) room += group->nodes[i]->n_operands;
-    tcc_node **inputs = tcc__calloc(2 * (size_t)room, sizeof *inputs), **nodes = inputs + room;
+    tcc_node **inputs = tcc__calloc(2 * (size_t)room, sizeof *inputs);
     if (!inputs) return tcc_enomem(g->diag);
+    tcc_node **nodes = inputs + room;
     const int n_inputs = tcc_group_inputs(group, inputs), n = list_nodes(group, inputs, n_inputs, nodes);
     char *signature = signature_of(group, inputs, n_inputs);
     tcc_status status = signature ? TCC_OK : TCC_ENOMEM;

@@ -65,23 +65,15 @@ static const char *step_of(const checker *c, const tcc_fact_launch *l) {
 /* --- Constants */
 
 static bool is_element(tcc_dtype dtype, const uint8_t *at, double v) {
-    const union {
-        double f64;
-        float f32;
-        int64_t i64;
-        int32_t i32;
-        uint16_t half;
-        uint8_t u8;
-    } f64 = {.f64 = v}, f32 = {.f32 = (float)v}, i64 = {.i64 = (int64_t)v}, i32 = {.i32 = (int32_t)v},
-      u8 = {.u8 = (uint8_t)v}, f16 = {.half = tcc_f32_to_f16((float)v)}, bf16 = {.half = tcc_f32_to_bf16((float)v)};
+    const float f32 = (float)v;
     switch (dtype) {
-    case TCC_F64: return !memcmp(at, &f64, sizeof f64.f64);
-    case TCC_F32: return !memcmp(at, &f32, sizeof f32.f32);
-    case TCC_F16: return !memcmp(at, &f16, sizeof f16.half);
-    case TCC_BF16: return !memcmp(at, &bf16, sizeof bf16.half);
-    case TCC_I64: return !memcmp(at, &i64, sizeof i64.i64);
-    case TCC_I32: return !memcmp(at, &i32, sizeof i32.i32);
-    default: return *at == u8.u8;
+    case TCC_F64: return !memcmp(at, &v, sizeof v);
+    case TCC_F32: return !memcmp(at, &f32, sizeof f32);
+    case TCC_F16: return !memcmp(at, &(uint16_t){tcc_f32_to_f16(f32)}, sizeof(uint16_t));
+    case TCC_BF16: return !memcmp(at, &(uint16_t){tcc_f32_to_bf16(f32)}, sizeof(uint16_t));
+    case TCC_I64: return !memcmp(at, &(int64_t){(int64_t)v}, sizeof(int64_t));
+    case TCC_I32: return !memcmp(at, &(int32_t){(int32_t)v}, sizeof(int32_t));
+    default: return *at == (uint8_t)v;
     }
 }
 

@@ -79,7 +79,11 @@ static bool same_meeting(const sim_fragment *a, const sim_fragment *b) {
 static void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t mask, bool is_predicate, bool is_wide) {
     const size_t bytes = is_wide ? 8 : 4;
     if (is_predicate) {
-        ((sim_reg *)to)->u32[0] = (((sim_reg *)to)->u32[0] & ~mask) | (((const sim_reg *)from)->u32[0] & mask);
+        uint32_t now, other;
+        memcpy(&now, to, sizeof now);
+        memcpy(&other, from, sizeof other);
+        now = (now & ~mask) | (other & mask);
+        memcpy(to, &now, sizeof now);
         return;
     }
     for (uint32_t m = mask; m; m &= m - 1) {
