@@ -25,7 +25,7 @@ typedef struct tcc_codegen_options {
      * lower the workspace; NULL: it takes none. */
     bool (*takes_call)(void *user, const char *name, int64_t *params);
     void *takes_call_user;
-    bool verify;                     /* check the finished program (verify_program.h) */
+    bool verify;                     /* check the finished program (verify/verify.h) */
     struct tcc_program_facts *facts; /* not NULL: {0}, gets what that check goes by; the caller clears it */
 } tcc_codegen_options;
 

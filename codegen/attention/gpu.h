@@ -24,7 +24,7 @@ typedef struct tcc_attention_gpu_plan {
     int buffers[TCC_ATTENTION_ROLES], n_buffers; /* place of each role; -1: none */
     tcc_dtype dtype[TCC_ATTENTION_ROLES];        /* in memory */
     bool aligned[TCC_ATTENTION_ROLES];           /* rows are whole vectors of 4 elements */
-    tcc_dtype matrix;           /* of what tensor cores multiply: f16, bf16; f32: multiply-adds (attention_mma.c) */
+    tcc_dtype matrix;           /* of what tensor cores multiply: f16, bf16; f32: multiply-adds (mma.c) */
     int rows, columns, threads; /* of a block: 16 rows a warp */
     int blocks;                 /* that a processor should hold at once */
     int64_t row_blocks, items, scratch_bytes;

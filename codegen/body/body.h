@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose
  * memory accesses are affine in the loop variables. Graph nodes are traced into it once (lower.c); a schedule then
- * decides on loops and lanes and has it emitted (body_emit.c). Two kernels with equal programs and schedules are one
+ * decides on loops and lanes and has it emitted (body/emit.c). Two kernels with equal programs and schedules are one
  * kernel.
  *
  * Index arithmetic is symbolic. A coordinate is an affine form over variables: loop variables, and values that are only
@@ -161,7 +161,7 @@ int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t 
 
 /* --- Tracing (lower.c): the value of `n` at `coordinates`, one a dim of n. */
 const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-/* Rules of ops that are loops of their own: windows (lower_window.c), contractions and attention (lower_dense.c),
+/* Rules of ops that are loops of their own: windows (trace_window.c), contractions and attention (trace_dense.c),
  * reductions. */
 const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 const tcc_expr *tcc_body_trace_dense(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
@@ -198,7 +198,7 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
 /* Arithmetic operations a point, about. */
 double tcc_body_flop(const tcc_body *b);
 
-/* --- Emission (body_emit.c) */
+/* --- Emission (body/emit.c) */
 typedef struct tcc_body_run {
     tcc_emitter *e;
     const tcc_body *body;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Emitting a contraction's kernel: items, packing, the register tile, epilogues. Planning is in contract_plan.c,
- * packing in contract_pack.c. */
+ * Emitting a contraction's kernel: items, packing, the register tile, epilogues. Planning is in plan.c,
+ * packing in pack.c. */
 #include "codegen/contract/internal.h"
 
 #include <string.h>

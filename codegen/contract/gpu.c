@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Emitting a contraction's CUDA kernels. Planning is in contract_gpu_plan.c.
+ * Emitting a contraction's CUDA kernels. Planning is in gpu_plan.c.
  *
  * Threads and data of a tile. A piece is 16 bytes of the sums' type: 4 f32, 2 f64. A warp is 4 x 8 threads; a thread
  * has squares of C, a piece each way and 4 rows or 8 columns of them apart, so that the pieces which a warp reads from

@@ -6,7 +6,7 @@
  * that it walks C along its rows and its code stands once in the kernel.
  *
  * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80;
- * contract_mma.c): asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32
+ * mma.c): asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32
  * operands take this way as tf32 where that is allowed.
  *
  * An operand that is computed (prologue.h) passes by registers in both: what a tile needs is read while the one before

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What contract.c, contract_pack.c and attention share. */
+ * What contract.c, pack.c and attention share. */
 #ifndef TCC_CODEGEN_CONTRACT_INTERNAL_H
 #define TCC_CODEGEN_CONTRACT_INTERNAL_H
 
@@ -7,7 +7,7 @@
 
 enum { TCC_OPERAND_A = -2, TCC_OPERAND_B = -1 }; /* else: an access */
 
-/* --- Normal forms (contract_plan.c) */
+/* --- Normal forms (plan.c) */
 typedef enum tcc_contract_order { TCC_CONTRACT_BY_OUTPUT, TCC_CONTRACT_BY_A, TCC_CONTRACT_BY_B } tcc_contract_order;
 
 int64_t tcc_contract_extent(const tcc_contract_dims *l); /* of all dimensions together */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The LLVM-C base: targets, modules, passes and object code. The emission helpers are in llvm_emit.c.
+ * The LLVM-C base: targets, modules, passes and object code. The emission helpers are in emitter.c.
  *
  * LLVM keeps one process-wide table of back ends; it is filled once under pthread_once and only read after that.
  * Everything else belongs to an emitter. */

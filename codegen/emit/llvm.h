@@ -6,7 +6,7 @@
  * modules can be built in several threads at once. Objects are self-contained: no helper here produces a call out of
  * the module.
  *
- * A schedule speaks only of kernels, loops, vectors and the functions below, not of a target. On CUDA (llvm_cuda.c) a
+ * A schedule speaks only of kernels, loops, vectors and the functions below, not of a target. On CUDA (nvptx.c) a
  * work item is run by a lane group: neighbouring threads that share the lanes of a loop, each with vectors of its own.
  * The host's lane group is one thread. */
 #ifndef TCC_CODEGEN_EMIT_LLVM_H

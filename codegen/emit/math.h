@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Elementary functions as straight-line code on f32 values, scalar or vector: the same bits in every lane and for every
  * width, no calls, no tables. Error bounds are in units of the last place of the exact result, on the host and on CUDA
- * (math_cuda.c), checked by tests/unit/test_math.c and tests/gpu/test_gpu_math.c over the whole range. NaN gives NaN;
+ * (math_nvptx.c), checked by tests/unit/test_math.c and tests/gpu/test_gpu_math.c over the whole range. NaN gives NaN;
  * infinities, zeros and denormals behave as in C's math.h but where said. */
 #ifndef TCC_CODEGEN_EMIT_MATH_H
 #define TCC_CODEGEN_EMIT_MATH_H
@@ -24,7 +24,7 @@ LLVMValueRef tcc_math_sqrt(tcc_emitter *e, LLVMValueRef x); /* correctly rounded
 LLVMValueRef tcc_math_at_most(tcc_emitter *e, LLVMValueRef x, double limit);
 LLVMValueRef tcc_math_at_least(tcc_emitter *e, LLVMValueRef x, double limit);
 
-/* What math.c has from math_cuda.c where the target is CUDA. */
+/* What math.c has from math_nvptx.c where the target is CUDA. */
 LLVMValueRef tcc_math_cuda_exp(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_cuda_exp_negative(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e,

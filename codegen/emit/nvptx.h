@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the emission helpers do on CUDA: llvm_emit.c calls these where the target is a GPU. The ABI of kernels:
+ * What the emission helpers do on CUDA: emitter.c calls these where the target is a GPU. The ABI of kernels:
  * codegen/program.h. */
 #ifndef TCC_CODEGEN_EMIT_NVPTX_H
 #define TCC_CODEGEN_EMIT_NVPTX_H

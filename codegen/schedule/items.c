@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What schedules share: launches from bodies, and the cut of loops into work items. */
+ * The cut of loops into work items, lanes and threads. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/lowering.h"
 #include "codegen/schedule/predict.h"

@@ -7,7 +7,7 @@
  * Mean and M2 (variance) are two dependent sums where a second sweep finds the row at hand, and one fold of states
  * (moments.c) where it would come from memory again.
  *
- * Too few items for the data: reduce_pieces.c cuts the reduced range. Sums of columns beside rows: reduce_across.c cuts
+ * Too few items for the data: reduce_split.c cuts the reduced range. Sums of columns beside rows: reduce_across.c cuts
  * the kept one. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"

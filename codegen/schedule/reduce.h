@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the reduction schedule share: reduce_trace.c makes the scalar program, schedule_reduce.c plans,
- * reduce_pieces.c cuts the reduced range, reduce_across.c adds column sums, reduce_emit.c and reduce_sums.c emit. */
+ * What the files of the reduction schedule share: reduce_trace.c makes the scalar program, reduce.c plans,
+ * reduce_split.c cuts the reduced range, reduce_across.c adds column sums, reduce_emit.c and reduce_sums.c emit. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
 #define TCC_CODEGEN_SCHEDULE_REDUCE_H
 

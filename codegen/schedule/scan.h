@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Planned running sums: what schedule_scan.c decides, and what it, scan_lines.c or scan_rows.c emits. */
+ * Planned running sums: what scan.c decides, and what it, scan_lines.c or scan_rows.c emits. */
 #ifndef TCC_CODEGEN_SCHEDULE_SCAN_H
 #define TCC_CODEGEN_SCHEDULE_SCAN_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A planned scatter_add: what schedule_scatter.c decides, and what it or scatter_rows.c emits. */
+ * A planned scatter_add: what scatter.c decides, and what it or scatter_rows.c emits. */
 #ifndef TCC_CODEGEN_SCHEDULE_SCATTER_H
 #define TCC_CODEGEN_SCHEDULE_SCATTER_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * A planned transposing kernel: what schedule_tile.c decides, and what it or tile_block.c emits. */
+ * A planned transposing kernel: what tile.c decides, and what it or tile_block.c emits. */
 #ifndef TCC_CODEGEN_SCHEDULE_TILE_H
 #define TCC_CODEGEN_SCHEDULE_TILE_H
 

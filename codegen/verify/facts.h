@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a program's buffers stand for, written down while it is built: for each launch of each group, which value each
- * buffer is, and which bytes of it the kernel reads and writes. A program file has none of this; verify_program.c
+ * buffer is, and which bytes of it the kernel reads and writes. A program file has none of this; verify.c
  * checks the finished program against it. */
 #ifndef TCC_CODEGEN_VERIFY_FACTS_H
 #define TCC_CODEGEN_VERIFY_FACTS_H
