@@ -6,6 +6,17 @@
 
 #include <stdarg.h>
 
+double tcc_part_loops(const tcc_body *b, const int *order, int n, uint64_t bits, int *in, int *n_in, int *rest,
+                      int *n_rest) {
+    double points = 1;
+    for (int i = 0; i < n; i++) {
+        points *= (double)(b->vars.data[order[i]].high + 1);
+        if (bits >> order[i] & 1) in[(*n_in)++] = order[i];
+        else rest[(*n_rest)++] = order[i];
+    }
+    return points;
+}
+
 int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes) {
     return t->kind == TCC_TARGET_CUDA ? (length + lanes - 1) / lanes * lanes : length;
 }

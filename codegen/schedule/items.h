@@ -17,6 +17,9 @@ typedef struct tcc_item_cut {
 /* Items of about `points` points each, out of loops `order`, of which the last is vectorized with `lanes` (of the lane
  * group). */
 tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes);
+/* Appends the loops of `order` that have a bit to `in`, the others to `rest`; gives the points of all together. */
+double tcc_part_loops(const tcc_body *b, const int *order, int n, uint64_t bits, int *in, int *n_in, int *rest,
+                      int *n_rest);
 /* About how many simple instructions a point takes. */
 int tcc_body_cost(const tcc_body *b);
 /* Vectors of several registers where few values are live, so that there is independent work to overlap: 4, 2 or 1. */

@@ -140,12 +140,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
     tcc_body_collapse(b, order, &n, axis_bits);
-    double points = 1;
-    for (int i = 0; i < n; i++) {
-        points *= (double)(b->vars.data[order[i]].high + 1);
-        if (axis_bits >> order[i] & 1) p->axis[p->n_axis++] = order[i];
-        else p->kept[p->n_kept++] = order[i];
-    }
+    const double points = tcc_part_loops(b, order, n, axis_bits, p->axis, &p->n_axis, p->kept, &p->n_kept);
     bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
     const bool along = !columns && p->n_axis == 1, host = l->target->kind == TCC_TARGET_HOST;
     double line = 1;

@@ -182,12 +182,8 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
     tcc_body_collapse(b, order, &n, position_bits);
-    double points = 1;
-    for (int i = 0; i < n; i++) {
-        points *= (double)(b->vars.data[order[i]].high + 1);
-        if (position_bits >> order[i] & 1) p->positions[p->n_positions++] = order[i];
-        else p->kept[p->n_kept++] = order[i];
-    }
+    const double points = tcc_part_loops(b, order, n, position_bits, p->positions, &p->n_positions, p->kept,
+                                         &p->n_kept);
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
     const bool along = l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns &&
                        tcc_scatter_plan_along(p, place);
