@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The composition root: from a model's function to a running program. Traces, runs the passes, generates code, loads
- * it, and keeps one program for each input signature. */
+ * The composition root: from a model's function to a program that can run. Traces, runs the passes, generates code,
+ * loads it, and keeps one program for each input signature. compile_model.c is the model around the programs,
+ * compile_bind.c their memory, compile_run.c runs them. */
 #include "compile.h"
 
 #include "codegen/build.h"
@@ -11,8 +12,6 @@
 #include "runtime/program.h"
 
 #include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -20,88 +19,6 @@ static double now_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* -- Life of a model -- */
-
-static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
-    const tcc_optimizer_options *p = &o->optimizer;
-    if (!(p->lr >= 0) || !(p->eps >= 0) || !(p->weight_decay >= 0) || !(p->clip_grad_norm >= 0))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "optimizer: lr, eps, weight_decay and clip_grad_norm must be 0 or more");
-    if (!(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1 && p->momentum >= 0))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "optimizer: betas must be in [0, 1) and momentum 0 or more");
-    if (p->nesterov && p->momentum == 0)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
-    return TCC_OK;
-}
-
-static void set_defaults(tcc_optimizer_options *o) {
-    if (o->lr == 0) o->lr = o->kind == TCC_SGD ? 0.1 : 1e-3;
-    if (o->beta1 == 0) o->beta1 = 0.9;
-    if (o->beta2 == 0) o->beta2 = 0.999;
-    if (o->eps == 0) o->eps = 1e-8;
-}
-
-tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *given,
-                            tcc_model **out) {
-    tcc_diag_begin(&cx->diag);
-    TCC_OPTIONS(tcc_model_options, options, given);
-    *out = NULL;
-    TCC_TRY(check_options(cx, &options));
-    set_defaults(&options.optimizer);
-    tcc_model *m = tcc__calloc(1, sizeof *m);
-    if (!m) return tcc_enomem(&cx->diag);
-    m->cx = cx;
-    m->fn = fn;
-    m->user = user;
-    m->options = options;
-    const char *verify = getenv("TCC_VERIFY_PASSES");
-    if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
-    m->lr = options.optimizer.lr;
-    m->store.seed = options.seed;
-    tcc_status status = TCC_OK;
-    if (options.dump_dir && !(m->dump_dir = tcc__strdup(options.dump_dir))) status = tcc_enomem(&cx->diag);
-    if (status == TCC_OK) status = tcc__model_open_device(m);
-    if (status != TCC_OK) {
-        tcc_model_destroy(m);
-        return status;
-    }
-    *out = m;
-    return TCC_OK;
-}
-
-static void bound_clear(tcc_model *m, tcc_bound *b) {
-    if (b->host != b->device) tcc__free(b->host);
-    if (b->device) m->device->ops->free(m->device, b->device, b->bytes);
-}
-
-static void compiled_destroy(tcc_model *m, tcc_compiled *c) {
-    if (!c) return;
-    tcc_exec_destroy(c->exec);
-    for (int i = 0; c->bound && i < c->program->n_bindings; i++) bound_clear(m, &c->bound[i]);
-    tcc__free(c->bound);
-    tcc__free(c->hyper_values);
-    tcc_program_destroy(c->program);
-    tcc_graph_destroy(c->graph);
-    tcc_vec_free(&c->passes.passes);
-    tcc_arena_free(&c->arena);
-    tcc__free(c);
-}
-
-void tcc_model_destroy(tcc_model *m) {
-    if (!m) return;
-    for (int i = 0; i < m->programs.count; i++) compiled_destroy(m, m->programs.data[i]);
-    tcc_vec_free(&m->programs);
-    tcc__store_release(m, &m->store);
-    tcc__store_release(m, &m->moments);
-    tcc_store_free(&m->store);
-    tcc_store_free(&m->moments);
-    tcc_selector_destroy(m->selector);
-    tcc_device_destroy(m->device);
-    tcc__free(m->dump_dir);
-    tcc__free(m);
 }
 
 /* -- Signatures -- */
@@ -226,84 +143,6 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
     };
 }
 
-void tcc__model_hyper(const tcc_model *m, int64_t step, float *out) {
-    const tcc_optimizer_options *o = &m->options.optimizer;
-    out[TCC_HYPER_MOMENTUM] = (float)o->momentum;
-    out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
-    out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - o->beta1);
-    out[TCC_HYPER_BETA2_COMPLEMENT] = (float)(1 - o->beta2);
-    out[TCC_HYPER_EPS] = (float)o->eps;
-    out[TCC_HYPER_BIAS1] = (float)(1 / (1 - pow(o->beta1, (double)step)));
-    out[TCC_HYPER_BIAS2] = (float)(1 / (1 - pow(o->beta2, (double)step)));
-    out[TCC_HYPER_CLIP_NORM] = (float)o->clip_grad_norm;
-    for (int group = 0; group < TCC_DECAY_GROUPS; group++) {
-        out[TCC_HYPER_LR(group)] = (float)m->lr;
-        out[TCC_HYPER_WEIGHT_DECAY(group)] = group == TCC_DECAYED ? (float)o->weight_decay : 0;
-    }
-}
-
-/* Memory for a state binding that the training step added: optimizer moments, shared by all programs of the model. */
-static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) {
-    int index = tcc_store_find(&m->moments, b->name);
-    if (index < 0)
-        TCC_TRY(tcc_store_add(&m->moments, b->name, TCC_ROLE_STATE, &b->type, &(tcc_init){.kind = TCC_INIT_ZEROS},
-                              &m->cx->diag, TCC_NOWHERE, &index));
-    TCC_TRY(tcc_store_fill(&m->moments, &m->cx->diag));
-    return tcc__stored_device(m, &m->moments.entries.data[index], out);
-}
-
-/* Memory for a binding that is this program's own. */
-static tcc_status own_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
-    const tcc_binding *b = &c->program->bindings[i];
-    tcc_bound *bound = &c->bound[i];
-    int64_t bytes = tcc_type_bytes(&b->type);
-    TCC_TRY(tcc__device_alloc(m, bytes, b->name, out));
-    *bound = (tcc_bound){.device = *out, .bytes = bytes};
-    if (m->device->ops->shares_host) bound->host = *out;
-    return TCC_OK;
-}
-
-static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
-    const tcc_binding *b = &c->program->bindings[i];
-    int stored;
-    switch (b->role) {
-    case TCC_ROLE_PARAM:
-    case TCC_ROLE_STATE:
-        stored = tcc_store_find(&m->store, b->name);
-        return stored >= 0 ? tcc__stored_device(m, &m->store.entries.data[stored], out) : moment_memory(m, b, out);
-    case TCC_ROLE_HYPER:
-        c->hyper = i;
-        c->hyper_values = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type));
-        if (!c->hyper_values) return tcc_enomem(&m->cx->diag);
-        return own_memory(m, c, i, out);
-    case TCC_ROLE_RNG: c->rng = i; return own_memory(m, c, i, out);
-    case TCC_ROLE_OUTPUT:
-        if (!strcmp(b->name, "loss")) c->loss = i;
-        return own_memory(m, c, i, out);
-    case TCC_ROLE_BATCH: return m->device->ops->shares_host ? TCC_OK : own_memory(m, c, i, out);
-    case TCC_ROLE_COUNT: break;
-    }
-    return TCC_OK;
-}
-
-/* Binds everything that stays: parameters, buffers, moments, hyper-parameters, the random key, outputs; a batch that is
- * copied too. */
-static tcc_status bind_persistent(tcc_model *m, tcc_compiled *c) {
-    const tcc_program *p = c->program;
-    tcc_diag *diag = &m->cx->diag;
-    c->bound = tcc__calloc((size_t)p->n_bindings + 1, sizeof *c->bound);
-    if (!c->bound) return tcc_enomem(diag);
-    for (int i = 0; i < p->n_bindings; i++) {
-        void *memory = NULL;
-        tcc_status status = binding_memory(m, c, i, &memory);
-        if (status == TCC_ENOMEM) tcc_program_note_largest(diag, p);
-        if (status == TCC_OK && memory)
-            status = tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&p->bindings[i].type));
-        if (status != TCC_OK) return status;
-    }
-    return TCC_OK;
-}
-
 /* A folder of its own for the dump of each program; NULL without dump_dir. */
 static tcc_status dump_folder(tcc_model *m, tcc_compiled *c, const char **out) {
     *out = NULL;
@@ -398,7 +237,7 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     TCC_TRY(fill_store(m));
     double filled = now_seconds();
     if (m->device) TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
-    if (m->device) TCC_TRY(bind_persistent(m, c));
+    if (m->device) TCC_TRY(tcc__compiled_bind(m, c));
     double done = now_seconds();
     c->trace_seconds = traced - start;
     c->passes_seconds = passed - traced;
@@ -413,7 +252,19 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     return TCC_OK;
 }
 
+void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
+    if (!c) return;
+    tcc_exec_destroy(c->exec);
+    tcc__compiled_unbind(m, c);
+    tcc_program_destroy(c->program);
+    tcc_graph_destroy(c->graph);
+    tcc_vec_free(&c->passes.passes);
+    tcc_arena_free(&c->arena);
+    tcc__free(c);
+}
+
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
+    TCC_TRY(check_batch(m, batch, count));
     for (int i = 0; i < m->programs.count; i++)
         if (signature_matches(m->programs.data[i], train, batch, count)) {
             *out = m->programs.data[i];
@@ -428,185 +279,14 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
     if (status == TCC_OK && m->profile && c->exec) status = tcc_exec_set_profiling(c->exec, &m->cx->diag, true);
     if (status == TCC_OK && !tcc_vec_push(&m->programs, c)) status = tcc_enomem(&m->cx->diag);
     if (status != TCC_OK) {
-        compiled_destroy(m, c);
+        tcc__compiled_destroy(m, c);
         return status;
     }
     *out = c;
     return TCC_OK;
 }
 
-/* -- Running -- */
-
-tcc_status tcc__model_need_device(tcc_model *m) {
-    if (m->device) return TCC_OK;
-    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                     "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
-}
-
-/* Hands over what changes from run to run. On the CPU a batch is used where it lies. */
-static tcc_status feed_inputs(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
-    const tcc_device_ops *ops = m->device->ops;
-    tcc_diag *diag = &m->cx->diag;
-    const int64_t rng_values[2] = {(int64_t)m->options.seed, m->step};
-    for (int i = 0; i < c->program->n_bindings; i++) {
-        const tcc_binding *b = &c->program->bindings[i];
-        int64_t bytes = tcc_type_bytes(&b->type);
-        if (b->role != TCC_ROLE_BATCH) continue;
-        int k = 0;
-        while (strcmp(batch[k].name, b->name)) k++; /* the signature matched, so it is there */
-        if (ops->shares_host) TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, bytes));
-        else TCC_TRY(ops->feed(m->device, diag, c->bound[i].device, batch[k].data, bytes));
-    }
-    if (c->hyper >= 0) {
-        tcc__model_hyper(m, m->step + 1, c->hyper_values);
-        TCC_TRY(ops->feed(m->device, diag, c->bound[c->hyper].device, c->hyper_values, c->bound[c->hyper].bytes));
-    }
-    if (c->rng >= 0) TCC_TRY(ops->feed(m->device, diag, c->bound[c->rng].device, rng_values, c->bound[c->rng].bytes));
-    TCC_TRY(tcc__store_upload(m, &m->store));
-    return tcc__store_upload(m, &m->moments);
-}
-
-/* The loss of training step m->step is on its way. */
-static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
-    if (c->loss < 0) return TCC_OK;
-    TCC_TRY(m->device->ops->fetch(m->device, &m->cx->diag, c->bound[c->loss].device, c->bound[c->loss].bytes,
-                                  &m->loss_tickets[m->step % TCC_FETCHES]));
-    if (m->end_kept != m->step) m->first_kept = m->step; /* the count of steps was set */
-    m->end_kept = m->step + 1;
-    if (m->end_kept - m->first_kept > TCC_FETCHES) m->first_kept = m->end_kept - TCC_FETCHES;
-    return TCC_OK;
-}
-
-static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
-    tcc_diag_begin(&m->cx->diag);
-    tcc_compiled *c;
-    TCC_TRY(tcc__model_need_device(m));
-    TCC_TRY(check_batch(m, batch, count));
-    TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
-    m->last = c;
-    TCC_TRY(feed_inputs(m, c, batch));
-    TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
-    for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
-    c->ran = true;
-    if (!train) return TCC_OK;
-    tcc__store_written(&m->store);
-    tcc__store_written(&m->moments);
-    TCC_TRY(fetch_loss(m, c));
-    m->step++;
-    return TCC_OK;
-}
-
-tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count) { return run(m, true, batch, count); }
-tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count) { return run(m, false, batch, count); }
-
 tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag_begin(&m->cx->diag);
-    TCC_TRY(check_batch(m, batch, count));
     return tcc__model_compiled(m, train, batch, count, &m->last);
-}
-
-/* -- Results and state -- */
-
-/* The host's copy of an output, made when it is asked for. */
-static tcc_status output_memory(tcc_model *m, tcc_bound *b, void **out) {
-    if (!b->host && !(b->host = tcc__aligned(64, (size_t)b->bytes))) return tcc_enomem(&m->cx->diag);
-    if (b->old && b->host != b->device)
-        TCC_TRY(m->device->ops->download(m->device, &m->cx->diag, b->host, b->device, b->bytes));
-    b->old = false;
-    *out = b->host;
-    return TCC_OK;
-}
-
-tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
-    tcc_diag_begin(&m->cx->diag);
-    TCC_TRY(tcc__model_need_device(m));
-    if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
-    const tcc_program *p = m->last->program;
-    tcc_strbuf known = {0};
-    for (int i = 0; i < p->n_bindings; i++) {
-        const tcc_binding *b = &p->bindings[i];
-        if (b->role != TCC_ROLE_OUTPUT) continue;
-        if (!strcmp(b->name, name)) {
-            *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank};
-            memcpy(out->dims, b->type.dims, sizeof out->dims);
-            tcc_strbuf_free(&known);
-            return output_memory(m, &m->last->bound[i], &out->data);
-        }
-        tcc_strbuf_printf(&known, known.length ? ", %s" : "%s", b->name);
-    }
-    tcc_status status = tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
-                                  "no output \"%s\" in the %s program; it has: %s", name,
-                                  m->last->train ? "training" : "evaluation", known.length ? known.text : "none");
-    tcc_strbuf_free(&known);
-    return status;
-}
-
-tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
-    tcc_diag_begin(&m->cx->diag);
-    float value;
-    *loss = NAN;
-    if (step < m->first_kept || step >= m->end_kept)
-        return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
-                         "the loss of step %lld is not among those kept, %lld to %lld", (long long)step,
-                         (long long)m->first_kept, (long long)m->end_kept - 1);
-    TCC_TRY(
-        m->device->ops->collect(m->device, &m->cx->diag, m->loss_tickets[step % TCC_FETCHES], &value, sizeof value));
-    *loss = value;
-    return TCC_OK;
-}
-
-double tcc_model_loss(tcc_model *m) {
-    tcc_diag_begin(&m->cx->diag);
-    double loss = NAN;
-    void *memory = NULL;
-    if (!m->last || !m->last->ran || m->last->loss < 0) return NAN;
-    if (m->last->train && m->end_kept == m->step)
-        return tcc_model_step_loss(m, m->step - 1, &loss) == TCC_OK ? loss : NAN;
-    return output_memory(m, &m->last->bound[m->last->loss], &memory) == TCC_OK ? *(const float *)memory : NAN;
-}
-
-tcc_status tcc_model_synchronize(tcc_model *m) {
-    tcc_diag_begin(&m->cx->diag);
-    if (!m->device) return TCC_OK;
-    TCC_TRY(m->device->ops->synchronize(m->device, &m->cx->diag));
-    TCC_TRY(tcc__store_download(m, &m->store));
-    return tcc__store_download(m, &m->moments);
-}
-
-tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
-    tcc_diag_begin(&m->cx->diag);
-    if (!m->options.keep_gradients)
-        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "gradient of \"%s\": create the model with keep_gradients", name);
-    char output[512];
-    snprintf(output, sizeof output, "grad.%s", name);
-    return tcc_model_output(m, output, out);
-}
-
-void tcc_model_set_lr(tcc_model *m, double lr) { m->lr = lr; }
-int64_t tcc_model_step(const tcc_model *m) { return m->step; }
-void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
-
-static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) {
-    tcc_diag_begin(&m->cx->diag);
-    if (index < 0 || index >= s->entries.count) return false;
-    tcc_stored *p = &s->entries.data[index];
-    if (tcc__stored_host(m, p) != TCC_OK) return false;
-    p->host_newer = p->device != NULL; /* it may be written now */
-    *out = (tcc_array){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
-    memcpy(out->dims, p->type.dims, sizeof out->dims);
-    return true;
-}
-
-bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
-bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
-    return stored_array(m, &m->moments, index, out);
-}
-
-bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
-    return stored_array(m, &m->store, tcc_store_find(&m->store, name), out);
-}
-
-bool tcc_model_param_is_trained(const tcc_model *m, int index) {
-    return index >= 0 && index < m->store.entries.count && m->store.entries.data[index].role == TCC_ROLE_PARAM;
 }

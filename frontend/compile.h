@@ -65,8 +65,9 @@ struct tcc_model {
     tcc_pass_target target[2]; /* the same as the passes of an evaluation (0) and of training (1) ask it */
 };
 
-/* The program for this signature, compiled now if need be. */
+/* The program for this batch's signature, compiled now if need be. Errors: TCC_EINVAL for a batch without sense. */
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
+void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
 /* Makes m->selector and m->target, if they are not there yet. */
 tcc_status tcc__model_selector(tcc_model *m);
 /* Traces the model into a graph. */
@@ -82,6 +83,17 @@ tcc_status tcc__model_open_device(tcc_model *m);
 /* TCC_EUNSUPPORTED where the model has no device to run on. */
 tcc_status tcc__model_need_device(tcc_model *m);
 
+/* In compile_bind.c. Memory for all that stays from run to run: parameters, buffers, moments, hyper-parameters, the
+ * random key, outputs; and for the batch where it is copied. */
+tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c);
+void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c);
+/* The hyper-parameter vector for training step `step` (from 1), TCC_HYPER_COUNT + 2 TCC_DECAY_GROUPS floats. */
+void tcc__model_hyper(const tcc_model *m, int64_t step, float *out);
+/* Hands over what changes from run to run. On the CPU a batch is used where it lies. */
+tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+/* The host's copy of an output, brought up to date. */
+tcc_status tcc__bound_host(tcc_model *m, tcc_bound *b, void **out);
+
 /* In compile_memory.c. Whether an entry has memory on the device. */
 bool tcc__stored_has_memory(const tcc_model *m, const tcc_stored *p);
 /* Device memory of an entry, allocated when first asked for. */
@@ -95,8 +107,5 @@ void tcc__store_written(tcc_store *s);
 void tcc__store_release(tcc_model *m, tcc_store *s);
 /* Device memory; `name` stands in the error. */
 tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out);
-
-/* The hyper-parameter vector for training step `step` (from 1), TCC_HYPER_COUNT + 2 TCC_DECAY_GROUPS floats. */
-void tcc__model_hyper(const tcc_model *m, int64_t step, float *out);
 
 #endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * Binding: memory for each name that a program reads or writes. Parameters, buffers and moments belong to the model and
+ * are shared by its programs. Outputs, hyper-parameters and the random key belong to one program, and so does the batch
+ * on a device that does not share the host's memory. */
+#include "compile.h"
+
+#include "runtime/program.h"
+
+#include <math.h>
+
+/* Memory for a state binding that the training step added: optimizer moments, shared by all programs of the model. */
+static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) {
+    int index = tcc_store_find(&m->moments, b->name);
+    if (index < 0)
+        TCC_TRY(tcc_store_add(&m->moments, b->name, TCC_ROLE_STATE, &b->type, &(tcc_init){.kind = TCC_INIT_ZEROS},
+                              &m->cx->diag, TCC_NOWHERE, &index));
+    TCC_TRY(tcc_store_fill(&m->moments, &m->cx->diag));
+    return tcc__stored_device(m, &m->moments.entries.data[index], out);
+}
+
+/* Memory for a binding that is this program's own. */
+static tcc_status own_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
+    const tcc_binding *b = &c->program->bindings[i];
+    tcc_bound *bound = &c->bound[i];
+    int64_t bytes = tcc_type_bytes(&b->type);
+    TCC_TRY(tcc__device_alloc(m, bytes, b->name, out));
+    *bound = (tcc_bound){.device = *out, .bytes = bytes};
+    if (m->device->ops->shares_host) bound->host = *out;
+    return TCC_OK;
+}
+
+static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
+    const tcc_binding *b = &c->program->bindings[i];
+    int stored;
+    switch (b->role) {
+    case TCC_ROLE_PARAM:
+    case TCC_ROLE_STATE:
+        stored = tcc_store_find(&m->store, b->name);
+        return stored >= 0 ? tcc__stored_device(m, &m->store.entries.data[stored], out) : moment_memory(m, b, out);
+    case TCC_ROLE_HYPER:
+        c->hyper = i;
+        c->hyper_values = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type));
+        if (!c->hyper_values) return tcc_enomem(&m->cx->diag);
+        return own_memory(m, c, i, out);
+    case TCC_ROLE_RNG: c->rng = i; return own_memory(m, c, i, out);
+    case TCC_ROLE_OUTPUT:
+        if (!strcmp(b->name, "loss")) c->loss = i;
+        return own_memory(m, c, i, out);
+    case TCC_ROLE_BATCH: return m->device->ops->shares_host ? TCC_OK : own_memory(m, c, i, out);
+    case TCC_ROLE_COUNT: break;
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
+    const tcc_program *p = c->program;
+    tcc_diag *diag = &m->cx->diag;
+    c->bound = tcc__calloc((size_t)p->n_bindings + 1, sizeof *c->bound);
+    if (!c->bound) return tcc_enomem(diag);
+    for (int i = 0; i < p->n_bindings; i++) {
+        void *memory = NULL;
+        tcc_status status = binding_memory(m, c, i, &memory);
+        if (status == TCC_ENOMEM) tcc_program_note_largest(diag, p);
+        if (status == TCC_OK && memory)
+            status = tcc_exec_bind(c->exec, diag, i, memory, tcc_type_bytes(&p->bindings[i].type));
+        if (status != TCC_OK) return status;
+    }
+    return TCC_OK;
+}
+
+static void bound_clear(tcc_model *m, tcc_bound *b) {
+    if (b->host != b->device) tcc__free(b->host);
+    if (b->device) m->device->ops->free(m->device, b->device, b->bytes);
+}
+
+void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
+    for (int i = 0; c->bound && i < c->program->n_bindings; i++) bound_clear(m, &c->bound[i]);
+    tcc__free(c->bound);
+    tcc__free(c->hyper_values);
+}
+
+/* -- From run to run -- */
+
+void tcc__model_hyper(const tcc_model *m, int64_t step, float *out) {
+    const tcc_optimizer_options *o = &m->options.optimizer;
+    out[TCC_HYPER_MOMENTUM] = (float)o->momentum;
+    out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
+    out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - o->beta1);
+    out[TCC_HYPER_BETA2_COMPLEMENT] = (float)(1 - o->beta2);
+    out[TCC_HYPER_EPS] = (float)o->eps;
+    out[TCC_HYPER_BIAS1] = (float)(1 / (1 - pow(o->beta1, (double)step)));
+    out[TCC_HYPER_BIAS2] = (float)(1 / (1 - pow(o->beta2, (double)step)));
+    out[TCC_HYPER_CLIP_NORM] = (float)o->clip_grad_norm;
+    for (int group = 0; group < TCC_DECAY_GROUPS; group++) {
+        out[TCC_HYPER_LR(group)] = (float)m->lr;
+        out[TCC_HYPER_WEIGHT_DECAY(group)] = group == TCC_DECAYED ? (float)o->weight_decay : 0;
+    }
+}
+
+tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    const tcc_device_ops *ops = m->device->ops;
+    tcc_diag *diag = &m->cx->diag;
+    const int64_t rng_values[2] = {(int64_t)m->options.seed, m->step};
+    for (int i = 0; i < c->program->n_bindings; i++) {
+        const tcc_binding *b = &c->program->bindings[i];
+        int64_t bytes = tcc_type_bytes(&b->type);
+        if (b->role != TCC_ROLE_BATCH) continue;
+        int k = 0;
+        while (strcmp(batch[k].name, b->name)) k++; /* the signature matched, so it is there */
+        if (ops->shares_host) TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, bytes));
+        else TCC_TRY(ops->feed(m->device, diag, c->bound[i].device, batch[k].data, bytes));
+    }
+    if (c->hyper >= 0) {
+        tcc__model_hyper(m, m->step + 1, c->hyper_values);
+        TCC_TRY(ops->feed(m->device, diag, c->bound[c->hyper].device, c->hyper_values, c->bound[c->hyper].bytes));
+    }
+    if (c->rng >= 0) TCC_TRY(ops->feed(m->device, diag, c->bound[c->rng].device, rng_values, c->bound[c->rng].bytes));
+    TCC_TRY(tcc__store_upload(m, &m->store));
+    return tcc__store_upload(m, &m->moments);
+}
+
+tcc_status tcc__bound_host(tcc_model *m, tcc_bound *b, void **out) {
+    if (!b->host && !(b->host = tcc__aligned(64, (size_t)b->bytes))) return tcc_enomem(&m->cx->diag);
+    if (b->old && b->host != b->device)
+        TCC_TRY(m->device->ops->download(m->device, &m->cx->diag, b->host, b->device, b->bytes));
+    b->old = false;
+    *out = b->host;
+    return TCC_OK;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT
+ * Life of a model: its options, its creation and its end, and the state between runs: the learning rate, the count of
+ * steps, parameters and optimizer state. */
+#include "compile.h"
+
+#include <stdlib.h>
+
+static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
+    const tcc_optimizer_options *p = &o->optimizer;
+    if (!(p->lr >= 0) || !(p->eps >= 0) || !(p->weight_decay >= 0) || !(p->clip_grad_norm >= 0))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "optimizer: lr, eps, weight_decay and clip_grad_norm must be 0 or more");
+    if (!(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1 && p->momentum >= 0))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "optimizer: betas must be in [0, 1) and momentum 0 or more");
+    if (p->nesterov && p->momentum == 0)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
+    return TCC_OK;
+}
+
+static void set_defaults(tcc_optimizer_options *o) {
+    if (o->lr == 0) o->lr = o->kind == TCC_SGD ? 0.1 : 1e-3;
+    if (o->beta1 == 0) o->beta1 = 0.9;
+    if (o->beta2 == 0) o->beta2 = 0.999;
+    if (o->eps == 0) o->eps = 1e-8;
+}
+
+tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *given,
+                            tcc_model **out) {
+    tcc_diag_begin(&cx->diag);
+    TCC_OPTIONS(tcc_model_options, options, given);
+    *out = NULL;
+    TCC_TRY(check_options(cx, &options));
+    set_defaults(&options.optimizer);
+    tcc_model *m = tcc__calloc(1, sizeof *m);
+    if (!m) return tcc_enomem(&cx->diag);
+    m->cx = cx;
+    m->fn = fn;
+    m->user = user;
+    m->options = options;
+    const char *verify = getenv("TCC_VERIFY_PASSES");
+    if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
+    m->lr = options.optimizer.lr;
+    m->store.seed = options.seed;
+    tcc_status status = TCC_OK;
+    if (options.dump_dir && !(m->dump_dir = tcc__strdup(options.dump_dir))) status = tcc_enomem(&cx->diag);
+    if (status == TCC_OK) status = tcc__model_open_device(m);
+    if (status != TCC_OK) {
+        tcc_model_destroy(m);
+        return status;
+    }
+    *out = m;
+    return TCC_OK;
+}
+
+void tcc_model_destroy(tcc_model *m) {
+    if (!m) return;
+    for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
+    tcc_vec_free(&m->programs);
+    tcc__store_release(m, &m->store);
+    tcc__store_release(m, &m->moments);
+    tcc_store_free(&m->store);
+    tcc_store_free(&m->moments);
+    tcc_selector_destroy(m->selector);
+    tcc_device_destroy(m->device);
+    tcc__free(m->dump_dir);
+    tcc__free(m);
+}
+
+/* -- State between runs -- */
+
+void tcc_model_set_lr(tcc_model *m, double lr) { m->lr = lr; }
+int64_t tcc_model_step(const tcc_model *m) { return m->step; }
+void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
+
+static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) {
+    tcc_diag_begin(&m->cx->diag);
+    if (index < 0 || index >= s->entries.count) return false;
+    tcc_stored *p = &s->entries.data[index];
+    if (tcc__stored_host(m, p) != TCC_OK) return false;
+    p->host_newer = p->device != NULL; /* it may be written now */
+    *out = (tcc_array){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
+    memcpy(out->dims, p->type.dims, sizeof out->dims);
+    return true;
+}
+
+bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
+bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
+    return stored_array(m, &m->moments, index, out);
+}
+
+bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
+    return stored_array(m, &m->store, tcc_store_find(&m->store, name), out);
+}
+
+bool tcc_model_param_is_trained(const tcc_model *m, int index) {
+    return index >= 0 && index < m->store.entries.count && m->store.entries.data[index].role == TCC_ROLE_PARAM;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ * Running: one step of training or one evaluation, and its results: losses, outputs and gradients. */
+#include "compile.h"
+
+#include <math.h>
+
+tcc_status tcc__model_need_device(tcc_model *m) {
+    if (m->device) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                     "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
+}
+
+/* The loss of training step m->step is on its way. */
+static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
+    if (c->loss < 0) return TCC_OK;
+    TCC_TRY(m->device->ops->fetch(m->device, &m->cx->diag, c->bound[c->loss].device, c->bound[c->loss].bytes,
+                                  &m->loss_tickets[m->step % TCC_FETCHES]));
+    if (m->end_kept != m->step) m->first_kept = m->step; /* the count of steps was set */
+    m->end_kept = m->step + 1;
+    if (m->end_kept - m->first_kept > TCC_FETCHES) m->first_kept = m->end_kept - TCC_FETCHES;
+    return TCC_OK;
+}
+
+static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag_begin(&m->cx->diag);
+    tcc_compiled *c;
+    TCC_TRY(tcc__model_need_device(m));
+    TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
+    m->last = c;
+    TCC_TRY(tcc__compiled_feed(m, c, batch));
+    TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
+    for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
+    c->ran = true;
+    if (!train) return TCC_OK;
+    tcc__store_written(&m->store);
+    tcc__store_written(&m->moments);
+    TCC_TRY(fetch_loss(m, c));
+    m->step++;
+    return TCC_OK;
+}
+
+tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count) { return run(m, true, batch, count); }
+tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count) { return run(m, false, batch, count); }
+
+/* -- Results -- */
+
+tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
+    tcc_diag_begin(&m->cx->diag);
+    TCC_TRY(tcc__model_need_device(m));
+    if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
+    const tcc_program *p = m->last->program;
+    tcc_strbuf known = {0};
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        if (b->role != TCC_ROLE_OUTPUT) continue;
+        if (!strcmp(b->name, name)) {
+            *out = (tcc_array){.name = b->name, .dtype = b->type.dtype, .rank = b->type.rank};
+            memcpy(out->dims, b->type.dims, sizeof out->dims);
+            tcc_strbuf_free(&known);
+            return tcc__bound_host(m, &m->last->bound[i], &out->data);
+        }
+        tcc_strbuf_printf(&known, known.length ? ", %s" : "%s", b->name);
+    }
+    tcc_status status = tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                                  "no output \"%s\" in the %s program; it has: %s", name,
+                                  m->last->train ? "training" : "evaluation", known.length ? known.text : "none");
+    tcc_strbuf_free(&known);
+    return status;
+}
+
+tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss) {
+    tcc_diag_begin(&m->cx->diag);
+    float value;
+    *loss = NAN;
+    if (step < m->first_kept || step >= m->end_kept)
+        return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                         "the loss of step %lld is not among those kept, %lld to %lld", (long long)step,
+                         (long long)m->first_kept, (long long)m->end_kept - 1);
+    TCC_TRY(
+        m->device->ops->collect(m->device, &m->cx->diag, m->loss_tickets[step % TCC_FETCHES], &value, sizeof value));
+    *loss = value;
+    return TCC_OK;
+}
+
+double tcc_model_loss(tcc_model *m) {
+    tcc_diag_begin(&m->cx->diag);
+    double loss = NAN;
+    void *memory = NULL;
+    if (!m->last || !m->last->ran || m->last->loss < 0) return NAN;
+    if (m->last->train && m->end_kept == m->step)
+        return tcc_model_step_loss(m, m->step - 1, &loss) == TCC_OK ? loss : NAN;
+    return tcc__bound_host(m, &m->last->bound[m->last->loss], &memory) == TCC_OK ? *(const float *)memory : NAN;
+}
+
+tcc_status tcc_model_synchronize(tcc_model *m) {
+    tcc_diag_begin(&m->cx->diag);
+    if (!m->device) return TCC_OK;
+    TCC_TRY(m->device->ops->synchronize(m->device, &m->cx->diag));
+    TCC_TRY(tcc__store_download(m, &m->store));
+    return tcc__store_download(m, &m->moments);
+}
+
+tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out) {
+    tcc_diag_begin(&m->cx->diag);
+    if (!m->options.keep_gradients)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "gradient of \"%s\": create the model with keep_gradients", name);
+    char output[512];
+    snprintf(output, sizeof output, "grad.%s", name);
+    return tcc_model_output(m, output, out);
+}
