@@ -4,7 +4,7 @@
 
 #include "codegen/build.h"
 #include "codegen/schedule/predict.h"
-#include "passes/plan.h"
+#include "passes/in_step.h"
 
 #include <string.h>
 
@@ -36,7 +36,7 @@ static int list_values(const tcc_graph *g, const tcc_plan_launch *launch, bool w
 static bool overwrites(const tcc_lowering *l, const tcc_plan_launch *launch, const tcc_node *old,
                        const tcc_node *written) {
     if (l->group->kind == TCC_GROUP_SCATTER) return launch->copies;
-    return tcc_plan_same_element(l->group, old, written);
+    return tcc_group_same_element(l->group, old, written);
 }
 
 static int list_overwrites(const tcc_lowering *l, const tcc_plan_launch *from, const tcc_launch *launch,

@@ -36,7 +36,7 @@
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
  * and nothing in the group reads it. A pointwise output may be written over an input of equal size that the group reads
- * only at the same element (tcc_plan_same_element); so may outputs of REDUCE (full ones that are stored in the last
+ * only at the same element (tcc_group_same_element); so may outputs of REDUCE (full ones that are stored in the last
  * sweep, after all reads of their point), and a scatter over its base. */
 #ifndef TCC_PASSES_GROUP_H
 #define TCC_PASSES_GROUP_H

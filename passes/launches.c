@@ -3,7 +3,7 @@
 #include "passes/launches.h"
 
 #include "passes/group.h"
-#include "passes/plan.h"
+#include "passes/in_step.h"
 
 static int count_operands(const tcc_group *group) {
     int count = 0;
@@ -16,7 +16,7 @@ static int list_overwrites(const tcc_group *group, const tcc_launch *launch, tcc
     int count = 0;
     for (int i = 0; i < launch->n_reads; i++)
         for (int k = 0; k < group->n_outputs; k++) {
-            if (!tcc_plan_same_element(group, launch->reads[i].node, group->outputs[k])) continue;
+            if (!tcc_group_same_element(group, launch->reads[i].node, group->outputs[k])) continue;
             if (out) out[count] = (tcc_overwrite){launch->reads[i].node, group->outputs[k]};
             count++;
         }

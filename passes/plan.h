@@ -44,9 +44,6 @@ tcc_status tcc_plan_check(const tcc_graph *g, tcc_diag *diag);
 /* The output of the graph whose binding is node's home, so that the group that stores it writes there; -1: it has a
  * place. */
 int tcc_plan_binding(const tcc_graph *g, const tcc_node *node);
-/* Whether a kernel of the whole `group` reads `input` only at the element that it writes of `output` in the same step
- * of its loop, so that both may be the same memory. Pointwise groups, reductions, and the base of a scatter. */
-bool tcc_plan_same_element(const tcc_group *group, const tcc_node *input, const tcc_node *output);
 static inline int64_t tcc_plan_aligned(int64_t bytes) {
     return (bytes + TCC_PLAN_ALIGNMENT - 1) / TCC_PLAN_ALIGNMENT * TCC_PLAN_ALIGNMENT;
 }
@@ -54,5 +51,7 @@ static inline int64_t tcc_plan_size(const tcc_node *n) { return tcc_plan_aligned
 void tcc_plan_print(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan);
 /* Time to the right, addresses upward, a rectangle a value. */
 void tcc_plan_svg(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan);
+/* What the memory is for, in words; overwritten by the next but one call. */
+const char *tcc_plan_value_text(const tcc_graph *g, const tcc_plan_value *v);
 
 #endif
