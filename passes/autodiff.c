@@ -29,6 +29,8 @@
  * forward computes are the ones that backward uses. The others say `composite`: they are expanded
  * while copying, if they need a gradient, and the rules of their parts do the rest.
  *
+ * Files. This one has the table of rules and the pass. What rules call is in vjp.c, and the rules are in vjp_*.c.
+ *
  * Adding a rule. Name it in the vjp column and write TCC_VJP_RULE(name) in the vjp_*.c of its
  * family: a missing rule does not link. Take y in favour of x where either does, if y is stored
  * anyway (relu, tanh, softmax): x can then be freed. Guard only what is costly by tcc__vjp_wants.
@@ -49,87 +51,6 @@ static tcc_vjp_rule *const rules[TCC_OP_COUNT] = {
 #include "ir/ops.def"
 #undef TCC_OP
 };
-
-/* What one use of a node gave to its gradient. */
-typedef struct contribution {
-    tcc_node *gradient;
-    struct contribution *next;
-} contribution;
-
-struct tcc_autodiff {
-    tcc_pass_cx *cx;
-    const bool *trainable; /* by input */
-    bool *needs;           /* by node of the forward graph: on a path from a trainable parameter */
-    contribution **first;  /* by node of the forward graph: in the order of the uses, from last to first */
-    contribution **last;
-    tcc_arena memory; /* of the contributions */
-    bool failed;
-};
-
-/* -- What rules call -- */
-
-bool tcc__vjp_wants(const tcc_vjp *v, int i) { return v->autodiff->needs[v->x[i]->id]; }
-
-static void give(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient) {
-    contribution *c = gradient ? TCC_ARENA_NEW(&a->memory, contribution) : NULL;
-    if (!c) {
-        if (gradient) tcc_enomem(a->cx->diag);
-        a->failed = true;
-        return;
-    }
-    c->gradient = gradient;
-    if (a->last[x->id]) a->last[x->id]->next = c;
-    else a->first[x->id] = c;
-    a->last[x->id] = c;
-}
-
-void tcc__vjp_give(tcc_vjp *v, int i, tcc_node *gradient) {
-    if (!tcc__vjp_wants(v, i)) return;
-    const tcc_type *type = &v->x[i]->type;
-    if (gradient && !tcc_type_equal(&gradient->type, type)) {
-        TCC_BUG(v->g->diag, "the gradient of %s by operand %d is %s, not %s", tcc_node_text(v->y), i,
-                tcc_type_text(&gradient->type), tcc_type_text(type));
-        gradient = NULL;
-    }
-    give(v->autodiff, v->x[i], gradient);
-}
-
-void tcc__vjp_refuse(tcc_vjp *v, const char *why) {
-    tcc_error(v->g->diag, TCC_EUNSUPPORTED, v->y->loc, "the gradient of %s is not known: %s",
-              tcc_op_get_info(v->y->op)->text, why);
-    v->autodiff->failed = true;
-}
-
-/* -- Rules that stand for themselves -- */
-
-/* Never called: such nodes need no gradient. */
-TCC_VJP_RULE(zero) { (void)v; }
-
-/* Never called: such nodes were expanded. */
-TCC_VJP_RULE(composite) {
-    TCC_BUG(v->g->diag, "a composite was not expanded: %s", tcc_node_text(v->y));
-    v->autodiff->failed = true;
-}
-
-TCC_VJP_RULE(first_order_only) { tcc__vjp_refuse(v, "it is a gradient itself, and has no second derivative here"); }
-
-/* The gradient by node x: all that its uses gave. NULL if there was none, or after an error
- * (`failed`). */
-static tcc_node *combine(tcc_autodiff *a, tcc_graph *g, const tcc_node *x) {
-    tcc_vec(tcc_node *) given = {0};
-    tcc_node *sum = NULL;
-    bool complete = true;
-    if (!a->first[x->id]) return NULL;
-    for (const contribution *c = a->first[x->id]; c && complete; c = c->next)
-        complete = tcc_vec_push(&given, c->gradient);
-    if (complete) sum = tcc__gradient_sum(g, given.data, given.count);
-    else tcc_enomem(a->cx->diag);
-    tcc_vec_free(&given);
-    a->failed |= !sum;
-    return sum;
-}
-
-/* -- The pass -- */
 
 static bool passes_gradient(const tcc_node *n) {
     return tcc_dtype_is_float(n->type.dtype) && rules[n->op] != tcc__vjp_zero;
@@ -159,7 +80,7 @@ static bool is_expanded(const tcc_node *n, const bool *needs) {
 /* Copies what is live, composites without a rule as their definitions. */
 static tcc_status copy_forward(const tcc_autodiff *a, tcc_rewrite *rw) {
     bool *needs = mark_needs(rw->from, a->trainable);
-    if (!needs) return tcc_enomem(a->cx->diag);
+    if (!needs) return tcc_enomem(a->diag);
     for (int id = 0; id < rw->from->nodes.count; id++) {
         const tcc_node *n = rw->from->nodes.data[id];
         if (!rw->live[id]) continue;
@@ -174,12 +95,12 @@ static tcc_status copy_forward(const tcc_autodiff *a, tcc_rewrite *rw) {
 static void sweep(tcc_autodiff *a, tcc_graph *g, tcc_node *loss) {
     if (!a->needs[loss->id]) return;
     tcc_ir_set_loc(g, loss->loc, true);
-    give(a, loss, tcc_ir_splat_like(g, loss, 1));
+    tcc__gradient_add(a, loss, tcc_ir_splat_like(g, loss, 1));
     for (int id = loss->id; id >= 0 && !a->failed; id--) {
         tcc_node *n = g->nodes.data[id];
         if (!a->first[id] || n->op == TCC_OP_INPUT) continue;
         tcc_ir_set_loc(g, n->loc, true);
-        tcc_vjp v = {a, g, n, n->operands, combine(a, g, n)};
+        tcc_vjp v = {a, g, n, n->operands, tcc__gradient_of(a, g, n)};
         if (v.dy) rules[n->op](&v);
     }
 }
@@ -189,10 +110,10 @@ static tcc_status add_outputs(tcc_autodiff *a, tcc_graph *g) {
         if (!a->trainable[i]) continue;
         tcc_node *parameter = g->inputs.data[i];
         tcc_ir_set_loc(g, parameter->loc, true);
-        tcc_node *gradient = combine(a, g, parameter);
+        tcc_node *gradient = tcc__gradient_of(a, g, parameter);
         if (!a->first[parameter->id]) gradient = tcc_ir_splat_like(g, parameter, 0);
         const char *name = tcc_arena_printf(&g->arena, "grad.%s", parameter->attrs->input.name);
-        if (!name) return tcc_enomem(a->cx->diag);
+        if (!name) return tcc_enomem(a->diag);
         TCC_TRY(tcc_ir_output(g, name, gradient, -1));
     }
     return TCC_OK;
@@ -230,8 +151,8 @@ static tcc_status find_trainable(const tcc_pass_cx *cx, const tcc_graph *g, bool
 
 /* The whole of the work, with `trainable` given; `a` holds what its caller frees. */
 static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph **out) {
-    const tcc_node *old_loss = find_loss(in, a->cx->diag);
-    if (!old_loss) return a->cx->diag ? a->cx->diag->status : TCC_EINVAL;
+    const tcc_node *old_loss = find_loss(in, a->diag);
+    if (!old_loss) return a->diag ? a->diag->status : TCC_EINVAL;
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
     tcc_graph *joint;
@@ -243,9 +164,9 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
     tcc_node *loss = rw.map[old_loss->id];
     TCC_TRY(tcc_rewrite_end(&rw, &joint));
     a->needs = mark_needs(joint, a->trainable);
-    a->first = tcc__calloc((size_t)joint->nodes.count, sizeof(contribution *));
-    a->last = tcc__calloc((size_t)joint->nodes.count, sizeof(contribution *));
-    status = a->needs && a->first && a->last ? TCC_OK : tcc_enomem(a->cx->diag);
+    a->first = tcc__calloc((size_t)joint->nodes.count, sizeof *a->first);
+    a->last = tcc__calloc((size_t)joint->nodes.count, sizeof *a->last);
+    status = a->needs && a->first && a->last ? TCC_OK : tcc_enomem(a->diag);
     if (status == TCC_OK) {
         sweep(a, joint, loss);
         if (a->failed) status = joint->diag && joint->diag->status != TCC_OK ? joint->diag->status : TCC_EBUG;
@@ -259,7 +180,7 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
 tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     bool *trainable = tcc__calloc((size_t)in->inputs.count, sizeof *trainable);
     if (!trainable) return tcc_enomem(cx->diag);
-    tcc_autodiff a = {.cx = cx, .trainable = trainable};
+    tcc_autodiff a = {.diag = cx->diag, .trainable = trainable};
     tcc_status status = find_trainable(cx, in, trainable);
     if (status == TCC_OK) status = differentiate(&a, in, out);
     tcc__free(a.needs);

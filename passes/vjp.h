@@ -7,7 +7,27 @@
 #include "ir/build.h"
 #include "ir/ir.h"
 
-typedef struct tcc_autodiff tcc_autodiff;
+/* What one use of a node gave to its gradient. */
+typedef struct tcc_contribution {
+    tcc_node *gradient;
+    struct tcc_contribution *next;
+} tcc_contribution;
+
+/* The pass at work on a graph. */
+typedef struct tcc_autodiff {
+    tcc_diag *diag;
+    const bool *trainable;    /* by input */
+    bool *needs;              /* by node of the forward graph: on a path from a trainable parameter */
+    tcc_contribution **first; /* by node of the forward graph: in the order of the uses, from last to first */
+    tcc_contribution **last;
+    tcc_arena memory; /* of the contributions */
+    bool failed;
+} tcc_autodiff;
+
+/* Adds to the gradient of node x. NULL is an error that the graph's diag tells. */
+void tcc__gradient_add(tcc_autodiff *a, const tcc_node *x, tcc_node *gradient);
+/* The gradient by node x: all that its uses gave. NULL if there was none, or after an error (`failed`). */
+tcc_node *tcc__gradient_of(tcc_autodiff *a, tcc_graph *g, const tcc_node *x);
 
 /* The gradient of the loss through one node: dy is the loss's gradient by y, of y's type. */
 typedef struct tcc_vjp {
