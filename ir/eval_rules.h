@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Inside the interpreter: the signature of an evaluation rule, one declaration a name in the eval
- * column of ops.def, and the walks over strided elements that the rules share. */
+ * column of ops.def, and the strided copies that the rules share. */
 #ifndef TCC_IR_EVAL_RULES_H
 #define TCC_IR_EVAL_RULES_H
 
