@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose
- * memory accesses are affine in the loop variables. Graph nodes are traced into it once (lower.c); a schedule then
+ * memory accesses are affine in the loop variables. Graph nodes are traced into it once (trace.c); a schedule then
  * decides on loops and lanes and has it emitted (body/emit.c). Two kernels with equal programs and schedules are one
  * kernel.
  *
@@ -107,6 +107,8 @@ typedef struct tcc_body {
     /* while tracing: what makes a node that is not evaluated by the usual rules (a group's hero). NULL: nothing */
     const tcc_expr *(*special)(struct tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user);
     void *special_user;
+    /* by op: the rule of a node (body.c) */
+    const tcc_expr *(*rule)(struct tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
     struct tcc_memo **memo; /* by node id */
     int n_memo;
     int *table, table_capacity; /* hash-consing of exprs: id + 1 */
@@ -119,7 +121,7 @@ tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, 
 void tcc_body_seal(tcc_body *b); /* tracing is over: frees what only it needs */
 void tcc_body_free(tcc_body *b); /* what is not in the arena; NULL is allowed */
 
-/* --- Affine forms (index.c) */
+/* --- Affine forms (affine.c) */
 tcc_affine tcc_affine_constant(int64_t value);
 tcc_affine tcc_affine_var(tcc_body *b, int var);
 tcc_affine tcc_affine_add(tcc_body *b, tcc_affine a, tcc_affine c);
@@ -128,6 +130,8 @@ tcc_affine tcc_affine_add_constant(tcc_affine a, int64_t value);
 bool tcc_affine_equal(const tcc_affine *a, const tcc_affine *c);
 int64_t tcc_affine_coefficient(const tcc_affine *a, int var);
 void tcc_affine_range(const tcc_body *b, const tcc_affine *a, int64_t *low, int64_t *high);
+/* The range with a term more. */
+void tcc_affine_add_range(const tcc_body *b, tcc_term t, int64_t *low, int64_t *high);
 /* Aliases replaced by what they stand for: only LOOP and VALUE variables remain. */
 tcc_affine tcc_affine_expand(tcc_body *b, tcc_affine a);
 uint64_t tcc_affine_loops(const tcc_body *b, const tcc_affine *a);
@@ -159,12 +163,9 @@ int tcc_body_temporary(tcc_body *b, int temporary, tcc_dtype dtype, bool written
 int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t count); /* equal tables are one */
 int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high);
 
-/* --- Tracing (lower.c): the value of `n` at `coordinates`, one a dim of n. */
+/* --- Tracing (trace.c): the value of `n` at `coordinates`, one a dim of n. A node's value at a point is its operands'
+ * values at the points that its op maps it to. Views vanish here. */
 const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-/* Rules of ops that are loops of their own: windows (trace_window.c), contractions and attention (trace_dense.c),
- * reductions. */
-const tcc_expr *tcc_body_trace_window(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
-const tcc_expr *tcc_body_trace_dense(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 /* Stores n, evaluated at the point whose row-major position is `position`. */
 void tcc_body_store(tcc_body *b, const tcc_node *n, tcc_affine position, bool kept);
 

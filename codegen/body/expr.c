@@ -6,23 +6,6 @@
 
 #include <string.h>
 
-tcc_body *tcc_body_create(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group) {
-    tcc_body *b = TCC_ARENA_NEW(arena, tcc_body);
-    if (!b) return NULL;
-    b->arena = arena;
-    b->diag = diag;
-    b->split_var = -1;
-    b->n_memo = g->nodes.count;
-    b->memo = tcc__calloc((size_t)g->nodes.count + 1, sizeof *b->memo);
-    b->inside = tcc__calloc((size_t)g->nodes.count + 1, sizeof *b->inside);
-    if (!b->memo || !b->inside) {
-        tcc_body_free(b);
-        return NULL;
-    }
-    for (int i = 0; group && i < group->n_nodes; i++) b->inside[group->nodes[i]->id] = true;
-    return b;
-}
-
 void tcc_body_seal(tcc_body *b) {
     tcc__free(b->memo);
     tcc__free(b->inside);

@@ -4,7 +4,7 @@
  *
  * All but max pooling are separable: a dim has a table of which positions of the other side a position reads, and with
  * what weights. A table that turns out regular vanishes into the index arithmetic. */
-#include "codegen/body/body.h"
+#include "codegen/body/trace.h"
 
 #include <math.h>
 

@@ -579,3 +579,20 @@ static LLVMValueRef reduce_lanes(tcc_emitter *e, LLVMValueRef vector, combine_fn
 LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_sum); }
 
 LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_max); }
+
+/* log2(lanes) rounds of exchanges between rows that differ in one bit. */
+void tcc_emit_transpose_vectors(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
+    for (int bit = 1; bit < lanes; bit *= 2) {
+        int low[64], high[64];
+        for (int l = 0; l < lanes; l++) {
+            low[l] = l & bit ? lanes + l - bit : l;
+            high[l] = l & bit ? lanes + l : l + bit;
+        }
+        for (int i = 0; i < lanes; i++) {
+            if (i & bit) continue;
+            LLVMValueRef a = rows[i], b = rows[i + bit];
+            rows[i] = tcc_emit_shuffle(e, a, b, low, lanes);
+            rows[i + bit] = tcc_emit_shuffle(e, a, b, high, lanes);
+        }
+    }
+}

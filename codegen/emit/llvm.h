@@ -271,6 +271,8 @@ LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector);
 LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector);
 /* The lanes of a picked by constant indices; from a and b joined if b is not NULL. Index -1: any. */
 LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *indices, int n);
+/* `lanes` vectors of so many lanes: rows become columns. */
+void tcc_emit_transpose_vectors(tcc_emitter *e, LLVMValueRef *rows, int lanes);
 /* to[i][j] = from[j][i] for i, j below the lane count (f32; strides in elements): `rows` and `columns` (i64, at least
  * 1) of `from` exist. What lies past its last row repeats that row, past its last column is 0. The code is one function
  * of the module. */

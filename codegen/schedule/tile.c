@@ -8,23 +8,6 @@
 
 enum { ITEM_POINTS = 8192, LEAST_EXTENT = 4, LEAST_BLOCK_EXTENT = 8 };
 
-/* log2(lanes) rounds of exchanges between rows that differ in one bit. */
-void tcc_tile_transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
-    for (int bit = 1; bit < lanes; bit *= 2) {
-        int low[64], high[64];
-        for (int l = 0; l < lanes; l++) {
-            low[l] = l & bit ? lanes + l - bit : l;
-            high[l] = l & bit ? lanes + l : l + bit;
-        }
-        for (int i = 0; i < lanes; i++) {
-            if (i & bit) continue;
-            LLVMValueRef a = rows[i], b = rows[i + bit];
-            rows[i] = tcc_emit_shuffle(e, a, b, low, lanes);
-            rows[i + bit] = tcc_emit_shuffle(e, a, b, high, lanes);
-        }
-    }
-}
-
 static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef row, LLVMTypeRef scalar) {
     LLVMValueRef at = tcc_emit_mul(e, row, tcc_emit_i64(e, p->lanes));
     return tcc_emit_at(e, scalar, e->scratch,
@@ -48,7 +31,7 @@ static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef ac
         rows[i] = tcc_emit_load_masked(e, type, at, tcc_emit_select(e, exists, mask, none));
         rows[i] = tcc_scalar_from_memory(e, rows[i], x->dtype);
     }
-    tcc_tile_transpose(e, rows, p->lanes);
+    tcc_emit_transpose_vectors(e, rows, p->lanes);
     for (int i = 0; i < p->lanes; i++) tcc_emit_store(e, rows[i], slot(e, p, index, tcc_emit_i64(e, i), scalar), 0);
 }
 

@@ -17,9 +17,6 @@ typedef struct tcc_tile {
     const tcc_expr *staged[TCC_TILE_MOST_STAGED];
 } tcc_tile;
 
-/* Rows of a square of vectors become its columns. */
-void tcc_tile_transpose(tcc_emitter *e, LLVMValueRef *rows, int lanes);
-
 /* The same by the threads of a block, through shared memory: an item is a tile; the loops of the cut but the last are
  * its outer ones. */
 tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);

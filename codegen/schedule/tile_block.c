@@ -129,7 +129,7 @@ static void stage(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVM
             LLVMValueRef *square = rows[step];
             for (int k = 0; !as_in_memory(p) && k < p->lanes; k++)
                 square[k] = tcc_scalar_from_memory(e, square[k], x->dtype);
-            if (p->lanes > 1) tcc_tile_transpose(e, square, p->lanes);
+            if (p->lanes > 1) tcc_emit_transpose_vectors(e, square, p->lanes);
             for (int k = 0; k < p->lanes; k++) {
                 LLVMValueRef to = slot(e, p, i, at.column, k, at.row, staged_type(e, p, x));
                 tcc_emit_store(e, square[k], to,
