@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the files of the reduction schedule share: reduce_trace.c makes the scalar program, reduce.c plans,
- * reduce_split.c cuts the reduced range, reduce_across.c adds column sums, reduce_emit.c and reduce_sums.c emit. */
+ * What the files of the reduction schedule share: reduce_trace.c makes the scalar program, reduce_sweeps.c and
+ * reduce_plan.c plan a launch, reduce_emit.c and reduce_sums.c emit it; reduce_split.c cuts the reduced range,
+ * reduce_across.c adds column sums, and reduce.c chooses among these. */
 #ifndef TCC_CODEGEN_SCHEDULE_REDUCE_H
 #define TCC_CODEGEN_SCHEDULE_REDUCE_H
 
@@ -87,14 +88,32 @@ typedef struct tcc_reduce {
                   registers */
 } tcc_reduce;
 
+/* --- Sweeps */
+
+/* The level of each expression: how many sweeps must have ended before it can be evaluated; and their number. */
+void tcc_reduce_find_levels(tcc_reduce *p);
+int tcc_reduce_sweep_of_stores(const tcc_reduce *p);
+/* The expression whose fold gives the value of REDUCE expression x too: the first mean or M2 of its operand, which
+ * share a state. */
+const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x);
+/* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the
+ * stores. */
+void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in);
+/* Which values of one sweep the next ones should find. */
+tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p);
+/* Bytes of a core's cache that kept values may take. */
+int64_t tcc_reduce_cache_of(const tcc_lowering *l);
+
+/* --- The plan */
+
 /* Loops by class, lanes and levels of a sealed body. */
 tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, tcc_reduce **out);
-/* What a sweep leaves for the next ones. */
-tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p);
 /* Threads for rows that are too long for registers. */
 void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p);
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
 int64_t tcc_reduce_columns_group(const tcc_reduce *p);
+/* Slots and threads; *points: kept points of an item. */
+tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points);
 /* Chooses slots, threads and items, and adds the launch. */
 tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p);
 /* Adds the launch of a plan that has them. */
@@ -125,11 +144,5 @@ void tcc_reduce_begin_sums(tcc_body_run *r, const tcc_reduce *p, LLVMValueRef *s
 /* Adds the open point, or vector, of store number `store`: to a place of the thread, or in memory if it is NULL. */
 void tcc_reduce_add_to_sum(tcc_body_run *r, const tcc_reduce *p, int store, LLVMValueRef place);
 void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRef *sums); /* they are in memory */
-/* The expression whose fold gives the value of REDUCE expression x too: the first mean or M2 of its operand, which
- * share a state. */
-const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x);
-/* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the
- * stores. */
-void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in);
 
 #endif

@@ -9,29 +9,6 @@
 
 #include <string.h>
 
-/* Marks what expressions of the sweep can be reached from its roots. */
-static void mark(const tcc_reduce *p, const bool *leaf, const tcc_expr *x, bool *in) {
-    if (in[x->id]) return;
-    in[x->id] = true;
-    if (x->kind == TCC_EXPR_REDUCE || (leaf && leaf[x->id])) return;
-    for (int i = 0; i < x->affine.n; i++) {
-        const tcc_var *v = &p->body->vars.data[x->affine.terms[i].var];
-        if (v->kind == TCC_VAR_VALUE) mark(p, leaf, v->value, in);
-    }
-    for (int i = 0; i < x->n_operands; i++) mark(p, leaf, x->operands[i], in);
-}
-
-static int sweep_of_stores(const tcc_reduce *p) { return p->n_sweeps - 1; }
-
-void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in) {
-    const tcc_body *b = p->body;
-    for (int i = 0; i < b->exprs.count; i++)
-        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && p->level[b->exprs.data[i]->operands[0]->id] == sweep)
-            mark(p, leaf, b->exprs.data[i]->operands[0], in);
-    for (int i = 0; i < b->stores.count; i++)
-        if (!b->stores.data[i].kept && sweep == sweep_of_stores(p)) mark(p, leaf, b->stores.data[i].value, in);
-}
-
 /* The address of a cached value at the open reduced point. */
 static LLVMValueRef slot_address(tcc_body_run *r, const tcc_reduce *p, const tcc_expr *x) {
     tcc_emitter *e = r->e;
@@ -103,7 +80,7 @@ static void emit_inside(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry)
         tcc_moment_step(e, s->states + TCC_MOMENT_STATE * i, &carry[c],
                         tcc_body_lanes(r, s->reductions[i]->operands[0]), p->columns ? NULL : r->mask);
     if (s->n_moments) carry[c] = LLVMBuildAdd(e->builder, carry[c], tcc_emit_i32(e, 1), "");
-    for (int i = 0; s->sweep == sweep_of_stores(p) && i < b->stores.count; i++) {
+    for (int i = 0; s->sweep == tcc_reduce_sweep_of_stores(p) && i < b->stores.count; i++) {
         if (b->stores.data[i].sum)
             tcc_reduce_add_to_sum(r, p, i, p->steps ? s->sums[s->step * b->stores.count + i] : NULL);
         else if (!b->stores.data[i].kept) tcc_body_emit_store(r, &b->stores.data[i]);
@@ -272,7 +249,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         n_carry += tcc_fold_carries(x->op);
         tcc_body_need(r, x->operands[0]);
     }
-    if (s->sweep == sweep_of_stores(p))
+    if (s->sweep == tcc_reduce_sweep_of_stores(p))
         for (int i = 0; i < b->stores.count; i++)
             if (!b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0); /* what does not depend on the reduced loops */

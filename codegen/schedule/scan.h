@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Planned running sums: what scan.c decides, and what it, scan_lines.c or scan_rows.c emits. */
+ * Planned running sums: what scan.c decides, and what scan_steps.c, scan_lines.c or scan_rows.c emits. */
 #ifndef TCC_CODEGEN_SCHEDULE_SCAN_H
 #define TCC_CODEGEN_SCHEDULE_SCAN_H
 
@@ -25,6 +25,9 @@ LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype);
 
 /* Marks what the line needs and gives the sums in front of it, 0, over so many lanes; their number. */
 int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry);
+
+/* One element of the axis at a time. */
+tcc_status tcc_scan_emit_steps(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
 /* On a GPU, along the loop in which memory is contiguous: a lane group walks a line together, many elements at a time.
  * Sets what is planned but for the kept loops and the axis, of which there is one; gives the shape of the threads. */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ * The plan of a reduction: loops by class, threads and items. */
+#include "codegen/schedule/items.h"
+#include "codegen/schedule/reduce.h"
+
+#include "ir/support/alloc.h"
+
+#include <string.h>
+
+/* Loops of the body by class, innermost last, after merging. */
+static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bits) {
+    tcc_body *b = p->body;
+    int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
+    for (int i = 0; i < n; i++) order[i] = i;
+    tcc_body_collapse(b, order, &n, reduced_bits);
+    p->n_kept = p->n_reduced = 0;
+    for (int i = 0; i < n; i++) {
+        if (reduced_bits >> order[i] & 1) p->reduced[p->n_reduced++] = order[i];
+        else p->kept[p->n_kept++] = order[i];
+    }
+    p->columns = n > 0 && !(reduced_bits >> order[n - 1] & 1);
+    int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
+    p->lanes = n ? tcc_choose_lanes(l->target, b, order[n - 1], inner, tcc_choose_width(b)) : 1;
+    if (p->n_reduced == 0 && !p->columns) p->lanes = 1;
+    p->piece_var = p->slice_var = -1;
+    p->level = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
+    p->slot = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
+    if (!p->level || !p->slot) return tcc_enomem(l->diag);
+    return b->status;
+}
+
+tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, tcc_reduce **out) {
+    tcc_reduce *p = TCC_ARENA_NEW(l->arena, tcc_reduce);
+    if (!p) return tcc_enomem(l->diag);
+    p->body = b;
+    TCC_TRY(plan_loops(l, p, reduced_bits));
+    tcc_reduce_find_levels(p);
+    *out = p;
+    return TCC_OK;
+}
+
+double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
+    double product = 1;
+    for (int i = 0; i < n; i++) product *= (double)(b->vars.data[loops[i]].high + 1);
+    return product;
+}
+
+/* --- Threads */
+
+/* Blocks that a processor should hold. The assembler, if not told, may keep to 32 registers and spill. */
+static int blocks_of(const tcc_lowering *l, int threads) {
+    enum { REGISTERS = 85 };
+    int held = tcc_hardware_threads(&l->target->hw, REGISTERS);
+    return threads < held ? held / threads : 1;
+}
+
+void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
+    enum { SMALL_BLOCK = 128, RESERVED = 2048 };
+    const int largest = l->target->hw.threads_per_block;
+    const tcc_body *b = p->body;
+    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes,
+            group = 1;
+    if (!p->narrow || p->n_slots * p->row * 4 + RESERVED > l->target->hw.shared_optin_bytes) {
+        for (int i = 0; i < b->exprs.count; i++) p->slot[i] = -1;
+        p->n_slots = 0;
+    }
+    while (group < vectors && group < (p->n_slots ? largest / 2 : largest / 4)) group *= 2;
+    if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
+    const int threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group;
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .deep = 1, .blocks = blocks_of(l, threads)};
+}
+
+/* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
+ * a row. */
+static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
+    enum {
+        ELEMENTS = 32,
+        REGISTERS = 64,
+        SMALL_BLOCK = 128,
+        ENOUGH = 31 * TCC_EMIT_WARP / 2, /* threads of a processor that keep it busy */
+        FEW_STEPS = 8,
+        SEGMENT = 128
+    };
+    const int largest = l->target->hw.threads_per_block;
+    const int64_t enough = (int64_t)ENOUGH * l->target->hw.processors;
+    const tcc_body *b = p->body;
+    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
+    int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
+    if (words < 1) words = 1;
+    for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= largest; group *= 2) {
+        int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
+        if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
+        if (elements > ELEMENTS || elements * words > (group == largest       ? REGISTERS / 4
+                                                       : group == largest / 2 ? REGISTERS / 2
+                                                                              : REGISTERS))
+            continue;
+        found = group;
+        p->steps = (int)steps;
+        if (steps == 1 || rows * group >= enough || (group >= TCC_EMIT_WARP && steps <= FEW_STEPS)) break;
+    }
+    if (!found) {
+        tcc_reduce_shape_long_rows(l, p);
+        return;
+    }
+    const int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found;
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks_of(l, threads)};
+}
+
+/* Threads for columns side by side: up to a warp; fewer where they then come out even. */
+int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
+    enum { LEAST = 8 };
+    int64_t extent = p->body->vars.data[p->kept[p->n_kept - 1]].high + 1, group = 1;
+    while (group < TCC_EMIT_WARP && group * p->lanes < extent) group *= 2;
+    for (int64_t even = group; even >= LEAST; even /= 2)
+        if (extent % (even * p->lanes) == 0) return even;
+    return group;
+}
+
+/* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
+static void shape_columns(const tcc_hardware *hw, tcc_reduce *p, int64_t *points) {
+    enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
+    const double enough = (double)ENOUGH * hw->processors;
+    const int64_t shared = hw->shared_bytes * 2 / 3;
+    const tcc_body *b = p->body;
+    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), deep = 1,
+            carries = 0;
+    double vectors = tcc_reduce_points(b, p->kept, p->n_kept) / p->lanes;
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[i]) == b->exprs.data[i])
+            carries += tcc_fold_carries(b->exprs.data[i]->op);
+    int64_t rows = p->n_reduced == 0 ? 1 : p->piece_var >= 0 ? p->piece : b->vars.data[p->reduced[0]].high + 1;
+    while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < enough &&
+           group * deep * 2 * p->lanes * 8 * carries <= shared)
+        deep *= 2;
+    p->shape = (tcc_thread_shape){
+        .threads = deep > 1 ? (int)(group * deep) : SMALL_BLOCK, .group = (int)group, .deep = (int)deep};
+    *points = group * p->lanes < extent ? group * p->lanes : extent;
+}
+
+/* Whether a sweep before that of the full stores needs x. */
+static bool read_before_stores(const tcc_reduce *p, const tcc_expr *x) {
+    bool *in = tcc__calloc((size_t)p->body->exprs.count + 1, sizeof *in), found;
+    if (!in) return false;
+    for (int s = 0; s < tcc_reduce_sweep_of_stores(p); s++) tcc_reduce_mark_sweep(p, s, NULL, in);
+    found = in[x->id];
+    tcc__free(in);
+    return found;
+}
+
+/* Full values are stored in the last sweep, point by point, kept ones after it: both after all loads of their own
+ * element. A load of a row's first element, which depends on no reduced loop, is made once, in front of the first sweep
+ * that needs it. */
+static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_expr *load, const tcc_store *store) {
+    const tcc_reduce *p = plan->data;
+    if (store->sum) return false;
+    if (tcc_body_same_element(b, load, store)) return true;
+    if (store->kept || p->piece_var >= 0 || load->affine.constant != store->offset.constant) return false;
+    int matched = 0;
+    for (int i = 0; i < store->offset.n; i++) {
+        const tcc_term *t = &store->offset.terms[i];
+        bool reduced = false;
+        for (int k = 0; k < p->n_reduced; k++) reduced = reduced || p->reduced[k] == t->var;
+        if (reduced && tcc_affine_coefficient(&load->affine, t->var) == 0) continue;
+        if (reduced || tcc_affine_coefficient(&load->affine, t->var) != t->coefficient) return false;
+        matched++;
+    }
+    return matched == load->affine.n && b->buffers.data[load->buffer].dtype == b->buffers.data[store->buffer].dtype &&
+           read_before_stores(p, load);
+}
+
+tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
+    tcc_body *b = p->body;
+    double points = tcc_reduce_points(b, p->reduced, p->n_reduced) * tcc_reduce_points(b, p->kept, p->n_kept);
+    if (p->piece_var >= 0) points = points * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->items = p->cut.items;
+    launch->grain = tcc_choose_grain(b, points / (double)p->cut.items);
+    launch->kernel.schedule = "reduce";
+    launch->kernel.shape = p->shape;
+    launch->kernel.emit = tcc_reduce_emit;
+    launch->kernel.in_step = in_step;
+    launch->kernel.data = p;
+    launch->kernel.scratch_bytes = p->scratch_bytes;
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d piece=%lld slices=%lld", p->lanes,
+                            (long long)(p->piece_var >= 0 ? p->piece : 0),
+                            (long long)(p->slice_var >= 0 ? p->cut.items : 0));
+}
+
+/* Slots and threads; *points: kept points of an item. */
+tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points) {
+    const tcc_body *b = p->body;
+    TCC_TRY(tcc_reduce_choose_slots(l, p));
+    double reduced = tcc_reduce_points(b, p->reduced, p->n_reduced);
+    if (p->piece_var >= 0) reduced = reduced * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
+    *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
+    if (l->target->kind != TCC_TARGET_CUDA) return TCC_OK;
+    *points = 1;
+    if (p->columns) shape_columns(&l->target->hw, p, points);
+    else if (p->n_reduced) shape_rows(l, p);
+    else p->shape = tcc_choose_threads(l->target, 1, 1);
+    return TCC_OK;
+}
+
+tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
+    tcc_body *b = p->body;
+    int64_t points;
+    TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points,
+                           p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
+    p->scratch_bytes = p->steps ? 0 : p->n_slots * p->row * 4;
+    return tcc_reduce_launch(l, p);
+}

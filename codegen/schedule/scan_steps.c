@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ * Running sums as chains of additions, one element of the axis at a time, for neighbouring lines side by side or a
+ * single one; and what the other ways of emission share with it: the type in which sums gather, and how a line begins.
+ */
+#include "codegen/schedule/scan.h"
+
+#include <string.h>
+
+LLVMTypeRef tcc_scan_type(tcc_emitter *e, tcc_dtype dtype, int lanes) {
+    return tcc_emit_vector_type(tcc_scalar_register(e, tcc_dtype_is_float(dtype) ? TCC_F64 : dtype), lanes);
+}
+
+LLVMValueRef tcc_scan_widen(tcc_emitter *e, LLVMValueRef value) {
+    LLVMTypeRef type = LLVMTypeOf(value), wide = tcc_emit_type_like(e, e->f64, type);
+    LLVMTypeRef scalar = tcc_emit_lanes_of(type) > 1 ? LLVMGetElementType(type) : type;
+    return scalar == e->f32 ? LLVMBuildFPExt(e->builder, value, wide, "") : value;
+}
+
+LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype) {
+    LLVMTypeRef scalar = tcc_scalar_register(e, dtype);
+    if (scalar != e->f32) return sum;
+    return LLVMBuildFPTrunc(e->builder, sum, tcc_emit_type_like(e, scalar, LLVMTypeOf(sum)), "");
+}
+
+int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry) {
+    const tcc_body *b = r->body;
+    int n = 0;
+    for (int i = 0; i < b->stores.count; i++) tcc_body_need(r, b->stores.data[i].value);
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        tcc_body_need(r, x->operands[0]);
+        tcc_fold_initial(r->e, TCC_OP_REDUCE_SUM, tcc_scan_type(r->e, x->dtype, lanes), NULL, &carry[n++]);
+    }
+    return n;
+}
+
+/* One step: each running sum in order of dependence, then the stores. */
+static void emit_step(tcc_body_run *r, LLVMValueRef *carry) {
+    const tcc_body *b = r->body;
+    int n = 0;
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (x->kind != TCC_EXPR_REDUCE) continue;
+        tcc_body_emit(r, 0);
+        LLVMValueRef value = tcc_scan_widen(r->e, tcc_body_lanes(r, x->operands[0]));
+        tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &carry[n], value, NULL, NULL);
+        LLVMValueRef sum = tcc_scan_narrow(r->e, carry[n++], x->dtype);
+        if (!tcc_body_varies(r, x) && tcc_emit_lanes_of(LLVMTypeOf(sum)) > 1) /* columns that are all alike */
+            sum = LLVMBuildExtractElement(r->e->builder, sum, tcc_emit_i32(r->e, 0), "");
+        tcc_body_give(r, x, sum);
+    }
+    tcc_body_emit(r, 0);
+    for (int i = 0; i < b->stores.count; i++) tcc_body_emit_store(r, &b->stores.data[i]);
+}
+
+static void emit_line(tcc_body_run *r, const void *data) {
+    const tcc_scan *p = data;
+    tcc_emitter *e = r->e;
+    const tcc_body *b = r->body;
+    LLVMValueRef carry[TCC_SCAN_MOST];
+    int n = tcc_scan_begin(r, r->lanes, carry);
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    for (int i = 0; i < p->n_axis; i++) {
+        int64_t extent = b->vars.data[p->axis[i]].high + 1;
+        tcc_emit_loop_begin(e, &loops[i], tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, n);
+        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
+        LLVMValueRef index = loops[i].index;
+        if (p->reverse) index = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), index);
+        tcc_body_enter(r, p->axis[i], index);
+    }
+    emit_step(r, carry);
+    for (int i = p->n_axis - 1; i >= 0; i--) {
+        tcc_body_leave(r, p->axis[i]);
+        tcc_emit_loop_end(e, &loops[i], carry);
+        memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n);
+    }
+}
+
+tcc_status tcc_scan_emit_steps(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
+    const tcc_scan *p = plan->data;
+    return tcc_emit_cut_kernel(e, symbol, p->body, &p->cut, p->lanes, emit_line, p);
+}
