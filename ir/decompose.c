@@ -24,7 +24,7 @@
 #define DEFINITION_COMPOSITE(id) [TCC_OP_##id] = tcc__define_##id,
 
 static tcc_definition *const definitions[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) DEFINITION_##fusion(id)
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) DEFINITION_##fusion(id)
 #include "ir/ops.def"
 #undef TCC_OP
 };

@@ -26,7 +26,7 @@
 /* -- Operations -- */
 
 typedef enum tcc_op {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) TCC_OP_##id,
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) TCC_OP_##id,
 #include "ir/ops.def"
 #undef TCC_OP
     TCC_OP_COUNT
@@ -103,6 +103,7 @@ typedef struct tcc_op_info {
     tcc_fusion_class fusion;
     unsigned flags;
     tcc_amp_class amp;
+    double cost; /* of an element, in simple vector instructions, about */
     const char *doc;
 } tcc_op_info;
 

@@ -47,7 +47,8 @@
 #include <string.h>
 
 static tcc_vjp_rule *const rules[TCC_OP_COUNT] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) [TCC_OP_##id] = tcc__vjp_##vjp,
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+    [TCC_OP_##id] = tcc__vjp_##vjp,
 #include "ir/ops.def"
 #undef TCC_OP
 };

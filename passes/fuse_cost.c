@@ -4,38 +4,13 @@
  * the figures err on the side of storing. */
 #include "passes/fuse.h"
 
-double tcc_op_cost(tcc_op op) {
-    static const double copy_like = 0.1, cheap = 0.4, division = 2, transcendental = 12, power = 24;
-    switch (op) {
-    case TCC_OP_EXP:
-    case TCC_OP_EXPM1:
-    case TCC_OP_LOG:
-    case TCC_OP_LOG1P:
-    case TCC_OP_SIN:
-    case TCC_OP_COS:
-    case TCC_OP_TANH:
-    case TCC_OP_SIGMOID:
-    case TCC_OP_ERF:
-    case TCC_OP_GELU_TANH:
-    case TCC_OP_GELU_TANH_GRAD: return transcendental;
-    case TCC_OP_POW: return power;
-    case TCC_OP_DIV:
-    case TCC_OP_REM:
-    case TCC_OP_SQRT:
-    case TCC_OP_RSQRT: return division;
-    /* Random draws are made again wherever they are needed: a mask that is stored lives from forward to backward. */
-    case TCC_OP_RNG_BITS:
-    case TCC_OP_RNG_UNIFORM:
-    case TCC_OP_RNG_NORMAL:
-    case TCC_OP_IOTA:
-    case TCC_OP_RESHAPE:
-    case TCC_OP_BROADCAST:
-    case TCC_OP_TRANSPOSE: return 0;
-    case TCC_OP_SLICE:
-    case TCC_OP_FLIP: return copy_like;
-    default: return cheap;
-    }
-}
+/* Traffic that takes as long as a simple instruction for each element. */
+static const double instruction_bytes = 0.4;
+
+static bool draws(tcc_op op) { return op == TCC_OP_RNG_BITS || op == TCC_OP_RNG_UNIFORM || op == TCC_OP_RNG_NORMAL; }
+
+/* Random draws are made again wherever they are needed: a mask that is stored lives from forward to backward. */
+double tcc_op_cost(tcc_op op) { return draws(op) ? 0 : instruction_bytes * tcc_op_get_info(op)->cost; }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -96,7 +71,7 @@ int64_t tcc_draft_repeats(const tcc_node *hero, int k) {
  * (2560 columns), a gradient of ReLU, which reads 4 bytes more, up to 3, and a random mask or an exponential only where
  * nothing is repeated. */
 static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
-    static const double cached = 0.5, draw = 12;
+    static const double cached = 0.5;
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
     double work = 0, bytes = 0;
     bool computes = false;
@@ -104,9 +79,9 @@ static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
         const tcc_node *n = d->nodes[i];
         const bool hero = n == d->hero;
         if (!hero && !repeats[i]) continue;
-        bool draws = n->op == TCC_OP_RNG_BITS || n->op == TCC_OP_RNG_UNIFORM || n->op == TCC_OP_RNG_NORMAL;
         if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
-            work += (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * (draws ? draw : tcc_op_cost(n->op)),
+            work += (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * instruction_bytes *
+                    tcc_op_get_info(n->op)->cost,
                 computes = true;
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];

@@ -54,7 +54,8 @@ void tcc__vjp_refuse(tcc_vjp *v, const char *why);
 tcc_node *tcc__gradient_sum(tcc_graph *g, tcc_node *const *given, int count);
 
 /* One declaration a name in the vjp column. */
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) tcc_vjp_rule tcc__vjp_##vjp;
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
+    tcc_vjp_rule tcc__vjp_##vjp;
 #include "ir/ops.def"
 #undef TCC_OP
 

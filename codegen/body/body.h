@@ -292,7 +292,5 @@ LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueR
  * one a lane. */
 void tcc_scalar_philox(tcc_emitter *e, LLVMValueRef block, LLVMValueRef id, LLVMValueRef seed, LLVMValueRef step,
                        LLVMValueRef out[4]);
-bool tcc_scalar_has(tcc_op op);
-int tcc_scalar_cost(tcc_op op); /* in simple instructions, about */
 
 #endif

@@ -185,66 +185,55 @@ COMPARISON(ge, OGE, SGE, UGE)
 
 static LLVMValueRef rule_select(const scalar_cx *c, LLVMValueRef *v) { return select_(c, v[0], v[1], v[2]); }
 
-/* A rule, and about how many simple instructions it takes. */
-static const struct {
-    scalar_rule rule;
-    int cost;
-} rules[TCC_OP_COUNT] = {
-    [TCC_OP_NEG] = {rule_neg, 1},
-    [TCC_OP_ABS] = {rule_abs, 1},
-    [TCC_OP_SIGN] = {rule_sign, 3},
-    [TCC_OP_EXP] = {rule_exp, 16},
-    [TCC_OP_EXPM1] = {rule_expm1, 60},
-    [TCC_OP_LOG] = {rule_log, 24},
-    [TCC_OP_LOG1P] = {rule_log1p, 80},
-    [TCC_OP_SQRT] = {rule_sqrt, 10},
-    [TCC_OP_RSQRT] = {rule_rsqrt, 20},
-    [TCC_OP_SIN] = {rule_sin, 60},
-    [TCC_OP_COS] = {rule_cos, 60},
-    [TCC_OP_TANH] = {rule_tanh, 24},
-    [TCC_OP_SIGMOID] = {rule_sigmoid, 24},
-    [TCC_OP_ERF] = {rule_erf, 30},
-    [TCC_OP_FLOOR] = {rule_floor, 1},
-    [TCC_OP_GELU_TANH] = {rule_gelu_tanh, 30},
-    [TCC_OP_GELU_TANH_GRAD] = {rule_gelu_tanh_grad, 37},
-    [TCC_OP_CEIL] = {rule_ceil, 1},
-    [TCC_OP_ROUND] = {rule_round, 1},
-    [TCC_OP_ISFINITE] = {rule_isfinite, 2},
-    [TCC_OP_NOT] = {rule_not, 1},
-    [TCC_OP_CAST] = {rule_cast, 1},
-    [TCC_OP_ADD] = {rule_add, 1},
-    [TCC_OP_SUB] = {rule_sub, 1},
-    [TCC_OP_MUL] = {rule_mul, 1},
-    [TCC_OP_DIV] = {rule_div, 8},
-    [TCC_OP_REM] = {rule_rem, 20},
-    [TCC_OP_POW] = {rule_pow, 160},
-    [TCC_OP_MAX] = {rule_max, 3},
-    [TCC_OP_MIN] = {rule_min, 3},
-    [TCC_OP_AND] = {rule_and, 1},
-    [TCC_OP_OR] = {rule_or, 1},
-    [TCC_OP_XOR] = {rule_xor, 1},
-    [TCC_OP_EQ] = {rule_eq, 1},
-    [TCC_OP_NE] = {rule_ne, 1},
-    [TCC_OP_LT] = {rule_lt, 1},
-    [TCC_OP_LE] = {rule_le, 1},
-    [TCC_OP_GT] = {rule_gt, 1},
-    [TCC_OP_GE] = {rule_ge, 1},
-    [TCC_OP_SELECT] = {rule_select, 1},
-    /* made by rules of their own, see lower.c and tcc_scalar_random */
-    [TCC_OP_IOTA] = {NULL, 1},
-    [TCC_OP_RNG_BITS] = {NULL, 200},
-    [TCC_OP_RNG_UNIFORM] = {NULL, 200},
-    [TCC_OP_RNG_NORMAL] = {NULL, 400},
+/* iota and random draws have ways of their own, see tcc_scalar_random. */
+static const scalar_rule rules[TCC_OP_COUNT] = {
+    [TCC_OP_NEG] = rule_neg,
+    [TCC_OP_ABS] = rule_abs,
+    [TCC_OP_SIGN] = rule_sign,
+    [TCC_OP_EXP] = rule_exp,
+    [TCC_OP_EXPM1] = rule_expm1,
+    [TCC_OP_LOG] = rule_log,
+    [TCC_OP_LOG1P] = rule_log1p,
+    [TCC_OP_SQRT] = rule_sqrt,
+    [TCC_OP_RSQRT] = rule_rsqrt,
+    [TCC_OP_SIN] = rule_sin,
+    [TCC_OP_COS] = rule_cos,
+    [TCC_OP_TANH] = rule_tanh,
+    [TCC_OP_SIGMOID] = rule_sigmoid,
+    [TCC_OP_ERF] = rule_erf,
+    [TCC_OP_FLOOR] = rule_floor,
+    [TCC_OP_GELU_TANH] = rule_gelu_tanh,
+    [TCC_OP_GELU_TANH_GRAD] = rule_gelu_tanh_grad,
+    [TCC_OP_CEIL] = rule_ceil,
+    [TCC_OP_ROUND] = rule_round,
+    [TCC_OP_ISFINITE] = rule_isfinite,
+    [TCC_OP_NOT] = rule_not,
+    [TCC_OP_CAST] = rule_cast,
+    [TCC_OP_ADD] = rule_add,
+    [TCC_OP_SUB] = rule_sub,
+    [TCC_OP_MUL] = rule_mul,
+    [TCC_OP_DIV] = rule_div,
+    [TCC_OP_REM] = rule_rem,
+    [TCC_OP_POW] = rule_pow,
+    [TCC_OP_MAX] = rule_max,
+    [TCC_OP_MIN] = rule_min,
+    [TCC_OP_AND] = rule_and,
+    [TCC_OP_OR] = rule_or,
+    [TCC_OP_XOR] = rule_xor,
+    [TCC_OP_EQ] = rule_eq,
+    [TCC_OP_NE] = rule_ne,
+    [TCC_OP_LT] = rule_lt,
+    [TCC_OP_LE] = rule_le,
+    [TCC_OP_GT] = rule_gt,
+    [TCC_OP_GE] = rule_ge,
+    [TCC_OP_SELECT] = rule_select,
 };
-
-bool tcc_scalar_has(tcc_op op) { return rules[op].cost > 0; }
-int tcc_scalar_cost(tcc_op op) { return rules[op].cost ? rules[op].cost : 1; }
 
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands) {
     scalar_cx c = {.e = e, .op = op, .result = result, .operand = operand, .type = LLVMTypeOf(operands[0])};
     c.is_float = tcc_dtype_is_float(operand);
     c.is_bool = operand == TCC_BOOL;
-    return rules[op].rule(&c, operands);
+    return rules[op](&c, operands);
 }
 
 /* --- Element types */

@@ -95,7 +95,7 @@ int tcc_body_cost(const tcc_body *b) {
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->fold) cost += 100;
-        cost += x->kind == TCC_EXPR_POINT    ? tcc_scalar_cost(x->op)
+        cost += x->kind == TCC_EXPR_POINT    ? (int)tcc_op_get_info(x->op)->cost
                 : x->kind == TCC_EXPR_LOAD   ? 2
                 : x->kind == TCC_EXPR_REDUCE ? 1
                                              : 0;
@@ -107,7 +107,7 @@ int tcc_choose_width(const tcc_body *b) {
     for (int i = 0; i < b->exprs.count; i++)
         if (b->exprs.data[i]->fold || tcc_dtype_bytes(b->exprs.data[i]->dtype) > 4) return 1;
     int cost = tcc_body_cost(b);
-    return cost <= 8 ? 4 : cost <= 24 ? 2 : 1;
+    return cost <= 8 ? 4 : cost <= 16 ? 2 : 1;
 }
 
 int64_t tcc_choose_grain(const tcc_body *b, double points) {

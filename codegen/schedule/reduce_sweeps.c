@@ -68,7 +68,7 @@ const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x) {
 static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     if (seen[x->id] || x->kind == TCC_EXPR_REDUCE) return 0;
     seen[x->id] = true;
-    int cost = x->kind == TCC_EXPR_POINT  ? tcc_scalar_cost(x->op)
+    int cost = x->kind == TCC_EXPR_POINT  ? (int)tcc_op_get_info(x->op)->cost
                : x->kind == TCC_EXPR_LOAD ? 1
                : x->kind == TCC_EXPR_FOLD ? 100
                                           : 0;

@@ -575,7 +575,7 @@ void gradient_cases_cover(void **state) {
         close_world(&w);
     }
     static const char *const rules[] = {
-#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, infer, vjp, eval, doc) #vjp,
+#define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) #vjp,
 #include "ir/ops.def"
 #undef TCC_OP
     };
