@@ -2,8 +2,10 @@
  * A program on a CUDA device: modules loaded, kernels found, and each step a launch, library call or copy whose
  * parameters stand ready. A run hands them to the driver one after the other and returns; it looks nothing up,
  * allocates nothing, and waits for nothing. */
+#include "runtime/cuda/commands.h"
 #include "runtime/cuda/library.h"
 #include "runtime/cuda/module.h"
+#include "runtime/cuda/staging.h"
 #include "runtime/places.h"
 #include "runtime/program.h"
 

@@ -5,7 +5,7 @@
 #ifndef TCC_RUNTIME_CUDA_CUBLASLT_H
 #define TCC_RUNTIME_CUDA_CUBLASLT_H
 
-#include "runtime/cuda/library.h"
+#include "runtime/cuda/context.h"
 
 typedef int tcc_cublas_status; /* 0: CUBLAS_STATUS_SUCCESS */
 enum {
@@ -112,11 +112,42 @@ typedef struct tcc_cublaslt_library {
     char text[PATH_MAX + 256]; /* "13.1.0 (/usr/local/...)", or why not */
 } tcc_cublaslt_library;
 
+/* What became of asking for an activation with products of these types. */
+typedef struct tcc_cublaslt_verdict {
+    int64_t activation, type, type_c, allow_tf32;
+    const char *differs; /* how the library's does; NULL: it does not */
+} tcc_cublaslt_verdict;
+enum { TCC_CUBLASLT_MOST_VERDICTS = 2 * 16 }; /* types and tf32 make fewer, for either activation */
+
+/* The library on a device. */
+typedef struct tcc_cublaslt {
+    tcc_cublaslt_library library;
+    void *handle;              /* made when a call first wants it */
+    tcc_cublas_status refused; /* by cublasLtCreate; not asked again */
+    tcc_cublaslt_verdict verdicts[TCC_CUBLASLT_MOST_VERDICTS];
+    int n_verdicts;
+} tcc_cublaslt;
+
 /* Look for the library and its functions; needs no device. A driver of CUDA 12 gets cuBLASLt 12 alone. */
 void tcc_cublaslt_find(const tcc_cuda_driver *driver, tcc_cublaslt_library *out);
 /* A line: version and file, or what is lost without it. */
 void tcc__cublaslt_describe(const tcc_cuda_driver *driver, tcc_strbuf *out);
+/* Open it for the device, as cuda->cublaslt with a handle; entered. Errors: TCC_EUNSUPPORTED (not found, of no use),
+ * TCC_ENOMEM, TCC_EDEVICE. */
+tcc_status tcc__cublaslt_open(tcc_device_cuda *cuda, tcc_diag *d);
 void tcc__cublaslt_close(tcc_device_cuda *cuda);
-extern const tcc_cuda_entry tcc__cublaslt_matmul;
+
+/* Report a failed call. TCC_EUNSUPPORTED where the library cannot do what it was asked, TCC_ENOMEM where memory is
+ * short, else TCC_EDEVICE. */
+tcc_status tcc__cublaslt_failed(const tcc_cublaslt_functions *f, tcc_diag *d, tcc_cublas_status r, const char *call);
+#define TCC_CUBLASLT_TRY(f_, d_, field, ...)                                                         \
+    do {                                                                                             \
+        tcc_cublas_status result_ = (f_)->field(__VA_ARGS__);                                        \
+        if (result_) return tcc__cublaslt_failed((f_), (d_), result_, tcc__cublaslt_symbol_##field); \
+    } while (0)
+#define X(field, result, symbol, parameters) \
+    static const char tcc__cublaslt_symbol_##field[] __attribute__((unused)) = symbol;
+TCC_CUBLASLT_CALLS(X)
+#undef X
 
 #endif

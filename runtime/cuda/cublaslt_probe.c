@@ -2,7 +2,7 @@
  * The product has x = a b' with a column of 1, NaN and infinity and a row of small whole numbers of both signs, so that
  * each element is known exactly in any type. It is as large as a tile of tensor cores. */
 #include "runtime/cuda/cublaslt_probe.h"
-#include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/cublaslt_product.h"
 #include "runtime/cuda/probe_values.h"
 
 #include "ir/support/alloc.h"
@@ -46,26 +46,27 @@ static const char *compare(const product *x, const tcc_matmul_params *p) {
     return NULL;
 }
 
-static tcc_status compute(tcc_device_cuda *cuda, tcc_diag *d, void *call, product *x, tcc_cuda_address at) {
+static tcc_status compute(tcc_device_cuda *cuda, tcc_diag *d, tcc_cublaslt_product *call, product *x,
+                          tcc_cuda_address at) {
     const tcc_cuda_address a = at + offsetof(product, a), b = at + offsetof(product, b),
                            bits = at + offsetof(product, bits), c = at + offsetof(product, c);
     const tcc_cuda_address buffers[] = {a, b, 0, bits, 0, c, at + sizeof *x}; /* without a bias and an addend */
     TCC_CUDA_TRY(cuda, d, copy_to_device, at, x, sizeof *x, cuda->compute);
-    TCC_TRY(tcc__cublaslt_matmul.run(call, d, buffers));
+    TCC_TRY(tcc__cublaslt_product_run(call, d, buffers));
     TCC_CUDA_TRY(cuda, d, copy_to_host, x, at, sizeof *x, cuda->compute);
     TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute);
     return TCC_OK;
 }
 
 static tcc_status ask(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_params *p, product *x) {
-    void *call;
-    TCC_TRY(tcc__cublaslt_matmul.create(cuda, d, (int64_t *)p, &call));
+    tcc_cublaslt_product *call;
+    TCC_TRY(tcc__cublaslt_product_create(cuda, d, p, &call));
     tcc_cuda_address at = 0;
     tcc_status s = tcc__cuda_alloc(cuda, d, (int64_t)sizeof *x + p->workspace_bytes,
                                    "a product that tries cublaslt's epilogues", &at);
     if (s == TCC_OK) s = compute(cuda, d, call, x, at);
     if (at) cuda->cu.free(at);
-    tcc__cublaslt_matmul.destroy(call);
+    tcc__cublaslt_product_destroy(call);
     return s;
 }
 

@@ -3,7 +3,7 @@
 #ifndef TCC_RUNTIME_CUDA_CUBLASLT_PROBE_H
 #define TCC_RUNTIME_CUDA_CUBLASLT_PROBE_H
 
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/context.h"
 
 #include "codegen/program.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * What cuDNN's documentation of max(0, x) leaves open is asked of an engine on the device itself. */
-#ifndef TCC_RUNTIME_CUDNN_PROBE_H
-#define TCC_RUNTIME_CUDNN_PROBE_H
+#ifndef TCC_RUNTIME_CUDA_CUDNN_PROBE_H
+#define TCC_RUNTIME_CUDA_CUDNN_PROBE_H
 
-#include "runtime/cuda/cudnn_conv.h"
+#include "runtime/cuda/cudnn_conv_graph.h"
 
 /* The small convolution that an engine is tried with. */
 void tcc__cudnn_probe_params(const tcc_cudnn_conv_params *like, tcc_cudnn_conv_params *out);

@@ -3,6 +3,7 @@
  * of ours, so none of them is needed. */
 #include "runtime/cuda/library.h"
 #include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/cublaslt_matmul.h"
 #include "runtime/cuda/cudnn_conv.h"
 #include "runtime/cuda/cudnn_norm.h"
 #include "runtime/cuda/cudnn_sdpa.h"

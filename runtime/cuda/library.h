@@ -9,7 +9,7 @@
 #ifndef TCC_RUNTIME_CUDA_LIBRARY_H
 #define TCC_RUNTIME_CUDA_LIBRARY_H
 
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/context.h"
 
 typedef struct tcc_cuda_entry {
     const char *name; /* "cublaslt.matmul" */

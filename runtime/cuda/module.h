@@ -3,7 +3,7 @@
 #ifndef TCC_RUNTIME_CUDA_MODULE_H
 #define TCC_RUNTIME_CUDA_MODULE_H
 
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/context.h"
 
 /* Load all modules; the driver compiles them, and what it says on a failure is in the error. `modules` has n_modules
  * entries, NULL where none was loaded. Entered. Errors: TCC_EUNSUPPORTED (the driver is too old for the PTX),

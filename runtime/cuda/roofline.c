@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * What a CUDA device can do, measured: multiply-adds in registers, and a copy in its memory. */
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/roofline.h"
 
 enum {
     REPEATS = 5,

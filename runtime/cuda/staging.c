@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * A CUDA device's ways in and out: batches through pinned slots, beside the steps that run; small results through a
  * pinned ring; and copies that are waited for. */
-#include "runtime/cuda/device.h"
+#include "runtime/cuda/staging.h"
 
 #include <string.h>
 

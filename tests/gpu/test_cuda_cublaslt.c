@@ -7,6 +7,7 @@
 
 #include "ir/support/alloc.h"
 #include "runtime/cuda/cublaslt.h"
+#include "runtime/cuda/context.h"
 
 #include <math.h>
 #include <stdio.h>

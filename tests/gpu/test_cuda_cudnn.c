@@ -7,7 +7,7 @@
 #include "harness/cuda_call.h"
 #include "harness/cudnn_device.h"
 
-#include "runtime/cuda/cudnn_conv.h"
+#include "runtime/cuda/cudnn_conv_graph.h"
 
 #include <math.h>
 #include <stdlib.h>

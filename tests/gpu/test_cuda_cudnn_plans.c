@@ -10,7 +10,7 @@
 
 #include "codegen/emit/llvm.h"
 #include "ir/support/alloc.h"
-#include "runtime/cuda/cudnn_conv.h"
+#include "runtime/cuda/cudnn_conv_graph.h"
 #include "runtime/cuda/cudnn_probe.h"
 
 #include <stdio.h>
