@@ -60,20 +60,4 @@ int64_t tcc__source_of(const tcc_dataset *data, tcc_split split, int64_t i);
 /* How many of `count` the user's val_split holds out; 0 stands for the default. */
 int64_t tcc__val_count(int64_t count, double val_split);
 
-/* Normalization of images that lie in memory as bytes. */
-typedef struct tcc__pixels {
-    float value[3][256]; /* (pixel / 255 - mean) / std, a channel */
-} tcc__pixels;
-/* Take mean and std from the options or compute them from the training images, after info.samples
- * is known, and fill info and the table. Image i is `channels` planes of `plane_bytes` from images
- * + i * stride_bytes. */
-tcc_status tcc__pixels_init(tcc_diag *d, const tcc_data_options *options, tcc_dataset *data, int channels,
-                            const uint8_t *images, int64_t plane_bytes, int64_t stride_bytes, tcc__pixels *out);
-
-/* FOLDER/name or FOLDER/name.gz, whichever exists, read whole. `required` makes its absence an
- * error; else *out is {0} then. The path found is returned for messages (tcc__free), also on an
- * error. */
-tcc_status tcc__data_file(tcc_diag *d, const char *folder, const char *name, bool required, char **path,
-                          tcc__bytes *out);
-
 #endif
