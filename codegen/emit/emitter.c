@@ -470,7 +470,7 @@ LLVMValueRef tcc_emit_fma(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMVa
 
 LLVMValueRef tcc_emit_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef overload, LLVMValueRef *arguments,
                                 int n) {
-    return call_intrinsic(e, name, &overload, 1, arguments, n);
+    return call_intrinsic(e, name, &overload, overload ? 1 : 0, arguments, n);
 }
 
 LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *indices, int n) {

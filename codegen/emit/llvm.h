@@ -264,7 +264,8 @@ LLVMValueRef tcc_emit_splat(tcc_emitter *e, LLVMValueRef scalar, int lanes);
 LLVMValueRef tcc_emit_iota(tcc_emitter *e, LLVMTypeRef scalar, int lanes); /* 0, 1, 2 ... */
 /* a * b + c with one rounding; with two on a target that has no such instruction (target->fma). */
 LLVMValueRef tcc_emit_fma(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c);
-/* An overloaded intrinsic on one type, as in "llvm.fabs": only ones that lower to instructions. */
+/* An intrinsic that is overloaded on one type, as "llvm.fabs" is, or on none (`overload` NULL): only ones that lower to
+ * instructions. */
 LLVMValueRef tcc_emit_intrinsic(tcc_emitter *e, const char *name, LLVMTypeRef overload, LLVMValueRef *arguments, int n);
 /* Sum or maximum of the lanes, as a balanced tree over halves: a fixed order. NaN: maximum may drop it. */
 LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector);

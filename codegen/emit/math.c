@@ -74,18 +74,23 @@ LLVMValueRef tcc_math_sqrt(tcc_emitter *e, LLVMValueRef x) {
     return tcc_emit_intrinsic(e, "llvm.sqrt", LLVMTypeOf(x), &x, 1);
 }
 
-/* exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2) / 2. Returns exp(r) and n; x must not exceed 2^21. ln 2 is
- * split so that n times the high part is exact. */
-static LLVMValueRef exp_reduced(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *n) {
+/* exp(x) = 2^n * exp(r), n = round(x / ln 2), |r| <= ln(2) / 2; x must not exceed 2^21. */
+typedef struct exponential {
+    LLVMValueRef of_r, n, whole; /* exp(r); n as an integer and as it is */
+} exponential;
+
+/* ln 2 is split so that n times the high part is exact. */
+static exponential exp_reduced(tcc_emitter *e, LLVMValueRef x) {
     static const float p[] = {0.49999994f, 0.1666652f, 4.1668233e-2f, 8.368816e-3f, 1.3823839e-3f}; /* 3.2e-9 */
     LLVMValueRef magic = constant(e, x, 12582912.0);
     LLVMValueRef shifted = tcc_emit_fma(e, x, constant(e, x, 1.44269504), magic);
-    *n = LLVMBuildSub(e->builder, to_bits(e, shifted), to_bits(e, magic), "");
+    LLVMValueRef n = LLVMBuildSub(e->builder, to_bits(e, shifted), to_bits(e, magic), "");
     LLVMValueRef whole = sub(e, shifted, magic);
     LLVMValueRef r = tcc_emit_fma(e, whole, constant(e, x, -0.693145751953125), x);
     r = tcc_emit_fma(e, whole, constant(e, x, -1.42860677e-6), r);
     LLVMValueRef q = tcc_math_polynomial(e, r, p, COUNT(p));
-    return add(e, tcc_emit_fma(e, mul(e, r, r), q, r), constant(e, x, 1));
+    LLVMValueRef of_r = add(e, tcc_emit_fma(e, mul(e, r, r), q, r), constant(e, x, 1));
+    return (exponential){of_r, n, whole};
 }
 
 /* 2^n for -126 <= n <= 127. */
@@ -96,20 +101,20 @@ static LLVMValueRef power_of_two(tcc_emitter *e, LLVMValueRef n, LLVMValueRef li
 
 /* exp(x) where the result is neither 0 nor inf nor a denormal. */
 static LLVMValueRef exp_small(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef n;
-    LLVMValueRef y = exp_reduced(e, x, &n);
-    return mul(e, y, power_of_two(e, n, x));
+    exponential y = exp_reduced(e, x);
+    if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, y.of_r, y.whole);
+    return mul(e, y.of_r, power_of_two(e, y.n, x));
 }
 
 LLVMValueRef tcc_math_exp(tcc_emitter *e, LLVMValueRef x) {
     if (is_cuda(e)) return tcc_math_cuda_exp(e, x);
-    LLVMValueRef n;
-    LLVMValueRef y = exp_reduced(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &n);
+    exponential y = exp_reduced(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104));
+    if (tcc_math_has_avx512(e)) return tcc_math_avx512_scale(e, y.of_r, y.whole);
     /* Two exact halves of the exponent reach from the smallest denormal to infinity; only the second product may round.
      */
-    LLVMValueRef half = LLVMBuildAShr(e->builder, n, integer(e, x, 1), "");
-    LLVMValueRef rest = LLVMBuildSub(e->builder, n, half, "");
-    return mul(e, mul(e, y, power_of_two(e, half, x)), power_of_two(e, rest, x));
+    LLVMValueRef half = LLVMBuildAShr(e->builder, y.n, integer(e, x, 1), "");
+    LLVMValueRef rest = LLVMBuildSub(e->builder, y.n, half, "");
+    return mul(e, mul(e, y.of_r, power_of_two(e, half, x)), power_of_two(e, rest, x));
 }
 
 LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x) {
@@ -148,9 +153,8 @@ LLVMValueRef tcc_math_log(tcc_emitter *e, LLVMValueRef x) {
 }
 
 static LLVMValueRef tanh_large(tcc_emitter *e, LLVMValueRef a) {
-    LLVMValueRef n;
-    LLVMValueRef y = exp_reduced(e, mul(e, tcc_math_at_most(e, a, 10), constant(e, a, 2)), &n);
-    LLVMValueRef denominator = tcc_emit_fma(e, y, power_of_two(e, n, a), constant(e, a, 1));
+    exponential y = exp_reduced(e, mul(e, tcc_math_at_most(e, a, 10), constant(e, a, 2)));
+    LLVMValueRef denominator = tcc_emit_fma(e, y.of_r, power_of_two(e, y.n, a), constant(e, a, 1));
     return sub(e, constant(e, a, 1), quotient(e, constant(e, a, 2), denominator));
 }
 
@@ -166,6 +170,7 @@ LLVMValueRef tcc_math_tanh(tcc_emitter *e, LLVMValueRef x) {
 
 /* An odd polynomial below 0.9375; above, 1 - exp(p(|x|)) where p fits the logarithm of erfc (absolute error). */
 LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x) {
+    if (tcc_math_has_avx512(e)) return tcc_math_avx512_erf(e, x);
     static const float p[] = {0.128379166f,  -0.37612632f,   0.11283674f,  -2.6858337e-2f,
                               5.1985579e-3f, -8.1157684e-4f, 8.2597617e-5f}; /* 8.6e-10 */
     static const float q[] = {3.0332414e-4f, -1.1301694f,   -0.63192844f,   -0.10999024f, 2.637374e-2f,

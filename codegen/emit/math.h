@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * Elementary functions as straight-line code on f32 values, scalar or vector: the same bits in every lane and for every
- * width, no calls, no tables. Error bounds are in units of the last place of the exact result, on the host and on CUDA
- * (math_nvptx.c), checked by tests/unit/test_math.c and tests/gpu/test_gpu_math.c over the whole range. NaN gives NaN;
- * infinities, zeros and denormals behave as in C's math.h but where said. */
+ * width, no calls, and no tables but such as one instruction looks up (math_avx512.c). Error bounds are in units of the
+ * last place of the exact result, on the host and on CUDA (math_nvptx.c), checked by tests/unit/test_math.c and
+ * tests/gpu/test_gpu_math.c over the whole range. NaN gives NaN; infinities, zeros and denormals behave as in C's
+ * math.h but where said. */
 #ifndef TCC_CODEGEN_EMIT_MATH_H
 #define TCC_CODEGEN_EMIT_MATH_H
 
@@ -32,6 +33,12 @@ LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e,
 LLVMValueRef tcc_math_cuda_tanh_large(tcc_emitter *e, LLVMValueRef x); /* x >= 0.63 */
 LLVMValueRef tcc_math_cuda_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_math_cuda_rsqrt(tcc_emitter *e, LLVMValueRef x);
+
+/* And from math_avx512.c where the host has AVX-512. */
+bool tcc_math_has_avx512(const tcc_emitter *e);
+LLVMValueRef tcc_math_avx512_erf(tcc_emitter *e, LLVMValueRef x);
+/* x 2^whole, rounded once. */
+LLVMValueRef tcc_math_avx512_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef whole);
 
 /* Horner's rule in x with `count` coefficients, the constant first. */
 LLVMValueRef tcc_math_polynomial(tcc_emitter *e, LLVMValueRef x, const float *coefficients, int count);
