@@ -47,10 +47,42 @@ void tcc_contract_read_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, cons
 /* The elements of an access, in the sums' type. */
 LLVMValueRef tcc_contract_arrived(tcc_emitter *e, const tcc_contract_reader *s, const tcc_contract_pending *access);
 
+/* Sets thread, lane and the warp's and lane's places. */
+void tcc_contract_find_thread(tcc_emitter *e, tcc_contract_block *x);
+/* What does not change along k. `o0`: the tile's first row; `extent`: how many rows there are. */
+void tcc_contract_begin_reading(tcc_emitter *e, const tcc_contract_gpu_plan *p, tcc_contract_reader *s,
+                                LLVMValueRef thread, LLVMValueRef memory, LLVMValueRef batch, LLVMValueRef o0,
+                                int64_t extent);
+/* A tile that was read goes to shared memory, [k][row]. */
+void tcc_contract_store_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s,
+                             LLVMValueRef shared, const tcc_contract_pending *accesses);
+
+/* Sums of tile rows times tile columns over k in [begin, end) (i32). Multiply-adds: sums[rows of squares * chunk +
+ * row][columns of squares]; the next tile is on its way while one is multiplied. */
+void tcc_contract_fma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end,
+                      LLVMValueRef *sums);
 /* Tensor cores: sums of tile rows times tile columns over k in [begin, end) (i32), as vectors of 4 in the order of
  * mma.sync: for each 16 rows of the warp, for each 8 columns. Shared memory is free to use afterwards, but for a
  * barrier. */
 void tcc_contract_mma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end,
                       LLVMValueRef *sums);
+
+/* --- Finished tiles (gpu_finish.c) */
+
+typedef struct tcc_contract_finish {
+    const tcc_contract_epilogue *epilogue;
+    LLVMValueRef access[TCC_CONTRACT_MAX_ACCESSES]; /* params */
+    LLVMValueRef batch_offset[TCC_CONTRACT_MAX_ACCESSES];
+    int first_buffer;
+} tcc_contract_finish;
+
+void tcc_contract_enter_batch(tcc_emitter *e, const tcc_contract_gpu_plan *p, tcc_contract_finish *f,
+                              LLVMValueRef batch);
+/* The epilogue of the vector at (m, n). */
+void tcc_contract_finish_vector(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_finish *f,
+                                LLVMValueRef m, LLVMValueRef n, LLVMValueRef sums);
+/* Sums pass through shared memory, a strip of each warp at a time, and leave it row by row. */
+void tcc_contract_finish_tile(tcc_emitter *e, tcc_contract_block *x, const tcc_contract_finish *f,
+                              LLVMValueRef workspace, LLVMValueRef m0, LLVMValueRef n0, LLVMValueRef *sums);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What contract.c, pack.c and attention share. */
+ * What the files of the host's schedule share, attention and Winograd among them. */
 #ifndef TCC_CODEGEN_CONTRACT_INTERNAL_H
 #define TCC_CODEGEN_CONTRACT_INTERNAL_H
 
@@ -53,5 +53,20 @@ typedef struct tcc_tile {
 } tcc_tile;
 
 void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
+
+/* Part of a k dimension: its first index and how many follow, inside the block. `count` NULL: all that the level has.
+ */
+typedef struct tcc_contract_part {
+    LLVMValueRef from, count;
+} tcc_contract_part;
+
+/* Cuts the k dimensions to the windows as they lie for the batch and the tile at hand. `block`: indices of the block of
+ * k, `count` of the split dimension. */
+void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMValueRef *batch,
+                             const LLVMValueRef *row, const LLVMValueRef *block, LLVMValueRef count,
+                             tcc_contract_part *parts);
+/* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */
+void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count,
+                              const tcc_contract_part *parts, tcc_tile *t, LLVMValueRef *a, LLVMValueRef *b);
 
 #endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT
+ * The host's kernels of a contraction: items, blocks of k, tiles, epilogues. Planning is in plan.c, packing in pack.c,
+ * the register tile in tile.c. */
+#include "codegen/contract/internal.h"
+
+#include <string.h>
+
+static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef sums,
+                          const tcc_contract_place *place, const tcc_contract_epilogue *epilogue) {
+    if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, place);
+    else if (p->c.accumulate) sums = LLVMBuildFAdd(e->builder, tcc_contract_load(e, place, 0), sums, "");
+    if (sums) tcc_contract_store(e, place, 0, sums);
+}
+
+static void begin_kernel(tcc_emitter *e, const tcc_contract_epilogue *epilogue, int first_buffer) {
+    if (epilogue && epilogue->begin) epilogue->begin(epilogue->user, e, first_buffer);
+}
+
+static void end_kernel(tcc_emitter *e, const tcc_contract_epilogue *epilogue) {
+    if (epilogue && epilogue->end) epilogue->end(epilogue->user, e);
+    tcc_emit_kernel_end(e);
+}
+
+static void begin_row(tcc_emitter *e, const tcc_contract_epilogue *epilogue, const tcc_contract_place *place) {
+    if (epilogue && epilogue->row) epilogue->row(epilogue->user, e, place);
+}
+
+static void end_row(tcc_emitter *e, const tcc_contract_epilogue *epilogue) {
+    if (epilogue && epilogue->row_end) epilogue->row_end(epilogue->user, e);
+}
+
+/* Lanes of the vector at n that exist, or NULL when every panel is full. */
+static LLVMValueRef lanes_mask(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef n) {
+    if (p->N % ((int64_t)p->vectors * e->lanes) == 0) return NULL;
+    return tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), n));
+}
+
+/* The kernel, and where it is: in the item, the block of k, the panel of columns and the tile at hand. Pointers are at
+ * elements that A and B begin with there. */
+typedef struct kernel {
+    const tcc_contract_plan *p;
+    const tcc_contract_epilogue *epilogue;
+    LLVMValueRef access[TCC_CONTRACT_MAX_ACCESSES]; /* params, where k is not split */
+    LLVMValueRef a, b, packed_b, partials,
+        stage; /* the latter in scratch: sums of other blocks of k; a finished tile */
+    /* the item */
+    LLVMValueRef rows_key; /* equal for items that share their rows of A */
+    LLVMValueRef batch[TCC_CONTRACT_MAX_DIMS], item_a, item_b;
+    LLVMValueRef offset[TCC_CONTRACT_MAX_ACCESSES]; /* of each access for the item's b */
+    LLVMValueRef workspace;                         /* offset of (split, b) in the workspace */
+    LLVMValueRef tile0, tile_end, panel0, panel_end, block0, block_end;
+    /* the block of k */
+    LLVMValueRef number, block[TCC_CONTRACT_MAX_DIMS], block_a, block_b;
+    LLVMValueRef count; /* of the split dimension */
+    /* the panel */
+    LLVMValueRef panel, n0, panel_b;
+    /* the tile */
+    LLVMValueRef tile, row0, first_row;      /* rows before first_row belong to another tile */
+    LLVMValueRef row[TCC_CONTRACT_MAX_DIMS]; /* of the tile's first row */
+    LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
+} kernel;
+
+/* Where an epilogue stands at the first vector of a row. */
+static tcc_contract_place place_of_row(tcc_emitter *e, const kernel *k, LLVMValueRef row) {
+    const tcc_contract_plan *p = k->p;
+    tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 2};
+    LLVMValueRef index[TCC_CONTRACT_MAX_DIMS];
+    tcc_contract_split_index(e, &p->c.m, row, index);
+    for (int x = 0; x < p->c.n_accesses; x++) {
+        int64_t stride = p->c.n.d[0].c[x];
+        LLVMValueRef along_n = stride ? tcc_emit_mul(e, k->n0, tcc_emit_i64(e, stride)) : tcc_emit_i64(e, 0);
+        place.offset[x] = tcc_emit_add(e, tcc_emit_add(e, k->offset[x], along_n),
+                                       tcc_contract_offset(e, &p->c.m, index, x));
+        place.lane_stride[x] = stride;
+    }
+    return place;
+}
+
+/* Finish the vector that is `column` lanes into the panel. */
+static void finish_at(tcc_emitter *e, const kernel *k, const tcc_contract_place *row, LLVMValueRef column,
+                      LLVMValueRef sums) {
+    const tcc_contract_plan *p = k->p;
+    tcc_contract_place place = *row;
+    for (int x = 0; x < p->c.n_accesses; x++)
+        if (place.lane_stride[x])
+            place.offset[x] = tcc_emit_add(e, row->offset[x],
+                                           tcc_emit_mul(e, column, tcc_emit_i64(e, place.lane_stride[x])));
+    place.mask = lanes_mask(e, p, tcc_emit_add(e, k->n0, column));
+    finish_vector(e, p, sums, &place, k->epilogue);
+}
+
+/* Row `row` of the tile, from registers: to the workspace, or through the epilogue to C. */
+static void finish_row(tcc_emitter *e, const kernel *k, LLVMValueRef row, const LLVMValueRef *sums) {
+    const tcc_contract_plan *p = k->p;
+    int64_t width = p->panels * p->vectors * e->lanes;
+    if (p->k_splits > 1) {
+        LLVMValueRef at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))),
+                                       k->n0);
+        LLVMValueRef address = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 2), at);
+        for (int v = 0; v < p->vectors; v++)
+            tcc_emit_store(e, sums[v], tcc_emit_at(e, e->f32, address, tcc_emit_i64(e, v * e->lanes)), e->lanes * 4);
+        return;
+    }
+    tcc_contract_place place = place_of_row(e, k, row);
+    begin_row(e, k->epilogue, &place);
+    for (int v = 0; v < p->vectors; v++) finish_at(e, k, &place, tcc_emit_i64(e, v * e->lanes), sums[v]);
+    end_row(e, k->epilogue);
+}
+
+/* The sums of the tile go to the workspace, or to C. What follows the sums is emitted once, in a loop over the tile
+ * that was set down in scratch; a plain store goes from registers. */
+static void emit_tile_end(tcc_emitter *e, const kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    bool overlap = p->row_extent % p->rows != 0, loops = p->k_splits == 1 && k->epilogue && !k->epilogue->plain;
+    int64_t row_width = (int64_t)p->vectors * e->lanes;
+    for (int i = 0; i < p->rows && !loops; i++) {
+        LLVMValueRef row = tcc_emit_add(e, k->row0, tcc_emit_i64(e, i));
+        tcc_emit_if mine;
+        if (overlap) tcc_emit_if_begin(e, &mine, LLVMBuildICmp(e->builder, LLVMIntSGE, row, k->first_row, ""));
+        finish_row(e, k, row, k->sums + i * p->vectors);
+        if (overlap) tcc_emit_if_end(e, &mine);
+    }
+    if (!loops) return;
+    for (int i = 0; i < p->rows * p->vectors; i++)
+        tcc_emit_store(e, k->sums[i], tcc_emit_at(e, e->f32, k->stage, tcc_emit_i64(e, (int64_t)i * e->lanes)),
+                       e->lanes * 4);
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, tcc_emit_sub(e, k->first_row, k->row0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
+    tcc_contract_place place = place_of_row(e, k, tcc_emit_add(e, k->row0, rows.index));
+    begin_row(e, k->epilogue, &place);
+    LLVMValueRef stage = tcc_emit_at(e, e->f32, k->stage, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
+    LLVMValueRef end = tcc_emit_i64(e, row_width);
+    if (p->N % row_width) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), k->n0));
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
+    LLVMValueRef value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, columns.index), e->lanes * 4);
+    finish_at(e, k, &place, columns.index, value);
+    tcc_emit_loop_end(e, &columns, NULL);
+    end_row(e, k->epilogue);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
+/* Sums of a tile over several blocks of k meet in scratch. */
+static LLVMValueRef partial_address(tcc_emitter *e, LLVMValueRef partial, int i) {
+    return tcc_emit_at(e, e->f32, partial, tcc_emit_i64(e, (int64_t)i * e->lanes));
+}
+
+static void begin(tcc_emitter *e, kernel *k, const char *symbol) {
+    const tcc_contract_plan *p = k->p;
+    const int n_sums = p->rows * p->vectors;
+    tcc_emit_kernel_begin(e, symbol);
+    int buffer_a = p->swapped ? 1 : 0;
+    k->a = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
+    k->b = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
+    if (p->k_splits == 1)
+        for (int x = 0; x < p->c.n_accesses; x++) k->access[x] = tcc_emit_param(e, 2 + x);
+    if (p->k_splits == 1) begin_kernel(e, k->epilogue, 2);
+    k->packed_b = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats));
+    k->stage = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->scratch_bytes / 4 - (int64_t)n_sums * e->lanes));
+    k->partials = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats + p->b_floats));
+}
+
+static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
+    const tcc_contract_plan *p = k->p;
+    const int64_t panel = (int64_t)p->vectors * e->lanes;
+    LLVMValueRef rest = item, panel_block = tcc_emit_rem(e, rest, p->panel_blocks);
+    k->rows_key = rest = tcc_emit_div(e, rest, p->panel_blocks);
+    LLVMValueRef row_block = tcc_emit_rem(e, rest, p->row_blocks);
+    rest = tcc_emit_div(e, rest, p->row_blocks);
+    /* A part of k is finished for all of the batch before the next: filter gradients meet the same images at each tap.
+     */
+    LLVMValueRef batch = tcc_emit_rem(e, rest, p->B), split = tcc_emit_div(e, rest, p->B);
+    tcc_contract_split_index(e, &p->c.b, batch, k->batch);
+    k->item_a = tcc_emit_at(e, e->f32, k->a, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_A));
+    k->item_b = tcc_emit_at(e, e->f32, k->b, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_B));
+    if (p->k_splits == 1) {
+        for (int x = 0; x < p->c.n_accesses; x++)
+            k->offset[x] = tcc_emit_add(e, k->access[x], tcc_contract_offset(e, &p->c.b, k->batch, x));
+    } else {
+        LLVMValueRef part = tcc_emit_add(e, tcc_emit_mul(e, split, tcc_emit_i64(e, p->B)), batch);
+        k->workspace = tcc_emit_mul(e, part, tcc_emit_i64(e, p->M * p->panels * panel));
+    }
+    k->tile0 = tcc_emit_mul(e, row_block, tcc_emit_i64(e, p->tiles_per_block));
+    k->tile_end = tcc_emit_min(e, tcc_emit_add(e, k->tile0, tcc_emit_i64(e, p->tiles_per_block)),
+                               tcc_emit_i64(e, p->tiles));
+    k->panel0 = tcc_emit_mul(e, panel_block, tcc_emit_i64(e, p->panels_per_block));
+    k->panel_end = tcc_emit_min(e, tcc_emit_add(e, k->panel0, tcc_emit_i64(e, p->panels_per_block)),
+                                tcc_emit_i64(e, p->panels));
+    k->block0 = tcc_emit_mul(e, split, tcc_emit_i64(e, p->k_blocks_per_split));
+    k->block_end = tcc_emit_add(e, k->block0, tcc_emit_i64(e, p->k_blocks_per_split));
+    if (p->k_blocks % p->k_blocks_per_split) k->block_end = tcc_emit_min(e, k->block_end, tcc_emit_i64(e, p->k_blocks));
+}
+
+/* Where the block begins in k, and how much of the split dimension it has. */
+static void enter_block(tcc_emitter *e, kernel *k, LLVMValueRef number) {
+    const tcc_contract_plan *p = k->p;
+    tcc_contract_dims outer = {.n = p->k_split_dim + 1};
+    memcpy(outer.d, p->c.k.d, sizeof *outer.d * (size_t)outer.n);
+    tcc_contract_dim *stepped = &outer.d[p->k_split_dim];
+    int64_t extent = stepped->extent;
+    stepped->extent = (extent + p->k_step - 1) / p->k_step;
+    stepped->a *= p->k_step;
+    stepped->b *= p->k_step;
+    k->number = number;
+    tcc_contract_split_index(e, &outer, number, k->block);
+    k->block_a = tcc_emit_at(e, e->f32, k->item_a, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_A));
+    k->block_b = tcc_emit_at(e, e->f32, k->item_b, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_B));
+    k->count = tcc_emit_i64(e, p->k_step);
+    if (extent % p->k_step) {
+        LLVMValueRef begun = tcc_emit_mul(e, k->block[p->k_split_dim], tcc_emit_i64(e, p->k_step));
+        k->count = tcc_emit_min(e, k->count, tcc_emit_sub(e, tcc_emit_i64(e, extent), begun));
+    }
+}
+
+/* The panel of that number, packed where it has to be. */
+static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
+    const tcc_contract_plan *p = k->p;
+    k->panel = panel;
+    k->n0 = tcc_emit_mul(e, panel, tcc_emit_i64(e, (int64_t)p->vectors * e->lanes));
+    if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);
+    k->panel_b = p->pack_b ? k->packed_b : tcc_emit_at(e, e->f32, k->block_b, k->n0);
+}
+
+/* The rows of the tile of that number, and its sums over the block of k. */
+static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
+    const tcc_contract_plan *p = k->p;
+    /* Tiles take the outer dimensions of m, if rows lie in the last alone, before they go on to further rows. */
+    tcc_contract_dims outer_m = p->c.m;
+    outer_m.n--;
+    int64_t positions = p->M / p->row_extent;
+    LLVMValueRef position = tcc_emit_rem(e, number, positions);
+    LLVMValueRef first_row = tcc_emit_mul(e, tcc_emit_div(e, number, positions), tcc_emit_i64(e, p->rows)),
+                 row0 = first_row;
+    if (p->row_extent % p->rows) row0 = tcc_emit_min(e, first_row, tcc_emit_i64(e, p->row_extent - p->rows));
+    LLVMValueRef in_last = row0;
+    if (positions > 1) {
+        LLVMValueRef begun = tcc_emit_mul(e, position, tcc_emit_i64(e, p->row_extent));
+        row0 = tcc_emit_add(e, begun, row0), first_row = tcc_emit_add(e, begun, first_row);
+        tcc_contract_split_index(e, &outer_m, position, k->row);
+    }
+    tcc_tile t = {.rows = p->rows, .vectors = p->vectors, .b_aligned = p->pack_b};
+    LLVMValueRef tile_a;
+    k->tile = tcc_emit_sub(e, number, k->tile0);
+    if (p->pack_a) {
+        t.a_row = p->a_columns ? 1 : p->a_row;
+        LLVMValueRef place = tcc_emit_mul(e, k->tile, tcc_emit_i64(e, p->rows * p->a_row));
+        if (p->a_columns) place = tcc_emit_sub(e, row0, tcc_emit_mul(e, k->tile0, tcc_emit_i64(e, p->rows)));
+        tile_a = tcc_emit_at(e, e->f32, e->scratch, place);
+    } else {
+        t.a_row = p->c.m.d[p->c.m.n - 1].a;
+        tile_a = tcc_emit_at(e, e->f32, k->block_a, tcc_emit_mul(e, in_last, tcc_emit_i64(e, t.a_row)));
+        if (positions > 1)
+            tile_a = tcc_emit_at(e, e->f32, tile_a, tcc_contract_offset(e, &outer_m, k->row, TCC_OPERAND_A));
+    }
+    k->row[p->c.m.n - 1] = in_last;
+    k->row0 = row0, k->first_row = first_row;
+    for (int i = 0; i < p->rows * p->vectors; i++) k->sums[i] = tcc_emit_float(e, e->vf32, 0);
+    if (!p->K) return;
+    tcc_contract_part parts[TCC_CONTRACT_MAX_DIMS] = {0};
+    LLVMValueRef tile_b = k->panel_b;
+    tcc_contract_find_parts(e, p, k->batch, k->row, k->block, k->count, parts);
+    tcc_contract_make_levels(e, p, k->count, parts, &t, &tile_a, &tile_b);
+    tcc_tile_emit(e, &t, tile_a, tile_b, k->sums);
+}
+
+/* Adds what earlier blocks of k left in scratch; leaves the sum there, or finishes the tile with the last block. */
+static void add_partial(tcc_emitter *e, kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    const int n_sums = p->rows * p->vectors;
+    LLVMValueRef slot = tcc_emit_add(
+        e, tcc_emit_mul(e, tcc_emit_sub(e, k->panel, k->panel0), tcc_emit_i64(e, p->tiles_per_block)), k->tile);
+    LLVMValueRef partial = tcc_emit_at(e, e->f32, k->partials,
+                                       tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)n_sums * e->lanes)));
+    LLVMValueRef next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
+    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, "");
+    /* Scratch holds nothing before the first block: no lane is loaded then. */
+    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildICmp(e->builder, LLVMIntNE, k->number, k->block0, ""), e->lanes);
+    for (int i = 0; i < n_sums; i++)
+        k->sums[i] = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, partial_address(e, partial, i), again),
+                                   k->sums[i], "");
+    tcc_emit_if finish;
+    tcc_emit_if_begin(e, &finish, is_last);
+    emit_tile_end(e, k);
+    tcc_emit_if_else(e, &finish);
+    for (int i = 0; i < n_sums; i++) tcc_emit_store(e, k->sums[i], partial_address(e, partial, i), e->lanes * 4);
+    tcc_emit_if_end(e, &finish);
+}
+
+void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
+                       const tcc_contract_epilogue *epilogue) {
+    kernel k = {.p = p, .epilogue = epilogue};
+    begin(e, &k, symbol);
+    /* Successive items mostly share their rows; A is then packed once. */
+    bool keep_a = p->pack_a && p->k_blocks_per_split == 1;
+    LLVMValueRef none = tcc_emit_i64(e, -1);
+    tcc_emit_loop items, blocks, panels, tiles;
+    tcc_emit_loop_begin(e, &items, e->begin, e->end, 1, &none, keep_a ? 1 : 0);
+    enter_item(e, &k, items.index);
+    bool one_block = p->k_blocks_per_split == 1;
+    if (one_block) blocks.index = k.block0;
+    else tcc_emit_loop_begin(e, &blocks, k.block0, k.block_end, 1, NULL, 0);
+    enter_block(e, &k, blocks.index);
+    if (p->pack_a) {
+        tcc_emit_if repack;
+        if (keep_a) tcc_emit_if_begin(e, &repack, LLVMBuildICmp(e->builder, LLVMIntNE, k.rows_key, items.carry[0], ""));
+        tcc_contract_pack_a(e, p, k.block_a, e->scratch, k.tile0, k.tile_end, k.count);
+        if (keep_a) tcc_emit_if_end(e, &repack);
+    }
+    tcc_emit_loop_begin(e, &panels, k.panel0, k.panel_end, 1, NULL, 0);
+    enter_panel(e, &k, panels.index);
+    tcc_emit_loop_begin(e, &tiles, k.tile0, k.tile_end, 1, NULL, 0);
+    multiply_tile(e, &k, tiles.index);
+    if (one_block) emit_tile_end(e, &k);
+    else add_partial(e, &k);
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_end(e, &panels, NULL);
+    if (!one_block) tcc_emit_loop_end(e, &blocks, NULL);
+    tcc_emit_loop_end(e, &items, &k.rows_key);
+    end_kernel(e, p->k_splits == 1 ? epilogue : NULL);
+}
+
+void tcc_contract_emit_combine(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
+                               const tcc_contract_epilogue *epilogue) {
+    const int64_t width = p->panels * p->vectors * e->lanes;
+    const tcc_contract_dim *along = &p->c.n.d[0];
+    tcc_emit_kernel_begin(e, symbol);
+    LLVMValueRef workspace = tcc_emit_buffer(e, 0), access[TCC_CONTRACT_MAX_ACCESSES];
+    for (int x = 0; x < p->c.n_accesses; x++) access[x] = tcc_emit_param(e, x);
+    begin_kernel(e, epilogue, 1);
+    int64_t chunks = (p->M + p->combine_rows - 1) / p->combine_rows;
+    tcc_emit_loop items, rows, vectors, splits;
+    tcc_emit_items_begin(e, &items);
+    LLVMValueRef batch = tcc_emit_div(e, items.index, chunks), index[TCC_CONTRACT_MAX_DIMS];
+    tcc_contract_split_index(e, &p->c.b, batch, index);
+    LLVMValueRef item[TCC_CONTRACT_MAX_ACCESSES];
+    for (int x = 0; x < p->c.n_accesses; x++)
+        item[x] = tcc_emit_add(e, access[x], tcc_contract_offset(e, &p->c.b, index, x));
+    LLVMValueRef from = tcc_emit_mul(e, tcc_emit_rem(e, items.index, chunks), tcc_emit_i64(e, p->combine_rows));
+    LLVMValueRef to = tcc_emit_min(e, tcc_emit_add(e, from, tcc_emit_i64(e, p->combine_rows)), tcc_emit_i64(e, p->M));
+    tcc_emit_loop_begin(e, &rows, from, to, 1, NULL, 0);
+    tcc_contract_split_index(e, &p->c.m, rows.index, index);
+    tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 1};
+    LLVMValueRef row[TCC_CONTRACT_MAX_ACCESSES];
+    for (int x = 0; x < p->c.n_accesses; x++)
+        row[x] = tcc_emit_add(e, item[x], tcc_contract_offset(e, &p->c.m, index, x));
+    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, batch, tcc_emit_i64(e, p->M)), rows.index);
+    LLVMValueRef source = tcc_emit_at(e, e->f32, workspace, tcc_emit_mul(e, at, tcc_emit_i64(e, width)));
+    for (int x = 0; x < p->c.n_accesses; x++) place.offset[x] = row[x], place.lane_stride[x] = along->c[x];
+    begin_row(e, epilogue, &place);
+    tcc_emit_loop_begin(e, &vectors, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->N), e->lanes, NULL, 0);
+    source = tcc_emit_at(e, e->f32, source, vectors.index);
+    LLVMValueRef sum = tcc_emit_load(e, e->vf32, source, e->lanes * 4);
+    tcc_emit_loop_begin(e, &splits, tcc_emit_i64(e, 1), tcc_emit_i64(e, p->k_splits), 1, &sum, 1);
+    LLVMValueRef part = tcc_emit_at(e, e->f32, source,
+                                    tcc_emit_mul(e, splits.index, tcc_emit_i64(e, p->B * p->M * width)));
+    sum = LLVMBuildFAdd(e->builder, splits.carry[0], tcc_emit_load(e, e->vf32, part, e->lanes * 4), "");
+    tcc_emit_loop_end(e, &splits, &sum);
+    for (int x = 0; x < p->c.n_accesses; x++) {
+        place.offset[x] = row[x];
+        if (along->c[x])
+            place.offset[x] = tcc_emit_add(e, row[x], tcc_emit_mul(e, vectors.index, tcc_emit_i64(e, along->c[x])));
+    }
+    place.mask = p->N % e->lanes ? tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), vectors.index))
+                                 : NULL;
+    finish_vector(e, p, splits.carry[0], &place, epilogue);
+    tcc_emit_loop_end(e, &vectors, NULL);
+    end_row(e, epilogue);
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &items, NULL);
+    end_kernel(e, epilogue);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT
+ * The loops of k inside a block, as the register tile walks them, cut to the windows. */
+#include "codegen/contract/internal.h"
+
+/* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */
+void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count,
+                              const tcc_contract_part *parts, tcc_tile *t, LLVMValueRef *a, LLVMValueRef *b) {
+    const tcc_contract_dims *k = &p->c.k;
+    int64_t panel_row = (int64_t)p->vectors * e->lanes, linear = p->k_inner;
+    for (int i = p->k_split_dim; i < k->n; i++) {
+        if (i > p->k_split_dim) linear /= k->d[i].extent;
+        tcc_tile_level l = {.count = k->d[i].extent, .a = k->d[i].a, .b = k->d[i].b, .multiple = 1};
+        if (i == p->k_split_dim) {
+            l.count = p->k_step;
+            l.runtime = k->d[i].extent % p->k_step ? count : NULL;
+        }
+        if (p->pack_a) l.a = linear * (p->a_columns ? p->a_row : 1);
+        if (p->pack_b) l.b = linear * panel_row;
+        if (parts[i].count) {
+            l.runtime = parts[i].count;
+            *a = tcc_emit_at(e, e->f32, *a, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.a)));
+            *b = tcc_emit_at(e, e->f32, *b, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.b)));
+        }
+        t->levels[t->n_levels++] = l;
+    }
+}
+
+static LLVMValueRef max_of(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildSelect(e->builder, LLVMBuildICmp(e->builder, LLVMIntSGT, a, b, ""), a, b, "");
+}
+
+/* The indices j with 0 <= base + step j < extent: [*from, *to). */
+static void window_range(tcc_emitter *e, LLVMValueRef base, int64_t step, int64_t extent, LLVMValueRef *from,
+                         LLVMValueRef *to) {
+    LLVMValueRef zero = tcc_emit_i64(e, 0);
+    int64_t size = step < 0 ? -step : step;
+    if (step < 0) base = tcc_emit_sub(e, tcc_emit_i64(e, extent - 1), base); /* seen from the other end */
+    LLVMValueRef before = max_of(e, tcc_emit_sub(e, zero, base), zero);
+    *from = tcc_emit_div(e, tcc_emit_add(e, before, tcc_emit_i64(e, size - 1)), size);
+    LLVMValueRef left = max_of(e, tcc_emit_sub(e, tcc_emit_i64(e, extent), base), zero);
+    *to = tcc_emit_div(e, tcc_emit_add(e, left, tcc_emit_i64(e, size - 1)), size);
+}
+
+void tcc_contract_find_parts(tcc_emitter *e, const tcc_contract_plan *p, const LLVMValueRef *batch,
+                             const LLVMValueRef *row, const LLVMValueRef *block, LLVMValueRef count,
+                             tcc_contract_part *parts) {
+    const tcc_contract *c = &p->c;
+    LLVMValueRef seen = NULL; /* the block's outer indices lie in their windows */
+    for (int v = 0; v < c->n_windows; v++) {
+        LLVMValueRef base = tcc_emit_i64(e, c->windows[v].start), from, to;
+        for (int i = 0; i < c->b.n; i++)
+            if (c->b.d[i].w[v])
+                base = tcc_emit_add(e, base, tcc_emit_mul(e, batch[i], tcc_emit_i64(e, c->b.d[i].w[v])));
+        for (int i = 0; i < c->m.n; i++)
+            if (c->m.d[i].w[v]) base = tcc_emit_add(e, base, tcc_emit_mul(e, row[i], tcc_emit_i64(e, c->m.d[i].w[v])));
+        for (int i = 0; i < c->k.n; i++) {
+            if (!c->k.d[i].w[v]) continue;
+            window_range(e, base, c->k.d[i].w[v], c->windows[v].extent, &from, &to);
+            to = tcc_emit_min(e, to, tcc_emit_i64(e, c->k.d[i].extent));
+            if (i < p->k_split_dim) {
+                LLVMValueRef above = LLVMBuildICmp(e->builder, LLVMIntSGE, block[i], from, "");
+                LLVMValueRef inside = LLVMBuildAnd(e->builder, above,
+                                                   LLVMBuildICmp(e->builder, LLVMIntSLT, block[i], to, ""), "");
+                seen = seen ? LLVMBuildAnd(e->builder, seen, inside, "") : inside;
+                continue;
+            }
+            if (i == p->k_split_dim) {
+                LLVMValueRef begun = tcc_emit_mul(e, block[i], tcc_emit_i64(e, p->k_step));
+                from = max_of(e, tcc_emit_sub(e, from, begun), tcc_emit_i64(e, 0));
+                to = tcc_emit_min(e, tcc_emit_sub(e, to, begun), count);
+            }
+            parts[i] = (tcc_contract_part){from, max_of(e, tcc_emit_sub(e, to, from), tcc_emit_i64(e, 0))};
+        }
+    }
+    if (!seen) return;
+    tcc_contract_part *first = &parts[p->k_split_dim];
+    if (!first->count) *first = (tcc_contract_part){tcc_emit_i64(e, 0), count};
+    first->count = tcc_emit_select(e, seen, first->count, tcc_emit_i64(e, 0));
+}

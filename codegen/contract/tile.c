@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * The register tile of the host: sums of rows x vectors over nested loops of k. */
+#include "codegen/contract/internal.h"
+
+#include <string.h>
+
+enum { UNROLLED_STEPS = 12 };
+
+/* sums += A column * B row for `count` successive k, from a and b on. */
+static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums,
+                       int count) {
+    const tcc_tile_level *l = &t->levels[t->n_levels - 1];
+    for (int u = 0; u < count; u++) {
+        LLVMValueRef lanes[8];
+        for (int v = 0; v < t->vectors; v++) {
+            LLVMValueRef at = tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, u * l->b + v * e->lanes));
+            lanes[v] = tcc_emit_load(e, e->vf32, at, t->b_aligned ? e->lanes * 4 : 4);
+        }
+        for (int i = 0; i < t->rows; i++) {
+            LLVMValueRef at = tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, u * l->a + i * t->a_row));
+            LLVMValueRef scalar = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at, 4), e->lanes);
+            for (int v = 0; v < t->vectors; v++)
+                sums[i * t->vectors + v] = tcc_emit_fma(e, scalar, lanes[v], sums[i * t->vectors + v]);
+        }
+    }
+}
+
+static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+    const tcc_tile_level *l = &t->levels[t->n_levels - 1];
+    a = tcc_emit_anchor(e, a), b = tcc_emit_anchor(e, b);
+    int n = t->rows * t->vectors, unroll = n >= 24 ? 4 : n >= 8 ? 8 : 16;
+    if (!l->runtime && l->count <= unroll) {
+        emit_steps(e, t, a, b, sums, (int)l->count);
+        return;
+    }
+    LLVMValueRef carry[TCC_EMIT_MAX_CARRY];
+    int64_t counts[] = {unroll, 1};
+    LLVMValueRef done = tcc_emit_i64(e, 0);
+    for (int pass = 0; pass < 2; pass++) { /* unrolled, then what is left */
+        int64_t step = counts[pass];
+        if (l->runtime && pass == 1 && l->multiple % unroll == 0) break;
+        if (!l->runtime && pass == 1) {
+            emit_steps(e, t, a, b, sums, (int)(l->count % unroll));
+            break;
+        }
+        LLVMValueRef to = l->runtime ? l->runtime : tcc_emit_i64(e, l->count / unroll * unroll);
+        if (l->runtime && pass == 0 && l->multiple % unroll)
+            to = tcc_emit_mul(e, tcc_emit_div(e, to, unroll), tcc_emit_i64(e, unroll));
+        memcpy(carry, sums, sizeof *carry * (size_t)n);
+        carry[n] = a, carry[n + 1] = b;
+        tcc_emit_loop loop;
+        tcc_emit_loop_begin(e, &loop, done, to, step, carry, n + 2);
+        memcpy(carry, loop.carry, sizeof *carry * (size_t)(n + 2));
+        emit_steps(e, t, carry[n], carry[n + 1], carry, (int)step);
+        carry[n] = tcc_emit_anchor(e, tcc_emit_at(e, e->f32, carry[n], tcc_emit_i64(e, step * l->a)));
+        carry[n + 1] = tcc_emit_anchor(e, tcc_emit_at(e, e->f32, carry[n + 1], tcc_emit_i64(e, step * l->b)));
+        tcc_emit_loop_end(e, &loop, carry);
+        memcpy(sums, loop.carry, sizeof *carry * (size_t)n);
+        a = loop.carry[n], b = loop.carry[n + 1];
+        done = to;
+    }
+}
+
+static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+    if (at == t->n_levels - 1) {
+        emit_inner(e, t, a, b, sums);
+        return;
+    }
+    const tcc_tile_level *l = &t->levels[at];
+    int n = t->rows * t->vectors;
+    int64_t steps = 1;
+    for (int i = at; i < t->n_levels; i++)
+        steps = t->levels[i].runtime ? UNROLLED_STEPS + 1 : steps * t->levels[i].count;
+    if (steps <= UNROLLED_STEPS) { /* so few that loops would cost more than they save */
+        for (int64_t i = 0; i < l->count; i++)
+            emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, i * l->a)),
+                        tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, i * l->b)), sums);
+        return;
+    }
+    tcc_emit_loop loop;
+    LLVMValueRef to = l->runtime ? l->runtime : tcc_emit_i64(e, l->count);
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), to, 1, sums, n);
+    LLVMValueRef inner[TCC_EMIT_MAX_CARRY];
+    memcpy(inner, loop.carry, sizeof *inner * (size_t)n);
+    LLVMValueRef to_a = tcc_emit_mul(e, loop.index, tcc_emit_i64(e, l->a));
+    LLVMValueRef to_b = tcc_emit_mul(e, loop.index, tcc_emit_i64(e, l->b));
+    emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, to_a), tcc_emit_at(e, e->f32, b, to_b), inner);
+    tcc_emit_loop_end(e, &loop, inner);
+    memcpy(sums, loop.carry, sizeof *inner * (size_t)n);
+}
+
+/* Neighbouring levels that both operands walk as one become one. */
+static void merge_levels(tcc_emitter *e, tcc_tile *t) {
+    for (int i = t->n_levels - 2; i >= 0; i--) {
+        tcc_tile_level *outer = &t->levels[i], *inner = outer + 1;
+        if (inner->runtime || outer->a != inner->a * inner->count || outer->b != inner->b * inner->count) continue;
+        if (outer->runtime) {
+            inner->runtime = tcc_emit_mul(e, outer->runtime, tcc_emit_i64(e, inner->count));
+            inner->multiple = outer->multiple * inner->count;
+        }
+        inner->count *= outer->count;
+        memmove(outer, inner, sizeof *outer * (size_t)(t->n_levels - i - 1));
+        t->n_levels--;
+    }
+}
+
+void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
+    merge_levels(e, t);
+    emit_levels(e, t, 0, a, b, sums);
+}
