@@ -34,6 +34,8 @@ typedef struct backward {
         scores;         /* p z and ds: [rows + query_block][key_stride]; slot `rows` is the block's first query */
     LLVMValueRef delta; /* of every query */
     LLVMValueRef padded_k, padded_q, padded_do;
+    LLVMValueRef key0, in_block, first_keys; /* the block of keys, how many it has, and whether it is the first */
+    LLVMValueRef query0, query_end, n_queries, first_queries; /* the block of queries likewise */
 } backward;
 
 static LLVMValueRef slot_address(tcc_emitter *e, const backward *b, LLVMValueRef base, LLVMValueRef slot,
@@ -136,96 +138,128 @@ static void emit_gradient(tcc_emitter *e, backward *b, tcc_attention_role role, 
     tcc_emit_loop_end(e, &chunks, NULL);
 }
 
+static void begin(tcc_emitter *e, backward *b, const tcc_attention_plan *p, const char *symbol) {
+    const tcc_attention *a = &p->a;
+    tcc_attention_begin(e, &b->r, p, symbol);
+    int64_t slots = tcc_attention_slots(p);
+    b->keys = tcc_attention_scratch(e, &b->r, p->d_padded * p->key_stride);
+    b->values = tcc_attention_scratch(e, &b->r, p->e_padded * p->key_stride);
+    b->probabilities = tcc_attention_scratch(e, &b->r, slots * p->key_stride);
+    b->scores = tcc_attention_scratch(e, &b->r, slots * p->key_stride);
+    b->delta = tcc_attention_scratch(e, &b->r, a->T);
+    bool pad_d = a->D % e->lanes != 0, pad_e = a->E % e->lanes != 0;
+    if (pad_d) b->padded_k = tcc_attention_scratch(e, &b->r, p->key_stride * p->d_padded);
+    if (pad_d) b->padded_q = tcc_attention_scratch(e, &b->r, p->query_block * p->d_padded);
+    if (pad_e) b->padded_do = tcc_attention_scratch(e, &b->r, p->query_block * p->e_padded);
+}
+
+static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    b->key0 = key0;
+    b->in_block = tcc_emit_min(e, tcc_emit_sub(e, i64(e, a->S), key0), i64(e, p->key_block));
+    if (a->S % p->key_block == 0) b->in_block = i64(e, p->key_block);
+    b->first_keys = LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "");
+    tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_K, a->D, key0, b->in_block, b->keys);
+    tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_V, a->E, key0, b->in_block, b->values);
+    if (b->padded_k)
+        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_K, a->D, p->d_padded, key0, b->in_block, b->padded_k);
+}
+
+/* The first query that sees the block begins its first block of queries; the first keys meet all queries, to set dq. */
+static LLVMValueRef first_query(tcc_emitter *e, const backward *b) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    LLVMValueRef from = i64(e, 0);
+    if (a->causal) {
+        LLVMValueRef first = at_least_zero(e, tcc_emit_sub(e, b->key0, i64(e, a->S - a->T)));
+        from = tcc_emit_mul(e, tcc_emit_div(e, first, p->query_block), i64(e, p->query_block));
+        from = tcc_emit_select(e, b->first_keys, i64(e, 0), from);
+    }
+    return from;
+}
+
+static void enter_queries(tcc_emitter *e, backward *b, LLVMValueRef query0) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    b->query0 = query0;
+    b->query_end = tcc_emit_min(e, tcc_emit_add(e, query0, i64(e, p->query_block)), i64(e, a->T));
+    b->n_queries = tcc_emit_sub(e, b->query_end, query0);
+    if (b->padded_q)
+        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, b->n_queries, b->padded_q);
+    if (b->padded_do)
+        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, b->n_queries, b->padded_do);
+}
+
+/* The tile of queries from `tile` on: its p and ds, and its share of dq. */
+static void emit_tile_of_queries(tcc_emitter *e, backward *b, LLVMValueRef tile) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    LLVMValueRef row0 = tile;
+    if (a->T % p->rows) row0 = tcc_emit_min(e, row0, i64(e, a->T - p->rows));
+    LLVMValueRef seen = tcc_attention_seen(e, a, tcc_emit_add(e, row0, i64(e, p->rows - 1))), count = b->in_block;
+    if (a->causal) count = at_least_zero(e, tcc_emit_min(e, tcc_emit_sub(e, seen, b->key0), b->in_block));
+    /* A tile of keys that begins at the last one seen reads a few more columns, which must be there. */
+    LLVMValueRef computed = count;
+    if (a->causal) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), b->in_block);
+    emit_scores(e, b, b->query0, row0, b->key0, computed);
+    if (!a->has[TCC_ATTENTION_DQ]) return;
+    rows_of k = rows_at(e, b, TCC_ATTENTION_K, b->padded_k, p->d_padded, b->key0);
+    LLVMValueRef ds = slot_address(e, b, b->scores, tcc_emit_sub(e, row0, b->query0), i64(e, 0));
+    emit_gradient(e, b, TCC_ATTENTION_DQ, a->D, p->d_padded, row0, tile, a->T % p->rows != 0, ds, p->key_stride, 1, k,
+                  count, b->first_keys);
+}
+
+/* The tile of keys from `tile` of the block on: its share of dk and dv from the queries that see it. */
+static void emit_tile_of_keys(tcc_emitter *e, backward *b, LLVMValueRef tile) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    bool overlap = a->S % p->rows != 0 || p->key_block % p->rows != 0;
+    LLVMValueRef column0 = tile;
+    if (overlap) column0 = tcc_emit_min(e, column0, tcc_emit_sub(e, b->in_block, i64(e, p->rows)));
+    LLVMValueRef skipped = i64(e, 0);
+    if (a->causal) {
+        skipped = tcc_emit_sub(e, tcc_emit_add(e, b->key0, column0),
+                               i64(e, a->S - a->T)); /* first query that sees column0 */
+        skipped = at_least_zero(e, tcc_emit_sub(e, skipped, b->query0));
+        skipped = tcc_emit_min(e, skipped, b->n_queries);
+    }
+    LLVMValueRef left = tcc_emit_sub(e, b->n_queries, skipped), row = tcc_emit_add(e, b->key0, column0),
+                 mine = tcc_emit_add(e, b->key0, tile);
+    if (a->has[TCC_ATTENTION_DV]) {
+        rows_of d_o = rows_at(e, b, TCC_ATTENTION_DO, b->padded_do, p->e_padded, b->query0);
+        d_o.data = at(e, d_o.data, tcc_emit_mul(e, skipped, i64(e, d_o.stride)));
+        emit_gradient(e, b, TCC_ATTENTION_DV, a->E, p->e_padded, row, mine, overlap,
+                      slot_address(e, b, b->probabilities, skipped, column0), 1, p->key_stride, d_o, left,
+                      b->first_queries);
+    }
+    if (a->has[TCC_ATTENTION_DK]) {
+        rows_of q = rows_at(e, b, TCC_ATTENTION_Q, b->padded_q, p->d_padded, b->query0);
+        q.data = at(e, q.data, tcc_emit_mul(e, skipped, i64(e, q.stride)));
+        emit_gradient(e, b, TCC_ATTENTION_DK, a->D, p->d_padded, row, mine, overlap,
+                      slot_address(e, b, b->scores, skipped, column0), 1, p->key_stride, q, left, b->first_queries);
+    }
+}
+
 void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p) {
     const tcc_attention *a = &p->a;
     backward b = {0};
-    tcc_attention_begin(e, &b.r, p, symbol);
-    int64_t slots = (p->query_block + p->rows - 1) / p->rows * p->rows + p->rows;
-    b.keys = tcc_attention_scratch(e, &b.r, p->d_padded * p->key_stride);
-    b.values = tcc_attention_scratch(e, &b.r, p->e_padded * p->key_stride);
-    b.probabilities = tcc_attention_scratch(e, &b.r, slots * p->key_stride);
-    b.scores = tcc_attention_scratch(e, &b.r, slots * p->key_stride);
-    b.delta = tcc_attention_scratch(e, &b.r, a->T);
-    bool pad_d = a->D % e->lanes != 0, pad_e = a->E % e->lanes != 0;
-    if (pad_d) b.padded_k = tcc_attention_scratch(e, &b.r, p->key_stride * p->d_padded);
-    if (pad_d) b.padded_q = tcc_attention_scratch(e, &b.r, p->query_block * p->d_padded);
-    if (pad_e) b.padded_do = tcc_attention_scratch(e, &b.r, p->query_block * p->e_padded);
-
     tcc_emit_loop items, keys, queries, tiles;
+    begin(e, &b, p, symbol);
     tcc_emit_items_begin(e, &items);
     tcc_attention_enter(e, &b.r, items.index);
     emit_delta(e, &b);
-
     tcc_emit_loop_begin(e, &keys, i64(e, 0), i64(e, a->S), p->key_block, NULL, 0);
-    LLVMValueRef key0 = keys.index,
-                 in_block = tcc_emit_min(e, tcc_emit_sub(e, i64(e, a->S), key0), i64(e, p->key_block));
-    if (a->S % p->key_block == 0) in_block = i64(e, p->key_block);
-    LLVMValueRef first_keys = LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "");
-    tcc_attention_pack_transposed(e, &b.r, TCC_ATTENTION_K, a->D, key0, in_block, b.keys);
-    tcc_attention_pack_transposed(e, &b.r, TCC_ATTENTION_V, a->E, key0, in_block, b.values);
-    if (pad_d) tcc_attention_pack_rows(e, &b.r, TCC_ATTENTION_K, a->D, p->d_padded, key0, in_block, b.padded_k);
-
-    /* The first query that sees the block begins its first block of queries; the first keys meet all queries, to set
-     * dq. */
-    LLVMValueRef from = i64(e, 0);
-    if (a->causal) {
-        LLVMValueRef first = at_least_zero(e, tcc_emit_sub(e, key0, i64(e, a->S - a->T)));
-        from = tcc_emit_mul(e, tcc_emit_div(e, first, p->query_block), i64(e, p->query_block));
-        from = tcc_emit_select(e, first_keys, i64(e, 0), from);
-    }
+    enter_keys(e, &b, keys.index);
+    LLVMValueRef from = first_query(e, &b);
     tcc_emit_loop_begin(e, &queries, from, i64(e, a->T), p->query_block, NULL, 0);
-    LLVMValueRef query0 = queries.index,
-                 query_end = tcc_emit_min(e, tcc_emit_add(e, query0, i64(e, p->query_block)), i64(e, a->T));
-    LLVMValueRef n_queries = tcc_emit_sub(e, query_end, query0);
-    if (pad_d) tcc_attention_pack_rows(e, &b.r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, n_queries, b.padded_q);
-    if (pad_e) tcc_attention_pack_rows(e, &b.r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, n_queries, b.padded_do);
-
-    /* A tile of queries: its p and ds, and its share of dq. */
-    tcc_emit_loop_begin(e, &tiles, query0, query_end, p->rows, NULL, 0);
-    LLVMValueRef row0 = tiles.index;
-    if (a->T % p->rows) row0 = tcc_emit_min(e, row0, i64(e, a->T - p->rows));
-    LLVMValueRef seen = tcc_attention_seen(e, a, tcc_emit_add(e, row0, i64(e, p->rows - 1))), count = in_block;
-    if (a->causal) count = at_least_zero(e, tcc_emit_min(e, tcc_emit_sub(e, seen, key0), in_block));
-    /* A tile of keys that begins at the last one seen reads a few more columns, which must be there. */
-    LLVMValueRef computed = count;
-    if (a->causal) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), in_block);
-    emit_scores(e, &b, query0, row0, key0, computed);
-    if (a->has[TCC_ATTENTION_DQ]) {
-        rows_of k = rows_at(e, &b, TCC_ATTENTION_K, b.padded_k, p->d_padded, key0);
-        LLVMValueRef ds = slot_address(e, &b, b.scores, tcc_emit_sub(e, row0, query0), i64(e, 0));
-        emit_gradient(e, &b, TCC_ATTENTION_DQ, a->D, p->d_padded, row0, tiles.index, a->T % p->rows != 0, ds,
-                      p->key_stride, 1, k, count, first_keys);
-    }
+    enter_queries(e, &b, queries.index);
+    tcc_emit_loop_begin(e, &tiles, b.query0, b.query_end, p->rows, NULL, 0);
+    emit_tile_of_queries(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
-
-    /* A tile of keys: its share of dk and dv from the queries that see it. */
-    LLVMValueRef first_queries = LLVMBuildICmp(e->builder, LLVMIntEQ, query0, from, "");
-    tcc_emit_loop_begin(e, &tiles, i64(e, 0), in_block, p->rows, NULL, 0);
-    bool overlap = a->S % p->rows != 0 || p->key_block % p->rows != 0;
-    LLVMValueRef column0 = tiles.index;
-    if (overlap) column0 = tcc_emit_min(e, column0, tcc_emit_sub(e, in_block, i64(e, p->rows)));
-    LLVMValueRef skipped = i64(e, 0);
-    if (a->causal) {
-        skipped = tcc_emit_sub(e, tcc_emit_add(e, key0, column0),
-                               i64(e, a->S - a->T)); /* first query that sees column0 */
-        skipped = at_least_zero(e, tcc_emit_sub(e, skipped, query0));
-        skipped = tcc_emit_min(e, skipped, n_queries);
-    }
-    LLVMValueRef left = tcc_emit_sub(e, n_queries, skipped), row = tcc_emit_add(e, key0, column0),
-                 mine = tcc_emit_add(e, key0, tiles.index);
-    if (a->has[TCC_ATTENTION_DV]) {
-        rows_of d_o = rows_at(e, &b, TCC_ATTENTION_DO, b.padded_do, p->e_padded, query0);
-        d_o.data = at(e, d_o.data, tcc_emit_mul(e, skipped, i64(e, d_o.stride)));
-        emit_gradient(e, &b, TCC_ATTENTION_DV, a->E, p->e_padded, row, mine, overlap,
-                      slot_address(e, &b, b.probabilities, skipped, column0), 1, p->key_stride, d_o, left,
-                      first_queries);
-    }
-    if (a->has[TCC_ATTENTION_DK]) {
-        rows_of q = rows_at(e, &b, TCC_ATTENTION_Q, b.padded_q, p->d_padded, query0);
-        q.data = at(e, q.data, tcc_emit_mul(e, skipped, i64(e, q.stride)));
-        emit_gradient(e, &b, TCC_ATTENTION_DK, a->D, p->d_padded, row, mine, overlap,
-                      slot_address(e, &b, b.scores, skipped, column0), 1, p->key_stride, q, left, first_queries);
-    }
+    b.first_queries = LLVMBuildICmp(e->builder, LLVMIntEQ, b.query0, from, "");
+    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b.in_block, p->rows, NULL, 0);
+    emit_tile_of_keys(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_end(e, &queries, NULL);
     tcc_emit_loop_end(e, &keys, NULL);

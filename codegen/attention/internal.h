@@ -21,6 +21,9 @@ typedef struct tcc_attention_run {
     LLVMValueRef draws, drawn;               /* scratch for those of a row; where its first key's is */
 } tcc_attention_run;
 
+/* Rows of scratch for a block of queries: whole tiles, and one more for the tile that overlaps the last. */
+int64_t tcc_attention_slots(const tcc_attention_plan *p);
+
 void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attention_plan *p, const char *symbol);
 /* Sets r->begin for the batch entry of that row-major index. */
 void tcc_attention_enter(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef batch);
@@ -56,7 +59,7 @@ void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vecto
 /* The lanes of a vector at column (constant) of a row that is `width` wide; NULL: all. */
 LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column);
 
-/* --- Dropout (attention_dropout.c) */
+/* --- Dropout (dropout.c) */
 tcc_attention_draws tcc_attention_draws_begin(tcc_emitter *e, LLVMValueRef key, int id_param);
 /* Whether a word drawn for an element keeps it: i1, with the lanes of `word`. */
 LLVMValueRef tcc_attention_keeps(tcc_emitter *e, const tcc_attention *a, LLVMValueRef word);

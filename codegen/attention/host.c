@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT
+ * What the host's two attention kernels share: operands and scratch of an item, packing, products, scores. */
+#include "codegen/attention/internal.h"
+
+#include "codegen/contract/internal.h"
+
+#include <math.h>
+
+enum { LINE_FLOATS = 16 }; /* of a cache line */
+
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
+
+static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
+
+void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attention_plan *p, const char *symbol) {
+    *r = (tcc_attention_run){.p = p};
+    tcc_emit_kernel_begin(e, symbol);
+    for (int i = 0; i < TCC_ATTENTION_ROLES; i++)
+        if (p->buffers[i] >= 0 && i != TCC_ATTENTION_RNG)
+            r->base[i] = at(e, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
+    const int rng = p->buffers[TCC_ATTENTION_RNG];
+    if (rng < 0) return;
+    LLVMValueRef buffer = tcc_emit_buffer(e, rng), key = tcc_emit_at(e, e->i64, buffer, tcc_emit_param(e, rng));
+    r->dropout = tcc_attention_draws_begin(e, key, p->n_buffers);
+    r->draws = tcc_attention_scratch(e, r, tcc_attention_draws_floats(e->lanes, p->key_block));
+}
+
+void tcc_attention_enter(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef batch) {
+    const tcc_attention *a = &r->p->a;
+    LLVMValueRef index[TCC_ATTENTION_MAX_BATCH];
+    r->batch = batch;
+    for (int i = a->n_batch - 1; i >= 0; i--) {
+        index[i] = i == 0 ? batch : tcc_emit_rem(e, batch, a->batch[i]);
+        if (i > 0) batch = tcc_emit_div(e, batch, a->batch[i]);
+    }
+    for (int role = 0; role < TCC_ATTENTION_ROLES; role++) {
+        if (!r->base[role]) continue;
+        LLVMValueRef offset = i64(e, 0);
+        for (int i = 0; i < a->n_batch; i++)
+            if (a->operands[role].batch[i])
+                offset = tcc_emit_add(e, offset, tcc_emit_mul(e, index[i], i64(e, a->operands[role].batch[i])));
+        r->begin[role] = at(e, r->base[role], offset);
+    }
+}
+
+LLVMValueRef tcc_attention_scratch(tcc_emitter *e, tcc_attention_run *r, int64_t floats) {
+    LLVMValueRef place = at(e, e->scratch, i64(e, r->scratch_floats));
+    r->scratch_floats += (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    return place;
+}
+
+LLVMValueRef tcc_attention_seen(tcc_emitter *e, const tcc_attention *a, LLVMValueRef t) {
+    if (!a->causal) return i64(e, a->S);
+    return tcc_emit_min(e, tcc_emit_add(e, t, i64(e, a->S - a->T + 1)), i64(e, a->S));
+}
+
+LLVMValueRef tcc_attention_row(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef row) {
+    return at(e, r->begin[role], tcc_emit_mul(e, row, i64(e, r->p->a.operands[role].row)));
+}
+
+LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column) {
+    return width % e->lanes ? tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, width), column)) : NULL;
+}
+
+static LLVMValueRef load_lanes(tcc_emitter *e, LLVMValueRef address, LLVMValueRef mask) {
+    return mask ? tcc_emit_load_masked(e, e->vf32, address, mask) : tcc_emit_load(e, e->vf32, address, 0);
+}
+
+void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                                   LLVMValueRef first, LLVMValueRef count, LLVMValueRef to) {
+    int64_t stride = r->p->key_stride;
+    tcc_emit_loop groups, columns;
+    tcc_emit_loop_begin(e, &groups, i64(e, 0), count, e->lanes, NULL, 0);
+    LLVMValueRef from = tcc_attention_row(e, r, role, tcc_emit_add(e, first, groups.index));
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, width), e->lanes, NULL, 0);
+    LLVMValueRef place = at(e, at(e, to, groups.index), tcc_emit_mul(e, columns.index, i64(e, stride)));
+    tcc_emit_transpose(e, at(e, from, columns.index), r->p->a.operands[role].row, tcc_emit_sub(e, count, groups.index),
+                       tcc_emit_sub(e, i64(e, width), columns.index), place, stride);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &groups, NULL);
+}
+
+void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                             int64_t padded, LLVMValueRef first, LLVMValueRef count, LLVMValueRef to) {
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), count, 1, NULL, 0);
+    LLVMValueRef from = tcc_attention_row(e, r, role, tcc_emit_add(e, first, rows.index));
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, rows.index, i64(e, padded)));
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, width), e->lanes, NULL, 0);
+    LLVMValueRef value = load_lanes(e, at(e, from, columns.index), tcc_attention_mask(e, width, columns.index));
+    tcc_emit_store(e, value, at(e, place, columns.index), e->lanes * 4);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
+int tcc_attention_score_vectors(const tcc_emitter *e) {
+    (void)e;
+    return 2;
+}
+
+int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded) {
+    int64_t vectors = padded / e->lanes;
+    int most = e->target->registers >= 32 ? 3 : 2;
+    for (int v = most; v > 1; v--)
+        if (vectors % v == 0) return v;
+    return 1;
+}
+
+void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row,
+                           int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
+                           LLVMValueRef *sums) {
+    tcc_tile t = {.rows = r->p->rows, .vectors = vectors, .a_row = a_row, .b_aligned = b_aligned, .n_levels = 1};
+    t.levels[0] = (tcc_tile_level){.a = a_k, .b = b_k, .multiple = 1};
+    if (!tcc_emit_is_constant(count, &t.levels[0].count)) t.levels[0].runtime = count;
+    tcc_tile_emit(e, &t, a, b, sums);
+}
+
+void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
+                        LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef to) {
+    int rows = r->p->rows, vectors = tcc_attention_score_vectors(e);
+    LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
+    for (int i = 0; i < rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
+    tcc_attention_product(e, r, vectors, tcc_attention_row(e, r, role, row0), r->p->a.operands[role].row, 1, packed,
+                          r->p->key_stride, true, i64(e, width), sums);
+    to = tcc_emit_anchor(e, to);
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            tcc_emit_store(e, sums[i * vectors + v], at(e, to, i64(e, i * r->p->key_stride + v * e->lanes)),
+                           e->lanes * 4);
+}
+
+LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row,
+                                 LLVMValueRef key) {
+    const tcc_attention *a = &r->p->a;
+    LLVMValueRef x = LLVMBuildFMul(e->builder, product, tcc_emit_float(e, e->vf32, a->scale), ""), inside = NULL;
+    if (a->causal || a->S % e->lanes)
+        inside = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_attention_seen(e, a, row), key));
+    if (a->has[TCC_ATTENTION_MASK])
+        x = LLVMBuildFAdd(e->builder, x,
+                          load_lanes(e, at(e, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), key), inside), "");
+    return inside ? tcc_emit_select(e, inside, x, tcc_emit_float(e, e->vf32, -INFINITY)) : x;
+}
