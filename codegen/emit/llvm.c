@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * The LLVM-C base: targets, modules, passes and object code. The emission helpers are in emitter.c.
+ * The LLVM-C base: modules, passes and object code.
  *
  * LLVM keeps one process-wide table of back ends; it is filled once under pthread_once and only read after that.
  * Everything else belongs to an emitter. */
-#include "codegen/emit/nvptx.h"
+#include "codegen/emit/functions.h"
 
 #include "ir/support/alloc.h"
 
@@ -29,6 +29,12 @@ static void initialize_targets(void) {
     LLVMInitializeNVPTXAsmPrinter();
 }
 
+tcc_status tcc_llvm_initialize_host(tcc_diag *diag) {
+    pthread_once(&targets_once, initialize_targets);
+    if (!targets_failed) return TCC_OK;
+    return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "LLVM has no back end for this machine");
+}
+
 tcc_status tcc_llvm_initialize_cuda(tcc_diag *diag) {
     pthread_once(&targets_once, initialize_targets);
     LLVMTargetRef target;
@@ -36,83 +42,6 @@ tcc_status tcc_llvm_initialize_cuda(tcc_diag *diag) {
     if (!LLVMGetTargetFromTriple("nvptx64-nvidia-cuda", &target, &message)) return TCC_OK;
     LLVMDisposeMessage(message);
     return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "LLVM was built without its NVPTX back end");
-}
-
-/* The levels of the x86-64 ABI, which say what a CPU by that name has. The first one lacks SSE4.1's rounding. */
-static const struct level {
-    const char *name;
-    int lanes, registers;
-    bool fma, f16;
-} levels[] = {
-    {"x86-64-v2", 4, 16, false, false},
-    {"x86-64-v3", 8, 16, true, true},
-    {"x86-64-v4", 16, 32, true, true},
-};
-
-static bool has_feature(const char *features, const char *name) {
-    size_t length = strlen(name);
-    for (const char *p = features; p && *p;) {
-        if (*p == '+' && !strncmp(p + 1, name, length) && (p[length + 1] == ',' || !p[length + 1])) return true;
-        p = strchr(p, ',');
-        if (p) p++;
-    }
-    return false;
-}
-
-/* A copy on our heap of a message of LLVM's, which is released. */
-static char *take_message(char *message) {
-    char *copy = tcc__strdup(message ? message : "");
-    LLVMDisposeMessage(message);
-    return copy;
-}
-
-tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out) {
-    *out = (tcc_llvm_target){0};
-    pthread_once(&targets_once, initialize_targets);
-    if (targets_failed) return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "LLVM has no back end for this machine");
-    out->triple = take_message(LLVMGetDefaultTargetTriple());
-    if (cpu) {
-        const struct level *level = NULL;
-        for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-            if (!strcmp(levels[i].name, cpu)) level = &levels[i];
-        if (!level) {
-            tcc_llvm_target_clear(out);
-            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                             "unknown cpu '%s'; known are x86-64-v2, x86-64-v3, x86-64-v4", cpu);
-        }
-        out->cpu = tcc__strdup(cpu);
-        out->features = tcc__strdup("");
-        out->lanes = level->lanes;
-        out->registers = level->registers;
-        out->fma = level->fma;
-        out->f16 = level->f16;
-    } else {
-        out->cpu = take_message(LLVMGetHostCPUName());
-        out->features = take_message(LLVMGetHostCPUFeatures());
-        bool x86 = out->triple && !strncmp(out->triple, "x86_64", 6);
-        if (x86 && out->features && !has_feature(out->features, "sse4.1")) {
-            tcc_llvm_target_clear(out);
-            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                             "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
-        }
-        if (has_feature(out->features, "avx512f") && has_feature(out->features, "avx512vl") &&
-            has_feature(out->features, "avx512dq") && has_feature(out->features, "avx512bw")) {
-            out->lanes = 16, out->registers = 32, out->fma = true;
-        } else if (has_feature(out->features, "avx2") && has_feature(out->features, "fma")) {
-            out->lanes = 8, out->registers = 16, out->fma = true;
-        } else { /* SSE2, or another architecture's 128-bit vectors */
-            bool arm = out->triple && !strncmp(out->triple, "aarch64", 7);
-            out->lanes = 4, out->registers = arm ? 32 : 16, out->fma = arm;
-        }
-        out->f16 = has_feature(out->features, "f16c") || !strncmp(out->triple ? out->triple : "", "aarch64", 7);
-    }
-    if (!out->triple || !out->cpu || !out->features) {
-        tcc_llvm_target_clear(out);
-        return tcc_enomem(diag);
-    }
-    out->most_narrow = INT32_MAX;
-    tcc_hardware_of_host(out->lanes, &out->hw);
-    return TCC_OK;
 }
 
 void tcc_llvm_target_clear(tcc_llvm_target *t) {
@@ -202,7 +131,7 @@ tcc_status tcc_emitter_object(tcc_emitter *e, tcc_arena *arena, tcc_module *out)
     TCC_TRY(e->status);
     char *message = NULL;
     LLVMMemoryBufferRef buffer = NULL;
-    bool text = e->target->kind == TCC_TARGET_CUDA;
+    bool text = e->target->functions->text;
     if (LLVMTargetMachineEmitToMemoryBuffer(e->machine, e->module, text ? LLVMAssemblyFile : LLVMObjectFile, &message,
                                             &buffer)) {
         e->status = TCC_BUG(e->diag, "LLVM code generation: %s", message);

@@ -6,9 +6,10 @@
  * modules can be built in several threads at once. Objects are self-contained: no helper here produces a call out of
  * the module.
  *
- * A schedule speaks only of kernels, loops, vectors and the functions below, not of a target. On CUDA (nvptx.c) a
- * work item is run by a lane group: neighbouring threads that share the lanes of a loop, each with vectors of its own.
- * The host's lane group is one thread. */
+ * A schedule speaks only of kernels, loops, vectors and the functions below, not of a target. What differs is one table
+ * of functions (functions.h), which host.c and nvptx.c implement. On CUDA a work item is run by a lane group:
+ * neighbouring threads that share the lanes of a loop, each with vectors of its own. The host's lane group is one
+ * thread. */
 #ifndef TCC_CODEGEN_EMIT_LLVM_H
 #define TCC_CODEGEN_EMIT_LLVM_H
 
@@ -20,9 +21,15 @@
 
 #include <stdbool.h>
 
+typedef struct tcc_emit_functions tcc_emit_functions;
+
 /* What code is made for. Strings are owned. */
 typedef struct tcc_llvm_target {
     tcc_target kind;
+    const tcc_emit_functions *functions; /* what it does in its own way (functions.h) */
+    bool lane_groups; /* work items are run by lane groups of threads (see below), and vectors are accesses of a thread;
+                         else a thread runs an item, and vectors are registers. The one thing that schedules ask. */
+    bool aligned_vectors;          /* an access of several elements lies at a multiple of its size */
     char *triple, *cpu, *features; /* cpu and features as LLVM names them */
     char *arch;                    /* CUDA: the architecture that was asked for, "sm_120"; host: NULL */
     int lanes;                     /* f32 lanes of a vector register: 16, 8 or 4; CUDA: of one access of a thread, 4 */
@@ -253,6 +260,9 @@ void tcc_emit_scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, 
 /* One element, or 0 where the condition is false; base[0] exists. */
 LLVMValueRef tcc_emit_load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
                               LLVMValueRef condition);
+/* A whole vector where the condition (i1) is true, else zeros. */
+LLVMValueRef tcc_emit_load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
+                                    int alignment, LLVMValueRef condition);
 /* The first `count` (i64 or i32) of `lanes` lanes. */
 LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count);
 void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality); /* for reading; 3: into L1 ... 0 */

@@ -25,20 +25,14 @@ LLVMValueRef tcc_math_sqrt(tcc_emitter *e, LLVMValueRef x); /* correctly rounded
 LLVMValueRef tcc_math_at_most(tcc_emitter *e, LLVMValueRef x, double limit);
 LLVMValueRef tcc_math_at_least(tcc_emitter *e, LLVMValueRef x, double limit);
 
-/* What math.c has from math_nvptx.c where the target is CUDA. */
-LLVMValueRef tcc_math_cuda_exp(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_cuda_exp_negative(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e,
-                                     LLVMValueRef x); /* relative error 2^-22 + |x| 2^-24; below -87.3: 0 */
-LLVMValueRef tcc_math_cuda_tanh_large(tcc_emitter *e, LLVMValueRef x); /* x >= 0.63 */
-LLVMValueRef tcc_math_cuda_sigmoid(tcc_emitter *e, LLVMValueRef x);
-LLVMValueRef tcc_math_cuda_rsqrt(tcc_emitter *e, LLVMValueRef x);
-
-/* And from math_avx512.c where the host has AVX-512. */
+/* math_avx512.c, where the host has AVX-512. */
 bool tcc_math_has_avx512(const tcc_emitter *e);
 LLVMValueRef tcc_math_avx512_erf(tcc_emitter *e, LLVMValueRef x);
 /* x 2^whole, rounded once. */
 LLVMValueRef tcc_math_avx512_scale(tcc_emitter *e, LLVMValueRef x, LLVMValueRef whole);
+
+/* erf by two polynomials and an exponential of [-20, 0.1], whose error is about 2^-22 near 0 at most. */
+LLVMValueRef tcc_math_erf_by_exp(tcc_emitter *e, LLVMValueRef x, LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x));
 
 /* Horner's rule in x with `count` coefficients, the constant first. */
 LLVMValueRef tcc_math_polynomial(tcc_emitter *e, LLVMValueRef x, const float *coefficients, int count);

@@ -1,44 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Elementary functions on f64: an exact range reduction, then the Taylor series of the function on what is left, long
  * enough that its remainder is below the last place. */
-#include "codegen/emit/math64.h"
-
-static LLVMValueRef number(tcc_emitter *e, LLVMValueRef like, double x) {
-    return tcc_emit_float(e, LLVMTypeOf(like), x);
-}
-static LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) {
-    return tcc_emit_type_like(e, e->i64, LLVMTypeOf(like));
-}
-static LLVMValueRef integer(tcc_emitter *e, LLVMValueRef like, int64_t x) {
-    return tcc_emit_int(e, bits_type(e, like), x);
-}
-static LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) {
-    return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
-}
-static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFAdd(e->builder, a, b, ""); }
-static LLVMValueRef sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFSub(e->builder, a, b, ""); }
-static LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return LLVMBuildFMul(e->builder, a, b, ""); }
-static LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFDiv(e->builder, a, b, "");
-}
-static LLVMValueRef compare(tcc_emitter *e, LLVMRealPredicate p, LLVMValueRef a, double b) {
-    return LLVMBuildFCmp(e->builder, p, a, number(e, a, b), "");
-}
-static LLVMValueRef choose(tcc_emitter *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b) {
-    return tcc_emit_select(e, c, a, b);
-}
-static LLVMValueRef function(tcc_emitter *e, const char *name, LLVMValueRef x) {
-    return tcc_emit_intrinsic(e, name, LLVMTypeOf(x), &x, 1);
-}
-static LLVMValueRef magnitude(tcc_emitter *e, LLVMValueRef x) { return function(e, "llvm.fabs", x); }
-static LLVMValueRef with_sign(tcc_emitter *e, LLVMValueRef x, LLVMValueRef sign) {
-    LLVMValueRef arguments[] = {x, sign};
-    return tcc_emit_intrinsic(e, "llvm.copysign", LLVMTypeOf(x), arguments, 2);
-}
-static LLVMValueRef clamp(tcc_emitter *e, LLVMValueRef x, double least, double most) { /* NaN stays */
-    x = choose(e, compare(e, LLVMRealOLT, x, least), number(e, x, least), x);
-    return choose(e, compare(e, LLVMRealOGT, x, most), number(e, x, most), x);
-}
+#include "codegen/emit/math64_ops.h"
 
 LLVMValueRef tcc_math64_widen(tcc_emitter *e, LLVMValueRef x) {
     return LLVMBuildFPExt(e->builder, x, tcc_emit_type_like(e, e->f64, LLVMTypeOf(x)), "");
@@ -46,19 +9,6 @@ LLVMValueRef tcc_math64_widen(tcc_emitter *e, LLVMValueRef x) {
 
 LLVMValueRef tcc_math64_narrow(tcc_emitter *e, LLVMValueRef x) {
     return LLVMBuildFPTrunc(e->builder, x, tcc_emit_type_like(e, e->f32, LLVMTypeOf(x)), "");
-}
-
-/* sum of x^k / (first + k * step)! ..., as nested products: 1 + x/d1 (1 + x/d2 (1 + ...)). */
-static LLVMValueRef nested(tcc_emitter *e, LLVMValueRef x, const double *divisors, int n) {
-    LLVMValueRef one = number(e, x, 1), sum = one;
-    for (int i = n - 1; i >= 0; i--) sum = tcc_emit_fma(e, mul(e, x, number(e, x, 1 / divisors[i])), sum, one);
-    return sum;
-}
-
-/* An integer-valued f64 below 2^51 in magnitude as i64: adding 1.5 * 2^52 leaves it in the low bits. */
-static LLVMValueRef whole(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef bits = to_bits(e, add(e, x, number(e, x, 0x1.8p52)));
-    return LLVMBuildSub(e->builder, bits, integer(e, x, 0x4338000000000000), "");
 }
 
 /* 2^n for -1022 <= n <= 1023. */
@@ -126,42 +76,14 @@ LLVMValueRef tcc_math64_log1p(tcc_emitter *e, LLVMValueRef x) {
     return choose(e, compare(e, LLVMRealOEQ, x, __builtin_inf()), x, y);
 }
 
-LLVMValueRef tcc_math64_sine_of(tcc_emitter *e, LLVMValueRef r, LLVMValueRef k) {
-    LLVMValueRef z = mul(e, r, r), minus = LLVMBuildFNeg(e->builder, z, "");
-    static const double sine_divisors[] = {20, 42, 72, 110, 156, 210, 272, 342};
-    static const double cosine_divisors[] = {2, 12, 30, 56, 90, 132, 182, 240, 306};
-    LLVMValueRef cubic = mul(e, r, mul(e, minus, number(e, r, 1.0 / 6)));
-    LLVMValueRef s = tcc_emit_fma(e, cubic, nested(e, minus, sine_divisors, 8), r);
-    LLVMValueRef c = nested(e, minus, cosine_divisors, 9);
-    LLVMValueRef odd = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, r, 1), ""),
-                                     integer(e, r, 0), "");
-    LLVMValueRef flip = LLVMBuildICmp(e->builder, LLVMIntNE, LLVMBuildAnd(e->builder, k, integer(e, r, 2), ""),
-                                      integer(e, r, 0), "");
-    LLVMValueRef y = choose(e, odd, c, s);
-    return choose(e, flip, LLVMBuildFNeg(e->builder, y, ""), y);
-}
-
-/* sin(x + quarter * pi / 2), |x| < 2^45. There are fewer than 2^45 quarters, n, and pi / 2 has three parts. The first
- * step is exact: x and n times the first part are multiples of 2^-52 or, below 1, of 2^-53, less than 1 apart. */
-static LLVMValueRef near_sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
-    LLVMValueRef n = function(e, "llvm.roundeven", mul(e, x, number(e, x, 0x1.45f306dc9c883p-1)));
-    LLVMValueRef r = tcc_emit_fma(e, n, number(e, x, -0x1.921fb54442d18p0), x);
-    r = tcc_emit_fma(e, n, number(e, x, -0x1.1a62633145c07p-54), r);
-    r = tcc_emit_fma(e, n, number(e, x, 0x1.f1976b7ed8fbcp-110), r);
-    return tcc_math64_sine_of(e, r, LLVMBuildAdd(e->builder, whole(e, n), integer(e, x, quarter), ""));
-}
-
 static LLVMValueRef sine(tcc_emitter *e, LLVMValueRef x, int quarter) {
     LLVMValueRef far = compare(e, LLVMRealOGE, magnitude(e, x), 0x1p45);
-    LLVMValueRef y = tcc_math64_replace_far_sines(e, near_sine(e, x, quarter), x, far, quarter);
+    LLVMValueRef y = tcc_math64_replace_far_sines(e, tcc_math64_near_sine(e, x, quarter), x, far, quarter);
     return quarter ? y : choose(e, compare(e, LLVMRealOEQ, x, 0), x, y); /* of -0 too */
 }
 
 LLVMValueRef tcc_math64_sin(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 0); }
 LLVMValueRef tcc_math64_cos(tcc_emitter *e, LLVMValueRef x) { return sine(e, x, 1); }
-LLVMValueRef tcc_math64_near_sin(tcc_emitter *e, LLVMValueRef x) { return near_sine(e, x, 0); }
-LLVMValueRef tcc_math64_near_cos(tcc_emitter *e, LLVMValueRef x) { return near_sine(e, x, 1); }
-
 LLVMValueRef tcc_math64_tanh(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef a = clamp(e, magnitude(e, x), 0, 22);
     LLVMValueRef t = tcc_math64_expm1(e, mul(e, a, number(e, x, 2)));
@@ -206,15 +128,6 @@ LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {
     result = choose(e, unordered, nan, result);
     result = choose(e, compare(e, LLVMRealOEQ, x, 1), one, result);
     return choose(e, compare(e, LLVMRealOEQ, y, 0), one, result);
-}
-
-LLVMValueRef tcc_math64_remainder_once(tcc_emitter *e, LLVMValueRef a, LLVMValueRef d, LLVMValueRef *quotient_out) {
-    LLVMValueRef q = quotient(e, a, d), n = function(e, "llvm.floor", q), zero = number(e, a, 0);
-    LLVMValueRef r = tcc_emit_fma(e, LLVMBuildFNeg(e->builder, n, ""), d,
-                                  a); /* off by one d where the quotient rounded */
-    r = choose(e, LLVMBuildFCmp(e->builder, LLVMRealOLT, r, zero, ""), add(e, r, d), r);
-    if (quotient_out) *quotient_out = q;
-    return choose(e, LLVMBuildFCmp(e->builder, LLVMRealOGE, r, d, ""), sub(e, r, d), r);
 }
 
 LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y) {

@@ -27,8 +27,10 @@ LLVMValueRef tcc_math64_pow(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
 /* Remainder with the sign of x, exact. */
 LLVMValueRef tcc_math64_rem(tcc_emitter *e, LLVMValueRef x, LLVMValueRef y);
 
-/* --- Between math64.c and math_far.c. */
+/* --- What math64_near.c and math_far.c give to math64.c. */
 
+/* sin(x + quarter pi / 2), |x| < 2^45. */
+LLVMValueRef tcc_math64_near_sine(tcc_emitter *e, LLVMValueRef x, int quarter);
 /* sin(r + k pi / 2), |r| <= pi / 4 and a bit, k an integer. */
 LLVMValueRef tcc_math64_sine_of(tcc_emitter *e, LLVMValueRef r, LLVMValueRef k);
 /* The remainder of a >= 0 by d >= 0, of a quotient below 2^53, which is given too unless its place is NULL. */

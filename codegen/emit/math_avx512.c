@@ -7,9 +7,7 @@
 
 enum { LANES = 16 };
 
-bool tcc_math_has_avx512(const tcc_emitter *e) {
-    return e->target->kind == TCC_TARGET_HOST && e->target->lanes == LANES;
-}
+bool tcc_math_has_avx512(const tcc_emitter *e) { return e->target->lanes == LANES; }
 
 static LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double value) {
     return tcc_emit_float(e, LLVMTypeOf(like), value);

@@ -2,6 +2,7 @@
  * What few arguments need and much code: sines of arguments of 2^45 and beyond, remainders of quotients of 2^52 and
  * beyond. Vector code does them lane by lane, behind a branch, so that other arguments pay for that and a comparison.
  * On the host each is a function of the module; a GPU's kernels call nothing. */
+#include "codegen/emit/functions.h"
 #include "codegen/emit/math64.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
@@ -29,7 +30,7 @@ typedef struct function {
 } function;
 
 static LLVMValueRef call(tcc_emitter *e, const function *f, LLVMValueRef *arguments) {
-    if (e->target->kind == TCC_TARGET_CUDA) return f->emit(e, arguments);
+    if (!e->target->functions->calls) return f->emit(e, arguments);
     LLVMTypeRef types[MOST_ARGUMENTS] = {e->f64, e->f64};
     tcc_emit_function own = {.function = LLVMGetNamedFunction(e->module, f->name),
                              .type = LLVMFunctionType(e->f64, types, (unsigned)f->n, false)};

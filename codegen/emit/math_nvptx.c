@@ -16,7 +16,7 @@
  *     sqrt.approx, div     2^-23 relative, 2 ulp              what is exact in f32 must stay: floor(x / y) of a
  * multiple, an integer's root
  *
- * Code for the host: math.c. */
+ * For the host: math_host.c. */
 #include "codegen/emit/nvptx.h"
 #include "codegen/emit/math.h"
 
@@ -64,31 +64,32 @@ static LLVMValueRef split(tcc_emitter *e, LLVMValueRef x, LLVMValueRef *lost) {
     return t;
 }
 
-LLVMValueRef tcc_math_cuda_exp(tcc_emitter *e, LLVMValueRef x) {
+LLVMValueRef tcc_nvptx_exp(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef lost, t = split(e, tcc_math_at_least(e, tcc_math_at_most(e, x, 89), -104), &lost);
     return mul(e, power_of(e, "llvm.nvvm.ex2.approx.f", "llvm.nvvm.ex2.approx", t),
                one_plus(e, lost)); /* inf times a number near 1 */
 }
 
-LLVMValueRef tcc_math_cuda_exp_negative(tcc_emitter *e, LLVMValueRef x) {
+LLVMValueRef tcc_nvptx_exp_negative(tcc_emitter *e, LLVMValueRef x) {
     LLVMValueRef lost, t = split(e, tcc_math_at_least(e, x, -88), &lost), y = power(e, t);
     return tcc_emit_fma(e, y, lost, y);
 }
 
 /* Above 0.63 the error of 2 |x| / ln 2 shrinks faster than it grows: no second part. exp(2 |x|) may be inf. */
-LLVMValueRef tcc_math_cuda_tanh_large(tcc_emitter *e, LLVMValueRef a) {
+LLVMValueRef tcc_nvptx_tanh_large(tcc_emitter *e, LLVMValueRef a) {
     LLVMValueRef y = power(e, mul(e, a, constant(e, a, 2 * LOG2_E)));
     return tcc_emit_fma(e, inverse(e, one_plus(e, y)), constant(e, a, -2), constant(e, a, 1));
 }
 
-LLVMValueRef tcc_math_cuda_exp_rough(tcc_emitter *e, LLVMValueRef x) {
-    return power(e, mul(e, x, constant(e, x, LOG2_E)));
-}
+/* Relative error 2^-22 + |x| 2^-24; below -87.3: 0. */
+static LLVMValueRef exp_rough(tcc_emitter *e, LLVMValueRef x) { return power(e, mul(e, x, constant(e, x, LOG2_E))); }
 
-LLVMValueRef tcc_math_cuda_sigmoid(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef z = tcc_math_cuda_exp_negative(e, minus(e, tcc_math_abs(e, x)));
+LLVMValueRef tcc_nvptx_sigmoid(tcc_emitter *e, LLVMValueRef x) {
+    LLVMValueRef z = tcc_nvptx_exp_negative(e, minus(e, tcc_math_abs(e, x)));
     LLVMValueRef negative = tcc_emit_compare(e, LLVMRealOLT, x, constant(e, x, 0));
     return mul(e, tcc_emit_select(e, negative, z, constant(e, x, 1)), inverse(e, one_plus(e, z)));
 }
 
-LLVMValueRef tcc_math_cuda_rsqrt(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.rsqrt.approx.f", x); }
+LLVMValueRef tcc_nvptx_rsqrt(tcc_emitter *e, LLVMValueRef x) { return hardware(e, "llvm.nvvm.rsqrt.approx.f", x); }
+
+LLVMValueRef tcc_nvptx_erf(tcc_emitter *e, LLVMValueRef x) { return tcc_math_erf_by_exp(e, x, exp_rough); }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * CUDA: the entry of a kernel, thread indices, lane groups, shared memory and exchanges between threads, in LLVM's
- * NVPTX terms. All of it is plain IR and NVVM intrinsics; nothing is called outside the module. */
+ * NVIDIA GPUs as a target: architectures, the entry of a kernel, thread indices and accesses, in LLVM's NVPTX terms.
+ * Threads among each other: threads.c. All of it is plain IR and NVVM intrinsics; nothing is called outside the module.
+ */
 #include "codegen/options.h"
 #include "codegen/emit/nvptx.h"
 
@@ -25,8 +26,15 @@ static const struct arch {
 enum { ARCHS = sizeof archs / sizeof *archs };
 
 tcc_status tcc_llvm_target_cuda(const char *arch, const tcc_hardware *hw, tcc_diag *diag, tcc_llvm_target *out) {
-    *out = (tcc_llvm_target){
-        .kind = TCC_TARGET_CUDA, .lanes = 4, .registers = 32, .fma = true, .f16 = true, .most_narrow = INT32_MAX};
+    *out = (tcc_llvm_target){.kind = TCC_TARGET_CUDA,
+                             .functions = &tcc_emit_nvptx,
+                             .lane_groups = true,
+                             .aligned_vectors = true,
+                             .lanes = 4,
+                             .registers = 32,
+                             .fma = true,
+                             .f16 = true,
+                             .most_narrow = INT32_MAX};
     TCC_TRY(tcc_llvm_initialize_cuda(diag));
     const struct arch *found = NULL;
     char known[128] = "";
@@ -66,28 +74,12 @@ const char *tcc_codegen_cuda_arch(int sm) {
     return newest;
 }
 
-LLVMValueRef tcc_cuda_intrinsic(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
-    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
-    if (!id) {
-        e->status = TCC_BUG(e->diag, "this version of LLVM has no intrinsic %s", name);
-        return n ? arguments[0] : tcc_emit_i32(e, 0);
-    }
-    LLVMTypeRef overload = n && LLVMIntrinsicIsOverloaded(id) ? LLVMTypeOf(arguments[0]) : NULL;
-    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, &overload, overload != NULL);
-    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, &overload, overload != NULL), function,
-                          arguments, (unsigned)n, "");
-}
-
 static LLVMValueRef call(tcc_emitter *e, const char *name, LLVMValueRef *arguments, int n) {
     return tcc_cuda_intrinsic(e, name, arguments, n);
 }
 
 static LLVMValueRef special_register(tcc_emitter *e, const char *name) {
     return LLVMBuildZExt(e->builder, call(e, name, NULL, 0), e->i64, "");
-}
-
-static LLVMBasicBlockRef new_block(tcc_emitter *e) {
-    return LLVMAppendBasicBlockInContext(e->context, e->function, "");
 }
 
 /* --- Entries */
@@ -121,8 +113,7 @@ static void bound(tcc_emitter *e, const char *attribute, const char *metadata, i
 /* Words 0, 1, ... of the instance's row: first block, items, buffers, params. */
 static LLVMValueRef table_word(tcc_emitter *e, LLVMValueRef place) {
     LLVMValueRef value = tcc_emit_load(e, e->i64, place, 8);
-    LLVMSetMetadata(value, LLVMGetMDKindIDInContext(e->context, "invariant.load", 14),
-                    LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
+    tcc_emit_set_invariant(e, value);
     return value;
 }
 
@@ -133,8 +124,8 @@ static LLVMValueRef row_word(tcc_emitter *e, int index) {
 /* The last of `count` rows whose first block is not past this one. */
 static LLVMValueRef find_row(tcc_emitter *e, LLVMValueRef table, LLVMValueRef count, LLVMValueRef block) {
     int64_t words = 2 + e->shape.n_buffers + e->shape.n_params;
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), test = new_block(e), body = new_block(e),
-                      found = new_block(e);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(e->builder), test = tcc_emit_new_block(e),
+                      body = tcc_emit_new_block(e), found = tcc_emit_new_block(e);
     LLVMValueRef zero = tcc_emit_i64(e, 0), one = tcc_emit_i64(e, 1);
     LLVMBuildBr(e->builder, test);
     LLVMPositionBuilderAtEnd(e->builder, test);
@@ -169,7 +160,7 @@ static LLVMValueRef dynamic_shared(tcc_emitter *e) {
     return generic(e, array);
 }
 
-void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
+static void kernel_begin(tcc_emitter *e, const char *symbol) {
     enum { MOST = 4 * TCC_EMIT_MAX_BUFFERS + 64 };
     const tcc_emit_entry *shape = &e->shape;
     LLVMTypeRef types[MOST], global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
@@ -214,19 +205,19 @@ void tcc_cuda_kernel_begin(tcc_emitter *e, const char *symbol) {
     }
 }
 
-LLVMValueRef tcc_cuda_buffer(tcc_emitter *e, int index) {
+static LLVMValueRef buffer(tcc_emitter *e, int index) {
     LLVMTypeRef global = LLVMPointerTypeInContext(e->context, TCC_CUDA_GLOBAL);
     LLVMValueRef pointer = e->row ? LLVMBuildIntToPtr(e->builder, row_word(e, 2 + index), global, "")
                                   : LLVMGetParam(e->function, (unsigned)index);
     return generic(e, pointer);
 }
 
-LLVMValueRef tcc_cuda_param(tcc_emitter *e, int index) {
+static LLVMValueRef param(tcc_emitter *e, int index) {
     index += e->shape.n_buffers;
     return e->row ? row_word(e, 2 + index) : LLVMGetParam(e->function, (unsigned)index);
 }
 
-void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
+static void items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
     LLVMValueRef step = tcc_emit_i64(e, 1);
     if (!e->row) {
         LLVMValueRef blocks = special_register(e, "llvm.nvvm.read.ptx.sreg.nctaid.x");
@@ -236,211 +227,8 @@ void tcc_cuda_items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
     loop->once = e->row != NULL;
 }
 
-/* --- Lane groups */
-
-int tcc_shape_items(tcc_thread_shape shape) {
-    return shape.threads / (shape.group * (shape.deep > 1 ? shape.deep : 1));
-}
-
-int tcc_emit_group_lanes(const tcc_emitter *e, int lanes) {
-    return e->target->kind == TCC_TARGET_CUDA ? lanes * e->shape.shape.group : lanes;
-}
-
-void tcc_emit_lane_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to, int lanes,
-                              const LLVMValueRef *initial, int n_carry) {
-    if (e->target->kind == TCC_TARGET_CUDA && e->shape.shape.group > 1)
-        from = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
-    tcc_emit_loop_begin(e, loop, from, to, tcc_emit_group_lanes(e, lanes), initial, n_carry);
-}
-
-LLVMValueRef tcc_emit_tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
-    return e->target->kind == TCC_TARGET_CUDA ? NULL : tcc_emit_mask(e, lanes, tcc_emit_sub(e, to, index));
-}
-
-LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
-    if (e->target->kind != TCC_TARGET_CUDA || lanes == 1) return to;
-    return LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -lanes), "");
-}
-
-void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch, bool lanes) {
-    branch->join = NULL;
-    if (e->target->kind != TCC_TARGET_CUDA) return;
-    LLVMValueRef index = lanes ? e->deep : e->shape.shape.group > 1 ? e->thread : NULL;
-    if (index) tcc_emit_if_begin(e, branch, LLVMBuildICmp(e->builder, LLVMIntEQ, index, tcc_emit_i64(e, 0), ""));
-}
-
-void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch) {
-    if (branch->join) tcc_emit_if_end(e, branch);
-}
-
-void tcc_emit_deep_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
-                              const LLVMValueRef *initial, int n_carry) {
-    bool shared = e->target->kind == TCC_TARGET_CUDA && e->deep;
-    if (shared) from = tcc_emit_add(e, from, e->deep);
-    tcc_emit_loop_begin(e, loop, from, to, shared ? e->shape.shape.deep : 1, initial, n_carry);
-}
-
-/* --- Exchanges */
-
-/* The threads of the group within its warp. Neighbouring groups of a warp may be elsewhere in the code. */
-static LLVMValueRef group_mask(tcc_emitter *e) {
-    int group = e->shape.shape.group;
-    if (group >= TCC_EMIT_WARP) return tcc_emit_i32(e, -1);
-    LLVMValueRef tid = call(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0);
-    LLVMValueRef first = LLVMBuildAnd(e->builder, tid, tcc_emit_i32(e, (TCC_EMIT_WARP - 1) & ~(group - 1)), "");
-    return LLVMBuildShl(e->builder, tcc_emit_i32(e, (1 << group) - 1), first, "");
-}
-
-/* `lane`: what the instruction takes, and how far its result may come from: bits 0-4 clamp, 8-12 the part of a warp
- * that is one. */
-static LLVMValueRef shuffle(tcc_emitter *e, const char *name, LLVMValueRef value, int lane, int clamp) {
-    LLVMTypeRef type = LLVMTypeOf(value);
-    LLVMBuilderRef b = e->builder;
-    if (type == e->f32)
-        return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i32, ""), lane, clamp), type, "");
-    if (type == e->f64)
-        return LLVMBuildBitCast(b, shuffle(e, name, LLVMBuildBitCast(b, value, e->i64, ""), lane, clamp), type, "");
-    if (type == e->i1)
-        return LLVMBuildTrunc(b, shuffle(e, name, LLVMBuildZExt(b, value, e->i32, ""), lane, clamp), type, "");
-    if (type == e->i64) {
-        LLVMValueRef low = shuffle(e, name, LLVMBuildTrunc(b, value, e->i32, ""), lane, clamp);
-        LLVMValueRef high = LLVMBuildLShr(b, value, tcc_emit_i64(e, 32), "");
-        high = shuffle(e, name, LLVMBuildTrunc(b, high, e->i32, ""), lane, clamp);
-        high = LLVMBuildShl(b, LLVMBuildZExt(b, high, e->i64, ""), tcc_emit_i64(e, 32), "");
-        return LLVMBuildOr(b, high, LLVMBuildZExt(b, low, e->i64, ""), "");
-    }
-    LLVMValueRef arguments[] = {group_mask(e), value, tcc_emit_i32(e, lane), tcc_emit_i32(e, clamp)};
-    return call(e, name, arguments, 4);
-}
-
-LLVMValueRef tcc_emit_exchange(tcc_emitter *e, LLVMValueRef value, int bit) {
-    return shuffle(e, "llvm.nvvm.shfl.sync.bfly.i32", value, bit, TCC_EMIT_WARP - 1);
-}
-
-LLVMValueRef tcc_emit_first_thread(tcc_emitter *e, LLVMValueRef value) {
-    int part = e->shape.shape.group < TCC_EMIT_WARP ? e->shape.shape.group : TCC_EMIT_WARP;
-    return shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, 0, (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1));
-}
-
-LLVMValueRef tcc_emit_from_before(tcc_emitter *e, LLVMValueRef value, int distance) {
-    int part = e->shape.shape.group < TCC_EMIT_WARP ? e->shape.shape.group : TCC_EMIT_WARP;
-    return shuffle(e, "llvm.nvvm.shfl.sync.up.i32", value, distance, (TCC_EMIT_WARP - part) << 8);
-}
-
-LLVMValueRef tcc_emit_ballot(tcc_emitter *e, LLVMValueRef condition) {
-    LLVMValueRef arguments[] = {tcc_emit_i32(e, -1), condition};
-    return call(e, "llvm.nvvm.vote.ballot.sync", arguments, 2);
-}
-
-LLVMValueRef tcc_emit_match(tcc_emitter *e, LLVMValueRef key) {
-    LLVMValueRef arguments[] = {tcc_emit_i32(e, -1), key};
-    return call(e, "llvm.nvvm.match.any.sync.i32", arguments, 2);
-}
-
-void tcc_emit_warp_barrier(tcc_emitter *e) {
-    LLVMValueRef all = tcc_emit_i32(e, -1);
-    call(e, "llvm.nvvm.bar.warp.sync", &all, 1);
-}
-
-/* LLVM 21 renamed it. */
-void tcc_emit_barrier(tcc_emitter *e) {
-    static const char before[] = "llvm.nvvm.barrier0", now[] = "llvm.nvvm.barrier.cta.sync.aligned.all";
-    LLVMValueRef zero = tcc_emit_i32(e, 0);
-    if (LLVMLookupIntrinsicID(before, strlen(before))) call(e, before, NULL, 0);
-    else call(e, now, &zero, 1);
-}
-
-/* An array of the block's in shared memory. */
-static LLVMValueRef shared_array(tcc_emitter *e, LLVMTypeRef type, int64_t count) {
-    LLVMTypeRef whole = LLVMArrayType2(type, (uint64_t)count);
-    LLVMValueRef array = LLVMAddGlobalInAddressSpace(e->module, whole, "", TCC_CUDA_SHARED);
-    LLVMSetLinkage(array, LLVMInternalLinkage);
-    LLVMSetInitializer(array, LLVMGetPoison(whole));
-    LLVMSetAlignment(array, 16);
-    return generic(e, array);
-}
-
-/* Of an element of such an array. */
-static int shared_alignment(tcc_emitter *e, LLVMTypeRef type) {
-    unsigned natural = LLVMABIAlignmentOfType(LLVMGetModuleDataLayout(e->module), type);
-    return natural < 16 ? (int)natural : 16;
-}
-
-void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all) {
-    const int deep = e->shape.shape.deep, group = e->shape.shape.group;
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef arrays[2 * TCC_EMIT_MAX_CARRY];
-    for (int k = 0; k < n; k++) {
-        LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
-        LLVMValueRef value = type == flag ? LLVMBuildZExt(b, values[k], tcc_emit_type_like(e, e->i8, type), "")
-                                          : values[k];
-        arrays[k] = shared_array(e, LLVMTypeOf(value), (int64_t)deep * group);
-        LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, group)), e->thread);
-        tcc_emit_store(e, value, tcc_emit_at(e, LLVMTypeOf(value), arrays[k], at),
-                       shared_alignment(e, LLVMTypeOf(value)));
-    }
-    tcc_emit_barrier(e);
-    for (int k = 0; k < n; k++) {
-        LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
-        LLVMTypeRef memory = type == flag ? tcc_emit_type_like(e, e->i8, type) : type;
-        for (int i = 0; i < deep; i++) {
-            LLVMValueRef at = tcc_emit_add(e, e->thread, tcc_emit_i64(e, (int64_t)i * group));
-            LLVMValueRef value = tcc_emit_load(e, memory, tcc_emit_at(e, memory, arrays[k], at),
-                                               shared_alignment(e, memory));
-            all[i * n + k] = type == flag ? LLVMBuildTrunc(b, value, type, "") : value;
-        }
-    }
-    e->shared_reused = true;
-}
-
-void tcc_emit_last_threads(tcc_emitter *e, LLVMValueRef value, LLVMValueRef *all) {
-    const int group = e->shape.shape.group, part = group < TCC_EMIT_WARP ? group : TCC_EMIT_WARP, warps = group / part;
-    LLVMBuilderRef b = e->builder;
-    if (warps == 1) {
-        all[0] = part > 1 ? shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", value, part - 1,
-                                    (TCC_EMIT_WARP - part) << 8 | (TCC_EMIT_WARP - 1))
-                          : value;
-        return;
-    }
-    LLVMTypeRef type = LLVMTypeOf(value);
-    LLVMValueRef array = shared_array(e, type, warps), warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
-    LLVMValueRef is_last = LLVMBuildICmp(b, LLVMIntEQ, tcc_emit_rem(e, e->thread, TCC_EMIT_WARP),
-                                         tcc_emit_i64(e, TCC_EMIT_WARP - 1), "");
-    tcc_emit_if last;
-    tcc_emit_if_begin(e, &last, is_last);
-    tcc_emit_store(e, value, tcc_emit_at(e, type, array, warp), shared_alignment(e, type));
-    tcc_emit_if_end(e, &last);
-    tcc_emit_barrier(e);
-    for (int w = 0; w < warps; w++)
-        all[w] = tcc_emit_load(e, type, tcc_emit_at(e, type, array, tcc_emit_i64(e, w)), shared_alignment(e, type));
-    e->shared_reused = true;
-}
-
-void tcc_emit_gather_warps(tcc_emitter *e, LLVMValueRef *values, int n) {
-    int warps = e->shape.shape.group / TCC_EMIT_WARP;
-    LLVMBuilderRef b = e->builder;
-    LLVMValueRef array = shared_array(e, e->i64, n * warps);
-    LLVMValueRef lane = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, TCC_EMIT_WARP - 1), ""),
-                 warp = tcc_emit_div(e, e->thread, TCC_EMIT_WARP);
-    LLVMValueRef other = LLVMBuildAnd(b, e->thread, tcc_emit_i64(e, warps - 1), "");
-    tcc_emit_if first;
-    tcc_emit_if_begin(e, &first, LLVMBuildICmp(b, LLVMIntEQ, lane, tcc_emit_i64(e, 0), ""));
-    for (int k = 0; k < n; k++) {
-        LLVMValueRef value = LLVMTypeOf(values[k]) == e->i1 ? LLVMBuildZExt(b, values[k], e->i32, "") : values[k];
-        tcc_emit_store(e, value, tcc_emit_at(e, e->i64, array, tcc_emit_add(e, warp, tcc_emit_i64(e, k * warps))), 8);
-    }
-    tcc_emit_if_end(e, &first);
-    tcc_emit_barrier(e);
-    for (int k = 0; k < n; k++) {
-        LLVMTypeRef type = LLVMTypeOf(values[k]);
-        LLVMValueRef at = tcc_emit_at(e, e->i64, array, tcc_emit_add(e, other, tcc_emit_i64(e, k * warps)));
-        values[k] = tcc_emit_load(e, type == e->i1 ? e->i32 : type, at, 8);
-        if (type == e->i1) values[k] = LLVMBuildTrunc(b, values[k], type, "");
-    }
-    e->shared_reused = true;
-}
-
-/* --- Access lane by lane */
+/* --- Access lane by lane, at base[offsets[lane]], or base[lane] if `offsets` is NULL. `mask`: a bit a lane, one bit
+ * for a scalar; NULL: all. */
 
 static LLVMValueRef lane_of(tcc_emitter *e, LLVMValueRef v, int lane) {
     return tcc_emit_lanes_of(LLVMTypeOf(v)) == 1 ? v
@@ -452,14 +240,14 @@ static LLVMValueRef lane_address(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRe
     return tcc_emit_at(e, scalar, base, offsets ? lane_of(e, offsets, lane) : tcc_emit_i64(e, lane));
 }
 
-LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
-                                 LLVMValueRef mask) {
+static LLVMValueRef gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
+                              LLVMValueRef mask) {
     int lanes = tcc_emit_lanes_of(LLVMTypeOf(offsets ? offsets : mask));
     LLVMValueRef result = LLVMGetPoison(tcc_emit_vector_type(scalar, lanes));
     for (int i = 0; i < lanes; i++) {
         LLVMValueRef value;
         if (mask) {
-            LLVMBasicBlockRef before, after, then = new_block(e), join = new_block(e);
+            LLVMBasicBlockRef before, after, then = tcc_emit_new_block(e), join = tcc_emit_new_block(e);
             LLVMValueRef condition = lane_of(e, mask, i), none = LLVMConstNull(scalar);
             before = LLVMGetInsertBlock(e->builder);
             LLVMBuildCondBr(e->builder, condition, then, join);
@@ -479,8 +267,7 @@ LLVMValueRef tcc_cuda_load_lanes(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRe
     return result;
 }
 
-void tcc_cuda_store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets,
-                          LLVMValueRef mask) {
+static void scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
     LLVMTypeRef type = LLVMTypeOf(value),
                 scalar = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? LLVMGetElementType(type) : type;
     for (int i = 0; i < tcc_emit_lanes_of(type); i++) {
@@ -490,3 +277,71 @@ void tcc_cuda_store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base,
         if (mask) tcc_emit_if_end(e, &branch);
     }
 }
+
+static LLVMValueRef load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
+    return gather_at(e, tcc_emit_scalar_of(type), address, NULL, mask);
+}
+
+static void store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    scatter_at(e, value, address, NULL, mask);
+}
+
+static LLVMValueRef load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
+                            LLVMValueRef condition) {
+    return gather_at(e, scalar, tcc_emit_at(e, scalar, base, offset), NULL, condition);
+}
+
+static LLVMValueRef load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
+                                  int alignment, LLVMValueRef condition) {
+    tcc_emit_if branch;
+    LLVMValueRef at = tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), none = LLVMConstNull(type);
+    tcc_emit_if_begin(e, &branch, condition);
+    LLVMValueRef value = tcc_emit_load(e, type, at, alignment);
+    tcc_emit_if_end(e, &branch);
+    return tcc_emit_if_value(e, &branch, value, none);
+}
+
+/* --- The table of functions */
+
+static void set_attributes(tcc_emitter *e, LLVMValueRef function) { (void)e, (void)function; }
+
+static LLVMValueRef tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
+    (void)e, (void)lanes, (void)to, (void)index;
+    return NULL;
+}
+
+static LLVMValueRef vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
+    return lanes == 1 ? to : LLVMBuildAnd(e->builder, to, tcc_emit_i64(e, -lanes), "");
+}
+
+static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
+    (void)e;
+    return value;
+}
+
+const tcc_emit_functions tcc_emit_nvptx = {
+    .text = true,
+    .kernel_begin = kernel_begin,
+    .set_attributes = set_attributes,
+    .buffer = buffer,
+    .param = param,
+    .items_begin = items_begin,
+    .tail_mask = tail_mask,
+    .vectors_end = vectors_end,
+    .narrow = tcc_nvptx_narrow,
+    .within = tcc_nvptx_within,
+    .offset = tcc_nvptx_offset,
+    .anchor = anchor,
+    .load_masked = load_masked,
+    .store_masked = store_masked,
+    .gather_at = gather_at,
+    .scatter_at = scatter_at,
+    .load_if = load_if,
+    .load_lanes_if = load_lanes_if,
+    .exp = tcc_nvptx_exp,
+    .exp_negative = tcc_nvptx_exp_negative,
+    .erf = tcc_nvptx_erf,
+    .tanh_large = tcc_nvptx_tanh_large,
+    .sigmoid = tcc_nvptx_sigmoid,
+    .rsqrt = tcc_nvptx_rsqrt,
+};

@@ -44,7 +44,7 @@ static LLVMValueRef shared_address(tcc_emitter *e, LLVMValueRef pointer) {
 
 bool tcc_llvm_has_matrix(const tcc_llvm_target *target) {
     enum { FIRST = 80 };
-    return target->kind == TCC_TARGET_CUDA && target->hw.sm >= FIRST;
+    return target->hw.sm >= FIRST;
 }
 
 LLVMValueRef tcc_emit_thread(tcc_emitter *e) { return assemble(e, "mov.u32 $0, %tid.x;", "=r", e->i32, NULL, 0, true); }

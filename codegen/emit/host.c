@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ * The host as a target: what its vectors can do, kernels, and accesses with masks. */
+#include "codegen/emit/functions.h"
+
+#include "ir/support/alloc.h"
+
+#include <llvm-c/TargetMachine.h>
+
+#include <string.h>
+
+/* The levels of the x86-64 ABI, which say what a CPU by that name has. The first one lacks SSE4.1's rounding. */
+static const struct level {
+    const char *name;
+    int lanes, registers;
+    bool fma, f16;
+} levels[] = {
+    {"x86-64-v2", 4, 16, false, false},
+    {"x86-64-v3", 8, 16, true, true},
+    {"x86-64-v4", 16, 32, true, true},
+};
+
+static bool has_feature(const char *features, const char *name) {
+    size_t length = strlen(name);
+    for (const char *p = features; p && *p;) {
+        if (*p == '+' && !strncmp(p + 1, name, length) && (p[length + 1] == ',' || !p[length + 1])) return true;
+        p = strchr(p, ',');
+        if (p) p++;
+    }
+    return false;
+}
+
+/* A copy on our heap of a message of LLVM's, which is released. */
+static char *take_message(char *message) {
+    char *copy = tcc__strdup(message ? message : "");
+    LLVMDisposeMessage(message);
+    return copy;
+}
+
+tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out) {
+    *out = (tcc_llvm_target){.kind = TCC_TARGET_HOST, .functions = &tcc_emit_host};
+    TCC_TRY(tcc_llvm_initialize_host(diag));
+    out->triple = take_message(LLVMGetDefaultTargetTriple());
+    if (cpu) {
+        const struct level *level = NULL;
+        for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+            if (!strcmp(levels[i].name, cpu)) level = &levels[i];
+        if (!level) {
+            tcc_llvm_target_clear(out);
+            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                             "unknown cpu '%s'; known are x86-64-v2, x86-64-v3, x86-64-v4", cpu);
+        }
+        out->cpu = tcc__strdup(cpu);
+        out->features = tcc__strdup("");
+        out->lanes = level->lanes;
+        out->registers = level->registers;
+        out->fma = level->fma;
+        out->f16 = level->f16;
+    } else {
+        out->cpu = take_message(LLVMGetHostCPUName());
+        out->features = take_message(LLVMGetHostCPUFeatures());
+        bool x86 = out->triple && !strncmp(out->triple, "x86_64", 6);
+        if (x86 && out->features && !has_feature(out->features, "sse4.1")) {
+            tcc_llvm_target_clear(out);
+            return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                             "this CPU lacks SSE4.1; TrainCC needs it (x86-64-v2 or newer)");
+        }
+        if (has_feature(out->features, "avx512f") && has_feature(out->features, "avx512vl") &&
+            has_feature(out->features, "avx512dq") && has_feature(out->features, "avx512bw")) {
+            out->lanes = 16, out->registers = 32, out->fma = true;
+        } else if (has_feature(out->features, "avx2") && has_feature(out->features, "fma")) {
+            out->lanes = 8, out->registers = 16, out->fma = true;
+        } else { /* SSE2, or another architecture's 128-bit vectors */
+            bool arm = out->triple && !strncmp(out->triple, "aarch64", 7);
+            out->lanes = 4, out->registers = arm ? 32 : 16, out->fma = arm;
+        }
+        out->f16 = has_feature(out->features, "f16c") || !strncmp(out->triple ? out->triple : "", "aarch64", 7);
+    }
+    if (!out->triple || !out->cpu || !out->features) {
+        tcc_llvm_target_clear(out);
+        return tcc_enomem(diag);
+    }
+    out->most_narrow = INT32_MAX;
+    tcc_hardware_of_host(out->lanes, &out->hw);
+    return TCC_OK;
+}
+
+/* A masked access: `pointer` is the index of what is addressed among three arguments. Its alignment, that of an
+ * element, is one more operand behind it, or since LLVM 22 an attribute. */
+static LLVMValueRef call_masked(tcc_emitter *e, const char *name, LLVMTypeRef type, LLVMValueRef *arguments,
+                                int pointer) {
+    enum { N = 3 };
+    LLVMTypeRef overloads[] = {type, LLVMTypeOf(arguments[pointer])};
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    LLVMTypeRef function = LLVMIntrinsicGetType(e->context, id, overloads, 2);
+    if (LLVMCountParamTypes(function) == N) {
+        LLVMValueRef call = tcc_emit_overloaded(e, name, overloads, 2, arguments, N);
+        unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
+        LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)pointer + 1,
+                                 LLVMCreateEnumAttribute(e->context, align, (uint64_t)tcc_emit_scalar_bytes(type)));
+        return call;
+    }
+    LLVMValueRef all[N + 1];
+    for (int i = 0, n = 0; i < N; i++) {
+        all[n++] = arguments[i];
+        if (i == pointer) all[n++] = tcc_emit_i32(e, tcc_emit_scalar_bytes(type));
+    }
+    return tcc_emit_overloaded(e, name, overloads, 2, all, N + 1);
+}
+
+LLVMValueRef tcc_emit_gather(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef addresses, LLVMValueRef mask) {
+    LLVMValueRef arguments[] = {addresses, mask, LLVMConstNull(type)};
+    return call_masked(e, "llvm.masked.gather", type, arguments, 0);
+}
+
+void tcc_emit_scatter(tcc_emitter *e, LLVMValueRef value, LLVMValueRef addresses, LLVMValueRef mask) {
+    LLVMValueRef arguments[] = {value, addresses, mask};
+    call_masked(e, "llvm.masked.scatter", LLVMTypeOf(value), arguments, 1);
+}
+
+/* --- The table of functions */
+
+static void set_attributes(tcc_emitter *e, LLVMValueRef function) {
+    static const char *const names[] = {"prefer-vector-width", "min-legal-vector-width"};
+    if (e->lanes <= 4) return;
+    for (int i = 0; i < 2; i++)
+        LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                                LLVMCreateStringAttribute(e->context, names[i], (unsigned)strlen(names[i]),
+                                                          e->lanes == 16 ? "512" : "256", 3));
+}
+
+static void kernel_begin(tcc_emitter *e, const char *symbol) {
+    LLVMTypeRef types[] = {e->ptr, e->ptr, e->i64, e->i64, e->ptr};
+    e->function = LLVMAddFunction(e->module, symbol, LLVMFunctionType(e->void_, types, 5, false));
+    for (unsigned i = 1; i <= 5; i++)
+        if (i != 3 && i != 4)
+            LLVMAddAttributeAtIndex(
+                e->function, i, LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("noalias", 7), 0));
+    e->buffers = LLVMGetParam(e->function, 0);
+    e->params = LLVMGetParam(e->function, 1);
+    e->begin = LLVMGetParam(e->function, 2);
+    e->end = LLVMGetParam(e->function, 3);
+    e->scratch = LLVMGetParam(e->function, 4);
+    e->entry = LLVMAppendBasicBlockInContext(e->context, e->function, "");
+    LLVMPositionBuilderAtEnd(e->builder, e->entry);
+}
+
+/* Element `index` of one of the kernel's tables. */
+static LLVMValueRef table_entry(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef table, int index) {
+    LLVMValueRef offset = tcc_emit_i64(e, index);
+    LLVMValueRef slot = LLVMBuildInBoundsGEP2(e->builder, type, table, &offset, 1, "");
+    LLVMValueRef value = LLVMBuildLoad2(e->builder, type, slot, "");
+    tcc_emit_set_invariant(e, value);
+    return value;
+}
+
+static LLVMValueRef buffer(tcc_emitter *e, int index) { return table_entry(e, e->ptr, e->buffers, index); }
+
+static LLVMValueRef param(tcc_emitter *e, int index) { return table_entry(e, e->i64, e->params, index); }
+
+static void items_begin(tcc_emitter *e, tcc_emit_loop *loop) {
+    tcc_emit_loop_begin(e, loop, e->begin, e->end, 1, NULL, 0);
+}
+
+static LLVMValueRef tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
+    return tcc_emit_mask(e, lanes, tcc_emit_sub(e, to, index));
+}
+
+static LLVMValueRef vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
+    (void)e, (void)lanes;
+    return to;
+}
+
+static LLVMValueRef narrow(tcc_emitter *e, LLVMValueRef v) {
+    (void)e, (void)v;
+    return NULL;
+}
+
+static LLVMValueRef within(tcc_emitter *e, LLVMValueRef v, int64_t high) {
+    (void)e, (void)high;
+    return v;
+}
+
+static LLVMValueRef offset_of(tcc_emitter *e, LLVMValueRef v, int64_t low, int64_t high, int64_t reach) {
+    (void)e, (void)low, (void)high, (void)reach;
+    return v;
+}
+
+/* An empty instruction that takes and gives a register. */
+static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
+    if (LLVMIsConstant(value)) return value;
+    LLVMTypeRef type = LLVMTypeOf(value);
+    LLVMTypeRef function = LLVMFunctionType(type, &type, 1, false);
+    LLVMValueRef nothing = LLVMGetInlineAsm(function, "", 0, "=r,0", 4, false, false, LLVMInlineAsmDialectATT, false);
+    LLVMValueRef call = LLVMBuildCall2(e->builder, function, nothing, &value, 1, "");
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("memory", 6), 0));
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+    return call;
+}
+
+static LLVMValueRef load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
+    LLVMValueRef arguments[] = {address, mask, LLVMConstNull(type)};
+    return call_masked(e, "llvm.masked.load", type, arguments, 0);
+}
+
+static void store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    LLVMValueRef arguments[] = {value, address, mask};
+    call_masked(e, "llvm.masked.store", LLVMTypeOf(value), arguments, 1);
+}
+
+static LLVMValueRef gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
+                              LLVMValueRef mask) {
+    LLVMTypeRef type = tcc_emit_type_like(e, scalar, LLVMTypeOf(offsets));
+    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
+    return tcc_emit_gather(e, type, addresses, mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, type), 1));
+}
+
+static void scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets, LLVMValueRef mask) {
+    LLVMTypeRef scalar = tcc_emit_scalar_of(LLVMTypeOf(value));
+    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, scalar, base, &offsets, 1, "");
+    tcc_emit_scatter(e, value, addresses,
+                     mask ? mask : tcc_emit_int(e, tcc_emit_type_like(e, e->i1, LLVMTypeOf(value)), 1));
+}
+
+static LLVMValueRef load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
+                            LLVMValueRef condition) {
+    offset = tcc_emit_select(e, condition, offset, tcc_emit_i64(e, 0));
+    LLVMValueRef value = tcc_emit_load(e, scalar, tcc_emit_at(e, scalar, base, offset), 0);
+    return tcc_emit_select(e, condition, value, LLVMConstNull(scalar));
+}
+
+static LLVMValueRef load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
+                                  int alignment, LLVMValueRef condition) {
+    (void)alignment;
+    LLVMValueRef mask = tcc_emit_splat(e, condition, tcc_emit_lanes_of(type));
+    return load_masked(e, type, tcc_emit_at(e, tcc_emit_scalar_of(type), base, offset), mask);
+}
+
+const tcc_emit_functions tcc_emit_host = {
+    .calls = true,
+    .kernel_begin = kernel_begin,
+    .set_attributes = set_attributes,
+    .buffer = buffer,
+    .param = param,
+    .items_begin = items_begin,
+    .tail_mask = tail_mask,
+    .vectors_end = vectors_end,
+    .narrow = narrow,
+    .within = within,
+    .offset = offset_of,
+    .anchor = anchor,
+    .load_masked = load_masked,
+    .store_masked = store_masked,
+    .gather_at = gather_at,
+    .scatter_at = scatter_at,
+    .load_if = load_if,
+    .load_lanes_if = load_lanes_if,
+    .exp = tcc_host_exp,
+    .exp_negative = tcc_host_exp_negative,
+    .erf = tcc_host_erf,
+    .tanh_large = tcc_host_tanh_large,
+    .sigmoid = tcc_host_sigmoid,
+    .rsqrt = tcc_host_rsqrt,
+};

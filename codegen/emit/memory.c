@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * Addresses and accesses. */
+#include "codegen/emit/functions.h"
+
+LLVMValueRef tcc_emit_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset) {
+    int64_t k;
+    if (tcc_emit_is_constant(offset, &k) && k == 0) return base;
+    return LLVMBuildGEP2(e->builder, scalar, base, &offset, 1, "");
+}
+
+LLVMValueRef tcc_emit_at_bytes(tcc_emitter *e, LLVMValueRef base, int64_t offset_bytes) {
+    return tcc_emit_at(e, e->i8, base, tcc_emit_i64(e, offset_bytes));
+}
+
+LLVMValueRef tcc_emit_load(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, int alignment) {
+    LLVMValueRef load = LLVMBuildLoad2(e->builder, type, address, "");
+    LLVMSetAlignment(load, (unsigned)(alignment ? alignment : tcc_emit_scalar_bytes(type)));
+    return load;
+}
+
+void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, int alignment) {
+    LLVMValueRef store = LLVMBuildStore(e->builder, value, address);
+    LLVMSetAlignment(store, (unsigned)(alignment ? alignment : tcc_emit_scalar_bytes(LLVMTypeOf(value))));
+}
+
+LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count) {
+    LLVMValueRef narrow = LLVMTypeOf(count) == e->i64 ? LLVMBuildTrunc(e->builder, count, e->i32, "") : count;
+    return LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_iota(e, e->i32, lanes), tcc_emit_splat(e, narrow, lanes), "");
+}
+
+void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality) {
+    LLVMValueRef arguments[] = {address, tcc_emit_i32(e, 0), tcc_emit_i32(e, locality), tcc_emit_i32(e, 1)};
+    tcc_emit_intrinsic(e, "llvm.prefetch", e->ptr, arguments, 4);
+}
+
+LLVMValueRef tcc_emit_local(tcc_emitter *e, LLVMTypeRef type, int64_t count) {
+    LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+    LLVMValueRef first = LLVMGetFirstInstruction(e->entry);
+    if (first) LLVMPositionBuilderBefore(e->builder, first);
+    else LLVMPositionBuilderAtEnd(e->builder, e->entry);
+    LLVMValueRef place = LLVMBuildAlloca(e->builder, LLVMArrayType2(type, (uint64_t)count), "");
+    LLVMSetAlignment(place, 64);
+    LLVMPositionBuilderAtEnd(e->builder, here);
+    return place;
+}
+
+LLVMValueRef tcc_emit_anchor(tcc_emitter *e, LLVMValueRef value) { return e->target->functions->anchor(e, value); }
+
+LLVMValueRef tcc_emit_load_masked(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, LLVMValueRef mask) {
+    return e->target->functions->load_masked(e, type, address, mask);
+}
+
+void tcc_emit_store_masked(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    e->target->functions->store_masked(e, value, address, mask);
+}
+
+LLVMValueRef tcc_emit_gather_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offsets,
+                                LLVMValueRef mask) {
+    return e->target->functions->gather_at(e, scalar, base, offsets, mask);
+}
+
+void tcc_emit_scatter_at(tcc_emitter *e, LLVMValueRef value, LLVMValueRef base, LLVMValueRef offsets,
+                         LLVMValueRef mask) {
+    e->target->functions->scatter_at(e, value, base, offsets, mask);
+}
+
+LLVMValueRef tcc_emit_load_if(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset,
+                              LLVMValueRef condition) {
+    return e->target->functions->load_if(e, scalar, base, offset, condition);
+}
+
+LLVMValueRef tcc_emit_load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
+                                    int alignment, LLVMValueRef condition) {
+    return e->target->functions->load_lanes_if(e, type, base, offset, alignment, condition);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT
+ * Squares of vectors, whose rows become columns. */
+#include "codegen/emit/llvm.h"
+
+#include <string.h>
+
+/* Four by four within the 128-bit parts, with shuffles that stay inside a part, then the parts by taking even and odd
+ * ones: every step is one cheap instruction. */
+static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
+    const int lanes = e->lanes, parts = lanes / 4;
+    static const int in_part[4][4] = {
+        {0, 16, 1, 17}, {2, 18, 3, 19}, {0, 1, 16, 17}, {2, 3, 18, 19}}; /* 16: the other's */
+    int masks[4][16], even[16], odd[16];
+    for (int i = 0; i < lanes; i++) {
+        for (int m = 0; m < 4; m++) {
+            int from = in_part[m][i % 4];
+            masks[m][i] = from % 16 + i / 4 * 4 + (from >= 16 ? lanes : 0);
+        }
+        even[i] = i / 4 * 8 + i % 4; /* of a and b joined */
+        odd[i] = even[i] + 4;
+    }
+    LLVMValueRef columns[4][4]; /* [column in part][group of four rows] */
+    for (int g = 0; g < parts; g++) {
+        LLVMValueRef *r = rows + 4 * g, t[4];
+        for (int i = 0; i < 4; i++) t[i] = tcc_emit_shuffle(e, r[i / 2 * 2], r[i / 2 * 2 + 1], masks[i % 2], lanes);
+        for (int i = 0; i < 4; i++)
+            columns[i][g] = tcc_emit_shuffle(e, t[i / 2], t[i / 2 + 2], masks[2 + i % 2], lanes);
+    }
+    for (int c = 0; c < 4; c++) {
+        for (int stage = 1; stage < parts; stage *= 2) {
+            LLVMValueRef next[4];
+            for (int i = 0; i < parts / 2; i++) {
+                next[i] = tcc_emit_shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], even, lanes);
+                next[i + parts / 2] = tcc_emit_shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], odd, lanes);
+            }
+            memcpy(columns[c], next, sizeof *next * (size_t)parts);
+        }
+        for (int i = 0; i < parts; i++) rows[4 * i + c] = columns[c][i];
+    }
+}
+
+void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns,
+                        LLVMValueRef to, int64_t to_stride) {
+    static const char *const name = "tcc_transpose";
+    LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->ptr, e->i64};
+    LLVMValueRef function = LLVMGetNamedFunction(e->module, name);
+    tcc_emit_function f = {.function = function, .type = LLVMFunctionType(e->void_, types, 6, false)};
+    if (!function) {
+        f = tcc_emit_function_begin(e, name, e->void_, types, 6);
+        LLVMValueRef argument[6], square[16];
+        for (unsigned i = 0; i < 6; i++) argument[i] = LLVMGetParam(f.function, i);
+        LLVMValueRef last = tcc_emit_sub(e, argument[2], tcc_emit_i64(e, 1)),
+                     mask = tcc_emit_mask(e, e->lanes, argument[3]);
+        for (int i = 0; i < e->lanes; i++) {
+            LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), argument[1]);
+            square[i] = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, argument[0], row), mask);
+        }
+        transpose(e, square);
+        for (int i = 0; i < e->lanes; i++) {
+            LLVMValueRef row = tcc_emit_mul(e, tcc_emit_i64(e, i), argument[5]);
+            tcc_emit_store(e, square[i], tcc_emit_at(e, e->f32, argument[4], row), 4);
+        }
+        tcc_emit_function_end(e, &f, NULL);
+    }
+    LLVMValueRef arguments[] = {from, tcc_emit_i64(e, from_stride), rows, columns, to, tcc_emit_i64(e, to_stride)};
+    tcc_emit_call(e, &f, arguments, 6);
+}
+
+/* log2(lanes) rounds of exchanges between rows that differ in one bit. */
+void tcc_emit_transpose_vectors(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
+    for (int bit = 1; bit < lanes; bit *= 2) {
+        int low[64], high[64];
+        for (int l = 0; l < lanes; l++) {
+            low[l] = l & bit ? lanes + l - bit : l;
+            high[l] = l & bit ? lanes + l : l + bit;
+        }
+        for (int i = 0; i < lanes; i++) {
+            if (i & bit) continue;
+            LLVMValueRef a = rows[i], b = rows[i + bit];
+            rows[i] = tcc_emit_shuffle(e, a, b, low, lanes);
+            rows[i + bit] = tcc_emit_shuffle(e, a, b, high, lanes);
+        }
+    }
+}

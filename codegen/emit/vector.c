@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT
+ * Vectors and arithmetic on them. */
+#include "codegen/emit/functions.h"
+
+LLVMValueRef tcc_emit_splat(tcc_emitter *e, LLVMValueRef scalar, int lanes) {
+    if (lanes == 1) return scalar;
+    if (LLVMIsConstant(scalar)) return tcc_emit_splat_constant(scalar, lanes);
+    LLVMTypeRef type = tcc_emit_vector_type(LLVMTypeOf(scalar), lanes);
+    LLVMValueRef one = LLVMBuildInsertElement(e->builder, LLVMGetPoison(type), scalar, tcc_emit_i32(e, 0), "");
+    LLVMValueRef zeros = LLVMConstNull(tcc_emit_vector_type(e->i32, lanes));
+    return LLVMBuildShuffleVector(e->builder, one, LLVMGetPoison(type), zeros, "");
+}
+
+LLVMValueRef tcc_emit_iota(tcc_emitter *e, LLVMTypeRef scalar, int lanes) {
+    (void)e;
+    LLVMValueRef elements[64];
+    for (int i = 0; i < lanes && i < 64; i++) elements[i] = LLVMConstInt(scalar, (unsigned long long)i, false);
+    return lanes == 1 ? elements[0] : LLVMConstVector(elements, (unsigned)lanes);
+}
+
+LLVMValueRef tcc_emit_fma(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c) {
+    if (!e->target->fma) return LLVMBuildFAdd(e->builder, LLVMBuildFMul(e->builder, a, b, ""), c, "");
+    LLVMTypeRef type = LLVMTypeOf(a);
+    LLVMValueRef arguments[] = {a, b, c};
+    return tcc_emit_intrinsic(e, "llvm.fma", type, arguments, 3);
+}
+
+LLVMValueRef tcc_emit_shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *indices, int n) {
+    LLVMValueRef elements[64];
+    for (int i = 0; i < n && i < 64; i++)
+        elements[i] = indices[i] < 0 ? LLVMGetPoison(e->i32) : tcc_emit_i32(e, indices[i]);
+    return LLVMBuildShuffleVector(e->builder, a, b ? b : LLVMGetPoison(LLVMTypeOf(a)),
+                                  LLVMConstVector(elements, (unsigned)n), "");
+}
+
+LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFCmp(e->builder, predicate, a, b, "");
+}
+
+LLVMValueRef tcc_emit_select(tcc_emitter *e, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no) {
+    return LLVMBuildSelect(e->builder, condition, yes, no, "");
+}
+
+typedef LLVMValueRef (*combine_fn)(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b);
+
+static LLVMValueRef combine_sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildFAdd(e->builder, a, b, "");
+}
+
+static LLVMValueRef combine_max(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return tcc_emit_select(e, tcc_emit_compare(e, LLVMRealOGT, a, b), a, b);
+}
+
+static LLVMValueRef reduce_lanes(tcc_emitter *e, LLVMValueRef vector, combine_fn combine) {
+    for (int n = tcc_emit_lanes_of(LLVMTypeOf(vector)); n > 1; n /= 2) {
+        int low[32], high[32];
+        for (int i = 0; i < n / 2; i++) low[i] = i, high[i] = i + n / 2;
+        if (n == 2) {
+            LLVMValueRef a = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 0), "");
+            LLVMValueRef b = LLVMBuildExtractElement(e->builder, vector, tcc_emit_i32(e, 1), "");
+            return combine(e, a, b);
+        }
+        vector = combine(e, tcc_emit_shuffle(e, vector, NULL, low, n / 2),
+                         tcc_emit_shuffle(e, vector, NULL, high, n / 2));
+    }
+    return vector;
+}
+
+LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_sum); }
+
+LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_max); }
