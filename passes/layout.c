@@ -67,12 +67,22 @@ static tcc_node *get(rewriter *r, const tcc_node *old, form f);
 
 /* -- One node in last form -- */
 
-enum { MOST_OPERANDS = 32 };
-
-static bool get_all(rewriter *r, const tcc_node *old, form f, tcc_node **operands) {
+/* `old` again, of its operands in form f. */
+static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, const tcc_attrs *attrs, const tcc_type *type) {
+    enum { ON_STACK = 8 };
+    tcc_node *few[ON_STACK], **operands = few, *made = NULL;
+    if (old->n_operands > ON_STACK && !(operands = tcc__malloc(sizeof *operands * (size_t)old->n_operands))) {
+        tcc_enomem(r->rw.to->diag);
+        return NULL;
+    }
     bool ok = true;
     for (int i = 0; i < old->n_operands; i++) ok &= (operands[i] = get(r, old->operands[i], f)) != NULL;
-    return ok;
+    if (ok) {
+        tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
+        made = build(r, old, operands, attrs, type);
+    }
+    if (operands != few) tcc__free(operands);
+    return made;
 }
 
 /* A broadcast whose result is in last form: ascending dims may need the operand's dims in another order. */
@@ -129,16 +139,14 @@ static tcc_node *build_last(rewriter *r, const tcc_node *old) {
         if (tcc_op_get_info(old->op)->attrs == TCC_ATTR_CLASS_resize) attrs.resize.channels_last = true;
         break;
     }
-    tcc_node *operands[MOST_OPERANDS];
     tcc_type type = last_type(&old->type);
-    return get_all(r, old, LAST, operands) ? build(r, old, operands, &attrs, &type) : NULL;
+    return build_from(r, old, LAST, &attrs, &type);
 }
 
 /* -- Asking for a form -- */
 
 static tcc_node *build_plain(rewriter *r, const tcc_node *old) {
-    tcc_node *operands[MOST_OPERANDS];
-    return get_all(r, old, PLAIN, operands) ? build(r, old, operands, old->attrs, &old->type) : NULL;
+    return build_from(r, old, PLAIN, old->attrs, &old->type);
 }
 
 static tcc_node *get(rewriter *r, const tcc_node *old, form f) {
@@ -166,7 +174,7 @@ static bool computes_last(const tcc_node *old) {
 static void norm_last(rewriter *r, const tcc_node *old) {
     const int rank = old->operands[0]->type.rank;
     tcc_attrs attrs = *old->attrs;
-    tcc_node *operands[MOST_OPERANDS];
+    tcc_node *operands[5];
     attrs.norm.axis = place_in_last(rank, (int)attrs.norm.axis);
     for (int i = 0; i < old->n_operands; i++)
         if (!(operands[i] = get(r, old->operands[i], old->operands[i]->type.rank == rank ? LAST : PLAIN))) return;
@@ -218,9 +226,6 @@ static void visit(rewriter *r, const tcc_node *old) {
                    old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;
     if (old->op == TCC_OP_INPUT) {
         r->forms[PLAIN][old->id] = r->rw.map[old->id];
-    } else if (old->n_operands > MOST_OPERANDS) {
-        tcc_error(r->rw.to->diag, TCC_EUNSUPPORTED, old->loc, "%s has more than %d operands",
-                  tcc_op_get_info(old->op)->text, MOST_OPERANDS);
     } else if (old->op == TCC_OP_CONSTANT || old->op == TCC_OP_BROADCAST ||
                (fusion == TCC_FUSION_POINT && old->n_operands > 0 && all_flexible)) {
         r->flexible[old->id] = true;
