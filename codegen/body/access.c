@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_DIMS = 80, MOST_CONDITIONS = 16 };
+enum { MOST_DIMS = 80, MOST_CONDITIONS = 16, MOST_RANGES = 32, ROUNDS = 8 };
 
 /* --- Regions */
 
@@ -128,9 +128,68 @@ static void join_quotients(const tcc_body *b, form *f) {
     }
 }
 
-static void range_of(const tcc_body *b, const form *f, int64_t *low, int64_t *high) {
-    const tcc_affine a = {f->constant, f->n, f->terms};
-    tcc_affine_range(b, &a, low, high);
+/* Where a guard holds: variables whose range is narrower there than their own. */
+typedef struct ranges {
+    int n;
+    struct {
+        int var;
+        int64_t low, high;
+    } of[MOST_RANGES];
+} ranges;
+
+static void range_of_var(const tcc_body *b, const ranges *r, int var, int64_t *low, int64_t *high) {
+    *low = b->vars.data[var].low;
+    *high = b->vars.data[var].high;
+    for (int i = 0; i < r->n; i++)
+        if (r->of[i].var == var) *low = r->of[i].low, *high = r->of[i].high;
+}
+
+/* Returns whether that is news. */
+static bool narrow(const tcc_body *b, ranges *r, int var, int64_t low, int64_t high) {
+    int64_t was_low, was_high;
+    range_of_var(b, r, var, &was_low, &was_high);
+    if (low < was_low) low = was_low;
+    if (high > was_high) high = was_high;
+    if (low == was_low && high == was_high) return false;
+    int i = 0;
+    while (i < r->n && r->of[i].var != var) i++;
+    if (i == MOST_RANGES) return false;
+    if (i == r->n) r->n++;
+    r->of[i].var = var;
+    r->of[i].low = low;
+    r->of[i].high = high;
+    return true;
+}
+
+static void range_of(const tcc_body *b, const ranges *r, const tcc_affine *a, int64_t *low, int64_t *high) {
+    *low = *high = a->constant;
+    for (int i = 0; i < a->n; i++) {
+        const int64_t c = a->terms[i].coefficient;
+        int64_t least, most;
+        range_of_var(b, r, a->terms[i].var, &least, &most);
+        *low += c * (c < 0 ? most : least);
+        *high += c * (c < 0 ? least : most);
+    }
+}
+
+static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
+
+/* 0 <= a < limit leaves each variable what the others' ranges allow it. Returns whether that is news. */
+static bool narrow_by(const tcc_body *b, ranges *r, const tcc_affine *a, int64_t limit) {
+    bool news = false;
+    for (int i = 0; i < a->n; i++) {
+        const int64_t c = a->terms[i].coefficient;
+        int64_t low, high, own_low, own_high;
+        if (!c) continue;
+        range_of(b, r, a, &low, &high);
+        range_of_var(b, r, a->terms[i].var, &own_low, &own_high);
+        low -= c * (c < 0 ? own_high : own_low); /* of the others */
+        high -= c * (c < 0 ? own_low : own_high);
+        const int64_t least = -high, most = limit - 1 - low; /* of c times the variable */
+        news |= c > 0 ? narrow(b, r, a->terms[i].var, -floor_div(-least, c), floor_div(most, c))
+                      : narrow(b, r, a->terms[i].var, -floor_div(most, -c), floor_div(-least, -c));
+    }
+    return news;
 }
 
 /* The conditions 0 <= affine < limit that a guard consists of; *others: there are such of other kinds. */
@@ -159,22 +218,28 @@ static bool take(const form *from, const tcc_affine *bound, int k, int64_t least
     return subtract(&out->rest, bound, times);
 }
 
-/* The range of an offset where a guard holds: a multiple of what a condition bounds, and the rest, again and again, as
- * long as the range gets smaller; each time the condition that makes it smallest. False: conditions that are not on an
- * index may bound it further. */
+/* The range of an offset where a guard holds: of the ranges that the conditions leave the variables, and, where a
+ * condition bounds several together, of a multiple of what it bounds and the rest, again and again, as long as the
+ * range gets smaller; each time the condition that makes it smallest. False: conditions that are not on an index may
+ * bound it further. */
 static bool guarded_range(const tcc_body *b, form rest, const tcc_expr *guard, int64_t *low, int64_t *high) {
     const tcc_expr *conditions[MOST_CONDITIONS];
     bool others = false, smaller = true;
     const int n = conditions_of(guard, conditions, 0, &others);
     int64_t taken_low = 0, taken_high = 0;
-    range_of(b, &rest, low, high);
+    ranges r = {0};
+    for (int round = 0, news = 1; news && round < ROUNDS; round++)
+        for (int i = news = 0; i < n; i++)
+            news |= narrow_by(b, &r, &conditions[i]->operands[0]->affine, conditions[i]->integer);
+    const tcc_affine all = {rest.constant, rest.n, rest.terms};
+    range_of(b, &r, &all, low, high);
     while (smaller) {
         taken best;
         smaller = false;
         for (int i = 0; i < n; i++) {
             const tcc_affine *bound = &conditions[i]->operands[0]->affine;
             int64_t least, most;
-            tcc_affine_range(b, bound, &least, &most);
+            range_of(b, &r, bound, &least, &most);
             if (least < 0) least = 0;
             if (most > conditions[i]->integer - 1) most = conditions[i]->integer - 1;
             if (least > most) { /* never */
@@ -186,7 +251,8 @@ static bool guarded_range(const tcc_body *b, form rest, const tcc_expr *guard, i
                 taken one;
                 int64_t new_low, new_high;
                 if (!take(&rest, bound, k, least, most, &one)) continue;
-                range_of(b, &one.rest, &new_low, &new_high);
+                const tcc_affine left = {one.rest.constant, one.rest.n, one.rest.terms};
+                range_of(b, &r, &left, &new_low, &new_high);
                 new_low += taken_low + one.low;
                 new_high += taken_high + one.high;
                 if (new_high - new_low >= *high - *low) continue;
@@ -216,15 +282,21 @@ static tcc_region region_of(const tcc_body *b, const tcc_affine *a, int64_t buff
     form f;
     tcc_affine_range(b, a, &low, &high);
     if (!form_of(a, &f)) return range_region(low, high, bytes);
+    form apart = f; /* a guard may be on a quotient */
     join_quotients(b, &f);
     if (guard) {
         /* A guard that is read from memory is not followed: it is taken to keep the access within the value. */
+        int64_t other_low, other_high;
         const bool bounded = guarded_range(b, f, guard, &low, &high);
+        guarded_range(b, apart, guard, &other_low, &other_high);
+        if (low < other_low) low = other_low;
+        if (high > other_high) high = other_high;
         if (!bounded && low < 0) low = 0;
         if (!bounded && buffer_bytes > 0 && high >= buffer_bytes / bytes) high = buffer_bytes / bytes - 1;
         return low <= high ? range_region(low, high, bytes) : range_region(0, -1, bytes); /* wholly outside: never */
     }
-    range_of(b, &f, &low, &high);
+    const tcc_affine joined = {f.constant, f.n, f.terms};
+    tcc_affine_range(b, &joined, &low, &high);
     from = f.constant;
     for (int i = 0; i < f.n; i++) {
         const tcc_var *v = &b->vars.data[f.terms[i].var];

@@ -501,6 +501,43 @@ static void memory_runs_out(void **state) {
     end(&b);
 }
 
+/* What guards keep an access from: of conditions on one loop, which only together bound it; and of a quotient of loops,
+ * which a reshape leaves. */
+static void guards_bound_accesses(void **state) {
+    (void)state;
+    static const char *const graphs[] = {
+        "graph @of_slices_of_a_concat {\n"
+        "  %0 = input {name=\"x\"} : f32[3,7]\n"
+        "  %1 = exp(%0) : f32[3,7]\n"
+        "  %2 = slice(%1) {start=[0, 0], limit=[3, 2], stride=[1, 1]} : f32[3,2]\n"
+        "  %3 = slice(%1) {start=[0, 0], limit=[3, 3], stride=[1, 1]} : f32[3,3]\n"
+        "  %4 = slice(%1) {start=[0, 2], limit=[3, 6], stride=[1, 1]} : f32[3,4]\n"
+        "  %5 = concat(%2, %3, %4) {axis=1} : f32[3,9]\n"
+        "  %6 = slice(%5) {start=[0, 0], limit=[3, 3], stride=[1, 1]} : f32[3,3]\n"
+        "  %7 = slice(%5) {start=[0, 1], limit=[3, 7], stride=[1, 1]} : f32[3,6]\n"
+        "  %8 = slice(%5) {start=[0, 3], limit=[3, 5], stride=[1, 1]} : f32[3,2]\n"
+        "  %9 = concat(%6, %7, %8) {axis=1} : f32[3,11]\n"
+        "  %10 = tanh(%9) : f32[3,11]\n"
+        "  output \"o\" %10\n"
+        "}\n",
+        "graph @of_reshaped_rows {\n"
+        "  %0 = input {name=\"x\"} : f32[23,13,2]\n"
+        "  %1 = slice(%0) {start=[22, 0, 0], limit=[23, 13, 2], stride=[1, 1, 1]} : f32[1,13,2]\n"
+        "  %2 = slice(%0) {start=[5, 0, 0], limit=[10, 13, 2], stride=[1, 1, 1]} : f32[5,13,2]\n"
+        "  %3 = slice(%0) {start=[4, 0, 0], limit=[13, 13, 2], stride=[1, 1, 1]} : f32[9,13,2]\n"
+        "  %4 = concat(%1, %2, %3) {axis=0} : f32[15,13,2]\n"
+        "  %5 = reshape(%4) : f32[13,30]\n"
+        "  %6 = reduce_sum(%5) {axes=[1]} : f32[13]\n"
+        "  output \"o\" %6\n"
+        "}\n",
+    };
+    for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++) {
+        built b;
+        open_built(&b, graphs[i], false);
+        end(&b);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(swapped_offsets),
@@ -524,6 +561,7 @@ int main(void) {
         cmocka_unit_test(wrong_constants),
         cmocka_unit_test(input_written_over),
         cmocka_unit_test(states_that_trade_places),
+        cmocka_unit_test(guards_bound_accesses),
         cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
