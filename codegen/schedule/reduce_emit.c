@@ -184,6 +184,23 @@ static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry,
     }
 }
 
+/* What is left of a row, less than a vector. Returns the mask of the lanes that exist. */
+static LLVMValueRef emit_rest(tcc_body_run *r, const sweep_cx *s, LLVMValueRef end, LLVMValueRef to,
+                              LLVMValueRef *carry) {
+    const tcc_reduce *p = s->p;
+    const int var = p->reduced[p->n_reduced - 1];
+    LLVMValueRef mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
+    r->lane_var = var;
+    r->lanes = p->lanes;
+    tcc_body_enter(r, var, end);
+    emit_inside(r, s, carry);
+    tcc_body_leave(r, var);
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+    return mask;
+}
+
 /* The innermost loop of a sweep with moments, in segments. */
 static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
                           LLVMValueRef *carry, int n_carry) {
@@ -218,17 +235,78 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMV
     tcc_emit_loop_end(e, &segments, carry);
     memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
     if (p->columns || whole) return;
-    begin_segment(r, s, carry, n_carry, inner); /* what is left of the row, less than a vector */
-    LLVMValueRef mask = r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, end));
-    r->lane_var = var;
-    r->lanes = p->lanes;
-    tcc_body_enter(r, var, end);
-    emit_inside(r, s, inner);
-    tcc_body_leave(r, var);
-    r->mask = NULL;
-    r->lane_var = -1;
-    r->lanes = 1;
-    end_segment(r, s, carry, n_carry, inner, mask);
+    begin_segment(r, s, carry, n_carry, inner);
+    end_segment(r, s, carry, n_carry, inner, emit_rest(r, s, end, to, inner));
+}
+
+/* -- Long sums. One f32 that takes in term after term errs by a unit a term where the terms are alike. So no more than
+ * CHAIN terms are added up one by one; then their sum is added to that of the terms before them. -- */
+
+enum { CHAIN = 128 };
+
+/* The loop that is cut into runs of *length steps each; -1: no sum of the sweep is long. */
+static int find_cut(const tcc_body_run *r, const sweep_cx *s, int64_t *length) {
+    const tcc_reduce *p = s->p;
+    bool sums = false;
+    for (int i = s->n_moments; i < s->n; i++)
+        sums |= s->reductions[i]->op == TCC_OP_REDUCE_SUM && tcc_dtype_is_float(s->reductions[i]->dtype);
+    if (!sums || s->n_moments || p->steps) return -1;
+    int64_t below = 1; /* terms in one step of the loop */
+    for (int i = p->n_reduced - 1; i >= 0; i--) {
+        int64_t steps = r->body->vars.data[p->reduced[i]].high + 1;
+        if (i == 0 && p->piece_var >= 0) steps = p->piece;
+        if (i == 0 && p->columns && r->e->deep) steps /= r->e->shape.shape.deep;
+        if (i == p->n_reduced - 1 && !p->columns) steps /= tcc_emit_group_lanes(r->e, p->lanes);
+        if (steps * below > CHAIN) {
+            *length = CHAIN / below < 1 ? 1 : CHAIN / below;
+            return i;
+        }
+        below *= steps < 1 ? 1 : steps;
+    }
+    return -1;
+}
+
+/* The loop over the runs of [*from, *to), which become the bounds of one. `carry` becomes that of a run, whose sums
+ * begin at nothing. */
+static void runs_begin(tcc_body_run *r, const sweep_cx *s, tcc_emit_loop *runs, int64_t step, int64_t high,
+                       LLVMValueRef *from, LLVMValueRef *to, LLVMValueRef *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    tcc_emit_loop_begin(e, runs, *from, *to, step, carry, n_carry);
+    LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs->index, tcc_emit_i64(e, step)), high + step);
+    *from = runs->index;
+    *to = tcc_emit_min(e, end, *to);
+    memcpy(carry, runs->carry, sizeof *carry * (size_t)n_carry);
+    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(s->reductions[i++]->op))
+        if (s->reductions[i]->op == TCC_OP_REDUCE_SUM) carry[c] = LLVMConstNull(LLVMTypeOf(carry[c]));
+}
+
+/* Takes a run's sums in. `carry` becomes that of all runs. */
+static void runs_end(tcc_body_run *r, const sweep_cx *s, tcc_emit_loop *runs, LLVMValueRef *carry, int n_carry) {
+    LLVMValueRef next[MOST_CARRIES];
+    memcpy(next, carry, sizeof *next * (size_t)n_carry);
+    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(s->reductions[i++]->op))
+        if (s->reductions[i]->op == TCC_OP_REDUCE_SUM) {
+            next[c] = runs->carry[c];
+            tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &next[c], carry[c], NULL, NULL);
+        }
+    tcc_emit_loop_end(r->e, runs, next);
+    memcpy(carry, runs->carry, sizeof *carry * (size_t)n_carry);
+}
+
+/* The lane loop of a long row. */
+static void emit_row_of_runs(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, int64_t length,
+                             LLVMValueRef *carry, int n_carry) {
+    tcc_emitter *e = r->e;
+    const tcc_reduce *p = s->p;
+    const int64_t high = r->body->vars.data[p->reduced[p->n_reduced - 1]].high + 1;
+    LLVMValueRef rest = tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes), end = tcc_emit_sub(e, to, rest),
+                 last = end;
+    int64_t left;
+    tcc_emit_loop runs;
+    runs_begin(r, s, &runs, length * tcc_emit_group_lanes(e, p->lanes), high, &from, &last, carry, n_carry);
+    emit_row(r, s, from, last, true, carry, n_carry);
+    runs_end(r, s, &runs, carry, n_carry);
+    if (!tcc_emit_is_constant(rest, &left) || left) emit_rest(r, s, end, to, carry);
 }
 
 /* Which part of a fold's carries is the value of a reduction. */
@@ -253,9 +331,11 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         for (int i = 0; i < b->stores.count; i++)
             if (!b->stores.data[i].kept) tcc_body_need(r, b->stores.data[i].value);
     tcc_body_emit(r, 0); /* what does not depend on the reduced loops */
-    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS];
+    tcc_emit_loop loops[TCC_BODY_MAX_LOOPS], runs;
     int n_loops = p->columns && !s->n_moments ? p->n_reduced : p->n_reduced - 1;
     if (p->n_reduced == 0) n_loops = 0;
+    int64_t length = 0;
+    const int cut = find_cut(r, s, &length);
     LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL;
     for (int i = 0; i < p->n_reduced; i++) {
         int var = p->reduced[i];
@@ -270,6 +350,8 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
             whole = whole && p->piece % lanes == 0;
         }
         if (i < n_loops) {
+            const int64_t stride = i == 0 && p->columns && e->deep ? e->shape.shape.deep : 1;
+            if (i == cut) runs_begin(r, s, &runs, length * stride, extent, &from, &to, carry, n_carry);
             if (i == 0 && p->columns) tcc_emit_deep_loop_begin(e, &loops[i], from, to, carry, n_carry);
             else tcc_emit_loop_begin(e, &loops[i], from, to, 1, carry, n_carry);
             memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
@@ -279,6 +361,8 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
             emit_segments(r, s, from, to, whole, carry, n_carry);
         } else if (p->steps) {
             emit_steps(r, s, carry, n_carry);
+        } else if (i == cut) {
+            emit_row_of_runs(r, s, from, to, length, carry, n_carry);
         } else {
             emit_row(r, s, from, to, whole, carry, n_carry);
         }
@@ -288,6 +372,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         tcc_body_leave(r, p->reduced[i]);
         tcc_emit_loop_end(e, &loops[i], carry);
         memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
+        if (i == cut) runs_end(r, s, &runs, carry, n_carry);
     }
     tcc_op ops[TCC_REDUCE_MOST];
     for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;

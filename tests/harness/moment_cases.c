@@ -101,6 +101,31 @@ static void of_rows(void **state) {
     }
 }
 
+/* Plain sums of terms that are alike, of which a single chain of additions errs by 1e-4 and more; and a maximum, which
+ * the same loops make. */
+static void sums_of_equal_terms(void **state) {
+    (void)state;
+    static const shape sums[] = {
+        {"f32[20011,3]", "0", "f32[3]"},
+        {"f32[50001,40]", "0", "f32[40]"},
+        {"f32[40,50,33,16]", "0, 1, 2", "f32[16]"},
+        {"f32[3000,2,17]", "0, 2", "f32[2]"},
+        {"f32[3,300007]", "1", "f32[3]"},
+        {"f32[150,40,6,31]", "0, 1, 3", "f32[6]"},
+    };
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        const shape *s = &sums[i];
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "graph @sums {\n  %%0 = input {name=\"x\"} : %s\n  %%1 = reduce_sum(%%0) {axes=[%s]} : %s\n"
+                 "  %%2 = reduce_max(%%0) {axes=[%s]} : %s\n  output \"sum\" %%1\n  output \"max\" %%2\n}\n",
+                 s->type, s->axes, s->kept, s->axes, s->kept);
+        check_data(text, equal, 2e-5, false);
+        check_data(text, trend, 2e-5, false);
+        check_data(text, equal, 2e-5, true);
+    }
+}
+
 static void of_rows_at_hand(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof at_hand / sizeof *at_hand; i++) {
@@ -163,8 +188,8 @@ static void of_equal_elements(void **state) {
 
 int moment_cases_run(graph_check *with) {
     check = with;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(of_columns), cmocka_unit_test(of_rows),
-                                       cmocka_unit_test(of_rows_at_hand), cmocka_unit_test(of_long_rows),
-                                       cmocka_unit_test(of_equal_elements)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(of_columns),          cmocka_unit_test(of_rows),
+                                       cmocka_unit_test(sums_of_equal_terms), cmocka_unit_test(of_rows_at_hand),
+                                       cmocka_unit_test(of_long_rows),        cmocka_unit_test(of_equal_elements)};
     return cmocka_run_group_tests_name("moments", tests, NULL, NULL);
 }
