@@ -140,8 +140,8 @@ static void decode_multiply(parser *p, bool add) {
 }
 
 /* Sources of types of their own: shifts, bit fields, counts. */
-static void decode_mixed(parser *p, sim_exec *exec, sim_type out_type, const sim_type *in_types, int n,
-                         sim_operation op) {
+static sim_inst *decode_mixed(parser *p, sim_exec *exec, sim_type out_type, const sim_type *in_types, int n,
+                              sim_operation op) {
     int in[4];
     decode_ops(p, n + 1, n + 1);
     if (!exec) parse_fail(p, "'%s' is not known here", p->opcode);
@@ -151,6 +151,7 @@ static void decode_mixed(parser *p, sim_exec *exec, sim_type out_type, const sim
     i->exec = exec, i->op = (uint8_t)op, i->type = (uint8_t)in_types[0], i->type2 = (uint8_t)in_types[n > 1 ? 1 : 0];
     i->n_in = (int16_t)n, i->n_out = 1, i->out[0] = out;
     memcpy(i->in, in, (size_t)n * sizeof *in);
+    return i;
 }
 
 static const char *const compare_names[] = {"eq",  "ne",  "lt",  "le",  "gt",  "ge",  "equ",
@@ -354,10 +355,12 @@ bool decode_arithmetic(parser *p, const char *name) {
         decode_mixed(p, sim_pick_int(op, t), T_U32, &t, 1, op);
     } else if (strcmp(name, "bfe") == 0) {
         sim_type t = decode_type(p);
-        decode_mixed(p, sim_pick_int(OP_BFE, t), t, (sim_type[]){t, T_U32, T_U32}, 3, OP_BFE);
+        sim_inst *i = decode_mixed(p, sim_pick_int(OP_BFE, t), t, (sim_type[]){t, T_U32, T_U32}, 3, OP_BFE);
+        i->propagates = sim_type_size(t) == 8;
     } else if (strcmp(name, "bfi") == 0) {
         sim_type t = decode_type(p);
-        decode_mixed(p, sim_pick_int(OP_BFI, t), t, (sim_type[]){t, t, T_U32, T_U32}, 4, OP_BFI);
+        sim_inst *i = decode_mixed(p, sim_pick_int(OP_BFI, t), t, (sim_type[]){t, t, T_U32, T_U32}, 4, OP_BFI);
+        i->propagates = sim_type_size(t) == 8;
     } else if (strcmp(name, "bmsk") == 0) {
         bool clamp = decode_has(p, "clamp"), wrap = decode_has(p, "wrap");
         sim_type t = decode_type(p);

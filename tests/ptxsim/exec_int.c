@@ -3,6 +3,9 @@
 /* clang-format off */
 #include "lanes.h"
 
+#include <stdlib.h>
+
+
 /* --- wrapping arithmetic: on the unsigned type, so that overflow is defined */
 #define WRAPPING(X) X(u16) X(u32) X(u64)
 #define ALL_INT(X) X(u16) X(u32) X(u64) X(s16) X(s32) X(s64)
@@ -135,6 +138,53 @@ static uint64_t extract(uint64_t a, uint32_t position, uint32_t length, uint32_t
     uint64_t keep = count >= 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1;
     return ((position < width ? a >> position : 0) & keep) | (sign ? ~keep : 0);
 }
+/* -- Values of which some bits are defined: LLVM puts vectors of bytes together one by one, in a register that nothing
+ * has written before. -- */
+
+static uint32_t defined_bits(const sim_warp *w, int r, uint32_t l) {
+    if (w->init[r] >> l & 1) return UINT32_MAX;
+    return w->frame->bits ? w->frame->bits[(size_t)r * LANES + l] : 0;
+}
+
+/* The lanes' results have these bits defined. */
+static void define_bits(sim_warp *w, int r, const uint32_t *bits, uint32_t mask) {
+    sim_frame *f = w->frame;
+    uint32_t known = 0, some = 0;
+    EACH_LANE {
+        known |= (uint32_t)(bits[l] == UINT32_MAX) << l;
+        some |= (uint32_t)(bits[l] != 0) << l;
+    }
+    w->init[r] = (w->init[r] & ~mask) | (known & mask);
+    if (!f->bits && some & ~known & mask) f->bits = calloc((size_t)f->func->n_rows * LANES, sizeof *f->bits);
+    for (uint32_t m = mask & ~known; f->bits && m; m &= m - 1)
+        f->bits[(size_t)r * LANES + (size_t)__builtin_ctz(m)] = bits[__builtin_ctz(m)];
+}
+
+void sim_undefine(sim_warp *w, const sim_inst *i, uint32_t lanes) {
+    for (int k = 0; k < i->n_out; k++)
+        for (uint32_t m = lanes; m; m &= m - 1) {
+            const uint32_t l = (uint32_t)__builtin_ctz(m);
+            w->frame->bits[(size_t)i->out[k] * LANES + l] = i->exec == sim_exec_mov32 ? defined_bits(w, i->in[0], l) : 0;
+        }
+}
+
+/* Bits outside the field may be undefined. */
+static void bfe_32(sim_warp *w, const sim_inst *i, uint32_t mask, bool is_signed) {
+    const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);
+    const uint32_t known = w->init[i->in[1]] & w->init[i->in[2]];
+    uint32_t out[LANES], bits[LANES];
+    EACH_LANE {
+        out[l] = (uint32_t)extract(a->u32[l], b->u32[l], c->u32[l], 32, is_signed);
+        /* What is undefined is as if it were set: it shows where it, or its sign, is in the result. */
+        bits[l] = known >> l & 1
+                      ? ~(uint32_t)extract((uint32_t)~defined_bits(w, i->in[0], l), b->u32[l], c->u32[l], 32, is_signed)
+                      : 0;
+    }
+    commit32(w, i->out[0], out, mask);
+    define_bits(w, i->out[0], bits, mask);
+}
+static void bfe_u32(sim_warp *w, const sim_inst *i, uint32_t mask) { bfe_32(w, i, mask, false); }
+static void bfe_s32(sim_warp *w, const sim_inst *i, uint32_t mask) { bfe_32(w, i, mask, true); }
 #define BFE(T, width, is_signed)                                                                   \
     static void bfe_##T(sim_warp *w, const sim_inst *i, uint32_t mask) {                           \
         const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);         \
@@ -142,8 +192,27 @@ static uint64_t extract(uint64_t a, uint32_t position, uint32_t length, uint32_t
         EACH_LANE out[l] = (WORD(T))extract(BITS_##T(GET_##T(a)), b->u32[l], c->u32[l], width, is_signed);   \
         COMMIT(T)(w, i->out[0], out, mask);                                                        \
     }
-BFE(u32, 32, false) BFE(u64, 64, false) BFE(s32, 32, true) BFE(s64, 64, true)
+BFE(u64, 64, false) BFE(s64, 64, true)
 
+
+/* A field of `a` in `b`: bits of `b` that it covers may be undefined. */
+static void bfi_u32(sim_warp *w, const sim_inst *i, uint32_t mask) {
+    const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]), *d = row(w, i->in[3]);
+    const uint32_t known = w->init[i->in[2]] & w->init[i->in[3]];
+    uint32_t out[LANES], bits[LANES];
+    EACH_LANE {
+        uint32_t position = c->u32[l] & 0xff, length = d->u32[l] & 0xff;
+        uint64_t field = length >= 64 ? UINT64_MAX : (UINT64_C(1) << length) - 1;
+        if (position >= 32) field = 0, position = 0;
+        const uint32_t covered = (uint32_t)(field << position);
+        out[l] = (b->u32[l] & ~covered) | ((uint32_t)((a->u32[l] & field) << position) & covered);
+        bits[l] = (defined_bits(w, i->in[1], l) & ~covered) |
+                  ((uint32_t)((defined_bits(w, i->in[0], l) & field) << position) & covered);
+        if (!(known >> l & 1)) bits[l] = 0;
+    }
+    commit32(w, i->out[0], out, mask);
+    define_bits(w, i->out[0], bits, mask);
+}
 #define BFI(T, width)                                                                              \
     static void bfi_##T(sim_warp *w, const sim_inst *i, uint32_t mask) {                           \
         const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]), *d = row(w, i->in[3]); \
@@ -156,7 +225,7 @@ BFE(u32, 32, false) BFE(u64, 64, false) BFE(s32, 32, true) BFE(s64, 64, true)
         }                                                                                          \
         COMMIT(T)(w, i->out[0], out, mask);                                                        \
     }
-BFI(u32, 32) BFI(u64, 64)
+BFI(u64, 64)
 
 BINARY(bmsk, u32, (x >= 32 ? 0 : (uint32_t)((y >= 32 ? UINT64_C(0xffffffff) : (UINT64_C(1) << y) - 1) << x)))
 BINARY(bmsk_wrap, u32, ((uint32_t)((((UINT64_C(1) << (y & 31)) - 1)) << (x & 31))))
@@ -176,19 +245,21 @@ static uint32_t selector_of(sim_operation op, uint32_t c) {
                                          {0x3210, 0x3211, 0x3222, 0x3333}, {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
     return table[op - OP_PRMT_F4E][c & 3];
 }
-/* A source of which no byte is taken may be undefined. */
+/* Bytes that are not taken may be undefined. */
 static void prmt_u32(sim_warp *w, const sim_inst *i, uint32_t mask) {
     const sim_reg *a = row(w, i->in[0]), *b = row(w, i->in[1]), *c = row(w, i->in[2]);
-    const uint32_t known_a = w->init[i->in[0]], known_b = w->init[i->in[1]];
-    uint32_t out[LANES], known = w->init[i->in[2]];
+    const uint32_t known = w->init[i->in[2]];
+    uint32_t out[LANES], bits[LANES];
     EACH_LANE {
         uint32_t selector = i->op == OP_PRMT ? c->u32[l] : selector_of((sim_operation)i->op, c->u32[l]);
-        uint32_t from_b = (selector >> 2 & 1) + (selector >> 6 & 1) + (selector >> 10 & 1) + (selector >> 14 & 1);
+        const uint64_t from = (uint64_t)defined_bits(w, i->in[1], l) << 32 | defined_bits(w, i->in[0], l);
         out[l] = permute(a->u32[l], b->u32[l], selector);
-        if ((from_b < 4 && !(known_a >> l & 1)) || (from_b > 0 && !(known_b >> l & 1))) known &= ~(UINT32_C(1) << l);
+        bits[l] = 0;
+        for (int k = 0; k < 4 && known >> l & 1; k++)
+            if ((from >> 8 * (selector >> 4 * k & 7) & 0xff) == 0xff) bits[l] |= UINT32_C(0xff) << 8 * k;
     }
     commit32(w, i->out[0], out, mask);
-    w->init[i->out[0]] = (w->init[i->out[0]] & ~mask) | (known & mask);
+    define_bits(w, i->out[0], bits, mask);
 }
 
 static void lop3_u32(sim_warp *w, const sim_inst *i, uint32_t mask) {

@@ -86,6 +86,7 @@ static void start_frame_again(sim_warp *w, const sim_func *f, uint32_t mask) {
 }
 
 void sim_start_kernel_frame(sim_warp *w, uint8_t *rows, uint32_t *init) {
+    free(w->kernel.bits); /* of the block before */
     w->kernel = (sim_frame){.func = w->launch->func, .rows = rows, .init = init};
     w->frames = NULL;
     sim_use_frame(w, &w->kernel);
@@ -144,6 +145,6 @@ void sim_drop_frames(sim_warp *w) {
     while (w->frames) {
         sim_frame *gone = w->frames;
         w->frames = gone->next;
-        free(gone->rows), free(gone->init), free(gone);
+        free(gone->rows), free(gone->init), free(gone->bits), free(gone);
     }
 }

@@ -155,7 +155,7 @@ static bool start_worker(sim_worker *k, sim_launch *l) {
 }
 
 static void stop_worker(sim_worker *k) {
-    for (int i = 0; k->warps && i < k->block.n_warps; i++) free(k->warps[i].copies);
+    for (int i = 0; k->warps && i < k->block.n_warps; i++) free(k->warps[i].copies), free(k->warps[i].kernel.bits);
     free(k->warps), free(k->rows), free(k->init), free(k->cache), free(k->block.shared), free(k->block.shared_init),
         free(k->block.shared_words), free(k->block.local), free(k->block.local_init);
 }

@@ -33,6 +33,7 @@ typedef struct sim_frame {
     const sim_func *func;
     uint8_t *rows;
     uint32_t *init; /* lanes whose value is defined, a row */
+    uint32_t *bits; /* a lane of a row: which bits of a value are defined that is not so as a whole; NULL: none are */
     uint64_t local_base;
     const struct sim_call *call; /* NULL: the kernel itself */
     struct sim_frame *caller, *next;
@@ -172,11 +173,14 @@ void sim_finish_warp(sim_warp *w);
 bool sim_spend(sim_worker *k, sim_warp *w, const sim_inst *i, uint64_t steps); /* false: the launch hangs */
 
 static inline sim_reg *row(const sim_warp *w, int index) { return (sim_reg *)(w->rows + (size_t)index * ROW_BYTES); }
+/* The results of these lanes are undefined, but for what a move leaves of its source (exec_int.c). */
+void sim_undefine(sim_warp *w, const sim_inst *i, uint32_t lanes);
 /* What generic code knows of results: a lane's is defined where all its sources are. */
 static inline void sim_propagate(sim_warp *w, const sim_inst *i, uint32_t mask) {
     uint32_t known = mask;
     for (int k = 0; k < i->n_in; k++) known &= w->init[i->in[k]];
     for (int k = 0; k < i->n_out; k++) w->init[i->out[k]] = (w->init[i->out[k]] & ~mask) | known;
+    if (known != mask && w->frame->bits) sim_undefine(w, i, mask & ~known);
 }
 static inline uint32_t predicate(const sim_warp *w, int index) { return row(w, index)->u32[0]; }
 

@@ -38,6 +38,20 @@ static const struct fault {
      CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register that was never written"},
     {"uninitialized bytes taken", "", "", "prmt.b32 %r6, %r2, %r5, 0x3214;\n st.global.u32 [%d3], %r6;", 1, 1, 0,
      CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register that was never written"},
+    {"uninitialized bytes left", "", "", "bfi.b32 %r6, %r2, %r5, 8, 16;\n st.global.u32 [%d3], %r6;", 1, 1, 0,
+     CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register that was never written"},
+    {"uninitialized bytes put in", "", "", "bfi.b32 %r6, %r5, %r2, 8, 8;\n st.global.u32 [%d3], %r6;", 1, 1, 0,
+     CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register that was never written"},
+    {"uninitialized bytes taken out", "", "",
+     "bfi.b32 %r6, %r2, %r5, 0, 16;\n bfe.u32 %r7, %r6, 12, 8;\n st.global.u32 [%d3], %r7;", 1, 1, 0,
+     CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register that was never written"},
+    {"an undefined sign taken out", "", "",
+     "bfi.b32 %r6, %r2, %r5, 0, 16;\n bfe.s32 %r7, %r6, 8, 9;\n st.global.u32 [%d3], %r7;", 1, 1, 0,
+     CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register that was never written"},
+    {"undefined bytes computed with", "", "",
+     "bfi.b32 %r6, %r2, %r5, 0, 16;\n add.u32 %r7, %r6, 1;\n bfi.b32 %r8, %r2, %r7, 16, 16;\n st.global.u32 [%d3], "
+     "%r8;",
+     1, 1, 0, CUDA_ERROR_LAUNCH_FAILED, "the value stored comes from a register that was never written"},
     {"uninitialized address", "", "", "st.global.u32 [%d6], %r2;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED,
      "the address comes from a register"},
     {"uninitialized predicate", "", "", "@%p1 st.global.u32 [%d3], %r2;", 1, 1, 0, CUDA_ERROR_LAUNCH_FAILED,
@@ -311,6 +325,15 @@ static const struct fault sound[] = {
      ""},
     {"no byte taken of what is undefined", "", "", "prmt.b32 %r5, %r2, %r6, 0x0123;\n st.global.u32 [%d3], %r5;", 1, 32,
      0, CUDA_SUCCESS, ""},
+    {"bytes put together in what is undefined", "", "",
+     "bfi.b32 %r6, %r2, %r5, 0, 8;\n bfi.b32 %r7, %r5, %r6, 8, 8;\n mov.b32 %r8, %r7;\n bfi.b32 %r6, %r2, %r8, 16, "
+     "16;\n "
+     "bfi.b32 %r7, %r2, %r6, 8, 8;\n st.global.u32 [%d3], %r7;",
+     1, 32, 0, CUDA_SUCCESS, ""},
+    {"bytes taken out beside what is undefined", "", "",
+     "bfi.b32 %r6, %r2, %r5, 8, 8;\n bfe.u32 %r7, %r6, 8, 8;\n bfe.s32 %r8, %r6, 8, 8;\n st.global.u32 [%d3], %r7;\n "
+     "st.global.u32 [%d3], %r8;",
+     1, 1, 0, CUDA_SUCCESS, ""},
     {"divergent paths join", "", "",
      "setp.lt.u32 %p1, %r2, 16;\n @%p1 bra $a;\n mov.u32 %r5, 1;\n bra $b;\n$a:\n mov.u32 %r5, 2;\n$b:\n bar.sync 0;\n "
      "st.global.u32 [%d3], %r5;",
