@@ -70,11 +70,21 @@ static double unit(tcc_dtype t) {
     return t == TCC_F64 ? 0x1p-53 : t == TCC_F32 ? 0x1p-24 : t == TCC_F16 ? 0x1p-11 : 0x1p-8;
 }
 
-static double between(uint64_t *state) { /* -1 and 1 */
-    uint64_t x = *state += 0x9e3779b97f4a7c15u;
+static uint64_t mix(uint64_t x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
     x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return (double)((x ^ x >> 31) >> 11) * 0x1p-52 - 1;
+    return x ^ x >> 31;
+}
+
+/* Another number for each node of a run. */
+static uint64_t next(uint64_t *state) { return *state += 0x9e3779b97f4a7c15u; }
+
+/* Between -1 and 1. Equal values of a node err alike, as they do where they are rounded: in a sum their errors add up
+ * instead of cancelling. */
+static double between(uint64_t node, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (double)(mix(node ^ mix(bits + 0x9e3779b97f4a7c15u)) >> 11) * 0x1p-52 - 1;
 }
 
 static bool whole(const tcc_value *v) {
@@ -107,8 +117,10 @@ static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, bo
         status = copy(in[k], &copies[k], diag);
         if (status != TCC_OK) break;
         const double u = unit(in[k]->type.dtype) > 0x1p-24 ? 0x1p-24 : unit(in[k]->type.dtype);
+        const uint64_t node = next(state);
         for (int64_t e = 0, count = tcc_type_numel(&in[k]->type); e < count; e++)
-            copies[k].f[e] = magnitudes ? fabs(copies[k].f[e]) : copies[k].f[e] * (1 + 2 * u * between(state));
+            copies[k].f[e] = magnitudes ? fabs(copies[k].f[e])
+                                        : copies[k].f[e] * (1 + 2 * u * between(node, copies[k].f[e]));
         operands[k] = &copies[k];
     }
     if (status == TCC_OK) status = tcc_node_eval(n, operands, out, diag);
@@ -117,28 +129,42 @@ static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, bo
     return status;
 }
 
+/* Terms of one element of a sum, about. */
+static double terms_of(const tcc_node *n, const tcc_value *const *in) {
+    const double results = (double)tcc_type_numel(&n->type), first = (double)tcc_type_numel(&in[0]->type),
+                 second = n->n_operands > 1 ? (double)tcc_type_numel(&in[1]->type) : 0;
+    switch (n->op) {
+    case TCC_OP_DOT: return sqrt(first * second / results);
+    case TCC_OP_CONV: return second / (double)in[1]->type.dims[0];
+    case TCC_OP_CONV_GRAD_INPUT:
+    case TCC_OP_CONV_GRAD_WEIGHT: return second / (double)in[1]->type.dims[1];
+    default: return first / results;
+    }
+}
+
 /* Units of a sum's rounding error. Sums are cut into many short ones, but for a scatter's, which adds one update after
  * another: where they are alike, each addition errs the same way. */
-static double units_of_sum(const tcc_node *n, const tcc_value *const *in) {
-    if (n->op != TCC_OP_SCATTER_ADD && n->op != TCC_OP_SCATTER_ADD_ALONG) return 2;
+static double units_of_sum(const tcc_node *n, const tcc_value *const *in, bool chains) {
+    if (n->op != TCC_OP_SCATTER_ADD && n->op != TCC_OP_SCATTER_ADD_ALONG) return chains ? 2 + terms_of(n, in) / 24 : 2;
     const int64_t axis = n->attrs->axis.axis;
     const int64_t updates = n->op == TCC_OP_SCATTER_ADD ? tcc_type_numel(&in[1]->type) : in[1]->type.dims[axis];
     return 2 + (double)updates / 8;
 }
 
 /* The sums' partial sums are f32 at least, whatever the type. */
-static tcc_status disturb_sum(const tcc_node *n, const tcc_value *const *in, uint64_t *state, tcc_value *out,
-                              tcc_diag *diag) {
+static tcc_status disturb_sum(const tcc_node *n, const tcc_value *const *in, bool chains, uint64_t *state,
+                              tcc_value *out, tcc_diag *diag) {
     const double own = unit(n->type.dtype), u = own > 0x1p-24 ? 0x1p-24 : own;
-    const double units = units_of_sum(n, in);
+    const double units = units_of_sum(n, in, chains);
     bool exact = n->op != TCC_OP_REDUCE_MEAN && n->op != TCC_OP_AVG_POOL;
     for (int k = 0; k < n->n_operands && exact; k++) exact = !tcc_dtype_is_float(in[k]->type.dtype) || whole(in[k]);
+    const uint64_t node = next(state);
     tcc_value terms;
     tcc_status status = eval_changed(n, in, true, state, &terms, diag);
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count && status == TCC_OK; e++) {
         if (exact && terms.f[e] < 0x1p24) continue;
         if (terms.f[e] == 0 || !isfinite(terms.f[e])) continue;
-        out->f[e] += between(state) * (units * u * terms.f[e] + (own > u ? own * fabs(out->f[e]) : 0));
+        out->f[e] += between(node, out->f[e]) * (units * u * terms.f[e] + (own > u ? own * fabs(out->f[e]) : 0));
     }
     if (status == TCC_OK) tcc_value_free(&terms);
     return status;
@@ -148,10 +174,12 @@ static tcc_status disturb_sum(const tcc_node *n, const tcc_value *const *in, uin
 static void disturb_squares(const tcc_node *n, const tcc_value *in, uint64_t *state, tcc_value *out) {
     const double u = unit(n->type.dtype) > 0x1p-24 ? 0x1p-24 : unit(n->type.dtype);
     const int64_t count = tcc_type_numel(&n->type), terms = tcc_type_numel(&in->type) / count;
+    const uint64_t one = next(state), other = next(state);
     double most = 0;
     for (int64_t e = 0, all = tcc_type_numel(&in->type); e < all; e++) most = fmax(most, fabs(in->f[e]));
     for (int64_t e = 0; e < count; e++)
-        out->f[e] += between(state) * 4 * u * out->f[e] + fabs(between(state)) * (double)terms * pow(2 * u * most, 2);
+        out->f[e] += between(one, out->f[e]) * 4 * u * out->f[e] +
+                     fabs(between(other, out->f[e])) * (double)terms * pow(2 * u * most, 2);
 }
 
 static tcc_status disturb(const tcc_node *n, const tcc_value *const *in, const noise *noise, uint64_t *state,
@@ -161,7 +189,7 @@ static tcc_status disturb(const tcc_node *n, const tcc_value *const *in, const n
     const double u = unit(n->type.dtype);
     const int64_t count = tcc_type_numel(&n->type);
     if (origin == SUM) {
-        tcc_status status = disturb_sum(n, in, state, out, diag);
+        tcc_status status = disturb_sum(n, in, noise->chains, state, out, diag);
         if (status != TCC_OK) return status;
     } else if (origin == SQUARES) {
         disturb_squares(n, in[0], state, out);
@@ -172,8 +200,9 @@ static tcc_status disturb(const tcc_node *n, const tcc_value *const *in, const n
     }
     if (origin == POINT || origin == FUNCTION || origin == OPERANDS) {
         const double units = origin == FUNCTION ? 4 : 1;
+        const uint64_t node = next(state);
         for (int64_t e = 0; e < count; e++)
-            if (is_rounded(n->type.dtype, out->f[e])) out->f[e] += between(state) * units * u * out->f[e];
+            if (is_rounded(n->type.dtype, out->f[e])) out->f[e] += between(node, out->f[e]) * units * u * out->f[e];
     }
     if (noise->round)
         for (int64_t e = 0; e < count; e++) out->f[e] = tcc_dtype_round(n->type.dtype, out->f[e]);

@@ -14,7 +14,9 @@
 
 typedef struct noise {
     uint64_t seed;
-    bool round; /* also round each result to its type: what overflows or underflows there shows */
+    bool round;  /* also round each result to its type: what overflows or underflows there shows */
+    bool chains; /* sums are taken for one chain of additions each: where terms are alike, all of them err the same way
+                  */
 } noise;
 
 /* As tcc_graph_eval on a graph without composites; `n` NULL: that itself. */

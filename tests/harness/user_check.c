@@ -227,6 +227,7 @@ void user_program_compare(const user_program *p, const user_program *reference, 
     }
     tcc_model *m = make_model(cx, reference, USER_DEFAULT);
     comparison c = {.reference = m ? user_reference_create(m, reference, modes & USER_EVALUATE) : NULL};
+    if (c.reference) c.reference->chains = modes & USER_CHAINS;
     if (!c.reference || user_reference_disturb(c.reference, FEW_RUNS) != TCC_OK)
         fail(out, USER_DEFAULT, tcc_context_error(cx));
     const unsigned order[] = {USER_DEFAULT, USER_EAGER, USER_GPU, USER_GPU_EAGER};

@@ -12,7 +12,8 @@ enum {
     USER_EVALUATE = 8, /* default, the forward pass alone */
     USER_GPU = 16,
     USER_GPU_EAGER = 32,
-    USER_MODES = 6, /* bits */
+    USER_MODES = 6,   /* bits */
+    USER_CHAINS = 64, /* no mode: what a sum may err is that of one chain of additions, of any length */
     USER_TRAIN_STEPS = 3
 };
 

@@ -144,7 +144,7 @@ static tcc_status run_all(user_reference *r, const noise *n) {
         if (r->initial[i].f) memcpy(state[i].f, r->initial[i].f, (size_t)tcc_type_numel(type) * sizeof(double));
     }
     for (int step = 0; step < USER_TRAIN_STEPS && status == TCC_OK; step++) {
-        const noise own = n ? (noise){n->seed * 16 + (uint64_t)step, n->round} : (noise){0};
+        const noise own = n ? (noise){n->seed * 16 + (uint64_t)step, n->round, n->chains} : (noise){0};
         status = run_once(r, r->train, state, step, n ? &own : NULL);
     }
     if (r->evaluate && status == TCC_OK) status = run_once(r, r->evaluate, state, USER_TRAIN_STEPS + 1, n);
@@ -155,7 +155,7 @@ static tcc_status run_all(user_reference *r, const noise *n) {
 tcc_status user_reference_disturb(user_reference *r, int runs) {
     tcc_status status = TCC_OK;
     for (int i = 0; i < runs && status == TCC_OK; i++, r->runs++)
-        status = run_all(r, &(noise){.seed = (uint64_t)r->runs + 1, .round = r->runs % 2 == 0});
+        status = run_all(r, &(noise){.seed = (uint64_t)r->runs + 1, .round = r->runs % 2 == 0, .chains = r->chains});
     return status;
 }
 

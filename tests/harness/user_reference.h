@@ -22,6 +22,7 @@ typedef struct user_reference {
     const user_program *p;
     tcc_model *model;
     tcc_value *initial; /* of the training graph's inputs that are stored */
+    bool chains;        /* of their noise */
     int runs;           /* disturbed ones so far */
     int count;
     user_expected *list;
