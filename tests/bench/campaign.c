@@ -4,6 +4,7 @@
  *
  *     campaign 1 100000            interpreter, eager, default, threads; the GPU stand-in for one in GPU_SHARE
  *     campaign 4711 1 c            the program as C;  json: what another framework needs to repeat it */
+#include "bench/kernel_cache.h"
 #include "harness/user_check.h"
 #include "harness/user_random.h"
 
@@ -17,24 +18,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#define CACHE_BYTES ((size_t)4 << 30) /* of kernels; taken as it fills */
+
 enum {
     GPU_SHARE = 8,
     CHUNK = 20000,
     SHRINK_SECONDS = 40,
-    SECONDS = 200 /* for one program, shrinking included */,
+    SECONDS = 400 /* for one program, shrinking included */,
     REPORT_EVERY = 2000
 };
 
 /* Shared with the child. */
 typedef struct tally {
     uint64_t seed; /* at work */
-    long ran, disagreed, by_mode[USER_MODES], checked[USER_MODES], layers;
+    long ran, disagreed, chains /* of these: what a long chain of additions may err */, by_mode[USER_MODES],
+        checked[USER_MODES], layers;
     double vague, worst;
     long vague_ones;
-    long hits, misses; /* of the kernel cache, of the last child */
 } tally;
-
-extern long kernel_cache_hits, kernel_cache_misses;
 
 static double now_seconds(void) {
     struct timespec t;
@@ -47,6 +48,7 @@ static user_random_options options_of(uint64_t seed) {
     if (seed % 10 == 0) o.most = 10;
     if (seed % 100 == 0) o.least = 5, o.most = 30;
     if (seed % 5000 == 77) o.huge = true;
+    if (seed % 50000 == 77) o.largest = true;
     return o;
 }
 
@@ -82,8 +84,6 @@ static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
     t->vague_ones += v.vague > 0.5;
     for (int i = 0; i < USER_MODES; i++) t->checked[i] += modes >> i & 1;
     if (!v.mode && v.worst > t->worst) t->worst = v.worst;
-    t->hits = kernel_cache_hits;
-    t->misses = kernel_cache_misses;
     if (verbose)
         printf("%llu: %d steps, worst %.3f, vague %.3f\n", (unsigned long long)seed, p.n_steps, v.worst, v.vague);
     if (!v.mode) return;
@@ -91,6 +91,13 @@ static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
     for (int i = 0; i < USER_MODES; i++) t->by_mode[i] += v.mode >> i & 1;
     printf("%llu %s: %s\n", (unsigned long long)seed, user_mode_name(v.mode), v.text);
     if (strstr(v.text, "error: ")) return; /* that says enough */
+    user_verdict again;
+    user_program_check(&p, modes | USER_CHAINS, &again);
+    if (!again.mode) {
+        t->chains++;
+        printf("  no more than a chain of additions may err\n");
+        return;
+    }
     user_program_shrink(&p, &v, SHRINK_SECONDS);
     user_program_check(&p, v.mode | (v.mode & (USER_THREADS | USER_EVALUATE) ? USER_DEFAULT : 0), &v);
     printf("  shrunk: %s: %s\n", user_mode_name(v.mode), v.text);
@@ -98,11 +105,14 @@ static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
 }
 
 static void report(const tally *t, double seconds) {
-    printf("ran %ld in %.0f s, %.1f a second; disagreed %ld; mean vagueness %.4f, above half %ld; worst that agrees "
+    printf("ran %ld in %.0f s, %.1f a second; disagreed %ld, %ld of them as chains of additions do; mean vagueness "
+           "%.4f, above half %ld; worst that agrees "
            "%.2f\n",
-           t->ran, seconds, (double)t->ran / seconds, t->disagreed, t->ran ? t->vague / (double)t->ran : 0,
+           t->ran, seconds, (double)t->ran / seconds, t->disagreed, t->chains, t->ran ? t->vague / (double)t->ran : 0,
            t->vague_ones, t->worst);
-    printf("  kernels compiled %ld, found %ld\n", t->misses, t->hits);
+    long hits, misses;
+    kernel_cache_count(&hits, &misses);
+    printf("  kernels compiled %ld, found %ld\n", misses, hits);
     for (int i = 0; i < USER_MODES; i++)
         printf("  %s: checked %ld, disagreed %ld\n", user_mode_name(1u << i), t->checked[i], t->by_mode[i]);
 }
@@ -119,43 +129,68 @@ static void run_chunk(tally *t, uint64_t first, uint64_t end, bool gpu, bool ver
     }
 }
 
-int main(int argc, char **argv) {
-    const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
-                   count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
-    const char *what = argc > 3 ? argv[3] : "";
-    static user_program p;
-    setenv("TCC_NUM_THREADS", "1", 0);
-    setenv("TCC_POISON", "1", 0);
-    setenv("PTXSIM_LOG", "none", 0);
-    if (!strcmp(what, "c") || !strcmp(what, "json")) {
-        const user_random_options o = options_of(first);
-        const char *refused = user_program_random(&o, first, &p);
-        show(&p);
-        if (refused) printf("refused: %s\n", refused);
-        return refused != NULL;
-    }
-    setvbuf(stdout, NULL, _IOLBF, 0);
-    const bool gpu = !getenv("CAMPAIGN_NO_GPU");
-    tally *t = mmap(NULL, sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    const double start = now_seconds();
-    for (uint64_t seed = first; seed < first + count;) {
-        const uint64_t end = seed + CHUNK < first + count ? seed + CHUNK : first + count;
+/* All seeds of one worker, by children that may die. */
+static void run_range(tally *t, uint64_t first, uint64_t end, bool gpu, bool verbose) {
+    for (uint64_t seed = first; seed < end;) {
+        const uint64_t stop = seed + CHUNK < end ? seed + CHUNK : end;
         const pid_t child = fork();
         if (!child) {
-            run_chunk(t, seed, end, gpu, !strcmp(what, "show"));
+            run_chunk(t, seed, stop, gpu, verbose);
             _exit(0);
         }
         int status;
         waitpid(child, &status, 0);
-        seed = end;
-        if (WIFSIGNALED(status)) {
-            printf("%llu %s (signal %d)\n", (unsigned long long)t->seed,
-                   WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGVTALRM ? "hangs" : "crashes",
-                   WTERMSIG(status));
-            t->disagreed++;
-            seed = t->seed + 1;
-        }
+        seed = stop;
+        if (!WIFSIGNALED(status)) continue;
+        printf("%llu %s (signal %d)\n", (unsigned long long)t->seed,
+               WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGVTALRM ? "hangs" : "crashes", WTERMSIG(status));
+        t->disagreed++;
+        seed = t->seed + 1;
     }
-    report(t, now_seconds() - start);
-    return 0;
+}
+
+static void add(tally *sum, const tally *t) {
+    sum->ran += t->ran;
+    sum->disagreed += t->disagreed;
+    sum->chains += t->chains;
+    sum->vague += t->vague;
+    sum->vague_ones += t->vague_ones;
+    if (t->worst > sum->worst) sum->worst = t->worst;
+    for (int i = 0; i < USER_MODES; i++) sum->by_mode[i] += t->by_mode[i], sum->checked[i] += t->checked[i];
+}
+
+static int print_program(uint64_t seed) {
+    static user_program p;
+    const user_random_options o = options_of(seed);
+    const char *refused = user_program_random(&o, seed, &p);
+    show(&p);
+    if (refused) printf("refused: %s\n", refused);
+    return refused != NULL;
+}
+
+int main(int argc, char **argv) {
+    const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
+                   count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
+    const char *what = argc > 3 ? argv[3] : "", *asked = getenv("CAMPAIGN_WORKERS");
+    const int workers = asked && atoi(asked) > 1 ? atoi(asked) : 1;
+    setenv("TCC_NUM_THREADS", "1", 0);
+    setenv("TCC_POISON", "1", 0);
+    setenv("PTXSIM_LOG", "none", 0);
+    if (!strcmp(what, "c") || !strcmp(what, "json")) return print_program(first);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    const bool gpu = !getenv("CAMPAIGN_NO_GPU");
+    tally *t = mmap(NULL, (size_t)workers * sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
+          sum = {0};
+    if (t == MAP_FAILED || !kernel_cache_create(CACHE_BYTES)) return fputs("no memory\n", stderr), 1;
+    const double start = now_seconds();
+    for (int w = 0; w < workers; w++) {
+        if (fork()) continue;
+        run_range(&t[w], first + count * (uint64_t)w / (uint64_t)workers,
+                  first + count * (uint64_t)(w + 1) / (uint64_t)workers, gpu, !strcmp(what, "show"));
+        _exit(0);
+    }
+    while (wait(NULL) > 0) {}
+    for (int w = 0; w < workers; w++) add(&sum, &t[w]);
+    report(&sum, now_seconds() - start);
+    return sum.disagreed != 0;
 }

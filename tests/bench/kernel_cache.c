@@ -2,33 +2,98 @@
  * For the campaign alone: kernels that an earlier program had are not compiled again. Most of a small program's time is
  * LLVM's, and small programs share most of their kernels. The linker puts this in front of tcc_compile_kernels
  * (--wrap). A kernel's key says everything that its code depends on (codegen/plan.h). That this is so is tested by the
- * way, since a kernel found by too short a key computes something else; CAMPAIGN_CHECK_KEYS=1 compares the code. */
+ * way, since a kernel found by too short a key computes something else; CAMPAIGN_CHECK_KEYS=1 compares the code.
+ *
+ * The cache is in memory that all workers share. It only grows: a worker that dies while it adds an entry leaves the
+ * others a few bytes poorer, and needs no lock. When it is full, what it has is kept: frequent kernels come early. */
+#include "bench/kernel_cache.h"
+
 #include "codegen/compile.h"
-#include "ir/support/alloc.h"
 
 #include <llvm-c/TargetMachine.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { SLOTS = 1 << 16 };
-#define MOST_BYTES ((size_t)600 << 20)
+enum { SLOTS = 1 << 18 };
+
+/* A module's code; one or more entries lie in it. */
+typedef struct code {
+    int64_t size_bytes;
+    char bytes[];
+} code;
 
 typedef struct entry {
     struct entry *next;
-    char *key;
     tcc_target target;
     bool table;
-    tcc_kernel kernel;
-    char *symbol;
-    void *code;
-    int64_t size_bytes;
+    tcc_kernel kernel; /* its symbol is in the shared memory too */
+    const code *code;
+    char key[];
 } entry;
 
-static entry *slots[SLOTS];
-static size_t bytes;
-long kernel_cache_hits, kernel_cache_misses;
+typedef struct cache {
+    size_t limit;
+    _Atomic size_t used;
+    atomic_long hits, misses;
+    _Atomic(entry *) slots[SLOTS];
+} cache;
+
+static cache *shared;
+
+bool kernel_cache_create(size_t bytes) {
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    shared = memory;
+    shared->limit = bytes;
+    shared->used = sizeof *shared;
+    return true;
+}
+
+void kernel_cache_count(long *hits, long *misses) {
+    *hits = shared->hits;
+    *misses = shared->misses;
+}
+
+/* NULL: it is full. */
+static void *take(size_t bytes) {
+    bytes = (bytes + 15) & ~(size_t)15;
+    const size_t at = atomic_fetch_add(&shared->used, bytes);
+    if (at + bytes <= shared->limit) return (char *)shared + at;
+    atomic_fetch_sub(&shared->used, bytes);
+    return NULL;
+}
+
+static _Atomic(entry *) *slot_of(const char *key) {
+    uint64_t h = 14695981039346656037u; /* FNV-1a */
+    for (; *key; key++) h = (h ^ (unsigned char)*key) * 1099511628211u;
+    return &shared->slots[(h ^ h >> 32) % SLOTS];
+}
+
+static const entry *find(const tcc_llvm_target *target, const tcc_kernel_plan *plan, bool table) {
+    const entry *e = *slot_of(plan->key);
+    while (e && (e->target != target->kind || e->table != table || strcmp(e->key, plan->key))) e = e->next;
+    return e;
+}
+
+/* A kernel of a program that was just compiled. */
+static void add(const tcc_llvm_target *target, const tcc_kernel_plan *plan, bool table, const tcc_kernel *kernel,
+                const code *where) {
+    const size_t key = strlen(plan->key) + 1, symbol = strlen(kernel->symbol) + 1;
+    entry *e = take(sizeof *e + key + symbol);
+    if (!e) return;
+    *e = (entry){.target = target->kind, .table = table, .kernel = *kernel, .code = where};
+    memcpy(e->key, plan->key, key);
+    e->kernel.symbol = memcpy(e->key + key, kernel->symbol, symbol);
+    _Atomic(entry *) *slot = slot_of(plan->key);
+    e->next = *slot;
+    while (!atomic_compare_exchange_weak(slot, &e->next, e)) {}
+}
+
+/* -- Compiling what is not there -- */
 
 tcc_status __real_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target,
                                       const tcc_kernel_plan *kernels, const bool *table, int n,
@@ -37,113 +102,146 @@ tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc
                                       const tcc_kernel_plan *kernels, const bool *table, int n,
                                       const tcc_codegen_options *options, tcc_program *p);
 
-static entry **slot_of(const char *key) {
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (; *key; key++) h = (h ^ (unsigned char)*key) * 1099511628211u;
-    return &slots[(h ^ h >> 32) % SLOTS];
-}
+/* What a kernel of a program is taken from. */
+typedef struct source {
+    const tcc_kernel *kernel;
+    const void *code;
+    int64_t size_bytes;
+} source;
 
-static void entry_free(entry *e) {
-    free(e->key);
-    free(e->symbol);
-    free(e->code);
-    free(e);
-}
-
-static void forget_all(void) {
-    for (int i = 0; i < SLOTS; i++)
-        while (slots[i]) {
-            entry *e = slots[i];
-            slots[i] = e->next;
-            entry_free(e);
-        }
-    bytes = 0;
-}
-
-/* One kernel in a module of its own. */
-static tcc_status compile_one(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target,
-                              const tcc_kernel_plan *plan, bool table, const tcc_codegen_options *options,
-                              entry **out) {
-    tcc_program alone = {.name = "one"};
-    tcc_status status = __real_tcc_compile_kernels(cx, diag, target, plan, &table, 1, options, &alone);
-    if (status == TCC_OK) {
-        const tcc_module *m = &alone.modules[0];
-        entry *e = calloc(1, sizeof *e);
-        *e = (entry){.key = strdup(plan->key),
-                     .target = target->kind,
-                     .table = table,
-                     .kernel = alone.kernels[0],
-                     .symbol = strdup(alone.kernels[0].symbol),
-                     .code = malloc((size_t)m->size_bytes),
-                     .size_bytes = m->size_bytes};
-        memcpy(e->code, m->code, (size_t)m->size_bytes);
-        *out = e;
+/* Compiles what the cache lacks, all together, or one by one where codes are compared. */
+static tcc_status compile_misses(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target,
+                                 const tcc_kernel_plan *plans, const bool *table, const int *misses, int n,
+                                 const tcc_codegen_options *options, tcc_program *fresh, source *sources) {
+    tcc_kernel_plan *few = calloc((size_t)n + 1, sizeof *few);
+    bool *few_table = calloc((size_t)n + 1, sizeof *few_table);
+    for (int i = 0; i < n; i++) few[i] = plans[misses[i]], few_table[i] = table && table[misses[i]];
+    tcc_status status = __real_tcc_compile_kernels(cx, diag, target, few, few_table, n, options, fresh);
+    const code **codes = calloc((size_t)fresh->n_modules + 1, sizeof *codes);
+    for (int i = 0; status == TCC_OK && i < fresh->n_modules; i++) {
+        const tcc_module *m = &fresh->modules[i];
+        code *c = take(sizeof *c + (size_t)m->size_bytes);
+        if (!c) continue;
+        c->size_bytes = m->size_bytes;
+        memcpy(c->bytes, m->code, (size_t)m->size_bytes);
+        codes[i] = c;
     }
-    tcc_arena_free(&alone.memory);
+    for (int i = 0; status == TCC_OK && i < n; i++) {
+        const tcc_kernel *k = &fresh->kernels[i];
+        const tcc_module *m = &fresh->modules[k->module];
+        sources[misses[i]] = (source){k, m->code, m->size_bytes};
+        if (codes[k->module]) add(target, &few[i], few_table[i], k, codes[k->module]);
+    }
+    free(codes);
+    free(few);
+    free(few_table);
     return status;
 }
 
 /* Equal keys, equal code: a kernel that was found is compiled all the same. */
 static tcc_status check_key(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *plan,
-                            const tcc_codegen_options *options, const entry *e) {
-    entry *again;
-    TCC_TRY(compile_one(cx, diag, target, plan, e->table, options, &again));
-    if (again->size_bytes != e->size_bytes || memcmp(again->code, e->code, (size_t)e->size_bytes))
-        printf("other code by the same key: %s\n", e->key);
-    entry_free(again);
-    return TCC_OK;
+                            bool table, const tcc_codegen_options *options, const source *s) {
+    tcc_program again = {.name = "again"};
+    tcc_status status = __real_tcc_compile_kernels(cx, diag, target, plan, &table, 1, options, &again);
+    if (status == TCC_OK &&
+        (again.modules[0].size_bytes != s->size_bytes || memcmp(again.modules[0].code, s->code, (size_t)s->size_bytes)))
+        printf("other code by the same key: %s\n", plan->key);
+    tcc_arena_free(&again.memory);
+    return status;
 }
 
-static tcc_status find(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target, const tcc_kernel_plan *plan,
-                       bool table, const tcc_codegen_options *options, entry **out) {
-    entry **slot = slot_of(plan->key), *e = *slot;
-    while (e && (e->target != target->kind || e->table != table || strcmp(e->key, plan->key))) e = e->next;
-    *out = e;
-    if (e) {
-        kernel_cache_hits++;
-        return getenv("CAMPAIGN_CHECK_KEYS") ? check_key(cx, diag, target, plan, options, e) : TCC_OK;
+/* The program's kernels, and each module that one of them lies in once. */
+static tcc_status gather(tcc_diag *diag, const tcc_kernel_plan *plans, const source *sources, int n, tcc_program *p) {
+    p->n_kernels = n;
+    p->kernels = TCC_ARENA_ARRAY(&p->memory, tcc_kernel, n + 1);
+    p->modules = TCC_ARENA_ARRAY(&p->memory, tcc_module, n + 1);
+    const void **from = calloc((size_t)n + 1, sizeof *from);
+    bool ok = p->kernels && p->modules;
+    for (int i = 0; ok && i < n; i++) {
+        int m = 0;
+        while (m < p->n_modules && from[m] != sources[i].code) m++;
+        if (m == p->n_modules) {
+            const void *code = tcc_arena_copy(&p->memory, sources[i].code, (size_t)sources[i].size_bytes);
+            p->modules[p->n_modules++] = (tcc_module){code, sources[i].size_bytes};
+            from[m] = sources[i].code;
+            ok = code;
+        }
+        p->kernels[i] = *sources[i].kernel;
+        p->kernels[i].symbol = tcc_arena_strdup(&p->memory, sources[i].kernel->symbol);
+        p->kernels[i].schedule = plans[i].schedule;
+        p->kernels[i].module = m;
+        ok = ok && p->kernels[i].symbol;
     }
-    kernel_cache_misses++;
-    TCC_TRY(compile_one(cx, diag, target, plan, table, options, out));
-    e = *out;
-    e->next = *slot;
-    *slot = e;
-    bytes += strlen(e->key) + (size_t)e->size_bytes + sizeof *e;
-    return TCC_OK;
+    free(from);
+    return ok ? TCC_OK : tcc_enomem(diag);
 }
 
 tcc_status __wrap_tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_target *target,
                                       const tcc_kernel_plan *kernels, const bool *table, int n,
                                       const tcc_codegen_options *options, tcc_program *p) {
-    if (bytes > MOST_BYTES) forget_all();
-    p->n_kernels = p->n_modules = n;
-    p->kernels = TCC_ARENA_ARRAY(&p->memory, tcc_kernel, n + 1);
-    p->modules = TCC_ARENA_ARRAY(&p->memory, tcc_module, n + 1);
-    if (!p->kernels || !p->modules) return tcc_enomem(diag);
-    for (int i = 0; i < n; i++) {
-        entry *e;
-        TCC_TRY(find(cx, diag, target, &kernels[i], table && table[i], options, &e));
-        p->kernels[i] = e->kernel;
-        p->kernels[i].symbol = tcc_arena_strdup(&p->memory, e->symbol);
-        p->kernels[i].schedule = kernels[i].schedule;
-        p->kernels[i].module = i;
-        p->modules[i] = (tcc_module){tcc_arena_copy(&p->memory, e->code, (size_t)e->size_bytes), e->size_bytes};
-        if (!p->kernels[i].symbol || !p->modules[i].code) return tcc_enomem(diag);
+    const bool compare = getenv("CAMPAIGN_CHECK_KEYS");
+    source *sources = calloc((size_t)n + 1, sizeof *sources);
+    int *misses = calloc((size_t)n + 1, sizeof *misses), n_misses = 0;
+    tcc_program fresh = {.name = "fresh"};
+    tcc_status status = TCC_OK;
+    for (int i = 0; i < n && status == TCC_OK; i++) {
+        const entry *e = find(target, &kernels[i], table && table[i]);
+        if (!e) {
+            misses[n_misses++] = i;
+            continue;
+        }
+        sources[i] = (source){&e->kernel, e->code->bytes, e->code->size_bytes};
+        if (compare) status = check_key(cx, diag, target, &kernels[i], e->table, options, &sources[i]);
     }
-    return TCC_OK;
+    shared->hits += n - n_misses;
+    shared->misses += n_misses;
+    for (int at = 0, step = compare ? 1 : n_misses; at < n_misses && status == TCC_OK; at += step)
+        status = compile_misses(cx, diag, target, kernels, table, misses + at, step, options, &fresh, sources);
+    if (status == TCC_OK) status = gather(diag, kernels, sources, n, p);
+    tcc_arena_free(&fresh.memory);
+    free(sources);
+    free(misses);
+    return status;
 }
 
-/* LLVM's fast path, 0, unless CAMPAIGN_LLVM_LEVEL says otherwise: the campaign is about what we emit. */
+/* -- LLVM's machines: made once, since reading a CPU's features takes as long as a small kernel -- */
+
+enum { MACHINES = 8 };
+
+typedef struct machine {
+    char *triple, *cpu, *features;
+    LLVMTargetMachineRef ref;
+} machine;
+
+static machine machines[MACHINES];
+
 LLVMTargetMachineRef __real_LLVMCreateTargetMachine(LLVMTargetRef t, const char *triple, const char *cpu,
                                                     const char *features, LLVMCodeGenOptLevel level,
                                                     LLVMRelocMode reloc, LLVMCodeModel model);
 LLVMTargetMachineRef __wrap_LLVMCreateTargetMachine(LLVMTargetRef t, const char *triple, const char *cpu,
                                                     const char *features, LLVMCodeGenOptLevel level,
                                                     LLVMRelocMode reloc, LLVMCodeModel model);
+void __real_LLVMDisposeTargetMachine(LLVMTargetMachineRef ref);
+void __wrap_LLVMDisposeTargetMachine(LLVMTargetMachineRef ref);
+
+/* LLVM's fast path, 0, unless CAMPAIGN_LLVM_LEVEL says otherwise: the campaign is about what we emit. */
 LLVMTargetMachineRef __wrap_LLVMCreateTargetMachine(LLVMTargetRef t, const char *triple, const char *cpu,
                                                     const char *features, LLVMCodeGenOptLevel level,
                                                     LLVMRelocMode reloc, LLVMCodeModel model) {
     const char *given = getenv("CAMPAIGN_LLVM_LEVEL");
     level = given ? (LLVMCodeGenOptLevel)atoi(given) : LLVMCodeGenLevelNone;
-    return __real_LLVMCreateTargetMachine(t, triple, cpu, features, level, reloc, model);
+    int i = 0;
+    for (; i < MACHINES && machines[i].ref; i++)
+        if (!strcmp(machines[i].triple, triple) && !strcmp(machines[i].cpu, cpu) &&
+            !strcmp(machines[i].features, features))
+            return machines[i].ref;
+    LLVMTargetMachineRef ref = __real_LLVMCreateTargetMachine(t, triple, cpu, features, level, reloc, model);
+    if (i < MACHINES && ref) machines[i] = (machine){strdup(triple), strdup(cpu), strdup(features), ref};
+    return ref;
+}
+
+void __wrap_LLVMDisposeTargetMachine(LLVMTargetMachineRef ref) {
+    for (int i = 0; i < MACHINES; i++)
+        if (machines[i].ref == ref) return;
+    __real_LLVMDisposeTargetMachine(ref);
 }

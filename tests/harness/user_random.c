@@ -240,7 +240,8 @@ static void begin(user_maker *m) {
 
 /* A sum over millions of elements; nothing else of that size. */
 static void begin_huge(user_maker *m) {
-    const int64_t rows = USER_ONE_OF(m, 1, 3, 2048, 4096), columns = USER_ONE_OF(m, 1000, 1024, 2500) * 2048 / rows;
+    const int64_t rows = USER_ONE_OF(m, 1, 3, 2048, 4096), drawn = USER_ONE_OF(m, 1000, 1024, 2500),
+                  columns = (m->options->largest ? 5000 : drawn) * 2048 / rows;
     int x = user_op2(m, USER_add, user_param(m, 1, 2, (int64_t[]){rows, 1}), user_param(m, 1, 1, &columns));
     x = user_op1(m, (user_op)USER_ONE_OF(m, USER_relu, USER_tanh, USER_abs), x);
     user_push(m, user_op_ints(m, USER_mean, x, USER_INT_LIST(user_below(m, 2))));

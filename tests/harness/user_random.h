@@ -9,6 +9,7 @@
 typedef struct user_random_options {
     int least, most; /* layers; 0: 2 and 8 */
     bool huge;       /* one sum of millions of elements */
+    bool largest;    /* with huge: of 10^7 */
     bool exact;      /* nothing that depends on our random numbers (dropout) */
 } user_random_options;
 

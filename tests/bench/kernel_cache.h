@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ * Kernels that all programs of a campaign share. */
+#ifndef TCC_TESTS_BENCH_KERNEL_CACHE_H
+#define TCC_TESTS_BENCH_KERNEL_CACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Once, before the first fork. False: there is no such memory. */
+bool kernel_cache_create(size_t bytes);
+/* Of all workers. */
+void kernel_cache_count(long *hits, long *misses);
+
+#endif
