@@ -83,18 +83,6 @@ typedef struct tcc_instance {
 /* A call of a library. `name` selects an entry of the runtime's library table. Its params are the fields of the struct
  * named below in order, each an int64_t.
  *
- * cblas.sgemm                  C = op(A) op(B), plus C if `accumulate`; f32, row-major, for each of `batch` matrices
- *   buffers                    a, b, c
- *   params                     tcc_sgemm_params
- *
- * Convolutions, f32, up to 3 spatial dimensions; channels last suits the library best. It may hold the weights in a
- * layout of its own; it converts them in each run, in memory of the runtime. onednn.conv_forward          y = conv(x,
- * w), plus bias if `bias`, then max(0, y) if `relu`; without bias its buffer is not touched buffers x, w, bias, y
- * onednn.conv_data_gradient    dx = the gradient of conv with respect to x
- *   buffers                    dy, w, dx
- * onednn.conv_filter_gradient  dw = the gradient of conv with respect to w: partial sums over fixed slices of the
- * batch, added in order buffers                    x, dy, dw params                     tcc_conv_params, for all three
- *
  * cublaslt.matmul              C = activation(op(A) op(B) + addend + bias), for each of `batch` matrices; on CUDA.
  * `outer` such calls follow each other, each further on in a, b, addend and c; where they all have one C, they add to
  * it buffers                    a, b, bias, aux, addend, c, workspace; bias, aux and addend are not touched where the
@@ -124,16 +112,6 @@ typedef struct tcc_library_call {
     const int64_t *params;
 } tcc_library_call;
 
-/* C is m x n, the sum runs over k. Leading dimensions and batch strides count elements; a stride of 0 shares the
- * operand between the matrices. */
-typedef struct tcc_sgemm_params {
-    int64_t batch, m, n, k;
-    int64_t transpose_a, transpose_b; /* 1: A is stored k x m, B is stored n x k */
-    int64_t lda, ldb, ldc;
-    int64_t stride_a, stride_b, stride_c;
-    int64_t accumulate; /* 1: add to C */
-} tcc_sgemm_params;
-
 /* Of x = op(A) op(B) + addend + bias, or with GELU_GRADIENT x = op(A) op(B): max(0, x); gelu_tanh(x), which leaves x in
  * aux if `aux`; gelu_tanh_grad(aux, x); with RELU_GRADIENT, which has no bias either, x where its bit in aux is 1, else
  * 0. Bit i of a row is bit i % 8 of byte i / 8. */
@@ -155,7 +133,8 @@ typedef enum tcc_matmul_bias {
     TCC_MATMUL_SUMS_OF_B
 } tcc_matmul_bias;
 
-/* As tcc_sgemm_params, with sums in f32 of elements of other types, in f64 of f64. */
+/* C is m x n, row-major, the sum runs over k: in f32, in f64 of f64. Leading dimensions and batch strides count
+ * elements; a stride of 0 shares the operand between the matrices. */
 typedef struct tcc_matmul_params {
     int64_t batch, m, n, k;
     int64_t transpose_a, transpose_b; /* 1: A is stored k x m, B is stored n x k */
@@ -221,8 +200,6 @@ typedef struct tcc_norm_params {
 } tcc_norm_params;
 
 enum {
-    TCC_SGEMM_PARAMS = sizeof(tcc_sgemm_params) / sizeof(int64_t), /* n_params */
-    TCC_CONV_PARAMS = sizeof(tcc_conv_params) / sizeof(int64_t),
     TCC_MATMUL_PARAMS = sizeof(tcc_matmul_params) / sizeof(int64_t),
     TCC_CUDNN_CONV_PARAMS = sizeof(tcc_cudnn_conv_params) / sizeof(int64_t),
     TCC_SDPA_PARAMS = sizeof(tcc_sdpa_params) / sizeof(int64_t),

@@ -8,7 +8,6 @@
 #include "runtime/cpus.h"
 #include "runtime/wanted.h"
 #include "runtime/cpu/device.h"
-#include "runtime/cpu/library.h"
 #include "runtime/program.h"
 
 #include <errno.h>

@@ -6,9 +6,8 @@
 # Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
 set -euf
 
-# V is LLVM's version: 19 or newer, the same for all its packages. A name that ends in * has a version there that the system decides.
+# V is LLVM's version: 19 or newer, the same for all its packages.
 build='gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libyaml-dev libcjson-dev llvm-V-dev'
-speed='libopenblas0 libdnnl*' # opened at run time where present; kernels of our own stand in for them
 test='g++ libcmocka-dev llvm-V-tools lld-V clang-V clang-format-V libclang-rt-V-dev valgrind libc6-dbg python3'
 llvm_versions='19 20 21 22'
 
@@ -22,7 +21,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 
-command -v apt-get >/dev/null || { echo "deps: this is no Debian or Ubuntu; install by hand: $needed $speed" >&2; exit 1; }
+command -v apt-get >/dev/null || { echo "deps: this is no Debian or Ubuntu; install by hand: $needed" >&2; exit 1; }
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         env DEBIAN_FRONTEND=noninteractive "$@"
@@ -41,25 +40,14 @@ llvm_version() {
     for v in $llvm_versions; do ! available "llvm-$v-dev" || { echo "$v"; return; }; done
 }
 
-# The package of that name, or the newest of those that * stands for; nothing when the package lists have none.
-known() {
-    local names=$1
-    case $1 in *\*) names=$(apt-cache pkgnames "${1%\*}" | grep -xE "${1%\*}[0-9.]+" | sort -Vr || true) ;; esac
-    for name in $names; do ! available "$name" || { echo "$name"; return; }; done
-}
-
-# Sets `missing` to what is to be installed, `unknown` to what is needed and not in the package lists, `without` to what would only help.
+# Sets `missing` to what is to be installed, `unknown` to what is needed and not in the package lists.
 look() {
-    local version entry name
-    missing='' unknown='' without='' version=$(llvm_version)
-    for entry in $needed $speed; do
-        entry=${entry//-V/-${version:-19}}
-        name=$(known "$entry")
-        if [ -z "$name" ]; then
-            case " $speed " in *" $entry "*) without="$without $entry" ;; *) installed "$entry" || unknown="$unknown $entry" ;; esac
-        elif ! installed "$name"; then
-            missing="$missing $name"
-        fi
+    local version name
+    missing='' unknown='' version=$(llvm_version)
+    for name in $needed; do
+        name=${name//-V/-${version:-19}}
+        if installed "$name"; then continue; fi
+        if available "$name"; then missing="$missing $name"; else unknown="$unknown $name"; fi
     done
 }
 
@@ -69,7 +57,6 @@ if [ -n "$unknown" ]; then
     as_root apt-get update -qq
     look
 fi
-[ -z "$without" ] || echo "deps: no package$without here; TrainCC works without, but slower"
 if [ -n "$unknown" ]; then
     echo "deps: no package$unknown in this system's package sources; Debian 12 and Ubuntu 24.04 have it" >&2
     exit 1

@@ -29,10 +29,7 @@ typedef struct command {
     int n_instances;
     instance *instances; /* n_instances + 1: the last holds the end */
     int64_t items, grain;
-    /* library */
-    const tcc_library_entry *entry;
-    void *call;
-    /* library: the buffers; copy: to, from */
+    /* copy: to, from */
     void **buffers;
     int64_t copy_bytes;
 } command;
@@ -75,27 +72,12 @@ static tcc_status make_kernel(tcc_commands *c, tcc_diag *d, const tcc_step *s, c
     return TCC_OK;
 }
 
-static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
-    const tcc_library_call *call = s->call;
-    const tcc_library_entry *entry = tcc_libraries_find(c->device->libraries, call->name);
-    if (!entry)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry, or its library was not found",
-                         call->name);
-    if (call->n_params != entry->n_params || call->n_buffers != entry->n_buffers)
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name,
-                         entry->n_params, entry->n_buffers, call->n_params, call->n_buffers);
-    m->buffers = TCC_ARENA_ARRAY(&c->memory, void *, call->n_buffers);
-    if (!m->buffers) return tcc_enomem(d);
-    TCC_TRY(entry->create(c->device->libraries, d, c->device->pool, call->params, &m->call));
-    m->entry = entry; /* from here on released by destroy */
-    return TCC_OK;
-}
-
 static tcc_status make_command(tcc_commands *c, tcc_diag *d, const tcc_step *s, command *m) {
     m->kind = s->kind;
     m->pool = c->device->pool;
     if (s->kind == TCC_STEP_KERNEL) return make_kernel(c, d, s, m);
-    if (s->kind == TCC_STEP_LIBRARY) return make_library(c, d, s, m);
+    if (s->kind == TCC_STEP_LIBRARY)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on the CPU", s->call->name);
     m->copy_bytes = s->to.size_bytes;
     m->buffers = TCC_ARENA_ARRAY(&c->memory, void *, 2);
     return m->buffers ? TCC_OK : tcc_enomem(d);
@@ -126,7 +108,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
     int64_t scratch_bytes = 0;
     for (int i = 0; i < p->n_kernels; i++)
         if (p->kernels[i].scratch_bytes > scratch_bytes) scratch_bytes = p->kernels[i].scratch_bytes;
-    if (scratch_bytes) TCC_TRY(tcc_pool_reserve(c->device->pool, d, scratch_bytes, 0));
+    if (scratch_bytes) TCC_TRY(tcc_pool_reserve(c->device->pool, d, scratch_bytes));
     return tcc_places_make(&c->memory, d, p, place_of, c, &c->places);
 }
 
@@ -145,8 +127,6 @@ tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const 
 
 void tcc__commands_cpu_release(tcc_commands *c) {
     if (!c) return;
-    for (int i = 0; i < c->n_commands; i++)
-        if (c->commands[i].entry) c->commands[i].entry->destroy(c->commands[i].call);
     for (int i = 0; c->objects && i < c->program->n_modules; i++) tcc_host_object_destroy(c->objects[i]);
     tcc_arena_free(&c->memory);
     tcc__free(c);
@@ -186,7 +166,7 @@ static void run_copy(void *user, int worker, int64_t begin, int64_t end) {
 static tcc_status run_command(command *m, tcc_diag *d) {
     switch (m->kind) {
     case TCC_STEP_KERNEL: tcc_pool_run(m->pool, run_kernel, m, m->items, m->grain); return TCC_OK;
-    case TCC_STEP_LIBRARY: return m->entry->run(m->call, d, m->pool, m->buffers);
+    case TCC_STEP_LIBRARY: break; /* refused when it was made */
     case TCC_STEP_COPY:
         tcc_pool_run(m->pool, run_copy, m, (m->copy_bytes + COPY_ITEM_BYTES - 1) / COPY_ITEM_BYTES, COPY_GRAIN);
         return TCC_OK;

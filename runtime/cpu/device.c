@@ -3,6 +3,7 @@
 #include "runtime/cpu/device.h"
 
 #include "ir/support/alloc.h"
+#include "runtime/wanted.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,6 @@ static tcc_device_cpu *cpu_of(tcc_device *device) { return (tcc_device_cpu *)dev
 static void cpu_destroy(tcc_device *device) {
     tcc_device_cpu *cpu = cpu_of(device);
     tcc_pool_destroy(cpu->pool);
-    tcc_libraries_close(cpu->libraries);
     tcc__free(cpu);
 }
 
@@ -105,13 +105,12 @@ static void cpu_describe(const tcc_device *device, tcc_strbuf *out) {
     const tcc_device_cpu *cpu = (const tcc_device_cpu *)device;
     int threads = tcc_pool_threads(cpu->pool);
     tcc_strbuf_printf(out, "cpu: %d thread%s\n", threads, threads == 1 ? "" : "s");
-    tcc_libraries_describe(cpu->libraries, out);
 }
 
+/* No library beats our kernels here within the rules of a step (BENCHMARKS.md), so none is opened. */
 static bool cpu_takes_call(tcc_device *device, tcc_context *cx, const char *name, int64_t *params) {
-    (void)cx;
-    (void)params;
-    return tcc_libraries_find(((tcc_device_cpu *)device)->libraries, name) != NULL;
+    (void)device, (void)cx, (void)name, (void)params;
+    return false;
 }
 
 static const tcc_device_ops cpu_ops = {
@@ -143,7 +142,7 @@ tcc_status tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out)
     if (!cpu) return tcc_enomem(&cx->diag);
     cpu->base.ops = &cpu_ops;
     tcc_status s = tcc_pool_create(&cx->diag, threads, &cpu->pool);
-    if (s == TCC_OK) s = tcc_libraries_open(cx, &cpu->libraries);
+    if (s == TCC_OK) s = tcc_libraries_check_wanted(&cx->diag); /* a wrong name is told on any device */
     if (s == TCC_OK) *out = &cpu->base;
     else cpu_destroy(&cpu->base);
     return s;

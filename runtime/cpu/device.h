@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * The CPU as a device: a thread pool, the libraries found on this machine, and plain memory. */
+ * The CPU as a device: a thread pool and plain memory. */
 #ifndef TCC_RUNTIME_CPU_DEVICE_H
 #define TCC_RUNTIME_CPU_DEVICE_H
 
 #include "runtime/device.h"
-#include "runtime/cpu/library.h"
 #include "runtime/cpu/pool.h"
 
 typedef struct tcc_device_cpu {
     tcc_device base;
     tcc_pool *pool;
-    tcc_libraries *libraries;
     unsigned char fetched[TCC_FETCHES][TCC_FETCH_BYTES]; /* by ticket, round and round */
     int64_t n_fetched;
 } tcc_device_cpu;

@@ -62,8 +62,7 @@ struct tcc_pool {
     _Alignas(LINE_BYTES) pthread_mutex_t mutex;
     int threads, started;
     bool spin; /* threads have a CPU each */
-    int64_t scratch_bytes, shared_bytes;
-    void *shared;
+    int64_t scratch_bytes;
     short worker_of_cpu[TCC_MAX_THREADS]; /* for the first CPUs: the worker pinned there, 0 if none */
     worker workers[];
 };
@@ -260,23 +259,18 @@ static tcc_status grow(tcc_diag *d, void **scratch, int64_t size_bytes) {
     return TCC_OK;
 }
 
-tcc_status tcc_pool_reserve(tcc_pool *pool, tcc_diag *d, int64_t thread_bytes, int64_t shared_bytes) {
+tcc_status tcc_pool_reserve(tcc_pool *pool, tcc_diag *d, int64_t thread_bytes) {
     tcc_status s = TCC_OK;
     pthread_mutex_lock(&pool->mutex);
     if (thread_bytes > pool->scratch_bytes) {
         for (int w = 0; w < pool->threads && s == TCC_OK; w++) s = grow(d, &pool->workers[w].scratch, thread_bytes);
         if (s == TCC_OK) pool->scratch_bytes = thread_bytes;
     }
-    if (s == TCC_OK && shared_bytes > pool->shared_bytes) {
-        s = grow(d, &pool->shared, shared_bytes);
-        if (s == TCC_OK) pool->shared_bytes = shared_bytes;
-    }
     pthread_mutex_unlock(&pool->mutex);
     return s;
 }
 
 void *tcc_pool_scratch(const tcc_pool *pool, int worker) { return pool->workers[worker].scratch; }
-void *tcc_pool_shared_scratch(const tcc_pool *pool) { return pool->shared; }
 int tcc_pool_threads(const tcc_pool *pool) { return pool->threads; }
 
 static tcc_status start(tcc_pool *pool, tcc_diag *d, worker *w) {
@@ -331,7 +325,6 @@ void tcc_pool_destroy(tcc_pool *pool) {
     publish(pool, NULL, NULL, 0, 1, pool->started);
     for (int w = 1; w < pool->started; w++) pthread_join(pool->workers[w].thread, NULL);
     for (int w = 0; w < pool->threads; w++) tcc__free(pool->workers[w].scratch);
-    tcc__free(pool->shared);
     pthread_mutex_destroy(&pool->mutex);
     tcc__free(pool);
 }

@@ -36,12 +36,9 @@ void tcc_pool_unlock(tcc_pool *pool);
  * not call tcc_pool_run. */
 void tcc_pool_run(tcc_pool *pool, tcc_pool_task task, void *user, int64_t items, int64_t grain);
 
-/* Make each thread's scratch at least `thread_bytes` large, and the scratch that all share `shared_bytes`. Locks the
- * pool; contents are lost. Errors: TCC_ENOMEM. */
-tcc_status tcc_pool_reserve(tcc_pool *pool, tcc_diag *d, int64_t thread_bytes, int64_t shared_bytes);
-/* The scratch of a worker, for its own tasks alone, and the shared one, for whoever holds the lock. 64-byte aligned;
- * NULL if none was reserved. */
+/* Make each thread's scratch at least `thread_bytes` large. Locks the pool; contents are lost. Errors: TCC_ENOMEM. */
+tcc_status tcc_pool_reserve(tcc_pool *pool, tcc_diag *d, int64_t thread_bytes);
+/* The scratch of a worker, for its own tasks alone; 64-byte aligned; NULL if none was reserved. */
 void *tcc_pool_scratch(const tcc_pool *pool, int worker);
-void *tcc_pool_shared_scratch(const tcc_pool *pool);
 
 #endif

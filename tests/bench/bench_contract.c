@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Contraction kernels on one core, GFLOP/s: ours against the measured peak of fused multiply-adds, OpenBLAS for
-// products and oneDNN for convolutions, on the shapes of the benchmark's models with their gradients. Sides alternate;
-// each figure is the best of several rounds, because other work on the machine only ever slows one down. Run:
-// bench_contract [part of a name]
+// Contraction kernels on one core, GFLOP/s, against the measured peak of fused multiply-adds, on the shapes of the
+// benchmark's models with their gradients. Each figure is the best of several rounds, because other work on the machine
+// only ever slows one down. Run: bench_contract [part of a name]
 #include "codegen/contract/contract.h"
 #include "harness/object.h"
 
@@ -12,9 +11,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cblas.h>
-#include <dnnl.h>
 
 // Of this thread, so that what else runs on the machine does not count (its use of caches and memory does).
 static double now(void) {
@@ -115,21 +111,19 @@ static double peak_gflops(void) {
 }
 
 static double peak;
-static int n_better, n_all;
-static double log_ratio;
+static int n_all;
+static double log_share;
 
-static void report(const char *name, double flop, double ours, double theirs, const compiled *k) {
-    printf("%-34s %8.1f GFLOP/s %5.1f %%  other %8.1f  ratio %5.2f  %9.1f us  tile %2dx%d items %4lld  compile %5.1f "
+static void report(const char *name, double flop, double ours, const compiled *k) {
+    printf("%-34s %8.1f GFLOP/s %5.1f %%  %9.1f us  tile %2dx%d items %4lld  compile %5.1f "
            "ms  %s rows %lldx%lld panels %lldx%lld k %lldx%lld/%lld\n",
-           name, flop / ours * 1e-9, 100 * flop / ours * 1e-9 / peak, flop / theirs * 1e-9, theirs / ours, ours * 1e6,
-           k->plan.rows, k->plan.vectors, (long long)k->plan.items, k->compile_ms,
-           k->plan.pack_a ? (k->plan.a_columns ? "A columns" : "A rows") : "", (long long)k->plan.row_blocks,
-           (long long)(k->plan.tiles_per_block * k->plan.rows), (long long)k->plan.panel_blocks,
-           (long long)k->plan.panels_per_block, (long long)k->plan.k_blocks, (long long)k->plan.block_k,
-           (long long)k->plan.k_splits);
+           name, flop / ours * 1e-9, 100 * flop / ours * 1e-9 / peak, ours * 1e6, k->plan.rows, k->plan.vectors,
+           (long long)k->plan.items, k->compile_ms, k->plan.pack_a ? (k->plan.a_columns ? "A columns" : "A rows") : "",
+           (long long)k->plan.row_blocks, (long long)(k->plan.tiles_per_block * k->plan.rows),
+           (long long)k->plan.panel_blocks, (long long)k->plan.panels_per_block, (long long)k->plan.k_blocks,
+           (long long)k->plan.block_k, (long long)k->plan.k_splits);
     n_all++;
-    n_better += ours < theirs;
-    log_ratio += log(theirs / ours);
+    log_share += log(flop / ours * 1e-9 / peak);
 }
 
 static int rounds_for(double flop) { return flop > 2e9 ? 5 : flop > 2e8 ? 15 : 60; }
@@ -143,18 +137,13 @@ static void product(const char *name, int m, int n, int k, bool a_t, bool b_t) {
     compiled kernel;
     compile(&kernel, &c);
     float *a = floats((int64_t)m * k), *b = floats((int64_t)n * k), *x = floats((int64_t)m * n);
-    double ours = INFINITY, theirs = INFINITY;
+    double best = INFINITY;
     for (int i = 0; i < rounds_for(kernel.plan.flop); i++) {
-        double t0 = now();
+        double start = now();
         run(&kernel, a, b, x, 0, 0);
-        double t1 = now();
-        cblas_sgemm(CblasRowMajor, a_t ? CblasTrans : CblasNoTrans, b_t ? CblasTrans : CblasNoTrans, m, n, k, 1, a,
-                    a_t ? m : k, b, b_t ? k : n, 0, x, n);
-        double t2 = now();
-        ours = fmin(ours, t1 - t0);
-        theirs = fmin(theirs, t2 - t1);
+        best = fmin(best, now() - start);
     }
-    report(name, kernel.plan.flop, ours, theirs, &kernel);
+    report(name, kernel.plan.flop, best, &kernel);
     release(&kernel);
     free(a), free(b), free(x);
 }
@@ -172,78 +161,14 @@ static void linear(const char *model, int m, int in, int out) {
     if (!only || strstr(name, only)) product(name, out, in, m, true, false);
 }
 
-// -- Convolutions, channels last; oneDNN is given the same layouts for data and chooses its own for weights, as PyTorch
-// does.
+// -- Convolutions, channels last.
 
 typedef struct conv {
     const char *name;
     int n, h, w, ci, co, kernel, stride, pad; // h, w: of the input
 } conv;
 
-static void must(dnnl_status_t status) {
-    if (status == dnnl_success) return;
-    fprintf(stderr, "oneDNN: %d\n", (int)status);
-    exit(1);
-}
-
-static dnnl_engine_t engine;
-static dnnl_stream_t stream;
-
-typedef struct library {
-    dnnl_primitive_t primitive;
-    dnnl_memory_t memory[3];
-    dnnl_exec_arg_t arguments[4];
-    int n;
-} library;
-
-static dnnl_memory_t memory_of(const dnnl_memory_desc_t *desc) {
-    dnnl_memory_t memory;
-    must(dnnl_memory_create(&memory, desc, engine, DNNL_MEMORY_ALLOCATE));
-    void *data;
-    must(dnnl_memory_get_data_handle(memory, &data));
-    float *x = data;
-    for (size_t i = 0; i < dnnl_memory_desc_get_size(desc) / 4; i++) x[i] = (float)(i % 17) / 16 - 0.5f;
-    return memory;
-}
-
 // kind 0: forward, 1: data gradient, 2: filter gradient
-static library make_library(conv s, int kind) {
-    int oh = (s.h + 2 * s.pad - s.kernel) / s.stride + 1, ow = (s.w + 2 * s.pad - s.kernel) / s.stride + 1;
-    dnnl_memory_desc_t x, w, y;
-    must(dnnl_memory_desc_init_by_tag(&x, 4, (dnnl_dims_t){s.n, s.ci, s.h, s.w}, dnnl_f32, dnnl_nhwc));
-    must(dnnl_memory_desc_init_by_tag(&w, 4, (dnnl_dims_t){s.co, s.ci, s.kernel, s.kernel}, dnnl_f32,
-                                      dnnl_format_tag_any));
-    must(dnnl_memory_desc_init_by_tag(&y, 4, (dnnl_dims_t){s.n, s.co, oh, ow}, dnnl_f32, dnnl_nhwc));
-    dnnl_dims_t strides = {s.stride, s.stride}, pad = {s.pad, s.pad};
-    dnnl_convolution_desc_t forward, desc;
-    must(dnnl_convolution_forward_desc_init(&forward, dnnl_forward_training, dnnl_convolution_direct, &x, &w, NULL, &y,
-                                            strides, pad, pad));
-    if (kind == 0) desc = forward;
-    if (kind == 1)
-        must(dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &x, &w, &y, strides, pad, pad));
-    if (kind == 2)
-        must(dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &x, &w, NULL, &y, strides, pad,
-                                                         pad));
-    dnnl_primitive_desc_t hint, pd;
-    must(dnnl_primitive_desc_create(&hint, &forward, NULL, engine, NULL));
-    must(dnnl_primitive_desc_create(&pd, &desc, NULL, engine, kind ? hint : NULL));
-    library l = {.n = 3};
-    must(dnnl_primitive_create(&l.primitive, pd));
-    static const dnnl_query_t what[3][3] = {{dnnl_query_src_md, dnnl_query_weights_md, dnnl_query_dst_md},
-                                            {dnnl_query_diff_src_md, dnnl_query_weights_md, dnnl_query_diff_dst_md},
-                                            {dnnl_query_src_md, dnnl_query_diff_weights_md, dnnl_query_diff_dst_md}};
-    static const int args[3][3] = {{DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST},
-                                   {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST},
-                                   {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST}};
-    for (int i = 0; i < 3; i++) {
-        l.memory[i] = memory_of(dnnl_primitive_desc_query_md(pd, what[kind][i], 0));
-        l.arguments[i] = (dnnl_exec_arg_t){args[kind][i], l.memory[i]};
-    }
-    dnnl_primitive_desc_destroy(pd);
-    dnnl_primitive_desc_destroy(hint);
-    return l;
-}
-
 static void convolution(conv s, int kind) {
     static const char *const kinds[] = {"y", "dx", "dw"};
     char name[128];
@@ -305,39 +230,23 @@ static void convolution(conv s, int kind) {
     int64_t most = (int64_t)s.n * (high + s.kernel) * (wide + s.kernel) * (s.ci > s.co ? s.ci : s.co);
     float *a = floats(most), *b = floats(kind == 2 ? most : s.co * s.kernel * kk),
           *x = floats(most + s.co * s.kernel * kk);
-    library l = make_library(s, kind);
-    double ours = INFINITY, theirs = INFINITY;
+    double best = INFINITY;
     for (int i = 0; i < rounds_for(kernel.plan.flop); i++) {
-        double t0 = now();
+        double start = now();
         run(&kernel, a, b, x, kind < 2 ? border : 0,
             kind == 2   ? border
             : kind == 1 ? (s.kernel - 1) * kk + (s.kernel - 1) * s.ci
                         : 0);
-        double t1 = now();
-        must(dnnl_primitive_execute(l.primitive, stream, l.n, l.arguments));
-        must(dnnl_stream_wait(stream));
-        double t2 = now();
-        ours = fmin(ours, t1 - t0);
-        theirs = fmin(theirs, t2 - t1);
+        best = fmin(best, now() - start);
     }
-    report(name, kernel.plan.flop, ours, theirs, &kernel);
+    report(name, kernel.plan.flop, best, &kernel);
     release(&kernel);
-    dnnl_primitive_destroy(l.primitive);
-    for (int i = 0; i < 3; i++) dnnl_memory_destroy(l.memory[i]);
     free(a), free(b), free(x);
 }
 
 int main(int argc, char **argv) {
-    setenv("OPENBLAS_NUM_THREADS", "1", 1);
-    setenv("OMP_NUM_THREADS", "1", 1);
-    if (!getenv("BENCH_CHILD")) { // the libraries read their settings as they are loaded
-        setenv("BENCH_CHILD", "1", 1);
-        execv("/proc/self/exe", argv);
-    }
     only = argc > 1 ? argv[1] : NULL;
     tcc_llvm_target_host(NULL, NULL, &target);
-    must(dnnl_engine_create(&engine, dnnl_cpu, 0));
-    must(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
     peak = peak_gflops();
     printf("multiply-adds from registers: %.1f GFLOP/s\n", peak);
 
@@ -359,8 +268,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++)
         for (int kind = 0; kind < 3; kind++)
             if (kind != 1 || (convs[i].stride == 1 && convs[i].ci > 3)) convolution(convs[i], kind);
-    if (n_all)
-        printf("faster on %d of %d, geometric mean of the ratios %.2f\n", n_better, n_all, exp(log_ratio / n_all));
+    if (n_all) printf("geometric mean of the shares of the peak: %.2f\n", exp(log_share / n_all));
     tcc_llvm_target_clear(&target);
     return 0;
 }

@@ -507,7 +507,7 @@ static void test_library_missing(void **state) {
     setenv("CUBLASLTSIM_VERSION", "120103", 1);
     check_described("cublaslt: 12.1.3 (");
     unsetenv("CUBLASLTSIM_VERSION");
-    setenv("TCC_LIBRARIES", "openblas", 1);
+    setenv("TCC_LIBRARIES", "cudnn", 1);
     check_refused(&p, TCC_EUNSUPPORTED, "cublaslt: switched off by TCC_LIBRARIES");
     setenv("TCC_LIBRARIES", "cublaslt", 1);
     check_described("cublaslt: 12.9.0 (");

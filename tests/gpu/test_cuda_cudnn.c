@@ -320,7 +320,7 @@ static void test_library_missing(void **state) {
     setenv("CUDNNSIM_VERSION", "90102", 1);
     check_described("cudnn: 9.1.2 (");
     unsetenv("CUDNNSIM_VERSION");
-    setenv("TCC_LIBRARIES", "openblas", 1);
+    setenv("TCC_LIBRARIES", "cublaslt", 1);
     check_refused(&p, TCC_EUNSUPPORTED, "cudnn: switched off by TCC_LIBRARIES");
     setenv("TCC_LIBRARIES", "cudnn", 1);
     check_described("cudnn: 9.19.0 (");

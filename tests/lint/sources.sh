@@ -33,7 +33,7 @@ forbid "heap memory goes through ir/support/alloc.h" '(^|[^[:alnum:]_.>])(malloc
 forbid "unfinished" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' "${all[@]}"
 
 # One home a vendor: the header of each is included in exactly one file.
-for header in cuda.h cublasLt.h cudnn.h nccl.h dnnl.h cblas.h sqlite3.h; do
+for header in cuda.h cublasLt.h cudnn.h nccl.h sqlite3.h; do
     homes=$(grep -lE "#[[:space:]]*include[[:space:]]*(<(.*/)?|\")$header" "${library[@]}" /dev/null) # not runtime/cuda/$header
     if [ "$(printf '%s' "$homes" | grep -c .)" -gt 1 ]; then
         printf 'lint: %s has more than one home:\n%s\n' "$header" "$homes"

@@ -141,19 +141,19 @@ static void test_scratch(void **state) {
     tcc_pool *pool;
     assert_ok(tcc_pool_create(&d, 3, &pool), &d);
     assert_null(tcc_pool_scratch(pool, 0));
-    assert_ok(tcc_pool_reserve(pool, &d, 1000, 0), &d);
+    assert_ok(tcc_pool_reserve(pool, &d, 1000), &d);
     for (int w = 0; w < 3; w++) {
         assert_int_equal((uintptr_t)tcc_pool_scratch(pool, w) % 64, 0);
         memset(tcc_pool_scratch(pool, w), w, 1000);
     }
     void *before = tcc_pool_scratch(pool, 1);
-    assert_ok(tcc_pool_reserve(pool, &d, 10, 0), &d); /* never shrinks */
+    assert_ok(tcc_pool_reserve(pool, &d, 10), &d); /* never shrinks */
     assert_ptr_equal(tcc_pool_scratch(pool, 1), before);
     tcc__alloc_fail_at(1);
-    assert_int_equal(tcc_pool_reserve(pool, &d, 100000, 0), TCC_ENOMEM);
+    assert_int_equal(tcc_pool_reserve(pool, &d, 100000), TCC_ENOMEM);
     tcc__alloc_fail_at(-1);
     tcc_diag_clear(&d);
-    assert_ok(tcc_pool_reserve(pool, &d, 100000, 0), &d);
+    assert_ok(tcc_pool_reserve(pool, &d, 100000), &d);
     memset(tcc_pool_scratch(pool, 2), 1, 100000);
     tcc_pool_destroy(pool);
     tcc__alloc_fail_at(0);
