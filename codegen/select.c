@@ -32,7 +32,7 @@ static const implementation implementations[] = {
     {"cudnn.conv", OF(CONTRACT), ON(CUDA), false, tcc_lower_conv_call},
     {"winograd", OF(CONTRACT), ON(HOST), false, tcc_lower_winograd},
     {"contract.tiles", OF(CONTRACT), ANY, false, tcc_lower_contract},
-    {"contract.channels", OF(CONTRACT), ON(CUDA), false, tcc_lower_depthwise},
+    {"contract.channels", OF(CONTRACT), ANY, false, tcc_lower_depthwise},
     {"contract.apart", OF(CONTRACT), ANY, false, tcc_lower_apart},
     {"cudnn.sdpa", OF(ATTENTION), ON(CUDA), false, tcc_lower_attention_call},
     {"attention", OF(ATTENTION), ANY, false, tcc_lower_attention},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Depthwise convolutions with channels last on a GPU, as pointwise work in vectors of channels. For results that are
+ * Depthwise convolutions with channels last, as pointwise work in vectors of channels. For results that are
  * images the weights are first laid out channels last too. The weights' gradient is a sum over all positions: parts of
  * it over some rows of an image each, then sums of these in two steps, so that there is work for all threads; the order
  * depends on shapes alone. */

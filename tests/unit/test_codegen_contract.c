@@ -167,6 +167,10 @@ static void convolutions_in_groups_and_channels_first(void **state) {
     check_conv(2, 4, 6, 6, 6, 3, 3, "stride=[2, 1], pad_lo=[1, 1], pad_hi=[0, 1], dilation=[1, 1]", 3, 6, 2, false);
     check_conv(2, 3, 7, 6, 17, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]", 7, 6, 1, false);
     check_conv(1, 2, 7, 6, 3, 2, 2, "stride=[2, 2], pad_lo=[0, 0], pad_hi=[0, 1], dilation=[2, 2]", 3, 3, 1, true);
+    check_conv_by("pointwise", 3, 16, 24, 20, 16, 3, 3, "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]",
+                  24, 20, 16, true);
+    check_conv_by("pointwise", 2, 37, 9, 8, 37, 3, 2, "stride=[2, 1], pad_lo=[1, 0], pad_hi=[1, 1], dilation=[1, 1]", 5,
+                  8, 37, true);
     check("graph @depthwise {\n"
           "  %0 = input {name=\"x\"} : f32[2,6,5,8]\n"
           "  %1 = input {name=\"w\"} : f32[8,3,3,1]\n"
