@@ -8,7 +8,8 @@
  * - inlining a node: no unit owns it any more, each user evaluates it for itself. So views never are in memory unless a
  * library or another reader needs it, and cheap work on values that are in memory anyway is done again instead of being
  * stored. Steps are taken greedily, the one that gains most first; that is the scheme of priority fusion, with the two
- * differences that a unit may have several outputs and that the nodes of a unit are inlined one by one.
+ * differences that a unit may have several outputs and that the nodes of a unit are inlined one by one. A third kind
+ * of step mends what the greedy order left: work of a reader is moved to the unit that it reads (move_work).
  *
  * Optimizer updates are kept apart from the rest of the step: as one pointwise group a parameter, all alike, they run
  * as few multi-tensor kernels, and they may be written over the state that they read. */
@@ -581,6 +582,112 @@ static void inline_arithmetic(fuser *f) {
     tcc_vec_free(&readers);
 }
 
+/* -- Moving -- */
+
+/* Whether node `id` is a leaf, or has unit `source` to store it, or is marked by f->stamp, or is inlined work on such;
+ * *reads: it is no leaf alone. */
+static bool comes_from(const fuser *f, int id, int source, bool *reads) {
+    const tcc_node *n = f->g->nodes.data[id];
+    bool marked = f->mark[id] == f->stamp, stored = !f->inlined[id] && f->home[id] == source;
+    *reads |= marked || stored;
+    if (marked || stored || is_leaf(n)) return true;
+    if (!f->inlined[id]) return false;
+    for (int k = 0; k < n->n_operands; k++)
+        if (!comes_from(f, n->operands[k]->id, source, reads)) return false;
+    return true;
+}
+
+/* Puts into `chain` the arithmetic of unit u that reads nothing but leaves and what unit `source` stores. */
+static void find_movable(fuser *f, int u, int source, int_vec *chain) {
+    const int_vec *owned = &f->units.data[u].owned;
+    f->stamp++;
+    chain->count = 0;
+    for (int i = 0; i < owned->count; i++) {
+        const tcc_node *n = f->g->nodes.data[owned->data[i]];
+        tcc_fusion_class fusion = tcc_fusion_of(n);
+        bool reads = false, movable = (fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW) && !f->output[n->id];
+        for (int k = 0; k < n->n_operands && movable; k++) movable = comes_from(f, n->operands[k]->id, source, &reads);
+        if (!movable || !reads) continue;
+        f->mark[n->id] = f->stamp;
+        push(f, chain, n->id);
+    }
+}
+
+static int64_t stored_bytes(const tcc_draft *d) {
+    int64_t bytes = 0;
+    for (int i = 0; i < d->n_nodes; i++)
+        if (d->stored[i]) bytes += tcc_type_bytes(&d->nodes[i]->type);
+    return bytes;
+}
+
+static void set_home(fuser *f, const int_vec *chain, int from, int to) {
+    int_vec *owned = &f->units.data[to].owned;
+    for (int i = 0; i < chain->count; i++) {
+        f->home[chain->data[i]] = to;
+        remove_owned(&f->units.data[from].owned, chain->data[i]);
+        push(f, owned, chain->data[i]);
+    }
+    qsort(owned->data, (size_t)owned->count, sizeof(int), ascending);
+}
+
+/* Lets unit `source` do the work of `chain`, which is unit u's, if that costs less and stores no more. */
+static bool try_move(fuser *f, const int_vec *chain, int u, int source) {
+    const unit *from = &f->units.data[u], *to = &f->units.data[source];
+    if (chain->count == 0 || chain->count == from->owned.count || from->update != to->update) return false;
+    const double before = from->draft.cost + to->draft.cost;
+    const int64_t bytes = stored_bytes(&to->draft);
+    const char *reason = "";
+    set_home(f, chain, u, source);
+    tcc_draft d = draft_of(f, &source, 1);
+    bool gains = !f->out_of_memory && tcc_draft_check(&d, &f->scratch, &reason) && stored_bytes(&d) <= bytes;
+    double after = d.cost;
+    if (gains) {
+        d = draft_of(f, &u, 1);
+        gains = d.n_nodes > 0 && !f->out_of_memory && tcc_draft_check(&d, &f->scratch, &reason) &&
+                after + d.cost < before;
+        after += d.cost;
+    }
+    if (!gains) {
+        set_home(f, chain, source, u);
+        return false;
+    }
+    if (tcc_log_on(f->cx->cx, TCC_LOG_FUSION))
+        tcc_logf(f->cx->cx, TCC_LOG_FUSION, "move, saves %.0f bytes: %s", before - after,
+                 tcc_node_text(f->g->nodes.data[chain->data[chain->count - 1]]));
+    unit *grown = &f->units.data[source];
+    if (grown->reach < chain->data[chain->count - 1]) grown->reach = chain->data[chain->count - 1];
+    raise_reach(f, source);
+    refresh(f, source, &reason);
+    refresh(f, u, &reason);
+    return true;
+}
+
+/* Work on what one unit stores is done there if less is stored or loaded then: several values that a reader would put
+ * together become the one that it makes of them. Which of two units has such work is else a matter of the order in
+ * which they were merged. */
+static void move_work(fuser *f) {
+    int_vec chain = {0}, sources = {0};
+    for (int u = 0; u < f->units.count && fine(f); u++) {
+        if (f->units.data[u].dead) continue;
+        const tcc_draft *d = &f->units.data[u].draft;
+        const int stamp = ++f->unit_stamp;
+        sources.count = 0;
+        for (int i = 0; i < d->n_nodes; i++)
+            for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+                int id = d->nodes[i]->operands[k]->id, source = f->home[id];
+                if (source == NONE || source == u || f->inlined[id] || f->unit_mark[source] == stamp) continue;
+                f->unit_mark[source] = stamp;
+                push(f, &sources, source);
+            }
+        for (int i = 0; i < sources.count && fine(f); i++) {
+            find_movable(f, u, sources.data[i], &chain);
+            try_move(f, &chain, u, sources.data[i]);
+        }
+    }
+    tcc_vec_free(&chain);
+    tcc_vec_free(&sources);
+}
+
 /* -- Setting up, and the result -- */
 
 /* Users of each node, as one list. */
@@ -748,6 +855,7 @@ static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g) {
         merge_all(&f);
         inline_arithmetic(&f);
         merge_all(&f); /* inlining makes new neighbours */
+        move_work(&f);
         log_borders(&f);
         if (fine(&f)) status = add_groups(&f);
     } else {
