@@ -70,18 +70,18 @@ static void same_file(void **state, const char *name) {
     free(b);
 }
 
-#define STEPS "training.max_steps=10", "training.eval_every=5", "training.save_every=5", optimizer, batch
+#define STEPS "training.max_steps=6", "training.eval_every=3", "training.save_every=3", optimizer, batch
 
 static void check_model(void **state, const char *model, const char *optimizer, const char *batch) {
     const char *recipe = write_recipe(state, model), *resumed = test_path(state, "resumed");
     expect(TRAIN(recipe, "--device", "cpu", "--run-dir", test_path(state, "cpu"), STEPS), 0, "device: cpu: ", "");
     expect(TRAIN(recipe, "--device", "cuda", "--run-dir", test_path(state, "cuda"), STEPS), 0, "device: cuda:0: ", "");
-    check_same_metric(state, "loss", 10);
+    check_same_metric(state, "loss", 6);
     check_same_metric(state, "val_loss", 2);
-    expect(TRAIN(recipe, "--run-dir", resumed, "--quiet", STEPS, "training.max_steps=5"), 0, "", "");
+    expect(TRAIN(recipe, "--run-dir", resumed, "--quiet", STEPS, "training.max_steps=3"), 0, "", "");
     expect(TRAIN(recipe, "--run-dir", resumed, "--resume", STEPS), 0, "resumed from ", "");
-    same_file(state, "checkpoints/step-000010.safetensors");
-    same_file(state, "checkpoints/step-000010.state.safetensors");
+    same_file(state, "checkpoints/step-000006.safetensors");
+    same_file(state, "checkpoints/step-000006.state.safetensors");
 }
 
 static void trains_gpt(void **state) { check_model(state, "gpt", "optimizer.name=adamw", "data.batch_size=4"); }

@@ -94,7 +94,7 @@ static const char kernels_ptx[] =
     "  add.s64 %d5, %d5, %d6;\n  bra LOOP;\nEND:\n  ret;\n}\n";
 
 enum { PARTS = 7 };
-static const int64_t part_items[PARTS] = {1, 999, 20000, 0, 9000, 19000, 1000};
+static const int64_t part_items[PARTS] = {1, 99, 2000, 0, 900, 1900, 100};
 
 /* The program: the arena holds u (SAMPLE_N) and v (SAMPLE_N).
  *   0  scale  PARTS instances of uneven size: u[part] = x[part] * (part + 2) + i

@@ -6,7 +6,7 @@
 
 #include "codegen/program.h"
 
-enum { SAMPLE_N = 50000, SAMPLE_BYTES = SAMPLE_N * 8 };
+enum { SAMPLE_N = 5000, SAMPLE_BYTES = SAMPLE_N * 8 };
 enum { SAMPLE_X, SAMPLE_W, SAMPLE_Y, SAMPLE_BINDINGS }; /* each i64[SAMPLE_N]; x is read, w and y are written */
 
 tcc_program *sample_program(void);      /* the caller destroys it */

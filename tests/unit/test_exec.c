@@ -94,12 +94,12 @@ static void test_binding_errors(void **state) {
     assert_int_equal(tcc_exec_find_binding(e, "y"), SAMPLE_Y);
     assert_int_equal(tcc_exec_find_binding(e, "nothing"), -1);
     assert_int_equal(tcc_exec_run(e, &cx.diag), TCC_EINVAL);
-    expect_text(&cx.diag, "program 'test': binding 'x' (i64[50000]) has no memory, nor have others");
+    expect_text(&cx.diag, "program 'test': binding 'x' (i64[5000]) has no memory, nor have others");
     outputs *o = calloc(1, sizeof *o);
     assert_int_equal(tcc_exec_bind(e, &cx.diag, 3, o, SAMPLE_BYTES), TCC_EINVAL);
     expect_text(&cx.diag, "no binding 3, it has 3");
     assert_int_equal(tcc_exec_bind(e, &cx.diag, SAMPLE_W, o, SAMPLE_BYTES - 1), TCC_EINVAL);
-    expect_text(&cx.diag, "binding 'w' is i64[50000] and needs 400000 bytes, got 399999");
+    expect_text(&cx.diag, "binding 'w' is i64[5000] and needs 40000 bytes, got 39999");
     assert_int_equal(tcc_exec_bind(e, &cx.diag, SAMPLE_W, (char *)o + 4, SAMPLE_BYTES), TCC_EINVAL);
     expect_text(&cx.diag, "cannot lie at address");
     assert_int_equal(tcc_exec_bind(e, &cx.diag, SAMPLE_W, NULL, SAMPLE_BYTES), TCC_EINVAL);
@@ -108,7 +108,7 @@ static void test_binding_errors(void **state) {
     assert_ok(tcc_exec_bind(e, &cx.diag, SAMPLE_X, x_data, SAMPLE_BYTES), &cx.diag);
     assert_ok(tcc_exec_bind(e, &cx.diag, SAMPLE_W, o->w, SAMPLE_BYTES), &cx.diag);
     assert_int_equal(tcc_exec_run(e, &cx.diag), TCC_EINVAL);
-    expect_text(&cx.diag, "binding 'y' (i64[50000]) has no memory");
+    expect_text(&cx.diag, "binding 'y' (i64[5000]) has no memory");
     free(o);
     tcc_exec_destroy(e);
     tcc_device_destroy(device);
@@ -135,13 +135,13 @@ static void test_malformed_programs(void **state) {
     refused(&cx, device, p, TCC_EFORMAT, "step 0 (scale parts; test.c:1,2): kernel 2 of 2");
     p = sample_program();
     ((tcc_buffer *)p->steps[0].instances[2].buffers)[1].offset_bytes = 2 * SAMPLE_BYTES - 8;
-    refused(&cx, device, p, TCC_EFORMAT, "160000 bytes at 799992 of 800000");
+    refused(&cx, device, p, TCC_EFORMAT, "16000 bytes at 79992 of 80000");
     p = sample_program();
     ((tcc_buffer *)p->steps[0].instances[2].buffers)[0].binding = 3;
     refused(&cx, device, p, TCC_EFORMAT, "binding 3 of 3");
     p = sample_program();
     p->steps[1].to.size_bytes -= 1;
-    refused(&cx, device, p, TCC_EFORMAT, "step 1 (copy): copy of 400000 bytes to 399999");
+    refused(&cx, device, p, TCC_EFORMAT, "step 1 (copy): copy of 40000 bytes to 39999");
     p = sample_program();
     p->kernels[1].symbol = "mixer";
     refused(&cx, device, p, TCC_ENOTFOUND, "module 0 has no kernel 'mixer'");
@@ -248,7 +248,7 @@ static void check_reports(tcc_exec *e, tcc_device *device, tcc_context *cx) {
     assert_true(roofline.flop_per_s > 1e8 && roofline.bytes_per_s > 1e7);
     tcc_strbuf text = {0};
     assert_ok(tcc_profile_print(e, &cx->diag, &roofline, &text), &cx->diag);
-    assert_non_null(strstr(text.text, "program 'test': 5 steps, arena 0.8 MB, minima of 3 runs; the device does"));
+    assert_non_null(strstr(text.text, "program 'test': 5 steps, arena 0.1 MB, minima of 3 runs; the device does"));
     assert_non_null(strstr(text.text, "scale parts"));
     assert_non_null(strstr(text.text, "test.c:1,2\n"));
     int lines = 0;

@@ -46,7 +46,7 @@ static void test_there_and_back(void **state) {
     assert_string_equal(back->name, "test");
     assert_int_equal(back->n_steps, 5);
     assert_int_equal(back->steps[0].n_instances, p->steps[0].n_instances);
-    assert_int_equal(back->steps[0].instances[2].buffers[1].offset_bytes, 8000);
+    assert_int_equal(back->steps[0].instances[2].buffers[1].offset_bytes, 800);
     assert_string_equal(back->steps[0].lines, "test.c:1,2");
     assert_string_equal(back->steps[1].lines, "");
     assert_null(back->steps[2].label);
