@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT
+ * Merging units, the pair that gains most first. */
+#include "ir/support/alloc.h"
+#include "passes/fuse_units.h"
+
+enum {
+    NONE = TCC_FUSE_NO_UNIT,
+    MOST_SIBLINGS = 12,  /* readers of one tensor that are looked at, on either side */
+    LEAST_SHARED = 64,   /* elements that are worth reading together */
+    MOST_BETWEEN = 8,    /* units that are merged at once */
+    MOST_SEARCHED = 200, /* units among which those are looked for */
+    WIDE = 32,           /* operands from which on a concat is a copy: only views go into it. That loses little, for
+                          * what is concatenated by dozens is mostly needed elsewhere too; and hundreds of neighbours
+                          * that are asked at each step would make compile time quadratic. */
+};
+
+/* Those that load node `id` for users next to node `user`: of a tensor that hundreds read, the nearest. */
+static void add_siblings(tcc_fuser *f, int id, int user, int u) {
+    int first = f->first_user[id], end = f->first_user[id + 1], low = first, high = end;
+    while (high - low > 1) { /* users ascend */
+        int middle = low + (high - low) / 2;
+        if (f->users[middle] <= user) low = middle;
+        else high = middle;
+    }
+    if (low - first > MOST_SIBLINGS) first = low - MOST_SIBLINGS;
+    if (end - low > MOST_SIBLINGS) end = low + MOST_SIBLINGS;
+    for (int i = first; i < end; i++) tcc_fuser_add_reader(f, f->users[i], u);
+}
+
+/* Whether unit u loads what unit `source` stores. */
+static bool reads_from(const tcc_fuser *f, int u, int source) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            int id = d->nodes[i]->operands[k]->id;
+            if (f->home[id] == source && !f->inlined[id]) return true;
+        }
+    return false;
+}
+
+/* Puts into f->others unit `to` and all that it waits for, as far as that may wait for unit `from`; not `from` itself.
+ * Whether `to` depends on `from` through a third unit. */
+static bool depends(tcc_fuser *f, int to, int from) {
+    int stamp = ++f->unit_stamp, least = f->units.data[from].owned.data[0];
+    bool found = false;
+    f->others.count = 0;
+    tcc_fuser_push(f, &f->others, to);
+    f->unit_mark[to] = stamp;
+    for (int i = 0; i < f->others.count; i++) {
+        const tcc_draft *d = &f->units.data[f->others.data[i]].draft;
+        for (int n = 0; n < d->n_nodes; n++)
+            for (int k = 0; k < d->nodes[n]->n_operands; k++) {
+                int id = d->nodes[n]->operands[k]->id, source = f->home[id];
+                if (source == NONE || f->inlined[id] || f->unit_mark[source] == stamp) continue;
+                if (source == from) {
+                    found |= f->others.data[i] != to;
+                    continue;
+                }
+                if (f->units.data[source].reach < least) continue; /* all that it waits for comes before `from` */
+                f->unit_mark[source] = stamp;
+                tcc_fuser_push(f, &f->others, source);
+            }
+    }
+    return found;
+}
+
+/* After depends(f, to, from) was true: fills `units` with both and all on the ways between them; 0 if these are too
+ * many. */
+static int units_between(const tcc_fuser *f, int to, int from, int *units) {
+    int count = 0;
+    units[count++] = from;
+    for (bool grown = true; grown;) {
+        grown = false;
+        for (int i = 1; i < f->others.count; i++) {
+            int u = f->others.data[i];
+            bool listed = false, reads = false;
+            for (int k = 0; k < count; k++) {
+                listed |= units[k] == u;
+                reads |= !listed && reads_from(f, u, units[k]);
+            }
+            if (listed || !reads) continue;
+            if (count == MOST_BETWEEN || f->others.count > MOST_SEARCHED) return 0;
+            units[count++] = u;
+            grown = true;
+        }
+    }
+    if (count == MOST_BETWEEN) return 0;
+    units[count++] = to;
+    return count;
+}
+
+static const char *unit_text(const tcc_fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    return d->n_nodes ? tcc_node_text(d->hero) : "nothing";
+}
+
+/* Whether one of two update units reads the other, or both read one tensor of their own size: the same parameter's. */
+static bool same_parameter(const tcc_fuser *f, int a, int b) {
+    const tcc_draft *p = &f->units.data[a].draft, *q = &f->units.data[b].draft;
+    int64_t size = tcc_type_numel(&p->hero->type);
+    for (int i = 0; i < q->n_nodes; i++)
+        for (int k = 0; k < q->nodes[i]->n_operands; k++) {
+            const tcc_node *x = q->nodes[i]->operands[k];
+            if (f->home[x->id] == a && !f->inlined[x->id]) return true;
+            if (x->op == TCC_OP_CONSTANT || f->home[x->id] == b || f->inlined[x->id] ||
+                tcc_type_numel(&x->type) != size)
+                continue;
+            for (int j = 0; j < p->n_nodes; j++)
+                for (int m = 0; m < p->nodes[j]->n_operands; m++)
+                    if (p->nodes[j]->operands[m] == x) return true;
+        }
+    return false;
+}
+
+static bool is_wide_concat(const tcc_fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    for (int i = d->n_nodes - 1; i >= 0 && d->kind == TCC_GROUP_POINTWISE; i--)
+        if (d->nodes[i]->op == TCC_OP_CONCAT && d->nodes[i]->n_operands >= WIDE) return true;
+    return false;
+}
+
+/* What merging the units would save; negative when it may not be done, with the reason. */
+static double gain_of_merge(tcc_fuser *f, const int *units, int count, const char **reason) {
+    double cost = 0;
+    for (int i = 0; i < count; i++) {
+        if (is_wide_concat(f, units[i])) {
+            *reason = "a concat of many operands";
+            return -1;
+        }
+        cost += f->units.data[units[i]].draft.cost;
+        if (f->units.data[units[i]].update == f->units.data[units[0]].update) continue;
+        *reason = "optimizer updates stay apart";
+        return -1;
+    }
+    if (f->units.data[units[0]].update &&
+        (count > 2 || (!same_parameter(f, units[0], units[1]) && !same_parameter(f, units[1], units[0])))) {
+        *reason = "updates of different parameters";
+        return -1;
+    }
+    tcc_draft d = tcc_fuser_draft_of(f, units, count);
+    if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
+    *reason = "it would cost more";
+    return cost - d.cost;
+}
+
+static void sift_up(tcc_fuser *f, int at) {
+    tcc_fuse_candidate *heap = f->heap.data;
+    while (at > 0 && heap[(at - 1) / 2].gain < heap[at].gain) {
+        tcc_fuse_candidate swap = heap[at];
+        heap[at] = heap[(at - 1) / 2];
+        heap[at = (at - 1) / 2] = swap;
+    }
+}
+
+static tcc_fuse_candidate pop(tcc_fuser *f) {
+    tcc_fuse_candidate *heap = f->heap.data, top = heap[0];
+    heap[0] = heap[--f->heap.count];
+    for (int at = 0;;) {
+        int child = 2 * at + 1;
+        if (child + 1 < f->heap.count && heap[child + 1].gain > heap[child].gain) child++;
+        if (child >= f->heap.count || heap[child].gain <= heap[at].gain) return top;
+        tcc_fuse_candidate swap = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swap;
+        at = child;
+    }
+}
+
+static void consider(tcc_fuser *f, int a, int b) {
+    const char *reason;
+    double gain = gain_of_merge(f, (int[]){a, b}, 2, &reason);
+    if (gain <= 0) return;
+    tcc_fuse_candidate c = {gain, a, b, f->units.data[a].version, f->units.data[b].version};
+    if (!tcc_vec_push(&f->heap, c)) f->out_of_memory = true;
+    else sift_up(f, f->heap.count - 1);
+}
+
+/* Puts into f->others the units that u reads, that read u, or that read what u reads. */
+static void find_neighbours(tcc_fuser *f, int u) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    f->unit_stamp++;
+    f->unit_mark[u] = f->unit_stamp;
+    f->others.count = 0;
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        if (d->stored[i]) tcc_fuser_add_readers(f, n->id, u);
+        for (int k = 0; k < n->n_operands; k++) {
+            int id = n->operands[k]->id, source = f->home[id];
+            if (f->inlined[id] || source == u || n->operands[k]->op == TCC_OP_CONSTANT) continue;
+            if (source != NONE && f->unit_mark[source] != f->unit_stamp) {
+                f->unit_mark[source] = f->unit_stamp;
+                tcc_fuser_push(f, &f->others, source);
+            }
+            bool shared = tcc_type_numel(&n->operands[k]->type) >= LEAST_SHARED;
+            if (shared && f->others.count < MOST_SIBLINGS) add_siblings(f, id, n->id, u);
+        }
+    }
+}
+
+/* Considers merging u with its neighbours; with `later` set only with those of a higher number, so that all pairs are
+ * met once. */
+static void consider_neighbours(tcc_fuser *f, int u, bool later, tcc_fuse_ids *buffer) {
+    find_neighbours(f, u);
+    buffer->count = 0;
+    for (int i = 0; i < f->others.count; i++) tcc_fuser_push(f, buffer, f->others.data[i]);
+    for (int i = 0; i < buffer->count && !f->out_of_memory; i++)
+        if (!later || buffer->data[i] > u) consider(f, u, buffer->data[i]);
+}
+
+/* Makes one unit of several: the first. */
+static void merge(tcc_fuser *f, const int *units, int count) {
+    tcc_fuse_unit *p = &f->units.data[units[0]];
+    for (int u = 1; u < count; u++) {
+        tcc_fuse_unit *q = &f->units.data[units[u]];
+        while (q->owned.count) tcc_fuser_give(f, q->owned.data[q->owned.count - 1], units[0]);
+        q->dead = true;
+        q->version++;
+        if (q->reach > p->reach) p->reach = q->reach;
+    }
+    tcc_fuser_raise_reach(f, units[0]);
+    const char *reason = "";
+    if (!tcc_fuser_refresh(f, units[0], &reason) && !f->out_of_memory)
+        TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
+}
+
+/* The units that merging a and b takes: them, and what lies between if one waits for the other through that. 0: not
+ * possible. */
+static int units_to_merge(tcc_fuser *f, int a, int b, int *units) {
+    int count = 2;
+    units[0] = a;
+    units[1] = b;
+    if (depends(f, a, b)) count = units_between(f, a, b, units);
+    else if (depends(f, b, a)) count = units_between(f, b, a, units);
+    const char *reason;
+    return count == 2 || (count > 2 && gain_of_merge(f, units, count, &reason) > 0) ? count : 0;
+}
+
+void tcc_fuser_merge(tcc_fuser *f) {
+    tcc_fuse_ids buffer = {0};
+    f->heap.count = 0;
+    for (int u = 0; u < f->units.count && tcc_fuser_fine(f); u++)
+        if (!f->units.data[u].dead) consider_neighbours(f, u, true, &buffer);
+    while (f->heap.count && tcc_fuser_fine(f)) {
+        tcc_fuse_candidate c = pop(f);
+        const tcc_fuse_unit *p = &f->units.data[c.a], *q = &f->units.data[c.b];
+        if (p->dead || q->dead || p->version != c.version_a || q->version != c.version_b) continue;
+        int units[MOST_BETWEEN];
+        int count = units_to_merge(f, c.a, c.b, units);
+        if (count == 0) continue;
+        if (tcc_log_on(f->cx->cx, TCC_LOG_FUSION)) {
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "merge, saves %.0f bytes%s:", c.gain,
+                     count > 2 ? ", with what lies between" : "");
+            for (int i = 0; i < count; i++) tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, units[i]));
+        }
+        merge(f, units, count);
+        if (tcc_fuser_fine(f)) consider_neighbours(f, units[0], false, &buffer);
+    }
+    tcc_vec_free(&buffer);
+}
+
+/* Why units that read one another were not merged. */
+void tcc_fuser_log_borders(tcc_fuser *f) {
+    if (!tcc_log_on(f->cx->cx, TCC_LOG_FUSION)) return;
+    for (int u = 0; u < f->units.count; u++) {
+        if (f->units.data[u].dead) continue;
+        const tcc_draft *d = &f->units.data[u].draft;
+        f->unit_stamp++;
+        f->others.count = 0;
+        for (int i = 0; i < d->n_nodes; i++)
+            if (d->stored[i]) tcc_fuser_add_readers(f, d->nodes[i]->id, u);
+        tcc_fuse_ids readers = {0};
+        for (int i = 0; i < f->others.count; i++) tcc_fuser_push(f, &readers, f->others.data[i]);
+        for (int i = 0; i < readers.count; i++) {
+            const char *reason;
+            double gain = gain_of_merge(f, (int[]){u, readers.data[i]}, 2, &reason);
+            if (gain > 0) reason = "they would wait for each other";
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "apart, %s:", reason);
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, u));
+            tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, readers.data[i]));
+        }
+        tcc_vec_free(&readers);
+    }
+}

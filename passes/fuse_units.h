@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT
+ * What the steps of fuse work on. A unit is a group in the making: the nodes that it owns. An inlined node is owned by
+ * none; each unit that uses it evaluates it. A unit's draft is what it would be as a group: the nodes that it owns and
+ * those that it inlines, as far as they are needed. */
+#ifndef TCC_PASSES_FUSE_UNITS_H
+#define TCC_PASSES_FUSE_UNITS_H
+
+#include "ir/support/vec.h"
+#include "passes/fuse.h"
+
+enum { TCC_FUSE_NO_UNIT = -1 };
+
+typedef tcc_vec(int) tcc_fuse_ids;
+
+typedef struct tcc_fuse_unit {
+    tcc_fuse_ids owned; /* node ids, ascending */
+    tcc_draft draft;    /* of the owned nodes that are needed and what they inline */
+    bool dead, update;  /* update: of optimizer work */
+    int reach;          /* no node of it, nor of a unit that it waits for, has a higher id */
+    int version;        /* changes when the unit does */
+} tcc_fuse_unit;
+
+typedef struct tcc_fuse_candidate {
+    double gain;
+    int a, b, version_a, version_b;
+} tcc_fuse_candidate;
+
+typedef struct tcc_fuser {
+    tcc_pass_cx *cx;
+    tcc_graph *g;
+    int *home;               /* by node: the unit that owns it, or TCC_FUSE_NO_UNIT (leaves, inlined nodes) */
+    bool *inlined;           /* by node */
+    bool *output;            /* by node: an output of the graph */
+    int *first_user, *users; /* users of node i: users[first_user[i] .. first_user[i+1]-1] */
+    tcc_vec(tcc_fuse_unit) units;
+    tcc_vec(tcc_fuse_candidate) heap; /* of merges */
+    tcc_draft_scratch scratch;
+    int *mark, stamp;           /* by node */
+    int *member, member_stamp;  /* by unit: those of the draft at hand */
+    int *unit_mark, unit_stamp; /* by unit */
+    tcc_fuse_ids nodes, others; /* buffers */
+    tcc_node **draft_nodes;
+    bool *draft_stored;
+    bool out_of_memory;
+} tcc_fuser;
+
+/* Every node a unit of its own. False: out of memory, or an error was reported; destroy it all the same. */
+bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g);
+void tcc_fuser_destroy(tcc_fuser *f);
+static inline bool tcc_fuser_fine(const tcc_fuser *f) { return !f->out_of_memory && f->g->diag->status == TCC_OK; }
+
+/* The steps. Each logs what it does under TCC_LOG=fusion. */
+void tcc_fuser_inline_views(tcc_fuser *f); /* views and iota, which cost nothing to evaluate anywhere */
+void tcc_fuser_merge(tcc_fuser *f);
+void tcc_fuser_inline_arithmetic(tcc_fuser *f);
+void tcc_fuser_move(tcc_fuser *f);
+void tcc_fuser_log_borders(tcc_fuser *f); /* why units that read one another were not merged */
+
+/* Names the units that a draft is made of. */
+void tcc_fuser_set_members(tcc_fuser *f, const int *units, int count);
+/* Whether a unit that is no member evaluates a user of node `id` and so must load it. */
+bool tcc_fuser_loaded_elsewhere(const tcc_fuser *f, int id);
+/* The draft of some units together. It lives in the fuser's buffers until the next one. */
+tcc_draft tcc_fuser_draft_of(tcc_fuser *f, const int *units, int count);
+/* Recomputes the unit's draft after a change. False: it is no legal group, *reason says why, or out of memory. */
+bool tcc_fuser_refresh(tcc_fuser *f, int u, const char **reason);
+/* The reach of unit u has grown: so does that of all that wait for it. */
+void tcc_fuser_raise_reach(tcc_fuser *f, int u);
+
+/* Adds to f->others the units that load node `id`, but u itself; f->unit_stamp tells those that are in already. */
+void tcc_fuser_add_readers(tcc_fuser *f, int id, int u);
+/* Those that load a node for its user, node `user`. */
+void tcc_fuser_add_reader(tcc_fuser *f, int user, int u);
+
+void tcc_fuser_push(tcc_fuser *f, tcc_fuse_ids *v, int value); /* sets out_of_memory */
+
+/* Lets unit `to` own a node, or none if that is TCC_FUSE_NO_UNIT. Drafts stay as they are until a refresh. */
+void tcc_fuser_give(tcc_fuser *f, int id, int to);
+
+static inline bool tcc_fuser_is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }
+
+#endif
