@@ -211,7 +211,7 @@ static tcc_status add_launch(builder *b, const tcc_lowering *l, int at, const ch
         if (!name || !d.step.call) return tcc_enomem(b->diag);
     } else {
         d.step.kind = TCC_STEP_KERNEL;
-        if (b->target->kind == TCC_TARGET_CUDA && launch->items > INT32_MAX)
+        if (b->target->lane_groups && launch->items > INT32_MAX)
             return tcc_error(b->diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: %lld work items; a grid has at most %d",
                              label, (long long)launch->items, INT32_MAX);
         TCC_TRY(find_kernel(b, &launch->kernel, &d.kernel));
@@ -471,9 +471,8 @@ tcc_status tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g
     if (status == TCC_OK) {
         b.p->target = b.target->kind;
         b.p->name = tcc_arena_strdup(&b.p->memory, g->name ? g->name : "");
-        b.p->cpu = b.p->target == TCC_TARGET_CUDA
-                       ? tcc_arena_strdup(&b.p->memory, b.target->arch)
-                       : tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
+        b.p->cpu = b.target->arch ? tcc_arena_strdup(&b.p->memory, b.target->arch)
+                                  : tcc_arena_printf(&b.p->memory, "%s,%s", b.target->cpu, b.target->features);
         status = b.p->name && b.p->cpu ? build_and_verify(&b) : tcc_enomem(diag);
     }
     for (int i = 0; i < b.lowerings.count; i++) tcc_lowering_clear(&b.lowerings.data[i]);

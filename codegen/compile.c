@@ -46,9 +46,7 @@ static tcc_status dump(job *j, tcc_emitter *e, int index, bool assembly) {
     tcc_status status = assembly ? tcc_emitter_print_assembly(e, &text) : tcc_emitter_print_ir(e, &text);
     char path[1024];
     snprintf(path, sizeof path, "%s/%s.module%02d.%s", j->options->dump_dir, j->program, index,
-             !assembly                            ? "ll"
-             : j->target->kind == TCC_TARGET_CUDA ? "ptx"
-                                                  : "s");
+             assembly ? tcc_llvm_assembly_suffix(j->target) : "ll");
     if (status == TCC_OK) status = write_file(e->diag, path, &text);
     tcc_strbuf_free(&text);
     return status;
@@ -158,7 +156,7 @@ tcc_status tcc_compile_kernels(tcc_context *cx, tcc_diag *diag, const tcc_llvm_t
                                      .scratch_bytes = k->scratch_bytes,
                                      .schedule = k->schedule,
                                      .symbol = tcc_arena_printf(&p->memory, "%s_%d", k->schedule, i)};
-        if (target->kind == TCC_TARGET_CUDA) {
+        if (target->lane_groups) {
             p->kernels[i].threads = k->shape.threads;
             p->kernels[i].items_a_block = tcc_shape_items(k->shape);
             p->kernels[i].scratch_bytes *= p->kernels[i].items_a_block;

@@ -371,8 +371,8 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
         tcc__free(s);
         return status;
     }
-    const bool cuda = s->options.target->kind == TCC_TARGET_CUDA;
-    s->takes_call = cuda ? options->takes_call : NULL;
+    const bool gpu = s->options.target->lane_groups;
+    s->takes_call = gpu ? options->takes_call : NULL;
     s->takes_call_user = options->takes_call_user;
     s->options.takes_call = s->takes_call ? ask : NULL;
     s->options.takes_call_user = s;
@@ -380,7 +380,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
     s->target = (tcc_pass_target){.user = s,
                                   .candidates = candidates,
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
-                                  .computes_operands = cuda ? computes_operands : NULL,
+                                  .computes_operands = gpu ? computes_operands : NULL,
                                   .sums_operands = s->takes_call ? sums_operands : NULL};
     *out = s;
     return TCC_OK;

@@ -47,7 +47,7 @@ static tcc_dtype dtype_of(const tcc_lowering *l, const lowered *out, tcc_attenti
     switch (role) {
     case TCC_ATTENTION_RNG: return TCC_I64;
     case TCC_ATTENTION_LSE: return TCC_F32;
-    case TCC_ATTENTION_MASK: return l->target->kind == TCC_TARGET_CUDA ? is : TCC_F32;
+    case TCC_ATTENTION_MASK: return l->target->lane_groups ? is : TCC_F32;
     default: return out->narrow;
     }
 }
@@ -386,8 +386,8 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
     const tcc_type *q = &main->operands[0]->type, *k = &main->operands[1]->type, *v = &main->operands[2]->type;
     int n_batch = q->rank - 2;
     if (n_batch > TCC_ATTENTION_MAX_BATCH) return TCC_OK;
-    bool cuda = l->target->kind == TCC_TARGET_CUDA;
-    if (cuda && (q->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH || v->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH))
+    const bool gpu = l->target->lane_groups;
+    if (gpu && (q->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH || v->dims[n_batch + 1] > TCC_ATTENTION_GPU_WIDTH))
         return TCC_OK;
     lowered *out = TCC_ARENA_NEW(l->arena, lowered);
     if (!out) return tcc_enomem(l->diag);
@@ -403,7 +403,7 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
                          .p = main->attrs->sdpa.p};
     out->id = main->attrs->sdpa.id;
     for (int i = 0; i < n_batch; i++) a->batch[i] = q->dims[i];
-    out->narrow = cuda ? narrow_type(l->target, main) : TCC_F32;
+    out->narrow = gpu ? narrow_type(l->target, main) : TCC_F32;
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) out->dtypes[r] = TCC_F32;
     bool possible;
     TCC_TRY(outputs(l, out, &possible));
@@ -421,7 +421,7 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
         TCC_TRY(tcc_attention_add_call(l, a, out->buffers, out->offsets, out->dtypes, &called));
         if (!called) return tcc_lowering_give_up(l);
     } else {
-        TCC_TRY(cuda ? launch_gpu(l, out) : launch(l, out));
+        TCC_TRY(gpu ? launch_gpu(l, out) : launch(l, out));
     }
     return copy_further_outputs(l, out);
 }

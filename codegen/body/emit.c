@@ -194,18 +194,11 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
     LLVMTypeRef type = LLVMTypeOf(a);
     if (type == e->i64)
         return x->kind == TCC_EXPR_DIV ? tcc_emit_div(e, a, x->integer) : tcc_emit_rem(e, a, x->integer);
-    bool narrow = e->target->kind == TCC_TARGET_CUDA && of->kind == TCC_EXPR_INDEX && of->dtype == TCC_I64 &&
-                  !r->any_extent;
-    if (narrow) {
-        int64_t low, high;
+    int64_t low = INT64_MIN, high = INT64_MAX;
+    if (of->kind == TCC_EXPR_INDEX && of->dtype == TCC_I64 && !r->any_extent)
         tcc_affine_range(r->body, &of->affine, &low, &high);
-        narrow = low >= 0 && high <= e->target->most_narrow && x->integer <= e->target->most_narrow;
-    }
-    if (narrow) a = LLVMBuildTrunc(e->builder, a, tcc_emit_type_like(e, e->i32, type), "");
-    LLVMValueRef d = tcc_emit_int(e, LLVMTypeOf(a), x->integer);
-    LLVMValueRef result = x->kind == TCC_EXPR_DIV ? LLVMBuildUDiv(e->builder, a, d, "")
-                                                  : LLVMBuildURem(e->builder, a, d, "");
-    return narrow ? LLVMBuildZExt(e->builder, result, type, "") : result;
+    return x->kind == TCC_EXPR_DIV ? tcc_emit_div_lanes(e, a, x->integer, low, high)
+                                   : tcc_emit_rem_lanes(e, a, x->integer, low, high);
 }
 
 /* Lanes where both the loop and the guard let the access through; NULL: all of them. */
@@ -263,7 +256,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 }
 
 int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a) {
-    if (r->e->target->kind != TCC_TARGET_CUDA || (r->forms && !r->form_multiples)) return 0;
+    if (!r->e->target->aligned_vectors || (r->forms && !r->form_multiples)) return 0;
     const tcc_body_buffer *from = &r->body->buffers.data[buffer];
     int64_t elements = common_divisor(from->offset, a->constant), bytes = tcc_dtype_bytes(from->dtype);
     int form = find_form(r, a);
@@ -291,14 +284,9 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
     } else if (step == STEP_NONE) { /* one place, wanted by some lanes */
         LLVMValueRef zero = tcc_emit_splat(e, offset, r->lanes);
         value = tcc_emit_gather_at(e, memory, base, zero, access_mask(r, guard));
-    } else if (step == STEP_ONE && guard && !guard_varies && e->target->kind == TCC_TARGET_CUDA &&
-               !r->mask) { /* all lanes or none */
-        tcc_emit_if branch;
-        LLVMValueRef at = tcc_emit_at(e, memory, base, offset), none = LLVMConstNull(type);
-        tcc_emit_if_begin(e, &branch, r->values[guard->id]);
-        value = tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
-        tcc_emit_if_end(e, &branch);
-        value = tcc_emit_if_value(e, &branch, value, none);
+    } else if (step == STEP_ONE && guard && !guard_varies && !r->mask) { /* all lanes or none */
+        value = tcc_emit_load_lanes_if(e, type, base, offset, tcc_body_alignment(r, x->buffer, &x->affine),
+                                       r->values[guard->id]);
     } else if (step == STEP_ONE) {
         LLVMValueRef mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
         value = mask ? tcc_emit_load_masked(e, type, at, mask)
@@ -315,9 +303,9 @@ static LLVMValueRef emit_load(tcc_body_run *r, const tcc_expr *x) {
     return tcc_scalar_from_memory(e, value, x->dtype);
 }
 
-/* On a GPU: are the lanes consecutive integers from a multiple of 4? */
+/* Are the lanes consecutive integers from a multiple of 4, as they are where vectors are aligned? */
 static bool begins_at_fours(const tcc_body_run *r, const tcc_expr *x) {
-    if (r->e->target->kind != TCC_TARGET_CUDA || x->kind != TCC_EXPR_INDEX || r->lanes % 4 ||
+    if (!r->e->target->aligned_vectors || x->kind != TCC_EXPR_INDEX || r->lanes % 4 ||
         step_of(r, &x->affine) != STEP_ONE)
         return false;
     if (r->forms && !r->form_multiples) return false;
@@ -661,7 +649,7 @@ static void fold_threads(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, int thr
 }
 
 void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
-    int n_carry = 0, group = e->target->kind == TCC_TARGET_CUDA ? e->shape.shape.group : 1;
+    int n_carry = 0, group = tcc_emit_group_lanes(e, 1);
     for (int i = 0; i < n_ops; n_carry += tcc_fold_carries(ops[i++])) {
         LLVMValueRef *own = carry + n_carry;
         for (int n = tcc_emit_lanes_of(LLVMTypeOf(own[0])); n > 1; n /= 2) {

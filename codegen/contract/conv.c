@@ -61,7 +61,7 @@ static void set_strides(const tcc_conv *c, const stride *strides, image *out) {
 
 /* Work of the group, of a type that can be evaluated where it is read. */
 static bool is_work(const tcc_lowering *l, const tcc_node *n) {
-    return l->target->kind == TCC_TARGET_CUDA && tcc_group_has(l->group, n) &&
+    return tcc_contract_stages_operands(l) && tcc_group_has(l->group, n) &&
            n->type.dtype == tcc_contract_type_in_place(l, n);
 }
 
@@ -149,7 +149,7 @@ static result_dims add_result_dims(tcc_contract_shape *s, const tcc_conv *c, con
 /* Whether the border of `n`, of which `channels` are read at a place, is better left out than padded. */
 static bool by_windows(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels) {
     enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
-    if (l->target->kind == TCC_TARGET_CUDA)
+    if (tcc_contract_stages_operands(l))
         return in_memory(l, n) || is_work(l, n); /* zeros cost nothing on the way to shared memory */
     return c->attrs->channels_last && in_memory(l, n) && n->type.dims[0] >= LEAST_IMAGES && channels >= LEAST_CHANNELS;
 }
@@ -208,7 +208,7 @@ static tcc_status lower_conv_grad_weight(tcc_lowering *l, const tcc_conv *c) {
     tcc_contract_shape s = {.matrices = is_matrices(c)};
     image x, dy;
     bool windows = is_padded(c) && by_windows(l, c, c->x, c->ci) &&
-                   (l->target->kind == TCC_TARGET_CUDA || c->ci % l->target->lanes == 0);
+                   (tcc_contract_stages_operands(l) || c->ci % l->target->lanes == 0);
     s.c.window_b = windows;
     if (windows) TCC_TRY(image_operand(l, c, c->x, NULL, NULL, &x));
     else TCC_TRY(image_operand(l, c, c->x, c->attrs->pad_lo.v, c->attrs->pad_hi.v, &x));
@@ -318,7 +318,7 @@ static tcc_status lower_conv(tcc_lowering *l) {
 static bool is_multiplied(const tcc_lowering *l) {
     const tcc_dtype dtype = l->group->hero->type.dtype;
     return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16 ||
-           (dtype == TCC_F64 && l->target->kind == TCC_TARGET_CUDA);
+           (dtype == TCC_F64 && tcc_contract_stages_operands(l));
 }
 
 tcc_conv tcc_conv_read(const tcc_node *hero) {

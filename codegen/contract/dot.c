@@ -37,7 +37,7 @@ static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_iteration 
         out->offset = walk->constant;
         return TCC_OK;
     }
-    bool computes = l->target->kind == TCC_TARGET_CUDA && tcc_group_has(l->group, n) && n->type.dtype == out->dtype;
+    bool computes = tcc_contract_stages_operands(l) && tcc_group_has(l->group, n) && n->type.dtype == out->dtype;
     if (computes) TCC_TRY(computed_operand(l, it, n, axes, &out->prologue));
     if (out->prologue) {
         *walk = out->prologue->forms[0];

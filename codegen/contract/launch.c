@@ -14,6 +14,8 @@
 
 enum { M = TCC_CONTRACT_M, N = TCC_CONTRACT_N, LISTS = TCC_CONTRACT_LISTS };
 
+bool tcc_contract_stages_operands(const tcc_lowering *l) { return l->target->lane_groups; }
+
 static tcc_contract_dims *list_of(tcc_contract_shape *s, int list) {
     tcc_contract_dims *const lists[] = {&s->c.b, &s->c.m, &s->c.n, &s->c.k};
     return lists[list];
@@ -41,14 +43,19 @@ tcc_contract_dim *tcc_contract_add_strided(tcc_contract_shape *s, int list, int6
 /* --- Kernels */
 
 typedef struct contraction {
-    tcc_contract_plan plan;    /* on the host */
-    tcc_contract_gpu_plan gpu; /* on CUDA */
+    bool on_gpu;
+    tcc_contract_plan plan;    /* else */
+    tcc_contract_gpu_plan gpu; /* on a GPU */
+    tcc_thread_shape shape, combine_shape;
+    int64_t items, scratch_bytes, k_splits, workspace_bytes, combine_items; /* of the plan */
+    double flop, combine_flop;
+    bool swapped;
     tcc_epilogue epilogue;
     tcc_dtype dtype;                  /* of the result */
     uint64_t lane_loops;              /* of the epilogue's body: may differ from lane to lane */
     const tcc_prologue *prologues[2]; /* of A and B; NULL: in memory */
     tcc_contract_computed computed[2];
-    int64_t multiples[TCC_CONTRACT_MAX_ACCESSES]; /* CUDA: of an access's offsets at vectors, in elements; at most 16 */
+    int64_t multiples[TCC_CONTRACT_MAX_ACCESSES]; /* GPU: of an access's offsets at vectors, in elements; at most 16 */
 } contraction;
 
 typedef struct hooks {
@@ -61,7 +68,7 @@ static void begin(void *user, tcc_emitter *e, int first_buffer) {
     hooks *h = user;
     h->status = tcc_body_run_begin(&h->run, e, h->k->epilogue.body, first_buffer);
     if (h->status != TCC_OK) return;
-    if (e->target->kind == TCC_TARGET_CUDA) h->run.form_multiples = h->k->multiples + 1;
+    if (h->k->on_gpu) h->run.form_multiples = h->k->multiples + 1;
     tcc_epilogue_begin(&h->run, &h->k->epilogue, h->k->lane_loops);
 }
 
@@ -96,7 +103,7 @@ static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const 
 static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
     const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
-    if (e->target->kind != TCC_TARGET_CUDA) {
+    if (!h.k->on_gpu) {
         tcc_contract_emit(e, symbol, &h.k->plan, &epilogue);
         return h.status;
     }
@@ -112,7 +119,7 @@ static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, 
 static tcc_status emit_combination(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
     const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
-    if (e->target->kind == TCC_TARGET_CUDA) tcc_contract_gpu_emit_combine(e, symbol, &h.k->gpu, &epilogue);
+    if (h.k->on_gpu) tcc_contract_gpu_emit_combine(e, symbol, &h.k->gpu, &epilogue);
     else tcc_contract_emit_combine(e, symbol, &h.k->plan, &epilogue);
     return h.status;
 }
@@ -196,38 +203,16 @@ static tcc_status launch_library(tcc_lowering *l, tcc_contract_shape *s, const t
     return TCC_OK;
 }
 
-tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
-    contraction *k = TCC_ARENA_NEW(l->arena, contraction);
-    if (!k) return tcc_enomem(l->diag);
-    tcc_status status = s->failed ? TCC_EUNSUPPORTED : create_epilogue(l, s, &k->epilogue);
-    if (status == TCC_EUNSUPPORTED) return tcc_lowering_give_up(l);
-    TCC_TRY(status);
-
-    k->dtype = l->group->hero->type.dtype;
-    const tcc_contract_operand *const operands_of[] = {&s->a, &s->b};
-    int n_lead = 0;
-    for (int i = 0; i < 2; i++) {
-        k->prologues[i] = operands_of[i]->prologue;
-        n_lead += k->prologues[i] ? tcc_prologue_buffers(k->prologues[i], NULL) : 1;
-    }
-    if (l->library) {
-        bool done = false;
-        if (s->matrices && !s->a.prologue && !s->b.prologue) TCC_TRY(launch_library(l, s, &k->epilogue, &done));
-        return done ? TCC_OK : tcc_lowering_give_up(l);
-    }
-
-    /* Strides of the accesses, and where they begin. */
-    int64_t strides[TCC_CONTRACT_MAX_ACCESSES][TCC_CONTRACT_MAX_RESULT_DIMS],
-        params[2 + TCC_CONTRACT_MAX_ACCESSES] = {s->a.offset, s->b.offset};
-    s->c.n_accesses = 1 + k->epilogue.n_forms;
-    int64_t dense = 1;
+/* Strides of the accesses in the contraction's dimensions, and where each begins: in params[2 ...]. */
+static void set_accesses(tcc_contract_shape *s, const tcc_epilogue *epilogue, int64_t *params, uint64_t *loops) {
+    int64_t strides[TCC_CONTRACT_MAX_ACCESSES][TCC_CONTRACT_MAX_RESULT_DIMS], dense = 1;
+    s->c.n_accesses = 1 + epilogue->n_forms;
     for (int i = s->n_dims - 1; i >= 0; i--) strides[0][i] = dense, dense *= s->dims[i];
     for (int x = 0; x < s->c.n_accesses; x++)
         for (int i = 0; i < s->n_dims; i++) {
-            if (x > 0) strides[x][i] = tcc_affine_coefficient(&k->epilogue.forms[x - 1], i);
+            if (x > 0) strides[x][i] = tcc_affine_coefficient(&epilogue->forms[x - 1], i);
             params[2 + x] += strides[x][i] * s->start[i];
         }
-    uint64_t loops[LISTS] = {0};
     for (int list = 0; list < LISTS; list++)
         for (int i = 0; i < list_of(s, list)->n; i++) {
             tcc_contract_result where = s->where[list][i];
@@ -236,67 +221,107 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
             for (int x = 0; x < s->c.n_accesses; x++)
                 list_of(s, list)->d[i].c[x] = where.multiplier * strides[x][where.dim];
         }
-    const bool cuda = l->target->kind == TCC_TARGET_CUDA;
-    const tcc_contract_plan *p = &k->plan;
-    const tcc_contract_gpu_plan *gpu = &k->gpu;
-    tcc_strbuf text = {0};
-    if (cuda) {
-        tcc_contract_gpu_operands operands = {.dtype = {s->a.dtype, s->b.dtype},
-                                              .sum = tcc_operand_sum_type(k->dtype),
-                                              .aligned = {is_aligned(&s->a), is_aligned(&s->b)},
-                                              .tf32 = l->options->tf32};
-        for (int i = 0; i < 2; i++)
-            if (k->prologues[i]) {
-                k->computed[i] = k->prologues[i]->reads;
-                memcpy(k->computed[i].begin, operands_of[i]->begin, sizeof k->computed[i].begin);
-                operands.computed[i] = &k->computed[i];
-                operands.n_buffers[i] = tcc_prologue_buffers(k->prologues[i], NULL);
-            }
-        TCC_TRY(tcc_contract_gpu_make_plan(l->target, &s->c, &operands, l->diag, &k->gpu));
-        tcc_contract_gpu_key(&k->gpu, &text);
-        for (int x = 0; x < s->c.n_accesses; x++) {
-            k->multiples[x] = tcc_contract_gpu_multiple(gpu, x, params[2 + x]);
-            tcc_strbuf_printf(&text, "%s%lld", x ? "," : " multiples ", (long long)k->multiples[x]);
-        }
-    } else {
-        TCC_TRY(tcc_contract_make_plan(l->target, &s->c, l->diag, &k->plan));
-        tcc_contract_key(&k->plan, &text);
-    }
+}
+
+static tcc_status plan_gpu(tcc_lowering *l, const tcc_contract_shape *s, contraction *k, const int64_t *params,
+                           tcc_strbuf *key) {
+    const tcc_contract_gpu_plan *p = &k->gpu;
+    const tcc_contract_operand *const operands_of[] = {&s->a, &s->b};
+    tcc_contract_gpu_operands operands = {.dtype = {s->a.dtype, s->b.dtype},
+                                          .sum = tcc_operand_sum_type(k->dtype),
+                                          .aligned = {is_aligned(&s->a), is_aligned(&s->b)},
+                                          .tf32 = l->options->tf32};
     for (int i = 0; i < 2; i++)
+        if (k->prologues[i]) {
+            k->computed[i] = k->prologues[i]->reads;
+            memcpy(k->computed[i].begin, operands_of[i]->begin, sizeof k->computed[i].begin);
+            operands.computed[i] = &k->computed[i];
+            operands.n_buffers[i] = tcc_prologue_buffers(k->prologues[i], NULL);
+        }
+    TCC_TRY(tcc_contract_gpu_make_plan(l->target, &s->c, &operands, l->diag, &k->gpu));
+    tcc_contract_gpu_key(p, key);
+    for (int x = 0; x < s->c.n_accesses; x++) {
+        k->multiples[x] = tcc_contract_gpu_multiple(p, x, params[2 + x]);
+        tcc_strbuf_printf(key, "%s%lld", x ? "," : " multiples ", (long long)k->multiples[x]);
+    }
+    k->shape = (tcc_thread_shape){.threads = p->threads, .group = p->threads, .blocks = p->blocks};
+    k->combine_shape = (tcc_thread_shape){.threads = p->combine_threads, .group = p->combine_threads};
+    k->items = p->items;
+    k->scratch_bytes = p->scratch_bytes;
+    k->k_splits = p->k_splits;
+    k->workspace_bytes = p->workspace_bytes;
+    k->combine_items = p->combine_items;
+    k->flop = p->flop;
+    k->combine_flop = (double)p->k_splits * ((double)p->B * (double)p->M * (double)p->N);
+    k->swapped = p->swapped;
+    return TCC_OK;
+}
+
+static tcc_status plan_host(tcc_lowering *l, const tcc_contract_shape *s, contraction *k, tcc_strbuf *key) {
+    const tcc_contract_plan *p = &k->plan;
+    TCC_TRY(tcc_contract_make_plan(l->target, &s->c, l->diag, &k->plan));
+    tcc_contract_key(p, key);
+    k->items = p->items;
+    k->scratch_bytes = p->scratch_bytes;
+    k->k_splits = p->k_splits;
+    k->workspace_bytes = p->workspace_bytes;
+    k->combine_items = p->combine_items;
+    k->flop = p->flop;
+    k->combine_flop = (double)p->k_splits * ((double)p->B * (double)p->M * (double)p->N);
+    k->swapped = p->swapped;
+    return TCC_OK;
+}
+
+/* The plan, and a key that is equal for equal kernels. */
+static tcc_status make_plan(tcc_lowering *l, const tcc_contract_shape *s, contraction *k, const int64_t *params,
+                            const uint64_t *loops, char **key) {
+    tcc_strbuf text = {0};
+    k->on_gpu = tcc_contract_stages_operands(l);
+    tcc_status status = k->on_gpu ? plan_gpu(l, s, k, params, &text) : plan_host(l, s, k, &text);
+    for (int i = 0; i < 2 && status == TCC_OK; i++)
         if (k->prologues[i]) {
             tcc_strbuf_printf(&text, "\n%s is %d of ", i ? "B" : "A", k->prologues[i]->value->id);
             tcc_body_describe(k->prologues[i]->body, -1, &text);
             tcc_strbuf_add(&text, "\n");
         }
-    k->lane_loops = loops[(cuda ? gpu->swapped : p->swapped) ? M : N];
+    k->lane_loops = loops[k->swapped ? M : N];
     tcc_strbuf_printf(&text, " lanes %llx", (unsigned long long)k->lane_loops);
-    char *key = text.failed ? NULL : tcc_arena_strdup(l->arena, text.text);
+    *key = text.failed ? NULL : tcc_arena_strdup(l->arena, text.text);
     tcc_strbuf_free(&text);
-    if (!key) return tcc_enomem(l->diag);
+    return status != TCC_OK ? status : *key ? TCC_OK : tcc_enomem(l->diag);
+}
 
-    const int64_t k_splits = cuda ? gpu->k_splits : p->k_splits;
+/* A launch of the contraction's kernel, or (`combine`) of the one that adds the parts of a split k. */
+static tcc_plan_launch *add_launch(tcc_lowering *l, const contraction *k, bool combine) {
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return NULL;
+    launch->items = combine ? k->combine_items : k->items;
+    launch->flop = combine ? k->combine_flop : k->flop;
+    launch->grain = grain_of(combine ? 10 * launch->flop : launch->flop, launch->items);
+    launch->kernel.schedule = combine ? "combine" : "contract";
+    launch->kernel.scratch_bytes = combine ? 0 : k->scratch_bytes;
+    launch->kernel.shape = combine ? k->combine_shape : k->shape;
+    launch->kernel.emit = combine ? emit_combination : emit_contraction;
+    launch->kernel.data = k;
+    return launch;
+}
+
+static tcc_status launch_kernels(tcc_lowering *l, const tcc_contract_shape *s, const contraction *k,
+                                 const int64_t *params, char *key) {
+    int n_lead = 0;
+    for (int i = 0; i < 2; i++) n_lead += k->prologues[i] ? tcc_prologue_buffers(k->prologues[i], NULL) : 1;
     tcc_plan_buffer *lead = TCC_ARENA_ARRAY(l->arena, tcc_plan_buffer, n_lead + 1);
     if (!lead) return tcc_enomem(l->diag);
     add_buffers(&s->b, lead, add_buffers(&s->a, lead, 0));
     lead[n_lead] = (tcc_plan_buffer){.temporary = -1, .written = true};
     const tcc_body *body = k->epilogue.body;
-    if (k_splits > 1) {
-        lead[n_lead].temporary = tcc_lowering_temporary(l, cuda ? gpu->workspace_bytes : p->workspace_bytes);
+    if (k->k_splits > 1) {
+        lead[n_lead].temporary = tcc_lowering_temporary(l, k->workspace_bytes);
         if (lead[n_lead].temporary < 0) return TCC_ENOMEM;
     }
-    tcc_plan_launch *launch = tcc_lowering_add(l);
+    tcc_plan_launch *launch = add_launch(l, k, false);
     if (!launch) return TCC_ENOMEM;
-    launch->items = cuda ? gpu->items : p->items;
-    launch->flop = cuda ? gpu->flop : p->flop;
-    launch->grain = grain_of(launch->flop, launch->items);
-    launch->kernel.schedule = "contract";
-    launch->kernel.scratch_bytes = cuda ? gpu->scratch_bytes : p->scratch_bytes;
-    if (cuda)
-        launch->kernel.shape =
-            (tcc_thread_shape){.threads = gpu->threads, .group = gpu->threads, .blocks = gpu->blocks};
-    launch->kernel.emit = emit_contraction;
-    launch->kernel.data = k;
-    if (k_splits == 1) {
+    if (k->k_splits == 1) {
         TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead, body));
         TCC_TRY(set_params(l, launch, params, 2 + s->c.n_accesses));
         return tcc_lowering_key(l, launch, body, -1, "%s", key);
@@ -305,25 +330,39 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     TCC_TRY(set_params(l, launch, params, 2));
     launch->kernel.key = key;
 
-    launch = tcc_lowering_add(l);
+    launch = add_launch(l, k, true);
     if (!launch) return TCC_ENOMEM;
     lead[n_lead].written = false;
-    launch->items = cuda ? gpu->combine_items : p->combine_items;
-    launch->flop = (double)k_splits * (cuda ? (double)gpu->B * (double)gpu->M * (double)gpu->N
-                                            : (double)p->B * (double)p->M * (double)p->N);
-    launch->grain = grain_of(10 * launch->flop, launch->items);
-    launch->kernel.schedule = "combine";
-    if (cuda) launch->kernel.shape = (tcc_thread_shape){.threads = gpu->combine_threads, .group = gpu->combine_threads};
-    launch->kernel.emit = emit_combination;
-    launch->kernel.data = k;
     TCC_TRY(tcc_lowering_set_buffers(l, launch, lead + n_lead, 1, body));
     TCC_TRY(set_params(l, launch, params + 2, s->c.n_accesses));
     return tcc_lowering_key(l, launch, body, -1, "%s", key);
+}
+
+tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
+    contraction *k = TCC_ARENA_NEW(l->arena, contraction);
+    if (!k) return tcc_enomem(l->diag);
+    tcc_status status = s->failed ? TCC_EUNSUPPORTED : create_epilogue(l, s, &k->epilogue);
+    if (status == TCC_EUNSUPPORTED) return tcc_lowering_give_up(l);
+    TCC_TRY(status);
+    k->dtype = l->group->hero->type.dtype;
+    k->prologues[0] = s->a.prologue;
+    k->prologues[1] = s->b.prologue;
+    if (l->library) {
+        bool done = false;
+        if (s->matrices && !s->a.prologue && !s->b.prologue) TCC_TRY(launch_library(l, s, &k->epilogue, &done));
+        return done ? TCC_OK : tcc_lowering_give_up(l);
+    }
+    int64_t params[2 + TCC_CONTRACT_MAX_ACCESSES] = {s->a.offset, s->b.offset};
+    uint64_t loops[LISTS] = {0};
+    char *key;
+    set_accesses(s, &k->epilogue, params, loops);
+    TCC_TRY(make_plan(l, s, k, params, loops, &key));
+    return launch_kernels(l, s, k, params, key);
 }
 
 tcc_dtype tcc_contract_type_of_copy(const tcc_lowering *l) { return tcc_operand_sum_type(l->group->hero->type.dtype); }
 
 tcc_dtype tcc_contract_type_in_place(const tcc_lowering *l, const tcc_node *n) {
     bool narrow = n->type.dtype == TCC_F16 || n->type.dtype == TCC_BF16;
-    return narrow && l->target->kind == TCC_TARGET_CUDA ? n->type.dtype : tcc_contract_type_of_copy(l);
+    return narrow && tcc_contract_stages_operands(l) ? n->type.dtype : tcc_contract_type_of_copy(l);
 }

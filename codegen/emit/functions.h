@@ -8,8 +8,9 @@
 #include "codegen/emit/llvm.h"
 
 struct tcc_emit_functions {
-    bool text;  /* finished modules are assembly text */
-    bool calls; /* code that several places share may be a function of the module */
+    bool text;             /* finished modules are assembly text */
+    bool narrow_registers; /* indices that fit are computed in 32 bits */
+    bool calls;            /* code that several places share may be a function of the module */
 
     /* --- Kernels */
     void (*kernel_begin)(tcc_emitter *e, const char *symbol);

@@ -55,3 +55,20 @@ LLVMValueRef tcc_emit_div(tcc_emitter *e, LLVMValueRef a, int64_t d) { return d 
 LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d) {
     return d == 1 ? LLVMConstInt(LLVMTypeOf(a), 0, false) : divide(e, LLVMURem, a, d);
 }
+
+static LLVMValueRef divide_lanes(tcc_emitter *e, LLVMOpcode op, LLVMValueRef a, int64_t d, int64_t low, int64_t high) {
+    const int64_t most = e->target->most_narrow;
+    LLVMTypeRef type = LLVMTypeOf(a);
+    const bool narrow = e->target->functions->narrow_registers && low >= 0 && high <= most && d <= most;
+    if (narrow) a = LLVMBuildTrunc(e->builder, a, tcc_emit_type_like(e, e->i32, type), "");
+    LLVMValueRef result = LLVMBuildBinOp(e->builder, op, a, tcc_emit_int(e, LLVMTypeOf(a), d), "");
+    return narrow ? LLVMBuildZExt(e->builder, result, type, "") : result;
+}
+
+LLVMValueRef tcc_emit_div_lanes(tcc_emitter *e, LLVMValueRef a, int64_t d, int64_t low, int64_t high) {
+    return divide_lanes(e, LLVMUDiv, a, d, low, high);
+}
+
+LLVMValueRef tcc_emit_rem_lanes(tcc_emitter *e, LLVMValueRef a, int64_t d, int64_t low, int64_t high) {
+    return divide_lanes(e, LLVMURem, a, d, low, high);
+}

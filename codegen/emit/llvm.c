@@ -52,6 +52,8 @@ void tcc_llvm_target_clear(tcc_llvm_target *t) {
     *t = (tcc_llvm_target){0};
 }
 
+const char *tcc_llvm_assembly_suffix(const tcc_llvm_target *target) { return target->functions->text ? "ptx" : "s"; }
+
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
     tcc_emitter *e = user;
     if (LLVMGetDiagInfoSeverity(info) != LLVMDSError || e->status != TCC_OK) return;

@@ -50,6 +50,8 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
  * TCC_EUNSUPPORTED with the names that are known. */
 tcc_status tcc_llvm_target_cuda(const char *arch, const tcc_hardware *hw, tcc_diag *diag, tcc_llvm_target *out);
 void tcc_llvm_target_clear(tcc_llvm_target *t);
+/* Of files with its assembly: "ptx", "s". */
+const char *tcc_llvm_assembly_suffix(const tcc_llvm_target *target);
 
 /* How threads share the work of a CUDA kernel: blocks of `threads`, in lane groups of `group` threads. `group` is a
  * power of two up to 32, or all threads of the block. If `deep` is more than 1, the block is so many lane groups that
@@ -228,6 +230,9 @@ LLVMValueRef tcc_emit_min(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b); /* si
 /* a / d and a % d of non-negative a by a positive constant d. */
 LLVMValueRef tcc_emit_div(tcc_emitter *e, LLVMValueRef a, int64_t d);
 LLVMValueRef tcc_emit_rem(tcc_emitter *e, LLVMValueRef a, int64_t d);
+/* The same of all lanes of a vector of i64, or of numbers of another width, which lie in [low, high]. */
+LLVMValueRef tcc_emit_div_lanes(tcc_emitter *e, LLVMValueRef a, int64_t d, int64_t low, int64_t high);
+LLVMValueRef tcc_emit_rem_lanes(tcc_emitter *e, LLVMValueRef a, int64_t d, int64_t low, int64_t high);
 /* v, which is known to lie in [0, high]: on CUDA, if that fits, from 32-bit arithmetic. */
 LLVMValueRef tcc_emit_within(tcc_emitter *e, LLVMValueRef v, int64_t high);
 /* The same of [low, high], with what is constant added at the end, so that it can become a displacement. `reach`: no

@@ -321,6 +321,7 @@ static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
 
 const tcc_emit_functions tcc_emit_nvptx = {
     .text = true,
+    .narrow_registers = true,
     .kernel_begin = kernel_begin,
     .set_attributes = set_attributes,
     .buffer = buffer,

@@ -18,13 +18,13 @@ double tcc_part_loops(const tcc_body *b, const int *order, int n, uint64_t bits,
 }
 
 int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes) {
-    return t->kind == TCC_TARGET_CUDA ? (length + lanes - 1) / lanes * lanes : length;
+    return t->aligned_vectors ? (length + lanes - 1) / lanes * lanes : length;
 }
 
 tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes) {
     enum { BLOCK = 256 };
     tcc_thread_shape shape = {0};
-    if (t->kind == TCC_TARGET_HOST) return shape;
+    if (!t->lane_groups) return shape;
     for (shape.group = 1; shape.group < BLOCK && shape.group * lanes < extent;) shape.group *= 2;
     shape.threads = shape.group <= TCC_EMIT_WARP ? BLOCK : shape.group;
     return shape;
@@ -53,7 +53,7 @@ static int widest_along(const tcc_body *b, int var) {
 }
 
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide) {
-    if (t->kind == TCC_TARGET_CUDA) {
+    if (t->aligned_vectors) {
         int widest = widest_along(b, var), lanes = widest == 2 ? 2 * t->lanes : widest > 4 ? t->lanes / 2 : t->lanes;
         while (extent % lanes) lanes /= 2;
         return lanes;

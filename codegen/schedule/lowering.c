@@ -46,7 +46,7 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
     char *extra = tcc_arena_vprintf(l->arena, format, args);
     va_end(args);
     tcc_strbuf_printf(&text, "%s %s ", launch->kernel.schedule, extra ? extra : "");
-    if (l->target->kind == TCC_TARGET_CUDA) { /* which accesses can be wide depends on where buffers begin */
+    if (l->target->aligned_vectors) { /* which accesses can be wide depends on where buffers begin */
         tcc_strbuf_printf(&text, "threads=%d/%d/%d align", launch->kernel.shape.group, launch->kernel.shape.deep,
                           launch->kernel.shape.threads);
         for (int i = 0; i < launch->kernel.n_buffers; i++)

@@ -146,7 +146,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     p->any_extent = n == 1 && is_flat(b, order[0]);
     p->lanes = tcc_choose_lanes(l->target, b, n ? order[n - 1] : -1, p->any_extent ? ANY_EXTENT : inner,
                                 tcc_choose_width(b));
-    if (l->target->kind == TCC_TARGET_CUDA && n && has_scattered_fold(b, order[n - 1])) p->lanes = 1;
+    if (l->target->lane_groups && n && has_scattered_fold(b, order[n - 1])) p->lanes = 1;
     p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
     int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
     p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));

@@ -43,7 +43,7 @@ static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     if (!any || p->n_reduced == 0) return TCC_OK;
     int64_t points;
     TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
-    bool at_hand = l->target->kind == TCC_TARGET_CUDA ? p->steps || p->n_slots : p->row * 4 <= tcc_reduce_cache_of(l);
+    bool at_hand = l->target->lane_groups ? p->steps || p->n_slots : p->row * 4 <= tcc_reduce_cache_of(l);
     t->one_sweep = p->columns || !at_hand || tcc_reduce_choose_pieces(t, p) > 1;
     return TCC_OK;
 }

@@ -84,7 +84,7 @@ static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t
     enum { LEAST_ROWS = 32, SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST_HOST = 64, LEAST_HOST = 8 };
     const int64_t busy = l->target->hw.processors, most = 2 * busy;
     int64_t slices;
-    if (l->target->kind == TCC_TARGET_CUDA) {
+    if (l->target->lane_groups) {
         int64_t each = 2 * (p->shape.deep > 1 ? p->shape.deep : 1);
         slices = rows / LEAST_ROWS;
         if (slices < busy) slices = rows / each < busy ? rows / each : busy;
@@ -104,7 +104,7 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
         return TCC_BUG(l->diag, "column sums beside reductions that are not of rows: %s",
                        tcc_node_text(l->group->hero));
     TCC_TRY(tcc_reduce_choose_slots(l, p));
-    if (l->target->kind == TCC_TARGET_CUDA) shape_across(l, p, t->kept_numel);
+    if (l->target->lane_groups) shape_across(l, p, t->kept_numel);
     else p->scratch_bytes = p->n_slots * p->row * 4;
     int64_t slice = rows_of_slice(l, p, t->kept_numel, t->reduced_numel);
     p->cut = tcc_cut_items(b, p->kept, p->n_kept, slice, 1);

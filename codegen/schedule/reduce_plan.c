@@ -195,7 +195,7 @@ tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *poin
     double reduced = tcc_reduce_points(b, p->reduced, p->n_reduced);
     if (p->piece_var >= 0) reduced = reduced * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
     *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
-    if (l->target->kind != TCC_TARGET_CUDA) return TCC_OK;
+    if (!l->target->lane_groups) return TCC_OK;
     *points = 1;
     if (p->columns) shape_columns(&l->target->hw, p, points);
     else if (p->n_reduced) shape_rows(l, p);

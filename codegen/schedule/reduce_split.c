@@ -149,7 +149,7 @@ int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p)
     if (p->n_reduced == 0) return 1;
     for (int i = 0; i < t->n; i++)
         if (t->all[i].node->op == TCC_OP_ARGMAX) return 1;
-    if (target->kind == TCC_TARGET_CUDA) return choose_pieces_for_blocks(&target->hw, p);
+    if (target->lane_groups) return choose_pieces_for_blocks(&target->hw, p);
     double kept = tcc_reduce_points(b, p->kept, p->n_kept),
            points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);
     double items = p->columns ? kept / p->lanes : kept;

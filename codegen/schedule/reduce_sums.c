@@ -13,7 +13,7 @@ static LLVMTypeRef sum_type(tcc_body_run *r, const tcc_reduce *p, const tcc_stor
 /* A GPU's vectors begin at multiples of their lanes, in rows that are so as well. */
 static int sum_alignment(const tcc_body_run *r, const tcc_reduce *p, const tcc_store *s) {
     int bytes = p->lanes * tcc_dtype_bytes(sum_dtype(r, s));
-    return r->e->target->kind != TCC_TARGET_CUDA ? 0 : bytes < 16 ? bytes : 16;
+    return !r->e->target->aligned_vectors ? 0 : bytes < 16 ? bytes : 16;
 }
 
 /* The open columns in the slice's row of partial sums. */

@@ -83,7 +83,7 @@ static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
 /* Is a value that two sweeps want worth keeping? In scratch of the CPU's cache: if it is dear. A GPU reads nothing
  * twice. */
 static bool worth_keeping(const tcc_lowering *l, const tcc_reduce *p, const tcc_expr *x, bool *seen) {
-    if (l->target->kind == TCC_TARGET_CUDA) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
+    if (l->target->lane_groups) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
     if (x->kind != TCC_EXPR_POINT || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) return false;
     memset(seen, 0, (size_t)p->body->exprs.count);
     return cost_below(p, x, seen) >= CACHE_COST && (p->n_slots + 1) * p->row * 4 <= tcc_reduce_cache_of(l);

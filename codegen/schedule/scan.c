@@ -64,7 +64,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     tcc_body_collapse(b, order, &n, axis_bits);
     const double points = tcc_part_loops(b, order, n, axis_bits, p->axis, &p->n_axis, p->kept, &p->n_kept);
     bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
-    const bool along = !columns && p->n_axis == 1, host = l->target->kind == TCC_TARGET_HOST;
+    const bool along = !columns && p->n_axis == 1, host = !l->target->lane_groups;
     double line = 1;
     for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
     int64_t lines = (int64_t)(ITEM_POINTS / line);

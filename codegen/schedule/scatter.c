@@ -163,7 +163,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     tcc_scatter *p = TCC_ARENA_NEW(l->arena, tcc_scatter);
     if (!p) return tcc_enomem(l->diag);
     const tcc_expr *place;
-    if (l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD) {
+    if (l->target->lane_groups && hero->op == TCC_OP_SCATTER_ADD) {
         TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
         if (tcc_scatter_plan_rows(l, p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
             TCC_TRY(lower_pass(l, -1, false));
@@ -185,7 +185,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const double points = tcc_part_loops(b, order, n, position_bits, p->positions, &p->n_positions, p->kept,
                                          &p->n_kept);
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
-    const bool along = l->target->kind == TCC_TARGET_CUDA && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns &&
+    const bool along = l->target->lane_groups && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns &&
                        tcc_scatter_plan_along(p, place);
     p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 4) : 1;
     tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);

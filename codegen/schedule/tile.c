@@ -101,7 +101,7 @@ static int64_t stride_of(const tcc_body *b, const tcc_affine *a, int var) {
 
 bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, tcc_status *status) {
     *status = TCC_OK;
-    const bool block = l->target->kind == TCC_TARGET_CUDA;
+    const bool block = l->target->lane_groups;
     const int64_t least = block ? LEAST_BLOCK_EXTENT : LEAST_EXTENT;
     if (n < 2) return false;
     tcc_tile found = {.body = b, .along = order[n - 1], .across = -1, .lanes = l->target->lanes};

@@ -30,6 +30,8 @@ forbid "tools include the public headers only" '#[[:space:]]*include[[:space:]]*
 forbid "the library prints, exits or aborts" '(^|[^[:alnum:]_.>])(printf|puts|putchar|perror|abort|exit|_exit|quick_exit|assert)[[:space:]]*\(' "${library[@]}"
 forbid "heap memory goes through ir/support/alloc.h" '(^|[^[:alnum:]_.>])(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup|asprintf|free)[[:space:]]*\(' \
     "${allocating[@]}"
+mapfile -t no_target < <(printf '%s\n' "${library[@]}" | grep '^codegen/' | grep -vE '^codegen/(emit/|program\.h$)')
+forbid "which target code is for is asked of its description or its table of functions" 'TCC_TARGET_(HOST|CUDA)|target->kind *[!=]=' "${no_target[@]}"
 forbid "unfinished" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' "${all[@]}"
 
 # One home a vendor: the header of each is included in exactly one file.
