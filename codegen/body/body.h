@@ -199,7 +199,7 @@ void tcc_body_describe(const tcc_body *b, int any_extent, tcc_strbuf *out);
 /* Arithmetic operations a point, about. */
 double tcc_body_flop(const tcc_body *b);
 
-/* --- Emission (body/emit.c) */
+/* --- Emission (run.c, emit.c, memory.c, offset.c) */
 typedef struct tcc_body_run {
     tcc_emitter *e;
     const tcc_body *body;
@@ -249,7 +249,7 @@ int tcc_body_alignment(const tcc_body_run *r, int buffer, const tcc_affine *a);
 /* The register type of a dtype, with the run's lanes if `lanes`. */
 LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes);
 
-/* --- Reductions: the identity, one step, and the combination of lanes. ARGMAX carries a value and a position;
+/* --- Reductions (fold.c): the identity, one step, and the combination of lanes. ARGMAX carries a value and a position;
  * REDUCE_MEAN and REDUCE_M2 a state (moments.c), which takes segments of elements instead of steps. */
 int tcc_fold_carries(tcc_op op);
 void tcc_fold_initial(tcc_emitter *e, tcc_op op, LLVMTypeRef type, LLVMTypeRef index_type, LLVMValueRef *carry);

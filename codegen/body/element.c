@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * Element types: registers and memory, and conversions between them. */
+#include "codegen/body/body.h"
+
+static LLVMTypeRef like(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef v) {
+    return tcc_emit_type_like(e, scalar, LLVMTypeOf(v));
+}
+
+LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype) {
+    switch (dtype) {
+    case TCC_F64: return e->f64;
+    case TCC_F32:
+    case TCC_F16:
+    case TCC_BF16: return e->f32;
+    case TCC_I64: return e->i64;
+    case TCC_BOOL: return e->i1;
+    default: return e->i32;
+    }
+}
+
+/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. What bf16_value made of bits is those bits.
+ */
+static LLVMValueRef bf16_bits(tcc_emitter *e, LLVMValueRef value) {
+    LLVMTypeRef type = like(e, e->i32, value);
+    LLVMValueRef up = LLVMIsABitCastInst(value) ? LLVMGetOperand(value, 0) : NULL;
+    if (up && LLVMIsAInstruction(up) && LLVMGetInstructionOpcode(up) == LLVMShl &&
+        LLVMGetOperand(up, 1) == tcc_emit_int(e, type, 16))
+        return LLVMGetOperand(up, 0);
+    LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, type, "");
+    LLVMValueRef high = LLVMBuildLShr(e->builder, bits, tcc_emit_int(e, type, 16), "");
+    LLVMValueRef bias = LLVMBuildAdd(e->builder, LLVMBuildAnd(e->builder, high, tcc_emit_int(e, type, 1), ""),
+                                     tcc_emit_int(e, type, 0x7fff), "");
+    LLVMValueRef rounded = LLVMBuildLShr(e->builder, LLVMBuildAdd(e->builder, bits, bias, ""),
+                                         tcc_emit_int(e, type, 16), "");
+    LLVMValueRef quiet = LLVMBuildOr(e->builder, high, tcc_emit_int(e, type, 0x40), "");
+    return tcc_emit_select(e, LLVMBuildFCmp(e->builder, LLVMRealUNO, value, value, ""), quiet, rounded);
+}
+
+static LLVMValueRef bf16_value(tcc_emitter *e, LLVMValueRef bits) {
+    LLVMTypeRef type = LLVMTypeOf(bits);
+    LLVMValueRef up = LLVMBuildShl(e->builder, bits, tcc_emit_int(e, type, 16), "");
+    return LLVMBuildBitCast(e->builder, up, tcc_emit_type_like(e, e->f32, type), "");
+}
+
+/* f16 to and from its bits, as i32. Integer arithmetic where the target has no instruction: a library's function cannot
+ * be called. */
+static LLVMValueRef f16_value(tcc_emitter *e, LLVMValueRef bits) {
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef type = LLVMTypeOf(bits), wide = like(e, e->f32, bits);
+    if (e->target->f16)
+        return LLVMBuildFPExt(
+            b, LLVMBuildBitCast(b, LLVMBuildTrunc(b, bits, like(e, e->i16, bits), ""), like(e, e->f16, bits), ""), wide,
+            "");
+    LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildAnd(b, bits, tcc_emit_int(e, type, 0x8000), ""),
+                                     tcc_emit_int(e, type, 16), "");
+    LLVMValueRef rest = LLVMBuildAnd(b, bits, tcc_emit_int(e, type, 0x7fff), "");
+    LLVMValueRef moved = LLVMBuildShl(b, rest, tcc_emit_int(e, type, 13), ""); /* the value, 2^112 times too small */
+    LLVMValueRef scaled = LLVMBuildFMul(b, LLVMBuildBitCast(b, moved, wide, ""), tcc_emit_float(e, wide, 0x1p112), "");
+    LLVMValueRef special = LLVMBuildOr(b, moved, tcc_emit_int(e, type, 0x7f800000), "");
+    LLVMValueRef is_special = LLVMBuildICmp(b, LLVMIntUGE, rest, tcc_emit_int(e, type, 0x7c00), "");
+    LLVMValueRef size = tcc_emit_select(e, is_special, special, LLVMBuildBitCast(b, scaled, type, ""));
+    return LLVMBuildBitCast(b, LLVMBuildOr(b, size, sign, ""), wide, "");
+}
+
+static LLVMValueRef f16_bits(tcc_emitter *e, LLVMValueRef value) {
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef type = like(e, e->i32, value), wide = LLVMTypeOf(value);
+    if (e->target->f16)
+        return LLVMBuildZExt(
+            b, LLVMBuildBitCast(b, LLVMBuildFPTrunc(b, value, like(e, e->f16, value), ""), like(e, e->i16, value), ""),
+            type, "");
+    LLVMValueRef bits = LLVMBuildBitCast(b, value, type, "");
+    LLVMValueRef size = LLVMBuildAnd(b, bits, tcc_emit_int(e, type, 0x7fffffff), "");
+    LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildLShr(b, bits, tcc_emit_int(e, type, 16), ""),
+                                     tcc_emit_int(e, type, 0x8000), "");
+    /* normal: rebase the exponent, round the 13 bits that go to nearest even; a carry makes infinity */
+    LLVMValueRef odd = LLVMBuildAnd(b, LLVMBuildLShr(b, size, tcc_emit_int(e, type, 13), ""), tcc_emit_int(e, type, 1),
+                                    "");
+    LLVMValueRef based = LLVMBuildAdd(b, size, tcc_emit_int(e, type, -(112LL << 23) + 0xfff), "");
+    LLVMValueRef normal = LLVMBuildLShr(b, LLVMBuildAdd(b, based, odd, ""), tcc_emit_int(e, type, 13), "");
+    /* below 2^-14: adding 0.5 rounds at the place where f16's last bit is */
+    LLVMValueRef shifted = LLVMBuildFAdd(b, LLVMBuildBitCast(b, size, wide, ""), tcc_emit_float(e, wide, 0.5), "");
+    LLVMValueRef small = LLVMBuildSub(b, LLVMBuildBitCast(b, shifted, type, ""), tcc_emit_int(e, type, 0x3f000000), "");
+    LLVMValueRef half = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntULT, size, tcc_emit_int(e, type, 0x38800000), ""),
+                                        small, normal);
+    LLVMValueRef large = LLVMBuildICmp(b, LLVMIntUGE, size, tcc_emit_int(e, type, 0x47800000), "");
+    half = tcc_emit_select(e, large, tcc_emit_int(e, type, 0x7c00), half);
+    LLVMValueRef nan = LLVMBuildOr(
+        b, tcc_emit_int(e, type, 0x7e00),
+        LLVMBuildAnd(b, LLVMBuildLShr(b, size, tcc_emit_int(e, type, 13), ""), tcc_emit_int(e, type, 0x3ff), ""), "");
+    half = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntUGT, size, tcc_emit_int(e, type, 0x7f800000), ""), nan, half);
+    return LLVMBuildOr(b, half, sign, "");
+}
+
+LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
+    switch (dtype) {
+    case TCC_F16: return f16_value(e, LLVMBuildZExt(e->builder, value, like(e, e->i32, value), ""));
+    case TCC_BF16: return bf16_value(e, LLVMBuildZExt(e->builder, value, like(e, e->i32, value), ""));
+    case TCC_U8: return LLVMBuildZExt(e->builder, value, like(e, e->i32, value), "");
+    case TCC_BOOL: return LLVMBuildICmp(e->builder, LLVMIntNE, value, tcc_emit_int(e, LLVMTypeOf(value), 0), "");
+    default: return value;
+    }
+}
+
+LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
+    switch (dtype) {
+    case TCC_F16: return LLVMBuildTrunc(e->builder, f16_bits(e, value), like(e, e->i16, value), "");
+    case TCC_BF16: return LLVMBuildTrunc(e->builder, bf16_bits(e, value), like(e, e->i16, value), "");
+    case TCC_U8: return LLVMBuildTrunc(e->builder, value, like(e, e->i8, value), "");
+    case TCC_BOOL: return LLVMBuildZExt(e->builder, value, like(e, e->i8, value), "");
+    default: return value;
+    }
+}
+
+static LLVMValueRef float_to_integer(tcc_emitter *e, LLVMValueRef value, LLVMTypeRef scalar) {
+    LLVMTypeRef overloads[] = {like(e, scalar, value), LLVMTypeOf(value)};
+    unsigned id = LLVMLookupIntrinsicID("llvm.fptosi.sat", 15);
+    LLVMValueRef function = LLVMGetIntrinsicDeclaration(e->module, id, overloads, 2);
+    return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, overloads, 2), function, &value, 1, "");
+}
+
+LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype from, tcc_dtype to) {
+    if (from == to) return value;
+    LLVMTypeRef type = like(e, tcc_scalar_register(e, to), value);
+    LLVMBuilderRef b = e->builder;
+    if (tcc_dtype_is_float(from)) {
+        if (to == TCC_BOOL) return LLVMBuildFCmp(b, LLVMRealUNE, value, tcc_emit_float(e, LLVMTypeOf(value), 0), "");
+        if (to == TCC_F64) return LLVMBuildFPExt(b, value, type, "");
+        if (tcc_dtype_is_float(to)) {
+            if (from == TCC_F64) value = LLVMBuildFPTrunc(b, value, like(e, e->f32, value), "");
+            if (to == TCC_F16) return f16_value(e, f16_bits(e, value));
+            return to == TCC_BF16 ? bf16_value(e, bf16_bits(e, value)) : value;
+        }
+        LLVMValueRef whole = float_to_integer(e, value, to == TCC_I64 ? e->i64 : e->i32);
+        if (to != TCC_U8) return whole;
+        LLVMValueRef least = tcc_emit_int(e, type, 0), most = tcc_emit_int(e, type, 255);
+        whole = tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntSLT, whole, least, ""), least, whole);
+        return tcc_emit_select(e, LLVMBuildICmp(b, LLVMIntSGT, whole, most, ""), most, whole);
+    }
+    if (to == TCC_BOOL) return LLVMBuildICmp(b, LLVMIntNE, value, tcc_emit_int(e, LLVMTypeOf(value), 0), "");
+    if (tcc_dtype_is_float(to)) {
+        LLVMValueRef x = from == TCC_BOOL ? LLVMBuildUIToFP(b, value, type, "") : LLVMBuildSIToFP(b, value, type, "");
+        return to == TCC_F16 || to == TCC_BF16 ? tcc_scalar_convert(e, x, TCC_F32, to) : x;
+    }
+    if (to == TCC_I64) return from == TCC_I32 ? LLVMBuildSExt(b, value, type, "") : LLVMBuildZExt(b, value, type, "");
+    LLVMValueRef narrow = from == TCC_I64    ? LLVMBuildTrunc(b, value, type, "")
+                          : from == TCC_BOOL ? LLVMBuildZExt(b, value, type, "")
+                                             : value;
+    return to == TCC_U8 ? LLVMBuildAnd(b, narrow, tcc_emit_int(e, type, 255), "") : narrow;
+}

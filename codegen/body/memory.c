@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT
+ * Loads and stores of a scalar program, by how an offset moves from lane to lane. */
+#include "codegen/body/run.h"
+
+/* Lanes where both the loop and the guard let the access through; NULL: all of them. */
+static LLVMValueRef access_mask(tcc_body_run *r, const tcc_expr *guard) {
+    if (!guard) return r->mask;
+    LLVMValueRef g = tcc_body_over_lanes(r, r->values[guard->id]);
+    return r->mask ? LLVMBuildAnd(r->e->builder, r->mask, g, "") : g;
+}
+
+static LLVMValueRef reverse(tcc_body_run *r, LLVMValueRef v) {
+    int order[64];
+    for (int i = 0; i < r->lanes; i++) order[i] = r->lanes - 1 - i;
+    return tcc_emit_shuffle(r->e, v, NULL, order, r->lanes);
+}
+
+LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
+    tcc_emitter *e = r->e;
+    LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype);
+    LLVMValueRef base = r->bases[x->buffer], offset = tcc_body_offset(r, &x->affine), value;
+    const tcc_expr *guard = x->n_operands ? x->operands[0] : NULL;
+    bool guard_varies = guard && tcc_body_varies(r, guard);
+    tcc_lane_step step = tcc_body_step(r, &x->affine);
+    LLVMTypeRef type = tcc_emit_vector_type(memory, r->lanes);
+    if (step == TCC_STEP_NONE && !guard_varies) {
+        value = guard ? tcc_emit_load_if(e, memory, base, offset, r->values[guard->id])
+                      : tcc_emit_load(e, memory, tcc_emit_at(e, memory, base, offset), 0);
+    } else if (step == TCC_STEP_NONE) { /* one place, wanted by some lanes */
+        LLVMValueRef zero = tcc_emit_splat(e, offset, r->lanes);
+        value = tcc_emit_gather_at(e, memory, base, zero, access_mask(r, guard));
+    } else if (step == TCC_STEP_ONE && guard && !guard_varies && !r->mask) { /* all lanes or none */
+        value = tcc_emit_load_lanes_if(e, type, base, offset, tcc_body_alignment(r, x->buffer, &x->affine),
+                                       r->values[guard->id]);
+    } else if (step == TCC_STEP_ONE) {
+        LLVMValueRef mask = access_mask(r, guard), at = tcc_emit_at(e, memory, base, offset);
+        value = mask ? tcc_emit_load_masked(e, type, at, mask)
+                     : tcc_emit_load(e, type, at, tcc_body_alignment(r, x->buffer, &x->affine));
+    } else if (step == TCC_STEP_MINUS_ONE) {
+        LLVMValueRef mask = access_mask(r, guard);
+        LLVMValueRef at = tcc_emit_at(e, memory, base, tcc_emit_sub(e, offset, tcc_emit_i64(e, r->lanes - 1)));
+        value = reverse(r, mask ? tcc_emit_load_masked(e, type, at, reverse(r, mask)) : tcc_emit_load(e, type, at, 0));
+    } else {
+        LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
+        value = tcc_emit_gather_at(e, memory, start,
+                                   tcc_body_lane_part(r, &x->affine, tcc_body_offset_type(r, &x->affine)),
+                                   access_mask(r, guard));
+    }
+    return tcc_scalar_from_memory(e, value, x->dtype);
+}
+
+void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
+    tcc_emitter *e = r->e;
+    if (r->inside) {
+        LLVMValueRef inside = r->inside;
+        tcc_emit_if branch;
+        r->inside = NULL;
+        tcc_emit_if_begin(e, &branch, inside);
+        tcc_body_emit_store(r, s);
+        tcc_emit_if_end(e, &branch);
+        r->inside = inside;
+        return;
+    }
+    if (s->guard && tcc_body_step(r, &s->offset) == TCC_STEP_NONE) {
+        tcc_store inside = *s;
+        tcc_emit_if branch;
+        inside.guard = NULL;
+        tcc_emit_if_begin(e, &branch, r->values[s->guard->id]);
+        tcc_body_emit_store(r, &inside);
+        tcc_emit_if_end(e, &branch);
+        return;
+    }
+    LLVMValueRef mask = access_mask(r, s->guard);
+    tcc_dtype dtype = r->body->buffers.data[s->buffer].dtype;
+    LLVMTypeRef memory = tcc_emit_dtype(e, dtype);
+    LLVMValueRef base = r->bases[s->buffer], offset = tcc_body_offset(r, &s->offset);
+    tcc_lane_step step = tcc_body_step(r, &s->offset);
+    if (step == TCC_STEP_NONE) {
+        LLVMValueRef one = r->values[s->value->id]; /* a vector in a result of one column: lane 0 alone exists */
+        if (tcc_emit_lanes_of(LLVMTypeOf(one)) > 1)
+            one = LLVMBuildExtractElement(e->builder, one, tcc_emit_i32(e, 0), "");
+        tcc_emit_store(e, tcc_scalar_to_memory(e, one, dtype), tcc_emit_at(e, memory, base, offset), 0);
+        return;
+    }
+    LLVMValueRef value = tcc_scalar_to_memory(e, tcc_body_lanes(r, s->value), dtype);
+    if (step == TCC_STEP_ONE) {
+        LLVMValueRef at = tcc_emit_at(e, memory, base, offset);
+        if (mask) tcc_emit_store_masked(e, value, at, mask);
+        else tcc_emit_store(e, value, at, tcc_body_alignment(r, s->buffer, &s->offset));
+        return;
+    }
+    LLVMValueRef start = LLVMBuildGEP2(e->builder, memory, base, &offset, 1, "");
+    /* lanes of one store never meet, so their order is free */
+    tcc_emit_scatter_at(e, value, start, tcc_body_lane_part(r, &s->offset, tcc_body_offset_type(r, &s->offset)), mask);
+}

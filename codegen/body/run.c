@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * The state of a scalar program that is being emitted: which values are needed, given and known, and which loops are
+ * open. */
+#include "codegen/body/run.h"
+
+#include "ir/support/alloc.h"
+
+#define BIT(v) (UINT64_C(1) << (v))
+
+tcc_status tcc_body_run_begin(tcc_body_run *r, tcc_emitter *e, const tcc_body *b, int first_buffer) {
+    *r = (tcc_body_run){.e = e, .body = b, .lane_var = -1, .lanes = 1};
+    size_t n = (size_t)b->exprs.count + 1;
+    r->values = tcc__calloc(n, sizeof *r->values);
+    r->needed = tcc__calloc(n, sizeof *r->needed);
+    r->given = tcc__calloc(n, sizeof *r->given);
+    r->bases = tcc__calloc((size_t)b->buffers.count + 1, sizeof *r->bases);
+    if (!r->values || !r->needed || !r->given || !r->bases) {
+        tcc_body_run_end(r);
+        return tcc_enomem(e->diag);
+    }
+    for (int i = 0; i < b->exprs.count; i++)
+        r->given[i] = b->exprs.data[i]->kind == TCC_EXPR_REDUCE || b->exprs.data[i]->kind == TCC_EXPR_PORT;
+    for (int i = 0; i < b->buffers.count; i++) r->bases[i] = tcc_emit_buffer(e, first_buffer + i);
+    return TCC_OK;
+}
+
+void tcc_body_run_end(tcc_body_run *r) {
+    tcc__free(r->values);
+    tcc__free(r->needed);
+    tcc__free(r->given);
+    tcc__free(r->bases);
+    r->values = NULL;
+    r->needed = NULL;
+    r->given = NULL;
+    r->bases = NULL;
+}
+
+void tcc_body_need_none(tcc_body_run *r) {
+    for (int i = 0; i < r->body->exprs.count; i++) r->needed[i] = false;
+}
+
+static void need_affine(tcc_body_run *r, const tcc_affine *a) {
+    for (int i = 0; i < a->n; i++) {
+        const tcc_var *v = &r->body->vars.data[a->terms[i].var];
+        if (v->kind == TCC_VAR_VALUE) tcc_body_need(r, v->value);
+    }
+}
+
+void tcc_body_need(tcc_body_run *r, const tcc_expr *x) {
+    if (r->needed[x->id] || r->values[x->id]) return;
+    r->needed[x->id] = true;
+    if (r->given[x->id]) return;
+    need_affine(r, &x->affine);
+    for (int i = 0; i < x->n_operands; i++) tcc_body_need(r, x->operands[i]);
+}
+
+void tcc_body_give(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value) {
+    r->given[x->id] = true;
+    r->values[x->id] = value;
+}
+
+void tcc_body_enter(tcc_body_run *r, int var, LLVMValueRef value) {
+    r->loops[var] = value;
+    r->open |= BIT(var);
+}
+
+void tcc_body_leave(tcc_body_run *r, int var) {
+    r->open &= ~BIT(var);
+    for (int i = 0; i < r->body->exprs.count; i++)
+        if (r->body->exprs.data[i]->loops >> var & 1) r->values[i] = NULL;
+}
+
+bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x) {
+    if (r->forms) return r->lanes > 1 && x->loops & r->lane_loops;
+    return r->lane_var >= 0 && x->loops >> r->lane_var & 1;
+}
+
+LLVMTypeRef tcc_body_type(tcc_body_run *r, tcc_dtype dtype, bool lanes) {
+    return tcc_emit_vector_type(tcc_scalar_register(r->e, dtype), lanes ? r->lanes : 1);
+}
+
+LLVMValueRef tcc_body_value(tcc_body_run *r, const tcc_expr *x) { return r->values[x->id]; }
+
+LLVMValueRef tcc_body_over_lanes(tcc_body_run *r, LLVMValueRef v) {
+    return tcc_emit_lanes_of(LLVMTypeOf(v)) == r->lanes ? v : tcc_emit_splat(r->e, v, r->lanes);
+}
+
+LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x) { return tcc_body_over_lanes(r, r->values[x->id]); }
+
+static bool ready_affine(const tcc_body_run *r, const tcc_affine *a) {
+    for (int i = 0; i < a->n; i++) {
+        const tcc_var *v = &r->body->vars.data[a->terms[i].var];
+        if (v->kind == TCC_VAR_VALUE && !r->values[v->value->id]) return false;
+    }
+    return true;
+}
+
+/* Whether what a fold reads from outside its loops is there. */
+static bool outside_ready(const tcc_body_run *r, const tcc_expr *x, uint64_t inside) {
+    if (r->values[x->id]) return true;
+    if (r->given[x->id] || !(x->loops & inside)) return false;
+    if (x->kind == TCC_EXPR_FOLD) inside |= x->fold;
+    for (int i = 0; i < x->affine.n; i++) {
+        const tcc_var *v = &r->body->vars.data[x->affine.terms[i].var];
+        if (v->kind == TCC_VAR_VALUE && !outside_ready(r, v->value, inside)) return false;
+    }
+    for (int i = 0; i < x->n_operands; i++)
+        if (!outside_ready(r, x->operands[i], inside)) return false;
+    return true;
+}
+
+bool tcc_body_ready(const tcc_body_run *r, const tcc_expr *x) {
+    if (r->given[x->id]) return false;
+    if (x->kind == TCC_EXPR_FOLD && x->fold) return outside_ready(r, x->operands[0], x->fold);
+    for (int i = 0; i < x->n_operands; i++)
+        if (!r->values[x->operands[i]->id]) return false;
+    return ready_affine(r, &x->affine);
+}

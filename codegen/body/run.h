@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ * What the files that emit a scalar program share. */
+#ifndef TCC_CODEGEN_BODY_RUN_H
+#define TCC_CODEGEN_BODY_RUN_H
+
+#include "codegen/body/body.h"
+
+/* --- run.c */
+LLVMValueRef tcc_body_over_lanes(tcc_body_run *r, LLVMValueRef v); /* a scalar in all lanes; else v */
+/* What x is made from is there, so that it can be emitted. */
+bool tcc_body_ready(const tcc_body_run *r, const tcc_expr *x);
+
+/* --- offset.c */
+
+/* How an affine offset moves from lane to lane. */
+typedef enum tcc_lane_step { TCC_STEP_NONE, TCC_STEP_ONE, TCC_STEP_MINUS_ONE, TCC_STEP_ANY } tcc_lane_step;
+tcc_lane_step tcc_body_step(const tcc_body_run *r, const tcc_affine *a);
+/* The part of an affine form that differs from lane to lane, as integers of type `scalar`; NULL: none. */
+LLVMValueRef tcc_body_lane_part(tcc_body_run *r, const tcc_affine *a, LLVMTypeRef scalar);
+/* The type of such a part of an offset: 32 bits wherever it fits. */
+LLVMTypeRef tcc_body_offset_type(const tcc_body_run *r, const tcc_affine *a);
+/* Are the lanes consecutive integers from a multiple of 4, as they are where vectors are aligned? */
+bool tcc_body_begins_at_fours(const tcc_body_run *r, const tcc_expr *x);
+
+/* --- memory.c */
+LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x);
+
+#endif
