@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT
+ * Memory of a program that is being built: the bindings, where each value lives, and constants. */
+#include "codegen/builder.h"
+
+#include "ir/support/alloc.h"
+
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+static int64_t aligned(int64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+
+tcc_status tcc_builder_add_constant(tcc_builder *b, const void *data, int64_t bytes, tcc_buffer *out) {
+    for (int64_t at = 0; at + bytes <= b->constants.count; at += ALIGNMENT)
+        if (!memcmp(b->constants.data + at, data, (size_t)bytes)) {
+            *out = (tcc_buffer){TCC_SPACE_CONST, -1, at, bytes};
+            return TCC_OK;
+        }
+    *out = (tcc_buffer){TCC_SPACE_CONST, -1, b->constants.count, bytes};
+    for (int64_t i = 0; i < aligned(bytes); i++)
+        if (!tcc_vec_push(&b->constants, i < bytes ? ((const uint8_t *)data)[i] : 0)) return tcc_enomem(b->diag);
+    return TCC_OK;
+}
+
+static void store_element(tcc_dtype dtype, double v, void *to, int64_t at) {
+    switch (dtype) {
+    case TCC_F64: ((double *)to)[at] = v; break;
+    case TCC_F32: ((float *)to)[at] = (float)v; break;
+    case TCC_F16: ((uint16_t *)to)[at] = tcc_f32_to_f16((float)v); break;
+    case TCC_BF16: ((uint16_t *)to)[at] = tcc_f32_to_bf16((float)v); break;
+    case TCC_I64: ((int64_t *)to)[at] = (int64_t)v; break;
+    case TCC_I32: ((int32_t *)to)[at] = (int32_t)v; break;
+    default: ((uint8_t *)to)[at] = (uint8_t)v; break;
+    }
+}
+
+tcc_status tcc_builder_place_constant(tcc_builder *b, const tcc_node *n) {
+    int64_t numel = tcc_type_numel(&n->type), bytes = tcc_type_bytes(&n->type);
+    const tcc_doubles *values = &n->attrs->constant.values;
+    void *data = tcc__malloc((size_t)bytes + 1);
+    if (!data) return tcc_enomem(b->diag);
+    for (int64_t i = 0; i < numel; i++) store_element(n->type.dtype, values->v[values->count == 1 ? 0 : i], data, i);
+    tcc_status status = tcc_builder_add_constant(b, data, bytes, &b->home[n->id]);
+    tcc__free(data);
+    return status;
+}
+
+tcc_status tcc_builder_place_values(tcc_builder *b) {
+    const tcc_graph *g = b->g;
+    tcc_program *p = b->p;
+    int most = g->inputs.count + g->outputs.count;
+    p->bindings = TCC_ARENA_ARRAY(&p->memory, tcc_binding, most + 1);
+    b->output_binding = TCC_ARENA_ARRAY(&b->scratch, int, g->outputs.count + 1);
+    b->home = TCC_ARENA_ARRAY(&b->scratch, tcc_buffer, g->nodes.count + 1);
+    if (!p->bindings || !b->output_binding || !b->home) return tcc_enomem(b->diag);
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_node *n = g->inputs.data[i];
+        const char *name = tcc_builder_keep(b, n->attrs->input.name, strlen(n->attrs->input.name) + 1);
+        p->bindings[p->n_bindings++] = (tcc_binding){name, n->attrs->input.role, n->type};
+        b->home[n->id] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&n->type)};
+        if (!name) return tcc_enomem(b->diag);
+    }
+    for (int i = 0; i < g->places.count; i++) {
+        const tcc_place *place = &g->places.data[i];
+        b->home[place->node->id] = (tcc_buffer){TCC_SPACE_ARENA, -1, place->offset_bytes,
+                                                tcc_type_bytes(&place->node->type)};
+    }
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *output = &g->outputs.data[i];
+        if (output->in_place && output->node->op != TCC_OP_INPUT)
+            b->home[output->node->id] = b->home[g->inputs.data[output->alias]->id];
+    }
+    for (int i = 0; i < g->outputs.count; i++) {
+        const tcc_output *output = &g->outputs.data[i];
+        b->output_binding[i] = -1;
+        if (output->alias >= 0) continue;
+        b->output_binding[i] = p->n_bindings;
+        const char *name = tcc_builder_keep(b, output->name, strlen(output->name) + 1);
+        if (!name) return tcc_enomem(b->diag);
+        p->bindings[p->n_bindings] = (tcc_binding){name, TCC_ROLE_OUTPUT, output->node->type};
+        tcc_buffer *home = &b->home[output->node->id];
+        if (!home->size_bytes && output->node->op != TCC_OP_CONSTANT)
+            *home = (tcc_buffer){TCC_SPACE_BINDING, p->n_bindings, 0, tcc_type_bytes(&output->node->type)};
+        p->n_bindings++;
+    }
+    return TCC_OK;
+}
