@@ -94,26 +94,6 @@ static tcc_status interpret(tcc_model *m, const tcc_graph *g, const tcc_array *b
 
 static bool is_checked(const char *name) { return !strcmp(name, "loss") || !strncmp(name, "grad.", 5); }
 
-double tcc__value_largest(const tcc_value *v) {
-    double most = 0;
-    for (int64_t i = 0, n = tcc_type_numel(&v->type); i < n; i++)
-        if (fabs(v->f[i]) > most) most = fabs(v->f[i]);
-    return most;
-}
-
-double tcc__value_difference(const tcc_value *reference, const tcc_value *got, double floor) {
-    double worst = 0, scale = tcc__value_largest(reference);
-    if (scale < floor) scale = floor;
-    for (int64_t i = 0, n = tcc_type_numel(&reference->type); i < n; i++) {
-        double a = reference->f[i], b = got->f[i];
-        if (isnan(a) && isnan(b)) continue;
-        if (a == b) continue;
-        double d = fabs(a - b) / scale;
-        if (!(d <= worst)) worst = isnan(d) ? INFINITY : d;
-    }
-    return worst;
-}
-
 /* Entries far below the largest gradient are compared with that one's rounding, not their own. */
 static double gradient_floor(const tcc_graph *g, const tcc_value *values) {
     double most = 0;

@@ -9,7 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 # Symbols that files define and use, then the arrows. An object's name ends in its source's: CMakeFiles/TARGET.dir/ir/parse.c.o
 tr ' ;' '\n\n' <"$1" | grep '\.o$' | grep -v '/empty\.c\.o$' | xargs nm -g -A 2>/dev/null | awk '
-    { file = $1; sub(/\.o:.*/, "", file); sub(/^.*\.dir\//, "", file); kind = $(NF - 1); symbol = $NF; files[file]
+    { file = $1; sub(/\.o:.*/, "", file); sub(/^.*\.dir\/(\.\/)?/, "", file); kind = $(NF - 1); symbol = $NF; files[file]
       if (kind == "U") used[file " " symbol]
       else if (kind ~ /^[TDBRCV]$/) home[symbol] = file }
     END { for (use in used) { split(use, part, " "); to = home[part[2]]; if (to != "" && to != part[1]) print part[1], to, part[2] }
