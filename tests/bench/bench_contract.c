@@ -169,6 +169,60 @@ typedef struct conv {
 } conv;
 
 // kind 0: forward, 1: data gradient, 2: filter gradient
+static void set_dims(tcc_contract *c, conv s, int kind, int oh, int ow) {
+    const int64_t high = s.h + 2 * s.pad, wide = s.w + 2 * s.pad, kk = (int64_t)s.kernel * s.ci;
+    if (kind == 0) {
+        c->m.d[c->m.n++] = (tcc_contract_dim){.extent = s.n, .a = high * wide * s.ci, .c = {(int64_t)oh * ow * s.co}};
+        c->m.d[c->m.n++] = (tcc_contract_dim){.extent = oh, .a = s.stride * wide * s.ci, .c = {(int64_t)ow * s.co}};
+        c->m.d[c->m.n++] = (tcc_contract_dim){.extent = ow, .a = (int64_t)s.stride * s.ci, .c = {s.co}};
+        c->n.d[c->n.n++] = (tcc_contract_dim){.extent = s.co, .b = s.kernel * kk, .c = {1}};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = wide * s.ci, .b = kk};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = s.ci, .b = s.ci};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = s.ci, .a = 1, .b = 1};
+    } else if (kind == 1) { // stride 1 alone: dy padded by kernel - 1 - pad
+        int64_t dw = ow + s.kernel - 1;
+        c->m.d[c->m.n++] =
+            (tcc_contract_dim){.extent = s.n, .a = (oh + s.kernel - 1) * dw * s.co, .c = {(int64_t)s.h * s.w * s.ci}};
+        c->m.d[c->m.n++] = (tcc_contract_dim){.extent = s.h, .a = dw * s.co, .c = {(int64_t)s.w * s.ci}};
+        c->m.d[c->m.n++] = (tcc_contract_dim){.extent = s.w, .a = s.co, .c = {s.ci}};
+        c->n.d[c->n.n++] = (tcc_contract_dim){.extent = s.ci, .b = 1, .c = {1}};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = dw * s.co, .b = -kk};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = s.co, .b = -s.ci};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = s.co, .a = 1, .b = s.kernel * kk};
+    } else {
+        c->m.d[c->m.n++] = (tcc_contract_dim){.extent = s.co, .a = 1, .c = {s.kernel * kk}};
+        c->n.d[c->n.n++] = (tcc_contract_dim){.extent = s.kernel, .b = wide * s.ci, .c = {kk}};
+        c->n.d[c->n.n++] = (tcc_contract_dim){.extent = s.kernel, .b = s.ci, .c = {s.ci}};
+        c->n.d[c->n.n++] = (tcc_contract_dim){.extent = s.ci, .b = 1, .c = {1}};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = s.n, .a = (int64_t)oh * ow * s.co, .b = high * wide * s.ci};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = oh, .a = (int64_t)ow * s.co, .b = s.stride * wide * s.ci};
+        c->k.d[c->k.n++] = (tcc_contract_dim){.extent = ow, .a = s.co, .b = (int64_t)s.stride * s.ci};
+    }
+}
+
+// Leaves the border out, so that arrays have none; where the first element lies then.
+static int64_t set_windows(tcc_contract *c, conv s, int kind, int oh, int ow) {
+    if (s.n < 4 || !s.pad || s.ci < 16) return 0;
+    int64_t in = kind == 1 ? s.co : s.ci, over = kind == 1 ? s.kernel - 1 - s.pad : s.pad;
+    int64_t h = kind == 1 ? oh : s.h, w = kind == 1 ? ow : s.w, step = kind == 1 ? 1 : s.stride;
+    c->n_windows = 2;
+    c->window_b = kind == 2;
+    c->windows[0] = (tcc_contract_window){-over, h}, c->windows[1] = (tcc_contract_window){-over, w};
+    const int64_t border = -over * (w * in + in);
+    if (kind < 2) {
+        c->m.d[0].a = h * w * in, c->m.d[1].a = step * w * in;
+        c->m.d[1].w[0] = c->m.d[2].w[1] = step;
+        c->k.d[0].a = w * in;
+        c->k.d[0].w[0] = c->k.d[1].w[1] = 1;
+    } else {
+        c->n.d[0].b = w * in;
+        c->n.d[0].w[0] = c->n.d[1].w[1] = 1;
+        c->k.d[0].b = h * w * in, c->k.d[1].b = step * w * in;
+        c->k.d[1].w[0] = c->k.d[2].w[1] = step;
+    }
+    return border;
+}
+
 static void convolution(conv s, int kind) {
     static const char *const kinds[] = {"y", "dx", "dw"};
     char name[128];
@@ -178,53 +232,8 @@ static void convolution(conv s, int kind) {
     int64_t high = s.h + 2 * s.pad, wide = s.w + 2 * s.pad;
     tcc_contract c = {.n_accesses = 1};
     int64_t kk = (int64_t)s.kernel * s.ci;
-    if (kind == 0) {
-        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.n, .a = high * wide * s.ci, .c = {(int64_t)oh * ow * s.co}};
-        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = oh, .a = s.stride * wide * s.ci, .c = {(int64_t)ow * s.co}};
-        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = ow, .a = (int64_t)s.stride * s.ci, .c = {s.co}};
-        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.co, .b = s.kernel * kk, .c = {1}};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = wide * s.ci, .b = kk};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = s.ci, .b = s.ci};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.ci, .a = 1, .b = 1};
-    } else if (kind == 1) { // stride 1 alone: dy padded by kernel - 1 - pad
-        int64_t dw = ow + s.kernel - 1;
-        c.m.d[c.m.n++] =
-            (tcc_contract_dim){.extent = s.n, .a = (oh + s.kernel - 1) * dw * s.co, .c = {(int64_t)s.h * s.w * s.ci}};
-        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.h, .a = dw * s.co, .c = {(int64_t)s.w * s.ci}};
-        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.w, .a = s.co, .c = {s.ci}};
-        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.ci, .b = 1, .c = {1}};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = dw * s.co, .b = -kk};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.kernel, .a = s.co, .b = -s.ci};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.co, .a = 1, .b = s.kernel * kk};
-    } else {
-        c.m.d[c.m.n++] = (tcc_contract_dim){.extent = s.co, .a = 1, .c = {s.kernel * kk}};
-        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.kernel, .b = wide * s.ci, .c = {kk}};
-        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.kernel, .b = s.ci, .c = {s.ci}};
-        c.n.d[c.n.n++] = (tcc_contract_dim){.extent = s.ci, .b = 1, .c = {1}};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = s.n, .a = (int64_t)oh * ow * s.co, .b = high * wide * s.ci};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = oh, .a = (int64_t)ow * s.co, .b = s.stride * wide * s.ci};
-        c.k.d[c.k.n++] = (tcc_contract_dim){.extent = ow, .a = s.co, .b = (int64_t)s.stride * s.ci};
-    }
-    int64_t border = 0;
-    if (s.n >= 4 && s.pad && s.ci >= 16) { // the border is left out: arrays have none
-        int64_t in = kind == 1 ? s.co : s.ci, over = kind == 1 ? s.kernel - 1 - s.pad : s.pad;
-        int64_t h = kind == 1 ? oh : s.h, w = kind == 1 ? ow : s.w, step = kind == 1 ? 1 : s.stride;
-        c.n_windows = 2;
-        c.window_b = kind == 2;
-        c.windows[0] = (tcc_contract_window){-over, h}, c.windows[1] = (tcc_contract_window){-over, w};
-        border = -over * (w * in + in);
-        if (kind < 2) {
-            c.m.d[0].a = h * w * in, c.m.d[1].a = step * w * in;
-            c.m.d[1].w[0] = c.m.d[2].w[1] = step;
-            c.k.d[0].a = w * in;
-            c.k.d[0].w[0] = c.k.d[1].w[1] = 1;
-        } else {
-            c.n.d[0].b = w * in;
-            c.n.d[0].w[0] = c.n.d[1].w[1] = 1;
-            c.k.d[0].b = h * w * in, c.k.d[1].b = step * w * in;
-            c.k.d[1].w[0] = c.k.d[2].w[1] = step;
-        }
-    }
+    set_dims(&c, s, kind, oh, ow);
+    const int64_t border = set_windows(&c, s, kind, oh, ow);
     compiled kernel;
     compile(&kernel, &c);
     int64_t most = (int64_t)s.n * (high + s.kernel) * (wide + s.kernel) * (s.ci > s.co ? s.ci : s.co);

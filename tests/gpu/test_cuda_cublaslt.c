@@ -557,92 +557,114 @@ static void test_failures(void **state) {
 
 /* What the stand-in must not let pass: each is a fault of ours that the real library would refuse, or worse, compute
  * with. */
-static void test_stand_in_is_strict(void **state) {
-    (void)state;
-    if (!lt.refuse) skip();
-    enum { INVALID = TCC_CUBLAS_INVALID_VALUE };
-    static tcc_cublaslt_library library;
+typedef struct strict {
     rig r;
-    tcc_matmul_params plain = product(1, 16, 16, 16, false, false);
-    if (start(&r, &plain) != TCC_OK) fail_msg("%s", tcc_diag_text(&r.cx.diag));
-    tcc_device_cuda *cuda = (tcc_device_cuda *)r.device;
-    tcc_cublaslt_find(&cuda->cu, &library);
-    const tcc_cublaslt_functions *f = &library.f;
-    assert_ok(tcc__cuda_enter(cuda, &r.cx.diag), &r.cx.diag);
+    const tcc_cublaslt_functions *f;
+    tcc_cuda_stream stream;
     void *handle, *desc, *wide, *layout, *wide_layout, *half_layout, *preference;
-    assert_int_equal(f->create(&handle), 0);
-    assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_64F), INVALID);
-    assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_32F), INVALID);
-    assert_int_equal(f->matmul_create(&desc, TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F), 0);
-    assert_int_equal(f->matmul_create(&wide, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F), 0);
-    assert_int_equal(f->layout_create(&layout, TCC_CUDA_R_32F, 16, 16, 16), 0);
-    assert_int_equal(f->layout_create(&wide_layout, TCC_CUDA_R_64F, 16, 16, 16), 0);
-    assert_int_equal(f->layout_create(&half_layout, TCC_CUDA_R_16F, 16, 16, 16), 0);
-    assert_int_equal(f->preference_create(&preference), 0);
-    tcc_cublaslt_result result;
+    tcc_cublaslt_result result; /* of 16 x 16 floats */
+} strict;
+
+static tcc_cublas_status ask(strict *s, void *desc, void *layout) {
     int found;
-    assert_int_equal(
-        f->heuristic(handle, desc, wide_layout, wide_layout, wide_layout, wide_layout, preference, 1, &result, &found),
-        INVALID);
-    assert_int_equal(f->heuristic(handle, wide, layout, layout, layout, layout, preference, 1, &result, &found),
-                     INVALID);
-    /* sums of 16 bits: by default their parts may be added in them */
+    return s->f->heuristic(s->handle, desc, layout, layout, layout, layout, s->preference, 1, &s->result, &found);
+}
+
+static void check_types_agree(strict *s) {
+    void *none;
+    assert_int_equal(s->f->matmul_create(&none, TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_64F), TCC_CUBLAS_INVALID_VALUE);
+    assert_int_equal(s->f->matmul_create(&none, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_32F), TCC_CUBLAS_INVALID_VALUE);
+    assert_int_equal(ask(s, s->desc, s->wide_layout), TCC_CUBLAS_INVALID_VALUE);
+    assert_int_equal(ask(s, s->wide, s->layout), TCC_CUBLAS_INVALID_VALUE);
+}
+
+/* Sums of 16 bits: by default their parts may be added in them. */
+static void check_parts_of_sums(strict *s) {
     const uint32_t in_place = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | 1,
                    in_compute_type = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     for (int i = 0; i < 3; i++) {
         const uint32_t *mask = i == 1 ? &in_place : &in_compute_type;
         if (i)
             assert_int_equal(
-                f->preference_set(preference, TCC_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, mask, sizeof *mask), 0);
-        assert_int_equal(f->heuristic(handle, desc, half_layout, half_layout, half_layout, half_layout, preference, 1,
-                                      &result, &found),
-                         i == 2 ? 0 : INVALID);
+                s->f->preference_set(s->preference, TCC_CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, mask, sizeof *mask),
+                0);
+        assert_int_equal(ask(s, s->desc, s->half_layout), i == 2 ? 0 : TCC_CUBLAS_INVALID_VALUE);
         if (i < 2) assert_non_null(strstr(lt.last_error(), "parts of a sum may be added in 16 bits"));
     }
-    assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found), 0);
+}
 
-    char *a = r.memory[A], *b = r.memory[B], *c = r.memory[C];
-    const float factors[] = {0, 1, 2};
-    const struct {
-        float by, added;
-        const char *from, *words;
-    } faults[] = {{2, 0, c, "factors 2 and 0"},
-                  {1, 2, c, "factors 1 and 2"},
-                  {1, 0, b, "C that is not read, elsewhere than D"},
-                  {1, 1, c + 256, "overlaps D"}};
-    for (int i = 0; i < 4; i++) {
-        const float *by = &factors[(int)faults[i].by], *added = &factors[(int)faults[i].added];
-        assert_int_equal(f->matmul(handle, desc, by, a, layout, b, layout, added, faults[i].from, layout, c, layout,
-                                   &result.algorithm, NULL, 0, cuda->compute),
-                         INVALID);
-        assert_non_null(strstr(lt.last_error(), faults[i].words));
-    }
-    /* epilogues: with what is added, and the bits' leading dimension and stride */
+static const float factors[] = {0, 1, 2};
+
+/* C = by A B + added * from */
+static void check_product_fails(strict *s, int by, int added, const char *from, const char *words) {
+    char *c = s->r.memory[C];
+    assert_int_equal(s->f->matmul(s->handle, s->desc, &factors[by], s->r.memory[A], s->layout, s->r.memory[B],
+                                  s->layout, &factors[added], from, s->layout, c, s->layout, &s->result.algorithm, NULL,
+                                  0, s->stream),
+                     TCC_CUBLAS_INVALID_VALUE);
+    assert_non_null(strstr(lt.last_error(), words));
+}
+
+/* With what is added, and the bits' leading dimension and stride. */
+static void check_epilogues(strict *s) {
     const uint32_t gelu = TCC_CUBLASLT_EPILOGUE_GELU, drelu = TCC_CUBLASLT_EPILOGUE_DRELU;
     const int64_t ld = 64;
-    const void *aux = b;
-    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, sizeof gelu), 0);
-    const float *one = &factors[1];
-    assert_int_equal(f->matmul(handle, desc, one, a, layout, b, layout, one, b, layout, c, layout, &result.algorithm,
-                               NULL, 0, cuda->compute),
-                     INVALID);
-    assert_non_null(strstr(lt.last_error(), "epilogue 32 of a product that is added to"));
-    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &drelu, sizeof drelu), 0);
-    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &aux, sizeof aux), 0);
-    assert_int_equal(f->matmul_set(desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &ld, sizeof ld), 0);
-    assert_int_equal(f->heuristic(handle, desc, layout, layout, layout, layout, preference, 1, &result, &found),
-                     INVALID);
+    const void *aux = s->r.memory[B];
+    assert_int_equal(s->f->matmul_set(s->desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &gelu, sizeof gelu), 0);
+    check_product_fails(s, 1, 1, s->r.memory[B], "epilogue 32 of a product that is added to");
+    assert_int_equal(s->f->matmul_set(s->desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &drelu, sizeof drelu), 0);
+    assert_int_equal(s->f->matmul_set(s->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_POINTER, &aux, sizeof aux), 0);
+    assert_int_equal(s->f->matmul_set(s->desc, TCC_CUBLASLT_MATMUL_DESC_AUX_LD, &ld, sizeof ld), 0);
+    assert_int_equal(ask(s, s->desc, s->layout), TCC_CUBLAS_INVALID_VALUE);
     assert_non_null(strstr(lt.last_error(), "leading dimension 64"));
+}
 
-    assert_int_equal(f->preference_destroy(preference), 0);
-    assert_int_equal(f->layout_destroy(layout), 0);
-    assert_int_equal(f->layout_destroy(wide_layout), 0);
-    assert_int_equal(f->layout_destroy(half_layout), 0);
-    assert_int_equal(f->matmul_destroy(desc), 0);
-    assert_int_equal(f->matmul_destroy(wide), 0);
-    assert_int_equal(f->destroy(handle), 0);
+static void strict_create(strict *s) {
+    const tcc_cublaslt_functions *f = s->f;
+    assert_int_equal(f->create(&s->handle), 0);
+    assert_int_equal(f->matmul_create(&s->desc, TCC_CUBLAS_COMPUTE_32F, TCC_CUDA_R_32F), 0);
+    assert_int_equal(f->matmul_create(&s->wide, TCC_CUBLAS_COMPUTE_64F, TCC_CUDA_R_64F), 0);
+    assert_int_equal(f->layout_create(&s->layout, TCC_CUDA_R_32F, 16, 16, 16), 0);
+    assert_int_equal(f->layout_create(&s->wide_layout, TCC_CUDA_R_64F, 16, 16, 16), 0);
+    assert_int_equal(f->layout_create(&s->half_layout, TCC_CUDA_R_16F, 16, 16, 16), 0);
+    assert_int_equal(f->preference_create(&s->preference), 0);
+}
+
+static void strict_destroy(strict *s) {
+    const tcc_cublaslt_functions *f = s->f;
+    assert_int_equal(f->preference_destroy(s->preference), 0);
+    assert_int_equal(f->layout_destroy(s->layout), 0);
+    assert_int_equal(f->layout_destroy(s->wide_layout), 0);
+    assert_int_equal(f->layout_destroy(s->half_layout), 0);
+    assert_int_equal(f->matmul_destroy(s->desc), 0);
+    assert_int_equal(f->matmul_destroy(s->wide), 0);
+    assert_int_equal(f->destroy(s->handle), 0);
+}
+
+static void test_stand_in_is_strict(void **state) {
+    (void)state;
+    if (!lt.refuse) skip();
+    static tcc_cublaslt_library library;
+    strict s = {.f = &library.f};
+    tcc_matmul_params plain = product(1, 16, 16, 16, false, false);
+    if (start(&s.r, &plain) != TCC_OK) fail_msg("%s", tcc_diag_text(&s.r.cx.diag));
+    tcc_device_cuda *cuda = (tcc_device_cuda *)s.r.device;
+    tcc_cublaslt_find(&cuda->cu, &library);
+    s.stream = cuda->compute;
+    assert_ok(tcc__cuda_enter(cuda, &s.r.cx.diag), &s.r.cx.diag);
+    strict_create(&s);
+    check_types_agree(&s);
+    check_parts_of_sums(&s);
+    assert_int_equal(ask(&s, s.desc, s.layout), 0);
+    const char *b = s.r.memory[B], *c = s.r.memory[C];
+    check_product_fails(&s, 2, 0, c, "factors 2 and 0");
+    check_product_fails(&s, 1, 2, c, "factors 1 and 2");
+    check_product_fails(&s, 1, 0, b, "C that is not read, elsewhere than D");
+    check_product_fails(&s, 1, 1, c + 256, "overlaps D");
+    check_epilogues(&s);
+    strict_destroy(&s);
     tcc__cuda_leave(cuda);
-    rig_stop(&r);
+    rig_stop(&s.r);
     lt.restart(); /* those errors were meant */
 }
 

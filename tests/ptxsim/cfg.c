@@ -14,7 +14,7 @@ typedef struct flow {
     int n;           /* blocks; index n is the virtual exit */
     uint32_t *first; /* n + 1 first instructions */
     int *block_of;   /* instruction -> block */
-    int *succ, *n_succ, *start_succ;
+    int **pred, *n_pred;
     int *order, *number, *idom; /* reverse postorder of the reversed graph */
 } flow;
 
@@ -52,7 +52,7 @@ static int meet(const flow *g, int a, int b) {
 }
 
 /* Most 32-bit registers alive at once, counting rows; the usual fixed ones on top. */
-static int count_registers(const flow *g, int **pred, const int *n_pred) {
+static int count_registers(const flow *g) {
     const sim_func *f = g->f;
     size_t words = ((size_t)f->n_rows + 63) / 64;
     uint64_t *live = calloc((size_t)(g->n + 1) * words, sizeof *live), *now = malloc(words * sizeof *now);
@@ -90,98 +90,125 @@ static int count_registers(const flow *g, int **pred, const int *n_pred) {
             }
         }
     }
-    (void)pred, (void)n_pred;
     free(live), free(now), free(fixed);
     return most;
 }
 
-bool sim_cfg_analyze(sim_func *f) {
-    uint32_t count = f->n_code;
-    uint8_t *leader = calloc(count + 2, 1);
-    flow g = {.f = f, .block_of = calloc(count + 1, sizeof(int))};
-    bool ok = leader && g.block_of;
-    int **pred = NULL, *n_pred = NULL, *stack = NULL;
-    uint8_t *seen = NULL;
-    if (ok) {
-        leader[0] = 1;
-        for (uint32_t at = 0; at < count; at++) {
-            const sim_inst *i = &f->code[at];
-            if (i->kind == K_BRANCH) leader[i->target] = 1;
-            if (i->kind == K_BRANCH_INDEX)
-                for (int k = 0; k < f->n_targets[i->target]; k++) leader[f->targets[i->target][k]] = 1;
-            if (ends_block(i)) leader[at + 1] = 1;
-        }
-        for (uint32_t at = 0; at < count; at++) g.n += leader[at];
-        size_t n = (size_t)g.n;
-        g.first = calloc(n + 2, sizeof *g.first);
-        g.order = calloc(n + 2, sizeof(int)), g.number = calloc(n + 2, sizeof(int)),
-        g.idom = calloc(n + 2, sizeof(int));
-        pred = calloc(n + 2, sizeof *pred), n_pred = calloc(n + 2, sizeof *n_pred),
-        stack = calloc(2 * n + 4, sizeof(int)), seen = calloc(n + 2, 1);
-        ok = g.first && g.order && g.number && g.idom && pred && n_pred && stack && seen;
+/* Marks the first instruction of each block; how many blocks there are. */
+static int find_leaders(const sim_func *f, uint8_t *leader) {
+    int n = 0;
+    leader[0] = 1;
+    for (uint32_t at = 0; at < f->n_code; at++) {
+        const sim_inst *i = &f->code[at];
+        if (i->kind == K_BRANCH) leader[i->target] = 1;
+        if (i->kind == K_BRANCH_INDEX)
+            for (int k = 0; k < f->n_targets[i->target]; k++) leader[f->targets[i->target][k]] = 1;
+        if (ends_block(i)) leader[at + 1] = 1;
     }
-    if (ok) {
+    for (uint32_t at = 0; at < f->n_code; at++) n += leader[at];
+    return n;
+}
+
+static bool make_blocks(flow *g) {
+    const uint32_t count = g->f->n_code;
+    uint8_t *leader = calloc(count + 2, 1);
+    g->block_of = calloc(count + 1, sizeof(int));
+    if (leader && g->block_of) {
+        g->n = find_leaders(g->f, leader);
+        g->first = calloc((size_t)g->n + 2, sizeof *g->first);
+    }
+    if (g->first) {
         int b = -1;
         for (uint32_t at = 0; at < count; at++) {
-            if (leader[at]) g.first[++b] = at;
-            g.block_of[at] = b;
+            if (leader[at]) g->first[++b] = at;
+            g->block_of[at] = b;
         }
-        g.block_of[count] = g.n;
-        g.first[g.n] = count;
-        for (int pass = 0; pass < 2 && ok; pass++) {
-            for (int from = 0; from < g.n; from++) {
-                int succ[4096];
-                int n = successors(&g, from, succ);
-                for (int k = 0; k < n; k++) {
-                    if (pass == 1) pred[succ[k]][n_pred[succ[k]]] = from;
-                    n_pred[succ[k]]++;
-                }
+        g->block_of[count] = g->n;
+        g->first[g->n] = count;
+    }
+    free(leader);
+    return g->first != NULL;
+}
+
+/* First counts them, then has room for them. */
+static bool find_predecessors(flow *g) {
+    g->pred = calloc((size_t)g->n + 2, sizeof *g->pred);
+    g->n_pred = calloc((size_t)g->n + 2, sizeof *g->n_pred);
+    if (!g->pred || !g->n_pred) return false;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int from = 0; from < g->n; from++) {
+            int succ[4096];
+            int n = successors(g, from, succ);
+            for (int k = 0; k < n; k++) {
+                if (pass == 1) g->pred[succ[k]][g->n_pred[succ[k]]] = from;
+                g->n_pred[succ[k]]++;
             }
-            if (pass == 0)
-                for (int to = 0; to <= g.n; to++) {
-                    pred[to] = calloc((size_t)n_pred[to] + 1, sizeof(int));
-                    ok &= pred[to] != NULL;
-                    n_pred[to] = 0;
-                }
+        }
+        for (int to = 0; pass == 0 && to <= g->n; to++) {
+            if (!(g->pred[to] = calloc((size_t)g->n_pred[to] + 1, sizeof(int)))) return false;
+            g->n_pred[to] = 0;
         }
     }
-    if (ok) {
-        /* Postorder from the exit along predecessors. */
-        int depth = 0, n_order = 0;
-        int *next = stack + g.n + 2;
-        stack[depth] = g.n, next[depth++] = 0, seen[g.n] = 1;
+    return true;
+}
+
+/* Postorder from the exit along predecessors, into g->order; how many blocks it reaches, or -1. */
+static int find_order(flow *g) {
+    const size_t n = (size_t)g->n;
+    int *stack = calloc(2 * n + 4, sizeof(int)), depth = 0, n_order = 0;
+    uint8_t *seen = calloc(n + 2, 1);
+    g->order = calloc(n + 2, sizeof(int));
+    if (stack && seen && g->order) {
+        int *next = stack + g->n + 2;
+        stack[depth] = g->n, next[depth++] = 0, seen[g->n] = 1;
         while (depth) {
             int b = stack[depth - 1];
-            if (next[depth - 1] < n_pred[b]) {
-                int p = pred[b][next[depth - 1]++];
+            if (next[depth - 1] < g->n_pred[b]) {
+                int p = g->pred[b][next[depth - 1]++];
                 if (!seen[p]) seen[p] = 1, stack[depth] = p, next[depth++] = 0;
             } else {
-                g.order[n_order++] = b, depth--;
+                g->order[n_order++] = b, depth--;
             }
         }
-        for (int b = 0; b <= g.n; b++) g.idom[b] = -1, g.number[b] = g.n + 1;
-        for (int k = 0; k < n_order; k++) g.number[g.order[n_order - 1 - k]] = k;
-        g.idom[g.n] = g.n;
-        for (bool changed = true; changed;) {
-            changed = false;
-            for (int k = n_order - 2; k >= 0; k--) {
-                int b = g.order[k], succ[4096], join = -1;
-                int n = successors(&g, b, succ);
-                for (int s = 0; s < n; s++)
-                    if (g.idom[succ[s]] >= 0) join = join < 0 ? succ[s] : meet(&g, join, succ[s]);
-                if (join >= 0 && join != g.idom[b]) g.idom[b] = join, changed = true;
-            }
+    }
+    free(stack), free(seen);
+    return n_order ? n_order : -1;
+}
+
+static bool find_post_dominators(flow *g) {
+    const int n_order = find_order(g);
+    g->number = calloc((size_t)g->n + 2, sizeof(int));
+    g->idom = calloc((size_t)g->n + 2, sizeof(int));
+    if (n_order < 0 || !g->number || !g->idom) return false;
+    for (int b = 0; b <= g->n; b++) g->idom[b] = -1, g->number[b] = g->n + 1;
+    for (int k = 0; k < n_order; k++) g->number[g->order[n_order - 1 - k]] = k;
+    g->idom[g->n] = g->n;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (int k = n_order - 2; k >= 0; k--) {
+            int b = g->order[k], succ[4096], join = -1;
+            int n = successors(g, b, succ);
+            for (int s = 0; s < n; s++)
+                if (g->idom[succ[s]] >= 0) join = join < 0 ? succ[s] : meet(g, join, succ[s]);
+            if (join >= 0 && join != g->idom[b]) g->idom[b] = join, changed = true;
         }
-        for (uint32_t at = 0; at < count; at++) {
+    }
+    return true;
+}
+
+bool sim_cfg_analyze(sim_func *f) {
+    flow g = {.f = f};
+    bool ok = make_blocks(&g) && find_predecessors(&g) && find_post_dominators(&g);
+    if (ok) {
+        for (uint32_t at = 0; at < f->n_code; at++) {
             int join = g.idom[g.block_of[at]];
-            f->code[at].reconverge = join < 0 || join >= g.n ? count : g.first[join];
+            f->code[at].reconverge = join < 0 || join >= g.n ? f->n_code : g.first[join];
         }
-        int registers = count_registers(&g, pred, n_pred);
+        int registers = count_registers(&g);
         ok = registers >= 0;
         f->registers = registers + 8 > 255 ? 255 : registers + 8 < 16 ? 16 : registers + 8;
     }
-    for (int b = 0; pred && b <= g.n; b++) free(pred[b]);
-    free(leader), free(g.block_of), free(g.first), free(g.order), free(g.number), free(g.idom), free(pred),
-        free(n_pred), free(stack), free(seen);
+    for (int b = 0; g.pred && b <= g.n; b++) free(g.pred[b]);
+    free(g.block_of), free(g.first), free(g.order), free(g.number), free(g.idom), free(g.pred), free(g.n_pred);
     return ok;
 }

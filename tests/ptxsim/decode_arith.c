@@ -310,45 +310,49 @@ bool decode_carry(parser *p, const char *name) {
     return true;
 }
 
-bool decode_arithmetic(parser *p, const char *name) {
-    if (decode_carry(p, name)) return true;
-    for (size_t k = 0; k < sizeof simple / sizeof *simple; k++)
-        if (strcmp(name, simple[k].name) == 0) {
-            decode_simple(p, simple[k].op, simple[k].operands);
-            return true;
-        }
-    if (strcmp(name, "mul") == 0 || strcmp(name, "mad") == 0) {
-        decode_multiply(p, name[1] == 'a');
-    } else if (strcmp(name, "mul24") == 0 || strcmp(name, "mad24") == 0) {
-        if (!decode_has(p, "lo")) parse_fail(p, "'%s' is not known here", p->opcode);
-        sim_type t = decode_type(p);
-        same(p, sim_pick_int(name[1] == 'a' ? OP_MAD24 : OP_MUL24, t), t, name[1] == 'a' ? 3 : 2);
-    } else if (strcmp(name, "setp") == 0 || strcmp(name, "set") == 0) {
-        decode_compare(p, name[3] == 0);
-    } else if (strcmp(name, "selp") == 0) {
-        decode_select(p);
-    } else if (strcmp(name, "slct") == 0) {
-        int flags = flags_of(p);
-        sim_type t = decode_type(p), c = decode_type(p);
-        decode_mixed(p, sim_pick_int(OP_SLCT, t), t, (sim_type[]){t, t, c}, 3, OP_SLCT);
-        p->func->code[p->func->n_code - 1].type2 = (uint8_t)c,
-                                        p->func->code[p->func->n_code - 1].flags = (uint16_t)flags;
-    } else if (strcmp(name, "mov") == 0) {
-        decode_move(p);
-    } else if (strcmp(name, "cvt") == 0) {
-        decode_convert(p);
-    } else if (strcmp(name, "shl") == 0 || strcmp(name, "shr") == 0) {
-        sim_type t = decode_type(p);
-        sim_operation op = name[2] == 'l' ? OP_SHL : OP_SHR;
-        decode_mixed(p, sim_pick_int(op, t), t, (sim_type[]){t, T_U32}, 2, op);
-    } else if (strcmp(name, "shf") == 0) {
-        bool left = decode_has(p, "l"), right = decode_has(p, "r"), wrap = decode_has(p, "wrap"),
-             clamp = decode_has(p, "clamp");
-        sim_type t = decode_type(p);
-        if (left == right || wrap == clamp) parse_fail(p, "'%s' is not known here", p->opcode);
-        sim_operation op = left ? (wrap ? OP_SHF_L_WRAP : OP_SHF_L_CLAMP) : (wrap ? OP_SHF_R_WRAP : OP_SHF_R_CLAMP);
-        same(p, sim_pick_int(op, t), t, 3);
-    } else if (strcmp(name, "popc") == 0 || strcmp(name, "clz") == 0 || strcmp(name, "bfind") == 0) {
+static void decode_slct(parser *p) {
+    int flags = flags_of(p);
+    sim_type t = decode_type(p), c = decode_type(p);
+    decode_mixed(p, sim_pick_int(OP_SLCT, t), t, (sim_type[]){t, t, c}, 3, OP_SLCT);
+    p->func->code[p->func->n_code - 1].type2 = (uint8_t)c, p->func->code[p->func->n_code - 1].flags = (uint16_t)flags;
+}
+
+static void decode_funnel_shift(parser *p) {
+    bool left = decode_has(p, "l"), right = decode_has(p, "r"), wrap = decode_has(p, "wrap"),
+         clamp = decode_has(p, "clamp");
+    sim_type t = decode_type(p);
+    if (left == right || wrap == clamp) parse_fail(p, "'%s' is not known here", p->opcode);
+    sim_operation op = left ? (wrap ? OP_SHF_L_WRAP : OP_SHF_L_CLAMP) : (wrap ? OP_SHF_R_WRAP : OP_SHF_R_CLAMP);
+    same(p, sim_pick_int(op, t), t, 3);
+}
+
+static void decode_permute(parser *p) {
+    static const char *const modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
+    sim_operation op = OP_PRMT;
+    for (int k = 0; k < 6; k++)
+        if (decode_has(p, modes[k])) op = (sim_operation)(OP_PRMT_F4E + k);
+    sim_type t = decode_type(p);
+    sim_inst *i = same(p, sim_pick_int(op, t), t, 3);
+    i->op = (uint8_t)op, i->propagates = false;
+}
+
+static void decode_testp(parser *p) {
+    static const char *const kinds[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
+    int kind = -1;
+    for (int k = 0; k < 6; k++)
+        if (decode_has(p, kinds[k])) kind = k;
+    sim_type t = decode_type(p);
+    decode_ops(p, 2, 2);
+    int a = decode_in(p, &p->ops[1], t), d = decode_out_predicate(p, &p->ops[0]);
+    sim_inst *i = parse_emit(p);
+    i->exec = sim_pick_float(OP_TESTP, t, 0, RND_NONE), i->sub = (uint8_t)kind, i->type = (uint8_t)t;
+    if (!i->exec || kind < 0) parse_fail(p, "'%s' is not known here", p->opcode);
+    i->n_in = 1, i->in[0] = a, i->n_out = 1, i->out[0] = d;
+}
+
+/* popc, clz, bfind, bfe, bfi, bmsk */
+static bool decode_bits(parser *p, const char *name) {
+    if (strcmp(name, "popc") == 0 || strcmp(name, "clz") == 0 || strcmp(name, "bfind") == 0) {
         bool shift = decode_has(p, "shiftamt");
         sim_type t = decode_type(p);
         sim_operation op = name[0] == 'p' ? OP_POPC : name[0] == 'c' ? OP_CLZ : shift ? OP_BFIND_SHIFT : OP_BFIND;
@@ -366,29 +370,48 @@ bool decode_arithmetic(parser *p, const char *name) {
         sim_type t = decode_type(p);
         if (clamp == wrap || t != T_B32) parse_fail(p, "'%s' is not known here", p->opcode);
         same(p, sim_pick_int(OP_BMSK, wrap ? T_S32 : T_U32), t, 2);
-    } else if (strcmp(name, "prmt") == 0) {
-        static const char *const modes[] = {"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-        sim_operation op = OP_PRMT;
-        for (int k = 0; k < 6; k++)
-            if (decode_has(p, modes[k])) op = (sim_operation)(OP_PRMT_F4E + k);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+bool decode_arithmetic(parser *p, const char *name) {
+    if (decode_carry(p, name) || decode_bits(p, name)) return true;
+    for (size_t k = 0; k < sizeof simple / sizeof *simple; k++)
+        if (strcmp(name, simple[k].name) == 0) {
+            decode_simple(p, simple[k].op, simple[k].operands);
+            return true;
+        }
+    if (strcmp(name, "mul") == 0 || strcmp(name, "mad") == 0) {
+        decode_multiply(p, name[1] == 'a');
+    } else if (strcmp(name, "mul24") == 0 || strcmp(name, "mad24") == 0) {
+        if (!decode_has(p, "lo")) parse_fail(p, "'%s' is not known here", p->opcode);
         sim_type t = decode_type(p);
-        sim_inst *i = same(p, sim_pick_int(op, t), t, 3);
-        i->op = (uint8_t)op, i->propagates = false;
+        same(p, sim_pick_int(name[1] == 'a' ? OP_MAD24 : OP_MUL24, t), t, name[1] == 'a' ? 3 : 2);
+    } else if (strcmp(name, "setp") == 0 || strcmp(name, "set") == 0) {
+        decode_compare(p, name[3] == 0);
+    } else if (strcmp(name, "selp") == 0) {
+        decode_select(p);
+    } else if (strcmp(name, "slct") == 0) {
+        decode_slct(p);
+    } else if (strcmp(name, "mov") == 0) {
+        decode_move(p);
+    } else if (strcmp(name, "cvt") == 0) {
+        decode_convert(p);
+    } else if (strcmp(name, "shl") == 0 || strcmp(name, "shr") == 0) {
+        sim_type t = decode_type(p);
+        sim_operation op = name[2] == 'l' ? OP_SHL : OP_SHR;
+        decode_mixed(p, sim_pick_int(op, t), t, (sim_type[]){t, T_U32}, 2, op);
+    } else if (strcmp(name, "shf") == 0) {
+        decode_funnel_shift(p);
+    } else if (strcmp(name, "prmt") == 0) {
+        decode_permute(p);
     } else if (strcmp(name, "dp4a") == 0) {
         sim_type a = decode_type(p), b = decode_type(p);
         decode_mixed(p, sim_pick_int(OP_DP4A, a), T_U32, (sim_type[]){a, b, T_U32}, 3, OP_DP4A);
     } else if (strcmp(name, "testp") == 0) {
-        static const char *const kinds[] = {"finite", "infinite", "number", "notanumber", "normal", "subnormal"};
-        int kind = -1;
-        for (int k = 0; k < 6; k++)
-            if (decode_has(p, kinds[k])) kind = k;
-        sim_type t = decode_type(p);
-        decode_ops(p, 2, 2);
-        int a = decode_in(p, &p->ops[1], t), d = decode_out_predicate(p, &p->ops[0]);
-        sim_inst *i = parse_emit(p);
-        i->exec = sim_pick_float(OP_TESTP, t, 0, RND_NONE), i->sub = (uint8_t)kind, i->type = (uint8_t)t;
-        if (!i->exec || kind < 0) parse_fail(p, "'%s' is not known here", p->opcode);
-        i->n_in = 1, i->in[0] = a, i->n_out = 1, i->out[0] = d;
+        decode_testp(p);
     } else {
         return false;
     }
