@@ -328,29 +328,43 @@ static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
     return tcc_norm_takes(&((tcc_selector *)user)->asker, g, n);
 }
 
-/* Whether a library multiplies matrices; with TCC_MATMUL_SUMS_OF_A, and sums one of them at once, as for a layer's
- * weights and bias. */
-static bool takes_matmul(tcc_selector *s, tcc_matmul_bias bias) {
-    tcc_matmul_params p = {.batch = 1,
-                           .m = 256,
-                           .n = 256,
-                           .k = 256,
-                           .transpose_a = 1,
-                           .lda = 256,
-                           .ldb = 256,
-                           .ldc = 256,
-                           .outer = 1,
-                           .type = TCC_F32,
-                           .type_c = TCC_F32,
-                           .bias = bias,
-                           .alignment = 16,
-                           .workspace_bytes = 1 << 20};
-    return s->takes_call && ask(s, "cublaslt.matmul", (int64_t *)&p);
+static bool is_call(const implementation *row) {
+    return row->lower == tcc_lower_matmul_call || row->lower == tcc_lower_conv_call;
 }
 
-static bool computes_operands(void *user) { return !takes_matmul(user, TCC_MATMUL_NO_BIAS); }
+/* Whether a library computes the contraction `hero`, with `sum` (NULL: none) in the same call; where that leaves
+ * nothing else to do, or, without `sum`, something. */
+static bool takes_contraction(tcc_selector *s, const tcc_graph *g, tcc_node *hero, tcc_node *sum) {
+    tcc_node *nodes[] = {hero, sum};
+    if (sum && sum->id < hero->id) nodes[0] = sum, nodes[1] = hero;
+    const int n = sum ? 2 : 1;
+    const tcc_group group = {
+        .kind = TCC_GROUP_CONTRACT, .hero = hero, .n_nodes = n, .n_outputs = n, .nodes = nodes, .outputs = nodes};
+    const unsigned topics = s->cx->topics;
+    tcc_diag quiet = {0};
+    bool takes = false;
+    s->cx->topics = 0; /* select says what becomes of it */
+    for (int i = 0; i < IMPLEMENTATIONS && !takes; i++) {
+        if (!is_call(&implementations[i])) continue;
+        tcc_arena scratch = {0};
+        tcc_lowering l = lowering_of(s, g, &group, &scratch);
+        l.diag = &quiet;
+        takes = implementations[i].lower(&l) == TCC_OK && (l.launches.count || (l.cut && !sum));
+        tcc_lowering_clear(&l);
+        tcc_arena_free(&scratch);
+    }
+    s->cx->topics = topics;
+    tcc_diag_clear(&quiet);
+    return takes;
+}
 
-static bool sums_operands(void *user) { return takes_matmul(user, TCC_MATMUL_SUMS_OF_A); }
+static bool computes_operands(void *user, const tcc_graph *g, tcc_node *hero) {
+    return !takes_contraction(user, g, hero, NULL);
+}
+
+static bool sums_operands(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum) {
+    return takes_contraction(user, g, hero, sum);
+}
 
 /* -- Life -- */
 

@@ -39,14 +39,18 @@ typedef enum tcc_draft_level {
 
 /* Scratch of the checks: arrays by node id that answer "where in the draft is this node" at once. One per pass. */
 typedef struct tcc_draft_scratch {
-    int *position;                /* of each node of the graph in the draft at hand, or -1 */
-    tcc_draft_level *level;       /* by position */
-    int *contexts;                /* by position: how many different indices it is evaluated at */
-    bool *identity;               /* by position: an output, or evaluated at the index of one */
-    int64_t *times;               /* by position: evaluations */
-    int *mark;                    /* by position */
-    double *loaded;               /* by node id: bytes that are loaded of it; 0 between checks */
-    bool operand_sums, prologues; /* of the target */
+    int *position;          /* of each node of the graph in the draft at hand, or -1 */
+    tcc_draft_level *level; /* by position */
+    int *contexts;          /* by position: how many different indices it is evaluated at */
+    bool *identity;         /* by position: an output, or evaluated at the index of one */
+    int64_t *times;         /* by position: evaluations */
+    int *mark;              /* by position */
+    double *loaded;         /* by node id: bytes that are loaded of it; 0 between checks */
+    const tcc_graph *graph;
+    const struct tcc_pass_target *target; /* NULL: none */
+    /* What the target answered, by node id; 0: it was not asked. */
+    signed char *computes; /* by contraction: 1 it computes its operands, -1 no */
+    int *summed;           /* by sum: the id of the dot that was asked about, plus one; negative: no */
 } tcc_draft_scratch;
 
 /* `options` NULL: the usual ones. */

@@ -23,10 +23,12 @@ tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *
                                tcc__malloc(sizeof *out->times * count),
                                tcc__malloc(sizeof *out->mark * count),
                                tcc__calloc(count, sizeof *out->loaded),
-                               target && target->sums_operands && target->sums_operands(target->user),
-                               target && target->computes_operands && target->computes_operands(target->user)};
+                               g,
+                               target,
+                               tcc__calloc(count, sizeof *out->computes),
+                               tcc__calloc(count, sizeof *out->summed)};
     if (!out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
-        !out->loaded) {
+        !out->loaded || !out->computes || !out->summed) {
         tcc_draft_scratch_free(out);
         return tcc_enomem(g->diag);
     }
@@ -42,7 +44,27 @@ void tcc_draft_scratch_free(tcc_draft_scratch *s) {
     tcc__free(s->times);
     tcc__free(s->mark);
     tcc__free(s->loaded);
+    tcc__free(s->computes);
+    tcc__free(s->summed);
     *s = (tcc_draft_scratch){0};
+}
+
+/* -- Questions to the target -- */
+
+static bool computes_operands(const tcc_draft_scratch *s, tcc_node *hero) {
+    if (!s->target || !s->target->computes_operands) return false;
+    signed char *answer = &s->computes[hero->id];
+    if (!*answer) *answer = s->target->computes_operands(s->target->user, s->graph, hero) ? 1 : -1;
+    return *answer > 0;
+}
+
+/* Whether `sum` is that of an operand of `dot`, which one call computes as well. */
+static bool sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node *sum) {
+    if (!s->target || !s->target->sums_operands || tcc_group_summed_operand(dot, sum) < 0) return false;
+    int *answer = &s->summed[sum->id];
+    if (*answer != dot->id + 1 && *answer != -dot->id - 1)
+        *answer = s->target->sums_operands(s->target->user, s->graph, dot, sum) ? dot->id + 1 : -dot->id - 1;
+    return *answer > 0;
 }
 
 /* -- Small questions -- */
@@ -339,7 +361,8 @@ static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const bo
         bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || n->op == TCC_OP_SLICE;
         if (dot && moves) continue;
         works = true;
-        if (!s->prologues) return fail(reason, "work in front of a contraction that reads its operands from memory");
+        if (!computes_operands(s, d->hero))
+            return fail(reason, "work in front of a contraction that reads its operands from memory");
         if (tcc_fusion_of(n) != TCC_FUSION_POINT && n->op != TCC_OP_BROADCAST)
             return fail(reason, "work in front of a contraction at other indices");
     }
@@ -574,14 +597,14 @@ static bool reduces_rows(const tcc_node *n) {
 /* The kind, and the node that gives it. Of several heroes the first; of reductions the first of rows; the sum of a
  * dot's operand is none. */
 static bool find_hero(tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
-    const tcc_node *dot = NULL;
-    for (int i = 0; i < d->n_nodes && s->operand_sums; i++)
+    tcc_node *dot = NULL;
+    for (int i = 0; i < d->n_nodes; i++)
         if (d->nodes[i]->op == TCC_OP_DOT) dot = d->nodes[i];
     d->hero = NULL;
     for (int i = 0; i < d->n_nodes; i++) {
         tcc_node *n = d->nodes[i];
         tcc_group_kind kind;
-        if (dot && tcc_group_summed_operand(dot, n) >= 0) continue;
+        if (dot && sums_operand(s, dot, n)) continue;
         switch (tcc_fusion_of(n)) {
         case TCC_FUSION_REDUCE: kind = TCC_GROUP_REDUCE; break;
         case TCC_FUSION_SCAN: kind = TCC_GROUP_SCAN; break;

@@ -26,11 +26,12 @@ typedef struct tcc_pass_target {
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */
     bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);
-    /* Whether contractions are kernels of our own that compute operands as they read them: fuse may put work in front
-     * of one. NULL: no. */
-    bool (*computes_operands)(void *user);
-    /* Whether a library multiplies matrices and sums one of them at once: fuse may put both into a group. NULL: no. */
-    bool (*sums_operands)(void *user);
+    /* Whether the contraction `hero` of g, its operands in memory, would be a kernel of our own that computes operands
+     * as it reads them: fuse may put work in front of it. NULL: no. */
+    bool (*computes_operands)(void *user, const tcc_graph *g, tcc_node *hero);
+    /* Whether a library's call computes the dot `hero` of g and `sum`, that of an operand, at once: fuse may put both
+     * into a group. NULL: no. */
+    bool (*sums_operands)(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum);
 } tcc_pass_target;
 
 /* The choice: the index of the candidate that is taken. It is the one place that a measured choice would replace. */

@@ -64,8 +64,8 @@ static void check_round_trip(const tcc_graph *g, tcc_diag *diag) {
     tcc_strbuf_free(&second);
 }
 
-static bool yes(void *user) {
-    (void)user;
+static bool any_sum(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum) {
+    (void)user, (void)g, (void)hero, (void)sum;
     return true;
 }
 
@@ -82,6 +82,11 @@ static tcc_status prefer(void *user, const tcc_graph *g, const tcc_group *group,
     for (int i = 0; i < out->count; i++)
         if (!strncmp(out->data[i].name, p->name, strlen(p->name))) out->data[i].ns = -1;
     return status;
+}
+
+static bool forward_operands(void *user, const tcc_graph *g, tcc_node *hero) {
+    const preferring *p = user;
+    return p->target.computes_operands(p->target.user, g, hero);
 }
 
 static bool forward_norm(void *user, const tcc_graph *g, const tcc_node *n) {
@@ -103,13 +108,12 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     tcc_selector *selector;
     assert_ok(tcc_selector_create(cx, &codegen, options->norms == ALL_LIBRARY_NORMS, &selector), diag);
     tcc_pass_target asked = *tcc_selector_target(selector);
-    asked.sums_operands = options->operand_sums ? yes : NULL;
-    asked.computes_operands = target->kind == TCC_TARGET_CUDA && !options->takes_call ? yes : NULL;
+    asked.sums_operands = options->operand_sums ? any_sum : NULL;
     if (!options->norms) asked.takes_norm = NULL;
     preferring preferred = {asked, options->prefer};
     if (options->prefer) {
-        asked = (tcc_pass_target){&preferred, prefer, asked.takes_norm ? forward_norm : NULL, asked.computes_operands,
-                                  asked.sums_operands};
+        asked = (tcc_pass_target){&preferred, prefer, asked.takes_norm ? forward_norm : NULL,
+                                  asked.computes_operands ? forward_operands : NULL, asked.sums_operands};
     }
     tcc_pass_options pass_options = {.eager = options->eager, .target = &asked};
     tcc_pass_cx pass = {cx, diag, &pass_options};
