@@ -4,6 +4,7 @@
 #include "codegen/select.h"
 
 #include "codegen/choice.h"
+#include "codegen/library/call.h"
 #include "codegen/library/norm.h"
 #include "codegen/schedule/lowering.h"
 #include "ir/attrs.h"
@@ -86,17 +87,11 @@ struct tcc_selector {
     tcc_vec(known_call) calls;
 };
 
-static int params_of(const char *entry) {
-    if (!strncmp(entry, "cublaslt.", 9)) return TCC_MATMUL_PARAMS;
-    if (!strncmp(entry, "cudnn.conv", 10)) return TCC_CUDNN_CONV_PARAMS;
-    if (!strncmp(entry, "cudnn.sdpa", 10)) return TCC_SDPA_PARAMS;
-    return !strncmp(entry, "cudnn.batch_norm", 16) ? TCC_NORM_PARAMS : 0;
-}
-
 /* takes_call of tcc_codegen_options: the library, or what it said before. */
 static bool ask(void *user, const char *entry, int64_t *params) {
     tcc_selector *s = user;
-    const int n = params_of(entry);
+    const tcc_call known = tcc_library_find(entry);
+    const int n = known < TCC_CALLS ? tcc_call_get_info(known)->n_params : 0;
     const size_t bytes = sizeof *params * (size_t)n;
     for (int i = 0; i < s->calls.count && n; i++) {
         const known_call *call = &s->calls.data[i];

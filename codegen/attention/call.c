@@ -104,8 +104,8 @@ tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const
     *done = false;
     if (!l->choice && !l->options->takes_call) return TCC_OK;
     tcc_sdpa_params p;
-    const char *name = a->backward ? "cudnn.sdpa_backward" : "cudnn.sdpa_forward",
-               *what = a->backward ? "gradients of attention" : "attention";
+    const tcc_call call = a->backward ? TCC_CALL_SDPA_BACKWARD : TCC_CALL_SDPA_FORWARD;
+    const char *name = tcc_call_get_info(call)->name, *what = a->backward ? "gradients of attention" : "attention";
     const char *why_not = describe(a, buffers, offsets, dtypes, &p);
     if (why_not) {
         tcc_logf(l->cx, TCC_LOG_FUSION, "our own kernel for %s of %lld x %lld heads, %lld queries, %lld keys: %s", what,
@@ -129,7 +129,7 @@ tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const
     }
     at[n] = (tcc_plan_buffer){.temporary = -1, .written = true};
     if (p.workspace_bytes && (at[n].temporary = tcc_lowering_temporary(l, p.workspace_bytes)) < 0) return TCC_ENOMEM;
-    TCC_TRY(tcc_library_add_call(l, name, (int64_t *)&p, TCC_SDPA_PARAMS, at, n + 1, flop_of(a)));
+    TCC_TRY(tcc_library_add_call(l, call, (int64_t *)&p, at, flop_of(a)));
     l->launches.data[l->launches.count - 1].regions = regions;
     return TCC_OK;
 }

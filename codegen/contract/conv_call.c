@@ -119,10 +119,10 @@ static bool place_result(const tcc_conv *c, const tcc_node *hero, const tcc_body
 
 /* --- The call */
 
-static const char *entry_of(const tcc_conv *c, const tcc_node *hero) {
-    return hero == c->y   ? "cudnn.conv_forward"
-           : hero == c->x ? "cudnn.conv_data_gradient"
-                          : "cudnn.conv_filter_gradient";
+static tcc_call call_of(const tcc_conv *c, const tcc_node *hero) {
+    return hero == c->y   ? TCC_CALL_CONV_FORWARD
+           : hero == c->x ? TCC_CALL_CONV_DATA_GRADIENT
+                          : TCC_CALL_CONV_FILTER_GRADIENT;
 }
 
 /* In the order of the entry's buffers. */
@@ -161,7 +161,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     if (!place_result(c, hero, epilogue->body, f, strides_in(c, &p.conv, hero))) return TCC_OK;
     const bool whole = tcc_group_stores(l->group, f->node) && l->group->n_outputs == 1;
     const bool stored = tcc_group_stores(l->group, f->node);
-    const char *name = tcc_op_get_info(f->node->op)->text, *entry = entry_of(c, hero);
+    const char *name = tcc_op_get_info(f->node->op)->text, *entry = tcc_call_get_info(call_of(c, hero))->name;
     if (f->whole != whole || (!whole && !tcc_library_leaves(l, f->node))) return TCC_OK;
     const tcc_body_buffer *bias = f->bias ? &epilogue->body->buffers.data[f->bias->buffer] : NULL;
     if (bias && (bias->dtype != type || bias->literal || bias->temporary >= 0 || !bias->node)) return TCC_OK;
@@ -199,8 +199,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     int64_t same[STRIDES];
     for (int i = 0; i < 2; i++)
         if (!buffers[i].node) TCC_TRY(place_operand(l, c, operands[i], true, same, &buffers[i]));
-    return tcc_library_add_call(l, entry, (int64_t *)&p, TCC_CUDNN_CONV_PARAMS, buffers, at_workspace + 1,
-                                2 * multiply_adds(c));
+    return tcc_library_add_call(l, call_of(c, hero), (int64_t *)&p, buffers, 2 * multiply_adds(c));
 }
 
 static tcc_status try_all(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue *epilogue, bool *done) {
@@ -226,7 +225,7 @@ tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c) {
         tcc_logf(l->cx, TCC_LOG_FUSION,
                  "our own kernel for %s of %.0f multiply-adds with %lld and %lld channels in a group: too small for a "
                  "library",
-                 entry_of(c, hero), multiply_adds(c), (long long)c->ci, (long long)c->co);
+                 tcc_call_get_info(call_of(c, hero))->name, multiply_adds(c), (long long)c->ci, (long long)c->co);
         return TCC_OK;
     }
     tcc_epilogue epilogue;

@@ -282,7 +282,8 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     p.type = type, p.type_c = type_c;
     p.allow_tf32 = l->options->tf32;
     if (!place_all(dot, epilogue, f, buffers, &p)) return TCC_OK;
-    if (!tcc_lowering_takes_call(l, "cublaslt.matmul", (int64_t *)&p, &p.workspace_bytes)) return TCC_OK;
+    if (!tcc_lowering_takes_call(l, tcc_call_get_info(TCC_CALL_MATMUL)->name, (int64_t *)&p, &p.workspace_bytes))
+        return TCC_OK;
     tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s",
              (long long)p.outer, p.outer > 1 ? "s" : "", (long long)p.batch, (long long)p.m, (long long)p.n,
              (long long)p.k, name, beside(f, aux_written),
@@ -301,7 +302,7 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
         buffers[AT_WORKSPACE].temporary = tcc_lowering_temporary(l, p.workspace_bytes);
         if (buffers[AT_WORKSPACE].temporary < 0) return TCC_ENOMEM;
     }
-    return tcc_library_add_call(l, "cublaslt.matmul", (int64_t *)&p, TCC_MATMUL_PARAMS, buffers, BUFFERS, flop_of(&p));
+    return tcc_library_add_call(l, TCC_CALL_MATMUL, (int64_t *)&p, buffers, flop_of(&p));
 }
 
 tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done,

@@ -2,7 +2,6 @@
  * What library calls of all kinds share: reading what follows the hero, and cutting the group where the library stops.
  */
 #include "codegen/library/call.h"
-#include "codegen/library/region.h"
 
 #include "passes/select.h"
 
@@ -99,11 +98,13 @@ tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t
     }
 }
 
-tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params,
-                                const tcc_plan_buffer *buffers, int n_buffers, double flop) {
+tcc_status tcc_library_add_call(tcc_lowering *l, tcc_call call, const int64_t *params, const tcc_plan_buffer *buffers,
+                                double flop) {
+    const tcc_call_info *info = tcc_call_get_info(call);
+    const int n_params = info->n_params, n_buffers = info->n_buffers;
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
-    launch->library = entry;
+    launch->library = info->name;
     launch->kernel.schedule = "library";
     launch->kernel.n_buffers = n_buffers;
     launch->kernel.n_params = n_params;
@@ -113,6 +114,6 @@ tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_
     launch->flop = flop;
     launch->regions = regions;
     if (!launch->buffers || !launch->params || !regions) return tcc_enomem(l->diag);
-    tcc_library_regions(entry, params, n_buffers, regions);
+    tcc_library_regions(call, params, regions);
     return TCC_OK;
 }

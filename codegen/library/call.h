@@ -3,6 +3,7 @@
 #ifndef TCC_CODEGEN_LIBRARY_CALL_H
 #define TCC_CODEGEN_LIBRARY_CALL_H
 
+#include "codegen/calls.h"
 #include "codegen/schedule/lowering.h"
 
 /* Multiply-adds from which on a library is asked at all: with fewer both ways are bound by launches. Derived from data
@@ -32,8 +33,14 @@ tcc_status tcc_library_cut(tcc_lowering *l, const tcc_node *n);
 /* Adds a launch that packs a bool value as bits, the last dim along bytes, which it is whole ones of: bit i of a row is
  * bit i % 8 of byte i / 8. Rows are `row_bits` bits apart. */
 tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t row_bits, int temporary);
-/* Adds a launch that is a call of `entry`. */
-tcc_status tcc_library_add_call(tcc_lowering *l, const char *entry, const int64_t *params, int n_params,
-                                const tcc_plan_buffer *buffers, int n_buffers, double flop);
+/* Adds a launch that is this call, with all of its params and buffers (calls.def). */
+tcc_status tcc_library_add_call(tcc_lowering *l, tcc_call call, const int64_t *params, const tcc_plan_buffer *buffers,
+                                double flop);
+
+/* The call of that name; TCC_CALLS: there is none. */
+tcc_call tcc_library_find(const char *name);
+/* What a call with these params touches through each of its buffers; count 0: all of it, or nothing is known. `out` has
+ * room for all of them. */
+void tcc_library_regions(tcc_call call, const int64_t *params, tcc_region *out);
 
 #endif

@@ -28,9 +28,9 @@ enum { BACK_DY, BACK_X, BACK_MEAN, BACK_SCALE, BACK_WEIGHT, BACK_DX, BACK_DWEIGH
 
 static bool is_gradient(const tcc_node *n) { return n->op >= TCC_OP_BATCH_NORM_GRAD_X; }
 
-static const char *entry_of(const tcc_node *n) {
-    return is_gradient(n) ? "cudnn.batch_norm_backward" : "cudnn.batch_norm_forward";
-}
+static tcc_call call_of(const tcc_node *n) { return is_gradient(n) ? TCC_CALL_NORM_BACKWARD : TCC_CALL_NORM_FORWARD; }
+
+static const char *entry_of(const tcc_node *n) { return tcc_call_get_info(call_of(n))->name; }
 
 /* Why the library cannot be asked about `n`, one of a family; NULL: here is what to ask. */
 static const char *describe(const tcc_node *n, tcc_norm_params *p) {
@@ -142,6 +142,6 @@ tcc_status tcc_lower_norm_call(tcc_lowering *l) {
     }
     TCC_TRY(writes(l, TCC_OP_COUNT, p.workspace_bytes, &buffers[n]));
     tcc_logf(l->cx, TCC_LOG_FUSION, "%s of %lld x %lld", name, (long long)p.rows, (long long)p.channels);
-    return tcc_library_add_call(l, name, (int64_t *)&p, TCC_NORM_PARAMS, buffers, n + 1,
+    return tcc_library_add_call(l, call_of(hero), (int64_t *)&p, buffers,
                                 (back ? 10.0 : 6.0) * (double)p.rows * (double)p.channels);
 }

@@ -47,9 +47,7 @@ static tcc_status run(void *call, tcc_diag *d, const tcc_cuda_address *buffers) 
 }
 
 const tcc_cuda_entry tcc__cublaslt_matmul = {
-    .name = "cublaslt.matmul",
-    .n_params = TCC_MATMUL_PARAMS,
-    .n_buffers = 7,
+    .call = TCC_CALL_MATMUL,
     .create = create,
     .destroy = destroy,
     .run = run,

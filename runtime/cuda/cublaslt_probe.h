@@ -5,6 +5,7 @@
 
 #include "runtime/cuda/context.h"
 
+#include "codegen/calls.h"
 #include "codegen/program.h"
 
 /* Whether a product with the types and the activation (RELU or RELU_GRADIENT) of `like` is what codegen/program.h says:

@@ -5,6 +5,7 @@
 
 #include "runtime/cuda/cublaslt.h"
 
+#include "codegen/calls.h"
 #include "codegen/program.h"
 
 typedef struct tcc_cublaslt_product tcc_cublaslt_product;

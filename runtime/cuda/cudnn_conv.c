@@ -83,12 +83,13 @@ static tcc_status check_relu(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cudnn
 }
 
 static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind kind, int64_t *params, void **out) {
-    static const char *const names[] = {"cudnn.conv_forward", "cudnn.conv_data_gradient", "cudnn.conv_filter_gradient"};
+    static const tcc_call calls[] = {TCC_CALL_CONV_FORWARD, TCC_CALL_CONV_DATA_GRADIENT, TCC_CALL_CONV_FILTER_GRADIENT};
     *out = NULL;
     const tcc_cudnn *cudnn;
     tcc_cudnn_conv_params p;
     memcpy(&p, params, sizeof p);
-    if (!well_formed(&p)) return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "%s: malformed params", names[kind]);
+    if (!well_formed(&p))
+        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "%s: malformed params", tcc_call_get_info(calls[kind])->name);
     TCC_TRY(tcc__cudnn_open(cuda, d, &cudnn));
     conv_call *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);
@@ -101,9 +102,9 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind
         tcc_note(d, TCC_NOWHERE,
                  "for %s of %lld images of %lld x %lld x %lld with %lld channels, kernels of %lld x %lld x %lld to "
                  "%lld channels in %lld groups",
-                 names[kind], (long long)v->batch, (long long)v->x_size[0], (long long)v->x_size[1],
-                 (long long)v->x_size[2], (long long)v->in, (long long)v->kernel[0], (long long)v->kernel[1],
-                 (long long)v->kernel[2], (long long)v->out, (long long)v->groups);
+                 tcc_call_get_info(calls[kind])->name, (long long)v->batch, (long long)v->x_size[0],
+                 (long long)v->x_size[1], (long long)v->x_size[2], (long long)v->in, (long long)v->kernel[0],
+                 (long long)v->kernel[1], (long long)v->kernel[2], (long long)v->out, (long long)v->groups);
         conv_destroy(c);
         return s;
     }
@@ -131,9 +132,8 @@ static tcc_status conv_run(void *call, tcc_diag *d, const tcc_cuda_address *buff
     return tcc_cudnn_graph_run(c->graph, d, c->bias ? with : without, buffers[WORKSPACE]);
 }
 
-const tcc_cuda_entry tcc__cudnn_conv_forward = {"cudnn.conv_forward", TCC_CUDNN_CONV_PARAMS, 5,
-                                                create_forward,       conv_destroy,          conv_run};
-const tcc_cuda_entry tcc__cudnn_conv_data_gradient = {"cudnn.conv_data_gradient", TCC_CUDNN_CONV_PARAMS, 4,
-                                                      create_data_gradient,       conv_destroy,          conv_run};
-const tcc_cuda_entry tcc__cudnn_conv_filter_gradient = {"cudnn.conv_filter_gradient", TCC_CUDNN_CONV_PARAMS, 4,
-                                                        create_filter_gradient,       conv_destroy,          conv_run};
+const tcc_cuda_entry tcc__cudnn_conv_forward = {TCC_CALL_CONV_FORWARD, create_forward, conv_destroy, conv_run};
+const tcc_cuda_entry tcc__cudnn_conv_data_gradient = {TCC_CALL_CONV_DATA_GRADIENT, create_data_gradient, conv_destroy,
+                                                      conv_run};
+const tcc_cuda_entry tcc__cudnn_conv_filter_gradient = {TCC_CALL_CONV_FILTER_GRADIENT, create_filter_gradient,
+                                                        conv_destroy, conv_run};

@@ -112,7 +112,7 @@ static tcc_status make(const tcc_cudnn *cudnn, tcc_diag *d, bool backward, tcc_n
 }
 
 static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, bool backward, int64_t *params, void **out) {
-    const char *name = backward ? "cudnn.batch_norm_backward" : "cudnn.batch_norm_forward";
+    const char *name = tcc_call_get_info(backward ? TCC_CALL_NORM_BACKWARD : TCC_CALL_NORM_FORWARD)->name;
     *out = NULL;
     const tcc_cudnn *cudnn;
     tcc_norm_params p;
@@ -148,7 +148,5 @@ static tcc_status run_backward(void *call, tcc_diag *d, const tcc_cuda_address *
     return tcc_cudnn_graph_run(call, d, buffers, buffers[BACKWARD_TENSORS]);
 }
 
-const tcc_cuda_entry tcc__cudnn_norm_forward = {
-    "cudnn.batch_norm_forward", TCC_NORM_PARAMS, FORWARD_TENSORS + 1, create_forward, norm_destroy, run_forward};
-const tcc_cuda_entry tcc__cudnn_norm_backward = {
-    "cudnn.batch_norm_backward", TCC_NORM_PARAMS, BACKWARD_TENSORS + 1, create_backward, norm_destroy, run_backward};
+const tcc_cuda_entry tcc__cudnn_norm_forward = {TCC_CALL_NORM_FORWARD, create_forward, norm_destroy, run_forward};
+const tcc_cuda_entry tcc__cudnn_norm_backward = {TCC_CALL_NORM_BACKWARD, create_backward, norm_destroy, run_backward};

@@ -303,7 +303,7 @@ static tcc_status make(const tcc_cudnn *cudnn, tcc_diag *d, bool backward, tcc_s
 }
 
 static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, bool backward, int64_t *params, void **out) {
-    const char *name = backward ? "cudnn.sdpa_backward" : "cudnn.sdpa_forward";
+    const char *name = tcc_call_get_info(backward ? TCC_CALL_SDPA_BACKWARD : TCC_CALL_SDPA_FORWARD)->name;
     *out = NULL;
     const tcc_cudnn *cudnn;
     tcc_sdpa_params p;
@@ -348,7 +348,5 @@ static tcc_status run_backward(void *call, tcc_diag *d, const tcc_cuda_address *
     return tcc_cudnn_graph_run(c->graph, d, addresses, buffers[WORKSPACE] + (tcc_cuda_address)c->sums_bytes);
 }
 
-const tcc_cuda_entry tcc__cudnn_sdpa_forward = {"cudnn.sdpa_forward", TCC_SDPA_PARAMS, 6,
-                                                create_forward,       sdpa_destroy,    run_forward};
-const tcc_cuda_entry tcc__cudnn_sdpa_backward = {"cudnn.sdpa_backward", TCC_SDPA_PARAMS, 10,
-                                                 create_backward,       sdpa_destroy,    run_backward};
+const tcc_cuda_entry tcc__cudnn_sdpa_forward = {TCC_CALL_SDPA_FORWARD, create_forward, sdpa_destroy, run_forward};
+const tcc_cuda_entry tcc__cudnn_sdpa_backward = {TCC_CALL_SDPA_BACKWARD, create_backward, sdpa_destroy, run_backward};

@@ -19,7 +19,7 @@ static const tcc_cuda_entry *const entries[] = {&tcc__cublaslt_matmul,          
 
 const tcc_cuda_entry *tcc__cuda_entry_find(const char *name) {
     for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        if (!strcmp(entries[i]->name, name)) return entries[i];
+        if (!strcmp(tcc_call_get_info(entries[i]->call)->name, name)) return entries[i];
     return NULL;
 }
 
@@ -32,7 +32,7 @@ struct tcc_cuda_call {
 
 tcc_status tcc__cuda_call(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_entry *entry, int64_t *params,
                           void **call) {
-    const size_t n = (size_t)entry->n_params, bytes = n * sizeof *params;
+    const size_t n = (size_t)tcc_call_get_info(entry->call)->n_params, bytes = n * sizeof *params;
     for (struct tcc_cuda_call *c = cuda->calls; c; c = c->next)
         if (c->entry == entry && (!memcmp(c->params, params, bytes) || !memcmp(c->params + n, params, bytes))) {
             memcpy(params, c->params, bytes);

@@ -9,12 +9,12 @@
 #ifndef TCC_RUNTIME_CUDA_LIBRARY_H
 #define TCC_RUNTIME_CUDA_LIBRARY_H
 
+#include "codegen/calls.h"
 #include "runtime/cuda/context.h"
 
 typedef struct tcc_cuda_entry {
-    const char *name; /* "cublaslt.matmul" */
-    int n_params, n_buffers;
-    /* Make a call ready; the device is entered. `params` are the struct's that codegen/program.h names, lowered where
+    tcc_call call;
+    /* Make a call ready; the device is entered. `params` are the struct's that codegen/calls.def names, lowered where
      * the call needs less. Errors: TCC_EUNSUPPORTED (no library, or it refuses), TCC_EFORMAT, TCC_ENOMEM, TCC_EDEVICE.
      */
     tcc_status (*create)(tcc_device_cuda *cuda, tcc_diag *d, int64_t *params, void **call);

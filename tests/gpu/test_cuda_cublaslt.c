@@ -5,6 +5,7 @@
 #include "harness/cublaslt.h"
 #include "harness/cuda_call.h"
 
+#include "codegen/calls.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/context.h"

@@ -7,6 +7,7 @@
 #include "harness/cuda_call.h"
 #include "harness/cudnn_device.h"
 
+#include "codegen/calls.h"
 #include "runtime/cuda/cudnn_conv_graph.h"
 
 #include <math.h>
@@ -36,7 +37,7 @@ static call_shape shape_of(tcc_cudnn_conv_kind kind, const tcc_cudnn_conv_params
     const spans s = spans_of(&p->conv);
     const int64_t counts[3][4] = {{s.x, s.w, s.bias, s.y}, {s.y, s.w, s.x}, {s.x, s.y, s.w}};
     call_shape shape = {.entry = entries[kind],
-                        .n_params = TCC_CUDNN_CONV_PARAMS,
+                        .n_params = TCC_CONV_FORWARD_PARAMS,
                         .n_buffers = kind == TCC_CUDNN_CONV_FORWARD ? 4 : 3,
                         .n_outputs = 1,
                         .workspace_bytes = p->workspace_bytes};

@@ -8,6 +8,7 @@
 #include "harness/graphs.h"
 #include "harness/passes.h"
 
+#include "codegen/calls.h"
 #include "codegen/emit/llvm.h"
 #include "passes/select.h"
 #include "runtime/cuda/cudnn_norm.h"
@@ -39,7 +40,7 @@ static bool is_image(bool backward, int buffer) {
 
 static call_shape shape_of(bool backward, const tcc_norm_params *p) {
     call_shape s = {.entry = backward ? "cudnn.batch_norm_backward" : "cudnn.batch_norm_forward",
-                    .n_params = TCC_NORM_PARAMS,
+                    .n_params = TCC_NORM_FORWARD_PARAMS,
                     .n_buffers = backward ? BACK_BUFFERS : FORWARD_BUFFERS,
                     .n_outputs = 3,
                     .workspace_bytes = p->workspace_bytes};

@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/cudnn_planner.h"
 
+#include "codegen/calls.h"
 #include "runtime/cuda/cudnn_norm.h"
 
 #include <dlfcn.h>

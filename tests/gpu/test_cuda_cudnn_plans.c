@@ -8,6 +8,7 @@
 #include "harness/cudnn_planner.h"
 #include "harness/passes.h"
 
+#include "codegen/calls.h"
 #include "codegen/emit/llvm.h"
 #include "ir/support/alloc.h"
 #include "runtime/cuda/cudnn_conv_graph.h"

@@ -7,6 +7,7 @@
 #include "harness/cudnn_device.h"
 #include "harness/graphs.h"
 
+#include "codegen/calls.h"
 #include "codegen/emit/llvm.h"
 #include "runtime/cuda/cudnn_sdpa.h"
 
@@ -44,7 +45,7 @@ static tcc_sdpa_params attention(tcc_dtype type, int64_t queries, int64_t keys) 
 static call_shape shape_of(bool backward, const tcc_sdpa_params *p) {
     static const char roles[2][TYPES + 1] = {"qkkql", "qkkqlqqkk"};
     call_shape s = {.entry = backward ? "cudnn.sdpa_backward" : "cudnn.sdpa_forward",
-                    .n_params = TCC_SDPA_PARAMS,
+                    .n_params = TCC_SDPA_FORWARD_PARAMS,
                     .n_buffers = backward ? 9 : 5,
                     .n_outputs = backward ? 3 : 2,
                     .workspace_bytes = p->workspace_bytes};

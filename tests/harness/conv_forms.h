@@ -3,6 +3,7 @@
 #ifndef TCC_TESTS_HARNESS_CONV_FORMS_H
 #define TCC_TESTS_HARNESS_CONV_FORMS_H
 
+#include "codegen/calls.h"
 #include "codegen/program.h"
 
 enum { CONV_SPATIAL = 3, CONV_FORMS = 67 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The regions that calls of libraries touch, from their params. Workspaces are left out: all of one belongs to its
- * call. */
-#include "codegen/library/region.h"
-#include "codegen/program.h"
+ * Calls of libraries by name, and the regions that they touch, from their params. Workspaces are left out: all of one
+ * belongs to its call. */
+#include "codegen/library/call.h"
 
 #include <string.h>
 
@@ -20,10 +19,10 @@ static tcc_region matrices(const tcc_matmul_params *p, int64_t stride, int64_t o
     return tcc_region_of(0, bytes, dims, sizeof dims / sizeof dims[0]);
 }
 
-static void matmul(const tcc_matmul_params *p, int n, tcc_region *out) {
-    enum { A, B, BIAS, AUX, ADDEND, C, BUFFERS };
+static void regions_of_matmul(const int64_t *params, tcc_region *out) {
+    const tcc_matmul_params *p = (const tcc_matmul_params *)params;
+    enum { A, B, BIAS, AUX, ADDEND, C };
     const int64_t bytes = bytes_of(p->type), bytes_c = bytes_of(p->type_c);
-    if (n < BUFFERS) return;
     out[A] = matrices(p, p->stride_a, p->outer_a, p->m, p->k, p->transpose_a, p->lda, bytes);
     out[B] = matrices(p, p->stride_b, p->outer_b, p->k, p->n, p->transpose_b, p->ldb, bytes);
     out[BIAS] = dense(p->bias == TCC_MATMUL_SUMS_OF_A ? p->m : p->n, p->type_c);
@@ -47,30 +46,61 @@ static tcc_region tensor(int64_t outer, int64_t inner, const int64_t *sizes, con
     return tcc_region_of(0, bytes, dims, 5);
 }
 
-static void conv(const char *entry, const tcc_cudnn_conv_params *params, int n, tcc_region *out) {
-    const tcc_conv_params *p = &params->conv;
-    const int64_t bytes = bytes_of(params->type);
+static void regions_of_conv(const int64_t *params, tcc_call call, tcc_region *out) {
+    const tcc_cudnn_conv_params *of = (const tcc_cudnn_conv_params *)params;
+    const tcc_conv_params *p = &of->conv;
+    const int64_t bytes = bytes_of(of->type);
     const tcc_region x = tensor(p->batch, p->in, p->x_size, p->x_stride, bytes),
                      y = tensor(p->batch, p->out, p->y_size, p->y_stride, bytes),
                      w = tensor(p->out, p->in / p->groups, p->kernel, p->w_stride, bytes);
-    const bool forward = !strcmp(entry, "cudnn.conv_forward"), data = !strcmp(entry, "cudnn.conv_data_gradient");
-    if (n < (forward ? 4 : 3)) return;
+    const bool forward = call == TCC_CALL_CONV_FORWARD, data = call == TCC_CALL_CONV_DATA_GRADIENT;
     out[0] = data ? y : x;
     out[1] = forward || data ? w : y;
-    out[2] = forward ? dense(p->out, params->type) : data ? x : w;
+    out[2] = forward ? dense(p->out, of->type) : data ? x : w;
     if (forward) out[3] = y;
 }
 
-static void norm(const char *entry, const tcc_norm_params *p, int n, tcc_region *out) {
-    static const char forward[] = "r11r11", backward[] = "rr111r11"; /* rows x channels, or one a channel */
-    const char *const which = strcmp(entry, "cudnn.batch_norm_forward") ? backward : forward;
-    for (int i = 0; which[i] && i < n; i++)
+static void regions_of_conv_forward(const int64_t *params, tcc_region *out) {
+    regions_of_conv(params, TCC_CALL_CONV_FORWARD, out);
+}
+
+static void regions_of_conv_data_gradient(const int64_t *params, tcc_region *out) {
+    regions_of_conv(params, TCC_CALL_CONV_DATA_GRADIENT, out);
+}
+
+static void regions_of_conv_filter_gradient(const int64_t *params, tcc_region *out) {
+    regions_of_conv(params, TCC_CALL_CONV_FILTER_GRADIENT, out);
+}
+
+/* Attention says itself what it touches (tcc_attention_region). */
+static void regions_of_sdpa(const int64_t *params, tcc_region *out) { (void)params, (void)out; }
+
+/* `which`: a letter a buffer; r: rows x channels; 1: one a channel. */
+static void regions_of_norm(const int64_t *params, const char *which, tcc_region *out) {
+    const tcc_norm_params *p = (const tcc_norm_params *)params;
+    for (int i = 0; which[i]; i++)
         out[i] = which[i] == 'r' ? dense(p->rows * p->channels, p->type) : dense(p->channels, TCC_F32);
 }
 
-void tcc_library_regions(const char *entry, const int64_t *params, int n_buffers, tcc_region *out) {
-    memset(out, 0, sizeof *out * (size_t)n_buffers);
-    if (!strcmp(entry, "cublaslt.matmul")) matmul((const tcc_matmul_params *)params, n_buffers, out);
-    else if (!strncmp(entry, "cudnn.conv", 10)) conv(entry, (const tcc_cudnn_conv_params *)params, n_buffers, out);
-    else if (!strncmp(entry, "cudnn.batch_norm", 16)) norm(entry, (const tcc_norm_params *)params, n_buffers, out);
+static void regions_of_norm_forward(const int64_t *params, tcc_region *out) { regions_of_norm(params, "r11r11", out); }
+
+static void regions_of_norm_backward(const int64_t *params, tcc_region *out) {
+    regions_of_norm(params, "rr111r11", out);
+}
+
+static void (*const regions[])(const int64_t *params, tcc_region *out) = {
+#define TCC_CALL(id, text, params, buffers, regions) regions_of_##regions,
+#include "codegen/calls.def"
+#undef TCC_CALL
+};
+
+tcc_call tcc_library_find(const char *name) {
+    int call = 0;
+    while (call < TCC_CALLS && strcmp(tcc_call_get_info((tcc_call)call)->name, name)) call++;
+    return (tcc_call)call;
+}
+
+void tcc_library_regions(tcc_call call, const int64_t *params, tcc_region *out) {
+    memset(out, 0, sizeof *out * (size_t)tcc_call_get_info(call)->n_buffers);
+    regions[call](params, out);
 }
