@@ -37,7 +37,7 @@ static LLVMValueRef lane(tcc_emitter *e, LLVMValueRef vector, int i) {
 
 /* The lines of shared memory, in floats: rows, their second operand, columns, and probabilities. */
 typedef struct layout {
-    int64_t d, e;                   /* widths as sums walk them */
+    int64_t d, e;                   /* widths as sums have them */
     int64_t first, second, columns; /* sizes */
     int64_t scores;
 } layout;
@@ -265,7 +265,7 @@ static void emit_forward(tcc_emitter *e, const run *r) {
         carry[n + i] = number(e, -INFINITY), carry[n + 4 + i] = number(e, 0); /* maxima; parts of denominators */
     tcc_attention_columns(e, r->b, &from, &to);
     tcc_emit_loop blocks;
-    LLVMValueRef key0 = tcc_attention_walk(e, r->b, from, to, &blocks, carry, n + 8), s[4 * GROUPS];
+    LLVMValueRef key0 = tcc_attention_blocks_begin(e, r->b, from, to, &blocks, carry, n + 8), s[4 * GROUPS];
     make_products(e, r, r->first, TCC_ATTENTION_K, key0, a->S, a->D, l.d, s);
     copy_rows(e, r, TCC_ATTENTION_V, key0, p->columns, a->S, a->E, round_up(a->E, 32), false, r->columns, values_pitch);
     for (int i = 0; i < 4; i++) {
@@ -359,7 +359,7 @@ static void emit_queries(tcc_emitter *e, const run *r) {
     clear(e, dq, n);
     tcc_attention_columns(e, r->b, &from, &to);
     tcc_emit_loop blocks;
-    LLVMValueRef key0 = tcc_attention_walk(e, r->b, from, to, &blocks, dq, n);
+    LLVMValueRef key0 = tcc_attention_blocks_begin(e, r->b, from, to, &blocks, dq, n);
     make_products(e, r, r->first, TCC_ATTENTION_K, key0, a->S, a->D, l.d, s);
     make_products(e, r, r->second, TCC_ATTENTION_V, key0, a->S, a->E, l.e, dp);
     copy_rows(e, r, TCC_ATTENTION_K, key0, p->columns, a->S, a->D, round_up(a->D, 32), false, r->columns, keys_pitch);
@@ -391,7 +391,7 @@ static void emit_keys(tcc_emitter *e, const run *r) {
     clear(e, sums, n);
     tcc_attention_columns(e, r->b, &from, &to);
     tcc_emit_loop blocks;
-    LLVMValueRef query0 = tcc_attention_walk(e, r->b, from, to, &blocks, sums, n);
+    LLVMValueRef query0 = tcc_attention_blocks_begin(e, r->b, from, to, &blocks, sums, n);
     make_products(e, r, r->first, TCC_ATTENTION_Q, query0, a->T, a->D, l.d, s);
     if (want_k) {
         make_products(e, r, r->second, TCC_ATTENTION_DO, query0, a->T, a->E, l.e, dp);

@@ -89,8 +89,8 @@ void tcc_attention_columns(tcc_emitter *e, const tcc_attention_block *b, LLVMVal
     }
 }
 
-LLVMValueRef tcc_attention_walk(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef from, LLVMValueRef to,
-                                tcc_emit_loop *blocks, LLVMValueRef *carry, int n) {
+LLVMValueRef tcc_attention_blocks_begin(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef from,
+                                        LLVMValueRef to, tcc_emit_loop *blocks, LLVMValueRef *carry, int n) {
     LLVMValueRef first = wide(e, from), end = wide(e, to);
     tcc_emit_loop_begin(e, blocks, first, end, b->p->columns, carry, n);
     memcpy(carry, blocks->carry, sizeof *carry * (size_t)n);

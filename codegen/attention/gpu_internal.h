@@ -33,8 +33,8 @@ LLVMValueRef tcc_attention_load_value(tcc_emitter *e, const tcc_attention_block 
 void tcc_attention_columns(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef *from, LLVMValueRef *to);
 
 /* Begins the loop over them, a block of columns a turn, with n values carried in `carry`; the turn's first column. */
-LLVMValueRef tcc_attention_walk(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef from, LLVMValueRef to,
-                                tcc_emit_loop *blocks, LLVMValueRef *carry, int n);
+LLVMValueRef tcc_attention_blocks_begin(tcc_emitter *e, const tcc_attention_block *b, LLVMValueRef from,
+                                        LLVMValueRef to, tcc_emit_loop *blocks, LLVMValueRef *carry, int n);
 
 /* --- Dropout (attention_gpu_dropout.c): bits of i32, set where an element is kept. NULL without dropout. */
 /* Bit i: of the query and key + i, for i < 4; the key is a multiple of 4. Only with dropout. */

@@ -17,8 +17,8 @@ typedef struct lowered {
     tcc_attention_plan plan;
 } lowered;
 
-/* Strides of a walk whose loops are the dims of a node in order (dims of 1 have none), as an operand of `n_batch` batch
- * dims. False: its elements do not lie side by side. */
+/* Strides of an index map whose loops are the dims of a node in order (dims of 1 have none), as an operand of `n_batch`
+ * batch dims. False: its elements do not lie side by side. */
 static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *type, const int64_t *strides,
                         int64_t offset) {
     int last = type->rank - 1;
@@ -33,8 +33,8 @@ static bool set_operand(lowered *out, tcc_attention_role role, const tcc_type *t
     return rows_only || type->dims[last] == 1 || strides[last] == 1;
 }
 
-/* Whether rows of the operand are whole pieces of 16 bytes, as tensor cores want narrow ones. */
-static bool in_pieces(const lowered *out, tcc_attention_role role) {
+/* Whether rows of the operand are whole chunks of 16 bytes, as tensor cores want narrow ones. */
+static bool in_chunks(const lowered *out, tcc_attention_role role) {
     const tcc_attention_operand *o = &out->a.operands[role];
     int64_t bytes = tcc_dtype_bytes(out->dtypes[role]),
             bits = out->offsets[role] * bytes | out->buffers[role].offset_bytes | o->row * bytes;
@@ -56,7 +56,7 @@ static tcc_dtype dtype_of(const tcc_lowering *l, const lowered *out, tcc_attenti
 static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *n) {
     int64_t strides[TCC_MAX_RANK] = {0};
     tcc_dtype dtype = out->dtypes[role] = dtype_of(l, out, role, n->type.dtype);
-    const bool whole = dtype == out->narrow && dtype != TCC_F32 && role != TCC_ATTENTION_MASK; /* pieces are wanted */
+    const bool whole = dtype == out->narrow && dtype != TCC_F32 && role != TCC_ATTENTION_MASK; /* chunks are wanted */
     tcc_iteration it;
     tcc_iteration_init(&it, n->type.rank, n->type.dims);
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
@@ -70,7 +70,7 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
         int var = 0;
         for (int i = 0; i < n->type.rank; i++)
             strides[i] = n->type.dims[i] == 1 ? 0 : tcc_affine_coefficient(&x->affine, var++);
-        in_place = set_operand(out, role, &n->type, strides, x->affine.constant) && (!whole || in_pieces(out, role));
+        in_place = set_operand(out, role, &n->type, strides, x->affine.constant) && (!whole || in_chunks(out, role));
     }
     tcc_body_free(b);
     if (status != TCC_OK || in_place) return status;
@@ -359,7 +359,7 @@ static tcc_status launch_gpu(tcc_lowering *l, lowered *k) {
     return a->has[TCC_ATTENTION_DV] ? launch_kind(l, k, TCC_ATTENTION_GPU_KEYS, keys, VALUES_ALONE) : TCC_OK;
 }
 
-/* What tensor cores would multiply: q, k, v (and do) of one narrow type, in widths of whole pieces of 16 bytes. */
+/* What tensor cores would multiply: q, k, v (and do) of one narrow type, in widths of whole chunks of 16 bytes. */
 static tcc_dtype narrow_type(const tcc_llvm_target *target, const tcc_node *main) {
     tcc_dtype dtype = main->operands[0]->type.dtype;
     bool backward = main->op != TCC_OP_SDPA;

@@ -11,10 +11,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 64, MOST_TILES = TCC_ATTENTION_GPU_WIDTH / 8, ROW_THREADS = 4, PIECE = 16 /* bytes */ };
+enum { MOST_COLUMNS = 64, MOST_TILES = TCC_ATTENTION_GPU_WIDTH / 8, ROW_THREADS = 4, CHUNK = 16 /* bytes */ };
 
 static int64_t padded(int64_t width) { return (width + 15) / 16 * 16; }
-static int64_t pitch_of(int64_t width) { return 2 * padded(width) + PIECE; }
+static int64_t pitch_of(int64_t width) { return 2 * padded(width) + CHUNK; }
 
 static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
 static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return tcc_emit_add(e, a, b); }
@@ -47,16 +47,16 @@ int64_t tcc_attention_mma_scratch(const tcc_attention_gpu_plan *p) { return plac
  * steps of k. */
 static void send_rows(tcc_emitter *e, const tcc_attention_block *b, tcc_attention_role role, LLVMValueRef first,
                       int count, int64_t limit, int64_t width, int64_t to) {
-    int64_t pieces = padded(width) / 8, total = count * pieces, pitch = pitch_of(width);
+    int64_t chunks = padded(width) / 8, total = count * chunks, pitch = pitch_of(width);
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, LLVMBuildZExt(e->builder, b->thread, e->i64, ""), tcc_emit_i64(e, total),
                         b->p->threads, NULL, 0);
-    LLVMValueRef index = LLVMBuildTrunc(e->builder, loop.index, e->i32, ""), row = over(e, index, pieces),
-                 column = times(e, rest(e, index, pieces), 8);
+    LLVMValueRef index = LLVMBuildTrunc(e->builder, loop.index, e->i32, ""), row = over(e, index, chunks),
+                 column = times(e, rest(e, index, chunks), 8);
     LLVMValueRef in_memory = add(e, first, row), inside = below(e, in_memory, i32(e, limit));
     if (padded(width) != width) inside = LLVMBuildAnd(e->builder, inside, below(e, column, i32(e, width)), "");
     LLVMValueRef place = add(e, add(e, times(e, row, pitch), times(e, column, 2)), i32(e, to));
-    tcc_emit_copy_async(e, shared(e, place), tcc_attention_element(e, b, role, in_memory, column), PIECE, inside);
+    tcc_emit_copy_async(e, shared(e, place), tcc_attention_element(e, b, role, in_memory, column), CHUNK, inside);
     tcc_emit_loop_end(e, &loop, NULL);
 }
 
@@ -67,9 +67,9 @@ static void make_products(tcc_emitter *e, const tcc_attention_block *b, int64_t 
     int64_t pitch = pitch_of(width), steps = padded(width) / 16;
     LLVMValueRef lane = b->in_warp, a[4], c[4];
     LLVMValueRef row = add(e, times(e, b->warp, 16), rest(e, lane, 16));
-    LLVMValueRef a_at = add(e, add(e, times(e, row, pitch), times(e, over(e, lane, 16), PIECE)), i32(e, rows));
+    LLVMValueRef a_at = add(e, add(e, times(e, row, pitch), times(e, over(e, lane, 16), CHUNK)), i32(e, rows));
     LLVMValueRef column = add(e, times(e, over(e, lane, 16), 8), rest(e, lane, 8));
-    LLVMValueRef c_at = add(e, add(e, times(e, column, pitch), times(e, rest(e, over(e, lane, 8), 2), PIECE)),
+    LLVMValueRef c_at = add(e, add(e, times(e, column, pitch), times(e, rest(e, over(e, lane, 8), 2), CHUNK)),
                             i32(e, columns));
     for (int t = 0; t < p->columns / 8; t++)
         for (int i = 0; i < 4; i++) out[t][i] = number(e, 0);
@@ -91,7 +91,7 @@ static void add_products(tcc_emitter *e, const tcc_attention_block *b, LLVMValue
     int64_t pitch = pitch_of(width);
     LLVMValueRef lane = b->in_warp, a[4], c[4];
     LLVMValueRef line = add(e, times(e, rest(e, over(e, lane, 8), 2), 8), rest(e, lane, 8));
-    LLVMValueRef at = add(e, add(e, times(e, line, pitch), times(e, over(e, lane, 16), PIECE)), i32(e, columns));
+    LLVMValueRef at = add(e, add(e, times(e, line, pitch), times(e, over(e, lane, 16), CHUNK)), i32(e, columns));
     for (int k = 0; k < p->columns / 16; k++) {
         for (int i = 0; i < 4; i++)
             a[i] = tcc_emit_pack(e, p->matrix, x[2 * k + i / 2][2 * (i % 2)], x[2 * k + i / 2][2 * (i % 2) + 1]);
@@ -176,7 +176,7 @@ static void emit_forward(tcc_emitter *e, const tcc_attention_block *b) {
     for (int h = 0; h < 2; h++)
         carry[n + h] = number(e, -INFINITY), carry[n + 2 + h] = number(e, 0); /* maxima; parts of denominators */
     tcc_emit_loop blocks;
-    LLVMValueRef key0 = tcc_attention_walk(e, b, from, to, &blocks, carry, (int)(n + 4)),
+    LLVMValueRef key0 = tcc_attention_blocks_begin(e, b, from, to, &blocks, carry, (int)(n + 4)),
                  next = add(e, key0, i32(e, p->columns));
     LLVMValueRef kept[2][2]; /* drawn while operands are on their way */
     keep_rows(e, b, key0, kept);
@@ -297,7 +297,7 @@ static void emit_queries(tcc_emitter *e, const tcc_attention_block *b) {
     clear(e, dq, n);
     tcc_attention_columns(e, b, &from, &to);
     tcc_emit_loop blocks;
-    LLVMValueRef key0 = tcc_attention_walk(e, b, from, to, &blocks, dq, (int)n);
+    LLVMValueRef key0 = tcc_attention_blocks_begin(e, b, from, to, &blocks, dq, (int)n);
     send_rows(e, b, TCC_ATTENTION_K, key0, p->columns, a->S, a->D, at.columns_d);
     send_rows(e, b, TCC_ATTENTION_V, key0, p->columns, a->S, a->E, at.columns_e);
     tcc_emit_copy_commit(e);
@@ -333,7 +333,7 @@ static void emit_keys(tcc_emitter *e, const tcc_attention_block *b) {
     clear(e, sums, n);
     tcc_attention_columns(e, b, &from, &to);
     tcc_emit_loop blocks;
-    LLVMValueRef query0 = tcc_attention_walk(e, b, from, to, &blocks, sums, (int)n);
+    LLVMValueRef query0 = tcc_attention_blocks_begin(e, b, from, to, &blocks, sums, (int)n);
     send_rows(e, b, TCC_ATTENTION_Q, query0, p->columns, a->T, a->D, at.columns_d);
     send_rows(e, b, TCC_ATTENTION_DO, query0, p->columns, a->T, a->E, at.columns_e);
     tcc_emit_copy_commit(e);

@@ -213,7 +213,7 @@ typedef struct tcc_body_run {
     LLVMValueRef mask;   /* lanes that exist; NULL: all */
     bool any_extent;     /* loops may run further than the body says */
     LLVMValueRef inside; /* false in threads that repeat another's lanes and must not store; NULL: there are none */
-    /* A schedule that walks memory in its own way gives the values of whole affine forms instead of loops. Each is the
+    /* A schedule with index maps of its own gives the values of whole affine forms instead of loops. Each is the
      * loop part of some offset: its value in lane 0, and its step from lane to lane. */
     int n_forms;
     const tcc_affine *forms;
@@ -260,7 +260,7 @@ void tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef 
 void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
 
 /* The same across the lane groups of an item. */
-void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
+void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry);
 
 /* --- Mean and M2 in one sweep (moments.c). A state is a count, a mean and an M2, all of the element's type; at first
  * 0. A segment is two sums, of x - mean and of its square, and the number of its elements. */

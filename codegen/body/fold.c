@@ -148,15 +148,15 @@ void tcc_fold_lanes(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *
         fold_threads(e, ops[i], carry + c, group / TCC_EMIT_WARP);
 }
 
-void tcc_fold_deep(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
-    enum { MOST_DEEP = 32 };
+void tcc_fold_split(tcc_emitter *e, const tcc_op *ops, int n_ops, LLVMValueRef *carry) {
+    enum { MOST_SPLIT = 32 };
     int n_carry = 0;
-    LLVMValueRef all[MOST_DEEP * TCC_EMIT_MAX_CARRY];
+    LLVMValueRef all[MOST_SPLIT * TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < n_ops; i++) n_carry += tcc_fold_carries(ops[i]);
-    if (!e->deep || n_carry == 0) return;
-    tcc_emit_gather_deep(e, carry, n_carry, all);
+    if (!e->split || n_carry == 0) return;
+    tcc_emit_gather_split(e, carry, n_carry, all);
     for (int i = 0, c = 0; i < n_ops; c += tcc_fold_carries(ops[i++])) {
         for (int k = 0; k < tcc_fold_carries(ops[i]); k++) carry[c + k] = all[c + k];
-        for (int d = 1; d < e->shape.shape.deep; d++) fold_pair(e, ops[i], carry + c, all + d * n_carry + c);
+        for (int d = 1; d < e->shape.shape.split; d++) fold_pair(e, ops[i], carry + c, all + d * n_carry + c);
     }
 }

@@ -19,7 +19,7 @@ static int find_form(const tcc_body_run *r, const tcc_affine *a) {
     return -1;
 }
 
-/* A bound on all partial sums of a form that walks loops of a fold, which are long enough that its products should
+/* A bound on all partial sums of a form over loops of a fold, which are long enough that its products should
  * become steps. */
 static int64_t fold_reach(const tcc_body *b, const tcc_affine *a) {
     int64_t reach = a->constant < 0 ? -a->constant : a->constant;

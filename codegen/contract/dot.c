@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Lowering dots to the contraction schedule. An operand is read in place where its elements are an affine walk over
+ * Lowering dots to the contraction schedule. An operand is read in place where its elements are an affine map of
  * memory (through transposes and reshapes of the group), on CUDA also where these are of what it is computed from
  * (prologue.h); else it is copied into a temporary first. */
 #include "codegen/contract/launch.h"
@@ -26,42 +26,42 @@ static tcc_status computed_operand(tcc_lowering *l, const tcc_iteration *it, con
     return tcc_prologue_create(l, b, tcc_body_trace(b, n, at), out);
 }
 
-/* The walk over one operand of a dot in the joint space: in place, of what it is computed from, or over a copy. */
+/* The index map of one operand of a dot in the joint space: in place, of what it is computed from, or over a copy. */
 static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_iteration *it, const tcc_node *n, const int *axes,
-                              const tcc_affine *at, tcc_contract_operand *out, tcc_affine *walk) {
+                              const tcc_affine *at, tcc_contract_operand *out, tcc_affine *map) {
     const tcc_expr *x = tcc_body_trace(b, n, at);
     TCC_TRY(b->status);
     out->dtype = tcc_contract_type_in_place(l, n);
     if (tcc_operand_in_place(b, x, out->dtype, &out->buffer)) {
-        *walk = x->affine;
-        out->offset = walk->constant;
+        *map = x->affine;
+        out->offset = map->constant;
         return TCC_OK;
     }
     bool computes = tcc_contract_stages_operands(l) && tcc_group_has(l->group, n) && n->type.dtype == out->dtype;
     if (computes) TCC_TRY(computed_operand(l, it, n, axes, &out->prologue));
     if (out->prologue) {
-        *walk = out->prologue->forms[0];
+        *map = out->prologue->forms[0];
         return TCC_OK;
     }
     out->buffer = (tcc_plan_buffer){0};
     out->dtype = tcc_contract_type_of_copy(l);
     TCC_TRY(tcc_operand_copy(l, n, out->dtype, NULL, NULL, NULL, &out->buffer.temporary));
-    *walk = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
-    out->offset = walk->constant;
+    *map = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
+    out->offset = map->constant;
     return TCC_OK;
 }
 
 /* One dimension of the contraction for each loop of the joint space. */
-static void add_loops(tcc_contract_shape *s, const tcc_iteration *it, const int *lists, const tcc_affine *walk_a,
-                      const tcc_affine *walk_b) {
+static void add_loops(tcc_contract_shape *s, const tcc_iteration *it, const int *lists, const tcc_affine *map_a,
+                      const tcc_affine *map_b) {
     int var = 0;
     for (int i = 0; i < it->rank; i++)
         for (int f = 0; f < it->axes[i].n; f++) {
             int64_t extent = it->axes[i].factors[f];
             if (extent == 1) continue; /* no loop either */
             int result = lists[i] == K ? -1 : tcc_contract_add_result(s, extent);
-            tcc_contract_dim *d = tcc_contract_add(s, lists[i], extent, tcc_affine_coefficient(walk_a, var),
-                                                   tcc_affine_coefficient(walk_b, var), result);
+            tcc_contract_dim *d = tcc_contract_add(s, lists[i], extent, tcc_affine_coefficient(map_a, var),
+                                                   tcc_affine_coefficient(map_b, var), result);
             for (int o = 0; o < 2; o++) {
                 const tcc_prologue *p = o ? s->b.prologue : s->a.prologue;
                 for (int f = 0; p && f < p->reads.n_forms; f++) d->f[o][f] = tcc_affine_coefficient(&p->forms[f], var);
@@ -97,7 +97,7 @@ static tcc_status lower_product(tcc_lowering *l, const tcc_node *sum, bool *summ
         tcc_contract_shape s = {.matrices = true, .sum = sum, .summed = summed};
         tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
         if (!b) return tcc_enomem(l->diag);
-        tcc_affine coordinates[TCC_MAX_RANK], at_a[TCC_MAX_RANK], at_b[TCC_MAX_RANK], walk_a = {0}, walk_b = {0};
+        tcc_affine coordinates[TCC_MAX_RANK], at_a[TCC_MAX_RANK], at_b[TCC_MAX_RANK], map_a = {0}, map_b = {0};
         tcc_iteration_open(b, &it, coordinates);
         for (int i = 0; i < x->type.rank; i++) at_a[i] = coordinates[axis_a[i]];
         for (int i = 0; i < w->type.rank; i++) at_b[i] = coordinates[axis_b[i]];
@@ -106,12 +106,12 @@ static tcc_status lower_product(tcc_lowering *l, const tcc_node *sum, bool *summ
         bool again = tcc_iteration_refine(&it, b);
         b->split_var = -1;
         tcc_status status = b->status;
-        if (status == TCC_OK && !again) status = dot_operand(l, b, &it, x, axis_a, at_a, &s.a, &walk_a);
-        if (status == TCC_OK && !again) status = dot_operand(l, b, &it, w, axis_b, at_b, &s.b, &walk_b);
+        if (status == TCC_OK && !again) status = dot_operand(l, b, &it, x, axis_a, at_a, &s.a, &map_a);
+        if (status == TCC_OK && !again) status = dot_operand(l, b, &it, w, axis_b, at_b, &s.b, &map_b);
         tcc_body_free(b);
         TCC_TRY(status);
         if (again) continue;
-        add_loops(&s, &it, lists, &walk_a, &walk_b);
+        add_loops(&s, &it, lists, &map_a, &map_b);
         return tcc_contract_launch(l, &s);
     }
 }

@@ -100,8 +100,8 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
     out->n_forms = tcc_body_forms(b, out->forms, TCC_EPILOGUE_MAX_FORMS);
     if (out->n_forms < 0)
         return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc,
-                         "work on a result of %s walks memory in more than %d ways", tcc_op_get_info(hero->op)->text,
-                         TCC_EPILOGUE_MAX_FORMS);
+                         "work on a result of %s reads memory by more than %d index maps",
+                         tcc_op_get_info(hero->op)->text, TCC_EPILOGUE_MAX_FORMS);
     return b->status;
 }
 

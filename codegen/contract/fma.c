@@ -2,29 +2,29 @@
  * Multiplying tiles with multiply-adds.
  *
  * Threads and data of a tile. A chunk is 16 bytes of the sums' type: 4 f32, 2 f64. A warp is 4 x 8 threads; a thread
- * has squares of C, a chunk each way and 4 rows or 8 columns of them apart, so that the chunks which a warp reads from
- * shared memory are neighbours. Tiles of operands are [k][row] there, with 4 elements between rows of k: with that,
- * what a warp writes to columns falls into different banks as well. */
+ * has fragments of C, a chunk each way and 4 rows or 8 columns of them apart, so that the chunks which a warp reads
+ * from shared memory are neighbours. Tiles of operands are [k][row] there, with 4 elements between rows of k: with
+ * that, what a warp writes to columns falls into different banks as well. */
 #include "codegen/contract/gpu_internal.h"
 #include "codegen/contract/gpu_ops.h"
 
-/* sums[rows of squares * piece + row][columns of squares] += A B over the tile in shared memory. */
+/* sums[rows of fragments * chunk + row][columns of fragments] += A B over the tile in shared memory. */
 static void multiply(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
     enum { MOST = 8 / 2 };
-    const int piece = p->piece, high = p->thread_m / piece, across = p->thread_n / piece;
-    LLVMTypeRef type = sums_type(e, p, piece);
+    const int chunk = p->chunk, high = p->thread_m / chunk, across = p->thread_n / chunk;
+    LLVMTypeRef type = sums_type(e, p, chunk);
     a = at(e, p, a, tcc_emit_add(e, tcc_emit_mul(e, x->warp_m, i32(e, p->warp_m)), x->lane_m));
     b = at(e, p, b, tcc_emit_add(e, tcc_emit_mul(e, x->warp_n, i32(e, p->warp_n)), x->lane_n));
     for (int k = 0; k < p->tile_k; k++) {
         LLVMValueRef rows[MOST], columns[MOST];
         for (int h = 0; h < high; h++)
-            rows[h] = tcc_emit_load(e, type, at(e, p, a, i32(e, k * p->a.pitch + h * 4 * piece)), CHUNK_BYTES);
+            rows[h] = tcc_emit_load(e, type, at(e, p, a, i32(e, k * p->a.pitch + h * 4 * chunk)), CHUNK_BYTES);
         for (int c = 0; c < across; c++)
-            columns[c] = tcc_emit_load(e, type, at(e, p, b, i32(e, k * p->b.pitch + c * 8 * piece)), CHUNK_BYTES);
+            columns[c] = tcc_emit_load(e, type, at(e, p, b, i32(e, k * p->b.pitch + c * 8 * chunk)), CHUNK_BYTES);
         for (int r = 0; r < p->thread_m; r++) {
             LLVMValueRef row =
-                tcc_emit_splat(e, LLVMBuildExtractElement(e->builder, rows[r / piece], i32(e, r % piece), ""), piece);
+                tcc_emit_splat(e, LLVMBuildExtractElement(e->builder, rows[r / chunk], i32(e, r % chunk), ""), chunk);
             for (int c = 0; c < across; c++)
                 sums[r * across + c] = tcc_emit_fma(e, row, columns[c], sums[r * across + c]);
         }
@@ -36,7 +36,7 @@ void tcc_contract_fma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef 
                       LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
     const int64_t buffer = (int64_t)p->tile_k * (p->a.pitch + p->b.pitch);
-    const int n_sums = p->thread_m * p->thread_n / p->piece;
+    const int n_sums = p->thread_m * p->thread_n / p->chunk;
     LLVMValueRef shared_a = e->scratch, shared_b = at(e, p, shared_a, i32(e, (int64_t)p->tile_k * p->a.pitch));
     tcc_contract_pending now[TCC_CONTRACT_GPU_SLOTS], next_a[TCC_CONTRACT_GPU_SLOTS], next_b[TCC_CONTRACT_GPU_SLOTS];
     tcc_emit_loop tiles;

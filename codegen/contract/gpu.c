@@ -6,7 +6,7 @@
 #include "codegen/contract/gpu_ops.h"
 #include "codegen/emit/warp.h"
 
-/* Which tile an item is: a few rows of tiles together walk along n, so that what is read again is still in the cache.
+/* Which tile an item is: a few rows of tiles together run along n, so that what is read again is still in the cache.
  */
 static void find_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, LLVMValueRef tile, LLVMValueRef *m,
                       LLVMValueRef *n) {
@@ -60,8 +60,8 @@ void tcc_contract_gpu_emit(tcc_emitter *e, const char *symbol, const tcc_contrac
     tcc_contract_begin_reading(e, p, &x.b, x.thread, b, batch, n0, p->N);
 
     LLVMValueRef sums[TCC_CONTRACT_GPU_SUMS + 4];
-    int n_sums = p->warp_m * p->warp_n / (32 * p->piece);
-    for (int i = 0; i < n_sums; i++) sums[i] = LLVMConstNull(sums_type(e, p, p->piece));
+    int n_sums = p->warp_m * p->warp_n / (32 * p->chunk);
+    for (int i = 0; i < n_sums; i++) sums[i] = LLVMConstNull(sums_type(e, p, p->chunk));
     if (p->K) {
         LLVMValueRef begin = i32(e, 0), end = i32(e, p->K);
         if (split) {

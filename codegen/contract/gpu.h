@@ -3,7 +3,7 @@
  * are one schedule here too. A block of threads owns a tile of C; tiles of A and B pass through shared memory, the next
  * while this one is multiplied; a thread keeps its part of the sums in registers. What windows leave out is written as
  * zeros where it enters shared memory, and never read. Finished tiles go by way of shared memory to the epilogue, so
- * that it walks C along its rows and its code stands once in the kernel.
+ * that it takes C along its rows and its code stands once in the kernel.
  *
  * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80;
  * mma.c): asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32
@@ -34,24 +34,24 @@ typedef struct tcc_contract_computed {
     tcc_contract_read loads[TCC_CONTRACT_MAX_LOADS];
 } tcc_contract_computed;
 
-/* How an operand is walked: its dimensions from outer to inner, those merged that its strides and windows do not tell
- * apart. In memory, it has one stride a dimension, else one of each form. */
-typedef struct tcc_contract_walk {
+/* The index map of an operand: its dimensions from outer to inner, those merged that its strides and windows do not
+ * tell apart. In memory, it has one stride a dimension, else one of each form. */
+typedef struct tcc_contract_index_map {
     int n;
     int64_t extent[TCC_CONTRACT_MAX_DIMS], stride[TCC_CONTRACT_MAX_DIMS][TCC_CONTRACT_MAX_FORMS];
     int64_t w[TCC_CONTRACT_MAX_DIMS][TCC_CONTRACT_MAX_WINDOWS];
-} tcc_contract_walk;
+} tcc_contract_index_map;
 
 typedef struct tcc_contract_side {
-    tcc_contract_walk b, o, k; /* o: m for A, n for B */
-    bool windows;              /* only what lies inside the windows is read */
-    bool along_k;              /* neighbouring threads read along k, else along o */
-    tcc_dtype dtype;           /* in memory: that of sums, or f16 or bf16 */
-    int vector;                /* elements of one access */
-    int rows;                  /* of o in a tile */
-    int slots;                 /* accesses of a thread for a tile */
-    int pitch;                 /* elements from k to k in shared memory */
-    bool wide;                 /* offsets need 64 bits */
+    tcc_contract_index_map b, o, k; /* o: m for A, n for B */
+    bool windows;                   /* only what lies inside the windows is read */
+    bool along_k;                   /* neighbouring threads read along k, else along o */
+    tcc_dtype dtype;                /* in memory: that of sums, or f16 or bf16 */
+    int vector;                     /* elements of one access */
+    int rows;                       /* of o in a tile */
+    int slots;                      /* accesses of a thread for a tile */
+    int pitch;                      /* elements from k to k in shared memory */
+    bool wide;                      /* offsets need 64 bits */
     bool computed;
     int n_forms;                              /* 1 in memory */
     int64_t begin[TCC_CONTRACT_MAX_FORMS];    /* the forms' values at element (0, ..., 0), where computed */
@@ -66,7 +66,7 @@ typedef struct tcc_contract_gpu_plan {
     bool swapped;   /* A and B changed places */
     int64_t M, N, K, B;
     tcc_dtype sum;              /* f32 or f64; so are tiles in shared memory, and the workspace */
-    int piece;                  /* elements of it in 16 bytes, which a thread handles at once */
+    int chunk;                  /* elements of it in 16 bytes, which a thread handles at once */
     int tile_m, tile_n, tile_k; /* of a block */
     tcc_dtype matrix;       /* what tensor cores multiply: f16, bf16, or f32 for tf32; TCC_DTYPE_COUNT: multiply-adds */
     int thread_m, thread_n; /* of a thread; not of tensor cores */
@@ -77,7 +77,7 @@ typedef struct tcc_contract_gpu_plan {
     tcc_contract_side a, b;
     int64_t m_tiles, n_tiles;
     int64_t k_splits, k_per_split; /* k_per_split is a multiple of tile_k */
-    int vector;                    /* elements of C that the epilogue handles at once: `piece` or 1 */
+    int vector;                    /* elements of C that the epilogue handles at once: `chunk` or 1 */
     int64_t n_padded;              /* row of the workspace */
     int64_t items, scratch_bytes, workspace_bytes;
     int64_t combine_items; /* of combine_threads vectors each */

@@ -66,8 +66,8 @@ static void put_rows(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef s
     for (int i = 0; i < n; i++) {
         LLVMValueRef value = sum_of(e, sums, parts, n, part, i);
         if (exact) { /* sums[row][columns] */
-            int across = p->thread_n / p->piece;
-            tcc_emit_store(e, value, at(e, p, to, i32(e, i / across * pitch + i % across * 8 * p->piece)), CHUNK_BYTES);
+            int across = p->thread_n / p->chunk;
+            tcc_emit_store(e, value, at(e, p, to, i32(e, i / across * pitch + i % across * 8 * p->chunk)), CHUNK_BYTES);
             continue;
         }
         for (int half = 0; half < 2; half++) {
@@ -83,14 +83,14 @@ void tcc_contract_finish_tile(tcc_emitter *e, tcc_contract_block *x, const tcc_c
                               LLVMValueRef workspace, LLVMValueRef m0, LLVMValueRef n0, LLVMValueRef *sums) {
     const tcc_contract_gpu_plan *p = x->p;
     int pitch = tcc_contract_gpu_pitch(p), strip = tcc_contract_gpu_strip(p), rows = strip * p->warps_m;
-    int vector = workspace ? p->piece : p->vector, row = p->tile_n / vector;
+    int vector = workspace ? p->chunk : p->vector, row = p->tile_n / vector;
     LLVMValueRef stage = e->scratch;
-    tcc_emit_loop squares, vectors;
+    tcc_emit_loop strips, vectors;
     tcc_emit_barrier(e);
     tcc_contract_find_thread(e, x);
-    tcc_emit_loop_begin(e, &squares, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->warp_m / strip), 1, NULL, 0);
-    LLVMValueRef square = narrow(e, squares.index);
-    put_rows(e, x, stage, square, sums);
+    tcc_emit_loop_begin(e, &strips, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->warp_m / strip), 1, NULL, 0);
+    LLVMValueRef number = narrow(e, strips.index);
+    put_rows(e, x, stage, number, sums);
     tcc_emit_barrier(e);
     tcc_emit_loop_begin(e, &vectors, wide(e, x->thread), tcc_emit_i64(e, (int64_t)rows * row), p->threads, NULL, 0);
     LLVMValueRef index = narrow(e, vectors.index), line = tcc_emit_div(e, index, row), column;
@@ -98,7 +98,7 @@ void tcc_contract_finish_tile(tcc_emitter *e, tcc_contract_block *x, const tcc_c
     else column = tcc_emit_rem(e, index, row);
     column = tcc_emit_mul(e, column, i32(e, vector));
     LLVMValueRef m = tcc_emit_mul(e, tcc_emit_div(e, line, strip), i32(e, p->warp_m));
-    m = tcc_emit_add(e, tcc_emit_add(e, m, tcc_emit_rem(e, line, strip)), tcc_emit_mul(e, square, i32(e, strip)));
+    m = tcc_emit_add(e, tcc_emit_add(e, m, tcc_emit_rem(e, line, strip)), tcc_emit_mul(e, number, i32(e, strip)));
     m = tcc_emit_add(e, m0, m);
     LLVMValueRef n = tcc_emit_add(e, n0, column), inside = NULL;
     if (p->M % p->tile_m) inside = both(e, inside, below(e, m, i32(e, p->M)));
@@ -116,5 +116,5 @@ void tcc_contract_finish_tile(tcc_emitter *e, tcc_contract_block *x, const tcc_c
     if (inside) tcc_emit_if_end(e, &exists);
     tcc_emit_loop_end(e, &vectors, NULL);
     tcc_emit_barrier(e);
-    tcc_emit_loop_end(e, &squares, NULL);
+    tcc_emit_loop_end(e, &strips, NULL);
 }

@@ -5,7 +5,7 @@
 
 #include "codegen/contract/gpu.h"
 
-enum { TCC_CONTRACT_GPU_SLOTS = 16, TCC_CONTRACT_GPU_SUMS = 32 }; /* most accesses and pieces of sums of a thread */
+enum { TCC_CONTRACT_GPU_SLOTS = 16, TCC_CONTRACT_GPU_SUMS = 32 }; /* most accesses and chunks of sums of a thread */
 
 /* One access of a thread in every tile of an operand. */
 typedef struct tcc_contract_slot {
@@ -27,7 +27,7 @@ typedef struct tcc_contract_block {
     const tcc_contract_gpu_plan *p;
     LLVMValueRef thread, lane;   /* i32; in the block, in the warp */
     LLVMValueRef warp_m, warp_n; /* i32 */
-    LLVMValueRef lane_m, lane_n; /* a piece x the place in a warp of 4 x 8 */
+    LLVMValueRef lane_m, lane_n; /* a chunk x the place in a warp of 4 x 8 */
     tcc_contract_reader a, b;
 } tcc_contract_block;
 
@@ -57,8 +57,8 @@ void tcc_contract_begin_reading(tcc_emitter *e, const tcc_contract_gpu_plan *p, 
 void tcc_contract_store_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s,
                              LLVMValueRef shared, const tcc_contract_pending *accesses);
 
-/* Sums of tile rows times tile columns over k in [begin, end) (i32). Multiply-adds: sums[rows of squares * chunk +
- * row][columns of squares]; the next tile is on its way while one is multiplied. */
+/* Sums of tile rows times tile columns over k in [begin, end) (i32). Multiply-adds: sums[rows of fragments * chunk +
+ * row][columns of fragments]; the next tile is on its way while one is multiplied. */
 void tcc_contract_fma(tcc_emitter *e, const tcc_contract_block *x, LLVMValueRef begin, LLVMValueRef end,
                       LLVMValueRef *sums);
 /* Tensor cores: sums of tile rows times tile columns over k in [begin, end) (i32), as vectors of 4 in the order of

@@ -14,7 +14,7 @@ enum {
     MOST_SPLITS = 64,
     LEAST_SPLIT_K = 128,
     COMBINE_THREADS = 128,
-    PIECE = 16,       /* bytes of the widest access */
+    CHUNK = 16,       /* bytes of the widest access */
     MATRIX_LINE = 64, /* bytes of k in a tile of tensor cores */
     MATRIX_STAGES = 3,
     COMPUTED = 10,   /* instructions for an element of an operand that is computed, about */
@@ -50,8 +50,8 @@ static void normalize(tcc_contract_gpu_plan *p) {
     tcc_contract_sort(&c->k, tcc_contract_order_of_k(&c->k));
 }
 
-static void make_walk(const tcc_contract_side *s, const tcc_contract_dims *l, int operand, tcc_contract_walk *w) {
-    *w = (tcc_contract_walk){0};
+static void make_map(const tcc_contract_side *s, const tcc_contract_dims *l, int operand, tcc_contract_index_map *w) {
+    *w = (tcc_contract_index_map){0};
     for (int i = 0; i < l->n; i++) {
         const tcc_contract_dim *d = &l->d[i];
         int64_t of_memory = operand == TCC_OPERAND_A ? d->a : d->b;
@@ -67,7 +67,7 @@ static void make_walk(const tcc_contract_side *s, const tcc_contract_dims *l, in
     }
 }
 
-/* Neighbours that all accesses walk as one become one; operands have walks of their own by now. */
+/* Neighbours that are one loop for all accesses become one; operands have index maps of their own by now. */
 static void merge_outputs(tcc_contract_dims *l, int n_accesses) {
     for (int i = l->n - 2; i >= 0; i--) {
         tcc_contract_dim *outer = &l->d[i], *inner = &l->d[i + 1];
@@ -90,17 +90,17 @@ typedef struct reads {
 
 /* Whether all strides of a form but that along the vectors are multiples of one. */
 static bool apart_by(const tcc_contract_side *s, int form, bool along_k, int vector) {
-    const tcc_contract_walk *walks[] = {&s->b, &s->o, &s->k}, *inner = along_k ? &s->k : &s->o;
+    const tcc_contract_index_map *maps[] = {&s->b, &s->o, &s->k}, *inner = along_k ? &s->k : &s->o;
     for (int l = 0; l < 3; l++)
-        for (int i = 0; i < walks[l]->n; i++)
-            if (!(walks[l] == inner && i == inner->n - 1) && walks[l]->stride[i][form] % vector) return false;
+        for (int i = 0; i < maps[l]->n; i++)
+            if (!(maps[l] == inner && i == inner->n - 1) && maps[l]->stride[i][form] % vector) return false;
     return true;
 }
 
-/* Whether accesses of `vector` elements can walk the operand along k, else along o: each read has them together, or one
+/* Whether accesses of `vector` elements can read the operand along k, else along o: each read has them together, or one
  * element for all. */
 static bool vectors_along(const tcc_contract_side *s, const reads *r, int vector, bool along_k) {
-    const tcc_contract_walk *inner = along_k ? &s->k : &s->o;
+    const tcc_contract_index_map *inner = along_k ? &s->k : &s->o;
     const int last = inner->n - 1, n = r->computed ? r->computed->n_loads : 1;
     bool any = false;
     if (last < 0 || inner->extent[last] % vector) return false;
@@ -125,13 +125,15 @@ static bool find_vectors(const tcc_contract_side *s, const reads *r, int vector,
     return false;
 }
 
-static int64_t reach(const tcc_contract_walk *w, int form) {
+static int64_t reach(const tcc_contract_index_map *w, int form) {
     int64_t most = 0;
     for (int i = 0; i < w->n; i++) most += llabs(w->stride[i][form]) * (w->extent[i] - 1);
     return most;
 }
 
-static int64_t inner_stride(const tcc_contract_walk *w) { return w->n ? llabs(w->stride[w->n - 1][0]) : INT64_MAX; }
+static int64_t inner_stride(const tcc_contract_index_map *w) {
+    return w->n ? llabs(w->stride[w->n - 1][0]) : INT64_MAX;
+}
 
 static reads reads_of(const tcc_contract_gpu_operands *operands, int operand) {
     return (reads){operands->computed[operand], operands->aligned[operand]};
@@ -146,11 +148,11 @@ static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, cons
     s->computed = r.computed != NULL;
     s->n_forms = r.computed ? r.computed->n_forms : 1;
     if (r.computed) memcpy(s->begin, r.computed->begin, sizeof s->begin);
-    make_walk(s, &c->b, operand, &s->b);
-    make_walk(s, outer, operand, &s->o);
-    make_walk(s, &c->k, operand, &s->k);
+    make_map(s, &c->b, operand, &s->b);
+    make_map(s, outer, operand, &s->o);
+    make_map(s, &c->k, operand, &s->k);
     bool along_k;
-    s->vector = find_vectors(s, &r, p->piece, &along_k) ? p->piece : 1;
+    s->vector = find_vectors(s, &r, p->chunk, &along_k) ? p->chunk : 1;
     s->along_k = s->vector > 1 ? along_k : inner_stride(&s->k) < inner_stride(&s->o);
     for (int f = 0; f < s->n_forms; f++)
         s->wide = s->wide || reach(&s->b, f) + reach(&s->o, f) + reach(&s->k, f) > most_narrow / 8;
@@ -158,14 +160,14 @@ static void plan_side(tcc_contract_side *s, const tcc_contract_gpu_plan *p, cons
 
 /* How forms move within an access, and what they are multiples of. */
 static void plan_forms(tcc_contract_side *s) {
-    const tcc_contract_walk *walks[] = {&s->b, &s->o, &s->k}, *inner = s->along_k ? &s->k : &s->o;
+    const tcc_contract_index_map *maps[] = {&s->b, &s->o, &s->k}, *inner = s->along_k ? &s->k : &s->o;
     for (int f = 0; f < s->n_forms; f++) {
         int64_t bits = 16 | s->begin[f];
         for (int l = 0; l < 3; l++)
-            for (int i = 0; i < walks[l]->n; i++) {
-                bool along = s->vector > 1 && walks[l] == inner && i == inner->n - 1;
-                if (along) s->step[f] = walks[l]->stride[i][f];
-                bits |= walks[l]->stride[i][f] * (along ? s->vector : 1);
+            for (int i = 0; i < maps[l]->n; i++) {
+                bool along = s->vector > 1 && maps[l] == inner && i == inner->n - 1;
+                if (along) s->step[f] = maps[l]->stride[i][f];
+                bits |= maps[l]->stride[i][f] * (along ? s->vector : 1);
             }
         s->multiple[f] = bits & -bits;
     }
@@ -274,7 +276,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
                                       const tcc_contract_gpu_operands *operands, tcc_diag *diag,
                                       tcc_contract_gpu_plan *p) {
     const int bytes = (int)tcc_dtype_bytes(operands->sum);
-    *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .piece = PIECE / bytes};
+    *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .chunk = CHUNK / bytes};
     normalize(p);
     p->M = tcc_contract_extent(&p->c.m), p->N = tcc_contract_extent(&p->c.n);
     p->K = tcc_contract_extent(&p->c.k), p->B = tcc_contract_extent(&p->c.b);
@@ -291,7 +293,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     p->a.first_buffer = a ? buffers[0] : 0, p->b.first_buffer = b ? buffers[0] : 0;
     p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
-    p->n_padded = round_up(p->N, p->piece);
+    p->n_padded = round_up(p->N, p->chunk);
     choose(&target->hw, p);
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
     tcc_contract_side *sides[] = {&p->a, &p->b};
@@ -307,7 +309,7 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     if (held > HELD) p->blocks = tcc_hardware_threads(&target->hw, target->hw.registers_per_thread + 1) / p->threads;
     /* The epilogue's vectors lie in the last n dimension. */
     merge_outputs(&p->c.n, p->c.n_accesses);
-    p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->piece == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->piece
+    p->vector = p->c.n.n && p->c.n.d[p->c.n.n - 1].extent % p->chunk == 0 && p->c.n.d[p->c.n.n - 1].c[0] == 1 ? p->chunk
                                                                                                               : 1;
     merge_outputs(&p->c.m, p->c.n_accesses);
     merge_outputs(&p->c.b, p->c.n_accesses);
@@ -345,9 +347,9 @@ int tcc_contract_gpu_pitch(const tcc_contract_gpu_plan *p) {
     return p->tile_n + (p->matrix == TCC_DTYPE_COUNT ? 4 : 8);
 }
 
-int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p) { return p->matrix == TCC_DTYPE_COUNT ? 4 * p->piece : 16; }
+int tcc_contract_gpu_strip(const tcc_contract_gpu_plan *p) { return p->matrix == TCC_DTYPE_COUNT ? 4 * p->chunk : 16; }
 
-static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_side *s, const tcc_contract_walk *w) {
+static void print_map(tcc_strbuf *out, const char *name, const tcc_contract_side *s, const tcc_contract_index_map *w) {
     tcc_strbuf_printf(out, " %s", name);
     for (int i = 0; i < w->n; i++) {
         tcc_strbuf_printf(out, "(%lld", (long long)w->extent[i]);
@@ -361,9 +363,9 @@ static void print_walk(tcc_strbuf *out, const char *name, const tcc_contract_sid
 static void print_side(tcc_strbuf *out, const char *name, const tcc_contract_side *s) {
     tcc_strbuf_printf(out, " %s %s%s%s", name, tcc_dtype_text(s->dtype), s->vector > 1 ? " vectors" : "",
                       s->along_k ? " along k" : "");
-    print_walk(out, "b", s, &s->b);
-    print_walk(out, "o", s, &s->o);
-    print_walk(out, "k", s, &s->k);
+    print_map(out, "b", s, &s->b);
+    print_map(out, "o", s, &s->o);
+    print_map(out, "k", s, &s->k);
     for (int f = 0; s->computed && f < s->n_forms; f++)
         tcc_strbuf_printf(out, "%s%lld", f ? "," : " from ", (long long)s->begin[f]);
 }

@@ -11,7 +11,7 @@ typedef struct place {
     LLVMValueRef position[TCC_CONTRACT_MAX_WINDOWS];
 } place;
 
-static place place_of(tcc_emitter *e, const tcc_contract_side *s, const tcc_contract_walk *w, LLVMValueRef index) {
+static place place_of(tcc_emitter *e, const tcc_contract_side *s, const tcc_contract_index_map *w, LLVMValueRef index) {
     place p;
     for (int f = 0; f < s->n_forms; f++) p.offset[f] = s->wide ? tcc_emit_i64(e, 0) : i32(e, 0);
     for (int v = 0; v < TCC_CONTRACT_MAX_WINDOWS; v++) p.position[v] = i32(e, 0);
@@ -40,8 +40,8 @@ static void find_slot(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_
                       int j, tcc_contract_slot *out) {
     int row = (s->along_k ? p->tile_k : s->rows) / s->vector; /* accesses in a row */
     if (s->along_k &&
-        p->matrix == TCC_DTYPE_COUNT) { /* a warp reads rows of two pieces, and writes them to different banks */
-        int warps = p->threads / 32, in_unit = 2 * p->piece, across = p->tile_k / in_unit, in_row = in_unit / s->vector;
+        p->matrix == TCC_DTYPE_COUNT) { /* a warp reads rows of two chunks, and writes them to different banks */
+        int warps = p->threads / 32, in_unit = 2 * p->chunk, across = p->tile_k / in_unit, in_row = in_unit / s->vector;
         LLVMValueRef warp = tcc_emit_div(e, thread, 32), lane = tcc_emit_rem(e, thread, 32), unit_o, unit_k;
         if (warps % across == 0) {
             unit_k = tcc_emit_rem(e, warp, across);
@@ -151,7 +151,7 @@ void tcc_contract_store_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, con
             tcc_emit_store(e, value, address, bytes_of(p, s->p->vector));
             continue;
         }
-        for (int i = 0; i < p->piece; i++) {
+        for (int i = 0; i < p->chunk; i++) {
             LLVMValueRef one = LLVMBuildExtractElement(e->builder, value, i32(e, i), "");
             tcc_emit_store(e, one, at(e, p, address, i32(e, (int64_t)i * s->p->pitch)), bytes_of(p, 1));
         }
@@ -163,7 +163,7 @@ void tcc_contract_find_thread(tcc_emitter *e, tcc_contract_block *x) {
     x->lane = tcc_emit_rem(e, x->thread, 32);
     LLVMValueRef warp = tcc_emit_div(e, x->thread, 32);
     x->warp_m = tcc_emit_div(e, warp, x->p->warps_n), x->warp_n = tcc_emit_rem(e, warp, x->p->warps_n);
-    LLVMValueRef piece = i32(e, x->p->piece);
-    x->lane_m = tcc_emit_mul(e, tcc_emit_div(e, x->lane, 8), piece),
-    x->lane_n = tcc_emit_mul(e, tcc_emit_rem(e, x->lane, 8), piece);
+    LLVMValueRef chunk = i32(e, x->p->chunk);
+    x->lane_m = tcc_emit_mul(e, tcc_emit_div(e, x->lane, 8), chunk),
+    x->lane_n = tcc_emit_mul(e, tcc_emit_rem(e, x->lane, 8), chunk);
 }

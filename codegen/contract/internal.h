@@ -16,7 +16,7 @@ void tcc_contract_drop_ones(tcc_contract_dims *l, bool is_k);
 void tcc_contract_swap_operands(tcc_contract_dims *l);
 /* Outer to inner by stride; stable. */
 void tcc_contract_sort(tcc_contract_dims *l, tcc_contract_order by);
-/* Two neighbours that the operands and the first `n_accesses` accesses walk as one become one. */
+/* Two neighbours that are one loop for the operands and the first `n_accesses` accesses become one. */
 void tcc_contract_merge(tcc_contract_dims *l, int n_accesses);
 /* k runs as A lies in memory, unless only B is contiguous along it. */
 tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k);

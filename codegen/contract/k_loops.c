@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * The loops of k inside a block, as the register tile walks them, cut to the windows. */
+ * The loops of k inside a block, as the register tile runs them, cut to the windows. */
 #include "codegen/contract/internal.h"
 
 /* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */

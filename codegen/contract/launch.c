@@ -185,7 +185,7 @@ static tcc_status launch_library(tcc_lowering *l, tcc_contract_shape *s, const t
     for (int list = 0; list < LISTS; list++) {
         lists[list]->n = 0;
         for (int i = 0; i < list_of(s, list)->n; i++) {
-            if (list_of(s, list)->d[i].extent == 1) continue; /* nothing to walk */
+            if (list_of(s, list)->d[i].extent == 1) continue; /* no loop */
             dot->loops[list][lists[list]->n] = s->where[list][i].dim;
             lists[list]->d[lists[list]->n++] = list_of(s, list)->d[i];
         }

@@ -149,14 +149,14 @@ static bool read_matrices(const tcc_matmul_dot *dot, const tcc_epilogue *epilogu
                           tcc_matmul_params *p) {
     tcc_contract c = dot->c;
     tcc_contract_dims *lists[LISTS] = {&c.b, &c.m, &c.n, &c.k};
-    const tcc_affine *const walks[ACCESSES] = {&f->value.offset, f->value.bias ? &f->value.bias->affine : NULL,
-                                               f->aux ? &f->aux_offset : NULL,
-                                               f->value.addend ? &f->value.addend->affine : NULL};
+    const tcc_affine *const maps[ACCESSES] = {&f->value.offset, f->value.bias ? &f->value.bias->affine : NULL,
+                                              f->aux ? &f->aux_offset : NULL,
+                                              f->value.addend ? &f->value.addend->affine : NULL};
     if (!along_loops(epilogue->body, f)) return false;
     for (int list = 0; list < LISTS; list++) {
         for (int i = 0; i < lists[list]->n && list != K; i++)
             for (int x = 0; x < ACCESSES; x++)
-                lists[list]->d[i].c[x] = walks[x] ? tcc_affine_coefficient(walks[x], dot->loops[list][i]) : 0;
+                lists[list]->d[i].c[x] = maps[x] ? tcc_affine_coefficient(maps[x], dot->loops[list][i]) : 0;
         tcc_contract_sort(lists[list], list == K ? TCC_CONTRACT_BY_A : TCC_CONTRACT_BY_OUTPUT);
         tcc_contract_merge(lists[list], ACCESSES);
     }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  * Multiplying tiles with tensor cores. Tiles lie in shared memory as operands lie in global memory, 16 bytes to 16
- * bytes, which asynchronous copies need: along k as [row][64 bytes of k], else as [k][row]. Pieces of 16 bytes change
- * places within a line by an exclusive or, so that neither the copies nor the fragments meet in a bank: along k piece
- * (k) of row o at k ^ (o / 2 mod 4); ldmatrix reads 8 rows [k][row], 16 bits  piece (o) of line k at o ^ (k mod 8);
- * ldmatrix reads 8 lines of k and transposes [k][row], tf32     piece (o) of line k at o ^ 2 (k mod 4); 4 lines of k
- * and 8 rows are read by element
+ * bytes, which asynchronous copies need: along k as [row][64 bytes of k], else as [k][row]. Chunks of 16 bytes change
+ * places within a line by an exclusive or, so that neither the copies nor the fragments meet in a bank:
+ *
+ *     along k             chunk k of row o at k ^ (o / 2 mod 4)     ldmatrix reads 8 rows
+ *     [k][row], 16 bits   chunk o of line k at o ^ (k mod 8)        ldmatrix reads 8 lines of k and transposes
+ *     [k][row], tf32      chunk o of line k at o ^ 2 (k mod 4)      4 lines of k and 8 rows are read by element
  *
  * A tile is two steps of 32 bytes along k. A ring of tiles is filled ahead; one barrier a tile. Of an operand that is
  * computed (prologue.h), what the next tile in the ring needs is read into registers before a tile is multiplied, and
@@ -15,7 +16,7 @@
 
 #include <string.h>
 
-enum { LINE = 64, STEP = 32, PIECE = 16, MOST_FRAGMENTS = 4 }; /* bytes; 16 rows or 8 columns each */
+enum { LINE = 64, STEP = 32, CHUNK = 16, MOST_FRAGMENTS = 4 }; /* bytes; 16 rows or 8 columns each */
 
 typedef struct operand {
     const tcc_contract_reader *reader;
@@ -27,38 +28,37 @@ typedef struct operand {
 } operand;
 
 static LLVMValueRef i32(tcc_emitter *e, int64_t value) { return tcc_emit_i32(e, (int32_t)value); }
-static LLVMValueRef xor (tcc_emitter * e, LLVMValueRef a, LLVMValueRef b) {
+static LLVMValueRef exclusive(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
     return LLVMBuildXor(e->builder, a, b, "");
-} static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return tcc_emit_add(e, a, b);
 }
+static LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) { return tcc_emit_add(e, a, b); }
 static LLVMValueRef times(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_mul(e, a, i32(e, b)); }
 static LLVMValueRef over(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_div(e, a, b); }
 static LLVMValueRef rest(tcc_emitter *e, LLVMValueRef a, int64_t b) { return tcc_emit_rem(e, a, b); }
 static LLVMValueRef shared(tcc_emitter *e, LLVMValueRef bytes) { return tcc_emit_at(e, e->i8, e->scratch, bytes); }
 
-/* The byte of a tile where the piece that begins at (o, k) lies. */
-static LLVMValueRef piece_at(tcc_emitter *e, const operand *x, LLVMValueRef o, LLVMValueRef k) {
+/* The byte of a tile where the chunk that begins at (o, k) lies. */
+static LLVMValueRef chunk_at(tcc_emitter *e, const operand *x, LLVMValueRef o, LLVMValueRef k) {
     int vector = x->reader->p->vector;
     if (x->reader->p->along_k)
-        return add(e, times(e, o, LINE), times(e, xor(e, over(e, k, vector), rest(e, over(e, o, 2), 4)), PIECE));
+        return add(e, times(e, o, LINE), times(e, exclusive(e, over(e, k, vector), rest(e, over(e, o, 2), 4)), CHUNK));
     LLVMValueRef turn = x->tf32 ? times(e, rest(e, k, 4), 2) : rest(e, k, 8);
-    return add(e, times(e, k, x->pitch), times(e, xor(e, over(e, o, vector), turn), PIECE));
+    return add(e, times(e, k, x->pitch), times(e, exclusive(e, over(e, o, vector), turn), CHUNK));
 }
 
 static void find_places(tcc_emitter *e, const tcc_contract_block *b, operand *x) {
     const tcc_contract_side *s = x->reader->p;
     LLVMValueRef lane = b->lane, o0 = times(e, x->is_b ? b->warp_n : b->warp_m, x->is_b ? b->p->warp_n : b->p->warp_m);
-    int vector = s->vector, two_pieces = 2 * vector;
-    x->pitch = s->along_k ? LINE : s->rows * PIECE / vector;
-    for (int j = 0; j < s->slots; j++) x->to[j] = piece_at(e, x, x->reader->slots[j].o, x->reader->slots[j].k);
+    int vector = s->vector, two_chunks = 2 * vector;
+    x->pitch = s->along_k ? LINE : s->rows * CHUNK / vector;
+    for (int j = 0; j < s->slots; j++) x->to[j] = chunk_at(e, x, x->reader->slots[j].o, x->reader->slots[j].k);
     if (x->tf32 && !s->along_k) { /* elements (r, c) of fragments of 8 rows */
         LLVMValueRef r = over(e, lane, 4), c = rest(e, lane, 4);
         int n = x->is_b ? x->count : 2 * x->count;
         for (int i = 0; i < n; i++) {
             LLVMValueRef o = add(e, o0, add(e, r, i32(e, 8 * i)));
-            LLVMValueRef piece = times(e, over(e, o, 4), 4);
-            x->from[i] = add(e, piece_at(e, x, piece, c), times(e, rest(e, o, 4), 4));
+            LLVMValueRef chunk = times(e, over(e, o, 4), 4);
+            x->from[i] = add(e, chunk_at(e, x, chunk, c), times(e, rest(e, o, 4), 4));
         }
         return;
     }
@@ -68,8 +68,8 @@ static void find_places(tcc_emitter *e, const tcc_contract_block *b, operand *x)
     int n = x->is_b ? x->count / 2 : x->count;
     for (int i = 0; i < n; i++) {
         LLVMValueRef o = add(e, o0, add(e, times(e, of_o, 8), i32(e, 16 * i)));
-        if (s->along_k) x->from[i] = piece_at(e, x, add(e, o, r), times(e, of_k, vector));
-        else x->from[i] = piece_at(e, x, o, add(e, times(e, of_k, two_pieces / 2), r));
+        if (s->along_k) x->from[i] = chunk_at(e, x, add(e, o, r), times(e, of_k, vector));
+        else x->from[i] = chunk_at(e, x, o, add(e, times(e, of_k, two_chunks / 2), r));
     }
 }
 
@@ -82,7 +82,7 @@ static void send_tile(tcc_emitter *e, const tcc_contract_block *b, const operand
     }
     for (int j = 0; j < x->reader->p->slots; j++) {
         LLVMValueRef inside, address = tcc_contract_locate(e, b->p, x->reader, j, k0, end, &inside);
-        tcc_emit_copy_async(e, shared(e, add(e, to, x->to[j])), address, PIECE, inside);
+        tcc_emit_copy_async(e, shared(e, add(e, to, x->to[j])), address, CHUNK, inside);
     }
 }
 
@@ -100,7 +100,7 @@ static void store_tile(tcc_emitter *e, const operand *x, LLVMValueRef to, const 
                 value = LLVMBuildInsertElement(e->builder, value, tcc_emit_pack(e, s->dtype, low, high), i32(e, i), "");
             }
         }
-        tcc_emit_store(e, value, shared(e, add(e, to, x->to[j])), PIECE);
+        tcc_emit_store(e, value, shared(e, add(e, to, x->to[j])), CHUNK);
     }
 }
 
@@ -120,7 +120,7 @@ static void load_fragments(tcc_emitter *e, const operand *x, LLVMValueRef tile, 
         int n = x->is_b ? x->count / 2 : x->count;
         for (int i = 0; i < n; i++) {
             LLVMValueRef at = x->from[i];
-            if (s->along_k && step) at = xor(e, at, i32(e, STEP));
+            if (s->along_k && step) at = exclusive(e, at, i32(e, STEP));
             else if (step) at = add(e, at, i32(e, (int64_t)step * 2 * s->vector * x->pitch));
             tcc_emit_load_matrix(e, 4, !s->along_k, shared(e, add(e, tile, at)), out + 4 * i);
         }

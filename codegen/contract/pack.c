@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Packing the operands of a contraction into scratch. Each routine walks the k dimensions of a block outer to inner
+ * Packing the operands of a contraction into scratch. Each routine goes over the k dimensions of a block outer to inner
  * with a callback for the innermost run, so that k is one linear index in packed memory. */
 #include "codegen/contract/internal.h"
 
@@ -10,16 +10,16 @@ enum { AHEAD = 8 };
  * not). */
 typedef void (*run_fn)(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length);
 
-typedef struct walk {
+typedef struct k_runs {
     const tcc_contract_plan *p;
     int operand; /* A or B */
     LLVMValueRef count;
     run_fn run;
     void *user;
-} walk;
+} k_runs;
 
-static void walk_level(tcc_emitter *e, const walk *w, int dim, int64_t inner, LLVMValueRef offset,
-                       LLVMValueRef linear) {
+static void run_level(tcc_emitter *e, const k_runs *w, int dim, int64_t inner, LLVMValueRef offset,
+                      LLVMValueRef linear) {
     const tcc_contract_plan *p = w->p;
     const tcc_contract_dim *d = &p->c.k.d[dim];
     bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
@@ -33,12 +33,12 @@ static void walk_level(tcc_emitter *e, const walk *w, int dim, int64_t inner, LL
     int64_t stride = w->operand == TCC_OPERAND_A ? d->a : d->b;
     LLVMValueRef at = tcc_emit_add(e, offset, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, stride)));
     LLVMValueRef place = tcc_emit_add(e, linear, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, inner)));
-    walk_level(e, w, dim + 1, inner / p->c.k.d[dim + 1].extent, at, place);
+    run_level(e, w, dim + 1, inner / p->c.k.d[dim + 1].extent, at, place);
     tcc_emit_loop_end(e, &loop, NULL);
 }
 
-static void walk_k(tcc_emitter *e, const walk *w, LLVMValueRef offset) {
-    walk_level(e, w, w->p->k_split_dim, w->p->k_inner, offset, tcc_emit_i64(e, 0));
+static void run_k(tcc_emitter *e, const k_runs *w, LLVMValueRef offset) {
+    run_level(e, w, w->p->k_split_dim, w->p->k_inner, offset, tcc_emit_i64(e, 0));
 }
 
 /* A constant mask of the first n lanes; NULL: all. */
@@ -127,7 +127,7 @@ static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValu
 void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
                          LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count) {
     pack_a s = {.p = p, .from = a, .to = to};
-    walk w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
+    k_runs w = {.p = p, .operand = TCC_OPERAND_A, .count = count, .user = &s};
     if (p->a_columns) {
         LLVMValueRef row0 = tcc_emit_mul(e, tile0, tcc_emit_i64(e, p->rows)),
                      end = tcc_emit_mul(e, tile_end, tcc_emit_i64(e, p->rows));
@@ -137,7 +137,7 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
             s.n_rows = tcc_emit_i64(e, p->tiles_per_block * p->rows);
         s.from = at(e, a, row0);
         w.run = column_run;
-        walk_k(e, &w, tcc_emit_i64(e, 0));
+        run_k(e, &w, tcc_emit_i64(e, 0));
         return;
     }
     tcc_emit_loop tiles, rows;
@@ -151,7 +151,7 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
     s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
     s.to = at(e, place, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, p->a_row)));
     w.run = row_run;
-    walk_k(e, &w, tcc_emit_i64(e, 0));
+    run_k(e, &w, tcc_emit_i64(e, 0));
     tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_loop_end(e, &tiles, NULL);
 }
@@ -224,10 +224,10 @@ void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
     bool transposed = along != 1 && p->c.k.d[p->c.k.n - 1].b == 1 && p->c.k.d[p->c.k.n - 1].extent >= 4;
     pack_b s = {.p = p, .from = b, .to = to, .n0 = n0};
     if (!transposed) s.from = at(e, b, tcc_emit_mul(e, n0, tcc_emit_i64(e, along)));
-    walk w = {.p = p,
-              .operand = TCC_OPERAND_B,
-              .count = count,
-              .run = transposed ? transposed_run : panel_rows_run,
-              .user = &s};
-    walk_k(e, &w, tcc_emit_i64(e, 0));
+    k_runs w = {.p = p,
+                .operand = TCC_OPERAND_B,
+                .count = count,
+                .run = transposed ? transposed_run : panel_rows_run,
+                .user = &s};
+    run_k(e, &w, tcc_emit_i64(e, 0));
 }

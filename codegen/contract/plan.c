@@ -82,7 +82,7 @@ tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k) {
     return b && !a ? TCC_CONTRACT_BY_B : TCC_CONTRACT_BY_A;
 }
 
-/* Two neighbours that every access walks as one become one. */
+/* Two neighbours that are one loop for every access become one. */
 void tcc_contract_merge(tcc_contract_dims *l, int n_accesses) {
     for (int i = l->n - 2; i >= 0; i--) {
         tcc_contract_dim *outer = &l->d[i], *inner = &l->d[i + 1];

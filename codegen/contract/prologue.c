@@ -5,7 +5,7 @@
 #include "codegen/emit/warp.h"
 
 /* A load that does not move with the operand is made once, at the kernel's start, by the body's own rules. */
-static bool walks(const tcc_expr *x) { return x->kind == TCC_EXPR_LOAD && x->loops; }
+static bool varies(const tcc_expr *x) { return x->kind == TCC_EXPR_LOAD && x->loops; }
 
 static bool is_simple(const tcc_body *b, const tcc_expr *x) {
     if (x->kind != TCC_EXPR_CONST && x->kind != TCC_EXPR_INDEX && x->kind != TCC_EXPR_LOAD && x->kind != TCC_EXPR_POINT)
@@ -31,7 +31,7 @@ static bool find_loads(tcc_prologue *p) {
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (!is_simple(b, x)) return false;
-        if (!walks(x)) continue;
+        if (!varies(x)) continue;
         if (p->reads.n_loads == TCC_CONTRACT_MAX_LOADS) return false;
         p->loads[p->reads.n_loads++] = x;
         if (!first || x->affine.n > first->affine.n) first = x;

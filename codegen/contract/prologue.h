@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * What is done to an operand of a contraction before it is multiplied: POINT work on values that are read by affine
- * walks, evaluated while a tile of the operand is on its way into shared memory. */
+ * loads, evaluated while a tile of the operand is on its way into shared memory. */
 #ifndef TCC_CODEGEN_CONTRACT_PROLOGUE_H
 #define TCC_CODEGEN_CONTRACT_PROLOGUE_H
 
 #include "codegen/contract/gpu.h"
 #include "codegen/schedule/lowering.h"
 
-/* The schedule walks the operand as it likes and gives the values of `forms`: every offset that the body loads from or
- * counts with is one of them plus a constant. The first is that of a load with the most loops, if there is a load. */
+/* The schedule reads the operand by index maps of its own and gives the values of `forms`: every offset that the body
+ * loads from or counts with is one of them plus a constant. The first is that of a load with the most loops, if there
+ * is a load. */
 typedef struct tcc_prologue {
     tcc_body *body;
     const tcc_expr *value;

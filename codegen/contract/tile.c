@@ -89,7 +89,7 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
     memcpy(sums, loop.carry, sizeof *inner * (size_t)n);
 }
 
-/* Neighbouring levels that both operands walk as one become one. */
+/* Neighbouring levels that are one loop for both operands become one. */
 static void merge_levels(tcc_emitter *e, tcc_tile *t) {
     for (int i = t->n_levels - 2; i >= 0; i--) {
         tcc_tile_level *outer = &t->levels[i], *inner = outer + 1;

@@ -188,7 +188,7 @@ void tcc_emit_if_end(tcc_emitter *e, tcc_emit_if *branch) {
 /* --- Lane groups. On the host shapes are zeroed: a group is one thread, and nothing is shared. */
 
 int tcc_shape_items(tcc_thread_shape shape) {
-    return shape.threads / (shape.group * (shape.deep > 1 ? shape.deep : 1));
+    return shape.threads / (shape.group * (shape.split > 1 ? shape.split : 1));
 }
 
 int tcc_emit_group_lanes(const tcc_emitter *e, int lanes) {
@@ -201,10 +201,10 @@ void tcc_emit_lane_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef 
     tcc_emit_loop_begin(e, loop, from, to, tcc_emit_group_lanes(e, lanes), initial, n_carry);
 }
 
-void tcc_emit_deep_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
-                              const LLVMValueRef *initial, int n_carry) {
-    if (e->deep) from = tcc_emit_add(e, from, e->deep);
-    tcc_emit_loop_begin(e, loop, from, to, e->deep ? e->shape.shape.deep : 1, initial, n_carry);
+void tcc_emit_split_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
+                               const LLVMValueRef *initial, int n_carry) {
+    if (e->split) from = tcc_emit_add(e, from, e->split);
+    tcc_emit_loop_begin(e, loop, from, to, e->split ? e->shape.shape.split : 1, initial, n_carry);
 }
 
 LLVMValueRef tcc_emit_tail_mask(tcc_emitter *e, int lanes, LLVMValueRef to, LLVMValueRef index) {
@@ -216,7 +216,7 @@ LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes) {
 }
 
 void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch, bool lanes) {
-    LLVMValueRef index = lanes ? e->deep : e->shape.shape.group > 1 ? e->thread : NULL;
+    LLVMValueRef index = lanes ? e->split : e->shape.shape.group > 1 ? e->thread : NULL;
     branch->join = NULL;
     if (index) tcc_emit_if_begin(e, branch, LLVMBuildICmp(e->builder, LLVMIntEQ, index, tcc_emit_i64(e, 0), ""));
 }

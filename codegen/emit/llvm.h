@@ -54,10 +54,10 @@ void tcc_llvm_target_clear(tcc_llvm_target *t);
 const char *tcc_llvm_assembly_suffix(const tcc_llvm_target *target);
 
 /* How threads share the work of a CUDA kernel: blocks of `threads`, in lane groups of `group` threads. `group` is a
- * power of two up to 32, or all threads of the block. If `deep` is more than 1, the block is so many lane groups that
+ * power of two up to 32, or all threads of the block. If `split` is more than 1, the block is so many lane groups that
  * work on one item together: they share a loop across the lanes. Zeroed on the host. */
 typedef struct tcc_thread_shape {
-    int threads, group, deep;
+    int threads, group, split;
     int blocks; /* that a processor should hold at once: a bound on registers; 0: as the assembler likes */
 } tcc_thread_shape;
 
@@ -92,7 +92,7 @@ typedef struct tcc_emitter {
     tcc_emit_entry shape;
     LLVMValueRef thread,
         group;          /* index in the lane group, i64; index of the lane group in the block; NULL on the host */
-    LLVMValueRef deep;  /* index of the lane group among those of its item, or NULL */
+    LLVMValueRef split; /* index of the lane group among those of its item, or NULL */
     LLVMValueRef row;   /* the instance's row of the table, or NULL */
     bool shared_reused; /* an item leaves values in shared memory that others of the block may still read */
 } tcc_emitter;
@@ -178,11 +178,11 @@ LLVMValueRef tcc_emit_vectors_end(tcc_emitter *e, LLVMValueRef to, int lanes);
  * group. */
 void tcc_emit_leader_begin(tcc_emitter *e, tcc_emit_if *branch, bool lanes);
 void tcc_emit_leader_end(tcc_emitter *e, tcc_emit_if *branch);
-/* A loop that the lane groups of an item share; each takes every deep-th step. */
-void tcc_emit_deep_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
-                              const LLVMValueRef *initial, int n_carry);
-/* n values of each of the `deep` lane groups: all[i * n + k] is group i's values[k]. */
-void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all);
+/* A loop that the lane groups of an item share; each takes every split-th step. */
+void tcc_emit_split_loop_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef from, LLVMValueRef to,
+                               const LLVMValueRef *initial, int n_carry);
+/* n values of each of the `split` lane groups: all[i * n + k] is group i's values[k]. */
+void tcc_emit_gather_split(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all);
 
 enum { TCC_EMIT_WARP = 32 };
 /* The value of the thread whose index in the group differs in `bit`, at most half a warp away. i1, i32, i64, f32 or

@@ -13,8 +13,8 @@
  *     lg2.approx           2^-22, absolute, in (1/2, 2)       near 1 no digit of a logarithm is left
  *     tanh.approx          2^-11, relative                    not even f16
  *     sin.approx, cos      absolute, and only near 0
- *     sqrt.approx, div     2^-23 relative, 2 ulp              what is exact in f32 must stay: floor(x / y) of a
- * multiple, an integer's root
+ *     sqrt.approx, div     2^-23 relative, 2 ulp              what is exact in f32 must stay so: an integer's root,
+ *                                                             floor(x / y) of a multiple
  *
  * For the host: math_host.c. */
 #include "codegen/emit/nvptx.h"

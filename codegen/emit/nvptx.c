@@ -186,7 +186,7 @@ static void kernel_begin(tcc_emitter *e, const char *symbol) {
                  block = special_register(e, "llvm.nvvm.read.ptx.sreg.ctaid.x");
     const int threads = shape->shape.threads, group = shape->shape.group, groups = tcc_shape_items(shape->shape);
     e->thread = group == threads ? tid : tcc_emit_rem(e, tid, group);
-    e->deep = shape->shape.deep > 1 ? tcc_emit_div(e, tid, group) : NULL;
+    e->split = shape->shape.split > 1 ? tcc_emit_div(e, tid, group) : NULL;
     e->group = groups == 1 ? tcc_emit_i64(e, 0) : tcc_emit_div(e, tid, group);
     e->row = NULL;
     e->shared_reused = false;

@@ -82,16 +82,16 @@ void tcc_emit_warp_barrier(tcc_emitter *e) {
     call(e, "llvm.nvvm.bar.warp.sync", &all, 1);
 }
 
-void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all) {
-    const int deep = e->shape.shape.deep, group = e->shape.shape.group;
+void tcc_emit_gather_split(tcc_emitter *e, const LLVMValueRef *values, int n, LLVMValueRef *all) {
+    const int split = e->shape.shape.split, group = e->shape.shape.group;
     LLVMBuilderRef b = e->builder;
     LLVMValueRef arrays[2 * TCC_EMIT_MAX_CARRY];
     for (int k = 0; k < n; k++) {
         LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
         LLVMValueRef value = type == flag ? LLVMBuildZExt(b, values[k], tcc_emit_type_like(e, e->i8, type), "")
                                           : values[k];
-        arrays[k] = shared_array(e, LLVMTypeOf(value), (int64_t)deep * group);
-        LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, group)), e->thread);
+        arrays[k] = shared_array(e, LLVMTypeOf(value), (int64_t)split * group);
+        LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, group)), e->thread);
         tcc_emit_store(e, value, tcc_emit_at(e, LLVMTypeOf(value), arrays[k], at),
                        shared_alignment(e, LLVMTypeOf(value)));
     }
@@ -99,7 +99,7 @@ void tcc_emit_gather_deep(tcc_emitter *e, const LLVMValueRef *values, int n, LLV
     for (int k = 0; k < n; k++) {
         LLVMTypeRef type = LLVMTypeOf(values[k]), flag = tcc_emit_type_like(e, e->i1, type);
         LLVMTypeRef memory = type == flag ? tcc_emit_type_like(e, e->i8, type) : type;
-        for (int i = 0; i < deep; i++) {
+        for (int i = 0; i < split; i++) {
             LLVMValueRef at = tcc_emit_add(e, e->thread, tcc_emit_i64(e, (int64_t)i * group));
             LLVMValueRef value = tcc_emit_load(e, memory, tcc_emit_at(e, memory, arrays[k], at),
                                                shared_alignment(e, memory));

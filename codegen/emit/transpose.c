@@ -47,18 +47,18 @@ void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, 
     tcc_emit_function f = {.function = function, .type = LLVMFunctionType(e->void_, types, 6, false)};
     if (!function) {
         f = tcc_emit_function_begin(e, name, e->void_, types, 6);
-        LLVMValueRef argument[6], square[16];
+        LLVMValueRef argument[6], lines[16];
         for (unsigned i = 0; i < 6; i++) argument[i] = LLVMGetParam(f.function, i);
         LLVMValueRef last = tcc_emit_sub(e, argument[2], tcc_emit_i64(e, 1)),
                      mask = tcc_emit_mask(e, e->lanes, argument[3]);
         for (int i = 0; i < e->lanes; i++) {
             LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), argument[1]);
-            square[i] = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, argument[0], row), mask);
+            lines[i] = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, argument[0], row), mask);
         }
-        transpose(e, square);
+        transpose(e, lines);
         for (int i = 0; i < e->lanes; i++) {
             LLVMValueRef row = tcc_emit_mul(e, tcc_emit_i64(e, i), argument[5]);
-            tcc_emit_store(e, square[i], tcc_emit_at(e, e->f32, argument[4], row), 4);
+            tcc_emit_store(e, lines[i], tcc_emit_at(e, e->f32, argument[4], row), 4);
         }
         tcc_emit_function_end(e, &f, NULL);
     }

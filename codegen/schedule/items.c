@@ -147,7 +147,7 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
         int64_t extent = r->body->vars.data[var].high + 1;
         if (i > cut->cut) from = tcc_emit_i64(e, 0), to = tcc_emit_i64(e, extent);
         bool last = i == cut->n - 1;
-        if (last && lanes && e->deep) { /* all threads stay, for the others of the block wait for them */
+        if (last && lanes && e->split) { /* all threads stay, for the others of the block wait for them */
             l->one = true;
             LLVMValueRef index = tcc_emit_add(e, from, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, lanes)));
             index = tcc_emit_within(e, index, extent + tcc_emit_group_lanes(e, lanes));
@@ -161,7 +161,7 @@ void tcc_emit_cut_begin(tcc_body_run *r, const tcc_item_cut *cut, LLVMValueRef i
             break;
         }
         if (last && lanes) tcc_emit_lane_loop_begin(e, &l->loops[i], from, to, lanes, NULL, 0);
-        else if (last) tcc_emit_deep_loop_begin(e, &l->loops[i], from, to, NULL, 0);
+        else if (last) tcc_emit_split_loop_begin(e, &l->loops[i], from, to, NULL, 0);
         else tcc_emit_loop_begin(e, &l->loops[i], from, to, 1, NULL, 0);
         if (last && lanes > 1) {
             r->lane_var = var;
@@ -181,7 +181,7 @@ void tcc_emit_cut_end(tcc_body_run *r, const tcc_item_cut *cut, tcc_emit_cut_loo
         if (i < cut->cut || (l->one && last)) continue;
         /* The next turn may write what others of the block still read in shared memory. Where not all threads take each
          * turn, nothing goes that way. */
-        if (e->shared_reused && !(last && (l->lanes || e->deep))) {
+        if (e->shared_reused && !(last && (l->lanes || e->split))) {
             tcc_emit_barrier(e);
             e->shared_reused = false;
         }

@@ -44,7 +44,7 @@ tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_bod
 /* Lanes for loop `var` of the body: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA:
  * so many that the widest access along the loop is one of 16 bytes, and that the extent is a multiple. */
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide);
-/* A length for parts of a loop that is walked in vectors: on CUDA none may reach past its part. */
+/* A length for parts of a loop that runs in vectors: on CUDA none may reach past its part. */
 int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes);
 /* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its
  * own. */

@@ -47,7 +47,7 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
     va_end(args);
     tcc_strbuf_printf(&text, "%s %s ", launch->kernel.schedule, extra ? extra : "");
     if (l->target->aligned_vectors) { /* which accesses can be wide depends on where buffers begin */
-        tcc_strbuf_printf(&text, "threads=%d/%d/%d align", launch->kernel.shape.group, launch->kernel.shape.deep,
+        tcc_strbuf_printf(&text, "threads=%d/%d/%d align", launch->kernel.shape.group, launch->kernel.shape.split,
                           launch->kernel.shape.threads);
         for (int i = 0; i < launch->kernel.n_buffers; i++)
             tcc_strbuf_printf(&text, " %d", (int)(launch->buffers[i].offset_bytes % 16));

@@ -87,7 +87,7 @@ void tcc_lowering_clear(tcc_lowering *l);
 tcc_plan_launch *tcc_lowering_add(tcc_lowering *l);
 /* The launch's buffers from a body's, and its flop from the body. */
 tcc_status tcc_lowering_use_body(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b);
-/* The work items walk the body's points, and a point's loads come before its stores. */
+/* Each work item takes points of the body in order, and a point's loads come before its stores. */
 bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const tcc_expr *load, const tcc_store *store);
 /* The launch's buffers: `lead`, then those of the body behind (NULL: none). */
 tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, const tcc_plan_buffer *lead, int n_lead,

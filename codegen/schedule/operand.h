@@ -14,7 +14,7 @@ void tcc_operand_dense(const tcc_type *type, int64_t *strides);
  * are) and lo[d] zeros before and hi[d] after dim d of n (NULL: none). */
 tcc_status tcc_operand_copy(tcc_lowering *l, const tcc_node *n, tcc_dtype dtype, const int *perm, const int64_t *lo,
                             const int64_t *hi, int *temporary);
-/* An expression that is a plain load of `dtype` at a walk over loops: its buffer as a launch's. */
+/* An expression that is a plain load of `dtype` at an index map over loops: its buffer as a launch's. */
 bool tcc_operand_in_place(const tcc_body *b, const tcc_expr *x, tcc_dtype dtype, tcc_plan_buffer *out);
 
 #endif

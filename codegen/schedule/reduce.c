@@ -44,7 +44,7 @@ static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     int64_t points;
     TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
     bool at_hand = l->target->lane_groups ? p->steps || p->n_slots : p->row * 4 <= tcc_reduce_cache_of(l);
-    t->one_sweep = p->columns || !at_hand || tcc_reduce_choose_pieces(t, p) > 1;
+    t->one_sweep = p->columns || !at_hand || tcc_reduce_choose_splits(t, p) > 1;
     return TCC_OK;
 }
 
@@ -65,8 +65,8 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
         t.all[i].level = t.all[i].expr ? p->level[t.all[i].expr->operands[0]->id] : 0;
         if (t.all[i].level + 1 > levels) levels = t.all[i].level + 1;
     }
-    int64_t pieces = tcc_reduce_choose_pieces(&t, p);
-    TCC_TRY(pieces > 1 ? tcc_reduce_in_pieces(&t, levels, pieces) : tcc_reduce_add(l, p));
+    int64_t splits = tcc_reduce_choose_splits(&t, p);
+    TCC_TRY(splits > 1 ? tcc_reduce_launch_split(&t, levels, splits) : tcc_reduce_add(l, p));
     for (int i = 0; i < l->group->n_outputs; i++) { /* bystanders of another size have loops of their own */
         const tcc_node *n = l->group->outputs[i];
         bool done = tcc_reduce_is_kept(&t, n) || tcc_reduce_is_full(&t, n);

@@ -38,11 +38,11 @@ typedef struct tcc_reduce_trace {
     tcc_reduction all[TCC_REDUCE_MOST];
     tcc_affine coordinates[TCC_MAX_RANK]; /* of the hero's operand */
     tcc_affine kept_position, reduced_position;
-    /* combining: the value of a reduction at a point is the fold of partial results along the loop `piece` */
+    /* combining: the value of a reduction at a point is the fold of partial results along the loop `split` */
     bool combine, combine_across;
     int level;            /* reductions of this level are combined */
-    tcc_affine piece;     /* as a form */
-    int64_t piece_points; /* of a kept point in a piece, but for the last */
+    tcc_affine split;     /* as a form */
+    int64_t split_points; /* of a kept point in a split, but for the last */
     bool one_sweep; /* M2 is made in the sweep that makes the mean; else in a second one, of what is at hand then */
     int slice_var;  /* of the body that has column sums */
 } tcc_reduce_trace;
@@ -50,9 +50,9 @@ typedef struct tcc_reduce_trace {
 tcc_status tcc_reduce_trace_begin(tcc_reduce_trace *t, tcc_lowering *l);
 /* A fresh body with the space's loops open and `t` describing the point; NULL when memory is short. */
 tcc_body *tcc_reduce_open(tcc_reduce_trace *t);
-/* A fresh body that combines `pieces` partial results: its loops are the kept dims (`across`: the reduced ones), then
- * the pieces, whose loop is *var. */
-tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t pieces, int *var);
+/* A fresh body that combines `splits` partial results: its loops are the kept dims (`across`: the reduced ones), then
+ * the splits, whose loop is *var. */
+tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t splits, int *var);
 bool tcc_reduce_is_across(const tcc_reduce_trace *t, const tcc_node *n);
 bool tcc_reduce_is_kept(const tcc_reduce_trace *t, const tcc_node *n); /* of outputs */
 bool tcc_reduce_is_full(const tcc_reduce_trace *t, const tcc_node *n);
@@ -73,8 +73,8 @@ typedef struct tcc_reduce {
     int lanes;
     tcc_thread_shape shape;
     tcc_item_cut cut; /* of the kept loops */
-    int piece_var;    /* a kept loop that counts pieces of the first reduced loop, or -1 */
-    int64_t piece;    /* its length */
+    int split_var;    /* a kept loop that counts splits of the first reduced loop, or -1 */
+    int64_t split;    /* its length */
     int slice_var;    /* column sums: a variable that counts the items, which are slices of the rows; or -1 */
     int n_sweeps;
     int *level; /* by expr: the sweep that can evaluate it */
@@ -120,11 +120,11 @@ tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p);
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p);
 double tcc_reduce_points(const tcc_body *b, const int *loops, int n); /* product of extents */
 
-/* --- In pieces */
+/* --- Split reductions */
 
-/* How many pieces to cut the first reduced loop into; 1: none. */
-int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p);
-tcc_status tcc_reduce_in_pieces(tcc_reduce_trace *t, int levels, int64_t pieces);
+/* How many splits to cut the first reduced loop into; 1: none. */
+int64_t tcc_reduce_choose_splits(const tcc_reduce_trace *t, const tcc_reduce *p);
+tcc_status tcc_reduce_launch_split(tcc_reduce_trace *t, int levels, int64_t splits);
 /* Plans and launches a traced body of tcc_reduce_open_combine. */
 tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var);
 

@@ -39,7 +39,7 @@ static int64_t sums_row_bytes(const tcc_reduce *p) {
  * block a row. Rows and sums must fit the registers that a thread has beside the rest of its work; else sums are kept
  * in memory. There are hardly more blocks than processors, so that a block may have all registers of one. */
 static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
-    enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20, MOST_DEEP = 32 }; /* words of a thread */
+    enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20, MOST_SPLIT = 32 }; /* words of a thread */
     static const struct {
         int threads, words;
     } whole[] = {{256, LARGE}, {512, WIDE}, {1024, LARGEST}};
@@ -58,20 +58,21 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
     while (group / 2 >= vectors) group /= 2;
     int64_t taken = (vectors + group - 1) / group * p->lanes * words;
     if (p->n_reduced == 1 && taken <= LARGE) {
-        int64_t deep = (taken <= SMALL ? whole[1].threads : whole[0].threads) / group;
-        while (deep > 1 && (deep > MOST_DEEP || deep > rows || deep * sums_row_bytes(p) > l->target->hw.shared_bytes))
-            deep /= 2;
+        int64_t split = (taken <= SMALL ? whole[1].threads : whole[0].threads) / group;
+        while (split > 1 &&
+               (split > MOST_SPLIT || split > rows || split * sums_row_bytes(p) > l->target->hw.shared_bytes))
+            split /= 2;
         p->steps = (int)((vectors + group - 1) / group);
         p->shape =
-            (tcc_thread_shape){.threads = (int)(group * deep), .group = (int)group, .deep = (int)deep, .blocks = 1};
-        p->scratch_bytes = deep > 1 ? deep * sums_row_bytes(p) : 0;
+            (tcc_thread_shape){.threads = (int)(group * split), .group = (int)group, .split = (int)split, .blocks = 1};
+        p->scratch_bytes = split > 1 ? split * sums_row_bytes(p) : 0;
         return;
     }
     for (int i = 0; p->n_reduced == 1 && i < 3; i++) {
         int64_t steps = (vectors + whole[i].threads - 1) / whole[i].threads;
         if (steps * p->lanes * words > whole[i].words) continue;
         p->steps = (int)steps;
-        p->shape = (tcc_thread_shape){.threads = whole[i].threads, .group = whole[i].threads, .deep = 1, .blocks = 1};
+        p->shape = (tcc_thread_shape){.threads = whole[i].threads, .group = whole[i].threads, .split = 1, .blocks = 1};
         return;
     }
     tcc_reduce_shape_long_rows(l, p);
@@ -85,7 +86,7 @@ static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t
     const int64_t busy = l->target->hw.processors, most = 2 * busy;
     int64_t slices;
     if (l->target->lane_groups) {
-        int64_t each = 2 * (p->shape.deep > 1 ? p->shape.deep : 1);
+        int64_t each = 2 * (p->shape.split > 1 ? p->shape.split : 1);
         slices = rows / LEAST_ROWS;
         if (slices < busy) slices = rows / each < busy ? rows / each : busy;
         if (slices > most) slices = most;

@@ -207,11 +207,11 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMV
     tcc_emitter *e = r->e;
     const tcc_reduce *p = s->p;
     int var = p->reduced[p->n_reduced - 1], n_inner;
-    int64_t high = r->body->vars.data[var].high + 1, length = p->n_reduced == 1 && p->piece_var >= 0 ? p->piece : high,
+    int64_t high = r->body->vars.data[var].high + 1, length = p->n_reduced == 1 && p->split_var >= 0 ? p->split : high,
             stride = 1;
-    bool deep = p->columns && p->n_reduced == 1;
+    bool shared = p->columns && p->n_reduced == 1;
     if (!p->columns) stride = tcc_emit_group_lanes(e, p->lanes);
-    else if (deep && e->deep) stride = e->shape.shape.deep;
+    else if (shared && e->split) stride = e->shape.shape.split;
     LLVMValueRef inner[MOST_CARRIES], end = to;
     if (!p->columns && !whole) end = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes));
     tcc_emit_loop segments, loop;
@@ -220,7 +220,7 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMV
     memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
     n_inner = begin_segment(r, s, carry, n_carry, inner);
     if (p->columns) {
-        if (deep) tcc_emit_deep_loop_begin(e, &loop, first, last, inner, n_inner);
+        if (shared) tcc_emit_split_loop_begin(e, &loop, first, last, inner, n_inner);
         else tcc_emit_loop_begin(e, &loop, first, last, 1, inner, n_inner);
         memcpy(inner, loop.carry, sizeof *inner * (size_t)n_inner);
         tcc_body_enter(r, var, loop.index);
@@ -254,8 +254,8 @@ static int find_cut(const tcc_body_run *r, const sweep_cx *s, int64_t *length) {
     int64_t below = 1; /* terms in one step of the loop */
     for (int i = p->n_reduced - 1; i >= 0; i--) {
         int64_t steps = r->body->vars.data[p->reduced[i]].high + 1;
-        if (i == 0 && p->piece_var >= 0) steps = p->piece;
-        if (i == 0 && p->columns && r->e->deep) steps /= r->e->shape.shape.deep;
+        if (i == 0 && p->split_var >= 0) steps = p->split;
+        if (i == 0 && p->columns && r->e->split) steps /= r->e->shape.shape.split;
         if (i == p->n_reduced - 1 && !p->columns) steps /= tcc_emit_group_lanes(r->e, p->lanes);
         if (steps * below > CHAIN) {
             *length = CHAIN / below < 1 ? 1 : CHAIN / below;
@@ -343,16 +343,16 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         from = tcc_emit_i64(e, 0);
         to = tcc_emit_i64(e, extent);
         bool whole = extent % lanes == 0;
-        if (i == 0 && p->piece_var >= 0) {
-            from = tcc_emit_mul(e, r->loops[p->piece_var], tcc_emit_i64(e, p->piece));
-            LLVMValueRef end = tcc_emit_add(e, from, tcc_emit_i64(e, p->piece));
-            to = extent % p->piece ? tcc_emit_min(e, end, to) : end;
-            whole = whole && p->piece % lanes == 0;
+        if (i == 0 && p->split_var >= 0) {
+            from = tcc_emit_mul(e, r->loops[p->split_var], tcc_emit_i64(e, p->split));
+            LLVMValueRef end = tcc_emit_add(e, from, tcc_emit_i64(e, p->split));
+            to = extent % p->split ? tcc_emit_min(e, end, to) : end;
+            whole = whole && p->split % lanes == 0;
         }
         if (i < n_loops) {
-            const int64_t stride = i == 0 && p->columns && e->deep ? e->shape.shape.deep : 1;
+            const int64_t stride = i == 0 && p->columns && e->split ? e->shape.shape.split : 1;
             if (i == cut) runs_begin(r, s, &runs, length * stride, extent, &from, &to, carry, n_carry);
-            if (i == 0 && p->columns) tcc_emit_deep_loop_begin(e, &loops[i], from, to, carry, n_carry);
+            if (i == 0 && p->columns) tcc_emit_split_loop_begin(e, &loops[i], from, to, carry, n_carry);
             else tcc_emit_loop_begin(e, &loops[i], from, to, 1, carry, n_carry);
             memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
             tcc_body_enter(r, var, loops[i].index);
@@ -376,7 +376,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     }
     tcc_op ops[TCC_REDUCE_MOST];
     for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
-    if (p->columns) tcc_fold_deep(e, ops, s->n, carry);
+    if (p->columns) tcc_fold_split(e, ops, s->n, carry);
     else tcc_fold_lanes(e, ops, s->n, carry);
     for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(ops[i++]))
         for (int k = 0; k < b->exprs.count; k++) {

@@ -22,7 +22,7 @@ static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bi
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->lanes = n ? tcc_choose_lanes(l->target, b, order[n - 1], inner, tcc_choose_width(b)) : 1;
     if (p->n_reduced == 0 && !p->columns) p->lanes = 1;
-    p->piece_var = p->slice_var = -1;
+    p->split_var = p->slice_var = -1;
     p->level = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
     p->slot = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
     if (!p->level || !p->slot) return tcc_enomem(l->diag);
@@ -67,7 +67,7 @@ void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
     while (group < vectors && group < (p->n_slots ? largest / 2 : largest / 4)) group *= 2;
     if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
     const int threads = group <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)group;
-    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .deep = 1, .blocks = blocks_of(l, threads)};
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)group, .split = 1, .blocks = blocks_of(l, threads)};
 }
 
 /* Rows: a lane group of a warp or less if a row then fits its registers, else a block; the fewer rows, the more threads
@@ -87,7 +87,7 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
     int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
     int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
     if (words < 1) words = 1;
-    for (int64_t group = 1; p->n_reduced == 1 && p->piece_var < 0 && group <= largest; group *= 2) {
+    for (int64_t group = 1; p->n_reduced == 1 && p->split_var < 0 && group <= largest; group *= 2) {
         int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
         if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
         if (elements > ELEMENTS || elements * words > (group == largest       ? REGISTERS / 4
@@ -103,7 +103,7 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
         return;
     }
     const int threads = found <= TCC_EMIT_WARP ? SMALL_BLOCK : (int)found;
-    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .deep = 1, .blocks = blocks_of(l, threads)};
+    p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .split = 1, .blocks = blocks_of(l, threads)};
 }
 
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
@@ -118,22 +118,22 @@ int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
 
 /* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
 static void shape_columns(const tcc_hardware *hw, tcc_reduce *p, int64_t *points) {
-    enum { BLOCK = 256, SMALL_BLOCK = 128, DEEPEST = 32, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
+    enum { BLOCK = 256, SMALL_BLOCK = 128, MOST_SPLIT = 32, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
     const double enough = (double)ENOUGH * hw->processors;
     const int64_t shared = hw->shared_bytes * 2 / 3;
     const tcc_body *b = p->body;
-    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), deep = 1,
+    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), split = 1,
             carries = 0;
     double vectors = tcc_reduce_points(b, p->kept, p->n_kept) / p->lanes;
     for (int i = 0; i < b->exprs.count; i++)
         if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[i]) == b->exprs.data[i])
             carries += tcc_fold_carries(b->exprs.data[i]->op);
-    int64_t rows = p->n_reduced == 0 ? 1 : p->piece_var >= 0 ? p->piece : b->vars.data[p->reduced[0]].high + 1;
-    while (deep < DEEPEST && group * deep < BLOCK && 2 * deep <= rows && vectors * (double)deep < enough &&
-           group * deep * 2 * p->lanes * 8 * carries <= shared)
-        deep *= 2;
+    int64_t rows = p->n_reduced == 0 ? 1 : p->split_var >= 0 ? p->split : b->vars.data[p->reduced[0]].high + 1;
+    while (split < MOST_SPLIT && group * split < BLOCK && 2 * split <= rows && vectors * (double)split < enough &&
+           group * split * 2 * p->lanes * 8 * carries <= shared)
+        split *= 2;
     p->shape = (tcc_thread_shape){
-        .threads = deep > 1 ? (int)(group * deep) : SMALL_BLOCK, .group = (int)group, .deep = (int)deep};
+        .threads = split > 1 ? (int)(group * split) : SMALL_BLOCK, .group = (int)group, .split = (int)split};
     *points = group * p->lanes < extent ? group * p->lanes : extent;
 }
 
@@ -154,7 +154,7 @@ static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_ex
     const tcc_reduce *p = plan->data;
     if (store->sum) return false;
     if (tcc_body_same_element(b, load, store)) return true;
-    if (store->kept || p->piece_var >= 0 || load->affine.constant != store->offset.constant) return false;
+    if (store->kept || p->split_var >= 0 || load->affine.constant != store->offset.constant) return false;
     int matched = 0;
     for (int i = 0; i < store->offset.n; i++) {
         const tcc_term *t = &store->offset.terms[i];
@@ -171,7 +171,7 @@ static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_ex
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     double points = tcc_reduce_points(b, p->reduced, p->n_reduced) * tcc_reduce_points(b, p->kept, p->n_kept);
-    if (p->piece_var >= 0) points = points * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
+    if (p->split_var >= 0) points = points * (double)p->split / (double)(b->vars.data[p->reduced[0]].high + 1);
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));
@@ -183,8 +183,8 @@ tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p) {
     launch->kernel.in_step = in_step;
     launch->kernel.data = p;
     launch->kernel.scratch_bytes = p->scratch_bytes;
-    return tcc_lowering_key(l, launch, b, -1, "lanes=%d piece=%lld slices=%lld", p->lanes,
-                            (long long)(p->piece_var >= 0 ? p->piece : 0),
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d split=%lld slices=%lld", p->lanes,
+                            (long long)(p->split_var >= 0 ? p->split : 0),
                             (long long)(p->slice_var >= 0 ? p->cut.items : 0));
 }
 
@@ -193,7 +193,7 @@ tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *poin
     const tcc_body *b = p->body;
     TCC_TRY(tcc_reduce_choose_slots(l, p));
     double reduced = tcc_reduce_points(b, p->reduced, p->n_reduced);
-    if (p->piece_var >= 0) reduced = reduced * (double)p->piece / (double)(b->vars.data[p->reduced[0]].high + 1);
+    if (p->split_var >= 0) reduced = reduced * (double)p->split / (double)(b->vars.data[p->reduced[0]].high + 1);
     *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
     if (!l->target->lane_groups) return TCC_OK;
     *points = 1;

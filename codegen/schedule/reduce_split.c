@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Reductions in pieces, where there are too few items for the data: one launch makes partial results for each piece of
+ * Split reductions, where there are too few items for the data: one launch makes partial results for each split of
  * the reduced range, a second combines them, and work on every point follows in a launch of its own. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
@@ -14,23 +14,23 @@ enum {
 
 /* A temporary of partial results, and a store of one there; the same for the same value. */
 static int store_partial(tcc_reduce_trace *t, tcc_body *b, const tcc_node *n, const tcc_expr *value, tcc_affine offset,
-                         int64_t pieces) {
+                         int64_t splits) {
     tcc_dtype dtype = tcc_reduce_partial_dtype(n);
     for (int i = 0; i < b->stores.count; i++)
         if (b->stores.data[i].value == value) return b->buffers.data[b->stores.data[i].buffer].temporary;
-    int temporary = tcc_lowering_temporary(t->l, pieces * t->kept_numel * tcc_dtype_bytes(dtype));
+    int temporary = tcc_lowering_temporary(t->l, splits * t->kept_numel * tcc_dtype_bytes(dtype));
     if (temporary < 0 || !value) return temporary;
     tcc_store store = {tcc_body_temporary(b, temporary, dtype, true), offset, value, NULL, .kept = true};
     if (!tcc_vec_push(&b->stores, store)) b->status = tcc_enomem(t->l->diag);
     return temporary;
 }
 
-/* Partial results of the reductions of one level, each over a piece of the first reduced loop. */
-static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t pieces) {
+/* Partial results of the reductions of one level, each over a split of the first reduced loop. */
+static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits) {
     tcc_lowering *l = t->l;
     tcc_body *b = tcc_reduce_open(t);
     if (!b) return tcc_enomem(l->diag);
-    int var = tcc_body_loop(b, pieces);
+    int var = tcc_body_loop(b, splits);
     tcc_affine offset = tcc_affine_add(b, t->kept_position, tcc_affine_scale(b, tcc_affine_var(b, var), t->kept_numel));
     for (int i = 0; i < t->n; i++) {
         tcc_reduction *r = &t->all[i];
@@ -39,18 +39,18 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t pieces)
         tcc_affine_split(b, t->kept_position, r->node->type.rank, r->node->type.dims, coordinates);
         const tcc_expr *value = tcc_body_trace(b, r->node, coordinates);
         if (value && tcc_is_moment(r->node->op)) value = r->expr; /* of the shifted operand */
-        r->partial = store_partial(t, b, r->node, value, offset, pieces);
+        r->partial = store_partial(t, b, r->node, value, offset, splits);
         if (r->partial < 0 || !value) break;
         if (r->node->op == TCC_OP_REDUCE_M2)
-            r->means = store_partial(t, b, r->node, tcc_reduce_mean_beside(b, value), offset, pieces);
+            r->means = store_partial(t, b, r->node, tcc_reduce_mean_beside(b, value), offset, splits);
     }
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
     TCC_TRY(tcc_reduce_plan(l, b, t->reduced_bits, &p));
-    p->piece_var = var;
-    p->piece = (b->vars.data[p->reduced[0]].high + pieces) / pieces;
-    if (!p->columns && p->n_reduced == 1) p->piece = tcc_whole_vectors(l->target, p->piece, p->lanes);
-    t->piece_points = p->piece * (int64_t)tcc_reduce_points(b, p->reduced + 1, p->n_reduced - 1);
+    p->split_var = var;
+    p->split = (b->vars.data[p->reduced[0]].high + splits) / splits;
+    if (!p->columns && p->n_reduced == 1) p->split = tcc_whole_vectors(l->target, p->split, p->lanes);
+    t->split_points = p->split * (int64_t)tcc_reduce_points(b, p->reduced + 1, p->n_reduced - 1);
     memmove(p->kept + 1, p->kept, sizeof *p->kept * (size_t)p->n_kept);
     p->kept[0] = var;
     p->n_kept++;
@@ -61,7 +61,7 @@ tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
     TCC_TRY(tcc_reduce_plan(l, b, UINT64_C(1) << var, &p));
-    if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, pieces are not */
+    if (p->n_kept > 0 && !p->columns) { /* lanes along the kept loops: they are contiguous, splits are not */
         p->columns = true;
         p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1,
                                     tcc_choose_width(b));
@@ -71,10 +71,10 @@ tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
 
 /* The reductions of one level from their partial results, into temporaries; with the last level the kept outputs too.
  */
-static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool keep, int64_t pieces) {
+static tcc_status launch_combine(tcc_reduce_trace *t, int level, bool last, bool keep, int64_t splits) {
     tcc_lowering *l = t->l;
     int var, made[TCC_REDUCE_MOST];
-    tcc_body *b = tcc_reduce_open_combine(t, false, pieces, &var);
+    tcc_body *b = tcc_reduce_open_combine(t, false, splits, &var);
     if (!b) return tcc_enomem(l->diag);
     t->level = level;
     for (int i = 0; i < t->n; i++) {
@@ -105,11 +105,11 @@ static bool has_full_output(const tcc_reduce_trace *t) {
     return false;
 }
 
-tcc_status tcc_reduce_in_pieces(tcc_reduce_trace *t, int levels, int64_t pieces) {
+tcc_status tcc_reduce_launch_split(tcc_reduce_trace *t, int levels, int64_t splits) {
     bool full = has_full_output(t);
     for (int level = 0; level < levels; level++) {
-        TCC_TRY(launch_partial(t, level, pieces));
-        TCC_TRY(launch_combine(t, level, level == levels - 1, full, pieces));
+        TCC_TRY(launch_partial(t, level, splits));
+        TCC_TRY(launch_combine(t, level, level == levels - 1, full, splits));
     }
     if (!full) return TCC_OK;
     tcc_body *b = tcc_reduce_open(t);
@@ -119,7 +119,7 @@ tcc_status tcc_reduce_in_pieces(tcc_reduce_trace *t, int levels, int64_t pieces)
 }
 
 /* For a GPU: so many that most of it is busy, while each thread still has a few elements. */
-static int64_t choose_pieces_for_blocks(const tcc_hardware *hw, const tcc_reduce *p) {
+static int64_t choose_splits_for_blocks(const tcc_hardware *hw, const tcc_reduce *p) {
     enum { BLOCK = 256, STEPS = 8, BUSY = 2, MOST = 8 }; /* the latter: blocks of a processor */
     int64_t most_blocks = 1; /* a power of two, so that parts of such extents are whole lines of memory */
     while (2 * most_blocks <= MOST * hw->processors) most_blocks *= 2;
@@ -132,34 +132,34 @@ static int64_t choose_pieces_for_blocks(const tcc_hardware *hw, const tcc_reduce
         kept = kept / (double)last * (double)((last + group * p->lanes - 1) / (group * p->lanes));
     }
     if (kept >= BUSY * hw->processors) return 1;
-    double least = (double)STEPS * (p->columns ? BLOCK / (double)columns : BLOCK * p->lanes); /* points of a piece */
-    int64_t pieces = (int64_t)(points / least), most = (int64_t)((double)most_blocks / kept);
-    if (pieces > most) pieces = most;
-    if (pieces > extent) pieces = extent;
-    if (pieces < 2) return 1;
-    int64_t piece = (extent + pieces - 1) / pieces;
-    if (!p->columns && p->n_reduced == 1) piece = (piece + p->lanes - 1) / p->lanes * p->lanes;
-    return (extent + piece - 1) / piece;
+    double least = (double)STEPS * (p->columns ? BLOCK / (double)columns : BLOCK * p->lanes); /* points of a split */
+    int64_t splits = (int64_t)(points / least), most = (int64_t)((double)most_blocks / kept);
+    if (splits > most) splits = most;
+    if (splits > extent) splits = extent;
+    if (splits < 2) return 1;
+    int64_t split = (extent + splits - 1) / splits;
+    if (!p->columns && p->n_reduced == 1) split = (split + p->lanes - 1) / p->lanes * p->lanes;
+    return (extent + split - 1) / split;
 }
 
-/* How many pieces to cut the first reduced loop into; 1: none. */
-int64_t tcc_reduce_choose_pieces(const tcc_reduce_trace *t, const tcc_reduce *p) {
+/* How many splits to cut the first reduced loop into; 1: none. */
+int64_t tcc_reduce_choose_splits(const tcc_reduce_trace *t, const tcc_reduce *p) {
     const tcc_llvm_target *target = t->l->target;
     const tcc_body *b = p->body;
     if (p->n_reduced == 0) return 1;
     for (int i = 0; i < t->n; i++)
         if (t->all[i].node->op == TCC_OP_ARGMAX) return 1;
-    if (target->lane_groups) return choose_pieces_for_blocks(&target->hw, p);
+    if (target->lane_groups) return choose_splits_for_blocks(&target->hw, p);
     double kept = tcc_reduce_points(b, p->kept, p->n_kept),
            points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);
     double items = p->columns ? kept / p->lanes : kept;
     if (points < SPLIT_POINTS || items >= (p->columns ? 2 * SPLIT_ITEMS : SPLIT_ITEMS)) return 1;
-    int64_t pieces = (int64_t)(points / (2 * ITEM_POINTS)), extent = b->vars.data[p->reduced[0]].high + 1;
-    if (pieces > 64) pieces = 64;
-    int64_t least = p->columns || p->n_reduced > 1 ? 8 : 8 * p->lanes; /* of the loop, in a piece */
-    if (pieces > extent / least) pieces = extent / least;
-    if (pieces < 2) return 1;
-    int64_t piece = (extent + pieces - 1) / pieces;
-    if (!p->columns && p->n_reduced == 1) piece = (piece + p->lanes - 1) / p->lanes * p->lanes;
-    return (extent + piece - 1) / piece;
+    int64_t splits = (int64_t)(points / (2 * ITEM_POINTS)), extent = b->vars.data[p->reduced[0]].high + 1;
+    if (splits > 64) splits = 64;
+    int64_t least = p->columns || p->n_reduced > 1 ? 8 : 8 * p->lanes; /* of the loop, in a split */
+    if (splits > extent / least) splits = extent / least;
+    if (splits < 2) return 1;
+    int64_t split = (extent + splits - 1) / splits;
+    if (!p->columns && p->n_reduced == 1) split = (split + p->lanes - 1) / p->lanes * p->lanes;
+    return (extent + split - 1) / split;
 }

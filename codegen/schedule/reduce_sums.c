@@ -110,8 +110,8 @@ static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMVal
             tcc_emit_if_begin(e, &branch, LLVMBuildICmp(e->builder, LLVMIntSLT, index, tcc_emit_i64(e, extent), ""));
         tcc_body_enter(r, var, index);
         LLVMValueRef value = tcc_emit_load(e, sum_type(r, p, s), sums[step * r->body->stores.count + at], 0), place;
-        if (e->deep) {
-            LLVMValueRef row = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, extent)), index);
+        if (e->split) {
+            LLVMValueRef row = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, extent)), index);
             place = tcc_emit_at(e, tcc_emit_dtype(e, sum_dtype(r, s)), e->scratch, row);
         } else {
             place = sum_address(r, s);
@@ -123,18 +123,18 @@ static void put_sums(tcc_body_run *r, const tcc_reduce *p, int at, const LLVMVal
 }
 
 /* Adds what the lane groups of the block have put for store `at`, in their order. All threads share the columns. */
-static void add_deep_sums(tcc_body_run *r, const tcc_reduce *p, int at) {
+static void add_split_sums(tcc_body_run *r, const tcc_reduce *p, int at) {
     tcc_emitter *e = r->e;
     const tcc_store *s = &r->body->stores.data[at];
     LLVMTypeRef memory = tcc_emit_dtype(e, sum_dtype(r, s));
     int var = p->reduced[0];
     int64_t extent = r->body->vars.data[var].high + 1;
-    LLVMValueRef thread = tcc_emit_add(e, tcc_emit_mul(e, e->deep, tcc_emit_i64(e, p->shape.group)), e->thread);
+    LLVMValueRef thread = tcc_emit_add(e, tcc_emit_mul(e, e->split, tcc_emit_i64(e, p->shape.group)), e->thread);
     tcc_emit_loop loop;
     tcc_emit_loop_begin(e, &loop, tcc_emit_mul(e, thread, tcc_emit_i64(e, p->lanes)), tcc_emit_i64(e, extent),
                         (int64_t)p->shape.threads * p->lanes, NULL, 0);
     LLVMValueRef sum = NULL;
-    for (int d = 0; d < p->shape.deep; d++) {
+    for (int d = 0; d < p->shape.split; d++) {
         LLVMValueRef place = tcc_emit_add(e, tcc_emit_i64(e, d * extent), loop.index);
         LLVMValueRef value = load_sum(r, p, s, tcc_emit_at(e, memory, e->scratch, place));
         if (sum) tcc_fold_step(e, TCC_OP_REDUCE_SUM, &sum, value, NULL, NULL);
@@ -151,12 +151,12 @@ void tcc_reduce_end_sums(tcc_body_run *r, const tcc_reduce *p, const LLVMValueRe
     bool first = true;
     for (int i = 0; p->steps && i < r->body->stores.count; i++) {
         if (!r->body->stores.data[i].sum) continue;
-        if (e->deep && !first) tcc_emit_barrier(e); /* the last sum has been read */
+        if (e->split && !first) tcc_emit_barrier(e); /* the last sum has been read */
         first = false;
         put_sums(r, p, i, sums);
-        if (!e->deep) continue;
+        if (!e->split) continue;
         tcc_emit_barrier(e);
-        add_deep_sums(r, p, i);
+        add_split_sums(r, p, i);
         e->shared_reused = true;
     }
 }

@@ -124,7 +124,7 @@ tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p) {
     }
     p->n_slots = p->words = 0;
     p->narrow = true;
-    if (p->columns || p->n_reduced == 0 || p->piece_var >= 0) return TCC_OK;
+    if (p->columns || p->n_reduced == 0 || p->split_var >= 0) return TCC_OK;
     int inner = p->reduced[p->n_reduced - 1];
     bool *flags = tcc__calloc(4 * n + 1, sizeof *flags);
     if (!flags) return tcc_enomem(l->diag);

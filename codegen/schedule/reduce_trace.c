@@ -73,7 +73,7 @@ static const tcc_expr *operand_at(tcc_body *b, const tcc_node *n, const tcc_affi
 static const tcc_expr *partial_of(tcc_reduce_trace *t, tcc_body *b, const tcc_reduction *r, int temporary,
                                   tcc_affine at) {
     tcc_affine offset = tcc_affine_add(b, at,
-                                       tcc_affine_scale(b, t->piece, r->across ? t->reduced_numel : t->kept_numel));
+                                       tcc_affine_scale(b, t->split, r->across ? t->reduced_numel : t->kept_numel));
     return tcc_expr_load(b, tcc_body_temporary(b, temporary, tcc_reduce_partial_dtype(r->node), false), offset, NULL);
 }
 
@@ -81,20 +81,20 @@ static const tcc_expr *binary(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc
     return tcc_expr_point(b, op, dtype, (const tcc_expr *[]){x, y}, 2);
 }
 
-/* The elements of the piece at hand: `piece_points`, or what is left. */
-static const tcc_expr *points_of_piece(tcc_reduce_trace *t, tcc_body *b, tcc_dtype dtype) {
-    if (t->reduced_numel % t->piece_points == 0) return tcc_expr_number(b, dtype, (double)t->piece_points);
-    tcc_affine left = tcc_affine_add_constant(tcc_affine_scale(b, t->piece, -t->piece_points), t->reduced_numel);
-    const tcc_expr *rest = tcc_expr_index(b, left, TCC_I64), *whole = tcc_expr_integer(b, TCC_I64, t->piece_points);
+/* The elements of the split at hand: `split_points`, or what is left. */
+static const tcc_expr *points_of_split(tcc_reduce_trace *t, tcc_body *b, tcc_dtype dtype) {
+    if (t->reduced_numel % t->split_points == 0) return tcc_expr_number(b, dtype, (double)t->split_points);
+    tcc_affine left = tcc_affine_add_constant(tcc_affine_scale(b, t->split, -t->split_points), t->reduced_numel);
+    const tcc_expr *rest = tcc_expr_index(b, left, TCC_I64), *whole = tcc_expr_integer(b, TCC_I64, t->split_points);
     const tcc_expr *points = binary(b, TCC_OP_MIN, TCC_I64, rest, whole);
     return tcc_expr_point(b, TCC_OP_CAST, dtype, &points, 1);
 }
 
-/* The mean or M2 from those of the pieces, each of n_p elements: sum n_p m_p / n and sum M2_p + n_p (m_p - mean)^2. */
+/* The mean or M2 from those of the splits, each of n_p elements: sum n_p m_p / n and sum M2_p + n_p (m_p - mean)^2. */
 static const tcc_expr *combine_moment(tcc_reduce_trace *t, tcc_body *b, tcc_reduction *r, tcc_affine own) {
     tcc_dtype dtype = tcc_reduce_partial_dtype(r->node);
     bool m2 = r->node->op == TCC_OP_REDUCE_M2;
-    const tcc_expr *points = points_of_piece(t, b, dtype), *mean = partial_of(t, b, r, m2 ? r->means : r->partial, own);
+    const tcc_expr *points = points_of_split(t, b, dtype), *mean = partial_of(t, b, r, m2 ? r->means : r->partial, own);
     r->expr = make_reduce(b, TCC_OP_REDUCE_SUM, dtype, binary(b, TCC_OP_MUL, dtype, mean, points), &own);
     const tcc_expr *total = tcc_expr_mean(b, r->expr, t->reduced_numel);
     if (!m2) return total;
@@ -203,7 +203,7 @@ tcc_body *tcc_reduce_open(tcc_reduce_trace *t) {
     return b;
 }
 
-tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t pieces, int *var) {
+tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t splits, int *var) {
     tcc_body *b = begin_body(t);
     if (!b) return NULL;
     tcc_iteration it = {0};
@@ -214,12 +214,12 @@ tcc_body *tcc_reduce_open_combine(tcc_reduce_trace *t, bool across, int64_t piec
             dims[it.rank] = t->space->dims[i];
             it.axes[it.rank++] = t->it.axes[i];
         }
-    /* Pieces come first in memory and are the outer loop; numbering wants the space's loops first. */
+    /* Splits come first in memory and are the outer loop; numbering wants the space's loops first. */
     tcc_iteration_open(b, &it, coordinates);
-    *var = tcc_body_loop(b, pieces);
+    *var = tcc_body_loop(b, splits);
     b->n_space = b->vars.count;
     *(across ? &t->reduced_position : &t->kept_position) = tcc_affine_linear(b, coordinates, it.rank, dims);
-    t->piece = tcc_affine_var(b, *var);
+    t->split = tcc_affine_var(b, *var);
     t->combine = !across;
     t->combine_across = across;
     return b;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The schedule of running sums: an item owns lines along the axis and walks each from its start. Lanes are neighbouring
- * lines where the axis is not the innermost dim; along the innermost one they run along the line (scan_lines.c; on a
- * GPU scan_rows.c). Where neither is so, a line is a chain of additions, one element at a time. */
+ * The schedule of running sums: an item owns lines along the axis and runs along each from its start. Lanes are
+ * neighbouring lines where the axis is not the innermost dim; along the innermost one they run along the line
+ * (scan_lines.c; on a GPU scan_rows.c). Where neither is so, a line is a chain of additions, one element at a time. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"
 

@@ -29,8 +29,9 @@ int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry);
 /* One element of the axis at a time. */
 tcc_status tcc_scan_emit_steps(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
-/* On a GPU, along the loop in which memory is contiguous: a lane group walks a line together, many elements at a time.
- * Sets what is planned but for the kept loops and the axis, of which there is one; gives the shape of the threads. */
+/* On a GPU, along the loop in which memory is contiguous: a lane group runs along a line together, many elements at a
+ * time. Sets what is planned but for the kept loops and the axis, of which there is one; gives the shape of the
+ * threads. */
 tcc_thread_shape tcc_scan_plan_rows(const tcc_llvm_target *t, tcc_scan *p);
 tcc_status tcc_scan_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 

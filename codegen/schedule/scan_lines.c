@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Running sums along lines, for the host: a line is walked a vector at a time. A vector is summed from lane to lane in
+ * Running sums along lines, for the host: a line is taken a vector at a time. A vector is summed from lane to lane in
  * log2 rounds of shifts and adds, and one addition more takes in what lies before it, so that of the chain of additions
  * there is one a vector. */
 #include "codegen/schedule/items.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Running sums along lines, for a GPU: a lane group walks a line in pieces of one vector a thread. A thread sums its
- * vector from lane to lane; threads of a warp then add what lies before them in log2 rounds of shuffles, and warps by
- * way of shared memory in ascending order. So the order of additions depends on the extent alone. */
+ * Running sums along lines, for a GPU: a lane group runs along a line in tiles of one vector a thread. A thread sums
+ * its vector from lane to lane; threads of a warp then add what lies before them in log2 rounds of shuffles, and warps
+ * by way of shared memory in ascending order. So the order of additions depends on the extent alone. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"
 
@@ -47,8 +47,8 @@ static LLVMValueRef sum_before(tcc_emitter *e, LLVMValueRef own, LLVMValueRef *t
     return sum(e, earlier, before);
 }
 
-/* The running sums of the threads' vectors after `carry`, which becomes that of the whole piece. */
-static LLVMValueRef scan_piece(tcc_emitter *e, const tcc_scan *p, LLVMValueRef vector, LLVMValueRef *carry) {
+/* The running sums of the threads' vectors after `carry`, which becomes that of the whole tile. */
+static LLVMValueRef scan_tile(tcc_emitter *e, const tcc_scan *p, LLVMValueRef vector, LLVMValueRef *carry) {
     LLVMBuilderRef b = e->builder;
     LLVMValueRef own[64], total;
     for (int i = 0; i < p->lanes; i++) {
@@ -68,7 +68,7 @@ static LLVMValueRef scan_piece(tcc_emitter *e, const tcc_scan *p, LLVMValueRef v
 }
 
 /* One vector of each thread: each running sum in order of dependence, then the stores. */
-static void emit_piece(tcc_body_run *r, const tcc_scan *p, LLVMValueRef *carry) {
+static void emit_tile(tcc_body_run *r, const tcc_scan *p, LLVMValueRef *carry) {
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
     int n = 0;
@@ -78,7 +78,7 @@ static void emit_piece(tcc_body_run *r, const tcc_scan *p, LLVMValueRef *carry) 
         tcc_body_emit(r, 0);
         LLVMValueRef value = tcc_body_lanes(r, x->operands[0]);
         if (r->inside) value = tcc_emit_select(e, r->inside, value, zero_of(value));
-        LLVMValueRef sums = scan_piece(e, p, tcc_scan_widen(e, value), &carry[n++]);
+        LLVMValueRef sums = scan_tile(e, p, tcc_scan_widen(e, value), &carry[n++]);
         tcc_body_give(r, x, tcc_scan_narrow(e, sums, x->dtype));
     }
     tcc_body_emit(r, 0);
@@ -89,15 +89,15 @@ static void emit_line(tcc_body_run *r, const void *data) {
     const tcc_scan *p = data;
     tcc_emitter *e = r->e;
     const tcc_body *b = r->body;
-    const int64_t extent = b->vars.data[p->axis[0]].high + 1, piece = tcc_emit_group_lanes(e, p->lanes);
+    const int64_t extent = b->vars.data[p->axis[0]].high + 1, tile = tcc_emit_group_lanes(e, p->lanes);
     LLVMValueRef carry[TCC_SCAN_MOST];
     int n = tcc_scan_begin(r, 1, carry);
     tcc_emit_loop loop;
-    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), piece, carry, n);
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), tile, carry, n);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n);
     LLVMValueRef at = tcc_emit_add(e, loop.index, tcc_emit_mul(e, e->thread, tcc_emit_i64(e, p->lanes)));
-    at = tcc_emit_within(e, at, extent + piece);
-    if (extent % piece) { /* all threads stay, for the others of the group count on them */
+    at = tcc_emit_within(e, at, extent + tile);
+    if (extent % tile) { /* all threads stay, for the others of the group count on them */
         r->inside = LLVMBuildICmp(e->builder, LLVMIntSLT, at, tcc_emit_i64(e, extent), "");
         at = tcc_emit_min(e, at, tcc_emit_i64(e, extent - p->lanes));
     }
@@ -105,13 +105,13 @@ static void emit_line(tcc_body_run *r, const void *data) {
     r->lane_var = p->lanes > 1 ? p->axis[0] : -1;
     r->lanes = p->lanes;
     tcc_body_enter(r, p->axis[0], at);
-    emit_piece(r, p, carry);
+    emit_tile(r, p, carry);
     tcc_body_leave(r, p->axis[0]);
     r->inside = NULL;
     r->lane_var = -1;
     r->lanes = 1;
     if (e->shape.shape.group > TCC_EMIT_WARP)
-        tcc_emit_barrier(e); /* the next piece's warps leave their sums in the same place */
+        tcc_emit_barrier(e); /* the next tile's warps leave their sums in the same place */
     tcc_emit_loop_end(e, &loop, carry);
 }
 

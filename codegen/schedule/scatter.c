@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of scatter_add: one launch writes the base, unless it is there already, a second adds the updates. In
- * the second an item owns some columns (the dims that are not indexed) and walks all index positions in ascending
+ * the second an item owns some columns (the dims that are not indexed) and goes over all index positions in ascending
  * order, so that the sums have one order and no two items meet; lanes run along the columns. Sums of f16 and bf16
  * gather in a temporary of f32, which a third launch rounds. */
 #include "codegen/schedule/items.h"

@@ -14,7 +14,7 @@ enum {
 };
 
 tcc_thread_shape tcc_scatter_row_shape(void) {
-    return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP, .deep = 1};
+    return (tcc_thread_shape){.threads = THREADS, .group = TCC_EMIT_WARP, .split = 1};
 }
 
 int64_t tcc_scatter_row_items(const tcc_scatter *p) { return p->rows * p->chunks; }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The schedule of transposing pointwise work: what is contiguous along one loop in some tensors and along another in
- * the rest. Square tiles of both loops are walked; tensors that run the other way are read in whole vectors, transposed
- * in registers and laid down in the thread's scratch, from where the tile's rows are read as vectors along the lanes.
+ * the rest. Square tiles of both loops are taken in turn; tensors that run the other way are read in whole vectors,
+ * transposed in registers and laid down in the thread's scratch, from where the tile's rows are read as vectors along
+ * the lanes.
  */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/tile.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Transposing work by the threads of a block. A tile is cut into squares of `lanes` by `lanes` points. A thread reads a
- * square in vectors along the loop in which memory is contiguous, turns it in registers and lays it down in shared
+ * Transposing work by the threads of a block. A tile is cut into fragments of `lanes` by `lanes` points. A thread reads
+ * a fragment in vectors along the loop in which memory is contiguous, turns it in registers and lays it down in shared
  * memory as vectors along the other loop, from where the tile's rows are taken: reads and writes of memory are both
  * wide and in whole sectors.
  *
  * Row a of the tile in shared memory is a sequence of vectors, of which number c lies in place c ^ (a / lanes): those
- * of a column of squares, which neighbouring threads write, lie in different banks, as do those of a row, which
+ * of a column of fragments, which neighbouring threads write, lie in different banks, as do those of a row, which
  * neighbouring threads read. */
 #include "codegen/schedule/tile.h"
 
@@ -15,12 +15,12 @@ enum { FEW_STAGED = 2, LARGE_SIDE = 64, SIDE = 32, MOST_THREADS = 256, NARROW_LA
 static int side_of(const tcc_tile *p) {
     return p->lanes == NARROW_LANES || (p->lanes > 1 && p->n_staged <= FEW_STAGED) ? LARGE_SIDE : SIDE;
 }
-static int squares_of(const tcc_tile *p) { return side_of(p) / p->lanes; } /* along either side */
-static int deep_of(const tcc_tile *p) {
-    int squares = squares_of(p);
-    return squares * squares < MOST_THREADS ? squares : MOST_THREADS / squares;
+static int fragments_of(const tcc_tile *p) { return side_of(p) / p->lanes; } /* along either side */
+static int split_of(const tcc_tile *p) {
+    int fragments = fragments_of(p);
+    return fragments * fragments < MOST_THREADS ? fragments : MOST_THREADS / fragments;
 }
-static int steps_of(const tcc_tile *p) { return squares_of(p) / deep_of(p); }
+static int steps_of(const tcc_tile *p) { return fragments_of(p) / split_of(p); }
 static int64_t extent_of(const tcc_tile *p, int var) { return p->body->vars.data[var].high + 1; }
 static int64_t tiles_of(const tcc_tile *p, int var) { return (extent_of(p, var) + side_of(p) - 1) / side_of(p); }
 
@@ -40,7 +40,7 @@ void tcc_tile_block_lanes(const tcc_llvm_target *t, tcc_tile *p) {
 }
 
 tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p) {
-    return (tcc_thread_shape){.threads = squares_of(p) * deep_of(p), .group = squares_of(p), .deep = deep_of(p)};
+    return (tcc_thread_shape){.threads = fragments_of(p) * split_of(p), .group = fragments_of(p), .split = split_of(p)};
 }
 
 static int64_t staged_bytes(const tcc_tile *p) { return (int64_t)side_of(p) * side_of(p) * (as_in_memory(p) ? 2 : 4); }
@@ -52,11 +52,11 @@ int64_t tcc_tile_block_items(const tcc_tile *p) {
     return items;
 }
 
-/* Where a staged load keeps vector `chunk` of row `square` * lanes + `row`. */
-static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef square, int row,
+/* Where a staged load keeps vector `chunk` of row `fragment` * lanes + `row`. */
+static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef fragment, int row,
                          LLVMValueRef chunk, LLVMTypeRef scalar) {
-    LLVMValueRef place = LLVMBuildXor(e->builder, chunk, square, "");
-    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, square, tcc_emit_i64(e, side_of(p) * p->lanes)),
+    LLVMValueRef place = LLVMBuildXor(e->builder, chunk, fragment, "");
+    LLVMValueRef at = tcc_emit_add(e, tcc_emit_mul(e, fragment, tcc_emit_i64(e, side_of(p) * p->lanes)),
                                    tcc_emit_mul(e, place, tcc_emit_i64(e, p->lanes)));
     at = tcc_emit_offset(e, tcc_emit_add(e, at, tcc_emit_i64(e, row * side_of(p))), 0, side_of(p) * side_of(p),
                          INT64_MAX);
@@ -70,15 +70,15 @@ static LLVMValueRef below(tcc_emitter *e, const tcc_tile *p, int var, LLVMValueR
 }
 
 typedef struct place {
-    LLVMValueRef column, row;   /* of squares: the thread's own in the lane group, and step `step` of its group's */
-    LLVMValueRef across, along; /* the square's first point */
-    LLVMValueRef inside;        /* NULL: always; the square is there wholly or not at all */
+    LLVMValueRef column, row;   /* of fragments: the thread's own in the lane group, and step `step` of its group's */
+    LLVMValueRef across, along; /* the fragment's first point */
+    LLVMValueRef inside;        /* NULL: always; the fragment is there wholly or not at all */
 } place;
 
 /* Square `step` of the thread, whose lane group runs along `across` or along `along`. */
 static place place_of(tcc_emitter *e, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0, int step,
                       bool lanes_across) {
-    place at = {.column = e->thread, .row = tcc_emit_add(e, e->deep, tcc_emit_i64(e, step * deep_of(p)))};
+    place at = {.column = e->thread, .row = tcc_emit_add(e, e->split, tcc_emit_i64(e, step * split_of(p)))};
     LLVMValueRef lanes = tcc_emit_i64(e, p->lanes);
     LLVMValueRef across = tcc_emit_mul(e, lanes_across ? at.column : at.row, lanes),
                  along = tcc_emit_mul(e, lanes_across ? at.row : at.column, lanes);
@@ -92,8 +92,8 @@ static LLVMTypeRef staged_type(tcc_emitter *e, const tcc_tile *p, const tcc_expr
     return as_in_memory(p) ? tcc_emit_dtype(e, x->dtype) : tcc_scalar_register(e, x->dtype);
 }
 
-/* The square's rows of one load, contiguous along `across`; zeros where it is not. */
-static void load_square(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x, const place *at, LLVMValueRef *rows) {
+/* The fragment's rows of one load, contiguous along `across`; zeros where it is not. */
+static void load_fragment(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x, const place *at, LLVMValueRef *rows) {
     tcc_emitter *e = r->e;
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
     tcc_emit_if branch;
@@ -122,18 +122,18 @@ static void stage(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVM
         LLVMValueRef rows[MOST_STEPS][NARROW_LANES];
         for (int step = 0; step < steps_of(p); step++) {
             place at = place_of(e, p, across0, along0, step, true);
-            load_square(r, p, x, &at, rows[step]);
+            load_fragment(r, p, x, &at, rows[step]);
         }
         for (int step = 0; step < steps_of(p); step++) {
             place at = place_of(e, p, across0, along0, step, true);
-            LLVMValueRef *square = rows[step];
+            LLVMValueRef *fragment = rows[step];
             for (int k = 0; !as_in_memory(p) && k < p->lanes; k++)
-                square[k] = tcc_scalar_from_memory(e, square[k], x->dtype);
-            if (p->lanes > 1) tcc_emit_transpose_vectors(e, square, p->lanes);
+                fragment[k] = tcc_scalar_from_memory(e, fragment[k], x->dtype);
+            if (p->lanes > 1) tcc_emit_transpose_vectors(e, fragment, p->lanes);
             for (int k = 0; k < p->lanes; k++) {
                 LLVMValueRef to = slot(e, p, i, at.column, k, at.row, staged_type(e, p, x));
-                tcc_emit_store(e, square[k], to,
-                               (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), LLVMTypeOf(square[k])));
+                tcc_emit_store(e, fragment[k], to,
+                               (int)LLVMABISizeOfType(LLVMGetModuleDataLayout(e->module), LLVMTypeOf(fragment[k])));
             }
         }
     }
