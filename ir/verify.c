@@ -18,6 +18,7 @@ typedef struct verifier {
     int reports;
     int *stored_by; /* by node id: the group that stores it, or -1 */
     int *seen;      /* by node id: the last group (or other list) that named it, plus 1 */
+    bool *written;  /* of a group: by output and temporary */
 } verifier;
 
 static void report(verifier *v, const tcc_node *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -202,11 +203,8 @@ static void check_launch(verifier *v, const tcc_group *group, int index, int at,
 static void check_implementation(verifier *v, int index) {
     const tcc_group *group = &v->g->groups.data[index];
     const tcc_implementation *x = group->implementation;
-    bool *written = tcc__calloc((size_t)group->n_outputs + (size_t)x->n_temporaries + 1, sizeof *written);
-    if (!written) {
-        report(v, NULL, "out of memory");
-        return;
-    }
+    bool *written = v->written;
+    memset(written, 0, sizeof *written * (size_t)(group->n_outputs + x->n_temporaries));
     if (!*x->name) report(v, NULL, "group %d is run by nothing that has a name", index);
     for (int i = 0; i < x->n_temporaries; i++) {
         const tcc_temporary *t = &x->temporaries[i];
@@ -220,7 +218,6 @@ static void check_implementation(verifier *v, int index) {
     for (int i = 0; i < x->n_launches; i++) check_launch(v, group, index, i, written, written + group->n_outputs);
     for (int i = 0; i < group->n_outputs; i++)
         if (!written[i]) report(v, group->outputs[i], "group %d: no launch writes %%%d", index, group->outputs[i]->id);
-    tcc__free(written);
 }
 
 /* Every operand is computed in the group itself, comes from an earlier group, or is a leaf. */
@@ -303,13 +300,31 @@ static void check_places(verifier *v) {
     }
 }
 
+/* The most values that the launches of a group write. */
+static size_t most_written(const tcc_graph *g) {
+    size_t most = 1;
+    for (int i = 0; i < g->groups.count; i++) {
+        const tcc_group *group = &g->groups.data[i];
+        const size_t own = (size_t)group->n_outputs +
+                           (size_t)(group->implementation ? group->implementation->n_temporaries : 0);
+        if (own > most) most = own;
+    }
+    return most;
+}
+
+static void verifier_free(verifier *v) {
+    tcc__free(v->stored_by);
+    tcc__free(v->seen);
+    tcc__free(v->written);
+}
+
 tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag) {
     verifier v = {.g = g, .diag = diag};
     v.stored_by = tcc__malloc(sizeof *v.stored_by * (size_t)g->nodes.count);
     v.seen = tcc__calloc((size_t)g->nodes.count, sizeof *v.seen);
-    if (!v.stored_by || !v.seen) {
-        tcc__free(v.stored_by);
-        tcc__free(v.seen);
+    v.written = tcc__malloc(sizeof *v.written * most_written(g));
+    if (!v.stored_by || !v.seen || !v.written) {
+        verifier_free(&v);
         return tcc_enomem(diag);
     }
     for (int i = 0; i < g->nodes.count; i++) v.stored_by[i] = -1;
@@ -323,7 +338,6 @@ tcc_status tcc_graph_verify(const tcc_graph *g, tcc_diag *diag) {
         check_groups(&v);
         check_places(&v);
     }
-    tcc__free(v.stored_by);
-    tcc__free(v.seen);
+    verifier_free(&v);
     return v.reports ? TCC_EINVAL : TCC_OK;
 }

@@ -409,7 +409,6 @@ static void memory_runs_out_anywhere(void **state) {
     batch b;
     double expected, loss;
     make_batch(&b, 4, 8);
-    unsetenv("TCC_VERIFY_PASSES"); /* each allocation of what users run; the verifier has a test of its own */
     tcc__alloc_fail_at(INT64_MAX);
     assert_int_equal(whole_life(&b, &expected), TCC_OK);
     int64_t all = tcc__alloc_fail_at(-1);

@@ -4,6 +4,7 @@
 #include "harness/graphs.h"
 
 #include "ir/ir.h"
+#include "ir/support/alloc.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -149,6 +150,33 @@ static void test_places(void **state) {
     expect(g, "has two places");
 }
 
+/* Memory that runs out is no fault of the graph's. */
+static void test_memory(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph("graph @g {\n"
+                               "  %0 = input {name=\"x\"} : f32[4]\n"
+                               "  %1 = exp(%0) : f32[4]\n"
+                               "  output \"y\" %1\n"
+                               "  group pointwise %1 nodes(%1) outputs(%1)\n"
+                               "    by \"pointwise\"\n"
+                               "    temporary t0 bytes 64 launches 0 to 0\n"
+                               "    launch \"pointwise\" reads(%0) writes(t0, %1) bytes 0 flop 0 ns 0\n"
+                               "}\n",
+                               &diag);
+    tcc__alloc_fail_at(INT64_MAX);
+    assert_ok(tcc_graph_verify(g, &diag), &diag);
+    const int64_t all = tcc__alloc_fail_at(-1);
+    for (int64_t n = 0; n < all; n++) {
+        tcc__alloc_fail_at(n);
+        const tcc_status status = tcc_graph_verify(g, &diag);
+        tcc__alloc_fail_at(-1);
+        assert_int_equal(status, TCC_ENOMEM);
+        tcc_diag_clear(&diag);
+    }
+    tcc_graph_destroy(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nodes),
@@ -156,6 +184,7 @@ int main(void) {
         cmocka_unit_test(test_inputs_and_outputs),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
