@@ -23,30 +23,34 @@ TCC_EVAL_RULE(input) {
     return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' has no value here", n->attrs->input.name);
 }
 
+tcc_graph *tcc__eval_definition(const tcc_node *n, tcc_diag *diag) {
+    tcc_graph *g = tcc_graph_create("definition", diag);
+    tcc_node **operands = tcc__calloc((size_t)n->n_operands, sizeof(tcc_node *));
+    tcc_node *definition = NULL;
+    for (int i = 0; g && operands && i < n->n_operands; i++) {
+        char name[16] = {'a', (char)('0' + i)};
+        operands[i] = tcc_ir_input(g, name, TCC_ROLE_BATCH, &n->operands[i]->type, n->loc);
+    }
+    if (g && operands) definition = tcc_ir_decompose(g, n, operands);
+    tcc__free(operands);
+    if (definition && tcc_ir_output(g, "value", definition, -1) == TCC_OK) return g;
+    tcc_enomem(diag); /* unless the diag has said what it was */
+    tcc_graph_destroy(g);
+    return NULL;
+}
+
 /* Evaluates the definition, in a graph of its own whose inputs stand for the operands. */
 TCC_EVAL_RULE(composite) {
-    tcc_graph *g = tcc_graph_create("definition", diag);
-    if (!g) return tcc_enomem(diag);
-    tcc_value *values = tcc__calloc((size_t)n->n_operands, sizeof *values);
-    tcc_node **operands = tcc__calloc((size_t)n->n_operands, sizeof(tcc_node *));
-    tcc_status status = values && operands ? TCC_OK : tcc_enomem(diag);
-    tcc_value result = {0};
-    if (status != TCC_OK) goto done;
-    for (int i = 0; i < n->n_operands; i++) {
-        char name[16] = {'a', (char)('0' + i)};
-        values[i] = *in[i];
-        operands[i] = tcc_ir_input(g, name, TCC_ROLE_BATCH, &in[i]->type, n->loc);
-    }
-    tcc_node *definition = tcc_ir_decompose(g, n, operands);
-    status = definition ? tcc_ir_output(g, "value", definition, -1) : diag ? diag->status : TCC_EBUG;
+    tcc_graph *g = tcc__eval_definition(n, diag);
+    tcc_value *values = tcc__calloc((size_t)n->n_operands, sizeof *values), result;
+    tcc_status status = g && values ? TCC_OK : diag && diag->status != TCC_OK ? diag->status : tcc_enomem(diag);
+    for (int i = 0; i < n->n_operands && status == TCC_OK; i++) values[i] = *in[i];
     if (status == TCC_OK) status = tcc_graph_eval(g, values, &result, diag);
     if (status == TCC_OK) {
         tcc_value_free(out);
         *out = result;
     }
-done:
     tcc__free(values);
-    tcc__free(operands);
     tcc_graph_destroy(g);
     return status;
 }

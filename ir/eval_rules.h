@@ -26,6 +26,10 @@ static inline bool tcc__value_is_float(const tcc_value *v) { return tcc_dtype_is
 /* The integer that the element type keeps of `v`: two's complement wraparound, bool is v != 0. */
 int64_t tcc__wrap(tcc_dtype dtype, int64_t v);
 
+/* The definition of a composite as a graph of its own: inputs for the operands of `n`, one output. NULL after an error,
+ * which `diag` keeps if there is one. */
+tcc_graph *tcc__eval_definition(const tcc_node *n, tcc_diag *diag);
+
 /* Words 4 block ... 4 block + 3 of the draws `id` under a key value, as attrs.def describes them. */
 void tcc__eval_draw(const tcc_value *key, int64_t id, int64_t block, uint32_t words[4]);
 

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT
+ * The walk of the interpreter with noise: each node's exact value and its draws, side by side. */
+#include "ir/noise.h"
+#include "ir/eval_rules.h"
+#include "ir/noise_rules.h"
+#include "ir/support/alloc.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A node's values. */
+typedef struct cell {
+    tcc_value exact;
+    tcc_value *draws; /* NULL: all are exact */
+    int uses;         /* still to come; outputs count as uses */
+    bool borrowed;    /* the values are the caller's */
+} cell;
+
+typedef struct walk {
+    const tcc_graph *g;
+    const tcc_noise *noise;
+    uint64_t seed;
+    tcc_diag *diag;
+    cell *cells; /* by node id */
+} walk;
+
+static void cell_clear(const tcc_noise *noise, cell *c) {
+    if (!c->borrowed) {
+        tcc_value_free(&c->exact);
+        for (int d = 0; c->draws && d < noise->draws; d++) tcc_value_free(&c->draws[d]);
+        tcc__free(c->draws);
+    }
+    c->exact = (tcc_value){0};
+    c->draws = NULL;
+}
+
+static const tcc_value *draw_of(const cell *c, int draw) { return c->draws ? &c->draws[draw] : &c->exact; }
+
+/* -- One node: tasks that may run at the same time -- */
+
+typedef struct job {
+    const walk *w;
+    const tcc_node *n;
+    cell *out;
+    bool inexact_operands, sums;
+    tcc_value terms;
+    const tcc_value **operands; /* the exact ones, then those of each draw */
+    tcc_status *status;         /* by task */
+    bool *changed;              /* by draw */
+} job;
+
+static const tcc_value *const *operands_of(const job *j, int draw) {
+    return j->operands + (size_t)(draw + 1) * (size_t)j->n->n_operands;
+}
+
+/* Task 0 is the exact run, the last one the magnitudes of a sum; between them are the draws, where they differ. */
+static void evaluate(void *arg, int index) {
+    job *j = arg;
+    const int draws = j->inexact_operands ? j->w->noise->draws : 0;
+    if (index == 0) j->status[index] = tcc_node_eval(j->n, operands_of(j, -1), &j->out->exact, NULL);
+    else if (index <= draws)
+        j->status[index] = tcc_node_eval(j->n, operands_of(j, index - 1), &j->out->draws[index - 1], NULL);
+    else j->status[index] = tcc__noise_magnitudes(j->n, operands_of(j, -1), &j->terms, NULL);
+}
+
+static void disturb(void *arg, int index) {
+    job *j = arg;
+    tcc_value *out = &j->out->draws[index];
+    const tcc_noise_draw d = {.noise = j->w->noise,
+                              .draw = index,
+                              .seed = j->w->seed + (uint64_t)(j->n->id + 1) * 0xd1342543de82ef95u,
+                              .inexact_operands = j->inexact_operands,
+                              .terms = &j->terms,
+                              .in = operands_of(j, index)};
+    j->status[index] = TCC_OK;
+    if (!j->inexact_operands) {
+        j->status[index] = tcc_value_create(&j->n->type, out, NULL);
+        if (j->status[index] != TCC_OK) return;
+        memcpy(out->f, j->out->exact.f, (size_t)tcc_type_numel(&j->n->type) * sizeof *out->f);
+    }
+    j->status[index] = tcc__noise_disturb(j->n, &d, out, &j->changed[index], NULL);
+}
+
+static tcc_status run(const job *j, tcc_noise_task *task, int count) {
+    const tcc_noise *noise = j->w->noise;
+    if (noise->run) noise->run(noise->run_user, task, (void *)j, count);
+    for (int i = 0; i < count && !noise->run; i++) task((void *)j, i);
+    for (int i = 0; i < count; i++)
+        if (j->status[i] == TCC_ENOMEM) return tcc_enomem(j->w->diag);
+        else if (j->status[i] != TCC_OK)
+            return tcc_error(j->w->diag, j->status[i], j->n->loc, "cannot evaluate %s", tcc_node_text(j->n));
+    return TCC_OK;
+}
+
+/* Gives up draws that are all exact. */
+static void drop_equal_draws(const walk *w, cell *c) {
+    const size_t bytes = (size_t)tcc_type_numel(&c->exact.type) * sizeof *c->exact.f;
+    for (int d = 0; d < w->noise->draws; d++)
+        if (memcmp(c->draws[d].f, c->exact.f, bytes) != 0) return;
+    for (int d = 0; d < w->noise->draws; d++) tcc_value_free(&c->draws[d]);
+    tcc__free(c->draws);
+    c->draws = NULL;
+}
+
+static tcc_status eval_job(job *j) {
+    const tcc_noise_origin origin = tcc__noise_origin(j->w->noise, j->n);
+    const int draws = j->w->noise->draws;
+    j->sums = origin == TCC_NOISE_SUM;
+    const bool noisy = j->inexact_operands || origin != TCC_NOISE_NONE;
+    if (noisy && !(j->out->draws = tcc__calloc((size_t)draws + 1, sizeof *j->out->draws)))
+        return tcc_enomem(j->w->diag);
+    TCC_TRY(run(j, evaluate, 1 + (j->inexact_operands ? draws : 0) + j->sums));
+    if (!noisy) return TCC_OK;
+    if (origin != TCC_NOISE_NONE) TCC_TRY(run(j, disturb, draws));
+    bool changed = false;
+    for (int d = 0; d < draws; d++) changed |= j->changed[d];
+    if (!changed) drop_equal_draws(j->w, j->out);
+    return TCC_OK;
+}
+
+static tcc_status eval_node(const walk *w, const tcc_node *n) {
+    const int draws = w->noise->draws;
+    job j = {.w = w, .n = n, .out = &w->cells[n->id]};
+    j.operands = tcc__calloc((size_t)(draws + 1) * (size_t)n->n_operands + 1, sizeof(tcc_value *));
+    j.status = tcc__calloc((size_t)draws + 2, sizeof *j.status);
+    j.changed = tcc__calloc((size_t)draws + 1, sizeof *j.changed);
+    tcc_status status = j.operands && j.status && j.changed ? TCC_OK : tcc_enomem(w->diag);
+    for (int k = 0; k < n->n_operands && status == TCC_OK; k++) {
+        const cell *operand = &w->cells[n->operands[k]->id];
+        j.inexact_operands |= operand->draws != NULL;
+        j.operands[k] = &operand->exact;
+        for (int d = 0; d < draws; d++) j.operands[(d + 1) * n->n_operands + k] = draw_of(operand, d);
+    }
+    if (status == TCC_OK) status = eval_job(&j);
+    tcc_value_free(&j.terms);
+    tcc__free(j.operands);
+    tcc__free(j.status);
+    tcc__free(j.changed);
+    return status;
+}
+
+/* -- A graph -- */
+
+static tcc_status walk_graph(const tcc_graph *g, const tcc_noise *noise, uint64_t seed, const cell *inputs,
+                             cell *outputs, tcc_diag *diag);
+
+/* A composite is its definition, so that what is inside it is disturbed, too. */
+static tcc_status eval_composite(const walk *w, const tcc_node *n) {
+    tcc_graph *g = tcc__eval_definition(n, w->diag);
+    cell *inputs = tcc__calloc((size_t)n->n_operands + 1, sizeof *inputs);
+    tcc_status status = g && inputs ? TCC_OK : tcc_enomem(w->diag);
+    for (int k = 0; k < n->n_operands && status == TCC_OK; k++) inputs[k] = w->cells[n->operands[k]->id];
+    if (status == TCC_OK) {
+        cell value = {0};
+        status = walk_graph(g, w->noise, w->seed + (uint64_t)(n->id + 1) * 0x9e6c63d0876a9a63u, inputs, &value,
+                            w->diag);
+        w->cells[n->id].exact = value.exact;
+        w->cells[n->id].draws = value.draws;
+    }
+    tcc__free(inputs);
+    tcc_graph_destroy(g);
+    return status != TCC_OK && w->diag && w->diag->status != TCC_OK ? w->diag->status : status;
+}
+
+static void count_uses(const walk *w) {
+    const tcc_graph *g = w->g;
+    for (int i = 0; i < g->outputs.count; i++) w->cells[g->outputs.data[i].node->id].uses++;
+    for (int i = g->nodes.count - 1; i >= 0; i--)
+        for (int k = 0; w->cells[i].uses && k < g->nodes.data[i]->n_operands; k++)
+            w->cells[g->nodes.data[i]->operands[k]->id].uses++;
+}
+
+static tcc_status walk_nodes(const walk *w) {
+    for (int i = 0; i < w->g->nodes.count; i++) {
+        const tcc_node *n = w->g->nodes.data[i];
+        if (!w->cells[i].uses || w->cells[i].borrowed) continue;
+        const bool composite = tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE;
+        TCC_TRY(composite ? eval_composite(w, n) : eval_node(w, n));
+        for (int k = 0; k < n->n_operands; k++) {
+            cell *operand = &w->cells[n->operands[k]->id];
+            if (--operand->uses == 0 && !operand->borrowed) cell_clear(w->noise, operand);
+        }
+    }
+    return TCC_OK;
+}
+
+static tcc_status copy_value(const tcc_value *from, tcc_value *to, tcc_diag *diag) {
+    TCC_TRY(tcc_value_create(&from->type, to, diag));
+    memcpy(to->f, from->f, (size_t)tcc_type_numel(&from->type) * sizeof *from->f);
+    return TCC_OK;
+}
+
+/* Moves an output out of the walk where that was its last use. */
+static tcc_status take_output(const walk *w, cell *from, cell *to) {
+    if (--from->uses == 0 && !from->borrowed) {
+        *to = *from;
+        *from = (cell){0};
+        return TCC_OK;
+    }
+    TCC_TRY(copy_value(&from->exact, &to->exact, w->diag));
+    if (!from->draws) return TCC_OK;
+    if (!(to->draws = tcc__calloc((size_t)w->noise->draws + 1, sizeof *to->draws))) return tcc_enomem(w->diag);
+    for (int d = 0; d < w->noise->draws; d++) TCC_TRY(copy_value(&from->draws[d], &to->draws[d], w->diag));
+    return TCC_OK;
+}
+
+/* `inputs` stay the caller's; `outputs` become the caller's, none after an error. */
+static tcc_status walk_graph(const tcc_graph *g, const tcc_noise *noise, uint64_t seed, const cell *inputs,
+                             cell *outputs, tcc_diag *diag) {
+    walk w = {g, noise, seed, diag, tcc__calloc((size_t)g->nodes.count + 1, sizeof *w.cells)};
+    if (!w.cells) return tcc_enomem(diag);
+    for (int i = 0; i < g->inputs.count; i++) {
+        cell *c = &w.cells[g->inputs.data[i]->id];
+        *c = inputs[i];
+        c->borrowed = true;
+        c->uses = 0;
+    }
+    count_uses(&w);
+    tcc_status status = walk_nodes(&w);
+    for (int i = 0; i < g->outputs.count && status == TCC_OK; i++)
+        status = take_output(&w, &w.cells[g->outputs.data[i].node->id], &outputs[i]);
+    for (int i = 0; i < g->outputs.count && status != TCC_OK; i++) cell_clear(noise, &outputs[i]);
+    for (int i = 0; i < g->nodes.count; i++) cell_clear(noise, &w.cells[i]);
+    tcc__free(w.cells);
+    return status;
+}
+
+/* -- What the draws say -- */
+
+void tcc_noisy_free(tcc_noisy *v) {
+    tcc_value_free(&v->value);
+    tcc__free(v->noise);
+    v->noise = NULL;
+}
+
+static double distance(const tcc_value *exact, const tcc_value *draw, int64_t e) {
+    if (!tcc_dtype_is_float(exact->type.dtype)) return exact->i[e] == draw->i[e] ? 0 : INFINITY;
+    const double a = exact->f[e], b = draw->f[e];
+    if (isfinite(a) && isfinite(b)) return fabs(a - b);
+    return a == b || (isnan(a) && isnan(b)) ? 0 : INFINITY;
+}
+
+static tcc_status measure(const tcc_noise *noise, cell *from, tcc_noisy *to, tcc_diag *diag) {
+    const int64_t count = tcc_type_numel(&from->exact.type);
+    if (!(to->noise = tcc__calloc((size_t)count, sizeof *to->noise))) return tcc_enomem(diag);
+    for (int d = 0; from->draws && d < noise->draws; d++)
+        for (int64_t e = 0; e < count; e++)
+            to->noise[e] = fmax(to->noise[e], distance(&from->exact, &from->draws[d], e));
+    to->value = from->exact;
+    from->exact = (tcc_value){0};
+    return TCC_OK;
+}
+
+static tcc_status check_inputs(const tcc_graph *g, const tcc_value *inputs, tcc_diag *diag) {
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_node *n = g->inputs.data[i];
+        if (!tcc_type_equal(&inputs[i].type, &n->type))
+            return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' is %s, but the value given for it is %s",
+                             n->attrs->input.name, tcc_type_text(&n->type), tcc_type_text(&inputs[i].type));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_graph_eval_noisy(const tcc_graph *g, const tcc_value *inputs, const tcc_noise *noise, tcc_noisy *outputs,
+                                tcc_diag *diag) {
+    TCC_TRY(check_inputs(g, inputs, diag));
+    cell *in = tcc__calloc((size_t)g->inputs.count + 1, sizeof *in);
+    cell *out = tcc__calloc((size_t)g->outputs.count + 1, sizeof *out);
+    tcc_status status = in && out ? TCC_OK : tcc_enomem(diag);
+    for (int i = 0; i < g->inputs.count && status == TCC_OK; i++) in[i].exact = inputs[i];
+    if (status == TCC_OK) status = walk_graph(g, noise, noise->seed, in, out, diag);
+    const bool walked = status == TCC_OK;
+    for (int i = 0; i < g->outputs.count; i++) {
+        outputs[i] = (tcc_noisy){0};
+        if (status == TCC_OK) status = measure(noise, &out[i], &outputs[i], diag);
+    }
+    for (int i = 0; i < g->outputs.count && walked; i++) cell_clear(noise, &out[i]);
+    for (int i = 0; i < g->outputs.count && status != TCC_OK; i++) tcc_noisy_free(&outputs[i]);
+    tcc__free(in);
+    tcc__free(out);
+    return status;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * What rounding may do to a graph's results, by experiment: the interpreter runs once exactly, and beside it a few
+ * times with each float result disturbed as much as computing it in its own type may (Monte Carlo arithmetic, Parker
+ * 1997). How far these draws are from the exact run is the noise of a value. A compiled program that errs by a small
+ * multiple of the noise is as right as its types allow; one that errs by more is wrong.
+ *
+ * An element-wise result is disturbed by units in its last place, unless its type holds it exactly. A sum is disturbed
+ * by units of the sum of its terms' magnitudes, for it may cancel; sums of whole numbers that f32 holds stay exact.
+ * Moving, comparing and choosing are exact. So activations near 0, ties and jumps fall to one side or the other as they
+ * do in real arithmetic. Draws come in pairs that are disturbed in opposite directions, so that of a pair one falls to
+ * the other side. */
+#ifndef TCC_IR_NOISE_H
+#define TCC_IR_NOISE_H
+
+#include "ir/eval.h"
+
+typedef void tcc_noise_task(void *arg, int index);
+
+typedef struct tcc_noise {
+    uint64_t seed;
+    int draws;      /* even; more than one pair where luck must not decide */
+    double factor;  /* of a disturbance, over what rounding does at worst: the real errors lie well inside the noise */
+    bool constants; /* instead: what passes may do to a graph that is interpreted: constants are rounded to their types,
+                       all else is computed in f64 in another order */
+    bool tf32;      /* contractions may round operands of f32 to 10 bits of fraction */
+    /* Runs tasks 0 ... count - 1, some at the same time if it can; NULL: one after the other. */
+    void (*run)(void *user, tcc_noise_task *task, void *arg, int count);
+    void *run_user;
+} tcc_noise;
+
+/* A value and what may be of it. */
+typedef struct tcc_noisy {
+    tcc_value value; /* exact */
+    double *noise; /* by element: the largest distance of a draw; INFINITY where the draws disagree on an integer or on
+                      whether it is a number */
+} tcc_noisy;
+
+/* As tcc_graph_eval. The caller frees each of `outputs` with tcc_noisy_free. */
+tcc_status tcc_graph_eval_noisy(const tcc_graph *g, const tcc_value *inputs, const tcc_noise *noise, tcc_noisy *outputs,
+                                tcc_diag *diag);
+void tcc_noisy_free(tcc_noisy *v);
+
+#endif

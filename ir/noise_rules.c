@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT
+ * How much rounding disturbs the result of each op. */
+#include "ir/noise_rules.h"
+#include "ir/support/alloc.h"
+
+#include <math.h>
+#include <string.h>
+
+tcc_noise_origin tcc__noise_origin(const tcc_noise *noise, const tcc_node *n) {
+    if (!tcc_dtype_is_float(n->type.dtype)) return TCC_NOISE_NONE;
+    switch (n->op) {
+    case TCC_OP_CONSTANT: return noise->constants ? TCC_NOISE_CONSTANT : TCC_NOISE_NONE;
+    case TCC_OP_ADD:
+    case TCC_OP_SUB:
+    case TCC_OP_MUL:
+    case TCC_OP_DIV:
+    case TCC_OP_SQRT:
+    case TCC_OP_CAST: return TCC_NOISE_POINT;
+    case TCC_OP_RNG_NORMAL:
+    case TCC_OP_EXP:
+    case TCC_OP_EXPM1:
+    case TCC_OP_LOG:
+    case TCC_OP_LOG1P:
+    case TCC_OP_RSQRT:
+    case TCC_OP_SIN:
+    case TCC_OP_COS:
+    case TCC_OP_TANH:
+    case TCC_OP_SIGMOID:
+    case TCC_OP_ERF:
+    case TCC_OP_POW:
+    case TCC_OP_REM:
+    case TCC_OP_GELU_TANH:
+    case TCC_OP_GELU_TANH_GRAD: return TCC_NOISE_FUNCTION;
+    case TCC_OP_REDUCE_SUM:
+    case TCC_OP_REDUCE_MEAN:
+    case TCC_OP_CUMSUM:
+    case TCC_OP_DOT:
+    case TCC_OP_CONV:
+    case TCC_OP_CONV_GRAD_INPUT:
+    case TCC_OP_CONV_GRAD_WEIGHT:
+    case TCC_OP_SCATTER_ADD:
+    case TCC_OP_SCATTER_ADD_ALONG:
+    case TCC_OP_MAX_POOL_GRAD:
+    case TCC_OP_AVG_POOL:
+    case TCC_OP_AVG_POOL_GRAD:
+    case TCC_OP_ADAPTIVE_AVG_POOL:
+    case TCC_OP_ADAPTIVE_AVG_POOL_GRAD:
+    case TCC_OP_RESIZE_NEAREST_GRAD:
+    case TCC_OP_RESIZE_BILINEAR:
+    case TCC_OP_RESIZE_BILINEAR_GRAD: return TCC_NOISE_SUM;
+    case TCC_OP_REDUCE_M2: return TCC_NOISE_SQUARES;
+    case TCC_OP_SDPA:
+    case TCC_OP_SDPA_LSE:
+    case TCC_OP_SDPA_GRAD_Q:
+    case TCC_OP_SDPA_GRAD_K:
+    case TCC_OP_SDPA_GRAD_V: return TCC_NOISE_OPERANDS;
+    default: return TCC_NOISE_NONE;
+    }
+}
+
+/* Half of the distance between 1 and the next number. */
+static double unit(tcc_dtype t) {
+    return t == TCC_F64 ? 0x1p-53 : t == TCC_F32 ? 0x1p-24 : t == TCC_F16 ? 0x1p-11 : 0x1p-8;
+}
+
+/* Of what a draw computes in. */
+static double unit_of(const tcc_noise_draw *d, tcc_dtype t) { return unit(d->noise->constants ? TCC_F64 : t); }
+
+/* Parts of sums are f32 at least. */
+static double unit_of_parts(const tcc_noise_draw *d, tcc_dtype t) { return fmin(unit_of(d, t), 0x1p-24); }
+
+static uint64_t scrambled(uint64_t x) { /* SplitMix64, Steele et al. 2014 */
+    x = (x + 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 30) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* Of element e: between 1/2 and 1 in size, of either sign; the other way round in the other draw of a pair. */
+static double push(const tcc_noise_draw *d, int64_t e) {
+    const uint64_t x = scrambled(d->seed + ((uint64_t)d->draw / 2 << 48) + (uint64_t)e);
+    const double size = 0.5 + (double)(x >> 12) * 0x1p-53;
+    return ((x & 1) != 0) == (d->draw % 2 != 0) ? size : -size;
+}
+
+/* -- Sums -- */
+
+/* What a sum compares rather than adds stays as it is. */
+static bool is_term(const tcc_node *n, int operand) {
+    return tcc_dtype_is_float(n->operands[operand]->type.dtype) && !(n->op == TCC_OP_MAX_POOL_GRAD && operand == 0);
+}
+
+/* Whether all terms are whole numbers: then f32 holds a sum and its parts exactly, up to some size. */
+static bool is_whole(const tcc_node *n, const tcc_value *const *in) {
+    if (n->op == TCC_OP_REDUCE_MEAN || n->op == TCC_OP_AVG_POOL) return false;
+    for (int k = 0; k < n->n_operands; k++)
+        for (int64_t e = 0, all = is_term(n, k) ? tcc_type_numel(&in[k]->type) : 0; e < all; e++)
+            if (in[k]->f[e] != floor(in[k]->f[e])) return false;
+    return true;
+}
+
+static tcc_status copy(const tcc_value *from, tcc_value *to, tcc_diag *diag) {
+    TCC_TRY(tcc_value_create(&from->type, to, diag));
+    memcpy(to->f, from->f, (size_t)tcc_type_numel(&from->type) * sizeof *from->f);
+    return TCC_OK;
+}
+
+/* Of attention: terms of the longest of its sums. What its operands are disturbed by spreads over the terms of a sum
+ * like their root, the error of adding them up like their number. */
+static double terms_of(const tcc_node *n) {
+    const tcc_type *q = &n->operands[0]->type, *k = &n->operands[1]->type;
+    const int64_t queries = q->dims[q->rank - 2], keys = k->dims[k->rank - 2], width = q->dims[q->rank - 1];
+    return (double)(queries > keys ? (queries > width ? queries : width) : keys > width ? keys : width);
+}
+
+/* The node on changed copies of its terms: magnitudes where `d` is NULL, else values rounded at random. */
+static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, const tcc_noise_draw *d, tcc_value *out,
+                               tcc_diag *diag) {
+    const size_t count = (size_t)n->n_operands;
+    tcc_value *copies = tcc__calloc(count, sizeof *copies);
+    const tcc_value **operands = tcc__calloc(count, sizeof(tcc_value *));
+    tcc_status status = copies && operands ? TCC_OK : tcc_enomem(diag);
+    for (int k = 0; k < n->n_operands && status == TCC_OK; k++) {
+        operands[k] = in[k];
+        if (!is_term(n, k)) continue;
+        status = copy(in[k], &copies[k], diag);
+        if (status != TCC_OK) break;
+        operands[k] = &copies[k];
+        double u = d ? d->noise->factor * unit_of_parts(d, in[k]->type.dtype) * sqrt(terms_of(n)) : 0;
+        if (d && d->noise->tf32 && in[k]->type.dtype == TCC_F32) u = fmax(u, 0x1p-11);
+        for (int64_t e = 0, all = tcc_type_numel(&in[k]->type); e < all; e++)
+            copies[k].f[e] = d ? in[k]->f[e] * (1 + u * push(d, e + ((int64_t)k << 40))) : fabs(in[k]->f[e]);
+    }
+    if (status == TCC_OK) status = tcc_node_eval(n, operands, out, diag);
+    for (size_t k = 0; copies && k < count; k++) tcc_value_free(&copies[k]);
+    tcc__free(copies);
+    tcc__free(operands);
+    return status;
+}
+
+tcc_status tcc__noise_magnitudes(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag) {
+    return eval_changed(n, in, NULL, out, diag);
+}
+
+/* How many terms are added one after another; other sums are cut into many short ones. */
+static double terms_in_a_row(const tcc_node *n, const tcc_value *const *in) {
+    const tcc_type *b = n->n_operands > 1 ? &in[1]->type : NULL;
+    double terms = 1;
+    switch (n->op) {
+    case TCC_OP_DOT:
+        for (int i = 0; i < n->attrs->dot.contract_a.count; i++)
+            terms *= (double)in[0]->type.dims[n->attrs->dot.contract_a.v[i]];
+        return terms;
+    case TCC_OP_CONV: return (double)tcc_type_numel(b) / (double)b->dims[0];
+    case TCC_OP_CONV_GRAD_INPUT: return (double)tcc_type_numel(b) / (double)b->dims[1];
+    case TCC_OP_CONV_GRAD_WEIGHT: return (double)tcc_type_numel(b) / (double)n->type.dims[0];
+    case TCC_OP_SCATTER_ADD: return (double)tcc_type_numel(b);
+    case TCC_OP_SCATTER_ADD_ALONG: return (double)b->dims[n->attrs->axis.axis];
+    default: return 0;
+    }
+}
+
+/* Units of a sum's rounding error. The errors of many additions mostly cancel, in a sum of products; where the updates
+ * of a scatter are alike, each errs the same way. */
+static double units_of_sum(const tcc_node *n, const tcc_value *const *in) {
+    const double terms = terms_in_a_row(n, in);
+    const bool scatter = n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG;
+    return 2 + (scatter ? terms / 8 : sqrt(terms) / 4);
+}
+
+static void disturb_sum(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
+    const double own = unit_of(d, n->type.dtype), u = unit_of_parts(d, n->type.dtype), factor = d->noise->factor;
+    double units = units_of_sum(n, d->in) * factor * u;
+    if (d->noise->tf32 && tcc_op_get_info(n->op)->fusion == TCC_FUSION_CONTRACT && n->type.dtype == TCC_F32)
+        units = fmax(units, 0x1p-10);
+    const bool exact = !d->inexact_operands && is_whole(n, d->in);
+    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
+        const double terms = d->terms->f[e];
+        if (terms == 0 || !isfinite(terms) || (exact && terms < 0x1p24)) continue;
+        out->f[e] += push(d, e) * (units * terms + (own > u ? factor * own * fabs(out->f[e]) : 0));
+        *changed = true;
+    }
+}
+
+/* Both squares and the mean that they are taken from are rounded. */
+static void disturb_squares(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
+    const tcc_value *in = d->in[0];
+    const double u = d->noise->factor * unit_of_parts(d, n->type.dtype);
+    const int64_t count = tcc_type_numel(&n->type), terms = tcc_type_numel(&in->type) / count;
+    double most = 0;
+    for (int64_t e = 0, all = tcc_type_numel(&in->type); e < all; e++) most = fmax(most, fabs(in->f[e]));
+    for (int64_t e = 0; e < count; e++) {
+        const double p = push(d, e);
+        out->f[e] += p * 4 * u * out->f[e] + fabs(p) * (double)terms * pow(2 * u * most, 2);
+    }
+    *changed = true;
+}
+
+/* -- Single results -- */
+
+/* Whether a result of this type is not held exactly. The interpreter's own f64 does not tell: whole numbers are. */
+static bool is_rounded(tcc_dtype dtype, double x) {
+    return isfinite(x) && (dtype == TCC_F64 ? x != floor(x) : x != tcc_dtype_round(dtype, x));
+}
+
+static void disturb_points(const tcc_node *n, const tcc_noise_draw *d, double units, tcc_value *out, bool *changed) {
+    const double u = units * d->noise->factor * unit_of(d, n->type.dtype);
+    /* A cast rounds what is a little off to one side or the other. */
+    const bool rounds = n->op == TCC_OP_CAST && d->inexact_operands;
+    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
+        if (!(rounds ? isfinite(out->f[e]) : is_rounded(d->noise->constants ? TCC_F64 : n->type.dtype, out->f[e])))
+            continue;
+        out->f[e] += push(d, e) * u * out->f[e];
+        *changed = true;
+    }
+}
+
+/* Whole numbers are meant as they are. */
+static void disturb_constant(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
+    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
+        if (!is_rounded(TCC_F64, out->f[e])) continue;
+        out->f[e] += push(d, e) * unit(n->type.dtype) * out->f[e];
+        *changed = true;
+    }
+}
+
+tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
+                              tcc_diag *diag) {
+    const tcc_noise_origin origin = tcc__noise_origin(d->noise, n);
+    if (origin == TCC_NOISE_CONSTANT) disturb_constant(n, d, out, changed);
+    if (origin == TCC_NOISE_SUM) disturb_sum(n, d, out, changed);
+    if (origin == TCC_NOISE_SQUARES) disturb_squares(n, d, out, changed);
+    if (origin == TCC_NOISE_OPERANDS) {
+        tcc_value_free(out);
+        TCC_TRY(eval_changed(n, d->in, d, out, diag));
+        *changed = true;
+    }
+    if (origin == TCC_NOISE_POINT || origin == TCC_NOISE_OPERANDS) disturb_points(n, d, 1, out, changed);
+    if (origin == TCC_NOISE_FUNCTION) disturb_points(n, d, 4, out, changed);
+    /* What overflows in its type shows in one draw of a pair; inside a kernel it may be held in a wider one. */
+    if (d->draw % 2 == 0 && !d->noise->constants && (*changed || d->inexact_operands) &&
+        tcc_dtype_is_float(n->type.dtype))
+        for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++)
+            out->f[e] = tcc_dtype_round(n->type.dtype, out->f[e]);
+    return TCC_OK;
+}
