@@ -29,7 +29,8 @@ typedef struct tcc_train_spec {
 typedef struct tcc_pass_options {
     bool train; /* build the training step; else a forward-only program */
     tcc_train_spec spec;
-    bool eager;                           /* every op its own group */
+    bool eager; /* every op its own group */
+    bool apart; /* plan-memory: memory of its own for all that lives, so that each value can be read after a run */
     const struct tcc_pass_target *target; /* what the passes ask (passes/select.h); NULL: code for no target yet */
 } tcc_pass_options;
 
@@ -64,6 +65,9 @@ const tcc_pass_info *tcc_pass_get_info(tcc_pass_id id);
 typedef struct tcc_manager_options {
     const char *dump_dir; /* write NN.pass.tir (and .dot) before and after, numbered in order; NULL: no dump */
     bool verify;          /* check the graph after every pass */
+    /* Is shown the graph around each pass; NULL: nobody is. */
+    tcc_status (*after)(void *user, const char *pass, const tcc_graph *before, const tcc_graph *after);
+    void *after_user;
 } tcc_manager_options;
 
 typedef struct tcc_pass_report {

@@ -181,14 +181,14 @@ static void log_plan(tcc_pass_cx *cx, const planner *p) {
 }
 
 /* What is written in place, and what goes by way of the arena. */
-static tcc_status plan_outputs(tcc_graph *g, tcc_diag *diag) {
+static tcc_status plan_outputs(tcc_graph *g, bool apart, tcc_diag *diag) {
     tcc_plan lives;
     g->places.count = 0; /* the lives of bindings alone */
     for (int i = 0; i < g->outputs.count; i++) g->outputs.data[i].in_place = g->outputs.data[i].staged = false;
     TCC_TRY(tcc_plan_read(g, &lives, diag));
     for (int i = 0; i < g->outputs.count; i++) {
         tcc_output *output = &g->outputs.data[i];
-        if (output->alias >= 0) output->in_place = may_overwrite(g, &lives, output);
+        if (output->alias >= 0 && !apart) output->in_place = may_overwrite(g, &lives, output);
         output->staged = is_moved(g, output);
     }
     tcc_plan_free(&lives);
@@ -207,14 +207,30 @@ static void set_offset(tcc_graph *g, const tcc_plan *plan, int at, int64_t offse
     }
 }
 
+/* Each value a block of its own, one behind the other. */
+static tcc_status place_apart(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
+    *arena_bytes = 0;
+    for (int v = 0; v < p->plan.values.count; v++) {
+        const tcc_plan_value *value = &p->plan.values.data[v];
+        block fresh = {value->size_bytes, *arena_bytes, value->first, value->last, !value->node};
+        p->block_of[v] = v;
+        if (!tcc_vec_push(&p->blocks, fresh)) return tcc_enomem(diag);
+        *arena_bytes += value->size_bytes;
+    }
+    return TCC_OK;
+}
+
 static tcc_status plan(tcc_pass_cx *cx, tcc_graph *g) {
-    TCC_TRY(plan_outputs(g, cx->diag));
+    const bool apart = cx->options && cx->options->apart;
+    TCC_TRY(plan_outputs(g, apart, cx->diag));
     TCC_TRY(list_places(g));
     planner p = {.g = g};
     TCC_TRY(tcc_plan_read(g, &p.plan, cx->diag));
     p.block_of = tcc__malloc(sizeof *p.block_of * (size_t)(p.plan.values.count + 1));
-    tcc_status status = p.block_of ? make_blocks(&p, cx->diag) : tcc_enomem(cx->diag);
-    if (status == TCC_OK) status = place_all(&p, &g->arena_bytes, cx->diag);
+    tcc_status status = p.block_of ? TCC_OK : tcc_enomem(cx->diag);
+    if (status == TCC_OK && apart) status = place_apart(&p, &g->arena_bytes, cx->diag);
+    if (status == TCC_OK && !apart) status = make_blocks(&p, cx->diag);
+    if (status == TCC_OK && !apart) status = place_all(&p, &g->arena_bytes, cx->diag);
     for (int v = 0; v < p.plan.values.count && status == TCC_OK; v++) {
         p.plan.values.data[v].offset_bytes = p.blocks.data[p.block_of[v]].offset_bytes;
         set_offset(g, &p.plan, v, p.plan.values.data[v].offset_bytes);
