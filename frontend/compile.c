@@ -61,7 +61,7 @@ static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count
     tcc_logf(m->cx, TCC_LOG_COMPILE, "first %s program", what);
 }
 
-static tcc_status check_batch(tcc_model *m, const tcc_array *batch, int count) {
+tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int count) {
     for (int i = 0; i < count; i++) {
         const tcc_array *a = &batch[i];
         if (!a->name || !a->data)
@@ -263,7 +263,7 @@ void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
 }
 
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
-    TCC_TRY(check_batch(m, batch, count));
+    TCC_TRY(tcc__model_check_batch(m, batch, count));
     for (int i = 0; i < m->programs.count; i++)
         if (signature_matches(m->programs.data[i], train, batch, count)) {
             *out = m->programs.data[i];

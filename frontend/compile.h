@@ -61,10 +61,13 @@ struct tcc_model {
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr;
     bool profile;
+    char *verified;            /* what the last verification saw, as text; NULL: there was none */
     tcc_selector *selector;    /* what codegen answers the passes; NULL before the first program */
     tcc_pass_target target[2]; /* the same as the passes of an evaluation (0) and of training (1) ask it */
 };
 
+/* TCC_EINVAL where arrays of a batch lack names or data, or share a name. */
+tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int count);
 /* The program for this batch's signature, compiled now if need be. Errors: TCC_EINVAL for a batch without sense. */
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
 void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */

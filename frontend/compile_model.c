@@ -64,6 +64,7 @@ void tcc_model_destroy(tcc_model *m) {
     tcc_selector_destroy(m->selector);
     tcc_device_destroy(m->device);
     tcc__free(m->dump_dir);
+    tcc__free(m->verified);
     tcc__free(m);
 }
 

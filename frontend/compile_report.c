@@ -141,20 +141,30 @@ static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     return c->program->target == TCC_TARGET_CUDA ? report_ptx(m, c, b) : report_code(m, c, "s", b);
 }
 
+static tcc_status report_verify(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    (void)c;
+    if (!m->verified)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "nothing was verified yet: call tcc_model_verify");
+    tcc_strbuf_add(b, m->verified);
+    return TCC_OK;
+}
+
 static const struct {
     const char *name;
+    bool needs_program;
     tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
-} reports[] = {{"tir", report_tir},   {"passes", report_passes}, {"memory", report_memory}, {"kernels", report_kernels},
-               {"llvm", report_llvm}, {"asm", report_asm},       {"ptx", report_ptx}};
+} reports[] = {{"tir", true, report_tir},         {"passes", true, report_passes}, {"memory", true, report_memory},
+               {"kernels", true, report_kernels}, {"llvm", true, report_llvm},     {"asm", true, report_asm},
+               {"ptx", true, report_ptx},         {"verify", false, report_verify}};
 enum { REPORT_COUNT = sizeof reports / sizeof reports[0] };
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
     tcc_diag_begin(&m->cx->diag);
-    tcc_compiled *c;
+    tcc_compiled *c = NULL;
     *out = NULL;
-    TCC_TRY(need_program(m, &c));
     for (int i = 0; i < REPORT_COUNT; i++) {
         if (strcmp(reports[i].name, what)) continue;
+        if (reports[i].needs_program) TCC_TRY(need_program(m, &c));
         tcc_strbuf text = {0};
         tcc_status status = reports[i].print(m, c, &text);
         if (status == TCC_OK && !(*out = tcc_strbuf_take(&text))) status = tcc_enomem(&m->cx->diag);
@@ -162,7 +172,7 @@ tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
         return status;
     }
     return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                     "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm, ptx", what);
+                     "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm, ptx, verify", what);
 }
 
 void tcc_string_free(char *s) { tcc__free(s); }

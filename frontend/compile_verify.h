@@ -1,24 +1,78 @@
 /* SPDX-License-Identifier: MIT
- * What the parts of verification share. Private to compile_verify.c and compile_group.c. */
+ * What the parts of verification share. Private to compile_verify*.c. */
 #ifndef TCC_FRONTEND_COMPILE_VERIFY_H
 #define TCC_FRONTEND_COMPILE_VERIFY_H
 
 #include "compile.h"
 
-#include "ir/eval.h"
+#include "ir/noise.h"
+#include "runtime/cpu/pool.h"
 
+typedef struct tcc_verification {
+    tcc_model *m;           /* whose step is verified; only read */
+    tcc_model *twin;        /* the same with gradients kept, which has run the step */
+    const tcc_array *batch; /* of which the step is verified: all of what was given, or a slice */
+    int count;              /* of arrays */
+    double tolerance;       /* allowed beyond the noise, relative to the largest entry */
+    tcc_pool *pool;         /* the interpreter's */
+    tcc_noise noise;
+    tcc_graph *reference; /* what the step must compute: after autodiff */
+    tcc_noisy *expected;  /* its outputs, and the noise of computing them in their types */
+    tcc_noisy *meant;     /* the same, with the noise of writing the graph in another way; NULL: not needed yet */
+    /* What was seen, for the report. Errors are in units of what is allowed. */
+    int groups;
+    double worst_kernel, worst_output;
+    char worst_kernel_name[160], worst_output_name[256];
+} tcc_verification;
+
+/* What is wrong, and the smallest graph that shows it. */
+typedef struct tcc_blame {
+    tcc_strbuf text;       /* an error message; empty: nothing is wrong */
+    tcc_strbuf cause;      /* a note */
+    tcc_strbuf reproducer; /* text that tcc-opt reads */
+} tcc_blame;
+
+void tcc__blame_clear(tcc_blame *b);
+/* Replaces the reproducer; `pass`: that is wrong, NULL: none. */
+void tcc__blame_graph(tcc_blame *b, const tcc_graph *g, const char *pass);
+
+/* -- In compile_verify_values.c -- */
+
+/* Tells the user of the model how the verification gets on. */
+void tcc__verify_say(const tcc_verification *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Packed bits of an input of the training step, before the step; NULL: zeros. */
+const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, const float *hyper, const int64_t *rng);
+/* The same of all inputs of g, as values. The caller frees them with tcc__values_free. */
+tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc_value **out);
 /* Frees the first `count` values and the array; NULL is allowed. */
 void tcc__values_free(tcc_value *values, int count);
-/* The largest magnitude in a value of floats. */
-double tcc__value_largest(const tcc_value *v);
-/* The largest difference of two values of floats, relative to the reference's largest entry or to `floor` if that is
- * larger. NaN counts as an infinite difference unless both are NaN. */
-double tcc__value_difference(const tcc_value *reference, const tcc_value *got, double floor);
+void tcc__noisy_array_free(tcc_noisy *values, int count);
 
-/* Compiles each group of a planned graph by itself, runs it on the values that the interpreter gives it, and compares
- * what it stores: `*group` is the first that is wrong, with a graph of it alone in `*alone` (owned by the caller); -1
- * and NULL if none is. `inputs` in the order of g->inputs. */
-tcc_status tcc__find_wrong_group(tcc_model *m, const tcc_graph *g, const tcc_value *inputs, double tolerance,
-                                 int *group, tcc_graph **alone);
+/* The worst element of a value. */
+typedef struct tcc_difference {
+    double ratio; /* error over what is allowed; above 1 it is wrong */
+    int64_t element;
+    double got, want, allowed;
+} tcc_difference;
+
+/* `multiple` of the noise is allowed. `window`: over how many neighbours, in their order, an element's noise is evened
+ * out; 0: over the whole. What the noise leaves open is not looked at. */
+tcc_difference tcc__noisy_difference(const tcc_noisy *expected, const tcc_value *got, double multiple, int64_t window,
+                                     double tolerance);
+/* "element 3 of 100 is 1.5 instead of 1.2, where rounding explains 1e-07". */
+void tcc__difference_print(tcc_strbuf *b, const tcc_difference *d, const tcc_type *type);
+
+/* -- The parts; each fills *out where something is wrong -- */
+
+/* In compile_verify_kernels.c. Runs the twin's program with all values kept apart; checks that this gives the same
+ * bits, and that each kernel does what its group says, on the values that it gets. */
+tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out);
+/* In compile_verify_passes.c. Interprets v->reference, and compares what the twin has computed with it. */
+tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out);
+/* Interprets what the passes have left of the traced graph, and compares it with the reference's outputs. */
+tcc_status tcc__verify_graph(tcc_verification *v, tcc_blame *out);
+/* Takes the traced graph through the passes until an output differs from the reference's. Finding nothing leaves *out
+ * as it is. */
+tcc_status tcc__verify_passes(tcc_verification *v, tcc_blame *out, bool *found);
 
 #endif

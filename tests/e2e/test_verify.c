@@ -8,6 +8,7 @@
 #include "passes/pass.h"
 #include "traincc/traincc.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,7 +16,7 @@ enum { ROWS = 4, FEATURES = 6, CLASSES = 3 };
 
 /* -- The seams: calls of these two go through here (linked with --wrap) -- */
 
-static enum fault { NONE, IN_PASS, IN_KERNEL, IN_STEPS } fault;
+static enum fault { NONE, IN_PASS, IN_KERNEL, IN_STEPS, IN_PLAN, SLIGHTLY_IN_PASS, SLIGHTLY_IN_KERNEL } fault;
 
 /* Turns one op into another, as a tanh into a sine. */
 static void corrupt(const tcc_graph *g, tcc_op from, tcc_op to) {
@@ -23,11 +24,23 @@ static void corrupt(const tcc_graph *g, tcc_op from, tcc_op to) {
         if (g->nodes.data[i]->op == from) g->nodes.data[i]->op = to;
 }
 
+/* Makes each constant that is no whole number a little larger, or what it was. */
+static void scale_constants(const tcc_graph *g, double factor) {
+    for (int i = 0; i < g->nodes.count; i++) {
+        const tcc_node *n = g->nodes.data[i];
+        if (n->op != TCC_OP_CONSTANT || !tcc_dtype_is_float(n->type.dtype)) continue;
+        double *values = (double *)n->attrs->constant.values.v;
+        for (int64_t k = 0; k < n->attrs->constant.values.count; k++)
+            if (values[k] != floor(values[k])) values[k] = tcc_dtype_round(n->type.dtype, values[k] * factor);
+    }
+}
+
 tcc_status __real_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
 tcc_status __wrap_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
 tcc_status __wrap_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     tcc_status status = __real_tcc_pass_decompose(cx, in, out);
     if (status == TCC_OK && fault == IN_PASS) corrupt(*out, TCC_OP_TANH, TCC_OP_SIN);
+    if (status == TCC_OK && fault == SLIGHTLY_IN_PASS) scale_constants(*out, 1 + 1e-4);
     return status;
 }
 
@@ -38,9 +51,21 @@ tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_g
 tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
                                     const tcc_codegen_options *options, tcc_program **out) {
     if (fault == IN_KERNEL) corrupt(g, TCC_OP_TANH, TCC_OP_SIN);
+    if (fault == SLIGHTLY_IN_KERNEL) scale_constants(g, 1 + 0x1p-14);
     tcc_status status = __real_tcc_codegen_build(cx, diag, g, options, out);
     if (fault == IN_KERNEL) corrupt(g, TCC_OP_SIN, TCC_OP_TANH); /* the graph itself was right */
+    if (fault == SLIGHTLY_IN_KERNEL) scale_constants(g, 1 / (1 + 0x1p-14));
     if (status == TCC_OK && fault == IN_STEPS && g->groups.count > 1) (*out)->n_steps = 1; /* the rest is left out */
+    return status;
+}
+
+/* Two values that live at the same time get one place, where the plan is not one that keeps all apart. */
+tcc_status __real_tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    tcc_status status = __real_tcc_pass_plan_memory(cx, in, out);
+    if (status != TCC_OK || fault != IN_PLAN || cx->options->apart) return status;
+    for (int i = 1; i < (*out)->places.count; i++) (*out)->places.data[i].offset_bytes = 0;
     return status;
 }
 
@@ -142,10 +167,28 @@ static void right_kernels_in_a_wrong_program(void **state) {
           "every kernel by itself is right: the steps or the memory plan are wrong", "graph @train");
 }
 
+static void a_wrong_memory_plan_is_found(void **state) {
+    check(verify(state, IN_PLAN, TCC_MODE_DEFAULT), TCC_EBUG,
+          "every kernel by itself is right: the steps or the memory plan are wrong", "graph @train");
+    result r = verify(state, IN_PLAN, TCC_MODE_DEFAULT);
+    assert_non_null(strstr(r.message, "has other bits when each value has memory of its own"));
+    check(r, TCC_EBUG, "", "graph @train");
+}
+
+/* Neither is far off: a tolerance that lets healthy networks pass would let these pass, too. */
+static void slight_faults_are_found(void **state) {
+    check(verify(state, SLIGHTLY_IN_PASS, TCC_MODE_DEFAULT), TCC_EBUG,
+          "the first wrong graph comes out of pass decompose", "--passes=decompose\n");
+    check(verify(state, SLIGHTLY_IN_KERNEL, TCC_MODE_DEFAULT), TCC_EBUG,
+          "every graph is right: the code generated for group ", "// RUN: tcc-opt %s\n");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(right_programs_pass), FOLDER_TEST(a_wrong_pass_is_named),
+    const struct CMUnitTest tests[] = {FOLDER_TEST(right_programs_pass),
+                                       FOLDER_TEST(a_wrong_pass_is_named),
                                        FOLDER_TEST(a_wrong_kernel_is_found_and_written_alone),
-                                       FOLDER_TEST(right_kernels_in_a_wrong_program)};
-    unsetenv("TCC_VERIFY_PASSES"); /* the faults planted here are for tcc_model_verify to find */
+                                       FOLDER_TEST(right_kernels_in_a_wrong_program),
+                                       FOLDER_TEST(a_wrong_memory_plan_is_found),
+                                       FOLDER_TEST(slight_faults_are_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,6 +10,7 @@
 
 #include "codegen/calls.h"
 #include "codegen/emit/llvm.h"
+#include "passes/pass.h"
 #include "passes/select.h"
 #include "runtime/cuda/cudnn_norm.h"
 
@@ -494,12 +495,62 @@ static void test_training(void **state) {
     check_training(net, 8, 4, "layer2.0.bn1", 16, 40);
 }
 
+/* --- verifying: the pass that asks the library about norms is among those that are walked */
+
+static bool norms_are_wrong;
+
+tcc_status __real_tcc_pass_norms(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_norms(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_norms(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    TCC_TRY(__real_tcc_pass_norms(cx, in, out));
+    for (int i = 0; norms_are_wrong && i < (*out)->nodes.count; i++) {
+        tcc_node *n = (*out)->nodes.data[i];
+        if (n->op != TCC_OP_BATCH_NORM && n->op != TCC_OP_BATCH_NORM_MEAN && n->op != TCC_OP_BATCH_NORM_SCALE) continue;
+        tcc_attrs *attrs = tcc_arena_copy(&(*out)->arena, n->attrs, sizeof *attrs);
+        if (!attrs) return tcc_enomem(cx->diag);
+        attrs->norm.eps *= 100;
+        n->attrs = attrs;
+    }
+    return TCC_OK;
+}
+
+static void verify(tcc_status expected, const char *words) {
+    enum { BATCH = 4, PIXELS = 8, SIZE = BATCH * 3 * PIXELS * PIXELS };
+    static float x[SIZE];
+    int32_t y[BATCH] = {0, 3, 1, 4};
+    for (int i = 0; i < SIZE; i++) x[i] = (float)(i * 37 % 101) / 101;
+    const tcc_array arrays[] = {
+        {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {BATCH, 3, PIXELS, PIXELS}, .data = x},
+        {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {BATCH}, .data = y}};
+    const tcc_model_options o = {.size = sizeof o, .device = "cuda", .seed = 7};
+    tcc_context *cx;
+    tcc_model *m;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    if (tcc_model_create(cx, small_net, NULL, &o, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+    const tcc_status status = tcc_model_verify(m, arrays, 2, 0, NULL);
+    if (status != expected || !strstr(tcc_context_error(cx), words))
+        fail_msg("%s, not '%s': %s", tcc_status_name(status), words, tcc_context_error(cx));
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+static void test_verify(void **state) {
+    (void)state;
+    if (!available()) skip();
+    setenv("TCC_LIBRARIES", "cudnn.batch_norm", 1);
+    verify(TCC_OK, "");
+    norms_are_wrong = true;
+    verify(TCC_EBUG, "the first wrong graph comes out of pass norms");
+    norms_are_wrong = false;
+    unsetenv("TCC_LIBRARIES");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         CUDNN_TEST(test_calls),         CUDNN_TEST(test_refused),  CUDNN_TEST(test_too_large),
         CUDNN_TEST(test_failures),      CUDNN_TEST(test_graphs),   CUDNN_TEST(test_casts),
         CUDNN_TEST(test_random_shapes), CUDNN_TEST(test_fallback), CUDNN_TEST(test_choice),
-        CUDNN_TEST(test_nothing_taken), CUDNN_TEST(test_training),
+        CUDNN_TEST(test_nothing_taken), CUDNN_TEST(test_training), CUDNN_TEST(test_verify),
     };
     return cmocka_run_group_tests(tests, cudnn_set_up, NULL);
 }

@@ -72,6 +72,11 @@ typedef struct tcc_model_options {
                          can run */
     bool allow_tf32;  /* GPU: matrix products of f32 may round their operands to 10 bits of fraction, for tensor cores
                        * (sm_80 and newer);  a CPU's stay as they are */
+    void (*progress)(void *user, const char *text); /* how a call that takes long gets on, tcc_model_verify: a line a
+                                                       stage and every few seconds; NULL: nobody is told */
+    void *progress_user;
+    int64_t verify_samples; /* of a batch, that tcc_model_verify takes at most; 0: as many as its interpreter gets
+                               through in about half a minute on two cores */
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
@@ -131,7 +136,7 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 /* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short.
  * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling
  * runs), share of the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as
- * LLVM IR, as assembly, and as PTX where they are for a GPU. */
+ * LLVM IR, as assembly, and as PTX where they are for a GPU; "verify": what the last verification has compared. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);
@@ -145,11 +150,23 @@ TCC_API tcc_status tcc_find_device(tcc_context *cx, const char *name, char **dev
 /* What hardware and libraries were found, from where, which version, and what is lost without the rest; to be freed. */
 TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
 
-/* Run one training step on the compiled program and on the reference interpreter and compare the loss and every
- * parameter's gradient within `tolerance` (relative to the largest entry; 0: 1e-4, or 1e-2 with options.allow_tf32 on a
- * GPU). The model's state is unchanged. On a mismatch returns TCC_EBUG; the error names the worst parameter and the
- * first pass whose result differs, or else the fused group whose kernel does, and the smallest failing graph is written
- * to `reproducer` (may be NULL). */
+/* Run one training step on the compiled program and on the reference interpreter, and compare. The model's state is
+ * unchanged.
+ *
+ * How much may differ is measured, not guessed: beside the exact run, the interpreter makes a few in which every result
+ * is disturbed as rounding to its type might. Each kernel is compared on the values that it really gets, then the loss,
+ * all gradients and buffers are, then what the passes have made of the graph. The step must also give the same bits
+ * when every value has memory of its own. `tolerance` is allowed beyond that, relative to the largest entry of an
+ * array; usually 0.
+ *
+ * A batch that would take long is cut to its first samples (options.verify_samples), where all its arrays have one
+ * first extent and the model takes fewer. tcc_model_report(model, "verify", ...) tells what was compared and how close
+ * it is; options.progress is told on the way.
+ *
+ * On a mismatch returns TCC_EBUG; the error names the value, and the first pass whose result differs, or else the fused
+ * group whose kernel does, or else the memory plan; the smallest failing graph is written to `reproducer` (may be
+ * NULL).
+ */
 TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance,
                                     const char *reproducer);
 
