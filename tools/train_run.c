@@ -214,6 +214,25 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
     return status;
 }
 
+/* How the verification gets on: for people, so not where the results go. */
+static void print_verify_progress(void *user, const char *text) {
+    (void)user;
+    fprintf(stderr, "verify: %s\n", text);
+}
+
+static tcc_status verify(run *s, const tcc_batch *batch) {
+    char *text = NULL;
+    tcc_status status = tcc_model_verify(s->model, batch->arrays, batch->n_arrays, 0, "tcc-verify.tir");
+    if (status != TCC_OK || s->options->quiet) return status;
+    if ((status = tcc_model_report(s->model, "verify", &text)) != TCC_OK) return status;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        printf("verify: %.*s\n", (int)strcspn(line, "\n"), line);
+    puts("verify: loss and all gradients agree");
+    fflush(stdout);
+    tcc_string_free(text);
+    return TCC_OK;
+}
+
 static tcc_status create_model(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name;
@@ -223,6 +242,7 @@ static tcc_status create_model(run *s) {
                            .device = s->options->device,
                            .arch = s->options->arch,
                            .allow_tf32 = r->training.allow_tf32,
+                           .progress = s->options->quiet ? NULL : print_verify_progress,
                            .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
     o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
                                           .kind = !strcmp(name, "sgd")    ? TCC_SGD
@@ -243,12 +263,7 @@ static tcc_status create_model(run *s) {
     tcc_model_profile(s->model, s->options->explain || s->options->profile);
     const tcc_batch *batch;
     status = first_batch(s, &batch);
-    if (status == TCC_OK && s->options->verify) {
-        if (!s->options->quiet) puts("verify: running the first step on the reference interpreter");
-        fflush(stdout);
-        status = tcc_model_verify(s->model, batch->arrays, batch->n_arrays, 0, "tcc-verify.tir");
-        if (status == TCC_OK && !s->options->quiet) puts("verify: loss and all gradients agree");
-    }
+    if (status == TCC_OK && s->options->verify) status = verify(s, batch);
     bool only_look = s->options->emit || s->options->dry_run;
     if (status == TCC_OK && !only_look) status = compile_all(s, batch);
     if (status == TCC_OK && only_look) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
