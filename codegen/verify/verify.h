@@ -5,6 +5,11 @@
  * that a launch writes over what it reads only in step with its loop; that every access stays within its buffer and
  * every buffer within its space; and that in the end each output and each state is in its binding.
  *
+ * Guards. A store under a guard is never counted as a write of what it covers: those bytes must have been written
+ * before, so a mask cannot hide that some of them never are. Nor does a guard excuse a load: all that it may reach must
+ * be there. The one thing that is taken on trust is that a guard which is read from memory keeps its access within the
+ * value; its contents are not known here. Running the program with poisoned memory (tcc_model_verify) covers that.
+ *
  * It goes by what the loads and stores of the kernels' bodies say (facts.h), not by what passes believe. What a kernel
  * computes of its values is not its question. */
 #ifndef TCC_CODEGEN_VERIFY_VERIFY_H

@@ -163,6 +163,19 @@ static void swapped_steps(void **state) {
     close_found(&b, "step 1 (div, ) reads arena + ");
 }
 
+/* A mask may leave out any byte: what is under it must have been written before. */
+static void a_guarded_store_fills_nothing(void **state) {
+    (void)state;
+    built b;
+    open_built(&b, chain, true);
+    const tcc_buffer *buffers = b.program->steps[0].instances[0].buffers;
+    const int written = used(&b, buffers, true, 0);
+    for (int i = 0; i < b.facts.launches.count; i++)
+        if (b.facts.launches.data[i].buffers == buffers)
+            ((tcc_region *)b.facts.launches.data[i].uses[written].writes)->exact = false;
+    close_found(&b, "may leave bytes of %1 = reduce_sum(%0) {axes=[1]} : f32[64] unwritten");
+}
+
 /* The second value is written where the first one still is. */
 static void written_over_before_the_last_read(void **state) {
     (void)state;
@@ -547,6 +560,7 @@ int main(void) {
         cmocka_unit_test(dropped_last_step),
         cmocka_unit_test(repeated_step),
         cmocka_unit_test(swapped_steps),
+        cmocka_unit_test(a_guarded_store_fills_nothing),
         cmocka_unit_test(written_over_before_the_last_read),
         cmocka_unit_test(in_place_before_the_last_read),
         cmocka_unit_test(stale_sums),
