@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Installs what the tests need, builds, and runs everything: tests/run.sh [CTEST_ARGUMENT...]
-# It ends with ctest's summary. The sanitizer builds, the fuzzers, valgrind and the install are tests like the others (see `ctest -N`);
-# what cannot run here is counted as skipped and says why. For the edit loop: cmake --build build && ctest --test-dir build -L fast
+# It ends with ctest's summary. The sanitizer builds, the fuzzers, valgrind and the install are tests like the others
+# (see `ctest -N`); what cannot run here is counted as skipped and says why. For the edit loop: cmake --build build &&
+# ctest --test-dir build -L fast
 set -eu
 cd "$(dirname "$0")/.."
 ./tools/deps.sh --test

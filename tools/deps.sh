@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Installs the Debian or Ubuntu packages that building TrainCC needs: tools/deps.sh [--test] [PACKAGE...]
-#   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, clang-format, LLVM's linker, valgrind, Python
+#   --test    also what the tests need: cmocka, FileCheck, clang with sanitizers and libFuzzer, clang-format,
+#             LLVM's linker, valgrind, Python
 #   PACKAGE   also these
 # Says what it installs; does nothing and needs no network when all is there. As root directly, with sudo otherwise.
 set -euf
@@ -15,7 +16,7 @@ needed=$build
 while [ $# -gt 0 ]; do
     case $1 in
     --test) needed="$needed $test" ;;
-    -*) sed -n '3,6p' "$0" >&2; exit 2 ;;
+    -*) sed -n '3,7p' "$0" >&2; exit 2 ;;
     *) needed="$needed $1" ;;
     esac
     shift

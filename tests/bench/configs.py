@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""The models that the benchmark compares, once for all peers: sizes, batch, optimizer. tcc_bench.c follows the same table.
+"""The models that the benchmark compares, once for all peers: sizes, batch, optimizer. tcc_bench.c follows the same
+table.
 
-GPT: pre-norm decoder, LayerNorm eps 1e-5, erf GELU, learned positions, head tied to the token embedding, no dropout; `bias` is the
-bias of linears and norms. Loss: mean cross-entropy over all positions. The gradient is clipped to a global L2 norm of 1 and AdamW decays
-tensors of two or more dimensions only. Weights N(0, 0.02), residual projections N(0, 0.02 / sqrt(2 layers)).
-mnist_cnn: conv 3x3 1->32 pad 1, ReLU, max pool 2, conv 3x3 32->64 pad 1, ReLU, max pool 2, linear 3136->128, ReLU, linear 128->10.
-resnet18_cifar: 3x3 stem without pooling, stages 64/128/256/512 of two basic blocks, 1x1 convolution shortcuts, batch norm with running
-statistics (momentum 0.1, eps 1e-5); decay applies to every parameter. resnet50: the ImageNet network, bottleneck blocks with the stride in
-the 3x3 convolution, 224 x 224 images, 1000 classes. mlp: 784-1024-1024-10 with ReLU.
-A step is forward, backward, clipping where the model has it, and the optimizer; the batch is already in memory.
-"""
+GPT: pre-norm decoder, LayerNorm eps 1e-5, erf GELU, learned positions, head tied to the token embedding, no dropout;
+`bias` is the bias of linears and norms. Loss: mean cross-entropy over all positions. The gradient is clipped to a
+global L2 norm of 1 and AdamW decays tensors of two or more dimensions only. Weights N(0, 0.02), residual projections
+N(0, 0.02 / sqrt(2 layers)). mnist_cnn: conv 3x3 1->32 pad 1, ReLU, max pool 2, conv 3x3 32->64 pad 1, ReLU, max pool 2,
+linear 3136->128, ReLU, linear 128->10. resnet18_cifar: 3x3 stem without pooling, stages 64/128/256/512 of two basic
+blocks, 1x1 convolution shortcuts, batch norm with running statistics (momentum 0.1, eps 1e-5); decay applies to every
+parameter. resnet50: the ImageNet network, bottleneck blocks with the stride in the 3x3 convolution, 224 x 224 images,
+1000 classes. mlp: 784-1024-1024-10 with ReLU. A step is forward, backward, clipping where the model has it, and the
+optimizer; the batch is already in memory. """
 
 ADAMW_GPT = dict(name="adamw", lr=1e-3, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, clip=1.0)
 ADAM = dict(name="adamw", lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, clip=0.0)
@@ -17,8 +18,17 @@ SGD = dict(name="sgd", lr=0.1, momentum=0.9, nesterov=False, weight_decay=5e-4, 
 
 
 def gpt(layers, heads, width, context, batch, vocab, bias):
-    return dict(kind="gpt", layers=layers, heads=heads, width=width, context=context, batch=batch, vocab=vocab, bias=bias,
-                optimizer=ADAMW_GPT)
+    return dict(
+        kind="gpt",
+        layers=layers,
+        heads=heads,
+        width=width,
+        context=context,
+        batch=batch,
+        vocab=vocab,
+        bias=bias,
+        optimizer=ADAMW_GPT,
+    )
 
 
 MODELS = {
@@ -45,7 +55,9 @@ def batch(name, seed=1):
         return text[:, :-1].copy(), text[:, 1:].copy()
     shape = {"cnn": (1, 28, 28), "resnet18": (3, 32, 32), "resnet50": (3, 224, 224), "mlp": (784,)}[m["kind"]]
     classes = 1000 if m["kind"] == "resnet50" else 10
-    return rng.standard_normal((m["batch"], *shape), dtype=np.float32), rng.integers(0, classes, m["batch"], dtype=np.int32)
+    return rng.standard_normal((m["batch"], *shape), dtype=np.float32), rng.integers(
+        0, classes, m["batch"], dtype=np.int32
+    )
 
 
 def positions(m):

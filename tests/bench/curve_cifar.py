@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """ResNet-18 on CIFAR-10's binaries in PyTorch, from a run of tcc-train: its recipe, and its weights of step 0.
 
-    tcc-train tools/recipes/cifar-resnet18.yaml data.path=DIR data.augment=false training.max_epochs=0 training.max_steps=300 \\
+    tcc-train tools/recipes/cifar-resnet18.yaml data.path=DIR data.augment=false training.max_epochs=0
+    training.max_steps=300 \\
         training.log_every=1 training.eval_every=300 --run-dir RUN
     curve_cifar.py RUN [--every 25]
 
-Batches are drawn by each side in its own order, so losses agree within the noise of that draw. Prints the mean loss of each stretch of
-steps on both sides, and the loss and accuracy on the same first test images at the end.
-"""
+Batches are drawn by each side in its own order, so losses agree within the noise of that draw. Prints the mean loss of
+each stretch of steps on both sides, and the loss and accuracy on the same first test images at the end. """
 import argparse
 import glob
 import gzip
@@ -54,12 +54,16 @@ def tensors_of(path):
             first, last = entry["data_offsets"]
             file.seek(start + first)
             kind = {"F32": numpy.float32, "I64": numpy.int64}[entry["dtype"]]
-            tensors[name] = torch.from_numpy(numpy.frombuffer(file.read(last - first), kind).reshape(entry["shape"]).copy())
+            tensors[name] = torch.from_numpy(
+                numpy.frombuffer(file.read(last - first), kind).reshape(entry["shape"]).copy()
+            )
     return tensors
 
 
 def images_of(pattern, mean, std):
-    data = b"".join((gzip.open if name.endswith(".gz") else open)(name, "rb").read() for name in sorted(glob.glob(pattern)))
+    data = b"".join(
+        (gzip.open if name.endswith(".gz") else open)(name, "rb").read() for name in sorted(glob.glob(pattern))
+    )
     records = numpy.frombuffer(data, numpy.uint8).reshape(-1, RECORD)
     x = records[:, 1:].reshape(-1, 3, 32, 32).astype(numpy.float32) / 255
     x = (x - numpy.array(mean, numpy.float32)[:, None, None]) / numpy.array(std, numpy.float32)[:, None, None]
@@ -81,10 +85,14 @@ def main():
     x, y = images_of(os.path.join(recipe["data.path"], "data_batch_*"), mean, std)
 
     model = ResNet18().to(memory_format=torch.channels_last)
-    missing, unexpected = model.load_state_dict(tensors_of(os.path.join(a.run, "checkpoints", "step-000000.safetensors")), strict=False)
+    missing, unexpected = model.load_state_dict(
+        tensors_of(os.path.join(a.run, "checkpoints", "step-000000.safetensors")), strict=False
+    )
     if unexpected or any(not name.endswith("num_batches_tracked") for name in missing):
         sys.exit(f"curve_cifar.py: weights differ: missing {missing}, unexpected {unexpected}")
-    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=number("optimizer.momentum"), weight_decay=number("optimizer.weight_decay"))
+    optimizer = torch.optim.SGD(
+        model.parameters(), lr=lr, momentum=number("optimizer.momentum"), weight_decay=number("optimizer.weight_decay")
+    )
     torch.manual_seed(int(number("training.seed")))
     order, losses = torch.randperm(len(x)), []
     for step in range(steps):
@@ -104,7 +112,10 @@ def main():
     for first in range(0, steps, a.every):
         stretch = [mine[s] for s in range(first, min(first + a.every, steps)) if s in mine]
         theirs = losses[first:first + a.every]
-        print(f"| {first} to {first + len(theirs) - 1} | {sum(stretch) / len(stretch):.3f} | {sum(theirs) / len(theirs):.3f} |")
+        print(
+            f"| {first} to {first + len(theirs) - 1} | {sum(stretch) / len(stretch):.3f} | "
+            f"{sum(theirs) / len(theirs):.3f} |"
+        )
     x, y = images_of(os.path.join(recipe["data.path"], "test_batch*"), mean, std)
     used = int(number("training.eval_batches")) * batch or len(x)
     model.eval()

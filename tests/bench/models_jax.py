@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""The benchmark's models in JAX, the whole training step as one jitted function with donated state; configs.py says what they are."""
+"""The benchmark's models in JAX, the whole training step as one jitted function with donated state.
+configs.py says what they are."""
+
 import math
 
 import jax
@@ -72,7 +74,9 @@ def gpt_forward(m, params, state, tokens):
 # Convolutional networks, NHWC
 def convolve(x, w, stride=1):
     pad = (w.shape[0] - 1) // 2
-    return lax.conv_general_dilated(x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_general_dilated(
+        x, w, (stride, stride), [(pad, pad)] * 2, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
 
 
 def pool2(x):  # as a reshape: XLA's CPU backend is several times slower on the gradient of reduce_window
@@ -81,8 +85,14 @@ def pool2(x):  # as a reshape: XLA's CPU backend is several times slower on the 
 
 
 def cnn_init(m, rng):
-    return {"c1": conv(rng, 1, 32, 3), "b1": np.zeros(32, np.float32), "c2": conv(rng, 32, 64, 3), "b2": np.zeros(64, np.float32),
-            "f1": linear(rng, 3136, 128), "f2": linear(rng, 128, 10)}, {}
+    return {
+        "c1": conv(rng, 1, 32, 3),
+        "b1": np.zeros(32, np.float32),
+        "c2": conv(rng, 32, 64, 3),
+        "b2": np.zeros(64, np.float32),
+        "f1": linear(rng, 3136, 128),
+        "f2": linear(rng, 128, 10),
+    }, {}
 
 
 def cnn_forward(m, p, state, x):
@@ -95,7 +105,11 @@ def resnet_init(m, rng):
     params, state = {}, {}
 
     def add(name, inputs, outputs, size):
-        params[name] = {"w": conv(rng, inputs, outputs, size), "g": np.ones(outputs, np.float32), "b": np.zeros(outputs, np.float32)}
+        params[name] = {
+            "w": conv(rng, inputs, outputs, size),
+            "g": np.ones(outputs, np.float32),
+            "b": np.zeros(outputs, np.float32),
+        }
         state[name] = {"mean": np.zeros(outputs, np.float32), "var": np.ones(outputs, np.float32)}
 
     add("stem", 3, 64, 3)
@@ -120,7 +134,10 @@ def resnet_forward(m, params, state, x):
         y = convolve(x, p["w"], stride)
         mean, count = y.mean((0, 1, 2)), y.size // y.shape[-1]
         var = jnp.maximum((y * y).mean((0, 1, 2)) - mean * mean, 0)
-        new[name] = {"mean": 0.9 * state[name]["mean"] + 0.1 * mean, "var": 0.9 * state[name]["var"] + 0.1 * var * count / (count - 1)}
+        new[name] = {
+            "mean": 0.9 * state[name]["mean"] + 0.1 * mean,
+            "var": 0.9 * state[name]["var"] + 0.1 * var * count / (count - 1),
+        }
         return (y - mean) * (lax.rsqrt(var + 1e-5) * p["g"]) + p["b"]
 
     x = jax.nn.relu(unit("stem", x))

@@ -14,9 +14,13 @@ class Block(nn.Module):
         super().__init__()
         self.heads, self.gelu = heads, gelu
         self.ln_1 = nn.LayerNorm(width, bias=bias)
-        self.attn = nn.ModuleDict(dict(c_attn=nn.Linear(width, 3 * width, bias=bias), c_proj=nn.Linear(width, width, bias=bias)))
+        self.attn = nn.ModuleDict(
+            dict(c_attn=nn.Linear(width, 3 * width, bias=bias), c_proj=nn.Linear(width, width, bias=bias))
+        )
         self.ln_2 = nn.LayerNorm(width, bias=bias)
-        self.mlp = nn.ModuleDict(dict(c_fc=nn.Linear(width, 4 * width, bias=bias), c_proj=nn.Linear(4 * width, width, bias=bias)))
+        self.mlp = nn.ModuleDict(
+            dict(c_fc=nn.Linear(width, 4 * width, bias=bias), c_proj=nn.Linear(4 * width, width, bias=bias))
+        )
 
     def forward(self, x):
         batch, time, width = x.shape
@@ -30,9 +34,14 @@ class Block(nn.Module):
 class GPT(nn.Module):
     def __init__(self, layers, heads, width, positions, vocab, bias, gelu="none"):
         super().__init__()
-        self.transformer = nn.ModuleDict(dict(
-            wte=nn.Embedding(vocab, width), wpe=nn.Embedding(positions, width),
-            h=nn.ModuleList(Block(width, heads, bias, gelu) for _ in range(layers)), ln_f=nn.LayerNorm(width, bias=bias)))
+        self.transformer = nn.ModuleDict(
+            dict(
+                wte=nn.Embedding(vocab, width),
+                wpe=nn.Embedding(positions, width),
+                h=nn.ModuleList(Block(width, heads, bias, gelu) for _ in range(layers)),
+                ln_f=nn.LayerNorm(width, bias=bias),
+            )
+        )
         for name, p in self.named_parameters():
             if p.dim() >= 2:
                 nn.init.normal_(p, std=0.02 / math.sqrt(2 * layers) if name.endswith("c_proj.weight") else 0.02)
@@ -91,7 +100,9 @@ class Bottleneck(nn.Module):
         self.conv3, self.bn3 = nn.Conv2d(width, 4 * width, 1, bias=False), nn.BatchNorm2d(4 * width)
         self.downsample = nn.Sequential()
         if stride != 1 or inputs != 4 * width:
-            self.downsample = nn.Sequential(nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width))
+            self.downsample = nn.Sequential(
+                nn.Conv2d(inputs, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width)
+            )
 
     def forward(self, x):
         y = F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))))
@@ -157,8 +168,8 @@ def optimizer(parameters, o, **options):
 
 
 def trainer(name, mode=None, device="cpu"):
-    """A function that does one whole training step and returns the loss: as a float on the CPU, on a GPU where it lies. `mode` is
-    torch.compile's, None for eager. Fused optimizers: the fastest that eager has."""
+    """A function that does one whole training step and returns the loss: as a float on the CPU, on a GPU where it lies.
+    `mode` is torch.compile's, None for eager. Fused optimizers: the fastest that eager has."""
     torch.manual_seed(1)
     o, net = configs.MODELS[name]["optimizer"], model(name).to(device)
     inputs, targets = (torch.from_numpy(a).to(device) for a in configs.batch(name))

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 """One peer on one model in a process of its own: peer.py PEER MODEL [STEPS]. Prints one JSON line as tcc-bench does.
 
-PEER: torch-eager, torch-compile, torch-reduce-overhead, torch-max-autotune, jax-jit. TCC_BENCH_DEVICE is the device. compile_s is the time of the first step, in which both compilers compile; peak_rss_mb is the
-process's ru_maxrss. step_ms is the median after the warm-up steps, step_ms_min the fastest. A timed step waits for its loss; on a GPU,
-where nobody needs to, a window of WINDOW steps waits once.
-"""
+PEER: torch-eager, torch-compile, torch-reduce-overhead, torch-max-autotune, jax-jit. TCC_BENCH_DEVICE is the device.
+compile_s is the time of the first step, in which both compilers compile; peak_rss_mb is the process's ru_maxrss.
+step_ms is the median after the warm-up steps, step_ms_min the fastest. A timed step waits for its loss; on a GPU, where
+nobody needs to, a window of WINDOW steps waits once. """
 import json
 import os
 import resource
@@ -32,7 +32,9 @@ def main():
         import torch
         import models_torch
         torch.set_num_threads(threads)
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True  # on a GPU, as tcc-bench allows it
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = (
+            True  # on a GPU, as tcc-bench allows it
+        )
         version, step = torch.__version__, models_torch.trainer(name, MODES.get(peer), device)
     window = 1 if device == "cpu" else WINDOW
     times, loss = [], 0.0
@@ -43,9 +45,17 @@ def main():
         loss = float(loss)
         times.append((time.perf_counter() - start) / (window if i else 1))
     rest = times[WARM_UP:]
-    figures = dict(peer=peer, model=name, version=version, threads=threads, step_ms=round(1e3 * statistics.median(rest), 3),
-                   step_ms_min=round(1e3 * min(rest), 3), compile_s=round(times[0], 3),
-                   peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1), final_loss=round(loss, 5))
+    figures = dict(
+        peer=peer,
+        model=name,
+        version=version,
+        threads=threads,
+        step_ms=round(1e3 * statistics.median(rest), 3),
+        step_ms_min=round(1e3 * min(rest), 3),
+        compile_s=round(times[0], 3),
+        peak_rss_mb=round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+        final_loss=round(loss, 5),
+    )
     if device == "cuda":
         figures["peak_device_mb"] = round(torch.cuda.max_memory_allocated() / 2**20, 1)
     print(json.dumps(figures))

@@ -12,8 +12,10 @@ build)
     [ -x "$clang" ] || { echo "skipped: no clang (Debian: clang-19, libclang-rt-19-dev)"; exit 77; }
     mkdir -p "$folder"
     # Debug: assertions, and the verifier after every pass; optimized a little, because the tests are to end.
-    cmake -G Ninja -S "$source" -B "$folder" -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g1" \
-        -DTCC_SANITIZE="$sanitizers" -DTCC_FUZZ_SECONDS="$seconds" -DTCC_TEST_CONFIGURATIONS=OFF >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
+    cmake -G Ninja -S "$source" -B "$folder" -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS_DEBUG="-O1 -g1" \
+        -DTCC_SANITIZE="$sanitizers" -DTCC_FUZZ_SECONDS="$seconds" -DTCC_TEST_CONFIGURATIONS=OFF \
+        >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
     ninja -C "$folder" --quiet "$target"
     ;;
 test)

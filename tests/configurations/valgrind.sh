@@ -5,7 +5,10 @@
 set -eu
 valgrind=$1 train=$2
 [ -x "$valgrind" ] || { echo "skipped: no valgrind"; exit 77; }
-awk -v OFS=, 'BEGIN { print "height", "width", "kind"; for (i = 0; i < 60; i++) print i % 7 - 3, i % 11 - 5, i % 3 ? "large" : "small" }' >table.csv
+awk -v OFS=, 'BEGIN {
+    print "height", "width", "kind"
+    for (i = 0; i < 60; i++) print i % 7 - 3, i % 11 - 5, i % 3 ? "large" : "small"
+}' >table.csv
 cat >recipe.yaml <<'END'
 model: {name: mlp, hidden: [16, 16], dropout: 0.1}
 data: {kind: csv, path: table.csv, batch_size: 8, val_split: 0.2}

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The parts of check.sh. Writes OUT/gpu-check.json after every part, and a short table at the end. Exit status 1 if a part failed.
+"""The parts of check.sh. Writes OUT/gpu-check.json after every part, and a short table at the end. Exit status 1 if a
+part failed.
 
 device      what the driver and the libraries say
 tests       the tests that also run on the stand-in for the driver, now on the chip
@@ -26,9 +27,18 @@ PROGRAMS = os.path.join(ROOT, "bin") if BUNDLED else os.path.join(ROOT, "build",
 TESTS = os.path.join(ROOT, "tests", "bin") if BUNDLED else os.path.join(ROOT, "build", "tests")
 STEP_MODELS = ("gpt2_1024", "resnet50", "gpt_10m", "char_gpt", "mnist_cnn")
 SANITIZED = "test_gpu_pointwise"
-LIBRARY_TESTS = {"cublaslt": ("test_cuda_cublaslt", "test_cuda_matmul"),
-                 "cudnn": ("test_cuda_cudnn", "test_cuda_cudnn_graphs", "test_cuda_cudnn_norm", "test_cuda_cudnn_norm_plans", "test_cuda_cudnn_plans",
-                           "test_cuda_cudnn_sdpa", "test_cuda_cudnn_sdpa_plans")}
+LIBRARY_TESTS = {
+    "cublaslt": ("test_cuda_cublaslt", "test_cuda_matmul"),
+    "cudnn": (
+        "test_cuda_cudnn",
+        "test_cuda_cudnn_graphs",
+        "test_cuda_cudnn_norm",
+        "test_cuda_cudnn_norm_plans",
+        "test_cuda_cudnn_plans",
+        "test_cuda_cudnn_sdpa",
+        "test_cuda_cudnn_sdpa_plans",
+    ),
+}
 
 chosen = []  # test programs, by --programs; none: all
 
@@ -36,8 +46,16 @@ chosen = []  # test programs, by --programs; none: all
 def run(command, seconds, environment=None):
     """(exit status or None if it took too long, output, seconds)."""
     start = time.monotonic()
-    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     try:
         output, _ = process.communicate(timeout=seconds)
         status = process.returncode
@@ -60,8 +78,17 @@ def json_lines(text):
 
 def part_device(seconds, out):
     result = {"ok": True}
-    for name, command in (("nvidia-smi", ["nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,compute_cap", "--format=csv,noheader"]),
-                          ("devices", [os.path.join(PROGRAMS, "tcc-train"), "--devices"])):
+    for name, command in (
+        (
+            "nvidia-smi",
+            [
+                "nvidia-smi",
+                "--query-gpu=name,driver_version,memory.total,clocks.max.sm,compute_cap",
+                "--format=csv,noheader",
+            ],
+        ),
+        ("devices", [os.path.join(PROGRAMS, "tcc-train"), "--devices"]),
+    ):
         if not shutil.which(command[0]):
             result[name] = "not found"
             continue
@@ -69,23 +96,40 @@ def part_device(seconds, out):
         result[name] = text.strip().splitlines()
         result["ok"] = result["ok"] and status == 0
     result["ok"] = result["ok"] and any("cuda" in line for line in result.get("devices", []))
-    status, text, _ = run([sys.executable, "-c", "import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version())"], 120)
+    status, text, _ = run(
+        [
+            sys.executable,
+            "-c",
+            "import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version())",
+        ],
+        120,
+    )
     result["torch"] = text.strip().splitlines()[-1] if status == 0 and text.strip() else "not installed"
     return result
 
 
 def run_test(name, left, out):
-    """Runs a test program for `left` seconds at most: passed and failed tests, and those that were skipped with their reasons."""
+    """Runs a test program for `left` seconds at most: passed and failed tests, and those that were skipped
+    with their reasons."""
     if left < 1:
         return {"ok": False, "why": "no time was left"}
     status, text, took = run([os.path.join(TESTS, name)], min(left, 120))
     with open(os.path.join(out, name + ".txt"), "w") as f:
         f.write(text)
     wrong = re.findall(r"\[  FAILED  \] (\w+)", text)
-    why = "took too long" if status is None else "skipped" if status == 77 else f"exit status {status}" if status else ""
-    return {"ok": status == 0, "passed": len(re.findall(r"\[       OK \]", text)), "failed": sorted(set(wrong)), "why": why,
-            "skipped": len(set(re.findall(r"\[  SKIPPED \] (\w+)", text))), "reasons": sorted(set(re.findall(r"(?m)^skipped: (.*)$", text))),
-            "notes": sorted(set(re.findall(r"(?m)^\d+ of \d+ forms are refused$", text))), "seconds": took}
+    why = (
+        "took too long" if status is None else "skipped" if status == 77 else f"exit status {status}" if status else ""
+    )
+    return {
+        "ok": status == 0,
+        "passed": len(re.findall(r"\[       OK \]", text)),
+        "failed": sorted(set(wrong)),
+        "why": why,
+        "skipped": len(set(re.findall(r"\[  SKIPPED \] (\w+)", text))),
+        "reasons": sorted(set(re.findall(r"(?m)^skipped: (.*)$", text))),
+        "notes": sorted(set(re.findall(r"(?m)^\d+ of \d+ forms are refused$", text))),
+        "seconds": took,
+    }
 
 
 def part_tests(seconds, out):
@@ -124,9 +168,15 @@ def part_sanitizer(seconds, out):
         return {"ok": True, "why": "skipped: no compute-sanitizer here"}
     result = {"ok": True}
     for check in ("memcheck", "racecheck"):
-        status, text, took = run([tool, "--tool", check, "--error-exitcode", "9", os.path.join(TESTS, SANITIZED)], seconds / 2)
+        status, text, took = run(
+            [tool, "--tool", check, "--error-exitcode", "9", os.path.join(TESTS, SANITIZED)], seconds / 2
+        )
         summary = re.findall(r"=+ (ERROR SUMMARY.*|RACECHECK SUMMARY.*)", text)
-        result[check] = {"ok": status == 0, "summary": summary[-1] if summary else f"exit status {status}", "seconds": took}
+        result[check] = {
+            "ok": status == 0,
+            "summary": summary[-1] if summary else f"exit status {status}",
+            "seconds": took,
+        }
         result["ok"] = result["ok"] and status == 0
     return result
 
@@ -137,7 +187,9 @@ def part_bandwidth(seconds, out):
     reached = all(k.get("of_copy", 1) >= k.get("aim", 0) for k in kernels)
     result = {"ok": status == 0 and reached, "kernels": kernels, "seconds": took}
     if status != 0:
-        result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[-1]
+        result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[
+            -1
+        ]
     return result
 
 
@@ -147,7 +199,9 @@ def part_matmul(seconds, out):
     reached = all(p["of_plain"] >= p["aim"] for p in products if "aim" in p)
     result = {"ok": status == 0 and bool(products) and reached, "products": products, "seconds": took}
     if status != 0:
-        result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[-1]
+        result["why"] = (text.strip().splitlines() or ["took too long" if status is None else f"exit status {status}"])[
+            -1
+        ]
     return result
 
 
@@ -166,19 +220,33 @@ def part_steps(seconds, out):
             if status == 0 and lines:
                 figures.append(lines[-1])
             else:
-                problems.append(f"{model} {peer}: " + ("took too long" if status is None else (text.strip().splitlines() or [str(status)])[-1]))
+                problems.append(
+                    f"{model} {peer}: "
+                    + ("took too long" if status is None else (text.strip().splitlines() or [str(status)])[-1])
+                )
     ratios = {}
     for model in STEP_MODELS:
         ours = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] == "traincc"]
         others = [f["step_ms"] for f in figures if f["model"] == model and f["peer"] != "traincc"]
         if ours and others:
             ratios[model] = round(ours[0] / min(others), 3)
-    return {"ok": bool(figures) and all(f"{m} traincc" not in p for m in STEP_MODELS for p in problems), "ratios": ratios, "figures": figures,
-            "problems": problems}
+    return {
+        "ok": bool(figures) and all(f"{m} traincc" not in p for m in STEP_MODELS for p in problems),
+        "ratios": ratios,
+        "figures": figures,
+        "problems": problems,
+    }
 
 
-PARTS = {"device": (part_device, 60), "tests": (part_tests, 150), "libraries": (part_libraries, 90), "sanitizer": (part_sanitizer, 60),
-         "bandwidth": (part_bandwidth, 60), "matmul": (part_matmul, 120), "steps": (part_steps, 240)}
+PARTS = {
+    "device": (part_device, 60),
+    "tests": (part_tests, 150),
+    "libraries": (part_libraries, 90),
+    "sanitizer": (part_sanitizer, 60),
+    "bandwidth": (part_bandwidth, 60),
+    "matmul": (part_matmul, 120),
+    "steps": (part_steps, 240),
+}
 
 
 def table(report):
@@ -214,7 +282,11 @@ def table(report):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--out", default=os.environ.get("OUT", "gpu-check"), help="folder for the report (default: $OUT, else gpu-check)")
+    p.add_argument(
+        "--out",
+        default=os.environ.get("OUT", "gpu-check"),
+        help="folder for the report (default: $OUT, else gpu-check)",
+    )
     p.add_argument("--only", help="comma-separated parts: " + ", ".join(PARTS))
     p.add_argument("--programs", help="comma-separated: in the parts tests and libraries only these test programs")
     p.add_argument("--seconds", type=float, default=1, help="stretch every part's time limit by this factor")

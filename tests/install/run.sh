@@ -10,8 +10,8 @@ prefix=$scratch/prefix
 
 "$cmake" --install "$build" --prefix "$prefix" >/dev/null
 echo "== find_package"
-"$cmake" -S "$here/project" -B "$scratch/outside" -G Ninja -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" ||
-    { cat "$scratch/log"; exit 1; }
+"$cmake" -S "$here/project" -B "$scratch/outside" -G Ninja -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_PREFIX_PATH="$prefix" >"$scratch/log" || { cat "$scratch/log"; exit 1; }
 "$cmake" --build "$scratch/outside"
 "$scratch/outside/outside"
 "$scratch/outside/outside-static"

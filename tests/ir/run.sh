@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # Runs the text tests of one folder: run.sh TCC_OPT FILECHECK FOLDER [NAME...]
 #
-# A file FOLDER/*.tir (NAME: only these, without .tir) has one or more lines `// RUN: command`; a line that ends in a backslash goes on in
-# the next RUN line. The command is a line of bash with pipefail in which %s is the file, %S its folder, %t a scratch file's name, and the
-# words `tcc-opt`, `FileCheck` and `not` (succeeds when its command fails with an error of ours, not by a signal) mean what one expects.
-# A file fails when one of its commands fails; its output is shown then.
+# A file FOLDER/*.tir (NAME: only these, without .tir) has one or more lines `// RUN: command`; a line that ends in a
+# backslash goes on in the next RUN line. The command is a line of bash with pipefail in which %s is the file, %S its
+# folder, %t a scratch file's name, and the words `tcc-opt`, `FileCheck` and `not` (succeeds when its command fails with
+# an error of ours, not by a signal) mean what one expects. A file fails when one of its commands fails; its output is
+# shown then.
 set -u
 tcc_opt=$1 filecheck=$2 folder=$3
 shift 3

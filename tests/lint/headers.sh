@@ -12,9 +12,11 @@ for header in "$include"/traincc/*.h; do
     name=traincc/$(basename "$header")
     printf '#include <%s>\nint traincc_header_probe;\n' "$name" >"$scratch/probe.c"
     cp "$scratch/probe.c" "$scratch/probe.cc"
-    "$cc" -std=c17 -Wall -Wextra -Wpedantic -Werror -I"$include" -fsyntax-only "$scratch/probe.c" || { echo "lint: $name as C"; failed=1; }
+    "$cc" -std=c17 -Wall -Wextra -Wpedantic -Werror -I"$include" -fsyntax-only "$scratch/probe.c" ||
+        { echo "lint: $name as C"; failed=1; }
     if [ -n "$cxx" ]; then
-        "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$include" -fsyntax-only "$scratch/probe.cc" || { echo "lint: $name as C++"; failed=1; }
+        "$cxx" -std=c++17 -Wall -Wextra -Werror -I"$include" -fsyntax-only "$scratch/probe.cc" ||
+            { echo "lint: $name as C++"; failed=1; }
     fi
     count=$((count + 1))
 done

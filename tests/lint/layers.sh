@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Asks the compiler for a header of each other room, with each room's own include path: layers.sh CC SOURCE_DIR DIR_OF_INCLUDE_PATHS
-# What may be included is there, what may not be is a file that does not exist.
+# Asks the compiler for a header of each other room, with each room's own include path: layers.sh CC SOURCE_DIR
+# DIR_OF_INCLUDE_PATHS What may be included is there, what may not be is a file that does not exist.
 set -u
 cc=$1 source=$2 paths=$3
 scratch=$(mktemp -d)
@@ -10,8 +10,10 @@ failed=0
 
 # A header of each room, and what each room may include beside its own: the arrows of ARCHITECTURE.md.
 declare -A header=(
-    [support]=ir/support/diag.h [ir]=ir/ir.h [passes]=passes/pass.h [program]=codegen/program.h [options]=codegen/options.h
-    [emit]=codegen/emit/llvm.h [body]=codegen/body/body.h [schedule]=codegen/schedule/lowering.h [library]=codegen/library/call.h
+    [support]=ir/support/diag.h [ir]=ir/ir.h [passes]=passes/pass.h [program]=codegen/program.h
+    [options]=codegen/options.h
+    [emit]=codegen/emit/llvm.h [body]=codegen/body/body.h [schedule]=codegen/schedule/lowering.h
+    [library]=codegen/library/call.h
     [contract]=codegen/contract/contract.h
     [attention]=codegen/attention/attention.h [verify]=codegen/verify/verify.h
     [codegen]=codegen/build.h
@@ -28,16 +30,19 @@ declare -A arrows=(
     [files]='support public' [data]='support public files' [runtime]='support program public files'
     [cpu]='support program public runtime' [cuda]='support program public runtime'
     [frontend]='support ir public'
-    [compile]="$below emit body schedule library contract attention verify codegen files data runtime cpu cuda public frontend"
+    [compile]="$below emit body schedule library contract attention verify codegen files data runtime cpu cuda public \
+               frontend"
 )
 for name in "${header[@]}"; do
-    [ -e "$source/$name" ] || [ -e "$source/frontend/include/$name" ] || { echo "lint: $name does not exist, so nothing is shown by it"; failed=1; }
+    [ -e "$source/$name" ] || [ -e "$source/frontend/include/$name" ] ||
+        { echo "lint: $name does not exist, so nothing is shown by it"; failed=1; }
 done
 for room in "${!arrows[@]}"; do
     for other in "${!header[@]}"; do
         name=${header[$other]} not='!' expected=may
         [ "$room" = "$other" ] || [[ " ${arrows[$room]} " = *" $other "* ]] || not='' expected='may not'
-        printf '#if %s__has_include("%s")\n#error lint: %s %s include %s\n#endif\n' "$not" "$name" "$room" "$expected" "$name"
+        printf '#if %s__has_include("%s")\n#error lint: %s %s include %s\n#endif\n' \
+            "$not" "$name" "$room" "$expected" "$name"
     done >"$scratch/probe.c"
     # shellcheck disable=SC2046
     "$cc" $(cat "$paths/$room.includes") -fsyntax-only "$scratch/probe.c" 2>"$scratch/log" && continue

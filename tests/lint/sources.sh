@@ -22,21 +22,27 @@ mapfile -t allocating < <(printf '%s\n' "${library[@]}" | grep -v '^ir/support/a
 mapfile -t tools < <(find tools -name '*.[ch]' | sort)
 mapfile -t no_llvm < <(printf '%s\n' "${all[@]}" | grep -vE '^(codegen|tests)/')
 
-forbid "an include climbs out of its folder" '^[[:space:]]*#[[:space:]]*include[[:space:]]*["<][^">]*\.\./' "${all[@]}"
-forbid "a room is included by its path from the project's root" '^[[:space:]]*#[[:space:]]*include[[:space:]]*"(support|cpu|cuda|data|files|emit|body|schedule|contract|attention|library)/' \
+include='^[[:space:]]*#[[:space:]]*include[[:space:]]*'
+forbid "an include climbs out of its folder" "$include[\"<][^\">]*\.\./" "${all[@]}"
+forbid "a room is included by its path from the project's root" \
+    "$include\"(support|cpu|cuda|data|files|emit|body|schedule|contract|attention|library)/" \
     "${all[@]}"
 forbid "LLVM belongs to codegen" '#[[:space:]]*include[[:space:]]*[<"]llvm' "${no_llvm[@]}"
-forbid "tools include the public headers only" '#[[:space:]]*include[[:space:]]*"(ir|passes|codegen|runtime|frontend)/' "${tools[@]}"
-forbid "the library prints, exits or aborts" '(^|[^[:alnum:]_.>])(printf|puts|putchar|perror|abort|exit|_exit|quick_exit|assert)[[:space:]]*\(' "${library[@]}"
-forbid "heap memory goes through ir/support/alloc.h" '(^|[^[:alnum:]_.>])(malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup|asprintf|free)[[:space:]]*\(' \
-    "${allocating[@]}"
+forbid "tools include the public headers only" "$include\"(ir|passes|codegen|runtime|frontend)/" "${tools[@]}"
+forbid "the library prints, exits or aborts" \
+    '(^|[^[:alnum:]_.>])(printf|puts|putchar|perror|abort|exit|_exit|quick_exit|assert)[[:space:]]*\(' \
+    "${library[@]}"
+allocators='malloc|calloc|realloc|aligned_alloc|posix_memalign|strdup|strndup|asprintf|free'
+forbid "heap memory goes through ir/support/alloc.h" \
+    "(^|[^[:alnum:]_.>])($allocators)[[:space:]]*\\(" "${allocating[@]}"
 mapfile -t no_target < <(printf '%s\n' "${library[@]}" | grep '^codegen/' | grep -vE '^codegen/(emit/|program\.h$)')
-forbid "which target code is for is asked of its description or its table of functions" 'TCC_TARGET_(HOST|CUDA)|target->kind *[!=]=' "${no_target[@]}"
+forbid "which target code is for is asked of its description or its table of functions" \
+    'TCC_TARGET_(HOST|CUDA)|target->kind *[!=]=' "${no_target[@]}"
 forbid "unfinished" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' "${all[@]}"
 
 # One home a vendor: the header of each is included in exactly one file.
 for header in cuda.h cublasLt.h cudnn.h nccl.h sqlite3.h; do
-    homes=$(grep -lE "#[[:space:]]*include[[:space:]]*(<(.*/)?|\")$header" "${library[@]}" /dev/null) # not runtime/cuda/$header
+    homes=$(grep -lE "$include(<(.*/)?|\")$header" "${library[@]}" /dev/null) # not runtime/cuda/$header
     if [ "$(printf '%s' "$homes" | grep -c .)" -gt 1 ]; then
         printf 'lint: %s has more than one home:\n%s\n' "$header" "$homes"
         failed=1

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# What the libraries export begins with tcc_ and is none of the names that TinyCC's library has; what the public headers declare is in
-# the first library: symbols.sh INCLUDE_DIR LIBRARY...
+# What the libraries export begins with tcc_ and is none of the names that TinyCC's library has; what the public headers
+# declare is in the first library: symbols.sh INCLUDE_DIR LIBRARY...
 set -u
 include=$1
 shift
-tinycc='tcc_(new|delete|run|compile_string|add_file|get_symbol|set_options|relocate|add_library|set_output_type|output_file|set_lib_path|'
-tinycc+='add_include_path|add_sysinclude_path|define_symbol|undefine_symbol|add_symbol|add_library_path|set_error_func|list_symbols)'
+tinycc='tcc_(new|delete|run|compile_string|add_file|get_symbol|set_options|relocate|add_library|set_output_type|'
+tinycc+='output_file|set_lib_path|add_include_path|add_sysinclude_path|define_symbol|undefine_symbol|'
+tinycc+='add_symbol|add_library_path|set_error_func|list_symbols)'
 failed=0
 for library in "$@"; do
     case $library in
@@ -14,7 +15,8 @@ for library in "$@"; do
         *) symbols=$(nm -D --defined-only "$library" | awk '{print $NF}') ;;
     esac
     # Sanitizer builds add symbols of the compiler's own.
-    foreign=$(printf '%s\n' "$symbols" | grep -vE '^(tcc_|_end$|_edata$|__bss_start$|__(odr_)?asan|__start___sanc|__stop___sanc|$)' | sort -u)
+    foreign=$(printf '%s\n' "$symbols" |
+        grep -vE '^(tcc_|_end$|_edata$|__bss_start$|__(odr_)?asan|__start___sanc|__stop___sanc|$)' | sort -u)
     taken=$(printf '%s\n' "$symbols" | grep -xE "$tinycc" | sort -u)
     if [ -n "$foreign" ]; then
         printf 'lint: %s defines names without tcc_:\n%s\n' "$library" "$foreign"
@@ -26,7 +28,8 @@ for library in "$@"; do
     fi
     echo "$(basename "$library"): $(printf '%s\n' "$symbols" | grep -c '^tcc_') symbols"
 done
-declared=$(cat "$include"/traincc/*.h | grep -oE '^TCC_API .*' | sed -nE 's/^[^(]*[ *](tcc_[a-z0-9_]+)\(.*/\1/p' | sort -u)
+declared=$(cat "$include"/traincc/*.h | grep -oE '^TCC_API .*' |
+    sed -nE 's/^[^(]*[ *](tcc_[a-z0-9_]+)\(.*/\1/p' | sort -u)
 defined=$(nm -D --defined-only "$1" | awk '{print $NF}' | sort -u)
 absent=$(comm -23 <(printf '%s\n' "$declared") <(printf '%s\n' "$defined"))
 if [ -n "$absent" ]; then

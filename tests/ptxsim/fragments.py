@@ -3,9 +3,9 @@
 """Where the elements of matrices lie in the registers of a warp: writes fragments.inc.
 
 The layouts are facts about the hardware, as CUTLASS states them (include/cute/atom: mma_traits_sm75.hpp,
-mma_traits_sm80.hpp, mma_traits_sm90.hpp, copy_traits_sm75.hpp). A layout maps (thread, value) to a number: shapes give the digits of
-both, fastest first, strides what each digit counts. For A, B and C of a product the number is m + M k, n + N k, m + M n;
-for ldmatrix, the bit of what the warp moves.
+mma_traits_sm80.hpp, mma_traits_sm90.hpp, copy_traits_sm75.hpp). A layout maps (thread, value) to a number: shapes give
+the digits of both, fastest first, strides what each digit counts. For A, B and C of a product the number is m + M k, n
++ N k, m + M n; for ldmatrix, the bit of what the warp moves.
 
     fragments.py >fragments.inc
 """
@@ -88,19 +88,26 @@ def lines(values):
 
 
 def main():
-    print("/* Made by fragments.py: do not edit. A line for each thread: the row and the column of each of its values. */")
+    print(
+        "/* Made by fragments.py: do not edit. A line for each thread: the row and the column of each of its values. */"
+    )
     for name, (rows, *layout) in LAYOUTS.items():
         places = [[x for n in values for x in (n % rows, n // rows)] for values in numbers(*layout)]
         print(f"LAYOUT({name},\n    {lines(places)})")
     for name, m, k, sm, types, *layouts in PRODUCTS:
         print(f'PRODUCT("{name}", {m}, {k}, {sm}, "{types}", {", ".join(layouts)})')
-    print("/* A line for each thread: the lane whose address 16 bits of its registers come from, and which of the eight there. */")
+    print(
+        "/* A line for each thread: the lane whose address 16 bits of its registers come from, "
+        "and which of the eight there. */"
+    )
     for n, transposed, source, destination in LOADS:
         place = {}
         for t, bits in enumerate(numbers(*source)):
             for v, bit in enumerate(bits):
                 place.setdefault(bit, (t, v))
-        halves = [[x for bit in row[::16] for x in (place[bit][0], place[bit][1] // 16)] for row in numbers(*destination)]
+        halves = [
+            [x for bit in row[::16] for x in (place[bit][0], place[bit][1] // 16)] for row in numbers(*destination)
+        ]
         print(f"LOAD({n}, {int(transposed)},\n    {lines(halves)})")
 
 

@@ -8,28 +8,29 @@ With names, only these cases are made anew.
 
 No weights are stored, because both sides compute them. All of it is exact in float32:
 
-    hash(name)       FNV-1a, 64 bits, of the bytes of the name: h = 0xcbf29ce484222325; for each byte h = (h ^ byte) * 0x100000001b3
-    noise(name, i)   the splitmix64 finalizer of hash(name) + (i + 1) * 0x9e3779b97f4a7c15, modulo 2^64:
+    hash(name)       FNV-1a, 64 bits, of the bytes of the name: h = 0xcbf29ce484222325; for each byte h = (h ^ byte) *
+    0x100000001b3 noise(name, i)   the splitmix64 finalizer of hash(name) + (i + 1) * 0x9e3779b97f4a7c15, modulo 2^64:
                      x ^= x >> 30; x *= 0xbf58476d1ce4e5b9; x ^= x >> 27; x *= 0x94d049bb133111eb; x ^= x >> 31
     uniform(name, i) (noise >> 40) * 2^-23 - 1, in [-1, 1)
 
 A parameter is filled in row-major order under its PyTorch name, linear weights being (outputs, inputs):
     rank 2 and up                uniform * 2^-k, k the smallest with 4^k >= the product of all extents but the first
     rank 1, name ends "weight"   1 + uniform / 4, halved for a batch norm
-    rank 1 else                  uniform / 8, plus 3/4 for a batch norm: most values then pass the ReLU, which keeps the curves calm
-    running mean and variance    0 and 1
-    A batch norm is what has a running mean: bn1.weight, layer1.0.bn2.bias, layer2.0.downsample.1.weight.
+    rank 1 else                  uniform / 8, plus 3/4 for a batch norm: most values then pass the ReLU, which keeps the
+    curves calm running mean and variance    0 and 1 A batch norm is what has a running mean: bn1.weight,
+    layer1.0.bn2.bias, layer2.0.downsample.1.weight.
 Step s (from 0) uses batch b = s mod the model's `batches` of:
-    GPT     token (b, row, t), t = 0..context: (noise("tokens", ((b * batch) + row) * (context + 1) + t) >> 33) mod vocab;
+    GPT     token (b, row, t), t = 0..context: (noise("tokens", ((b * batch) + row) * (context + 1) + t) >> 33) mod
+    vocab;
             inputs are t < context, targets the tokens one further on
     images  pixel: uniform("images", ((b * batch + row) * channels + c) * height * width + y * width + x);
             label: (noise("labels", b * batch + row) >> 33) mod 10
-The loss of a step is that before its update: mean cross-entropy over positions or rows. AdamW decays tensors of rank 2 and up; SGD decays all
-and adds the decay to the gradient; `clip` is the largest global L2 norm of the gradient (0: none).
-`losses` are PyTorch's in float32, `losses_f64` the same in float64. The gradient of ReLU jumps, so a rounding error can grow without bound
-over the steps; the script therefore also runs from weights shaken by a few parts in 10^7 and refuses a curve that any float32 run leaves by more
-than 4e-5 relative, because it would say more about rounding than about the program.
-"""
+The loss of a step is that before its update: mean cross-entropy over positions or rows. AdamW decays tensors of rank 2
+and up; SGD decays all and adds the decay to the gradient; `clip` is the largest global L2 norm of the gradient (0:
+none). `losses` are PyTorch's in float32, `losses_f64` the same in float64. The gradient of ReLU jumps, so a rounding
+error can grow without bound over the steps; the script therefore also runs from weights shaken by a few parts in 10^7
+and refuses a curve that any float32 run leaves by more than 4e-5 relative, because it would say more about rounding
+than about the program. """
 import json
 import os
 import sys
@@ -49,8 +50,18 @@ NESTEROV = {**SGD, "nesterov": True, "clip": 1.0}
 
 
 def gpt(layers, heads, width, context, batch, bias=False, gelu="none"):
-    return dict(kind="gpt", layers=layers, heads=heads, width=width, context=context, vocab=65, bias=bias, gelu=gelu, batch=batch,
-                batches=BATCHES)
+    return dict(
+        kind="gpt",
+        layers=layers,
+        heads=heads,
+        width=width,
+        context=context,
+        vocab=65,
+        bias=bias,
+        gelu=gelu,
+        batch=batch,
+        batches=BATCHES,
+    )
 
 
 def resnet(width, batch):
@@ -151,7 +162,13 @@ def check(name, m, o):
     print(f"{name}: {double[0]:.4f} to {double[-1]:.4f}, float32 off by {worst:.1e}", flush=True)
     if worst > LIMIT:
         sys.exit(f"{name}: float32 and float64 differ by {worst:.1e}, more than {LIMIT:.0e}: choose a calmer curve")
-    return dict(name=name, model=m, optimizer=o, losses=[float(f"{x:.9g}") for x in single], losses_f64=[float(f"{x:.9g}") for x in double])
+    return dict(
+        name=name,
+        model=m,
+        optimizer=o,
+        losses=[float(f"{x:.9g}") for x in single],
+        losses_f64=[float(f"{x:.9g}") for x in double],
+    )
 
 
 def main():

@@ -4,8 +4,8 @@
 
     python3 tests/numerics/golden/make_ops.py        (PyTorch 2.4 or newer)
 
-A case is a graph in text with outputs "y", the op, and "loss", the sum of y times an input "r". Inputs are formulas; element e (from 0)
-of input number i is
+A case is a graph in text with outputs "y", the op, and "loss", the sum of y times an input "r". Inputs are formulas;
+element e (from 0) of input number i is
     float    4 * fmod((e + 1) * 0.6180339887498949 + 0.37 * i, 1) - 2
     integer  (7 e + 3) mod 5
 Of y and of each parameter's gradient are stored four inner products, k = 0..3, with
@@ -27,7 +27,9 @@ def count(shape):
 
 
 def floats(i, shape):
-    return torch.tensor([4 * math.fmod((e + 1) * 0.6180339887498949 + 0.37 * i, 1) - 2 for e in range(count(shape))]).reshape(shape)
+    return torch.tensor(
+        [4 * math.fmod((e + 1) * 0.6180339887498949 + 0.37 * i, 1) - 2 for e in range(count(shape))]
+    ).reshape(shape)
 
 
 def integers(shape):
@@ -36,7 +38,10 @@ def integers(shape):
 
 def projections(t):
     flat = t.detach().reshape(-1).tolist()
-    return [sum(v * (math.fmod((e + 1) * 0.7548776662466927 * (k + 1), 1) - 0.5) for e, v in enumerate(flat)) for k in range(4)]
+    return [
+        sum(v * (math.fmod((e + 1) * 0.7548776662466927 * (k + 1), 1) - 0.5) for e, v in enumerate(flat))
+        for k in range(4)
+    ]
 
 
 def text_type(dtype, shape):
@@ -81,9 +86,21 @@ def case(name, inputs, op, function):
 
 
 def elementwise():
-    functions = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
-                 "softplus": F.softplus, "abs": torch.abs, "erf": torch.erf, "sigmoid": torch.sigmoid, "tanh": torch.tanh,
-                 "expm1": torch.expm1, "sin": torch.sin, "cos": torch.cos, "exp": torch.exp}
+    functions = {
+        "relu": F.relu,
+        "gelu": F.gelu,
+        "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "silu": F.silu,
+        "softplus": F.softplus,
+        "abs": torch.abs,
+        "erf": torch.erf,
+        "sigmoid": torch.sigmoid,
+        "tanh": torch.tanh,
+        "expm1": torch.expm1,
+        "sin": torch.sin,
+        "cos": torch.cos,
+        "exp": torch.exp,
+    }
     for name, function in functions.items():
         yield case(name, [Param((3, 5))], name + "(%0)", function)
     yield case("leaky_relu", [Param((3, 5))], "leaky_relu(%0) {slope=0.01}", lambda x: F.leaky_relu(x, 0.01))
@@ -103,10 +120,18 @@ def reductions():
 def norms():
     yield case("layer_norm", [Param((3, 4, 5)), Param((5,)), Param((5,))], "layer_norm(%0, %1, %2) {eps=1e-5, axis=2}",
                lambda x, w, b: F.layer_norm(x, (5,), w, b, 1e-5))
-    yield case("layer_norm_2", [Param((3, 4, 5)), Param((4, 5)), Param((4, 5))], "layer_norm(%0, %1, %2) {eps=1e-5, axis=1}",
-               lambda x, w, b: F.layer_norm(x, (4, 5), w, b, 1e-5))
-    yield case("group_norm", [Param((3, 6, 5)), Param((6,)), Param((6,))], "group_norm(%0, %1, %2) {eps=1e-5, axis=1, groups=3}",
-               lambda x, w, b: F.group_norm(x, 3, w, b, 1e-5))
+    yield case(
+        "layer_norm_2",
+        [Param((3, 4, 5)), Param((4, 5)), Param((4, 5))],
+        "layer_norm(%0, %1, %2) {eps=1e-5, axis=1}",
+        lambda x, w, b: F.layer_norm(x, (4, 5), w, b, 1e-5),
+    )
+    yield case(
+        "group_norm",
+        [Param((3, 6, 5)), Param((6,)), Param((6,))],
+        "group_norm(%0, %1, %2) {eps=1e-5, axis=1, groups=3}",
+        lambda x, w, b: F.group_norm(x, 3, w, b, 1e-5),
+    )
     yield case("batch_norm", [Param((3, 6, 5)), Param((6,)), Param((6,))], "batch_norm(%0, %1, %2) {eps=1e-5, axis=1}",
                lambda x, w, b: F.batch_norm(x, None, None, w, b, True, 0.1, 1e-5))
     yield case("rms_norm", [Param((3, 4, 5)), Param((5,))], "rms_norm(%0, %1) {eps=1e-5, axis=2}",
@@ -138,7 +163,9 @@ def windows():
                lambda x: F.avg_pool2d(x, (3, 2), (2, 2), (1, 1)))
     for size in ((3, 4), (7, 8), (9, 13), (1, 1)):
         yield case("adaptive_%d" % size[0], [x], "adaptive_avg_pool(%0)", lambda x: F.adaptive_avg_pool2d(x, size))
-        yield case("nearest_%d" % size[0], [x], "resize_nearest(%0)", lambda x: F.interpolate(x, size=size, mode="nearest"))
+        yield case(
+            "nearest_%d" % size[0], [x], "resize_nearest(%0)", lambda x: F.interpolate(x, size=size, mode="nearest")
+        )
         yield case("bilinear_%d" % size[0], [x], "resize_bilinear(%0)",
                    lambda x: F.interpolate(x, size=size, mode="bilinear", align_corners=False))
         yield case("bilinear_corners_%d" % size[0], [x], "resize_bilinear(%0) {align_corners=true}",
@@ -163,8 +190,12 @@ def losses():
             options = {"ignore_index": ignore, "label_smoothing": smoothing}
             yield case(name, [Param((6, 5)), Index((6,))], "cross_entropy(%0, %1) " + attributes,
                        lambda x, t: F.cross_entropy(x, t, **options))
-            yield case(name + "_weights", [Param((6, 5)), Index((6,)), Given((5,))], "cross_entropy(%0, %1, %2) " + attributes,
-                       lambda x, t, w: F.cross_entropy(x, t, w, **options))
+            yield case(
+                name + "_weights",
+                [Param((6, 5)), Index((6,)), Given((5,))],
+                "cross_entropy(%0, %1, %2) " + attributes,
+                lambda x, t, w: F.cross_entropy(x, t, w, **options),
+            )
 
 
 def main():
