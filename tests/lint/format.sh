@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# No line of a text is longer than 120 columns, and every C source is as .clang-format says: format.sh SOURCE_DIR
+# No line of a text is longer than 120 columns, no function longer than 80 lines, and every C source is as .clang-format
+# says: format.sh SOURCE_DIR
 # Tables are left alone: .def files, rows of Markdown, C between "clang-format off" and "clang-format on". Versions of
 # clang-format differ, so only 19 is asked.
 set -u
@@ -16,6 +17,20 @@ long=$(awk 'FNR == 1 { table = 0 } /clang-format off/ { table = 1 } /clang-forma
             length > 120 { print FILENAME ":" FNR ": " length " columns" }' "${sources[@]}" "${texts[@]}")
 if [ -n "$long" ]; then
     printf 'lint: lines of more than 120 columns:\n%s\n' "$long"
+    failed=1
+fi
+
+# As it is formatted, a function begins at a line's begin and ends with a brace alone on its line.
+large=$(awk 'FNR == 1 || /^#/ { start = body = 0 }
+             /^[A-Za-z_]/ && !start { start = FNR; name = $0 }
+             /{$/ { body = 1 }
+             /^}/ {
+                 if (/^}$/ && start && FNR - start >= 80) print FILENAME ":" start ": " FNR - start + 1 " lines: " name
+                 start = body = 0
+             }
+             /;$/ && !body { start = 0 }' "${sources[@]}")
+if [ -n "$large" ]; then
+    printf 'lint: functions of more than 80 lines:\n%s\n' "$large"
     failed=1
 fi
 
