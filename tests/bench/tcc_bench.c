@@ -3,7 +3,7 @@
  * prints one JSON line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels
  * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself. A timed step waits for
  * its loss; on a GPU, where nobody needs to, a window of WINDOW steps waits once. */
-#include <traincc/traincc.h>
+#include "models.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,59 +12,6 @@
 #include <time.h>
 
 enum { WARM_UP = 5, WINDOW = 5 };
-
-typedef struct config {
-    const char *name;
-    tcc_gpt_options gpt;   /* layers 0: another kind */
-    int64_t batch, length; /* length: of a text, or an image's side */
-    int resnet;
-    bool cnn;
-    tcc_optimizer_options optimizer;
-} config;
-
-#define ADAMW_GPT {.kind = TCC_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1, .clip_grad_norm = 1}
-#define ADAM {.kind = TCC_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999}
-#define SGD {.kind = TCC_SGD, .lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .decay_all = true}
-
-static const config configs[] = {
-    {"char_gpt", {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65}, 12, 64, 0, false, ADAMW_GPT},
-    {"gpt_10m", {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocab = 65}, 8, 256, 0, false, ADAMW_GPT},
-    {"gpt2_124m",
-     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
-     4,
-     64,
-     0,
-     false,
-     ADAMW_GPT},
-    {"gpt2_1024",
-     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
-     16,
-     1024,
-     0,
-     false,
-     ADAMW_GPT},
-    {"mnist_cnn", {0}, 64, 28, 0, true, ADAM},
-    {"resnet18_cifar", {0}, 32, 32, 18, false, SGD},
-    {"resnet50", {0}, 128, 224, 50, false, SGD},
-    {"mlp", {0}, 128, 0, 0, false, ADAM},
-};
-
-static int64_t classes_of(const config *c) { return c->gpt.layers ? c->gpt.vocab : c->resnet == 50 ? 1000 : 10; }
-
-static void build(tcc_trace *t, void *user) {
-    const config *c = user;
-    tcc_tensor x = tcc_input(t, "x"), logits;
-    if (c->gpt.layers) logits = tcc_gpt(t, x, &c->gpt);
-    else if (c->cnn)
-        logits = tcc_cnn(t, x, &(tcc_cnn_options){.channels1 = 32, .channels2 = 64, .hidden = 128, .classes = 10});
-    else if (c->resnet)
-        logits =
-            tcc_resnet(t, x,
-                       &(tcc_resnet_options){
-                           .depth = c->resnet, .classes = classes_of(c), .width = 64, .cifar_stem = c->length == 32});
-    else logits = tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){1024, 1024}, .outputs = 10});
-    tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
-}
 
 static double now(void) {
     struct timespec t;
@@ -77,37 +24,7 @@ static int ascending(const void *a, const void *b) {
     return (d > 0) - (d < 0);
 }
 
-static uint64_t random_state = 1;
-static uint32_t random_bits(void) {
-    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(random_state >> 33);
-}
-
-/* x as the model wants it, random; y random classes. */
-static void make_batch(const config *c, tcc_array batch[2]) {
-    int64_t classes = classes_of(c), numel = 1, targets = c->gpt.layers ? c->batch * c->length : c->batch;
-    tcc_array x = {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {c->batch, c->cnn ? 1 : 3, c->length, c->length}};
-    tcc_array y = {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {c->batch}};
-    if (c->gpt.layers) {
-        x = (tcc_array){.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {c->batch, c->length}};
-        y = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 2, .dims = {c->batch, c->length}};
-    } else if (!c->cnn && !c->resnet) {
-        x = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {c->batch, 784}};
-    }
-    for (int d = 0; d < x.rank; d++) numel *= x.dims[d];
-    x.data = aligned_alloc(64, (size_t)(numel * 4 + 63) / 64 * 64);
-    y.data = aligned_alloc(64, (size_t)(targets * 4 + 63) / 64 * 64);
-    if (!x.data || !y.data) exit(EXIT_FAILURE);
-    for (int64_t i = 0; i < numel; i++) {
-        if (x.dtype == TCC_I32) ((int32_t *)x.data)[i] = (int32_t)(random_bits() % (uint32_t)classes);
-        else ((float *)x.data)[i] = (float)((double)random_bits() * 0x1p-30 - 1) * 1.7f; /* variance near 1 */
-    }
-    for (int64_t i = 0; i < targets; i++) ((int32_t *)y.data)[i] = (int32_t)(random_bits() % (uint32_t)classes);
-    batch[0] = x;
-    batch[1] = y;
-}
-
-static tcc_status measure(tcc_context *cx, const config *c, int steps, bool explain) {
+static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool explain) {
     tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = c->optimizer};
     const char *mode = getenv("TCC_BENCH_MODE");
     options.device = getenv("TCC_BENCH_DEVICE");
@@ -116,8 +33,8 @@ static tcc_status measure(tcc_context *cx, const config *c, int steps, bool expl
     if (mode && !strcmp(mode, "eager")) options.mode = TCC_MODE_EAGER;
     tcc_model *m;
     tcc_array batch[2];
-    make_batch(c, batch);
-    tcc_status status = tcc_model_create(cx, build, (void *)c, &options, &m);
+    bench_model_batch(c, batch);
+    tcc_status status = tcc_model_create(cx, bench_model_build, (void *)c, &options, &m);
     if (status != TCC_OK) return status;
     tcc_model_profile(m, explain);
     double *times = calloc((size_t)(WARM_UP + steps), sizeof *times);
@@ -157,13 +74,11 @@ static tcc_status measure(tcc_context *cx, const config *c, int steps, bool expl
 }
 
 int main(int argc, char **argv) {
-    const config *c = NULL;
-    for (size_t i = 0; argc > 1 && i < sizeof configs / sizeof configs[0]; i++)
-        if (!strcmp(configs[i].name, argv[1])) c = &configs[i];
+    const bench_model *c = argc > 1 ? bench_model_find(argv[1]) : NULL;
     int steps = argc > 2 ? atoi(argv[2]) : 20;
     if (!c || steps < 1) {
         fputs("usage: tcc-bench MODEL [STEPS [--explain]], MODEL one of", stderr);
-        for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++) fprintf(stderr, " %s", configs[i].name);
+        for (int i = 0; i < n_bench_models; i++) fprintf(stderr, " %s", bench_models[i].name);
         fputc('\n', stderr);
         return 2;
     }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "models.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ADAMW_GPT {.kind = TCC_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1, .clip_grad_norm = 1}
+#define ADAM {.kind = TCC_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999}
+#define SGD {.kind = TCC_SGD, .lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .decay_all = true}
+
+const bench_model bench_models[] = {
+    {"char_gpt", {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65}, 12, 64, 0, false, ADAMW_GPT},
+    {"gpt_10m", {.layers = 6, .heads = 6, .width = 384, .context = 256, .vocab = 65}, 8, 256, 0, false, ADAMW_GPT},
+    {"gpt2_124m",
+     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
+     4,
+     64,
+     0,
+     false,
+     ADAMW_GPT},
+    {"gpt2_1024",
+     {.layers = 12, .heads = 12, .width = 768, .context = 1024, .vocab = 50257, .bias = true},
+     16,
+     1024,
+     0,
+     false,
+     ADAMW_GPT},
+    {"mnist_cnn", {0}, 64, 28, 0, true, ADAM},
+    {"resnet18_cifar", {0}, 32, 32, 18, false, SGD},
+    {"resnet50", {0}, 128, 224, 50, false, SGD},
+    {"mlp", {0}, 128, 0, 0, false, ADAM},
+};
+
+const int n_bench_models = sizeof bench_models / sizeof bench_models[0];
+
+const bench_model *bench_model_find(const char *name) {
+    for (int i = 0; i < n_bench_models; i++)
+        if (!strcmp(bench_models[i].name, name)) return &bench_models[i];
+    return NULL;
+}
+
+static int64_t classes_of(const bench_model *c) { return c->gpt.layers ? c->gpt.vocab : c->resnet == 50 ? 1000 : 10; }
+
+void bench_model_build(tcc_trace *t, void *user) {
+    const bench_model *c = user;
+    tcc_tensor x = tcc_input(t, "x"), logits;
+    if (c->gpt.layers) logits = tcc_gpt(t, x, &c->gpt);
+    else if (c->cnn)
+        logits = tcc_cnn(t, x, &(tcc_cnn_options){.channels1 = 32, .channels2 = 64, .hidden = 128, .classes = 10});
+    else if (c->resnet)
+        logits =
+            tcc_resnet(t, x,
+                       &(tcc_resnet_options){
+                           .depth = c->resnet, .classes = classes_of(c), .width = 64, .cifar_stem = c->length == 32});
+    else logits = tcc_mlp(t, x, &(tcc_mlp_options){.n_hidden = 2, .hidden = (int64_t[]){1024, 1024}, .outputs = 10});
+    tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
+}
+
+static uint64_t random_state = 1;
+static uint32_t random_bits(void) {
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(random_state >> 33);
+}
+
+void bench_model_batch(const bench_model *c, tcc_array batch[2]) {
+    int64_t classes = classes_of(c), numel = 1, targets = c->gpt.layers ? c->batch * c->length : c->batch;
+    tcc_array x = {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {c->batch, c->cnn ? 1 : 3, c->length, c->length}};
+    tcc_array y = {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {c->batch}};
+    if (c->gpt.layers) {
+        x = (tcc_array){.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {c->batch, c->length}};
+        y = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 2, .dims = {c->batch, c->length}};
+    } else if (!c->cnn && !c->resnet) {
+        x = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {c->batch, 784}};
+    }
+    for (int d = 0; d < x.rank; d++) numel *= x.dims[d];
+    x.data = aligned_alloc(64, (size_t)(numel * 4 + 63) / 64 * 64);
+    y.data = aligned_alloc(64, (size_t)(targets * 4 + 63) / 64 * 64);
+    if (!x.data || !y.data) exit(EXIT_FAILURE);
+    for (int64_t i = 0; i < numel; i++) {
+        if (x.dtype == TCC_I32) ((int32_t *)x.data)[i] = (int32_t)(random_bits() % (uint32_t)classes);
+        else ((float *)x.data)[i] = (float)((double)random_bits() * 0x1p-30 - 1) * 1.7f; /* variance near 1 */
+    }
+    for (int64_t i = 0; i < targets; i++) ((int32_t *)y.data)[i] = (int32_t)(random_bits() % (uint32_t)classes);
+    batch[0] = x;
+    batch[1] = y;
+}

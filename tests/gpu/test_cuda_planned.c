@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * What is planned is all that is allocated: the benchmark's models are compiled and made ready to run, for the CPU and
+ * for a GPU with libraries and without, and each allocation of device memory is counted. Run with names of models for a
+ * table of these: test_cuda_planned gpt2_1024 resnet50. */
+#include "bench/models.h"
+#include "harness/check.h"
+#include "runtime/cpu/device.h"
+#include "runtime/cuda/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- Counting -- */
+
+/* Bytes by what they are for: what the plan speaks of; tables, which say where instances lie; batches on their way.
+ * What a library is tried with before it is first used is free again at once. */
+enum { PLANNED, TABLES, STAGING, TRIALS, PURPOSES };
+static int64_t allocated[PURPOSES];
+
+static int purpose_of(const char *text) {
+    return !text ? PLANNED : strstr(text, "tables") ? TABLES : strstr(text, "batches") ? STAGING : TRIALS;
+}
+
+tcc_status __real_tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out);
+tcc_status __wrap_tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out);
+tcc_status __real_tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, const char *purpose,
+                                  tcc_cuda_address *out);
+tcc_status __wrap_tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, const char *purpose,
+                                  tcc_cuda_address *out);
+
+static tcc_device_ops real_ops;
+
+static tcc_status count_alloc(tcc_device *device, tcc_diag *d, int64_t size_bytes, void **out) {
+    allocated[PLANNED] += size_bytes;
+    return real_ops.alloc(device, d, size_bytes, out);
+}
+
+tcc_status __wrap_tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out) {
+    static tcc_device_ops counting;
+    tcc_status status = __real_tcc_device_cpu_create(cx, threads, out);
+    if (status != TCC_OK) return status;
+    real_ops = counting = *(*out)->ops;
+    counting.alloc = count_alloc;
+    (*out)->ops = &counting;
+    return TCC_OK;
+}
+
+tcc_status __wrap_tcc__cuda_alloc(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, const char *purpose,
+                                  tcc_cuda_address *out) {
+    allocated[purpose_of(purpose)] += size_bytes;
+    return __real_tcc__cuda_alloc(cuda, d, size_bytes, purpose, out);
+}
+
+/* -- Models -- */
+
+static const struct {
+    const char *name, *device, *libraries;
+} targets[] = {{"cpu", "cpu", "none"}, {"cuda", "cuda", "none"}, {"cuda, libraries", "cuda", ""}};
+enum { TARGETS = sizeof targets / sizeof targets[0] };
+
+static int64_t batch_bytes(const tcc_array *batch) {
+    int64_t bytes = 0;
+    for (int i = 0; i < 2; i++) {
+        int64_t n = 4; /* f32 and i32 */
+        for (int d = 0; d < batch[i].rank; d++) n *= batch[i].dims[d];
+        bytes += n;
+    }
+    return bytes;
+}
+
+/* One model on one target: a row of the table. */
+static void check_model(const bench_model *c, int target) {
+    setenv("TCC_LIBRARIES", targets[target].libraries, 1);
+    tcc_context *cx;
+    tcc_model *m;
+    tcc_array batch[2];
+    tcc_program_info info = {0};
+    tcc_model_options options = {
+        .size = sizeof options, .seed = 1, .optimizer = c->optimizer, .device = targets[target].device};
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    bench_model_batch(c, batch);
+    memset(allocated, 0, sizeof allocated);
+    tcc_status status = tcc_model_create(cx, bench_model_build, (void *)c, &options, &m);
+    if (status == TCC_OK) status = tcc_model_compile(m, true, batch, 2);
+    if (status == TCC_OK) status = tcc_model_info(m, &info);
+    if (status != TCC_OK) fail_msg("%s on %s: %s", c->name, targets[target].name, tcc_context_error(cx));
+    /* The CPU works in the memory of the model's parameters and state, and of the user's batch. */
+    int64_t planned = info.peak_bytes;
+    if (!target) planned -= info.param_bytes + info.state_bytes + batch_bytes(batch);
+    printf("%-15s %-16s %14lld %14lld %14lld %14lld %8lld %10lld %10lld\n", c->name, targets[target].name,
+           (long long)info.arena_bytes, (long long)info.peak_bytes, (long long)planned, (long long)allocated[PLANNED],
+           (long long)allocated[TABLES], (long long)allocated[STAGING], (long long)allocated[TRIALS]);
+    if (allocated[PLANNED] != planned)
+        fail_msg("%s on %s: %lld bytes are planned, %lld allocated", c->name, targets[target].name, (long long)planned,
+                 (long long)allocated[PLANNED]);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    free(batch[0].data);
+    free(batch[1].data);
+    unsetenv("TCC_LIBRARIES");
+}
+
+static void heading(void) {
+    printf("%-15s %-16s %14s %14s %14s %14s %8s %10s %10s\n", "model", "target", "arena", "peak", "on the device",
+           "allocated", "tables", "staging", "trials");
+}
+
+static void planned_is_allocated(void **state) {
+    (void)state;
+    static const char *const models[] = {"mlp", "mnist_cnn", "char_gpt"};
+    heading();
+    for (int i = 0; i < (int)(sizeof models / sizeof models[0]); i++)
+        for (int target = 0; target < TARGETS; target++) check_model(bench_model_find(models[i]), target);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) {
+        heading();
+        for (int i = 1; i < argc; i++)
+            for (int target = 0; target < TARGETS && bench_model_find(argv[i]); target++)
+                check_model(bench_model_find(argv[i]), target);
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {cmocka_unit_test(planned_is_allocated)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
