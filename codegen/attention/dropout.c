@@ -36,7 +36,7 @@ LLVMValueRef tcc_attention_keeps(tcc_emitter *e, const tcc_attention *a, LLVMVal
     return LLVMBuildICmp(e->builder, LLVMIntUGT, word, tcc_emit_int(e, LLVMTypeOf(word), last), "");
 }
 
-/* Of each four lanes of a and b, the first two (or last two) pieces of `width` lanes by turns. */
+/* Of each four lanes of a and b, the first two (or last two) parts of `width` lanes by turns. */
 static LLVMValueRef by_turns(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, int width, bool last) {
     enum { MOST_LANES = 16 };
     int lanes = e->lanes, indices[MOST_LANES];

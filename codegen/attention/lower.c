@@ -179,17 +179,17 @@ static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *c
     int64_t axis = concat->attrs->axis.axis, offset = 0, dense[TCC_MAX_RANK];
     tcc_operand_dense(&concat->type, dense);
     for (int i = 0; i < concat->n_operands && *possible; i++) {
-        const tcc_node *piece = concat->operands[i], *hero = hero_of(piece);
+        const tcc_node *part = concat->operands[i], *hero = hero_of(part);
         tcc_attention_role role = role_of(hero);
         int64_t strides[TCC_MAX_RANK];
         *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role] &&
                     (concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow);
         if (*possible) out->dtypes[role] = concat->type.dtype;
-        if (*possible) TCC_TRY(output_strides(l, piece, concat->type.dims, hero, strides, possible));
+        if (*possible) TCC_TRY(output_strides(l, part, concat->type.dims, hero, strides, possible));
         if (!*possible) break;
         out->buffers[role] = (tcc_plan_buffer){.node = concat, .temporary = -1, .written = true};
         *possible = set_operand(out, role, &hero->type, strides, offset);
-        offset += piece->type.dims[axis] * dense[axis];
+        offset += part->type.dims[axis] * dense[axis];
     }
     return TCC_OK;
 }

@@ -83,7 +83,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
 /* Text that is equal for equal kernels (the epilogue's own key is the caller's to add). */
 void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out);
 
-/* Where an epilogue stands: one vector of output elements. */
+/* The position of an epilogue: one vector of output elements. */
 typedef struct tcc_contract_place {
     int n_accesses;
     LLVMValueRef

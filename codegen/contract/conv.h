@@ -15,8 +15,8 @@ typedef struct tcc_conv {
 
 tcc_conv tcc_conv_read(const tcc_node *hero);
 
-/* Adds a library call for the group's hero with all the work behind it, or cuts the group where a call leaves some, if
- * a library takes it and that is worth it. */
+/* Adds a library call for the group's hero with its whole epilogue, or cuts the group where a call leaves part of it,
+ * if a library supports that and it is worth it. */
 tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c);
 
 /* Depthwise: each group has one channel of x and of y. Adds no launch where the channels are not last. */

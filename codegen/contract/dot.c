@@ -116,7 +116,7 @@ static tcc_status lower_product(tcc_lowering *l, const tcc_node *sum, bool *summ
     }
 }
 
-/* The sum of an operand that stands beside the dot; NULL: there is none. */
+/* The sum of an operand beside the dot; NULL: there is none. */
 static tcc_node *sum_beside(const tcc_group *group) {
     for (int i = 0; i < group->n_nodes; i++)
         if (tcc_group_summed_operand(group->hero, group->nodes[i]) >= 0) return group->nodes[i];

@@ -86,7 +86,7 @@ tcc_status tcc_epilogue_create(tcc_lowering *l, const tcc_node *hero, int n_dims
         if (b->status == TCC_OK) b->status = tcc_enomem(l->diag);
         return tcc_lowering_keep(l, b); /* frees it */
     }
-    /* Its lanes differ even where the result has one column: a loop of its own stands for them. */
+    /* Its lanes differ even where the result has one column: a loop of its own represents them. */
     out->lanes = UINT64_C(1) << tcc_body_loop(b, 1);
     ((tcc_expr *)cx.port)->loops |= out->lanes;
     b->special = port;

@@ -3,7 +3,7 @@
  * are one schedule here too. A block of threads owns a tile of C; tiles of A and B pass through shared memory, the next
  * while this one is multiplied; a thread keeps its part of the sums in registers. What windows leave out is written as
  * zeros where it enters shared memory, and never read. Finished tiles go by way of shared memory to the epilogue, so
- * that it takes C along its rows and its code stands once in the kernel.
+ * that it takes C along its rows and its code occurs once in the kernel.
  *
  * Where both operands are f16 or both bf16 and lie in whole vectors, tensor cores multiply them (sm_80;
  * mma.c): asynchronous copies fill a ring of tiles, fragments come from it by ldmatrix, sums are f32. f32

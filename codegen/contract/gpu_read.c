@@ -93,10 +93,11 @@ void tcc_contract_begin_reading(tcc_emitter *e, const tcc_contract_gpu_plan *p, 
     }
 }
 
-/* Where access `slot` of the tile at k0 stands along k. *kept: k is below `end` and inside the windows, NULL where that
- * is surely so of all that is multiplied; *inside: that, and its row exists, and it is not of a tile behind the end. */
-static place stand(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot,
-                   LLVMValueRef k0, LLVMValueRef end, LLVMValueRef *kept, LLVMValueRef *inside) {
+/* The position of access `slot` of the tile at k0 along k. *kept: k is below `end` and inside the windows, NULL where
+ * that is surely so of all that is multiplied; *inside: that, and its row exists, and it is not of a tile behind the
+ * end. */
+static place position_of(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot,
+                         LLVMValueRef k0, LLVMValueRef end, LLVMValueRef *kept, LLVMValueRef *inside) {
     const tcc_contract_slot *x = &s->slots[slot];
     LLVMValueRef k = tcc_emit_add(e, k0, x->k), exists = below(e, k, end), windows = NULL;
     place of_k = place_of(e, s->p, &s->p->k, k);
@@ -112,7 +113,7 @@ static place stand(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_con
 LLVMValueRef tcc_contract_locate(tcc_emitter *e, const tcc_contract_gpu_plan *p, const tcc_contract_reader *s, int slot,
                                  LLVMValueRef k0, LLVMValueRef end, LLVMValueRef *inside) {
     LLVMValueRef kept;
-    place of_k = stand(e, p, s, slot, k0, end, &kept, inside);
+    place of_k = position_of(e, p, s, slot, k0, end, &kept, inside);
     return element(e, s->p, s->slots[slot].base, of_k.offset[0]);
 }
 
@@ -126,7 +127,7 @@ void tcc_contract_read_tile(tcc_emitter *e, const tcc_contract_gpu_plan *p, cons
             out[j].raw[0] = tcc_emit_global_load(e, s->p->dtype, address, s->p->vector, inside);
             continue;
         }
-        place of_k = stand(e, p, s, j, k0, end, &out[j].exists, &inside);
+        place of_k = position_of(e, p, s, j, k0, end, &out[j].exists, &inside);
         for (int f = 0; f < s->p->n_forms; f++) {
             LLVMValueRef form = tcc_emit_add(e, s->slots[j].row[f], of_k.offset[f]);
             out[j].forms[f] = s->p->wide ? form : wide(e, form);

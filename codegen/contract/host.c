@@ -60,7 +60,7 @@ typedef struct kernel {
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
 } kernel;
 
-/* Where an epilogue stands at the first vector of a row. */
+/* The epilogue's position at the first vector of a row. */
 static tcc_contract_place place_of_row(tcc_emitter *e, const kernel *k, LLVMValueRef row) {
     const tcc_contract_plan *p = k->p;
     tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 2};

@@ -50,7 +50,7 @@ static inline tcc_contract_dim *tcc_contract_add(tcc_contract_shape *s, int list
     return tcc_contract_add_strided(s, list, extent, a, b, (tcc_contract_result){result, 1});
 }
 
-/* Adds the launches. None where the schedule cannot express the work behind: it is left to plain loops. */
+/* Adds the launches. None where the schedule cannot express the epilogue: the group falls back to plain loops. */
 tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s);
 
 /* Whether tiles of operands pass through shared memory: then they may be narrow there, computed on the way, or cut to

@@ -41,7 +41,7 @@ static void describe(const char *schedule, const tcc_winograd *w, tcc_strbuf *ou
                       w->turned ? " turned" : "", (unsigned long long)w->lane_loops);
 }
 
-/* The work behind, with the result's dims. False: it cannot be expressed. */
+/* The epilogue, over the result's dims. False: it cannot be expressed. */
 static tcc_status create_epilogue(tcc_lowering *l, tcc_winograd *w, int n_dims, const int64_t *dims, bool *made) {
     tcc_diag quiet = {0}, *loud = l->diag;
     l->diag = &quiet;

@@ -20,8 +20,8 @@ typedef struct tcc_matmul_dot {
     int summed;
 } tcc_matmul_dot;
 
-/* Adds a library call for the group's hero, and what it leaves of the work behind, if the dot is such that a library
- * takes and that is worth it; *done false: nothing was added. *summed: the call makes dot->sum, too. */
+/* Adds a library call for the group's hero, and what it leaves of the epilogue, if a library supports such a dot and
+ * that is worth it; *done false: nothing was added. *summed: the call makes dot->sum, too. */
 tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tcc_epilogue *epilogue, bool *done,
                             bool *summed);
 

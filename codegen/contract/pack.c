@@ -197,7 +197,7 @@ static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     tcc_emit_loop_end(e, &k, NULL);
 }
 
-/* k is contiguous: squares of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the
+/* k is contiguous: tiles of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the
  * next run, or lie in the slack behind the panel; columns past the last repeat it. */
 static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
     const pack_b *s = user;

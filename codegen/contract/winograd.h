@@ -15,7 +15,7 @@
 #include "codegen/contract/epilogue.h"
 #include "codegen/schedule/lowering.h"
 
-enum { TCC_WINOGRAD_POINTS = 16 };
+enum { TCC_WINOGRAD_POINTS = 16, TCC_WINOGRAD_SLACK = 16 /* floats behind a block, a cache line */ };
 
 typedef struct tcc_winograd {
     int64_t images, rows, columns, channels; /* of the image that is read in tiles of 4 x 4 */
@@ -43,6 +43,7 @@ typedef struct tcc_winograd {
 void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w);
 void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w);
 int64_t tcc_winograd_filter_floats(const tcc_winograd *w); /* of a transformed filter */
+int64_t tcc_winograd_point_floats(const tcc_winograd *w);  /* of a point of all tiles of a block */
 int64_t tcc_winograd_filter_items(const tcc_llvm_target *target, const tcc_winograd *w);
 
 /* Kernels; the plan's data is a tcc_winograd. No params. Buffers: */

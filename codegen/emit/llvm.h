@@ -111,7 +111,7 @@ tcc_status tcc_emitter_object(tcc_emitter *e, tcc_arena *arena, tcc_module *out)
 tcc_status tcc_emitter_print_ir(tcc_emitter *e, tcc_strbuf *out);
 tcc_status tcc_emitter_print_assembly(tcc_emitter *e, tcc_strbuf *out);
 
-/* --- Kernels. The function has the ABI of tcc_host_kernel and external linkage; the builder stands in its first block.
+/* --- Kernels. The function has the ABI of tcc_host_kernel and external linkage; the builder is in its first block.
  * A work item loop over [begin, end) is emitted by tcc_emit_items_begin and closed by tcc_emit_loop_end. */
 void tcc_emit_kernel_begin(tcc_emitter *e, const char *symbol);
 void tcc_emit_kernel_end(tcc_emitter *e);

@@ -22,7 +22,7 @@ static LLVMValueRef magnitude(tcc_emitter *e, LLVMValueRef x) {
 
 enum { MOST_ARGUMENTS = 2 };
 
-/* A function of f64, emitted where the builder stands. */
+/* A function of f64, emitted at the builder's position. */
 typedef struct function {
     const char *name;
     int n;

@@ -13,17 +13,17 @@
 
 #include "codegen/emit/llvm.h"
 
-/* The thread's index in the block, as i32, read where it stands: what is derived from it is not moved out of loops, and
- * so occupies no register before. */
+/* The thread's index in the block, as i32, read at the builder's position: what is derived from it is not moved out of
+ * loops, and so occupies no register before. */
 LLVMValueRef tcc_emit_thread(tcc_emitter *e);
 
 /* Whether the target has what needs sm_80. */
 bool tcc_llvm_has_matrix(const tcc_llvm_target *target);
 
 /* One element, or n = 2, 4 or 8 of them as a vector, aligned as accesses of up to 16 bytes need; 0 where `inside` (i1;
- * NULL: everywhere) is false, and nothing is touched there. Read where it stands, not where it is used: what lies
- * between hides the way to memory. Elements come as in memory (f16 and bf16 as bits in i16), so that nothing waits for
- * them yet; tcc_emit_widen makes f32 of them, and leaves others. */
+ * NULL: everywhere) is false, and nothing is touched there. Read at the builder's position, not at the first use:
+ * what lies between hides the latency. Elements come as in memory (f16 and bf16 as bits in i16), so that nothing waits
+ * for them yet; tcc_emit_widen makes f32 of them, and leaves others. */
 LLVMValueRef tcc_emit_global_load(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int n, LLVMValueRef inside);
 LLVMValueRef tcc_emit_widen(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef bits);
 

@@ -2,9 +2,9 @@
  * Batch norm and its gradients by cuDNN, all of one in a call: y with the statistics, dx with the gradients of weight
  * and bias.
  *
- * The library is asked while the norms are still whole (passes/norms.c), since what it does not take is better off in
- * pieces: its sums and its last sweep join what stands around them. Work behind a call is a kernel of its own, which
- * reads y back. */
+ * The library is asked while the norms are still whole (passes/norms.c). Norms that it declines are expanded: their
+ * sums and their last sweep then fuse with their neighbours. The epilogue of a call is a kernel of its own, which reads
+ * y back. */
 #include "codegen/library/norm.h"
 #include "codegen/options.h"
 #include "codegen/library/call.h"

@@ -3,7 +3,7 @@
  * and for its part of all column sums. An item is a slice of the rows. A GPU's item is a block, whose lane groups take
  * the slice's rows in turns and keep the sums of their columns in registers; a thread of the host keeps the slice's
  * sums in memory, which its cache holds. Each slice leaves a row of partial sums; a second launch adds these in order
- * and does the work behind. Slices depend on the shape alone. */
+ * and evaluates the epilogue. Slices depend on the shape alone. */
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
 

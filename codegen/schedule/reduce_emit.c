@@ -33,7 +33,7 @@ typedef struct sweep_cx {
     int sweep;
     int n, n_moments; /* folds of the sweep; means and M2 come first */
     const tcc_expr *reductions[TCC_REDUCE_MOST];
-    const LLVMValueRef *states; /* of the moments, in front of the open segment */
+    const LLVMValueRef *states; /* of the moments, before the open segment */
     bool *computes;             /* by expr: evaluated in this sweep for the first time, and cached */
     bool *loads;                /* by expr: cached earlier */
     LLVMValueRef *kept;         /* p->steps: by step and expr, the cached value */

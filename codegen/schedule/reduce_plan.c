@@ -148,8 +148,8 @@ static bool read_before_stores(const tcc_reduce *p, const tcc_expr *x) {
 }
 
 /* Full values are stored in the last sweep, point by point, kept ones after it: both after all loads of their own
- * element. A load of a row's first element, which depends on no reduced loop, is made once, in front of the first sweep
- * that needs it. */
+ * element. A load of a row's first element, which depends on no reduced loop, is made once, before the first sweep that
+ * needs it. */
 static bool in_step(const tcc_kernel_plan *plan, const tcc_body *b, const tcc_expr *load, const tcc_store *store) {
     const tcc_reduce *p = plan->data;
     if (store->sum) return false;

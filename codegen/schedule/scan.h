@@ -23,7 +23,7 @@ LLVMTypeRef tcc_scan_type(tcc_emitter *e, tcc_dtype dtype, int lanes);
 LLVMValueRef tcc_scan_widen(tcc_emitter *e, LLVMValueRef value);
 LLVMValueRef tcc_scan_narrow(tcc_emitter *e, LLVMValueRef sum, tcc_dtype dtype);
 
-/* Marks what the line needs and gives the sums in front of it, 0, over so many lanes; their number. */
+/* Marks what the line needs and gives the sums before it, 0, over so many lanes; their number. */
 int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry);
 
 /* One element of the axis at a time. */
