@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The scalar program of a kernel: what one point of an iteration space computes, as a DAG of scalar expressions whose
  * memory accesses are affine in the loop variables. Graph nodes are traced into it once (trace.c); a schedule then
- * decides on loops and lanes and has it emitted (body/emit.c). Two kernels with equal programs and schedules are one
+ * decides on loops and lanes and has it emitted (emit.c). Two kernels with equal programs and schedules are one
  * kernel.
  *
  * Index arithmetic is symbolic. A coordinate is an affine form over variables: loop variables, and values that are only
