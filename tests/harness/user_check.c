@@ -25,7 +25,7 @@ const char *user_mode_name(unsigned mode) {
 
 /* -- One model -- */
 
-static tcc_model *make_model(tcc_context *cx, const user_program *p, unsigned mode) {
+tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned mode) {
     const tcc_model_options o = {
         .size = sizeof o,
         .device = mode & (USER_GPU | USER_GPU_EAGER) ? "cuda" : "cpu",
@@ -35,8 +35,9 @@ static tcc_model *make_model(tcc_context *cx, const user_program *p, unsigned mo
         .keep_gradients = p->keep_gradients,
         .verify_passes = true,
     };
+    const tcc_model_fn fn = p->model ? p->model : user_program_trace;
     tcc_model *m;
-    return tcc_model_create(cx, user_program_trace, (void *)(uintptr_t)p, &o, &m) == TCC_OK ? m : NULL;
+    return tcc_model_create(cx, fn, (void *)(uintptr_t)p, &o, &m) == TCC_OK ? m : NULL;
 }
 
 /* Where a model keeps what the reference expects; false: it does not keep that. */
@@ -199,7 +200,7 @@ static tcc_status compile_first(tcc_model *m, const user_program *p) {
 
 static void check_mode(tcc_context *cx, const user_program *p, unsigned modes, unsigned mode, comparison *c,
                        user_verdict *out) {
-    tcc_model *m = make_model(cx, p, mode);
+    tcc_model *m = user_program_model(cx, p, mode);
     const char *wrong = NULL;
     unsigned failed = mode;
     if (!m || compile_first(m, p) != TCC_OK) wrong = tcc_context_error(cx);
@@ -225,7 +226,7 @@ void user_program_compare(const user_program *p, const user_program *reference, 
         fail(out, modes, "no context");
         return;
     }
-    tcc_model *m = make_model(cx, reference, USER_DEFAULT);
+    tcc_model *m = user_program_model(cx, reference, USER_DEFAULT);
     comparison c = {.reference = m ? user_reference_create(m, reference, modes & USER_EVALUATE) : NULL};
     if (c.reference) c.reference->chains = modes & USER_CHAINS;
     if (!c.reference || user_reference_disturb(c.reference, FEW_RUNS) != TCC_OK)

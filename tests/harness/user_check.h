@@ -19,6 +19,9 @@ enum {
 
 const char *user_mode_name(unsigned mode);
 
+/* The program's model in one mode; NULL after an error, which the context keeps. */
+tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned mode);
+
 typedef struct user_verdict {
     unsigned mode;   /* that disagrees; 0: none does */
     char text[1024]; /* what disagrees */

@@ -62,6 +62,7 @@ typedef struct user_input {
 
 typedef struct user_program {
     uint64_t seed;
+    tcc_model_fn model; /* traces the program instead of the steps, unless NULL */
     int n_inputs, n_steps;
     user_input inputs[USER_INPUTS];
     user_step steps[USER_STEPS];
