@@ -38,6 +38,11 @@ tcc_node *tcc_ir_cast(tcc_graph *g, tcc_node *x, tcc_dtype dtype) {
     return build(g, TCC_OP_CAST, &x, 1, NULL, &type);
 }
 
+tcc_node *tcc_ir_widen(tcc_graph *g, tcc_node *x) {
+    const bool narrow = x && (x->type.dtype == TCC_F16 || x->type.dtype == TCC_BF16);
+    return narrow ? tcc_ir_cast(g, x, TCC_F32) : x;
+}
+
 tcc_node *tcc_ir_splat(tcc_graph *g, const tcc_type *type, double value) {
     tcc_attrs attrs = {.constant.values = {1, &value}};
     return build(g, TCC_OP_CONSTANT, NULL, 0, &attrs, type);

@@ -13,6 +13,7 @@ tcc_node *tcc_ir_binary(tcc_graph *g, tcc_op op, tcc_node *a, tcc_node *b);
 tcc_node *tcc_ir_binary_c(tcc_graph *g, tcc_op op, tcc_node *x, double c);
 tcc_node *tcc_ir_select(tcc_graph *g, tcc_node *c, tcc_node *a, tcc_node *b);
 tcc_node *tcc_ir_cast(tcc_graph *g, tcc_node *x, tcc_dtype dtype); /* x itself if it has that type */
+tcc_node *tcc_ir_widen(tcc_graph *g, tcc_node *x); /* f16 and bf16 as f32, for sums that they cannot hold */
 tcc_node *tcc_ir_splat(tcc_graph *g, const tcc_type *type, double value);
 tcc_node *tcc_ir_splat_like(tcc_graph *g, const tcc_node *like, double value);
 tcc_node *tcc_ir_iota(tcc_graph *g, const tcc_type *type, int axis);

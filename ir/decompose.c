@@ -101,14 +101,15 @@ tcc_node *tcc_ir_softmax_value(tcc_graph *g, const tcc_ir_softmax *s, int axis) 
 }
 
 TCC_DEFINITION(SOFTMAX) {
-    tcc_ir_softmax s = tcc_ir_get_softmax(g, in[0], (int)n->attrs->axis.axis);
-    return tcc_ir_softmax_value(g, &s, (int)n->attrs->axis.axis);
+    tcc_ir_softmax s = tcc_ir_get_softmax(g, tcc_ir_widen(g, in[0]), (int)n->attrs->axis.axis);
+    return tcc_ir_cast(g, tcc_ir_softmax_value(g, &s, (int)n->attrs->axis.axis), n->type.dtype);
 }
 
 TCC_DEFINITION(LOG_SOFTMAX) {
     int axis = (int)n->attrs->axis.axis;
-    tcc_ir_softmax s = tcc_ir_get_softmax(g, in[0], axis);
-    return tcc_ir_binary(g, TCC_OP_SUB, s.shifted, back(g, tcc_ir_unary(g, TCC_OP_LOG, s.sum), s.shifted, axis));
+    tcc_ir_softmax s = tcc_ir_get_softmax(g, tcc_ir_widen(g, in[0]), axis);
+    tcc_node *log_sum = back(g, tcc_ir_unary(g, TCC_OP_LOG, s.sum), s.shifted, axis);
+    return tcc_ir_cast(g, tcc_ir_binary(g, TCC_OP_SUB, s.shifted, log_sum), n->type.dtype);
 }
 
 /* -- Dropout -- */

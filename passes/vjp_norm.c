@@ -7,15 +7,19 @@
 /* With p = softmax(x): dx = p (dy - sum of dy p). */
 TCC_VJP_RULE(softmax) {
     tcc_dims axes = {1, {v->y->attrs->axis.axis}};
-    tcc_node *sum = vjp_sum(v, vjp_mul(v, v->dy, v->y), &axes);
-    tcc__vjp_give(v, 0, vjp_mul(v, v->y, vjp_sub(v, v->dy, vjp_back(v, sum, v->y, &axes))));
+    tcc_node *y = tcc_ir_widen(v->g, v->y), *dy = tcc_ir_widen(v->g, v->dy),
+             *sum = vjp_sum(v, vjp_mul(v, dy, y), &axes);
+    tcc_node *dx = vjp_mul(v, y, vjp_sub(v, dy, vjp_back(v, sum, y, &axes)));
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, dx, v->y->type.dtype));
 }
 
 /* dx = dy - p sum of dy. */
 TCC_VJP_RULE(log_softmax) {
     tcc_dims axes = {1, {v->y->attrs->axis.axis}};
-    tcc_node *sum = vjp_back(v, vjp_sum(v, v->dy, &axes), v->y, &axes);
-    tcc__vjp_give(v, 0, vjp_sub(v, v->dy, vjp_mul(v, tcc_ir_unary(v->g, TCC_OP_EXP, v->y), sum)));
+    tcc_node *y = tcc_ir_widen(v->g, v->y), *dy = tcc_ir_widen(v->g, v->dy);
+    tcc_node *sum = vjp_back(v, vjp_sum(v, dy, &axes), y, &axes);
+    tcc_node *dx = vjp_sub(v, dy, vjp_mul(v, tcc_ir_unary(v->g, TCC_OP_EXP, y), sum));
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, dx, v->y->type.dtype));
 }
 
 /* The dims that are not `axes`. */

@@ -17,13 +17,15 @@ TCC_VJP_RULE(reduce_m2) {
     tcc__vjp_give(v, 0, vjp_mul(v, vjp_back(v, vjp_scale(v, v->dy, 2), x, axes), centred));
 }
 
-/* Elements equal to the extremum share dy. */
+/* Elements equal to the extremum share dy. There may be more of them than a narrow type can count. */
 static void extremum(tcc_vjp *v) {
     const tcc_dims *axes = &v->y->attrs->axes.axes;
     tcc_node *x = v->x[0];
     tcc_node *hit = tcc_ir_binary(v->g, TCC_OP_EQ, x, vjp_back(v, v->y, x, axes));
-    tcc_node *hits = vjp_sum(v, vjp_where(v, hit, tcc_ir_splat_like(v->g, x, 1)), axes);
-    tcc__vjp_give(v, 0, vjp_where(v, hit, vjp_back(v, vjp_div(v, v->dy, hits), x, axes)));
+    tcc_node *ones = tcc_ir_widen(v->g, tcc_ir_splat_like(v->g, x, 1)),
+             *hits = vjp_sum(v, vjp_where(v, hit, ones), axes);
+    tcc_node *share = tcc_ir_cast(v->g, vjp_div(v, tcc_ir_widen(v->g, v->dy), hits), x->type.dtype);
+    tcc__vjp_give(v, 0, vjp_where(v, hit, vjp_back(v, share, x, axes)));
 }
 
 TCC_VJP_RULE(reduce_max) { extremum(v); }

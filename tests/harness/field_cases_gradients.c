@@ -88,6 +88,13 @@ static void modulated_norms(tcc_trace *t, void *user) {
     field_finish(t, h);
 }
 
+static void ties_in_half(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_cast(FIELD_PARAM_OF(t, "x", 0, 70000), TCC_F16);
+    tcc_loss(t, tcc_scale(tcc_cast(tcc_reduce_max(x, TCC_ALL), TCC_F32), 700));
+}
+static double of_70000(int64_t e) { return (void)e, 0.01; }
+
 static void broadcast_operands(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor a = FIELD_PARAM(t, "a", 5, 7), b = FIELD_PARAM(t, "b", 7), c = FIELD_PARAM(t, "c", 5, 1);
@@ -137,6 +144,17 @@ static void norm_of_rank_4(tcc_trace *t, void *user) {
     tcc_tensor x = tcc_mul(tcc_input(t, "x"), FIELD_PARAM(t, "p", 2, 3, 4, 10));
     field_finish(t, tcc_layer_norm(x, "ln"));
 }
+
+static void long_half_softmax(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_cast(FIELD_PARAM_OF(t, "x", 0.5, 70000), TCC_F16);
+    tcc_tensor log = tcc_cast(tcc_log_softmax(x, 0), TCC_F32), p = tcc_cast(tcc_softmax(x, 0), TCC_F32);
+    tcc_output(t, "y", tcc_slice(log, 0, 0, 9));
+    tcc_tensor first = tcc_scale(tcc_sum(tcc_slice(p, 0, 0, 1), TCC_ALL), 700);
+    tcc_loss(t, tcc_add(tcc_sum(log, TCC_ALL), first));
+}
+static double minus_log_70000(int64_t e) { return (void)e, -11.1562505; }
+static double first_alone(int64_t e) { return e ? 0 : 0.01; } /* for the others -1.4e-7 */
 
 static void half_rows_added(tcc_trace *t, void *user) {
     (void)user;
@@ -209,6 +227,8 @@ const field_case field_cases_gradients[] = {
     {CASE(modulated_norms),
      .source = "pytorch 193061: row and column sums in one kernel; the latter were not written into their view",
      .inputs = {FIELD_FLOATS("x", 2, 48, 16)}},
+    {CASE(ties_in_half), .source = "tinygrad 12296: the count of equal maxima overflowed float16, gradients were 0",
+     .facts = {{"grad.x", of_70000, true}}},
     {CASE(broadcast_operands), .source = "tvm 2465: gradients of broadcast operands were broadcast instead of summed",
      .facts = {{"grad.b", five}, {"grad.c", minus_seven}}},
     {CASE(grouped_queries), .source = "llama.cpp 11380: gradients of keys that several query heads share",
@@ -226,6 +246,8 @@ const field_case field_cases_gradients[] = {
      .inputs = {FIELD_FLOATS("x", 2, 64, 5), FIELD_INPUT("i", TCC_I32, USER_FILL_INDEX, 9, 1, 64)}},
     {CASE(norm_of_rank_4), .source = "FlagGems 5392: the backward of layer norm took everything behind dim 0 for a row",
      .inputs = {FIELD_FLOATS("x", 4, 2, 3, 4, 10)}},
+    {CASE(long_half_softmax), .source = "jax 40409: the gradient of log softmax of a long float16 row was NaN",
+     .facts = {{"y", minus_log_70000, true}, {"grad.x", first_alone, true}}},
     {CASE(half_rows_added), .source = "mxnet 17703: float16 gradients of rows taken many times stopped growing",
      .facts = {{"grad.w", of_5000}}},
     {CASE(slope_by_channel), .source = "tvm 18598: slopes by channel of a leaky relu",
