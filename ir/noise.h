@@ -20,8 +20,8 @@ typedef struct tcc_noise {
     uint64_t seed;
     int draws;      /* even; more than one pair where luck must not decide */
     double factor;  /* of a disturbance, over what rounding does at worst: the real errors lie well inside the noise */
-    bool constants; /* instead: what passes may do to a graph that is interpreted: constants are rounded to their types,
-                       all else is computed in f64 in another order */
+    bool constants; /* instead: what passes may do to a graph that is interpreted: constants and casts are rounded to
+                       their types, all else is computed in f64 in another order */
     bool tf32;      /* contractions may round operands of f32 to 10 bits of fraction */
     /* Runs tasks 0 ... count - 1, some at the same time if it can; NULL: one after the other. */
     void (*run)(void *user, tcc_noise_task *task, void *arg, int count);

@@ -14,8 +14,8 @@ tcc_noise_origin tcc__noise_origin(const tcc_noise *noise, const tcc_node *n) {
     case TCC_OP_SUB:
     case TCC_OP_MUL:
     case TCC_OP_DIV:
-    case TCC_OP_SQRT:
-    case TCC_OP_CAST: return TCC_NOISE_POINT;
+    case TCC_OP_SQRT: return TCC_NOISE_POINT;
+    case TCC_OP_CAST: return noise->constants ? TCC_NOISE_CONSTANT : TCC_NOISE_POINT;
     case TCC_OP_RNG_NORMAL:
     case TCC_OP_EXP:
     case TCC_OP_EXPM1:
@@ -141,7 +141,7 @@ tcc_status tcc__noise_magnitudes(const tcc_node *n, const tcc_value *const *in, 
     return eval_changed(n, in, NULL, out, diag);
 }
 
-/* How many terms are added one after another; other sums are cut into many short ones. */
+/* How many terms may be added one after another; means and windows are cut into many short sums. */
 static double terms_in_a_row(const tcc_node *n, const tcc_value *const *in) {
     const tcc_type *b = n->n_operands > 1 ? &in[1]->type : NULL;
     double terms = 1;
@@ -155,6 +155,7 @@ static double terms_in_a_row(const tcc_node *n, const tcc_value *const *in) {
     case TCC_OP_CONV_GRAD_WEIGHT: return (double)tcc_type_numel(b) / (double)n->type.dims[0];
     case TCC_OP_SCATTER_ADD: return (double)tcc_type_numel(b);
     case TCC_OP_SCATTER_ADD_ALONG: return (double)b->dims[n->attrs->axis.axis];
+    case TCC_OP_REDUCE_SUM: return (double)tcc_type_numel(&in[0]->type) / (double)tcc_type_numel(&n->type);
     default: return 0;
     }
 }
@@ -214,10 +215,12 @@ static void disturb_points(const tcc_node *n, const tcc_noise_draw *d, double un
     }
 }
 
-/* Whole numbers are meant as they are. */
+/* Whole numbers are meant as they are. A cast is disturbed where it rounds: it may be dropped where its operand is of
+ * the same type, of which the interpreter holds more digits. */
 static void disturb_constant(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
+    const tcc_value *from = n->op == TCC_OP_CAST && tcc_dtype_is_float(d->in[0]->type.dtype) ? d->in[0] : NULL;
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
-        if (!is_rounded(TCC_F64, out->f[e])) continue;
+        if (from ? from->f[e] == out->f[e] : n->op == TCC_OP_CAST || !is_rounded(TCC_F64, out->f[e])) continue;
         out->f[e] += push(d, e) * unit(n->type.dtype) * out->f[e];
         *changed = true;
     }
