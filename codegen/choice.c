@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-/* -- Parameters -- */
-
 /* -- What a launch touches -- */
 
 static bool is_listed(const tcc_launch_value *values, int count, tcc_launch_value v) {
@@ -86,6 +84,8 @@ tcc_implementation *tcc_choice_record(const tcc_lowering *l, tcc_arena *arena, c
     x->launches = TCC_ARENA_ARRAY(arena, tcc_launch, x->n_launches);
     x->temporaries = TCC_ARENA_ARRAY(arena, tcc_temporary, x->n_temporaries);
     if (!x->params || !x->launches || !x->temporaries) goto out_of_memory;
+    for (int i = 0; i < x->n_params; i++) /* the lowering's own are gone with it */
+        if (!(x->params[i].name = tcc_arena_strdup(arena, x->params[i].name))) goto out_of_memory;
     for (int i = 0; i < x->n_launches; i++)
         if (!record_launch(l, arena, &l->launches.data[i], &x->launches[i])) goto out_of_memory;
     for (int t = 0; t < x->n_temporaries; t++) {

@@ -41,7 +41,6 @@ enum {
     MAX_NAMED = 1 << 14,    /* inputs, and outputs */
     MAX_GROUP_NODES = 1 << 20,
     MAX_LAUNCHES = 1 << 20, /* of a group, and temporaries */
-    MAX_PARAMS = 64,        /* of a choice */
 };
 
 typedef struct parser {
@@ -413,20 +412,28 @@ static tcc_status parse_temporary(parser *p, int number, tcc_temporary *out) {
     return out->placed ? parse_offset(p, &out->offset_bytes) : TCC_OK;
 }
 
+static tcc_status parse_choice_param(parser *p, tcc_choice_param *out) {
+    TCC_TRY(tcc__lex_next(&p->x));
+    if (p->x.token.kind != TCC_TOKEN_WORD) return tcc__lex_expected(&p->x, "the name of a parameter");
+    out->name = tcc_arena_printf(&p->scratch, "%.*s", (int)p->x.token.length, p->x.token.text);
+    if (!out->name) return tcc_enomem(p->x.diag);
+    TCC_TRY(tcc__lex_next(&p->x));
+    TCC_TRY(tcc__lex_punct(&p->x, '='));
+    return tcc__lex_i64(&p->x, &out->value);
+}
+
 static tcc_status parse_choice_params(parser *p, tcc_implementation *x) {
-    tcc_choice_param params[MAX_PARAMS];
+    tcc_vec(tcc_choice_param) params = {0};
+    tcc_status status;
     do {
-        TCC_TRY(tcc__lex_next(&p->x));
-        if (p->x.token.kind != TCC_TOKEN_WORD) return tcc__lex_expected(&p->x, "the name of a parameter");
-        if (x->n_params == MAX_PARAMS) return fail(p, "more than %d parameters", MAX_PARAMS);
-        tcc_choice_param *param = &params[x->n_params++];
-        param->name = tcc_arena_printf(&p->scratch, "%.*s", (int)p->x.token.length, p->x.token.text);
-        if (!param->name) return tcc_enomem(p->x.diag);
-        TCC_TRY(tcc__lex_next(&p->x));
-        TCC_TRY(tcc__lex_punct(&p->x, '='));
-        TCC_TRY(tcc__lex_i64(&p->x, &param->value));
-    } while (tcc__lex_is(&p->x, ','));
-    x->params = tcc_arena_copy(&p->scratch, params, sizeof *params * (size_t)x->n_params);
+        tcc_choice_param param;
+        status = parse_choice_param(p, &param);
+        if (status == TCC_OK && !tcc_vec_push(&params, param)) status = tcc_enomem(p->x.diag);
+    } while (status == TCC_OK && tcc__lex_is(&p->x, ','));
+    x->n_params = params.count;
+    x->params = tcc_arena_copy(&p->scratch, params.data, sizeof *params.data * (size_t)params.count);
+    tcc_vec_free(&params);
+    TCC_TRY(status);
     return x->params ? tcc__lex_punct(&p->x, '}') : tcc_enomem(p->x.diag);
 }
 

@@ -253,28 +253,57 @@ static double cost_of(const tcc_hardware *hw, const tcc_contract_gpu_plan *p, do
     return cycles;
 }
 
-static void choose(const tcc_hardware *hw, tcc_contract_gpu_plan *p) {
-    bool exact = p->matrix == TCC_DTYPE_COUNT;
-    const tile *tiles = exact ? exact_tiles : matrix_tiles;
-    size_t n = exact ? sizeof exact_tiles / sizeof *tiles : sizeof matrix_tiles / sizeof *tiles;
+static const tile *tiles_of(const tcc_contract_gpu_plan *p, size_t *n) {
+    const bool exact = p->matrix == TCC_DTYPE_COUNT;
+    *n = exact ? sizeof exact_tiles / sizeof *exact_tiles : sizeof matrix_tiles / sizeof *matrix_tiles;
+    return exact ? exact_tiles : matrix_tiles;
+}
+
+/* Too few registers for operands that are computed. */
+static bool is_too_large(const tcc_contract_gpu_plan *p) {
+    return (p->a.computed || p->b.computed) && p->threads > COMPUTING;
+}
+
+static int64_t sum_of(const tcc_contract_gpu_plan *p) { return p->K ? p->K : 1; }
+
+static void decide(const tcc_hardware *hw, tcc_contract_gpu_plan *p, tcc_contract_gpu_choice *choice) {
+    size_t n;
+    const tile *tiles = tiles_of(p, &n);
     double best = INFINITY;
     tcc_contract_gpu_plan trial = *p;
     for (size_t i = 0; i < n; i++) {
         set_tile(hw, &trial, &tiles[i]);
-        if ((p->a.computed || p->b.computed) && trial.threads > COMPUTING) continue;
+        if (is_too_large(&trial)) continue;
         for (int64_t splits = 1; splits <= MOST_SPLITS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
              splits += (splits + 1) / 2) {
-            trial.k_per_split = round_up(ceil_div(p->K ? p->K : 1, splits), trial.tile_k);
-            trial.k_splits = ceil_div(p->K ? p->K : 1, trial.k_per_split);
+            trial.k_per_split = round_up(ceil_div(sum_of(p), splits), trial.tile_k);
+            trial.k_splits = ceil_div(sum_of(p), trial.k_per_split);
             double cost = cost_of(hw, &trial, tiles[i].efficiency);
             if (cost < best * 0.999) best = cost, *p = trial;
         }
     }
+    *choice = (tcc_contract_gpu_choice){p->tile_m, p->tile_n, p->k_per_split};
+}
+
+/* The same plan again, or another one that holds. */
+static bool follow(const tcc_hardware *hw, tcc_contract_gpu_plan *p, const tcc_contract_gpu_choice *x) {
+    size_t n, i = 0;
+    const tile *tiles = tiles_of(p, &n);
+    while (i < n &&
+           (tiles[i].warp_m * tiles[i].warps_m != x->tile_m || tiles[i].warp_n * tiles[i].warps_n != x->tile_n))
+        i++;
+    if (i == n) return false;
+    set_tile(hw, p, &tiles[i]);
+    if (is_too_large(p) || x->split_k < 1 || x->split_k % p->tile_k || x->split_k > round_up(sum_of(p), p->tile_k))
+        return false;
+    p->k_per_split = x->split_k;
+    p->k_splits = ceil_div(sum_of(p), x->split_k);
+    return true;
 }
 
 tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c,
-                                      const tcc_contract_gpu_operands *operands, tcc_diag *diag,
-                                      tcc_contract_gpu_plan *p) {
+                                      const tcc_contract_gpu_operands *operands, tcc_contract_gpu_choice *choice,
+                                      tcc_diag *diag, tcc_contract_gpu_plan *p) {
     const int bytes = (int)tcc_dtype_bytes(operands->sum);
     *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .chunk = CHUNK / bytes};
     normalize(p);
@@ -294,7 +323,10 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
     p->n_padded = round_up(p->N, p->chunk);
-    choose(&target->hw, p);
+    if (!choice->tile_m) decide(&target->hw, p, choice);
+    else if (!follow(&target->hw, p, choice))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "no tiles of %lld x %lld with %lld of k: select again",
+                         (long long)choice->tile_m, (long long)choice->tile_n, (long long)choice->split_k);
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
     tcc_contract_side *sides[] = {&p->a, &p->b};
     int held = 0; /* registers, about, while a tile is multiplied */

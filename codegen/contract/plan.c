@@ -300,7 +300,6 @@ static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, const tcc_
 }
 
 static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
-    p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
     int64_t wanted = (int64_t)fmin(fmax(p->flop / item_flop, 1), MOST_ITEMS), before = 0;
     tcc_contract_plan trial = *p;
     double best = INFINITY;
@@ -316,18 +315,59 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
         }
 }
 
-tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_diag *diag,
-                                  tcc_contract_plan *p) {
+/* How many tiles and panels there are. */
+static void count_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
+    p->tiles = p->M / p->row_extent * ceil_div(p->row_extent, p->rows);
+    p->panels = ceil_div(p->N, (int64_t)p->vectors * target->lanes);
+    p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
+}
+
+static void decide(tcc_contract_plan *p, const tcc_llvm_target *target, tcc_contract_choice *choice) {
+    choose_tile(p, target);
+    count_tiles(p, target);
+    choose_packing(p, target);
+    choose_blocks(p, target);
+    *choice = (tcc_contract_choice){p->rows,    p->vectors,           p->tiles_per_block, p->panels_per_block,
+                                    p->block_k, p->k_blocks_per_split};
+}
+
+static bool is_within(int64_t value, int64_t most) { return value >= 1 && value <= most; }
+
+/* The same plan again, or another one that holds: no more rows and vectors than registers. */
+static bool follow(tcc_contract_plan *p, const tcc_llvm_target *target, const tcc_contract_choice *x) {
+    if (!is_within(x->rows, p->row_extent) || !is_within(x->vectors, target->registers) ||
+        (x->rows * x->vectors + x->vectors + 1 >= target->registers && x->rows * x->vectors > 1))
+        return false;
+    p->rows = (int)x->rows, p->vectors = (int)x->vectors;
+    count_tiles(p, target);
+    if (p->c.n_windows && p->c.window_b && ceil_div(p->N, target->lanes) % p->vectors) return false;
+    choose_packing(p, target);
+    if (!is_within(x->tiles, p->tiles) || !is_within(x->panels, p->panels) || !is_within(x->block_k, max64(p->K, 1)))
+        return false;
+    choose_k_blocks(p, x->block_k);
+    if (p->block_k != x->block_k || !is_within(x->blocks_of_k, p->k_blocks)) return false;
+    p->k_blocks_per_split = x->blocks_of_k;
+    p->k_splits = ceil_div(p->k_blocks, x->blocks_of_k);
+    p->tiles_per_block = x->tiles, p->row_blocks = ceil_div(p->tiles, x->tiles);
+    p->panels_per_block = x->panels, p->panel_blocks = ceil_div(p->panels, x->panels);
+    p->items = p->B * p->k_splits * p->row_blocks * p->panel_blocks;
+    return true;
+}
+
+tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_contract_choice *choice,
+                                  tcc_diag *diag, tcc_contract_plan *p) {
     *p = (tcc_contract_plan){.c = *c};
     if (c->n_accesses < 1 || c->n_accesses > TCC_CONTRACT_MAX_ACCESSES)
         return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
     TCC_TRY(normalize(p, target->lanes, diag));
-    choose_tile(p, target);
-    int64_t panel = (int64_t)p->vectors * target->lanes;
-    p->tiles = p->M / p->row_extent * ceil_div(p->row_extent, p->rows);
-    p->panels = ceil_div(p->N, panel);
-    choose_packing(p, target);
-    choose_blocks(p, target);
+    if (!choice->rows) decide(p, target, choice);
+    else if (!follow(p, target, choice))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "no tiles of %lld x %lld vectors, %lld x %lld in a block, with %lld of k, %lld blocks of k: "
+                         "select again",
+                         (long long)choice->rows, (long long)choice->vectors, (long long)choice->tiles,
+                         (long long)choice->panels, (long long)choice->block_k, (long long)choice->blocks_of_k);
+    const int64_t panel = (int64_t)p->vectors * target->lanes;
 
     /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack:
      * vectors may be stored past the last row of either. */
@@ -371,5 +411,7 @@ void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out) {
     for (int v = 0; v < p->c.n_windows; v++)
         tcc_strbuf_printf(out, " window %lld+%lld", (long long)p->c.windows[v].start,
                           (long long)p->c.windows[v].extent);
-    tcc_strbuf_printf(out, " tile %dx%d", p->rows, p->vectors);
+    tcc_strbuf_printf(out, " tile %dx%d block %lldx%lldx%lld split %lld", p->rows, p->vectors,
+                      (long long)p->tiles_per_block, (long long)p->panels_per_block, (long long)p->block_k,
+                      (long long)p->k_blocks_per_split);
 }

@@ -96,6 +96,32 @@ static int64_t chosen_param(const tcc_implementation *x, const char *name) {
     return -1;
 }
 
+static const char *numbered(tcc_lowering *l, const char *name, int number) {
+    return number ? tcc_arena_printf(l->arena, "%s_%d", name, number) : name;
+}
+
+tcc_status tcc_lowering_read_params(tcc_lowering *l, const char *const *names, int n, int number, int64_t *values) {
+    for (int i = 0; i < n && l->choice; i++) {
+        const char *name = numbered(l, names[i], number);
+        if (!name) return tcc_enomem(l->diag);
+        values[i] = chosen_param(l->choice, name);
+        if (values[i] < 1)
+            return tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc, "\"%s\" has no parameter %s above 0 for %s",
+                             l->choice->name, name, tcc_node_text(l->group->hero));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_lowering_say_params(tcc_lowering *l, const char *const *names, int n, int number,
+                                   const int64_t *values) {
+    for (int i = 0; i < n; i++) {
+        const char *name = numbered(l, names[i], number);
+        if (!name) return tcc_enomem(l->diag);
+        TCC_TRY(tcc_lowering_param(l, name, values[i]));
+    }
+    return TCC_OK;
+}
+
 /* The number of a call among those that were asked about, and its workspace, are in the choice. */
 bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes) {
     const int form = l->asked++;

@@ -101,6 +101,12 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
 int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
 /* Says a parameter of the schedule, which the choice then has: "split", "lanes". */
 tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value);
+/* What is decided about a kernel, by name, in the choice that is lowered; a proposal leaves `values` as they are, for
+ * the schedule to decide. Kernel `number` of several of a kind in a group. Errors: TCC_EINVAL where the choice lacks
+ * one. */
+tcc_status tcc_lowering_read_params(tcc_lowering *l, const char *const *names, int n, int number, int64_t *values);
+/* Says them. */
+tcc_status tcc_lowering_say_params(tcc_lowering *l, const char *const *names, int n, int number, const int64_t *values);
 /* Whether a library takes the call, with that workspace or a smaller one: it is asked for a proposal, and not again for
  * what was chosen. */
 bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes);

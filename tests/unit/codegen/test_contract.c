@@ -131,7 +131,7 @@ typedef struct code {
 static void compile(code *k, const tcc_contract *c, const tcc_contract_epilogue *epilogue) {
     tcc_diag diag = {0};
     assert_int_equal(tcc_llvm_target_host(cpu, &diag, &k->target), TCC_OK);
-    assert_int_equal(tcc_contract_make_plan(&k->target, c, &diag, &k->plan), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&k->target, c, &(tcc_contract_choice){0}, &diag, &k->plan), TCC_OK);
     assert_int_equal(tcc_emitter_init(&k->e, &k->target, "contract", &diag), TCC_OK);
     tcc_contract_emit(&k->e, "contract", &k->plan, epilogue);
     if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, epilogue);
@@ -478,17 +478,17 @@ static void equal_descriptions_have_equal_keys(void **state) {
     tcc_strbuf key = {0}, same = {0}, other = {0};
     assert_int_equal(tcc_llvm_target_host(NULL, NULL, &target), TCC_OK);
     tcc_contract c = matmul(64, 32, 16, false, true, false);
-    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, &p), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &p), TCC_OK);
     tcc_contract_key(&p, &key);
     tcc_contract split = c; /* the same rows as two dimensions */
     split.m.n = 2;
     split.m.d[0] = dim(8, 8 * 16, 0, 8 * 32);
     split.m.d[1] = dim(8, 16, 0, 32);
-    assert_int_equal(tcc_contract_make_plan(&target, &split, NULL, &q), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&target, &split, &(tcc_contract_choice){0}, NULL, &q), TCC_OK);
     tcc_contract_key(&q, &same);
     assert_string_equal(key.text, same.text);
     c.accumulate = true;
-    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, &q), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &q), TCC_OK);
     tcc_contract_key(&q, &other);
     assert_string_not_equal(key.text, other.text);
     tcc_strbuf_free(&key), tcc_strbuf_free(&same), tcc_strbuf_free(&other);
