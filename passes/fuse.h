@@ -10,11 +10,9 @@ enum {
     TCC_FUSE_MAX_NODES = 150, /* what keeps a kernel's code in the instruction cache and its compilation short */
     TCC_FUSE_MAX_INPUTS = 24, /* pointers that a kernel holds in registers or close to */
     TCC_FUSE_MAX_OUTPUTS = 12,
-    TCC_FUSE_MAX_ACCESSES = 12, /* tensors that an epilogue of a contraction reads or writes */
-    TCC_FUSE_MAX_CONTEXTS = 8,  /* different indices at which a group may evaluate one computed node */
-    TCC_FUSE_MAX_READS = 4,     /* tensors that an operand of a contraction is computed from, beside scalars */
-    TCC_FUSE_MAX_FRONT = 24,    /* nodes in front of a contraction */
-    TCC_FUSE_MAX_LEVELS = 4,    /* reductions that depend on each other: sweeps over a row */
+    TCC_FUSE_MAX_CONTEXTS = 8, /* different indices at which a group may evaluate one computed node */
+    TCC_FUSE_MAX_FRONT = 24,   /* nodes in front of a contraction */
+    TCC_FUSE_MAX_LEVELS = 4,   /* reductions that depend on each other: sweeps over a row */
 };
 
 /* A set of nodes that might be a group. */

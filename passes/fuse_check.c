@@ -342,7 +342,7 @@ static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tc
         int at = 0;
         while (at < *n_reads && reads[at] != n) at++;
         bool one = tcc_type_numel(&n->type) == 1 || (n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1);
-        if (at == *n_reads && !one && at <= TCC_FUSE_MAX_READS) reads[(*n_reads)++] = n;
+        if (at == *n_reads && !one && at <= TCC_GROUP_MAX_READS) reads[(*n_reads)++] = n;
         return;
     }
     if (seen[p]) return;
@@ -369,14 +369,14 @@ static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const bo
     if (!works) return true;
     if (!dot && d->hero->attrs->conv.groups > 1) return fail(reason, "work in front of a convolution in groups");
     for (int k = 0; k < 2; k++) {
-        const tcc_node *operand = d->hero->operands[k], *reads[TCC_FUSE_MAX_READS + 1];
+        const tcc_node *operand = d->hero->operands[k], *reads[TCC_GROUP_MAX_READS + 1];
         const tcc_dtype dtype = operand->type.dtype;
         bool seen[TCC_FUSE_MAX_NODES] = {0};
         int n_nodes = 0, n_reads = 0;
         if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64)
             return fail(reason, "work in front of a contraction of other types");
         count_front(d, s, operand, seen, reads, &n_nodes, &n_reads);
-        if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > TCC_FUSE_MAX_READS)
+        if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > TCC_GROUP_MAX_READS)
             return fail(reason, "much work in front of a contraction");
     }
     return true;
@@ -583,7 +583,7 @@ static bool check_size(const tcc_draft *d, const tcc_draft_scratch *s, const cha
         }
     }
     if (n_outputs > TCC_FUSE_MAX_OUTPUTS) return fail(reason, "too many outputs");
-    if (d->kind == TCC_GROUP_CONTRACT && all.n_inputs + n_outputs > TCC_FUSE_MAX_ACCESSES)
+    if (d->kind == TCC_GROUP_CONTRACT && all.n_inputs + n_outputs > TCC_GROUP_MAX_ACCESSES)
         return fail(reason, "too many tensors");
     return true;
 }

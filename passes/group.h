@@ -43,6 +43,12 @@
 
 #include "ir/ir.h"
 
+/* Of a contraction's group. */
+enum {
+    TCC_GROUP_MAX_ACCESSES = 12, /* tensors that the epilogue reads or writes */
+    TCC_GROUP_MAX_READS = 4,     /* tensors that an operand is computed from, beside scalars */
+};
+
 /* The group that stores each node: array by node id, -1 for none (leaves and values that are only recomputed). Caller
  * frees with tcc__free; NULL when memory is short. */
 int *tcc_group_producers(const tcc_graph *g);

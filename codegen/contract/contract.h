@@ -15,9 +15,15 @@
 #define TCC_CODEGEN_CONTRACT_CONTRACT_H
 
 #include "codegen/emit/llvm.h"
+#include "passes/group.h"
 
-enum { TCC_CONTRACT_MAX_DIMS = 8, TCC_CONTRACT_MAX_ACCESSES = 18, TCC_CONTRACT_MAX_WINDOWS = 3 };
-enum { TCC_CONTRACT_MAX_FORMS = 6, TCC_CONTRACT_MAX_LOADS = 4 };
+enum {
+    TCC_CONTRACT_MAX_DIMS = 8,
+    TCC_CONTRACT_MAX_ACCESSES = TCC_GROUP_MAX_ACCESSES + 6, /* and the result itself, and counters */
+    TCC_CONTRACT_MAX_WINDOWS = 3,
+    TCC_CONTRACT_MAX_FORMS = 6,
+    TCC_CONTRACT_MAX_LOADS = TCC_GROUP_MAX_READS,
+};
 
 /* One dimension with its strides in elements. Strides may be negative; an operand that does not depend on it has stride
  * 0. */
