@@ -56,7 +56,7 @@ typedef struct tcc_attention_plan {
     int rows;                                    /* of the register tile */
     int buffers[TCC_ATTENTION_ROLES], n_buffers; /* place of each role; -1: none */
     int64_t key_block, query_block;
-    int64_t key_stride;         /* key_block rounded up: row length of blocks of scores */
+    int64_t key_stride; /* key_block rounded up to an odd number of cache lines: row length of blocks of scores */
     int64_t d_padded, e_padded; /* widths rounded up to vectors */
     int64_t items, scratch_bytes;
     double flop, bytes;

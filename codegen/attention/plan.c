@@ -8,7 +8,8 @@ enum {
     BACKWARD_KEYS = 256,
     FORWARD_QUERIES = 128,
     BACKWARD_QUERIES = 64,
-    FEW_ITEMS = 16, /* below this many (batch, head)s the forward kernel also splits queries */
+    LINE_FLOATS = 16, /* of a cache line */
+    FEW_ITEMS = 16,   /* below this many (batch, head)s the forward kernel also splits queries */
 };
 
 static int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -67,6 +68,7 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
     p->key_block = choose_key_block(a->S, a->backward ? BACKWARD_KEYS : FORWARD_KEYS, p->rows);
     int64_t panel = 2 * target->lanes;
     p->key_stride = round_up(p->key_block, panel);
+    if (p->key_stride / LINE_FLOATS % 2 == 0) p->key_stride += LINE_FLOATS; /* columns meet all sets of a cache */
     p->d_padded = round_up(a->D, target->lanes);
     p->e_padded = round_up(a->E, target->lanes);
     int64_t heads = batches(a), blocks = 1;
