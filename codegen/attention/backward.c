@@ -34,7 +34,8 @@ typedef struct backward {
         scores;         /* p z and ds: [rows + query_block][key_stride]; slot `rows` is the block's first query */
     LLVMValueRef delta; /* of every query */
     LLVMValueRef padded_k, padded_q, padded_do;
-    LLVMValueRef key0, in_block, first_keys; /* the block of keys, how many it has, and whether it is the first */
+    LLVMValueRef key0, in_block;
+    LLVMValueRef first_keys; /* the block of keys, how many it has, and whether it is the first (NULL: the only one) */
     LLVMValueRef query0, query_end, n_queries, first_queries; /* the block of queries likewise */
 } backward;
 
@@ -106,7 +107,8 @@ static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMVa
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
-/* Rows row0... of a gradient (those from `mine` on) = or += A [row, k] times rows of `from`. */
+/* Rows row0... of a gradient (those from `mine` on) = or += A [row, k] times rows of `from`. is_first NULL: there is
+ * one block. */
 static void emit_gradient(tcc_emitter *e, backward *b, tcc_attention_role role, int64_t width, int64_t padded,
                           LLVMValueRef row0, LLVMValueRef mine, bool overlap, LLVMValueRef a, int64_t a_row,
                           int64_t a_k, rows_of from, LLVMValueRef count, LLVMValueRef is_first) {
@@ -116,7 +118,7 @@ static void emit_gradient(tcc_emitter *e, backward *b, tcc_attention_role role, 
     tcc_emit_loop_begin(e, &chunks, i64(e, 0), i64(e, padded), (int64_t)vectors * e->lanes, NULL, 0);
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY], zero = tcc_emit_float(e, e->vf32, 0);
     /* The first block must not read what is there: no lane of it is loaded. */
-    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes);
+    LLVMValueRef again = is_first ? tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes) : NULL;
     for (int i = 0; i < p->rows * vectors; i++) sums[i] = zero;
     tcc_attention_product(e, &b->r, vectors, a, a_row, a_k, at(e, from.data, chunks.index), from.stride, from.aligned,
                           count, sums);
@@ -128,8 +130,8 @@ static void emit_gradient(tcc_emitter *e, backward *b, tcc_attention_role role, 
         for (int v = 0; v < vectors; v++) {
             LLVMValueRef place = at(e, to, i64(e, v * e->lanes)), value = sums[i * vectors + v], before = again;
             LLVMValueRef mask = tcc_attention_mask(e, width, tcc_emit_add(e, chunks.index, i64(e, v * e->lanes)));
-            if (mask) before = LLVMBuildAnd(e->builder, mask, again, "");
-            value = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, place, before), value, "");
+            if (mask && again) before = LLVMBuildAnd(e->builder, mask, again, "");
+            if (again) value = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, place, before), value, "");
             if (mask) tcc_emit_store_masked(e, value, place, mask);
             else tcc_emit_store(e, value, place, 0);
         }
@@ -159,7 +161,7 @@ static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
     b->key0 = key0;
     b->in_block = tcc_emit_min(e, tcc_emit_sub(e, i64(e, a->S), key0), i64(e, p->key_block));
     if (a->S % p->key_block == 0) b->in_block = i64(e, p->key_block);
-    b->first_keys = LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "");
+    b->first_keys = p->key_block < a->S ? LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "") : NULL;
     tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_K, a->D, key0, b->in_block, b->keys);
     tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_V, a->E, key0, b->in_block, b->values);
     if (b->padded_k)
@@ -174,7 +176,7 @@ static LLVMValueRef first_query(tcc_emitter *e, const backward *b) {
     if (a->causal) {
         LLVMValueRef first = at_least_zero(e, tcc_emit_sub(e, b->key0, i64(e, a->S - a->T)));
         from = tcc_emit_mul(e, tcc_emit_div(e, first, p->query_block), i64(e, p->query_block));
-        from = tcc_emit_select(e, b->first_keys, i64(e, 0), from);
+        from = b->first_keys ? tcc_emit_select(e, b->first_keys, i64(e, 0), from) : i64(e, 0);
     }
     return from;
 }
@@ -257,7 +259,7 @@ void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_a
     tcc_emit_loop_begin(e, &tiles, b.query0, b.query_end, p->rows, NULL, 0);
     emit_tile_of_queries(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
-    b.first_queries = LLVMBuildICmp(e->builder, LLVMIntEQ, b.query0, from, "");
+    b.first_queries = p->query_block < a->T ? LLVMBuildICmp(e->builder, LLVMIntEQ, b.query0, from, "") : NULL;
     tcc_emit_loop_begin(e, &tiles, i64(e, 0), b.in_block, p->rows, NULL, 0);
     emit_tile_of_keys(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);

@@ -8,8 +8,9 @@ enum {
     BACKWARD_KEYS = 256,
     FORWARD_QUERIES = 128,
     BACKWARD_QUERIES = 64,
-    LINE_FLOATS = 16, /* of a cache line */
-    FEW_ITEMS = 16,   /* below this many (batch, head)s the forward kernel also splits queries */
+    BACKWARD_AT_ONCE = 256, /* most queries in one block: two scores of each pair of a block stay in the second level */
+    LINE_FLOATS = 16,       /* of a cache line */
+    FEW_ITEMS = 16,         /* below this many (batch, head)s the forward kernel also splits queries */
 };
 
 static int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
@@ -72,7 +73,7 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
     p->d_padded = round_up(a->D, target->lanes);
     p->e_padded = round_up(a->E, target->lanes);
     int64_t heads = batches(a), blocks = 1;
-    p->query_block = a->backward ? BACKWARD_QUERIES : FORWARD_QUERIES;
+    p->query_block = !a->backward ? FORWARD_QUERIES : a->T <= BACKWARD_AT_ONCE ? BACKWARD_AT_ONCE : BACKWARD_QUERIES;
     if (!a->backward && heads >= FEW_ITEMS && a->T <= 4 * FORWARD_QUERIES) p->query_block = a->T;
     p->query_block = min64(p->query_block, a->T);
     if (!a->backward) blocks = (a->T + p->query_block - 1) / p->query_block;

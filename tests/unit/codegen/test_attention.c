@@ -214,6 +214,8 @@ static void several_blocks(void **state) {
     (void)state;
     check((shape){1, 1, 80, 530, 16, 32, .causal = false}, NULL);
     check((shape){1, 1, 200, 523, 20, 16, .causal = true}, NULL);
+    check((shape){1, 1, 300, 523, 20, 16, .causal = true}, NULL); /* of queries too, in both kernels */
+    check((shape){1, 1, 270, 140, 16, 16, .causal = true}, NULL); /* of queries alone; the first see nothing */
 }
 
 static void narrower_vectors(void **state) {
