@@ -119,6 +119,23 @@ static LLVMValueRef float_to_integer(tcc_emitter *e, LLVMValueRef value, LLVMTyp
     return LLVMBuildCall2(e->builder, LLVMIntrinsicGetType(e->context, id, overloads, 2), function, &value, 1, "");
 }
 
+/* An f64 as the f32 that rounds on to any shorter float as the f64 itself would: to nearest, but odd in the last bit
+ * when inexact (Boldo and Melquiond 2008). */
+static LLVMValueRef to_odd_f32(tcc_emitter *e, LLVMValueRef x) {
+    LLVMBuilderRef b = e->builder;
+    LLVMTypeRef type = like(e, e->i32, x), single = like(e, e->f32, x);
+    LLVMValueRef near = LLVMBuildFPTrunc(b, x, single, ""), back = LLVMBuildFPExt(b, near, LLVMTypeOf(x), "");
+    LLVMValueRef bits = LLVMBuildBitCast(b, near, type, ""), one = tcc_emit_int(e, type, 1),
+                 zero = tcc_emit_int(e, type, 0);
+    LLVMValueRef above = LLVMBuildFCmp(b, LLVMRealOGT, back, x, ""),
+                 negative = LLVMBuildICmp(b, LLVMIntSLT, bits, zero, "");
+    LLVMValueRef too_far = LLVMBuildXor(b, above, negative, "");
+    LLVMValueRef even = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildAnd(b, bits, one, ""), zero, "");
+    LLVMValueRef moves = LLVMBuildAnd(b, even, LLVMBuildFCmp(b, LLVMRealONE, back, x, ""), "");
+    LLVMValueRef odd = LLVMBuildAdd(b, bits, tcc_emit_select(e, too_far, tcc_emit_int(e, type, -1), one), "");
+    return LLVMBuildBitCast(b, tcc_emit_select(e, moves, odd, bits), single, "");
+}
+
 LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype from, tcc_dtype to) {
     if (from == to) return value;
     LLVMTypeRef type = like(e, tcc_scalar_register(e, to), value);
@@ -127,7 +144,7 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
         if (to == TCC_BOOL) return LLVMBuildFCmp(b, LLVMRealUNE, value, tcc_emit_float(e, LLVMTypeOf(value), 0), "");
         if (to == TCC_F64) return LLVMBuildFPExt(b, value, type, "");
         if (tcc_dtype_is_float(to)) {
-            if (from == TCC_F64) value = LLVMBuildFPTrunc(b, value, like(e, e->f32, value), "");
+            if (from == TCC_F64) value = to == TCC_F32 ? LLVMBuildFPTrunc(b, value, type, "") : to_odd_f32(e, value);
             if (to == TCC_F16) return f16_value(e, f16_bits(e, value));
             return to == TCC_BF16 ? bf16_value(e, bf16_bits(e, value)) : value;
         }
@@ -139,8 +156,10 @@ LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype fr
     }
     if (to == TCC_BOOL) return LLVMBuildICmp(b, LLVMIntNE, value, tcc_emit_int(e, LLVMTypeOf(value), 0), "");
     if (tcc_dtype_is_float(to)) {
+        const bool narrow = to == TCC_F16 || to == TCC_BF16, twice = narrow && (from == TCC_I32 || from == TCC_I64);
+        if (twice) type = like(e, e->f64, value); /* f32 would round too */
         LLVMValueRef x = from == TCC_BOOL ? LLVMBuildUIToFP(b, value, type, "") : LLVMBuildSIToFP(b, value, type, "");
-        return to == TCC_F16 || to == TCC_BF16 ? tcc_scalar_convert(e, x, TCC_F32, to) : x;
+        return narrow ? tcc_scalar_convert(e, x, twice ? TCC_F64 : TCC_F32, to) : x;
     }
     if (to == TCC_I64) return from == TCC_I32 ? LLVMBuildSExt(b, value, type, "") : LLVMBuildZExt(b, value, type, "");
     LLVMValueRef narrow = from == TCC_I64    ? LLVMBuildTrunc(b, value, type, "")

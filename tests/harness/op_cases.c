@@ -124,6 +124,47 @@ static void casts(void **state) {
         }
 }
 
+/* Numbers halfway between two of a narrow type, and just above and below: rounded once, from f64 and from integers. */
+static void casts_of_halfway_numbers(void **state) {
+    (void)state;
+    for (int brain = 0; brain < 2; brain++) {
+        char text[1200];
+        const char *type = brain ? "bf16" : "f16", *least = brain ? "128" : "1024";
+        snprintf(text, sizeof text,
+                 "graph @halfway {\n"
+                 "  %%0 = input {name=\"x\"} : i32[128,3]\n"
+                 "  %%1 = constant {values=[%s]} : i32[128,3]\n"
+                 "  %%2 = add(%%0, %%1) : i32[128,3]\n"
+                 "  %%3 = iota {axis=1} : i32[128,3]\n"
+                 "  %%4 = cast(%%3) : f64[128,3]\n"
+                 "  %%5 = constant {values=[-1]} : f64[128,3]\n"
+                 "  %%6 = add(%%4, %%5) : f64[128,3]\n"
+                 "  %%7 = constant {values=[0x1p-33]} : f64[128,3]\n"
+                 "  %%8 = mul(%%6, %%7) : f64[128,3]\n"
+                 "  %%9 = constant {values=[0.5]} : f64[128,3]\n"
+                 "  %%10 = add(%%8, %%9) : f64[128,3]\n"
+                 "  %%11 = cast(%%2) : f64[128,3]\n"
+                 "  %%12 = add(%%10, %%11) : f64[128,3]\n"
+                 "  %%13 = round(%%12) : f64[128,3]\n"
+                 "  %%14 = neg(%%12) : f64[128,3]\n"
+                 "  %%15 = cast(%%14) : %s[128,3]\n"
+                 "  %%16 = cast(%%15) : f64[128,3]\n"
+                 "  %%17 = add(%%16, %%13) : f64[128,3]\n"
+                 "  %%18 = constant {values=[0x1p33]} : f64[128,3]\n"
+                 "  %%19 = mul(%%12, %%18) : f64[128,3]\n"
+                 "  %%20 = cast(%%19) : i64[128,3]\n"
+                 "  %%21 = cast(%%20) : %s[128,3]\n"
+                 "  %%22 = cast(%%21) : f64[128,3]\n"
+                 "  %%23 = mul(%%13, %%18) : f64[128,3]\n"
+                 "  %%24 = eq(%%22, %%23) : bool[128,3]\n"
+                 "  output \"none\" %%17\n"
+                 "  output \"equal\" %%24\n"
+                 "}\n",
+                 least, type, type);
+        check_one(text, &(compiled_options){.limit = 126, .tolerance = 1e-12});
+    }
+}
+
 static void check_both(const char *text) {
     for (int eager = 0; eager < 2; eager++)
         check_one(text, &(compiled_options){.eager = eager, .low = -2, .high = 2, .tolerance = 1e-4});
@@ -343,6 +384,7 @@ int op_cases_run(graph_check *check) {
         cmocka_unit_test(point_ops_bf16),
         cmocka_unit_test(point_ops_of_integers),
         cmocka_unit_test(casts),
+        cmocka_unit_test(casts_of_halfway_numbers),
         cmocka_unit_test(random_draws),
         cmocka_unit_test(views_of_views),
         cmocka_unit_test(windows),
