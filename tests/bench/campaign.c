@@ -3,10 +3,13 @@
  * counts in the end. Children run the programs, so that one that crashes or hangs is a line too.
  *
  *     campaign 1 100000            interpreter, eager, default, threads; the GPU stand-in for one in GPU_SHARE
- *     campaign 4711 1 c            the program as C;  json: what another framework needs to repeat it */
+ *     campaign 4711 1 c            the program as C
+ *     campaign 1 300 json          programs without random numbers, and what the interpreter makes of each, as JSON
+ *                                  for another framework (compare_pytorch.py) */
 #include "bench/kernel_cache.h"
 #include "harness/user_check.h"
 #include "harness/user_random.h"
+#include "harness/user_reference.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -24,8 +27,9 @@ enum {
     GPU_SHARE = 8,
     CHUNK = 20000,
     SHRINK_SECONDS = 40,
-    SECONDS = 400 /* for one program, shrinking included */,
-    REPORT_EVERY = 2000
+    SECONDS = 400, /* for one program, shrinking included */
+    REPORT_EVERY = 2000,
+    JSON_RUNS = 6 /* disturbed ones, for the noise */
 };
 
 /* Shared with the child. */
@@ -168,6 +172,37 @@ static int print_program(uint64_t seed) {
     return refused != NULL;
 }
 
+/* One object a program, over several lines, the last of which is }. */
+static void print_json(uint64_t seed) {
+    static user_program p;
+    user_random_options o = options_of(seed);
+    o.exact = true;
+    o.huge = o.largest = false;
+    const char *refused = user_program_random(&o, seed, &p);
+    user_verdict v = {0};
+    tcc_context *cx = NULL;
+    if (refused || tcc_context_create(&cx) != TCC_OK) {
+        fprintf(stderr, "%llu: %s\n", (unsigned long long)seed, refused ? refused : "no context");
+        return;
+    }
+    user_program_check(&p, USER_DEFAULT, &v);
+    tcc_model *m = user_program_model(cx, &p, USER_DEFAULT);
+    user_reference *r = m ? user_reference_create(m, &p, false) : NULL;
+    if (r && user_reference_disturb(r, JSON_RUNS) == TCC_OK) {
+        tcc_strbuf text = {0};
+        tcc_strbuf_printf(&text, "{\"agrees\": %s,\n", v.mode ? "false" : "true");
+        user_program_print_json(&text, &p);
+        tcc_strbuf_add(&text, ",\n");
+        user_reference_print_json(&text, r);
+        tcc_strbuf_add(&text, "\n}\n");
+        fputs(text.text ? text.text : "", stdout);
+        tcc_strbuf_free(&text);
+    }
+    user_reference_destroy(r);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
 int main(int argc, char **argv) {
     const uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 0,
                    count = argc > 2 ? strtoull(argv[2], NULL, 0) : 100;
@@ -176,12 +211,14 @@ int main(int argc, char **argv) {
     setenv("TCC_NUM_THREADS", "1", 0);
     setenv("TCC_POISON", "1", 0);
     setenv("PTXSIM_LOG", "none", 0);
-    if (!strcmp(what, "c") || !strcmp(what, "json")) return print_program(first);
+    if (!strcmp(what, "c")) return print_program(first);
     setvbuf(stdout, NULL, _IOLBF, 0);
     const bool gpu = !getenv("CAMPAIGN_NO_GPU");
     tally *t = mmap(NULL, (size_t)workers * sizeof *t, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0),
           sum = {0};
     if (t == MAP_FAILED || !kernel_cache_create(CACHE_BYTES)) return fputs("no memory\n", stderr), 1;
+    for (uint64_t seed = first; seed < first + count && !strcmp(what, "json"); seed++) print_json(seed);
+    if (!strcmp(what, "json")) return 0;
     const double start = now_seconds();
     for (int w = 0; w < workers; w++) {
         if (fork()) continue;

@@ -113,11 +113,12 @@ static void print_step_json(tcc_strbuf *out, const user_step *s) {
 
 void user_program_print_json(tcc_strbuf *out, const user_program *p) {
     const tcc_optimizer_options *o = &p->optimizer;
-    tcc_strbuf_printf(out,
-                      "\"seed\": %llu, \"optimizer\": {\"kind\": %d, \"lr\": %.17g, \"momentum\": %.17g, \"nesterov\": "
-                      "%s, \"weight_decay\": %.17g, \"clip\": %.17g},\n\"steps\": [\n",
-                      (unsigned long long)p->seed, (int)o->kind, o->lr, o->momentum, o->nesterov ? "true" : "false",
-                      o->weight_decay, o->clip_grad_norm);
+    tcc_strbuf_printf(out, "\"seed\": %llu, \"optimizer\": {\"kind\": %d, \"lr\": %.17g, \"momentum\": %.17g, ",
+                      (unsigned long long)p->seed, (int)o->kind, o->lr, o->momentum);
+    tcc_strbuf_printf(out, "\"nesterov\": %s, \"weight_decay\": %.17g, \"decay_all\": %s, \"clip\": %.17g},\n",
+                      o->nesterov ? "true" : "false", o->weight_decay, o->decay_all ? "true" : "false",
+                      o->clip_grad_norm);
+    tcc_strbuf_add(out, "\"steps\": [\n");
     for (int i = 0; i < p->n_steps; i++) {
         print_step_json(out, &p->steps[i]);
         tcc_strbuf_add(out, i + 1 < p->n_steps ? ",\n" : "]");

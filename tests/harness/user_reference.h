@@ -37,6 +37,8 @@ tcc_status user_reference_disturb(user_reference *r, int runs);
 /* Compares packed memory with an expected value. Returns what differs, in a static buffer, or NULL; `worst` is raised
  * to the largest error over what is allowed. */
 const char *user_reference_compare(const user_expected *e, const void *memory, double *worst);
+/* Batches, initial state and all that is expected, as members of a JSON object. */
+void user_reference_print_json(tcc_strbuf *out, const user_reference *r);
 /* The share of elements that the noise leaves undetermined. */
 double user_reference_vagueness(const user_reference *r);
 
