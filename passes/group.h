@@ -10,29 +10,34 @@
  * (mostly affine) indices of the iteration space.
  *
  * POINTWISE  No reduction inside. All outputs have the hero's number of elements, and the same row-major order as the
- * hero up to reshape, or are reached from it by a transpose (which the kernel then tiles). REDUCE     The hero is a
- * reduction; its operand's dims are the iteration space, split into kept and reduced dims. Every other reduction in the
- * group has the same operand dims and axes. A node is `full` (one value an iteration point) or `kept` (one value a kept
- * point: a reduction, or POINT/reshape work on such values). A kept value enters full work only through a broadcast
- * that puts the kept dims back in their places (with reshapes that add or drop dims of 1 around it). Reductions may
- * depend on each other this way (softmax, norms): the kernel makes one sweep over the reduced dims for each level of
- * dependence, over cached values. Outputs are full or kept. Where the reduced dims are the last ones, so that a kept
- * point has a row, sums of full values over all kept dims (column sums: gradients of weights and biases) may be inside
- * as well, and POINT work and reshapes on them alone. Such a value is `across`: one a reduced point, known when all
- * rows are done. Outputs may be across. SCAN       The hero is cumsum; full work before and after it on the same dims.
+ *            hero up to reshape, or are reached from it by a transpose (which the kernel then tiles).
+ * REDUCE     The hero is a reduction; its operand's dims are the iteration space, split into kept and reduced dims.
+ *            Every other reduction in the group has the same operand dims and axes. A node is `full` (one value an
+ *            iteration point) or `kept` (one value a kept point: a reduction, or POINT/reshape work on such values). A
+ *            kept value enters full work only through a broadcast that puts the kept dims back in their places (with
+ *            reshapes that add or drop dims of 1 around it). Reductions may depend on each other this way (softmax,
+ *            norms): the kernel makes one sweep over the reduced dims for each level of dependence, over cached values.
+ *            Outputs are full or kept. Where the reduced dims are the last ones, so that a kept point has a row, sums
+ *            of full values over all kept dims (column sums: gradients of weights and biases) may be inside as well,
+ *            and POINT work and reshapes on them alone. Such a value is `across`: one a reduced point, known when all
+ *            rows are done. Outputs may be across.
+ * SCAN       The hero is cumsum; full work before and after it on the same dims.
  * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
  * CONTRACT   The hero is dot or a convolution. Behind it POINT work on its result, at the index of the result
- * (epilogue: bias, activation, residual; several outputs). Views of a dot's operands that permute, re-split or slice
- * dims may be inside in front of it, so that it reads in place. Where the pass options say so, also POINT work and
- * broadcasts in front of a dot or convolution, which evaluates its operands as it reads them (prologue: casts, masks,
- * gradients of activations), a tile again for each tile of the other operand. Where they say so, a dot that is stored
- * as it is may have the sum of an operand over the contracted dims beside it, which nothing in the group reads (a
- * bias's gradient). WINDOW     The hero is a pooling or resizing op; POINT work behind it. ATTENTION  The heroes are
- * sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel stores all. Views that permute,
- * re-split or slice dims may be inside in front, and such that permute or re-split behind, so that heads are read and
- * written in place; also one concat of all results, each by such views that keep its last dim, as the only output. NORM
- * batch_norm, its mean and scale, of equal x and attributes; or its gradients, of equal operands. Nothing else is
- * inside. There are such groups where the pass options have said of each that the target's library computes it whole.
+ *            (epilogue: bias, activation, residual; several outputs). Views of a dot's operands that permute, re-split
+ *            or slice dims may be inside in front of it, so that it reads in place. Where the pass options say so, also
+ *            POINT work and broadcasts in front of a dot or convolution, which evaluates its operands as it reads them
+ *            (prologue: casts, masks, gradients of activations), a tile again for each tile of the other operand. Where
+ *            they say so, a dot that is stored as it is may have the sum of an operand over the contracted dims beside
+ *            it, which nothing in the group reads (a bias's gradient).
+ * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
+ * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel
+ *            stores all. Views that permute, re-split or slice dims may be inside in front, and such that permute or
+ *            re-split behind, so that heads are read and written in place; also one concat of all results, each by such
+ *            views that keep its last dim, as the only output.
+ * NORM       batch_norm, its mean and scale, of equal x and attributes; or its gradients, of equal operands. Nothing
+ *            else is inside. There are such groups where the pass options have said of each that the target's library
+ *            computes it whole.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
  * and nothing in the group reads it. A pointwise output may be written over an input of equal size that the group reads

@@ -3,12 +3,11 @@
  *
  *     tcc_cudnn_graph_create(cudnn, d, &g);
  *     tcc_cudnn_graph_tensor(g, d, &(tcc_cudnn_tensor){...}, &x);                     each tensor
- *     tcc_cudnn_graph_descriptor(g, d, TCC_CUDNN_CONVOLUTION, attributes, n, &conv);  what an operation is told apart
- * from tensors tcc_cudnn_graph_operation(g, d, TCC_CUDNN_OPERATION_..., attributes, n);        each operation
+ *     tcc_cudnn_graph_descriptor(g, d, TCC_CUDNN_CONVOLUTION, attributes, n, &conv);  what else it is told
+ *     tcc_cudnn_graph_operation(g, d, TCC_CUDNN_OPERATION_..., attributes, n);        each operation
  *     tcc_cudnn_graph_finish(g, d, &limits, &workspace_bytes);                        chooses an engine
  *     tcc_cudnn_graph_run(g, d, addresses, workspace);                                as often as wanted
- *     tcc_cudnn_graph_destroy(g);                                                     after success or failure of any
- * of these
+ *     tcc_cudnn_graph_destroy(g);                                                     also after a failure
  *
  * The graph owns all descriptors. All of this with the device entered. */
 #ifndef TCC_RUNTIME_CUDA_CUDNN_GRAPH_H

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Verifies the first step of each recipe at several batch sizes and seeds, which must raise no alarm:
 #   tests/bench/verify_recipes.sh BUILD TEXT_FILE IDX_FOLDER CIFAR_FOLDER [RECIPE...]
-# BATCHES and SEEDS may say which ones. A line a run: the worst kernel and the worst result, of what rounding explains; the samples that
-# were compared; seconds. Ends with status 1 if any run found a fault.
+# BATCHES and SEEDS may say which ones. A line a run: the worst kernel and the worst result, of what rounding explains;
+# the samples that were compared; seconds. Ends with status 1 if any run found a fault.
 set -u
 build=$1 text=$2 idx=$3 cifar=$4
 shift 4
@@ -13,8 +13,15 @@ trap 'rm -rf "$scratch"' EXIT
 failed=0
 
 # A table of numbers with a class that two of them decide.
-awk 'BEGIN { srand(1); print "a,b,c,d,e,label"; for (i = 0; i < 600; i++) { l = ""; for (k = 0; k < 5; k++) { v[k] = rand() * 2 - 1; l = l sprintf("%.4f,", v[k]) }
-             print l (v[0] + v[1] > 0) + (v[2] > 0.5) } }' >"$scratch/table.csv"
+awk 'BEGIN {
+    srand(1)
+    print "a,b,c,d,e,label"
+    for (i = 0; i < 600; i++) {
+        l = ""
+        for (k = 0; k < 5; k++) { v[k] = rand() * 2 - 1; l = l sprintf("%.4f,", v[k]) }
+        print l (v[0] + v[1] > 0) + (v[2] > 0.5)
+    }
+}' >"$scratch/table.csv"
 
 declare -A data=([char-gpt]=$text [mnist-cnn]=$idx [cifar-resnet18]=$cifar [csv-mlp]=$scratch/table.csv)
 printf '%-16s %6s %5s %8s %8s %8s %8s\n' recipe batch seed kernel result samples seconds
@@ -22,8 +29,8 @@ for recipe in ${*:-csv-mlp mnist-cnn char-gpt cifar-resnet18}; do
     for batch in ${BATCHES:-1 2 4 8 16}; do
         for seed in ${SEEDS:-1 2 3 4}; do
             start=$(date +%s%N)
-            out=$(cd "$scratch" && ${RUN:-} "$build/bin/tcc-train" "$recipes/$recipe.yaml" "data.path=${data[$recipe]}" "data.batch_size=$batch" \
-                "training.seed=$seed" --verify --dry-run 2>&1)
+            out=$(cd "$scratch" && ${RUN:-} "$build/bin/tcc-train" "$recipes/$recipe.yaml" \
+                "data.path=${data[$recipe]}" "data.batch_size=$batch" "training.seed=$seed" --verify --dry-run 2>&1)
             status=$?
             ms=$((($(date +%s%N) - start) / 1000000))
             if [ $status -ne 0 ]; then
@@ -34,8 +41,8 @@ for recipe in ${*:-csv-mlp mnist-cnn char-gpt cifar-resnet18}; do
             kernel=$(sed -n 's/^verify: .* gets: at most \([0-9.]*\) of.*/\1/p' <<<"$out")
             result=$(sed -n 's/^verify: loss.* at most \([0-9.]*\) of.*/\1/p' <<<"$out")
             samples=$(sed -n 's/^verify: the first \([0-9]*\) of.*/\1/p' <<<"$out" | head -1)
-            printf '%-16s %6s %5s %8s %8s %8s %8s\n' "$recipe" "$batch" "$seed" "$kernel" "$result" "${samples:-$batch}" \
-                "$((ms / 1000)).$((ms % 1000 / 100))"
+            printf '%-16s %6s %5s %8s %8s %8s %8s\n' "$recipe" "$batch" "$seed" "$kernel" "$result" \
+                "${samples:-$batch}" "$((ms / 1000)).$((ms % 1000 / 100))"
         done
     done
 done

@@ -5,8 +5,8 @@
  * Environment, read by cuInit:
  *   PTXSIM_LOG       where reports go: "stderr" (the default), "none", or a file that is appended to
  *   PTXSIM_CHECKS    checks to leave out, as in "-race,-uninit", of uninit, align, race, barrier, stream (order between
- * streams) and leak; "warn" logs what real hardware would not notice (races, uninitialized reads, barrier divergence)
- *                    without failing the launch
+ *                    streams) and leak; "warn" logs what real hardware would not notice (races, uninitialized reads,
+ *                    barrier divergence) without failing the launch
  *   PTXSIM_THREADS   threads that blocks run on (default: the processors online)
  *   PTXSIM_SM        compute capability, 90 by default: limits and figures are those of a device of it (profiles.c).
  *                    Others for PTXSIM_SM_COUNT and PTXSIM_SHARED_KIB of a block, PTXSIM_MEMORY_MIB (4096)
@@ -14,10 +14,11 @@
  *   PTXSIM_DRIVER    the driver's version, 12080 by default
  *   PTXSIM_LIMIT     warp instructions of one launch before it counts as hanging (default 2^36)
  *   PTXSIM_SCHEDULE  "lockstep" (the default): lanes that a branch has split join where their paths do; or
- * "independent:SEED": they join only in .sync instructions, and all threads run in an order drawn from the seed
+ *                    "independent:SEED": they join only in .sync instructions, and all threads run in an order drawn
+ *                    from the seed
  *   PTXSIM_MMA       "exact" (the default): sums of mma.sync are rounded once; or "truncate": they are cut off as
- * tensor cores of this compute capability do PTXSIM_FAULT     faults as of ptxsim_inject():
- * "alloc:3,launch:2,module:1,lost:5,host:1" */
+ *                    tensor cores of this compute capability do
+ *   PTXSIM_FAULT     faults as of ptxsim_inject(): "alloc:3,launch:2,module:1,lost:5,host:1" */
 #ifndef PTXSIM_H
 #define PTXSIM_H
 

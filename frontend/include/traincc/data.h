@@ -2,11 +2,14 @@
  * Data: a data set is opened from files, which are checked whole, and a loader hands out its
  * batches in an order that depends on the seed alone.
  *
- *     tcc_data_options from = {.size = sizeof from, .kind = "text", .path = "input.txt", .context =
- * 64}; tcc_dataset *data; if (tcc_dataset_open(cx, &from, &data)) ...; tcc_loader_options how =
- * {.size = sizeof how, .batch_size = 12, .num_workers = 1, .shuffle = true, .seed = 1}; tcc_loader
- * *loader; if (tcc_loader_create(cx, data, &how, &loader)) ...; const tcc_batch *batch; while
- * (!tcc_loader_next(loader, &batch) && ...) tcc_model_train(model, batch->arrays, batch->n_arrays);
+ *     tcc_data_options from = {.size = sizeof from, .kind = "text", .path = "input.txt", .context = 64};
+ *     tcc_dataset *data;
+ *     if (tcc_dataset_open(cx, &from, &data)) ...;
+ *     tcc_loader_options how = {.size = sizeof how, .batch_size = 12, .num_workers = 1, .shuffle = true, .seed = 1};
+ *     tcc_loader *loader;
+ *     if (tcc_loader_create(cx, data, &how, &loader)) ...;
+ *     const tcc_batch *batch;
+ *     while (!tcc_loader_next(loader, &batch) && ...) tcc_model_train(model, batch->arrays, batch->n_arrays);
  */
 #ifndef TRAINCC_DATA_H
 #define TRAINCC_DATA_H
@@ -35,12 +38,11 @@ typedef enum tcc_csv_header {
  * two arrays, "x" and "y":
  *
  *   kind      path                                       x                          y
- *   "text"    a text file, UTF-8                         i32 [B,T] characters       i32 [B,T], x
- * moved on by one "tokens"  a file of little-endian uint16 or uint32   i32 [B,T] i32 [B,T], x moved
- * on by one "idx"     a folder with MNIST's four file names      f32 [B,1,H,W] normalized   i32 [B]
- * class "cifar"   a folder with data_batch_N.bin, test_batch f32 [B,3,32,32] normalized i32 [B]
- * class "csv"     a text file of comma-separated values      f32 [B,F] standardized     i32 [B]
- * class, or f32 [B,1] to regress
+ *   "text"    a text file, UTF-8                         i32 [B,T] characters       i32 [B,T], x moved on by one
+ *   "tokens"  a file of little-endian uint16 or uint32   i32 [B,T]                  i32 [B,T], x moved on by one
+ *   "idx"     a folder with MNIST's four file names      f32 [B,1,H,W] normalized   i32 [B] class
+ *   "cifar"   a folder with data_batch_N.bin, test_batch f32 [B,3,32,32] normalized i32 [B] class
+ *   "csv"     a text file of comma-separated values      f32 [B,F] standardized     i32 [B] class, or f32 [B,1]
  *
  * Files of kinds text, idx, cifar and csv may be gzipped (idx and cifar: with or without ".gz" in
  * the name). */

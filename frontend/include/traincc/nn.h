@@ -13,10 +13,14 @@ TCC_API_BEGIN
 /* -- Scopes: prefixes of names -- */
 TCC_API void tcc_scope(tcc_trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 TCC_API void tcc_scope_end(tcc_trace *t);
-/* A place for errors and reports that says where in the model, not in whose source: MODEL and the open scopes,
- * "gpt.transformer.h.0.attn"; layers add their names to it. For models whose users do not have their source, with
- * "model" a constant of theirs: #undef TCC_HERE #define TCC_HERE tcc_scope_place(t, "model") It lives as long as the
- * trace. */
+/* A place for errors and reports that names a part of the model instead of a line of source: `model` and the open
+ * scopes, "gpt.transformer.h.0.attn"; layers add their names to it. It is for models whose users do not have their
+ * source:
+ *
+ *     #undef TCC_HERE
+ *     #define TCC_HERE tcc_scope_place(t, "model")
+ *
+ * `model` is a constant. The place lives as long as the trace. */
 TCC_API tcc_loc tcc_scope_place(tcc_trace *t, const char *model);
 
 /* Whether the trace is for training: dropout drops, batch norm uses the batch. */
