@@ -20,24 +20,24 @@ TCC_API_BEGIN
 
 typedef struct tcc_model tcc_model;
 
-/* Traces the model: gets inputs, computes, names outputs. Called once a program, so it must always do the same for the
- * same inputs. `user` is what tcc_model_create was given. */
+/* Traces the model: gets inputs, computes, names outputs. It is called once for each program and must do the same for
+ * the same inputs. `user` is what tcc_model_create was given. */
 typedef void (*tcc_model_fn)(tcc_trace *t, void *user);
 
 /* The batch input `name`: the array of that name given to the run, whose shape and type it has. */
 TCC_API tcc_tensor tcc_input_at(tcc_trace *t, const char *name, tcc_loc at);
 #define tcc_input(t, name) tcc_input_at(t, name, TCC_HERE)
-/* Whether a batch array of that name was given: a model may compute its loss only where there are targets. */
+/* Whether a batch array of that name was given, so that a model can compute its loss only where there are targets. */
 TCC_API bool tcc_has_input(const tcc_trace *t, const char *name);
 /* Names a result, readable after each run with tcc_model_output. */
 TCC_API void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at);
 #define tcc_output(t, name, x) tcc_output_at(t, name, x, TCC_HERE)
-/* The scalar f32 to minimize; also output "loss". Once a trace. */
+/* The scalar f32 to minimize; also output "loss". At most once in a trace. */
 #define tcc_loss(t, x) tcc_output_at(t, "loss", x, TCC_HERE)
 
 typedef enum tcc_mode {
     TCC_MODE_DEFAULT, /* fused, heuristic choices */
-    TCC_MODE_EAGER,   /* each op a kernel of its own: the baseline, and for debugging */
+    TCC_MODE_EAGER,   /* each op is a kernel of its own: for comparison and debugging */
 } tcc_mode;
 
 typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW } tcc_optimizer_kind;
@@ -63,20 +63,20 @@ typedef struct tcc_model_options {
     tcc_mode mode;
     uint64_t seed; /* initial values, dropout */
     tcc_optimizer_options optimizer;
-    bool keep_gradients; /* tcc_model_gradient after each training step */
-    const char
-        *dump_dir; /* write the IR around every pass, kernels, memory plan and steps of each compiled program there */
-    bool verify_passes; /* check the graph after every pass, and each finished program: that every read of memory finds
-                           the value that the graph means; so does the environment's TCC_VERIFY_PASSES=1 */
-    const char *arch; /* "sm_90": compile for a GPU of that kind, present or not; `device` is not looked at, and nothing
-                         can run */
-    bool allow_tf32;  /* GPU: matrix products of f32 may round their operands to 10 bits of fraction, for tensor cores
-                       * (sm_80 and newer);  a CPU's stay as they are */
-    void (*progress)(void *user, const char *text); /* how a call that takes long gets on, tcc_model_verify: a line a
-                                                       stage and every few seconds; NULL: nobody is told */
+    bool keep_gradients;  /* tcc_model_gradient after each training step */
+    const char *dump_dir; /* a folder to write to: the IR around every pass, and kernels, memory plan and steps of each
+                             compiled program */
+    bool verify_passes;   /* check the graph after every pass, and that every read of memory in a finished program finds
+                             the value that the graph means; TCC_VERIFY_PASSES=1 in the environment does the same */
+    const char *arch;     /* "sm_90": compile for a GPU of this architecture, present or not; `device` is ignored, and
+                             nothing can run */
+    bool allow_tf32; /* a GPU (sm_80 and newer) may round the operands of f32 matrix products to 10 bits of fraction,
+                        for tensor cores; a CPU never does */
+    void (*progress)(void *user, const char *text); /* called by what takes long (tcc_model_verify) at each stage
+                                                       and every few seconds, with a line of text; or NULL */
     void *progress_user;
-    int64_t verify_samples; /* of a batch, that tcc_model_verify takes at most; 0: as many as its interpreter gets
-                               through in about half a minute on two cores */
+    int64_t verify_samples; /* the most samples of a batch that tcc_model_verify takes; 0: as many as its
+                               interpreter does in about half a minute on two cores */
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
@@ -86,9 +86,9 @@ TCC_API void tcc_model_destroy(tcc_model *m); /* NULL is allowed */
 /* Where it computes: "cpu", "cuda:0"; "none" with options.arch. Borrowed. */
 TCC_API const char *tcc_model_device(const tcc_model *m);
 
-/* One training step on a batch: arrays named as the model's inputs. Borrowed for the call. Compiles when the signature
- * is new. On a GPU the call returns once the step is enqueued; a few steps may be under way, and their errors come out
- * of later calls. */
+/* One training step on a batch: arrays named as the model's inputs, borrowed for the call. Compiles when the signature
+ * is new. On a GPU the call returns when the step is enqueued. A few steps may be under way; later calls return their
+ * errors. */
 TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count);
 /* Forward only, in evaluation mode. Changes no state. */
 TCC_API tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count);
@@ -97,23 +97,23 @@ TCC_API tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *
 
 /* Output `name` of the last run, borrowed until the next; TCC_ENOTFOUND lists the names. */
 TCC_API tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out);
-/* Output "loss" of the last run, waited for. NaN before the first, and where the run failed. */
+/* Output "loss" of the last run; waits for it. NaN before the first run, and if the run failed. */
 TCC_API double tcc_model_loss(tcc_model *m);
-/* Loss of training step `step`, counted from 0: one of the last 64 that this model ran. Waits for that step, not for
- * later ones, so that asking a step late keeps a GPU busy. Errors: TCC_ENOTFOUND (not one of those), and those of the
- * step. */
+/* Loss of training step `step`, counted from 0: one of the last 64 that this model ran. Waits for that step but not for
+ * later ones, so a GPU stays busy if you ask one step late. Errors: TCC_ENOTFOUND (not one of those 64), and those of
+ * the step. */
 TCC_API tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss);
-/* Waits for all runs, and brings parameters, buffers and optimizer state to the host. Errors of runs come out here. */
+/* Waits for all runs, and brings parameters, buffers and optimizer state to the host. Returns errors of runs. */
 TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
 
 TCC_API void tcc_model_set_lr(tcc_model *m, double lr);
 TCC_API int64_t tcc_model_step(const tcc_model *m);          /* training steps done */
 TCC_API void tcc_model_set_step(tcc_model *m, int64_t step); /* after loading a checkpoint */
 
-/* Parameters, then buffers, in the order of the model's code; all f32 host memory that may be read and written until
- * the next run. With a GPU it is a copy: ask again after a run; what is written counts from the next run on. They exist
- * after the first run or compile. `index` from 0; false past the end, or where the device failed, which
- * tcc_model_synchronize tells first. */
+/* Parameters, then buffers, in the order of the model's code, from index 0. They exist after the first run or compile.
+ * All are f32 in host memory, which may be read and written until the next run. With a GPU this is a copy: ask again
+ * after a run; the next run uses what was written. False past the end, or if the device failed; tcc_model_synchronize
+ * returns the error. */
 TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
 /* Whether parameter `index` is trained (not a buffer). */
@@ -144,7 +144,7 @@ TCC_API void tcc_model_profile(tcc_model *m, bool on);
 TCC_API tcc_status tcc_model_write_profile(tcc_model *m, const char *path);
 TCC_API void tcc_string_free(char *s);
 /* What `name` ("cpu", "cuda", "cuda:N", "auto") means on this machine: the device, "cpu" or "cuda:0", and a line on it
- * for a person, which for "auto" on the CPU says why. Both are freed with tcc_string_free. Takes nothing. Errors:
+ * for a person, which for "auto" on the CPU says why. Free both with tcc_string_free. Acquires no device. Errors:
  * TCC_EINVAL (no such name), TCC_EUNSUPPORTED and TCC_EDEVICE, which say what is missing and what to do. */
 TCC_API tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, char **text);
 /* What hardware and libraries were found, from where, which version, and what is lost without the rest; to be freed. */
