@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT
+ * Operations on tensors: matrix products, attention, convolution, and windows over spatial dims. */
+#include "tensor_ops.h"
+
+#include <math.h>
+
+/* -- Contractions -- */
+
+/* Broadcasts the leading dims of a and b (all but the last two) together; the ranks become equal. */
+static bool broadcast_batch(tcc_graph *g, tcc_tensor *a, tcc_tensor *b, tcc_loc at) {
+    tcc_tensor *both[2] = {a, b};
+    int rank = tcc_rank(*a) > tcc_rank(*b) ? tcc_rank(*a) : tcc_rank(*b);
+    int64_t batch[TCC_MAX_RANK];
+    for (int d = 0; d < rank - 2; d++) {
+        batch[d] = 1;
+        for (int i = 0; i < 2; i++) {
+            int own = d - (rank - tcc_rank(*both[i]));
+            int64_t extent = own < 0 ? 1 : both[i]->node->type.dims[own];
+            if (extent == 1) continue;
+            if (batch[d] != 1 && batch[d] != extent) {
+                tcc_trace_error(a->trace, TCC_ESHAPE, at, "matmul: batch dims do not broadcast: %s x %s",
+                                tcc_type_text(&a->node->type), tcc_type_text(&b->node->type));
+                return false;
+            }
+            batch[d] = extent;
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        const tcc_type *type = &both[i]->node->type;
+        int64_t want[TCC_MAX_RANK];
+        int dims[TCC_MAX_RANK], shift = rank - type->rank;
+        memcpy(want, batch, sizeof batch);
+        for (int d = rank - 2; d < rank; d++) want[d] = type->dims[d - shift];
+        for (int d = 0; d < type->rank; d++) dims[d] = d + shift;
+        if (type->rank == rank && !memcmp(want, type->dims, sizeof want[0] * (size_t)rank)) continue;
+        both[i]->node = tcc_ir_broadcast(g, both[i]->node, rank, want, dims);
+        if (!both[i]->node) return false;
+    }
+    return true;
+}
+
+tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at) {
+    if (!tcc_trace_takes("matmul", at, 2, (tcc_tensor[]){a, b})) return tcc_trace_poison();
+    tcc_graph *g = tcc__tensor_begin(a.trace, at);
+    if (tcc_rank(a) < 2 || tcc_rank(b) < 2)
+        return tcc_trace_error(a.trace, TCC_ESHAPE, at, "matmul: operands must have at least 2 dims: %s x %s",
+                               tcc_type_text(&a.node->type), tcc_type_text(&b.node->type));
+    if (tcc_dim(a, -1) != tcc_dim(b, -2)) {
+        tcc_tensor poison = tcc_trace_error(a.trace, TCC_ESHAPE, at,
+                                            "matmul: inner dimensions differ: %s x %s (%lld vs %lld)",
+                                            tcc_type_text(&a.node->type), tcc_type_text(&b.node->type),
+                                            (long long)tcc_dim(a, -1), (long long)tcc_dim(b, -2));
+        tcc_note(g->diag, a.node->loc, "first operand made here");
+        tcc_note(g->diag, b.node->loc, "second operand made here");
+        return poison;
+    }
+    tcc_attrs_dot attrs = {.contract_a = {1, {tcc_rank(a) - 1}}, .contract_b = {1, {tcc_rank(b) - 2}}};
+    if (tcc_rank(b) > 2) { /* a plain matrix b needs no batch: a's rows just grow */
+        if (!broadcast_batch(g, &a, &b, at)) return tcc_trace_poison();
+        int rank = tcc_rank(a);
+        attrs = (tcc_attrs_dot){.contract_a = {1, {rank - 1}}, .contract_b = {1, {rank - 2}}};
+        for (int d = 0; d < rank - 2; d++) {
+            attrs.batch_a.v[attrs.batch_a.count++] = d;
+            attrs.batch_b.v[attrs.batch_b.count++] = d;
+        }
+    }
+    return tcc_trace_wrap(a.trace, tcc_ir_dot(g, a.node, b.node, &attrs));
+}
+
+/* What is added to the scores [.., T, S] of q and k; NULL after an error. It is converted before it is broadcast, while
+ * it is small. */
+static tcc_node *attention_mask(tcc_tensor mask, tcc_tensor q, tcc_tensor k, tcc_loc at) {
+    const tcc_type *is = &mask.node->type;
+    tcc_type scores = q.node->type;
+    if (scores.rank < 2 || tcc_rank(k) != scores.rank) return mask.node; /* the op says what is wrong */
+    scores.dims[scores.rank - 1] = tcc_dim(k, -2);
+    const int shift = scores.rank - is->rank;
+    bool fits = shift >= 0 && (is->dtype == TCC_BOOL || is->dtype == scores.dtype);
+    for (int d = 0; fits && d < is->rank; d++) fits = is->dims[d] == 1 || is->dims[d] == scores.dims[d + shift];
+    if (!fits)
+        return tcc_trace_error(
+                   q.trace, TCC_ESHAPE, at,
+                   "attention: the mask, %s, does not broadcast to the scores, %s, or is not of bool or their type",
+                   tcc_type_text(is), tcc_type_text(&scores))
+            .node;
+    if (is->dtype == TCC_BOOL) {
+        const int64_t one = 1;
+        tcc_tensor seen = tcc_constant_at(q.trace, 0, scores.dtype, 1, &one, at),
+                   hidden = tcc_constant_at(q.trace, -INFINITY, scores.dtype, 1, &one, at);
+        mask = tcc_select_at(mask, seen, hidden, at);
+    }
+    if (!mask.node || tcc_type_equal(&mask.node->type, &scores)) return mask.node;
+    return tcc_broadcast_at(mask, scores.rank, scores.dims, at).node;
+}
+
+tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *given, tcc_loc at) {
+    TCC_OPTIONS(tcc_attention_options, options, given);
+    const bool masked = options.mask.trace || options.mask.node;
+    if (!tcc_trace_takes("attention", at, 3 + masked, (tcc_tensor[]){q, k, v, options.mask})) return tcc_trace_poison();
+    if (!(options.dropout >= 0 && options.dropout < 1))
+        return tcc_trace_error(q.trace, TCC_EINVAL, at, "attention: dropout must be in [0, 1), not %g",
+                               options.dropout);
+    double scale = options.scale != 0 ? options.scale : 1 / sqrt((double)tcc_dim(q, -1));
+    tcc_attrs attrs = {.sdpa = {.scale = scale, .causal = options.causal}};
+    tcc_node *operands[5] = {q.node, k.node, v.node};
+    int n = 3;
+    if (masked && !(operands[n++] = attention_mask(options.mask, q, k, at))) return tcc_trace_poison();
+    if (options.dropout > 0 && q.trace->training) {
+        attrs.sdpa.p = options.dropout, attrs.sdpa.id = q.trace->next_random_id++;
+        operands[n++] = tcc_trace_rng_key(q.trace);
+    }
+    return tcc_trace_wrap(q.trace, tcc_ir_build(q.trace->graph, TCC_OP_SDPA, operands, n, &attrs, NULL, at));
+}
+
+tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_options *given, tcc_loc at) {
+    TCC_OPTIONS(tcc_conv_options, options, given);
+    if (!tcc_trace_takes("conv", at, 2, (tcc_tensor[]){x, w})) return tcc_trace_poison();
+    int spatial = tcc_rank(x) - 2;
+    if (spatial < 1 || spatial > 3)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "conv: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
+                               tcc_type_text(&x.node->type));
+    tcc_attrs attrs = {.conv = {.groups = options.groups ? options.groups : 1}};
+    tcc_dims *lists[] = {&attrs.conv.stride, &attrs.conv.pad_lo, &attrs.conv.pad_hi, &attrs.conv.dilation};
+    int64_t values[] = {options.stride ? options.stride : 1, options.padding, options.padding,
+                        options.dilation ? options.dilation : 1};
+    for (int i = 0; i < 4; i++) {
+        lists[i]->count = spatial;
+        for (int d = 0; d < spatial; d++) lists[i]->v[d] = values[i];
+    }
+    return tcc_trace_wrap(
+        x.trace, tcc_ir_build(x.trace->graph, TCC_OP_CONV, (tcc_node *const[]){x.node, w.node}, 2, &attrs, NULL, at));
+}
+
+/* -- Windows -- */
+
+static tcc_tensor pool(tcc_op op, tcc_tensor x, int64_t window, const tcc_pool_options *given, tcc_loc at) {
+    TCC_OPTIONS(tcc_pool_options, options, given);
+    if (!tcc_trace_takes(tcc__tensor_op_text(op), at, 1, &x)) return tcc_trace_poison();
+    int spatial = tcc_rank(x) - 2;
+    if (spatial < 1 || spatial > 3)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at,
+                               "%s: x must be [N, C, spatial] with 1 to 3 spatial dims, not %s",
+                               tcc_op_get_info(op)->text, tcc_type_text(&x.node->type));
+    tcc_attrs attrs = {.pool = {.include_pad = op == TCC_OP_AVG_POOL && !options.exclude_pad}};
+    tcc_dims *lists[] = {&attrs.pool.window, &attrs.pool.stride, &attrs.pool.pad_lo, &attrs.pool.pad_hi};
+    int64_t values[] = {window, options.stride ? options.stride : window, options.padding, options.padding};
+    for (int i = 0; i < 4; i++) {
+        lists[i]->count = spatial;
+        for (int d = 0; d < spatial; d++) lists[i]->v[d] = values[i];
+    }
+    return tcc__tensor_op(op, x, &attrs, NULL, at);
+}
+
+tcc_tensor tcc_max_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at) {
+    return pool(TCC_OP_MAX_POOL, x, window, options, at);
+}
+
+tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at) {
+    return pool(TCC_OP_AVG_POOL, x, window, options, at);
+}
+
+/* x's type with other spatial extents. */
+static tcc_tensor resized(tcc_op op, tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
+    if (!tcc_trace_takes(tcc__tensor_op_text(op), at, 1, &x)) return tcc_trace_poison();
+    if (rank != tcc_rank(x) - 2)
+        return tcc_trace_error(x.trace, TCC_ESHAPE, at, "%s: %d spatial extents for x of type %s",
+                               tcc_op_get_info(op)->text, rank, tcc_type_text(&x.node->type));
+    tcc_type type = x.node->type;
+    for (int d = 0; d < rank; d++) type.dims[2 + d] = spatial[d];
+    return tcc__tensor_op(op, x, &(tcc_attrs){.resize = {.align_corners = align_corners}}, &type, at);
+}
+
+tcc_tensor tcc_adaptive_avg_pool_at(tcc_tensor x, int rank, const int64_t *spatial, tcc_loc at) {
+    return resized(TCC_OP_ADAPTIVE_AVG_POOL, x, false, rank, spatial, at);
+}
+
+tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
+    return resized(TCC_OP_RESIZE_NEAREST, x, align_corners, rank, spatial, at);
+}
+
+tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial, tcc_loc at) {
+    return resized(TCC_OP_RESIZE_BILINEAR, x, align_corners, rank, spatial, at);
+}
