@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Verifies the first step of each recipe at several batch sizes and seeds, which must raise no alarm:
 #   tests/bench/verify_recipes.sh BUILD TEXT_FILE IDX_FOLDER CIFAR_FOLDER [RECIPE...]
-# BATCHES and SEEDS may say which ones. A line a run: the worst kernel and the worst result, of what rounding explains;
-# the samples that were compared; seconds. Ends with status 1 if any run found a fault.
+# BATCHES and SEEDS may say which ones, RUN what to run each by. A line a run: the worst kernel and the worst result, of
+# what rounding explains; the samples that were compared; seconds. Ends with status 1 if any run found a fault.
 set -u
-build=$1 text=$2 idx=$3 cifar=$4
+build=$(cd "$1" && pwd) text=$2 idx=$3 cifar=$4
 shift 4
 recipes=$(cd "$(dirname "$0")/../../tools/recipes" && pwd)
 scratch=$(mktemp -d)
@@ -17,9 +17,12 @@ awk 'BEGIN {
     srand(1)
     print "a,b,c,d,e,label"
     for (i = 0; i < 600; i++) {
-        l = ""
-        for (k = 0; k < 5; k++) { v[k] = rand() * 2 - 1; l = l sprintf("%.4f,", v[k]) }
-        print l (v[0] + v[1] > 0) + (v[2] > 0.5)
+        line = ""
+        for (k = 0; k < 5; k++) {
+            v[k] = rand() * 2 - 1
+            line = line sprintf("%.4f,", v[k])
+        }
+        print line (v[0] + v[1] > 0) + (v[2] > 0.5)
     }
 }' >"$scratch/table.csv"
 
