@@ -335,7 +335,7 @@ class Model:
         parameters = [self.stored[n] for n in self.trained]
         grads = torch.autograd.grad(loss, parameters, allow_unused=True) if parameters and loss.requires_grad else []
         for name, p, g in zip(self.trained, parameters, grads or [None] * len(parameters)):
-            p.grad = torch.zeros_like(p) if g is None else g
+            p.grad = torch.zeros_like(p) if g is None else torch.empty(p.shape).copy_(g)
             seen["grad." + name] = p.grad.clone()
         if optimizer["clip"] and parameters:
             torch.nn.utils.clip_grad_norm_(parameters, optimizer["clip"])
