@@ -8,9 +8,9 @@
 
 Each program trains for three steps from the same state on the same batches. Compared are outputs, losses and gradients
 of each step and all parameters and buffers after the last. An element may differ by 24 times its noise, which the
-interpreter measures by disturbing its own roundings. No part of the test run: PyTorch is another program, not the truth.
-Known of PyTorch 2.15: on a CPU, the backward of batch norm is wrong for gradients that are not contiguous; they are made
-contiguous here."""
+interpreter measures by disturbing its own roundings. No part of the test run: PyTorch is another program, not the
+truth. Known of PyTorch 2.15: on a CPU, the backward of batch norm is wrong for gradients that are not contiguous; they
+are made contiguous here."""
 import json
 import math
 import subprocess
@@ -352,7 +352,8 @@ class Model:
         if getattr(self, "made", None):
             return self.made
         decay = [{"params": [self.stored[n] for n in self.trained if (self.stored[n].dim() >= 2) == matrices],
-                  "weight_decay": o["weight_decay"] if matrices or o["decay_all"] else 0.0} for matrices in (True, False)]
+                  "weight_decay": o["weight_decay"] if matrices or o["decay_all"] else 0.0}
+                 for matrices in (True, False)]
         decay = [g for g in decay if g["params"]]
         if o["kind"] == 0:
             self.made = torch.optim.SGD(decay, lr=o["lr"] or 0.1, momentum=o["momentum"], nesterov=o["nesterov"])
@@ -430,8 +431,8 @@ def main():
         if wrong:
             disagreed += 1
             print(f"{p['seed']}: {wrong}", flush=True)
-    print(f"ran {ran} programs, {values} arrays and {gradients} gradients compared; PyTorch {torch.__version__} disagreed "
-          f"in {disagreed}, did not run {failed}; our default mode disagreed with the interpreter in {ours}")
+    print(f"ran {ran} programs, {values} arrays and {gradients} gradients compared; "
+          f"PyTorch {torch.__version__} disagreed in {disagreed}, did not run {failed}; our default mode disagreed with the interpreter in {ours}")
     return disagreed + ours + failed > 0
 
 
