@@ -432,7 +432,8 @@ def main():
             disagreed += 1
             print(f"{p['seed']}: {wrong}", flush=True)
     print(f"ran {ran} programs, {values} arrays and {gradients} gradients compared; "
-          f"PyTorch {torch.__version__} disagreed in {disagreed}, did not run {failed}; our default mode disagreed with the interpreter in {ours}")
+          f"PyTorch {torch.__version__} disagreed in {disagreed}, did not run {failed}; "
+          f"our default mode disagreed with the interpreter in {ours}")
     return disagreed + ours + failed > 0
 
 
