@@ -60,7 +60,7 @@ static tcc_status cut_batch(tcc_verification *v, tcc_array *slice, int64_t *samp
     const int64_t all = samples_of(v->batch, v->count), asked = v->m->options.verify_samples;
     int64_t next = asked > 0 && asked < all ? asked : all;
     double work = 0;
-    memcpy(slice, v->batch, sizeof *slice * (size_t)v->count);
+    if (v->count) memcpy(slice, v->batch, sizeof *slice * (size_t)v->count);
     *samples = all;
     if (!all) return TCC_OK;
     do {
