@@ -2,67 +2,15 @@
  * The interpreter with rounding's noise. */
 #include "harness/noisy_eval.h"
 
+#include "ir/noise_rules.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How a result comes to be inexact. */
-typedef enum origin {
-    EXACT,    /* moved, compared, chosen, drawn */
-    POINT,    /* rounded once */
-    FUNCTION, /* by an approximation of a few units */
-    SUM,      /* of the terms that the node gives for its operands' magnitudes */
-    SQUARES,  /* a sum of squared differences from a mean */
-    OPERANDS, /* as if its operands had been rounded: too long a computation for a rule */
-} origin;
-
-static origin origin_of(tcc_op op) {
-    switch (op) {
-    case TCC_OP_ADD:
-    case TCC_OP_SUB:
-    case TCC_OP_MUL:
-    case TCC_OP_DIV:
-    case TCC_OP_SQRT:
-    case TCC_OP_CAST: return POINT;
-    case TCC_OP_EXP:
-    case TCC_OP_EXPM1:
-    case TCC_OP_LOG:
-    case TCC_OP_LOG1P:
-    case TCC_OP_RSQRT:
-    case TCC_OP_SIN:
-    case TCC_OP_COS:
-    case TCC_OP_TANH:
-    case TCC_OP_SIGMOID:
-    case TCC_OP_ERF:
-    case TCC_OP_POW:
-    case TCC_OP_REM:
-    case TCC_OP_GELU_TANH:
-    case TCC_OP_GELU_TANH_GRAD: return FUNCTION;
-    case TCC_OP_REDUCE_SUM:
-    case TCC_OP_REDUCE_MEAN:
-    case TCC_OP_CUMSUM:
-    case TCC_OP_DOT:
-    case TCC_OP_CONV:
-    case TCC_OP_CONV_GRAD_INPUT:
-    case TCC_OP_CONV_GRAD_WEIGHT:
-    case TCC_OP_SCATTER_ADD:
-    case TCC_OP_SCATTER_ADD_ALONG:
-    case TCC_OP_MAX_POOL_GRAD:
-    case TCC_OP_AVG_POOL:
-    case TCC_OP_AVG_POOL_GRAD:
-    case TCC_OP_ADAPTIVE_AVG_POOL:
-    case TCC_OP_ADAPTIVE_AVG_POOL_GRAD:
-    case TCC_OP_RESIZE_NEAREST_GRAD:
-    case TCC_OP_RESIZE_BILINEAR:
-    case TCC_OP_RESIZE_BILINEAR_GRAD: return SUM;
-    case TCC_OP_REDUCE_M2: return SQUARES;
-    case TCC_OP_SDPA:
-    case TCC_OP_SDPA_LSE:
-    case TCC_OP_SDPA_GRAD_Q:
-    case TCC_OP_SDPA_GRAD_K:
-    case TCC_OP_SDPA_GRAD_V: return OPERANDS;
-    default: return EXACT;
-    }
+/* As ir/noise.h says, but that normal draws are taken as exact. */
+static tcc_noise_origin origin_of(const tcc_node *n) {
+    return n->op == TCC_OP_RNG_NORMAL ? TCC_NOISE_NONE : tcc__noise_origin(&(tcc_noise){0}, n);
 }
 
 /* Half of the distance between 1 and the next number. */
@@ -185,21 +133,21 @@ static void disturb_squares(const tcc_node *n, const tcc_value *in, uint64_t *st
 static tcc_status disturb(const tcc_node *n, const tcc_value *const *in, const noise *noise, uint64_t *state,
                           tcc_value *out, tcc_diag *diag) {
     if (!tcc_dtype_is_float(n->type.dtype)) return TCC_OK;
-    const origin origin = origin_of(n->op);
+    const tcc_noise_origin origin = origin_of(n);
     const double u = unit(n->type.dtype);
     const int64_t count = tcc_type_numel(&n->type);
-    if (origin == SUM) {
+    if (origin == TCC_NOISE_SUM) {
         tcc_status status = disturb_sum(n, in, noise->chains, state, out, diag);
         if (status != TCC_OK) return status;
-    } else if (origin == SQUARES) {
+    } else if (origin == TCC_NOISE_SQUARES) {
         disturb_squares(n, in[0], state, out);
-    } else if (origin == OPERANDS) {
+    } else if (origin == TCC_NOISE_OPERANDS) {
         tcc_value_free(out);
         tcc_status status = eval_changed(n, in, false, state, out, diag);
         if (status != TCC_OK) return status;
     }
-    if (origin == POINT || origin == FUNCTION || origin == OPERANDS) {
-        const double units = origin == FUNCTION ? 4 : 1;
+    if (origin == TCC_NOISE_POINT || origin == TCC_NOISE_FUNCTION || origin == TCC_NOISE_OPERANDS) {
+        const double units = origin == TCC_NOISE_FUNCTION ? 4 : 1;
         const uint64_t node = next(state);
         for (int64_t e = 0; e < count; e++)
             if (is_rounded(n->type.dtype, out->f[e])) out->f[e] += between(node, out->f[e]) * units * u * out->f[e];
