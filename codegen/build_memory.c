@@ -3,6 +3,7 @@
 #include "codegen/builder.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/element.h"
 
 #include <string.h>
 
@@ -22,24 +23,13 @@ tcc_status tcc_builder_add_constant(tcc_builder *b, const void *data, int64_t by
     return TCC_OK;
 }
 
-static void store_element(tcc_dtype dtype, double v, void *to, int64_t at) {
-    switch (dtype) {
-    case TCC_F64: ((double *)to)[at] = v; break;
-    case TCC_F32: ((float *)to)[at] = (float)v; break;
-    case TCC_F16: ((uint16_t *)to)[at] = tcc_f32_to_f16((float)v); break;
-    case TCC_BF16: ((uint16_t *)to)[at] = tcc_f32_to_bf16((float)v); break;
-    case TCC_I64: ((int64_t *)to)[at] = (int64_t)v; break;
-    case TCC_I32: ((int32_t *)to)[at] = (int32_t)v; break;
-    default: ((uint8_t *)to)[at] = (uint8_t)v; break;
-    }
-}
-
 tcc_status tcc_builder_place_constant(tcc_builder *b, const tcc_node *n) {
     int64_t numel = tcc_type_numel(&n->type), bytes = tcc_type_bytes(&n->type);
     const tcc_doubles *values = &n->attrs->constant.values;
     void *data = tcc__malloc((size_t)bytes + 1);
     if (!data) return tcc_enomem(b->diag);
-    for (int64_t i = 0; i < numel; i++) store_element(n->type.dtype, values->v[values->count == 1 ? 0 : i], data, i);
+    for (int64_t i = 0; i < numel; i++)
+        tcc_element_set(n->type.dtype, data, i, values->v[values->count == 1 ? 0 : i]);
     tcc_status status = tcc_builder_add_constant(b, data, bytes, &b->home[n->id]);
     tcc__free(data);
     return status;

@@ -2,6 +2,7 @@
  * Values of the interpreter, and strided copies of their elements. */
 #include "ir/eval_rules.h"
 #include "ir/support/alloc.h"
+#include "ir/support/element.h"
 
 #include <string.h>
 
@@ -30,33 +31,21 @@ int64_t tcc__wrap(tcc_dtype dtype, int64_t v) {
 }
 
 void tcc_value_load(tcc_value *v, const void *packed) {
-    int64_t count = tcc_type_numel(&v->type);
-    for (int64_t e = 0; e < count; e++) {
-        switch (v->type.dtype) {
-        case TCC_F64: v->f[e] = ((const double *)packed)[e]; break;
-        case TCC_F32: v->f[e] = (double)((const float *)packed)[e]; break;
-        case TCC_F16: v->f[e] = (double)tcc_f16_to_f32(((const uint16_t *)packed)[e]); break;
-        case TCC_BF16: v->f[e] = (double)tcc_bf16_to_f32(((const uint16_t *)packed)[e]); break;
-        case TCC_I64: v->i[e] = ((const int64_t *)packed)[e]; break;
-        case TCC_I32: v->i[e] = ((const int32_t *)packed)[e]; break;
-        default: v->i[e] = ((const uint8_t *)packed)[e]; break;
-        }
-    }
+    const tcc_dtype dtype = v->type.dtype;
+    const int64_t count = tcc_type_numel(&v->type);
+    const bool is_float = tcc_dtype_is_float(dtype);
+    for (int64_t e = 0; e < count; e++)
+        if (is_float) v->f[e] = tcc_element_get(dtype, packed, e);
+        else v->i[e] = tcc_element_get_int(dtype, packed, e);
 }
 
 void tcc_value_store(const tcc_value *v, void *packed) {
-    int64_t count = tcc_type_numel(&v->type);
-    for (int64_t e = 0; e < count; e++) {
-        switch (v->type.dtype) {
-        case TCC_F64: ((double *)packed)[e] = v->f[e]; break;
-        case TCC_F32: ((float *)packed)[e] = (float)v->f[e]; break;
-        case TCC_F16: ((uint16_t *)packed)[e] = tcc_f32_to_f16((float)tcc_dtype_round(TCC_F16, v->f[e])); break;
-        case TCC_BF16: ((uint16_t *)packed)[e] = tcc_f32_to_bf16((float)tcc_dtype_round(TCC_BF16, v->f[e])); break;
-        case TCC_I64: ((int64_t *)packed)[e] = v->i[e]; break;
-        case TCC_I32: ((int32_t *)packed)[e] = (int32_t)v->i[e]; break;
-        default: ((uint8_t *)packed)[e] = (uint8_t)v->i[e]; break;
-        }
-    }
+    const tcc_dtype dtype = v->type.dtype;
+    const int64_t count = tcc_type_numel(&v->type);
+    const bool is_float = tcc_dtype_is_float(dtype);
+    for (int64_t e = 0; e < count; e++)
+        if (is_float) tcc_element_set(dtype, packed, e, v->f[e]);
+        else tcc_element_set_int(dtype, packed, e, v->i[e]);
 }
 
 void tcc__strides(const tcc_type *type, int64_t *strides) {

@@ -7,6 +7,7 @@
 #include "ir/support/arena.h"
 #include "ir/support/context.h"
 #include "ir/support/dtype.h"
+#include "ir/support/element.h"
 #include "runtime/files/utf8.h"
 
 #include <cjson/cJSON.h>
@@ -337,31 +338,6 @@ tcc_status tcc__safetensors_verify(tcc_diag *d, const tcc_safetensors *f) {
 
 /* ---- loading ---- */
 
-static double element(const uint8_t *from, tcc_dtype type) {
-    double f64;
-    float f32;
-    uint16_t bits;
-    switch (type) {
-    case TCC_F64: memcpy(&f64, from, 8); return f64;
-    case TCC_F32: memcpy(&f32, from, 4); return (double)f32;
-    case TCC_F16: memcpy(&bits, from, 2); return (double)tcc_f16_to_f32(bits);
-    default: memcpy(&bits, from, 2); return (double)tcc_bf16_to_f32(bits);
-    }
-}
-
-static void convert_floats(const uint8_t *from, tcc_dtype from_type, void *to, tcc_dtype to_type, int64_t count) {
-    int stride = tcc_dtype_bytes(from_type);
-    for (int64_t i = 0; i < count; i++, from += stride) {
-        double x = element(from, from_type);
-        switch (to_type) {
-        case TCC_F64: ((double *)to)[i] = x; break;
-        case TCC_F32: ((float *)to)[i] = (float)x; break;
-        case TCC_F16: ((uint16_t *)to)[i] = tcc_f32_to_f16((float)x); break;
-        default: ((uint16_t *)to)[i] = tcc_f32_to_bf16((float)x); break;
-        }
-    }
-}
-
 static tcc_type type_of(const tcc_array *a) {
     tcc_type t = {.dtype = a->dtype, .rank = a->rank};
     memcpy(t.dims, a->dims, sizeof t.dims[0] * (size_t)a->rank);
@@ -440,8 +416,7 @@ tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const
         int found = tcc_safetensors_find(f, to[i].name);
         if (found < 0) continue;
         const entry *e = &f->entries[found];
-        if (e->type.dtype == to[i].dtype) memcpy(to[i].data, f->data + e->begin, e->end - e->begin);
-        else convert_floats(f->data + e->begin, e->type.dtype, to[i].data, to[i].dtype, tcc_type_numel(&e->type));
+        tcc_elements_cast(to[i].dtype, to[i].data, e->type.dtype, f->data + e->begin, tcc_type_numel(&e->type));
     }
     return TCC_OK;
 }

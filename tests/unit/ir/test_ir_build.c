@@ -3,6 +3,7 @@
  */
 #include "harness/check.h"
 
+#include "ir/support/element.h"
 #include "ir/attrs.h"
 #include "ir/build.h"
 
@@ -106,6 +107,39 @@ static void test_rounding(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_true(tcc_dtype_round(cases[i].t, cases[i].x) == cases[i].rounded);
     assert_false(signbit(tcc_dtype_round(TCC_I32, -0.5)));
+}
+
+/* Elements in packed memory are what tcc_dtype_round says, and a cast is what the interpreter makes of it. */
+static void test_elements(void **state) {
+    (void)state;
+    static const double values[] = {0, -0.0, 1 + 0x1p-11 + 0x1p-40, -2.7, 70000, 300, -3, 0x1p-25 + 0x1p-60, 1e20};
+    enum { COUNT = sizeof values / sizeof *values };
+    char unaligned[8 * COUNT + 1];
+    double from[COUNT], to[COUNT];
+    for (tcc_dtype a = 0; a < TCC_DTYPE_COUNT; a++) {
+        const bool is_float = tcc_dtype_is_float(a);
+        for (int i = 0; i < COUNT; i++) {
+            tcc_element_set(a, from, i, values[i]);
+            assert_true(tcc_element_get(a, from, i) == tcc_dtype_round(a, values[i]));
+            if (!is_float) assert_true((double)tcc_element_get_int(a, from, i) == tcc_element_get(a, from, i));
+        }
+        memcpy(unaligned + 1, from, sizeof from);
+        for (tcc_dtype b = 0; b < TCC_DTYPE_COUNT; b++) {
+            tcc_elements_cast(b, to, a, unaligned + 1, COUNT);
+            for (int i = 0; i < COUNT; i++) {
+                const int64_t whole = is_float ? 0 : tcc_element_get_int(a, from, i);
+                const double x = is_float || tcc_dtype_is_float(b) ? tcc_dtype_round(b, tcc_element_get(a, from, i))
+                                 : b == TCC_I32                    ? (double)(int32_t)whole
+                                 : b == TCC_U8                     ? (double)(uint8_t)whole
+                                 : b == TCC_BOOL                   ? (double)(whole != 0)
+                                                                   : (double)whole;
+                assert_true(tcc_element_get(b, to, i) == x);
+            }
+        }
+    }
+    int64_t large = INT64_MAX - 1, same;
+    tcc_elements_cast(TCC_I64, &same, TCC_I64, &large, 1);
+    assert_true(same == large && tcc_element_get_int(TCC_I64, &same, 0) == large);
 }
 
 static void test_errors_stick(void **state) {
@@ -253,6 +287,7 @@ int main(void) {
         cmocka_unit_test(test_equal_nodes_are_one),
         cmocka_unit_test(test_constants_are_rounded),
         cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_elements),
         cmocka_unit_test(test_errors_stick),
         cmocka_unit_test(test_inputs_and_outputs),
         cmocka_unit_test(test_locations),
