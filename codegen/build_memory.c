@@ -28,8 +28,7 @@ tcc_status tcc_builder_place_constant(tcc_builder *b, const tcc_node *n) {
     const tcc_doubles *values = &n->attrs->constant.values;
     void *data = tcc__malloc((size_t)bytes + 1);
     if (!data) return tcc_enomem(b->diag);
-    for (int64_t i = 0; i < numel; i++)
-        tcc_element_set(n->type.dtype, data, i, values->v[values->count == 1 ? 0 : i]);
+    for (int64_t i = 0; i < numel; i++) tcc_element_set(n->type.dtype, data, i, values->v[values->count == 1 ? 0 : i]);
     tcc_status status = tcc_builder_add_constant(b, data, bytes, &b->home[n->id]);
     tcc__free(data);
     return status;
@@ -46,9 +45,15 @@ tcc_status tcc_builder_place_values(tcc_builder *b) {
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
         const char *name = tcc_builder_keep(b, n->attrs->input.name, strlen(n->attrs->input.name) + 1);
-        p->bindings[p->n_bindings++] = (tcc_binding){name, n->attrs->input.role, n->type};
+        const char *copy_of = n->attrs->input.copy_of;
+        if (tcc_input_is_copy(n)) copy_of = tcc_builder_keep(b, copy_of, strlen(copy_of) + 1);
+        p->bindings[p->n_bindings++] = (tcc_binding){.name = name,
+                                                     .role = n->attrs->input.role,
+                                                     .type = n->type,
+                                                     .begin = n->attrs->input.begin,
+                                                     .copy_of = tcc_input_is_copy(n) ? copy_of : NULL};
         b->home[n->id] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&n->type)};
-        if (!name) return tcc_enomem(b->diag);
+        if (!name || (tcc_input_is_copy(n) && !copy_of)) return tcc_enomem(b->diag);
     }
     for (int i = 0; i < g->places.count; i++) {
         const tcc_place *place = &g->places.data[i];
@@ -67,7 +72,7 @@ tcc_status tcc_builder_place_values(tcc_builder *b) {
         b->output_binding[i] = p->n_bindings;
         const char *name = tcc_builder_keep(b, output->name, strlen(output->name) + 1);
         if (!name) return tcc_enomem(b->diag);
-        p->bindings[p->n_bindings] = (tcc_binding){name, TCC_ROLE_OUTPUT, output->node->type};
+        p->bindings[p->n_bindings] = (tcc_binding){.name = name, .role = TCC_ROLE_OUTPUT, .type = output->node->type};
         tcc_buffer *home = &b->home[output->node->id];
         if (!home->size_bytes && output->node->op != TCC_OP_CONSTANT)
             *home = (tcc_buffer){TCC_SPACE_BINDING, p->n_bindings, 0, tcc_type_bytes(&output->node->type)};

@@ -34,6 +34,10 @@ typedef struct tcc_binding {
     const char *name;
     tcc_role role;
     tcc_type type;
+    /* How a STATE begins: as `begin` everywhere, or as the binding named here, one before it, cast to its type, and so
+     * again whenever the host writes that one. */
+    double begin;
+    const char *copy_of; /* NULL: no copy */
 } tcc_binding;
 
 /* A host kernel runs the work items [begin, end) of one instance.

@@ -14,6 +14,10 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
 /* The node that equals this description, or NULL. */
 tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
                        const tcc_type *type);
+/* Whether a state of this type can begin as the copy that it says, of an input above node number `before`. If not,
+ * writes why. */
+bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc_type *type, int before, char *why,
+                      size_t why_bytes);
 /* One copy of each string, in the graph's arena; NULL (reported) when memory is short. */
 const char *tcc__ir_intern(tcc_graph *g, const char *s);
 tcc_loc tcc__ir_get_loc(const tcc_graph *g); /* what tcc_ir_set_loc said */

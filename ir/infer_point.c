@@ -11,6 +11,14 @@ tcc_status tcc__infer_any(const tcc_infer *q, tcc_type *out) {
     if (!a->name || !*a->name) return tcc__refuse(q, TCC_EINVAL, "an input needs a name");
     if (a->role < 0 || a->role >= TCC_ROLE_COUNT || a->role == TCC_ROLE_OUTPUT)
         return tcc__refuse(q, TCC_EINVAL, "'%s' has a role that no input can have", a->name);
+    const bool copies = a->copy_of && *a->copy_of, begins = a->begin != 0;
+    if ((copies || begins) && a->role != TCC_ROLE_STATE)
+        return tcc__refuse(q, TCC_EINVAL, "'%s' is no state: only a state says how it begins", a->name);
+    if (copies && begins)
+        return tcc__refuse(q, TCC_EINVAL, "'%s' begins either as a constant or as a copy, not as both", a->name);
+    if (!tcc_dtype_is_float(q->given->dtype) && tcc_dtype_round(q->given->dtype, a->begin) != a->begin)
+        return tcc__refuse(q, TCC_EINVAL, "'%s' cannot begin with %g: that is no %s", a->name, a->begin,
+                           tcc_dtype_text(q->given->dtype));
     *out = *q->given;
     return TCC_OK;
 }

@@ -6,6 +6,7 @@
 #include "ir/support/hash.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* -- Tables: open addressing, never more than half full, nothing is ever removed -- */
@@ -179,6 +180,27 @@ static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name)
     return NULL;
 }
 
+bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc_type *type, int before, char *why,
+                      size_t why_bytes) {
+    const tcc_attrs source = {.input.name = copy->copy_of};
+    const tcc_node *of = find_input(g, hash_node(TCC_OP_INPUT, NULL, 0, &source, NULL), copy->copy_of);
+    tcc_type same = *type;
+    if (of) same.dtype = of->type.dtype;
+    if (!of || of->id >= before) {
+        snprintf(why, why_bytes, "there is no input of that name above");
+    } else if (of->attrs->input.role != TCC_ROLE_PARAM && of->attrs->input.role != TCC_ROLE_STATE) {
+        snprintf(why, why_bytes, "that is a %s, and only a parameter or a state is there between runs",
+                 tcc_role_text(of->attrs->input.role));
+    } else if (tcc_input_is_copy(of)) {
+        snprintf(why, why_bytes, "that is a copy itself, of '%s'", of->attrs->input.copy_of);
+    } else if (!tcc_type_equal(&of->type, &same)) {
+        snprintf(why, why_bytes, "the shapes differ: %s and %s", tcc_type_text(type), tcc_type_text(&of->type));
+    } else {
+        return true;
+    }
+    return false;
+}
+
 /* A new node at the end of the graph. */
 static tcc_node *add_node(tcc_graph *g, uint64_t hash, const tcc_node *like) {
     const tcc_attr_class attr_class = tcc_op_get_info(like->op)->attrs;
@@ -222,6 +244,14 @@ static tcc_node *build(tcc_graph *g, const tcc_node *like) {
         if (other) {
             tcc_error(g->diag, TCC_EINVAL, like->loc, "two inputs are named '%s'", other->attrs->input.name);
             tcc_note(g->diag, other->loc, "the first one: %s", tcc_type_text(&other->type));
+            tcc__ir_fail(g);
+            return NULL;
+        }
+        char why[512];
+        const tcc_attrs_input *a = &like->attrs->input;
+        if (a->copy_of && *a->copy_of && !tcc__ir_can_copy(g, a, &like->type, g->nodes.count, why, sizeof why)) {
+            tcc_error(g->diag, TCC_EINVAL, like->loc, "state '%s' cannot begin as a copy of '%s': %s", a->name,
+                      a->copy_of, why);
             tcc__ir_fail(g);
             return NULL;
         }
@@ -269,6 +299,12 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
         like.attrs = &pad;
         return build(g, &like);
     }
+    if (op == TCC_OP_INPUT && attrs->input.begin != 0) {
+        tcc_attrs input = *attrs;
+        input.input.begin = tcc_dtype_round(like.type.dtype, input.input.begin);
+        like.attrs = &input;
+        return build(g, &like);
+    }
     if (op != TCC_OP_CONSTANT) return build(g, &like);
 
     double single, *rounded = &single;
@@ -290,6 +326,22 @@ tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc) {
     tcc_attrs attrs = {.input = {.role = role, .name = name}};
     return tcc_ir_build(g, TCC_OP_INPUT, NULL, 0, &attrs, type, loc);
+}
+
+tcc_node *tcc_ir_state(tcc_graph *g, const char *name, const tcc_type *type, double begin, tcc_loc loc) {
+    tcc_attrs attrs = {.input = {.role = TCC_ROLE_STATE, .name = name, .begin = begin}};
+    return tcc_ir_build(g, TCC_OP_INPUT, NULL, 0, &attrs, type, loc);
+}
+
+tcc_node *tcc_ir_state_copy(tcc_graph *g, const char *name, tcc_dtype dtype, const tcc_node *of, tcc_loc loc) {
+    if (!of) {
+        tcc__ir_fail(g);
+        return NULL;
+    }
+    tcc_attrs attrs = {.input = {.role = TCC_ROLE_STATE, .name = name, .copy_of = of->attrs->input.name}};
+    tcc_type type = of->type;
+    type.dtype = dtype;
+    return tcc_ir_build(g, TCC_OP_INPUT, NULL, 0, &attrs, &type, loc);
 }
 
 tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int alias) {

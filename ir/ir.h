@@ -249,6 +249,15 @@ tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n
 void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
 
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc);
+/* A state that begins as `begin` everywhere, rounded to its type. */
+tcc_node *tcc_ir_state(tcc_graph *g, const char *name, const tcc_type *type, double begin, tcc_loc loc);
+/* A derived state: a copy of input `of`, a parameter or a state that is no copy, in another element type. It is no
+ * memory of its own: it is in no checkpoint, and it is made again whenever the host writes `of`. A graph that updates
+ * `of` updates the copy too. */
+tcc_node *tcc_ir_state_copy(tcc_graph *g, const char *name, tcc_dtype dtype, const tcc_node *of, tcc_loc loc);
+static inline bool tcc_input_is_copy(const tcc_node *input) {
+    return input->attrs->input.copy_of && *input->attrs->input.copy_of;
+}
 /* Adds an output; alias -1 for none. Names of outputs are unique. */
 tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int alias);
 /* Appends a group; its node lists and its implementation are copied. */

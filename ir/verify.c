@@ -95,6 +95,16 @@ static void check_nodes(verifier *v) {
 
 /* -- Inputs and outputs -- */
 
+static void check_beginning(verifier *v, const tcc_node *n) {
+    const tcc_attrs_input *a = &n->attrs->input;
+    const double rounded = tcc_dtype_round(n->type.dtype, a->begin);
+    char why[512];
+    if (memcmp(&rounded, &a->begin, sizeof rounded))
+        report(v, n, "%s: what it begins with is not of its element type", tcc_node_text(n));
+    if (tcc_input_is_copy(n) && !tcc__ir_can_copy(v->g, a, &n->type, n->id, why, sizeof why))
+        report(v, n, "%s cannot begin as that copy: %s", tcc_node_text(n), why);
+}
+
 static void check_inputs(verifier *v) {
     int count = 0;
     for (int id = 0; id < v->g->nodes.count; id++) {
@@ -105,6 +115,7 @@ static void check_inputs(verifier *v) {
             return;
         }
         count++;
+        check_beginning(v, n);
     }
     if (count != v->g->inputs.count) report(v, NULL, "%d inputs are listed, %d exist", v->g->inputs.count, count);
 }

@@ -5,6 +5,7 @@
 #include "ir/support/alloc.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void tcc_program_destroy(tcc_program *p) {
     if (!p) return;
@@ -193,6 +194,21 @@ static tcc_status check_cuda_modules(tcc_diag *d, const tcc_program *p) {
     return TCC_OK;
 }
 
+/* What a state begins as is there between runs, has its shape, and begins earlier. */
+static bool begins_well(const tcc_program *p, const tcc_binding *b) {
+    const bool constant = b->begin == 0, copy = b->copy_of != NULL;
+    if (b->role != TCC_ROLE_STATE) return constant && !copy;
+    if (!copy) return true;
+    for (const tcc_binding *of = p->bindings; of < b; of++) {
+        tcc_type type = of->type;
+        type.dtype = b->type.dtype;
+        if (strcmp(of->name, b->copy_of) || of->role == TCC_ROLE_OUTPUT) continue;
+        return constant && (of->role == TCC_ROLE_PARAM || of->role == TCC_ROLE_STATE) && !of->copy_of &&
+               tcc_type_equal(&type, &b->type);
+    }
+    return false;
+}
+
 tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
     const char *name = name_of(p);
     if (p->arena_bytes < 0 || p->constants_bytes < 0 || (p->constants_bytes && !p->constants) || p->n_bindings < 0 ||
@@ -206,6 +222,9 @@ tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p) {
         for (int r = 0; good && r < t->rank; r++)
             good = t->dims[r] >= 0 && !__builtin_mul_overflow(bytes, t->dims[r], &bytes);
         if (!good) return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': binding %d is malformed", name, i);
+        if (!begins_well(p, &p->bindings[i]))
+            return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "program '%s': binding '%s' cannot begin as it says", name,
+                             p->bindings[i].name);
     }
     for (int i = 0; i < p->n_kernels; i++) {
         const tcc_kernel *k = &p->kernels[i];

@@ -164,6 +164,8 @@ static void io_binding(stream *s, tcc_binding *b) {
     io_int(s, &role);
     b->role = (tcc_role)role;
     io_type(s, &b->type);
+    io_double(s, &b->begin);
+    io_text(s, &b->copy_of);
 }
 
 static void io_module(stream *s, tcc_module *m) { io_data(s, &m->code, &m->size_bytes); }
@@ -237,7 +239,7 @@ static void io_program(stream *s, tcc_program *p) {
     io_text(s, &p->cpu);
     io_i64(s, &p->arena_bytes);
     io_data(s, &p->constants, &p->constants_bytes);
-    IO_ARRAY(s, p->bindings, p->n_bindings, 32, io_binding);
+    IO_ARRAY(s, p->bindings, p->n_bindings, 48, io_binding);
     IO_ARRAY(s, p->modules, p->n_modules, 8, io_module);
     IO_ARRAY(s, p->kernels, p->n_kernels, 48, io_kernel);
     int64_t n = p->n_steps;

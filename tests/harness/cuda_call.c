@@ -23,9 +23,10 @@ tcc_program *call_program(const call_shape *s, const int64_t *params) {
     for (int i = 0; i < s->n_buffers; i++) {
         char name[16];
         snprintf(name, sizeof name, "b%d", i);
-        program->bindings[i] = (tcc_binding){tcc_arena_strdup(m, name),
-                                             i >= s->n_buffers - s->n_outputs ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH,
-                                             s->types[i]};
+        program->bindings[i] = (tcc_binding){.name = tcc_arena_strdup(m, name),
+                                             .role = i >= s->n_buffers - s->n_outputs ? TCC_ROLE_OUTPUT
+                                                                                      : TCC_ROLE_BATCH,
+                                             .type = s->types[i]};
         buffers[i] = (tcc_buffer){TCC_SPACE_BINDING, i, 0, tcc_type_bytes(&s->types[i])};
     }
     buffers[s->n_buffers] = (tcc_buffer){TCC_SPACE_ARENA, -1, 64, s->workspace_bytes};

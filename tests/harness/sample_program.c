@@ -118,8 +118,9 @@ static tcc_program *make_program(tcc_target target, const void *code, int64_t co
     p->bindings = TCC_ARENA_ARRAY(m, tcc_binding, SAMPLE_BINDINGS);
     static const char *const names[] = {"x", "w", "y"};
     for (int i = 0; i < SAMPLE_BINDINGS; i++)
-        p->bindings[i] = (tcc_binding){
-            names[i], i ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH, {.dtype = TCC_I64, .rank = 1, .dims = {SAMPLE_N}}};
+        p->bindings[i] = (tcc_binding){.name = names[i],
+                                       .role = i ? TCC_ROLE_OUTPUT : TCC_ROLE_BATCH,
+                                       .type = {.dtype = TCC_I64, .rank = 1, .dims = {SAMPLE_N}}};
 
     p->n_modules = 1;
     p->modules = TCC_ARENA_NEW(m, tcc_module);

@@ -35,7 +35,20 @@ static tcc_graph *make_graph(tcc_model *m, const user_program *p, bool train) {
 
 static const void *stored_memory(tcc_model *m, const char *name) {
     tcc_array a;
-    return tcc_model_find_param(m, name, &a) ? a.data : NULL; /* moments are zero in the beginning */
+    return tcc_model_find_param(m, name, &a) ? a.data : NULL; /* states that passes add begin as they say */
+}
+
+/* What state `n` of g begins with; `values` has those of inputs above. */
+static void begin_state(const tcc_graph *g, const tcc_node *n, const tcc_value *values, tcc_value *out) {
+    const int64_t count = tcc_type_numel(&n->type);
+    const tcc_value *of = NULL;
+    for (int i = 0; i < g->inputs.count && tcc_input_is_copy(n); i++)
+        if (!strcmp(g->inputs.data[i]->attrs->input.name, n->attrs->input.copy_of)) of = &values[i];
+    for (int64_t e = 0; e < count; e++) {
+        const double x = of ? tcc_dtype_round(n->type.dtype, of->f[e]) : n->attrs->input.begin;
+        if (tcc_dtype_is_float(n->type.dtype)) out->f[e] = x;
+        else out->i[e] = (int64_t)x;
+    }
 }
 
 static bool is_stored(const tcc_node *input) {
@@ -168,10 +181,11 @@ user_reference *user_reference_create(tcc_model *m, const user_program *p, bool 
     r->initial = calloc(r->train ? (size_t)r->train->inputs.count + 1 : 1, sizeof *r->initial);
     for (int i = 0; ok && i < r->train->inputs.count; i++) {
         const tcc_node *n = r->train->inputs.data[i];
-        const void *memory = is_stored(n) ? stored_memory(m, n->attrs->input.name) : NULL;
-        if (!memory) continue;
+        if (!is_stored(n)) continue;
+        const void *memory = stored_memory(m, n->attrs->input.name);
         if (tcc_value_create(&n->type, &r->initial[i], NULL) != TCC_OK) abort();
-        tcc_value_load(&r->initial[i], memory);
+        if (memory) tcc_value_load(&r->initial[i], memory);
+        else begin_state(r->train, n, r->initial, &r->initial[i]);
     }
     if (ok && run_all(r, NULL) == TCC_OK) return r;
     user_reference_destroy(r);

@@ -165,6 +165,11 @@ static void test_inputs_and_outputs(void **state) {
     assert_null(tcc_ir_input(f.g, "", TCC_ROLE_BATCH, &f32_3, TCC_NOWHERE));
     assert_reported(&f, TCC_EINVAL, "error: input: an input needs a name");
     assert_int_equal(f.g->inputs.count, 2);
+    assert_null(tcc_ir_state_copy(f.g, "low", TCC_BF16, f.x, (tcc_loc){"m.c", 5}));
+    assert_reported(&f, TCC_EINVAL,
+                    "m.c:5: error: state 'low' cannot begin as a copy of 'x': that is a batch, and only "
+                    "a parameter or a state is there between runs");
+    assert_null(tcc_ir_state_copy(f.g, "low", TCC_BF16, NULL, TCC_NOWHERE));
     assert_int_equal(tcc_ir_output(f.g, "x", f.y, 0), TCC_OK);
     assert_int_equal(tcc_ir_output(f.g, "x", f.x, -1), TCC_EINVAL);
     assert_reported(&f, TCC_EINVAL, "m.c:1: error: two outputs are named 'x'");

@@ -134,6 +134,27 @@ static void test_errors(void **state) {
          "t.tir:3: error: input: 'w' has a role that no input can have"},
         {IN "%1 = input {name=\"x\"} : f32[] }",
          "error: two inputs are named 'x'\nnote: the first one: f32[2,3]\nt.tir:3: note: in this node"},
+        {IN "%1 = input {name=\"y\", begin=1} : f32[] }",
+         "t.tir:3: error: input: 'y' is no state: only a state says how it begins"},
+        {IN "%1 = input {role=param, name=\"w\", copy_of=\"x\"} : f32[2,3] }",
+         "t.tir:3: error: input: 'w' is no state: only a state says how it begins"},
+        {IN "%1 = input {role=state, name=\"s\", begin=1, copy_of=\"x\"} : f32[2,3] }",
+         "t.tir:3: error: input: 's' begins either as a constant or as a copy, not as both"},
+        {IN "%1 = input {role=state, name=\"s\", begin=0x1p-1} : i64[] }",
+         "t.tir:3: error: input: 's' cannot begin with 0.5: that is no i64"},
+        {IN "%1 = input {role=state, name=\"s\", copy_of=\"s\"} : bf16[2,3] }",
+         "error: state 's' cannot begin as a copy of 's': there is no input of that name above\n"
+         "t.tir:3: note: in this node"},
+        {IN "%1 = input {role=state, name=\"s\", copy_of=\"x\"} : bf16[2,3] }",
+         "error: state 's' cannot begin as a copy of 'x': that is a batch, and only a parameter or a state is there "
+         "between runs\nt.tir:3: note: in this node"},
+        {IN "%1 = input {role=param, name=\"w\"} : f32[4]\n  %2 = input {role=state, name=\"s\", copy_of=\"w\"} : "
+            "bf16[4]\n  %3 = input {role=state, name=\"t\", copy_of=\"s\"} : f16[4] }",
+         "error: state 't' cannot begin as a copy of 's': that is a copy itself, of 'w'\nt.tir:5: note: in this node"},
+        {IN "%1 = input {role=param, name=\"w\"} : f32[4]\n  %2 = input {role=state, name=\"s\", copy_of=\"w\"} : "
+            "bf16[2,2] }",
+         "error: state 's' cannot begin as a copy of 'w': the shapes differ: bf16[2,2] and f32[4]\n"
+         "t.tir:4: note: in this node"},
         {IN "%1 = constant {values=[1, x]} : f32[2] }", "t.tir:3: error: expected a number, got x"},
         {IN "%1 = constant {values=[1, 2]} : f32[3] }", "t.tir:3: error: constant: f32[3] needs 1 value or 3, got 2"},
         {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\" 1) }", "t.tir:3: error: expected ')', got 1"},

@@ -102,6 +102,34 @@ static void test_inputs_and_outputs(void **state) {
     expect(g, "output 'o' is in place of no input");
 }
 
+static void test_states(void **state) {
+    (void)state;
+    static const char copies[] = "graph @g {\n"
+                                 "  %0 = input {role=param, name=\"w\"} : f32[4]\n"
+                                 "  %1 = input {role=param, name=\"v\"} : f32[5]\n"
+                                 "  %2 = input {role=state, name=\"low\", copy_of=\"w\"} : bf16[4]\n"
+                                 "  %3 = input {role=state, name=\"s\", begin=0.1} : f32[]\n"
+                                 "  %4 = input {role=state, name=\"late\"} : f32[4]\n"
+                                 "  output \"o\" %2\n"
+                                 "}\n";
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(copies, &diag);
+    assert_true(g->nodes.data[3]->attrs->input.begin == (double)0.1f);
+    assert_ok(tcc_graph_verify(g, &diag), &diag);
+    ((tcc_attrs *)g->nodes.data[2]->attrs)->input.copy_of = "v";
+    expect(g, "%2 = input {role=state, name=\"low\", copy_of=\"v\"} : bf16[4] cannot begin as that copy: the shapes "
+              "differ: bf16[4] and f32[5]");
+    g = parse_graph(copies, &diag);
+    ((tcc_attrs *)g->nodes.data[2]->attrs)->input.copy_of = "late";
+    expect(g, "cannot begin as that copy: there is no input of that name above");
+    g = parse_graph(copies, &diag);
+    ((tcc_attrs *)g->nodes.data[2]->attrs)->input.role = TCC_ROLE_BATCH;
+    expect(g, "'low' is no state: only a state says how it begins");
+    g = parse_graph(copies, &diag);
+    ((tcc_attrs *)g->nodes.data[3]->attrs)->input.begin = 0.1;
+    expect(g, "what it begins with is not of its element type");
+}
+
 static void test_groups(void **state) {
     (void)state;
     tcc_graph *g = fresh();
@@ -182,6 +210,7 @@ int main(void) {
         cmocka_unit_test(test_nodes),
         cmocka_unit_test(test_all_errors_are_told),
         cmocka_unit_test(test_inputs_and_outputs),
+        cmocka_unit_test(test_states),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_memory),

@@ -54,10 +54,64 @@ static void test_there_and_back(void **state) {
     assert_int_equal(back->steps[3].call->params[0], -5);
     assert_string_equal(back->steps[3].call->name, "some.entry");
     assert_int_equal(back->bindings[1].role, TCC_ROLE_OUTPUT);
+    assert_true(back->bindings[0].begin == 0);
+    assert_null(back->bindings[0].copy_of);
     tcc_program_destroy(p);
     tcc_program_destroy(back);
     tcc__free(bytes);
     tcc__free(again);
+}
+
+/* The program's first bindings as these; tcc_program_check, which the reader calls, finds the fault in the last. */
+static void check_bindings(const tcc_binding *bindings, int count, const char *error) {
+    tcc_diag d = {0};
+    tcc_program *p = sample_program(), *back = NULL;
+    void *bytes = NULL;
+    int64_t size = 0;
+    tcc_binding *all = TCC_ARENA_ARRAY(&p->memory, tcc_binding, SAMPLE_BINDINGS + count);
+    memcpy(all, p->bindings, sizeof *all * SAMPLE_BINDINGS);
+    memcpy(all + SAMPLE_BINDINGS, bindings, sizeof *all * (size_t)count);
+    p->bindings = all;
+    p->n_bindings = SAMPLE_BINDINGS + count;
+    const tcc_status status = tcc_program_encode(&d, p, &bytes, &size);
+    if (error) {
+        assert_int_equal(status, TCC_EFORMAT);
+        expect_text(&d, error);
+    } else {
+        assert_ok(status, &d);
+        assert_ok(tcc_program_decode(&d, "memory", bytes, size, &back), &d);
+        for (int i = 0; i < count; i++) {
+            const tcc_binding *b = &back->bindings[SAMPLE_BINDINGS + i];
+            assert_true(b->begin == bindings[i].begin);
+            if (bindings[i].copy_of) assert_string_equal(b->copy_of, bindings[i].copy_of);
+            else assert_null(b->copy_of);
+        }
+        tcc_program_destroy(back);
+    }
+    tcc__free(bytes);
+    tcc_program_destroy(p);
+}
+
+static void test_how_states_begin(void **state) {
+    (void)state;
+    const tcc_type f32 = {TCC_F32, 1, {4}}, bf16 = {TCC_BF16, 1, {4}}, other = {TCC_BF16, 1, {5}};
+    const tcc_binding w = {.name = "weight", .role = TCC_ROLE_PARAM, .type = f32},
+                      low = {.name = "low", .role = TCC_ROLE_STATE, .type = bf16, .copy_of = "weight"},
+                      scale = {.name = "scale", .role = TCC_ROLE_STATE, .type = f32, .begin = 65536};
+    tcc_binding bad = low;
+    check_bindings((tcc_binding[]){w, low, scale}, 3, NULL);
+    check_bindings((tcc_binding[]){low, w}, 2, "program 'test': binding 'low' cannot begin as it says");
+    bad.type = other;
+    check_bindings((tcc_binding[]){w, bad}, 2, "binding 'low' cannot begin as it says");
+    bad = low, bad.begin = 1;
+    check_bindings((tcc_binding[]){w, bad}, 2, "binding 'low' cannot begin as it says");
+    bad = low, bad.copy_of = "x"; /* a batch */
+    bad.type = (tcc_type){TCC_BF16, 1, {SAMPLE_N}};
+    check_bindings(&bad, 1, "binding 'low' cannot begin as it says");
+    bad = scale, bad.role = TCC_ROLE_PARAM;
+    check_bindings(&bad, 1, "binding 'scale' cannot begin as it says");
+    bad = low, bad.name = "lower", bad.copy_of = "low";
+    check_bindings((tcc_binding[]){w, low, bad}, 3, "binding 'lower' cannot begin as it says");
 }
 
 static void test_runs_from_a_file(void **state) {
@@ -191,9 +245,8 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_there_and_back),
-        cmocka_unit_test(test_runs_from_a_file),
-        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_there_and_back),   cmocka_unit_test(test_how_states_begin),
+        cmocka_unit_test(test_runs_from_a_file), cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
