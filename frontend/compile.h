@@ -40,6 +40,8 @@ typedef struct tcc_compiled {
     int hyper, rng, loss; /* bindings, or -1 */
     bool ran;
     float *hyper_values;
+    tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
+    int outdates_of;       /* how many states there were when these were looked for */
     tcc_manager_report passes;
     double trace_seconds, passes_seconds, codegen_seconds, total_seconds;
 } tcc_compiled;
@@ -53,7 +55,7 @@ struct tcc_model {
     tcc_device *device;             /* NULL: code is made for `arch`, and nothing runs */
     char device_name[32], arch[16]; /* "cuda:0", "sm_90"; arch is empty on the CPU */
     tcc_store store;                /* parameters and buffers */
-    tcc_store moments;              /* optimizer state */
+    tcc_store moments;              /* what passes added: optimizer state, derived states */
     tcc_vec(tcc_compiled *) programs;
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;
@@ -96,6 +98,17 @@ void tcc__model_hyper(const tcc_model *m, int64_t step, float *out);
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
 /* The host's copy of an output, brought up to date. */
 tcc_status tcc__bound_host(tcc_model *m, tcc_bound *b, void **out);
+
+/* In compile_state.c. The entry for a state binding, which begins as the binding says if it is new. */
+tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, int *index);
+/* The host may have written `source`: its copies are to be made again. */
+void tcc__state_source_written(tcc_model *m, const tcc_stored *source);
+/* A training program ran: copies that it has not kept up are to be made again. */
+tcc_status tcc__states_ran(tcc_model *m, tcc_compiled *c);
+/* Makes what is to be made again, on the host's side. */
+tcc_status tcc__states_derive(tcc_model *m);
+/* The value of derived state `p`, from its source's. */
+void tcc__state_derive(tcc_stored *p, const tcc_stored *source);
 
 /* In compile_memory.c. Whether an entry has memory on the device. */
 bool tcc__stored_has_memory(const tcc_model *m, const tcc_stored *p);

@@ -8,13 +8,10 @@
 
 #include <math.h>
 
-/* Memory for a state binding that the training step added: optimizer moments, shared by all programs of the model. */
+/* Memory for a state binding that passes added: optimizer moments and the like, shared by all programs of the model. */
 static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) {
-    int index = tcc_store_find(&m->moments, b->name);
-    if (index < 0)
-        TCC_TRY(tcc_store_add(&m->moments, b->name, TCC_ROLE_STATE, &b->type, &(tcc_init){.kind = TCC_INIT_ZEROS},
-                              &m->cx->diag, TCC_NOWHERE, &index));
-    TCC_TRY(tcc_store_fill(&m->moments, &m->cx->diag));
+    int index;
+    TCC_TRY(tcc__state_add(&m->moments, b, &m->cx->diag, &index));
     return tcc__stored_device(m, &m->moments.entries.data[index], out);
 }
 
@@ -74,6 +71,7 @@ static void bound_clear(tcc_model *m, tcc_bound *b) {
 }
 
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
+    tcc_vec_free(&c->outdates);
     for (int i = 0; c->bound && i < c->program->n_bindings; i++) bound_clear(m, &c->bound[i]);
     tcc__free(c->bound);
     tcc__free(c->hyper_values);
@@ -115,6 +113,7 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
         TCC_TRY(ops->feed(m->device, diag, c->bound[c->hyper].device, c->hyper_values, c->bound[c->hyper].bytes));
     }
     if (c->rng >= 0) TCC_TRY(ops->feed(m->device, diag, c->bound[c->rng].device, rng_values, c->bound[c->rng].bytes));
+    TCC_TRY(tcc__states_derive(m));
     TCC_TRY(tcc__store_upload(m, &m->store));
     return tcc__store_upload(m, &m->moments);
 }

@@ -80,14 +80,19 @@ static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) 
     tcc_stored *p = &s->entries.data[index];
     if (tcc__stored_host(m, p) != TCC_OK) return false;
     p->host_newer = p->device != NULL; /* it may be written now */
+    tcc__state_source_written(m, p);
     *out = (tcc_array){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
     memcpy(out->dims, p->type.dims, sizeof out->dims);
     return true;
 }
 
 bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
+
+/* Derived states are not counted: they are copies of others. */
 bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
-    return stored_array(m, &m->moments, index, out);
+    for (int i = 0; i < m->moments.entries.count; i++)
+        if (!m->moments.entries.data[i].copy_of && !index--) return stored_array(m, &m->moments, i, out);
+    return false;
 }
 
 bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {

@@ -34,6 +34,7 @@ static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int coun
     if (!train) return TCC_OK;
     tcc__store_written(&m->store);
     tcc__store_written(&m->moments);
+    TCC_TRY(tcc__states_ran(m, c));
     TCC_TRY(fetch_loss(m, c));
     m->step++;
     return TCC_OK;

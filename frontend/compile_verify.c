@@ -92,10 +92,24 @@ static void copy_store(const tcc_store *from, tcc_store *to) {
     for (int i = 0; i < from->entries.count; i++) {
         const tcc_stored *p = &from->entries.data[i];
         const int index = tcc_store_find(to, p->name);
-        if (index < 0) continue;
+        if (index < 0 || p->copy_of) continue; /* copies are made again */
         memcpy(to->entries.data[index].data, p->data, (size_t)tcc_type_bytes(&p->type));
         to->entries.data[index].host_newer = true;
     }
+}
+
+/* The states of the twin's step that v->m has not got, because it was not compiled for training yet. */
+static tcc_status begin_states(tcc_verification *v) {
+    const tcc_program *p = v->twin->last->program;
+    TCC_TRY(tcc__states_derive(v->m));
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        int index;
+        if (b->role != TCC_ROLE_STATE || tcc__verify_stored(v, b->name)) continue;
+        TCC_TRY(tcc__state_add(&v->states, b, &v->m->cx->diag, &index));
+        if (b->copy_of) tcc__state_derive(&v->states.entries.data[index], tcc__verify_stored(v, b->copy_of));
+    }
+    return TCC_OK;
 }
 
 /* A model like v->m that keeps gradients, with its state; it runs the step. */
@@ -108,6 +122,7 @@ static tcc_status run_twin(tcc_verification *v) {
     TCC_TRY(tcc_model_compile(v->twin, true, v->batch, v->count));
     copy_store(&v->m->store, &v->twin->store);
     copy_store(&v->m->moments, &v->twin->moments);
+    TCC_TRY(begin_states(v));
     v->twin->step = v->m->step;
     v->twin->lr = v->m->lr;
     TCC_TRY(tcc_exec_poison(v->twin->last->exec, &v->m->cx->diag));
@@ -195,6 +210,7 @@ static tcc_status verify_slice(tcc_verification *v, const char *reproducer) {
     if (v->expected) tcc__noisy_array_free(v->expected, v->reference->outputs.count);
     if (v->meant) tcc__noisy_array_free(v->meant, v->reference->outputs.count);
     tcc_graph_destroy(v->reference);
+    tcc_store_free(&v->states);
     tcc_model_destroy(v->twin);
     return status;
 }

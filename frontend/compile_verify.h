@@ -15,6 +15,7 @@ typedef struct tcc_verification {
     int count;              /* of arrays */
     double tolerance;       /* allowed beyond the noise, relative to the largest entry */
     tcc_pool *pool;         /* the interpreter's */
+    tcc_store states;       /* what the model has not got yet of the states that passes add, as they begin */
     tcc_noise noise;
     tcc_graph *reference; /* what the step must compute: after autodiff */
     tcc_noisy *expected;  /* its outputs, and the noise of computing them in their types */
@@ -40,6 +41,8 @@ void tcc__blame_graph(tcc_blame *b, const tcc_graph *g, const char *pass);
 
 /* Tells the user of the model how the verification gets on. */
 void tcc__verify_say(const tcc_verification *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A parameter, buffer or state before the step, or NULL. The host's side is up to date. */
+const tcc_stored *tcc__verify_stored(const tcc_verification *v, const char *name);
 /* Packed bits of an input of the training step, before the step; NULL: zeros. */
 const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, const float *hyper, const int64_t *rng);
 /* The same of all inputs of g, as values. The caller frees them with tcc__values_free. */

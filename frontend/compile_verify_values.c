@@ -39,10 +39,18 @@ void tcc__noisy_array_free(tcc_noisy *values, int count) {
     tcc__free(values);
 }
 
-/* The host's side of what is stored is up to date. */
+const tcc_stored *tcc__verify_stored(const tcc_verification *v, const char *name) {
+    const tcc_store *stores[] = {&v->m->store, &v->m->moments, &v->states};
+    for (int s = 0; s < 3; s++) {
+        const int index = tcc_store_find(stores[s], name);
+        if (index >= 0) return &stores[s]->entries.data[index];
+    }
+    return NULL;
+}
+
 const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, const float *hyper, const int64_t *rng) {
     const char *name = n->attrs->input.name;
-    int stored;
+    const tcc_stored *stored;
     switch (n->attrs->input.role) {
     case TCC_ROLE_BATCH:
         for (int i = 0; i < v->count; i++)
@@ -50,11 +58,7 @@ const void *tcc__verify_input(const tcc_verification *v, const tcc_node *n, cons
         return NULL;
     case TCC_ROLE_HYPER: return hyper;
     case TCC_ROLE_RNG: return rng;
-    default:
-        stored = tcc_store_find(&v->m->store, name);
-        if (stored >= 0) return v->m->store.entries.data[stored].data;
-        stored = tcc_store_find(&v->m->moments, name);
-        return stored >= 0 ? v->m->moments.entries.data[stored].data : NULL; /* no moments yet */
+    default: stored = tcc__verify_stored(v, name); return stored ? stored->data : NULL;
     }
 }
 

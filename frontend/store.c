@@ -4,6 +4,7 @@
  * parameters. */
 #include "trace.h"
 
+#include "ir/support/element.h"
 #include "ir/support/philox.h"
 
 #include <math.h>
@@ -58,10 +59,15 @@ static double draw_truncated(stream *s) {
 
 /* -- Initial values -- */
 
-/* Values [begin, end); begin is a multiple of PART, where every kind but the truncated one knows its place in the
- * stream. */
+/* Values [begin, end), each computed in double and rounded once; begin is a multiple of PART, where every kind but the
+ * truncated one knows its place in the stream. */
 static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_t end) {
     const tcc_init *init = &p->init;
+    const int64_t bytes = tcc_dtype_bytes(p->type.dtype);
+    if (init->kind == TCC_INIT_ZEROS) {
+        memset((char *)p->data + begin * bytes, 0, (size_t)((end - begin) * bytes));
+        return;
+    }
     int64_t numel = tcc_type_numel(&p->type);
     double first = p->type.rank ? (double)p->type.dims[0] : 1, fan_in = (double)init->fan_in, receptive = 1;
     if (!init->fan_in) fan_in = (double)numel / first;
@@ -86,7 +92,7 @@ static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_
         case TCC_INIT_XAVIER_UNIFORM: x = init->a * xavier * (2 * draw(&s) - 1); break;
         case TCC_INIT_XAVIER_NORMAL: x = init->a * xavier_normal * draw_normal(&s); break;
         }
-        p->data[i] = (float)x;
+        tcc_element_set(p->type.dtype, p->data, i, x);
     }
 }
 

@@ -12,13 +12,16 @@
 
 #include <string.h>
 
-/* A parameter (role PARAM) or buffer (STATE): host memory of the model, 64-byte aligned, f32. */
+/* A parameter (role PARAM) or buffer (STATE): host memory of the model, 64-byte aligned, elements of its type. */
 typedef struct tcc_stored {
     const char *name;
     tcc_type type;
     tcc_role role;
     tcc_init init;
-    float *data; /* NULL until tcc_store_fill */
+    void *data; /* NULL until tcc_store_fill */
+    /* A derived state (compile_state.c): */
+    const char *copy_of; /* the entry whose value it is, cast to its type; NULL: it is none */
+    bool stale;          /* to be made again before a program reads it */
     /* On a device with memory of its own (compile_memory.c): */
     void *device;                  /* NULL: not there yet */
     bool host_newer, device_newer; /* what the other side lacks; never both */

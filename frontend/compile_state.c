@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * States that passes add to a training step: how they begin, and derived ones, which are copies of other entries in
+ * another type (the bf16 copy of a weight). A program that updates a weight updates its copies; what else changes the
+ * weight - a checkpoint, the user, a program that knows nothing of the copy - makes them stale, and they are made again
+ * before the next run. */
+#include "compile.h"
+
+#include "ir/support/element.h"
+
+tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, int *index) {
+    const tcc_init init = {.kind = b->begin == 0 ? TCC_INIT_ZEROS : TCC_INIT_CONSTANT, .a = b->begin};
+    *index = tcc_store_find(s, b->name);
+    if (*index < 0) {
+        const char *copy_of = b->copy_of ? tcc_arena_strdup(&s->arena, b->copy_of) : NULL;
+        if (b->copy_of && !copy_of) return tcc_enomem(diag);
+        TCC_TRY(tcc_store_add(s, b->name, TCC_ROLE_STATE, &b->type, &init, diag, TCC_NOWHERE, index));
+        s->entries.data[*index].copy_of = copy_of;
+        s->entries.data[*index].stale = copy_of != NULL;
+    }
+    return tcc_store_fill(s, diag);
+}
+
+static tcc_stored *find_source(tcc_model *m, const tcc_stored *copy) {
+    tcc_store *stores[] = {&m->store, &m->moments};
+    for (int s = 0; s < 2; s++) {
+        const int index = tcc_store_find(stores[s], copy->copy_of);
+        if (index >= 0) return &stores[s]->entries.data[index];
+    }
+    return NULL;
+}
+
+void tcc__state_source_written(tcc_model *m, const tcc_stored *source) {
+    for (int i = 0; i < m->moments.entries.count; i++) {
+        tcc_stored *p = &m->moments.entries.data[i];
+        if (p->copy_of && !strcmp(p->copy_of, source->name)) p->stale = true;
+    }
+}
+
+void tcc__state_derive(tcc_stored *p, const tcc_stored *source) {
+    tcc_elements_cast(p->type.dtype, p->data, source->type.dtype, source->data, tcc_type_numel(&p->type));
+    p->host_newer = p->device != NULL;
+    p->device_newer = p->stale = false;
+}
+
+tcc_status tcc__states_derive(tcc_model *m) {
+    for (int i = 0; i < m->moments.entries.count; i++) {
+        tcc_stored *p = &m->moments.entries.data[i], *source;
+        if (!p->copy_of || !p->stale) continue;
+        if (!(source = find_source(m, p))) return TCC_BUG(&m->cx->diag, "there is no '%s' to copy", p->copy_of);
+        TCC_TRY(tcc__stored_host(m, source));
+        tcc__state_derive(p, source);
+    }
+    return TCC_OK;
+}
+
+/* Whether a run of the graph gives input `name` a next value. */
+static bool writes(const tcc_graph *g, const char *name) {
+    for (int i = 0; i < g->outputs.count; i++) {
+        const int alias = g->outputs.data[i].alias;
+        if (alias >= 0 && !strcmp(g->inputs.data[alias]->attrs->input.name, name)) return true;
+    }
+    return false;
+}
+
+tcc_status tcc__states_ran(tcc_model *m, tcc_compiled *c) {
+    for (; c->outdates_of < m->moments.entries.count; c->outdates_of++) { /* looked at once: names are compared */
+        const tcc_stored *p = &m->moments.entries.data[c->outdates_of];
+        if (!p->copy_of || !writes(c->graph, p->copy_of) || writes(c->graph, p->name)) continue;
+        if (!tcc_vec_push(&c->outdates, c->outdates_of)) return tcc_enomem(&m->cx->diag);
+    }
+    for (int i = 0; i < c->outdates.count; i++) m->moments.entries.data[c->outdates.data[i]].stale = true;
+    return TCC_OK;
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT
+ * Derived states: copies of a parameter and of a buffer in bf16, which follow whatever changes these. */
+#ifndef TCC_TESTS_HARNESS_DERIVED_STATES_H
+#define TCC_TESTS_HARNESS_DERIVED_STATES_H
+
+/* Trains, evaluates, writes, loads and verifies a model with copies on the device, and checks what programs see of the
+ * copies before each run. */
+void check_derived_states(const char *device);
+
+#endif
