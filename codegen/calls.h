@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * The calls of libraries that a program may hold, apart from the program's own format. calls.def has a row for each;
- * here is what its params are. A workspace is the last buffer, and not touched where params say 0 bytes.
+ * The calls of libraries that a program may hold, apart from the program's own format. calls.def has a row for each,
+ * and the fields of its params. The structs here are made of them, and so are the checker and the printer. A workspace
+ * is the last buffer. It is not touched where params say 0 bytes.
  *
  * MATMUL: C = activation(op(A) op(B) + addend + bias), for each of `batch` matrices. `outer` such calls follow each
  * other, each further on in a, b, addend and c; where they all have one C, they add to it. Buffers: a, b, bias, aux,
@@ -20,6 +21,10 @@
  * NORM_BACKWARD: dx, dweight, dbias from dy. Buffers: dy, x, mean, scale, weight, dx, dweight, dbias, workspace. */
 #ifndef TCC_CODEGEN_CALLS_H
 #define TCC_CODEGEN_CALLS_H
+
+#include "codegen/calls.def"
+#include "ir/support/diag.h"
+#include "ir/support/dtype.h"
 
 #include <stdint.h>
 
@@ -44,83 +49,29 @@ typedef enum tcc_matmul_bias {
     TCC_MATMUL_SUMS_OF_B
 } tcc_matmul_bias;
 
-/* C is m x n, row-major, the sum runs over k: in f32, in f64 of f64. Leading dimensions and batch strides count
- * elements; a stride of 0 shares the operand between the matrices. */
-typedef struct tcc_matmul_params {
-    int64_t batch, m, n, k;
-    int64_t transpose_a, transpose_b; /* 1: A is stored k x m, B is stored n x k */
-    int64_t lda, ldb, ldc;
-    int64_t stride_a, stride_b, stride_c;
-    int64_t outer, outer_a, outer_b,
-        outer_c;          /* calls, and elements from one's matrices to the next one's; outer_c 0: they add up */
-    int64_t type, type_c; /* tcc_dtype of A and B, and of C, addend, bias and aux: F32, F16 or BF16, F64 only both and
-                             with LINEAR or RELU */
-    int64_t bias;         /* tcc_matmul_bias; the sums only of a single product */
-    int64_t activation;   /* tcc_matmul_activation; LINEAR where calls add up */
-    int64_t aux;          /* 0 or 1; 1 with the gradients, either with GELU, else 0; only of a single call */
-    int64_t ld_aux, stride_aux; /* multiples of 8, of 128 with RELU_GRADIENT, where they count bits; aux is m x n */
-    int64_t addend; /* 1: a matrix that lies as C does is added; only with LINEAR or RELU, where calls do not add up,
-                       without sums */
-    int64_t allow_tf32; /* 1: f32 elements may be rounded to 10 bits of fraction before they are multiplied */
-    int64_t alignment; /* bytes, a power of two that the addresses of a, b, bias, aux, addend and c are multiples of; 16
-                          or more with aux */
-    int64_t workspace_bytes; /* that the call may use */
-} tcc_matmul_params;
+/* tcc_matmul_params, tcc_conv_params, ...: calls.def says what the fields are. */
+#define TCC_PARAM_FIELD(kind, name) int64_t name;
+#define TCC_PARAM_ARRAY(kind, name, n) int64_t name[n];
+#define TCC_PARAM_STRUCT(params, name) tcc_##params##_params name;
+#define TCC_PARAMS(params)                                                      \
+    typedef struct tcc_##params##_params {                                      \
+        TCC_PARAMS_##params(TCC_PARAM_FIELD, TCC_PARAM_ARRAY, TCC_PARAM_STRUCT) \
+    } tcc_##params##_params;
+TCC_PARAM_LISTS(TCC_PARAMS)
+#undef TCC_PARAM_FIELD
+#undef TCC_PARAM_ARRAY
+#undef TCC_PARAM_STRUCT
+#undef TCC_PARAMS
 
-/* Absent spatial dimensions have size 1, kernel 1, stride 1, dilation 1 and padding 0, and
- * stand first: a 2-D convolution uses [1] and [2]. Strides count elements. */
-typedef struct tcc_conv_params {
-    int64_t batch, groups, in, out; /* channels, of all groups */
-    int64_t x_size[3], y_size[3], kernel[3];
-    int64_t stride[3], dilation[3], pad_low[3], pad_high[3];
-    int64_t x_stride[5], y_stride[5]; /* batch, channel, spatial */
-    int64_t w_stride[5];              /* out (groups follow each other), in, spatial */
-    int64_t bias, relu;               /* forward: 0 or 1 */
-} tcc_conv_params;
-
-/* Sums are f32. Absent spatial dimensions have the strides that they would have if the present ones were their rows. */
-typedef struct tcc_cudnn_conv_params {
-    tcc_conv_params conv;
-    int64_t type;            /* tcc_dtype of all tensors: F32, F16 or BF16 */
-    int64_t allow_tf32;      /* as in tcc_matmul_params */
-    int64_t alignment;       /* bytes, a power of two that the addresses of all tensors are multiples of */
-    int64_t workspace_bytes; /* that the call may use */
-} tcc_cudnn_conv_params;
-
-/* q [batch, heads, queries, width], k [.., keys, width], v [.., keys, value_width], o and do [.., queries,
- * value_width]. Strides count elements, those of the last dim are 1; dq, dk and dv have their own. lse is f32 [batch,
- * heads, queries], dense. */
-typedef struct tcc_sdpa_params {
-    int64_t batch, heads, queries, keys, width, value_width;
-    int64_t q_stride[3], k_stride[3], v_stride[3], o_stride[3];     /* batch, head, row */
-    int64_t do_stride[3], dq_stride[3], dk_stride[3], dv_stride[3]; /* backward */
-    int64_t scale_bits;                                             /* of the scores: the bits of an IEEE f32 */
-    int64_t causal;          /* 1: key s is seen by query t if s <= t + keys - queries */
-    int64_t lse;             /* forward: 1: lse is written; else its buffer is not touched */
-    int64_t type;            /* tcc_dtype of all but lse: F16 or BF16 */
-    int64_t alignment;       /* bytes, a power of two that the addresses of all tensors are multiples of */
-    int64_t workspace_bytes; /* that the call may use */
-} tcc_sdpa_params;
-
-/* x, y, dx and dy are [rows, channels], dense; all else has one f32 a channel. */
-typedef struct tcc_norm_params {
-    int64_t rows, channels;
-    int64_t eps_bits;        /* forward: the bits of an IEEE f32; else 0 */
-    int64_t type;            /* tcc_dtype of x, y, dx, dy: F32, F16 or BF16 */
-    int64_t workspace_bytes; /* that the call may use */
-} tcc_norm_params;
-
-typedef enum tcc_call {
-#define TCC_CALL(id, text, params, buffers, regions) TCC_CALL_##id,
-#include "codegen/calls.def"
+#define TCC_CALL(id, text, params, buffers, check, regions) TCC_CALL_##id,
+typedef enum tcc_call { TCC_EACH_CALL(TCC_CALL) TCC_CALLS } tcc_call;
 #undef TCC_CALL
-    TCC_CALLS
-} tcc_call;
 
 /* The counts of params as constants: TCC_MATMUL_PARAMS. */
 enum {
-#define TCC_CALL(id, text, params, buffers, regions) TCC_##id##_PARAMS = sizeof(params) / sizeof(int64_t),
-#include "codegen/calls.def"
+#define TCC_CALL(id, text, params, buffers, check, regions) \
+    TCC_##id##_PARAMS = sizeof(tcc_##params##_params) / sizeof(int64_t),
+    TCC_EACH_CALL(TCC_CALL)
 #undef TCC_CALL
 };
 
@@ -129,13 +80,15 @@ typedef struct tcc_call_info {
     int n_params, n_buffers;
 } tcc_call_info;
 
-static inline const tcc_call_info *tcc_call_get_info(tcc_call call) {
-    static const tcc_call_info all[] = {
-#define TCC_CALL(id, text, params, buffers, regions) {text, TCC_##id##_PARAMS, buffers},
-#include "codegen/calls.def"
-#undef TCC_CALL
-    };
-    return &all[call];
-}
+const tcc_call_info *tcc_call_get_info(tcc_call call);
+/* The call of that name; TCC_CALLS: there is none. */
+tcc_call tcc_call_find(const char *name);
+/* Whether params, n_params of them, are what the call may have: each field by itself and all together. Params that pass
+ * describe buffers that can be; whether the library computes the call is for it to say. Errors: TCC_EFORMAT, with the
+ * field or the rule and all params; TCC_ENOMEM. */
+tcc_status tcc_call_check(tcc_diag *d, tcc_call call, const int64_t *params);
+/* "{batch=1, m=64, n=64, k=32, transpose_b=1, ..., type=f32, activation=relu, alignment=64}"; numbers of 0 are left
+ * out. Prints any params, those too that do not pass. */
+void tcc_call_print_params(tcc_strbuf *out, tcc_call call, const int64_t *params);
 
 #endif

@@ -2,6 +2,7 @@
  * What a step is called and what it costs: labels, lines, and the program as a table. */
 #include "codegen/report.h"
 
+#include "codegen/calls.h"
 #include "ir/support/alloc.h"
 
 #include <stdlib.h>
@@ -85,5 +86,10 @@ void tcc_program_print_steps(tcc_strbuf *out, const tcc_program *p) {
                                                         : "copy";
         tcc_strbuf_printf(out, "%4d  %-24s %3d x %6lld items  %9.3f Mflop %9.1f KB  %s  (%s)\n", i, how, s->n_instances,
                           (long long)items, s->flop * 1e-6, s->bytes / 1024, s->label, s->lines);
+        const tcc_call call = s->kind == TCC_STEP_LIBRARY ? tcc_call_find(s->call->name) : TCC_CALLS;
+        if (call == TCC_CALLS) continue;
+        tcc_strbuf_add(out, "      ");
+        tcc_call_print_params(out, call, s->call->params);
+        tcc_strbuf_add(out, "\n");
     }
 }

@@ -90,7 +90,7 @@ struct tcc_selector {
 /* takes_call of tcc_codegen_options: the library, or what it said before. */
 static bool ask(void *user, const char *entry, int64_t *params) {
     tcc_selector *s = user;
-    const tcc_call known = tcc_library_find(entry);
+    const tcc_call known = tcc_call_find(entry);
     const int n = known < TCC_CALLS ? tcc_call_get_info(known)->n_params : 0;
     const size_t bytes = sizeof *params * (size_t)n;
     for (int i = 0; i < s->calls.count && n; i++) {

@@ -2,6 +2,7 @@
  * Programs as the runtime sees them: checked, described, destroyed. */
 #include "runtime/program.h"
 
+#include "codegen/calls.h"
 #include "ir/support/alloc.h"
 
 #include <stdio.h>
@@ -148,16 +149,29 @@ static tcc_status check_kernel_step(tcc_diag *d, const tcc_program *p, int i) {
     return TCC_OK;
 }
 
+/* A call that nobody knows is for the device to refuse. */
+static tcc_status check_library_step(tcc_diag *d, const tcc_program *p, int i) {
+    const tcc_library_call *c = p->steps[i].call;
+    if (!c || !c->name || c->n_buffers < 0 || c->n_params < 0 || (c->n_buffers && !c->buffers) ||
+        (c->n_params && !c->params))
+        return bad_step(d, p, i, "the library call is malformed");
+    for (int b = 0; b < c->n_buffers; b++) TCC_TRY(check_buffer(d, p, i, &c->buffers[b]));
+    const tcc_call call = tcc_call_find(c->name);
+    if (call == TCC_CALLS) return TCC_OK;
+    const tcc_call_info *info = tcc_call_get_info(call);
+    if (c->n_params != info->n_params || c->n_buffers != info->n_buffers)
+        return bad_step(d, p, i, "'%s' takes %d params and %d buffers, not %d and %d", c->name, info->n_params,
+                        info->n_buffers, c->n_params, c->n_buffers);
+    const tcc_status s = tcc_call_check(d, call, c->params);
+    if (s != TCC_OK) tcc_program_note_step(d, p, i);
+    return s;
+}
+
 static tcc_status check_step(tcc_diag *d, const tcc_program *p, int i) {
     const tcc_step *s = &p->steps[i];
     switch (s->kind) {
     case TCC_STEP_KERNEL: return check_kernel_step(d, p, i);
-    case TCC_STEP_LIBRARY:
-        if (!s->call || !s->call->name || s->call->n_buffers < 0 || s->call->n_params < 0 ||
-            (s->call->n_buffers && !s->call->buffers) || (s->call->n_params && !s->call->params))
-            return bad_step(d, p, i, "the library call is malformed");
-        for (int b = 0; b < s->call->n_buffers; b++) TCC_TRY(check_buffer(d, p, i, &s->call->buffers[b]));
-        return TCC_OK;
+    case TCC_STEP_LIBRARY: return check_library_step(d, p, i);
     case TCC_STEP_COPY:
         TCC_TRY(check_buffer(d, p, i, &s->from));
         TCC_TRY(check_buffer(d, p, i, &s->to));

@@ -5,7 +5,8 @@
 
 #include "codegen/program.h"
 
-/* Every index names something, every buffer lies inside its space or binding. A program that passes makes the runtime
+/* Every index names something, every buffer lies inside its space or binding, every library call has params that it may
+ * have. A program that passes makes the runtime
  * touch no memory but its spaces (what kernels do inside their buffers is theirs). Errors: TCC_EFORMAT, naming the
  * step. */
 tcc_status tcc_program_check(tcc_diag *d, const tcc_program *p);

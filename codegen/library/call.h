@@ -37,8 +37,6 @@ tcc_status tcc_library_pack_bits(tcc_lowering *l, const tcc_node *value, int64_t
 tcc_status tcc_library_add_call(tcc_lowering *l, tcc_call call, const int64_t *params, const tcc_plan_buffer *buffers,
                                 double flop);
 
-/* The call of that name; TCC_CALLS: there is none. */
-tcc_call tcc_library_find(const char *name);
 /* What a call with these params touches through each of its buffers; count 0: all of it, or nothing is known. `out` has
  * room for all of them. */
 void tcc_library_regions(tcc_call call, const int64_t *params, tcc_region *out);

@@ -167,10 +167,6 @@ static tcc_status make_library(tcc_commands *c, tcc_diag *d, const tcc_step *s, 
     const tcc_cuda_entry *entry = tcc__cuda_entry_find(call->name);
     if (!entry)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "'%s': no such library entry on CUDA devices", call->name);
-    const tcc_call_info *info = tcc_call_get_info(entry->call);
-    if (call->n_params != info->n_params || call->n_buffers != info->n_buffers)
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "'%s' takes %d params and %d buffers, not %d and %d", call->name,
-                         info->n_params, info->n_buffers, call->n_params, call->n_buffers);
     m->buffers = TCC_ARENA_ARRAY(&c->memory, tcc_cuda_address, call->n_buffers + 1);
     int64_t *params = tcc_arena_copy(&c->memory, call->params, (size_t)call->n_params * sizeof *params);
     if (!m->buffers || !params) return tcc_enomem(d);

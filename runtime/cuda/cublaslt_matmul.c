@@ -31,7 +31,6 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, int64_t *params, vo
     tcc_matmul_params p;
     tcc_cublaslt_product *product;
     memcpy(&p, params, sizeof p);
-    TCC_TRY(tcc__cublaslt_product_check(d, &p));
     TCC_TRY(tcc__cublaslt_open(cuda, d));
     TCC_TRY(check_activation(cuda, d, &p));
     TCC_TRY(tcc__cublaslt_product_create(cuda, d, &p, &product));

@@ -6,13 +6,8 @@
 
 #include "ir/support/alloc.h"
 
-enum {
-    WORKSPACE_ALIGNMENT =
-        256, /* that the library wants; a buffer of a program has less, so room is asked for to round up */
-    AUX_ALIGNMENT = 16,
-    AUX_MULTIPLE = 8,
-    BITS_MULTIPLE = 128, /* elements */
-};
+/* That the library wants; a buffer of a program has less, so room is asked for to round up. */
+enum { WORKSPACE_ALIGNMENT = 256 };
 
 enum { FIRST, SECOND, RESULT, LAYOUTS }; /* as the library sees them: our B, our A, our C */
 
@@ -34,60 +29,6 @@ static int data_type(int64_t dtype) {
     case TCC_F16: return TCC_CUDA_R_16F;
     default: return TCC_CUDA_R_16BF;
     }
-}
-
-static bool is_narrow(int64_t dtype) { return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16; }
-
-static bool are_types(const tcc_matmul_params *p) {
-    return p->type == TCC_F64 ? p->type_c == TCC_F64 && p->activation <= TCC_MATMUL_RELU
-                              : is_narrow(p->type) && is_narrow(p->type_c);
-}
-
-static bool is_epilogue(const tcc_matmul_params *p) {
-    const int64_t multiple = p->activation == TCC_MATMUL_RELU_GRADIENT ? BITS_MULTIPLE : AUX_MULTIPLE;
-    if (p->outer > 1 && !p->outer_c && (p->bias || p->activation)) return false; /* one sum behind all calls */
-    if (p->addend && ((p->outer > 1 && !p->outer_c) || p->bias > TCC_MATMUL_BIAS || p->activation > TCC_MATMUL_RELU))
-        return false;
-    if (p->aux && (p->outer > 1 || p->ld_aux < p->n || p->ld_aux % multiple || p->stride_aux % multiple ||
-                   p->alignment < AUX_ALIGNMENT))
-        return false;
-    switch (p->bias) {
-    case TCC_MATMUL_NO_BIAS: break;
-    case TCC_MATMUL_BIAS:
-        if (p->activation >= TCC_MATMUL_GELU_GRADIENT) return false;
-        break;
-    case TCC_MATMUL_SUMS_OF_A:
-    case TCC_MATMUL_SUMS_OF_B:
-        if (p->outer > 1 || p->batch > 1 || p->activation) return false;
-        break;
-    default: return false;
-    }
-    switch (p->activation) {
-    case TCC_MATMUL_LINEAR:
-    case TCC_MATMUL_RELU: return !p->aux;
-    case TCC_MATMUL_GELU: return true;
-    default: return (p->activation == TCC_MATMUL_GELU_GRADIENT || p->activation == TCC_MATMUL_RELU_GRADIENT) && p->aux;
-    }
-}
-
-tcc_status tcc__cublaslt_product_check(tcc_diag *d, const tcc_matmul_params *p) {
-    bool sizes = p->batch >= 1 && p->batch <= INT32_MAX && p->m >= 1 && p->n >= 1 && p->k >= 1 &&
-                 p->lda >= (p->transpose_a ? p->m : p->k) && p->ldb >= (p->transpose_b ? p->k : p->n) &&
-                 p->ldc >= p->n && p->workspace_bytes >= 0 && p->outer >= 1;
-    if (!sizes || !are_types(p) || p->alignment < 1 || (p->alignment & (p->alignment - 1)))
-        return tcc_error(
-            d, TCC_EFORMAT, TCC_NOWHERE,
-            "cublaslt.matmul: %lld calls, batch %lld, m %lld, n %lld, k %lld with leading dimensions %lld, %lld, "
-            "%lld, alignment %lld",
-            (long long)p->outer, (long long)p->batch, (long long)p->m, (long long)p->n, (long long)p->k,
-            (long long)p->lda, (long long)p->ldb, (long long)p->ldc, (long long)p->alignment);
-    if (is_epilogue(p)) return TCC_OK;
-    return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE,
-                     "cublaslt.matmul: %lld calls, batch %lld, bias %lld, addend %lld, activation %lld, aux %lld with "
-                     "leading dimension %lld, "
-                     "alignment %lld",
-                     (long long)p->outer, (long long)p->batch, (long long)p->bias, (long long)p->addend,
-                     (long long)p->activation, (long long)p->aux, (long long)p->ld_aux, (long long)p->alignment);
 }
 
 #define LT_TRY(call, field, ...) TCC_CUBLASLT_TRY((call)->f, d, field, __VA_ARGS__)

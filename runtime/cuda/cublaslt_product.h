@@ -10,10 +10,8 @@
 
 typedef struct tcc_cublaslt_product tcc_cublaslt_product;
 
-/* Are these params of a product that codegen/program.h allows? Errors: TCC_EFORMAT. */
-tcc_status tcc__cublaslt_product_check(tcc_diag *d, const tcc_matmul_params *p);
-/* The library is open; entered. `p` has been checked; its workspace is lowered to what the algorithm takes. Errors:
- * TCC_EUNSUPPORTED, TCC_ENOMEM, TCC_EDEVICE. */
+/* The library is open; entered. `p` has passed tcc_call_check; its workspace is lowered to what the algorithm takes.
+ * Errors: TCC_EUNSUPPORTED, TCC_ENOMEM, TCC_EDEVICE. */
 tcc_status tcc__cublaslt_product_create(tcc_device_cuda *cuda, tcc_diag *d, tcc_matmul_params *p,
                                         tcc_cublaslt_product **out);
 void tcc__cublaslt_product_destroy(tcc_cublaslt_product *c); /* NULL is allowed */

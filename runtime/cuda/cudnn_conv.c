@@ -8,29 +8,6 @@
 
 #include <string.h>
 
-enum { SPATIAL = 3 };
-
-/* --- params --- */
-
-static bool is_known(int64_t dtype) { return dtype == TCC_F32 || dtype == TCC_F16 || dtype == TCC_BF16; }
-
-static bool well_formed(const tcc_cudnn_conv_params *p) {
-    const tcc_conv_params *c = &p->conv;
-    if (c->batch < 1 || c->groups < 1 || c->in < 1 || c->out < 1 || c->in % c->groups || c->out % c->groups)
-        return false;
-    for (int i = 0; i < SPATIAL; i++) {
-        if (c->x_size[i] < 1 || c->kernel[i] < 1 || c->stride[i] < 1 || c->dilation[i] < 1 || c->pad_low[i] < 0 ||
-            c->pad_high[i] < 0)
-            return false;
-        const int64_t room = c->x_size[i] + c->pad_low[i] + c->pad_high[i] - (c->kernel[i] - 1) * c->dilation[i] - 1;
-        if (room < 0 || c->y_size[i] != room / c->stride[i] + 1) return false;
-    }
-    for (int i = 0; i < SPATIAL + 2; i++)
-        if (c->x_stride[i] < 1 || c->y_stride[i] < 1 || c->w_stride[i] < 1) return false;
-    return is_known(p->type) && p->alignment >= tcc_dtype_bytes((tcc_dtype)p->type) &&
-           !(p->alignment & (p->alignment - 1)) && p->workspace_bytes >= 0;
-}
-
 /* --- the entries --- */
 
 typedef struct conv_call {
@@ -88,8 +65,6 @@ static tcc_status create(tcc_device_cuda *cuda, tcc_diag *d, tcc_cudnn_conv_kind
     const tcc_cudnn *cudnn;
     tcc_cudnn_conv_params p;
     memcpy(&p, params, sizeof p);
-    if (!well_formed(&p))
-        return tcc_error(d, TCC_EFORMAT, TCC_NOWHERE, "%s: malformed params", tcc_call_get_info(calls[kind])->name);
     TCC_TRY(tcc__cudnn_open(cuda, d, &cudnn));
     conv_call *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);

@@ -39,6 +39,7 @@ tcc_status tcc__cuda_call(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_ent
             *call = c->call;
             return TCC_OK;
         }
+    TCC_TRY(tcc_call_check(d, entry->call, params));
     struct tcc_cuda_call *made = tcc__calloc(1, sizeof *made + 2 * bytes);
     if (!made) return tcc_enomem(d);
     memcpy(made->params, params, bytes);

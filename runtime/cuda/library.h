@@ -14,9 +14,9 @@
 
 typedef struct tcc_cuda_entry {
     tcc_call call;
-    /* Make a call ready; the device is entered. `params` are the struct's that codegen/calls.def names, lowered where
-     * the call needs less. Errors: TCC_EUNSUPPORTED (no library, or it refuses), TCC_EFORMAT, TCC_ENOMEM, TCC_EDEVICE.
-     */
+    /* Make a call ready; the device is entered. `params` are the struct's that codegen/calls.def names. They have
+     * passed tcc_call_check, and are lowered where the call needs less. Errors: TCC_EUNSUPPORTED (no library, or it
+     * refuses), TCC_ENOMEM, TCC_EDEVICE. */
     tcc_status (*create)(tcc_device_cuda *cuda, tcc_diag *d, int64_t *params, void **call);
     void (*destroy)(void *call);
     /* Enqueue it; entered. Errors: TCC_EDEVICE with the library's own words. */
@@ -26,7 +26,7 @@ typedef struct tcc_cuda_entry {
 /* The entry of that name; NULL: there is none. */
 const tcc_cuda_entry *tcc__cuda_entry_find(const char *name);
 /* The call of these params, made now or before; the device's. Entered. `params`: lowered as by create. Errors: as those
- * of create. */
+ * of create; TCC_EFORMAT (params that the call cannot have). */
 tcc_status tcc__cuda_call(tcc_device_cuda *cuda, tcc_diag *d, const tcc_cuda_entry *entry, int64_t *params,
                           void **call);
 /* device_ops.takes_call. */

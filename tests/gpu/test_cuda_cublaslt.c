@@ -376,7 +376,8 @@ static void test_refused(void **state) {
     check_refused(&p, TCC_EUNSUPPORTED, "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED");
     check_refused(&p, TCC_EUNSUPPORTED, "for cublaslt.matmul of 2 x 16 x 16 x 600 (batch, m, n, k)");
     wrong.lda = 8;
-    check_refused(&wrong, TCC_EFORMAT, "leading dimensions 8, 16, 16");
+    check_refused(&wrong, TCC_EFORMAT,
+                  "cublaslt.matmul: a row of A overlaps the next one: {batch=1, m=16, n=16, k=16, lda=8, ");
     static const struct {
         int64_t outer, batch, bias, activation, aux, ld_aux, stride_aux, alignment;
     } forms[] = {

@@ -269,7 +269,8 @@ static void test_refused(void **state) {
     relu.conv.relu = 1; /* without a bias: no engine of the library's takes that */
     check_refused(&relu, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 0 proposed");
     wrong.conv.y_size[1]++;
-    check_refused(&wrong, TCC_EFORMAT, "cudnn.conv_forward: malformed params");
+    check_refused(&wrong, TCC_EFORMAT,
+                  "cudnn.conv_forward: y_size is not what x_size, padding, kernel and stride give: {batch=2, ");
 }
 
 /* Where the notes of an engine do not promise that max(0, x) keeps NaN, it is tried before it is taken. */

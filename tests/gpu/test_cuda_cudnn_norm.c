@@ -156,10 +156,10 @@ static void test_refused(void **state) {
     check_refused(true, &odd, TCC_EUNSUPPORTED, "cudnn has no engine for it: of 0 proposed");
     check_refused(true, &odd, TCC_EUNSUPPORTED, "for cudnn.batch_norm_backward of 64 rows of 12 channels");
     wrong.type = TCC_F64;
-    check_refused(false, &wrong, TCC_EFORMAT, "cudnn.batch_norm_forward: malformed params");
+    check_refused(false, &wrong, TCC_EFORMAT, "cudnn.batch_norm_forward: type must be f32, f16 or bf16: {rows=64, ");
     wrong = p, wrong.rows = 0;
-    check_refused(false, &wrong, TCC_EFORMAT, "malformed params");
-    check_refused(true, &p, TCC_EFORMAT, "malformed params"); /* gradients have no eps */
+    check_refused(false, &wrong, TCC_EFORMAT, "cudnn.batch_norm_forward: rows must be 1 or more: {channels=16, ");
+    check_refused(true, &p, TCC_EFORMAT, "cudnn.batch_norm_backward: the gradient has no eps");
     tight.workspace_bytes = 1000;
     dnn.refuse(1u << CUDNNSIM_PLAIN);
     check_refused(false, &tight, TCC_EUNSUPPORTED, "1 take 4096 bytes of workspace or more, of 745");

@@ -22,7 +22,7 @@ declare -A header=(
 )
 below='support ir passes program options' # what each room of codegen may include beside those under it
 declare -A arrows=(
-    [support]='' [ir]='support' [passes]='support ir'
+    [support]='' [program]='support' [ir]='support' [passes]='support ir'
     [emit]="$below" [body]="$below emit" [schedule]="$below emit body" [library]="$below emit body schedule"
     [contract]="$below emit body schedule library" [attention]="$below emit body schedule library contract"
     [verify]="$below emit body schedule"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Calls of libraries by name, and the regions that they touch, from their params. Workspaces are left out: all of one
- * belongs to its call. */
+ * The regions that calls of libraries touch, from their params. Workspaces are left out: all of one belongs to its
+ * call. */
 #include "codegen/library/call.h"
 
 #include <string.h>
@@ -89,16 +89,10 @@ static void regions_of_norm_backward(const int64_t *params, tcc_region *out) {
 }
 
 static void (*const regions[])(const int64_t *params, tcc_region *out) = {
-#define TCC_CALL(id, text, params, buffers, regions) regions_of_##regions,
-#include "codegen/calls.def"
+#define TCC_CALL(id, text, params, buffers, check, regions) regions_of_##regions,
+    TCC_EACH_CALL(TCC_CALL)
 #undef TCC_CALL
 };
-
-tcc_call tcc_library_find(const char *name) {
-    int call = 0;
-    while (call < TCC_CALLS && strcmp(tcc_call_get_info((tcc_call)call)->name, name)) call++;
-    return (tcc_call)call;
-}
 
 void tcc_library_regions(tcc_call call, const int64_t *params, tcc_region *out) {
     memset(out, 0, sizeof *out * (size_t)tcc_call_get_info(call)->n_buffers);
