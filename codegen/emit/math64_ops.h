@@ -1,44 +1,13 @@
 /* SPDX-License-Identifier: MIT
- * Shorthand of the files that emit functions on f64, scalar or vector. */
+ * What functions on f64 need of shorthand beside that of functions on floats (math_ops.h). */
 #ifndef TCC_CODEGEN_EMIT_MATH64_OPS_H
 #define TCC_CODEGEN_EMIT_MATH64_OPS_H
 
 #include "codegen/emit/math64.h"
-
-static inline LLVMValueRef number(tcc_emitter *e, LLVMValueRef like, double x) {
-    return tcc_emit_float(e, LLVMTypeOf(like), x);
-}
-
-static inline LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) {
-    return tcc_emit_type_like(e, e->i64, LLVMTypeOf(like));
-}
-
-static inline LLVMValueRef integer(tcc_emitter *e, LLVMValueRef like, int64_t x) {
-    return tcc_emit_int(e, bits_type(e, like), x);
-}
-
-static inline LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) {
-    return LLVMBuildBitCast(e->builder, x, bits_type(e, x), "");
-}
-
-static inline LLVMValueRef add(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFAdd(e->builder, a, b, "");
-}
-
-static inline LLVMValueRef sub(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFSub(e->builder, a, b, "");
-}
-
-static inline LLVMValueRef mul(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFMul(e->builder, a, b, "");
-}
-
-static inline LLVMValueRef quotient(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildFDiv(e->builder, a, b, "");
-}
+#include "codegen/emit/math_ops.h"
 
 static inline LLVMValueRef compare(tcc_emitter *e, LLVMRealPredicate p, LLVMValueRef a, double b) {
-    return LLVMBuildFCmp(e->builder, p, a, number(e, a, b), "");
+    return LLVMBuildFCmp(e->builder, p, a, constant(e, a, b), "");
 }
 
 static inline LLVMValueRef choose(tcc_emitter *e, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b) {
@@ -51,26 +20,21 @@ static inline LLVMValueRef function(tcc_emitter *e, const char *name, LLVMValueR
 
 static inline LLVMValueRef magnitude(tcc_emitter *e, LLVMValueRef x) { return function(e, "llvm.fabs", x); }
 
-static inline LLVMValueRef with_sign(tcc_emitter *e, LLVMValueRef x, LLVMValueRef sign) {
-    LLVMValueRef arguments[] = {x, sign};
-    return tcc_emit_intrinsic(e, "llvm.copysign", LLVMTypeOf(x), arguments, 2);
-}
-
 static inline LLVMValueRef clamp(tcc_emitter *e, LLVMValueRef x, double least, double most) { /* NaN stays */
-    x = choose(e, compare(e, LLVMRealOLT, x, least), number(e, x, least), x);
-    return choose(e, compare(e, LLVMRealOGT, x, most), number(e, x, most), x);
+    x = choose(e, compare(e, LLVMRealOLT, x, least), constant(e, x, least), x);
+    return choose(e, compare(e, LLVMRealOGT, x, most), constant(e, x, most), x);
 }
 
 /* sum of x^k / (first + k * step)! ..., as nested products: 1 + x/d1 (1 + x/d2 (1 + ...)). */
 static inline LLVMValueRef nested(tcc_emitter *e, LLVMValueRef x, const double *divisors, int n) {
-    LLVMValueRef one = number(e, x, 1), sum = one;
-    for (int i = n - 1; i >= 0; i--) sum = tcc_emit_fma(e, mul(e, x, number(e, x, 1 / divisors[i])), sum, one);
+    LLVMValueRef one = constant(e, x, 1), sum = one;
+    for (int i = n - 1; i >= 0; i--) sum = tcc_emit_fma(e, mul(e, x, constant(e, x, 1 / divisors[i])), sum, one);
     return sum;
 }
 
 /* An integer-valued f64 below 2^51 in magnitude as i64: adding 1.5 * 2^52 leaves it in the low bits. */
 static inline LLVMValueRef whole(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef bits = to_bits(e, add(e, x, number(e, x, 0x1.8p52)));
+    LLVMValueRef bits = to_bits(e, add(e, x, constant(e, x, 0x1.8p52)));
     return LLVMBuildSub(e->builder, bits, integer(e, x, 0x4338000000000000), "");
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Shorthand of the files that emit functions on f32, scalar or vector. */
+ * Shorthand of the files that emit functions on f32 or f64, scalar or vector. A constant or an integer is of the type
+ * that `like` has, or of its bits. */
 #ifndef TCC_CODEGEN_EMIT_MATH_OPS_H
 #define TCC_CODEGEN_EMIT_MATH_OPS_H
 
@@ -13,7 +14,8 @@ static inline LLVMValueRef constant(tcc_emitter *e, LLVMValueRef like, double va
 }
 
 static inline LLVMTypeRef bits_type(tcc_emitter *e, LLVMValueRef like) {
-    return tcc_emit_type_like(e, e->i32, LLVMTypeOf(like));
+    LLVMTypeRef type = LLVMTypeOf(like);
+    return tcc_emit_type_like(e, tcc_emit_scalar_of(type) == e->f64 ? e->i64 : e->i32, type);
 }
 
 static inline LLVMValueRef to_bits(tcc_emitter *e, LLVMValueRef x) {
