@@ -66,7 +66,17 @@ void tcc__gen_keep(tcc_gen *r, tcc_gen_value v);
 tcc_node *tcc__gen_build(tcc_gen *r, tcc_op op, tcc_node *const *operands, int n, const tcc_attrs *attrs,
                          const tcc_type *type);
 
-/* -- Ops (random_ops.c, random_layers.c): each adds to the pool -- */
+/* -- What files of ops share -- */
+static inline double tcc__gen_max(double a, double b) { return a > b ? a : b; }
+static inline double tcc__gen_min(double a, double b) { return a < b ? a : b; }
+/* The grid of a sum, or of a choice between the two. */
+static inline int tcc__gen_join_grid(int a, int b) { return a < 0 || b < 0 ? -1 : a > b ? a : b; }
+
+static inline tcc_gen_value tcc__gen_pick_float(tcc_gen *r, int least_rank, bool exact) {
+    return tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT, least_rank, TCC_MAX_RANK, exact});
+}
+
+/* -- Ops (random_point.c, random_shape.c, random_reduce.c, random_layers.c): each adds to the pool -- */
 void tcc__gen_point(tcc_gen *r);
 void tcc__gen_view(tcc_gen *r);
 void tcc__gen_reduce(tcc_gen *r);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT
+ * Random graphs: reductions and scans. */
+#include "ir/random_values.h"
+
+static tcc_dims random_axes(tcc_gen *r, int rank) {
+    tcc_dims axes = {0};
+    /* Rows and columns are the common cases. */
+    if (tcc__gen_chance(r, 50)) {
+        axes = (tcc_dims){1, {tcc__gen_chance(r, 60) ? rank - 1 : tcc__gen_below(r, rank)}};
+        return axes;
+    }
+    for (int i = 0; i < rank; i++)
+        if (tcc__gen_chance(r, 50)) axes.v[axes.count++] = i;
+    return axes.count ? axes : tcc_ir_axes_from(0, rank);
+}
+
+static double count_of(const tcc_node *x, const tcc_dims *axes) {
+    double count = 1;
+    for (int i = 0; i < axes->count; i++) count *= (double)x->type.dims[axes->v[i]];
+    return count;
+}
+
+static tcc_gen_value reduced(tcc_gen *r, tcc_op op, tcc_gen_value x, const tcc_dims *axes) {
+    const double count = op == TCC_OP_REDUCE_SUM ? count_of(x.n, axes) : 1;
+    tcc_node *n = tcc_ir_reduce(r->g, op, x.n, axes);
+    if (op == TCC_OP_REDUCE_MEAN) return tcc__gen_made(n, x.lo, x.hi, x.err, -1);
+    if (op == TCC_OP_REDUCE_M2) {
+        const double width = x.hi - x.lo, all = count_of(x.n, axes);
+        return tcc__gen_made(n, 0, all * width * width, all * 2 * width * x.err, -1);
+    }
+    const double least = tcc__gen_min(x.lo, count * x.lo), most = tcc__gen_max(x.hi, count * x.hi);
+    return tcc__gen_made(n, least, most, count * x.err, x.grid);
+}
+
+/* x - max x, x / sum x, ...: what softmax and the norms are made of. The pattern's result. */
+static tcc_gen_value add_row_pattern(tcc_gen *r, tcc_gen_value x, const tcc_dims *axes) {
+    tcc_gen_value y = {0};
+    switch (tcc__gen_below(r, 3)) {
+    case 0: {
+        tcc_gen_value top = reduced(r, TCC_OP_REDUCE_MAX, x, axes);
+        tcc_node *n = tcc_ir_binary(r->g, TCC_OP_SUB, x.n,
+                                    tcc_ir_unreduce(r->g, top.n, x.n->type.rank, x.n->type.dims, axes));
+        y = tcc__gen_made(n, x.lo - x.hi, 0, 2 * x.err, x.grid);
+        break;
+    }
+    case 1: {
+        x = tcc__gen_into(r, x, 0.5, 4);
+        tcc_gen_value sum = reduced(r, TCC_OP_REDUCE_SUM, x, axes);
+        if (!x.n) return x;
+        const double relative = (x.err + (sum.n ? sum.err / count_of(x.n, axes) : 0)) / 0.5;
+        tcc_node *n = tcc_ir_binary(r->g, TCC_OP_DIV, x.n,
+                                    tcc_ir_unreduce(r->g, sum.n, x.n->type.rank, x.n->type.dims, axes));
+        y = tcc__gen_made(n, 0, 1, relative, -1);
+        break;
+    }
+    default: {
+        x = tcc__gen_into(r, x, -2, 2);
+        if (!x.n) return x;
+        tcc_node *mean = tcc__gen_chance(r, 50) ? tcc_ir_mean(r->g, x.n, axes)
+                                                : reduced(r, TCC_OP_REDUCE_MEAN, x, axes).n;
+        if (tcc__gen_chance(r, 60)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_M2, x, axes));
+        const double width = x.hi - x.lo;
+        tcc_node *n = tcc_ir_binary(r->g, TCC_OP_SUB, x.n,
+                                    tcc_ir_unreduce(r->g, mean, x.n->type.rank, x.n->type.dims, axes));
+        y = tcc__gen_made(n, -width, width, 2 * x.err, -1);
+    }
+    }
+    tcc__gen_keep(r, y);
+    return y;
+}
+
+/* Work on rows, and column sums of it: what the gradients of norms and biases are made of. */
+static void add_column_sums(tcc_gen *r) {
+    tcc_type type = {tcc__gen_float(r), 2, {16 + tcc__gen_below(r, 60), 2 + tcc__gen_below(r, 80)}};
+    if (tcc__gen_chance(r, 30)) type = (tcc_type){type.dtype, 3, {2, type.dims[0] / 2, type.dims[1]}};
+    if (!tcc__gen_fits(r, &type)) return;
+    const tcc_dims rows = {1, {type.rank - 1}}, columns = {type.rank - 1, {0, 1}};
+    tcc_gen_value x = tcc__gen_input(r, &type), y = add_row_pattern(r, x, &rows);
+    if (!x.n || !y.n) return;
+    if (tcc__gen_chance(r, 70)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_SUM, y, &columns));
+    if (tcc__gen_chance(r, 50)) tcc__gen_keep(r, reduced(r, TCC_OP_REDUCE_SUM, x, &columns));
+}
+
+static void add_argmax(tcc_gen *r) {
+    tcc_gen_value x = tcc__gen_pick(r, (tcc_gen_want){TCC_GEN_FLOAT | TCC_GEN_INT, 1, TCC_MAX_RANK, true});
+    if (!x.n) return;
+    tcc_attrs attrs = {.axis.axis = tcc__gen_below(r, x.n->type.rank)};
+    tcc_node *n = tcc__gen_build(r, TCC_OP_ARGMAX, &x.n, 1, &attrs, NULL);
+    tcc__gen_keep(r, (tcc_gen_value){n, 0, (double)x.n->type.dims[attrs.axis.axis], 0, 0});
+}
+
+void tcc__gen_reduce(tcc_gen *r) {
+    static const tcc_op ops[] = {TCC_OP_REDUCE_SUM, TCC_OP_REDUCE_SUM, TCC_OP_REDUCE_MAX, TCC_OP_REDUCE_MIN};
+    if (tcc__gen_chance(r, 8)) {
+        add_argmax(r);
+        return;
+    }
+    if (tcc__gen_chance(r, 15)) {
+        add_column_sums(r);
+        return;
+    }
+    tcc_gen_value x =
+        tcc__gen_pick(r, (tcc_gen_want){tcc__gen_chance(r, 92) ? TCC_GEN_FLOAT : TCC_GEN_INT, 1, TCC_MAX_RANK, false});
+    if (!x.n || x.n->type.dtype == TCC_U8) return; /* sums of bytes overflow */
+    const tcc_dims axes = random_axes(r, x.n->type.rank);
+    if (tcc_dtype_is_float(x.n->type.dtype) && tcc__gen_chance(r, 35)) add_row_pattern(r, x, &axes);
+    else tcc__gen_keep(r, reduced(r, TCC_GEN_ONE_OF(r, ops), x, &axes));
+}
+
+void tcc__gen_scan(tcc_gen *r) {
+    tcc_gen_value x = tcc__gen_pick_float(r, 1, false);
+    if (!x.n) return;
+    tcc_attrs attrs = {.scan = {.axis = tcc__gen_below(r, x.n->type.rank), .reverse = tcc__gen_chance(r, 40)}};
+    const double count = (double)x.n->type.dims[attrs.scan.axis];
+    tcc_node *n = tcc__gen_build(r, TCC_OP_CUMSUM, &x.n, 1, &attrs, NULL);
+    tcc__gen_keep(
+        r, tcc__gen_made(n, tcc__gen_min(x.lo, count * x.lo), tcc__gen_max(x.hi, count * x.hi), count * x.err, x.grid));
+}
