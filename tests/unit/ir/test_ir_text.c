@@ -134,6 +134,28 @@ static void test_errors(void **state) {
          "t.tir:3: error: input: 'w' has a role that no input can have"},
         {IN "%1 = input {name=\"x\"} : f32[] }",
          "error: two inputs are named 'x'\nnote: the first one: f32[2,3]\nt.tir:3: note: in this node"},
+        {IN "%1 = constant {values=[1, x]} : f32[2] }", "t.tir:3: error: expected a number, got x"},
+        {IN "%1 = constant {values=[1, 2]} : f32[3] }", "t.tir:3: error: constant: f32[3] needs 1 value or 3, got 2"},
+        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\" 1) }", "t.tir:3: error: expected ')', got 1"},
+        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\":1, fw) }", "t.tir:3: error: expected 'bw', got fw"},
+        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\":-1) }", "t.tir:3: error: -1 is no line number"},
+        {IN "output x %0 }", "t.tir:3: error: expected a string in quotes, got x"},
+        {IN "output \"o\" %0\noutput \"o\" %0 }", "error: two outputs are named 'o'\nt.tir:4: note: in this output"},
+        {IN "%1 = exp(%0) : f32[2,3] output \"o\" %0 alias %1 }", "t.tir:3: error: only an input can be aliased"},
+        {IN "group pointwis %0 nodes() outputs() }",
+         "t.tir:3: error: unknown kind of group 'pointwis', did you mean 'pointwise'?"},
+        {IN "group pointwise %0 nodes(%0 %0) outputs() }", "t.tir:3: error: expected ',', got %0"},
+        {IN "place %0 @ }", "t.tir:3: error: expected an offset in bytes, got @"},
+        {IN "place %0 @12x }", "t.tir:3: error: expected an offset in bytes, got @12x"},
+        {IN "place %0 @99999999999999999999 }",
+         "t.tir:3: error: expected an offset in bytes, got @99999999999999999999"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_error(cases[i][0], cases[i][1]);
+}
+
+static void test_errors_of_states(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
         {IN "%1 = input {name=\"y\", begin=1} : f32[] }",
          "t.tir:3: error: input: 'y' is no state: only a state says how it begins"},
         {IN "%1 = input {role=param, name=\"w\", copy_of=\"x\"} : f32[2,3] }",
@@ -155,21 +177,6 @@ static void test_errors(void **state) {
             "bf16[2,2] }",
          "error: state 's' cannot begin as a copy of 'w': the shapes differ: bf16[2,2] and f32[4]\n"
          "t.tir:4: note: in this node"},
-        {IN "%1 = constant {values=[1, x]} : f32[2] }", "t.tir:3: error: expected a number, got x"},
-        {IN "%1 = constant {values=[1, 2]} : f32[3] }", "t.tir:3: error: constant: f32[3] needs 1 value or 3, got 2"},
-        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\" 1) }", "t.tir:3: error: expected ')', got 1"},
-        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\":1, fw) }", "t.tir:3: error: expected 'bw', got fw"},
-        {IN "%1 = exp(%0) : f32[2,3] loc(\"f.c\":-1) }", "t.tir:3: error: -1 is no line number"},
-        {IN "output x %0 }", "t.tir:3: error: expected a string in quotes, got x"},
-        {IN "output \"o\" %0\noutput \"o\" %0 }", "error: two outputs are named 'o'\nt.tir:4: note: in this output"},
-        {IN "%1 = exp(%0) : f32[2,3] output \"o\" %0 alias %1 }", "t.tir:3: error: only an input can be aliased"},
-        {IN "group pointwis %0 nodes() outputs() }",
-         "t.tir:3: error: unknown kind of group 'pointwis', did you mean 'pointwise'?"},
-        {IN "group pointwise %0 nodes(%0 %0) outputs() }", "t.tir:3: error: expected ',', got %0"},
-        {IN "place %0 @ }", "t.tir:3: error: expected an offset in bytes, got @"},
-        {IN "place %0 @12x }", "t.tir:3: error: expected an offset in bytes, got @12x"},
-        {IN "place %0 @99999999999999999999 }",
-         "t.tir:3: error: expected an offset in bytes, got @99999999999999999999"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) expect_error(cases[i][0], cases[i][1]);
 }
@@ -280,9 +287,9 @@ static void test_node_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_loose_text), cmocka_unit_test(test_locale),
-        cmocka_unit_test(test_errors),     cmocka_unit_test(test_cut_off),    cmocka_unit_test(test_out_of_memory),
-        cmocka_unit_test(test_equality),   cmocka_unit_test(test_node_text),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_loose_text),       cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_errors),        cmocka_unit_test(test_errors_of_states), cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_equality),         cmocka_unit_test(test_node_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
