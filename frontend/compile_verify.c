@@ -238,9 +238,12 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     if (!(tolerance >= 0)) return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "verify: the tolerance must be 0 or more");
     TCC_TRY(tcc__model_check_batch(m, batch, count));
     TCC_TRY(tcc_model_synchronize(m));
-    const bool tf32 = m->options.allow_tf32 && strcmp(tcc_model_device(m), "cpu");
-    tcc_verification v = {
-        .m = m, .batch = batch, .count = count, .tolerance = tolerance, .noise = {.seed = 1, .tf32 = tf32}};
+    const bool gpu = strcmp(tcc_model_device(m), "cpu") != 0;
+    tcc_verification v = {.m = m,
+                          .batch = batch,
+                          .count = count,
+                          .tolerance = tolerance,
+                          .noise = {.seed = 1, .tf32 = gpu && m->options.allow_tf32, .one_chain = gpu}};
     tcc_array *slice = tcc__calloc((size_t)count + 1, sizeof *slice);
     if (!slice) return tcc_enomem(diag);
     tcc_status status = verify_batch(&v, slice, reproducer);

@@ -10,10 +10,9 @@
 
 /* A node's values. */
 typedef struct cell {
-    tcc_value exact;
-    tcc_value *draws; /* NULL: all are exact */
-    int uses;         /* still to come; outputs count as uses */
-    bool borrowed;    /* the values are the caller's */
+    tcc_drawn v;
+    int uses;      /* still to come; outputs count as uses */
+    bool borrowed; /* the values are the caller's */
 } cell;
 
 typedef struct walk {
@@ -24,24 +23,26 @@ typedef struct walk {
     cell *cells; /* by node id */
 } walk;
 
-static void cell_clear(const tcc_noise *noise, cell *c) {
-    if (!c->borrowed) {
-        tcc_value_free(&c->exact);
-        for (int d = 0; c->draws && d < noise->draws; d++) tcc_value_free(&c->draws[d]);
-        tcc__free(c->draws);
-    }
-    c->exact = (tcc_value){0};
-    c->draws = NULL;
+void tcc_drawn_free(const tcc_noise *noise, tcc_drawn *v) {
+    tcc_value_free(&v->exact);
+    for (int d = 0; v->draws && d < noise->draws; d++) tcc_value_free(&v->draws[d]);
+    tcc__free(v->draws);
+    *v = (tcc_drawn){0};
 }
 
-static const tcc_value *draw_of(const cell *c, int draw) { return c->draws ? &c->draws[draw] : &c->exact; }
+static void cell_clear(const tcc_noise *noise, cell *c) {
+    if (!c->borrowed) tcc_drawn_free(noise, &c->v);
+    c->v = (tcc_drawn){0};
+}
+
+static const tcc_value *draw_of(const tcc_drawn *v, int draw) { return v->draws ? &v->draws[draw] : &v->exact; }
 
 /* -- One node: tasks that may run at the same time -- */
 
 typedef struct job {
     const walk *w;
     const tcc_node *n;
-    cell *out;
+    tcc_drawn *out;
     bool inexact_operands, sums;
     tcc_value terms;
     const tcc_value **operands; /* the exact ones, then those of each draw */
@@ -70,8 +71,10 @@ static void disturb(void *arg, int index) {
                               .draw = index,
                               .seed = j->w->seed + (uint64_t)(j->n->id + 1) * 0xd1342543de82ef95u,
                               .inexact_operands = j->inexact_operands,
+                              .exact = &j->out->exact,
                               .terms = &j->terms,
-                              .in = operands_of(j, index)};
+                              .in = operands_of(j, index),
+                              .exact_in = operands_of(j, -1)};
     j->status[index] = TCC_OK;
     if (!j->inexact_operands) {
         j->status[index] = tcc_value_create(&j->n->type, out, NULL);
@@ -93,7 +96,7 @@ static tcc_status run(const job *j, tcc_noise_task *task, int count) {
 }
 
 /* Gives up draws that are all exact. */
-static void drop_equal_draws(const walk *w, cell *c) {
+static void drop_equal_draws(const walk *w, tcc_drawn *c) {
     const size_t bytes = (size_t)tcc_type_numel(&c->exact.type) * sizeof *c->exact.f;
     for (int d = 0; d < w->noise->draws; d++)
         if (memcmp(c->draws[d].f, c->exact.f, bytes) != 0) return;
@@ -120,13 +123,13 @@ static tcc_status eval_job(job *j) {
 
 static tcc_status eval_node(const walk *w, const tcc_node *n) {
     const int draws = w->noise->draws;
-    job j = {.w = w, .n = n, .out = &w->cells[n->id]};
+    job j = {.w = w, .n = n, .out = &w->cells[n->id].v};
     j.operands = tcc__calloc((size_t)(draws + 1) * (size_t)n->n_operands + 1, sizeof(tcc_value *));
     j.status = tcc__calloc((size_t)draws + 2, sizeof *j.status);
     j.changed = tcc__calloc((size_t)draws + 1, sizeof *j.changed);
     tcc_status status = j.operands && j.status && j.changed ? TCC_OK : tcc_enomem(w->diag);
     for (int k = 0; k < n->n_operands && status == TCC_OK; k++) {
-        const cell *operand = &w->cells[n->operands[k]->id];
+        const tcc_drawn *operand = &w->cells[n->operands[k]->id].v;
         j.inexact_operands |= operand->draws != NULL;
         j.operands[k] = &operand->exact;
         for (int d = 0; d < draws; d++) j.operands[(d + 1) * n->n_operands + k] = draw_of(operand, d);
@@ -141,22 +144,18 @@ static tcc_status eval_node(const walk *w, const tcc_node *n) {
 
 /* -- A graph -- */
 
-static tcc_status walk_graph(const tcc_graph *g, const tcc_noise *noise, uint64_t seed, const cell *inputs,
-                             cell *outputs, tcc_diag *diag);
+static tcc_status walk_graph(const tcc_graph *g, const tcc_noise *noise, uint64_t seed, const tcc_drawn *inputs,
+                             tcc_drawn *outputs, tcc_diag *diag);
 
 /* A composite is its definition, so that what is inside it is disturbed, too. */
 static tcc_status eval_composite(const walk *w, const tcc_node *n) {
     tcc_graph *g = tcc__eval_definition(n, w->diag);
-    cell *inputs = tcc__calloc((size_t)n->n_operands + 1, sizeof *inputs);
+    tcc_drawn *inputs = tcc__calloc((size_t)n->n_operands + 1, sizeof *inputs);
     tcc_status status = g && inputs ? TCC_OK : tcc_enomem(w->diag);
-    for (int k = 0; k < n->n_operands && status == TCC_OK; k++) inputs[k] = w->cells[n->operands[k]->id];
-    if (status == TCC_OK) {
-        cell value = {0};
-        status = walk_graph(g, w->noise, w->seed + (uint64_t)(n->id + 1) * 0x9e6c63d0876a9a63u, inputs, &value,
-                            w->diag);
-        w->cells[n->id].exact = value.exact;
-        w->cells[n->id].draws = value.draws;
-    }
+    for (int k = 0; k < n->n_operands && status == TCC_OK; k++) inputs[k] = w->cells[n->operands[k]->id].v;
+    if (status == TCC_OK)
+        status = walk_graph(g, w->noise, w->seed + (uint64_t)(n->id + 1) * 0x9e6c63d0876a9a63u, inputs,
+                            &w->cells[n->id].v, w->diag);
     tcc__free(inputs);
     tcc_graph_destroy(g);
     return status != TCC_OK && w->diag && w->diag->status != TCC_OK ? w->diag->status : status;
@@ -191,38 +190,50 @@ static tcc_status copy_value(const tcc_value *from, tcc_value *to, tcc_diag *dia
 }
 
 /* Moves an output out of the walk where that was its last use. */
-static tcc_status take_output(const walk *w, cell *from, cell *to) {
+static tcc_status take_output(const walk *w, cell *from, tcc_drawn *to) {
     if (--from->uses == 0 && !from->borrowed) {
-        *to = *from;
-        *from = (cell){0};
+        *to = from->v;
+        from->v = (tcc_drawn){0};
         return TCC_OK;
     }
-    TCC_TRY(copy_value(&from->exact, &to->exact, w->diag));
-    if (!from->draws) return TCC_OK;
+    TCC_TRY(copy_value(&from->v.exact, &to->exact, w->diag));
+    if (!from->v.draws) return TCC_OK;
     if (!(to->draws = tcc__calloc((size_t)w->noise->draws + 1, sizeof *to->draws))) return tcc_enomem(w->diag);
-    for (int d = 0; d < w->noise->draws; d++) TCC_TRY(copy_value(&from->draws[d], &to->draws[d], w->diag));
+    for (int d = 0; d < w->noise->draws; d++) TCC_TRY(copy_value(&from->v.draws[d], &to->draws[d], w->diag));
     return TCC_OK;
 }
 
-/* `inputs` stay the caller's; `outputs` become the caller's, none after an error. */
-static tcc_status walk_graph(const tcc_graph *g, const tcc_noise *noise, uint64_t seed, const cell *inputs,
-                             cell *outputs, tcc_diag *diag) {
+/* `inputs` stay the caller's; `outputs`, which are empty, become the caller's, none after an error. */
+static tcc_status walk_graph(const tcc_graph *g, const tcc_noise *noise, uint64_t seed, const tcc_drawn *inputs,
+                             tcc_drawn *outputs, tcc_diag *diag) {
     walk w = {g, noise, seed, diag, tcc__calloc((size_t)g->nodes.count + 1, sizeof *w.cells)};
     if (!w.cells) return tcc_enomem(diag);
-    for (int i = 0; i < g->inputs.count; i++) {
-        cell *c = &w.cells[g->inputs.data[i]->id];
-        *c = inputs[i];
-        c->borrowed = true;
-        c->uses = 0;
-    }
+    for (int i = 0; i < g->inputs.count; i++) w.cells[g->inputs.data[i]->id] = (cell){.v = inputs[i], .borrowed = true};
     count_uses(&w);
     tcc_status status = walk_nodes(&w);
     for (int i = 0; i < g->outputs.count && status == TCC_OK; i++)
         status = take_output(&w, &w.cells[g->outputs.data[i].node->id], &outputs[i]);
-    for (int i = 0; i < g->outputs.count && status != TCC_OK; i++) cell_clear(noise, &outputs[i]);
+    for (int i = 0; i < g->outputs.count && status != TCC_OK; i++) tcc_drawn_free(noise, &outputs[i]);
     for (int i = 0; i < g->nodes.count; i++) cell_clear(noise, &w.cells[i]);
     tcc__free(w.cells);
     return status;
+}
+
+static tcc_status check_inputs(const tcc_graph *g, const tcc_drawn *inputs, tcc_diag *diag) {
+    for (int i = 0; i < g->inputs.count; i++) {
+        const tcc_node *n = g->inputs.data[i];
+        if (!tcc_type_equal(&inputs[i].exact.type, &n->type))
+            return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' is %s, but the value given for it is %s",
+                             n->attrs->input.name, tcc_type_text(&n->type), tcc_type_text(&inputs[i].exact.type));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_graph_eval_draws(const tcc_graph *g, const tcc_drawn *inputs, const tcc_noise *noise, tcc_drawn *outputs,
+                                tcc_diag *diag) {
+    for (int i = 0; i < g->outputs.count; i++) outputs[i] = (tcc_drawn){0};
+    TCC_TRY(check_inputs(g, inputs, diag));
+    return walk_graph(g, noise, noise->seed, inputs, outputs, diag);
 }
 
 /* -- What the draws say -- */
@@ -240,41 +251,33 @@ static double distance(const tcc_value *exact, const tcc_value *draw, int64_t e)
     return a == b || (isnan(a) && isnan(b)) ? 0 : INFINITY;
 }
 
-static tcc_status measure(const tcc_noise *noise, cell *from, tcc_noisy *to, tcc_diag *diag) {
-    const int64_t count = tcc_type_numel(&from->exact.type);
-    if (!(to->noise = tcc__calloc((size_t)count, sizeof *to->noise))) return tcc_enomem(diag);
-    for (int d = 0; from->draws && d < noise->draws; d++)
-        for (int64_t e = 0; e < count; e++)
-            to->noise[e] = fmax(to->noise[e], distance(&from->exact, &from->draws[d], e));
+void tcc_drawn_measure(const tcc_noise *noise, const tcc_drawn *v, double *distances) {
+    for (int d = 0; v->draws && d < noise->draws; d++)
+        for (int64_t e = 0, count = tcc_type_numel(&v->exact.type); e < count; e++)
+            distances[e] = fmax(distances[e], distance(&v->exact, &v->draws[d], e));
+}
+
+static tcc_status measure(const tcc_noise *noise, tcc_drawn *from, tcc_noisy *to, tcc_diag *diag) {
+    if (!(to->noise = tcc__calloc((size_t)tcc_type_numel(&from->exact.type), sizeof *to->noise)))
+        return tcc_enomem(diag);
+    tcc_drawn_measure(noise, from, to->noise);
     to->value = from->exact;
     from->exact = (tcc_value){0};
     return TCC_OK;
 }
 
-static tcc_status check_inputs(const tcc_graph *g, const tcc_value *inputs, tcc_diag *diag) {
-    for (int i = 0; i < g->inputs.count; i++) {
-        const tcc_node *n = g->inputs.data[i];
-        if (!tcc_type_equal(&inputs[i].type, &n->type))
-            return tcc_error(diag, TCC_EINVAL, n->loc, "input '%s' is %s, but the value given for it is %s",
-                             n->attrs->input.name, tcc_type_text(&n->type), tcc_type_text(&inputs[i].type));
-    }
-    return TCC_OK;
-}
-
 tcc_status tcc_graph_eval_noisy(const tcc_graph *g, const tcc_value *inputs, const tcc_noise *noise, tcc_noisy *outputs,
                                 tcc_diag *diag) {
-    TCC_TRY(check_inputs(g, inputs, diag));
-    cell *in = tcc__calloc((size_t)g->inputs.count + 1, sizeof *in);
-    cell *out = tcc__calloc((size_t)g->outputs.count + 1, sizeof *out);
+    tcc_drawn *in = tcc__calloc((size_t)g->inputs.count + 1, sizeof *in);
+    tcc_drawn *out = tcc__calloc((size_t)g->outputs.count + 1, sizeof *out);
     tcc_status status = in && out ? TCC_OK : tcc_enomem(diag);
     for (int i = 0; i < g->inputs.count && status == TCC_OK; i++) in[i].exact = inputs[i];
-    if (status == TCC_OK) status = walk_graph(g, noise, noise->seed, in, out, diag);
-    const bool walked = status == TCC_OK;
+    if (status == TCC_OK) status = tcc_graph_eval_draws(g, in, noise, out, diag);
     for (int i = 0; i < g->outputs.count; i++) {
         outputs[i] = (tcc_noisy){0};
         if (status == TCC_OK) status = measure(noise, &out[i], &outputs[i], diag);
     }
-    for (int i = 0; i < g->outputs.count && walked; i++) cell_clear(noise, &out[i]);
+    for (int i = 0; out && i < g->outputs.count; i++) tcc_drawn_free(noise, &out[i]);
     for (int i = 0; i < g->outputs.count && status != TCC_OK; i++) tcc_noisy_free(&outputs[i]);
     tcc__free(in);
     tcc__free(out);

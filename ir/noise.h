@@ -19,20 +19,36 @@ typedef void tcc_noise_task(void *arg, int index);
 typedef struct tcc_noise {
     uint64_t seed;
     int draws;      /* even; more than one pair where luck must not decide */
+    int first;      /* number of the first draw, even: draws of other numbers are others, with the same seed */
     double factor;  /* of a disturbance, over what rounding does at worst: the real errors lie well inside the noise */
     bool constants; /* instead: what passes may do to a graph that is interpreted: constants and casts are rounded to
                        their types, all else is computed in f64 in another order */
     bool tf32;      /* contractions may round operands of f32 to 10 bits of fraction */
+    bool one_chain; /* contractions add all of their products one after another, as they do on a GPU */
     /* Runs tasks 0 ... count - 1, some at the same time if it can; NULL: one after the other. */
     void (*run)(void *user, tcc_noise_task *task, void *arg, int count);
     void *run_user;
 } tcc_noise;
 
+/* A value, and what it is in each draw. */
+typedef struct tcc_drawn {
+    tcc_value exact;
+    tcc_value *draws; /* noise->draws of them, from tcc__calloc; NULL: all are exact */
+} tcc_drawn;
+
+/* As tcc_graph_eval, on inputs that may be disturbed already, which stay the caller's. The caller frees each of
+ * `outputs` with tcc_drawn_free. */
+tcc_status tcc_graph_eval_draws(const tcc_graph *g, const tcc_drawn *inputs, const tcc_noise *noise, tcc_drawn *outputs,
+                                tcc_diag *diag);
+void tcc_drawn_free(const tcc_noise *noise, tcc_drawn *v);
+/* Raises the noise of each element to the largest distance of a draw from the exact value; INFINITY where they disagree
+ * on an integer or on whether it is a number. */
+void tcc_drawn_measure(const tcc_noise *noise, const tcc_drawn *v, double *distances);
+
 /* A value and what may be of it. */
 typedef struct tcc_noisy {
     tcc_value value; /* exact */
-    double *noise; /* by element: the largest distance of a draw; INFINITY where the draws disagree on an integer or on
-                      whether it is a number */
+    double *noise;   /* by element, as tcc_drawn_measure says */
 } tcc_noisy;
 
 /* As tcc_graph_eval. The caller frees each of `outputs` with tcc_noisy_free. */

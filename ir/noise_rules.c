@@ -75,11 +75,37 @@ static uint64_t scrambled(uint64_t x) { /* SplitMix64, Steele et al. 2014 */
     return x ^ x >> 31;
 }
 
-/* Of element e: between 1/2 and 1 in size, of either sign; the other way round in the other draw of a pair. */
-static double push(const tcc_noise_draw *d, int64_t e) {
-    const uint64_t x = scrambled(d->seed + ((uint64_t)d->draw / 2 << 48) + (uint64_t)e);
+static uint64_t bits_of(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+/* Whether equal values err alike in this draw. */
+static bool errs_alike(const tcc_noise_draw *d) { return (d->noise->first + d->draw) / 2 % 2 == 0; }
+
+/* Between 1/2 and 1 in size, of either sign; the other way round in the other draw of a pair. */
+static double push(const tcc_noise_draw *d, uint64_t key) {
+    const uint64_t number = (uint64_t)(d->noise->first + d->draw), x = scrambled(d->seed + (number / 2 << 48) + key);
     const double size = 0.5 + (double)(x >> 12) * 0x1p-53;
-    return ((x & 1) != 0) == (d->draw % 2 != 0) ? size : -size;
+    return ((x & 1) != 0) == (number % 2 != 0) ? size : -size;
+}
+
+/* Of element e of the result, whose exact value says which elements are equal. */
+static double push_at(const tcc_noise_draw *d, int64_t e) {
+    return push(d, errs_alike(d) ? scrambled(bits_of(d->exact->f[e])) : (uint64_t)e);
+}
+
+/* Of a sum: equal sums of the same terms may have been added up alike. */
+static double push_sum(const tcc_noise_draw *d, int64_t e) {
+    return push(d,
+                errs_alike(d) ? scrambled(bits_of(d->exact->f[e]) + scrambled(bits_of(d->terms->f[e]))) : (uint64_t)e);
+}
+
+/* Of element e of operand k. */
+static double push_operand(const tcc_noise_draw *d, int k, int64_t e) {
+    const uint64_t key = errs_alike(d) ? scrambled(bits_of(d->exact_in[k]->f[e])) : (uint64_t)e;
+    return push(d, key + ((uint64_t)k << 40));
 }
 
 /* -- Sums -- */
@@ -128,7 +154,7 @@ static tcc_status eval_changed(const tcc_node *n, const tcc_value *const *in, co
         double u = d ? d->noise->factor * unit_of_parts(d, in[k]->type.dtype) * sqrt(terms_of(n)) : 0;
         if (d && d->noise->tf32 && in[k]->type.dtype == TCC_F32) u = fmax(u, 0x1p-11);
         for (int64_t e = 0, all = tcc_type_numel(&in[k]->type); e < all; e++)
-            copies[k].f[e] = d ? in[k]->f[e] * (1 + u * push(d, e + ((int64_t)k << 40))) : fabs(in[k]->f[e]);
+            copies[k].f[e] = d ? in[k]->f[e] * (1 + u * push_operand(d, k, e)) : fabs(in[k]->f[e]);
     }
     if (status == TCC_OK) status = tcc_node_eval(n, operands, out, diag);
     for (size_t k = 0; copies && k < count; k++) tcc_value_free(&copies[k]);
@@ -141,8 +167,8 @@ tcc_status tcc__noise_magnitudes(const tcc_node *n, const tcc_value *const *in, 
     return eval_changed(n, in, NULL, out, diag);
 }
 
-/* How many terms may be added one after another; means and windows are cut into many short sums. */
-static double terms_in_a_row(const tcc_node *n, const tcc_value *const *in) {
+/* Terms of an element of a sum; 0: a mean, a window or a running sum, which are cut into many short sums. */
+static double terms_of_sum(const tcc_node *n, const tcc_value *const *in) {
     const tcc_type *b = n->n_operands > 1 ? &in[1]->type : NULL;
     double terms = 1;
     switch (n->op) {
@@ -160,24 +186,31 @@ static double terms_in_a_row(const tcc_node *n, const tcc_value *const *in) {
     }
 }
 
-/* Units of a sum's rounding error. The errors of many additions mostly cancel, in a sum of products; where the updates
- * of a scatter are alike, each errs the same way. */
-static double units_of_sum(const tcc_node *n, const tcc_value *const *in) {
-    const double terms = terms_in_a_row(n, in);
-    const bool scatter = n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG;
-    return 2 + (scatter ? terms / 8 : sqrt(terms) / 4);
+/* How many additions follow one another at most. */
+static double chain_of_sum(const tcc_noise *noise, const tcc_node *n, double terms) {
+    enum { PRODUCTS = 1024, TERMS = 128, SPLITS = 64 };
+    if (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) return terms;
+    if (n->op == TCC_OP_REDUCE_SUM)
+        return fmin(terms, TERMS) + fmin(terms / TERMS, SPLITS) + terms / ((double)TERMS * SPLITS);
+    return noise->one_chain ? terms : fmin(terms, PRODUCTS) + terms / PRODUCTS;
+}
+
+/* Units of a sum's rounding error. Where the terms are alike, all additions err the same way: n of them by n / 5 units,
+ * about; others mostly cancel. */
+static double units_of_sum(const tcc_noise *noise, const tcc_node *n, const tcc_value *const *in) {
+    return 2 + chain_of_sum(noise, n, terms_of_sum(n, in)) / 32;
 }
 
 static void disturb_sum(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed) {
     const double own = unit_of(d, n->type.dtype), u = unit_of_parts(d, n->type.dtype), factor = d->noise->factor;
-    double units = units_of_sum(n, d->in) * factor * u;
+    double units = units_of_sum(d->noise, n, d->in) * factor * u;
     if (d->noise->tf32 && tcc_op_get_info(n->op)->fusion == TCC_FUSION_CONTRACT && n->type.dtype == TCC_F32)
         units = fmax(units, 0x1p-10);
     const bool exact = !d->inexact_operands && is_whole(n, d->in);
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
         const double terms = d->terms->f[e];
         if (terms == 0 || !isfinite(terms) || (exact && terms < 0x1p24)) continue;
-        out->f[e] += push(d, e) * (units * terms + (own > u ? factor * own * fabs(out->f[e]) : 0));
+        out->f[e] += push_sum(d, e) * (units * terms + (own > u ? factor * own * fabs(out->f[e]) : 0));
         *changed = true;
     }
 }
@@ -190,7 +223,7 @@ static void disturb_squares(const tcc_node *n, const tcc_noise_draw *d, tcc_valu
     double most = 0;
     for (int64_t e = 0, all = tcc_type_numel(&in->type); e < all; e++) most = fmax(most, fabs(in->f[e]));
     for (int64_t e = 0; e < count; e++) {
-        const double p = push(d, e);
+        const double p = push_at(d, e);
         out->f[e] += p * 4 * u * out->f[e] + fabs(p) * (double)terms * pow(2 * u * most, 2);
     }
     *changed = true;
@@ -210,7 +243,7 @@ static void disturb_points(const tcc_node *n, const tcc_noise_draw *d, double un
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
         if (!(rounds ? isfinite(out->f[e]) : is_rounded(d->noise->constants ? TCC_F64 : n->type.dtype, out->f[e])))
             continue;
-        out->f[e] += push(d, e) * u * out->f[e];
+        out->f[e] += push_at(d, e) * u * out->f[e];
         *changed = true;
     }
 }
@@ -221,13 +254,26 @@ static void disturb_constant(const tcc_node *n, const tcc_noise_draw *d, tcc_val
     const tcc_value *from = n->op == TCC_OP_CAST && tcc_dtype_is_float(d->in[0]->type.dtype) ? d->in[0] : NULL;
     for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
         if (from ? from->f[e] == out->f[e] : n->op == TCC_OP_CAST || !is_rounded(TCC_F64, out->f[e])) continue;
-        out->f[e] += push(d, e) * unit(n->type.dtype) * out->f[e];
+        out->f[e] += push_at(d, e) * unit(n->type.dtype) * out->f[e];
         *changed = true;
     }
 }
 
-tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
-                              tcc_diag *diag) {
+/* One draw of eight is not disturbed: there each result is rounded to its type once, as by a machine that adds up
+ * exactly. For errors may also be nothing, which the least disturbance of a value that is nothing but noise hides. */
+static bool only_rounds(const tcc_noise_draw *d) {
+    return (d->noise->first + d->draw) % 8 == 7 && !d->noise->constants;
+}
+
+static void round_all(const tcc_node *n, tcc_value *out, bool *changed) {
+    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
+        const double x = tcc_dtype_round(n->type.dtype, out->f[e]);
+        *changed |= x != out->f[e];
+        out->f[e] = x;
+    }
+}
+
+static tcc_status disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed, tcc_diag *diag) {
     const tcc_noise_origin origin = tcc__noise_origin(d->noise, n);
     if (origin == TCC_NOISE_CONSTANT) disturb_constant(n, d, out, changed);
     if (origin == TCC_NOISE_SUM) disturb_sum(n, d, out, changed);
@@ -239,10 +285,15 @@ tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_va
     }
     if (origin == TCC_NOISE_POINT || origin == TCC_NOISE_OPERANDS) disturb_points(n, d, 1, out, changed);
     if (origin == TCC_NOISE_FUNCTION) disturb_points(n, d, 4, out, changed);
+    return TCC_OK;
+}
+
+tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
+                              tcc_diag *diag) {
+    const bool is_float = tcc_dtype_is_float(n->type.dtype), rounds = only_rounds(d);
+    if (!rounds) TCC_TRY(disturb(n, d, out, changed, diag));
     /* What overflows in its type shows in one draw of a pair; inside a kernel it may be held in a wider one. */
-    if (d->draw % 2 == 0 && !d->noise->constants && (*changed || d->inexact_operands) &&
-        tcc_dtype_is_float(n->type.dtype))
-        for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++)
-            out->f[e] = tcc_dtype_round(n->type.dtype, out->f[e]);
+    const bool overflows = (d->noise->first + d->draw) % 2 == 0 && !d->noise->constants;
+    if (is_float && (rounds || (overflows && (*changed || d->inexact_operands)))) round_all(n, out, changed);
     return TCC_OK;
 }

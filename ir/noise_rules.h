@@ -26,8 +26,10 @@ typedef struct tcc_noise_draw {
     int draw;
     uint64_t seed;              /* of the node */
     bool inexact_operands;      /* the draws of some operand differ from its exact value */
+    const tcc_value *exact;     /* the result of the exact run */
     const tcc_value *terms;     /* SUM: the magnitudes */
     const tcc_value *const *in; /* of this draw */
+    const tcc_value *const *exact_in;
 } tcc_noise_draw;
 
 /* Disturbs the result of `n`, which was evaluated on d->in. `changed` is set if any element was. */

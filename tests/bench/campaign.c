@@ -35,8 +35,7 @@ enum {
 /* Shared with the child. */
 typedef struct tally {
     uint64_t seed; /* at work */
-    long ran, disagreed, chains /* of these: what a long chain of additions may err */, by_mode[USER_MODES],
-        checked[USER_MODES], layers;
+    long ran, disagreed, by_mode[USER_MODES], checked[USER_MODES];
     double vague, worst;
     long vague_ones;
 } tally;
@@ -95,13 +94,6 @@ static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
     for (int i = 0; i < USER_MODES; i++) t->by_mode[i] += v.mode >> i & 1;
     printf("%llu %s: %s\n", (unsigned long long)seed, user_mode_name(v.mode), v.text);
     if (strstr(v.text, "error: ")) return; /* that says enough */
-    user_verdict again;
-    user_program_check(&p, modes | USER_CHAINS, &again);
-    if (!again.mode) {
-        t->chains++;
-        printf("  no more than a chain of additions may err\n");
-        return;
-    }
     user_program_shrink(&p, &v, SHRINK_SECONDS);
     user_program_check(&p, v.mode | (v.mode & (USER_THREADS | USER_EVALUATE) ? USER_DEFAULT : 0), &v);
     printf("  shrunk: %s: %s\n", user_mode_name(v.mode), v.text);
@@ -109,10 +101,9 @@ static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
 }
 
 static void report(const tally *t, double seconds) {
-    printf("ran %ld in %.0f s, %.1f a second; disagreed %ld, %ld of them as chains of additions do; mean vagueness "
-           "%.4f, above half %ld; worst that agrees "
+    printf("ran %ld in %.0f s, %.1f a second; disagreed %ld; mean vagueness %.4f, above half %ld; worst that agrees "
            "%.2f\n",
-           t->ran, seconds, (double)t->ran / seconds, t->disagreed, t->chains, t->ran ? t->vague / (double)t->ran : 0,
+           t->ran, seconds, (double)t->ran / seconds, t->disagreed, t->ran ? t->vague / (double)t->ran : 0,
            t->vague_ones, t->worst);
     long hits, misses;
     kernel_cache_count(&hits, &misses);
@@ -156,7 +147,6 @@ static void run_range(tally *t, uint64_t first, uint64_t end, bool gpu, bool ver
 static void add(tally *sum, const tally *t) {
     sum->ran += t->ran;
     sum->disagreed += t->disagreed;
-    sum->chains += t->chains;
     sum->vague += t->vague;
     sum->vague_ones += t->vague_ones;
     if (t->worst > sum->worst) sum->worst = t->worst;

@@ -151,7 +151,7 @@ static const char *record_step(void *user, tcc_model *m, int when) {
         const user_expected *e = &r->reference->list[i];
         tcc_array got;
         if (e->when != when || !observe(m, e, &got)) continue;
-        const size_t bytes = (size_t)tcc_type_bytes(&e->value.type);
+        const size_t bytes = (size_t)tcc_type_bytes(&e->v.value.type);
         if (!r->second) tcc_strbuf_addn(&r->bytes, got.data, bytes);
         else if (memcmp(r->bytes.text + r->at, got.data, bytes)) {
             snprintf(text, sizeof text, "step %d: %s: other bits", when, e->name);
@@ -228,7 +228,7 @@ void user_program_compare(const user_program *p, const user_program *reference, 
     }
     tcc_model *m = user_program_model(cx, reference, USER_DEFAULT);
     comparison c = {.reference = m ? user_reference_create(m, reference, modes & USER_EVALUATE) : NULL};
-    if (c.reference) c.reference->chains = modes & USER_CHAINS;
+    if (c.reference) c.reference->gpu = modes & (USER_GPU | USER_GPU_EAGER);
     if (!c.reference || user_reference_disturb(c.reference, FEW_RUNS) != TCC_OK)
         fail(out, USER_DEFAULT, tcc_context_error(cx));
     const unsigned order[] = {USER_DEFAULT, USER_EAGER, USER_GPU, USER_GPU_EAGER};

@@ -12,8 +12,7 @@ enum {
     USER_EVALUATE = 8, /* default, the forward pass alone */
     USER_GPU = 16,
     USER_GPU_EAGER = 32,
-    USER_MODES = 6,   /* bits */
-    USER_CHAINS = 64, /* no mode: what a sum may err is that of one chain of additions, of any length */
+    USER_MODES = 6, /* bits */
     USER_TRAIN_STEPS = 3
 };
 

@@ -3,6 +3,7 @@
 #include "harness/user_reference.h"
 
 #include "frontend/compile.h"
+#include "ir/support/alloc.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,7 +11,9 @@
 
 /* What an error may be, in units of the noise: that of the element or the root mean square over the array, whichever is
  * larger. The noise comes from few runs, and sums of a million terms round more often than one unit says. */
-#define ALLOWED 24
+#define ALLOWED 18
+
+enum { DRAWS = 2 }; /* side by side: more would need more memory */
 
 /* -- Graphs -- */
 
@@ -55,9 +58,24 @@ static bool is_stored(const tcc_node *input) {
     return input->attrs->input.role == TCC_ROLE_PARAM || input->attrs->input.role == TCC_ROLE_STATE;
 }
 
+static tcc_status copy(const tcc_value *from, tcc_value *to) {
+    tcc_status status = tcc_value_create(&from->type, to, NULL);
+    if (status == TCC_OK) memcpy(to->f, from->f, (size_t)tcc_type_numel(&from->type) * sizeof *from->f);
+    return status;
+}
+
+static void copy_drawn(const tcc_drawn *from, tcc_drawn *to) {
+    tcc_value_free(&to->exact);
+    if (copy(&from->exact, &to->exact) != TCC_OK) abort();
+    if (!from->draws) return;
+    if (!(to->draws = tcc__calloc(DRAWS + 1, sizeof *to->draws))) abort();
+    for (int d = 0; d < DRAWS; d++)
+        if (copy(&from->draws[d], &to->draws[d]) != TCC_OK) abort();
+}
+
 /* Values for the inputs of g. `state` has those of the training graph that are stored, by name. */
-static tcc_value *make_inputs(const user_reference *r, const tcc_graph *g, const tcc_value *state, int step) {
-    tcc_value *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
+static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const tcc_drawn *state, int step) {
+    tcc_drawn *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
     tcc_array batch[USER_INPUTS];
     float hyper[TCC_HYPER_COUNT + 2 * TCC_DECAY_GROUPS];
     int64_t rng[2] = {(int64_t)r->model->options.seed, step};
@@ -66,21 +84,21 @@ static tcc_value *make_inputs(const user_reference *r, const tcc_graph *g, const
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];
         const char *name = n->attrs->input.name;
-        if (tcc_value_create(&n->type, &values[i], NULL) != TCC_OK) abort();
-        if (n->attrs->input.role == TCC_ROLE_HYPER) tcc_value_load(&values[i], hyper);
-        if (n->attrs->input.role == TCC_ROLE_RNG) tcc_value_load(&values[i], rng);
+        tcc_value *v = &values[i].exact;
+        if (tcc_value_create(&n->type, v, NULL) != TCC_OK) abort();
+        if (n->attrs->input.role == TCC_ROLE_HYPER) tcc_value_load(v, hyper);
+        if (n->attrs->input.role == TCC_ROLE_RNG) tcc_value_load(v, rng);
         for (int k = 0; k < r->p->n_inputs && n->attrs->input.role == TCC_ROLE_BATCH; k++)
-            if (!strcmp(batch[k].name, name)) tcc_value_load(&values[i], batch[k].data);
+            if (!strcmp(batch[k].name, name)) tcc_value_load(v, batch[k].data);
         for (int k = 0; k < r->train->inputs.count && is_stored(n); k++)
-            if (!strcmp(r->train->inputs.data[k]->attrs->input.name, name))
-                memcpy(values[i].f, state[k].f, (size_t)tcc_type_numel(&n->type) * sizeof(double));
+            if (!strcmp(r->train->inputs.data[k]->attrs->input.name, name)) copy_drawn(&state[k], &values[i]);
     }
     user_batch_free(r->p, batch);
     return values;
 }
 
-static void free_all(tcc_value *values, int count) {
-    for (int i = 0; values && i < count; i++) tcc_value_free(&values[i]);
+static void free_all(tcc_drawn *values, int count) {
+    for (int i = 0; values && i < count; i++) tcc_drawn_free(&(tcc_noise){.draws = DRAWS}, &values[i]);
     free(values);
 }
 
@@ -92,31 +110,20 @@ static user_expected *find(user_reference *r, const char *name, int when) {
     return NULL;
 }
 
-static void add_expected(user_reference *r, const char *name, int when, const tcc_value *v) {
+static user_expected *add_expected(user_reference *r, const char *name, int when, const tcc_value *v) {
     r->list = realloc(r->list, (size_t)(r->count + 1) * sizeof *r->list);
     user_expected *e = &r->list[r->count++];
-    const size_t count = (size_t)tcc_type_numel(&v->type);
-    *e = (user_expected){.when = when, .noise = calloc(count + 1, sizeof *e->noise), .open = calloc(count + 1, 1)};
+    *e = (user_expected){.when = when};
     snprintf(e->name, sizeof e->name, "%s", name);
-    if (tcc_value_create(&v->type, &e->value, NULL) != TCC_OK) abort();
-    memcpy(e->value.f, v->f, count * sizeof *v->f);
+    e->v.noise = tcc__calloc((size_t)tcc_type_numel(&v->type) + 1, sizeof *e->v.noise);
+    if (!e->v.noise || copy(v, &e->v.value) != TCC_OK) abort();
+    return e;
 }
 
-static void add_noise(user_expected *e, const tcc_value *v) {
-    for (int64_t i = 0, count = tcc_type_numel(&v->type); i < count; i++) {
-        if (!tcc_dtype_is_float(v->type.dtype)) {
-            e->open[i] |= v->i[i] != e->value.i[i];
-            continue;
-        }
-        const double a = e->value.f[i], b = v->f[i];
-        if (isfinite(a) && isfinite(b)) e->noise[i] = fmax(e->noise[i], fabs(a - b));
-        else e->open[i] |= !(a == b || (isnan(a) && isnan(b)));
-    }
-}
-
-static void see(user_reference *r, const char *name, int when, const tcc_value *v, bool exact) {
-    if (exact) add_expected(r, name, when, v);
-    else add_noise(find(r, name, when), v);
+static void see(user_reference *r, const char *name, int when, const tcc_drawn *v) {
+    user_expected *e = find(r, name, when);
+    if (!e) e = add_expected(r, name, when, &v->exact);
+    tcc_drawn_measure(&(tcc_noise){.draws = DRAWS}, v, e->v.noise);
 }
 
 /* -- Runs -- */
@@ -129,46 +136,50 @@ static void store(const tcc_value *from, tcc_value *to) {
     free(packed);
 }
 
-static tcc_status run_once(user_reference *r, const tcc_graph *g, tcc_value *state, int when, const noise *n) {
+static void store_drawn(const tcc_drawn *from, tcc_drawn *to) {
+    tcc_drawn_free(&(tcc_noise){.draws = DRAWS}, to);
+    copy_drawn(from, to);
+    store(&from->exact, &to->exact);
+    for (int d = 0; from->draws && d < DRAWS; d++) store(&from->draws[d], &to->draws[d]);
+}
+
+static tcc_status run_once(user_reference *r, const tcc_graph *g, tcc_drawn *state, int when) {
     const bool train = g == r->train;
-    tcc_value *inputs = make_inputs(r, g, state, when == USER_TRAIN_STEPS + 1 ? USER_TRAIN_STEPS : when);
-    tcc_value *outputs = calloc((size_t)g->outputs.count + 1, sizeof *outputs);
-    tcc_status status = noisy_eval(g, inputs, n, outputs, &r->model->cx->diag);
+    const tcc_noise noise = {
+        .seed = (uint64_t)when + 1, .draws = DRAWS, .first = r->runs, .factor = 1, .one_chain = r->gpu};
+    tcc_drawn *inputs = make_inputs(r, g, state, when == USER_TRAIN_STEPS + 1 ? USER_TRAIN_STEPS : when);
+    tcc_drawn *outputs = calloc((size_t)g->outputs.count + 1, sizeof *outputs);
+    tcc_status status = tcc_graph_eval_draws(g, inputs, &noise, outputs, &r->model->cx->diag);
     for (int i = 0; i < g->outputs.count && status == TCC_OK; i++) {
         const tcc_output *o = &g->outputs.data[i];
-        if (o->alias < 0) see(r, o->name, when, &outputs[i], !n);
-        else if (train) store(&outputs[i], &state[o->alias]);
-        if (o->alias >= 0 && when == USER_TRAIN_STEPS - 1) see(r, o->name, USER_TRAIN_STEPS, &state[o->alias], !n);
+        if (o->alias < 0) see(r, o->name, when, &outputs[i]);
+        else if (train) store_drawn(&outputs[i], &state[o->alias]);
+        if (o->alias >= 0 && when == USER_TRAIN_STEPS - 1) see(r, o->name, USER_TRAIN_STEPS, &state[o->alias]);
     }
     free_all(inputs, g->inputs.count);
-    if (status == TCC_OK) free_all(outputs, g->outputs.count);
-    else free(outputs);
+    free_all(outputs, g->outputs.count);
     return status;
 }
 
 /* All steps, from the initial state. */
-static tcc_status run_all(user_reference *r, const noise *n) {
+static tcc_status run_all(user_reference *r) {
     const int count = r->train->inputs.count;
-    tcc_value *state = calloc((size_t)count + 1, sizeof *state);
+    tcc_drawn *state = calloc((size_t)count + 1, sizeof *state);
     tcc_status status = TCC_OK;
     for (int i = 0; i < count; i++) {
-        const tcc_type *type = &r->train->inputs.data[i]->type;
-        if (tcc_value_create(type, &state[i], NULL) != TCC_OK) abort();
-        if (r->initial[i].f) memcpy(state[i].f, r->initial[i].f, (size_t)tcc_type_numel(type) * sizeof(double));
+        tcc_value *v = &state[i].exact;
+        if (tcc_value_create(&r->train->inputs.data[i]->type, v, NULL) != TCC_OK) abort();
+        if (r->initial[i].f) memcpy(v->f, r->initial[i].f, (size_t)tcc_type_numel(&v->type) * sizeof(double));
     }
-    for (int step = 0; step < USER_TRAIN_STEPS && status == TCC_OK; step++) {
-        const noise own = n ? (noise){n->seed * 16 + (uint64_t)step, n->round, n->chains} : (noise){0};
-        status = run_once(r, r->train, state, step, n ? &own : NULL);
-    }
-    if (r->evaluate && status == TCC_OK) status = run_once(r, r->evaluate, state, USER_TRAIN_STEPS + 1, n);
+    for (int step = 0; step < USER_TRAIN_STEPS && status == TCC_OK; step++) status = run_once(r, r->train, state, step);
+    if (r->evaluate && status == TCC_OK) status = run_once(r, r->evaluate, state, USER_TRAIN_STEPS + 1);
     free_all(state, count);
     return status;
 }
 
 tcc_status user_reference_disturb(user_reference *r, int runs) {
     tcc_status status = TCC_OK;
-    for (int i = 0; i < runs && status == TCC_OK; i++, r->runs++)
-        status = run_all(r, &(noise){.seed = (uint64_t)r->runs + 1, .round = r->runs % 2 == 0, .chains = r->chains});
+    for (int i = 0; i < runs && status == TCC_OK; i += DRAWS, r->runs += DRAWS) status = run_all(r);
     return status;
 }
 
@@ -187,21 +198,17 @@ user_reference *user_reference_create(tcc_model *m, const user_program *p, bool 
         if (memory) tcc_value_load(&r->initial[i], memory);
         else begin_state(r->train, n, r->initial, &r->initial[i]);
     }
-    if (ok && run_all(r, NULL) == TCC_OK) return r;
+    if (ok) return r;
     user_reference_destroy(r);
     return NULL;
 }
 
 void user_reference_destroy(user_reference *r) {
     if (!r) return;
-    for (int i = 0; i < r->count; i++) {
-        tcc_value_free(&r->list[i].value);
-        free(r->list[i].noise);
-        free(r->list[i].open);
-    }
+    for (int i = 0; i < r->count; i++) tcc_noisy_free(&r->list[i].v);
+    for (int i = 0; r->train && i < r->train->inputs.count; i++) tcc_value_free(&r->initial[i]);
     free(r->list);
-    if (r->train) free_all(r->initial, r->train->inputs.count);
-    else free(r->initial);
+    free(r->initial);
     tcc_graph_destroy(r->train);
     tcc_graph_destroy(r->evaluate);
     free(r);
@@ -219,17 +226,18 @@ static bool is_square(const user_expected *e) {
     return e->when == USER_TRAIN_STEPS && length > 2 && !strcmp(e->name + length - 2, ".v");
 }
 
-/* The root mean square of the noise. */
+/* The root mean square of the noise, where that is finite. */
 static double usual_noise(const user_expected *e) {
     double sum = 0;
-    const int64_t count = tcc_type_numel(&e->value.type);
-    for (int64_t i = 0; i < count; i++) sum += e->noise[i] * e->noise[i];
+    const int64_t count = tcc_type_numel(&e->v.value.type);
+    for (int64_t i = 0; i < count; i++)
+        if (isfinite(e->v.noise[i])) sum += e->v.noise[i] * e->v.noise[i];
     return sqrt(sum / (double)count);
 }
 
 const char *user_reference_compare(const user_expected *e, const void *memory, double *worst) {
     static char text[400];
-    const tcc_type *type = &e->value.type;
+    const tcc_type *type = &e->v.value.type;
     tcc_value got;
     const char *wrong = NULL;
     if (tcc_value_create(type, &got, NULL) != TCC_OK) abort();
@@ -237,15 +245,15 @@ const char *user_reference_compare(const user_expected *e, const void *memory, d
     const bool is_float = tcc_dtype_is_float(type->dtype);
     const double usual = is_float ? usual_noise(e) : 0, factor = is_square(e) ? ALLOWED * ALLOWED : ALLOWED;
     for (int64_t i = 0, count = tcc_type_numel(type); i < count && !wrong; i++) {
-        if (e->open[i]) continue;
+        if (isinf(e->v.noise[i])) continue;
         if (!is_float) {
-            if (got.i[i] == e->value.i[i]) continue;
+            if (got.i[i] == e->v.value.i[i]) continue;
             snprintf(text, sizeof text, "%s[%lld]: %lld instead of %lld", e->name, (long long)i, (long long)got.i[i],
-                     (long long)e->value.i[i]);
+                     (long long)e->v.value.i[i]);
             wrong = text;
             continue;
         }
-        const double want = e->value.f[i], have = got.f[i], noise = fmax(e->noise[i], usual),
+        const double want = e->v.value.f[i], have = got.f[i], noise = fmax(e->v.noise[i], usual),
                      allowed = factor * noise + 2 * half_unit(type->dtype) * fabs(want) + 1e-44;
         if (have == want || (isnan(have) && isnan(want))) continue;
         const double error = fabs(have - want) / allowed;
@@ -254,7 +262,7 @@ const char *user_reference_compare(const user_expected *e, const void *memory, d
             continue;
         }
         snprintf(text, sizeof text, "%s[%lld]: %.9g instead of %.9g (noise %.3g, of the array %.3g)", e->name,
-                 (long long)i, have, want, e->noise[i], usual);
+                 (long long)i, have, want, e->v.noise[i], usual);
         wrong = text;
     }
     tcc_value_free(&got);
@@ -266,12 +274,13 @@ double user_reference_vagueness(const user_reference *r) {
     for (int i = 0; i < r->count; i++) {
         const user_expected *e = &r->list[i];
         double largest = 0;
-        const int64_t count = tcc_type_numel(&e->value.type);
-        if (!tcc_dtype_is_float(e->value.type.dtype)) continue;
+        const int64_t count = tcc_type_numel(&e->v.value.type);
+        if (!tcc_dtype_is_float(e->v.value.type.dtype)) continue;
         for (int64_t k = 0; k < count; k++)
-            if (isfinite(e->value.f[k])) largest = fmax(largest, fabs(e->value.f[k]));
+            if (isfinite(e->v.value.f[k])) largest = fmax(largest, fabs(e->v.value.f[k]));
         for (int64_t k = 0; k < count; k++)
-            vague += e->open[k] || !isfinite(e->value.f[k]) || (largest > 0 && ALLOWED * e->noise[k] > 0.01 * largest);
+            vague += isinf(e->v.noise[k]) || !isfinite(e->v.value.f[k]) ||
+                     (largest > 0 && ALLOWED * e->v.noise[k] > 0.01 * largest);
         all += count;
     }
     return all ? (double)vague / (double)all : 0;

@@ -79,13 +79,13 @@ void user_reference_print_json(tcc_strbuf *out, const user_reference *r) {
     tcc_strbuf_add(out, ",\n\"expected\": [");
     for (int i = 0; i < r->count; i++) {
         const user_expected *e = &r->list[i];
-        const int64_t count = tcc_type_numel(&e->value.type);
+        const int64_t count = tcc_type_numel(&e->v.value.type);
         tcc_strbuf_printf(out, "%s{\"name\": \"%s\", \"when\": %d, ", i ? ",\n" : "", e->name, e->when);
-        print_value(out, &e->value);
+        print_value(out, &e->v.value);
         tcc_strbuf_add(out, ", ");
-        print_numbers(out, "noise", count, e->noise);
+        print_numbers(out, "noise", count, e->v.noise);
         tcc_strbuf_add(out, ", \"open\": [");
-        for (int64_t k = 0; k < count; k++) tcc_strbuf_printf(out, "%s%d", k ? "," : "", e->open[k]);
+        for (int64_t k = 0; k < count; k++) tcc_strbuf_printf(out, "%s%d", k ? "," : "", isinf(e->v.noise[k]) != 0);
         tcc_strbuf_add(out, "]}");
     }
     tcc_strbuf_add(out, "]");

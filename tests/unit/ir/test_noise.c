@@ -136,6 +136,64 @@ static void graphs_have_the_noise_of_constants(void **state) {
     tcc_noisy_free(&y);
 }
 
+/* In the first pair of draws, not in the second. */
+static void equal_values_err_alike(void **state) {
+    (void)state;
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph("graph @g {\n"
+                               "  %0 = input {name=\"x\"} : f32[3]\n"
+                               "  %1 = exp(%0) : f32[3]\n"
+                               "  output \"y\" %1\n}\n",
+                               &diag);
+    double x[] = {0.3, 0.3, 0.7};
+    const tcc_drawn in = {.exact = {.type = g->inputs.data[0]->type, .f = x}};
+    tcc_noise noise = plain;
+    tcc_drawn y, z, again;
+    assert_ok(tcc_graph_eval_draws(g, &in, &noise, &y, &diag), &diag);
+    for (int d = 0; d < DRAWS; d++) {
+        assert_true(y.draws[d].f[0] != y.exact.f[0] && y.draws[d].f[2] != y.exact.f[2]);
+        assert_true((y.draws[d].f[0] == y.draws[d].f[1]) == (d < 2));
+    }
+    /* The same draws by two calls; and draws of what is disturbed already. */
+    noise.draws = 2, noise.first = 2;
+    assert_ok(tcc_graph_eval_draws(g, &in, &noise, &z, &diag), &diag);
+    for (int d = 0; d < 2; d++) assert_memory_equal(z.draws[d].f, y.draws[2 + d].f, 3 * sizeof(double));
+    assert_ok(tcc_graph_eval_draws(g, &z, &noise, &again, &diag), &diag);
+    for (int d = 0; d < 2; d++) assert_true(fabs(again.draws[d].f[0] / exp(z.draws[d].f[0]) - 1) < 0x1p-18);
+    assert_true(again.exact.f[0] == exp(exp(x[0])));
+    tcc_drawn_free(&noise, &again);
+    tcc_drawn_free(&noise, &z);
+    noise.first = 6; /* of two, the second is not disturbed */
+    assert_ok(tcc_graph_eval_draws(g, &in, &noise, &z, &diag), &diag);
+    assert_true(z.draws[1].f[2] == (float)exp(x[2]) && z.draws[0].f[2] != z.draws[1].f[2]);
+    tcc_drawn_free(&noise, &z);
+    tcc_drawn_free(&plain, &y);
+    tcc_graph_destroy(g);
+}
+
+/* Where the terms are alike, an error grows with their number, not with its root. */
+static void a_long_chain_has_more_noise(void **state) {
+    (void)state;
+    enum { TERMS = 20011 };
+    static double x[TERMS], w[TERMS];
+    double noise[2];
+    for (int i = 0; i < TERMS; i++) x[i] = 0.1, w[i] = 0.3;
+    for (int chain = 0; chain < 2; chain++) {
+        tcc_noise how = plain;
+        how.one_chain = chain;
+        tcc_noisy y = eval("graph @g {\n"
+                           "  %0 = input {name=\"x\"} : f32[20011]\n"
+                           "  %1 = input {name=\"w\"} : f32[20011]\n"
+                           "  %2 = dot(%0, %1) {contract_a=[0], contract_b=[0]} : f32[]\n"
+                           "  output \"y\" %2\n}\n",
+                           &how, (const double *[]){x, w});
+        noise[chain] = y.noise[0] / y.value.f[0];
+        tcc_noisy_free(&y);
+    }
+    assert_true(noise[0] > 0x1p-24 && noise[0] < 400 * 0x1p-24);
+    assert_true(noise[1] > 10 * noise[0]);
+}
+
 /* The same seed, the same noise, in whatever order the tasks run. */
 static void backwards(void *user, tcc_noise_task *task, void *arg, int count) {
     (*(int *)user)++;
@@ -199,6 +257,8 @@ int main(void) {
                                        cmocka_unit_test(overflow_is_open),
                                        cmocka_unit_test(composites_are_their_definitions),
                                        cmocka_unit_test(graphs_have_the_noise_of_constants),
+                                       cmocka_unit_test(equal_values_err_alike),
+                                       cmocka_unit_test(a_long_chain_has_more_noise),
                                        cmocka_unit_test(order_of_tasks_does_not_matter),
                                        cmocka_unit_test(memory_runs_out_anywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
