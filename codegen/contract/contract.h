@@ -10,7 +10,8 @@
  * shape has one kernel, and there is a single copy of the inner loop: tails are tiles moved back inside, or masked
  * stores.
  *
- * Arithmetic is f32 with fused multiply-add. The order of each sum depends on the description alone. */
+ * Operands are f32, f16 or bf16; narrow ones are widened when they are packed or loaded. Arithmetic is f32 with fused
+ * multiply-add. The order of each sum depends on the description alone. */
 #ifndef TCC_CODEGEN_CONTRACT_CONTRACT_H
 #define TCC_CODEGEN_CONTRACT_CONTRACT_H
 
@@ -50,6 +51,7 @@ typedef struct tcc_contract_window {
 /* What to compute. Accesses are the tensors that the epilogue reads or writes at element (b,m,n), C first: bias,
  * residual, further outputs; also a counter such as dropout's linear index, which is an offset without a buffer. */
 typedef struct tcc_contract {
+    tcc_dtype dtype; /* of A and B in memory; host: f32, f16 or bf16 */
     tcc_contract_dims b, m, n, k;
     int n_accesses; /* at least 1 */
     int n_windows;

@@ -101,7 +101,7 @@ static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
     }
     if (!padded && is_work(l, n)) TCC_TRY(computed_image(l, c, n, out));
     if (out->at.prologue) return TCC_OK;
-    out->at.dtype = tcc_contract_type_of_copy(l);
+    out->at.dtype = tcc_contract_type_of_copy(l, n);
     if (!padded && in_memory(l, n)) {
         tcc_operand_dense(&n->type, strides);
         out->at.buffer = (tcc_plan_buffer){.node = n, .temporary = -1};

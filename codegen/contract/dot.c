@@ -44,7 +44,7 @@ static tcc_status dot_operand(tcc_lowering *l, tcc_body *b, const tcc_iteration 
         return TCC_OK;
     }
     out->buffer = (tcc_plan_buffer){0};
-    out->dtype = tcc_contract_type_of_copy(l);
+    out->dtype = tcc_contract_type_of_copy(l, n);
     TCC_TRY(tcc_operand_copy(l, n, out->dtype, NULL, NULL, NULL, &out->buffer.temporary));
     *map = tcc_affine_linear(b, at, n->type.rank, n->type.dims);
     out->offset = map->constant;

@@ -139,6 +139,10 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
+static LLVMValueRef in_operand(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_contract_at(e, p->c.dtype, base, offset);
+}
+
 /* Sums of a tile over several blocks of k meet in scratch. */
 static LLVMValueRef partial_address(tcc_emitter *e, LLVMValueRef partial, int i) {
     return tcc_emit_at(e, e->f32, partial, tcc_emit_i64(e, (int64_t)i * e->lanes));
@@ -149,8 +153,8 @@ static void begin(tcc_emitter *e, kernel *k, const char *symbol) {
     const int n_sums = p->rows * p->vectors;
     tcc_emit_kernel_begin(e, symbol);
     int buffer_a = p->swapped ? 1 : 0;
-    k->a = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
-    k->b = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
+    k->a = in_operand(e, p, tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
+    k->b = in_operand(e, p, tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
     if (p->k_splits == 1)
         for (int x = 0; x < p->c.n_accesses; x++) k->access[x] = tcc_emit_param(e, 2 + x);
     if (p->k_splits == 1) begin_kernel(e, k->epilogue, 2);
@@ -170,8 +174,8 @@ static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
      */
     LLVMValueRef batch = tcc_emit_rem(e, rest, p->B), split = tcc_emit_div(e, rest, p->B);
     tcc_contract_split_index(e, &p->c.b, batch, k->batch);
-    k->item_a = tcc_emit_at(e, e->f32, k->a, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_A));
-    k->item_b = tcc_emit_at(e, e->f32, k->b, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_B));
+    k->item_a = in_operand(e, p, k->a, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_A));
+    k->item_b = in_operand(e, p, k->b, tcc_contract_offset(e, &p->c.b, k->batch, TCC_OPERAND_B));
     if (p->k_splits == 1) {
         for (int x = 0; x < p->c.n_accesses; x++)
             k->offset[x] = tcc_emit_add(e, k->access[x], tcc_contract_offset(e, &p->c.b, k->batch, x));
@@ -202,8 +206,8 @@ static void enter_block(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     stepped->b *= p->k_step;
     k->number = number;
     tcc_contract_split_index(e, &outer, number, k->block);
-    k->block_a = tcc_emit_at(e, e->f32, k->item_a, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_A));
-    k->block_b = tcc_emit_at(e, e->f32, k->item_b, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_B));
+    k->block_a = in_operand(e, p, k->item_a, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_A));
+    k->block_b = in_operand(e, p, k->item_b, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_B));
     k->count = tcc_emit_i64(e, p->k_step);
     if (extent % p->k_step) {
         LLVMValueRef begun = tcc_emit_mul(e, k->block[p->k_split_dim], tcc_emit_i64(e, p->k_step));
@@ -217,7 +221,7 @@ static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
     k->panel = panel;
     k->n0 = tcc_emit_mul(e, panel, tcc_emit_i64(e, (int64_t)p->vectors * e->lanes));
     if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);
-    k->panel_b = p->pack_b ? k->packed_b : tcc_emit_at(e, e->f32, k->block_b, k->n0);
+    k->panel_b = p->pack_b ? k->packed_b : in_operand(e, p, k->block_b, k->n0);
 }
 
 /* The rows of the tile of that number, and its sums over the block of k. */
@@ -237,7 +241,11 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
         row0 = tcc_emit_add(e, begun, row0), first_row = tcc_emit_add(e, begun, first_row);
         tcc_contract_split_index(e, &outer_m, position, k->row);
     }
-    tcc_tile t = {.rows = p->rows, .vectors = p->vectors, .b_aligned = p->pack_b};
+    tcc_tile t = {.a_type = p->pack_a ? TCC_F32 : p->c.dtype,
+                  .b_type = p->pack_b ? TCC_F32 : p->c.dtype,
+                  .rows = p->rows,
+                  .vectors = p->vectors,
+                  .b_aligned = p->pack_b};
     LLVMValueRef tile_a;
     k->tile = tcc_emit_sub(e, number, k->tile0);
     if (p->pack_a) {
@@ -247,9 +255,8 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
         tile_a = tcc_emit_at(e, e->f32, e->scratch, place);
     } else {
         t.a_row = p->c.m.d[p->c.m.n - 1].a;
-        tile_a = tcc_emit_at(e, e->f32, k->block_a, tcc_emit_mul(e, in_last, tcc_emit_i64(e, t.a_row)));
-        if (positions > 1)
-            tile_a = tcc_emit_at(e, e->f32, tile_a, tcc_contract_offset(e, &outer_m, k->row, TCC_OPERAND_A));
+        tile_a = in_operand(e, p, k->block_a, tcc_emit_mul(e, in_last, tcc_emit_i64(e, t.a_row)));
+        if (positions > 1) tile_a = in_operand(e, p, tile_a, tcc_contract_offset(e, &outer_m, k->row, TCC_OPERAND_A));
     }
     k->row[p->c.m.n - 1] = in_last;
     k->row0 = row0, k->first_row = first_row;

@@ -21,6 +21,16 @@ void tcc_contract_merge(tcc_contract_dims *l, int n_accesses);
 /* k runs as A lies in memory, unless only B is contiguous along it. */
 tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k);
 
+/* An address among an operand's elements. */
+LLVMValueRef tcc_contract_at(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef base, LLVMValueRef offset);
+/* An element, or a vector of them, as f32: aligned to `alignment` bytes (0: as an element is); NULL mask: all lanes. */
+LLVMValueRef tcc_contract_load_element(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int alignment);
+LLVMValueRef tcc_contract_load_lanes(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int alignment,
+                                     LLVMValueRef mask);
+/* Lanes that lie `stride` elements apart. */
+LLVMValueRef tcc_contract_gather_lanes(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int64_t stride,
+                                       LLVMValueRef mask);
+
 /* The indices of each dimension from a row-major index over all of them. */
 void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, LLVMValueRef index, LLVMValueRef *out);
 /* Sum of index times stride in elements. */
@@ -45,9 +55,10 @@ typedef struct tcc_tile_level {
 } tcc_tile_level;
 
 typedef struct tcc_tile {
+    tcc_dtype a_type, b_type; /* in memory: f32 where they are packed */
     int rows, vectors;
     int64_t a_row;  /* from row to row of A */
-    bool b_aligned; /* rows of B begin at multiples of a vector */
+    bool b_aligned; /* rows of B begin at multiples of a vector of f32 */
     int n_levels;
     tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
 } tcc_tile;

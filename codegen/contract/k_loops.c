@@ -18,8 +18,8 @@ void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMVa
         if (p->pack_b) l.b = linear * panel_row;
         if (parts[i].count) {
             l.runtime = parts[i].count;
-            *a = tcc_emit_at(e, e->f32, *a, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.a)));
-            *b = tcc_emit_at(e, e->f32, *b, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.b)));
+            *a = tcc_contract_at(e, t->a_type, *a, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.a)));
+            *b = tcc_contract_at(e, t->b_type, *b, tcc_emit_mul(e, parts[i].from, tcc_emit_i64(e, l.b)));
         }
         t->levels[t->n_levels++] = l;
     }

@@ -291,7 +291,10 @@ static tcc_status plan_gpu(tcc_lowering *l, const tcc_contract_shape *s, contrac
 
 static tcc_status plan_host(tcc_lowering *l, const tcc_contract_shape *s, contraction *k, tcc_strbuf *key) {
     const tcc_contract_plan *p = &k->plan;
-    TCC_TRY(make_host_plan(l, &s->c, &k->plan));
+    tcc_contract c = s->c;
+    c.dtype = s->a.dtype;
+    if (s->b.dtype != c.dtype) return TCC_BUG(l->diag, "operands of two types");
+    TCC_TRY(make_host_plan(l, &c, &k->plan));
     tcc_contract_key(p, key);
     k->items = p->items;
     k->scratch_bytes = p->scratch_bytes;
@@ -392,9 +395,11 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s) {
     return launch_kernels(l, s, k, params, key);
 }
 
-tcc_dtype tcc_contract_type_of_copy(const tcc_lowering *l) { return tcc_operand_sum_type(l->group->hero->type.dtype); }
+tcc_dtype tcc_contract_type_of_copy(const tcc_lowering *l, const tcc_node *n) {
+    return tcc_contract_stages_operands(l) ? tcc_operand_sum_type(n->type.dtype) : n->type.dtype;
+}
 
 tcc_dtype tcc_contract_type_in_place(const tcc_lowering *l, const tcc_node *n) {
     bool narrow = n->type.dtype == TCC_F16 || n->type.dtype == TCC_BF16;
-    return narrow && tcc_contract_stages_operands(l) ? n->type.dtype : tcc_contract_type_of_copy(l);
+    return narrow ? n->type.dtype : tcc_contract_type_of_copy(l, n);
 }

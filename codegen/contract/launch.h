@@ -56,9 +56,9 @@ tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s);
 /* Whether tiles of operands pass through shared memory: then they may be narrow there, computed on the way, or cut to
  * windows. The host's schedule reads f32 where it lies. */
 bool tcc_contract_stages_operands(const tcc_lowering *l);
-/* The type that an operand is copied as: that of sums. */
-tcc_dtype tcc_contract_type_of_copy(const tcc_lowering *l);
-/* The type that an operand is read as where it lies: the host's schedule knows f32 alone. */
+/* The type that an operand is copied as: on a GPU that of sums, on the host its own. */
+tcc_dtype tcc_contract_type_of_copy(const tcc_lowering *l, const tcc_node *n);
+/* The type that an operand is read as where it lies. */
 tcc_dtype tcc_contract_type_in_place(const tcc_lowering *l, const tcc_node *n);
 
 #endif

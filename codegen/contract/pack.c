@@ -46,10 +46,6 @@ static LLVMValueRef first_lanes(tcc_emitter *e, int64_t n) {
     return n >= e->lanes ? NULL : tcc_emit_mask(e, e->lanes, tcc_emit_i64(e, n));
 }
 
-static LLVMValueRef load_lanes(tcc_emitter *e, LLVMValueRef address, LLVMValueRef mask) {
-    return mask ? tcc_emit_load_masked(e, e->vf32, address, mask) : tcc_emit_load(e, e->vf32, address, 0);
-}
-
 static void store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
     if (mask) tcc_emit_store_masked(e, value, address, mask);
     else tcc_emit_store(e, value, address, 0);
@@ -57,6 +53,11 @@ static void store_lanes(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address
 
 static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
     return tcc_emit_at(e, e->f32, base, offset);
+}
+
+/* Among the elements of the operand that is packed. */
+static LLVMValueRef source(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_contract_at(e, p->c.dtype, base, offset);
 }
 
 /* Calls body(x, mask) for x = 0, lanes, 2 lanes ... below length; mask NULL for whole vectors. */
@@ -91,13 +92,14 @@ typedef struct pack_a {
 
 static void copy_chunk(tcc_emitter *e, void *user, LLVMValueRef x, LLVMValueRef mask) {
     const pack_a *s = user;
-    if (s->ahead) tcc_emit_prefetch(e, at(e, s->from, tcc_emit_add(e, x, tcc_emit_i64(e, s->ahead))), 3);
-    store_lanes(e, load_lanes(e, at(e, s->from, x), mask), at(e, s->to, x), mask);
+    if (s->ahead) tcc_emit_prefetch(e, source(e, s->p, s->from, tcc_emit_add(e, x, tcc_emit_i64(e, s->ahead))), 3);
+    LLVMValueRef value = tcc_contract_load_lanes(e, s->p->c.dtype, source(e, s->p, s->from, x), 0, mask);
+    store_lanes(e, value, at(e, s->to, x), mask);
 }
 
 static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
     const pack_a *s = user;
-    pack_a run = {.p = s->p, .from = at(e, s->from, offset), .to = at(e, s->to, linear)};
+    pack_a run = {.p = s->p, .from = source(e, s->p, s->from, offset), .to = at(e, s->to, linear)};
     int64_t stride = s->p->c.k.d[s->p->c.k.n - 1].a;
     if (stride == 1) {
         for_vectors(e, length, copy_chunk, &run);
@@ -105,8 +107,8 @@ static void row_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRe
     }
     tcc_emit_loop k;
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
-    LLVMValueRef v = tcc_emit_load(e, e->f32, at(e, run.from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride))), 0);
-    tcc_emit_store(e, v, at(e, run.to, k.index), 0);
+    LLVMValueRef element = source(e, s->p, run.from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
+    tcc_emit_store(e, tcc_contract_load_element(e, s->p->c.dtype, element, 0), at(e, run.to, k.index), 0);
     tcc_emit_loop_end(e, &k, NULL);
 }
 
@@ -118,7 +120,7 @@ static void column_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValu
     tcc_emit_loop k;
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
     LLVMValueRef at_k = tcc_emit_mul(e, tcc_emit_add(e, linear, k.index), tcc_emit_i64(e, p->a_row));
-    LLVMValueRef from = at(e, at(e, s->from, offset), tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
+    LLVMValueRef from = source(e, p, source(e, p, s->from, offset), tcc_emit_mul(e, k.index, tcc_emit_i64(e, stride)));
     pack_a row = {.p = p, .from = from, .to = at(e, s->to, at_k), .ahead = AHEAD * stride};
     for_vectors(e, s->n_rows, copy_chunk, &row);
     tcc_emit_loop_end(e, &k, NULL);
@@ -135,7 +137,7 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
         s.n_rows = tcc_emit_sub(e, end, row0);
         if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0)
             s.n_rows = tcc_emit_i64(e, p->tiles_per_block * p->rows);
-        s.from = at(e, a, row0);
+        s.from = source(e, p, a, row0);
         w.run = column_run;
         run_k(e, &w, tcc_emit_i64(e, 0));
         return;
@@ -148,7 +150,7 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
                             tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), tcc_emit_i64(e, p->rows * p->a_row)));
     tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
     tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
-    s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
+    s.from = source(e, p, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
     s.to = at(e, place, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, p->a_row)));
     w.run = row_run;
     run_k(e, &w, tcc_emit_i64(e, 0));
@@ -173,29 +175,37 @@ static void panel_rows_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     const pack_b *s = user;
     const tcc_contract_plan *p = s->p;
     int64_t panel = (int64_t)p->vectors * e->lanes, along = p->c.n.d[0].b;
-    LLVMValueRef from = at(e, s->from, offset), to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
+    LLVMValueRef from = source(e, p, s->from, offset),
+                 to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
     tcc_emit_loop k;
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, 1, NULL, 0);
-    LLVMValueRef row = at(e, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].b)));
+    LLVMValueRef row = source(e, p, from, tcc_emit_mul(e, k.index, tcc_emit_i64(e, p->c.k.d[p->c.k.n - 1].b)));
     LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
     for (int v = 0; v < p->vectors; v++) {
         LLVMValueRef x = tcc_emit_i64(e, v * e->lanes), mask = NULL, value;
-        LLVMValueRef address = at(e, row, tcc_emit_i64(e, v * e->lanes * along));
+        LLVMValueRef address = source(e, p, row, tcc_emit_i64(e, v * e->lanes * along));
         if (!panels_are_full(e, p))
             mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), tcc_emit_add(e, s->n0, x)));
         if (along == 1) {
-            tcc_emit_prefetch(e, at(e, address, tcc_emit_i64(e, AHEAD * p->c.k.d[p->c.k.n - 1].b)), 3);
-            value = load_lanes(e, address, mask);
+            tcc_emit_prefetch(e, source(e, p, address, tcc_emit_i64(e, AHEAD * p->c.k.d[p->c.k.n - 1].b)), 3);
+            value = tcc_contract_load_lanes(e, p->c.dtype, address, 0, mask);
         } else {
-            LLVMValueRef steps = LLVMBuildMul(e->builder, tcc_emit_iota(e, e->i64, e->lanes),
-                                              tcc_emit_splat(e, tcc_emit_i64(e, along), e->lanes), "");
-            LLVMValueRef addresses = LLVMBuildGEP2(e->builder, e->f32, address, &steps, 1, "");
-            value = tcc_emit_gather(e, e->vf32, addresses, mask ? mask : LLVMConstAllOnes(e->vi1));
+            value = tcc_contract_gather_lanes(e, p->c.dtype, address, along, mask);
         }
         tcc_emit_store(e, value, at(e, place, x), e->lanes * 4);
     }
     tcc_emit_loop_end(e, &k, NULL);
 }
+
+static LLVMValueRef line_of(tcc_emitter *e, const tcc_emit_square *s, int i, tcc_dtype dtype) {
+    LLVMValueRef last = tcc_emit_sub(e, s->rows, tcc_emit_i64(e, 1));
+    LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), s->stride);
+    return tcc_contract_load_lanes(e, dtype, tcc_contract_at(e, dtype, s->from, row), 0, s->mask);
+}
+
+static LLVMValueRef line_f16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_F16); }
+
+static LLVMValueRef line_bf16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_BF16); }
 
 /* k is contiguous: tiles of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the
  * next run, or lie in the slack behind the panel; columns past the last repeat it. */
@@ -209,11 +219,15 @@ static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     tcc_emit_loop_begin(e, &groups, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
     LLVMValueRef n = tcc_emit_add(e, s->n0, groups.index), columns = tcc_emit_i64(e, e->lanes);
     if (p->N % e->lanes) columns = tcc_emit_min(e, columns, tcc_emit_sub(e, tcc_emit_i64(e, p->N), n));
-    LLVMValueRef from = at(e, at(e, s->from, offset), tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
+    LLVMValueRef from = source(e, p, source(e, p, s->from, offset), tcc_emit_mul(e, n, tcc_emit_i64(e, along)));
     LLVMValueRef to = at(e, at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel))), groups.index);
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, e->lanes, NULL, 0);
     LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
-    tcc_emit_transpose(e, at(e, from, k.index), along, columns, tcc_emit_sub(e, length, k.index), place, panel);
+    LLVMValueRef first = source(e, p, from, k.index), left = tcc_emit_sub(e, length, k.index);
+    if (p->c.dtype == TCC_F32) tcc_emit_transpose(e, first, along, columns, left, place, panel);
+    else if (p->c.dtype == TCC_F16)
+        tcc_emit_transpose_lines(e, "tcc_transpose_f16", line_f16, first, along, columns, left, place, panel);
+    else tcc_emit_transpose_lines(e, "tcc_transpose_bf16", line_bf16, first, along, columns, left, place, panel);
     tcc_emit_loop_end(e, &k, NULL);
     tcc_emit_loop_end(e, &groups, NULL);
 }
@@ -223,7 +237,7 @@ void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
     int64_t along = p->c.n.d[0].b;
     bool transposed = along != 1 && p->c.k.d[p->c.k.n - 1].b == 1 && p->c.k.d[p->c.k.n - 1].extent >= 4;
     pack_b s = {.p = p, .from = b, .to = to, .n0 = n0};
-    if (!transposed) s.from = at(e, b, tcc_emit_mul(e, n0, tcc_emit_i64(e, along)));
+    if (!transposed) s.from = source(e, p, b, tcc_emit_mul(e, n0, tcc_emit_i64(e, along)));
     k_runs w = {.p = p,
                 .operand = TCC_OPERAND_B,
                 .count = count,

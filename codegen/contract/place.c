@@ -2,6 +2,35 @@
  * Where elements of a contraction lie, on the host: offsets from indices, and vectors of the epilogue's accesses. */
 #include "codegen/contract/internal.h"
 
+#include "codegen/body/body.h"
+
+LLVMValueRef tcc_contract_at(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, tcc_emit_dtype(e, dtype), base, offset);
+}
+
+LLVMValueRef tcc_contract_load_element(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int alignment) {
+    return tcc_scalar_from_memory(e, tcc_emit_load(e, tcc_emit_dtype(e, dtype), address, alignment), dtype);
+}
+
+LLVMValueRef tcc_contract_load_lanes(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int alignment,
+                                     LLVMValueRef mask) {
+    LLVMTypeRef type = tcc_emit_vector_type(tcc_emit_dtype(e, dtype), e->lanes);
+    LLVMValueRef value = mask ? tcc_emit_load_masked(e, type, address, mask)
+                              : tcc_emit_load(e, type, address, alignment);
+    return tcc_scalar_from_memory(e, value, dtype);
+}
+
+LLVMValueRef tcc_contract_gather_lanes(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef address, int64_t stride,
+                                       LLVMValueRef mask) {
+    LLVMTypeRef memory = tcc_emit_dtype(e, dtype);
+    LLVMValueRef steps = LLVMBuildMul(e->builder, tcc_emit_iota(e, e->i64, e->lanes),
+                                      tcc_emit_splat(e, tcc_emit_i64(e, stride), e->lanes), "");
+    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, memory, address, &steps, 1, "");
+    LLVMValueRef value = tcc_emit_gather(e, tcc_emit_vector_type(memory, e->lanes), addresses,
+                                         mask ? mask : LLVMConstAllOnes(e->vi1));
+    return tcc_scalar_from_memory(e, value, dtype);
+}
+
 void tcc_contract_split_index(tcc_emitter *e, const tcc_contract_dims *l, LLVMValueRef index, LLVMValueRef *out) {
     for (int i = l->n - 1; i >= 0; i--) {
         out[i] = i == 0 ? index : tcc_emit_rem(e, index, l->d[i].extent);

@@ -221,10 +221,11 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
         p->pack_a = k->a != 1 && llabs(k->a) > NEAR;
         return;
     }
-    p->pack_b = p->c.n.d[0].b != 1 || !full || (llabs(k->b) > NEAR && p->tiles > 2);
+    const int64_t bytes = tcc_dtype_bytes(p->c.dtype), widens = p->c.dtype != TCC_F32;
+    p->pack_b = p->c.n.d[0].b != 1 || !full || ((widens || llabs(k->b) > NEAR) && p->tiles > 2);
     /* Rows a multiple of half a page apart fall into the same cache sets. */
-    bool hostile = p->c.m.n > 1 || (llabs(m->a) * 4) % 2048 == 0 || llabs(m->a) > 8192;
-    p->pack_a = p->a_columns || hostile || k->a != 1;
+    bool hostile = p->c.m.n > 1 || (llabs(m->a) * bytes) % 2048 == 0 || llabs(m->a) > 8192;
+    p->pack_a = p->a_columns || hostile || k->a != 1 || widens;
     if ((p->panels == 1 && p->c.m.n == 1) || p->row_extent < p->M) p->pack_a = false; /* it would be read once */
 }
 
@@ -359,6 +360,8 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     *p = (tcc_contract_plan){.c = *c};
     if (c->n_accesses < 1 || c->n_accesses > TCC_CONTRACT_MAX_ACCESSES)
         return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
+    if (c->dtype != TCC_F32 && c->dtype != TCC_F16 && c->dtype != TCC_BF16)
+        return TCC_BUG(diag, "a contraction of %s on the host", tcc_dtype_text(c->dtype));
     TCC_TRY(normalize(p, target->lanes, diag));
     if (!choice->rows) decide(p, target, choice);
     else if (!follow(p, target, choice))
@@ -385,8 +388,8 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
         p->combine_rows = max64(1, min64(p->M, 16384 / (p->panels * panel)));
         p->combine_items = p->B * ceil_div(p->M, p->combine_rows);
     }
-    p->bytes = 4.0 * (double)p->B *
-               ((double)p->M * (double)p->K + (double)p->N * (double)p->K + (double)p->M * (double)p->N);
+    p->bytes = (double)p->B * ((double)tcc_dtype_bytes(c->dtype) * (double)(p->M + p->N) * (double)p->K +
+                               4.0 * (double)p->M * (double)p->N);
     return TCC_OK;
 }
 
@@ -403,7 +406,8 @@ static void print_dims(tcc_strbuf *out, const char *name, const tcc_contract_dim
 }
 
 void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out) {
-    tcc_strbuf_printf(out, "contract%s%s", p->swapped ? " swapped" : "", p->c.accumulate ? " accumulate" : "");
+    tcc_strbuf_printf(out, "contract %s%s%s", tcc_dtype_text(p->c.dtype), p->swapped ? " swapped" : "",
+                      p->c.accumulate ? " accumulate" : "");
     print_dims(out, "b", &p->c.b, p->c.n_accesses);
     print_dims(out, "m", &p->c.m, p->c.n_accesses);
     print_dims(out, "n", &p->c.n, p->c.n_accesses);

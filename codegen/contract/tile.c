@@ -13,12 +13,12 @@ static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
     for (int u = 0; u < count; u++) {
         LLVMValueRef lanes[8];
         for (int v = 0; v < t->vectors; v++) {
-            LLVMValueRef at = tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, u * l->b + v * e->lanes));
-            lanes[v] = tcc_emit_load(e, e->vf32, at, t->b_aligned ? e->lanes * 4 : 4);
+            LLVMValueRef at = tcc_contract_at(e, t->b_type, b, tcc_emit_i64(e, u * l->b + v * e->lanes));
+            lanes[v] = tcc_contract_load_lanes(e, t->b_type, at, t->b_aligned ? e->lanes * 4 : 0, NULL);
         }
         for (int i = 0; i < t->rows; i++) {
-            LLVMValueRef at = tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, u * l->a + i * t->a_row));
-            LLVMValueRef scalar = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at, 4), e->lanes);
+            LLVMValueRef at = tcc_contract_at(e, t->a_type, a, tcc_emit_i64(e, u * l->a + i * t->a_row));
+            LLVMValueRef scalar = tcc_emit_splat(e, tcc_contract_load_element(e, t->a_type, at, 0), e->lanes);
             for (int v = 0; v < t->vectors; v++)
                 sums[i * t->vectors + v] = tcc_emit_fma(e, scalar, lanes[v], sums[i * t->vectors + v]);
         }
@@ -52,8 +52,8 @@ static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
         tcc_emit_loop_begin(e, &loop, done, to, step, carry, n + 2);
         memcpy(carry, loop.carry, sizeof *carry * (size_t)(n + 2));
         emit_steps(e, t, carry[n], carry[n + 1], carry, (int)step);
-        carry[n] = tcc_emit_anchor(e, tcc_emit_at(e, e->f32, carry[n], tcc_emit_i64(e, step * l->a)));
-        carry[n + 1] = tcc_emit_anchor(e, tcc_emit_at(e, e->f32, carry[n + 1], tcc_emit_i64(e, step * l->b)));
+        carry[n] = tcc_emit_anchor(e, tcc_contract_at(e, t->a_type, carry[n], tcc_emit_i64(e, step * l->a)));
+        carry[n + 1] = tcc_emit_anchor(e, tcc_contract_at(e, t->b_type, carry[n + 1], tcc_emit_i64(e, step * l->b)));
         tcc_emit_loop_end(e, &loop, carry);
         memcpy(sums, loop.carry, sizeof *carry * (size_t)n);
         a = loop.carry[n], b = loop.carry[n + 1];
@@ -73,8 +73,8 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
         steps = t->levels[i].runtime ? UNROLLED_STEPS + 1 : steps * t->levels[i].count;
     if (steps <= UNROLLED_STEPS) { /* so few that loops would cost more than they save */
         for (int64_t i = 0; i < l->count; i++)
-            emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, tcc_emit_i64(e, i * l->a)),
-                        tcc_emit_at(e, e->f32, b, tcc_emit_i64(e, i * l->b)), sums);
+            emit_levels(e, t, at + 1, tcc_contract_at(e, t->a_type, a, tcc_emit_i64(e, i * l->a)),
+                        tcc_contract_at(e, t->b_type, b, tcc_emit_i64(e, i * l->b)), sums);
         return;
     }
     tcc_emit_loop loop;
@@ -84,7 +84,7 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
     memcpy(inner, loop.carry, sizeof *inner * (size_t)n);
     LLVMValueRef to_a = tcc_emit_mul(e, loop.index, tcc_emit_i64(e, l->a));
     LLVMValueRef to_b = tcc_emit_mul(e, loop.index, tcc_emit_i64(e, l->b));
-    emit_levels(e, t, at + 1, tcc_emit_at(e, e->f32, a, to_a), tcc_emit_at(e, e->f32, b, to_b), inner);
+    emit_levels(e, t, at + 1, tcc_contract_at(e, t->a_type, a, to_a), tcc_contract_at(e, t->b_type, b, to_b), inner);
     tcc_emit_loop_end(e, &loop, inner);
     memcpy(sums, loop.carry, sizeof *inner * (size_t)n);
 }

@@ -213,7 +213,13 @@ static void emit_product(tcc_emitter *e, const tcc_winograd *w, const product *p
         LLVMValueRef place = at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes);
         sums[i] = mask ? tcc_emit_load_masked(e, e->vf32, place, mask) : tcc_emit_float(e, e->vf32, 0);
     }
-    tcc_tile t = {.rows = w->tile_height, .vectors = w->vectors, .a_row = p->a_row, .b_aligned = true, .n_levels = 1};
+    tcc_tile t = {.a_type = TCC_F32,
+                  .b_type = TCC_F32,
+                  .rows = w->tile_height,
+                  .vectors = w->vectors,
+                  .a_row = p->a_row,
+                  .b_aligned = true,
+                  .n_levels = 1};
     t.levels[0] = (tcc_tile_level){.count = p->k, .runtime = p->runtime_k, .multiple = 1, .a = p->a_k, .b = p->b_k};
     tcc_tile_emit(e, &t, a, b, sums);
     for (int i = 0; i < w->tile_height * w->vectors; i++)

@@ -293,6 +293,15 @@ void tcc_emit_transpose_vectors(tcc_emitter *e, LLVMValueRef *rows, int lanes);
  * of the module. */
 void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns,
                         LLVMValueRef to, int64_t to_stride);
+/* The same of other memory: `line` gives its row i as a vector of f32, or of other 32 bits. `name`: of the function. */
+typedef struct tcc_emit_square {
+    LLVMValueRef from, stride, rows, columns;
+    LLVMValueRef mask; /* the first `columns` lanes */
+} tcc_emit_square;
+typedef LLVMValueRef (*tcc_emit_line)(tcc_emitter *e, const tcc_emit_square *s, int i);
+void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line line, LLVMValueRef from,
+                              int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
+                              int64_t to_stride);
 LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef tcc_emit_select(tcc_emitter *e, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no);
 

@@ -39,9 +39,20 @@ static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
     }
 }
 
+static LLVMValueRef line_f32(tcc_emitter *e, const tcc_emit_square *s, int i) {
+    LLVMValueRef last = tcc_emit_sub(e, s->rows, tcc_emit_i64(e, 1));
+    LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), s->stride);
+    return tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, s->from, row), s->mask);
+}
+
 void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns,
                         LLVMValueRef to, int64_t to_stride) {
-    static const char *const name = "tcc_transpose";
+    tcc_emit_transpose_lines(e, "tcc_transpose", line_f32, from, from_stride, rows, columns, to, to_stride);
+}
+
+void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line line, LLVMValueRef from,
+                              int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
+                              int64_t to_stride) {
     LLVMTypeRef types[] = {e->ptr, e->i64, e->i64, e->i64, e->ptr, e->i64};
     LLVMValueRef function = LLVMGetNamedFunction(e->module, name);
     tcc_emit_function f = {.function = function, .type = LLVMFunctionType(e->void_, types, 6, false)};
@@ -49,12 +60,12 @@ void tcc_emit_transpose(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, 
         f = tcc_emit_function_begin(e, name, e->void_, types, 6);
         LLVMValueRef argument[6], lines[16];
         for (unsigned i = 0; i < 6; i++) argument[i] = LLVMGetParam(f.function, i);
-        LLVMValueRef last = tcc_emit_sub(e, argument[2], tcc_emit_i64(e, 1)),
-                     mask = tcc_emit_mask(e, e->lanes, argument[3]);
-        for (int i = 0; i < e->lanes; i++) {
-            LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, tcc_emit_i64(e, i), last), argument[1]);
-            lines[i] = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, argument[0], row), mask);
-        }
+        const tcc_emit_square s = {.from = argument[0],
+                                   .stride = argument[1],
+                                   .rows = argument[2],
+                                   .columns = argument[3],
+                                   .mask = tcc_emit_mask(e, e->lanes, argument[3])};
+        for (int i = 0; i < e->lanes; i++) lines[i] = line(e, &s, i);
         transpose(e, lines);
         for (int i = 0; i < e->lanes; i++) {
             LLVMValueRef row = tcc_emit_mul(e, tcc_emit_i64(e, i), argument[5]);

@@ -92,7 +92,7 @@ static float *floats(int64_t n) {
 
 // Multiply-adds from registers, as the kernels' own instructions: GFLOP/s.
 static double peak_gflops(void) {
-    tcc_contract c = {.n_accesses = 1};
+    tcc_contract c = {.dtype = TCC_F32, .n_accesses = 1};
     c.m.d[c.m.n++] = (tcc_contract_dim){.extent = 12, .a = 0, .c = {64}};
     c.n.d[c.n.n++] = (tcc_contract_dim){.extent = 2 * target.lanes, .b = 1, .c = {1}};
     c.k.d[c.k.n++] = (tcc_contract_dim){.extent = 1 << 16, .a = 0, .b = 0};
@@ -130,7 +130,7 @@ static int rounds_for(double flop) { return flop > 2e9 ? 5 : flop > 2e8 ? 15 : 6
 
 // C[m,n] = sum of op(A)[m,k] op(B)[k,n], row-major.
 static void product(const char *name, int m, int n, int k, bool a_t, bool b_t) {
-    tcc_contract c = {.n_accesses = 1};
+    tcc_contract c = {.dtype = TCC_F32, .n_accesses = 1};
     c.m.d[c.m.n++] = (tcc_contract_dim){.extent = m, .a = a_t ? 1 : k, .c = {n}};
     c.n.d[c.n.n++] = (tcc_contract_dim){.extent = n, .b = b_t ? k : 1, .c = {1}};
     c.k.d[c.k.n++] = (tcc_contract_dim){.extent = k, .a = a_t ? m : 1, .b = b_t ? 1 : n};
@@ -230,7 +230,7 @@ static void convolution(conv s, int kind) {
     if (only && !strstr(name, only)) return;
     int oh = (s.h + 2 * s.pad - s.kernel) / s.stride + 1, ow = (s.w + 2 * s.pad - s.kernel) / s.stride + 1;
     int64_t high = s.h + 2 * s.pad, wide = s.w + 2 * s.pad;
-    tcc_contract c = {.n_accesses = 1};
+    tcc_contract c = {.dtype = TCC_F32, .n_accesses = 1};
     int64_t kk = (int64_t)s.kernel * s.ci;
     set_dims(&c, s, kind, oh, ow);
     const int64_t border = set_windows(&c, s, kind, oh, ow);

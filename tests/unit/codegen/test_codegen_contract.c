@@ -10,10 +10,28 @@
 
 static void check(const char *text) { check_text(text, &(compiled_options){.tolerance = 1e-4}); }
 
+/* What the graphs' f32 is replaced by. */
+static const struct {
+    const char *name;
+    double tolerance;
+} *type, types[] = {{"f32", 1e-4}, {"f16", 3e-3}, {"bf16", 3e-2}};
+
+/* The text with that type; to be freed. */
+static char *typed(const char *text) {
+    char *out = calloc(2 * strlen(text) + 1, 1), *to = out;
+    while (*text) {
+        const bool here = !strncmp(text, "f32", 3);
+        to += sprintf(to, "%.*s", here ? 4 : 1, here ? type->name : text);
+        text += here ? 3 : 1;
+    }
+    return out;
+}
+
 /* Some launch must be of that schedule. */
-static void check_schedule(const char *text, const char *schedule) {
+static void check_schedule(const char *of_f32, const char *schedule) {
     tcc_diag diag = {0};
-    const compiled_options options = {.tolerance = 1e-4, .prefer = schedule};
+    const compiled_options options = {.tolerance = type->tolerance, .prefer = schedule};
+    char *text = typed(of_f32);
     check_text(text, &options);
     tcc_graph *g = parse_graph(text, &diag);
     compiled *c = compiled_create(g, &options);
@@ -22,6 +40,7 @@ static void check_schedule(const char *text, const char *schedule) {
     assert_true(found);
     compiled_destroy(c);
     tcc_graph_destroy(g);
+    free(text);
 }
 
 /* No launch may be the plain loops that everything falls back to. */
@@ -187,7 +206,20 @@ static void convolutions_in_groups_and_channels_first(void **state) {
                     "}\n");
 }
 
+static void narrow_operands(void **state) {
+    for (int i = 1; i < 3; i++) {
+        type = &types[i];
+        dots_with_views_and_work(state);
+        dots_of_gradients(state);
+        convolutions(state);
+        convolutions_of_many_images(state);
+        convolutions_in_groups_and_channels_first(state);
+    }
+    type = types;
+}
+
 int main(void) {
+    type = types;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dots_with_views_and_work),
         cmocka_unit_test(dots_of_gradients),
@@ -197,6 +229,7 @@ int main(void) {
         cmocka_unit_test(convolutions_of_many_images),
         cmocka_unit_test(convolutions_with_fewer_products),
         cmocka_unit_test(fewer_products_on_any_number_of_threads),
+        cmocka_unit_test(narrow_operands),
         cmocka_unit_test(convolutions_in_groups_and_channels_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,22 @@ static uint32_t random_bits(void) {
 static int random_below(int n) { return (int)(random_bits() % (uint32_t)n); }
 static float random_float(void) { return (float)random_bits() / 8388608.0f - 1; }
 
+/* The type of operands in memory. */
+static tcc_dtype stored = TCC_F32;
+
+/* A small number, exact in each of the types: products of f16 and bf16 are then as exact as those of f32. */
+static float random_element(void) {
+    return stored == TCC_F32 ? random_float() : (float)(random_below(255) - 127) / 128;
+}
+
+static uint16_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (stored == TCC_BF16) return (uint16_t)(bits >> 16);
+    if (x == 0) return 0;
+    return (uint16_t)((bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - (112 << 10)));
+}
+
 static tcc_contract_dim dim(int64_t extent, int64_t a, int64_t b, int64_t c) {
     return (tcc_contract_dim){.extent = extent, .a = a, .b = b, .c = {c}};
 }
@@ -44,7 +60,8 @@ static void reach(const tcc_contract *c, int operand, int64_t *low, int64_t *hig
 }
 
 typedef struct array {
-    float *data; /* exactly what is reached, after a guard */
+    float *data;      /* exactly what is reached, after a guard */
+    uint16_t *narrow; /* the same as the operands' type, not f32, between NaNs; NULL: none is wanted */
     int64_t offset, count;
 } array;
 
@@ -59,13 +76,20 @@ static array make_array_of(const tcc_contract *c, int operand, int64_t count) {
     array a = {.offset = -low, .count = high - low + 1};
     a.data = malloc(sizeof(float) * (size_t)(a.count + 2 * GUARD));
     for (int64_t i = 0; i < a.count + 2 * GUARD; i++)
-        a.data[i] = i < GUARD || i >= a.count + GUARD ? 12345 : random_float();
+        a.data[i] = i < GUARD || i >= a.count + GUARD ? 12345 : operand < 0 ? random_element() : random_float();
+    if (operand >= 0 || stored == TCC_F32) return a;
+    a.narrow = malloc(sizeof(uint16_t) * (size_t)(a.count + 2 * GUARD));
+    for (int64_t i = 0; i < a.count + 2 * GUARD; i++)
+        a.narrow[i] = i < GUARD || i >= a.count + GUARD ? 0x7fff : bits_of(a.data[i]);
     return a;
 }
 
 static array make_array(const tcc_contract *c, int operand) { return make_array_of(c, operand, 0); }
 
 static float *start(const array *a) { return a->data + GUARD; }
+static void *memory(const array *a) { return a->narrow ? (void *)(a->narrow + GUARD) : (void *)start(a); }
+
+static void free_array(array *a) { free(a->data), free(a->narrow); }
 
 static void check_guards(const array *a) {
     for (int i = 0; i < GUARD; i++) {
@@ -154,7 +178,7 @@ static void run_items(tcc_host_kernel kernel, void *const *buffers, const int64_
     }
 }
 
-static void run(const code *k, float *a, int64_t a_offset, float *b, int64_t b_offset, void *const *accesses,
+static void run(const code *k, void *a, int64_t a_offset, void *b, int64_t b_offset, void *const *accesses,
                 const int64_t *offsets, int64_t piece, bool backwards) {
     const tcc_contract_plan *p = &k->plan;
     void *scratch = aligned_alloc(64, (size_t)(p->scratch_bytes + 63) / 64 * 64 + 64);
@@ -196,7 +220,7 @@ static void check_in(const tcc_contract *c, int operand, int64_t count, int64_t 
     naive_out(&v, 0, 0, 0, 0, windows);
 
     void *outputs[] = {start(&out)};
-    run(&k, start(&a), a.offset, start(&b), b.offset, outputs, &out.offset, k.plan.items, false);
+    run(&k, memory(&a), a.offset, memory(&b), b.offset, outputs, &out.offset, k.plan.items, false);
     for (int64_t i = 0; i < out.count; i++) {
         double expected = v.written[i] ? v.sums[i] + (c->accumulate ? (double)before[i] : 0) : (double)before[i];
         double bound = v.written[i] ? 1e-6 * (v.absolute[i] + 1) : 0;
@@ -211,10 +235,10 @@ static void check_in(const tcc_contract *c, int operand, int64_t count, int64_t 
     /* One item at a time, backwards: the same bits. */
     memcpy(again, start(&out), sizeof(float) * (size_t)out.count);
     memcpy(start(&out), before, sizeof(float) * (size_t)out.count);
-    run(&k, start(&a), a.offset, start(&b), b.offset, outputs, &out.offset, 1, true);
+    run(&k, memory(&a), a.offset, memory(&b), b.offset, outputs, &out.offset, 1, true);
     assert_memory_equal(again, start(&out), sizeof(float) * (size_t)out.count);
     free(before), free(again), free(v.sums), free(v.absolute), free(v.written);
-    free(a.data), free(b.data), free(out.data);
+    free_array(&a), free_array(&b), free_array(&out);
     release(&k);
 }
 
@@ -222,7 +246,7 @@ static void check(const tcc_contract *c) { check_in(c, 0, 0, 0); }
 
 /* C[m,n] = op(A) op(B), with row-major operands transposed or not and C transposed or not. */
 static tcc_contract matmul(int64_t m, int64_t n, int64_t k, bool a_t, bool b_t, bool c_t) {
-    tcc_contract c = {.n_accesses = 1};
+    tcc_contract c = {.dtype = stored, .n_accesses = 1};
     c.m.d[c.m.n++] = dim(m, a_t ? 1 : k, 0, c_t ? 1 : n);
     c.n.d[c.n.n++] = dim(n, 0, b_t ? k : 1, c_t ? m : 1);
     c.k.d[c.k.n++] = dim(k, a_t ? m : 1, b_t ? 1 : n, 0);
@@ -258,7 +282,7 @@ static void batches_and_random_strides(void **state) {
     (void)state;
     random_state = 7;
     for (int round = 0; round < 10; round++) {
-        tcc_contract c = {.n_accesses = 1};
+        tcc_contract c = {.dtype = stored, .n_accesses = 1};
         tcc_contract_dims *lists[] = {&c.b, &c.m, &c.n, &c.k};
         for (int l = 0; l < 4; l++)
             for (int n = random_below(l == 0 ? 3 : 4); n > 0; n--)
@@ -296,7 +320,7 @@ typedef struct conv {
 
 static tcc_contract conv_forward(conv s) {
     int64_t wide = (s.w - 1) * s.stride + s.kernel, high = (s.h - 1) * s.stride + s.kernel;
-    tcc_contract c = {.n_accesses = 1};
+    tcc_contract c = {.dtype = stored, .n_accesses = 1};
     c.m.d[c.m.n++] = dim(s.n, high * wide * s.ci, 0, s.h * s.w * s.co);
     c.m.d[c.m.n++] = dim(s.h, s.stride * wide * s.ci, 0, s.w * s.co);
     c.m.d[c.m.n++] = dim(s.w, s.stride * s.ci, 0, s.co);
@@ -310,7 +334,7 @@ static tcc_contract conv_forward(conv s) {
 /* dw[co,kh,kw,ci] = sum of dy[n,h,w,co] x[n,h+kh,w+kw,ci] */
 static tcc_contract conv_filter_gradient(conv s) {
     int64_t wide = (s.w - 1) * s.stride + s.kernel, high = (s.h - 1) * s.stride + s.kernel;
-    tcc_contract c = {.n_accesses = 1};
+    tcc_contract c = {.dtype = stored, .n_accesses = 1};
     c.m.d[c.m.n++] = dim(s.co, 1, 0, s.kernel * s.kernel * s.ci);
     c.n.d[c.n.n++] = dim(s.kernel, 0, wide * s.ci, s.kernel * s.ci);
     c.n.d[c.n.n++] = dim(s.kernel, 0, s.ci, s.ci);
@@ -324,7 +348,7 @@ static tcc_contract conv_filter_gradient(conv s) {
 /* dx[n,h,w,ci] = sum of dy[n,h+kh,w+kw,co] w[co,-kh,-kw,ci] on padded dy: the kernel walked backwards. */
 static tcc_contract conv_data_gradient(conv s) {
     int64_t wide = s.w + s.kernel - 1, high = s.h + s.kernel - 1;
-    tcc_contract c = {.n_accesses = 1};
+    tcc_contract c = {.dtype = stored, .n_accesses = 1};
     c.m.d[c.m.n++] = dim(s.n, high * wide * s.co, 0, s.h * s.w * s.ci);
     c.m.d[c.m.n++] = dim(s.h, wide * s.co, 0, s.w * s.ci);
     c.m.d[c.m.n++] = dim(s.w, s.co, 0, s.ci);
@@ -352,8 +376,10 @@ static void convolutions_and_their_gradients(void **state) {
 static tcc_contract windowed(conv s, int kind) {
     int64_t in = kind == 1 ? s.co : s.ci, out = kind == 1 ? s.ci : s.co, pad = s.kernel / 2;
     int64_t h = s.h * s.stride, w = s.w * s.stride; /* of the input */
-    tcc_contract c = {
-        .n_accesses = 1, .n_windows = 2, .windows = {{kind == 1 ? pad : -pad, h}, {kind == 1 ? pad : -pad, w}}};
+    tcc_contract c = {.dtype = stored,
+                      .n_accesses = 1,
+                      .n_windows = 2,
+                      .windows = {{kind == 1 ? pad : -pad, h}, {kind == 1 ? pad : -pad, w}}};
     if (kind < 2) {
         int64_t sign = kind == 1 ? -1 : 1;
         c.m.d[c.m.n++] = dim(s.n, h * w * in, 0, s.h * s.w * out);
@@ -434,7 +460,7 @@ static void epilogues_see_every_element_once(void **state) {
         accesses[0] = accesses[2]; /* in place: C over the residual */
         float *residual = malloc(sizeof(float) * (size_t)(m * n));
         memcpy(residual, accesses[2], sizeof(float) * (size_t)(m * n));
-        run(&code, start(&a), 0, start(&b), 0, accesses, offsets, 1, true);
+        run(&code, memory(&a), 0, memory(&b), 0, accesses, offsets, 1, true);
         for (int r = 0; r < m; r++)
             for (int j = 0; j < n; j++) {
                 double sum = 0;
@@ -446,7 +472,7 @@ static void epilogues_see_every_element_once(void **state) {
                             1e-6 * (k + 10));
             }
         for (int j = 0; j < 5; j++) check_guards(&x[j]), free(x[j].data);
-        free(a.data), free(b.data), free(residual);
+        free_array(&a), free_array(&b), free(residual);
         release(&code);
     }
 }
@@ -469,6 +495,23 @@ static void narrower_vectors_work_too(void **state) {
     }
     cpu = NULL;
     tcc_llvm_target_clear(&host);
+}
+
+/* Operands that are stored in 16 bits, in each of the above. */
+static void narrow_operands(void **state) {
+    static const tcc_dtype types[] = {TCC_F16, TCC_BF16};
+    for (int i = 0; i < 2; i++) {
+        stored = types[i];
+        products_of_all_orientations(state);
+        long_sums_go_in_blocks_and_parts(state);
+        batches_and_random_strides(state);
+        convolutions_and_their_gradients(state);
+        windows_leave_out_the_border(state);
+        an_empty_sum_is_zero(state);
+        epilogues_see_every_element_once(state);
+        narrower_vectors_work_too(state);
+    }
+    stored = TCC_F32;
 }
 
 static void equal_descriptions_have_equal_keys(void **state) {
@@ -497,10 +540,15 @@ static void equal_descriptions_have_equal_keys(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_of_all_orientations),       cmocka_unit_test(long_sums_go_in_blocks_and_parts),
-        cmocka_unit_test(batches_and_random_strides),         cmocka_unit_test(convolutions_and_their_gradients),
-        cmocka_unit_test(windows_leave_out_the_border),       cmocka_unit_test(an_empty_sum_is_zero),
-        cmocka_unit_test(epilogues_see_every_element_once),   cmocka_unit_test(narrower_vectors_work_too),
+        cmocka_unit_test(products_of_all_orientations),
+        cmocka_unit_test(long_sums_go_in_blocks_and_parts),
+        cmocka_unit_test(batches_and_random_strides),
+        cmocka_unit_test(convolutions_and_their_gradients),
+        cmocka_unit_test(windows_leave_out_the_border),
+        cmocka_unit_test(an_empty_sum_is_zero),
+        cmocka_unit_test(epilogues_see_every_element_once),
+        cmocka_unit_test(narrower_vectors_work_too),
+        cmocka_unit_test(narrow_operands),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
