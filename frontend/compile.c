@@ -129,6 +129,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
     static const tcc_optimizer kinds[] = {
         [TCC_SGD] = TCC_OPTIMIZER_SGD, [TCC_ADAM] = TCC_OPTIMIZER_ADAM, [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW};
     return (tcc_pass_options){
+        .amp = m->options.mixed_precision ? &m->amp : NULL,
         .train = train,
         .eager = m->options.mode == TCC_MODE_EAGER,
         .target = m->selector ? &m->target[train] : NULL,

@@ -51,6 +51,8 @@ struct tcc_model {
     tcc_model_fn fn;
     void *user;
     tcc_model_options options;
+    tcc_amp_spec amp; /* where options.mixed_precision is on */
+    tcc_amp_class amp_classes[TCC_OP_COUNT];
     char *dump_dir;                 /* copy of options.dump_dir, or NULL */
     tcc_device *device;             /* NULL: code is made for `arch`, and nothing runs */
     char device_name[32], arch[16]; /* "cuda:0", "sm_90"; arch is empty on the CPU */

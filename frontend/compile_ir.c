@@ -86,6 +86,18 @@ static tcc_status open_target(tcc_context *cx, const tcc_ir_options *options, tc
     return tcc_selector_create(cx, &codegen, false, out);
 }
 
+/* What options->amp and amp_ops say; spec->low F32: nothing. */
+static tcc_status read_amp(tcc_diag *diag, const tcc_ir_options *options, tcc_amp_spec *spec, tcc_amp_class *classes) {
+    spec->low = TCC_F32;
+    if (!options->amp) return TCC_OK;
+    if (!tcc_dtype_parse(options->amp, strlen(options->amp), &spec->low) ||
+        (spec->low != TCC_F16 && spec->low != TCC_BF16))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed precision in '%s': f16 or bf16", options->amp);
+    tcc_amp_table(classes);
+    spec->classes = classes;
+    return options->amp_ops ? tcc_amp_parse(diag, options->amp_ops, classes) : TCC_OK;
+}
+
 tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *given) {
     tcc_diag_begin(&cx->diag);
     tcc_ir_options options = {0};
@@ -98,6 +110,10 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
     spec->clip_norm = options.clip_norm;
     spec->keep_gradients = options.keep_gradients;
     spec->n_groups = 1;
+    tcc_amp_spec amp = {0};
+    tcc_amp_class amp_classes[TCC_OP_COUNT];
+    TCC_TRY(read_amp(&cx->diag, &options, &amp, amp_classes));
+    if (amp.low != TCC_F32) pass_options.amp = &amp;
     tcc_pass_cx pass_cx = {cx, &cx->diag, &pass_options};
     tcc_manager_options manager = {.dump_dir = options.dump_dir, .verify = !options.no_verify};
     tcc_selector *selector;

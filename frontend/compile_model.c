@@ -18,6 +18,20 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     return TCC_OK;
 }
 
+static tcc_status read_precision(tcc_model *m) {
+    const tcc_model_options *o = &m->options;
+    tcc_diag *diag = &m->cx->diag;
+    if ((unsigned)o->mixed_precision > TCC_MIXED_FP16)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed_precision: %d is none of TCC_MIXED_NONE, _BF16, _FP16",
+                         (int)o->mixed_precision);
+    if (o->mixed_precision_ops && !o->mixed_precision)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed_precision_ops \"%s\" without mixed_precision",
+                         o->mixed_precision_ops);
+    m->amp = (tcc_amp_spec){o->mixed_precision == TCC_MIXED_FP16 ? TCC_F16 : TCC_BF16, m->amp_classes};
+    tcc_amp_table(m->amp_classes);
+    return o->mixed_precision_ops ? tcc_amp_parse(diag, o->mixed_precision_ops, m->amp_classes) : TCC_OK;
+}
+
 static void set_defaults(tcc_optimizer_options *o) {
     if (o->lr == 0) o->lr = o->kind == TCC_SGD ? 0.1 : 1e-3;
     if (o->beta1 == 0) o->beta1 = 0.9;
@@ -42,8 +56,9 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
     m->lr = options.optimizer.lr;
     m->store.seed = options.seed;
-    tcc_status status = TCC_OK;
-    if (options.dump_dir && !(m->dump_dir = tcc__strdup(options.dump_dir))) status = tcc_enomem(&cx->diag);
+    tcc_status status = read_precision(m);
+    if (status == TCC_OK && options.dump_dir && !(m->dump_dir = tcc__strdup(options.dump_dir)))
+        status = tcc_enomem(&cx->diag);
     if (status == TCC_OK) status = tcc__model_open_device(m);
     if (status != TCC_OK) {
         tcc_model_destroy(m);

@@ -83,9 +83,10 @@ static tcc_status cut_batch(tcc_verification *v, tcc_array *slice, int64_t *samp
 static tcc_status make_reference(tcc_verification *v) {
     TCC_TRY(tcc__model_trace(v->m, true, v->batch, v->count, &v->reference));
     TCC_TRY(tcc_store_fill(&v->m->store, &v->m->cx->diag));
-    tcc_pass_options options = {.train = true};
+    tcc_pass_options options = {.train = true, .amp = v->m->options.mixed_precision ? &v->m->amp : NULL};
     tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
-    return tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, "autodiff", &v->reference, NULL);
+    return tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, options.amp ? "amp,autodiff" : "autodiff",
+                                  &v->reference, NULL);
 }
 
 static void copy_store(const tcc_store *from, tcc_store *to) {

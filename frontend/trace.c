@@ -26,6 +26,8 @@ tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out) {
     if (t->scopes.count)
         tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_scope without tcc_scope_end; the innermost is \"%s\"",
                   t->scopes.count, t->prefix.text);
+    if (t->full_depth)
+        tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_full_precision without tcc_full_precision_end", t->full_depth);
     tcc_strbuf_free(&t->prefix);
     tcc_vec_free(&t->scopes);
     tcc_vec_free(&t->stored);
@@ -118,6 +120,21 @@ void tcc_scope_end(tcc_trace *t) {
     }
     t->prefix.length = t->scopes.data[--t->scopes.count];
     if (t->prefix.text) t->prefix.text[t->prefix.length] = '\0';
+}
+
+static void enter_full(tcc_trace *t, int change) {
+    t->full_depth += change;
+    tcc_ir_set_full(t->graph, t->full_depth > 0);
+}
+
+void tcc_full_precision(tcc_trace *t) {
+    if (tcc_trace_is_open(t, "full_precision", TCC_NOWHERE)) enter_full(t, 1);
+}
+
+void tcc_full_precision_end(tcc_trace *t) {
+    if (!tcc_trace_is_open(t, "full_precision_end", TCC_NOWHERE)) return;
+    if (t->full_depth) enter_full(t, -1);
+    else tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_full_precision_end without tcc_full_precision");
 }
 
 const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {

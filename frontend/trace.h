@@ -58,6 +58,7 @@ struct tcc_trace {
     tcc_strbuf prefix;          /* "transformer.h.0." */
     tcc_vec(size_t) scopes;     /* lengths of prefix before each open scope */
     tcc_vec(tcc_node *) stored; /* input node by index in the store; NULL: not used yet in this trace */
+    int full_depth;             /* open tcc_full_precision */
     tcc_node *rng_key;          /* input "rng", made when first needed */
     int64_t next_random_id;
 };

@@ -24,7 +24,7 @@ typedef struct table {
 struct tcc_node_table {
     table nodes, strings;
     tcc_loc loc; /* for build.h */
-    bool backward;
+    bool backward, full;
     bool failed; /* an error was reported while building this graph */
 };
 
@@ -129,6 +129,8 @@ void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward) {
     g->table->backward = backward;
 }
 
+void tcc_ir_set_full(tcc_graph *g, bool full) { g->table->full = full; }
+
 tcc_loc tcc__ir_get_loc(const tcc_graph *g) { return g->table->loc; }
 
 /* -- Building -- */
@@ -136,11 +138,11 @@ tcc_loc tcc__ir_get_loc(const tcc_graph *g) { return g->table->loc; }
 static const tcc_attrs no_attrs;
 
 static uint64_t hash_node(tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
-                          const tcc_type *type) {
+                          const tcc_type *type, bool full) {
     const tcc_op_info *info = tcc_op_get_info(op);
     if (op == TCC_OP_INPUT)
         return tcc_hash_string(op, attrs->input.name ? attrs->input.name : ""); /* the name alone is identity */
-    uint64_t h = tcc_hash_add(op, tcc_attrs_hash(info->attrs, attrs));
+    uint64_t h = tcc_hash_add((uint64_t)op << 1 | full, tcc_attrs_hash(info->attrs, attrs));
     h = tcc_hash_add(h, (uint64_t)type->dtype);
     h = tcc_hash_bytes(h, type->dims, sizeof type->dims[0] * (size_t)type->rank);
     if (info->flags & TCC_FLAG_COMM)
@@ -158,19 +160,20 @@ static bool same_operands(const tcc_node *n, tcc_node *const *operands, int n_op
 }
 
 static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *const *operands, int n_operands,
-                      const tcc_attrs *attrs, const tcc_type *type) {
+                      const tcc_attrs *attrs, const tcc_type *type, bool full) {
     size_t at = hash;
     for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));) {
-        if (n->op == op && same_operands(n, operands, n_operands) && tcc_type_equal(&n->type, type) &&
-            tcc_attrs_equal(tcc_op_get_info(op)->attrs, n->attrs, attrs))
+        if (n->op == op && n->full == full && same_operands(n, operands, n_operands) &&
+            tcc_type_equal(&n->type, type) && tcc_attrs_equal(tcc_op_get_info(op)->attrs, n->attrs, attrs))
             return n;
     }
     return NULL;
 }
 
 tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
-                       const tcc_type *type) {
-    return find(g, hash_node(op, operands, n_operands, attrs, type), op, operands, n_operands, attrs, type);
+                       const tcc_type *type, bool full) {
+    const uint64_t hash = hash_node(op, operands, n_operands, attrs, type, full);
+    return find(g, hash, op, operands, n_operands, attrs, type, full);
 }
 
 static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name) {
@@ -183,7 +186,7 @@ static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name)
 bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc_type *type, int before, char *why,
                       size_t why_bytes) {
     const tcc_attrs source = {.input.name = copy->copy_of};
-    const tcc_node *of = find_input(g, hash_node(TCC_OP_INPUT, NULL, 0, &source, NULL), copy->copy_of);
+    const tcc_node *of = find_input(g, hash_node(TCC_OP_INPUT, NULL, 0, &source, NULL, false), copy->copy_of);
     tcc_type same = *type;
     if (of) same.dtype = of->type.dtype;
     if (!of || of->id >= before) {
@@ -238,7 +241,7 @@ static bool round_constant(const tcc_type *type, const tcc_doubles *from, double
 }
 
 static tcc_node *build(tcc_graph *g, const tcc_node *like) {
-    uint64_t hash = hash_node(like->op, like->operands, like->n_operands, like->attrs, &like->type);
+    uint64_t hash = hash_node(like->op, like->operands, like->n_operands, like->attrs, &like->type, like->full);
     if (like->op == TCC_OP_INPUT) {
         const tcc_node *other = find_input(g, hash, like->attrs->input.name);
         if (other) {
@@ -257,7 +260,7 @@ static tcc_node *build(tcc_graph *g, const tcc_node *like) {
         }
         return add_node(g, hash, like);
     }
-    tcc_node *n = find(g, hash, like->op, like->operands, like->n_operands, like->attrs, &like->type);
+    tcc_node *n = find(g, hash, like->op, like->operands, like->n_operands, like->attrs, &like->type, like->full);
     if (!n) return add_node(g, hash, like);
     if (!n->loc.file) n->loc = like->loc; /* of two places, the one that is known */
     return n;
@@ -280,8 +283,13 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
     }
     if (!attrs) attrs = &no_attrs;
     if (loc.file && !(loc.file = tcc__ir_intern(g, loc.file))) return NULL;
-    tcc_node like = {
-        .op = op, .operands = operands, .n_operands = n_operands, .attrs = attrs, .loc = loc, .backward = backward};
+    tcc_node like = {.op = op,
+                     .operands = operands,
+                     .n_operands = n_operands,
+                     .attrs = attrs,
+                     .loc = loc,
+                     .backward = backward,
+                     .full = g->table->full && op != TCC_OP_INPUT};
     tcc_infer q = {.diag = g->diag,
                    .loc = loc,
                    .op = op,
@@ -428,8 +436,10 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old) {
     if (!whole && !rw->to->table->failed)
         TCC_BUG(rw->to->diag, "an operand was not copied before its user: %s", tcc_node_text(old));
     bool typed = tcc_op_get_info(old->op)->flags & TCC_FLAG_TYPED;
+    tcc_ir_set_full(rw->to, old->full);
     tcc_node *n = tcc__ir_build(rw->to, old->op, operands, old->n_operands, old->attrs, typed ? &old->type : NULL,
                                 old->loc, old->backward);
+    tcc_ir_set_full(rw->to, false);
     if (operands != few) tcc__free(operands);
     return rw->map[old->id] = n;
 }

@@ -46,7 +46,8 @@ typedef enum tcc_fusion_class {
     TCC_FUSION_COMPOSITE,
 } tcc_fusion_class;
 
-typedef enum tcc_amp_class { TCC_AMP_LOW, TCC_AMP_FP32, TCC_AMP_PROMOTE, TCC_AMP_ANY, TCC_AMP_NONE } tcc_amp_class;
+/* What the pass amp does with an op whose operands are f32; passes/amp.c says it in full. */
+typedef enum tcc_amp_class { TCC_AMP_LOW, TCC_AMP_FP32, TCC_AMP_OPMATH, TCC_AMP_PROMOTE, TCC_AMP_NONE } tcc_amp_class;
 
 enum { TCC_FLAG_COMM = 1, TCC_FLAG_TYPED = 2, TCC_FLAG_COMPARE = 4 };
 
@@ -122,6 +123,7 @@ struct tcc_node {
     const tcc_attrs *attrs; /* member of the op's class: n->attrs->conv.stride; never NULL */
     tcc_loc loc;            /* the user's line */
     bool backward;          /* made by autodiff for the op at that line */
+    bool full;              /* amp leaves it in f32: the user said so. Part of a node's identity */
 };
 
 typedef struct tcc_output {
@@ -247,6 +249,8 @@ tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n
 /* Location that the following builds of convenience functions (build.h) use; backward marks nodes as made by autodiff.
  */
 void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
+/* Whether the nodes that are built from now on are `full`. */
+void tcc_ir_set_full(tcc_graph *g, bool full);
 
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc);
 /* A state that begins as `begin` everywhere, rounded to its type. */

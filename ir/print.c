@@ -42,6 +42,7 @@ static void print_node(tcc_strbuf *b, const tcc_node *n, bool with_attrs) {
     }
     tcc_strbuf_add(b, " : ");
     tcc_type_print(b, &n->type);
+    if (n->full) tcc_strbuf_add(b, " full");
 }
 
 /* A name that needs no quotes: as the lexer reads a word. */

@@ -5,7 +5,9 @@
  * value, whose gradients are padded with zeros, become concatenations: each takes pads that do not overlap, as many as
  * there are, with zeros between them. So a sequence that is read step by step needs one, and windows of three steps
  * need three, however many they are. Rows of a table, whose gradients are scattered into zeros, are scattered into the
- * sum of the rest. */
+ * sum of the rest.
+ *
+ * Sums of f16 and bf16 are in f32, and rounded once. */
 #include "ir/support/alloc.h"
 #include "passes/vjp.h"
 
@@ -14,11 +16,14 @@
 typedef tcc_vec(tcc_node *) node_list;
 
 static bool is_zero(const tcc_node *n) {
+    if (n->op == TCC_OP_CAST) n = n->operands[0];
     return n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1 && n->attrs->constant.values.v[0] == 0;
 }
 
-static bool is_scatter(const tcc_node *n) {
-    return (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) && is_zero(n->operands[0]);
+/* The scatter into zeros that this is, or was before it was cast to a shorter type; NULL: it is none. */
+static tcc_node *as_scatter(tcc_node *n) {
+    tcc_node *s = n->op == TCC_OP_CAST && n->operands[0]->type.dtype == TCC_F32 ? n->operands[0] : n;
+    return (s->op == TCC_OP_SCATTER_ADD || s->op == TCC_OP_SCATTER_ADD_ALONG) && is_zero(s->operands[0]) ? s : NULL;
 }
 
 /* The only dim in which `n` is padded, by zeros outside; -1 if it is something else. */
@@ -102,6 +107,7 @@ static tcc_node *join_layer(tcc_graph *g, const span_list *spans, int layer, int
 }
 
 static tcc_node *add(tcc_graph *g, tcc_node *sum, tcc_node *x) {
+    x = tcc_ir_widen(g, x);
     return sum ? tcc_ir_binary(g, TCC_OP_ADD, sum, x) : x;
 }
 
@@ -133,16 +139,16 @@ tcc_node *tcc__gradient_sum(tcc_graph *g, tcc_node *const *given, int count) {
     for (int i = 0; i < count; i++) {
         const int axis = padded_axis(given[i]);
         if (axis >= 0) padded[axis] = true;
-        else if (!is_scatter(given[i]) && !(sum = add(g, sum, given[i]))) return NULL;
+        else if (!as_scatter(given[i]) && !(sum = add(g, sum, given[i]))) return NULL;
     }
     for (int axis = 0; axis < TCC_MAX_RANK; axis++)
         if (padded[axis] && !add_pads(g, given, count, axis, &sum)) return NULL;
     for (int i = 0; i < count; i++) {
-        tcc_node *s = given[i];
-        if (!is_scatter(s)) continue;
+        tcc_node *s = as_scatter(given[i]);
+        if (!s) continue;
         tcc_node *operands[] = {sum, s->operands[1], s->operands[2]};
         sum = sum ? tcc_ir_build(g, s->op, operands, 3, s->attrs, NULL, s->loc) : s;
         if (!sum) return NULL;
     }
-    return sum;
+    return tcc_ir_cast(g, sum, given[0]->type.dtype);
 }

@@ -87,6 +87,7 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     if (step->optional && listed(getenv("TCC_SKIP"), pass_infos[step->pass].name)) return false;
     switch (step->when) {
     case TCC_WHEN_ALWAYS: return true;
+    case TCC_WHEN_AMP: return options->amp != NULL;
     case TCC_WHEN_TRAINING: return options->train;
     case TCC_WHEN_FUSING: return !options->eager;
     case TCC_WHEN_NORMS: return options->target && options->target->takes_norm;

@@ -26,8 +26,20 @@ typedef struct tcc_train_spec {
     bool keep_gradients;     /* outputs "grad.NAME" stay outputs of the step */
 } tcc_train_spec;
 
+/* What mixed precision does. */
+typedef struct tcc_amp_spec {
+    tcc_dtype low;                /* F16 or BF16 */
+    const tcc_amp_class *classes; /* by op; NULL: as ops.def says */
+} tcc_amp_spec;
+
+/* Fills in the classes of ops.def. */
+void tcc_amp_table(tcc_amp_class *classes);
+/* Changes some, as `text` says: "gelu=fp32,take=fp32". Errors: EINVAL. */
+tcc_status tcc_amp_parse(tcc_diag *diag, const char *text, tcc_amp_class *classes);
+
 typedef struct tcc_pass_options {
-    bool train; /* build the training step; else a forward-only program */
+    const tcc_amp_spec *amp; /* NULL: no mixed precision */
+    bool train;              /* build the training step; else a forward-only program */
     tcc_train_spec spec;
     bool eager; /* every op its own group */
     bool apart; /* plan-memory: memory of its own for all that lives, so that each value can be read after a run */

@@ -3,6 +3,7 @@
 #include "passes/pipeline.h"
 
 #define ALWAYS TCC_WHEN_ALWAYS
+#define IF_AMP TCC_WHEN_AMP
 #define IF_TRAINING TCC_WHEN_TRAINING
 #define UNLESS_EAGER TCC_WHEN_FUSING
 #define IF_NORMS TCC_WHEN_NORMS
@@ -11,6 +12,7 @@ enum { MUST, MAY_SKIP };
 
 /* clang-format off */
 const tcc_pipeline_step tcc_pipeline_steps[] = {
+    {TCC_PASS_AMP,         IF_AMP,       MUST},     /* sees the ops as the user wrote them */
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP},
     {TCC_PASS_AUTODIFF,    IF_TRAINING,  MUST},     /* before decompose: gradient rules know composites */
     {TCC_PASS_TRAIN_STEP,  IF_TRAINING,  MUST},

@@ -64,15 +64,15 @@ TCC_VJP_RULE(flip) { tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_FLIP, &v->dy, 1, NU
 
 /* -- Indexing: what is read is added back where it was read -- */
 
-TCC_VJP_RULE(take) {
-    tcc_node *operands[] = {vjp_zero(v, v->x[0]), v->x[1], v->dy};
-    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_SCATTER_ADD, operands, 3, NULL));
+/* An entry that is read often gets a long sum, which f16 and bf16 cannot hold. */
+static void scatter_back(tcc_vjp *v, tcc_op op) {
+    tcc_node *dy = tcc_ir_widen(v->g, v->dy), *base = tcc_ir_widen(v->g, vjp_zero(v, v->x[0]));
+    tcc_node *operands[] = {base, v->x[1], dy};
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, vjp_build(v, op, operands, 3, NULL), v->x[0]->type.dtype));
 }
 
-TCC_VJP_RULE(take_along) {
-    tcc_node *operands[] = {vjp_zero(v, v->x[0]), v->x[1], v->dy};
-    tcc__vjp_give(v, 0, vjp_build(v, TCC_OP_SCATTER_ADD_ALONG, operands, 3, NULL));
-}
+TCC_VJP_RULE(take) { scatter_back(v, TCC_OP_SCATTER_ADD); }
+TCC_VJP_RULE(take_along) { scatter_back(v, TCC_OP_SCATTER_ADD_ALONG); }
 
 TCC_VJP_RULE(scatter_add) {
     tcc__vjp_give(v, 0, v->dy);

@@ -17,6 +17,8 @@ static const char usage[] =
     "  --optimizer=NAME     train-step: sgd, adam, adamw\n"
     "  --momentum --nesterov --clip-norm --keep-gradients\n"
     "                       train-step: what it says\n"
+    "  --amp=TYPE           amp: mixed precision with this low type, f16 or bf16; the pipeline has it then\n"
+    "  --amp-ops=LIST       amp: other classes of ops, as gelu=fp32,take=fp32; classes low, fp32, opmath, promote\n"
     "  --eager              fuse: every op its own group\n"
     "  --target=NAME        what code would be for, which select asks: host, or a GPU's architecture, as sm_90\n"
     "  --libraries          as if the target's libraries took every call that they are asked about\n"
@@ -134,6 +136,8 @@ enum {
     NESTEROV,
     CLIP,
     KEEP,
+    AMP,
+    AMP_OPS,
     EAGER,
     TARGET,
     LIBRARIES,
@@ -154,6 +158,7 @@ static int parse_options(int argc, char **argv, job *j) {
         {"train", no_argument, NULL, TRAIN},         {"optimizer", required_argument, NULL, OPTIMIZER},
         {"momentum", no_argument, NULL, MOMENTUM},   {"nesterov", no_argument, NULL, NESTEROV},
         {"clip-norm", no_argument, NULL, CLIP},      {"keep-gradients", no_argument, NULL, KEEP},
+        {"amp", required_argument, NULL, AMP},       {"amp-ops", required_argument, NULL, AMP_OPS},
         {"eager", no_argument, NULL, EAGER},         {"print", required_argument, NULL, PRINT},
         {"target", required_argument, NULL, TARGET}, {"libraries", no_argument, NULL, LIBRARIES},
         {"dump-ir", required_argument, NULL, DUMP},  {"time", no_argument, NULL, TIME},
@@ -170,6 +175,8 @@ static int parse_options(int argc, char **argv, job *j) {
         case NESTEROV: j->options.nesterov = true; break;
         case CLIP: j->options.clip_norm = true; break;
         case KEEP: j->options.keep_gradients = true; break;
+        case AMP: j->options.amp = optarg; break;
+        case AMP_OPS: j->options.amp_ops = optarg; break;
         case EAGER: j->options.eager = true; break;
         case TARGET: j->options.target = optarg; break;
         case LIBRARIES: j->options.libraries = true; break;

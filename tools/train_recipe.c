@@ -77,12 +77,13 @@ static const key keys[] = {
     {"training.compile", FLAG, AT(training.compile), "true", NULL, 0, 0},
     {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default", 0, 0},
     {"training.clip_grad_norm", NUMBER, AT(training.clip_grad_norm), "0", NULL, 0, 1e9},
+    {"training.mixed_precision", CHOICE, AT(training.mixed_precision), "none", "none|bf16", 0, 0},
+    {"training.mixed_precision_ops", STRING, AT(training.mixed_precision_ops), NULL, NULL, 0, 0},
     {"training.allow_tf32", FLAG, AT(training.allow_tf32), "false", NULL, 0, 0},
     {"training.eval_every", INTEGER, AT(training.eval_every), "0", NULL, 0, UNBOUNDED},
     {"training.eval_batches", INTEGER, AT(training.eval_batches), "0", NULL, 0, UNBOUNDED},
     {"training.save_every", INTEGER, AT(training.save_every), "0", NULL, 0, UNBOUNDED},
     {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
-    {"training.mixed_precision", LATER, 0, "none", "automatic mixed precision", 0, 0},
     {"training.batch_accumulate", LATER, 0, "1", "gradient accumulation", 0, 0},
     {"training.ema", LATER, 0, "false", "averaged weights", 0, 0},
     {"training.checkpointing", LATER, 0, "none", "rematerialization", 0, 0},
@@ -184,7 +185,8 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     switch (k->kind) {
     case CHOICE:
         if (!is_choice(k->choices, text)) {
-            if (!strcmp(k->path, "training.compile_mode") && is_choice("reduce-overhead|max-autotune", text))
+            if ((!strcmp(k->path, "training.compile_mode") && is_choice("reduce-overhead|max-autotune", text)) ||
+                (!strcmp(k->path, "training.mixed_precision") && !strcmp(text, "fp16")))
                 return fail(error, at, "%s: %s comes in a later version; this one has: %s", k->path, text, k->choices);
             return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
         }

@@ -48,7 +48,7 @@ typedef struct recipe {
         int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, log_every;
         double clip_grad_norm;
         bool compile, allow_tf32;
-        char *compile_mode;
+        char *compile_mode, *mixed_precision, *mixed_precision_ops;
     } training;
     struct {
         int64_t length, every;

@@ -235,13 +235,17 @@ static tcc_status verify(run *s, const tcc_batch *batch) {
 
 static tcc_status create_model(run *s) {
     const recipe *r = s->recipe;
-    const char *name = r->optimizer.name;
+    const char *name = r->optimizer.name, *precision = r->training.mixed_precision;
     tcc_model_options o = {.size = sizeof o,
                            .seed = (uint64_t)r->training.seed,
                            .dump_dir = s->options->dump_dir,
                            .device = s->options->device,
                            .arch = s->options->arch,
                            .allow_tf32 = r->training.allow_tf32,
+                           .mixed_precision = !strcmp(precision, "bf16")   ? TCC_MIXED_BF16
+                                              : !strcmp(precision, "fp16") ? TCC_MIXED_FP16
+                                                                           : TCC_MIXED_NONE,
+                           .mixed_precision_ops = r->training.mixed_precision_ops,
                            .progress = s->options->quiet ? NULL : print_verify_progress,
                            .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
     o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,

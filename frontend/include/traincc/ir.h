@@ -43,6 +43,8 @@ typedef struct tcc_ir_options {
     bool time;            /* log times whatever TCC_LOG says */
     const char *target;   /* what code would be for, which select asks: "host", or a GPU's "sm_90"; NULL: nothing */
     bool libraries;       /* as if the target's libraries took every call that they are asked about */
+    const char *amp;      /* amp: the low type, "f16" or "bf16"; NULL: the pipeline has no mixed precision */
+    const char *amp_ops;  /* amp: other classes for some ops, "gelu=fp32,take=fp32"; NULL: none */
 } tcc_ir_options;
 
 /* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. On an error the graph is the

@@ -40,6 +40,10 @@ typedef enum tcc_mode {
     TCC_MODE_EAGER,   /* each op is a kernel of its own: for comparison and debugging */
 } tcc_mode;
 
+/* In which type the products, convolutions and attention of a model compute, and what they store. Parameters, their
+ * updates, sums, norms and losses are float32 in any case (Micikevicius et al. 2018). */
+typedef enum tcc_mixed_precision { TCC_MIXED_NONE, TCC_MIXED_BF16, TCC_MIXED_FP16 } tcc_mixed_precision;
+
 typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW } tcc_optimizer_kind;
 
 /* How parameters are updated; PyTorch's definitions. Zero fields take the defaults given here. */
@@ -77,6 +81,10 @@ typedef struct tcc_model_options {
     void *progress_user;
     int64_t verify_samples; /* the most samples of a batch that tcc_model_verify takes; 0: as many as its
                                interpreter does in about half a minute on two cores */
+    tcc_mixed_precision mixed_precision;
+    const char *mixed_precision_ops; /* other choices for some ops, as "gelu=fp32,take=fp32": "low" computes in the low
+                                        type, "fp32" in float32, "opmath" in float32 with a result of its first
+                                        operand's type, "promote" in the widest of its operands' types; or NULL */
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */

@@ -13,6 +13,9 @@ TCC_API_BEGIN
 /* -- Scopes: prefixes of names -- */
 TCC_API void tcc_scope(tcc_trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 TCC_API void tcc_scope_end(tcc_trace *t);
+/* What is computed between the two stays in float32, whatever the model's mixed precision. They may nest. */
+TCC_API void tcc_full_precision(tcc_trace *t);
+TCC_API void tcc_full_precision_end(tcc_trace *t);
 /* A place for errors and reports that names a part of the model instead of a line of source: `model` and the open
  * scopes, "gpt.transformer.h.0.attn"; layers add their names to it. It is for models whose users do not have their
  * source:
