@@ -16,6 +16,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP},
     {TCC_PASS_AUTODIFF,    IF_TRAINING,  MUST},     /* before decompose: gradient rules know composites */
     {TCC_PASS_TRAIN_STEP,  IF_TRAINING,  MUST},
+    {TCC_PASS_LOW_COPIES,  IF_AMP,       MAY_SKIP}, /* after the updates of weights */
     {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
     {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT
+ * low-copies: where a step reads a weight in a shorter type than it is kept in, that copy stays in memory from step to
+ * step: a derived state, which the update of the weight writes too. So no step casts its weights anew, and the cast is
+ * part of the optimizer's kernel.
+ *
+ * Copies are made of weights that a contraction, attention or a gather reads, directly or through views. Other ops have
+ * a cast computed as they read. */
+#include "ir/build.h"
+#include "ir/support/alloc.h"
+#include "passes/pass.h"
+
+#include <string.h>
+
+/* Reads its operands as they lie in memory. */
+static bool reads_memory(const tcc_node *n) {
+    const tcc_fusion_class class = tcc_op_get_info(n->op)->fusion;
+    return class == TCC_FUSION_CONTRACT || class == TCC_FUSION_ATTENTION || class == TCC_FUSION_INDEX;
+}
+
+/* A trained input in a shorter type. */
+static bool is_low_weight(const tcc_node *n) {
+    if (n->op != TCC_OP_CAST || (n->type.dtype != TCC_F16 && n->type.dtype != TCC_BF16)) return false;
+    const tcc_node *weight = n->operands[0];
+    return weight->op == TCC_OP_INPUT && weight->attrs->input.role == TCC_ROLE_PARAM && weight->type.dtype == TCC_F32;
+}
+
+/* By node: what reads it, through views too, reads memory. */
+static bool *mark_read(const tcc_graph *g, const bool *live) {
+    bool *read = tcc__calloc((size_t)g->nodes.count + 1, sizeof *read);
+    if (!read) return NULL;
+    for (int id = g->nodes.count - 1; id >= 0; id--) {
+        const tcc_node *n = g->nodes.data[id];
+        const bool passes_on = read[id] && tcc_op_get_info(n->op)->fusion == TCC_FUSION_VIEW;
+        for (int i = 0; i < n->n_operands && live[id]; i++) read[n->operands[i]->id] |= passes_on || reads_memory(n);
+    }
+    return read;
+}
+
+/* The number of the output that is the next value of input number `input`; -1: it stays. */
+static int next_value(const tcc_graph *g, int input) {
+    for (int i = 0; i < g->outputs.count; i++)
+        if (g->outputs.data[i].alias == input) return i;
+    return -1;
+}
+
+/* The copies' next values are outputs after all others. */
+static tcc_status add_updates(const tcc_graph *in, tcc_graph *g) {
+    for (int i = in->inputs.count; i < g->inputs.count; i++) {
+        const tcc_node *copy = g->inputs.data[i];
+        int weight = 0;
+        while (strcmp(g->inputs.data[weight]->attrs->input.name, copy->attrs->input.copy_of)) weight++;
+        const int output = next_value(g, weight);
+        if (output < 0) continue;
+        tcc_node *value = g->outputs.data[output].node;
+        tcc_ir_set_loc(g, copy->loc, true);
+        TCC_TRY(tcc_ir_output(g, copy->attrs->input.name, tcc_ir_cast(g, value, copy->type.dtype), i));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_pass_low_copies(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    tcc_rewrite rw;
+    TCC_TRY(tcc_rewrite_begin(&rw, in));
+    bool *read = mark_read(in, rw.live);
+    if (!read) {
+        tcc_rewrite_abort(&rw);
+        return tcc_enomem(cx->diag);
+    }
+    for (int id = 0; id < in->nodes.count; id++) {
+        const tcc_node *n = in->nodes.data[id];
+        if (!rw.live[id]) continue;
+        if (!read[id] || !is_low_weight(n)) {
+            tcc_rewrite_copy(&rw, n);
+            continue;
+        }
+        const tcc_node *weight = rw.map[n->operands[0]->id];
+        const char *name = tcc_arena_printf(&rw.to->arena, "%s.%s", weight->attrs->input.name,
+                                            tcc_dtype_text(n->type.dtype));
+        if (!name) tcc_enomem(cx->diag);
+        else rw.map[id] = tcc_ir_state_copy(rw.to, name, n->type.dtype, weight, n->loc);
+    }
+    tcc__free(read);
+    TCC_TRY(tcc_rewrite_end(&rw, out));
+    const tcc_status status = add_updates(in, *out);
+    if (status != TCC_OK) {
+        tcc_graph_destroy(*out);
+        *out = NULL;
+    }
+    return status;
+}
