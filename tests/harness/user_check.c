@@ -33,6 +33,7 @@ tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned m
         .seed = p->seed,
         .optimizer = p->optimizer,
         .keep_gradients = p->keep_gradients,
+        .mixed_precision = p->precision,
         .verify_passes = true,
     };
     const tcc_model_fn fn = p->model ? p->model : user_program_trace;

@@ -68,6 +68,7 @@ typedef struct user_program {
     user_step steps[USER_STEPS];
     tcc_optimizer_options optimizer;
     bool keep_gradients;
+    tcc_mixed_precision precision;
 } user_program;
 
 /* Calls one step's function. `values` are the results of the steps before. */

@@ -67,11 +67,12 @@ static const char *const fills[] = {"uniform",
                                     "mask of 0 and -inf"};
 
 void user_program_print_c(tcc_strbuf *out, const user_program *p) {
-    static const char *const optimizers[] = {"SGD", "Adam", "AdamW"};
-    tcc_strbuf_printf(out, "/* seed %llu: %s, lr %g, momentum %g%s, weight decay %g, clip %g%s */\n",
+    static const char *const optimizers[] = {"SGD", "Adam", "AdamW"}, *const precisions[] = {"", ", bf16", ", fp16"};
+    tcc_strbuf_printf(out, "/* seed %llu: %s, lr %g, momentum %g%s, weight decay %g, clip %g%s%s */\n",
                       (unsigned long long)p->seed, optimizers[p->optimizer.kind], p->optimizer.lr,
                       p->optimizer.momentum, p->optimizer.nesterov ? " (Nesterov)" : "", p->optimizer.weight_decay,
-                      p->optimizer.clip_grad_norm, p->keep_gradients ? ", gradients kept" : "");
+                      p->optimizer.clip_grad_norm, p->keep_gradients ? ", gradients kept" : "",
+                      precisions[p->precision]);
     for (int i = 0; i < p->n_inputs; i++) {
         const user_input *in = &p->inputs[i];
         tcc_strbuf_printf(out, "/* %s: %s[", in->name, tcc_dtype_text(in->dtype));

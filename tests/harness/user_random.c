@@ -207,6 +207,8 @@ static void choose_optimizer(user_maker *m) {
     if (user_chance(m, 40)) o->weight_decay = 0.1, o->decay_all = user_chance(m, 30);
     if (user_chance(m, 25)) o->clip_grad_norm = 0.5;
     m->p->keep_gradients = user_chance(m, 70);
+    if (!m->options->exact)
+        m->p->precision = m->p->seed % 6 == 4 ? TCC_MIXED_BF16 : m->p->seed % 6 == 5 ? TCC_MIXED_FP16 : TCC_MIXED_NONE;
 }
 
 /* -- The frame -- */

@@ -28,8 +28,10 @@ static tcc_graph *make_graph(tcc_model *m, const user_program *p, bool train) {
     tcc_pass_options options = tcc__model_pass_options(m, train, g, groups);
     options.spec.keep_gradients = true;
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
-    status = tcc_pipeline_run_named(&cx, &(tcc_manager_options){0},
-                                    train ? "autodiff,train-step,decompose" : "decompose", &g, NULL);
+    const char *passes = !options.amp ? train ? "autodiff,train-step,decompose" : "decompose"
+                         : train      ? "amp,autodiff,train-step,low-copies,decompose"
+                                      : "amp,low-copies,decompose";
+    status = tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, passes, &g, NULL);
     free(groups);
     if (status == TCC_OK) return g;
     tcc_graph_destroy(g);
@@ -154,7 +156,8 @@ static tcc_status run_once(user_reference *r, const tcc_graph *g, tcc_drawn *sta
         const tcc_output *o = &g->outputs.data[i];
         if (o->alias < 0) see(r, o->name, when, &outputs[i]);
         else if (train) store_drawn(&outputs[i], &state[o->alias]);
-        if (o->alias >= 0 && when == USER_TRAIN_STEPS - 1) see(r, o->name, USER_TRAIN_STEPS, &state[o->alias]);
+        const bool shown = o->alias >= 0 && !tcc_input_is_copy(g->inputs.data[o->alias]);
+        if (shown && when == USER_TRAIN_STEPS - 1) see(r, o->name, USER_TRAIN_STEPS, &state[o->alias]);
     }
     free_all(inputs, g->inputs.count);
     free_all(outputs, g->outputs.count);

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ * Mixed precision from the public API: what is compiled, that it trains, and what is refused. */
+#include "harness/check.h"
+#include "traincc/traincc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define OK(cx, call)                                                            \
+    do {                                                                        \
+        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_context_error(cx)); \
+    } while (0)
+
+enum { SAMPLES = 4, CONTEXT = 16, VOCAB = 11, IMAGE = 16, CLASSES = 3 };
+
+/* -- Two kinds of models and their data -- */
+
+static void text_model(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_gpt_options o = {.layers = 2, .heads = 2, .width = 32, .context = CONTEXT, .vocab = VOCAB, .bias = true};
+    tcc_tensor logits = tcc_gpt(t, tcc_input(t, "x"), &o);
+    tcc_loss(t, tcc_cross_entropy(logits, tcc_input(t, "y")));
+}
+
+static void image_model(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_resnet_options o = {.depth = 18, .classes = CLASSES, .width = 8, .cifar_stem = true};
+    tcc_loss(t, tcc_cross_entropy(tcc_resnet(t, tcc_input(t, "x"), &o), tcc_input(t, "y")));
+}
+
+typedef struct data {
+    int32_t tokens[SAMPLES * CONTEXT], next[SAMPLES * CONTEXT], labels[SAMPLES];
+    float images[SAMPLES * 3 * IMAGE * IMAGE];
+    tcc_array arrays[2];
+} data;
+
+static uint32_t draw(uint32_t *seed) { return (*seed = *seed * 1664525u + 1013904223u) >> 16; }
+
+/* A text whose next token follows from the last, and images whose brightness is their class. */
+static void make_data(data *d, bool images) {
+    uint32_t seed = 3;
+    for (int i = 0; i < SAMPLES * CONTEXT; i++) {
+        d->tokens[i] = (int32_t)(draw(&seed) % VOCAB);
+        d->next[i] = (d->tokens[i] * 3 + 1) % VOCAB;
+    }
+    for (int i = 0; i < SAMPLES; i++) {
+        d->labels[i] = i % CLASSES;
+        for (int k = 0; k < 3 * IMAGE * IMAGE; k++)
+            d->images[i * 3 * IMAGE * IMAGE + k] = (float)d->labels[i] + (float)(draw(&seed) % 100) / 100;
+    }
+    d->arrays[0] = (tcc_array){"x", TCC_I32, 2, {SAMPLES, CONTEXT}, d->tokens};
+    d->arrays[1] = (tcc_array){"y", TCC_I32, 2, {SAMPLES, CONTEXT}, d->next};
+    if (!images) return;
+    d->arrays[0] = (tcc_array){"x", TCC_F32, 4, {SAMPLES, 3, IMAGE, IMAGE}, d->images};
+    d->arrays[1] = (tcc_array){"y", TCC_I32, 1, {SAMPLES}, d->labels};
+}
+
+static tcc_model_options options_for(tcc_mixed_precision precision, const char *arch) {
+    return (tcc_model_options){.size = sizeof(tcc_model_options),
+                               .seed = 5,
+                               .arch = arch,
+                               .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 3e-3},
+                               .mixed_precision = precision};
+}
+
+/* -- What is compiled -- */
+
+/* Counts the groups of the text whose nodes only cast and view, but for one that reads the batch. */
+static int count_cast_kernels(const char *tir) {
+    enum { MOST_NODES = 1 << 14 };
+    static char ops[MOST_NODES][16];
+    static bool reads_batch[MOST_NODES];
+    int found = 0;
+    for (const char *line = tir; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        int id, first;
+        char op[16];
+        const size_t length = strcspn(line, "\n");
+        if (sscanf(line, " %%%d = %15[a-z_0-9]", &id, op) == 2 && id < MOST_NODES) {
+            snprintf(ops[id], sizeof ops[id], "%s", op);
+            reads_batch[id] = !strcmp(op, "input") && memmem(line, length, "name=\"x\"", 8) != NULL;
+            const char *open = memchr(line, '(', length);
+            if (open && sscanf(open, "(%%%d", &first) == 1 && first < id) reads_batch[id] = reads_batch[first];
+        }
+        const char *nodes = strncmp(line, "  group", 7) ? NULL : strstr(line, "nodes(");
+        if (!nodes) continue;
+        bool casts = false, only = true, batch = false;
+        for (const char *n = nodes + 5; *n != ')' && sscanf(n + 1, " %%%d", &id) == 1; n += strcspn(n + 1, ",)") + 1) {
+            const char *name = ops[id];
+            casts |= !strcmp(name, "cast");
+            batch |= reads_batch[id];
+            only &= !strcmp(name, "cast") || !strcmp(name, "reshape") || !strcmp(name, "transpose") ||
+                    !strcmp(name, "slice") || !strcmp(name, "broadcast");
+        }
+        found += casts && only && !batch;
+    }
+    return found;
+}
+
+static void no_kernel_only_casts(void **state) {
+    (void)state;
+    static const char *const archs[] = {NULL, "sm_80", "sm_90"};
+    static data d;
+    for (int images = 0; images < 2; images++)
+        for (int a = 0; a < 3; a++)
+            for (int eager = 0; eager < 2; eager++) {
+                tcc_context *cx;
+                tcc_model *m;
+                char *tir;
+                tcc_model_options o = options_for(TCC_MIXED_BF16, archs[a]);
+                o.mode = eager ? TCC_MODE_EAGER : TCC_MODE_DEFAULT;
+                make_data(&d, images);
+                OK(cx, tcc_context_create(&cx));
+                OK(cx, tcc_model_create(cx, images ? image_model : text_model, NULL, &o, &m));
+                OK(cx, tcc_model_compile(m, true, d.arrays, 2));
+                OK(cx, tcc_model_report(m, "tir", &tir));
+                const int count = count_cast_kernels(tir);
+                if (eager) assert_true(count > 0); /* so that counting is known to find them */
+                else if (count)
+                    fail_msg("%d kernels of the %s model only cast, %s", count, images ? "image" : "text",
+                             archs[a] ? archs[a] : "cpu");
+                tcc_string_free(tir);
+                tcc_model_destroy(m);
+                tcc_context_destroy(cx);
+            }
+}
+
+static void full_model(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_input(t, "x"), h = tcc_linear(x, "a", 8, .no_bias = true);
+    tcc_full_precision(t);
+    h = tcc_linear(h, "b", 8, .no_bias = true);
+    tcc_full_precision_end(t);
+    tcc_output(t, "y", tcc_linear(h, "c", 8, .no_bias = true));
+}
+
+static void a_scope_stays_in_float32(void **state) {
+    (void)state;
+    float x[4 * 8] = {0};
+    const tcc_array batch = {"x", TCC_F32, 2, {4, 8}, x};
+    tcc_context *cx;
+    tcc_model *m;
+    char *tir;
+    const tcc_model_options o = options_for(TCC_MIXED_BF16, NULL);
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, full_model, NULL, &o, &m));
+    OK(cx, tcc_model_compile(m, false, &batch, 1));
+    OK(cx, tcc_model_report(m, "tir", &tir));
+    int low = 0, full = 0;
+    for (const char *line = tir; (line = strstr(line, "= dot(")); line++) {
+        const size_t length = strcspn(line, "\n");
+        low += memmem(line, length, ": bf16[", 7) != NULL;
+        full += memmem(line, length, ": f32[", 6) != NULL;
+    }
+    assert_int_equal(low, 2);
+    assert_int_equal(full, 1);
+    tcc_string_free(tir);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+/* -- That it trains -- */
+
+static double final_loss(bool images, tcc_mixed_precision precision, double *first) {
+    enum { STEPS = 40 };
+    static data d;
+    tcc_context *cx;
+    tcc_model *m;
+    const tcc_model_options o = options_for(precision, NULL);
+    make_data(&d, images);
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, images ? image_model : text_model, NULL, &o, &m));
+    for (int i = 0; i < STEPS; i++) {
+        OK(cx, tcc_model_train(m, d.arrays, 2));
+        if (i == 0) *first = tcc_model_loss(m);
+    }
+    OK(cx, tcc_model_evaluate(m, d.arrays, 2));
+    const double loss = tcc_model_loss(m);
+    tcc_array p;
+    for (int i = 0; tcc_model_param(m, i, &p); i++) assert_int_equal(p.dtype, TCC_F32);
+    for (int i = 0; tcc_model_optimizer_state(m, i, &p); i++) assert_null(strstr(p.name, ".bf16"));
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    return loss;
+}
+
+static void trains_like_float32(void **state) {
+    (void)state;
+    for (int images = 0; images < 2; images++) {
+        double first, start;
+        const double full = final_loss(images, TCC_MIXED_NONE, &start);
+        const double low = final_loss(images, TCC_MIXED_BF16, &first);
+        if (fabs(first - start) > 0.01 * start) fail_msg("bf16 begins with loss %g, float32 with %g", first, start);
+        if (!(low < 0.5 * start) || fabs(low - full) > 0.1 * start)
+            fail_msg("%s: from %g, float32 comes to %g and bf16 to %g", images ? "images" : "text", start, full, low);
+    }
+}
+
+/* -- What is refused -- */
+
+static void refused_options(void **state) {
+    (void)state;
+    static const struct {
+        tcc_mixed_precision precision;
+        const char *ops, *says;
+    } cases[] = {
+        {(tcc_mixed_precision)7, NULL, "mixed_precision: 7 is none of TCC_MIXED_NONE, _BF16, _FP16"},
+        {TCC_MIXED_NONE, "gelu=fp32", "mixed_precision_ops \"gelu=fp32\" without mixed_precision"},
+        {TCC_MIXED_BF16, "gelu=f32", "'gelu=f32' is no precision of an op"},
+        {TCC_MIXED_BF16, "geluu=fp32", "there is no op 'geluu' to give a precision to"},
+    };
+    tcc_context *cx;
+    tcc_model *m;
+    OK(cx, tcc_context_create(&cx));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tcc_model_options o = options_for(cases[i].precision, NULL);
+        o.mixed_precision_ops = cases[i].ops;
+        assert_int_equal(tcc_model_create(cx, text_model, NULL, &o, &m), TCC_EINVAL);
+        if (!strstr(tcc_context_error(cx), cases[i].says))
+            fail_msg("\"%s\" does not say \"%s\"", tcc_context_error(cx), cases[i].says);
+        tcc_context_clear_error(cx);
+    }
+    tcc_context_destroy(cx);
+}
+
+static void unclosed(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_full_precision(t);
+    tcc_output(t, "y", tcc_relu(tcc_input(t, "x")));
+}
+
+static void unopened(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_full_precision_end(t);
+    tcc_output(t, "y", tcc_relu(tcc_input(t, "x")));
+}
+
+static void refused_scopes(void **state) {
+    (void)state;
+    static const tcc_model_fn models[] = {unclosed, unopened};
+    static const char *const says[] = {"1 tcc_full_precision without tcc_full_precision_end",
+                                       "tcc_full_precision_end without tcc_full_precision"};
+    float x[2] = {0};
+    const tcc_array batch = {"x", TCC_F32, 1, {2}, x};
+    tcc_context *cx;
+    OK(cx, tcc_context_create(&cx));
+    for (int i = 0; i < 2; i++) {
+        tcc_model *m;
+        OK(cx, tcc_model_create(cx, models[i], NULL, NULL, &m));
+        assert_int_equal(tcc_model_compile(m, false, &batch, 1), TCC_EINVAL);
+        if (!strstr(tcc_context_error(cx), says[i])) fail_msg("\"%s\"", tcc_context_error(cx));
+        tcc_context_clear_error(cx);
+        tcc_model_destroy(m);
+    }
+    tcc_context_destroy(cx);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_kernel_only_casts), cmocka_unit_test(a_scope_stays_in_float32),
+        cmocka_unit_test(trains_like_float32),  cmocka_unit_test(refused_options),
+        cmocka_unit_test(refused_scopes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
