@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ * fuse: groups of a contraction, a window or a scan: what may be in front of it, and what behind it. */
+#include "passes/fuse_draft.h"
+
+#include "passes/group.h"
+
+#include <string.h>
+
+/* POINT work behind a contraction, window or scan, at the index of its result. */
+bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    int hero = position_of(s, d->hero);
+    for (int i = 0; i < d->n_nodes; i++) {
+        const tcc_node *n = d->nodes[i];
+        bool full = tcc_draft_reads_full(n, s);
+        s->level[i] = TCC_LEVEL_POINT;
+        if (tcc_draft_operand_levels(n, s) >> TCC_LEVEL_KEPT & 1)
+            return fail(reason, "work behind the sum of an operand");
+        if (tcc_is_reduction(n)) { /* as find_hero lets through */
+            s->level[i] = TCC_LEVEL_KEPT;
+            continue;
+        }
+        if (i == hero) s->level[i] = TCC_LEVEL_FULL;
+        else if (full && tcc_fusion_of(n) != TCC_FUSION_POINT &&
+                 (d->kind == TCC_GROUP_SCAN || !tcc_draft_is_last_reshape(d, i)))
+            return fail(reason, "a view of the result");
+        else if (full) s->level[i] = TCC_LEVEL_FULL;
+        else if (!tcc_draft_loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
+        if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL)
+            return fail(reason, "an output that does not depend on the result");
+    }
+    return true;
+}
+
+/* Marks in `front` the nodes that the operands of `heroes` depend on. */
+static void mark_front(const tcc_draft *d, const tcc_draft_scratch *s, bool *front, bool (*is_hero)(const tcc_node *)) {
+    memset(front, 0, (size_t)d->n_nodes);
+    for (int i = d->n_nodes - 1; i >= 0; i--) {
+        if (!front[i] && !is_hero(d->nodes[i])) continue;
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            int p = position_of(s, d->nodes[i]->operands[k]);
+            if (p >= 0 && !is_hero(d->nodes[p])) front[p] = true;
+        }
+    }
+}
+
+static bool is_contraction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_CONTRACT; }
+static bool is_window(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_WINDOW; }
+
+/* At most one sum of an operand that is in memory, and then nothing behind the dot. */
+static bool check_sums(const tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
+    int full = 0, sums = 0;
+    for (int i = 0; i < d->n_nodes; i++) {
+        full += s->level[i] == TCC_LEVEL_FULL;
+        if (s->level[i] != TCC_LEVEL_KEPT) continue;
+        sums++;
+        if (position_of(s, d->nodes[i]->operands[0]) >= 0)
+            return fail(reason, "the sum of an operand that is not in memory");
+    }
+    return !sums || (sums == 1 && full == 1) || fail(reason, "more than a dot and the sum of an operand");
+}
+
+/* Counts nodes and tensors that operand n of a contraction is computed from; `seen` by position. */
+static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tcc_node *n, bool *seen,
+                        const tcc_node **reads, int *n_nodes, int *n_reads) {
+    const int p = position_of(s, n);
+    if (p < 0) {
+        int at = 0;
+        while (at < *n_reads && reads[at] != n) at++;
+        bool one = tcc_type_numel(&n->type) == 1 || (n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1);
+        if (at == *n_reads && !one && at <= TCC_GROUP_MAX_READS) reads[(*n_reads)++] = n;
+        return;
+    }
+    if (seen[p]) return;
+    seen[p] = true;
+    ++*n_nodes;
+    for (int k = 0; k < n->n_operands; k++) count_front(d, s, n->operands[k], seen, reads, n_nodes, n_reads);
+}
+
+/* Work in front of a contraction that its kernel can do while it reads. */
+static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const bool *front, const char **reason) {
+    const bool dot = d->hero->op == TCC_OP_DOT;
+    bool works = false;
+    for (int i = 0; i < d->n_nodes; i++) {
+        if (!front[i]) continue;
+        const tcc_node *n = d->nodes[i];
+        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || n->op == TCC_OP_SLICE;
+        if (dot && moves) continue;
+        works = true;
+        if (!tcc_draft_computes_operands(s, d->hero))
+            return fail(reason, "work in front of a contraction that reads its operands from memory");
+        if (tcc_fusion_of(n) != TCC_FUSION_POINT && n->op != TCC_OP_BROADCAST)
+            return fail(reason, "work in front of a contraction at other indices");
+    }
+    if (!works) return true;
+    if (!dot && d->hero->attrs->conv.groups > 1) return fail(reason, "work in front of a convolution in groups");
+    for (int k = 0; k < 2; k++) {
+        const tcc_node *operand = d->hero->operands[k], *reads[TCC_GROUP_MAX_READS + 1];
+        const tcc_dtype dtype = operand->type.dtype;
+        bool seen[TCC_FUSE_MAX_NODES] = {0};
+        int n_nodes = 0, n_reads = 0;
+        if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64)
+            return fail(reason, "work in front of a contraction of other types");
+        count_front(d, s, operand, seen, reads, &n_nodes, &n_reads);
+        if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > TCC_GROUP_MAX_READS)
+            return fail(reason, "much work in front of a contraction");
+    }
+    return true;
+}
+
+bool tcc_draft_check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (!tcc_draft_check_epilogue(d, s, reason)) return false;
+    bool front[TCC_FUSE_MAX_NODES];
+    mark_front(d, s, front, is_contraction);
+    for (int i = 0; i < d->n_nodes; i++)
+        if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX)
+            return fail(reason, "indexing beside a contraction");
+    return check_front(d, s, front, reason) && check_sums(d, s, reason);
+}
+
+bool tcc_draft_check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
+    if (!tcc_draft_check_epilogue(d, s, reason)) return false;
+    bool front[TCC_FUSE_MAX_NODES];
+    mark_front(d, s, front, is_window);
+    for (int i = 0; i < d->n_nodes; i++)
+        if (front[i]) return fail(reason, "work in front of a window");
+    return true;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT
+ * A draft's scratch, and questions about its nodes. */
+#include "passes/fuse_draft.h"
+
+#include "ir/support/alloc.h"
+#include "passes/group.h"
+#include "passes/select.h"
+
+#include <string.h>
+
+tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *options, tcc_draft_scratch *out) {
+    size_t count = (size_t)g->nodes.count + 1;
+    const tcc_pass_target *target = options ? options->target : NULL;
+    *out = (tcc_draft_scratch){tcc__malloc(sizeof *out->position * count),
+                               tcc__malloc(sizeof *out->level * count),
+                               tcc__malloc(sizeof *out->contexts * count),
+                               tcc__malloc(sizeof *out->identity * count),
+                               tcc__malloc(sizeof *out->times * count),
+                               tcc__malloc(sizeof *out->mark * count),
+                               tcc__calloc(count, sizeof *out->loaded),
+                               g,
+                               target,
+                               tcc__calloc(count, sizeof *out->computes),
+                               tcc__calloc(count, sizeof *out->summed)};
+    if (!out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
+        !out->loaded || !out->computes || !out->summed) {
+        tcc_draft_scratch_free(out);
+        return tcc_enomem(g->diag);
+    }
+    for (size_t i = 0; i < count; i++) out->position[i] = -1;
+    return TCC_OK;
+}
+
+void tcc_draft_scratch_free(tcc_draft_scratch *s) {
+    tcc__free(s->position);
+    tcc__free(s->level);
+    tcc__free(s->contexts);
+    tcc__free(s->identity);
+    tcc__free(s->times);
+    tcc__free(s->mark);
+    tcc__free(s->loaded);
+    tcc__free(s->computes);
+    tcc__free(s->summed);
+    *s = (tcc_draft_scratch){0};
+}
+
+/* -- Questions to the target -- */
+
+bool tcc_draft_computes_operands(const tcc_draft_scratch *s, tcc_node *hero) {
+    if (!s->target || !s->target->computes_operands) return false;
+    signed char *answer = &s->computes[hero->id];
+    if (!*answer) *answer = s->target->computes_operands(s->target->user, s->graph, hero) ? 1 : -1;
+    return *answer > 0;
+}
+
+bool tcc_draft_sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node *sum) {
+    if (!s->target || !s->target->sums_operands || tcc_group_summed_operand(dot, sum) < 0) return false;
+    int *answer = &s->summed[sum->id];
+    if (*answer != dot->id + 1 && *answer != -dot->id - 1)
+        *answer = s->target->sums_operands(s->target->user, s->graph, dot, sum) ? dot->id + 1 : -dot->id - 1;
+    return *answer > 0;
+}
+
+/* -- Shapes -- */
+
+bool tcc_same_dims(const tcc_type *a, const tcc_type *b) {
+    return a->rank == b->rank && !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+}
+
+bool tcc_dims_alike(const tcc_type *a, const tcc_type *b) {
+    int i = 0, k = 0;
+    for (;;) {
+        while (i < a->rank && a->dims[i] == 1) i++;
+        while (k < b->rank && b->dims[k] == 1) k++;
+        if (i == a->rank || k == b->rank) return i == a->rank && k == b->rank;
+        if (a->dims[i++] != b->dims[k++]) return false;
+    }
+}
+
+/* -- Levels -- */
+
+unsigned tcc_draft_operand_levels(const tcc_node *n, const tcc_draft_scratch *s) {
+    unsigned levels = 0;
+    for (int i = 0; i < n->n_operands; i++) {
+        int p = position_of(s, n->operands[i]);
+        if (p >= 0) levels |= 1U << s->level[p];
+    }
+    return levels;
+}
+
+bool tcc_draft_reads_full(const tcc_node *n, const tcc_draft_scratch *s) {
+    return tcc_draft_operand_levels(n, s) >> TCC_LEVEL_FULL & 1;
+}
+
+bool tcc_draft_loads_table(const tcc_node *n, const tcc_draft_scratch *s) {
+    return tcc_fusion_of(n) != TCC_FUSION_INDEX || position_of(s, n->operands[0]) < 0;
+}
+
+bool tcc_draft_is_last_reshape(const tcc_draft *d, int at) {
+    if (d->nodes[at]->op != TCC_OP_RESHAPE || !d->stored[at]) return false;
+    for (int i = at + 1; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++)
+            if (d->nodes[i]->operands[k] == d->nodes[at]) return false;
+    return true;
+}

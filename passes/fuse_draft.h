@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * The rules of fuse, a file for each family of groups, and what they ask of a draft. A rule is true if the draft may be
+ * such a group; it leaves the level of each node in the scratch. Otherwise *reason says why not. */
+#ifndef TCC_PASSES_FUSE_DRAFT_H
+#define TCC_PASSES_FUSE_DRAFT_H
+
+#include "passes/fuse.h"
+
+/* The rules. tcc_draft_check_epilogue: also those of a scan. */
+bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+bool tcc_draft_check_contract(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+bool tcc_draft_check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+bool tcc_draft_check_attention(const tcc_draft *d, tcc_draft_scratch *s, const char **reason);
+
+/* A reduction's values lie together in rows. */
+bool tcc_draft_reduces_rows(const tcc_node *n);
+
+static inline int position_of(const tcc_draft_scratch *s, const tcc_node *n) { return s->position[n->id]; }
+
+static inline bool fail(const char **reason, const char *text) {
+    *reason = text;
+    return false;
+}
+
+/* The target's answers, asked once. Whether its kernels compute a contraction's operands while they read them. */
+bool tcc_draft_computes_operands(const tcc_draft_scratch *s, tcc_node *hero);
+/* Whether `sum` is that of an operand of `dot`, which one call computes as well. */
+bool tcc_draft_sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node *sum);
+
+bool tcc_same_dims(const tcc_type *a, const tcc_type *b);
+/* Equal but for dims of 1. */
+bool tcc_dims_alike(const tcc_type *a, const tcc_type *b);
+
+/* What the operands of n make it: bit 1 << level for the level of each that is in the draft. */
+unsigned tcc_draft_operand_levels(const tcc_node *n, const tcc_draft_scratch *s);
+bool tcc_draft_reads_full(const tcc_node *n, const tcc_draft_scratch *s);
+/* The table of an INDEX node is loaded, never computed. */
+bool tcc_draft_loads_table(const tcc_node *n, const tcc_draft_scratch *s);
+/* A stored reshape that nothing in the group reads: its memory is that of its operand. */
+bool tcc_draft_is_last_reshape(const tcc_draft *d, int at);
+
+#endif
