@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * The data of a training run. */
+#include "train_run.h"
+
+#include <string.h>
+
+tcc_status run_open_data(run *s) {
+    const recipe *r = s->recipe;
+    tcc_data_options o = {.size = sizeof o,
+                          .kind = r->data.kind,
+                          .path = r->data.path,
+                          .val_path = r->data.val_path,
+                          .val_split = r->data.val_split,
+                          .context = r->model.context,
+                          .bytes = r->data.bytes,
+                          .augment = r->data.augment,
+                          .csv_label = r->data.label,
+                          .csv_regression = r->data.regression,
+                          .token_bytes = (int)r->data.token_bytes,
+                          .vocab_size = r->data.vocab_size,
+                          .classes = (int)r->data.classes,
+                          .csv_separator = !strcmp(r->data.separator, "\\t") ? '\t' : r->data.separator[0]};
+    o.n_channels = r->data.mean.count;
+    for (int i = 0; i < r->data.mean.count; i++) {
+        o.mean[i] = r->data.mean.v[i];
+        o.std[i] = r->data.std.v[i];
+    }
+    if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;
+    if (!strcmp(r->data.header, "no")) o.csv_header = TCC_CSV_HEADER_NO;
+    tcc_status status = tcc_dataset_open(s->cx, &o, &s->data);
+    if (status != TCC_OK) return status;
+    tcc_dataset_get_info(s->data, &s->info);
+
+    tcc_loader_options train = {.size = sizeof train,
+                                .split = TCC_SPLIT_TRAIN,
+                                .batch_size = r->data.batch_size,
+                                .num_workers = (int)r->data.num_workers,
+                                .shuffle = r->data.shuffle,
+                                .last_batch = r->data.drop_last ? TCC_LAST_DROP : TCC_LAST_KEEP,
+                                .seed = (uint64_t)r->training.seed};
+    status = tcc_loader_create(s->cx, s->data, &train, &s->loader);
+    if (status != TCC_OK || !s->info.samples[TCC_SPLIT_VALIDATION]) return status;
+    tcc_loader_options validation = {.size = sizeof validation,
+                                     .split = TCC_SPLIT_VALIDATION,
+                                     .batch_size = r->data.batch_size,
+                                     .num_workers = (int)r->data.num_workers,
+                                     .last_batch = TCC_LAST_KEEP};
+    return tcc_loader_create(s->cx, s->data, &validation, &s->val_loader);
+}
+
+tcc_status run_check_prompt(run *s) {
+    const char *prompt = s->recipe->sample.prompt;
+    int64_t count;
+    int32_t none;
+    if (!prompt || strcmp(s->recipe->data.kind, "text")) return TCC_OK;
+    return tcc_dataset_encode(s->cx, s->data, prompt, strlen(prompt), &none, 0, &count);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT
+ * The model of a training run: what its function builds, and every program of it compiled before the first step. */
+#include "train_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* -- The model -- */
+
+static tcc_tensor logits_of(const run *s, tcc_trace *t, tcc_tensor x) {
+    const recipe *r = s->recipe;
+    const char *name = r->model.name;
+    int64_t outputs = s->regression ? 1 : s->info.classes;
+    if (!strcmp(name, "gpt"))
+        return tcc_gpt(t, x,
+                       &(tcc_gpt_options){.layers = r->model.layers,
+                                          .heads = r->model.heads,
+                                          .width = r->model.width,
+                                          .context = r->model.context,
+                                          .vocab = outputs,
+                                          .dropout = r->model.dropout,
+                                          .bias = r->model.bias,
+                                          .gelu_tanh = !strcmp(r->model.gelu, "tanh")});
+    if (!strcmp(name, "cnn"))
+        return tcc_cnn(
+            t, x,
+            &(tcc_cnn_options){
+                .channels1 = 32, .channels2 = 64, .hidden = 128, .classes = outputs, .dropout = r->model.dropout});
+    if (!strncmp(name, "resnet", 6))
+        return tcc_resnet(
+            t, x,
+            &(tcc_resnet_options){
+                .depth = atoi(name + 6), .classes = outputs, .width = 64, .cifar_stem = r->model.cifar_stem});
+    int64_t hidden[RECIPE_LIST_MAX];
+    for (int i = 0; i < r->model.hidden.count; i++) hidden[i] = (int64_t)r->model.hidden.v[i];
+    x = tcc_rank(x) > 2 ? tcc_flatten(x, 1) : x;
+    return tcc_mlp(
+        t, x,
+        &(tcc_mlp_options){
+            .n_hidden = r->model.hidden.count, .hidden = hidden, .outputs = outputs, .dropout = r->model.dropout});
+}
+
+#undef TCC_HERE
+#define TCC_HERE tcc_scope_place(t, "loss")
+
+/* Inputs x and, but for sampling, y; outputs loss, and for classifiers `correct`, the number of hits. */
+static void build(tcc_trace *t, void *user) {
+    const run *s = user;
+    const tcc_loc data = {.file = "data"};
+    tcc_tensor logits = logits_of(s, t, tcc_input_at(t, "x", data));
+    if (!tcc_has_input(t, "y")) {
+        tcc_output(t, "logits", logits);
+        return;
+    }
+    tcc_tensor y = tcc_input_at(t, "y", data);
+    if (s->regression) {
+        tcc_loss(t, tcc_mse_loss(logits, y));
+        return;
+    }
+    tcc_loss(t, tcc_cross_entropy(logits, y));
+    if (!s->language && !tcc_is_training(t))
+        tcc_output(t, "correct", tcc_sum(tcc_cast(tcc_eq(tcc_argmax(logits, -1), y), TCC_F32), TCC_ALL));
+}
+
+/* -- Compiling -- */
+
+static tcc_status rewind_loader(run *s) {
+    return tcc_loader_set_state(s->loader, (tcc_loader_state){.seed = tcc_loader_get_state(s->loader).seed});
+}
+
+tcc_status run_first_batch(run *s, const tcc_batch **batch) {
+    tcc_status status = rewind_loader(s);
+    return status == TCC_OK ? tcc_loader_next(s->loader, batch) : status;
+}
+
+/* Compiles for batches like this one, but of `samples` samples. */
+static tcc_status compile_for(run *s, bool train, const tcc_batch *like, int64_t samples) {
+    tcc_array *arrays = malloc(sizeof *arrays * (size_t)like->n_arrays);
+    if (!arrays) return TCC_ENOMEM;
+    for (int i = 0; i < like->n_arrays; i++) {
+        arrays[i] = like->arrays[i];
+        arrays[i].dims[0] = arrays[i].dims[0] / like->count * samples;
+    }
+    tcc_status status = tcc_model_compile(s->model, train, arrays, like->n_arrays);
+    free(arrays);
+    return status;
+}
+
+/* Every program that the run will need, so that none is compiled on the way: of a whole batch and of what is left over
+ * at the end of an epoch, for training and for validation. That of a whole batch of training comes last, which reports
+ * are about. */
+static tcc_status compile_all(run *s, const tcc_batch *like) {
+    const recipe *r = s->recipe;
+    tcc_status status = TCC_OK;
+    for (int split = s->val_loader ? TCC_SPLIT_VALIDATION : TCC_SPLIT_TRAIN;
+         split >= TCC_SPLIT_TRAIN && status == TCC_OK; split--) {
+        bool train = split == TCC_SPLIT_TRAIN;
+        int64_t batch = r->data.batch_size, whole = s->info.samples[split] / batch,
+                left = s->info.samples[split] % batch;
+        bool has_left = left &&
+                        (train ? !r->data.drop_last : !r->training.eval_batches || r->training.eval_batches > whole);
+        if (has_left) status = compile_for(s, train, like, left);
+        if (whole && status == TCC_OK) status = compile_for(s, train, like, batch);
+    }
+    return status;
+}
+
+/* How the verification gets on: for people, so not where the results go. */
+static void print_verify_progress(void *user, const char *text) {
+    (void)user;
+    fprintf(stderr, "verify: %s\n", text);
+}
+
+static tcc_status verify(run *s, const tcc_batch *batch) {
+    char *text = NULL;
+    tcc_status status = tcc_model_verify(s->model, batch->arrays, batch->n_arrays, 0, "tcc-verify.tir");
+    if (status != TCC_OK || s->options->quiet) return status;
+    if ((status = tcc_model_report(s->model, "verify", &text)) != TCC_OK) return status;
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        printf("verify: %.*s\n", (int)strcspn(line, "\n"), line);
+    puts("verify: loss and all gradients agree");
+    fflush(stdout);
+    tcc_string_free(text);
+    return TCC_OK;
+}
+
+tcc_status run_create_model(run *s) {
+    const recipe *r = s->recipe;
+    const char *name = r->optimizer.name, *precision = r->training.mixed_precision;
+    tcc_model_options o = {.size = sizeof o,
+                           .seed = (uint64_t)r->training.seed,
+                           .dump_dir = s->options->dump_dir,
+                           .device = s->options->device,
+                           .arch = s->options->arch,
+                           .allow_tf32 = r->training.allow_tf32,
+                           .mixed_precision = !strcmp(precision, "bf16")   ? TCC_MIXED_BF16
+                                              : !strcmp(precision, "fp16") ? TCC_MIXED_FP16
+                                                                           : TCC_MIXED_NONE,
+                           .mixed_precision_ops = r->training.mixed_precision_ops,
+                           .progress = s->options->quiet ? NULL : print_verify_progress,
+                           .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
+    o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
+                                          .kind = !strcmp(name, "sgd")    ? TCC_SGD
+                                                  : !strcmp(name, "adam") ? TCC_ADAM
+                                                                          : TCC_ADAMW,
+                                          .lr = r->optimizer.lr,
+                                          .beta1 = r->optimizer.betas.v[0],
+                                          .beta2 = r->optimizer.betas.v[1],
+                                          .eps = r->optimizer.eps,
+                                          .weight_decay = r->optimizer.weight_decay,
+                                          .decay_all = r->optimizer.decay_all,
+                                          .momentum = r->optimizer.momentum,
+                                          .nesterov = r->optimizer.nesterov,
+                                          .clip_grad_norm = r->training.clip_grad_norm};
+    tcc_status status = tcc_model_create(s->cx, build, s, &o, &s->model);
+    if (status != TCC_OK) return status;
+    s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
+    tcc_model_profile(s->model, s->options->explain || s->options->profile);
+    const tcc_batch *batch;
+    status = run_first_batch(s, &batch);
+    if (status == TCC_OK && s->options->verify) status = verify(s, batch);
+    bool only_look = s->options->emit || s->options->dry_run;
+    if (status == TCC_OK && !only_look) status = compile_all(s, batch);
+    if (status == TCC_OK && only_look) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
+    return status == TCC_OK ? rewind_loader(s) : status;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ * The steps of a training run, and what comes between them: evaluation, samples, log and progress. */
+#include "train_run.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+static double now_seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void run_end_line(run *s) {
+    if (s->drawing) putchar('\n');
+    s->drawing = false;
+    fflush(stdout);
+}
+
+/* -- Evaluation -- */
+
+typedef struct evaluation {
+    double loss, accuracy; /* accuracy: NaN but for classifiers */
+} evaluation;
+
+static tcc_status evaluate(run *s, evaluation *out) {
+    int64_t batches = tcc_loader_batches(s->val_loader), limit = s->recipe->training.eval_batches;
+    if (limit && limit < batches) batches = limit;
+    double loss = 0, correct = 0, samples = 0;
+    tcc_status status = tcc_loader_set_state(s->val_loader, (tcc_loader_state){0});
+    for (int64_t i = 0; i < batches && status == TCC_OK && !*s->interrupted; i++) {
+        const tcc_batch *batch;
+        status = tcc_loader_next(s->val_loader, &batch);
+        tcc_array hits, mean;
+        if (status == TCC_OK) status = tcc_model_evaluate(s->model, batch->arrays, batch->n_arrays);
+        if (status == TCC_OK) status = tcc_model_output(s->model, "loss", &mean);
+        if (status != TCC_OK) break;
+        loss += (double)*(const float *)mean.data * (double)batch->count;
+        samples += (double)batch->count;
+        if (!s->language && !s->regression && tcc_model_output(s->model, "correct", &hits) == TCC_OK)
+            correct += *(const float *)hits.data;
+    }
+    *out = (evaluation){loss / samples, s->language || s->regression ? NAN : correct / samples};
+    return status;
+}
+
+static tcc_status report_evaluation(run *s, int64_t step) {
+    if (!s->val_loader) return TCC_OK;
+    evaluation e;
+    tcc_status status = evaluate(s, &e);
+    if (status == TCC_OK && *s->interrupted) return TCC_OK; /* half an evaluation says nothing */
+    const tcc_metric values[] = {{"val_loss", e.loss}, {"val_accuracy", e.accuracy}};
+    if (status == TCC_OK) status = tcc_metrics_write(s->metrics, step, values, isnan(e.accuracy) ? 1 : 2);
+    if (status != TCC_OK || s->options->quiet) return status;
+    printf("%sstep %" PRId64 "  val_loss %.4f", s->drawing ? "\r\x1b[K" : "", step, e.loss);
+    s->drawing = false;
+    if (!isnan(e.accuracy)) printf("  val_accuracy %.4f", e.accuracy);
+    putchar('\n');
+    fflush(stdout);
+    return TCC_OK;
+}
+
+/* -- Training -- */
+
+static bool can_sample(const run *s) {
+    return s->language && s->recipe->sample.length && !strcmp(s->recipe->data.kind, "text");
+}
+
+tcc_status run_print_sample(run *s) {
+    if (!can_sample(s)) return TCC_OK;
+    run_end_line(s);
+    puts("--- sample ---");
+    return train_sample(s->cx, s->model, s->data, s->recipe, s->interrupted, stdout);
+}
+
+/* Seconds a step took, on average since the last logged one: waiting for data and training, not evaluating and saving.
+ */
+static double step_seconds(const run *s, int64_t step) { return s->busy_seconds / (double)(step - s->logged_step); }
+
+static double samples_per_second(const run *s, int64_t step) {
+    double each = (double)s->recipe->data.batch_size * (s->language ? (double)s->recipe->model.context : 1);
+    return each / step_seconds(s, step);
+}
+
+static void print_progress(run *s, int64_t step, double loss, double lr) {
+    double now = now_seconds(),
+           left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
+    char line[160];
+    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step,
+             s->total_steps, loss, lr, samples_per_second(s, step), s->language ? "tokens" : "samples",
+             (int)(left / 60), (int)fmod(left, 60));
+    printf(s->terminal ? "\r\x1b[K%s" : "%s\n", line);
+    fflush(stdout);
+    s->shown_at = now;
+    s->drawing = s->terminal;
+}
+
+/* Logs a training step: `step` updates came before it. */
+static tcc_status log_step(run *s, int64_t step, double loss, double lr) {
+    tcc_program_info info;
+    tcc_status status = tcc_model_info(s->model, &info);
+    if (status != TCC_OK) return status;
+    const tcc_metric values[] = {{"loss", loss},
+                                 {"lr", lr},
+                                 {"step_ms", 1e3 * step_seconds(s, step)},
+                                 {s->language ? "tokens_per_s" : "samples_per_s", samples_per_second(s, step)},
+                                 {"peak_bytes", (double)info.peak_bytes}};
+    status = tcc_metrics_write(s->metrics, step, values, sizeof values / sizeof values[0]);
+    if (!s->options->quiet) print_progress(s, step, loss, lr);
+    s->logged_step = step;
+    s->busy_seconds = 0;
+    return status;
+}
+
+static bool due(int64_t every, int64_t step) { return every && step % every == 0; }
+
+/* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a
+ * second. `start`: when the time that counts as training began. */
+static tcc_status report_step(run *s, int64_t step, double lr, double start) {
+    bool log = due(s->recipe->training.log_every, step) || step + 1 == s->total_steps;
+    bool show = !log && s->terminal && !s->options->quiet && now_seconds() - s->shown_at > 0.2;
+    double loss = NAN;
+    tcc_status status = log || show ? tcc_model_step_loss(s->model, step, &loss) : TCC_OK; /* waits for the step */
+    s->busy_seconds += now_seconds() - start;
+    if (status == TCC_OK && log) status = log_step(s, step, loss, lr);
+    else if (status == TCC_OK && show) print_progress(s, step, loss, lr);
+    return status;
+}
+
+/* Reports the step that was not reported yet, if any. What counts of it is the time to enqueue it and, from here on, to
+ * wait for it. */
+static tcc_status report_pending(run *s) {
+    if (!s->pending) return TCC_OK;
+    s->pending = false;
+    s->busy_seconds += s->pending_seconds;
+    return report_step(s, s->pending_step, s->pending_lr, now_seconds());
+}
+
+static tcc_status train_step(run *s, int64_t step) {
+    const tcc_batch *batch;
+    double lr = train_lr(s->recipe, step, s->total_steps), start = now_seconds();
+    tcc_model_set_lr(s->model, lr);
+    tcc_status status = tcc_loader_next(s->loader, &batch);
+    if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
+    if (status != TCC_OK) return status;
+    if (!s->late) return report_step(s, step, lr, start);
+    double enqueued = now_seconds();
+    status = report_pending(s);
+    s->pending = true;
+    s->pending_step = step;
+    s->pending_lr = lr;
+    s->pending_seconds = enqueued - start;
+    return status;
+}
+
+/* What comes between training steps: first their last report. */
+static tcc_status between_steps(run *s, int64_t done) {
+    const recipe *r = s->recipe;
+    bool last = done == s->total_steps || *s->interrupted,
+         evaluates = due(r->training.eval_every, done) || done == s->total_steps;
+    bool saves = due(r->training.save_every, done) || done == s->total_steps;
+    bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
+    tcc_status status = last || evaluates || saves || samples ? report_pending(s) : TCC_OK;
+    if (status == TCC_OK && evaluates) status = report_evaluation(s, done);
+    if (status == TCC_OK && saves) status = run_save(s, done);
+    return status == TCC_OK && samples ? run_print_sample(s) : status;
+}
+
+tcc_status run_train(run *s) {
+    const recipe *r = s->recipe;
+    tcc_status status = TCC_OK;
+    if (!s->first_step) status = run_save(s, 0);
+    else if (due(r->training.eval_every, s->first_step) || s->first_step == s->total_steps)
+        status = report_evaluation(s, s->first_step); /* its line went when the metrics were taken back to this step */
+    s->started = now_seconds();
+    s->logged_step = s->first_step - 1;
+    for (int64_t step = s->first_step; step < s->total_steps && status == TCC_OK && !*s->interrupted; step++) {
+        status = train_step(s, step);
+        if (status == TCC_OK) status = between_steps(s, step + 1);
+    }
+    if (status == TCC_OK) status = report_pending(s); /* an interrupt came just before the last report */
+    if (status == TCC_OK && *s->interrupted) status = run_save(s, tcc_model_step(s->model));
+    return status;
+}
