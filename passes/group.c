@@ -98,7 +98,7 @@ static tcc_node **map_nodes(tcc_rewrite *rw, tcc_node *const *nodes, int count) 
     return mapped;
 }
 
-tcc_status tcc_group_copy_all(tcc_rewrite *rw, const int *order) {
+static tcc_status copy_all(tcc_rewrite *rw, const int *order) {
     const tcc_graph *from = rw->from;
     tcc_graph *to = rw->to;
     for (int i = 0; i < from->nodes.count; i++) {
@@ -124,4 +124,13 @@ tcc_status tcc_group_copy_all(tcc_rewrite *rw, const int *order) {
     }
     to->arena_bytes = from->arena_bytes;
     return TCC_OK;
+}
+
+tcc_status tcc_group_copy_graph(const tcc_graph *in, const int *order, tcc_graph **out) {
+    tcc_rewrite rw;
+    TCC_TRY(tcc_rewrite_begin(&rw, in));
+    const tcc_status status = copy_all(&rw, order);
+    if (status == TCC_OK) return tcc_rewrite_end(&rw, out);
+    tcc_rewrite_abort(&rw);
+    return status;
 }

@@ -74,8 +74,8 @@ void tcc_group_mark_across(const tcc_group *group, bool *across);
  * is no such. */
 int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum);
 
-/* Copies every node, output, group and place of the graph that `rw` began from, groups in the order given: order[i] is
- * the old index of the new group i; NULL keeps it. For passes that change only what groups and places say. */
-tcc_status tcc_group_copy_all(tcc_rewrite *rw, const int *order);
+/* A copy of the graph with every node, output, group and place, groups in the order given: order[i] is the old index of
+ * the new group i; NULL keeps it. For passes that change only what groups and places say. */
+tcc_status tcc_group_copy_graph(const tcc_graph *in, const int *order, tcc_graph **out);
 
 #endif

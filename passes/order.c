@@ -359,13 +359,7 @@ tcc_status tcc_pass_order(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out)
     int *order = tcc__malloc(sizeof *order * (size_t)(in->groups.count + 1));
     if (!order) return tcc_enomem(in->diag);
     tcc_status status = best_order(cx, in, order);
-    tcc_rewrite rw;
-    if (status == TCC_OK) status = tcc_rewrite_begin(&rw, in);
-    if (status == TCC_OK) {
-        status = tcc_group_copy_all(&rw, order);
-        if (status == TCC_OK) status = tcc_rewrite_end(&rw, out);
-        else tcc_rewrite_abort(&rw);
-    }
+    if (status == TCC_OK) status = tcc_group_copy_graph(in, order, out);
     tcc__free(order);
     return status;
 }

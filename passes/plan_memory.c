@@ -243,16 +243,9 @@ static tcc_status plan(tcc_pass_cx *cx, tcc_graph *g) {
 }
 
 tcc_status tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    tcc_rewrite rw;
-    TCC_TRY(tcc_rewrite_begin(&rw, in));
-    tcc_status status = tcc_group_copy_all(&rw, NULL);
-    if (status != TCC_OK) {
-        tcc_rewrite_abort(&rw);
-        return status;
-    }
     tcc_graph *g;
-    TCC_TRY(tcc_rewrite_end(&rw, &g));
-    status = plan(cx, g);
+    TCC_TRY(tcc_group_copy_graph(in, NULL, &g));
+    const tcc_status status = plan(cx, g);
     if (status != TCC_OK) {
         tcc_graph_destroy(g);
         return status;

@@ -157,14 +157,7 @@ static tcc_status select_all(selection *s, const tcc_graph *with_groups) {
 
 /* A copy of the graph whose groups are moved to `groups`: they are made anew. */
 static tcc_status copy_without_groups(const tcc_graph *in, tcc_graph **out, tcc_graph *groups) {
-    tcc_rewrite rw;
-    TCC_TRY(tcc_rewrite_begin(&rw, in));
-    tcc_status status = tcc_group_copy_all(&rw, NULL);
-    if (status != TCC_OK) {
-        tcc_rewrite_abort(&rw);
-        return status;
-    }
-    TCC_TRY(tcc_rewrite_end(&rw, out));
+    TCC_TRY(tcc_group_copy_graph(in, NULL, out));
     memcpy(&groups->groups, &(*out)->groups, sizeof groups->groups);
     memset(&(*out)->groups, 0, sizeof groups->groups);
     (*out)->places.count = 0; /* of other groups */

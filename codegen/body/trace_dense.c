@@ -44,16 +44,21 @@ static const tcc_expr *trace_dot(tcc_body *b, const tcc_node *n, const tcc_affin
 }
 
 typedef struct conv_shape {
-    int spatial;
-    bool last;
+    int spatial;        /* number of spatial dims */
+    int first, channel; /* of an image: its first spatial dim, and that of channels */
 } conv_shape;
+
+static conv_shape shape_of(const tcc_node *n) {
+    const bool last = n->attrs->conv.channels_last;
+    return (conv_shape){.spatial = n->type.rank - 2, .first = last ? 1 : 2, .channel = last ? n->type.rank - 1 : 1};
+}
 
 /* Coordinates of an image or a kernel from its parts. */
 static void image_at(const conv_shape *s, tcc_affine batch, tcc_affine channel, const tcc_affine *spatial,
                      tcc_affine *out) {
     out[0] = batch;
-    out[s->last ? 1 + s->spatial : 1] = channel;
-    for (int i = 0; i < s->spatial; i++) out[(s->last ? 1 : 2) + i] = spatial[i];
+    out[s->channel] = channel;
+    for (int i = 0; i < s->spatial; i++) out[s->first + i] = spatial[i];
 }
 
 /* Traces x with each spatial coordinate required to be within its extent: outside, the padding, it is 0. */
@@ -70,8 +75,8 @@ static const tcc_expr *trace_within(tcc_body *b, const tcc_node *x, const tcc_af
 static const tcc_expr *trace_conv(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
     const tcc_attrs_conv *conv = &n->attrs->conv;
     const tcc_node *x = n->operands[0], *w = n->operands[1];
-    conv_shape s = {.spatial = n->type.rank - 2, .last = conv->channels_last};
-    int first = s.last ? 1 : 2, channel = s.last ? n->type.rank - 1 : 1;
+    const conv_shape s = shape_of(n);
+    const int first = s.first, channel = s.channel;
     uint64_t loops = 0;
     tcc_affine at_x[TCC_MAX_RANK], at_w[TCC_MAX_RANK], in[3], k[3];
     int64_t split[] = {conv->groups, n->type.dims[channel] / conv->groups};
@@ -96,8 +101,8 @@ static const tcc_expr *trace_conv(tcc_body *b, const tcc_node *n, const tcc_affi
 static const tcc_expr *trace_conv_grad_input(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
     const tcc_attrs_conv *conv = &n->attrs->conv;
     const tcc_node *dy = n->operands[0], *w = n->operands[1];
-    conv_shape s = {.spatial = n->type.rank - 2, .last = conv->channels_last};
-    int first = s.last ? 1 : 2, channel = s.last ? n->type.rank - 1 : 1;
+    const conv_shape s = shape_of(n);
+    const int first = s.first, channel = s.channel;
     int64_t in_per_group = n->type.dims[channel] / conv->groups, out_per_group = dy->type.dims[channel] / conv->groups;
     uint64_t loops = 0;
     tcc_affine both[2], at_dy[TCC_MAX_RANK], at_w[TCC_MAX_RANK], out[3], k[3];
@@ -133,8 +138,8 @@ static const tcc_expr *trace_conv_grad_input(tcc_body *b, const tcc_node *n, con
 static const tcc_expr *trace_conv_grad_weight(tcc_body *b, const tcc_node *n, const tcc_affine *c) {
     const tcc_attrs_conv *conv = &n->attrs->conv;
     const tcc_node *x = n->operands[0], *dy = n->operands[1];
-    conv_shape s = {.spatial = n->type.rank - 2, .last = conv->channels_last};
-    int first = s.last ? 1 : 2, channel = s.last ? n->type.rank - 1 : 1;
+    const conv_shape s = shape_of(n);
+    const int first = s.first, channel = s.channel;
     int64_t out_per_group = n->type.dims[0] / conv->groups, in_per_group = n->type.dims[channel];
     uint64_t loops = 0;
     tcc_affine both[2], at_x[TCC_MAX_RANK], at_dy[TCC_MAX_RANK], in[3], out[3];

@@ -13,22 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static tcc_graph *copy_of(const tcc_graph *g, tcc_diag *diag) {
-    tcc_rewrite rw;
-    tcc_graph *copy = NULL;
-    assert_ok(tcc_rewrite_begin(&rw, g), diag);
-    assert_ok(tcc_group_copy_all(&rw, NULL), diag);
-    assert_ok(tcc_rewrite_end(&rw, &copy), diag);
-    return copy;
-}
-
 tcc_graph *run_passes(const tcc_graph *g, const char *passes, const tcc_pass_options *options) {
     static const tcc_train_spec spec = {.n_groups = 1};
     const tcc_pass_options usual = {.spec = spec};
     tcc_context context = {0};
     assert_int_equal(tcc_context_init(&context), TCC_OK);
     tcc_pass_cx cx = {&context, g->diag, options ? options : &usual};
-    tcc_graph *copy = copy_of(g, g->diag);
+    tcc_graph *copy = NULL;
+    assert_ok(tcc_group_copy_graph(g, NULL, &copy), g->diag);
     assert_ok(tcc_pipeline_run_named(&cx, &(tcc_manager_options){.verify = true, .dump_dir = getenv("TCC_TEST_DUMP")},
                                      passes, &copy, NULL),
               g->diag);
