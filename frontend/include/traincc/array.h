@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* Dense, row-major. `name` and `data` are borrowed; the call that takes or gives an array says for
- * how long. */
+/* Dense, row-major. The array owns neither `name` nor `data`; the call that takes or gives one says how long they must
+ * live. */
 typedef struct tcc_array {
     const char *name;
     tcc_dtype dtype;

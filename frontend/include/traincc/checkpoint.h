@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * Weights in files: safetensors files as anybody's reader knows them, and the checkpoints of a run,
- * made of two such files. */
+ * Weights in files: safetensors files as any public reader knows them, and the checkpoints of a run, which are two such
+ * files each.
+ *
+ * Calls that take a context leave the error's text in it (tcc_context_error). */
 #ifndef TRAINCC_CHECKPOINT_H
 #define TRAINCC_CHECKPOINT_H
 
@@ -24,45 +26,44 @@ typedef struct tcc_pair {
  * bytes. */
 typedef struct tcc_safetensors tcc_safetensors;
 
-/* Open a file: it is mapped, and its header is checked whole (sizes, bounds, overlaps, holes,
- * types, names). Errors: ENOTFOUND, EIO, EFORMAT (what is wrong, and with which tensor or at which
- * byte), EUNSUPPORTED (an element type or rank that we lack). The caller closes it. */
+/* Opens a file. It is mapped, and its whole header is checked: sizes, bounds, overlaps, holes, types, names. Errors:
+ * TCC_ENOTFOUND, TCC_EIO, TCC_EFORMAT (what is wrong, and with which tensor or at which byte), TCC_EUNSUPPORTED (an
+ * element type or rank that we lack), TCC_ENOMEM. The caller closes it. */
 TCC_API tcc_status tcc_safetensors_open(tcc_context *cx, const char *path, tcc_safetensors **out);
 TCC_API void tcc_safetensors_close(tcc_safetensors *f); /* NULL is allowed */
 
-/* The tensors, in the order of their bytes. Name and data live until the file is closed; the data
- * is read-only and may lie unaligned. */
+/* The tensors, in the order of their bytes: `index` is from 0 to the count. Name and data live until the file is
+ * closed. The data is read-only and may be unaligned. */
 TCC_API int tcc_safetensors_count(const tcc_safetensors *f);
 TCC_API tcc_array tcc_safetensors_get(const tcc_safetensors *f, int index);
 TCC_API int tcc_safetensors_find(const tcc_safetensors *f, const char *name); /* its index; -1 if there is none */
 /* A value of the header's __metadata__; NULL if there is none. Lives until the file is closed. */
 TCC_API const char *tcc_safetensors_metadata(const tcc_safetensors *f, const char *key);
 
-/* What a load may pass over; 0 is strict. */
+/* What a load may ignore; 0 is strict. */
 enum {
     TCC_LOAD_ALLOW_MISSING = 1,    /* arrays that the file lacks keep their contents */
     TCC_LOAD_ALLOW_UNEXPECTED = 2, /* tensors of the file that nobody asked for */
 };
 
-/* Copy the file's tensors into `to`, by name. Shapes must agree; float types are converted to the
- * destination's, other types must be equal. On a mismatch nothing is copied and one error
- * (ENOTFOUND, ESHAPE or EDTYPE) lists everything that is missing, unexpected, wrongly shaped or
- * wrongly typed. A file with our checksum is checked against it first (EFORMAT). */
+/* Copies the file's tensors into the `count` arrays of `to`, by name. Shapes must agree. Float types are converted to
+ * the destination's; other types must be equal. On a mismatch nothing is copied, and one error (TCC_ENOTFOUND,
+ * TCC_ESHAPE or TCC_EDTYPE) lists everything that is missing, unexpected, or of another shape or type. If the file has
+ * our checksum, its data is checked against it first (TCC_EFORMAT). */
 TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
                                         unsigned allow);
 
-/* Write `arrays` with `metadata` to `path`. The file is written under a temporary name beside it,
- * synced and renamed: on an error (EIO with path and reason, EINVAL for a name that is empty,
- * doubled, reserved or not UTF-8) a previous file survives untouched. A checksum of the tensors'
- * bytes is added to the metadata ("traincc.crc32"). */
+/* Writes `arrays` with `metadata` to `path`. The file is written under a temporary name beside it, synced and renamed.
+ * So a previous file survives an error untouched. Errors: TCC_EIO (path and reason), TCC_EINVAL (a name that is empty,
+ * doubled, reserved or not UTF-8), TCC_ENOMEM. A checksum of the tensors' bytes is added to the metadata
+ * ("traincc.crc32"). */
 TCC_API tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays, int count,
                                          const tcc_pair *metadata, int metadata_count);
 
 /* ---- checkpoints ----
- * A checkpoint of step N is FOLDER/step-NNNNNN.safetensors, the parameters and buffers alone, and
- * beside it FOLDER/step-NNNNNN.state.safetensors with all else that an exact resume needs. It
- * exists as a whole or not at all: the state is written first, and the renaming of the parameters'
- * file is the commit. */
+ * A checkpoint of step N is two files. FOLDER/step-NNNNNN.safetensors has the parameters and buffers alone.
+ * FOLDER/step-NNNNNN.state.safetensors has all else that an exact resume needs. It exists as a whole or not at all: the
+ * state is written first, and renaming the parameters' file is the commit. */
 typedef struct tcc_checkpoint_contents {
     size_t size; /* sizeof(tcc_checkpoint_contents) */
     int64_t step;
@@ -74,29 +75,28 @@ typedef struct tcc_checkpoint_contents {
     int n_values;
 } tcc_checkpoint_contents;
 
-/* Save into `folder`, which is created if it is missing (its parent is not). On an error nothing
- * earlier is lost. */
+/* Saves into `folder`, which is created if it is missing; its parent is not. The contents are borrowed for the call. On
+ * an error nothing earlier is lost. Errors: as those of tcc_safetensors_write. */
 TCC_API tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, const tcc_checkpoint_contents *contents);
 
-/* Steps of the checkpoints in `folder`, ascending. Writes at most `capacity` of them, the newest if
- * there are more, and their whole number to *count. A folder that does not exist has none. */
+/* The steps of the checkpoints in `folder`, ascending. Writes at most `capacity` of them to `steps`, the newest if
+ * there are more, and the number of all to *count. A folder that does not exist has none. */
 TCC_API tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps, int capacity, int *count);
 
 typedef struct tcc_checkpoint tcc_checkpoint;
 
-/* Open a checkpoint: `path` is a folder, which means its newest one, or a step-NNNNNN.safetensors
- * file whose state lies beside it. Both files are checked whole, checksums included, and against
- * each other. A damaged one is an error (EFORMAT) that names the newest earlier checkpoint that is
- * sound; it is never passed over silently. The caller closes it. */
+/* Opens a checkpoint. `path` is a folder, which means its newest one, or a step-NNNNNN.safetensors file whose state
+ * lies beside it. Both files are checked as a whole, checksums included, and against each other. A damaged one is an
+ * error (TCC_EFORMAT) that names the newest earlier checkpoint that is sound; it is never skipped silently. The caller
+ * closes it. */
 TCC_API tcc_status tcc_checkpoint_open(tcc_context *cx, const char *path, tcc_checkpoint **out);
 TCC_API void tcc_checkpoint_close(tcc_checkpoint *c); /* NULL is allowed */
 
 TCC_API int64_t tcc_checkpoint_step(const tcc_checkpoint *c);
-TCC_API const char *tcc_checkpoint_path(const tcc_checkpoint *c); /* of the parameters' file */
-/* A saved small value; NULL if there is none. */
+TCC_API const char *tcc_checkpoint_path(const tcc_checkpoint *c); /* of the parameters' file; lives as long as `c` */
+/* A saved small value; NULL if there is none. Lives as long as the checkpoint is open. */
 TCC_API const char *tcc_checkpoint_value(const tcc_checkpoint *c, const char *key);
-/* The two files, for looking into and for tcc_safetensors_load. They live as long as the checkpoint
- * is open. */
+/* The two files, to look into or to load with tcc_safetensors_load. They live as long as the checkpoint is open. */
 TCC_API const tcc_safetensors *tcc_checkpoint_params(const tcc_checkpoint *c);
 TCC_API const tcc_safetensors *tcc_checkpoint_state(const tcc_checkpoint *c);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Data: a data set is opened from files, which are checked whole, and a loader hands out its
- * batches in an order that depends on the seed alone.
+ * Data. A data set is opened from files, all of which are checked. A loader hands out its batches in an order that
+ * depends on the seed alone. Calls that take a context leave the error's text in it (tcc_context_error).
  *
  *     tcc_data_options from = {.size = sizeof from, .kind = "text", .path = "input.txt", .context = 64};
  *     tcc_dataset *data;
@@ -34,8 +34,8 @@ typedef enum tcc_csv_header {
     TCC_CSV_HEADER_NO,
 } tcc_csv_header;
 
-/* Where data lies and how it is read. Zero fields take the defaults given here. Every data set has
- * two arrays, "x" and "y":
+/* Where data lies and how it is read. Zero fields take the defaults given here. Every data set has two arrays, "x" and
+ * "y". B is the batch, T the window, F the number of features:
  *
  *   kind      path                                       x                          y
  *   "text"    a text file, UTF-8                         i32 [B,T] characters       i32 [B,T], x moved on by one
@@ -44,17 +44,15 @@ typedef enum tcc_csv_header {
  *   "cifar"   a folder with data_batch_N.bin, test_batch f32 [B,3,32,32] normalized i32 [B] class
  *   "csv"     a text file of comma-separated values      f32 [B,F] standardized     i32 [B] class, or f32 [B,1]
  *
- * Files of kinds text, idx, cifar and csv may be gzipped (idx and cifar: with or without ".gz" in
- * the name). */
+ * Files of kinds text, idx, cifar and csv may be gzipped; those of idx and cifar with or without ".gz" in the name. */
 typedef struct tcc_data_options {
     size_t size;      /* sizeof(tcc_data_options) */
     const char *kind; /* see above */
     const char *path;
-    const char *val_path; /* text, tokens, csv: a file of its own for validation; idx, cifar: a
-                             folder whose test files are used */
-    /* The part of the data held out for validation where there is no val_path: for text and tokens
-     * the end, for the others rows drawn once, always the same. Default: 0.1; for idx and cifar
-     * their test files, and then this must be 0. Negative: none. */
+    const char *val_path; /* text, tokens, csv: a file of its own for validation; idx, cifar: a folder with the test
+                             files; then val_split must be 0 */
+    /* The share of the data to hold out for validation, below 1: of text and tokens the end, of the others rows drawn
+     * once, always the same. 0: 0.1, but for idx and cifar their test files instead. Negative: no validation. */
     double val_split;
 
     int64_t context;    /* text, tokens: T, the length of a window; required */
@@ -77,13 +75,13 @@ typedef struct tcc_data_options {
 
 typedef struct tcc_dataset tcc_dataset;
 
-/* Open and check. Errors: EINVAL (an option, in words), ENOTFOUND and EIO (files), EFORMAT (file
- * and byte or line, what is wrong there). A worker's later reads can fail only if a file changes.
- * Closed by the caller, after its loaders. */
+/* Opens the files and checks them. Later reads can fail only if a file changes. The caller closes the data set, after
+ * its loaders. Errors: TCC_EINVAL (an option, in words), TCC_ENOTFOUND and TCC_EIO (files), TCC_EFORMAT (the file, the
+ * byte or line, and what is wrong there), TCC_ENOMEM. */
 TCC_API tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tcc_dataset **out);
 TCC_API void tcc_dataset_close(tcc_dataset *data); /* NULL is allowed */
 
-/* Kinds that tcc_dataset_open knows, as "text, tokens, ..."; static. */
+/* The kinds that tcc_dataset_open knows: "text, tokens, ...". Static. */
 TCC_API const char *tcc_dataset_kinds(void);
 
 typedef struct tcc_dataset_info {
@@ -99,27 +97,26 @@ typedef struct tcc_dataset_info {
 } tcc_dataset_info;
 TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
 
-/* What class or token `id` stands for: UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's
- * class, the number of an idx class. The length is in bytes, and needed: a character may be NUL.
- * NULL for kind tokens and for ids out of range. Lives as long as the data set. */
+/* What class or token `id` stands for: the UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's class, or the number
+ * of an idx class. *length is in bytes; a character may be NUL, so it is needed. NULL for kind tokens and for ids out
+ * of range. The text lives as long as the data set. */
 TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
-/* The tokens of a text, for kind text: writes at most `capacity` and the whole number to *count.
- * Errors: EINVAL names the character that the vocabulary lacks, and where it stands. */
+/* The tokens of a text, for kind text: writes at most `capacity` of them, and the number of all to *count. Errors:
+ * TCC_EINVAL, which names the character that the vocabulary lacks and its position. */
 TCC_API tcc_status tcc_dataset_encode(tcc_context *cx, const tcc_dataset *data, const char *text, size_t length,
                                       int32_t *tokens, int64_t capacity, int64_t *count);
 
-/* Feature `index` of kind csv: its column's name ("" without a header) and the statistics that
- * standardized it: x is (cell - mean) / std. Any of the last three may be NULL. False past the last
- * feature and for other kinds. */
+/* Feature `index` of kind csv: its column's name ("" without a header) and the statistics that standardized it: x is
+ * (cell - mean) / std. Any of the last three may be NULL. The name lives as long as the data set. False past the last
+ * feature, and for other kinds. */
 TCC_API bool tcc_dataset_feature(const tcc_dataset *data, int64_t index, const char **name, double *mean, double *std);
 
 /* ---- loaders ---- */
 
-/* What becomes of the samples that do not fill the last batch of an epoch. */
+/* What happens to the samples that do not fill the last batch of an epoch. */
 typedef enum tcc_last_batch {
     TCC_LAST_DROP, /* left out */
-    TCC_LAST_PAD,  /* the batch is filled up with repeats of its own samples; only the first `count`
-                      are to be counted */
+    TCC_LAST_PAD,  /* the batch is filled up with repeats of its own samples; only the first `count` count */
     TCC_LAST_KEEP, /* the batch is smaller: another input signature */
 } tcc_last_batch;
 
@@ -128,10 +125,9 @@ typedef struct tcc_loader_options {
     tcc_split split;
     int64_t batch_size;
     int num_workers; /* threads that read ahead; 0: batches are made when asked for */
-    int prefetch;    /* batches that may lie ready; default: 2 for each worker */
-    /* A new order every epoch; text and tokens: windows that start anywhere, drawn independently.
-     * Without it samples come in their order, and the windows of text and tokens lie side by side.
-     */
+    int prefetch;    /* batches that may wait ready; default: 2 for each worker */
+    /* A new order every epoch. For text and tokens: windows that start anywhere, drawn independently. Without it
+     * samples come in their order, and the windows of text and tokens lie side by side. */
     bool shuffle;
     tcc_last_batch last_batch;
     uint64_t seed;
@@ -148,28 +144,27 @@ typedef struct tcc_batch {
     bool ends_epoch;
 } tcc_batch;
 
-/* Where a loader stands: its next batch. Kept with a checkpoint it makes a resumed run see the same
- * batches. */
+/* The position of a loader: its next batch. Saved with a checkpoint, it makes a resumed run see the same batches. */
 typedef struct tcc_loader_state {
     uint64_t seed;
     int64_t epoch, index;
 } tcc_loader_state;
 
-/* What batch `index` of `epoch` holds depends on the data, the options and the seed, never on
- * workers or time. Errors: EINVAL, among them a split without samples or with too few for one
- * batch. The data set must outlive the loader. */
+/* Starts the workers. What batch `index` of `epoch` holds depends on the data, the options and the seed, never on
+ * workers or time. The data set must outlive the loader, which the caller destroys. Errors: TCC_EINVAL (also a split
+ * without samples, or with too few for one batch), TCC_ENOMEM. */
 TCC_API tcc_status tcc_loader_create(tcc_context *cx, const tcc_dataset *data, const tcc_loader_options *options,
                                      tcc_loader **out);
 /* Stops and joins the workers. NULL is allowed. */
 TCC_API void tcc_loader_destroy(tcc_loader *loader);
 
-/* The next batch; epochs follow one another without end. An error (a file that changed underneath)
- * stays: every later call returns it too. One thread at a time. */
+/* The next batch; epochs follow one another without end. After an error (a file that changed meanwhile) every later
+ * call returns it too. One thread at a time. */
 TCC_API tcc_status tcc_loader_next(tcc_loader *loader, const tcc_batch **out);
 TCC_API int64_t tcc_loader_batches(const tcc_loader *loader); /* in an epoch */
 
 TCC_API tcc_loader_state tcc_loader_get_state(const tcc_loader *loader);
-/* Go on from there. Errors: EINVAL if `index` is not within an epoch. */
+/* Goes on from there. Errors: TCC_EINVAL if `index` is not within an epoch. */
 TCC_API tcc_status tcc_loader_set_state(tcc_loader *loader, tcc_loader_state state);
 
 TCC_API_END

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * The compiler from outside: graphs as text (.tir), passes by name, memory plans. For tools and for people who look
- * inside; training needs none of it. */
+ * The compiler from outside: graphs as text (.tir), passes by name, memory plans. It is for tools and for people who
+ * look inside; training needs none of it. Calls that take a context leave the error's text in it. */
 #ifndef TRAINCC_IR_H
 #define TRAINCC_IR_H
 
@@ -15,8 +15,8 @@ TCC_API_BEGIN
 /* A graph. It must be destroyed before its context. */
 typedef struct tcc_ir tcc_ir;
 
-/* Parses and checks one graph. `file` names the text in messages. Errors: EPARSE and those of the ops, with the line.
- */
+/* Parses and checks one graph, which the caller destroys. `file` names the text in messages. Errors, with the line:
+ * TCC_EPARSE, those of the ops, TCC_ENOMEM. */
 TCC_API tcc_status tcc_ir_parse(tcc_context *cx, const char *text, size_t length, const char *file, tcc_ir **out);
 TCC_API void tcc_ir_destroy(tcc_ir *ir); /* NULL is allowed */
 
@@ -47,14 +47,14 @@ typedef struct tcc_ir_options {
     const char *amp_ops;  /* amp: other classes for some ops, "gelu=fp32,take=fp32"; NULL: none */
 } tcc_ir_options;
 
-/* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. On an error the graph is the
- * last good one. `options` may be NULL. Errors: EINVAL (no such pass or optimizer), EUNSUPPORTED (no such target),
- * those of the passes, EBUG (a pass broke the graph). */
+/* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. *ir becomes the result; on
+ * an error it is the last good graph. `options` may be NULL. Errors: TCC_EINVAL (no such pass or optimizer),
+ * TCC_EUNSUPPORTED (no such target), those of the passes, TCC_EBUG (a pass broke the graph). */
 TCC_API tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *options);
 
-/* Name and meaning of pass number `index`; false past the last. */
+/* Name and meaning of pass number `index`, from 0; false past the last. The texts are static. */
 TCC_API bool tcc_ir_pass_info(int index, const char **name, const char **doc);
-/* Name and meaning of op number `index`; false past the last. */
+/* Name and meaning of op number `index`, from 0; false past the last. The texts are static. */
 TCC_API bool tcc_ir_op_info(int index, const char **name, const char **doc);
 
 TCC_API_END

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Metrics of a run: metrics.jsonl, one JSON object a line, and beside it event files for
- * TensorBoard. */
+ * Metrics of a run: metrics.jsonl, one JSON object a line, and event files for TensorBoard beside it. */
 #ifndef TRAINCC_METRICS_H
 #define TRAINCC_METRICS_H
 
@@ -28,14 +27,13 @@ typedef struct tcc_metric {
 
 typedef struct tcc_metrics tcc_metrics;
 
-/* Errors: EINVAL, EIO (path and reason). A line that was cut off when an earlier run died is
- * removed; other lines that are not ours are kept. */
+/* Opens or creates the files of the folder. The caller closes it. A line that was cut off when an earlier run died is
+ * removed; other lines that are not ours are kept. Errors: TCC_EINVAL, TCC_EIO (path and reason), TCC_ENOMEM. */
 TCC_API tcc_status tcc_metrics_open(tcc_context *cx, const tcc_metrics_options *options, tcc_metrics **out);
 
-/* Write a line {"step":..., key:value, ...} in the order given, and hand it to the system at once.
- * Values that JSON lacks, NaN and infinities, become null; a value that a float holds exactly is
- * printed as the shortest text that gives this float back. Errors: EIO; the files then end with the
- * last whole line. */
+/* Writes a line {"step":..., key:value, ...} in the order given, and hands it to the system at once. NaN and
+ * infinities, which JSON lacks, become null. A value that a float holds exactly is printed as the shortest text that
+ * gives this float back. Errors: TCC_EIO; the files then end with the last whole line. */
 TCC_API tcc_status tcc_metrics_write(tcc_metrics *m, int64_t step, const tcc_metric *metrics, int count);
 
 TCC_API void tcc_metrics_close(tcc_metrics *m); /* NULL is allowed */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Ready-made models, written with the public API alone: read them as examples. Parameter names are those of the PyTorch
- * code each follows, so that weights can be exchanged. */
+ * Ready-made models. They are written with the public API alone, so they are examples too (frontend/models.c). Each has
+ * the parameter names of the PyTorch code that it follows, so weights can be exchanged. Errors are those of
+ * tensor.h. */
 #ifndef TRAINCC_MODELS_H
 #define TRAINCC_MODELS_H
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Parameters and layers. A layer is a function that gets or makes its parameters by name and returns its result; its
- * state is nothing but those names, so a model is plain C. Names are PyTorch's: layer "fc1" has "fc1.weight" and
- * "fc1.bias", under the scopes that are open ("h.0.attn.c_attn.weight"). Asking for a name again gives the same
- * parameter: tied weights. */
+ * Parameters and layers. A layer is a function that gets or makes its parameters by name and returns its result. Those
+ * names are all of its state, so a model is plain C. Names are PyTorch's: layer "fc1" has "fc1.weight" and "fc1.bias",
+ * under the scopes that are open ("h.0.attn.c_attn.weight"). Asking for a name again gives the same parameter: tied
+ * weights. The model owns the values; tcc_model_param (model.h) reaches them.
+ *
+ * Errors are those of tensor.h: kept in the trace, and returned by the call that traces. The macros fill in option
+ * structs; fields that are left out are 0 and take the defaults given here. */
 #ifndef TRAINCC_NN_H
 #define TRAINCC_NN_H
 
@@ -11,13 +14,14 @@
 TCC_API_BEGIN
 
 /* -- Scopes: prefixes of names -- */
+/* Opens a scope whose name is a format and values as printf takes them: tcc_scope(t, "h.%d", i). Scopes nest. */
 TCC_API void tcc_scope(tcc_trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 TCC_API void tcc_scope_end(tcc_trace *t);
 /* What is computed between the two stays in float32, whatever the model's mixed precision. They may nest. */
 TCC_API void tcc_full_precision(tcc_trace *t);
 TCC_API void tcc_full_precision_end(tcc_trace *t);
 /* A place for errors and reports that names a part of the model instead of a line of source: `model` and the open
- * scopes, "gpt.transformer.h.0.attn"; layers add their names to it. It is for models whose users do not have their
+ * scopes, "gpt.transformer.h.0.attn". Layers add their names to it. It is for models whose users do not have the
  * source:
  *
  *     #undef TCC_HERE
@@ -36,8 +40,7 @@ typedef enum tcc_init_kind {
     TCC_INIT_UNIFORM,         /* in [a, b) */
     TCC_INIT_NORMAL,          /* mean a, standard deviation b */
     TCC_INIT_TRUNC_NORMAL,    /* the same, redrawn beyond 2 standard deviations */
-    TCC_INIT_KAIMING_UNIFORM, /* bound a / sqrt(fan_in); He et al. 2015: a = sqrt(6) for relu; PyTorch's layers: a = 1
-                               */
+    TCC_INIT_KAIMING_UNIFORM, /* bound a / sqrt(fan_in); a = sqrt(6) for relu (He et al. 2015), 1 in PyTorch's layers */
     TCC_INIT_KAIMING_NORMAL,  /* std a / sqrt(fan_in); a = sqrt(2) for relu */
     TCC_INIT_XAVIER_UNIFORM,  /* bound a sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010) */
     TCC_INIT_XAVIER_NORMAL,   /* std a sqrt(2 / (fan_in + fan_out)) */
@@ -45,25 +48,27 @@ typedef enum tcc_init_kind {
 typedef struct tcc_init {
     tcc_init_kind kind;
     double a, b;
-    int64_t fan_in; /* 0: product of all extents but the first */
+    int64_t fan_in; /* 0: the product of all extents but the first */
 } tcc_init;
 
-/* The trainable parameter `name` (within the open scopes), f32. Made with its initial value when first asked for; a
- * later request with another shape is an error. Its draws depend on the model's seed and the name alone. */
+/* The trainable parameter `name` (within the open scopes), f32 of shape `dims`. It is made with its initial value when
+ * it is first asked for. A later request with another shape is an error. Its draws depend on the model's seed and the
+ * name alone. */
 TCC_API tcc_tensor tcc_param_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims,
                                 tcc_loc at);
 #define tcc_param(t, name, init, ...) tcc_param_at(t, name, init, __VA_ARGS__, TCC_HERE)
-/* A buffer: persistent and saved, not trained, as running statistics. */
+/* A buffer: kept from step to step and saved, but not trained. Running statistics are such. f32 of shape `dims`. */
 TCC_API tcc_tensor tcc_state_at(tcc_trace *t, const char *name, tcc_init init, int rank, const int64_t *dims,
                                 tcc_loc at);
 #define tcc_state(t, name, init, ...) tcc_state_at(t, name, init, __VA_ARGS__, TCC_HERE)
-/* The value that `state` has after this step. Once for each state. */
+/* The value that `state`, a buffer, has after this step; of its shape and type. Once for each buffer. */
 TCC_API void tcc_update_at(tcc_tensor state, tcc_tensor next, tcc_loc at);
 #define tcc_update(state, next) tcc_update_at(state, next, TCC_HERE)
 
 /* -- Layers -- */
 
-/* x [.., in] -> [.., features]: x W^T + b, W [features, in]. Init: U(+-1/sqrt(in)) for both, as PyTorch. */
+/* x [.., in] -> [.., features]: x W^T + b with NAME.weight [features, in] and NAME.bias [features]. Init: both
+ * U(+-1/sqrt(in)) as in PyTorch, or as given. */
 typedef struct tcc_linear_options {
     size_t size;
     bool no_bias;
@@ -74,15 +79,17 @@ TCC_API tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t feature
 #define tcc_linear(x, name, features, ...) \
     tcc_linear_at(x, name, features, &(tcc_linear_options){.size = sizeof(tcc_linear_options), __VA_ARGS__}, TCC_HERE)
 
-/* x [N, C, spatial] -> [N, channels, spatial']; kernel x .. x kernel. Init as PyTorch: U(+-1/sqrt(fan_in)), or
- * weight_init. */
+/* x [N, C, spatial] -> [N, channels, spatial'], 1 to 3 spatial dims, with NAME.weight [channels, C / groups, kernel,
+ * .., kernel] and NAME.bias [channels]. Init: U(+-1/sqrt(fan_in)) as in PyTorch; the weight by weight_init if it is not
+ * NULL. The macro has no weight_init. */
 TCC_API tcc_tensor tcc_conv_layer_at(tcc_tensor x, const char *name, int64_t channels, int64_t kernel,
                                      const tcc_init *weight_init, const tcc_conv_options *options, tcc_loc at);
 #define tcc_conv_layer(x, name, channels, kernel, ...) \
     tcc_conv_layer_at(x, name, channels, kernel, NULL, \
                       &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
 
-/* indices i32 [..] -> [.., width]: rows of the parameter NAME.weight [rows, width]. Init N(0, 1), or weight_init. */
+/* indices i32 or i64 [..] -> [.., width]: rows of the parameter NAME.weight [rows, width]. An index out of range gives
+ * a row of 0. Init: N(0, 1), or weight_init if it is not NULL. */
 TCC_API tcc_tensor tcc_embedding_at(tcc_tensor indices, const char *name, int64_t rows, int64_t width,
                                     const tcc_init *weight_init, tcc_loc at);
 #define tcc_embedding(indices, name, rows, width, init) tcc_embedding_at(indices, name, rows, width, init, TCC_HERE)
@@ -95,13 +102,16 @@ typedef struct tcc_norm_options {
     double momentum;  /* batch norm's running statistics; 0: 0.1 */
     bool zero_weight; /* start the weight at 0 instead of 1 */
 } tcc_norm_options;
-/* Over the last dim. */
+/* Norms: the result has the shape of x. NAME.weight starts at 1, NAME.bias at 0; rms_norm has no bias. */
+/* Over the last dim, whose extent weight and bias have. */
 TCC_API tcc_tensor tcc_layer_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 TCC_API tcc_tensor tcc_rms_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
-/* Channels are dim 1. */
+/* x [N, C, ..]; `groups` divides C. Weight and bias are [C]. */
 TCC_API tcc_tensor tcc_group_norm_at(tcc_tensor x, const char *name, int64_t groups, const tcc_norm_options *options,
                                      tcc_loc at);
-/* Training: by the batch, updating NAME.running_mean and NAME.running_var (unbiased). Evaluation: by those. */
+/* x [N, C, ..]. Weight and bias are [C], and so are the buffers NAME.running_mean and NAME.running_var. Training:
+ * normalizes by the mean and the biased variance of the batch, and moves the buffers towards its mean and its unbiased
+ * variance. Evaluation: normalizes by the buffers. */
 TCC_API tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_norm_options *options, tcc_loc at);
 #define TCC_NORM_OPTIONS(...) \
     &(tcc_norm_options) { .size = sizeof(tcc_norm_options), __VA_ARGS__ }
@@ -110,7 +120,8 @@ TCC_API tcc_tensor tcc_batch_norm_at(tcc_tensor x, const char *name, const tcc_n
 #define tcc_group_norm(x, name, groups, ...) tcc_group_norm_at(x, name, groups, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
 #define tcc_batch_norm(x, name, ...) tcc_batch_norm_at(x, name, TCC_NORM_OPTIONS(__VA_ARGS__), TCC_HERE)
 
-/* In training: 0 with probability p, else x / (1 - p); every call draws anew, every step too. In evaluation: x. */
+/* In training: each element of x, of floats, becomes 0 with probability p in [0, 1), else x / (1 - p). Each call draws
+ * other numbers, and so does each step. In evaluation: x. */
 TCC_API tcc_tensor tcc_dropout_at(tcc_tensor x, double p, tcc_loc at);
 #define tcc_dropout(x, p) tcc_dropout_at(x, p, TCC_HERE)
 

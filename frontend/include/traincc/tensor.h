@@ -2,13 +2,19 @@
  * Tensors of a trace and the operations on them.
  *
  * A tcc_tensor is a small handle passed by value, so that expressions nest: tcc_relu(tcc_linear(x, "fc1", 128)). It
- * names a value in the graph that is being traced; nothing is computed while tracing. Operations check shapes and
- * element types at once. The first error is kept with the user's file and line; every later operation on its result
- * does nothing, and the call that traces (tcc_model_train, tcc_model_evaluate, ...) returns it. So model code needs no
- * checks.
+ * names a value in the graph that is being traced. Nothing is computed while tracing. The trace owns the value; there
+ * is nothing to free.
  *
- * Operands of binary operations broadcast as in numpy: aligned from the right, extents of 1 stretch. Element types must
- * be equal; tcc_cast converts. Axes may be negative: -1 is the last. */
+ * Errors. Operations check shapes (TCC_ESHAPE), element types (TCC_EDTYPE) and other arguments (TCC_EINVAL) at once.
+ * The first error is kept with the user's file and line, and its operation returns a poisoned tensor. Later operations
+ * on a poisoned tensor do nothing. The call that traces (tcc_model_train, tcc_model_evaluate, ...) returns the error,
+ * so model code needs no checks.
+ *
+ * Operands of operations element by element broadcast as in numpy: aligned from the right, extents of 1 stretch. Their
+ * element types must be equal; tcc_cast converts. A result has the element type of its operands unless said otherwise.
+ * Axes may be negative: -1 is the last. At most TCC_MAX_RANK dims.
+ *
+ * Each operation is a function that ends in _at, which takes the user's place, and a macro that passes TCC_HERE. */
 #ifndef TRAINCC_TENSOR_H
 #define TRAINCC_TENSOR_H
 
@@ -24,7 +30,7 @@ TCC_API_BEGIN
 
 typedef struct tcc_trace tcc_trace;
 
-/* Valid within the call of the model function that made it: used later, as in the next trace, it is an error. */
+/* Valid within the call of the model function that made it. To use it later, as in the next trace, is an error. */
 typedef struct tcc_tensor {
     tcc_trace *trace;
     struct tcc_node *node; /* NULL after an error */
@@ -41,30 +47,36 @@ TCC_API int tcc_rank(tcc_tensor x);              /* 0 after an error */
 TCC_API int64_t tcc_dim(tcc_tensor x, int axis); /* extent; 1 after an error */
 TCC_API tcc_dtype tcc_get_dtype(tcc_tensor x);   /* TCC_F32 after an error */
 
-/* Records an error of your own layer, with the same rules as any: the first one counts. Returns a poisoned tensor. */
+/* Records an error of your own layer: a format and values as printf takes them. As with any other, the first error
+ * counts. Returns a poisoned tensor. */
 TCC_API tcc_tensor tcc_fail_at(tcc_trace *t, tcc_loc at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 #define tcc_fail(t, ...) tcc_fail_at(t, TCC_HERE, __VA_ARGS__)
 
-/* -- Constants. A value that the type cannot hold (0.5 in i32, 2 in bool) is an error. -- */
+/* -- Constants of shape `dims`. A value that the type cannot hold (0.5 in i32, 2 in bool) is an error. -- */
+/* `value` in every element. */
 TCC_API tcc_tensor tcc_constant_at(tcc_trace *t, double value, tcc_dtype dtype, int rank, const int64_t *dims,
                                    tcc_loc at);
+/* `values` in row-major order, one for each element; copied. */
 TCC_API tcc_tensor tcc_literal_at(tcc_trace *t, const double *values, tcc_dtype dtype, int rank, const int64_t *dims,
                                   tcc_loc at);
+/* The index along `axis`: 0, 1, 2, ... Not of bool. */
 TCC_API tcc_tensor tcc_iota_at(tcc_trace *t, int axis, tcc_dtype dtype, int rank, const int64_t *dims, tcc_loc at);
 #define tcc_constant(t, value, dtype, ...) tcc_constant_at(t, value, dtype, __VA_ARGS__, TCC_HERE)
 #define tcc_literal(t, values, dtype, ...) tcc_literal_at(t, values, dtype, __VA_ARGS__, TCC_HERE)
 #define tcc_iota(t, axis, dtype, ...) tcc_iota_at(t, axis, dtype, __VA_ARGS__, TCC_HERE)
 
-/* -- Element by element, one operand -- */
+/* -- Element by element, one operand: x and the result have one shape -- */
+/* Of floats and integers. */
 TCC_API tcc_tensor tcc_neg_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_abs_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_sign_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_sign_at(tcc_tensor x, tcc_loc at); /* -1, 0 or 1; NaN stays */
+/* Of floats. */
 TCC_API tcc_tensor tcc_exp_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_log1p_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_expm1_at(tcc_tensor x, tcc_loc at); /* e^x - 1 */
+TCC_API tcc_tensor tcc_log_at(tcc_tensor x, tcc_loc at);   /* natural */
+TCC_API tcc_tensor tcc_log1p_at(tcc_tensor x, tcc_loc at); /* log(1 + x) */
 TCC_API tcc_tensor tcc_sqrt_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_rsqrt_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_rsqrt_at(tcc_tensor x, tcc_loc at); /* 1 / sqrt(x) */
 TCC_API tcc_tensor tcc_sin_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_cos_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_tanh_at(tcc_tensor x, tcc_loc at);
@@ -72,17 +84,20 @@ TCC_API tcc_tensor tcc_sigmoid_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_erf_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_floor_at(tcc_tensor x, tcc_loc at);
 TCC_API tcc_tensor tcc_ceil_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_round_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_isfinite_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_round_at(tcc_tensor x, tcc_loc at);    /* to nearest, ties to even */
+TCC_API tcc_tensor tcc_isfinite_at(tcc_tensor x, tcc_loc at); /* bool: neither infinite nor NaN */
+/* Of bool: logical; of integers: bitwise. */
 TCC_API tcc_tensor tcc_not_at(tcc_tensor x, tcc_loc at);
+/* To another element type. Floats round to nearest, ties to even. A float becomes an integer by dropping its fraction,
+ * and saturates; NaN gives 0. To bool: x != 0. */
 TCC_API tcc_tensor tcc_cast_at(tcc_tensor x, tcc_dtype dtype, tcc_loc at);
-/* Activations. */
+/* Activations, of floats. */
 TCC_API tcc_tensor tcc_relu_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at);
-TCC_API tcc_tensor tcc_gelu_at(tcc_tensor x, tcc_loc at);      /* by erf */
-TCC_API tcc_tensor tcc_gelu_tanh_at(tcc_tensor x, tcc_loc at); /* the tanh form of GPT-2 */
-TCC_API tcc_tensor tcc_silu_at(tcc_tensor x, tcc_loc at);
-TCC_API tcc_tensor tcc_softplus_at(tcc_tensor x, tcc_loc at);
+TCC_API tcc_tensor tcc_leaky_relu_at(tcc_tensor x, double slope, tcc_loc at); /* x > 0 ? x : slope x */
+TCC_API tcc_tensor tcc_gelu_at(tcc_tensor x, tcc_loc at);                     /* by erf */
+TCC_API tcc_tensor tcc_gelu_tanh_at(tcc_tensor x, tcc_loc at);                /* the tanh form of GPT-2 */
+TCC_API tcc_tensor tcc_silu_at(tcc_tensor x, tcc_loc at);                     /* x sigmoid(x) */
+TCC_API tcc_tensor tcc_softplus_at(tcc_tensor x, tcc_loc at);                 /* log(1 + e^x) */
 #define tcc_neg(x) tcc_neg_at(x, TCC_HERE)
 #define tcc_abs(x) tcc_abs_at(x, TCC_HERE)
 #define tcc_sign(x) tcc_sign_at(x, TCC_HERE)
@@ -110,25 +125,29 @@ TCC_API tcc_tensor tcc_softplus_at(tcc_tensor x, tcc_loc at);
 #define tcc_silu(x) tcc_silu_at(x, TCC_HERE)
 #define tcc_softplus(x) tcc_softplus_at(x, TCC_HERE)
 
-/* -- Element by element, two operands or more -- */
+/* -- Element by element, two operands or more, which broadcast -- */
+/* Of floats and integers. */
 TCC_API tcc_tensor tcc_add_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_sub_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_mul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_div_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* of integers: towards zero */
-TCC_API tcc_tensor tcc_rem_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_pow_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_max_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+TCC_API tcc_tensor tcc_div_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* of integers: towards zero; by 0: 0 */
+TCC_API tcc_tensor tcc_rem_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* a's sign; of integers by 0: 0 */
+TCC_API tcc_tensor tcc_pow_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* of floats; as C's pow */
+TCC_API tcc_tensor tcc_max_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* NaN if either is, as tcc_min */
 TCC_API tcc_tensor tcc_min_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
+/* Of bool: logical; of integers: bitwise. */
 TCC_API tcc_tensor tcc_and_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_or_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_xor_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_eq_at(tcc_tensor a, tcc_tensor b, tcc_loc at); /* bool, as all comparisons */
+/* Comparisons, of any type; the result is bool. */
+TCC_API tcc_tensor tcc_eq_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_ne_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_lt_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_le_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_gt_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 TCC_API tcc_tensor tcc_ge_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
-TCC_API tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_loc at); /* c ? a : b */
+/* c ? a : b. c is bool; a and b have one type. All three broadcast. */
+TCC_API tcc_tensor tcc_select_at(tcc_tensor c, tcc_tensor a, tcc_tensor b, tcc_loc at);
 /* x + c and c x. c takes the type of x, so it must be an integer where x is one. */
 TCC_API tcc_tensor tcc_add_scalar_at(tcc_tensor x, double c, tcc_loc at);
 TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at);
@@ -153,16 +172,23 @@ TCC_API tcc_tensor tcc_scale_at(tcc_tensor x, double c, tcc_loc at);
 #define tcc_add_scalar(x, c) tcc_add_scalar_at(x, c, TCC_HERE)
 #define tcc_scale(x, c) tcc_scale_at(x, c, TCC_HERE)
 
-/* -- Shape -- */
-TCC_API tcc_tensor tcc_reshape_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at); /* one extent may be -1 */
-TCC_API tcc_tensor tcc_flatten_at(tcc_tensor x, int first, tcc_loc at); /* dims from `first` on become one */
-TCC_API tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm,
-                                    tcc_loc at); /* result dim i is perm[i] of x */
+/* -- Shape; of any type -- */
+/* The same elements in row-major order, as `dims`. One extent may be -1: it is what is left. */
+TCC_API tcc_tensor tcc_reshape_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at);
+/* Dims from `first` on become one. */
+TCC_API tcc_tensor tcc_flatten_at(tcc_tensor x, int first, tcc_loc at);
+/* Dim i of the result is dim perm[i] of x; rank is x's. */
+TCC_API tcc_tensor tcc_transpose_at(tcc_tensor x, int rank, const int64_t *perm, tcc_loc at);
+/* To shape `dims`, aligned from the right; extents of 1 stretch. */
 TCC_API tcc_tensor tcc_broadcast_at(tcc_tensor x, int rank, const int64_t *dims, tcc_loc at);
+/* Elements start, start + stride, ... below limit along `axis`. A negative start or limit counts from the end. The
+ * range must lie within x and hold an element; stride is 1 or more. */
 TCC_API tcc_tensor tcc_slice_at(tcc_tensor x, int axis, int64_t start, int64_t limit, int64_t stride, tcc_loc at);
+/* `value` before and after x along `axis`; neither number is negative. */
 TCC_API tcc_tensor tcc_pad_at(tcc_tensor x, int axis, int64_t before, int64_t after, double value, tcc_loc at);
-TCC_API tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at); /* any count from 1 on */
-TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at);
+/* `count` tensors, 1 or more, one after another along `axis`. They agree in type and in all other dims. */
+TCC_API tcc_tensor tcc_concat_at(const tcc_tensor *xs, int count, int axis, tcc_loc at);
+TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at); /* reversed along `axis` */
 #define tcc_reshape(x, ...) tcc_reshape_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_flatten(x, first) tcc_flatten_at(x, first, TCC_HERE)
 #define tcc_transpose(x, ...) tcc_transpose_at(x, __VA_ARGS__, TCC_HERE)
@@ -173,21 +199,28 @@ TCC_API tcc_tensor tcc_flip_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_concat(xs, count, axis) tcc_concat_at(xs, count, axis, TCC_HERE)
 #define tcc_flip(x, axis) tcc_flip_at(x, axis, TCC_HERE)
 
-/* -- Indexing; an index out of range reads 0 and writes nothing -- */
+/* -- Indexing. Indices are i32 or i64; one out of range reads 0 and writes nothing. -- */
+/* Whole slices of x along `axis`: x [a.., K, b..], indices [i..] -> [a.., i.., b..]. */
 TCC_API tcc_tensor tcc_take_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at);
+/* result[.., j, ..] = x[.., indices[.., j, ..], ..]: x and indices agree in all dims but `axis`. The result has the
+ * shape of the indices. */
 TCC_API tcc_tensor tcc_take_along_at(tcc_tensor x, tcc_tensor indices, int axis, tcc_loc at);
+/* base plus slices of `updates`, each added where its index says: updates have the shape of tcc_take(base, indices,
+ * axis), the result that of base. Updates of one place are added in ascending order of their position. Of numbers. */
 TCC_API tcc_tensor tcc_scatter_add_at(tcc_tensor base, tcc_tensor indices, tcc_tensor updates, int axis, tcc_loc at);
 #define tcc_take(x, indices, axis) tcc_take_at(x, indices, axis, TCC_HERE)
 #define tcc_take_along(x, indices, axis) tcc_take_along_at(x, indices, axis, TCC_HERE)
 #define tcc_scatter_add(base, indices, updates, axis) tcc_scatter_add_at(base, indices, updates, axis, TCC_HERE)
 
-/* -- Reductions: over the listed axes, which vanish; over all with TCC_ALL -- */
+/* -- Reductions of floats and integers: over the listed axes, which vanish; over all with TCC_ALL -- */
 #define TCC_ALL 0, NULL
 TCC_API tcc_tensor tcc_sum_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
-TCC_API tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* of floats */
-TCC_API tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
-TCC_API tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);
-TCC_API tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at); /* i32 */
+TCC_API tcc_tensor tcc_mean_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at);       /* of floats */
+TCC_API tcc_tensor tcc_reduce_max_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* NaN if any is */
+TCC_API tcc_tensor tcc_reduce_min_at(tcc_tensor x, int count, const int64_t *axes, tcc_loc at); /* NaN if any is */
+/* i32: the index of the first maximum along `axis`, which vanishes; of the first NaN if there is one. */
+TCC_API tcc_tensor tcc_argmax_at(tcc_tensor x, int axis, tcc_loc at);
+/* The running sum along `axis`, each element included; x's shape. */
 TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_sum(x, ...) tcc_sum_at(x, __VA_ARGS__, TCC_HERE)
 #define tcc_mean(x, ...) tcc_mean_at(x, __VA_ARGS__, TCC_HERE)
@@ -197,28 +230,29 @@ TCC_API tcc_tensor tcc_cumsum_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_cumsum(x, axis) tcc_cumsum_at(x, axis, TCC_HERE)
 
 /* -- Contractions -- */
-/* a [.., M, K] x b [.., K, N] -> [.., M, N]; leading dims broadcast. 2 M N K flop a matrix. */
+/* a [.., M, K] x b [.., K, N] -> [.., M, N], of floats; leading dims broadcast. 2 M N K flop a matrix. */
 TCC_API tcc_tensor tcc_matmul_at(tcc_tensor a, tcc_tensor b, tcc_loc at);
 #define tcc_matmul(a, b) tcc_matmul_at(a, b, TCC_HERE)
 
-/* dropout(softmax(scale q k^T + mask)) v for q [.., T, D], k [.., S, D], v [.., S, E]. The T x S matrix is never
- * stored, nor is what dropout drew. A query that sees no key gives 0. */
+/* dropout(softmax(scale q k^T + mask)) v: q [.., T, D], k [.., S, D], v [.., S, E] -> [.., T, E], of floats. Leading
+ * dims must be equal. The T x S matrix is never stored, nor is what dropout drew. A query whose mask hides all keys
+ * gives 0. */
 typedef struct tcc_attention_options {
     size_t size;  /* sizeof this struct, set by the macro */
-    bool causal;  /* query t sees keys up to t + S - T */
+    bool causal;  /* query t sees keys up to t + S - T; S must not be less than T */
     double scale; /* 0: 1 / sqrt(D) */
     /* Broadcasts to [.., T, S]: bool, true where the query sees the key; or of q's type, added to the scaled scores.
      * Left out: none. */
     tcc_tensor mask;
-    double dropout; /* of the probabilities, as tcc_dropout; while training only */
+    double dropout; /* of the probabilities, in [0, 1), as tcc_dropout; while training only */
 } tcc_attention_options;
 TCC_API tcc_tensor tcc_attention_at(tcc_tensor q, tcc_tensor k, tcc_tensor v, const tcc_attention_options *options,
                                     tcc_loc at);
 #define tcc_attention(q, k, v, ...) \
     tcc_attention_at(q, k, v, &(tcc_attention_options){.size = sizeof(tcc_attention_options), __VA_ARGS__}, TCC_HERE)
 
-/* Cross-correlation of x [N, C, spatial] with w [O, C / groups, kernel], 1 to 3 spatial dims. The same stride, padding
- * and dilation hold for all spatial dims. */
+/* Cross-correlation: x [N, C, spatial], w [O, C / groups, kernel] -> [N, O, spatial'], of floats, 1 to 3 spatial dims.
+ * The same stride, padding and dilation hold for all spatial dims; groups divides C and O. */
 typedef struct tcc_conv_options {
     size_t size;
     int64_t stride;   /* 0: 1 */
@@ -231,16 +265,20 @@ TCC_API tcc_tensor tcc_conv_at(tcc_tensor x, tcc_tensor w, const tcc_conv_option
 #define tcc_conv(x, w, ...) \
     tcc_conv_at(x, w, &(tcc_conv_options){.size = sizeof(tcc_conv_options), __VA_ARGS__}, TCC_HERE)
 
-/* -- Windows over the spatial dims of x [N, C, spatial] -- */
+/* -- Windows over the 1 to 3 spatial dims of x [N, C, spatial], of floats; N and C stay -- */
 typedef struct tcc_pool_options {
     size_t size;
-    int64_t stride; /* 0: the window */
-    int64_t padding;
+    int64_t stride;   /* 0: the window */
+    int64_t padding;  /* on both sides; less than the window */
     bool exclude_pad; /* averages leave padding out */
 } tcc_pool_options;
+/* Windows of `window` elements along each spatial dim. */
 TCC_API tcc_tensor tcc_max_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
 TCC_API tcc_tensor tcc_avg_pool_at(tcc_tensor x, int64_t window, const tcc_pool_options *options, tcc_loc at);
+/* To spatial extents `spatial`; rank is their number. Result i of `out` along a dim of extent `in` is the mean over
+ * elements floor(i in / out) to ceil((i + 1) in / out), that one excluded. */
 TCC_API tcc_tensor tcc_adaptive_avg_pool_at(tcc_tensor x, int rank, const int64_t *spatial, tcc_loc at);
+/* To spatial extents `spatial`, larger or smaller. align_corners: corners map to corners, as in PyTorch. */
 TCC_API tcc_tensor tcc_resize_nearest_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
                                          tcc_loc at);
 TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int rank, const int64_t *spatial,
@@ -253,21 +291,22 @@ TCC_API tcc_tensor tcc_resize_bilinear_at(tcc_tensor x, bool align_corners, int 
 #define tcc_resize_nearest(x, align_corners, ...) tcc_resize_nearest_at(x, align_corners, __VA_ARGS__, TCC_HERE)
 #define tcc_resize_bilinear(x, align_corners, ...) tcc_resize_bilinear_at(x, align_corners, __VA_ARGS__, TCC_HERE)
 
-/* -- Softmax and losses -- */
+/* -- Softmax and losses, of floats. A loss is a scalar. -- */
+/* Along `axis`; x's shape. */
 TCC_API tcc_tensor tcc_softmax_at(tcc_tensor x, int axis, tcc_loc at);
 TCC_API tcc_tensor tcc_log_softmax_at(tcc_tensor x, int axis, tcc_loc at);
 #define tcc_softmax(x, axis) tcc_softmax_at(x, axis, TCC_HERE)
 #define tcc_log_softmax(x, axis) tcc_log_softmax_at(x, axis, TCC_HERE)
 
-/* Mean negative log-likelihood of targets i32 [N..] under logits [N.., C]. A target that is neither in [0, C) nor
- * ignore_index makes the loss and all gradients NaN, since a step does not stop to report it; a constant one is an
- * error at once. */
+/* Mean negative log-likelihood of targets i32 [N..] under logits [N.., C]. A target must lie in [0, C) or be
+ * ignore_index. A constant one that does not is an error at once. Any other makes the loss and all gradients NaN, since
+ * a step does not stop to report it. */
 typedef struct tcc_cross_entropy_options {
     size_t size;
     bool has_ignore_index;    /* ignore_index counts as given even if it is 0 */
     int64_t ignore_index;     /* targets of this value do not count; 0 without has_ignore_index: -100 */
-    double label_smoothing;   /* in [0, 1) */
-    const tcc_tensor *weight; /* f32 [C], a weight a class; NULL: none */
+    double label_smoothing;   /* in [0, 1] */
+    const tcc_tensor *weight; /* [C], of the logits' type: a weight for each class; NULL: none */
 } tcc_cross_entropy_options;
 TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, const tcc_cross_entropy_options *options,
                                         tcc_loc at);
@@ -275,7 +314,7 @@ TCC_API tcc_tensor tcc_cross_entropy_at(tcc_tensor logits, tcc_tensor targets, c
     tcc_cross_entropy_at(logits, targets,                                                                      \
                          &(tcc_cross_entropy_options){.size = sizeof(tcc_cross_entropy_options), __VA_ARGS__}, \
                          TCC_HERE)
-/* The target has the shape of x: nothing broadcasts. */
+/* The target has the shape and the type of x: nothing broadcasts. */
 TCC_API tcc_tensor tcc_mse_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);        /* mean (x - target)^2 */
 TCC_API tcc_tensor tcc_l1_loss_at(tcc_tensor x, tcc_tensor target, tcc_loc at);         /* mean |x - target| */
 TCC_API tcc_tensor tcc_bce_with_logits_at(tcc_tensor x, tcc_tensor target, tcc_loc at); /* mean binary cross-entropy */
