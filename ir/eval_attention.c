@@ -3,7 +3,7 @@
  *
  * With scores s = scale q k^T + mask, lse = log sum exp s, p = exp(s - lse) and z what dropout
  * multiplies by (1 without): o = (p z) v; dv = (p z)^T do; dp = (do v^T) z; ds = p (dp - sum of do o
- * over a row), because that sum is the one of dp p; dq = scale ds k; dk = scale ds^T q. A query that
+ * over a row), since this sum equals that of dp p; dq = scale ds k; dk = scale ds^T q. A query that
  * sees no key gives 0. */
 #include "ir/eval_rules.h"
 #include "ir/sdpa.h"

@@ -6,9 +6,9 @@
  *
  * An element-wise result is disturbed by units in its last place, unless its type holds it exactly. A sum is disturbed
  * by units of the sum of its terms' magnitudes, for it may cancel; sums of whole numbers that f32 holds stay exact.
- * Moving, comparing and choosing are exact. So activations near 0, ties and jumps fall to one side or the other as they
- * do in real arithmetic. Draws come in pairs that are disturbed in opposite directions, so that of a pair one falls to
- * the other side. */
+ * Moving, comparing and choosing are exact. So values near a jump (activations near 0, ties) fall to either side, as
+ * they do in real arithmetic. Draws come in pairs that are disturbed in opposite directions: one of a pair falls to the
+ * other side. */
 #ifndef TCC_IR_NOISE_H
 #define TCC_IR_NOISE_H
 

@@ -9,10 +9,10 @@
  * How. First the forward graph is copied. Then its nodes are visited from last to first. When a
  * node is reached, all its users have been visited, so the gradient by it is complete; the op's
  * rule (the vjp column of ops.def) writes the gradients by the operands as expressions in the same
- * graph, and they are added to what other users gave. So the joint graph is plain IR: nothing is
- * taped, what backward needs of forward is simply used, and which of it is kept in memory or
- * computed again is decided by later passes. A gradient is an expression: one use gives it as it
- * is, several are added once, none fills zeros and accumulates.
+ * graph, and they are added to what other users gave. So the joint graph is plain IR. There is no
+ * tape: backward simply uses the values of forward, and later passes decide which of them are kept
+ * in memory and which are recomputed. A gradient is an expression: that of one use stands as it is,
+ * those of several uses are added once. Nothing is filled with zeros and accumulated.
  *
  * Invariants.
  *   1. The gradient by a node has the node's type.
@@ -32,8 +32,8 @@
  * Files. This one has the table of rules and the pass. What rules call is in vjp.c, and the rules are in vjp_*.c.
  *
  * Adding a rule. Name it in the vjp column and write TCC_VJP_RULE(name) in the vjp_*.c of its
- * family: a missing rule does not link. Take y in favour of x where either does, if y is stored
- * anyway (relu, tanh, softmax): x can then be freed. Guard only what is costly by tcc__vjp_wants.
+ * family: a missing rule does not link. Where both x and y would serve and y is stored anyway
+ * (relu, tanh, softmax), use y: then x can be freed. Guard only what is costly by tcc__vjp_wants.
  * Add a row to tests/numerics/test_gradients.c, which compares with finite differences.
  *
  * Source: Griewank and Walther 2008, "Evaluating Derivatives", ch. 3; closed forms are derived

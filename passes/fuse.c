@@ -2,19 +2,21 @@
  * fuse: gathers nodes into groups, one kernel each.
  *
  * A unit is a group in the making: the nodes that it owns. At first every node is a unit of its own. Two kinds of step
- * lower the sum of the costs of all units (fuse_cost.c), as long as each stays a legal group (fuse_check.c) and no two
- * wait for each other:
- * - merging two units (fuse_merge.c), where one reads the other or both read the same: loads, stores and launches fall
- * away;
- * - inlining a node (fuse_inline.c): no unit owns it any more, each user evaluates it for itself. So views never are in
- * memory unless a library or another reader needs it, and cheap work on values that are in memory anyway is done again
- * instead of being stored. Steps are taken greedily, the one that gains most first; that is the scheme of priority
- * fusion, with the two differences that a unit may have several outputs and that the nodes of a unit are inlined one by
- * one. A third kind of step mends what the greedy order left: work of a reader is moved to the unit that it reads
- * (fuse_move.c).
+ * lower the sum of the costs of all units (fuse_cost.c). Each unit stays a legal group (fuse_check.c), and no two units
+ * wait for each other.
  *
- * Optimizer updates are kept apart from the rest of the step: as one pointwise group a parameter, all alike, they run
- * as few multi-tensor kernels, and they may be written over the state that they read. */
+ * - Merging two units (fuse_merge.c), where one reads the other or both read the same value. This saves loads, stores
+ *   and launches.
+ * - Inlining a node (fuse_inline.c): no unit owns it any more, and each user evaluates it for itself. So a view is in
+ *   memory only if a library or another reader needs it, and cheap work on values that are in memory anyway is
+ *   recomputed instead of stored.
+ *
+ * Steps are taken greedily, the one that gains most first. That is the scheme of priority fusion, with two differences:
+ * a unit may have several outputs, and the nodes of a unit are inlined one by one. A third kind of step corrects what
+ * the greedy order missed: work of a reader moves to the unit that it reads (fuse_move.c).
+ *
+ * Optimizer updates are kept apart from the rest of the step, as one pointwise group a parameter. All of these are
+ * alike, so they run as a few multi-tensor kernels, and they may be written over the state that they read. */
 #include "ir/support/alloc.h"
 #include "passes/fuse_units.h"
 #include "passes/group.h"
@@ -30,8 +32,7 @@ static tcc_status add_group(tcc_fuser *f, int u) {
     return tcc_ir_group(f->g, &group);
 }
 
-/* The groups in an order in which each comes after those that it reads: by the first node that each owns, as far as
- * that goes. */
+/* Orders the groups so that each comes after those that it reads; otherwise by the first node that each owns. */
 static tcc_status add_groups(tcc_fuser *f) {
     int added = 0, alive = 0;
     bool *done = tcc__calloc((size_t)f->units.count + 1, sizeof *done);

@@ -22,8 +22,8 @@ typedef struct tcc_draft {
     int n_nodes;
     tcc_group_kind kind; /* set by tcc_draft_check */
     tcc_node *hero;
-    /* Cost of its kernel in bytes: of loads, stores, the launch, and arithmetic by the traffic that takes as long. A
-     * hero's own work does not count: fusion does not change it. */
+    /* The cost of its kernel: bytes of loads and stores, and for arithmetic and the launch the bytes that take as long.
+     * A hero's own work does not count, since fusion does not change it. */
     double cost;
 } tcc_draft;
 
@@ -61,8 +61,8 @@ bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 /* Part of the check; the scratch holds levels and contexts. */
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
 
-/* How often a kernel of our own computes operand k of a contraction if it is not in memory: a tile of it, again for
- * each tile of the other. */
+/* How often a kernel of our own computes operand k of a contraction that is not in memory: each tile of it is
+ * recomputed for each tile of the other operand. */
 int64_t tcc_draft_repeats(const tcc_node *hero, int k);
 
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */

@@ -4,12 +4,12 @@
  * the figures err on the side of storing. */
 #include "passes/fuse.h"
 
-/* Traffic that takes as long as a simple instruction for each element. */
+/* The traffic that takes as long as one simple instruction for each element. */
 static const double instruction_bytes = 0.4;
 
 static bool draws(tcc_op op) { return op == TCC_OP_RNG_BITS || op == TCC_OP_RNG_UNIFORM || op == TCC_OP_RNG_NORMAL; }
 
-/* Random draws are made again wherever they are needed: a mask that is stored lives from forward to backward. */
+/* Random draws are recomputed wherever they are needed, since a stored mask would live from forward to backward. */
 double tcc_op_cost(tcc_op op) { return draws(op) ? 0 : instruction_bytes * tcc_op_get_info(op)->cost; }
 
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -36,7 +36,7 @@ static int64_t tiles(int64_t rows) {
     return rows <= TILE ? 1 : (rows + TILE - 1) / TILE;
 }
 
-/* A tile of an image is one for each place of the kernel's elements. */
+/* A tile of an image is read once for each element of the kernel. */
 static int64_t repeats_of_conv(const tcc_node *hero, int k) {
     const bool last = hero->attrs->conv.channels_last;
     const tcc_node *w = hero->op == TCC_OP_CONV_GRAD_WEIGHT ? hero : hero->operands[1];
@@ -65,11 +65,11 @@ int64_t tcc_draft_repeats(const tcc_node *hero, int k) {
     return tiles(others);
 }
 
-/* What work in front of a contraction costs beyond doing it once for each element. Of n elements that are written (w
- * bytes each) and read again, fusing saves 2 n w and a launch; with r repeats it costs (r - 1) n (work + half of what
- * its tensors have more bytes than w), for those come from the cache mostly. So in f32 a scaling pays up to 20 repeats
- * (2560 columns), a gradient of ReLU, which reads 4 bytes more, up to 3, and a random mask or an exponential only where
- * nothing is repeated. */
+/* What a prologue costs beyond doing its work once for each element. Let it have n elements of w bytes. Storing them
+ * means to write and to read them: fusing saves 2 n w and a launch. With r repeats fusing costs (r - 1) n (work + half
+ * of the bytes by which its tensors exceed w), since those mostly come from the cache. So in f32 a scaling pays for
+ * itself up to 20 repeats (2560 columns); a gradient of ReLU, which reads 4 bytes more, up to 3; a random mask or an
+ * exponential only where nothing is repeated. */
 static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
     static const double cached = 0.5;
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};

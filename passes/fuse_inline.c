@@ -4,8 +4,8 @@
 
 enum { NONE = TCC_FUSE_NO_UNIT, MOST_CHAIN = 24 };
 
-/* Collects in `chain` node v and the work before it that its unit does only for it: up to values in memory, reductions
- * and the like. False: too long, or not work that can be done elsewhere. */
+/* Collects in `chain` node v and the work before it that its unit does for it alone, up to values in memory, reductions
+ * and the like. False: it is too long, or it cannot be done elsewhere. */
 static bool find_chain(tcc_fuser *f, int v, int u, tcc_fuse_ids *chain) {
     tcc_fuser_set_members(f, &u, 1);
     chain->count = 0;
@@ -99,8 +99,8 @@ void tcc_fuser_inline_views(tcc_fuser *f) {
     tcc_vec_free(&readers);
 }
 
-/* Stored arithmetic that its readers can do again from what is in memory. Users come first: a value that they have
- * stopped loading need not be kept for them. */
+/* Stored arithmetic that its readers can recompute from what is in memory. Users come first: a value that they no
+ * longer load need not be kept for them. */
 void tcc_fuser_inline_arithmetic(tcc_fuser *f) {
     tcc_fuse_ids chain = {0}, readers = {0};
     for (int v = f->g->nodes.count - 1; v >= 0 && tcc_fuser_fine(f); v--) {

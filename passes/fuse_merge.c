@@ -38,8 +38,8 @@ static bool reads_from(const tcc_fuser *f, int u, int source) {
     return false;
 }
 
-/* Puts into f->others unit `to` and all that it waits for, as far as that may wait for unit `from`; not `from` itself.
- * Whether `to` depends on `from` through a third unit. */
+/* Whether `to` depends on `from` through a third unit. Puts `to` into f->others, and of what it waits for all that may
+ * wait for unit `from`; not `from` itself. */
 static bool depends(tcc_fuser *f, int to, int from) {
     int stamp = ++f->unit_stamp, least = f->units.data[from].owned.data[0];
     bool found = false;
@@ -197,8 +197,8 @@ static void find_neighbours(tcc_fuser *f, int u) {
     }
 }
 
-/* Considers merging u with its neighbours; with `later` set only with those of a higher number, so that all pairs are
- * met once. */
+/* Considers merging u with its neighbours; with `later` only with those of a higher number, so that each pair is
+ * considered once. */
 static void consider_neighbours(tcc_fuser *f, int u, bool later, tcc_fuse_ids *buffer) {
     find_neighbours(f, u);
     buffer->count = 0;
@@ -223,8 +223,8 @@ static void merge(tcc_fuser *f, const int *units, int count) {
         TCC_BUG(f->g->diag, "a merge that was legal is not: %s", reason);
 }
 
-/* The units that merging a and b takes: them, and what lies between if one waits for the other through that. 0: not
- * possible. */
+/* The units that merging a and b involves: both, and the units between them if one waits for the other through those.
+ * 0: not possible. */
 static int units_to_merge(tcc_fuser *f, int a, int b, int *units) {
     int count = 2;
     units[0] = a;

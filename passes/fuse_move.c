@@ -76,9 +76,9 @@ static bool try_move(tcc_fuser *f, const tcc_fuse_ids *chain, int u, int source)
     return true;
 }
 
-/* Work on what one unit stores is done there if less is stored or loaded then: several values that a reader would put
- * together become the one that it makes of them. Which of two units has such work is else a matter of the order in
- * which they were merged. */
+/* Work on what one unit stores is done in that unit if less is stored or loaded then: it stores the one value that a
+ * reader would make of several. Without this step the order of merging would decide which of two units has such
+ * work. */
 void tcc_fuser_move(tcc_fuser *f) {
     tcc_fuse_ids chain = {0}, sources = {0};
     for (int u = 0; u < f->units.count && tcc_fuser_fine(f); u++) {

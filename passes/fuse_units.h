@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * What the steps of fuse work on. A unit is a group in the making: the nodes that it owns. An inlined node is owned by
- * none; each unit that uses it evaluates it. A unit's draft is what it would be as a group: the nodes that it owns and
- * those that it inlines, as far as they are needed. */
+ * What the steps of fuse work on. A unit is a group in the making: the nodes that it owns. No unit owns an inlined
+ * node; each unit that uses it evaluates it. A unit's draft is the group that it would be: the nodes that it owns and
+ * those that it inlines, if they are needed. */
 #ifndef TCC_PASSES_FUSE_UNITS_H
 #define TCC_PASSES_FUSE_UNITS_H
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * autodiff: the sum of all that the uses of a value gave.
+ * autodiff: the sum of the gradients that the uses of a value give.
  *
- * In general by additions, in the order of the uses. Two forms are better than sums of mostly zeros. Slices of one
- * value, whose gradients are padded with zeros, become concatenations: each takes pads that do not overlap, as many as
- * there are, with zeros between them. So a sequence that is read step by step needs one, and windows of three steps
- * need three, however many they are. Rows of a table, whose gradients are scattered into zeros, are scattered into the
- * sum of the rest.
+ * In general these are additions, in the order of the uses. Two forms avoid sums of mostly zeros. The gradients of
+ * slices are padded with zeros: they become concatenations, each of as many pads as do not overlap, with zeros between
+ * them. So a sequence that is read step by step needs one concatenation, and windows of three steps need three, however
+ * many windows there are. The gradients of rows of a table are scattered into zeros: they are scattered into the sum of
+ * the rest instead.
  *
  * Sums of f16 and bf16 are in f32, and rounded once. */
 #include "ir/support/alloc.h"
@@ -41,7 +41,7 @@ static int padded_axis(const tcc_node *n) {
 
 /* -- Pads along one axis -- */
 
-/* A pad's place along the axis, and the sum that it is part of. */
+/* A pad's range along the axis, and the sum that it is part of. */
 typedef struct span {
     tcc_node *pad;
     int64_t begin, end;

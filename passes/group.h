@@ -4,10 +4,12 @@
  *
  * In every kind, a value is evaluated at an index. POINT nodes pass the index on to their operands. VIEW nodes map it:
  * reshape re-splits the row-major position, transpose permutes, broadcast drops, slice scales and shifts, flip mirrors,
- * pad and concat choose by comparison. INDEX nodes evaluate their index operand and load at the place it names; the
- * table operand must come from outside the group. Inputs of the group (values other groups store, graph inputs) are
+ * pad and concat choose by comparison. INDEX nodes evaluate their index operand and load the element that it names; the
+ * table must come from outside the group. Inputs of the group (values that other groups store, and graph inputs) are
  * loaded at the index that reaches them. Constants and iota need no memory. So the leaves of a group are loads at
- * (mostly affine) indices of the iteration space.
+ * indices of the iteration space, most of them affine.
+ *
+ * The hero of a group is the node that gives it its kind.
  *
  * POINTWISE  No reduction inside. All outputs have the hero's number of elements, and the same row-major order as the
  *            hero up to reshape, or are reached from it by a transpose (which the kernel then tiles).
@@ -17,32 +19,31 @@
  *            kept value enters full work only through a broadcast that puts the kept dims back in their places (with
  *            reshapes that add or drop dims of 1 around it). Reductions may depend on each other this way (softmax,
  *            norms): the kernel makes one sweep over the reduced dims for each level of dependence, over cached values.
- *            Outputs are full or kept. Where the reduced dims are the last ones, so that a kept point has a row, sums
- *            of full values over all kept dims (column sums: gradients of weights and biases) may be inside as well,
- *            and POINT work and reshapes on them alone. Such a value is `across`: one a reduced point, known when all
+ *            Outputs are full or kept. If the reduced dims are the last ones, each kept point has a row. Then column
+ *            sums may be inside as well: sums of full values over all kept dims (gradients of weights and biases), and
+ *            POINT work and reshapes on them alone. Such a value is `across`: one value a reduced point, known when all
  *            rows are done. Outputs may be across.
  * SCAN       The hero is cumsum; full work before and after it on the same dims.
  * SCATTER    The hero is scatter_add(_along); work on its updates and base operands may be inside; nothing after it.
- * CONTRACT   The hero is dot or a convolution. Behind it POINT work on its result, at the index of the result
- *            (epilogue: bias, activation, residual; several outputs). Views of a dot's operands that permute, re-split
- *            or slice dims may be inside in front of it, so that it reads in place. Where the pass options say so, also
- *            POINT work and broadcasts in front of a dot or convolution, which evaluates its operands as it reads them
- *            (prologue: casts, masks, gradients of activations), a tile again for each tile of the other operand. Where
- *            they say so, a dot that is stored as it is may have the sum of an operand over the contracted dims beside
- *            it, which nothing in the group reads (a bias's gradient).
+ * CONTRACT   The hero is dot or a convolution. The epilogue is POINT work on its result, at the index of the result:
+ *            bias, activation, residual; it may have several outputs. In front of a dot there may be views of its
+ *            operands that permute, re-split or slice dims, so that it reads in place. If the target's kernels compute
+ *            operands while they read them, there may be a prologue too: POINT work and broadcasts (casts, masks,
+ *            gradients of activations), which is recomputed for each tile of the other operand. If a library's call of
+ *            the target computes it, a dot that is stored as it is may have the sum of an operand over the contracted
+ *            dims beside it (a bias's gradient), which nothing in the group reads.
  * WINDOW     The hero is a pooling or resizing op; POINT work behind it.
  * ATTENTION  The heroes are sdpa and sdpa_lse of equal operands, or the sdpa_grad_* of equal operands: one kernel
- *            stores all. Views that permute, re-split or slice dims may be inside in front, and such that permute or
- *            re-split behind, so that heads are read and written in place; also one concat of all results, each by such
- *            views that keep its last dim, as the only output.
+ *            stores all. Views may be inside, so that heads are read and written in place: in front those that permute,
+ *            re-split or slice dims, behind those that permute or re-split. The only output may also be one concat of
+ *            all results, each by such views that keep its last dim.
  * NORM       batch_norm, its mean and scale, of equal x and attributes; or its gradients, of equal operands. Nothing
- *            else is inside. There are such groups where the pass options have said of each that the target's library
- *            computes it whole.
+ *            else is inside. Such groups exist only where the target has said that its library computes the norm whole.
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
- * and nothing in the group reads it. A pointwise output may be written over an input of equal size that the group reads
- * only at the same element (tcc_group_same_element); so may outputs of REDUCE (full ones that are stored in the last
- * sweep, after all reads of their point), and a scatter over its base. */
+ * and nothing in the group reads it. Some outputs may be written over an input of equal size (in_step.h): a pointwise
+ * one, if the group reads the input only at the same element; a full one of REDUCE that is stored in the last sweep,
+ * after all reads of its point; and a scatter over its base. */
 #ifndef TCC_PASSES_GROUP_H
 #define TCC_PASSES_GROUP_H
 
@@ -70,8 +71,8 @@ bool tcc_same_batch_norm(const tcc_node *a, const tcc_node *b);
 tcc_dims tcc_reduction_axes(const tcc_node *n);
 /* REDUCE: marks the nodes that are across, by position in group->nodes. */
 void tcc_group_mark_across(const tcc_group *group, bool *across);
-/* The operand of `dot` (0 or 1) that `sum` adds up over the contracted dims, to a value for each of its others; -1: it
- * is no such. */
+/* The operand of `dot` (0 or 1) that `sum` adds up over the contracted dims, with one value for each index of its free
+ * dims; -1: it is no such sum. */
 int tcc_group_summed_operand(const tcc_node *dot, const tcc_node *sum);
 
 /* A copy of the graph with every node, output, group and place, groups in the order given: order[i] is the old index of

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * Whether an output of a group may be written over one of its inputs, by how the group's schedule reads it. */
+ * Whether an output of a group may be written over one of its inputs. That depends on how the group's schedule reads
+ * the input. */
 #ifndef TCC_PASSES_IN_STEP_H
 #define TCC_PASSES_IN_STEP_H
 

@@ -15,7 +15,7 @@ int tcc_launch_moment(const tcc_implementation *x, int launch);
 
 bool tcc_launch_reads(const tcc_launch *launch, const tcc_node *n);
 bool tcc_launch_writes(const tcc_launch *launch, const tcc_node *n);
-/* In that moment `written` may take the memory of `old`: whatever reads `old` then does so at the element that it
+/* Whether `written` may take the memory of `old` in that moment: all that reads `old` then reads the element that it
  * writes. */
 bool tcc_moment_overwrites(const tcc_implementation *x, int moment, const tcc_node *old, const tcc_node *written);
 

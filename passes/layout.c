@@ -2,11 +2,11 @@
  * layout: runs convolutional networks channels-last, [N, spatial, C], where a vector register holds channels of one
  * pixel and libraries are fastest.
  *
- * Every value of the old graph has up to two forms in the new one: as it was, and "last", with dim 1 moved to the end.
- * Convolutions, pools and resizings compute in last form; arithmetic, reductions, batch norms and views follow their
- * operands; all else takes values as they were. A form that is asked for and not there is a transpose of the other. So
- * transposes stand only where the network begins and ends, and at weights, which are small. Broadcasts, constants and
- * arithmetic on these alone have no form of their own: they are built in the form that is asked for. */
+ * Every value of the old graph has up to two forms in the new one: "plain", as it was, and "last", with dim 1 moved to
+ * the end. Convolutions, pools and resizings compute in last form. Arithmetic, reductions, batch norms and views follow
+ * their operands. All else uses plain values. A form that is asked for and does not exist yet is a transpose of the
+ * other one. So transposes remain only where the network begins and ends, and at weights, which are small. Broadcasts,
+ * constants and arithmetic on these alone have no form of their own: they are built in the form that is asked for. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -67,7 +67,7 @@ static tcc_node *get(rewriter *r, const tcc_node *old, form f);
 
 /* -- One node in last form -- */
 
-/* `old` again, of its operands in form f. */
+/* `old` rebuilt on its operands in form f. */
 static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, const tcc_attrs *attrs, const tcc_type *type) {
     enum { ON_STACK = 8 };
     tcc_node *few[ON_STACK], **operands = few, *made = NULL;
@@ -169,8 +169,8 @@ static bool computes_last(const tcc_node *old) {
     return (fusion == TCC_FUSION_CONTRACT && old->op != TCC_OP_DOT) || fusion == TCC_FUSION_WINDOW;
 }
 
-/* A batch norm, its statistics or its gradients, of tensors in last form; what it has of each channel has no other
- * form. */
+/* A batch norm, its statistics or its gradients, of tensors in last form. Values with one element a channel have no
+ * other form. */
 static void norm_last(rewriter *r, const tcc_node *old) {
     const int rank = old->operands[0]->type.rank;
     tcc_attrs attrs = *old->attrs;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * norms: batch norms that decompose has left whole, because the target has a library for them. Now that their layout is
- * known, the library is asked about each, and what it does not take becomes its definition.
+ * known, the library is asked about each. A norm that it declines is expanded to its definition.
  *
- * A norm of f32 between casts is one of f16 or bf16 whose sums are f32, as its definition says: then the library is
- * asked for that.
+ * An f32 norm between casts from and to f16 or bf16 is a norm of that type whose sums are f32, as its definition says.
+ * Then the library is asked about that one.
  *
- * batch_norm is asked for together with its mean and scale, and with its gradient by x the other gradients: one call
- * has all of them. A library gives no variance; it follows from the scale, s = 1 / sqrt(v + eps): the v that comes out
- * is wrong by some ulp of v + eps, which is all that anybody takes of it. */
+ * The library is asked about batch_norm together with its mean and scale, and about its gradient by x together with the
+ * other gradients, since one call computes all of them. A library gives no variance. It is computed from the scale, s =
+ * 1 / sqrt(v + eps), and is wrong by some ulp of v + eps; nobody needs it more exactly. */
 #include "ir/build.h"
 #include "ir/decompose.h"
 #include "ir/support/alloc.h"

@@ -3,12 +3,13 @@
  * count where they are needed.
  *
  * List scheduling in three ways, of which the one with the lowest peak is taken: the order of the program; the same,
- * but with a group that frees more than it takes as soon as it can run; and always the group that takes least. Near
+ * but a group that frees more than it allocates runs as soon as it can; and always the group that allocates least. Near
  * ties go to the order of the program, which was written to be read and keeps values in the cache.
  *
  * Small work on many tensors waits, so that it runs together: groups that only write new states (optimizer updates),
- * and reductions to a few bytes (gradient norms). Codegen makes one launch of neighbours with equal kernels. They run
- * when nothing else can, or when they hold up so much memory that waiting would cost more than a launch. */
+ * and reductions to a few bytes (gradient norms). Codegen makes one launch of neighbours with equal kernels. Such
+ * groups run when nothing else can, or when they keep so much memory alive that waiting would cost more than a
+ * launch. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/launches.h"
@@ -136,8 +137,8 @@ static bool reaches(const scheduler *s, int from, int to, bool *seen) {
     return false;
 }
 
-/* The group that stores the next value of an input waits for all readers of the old one, so that it may be written in
- * place; but for those that need the new value too. */
+/* The group that stores the next value of an input waits for all readers of the old one, so that the new one may be
+ * written in place. It does not wait for readers that need the new value too. */
 static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_node **inputs) {
     const tcc_graph *g = s->g;
     int n_inputs = tcc_group_inputs(&g->groups.data[t], inputs);
@@ -204,8 +205,8 @@ static void destroy(scheduler *s) {
 
 /* -- One run -- */
 
-/* Nobody but one waiting group, which then can run, is after the task: what it stores will not be alive for long. A
- * gradient of a weight. */
+/* The task's only reader is a waiting group, which can run then. So what it stores will not live long: the gradient of
+ * a weight. */
 static bool feeds_an_update(const scheduler *s, const task *task) {
     if (task->after.count != 1) return false;
     int reader = task->after.data[0];

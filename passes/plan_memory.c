@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * plan-memory: gives everything that lives in the arena its place there: values that groups store, their temporaries
- * and workspaces, and states on their way to other states. A value may also have a home in a binding.
+ * plan-memory: gives everything that lives in the arena its offset: values that groups store, their temporaries and
+ * workspaces, and states on their way to other states. A value may live in a binding instead.
  *
- * Time is counted in launches. A value's life runs from the launch that first writes it to the last that reads it. An
- * output may take over the memory of an operand that dies in the launch that writes it, where that reads and writes in
- * step; such chains form one block. Blocks are placed one by one, each in the tightest gap that the blocks alive at the
- * same time leave (best fit), in several orders of which the smallest arena wins. */
+ * Time is counted in launches. A value lives from the launch that first writes it to the last one that reads it. An
+ * output may take over the memory of an operand that dies in the launch that writes the output, if that launch reads
+ * and writes in step. Such chains form one block. Blocks are placed one by one, each in the tightest gap that the
+ * blocks alive at the same time leave (best fit), in several orders of which the smallest arena wins. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/pass.h"
@@ -97,8 +97,8 @@ static int by_start(const void *a, const void *b) {
     return x->first != y->first ? x->first - y->first : by_size(a, b);
 }
 
-/* Moves scratch behind the values, each in their order: an arena that values alone would have had does not grow by more
- * than what does not fit beside them. */
+/* Moves scratch behind the values and keeps the order within both. So the arena that the values alone would need grows
+ * only by the scratch that does not fit beside them. */
 static void scratch_last(block **order, int count, block **room) {
     int n = 0, kept = 0;
     for (int i = 0; i < count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * select: what runs each group. The target is asked for all ways to run it, and the one that it predicts to be fastest
- * is taken. A way that does not run the whole group, a library's call that leaves work behind it, cuts the group in
- * two; both parts are then asked for by themselves. After this pass no group is made, cut or widened. */
+ * select: what runs each group. The target is asked for all candidates, and the one with the shortest predicted time is
+ * taken. A candidate may run a part of the group only, as a library's call that leaves work behind it. It cuts the
+ * group in two, and the target is asked about each part. After this pass no group is made, cut or widened. */
 #include "passes/select.h"
 
 #include "ir/support/alloc.h"

@@ -37,9 +37,10 @@ typedef struct tcc_pass_target {
 /* The choice: the index of the candidate that is taken. It is the one place that a measured choice would replace. */
 int tcc_select_best(const tcc_candidate *candidates, int count);
 
-/* Cuts a group at `cut`, one of its values: `first` makes what only leads to it and stores it, `rest` reads it; or, at
- * the sum of a dot's operand, `first` is that sum alone and `rest` the dot with what is behind it. Node lists are in
- * `arena`. *possible false: `rest` needs what `first` does not store, or one of them would be empty. */
+/* Cuts a group at `cut`, one of its values: `first` computes and stores it, with all that leads to it alone; `rest`
+ * reads it. At the sum of a dot's operand, `first` is that sum alone, and `rest` the dot with what is behind it. Node
+ * lists are in `arena`. *possible is false if `rest` needs what `first` does not store, or if one of them would be
+ * empty. */
 tcc_status tcc_group_cut(tcc_arena *arena, tcc_diag *diag, const tcc_group *group, tcc_node *cut, tcc_group *first,
                          tcc_group *rest, bool *possible);
 

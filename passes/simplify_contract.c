@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * simplify: contractions. Transposes and reshapes of operands go into the attributes of dot, a transpose of a dot's
- * result becomes another order of its operands or batch dims, zero padding goes into a convolution, and a sum onto
- * zeros onto what it is added to. */
+ * simplify: contractions and scatter_add. Transposes and reshapes of operands go into the attributes of dot. A
+ * transpose of a dot's result becomes another order of its operands or batch dims. Zero padding goes into a
+ * convolution. Where something is added to a scatter onto zeros, it becomes the base of the scatter. */
 #include "passes/simplify.h"
 
 #include <string.h>
@@ -152,8 +152,8 @@ static tcc_node *conv_of_pad(tcc_simplifier *s, tcc_node *n) {
 
 /* -- Scatter -- */
 
-/* Something added to a sum over zeros: the sum goes onto it instead, so that no zeros are written and nothing is added
- * afterwards. The additions come in another order, each element's own ones still by position. */
+/* Something is added to a scatter onto zeros: it becomes the base instead, so that no zeros are written and nothing is
+ * added afterwards. This changes the order of additions; those of one element stay ordered by position. */
 static tcc_node *add_of_scatter(tcc_simplifier *s, tcc_node *n) {
     for (int k = 0; k < 2; k++) {
         const tcc_node *scatter = n->operands[k];

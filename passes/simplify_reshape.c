@@ -81,7 +81,7 @@ static tcc_node *simplify_reshape(tcc_simplifier *s, tcc_node *n) {
 
 /* -- Arithmetic on reshaped values: a reshape of arithmetic -- */
 
-/* Whether `x` can be had with `dims` for free. */
+/* Whether a reshape of `x` to `dims` costs nothing. */
 static bool takes_dims(const tcc_node *x, const tcc_type *dims) {
     broadcast_cut cut;
     if (tcc__is_splat(x) || is_draw(x)) return true;

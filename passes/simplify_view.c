@@ -103,7 +103,7 @@ static tcc_node *slice_of_broadcast(tcc_simplifier *s, tcc_node *n) {
     return build(s, TCC_OP_BROADCAST, small, &keep, &n->type);
 }
 
-/* A slice that falls into one of the pieces. */
+/* A slice that lies within one operand of a concat. */
 static tcc_node *slice_of_concat(tcc_simplifier *s, tcc_node *n) {
     const tcc_node *x = n->operands[0];
     int64_t axis = x->attrs->axis.axis, begin = 0;
@@ -261,7 +261,7 @@ static tcc_node *simplify_concat(tcc_simplifier *s, tcc_node *n) {
     return result;
 }
 
-/* -- Sums of padded pieces, as the gradients of slices come -- */
+/* -- Sums of padded values: gradients of slices have this form -- */
 
 enum { MOST_PIECES = 8 };
 
@@ -289,8 +289,8 @@ static bool collect_pads(tcc_node *n, int adds, tcc_node **pads, int *count) {
     return true;
 }
 
-/* Pieces that tile the result are a concat: each element is one piece's plus zeros (-0 becomes 0 in the sum; the two
- * are equal). */
+/* Padded values that tile the result are a concat: each element is that of one of them plus zeros (-0 becomes 0 in the
+ * sum; the two are equal). */
 static tcc_node *simplify_sum_of_pads(tcc_simplifier *s, tcc_node *n) {
     tcc_node *pads[MOST_PIECES], *pieces[MOST_PIECES];
     int count = 0;
