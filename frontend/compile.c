@@ -70,6 +70,9 @@ tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int coun
         if (a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
             return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
                              "batch array \"%s\": rank %d or type %d is out of range", a->name, a->rank, (int)a->dtype);
+        if (tcc_name_is_reserved(a->name))
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                             "batch array \"%s\": names that begin with '@' are the library's own", a->name);
         for (int k = 0; k < i; k++)
             if (!strcmp(batch[k].name, a->name))
                 return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "two batch arrays are named \"%s\"", a->name);

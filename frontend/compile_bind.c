@@ -6,8 +6,6 @@
 
 #include "runtime/program.h"
 
-#include <math.h>
-
 /* Memory for a state binding that passes added: optimizer moments and the like, shared by all programs of the model. */
 static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) {
     int index;
@@ -79,15 +77,13 @@ void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
 
 /* -- From run to run -- */
 
-void tcc__model_hyper(const tcc_model *m, int64_t step, float *out) {
+void tcc__model_hyper(const tcc_model *m, float *out) {
     const tcc_optimizer_options *o = &m->options.optimizer;
     out[TCC_HYPER_MOMENTUM] = (float)o->momentum;
     out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
     out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - o->beta1);
     out[TCC_HYPER_BETA2_COMPLEMENT] = (float)(1 - o->beta2);
     out[TCC_HYPER_EPS] = (float)o->eps;
-    out[TCC_HYPER_BIAS1] = (float)(1 / (1 - pow(o->beta1, (double)step)));
-    out[TCC_HYPER_BIAS2] = (float)(1 / (1 - pow(o->beta2, (double)step)));
     out[TCC_HYPER_CLIP_NORM] = (float)o->clip_grad_norm;
     for (int group = 0; group < TCC_DECAY_GROUPS; group++) {
         out[TCC_HYPER_LR(group)] = (float)m->lr;
@@ -98,6 +94,10 @@ void tcc__model_hyper(const tcc_model *m, int64_t step, float *out) {
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     const tcc_device_ops *ops = m->device->ops;
     tcc_diag *diag = &m->cx->diag;
+    /* The random key counts batches, not updates: an update that is skipped still used its draws. So it belongs to the
+     * batch, and is written with it into a buffer whose address never changes, as the learning rate is: a captured
+     * graph replays as it is, evaluation reads the count and does not move it, and a resumed run needs only the count
+     * of steps. A counter on the device would be a kernel more in place of this copy of 16 bytes. */
     const int64_t rng_values[2] = {(int64_t)m->options.seed, m->step};
     for (int i = 0; i < c->program->n_bindings; i++) {
         const tcc_binding *b = &c->program->bindings[i];
@@ -109,7 +109,7 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
         else TCC_TRY(ops->feed(m->device, diag, c->bound[i].device, batch[k].data, bytes));
     }
     if (c->hyper >= 0) {
-        tcc__model_hyper(m, m->step + 1, c->hyper_values);
+        tcc__model_hyper(m, c->hyper_values);
         TCC_TRY(ops->feed(m->device, diag, c->bound[c->hyper].device, c->hyper_values, c->bound[c->hyper].bytes));
     }
     if (c->rng >= 0) TCC_TRY(ops->feed(m->device, diag, c->bound[c->rng].device, rng_values, c->bound[c->rng].bytes));

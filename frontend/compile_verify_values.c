@@ -66,7 +66,7 @@ tcc_status tcc__verify_inputs(const tcc_verification *v, const tcc_graph *g, tcc
     tcc_diag *diag = &v->m->cx->diag;
     float hyper[TCC_HYPER_COUNT + 2 * TCC_DECAY_GROUPS];
     const int64_t rng[2] = {(int64_t)v->m->options.seed, v->m->step};
-    tcc__model_hyper(v->m, v->m->step + 1, hyper);
+    tcc__model_hyper(v->m, hyper);
     tcc_value *values = tcc__calloc((size_t)g->inputs.count + 1, sizeof *values);
     tcc_status status = values ? TCC_OK : tcc_enomem(diag);
     for (int i = 0; i < g->inputs.count && status == TCC_OK; i++) {

@@ -19,6 +19,9 @@ static tcc_tensor stored(tcc_trace *t, const char *name, const char *suffix, tcc
     for (int d = 0; d < rank; d++) type.dims[d] = dims[d];
     const char *full = tcc_trace_name(t, name, suffix);
     if (!full || diag->status != TCC_OK) return tcc_trace_wrap(t, NULL);
+    if (tcc_name_is_reserved(full))
+        return tcc_trace_error(t, TCC_EINVAL, at, "parameter \"%s\": names that begin with '@' are the library's own",
+                               full);
 
     int index = tcc_store_find(t->store, full);
     if (index < 0 && tcc_store_add(t->store, full, role, &type, &init, diag, at, &index) != TCC_OK)

@@ -189,6 +189,10 @@ bool tcc_has_input(const tcc_trace *t, const char *name) {
 void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc at) {
     const char *op = strcmp(name, "loss") ? "output" : "loss";
     if (!tcc_trace_is_open(t, op, at) || !tcc_trace_takes(op, at, 1, &x)) return;
+    if (tcc_name_is_reserved(name)) {
+        tcc_trace_error(t, TCC_EINVAL, at, "output \"%s\": names that begin with '@' are the library's own", name);
+        return;
+    }
     for (int i = 0; i < t->graph->outputs.count; i++)
         if (!strcmp(t->graph->outputs.data[i].name, name)) {
             tcc_trace_error(t, TCC_EINVAL, at, "output \"%s\" is named twice", name);

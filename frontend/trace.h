@@ -69,6 +69,8 @@ tcc_status tcc_trace_begin(tcc_trace *t, const char *name, tcc_store *store, boo
 /* Gives the graph, or the first error of the trace. Frees the trace's own memory in any case. */
 tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out);
 
+/* Names that begin with '@' belong to states that passes add, so that no model's name is one of theirs. */
+static inline bool tcc_name_is_reserved(const char *name) { return *name == '@'; }
 /* Full name within the open scopes, in the graph's arena; NULL when memory is short (reported). */
 const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix);
 tcc_node *tcc_trace_rng_key(tcc_trace *t);

@@ -8,6 +8,9 @@
  * expression of the elements of p, g and its states and of scalars from the hyper-parameter vector,
  * so that fusion makes one kernel of it that reads and writes each once.
  *
+ * Adam's count of updates is a state on the device, not a number of the host's: what leaves an update out leaves the
+ * count as it is as well. The bias corrections are made from it once, in the small kernel that stores the next count.
+ *
  * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
  * and Hutter 2017 (AdamW); Pascanu et al. 2013 (clipping by the global norm). */
 #include "passes/train_step.h"
@@ -17,11 +20,19 @@
 
 #include <string.h>
 
+typedef struct state {
+    int input; /* its number, of which `value` is the old value */
+    tcc_node *value;
+} state;
+
+enum { MOST_STATES = 2 };
+
 /* One trained parameter on its way through the pass. */
 typedef struct trained {
     int input; /* of the parameter, in graph->inputs */
     int group;
     tcc_node *p, *g; /* value and gradient, in the type of the arithmetic */
+    state states[MOST_STATES];
 } trained;
 
 typedef struct builder {
@@ -29,6 +40,8 @@ typedef struct builder {
     const tcc_train_spec *spec;
     tcc_graph *g;
     tcc_node *hyper;
+    tcc_node *count; /* Adam: of updates, this one included; NULL: nothing is counted */
+    int count_input; /* whose next value it is */
     tcc_vec(trained) trained;
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
 } builder;
@@ -58,11 +71,6 @@ static tcc_node *hyper(builder *b, int index, const tcc_node *x) {
 
 /* -- State -- */
 
-typedef struct state {
-    int input; /* its number, of which `value` is the old value */
-    tcc_node *value;
-} state;
-
 /* A new state of parameter t, zero at the start. */
 static state add_state(builder *b, const trained *t, const char *suffix) {
     const tcc_node *parameter = b->g->inputs.data[t->input];
@@ -80,6 +88,22 @@ static tcc_status add_update(builder *b, int input, tcc_node *value) {
     return tcc_ir_output(b->g, old->attrs->input.name, tcc_ir_cast(b->g, value, old->type.dtype), input);
 }
 
+/* The states of all parameters, and the count of updates, whose next value it gives. */
+static tcc_status add_states(builder *b) {
+    static const char *const of_sgd[] = {"momentum"}, *const of_adam[] = {"m", "v"};
+    const bool adam = b->spec->optimizer != TCC_OPTIMIZER_SGD;
+    const int count = adam ? 2 : b->spec->momentum;
+    for (int i = 0; i < b->trained.count; i++)
+        for (int k = 0; k < count; k++)
+            b->trained.data[i].states[k] = add_state(b, &b->trained.data[i], (adam ? of_adam : of_sgd)[k]);
+    if (!adam || !b->trained.count) return TCC_OK;
+    const tcc_type scalar = {.dtype = TCC_I64};
+    tcc_ir_set_loc(b->g, TCC_NOWHERE, true);
+    b->count_input = b->g->inputs.count;
+    b->count = tcc_ir_binary_c(b->g, TCC_OP_ADD, tcc_ir_state(b->g, TCC_STEP_STATE, &scalar, 0, TCC_NOWHERE), 1);
+    return b->count ? TCC_OK : b->g->diag->status;
+}
+
 /* -- Optimizers -- */
 
 /* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
@@ -87,17 +111,27 @@ static tcc_status add_update(builder *b, int input, tcc_node *value) {
 static tcc_status update_sgd(builder *b, const trained *t) {
     tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), t->p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
     tcc_node *d = add(b, t->g, mul(b, spread(b, decay, t->p), t->p)), *v = NULL;
-    state buffer = {0};
+    const state buffer = t->states[0];
     if (b->spec->momentum) {
         tcc_node *momentum = spread(b, hyper(b, TCC_HYPER_MOMENTUM, t->p), t->p);
         tcc_node *weight = spread(b, hyper(b, TCC_HYPER_DAMPENING_SCALE, t->p), t->p);
-        buffer = add_state(b, t, "momentum");
         tcc_node *fresh = mul(b, d, weight);
         v = add(b, mul(b, buffer.value, momentum), fresh);
         d = b->spec->nesterov ? add(b, d, mul(b, v, momentum)) : v;
     }
     TCC_TRY(add_update(b, t->input, sub(b, t->p, mul(b, spread(b, lr, t->p), d))));
     return b->spec->momentum ? add_update(b, buffer.input, v) : TCC_OK;
+}
+
+/* 1 / (1 - beta^t), t the count of updates, as a scalar of x's type; hyper-parameter `complement` is 1 - beta. In f64,
+ * where it is exact to f32's last place for every t; as -1 / expm1(t log1p(-(1 - beta))), since 1 - beta^t loses what
+ * 1 - beta has kept. */
+static tcc_node *bias(builder *b, int complement, const tcc_node *x) {
+    tcc_node *rate = tcc_ir_cast(b->g, hyper(b, complement, x), TCC_F64);
+    tcc_node *log_beta = tcc_ir_unary(b->g, TCC_OP_LOG1P, tcc_ir_unary(b->g, TCC_OP_NEG, rate));
+    tcc_node *power = mul(b, tcc_ir_cast(b->g, b->count, TCC_F64), log_beta);
+    tcc_node *rest = tcc_ir_unary(b->g, TCC_OP_NEG, tcc_ir_unary(b->g, TCC_OP_EXPM1, power));
+    return x ? tcc_ir_cast(b->g, divide(b, tcc_ir_splat_like(b->g, rest, 1), rest), x->type.dtype) : NULL;
 }
 
 /* m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, and p loses lr (m bias1) / (sqrt(v
@@ -107,17 +141,17 @@ static tcc_status update_adam(builder *b, const trained *t) {
     tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
     if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW) p = mul(b, p, spread(b, one_minus(b, mul(b, lr, decay)), p));
     else g = add(b, g, mul(b, spread(b, decay, p), p));
-    state old_m = add_state(b, t, "m"), old_v = add_state(b, t, "v");
+    const state old_m = t->states[0], old_v = t->states[1];
     tcc_node *rate1 = hyper(b, TCC_HYPER_BETA1_COMPLEMENT, t->p), *rate2 = hyper(b, TCC_HYPER_BETA2_COMPLEMENT, t->p);
     tcc_node *change = sub(b, g, old_m.value);
     tcc_node *m = add(b, old_m.value, mul(b, spread(b, rate1, p), change));
     tcc_node *rate2_at_p = spread(b, rate2, p);
     tcc_node *fresh = mul(b, mul(b, g, g), rate2_at_p);
     tcc_node *v = add(b, mul(b, old_v.value, spread(b, one_minus(b, rate2), p)), fresh);
-    tcc_node *correction = spread(b, square_root(b, hyper(b, TCC_HYPER_BIAS2, t->p)), p);
+    tcc_node *correction = spread(b, square_root(b, bias(b, TCC_HYPER_BETA2_COMPLEMENT, t->p)), p);
     tcc_node *root = mul(b, square_root(b, v), correction);
     tcc_node *denominator = add(b, root, spread(b, hyper(b, TCC_HYPER_EPS, t->p), p));
-    tcc_node *step = mul(b, lr, hyper(b, TCC_HYPER_BIAS1, t->p));
+    tcc_node *step = mul(b, lr, bias(b, TCC_HYPER_BETA1_COMPLEMENT, t->p));
     tcc_node *direction = divide(b, m, denominator);
     TCC_TRY(add_update(b, t->input, sub(b, p, mul(b, spread(b, step, p), direction))));
     TCC_TRY(add_update(b, old_m.input, m));
@@ -203,12 +237,14 @@ static tcc_status add_step(builder *b) {
         tcc_type type = {TCC_F32, 1, {TCC_HYPER_COUNT + 2 * spec->n_groups}};
         b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
         if (spec->clip_norm) TCC_TRY(clip(b));
+        TCC_TRY(add_states(b));
     }
     for (int i = 0; i < b->trained.count; i++) {
         const trained *t = &b->trained.data[i];
         tcc_ir_set_loc(b->g, b->g->inputs.data[t->input]->loc, true);
         TCC_TRY(spec->optimizer == TCC_OPTIMIZER_SGD ? update_sgd(b, t) : update_adam(b, t));
     }
+    if (b->count) TCC_TRY(add_update(b, b->count_input, b->count));
     for (int i = 0; spec->keep_gradients && i < b->old_outputs.count; i++) {
         const tcc_output *o = &b->old_outputs.data[i];
         int parameter;

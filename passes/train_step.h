@@ -9,8 +9,6 @@ enum {
     TCC_HYPER_DAMPENING_SCALE,  /* SGD: weight of the new gradient in the momentum buffer, 1 at the first step */
     TCC_HYPER_BETA1_COMPLEMENT, /* Adam: 1 - beta1. Not beta1, since in float32 1 - 0.999 has lost half of its digits */
     TCC_HYPER_BETA2_COMPLEMENT, /* Adam: 1 - beta2 */
-    TCC_HYPER_BIAS1,            /* Adam: 1 / (1 - beta1^t), t the step counted from 1 */
-    TCC_HYPER_BIAS2,            /* Adam: 1 / (1 - beta2^t) */
     TCC_HYPER_EPS,              /* Adam */
     TCC_HYPER_CLIP_NORM,        /* largest global L2 norm of the gradients */
     TCC_HYPER_COUNT             /* then, for each group: lr, weight decay */
@@ -18,9 +16,14 @@ enum {
 #define TCC_HYPER_LR(group) (TCC_HYPER_COUNT + 2 * (group))
 #define TCC_HYPER_WEIGHT_DECAY(group) (TCC_HYPER_COUNT + 2 * (group) + 1)
 
+/* Adam's count of updates, i64[], 0 in the beginning. No parameter is named so: the frontend keeps names that begin
+ * with '@' for the states of passes. */
+#define TCC_STEP_STATE "@step"
+
 /* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.momentum" (SGD), zero at the
- * start and f32 (f64 for an f64 parameter). Outputs of the step, in this order: "loss"; the other outputs of the graph;
- * "grad_norm", the norm before clipping, if clipping; for each trained parameter its next value and those of its
- * states, named as the inputs they alias; the gradients, if kept, as they are before clipping. */
+ * start and f32 (f64 for an f64 parameter); then TCC_STEP_STATE (Adam). Outputs of the step, in this order: "loss"; the
+ * other outputs of the graph; "grad_norm", the norm before clipping, if clipping; for each trained parameter its next
+ * value and those of its states, named as the inputs they alias; the next TCC_STEP_STATE; the gradients, if kept, as
+ * they are before clipping. */
 
 #endif

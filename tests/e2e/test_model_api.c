@@ -193,6 +193,64 @@ static void a_new_shape_is_a_second_program_on_the_same_state(void **state) {
     tcc_context_destroy(cx);
 }
 
+static int64_t *updates(tcc_model *m) {
+    tcc_array a;
+    for (int i = 0; tcc_model_optimizer_state(m, i, &a); i++)
+        if (!strcmp(a.name, TCC_STEP_STATE)) {
+            assert_true(a.dtype == TCC_I64 && a.rank == 0);
+            return a.data;
+        }
+    return NULL;
+}
+
+/* Everything of `from` by name, as a checkpoint would carry it; not the count of steps. */
+static void copy_state(tcc_model *from, tcc_model *to) {
+    bool (*const lists[])(tcc_model *, int, tcc_array *) = {tcc_model_param, tcc_model_optimizer_state};
+    for (int list = 0; list < 2; list++) {
+        tcc_array a, b;
+        for (int i = 0; lists[list](from, i, &a); i++) {
+            size_t bytes = a.dtype == TCC_I64 ? 8 : 4;
+            for (int d = 0; d < a.rank; d++) bytes *= (size_t)a.dims[d];
+            assert_true(lists[list](to, i, &b) && !strcmp(a.name, b.name));
+            memcpy(b.data, a.data, bytes);
+        }
+    }
+}
+
+/* Adam's bias corrections follow the count in its state: not the host's count of steps, which draws and schedule
+ * follow. */
+static void updates_are_counted_in_the_state(void **state) {
+    (void)state;
+    tcc_context *cx;
+    tcc_model *m[3];
+    batch b;
+    make_batch(&b, 8, 2);
+    const tcc_model_options options = adamw();
+    OK(cx, tcc_context_create(&cx));
+    for (int i = 0; i < 3; i++) {
+        OK(cx, tcc_model_create(cx, net, NULL, &options, &m[i]));
+        OK(cx, tcc_model_compile(m[i], true, b.arrays, 2));
+    }
+    assert_int_equal(*updates(m[0]), 0);
+    for (int step = 0; step < 5; step++) OK(cx, tcc_model_train(m[0], b.arrays, 2));
+    OK(cx, tcc_model_evaluate(m[0], b.arrays, 2));
+    assert_int_equal(*updates(m[0]), 5);
+    *updates(m[0]) = 3; /* as if two updates had been skipped */
+    for (int i = 1; i < 3; i++) {
+        copy_state(m[0], m[i]);
+        tcc_model_set_step(m[i], 5);
+        assert_int_equal(*updates(m[i]), 3);
+    }
+    *updates(m[2]) = 4;
+    for (int i = 0; i < 3; i++) OK(cx, tcc_model_train(m[i], b.arrays, 2));
+    assert_int_equal(*updates(m[0]), 4);
+    assert_true(same_state(m[0], m[1]));
+    *updates(m[2]) = 4;
+    assert_false(same_state(m[0], m[2]));
+    for (int i = 0; i < 3; i++) tcc_model_destroy(m[i]);
+    tcc_context_destroy(cx);
+}
+
 /* Eager and default are the same training within rounding; an lr set between steps takes effect without compiling anew.
  */
 static void modes_agree_and_schedules_do_not_recompile(void **state) {
@@ -360,6 +418,8 @@ static void errors_say_where_and_what(void **state) {
     refused(cx, tcc_model_evaluate(m, b.arrays + 1, 1), TCC_ENOTFOUND, "no batch array is named \"x\"; given: \"y\"");
     b.arrays[1].name = "x";
     refused(cx, tcc_model_evaluate(m, b.arrays, 2), TCC_EINVAL, "two batch arrays are named \"x\"");
+    b.arrays[1].name = TCC_STEP_STATE;
+    refused(cx, tcc_model_evaluate(m, b.arrays, 2), TCC_EINVAL, "names that begin with '@' are the library's own");
     b.arrays[1].name = "y";
     /* An error that nobody cleared does not spoil what comes after it. */
     assert_int_equal(tcc_model_output(m, "g", &a), TCC_ENOTFOUND);
@@ -455,6 +515,7 @@ int main(void) {
         cmocka_unit_test(gradients_are_those_of_the_loss),
         cmocka_unit_test(evaluation_changes_nothing),
         cmocka_unit_test(a_new_shape_is_a_second_program_on_the_same_state),
+        cmocka_unit_test(updates_are_counted_in_the_state),
         cmocka_unit_test(modes_agree_and_schedules_do_not_recompile),
         cmocka_unit_test(two_contexts_in_two_threads),
         cmocka_unit_test(errors_say_where_and_what),

@@ -5,6 +5,8 @@
 #include "harness/files.h"
 #include "harness/program.h"
 #include "harness/train_data.h"
+#include "traincc/checkpoint.h"
+#include "traincc/model.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -114,6 +116,52 @@ static void interrupted(void **state) {
     same_file(state, "run", "whole", name);
 }
 
+/* A checkpoint of a version that did not count updates: the same without the count. */
+static void forget_updates(void **state, const char *from, const char *to) {
+    static const char *const keys[] = {"loader.seed", "loader.epoch", "loader.index"};
+    tcc_context *cx;
+    tcc_checkpoint *c;
+    tcc_array arrays[2][64];
+    tcc_pair values[3];
+    int counts[2] = {0};
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    if (tcc_checkpoint_open(cx, from, &c) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+    const tcc_safetensors *const files[2] = {tcc_checkpoint_params(c), tcc_checkpoint_state(c)};
+    for (int f = 0; f < 2; f++)
+        for (int i = 0; i < tcc_safetensors_count(files[f]); i++) {
+            const tcc_array a = tcc_safetensors_get(files[f], i);
+            if (!strcmp(a.name, TCC_STEP_STATE)) continue;
+            assert_true(counts[f] < 64);
+            arrays[f][counts[f]++] = a;
+        }
+    assert_int_equal(counts[1], tcc_safetensors_count(files[1]) - 1);
+    for (int i = 0; i < 3; i++) values[i] = (tcc_pair){keys[i], tcc_checkpoint_value(c, keys[i])};
+    const tcc_checkpoint_contents contents = {.size = sizeof contents,
+                                              .step = tcc_checkpoint_step(c),
+                                              .params = arrays[0],
+                                              .n_params = counts[0],
+                                              .state = arrays[1],
+                                              .n_state = counts[1],
+                                              .values = values,
+                                              .n_values = 3};
+    assert_int_equal(mkdir(test_path(state, "before"), 0777), 0);
+    if (tcc_checkpoint_save(cx, to, &contents) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
+    tcc_checkpoint_close(c);
+    tcc_context_destroy(cx);
+}
+
+/* It is resumed with as many updates as it has steps. */
+static void from_before_updates_were_counted(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "before");
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", test_path(state, "first")));
+    forget_updates(state, test_path(state, "first/checkpoints/step-000010.safetensors"),
+                   test_path(state, "before/checkpoints"));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "--resume",
+                          test_path(state, "before/checkpoints/step-000010.safetensors")));
+    same_file(state, "first", "before", "checkpoints/step-000020.safetensors");
+    same_file(state, "first", "before", "checkpoints/step-000020.state.safetensors");
+}
+
 /* A shorter run in the folder of a longer one is not resumed from the longer one's checkpoints. */
 static void folders_are_not_mixed(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
@@ -139,7 +187,11 @@ static void folders_are_not_mixed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {FOLDER_TEST(gpt), FOLDER_TEST(cnn), FOLDER_TEST(mlp), FOLDER_TEST(interrupted),
+    const struct CMUnitTest tests[] = {FOLDER_TEST(gpt),
+                                       FOLDER_TEST(cnn),
+                                       FOLDER_TEST(mlp),
+                                       FOLDER_TEST(interrupted),
+                                       FOLDER_TEST(from_before_updates_were_counted),
                                        FOLDER_TEST(folders_are_not_mixed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

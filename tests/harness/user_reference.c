@@ -81,7 +81,7 @@ static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const
     tcc_array batch[USER_INPUTS];
     float hyper[TCC_HYPER_COUNT + 2 * TCC_DECAY_GROUPS];
     int64_t rng[2] = {(int64_t)r->model->options.seed, step};
-    tcc__model_hyper(r->model, step + 1, hyper);
+    tcc__model_hyper(r->model, hyper);
     user_batch_make(r->p, step, batch);
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];

@@ -115,8 +115,10 @@ TCC_API tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss)
 TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
 
 TCC_API void tcc_model_set_lr(tcc_model *m, double lr);
-TCC_API int64_t tcc_model_step(const tcc_model *m);          /* training steps done */
-TCC_API void tcc_model_set_step(tcc_model *m, int64_t step); /* after loading a checkpoint */
+TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
+/* After loading a checkpoint: how far schedule and random numbers are. The optimizer's own count, by which Adam
+ * corrects its moments, is TCC_STEP_STATE below and not touched. */
+TCC_API void tcc_model_set_step(tcc_model *m, int64_t step);
 
 /* Parameters, then buffers, in the order of the model's code, from index 0. They exist after the first run or compile.
  * All are f32 in host memory, which may be read and written until the next run. With a GPU this is a copy: ask again
@@ -126,7 +128,10 @@ TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
 /* Whether parameter `index` is trained (not a buffer). */
 TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
-/* The optimizer's state ("NAME.m", ...), for checkpoints; exists once a training program was compiled. */
+/* The optimizer's state ("NAME.m", ...), for checkpoints; exists once a training program was compiled. Moments are f32.
+ * With Adam and AdamW there is TCC_STEP_STATE too, an i64[]: the updates that were made. A checkpoint without it is of
+ * a version that made an update in every step: write the number of its steps there. */
+#define TCC_STEP_STATE "@step"
 TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
 /* Gradient of parameter `name` at the last training step; needs keep_gradients. */
 TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out);

@@ -251,6 +251,21 @@ static void integers_have_no_fractions(void **state) {
     assert_int_equal(f->cx.diag.status, TCC_OK);
 }
 
+static void names_of_passes_are_reserved(void **state) {
+    fixture *f = *state;
+    tcc_trace *t = &f->trace;
+    tcc_tensor x = tcc_input(t, "x");
+    tcc_param(t, "@step", (tcc_init){0}, TCC_DIMS(2));
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1,
+                     "parameter \"@step\": names that begin with '@' are the library's own");
+    tcc_scope(t, "@%d", 3);
+    tcc_linear(x, "a", 2);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "parameter \"@3.a.weight\": names that begin with '@'");
+    tcc_scope_end(t);
+    tcc_output(t, "@step", x);
+    check_and_forget(f, TCC_EINVAL, __LINE__ - 1, "output \"@step\": names that begin with '@' are the library's own");
+}
+
 static void losses_do_not_broadcast(void **state) {
     fixture *f = *state;
     tcc_tensor x = tcc_reshape(tcc_input(&f->trace, "x"), TCC_DIMS(64, 1)), y = tcc_reshape(x, TCC_DIMS(64));
@@ -377,6 +392,7 @@ int main(void) {
         CASE(attention_with_mask_and_dropout),
         CASE(dropout_of_all_is_refused),
         CASE(integers_have_no_fractions),
+        CASE(names_of_passes_are_reserved),
         CASE(losses_do_not_broadcast),
         CASE(constant_targets_are_classes),
         CASE(concat_of_nothing),
