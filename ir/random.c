@@ -3,6 +3,7 @@
 #include "ir/random.h"
 #include "ir/random_values.h"
 #include "ir/support/alloc.h"
+#include "ir/support/element.h"
 #include "ir/support/hash.h"
 
 #include <math.h>
@@ -204,14 +205,7 @@ void tcc_random_input(const tcc_graph *g, int index, uint64_t seed, void *packed
         double f = tcc_dtype_is_float(dtype) ? random_float(&r, role, dtype) : 0;
         int64_t k = tcc_dtype_is_float(dtype) ? 0 : random_integer(&r, m, dtype, i);
         if (role == TCC_ROLE_RNG) k = i ? (int64_t)tcc__gen_below(&r, 1000) : (int64_t)tcc__gen_bits(&r);
-        switch (dtype) {
-        case TCC_F64: ((double *)packed)[i] = f; break;
-        case TCC_F32: ((float *)packed)[i] = (float)f; break;
-        case TCC_F16: ((uint16_t *)packed)[i] = tcc_f32_to_f16((float)f); break;
-        case TCC_BF16: ((uint16_t *)packed)[i] = tcc_f32_to_bf16((float)f); break;
-        case TCC_I64: ((int64_t *)packed)[i] = k; break;
-        case TCC_I32: ((int32_t *)packed)[i] = (int32_t)k; break;
-        default: ((uint8_t *)packed)[i] = (uint8_t)k; break;
-        }
+        if (tcc_dtype_is_float(dtype)) tcc_element_set(dtype, packed, i, f);
+        else tcc_element_set_int(dtype, packed, i, k);
     }
 }
