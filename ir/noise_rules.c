@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * How much rounding disturbs the result of each op. */
 #include "ir/noise_rules.h"
+#include "ir/chain.h"
 #include "ir/support/alloc.h"
 
 #include <math.h>
@@ -186,13 +187,11 @@ static double terms_of_sum(const tcc_node *n, const tcc_value *const *in) {
     }
 }
 
-/* How many additions follow one another at most. */
+/* How many additions follow one another. */
 static double chain_of_sum(const tcc_noise *noise, const tcc_node *n, double terms) {
-    enum { PRODUCTS = 1024, TERMS = 128, SPLITS = 64 };
     if (n->op == TCC_OP_SCATTER_ADD || n->op == TCC_OP_SCATTER_ADD_ALONG) return terms;
-    if (n->op == TCC_OP_REDUCE_SUM)
-        return fmin(terms, TERMS) + fmin(terms / TERMS, SPLITS) + terms / ((double)TERMS * SPLITS);
-    return noise->one_chain ? terms : fmin(terms, PRODUCTS) + terms / PRODUCTS;
+    if (n->op == TCC_OP_REDUCE_SUM) return tcc_chain_of(terms, TCC_CHAIN_TERMS);
+    return noise->one_chain ? terms : tcc_chain_of(terms, TCC_CHAIN_PRODUCTS);
 }
 
 /* Units of a sum's rounding error. Where the terms are alike, all additions err the same way: n of them by n / 5 units,

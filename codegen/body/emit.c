@@ -4,6 +4,7 @@
  * on the lane variable is a scalar; the rest are vectors. */
 #include "codegen/body/run.h"
 #include "codegen/emit/math.h"
+#include "ir/chain.h"
 
 #define BIT(v) (UINT64_C(1) << (v))
 
@@ -79,36 +80,84 @@ static void fold_once(tcc_body_run *r, const tcc_expr *x, LLVMValueRef *carry, L
     tcc_fold_step(e, x->op, carry, value, position, NULL);
 }
 
-/* The loops vars[0 ...], outermost first, carrying the result; short ones are written out, so that what is constant in
- * a step folds away. */
-static void fold_loops(tcc_body_run *r, const tcc_expr *x, const int *vars, int n, uint64_t opened, int64_t inside,
-                       bool unroll, LLVMValueRef *carry, LLVMValueRef index) {
+/* The loops of a fold, outermost first. A sum of more than TCC_CHAIN_TERMS terms is cut: loop `cut` of them goes in
+ * runs of `length` steps, whose sums begin at nothing. */
+typedef struct fold_cx {
+    const tcc_expr *x;
+    int vars[TCC_BODY_MAX_LOOPS], n;
+    int cut; /* -1: none */
+    int64_t length;
+} fold_cx;
+
+static void find_cut(const tcc_body_run *r, fold_cx *f) {
+    int64_t below = 1; /* terms in one step of the loop */
+    f->cut = -1;
+    if (f->x->op != TCC_OP_REDUCE_SUM || !tcc_dtype_is_float(f->x->operands[0]->dtype)) return;
+    for (int i = f->n - 1; i >= 0; i--) {
+        const int64_t extent = r->body->vars.data[f->vars[i]].high + 1;
+        if (extent * below > TCC_CHAIN_TERMS) {
+            f->cut = i;
+            f->length = TCC_CHAIN_TERMS / below < 1 ? 1 : TCC_CHAIN_TERMS / below;
+            return;
+        }
+        below *= extent;
+    }
+}
+
+static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, bool unroll,
+                       LLVMValueRef *carry, LLVMValueRef index);
+
+/* Loop `at` over [from, to). */
+static void fold_range(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, LLVMValueRef from,
+                       LLVMValueRef to, LLVMValueRef *carry) {
+    const int carries = tcc_fold_carries(f->x->op);
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(r->e, &loop, from, to, 1, carry, carries);
+    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+    tcc_body_enter(r, f->vars[at], loop.index);
+    tcc_body_emit(r, opened);
+    fold_loops(r, f, at + 1, opened, inside, inside <= UNROLL, carry, loop.index);
+    tcc_body_leave(r, f->vars[at]);
+    tcc_emit_loop_end(r->e, &loop, carry);
+    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+}
+
+static void fold_runs(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, int64_t extent,
+                      LLVMValueRef *carry) {
     tcc_emitter *e = r->e;
-    int carries = tcc_fold_carries(x->op);
-    if (n == 0) {
-        fold_once(r, x, carry, index);
+    tcc_emit_loop runs;
+    tcc_emit_loop_begin(e, &runs, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), f->length, carry, 1);
+    LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs.index, tcc_emit_i64(e, f->length)), extent + f->length),
+                 sum = LLVMConstNull(LLVMTypeOf(carry[0])), all = runs.carry[0];
+    fold_range(r, f, at, opened, inside, runs.index, tcc_emit_min(e, end, tcc_emit_i64(e, extent)), &sum);
+    tcc_fold_step(e, TCC_OP_REDUCE_SUM, &all, sum, NULL, NULL);
+    tcc_emit_loop_end(e, &runs, &all);
+    carry[0] = runs.carry[0];
+}
+
+/* The loops from `at` on, carrying the result; short ones are written out, so that what is constant in a step folds
+ * away. `inside`: the steps of all of them. */
+static void fold_loops(tcc_body_run *r, const fold_cx *f, int at, uint64_t opened, int64_t inside, bool unroll,
+                       LLVMValueRef *carry, LLVMValueRef index) {
+    tcc_emitter *e = r->e;
+    if (at == f->n) {
+        fold_once(r, f->x, carry, index);
         return;
     }
-    int64_t extent = r->body->vars.data[vars[0]].high + 1;
-    opened |= BIT(vars[0]);
+    const int var = f->vars[at];
+    int64_t extent = r->body->vars.data[var].high + 1;
+    opened |= BIT(var);
     if (unroll) {
         for (int64_t i = 0; i < extent; i++) {
-            tcc_body_enter(r, vars[0], tcc_emit_i64(e, i));
+            tcc_body_enter(r, var, tcc_emit_i64(e, i));
             tcc_body_emit(r, opened);
-            fold_loops(r, x, vars + 1, n - 1, opened, inside / extent, true, carry, r->loops[vars[0]]);
-            tcc_body_leave(r, vars[0]);
+            fold_loops(r, f, at + 1, opened, inside / extent, true, carry, r->loops[var]);
+            tcc_body_leave(r, var);
         }
         return;
     }
-    tcc_emit_loop loop;
-    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), 1, carry, carries);
-    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
-    tcc_body_enter(r, vars[0], loop.index);
-    tcc_body_emit(r, opened);
-    fold_loops(r, x, vars + 1, n - 1, opened, inside / extent, inside / extent <= UNROLL, carry, loop.index);
-    tcc_body_leave(r, vars[0]);
-    tcc_emit_loop_end(e, &loop, carry);
-    for (int k = 0; k < carries; k++) carry[k] = loop.carry[k];
+    if (at == f->cut) fold_runs(r, f, at, opened, inside / extent, extent, carry);
+    else fold_range(r, f, at, opened, inside / extent, tcc_emit_i64(e, 0), tcc_emit_i64(e, extent), carry);
 }
 
 static bool has_fold_below(const tcc_expr *x, uint64_t loops) {
@@ -122,14 +171,14 @@ static bool has_fold_below(const tcc_expr *x, uint64_t loops) {
 static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
     tcc_emitter *e = r->e;
     const tcc_expr *operand = x->operands[0];
-    int vars[TCC_BODY_MAX_LOOPS], n = 0;
+    fold_cx f = {.x = x};
     int64_t steps = 1;
     for (int v = 0; v < TCC_BODY_MAX_LOOPS; v++)
         if (x->fold >> v & 1) {
-            vars[n++] = v;
+            f.vars[f.n++] = v;
             steps *= r->body->vars.data[v].high + 1;
         }
-    if (n == 0) {
+    if (f.n == 0) {
         if (x->op == TCC_OP_ARGMAX) return tcc_emit_int(e, tcc_body_type(r, TCC_I32, tcc_body_varies(r, x)), 0);
         return r->values[operand->id];
     }
@@ -139,7 +188,8 @@ static LLVMValueRef emit_fold(tcc_body_run *r, const tcc_expr *x) {
     tcc_fold_initial(e, x->op, type, tcc_emit_type_like(e, e->i32, type), carry);
     /* written out only where nothing inside is a loop itself; an outer loop stays when its inside is short enough */
     bool plain = !has_fold_below(operand, x->fold);
-    fold_loops(r, x, vars, n, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
+    find_cut(r, &f);
+    fold_loops(r, &f, 0, 0, plain ? steps : INT64_MAX, plain && steps <= UNROLL, carry, NULL);
     return carry[carries - 1];
 }
 

@@ -4,6 +4,7 @@
  * The plan depends on shapes and on the target's registers, never on the number of threads. Costs are in cycles of a
  * core with one full-width multiply-add a cycle; only their ratios matter. */
 #include "codegen/contract/internal.h"
+#include "ir/chain.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,9 +13,9 @@
 /* Flops that one work item should have at least: some 30 us on one core, against a microsecond to hand it over. */
 static const double item_flop = 3e6;
 enum {
-    MOST_ITEMS = 48,     /* enough for balance on many threads; more would repeat packing */
-    BLOCK_K = 1024,      /* at most, in a block: beyond this the panel of B crowds the second-level cache */
-    LEAST_SPLIT_K = 256, /* of k in one part of a split sum */
+    MOST_ITEMS = 48,              /* enough for balance on many threads; more would repeat packing */
+    BLOCK_K = TCC_CHAIN_PRODUCTS, /* at most, in a block: the sums of a tile take in one block of k term by term */
+    LEAST_SPLIT_K = 256,          /* of k in one part of a split sum */
     LEAST_ROWS = 7,
     NEAR = 512, /* floats: rows closer than this are read in place about as fast as packed */
 };

@@ -7,6 +7,8 @@
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
 
+#include "ir/chain.h"
+
 /* Partial sums of the slice's columns. Their temporaries get their sizes when the slices are known. */
 void tcc_reduce_store_sums(tcc_reduce_trace *t, tcc_body *b) {
     t->slice_var = tcc_body_loop(b, t->kept_numel);
@@ -80,7 +82,7 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
 }
 
 /* Rows of a slice. A GPU: so few slices that their partial sums are few against the rows, yet enough that most
- * processors have one. */
+ * processors have one. Anywhere: so few rows that no chain of additions is too long. */
 static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t rows, int64_t columns) {
     enum { LEAST_ROWS = 32, SLICE_POINTS = 4 * TCC_REDUCE_ITEM_POINTS, MOST_HOST = 64, LEAST_HOST = 8 };
     const int64_t busy = l->target->hw.processors, most = 2 * busy;
@@ -95,6 +97,8 @@ static int64_t rows_of_slice(const tcc_lowering *l, const tcc_reduce *p, int64_t
         if (slices > MOST_HOST) slices = MOST_HOST;
         if (slices > rows / LEAST_HOST) slices = rows / LEAST_HOST;
     }
+    const int64_t chains = TCC_CHAIN_TERMS * (p->shape.split > 1 ? p->shape.split : 1); /* rows that are added up */
+    if (slices < rows / chains) slices = rows / chains;
     return slices > 1 ? (rows + slices - 1) / slices : rows;
 }
 

@@ -5,6 +5,7 @@
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/reduce.h"
 
+#include "ir/chain.h"
 #include "ir/support/alloc.h"
 
 #include <string.h>
@@ -201,6 +202,39 @@ static LLVMValueRef emit_rest(tcc_body_run *r, const sweep_cx *s, LLVMValueRef e
     return mask;
 }
 
+/* -- Long sums are cut into runs of no more than TCC_CHAIN_TERMS terms, whose sums are then added up. -- */
+
+/* The loop over the runs of [*from, *to), which become the bounds of one. `carry` becomes that of a run, whose sums,
+ * those of `is_sum`, begin at nothing. */
+static void runs_begin(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, int64_t step, int64_t high,
+                       LLVMValueRef *from, LLVMValueRef *to, LLVMValueRef *carry, int n_carry) {
+    tcc_emit_loop_begin(e, runs, *from, *to, step, carry, n_carry);
+    LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs->index, tcc_emit_i64(e, step)), high + step);
+    *from = runs->index;
+    *to = tcc_emit_min(e, end, *to);
+    for (int k = 0; k < n_carry; k++) carry[k] = is_sum[k] ? LLVMConstNull(LLVMTypeOf(runs->carry[k])) : runs->carry[k];
+}
+
+/* Takes a run's sums in. `carry` becomes that of all runs. */
+static void runs_end(tcc_emitter *e, const bool *is_sum, tcc_emit_loop *runs, LLVMValueRef *carry, int n_carry) {
+    LLVMValueRef next[MOST_CARRIES];
+    for (int k = 0; k < n_carry; k++) {
+        next[k] = is_sum[k] ? runs->carry[k] : carry[k];
+        if (is_sum[k]) tcc_fold_step(e, TCC_OP_REDUCE_SUM, &next[k], carry[k], NULL, NULL);
+    }
+    tcc_emit_loop_end(e, runs, next);
+    memcpy(carry, runs->carry, sizeof *carry * (size_t)n_carry);
+}
+
+/* Which carries of the folds from `first` on are sums. Returns how many carries these have. */
+static int find_sums(const sweep_cx *s, int first, bool *is_sum) {
+    int n = 0;
+    for (int i = first; i < s->n; i++)
+        for (int k = tcc_fold_carries(s->reductions[i]->op); k > 0; k--)
+            is_sum[n++] = s->reductions[i]->op == TCC_OP_REDUCE_SUM;
+    return n;
+}
+
 /* The innermost loop of a sweep with moments, in segments. */
 static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
                           LLVMValueRef *carry, int n_carry) {
@@ -214,11 +248,16 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMV
     else if (shared && e->split) stride = e->shape.shape.split;
     LLVMValueRef inner[MOST_CARRIES], end = to;
     if (!p->columns && !whole) end = tcc_emit_sub(e, to, tcc_emit_rem(e, tcc_emit_sub(e, to, from), p->lanes));
-    tcc_emit_loop segments, loop;
+    tcc_emit_loop segments, runs, loop;
     LLVMValueRef first = from, last = end;
+    bool is_sum[MOST_CARRIES];
+    const bool cut = length / stride > TCC_CHAIN_TERMS;
     tcc_moment_segments_begin(e, &segments, &first, &last, stride, length, high, carry, n_carry);
     memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
     n_inner = begin_segment(r, s, carry, n_carry, inner);
+    for (int k = find_sums(s, s->n_moments, is_sum); k < n_inner; k++)
+        is_sum[k] = k < n_inner - 1; /* the last counts */
+    if (cut) runs_begin(e, is_sum, &runs, TCC_CHAIN_TERMS * stride, high, &first, &last, inner, n_inner);
     if (p->columns) {
         if (shared) tcc_emit_split_loop_begin(e, &loop, first, last, inner, n_inner);
         else tcc_emit_loop_begin(e, &loop, first, last, 1, inner, n_inner);
@@ -231,6 +270,7 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMV
     } else {
         emit_row(r, s, first, last, true, inner, n_inner);
     }
+    if (cut) runs_end(e, is_sum, &runs, inner, n_inner);
     end_segment(r, s, carry, n_carry, inner, NULL);
     tcc_emit_loop_end(e, &segments, carry);
     memcpy(carry, segments.carry, sizeof *carry * (size_t)n_carry);
@@ -238,11 +278,6 @@ static void emit_segments(tcc_body_run *r, sweep_cx *s, LLVMValueRef from, LLVMV
     begin_segment(r, s, carry, n_carry, inner);
     end_segment(r, s, carry, n_carry, inner, emit_rest(r, s, end, to, inner));
 }
-
-/* -- Long sums. One f32 that takes in term after term errs by a unit a term where the terms are alike. So no more than
- * CHAIN terms are added up one by one; then their sum is added to that of the terms before them. -- */
-
-enum { CHAIN = 128 };
 
 /* The loop that is cut into runs of *length steps each; -1: no sum of the sweep is long. */
 static int find_cut(const tcc_body_run *r, const sweep_cx *s, int64_t *length) {
@@ -257,40 +292,13 @@ static int find_cut(const tcc_body_run *r, const sweep_cx *s, int64_t *length) {
         if (i == 0 && p->split_var >= 0) steps = p->split;
         if (i == 0 && p->columns && r->e->split) steps /= r->e->shape.shape.split;
         if (i == p->n_reduced - 1 && !p->columns) steps /= tcc_emit_group_lanes(r->e, p->lanes);
-        if (steps * below > CHAIN) {
-            *length = CHAIN / below < 1 ? 1 : CHAIN / below;
+        if (steps * below > TCC_CHAIN_TERMS) {
+            *length = TCC_CHAIN_TERMS / below < 1 ? 1 : TCC_CHAIN_TERMS / below;
             return i;
         }
         below *= steps < 1 ? 1 : steps;
     }
     return -1;
-}
-
-/* The loop over the runs of [*from, *to), which become the bounds of one. `carry` becomes that of a run, whose sums
- * begin at nothing. */
-static void runs_begin(tcc_body_run *r, const sweep_cx *s, tcc_emit_loop *runs, int64_t step, int64_t high,
-                       LLVMValueRef *from, LLVMValueRef *to, LLVMValueRef *carry, int n_carry) {
-    tcc_emitter *e = r->e;
-    tcc_emit_loop_begin(e, runs, *from, *to, step, carry, n_carry);
-    LLVMValueRef end = tcc_emit_within(e, tcc_emit_add(e, runs->index, tcc_emit_i64(e, step)), high + step);
-    *from = runs->index;
-    *to = tcc_emit_min(e, end, *to);
-    memcpy(carry, runs->carry, sizeof *carry * (size_t)n_carry);
-    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(s->reductions[i++]->op))
-        if (s->reductions[i]->op == TCC_OP_REDUCE_SUM) carry[c] = LLVMConstNull(LLVMTypeOf(carry[c]));
-}
-
-/* Takes a run's sums in. `carry` becomes that of all runs. */
-static void runs_end(tcc_body_run *r, const sweep_cx *s, tcc_emit_loop *runs, LLVMValueRef *carry, int n_carry) {
-    LLVMValueRef next[MOST_CARRIES];
-    memcpy(next, carry, sizeof *next * (size_t)n_carry);
-    for (int i = 0, c = 0; i < s->n; c += tcc_fold_carries(s->reductions[i++]->op))
-        if (s->reductions[i]->op == TCC_OP_REDUCE_SUM) {
-            next[c] = runs->carry[c];
-            tcc_fold_step(r->e, TCC_OP_REDUCE_SUM, &next[c], carry[c], NULL, NULL);
-        }
-    tcc_emit_loop_end(r->e, runs, next);
-    memcpy(carry, runs->carry, sizeof *carry * (size_t)n_carry);
 }
 
 /* The lane loop of a long row. */
@@ -303,9 +311,11 @@ static void emit_row_of_runs(tcc_body_run *r, const sweep_cx *s, LLVMValueRef fr
                  last = end;
     int64_t left;
     tcc_emit_loop runs;
-    runs_begin(r, s, &runs, length * tcc_emit_group_lanes(e, p->lanes), high, &from, &last, carry, n_carry);
+    bool is_sum[MOST_CARRIES];
+    find_sums(s, 0, is_sum);
+    runs_begin(e, is_sum, &runs, length * tcc_emit_group_lanes(e, p->lanes), high, &from, &last, carry, n_carry);
     emit_row(r, s, from, last, true, carry, n_carry);
-    runs_end(r, s, &runs, carry, n_carry);
+    runs_end(e, is_sum, &runs, carry, n_carry);
     if (!tcc_emit_is_constant(rest, &left) || left) emit_rest(r, s, end, to, carry);
 }
 
@@ -336,6 +346,8 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
     if (p->n_reduced == 0) n_loops = 0;
     int64_t length = 0;
     const int cut = find_cut(r, s, &length);
+    bool is_sum[MOST_CARRIES];
+    find_sums(s, 0, is_sum);
     LLVMValueRef from = tcc_emit_i64(e, 0), to = NULL;
     for (int i = 0; i < p->n_reduced; i++) {
         int var = p->reduced[i];
@@ -351,7 +363,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         }
         if (i < n_loops) {
             const int64_t stride = i == 0 && p->columns && e->split ? e->shape.shape.split : 1;
-            if (i == cut) runs_begin(r, s, &runs, length * stride, extent, &from, &to, carry, n_carry);
+            if (i == cut) runs_begin(e, is_sum, &runs, length * stride, extent, &from, &to, carry, n_carry);
             if (i == 0 && p->columns) tcc_emit_split_loop_begin(e, &loops[i], from, to, carry, n_carry);
             else tcc_emit_loop_begin(e, &loops[i], from, to, 1, carry, n_carry);
             memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
@@ -372,7 +384,7 @@ static void emit_sweep(tcc_body_run *r, sweep_cx *s) {
         tcc_body_leave(r, p->reduced[i]);
         tcc_emit_loop_end(e, &loops[i], carry);
         memcpy(carry, loops[i].carry, sizeof *carry * (size_t)n_carry);
-        if (i == cut) runs_end(r, s, &runs, carry, n_carry);
+        if (i == cut) runs_end(e, is_sum, &runs, carry, n_carry);
     }
     tcc_op ops[TCC_REDUCE_MOST];
     for (int i = 0; i < s->n; i++) ops[i] = s->reductions[i]->op;
