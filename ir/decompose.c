@@ -177,17 +177,19 @@ tcc_ir_cross_entropy tcc_ir_get_cross_entropy(tcc_graph *g, const tcc_node *n, t
     return c;
 }
 
-/* With l_c = -log p_c, class weights w (1 if none) and label smoothing s, a row contributes (1 - s)
+/* In f32 at least, for sums over many classes or rows are more than a narrow type holds.
+ *
+ * With l_c = -log p_c, class weights w (1 if none) and label smoothing s, a row contributes (1 - s)
  * w_t l_t + s/C sum_c w_c l_c; the loss is the sum over valid rows divided by the sum of w_t over
  * them. With shifted logits z and L = log sum e^z: l_c = L - z_c. */
 TCC_DEFINITION(CROSS_ENTROPY) {
-    tcc_node *weights = n->n_operands > 2 ? in[2] : NULL;
-    tcc_ir_cross_entropy c = tcc_ir_get_cross_entropy(g, n, in[0], in[1], weights);
+    tcc_node *logits = tcc_ir_widen(g, in[0]), *weights = n->n_operands > 2 ? tcc_ir_widen(g, in[2]) : NULL;
+    tcc_ir_cross_entropy c = tcc_ir_get_cross_entropy(g, n, logits, in[1], weights);
     double smoothing = n->attrs->cross_entropy.label_smoothing;
     int axis = in[0]->type.rank - 1;
     double classes = (double)in[0]->type.dims[axis];
     tcc_node *z = c.softmax.shifted, *log_sum = tcc_ir_unary(g, TCC_OP_LOG, c.softmax.sum);
-    tcc_node *picked = sum_classes(g, tcc_ir_select(g, c.onehot, z, tcc_ir_splat_like(g, in[0], 0)));
+    tcc_node *picked = sum_classes(g, tcc_ir_select(g, c.onehot, z, tcc_ir_splat_like(g, logits, 0)));
     tcc_node *row = tcc_ir_binary(g, TCC_OP_SUB, log_sum, picked);
     if (weights) row = tcc_ir_binary(g, TCC_OP_MUL, row, c.row_weight);
     if (smoothing != 0) {
@@ -204,5 +206,5 @@ TCC_DEFINITION(CROSS_ENTROPY) {
     }
     if (!row) return NULL;
     tcc_node *total = sum_all(g, tcc_ir_select(g, c.valid, row, tcc_ir_splat_like(g, row, 0)));
-    return tcc_ir_binary(g, TCC_OP_DIV, total, c.denominator);
+    return tcc_ir_cast(g, tcc_ir_binary(g, TCC_OP_DIV, total, c.denominator), n->type.dtype);
 }

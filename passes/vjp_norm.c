@@ -77,14 +77,15 @@ TCC_VJP_RULE(batch_norm) {
  * which is r (p_c - [c = t]) without weights and smoothing. (The class weights' own gradient is
  * taken through the definition.) */
 TCC_VJP_RULE(cross_entropy) {
-    tcc_node *logits = v->x[0], *weights = v->y->n_operands > 2 ? v->x[2] : NULL;
     if (!tcc__vjp_wants(v, 0)) return;
+    tcc_node *logits = tcc_ir_widen(v->g, v->x[0]), *dy = tcc_ir_widen(v->g, v->dy),
+             *weights = v->y->n_operands > 2 ? tcc_ir_widen(v->g, v->x[2]) : NULL;
     int axis = logits->type.rank - 1;
     tcc_dims axes = {1, {axis}};
     double s = v->y->attrs->cross_entropy.label_smoothing, share = s / (double)logits->type.dims[axis];
     tcc_ir_cross_entropy c = tcc_ir_get_cross_entropy(v->g, v->y, logits, v->x[1], weights);
     tcc_node *p = tcc_ir_softmax_value(v->g, &c.softmax, axis);
-    tcc_node *rate = tcc_ir_broadcast_like(v->g, vjp_div(v, v->dy, c.denominator), c.valid);
+    tcc_node *rate = tcc_ir_broadcast_like(v->g, vjp_div(v, dy, c.denominator), c.valid);
     rate = vjp_where(v, c.valid, rate);
     tcc_node *difference;
     if (s == 0) {
@@ -102,5 +103,6 @@ TCC_VJP_RULE(cross_entropy) {
         tcc_node *spread = vjp_scale(v, tcc_ir_broadcast_like(v->g, weights, logits), share);
         difference = vjp_sub(v, vjp_sub(v, pull, vjp_where(v, c.onehot, vjp_back(v, hit, logits, &axes))), spread);
     }
-    tcc__vjp_give(v, 0, vjp_mul(v, difference, vjp_back(v, rate, logits, &axes)));
+    tcc_node *dx = vjp_mul(v, difference, vjp_back(v, rate, logits, &axes));
+    tcc__vjp_give(v, 0, tcc_ir_cast(v->g, dx, v->x[0]->type.dtype));
 }

@@ -156,6 +156,18 @@ static void long_half_softmax(tcc_trace *t, void *user) {
 static double minus_log_70000(int64_t e) { return (void)e, -11.1562505; }
 static double first_alone(int64_t e) { return e ? 0 : 0.01; } /* for the others -1.4e-7 */
 
+static void long_half_loss(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor rows = tcc_cast(FIELD_PARAM_OF(t, "rows", 0.5, 70000, 2), TCC_F16),
+               classes = tcc_cast(FIELD_PARAM_OF(t, "classes", 0.5, 1, 70000), TCC_F16);
+    tcc_tensor of_rows = tcc_cast(tcc_cross_entropy(rows, tcc_constant(t, 1, TCC_I32, TCC_DIMS(70000))), TCC_F32);
+    tcc_tensor of_classes = tcc_cast(tcc_cross_entropy(classes, tcc_constant(t, 1, TCC_I32, TCC_DIMS(1))), TCC_F32);
+    tcc_output(t, "y", tcc_add(of_rows, of_classes));
+    tcc_loss(t, tcc_add(tcc_scale(of_rows, 7000), of_classes));
+}
+static double log_2_and_log_70000(int64_t e) { return (void)e, 0.693147181 + 11.1562505; }
+static double half_of_a_tenth(int64_t e) { return e % 2 ? -0.05 : 0.05; }
+
 static void half_rows_added(tcc_trace *t, void *user) {
     (void)user;
     tcc_tensor i = tcc_rem(tcc_iota(t, 0, TCC_I32, TCC_DIMS(20000)), tcc_constant(t, 4, TCC_I32, 0, NULL));
@@ -249,6 +261,9 @@ const field_case field_cases_gradients[] = {
     {CASE(long_half_softmax), .source = "jax 40409: the gradient of log softmax of a long float16 row was NaN",
      .facts = {{.output = "y", .value = minus_log_70000, .half = true},
                {.output = "grad.x", .value = first_alone, .half = true}}},
+    {CASE(long_half_loss), .source = "pytorch 85791: the mean of many float16 losses was infinite, as their sum was",
+     .facts = {{.output = "y", .value = log_2_and_log_70000, .half = true},
+               {.output = "grad.rows", .value = half_of_a_tenth, .half = true}}},
     {CASE(half_rows_added), .source = "mxnet 17703: float16 gradients of rows taken many times stopped growing",
      .facts = {{.output = "grad.w", .value = of_5000}}},
     {CASE(slope_by_channel), .source = "tvm 18598: slopes by channel of a leaky relu",
