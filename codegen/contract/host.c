@@ -54,6 +54,7 @@ typedef struct kernel {
     LLVMValueRef count; /* of the split dimension */
     /* the panel */
     LLVMValueRef panel, n0, panel_b;
+    tcc_tile_ahead ahead; /* what the next panel is packed from; `first`: NULL */
     /* the tile */
     LLVMValueRef tile, row0, first_row;      /* rows before first_row belong to another tile */
     LLVMValueRef row[TCC_CONTRACT_MAX_DIMS]; /* of the tile's first row */
@@ -215,6 +216,24 @@ static void enter_block(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     }
 }
 
+/* What the next panel is packed from: that of the next columns, or else of the first ones in the next block of k. */
+static void look_ahead(tcc_emitter *e, kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    const tcc_contract_dim *n = &p->c.n.d[0], *last = &p->c.k.d[p->c.k.n - 1];
+    const int64_t panel = (int64_t)p->vectors * e->lanes, line = 64 / tcc_dtype_bytes(p->c.dtype);
+    const bool along_n = n->b == 1, along_k = last->b == 1;
+    k->ahead = (tcc_tile_ahead){.type = p->c.dtype};
+    if (!p->pack_b || p->k_split_dim != p->c.k.n - 1 || !(along_n || along_k)) return;
+    LLVMValueRef next = tcc_emit_add(e, k->n0, tcc_emit_i64(e, panel));
+    LLVMValueRef here = LLVMBuildICmp(e->builder, LLVMIntSLT, next, tcc_emit_i64(e, p->N), "");
+    LLVMValueRef columns = tcc_emit_mul(e, next, tcc_emit_i64(e, n->b)), block = tcc_emit_i64(e, p->k_step * last->b);
+    k->ahead.from = in_operand(e, p, k->block_b, tcc_emit_select(e, here, columns, block));
+    k->ahead.width = ((along_n ? panel : p->k_step) + line - 1) / line;
+    k->ahead.row = along_n ? last->b : n->b;
+    const int64_t rows = along_n ? p->k_step : panel;
+    k->ahead.count = (k->ahead.width * rows + p->tiles_per_block - 1) / p->tiles_per_block;
+}
+
 /* The panel of that number, packed where it has to be. */
 static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
     const tcc_contract_plan *p = k->p;
@@ -222,6 +241,7 @@ static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
     k->n0 = tcc_emit_mul(e, panel, tcc_emit_i64(e, (int64_t)p->vectors * e->lanes));
     if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);
     k->panel_b = p->pack_b ? k->packed_b : in_operand(e, p, k->block_b, k->n0);
+    look_ahead(e, k);
 }
 
 /* The rows of the tile of that number, and its sums over the block of k. */
@@ -245,9 +265,11 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
                   .b_type = p->pack_b ? TCC_F32 : p->c.dtype,
                   .rows = p->rows,
                   .vectors = p->vectors,
-                  .b_aligned = p->pack_b};
+                  .b_aligned = p->pack_b,
+                  .ahead = k->ahead};
     LLVMValueRef tile_a;
     k->tile = tcc_emit_sub(e, number, k->tile0);
+    t.ahead.first = tcc_emit_mul(e, k->tile, tcc_emit_i64(e, k->ahead.count));
     if (p->pack_a) {
         t.a_row = p->a_columns ? 1 : p->a_row;
         LLVMValueRef place = tcc_emit_mul(e, k->tile, tcc_emit_i64(e, p->rows * p->a_row));

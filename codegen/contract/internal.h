@@ -54,11 +54,22 @@ typedef struct tcc_tile_level {
     int64_t a, b;
 } tcc_tile_level;
 
+/* Cache lines that the inner loop fetches into the second-level cache while it multiplies: `count` from `first` on, of
+ * a rectangle of rows with `width` lines each. They are what the next panel is packed from: fetched only when it is
+ * packed, they would be waited for. `count` 0: none. */
+typedef struct tcc_tile_ahead {
+    tcc_dtype type;           /* of elements */
+    LLVMValueRef from, first; /* the rectangle's first element; a line's number */
+    int64_t width, row;       /* lines in a row; elements from row to row */
+    int64_t count;
+} tcc_tile_ahead;
+
 typedef struct tcc_tile {
     tcc_dtype a_type, b_type; /* in memory: f32 where they are packed */
     int rows, vectors;
     int64_t a_row;  /* from row to row of A */
     bool b_aligned; /* rows of B begin at multiples of a vector of f32 */
+    tcc_tile_ahead ahead;
     int n_levels;
     tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
 } tcc_tile;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { UNROLLED_STEPS = 12 };
+enum { UNROLLED_STEPS = 12, FRACTION_BITS = 20, LINE_BYTES = 64, MOST_AHEAD = 8 };
 
 /* sums += A column * B row for `count` successive k, from a and b on. */
 static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums,
@@ -22,6 +22,24 @@ static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
             for (int v = 0; v < t->vectors; v++)
                 sums[i * t->vectors + v] = tcc_emit_fma(e, scalar, lanes[v], sums[i * t->vectors + v]);
         }
+    }
+}
+
+/* What `ahead` asks for at step `index` of `count`, `step` at a time: lines spread evenly over the loop, because only
+ * a few can be on their way. */
+static void emit_ahead(tcc_emitter *e, const tcc_tile_ahead *ahead, LLVMValueRef index, int64_t count, int64_t step) {
+    if (!ahead->count || count < step) return;
+    const int64_t turns = count / step, each = (ahead->count + turns - 1) / turns;
+    if (each > MOST_AHEAD) return; /* a panel is hardly read again: packing it waits as long as fetching it */
+    const int64_t pace = (ahead->count << FRACTION_BITS) / (turns * step); /* lines for each step */
+    for (int64_t i = 0; i < each; i++) {
+        LLVMValueRef done = tcc_emit_mul(e, index, tcc_emit_i64(e, pace));
+        done = tcc_emit_add(e, done, tcc_emit_i64(e, i * pace * step / each));
+        LLVMValueRef line = tcc_emit_add(e, ahead->first, tcc_emit_div(e, done, INT64_C(1) << FRACTION_BITS));
+        LLVMValueRef row = tcc_emit_mul(e, tcc_emit_div(e, line, ahead->width), tcc_emit_i64(e, ahead->row));
+        LLVMValueRef column = tcc_emit_mul(e, tcc_emit_rem(e, line, ahead->width),
+                                           tcc_emit_i64(e, LINE_BYTES / tcc_dtype_bytes(ahead->type)));
+        tcc_emit_prefetch(e, tcc_contract_at(e, ahead->type, ahead->from, tcc_emit_add(e, row, column)), 2);
     }
 }
 
@@ -51,6 +69,7 @@ static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
         tcc_emit_loop loop;
         tcc_emit_loop_begin(e, &loop, done, to, step, carry, n + 2);
         memcpy(carry, loop.carry, sizeof *carry * (size_t)(n + 2));
+        if (pass == 0 && t->n_levels == 1) emit_ahead(e, &t->ahead, loop.index, l->count, step);
         emit_steps(e, t, carry[n], carry[n + 1], carry, (int)step);
         carry[n] = tcc_emit_anchor(e, tcc_contract_at(e, t->a_type, carry[n], tcc_emit_i64(e, step * l->a)));
         carry[n + 1] = tcc_emit_anchor(e, tcc_contract_at(e, t->b_type, carry[n + 1], tcc_emit_i64(e, step * l->b)));
