@@ -17,7 +17,9 @@ enum {
     BLOCK_K = TCC_CHAIN_PRODUCTS, /* at most, in a block: the sums of a tile take in one block of k term by term */
     LEAST_SPLIT_K = 256,          /* of k in one part of a split sum */
     LEAST_ROWS = 7,
-    NEAR = 512, /* floats: rows closer than this are read in place about as fast as packed */
+    CACHE_WAYS = 8,
+    ROWS_OF_STREAM = 6, /* with these, two multiply-adds a cycle need 21 bytes of B */
+    NEAR = 512,         /* floats: rows closer than this are read in place about as fast as packed */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -207,10 +209,22 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
                 continue; /* rows an image apart fall into one set of the cache */
             if (p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
             double work = r * v, loads = v + 0.5 * r;
-            double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r);
+            /* A panel comes from the second-level cache again for each tile: few rows wait for it. */
+            double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r) +
+                            0.5 * (r < ROWS_OF_STREAM ? ROWS_OF_STREAM - r : 0);
             double cost = cycles * (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
             if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
         }
+}
+
+/* What is larger leaves a core's cache before it is used again. */
+static int64_t cache_floats(const tcc_llvm_target *target) { return target->hw.cache_bytes / (int64_t)sizeof(float); }
+
+/* Rows of B that a core's cache keeps: those whose distance has a large power of two for a factor share a few sets. */
+static int64_t rows_kept(const tcc_contract_plan *p, const tcc_llvm_target *target) {
+    int64_t apart = llabs(p->c.k.d[p->c.k.n - 1].b) * tcc_dtype_bytes(p->c.dtype);
+    int64_t factor = apart ? apart & -apart : 1; /* the power of two */
+    return target->hw.cache_bytes / min64(factor, target->hw.cache_bytes / CACHE_WAYS);
 }
 
 static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) {
@@ -223,7 +237,8 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
         return;
     }
     const int64_t bytes = tcc_dtype_bytes(p->c.dtype), widens = p->c.dtype != TCC_F32;
-    p->pack_b = p->c.n.d[0].b != 1 || !full || ((widens || llabs(k->b) > NEAR) && p->tiles > 2);
+    const bool crowds = min64(p->K, BLOCK_K) > rows_kept(p, target);
+    p->pack_b = p->c.n.d[0].b != 1 || !full || ((widens || llabs(k->b) > NEAR || crowds) && p->tiles > 2);
     /* Rows a multiple of half a page apart fall into the same cache sets. */
     bool hostile = p->c.m.n > 1 || (llabs(m->a) * bytes) % 2048 == 0 || llabs(m->a) > 8192;
     p->pack_a = p->a_columns || hostile || k->a != 1 || widens;
@@ -252,9 +267,6 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     p->block_k = step * p->k_inner;
 }
 
-/* What is larger leaves a core's cache before it is used again. */
-static int64_t cache_floats(const tcc_llvm_target *target) { return target->hw.cache_bytes / (int64_t)sizeof(float); }
-
 /* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few
  * items. */
 static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target, int64_t wanted) {
@@ -265,6 +277,7 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
     double cycles = rows * vectors * all_k;
     /* Each block of rows packs, or at least streams, all of B. */
     double each_b = !p->pack_b ? 0.06 : p->c.n.d[0].b == 1 ? 0.15 : 0.4;
+    if (p->pack_b && p->block_k > rows_kept(p, target)) each_b += 0.5;
     /* All taps of a filter read a part of k one after the other: from near, if it is small. */
     bool far = (double)(p->M + p->N) * (double)p->K / (double)p->k_splits > (double)cache_floats(target);
     if (p->c.window_b && p->B > 1 && far) each_b = 0.5;
