@@ -85,14 +85,23 @@ void tcc_hardware_of_device(const tcc_hardware *device, tcc_hardware *out) {
 #undef KNOWN
 }
 
-void tcc_hardware_of_host(int lanes, tcc_hardware *out) {
-    enum { CORES = 8, UNITS = 2 /* that multiply and add vectors */ };
+void tcc_hardware_of_host(int lanes, unsigned units, tcc_hardware *out) {
+    enum {
+        CORES = 8,
+        UNITS = 2,      /* that multiply and add vectors */
+        TILE_FMA = 512, /* 16 x 16 x 32 in 16 cycles */
+    };
+    /* Intel's vdpbf16ps begins every second cycle (measured on Sapphire Rapids: half of f32's rate); Zen 4 and 5 begin
+     * it as often as an f32 multiply-add (AMD, "Software Optimization Guide" of both). */
+    const double pairs = units & TCC_HOST_FAST_PAIRS ? 2 * UNITS * lanes : units & TCC_HOST_PAIRS ? lanes : 0;
     *out = (tcc_hardware){.processors = CORES,
                           .cache_bytes = MIB,
                           .clock_hz = 3e9,
                           .bytes_per_s = 40e9,
                           .fma_f32 = UNITS * lanes,
-                          .fma_f64 = UNITS * lanes / 2.0};
+                          .fma_f64 = UNITS * lanes / 2.0,
+                          .fma_bf16_pairs = pairs,
+                          .fma_bf16_tiles = units & TCC_HOST_TILES ? TILE_FMA : 0};
 }
 
 int tcc_hardware_threads(const tcc_hardware *h, int registers) {

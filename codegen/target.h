@@ -26,15 +26,23 @@ typedef struct tcc_hardware {
     /* Multiply-adds that a processor does in a cycle; the latter two on tensor cores, by mma.sync of f16 and of tf32
      * with sums of f32. 0: it has no such. */
     double fma_f32, fma_f64, fma_f16, fma_tf32;
+    /* Host: of bf16 with sums of f32, by vectors of pairs (AVX512-BF16) and by tiles (AMX). 0: it has no such. */
+    double fma_bf16_pairs, fma_bf16_tiles;
 } tcc_hardware;
 
 /* The figures of a usual device of that compute capability: of the newest one in the table that is not newer. */
 void tcc_hardware_of_sm(int sm, tcc_hardware *out);
 /* The same, replaced by the figures of `device` that are known. */
 void tcc_hardware_of_device(const tcc_hardware *device, tcc_hardware *out);
-/* Figures of a host whose vectors have `lanes` of f32. They are the same on each machine with such vectors, so that
- * programs are. */
-void tcc_hardware_of_host(int lanes, tcc_hardware *out);
+/* What a host has beside its vectors. */
+enum {
+    TCC_HOST_PAIRS = 1,      /* AVX512-BF16, */
+    TCC_HOST_FAST_PAIRS = 2, /* which takes as many pairs in a cycle as f32 multiply-adds of f32: AMD's */
+    TCC_HOST_TILES = 4,      /* AMX with bf16, which the system lets us use */
+};
+/* Figures of a host whose vectors have `lanes` of f32. They are the same on each machine with such vectors and units,
+ * so that programs are. */
+void tcc_hardware_of_host(int lanes, unsigned units, tcc_hardware *out);
 
 /* Threads of a processor that have `registers` each; at most those that it holds. */
 int tcc_hardware_threads(const tcc_hardware *h, int registers);

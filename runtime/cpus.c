@@ -2,6 +2,8 @@
  * CPUs of this process: sched_getaffinity, cgroup v1 and v2 quotas, TCC_NUM_THREADS. */
 #include "runtime/cpus.h"
 
+#include "ir/support/tiles.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +130,8 @@ tcc_status tcc_cpus_threads(tcc_diag *d, const tcc_cpus *cpus, int *threads) {
 
 static bool lacks(const char *name, size_t length) {
 #if defined __x86_64__
+    static const char tiles[] = "amx-bf16"; /* not there before the process has asked for them */
+    if (length == sizeof tiles - 1 && !memcmp(name, tiles, length)) return !tcc_tiles_permitted();
     __builtin_cpu_init();
 #define TCC_FEATURE(llvm, compiler) \
     if (length == sizeof llvm - 1 && !memcmp(name, llvm, length)) return !__builtin_cpu_supports(compiler);

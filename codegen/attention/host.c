@@ -111,7 +111,8 @@ int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded) {
 void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row,
                            int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
                            LLVMValueRef *sums) {
-    tcc_tile t = {.a_type = TCC_F32,
+    tcc_tile t = {.multiply = TCC_CONTRACT_FMA,
+                  .a_type = TCC_F32,
                   .b_type = TCC_F32,
                   .rows = r->p->rows,
                   .vectors = vectors,

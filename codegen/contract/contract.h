@@ -10,8 +10,10 @@
  * shape has one kernel, and there is a single copy of the inner loop: tails are tiles moved back inside, or masked
  * stores.
  *
- * Operands are f32, f16 or bf16; narrow ones are widened when they are packed or loaded. Arithmetic is f32 with fused
- * multiply-add. The order of each sum depends on the description alone. */
+ * Operands are f32, f16 or bf16; sums are f32. Narrow ones are widened when they are packed or loaded, and multiplied
+ * by fused multiply-adds, unless the target multiplies bf16 itself: in pairs of k (AVX512-BF16) or in tiles (AMX). Then
+ * both are packed as they are, by pairs, and windows are zeros that packing writes. The order of each sum depends on
+ * the description and the target alone. */
 #ifndef TCC_CODEGEN_CONTRACT_CONTRACT_H
 #define TCC_CODEGEN_CONTRACT_CONTRACT_H
 
@@ -48,6 +50,13 @@ typedef struct tcc_contract_window {
     int64_t start, extent;
 } tcc_contract_window;
 
+/* How products are made, as the number of successive k that an instruction adds up. */
+typedef enum tcc_contract_multiply {
+    TCC_CONTRACT_FMA = 1,    /* multiply-adds of vectors of f32 */
+    TCC_CONTRACT_PAIRS = 2,  /* of bf16: vectors of pairs */
+    TCC_CONTRACT_TILES = 32, /* of bf16: tiles of 16 rows x 32 of k and of 16 pairs of k x 16 columns */
+} tcc_contract_multiply;
+
 /* What to compute. Accesses are the tensors that the epilogue reads or writes at element (b,m,n), C first: bias,
  * residual, further outputs; also a counter such as dropout's linear index, which is an offset without a buffer. */
 typedef struct tcc_contract {
@@ -63,7 +72,8 @@ typedef struct tcc_contract {
 
 /* How to compute it: a function of the description and the target's vector width and register count alone. */
 typedef struct tcc_contract_plan {
-    tcc_contract c;     /* in normal form: lanes run along the only n dimension */
+    tcc_contract c; /* in normal form: lanes run along the only n dimension */
+    tcc_contract_multiply multiply;
     bool swapped;       /* A and B changed places (C was contiguous along m) */
     int64_t M, N, K, B; /* products of extents */
     int64_t row_extent; /* of the dimension that rows of a tile lie in: M, or with windows on m, the last of m alone */
@@ -75,11 +85,11 @@ typedef struct tcc_contract_plan {
     int64_t panels, panels_per_block, panel_blocks;
     int k_split_dim; /* k dims inside it are whole in each block */
     int64_t k_step;  /* of dim k_split_dim in a block */
-    int64_t k_inner; /* product of extents inside it */
+    int64_t k_inner; /* product of extents inside it, the innermost one even where it is packed by pairs */
     int64_t k_blocks, k_blocks_per_split, k_splits;
     int64_t block_k;            /* most k elements in a block */
-    int64_t a_row;              /* distance of rows in packed A, of successive k if a_columns */
-    int64_t a_floats, b_floats; /* scratch for packed A and B */
+    int64_t a_row;              /* distance of rows in packed A; of successive k, or pairs of it, if a_columns */
+    int64_t a_floats, b_floats; /* scratch for packed A and B, in units of 4 bytes */
     int64_t items;
     int64_t scratch_bytes, workspace_bytes; /* workspace: partial sums of split k, else 0 */
     int64_t combine_items, combine_rows;    /* of the combining kernel, when split */
@@ -87,9 +97,10 @@ typedef struct tcc_contract_plan {
 } tcc_contract_plan;
 
 /* What is decided about a plan, and what a program's text says of it: the register tile, tiles of rows and panels of
- * columns in a block, and elements of k in a block and blocks of k in a part of the sum. rows 0: nothing is. */
+ * columns in a block, elements of k in a block and blocks of k in a part of the sum, and a tcc_contract_multiply. rows
+ * 0: nothing is. */
 typedef struct tcc_contract_choice {
-    int64_t rows, vectors, tiles, panels, block_k, blocks_of_k;
+    int64_t rows, vectors, tiles, panels, block_k, blocks_of_k, k_at_once;
 } tcc_contract_choice;
 
 /* By `choice`, which is made where it says nothing. Errors: TCC_EINVAL where no plan is made so. */

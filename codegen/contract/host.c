@@ -52,6 +52,8 @@ typedef struct kernel {
     /* the block of k */
     LLVMValueRef number, block[TCC_CONTRACT_MAX_DIMS], block_a, block_b;
     LLVMValueRef count; /* of the split dimension */
+    LLVMValueRef
+        positions[TCC_CONTRACT_MAX_WINDOWS]; /* in the windows, of its first elements; where packing needs them */
     /* the panel */
     LLVMValueRef panel, n0, panel_b;
     tcc_tile_ahead ahead; /* what the next panel is packed from; `first`: NULL */
@@ -90,14 +92,22 @@ static void finish_at(tcc_emitter *e, const kernel *k, const tcc_contract_place 
     finish_vector(e, p, sums, &place, k->epilogue);
 }
 
+static bool uses_tiles(const tcc_contract_plan *p) { return p->multiply == TCC_CONTRACT_TILES; }
+
+/* Where row `row` lies in the workspace, at the panel's first column. */
+static LLVMValueRef place_in_workspace(tcc_emitter *e, const kernel *k, LLVMValueRef row) {
+    const tcc_contract_plan *p = k->p;
+    const int64_t width = p->panels * p->vectors * e->lanes;
+    LLVMValueRef at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))),
+                                   k->n0);
+    return tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 2), at);
+}
+
 /* Row `row` of the tile, from registers: to the workspace, or through the epilogue to C. */
 static void finish_row(tcc_emitter *e, const kernel *k, LLVMValueRef row, const LLVMValueRef *sums) {
     const tcc_contract_plan *p = k->p;
-    int64_t width = p->panels * p->vectors * e->lanes;
     if (p->k_splits > 1) {
-        LLVMValueRef at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))),
-                                       k->n0);
-        LLVMValueRef address = tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 2), at);
+        LLVMValueRef address = place_in_workspace(e, k, row);
         for (int v = 0; v < p->vectors; v++)
             tcc_emit_store(e, sums[v], tcc_emit_at(e, e->f32, address, tcc_emit_i64(e, v * e->lanes)), e->lanes * 4);
         return;
@@ -108,11 +118,36 @@ static void finish_row(tcc_emitter *e, const kernel *k, LLVMValueRef row, const 
     end_row(e, k->epilogue);
 }
 
+/* Row `row` of the tile that was set down in scratch at `stage`. */
+static void finish_staged_row(tcc_emitter *e, const kernel *k, LLVMValueRef row, LLVMValueRef stage) {
+    const tcc_contract_plan *p = k->p;
+    const int64_t row_width = (int64_t)p->vectors * e->lanes;
+    if (p->k_splits > 1 || ((!k->epilogue || k->epilogue->plain) && p->N % row_width == 0)) {
+        LLVMValueRef values[8];
+        for (int v = 0; v < p->vectors; v++)
+            values[v] = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, tcc_emit_i64(e, v * e->lanes)),
+                                      e->lanes * 4);
+        finish_row(e, k, row, values);
+        return;
+    }
+    tcc_emit_loop columns;
+    tcc_contract_place place = place_of_row(e, k, row);
+    begin_row(e, k->epilogue, &place);
+    LLVMValueRef end = tcc_emit_i64(e, row_width);
+    if (p->N % row_width) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), k->n0));
+    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
+    LLVMValueRef value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, columns.index), e->lanes * 4);
+    finish_at(e, k, &place, columns.index, value);
+    tcc_emit_loop_end(e, &columns, NULL);
+    end_row(e, k->epilogue);
+}
+
 /* The sums of the tile go to the workspace, or to C. What follows the sums is emitted once, in a loop over the tile
- * that was set down in scratch; a plain store goes from registers. */
+ * that was set down in scratch, where tiles' sums are already; a plain store goes from registers. */
 static void emit_tile_end(tcc_emitter *e, const kernel *k) {
     const tcc_contract_plan *p = k->p;
-    bool overlap = p->row_extent % p->rows != 0, loops = p->k_splits == 1 && k->epilogue && !k->epilogue->plain;
+    bool overlap = p->row_extent % p->rows != 0;
+    bool loops = uses_tiles(p) || (p->k_splits == 1 && k->epilogue && !k->epilogue->plain);
     int64_t row_width = (int64_t)p->vectors * e->lanes;
     for (int i = 0; i < p->rows && !loops; i++) {
         LLVMValueRef row = tcc_emit_add(e, k->row0, tcc_emit_i64(e, i));
@@ -122,21 +157,13 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
         if (overlap) tcc_emit_if_end(e, &mine);
     }
     if (!loops) return;
-    for (int i = 0; i < p->rows * p->vectors; i++)
+    for (int i = 0; i < p->rows * p->vectors && !uses_tiles(p); i++)
         tcc_emit_store(e, k->sums[i], tcc_emit_at(e, e->f32, k->stage, tcc_emit_i64(e, (int64_t)i * e->lanes)),
                        e->lanes * 4);
-    tcc_emit_loop rows, columns;
+    tcc_emit_loop rows;
     tcc_emit_loop_begin(e, &rows, tcc_emit_sub(e, k->first_row, k->row0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
-    tcc_contract_place place = place_of_row(e, k, tcc_emit_add(e, k->row0, rows.index));
-    begin_row(e, k->epilogue, &place);
     LLVMValueRef stage = tcc_emit_at(e, e->f32, k->stage, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
-    LLVMValueRef end = tcc_emit_i64(e, row_width);
-    if (p->N % row_width) end = tcc_emit_min(e, end, tcc_emit_sub(e, tcc_emit_i64(e, p->N), k->n0));
-    tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), end, e->lanes, NULL, 0);
-    LLVMValueRef value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, stage, columns.index), e->lanes * 4);
-    finish_at(e, k, &place, columns.index, value);
-    tcc_emit_loop_end(e, &columns, NULL);
-    end_row(e, k->epilogue);
+    finish_staged_row(e, k, tcc_emit_add(e, k->row0, rows.index), stage);
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
@@ -162,6 +189,9 @@ static void begin(tcc_emitter *e, kernel *k, const char *symbol) {
     k->packed_b = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats));
     k->stage = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->scratch_bytes / 4 - (int64_t)n_sums * e->lanes));
     k->partials = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats + p->b_floats));
+    int rows[TCC_EMIT_TILES];
+    tcc_tile_configure(p->rows, p->vectors, rows);
+    if (uses_tiles(p)) tcc_emit_tiles_begin(e, rows);
 }
 
 static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
@@ -195,6 +225,21 @@ static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
     if (p->k_blocks % p->k_blocks_per_split) k->block_end = tcc_emit_min(e, k->block_end, tcc_emit_i64(e, p->k_blocks));
 }
 
+/* Where the block's first elements lie in the windows, but for what rows and columns add. */
+static void find_positions(tcc_emitter *e, kernel *k) {
+    const tcc_contract *c = &k->p->c;
+    for (int v = 0; v < c->n_windows; v++) {
+        LLVMValueRef at = tcc_emit_i64(e, c->windows[v].start);
+        for (int i = 0; i < c->b.n; i++)
+            at = tcc_emit_add(e, at, tcc_emit_mul(e, k->batch[i], tcc_emit_i64(e, c->b.d[i].w[v])));
+        for (int i = 0; i <= k->p->k_split_dim; i++) {
+            int64_t step = i == k->p->k_split_dim ? k->p->k_step : 1;
+            at = tcc_emit_add(e, at, tcc_emit_mul(e, k->block[i], tcc_emit_i64(e, step * c->k.d[i].w[v])));
+        }
+        k->positions[v] = at;
+    }
+}
+
 /* Where the block begins in k, and how much of the split dimension it has. */
 static void enter_block(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     const tcc_contract_plan *p = k->p;
@@ -209,6 +254,7 @@ static void enter_block(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     tcc_contract_split_index(e, &outer, number, k->block);
     k->block_a = in_operand(e, p, k->item_a, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_A));
     k->block_b = in_operand(e, p, k->item_b, tcc_contract_offset(e, &outer, k->block, TCC_OPERAND_B));
+    find_positions(e, k);
     k->count = tcc_emit_i64(e, p->k_step);
     if (extent % p->k_step) {
         LLVMValueRef begun = tcc_emit_mul(e, k->block[p->k_split_dim], tcc_emit_i64(e, p->k_step));
@@ -239,9 +285,44 @@ static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
     const tcc_contract_plan *p = k->p;
     k->panel = panel;
     k->n0 = tcc_emit_mul(e, panel, tcc_emit_i64(e, (int64_t)p->vectors * e->lanes));
-    if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);
+    if (p->multiply != TCC_CONTRACT_FMA)
+        tcc_contract_pack_b_bf16(e, p, k->block_b, k->packed_b, k->n0, k->count, k->positions);
+    else if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);
     k->panel_b = p->pack_b ? k->packed_b : in_operand(e, p, k->block_b, k->n0);
     look_ahead(e, k);
+}
+
+static void pack_rows(tcc_emitter *e, const kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    if (p->multiply == TCC_CONTRACT_FMA)
+        tcc_contract_pack_a(e, p, k->block_a, e->scratch, k->tile0, k->tile_end, k->count);
+    else tcc_contract_pack_a_bf16(e, p, k->block_a, e->scratch, k->tile0, k->tile_end, k->count, k->positions);
+}
+
+/* Sums of a tile over several blocks of k meet in scratch: where those of the tile at hand lie. */
+static LLVMValueRef partial_of_tile(tcc_emitter *e, const kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    LLVMValueRef slot = tcc_emit_add(
+        e, tcc_emit_mul(e, tcc_emit_sub(e, k->panel, k->panel0), tcc_emit_i64(e, p->tiles_per_block)), k->tile);
+    return tcc_emit_at(e, e->f32, k->partials,
+                       tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)p->rows * p->vectors * e->lanes)));
+}
+
+/* Begins the sums: with zeros, or, of tiles, with those of earlier blocks of k. */
+static void begin_sums(tcc_emitter *e, kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    if (!uses_tiles(p)) {
+        for (int i = 0; i < p->rows * p->vectors; i++) k->sums[i] = tcc_emit_float(e, e->vf32, 0);
+        return;
+    }
+    tcc_emit_if first;
+    if (p->k_blocks_per_split > 1) {
+        tcc_emit_if_begin(e, &first, LLVMBuildICmp(e->builder, LLVMIntNE, k->number, k->block0, ""));
+        tcc_tile_begin(e, p->rows, p->vectors, partial_of_tile(e, k));
+        tcc_emit_if_else(e, &first);
+    }
+    tcc_tile_begin(e, p->rows, p->vectors, NULL);
+    if (p->k_blocks_per_split > 1) tcc_emit_if_end(e, &first);
 }
 
 /* The rows of the tile of that number, and its sums over the block of k. */
@@ -261,8 +342,10 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
         row0 = tcc_emit_add(e, begun, row0), first_row = tcc_emit_add(e, begun, first_row);
         tcc_contract_split_index(e, &outer_m, position, k->row);
     }
-    tcc_tile t = {.a_type = p->pack_a ? TCC_F32 : p->c.dtype,
-                  .b_type = p->pack_b ? TCC_F32 : p->c.dtype,
+    const bool narrow = p->multiply != TCC_CONTRACT_FMA;
+    tcc_tile t = {.multiply = p->multiply,
+                  .a_type = p->pack_a && !narrow ? TCC_F32 : p->c.dtype,
+                  .b_type = p->pack_b && !narrow ? TCC_F32 : p->c.dtype,
                   .rows = p->rows,
                   .vectors = p->vectors,
                   .b_aligned = p->pack_b,
@@ -271,10 +354,11 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     k->tile = tcc_emit_sub(e, number, k->tile0);
     t.ahead.first = tcc_emit_mul(e, k->tile, tcc_emit_i64(e, k->ahead.count));
     if (p->pack_a) {
-        t.a_row = p->a_columns ? 1 : p->a_row;
-        LLVMValueRef place = tcc_emit_mul(e, k->tile, tcc_emit_i64(e, p->rows * p->a_row));
-        if (p->a_columns) place = tcc_emit_sub(e, row0, tcc_emit_mul(e, k->tile0, tcc_emit_i64(e, p->rows)));
-        tile_a = tcc_emit_at(e, e->f32, e->scratch, place);
+        /* From row to row: of rows of k, of k's rows, and of rows of pairs. */
+        t.a_row = !p->a_columns || uses_tiles(p) ? p->a_row : narrow ? 2 : 1;
+        LLVMValueRef row = p->a_columns ? tcc_emit_sub(e, row0, tcc_emit_mul(e, k->tile0, tcc_emit_i64(e, p->rows)))
+                                        : tcc_emit_mul(e, k->tile, tcc_emit_i64(e, p->rows));
+        tile_a = tcc_contract_at(e, t.a_type, e->scratch, tcc_emit_mul(e, row, tcc_emit_i64(e, t.a_row)));
     } else {
         t.a_row = p->c.m.d[p->c.m.n - 1].a;
         tile_a = in_operand(e, p, k->block_a, tcc_emit_mul(e, in_last, tcc_emit_i64(e, t.a_row)));
@@ -282,11 +366,11 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     }
     k->row[p->c.m.n - 1] = in_last;
     k->row0 = row0, k->first_row = first_row;
-    for (int i = 0; i < p->rows * p->vectors; i++) k->sums[i] = tcc_emit_float(e, e->vf32, 0);
+    begin_sums(e, k);
     if (!p->K) return;
     tcc_contract_part parts[TCC_CONTRACT_MAX_DIMS] = {0};
     LLVMValueRef tile_b = k->panel_b;
-    tcc_contract_find_parts(e, p, k->batch, k->row, k->block, k->count, parts);
+    if (!narrow) tcc_contract_find_parts(e, p, k->batch, k->row, k->block, k->count, parts);
     tcc_contract_make_levels(e, p, k->count, parts, &t, &tile_a, &tile_b);
     tcc_tile_emit(e, &t, tile_a, tile_b, k->sums);
 }
@@ -295,10 +379,7 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
 static void add_partial(tcc_emitter *e, kernel *k) {
     const tcc_contract_plan *p = k->p;
     const int n_sums = p->rows * p->vectors;
-    LLVMValueRef slot = tcc_emit_add(
-        e, tcc_emit_mul(e, tcc_emit_sub(e, k->panel, k->panel0), tcc_emit_i64(e, p->tiles_per_block)), k->tile);
-    LLVMValueRef partial = tcc_emit_at(e, e->f32, k->partials,
-                                       tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)n_sums * e->lanes)));
+    LLVMValueRef partial = partial_of_tile(e, k);
     LLVMValueRef next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
     LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, "");
     /* Scratch holds nothing before the first block: no lane is loaded then. */
@@ -312,6 +393,23 @@ static void add_partial(tcc_emitter *e, kernel *k) {
     tcc_emit_if_else(e, &finish);
     for (int i = 0; i < n_sums; i++) tcc_emit_store(e, k->sums[i], partial_address(e, partial, i), e->lanes * 4);
     tcc_emit_if_end(e, &finish);
+}
+
+/* Tiles' sums, which began with those of earlier blocks: on to the next block, or to where they are finished. */
+static void end_tiles(tcc_emitter *e, kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    tcc_emit_if finish;
+    if (p->k_blocks_per_split > 1) {
+        LLVMValueRef next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
+        tcc_emit_if_begin(e, &finish, LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, ""));
+    }
+    tcc_tile_end(e, p->rows, p->vectors, k->stage);
+    emit_tile_end(e, k);
+    if (p->k_blocks_per_split > 1) {
+        tcc_emit_if_else(e, &finish);
+        tcc_tile_end(e, p->rows, p->vectors, partial_of_tile(e, k));
+        tcc_emit_if_end(e, &finish);
+    }
 }
 
 void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
@@ -331,19 +429,21 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     if (p->pack_a) {
         tcc_emit_if repack;
         if (keep_a) tcc_emit_if_begin(e, &repack, LLVMBuildICmp(e->builder, LLVMIntNE, k.rows_key, items.carry[0], ""));
-        tcc_contract_pack_a(e, p, k.block_a, e->scratch, k.tile0, k.tile_end, k.count);
+        pack_rows(e, &k);
         if (keep_a) tcc_emit_if_end(e, &repack);
     }
     tcc_emit_loop_begin(e, &panels, k.panel0, k.panel_end, 1, NULL, 0);
     enter_panel(e, &k, panels.index);
     tcc_emit_loop_begin(e, &tiles, k.tile0, k.tile_end, 1, NULL, 0);
     multiply_tile(e, &k, tiles.index);
-    if (one_block) emit_tile_end(e, &k);
+    if (uses_tiles(p)) end_tiles(e, &k);
+    else if (one_block) emit_tile_end(e, &k);
     else add_partial(e, &k);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_end(e, &panels, NULL);
     if (!one_block) tcc_emit_loop_end(e, &blocks, NULL);
     tcc_emit_loop_end(e, &items, &k.rows_key);
+    if (uses_tiles(p)) tcc_emit_tiles_end(e);
     end_kernel(e, p->k_splits == 1 ? epilogue : NULL);
 }
 

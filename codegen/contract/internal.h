@@ -21,6 +21,11 @@ void tcc_contract_merge(tcc_contract_dims *l, int n_accesses);
 /* k runs as A lies in memory, unless only B is contiguous along it. */
 tcc_contract_order tcc_contract_order_of_k(const tcc_contract_dims *k);
 
+/* Windows say which elements of that operand count. */
+bool tcc_contract_has_windows_on(const tcc_contract_plan *p, int operand);
+/* The extent of a k dimension in packed memory. */
+int64_t tcc_contract_k_extent(const tcc_contract_plan *p, int dim);
+
 /* An address among an operand's elements. */
 LLVMValueRef tcc_contract_at(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef base, LLVMValueRef offset);
 /* An element, or a vector of them, as f32: aligned to `alignment` bytes (0: as an element is); NULL mask: all lanes. */
@@ -44,9 +49,19 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
 void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
                          LLVMValueRef count);
 
+/* The same as bf16 (pack_bf16.c): A as [row][k], or, where vectors of pairs meet a_columns, as [pair of k][row]; B as
+ * [pair of k][vectors * lanes]. What is missing in the last step of k is 0, and so is what lies outside the windows,
+ * in which the block begins at `positions`. */
+void tcc_contract_pack_a_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
+                              LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count,
+                              const LLVMValueRef *positions);
+void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to,
+                              LLVMValueRef n0, LLVMValueRef count, const LLVMValueRef *positions);
+
 /* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over
- * nested loops of k. `runtime`, if not NULL, is the count of a level instead of `count`, and a multiple of `multiple`.
- * Strides in elements. Levels are merged where they can be. */
+ * nested loops of k, in steps of as many k as `multiply` takes at once. `runtime`, if not NULL, is the count of a level
+ * instead of `count`, and a multiple of `multiple`. Strides in elements. Levels are merged where they can be. Tiles
+ * have their sums in registers of their own, from tcc_tile_begin to tcc_tile_end: `sums` is not used. */
 typedef struct tcc_tile_level {
     int64_t count;
     LLVMValueRef runtime;
@@ -65,7 +80,8 @@ typedef struct tcc_tile_ahead {
 } tcc_tile_ahead;
 
 typedef struct tcc_tile {
-    tcc_dtype a_type, b_type; /* in memory: f32 where they are packed */
+    tcc_contract_multiply multiply;
+    tcc_dtype a_type, b_type; /* in memory: f32 where they are packed as such */
     int rows, vectors;
     int64_t a_row;  /* from row to row of A */
     bool b_aligned; /* rows of B begin at multiples of a vector of f32 */
@@ -73,6 +89,12 @@ typedef struct tcc_tile {
     int n_levels;
     tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
 } tcc_tile;
+
+/* Sums of tiles, which lie in memory as rows of vectors * lanes f32. `from` NULL: zeros. */
+void tcc_tile_begin(tcc_emitter *e, int rows, int vectors, LLVMValueRef from);
+void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to);
+/* Rows of each tile of registers, for tcc_emit_tiles_begin. */
+void tcc_tile_configure(int rows, int vectors, int *out);
 
 void tcc_tile_emit(tcc_emitter *e, tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums);
 

@@ -2,11 +2,45 @@
  * The loops of k inside a block, as the register tile runs them, cut to the windows. */
 #include "codegen/contract/internal.h"
 
-/* The k loops inside a block, as strides of what the tile reads; moves a and b to where the windows begin. */
+/* The same in steps of several k: one loop where both are packed. */
+static void make_steps(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count, tcc_tile *t) {
+    const tcc_contract_dims *k = &p->c.k;
+    const int64_t unit = p->multiply, b_row = (int64_t)p->vectors * e->lanes; /* from k to k */
+    const bool stepped = k->d[p->k_split_dim].extent % p->k_step != 0;
+    int64_t linear = p->k_inner;
+    if (p->pack_a) {
+        const bool rows_of_pairs = p->a_columns && p->multiply == TCC_CONTRACT_PAIRS;
+        tcc_tile_level all = {.count = (p->k_step * linear + unit - 1) / unit,
+                              .a = rows_of_pairs ? p->a_row : unit,
+                              .b = unit * b_row,
+                              .multiple = 1};
+        LLVMValueRef length = tcc_emit_add(e, tcc_emit_mul(e, count, tcc_emit_i64(e, linear)),
+                                           tcc_emit_i64(e, unit - 1));
+        if (stepped) all.runtime = tcc_emit_div(e, length, unit);
+        t->levels[t->n_levels++] = all;
+        return;
+    }
+    for (int i = p->k_split_dim; i < k->n; i++) {
+        if (i > p->k_split_dim) linear /= k->d[i].extent;
+        const bool innermost = i == k->n - 1, split = i == p->k_split_dim;
+        const int64_t step = innermost ? unit : 1;
+        tcc_tile_level l = {.count = (split ? p->k_step : k->d[i].extent) / step,
+                            .a = k->d[i].a * step,
+                            .b = linear * step * b_row,
+                            .multiple = 1};
+        if (split && stepped) l.runtime = tcc_emit_div(e, count, step);
+        t->levels[t->n_levels++] = l;
+    }
+}
+
 void tcc_contract_make_levels(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef count,
                               const tcc_contract_part *parts, tcc_tile *t, LLVMValueRef *a, LLVMValueRef *b) {
     const tcc_contract_dims *k = &p->c.k;
     int64_t panel_row = (int64_t)p->vectors * e->lanes, linear = p->k_inner;
+    if (p->multiply != TCC_CONTRACT_FMA) {
+        make_steps(e, p, count, t);
+        return;
+    }
     for (int i = p->k_split_dim; i < k->n; i++) {
         if (i > p->k_split_dim) linear /= k->d[i].extent;
         tcc_tile_level l = {.count = k->d[i].extent, .a = k->d[i].a, .b = k->d[i].b, .multiple = 1};

@@ -48,7 +48,7 @@ typedef struct contraction {
     tcc_contract_gpu_plan gpu; /* on a GPU */
     tcc_thread_shape shape, combine_shape;
     int64_t items, scratch_bytes, k_splits, workspace_bytes, combine_items; /* of the plan */
-    double flop, combine_flop;
+    double flop, combine_flop, multiply_adds;
     bool swapped;
     tcc_epilogue epilogue;
     tcc_dtype dtype;                  /* of the result */
@@ -188,10 +188,14 @@ static tcc_status make_host_plan(tcc_lowering *l, const tcc_contract *c, tcc_con
     const int number = count_contractions(l);
     int64_t v[N] = {0};
     TCC_TRY(tcc_lowering_read_params(l, names, N, number, v));
-    tcc_contract_choice x = {v[0], v[1], v[2], v[3], v[4], v[5]};
+    tcc_contract_choice x = {v[0], v[1], v[2], v[3], v[4], v[5], TCC_CONTRACT_FMA};
+    /* There is a choice of instructions for bf16 alone. */
+    static const char *const by[] = {"k_at_once"};
+    if (c->dtype == TCC_BF16) TCC_TRY(tcc_lowering_read_params(l, by, 1, number, &x.k_at_once));
     TCC_TRY(tcc_contract_make_plan(l->target, c, &x, l->diag, out));
     const int64_t made[N] = {x.rows, x.vectors, x.tiles, x.panels, x.block_k, x.blocks_of_k};
-    return tcc_lowering_say_params(l, names, N, number, made);
+    TCC_TRY(tcc_lowering_say_params(l, names, N, number, made));
+    return c->dtype == TCC_BF16 ? tcc_lowering_say_params(l, by, 1, number, &x.k_at_once) : TCC_OK;
 }
 
 static tcc_status make_gpu_plan(tcc_lowering *l, const tcc_contract *c, const tcc_contract_gpu_operands *operands,
@@ -303,6 +307,9 @@ static tcc_status plan_host(tcc_lowering *l, const tcc_contract_shape *s, contra
     k->combine_items = p->combine_items;
     k->flop = p->flop;
     k->combine_flop = (double)p->k_splits * ((double)p->B * (double)p->M * (double)p->N);
+    k->multiply_adds = p->multiply == TCC_CONTRACT_TILES   ? l->target->hw.fma_bf16_tiles
+                       : p->multiply == TCC_CONTRACT_PAIRS ? l->target->hw.fma_bf16_pairs
+                                                           : 0;
     k->swapped = p->swapped;
     return TCC_OK;
 }
@@ -332,6 +339,8 @@ static tcc_plan_launch *add_launch(tcc_lowering *l, const contraction *k, bool c
     if (!launch) return NULL;
     launch->items = combine ? k->combine_items : k->items;
     launch->flop = combine ? k->combine_flop : k->flop;
+    launch->multiply_adds = combine ? 0 : k->multiply_adds;
+    launch->matrices = !k->on_gpu && k->plan.multiply == TCC_CONTRACT_TILES;
     launch->grain = grain_of(combine ? 10 * launch->flop : launch->flop, launch->items);
     launch->kernel.schedule = combine ? "combine" : "contract";
     launch->kernel.scratch_bytes = combine ? 0 : k->scratch_bytes;

@@ -20,6 +20,10 @@ enum {
     CACHE_WAYS = 8,
     ROWS_OF_STREAM = 6, /* with these, two multiply-adds a cycle need 21 bytes of B */
     NEAR = 512,         /* floats: rows closer than this are read in place about as fast as packed */
+    /* With less of m, n or k packing bf16 by pairs costs more than its products save. */
+    LEAST_BF16_ROWS = 8,
+    LEAST_BF16_K = 16,
+    TILE_ROWS = TCC_EMIT_TILE_ROWS,
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -146,6 +150,43 @@ static void put_rows_last(tcc_contract_dims *m) {
     if (m->n < TCC_CONTRACT_MAX_DIMS) m->d[m->n++] = last;
 }
 
+static bool reads_bf16(const tcc_contract_plan *p) { return p->multiply != TCC_CONTRACT_FMA; }
+
+bool tcc_contract_has_windows_on(const tcc_contract_plan *p, int operand) {
+    return p->c.n_windows && p->c.window_b == (operand == TCC_OPERAND_B);
+}
+
+/* Multiply-adds a cycle. */
+static double rate_of(const tcc_llvm_target *target, tcc_contract_multiply multiply) {
+    return multiply == TCC_CONTRACT_TILES   ? target->hw.fma_bf16_tiles
+           : multiply == TCC_CONTRACT_PAIRS ? target->hw.fma_bf16_pairs
+                                            : target->hw.fma_f32;
+}
+
+static tcc_contract_multiply fastest(const tcc_llvm_target *target, const tcc_contract *c) {
+    tcc_contract_multiply best = TCC_CONTRACT_FMA;
+    if (c->dtype != TCC_BF16 || tcc_contract_extent(&c->k) < LEAST_BF16_K ||
+        tcc_contract_extent(&c->m) < LEAST_BF16_ROWS || tcc_contract_extent(&c->n) < LEAST_BF16_ROWS)
+        return best;
+    static const tcc_contract_multiply others[] = {TCC_CONTRACT_PAIRS, TCC_CONTRACT_TILES};
+    for (int i = 0; i < 2; i++)
+        if (rate_of(target, others[i]) > rate_of(target, best)) best = others[i];
+    return best;
+}
+
+/* The same as was decided, where the target can. */
+static bool can_multiply(const tcc_llvm_target *target, const tcc_contract *c, int64_t k_at_once) {
+    if (k_at_once == TCC_CONTRACT_FMA) return true;
+    return (k_at_once == TCC_CONTRACT_PAIRS || k_at_once == TCC_CONTRACT_TILES) && c->dtype == TCC_BF16 &&
+           tcc_contract_extent(&c->k) > 0 && rate_of(target, (tcc_contract_multiply)k_at_once) > 0;
+}
+
+/* Whether rows of bf16 can be multiplied where they lie: whole instructions' worth of k, one after the other. */
+static bool is_ready(const tcc_contract_plan *p) {
+    const tcc_contract_dim *k = &p->c.k.d[p->c.k.n - 1];
+    return k->a == 1 && k->extent % p->multiply == 0 && !tcc_contract_has_windows_on(p, TCC_OPERAND_A);
+}
+
 static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     tcc_contract *c = &p->c;
     tcc_contract_dims *lists[] = {&c->b, &c->m, &c->n, &c->k};
@@ -171,12 +212,12 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     c->n.n = 1;
     if (!c->m.n) c->m.d[c->m.n++] = one;
     if (!c->k.n) c->k.d[c->k.n++] = one;
-    bool windows = have_windows(&c->m);
+    bool on_m = have_windows(&c->m), windows = on_m && !reads_bf16(p);
     if (windows) put_rows_last(&c->m);
 
     /* A contiguous along m alone is packed by columns, for which rows must be one dimension. */
     const tcc_contract_dim *m = &c->m.d[c->m.n - 1], *k = &c->k.d[c->k.n - 1];
-    p->a_columns = !windows && k->a != 1 && m->a == 1 && (c->m.n == 1 || m->extent >= 6);
+    p->a_columns = !on_m && k->a != 1 && m->a == 1 && (c->m.n == 1 || m->extent >= 6);
     if (p->a_columns) {
         for (int i = 0; i + 1 < c->m.n; i++) TCC_TRY(push(&c->b, &c->m.d[i], diag));
         c->m.d[0] = c->m.d[c->m.n - 1];
@@ -192,8 +233,21 @@ static tcc_status normalize(tcc_contract_plan *p, int lanes, tcc_diag *diag) {
     /* Rows that several dimensions make up are either gathered into scratch, or lie in the last dimension alone and are
      * read in place, where it is long enough to fill tiles. */
     int64_t last = c->m.d[c->m.n - 1].extent;
-    p->row_extent = windows || (c->m.n > 1 && !p->a_columns && last >= LEAST_ROWS) ? last : p->M;
+    bool in_place = reads_bf16(p) ? is_ready(p) && (p->multiply != TCC_CONTRACT_TILES || last % TILE_ROWS == 0) : true;
+    p->row_extent = windows || (c->m.n > 1 && !p->a_columns && last >= LEAST_ROWS && in_place) ? last : p->M;
     return TCC_OK;
+}
+
+/* Up to two by two tiles of registers; one takes as many cycles as it has rows, and a load half as many. */
+static void choose_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
+    const int64_t vectors = ceil_div(p->N, target->lanes);
+    double best = INFINITY;
+    for (int v = 1; v <= 2 && v <= vectors; v++)
+        for (int r = 1; r <= 2 * TILE_ROWS && r <= p->row_extent; r++) {
+            double cycles = fmax(r * v, TILE_ROWS / 2 * (v + (double)ceil_div(r, TILE_ROWS))) + 0.1 * (v + r);
+            double cost = cycles * (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
+            if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
+        }
 }
 
 /* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
@@ -205,9 +259,9 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
         for (int r = 1; r * v + v + 1 < target->registers || (r == 1 && v == 1); r++) {
             if (r > p->row_extent || (v > vectors && v > 1)) continue;
             if (16 * r * v > 13 * target->registers) continue; /* LLVM spills sums where it schedules loads ahead */
-            if (p->c.n_windows && p->row_extent < p->M && r > 6)
+            if (p->c.n_windows && !reads_bf16(p) && p->row_extent < p->M && r > 6)
                 continue; /* rows an image apart fall into one set of the cache */
-            if (p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
+            if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
             double work = r * v, loads = v + 0.5 * r;
             /* A panel comes from the second-level cache again for each tile: few rows wait for it. */
             double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r) +
@@ -232,6 +286,13 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
     const tcc_contract_dim *m = &p->c.m.d[0], *k = &p->c.k.d[p->c.k.n - 1];
     bool full = p->N % (p->vectors * target->lanes) == 0;
     bool windows = p->c.n_windows > 0;
+    if (reads_bf16(p)) {
+        bool hostile = llabs(m->a) * 2 % 2048 == 0 || llabs(m->a) > 8192;
+        p->pack_b = true;
+        p->pack_a = p->a_columns || !is_ready(p) || (p->c.m.n > 1 && p->row_extent == p->M) ||
+                    (hostile && p->panels > 1 && p->row_extent == p->M);
+        return;
+    }
     if (windows && p->c.window_b) {
         p->pack_a = k->a != 1 && llabs(k->a) > NEAR;
         return;
@@ -245,6 +306,12 @@ static void choose_packing(tcc_contract_plan *p, const tcc_llvm_target *target) 
     if ((p->panels == 1 && p->c.m.n == 1) || p->row_extent < p->M) p->pack_a = false; /* it would be read once */
 }
 
+int64_t tcc_contract_k_extent(const tcc_contract_plan *p, int dim) {
+    const tcc_contract_dims *k = &p->c.k;
+    const bool by_pairs = reads_bf16(p) && k->n > 1 && dim == k->n - 1;
+    return by_pairs ? round_up(k->d[dim].extent, 2) : k->d[dim].extent;
+}
+
 /* Whole inner dimensions and a part of one: about `most` elements of k in a block. */
 static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     if (!p->K) {
@@ -256,11 +323,11 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     const tcc_contract_dims *k = &p->c.k;
     p->k_inner = 1;
     p->k_split_dim = k->n - 1;
-    while (p->k_split_dim > 0 && p->k_inner * k->d[p->k_split_dim].extent <= most)
-        p->k_inner *= k->d[p->k_split_dim--].extent;
+    while (p->k_split_dim > 0 && p->k_inner * tcc_contract_k_extent(p, p->k_split_dim) <= most)
+        p->k_inner *= tcc_contract_k_extent(p, p->k_split_dim--);
     int64_t extent = k->d[p->k_split_dim].extent, step = min64(extent, max64(1, most / p->k_inner));
     step = ceil_div(extent, ceil_div(extent, step));
-    if (step < extent && p->k_inner == 1) step = min64(extent, round_up(step, 8));
+    if (step < extent && p->k_inner == 1) step = min64(extent, round_up(step, reads_bf16(p) ? 32 : 8));
     p->k_step = step;
     p->k_blocks = ceil_div(extent, step);
     for (int i = 0; i < p->k_split_dim; i++) p->k_blocks *= k->d[i].extent;
@@ -274,7 +341,7 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
     double width = (double)p->vectors * lanes, all_k = (double)p->K * (double)p->B;
     double rows = (double)(p->row_blocks * p->tiles_per_block * p->rows);
     double vectors = (double)(p->panel_blocks * p->panels_per_block * p->vectors);
-    double cycles = rows * vectors * all_k;
+    double cycles = rows * vectors * all_k * target->hw.fma_f32 / rate_of(target, p->multiply);
     /* Each block of rows packs, or at least streams, all of B. */
     double each_b = !p->pack_b ? 0.06 : p->c.n.d[0].b == 1 ? 0.15 : 0.4;
     if (p->pack_b && p->block_k > rows_kept(p, target)) each_b += 0.5;
@@ -315,7 +382,9 @@ static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, const tcc_
 }
 
 static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
-    int64_t wanted = (int64_t)fmin(fmax(p->flop / item_flop, 1), MOST_ITEMS), before = 0;
+    /* Tiles leave less to share: packing and epilogues do not get faster by them. */
+    double faster = fmax(1, rate_of(target, p->multiply) / target->hw.fma_f32 / 4);
+    int64_t wanted = (int64_t)fmin(fmax(p->flop / (item_flop * faster), 1), MOST_ITEMS), before = 0;
     tcc_contract_plan trial = *p;
     double best = INFINITY;
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
@@ -338,26 +407,33 @@ static void count_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
 }
 
 static void decide(tcc_contract_plan *p, const tcc_llvm_target *target, tcc_contract_choice *choice) {
-    choose_tile(p, target);
+    if (p->multiply == TCC_CONTRACT_TILES) choose_tiles(p, target);
+    else choose_tile(p, target);
     count_tiles(p, target);
     choose_packing(p, target);
     choose_blocks(p, target);
-    *choice = (tcc_contract_choice){p->rows,    p->vectors,           p->tiles_per_block, p->panels_per_block,
-                                    p->block_k, p->k_blocks_per_split};
+    *choice = (tcc_contract_choice){
+        p->rows, p->vectors, p->tiles_per_block, p->panels_per_block, p->block_k, p->k_blocks_per_split, p->multiply};
 }
 
 static bool is_within(int64_t value, int64_t most) { return value >= 1 && value <= most; }
 
-/* The same plan again, or another one that holds: no more rows and vectors than registers. */
+/* No more rows and vectors than registers. */
+static bool fits(const tcc_contract_plan *p, const tcc_llvm_target *target, const tcc_contract_choice *x) {
+    if (!is_within(x->rows, p->row_extent) || !is_within(x->vectors, target->registers)) return false;
+    if (p->multiply == TCC_CONTRACT_TILES) return x->rows <= 2 * TILE_ROWS && x->vectors <= 2;
+    return x->rows * x->vectors + x->vectors + 1 < target->registers || x->rows * x->vectors == 1;
+}
+
+/* The same plan again, or another one that holds. */
 static bool follow(tcc_contract_plan *p, const tcc_llvm_target *target, const tcc_contract_choice *x) {
-    if (!is_within(x->rows, p->row_extent) || !is_within(x->vectors, target->registers) ||
-        (x->rows * x->vectors + x->vectors + 1 >= target->registers && x->rows * x->vectors > 1))
-        return false;
+    if (!fits(p, target, x)) return false;
     p->rows = (int)x->rows, p->vectors = (int)x->vectors;
     count_tiles(p, target);
-    if (p->c.n_windows && p->c.window_b && ceil_div(p->N, target->lanes) % p->vectors) return false;
+    if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && ceil_div(p->N, target->lanes) % p->vectors) return false;
     choose_packing(p, target);
-    if (!is_within(x->tiles, p->tiles) || !is_within(x->panels, p->panels) || !is_within(x->block_k, max64(p->K, 1)))
+    if (!is_within(x->tiles, p->tiles) || !is_within(x->panels, p->panels) ||
+        !is_within(x->block_k, max64(2 * p->K, 1)))
         return false;
     choose_k_blocks(p, x->block_k);
     if (p->block_k != x->block_k || !is_within(x->blocks_of_k, p->k_blocks)) return false;
@@ -369,6 +445,23 @@ static bool follow(tcc_contract_plan *p, const tcc_llvm_target *target, const tc
     return true;
 }
 
+/* Elements of a row that is an odd number of cache lines long. */
+static int64_t odd_lines(int64_t elements, int64_t line) {
+    int64_t lines = ceil_div(elements, line);
+    return (lines + (lines % 2 == 0)) * line;
+}
+
+/* Packed bf16: A as rows of k, for pairs also as rows of pairs; B as rows of pairs. What is transposed goes on to whole
+ * vectors. */
+static void size_pairs(tcc_contract_plan *p, int64_t block_rows, int64_t panel) {
+    enum { LINE = 32, VECTOR = 16 };
+    const int64_t pairs = ceil_div(p->block_k, 2), high = round_up(block_rows, VECTOR);
+    const bool rows_of_pairs = p->a_columns && p->multiply == TCC_CONTRACT_PAIRS;
+    p->a_row = rows_of_pairs ? odd_lines(2 * high, LINE) : odd_lines(p->block_k + (p->a_columns ? LINE : 0), LINE);
+    p->a_floats = p->pack_a ? p->a_row / 2 * (rows_of_pairs ? pairs : high) + 64 : 0;
+    p->b_floats = panel * (round_up(pairs, VECTOR) + VECTOR);
+}
+
 tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_contract_choice *choice,
                                   tcc_diag *diag, tcc_contract_plan *p) {
     *p = (tcc_contract_plan){.c = *c};
@@ -376,6 +469,10 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
         return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
     if (c->dtype != TCC_F32 && c->dtype != TCC_F16 && c->dtype != TCC_BF16)
         return TCC_BUG(diag, "a contraction of %s on the host", tcc_dtype_text(c->dtype));
+    p->multiply = choice->rows ? (tcc_contract_multiply)choice->k_at_once : fastest(target, c);
+    if (!can_multiply(target, c, p->multiply))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "this target does not multiply %s by %d of k: select again",
+                         tcc_dtype_text(c->dtype), (int)p->multiply);
     TCC_TRY(normalize(p, target->lanes, diag));
     if (!choice->rows) decide(p, target, choice);
     else if (!follow(p, target, choice))
@@ -389,10 +486,13 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack:
      * vectors may be stored past the last row of either. */
     int64_t block_rows = p->tiles_per_block * p->rows;
-    p->a_row = round_up(p->a_columns ? block_rows : p->block_k, 16);
-    if (p->a_row / 16 % 2 == 0) p->a_row += 16;
-    p->a_floats = p->pack_a ? p->a_row * (p->a_columns ? p->block_k : block_rows) + 64 : 0;
-    p->b_floats = p->pack_b ? panel * (round_up(p->block_k, 16) + 16) : 0;
+    if (reads_bf16(p)) {
+        size_pairs(p, block_rows, panel);
+    } else {
+        p->a_row = odd_lines(p->a_columns ? block_rows : p->block_k, 16);
+        p->a_floats = p->pack_a ? p->a_row * (p->a_columns ? p->block_k : block_rows) + 64 : 0;
+        p->b_floats = p->pack_b ? panel * (round_up(p->block_k, 16) + 16) : 0;
+    }
     int64_t floats = p->a_floats + p->b_floats;
     if (p->k_blocks_per_split > 1) floats += p->tiles_per_block * p->rows * p->panels_per_block * panel;
     floats += p->rows * panel; /* a finished tile */
@@ -420,8 +520,8 @@ static void print_dims(tcc_strbuf *out, const char *name, const tcc_contract_dim
 }
 
 void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out) {
-    tcc_strbuf_printf(out, "contract %s%s%s", tcc_dtype_text(p->c.dtype), p->swapped ? " swapped" : "",
-                      p->c.accumulate ? " accumulate" : "");
+    tcc_strbuf_printf(out, "contract %s by %d%s%s", tcc_dtype_text(p->c.dtype), (int)p->multiply,
+                      p->swapped ? " swapped" : "", p->c.accumulate ? " accumulate" : "");
     print_dims(out, "b", &p->c.b, p->c.n_accesses);
     print_dims(out, "m", &p->c.m, p->c.n_accesses);
     print_dims(out, "n", &p->c.n, p->c.n_accesses);

@@ -6,21 +6,88 @@
 
 enum { UNROLLED_STEPS = 12, FRACTION_BITS = 20, LINE_BYTES = 64, MOST_AHEAD = 8 };
 
-/* sums += A column * B row for `count` successive k, from a and b on. */
+/* -- Tiles: sums 0 to 3, two of A, two of B */
+
+enum { TILE_OF_A = 4, TILE_OF_B = 6, ACROSS = 2, HIGH = TCC_EMIT_TILE_ROWS, ROW_BYTES = 64 };
+
+void tcc_tile_configure(int rows, int vectors, int *out) {
+    for (int i = 0; i < TCC_EMIT_TILES; i++) out[i] = 0;
+    for (int i = 0; i * HIGH < rows; i++) {
+        const int high = rows - i * HIGH < HIGH ? rows - i * HIGH : HIGH;
+        out[TILE_OF_A + i] = high;
+        for (int v = 0; v < vectors; v++) out[i * ACROSS + v] = high;
+    }
+    for (int v = 0; v < vectors; v++) out[TILE_OF_B + v] = HIGH;
+}
+
+/* Where the tile of sums lies: bytes from the first one. */
+static int64_t place_of(int i, int v, int vectors) { return (int64_t)i * HIGH * vectors * ROW_BYTES + v * ROW_BYTES; }
+
+void tcc_tile_begin(tcc_emitter *e, int rows, int vectors, LLVMValueRef from) {
+    for (int i = 0; i * HIGH < rows; i++)
+        for (int v = 0; v < vectors; v++) {
+            if (!from) tcc_emit_tile_zero(e, i * ACROSS + v);
+            else
+                tcc_emit_tile_load(e, i * ACROSS + v, tcc_emit_at_bytes(e, from, place_of(i, v, vectors)),
+                                   vectors * ROW_BYTES);
+        }
+}
+
+void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to) {
+    for (int i = 0; i * HIGH < rows; i++)
+        for (int v = 0; v < vectors; v++)
+            tcc_emit_tile_store(e, i * ACROSS + v, tcc_emit_at_bytes(e, to, place_of(i, v, vectors)),
+                                vectors * ROW_BYTES);
+}
+
+static void multiply_tiles(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b) {
+    for (int v = 0; v < t->vectors; v++)
+        tcc_emit_tile_load(e, TILE_OF_B + v, tcc_emit_at_bytes(e, b, v * ROW_BYTES), t->vectors * ROW_BYTES);
+    for (int i = 0; i * HIGH < t->rows; i++) {
+        LLVMValueRef rows = tcc_contract_at(e, TCC_BF16, a, tcc_emit_i64(e, i * HIGH * t->a_row));
+        tcc_emit_tile_load(e, TILE_OF_A + i, rows, 2 * t->a_row);
+        for (int v = 0; v < t->vectors; v++) tcc_emit_tile_multiply(e, i * ACROSS + v, TILE_OF_A + i, TILE_OF_B + v);
+    }
+}
+
+/* -- Vectors */
+
+/* A vector of B at column v, and an element of A in all lanes; of pairs, as 32 bits. */
+static LLVMValueRef vector_of_b(tcc_emitter *e, const tcc_tile *t, LLVMValueRef row, int v) {
+    if (t->multiply == TCC_CONTRACT_PAIRS)
+        return tcc_emit_load(e, e->vi32, tcc_emit_at_bytes(e, row, (int64_t)v * e->lanes * 4), e->lanes * 4);
+    LLVMValueRef at = tcc_contract_at(e, t->b_type, row, tcc_emit_i64(e, v * e->lanes));
+    return tcc_contract_load_lanes(e, t->b_type, at, t->b_aligned ? e->lanes * 4 : 0, NULL);
+}
+
+static LLVMValueRef splat_of_a(tcc_emitter *e, const tcc_tile *t, LLVMValueRef at) {
+    LLVMValueRef element = t->multiply == TCC_CONTRACT_PAIRS ? tcc_emit_load(e, e->i32, at, 2)
+                                                             : tcc_contract_load_element(e, t->a_type, at, 0);
+    return tcc_emit_splat(e, element, e->lanes);
+}
+
+/* Values that loops carry. */
+static int carried(const tcc_tile *t) { return t->multiply == TCC_CONTRACT_TILES ? 0 : t->rows * t->vectors; }
+
+/* sums += A column * B row for `count` successive steps of k, from a and b on. */
 static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums,
                        int count) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     for (int u = 0; u < count; u++) {
-        LLVMValueRef lanes[8];
-        for (int v = 0; v < t->vectors; v++) {
-            LLVMValueRef at = tcc_contract_at(e, t->b_type, b, tcc_emit_i64(e, u * l->b + v * e->lanes));
-            lanes[v] = tcc_contract_load_lanes(e, t->b_type, at, t->b_aligned ? e->lanes * 4 : 0, NULL);
+        LLVMValueRef lanes[8], row = tcc_contract_at(e, t->b_type, b, tcc_emit_i64(e, u * l->b));
+        if (t->multiply == TCC_CONTRACT_TILES) {
+            multiply_tiles(e, t, tcc_contract_at(e, t->a_type, a, tcc_emit_i64(e, u * l->a)), row);
+            continue;
         }
+        for (int v = 0; v < t->vectors; v++) lanes[v] = vector_of_b(e, t, row, v);
         for (int i = 0; i < t->rows; i++) {
             LLVMValueRef at = tcc_contract_at(e, t->a_type, a, tcc_emit_i64(e, u * l->a + i * t->a_row));
-            LLVMValueRef scalar = tcc_emit_splat(e, tcc_contract_load_element(e, t->a_type, at, 0), e->lanes);
-            for (int v = 0; v < t->vectors; v++)
-                sums[i * t->vectors + v] = tcc_emit_fma(e, scalar, lanes[v], sums[i * t->vectors + v]);
+            LLVMValueRef scalar = splat_of_a(e, t, at);
+            for (int v = 0; v < t->vectors; v++) {
+                LLVMValueRef *sum = &sums[i * t->vectors + v];
+                *sum = t->multiply == TCC_CONTRACT_PAIRS ? tcc_emit_multiply_pairs(e, scalar, lanes[v], *sum)
+                                                         : tcc_emit_fma(e, scalar, lanes[v], *sum);
+            }
         }
     }
 }
@@ -46,7 +113,7 @@ static void emit_ahead(tcc_emitter *e, const tcc_tile_ahead *ahead, LLVMValueRef
 static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     a = tcc_emit_anchor(e, a), b = tcc_emit_anchor(e, b);
-    int n = t->rows * t->vectors, unroll = n >= 24 ? 4 : n >= 8 ? 8 : 16;
+    const int n = carried(t), all = t->rows * t->vectors, unroll = all >= 24 ? 4 : all >= 8 ? 8 : 16;
     if (!l->runtime && l->count <= unroll) {
         emit_steps(e, t, a, b, sums, (int)l->count);
         return;
@@ -86,7 +153,7 @@ static void emit_levels(tcc_emitter *e, const tcc_tile *t, int at, LLVMValueRef 
         return;
     }
     const tcc_tile_level *l = &t->levels[at];
-    int n = t->rows * t->vectors;
+    const int n = carried(t);
     int64_t steps = 1;
     for (int i = at; i < t->n_levels; i++)
         steps = t->levels[i].runtime ? UNROLLED_STEPS + 1 : steps * t->levels[i].count;

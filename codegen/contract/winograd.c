@@ -213,7 +213,8 @@ static void emit_product(tcc_emitter *e, const tcc_winograd *w, const product *p
         LLVMValueRef place = at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes);
         sums[i] = mask ? tcc_emit_load_masked(e, e->vf32, place, mask) : tcc_emit_float(e, e->vf32, 0);
     }
-    tcc_tile t = {.a_type = TCC_F32,
+    tcc_tile t = {.multiply = TCC_CONTRACT_FMA,
+                  .a_type = TCC_F32,
                   .b_type = TCC_F32,
                   .rows = w->tile_height,
                   .vectors = w->vectors,

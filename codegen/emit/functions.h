@@ -7,6 +7,16 @@
 
 #include "codegen/emit/llvm.h"
 
+/* Tiles of registers that multiply: 16 rows of 64 bytes, numbered (llvm.h says what these mean). */
+typedef struct tcc_emit_tiles {
+    void (*configure)(tcc_emitter *e, const int *rows);
+    void (*release)(tcc_emitter *e);
+    void (*zero)(tcc_emitter *e, int tile);
+    void (*load)(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes);
+    void (*store)(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes);
+    void (*multiply)(tcc_emitter *e, int sums, int a, int b);
+} tcc_emit_tiles;
+
 struct tcc_emit_functions {
     bool text;             /* finished modules are assembly text */
     bool narrow_registers; /* indices that fit are computed in 32 bits */
@@ -39,6 +49,10 @@ struct tcc_emit_functions {
     LLVMValueRef (*load_lanes_if)(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef base, LLVMValueRef offset,
                                   int alignment, LLVMValueRef condition);
 
+    /* --- Products of bf16; NULL: none */
+    LLVMValueRef (*multiply_pairs)(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
+    const tcc_emit_tiles *tiles;
+
     /* --- Elementary functions (math.h) */
     LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*exp_negative)(tcc_emitter *e, LLVMValueRef x);
@@ -70,6 +84,10 @@ static inline void tcc_emit_set_invariant(tcc_emitter *e, LLVMValueRef load) {
     LLVMSetMetadata(load, LLVMGetMDKindIDInContext(e->context, "invariant.load", 14),
                     LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, NULL, 0)));
 }
+
+/* Of the host's table: bf16_host.c. */
+LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
+extern const tcc_emit_tiles tcc_host_tiles;
 
 /* Of the host's table: math_host.c. */
 LLVMValueRef tcc_host_exp(tcc_emitter *e, LLVMValueRef x);

@@ -3,21 +3,29 @@
 #include "codegen/emit/functions.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/tiles.h"
 
 #include <llvm-c/TargetMachine.h>
 
 #include <string.h>
 
-/* The levels of the x86-64 ABI, which say what a CPU by that name has. The first one lacks SSE4.1's rounding. */
+/* The levels of the x86-64 ABI, which say what a CPU by that name has, and CPUs that multiply bf16. The first one lacks
+ * SSE4.1's rounding. */
 static const struct level {
     const char *name;
     int lanes, registers;
     bool fma, f16;
+    unsigned units;
+    const char *features; /* that a program says it needs (runtime/cpus.h) */
 } levels[] = {
-    {"x86-64-v2", 4, 16, false, false},
-    {"x86-64-v3", 8, 16, true, true},
-    {"x86-64-v4", 16, 32, true, true},
+    {"x86-64-v2", 4, 16, false, false, 0, ""},
+    {"x86-64-v3", 8, 16, true, true, 0, ""},
+    {"x86-64-v4", 16, 32, true, true, 0, ""},
+    {"cooperlake", 16, 32, true, true, TCC_HOST_PAIRS, "+avx512bf16"},
+    {"znver4", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_FAST_PAIRS, "+avx512bf16"},
+    {"sapphirerapids", 16, 32, true, true, TCC_HOST_PAIRS | TCC_HOST_TILES, "+avx512bf16,+amx-tile,+amx-bf16"},
 };
+enum { LEVELS = sizeof levels / sizeof *levels };
 
 static bool has_feature(const char *features, const char *name) {
     size_t length = strlen(name);
@@ -29,6 +37,19 @@ static bool has_feature(const char *features, const char *name) {
     return false;
 }
 
+/* Units of the CPU that we run on. */
+static unsigned units_of(const char *cpu, const char *features) {
+    unsigned units = has_feature(features, "avx512bf16") ? TCC_HOST_PAIRS : 0;
+    if (units && !strncmp(cpu, "znver", 5)) units |= TCC_HOST_FAST_PAIRS;
+    if (has_feature(features, "amx-bf16")) units |= TCC_HOST_TILES;
+    return units;
+}
+
+/* Tiles that the kernel keeps from us are none. */
+static void drop_tiles(char *features) {
+    for (char *p = features; (p = strstr(p, "+amx-")) != NULL;) *p = '-';
+}
+
 /* A copy on our heap of a message of LLVM's, which is released. */
 static char *take_message(char *message) {
     char *copy = tcc__strdup(message ? message : "");
@@ -38,26 +59,31 @@ static char *take_message(char *message) {
 
 tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target *out) {
     *out = (tcc_llvm_target){.kind = TCC_TARGET_HOST, .functions = &tcc_emit_host};
+    unsigned units = 0;
     TCC_TRY(tcc_llvm_initialize_host(diag));
     out->triple = take_message(LLVMGetDefaultTargetTriple());
     if (cpu) {
         const struct level *level = NULL;
-        for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        for (size_t i = 0; i < LEVELS; i++)
             if (!strcmp(levels[i].name, cpu)) level = &levels[i];
         if (!level) {
             tcc_llvm_target_clear(out);
             return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                             "unknown cpu '%s'; known are x86-64-v2, x86-64-v3, x86-64-v4", cpu);
+                             "unknown cpu '%s'; known are x86-64-v2, x86-64-v3, x86-64-v4, cooperlake, znver4, "
+                             "sapphirerapids",
+                             cpu);
         }
         out->cpu = tcc__strdup(cpu);
-        out->features = tcc__strdup("");
+        out->features = tcc__strdup(level->features);
         out->lanes = level->lanes;
         out->registers = level->registers;
         out->fma = level->fma;
         out->f16 = level->f16;
+        units = level->units;
     } else {
         out->cpu = take_message(LLVMGetHostCPUName());
         out->features = take_message(LLVMGetHostCPUFeatures());
+        if (out->features && !tcc_tiles_permitted()) drop_tiles(out->features);
         bool x86 = out->triple && !strncmp(out->triple, "x86_64", 6);
         if (x86 && out->features && !has_feature(out->features, "sse4.1")) {
             tcc_llvm_target_clear(out);
@@ -67,6 +93,7 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
         if (has_feature(out->features, "avx512f") && has_feature(out->features, "avx512vl") &&
             has_feature(out->features, "avx512dq") && has_feature(out->features, "avx512bw")) {
             out->lanes = 16, out->registers = 32, out->fma = true;
+            if (out->cpu) units = units_of(out->cpu, out->features);
         } else if (has_feature(out->features, "avx2") && has_feature(out->features, "fma")) {
             out->lanes = 8, out->registers = 16, out->fma = true;
         } else { /* SSE2, or another architecture's 128-bit vectors */
@@ -80,7 +107,7 @@ tcc_status tcc_llvm_target_host(const char *cpu, tcc_diag *diag, tcc_llvm_target
         return tcc_enomem(diag);
     }
     out->most_narrow = INT32_MAX;
-    tcc_hardware_of_host(out->lanes, &out->hw);
+    tcc_hardware_of_host(out->lanes, units, &out->hw);
     return TCC_OK;
 }
 
@@ -256,6 +283,8 @@ const tcc_emit_functions tcc_emit_host = {
     .scatter_at = scatter_at,
     .load_if = load_if,
     .load_lanes_if = load_lanes_if,
+    .multiply_pairs = tcc_host_multiply_pairs,
+    .tiles = &tcc_host_tiles,
     .exp = tcc_host_exp,
     .exp_negative = tcc_host_exp_negative,
     .erf = tcc_host_erf,

@@ -302,6 +302,20 @@ typedef LLVMValueRef (*tcc_emit_line)(tcc_emitter *e, const tcc_emit_square *s, 
 void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line line, LLVMValueRef from,
                               int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
                               int64_t to_stride);
+
+/* --- Products of bf16, where the target's figures say that it has them (target.h). Sums are f32. */
+/* sums + a0 b0 + a1 b1 in each lane: a and b are vectors of 32 bits, two bf16 each. */
+LLVMValueRef tcc_emit_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
+/* Tiles are registers of up to 16 rows x 64 bytes, by number. Begin sets the rows of each (0: it is not used); what
+ * follows up to the end may use them. A row of A is 32 of k, a row of B two of k for each of 16 columns. */
+enum { TCC_EMIT_TILES = 8, TCC_EMIT_TILE_ROWS = 16 };
+void tcc_emit_tiles_begin(tcc_emitter *e, const int rows[TCC_EMIT_TILES]);
+void tcc_emit_tiles_end(tcc_emitter *e);
+void tcc_emit_tile_zero(tcc_emitter *e, int tile);
+void tcc_emit_tile_load(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes);
+void tcc_emit_tile_store(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes);
+void tcc_emit_tile_multiply(tcc_emitter *e, int sums, int a, int b); /* sums += a b */
+
 LLVMValueRef tcc_emit_compare(tcc_emitter *e, LLVMRealPredicate predicate, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef tcc_emit_select(tcc_emitter *e, LLVMValueRef condition, LLVMValueRef yes, LLVMValueRef no);
 

@@ -69,3 +69,27 @@ static LLVMValueRef reduce_lanes(tcc_emitter *e, LLVMValueRef vector, combine_fn
 LLVMValueRef tcc_emit_sum_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_sum); }
 
 LLVMValueRef tcc_emit_max_lanes(tcc_emitter *e, LLVMValueRef vector) { return reduce_lanes(e, vector, combine_max); }
+
+LLVMValueRef tcc_emit_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums) {
+    return e->target->functions->multiply_pairs(e, a, b, sums);
+}
+
+void tcc_emit_tiles_begin(tcc_emitter *e, const int rows[TCC_EMIT_TILES]) {
+    e->target->functions->tiles->configure(e, rows);
+}
+
+void tcc_emit_tiles_end(tcc_emitter *e) { e->target->functions->tiles->release(e); }
+
+void tcc_emit_tile_zero(tcc_emitter *e, int tile) { e->target->functions->tiles->zero(e, tile); }
+
+void tcc_emit_tile_load(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+    e->target->functions->tiles->load(e, tile, address, row_bytes);
+}
+
+void tcc_emit_tile_store(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+    e->target->functions->tiles->store(e, tile, address, row_bytes);
+}
+
+void tcc_emit_tile_multiply(tcc_emitter *e, int sums, int a, int b) {
+    e->target->functions->tiles->multiply(e, sums, a, b);
+}

@@ -49,10 +49,12 @@ typedef struct tcc_plan_launch {
     int64_t *params;
     int64_t items, grain;
     double flop;
-    double bytes;        /* that it moves, as its body tells; 0: all of its buffers */
-    bool copies;         /* only copies a value to another: nothing to do where both are the same memory */
-    bool beside;         /* may run together with the launch before it: they write different parts of one value */
-    const char *library; /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
+    double multiply_adds; /* a cycle, of the unit that multiplies its products; 0: of its type's usual one */
+    bool matrices;        /* and that unit multiplies matrices, as tensor cores do */
+    double bytes;         /* that it moves, as its body tells; 0: all of its buffers */
+    bool copies;          /* only copies a value to another: nothing to do where both are the same memory */
+    bool beside;          /* may run together with the launch before it: they write different parts of one value */
+    const char *library;  /* not NULL: a library call of that name instead of a kernel; kernel.n_buffers and n_params
                             hold for it */
     /* What it does with its buffers (facts.c): those from first_of_body on as the body says. The others are read, or
      * written, wholly, or where `regions` (by buffer; count 0: wholly) says. */

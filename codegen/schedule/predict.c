@@ -64,9 +64,9 @@ static double bytes_of(const tcc_lowering *l, const tcc_plan_launch *launch) {
 
 /* -- Time -- */
 
-/* The part of the peak that kernels reach, on tensor cores and without. It decides whether a library's call is worth
- * that its result is written and read once more, which our kernel spares; on a GPU derived from data sheets and a few
- * measured shapes. */
+/* The part of the peak that kernels reach, on tensor cores or tiles, and without. It decides whether a library's call
+ * is worth that its result is written and read once more, which our kernel spares; on a GPU derived from data sheets
+ * and a few measured shapes. */
 typedef struct part {
     const char *name;
     double plain, tensor;
@@ -110,8 +110,12 @@ void tcc_predict(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_launc
     static const double others = 0.2; /* of the peak: scalar work on vectors */
     const tcc_hardware *hw = &l->target->hw;
     const part *p = find_part(out->name);
-    const double tensor = tensor_rate(l, out->name), bytes = bytes_of(l, launch);
-    const double plain = l->group->hero->type.dtype == TCC_F64 ? hw->fma_f64 : hw->fma_f32;
+    const bool named = launch->multiply_adds > 0;
+    const double tensor = !named ? tensor_rate(l, out->name) : launch->matrices ? launch->multiply_adds : 0;
+    const double bytes = bytes_of(l, launch);
+    const double plain = named                                   ? launch->multiply_adds
+                         : l->group->hero->type.dtype == TCC_F64 ? hw->fma_f64
+                                                                 : hw->fma_f32;
     const double rate = tensor > 0 ? flop_a_ns(l->target, tensor) * p->tensor
                                    : flop_a_ns(l->target, plain) * (p ? p->plain : others);
     const double memory = bytes / bytes_a_ns(l->target), work = launch->flop / rate;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Contraction kernels on one core, GFLOP/s, against the measured peak of fused multiply-adds, on the shapes of the
 // benchmark's models with their gradients. Each figure is the best of several rounds, because other work on the machine
-// only ever slows one down. Run: bench_contract [part of a name]
+// only ever slows one down. Run: bench_contract [-f16 | -bf16] [part of a name]
 #include "codegen/contract/contract.h"
 #include "harness/object.h"
 
@@ -27,6 +27,7 @@ static double cpu_now(void) {
 }
 
 static tcc_llvm_target target;
+static tcc_dtype stored = TCC_F32; // of operands
 
 // One thread's kernel, ready to run.
 typedef struct compiled {
@@ -86,13 +87,15 @@ static void release(compiled *k) {
 
 static float *floats(int64_t n) {
     float *x = aligned_alloc(4096, (size_t)(n * 4 + 4095) / 4096 * 4096 + 4096);
+    uint16_t *halves = (uint16_t *)x;
     for (int64_t i = 0; i < n; i++) x[i] = (float)(i % 17 - 8) / 16;
+    for (int64_t i = 0; i < n && stored != TCC_F32; i++) halves[i] = (uint16_t)(0x3c00 + i % 17 * 8); // around 1
     return x;
 }
 
 // Multiply-adds from registers, as the kernels' own instructions: GFLOP/s.
 static double peak_gflops(void) {
-    tcc_contract c = {.dtype = TCC_F32, .n_accesses = 1};
+    tcc_contract c = {.dtype = stored, .n_accesses = 1};
     c.m.d[c.m.n++] = (tcc_contract_dim){.extent = 12, .a = 0, .c = {64}};
     c.n.d[c.n.n++] = (tcc_contract_dim){.extent = 2 * target.lanes, .b = 1, .c = {1}};
     c.k.d[c.k.n++] = (tcc_contract_dim){.extent = 1 << 16, .a = 0, .b = 0};
@@ -115,13 +118,14 @@ static int n_all;
 static double log_share;
 
 static void report(const char *name, double flop, double ours, const compiled *k) {
-    printf("%-34s %8.1f GFLOP/s %5.1f %%  %9.1f us  tile %2dx%d items %4lld  compile %5.1f "
+    printf("%-34s %8.1f GFLOP/s %5.1f %%  %9.1f us  tile %2dx%d by %2d items %4lld  compile %5.1f "
            "ms  %s rows %lldx%lld panels %lldx%lld k %lldx%lld/%lld\n",
            name, flop / ours * 1e-9, 100 * flop / ours * 1e-9 / peak, ours * 1e6, k->plan.rows, k->plan.vectors,
-           (long long)k->plan.items, k->compile_ms, k->plan.pack_a ? (k->plan.a_columns ? "A columns" : "A rows") : "",
-           (long long)k->plan.row_blocks, (long long)(k->plan.tiles_per_block * k->plan.rows),
-           (long long)k->plan.panel_blocks, (long long)k->plan.panels_per_block, (long long)k->plan.k_blocks,
-           (long long)k->plan.block_k, (long long)k->plan.k_splits);
+           k->plan.multiply, (long long)k->plan.items, k->compile_ms,
+           k->plan.pack_a ? (k->plan.a_columns ? "A columns" : "A rows") : "", (long long)k->plan.row_blocks,
+           (long long)(k->plan.tiles_per_block * k->plan.rows), (long long)k->plan.panel_blocks,
+           (long long)k->plan.panels_per_block, (long long)k->plan.k_blocks, (long long)k->plan.block_k,
+           (long long)k->plan.k_splits);
     n_all++;
     log_share += log(flop / ours * 1e-9 / peak);
 }
@@ -130,7 +134,7 @@ static int rounds_for(double flop) { return flop > 2e9 ? 5 : flop > 2e8 ? 15 : 6
 
 // C[m,n] = sum of op(A)[m,k] op(B)[k,n], row-major.
 static void product(const char *name, int m, int n, int k, bool a_t, bool b_t) {
-    tcc_contract c = {.dtype = TCC_F32, .n_accesses = 1};
+    tcc_contract c = {.dtype = stored, .n_accesses = 1};
     c.m.d[c.m.n++] = (tcc_contract_dim){.extent = m, .a = a_t ? 1 : k, .c = {n}};
     c.n.d[c.n.n++] = (tcc_contract_dim){.extent = n, .b = b_t ? k : 1, .c = {1}};
     c.k.d[c.k.n++] = (tcc_contract_dim){.extent = k, .a = a_t ? m : 1, .b = b_t ? 1 : n};
@@ -230,7 +234,7 @@ static void convolution(conv s, int kind) {
     if (only && !strstr(name, only)) return;
     int oh = (s.h + 2 * s.pad - s.kernel) / s.stride + 1, ow = (s.w + 2 * s.pad - s.kernel) / s.stride + 1;
     int64_t high = s.h + 2 * s.pad, wide = s.w + 2 * s.pad;
-    tcc_contract c = {.dtype = TCC_F32, .n_accesses = 1};
+    tcc_contract c = {.dtype = stored, .n_accesses = 1};
     int64_t kk = (int64_t)s.kernel * s.ci;
     set_dims(&c, s, kind, oh, ow);
     const int64_t border = set_windows(&c, s, kind, oh, ow);
@@ -254,11 +258,14 @@ static void convolution(conv s, int kind) {
 }
 
 int main(int argc, char **argv) {
-    only = argc > 1 ? argv[1] : NULL;
     tcc_llvm_target_host(NULL, NULL, &target);
     peak = peak_gflops();
     printf("multiply-adds from registers: %.1f GFLOP/s\n", peak);
+    const bool f16 = argc > 1 && !strcmp(argv[1], "-f16"), bf16 = argc > 1 && !strcmp(argv[1], "-bf16");
+    if (f16 || bf16) stored = f16 ? TCC_F16 : TCC_BF16, argv++, argc--;
+    only = argc > 1 ? argv[1] : NULL;
 
+    linear("square", 512, 512, 512), linear("square", 1024, 1024, 1024), linear("square", 2048, 2048, 2048);
     linear("chargpt", 768, 128, 384), linear("chargpt", 768, 128, 128), linear("chargpt", 768, 128, 512);
     linear("chargpt", 768, 512, 128), linear("chargpt", 768, 128, 65);
     linear("gpt10m", 2048, 384, 1152), linear("gpt10m", 2048, 384, 384), linear("gpt10m", 2048, 384, 1536);

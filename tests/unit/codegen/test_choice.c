@@ -30,12 +30,12 @@ typedef struct machine {
 } machine;
 
 /* The text of the graph with what select chose. */
-static char *select_text(machine *m) {
+static char *select_text_of(machine *m, const char *text_of_graph) {
     const tcc_codegen_options codegen = {.target = &m->target};
     tcc_selector *selector;
     assert_ok(tcc_selector_create(&m->cx, &codegen, false, &selector), &m->cx.diag);
     tcc_graph *g;
-    assert_ok(tcc_graph_parse(product, strlen(product), "product", &m->cx.diag, &g), &m->cx.diag);
+    assert_ok(tcc_graph_parse(text_of_graph, strlen(text_of_graph), "product", &m->cx.diag, &g), &m->cx.diag);
     tcc_graph *chosen = run_passes(g, "fuse,select", &(tcc_pass_options){.target = tcc_selector_target(selector)});
     tcc_strbuf text = {0};
     tcc_graph_print(&text, chosen, (tcc_print_options){0});
@@ -44,6 +44,8 @@ static char *select_text(machine *m) {
     tcc_selector_destroy(selector);
     return tcc_strbuf_take(&text);
 }
+
+static char *select_text(machine *m) { return select_text_of(m, product); }
 
 /* `text` with the value of parameter `name` replaced; the caller frees it. */
 static char *with_param(const char *text, const char *name, int value) {
@@ -152,10 +154,50 @@ static void impossible_ones_are_refused(void **state) {
     close_machine(&m);
 }
 
+/* How bf16 is multiplied is a parameter, by what the CPU has, and shortens the predicted time. */
+static void bf16_is_multiplied_as_the_cpu_can(void **state) {
+    (void)state;
+    static const char narrow[] = "graph @product {\n"
+                                 "  %0 = input {name=\"x\"} : bf16[512,768]\n"
+                                 "  %1 = input {name=\"w\"} : bf16[768,1024]\n"
+                                 "  %2 = dot(%0, %1) {contract_a=[1], contract_b=[0]} : bf16[512,1024]\n"
+                                 "  output \"y\" %2\n"
+                                 "}\n";
+    static const struct {
+        const char *cpu;
+        int k_at_once;
+    } cpus[] = {{"x86-64-v4", 1}, {"znver4", 2}, {"sapphirerapids", 32}};
+    long long before = 0;
+    for (int i = 0; i < 3; i++) {
+        machine m;
+        assert_ok(tcc_context_init(&m.cx), &m.cx.diag);
+        assert_ok(tcc_llvm_target_host(cpus[i].cpu, &m.cx.diag, &m.target), &m.cx.diag);
+        char *text = select_text_of(&m, narrow);
+        const char *at = strstr(text, "k_at_once="), *ns = strstr(text, " ns ");
+        assert_non_null(at);
+        assert_non_null(ns);
+        assert_int_equal(atoi(at + strlen("k_at_once=")), cpus[i].k_at_once);
+        assert_true(i == 0 || atoll(ns + 4) < before);
+        before = atoll(ns + 4);
+        if (cpus[i].k_at_once == 2) { /* not there for the others */
+            machine other;
+            tcc_program *p;
+            assert_ok(tcc_context_init(&other.cx), &other.cx.diag);
+            assert_ok(tcc_llvm_target_host("x86-64-v4", &other.cx.diag, &other.target), &other.cx.diag);
+            assert_int_equal(build(&other, text, &p), TCC_EINVAL);
+            assert_non_null(strstr(tcc_diag_text(&other.cx.diag), "does not multiply bf16 by 2 of k: select again"));
+            close_machine(&other);
+        }
+        tcc__free(text);
+        close_machine(&m);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_parameters_are_followed),
         cmocka_unit_test(impossible_ones_are_refused),
+        cmocka_unit_test(bf16_is_multiplied_as_the_cpu_can),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

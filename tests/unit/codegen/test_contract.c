@@ -28,6 +28,10 @@ static float random_float(void) { return (float)random_bits() / 8388608.0f - 1; 
 /* The type of operands in memory. */
 static tcc_dtype stored = TCC_F32;
 
+/* How products of bf16 are made, and how many plans made them so. */
+static tcc_contract_multiply by = TCC_CONTRACT_FMA;
+static int n_made;
+
 /* A small number, exact in each of the types: products of f16 and bf16 are then as exact as those of f32. */
 static float random_element(void) {
     return stored == TCC_F32 ? random_float() : (float)(random_below(255) - 127) / 128;
@@ -155,7 +159,10 @@ typedef struct code {
 static void compile(code *k, const tcc_contract *c, const tcc_contract_epilogue *epilogue) {
     tcc_diag diag = {0};
     assert_int_equal(tcc_llvm_target_host(cpu, &diag, &k->target), TCC_OK);
+    if (by != TCC_CONTRACT_TILES) k->target.hw.fma_bf16_tiles = 0;
+    k->target.hw.fma_bf16_pairs = by == TCC_CONTRACT_PAIRS ? 2 * k->target.hw.fma_f32 : 0;
     assert_int_equal(tcc_contract_make_plan(&k->target, c, &(tcc_contract_choice){0}, &diag, &k->plan), TCC_OK);
+    n_made += k->plan.multiply == by;
     assert_int_equal(tcc_emitter_init(&k->e, &k->target, "contract", &diag), TCC_OK);
     tcc_contract_emit(&k->e, "contract", &k->plan, epilogue);
     if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, epilogue);
@@ -497,19 +504,102 @@ static void narrower_vectors_work_too(void **state) {
     tcc_llvm_target_clear(&host);
 }
 
-/* Operands that are stored in 16 bits, in each of the above. */
-static void narrow_operands(void **state) {
-    static const tcc_dtype types[] = {TCC_F16, TCC_BF16};
+/* Each of the above with operands that are stored in 16 bits, multiplied so. */
+static void all_of_type(void **state, tcc_dtype type, tcc_contract_multiply multiply) {
+    stored = type;
+    by = multiply;
+    n_made = 0;
+    products_of_all_orientations(state);
+    long_sums_go_in_blocks_and_parts(state);
+    batches_and_random_strides(state);
+    convolutions_and_their_gradients(state);
+    windows_leave_out_the_border(state);
+    an_empty_sum_is_zero(state);
+    epilogues_see_every_element_once(state);
+    if (multiply == TCC_CONTRACT_FMA) narrower_vectors_work_too(state);
+    stored = TCC_F32;
+    by = TCC_CONTRACT_FMA;
+    assert_in_range(n_made, 30, 1000);
+}
+
+static void narrow_operands_are_widened(void **state) {
+    all_of_type(state, TCC_F16, TCC_CONTRACT_FMA);
+    all_of_type(state, TCC_BF16, TCC_CONTRACT_FMA);
+}
+
+static void bf16_by_its_own_instructions(void **state) {
+    tcc_llvm_target host;
+    assert_int_equal(tcc_llvm_target_host(NULL, NULL, &host), TCC_OK);
+    if (host.hw.fma_bf16_pairs > 0) all_of_type(state, TCC_BF16, TCC_CONTRACT_PAIRS);
+    else print_message("pairs of bf16: not run, this CPU has no AVX512-BF16\n");
+    if (host.hw.fma_bf16_tiles > 0) all_of_type(state, TCC_BF16, TCC_CONTRACT_TILES);
+    else print_message("tiles of bf16: not run, this CPU has no AMX, or its kernel does not let us use it\n");
+    tcc_llvm_target_clear(&host);
+}
+
+/* The instructions that the CPU has, by name: in the plan, and in the code. */
+static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
+    (void)state;
+    static const struct {
+        const char *cpu;
+        tcc_contract_multiply multiply;
+        const char *has, *lacks[2];
+    } cpus[] = {
+        {"x86-64-v3", TCC_CONTRACT_FMA, "vfmadd", {"dpbf16ps", "tile"}},
+        {"x86-64-v4", TCC_CONTRACT_FMA, "vfmadd", {"dpbf16ps", "tile"}},
+        {"cooperlake", TCC_CONTRACT_FMA, "vfmadd", {"dpbf16ps", "tile"}}, /* its pairs are slower */
+        {"znver4", TCC_CONTRACT_PAIRS, "vdpbf16ps", {"vfmadd", "tile"}},
+        {"sapphirerapids", TCC_CONTRACT_TILES, "tdpbf16ps", {"vfmadd", "vdpbf16ps"}},
+    };
+    stored = TCC_BF16;
+    for (size_t i = 0; i < sizeof cpus / sizeof *cpus; i++) {
+        tcc_llvm_target target;
+        tcc_contract_plan p;
+        tcc_emitter e;
+        tcc_strbuf assembly = {0};
+        assert_int_equal(tcc_llvm_target_host(cpus[i].cpu, NULL, &target), TCC_OK);
+        tcc_contract c = matmul(64, 96, 70, false, true, false);
+        assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &p), TCC_OK);
+        assert_int_equal(p.multiply, cpus[i].multiply);
+        assert_int_equal(tcc_emitter_init(&e, &target, "contract", NULL), TCC_OK);
+        tcc_contract_emit(&e, "contract", &p, NULL);
+        assert_int_equal(tcc_emitter_finish(&e, NULL), TCC_OK);
+        assert_int_equal(tcc_emitter_print_assembly(&e, &assembly), TCC_OK);
+        assert_non_null(strstr(assembly.text, cpus[i].has));
+        for (int k = 0; k < 2; k++) assert_null(strstr(assembly.text, cpus[i].lacks[k]));
+        tcc_strbuf_free(&assembly);
+        tcc_emitter_clear(&e);
+        tcc_llvm_target_clear(&target);
+    }
+    stored = TCC_F32;
+}
+
+/* Both types are widened by instructions of their own, a vector at a time. */
+static void narrow_types_are_widened_in_vectors(void **state) {
+    (void)state;
+    static const struct {
+        tcc_dtype type;
+        const char *widens;
+    } types[] = {{TCC_F16, "vcvtph2ps"}, {TCC_BF16, "vpslld"}};
     for (int i = 0; i < 2; i++) {
-        stored = types[i];
-        products_of_all_orientations(state);
-        long_sums_go_in_blocks_and_parts(state);
-        batches_and_random_strides(state);
-        convolutions_and_their_gradients(state);
-        windows_leave_out_the_border(state);
-        an_empty_sum_is_zero(state);
-        epilogues_see_every_element_once(state);
-        narrower_vectors_work_too(state);
+        tcc_llvm_target target;
+        tcc_contract_plan p;
+        tcc_emitter e;
+        tcc_strbuf assembly = {0};
+        stored = types[i].type;
+        assert_int_equal(tcc_llvm_target_host("x86-64-v4", NULL, &target), TCC_OK);
+        tcc_contract c = matmul(64, 96, 70, false, false, false);
+        assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &p), TCC_OK);
+        assert_int_equal(tcc_emitter_init(&e, &target, "contract", NULL), TCC_OK);
+        tcc_contract_emit(&e, "contract", &p, NULL);
+        assert_int_equal(tcc_emitter_finish(&e, NULL), TCC_OK);
+        assert_int_equal(tcc_emitter_print_assembly(&e, &assembly), TCC_OK);
+        const char *widens = strstr(assembly.text, types[i].widens);
+        assert_non_null(widens);
+        assert_non_null(memmem(widens, strcspn(widens, "\n"), "%zmm", 4));
+        tcc_strbuf_free(&assembly);
+        tcc_emitter_clear(&e);
+        tcc_llvm_target_clear(&target);
     }
     stored = TCC_F32;
 }
@@ -548,7 +638,10 @@ int main(void) {
         cmocka_unit_test(an_empty_sum_is_zero),
         cmocka_unit_test(epilogues_see_every_element_once),
         cmocka_unit_test(narrower_vectors_work_too),
-        cmocka_unit_test(narrow_operands),
+        cmocka_unit_test(narrow_operands_are_widened),
+        cmocka_unit_test(bf16_by_its_own_instructions),
+        cmocka_unit_test(the_cpu_decides_how_bf16_is_multiplied),
+        cmocka_unit_test(narrow_types_are_widened_in_vectors),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

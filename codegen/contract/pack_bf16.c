@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT
+ * Packing bf16 operands for instructions that multiply it. In packed memory k is one linear index; each run of the
+ * innermost dimension begins at an even place of it (tcc_contract_k_extent), so that pairs never meet in two runs. */
+#include "codegen/contract/internal.h"
+
+enum { PAIR = 2, AHEAD = 8 /* rows, as in pack.c */ };
+
+/* A run of the innermost k dimension: where it begins in memory, in elements, and in the linear index, how long it is,
+ * and which positions its windows begin at. */
+typedef struct run {
+    LLVMValueRef offset, linear, length;
+    LLVMValueRef positions[TCC_CONTRACT_MAX_WINDOWS];
+} run;
+
+typedef struct packer packer;
+typedef void (*run_fn)(tcc_emitter *e, const packer *s, const run *r);
+
+struct packer {
+    const tcc_contract_plan *p;
+    int operand;
+    LLVMValueRef from, to;
+    LLVMValueRef count;  /* of the split dimension */
+    LLVMValueRef n_rows; /* of the block of A, by columns */
+    LLVMValueRef n0;     /* first column of the panel of B */
+    run_fn run;
+};
+
+static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
+
+/* An address among elements of bf16. */
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->i16, base, offset);
+}
+
+static int64_t stride_of(const packer *s, int dim) {
+    const tcc_contract_dim *d = &s->p->c.k.d[dim];
+    return s->operand == TCC_OPERAND_A ? d->a : d->b;
+}
+
+static int64_t innermost_stride(const packer *s) { return stride_of(s, s->p->c.k.n - 1); }
+
+static bool has_windows(const packer *s) { return tcc_contract_has_windows_on(s->p, s->operand); }
+
+/* -- Loops over k -- */
+
+static void run_level(tcc_emitter *e, const packer *s, int dim, int64_t inner, run r) {
+    const tcc_contract_plan *p = s->p;
+    const tcc_contract_dim *d = &p->c.k.d[dim];
+    const bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
+    LLVMValueRef length = stepped ? s->count : i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
+    if (dim == p->c.k.n - 1) {
+        r.length = length;
+        s->run(e, s, &r);
+        return;
+    }
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, i64(e, 0), length, 1, NULL, 0);
+    r.offset = tcc_emit_add(e, r.offset, tcc_emit_mul(e, loop.index, i64(e, stride_of(s, dim))));
+    r.linear = tcc_emit_add(e, r.linear, tcc_emit_mul(e, loop.index, i64(e, inner)));
+    for (int v = 0; v < p->c.n_windows && has_windows(s); v++)
+        r.positions[v] = tcc_emit_add(e, r.positions[v], tcc_emit_mul(e, loop.index, i64(e, d->w[v])));
+    run_level(e, s, dim + 1, inner / tcc_contract_k_extent(p, dim + 1), r);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+static void run_k(tcc_emitter *e, const packer *s, const LLVMValueRef *positions) {
+    run r = {.offset = i64(e, 0), .linear = i64(e, 0)};
+    for (int v = 0; v < s->p->c.n_windows; v++) r.positions[v] = positions[v];
+    run_level(e, s, s->p->k_split_dim, s->p->k_inner, r);
+}
+
+/* Whether k elements into the run all windows are met: i1; NULL: there are none. */
+static LLVMValueRef is_inside(tcc_emitter *e, const packer *s, const run *r, LLVMValueRef k) {
+    const tcc_contract *c = &s->p->c;
+    LLVMValueRef all = NULL;
+    for (int v = 0; v < c->n_windows && has_windows(s); v++) {
+        LLVMValueRef position = tcc_emit_add(e, r->positions[v], tcc_emit_mul(e, k, i64(e, c->k.d[c->k.n - 1].w[v])));
+        LLVMValueRef inside = LLVMBuildICmp(e->builder, LLVMIntULT, position, i64(e, c->windows[v].extent), "");
+        all = all ? LLVMBuildAnd(e->builder, all, inside, "") : inside;
+    }
+    return all;
+}
+
+/* Both of two conditions, of which either may be NULL for true. */
+static LLVMValueRef both(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
+    return !a ? b : !b ? a : LLVMBuildAnd(e->builder, a, b, "");
+}
+
+static LLVMValueRef over_lanes(tcc_emitter *e, LLVMValueRef condition, int lanes) {
+    return condition ? tcc_emit_splat(e, condition, lanes) : NULL;
+}
+
+/* The first `count` lanes; NULL: all, as far as is known. */
+static LLVMValueRef first_lanes(tcc_emitter *e, LLVMValueRef count, int lanes) {
+    int64_t constant;
+    if (tcc_emit_is_constant(count, &constant) && constant >= lanes) return NULL;
+    return tcc_emit_mask(e, lanes, count);
+}
+
+static LLVMValueRef load(tcc_emitter *e, LLVMValueRef address, int lanes, LLVMValueRef mask) {
+    LLVMTypeRef type = tcc_emit_vector_type(e->i16, lanes);
+    return mask ? tcc_emit_load_masked(e, type, address, mask) : tcc_emit_load(e, type, address, 0);
+}
+
+static void store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVMValueRef mask) {
+    if (mask) tcc_emit_store_masked(e, value, address, mask);
+    else tcc_emit_store(e, value, address, 2);
+}
+
+/* Pairs of the lanes of two rows of k, as i32. */
+static LLVMValueRef pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high) {
+    LLVMTypeRef wide = tcc_emit_type_like(e, e->i32, LLVMTypeOf(low));
+    low = LLVMBuildZExt(e->builder, low, wide, "");
+    high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, high, wide, ""), tcc_emit_int(e, wide, 16), "");
+    return LLVMBuildOr(e->builder, low, high, "");
+}
+
+/* Elements of k in the block, and whether the last step of products may go beyond them. */
+static LLVMValueRef block_length(tcc_emitter *e, const packer *s, bool *beyond) {
+    const tcc_contract_plan *p = s->p;
+    int64_t constant;
+    LLVMValueRef length = tcc_emit_mul(e, s->count, i64(e, p->k_inner));
+    *beyond = !tcc_emit_is_constant(length, &constant) || constant % p->multiply;
+    return length;
+}
+
+/* Where the last step of k that is not whole begins. */
+static LLVMValueRef last_step(tcc_emitter *e, const packer *s, LLVMValueRef length) {
+    return tcc_emit_mul(e, tcc_emit_div(e, length, s->p->multiply), i64(e, s->p->multiply));
+}
+
+/* -- A -- */
+
+/* k lies as it is read. */
+static void copy_run(tcc_emitter *e, const packer *s, const run *r) {
+    const int lanes = PAIR * e->lanes;
+    LLVMValueRef inside = over_lanes(e, is_inside(e, s, r, i64(e, 0)), lanes);
+    LLVMValueRef from = at(e, s->from, r->offset), to = at(e, s->to, r->linear);
+    const bool by_pairs = s->p->c.k.n > 1;
+    tcc_emit_loop chunks;
+    int64_t constant, whole = 0;
+    if (tcc_emit_is_constant(r->length, &constant)) whole = constant / lanes * lanes;
+    if (whole) {
+        tcc_emit_loop_begin(e, &chunks, i64(e, 0), i64(e, whole), lanes, NULL, 0);
+        store(e, load(e, at(e, from, chunks.index), lanes, inside), at(e, to, chunks.index), NULL);
+        tcc_emit_loop_end(e, &chunks, NULL);
+        if (constant == whole) return;
+    }
+    tcc_emit_loop_begin(e, &chunks, i64(e, whole), r->length, lanes, NULL, 0);
+    LLVMValueRef left = tcc_emit_sub(e, r->length, chunks.index), stored = left;
+    if (by_pairs) stored = LLVMBuildAnd(e->builder, tcc_emit_add(e, left, i64(e, 1)), i64(e, -PAIR), "");
+    LLVMValueRef value = load(e, at(e, from, chunks.index), lanes, both(e, inside, tcc_emit_mask(e, lanes, left)));
+    store(e, value, at(e, to, chunks.index), tcc_emit_mask(e, lanes, stored));
+    tcc_emit_loop_end(e, &chunks, NULL);
+}
+
+/* Element by element; one more, a zero, makes the run even. */
+static void copy_elements(tcc_emitter *e, const packer *s, const run *r) {
+    LLVMValueRef from = at(e, s->from, r->offset), to = at(e, s->to, r->linear), end = r->length;
+    if (s->p->c.k.n > 1) end = LLVMBuildAnd(e->builder, tcc_emit_add(e, end, i64(e, 1)), i64(e, -PAIR), "");
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, i64(e, 0), end, 1, NULL, 0);
+    LLVMValueRef exists = LLVMBuildICmp(e->builder, LLVMIntSLT, k.index, r->length, "");
+    LLVMValueRef address = at(e, from, tcc_emit_mul(e, k.index, i64(e, innermost_stride(s))));
+    tcc_emit_store(e, LLVMConstNull(e->i16), at(e, to, k.index), 0);
+    tcc_emit_if branch;
+    tcc_emit_if_begin(e, &branch, both(e, exists, is_inside(e, s, r, k.index)));
+    tcc_emit_store(e, tcc_emit_load(e, e->i16, address, 0), at(e, to, k.index), 0);
+    tcc_emit_if_end(e, &branch);
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* Row i of a square is the pairs of rows 2 i and 2 i + 1 of memory; both lie below `rows`, or are 0. */
+static LLVMValueRef line_of_pairs(tcc_emitter *e, const tcc_emit_square *s, int i) {
+    LLVMValueRef halves[PAIR];
+    for (int h = 0; h < PAIR; h++) {
+        const int row = PAIR * i + h;
+        LLVMValueRef exists = LLVMBuildICmp(e->builder, LLVMIntSLT, i64(e, row), s->rows, "");
+        LLVMValueRef mask = LLVMBuildAnd(e->builder, s->mask, tcc_emit_splat(e, exists, e->lanes), "");
+        halves[h] = load(e, at(e, s->from, tcc_emit_mul(e, i64(e, row), s->stride)), e->lanes, mask);
+    }
+    return LLVMBuildBitCast(e->builder, pairs_of(e, halves[0], halves[1]), e->vf32, "");
+}
+
+/* All rows of the block at one k are contiguous, and rows of k are wanted. */
+static void transposed_columns_run(tcc_emitter *e, const packer *s, const run *r) {
+    const tcc_contract_plan *p = s->p;
+    const int64_t stride = innermost_stride(s);
+    LLVMValueRef from = at(e, s->from, r->offset), to = at(e, s->to, r->linear);
+    tcc_emit_loop k, rows;
+    tcc_emit_loop_begin(e, &k, i64(e, 0), r->length, (int64_t)PAIR * e->lanes, NULL, 0);
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), s->n_rows, e->lanes, NULL, 0);
+    LLVMValueRef source = at(e, from, tcc_emit_add(e, tcc_emit_mul(e, k.index, i64(e, stride)), rows.index));
+    LLVMValueRef place = at(e, to, tcc_emit_add(e, tcc_emit_mul(e, rows.index, i64(e, p->a_row)), k.index));
+    tcc_emit_transpose_lines(e, "tcc_transpose_pairs", line_of_pairs, source, stride,
+                             tcc_emit_sub(e, r->length, k.index), tcc_emit_sub(e, s->n_rows, rows.index), place,
+                             p->a_row / PAIR);
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* The same where rows of pairs are wanted. */
+static void columns_run(tcc_emitter *e, const packer *s, const run *r) {
+    const int64_t stride = innermost_stride(s), a_row = s->p->a_row;
+    LLVMValueRef from = at(e, s->from, r->offset);
+    LLVMValueRef to = at(e, s->to, tcc_emit_mul(e, tcc_emit_div(e, r->linear, PAIR), i64(e, a_row)));
+    tcc_emit_loop k, rows;
+    tcc_emit_loop_begin(e, &k, i64(e, 0), r->length, PAIR, NULL, 0);
+    LLVMValueRef row = at(e, from, tcc_emit_mul(e, k.index, i64(e, stride)));
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, tcc_emit_div(e, k.index, PAIR), i64(e, a_row)));
+    LLVMValueRef second = LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_add(e, k.index, i64(e, 1)), r->length, "");
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), s->n_rows, e->lanes, NULL, 0);
+    LLVMValueRef mask = first_lanes(e, tcc_emit_sub(e, s->n_rows, rows.index), e->lanes);
+    LLVMValueRef low = load(e, at(e, row, rows.index), e->lanes, mask);
+    LLVMValueRef high = load(e, at(e, at(e, row, rows.index), i64(e, stride)), e->lanes,
+                             both(e, mask, over_lanes(e, second, e->lanes)));
+    tcc_emit_store(e, pairs_of(e, low, high), tcc_emit_at(e, e->i32, place, rows.index), 4);
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* Zeros for the step of each row that is not whole. */
+static void clear_last_step(tcc_emitter *e, const packer *s, LLVMValueRef rows) {
+    const tcc_contract_plan *p = s->p;
+    bool beyond;
+    LLVMValueRef length = block_length(e, s, &beyond);
+    if (!beyond) return;
+    LLVMValueRef place = at(e, s->to, last_step(e, s, length));
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, i64(e, 0), rows, 1, NULL, 0);
+    tcc_emit_store(e, LLVMConstNull(tcc_emit_vector_type(e->i16, (int)p->multiply)),
+                   at(e, place, tcc_emit_mul(e, loop.index, i64(e, p->a_row))), 2);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+static void pack_columns(tcc_emitter *e, packer *s, LLVMValueRef tile0, LLVMValueRef tile_end,
+                         const LLVMValueRef *positions) {
+    const tcc_contract_plan *p = s->p;
+    LLVMValueRef row0 = tcc_emit_mul(e, tile0, i64(e, p->rows)), end = tcc_emit_mul(e, tile_end, i64(e, p->rows));
+    if (p->M % p->rows) end = tcc_emit_min(e, end, i64(e, p->M));
+    s->n_rows = tcc_emit_sub(e, end, row0);
+    if (p->tiles % p->tiles_per_block == 0 && p->M % p->rows == 0) s->n_rows = i64(e, p->tiles_per_block * p->rows);
+    s->from = at(e, s->from, row0);
+    s->run = p->multiply == TCC_CONTRACT_TILES ? transposed_columns_run : columns_run;
+    if (p->multiply == TCC_CONTRACT_TILES) clear_last_step(e, s, s->n_rows);
+    run_k(e, s, positions);
+}
+
+void tcc_contract_pack_a_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
+                              LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count,
+                              const LLVMValueRef *positions) {
+    packer s = {.p = p, .operand = TCC_OPERAND_A, .from = a, .to = to, .count = count};
+    if (p->a_columns) {
+        pack_columns(e, &s, tile0, tile_end, positions);
+        return;
+    }
+    bool in_window = false; /* of the innermost dimension itself */
+    for (int v = 0; v < p->c.n_windows && has_windows(&s); v++)
+        in_window = in_window || p->c.k.d[p->c.k.n - 1].w[v] != 0;
+    s.run = innermost_stride(&s) == 1 && !in_window ? copy_run : copy_elements;
+    tcc_emit_loop tiles, rows;
+    tcc_emit_loop_begin(e, &tiles, tile0, tile_end, 1, NULL, 0);
+    LLVMValueRef row0 = tcc_emit_mul(e, tiles.index, i64(e, p->rows)), index[TCC_CONTRACT_MAX_DIMS];
+    if (p->M % p->rows) row0 = tcc_emit_min(e, row0, i64(e, p->M - p->rows));
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, tcc_emit_sub(e, tiles.index, tile0), i64(e, p->rows * p->a_row)));
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, p->rows), 1, NULL, 0);
+    tcc_contract_split_index(e, &p->c.m, tcc_emit_add(e, row0, rows.index), index);
+    s.from = at(e, a, tcc_contract_offset(e, &p->c.m, index, TCC_OPERAND_A));
+    s.to = at(e, place, tcc_emit_mul(e, rows.index, i64(e, p->a_row)));
+    LLVMValueRef of_row[TCC_CONTRACT_MAX_WINDOWS];
+    for (int v = 0; v < p->c.n_windows; v++) {
+        of_row[v] = positions[v];
+        for (int i = 0; i < p->c.m.n; i++)
+            of_row[v] = tcc_emit_add(e, of_row[v], tcc_emit_mul(e, index[i], i64(e, p->c.m.d[i].w[v])));
+    }
+    clear_last_step(e, &s, i64(e, 1));
+    run_k(e, &s, of_row);
+    tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_loop_end(e, &tiles, NULL);
+}
+
+/* -- B -- */
+
+static int64_t panel_of(tcc_emitter *e, const tcc_contract_plan *p) { return (int64_t)p->vectors * e->lanes; }
+
+/* The vector of a row of k that begins at `address`. */
+static LLVMValueRef row_of_b(tcc_emitter *e, const packer *s, LLVMValueRef address, LLVMValueRef mask) {
+    const int64_t along = s->p->c.n.d[0].b;
+    if (along == 1) return load(e, address, e->lanes, mask);
+    LLVMValueRef steps = LLVMBuildMul(e->builder, tcc_emit_iota(e, e->i64, e->lanes),
+                                      tcc_emit_splat(e, i64(e, along), e->lanes), "");
+    LLVMValueRef addresses = LLVMBuildGEP2(e->builder, e->i16, address, &steps, 1, "");
+    return tcc_emit_gather(e, tcc_emit_vector_type(e->i16, e->lanes), addresses,
+                           mask ? mask : LLVMConstAllOnes(e->vi1));
+}
+
+/* One pair of rows after another. */
+static void pairs_run(tcc_emitter *e, const packer *s, const run *r) {
+    const tcc_contract_plan *p = s->p;
+    const int64_t panel = panel_of(e, p), along = p->c.n.d[0].b, stride = innermost_stride(s);
+    LLVMValueRef from = at(e, s->from, r->offset), to = at(e, s->to, tcc_emit_mul(e, r->linear, i64(e, panel)));
+    tcc_emit_loop k;
+    tcc_emit_loop_begin(e, &k, i64(e, 0), r->length, PAIR, NULL, 0);
+    LLVMValueRef row = at(e, from, tcc_emit_mul(e, k.index, i64(e, stride)));
+    LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, i64(e, panel)));
+    LLVMValueRef next = tcc_emit_add(e, k.index, i64(e, 1)), second = NULL;
+    int64_t length;
+    if (!tcc_emit_is_constant(r->length, &length) || length % PAIR)
+        second = LLVMBuildICmp(e->builder, LLVMIntSLT, next, r->length, "");
+    LLVMValueRef inside[PAIR] = {is_inside(e, s, r, k.index), both(e, second, is_inside(e, s, r, next))};
+    for (int v = 0; v < p->vectors; v++) {
+        LLVMValueRef address = at(e, row, i64(e, v * e->lanes * along)), exist = NULL, halves[PAIR];
+        if (p->N % panel)
+            exist = tcc_emit_mask(e, e->lanes,
+                                  tcc_emit_sub(e, i64(e, p->N), tcc_emit_add(e, s->n0, i64(e, v * e->lanes))));
+        if (along == 1)
+            for (int h = 0; h < PAIR; h++) tcc_emit_prefetch(e, at(e, address, i64(e, (AHEAD + h) * stride)), 3);
+        for (int h = 0; h < PAIR; h++)
+            halves[h] = row_of_b(e, s, at(e, address, i64(e, h * stride)),
+                                 both(e, exist, over_lanes(e, inside[h], e->lanes)));
+        tcc_emit_store(e, pairs_of(e, halves[0], halves[1]), tcc_emit_at_bytes(e, place, (int64_t)v * e->lanes * 4),
+                       e->lanes * 4);
+    }
+    tcc_emit_loop_end(e, &k, NULL);
+}
+
+/* Row i of a square is pairs of successive elements of memory's row i, of which `columns` exist. */
+static LLVMValueRef line_by_pairs(tcc_emitter *e, const tcc_emit_square *s, int i) {
+    const int lanes = PAIR * e->lanes;
+    LLVMValueRef last = tcc_emit_sub(e, s->rows, i64(e, 1));
+    LLVMValueRef row = at(e, s->from, tcc_emit_mul(e, tcc_emit_min(e, i64(e, i), last), s->stride));
+    return LLVMBuildBitCast(e->builder, load(e, row, lanes, tcc_emit_mask(e, lanes, s->columns)), e->vf32, "");
+}
+
+/* k is contiguous: pairs lie as they are wanted, and squares of them are transposed. Rows of the panel past the run's
+ * end are overwritten by the next run, or lie in the slack behind the panel. */
+static void transposed_run(tcc_emitter *e, const packer *s, const run *r) {
+    const tcc_contract_plan *p = s->p;
+    const int64_t panel = panel_of(e, p), along = p->c.n.d[0].b;
+    tcc_emit_loop groups, k;
+    LLVMValueRef end = i64(e, panel);
+    if (p->N % panel) end = tcc_emit_min(e, end, tcc_emit_sub(e, i64(e, p->N), s->n0));
+    tcc_emit_loop_begin(e, &groups, i64(e, 0), end, e->lanes, NULL, 0);
+    LLVMValueRef n = tcc_emit_add(e, s->n0, groups.index), columns = i64(e, e->lanes);
+    if (p->N % e->lanes) columns = tcc_emit_min(e, columns, tcc_emit_sub(e, i64(e, p->N), n));
+    LLVMValueRef from = at(e, at(e, s->from, r->offset), tcc_emit_mul(e, n, i64(e, along)));
+    LLVMValueRef to = at(e, s->to, tcc_emit_mul(e, r->linear, i64(e, panel)));
+    to = tcc_emit_at(e, e->i32, to, groups.index);
+    tcc_emit_loop_begin(e, &k, i64(e, 0), r->length, (int64_t)PAIR * e->lanes, NULL, 0);
+    tcc_emit_transpose_lines(e, "tcc_transpose_by_pairs", line_by_pairs, at(e, from, k.index), along, columns,
+                             tcc_emit_sub(e, r->length, k.index), at(e, to, tcc_emit_mul(e, k.index, i64(e, panel))),
+                             panel);
+    tcc_emit_loop_end(e, &k, NULL);
+    tcc_emit_loop_end(e, &groups, NULL);
+}
+
+/* Zeros for the rows of pairs of the step that is not whole. */
+static void clear_last_rows(tcc_emitter *e, const packer *s) {
+    const tcc_contract_plan *p = s->p;
+    const int64_t panel = panel_of(e, p);
+    bool beyond;
+    LLVMValueRef length = block_length(e, s, &beyond);
+    if (!beyond) return;
+    LLVMValueRef place = at(e, s->to, tcc_emit_mul(e, last_step(e, s, length), i64(e, panel)));
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, i64(e, 0), i64(e, p->multiply / PAIR * panel), e->lanes, NULL, 0);
+    tcc_emit_store(e, LLVMConstNull(e->vi32), tcc_emit_at(e, e->i32, place, loop.index), e->lanes * 4);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to,
+                              LLVMValueRef n0, LLVMValueRef count, const LLVMValueRef *positions) {
+    const tcc_contract_dim *k = &p->c.k.d[p->c.k.n - 1];
+    const int64_t along = p->c.n.d[0].b;
+    packer s = {.p = p, .operand = TCC_OPERAND_B, .from = b, .to = to, .count = count, .n0 = n0};
+    const bool transposed = along != 1 && k->b == 1 && k->extent >= 4 && !has_windows(&s);
+    s.run = transposed ? transposed_run : pairs_run;
+    if (!transposed) s.from = at(e, b, tcc_emit_mul(e, n0, i64(e, along)));
+    clear_last_rows(e, &s);
+    run_k(e, &s, positions);
+}

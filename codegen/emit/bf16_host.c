@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT
+ * Products of bf16 on the host: AVX512-BF16 and AMX. Both round each sum to f32, to nearest even, take denormals as 0
+ * and give 0 for them. */
+#include "codegen/emit/functions.h"
+
+enum { CONFIGURATION_BYTES = 64, TILES = TCC_EMIT_TILES, ROW_BYTES = 64 };
+
+LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums) {
+    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(sums));
+    LLVMTypeRef type = LLVMVectorType(LLVMBFloatTypeInContext(e->context), (unsigned)(2 * lanes));
+    LLVMValueRef arguments[] = {sums, LLVMBuildBitCast(e->builder, a, type, ""),
+                                LLVMBuildBitCast(e->builder, b, type, "")};
+    const char *name = lanes == 16  ? "llvm.x86.avx512bf16.dpbf16ps.512"
+                       : lanes == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256"
+                                    : "llvm.x86.avx512bf16.dpbf16ps.128";
+    return tcc_emit_intrinsic(e, name, NULL, arguments, 3);
+}
+
+static LLVMValueRef i8(tcc_emitter *e, int value) { return LLVMConstInt(e->i8, (unsigned long long)value, false); }
+
+/* The configuration's layout: byte 0 the palette, from byte 16 on the bytes of a row (16 bits each), from byte 48 on
+ * the rows. */
+static void configure(tcc_emitter *e, const int *rows) {
+    LLVMValueRef place = tcc_emit_local(e, e->i8, CONFIGURATION_BYTES);
+    tcc_emit_store(e, LLVMConstNull(LLVMVectorType(e->i8, CONFIGURATION_BYTES)), place, 0);
+    tcc_emit_store(e, i8(e, 1), place, 0);
+    for (int i = 0; i < TILES; i++) {
+        if (!rows[i]) continue;
+        tcc_emit_store(e, i8(e, ROW_BYTES), tcc_emit_at_bytes(e, place, 16 + 2 * i), 0);
+        tcc_emit_store(e, i8(e, rows[i]), tcc_emit_at_bytes(e, place, 48 + i), 0);
+    }
+    tcc_emit_intrinsic(e, "llvm.x86.ldtilecfg", NULL, &place, 1);
+}
+
+static void release(tcc_emitter *e) { tcc_emit_intrinsic(e, "llvm.x86.tilerelease", NULL, NULL, 0); }
+
+static void zero(tcc_emitter *e, int tile) {
+    LLVMValueRef number = i8(e, tile);
+    tcc_emit_intrinsic(e, "llvm.x86.tilezero", NULL, &number, 1);
+}
+
+static void load(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+    LLVMValueRef arguments[] = {i8(e, tile), address, tcc_emit_i64(e, row_bytes)};
+    tcc_emit_intrinsic(e, "llvm.x86.tileloadd64", NULL, arguments, 3);
+}
+
+static void store(tcc_emitter *e, int tile, LLVMValueRef address, int64_t row_bytes) {
+    LLVMValueRef arguments[] = {i8(e, tile), address, tcc_emit_i64(e, row_bytes)};
+    tcc_emit_intrinsic(e, "llvm.x86.tilestored64", NULL, arguments, 3);
+}
+
+static void multiply(tcc_emitter *e, int sums, int a, int b) {
+    LLVMValueRef arguments[] = {i8(e, sums), i8(e, a), i8(e, b)};
+    tcc_emit_intrinsic(e, "llvm.x86.tdpbf16ps", NULL, arguments, 3);
+}
+
+const tcc_emit_tiles tcc_host_tiles = {configure, release, zero, load, store, multiply};
