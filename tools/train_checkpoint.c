@@ -68,11 +68,25 @@ static bool whole_number(const tcc_checkpoint *c, const char *key, int64_t *out)
     return !*end;
 }
 
+/* Loads the optimizer's state. A checkpoint of a version that did not count updates made one in every step. */
+static tcc_status load_state(run *s, const tcc_checkpoint *c, arrays state) {
+    int64_t *count = NULL;
+    if (tcc_safetensors_find(tcc_checkpoint_state(c), TCC_STEP_STATE) < 0)
+        for (int i = 0; i < state.count && !count; i++) {
+            if (strcmp(state.data[i].name, TCC_STEP_STATE)) continue;
+            count = state.data[i].data;
+            state.data[i] = state.data[--state.count];
+        }
+    tcc_status status = tcc_safetensors_load(s->cx, tcc_checkpoint_state(c), state.data, state.count, 0);
+    if (status == TCC_OK && count) *count = tcc_checkpoint_step(c);
+    return status;
+}
+
 tcc_status run_resume(run *s, const tcc_checkpoint *c) {
     arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
     tcc_status status = params.data && state.data ? TCC_OK : TCC_ENOMEM;
     if (status == TCC_OK) status = tcc_safetensors_load(s->cx, tcc_checkpoint_params(c), params.data, params.count, 0);
-    if (status == TCC_OK) status = tcc_safetensors_load(s->cx, tcc_checkpoint_state(c), state.data, state.count, 0);
+    if (status == TCC_OK) status = load_state(s, c, state);
     free(params.data);
     free(state.data);
     int64_t seed, epoch, index;
