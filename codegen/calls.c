@@ -91,7 +91,8 @@ static const char *check_matmul(const void *params) {
     if (p->ldc < p->n) return "a row of C overlaps the next one";
     if ((p->type == TCC_F64) != (p->type_c == TCC_F64)) return "f64 goes with f64 alone";
     if (p->type == TCC_F64 && p->activation > TCC_MATMUL_RELU) return "f64 goes with linear and relu";
-    if (adds_up && (p->bias || p->activation || p->addend)) return "calls that add up have nothing behind them";
+    if (adds_up && (p->bias || p->activation || p->addend))
+        return "calls that add up have no bias, activation or addend";
     if (p->addend && (sums || p->activation > TCC_MATMUL_RELU))
         return "an addend goes with linear and relu, not with sums";
     if (p->bias == TCC_MATMUL_BIAS && p->activation >= TCC_MATMUL_GELU_GRADIENT)

@@ -150,7 +150,7 @@ static void test_rules_of_products(void **state) {
     REFUSED("a row of C overlaps the next one", p.ldc = 23);
     REFUSED("f64 goes with f64 alone", p.type = TCC_F64);
     REFUSED("f64 goes with linear and relu", p.type = p.type_c = TCC_F64, p.activation = TCC_MATMUL_GELU);
-    REFUSED("calls that add up have nothing behind them", p.outer = 2);
+    REFUSED("calls that add up have no bias, activation or addend", p.outer = 2);
     REFUSED("an addend goes with linear and relu", p.addend = 1, p.activation = TCC_MATMUL_GELU);
     REFUSED("the activation's gradient has no bias", p.activation = TCC_MATMUL_GELU_GRADIENT);
     REFUSED("sums go with a single product", p.bias = TCC_MATMUL_SUMS_OF_A);
