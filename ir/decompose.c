@@ -2,8 +2,8 @@
  * Definitions of the composite ops: the table, activations, softmax, dropout and cross-entropy.
  * Norms are in decompose_norm.c.
  *
- * They are written so that fusion makes one kernel of each: reductions over the same dims, kept
- * values that come back by a broadcast, and elementwise work; no view or cast that is not needed.
+ * Each is written so that fusion makes one kernel of it: reductions over the same dims, broadcasts
+ * that put their values back, and elementwise work. No view or cast is there without need.
  */
 #include "ir/decompose.h"
 #include "ir/build.h"

@@ -3,7 +3,7 @@
 #include "ir/infer.h"
 #include "ir/attrs.h"
 
-/* What memory safety of every later step rests on: lists no longer than their arrays. */
+/* Lists are no longer than their arrays: the memory safety of every later step rests on this. */
 static tcc_status check_lists(const tcc_infer *q, tcc_attr_class attr_class) {
     for (const tcc_attr_field *f = tcc_attr_fields(attr_class); f->name; f++) {
         const void *x = tcc_attr_get(q->attrs, f);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * What the rules of type inference check with, and how they refuse. */
+ * Checks that the rules of type inference share, and how their errors are reported. */
 #include "ir/attrs.h"
 #include "ir/infer.h"
 

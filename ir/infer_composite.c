@@ -142,7 +142,7 @@ tcc_status tcc__infer_norm_channel(const tcc_infer *q, tcc_type *out) {
     return TCC_OK;
 }
 
-/* What batch_norm of `x` computes in: as the scales are given, x's type or f32. */
+/* The type of the scales, in which batch_norm of `x` computes: as given, x's type or f32. */
 static tcc_status batch_norm_type(const tcc_infer *q, const tcc_type *x, tcc_dtype given, tcc_type *out) {
     TCC_TRY(tcc__need_axis(q, q->attrs->norm.axis, x->rank));
     if (q->attrs->norm.groups) return tcc__refuse(q, TCC_EINVAL, "groups have no meaning here");

@@ -89,7 +89,7 @@ static bool suits(const tcc_gen_value *v, tcc_gen_want want) {
 
 tcc_gen_value tcc__gen_pick(tcc_gen *r, tcc_gen_want want) {
     const int count = r->pool.count;
-    /* From a place anywhere, later ones more often, so that graphs grow deep as well as wide. */
+    /* Starts anywhere in the pool, at later values more often, so that graphs grow deep as well as wide. */
     int at = count ? (int)tcc__gen_below(r, count) : 0;
     if (count && tcc__gen_chance(r, 60)) at = count - 1 - (int)tcc__gen_below(r, count < 6 ? count : 6);
     for (int i = 0; i < count && tcc__gen_chance(r, 98); i++) {
@@ -147,7 +147,7 @@ static tcc_gen_value constant(tcc_gen *r, const tcc_type *type) {
     return v;
 }
 
-/* A value of some of the dims, or of dims that are 1 in part, stretched to the type. */
+/* A value with fewer dims or with extents of 1, broadcast to the type. */
 static tcc_gen_value stretched(tcc_gen *r, const tcc_type *type) {
     tcc_type small = {.dtype = type->dtype};
     int dims[TCC_MAX_RANK];

@@ -260,7 +260,7 @@ void tcc__gen_attention(tcc_gen *r) {
     tcc_gen_value vv = tcc__gen_into(r, tcc__gen_like(r, &v), -4, 4), mask = {0};
     if (tcc__gen_chance(r, 35)) mask = tcc__gen_into(r, tcc__gen_like(r, &scores), -4, 4);
 
-    /* Errors of the scores, which softmax hands on; 1e-6 for its exponentials. */
+    /* Errors of the scores, which softmax passes on; 1e-6 for its exponentials. */
     const double dot = attrs.sdpa.scale * (double)width,
                  err = dot * 2 * (vq.err + vk.err) + mask.err + 1e-6 * (1 + dot * 4);
     const double most = tcc__gen_magnitude(vv) * grown, lse_most = dot * 4 + 4 + log((double)keys);

@@ -12,10 +12,11 @@ typedef struct tcc_simplifier tcc_simplifier;
 typedef tcc_node *(*tcc_simplify_rule)(tcc_simplifier *s, tcc_node *n);
 
 struct tcc_simplifier {
-    tcc_simplify_rule all;   /* all rules, until none applies */
-    tcc_graph *g;            /* being built */
-    const tcc_node *counted; /* the node whose operands' uses were counted; rules make others, of which nobody knows */
-    unsigned once;           /* bit k: nothing else uses operand k of it */
+    tcc_simplify_rule all; /* all rules, until none applies */
+    tcc_graph *g;          /* being built */
+    const tcc_node
+        *counted;  /* the node whose operands' uses were counted; those of nodes that rules make are not known */
+    unsigned once; /* bit k: nothing else uses operand k of it */
 };
 
 /* All rules on `n` until none applies; NULL stays NULL. Rules call it on what they build inside their result. */
