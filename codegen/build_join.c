@@ -59,6 +59,8 @@ static tcc_status join(tcc_builder *b, tcc_draft *into, tcc_draft *from) {
     into->step.flop += from->step.flop;
     into->step.bytes += from->step.bytes;
     into->step.predicted_s += from->step.predicted_s;
+    /* Of the instance with the largest items: by that of a bias, one thread would take a whole weight. */
+    if (from->step.grain < into->step.grain) into->step.grain = from->step.grain;
     TCC_TRY(join_lines(b, &into->step, from->step.lines));
     tcc_vec_free(&from->instances);
     from->gone = true;

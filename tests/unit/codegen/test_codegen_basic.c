@@ -2,6 +2,9 @@
  * Programs of a few ops each: one schedule at a time, fused and not, against the interpreter. */
 #include "harness/check.h"
 #include "harness/compiled.h"
+#include "harness/graphs.h"
+
+#include <stdio.h>
 
 static void check(const char *text) {
     for (int eager = 0; eager < 2; eager++) check_text(text, &(compiled_options){.eager = eager});
@@ -67,6 +70,33 @@ static void joined(void **state) {
           "  %6 = concat(%3, %5) {axis=2} : f32[2,5,48]\n"
           "  output \"o\" %6\n"
           "}\n");
+}
+
+/* A bias and a weight that one step updates: its items can be shared by threads, whichever stands first. */
+static void small_and_large_share_a_step(void **state) {
+    (void)state;
+    static const char update[] = "graph @update {\n"
+                                 "  %%0 = input {role=state, name=\"first\"} : f32[%d]\n"
+                                 "  %%1 = input {role=state, name=\"second\"} : f32[%d]\n"
+                                 "  %%2 = mul(%%0, %%0) : f32[%d]\n"
+                                 "  %%3 = mul(%%1, %%1) : f32[%d]\n"
+                                 "  output \"first\" %%2 alias %%0\n"
+                                 "  output \"second\" %%3 alias %%1\n"
+                                 "}\n";
+    for (int order = 0; order < 2; order++) {
+        char text[sizeof update + 40];
+        tcc_diag diag = {0};
+        const int first = order ? 400000 : 10, second = order ? 10 : 400000;
+        snprintf(text, sizeof text, update, first, second, first, second);
+        tcc_graph *g = parse_graph(text, &diag);
+        compiled *c = compiled_create(g, &(compiled_options){0});
+        assert_int_equal(c->program->n_steps, 1);
+        const tcc_step *step = &c->program->steps[0];
+        assert_int_equal(step->n_instances, 2);
+        assert_true(step->instances[0].items + step->instances[1].items >= 4 * step->grain);
+        compiled_destroy(c);
+        tcc_graph_destroy(g);
+    }
 }
 
 static void rows(void **state) {
@@ -181,6 +211,7 @@ int main(void) {
         cmocka_unit_test(views),
         cmocka_unit_test(transposes),
         cmocka_unit_test(joined),
+        cmocka_unit_test(small_and_large_share_a_step),
         cmocka_unit_test(rows),
         cmocka_unit_test(columns),
         cmocka_unit_test(contractions),
