@@ -3,6 +3,8 @@
  * steps, parameters and optimizer state. */
 #include "compile.h"
 
+#include "ir/support/element.h"
+
 #include <stdlib.h>
 
 static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
@@ -112,6 +114,50 @@ bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
 
 bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
     return stored_array(m, &m->store, tcc_store_find(&m->store, name), out);
+}
+
+/* The entry that a caller's array means, its host's side up to date, where the two can be converted. */
+static tcc_status stored_like(tcc_model *m, const tcc_array *a, tcc_stored **out) {
+    tcc_diag *diag = &m->cx->diag;
+    tcc_diag_begin(diag);
+    if (!a->name || !a->data || a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "an array without name or data, or of no type");
+    const int index = tcc_store_find(&m->store, a->name);
+    if (index < 0)
+        return tcc_error(diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                         m->store.filled ? "there is no parameter or buffer \"%s\""
+                                         : "\"%s\": parameters are there after the first run or compile",
+                         a->name);
+    tcc_stored *p = &m->store.entries.data[index];
+    tcc_type given = {.dtype = a->dtype, .rank = a->rank};
+    memcpy(given.dims, a->dims, sizeof given.dims[0] * (size_t)a->rank);
+    tcc_type same = given;
+    same.dtype = p->type.dtype;
+    if (!tcc_type_equal(&p->type, &same))
+        return tcc_error(diag, TCC_ESHAPE, TCC_NOWHERE, "\"%s\" is %s, the array %s", p->name, tcc_type_text(&p->type),
+                         tcc_type_text(&given));
+    if (p->type.dtype != given.dtype && !(tcc_dtype_is_float(p->type.dtype) && tcc_dtype_is_float(given.dtype)))
+        return tcc_error(diag, TCC_EDTYPE, TCC_NOWHERE,
+                         "\"%s\" is %s, the array %s: only floats are converted; use an array of %s", p->name,
+                         tcc_type_text(&p->type), tcc_type_text(&given), tcc_dtype_text(p->type.dtype));
+    *out = p;
+    return tcc__stored_host(m, p);
+}
+
+tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to) {
+    tcc_stored *p = NULL;
+    TCC_TRY(stored_like(m, to, &p));
+    tcc_elements_cast(to->dtype, to->data, p->type.dtype, p->data, tcc_type_numel(&p->type));
+    return TCC_OK;
+}
+
+tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from) {
+    tcc_stored *p = NULL;
+    TCC_TRY(stored_like(m, from, &p));
+    tcc_elements_cast(p->type.dtype, p->data, from->dtype, from->data, tcc_type_numel(&p->type));
+    p->host_newer = p->device != NULL;
+    tcc__state_source_written(m, p);
+    return TCC_OK;
 }
 
 bool tcc_model_param_is_trained(const tcc_model *m, int index) {

@@ -47,9 +47,9 @@ enum {
 };
 
 /* Copies the file's tensors into the `count` arrays of `to`, by name. Shapes must agree. Float types are converted to
- * the destination's; other types must be equal. On a mismatch nothing is copied, and one error (TCC_ENOTFOUND,
- * TCC_ESHAPE or TCC_EDTYPE) lists everything that is missing, unexpected, or of another shape or type. If the file has
- * our checksum, its data is checked against it first (TCC_EFORMAT). */
+ * the destination's and rounded once, to nearest even; other types must be equal. On a mismatch nothing is copied, and
+ * one error (TCC_ENOTFOUND, TCC_ESHAPE or TCC_EDTYPE) lists everything that is missing, unexpected, or of another shape
+ * or type. If the file has our checksum, its data is checked against it first (TCC_EFORMAT). */
 TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *f, const tcc_array *to, int count,
                                         unsigned allow);
 

@@ -121,11 +121,18 @@ TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
 TCC_API void tcc_model_set_step(tcc_model *m, int64_t step);
 
 /* Parameters, then buffers, in the order of the model's code, from index 0. They exist after the first run or compile.
- * All are f32 in host memory, which may be read and written until the next run. With a GPU this is a copy: ask again
- * after a run; the next run uses what was written. False past the end, or if the device failed; tcc_model_synchronize
- * returns the error. */
+ * The array says the element type; layers make f32. It lies in host memory, which may be read and written until the
+ * next run: ask again after a run, for what is written unasked may be missed (with a GPU the memory is a copy). The
+ * next run uses what was written. False past the end, or if the device failed; tcc_model_synchronize returns the error.
+ */
 TCC_API bool tcc_model_param(tcc_model *m, int index, tcc_array *out);
 TCC_API bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out);
+/* Copies the parameter or buffer to->name to to->data, or sets it to what lies in from->data, whatever its type: the
+ * array says what the caller has. Floats are converted, rounded once to nearest even; other types must be equal, and so
+ * must shapes. Errors, which name the parameter and both types: TCC_ENOTFOUND, TCC_ESHAPE, TCC_EDTYPE; those of the
+ * device. Nothing is changed then. */
+TCC_API tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to);
+TCC_API tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from);
 /* Whether parameter `index` is trained (not a buffer). */
 TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
 /* The optimizer's state ("NAME.m", ...), for checkpoints; exists once a training program was compiled. Moments are f32.

@@ -2,6 +2,7 @@
  * Tracing: shapes and broadcasting, names, and errors that name the user's line. */
 #include "frontend/trace.h"
 #include "harness/check.h"
+#include "ir/support/element.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -168,6 +169,31 @@ static void draws_depend_on_seed_and_name_alone(void **state) {
     for (int i = 0; i < 1000; i++) mean += a[i] / 1000.0, square += a[i] * a[i] / 1000.0;
     assert_true(mean > -0.1 && mean < 0.1 && square > 0.85 && square < 1.15); /* 3 standard errors */
     tcc_store_free(&other);
+}
+
+/* What an f64 entry holds, rounded once. */
+static void initial_values_have_the_type_of_their_entry(void **state) {
+    fixture *f = *state;
+    static const tcc_init inits[] = {{0},
+                                     {.kind = TCC_INIT_CONSTANT, .a = 1 + 0x1p-8 + 0x1p-40},
+                                     {.kind = TCC_INIT_NORMAL, .b = 3},
+                                     {.kind = TCC_INIT_TRUNC_NORMAL, .b = 300},
+                                     {.kind = TCC_INIT_UNIFORM, .a = -2, .b = 90}};
+    for (size_t k = 0; k < sizeof inits / sizeof inits[0]; k++) {
+        tcc_store stores[TCC_DTYPE_COUNT] = {{.seed = 5}};
+        for (tcc_dtype t = 0; t < TCC_DTYPE_COUNT; t++) {
+            const tcc_type type = {t, 2, {40, 50}};
+            int index;
+            stores[t].seed = 5;
+            assert_ok(tcc_store_add(&stores[t], "p", TCC_ROLE_STATE, &type, &inits[k], &f->cx.diag, TCC_HERE, &index),
+                      &f->cx.diag);
+            assert_ok(tcc_store_fill(&stores[t], &f->cx.diag), &f->cx.diag);
+            const double *exact = stores[TCC_F64].entries.data[0].data;
+            for (int i = 0; i < 2000; i++)
+                assert_true(tcc_element_get(t, stores[t].entries.data[0].data, i) == tcc_dtype_round(t, exact[i]));
+        }
+        for (tcc_dtype t = 0; t < TCC_DTYPE_COUNT; t++) tcc_store_free(&stores[t]);
+    }
 }
 
 static void wrong_layers_say_so(void **state) {
@@ -387,6 +413,7 @@ int main(void) {
         CASE(a_parameter_has_one_shape),
         CASE(open_scopes_are_an_error),
         CASE(draws_depend_on_seed_and_name_alone),
+        CASE(initial_values_have_the_type_of_their_entry),
         CASE(wrong_layers_say_so),
         CASE(axes_out_of_range),
         CASE(attention_with_mask_and_dropout),

@@ -72,6 +72,29 @@ static void floats_are_converted(void **state) {
     tcc_safetensors_close(f);
 }
 
+/* A double is rounded once on its way to 16 bits: by way of f32 these would end elsewhere. */
+static void floats_are_rounded_once(void **state) {
+    const char *path = test_path(state, "wide.safetensors");
+    double wide[2] = {1 + 0x1p-8 + 0x1p-40, 1 + 0x1p-11 + 0x1p-40};
+    const tcc_array from = {.name = "wide", .dtype = TCC_F64, .rank = 1, .dims = {2}, .data = wide};
+    assert_ok(tcc_safetensors_write(&cx, path, &from, 1, NULL, 0), &cx.diag);
+    tcc_safetensors *f;
+    assert_ok(tcc_safetensors_open(&cx, path, &f), &cx.diag);
+    uint16_t got[2];
+    tcc_array to = from;
+    to.data = got;
+    to.dtype = TCC_BF16;
+    assert_ok(tcc_safetensors_load(&cx, f, &to, 1, 0), &cx.diag);
+    assert_true(tcc_bf16_to_f32(got[0]) == 1 + 0x1p-7f && tcc_bf16_to_f32(got[1]) == 1);
+    to.dtype = TCC_F16;
+    assert_ok(tcc_safetensors_load(&cx, f, &to, 1, 0), &cx.diag);
+    assert_true(tcc_f16_to_f32(got[0]) == 1 + 0x1p-8f && tcc_f16_to_f32(got[1]) == 1 + 0x1p-10f);
+    to.dtype = TCC_I32;
+    assert_error(tcc_safetensors_load(&cx, f, &to, 1, 0), TCC_EDTYPE, &cx.diag, "1 wrongly typed");
+    assert_non_null(strstr(tcc_diag_text(&cx.diag), "type: 'wide' is f64[2] in the file, but i32[2] is wanted"));
+    tcc_safetensors_close(f);
+}
+
 static void all_mismatches_in_one_error(void **state) {
     const char *path = test_path(state, "a.safetensors");
     assert_ok(tcc_safetensors_write(&cx, path, arrays, 3, NULL, 0), &cx.diag);
@@ -254,6 +277,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(round_trip),
         FOLDER_TEST(floats_are_converted),
+        FOLDER_TEST(floats_are_rounded_once),
         FOLDER_TEST(all_mismatches_in_one_error),
         cmocka_unit_test(bad_headers),
         FOLDER_TEST(every_truncation_is_refused),
