@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT
+ * Faults that programs really had, each planted again at a seam of the linker, and found by tcc_model_verify: updates
+ * of a scatter that are lost, column sums that are read after something was written over them, running sums in float32,
+ * norms without their eps, sums that lost a factor, parts of a concat and slices at the wrong place. One table; without
+ * its fault each model is accepted. */
+#include "harness/check.h"
+#include "codegen/build.h"
+#include "codegen/schedule/lowering.h"
+#include "passes/pass.h"
+#include "traincc/traincc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* -- Faults. Each says how often it was planted, so that none is tested in vain. -- */
+
+static enum fault {
+    NONE,
+    LAST_UPDATE,   /* of a scatter, alone counts: what was there is read before the loop */
+    OVERWRITTEN,   /* row sums lie over what the column sums' second launch still reads */
+    NARROW_SUM,    /* a running sum is held in float32 */
+    NO_EPS,        /* of a norm */
+    LOST_FACTOR,   /* of a sum over what was broadcast: a mean instead, as a pass might write */
+    PARTS_SWAPPED, /* of a concat, by a pass */
+    SLICE_SHIFTED,
+} fault;
+static int planted;
+
+static bool adds_to_what_it_loads(const tcc_expr *x) {
+    return x && x->kind == TCC_EXPR_POINT && x->op == TCC_OP_ADD && x->operands[0]->kind == TCC_EXPR_LOAD;
+}
+
+/* A load of what earlier turns of the loops wrote that no longer says so. */
+static void lose_updates(const tcc_lowering *l, tcc_body *b) {
+    const tcc_op op = l->group->hero->op;
+    if ((op != TCC_OP_SCATTER_ADD && op != TCC_OP_SCATTER_ADD_ALONG) || !b->stores.count ||
+        !adds_to_what_it_loads(b->stores.data[0].value))
+        return;
+    tcc_expr *sum = (tcc_expr *)b->stores.data[0].value, *old = (tcc_expr *)sum->operands[0];
+    const uint64_t before = old->loops;
+    old->loops &= tcc_affine_loops(b, &old->affine);
+    sum->loops = old->loops | sum->operands[1]->loops;
+    planted += old->loops != before;
+}
+
+tcc_status __real_tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
+tcc_status __wrap_tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
+tcc_status __wrap_tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
+    if (fault == LAST_UPDATE && b->status == TCC_OK) lose_updates(l, b);
+    return __real_tcc_lowering_keep(l, b);
+}
+
+/* Sums in double precision, which only running sums of float32 are here, are rounded after each step. */
+void __real_tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
+                          LLVMValueRef mask);
+void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
+                          LLVMValueRef mask);
+void __wrap_tcc_fold_step(tcc_emitter *e, tcc_op op, LLVMValueRef *carry, LLVMValueRef value, LLVMValueRef index,
+                          LLVMValueRef mask) {
+    __real_tcc_fold_step(e, op, carry, value, index, mask);
+    LLVMTypeRef type = LLVMTypeOf(carry[0]);
+    if (fault != NARROW_SUM || op != TCC_OP_REDUCE_SUM || type != tcc_emit_type_like(e, e->f64, type)) return;
+    carry[0] = LLVMBuildFPTrunc(e->builder, carry[0], tcc_emit_type_like(e, e->f32, type), "");
+    carry[0] = LLVMBuildFPExt(e->builder, carry[0], type, "");
+    planted++;
+}
+
+static tcc_place *place_of(tcc_graph *g, const tcc_node *n) {
+    for (int i = 0; n && i < g->places.count; i++)
+        if (g->places.data[i].node == n) return &g->places.data[i];
+    return NULL;
+}
+
+/* What the first launch of a reduction writes gets the place of what its last launch reads, of equal size. */
+static void overlap(tcc_graph *g, const tcc_group *group) {
+    const tcc_implementation *x = group->implementation;
+    if (group->kind != TCC_GROUP_REDUCE || x->n_launches < 2) return;
+    const tcc_launch *first = &x->launches[0], *last = &x->launches[x->n_launches - 1];
+    for (int i = 0; i < first->n_writes; i++)
+        for (int k = 0; k < last->n_reads; k++) {
+            tcc_place *written = place_of(g, first->writes[i].node);
+            const tcc_place *read = place_of(g, last->reads[k].node);
+            if (!written || !read || tcc_type_bytes(&written->node->type) != tcc_type_bytes(&read->node->type))
+                continue;
+            written->offset_bytes = read->offset_bytes;
+            planted++;
+        }
+}
+
+tcc_status __real_tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_plan_memory(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    tcc_status status = __real_tcc_pass_plan_memory(cx, in, out);
+    if (status != TCC_OK || fault != OVERWRITTEN || cx->options->apart) return status;
+    for (int i = 0; i < (*out)->groups.count; i++) overlap(*out, &(*out)->groups.data[i]);
+    return status;
+}
+
+tcc_status __real_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out);
+tcc_status __wrap_tcc_pass_decompose(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    tcc_status status = __real_tcc_pass_decompose(cx, in, out);
+    for (int i = 0; status == TCC_OK && i < (*out)->nodes.count; i++) {
+        tcc_node *n = (*out)->nodes.data[i];
+        if (fault == LOST_FACTOR && n->op == TCC_OP_REDUCE_SUM && n->type.rank) {
+            n->op = TCC_OP_REDUCE_MEAN;
+            planted++;
+        } else if (fault == PARTS_SWAPPED && n->op == TCC_OP_CONCAT && n->n_operands > 1) {
+            tcc_node **operands = (tcc_node **)n->operands, *part = operands[0];
+            operands[0] = operands[1], operands[1] = part;
+            planted++;
+        }
+    }
+    return status;
+}
+
+/* Breaks the node in what codegen sees. Returns whether it did. */
+static bool break_node(tcc_node *n) {
+    if (fault == NO_EPS && n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1 &&
+        n->attrs->constant.values.v[0] == (double)1e-5f) {
+        *(double *)n->attrs->constant.values.v = 0;
+        return true;
+    }
+    if (fault == SLICE_SHIFTED && n->op == TCC_OP_SLICE && n->attrs->slice.start.v[0] > 0) {
+        tcc_attrs *attrs = (tcc_attrs *)n->attrs;
+        attrs->slice.start.v[0]--, attrs->slice.limit.v[0]--;
+        return true;
+    }
+    return false;
+}
+
+/* The graph itself is right. */
+static void mend_node(tcc_node *n) {
+    tcc_attrs *attrs = (tcc_attrs *)n->attrs;
+    if (n->op == TCC_OP_CONSTANT) *(double *)attrs->constant.values.v = (double)1e-5f;
+    else attrs->slice.start.v[0]++, attrs->slice.limit.v[0]++;
+}
+
+tcc_status __real_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out);
+tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out);
+tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out) {
+    bool *broken = calloc((size_t)g->nodes.count + 1, sizeof *broken);
+    for (int i = 0; i < g->nodes.count; i++) planted += broken[i] = break_node(g->nodes.data[i]);
+    tcc_status status = __real_tcc_codegen_build(cx, diag, g, options, out);
+    for (int i = 0; i < g->nodes.count; i++)
+        if (broken[i]) mend_node(g->nodes.data[i]);
+    free(broken);
+    return status;
+}
+
+/* -- Models -- */
+
+#define UNIFORM ((tcc_init){.kind = TCC_INIT_UNIFORM, .a = -1, .b = 1})
+
+/* A sum in which no two elements count the same. */
+static tcc_tensor weighed(tcc_trace *t, tcc_tensor x) {
+    x = tcc_flatten(x, 0);
+    tcc_tensor number = tcc_iota(t, 0, TCC_F32, TCC_DIMS(tcc_dim(x, 0)));
+    return tcc_sum(tcc_mul(x, tcc_sin(tcc_add_scalar(number, 1))), TCC_ALL);
+}
+
+static void constant_index(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor table = tcc_param(t, "table", UNIFORM, TCC_DIMS(5, 24));
+    tcc_loss(t, weighed(t, tcc_take(table, tcc_constant(t, 3, TCC_I32, TCC_DIMS(7)), 0)));
+}
+
+/* One type a sequence, as BERT's tokens have. */
+static void embedding_by_sequence(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor types = tcc_iota(t, 0, TCC_I32, TCC_DIMS(3, 11));
+    tcc_loss(t, weighed(t, tcc_embedding(types, "types", 4, 16, NULL)));
+}
+
+static void constant_index_along(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_param(t, "x", UNIFORM, TCC_DIMS(9, 6));
+    tcc_loss(t, weighed(t, tcc_take_along(x, tcc_constant(t, 2, TCC_I32, TCC_DIMS(9, 6)), 1)));
+}
+
+/* Rows and columns of equal extents: the gradient of q is a column sum and what another group has made. */
+static void outer_product(tcc_trace *t, void *user) {
+    enum { SIZE = 32, TERMS = 8 };
+    (void)user;
+    tcc_tensor p = tcc_matmul(tcc_param(t, "p", UNIFORM, TCC_DIMS(SIZE, 5)),
+                              tcc_param(t, "w", UNIFORM, TCC_DIMS(5, 1)));
+    tcc_tensor q = tcc_param(t, "q", UNIFORM, TCC_DIMS(1, SIZE)), d = tcc_param(t, "d", UNIFORM, TCC_DIMS(TERMS, SIZE));
+    tcc_tensor a = tcc_sum(tcc_mul(tcc_sin(q), d), TCC_ALL);
+    tcc_loss(t, tcc_add(a, weighed(t, tcc_sin(tcc_mul(q, p)))));
+}
+
+static void long_running_sum(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_broadcast(tcc_param(t, "x", UNIFORM, TCC_DIMS(4)), TCC_DIMS(30000, 4));
+    tcc_loss(t, tcc_mean(tcc_cumsum(tcc_exp(x), 0), TCC_ALL));
+}
+
+static void norm_of_constant_rows(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_broadcast(tcc_param(t, "x", UNIFORM, TCC_DIMS(6, 1)), TCC_DIMS(6, 48));
+    tcc_loss(t, weighed(t, tcc_linear(tcc_layer_norm(x, "norm"), "out", 3)));
+}
+
+static void bias_of_rows(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_param(t, "x", UNIFORM, TCC_DIMS(13, 5)), b = tcc_param(t, "b", UNIFORM, TCC_DIMS(5));
+    tcc_loss(t, weighed(t, tcc_tanh(tcc_add(x, b))));
+}
+
+static void many_parts(tcc_trace *t, void *user) {
+    enum { PARTS = 40 };
+    tcc_tensor x = tcc_param(t, "x", UNIFORM, TCC_DIMS(2, 3)), parts[PARTS];
+    (void)user;
+    for (int i = 0; i < PARTS; i++) x = parts[i] = tcc_sin(tcc_add_scalar(x, 0.3));
+    tcc_loss(t, weighed(t, tcc_concat(parts, PARTS, 0)));
+}
+
+static void many_slices(tcc_trace *t, void *user) {
+    enum { PARTS = 30 };
+    tcc_tensor x = tcc_param(t, "x", UNIFORM, TCC_DIMS(PARTS, 4)), h = tcc_param(t, "h", UNIFORM, TCC_DIMS(1, 4));
+    (void)user;
+    for (int i = 0; i < PARTS; i++) h = tcc_tanh(tcc_add(tcc_scale(h, 0.5), tcc_slice(x, 0, i, i + 1)));
+    tcc_loss(t, weighed(t, h));
+}
+
+/* -- The table -- */
+
+#define A_KERNEL "every graph is right: the code generated for group "
+#define THE_PLAN "every kernel by itself is right: the steps or the memory plan are wrong"
+#define A_PASS "the first wrong graph comes out of pass decompose"
+
+static const struct {
+    enum fault fault;
+    const char *name;
+    tcc_model_fn model;
+    const char *found; /* what is said of the cause */
+    bool fused;        /* the fault needs a fused program */
+} faults[] = {
+    {LAST_UPDATE, "a constant index", constant_index, A_KERNEL, false},
+    {LAST_UPDATE, "an index a sequence", embedding_by_sequence, A_KERNEL, true},
+    {LAST_UPDATE, "a constant index along an axis", constant_index_along, A_KERNEL, false},
+    {OVERWRITTEN, "rows' sums over an operand of columns' sums", outer_product, THE_PLAN, true},
+    {NARROW_SUM, "a running sum of 30,000 terms", long_running_sum, A_KERNEL, false},
+    {NO_EPS, "a norm of constant rows", norm_of_constant_rows, A_KERNEL, false},
+    {LOST_FACTOR, "the gradient of a bias", bias_of_rows, A_PASS, false},
+    {PARTS_SWAPPED, "a concat of 40 parts", many_parts, A_PASS, false},
+    {SLICE_SHIFTED, "30 slices", many_slices, A_KERNEL, false},
+};
+
+static bool is_as_expected(int row, enum fault what, tcc_mode mode) {
+    const tcc_model_options options = {.size = sizeof options, .mode = mode};
+    tcc_context *cx;
+    tcc_model *m;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    assert_int_equal(tcc_model_create(cx, faults[row].model, NULL, &options, &m), TCC_OK);
+    planted = 0;
+    fault = what;
+    const tcc_status status = tcc_model_verify(m, NULL, 0, 0, NULL);
+    fault = NONE;
+    const char *text = tcc_context_error(cx), *expected = what ? faults[row].found : "";
+    const bool ok = status == (what ? TCC_EBUG : TCC_OK) && strstr(text, expected) && (planted > 0) == (what != NONE);
+    if (!ok)
+        print_error("%s, %s, %s, planted %d times: %s: %s\n", faults[row].name, mode ? "eager" : "default",
+                    what ? "wrong" : "right", planted, tcc_status_name(status), text);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    return ok;
+}
+
+static void each_is_found(void **state) {
+    (void)state;
+    int failed = 0;
+    for (int i = 0; i < (int)(sizeof faults / sizeof *faults); i++)
+        for (int eager = 0; eager < (faults[i].fused ? 1 : 2); eager++) {
+            const tcc_mode mode = eager ? TCC_MODE_EAGER : TCC_MODE_DEFAULT;
+            failed += !is_as_expected(i, NONE, mode);
+            failed += !is_as_expected(i, faults[i].fault, mode);
+        }
+    assert_int_equal(failed, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_is_found)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
