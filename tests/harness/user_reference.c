@@ -66,16 +66,8 @@ static tcc_status copy(const tcc_value *from, tcc_value *to) {
     return status;
 }
 
-static void copy_drawn(const tcc_drawn *from, tcc_drawn *to) {
-    tcc_value_free(&to->exact);
-    if (copy(&from->exact, &to->exact) != TCC_OK) abort();
-    if (!from->draws) return;
-    if (!(to->draws = tcc__calloc(DRAWS + 1, sizeof *to->draws))) abort();
-    for (int d = 0; d < DRAWS; d++)
-        if (copy(&from->draws[d], &to->draws[d]) != TCC_OK) abort();
-}
-
-/* Values for the inputs of g. `state` has those of the training graph that are stored, by name. */
+/* Values for the inputs of g. `state` has those of the training graph that are stored, by name; they are borrowed, for
+ * of the largest programs they fill much of the memory. */
 static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const tcc_drawn *state, int step) {
     tcc_drawn *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
     tcc_array batch[USER_INPUTS];
@@ -87,13 +79,14 @@ static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const
         const tcc_node *n = g->inputs.data[i];
         const char *name = n->attrs->input.name;
         tcc_value *v = &values[i].exact;
+        for (int k = 0; k < r->train->inputs.count && is_stored(n); k++)
+            if (!strcmp(r->train->inputs.data[k]->attrs->input.name, name)) values[i] = state[k];
+        if (is_stored(n)) continue;
         if (tcc_value_create(&n->type, v, NULL) != TCC_OK) abort();
         if (n->attrs->input.role == TCC_ROLE_HYPER) tcc_value_load(v, hyper);
         if (n->attrs->input.role == TCC_ROLE_RNG) tcc_value_load(v, rng);
         for (int k = 0; k < r->p->n_inputs && n->attrs->input.role == TCC_ROLE_BATCH; k++)
             if (!strcmp(batch[k].name, name)) tcc_value_load(v, batch[k].data);
-        for (int k = 0; k < r->train->inputs.count && is_stored(n); k++)
-            if (!strcmp(r->train->inputs.data[k]->attrs->input.name, name)) copy_drawn(&state[k], &values[i]);
     }
     user_batch_free(r->p, batch);
     return values;
@@ -138,11 +131,13 @@ static void store(const tcc_value *from, tcc_value *to) {
     free(packed);
 }
 
-static void store_drawn(const tcc_drawn *from, tcc_drawn *to) {
+/* Moves it there. */
+static void store_drawn(tcc_drawn *from, tcc_drawn *to) {
     tcc_drawn_free(&(tcc_noise){.draws = DRAWS}, to);
-    copy_drawn(from, to);
-    store(&from->exact, &to->exact);
-    for (int d = 0; from->draws && d < DRAWS; d++) store(&from->draws[d], &to->draws[d]);
+    *to = *from;
+    *from = (tcc_drawn){0};
+    store(&to->exact, &to->exact);
+    for (int d = 0; to->draws && d < DRAWS; d++) store(&to->draws[d], &to->draws[d]);
 }
 
 static tcc_status run_once(user_reference *r, const tcc_graph *g, tcc_drawn *state, int when) {
@@ -152,6 +147,9 @@ static tcc_status run_once(user_reference *r, const tcc_graph *g, tcc_drawn *sta
     tcc_drawn *inputs = make_inputs(r, g, state, when == USER_TRAIN_STEPS + 1 ? USER_TRAIN_STEPS : when);
     tcc_drawn *outputs = calloc((size_t)g->outputs.count + 1, sizeof *outputs);
     tcc_status status = tcc_graph_eval_draws(g, inputs, &noise, outputs, &r->model->cx->diag);
+    for (int i = 0; i < g->inputs.count; i++)
+        if (is_stored(g->inputs.data[i])) inputs[i] = (tcc_drawn){0};
+    free_all(inputs, g->inputs.count);
     for (int i = 0; i < g->outputs.count && status == TCC_OK; i++) {
         const tcc_output *o = &g->outputs.data[i];
         if (o->alias < 0) see(r, o->name, when, &outputs[i]);
@@ -159,7 +157,6 @@ static tcc_status run_once(user_reference *r, const tcc_graph *g, tcc_drawn *sta
         const bool shown = o->alias >= 0 && !tcc_input_is_copy(g->inputs.data[o->alias]);
         if (shown && when == USER_TRAIN_STEPS - 1) see(r, o->name, USER_TRAIN_STEPS, &state[o->alias]);
     }
-    free_all(inputs, g->inputs.count);
     free_all(outputs, g->outputs.count);
     return status;
 }
