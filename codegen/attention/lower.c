@@ -81,22 +81,39 @@ static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, 
     return TCC_OK;
 }
 
+static tcc_attention_role role_of(const tcc_node *hero) {
+    switch (hero->op) {
+    case TCC_OP_SDPA: return TCC_ATTENTION_O;
+    case TCC_OP_SDPA_LSE: return TCC_ATTENTION_LSE;
+    case TCC_OP_SDPA_GRAD_Q: return TCC_ATTENTION_DQ;
+    case TCC_OP_SDPA_GRAD_K: return TCC_ATTENTION_DK;
+    case TCC_OP_SDPA_GRAD_V: return TCC_ATTENTION_DV;
+    default: return TCC_ATTENTION_ROLES;
+    }
+}
+
 /* --- Outputs: a hero, or views of it */
 
 typedef struct capture {
     const tcc_node *hero;
     tcc_affine at[TCC_MAX_RANK];
-    bool stored;   /* give the value from memory, instead of a port: */
-    int temporary; /* f32 there, or -1: the hero's own place */
+    bool stored;        /* give the value from memory, instead of a port: */
+    int temporary;      /* f32 there, or -1: the hero's own place */
+    const lowered *all; /* stored: other heroes lie in temporaries of theirs */
 } capture;
 
 static const tcc_expr *hero_at(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates, void *user) {
     capture *c = user;
-    if (n != c->hero) return NULL;
+    int temporary = c->temporary;
+    if (n != c->hero) {
+        const tcc_attention_role role = c->stored ? role_of(n) : TCC_ATTENTION_ROLES;
+        if (role == TCC_ATTENTION_ROLES || !c->all->a.has[role] || c->all->buffers[role].node) return NULL;
+        temporary = c->all->buffers[role].temporary;
+    }
     if (c->stored) {
         tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, coordinates, n->type.rank, n->type.dims));
-        if (c->temporary < 0) return tcc_expr_load(b, tcc_body_buffer_of(b, n, 0, false), position, NULL);
-        const tcc_expr *x = tcc_expr_load(b, tcc_body_temporary(b, c->temporary, TCC_F32, false), position, NULL);
+        if (temporary < 0) return tcc_expr_load(b, tcc_body_buffer_of(b, n, 0, false), position, b->guard);
+        const tcc_expr *x = tcc_expr_load(b, tcc_body_temporary(b, temporary, TCC_F32, false), position, b->guard);
         return x && n->type.dtype != TCC_F32 ? tcc_expr_point(b, TCC_OP_CAST, n->type.dtype, &x, 1) : x;
     }
     for (int i = 0; i < n->type.rank; i++) c->at[i] = coordinates[i];
@@ -144,13 +161,14 @@ static tcc_status output_strides(tcc_lowering *l, const tcc_node *output, const 
 }
 
 /* An output that the kernel did not write itself: copied from the hero's own place, or rounded from a temporary. */
-static tcc_status copy_output(tcc_lowering *l, const tcc_node *output, const tcc_node *hero, int temporary) {
+static tcc_status copy_output(tcc_lowering *l, const lowered *all, const tcc_node *output, const tcc_node *hero,
+                              int temporary) {
     tcc_iteration it;
     tcc_iteration_init(&it, output->type.rank, output->type.dims);
     for (;;) {
         tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
         if (!b) return tcc_enomem(l->diag);
-        capture c = {.hero = hero, .stored = true, .temporary = temporary};
+        capture c = {.hero = hero, .stored = true, .temporary = temporary, .all = all};
         tcc_affine at[TCC_MAX_RANK];
         tcc_iteration_open(b, &it, at);
         b->special = hero_at;
@@ -163,18 +181,20 @@ static tcc_status copy_output(tcc_lowering *l, const tcc_node *output, const tcc
     }
 }
 
-static tcc_attention_role role_of(const tcc_node *hero) {
-    switch (hero->op) {
-    case TCC_OP_SDPA: return TCC_ATTENTION_O;
-    case TCC_OP_SDPA_LSE: return TCC_ATTENTION_LSE;
-    case TCC_OP_SDPA_GRAD_Q: return TCC_ATTENTION_DQ;
-    case TCC_OP_SDPA_GRAD_K: return TCC_ATTENTION_DK;
-    case TCC_OP_SDPA_GRAD_V: return TCC_ATTENTION_DV;
-    default: return TCC_ATTENTION_ROLES;
-    }
+/* The kernel writes f32 into a temporary, which is rounded afterwards. */
+static tcc_status rounded_output(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *hero) {
+    int64_t strides[TCC_MAX_RANK];
+    const int temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * 4);
+    if (temporary < 0) return TCC_ENOMEM;
+    out->dtypes[role] = TCC_F32;
+    out->buffers[role] = (tcc_plan_buffer){.temporary = temporary, .written = true};
+    tcc_operand_dense(&hero->type, strides);
+    set_operand(out, role, &hero->type, strides, 0);
+    return TCC_OK;
 }
 
-/* Gradients that are written side by side into one tensor. */
+/* Gradients that are written side by side into one tensor; where the kernel does not write its type, rounded
+ * afterwards. */
 static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *concat, bool *possible) {
     int64_t axis = concat->attrs->axis.axis, offset = 0, dense[TCC_MAX_RANK];
     tcc_operand_dense(&concat->type, dense);
@@ -182,8 +202,11 @@ static tcc_status packed_output(tcc_lowering *l, lowered *out, const tcc_node *c
         const tcc_node *part = concat->operands[i], *hero = hero_of(part);
         tcc_attention_role role = role_of(hero);
         int64_t strides[TCC_MAX_RANK];
-        *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role] &&
-                    (concat->type.dtype == TCC_F32 || concat->type.dtype == out->narrow);
+        *possible = role != TCC_ATTENTION_ROLES && !out->a.has[role];
+        if (*possible && concat->type.dtype != TCC_F32 && concat->type.dtype != out->narrow) {
+            TCC_TRY(rounded_output(l, out, role, hero));
+            continue;
+        }
         if (*possible) out->dtypes[role] = concat->type.dtype;
         if (*possible) TCC_TRY(output_strides(l, part, concat->type.dims, hero, strides, possible));
         if (!*possible) break;
@@ -218,11 +241,7 @@ static tcc_status outputs(tcc_lowering *l, lowered *out, bool *possible) {
             bool direct = n->type.dtype == TCC_F32 || (n->type.dtype == out->narrow && role != TCC_ATTENTION_LSE);
             out->dtypes[role] = direct ? n->type.dtype : TCC_F32;
             if (!direct) { /* every output of it is rounded afterwards */
-                out->buffers[role] = (tcc_plan_buffer){
-                    .temporary = tcc_lowering_temporary(l, tcc_type_numel(&hero->type) * 4), .written = true};
-                if (out->buffers[role].temporary < 0) return TCC_ENOMEM;
-                tcc_operand_dense(&hero->type, strides);
-                set_operand(out, role, &hero->type, strides, 0);
+                TCC_TRY(rounded_output(l, out, role, hero));
                 continue;
             }
             if (n == hero) tcc_operand_dense(&n->type, strides);
@@ -237,7 +256,7 @@ static tcc_status copy_further_outputs(tcc_lowering *l, const lowered *k) {
     for (int i = 0; i < l->group->n_outputs; i++) {
         const tcc_node *n = l->group->outputs[i], *hero = hero_of(n);
         const tcc_plan_buffer *from = &k->buffers[role_of(hero)];
-        if (from->node != n) TCC_TRY(copy_output(l, n, hero, from->node ? -1 : from->temporary));
+        if (from->node != n) TCC_TRY(copy_output(l, k, n, hero, from->node ? -1 : from->temporary));
     }
     return TCC_OK;
 }

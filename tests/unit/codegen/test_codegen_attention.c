@@ -97,6 +97,34 @@ static void narrow_types_sum_in_float(void **state) {
     check_text(text, &(compiled_options){.tolerance = 2e-2});
 }
 
+/* Gradients that are parts of one narrow tensor: one kernel makes them, and a copy rounds all three. */
+static void narrow_gradients_side_by_side(void **state) {
+    (void)state;
+    const char *const text = "graph @packed {\n"
+                             "  %0 = input {name=\"q\"} : bf16[3,10,16]\n"
+                             "  %1 = input {name=\"k\"} : bf16[3,10,16]\n"
+                             "  %2 = input {name=\"v\"} : bf16[3,10,16]\n"
+                             "  %3 = input {name=\"d\"} : bf16[3,10,16]\n"
+                             "  %4 = sdpa(%0, %1, %2) {scale=0.5, causal=true} : bf16[3,10,16]\n"
+                             "  %5 = sdpa_lse(%0, %1) {scale=0.5, causal=true} : f32[3,10]\n"
+                             "  %6 = sdpa_grad_q(%0, %1, %2, %4, %5, %3) {scale=0.5, causal=true} : bf16[3,10,16]\n"
+                             "  %7 = sdpa_grad_k(%0, %1, %2, %4, %5, %3) {scale=0.5, causal=true} : bf16[3,10,16]\n"
+                             "  %8 = sdpa_grad_v(%0, %1, %2, %4, %5, %3) {scale=0.5, causal=true} : bf16[3,10,16]\n"
+                             "  %9 = concat(%6, %7, %8) {axis=2} : bf16[3,10,48]\n"
+                             "  output \"y\" %4\n"
+                             "  output \"d\" %9\n"
+                             "}\n";
+    check_text(text, &(compiled_options){.tolerance = 2e-2});
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text, &diag);
+    compiled *c = compiled_create(g, &(compiled_options){0});
+    int kernels = 0;
+    for (int i = 0; i < c->program->n_kernels; i++) kernels += !strcmp(c->program->kernels[i].schedule, "attention");
+    assert_int_equal(kernels, 2); /* forward and backward */
+    compiled_destroy(c);
+    tcc_graph_destroy(g);
+}
+
 /* Rows of draws that begin at any place in their fours, and at none but the first; tails of queries, keys and widths;
  * blocks of keys. */
 static void dropout(void **state) {
@@ -191,6 +219,7 @@ int main(void) {
         cmocka_unit_test(gradients),
         cmocka_unit_test(masks),
         cmocka_unit_test(narrow_types_sum_in_float),
+        cmocka_unit_test(narrow_gradients_side_by_side),
         cmocka_unit_test(dropout),
         cmocka_unit_test(dropout_of_other_types),
         cmocka_unit_test(a_key_that_lies_apart),
