@@ -18,8 +18,7 @@ enum {
     LEAST_SPLIT_K = 256,          /* of k in one part of a split sum */
     LEAST_ROWS = 7,
     CACHE_WAYS = 8,
-    ROWS_OF_STREAM = 6, /* with these, two multiply-adds a cycle need 21 bytes of B */
-    NEAR = 512,         /* floats: rows closer than this are read in place about as fast as packed */
+    NEAR = 512, /* floats: rows closer than this are read in place about as fast as packed */
     /* With less of m, n or k packing bf16 by pairs costs more than its products save. */
     LEAST_BF16_ROWS = 8,
     LEAST_BF16_K = 16,
@@ -250,6 +249,14 @@ static void choose_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
         }
 }
 
+/* A panel comes from the second-level cache again for each tile: few rows wait for it. */
+double tcc_tile_cycles(int rows, int vectors) {
+    enum { ROWS_OF_STREAM = 6 }; /* with these, two multiply-adds a cycle need 21 bytes of B */
+    double work = rows * vectors, loads = vectors + 0.5 * rows;
+    return fmax(fmax(work, loads), 8) + 0.1 * (vectors + rows) +
+           0.5 * (rows < ROWS_OF_STREAM ? ROWS_OF_STREAM - rows : 0);
+}
+
 /* The tile whose whole cover of M x N costs least: multiply-adds, or loads where these bind, and a little for each
  * operand. */
 static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
@@ -262,11 +269,8 @@ static void choose_tile(tcc_contract_plan *p, const tcc_llvm_target *target) {
             if (p->c.n_windows && !reads_bf16(p) && p->row_extent < p->M && r > 6)
                 continue; /* rows an image apart fall into one set of the cache */
             if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && vectors % v) continue; /* B is read in place */
-            double work = r * v, loads = v + 0.5 * r;
-            /* A panel comes from the second-level cache again for each tile: few rows wait for it. */
-            double cycles = fmax(fmax(work, loads), 8) + 0.1 * (v + r) +
-                            0.5 * (r < ROWS_OF_STREAM ? ROWS_OF_STREAM - r : 0);
-            double cost = cycles * (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
+            double cost = tcc_tile_cycles(r, v) *
+                          (double)(p->M / p->row_extent * ceil_div(p->row_extent, r) * ceil_div(vectors, v));
             if (cost < best * 0.999) best = cost, p->rows = r, p->vectors = v;
         }
 }

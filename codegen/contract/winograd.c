@@ -151,12 +151,12 @@ static void store_filter(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef *ta
     for (int i = 0; i < 9; i++) turned[i] = taps[w->turned ? 8 - i : i];
     map_both(e, map_filter, 3, 4, turned, out);
     for (int i = 0; i < POINTS; i++)
-        tcc_emit_store(e, out[i], at_constant(e, to, i * w->channels * w->width), e->lanes * 4);
+        tcc_emit_store(e, out[i], at_constant(e, to, i * tcc_winograd_filter_point_floats(w)), e->lanes * 4);
 }
 
 tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_winograd *w = plan->data;
-    const int64_t lanes = e->lanes, k_blocks = w->channels / lanes;
+    const int64_t lanes = e->lanes, k_blocks = w->channels / lanes, point = tcc_winograd_filter_point_floats(w);
     tcc_emit_kernel_begin(e, symbol);
     LLVMValueRef filter = tcc_emit_buffer(e, 0), result = tcc_emit_buffer(e, 1);
     LLVMValueRef square = w->filter_in == 1 ? tcc_emit_local(e, e->f32, 9 * lanes * lanes) : NULL;
@@ -164,8 +164,7 @@ tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan,
     tcc_emit_items_begin(e, &items);
     LLVMValueRef k0 = times(e, tcc_emit_rem(e, items.index, k_blocks), lanes),
                  panel = tcc_emit_div(e, items.index, k_blocks);
-    LLVMValueRef to = at(e, result,
-                         tcc_emit_add(e, times(e, panel, POINTS * w->channels * w->width), times(e, k0, w->width)));
+    LLVMValueRef to = at(e, result, tcc_emit_add(e, times(e, panel, POINTS * point), times(e, k0, w->width)));
     LLVMValueRef from = at(e, filter,
                            tcc_emit_add(e, times(e, panel, w->width * w->filter_out), times(e, k0, w->filter_in)));
     tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), lanes, NULL, 0);
@@ -285,7 +284,8 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
     LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles),
                                       tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
     if (w->tiles % w->block_tiles == 0) count = tcc_emit_i64(e, w->block_tiles);
-    LLVMValueRef panel_filter = at(e, filter, times(e, panel, POINTS * w->channels * w->width));
+    const int64_t point = tcc_winograd_filter_point_floats(w);
+    LLVMValueRef panel_filter = at(e, filter, times(e, panel, POINTS * point));
     tcc_emit_loop_begin(e, &blocks, tcc_emit_i64(e, 0), tcc_emit_i64(e, k_blocks), 1, NULL, 0);
     LLVMValueRef block_image = at(e, image, times(e, blocks.index, w->block_k));
     tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
@@ -293,7 +293,7 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
                     at(e, tiles_at, times(e, tiles.index, w->row)), stride);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
-    LLVMValueRef k0 = tcc_emit_add(e, times(e, points.index, w->channels), times(e, blocks.index, w->block_k));
+    LLVMValueRef b = tcc_emit_add(e, times(e, points.index, point), times(e, blocks.index, w->block_k * w->width));
     /* Rows past the last tile are made of what scratch holds, and never read. */
     product p = {.rows = w->block_tiles,
                  .k = w->block_k,
@@ -302,7 +302,7 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
                  .b_k = w->width,
                  .sums_row = w->width,
                  .a = at(e, tiles_at, times(e, points.index, stride)),
-                 .b = at(e, panel_filter, times(e, k0, w->width)),
+                 .b = at(e, panel_filter, b),
                  .sums = at(e, sums_at, times(e, points.index, products)),
                  .again = k_blocks == 1 ? NULL
                                         : LLVMBuildICmp(e->builder, LLVMIntNE, blocks.index, tcc_emit_i64(e, 0), "")};

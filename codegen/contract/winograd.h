@@ -43,7 +43,10 @@ typedef struct tcc_winograd {
 void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w);
 void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w);
 int64_t tcc_winograd_filter_floats(const tcc_winograd *w); /* of a transformed filter */
-int64_t tcc_winograd_point_floats(const tcc_winograd *w);  /* of a point of all tiles of a block */
+/* Of a point of a panel of it. Points are written side by side: they lie a cache line off a power of two apart, because
+ * 16 lines that fall into one set would push each other out. */
+int64_t tcc_winograd_filter_point_floats(const tcc_winograd *w);
+int64_t tcc_winograd_point_floats(const tcc_winograd *w); /* of a point of all tiles of a block */
 int64_t tcc_winograd_filter_items(const tcc_llvm_target *target, const tcc_winograd *w);
 
 /* Kernels; the plan's data is a tcc_winograd. No params. Buffers: */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Planning Winograd's convolutions; see winograd.h. */
+#include "codegen/contract/internal.h"
 #include "codegen/contract/winograd.h"
 
 #include <math.h>
@@ -22,11 +23,6 @@ static int64_t odd_lines(int64_t floats) {
     return (lines + (lines % 2 == 0)) * SLACK;
 }
 
-/* Cycles of the register tile for a step of k. */
-static double tile_cycles(int rows, int vectors) {
-    return fmax(fmax(rows * vectors, vectors + 0.5 * rows), 8) + 0.1 * (vectors + rows);
-}
-
 static bool tile_fits(const tcc_llvm_target *target, int rows, int vectors) {
     return rows * vectors + vectors + 1 < target->registers && 16 * rows * vectors <= 13 * target->registers;
 }
@@ -42,14 +38,17 @@ static void choose_width(const tcc_llvm_target *target, int64_t columns, tcc_win
     for (int v = 1; v <= 6; v++) {
         int rows = 1;
         while (tile_fits(target, rows + 1, v)) rows++;
-        double cost = tile_cycles(rows, v) / (rows * v);
+        double cost = tcc_tile_cycles(rows, v) / (rows * v);
         if (of_item % v == 0 && cost < best * 0.999) best = cost, w->vectors = v;
     }
     w->width = of_item * target->lanes;
     w->panels = columns / w->width;
 }
 
-int64_t tcc_winograd_filter_floats(const tcc_winograd *w) { return POINTS * w->channels * w->out_channels; }
+int64_t tcc_winograd_filter_point_floats(const tcc_winograd *w) { return w->channels * w->width + SLACK; }
+int64_t tcc_winograd_filter_floats(const tcc_winograd *w) {
+    return POINTS * w->panels * tcc_winograd_filter_point_floats(w);
+}
 
 int64_t tcc_winograd_filter_items(const tcc_llvm_target *target, const tcc_winograd *w) {
     return w->panels * (w->channels / target->lanes);
@@ -69,7 +68,7 @@ void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w) {
             for (int64_t tiles = round_up(w->tiles < 24 ? w->tiles : 24, r); tiles < w->tiles + r; tiles += r) {
                 if (tiles > 24 + r && tiles * POINTS * (row + w->width) > most_floats) break;
                 int64_t blocks = ceil_div(w->tiles, tiles);
-                double steps = (double)(blocks * (tiles / r)) * tile_cycles(r, w->vectors);
+                double steps = (double)(blocks * (tiles / r)) * tcc_tile_cycles(r, w->vectors);
                 /* Sums go to scratch and back, filters come from afar, and there should be some items. */
                 double cost = steps * (1 + 3.0 / (double)block_k + 2.0 / (double)tiles) *
                               (blocks * w->panels < 8 ? 1.2 : 1);
@@ -94,7 +93,7 @@ void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w) {
     w->row_blocks = w->out_channels / w->block_rows;
     double best = INFINITY;
     for (int r = 1; tile_fits(target, r, w->vectors); r++) {
-        double cost = tile_cycles(r, w->vectors) * (double)ceil_div(w->block_rows, r);
+        double cost = tcc_tile_cycles(r, w->vectors) * (double)ceil_div(w->block_rows, r);
         if (cost < best * 0.999) best = cost, w->tile_height = r;
     }
     w->block_tiles = w->tiles < GRADIENT_TILES ? w->tiles : GRADIENT_TILES;
