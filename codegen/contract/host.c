@@ -308,23 +308,6 @@ static LLVMValueRef partial_of_tile(tcc_emitter *e, const kernel *k) {
                        tcc_emit_mul(e, slot, tcc_emit_i64(e, (int64_t)p->rows * p->vectors * e->lanes)));
 }
 
-/* Begins the sums: with zeros, or, of tiles, with those of earlier blocks of k. */
-static void begin_sums(tcc_emitter *e, kernel *k) {
-    const tcc_contract_plan *p = k->p;
-    if (!uses_tiles(p)) {
-        for (int i = 0; i < p->rows * p->vectors; i++) k->sums[i] = tcc_emit_float(e, e->vf32, 0);
-        return;
-    }
-    tcc_emit_if first;
-    if (p->k_blocks_per_split > 1) {
-        tcc_emit_if_begin(e, &first, LLVMBuildICmp(e->builder, LLVMIntNE, k->number, k->block0, ""));
-        tcc_tile_begin(e, p->rows, p->vectors, partial_of_tile(e, k));
-        tcc_emit_if_else(e, &first);
-    }
-    tcc_tile_begin(e, p->rows, p->vectors, NULL);
-    if (p->k_blocks_per_split > 1) tcc_emit_if_end(e, &first);
-}
-
 /* The rows of the tile of that number, and its sums over the block of k. */
 static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     const tcc_contract_plan *p = k->p;
@@ -366,7 +349,8 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     }
     k->row[p->c.m.n - 1] = in_last;
     k->row0 = row0, k->first_row = first_row;
-    begin_sums(e, k);
+    for (int i = 0; i < p->rows * p->vectors; i++) k->sums[i] = tcc_emit_float(e, e->vf32, 0);
+    if (uses_tiles(p)) tcc_tile_begin(e, p->rows, p->vectors);
     if (!p->K) return;
     tcc_contract_part parts[TCC_CONTRACT_MAX_DIMS] = {0};
     LLVMValueRef tile_b = k->panel_b;
@@ -395,21 +379,30 @@ static void add_partial(tcc_emitter *e, kernel *k) {
     tcc_emit_if_end(e, &finish);
 }
 
-/* Tiles' sums, which began with those of earlier blocks: on to the next block, or to where they are finished. */
+/* Tiles' sums are set down in scratch; those of earlier blocks of k are added, and left there or finished. */
 static void end_tiles(tcc_emitter *e, kernel *k) {
     const tcc_contract_plan *p = k->p;
-    tcc_emit_if finish;
-    if (p->k_blocks_per_split > 1) {
-        LLVMValueRef next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
-        tcc_emit_if_begin(e, &finish, LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, ""));
-    }
     tcc_tile_end(e, p->rows, p->vectors, k->stage);
-    emit_tile_end(e, k);
-    if (p->k_blocks_per_split > 1) {
-        tcc_emit_if_else(e, &finish);
-        tcc_tile_end(e, p->rows, p->vectors, partial_of_tile(e, k));
-        tcc_emit_if_end(e, &finish);
+    if (p->k_blocks_per_split == 1) {
+        emit_tile_end(e, k);
+        return;
     }
+    LLVMValueRef partial = partial_of_tile(e, k), next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
+    LLVMValueRef is_last = LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, "");
+    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildICmp(e->builder, LLVMIntNE, k->number, k->block0, ""), e->lanes);
+    LLVMValueRef to = tcc_emit_select(e, is_last, k->stage, partial);
+    tcc_emit_loop sums;
+    tcc_emit_loop_begin(e, &sums, tcc_emit_i64(e, 0), tcc_emit_i64(e, (int64_t)p->rows * p->vectors * e->lanes),
+                        e->lanes, NULL, 0);
+    LLVMValueRef before = tcc_emit_load_masked(e, e->vf32, tcc_emit_at(e, e->f32, partial, sums.index), again);
+    LLVMValueRef value = tcc_emit_load(e, e->vf32, tcc_emit_at(e, e->f32, k->stage, sums.index), e->lanes * 4);
+    tcc_emit_store(e, LLVMBuildFAdd(e->builder, before, value, ""), tcc_emit_at(e, e->f32, to, sums.index),
+                   e->lanes * 4);
+    tcc_emit_loop_end(e, &sums, NULL);
+    tcc_emit_if finish;
+    tcc_emit_if_begin(e, &finish, is_last);
+    emit_tile_end(e, k);
+    tcc_emit_if_end(e, &finish);
 }
 
 void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,

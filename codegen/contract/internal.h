@@ -90,8 +90,8 @@ typedef struct tcc_tile {
     tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
 } tcc_tile;
 
-/* Sums of tiles, which lie in memory as rows of vectors * lanes f32. `from` NULL: zeros. */
-void tcc_tile_begin(tcc_emitter *e, int rows, int vectors, LLVMValueRef from);
+/* Sums of tiles begin as zeros, and end in memory as rows of vectors * lanes f32. */
+void tcc_tile_begin(tcc_emitter *e, int rows, int vectors);
 void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to);
 /* Rows of each tile of registers, for tcc_emit_tiles_begin. */
 void tcc_tile_configure(int rows, int vectors, int *out);

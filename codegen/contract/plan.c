@@ -391,10 +391,12 @@ static void choose_blocks(tcc_contract_plan *p, const tcc_llvm_target *target) {
     int64_t wanted = (int64_t)fmin(fmax(p->flop / (item_flop * faster), 1), MOST_ITEMS), before = 0;
     tcc_contract_plan trial = *p;
     double best = INFINITY;
+    int64_t all_k = 1; /* as it is packed */
+    for (int i = 0; i < p->c.k.n; i++) all_k *= tcc_contract_k_extent(p, i);
     for (int64_t splits = 1; splits <= MOST_ITEMS && (splits == 1 || p->K / splits >= LEAST_SPLIT_K);
          splits += (splits + 2) / 3)
         for (int64_t most = BLOCK_K; most >= LEAST_SPLIT_K; most -= most / 3) {
-            choose_k_blocks(&trial, max64(1, min64(most, ceil_div(p->K, splits))));
+            choose_k_blocks(&trial, max64(1, min64(most, ceil_div(all_k, splits))));
             trial.k_blocks_per_split = ceil_div(trial.k_blocks, splits);
             trial.k_splits = ceil_div(trial.k_blocks, trial.k_blocks_per_split);
             int64_t same = trial.block_k * 64 + trial.k_splits;

@@ -23,14 +23,9 @@ void tcc_tile_configure(int rows, int vectors, int *out) {
 /* Where the tile of sums lies: bytes from the first one. */
 static int64_t place_of(int i, int v, int vectors) { return (int64_t)i * HIGH * vectors * ROW_BYTES + v * ROW_BYTES; }
 
-void tcc_tile_begin(tcc_emitter *e, int rows, int vectors, LLVMValueRef from) {
+void tcc_tile_begin(tcc_emitter *e, int rows, int vectors) {
     for (int i = 0; i * HIGH < rows; i++)
-        for (int v = 0; v < vectors; v++) {
-            if (!from) tcc_emit_tile_zero(e, i * ACROSS + v);
-            else
-                tcc_emit_tile_load(e, i * ACROSS + v, tcc_emit_at_bytes(e, from, place_of(i, v, vectors)),
-                                   vectors * ROW_BYTES);
-        }
+        for (int v = 0; v < vectors; v++) tcc_emit_tile_zero(e, i * ACROSS + v);
 }
 
 void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to) {
