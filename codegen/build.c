@@ -30,7 +30,8 @@ static tcc_status resolve(tcc_builder *b, const tcc_lowering *l, const tcc_plan_
         *out = (tcc_buffer){TCC_SPACE_ARENA, -1, 0, 0};
         return TCC_OK;
     }
-    const tcc_temporary *t = l->choice ? &l->choice->temporaries[from->temporary] : NULL;
+    const tcc_implementation *choice = l->params.choice;
+    const tcc_temporary *t = choice ? &choice->temporaries[from->temporary] : NULL;
     if (!t || !t->placed) return TCC_BUG(b->diag, "no memory was planned for a temporary");
     *out = (tcc_buffer){TCC_SPACE_ARENA, -1, t->offset_bytes, t->size_bytes};
     return TCC_OK;
@@ -81,9 +82,10 @@ static tcc_status add_launch(tcc_builder *b, const tcc_lowering *l, int at, cons
     d.step = (tcc_step){
         .label = label, .lines = lines, .flop = launch->flop, .bytes = bytes_of(buffers, n), .grain = launch->grain};
     d.step.implementation = "";
-    if (l->choice) {
-        d.step.predicted_s = 1e-9 * (double)l->choice->launches[at].ns;
-        d.step.implementation = tcc_builder_keep(b, l->choice->name, strlen(l->choice->name) + 1);
+    const tcc_implementation *choice = l->params.choice;
+    if (choice) {
+        d.step.predicted_s = 1e-9 * (double)choice->launches[at].ns;
+        d.step.implementation = tcc_builder_keep(b, choice->name, strlen(choice->name) + 1);
         if (!d.step.implementation) return tcc_enomem(b->diag);
     }
     if (launch->library) {
@@ -131,13 +133,9 @@ static tcc_status add_copy(tcc_builder *b, tcc_buffer from, tcc_buffer to, const
 }
 
 static tcc_status add_group(tcc_builder *b, const tcc_group *group) {
-    tcc_lowering fresh = {.arena = &b->scratch,
-                          .diag = b->diag, /* without a log: all was said when it was proposed */
-                          .graph = b->g,
-                          .group = group,
-                          .choice = group->implementation,
-                          .target = b->target,
-                          .options = b->options};
+    /* Without a log: all was said when it was proposed. */
+    tcc_lowering fresh = tcc_lowering_of(&b->scratch, b->diag, b->g, group, group->implementation, b->options);
+    fresh.target = b->target;
     if (!tcc_vec_push(&b->lowerings, fresh)) return tcc_enomem(b->diag);
     tcc_lowering *l = &b->lowerings.data[b->lowerings.count - 1];
     TCC_TRY(tcc_select_lower(l));

@@ -77,10 +77,10 @@ tcc_implementation *tcc_choice_record(const tcc_lowering *l, tcc_arena *arena, c
     tcc_implementation *x = TCC_ARENA_NEW(arena, tcc_implementation);
     if (!x) goto out_of_memory;
     *x = (tcc_implementation){.name = name,
-                              .n_params = l->params.count,
+                              .n_params = l->params.settled.count,
                               .n_launches = l->launches.count,
                               .n_temporaries = l->temporaries.count};
-    x->params = tcc_arena_copy(arena, l->params.data, sizeof *x->params * (size_t)x->n_params);
+    x->params = tcc_arena_copy(arena, l->params.settled.data, sizeof *x->params * (size_t)x->n_params);
     x->launches = TCC_ARENA_ARRAY(arena, tcc_launch, x->n_launches);
     x->temporaries = TCC_ARENA_ARRAY(arena, tcc_temporary, x->n_temporaries);
     if (!x->params || !x->launches || !x->temporaries) goto out_of_memory;
@@ -116,14 +116,23 @@ static bool same_launch(const tcc_launch *a, const tcc_launch *b) {
            same_values(a->writes, a->n_writes, b->writes, b->n_writes);
 }
 
+tcc_status tcc_choice_check_params(const tcc_lowering *l) {
+    const tcc_implementation *chosen = l->params.choice;
+    for (int i = 0; i < chosen->n_params; i++) {
+        bool known = false;
+        for (int k = 0; k < l->params.settled.count; k++)
+            known = known || !strcmp(l->params.settled.data[k].name, chosen->params[i].name);
+        if (!known)
+            return tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc, "\"%s\" of %s has no parameter %s", chosen->name,
+                             tcc_node_text(l->group->hero), chosen->params[i].name);
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc_choice_check(const tcc_lowering *l) {
-    const tcc_implementation *chosen = l->choice, *made = tcc_choice_record(l, l->arena, chosen->name);
+    const tcc_implementation *chosen = l->params.choice, *made = tcc_choice_record(l, l->arena, chosen->name);
     if (!made) return TCC_ENOMEM;
-    bool same = made->n_params == chosen->n_params && made->n_launches == chosen->n_launches &&
-                made->n_temporaries == chosen->n_temporaries;
-    for (int i = 0; same && i < made->n_params; i++)
-        same = !strcmp(made->params[i].name, chosen->params[i].name) &&
-               made->params[i].value == chosen->params[i].value;
+    bool same = made->n_launches == chosen->n_launches && made->n_temporaries == chosen->n_temporaries;
     for (int i = 0; same && i < made->n_launches; i++) same = same_launch(&made->launches[i], &chosen->launches[i]);
     for (int i = 0; same && i < made->n_temporaries; i++) {
         const tcc_temporary *a = &made->temporaries[i], *b = &chosen->temporaries[i];
@@ -131,6 +140,7 @@ tcc_status tcc_choice_check(const tcc_lowering *l) {
     }
     if (same) return TCC_OK;
     return tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc,
-                     "\"%s\" runs %s otherwise on this target than the graph says: select again", chosen->name,
-                     tcc_node_text(l->group->hero));
+                     "\"%s\" runs %s otherwise on this target than the graph says: pass select writes down what its "
+                     "parameters make",
+                     chosen->name, tcc_node_text(l->group->hero));
 }

@@ -46,8 +46,10 @@ static const implementation implementations[] = {
 };
 enum { IMPLEMENTATIONS = sizeof implementations / sizeof implementations[0] };
 
-tcc_status tcc_select_lower(tcc_lowering *l) {
-    const char *name = l->choice ? l->choice->name : "pointwise";
+/* Lowers by the row of the choice, whose parameters are all asked for. */
+static tcc_status lower_by_choice(tcc_lowering *l) {
+    const tcc_implementation *choice = l->params.choice;
+    const char *name = choice ? choice->name : "pointwise";
     const implementation *row = NULL;
     for (int i = 0; i < IMPLEMENTATIONS; i++)
         if (!strcmp(implementations[i].name, name)) row = &implementations[i];
@@ -55,7 +57,12 @@ tcc_status tcc_select_lower(tcc_lowering *l) {
         return tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc,
                          "\"%s\" runs no group of this kind on this target: %s", name, tcc_node_text(l->group->hero));
     TCC_TRY(row->lower(l));
-    return l->choice ? tcc_choice_check(l) : TCC_OK;
+    return choice ? tcc_choice_check_params(l) : TCC_OK;
+}
+
+tcc_status tcc_select_lower(tcc_lowering *l) {
+    TCC_TRY(lower_by_choice(l));
+    return l->params.choice ? tcc_choice_check(l) : TCC_OK;
 }
 
 /* -- What is remembered -- */
@@ -171,13 +178,9 @@ static char *signature_of(const tcc_group *group, tcc_node *const *inputs, int n
 /* -- Candidates -- */
 
 static tcc_lowering lowering_of(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *scratch) {
-    return (tcc_lowering){.arena = scratch,
-                          .cx = s->cx,
-                          .diag = g->diag,
-                          .graph = g,
-                          .group = group,
-                          .target = s->options.target,
-                          .options = &s->options};
+    tcc_lowering l = tcc_lowering_of(scratch, g->diag, g, group, NULL, &s->options);
+    l.cx = s->cx;
+    return l;
 }
 
 static tcc_status candidates_of(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
@@ -317,6 +320,25 @@ static tcc_status candidates(void *user, const tcc_graph *g, const tcc_group *gr
     return candidates_of(user, g, group, arena, out);
 }
 
+static tcc_status follow(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                         const tcc_implementation **out) {
+    tcc_selector *s = user;
+    tcc_arena scratch = {0};
+    tcc_lowering l = lowering_of(s, g, group, &scratch);
+    const tcc_implementation *choice = l.params.choice = group->implementation;
+    l.params.completes = true;
+    tcc_status status = lower_by_choice(&l);
+    if (status == TCC_OK && !l.launches.count)
+        status = tcc_error(g->diag, TCC_EINVAL, group->hero->loc, "\"%s\" cannot run %s", choice->name,
+                           tcc_node_text(group->hero));
+    const char *name = status == TCC_OK ? tcc_arena_strdup(arena, choice->name) : NULL;
+    if (status == TCC_OK) *out = name ? tcc_choice_record(&l, arena, name) : NULL;
+    if (status == TCC_OK && !*out) status = name ? TCC_ENOMEM : tcc_enomem(g->diag);
+    tcc_lowering_clear(&l);
+    tcc_arena_free(&scratch);
+    return status;
+}
+
 /* -- Questions about libraries -- */
 
 static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
@@ -343,7 +365,7 @@ static bool takes_contraction(tcc_selector *s, const tcc_graph *g, tcc_node *her
         if (!is_call(&implementations[i])) continue;
         tcc_arena scratch = {0};
         tcc_lowering l = lowering_of(s, g, &group, &scratch);
-        l.diag = &quiet;
+        l.diag = l.params.diag = &quiet;
         takes = implementations[i].lower(&l) == TCC_OK && (l.launches.count || (l.cut && !sum));
         tcc_lowering_clear(&l);
         tcc_arena_free(&scratch);
@@ -388,6 +410,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
     s->asker = (tcc_norm_asker){cx, s->options.takes_call, s, all_norms};
     s->target = (tcc_pass_target){.user = s,
                                   .candidates = candidates,
+                                  .follow = follow,
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operands = gpu ? computes_operands : NULL,
                                   .sums_operands = s->takes_call ? sums_operands : NULL};

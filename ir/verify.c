@@ -217,6 +217,7 @@ static void check_implementation(verifier *v, int index) {
     bool *written = v->written;
     memset(written, 0, sizeof *written * (size_t)(group->n_outputs + x->n_temporaries));
     if (!*x->name) report(v, NULL, "group %d is run by nothing that has a name", index);
+    if (!x->n_launches && !x->n_temporaries) return; /* written by hand: select makes its launches */
     for (int i = 0; i < x->n_temporaries; i++) {
         const tcc_temporary *t = &x->temporaries[i];
         if (t->size_bytes < 1 || t->first < 0 || t->first > t->last || t->last >= x->n_launches)

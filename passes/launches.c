@@ -24,7 +24,7 @@ static int list_overwrites(const tcc_group *group, const tcc_launch *launch, tcc
 }
 
 const tcc_implementation *tcc_group_launches(tcc_arena *arena, const tcc_group *group) {
-    if (group->implementation) return group->implementation;
+    if (group->implementation && group->implementation->n_launches) return group->implementation;
     const int most = count_operands(group) + 1;
     tcc_implementation *x = TCC_ARENA_NEW(arena, tcc_implementation);
     tcc_launch *launch = TCC_ARENA_NEW(arena, tcc_launch);

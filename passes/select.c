@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * select: what runs each group. The target is asked for all candidates, and the one with the shortest predicted time is
  * taken. A candidate may run a part of the group only, as a library's call that leaves work behind it. It cuts the
- * group in two, and the target is asked about each part. After this pass no group is made, cut or widened. */
+ * group in two, and the target is asked about each part. After this pass no group is made, cut or widened.
+ *
+ * A group that has a choice keeps it: parameters that it lacks are decided, and its launches are made anew. So a choice
+ * can be written by hand, `by "reduce" {parts=4}`, and changed in a text. */
 #include "passes/select.h"
 
 #include "ir/support/alloc.h"
@@ -123,7 +126,17 @@ static void log_choice(const selection *s, const tcc_group *group, const tcc_can
     tcc_strbuf_free(&b);
 }
 
+/* The group with a choice of its own. */
+static tcc_status follow_choice(selection *s, const tcc_group *group) {
+    const tcc_implementation *followed;
+    TCC_TRY(s->target->follow(s->target->user, s->g, group, &s->scratch, &followed));
+    tcc_group chosen = *group;
+    chosen.implementation = (tcc_implementation *)followed; /* copied */
+    return tcc_ir_group(s->g, &chosen);
+}
+
 static tcc_status select_group(selection *s, const tcc_group *group) {
+    if (group->implementation) return follow_choice(s, group);
     tcc_candidates all = {0};
     tcc_status status = s->target->candidates(s->target->user, s->g, group, &s->scratch, &all);
     if (status == TCC_OK && !all.count) status = TCC_BUG(s->g->diag, "nothing runs %s", tcc_node_text(group->hero));

@@ -23,6 +23,11 @@ typedef struct tcc_pass_target {
      * Errors: TCC_EUNSUPPORTED with the node's line where there is none, TCC_ENOMEM, TCC_EBUG. */
     tcc_status (*candidates)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                              tcc_candidates *out);
+    /* What runs `group` of g by the choice that it has: the implementation of that name with those parameters; what it
+     * lacks of them is decided, and its launches are made anew. Errors: TCC_EINVAL with the node's line where this
+     * target has none such. */
+    tcc_status (*follow)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                         const tcc_implementation **out);
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */
     bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);

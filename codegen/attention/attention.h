@@ -12,6 +12,7 @@
 
 #include "codegen/body/access.h"
 #include "codegen/emit/llvm.h"
+#include "codegen/schedule/params.h"
 
 enum { TCC_ATTENTION_MAX_BATCH = 4 };
 
@@ -65,9 +66,10 @@ typedef struct tcc_attention_plan {
 /* What a kernel touches of an operand whose index (0, ..., 0) lies `offset` elements of `bytes` bytes from its buffer's
  * start. */
 tcc_region tcc_attention_region(const tcc_attention *a, tcc_attention_role role, int64_t offset, int64_t bytes);
-/* Errors: TCC_EBUG for an impossible description. */
-tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_diag *diag,
-                                   tcc_attention_plan *out);
+/* Settles rows, keys and queries of blocks; `params` NULL: as the plan decides. Errors: TCC_EBUG for an impossible
+ * description, TCC_EINVAL where no plan is made by the text's parameters. */
+tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_params *params,
+                                   tcc_diag *diag, tcc_attention_plan *out);
 void tcc_attention_key(const tcc_attention_plan *p, tcc_strbuf *out);
 /* Params: for each buffer the element offset of its index (0,...,0); with TCC_ATTENTION_RNG, last, the id of the draws.
  */

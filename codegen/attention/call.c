@@ -102,7 +102,7 @@ static double flop_of(const tcc_attention *a) {
 tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const tcc_plan_buffer *buffers,
                                   const int64_t *offsets, const tcc_dtype *dtypes, bool *done) {
     *done = false;
-    if (!l->choice && !l->options->takes_call) return TCC_OK;
+    if (!tcc_lowering_may_call(l)) return TCC_OK;
     tcc_sdpa_params p;
     const tcc_call call = a->backward ? TCC_CALL_SDPA_BACKWARD : TCC_CALL_SDPA_FORWARD;
     const char *name = tcc_call_get_info(call)->name, *what = a->backward ? "gradients of attention" : "attention";
@@ -112,10 +112,10 @@ tcc_status tcc_attention_add_call(tcc_lowering *l, const tcc_attention *a, const
                  (long long)p.batch, (long long)p.heads, (long long)p.queries, (long long)p.keys, why_not);
         return TCC_OK;
     }
-    if (!tcc_lowering_takes_call(l, name, (int64_t *)&p, &p.workspace_bytes)) return TCC_OK;
+    TCC_TRY(tcc_lowering_takes_call(l, name, (int64_t *)&p, &p.workspace_bytes, done));
+    if (!*done) return TCC_OK;
     tcc_logf(l->cx, TCC_LOG_FUSION, "cudnn for %s of %lld x %lld heads, %lld queries, %lld keys", what,
              (long long)p.batch, (long long)p.heads, (long long)p.queries, (long long)p.keys);
-    *done = true;
     tcc_plan_buffer at[ROLES + 1];
     const int n = n_roles[a->backward];
     tcc_region *regions = TCC_ARENA_ARRAY(l->arena, tcc_region, n + 1);

@@ -17,9 +17,45 @@ static bool is_aligned(const tcc_attention *a, tcc_attention_role role, int64_t 
     return bits % 4 == 0;
 }
 
+enum { LEAST_SIDE = 32, MOST_SIDE = 64 }; /* of a block: rows, columns */
+
+static int64_t scratch_of(const tcc_attention_gpu_plan *p) {
+    return p->matrix == TCC_F32 ? tcc_attention_fma_scratch(p) : tcc_attention_mma_scratch(p);
+}
+
+/* Gradients by keys take two products more: with more columns they would not have registers for their sums. */
+static int most_columns(const tcc_attention_gpu_plan *p) {
+    return p->kind == TCC_ATTENTION_GPU_KEYS ? LEAST_SIDE : MOST_SIDE;
+}
+
+/* As many rows and columns as shared memory holds. */
+static void choose_block(const tcc_hardware *hw, tcc_attention_gpu_plan *p) {
+    const int64_t most = hw->shared_optin_bytes < SCRATCH_LIMIT ? hw->shared_optin_bytes : SCRATCH_LIMIT;
+    static const struct {
+        int rows, columns;
+    } sizes[] = {{64, 64}, {64, 32}, {32, 32}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        p->rows = sizes[i].rows, p->columns = sizes[i].columns;
+        if (p->columns > most_columns(p)) continue;
+        if (p->matrix != TCC_F32 || scratch_of(p) <= most) break;
+    }
+}
+
+static tcc_status settle_block(const tcc_hardware *hw, tcc_attention_gpu_plan *p, tcc_params *params) {
+    const tcc_param_range rows = tcc_param_powers(LEAST_SIDE, MOST_SIDE);
+    const tcc_param_range columns = tcc_param_powers(LEAST_SIDE, most_columns(p));
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, rows, &p->rows));
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_COLUMNS, columns, &p->columns));
+    p->scratch_bytes = scratch_of(p);
+    if (p->scratch_bytes <= hw->shared_optin_bytes) return TCC_OK;
+    return tcc_params_refuse(params, TCC_PARAM_ROWS, p->rows,
+                             "fewer, for a block of %d x %d takes %lld bytes of shared memory, and has %lld", p->rows,
+                             p->columns, (long long)p->scratch_bytes, (long long)hw->shared_optin_bytes);
+}
+
 tcc_status tcc_attention_gpu_make_plan(const tcc_hardware *hw, const tcc_attention *a, tcc_attention_gpu_kind kind,
-                                       const int64_t *begins, const tcc_dtype *dtypes, tcc_diag *diag,
-                                       tcc_attention_gpu_plan *p) {
+                                       const int64_t *begins, const tcc_dtype *dtypes, tcc_params *params,
+                                       tcc_diag *diag, tcc_attention_gpu_plan *p) {
     *p = (tcc_attention_gpu_plan){.a = *a, .kind = kind, .matrix = dtypes[TCC_ATTENTION_Q]};
     if (a->T < 1 || a->S < 1 || a->D < 1 || a->E < 1 || a->D > TCC_ATTENTION_GPU_WIDTH ||
         a->E > TCC_ATTENTION_GPU_WIDTH || a->n_batch > TCC_ATTENTION_MAX_BATCH || a->T > INT32_MAX / 4 ||
@@ -34,20 +70,8 @@ tcc_status tcc_attention_gpu_make_plan(const tcc_hardware *hw, const tcc_attenti
         p->dtype[r] = dtypes[r];
         p->aligned[r] = a->has[r] && is_aligned(a, (tcc_attention_role)r, begins[r], of_v ? a->E : a->D);
     }
-    const int64_t most = hw->shared_optin_bytes < SCRATCH_LIMIT ? hw->shared_optin_bytes : SCRATCH_LIMIT;
-    /* As many rows and columns as shared memory holds. */
-    static const struct {
-        int rows, columns;
-    } sizes[] = {{64, 64}, {64, 32}, {32, 32}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        p->rows = sizes[i].rows, p->columns = sizes[i].columns;
-        p->scratch_bytes = tcc_attention_fma_scratch(p);
-        if (p->scratch_bytes <= most && !(kind == TCC_ATTENTION_GPU_KEYS && p->columns == 64)) break;
-    }
-    if (p->matrix != TCC_F32) {
-        p->rows = 64, p->columns = kind == TCC_ATTENTION_GPU_KEYS ? 32 : 64;
-        p->scratch_bytes = tcc_attention_mma_scratch(p);
-    }
+    choose_block(hw, p);
+    TCC_TRY(settle_block(hw, p, params));
     p->threads = 32 * p->rows / WARP_ROWS;
     p->blocks = p->threads >= 128 ? 2 : 3;
     p->row_blocks = (extent + p->rows - 1) / p->rows;

@@ -33,11 +33,12 @@ typedef struct tcc_attention_gpu_plan {
 
 /* `a` as for tcc_attention_make_plan, with TCC_ATTENTION_DELTA where KEYS needs it; `begins`: elements from a multiple
  * of 16 bytes to index (0, ..., 0) of each role. `dtypes`: of each in memory: f32; or q, k, v, do of one narrow type,
- * in rows and widths of whole 16 bytes, and o, dq, dk, dv of it or f32, for sm_80; the mask f32, f16 or bf16. Errors:
- * TCC_EBUG for an impossible description. */
+ * in rows and widths of whole 16 bytes, and o, dq, dk, dv of it or f32, for sm_80; the mask f32, f16 or bf16.
+ * Settles rows and columns of a block. Errors: TCC_EBUG for an impossible description, TCC_EINVAL where no plan is made
+ * by the text's parameters. */
 tcc_status tcc_attention_gpu_make_plan(const tcc_hardware *hw, const tcc_attention *a, tcc_attention_gpu_kind kind,
-                                       const int64_t *begins, const tcc_dtype *dtypes, tcc_diag *diag,
-                                       tcc_attention_gpu_plan *out);
+                                       const int64_t *begins, const tcc_dtype *dtypes, tcc_params *params,
+                                       tcc_diag *diag, tcc_attention_gpu_plan *out);
 void tcc_attention_gpu_key(const tcc_attention_gpu_plan *p, tcc_strbuf *out);
 /* Buffers in the order of roles; params: for each the element offset of its index (0, ..., 0); with TCC_ATTENTION_RNG,
  * last, the id of the draws. */

@@ -271,6 +271,8 @@ static tcc_status emit(tcc_emitter *e, const tcc_kernel_plan *plan, const char *
 static tcc_status add_launch(tcc_lowering *l, const lowered *k, const int *places, int n_buffers, tcc_strbuf *key,
                              tcc_plan_launch **out) {
     tcc_plan_launch *launch = tcc_lowering_add(l);
+    tcc_strbuf_add(key, " ");
+    if (launch) tcc_lowering_describe_settled(l, launch, key);
     char *text = key->failed ? NULL : tcc_arena_strdup(l->arena, key->text);
     tcc_strbuf_free(key);
     if (!launch) return TCC_ENOMEM;
@@ -297,7 +299,7 @@ static tcc_status add_launch(tcc_lowering *l, const lowered *k, const int *place
 static tcc_status launch(tcc_lowering *l, lowered *k) {
     tcc_strbuf text = {0};
     tcc_plan_launch *launch;
-    TCC_TRY(tcc_attention_make_plan(l->target, &k->a, l->diag, &k->plan));
+    TCC_TRY(tcc_attention_make_plan(l->target, &k->a, &l->params, l->diag, &k->plan));
     const tcc_attention_plan *p = &k->plan;
     tcc_attention_key(p, &text);
     TCC_TRY(add_launch(l, k, p->buffers, p->n_buffers, &text, &launch));
@@ -330,7 +332,7 @@ static tcc_status launch_kind(tcc_lowering *l, const lowered *k, tcc_attention_g
         begins[r] = k->offsets[r] + k->buffers[r].offset_bytes / tcc_dtype_bytes(k->dtypes[r]);
     }
     for (int i = 0; i < n; i++) a.has[roles[i]] = k->a.has[roles[i]];
-    TCC_TRY(tcc_attention_gpu_make_plan(&l->target->hw, &a, kind, begins, k->dtypes, l->diag, p));
+    TCC_TRY(tcc_attention_gpu_make_plan(&l->target->hw, &a, kind, begins, k->dtypes, &l->params, l->diag, p));
     tcc_strbuf text = {0};
     tcc_plan_launch *launch;
     tcc_attention_gpu_key(p, &text);

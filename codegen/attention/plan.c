@@ -48,8 +48,44 @@ tcc_region tcc_attention_region(const tcc_attention *a, tcc_attention_role role,
 
 int64_t tcc_attention_slots(const tcc_attention_plan *p) { return round_up(p->query_block, p->rows) + p->rows; }
 
-tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_diag *diag,
-                                   tcc_attention_plan *p) {
+/* Rows of the register tile, and keys of a block: the last one has a whole tile of them. */
+static tcc_status plan_keys(const tcc_llvm_target *target, tcc_params *params, tcc_attention_plan *p) {
+    const tcc_attention *a = &p->a;
+    const tcc_param_range rows =
+        tcc_param_between(1, min64(target->registers >= 32 ? 8 : 4, min64(a->T, a->backward ? a->S : a->T)));
+    p->rows = (int)rows.most;
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, rows, &p->rows));
+    p->key_block = choose_key_block(a->S, a->backward ? BACKWARD_KEYS : FORWARD_KEYS, p->rows);
+    const tcc_param_range keys = {.least = LINE_FLOATS, .most = a->S, .multiple = LINE_FLOATS, .also = a->S};
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_KEYS, keys, &p->key_block));
+    const int64_t rest = a->S % p->key_block;
+    if (rest && rest < p->rows)
+        return tcc_params_refuse(params, TCC_PARAM_KEYS, p->key_block, "one that leaves 0 or at least %d of %lld",
+                                 p->rows, (long long)a->S);
+    const int64_t panel = 2 * target->lanes;
+    p->key_stride = round_up(p->key_block, panel);
+    if (p->key_stride / LINE_FLOATS % 2 == 0) p->key_stride += LINE_FLOATS; /* columns meet all sets of a cache */
+    return TCC_OK;
+}
+
+/* Queries of a block: whole tiles, unless a block has all of them. */
+static tcc_status plan_queries(tcc_params *params, tcc_attention_plan *p) {
+    const tcc_attention *a = &p->a;
+    const int64_t heads = batches(a);
+    int64_t blocks = 1;
+    p->query_block = !a->backward ? FORWARD_QUERIES : a->T <= BACKWARD_AT_ONCE ? BACKWARD_AT_ONCE : BACKWARD_QUERIES;
+    if (!a->backward && heads >= FEW_ITEMS && a->T <= 4 * FORWARD_QUERIES) p->query_block = a->T;
+    if (a->S <= p->rows) p->query_block = round_up(p->query_block, p->rows); /* tiles may be of fewer rows then */
+    p->query_block = min64(p->query_block, a->T);
+    const tcc_param_range queries = {.least = p->rows, .most = a->T, .multiple = p->rows, .also = a->T};
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_QUERIES, queries, &p->query_block));
+    if (!a->backward) blocks = (a->T + p->query_block - 1) / p->query_block;
+    p->items = heads * blocks;
+    return TCC_OK;
+}
+
+tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_attention *a, tcc_params *params,
+                                   tcc_diag *diag, tcc_attention_plan *p) {
     *p = (tcc_attention_plan){.a = *a};
     if (a->T < 1 || a->S < 1 || a->D < 1 || a->E < 1 || a->n_batch > TCC_ATTENTION_MAX_BATCH)
         return TCC_BUG(diag, "attention over %lld queries and %lld keys", (long long)a->T, (long long)a->S);
@@ -65,20 +101,11 @@ tcc_status tcc_attention_make_plan(const tcc_llvm_target *target, const tcc_atte
     for (int i = 0; i < n; i++)
         if (a->has[order[i]]) p->buffers[order[i]] = p->n_buffers++;
 
-    p->rows = (int)min64(target->registers >= 32 ? 8 : 4, min64(a->T, a->backward ? a->S : a->T));
-    p->key_block = choose_key_block(a->S, a->backward ? BACKWARD_KEYS : FORWARD_KEYS, p->rows);
-    int64_t panel = 2 * target->lanes;
-    p->key_stride = round_up(p->key_block, panel);
-    if (p->key_stride / LINE_FLOATS % 2 == 0) p->key_stride += LINE_FLOATS; /* columns meet all sets of a cache */
+    TCC_TRY(plan_keys(target, params, p));
+    TCC_TRY(plan_queries(params, p));
     p->d_padded = round_up(a->D, target->lanes);
     p->e_padded = round_up(a->E, target->lanes);
-    int64_t heads = batches(a), blocks = 1;
-    p->query_block = !a->backward ? FORWARD_QUERIES : a->T <= BACKWARD_AT_ONCE ? BACKWARD_AT_ONCE : BACKWARD_QUERIES;
-    if (!a->backward && heads >= FEW_ITEMS && a->T <= 4 * FORWARD_QUERIES) p->query_block = a->T;
-    p->query_block = min64(p->query_block, a->T);
-    if (!a->backward) blocks = (a->T + p->query_block - 1) / p->query_block;
-    p->items = heads * blocks;
-
+    const int64_t heads = batches(a);
     int64_t floats, tile_rows = tcc_attention_slots(p);
     if (a->backward) {
         floats = (p->d_padded + p->e_padded) * p->key_stride;   /* k and v transposed */

@@ -18,6 +18,7 @@
 #define TCC_CODEGEN_CONTRACT_CONTRACT_H
 
 #include "codegen/emit/llvm.h"
+#include "codegen/schedule/params.h"
 #include "passes/group.h"
 
 enum {
@@ -96,15 +97,10 @@ typedef struct tcc_contract_plan {
     double flop, bytes;
 } tcc_contract_plan;
 
-/* What is decided about a plan, and what a program's text says of it: the register tile, tiles of rows and panels of
- * columns in a block, elements of k in a block and blocks of k in a part of the sum, and a tcc_contract_multiply. rows
- * 0: nothing is. */
-typedef struct tcc_contract_choice {
-    int64_t rows, vectors, tiles, panels, block_k, blocks_of_k, k_at_once;
-} tcc_contract_choice;
-
-/* By `choice`, which is made where it says nothing. Errors: TCC_EINVAL where no plan is made so. */
-tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_contract_choice *choice,
+/* Settles what is decided: the register tile, tiles of rows and panels of columns in a block, elements of k in a block
+ * and blocks of k in a part of the sum; of bf16 also which tcc_contract_multiply. `params` NULL: as the plan decides.
+ * Errors: TCC_EINVAL where no plan is made by the text's. */
+tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_params *params,
                                   tcc_diag *diag, tcc_contract_plan *out);
 /* Text that is equal for equal kernels (the epilogue's own key is the caller's to add). */
 void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out);

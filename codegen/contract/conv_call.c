@@ -185,12 +185,12 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_conv *c, const tcc_epilog
     complete_strides(p.conv.batch, p.conv.in, p.conv.x_size, p.conv.x_stride);
     complete_strides(p.conv.batch, p.conv.out, p.conv.y_size, p.conv.y_stride);
     complete_strides(p.conv.out, c->ci, p.conv.kernel, p.conv.w_stride);
-    if (!tcc_lowering_takes_call(l, entry, (int64_t *)&p, &p.workspace_bytes)) return TCC_OK;
+    TCC_TRY(tcc_lowering_takes_call(l, entry, (int64_t *)&p, &p.workspace_bytes, done));
+    if (!*done) return TCC_OK;
     tcc_logf(l->cx, TCC_LOG_FUSION, "%s of %.0f multiply-adds as far as %s%s", entry, multiply_adds(c), name,
              whole    ? ""
              : stored ? "; the work behind it reads that again"
                       : "; the work behind it has that written and read again");
-    *done = true;
     if (!whole) return tcc_library_cut(l, f->node);
     if (p.workspace_bytes) {
         buffers[at_workspace].temporary = tcc_lowering_temporary(l, p.workspace_bytes);
@@ -220,7 +220,7 @@ static tcc_status try_all(tcc_lowering *l, const tcc_conv *c, const tcc_epilogue
 tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c) {
     const tcc_node *hero = l->group->hero;
     bool done = false;
-    if (!l->choice && !l->options->takes_call) return TCC_OK;
+    if (!tcc_lowering_may_call(l)) return TCC_OK;
     if (multiply_adds(c) < TCC_LIBRARY_LEAST_WORK || c->ci < least.channels || c->co < least.channels) {
         tcc_logf(l->cx, TCC_LOG_FUSION,
                  "our own kernel for %s of %.0f multiply-adds with %lld and %lld channels in a group: too small for a "

@@ -157,20 +157,27 @@ static int64_t divisor_from(int64_t n, int64_t least) {
     return d < n ? d : n;
 }
 
+static tcc_status settle_divisor(tcc_lowering *l, tcc_param which, int64_t all, int64_t *value) {
+    TCC_TRY(tcc_params_settle(&l->params, which, tcc_param_between(1, all), value));
+    return all % *value ? tcc_params_refuse(&l->params, which, *value, "a divisor of %lld", (long long)all) : TCC_OK;
+}
+
 static tcc_status lower_weight_gradient(tcc_lowering *l, depthwise *d) {
     enum { SHARE = 8, MOST_PARTS = 64 }; /* parts take at most this share of y's memory, about */
     const tcc_conv *c = d->c;
     int64_t row = 1, size = d->taps * d->channels * tcc_dtype_bytes(d->dtype);
     for (int i = 1; i < c->n_spatial; i++) row *= c->y->type.dims[c->first + i];
     int64_t rows = divisor_from(c->y->type.dims[c->first], (SHARE * d->taps + row - 1) / row);
+    TCC_TRY(settle_divisor(l, TCC_PARAM_PART_ROWS, c->y->type.dims[c->first], &rows));
     d->parts = c->y->type.dims[0] * (c->y->type.dims[c->first] / rows);
+    int64_t count = 1;
+    while (d->parts > MOST_PARTS && count * count < d->parts) count++;
+    count = divisor_from(d->parts, count);
+    TCC_TRY(settle_divisor(l, TCC_PARAM_PARTS_AT_ONCE, d->parts, &count));
     d->weights = tcc_lowering_temporary(l, d->parts * size);
     if (d->weights < 0) return TCC_ENOMEM;
     TCC_TRY(lower_parts(l, d, d->weights, rows));
-    if (d->parts > MOST_PARTS) {
-        int64_t count = 1;
-        while (count * count < d->parts) count++;
-        count = divisor_from(d->parts, count);
+    if (count > 1) {
         int fewer = tcc_lowering_temporary(l, d->parts / count * size);
         if (fewer < 0) return TCC_ENOMEM;
         TCC_TRY(lower_sums(l, d, d->weights, fewer, d->parts, count));

@@ -96,17 +96,11 @@ typedef struct tcc_contract_gpu_operands {
     bool tf32; /* f32 may be rounded to tf32 */
 } tcc_contract_gpu_operands;
 
-/* What is decided about a plan, and what a program's text says of it: the tile that a block of threads makes, and
- * elements of k that it sums. tile_m 0: nothing is. */
-typedef struct tcc_contract_gpu_choice {
-    int64_t tile_m, tile_n, split_k;
-} tcc_contract_gpu_choice;
-
-/* By `choice`, which is made where it says nothing. Errors: TCC_EUNSUPPORTED where an extent passes 2^30; TCC_EINVAL
- * where no plan is made so. */
+/* Settles what is decided: the tile that a block of threads makes, and elements of k that it sums. Errors:
+ * TCC_EUNSUPPORTED where an extent passes 2^30; TCC_EINVAL where no plan is made by the text's. */
 tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c,
-                                      const tcc_contract_gpu_operands *operands, tcc_contract_gpu_choice *choice,
-                                      tcc_diag *diag, tcc_contract_gpu_plan *out);
+                                      const tcc_contract_gpu_operands *operands, tcc_params *params, tcc_diag *diag,
+                                      tcc_contract_gpu_plan *out);
 void tcc_contract_gpu_key(const tcc_contract_gpu_plan *p, tcc_strbuf *out);
 /* Elements, a power of two up to 16, that the offsets of an access's vectors are multiples of, if it begins at `begin`.
  */

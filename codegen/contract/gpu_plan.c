@@ -266,7 +266,7 @@ static bool is_too_large(const tcc_contract_gpu_plan *p) {
 
 static int64_t sum_of(const tcc_contract_gpu_plan *p) { return p->K ? p->K : 1; }
 
-static void decide(const tcc_hardware *hw, tcc_contract_gpu_plan *p, tcc_contract_gpu_choice *choice) {
+static void decide(const tcc_hardware *hw, tcc_contract_gpu_plan *p) {
     size_t n;
     const tile *tiles = tiles_of(p, &n);
     double best = INFINITY;
@@ -282,28 +282,45 @@ static void decide(const tcc_hardware *hw, tcc_contract_gpu_plan *p, tcc_contrac
             if (cost < best * 0.999) best = cost, *p = trial;
         }
     }
-    *choice = (tcc_contract_gpu_choice){p->tile_m, p->tile_n, p->k_per_split};
 }
 
-/* The same plan again, or another one that holds. */
-static bool follow(const tcc_hardware *hw, tcc_contract_gpu_plan *p, const tcc_contract_gpu_choice *x) {
+static tcc_status refuse_tile(const tcc_contract_gpu_plan *p, const tcc_params *params, int tile_m, int tile_n) {
+    size_t n;
+    const tile *tiles = tiles_of(p, &n);
+    tcc_strbuf right = {0};
+    for (size_t i = 0; i < n; i++)
+        tcc_strbuf_printf(&right, "%s%d x %d", i ? ", " : "", tiles[i].warp_m * tiles[i].warps_m,
+                          tiles[i].warp_n * tiles[i].warps_n);
+    tcc_status status =
+        right.failed
+            ? tcc_enomem(params->diag)
+            : tcc_params_refuse(
+                  params, TCC_PARAM_TILE_M, tile_m, "with tile_n=%d there is none; tiles are %s%s", tile_n, right.text,
+                  p->a.computed || p->b.computed ? ", of which computed operands have the smaller ones" : "");
+    tcc_strbuf_free(&right);
+    return status;
+}
+
+static tcc_status settle(const tcc_hardware *hw, tcc_contract_gpu_plan *p, tcc_params *params) {
+    enum { MOST_TILE = 128 };
+    const tcc_param_range sides = tcc_param_powers(1, MOST_TILE);
     size_t n, i = 0;
     const tile *tiles = tiles_of(p, &n);
-    while (i < n &&
-           (tiles[i].warp_m * tiles[i].warps_m != x->tile_m || tiles[i].warp_n * tiles[i].warps_n != x->tile_n))
-        i++;
-    if (i == n) return false;
-    set_tile(hw, p, &tiles[i]);
-    if (is_too_large(p) || x->split_k < 1 || x->split_k % p->tile_k || x->split_k > round_up(sum_of(p), p->tile_k))
-        return false;
-    p->k_per_split = x->split_k;
-    p->k_splits = ceil_div(sum_of(p), x->split_k);
-    return true;
+    int tile_m = p->tile_m, tile_n = p->tile_n;
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_TILE_M, sides, &tile_m));
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_TILE_N, sides, &tile_n));
+    while (i < n && (tiles[i].warp_m * tiles[i].warps_m != tile_m || tiles[i].warp_n * tiles[i].warps_n != tile_n)) i++;
+    if (i < n) set_tile(hw, p, &tiles[i]);
+    if (i == n || is_too_large(p)) return refuse_tile(p, params, tile_m, tile_n);
+    const tcc_param_range splits = tcc_param_multiples(p->tile_k, p->tile_k, round_up(sum_of(p), p->tile_k));
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_SPLIT_K, splits, &p->k_per_split));
+    p->k_splits = ceil_div(sum_of(p), p->k_per_split);
+    return TCC_OK;
 }
 
 tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_contract *c,
-                                      const tcc_contract_gpu_operands *operands, tcc_contract_gpu_choice *choice,
-                                      tcc_diag *diag, tcc_contract_gpu_plan *p) {
+                                      const tcc_contract_gpu_operands *operands, tcc_params *params, tcc_diag *diag,
+                                      tcc_contract_gpu_plan *p) {
     const int bytes = (int)tcc_dtype_bytes(operands->sum);
     *p = (tcc_contract_gpu_plan){.c = *c, .sum = operands->sum, .chunk = CHUNK / bytes};
     normalize(p);
@@ -323,10 +340,8 @@ tcc_status tcc_contract_gpu_make_plan(const tcc_llvm_target *target, const tcc_c
     p->first_access = buffers[0] + buffers[1];
     bool matrix = plan_matrix(p, target, operands);
     p->n_padded = round_up(p->N, p->chunk);
-    if (!choice->tile_m) decide(&target->hw, p, choice);
-    else if (!follow(&target->hw, p, choice))
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "no tiles of %lld x %lld with %lld of k: select again",
-                         (long long)choice->tile_m, (long long)choice->tile_n, (long long)choice->split_k);
+    if (tcc_params_decides(params)) decide(&target->hw, p);
+    TCC_TRY(settle(&target->hw, p, params));
     p->a.rows = p->tile_m, p->b.rows = p->tile_n;
     tcc_contract_side *sides[] = {&p->a, &p->b};
     int held = 0; /* registers, about, while a tile is multiplied */

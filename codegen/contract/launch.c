@@ -175,42 +175,6 @@ static int add_buffers(const tcc_contract_operand *o, tcc_plan_buffer *out, int 
     return n + 1;
 }
 
-/* Contractions that are launched already. */
-static int count_contractions(const tcc_lowering *l) {
-    int n = 0;
-    for (int i = 0; i < l->launches.count; i++) n += l->launches.data[i].kernel.emit == emit_contraction;
-    return n;
-}
-
-static tcc_status make_host_plan(tcc_lowering *l, const tcc_contract *c, tcc_contract_plan *out) {
-    static const char *const names[] = {"rows", "vectors", "tiles", "panels", "block_k", "blocks_of_k"};
-    enum { N = sizeof names / sizeof names[0] };
-    const int number = count_contractions(l);
-    int64_t v[N] = {0};
-    TCC_TRY(tcc_lowering_read_params(l, names, N, number, v));
-    tcc_contract_choice x = {v[0], v[1], v[2], v[3], v[4], v[5], TCC_CONTRACT_FMA};
-    /* There is a choice of instructions for bf16 alone. */
-    static const char *const by[] = {"k_at_once"};
-    if (c->dtype == TCC_BF16) TCC_TRY(tcc_lowering_read_params(l, by, 1, number, &x.k_at_once));
-    TCC_TRY(tcc_contract_make_plan(l->target, c, &x, l->diag, out));
-    const int64_t made[N] = {x.rows, x.vectors, x.tiles, x.panels, x.block_k, x.blocks_of_k};
-    TCC_TRY(tcc_lowering_say_params(l, names, N, number, made));
-    return c->dtype == TCC_BF16 ? tcc_lowering_say_params(l, by, 1, number, &x.k_at_once) : TCC_OK;
-}
-
-static tcc_status make_gpu_plan(tcc_lowering *l, const tcc_contract *c, const tcc_contract_gpu_operands *operands,
-                                tcc_contract_gpu_plan *out) {
-    static const char *const names[] = {"tile_m", "tile_n", "split_k"};
-    enum { N = sizeof names / sizeof names[0] };
-    const int number = count_contractions(l);
-    int64_t v[N] = {0};
-    TCC_TRY(tcc_lowering_read_params(l, names, N, number, v));
-    tcc_contract_gpu_choice x = {v[0], v[1], v[2]};
-    TCC_TRY(tcc_contract_gpu_make_plan(l->target, c, operands, &x, l->diag, out));
-    const int64_t made[N] = {x.tile_m, x.tile_n, x.split_k};
-    return tcc_lowering_say_params(l, names, N, number, made);
-}
-
 /* A product of matrices by a library, if one takes it. */
 static tcc_status launch_library(tcc_lowering *l, tcc_contract_shape *s, const tcc_epilogue *epilogue, bool *done) {
     tcc_matmul_dot *dot = TCC_ARENA_NEW(l->arena, tcc_matmul_dot);
@@ -274,7 +238,7 @@ static tcc_status plan_gpu(tcc_lowering *l, const tcc_contract_shape *s, contrac
             operands.computed[i] = &k->computed[i];
             operands.n_buffers[i] = tcc_prologue_buffers(k->prologues[i], NULL);
         }
-    TCC_TRY(make_gpu_plan(l, &s->c, &operands, &k->gpu));
+    TCC_TRY(tcc_contract_gpu_make_plan(l->target, &s->c, &operands, &l->params, l->diag, &k->gpu));
     tcc_contract_gpu_key(p, key);
     for (int x = 0; x < s->c.n_accesses; x++) {
         k->multiples[x] = tcc_contract_gpu_multiple(p, x, params[2 + x]);
@@ -298,7 +262,7 @@ static tcc_status plan_host(tcc_lowering *l, const tcc_contract_shape *s, contra
     tcc_contract c = s->c;
     c.dtype = s->a.dtype;
     if (s->b.dtype != c.dtype) return TCC_BUG(l->diag, "operands of two types");
-    TCC_TRY(make_host_plan(l, &c, &k->plan));
+    TCC_TRY(tcc_contract_make_plan(l->target, &c, &l->params, l->diag, &k->plan));
     tcc_contract_key(p, key);
     k->items = p->items;
     k->scratch_bytes = p->scratch_bytes;

@@ -39,6 +39,9 @@ static void describe(const char *schedule, const tcc_winograd *w, tcc_strbuf *ou
     tcc_strbuf_printf(out, " filter %lld,%lld,%lld,%lld%s lanes %llx", (long long)w->filter_in,
                       (long long)w->filter_out, (long long)w->filter_tap[0], (long long)w->filter_tap[1],
                       w->turned ? " turned" : "", (unsigned long long)w->lane_loops);
+    tcc_strbuf_printf(out, " width %lld tile %dx%d block %lldx%lldx%lld parts %lld", (long long)w->width,
+                      w->tile_height, w->vectors, (long long)w->block_tiles, (long long)w->block_k,
+                      (long long)w->block_rows, (long long)w->splits);
 }
 
 /* The epilogue, over the result's dims. False: it cannot be expressed. */
@@ -86,7 +89,7 @@ static tcc_status lower_forward(tcc_lowering *l, const tcc_winograd *like, const
     const int64_t dims[] = {w->images, w->tile_rows, 2, w->tile_columns, 2, w->out_channels};
     TCC_TRY(create_epilogue(l, w, 6, dims, done));
     if (!*done) return TCC_OK;
-    tcc_winograd_plan_forward(l->target, w);
+    TCC_TRY(tcc_winograd_plan_forward(l->target, &l->params, w));
     tcc_plan_buffer buffers[] = {{.node = filter, .temporary = -1}, {.written = true}};
     if (!in_memory(l, filter)) {
         buffers[0] = (tcc_plan_buffer){0};
@@ -114,7 +117,7 @@ static tcc_status lower_filter_gradient(tcc_lowering *l, const tcc_winograd *lik
     const int64_t dims[] = {w->out_channels, 3, 3, w->channels};
     TCC_TRY(create_epilogue(l, w, 4, dims, done));
     if (!*done) return TCC_OK;
-    tcc_winograd_plan_filter(l->target, w);
+    TCC_TRY(tcc_winograd_plan_filter(l->target, &l->params, w));
     double weights = (double)w->channels * (double)w->out_channels, splits = (double)w->splits;
     int workspace = tcc_lowering_temporary(l, 4 * w->splits * 9 * w->channels * w->out_channels);
     if (workspace < 0) return TCC_ENOMEM;

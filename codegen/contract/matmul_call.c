@@ -282,15 +282,15 @@ static tcc_status try_fused(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
     p.type = type, p.type_c = type_c;
     p.allow_tf32 = l->options->tf32;
     if (!place_all(dot, epilogue, f, buffers, &p)) return TCC_OK;
-    if (!tcc_lowering_takes_call(l, tcc_call_get_info(TCC_CALL_MATMUL)->name, (int64_t *)&p, &p.workspace_bytes))
-        return TCC_OK;
+    const char *entry = tcc_call_get_info(TCC_CALL_MATMUL)->name;
+    TCC_TRY(tcc_lowering_takes_call(l, entry, (int64_t *)&p, &p.workspace_bytes, done));
+    if (!*done) return TCC_OK;
     tcc_logf(l->cx, TCC_LOG_FUSION, "%lld call%s of cublaslt for a dot of %lld x %lld x %lld x %lld as far as %s%s%s",
              (long long)p.outer, p.outer > 1 ? "s" : "", (long long)p.batch, (long long)p.m, (long long)p.n,
              (long long)p.k, name, beside(f, aux_written),
              whole    ? ""
              : stored ? "; the work behind it reads that again"
                       : "; the work behind it has that written and read again");
-    *done = true;
     if (!whole) return tcc_library_cut(l, node);
 
     if (p.activation == TCC_MATMUL_RELU_GRADIENT) {
@@ -309,7 +309,7 @@ tcc_status tcc_lower_matmul(tcc_lowering *l, const tcc_matmul_dot *dot, const tc
                             bool *summed) {
     const tcc_body *b = epilogue->body;
     *done = *summed = false;
-    if (!l->choice && !l->options->takes_call) return TCC_OK;
+    if (!tcc_lowering_may_call(l)) return TCC_OK;
     /* As much as the library does at once: everything, then as far as something that is stored anyway, then the product
      * alone. */
     if (dot->sum) {

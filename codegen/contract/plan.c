@@ -412,43 +412,62 @@ static void count_tiles(tcc_contract_plan *p, const tcc_llvm_target *target) {
     p->flop = 2.0 * (double)p->B * (double)p->M * (double)p->N * (double)p->K;
 }
 
-static void decide(tcc_contract_plan *p, const tcc_llvm_target *target, tcc_contract_choice *choice) {
+static void decide(tcc_contract_plan *p, const tcc_llvm_target *target) {
     if (p->multiply == TCC_CONTRACT_TILES) choose_tiles(p, target);
     else choose_tile(p, target);
     count_tiles(p, target);
     choose_packing(p, target);
     choose_blocks(p, target);
-    *choice = (tcc_contract_choice){
-        p->rows, p->vectors, p->tiles_per_block, p->panels_per_block, p->block_k, p->k_blocks_per_split, p->multiply};
 }
 
-static bool is_within(int64_t value, int64_t most) { return value >= 1 && value <= most; }
-
-/* No more rows and vectors than registers. */
-static bool fits(const tcc_contract_plan *p, const tcc_llvm_target *target, const tcc_contract_choice *x) {
-    if (!is_within(x->rows, p->row_extent) || !is_within(x->vectors, target->registers)) return false;
-    if (p->multiply == TCC_CONTRACT_TILES) return x->rows <= 2 * TILE_ROWS && x->vectors <= 2;
-    return x->rows * x->vectors + x->vectors + 1 < target->registers || x->rows * x->vectors == 1;
+/* There is a choice of instructions for bf16 alone. */
+static tcc_status plan_multiply(tcc_contract_plan *p, const tcc_llvm_target *target, tcc_params *params) {
+    int k_at_once = (int)fastest(target, &p->c);
+    if (p->c.dtype == TCC_BF16) {
+        const tcc_param_range range = tcc_param_powers(TCC_CONTRACT_FMA, TCC_CONTRACT_TILES);
+        TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_K_AT_ONCE, range, &k_at_once));
+        if (!can_multiply(target, &p->c, k_at_once))
+            return tcc_params_refuse(params, TCC_PARAM_K_AT_ONCE, k_at_once, "%d on this target",
+                                     (int)fastest(target, &p->c));
+    }
+    p->multiply = (tcc_contract_multiply)k_at_once;
+    return TCC_OK;
 }
 
-/* The same plan again, or another one that holds. */
-static bool follow(tcc_contract_plan *p, const tcc_llvm_target *target, const tcc_contract_choice *x) {
-    if (!fits(p, target, x)) return false;
-    p->rows = (int)x->rows, p->vectors = (int)x->vectors;
+/* A tile that the registers hold. */
+static tcc_status settle_tile(tcc_contract_plan *p, const tcc_llvm_target *target, tcc_params *params) {
+    const bool tiles = p->multiply == TCC_CONTRACT_TILES;
+    const int most = target->registers - 2; /* beside a vector of B and an element of A */
+    const int64_t rows = min64(p->row_extent, tiles ? 2 * TILE_ROWS : max64(1, most - 1));
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_ROWS, tcc_param_between(1, rows), &p->rows));
+    const int64_t vectors = tiles ? 2 : max64(1, most / (p->rows + 1));
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_VECTORS, tcc_param_between(1, vectors), &p->vectors));
+    const int64_t columns = ceil_div(p->N, target->lanes);
+    if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && columns % p->vectors)
+        return tcc_params_refuse(params, TCC_PARAM_VECTORS, p->vectors, "a divisor of %lld, for B is read in place",
+                                 (long long)columns);
+    return TCC_OK;
+}
+
+/* Blocks of that tile. What was chosen for another tile is no proposal here. */
+static tcc_status settle_blocks(tcc_contract_plan *p, const tcc_llvm_target *target, tcc_params *params) {
     count_tiles(p, target);
-    if (!reads_bf16(p) && p->c.n_windows && p->c.window_b && ceil_div(p->N, target->lanes) % p->vectors) return false;
     choose_packing(p, target);
-    if (!is_within(x->tiles, p->tiles) || !is_within(x->panels, p->panels) ||
-        !is_within(x->block_k, max64(2 * p->K, 1)))
-        return false;
-    choose_k_blocks(p, x->block_k);
-    if (p->block_k != x->block_k || !is_within(x->blocks_of_k, p->k_blocks)) return false;
-    p->k_blocks_per_split = x->blocks_of_k;
-    p->k_splits = ceil_div(p->k_blocks, x->blocks_of_k);
-    p->tiles_per_block = x->tiles, p->row_blocks = ceil_div(p->tiles, x->tiles);
-    p->panels_per_block = x->panels, p->panel_blocks = ceil_div(p->panels, x->panels);
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_TILES, tcc_param_between(1, p->tiles), &p->tiles_per_block));
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_PANELS, tcc_param_between(1, p->panels), &p->panels_per_block));
+    int64_t block_k = p->block_k, most_k = max64(reads_bf16(p) ? 2 * p->K : p->K, 1);
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_BLOCK_K, tcc_param_between(1, most_k), &block_k));
+    choose_k_blocks(p, block_k);
+    if (p->block_k != block_k)
+        return tcc_params_refuse(params, TCC_PARAM_BLOCK_K, block_k, "%lld, whole inner loops of the sum",
+                                 (long long)p->block_k);
+    TCC_TRY(
+        tcc_params_settle(params, TCC_PARAM_BLOCKS_OF_K, tcc_param_between(1, p->k_blocks), &p->k_blocks_per_split));
+    p->k_splits = ceil_div(p->k_blocks, p->k_blocks_per_split);
+    p->row_blocks = ceil_div(p->tiles, p->tiles_per_block);
+    p->panel_blocks = ceil_div(p->panels, p->panels_per_block);
     p->items = p->B * p->k_splits * p->row_blocks * p->panel_blocks;
-    return true;
+    return TCC_OK;
 }
 
 /* Elements of a row that is an odd number of cache lines long. */
@@ -468,25 +487,18 @@ static void size_pairs(tcc_contract_plan *p, int64_t block_rows, int64_t panel) 
     p->b_floats = panel * (round_up(pairs, VECTOR) + VECTOR);
 }
 
-tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_contract_choice *choice,
+tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_params *params,
                                   tcc_diag *diag, tcc_contract_plan *p) {
     *p = (tcc_contract_plan){.c = *c};
     if (c->n_accesses < 1 || c->n_accesses > TCC_CONTRACT_MAX_ACCESSES)
         return TCC_BUG(diag, "a contraction with %d accesses", c->n_accesses);
     if (c->dtype != TCC_F32 && c->dtype != TCC_F16 && c->dtype != TCC_BF16)
         return TCC_BUG(diag, "a contraction of %s on the host", tcc_dtype_text(c->dtype));
-    p->multiply = choice->rows ? (tcc_contract_multiply)choice->k_at_once : fastest(target, c);
-    if (!can_multiply(target, c, p->multiply))
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "this target does not multiply %s by %d of k: select again",
-                         tcc_dtype_text(c->dtype), (int)p->multiply);
+    TCC_TRY(plan_multiply(p, target, params));
     TCC_TRY(normalize(p, target->lanes, diag));
-    if (!choice->rows) decide(p, target, choice);
-    else if (!follow(p, target, choice))
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "no tiles of %lld x %lld vectors, %lld x %lld in a block, with %lld of k, %lld blocks of k: "
-                         "select again",
-                         (long long)choice->rows, (long long)choice->vectors, (long long)choice->tiles,
-                         (long long)choice->panels, (long long)choice->block_k, (long long)choice->blocks_of_k);
+    if (tcc_params_decides(params)) decide(p, target);
+    TCC_TRY(settle_tile(p, target, params));
+    TCC_TRY(settle_blocks(p, target, params));
     const int64_t panel = (int64_t)p->vectors * target->lanes;
 
     /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack:

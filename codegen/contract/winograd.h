@@ -39,9 +39,9 @@ typedef struct tcc_winograd {
     uint64_t lane_loops;
 } tcc_winograd;
 
-/* Sets the second half of a forward convolution's or of a filter gradient's plan. */
-void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w);
-void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w);
+/* Sets, and settles, the second half of a forward convolution's or of a filter gradient's plan. */
+tcc_status tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w);
+tcc_status tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w);
 int64_t tcc_winograd_filter_floats(const tcc_winograd *w); /* of a transformed filter */
 /* Of a point of a panel of it. Points are written side by side: they lie a cache line off a power of two apart, because
  * 16 lines that fall into one set would push each other out. */

@@ -11,6 +11,8 @@ enum {
     WIDTH = 64,          /* columns of an item, about: what is transformed again for each must not weigh */
     GRADIENT_TILES = 32, /* of a block in the filter's gradient */
     GRADIENT_ITEMS = 32,
+    MOST_BLOCK_K = 256,
+    MOST_VECTORS = 6,
 };
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -27,22 +29,46 @@ static bool tile_fits(const tcc_llvm_target *target, int rows, int vectors) {
     return rows * vectors + vectors + 1 < target->registers && 16 * rows * vectors <= 13 * target->registers;
 }
 
-/* The vectors of a tile out of a row of `columns`, and the width of an item, which divides it. */
-static void choose_width(const tcc_llvm_target *target, int64_t columns, tcc_winograd *w) {
-    int64_t all = columns / target->lanes, most = WIDTH / target->lanes;
+/* The largest number of vectors that divides `all` of them and is about WIDTH columns. */
+static int64_t vectors_of_item(const tcc_llvm_target *target, int64_t all) {
+    const int64_t most = WIDTH / target->lanes;
     int64_t of_item = 1;
     for (int64_t v = 1; v <= most && v <= all; v++)
         if (all % v == 0) of_item = v;
+    return of_item;
+}
+
+static tcc_status check_divides(const tcc_params *params, tcc_param which, int64_t value, int64_t all) {
+    return all % value ? tcc_params_refuse(params, which, value, "a divisor of %lld", (long long)all) : TCC_OK;
+}
+
+/* The width of an item out of a row of `columns`, which it divides, and the vectors of a tile, which divide that. */
+static tcc_status plan_width(const tcc_llvm_target *target, int64_t columns, tcc_params *params, tcc_winograd *w) {
+    w->width = vectors_of_item(target, columns / target->lanes) * target->lanes;
+    const tcc_param_range widths = tcc_param_multiples(target->lanes, target->lanes, columns);
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_WIDTH, widths, &w->width));
+    TCC_TRY(check_divides(params, TCC_PARAM_WIDTH, w->width, columns));
+    w->panels = columns / w->width;
+    const int64_t of_item = w->width / target->lanes;
     w->vectors = 1;
     double best = INFINITY;
-    for (int v = 1; v <= 6; v++) {
+    for (int v = 1; v <= MOST_VECTORS; v++) {
         int rows = 1;
         while (tile_fits(target, rows + 1, v)) rows++;
         double cost = tcc_tile_cycles(rows, v) / (rows * v);
         if (of_item % v == 0 && cost < best * 0.999) best = cost, w->vectors = v;
     }
-    w->width = of_item * target->lanes;
-    w->panels = columns / w->width;
+    int64_t most = 1;
+    while (most < MOST_VECTORS && tile_fits(target, 1, (int)most + 1)) most++;
+    TCC_TRY(tcc_params_settle_int(params, TCC_PARAM_VECTORS, tcc_param_between(1, most), &w->vectors));
+    return check_divides(params, TCC_PARAM_VECTORS, w->vectors, of_item);
+}
+
+/* The rows of a tile. */
+static tcc_status settle_rows(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w) {
+    int64_t most = 1;
+    while (tile_fits(target, (int)most + 1, w->vectors)) most++;
+    return tcc_params_settle_int(params, TCC_PARAM_ROWS, tcc_param_between(1, most), &w->tile_height);
 }
 
 int64_t tcc_winograd_filter_point_floats(const tcc_winograd *w) { return w->channels * w->width + SLACK; }
@@ -56,14 +82,12 @@ int64_t tcc_winograd_filter_items(const tcc_llvm_target *target, const tcc_winog
 
 int64_t tcc_winograd_point_floats(const tcc_winograd *w) { return w->block_tiles * w->row + SLACK; }
 
-void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w) {
-    w->tiles = w->images * w->tile_rows * w->tile_columns;
-    choose_width(target, w->out_channels, w);
+static void choose_forward(const tcc_llvm_target *target, tcc_winograd *w) {
     const int64_t most_floats = target->hw.cache_bytes * 5 / 8 / (int64_t)sizeof(float); /* of tiles and products */
     double best = INFINITY;
     for (int64_t k = 1; k <= w->channels / target->lanes; k++) {
         int64_t block_k = w->channels / k, row = odd_lines(block_k);
-        if (w->channels % (k * target->lanes) || block_k > 256) continue;
+        if (w->channels % (k * target->lanes) || block_k > MOST_BLOCK_K) continue;
         for (int r = 1; tile_fits(target, r, w->vectors); r++)
             for (int64_t tiles = round_up(w->tiles < 24 ? w->tiles : 24, r); tiles < w->tiles + r; tiles += r) {
                 if (tiles > 24 + r && tiles * POINTS * (row + w->width) > most_floats) break;
@@ -74,36 +98,62 @@ void tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_winograd *w) {
                               (blocks * w->panels < 8 ? 1.2 : 1);
                 if (cost >= best * 0.999) continue;
                 best = cost;
-                w->block_k = block_k, w->row = row, w->tile_height = r, w->block_tiles = tiles, w->blocks = blocks;
+                w->block_k = block_k, w->tile_height = r, w->block_tiles = tiles;
             }
     }
+}
+
+tcc_status tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w) {
+    w->tiles = w->images * w->tile_rows * w->tile_columns;
+    TCC_TRY(plan_width(target, w->out_channels, params, w));
+    if (tcc_params_decides(params)) choose_forward(target, w);
+    const int64_t channels = w->channels < MOST_BLOCK_K ? w->channels : MOST_BLOCK_K;
+    const tcc_param_range block_k = tcc_param_multiples(target->lanes, target->lanes, channels);
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_BLOCK_K, block_k, &w->block_k));
+    TCC_TRY(check_divides(params, TCC_PARAM_BLOCK_K, w->block_k, w->channels));
+    TCC_TRY(settle_rows(target, params, w));
+    const int64_t r = w->tile_height;
+    const tcc_param_range tiles = tcc_param_multiples(r, r, round_up(w->tiles, r));
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_TILES, tiles, &w->block_tiles));
+    w->row = odd_lines(w->block_k);
+    w->blocks = ceil_div(w->tiles, w->block_tiles);
     w->items = w->blocks * w->panels;
     w->scratch_bytes =
         4 * (POINTS * (tcc_winograd_point_floats(w) + w->block_tiles * w->width) + w->block_k + 4 * w->width);
+    return TCC_OK;
 }
 
-void tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_winograd *w) {
-    w->tiles = w->images * w->tile_rows * w->tile_columns;
-    choose_width(target, w->channels, w);
-    w->block_k = w->width;
-    int64_t all = w->out_channels / target->lanes, most = WIDTH / target->lanes, of_item = 1;
-    for (int64_t v = 1; v <= most && v <= all; v++)
-        if (all % v == 0) of_item = v;
-    w->block_rows = of_item * target->lanes;
-    w->row_blocks = w->out_channels / w->block_rows;
+static void choose_rows(const tcc_llvm_target *target, tcc_winograd *w) {
     double best = INFINITY;
     for (int r = 1; tile_fits(target, r, w->vectors); r++) {
         double cost = tcc_tile_cycles(r, w->vectors) * (double)ceil_div(w->block_rows, r);
         if (cost < best * 0.999) best = cost, w->tile_height = r;
     }
+}
+
+tcc_status tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w) {
+    w->tiles = w->images * w->tile_rows * w->tile_columns;
+    TCC_TRY(plan_width(target, w->channels, params, w));
+    w->block_k = w->width;
+    w->block_rows = vectors_of_item(target, w->out_channels / target->lanes) * target->lanes;
+    const tcc_param_range heights = tcc_param_multiples(target->lanes, target->lanes, w->out_channels);
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_HEIGHT, heights, &w->block_rows));
+    TCC_TRY(check_divides(params, TCC_PARAM_HEIGHT, w->block_rows, w->out_channels));
+    w->row_blocks = w->out_channels / w->block_rows;
+    choose_rows(target, w);
+    TCC_TRY(settle_rows(target, params, w));
     w->block_tiles = w->tiles < GRADIENT_TILES ? w->tiles : GRADIENT_TILES;
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_TILES, tcc_param_between(1, w->tiles), &w->block_tiles));
     w->blocks = ceil_div(w->tiles, w->block_tiles);
     w->row = odd_lines(round_up(w->block_rows, w->tile_height));
     int64_t splits = ceil_div(GRADIENT_ITEMS, w->panels * w->row_blocks);
     w->blocks_per_split = ceil_div(w->blocks, splits < w->blocks ? splits : w->blocks);
+    const tcc_param_range blocks = tcc_param_between(1, w->blocks);
+    TCC_TRY(tcc_params_settle(params, TCC_PARAM_BLOCKS, blocks, &w->blocks_per_split));
     w->splits = ceil_div(w->blocks, w->blocks_per_split);
     w->items = w->splits * w->panels * w->row_blocks;
     int64_t sums = round_up(w->block_rows, w->tile_height) * w->width;
     w->scratch_bytes = 4 *
                        (POINTS * (tcc_winograd_point_floats(w) + w->block_tiles * w->width + SLACK + sums) + w->width);
+    return TCC_OK;
 }

@@ -125,7 +125,9 @@ tcc_status tcc_lower_norm_call(tcc_lowering *l) {
     const tcc_node *whole = back ? hero : whole_of(l->graph, hero);
     tcc_norm_params p;
     const char *name = entry_of(hero);
-    if (!whole || describe(whole, &p) || !tcc_lowering_takes_call(l, name, (int64_t *)&p, &p.workspace_bytes))
+    bool takes = whole && !describe(whole, &p);
+    if (takes) TCC_TRY(tcc_lowering_takes_call(l, name, (int64_t *)&p, &p.workspace_bytes, &takes));
+    if (!takes)
         return tcc_error(l->diag, TCC_EUNSUPPORTED, hero->loc, "%s: no library computes it", tcc_node_text(hero));
     const int64_t rows = tcc_type_bytes(&hero->operands[0]->type), channels = p.channels * tcc_dtype_bytes(TCC_F32);
     tcc_plan_buffer buffers[BACK_BUFFERS + 1];

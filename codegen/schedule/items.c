@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * The cut of loops into work items, lanes and threads. */
 #include "codegen/schedule/items.h"
-#include "codegen/schedule/lowering.h"
 #include "codegen/schedule/predict.h"
 
 #include <stdarg.h>
@@ -30,6 +29,20 @@ tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, in
     return shape;
 }
 
+tcc_status tcc_settle_block(tcc_lowering *l, tcc_thread_shape *shape) {
+    const tcc_param_range range = tcc_param_multiples(TCC_EMIT_WARP, TCC_EMIT_WARP, l->target->hw.threads_per_block);
+    if (shape->group > TCC_EMIT_WARP) shape->threads = shape->group;
+    return shape->group > TCC_EMIT_WARP ? TCC_OK
+                                        : tcc_params_settle_int(&l->params, TCC_PARAM_THREADS, range, &shape->threads);
+}
+
+tcc_status tcc_settle_threads(tcc_lowering *l, tcc_thread_shape *shape) {
+    const tcc_param_range range = tcc_param_powers(1, l->target->hw.threads_per_block);
+    if (!l->target->lane_groups) return TCC_OK;
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_GROUP, range, &shape->group));
+    return tcc_settle_block(l, shape);
+}
+
 int tcc_group_lanes(tcc_thread_shape shape, int lanes) { return shape.group ? shape.group * lanes : lanes; }
 
 int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int steps) {
@@ -52,15 +65,26 @@ static int widest_along(const tcc_body *b, int var) {
     return widest;
 }
 
+enum { MOST_LANES = 64, WIDE = 4 /* registers of a vector, at most */ };
+
+int tcc_most_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent) {
+    if (!t->aligned_vectors) return t->lanes * WIDE < MOST_LANES ? t->lanes * WIDE : MOST_LANES;
+    int widest = widest_along(b, var), lanes = widest == 2 ? 2 * t->lanes : widest > 4 ? t->lanes / 2 : t->lanes;
+    while (extent % lanes) lanes /= 2;
+    return lanes;
+}
+
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide) {
-    if (t->aligned_vectors) {
-        int widest = widest_along(b, var), lanes = widest == 2 ? 2 * t->lanes : widest > 4 ? t->lanes / 2 : t->lanes;
-        while (extent % lanes) lanes /= 2;
-        return lanes;
-    }
+    const int most = tcc_most_lanes(t, b, var, extent);
+    if (t->aligned_vectors) return most;
     int lanes = t->lanes * wide;
     while (lanes > 1 && lanes / 2 >= extent) lanes /= 2;
-    return lanes > 64 ? 64 : lanes;
+    return lanes > most ? most : lanes;
+}
+
+tcc_status tcc_settle_lanes(tcc_lowering *l, const tcc_body *b, int var, int64_t extent, int *lanes) {
+    const tcc_param_range range = tcc_param_powers(1, tcc_most_lanes(l->target, b, var, extent));
+    return tcc_params_settle_int(&l->params, TCC_PARAM_LANES, range, lanes);
 }
 
 tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t points, int lanes) {

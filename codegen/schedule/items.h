@@ -5,6 +5,7 @@
 
 #include "codegen/body/body.h"
 #include "codegen/emit/llvm.h"
+#include "codegen/schedule/lowering.h"
 
 /* Loop `order[cut]` is cut into chunks; the
  * loops before it are wholly in the items, those after it wholly inside an item. */
@@ -44,11 +45,19 @@ tcc_status tcc_emit_cut_kernel(tcc_emitter *e, const char *symbol, const tcc_bod
 /* Lanes for loop `var` of the body: the target's, times `wide`, or fewer if the extent is small; a power of two. CUDA:
  * so many that the widest access along the loop is one of 16 bytes, and that the extent is a multiple. */
 int tcc_choose_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent, int wide);
+/* The most that they may be, by hand. */
+int tcc_most_lanes(const tcc_llvm_target *t, const tcc_body *b, int var, int64_t extent);
+/* Settles the parameter of those that were chosen. */
+tcc_status tcc_settle_lanes(tcc_lowering *l, const tcc_body *b, int var, int64_t extent, int *lanes);
 /* A length for parts of a loop that runs in vectors: on CUDA none may reach past its part. */
 int64_t tcc_whole_vectors(const tcc_llvm_target *t, int64_t length, int lanes);
 /* Threads for a loop of that extent which the lane group shares in vectors of `lanes`; 1: each thread has items of its
  * own. */
 tcc_thread_shape tcc_choose_threads(const tcc_llvm_target *t, int64_t extent, int lanes);
+/* Settles the parameters of that shape; none on the host. */
+tcc_status tcc_settle_threads(tcc_lowering *l, tcc_thread_shape *shape);
+/* Of `threads` alone: in lane groups of a part of a warp a block may have any number of warps. */
+tcc_status tcc_settle_block(tcc_lowering *l, tcc_thread_shape *shape);
 /* Points of an item: `host` of them, or as many as the lane group does in `steps`. */
 int64_t tcc_choose_points(tcc_thread_shape shape, int lanes, int64_t host, int steps);
 /* Lanes of a lane group. */

@@ -6,11 +6,25 @@
 #include <stdarg.h>
 #include <string.h>
 
+tcc_lowering tcc_lowering_of(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group,
+                             const tcc_implementation *choice, const tcc_codegen_options *options) {
+    return (tcc_lowering){.arena = arena,
+                          .diag = diag,
+                          .graph = g,
+                          .group = group,
+                          .target = options->target,
+                          .options = options,
+                          .params = {.arena = arena, .diag = diag, .node = group->hero, .choice = choice}};
+}
+
 tcc_plan_launch *tcc_lowering_add(tcc_lowering *l) {
-    if (!tcc_vec_push(&l->launches, (tcc_plan_launch){.grain = 1})) {
+    const int before = l->launches.count ? l->launches.data[l->launches.count - 1].end_settled : 0;
+    const tcc_plan_launch fresh = {.grain = 1, .first_settled = before, .end_settled = l->params.settled.count};
+    if (!tcc_vec_push(&l->launches, fresh)) {
         tcc_enomem(l->diag);
         return NULL;
     }
+    l->params.launch = l->launches.count; /* what is settled now is of the next one */
     return &l->launches.data[l->launches.count - 1];
 }
 
@@ -27,7 +41,7 @@ void tcc_lowering_clear(tcc_lowering *l) {
     tcc_vec_free(&l->bodies);
     tcc_vec_free(&l->launches);
     tcc_vec_free(&l->temporaries);
-    tcc_vec_free(&l->params);
+    tcc_params_clear(&l->params);
 }
 
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
@@ -38,6 +52,13 @@ tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b) {
     return status;
 }
 
+void tcc_lowering_describe_settled(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_strbuf *out) {
+    for (int i = launch->first_settled; i < launch->end_settled; i++) {
+        const tcc_choice_param *p = &l->params.settled.data[i];
+        tcc_strbuf_printf(out, "%.*s=%lld ", (int)tcc_params_name_length(p->name), p->name, (long long)p->value);
+    }
+}
+
 tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent,
                             const char *format, ...) {
     tcc_strbuf text = {0};
@@ -46,6 +67,7 @@ tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_
     char *extra = tcc_arena_vprintf(l->arena, format, args);
     va_end(args);
     tcc_strbuf_printf(&text, "%s %s ", launch->kernel.schedule, extra ? extra : "");
+    tcc_lowering_describe_settled(l, launch, &text);
     if (l->target->aligned_vectors) { /* which accesses can be wide depends on where buffers begin */
         tcc_strbuf_printf(&text, "threads=%d/%d/%d align", launch->kernel.shape.group, launch->kernel.shape.split,
                           launch->kernel.shape.threads);
@@ -86,56 +108,21 @@ bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const t
     return tcc_body_same_element(body, load, store);
 }
 
-tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value) {
-    return tcc_vec_push(&l->params, (tcc_choice_param){name, value}) ? TCC_OK : tcc_enomem(l->diag);
-}
-
-static int64_t chosen_param(const tcc_implementation *x, const char *name) {
-    for (int i = 0; i < x->n_params; i++)
-        if (!strcmp(x->params[i].name, name)) return x->params[i].value;
-    return -1;
-}
-
-static const char *numbered(tcc_lowering *l, const char *name, int number) {
-    return number ? tcc_arena_printf(l->arena, "%s_%d", name, number) : name;
-}
-
-tcc_status tcc_lowering_read_params(tcc_lowering *l, const char *const *names, int n, int number, int64_t *values) {
-    for (int i = 0; i < n && l->choice; i++) {
-        const char *name = numbered(l, names[i], number);
-        if (!name) return tcc_enomem(l->diag);
-        values[i] = chosen_param(l->choice, name);
-        if (values[i] < 1)
-            return tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc, "\"%s\" has no parameter %s above 0 for %s",
-                             l->choice->name, name, tcc_node_text(l->group->hero));
-    }
-    return TCC_OK;
-}
-
-tcc_status tcc_lowering_say_params(tcc_lowering *l, const char *const *names, int n, int number,
-                                   const int64_t *values) {
-    for (int i = 0; i < n; i++) {
-        const char *name = numbered(l, names[i], number);
-        if (!name) return tcc_enomem(l->diag);
-        TCC_TRY(tcc_lowering_param(l, name, values[i]));
-    }
-    return TCC_OK;
-}
+bool tcc_lowering_may_call(const tcc_lowering *l) { return l->params.choice || l->options->takes_call; }
 
 /* The number of a call among those that were asked about, and its workspace, are in the choice. */
-bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes) {
-    const int form = l->asked++;
-    if (l->choice) {
-        if (chosen_param(l->choice, "form") != form) return false;
-        *workspace_bytes = chosen_param(l->choice, "workspace");
-    } else if (!l->options->takes_call || !l->options->takes_call(l->options->takes_call_user, entry, params)) {
-        return false;
-    }
-    return tcc_lowering_param(l, "form", form) == TCC_OK &&
-           tcc_lowering_param(l, "workspace", *workspace_bytes) == TCC_OK;
+tcc_status tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes,
+                                   bool *takes) {
+    int64_t form = l->asked++;
+    const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_FORM);
+    if (chosen || !tcc_params_decides(&l->params)) *takes = !chosen || *chosen == form;
+    else *takes = l->options->takes_call && l->options->takes_call(l->options->takes_call_user, entry, params);
+    if (!*takes) return TCC_OK;
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_FORM, tcc_param_between(0, form), &form));
+    return tcc_params_settle(&l->params, TCC_PARAM_WORKSPACE, tcc_param_between(0, INT64_MAX), workspace_bytes);
 }
 
 tcc_status tcc_lowering_give_up(tcc_lowering *l) {
-    l->launches.count = l->temporaries.count = l->params.count = 0;
+    l->launches.count = l->temporaries.count = l->params.settled.count = l->params.launch = 0;
     return TCC_OK;
 }

@@ -8,6 +8,7 @@
 #include "codegen/body/body.h"
 #include "codegen/emit/llvm.h"
 #include "codegen/options.h"
+#include "codegen/schedule/params.h"
 #include "ir/support/context.h"
 
 typedef struct tcc_kernel_plan tcc_kernel_plan;
@@ -47,6 +48,7 @@ typedef struct tcc_plan_launch {
     tcc_kernel_plan kernel;
     tcc_plan_buffer *buffers; /* in the kernel's order */
     int64_t *params;
+    int first_settled, end_settled; /* the parameters of its schedule, among those of the lowering */
     int64_t items, grain;
     double flop;
     double multiply_adds; /* a cycle, of the unit that multiplies its products; 0: of its type's usual one */
@@ -64,7 +66,8 @@ typedef struct tcc_plan_launch {
 } tcc_plan_launch;
 
 /* Lowering of one group by one row of the table of implementations (select.c): as a proposal, which says what that row
- * would launch, or, with `choice`, as the graph says. Both go the same way, so what is proposed is what is made. */
+ * would launch, or, with a choice in `params`, as the graph says. Both go the same way, so what is proposed is what is
+ * made. */
 typedef struct tcc_lowering {
     tcc_arena *arena; /* for everything that must live until the program is built */
     tcc_context *cx;  /* for the log */
@@ -73,16 +76,18 @@ typedef struct tcc_lowering {
     const tcc_group *group;
     const tcc_llvm_target *target;
     const struct tcc_codegen_options *options;
-    const tcc_implementation *choice; /* NULL: a proposal */
-    bool library;                     /* by a call of a library or not at all */
-    int asked;                        /* calls that a library was asked about */
+    bool library;  /* by a call of a library or not at all */
+    int asked;     /* calls that a library was asked about */
     tcc_node *cut; /* a proposal, with no launches: the call leaves this value, what is behind it is another group */
-    tcc_vec(tcc_choice_param) params;
+    tcc_params params;                 /* what is decided; with the choice of the graph where it is not a proposal */
     tcc_vec(tcc_plan_launch) launches; /* in order; a launch sees what earlier ones wrote */
     tcc_vec(int64_t) temporaries;      /* bytes of each; alive for this group alone */
     tcc_vec(tcc_body *) bodies;        /* kept until the program is built */
 } tcc_lowering;
 
+/* A lowering by `choice`, or, where that is NULL, a proposal. What is left out is zero. */
+tcc_lowering tcc_lowering_of(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group,
+                             const tcc_implementation *choice, const struct tcc_codegen_options *options);
 void tcc_lowering_clear(tcc_lowering *l);
 
 /* Appends a launch; zeroed. NULL when memory is short (reported). */
@@ -96,22 +101,19 @@ tcc_status tcc_lowering_set_buffers(tcc_lowering *l, tcc_plan_launch *launch, co
                                     const tcc_body *body);
 /* Traced successfully: the body is sealed, and freed with the lowering. If tracing failed, frees it and returns why. */
 tcc_status tcc_lowering_keep(tcc_lowering *l, tcc_body *b);
-/* The key of a launch: its schedule, what `format` adds, and the body. */
+/* Adds the parameters of the launch's schedule, on which its code depends, to a key. */
+void tcc_lowering_describe_settled(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_strbuf *out);
+/* The key of a launch: its schedule, what `format` adds, the parameters of the schedule, and the body. */
 tcc_status tcc_lowering_key(tcc_lowering *l, tcc_plan_launch *launch, const tcc_body *b, int any_extent,
                             const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* A new temporary of so many bytes; its number, or -1. */
 int tcc_lowering_temporary(tcc_lowering *l, int64_t size_bytes);
-/* Says a parameter of the schedule, which the choice then has: "split", "lanes". */
-tcc_status tcc_lowering_param(tcc_lowering *l, const char *name, int64_t value);
-/* What is decided about a kernel, by name, in the choice that is lowered; a proposal leaves `values` as they are, for
- * the schedule to decide. Kernel `number` of several of a kind in a group. Errors: TCC_EINVAL where the choice lacks
- * one. */
-tcc_status tcc_lowering_read_params(tcc_lowering *l, const char *const *names, int n, int number, int64_t *values);
-/* Says them. */
-tcc_status tcc_lowering_say_params(tcc_lowering *l, const char *const *names, int n, int number, const int64_t *values);
+/* Whether there may be a call: a library that can be asked, or a choice. */
+bool tcc_lowering_may_call(const tcc_lowering *l);
 /* Whether a library takes the call, with that workspace or a smaller one: it is asked for a proposal, and not again for
  * what was chosen. */
-bool tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes);
+tcc_status tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes,
+                                   bool *takes);
 /* Takes back what was added: this row does not do it. */
 tcc_status tcc_lowering_give_up(tcc_lowering *l);
 

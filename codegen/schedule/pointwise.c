@@ -5,7 +5,7 @@
 #include "codegen/schedule/lowering.h"
 
 /* 16 KB of f32 results an item: enough to be worth handing out, small enough to balance. */
-enum { ITEM_POINTS = 4096, ANY_EXTENT = 1 << 30 };
+enum { ITEM_POINTS = 4096, MOST_POINTS = 1 << 24, ANY_EXTENT = 1 << 30 };
 /* Vectors of a thread of a GPU: more where what is uniform must pay, as an optimizer's hyper-parameters. */
 enum { STEPS = 2, FLAT_STEPS = 4 };
 
@@ -131,6 +131,22 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
     return is_long && scattered;
 }
 
+/* Lanes, threads and points of an item. A single point has nothing to choose. */
+static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, int n, int64_t *item_points) {
+    const tcc_body *b = p->body;
+    const int var = n ? order[n - 1] : -1;
+    const int64_t inner = p->any_extent ? ANY_EXTENT : n ? b->vars.data[var].high + 1 : 1;
+    p->lanes = tcc_choose_lanes(l->target, b, var, inner, tcc_choose_width(b));
+    if (l->target->lane_groups && n && has_scattered_fold(b, var)) p->lanes = 1;
+    if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
+    p->shape = tcc_choose_threads(l->target, inner, p->lanes);
+    if (n) TCC_TRY(tcc_settle_threads(l, &p->shape));
+    *item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
+    const int64_t vector = tcc_group_lanes(p->shape, p->lanes);
+    const tcc_param_range range = tcc_param_multiples(vector, vector, MOST_POINTS);
+    return n ? tcc_params_settle(&l->params, TCC_PARAM_POINTS, range, item_points) : TCC_OK;
+}
+
 tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     TCC_TRY(tcc_lowering_keep(l, b));
     tcc_body_rebase(b);
@@ -142,13 +158,10 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     pointwise *p = TCC_ARENA_NEW(l->arena, pointwise);
     if (!p) return tcc_enomem(l->diag);
     p->body = b;
-    int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
+    const int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
     p->any_extent = n == 1 && is_flat(b, order[0]);
-    p->lanes = tcc_choose_lanes(l->target, b, n ? order[n - 1] : -1, p->any_extent ? ANY_EXTENT : inner,
-                                tcc_choose_width(b));
-    if (l->target->lane_groups && n && has_scattered_fold(b, order[n - 1])) p->lanes = 1;
-    p->shape = tcc_choose_threads(l->target, p->any_extent ? ANY_EXTENT : inner, p->lanes);
-    int64_t item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
+    int64_t item_points;
+    TCC_TRY(plan_items(l, p, order, n, &item_points));
     p->cut = tcc_cut_items(b, order, n, item_points, tcc_group_lanes(p->shape, p->lanes));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;

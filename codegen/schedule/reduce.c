@@ -38,13 +38,16 @@ static tcc_status plan_group(tcc_reduce_trace *t, tcc_reduce **p) {
  * thread's cache costs less than the segments of the first; what has to come from memory again costs most. */
 static tcc_status choose_sweeps(tcc_reduce_trace *t, tcc_reduce *p) {
     tcc_lowering *l = t->l;
-    bool any = false;
-    for (int i = 0; i < t->n; i++) any = any || t->all[i].node->op == TCC_OP_REDUCE_M2;
-    if (!any || p->n_reduced == 0) return TCC_OK;
-    int64_t points;
-    TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
-    bool at_hand = l->target->lane_groups ? p->steps || p->n_slots : p->row * 4 <= tcc_reduce_cache_of(l);
-    t->one_sweep = p->columns || !at_hand || tcc_reduce_choose_splits(t, p) > 1;
+    int64_t points, sweeps = 0;
+    for (int i = 0; i < t->n; i++) t->has_m2 = t->has_m2 || t->all[i].node->op == TCC_OP_REDUCE_M2;
+    if (!t->has_m2 || p->n_reduced == 0) return TCC_OK;
+    if (tcc_params_decides(&l->params)) {
+        TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
+        bool at_hand = l->target->lane_groups ? p->steps || p->n_slots : p->row * 4 <= tcc_reduce_cache_of(l);
+        sweeps = p->columns || !at_hand || tcc_reduce_choose_splits(t, p) > 1 ? 1 : 2;
+    }
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_SWEEPS, tcc_param_between(1, 2), &sweeps));
+    t->one_sweep = sweeps == 1;
     return TCC_OK;
 }
 
@@ -65,8 +68,14 @@ tcc_status tcc_lower_reduce(tcc_lowering *l) {
         t.all[i].level = t.all[i].expr ? p->level[t.all[i].expr->operands[0]->id] : 0;
         if (t.all[i].level + 1 > levels) levels = t.all[i].level + 1;
     }
-    int64_t splits = tcc_reduce_choose_splits(&t, p);
-    TCC_TRY(splits > 1 ? tcc_reduce_launch_split(&t, levels, splits) : tcc_reduce_add(l, p));
+    int64_t splits;
+    TCC_TRY(tcc_reduce_settle_splits(&t, p, &splits));
+    if (splits > 1) {
+        TCC_TRY(tcc_reduce_launch_split(&t, levels, splits));
+    } else {
+        TCC_TRY(tcc_reduce_settle_lanes(l, p));
+        TCC_TRY(tcc_reduce_add(l, p));
+    }
     for (int i = 0; i < l->group->n_outputs; i++) { /* bystanders of another size have loops of their own */
         const tcc_node *n = l->group->outputs[i];
         bool done = tcc_reduce_is_kept(&t, n) || tcc_reduce_is_full(&t, n);

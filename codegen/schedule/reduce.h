@@ -43,6 +43,7 @@ typedef struct tcc_reduce_trace {
     int level;            /* reductions of this level are combined */
     tcc_affine split;     /* as a form */
     int64_t split_points; /* of a kept point in a split, but for the last */
+    bool has_m2;
     bool one_sweep; /* M2 is made in the sweep that makes the mean; else in a second one, of what is at hand then */
     int slice_var;  /* of the body that has column sums */
 } tcc_reduce_trace;
@@ -80,9 +81,11 @@ typedef struct tcc_reduce {
     int *level; /* by expr: the sweep that can evaluate it */
     int *slot;  /* by expr: kept for later sweeps, in scratch or in registers; or -1 */
     int n_slots;
-    int words;   /* registers that slots take for an element, at most at a time */
-    bool narrow; /* shared memory can hold slots too, 4 bytes each */
-    int64_t row; /* elements of a row kept in scratch */
+    int n_keepable;    /* values that slots could be for, in order */
+    int64_t kept_bits; /* a bit for each that has one */
+    int words;         /* registers that slots take for an element, at most at a time */
+    bool narrow;       /* shared memory can hold slots too, 4 bytes each */
+    int64_t row;       /* elements of a row kept in scratch */
     int64_t scratch_bytes;
     int steps; /* not 0: the one reduced loop is so many vectors of the lane group, each written out, kept values in
                   registers */
@@ -99,8 +102,9 @@ const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x);
 /* Marks in `in` what a sweep evaluates, down to leaves (NULL: none) and reductions. The last sweep is that of the
  * stores. */
 void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, bool *in);
-/* Which values of one sweep the next ones should find. */
+/* Which values of one sweep the next ones should find; and settles that. */
 tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p);
+tcc_status tcc_reduce_settle_slots(tcc_lowering *l, tcc_reduce *p);
 /* Bytes of a core's cache that kept values may take. */
 int64_t tcc_reduce_cache_of(const tcc_lowering *l);
 
@@ -112,9 +116,15 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
 void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p);
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
 int64_t tcc_reduce_columns_group(const tcc_reduce *p);
-/* Slots and threads; *points: kept points of an item. */
+/* Chooses slots and threads; *points: kept points of an item. */
 tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points);
-/* Chooses slots, threads and items, and adds the launch. */
+/* Settles the lanes of a plan. */
+tcc_status tcc_reduce_settle_lanes(tcc_lowering *l, tcc_reduce *p);
+/* Settles slots, group and steps of rows on a GPU that were chosen. */
+tcc_status tcc_reduce_settle_rows(tcc_lowering *l, tcc_reduce *p);
+/* Then the threads of a block whose lane groups have rows of their own. */
+tcc_status tcc_reduce_settle_block(tcc_lowering *l, tcc_reduce *p);
+/* Chooses and settles slots, threads and items, and adds the launch. Lanes are settled. */
 tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p);
 /* Adds the launch of a plan that has them. */
 tcc_status tcc_reduce_launch(tcc_lowering *l, tcc_reduce *p);
@@ -122,8 +132,9 @@ double tcc_reduce_points(const tcc_body *b, const int *loops, int n); /* product
 
 /* --- Split reductions */
 
-/* How many splits to cut the first reduced loop into; 1: none. */
+/* How many splits to cut the first reduced loop into; 1: none. And settles that. */
 int64_t tcc_reduce_choose_splits(const tcc_reduce_trace *t, const tcc_reduce *p);
+tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, const tcc_reduce *p, int64_t *splits);
 tcc_status tcc_reduce_launch_split(tcc_reduce_trace *t, int levels, int64_t splits);
 /* Plans and launches a traced body of tcc_reduce_open_combine. */
 tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var);

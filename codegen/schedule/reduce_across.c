@@ -37,11 +37,13 @@ static int64_t sums_row_bytes(const tcc_reduce *p) {
     return (b->vars.data[p->reduced[0]].high + 1) * widest;
 }
 
+enum { MOST_SPLIT = 32 };
+
 /* Threads of a GPU: a warp a row, or less where its vectors then come out even, and a block of such; of long rows a
  * block a row. Rows and sums must fit the registers that a thread has beside the rest of its work; else sums are kept
  * in memory. There are hardly more blocks than processors, so that a block may have all registers of one. */
 static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
-    enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20, MOST_SPLIT = 32 }; /* words of a thread */
+    enum { SMALL = 48, LARGE = 136, WIDE = 64, LARGEST = 20 }; /* words of a thread */
     static const struct {
         int threads, words;
     } whole[] = {{256, LARGE}, {512, WIDE}, {1024, LARGEST}};
@@ -67,7 +69,6 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
         p->steps = (int)((vectors + group - 1) / group);
         p->shape =
             (tcc_thread_shape){.threads = (int)(group * split), .group = (int)group, .split = (int)split, .blocks = 1};
-        p->scratch_bytes = split > 1 ? split * sums_row_bytes(p) : 0;
         return;
     }
     for (int i = 0; p->n_reduced == 1 && i < 3; i++) {
@@ -78,7 +79,27 @@ static void shape_across(const tcc_lowering *l, tcc_reduce *p, int64_t rows) {
         return;
     }
     tcc_reduce_shape_long_rows(l, p);
-    p->scratch_bytes = p->n_slots * p->row * 4;
+}
+
+/* Settles the shape that was chosen. Lane groups of a part of a warp share a slice's rows where sums are in registers;
+ * else a lane group has a slice. */
+static tcc_status settle_shape(tcc_lowering *l, tcc_reduce *p, int64_t rows) {
+    const tcc_hardware *hw = &l->target->hw;
+    TCC_TRY(tcc_reduce_settle_rows(l, p));
+    tcc_thread_shape *shape = &p->shape;
+    if (!p->steps) {
+        p->scratch_bytes = p->n_slots * p->row * 4;
+        return tcc_reduce_settle_block(l, p);
+    }
+    tcc_param_range splits = tcc_param_powers(1, 1);
+    while (shape->group <= TCC_EMIT_WARP && splits.most < MOST_SPLIT && 2 * splits.most <= rows &&
+           2 * splits.most * sums_row_bytes(p) <= hw->shared_bytes)
+        splits.most *= 2;
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_SPLIT, splits, &shape->split));
+    shape->threads = shape->group * shape->split;
+    shape->blocks = 1;
+    p->scratch_bytes = shape->split > 1 ? shape->split * sums_row_bytes(p) : 0;
+    return TCC_OK;
 }
 
 /* Rows of a slice. A GPU: so few slices that their partial sums are few against the rows, yet enough that most
@@ -108,10 +129,17 @@ tcc_status tcc_reduce_across(tcc_reduce_trace *t, tcc_reduce *p) {
     if (p->columns)
         return TCC_BUG(l->diag, "column sums beside reductions that are not of rows: %s",
                        tcc_node_text(l->group->hero));
+    TCC_TRY(tcc_reduce_settle_lanes(l, p));
     TCC_TRY(tcc_reduce_choose_slots(l, p));
-    if (l->target->lane_groups) shape_across(l, p, t->kept_numel);
-    else p->scratch_bytes = p->n_slots * p->row * 4;
+    if (l->target->lane_groups) {
+        shape_across(l, p, t->kept_numel);
+        TCC_TRY(settle_shape(l, p, t->kept_numel));
+    } else {
+        TCC_TRY(tcc_reduce_settle_slots(l, p));
+        p->scratch_bytes = p->n_slots * p->row * 4;
+    }
     int64_t slice = rows_of_slice(l, p, t->kept_numel, t->reduced_numel);
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_SLICE, tcc_param_between(1, t->kept_numel), &slice));
     p->cut = tcc_cut_items(b, p->kept, p->n_kept, slice, 1);
     p->slice_var = t->slice_var;
     b->vars.data[p->slice_var].high = p->cut.items - 1;

@@ -39,6 +39,12 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
     return TCC_OK;
 }
 
+tcc_status tcc_reduce_settle_lanes(tcc_lowering *l, tcc_reduce *p) {
+    if (!p->columns && p->n_reduced == 0) return TCC_OK;
+    const int var = p->columns ? p->kept[p->n_kept - 1] : p->reduced[p->n_reduced - 1];
+    return tcc_settle_lanes(l, p->body, var, p->body->vars.data[var].high + 1, &p->lanes);
+}
+
 double tcc_reduce_points(const tcc_body *b, const int *loops, int n) {
     double product = 1;
     for (int i = 0; i < n; i++) product *= (double)(b->vars.data[loops[i]].high + 1);
@@ -54,15 +60,36 @@ static int blocks_of(const tcc_lowering *l, int threads) {
     return threads < held ? held / threads : 1;
 }
 
+/* Whether shared memory holds what later sweeps find again. */
+static bool has_room(const tcc_lowering *l, const tcc_reduce *p) {
+    enum { RESERVED = 2048 };
+    return p->narrow && p->n_slots * p->row * 4 + RESERVED <= l->target->hw.shared_optin_bytes;
+}
+
+/* Vectors of the innermost reduced loop. */
+static int64_t vectors_of(const tcc_reduce *p) {
+    return (p->body->vars.data[p->reduced[p->n_reduced - 1]].high + p->lanes) / p->lanes;
+}
+
+/* Means and M2 of one sweep go over a row in segments, which is a loop. */
+static bool can_be_in_registers(const tcc_reduce *p) {
+    for (int i = 0; i < p->body->exprs.count; i++) {
+        const tcc_expr *x = p->body->exprs.data[i];
+        if (x->kind == TCC_EXPR_REDUCE && tcc_is_moment(x->op)) return false;
+    }
+    return p->n_reduced == 1 && p->split_var < 0;
+}
+
 void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p) {
-    enum { SMALL_BLOCK = 128, RESERVED = 2048 };
+    enum { SMALL_BLOCK = 128 };
     const int largest = l->target->hw.threads_per_block;
     const tcc_body *b = p->body;
-    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes,
-            group = 1;
-    if (!p->narrow || p->n_slots * p->row * 4 + RESERVED > l->target->hw.shared_optin_bytes) {
+    const int64_t vectors = vectors_of(p);
+    int64_t group = 1;
+    if (!has_room(l, p)) {
         for (int i = 0; i < b->exprs.count; i++) p->slot[i] = -1;
         p->n_slots = 0;
+        p->kept_bits = 0;
     }
     while (group < vectors && group < (p->n_slots ? largest / 2 : largest / 4)) group *= 2;
     if (p->n_slots && group <= TCC_EMIT_WARP) group = 2 * TCC_EMIT_WARP; /* scratch is a block's */
@@ -84,10 +111,10 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
     const int largest = l->target->hw.threads_per_block;
     const int64_t enough = (int64_t)ENOUGH * l->target->hw.processors;
     const tcc_body *b = p->body;
-    int64_t extent = b->vars.data[p->reduced[p->n_reduced - 1]].high + 1, vectors = (extent + p->lanes - 1) / p->lanes;
+    const int64_t vectors = vectors_of(p);
     int64_t rows = (int64_t)tcc_reduce_points(b, p->kept, p->n_kept), words = p->words, found = 0;
     if (words < 1) words = 1;
-    for (int64_t group = 1; p->n_reduced == 1 && p->split_var < 0 && group <= largest; group *= 2) {
+    for (int64_t group = 1; can_be_in_registers(p) && group <= largest; group *= 2) {
         int64_t steps = (vectors + group - 1) / group, elements = steps * p->lanes;
         if (group < vectors && group * p->lanes * 4 < SEGMENT) continue; /* neighbours read together */
         if (elements > ELEMENTS || elements * words > (group == largest       ? REGISTERS / 4
@@ -106,6 +133,31 @@ static void shape_rows(const tcc_lowering *l, tcc_reduce *p) {
     p->shape = (tcc_thread_shape){.threads = threads, .group = (int)found, .split = 1, .blocks = blocks_of(l, threads)};
 }
 
+tcc_status tcc_reduce_settle_rows(tcc_lowering *l, tcc_reduce *p) {
+    enum { MOST_STEPS = 160 /* each of them is written out */ };
+    TCC_TRY(tcc_reduce_settle_slots(l, p));
+    const tcc_param_range groups = tcc_param_powers(1, l->target->hw.threads_per_block);
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_GROUP, groups, &p->shape.group));
+    const int64_t all = (vectors_of(p) + p->shape.group - 1) / p->shape.group;
+    const tcc_param_range none = tcc_param_between(0, 0), steps = {.least = all, .most = all, .or_zero = true};
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_STEPS,
+                                  can_be_in_registers(p) && all <= MOST_STEPS ? steps : none, &p->steps));
+    if (p->steps || !p->n_slots) return TCC_OK;
+    if (!has_room(l, p))
+        return tcc_params_refuse(&l->params, TCC_PARAM_KEPT, p->kept_bits, "0, for shared memory has no room");
+    if (p->shape.group <= TCC_EMIT_WARP)
+        return tcc_params_refuse(&l->params, TCC_PARAM_GROUP, p->shape.group, "at least %d, for scratch is a block's",
+                                 2 * TCC_EMIT_WARP);
+    return TCC_OK;
+}
+
+tcc_status tcc_reduce_settle_block(tcc_lowering *l, tcc_reduce *p) {
+    p->shape.split = 1;
+    TCC_TRY(tcc_settle_block(l, &p->shape));
+    p->shape.blocks = blocks_of(l, p->shape.threads);
+    return TCC_OK;
+}
+
 /* Threads for columns side by side: up to a warp; fewer where they then come out even. */
 int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
     enum { LEAST = 8 };
@@ -116,25 +168,51 @@ int64_t tcc_reduce_columns_group(const tcc_reduce *p) {
     return group;
 }
 
-/* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
-static void shape_columns(const tcc_hardware *hw, tcc_reduce *p, int64_t *points) {
-    enum { BLOCK = 256, SMALL_BLOCK = 128, MOST_SPLIT = 32, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
-    const double enough = (double)ENOUGH * hw->processors;
-    const int64_t shared = hw->shared_bytes * 2 / 3;
+enum { MOST_SPLIT = 32, SMALL_BLOCK_OF_COLUMNS = 128 };
+
+/* Shared memory of a thread by which lane groups add their folds of columns. */
+static int64_t bytes_of_columns(const tcc_reduce *p) {
     const tcc_body *b = p->body;
-    int64_t extent = b->vars.data[p->kept[p->n_kept - 1]].high + 1, group = tcc_reduce_columns_group(p), split = 1,
-            carries = 0;
-    double vectors = tcc_reduce_points(b, p->kept, p->n_kept) / p->lanes;
+    int64_t carries = 0;
     for (int i = 0; i < b->exprs.count; i++)
         if (b->exprs.data[i]->kind == TCC_EXPR_REDUCE && tcc_reduce_fold_of(b, b->exprs.data[i]) == b->exprs.data[i])
             carries += tcc_fold_carries(b->exprs.data[i]->op);
-    int64_t rows = p->n_reduced == 0 ? 1 : p->split_var >= 0 ? p->split : b->vars.data[p->reduced[0]].high + 1;
+    return (int64_t)p->lanes * 8 * carries;
+}
+
+/* Rows that the lane groups of a block share. */
+static int64_t rows_of_columns(const tcc_reduce *p) {
+    if (p->n_reduced == 0) return 1;
+    return p->split_var >= 0 ? p->split : p->body->vars.data[p->reduced[0]].high + 1;
+}
+
+/* Columns: up to a warp side by side, and so many below each other that the GPU is busy. */
+static void shape_columns(const tcc_hardware *hw, tcc_reduce *p) {
+    enum { BLOCK = 256, ENOUGH = 31 * TCC_EMIT_WARP /* threads of a processor */ };
+    const double enough = (double)ENOUGH * hw->processors;
+    const int64_t shared = hw->shared_bytes * 2 / 3, rows = rows_of_columns(p), bytes = bytes_of_columns(p);
+    const double vectors = tcc_reduce_points(p->body, p->kept, p->n_kept) / p->lanes;
+    int64_t group = tcc_reduce_columns_group(p), split = 1;
     while (split < MOST_SPLIT && group * split < BLOCK && 2 * split <= rows && vectors * (double)split < enough &&
-           group * split * 2 * p->lanes * 8 * carries <= shared)
+           group * split * 2 * bytes <= shared)
         split *= 2;
     p->shape = (tcc_thread_shape){
-        .threads = split > 1 ? (int)(group * split) : SMALL_BLOCK, .group = (int)group, .split = (int)split};
-    *points = group * p->lanes < extent ? group * p->lanes : extent;
+        .threads = split > 1 ? (int)(group * split) : SMALL_BLOCK_OF_COLUMNS, .group = (int)group, .split = (int)split};
+}
+
+static tcc_status settle_columns(tcc_lowering *l, tcc_reduce *p) {
+    const tcc_hardware *hw = &l->target->hw;
+    const tcc_param_range groups = tcc_param_powers(1, TCC_EMIT_WARP);
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_GROUP, groups, &p->shape.group));
+    tcc_param_range splits = tcc_param_powers(1, 1);
+    while (splits.most < MOST_SPLIT && 2 * splits.most <= rows_of_columns(p) &&
+           2 * splits.most * p->shape.group <= hw->threads_per_block &&
+           2 * splits.most * p->shape.group * bytes_of_columns(p) <= hw->shared_bytes)
+        splits.most *= 2;
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_SPLIT, splits, &p->shape.split));
+    if (p->shape.split == 1) return tcc_settle_block(l, &p->shape);
+    p->shape.threads = p->shape.group * p->shape.split;
+    return TCC_OK;
 }
 
 /* Whether a sweep before that of the full stores needs x. */
@@ -197,18 +275,39 @@ tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *poin
     *points = (int64_t)(TCC_REDUCE_ITEM_POINTS / reduced);
     if (!l->target->lane_groups) return TCC_OK;
     *points = 1;
-    if (p->columns) shape_columns(&l->target->hw, p, points);
+    if (p->columns) shape_columns(&l->target->hw, p);
     else if (p->n_reduced) shape_rows(l, p);
     else p->shape = tcc_choose_threads(l->target, 1, 1);
     return TCC_OK;
+}
+
+/* Of a GPU; a block of columns takes a vector each. */
+static tcc_status settle_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points) {
+    if (p->columns) {
+        TCC_TRY(settle_columns(l, p));
+        const int64_t extent = p->body->vars.data[p->kept[p->n_kept - 1]].high + 1, all = p->shape.group * p->lanes;
+        *points = all < extent ? all : extent;
+        return TCC_OK;
+    }
+    if (!p->n_reduced) return TCC_OK;
+    TCC_TRY(tcc_reduce_settle_rows(l, p));
+    return tcc_reduce_settle_block(l, p);
+}
+
+static tcc_status settle_lines(tcc_lowering *l, tcc_reduce *p, int64_t *points) {
+    enum { MOST_LINES = 1 << 24 };
+    TCC_TRY(tcc_reduce_settle_slots(l, p));
+    if (!p->n_kept) return TCC_OK;
+    return tcc_params_settle(&l->params, TCC_PARAM_LINES, tcc_param_between(1, MOST_LINES), points);
 }
 
 tcc_status tcc_reduce_add(tcc_lowering *l, tcc_reduce *p) {
     tcc_body *b = p->body;
     int64_t points;
     TCC_TRY(tcc_reduce_choose_shape(l, p, &points));
-    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points < 1 ? 1 : points,
-                           p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
+    if (points < 1) points = 1;
+    TCC_TRY(l->target->lane_groups ? settle_shape(l, p, &points) : settle_lines(l, p, &points));
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, points, p->columns ? tcc_group_lanes(p->shape, p->lanes) : 1);
     p->scratch_bytes = p->steps ? 0 : p->n_slots * p->row * 4;
     return tcc_reduce_launch(l, p);
 }

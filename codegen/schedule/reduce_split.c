@@ -47,9 +47,14 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits)
     tcc_reduce *p;
     TCC_TRY(tcc_lowering_keep(l, b));
     TCC_TRY(tcc_reduce_plan(l, b, t->reduced_bits, &p));
+    TCC_TRY(tcc_reduce_settle_lanes(l, p));
+    const int64_t extent = b->vars.data[p->reduced[0]].high + 1;
     p->split_var = var;
-    p->split = (b->vars.data[p->reduced[0]].high + splits) / splits;
+    p->split = (extent + splits - 1) / splits;
     if (!p->columns && p->n_reduced == 1) p->split = tcc_whole_vectors(l->target, p->split, p->lanes);
+    if ((splits - 1) * p->split >= extent)
+        return tcc_params_refuse(&l->params, TCC_PARAM_PARTS, splits, "%lld, so that none is empty",
+                                 (long long)((extent + p->split - 1) / p->split));
     t->split_points = p->split * (int64_t)tcc_reduce_points(b, p->reduced + 1, p->n_reduced - 1);
     memmove(p->kept + 1, p->kept, sizeof *p->kept * (size_t)p->n_kept);
     p->kept[0] = var;
@@ -66,6 +71,7 @@ tcc_status tcc_reduce_combine(tcc_lowering *l, tcc_body *b, int var) {
         p->lanes = tcc_choose_lanes(l->target, b, p->kept[p->n_kept - 1], b->vars.data[p->kept[p->n_kept - 1]].high + 1,
                                     tcc_choose_width(b));
     }
+    TCC_TRY(tcc_reduce_settle_lanes(l, p));
     return tcc_reduce_add(l, p);
 }
 
@@ -142,13 +148,27 @@ static int64_t choose_splits_for_blocks(const tcc_hardware *hw, const tcc_reduce
     return (extent + split - 1) / split;
 }
 
+static bool can_split(const tcc_reduce_trace *t, const tcc_reduce *p) {
+    for (int i = 0; i < t->n; i++)
+        if (t->all[i].node->op == TCC_OP_ARGMAX) return false;
+    return p->n_reduced > 0;
+}
+
+/* The mean that a second sweep wants is of the whole row. */
+tcc_status tcc_reduce_settle_splits(const tcc_reduce_trace *t, const tcc_reduce *p, int64_t *splits) {
+    *splits = 1;
+    if (!can_split(t, p)) return TCC_OK;
+    const bool whole = t->has_m2 && !t->one_sweep;
+    if (!whole && tcc_params_decides(&t->l->params)) *splits = tcc_reduce_choose_splits(t, p);
+    const tcc_param_range range = tcc_param_between(1, whole ? 1 : p->body->vars.data[p->reduced[0]].high + 1);
+    return tcc_params_settle(&t->l->params, TCC_PARAM_PARTS, range, splits);
+}
+
 /* How many splits to cut the first reduced loop into; 1: none. */
 int64_t tcc_reduce_choose_splits(const tcc_reduce_trace *t, const tcc_reduce *p) {
     const tcc_llvm_target *target = t->l->target;
     const tcc_body *b = p->body;
-    if (p->n_reduced == 0) return 1;
-    for (int i = 0; i < t->n; i++)
-        if (t->all[i].node->op == TCC_OP_ARGMAX) return 1;
+    if (!can_split(t, p)) return 1;
     if (target->lane_groups) return choose_splits_for_blocks(&target->hw, p);
     double kept = tcc_reduce_points(b, p->kept, p->n_kept),
            points = kept * tcc_reduce_points(b, p->reduced, p->n_reduced);

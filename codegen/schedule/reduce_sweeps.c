@@ -80,11 +80,15 @@ static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     return cost;
 }
 
-/* Is a value that two sweeps want worth keeping? In scratch of the CPU's cache: if it is dear. A GPU reads nothing
- * twice. */
-static bool worth_keeping(const tcc_lowering *l, const tcc_reduce *p, const tcc_expr *x, bool *seen) {
+/* A value that two sweeps want can be kept: in 4 bytes of scratch, or as it is in registers of a GPU. */
+static bool can_be_kept(const tcc_lowering *l, const tcc_expr *x) {
     if (l->target->lane_groups) return x->kind == TCC_EXPR_POINT || x->kind == TCC_EXPR_LOAD;
-    if (x->kind != TCC_EXPR_POINT || x->dtype == TCC_BOOL || tcc_dtype_bytes(x->dtype) > 4) return false;
+    return x->kind == TCC_EXPR_POINT && x->dtype != TCC_BOOL && tcc_dtype_bytes(x->dtype) <= 4;
+}
+
+/* Is that worth it? In scratch of the CPU's cache: if it is dear. A GPU reads nothing twice. */
+static bool worth_keeping(const tcc_lowering *l, const tcc_reduce *p, const tcc_expr *x, bool *seen) {
+    if (l->target->lane_groups) return true;
     memset(seen, 0, (size_t)p->body->exprs.count);
     return cost_below(p, x, seen) >= CACHE_COST && (p->n_slots + 1) * p->row * 4 <= tcc_reduce_cache_of(l);
 }
@@ -111,24 +115,29 @@ static void count_words(tcc_reduce *p, bool *known, bool *in) {
     }
 }
 
-/* Which values of one sweep the next ones should find: those at the border of what both evaluate. */
-tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p) {
+enum { MOST_KEPT = 62 /* bits */ };
+
+/* Which values of one sweep the next ones find: of those at the border of what both evaluate, in order, the ones that
+ * *kept has a bit for; -1: those that are worth it, whose bits it becomes. */
+static tcc_status find_slots(tcc_lowering *l, tcc_reduce *p, int64_t *kept) {
     const tcc_body *b = p->body;
     size_t n = (size_t)b->exprs.count;
+    const bool decides = *kept < 0;
     for (size_t i = 0; i < n; i++) p->slot[i] = -1;
+    if (decides) *kept = 0;
     p->row = 1;
     for (int i = 0; i < p->n_reduced; i++) {
         int64_t extent = b->vars.data[p->reduced[i]].high + 1;
         if (i == p->n_reduced - 1) extent = (extent + p->lanes - 1) / p->lanes * p->lanes;
         p->row *= extent;
     }
-    p->n_slots = p->words = 0;
+    p->n_slots = p->words = p->n_keepable = 0;
     p->narrow = true;
     if (p->columns || p->n_reduced == 0 || p->split_var >= 0) return TCC_OK;
     int inner = p->reduced[p->n_reduced - 1];
-    bool *flags = tcc__calloc(4 * n + 1, sizeof *flags);
+    bool *flags = tcc__calloc(5 * n + 1, sizeof *flags);
     if (!flags) return tcc_enomem(l->diag);
-    bool *now = flags, *later = flags + n, *border = flags + 2 * n, *seen = flags + 3 * n;
+    bool *now = flags, *later = flags + n, *border = flags + 2 * n, *seen = flags + 3 * n, *met = flags + 4 * n;
     for (int s = 0; s < p->n_sweeps; s++) {
         memset(now, 0, n);
         tcc_reduce_mark_sweep(p, s, NULL, now);
@@ -149,12 +158,28 @@ tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p) {
                     border[b->exprs.data[i]->operands[0]->id] = true;
             for (size_t i = 0; i < n; i++) {
                 const tcc_expr *x = b->exprs.data[i];
-                if (!border[i] || !now[i] || !later[i] || p->slot[i] >= 0 || !(x->loops >> inner & 1)) continue;
-                if (worth_keeping(l, p, x, seen)) p->slot[i] = p->n_slots++;
+                if (!border[i] || !now[i] || !later[i] || met[i] || !(x->loops >> inner & 1)) continue;
+                if (!can_be_kept(l, x) || p->n_keepable == MOST_KEPT) continue;
+                met[i] = true;
+                const int64_t bit = INT64_C(1) << p->n_keepable++;
+                if (decides && worth_keeping(l, p, x, seen)) *kept |= bit;
+                if (*kept & bit) p->slot[i] = p->n_slots++;
             }
         }
     }
     count_words(p, now, later);
     tcc__free(flags);
     return TCC_OK;
+}
+
+tcc_status tcc_reduce_choose_slots(tcc_lowering *l, tcc_reduce *p) {
+    p->kept_bits = -1;
+    return find_slots(l, p, &p->kept_bits);
+}
+
+tcc_status tcc_reduce_settle_slots(tcc_lowering *l, tcc_reduce *p) {
+    if (!p->n_keepable) return TCC_OK;
+    const tcc_param_range range = tcc_param_between(0, (INT64_C(1) << p->n_keepable) - 1);
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_KEPT, range, &p->kept_bits));
+    return find_slots(l, p, &p->kept_bits);
 }

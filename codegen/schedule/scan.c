@@ -5,7 +5,7 @@
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/scan.h"
 
-enum { ITEM_POINTS = 8192 };
+enum { ITEM_POINTS = 8192, MOST_LINES = 1 << 24 };
 
 typedef struct trace_cx {
     const tcc_node *hero;
@@ -28,6 +28,24 @@ static const tcc_expr *special(tcc_body *b, const tcc_node *n, const tcc_affine 
     /* it grows along the axis also where its operand does not change */
     if (sum) ((tcc_expr *)sum)->loops |= tcc_affine_loops(b, &cx->coordinates[n->attrs->scan.axis]);
     return sum;
+}
+
+/* Lanes along `var` (-1: none), threads, and lines of an item. */
+static tcc_status plan_items(tcc_lowering *l, tcc_scan *p, int var, bool along, tcc_thread_shape *shape) {
+    const tcc_body *b = p->body;
+    const int64_t extent = var < 0 ? 1 : b->vars.data[var].high + 1;
+    double line = 1;
+    for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
+    p->lanes = var < 0 ? 1 : tcc_choose_lanes(l->target, b, var, extent, 1);
+    if (var >= 0) TCC_TRY(tcc_settle_lanes(l, b, var, extent, &p->lanes));
+    *shape = tcc_choose_threads(l->target, extent, p->lanes);
+    if (var >= 0) TCC_TRY(tcc_settle_threads(l, shape));
+    int64_t lines = shape->group ? along ? 1 : tcc_group_lanes(*shape, p->lanes) : (int64_t)(ITEM_POINTS / line);
+    if (lines < 1) lines = 1;
+    if (!shape->group && p->n_kept)
+        TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_LINES, tcc_param_between(1, MOST_LINES), &lines));
+    p->cut = tcc_cut_items(b, p->kept, p->n_kept, lines, along ? 1 : tcc_group_lanes(*shape, p->lanes));
+    return TCC_OK;
 }
 
 tcc_status tcc_lower_scan(tcc_lowering *l) {
@@ -65,23 +83,8 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     const double points = tcc_part_loops(b, order, n, axis_bits, p->axis, &p->n_axis, p->kept, &p->n_kept);
     bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
     const bool along = !columns && p->n_axis == 1, host = !l->target->lane_groups;
-    double line = 1;
-    for (int i = 0; i < p->n_axis; i++) line *= (double)(b->vars.data[p->axis[i]].high + 1);
-    int64_t lines = (int64_t)(ITEM_POINTS / line);
     tcc_thread_shape shape = {0};
-    if (along && host) {
-        tcc_scan_plan_lines(l->target, p, lines < 1 ? 1 : lines);
-    } else if (along) {
-        shape = tcc_scan_plan_rows(l->target, p);
-    } else {
-        p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 1) : 1;
-        shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
-        p->cut = tcc_cut_items(b, p->kept, p->n_kept,
-                               shape.group ? tcc_group_lanes(shape, p->lanes)
-                               : lines < 1 ? 1
-                                           : lines,
-                               tcc_group_lanes(shape, p->lanes));
-    }
+    TCC_TRY(plan_items(l, p, columns ? order[n - 1] : along ? p->axis[0] : -1, along, &shape));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));

@@ -30,13 +30,10 @@ int tcc_scan_begin(tcc_body_run *r, int lanes, LLVMValueRef *carry);
 tcc_status tcc_scan_emit_steps(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
 /* On a GPU, along the loop in which memory is contiguous: a lane group runs along a line together, many elements at a
- * time. Sets what is planned but for the kept loops and the axis, of which there is one; gives the shape of the
- * threads. */
-tcc_thread_shape tcc_scan_plan_rows(const tcc_llvm_target *t, tcc_scan *p);
+ * time. */
 tcc_status tcc_scan_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
-/* The same on the host, in vectors; `lines` of an item. */
-void tcc_scan_plan_lines(const tcc_llvm_target *t, tcc_scan *p, int64_t lines);
+/* The same on the host, in vectors. */
 tcc_status tcc_scan_emit_lines(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 
 #endif

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-void tcc_scan_plan_lines(const tcc_llvm_target *t, tcc_scan *p, int64_t lines) {
-    p->lanes = tcc_choose_lanes(t, p->body, p->axis[0], p->body->vars.data[p->axis[0]].high + 1, 1);
-    p->cut = tcc_cut_items(p->body, p->kept, p->n_kept, lines, 1);
-}
-
 /* Each lane with those before it, which in reverse are the ones above. */
 static LLVMValueRef sum_lanes(tcc_emitter *e, LLVMValueRef x, bool reverse) {
     const int lanes = tcc_emit_lanes_of(LLVMTypeOf(x));

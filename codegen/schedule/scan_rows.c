@@ -7,13 +7,6 @@
 
 #include <string.h>
 
-tcc_thread_shape tcc_scan_plan_rows(const tcc_llvm_target *t, tcc_scan *p) {
-    int64_t extent = p->body->vars.data[p->axis[0]].high + 1;
-    p->lanes = tcc_choose_lanes(t, p->body, p->axis[0], extent, 1);
-    p->cut = tcc_cut_items(p->body, p->kept, p->n_kept, 1, 1);
-    return tcc_choose_threads(t, extent, p->lanes);
-}
-
 static LLVMValueRef sum(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b) {
     tcc_fold_step(e, TCC_OP_REDUCE_SUM, &a, b, NULL, NULL);
     return a;

@@ -144,6 +144,7 @@ static tcc_status trace_updates(tcc_lowering *l, int temporary, bool guarded, tc
 }
 
 static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
+    TCC_TRY(tcc_scatter_plan_rows(l, p));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, p->body));
@@ -156,6 +157,19 @@ static tcc_status add_rows(tcc_lowering *l, tcc_scatter *p) {
     return tcc_lowering_key(l, launch, p->body, -1, "rows=%lld", (long long)p->rows);
 }
 
+/* Lanes along `var` (-1: none) and threads; an item has one vector of columns. */
+static tcc_status plan_items(tcc_lowering *l, tcc_scatter *p, int var, tcc_thread_shape *shape) {
+    enum { WIDE = 4 };
+    const int64_t extent = var < 0 ? 1 : p->body->vars.data[var].high + 1;
+    p->lanes = var < 0 ? 1 : tcc_choose_lanes(l->target, p->body, var, extent, WIDE);
+    if (var >= 0) TCC_TRY(tcc_settle_lanes(l, p->body, var, extent, &p->lanes));
+    *shape = tcc_choose_threads(l->target, extent, p->lanes);
+    if (var >= 0) TCC_TRY(tcc_settle_threads(l, shape));
+    const int vector = tcc_group_lanes(*shape, p->lanes);
+    p->cut = tcc_cut_items(p->body, p->kept, p->n_kept, vector, vector);
+    return TCC_OK;
+}
+
 tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const tcc_node *hero = l->group->hero;
     tcc_body *b = NULL;
@@ -165,7 +179,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     const tcc_expr *place;
     if (l->target->lane_groups && hero->op == TCC_OP_SCATTER_ADD) {
         TCC_TRY(trace_updates(l, -1, false, &b, &position_bits, &place));
-        if (tcc_scatter_plan_rows(l, p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
+        if (tcc_scatter_finds_rows(p, b, position_bits, hero->type.dims[hero->attrs->axis.axis], place)) {
             TCC_TRY(lower_pass(l, -1, false));
             return add_rows(l, p);
         }
@@ -187,12 +201,8 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);
     const bool along = l->target->lane_groups && hero->op == TCC_OP_SCATTER_ADD_ALONG && !columns &&
                        tcc_scatter_plan_along(p, place);
-    p->lanes = columns ? tcc_choose_lanes(l->target, b, order[n - 1], b->vars.data[order[n - 1]].high + 1, 4) : 1;
-    tcc_thread_shape shape = tcc_choose_threads(l->target, columns ? b->vars.data[order[n - 1]].high + 1 : 1, p->lanes);
-    if (along) shape = tcc_scatter_along_shape();
-    else
-        p->cut = tcc_cut_items(b, p->kept, p->n_kept, tcc_group_lanes(shape, p->lanes),
-                               tcc_group_lanes(shape, p->lanes));
+    tcc_thread_shape shape = tcc_scatter_along_shape();
+    if (!along) TCC_TRY(plan_items(l, p, columns ? order[n - 1] : -1, &shape));
     tcc_plan_launch *launch = tcc_lowering_add(l);
     if (!launch) return TCC_ENOMEM;
     TCC_TRY(tcc_lowering_use_body(l, launch, b));

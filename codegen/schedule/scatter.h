@@ -22,8 +22,9 @@ typedef struct tcc_scatter {
 /* Each lane group owns a row of the output, looks for it among all index positions and adds their updates in ascending
  * order. False: the work has not the form for that. `b` has its stores without guards, `position_bits` are the loops of
  * the index. */
-bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows,
-                           const tcc_expr *place);
+bool tcc_scatter_finds_rows(tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows, const tcc_expr *place);
+/* Then, before the launch is added: its lanes, and how much of a row an item has. */
+tcc_status tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p);
 tcc_status tcc_scatter_emit_rows(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
 int64_t tcc_scatter_row_items(const tcc_scatter *p);
 tcc_thread_shape tcc_scatter_row_shape(void);

@@ -21,8 +21,7 @@ int64_t tcc_scatter_row_items(const tcc_scatter *p) { return p->rows * p->chunks
 
 static int64_t row_extent(const tcc_scatter *p) { return p->n_kept ? p->body->vars.data[p->kept[0]].high + 1 : 1; }
 
-bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows,
-                           const tcc_expr *place) {
+bool tcc_scatter_finds_rows(tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows, const tcc_expr *place) {
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
     tcc_body_collapse(b, order, &n, position_bits);
@@ -37,13 +36,23 @@ bool tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p, tcc_body *b, uint64_
         return false;
     p->sum = s->value;
     p->old = s->value->operands[0];
-    if (p->old->kind != TCC_EXPR_LOAD || p->old->n_operands || place->loops & ~position_bits) return false;
-    if (p->n_kept) p->lanes = tcc_choose_lanes(l->target, b, p->kept[0], row_extent(p), 1);
-    int64_t vectors = (row_extent(p) + p->lanes * TCC_EMIT_WARP - 1) / (p->lanes * TCC_EMIT_WARP);
-    int64_t steps = rows >= (int64_t)ENOUGH * l->target->hw.processors ? STEPS : 1;
+    return p->old->kind == TCC_EXPR_LOAD && !p->old->n_operands && !(place->loops & ~position_bits);
+}
+
+tcc_status tcc_scatter_plan_rows(tcc_lowering *l, tcc_scatter *p) {
+    const int64_t extent = row_extent(p);
+    if (p->n_kept) {
+        p->lanes = tcc_choose_lanes(l->target, p->body, p->kept[0], extent, 1);
+        TCC_TRY(tcc_settle_lanes(l, p->body, p->kept[0], extent, &p->lanes));
+    }
+    const int64_t vectors = (extent + p->lanes * TCC_EMIT_WARP - 1) / (p->lanes * TCC_EMIT_WARP);
+    const int64_t steps = p->rows >= (int64_t)ENOUGH * l->target->hw.processors ? STEPS : 1;
     p->chunks = (vectors + steps - 1) / steps;
-    p->steps = (int)((vectors + p->chunks - 1) / p->chunks);
-    return true;
+    p->steps = (int)((vectors + p->chunks - 1) / p->chunks); /* even items */
+    const tcc_param_range range = tcc_param_between(1, vectors < STEPS ? vectors : STEPS);
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_STEPS, range, &p->steps));
+    p->chunks = (vectors + p->steps - 1) / p->steps;
+    return TCC_OK;
 }
 
 typedef struct row_cx {

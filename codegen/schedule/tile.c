@@ -7,7 +7,7 @@
 #include "codegen/schedule/items.h"
 #include "codegen/schedule/tile.h"
 
-enum { ITEM_POINTS = 8192, LEAST_EXTENT = 4, LEAST_BLOCK_EXTENT = 8 };
+enum { ITEM_POINTS = 8192, MOST_LINES = 1 << 24, LEAST_EXTENT = 4, LEAST_BLOCK_EXTENT = 8 };
 
 static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValueRef row, LLVMTypeRef scalar) {
     LLVMValueRef at = tcc_emit_mul(e, row, tcc_emit_i64(e, p->lanes));
@@ -100,6 +100,49 @@ static int64_t stride_of(const tcc_body *b, const tcc_affine *a, int var) {
     return tcc_affine_coefficient(a, var);
 }
 
+/* Lanes, and rows of an item: all loops but the lane loop. */
+static tcc_status plan_host(tcc_lowering *l, tcc_tile *p, const int *outer, int n) {
+    const tcc_param_range lanes = tcc_param_powers(LEAST_EXTENT, l->target->lanes);
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_LANES, lanes, &p->lanes));
+    int64_t lines = ITEM_POINTS / (p->body->vars.data[p->along].high + 1) + 1;
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_LINES, tcc_param_between(1, MOST_LINES), &lines));
+    p->cut = tcc_cut_items(p->body, outer, n, lines, p->lanes);
+    return TCC_OK;
+}
+
+static tcc_status add_launch(tcc_lowering *l, const tcc_tile *found, const int *order, int n) {
+    const bool block = l->target->lane_groups;
+    const tcc_body *b = found->body;
+    tcc_tile *p = tcc_arena_copy(l->arena, found, sizeof *found);
+    if (!p) return tcc_enomem(l->diag);
+    int outer[TCC_BODY_MAX_LOOPS], n_outer = 0;
+    double points = 1;
+    for (int k = 0; k < n; k++) {
+        points *= (double)(b->vars.data[order[k]].high + 1);
+        if (order[k] != p->across && order[k] != p->along) outer[n_outer++] = order[k];
+    }
+    outer[n_outer++] = p->across;
+    if (block) {
+        TCC_TRY(tcc_tile_block_plan(l, p));
+        p->cut = tcc_cut_items(b, outer, n_outer, 1, 1);
+    } else {
+        TCC_TRY(plan_host(l, p, outer, n_outer));
+    }
+    tcc_plan_launch *launch = tcc_lowering_add(l);
+    if (!launch) return TCC_ENOMEM;
+    launch->items = block ? tcc_tile_block_items(p) : p->cut.items;
+    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
+    launch->kernel.schedule = "tile";
+    launch->kernel.emit = block ? tcc_tile_emit_block : emit;
+    launch->kernel.in_step = tcc_body_in_step;
+    launch->kernel.data = p;
+    launch->kernel.scratch_bytes = block ? tcc_tile_block_bytes(p) : (int64_t)p->n_staged * p->lanes * p->lanes * 4;
+    if (block) launch->kernel.shape = tcc_tile_block_shape(p);
+    TCC_TRY(tcc_lowering_use_body(l, launch, b));
+    launch->kernel.n_params = 0;
+    return tcc_lowering_key(l, launch, b, -1, "lanes=%d", p->lanes);
+}
+
 bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, tcc_status *status) {
     *status = TCC_OK;
     const bool block = l->target->lane_groups;
@@ -122,37 +165,6 @@ bool tcc_schedule_tiles(tcc_lowering *l, tcc_body *b, const int *order, int n, t
         found.staged[found.n_staged++] = x;
     }
     if (found.across < 0) return false;
-    tcc_tile *p = tcc_arena_copy(l->arena, &found, sizeof found);
-    tcc_plan_launch *launch = p ? tcc_lowering_add(l) : NULL;
-    if (!launch) {
-        *status = tcc_enomem(l->diag);
-        return true;
-    }
-    if (block) tcc_tile_block_lanes(l->target, p);
-    int outer[TCC_BODY_MAX_LOOPS], n_outer = 0;
-    double points = 1;
-    for (int k = 0; k < n; k++) {
-        points *= (double)(b->vars.data[order[k]].high + 1);
-        if (order[k] != p->across && order[k] != p->along) outer[n_outer++] = order[k];
-    }
-    outer[n_outer++] = p->across;
-    int64_t row = b->vars.data[p->along].high + 1;
-    p->cut = tcc_cut_items(b, outer, n_outer, ITEM_POINTS / row + 1, p->lanes);
-    launch->items = p->cut.items;
-    launch->grain = tcc_choose_grain(b, points / (double)launch->items);
-    launch->kernel.schedule = "tile";
-    launch->kernel.emit = emit;
-    launch->kernel.in_step = tcc_body_in_step;
-    launch->kernel.data = p;
-    launch->kernel.scratch_bytes = (int64_t)p->n_staged * p->lanes * p->lanes * 4;
-    if (block) {
-        launch->items = tcc_tile_block_items(p);
-        launch->kernel.emit = tcc_tile_emit_block;
-        launch->kernel.scratch_bytes = tcc_tile_block_bytes(p);
-        launch->kernel.shape = tcc_tile_block_shape(p);
-    }
-    *status = tcc_lowering_use_body(l, launch, b);
-    launch->kernel.n_params = 0;
-    if (*status == TCC_OK) *status = tcc_lowering_key(l, launch, b, -1, "lanes=%d", p->lanes);
+    *status = add_launch(l, &found, order, n);
     return true;
 }

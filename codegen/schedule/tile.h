@@ -14,13 +14,14 @@ typedef struct tcc_tile {
     int across;       /* the loop along which staged loads are contiguous */
     int along;        /* the lane loop */
     int lanes, n_staged;
+    int side; /* a block's: points along either side of a tile */
     const tcc_expr *staged[TCC_TILE_MOST_STAGED];
 } tcc_tile;
 
 /* The same by the threads of a block, through shared memory: an item is a tile; the loops of the cut but the last are
  * its outer ones. */
 tcc_status tcc_tile_emit_block(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol);
-void tcc_tile_block_lanes(const tcc_llvm_target *t, tcc_tile *p); /* sets p->lanes, on which all below depends */
+tcc_status tcc_tile_block_plan(tcc_lowering *l, tcc_tile *p); /* lanes and side, on which all below depends */
 int64_t tcc_tile_block_items(const tcc_tile *p);
 int64_t tcc_tile_block_bytes(const tcc_tile *p); /* of shared memory */
 tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p);

@@ -9,12 +9,9 @@
  * neighbouring threads read. */
 #include "codegen/schedule/tile.h"
 
-enum { FEW_STAGED = 2, LARGE_SIDE = 64, SIDE = 32, MOST_THREADS = 256, NARROW_LANES = 8 };
+enum { FEW_STAGED = 2, LARGE_SIDE = 64, SIDE = 32, MOST_THREADS = 256, MOST_STEPS = 4, NARROW_LANES = 8 };
 
-/* Points along either side of a tile. */
-static int side_of(const tcc_tile *p) {
-    return p->lanes == NARROW_LANES || (p->lanes > 1 && p->n_staged <= FEW_STAGED) ? LARGE_SIDE : SIDE;
-}
+static int side_of(const tcc_tile *p) { return p->side; }
 static int fragments_of(const tcc_tile *p) { return side_of(p) / p->lanes; } /* along either side */
 static int split_of(const tcc_tile *p) {
     int fragments = fragments_of(p);
@@ -27,24 +24,42 @@ static int64_t tiles_of(const tcc_tile *p, int var) { return (extent_of(p, var) 
 /* In shared memory values have 4 bytes, but where a vector of that would be more than an access moves. */
 static bool as_in_memory(const tcc_tile *p) { return p->lanes == NARROW_LANES; }
 
-void tcc_tile_block_lanes(const tcc_llvm_target *t, tcc_tile *p) {
-    int widest = 1;
+static int64_t staged_bytes(const tcc_tile *p) { return (int64_t)side_of(p) * side_of(p) * (as_in_memory(p) ? 2 : 4); }
+int64_t tcc_tile_block_bytes(const tcc_tile *p) { return p->n_staged * staged_bytes(p); }
+
+/* The most lanes that all tensors have at once. */
+static int most_lanes(const tcc_llvm_target *t, const tcc_tile *p) {
+    int widest = 1, lanes;
     for (int i = 0; i < p->body->buffers.count; i++) {
         int bytes = tcc_dtype_bytes(p->body->buffers.data[i].dtype);
         if (bytes > widest) widest = bytes;
     }
     bool narrow = widest == 2;
     for (int i = 0; i < p->n_staged; i++) narrow = narrow && tcc_dtype_bytes(p->staged[i]->dtype) == 2;
-    p->lanes = narrow ? NARROW_LANES : t->lanes;
-    while (extent_of(p, p->across) % p->lanes || extent_of(p, p->along) % p->lanes) p->lanes /= 2;
+    lanes = narrow ? NARROW_LANES : t->lanes;
+    while (extent_of(p, p->across) % lanes || extent_of(p, p->along) % lanes) lanes /= 2;
+    return lanes;
+}
+
+/* A tile that shared memory and a few steps of the block hold. */
+static bool has_room(const tcc_lowering *l, const tcc_tile *p, int side) {
+    tcc_tile with = *p;
+    with.side = side;
+    return steps_of(&with) <= MOST_STEPS && tcc_tile_block_bytes(&with) <= l->target->hw.shared_optin_bytes;
+}
+
+tcc_status tcc_tile_block_plan(tcc_lowering *l, tcc_tile *p) {
+    p->lanes = most_lanes(l->target, p);
+    const tcc_param_range lanes = tcc_param_powers(1, p->lanes);
+    TCC_TRY(tcc_params_settle_int(&l->params, TCC_PARAM_LANES, lanes, &p->lanes));
+    p->side = p->lanes == NARROW_LANES || (p->lanes > 1 && p->n_staged <= FEW_STAGED) ? LARGE_SIDE : SIDE;
+    const tcc_param_range side = tcc_param_powers(SIDE, has_room(l, p, LARGE_SIDE) ? LARGE_SIDE : SIDE);
+    return tcc_params_settle_int(&l->params, TCC_PARAM_SIDE, side, &p->side);
 }
 
 tcc_thread_shape tcc_tile_block_shape(const tcc_tile *p) {
     return (tcc_thread_shape){.threads = fragments_of(p) * split_of(p), .group = fragments_of(p), .split = split_of(p)};
 }
-
-static int64_t staged_bytes(const tcc_tile *p) { return (int64_t)side_of(p) * side_of(p) * (as_in_memory(p) ? 2 : 4); }
-int64_t tcc_tile_block_bytes(const tcc_tile *p) { return p->n_staged * staged_bytes(p); }
 
 int64_t tcc_tile_block_items(const tcc_tile *p) {
     int64_t items = tiles_of(p, p->across) * tiles_of(p, p->along);
@@ -115,7 +130,6 @@ static void load_fragment(tcc_body_run *r, const tcc_tile *p, const tcc_expr *x,
 }
 
 static void stage(tcc_body_run *r, const tcc_tile *p, LLVMValueRef across0, LLVMValueRef along0) {
-    enum { MOST_STEPS = 4 };
     tcc_emitter *e = r->e;
     for (int i = 0; i < p->n_staged; i++) {
         const tcc_expr *x = p->staged[i];

@@ -42,7 +42,7 @@ typedef struct compiled {
 static void compile(compiled *k, const tcc_contract *c) {
     tcc_diag diag = {0};
     double start = cpu_now();
-    if (tcc_contract_make_plan(&target, c, &(tcc_contract_choice){0}, &diag, &k->plan) != TCC_OK ||
+    if (tcc_contract_make_plan(&target, c, NULL, &diag, &k->plan) != TCC_OK ||
         tcc_emitter_init(&k->e, &target, "bench", &diag) != TCC_OK) {
         fprintf(stderr, "%s\n", tcc_diag_text(&diag));
         exit(1);

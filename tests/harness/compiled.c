@@ -84,6 +84,12 @@ static tcc_status prefer(void *user, const tcc_graph *g, const tcc_group *group,
     return status;
 }
 
+static tcc_status forward_follow(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                                 const tcc_implementation **out) {
+    const preferring *p = user;
+    return p->target.follow(p->target.user, g, group, arena, out);
+}
+
 static bool forward_operands(void *user, const tcc_graph *g, tcc_node *hero) {
     const preferring *p = user;
     return p->target.computes_operands(p->target.user, g, hero);
@@ -92,6 +98,53 @@ static bool forward_operands(void *user, const tcc_graph *g, tcc_node *hero) {
 static bool forward_norm(void *user, const tcc_graph *g, const tcc_node *n) {
     const preferring *p = user;
     return p->target.takes_norm(p->target.user, g, n);
+}
+
+/* Where a choice has the parameter of that name; NULL: there is none behind `from`. */
+static char *find_param(char *from, const char *name, size_t length) {
+    for (char *at = from; (at = strstr(at, name)); at++)
+        if ((at[-1] == '{' || at[-1] == ' ') && at[length] == '=') return at;
+    return NULL;
+}
+
+char *edit_choices(const char *text, const char *edits) {
+    char *result = strdup(text);
+    for (const char *edit = edits; edit; edit = strchr(edit, ',') ? strchr(edit, ',') + 1 : NULL) {
+        const bool removes = *edit == '-';
+        char name[32];
+        const size_t length = strcspn(edit + removes, "=,"), all = strcspn(edit, ",");
+        snprintf(name, sizeof name, "%.*s", (int)length, edit + removes);
+        char *at = find_param(result, name, length);
+        if (!at) fail_msg("no parameter %s in:\n%s", name, text);
+        while (at) {
+            size_t before = (size_t)(at - result);
+            const char *rest = at + strcspn(at, ",}");
+            if (removes && !strncmp(rest, ", ", 2)) rest += 2;
+            else if (removes && !strncmp(at - 2, ", ", 2)) before -= 2;
+            char *changed;
+            assert_true(asprintf(&changed, "%.*s%.*s%s", (int)before, result, removes ? 0 : (int)all, edit, rest) > 0);
+            free(result);
+            result = changed;
+            at = find_param(result + before + (removes ? 0 : all), name, length);
+        }
+    }
+    return result;
+}
+
+/* The choices with edits, whose launches select makes anew; without them it finds the same ones again. */
+static tcc_graph *follow_choices(tcc_pass_cx *pass, tcc_graph *graph, const char *edits) {
+    tcc_manager_options manager = {.verify = true};
+    tcc_strbuf text = {0};
+    tcc_graph *again;
+    tcc_graph_print(&text, graph, (tcc_print_options){.locs = true});
+    char *edited = edits ? edit_choices(text.text, edits) : text.text;
+    assert_ok(tcc_graph_parse(edited, strlen(edited), "chosen", pass->diag, &again), pass->diag);
+    assert_ok(tcc_pipeline_run_named(pass, &manager, "select", &again, NULL), pass->diag);
+    if (!edits && !tcc_graph_equal(graph, again)) fail_msg("choices are followed otherwise than they were made");
+    if (edits) free(edited);
+    tcc_strbuf_free(&text);
+    tcc_graph_destroy(graph);
+    return again;
 }
 
 void compiled_build(const tcc_graph *g, const compiled_options *options, const tcc_llvm_target *target, tcc_context *cx,
@@ -112,18 +165,25 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     if (!options->norms) asked.takes_norm = NULL;
     preferring preferred = {asked, options->prefer};
     if (options->prefer) {
-        asked = (tcc_pass_target){&preferred, prefer, asked.takes_norm ? forward_norm : NULL,
-                                  asked.computes_operands ? forward_operands : NULL, asked.sums_operands};
+        asked = (tcc_pass_target){&preferred,
+                                  prefer,
+                                  forward_follow,
+                                  asked.takes_norm ? forward_norm : NULL,
+                                  asked.computes_operands ? forward_operands : NULL,
+                                  asked.sums_operands};
     }
     tcc_pass_options pass_options = {.eager = options->eager, .target = &asked};
     tcc_pass_cx pass = {cx, diag, &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
-    const char *passes = options->eager      ? "fuse,select,plan-memory"
-                         : options->norms    ? "norms,simplify,fuse,select,order,plan-memory"
-                         : options->simplify ? "simplify,fuse,select,order,plan-memory"
-                                             : "fuse,select,order,plan-memory";
+    const char *passes = options->eager      ? "fuse,select"
+                         : options->norms    ? "norms,simplify,fuse,select"
+                         : options->simplify ? "simplify,fuse,select"
+                                             : "fuse,select";
     tcc_manager_options manager = {.verify = true};
+    assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
+    graph = follow_choices(&pass, graph, options->edits);
+    passes = options->eager ? "plan-memory" : "order,plan-memory";
     assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
     *out = graph;
     check_round_trip(graph, diag);

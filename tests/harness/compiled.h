@@ -25,6 +25,7 @@ typedef struct compiled_options {
     void *takes_call_user;
     const char *prefer; /* implementations whose names begin so are taken where they are offered, whatever they are
                            predicted to cost */
+    const char *edits;  /* "lanes=4,-points_1": what is changed in parameters of choices in the text after select */
     enum {
         NO_LIBRARY_NORMS,
         WORTHY_LIBRARY_NORMS,
@@ -48,6 +49,8 @@ void compiled_use_threads(compiled *c, int threads);
 /* Decomposes, fuses, plans and compiles a copy of `g` for a target; fails the test on an error. */
 void compiled_build(const tcc_graph *g, const compiled_options *options, const struct tcc_llvm_target *target,
                     tcc_context *cx, tcc_graph **graph, tcc_program **program);
+/* `edits` in the text of a graph after select; the caller frees it. Fails the test where a parameter is not there. */
+char *edit_choices(const char *text, const char *edits);
 /* The same, with memory, on this machine. */
 compiled *compiled_create(const tcc_graph *g, const compiled_options *options);
 void compiled_destroy(compiled *c);

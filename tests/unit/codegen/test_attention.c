@@ -93,7 +93,7 @@ static void compile_and_run(const tcc_attention *a, arrays *x, const char *cpu) 
     tcc_diag diag = {0};
     tcc_attention_plan p;
     assert_int_equal(tcc_llvm_target_host(cpu, &diag, &target), TCC_OK);
-    assert_int_equal(tcc_attention_make_plan(&target, a, &diag, &p), TCC_OK);
+    assert_int_equal(tcc_attention_make_plan(&target, a, NULL, &diag, &p), TCC_OK);
     assert_int_equal(tcc_emitter_init(&e, &target, "attention", &diag), TCC_OK);
     tcc_attention_emit(&e, "attention", &p);
     test_object *o = test_object_load(&e);

@@ -2,6 +2,7 @@
  * What a program's text says of a schedule's parameters is what is made: other parameters are other kernels with the
  * same result, and impossible ones are refused. */
 #include "harness/check.h"
+#include "harness/choice_cases.h"
 #include "harness/passes.h"
 
 #include "codegen/emit/llvm.h"
@@ -133,12 +134,12 @@ static void impossible_ones_are_refused(void **state) {
         const char *name;
         int value;
         const char *error;
-    } changes[] = {{"rows=", 61, "no tiles of 61 x "},
-                   {"vectors=", 1000, " x 1000 vectors"},
-                   {"tiles=", 1000, " vectors, 1000 x "},
-                   {"block_k=", 701, " with 701 of k"},
-                   {"blocks_of_k=", 9, ", 9 blocks of k: select again"},
-                   {"rows=", 0, "\"contract.tiles\" has no parameter rows above 0 for %2 = dot"}};
+    } changes[] = {{"rows=", 61, "cannot have rows=61, "},
+                   {"vectors=", 1000, "cannot have vectors=1000, vectors of the tile in registers: from 1 to "},
+                   {"tiles=", 1000, "cannot have tiles=1000, tiles of a block: from 1 to "},
+                   {"block_k=", 701, "cannot have block_k=701, elements of the sum in a block: from 1 to 700"},
+                   {"blocks_of_k=", 9, "cannot have blocks_of_k=9, "},
+                   {"rows=", 0, "\"contract.tiles\" of %2 = dot"}};
     machine m;
     open_machine(&m);
     char *text = select_text(&m);
@@ -185,7 +186,8 @@ static void bf16_is_multiplied_as_the_cpu_can(void **state) {
             assert_ok(tcc_context_init(&other.cx), &other.cx.diag);
             assert_ok(tcc_llvm_target_host("x86-64-v4", &other.cx.diag, &other.target), &other.cx.diag);
             assert_int_equal(build(&other, text, &p), TCC_EINVAL);
-            assert_non_null(strstr(tcc_diag_text(&other.cx.diag), "does not multiply bf16 by 2 of k: select again"));
+            assert_non_null(strstr(tcc_diag_text(&other.cx.diag),
+                                   "cannot have k_at_once=2, elements of the sum that an instruction adds up: 1"));
             close_machine(&other);
         }
         tcc__free(text);
@@ -193,11 +195,157 @@ static void bf16_is_multiplied_as_the_cpu_can(void **state) {
     }
 }
 
+/* -- Of each schedule, by pass select -- */
+
+/* `text` with a user's line for each node. */
+static char *with_lines(const char *text) {
+    tcc_strbuf out = {0};
+    int line = 0;
+    for (const char *at = text; *at; at += strcspn(at, "\n") + 1) {
+        line++;
+        tcc_strbuf_printf(&out, "%.*s", (int)strcspn(at, "\n"), at);
+        if (!strncmp(at, "  %", 3)) tcc_strbuf_printf(&out, " loc(\"model.c\":%d)", line);
+        tcc_strbuf_add(&out, "\n");
+    }
+    return tcc_strbuf_take(&out);
+}
+
+static tcc_status run_select(machine *m, const char *text, const char *passes, tcc_graph **out) {
+    const tcc_codegen_options codegen = {.target = &m->target};
+    tcc_selector *selector;
+    assert_ok(tcc_selector_create(&m->cx, &codegen, false, &selector), &m->cx.diag);
+    const tcc_pass_options options = {.target = tcc_selector_target(selector)};
+    tcc_pass_cx pass = {&m->cx, &m->cx.diag, &options};
+    assert_ok(tcc_graph_parse(text, strlen(text), "case", &m->cx.diag, out), &m->cx.diag);
+    tcc_status status = tcc_pipeline_run_named(&pass, &(tcc_manager_options){.verify = true}, passes, out, NULL);
+    if (status != TCC_OK) tcc_graph_destroy(*out);
+    tcc_selector_destroy(selector);
+    return status;
+}
+
+/* The text of a case as it was chosen, with edits. */
+static char *edited(machine *m, const char *name, const char *edits) {
+    int at = 0;
+    while (at < n_choice_cases && strcmp(choice_cases[at].name, name)) at++;
+    assert_true(at < n_choice_cases);
+    char *lines = with_lines(choice_cases[at].text);
+    tcc_graph *g;
+    tcc_strbuf text = {0};
+    assert_ok(run_select(m, lines, "decompose,simplify,fuse,select", &g), &m->cx.diag);
+    tcc_graph_print(&text, g, (tcc_print_options){.locs = true});
+    char *result = edit_choices(text.text, edits);
+    tcc_strbuf_free(&text);
+    tcc_graph_destroy(g);
+    tcc__free(lines);
+    return result;
+}
+
+typedef struct refusal {
+    const char *name, *edits, *error;
+} refusal;
+
+static void check_refusals(machine *m, const refusal *all, int count) {
+    for (int i = 0; i < count; i++) {
+        char *text = edited(m, all[i].name, all[i].edits);
+        tcc_graph *g;
+        tcc_diag_begin(&m->cx.diag);
+        assert_int_equal(run_select(m, text, "select", &g), TCC_EINVAL);
+        const char *said = tcc_diag_text(&m->cx.diag);
+        if (!strstr(said, all[i].error) || strncmp(said, "model.c:", 8)) fail_msg("%s: %s", all[i].edits, said);
+        tcc_diag_begin(&m->cx.diag);
+        free(text);
+    }
+    close_machine(m);
+}
+
+static void impossible_values_of_the_host(void **state) {
+    (void)state;
+    static const refusal all[] = {
+        {"flat", "lanes=12", "cannot have lanes=12, elements that an instruction takes; "},
+        {"flat", "lanes=4,points=33",
+         "cannot have points=33, points of a work item: a multiple of 4 from 4 to 16777216"},
+        {"turn", "lanes=2", ": a power of two from 4 to "},
+        {"softmax", "kept=2", "that they could: from 0 to 1"},
+        {"softmax", "lines=0", "cannot have lines=0, "},
+        {"norm", "sweeps=3", ": from 1 to 2"},
+        {"norm", "parts=2", "cannot have parts=2, parts that the reduced range is cut into: 1"},
+        {"total", "parts=299999", "so that none is empty"},
+        {"across", "slice=601", ": from 1 to 600"},
+        {"scan_rows", "lanes=3", ": a power of two from 1 to "},
+        {"scatter", "lanes_1=128", "cannot have lanes_1=128, "},
+        {"attention", "rows=9", "cannot have rows=9, "},
+        {"attention", "keys=40", ": 600 or a multiple of 16 from 16 to 600"},
+        {"attention_back", "keys=48", ": one that leaves 0 or at least 8 of 100"},
+        {"conv", "width=48", ": a divisor of 64"},
+        {"conv", "tiles=73", "cannot have tiles=73, tiles of a block: a multiple of 6 from 6 to "},
+        {"conv", "block_k=48", "cannot have block_k=48, "},
+        {"depthwise", "part_rows=3", ": a divisor of 8"},
+        {"product", "block_k=100", ": 104, whole inner loops of the sum"},
+    };
+    machine m;
+    assert_ok(tcc_context_init(&m.cx), &m.cx.diag);
+    assert_ok(tcc_llvm_target_host("x86-64-v4", &m.cx.diag, &m.target), &m.cx.diag);
+    check_refusals(&m, all, sizeof all / sizeof all[0]);
+}
+
+static void impossible_values_of_a_gpu(void **state) {
+    (void)state;
+    static const refusal all[] = {
+        {"flat", "lanes=8", ": a power of two from 1 to 4"},
+        {"nest", "threads=100", "cannot have threads=100, threads of a block: a multiple of 32 from 32 to 1024"},
+        {"turn", "side=48", ": a power of two from 32 to 64"},
+        {"turn", "lanes=1,side=64", "cannot have side=64, points along either side of a tile: 32"},
+        {"softmax", "steps=2", ": 0 or 3"},
+        {"softmax", "steps=0", "cannot have group=32, threads that take a line together: at least 64, for scratch is "},
+        {"columns", "split=64", "cannot have split=64, "},
+        {"total", "group=3", ": a power of two from 1 to 1024"},
+        {"across", "group=64,-steps", "cannot have split=32, "},
+        {"scan_columns", "group=2048", ": a power of two from 1 to 1024"},
+        {"scatter", "steps_1=3", "cannot have steps_1=3, "},
+        {"attention_back", "columns_1=64", "cannot have columns_1=64, columns of scores in a block of threads: 32"},
+        {"product", "tile_m=32,tile_n=128", "with tile_n=128 there is none; tiles are 128 x 128, 128 x 64, "},
+        {"product", "split_k=100", "cannot have split_k=100, elements of the sum in a work item: a multiple of 16 "},
+        {"product_narrow", "tile_m=32", "tiles are 128 x 128, 128 x 64, 64 x 128, 64 x 64"},
+    };
+    machine m;
+    assert_ok(tcc_context_init(&m.cx), &m.cx.diag);
+    assert_ok(tcc_llvm_target_cuda("sm_90", NULL, &m.cx.diag, &m.target), &m.cx.diag);
+    check_refusals(&m, all, sizeof all / sizeof all[0]);
+}
+
+/* A program is made by a text that says all of it; select completes one that does not. */
+static void a_choice_is_whole_before_it_is_built(void **state) {
+    (void)state;
+    machine m;
+    tcc_graph *g;
+    tcc_program *p;
+    open_machine(&m);
+    static const struct {
+        const char *edits, *error;
+    } all[] = {{"-lines", "lacks lines, lines or rows of a work item: from 1 to "},
+               {"parts=7,-kept", "lacks lanes_1, "}};
+    for (int i = 0; i < 2; i++) {
+        char *text = edited(&m, "softmax", all[i].edits);
+        assert_int_equal(build(&m, text, &p), TCC_EINVAL);
+        if (!strstr(tcc_diag_text(&m.cx.diag), all[i].error)) fail_msg("%s", tcc_diag_text(&m.cx.diag));
+        tcc_diag_begin(&m.cx.diag);
+        assert_ok(run_select(&m, text, "select", &g), &m.cx.diag);
+        tcc_graph_destroy(g);
+        free(text);
+    }
+    char *text = edited(&m, "total", "parts=7");
+    assert_int_equal(build(&m, text, &p), TCC_EINVAL); /* t0 is of other parts */
+    if (!strstr(tcc_diag_text(&m.cx.diag), "pass select writes down what its parameters make"))
+        fail_msg("%s", tcc_diag_text(&m.cx.diag));
+    free(text);
+    close_machine(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(other_parameters_are_followed),
-        cmocka_unit_test(impossible_ones_are_refused),
-        cmocka_unit_test(bf16_is_multiplied_as_the_cpu_can),
+        cmocka_unit_test(other_parameters_are_followed),     cmocka_unit_test(impossible_ones_are_refused),
+        cmocka_unit_test(bf16_is_multiplied_as_the_cpu_can), cmocka_unit_test(impossible_values_of_the_host),
+        cmocka_unit_test(impossible_values_of_a_gpu),        cmocka_unit_test(a_choice_is_whole_before_it_is_built),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,7 +161,7 @@ static void compile(code *k, const tcc_contract *c, const tcc_contract_epilogue 
     assert_int_equal(tcc_llvm_target_host(cpu, &diag, &k->target), TCC_OK);
     if (by != TCC_CONTRACT_TILES) k->target.hw.fma_bf16_tiles = 0;
     k->target.hw.fma_bf16_pairs = by == TCC_CONTRACT_PAIRS ? 2 * k->target.hw.fma_f32 : 0;
-    assert_int_equal(tcc_contract_make_plan(&k->target, c, &(tcc_contract_choice){0}, &diag, &k->plan), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&k->target, c, NULL, &diag, &k->plan), TCC_OK);
     n_made += k->plan.multiply == by;
     assert_int_equal(tcc_emitter_init(&k->e, &k->target, "contract", &diag), TCC_OK);
     tcc_contract_emit(&k->e, "contract", &k->plan, epilogue);
@@ -559,7 +559,7 @@ static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
         tcc_strbuf assembly = {0};
         assert_int_equal(tcc_llvm_target_host(cpus[i].cpu, NULL, &target), TCC_OK);
         tcc_contract c = matmul(64, 96, 70, false, true, false);
-        assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &p), TCC_OK);
+        assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
         assert_int_equal(p.multiply, cpus[i].multiply);
         assert_int_equal(tcc_emitter_init(&e, &target, "contract", NULL), TCC_OK);
         tcc_contract_emit(&e, "contract", &p, NULL);
@@ -589,7 +589,7 @@ static void narrow_types_are_widened_in_vectors(void **state) {
         stored = types[i].type;
         assert_int_equal(tcc_llvm_target_host("x86-64-v4", NULL, &target), TCC_OK);
         tcc_contract c = matmul(64, 96, 70, false, false, false);
-        assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &p), TCC_OK);
+        assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
         assert_int_equal(tcc_emitter_init(&e, &target, "contract", NULL), TCC_OK);
         tcc_contract_emit(&e, "contract", &p, NULL);
         assert_int_equal(tcc_emitter_finish(&e, NULL), TCC_OK);
@@ -611,17 +611,17 @@ static void equal_descriptions_have_equal_keys(void **state) {
     tcc_strbuf key = {0}, same = {0}, other = {0};
     assert_int_equal(tcc_llvm_target_host(NULL, NULL, &target), TCC_OK);
     tcc_contract c = matmul(64, 32, 16, false, true, false);
-    assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &p), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
     tcc_contract_key(&p, &key);
     tcc_contract split = c; /* the same rows as two dimensions */
     split.m.n = 2;
     split.m.d[0] = dim(8, 8 * 16, 0, 8 * 32);
     split.m.d[1] = dim(8, 16, 0, 32);
-    assert_int_equal(tcc_contract_make_plan(&target, &split, &(tcc_contract_choice){0}, NULL, &q), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&target, &split, NULL, NULL, &q), TCC_OK);
     tcc_contract_key(&q, &same);
     assert_string_equal(key.text, same.text);
     c.accumulate = true;
-    assert_int_equal(tcc_contract_make_plan(&target, &c, &(tcc_contract_choice){0}, NULL, &q), TCC_OK);
+    assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &q), TCC_OK);
     tcc_contract_key(&q, &other);
     assert_string_not_equal(key.text, other.text);
     tcc_strbuf_free(&key), tcc_strbuf_free(&same), tcc_strbuf_free(&other);

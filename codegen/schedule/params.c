@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT
+ * The table of parameters, and the one way to read, check and write them down. */
+#include "codegen/schedule/params.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *what;
+} table[] = {
+#define TCC_PARAM(id, name, what) {name, what},
+#include "codegen/schedule/params.def"
+#undef TCC_PARAM
+};
+
+void tcc_params_clear(tcc_params *p) { tcc_vec_free(&p->settled); }
+
+static bool is_power(int64_t value) { return value > 0 && !(value & (value - 1)); }
+
+static bool is_in(const tcc_param_range *r, int64_t value) {
+    if ((r->or_zero && !value) || (r->also && value == r->also)) return true;
+    if (value < r->least || value > r->most) return false;
+    return r->powers ? is_power(value) : r->multiple < 2 || value % r->multiple == 0;
+}
+
+/* What was decided before others were prescribed may not fit these. */
+static int64_t nearest(const tcc_param_range *r, int64_t value) {
+    if (is_in(r, value)) return value;
+    value = value < r->least ? r->least : value > r->most ? r->most : value;
+    while (value > r->least && !is_in(r, value)) value--;
+    return value;
+}
+
+static void print_range(tcc_strbuf *b, const tcc_param_range *r) {
+    if (r->or_zero) tcc_strbuf_add(b, "0 or ");
+    if (r->also) tcc_strbuf_printf(b, "%lld%s", (long long)r->also, r->least > r->most ? "" : " or ");
+    if (r->also && r->least > r->most) return;
+    if (r->least >= r->most) {
+        tcc_strbuf_printf(b, "%lld", (long long)r->least);
+        return;
+    }
+    if (r->powers) tcc_strbuf_add(b, "a power of two ");
+    else if (r->multiple > 1) tcc_strbuf_printf(b, "a multiple of %lld ", (long long)r->multiple);
+    tcc_strbuf_printf(b, "from %lld to %lld", (long long)r->least, (long long)r->most);
+}
+
+/* -- Names -- */
+
+static const char *name_of(const tcc_params *p, tcc_param which) {
+    if (!p->launch) return table[which].name;
+    return tcc_arena_printf(p->arena, "%s_%d", table[which].name, p->launch);
+}
+
+size_t tcc_params_name_length(const char *name) {
+    const char *end = name + strlen(name), *digits = end;
+    while (digits > name && strchr("0123456789", digits[-1])) digits--;
+    return (size_t)((digits < end && digits > name && digits[-1] == '_' ? digits - 1 : end) - name);
+}
+
+static const tcc_choice_param *find(const tcc_choice_param *params, int count, const char *name) {
+    for (int i = 0; i < count; i++)
+        if (!strcmp(params[i].name, name)) return &params[i];
+    return NULL;
+}
+
+const int64_t *tcc_params_chosen(const tcc_params *p, tcc_param which) {
+    const char *name = p->choice ? name_of(p, which) : NULL;
+    const tcc_choice_param *chosen = name ? find(p->choice->params, p->choice->n_params, name) : NULL;
+    return chosen ? &chosen->value : NULL;
+}
+
+/* -- Errors -- */
+
+static tcc_status report(const tcc_params *p, tcc_param which, const char *name, const int64_t *value,
+                         const char *right) {
+    if (!p->choice)
+        return TCC_BUG(p->diag, "%s=%lld was decided for %s: %s is %s", name, (long long)*value, tcc_node_text(p->node),
+                       table[which].what, right);
+    if (!value)
+        return tcc_error(p->diag, TCC_EINVAL, p->node->loc, "\"%s\" of %s lacks %s, %s: %s", p->choice->name,
+                         tcc_node_text(p->node), name, table[which].what, right);
+    return tcc_error(p->diag, TCC_EINVAL, p->node->loc, "\"%s\" of %s cannot have %s=%lld, %s: %s", p->choice->name,
+                     tcc_node_text(p->node), name, (long long)*value, table[which].what, right);
+}
+
+tcc_status tcc_params_refuse(const tcc_params *p, tcc_param which, int64_t value, const char *right, ...) {
+    const char *name = name_of(p, which);
+    va_list args;
+    va_start(args, right);
+    char *text = tcc_arena_vprintf(p->arena, right, args);
+    va_end(args);
+    return name && text ? report(p, which, name, &value, text) : tcc_enomem(p->diag);
+}
+
+static tcc_status report_range(const tcc_params *p, tcc_param which, const char *name, const int64_t *value,
+                               const tcc_param_range *range) {
+    tcc_strbuf right = {0};
+    print_range(&right, range);
+    tcc_status status = right.failed ? tcc_enomem(p->diag) : report(p, which, name, value, right.text);
+    tcc_strbuf_free(&right);
+    return status;
+}
+
+/* -- Settling -- */
+
+tcc_status tcc_params_settle(tcc_params *p, tcc_param which, tcc_param_range range, int64_t *value) {
+    if (!p) return TCC_OK;
+    const char *name = name_of(p, which);
+    if (!name) return tcc_enomem(p->diag);
+    if (find(p->settled.data, p->settled.count, name))
+        return TCC_BUG(p->diag, "%s is settled twice for %s", name, tcc_node_text(p->node));
+    if (p->choice) {
+        const tcc_choice_param *chosen = find(p->choice->params, p->choice->n_params, name);
+        if (!chosen && !p->completes) return report_range(p, which, name, NULL, &range);
+        *value = chosen ? chosen->value : nearest(&range, *value);
+    }
+    if (!is_in(&range, *value)) return report_range(p, which, name, value, &range);
+    return tcc_vec_push(&p->settled, (tcc_choice_param){name, *value}) ? TCC_OK : tcc_enomem(p->diag);
+}
+
+tcc_status tcc_params_settle_int(tcc_params *p, tcc_param which, tcc_param_range range, int *value) {
+    int64_t wide = *value;
+    TCC_TRY(tcc_params_settle(p, which, range, &wide));
+    *value = (int)wide;
+    return TCC_OK;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * What schedules decide, by name (params.def). A schedule settles each of its parameters once: in a proposal the value
+ * is the schedule's own; lowering by the graph's choice, it is the one that the text has, which must be possible. So
+ * the text alone says what is made of a group. */
+#ifndef TCC_CODEGEN_SCHEDULE_PARAMS_H
+#define TCC_CODEGEN_SCHEDULE_PARAMS_H
+
+#include "ir/ir.h"
+
+typedef enum tcc_param {
+#define TCC_PARAM(id, name, what) TCC_PARAM_##id,
+#include "codegen/schedule/params.def"
+#undef TCC_PARAM
+    TCC_PARAMS
+} tcc_param;
+
+/* The values that a parameter may have: from `least` to `most`, of these the multiples of `multiple` (0: all) or the
+ * powers of two; and perhaps 0 or `also` (0: no such) as well. */
+typedef struct tcc_param_range {
+    int64_t least, most, multiple, also;
+    bool powers, or_zero;
+} tcc_param_range;
+
+static inline tcc_param_range tcc_param_between(int64_t least, int64_t most) {
+    return (tcc_param_range){.least = least, .most = most};
+}
+static inline tcc_param_range tcc_param_powers(int64_t least, int64_t most) {
+    return (tcc_param_range){.least = least, .most = most, .powers = true};
+}
+static inline tcc_param_range tcc_param_multiples(int64_t of, int64_t least, int64_t most) {
+    return (tcc_param_range){.least = least, .most = most, .multiple = of};
+}
+
+/* Of one lowering. */
+typedef struct tcc_params {
+    tcc_arena *arena;
+    tcc_diag *diag;
+    const tcc_node *node;             /* that errors name */
+    const tcc_implementation *choice; /* NULL: a proposal */
+    bool completes;                   /* the choice may lack parameters, which are then decided: select's */
+    int launch;                       /* the one whose parameters are settled */
+    tcc_vec(tcc_choice_param) settled;
+} tcc_params;
+
+void tcc_params_clear(tcc_params *p);
+
+/* Whether the schedule decides. NULL is a plan that no program's text has. */
+static inline bool tcc_params_decides(const tcc_params *p) { return !p || !p->choice || p->completes; }
+
+/* Of a parameter's name, the length without its launch's number. */
+size_t tcc_params_name_length(const char *name);
+/* What the text has; NULL: nothing. */
+const int64_t *tcc_params_chosen(const tcc_params *p, tcc_param which);
+/* *value is what the schedule decided; what it is then is followed. Errors: TCC_EINVAL with the node's line where the
+ * text lacks the parameter, or has an impossible value; TCC_BUG where the schedule's own is impossible. */
+tcc_status tcc_params_settle(tcc_params *p, tcc_param which, tcc_param_range range, int64_t *value);
+/* The same for values that are ints. */
+tcc_status tcc_params_settle_int(tcc_params *p, tcc_param which, tcc_param_range range, int *value);
+/* The error for a value that is in its range and yet impossible, with what would be right. */
+tcc_status tcc_params_refuse(const tcc_params *p, tcc_param which, int64_t value, const char *right, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * What a program's text says of a schedule's parameters is what the host runs: other parameters are other kernels with
+ * the same result. */
+#include "harness/check.h"
+#include "harness/choice_cases.h"
+
+static void other_parameters_are_followed(void **state) {
+    (void)state;
+    check_choice_cases(check_compiled, false);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(other_parameters_are_followed)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
