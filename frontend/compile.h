@@ -94,7 +94,7 @@ tcc_status tcc__model_need_device(tcc_model *m);
  * random key, outputs; and for the batch where it is copied. */
 tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c);
-/* The hyper-parameter vector for the next training step, TCC_HYPER_COUNT + 2 TCC_DECAY_GROUPS floats. */
+/* The hyper-parameter vector for the next training step, TCC_HYPER_SIZE(TCC_DECAY_GROUPS) floats. */
 void tcc__model_hyper(const tcc_model *m, float *out);
 /* Hands over what changes from run to run. On the CPU a batch is used where it lies. */
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch);

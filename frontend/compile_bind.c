@@ -34,7 +34,7 @@ static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **ou
         return stored >= 0 ? tcc__stored_device(m, &m->store.entries.data[stored], out) : moment_memory(m, b, out);
     case TCC_ROLE_HYPER:
         c->hyper = i;
-        c->hyper_values = tcc__aligned(64, (size_t)tcc_type_bytes(&b->type));
+        c->hyper_values = tcc__aligned(64, sizeof(float) * TCC_HYPER_SIZE(TCC_DECAY_GROUPS));
         if (!c->hyper_values) return tcc_enomem(&m->cx->diag);
         return own_memory(m, c, i, out);
     case TCC_ROLE_RNG: c->rng = i; return own_memory(m, c, i, out);
@@ -89,6 +89,9 @@ void tcc__model_hyper(const tcc_model *m, float *out) {
         out[TCC_HYPER_LR(group)] = (float)m->lr;
         out[TCC_HYPER_WEIGHT_DECAY(group)] = group == TCC_DECAYED ? (float)o->weight_decay : 0;
     }
+    out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_GROWTH)] = (float)m->options.loss_scale_growth;
+    out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_INTERVAL)] = (float)m->options.loss_scale_interval;
+    out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_BACKOFF)] = (float)m->options.loss_scale_backoff;
 }
 
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {

@@ -5,6 +5,7 @@
 
 #include "ir/support/element.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
@@ -20,6 +21,31 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
     return TCC_OK;
 }
 
+/* After it, options.loss_scale is 0 where the loss is not scaled. */
+static tcc_status read_loss_scale(tcc_model *m) {
+    tcc_model_options *o = &m->options;
+    const bool given = o->loss_scale != 0 || o->loss_scale_growth != 0 || o->loss_scale_backoff != 0 ||
+                       o->loss_scale_interval != 0;
+    if (o->mixed_precision != TCC_MIXED_FP16) {
+        if (!given) return TCC_OK;
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "loss_scale: the loss is scaled with mixed_precision TCC_MIXED_FP16 alone");
+    }
+    if (o->loss_scale == 0) o->loss_scale = 65536;
+    if (o->loss_scale_growth == 0) o->loss_scale_growth = 2;
+    if (o->loss_scale_backoff == 0) o->loss_scale_backoff = 0.5;
+    if (o->loss_scale_interval == 0) o->loss_scale_interval = 2000;
+    o->loss_scale = (float)o->loss_scale;
+    if (o->loss_scale > 0 && isfinite(o->loss_scale) && o->loss_scale_growth >= 1 && isfinite(o->loss_scale_growth) &&
+        o->loss_scale_backoff > 0 && o->loss_scale_backoff < 1 && o->loss_scale_interval > 0 &&
+        o->loss_scale_interval <= 1 << 24)
+        return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "loss_scale %g must be above 0, loss_scale_growth %g at least 1, loss_scale_backoff %g between 0 "
+                     "and 1, and loss_scale_interval %lld in 1 .. 2^24",
+                     o->loss_scale, o->loss_scale_growth, o->loss_scale_backoff, (long long)o->loss_scale_interval);
+}
+
 static tcc_status read_precision(tcc_model *m) {
     const tcc_model_options *o = &m->options;
     tcc_diag *diag = &m->cx->diag;
@@ -29,6 +55,7 @@ static tcc_status read_precision(tcc_model *m) {
     if (o->mixed_precision_ops && !o->mixed_precision)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "mixed_precision_ops \"%s\" without mixed_precision",
                          o->mixed_precision_ops);
+    TCC_TRY(read_loss_scale(m));
     m->amp = (tcc_amp_spec){o->mixed_precision == TCC_MIXED_FP16 ? TCC_F16 : TCC_BF16, m->amp_classes};
     tcc_amp_table(m->amp_classes);
     return o->mixed_precision_ops ? tcc_amp_parse(diag, o->mixed_precision_ops, m->amp_classes) : TCC_OK;
@@ -90,6 +117,21 @@ void tcc_model_destroy(tcc_model *m) {
 void tcc_model_set_lr(tcc_model *m, double lr) { m->lr = lr; }
 int64_t tcc_model_step(const tcc_model *m) { return m->step; }
 void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
+
+tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *skipped) {
+    tcc_diag_begin(&m->cx->diag);
+    const int a = tcc_store_find(&m->moments, TCC_SCALE_STATE), b = tcc_store_find(&m->moments, TCC_SKIPPED_STATE);
+    if (a < 0 || b < 0)
+        return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                         m->options.mixed_precision == TCC_MIXED_FP16
+                             ? "the loss has no scale yet: train or compile first"
+                             : "the loss is not scaled: that is done with mixed_precision TCC_MIXED_FP16");
+    TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[a]));
+    TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[b]));
+    *scale = *(const float *)m->moments.entries.data[a].data;
+    *skipped = *(const int64_t *)m->moments.entries.data[b].data;
+    return TCC_OK;
+}
 
 static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) {
     tcc_diag_begin(&m->cx->diag);

@@ -41,6 +41,7 @@
 #include "ir/decompose.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"
+#include "passes/train_step.h"
 #include "passes/vjp.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ static tcc_status copy_forward(const tcc_autodiff *a, tcc_rewrite *rw) {
 static void sweep(tcc_autodiff *a, tcc_graph *g, tcc_node *loss) {
     if (!a->needs[loss->id]) return;
     tcc_ir_set_loc(g, loss->loc, true);
-    tcc__gradient_add(a, loss, tcc_ir_splat_like(g, loss, 1));
+    tcc__gradient_add(a, loss, a->scale ? tcc_ir_cast(g, a->scale, loss->type.dtype) : tcc_ir_splat_like(g, loss, 1));
     for (int id = loss->id; id >= 0 && !a->failed; id--) {
         tcc_node *n = g->nodes.data[id];
         if (!a->first[id] || n->op == TCC_OP_INPUT) continue;
@@ -106,6 +107,14 @@ static void sweep(tcc_autodiff *a, tcc_graph *g, tcc_node *loss) {
     }
 }
 
+static tcc_node *unscaled(tcc_graph *g, tcc_node *scale, tcc_node *gradient) {
+    tcc_node *wide = tcc_ir_widen(g, gradient);
+    if (!wide) return NULL;
+    tcc_node *factor = tcc_ir_binary(g, TCC_OP_DIV, tcc_ir_splat_like(g, scale, 1), scale);
+    factor = tcc_ir_broadcast_like(g, tcc_ir_cast(g, factor, wide->type.dtype), wide);
+    return tcc_ir_cast(g, tcc_ir_binary(g, TCC_OP_MUL, wide, factor), gradient->type.dtype);
+}
+
 static tcc_status add_outputs(tcc_autodiff *a, tcc_graph *g) {
     for (int i = 0; i < g->inputs.count; i++) {
         if (!a->trainable[i]) continue;
@@ -113,6 +122,7 @@ static tcc_status add_outputs(tcc_autodiff *a, tcc_graph *g) {
         tcc_ir_set_loc(g, parameter->loc, true);
         tcc_node *gradient = tcc__gradient_of(a, g, parameter);
         if (!a->first[parameter->id]) gradient = tcc_ir_splat_like(g, parameter, 0);
+        else if (a->scale) gradient = unscaled(g, a->scale, gradient);
         const char *name = tcc_arena_printf(&g->arena, "grad.%s", parameter->attrs->input.name);
         if (!name) return tcc_enomem(a->diag);
         TCC_TRY(tcc_ir_output(g, name, gradient, -1));
@@ -168,6 +178,11 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
     a->first = tcc__calloc((size_t)joint->nodes.count, sizeof *a->first);
     a->last = tcc__calloc((size_t)joint->nodes.count, sizeof *a->last);
     status = a->needs && a->first && a->last ? TCC_OK : tcc_enomem(a->diag);
+    if (status == TCC_OK && a->loss_scale > 0) {
+        const tcc_type scalar = {.dtype = TCC_F32};
+        a->scale = tcc_ir_state(joint, TCC_SCALE_STATE, &scalar, a->loss_scale, TCC_NOWHERE);
+        if (!a->scale) status = joint->diag ? joint->diag->status : TCC_EBUG;
+    }
     if (status == TCC_OK) {
         sweep(a, joint, loss);
         if (a->failed) status = joint->diag && joint->diag->status != TCC_OK ? joint->diag->status : TCC_EBUG;
@@ -181,7 +196,8 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
 tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     bool *trainable = tcc__calloc((size_t)in->inputs.count, sizeof *trainable);
     if (!trainable) return tcc_enomem(cx->diag);
-    tcc_autodiff a = {.diag = cx->diag, .trainable = trainable};
+    tcc_autodiff a = {
+        .diag = cx->diag, .trainable = trainable, .loss_scale = cx->options ? cx->options->spec.loss_scale : 0};
     tcc_status status = find_trainable(cx, in, trainable);
     if (status == TCC_OK) status = differentiate(&a, in, out);
     tcc__free(a.needs);

@@ -42,6 +42,8 @@ typedef struct builder {
     tcc_node *hyper;
     tcc_node *count; /* Adam: of updates, this one included; NULL: nothing is counted */
     int count_input; /* whose next value it is */
+    tcc_node *scale; /* of the loss; NULL: it is not scaled */
+    tcc_node *good;  /* where it is scaled: whether all gradients are finite */
     tcc_vec(trained) trained;
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
 } builder;
@@ -81,11 +83,17 @@ static state add_state(builder *b, const trained *t, const char *suffix) {
     return s;
 }
 
+/* The value, or where the step is skipped what there was before. */
+static tcc_node *unless_skipped(builder *b, tcc_node *value, tcc_node *old) {
+    return b->good && value ? tcc_ir_select(b->g, spread(b, b->good, value), value, old) : value;
+}
+
 /* The next value of input `input`, which may have a shorter type than the arithmetic. */
 static tcc_status add_update(builder *b, int input, tcc_node *value) {
     if (!value) return tcc_ir_output(b->g, "", NULL, -1); /* gives the error that was reported */
-    const tcc_node *old = b->g->inputs.data[input];
-    return tcc_ir_output(b->g, old->attrs->input.name, tcc_ir_cast(b->g, value, old->type.dtype), input);
+    tcc_node *old = b->g->inputs.data[input];
+    value = unless_skipped(b, tcc_ir_cast(b->g, value, old->type.dtype), old);
+    return tcc_ir_output(b->g, old->attrs->input.name, value, input);
 }
 
 /* The states of all parameters, and the count of updates, whose next value it gives. */
@@ -156,6 +164,59 @@ static tcc_status update_adam(builder *b, const trained *t) {
     TCC_TRY(add_update(b, t->input, sub(b, p, mul(b, spread(b, step, p), direction))));
     TCC_TRY(add_update(b, old_m.input, m));
     return add_update(b, old_v.input, v);
+}
+
+/* -- Scaling of the loss -- */
+
+static tcc_node *find_scale(const tcc_graph *g) {
+    for (int i = 0; i < g->inputs.count; i++)
+        if (!strcmp(g->inputs.data[i]->attrs->input.name, TCC_SCALE_STATE)) return g->inputs.data[i];
+    return NULL;
+}
+
+/* Whether all trained gradients are finite: one flag for the step. */
+static tcc_node *all_finite(builder *b) {
+    tcc_node *worst = NULL;
+    for (int i = 0; i < b->trained.count; i++) {
+        tcc_node *g = b->trained.data[i].g;
+        if (!g) return NULL;
+        tcc_type type = g->type;
+        type.dtype = TCC_F32;
+        tcc_node *zero = tcc_ir_splat(b->g, &type, 0), *one = tcc_ir_splat(b->g, &type, 1);
+        tcc_node *bad = tcc_ir_select(b->g, tcc_ir_unary(b->g, TCC_OP_ISFINITE, g), zero, one);
+        tcc_dims all = tcc_ir_axes_from(0, g->type.rank);
+        if (all.count) bad = tcc_ir_reduce(b->g, TCC_OP_REDUCE_MAX, bad, &all);
+        worst = worst ? tcc_ir_binary(b->g, TCC_OP_MAX, worst, bad) : bad;
+    }
+    return tcc_ir_binary_c(b->g, TCC_OP_EQ, worst, 0);
+}
+
+/* A state of the scaler and, as output of its name, its next value, which no skip holds back. */
+static tcc_status add_scaler_state(builder *b, const tcc_node *old, tcc_node *next) {
+    int input = 0;
+    while (b->g->inputs.data[input] != old) input++;
+    return tcc_ir_output(b->g, old->attrs->input.name, next, input);
+}
+
+/* torch.amp.GradScaler.update: backoff at a skip; growth after `interval` updates in a row, unless it overflows. */
+static tcc_status update_scale(builder *b) {
+    const tcc_type scalar = {.dtype = TCC_I64};
+    const int groups = b->spec->n_groups;
+    tcc_node *steps = tcc_ir_state(b->g, TCC_SCALE_STEPS_STATE, &scalar, 0, TCC_NOWHERE);
+    tcc_node *skipped = tcc_ir_state(b->g, TCC_SKIPPED_STATE, &scalar, 0, TCC_NOWHERE);
+    if (!steps || !skipped) return b->g->diag->status;
+    tcc_node *next = tcc_ir_binary_c(b->g, TCC_OP_ADD, steps, 1), *zero = tcc_ir_splat_like(b->g, steps, 0);
+    tcc_node *interval = tcc_ir_cast(b->g, hyper(b, TCC_HYPER_SCALE(groups, TCC_SCALE_INTERVAL), b->scale), TCC_I64);
+    tcc_node *due = tcc_ir_binary(b->g, TCC_OP_GE, next, interval);
+    tcc_node *grown = mul(b, b->scale, hyper(b, TCC_HYPER_SCALE(groups, TCC_SCALE_GROWTH), b->scale));
+    grown = tcc_ir_select(b->g, tcc_ir_unary(b->g, TCC_OP_ISFINITE, grown), grown, b->scale);
+    grown = tcc_ir_select(b->g, due, grown, b->scale);
+    tcc_node *less = mul(b, b->scale, hyper(b, TCC_HYPER_SCALE(groups, TCC_SCALE_BACKOFF), b->scale));
+    TCC_TRY(add_scaler_state(b, b->scale, tcc_ir_select(b->g, b->good, grown, less)));
+    tcc_node *counted = tcc_ir_select(b->g, due, zero, next);
+    TCC_TRY(add_scaler_state(b, steps, tcc_ir_select(b->g, b->good, counted, zero)));
+    tcc_node *more = tcc_ir_binary_c(b->g, TCC_OP_ADD, skipped, 1);
+    return add_scaler_state(b, skipped, tcc_ir_select(b->g, b->good, skipped, more));
 }
 
 /* -- Clipping -- */
@@ -229,13 +290,28 @@ static tcc_status sort_outputs(builder *b) {
     return tcc_error(b->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the graph '%s' has no output 'loss'", b->g->name);
 }
 
+/* Buffers that the model updates stay as they were in a skipped step: what overflows in forward reaches them too. */
+static void hold_buffers(builder *b) {
+    for (int i = 0; i < b->g->outputs.count; i++) {
+        tcc_output *o = &b->g->outputs.data[i];
+        if (o->alias >= 0) o->node = unless_skipped(b, o->node, b->g->inputs.data[o->alias]);
+    }
+}
+
 static tcc_status add_step(builder *b) {
     const tcc_train_spec *spec = b->spec;
     tcc_ir_set_loc(b->g, TCC_NOWHERE, true);
     TCC_TRY(sort_outputs(b));
     if (b->trained.count > 0) {
-        tcc_type type = {TCC_F32, 1, {TCC_HYPER_COUNT + 2 * spec->n_groups}};
+        const int size = TCC_HYPER_COUNT + 2 * spec->n_groups;
+        b->scale = find_scale(b->g);
+        tcc_type type = {TCC_F32, 1, {b->scale ? TCC_HYPER_SIZE(spec->n_groups) : size}};
         b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
+        if (b->scale) {
+            b->good = all_finite(b);
+            if (!b->good) return b->g->diag->status;
+            hold_buffers(b);
+        }
         if (spec->clip_norm) TCC_TRY(clip(b));
         TCC_TRY(add_states(b));
     }
@@ -245,6 +321,7 @@ static tcc_status add_step(builder *b) {
         TCC_TRY(spec->optimizer == TCC_OPTIMIZER_SGD ? update_sgd(b, t) : update_adam(b, t));
     }
     if (b->count) TCC_TRY(add_update(b, b->count_input, b->count));
+    if (b->scale) TCC_TRY(update_scale(b));
     for (int i = 0; spec->keep_gradients && i < b->old_outputs.count; i++) {
         const tcc_output *o = &b->old_outputs.data[i];
         int parameter;

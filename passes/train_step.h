@@ -13,12 +13,30 @@ enum {
     TCC_HYPER_CLIP_NORM,        /* largest global L2 norm of the gradients */
     TCC_HYPER_COUNT             /* then, for each group: lr, weight decay */
 };
+/* After the groups, where the loss is scaled; PyTorch's names (torch.amp.GradScaler). */
+enum {
+    TCC_SCALE_GROWTH,   /* factor after so many updates without a skip: */
+    TCC_SCALE_INTERVAL, /* of whole updates */
+    TCC_SCALE_BACKOFF,  /* factor at a skip */
+    TCC_SCALE_COUNT
+};
+#define TCC_HYPER_SCALE(groups, index) (TCC_HYPER_COUNT + 2 * (groups) + (index))
+/* Elements of the vector at most. */
+#define TCC_HYPER_SIZE(groups) TCC_HYPER_SCALE(groups, TCC_SCALE_COUNT)
 #define TCC_HYPER_LR(group) (TCC_HYPER_COUNT + 2 * (group))
 #define TCC_HYPER_WEIGHT_DECAY(group) (TCC_HYPER_COUNT + 2 * (group) + 1)
 
 /* Adam's count of updates, i64[], 0 in the beginning. No parameter is named so: the frontend keeps names that begin
  * with '@' for the states of passes. */
 #define TCC_STEP_STATE "@step"
+
+/* Dynamic scaling of the loss (Micikevicius et al. 2018), for gradients in f16: autodiff multiplies the gradient of
+ * the loss by state TCC_SCALE_STATE, f32[], so that small gradients stay above f16's smallest number, and divides what
+ * comes out by it in f32. Where one of the trained gradients is infinite or NaN the step is skipped: parameters, the
+ * optimizer's states, its count and the model's buffers stay as they were. */
+#define TCC_SCALE_STATE "@scale"
+#define TCC_SCALE_STEPS_STATE "@scale_steps" /* i64[]: updates since the scale has changed */
+#define TCC_SKIPPED_STATE "@skipped"         /* i64[]: skipped steps */
 
 /* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.momentum" (SGD), zero at the
  * start and f32 (f64 for an f64 parameter); then TCC_STEP_STATE (Adam). Outputs of the step, in this order: "loss"; the

@@ -17,6 +17,8 @@ typedef struct tcc_contribution {
 typedef struct tcc_autodiff {
     tcc_diag *diag;
     const bool *trainable;    /* by input */
+    double loss_scale;        /* what the scale begins with; 0: the loss is not scaled */
+    tcc_node *scale;          /* the state, in the joint graph; NULL: none */
     bool *needs;              /* by node of the forward graph: on a path from a trainable parameter */
     tcc_contribution **first; /* by node of the forward graph: in the order of the uses, from last to first */
     tcc_contribution **last;

@@ -139,6 +139,12 @@ tcc_status run_create_model(run *s) {
                            .mixed_precision_ops = r->training.mixed_precision_ops,
                            .progress = s->options->quiet ? NULL : print_verify_progress,
                            .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
+    if (o.mixed_precision == TCC_MIXED_FP16) {
+        o.loss_scale = r->training.loss_scale;
+        o.loss_scale_growth = r->training.loss_scale_growth;
+        o.loss_scale_backoff = r->training.loss_scale_backoff;
+        o.loss_scale_interval = r->training.loss_scale_interval;
+    }
     o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
                                           .kind = !strcmp(name, "sgd")    ? TCC_SGD
                                                   : !strcmp(name, "adam") ? TCC_ADAM

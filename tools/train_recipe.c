@@ -77,8 +77,12 @@ static const key keys[] = {
     {"training.compile", FLAG, AT(training.compile), "true", NULL, 0, 0},
     {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default", 0, 0},
     {"training.clip_grad_norm", NUMBER, AT(training.clip_grad_norm), "0", NULL, 0, 1e9},
-    {"training.mixed_precision", CHOICE, AT(training.mixed_precision), "none", "none|bf16", 0, 0},
+    {"training.mixed_precision", CHOICE, AT(training.mixed_precision), "none", "none|bf16|fp16", 0, 0},
     {"training.mixed_precision_ops", STRING, AT(training.mixed_precision_ops), NULL, NULL, 0, 0},
+    {"training.loss_scale", NUMBER, AT(training.loss_scale), "65536", NULL, 1e-9, 1e30},
+    {"training.loss_scale_growth", NUMBER, AT(training.loss_scale_growth), "2", NULL, 1, 1e6},
+    {"training.loss_scale_backoff", NUMBER, AT(training.loss_scale_backoff), "0.5", NULL, 1e-6, 0.999999},
+    {"training.loss_scale_interval", INTEGER, AT(training.loss_scale_interval), "2000", NULL, 1, 1 << 24},
     {"training.allow_tf32", FLAG, AT(training.allow_tf32), "false", NULL, 0, 0},
     {"training.eval_every", INTEGER, AT(training.eval_every), "0", NULL, 0, UNBOUNDED},
     {"training.eval_batches", INTEGER, AT(training.eval_batches), "0", NULL, 0, UNBOUNDED},
@@ -185,8 +189,7 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     switch (k->kind) {
     case CHOICE:
         if (!is_choice(k->choices, text)) {
-            if ((!strcmp(k->path, "training.compile_mode") && is_choice("reduce-overhead|max-autotune", text)) ||
-                (!strcmp(k->path, "training.mixed_precision") && !strcmp(text, "fp16")))
+            if (!strcmp(k->path, "training.compile_mode") && is_choice("reduce-overhead|max-autotune", text))
                 return fail(error, at, "%s: %s comes in a later version; this one has: %s", k->path, text, k->choices);
             return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
         }

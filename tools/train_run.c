@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static int failed(run *s) {
-    const char *text = s->cx ? tcc_context_error(s->cx) : "";
+    const char *text = *s->problem ? s->problem : s->cx ? tcc_context_error(s->cx) : "";
     if (!*text) text = "out of memory";
     run_end_line(s);
     fprintf(stderr, "tcc-train: %s\n", text);

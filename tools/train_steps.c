@@ -97,17 +97,42 @@ static void print_progress(run *s, int64_t step, double loss, double lr) {
     s->drawing = s->terminal;
 }
 
+/* A run whose steps are all skipped learns nothing: after this many in a row it ends. */
+enum { MOST_SKIPPED = 30 };
+
+static tcc_status check_skipped(run *s, int64_t step, double scale, int64_t skipped) {
+    const int64_t before = s->skipped;
+    s->skipped = skipped;
+    if (skipped - before < step - s->logged_step) s->skipped_in_row = 0; /* one of them was not */
+    else s->skipped_in_row += skipped - before;
+    if (s->skipped_in_row < MOST_SKIPPED) return TCC_OK;
+    snprintf(
+        s->problem, sizeof s->problem,
+        "the gradients of %" PRId64 " steps in a row are infinite or NaN, with the loss scaled by no more "
+        "than %g: the model overflows fp16. Try training.mixed_precision=bf16, a lower optimizer.lr, or float32 for "
+        "the ops that overflow (training.mixed_precision_ops)",
+        s->skipped_in_row, scale);
+    return TCC_EINVAL;
+}
+
 /* Logs a training step: `step` updates came before it. */
 static tcc_status log_step(run *s, int64_t step, double loss, double lr) {
     tcc_program_info info;
+    double scale = 0;
+    int64_t skipped = 0;
     tcc_status status = tcc_model_info(s->model, &info);
+    const bool scaled = !strcmp(s->recipe->training.mixed_precision, "fp16");
+    if (status == TCC_OK && scaled) status = tcc_model_loss_scale(s->model, &scale, &skipped);
     if (status != TCC_OK) return status;
     const tcc_metric values[] = {{"loss", loss},
                                  {"lr", lr},
                                  {"step_ms", 1e3 * step_seconds(s, step)},
                                  {s->language ? "tokens_per_s" : "samples_per_s", samples_per_second(s, step)},
-                                 {"peak_bytes", (double)info.peak_bytes}};
-    status = tcc_metrics_write(s->metrics, step, values, sizeof values / sizeof values[0]);
+                                 {"peak_bytes", (double)info.peak_bytes},
+                                 {"loss_scale", scale},
+                                 {"skipped_steps", (double)skipped}};
+    status = tcc_metrics_write(s->metrics, step, values, scaled ? 7 : 5);
+    if (status == TCC_OK && scaled) status = check_skipped(s, step, scale, skipped);
     if (!s->options->quiet) print_progress(s, step, loss, lr);
     s->logged_step = step;
     s->busy_seconds = 0;

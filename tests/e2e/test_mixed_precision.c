@@ -196,6 +196,132 @@ static void trains_like_float32(void **state) {
     }
 }
 
+/* -- The scale of the loss -- */
+
+static void squares(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_init ones = {.kind = TCC_INIT_CONSTANT, .a = 1};
+    tcc_tensor w = tcc_param(t, "w", ones, TCC_DIMS(3));
+    tcc_loss(t, tcc_sum(tcc_mul(tcc_mul(w, w), tcc_input(t, "x")), TCC_ALL));
+}
+
+/* As torch.amp.GradScaler does it (PyTorch 2.15): AdamW with lr 0.05 and weight decay 0.1, gradients clipped to 1.5,
+ * scale 65536, interval 3. After each step the scale, the updates since it changed, and w. */
+static void scales_as_pytorch(void **state) {
+    (void)state;
+    static const struct {
+        float x; /* the last element of the batch */
+        double scale;
+        int64_t steps;
+        float w[3];
+    } script[] = {
+        {1, 65536, 1, {0.944999993f, 1.04499996f, 0.944999993f}},
+        {1, 65536, 2, {0.890572369f, 1.08961844f, 0.890360475f}},
+        {1, 131072, 0, {0.836423993f, 1.13365281f, 0.836167932f}},
+        {1, 131072, 1, {0.782366812f, 1.17681599f, 0.782517672f}},
+        {INFINITY, 65536, 0, {0.782366812f, 1.17681599f, 0.782517672f}},
+        {INFINITY, 32768, 0, {0.782366812f, 1.17681599f, 0.782517672f}},
+        {1, 32768, 1, {0.728556693f, 1.21566689f, 0.730020463f}},
+        {NAN, 16384, 0, {0.728556693f, 1.21566689f, 0.730020463f}},
+        {1, 16384, 1, {0.674650013f, 1.24814427f, 0.678930223f}},
+        {1, 16384, 2, {0.62060678f, 1.27378941f, 0.629154801f}},
+        {1, 32768, 0, {0.566488683f, 1.29190099f, 0.580652118f}},
+        {1, 32768, 1, {0.512382507f, 1.30177248f, 0.533407748f}},
+        {1, 32768, 2, {0.458387107f, 1.30293f, 0.487424523f}},
+        {1, 65536, 0, {0.404615343f, 1.29531145f, 0.442716837f}},
+        {-INFINITY, 32768, 0, {0.404615343f, 1.29531145f, 0.442716837f}},
+        {1, 32768, 1, {0.351258516f, 1.27877796f, 0.399525434f}},
+    };
+    enum { STEPS = sizeof script / sizeof script[0] };
+    for (int eager = 0; eager < 2; eager++) {
+        tcc_context *cx;
+        tcc_model *m;
+        tcc_model_options o = options_for(TCC_MIXED_FP16, NULL);
+        o.mode = eager ? TCC_MODE_EAGER : TCC_MODE_DEFAULT;
+        o.loss_scale_interval = 3;
+        o.keep_gradients = true;
+        o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
+                                              .kind = TCC_ADAMW,
+                                              .lr = 0.05,
+                                              .weight_decay = 0.1,
+                                              .decay_all = true,
+                                              .clip_grad_norm = 1.5};
+        int64_t skipped = 0, seen, updates = 0;
+        double scale;
+        OK(cx, tcc_context_create(&cx));
+        OK(cx, tcc_model_create(cx, squares, NULL, &o, &m));
+        assert_int_equal(tcc_model_loss_scale(m, &scale, &seen), TCC_ENOTFOUND);
+        for (int i = 0; i < STEPS; i++) {
+            float x[3] = {0.5f + 0.25f * (float)i, -1 + 0.125f * (float)i, script[i].x};
+            const tcc_array batch = {"x", TCC_F32, 1, {3}, x};
+            tcc_array w, state_of, gradient;
+            tcc_model_find_param(m, "w", &w);
+            float before = i ? ((const float *)w.data)[0] : 1;
+            OK(cx, tcc_model_train(m, &batch, 1));
+            OK(cx, tcc_model_loss_scale(m, &scale, &seen));
+            assert_true(scale == script[i].scale);
+            skipped += !isfinite(script[i].x);
+            updates += isfinite(script[i].x);
+            assert_int_equal(seen, skipped);
+            assert_true(tcc_model_find_param(m, "w", &w));
+            for (int k = 0; k < 3; k++) {
+                const float got = ((const float *)w.data)[k];
+                if (fabsf(got - script[i].w[k]) > 2e-6f) fail_msg("step %d: w[%d] %.9g", i, k, (double)got);
+            }
+            OK(cx, tcc_model_gradient(m, "w", &gradient)); /* without the scale */
+            const float expected = 2 * before * x[0];
+            assert_true(fabsf(((const float *)gradient.data)[0] - expected) <= 1e-5f);
+            for (int k = 0; tcc_model_optimizer_state(m, k, &state_of); k++) {
+                const int64_t count = *(const int64_t *)state_of.data;
+                if (!strcmp(state_of.name, TCC_STEP_STATE)) assert_int_equal(count, updates);
+                if (!strcmp(state_of.name, "@scale_steps")) assert_int_equal(count, script[i].steps);
+            }
+        }
+        tcc_model_destroy(m);
+        tcc_context_destroy(cx);
+    }
+}
+
+/* What overflows in forward reaches neither parameters nor the running statistics of norms. */
+static void normed(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = tcc_linear(tcc_input(t, "x"), "in", 8);
+    h = tcc_batch_norm(tcc_linear(tcc_scale(h, 100), "out", 8, .no_bias = true), "bn");
+    tcc_loss(t, tcc_mean(tcc_mul(h, h), TCC_ALL));
+}
+
+static void skipped_steps_leave_no_trace(void **state) {
+    (void)state;
+    float x[4 * 2];
+    const tcc_array batch = {"x", TCC_F32, 2, {4, 2}, x};
+    tcc_context *cx;
+    tcc_model *m;
+    tcc_array p;
+    float kept[192];
+    const tcc_model_options o = options_for(TCC_MIXED_FP16, NULL);
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, normed, NULL, &o, &m));
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < 8; i++) x[i] = step ? 60000 : (float)i / 8;
+        int at = 0;
+        OK(cx, tcc_model_train(m, &batch, 1));
+        for (int i = 0; tcc_model_param(m, i, &p); i++)
+            for (int k = 0; k < (p.rank == 2 ? (int)(p.dims[0] * p.dims[1]) : 8); k++, at++) {
+                const float got = ((const float *)p.data)[k];
+                assert_true(at < 192);
+                if (step && got != kept[at]) fail_msg("%s[%d]: %g became %g", p.name, k, (double)kept[at], (double)got);
+                kept[at] = got;
+            }
+    }
+    double scale;
+    int64_t skipped;
+    OK(cx, tcc_model_loss_scale(m, &scale, &skipped));
+    assert_true(scale == 32768);
+    assert_int_equal(skipped, 1);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
 /* -- What is refused -- */
 
 static void refused_options(void **state) {
@@ -257,9 +383,13 @@ static void refused_scopes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_kernel_only_casts), cmocka_unit_test(a_scope_stays_in_float32),
-        cmocka_unit_test(trains_like_float32),  cmocka_unit_test(refused_options),
+        cmocka_unit_test(no_kernel_only_casts),
+        cmocka_unit_test(a_scope_stays_in_float32),
+        cmocka_unit_test(trains_like_float32),
+        cmocka_unit_test(refused_options),
         cmocka_unit_test(refused_scopes),
+        cmocka_unit_test(scales_as_pytorch),
+        cmocka_unit_test(skipped_steps_leave_no_trace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

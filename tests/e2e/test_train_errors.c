@@ -76,7 +76,6 @@ static void malformed_recipe(void **state) {
 
 static void keys_of_later_versions(void **state) {
     const char *recipe = write_recipe(state, "mlp");
-    expect(TRAIN(recipe, "training.mixed_precision=fp16"), 2, "fp16 comes in a later version");
     expect(TRAIN(recipe, "training.checkpointing=auto"), 2, "rematerialization comes in a later version");
     expect(TRAIN(recipe, "training.memory_budget=1e9"), 2, "rematerialization comes in a later version");
     expect(TRAIN(recipe, "training.batch_accumulate=4"), 2, "gradient accumulation comes in a later version");

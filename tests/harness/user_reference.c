@@ -71,7 +71,7 @@ static tcc_status copy(const tcc_value *from, tcc_value *to) {
 static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const tcc_drawn *state, int step) {
     tcc_drawn *values = calloc((size_t)g->inputs.count + 1, sizeof *values);
     tcc_array batch[USER_INPUTS];
-    float hyper[TCC_HYPER_COUNT + 2 * TCC_DECAY_GROUPS];
+    float hyper[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
     int64_t rng[2] = {(int64_t)r->model->options.seed, step};
     tcc__model_hyper(r->model, hyper);
     user_batch_make(r->p, step, batch);

@@ -85,6 +85,12 @@ typedef struct tcc_model_options {
     const char *mixed_precision_ops; /* other choices for some ops, as "gelu=fp32,take=fp32": "low" computes in the low
                                         type, "fp32" in float32, "opmath" in float32 with a result of its first
                                         operand's type, "promote" in the widest of its operands' types; or NULL */
+    /* FP16: the loss is scaled so that small gradients do not vanish, as torch.amp.GradScaler does, all on the device.
+     * A step whose gradients are not finite updates nothing and lowers the scale. 0: the defaults given here. */
+    double loss_scale;           /* in the beginning; 65536 */
+    double loss_scale_growth;    /* factor, after loss_scale_interval updates in a row; 2 */
+    double loss_scale_backoff;   /* factor, at a skipped step; 0.5 */
+    int64_t loss_scale_interval; /* 2000 */
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
@@ -113,6 +119,11 @@ TCC_API double tcc_model_loss(tcc_model *m);
 TCC_API tcc_status tcc_model_step_loss(tcc_model *m, int64_t step, double *loss);
 /* Waits for all runs, and brings parameters, buffers and optimizer state to the host. Returns errors of runs. */
 TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
+
+/* The scale of the loss after the last step, and how many steps were skipped so far because a gradient was not finite.
+ * Waits for all steps. Errors: TCC_ENOTFOUND where the loss is not scaled (mixed_precision is not TCC_MIXED_FP16, or
+ * nothing was trained yet), and those of the steps. */
+TCC_API tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *skipped);
 
 TCC_API void tcc_model_set_lr(tcc_model *m, double lr);
 TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */

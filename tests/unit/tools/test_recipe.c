@@ -62,7 +62,6 @@ static void refuses_wrong_values(void **state) {
 
 static void says_what_comes_later(void **state) {
     (void)state;
-    check_refused("training:\n  mixed_precision: fp16\n", "fp16 comes in a later version");
     check_refused("training:\n  checkpointing: auto\n", "rematerialization comes in a later version");
     check_refused("training:\n  compile_mode: max-autotune\n", "max-autotune comes in a later version");
 }
