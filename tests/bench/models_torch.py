@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The benchmark's models in PyTorch; configs.py says what they are. Parameter names are the customary ones."""
 import math
+import os
 
 import torch
 import torch.nn as nn
@@ -181,8 +182,11 @@ def trainer(name, mode=None, device="cpu"):
     parameters = list(net.parameters())
     opt = optimizer(parameters, o, fused=True)
 
+    low = {"bf16": torch.bfloat16, "fp16": torch.float16}.get(os.environ.get("TCC_BENCH_PRECISION"))
+
     def loss_of(x, y):
-        return F.cross_entropy(net(x), y)
+        with torch.autocast(device, dtype=low, enabled=low is not None):
+            return F.cross_entropy(net(x), y)
 
     forward = torch.compile(loss_of, mode=mode) if mode else loss_of
 

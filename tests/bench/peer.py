@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """One peer on one model in a process of its own: peer.py PEER MODEL [STEPS]. Prints one JSON line as tcc-bench does.
 
-PEER: torch-eager, torch-compile, torch-reduce-overhead, torch-max-autotune, jax-jit. TCC_BENCH_DEVICE is the device.
+PEER: torch-eager, torch-compile, torch-reduce-overhead, torch-max-autotune, jax-jit. TCC_BENCH_DEVICE is the device;
+TCC_BENCH_PRECISION=bf16 or fp16 runs PyTorch under autocast.
 compile_s is the time of the first step, in which both compilers compile; peak_rss_mb is the process's ru_maxrss.
 step_ms is the median after the warm-up steps, step_ms_min the fastest. A timed step waits for its loss; on a GPU, where
 nobody needs to, a window of WINDOW steps waits once. """

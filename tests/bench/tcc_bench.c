@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  * tcc-bench MODEL [STEPS]: times whole training steps of one of the models in configs.py, which says what they are;
  * prints one JSON line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels
- * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself. A timed step waits for
- * its loss; on a GPU, where nobody needs to, a window of WINDOW steps waits once. */
+ * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself,
+ * TCC_BENCH_PRECISION=bf16 or fp16 trains in mixed precision. A timed step waits for its loss; on a GPU, where nobody
+ * needs to, a window of WINDOW steps waits once. */
 #include "models.h"
 
 #include <stdio.h>
@@ -26,11 +27,13 @@ static int ascending(const void *a, const void *b) {
 
 static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool explain) {
     tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = c->optimizer};
-    const char *mode = getenv("TCC_BENCH_MODE");
+    const char *mode = getenv("TCC_BENCH_MODE"), *precision = getenv("TCC_BENCH_PRECISION");
     options.device = getenv("TCC_BENCH_DEVICE");
     options.allow_tf32 = true; /* on a GPU, as peer.py allows it */
     int window = options.device && strcmp(options.device, "cpu") ? WINDOW : 1;
     if (mode && !strcmp(mode, "eager")) options.mode = TCC_MODE_EAGER;
+    if (precision && !strcmp(precision, "bf16")) options.mixed_precision = TCC_MIXED_BF16;
+    if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
     tcc_model *m;
     tcc_array batch[2];
     bench_model_batch(c, batch);
