@@ -35,8 +35,12 @@ const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine 
 
 void tcc_body_store(tcc_body *b, const tcc_node *n, tcc_affine position, bool kept) {
     tcc_affine coordinates[TCC_MAX_RANK];
-    tcc_affine_split(b, position, n->type.rank, n->type.dims, coordinates);
-    const tcc_expr *value = tcc_body_trace(b, n, coordinates);
+    /* A reshape keeps positions. Put together again from the coordinates of its own dims, which may be quotients, the
+     * position would no longer be known for that of a reduction at hand. */
+    const tcc_node *viewed = n;
+    while (viewed->op == TCC_OP_RESHAPE && b->inside[viewed->id]) viewed = viewed->operands[0];
+    tcc_affine_split(b, position, viewed->type.rank, viewed->type.dims, coordinates);
+    const tcc_expr *value = tcc_body_trace(b, viewed, coordinates);
     if (!value) return;
     int buffer = tcc_body_buffer_of(b, n, 0, true);
     if (!tcc_vec_push(&b->stores, (tcc_store){buffer, tcc_affine_expand(b, position), value, NULL, .kept = kept}))

@@ -5,6 +5,7 @@
 #include "harness/graphs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void check(const char *text) {
     for (int eager = 0; eager < 2; eager++) check_text(text, &(compiled_options){.eager = eager});
@@ -205,6 +206,56 @@ static void draws_behind_padding(void **state) {
           "}\n");
 }
 
+/* The logarithm of a softmax over rows of a product that lies in other dims, the last one `last`. It
+ * reads what the contraction has stored, and a table is stored for the rows that are taken from it: in its place. */
+static void check_log_softmax(const char *dims, int last, const char *rows, const char *kept, int axis) {
+    char text[2048], restored[64] = "0";
+    int contracted = 0;
+    for (const char *c = dims; *c; c++) contracted += *c == ',';
+    for (int i = 1; i < axis; i++) sprintf(restored + strlen(restored), ", %d", i);
+    snprintf(text, sizeof text,
+             "graph @log_softmax {\n"
+             "  %%0 = input {name=\"x\"} : f32[%s]\n"
+             "  %%1 = input {name=\"w\"} : f32[%d,%d]\n"
+             "  %%2 = dot(%%0, %%1) {contract_a=[%d], contract_b=[0]} : f32[%s]\n"
+             "  %%3 = reshape(%%2) : f32[%s]\n"
+             "  %%4 = reduce_max(%%3) {axes=[%d]} : f32[%s]\n"
+             "  %%5 = broadcast(%%4) {dims=[%s]} : f32[%s]\n"
+             "  %%6 = sub(%%3, %%5) : f32[%s]\n"
+             "  %%7 = exp(%%6) : f32[%s]\n"
+             "  %%8 = reduce_sum(%%7) {axes=[%d]} : f32[%s]\n"
+             "  %%9 = log(%%8) : f32[%s]\n"
+             "  %%10 = broadcast(%%9) {dims=[%s]} : f32[%s]\n"
+             "  %%11 = sub(%%6, %%10) : f32[%s]\n"
+             "  %%12 = reshape(%%11) : f32[%s]\n"
+             "  %%13 = input {name=\"i\"} : i32[5]\n"
+             "  %%14 = take(%%12, %%13) {axis=0} : f32[5%s]\n"
+             "  output \"o\" %%14\n"
+             "}\n",
+             dims, last, last, contracted, dims, rows, axis, kept, restored, rows, rows, rows, axis, kept, kept,
+             restored, rows, rows, dims, strchr(dims, ','));
+    check(text);
+}
+
+/* The dims of a stored reshape and those of the rows may have no common factors: each element still gets its own row's
+ * maximum and sum, made before the row is written over. */
+static void reduced_rows_in_other_dims(void **state) {
+    (void)state;
+    check_log_softmax("34,13", 13, "13,34", "13", 1);
+    check_log_softmax("2,1,13", 13, "13,2", "13", 1);
+    check_log_softmax("1,2,13", 13, "13,2", "13", 1);
+    check_log_softmax("2,13,1", 1, "13,2", "13", 1);
+    check_log_softmax("2,13", 13, "13,1,2", "13,1", 2);
+    check_log_softmax("2,13", 13, "1,13,2", "1,13", 2);
+    check_log_softmax("15,1,77", 77, "35,33", "35", 1);
+    check_log_softmax("15,77", 77, "7,1,5,33", "7,1,5", 3);
+    check_log_softmax("6,35", 35, "5,42", "5", 1);
+    check_log_softmax("3,1,1,70", 70, "1,5,42", "1,5", 2);
+    check_log_softmax("1,221", 221, "17,13", "17", 1);
+    check_log_softmax("221,1", 1, "17,13", "17", 1);
+    check_log_softmax("13,17", 17, "1,221", "1", 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pointwise),
@@ -218,6 +269,7 @@ int main(void) {
         cmocka_unit_test(scans_and_scatters),
         cmocka_unit_test(states_and_constants),
         cmocka_unit_test(draws_behind_padding),
+        cmocka_unit_test(reduced_rows_in_other_dims),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
