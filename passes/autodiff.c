@@ -194,7 +194,8 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
 }
 
 tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    bool *trainable = tcc__calloc((size_t)in->inputs.count, sizeof *trainable);
+    /* And one for the scale of the loss, which is not trained. */
+    bool *trainable = tcc__calloc((size_t)in->inputs.count + 1, sizeof *trainable);
     if (!trainable) return tcc_enomem(cx->diag);
     tcc_autodiff a = {
         .diag = cx->diag, .trainable = trainable, .loss_scale = cx->options ? cx->options->spec.loss_scale : 0};

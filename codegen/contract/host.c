@@ -189,9 +189,11 @@ static void begin(tcc_emitter *e, kernel *k, const char *symbol) {
     k->packed_b = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats));
     k->stage = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->scratch_bytes / 4 - (int64_t)n_sums * e->lanes));
     k->partials = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats + p->b_floats));
-    int rows[TCC_EMIT_TILES];
-    tcc_tile_configure(p->rows, p->vectors, rows);
-    if (uses_tiles(p)) tcc_emit_tiles_begin(e, rows);
+    if (uses_tiles(p)) {
+        int rows[TCC_EMIT_TILES];
+        tcc_tile_configure(p->rows, p->vectors, rows);
+        tcc_emit_tiles_begin(e, rows);
+    }
 }
 
 static void enter_item(tcc_emitter *e, kernel *k, LLVMValueRef item) {
