@@ -66,6 +66,27 @@ static tcc_status copy(const tcc_value *from, tcc_value *to) {
     return status;
 }
 
+/* What the training graph stores under this name; NULL: nothing. */
+static const tcc_drawn *find_state(const user_reference *r, const tcc_drawn *state, const char *name) {
+    for (int i = 0; i < r->train->inputs.count; i++)
+        if (!strcmp(r->train->inputs.data[i]->attrs->input.name, name)) return &state[i];
+    return NULL;
+}
+
+static void round_to(const tcc_type *type, const tcc_value *from, tcc_value *to) {
+    if (tcc_value_create(type, to, NULL) != TCC_OK) abort();
+    for (int64_t e = 0; e < tcc_type_numel(type); e++) to->f[e] = tcc_dtype_round(type->dtype, from->f[e]);
+}
+
+/* A copy that the training graph does not have is made of what it stores. */
+static void derive(const tcc_node *n, const tcc_drawn *of, tcc_drawn *out) {
+    if (!of) abort();
+    round_to(&n->type, &of->exact, &out->exact);
+    out->draws = of->draws ? tcc__calloc(DRAWS, sizeof *out->draws) : NULL;
+    if (of->draws && !out->draws) abort();
+    for (int d = 0; of->draws && d < DRAWS; d++) round_to(&n->type, &of->draws[d], &out->draws[d]);
+}
+
 /* Values for the inputs of g. `state` has those of the training graph that are stored, by name; they are borrowed, for
  * of the largest programs they fill much of the memory. */
 static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const tcc_drawn *state, int step) {
@@ -79,8 +100,9 @@ static tcc_drawn *make_inputs(const user_reference *r, const tcc_graph *g, const
         const tcc_node *n = g->inputs.data[i];
         const char *name = n->attrs->input.name;
         tcc_value *v = &values[i].exact;
-        for (int k = 0; k < r->train->inputs.count && is_stored(n); k++)
-            if (!strcmp(r->train->inputs.data[k]->attrs->input.name, name)) values[i] = state[k];
+        const tcc_drawn *stored = is_stored(n) ? find_state(r, state, name) : NULL;
+        if (stored) values[i] = *stored;
+        else if (tcc_input_is_copy(n)) derive(n, find_state(r, state, n->attrs->input.copy_of), &values[i]);
         if (is_stored(n)) continue;
         if (tcc_value_create(&n->type, v, NULL) != TCC_OK) abort();
         if (n->attrs->input.role == TCC_ROLE_HYPER) tcc_value_load(v, hyper);
@@ -148,7 +170,8 @@ static tcc_status run_once(user_reference *r, const tcc_graph *g, tcc_drawn *sta
     tcc_drawn *outputs = calloc((size_t)g->outputs.count + 1, sizeof *outputs);
     tcc_status status = tcc_graph_eval_draws(g, inputs, &noise, outputs, &r->model->cx->diag);
     for (int i = 0; i < g->inputs.count; i++)
-        if (is_stored(g->inputs.data[i])) inputs[i] = (tcc_drawn){0};
+        if (find_state(r, state, g->inputs.data[i]->attrs->input.name) && is_stored(g->inputs.data[i]))
+            inputs[i] = (tcc_drawn){0};
     free_all(inputs, g->inputs.count);
     for (int i = 0; i < g->outputs.count && status == TCC_OK; i++) {
         const tcc_output *o = &g->outputs.data[i];
