@@ -116,7 +116,7 @@ static tcc_node *unscaled(tcc_graph *g, tcc_node *scale, tcc_node *gradient) {
 }
 
 static tcc_status add_outputs(tcc_autodiff *a, tcc_graph *g) {
-    for (int i = 0; i < g->inputs.count; i++) {
+    for (int i = 0; i < a->n_inputs; i++) {
         if (!a->trainable[i]) continue;
         tcc_node *parameter = g->inputs.data[i];
         tcc_ir_set_loc(g, parameter->loc, true);
@@ -194,11 +194,12 @@ static tcc_status differentiate(tcc_autodiff *a, const tcc_graph *in, tcc_graph 
 }
 
 tcc_status tcc_pass_autodiff(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    /* And one for the scale of the loss, which is not trained. */
-    bool *trainable = tcc__calloc((size_t)in->inputs.count + 1, sizeof *trainable);
+    bool *trainable = tcc__calloc((size_t)in->inputs.count, sizeof *trainable);
     if (!trainable) return tcc_enomem(cx->diag);
-    tcc_autodiff a = {
-        .diag = cx->diag, .trainable = trainable, .loss_scale = cx->options ? cx->options->spec.loss_scale : 0};
+    tcc_autodiff a = {.diag = cx->diag,
+                      .n_inputs = in->inputs.count,
+                      .trainable = trainable,
+                      .loss_scale = cx->options ? cx->options->spec.loss_scale : 0};
     tcc_status status = find_trainable(cx, in, trainable);
     if (status == TCC_OK) status = differentiate(&a, in, out);
     tcc__free(a.needs);

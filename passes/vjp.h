@@ -16,7 +16,8 @@ typedef struct tcc_contribution {
 /* The pass at work on a graph. */
 typedef struct tcc_autodiff {
     tcc_diag *diag;
-    const bool *trainable;    /* by input */
+    int n_inputs;             /* of the graph that came in; the joint one has the scale's state behind them */
+    const bool *trainable;    /* by such an input */
     double loss_scale;        /* what the scale begins with; 0: the loss is not scaled */
     tcc_node *scale;          /* the state, in the joint graph; NULL: none */
     bool *needs;              /* by node of the forward graph: on a path from a trainable parameter */
