@@ -39,13 +39,17 @@ tcc_graph *tcc__eval_definition(const tcc_node *n, tcc_diag *diag) {
     return NULL;
 }
 
+static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
+                             tcc_diag *diag);
+
 /* Evaluates the definition, in a graph of its own whose inputs stand for the operands. */
-TCC_EVAL_RULE(composite) {
+static tcc_status eval_composite(const tcc_node *n, bool rounds, const tcc_value *const *in, tcc_value *out,
+                                 tcc_diag *diag) {
     tcc_graph *g = tcc__eval_definition(n, diag);
     tcc_value *values = tcc__calloc((size_t)n->n_operands, sizeof *values), result;
     tcc_status status = g && values ? TCC_OK : diag && diag->status != TCC_OK ? diag->status : tcc_enomem(diag);
     for (int i = 0; i < n->n_operands && status == TCC_OK; i++) values[i] = *in[i];
-    if (status == TCC_OK) status = tcc_graph_eval(g, values, &result, diag);
+    if (status == TCC_OK) status = eval_graph(g, rounds, values, &result, diag);
     if (status == TCC_OK) {
         tcc_value_free(out);
         *out = result;
@@ -55,17 +59,28 @@ TCC_EVAL_RULE(composite) {
     return status;
 }
 
-tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag) {
+TCC_EVAL_RULE(composite) { return eval_composite(n, false, in, out, diag); }
+
+static tcc_status eval_node(const tcc_node *n, bool rounds, const tcc_value *const *operands, tcc_value *out,
+                            tcc_diag *diag) {
+    const bool composite = tcc_op_get_info(n->op)->fusion == TCC_FUSION_COMPOSITE;
     TCC_TRY(tcc_value_create(&n->type, out, diag));
-    tcc_status status = rules[n->op](n, operands, out, diag);
+    tcc_status status = rounds && composite ? eval_composite(n, true, operands, out, diag)
+                                            : rules[n->op](n, operands, out, diag);
     if (status != TCC_OK) tcc_value_free(out);
+    else if (rounds) tcc_value_round(out);
     return status;
+}
+
+tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag) {
+    return eval_node(n, false, operands, out, diag);
 }
 
 /* What an evaluation holds: a value a node, and how many uses of it are still to come (outputs
  * count as uses). */
 typedef struct evaluation {
     const tcc_graph *graph;
+    bool rounds;
     tcc_value *values;
     int *uses;
     int *input_of; /* position in graph->inputs, or -1 */
@@ -110,7 +125,7 @@ static tcc_status eval_nodes(evaluation *e, tcc_diag *diag) {
         operands.count = 0;
         for (int k = 0; k < n->n_operands && status == TCC_OK; k++)
             if (!tcc_vec_push(&operands, &e->values[n->operands[k]->id])) status = tcc_enomem(diag);
-        if (status == TCC_OK) status = tcc_node_eval(n, operands.data, &e->values[i], diag);
+        if (status == TCC_OK) status = eval_node(n, e->rounds, operands.data, &e->values[i], diag);
         if (status == TCC_OK)
             for (int k = 0; k < n->n_operands; k++) drop(e, n->operands[k]);
     }
@@ -132,9 +147,10 @@ static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag
     return TCC_OK;
 }
 
-tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
+static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
+                             tcc_diag *diag) {
     size_t count = (size_t)g->nodes.count;
-    evaluation e = {g, tcc__calloc(count, sizeof *e.values), tcc__calloc(count, sizeof *e.uses),
+    evaluation e = {g, rounds, tcc__calloc(count, sizeof *e.values), tcc__calloc(count, sizeof *e.uses),
                     tcc__calloc(count, sizeof *e.input_of)};
     tcc_status status = e.values && e.uses && e.input_of ? bind_inputs(&e, inputs, diag) : tcc_enomem(diag);
     if (status == TCC_OK) {
@@ -148,4 +164,12 @@ tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value
     tcc__free(e.uses);
     tcc__free(e.input_of);
     return status;
+}
+
+tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
+    return eval_graph(g, false, inputs, outputs, diag);
+}
+
+tcc_status tcc_graph_eval_rounded(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {
+    return eval_graph(g, true, inputs, outputs, diag);
 }

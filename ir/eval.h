@@ -5,8 +5,8 @@
 
 #include "ir/ir.h"
 
-/* A tensor value: floats as double (not rounded to the element type except by cast and constants), integers and bools
- * as int64. */
+/* A tensor value: floats as double, integers and bools as int64. Evaluation rounds floats to the element type in casts
+ * and constants alone, but for tcc_graph_eval_rounded. */
 typedef struct tcc_value {
     tcc_type type;
     union {
@@ -24,6 +24,12 @@ void tcc_value_store(const tcc_value *v, void *packed);
 /* Evaluates the graph: `inputs` in the order of g->inputs, `outputs` (g->outputs.count of them) are created and the
  * caller frees each. */
 tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
+/* The same on a machine that rounds each float result to its type, once, as compiled programs round f16 and bf16: these
+ * have the same bits wherever rounding alone decides, as in element-wise arithmetic. Composites are computed by their
+ * definitions. */
+tcc_status tcc_graph_eval_rounded(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
+/* Rounds floats to the element type; whether that changed any. */
+bool tcc_value_round(tcc_value *v);
 /* One node on given operand values; for constant folding. `out` is created. */
 tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tcc_value *out, tcc_diag *diag);
 

@@ -48,6 +48,16 @@ void tcc_value_store(const tcc_value *v, void *packed) {
         else tcc_element_set_int(dtype, packed, e, v->i[e]);
 }
 
+bool tcc_value_round(tcc_value *v) {
+    bool changed = false;
+    for (int64_t e = 0, count = tcc__value_is_float(v) ? tcc_type_numel(&v->type) : 0; e < count; e++) {
+        const double x = tcc_dtype_round(v->type.dtype, v->f[e]);
+        changed |= x != v->f[e];
+        v->f[e] = x;
+    }
+    return changed;
+}
+
 void tcc__strides(const tcc_type *type, int64_t *strides) {
     int64_t stride = 1;
     for (int i = type->rank - 1; i >= 0; i--) {

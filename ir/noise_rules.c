@@ -264,14 +264,6 @@ static bool only_rounds(const tcc_noise_draw *d) {
     return (d->noise->first + d->draw) % 8 == 7 && !d->noise->constants;
 }
 
-static void round_all(const tcc_node *n, tcc_value *out, bool *changed) {
-    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count; e++) {
-        const double x = tcc_dtype_round(n->type.dtype, out->f[e]);
-        *changed |= x != out->f[e];
-        out->f[e] = x;
-    }
-}
-
 static tcc_status disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed, tcc_diag *diag) {
     const tcc_noise_origin origin = tcc__noise_origin(d->noise, n);
     if (origin == TCC_NOISE_CONSTANT) disturb_constant(n, d, out, changed);
@@ -293,6 +285,6 @@ tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_va
     if (!rounds) TCC_TRY(disturb(n, d, out, changed, diag));
     /* What overflows in its type shows in one draw of a pair; inside a kernel it may be held in a wider one. */
     const bool overflows = (d->noise->first + d->draw) % 2 == 0 && !d->noise->constants;
-    if (is_float && (rounds || (overflows && (*changed || d->inexact_operands)))) round_all(n, out, changed);
+    if (is_float && (rounds || (overflows && (*changed || d->inexact_operands)))) *changed |= tcc_value_round(out);
     return TCC_OK;
 }

@@ -77,6 +77,41 @@ static void test_outputs(void **state) {
     tcc_graph_destroy(g);
 }
 
+/* Each result is rounded to its type, also inside a composite; sums only when they are complete. */
+static void test_rounded(void **state) {
+    (void)state;
+    static const char narrow[] = "graph @narrow {\n"
+                                 "  %0 = input {name=\"x\"} : f16[2]\n"
+                                 "  %1 = mul(%0, %0) : f16[2]\n"
+                                 "  %2 = constant {values=[60000]} : f16[2]\n"
+                                 "  %3 = min(%1, %2) : f16[2]\n"
+                                 "  %4 = sub(%1, %3) : f16[2]\n"
+                                 "  %5 = silu(%0) : f16[2]\n"
+                                 "  %6 = reduce_sum(%3) {axes=[0]} : f16[]\n"
+                                 "  output \"limited\" %3\n"
+                                 "  output \"rest\" %4\n"
+                                 "  output \"silu\" %5\n"
+                                 "  output \"sum\" %6\n"
+                                 "}\n";
+    enum { OUTPUTS = 4 };
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(narrow, &diag);
+    tcc_type type = {TCC_F16, 1, {2}};
+    tcc_value in = {0}, out[OUTPUTS], wide[OUTPUTS];
+    assert_ok(tcc_value_create(&type, &in, &diag), &diag);
+    in.f[0] = 300, in.f[1] = 1.0009765625;
+    assert_ok(tcc_graph_eval_rounded(g, &in, out, &diag), &diag);
+    assert_ok(tcc_graph_eval(g, &in, wide, &diag), &diag);
+    assert_true(out[0].f[0] == 60000 && isinf(out[1].f[0]) && wide[1].f[0] == 30000);
+    assert_true(out[0].f[1] == 1.001953125 && wide[0].f[1] > 1.001953125);
+    const double x = in.f[1], sigmoid = tcc_dtype_round(TCC_F16, 1 / (1 + exp(-x)));
+    assert_true(out[2].f[1] == tcc_dtype_round(TCC_F16, x * sigmoid));
+    assert_true(out[3].f[0] == 60000 && wide[3].f[0] > 60001);
+    for (int i = 0; i < OUTPUTS; i++) tcc_value_free(&out[i]), tcc_value_free(&wide[i]);
+    tcc_value_free(&in);
+    tcc_graph_destroy(g);
+}
+
 static void test_wrong_input(void **state) {
     (void)state;
     tcc_diag diag = {0};
@@ -117,6 +152,7 @@ static void test_failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed_memory), cmocka_unit_test(test_outputs),
-                                       cmocka_unit_test(test_wrong_input), cmocka_unit_test(test_failing_allocations)};
+                                       cmocka_unit_test(test_rounded), cmocka_unit_test(test_wrong_input),
+                                       cmocka_unit_test(test_failing_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
