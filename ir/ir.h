@@ -49,7 +49,7 @@ typedef enum tcc_fusion_class {
 /* What the pass amp does with an op whose operands are f32; passes/amp.c says it in full. */
 typedef enum tcc_amp_class { TCC_AMP_LOW, TCC_AMP_FP32, TCC_AMP_OPMATH, TCC_AMP_PROMOTE, TCC_AMP_NONE } tcc_amp_class;
 
-enum { TCC_FLAG_COMM = 1, TCC_FLAG_TYPED = 2, TCC_FLAG_COMPARE = 4 };
+enum { TCC_FLAG_COMM = 1, TCC_FLAG_TYPED = 2, TCC_FLAG_COMPARE = 4, TCC_FLAG_EXACT = 8 };
 
 /* -- Attributes -- */
 

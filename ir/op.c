@@ -8,6 +8,7 @@ static const tcc_op_info op_infos[TCC_OP_COUNT] = {
 #define COMM TCC_FLAG_COMM
 #define TYPED TCC_FLAG_TYPED
 #define COMPARE TCC_FLAG_COMPARE
+#define EXACT TCC_FLAG_EXACT
 #define TCC_OP(id, text, least, most, attrs, fusion, flags, amp, cost, infer, vjp, eval, doc) \
     [TCC_OP_##id] = {text, least, most, TCC_ATTR_CLASS_##attrs, TCC_FUSION_##fusion, flags, TCC_AMP_##amp, cost, doc},
 #include "ir/ops.def"
@@ -15,6 +16,7 @@ static const tcc_op_info op_infos[TCC_OP_COUNT] = {
 #undef COMM
 #undef TYPED
 #undef COMPARE
+#undef EXACT
 };
 
 const tcc_op_info *tcc_op_get_info(tcc_op op) { return &op_infos[op]; }

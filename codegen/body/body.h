@@ -58,7 +58,8 @@ typedef enum tcc_expr_kind {
 
 struct tcc_expr {
     tcc_expr_kind kind;
-    tcc_dtype dtype; /* of the value; f16 and bf16 values are held in f32 */
+    tcc_dtype dtype; /* of the value; f16 and bf16 values are held in f32, where they may have more digits: */
+    bool rounded;    /* of f16 or bf16: known to be a value of that type */
     tcc_op op;
     int id; /* index in body->exprs; operands come before users */
     int n_operands;
@@ -147,6 +148,14 @@ const tcc_expr *tcc_expr_number(tcc_body *b, tcc_dtype dtype, double value);
 const tcc_expr *tcc_expr_index(tcc_body *b, tcc_affine a, tcc_dtype dtype);
 const tcc_expr *tcc_expr_point(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *const *operands, int n);
 const tcc_expr *tcc_expr_load(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard);
+/* x rounded to its own type: a cast to that. x itself where that changes nothing. */
+const tcc_expr *tcc_expr_round(tcc_body *b, const tcc_expr *x);
+static inline bool tcc_expr_rounds(const tcc_expr *x) {
+    return x->kind == TCC_EXPR_POINT && x->op == TCC_OP_CAST && x->dtype == x->operands[0]->dtype;
+}
+/* What gives x when it is rounded: without the roundings that can wait until then, as below a choice. */
+const tcc_expr *tcc_expr_before_rounding(tcc_body *b, const tcc_expr *x);
+static inline const tcc_expr *tcc_expr_unrounded(const tcc_expr *x) { return tcc_expr_rounds(x) ? x->operands[0] : x; }
 /* a and b, either of which may be NULL for true. */
 const tcc_expr *tcc_expr_and(tcc_body *b, const tcc_expr *a, const tcc_expr *c);
 /* 0 <= a < limit; NULL if that is always so. */
@@ -164,7 +173,8 @@ int tcc_body_literal(tcc_body *b, tcc_dtype dtype, const void *table, int64_t co
 int tcc_body_value_var(tcc_body *b, const tcc_expr *value, int64_t low, int64_t high);
 
 /* --- Tracing (trace.c): the value of `n` at `coordinates`, one a dim of n. A node's value at a point is its operands'
- * values at the points that its op maps it to. Views vanish here. */
+ * values at the points that its op maps it to. Views vanish here. The value is one of the node's type: what a rule
+ * computes in f32 for f16 or bf16 is rounded, so that bits do not depend on which nodes run together. */
 const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates);
 /* Stores n, evaluated at the point whose row-major position is `position`. */
 void tcc_body_store(tcc_body *b, const tcc_node *n, tcc_affine position, bool kept);
@@ -280,10 +290,14 @@ void tcc_moment_segments_begin(tcc_emitter *e, tcc_emit_loop *loop, LLVMValueRef
 /* --- Scalar operations (scalar.c) */
 LLVMValueRef tcc_scalar_emit(tcc_emitter *e, tcc_op op, tcc_dtype result, tcc_dtype operand, LLVMValueRef *operands);
 LLVMValueRef tcc_scalar_convert(tcc_emitter *e, LLVMValueRef value, tcc_dtype from, tcc_dtype to);
+/* A result of arithmetic in f32 as the nearest value of f16 or bf16. */
+LLVMValueRef tcc_scalar_round(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
 /* Between memory and registers. */
 LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype);
 LLVMValueRef tcc_scalar_from_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
 LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
+/* The same of a value that is one of the type already. */
+LLVMValueRef tcc_scalar_rounded_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype);
 /* Random draw `op` with id: element numbers (i64) -> values. `fours`: the lanes are consecutive elements from a
  * multiple of 4, of which each four come from one evaluation of the generator. */
 LLVMValueRef tcc_scalar_random(tcc_emitter *e, tcc_op op, int64_t id, LLVMValueRef element, LLVMValueRef seed,

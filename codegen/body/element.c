@@ -18,14 +18,9 @@ LLVMTypeRef tcc_scalar_register(tcc_emitter *e, tcc_dtype dtype) {
     }
 }
 
-/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. What bf16_value made of bits is those bits.
- */
+/* The upper half of an f32, rounded to nearest even; NaN stays NaN. As i32. */
 static LLVMValueRef bf16_bits(tcc_emitter *e, LLVMValueRef value) {
     LLVMTypeRef type = like(e, e->i32, value);
-    LLVMValueRef up = LLVMIsABitCastInst(value) ? LLVMGetOperand(value, 0) : NULL;
-    if (up && LLVMIsAInstruction(up) && LLVMGetInstructionOpcode(up) == LLVMShl &&
-        LLVMGetOperand(up, 1) == tcc_emit_int(e, type, 16))
-        return LLVMGetOperand(up, 0);
     LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, type, "");
     LLVMValueRef high = LLVMBuildLShr(e->builder, bits, tcc_emit_int(e, type, 16), "");
     LLVMValueRef bias = LLVMBuildAdd(e->builder, LLVMBuildAnd(e->builder, high, tcc_emit_int(e, type, 1), ""),
@@ -110,6 +105,18 @@ LLVMValueRef tcc_scalar_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype 
     case TCC_BOOL: return LLVMBuildZExt(e->builder, value, like(e, e->i8, value), "");
     default: return value;
     }
+}
+
+LLVMValueRef tcc_scalar_rounded_to_memory(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
+    if (dtype != TCC_BF16) return tcc_scalar_to_memory(e, value, dtype);
+    LLVMTypeRef type = like(e, e->i32, value);
+    LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, type, "");
+    LLVMValueRef high = LLVMBuildLShr(e->builder, bits, tcc_emit_int(e, type, 16), "");
+    return LLVMBuildTrunc(e->builder, high, like(e, e->i16, value), "");
+}
+
+LLVMValueRef tcc_scalar_round(tcc_emitter *e, LLVMValueRef value, tcc_dtype dtype) {
+    return dtype == TCC_BF16 ? tcc_emit_round_bf16(e, value) : f16_value(e, f16_bits(e, value));
 }
 
 static LLVMValueRef float_to_integer(tcc_emitter *e, LLVMValueRef value, LLVMTypeRef scalar) {

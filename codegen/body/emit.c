@@ -34,10 +34,10 @@ static LLVMValueRef emit_quotient(tcc_body_run *r, const tcc_expr *x) {
 
 /* exp(x - max x) in f32: its operand is at most 0. */
 static bool is_softmax_power(const tcc_expr *x) {
-    if (x->op != TCC_OP_EXP || x->dtype == TCC_F64 || x->operands[0]->kind != TCC_EXPR_POINT ||
-        x->operands[0]->op != TCC_OP_SUB)
-        return false;
-    const tcc_expr *value = x->operands[0]->operands[0], *most = x->operands[0]->operands[1];
+    if (x->op != TCC_OP_EXP || x->dtype == TCC_F64) return false;
+    const tcc_expr *difference = tcc_expr_unrounded(x->operands[0]);
+    if (difference->kind != TCC_EXPR_POINT || difference->op != TCC_OP_SUB) return false;
+    const tcc_expr *value = difference->operands[0], *most = difference->operands[1];
     return most->kind == TCC_EXPR_REDUCE && most->op == TCC_OP_REDUCE_MAX && most->operands[0] == value;
 }
 
@@ -51,6 +51,7 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
     }
     for (int i = 0; i < x->n_operands; i++)
         v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
+    if (tcc_expr_rounds(x)) return tcc_scalar_round(r->e, v[0], x->dtype);
     if (is_softmax_power(x)) return tcc_math_exp_negative(r->e, v[0]);
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);
 }

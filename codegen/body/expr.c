@@ -4,6 +4,7 @@
 
 #include "ir/support/alloc.h"
 
+#include <math.h>
 #include <string.h>
 
 void tcc_body_seal(tcc_body *b) {
@@ -71,6 +72,19 @@ static bool grow_table(tcc_body *b) {
     return true;
 }
 
+/* Whether the register holds a value of f16 or bf16 without more digits. */
+static bool is_rounded(const tcc_expr *x) {
+    if (x->dtype != TCC_F16 && x->dtype != TCC_BF16) return false;
+    if (x->kind == TCC_EXPR_LOAD || (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_CAST)) return true;
+    if (x->kind == TCC_EXPR_CONST) return isnan(x->number) || tcc_dtype_round(x->dtype, x->number) == x->number;
+    if (x->kind != TCC_EXPR_POINT && x->kind != TCC_EXPR_FOLD && x->kind != TCC_EXPR_REDUCE) return false;
+    if (!(tcc_op_get_info(x->op)->flags & TCC_FLAG_EXACT)) return false;
+    for (int i = 0; i < x->n_operands; i++)
+        if (x->operands[i]->dtype != TCC_BOOL && !(x->operands[i]->dtype == x->dtype && x->operands[i]->rounded))
+            return false;
+    return true;
+}
+
 const tcc_expr *tcc_expr_make(tcc_body *b, tcc_expr like, const tcc_expr *const *operands, int n) {
     if (b->status != TCC_OK) return NULL;
     for (int i = 0; i < n; i++)
@@ -90,6 +104,7 @@ const tcc_expr *tcc_expr_make(tcc_body *b, tcc_expr like, const tcc_expr *const 
     if (!x) return failed(b);
     *x = like;
     x->id = b->exprs.count;
+    x->rounded = is_rounded(&like);
     x->operands = n ? tcc_arena_copy(b->arena, operands, sizeof *operands * (size_t)n) : NULL;
     if ((n && !x->operands) || !tcc_vec_push(&b->exprs, x)) return failed(b);
     b->table[at & mask] = x->id + 1;
@@ -117,6 +132,30 @@ const tcc_expr *tcc_expr_index(tcc_body *b, tcc_affine a, tcc_dtype dtype) {
 
 const tcc_expr *tcc_expr_point(tcc_body *b, tcc_op op, tcc_dtype dtype, const tcc_expr *const *operands, int n) {
     return tcc_expr_make(b, (tcc_expr){.kind = TCC_EXPR_POINT, .dtype = dtype, .op = op}, operands, n);
+}
+
+const tcc_expr *tcc_expr_round(tcc_body *b, const tcc_expr *x) {
+    if (!x || (x->dtype != TCC_F16 && x->dtype != TCC_BF16) || x->rounded) return x;
+    return tcc_expr_point(b, TCC_OP_CAST, x->dtype, &x, 1);
+}
+
+/* Rounding keeps order and sign. */
+static bool waits_behind(tcc_op op) {
+    return op == TCC_OP_SELECT || op == TCC_OP_MAX || op == TCC_OP_MIN || op == TCC_OP_NEG || op == TCC_OP_ABS;
+}
+
+static const tcc_expr *before_rounding(tcc_body *b, const tcc_expr *x, int depth) {
+    const tcc_expr *operands[3];
+    if (!x || (x->dtype != TCC_F16 && x->dtype != TCC_BF16) || x->kind != TCC_EXPR_POINT) return x;
+    if (tcc_expr_rounds(x)) return x->operands[0];
+    if (!waits_behind(x->op) || depth == 0) return x;
+    for (int i = 0; i < x->n_operands; i++) operands[i] = before_rounding(b, x->operands[i], depth - 1);
+    return tcc_expr_point(b, x->op, x->dtype, operands, x->n_operands);
+}
+
+const tcc_expr *tcc_expr_before_rounding(tcc_body *b, const tcc_expr *x) {
+    enum { DEPTH = 4 }; /* of choices; operands that several share are visited for each */
+    return before_rounding(b, x, DEPTH);
 }
 
 const tcc_expr *tcc_expr_load(tcc_body *b, int buffer, tcc_affine offset, const tcc_expr *guard) {
@@ -262,7 +301,7 @@ double tcc_body_flop(const tcc_body *b) {
         double points = 1;
         for (int v = 0; v < b->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
             if ((x->loops | x->fold) >> v & 1) points *= (double)(b->vars.data[v].high + 1);
-        if (x->kind == TCC_EXPR_POINT && tcc_dtype_is_float(x->dtype)) flop += points;
+        if (x->kind == TCC_EXPR_POINT && tcc_dtype_is_float(x->dtype) && !tcc_expr_rounds(x)) flop += points;
         if (x->kind == TCC_EXPR_REDUCE || x->kind == TCC_EXPR_FOLD) {
             for (int v = 0; v < b->vars.count && v < TCC_BODY_MAX_LOOPS; v++)
                 if ((x->operands[0]->loops & ~(x->loops | x->fold)) >> v & 1)

@@ -49,6 +49,12 @@ LLVMValueRef tcc_body_emit_load(tcc_body_run *r, const tcc_expr *x) {
     return tcc_scalar_from_memory(e, value, x->dtype);
 }
 
+/* A value as its buffer's type has it. */
+static LLVMValueRef for_memory(tcc_body_run *r, const tcc_expr *x, LLVMValueRef value, tcc_dtype dtype) {
+    return x->rounded && x->dtype == dtype ? tcc_scalar_rounded_to_memory(r->e, value, dtype)
+                                           : tcc_scalar_to_memory(r->e, value, dtype);
+}
+
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     tcc_emitter *e = r->e;
     if (r->inside) {
@@ -79,10 +85,10 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
         LLVMValueRef one = r->values[s->value->id]; /* a vector in a result of one column: lane 0 alone exists */
         if (tcc_emit_lanes_of(LLVMTypeOf(one)) > 1)
             one = LLVMBuildExtractElement(e->builder, one, tcc_emit_i32(e, 0), "");
-        tcc_emit_store(e, tcc_scalar_to_memory(e, one, dtype), tcc_emit_at(e, memory, base, offset), 0);
+        tcc_emit_store(e, for_memory(r, s->value, one, dtype), tcc_emit_at(e, memory, base, offset), 0);
         return;
     }
-    LLVMValueRef value = tcc_scalar_to_memory(e, tcc_body_lanes(r, s->value), dtype);
+    LLVMValueRef value = for_memory(r, s->value, tcc_body_lanes(r, s->value), dtype);
     if (step == TCC_STEP_ONE) {
         LLVMValueRef at = tcc_emit_at(e, memory, base, offset);
         if (mask) tcc_emit_store_masked(e, value, at, mask);

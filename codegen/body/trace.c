@@ -13,6 +13,14 @@ static const tcc_expr *out_of_memory(tcc_body *b) {
     return NULL;
 }
 
+/* The value that the node has, from what its rule computes. That may be of another type: partial sums are of f32. */
+static const tcc_expr *as_result(tcc_body *b, const tcc_node *n, const tcc_expr *value) {
+    const tcc_dtype dtype = n->type.dtype;
+    if (!value || (dtype != TCC_F16 && dtype != TCC_BF16) || tcc_op_get_info(n->op)->flags & TCC_FLAG_EXACT)
+        return value;
+    return value->dtype == dtype ? tcc_expr_round(b, value) : tcc_expr_point(b, TCC_OP_CAST, dtype, &value, 1);
+}
+
 const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine *coordinates) {
     if (b->status != TCC_OK) return NULL;
     size_t rank = (size_t)n->type.rank;
@@ -21,7 +29,7 @@ const tcc_expr *tcc_body_trace(tcc_body *b, const tcc_node *n, const tcc_affine 
         for (size_t i = 0; equal && i < rank; i++) equal = tcc_affine_equal(&m->coordinates[i], &coordinates[i]);
         if (equal) return m->value;
     }
-    const tcc_expr *value = b->rule(b, n, coordinates);
+    const tcc_expr *value = as_result(b, n, b->rule(b, n, coordinates));
     if (!value) return NULL;
     tcc_memo *m = tcc_arena_alloc(b->arena, sizeof *m + rank * sizeof *coordinates);
     if (!m) return out_of_memory(b);

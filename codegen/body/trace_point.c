@@ -48,5 +48,6 @@ const tcc_expr *tcc_body_trace_point(tcc_body *b, const tcc_node *n, const tcc_a
         operands[i] = tcc_body_trace(b, n->operands[i], coordinates);
         if (!operands[i]) return NULL;
     }
+    if (n->op == TCC_OP_CAST && operands[0]->dtype == n->type.dtype) return operands[0];
     return tcc_expr_point(b, n->op, n->type.dtype, operands, n->n_operands);
 }

@@ -53,7 +53,8 @@ typedef struct tcc_contract_side {
     int pitch;                      /* elements from k to k in shared memory */
     bool wide;                      /* offsets need 64 bits */
     bool computed;
-    int n_forms;                              /* 1 in memory */
+    bool rounds; /* tensor cores of f16 or bf16: a computed value is rounded to dtype on its way to shared memory */
+    int n_forms; /* 1 in memory */
     int64_t begin[TCC_CONTRACT_MAX_FORMS];    /* the forms' values at element (0, ..., 0), where computed */
     int64_t step[TCC_CONTRACT_MAX_FORMS];     /* from element to element of an access */
     int64_t multiple[TCC_CONTRACT_MAX_FORMS]; /* that the value at an access's first element is of, a power of two; at

@@ -188,6 +188,7 @@ static bool plan_matrix(tcc_contract_gpu_plan *p, const tcc_llvm_target *target,
     }
     for (int i = 0; i < 2; i++) sides[i]->vector = vector, sides[i]->along_k = along_k[i];
     p->matrix = p->a.dtype;
+    p->a.rounds = p->b.rounds = p->matrix != TCC_F32;
     return true;
 }
 

@@ -91,10 +91,10 @@ static void row_end(void *user, tcc_emitter *e) {
     if (h->status == TCC_OK) tcc_epilogue_row_end(&h->run, &h->k->epilogue);
 }
 
+/* The port has the sums as they are; what reads the result finds it rounded to its type. */
 static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place) {
+    (void)e;
     hooks *h = user;
-    /* The result itself is rounded to its type before anything is done with it. */
-    sums = tcc_scalar_convert(e, sums, tcc_operand_sum_type(h->k->dtype), h->k->dtype);
     if (h->status == TCC_OK)
         tcc_epilogue_vector(&h->run, &h->k->epilogue, place->offset + 1, place->lane_stride + 1, sums, place->mask);
     return NULL;

@@ -52,7 +52,7 @@ static bool read_gelu(const tcc_body *b, const tcc_expr *x, const tcc_expr *port
 
 static bool read_gelu_gradient(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
     const tcc_expr *input = x->operands[0];
-    if (x->operands[1] != port || input->kind != TCC_EXPR_LOAD || input->n_operands) return false;
+    if (tcc_expr_unrounded(x->operands[1]) != port || input->kind != TCC_EXPR_LOAD || input->n_operands) return false;
     f->activation = TCC_MATMUL_GELU_GRADIENT;
     f->aux = &b->buffers.data[input->buffer];
     f->aux_offset = input->affine;
@@ -61,7 +61,7 @@ static bool read_gelu_gradient(const tcc_body *b, const tcc_expr *x, const tcc_e
 
 static bool read_mask(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
     const tcc_expr *mask = x->operands[0], *other = x->operands[2];
-    if (x->operands[1] != port || other->kind != TCC_EXPR_CONST || other->number != 0) return false;
+    if (tcc_expr_unrounded(x->operands[1]) != port || other->kind != TCC_EXPR_CONST || other->number != 0) return false;
     if (mask->kind != TCC_EXPR_LOAD || mask->dtype != TCC_BOOL || mask->n_operands) return false;
     f->activation = TCC_MATMUL_RELU_GRADIENT;
     f->aux = &b->buffers.data[mask->buffer];
@@ -69,7 +69,8 @@ static bool read_mask(const tcc_body *b, const tcc_expr *x, const tcc_expr *port
     return true;
 }
 
-static bool read_fused(const tcc_body *b, const tcc_expr *x, const tcc_expr *port, fused *f) {
+static bool read_fused(const tcc_body *b, const tcc_expr *value, const tcc_expr *port, fused *f) {
+    const tcc_expr *x = tcc_expr_unrounded(value);
     if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_GELU_TANH) return read_gelu(b, x, port, f);
     if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_GELU_TANH_GRAD) return read_gelu_gradient(b, x, port, f);
     if (x->kind == TCC_EXPR_POINT && x->op == TCC_OP_SELECT) return read_mask(b, x, port, f);

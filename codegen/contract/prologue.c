@@ -52,8 +52,9 @@ tcc_status tcc_prologue_create(tcc_lowering *l, tcc_body *b, const tcc_expr *val
     tcc_prologue *p = TCC_ARENA_NEW(l->arena, tcc_prologue);
     *out = NULL;
     if (!p && b->status == TCC_OK) b->status = tcc_enomem(l->diag);
+    const tcc_expr *unrounded = tcc_expr_before_rounding(b, value);
     TCC_TRY(tcc_lowering_keep(l, b)); /* frees it if it failed */
-    *p = (tcc_prologue){.body = b, .value = value};
+    *p = (tcc_prologue){.body = b, .value = value, .unrounded = unrounded};
     if (find_loads(p)) *out = p;
     return b->status;
 }
@@ -74,6 +75,11 @@ int tcc_prologue_buffers(const tcc_prologue *p, tcc_plan_buffer *out) {
 
 /* --- Emission */
 
+/* What is rounded behind it need not be rounded here. */
+static const tcc_expr *value_of(const tcc_prologue_run *r) {
+    return r->side->rounds ? r->prologue->unrounded : r->prologue->value;
+}
+
 static void begin(void *user, tcc_emitter *e, const tcc_contract_side *side, int first_buffer) {
     tcc_prologue_run *r = user;
     const tcc_prologue *p = r->prologue;
@@ -82,7 +88,7 @@ static void begin(void *user, tcc_emitter *e, const tcc_contract_side *side, int
     if (r->status != TCC_OK) return;
     for (int i = 0; i < p->reads.n_loads; i++) r->run.given[p->loads[i]->id] = true;
     for (int i = 0; i < p->body->exprs.count; i++) r->loops |= p->body->exprs.data[i]->loops;
-    tcc_body_need(&r->run, p->value);
+    tcc_body_need(&r->run, value_of(r));
     tcc_body_emit(&r->run, 0);
     r->run.n_forms = p->reads.n_forms;
     r->run.forms = p->forms;
@@ -126,7 +132,7 @@ static LLVMValueRef value(void *user, tcc_emitter *e, const LLVMValueRef *forms,
                                            : tcc_emit_splat(e, x, run->lanes);
     }
     tcc_body_emit(run, 0);
-    LLVMValueRef result = tcc_body_lanes(run, p->value);
+    LLVMValueRef result = tcc_body_lanes(run, value_of(r));
     for (int i = 0; i < p->body->exprs.count; i++)
         if (p->body->exprs.data[i]->loops) run->values[i] = NULL;
     run->lanes = 1;

@@ -12,7 +12,7 @@
  * is a load. */
 typedef struct tcc_prologue {
     tcc_body *body;
-    const tcc_expr *value;
+    const tcc_expr *value, *unrounded; /* the latter for who rounds it */
     const tcc_expr *loads[TCC_CONTRACT_MAX_LOADS];
     tcc_affine forms[TCC_CONTRACT_MAX_FORMS]; /* tcc_affine_coefficient(&forms[i], loop) is its stride */
     tcc_contract_computed reads;              /* of these; forms begin at 0 */

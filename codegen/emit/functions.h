@@ -53,6 +53,8 @@ struct tcc_emit_functions {
     LLVMValueRef (*multiply_pairs)(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
     const tcc_emit_tiles *tiles;
 
+    LLVMValueRef (*round_bf16)(tcc_emitter *e, LLVMValueRef x); /* NULL: by integers; or it gives NULL for that */
+
     /* --- Elementary functions (math.h) */
     LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*exp_negative)(tcc_emitter *e, LLVMValueRef x);

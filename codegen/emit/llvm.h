@@ -303,6 +303,9 @@ void tcc_emit_transpose_lines(tcc_emitter *e, const char *name, tcc_emit_line li
                               int64_t from_stride, LLVMValueRef rows, LLVMValueRef columns, LLVMValueRef to,
                               int64_t to_stride);
 
+/* The nearest value of bf16, denormals and all, to a result of arithmetic in f32. */
+LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x);
+
 /* --- Products of bf16, where the target's figures say that it has them (target.h). Sums are f32. */
 /* sums + a0 b0 + a1 b1 in each lane: a and b are vectors of 32 bits, two bf16 each. */
 LLVMValueRef tcc_emit_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);

@@ -4,6 +4,7 @@
  */
 #include "codegen/options.h"
 #include "codegen/emit/nvptx.h"
+#include "codegen/emit/warp.h"
 
 #include "ir/support/alloc.h"
 
@@ -301,6 +302,26 @@ static LLVMValueRef load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef
     return tcc_emit_if_value(e, &branch, value, none);
 }
 
+/* Two values in an instruction. */
+static LLVMValueRef round_bf16(tcc_emitter *e, LLVMValueRef x) {
+    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(x));
+    if (!tcc_llvm_has_matrix(e->target)) return NULL; /* nor conversions to bf16 */
+    LLVMBuilderRef b = e->builder;
+    LLVMValueRef all = LLVMGetPoison(LLVMTypeOf(x));
+    for (int i = 0; i < lanes; i += 2) {
+        const bool two = i + 1 < lanes;
+        LLVMValueRef first = lane_of(e, x, i),
+                     pack = tcc_emit_pack(e, TCC_BF16, first, two ? lane_of(e, x, i + 1) : first);
+        LLVMValueRef high = LLVMBuildAnd(b, pack, tcc_emit_i32(e, -0x10000), "");
+        high = LLVMBuildBitCast(b, high, e->f32, "");
+        if (lanes == 1) return high;
+        LLVMValueRef low = LLVMBuildBitCast(b, LLVMBuildShl(b, pack, tcc_emit_i32(e, 16), ""), e->f32, "");
+        all = LLVMBuildInsertElement(b, all, low, tcc_emit_i32(e, i), "");
+        if (two) all = LLVMBuildInsertElement(b, all, high, tcc_emit_i32(e, i + 1), "");
+    }
+    return all;
+}
+
 /* --- The table of functions */
 
 static void set_attributes(tcc_emitter *e, LLVMValueRef function) { (void)e, (void)function; }
@@ -339,6 +360,7 @@ const tcc_emit_functions tcc_emit_nvptx = {
     .scatter_at = scatter_at,
     .load_if = load_if,
     .load_lanes_if = load_lanes_if,
+    .round_bf16 = round_bf16,
     .exp = tcc_nvptx_exp,
     .exp_negative = tcc_nvptx_exp_negative,
     .erf = tcc_nvptx_erf,

@@ -15,16 +15,18 @@ static bool is_zero(const tcc_expr *x) { return x->kind == TCC_EXPR_CONST && x->
 
 static bool is_load(const tcc_expr *x) { return x->kind == TCC_EXPR_LOAD && !x->n_operands; }
 
+/* A library rounds once, at the end: what of the types between it passes over is its choice. */
 bool tcc_library_read_value(const tcc_expr *x, const tcc_expr *port, tcc_library_fused *out) {
     out->bias = out->addend = NULL;
+    x = tcc_expr_unrounded(x);
     out->relu = is_point(x, TCC_OP_MAX) && (is_zero(x->operands[0]) || is_zero(x->operands[1]));
-    if (out->relu) x = x->operands[is_zero(x->operands[0])];
+    if (out->relu) x = tcc_expr_unrounded(x->operands[is_zero(x->operands[0])]);
     while (is_point(x, TCC_OP_ADD) && !out->addend) {
         const int load = !is_load(x->operands[0]);
         if (!is_load(x->operands[load])) return false;
         out->addend = out->bias;
         out->bias = x->operands[load];
-        x = x->operands[1 - load];
+        x = tcc_expr_unrounded(x->operands[1 - load]);
     }
     return x == port;
 }

@@ -119,7 +119,7 @@ int tcc_body_cost(const tcc_body *b) {
     for (int i = 0; i < b->exprs.count; i++) {
         const tcc_expr *x = b->exprs.data[i];
         if (x->fold) cost += 100;
-        cost += x->kind == TCC_EXPR_POINT    ? (int)tcc_op_get_info(x->op)->cost
+        cost += x->kind == TCC_EXPR_POINT    ? tcc_expr_rounds(x) ? 0 : (int)tcc_op_get_info(x->op)->cost
                 : x->kind == TCC_EXPR_LOAD   ? 2
                 : x->kind == TCC_EXPR_REDUCE ? 1
                                              : 0;

@@ -37,8 +37,8 @@ static tcc_status launch_partial(tcc_reduce_trace *t, int level, int64_t splits)
         if (r->level != level) continue;
         tcc_affine coordinates[TCC_MAX_RANK];
         tcc_affine_split(b, t->kept_position, r->node->type.rank, r->node->type.dims, coordinates);
-        const tcc_expr *value = tcc_body_trace(b, r->node, coordinates);
-        if (value && tcc_is_moment(r->node->op)) value = r->expr; /* of the shifted operand */
+        /* Not the value itself: that is rounded, and a mean's is of the shifted operand. */
+        const tcc_expr *value = tcc_body_trace(b, r->node, coordinates) ? r->expr : NULL;
         r->partial = store_partial(t, b, r->node, value, offset, splits);
         if (r->partial < 0 || !value) break;
         if (r->node->op == TCC_OP_REDUCE_M2)

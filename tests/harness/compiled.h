@@ -13,6 +13,7 @@ typedef struct compiled_options {
     double low, high; /* range of float inputs; both 0: -1 .. 1 */
     int64_t limit;    /* integer inputs are -1 .. limit; 0: 8 */
     double tolerance; /* allowed error over (1 + |expected|); 0: 2e-5 */
+    bool exact;       /* none: the bits of tcc_graph_eval_rounded */
     uint64_t seed;
     bool generated;          /* inputs by tcc_random_input with `seed`, for a graph that it made */
     const tcc_value *inputs; /* not NULL: the inputs themselves */
@@ -65,12 +66,19 @@ int compiled_output_binding(const tcc_graph *graph, int output);
 void compiled_compare(const tcc_output *output, const void *memory, const tcc_value *expected,
                       const compiled_options *options);
 
+/* What the interpreter gives for the outputs of `g`, as `options` say; the caller frees them with free_values. */
+tcc_value *expected_outputs(const tcc_graph *g, const tcc_value *inputs, const compiled_options *options);
+
 /* Random values for all inputs of `g`, created; the caller frees them with free_values. */
 tcc_value *random_inputs(const tcc_graph *g, const compiled_options *options);
 void free_values(tcc_value *values, int count);
 
 /* Whatever compiles a graph, runs it and compares with the interpreter. */
 typedef void graph_check(const tcc_graph *g, const compiled_options *options);
+
+/* The same without comparing: gives the memory of each output, which the caller frees with free. */
+typedef void graph_run(const tcc_graph *g, const tcc_value *inputs, const compiled_options *options, void **outputs);
+void run_compiled(const tcc_graph *g, const tcc_value *inputs, const compiled_options *options, void **outputs);
 
 /* Compiles `g`, runs it from poisoned scratch with one thread and with two, compares with the interpreter, and requires
  * equal bits of both runs. */

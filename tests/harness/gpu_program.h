@@ -34,6 +34,7 @@ void gpu_program_run(gpu_program *p); /* and waits */
 /* Compiles `g` for a GPU, runs it with grids of two sizes, once in poisoned memory, compares with the interpreter and
  * requires equal bits of both runs. */
 void check_gpu(const tcc_graph *g, const compiled_options *options);
+void run_gpu(const tcc_graph *g, const tcc_value *inputs, const compiled_options *options, void **outputs);
 void check_gpu_text(const char *text, const compiled_options *options);
 
 /* What kernels of a schedule are known to spill, and why that is left so. */
