@@ -37,6 +37,14 @@ void tcc__blame_clear(tcc_blame *b);
 /* Replaces the reproducer; `pass`: that is wrong, NULL: none. */
 void tcc__blame_graph(tcc_blame *b, const tcc_graph *g, const char *pass);
 
+/* -- In compile_verify_reference.c -- */
+
+/* Sets `slice` to the first *samples of v->batch: as many as the options say, or half as often as the work is too much
+ * for the interpreter. All of it, where the model takes no such slice; *samples is 0 where it cannot be cut. */
+tcc_status tcc__verify_cut(tcc_verification *v, tcc_array *slice, int64_t *samples);
+/* Makes v->reference from v->batch. */
+tcc_status tcc__verify_reference(tcc_verification *v);
+
 /* -- In compile_verify_values.c -- */
 
 /* Tells the user of the model how the verification gets on. */

@@ -10,6 +10,7 @@
 #include "ir/eval_rules.h"
 #include "ir/support/alloc.h"
 
+#include <math.h>
 #include <string.h>
 
 static tcc_eval_rule *const rules[TCC_OP_COUNT] = {
@@ -81,6 +82,7 @@ tcc_status tcc_node_eval(const tcc_node *n, const tcc_value *const *operands, tc
 typedef struct evaluation {
     const tcc_graph *graph;
     bool rounds;
+    tcc_overflow *overflow; /* NULL: nobody asks */
     tcc_value *values;
     int *uses;
     int *input_of; /* position in graph->inputs, or -1 */
@@ -115,6 +117,25 @@ static tcc_status bind_inputs(evaluation *e, const tcc_value *inputs, tcc_diag *
     return TCC_OK;
 }
 
+/* The first element that is not finite; -1: there is none. */
+static int64_t find_infinite(const tcc_value *v, double *largest) {
+    for (int64_t i = 0, count = tcc__value_is_float(v) ? tcc_type_numel(&v->type) : 0; i < count; i++) {
+        if (!isfinite(v->f[i])) return i;
+        if (largest && fabs(v->f[i]) > *largest) *largest = fabs(v->f[i]);
+    }
+    return -1;
+}
+
+static void look_for_overflow(tcc_overflow *o, const tcc_node *n, const tcc_value *const *operands, int n_operands,
+                              const tcc_value *value) {
+    double largest = 0;
+    const int64_t element = n->op == TCC_OP_CONSTANT ? -1 : find_infinite(value, NULL);
+    if (element < 0) return;
+    for (int k = 0; k < n_operands; k++)
+        if (find_infinite(operands[k], &largest) >= 0) return;
+    *o = (tcc_overflow){n, element, value->f[element], largest};
+}
+
 static tcc_status eval_nodes(evaluation *e, tcc_diag *diag) {
     const tcc_graph *g = e->graph;
     tcc_vec(const tcc_value *) operands = {0};
@@ -126,6 +147,10 @@ static tcc_status eval_nodes(evaluation *e, tcc_diag *diag) {
         for (int k = 0; k < n->n_operands && status == TCC_OK; k++)
             if (!tcc_vec_push(&operands, &e->values[n->operands[k]->id])) status = tcc_enomem(diag);
         if (status == TCC_OK) status = eval_node(n, e->rounds, operands.data, &e->values[i], diag);
+        if (status == TCC_OK && e->overflow) {
+            look_for_overflow(e->overflow, n, operands.data, operands.count, &e->values[i]);
+            if (e->overflow->node) break;
+        }
         if (status == TCC_OK)
             for (int k = 0; k < n->n_operands; k++) drop(e, n->operands[k]);
     }
@@ -147,16 +172,21 @@ static tcc_status copy_outputs(evaluation *e, tcc_value *outputs, tcc_diag *diag
     return TCC_OK;
 }
 
-static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
-                             tcc_diag *diag) {
+/* `outputs`: NULL where only `overflow` is asked for. */
+static tcc_status eval_all(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
+                           tcc_overflow *overflow, tcc_diag *diag) {
     size_t count = (size_t)g->nodes.count;
-    evaluation e = {g, rounds, tcc__calloc(count, sizeof *e.values), tcc__calloc(count, sizeof *e.uses),
+    evaluation e = {g,
+                    rounds,
+                    overflow,
+                    tcc__calloc(count, sizeof *e.values),
+                    tcc__calloc(count, sizeof *e.uses),
                     tcc__calloc(count, sizeof *e.input_of)};
     tcc_status status = e.values && e.uses && e.input_of ? bind_inputs(&e, inputs, diag) : tcc_enomem(diag);
     if (status == TCC_OK) {
         count_uses(&e);
         status = eval_nodes(&e, diag);
-        if (status == TCC_OK) status = copy_outputs(&e, outputs, diag);
+        if (status == TCC_OK && outputs) status = copy_outputs(&e, outputs, diag);
         for (int i = 0; i < g->nodes.count; i++)
             if (e.input_of[i] < 0) tcc_value_free(&e.values[i]);
     }
@@ -164,6 +194,18 @@ static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *i
     tcc__free(e.uses);
     tcc__free(e.input_of);
     return status;
+}
+
+static tcc_status eval_graph(const tcc_graph *g, bool rounds, const tcc_value *inputs, tcc_value *outputs,
+                             tcc_diag *diag) {
+    return eval_all(g, rounds, inputs, outputs, NULL, diag);
+}
+
+tcc_status tcc_graph_find_overflow(const tcc_graph *g, const tcc_value *inputs, tcc_overflow *out, tcc_diag *diag) {
+    *out = (tcc_overflow){0};
+    for (int i = 0; i < g->inputs.count && !out->node; i++)
+        look_for_overflow(out, g->inputs.data[i], NULL, 0, &inputs[i]);
+    return out->node ? TCC_OK : eval_all(g, true, inputs, NULL, out, diag);
 }
 
 tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag) {

@@ -28,6 +28,16 @@ tcc_status tcc_graph_eval(const tcc_graph *g, const tcc_value *inputs, tcc_value
  * have the same bits wherever rounding alone decides, as in element-wise arithmetic. Composites are computed by their
  * definitions. */
 tcc_status tcc_graph_eval_rounded(const tcc_graph *g, const tcc_value *inputs, tcc_value *outputs, tcc_diag *diag);
+/* Where such an evaluation leaves the finite numbers. */
+typedef struct tcc_overflow {
+    const tcc_node *node; /* the first whose result is not finite though its operands are, or an input that is not
+                             finite itself; NULL: there is none */
+    int64_t element;      /* of the result, */
+    double value;         /* which is infinite or NaN */
+    double largest;       /* size of an element of the operands */
+} tcc_overflow;
+/* Evaluates as tcc_graph_eval_rounded does, as far as there. Constants may be infinite. */
+tcc_status tcc_graph_find_overflow(const tcc_graph *g, const tcc_value *inputs, tcc_overflow *out, tcc_diag *diag);
 /* Rounds floats to the element type; whether that changed any. */
 bool tcc_value_round(tcc_value *v);
 /* One node on given operand values; for constant folding. `out` is created. */

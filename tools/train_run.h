@@ -30,7 +30,8 @@ typedef struct run {
     int64_t logged_step;                         /* of the last logged line */
     double busy_seconds;                         /* spent in training steps since then */
     int64_t skipped, skipped_in_row;             /* steps that fp16 skipped: so far, and up to the last logged one */
-    char problem[512];                           /* that ends the run, where it is no error of the library */
+    const tcc_batch *batch;                      /* of the last training step */
+    char problem[1024];                          /* that ends the run, where it is no error of the library */
     double shown_at;                             /* when the progress line was last drawn */
 } run;
 

@@ -100,6 +100,20 @@ static void print_progress(run *s, int64_t step, double loss, double lr) {
 /* A run whose steps are all skipped learns nothing: after this many in a row it ends. */
 enum { MOST_SKIPPED = 30 };
 
+/* Ends s->problem with what overflows. */
+static void find_overflow(run *s) {
+    const size_t at = strlen(s->problem), room = sizeof s->problem - at;
+    char *text = NULL;
+    if (!s->options->quiet) {
+        run_end_line(s);
+        fprintf(stderr, "looking for the op that overflows\n");
+    }
+    if (tcc_model_find_overflow(s->model, s->batch->arrays, s->batch->n_arrays, &text) == TCC_OK)
+        snprintf(s->problem + at, room, "\nby the interpreter: %s", text);
+    else snprintf(s->problem + at, room, "\nwhich op overflows could not be found: %s", tcc_context_error(s->cx));
+    tcc_string_free(text);
+}
+
 static tcc_status check_skipped(run *s, int64_t step, double scale, int64_t skipped) {
     const int64_t before = s->skipped;
     s->skipped = skipped;
@@ -112,6 +126,7 @@ static tcc_status check_skipped(run *s, int64_t step, double scale, int64_t skip
         "than %g: the model overflows fp16. Try training.mixed_precision=bf16, a lower optimizer.lr, or float32 for "
         "the ops that overflow (training.mixed_precision_ops)",
         s->skipped_in_row, scale);
+    find_overflow(s);
     return TCC_EINVAL;
 }
 
@@ -168,6 +183,7 @@ static tcc_status train_step(run *s, int64_t step) {
     double lr = train_lr(s->recipe, step, s->total_steps), start = now_seconds();
     tcc_model_set_lr(s->model, lr);
     tcc_status status = tcc_loader_next(s->loader, &batch);
+    if (status == TCC_OK) s->batch = batch;
     if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
     if (status != TCC_OK) return status;
     if (!s->late) return report_step(s, step, lr, start);

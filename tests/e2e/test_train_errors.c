@@ -242,6 +242,18 @@ static void full_disk_while_saving(void **state) {
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors")));
 }
 
+/* An update makes weights that no later step survives: the run ends, and says where. */
+static void overflows_from_then_on(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    program_result r = TRAIN(recipe, "--device", "cpu", "--run-dir", run, "training.mixed_precision=fp16",
+                             "training.max_steps=100", "model.hidden=[64, 64]", "optimizer.lr=2000",
+                             "training.eval_every=0");
+    if (!strstr(r.err, "by the interpreter: ") || !strstr(r.err, ": forward: dot with \"") ||
+        !strstr(r.err, "inf in f16["))
+        fail_msg("%s", r.err);
+    expect(r, 1, "steps in a row are infinite or NaN, with the loss scaled by no more than ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(command_line),           FOLDER_TEST(cuda_is_one_clear_line),
@@ -251,7 +263,7 @@ int main(void) {
         FOLDER_TEST(too_little_data),        FOLDER_TEST(init_from_lists_all_that_differs),
         FOLDER_TEST(unwritable_run_folder),  FOLDER_TEST(unwritable_profile),
         FOLDER_TEST(does_not_fit),           FOLDER_TEST(corrupt_checkpoint),
-        FOLDER_TEST(full_disk_while_saving),
+        FOLDER_TEST(full_disk_while_saving), FOLDER_TEST(overflows_from_then_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,5 +201,13 @@ TCC_API tcc_status tcc_describe_devices(tcc_context *cx, char **out);
 TCC_API tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance,
                                     const char *reproducer);
 
+/* Looks for the op that makes gradients infinite or NaN, where fp16 skips step after step. The reference interpreter
+ * runs the next training step on `batch` from the model's present state, in the types and with the scale of the loss
+ * that it is compiled for, as far as the first op whose result is not finite though its operands are. *text, to be
+ * freed with tcc_string_free, is a line that names the op, its line of the user's code, its type, the parameters that
+ * it reads and whether it is forward or backward; or says that no op overflows. A batch that would take long is cut as
+ * by tcc_model_verify, and the line says so: a mean over fewer samples has larger gradients. The model is unchanged. */
+TCC_API tcc_status tcc_model_find_overflow(tcc_model *m, const tcc_array *batch, int count, char **text);
+
 TCC_API_END
 #endif

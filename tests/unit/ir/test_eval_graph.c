@@ -112,6 +112,37 @@ static void test_rounded(void **state) {
     tcc_graph_destroy(g);
 }
 
+/* The first op behind which there is more than its operands had; infinite constants are meant. */
+static void test_overflow(void **state) {
+    (void)state;
+    static const char graph[] = "graph @masked {\n"
+                                "  %0 = input {name=\"x\"} : f16[3]\n"
+                                "  %1 = constant {values=[-inf]} : f16[3]\n"
+                                "  %2 = constant {values=[2]} : f16[3]\n"
+                                "  %3 = gt(%0, %2) : bool[3]\n"
+                                "  %4 = select(%3, %0, %1) : f16[3]\n"
+                                "  %5 = mul(%0, %0) : f16[3]\n"
+                                "  %6 = add(%5, %4) : f16[3]\n"
+                                "  output \"o\" %6\n"
+                                "}\n";
+    static const double values[][3] = {{1, 3, 255}, {1, -300, 400}, {1, 3, INFINITY}};
+    static const int nodes[] = {-1, 5, 0}, elements[] = {0, 1, 2};
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(graph, &diag);
+    tcc_value in = {0};
+    assert_ok(tcc_value_create(&g->inputs.data[0]->type, &in, &diag), &diag);
+    for (int i = 0; i < 3; i++) {
+        tcc_overflow o;
+        memcpy(in.f, values[i], sizeof values[i]);
+        assert_ok(tcc_graph_find_overflow(g, &in, &o, &diag), &diag);
+        assert_int_equal(o.node ? o.node->id : -1, nodes[i]);
+        if (o.node) assert_int_equal(o.element, elements[i]);
+        if (i == 1) assert_true(o.value == INFINITY && o.largest == 400);
+    }
+    tcc_value_free(&in);
+    tcc_graph_destroy(g);
+}
+
 static void test_wrong_input(void **state) {
     (void)state;
     tcc_diag diag = {0};
@@ -151,8 +182,9 @@ static void test_failing_allocations(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed_memory), cmocka_unit_test(test_outputs),
-                                       cmocka_unit_test(test_rounded), cmocka_unit_test(test_wrong_input),
-                                       cmocka_unit_test(test_failing_allocations)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_packed_memory), cmocka_unit_test(test_outputs),
+        cmocka_unit_test(test_rounded),       cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_wrong_input),   cmocka_unit_test(test_failing_allocations)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
