@@ -11,12 +11,14 @@
 #define TCC_CODEGEN_ATTENTION_ATTENTION_H
 
 #include "codegen/body/access.h"
+#include "codegen/contract/contract.h"
 #include "codegen/emit/llvm.h"
 #include "codegen/schedule/params.h"
 
 enum { TCC_ATTENTION_MAX_BATCH = 4 };
 
-/* An operand [batch..., row, element]; elements are contiguous. Strides in elements. */
+/* An operand [batch..., row, element]; elements are contiguous. Strides in elements. Host: of f32, f16 or bf16; lse is
+ * f32. */
 typedef struct tcc_attention_operand {
     int64_t batch[TCC_ATTENTION_MAX_BATCH], row;
 } tcc_attention_operand;
@@ -50,10 +52,12 @@ typedef struct tcc_attention {
     double p; /* of dropout, where there is TCC_ATTENTION_RNG */
     bool has[TCC_ATTENTION_ROLES];
     tcc_attention_operand operands[TCC_ATTENTION_ROLES];
+    tcc_dtype dtype; /* host: of all in memory but lse */
 } tcc_attention;
 
 typedef struct tcc_attention_plan {
     tcc_attention a;
+    tcc_contract_multiply multiply;              /* how products are made: of bf16 by pairs or tiles, else of f32 */
     int rows;                                    /* of the register tile */
     int buffers[TCC_ATTENTION_ROLES], n_buffers; /* place of each role; -1: none */
     int64_t key_block, query_block;

@@ -4,7 +4,8 @@
  * With p = exp(scale q k^T + mask - lse), z what dropout multiplies by and delta the sum of do o along a row: dv = (p
  * z)^T do; ds = scale p ((do v^T) z - delta); dq = ds k; dk = ds^T q. For each block of keys, for each block of queries
  * that sees it: p z and ds in scratch, then the three products, which add to the gradients in memory (the first block
- * stores). Tiles of queries that cannot see a key are left out. */
+ * stores). Gradients of a narrow type that several blocks add to are summed up as f32 in scratch. Tiles of queries that
+ * cannot see a key are left out. */
 #include "codegen/attention/internal.h"
 
 #include "codegen/emit/math.h"
@@ -34,6 +35,8 @@ typedef struct backward {
         scores;         /* p z and ds: [rows + query_block][key_stride]; slot `rows` is the block's first query */
     LLVMValueRef delta; /* of every query */
     LLVMValueRef padded_k, padded_q, padded_do;
+    LLVMValueRef
+        sums[TCC_ATTENTION_ROLES]; /* of gradients, as f32: of dq all rows, else of the block; NULL: in place */
     LLVMValueRef key0, in_block;
     LLVMValueRef first_keys; /* the block of keys, how many it has, and whether it is the first (NULL: the only one) */
     LLVMValueRef query0, query_end, n_queries, first_queries; /* the block of queries likewise */
@@ -51,6 +54,34 @@ static rows_of rows_at(tcc_emitter *e, const backward *b, tcc_attention_role rol
     return (rows_of){tcc_attention_row(e, &b->r, role, first), b->r.p->a.operands[role].row, false};
 }
 
+static int64_t padded_width(const backward *b, tcc_attention_role role) {
+    return role == TCC_ATTENTION_DV ? b->r.p->e_padded : b->r.p->d_padded;
+}
+
+/* A vector of a gradient's row: of its sums, or of itself. */
+static LLVMValueRef gradient_address(tcc_emitter *e, const backward *b, tcc_attention_role role, LLVMValueRef row,
+                                     LLVMValueRef column) {
+    if (!b->sums[role]) return tcc_attention_place(e, &b->r, tcc_attention_row(e, &b->r, role, row), column);
+    if (role != TCC_ATTENTION_DQ) row = tcc_emit_sub(e, row, b->key0);
+    return at(e, at(e, b->sums[role], tcc_emit_mul(e, row, i64(e, padded_width(b, role)))), column);
+}
+
+/* Sums become rows [first, first + count) of their gradient. */
+static void emit_rounding(tcc_emitter *e, const backward *b, tcc_attention_role role, LLVMValueRef first,
+                          LLVMValueRef count) {
+    const int64_t width = role == TCC_ATTENTION_DV ? b->r.p->a.E : b->r.p->a.D;
+    if (!b->sums[role]) return;
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, first, tcc_emit_add(e, first, count), 1, NULL, 0);
+    LLVMValueRef to = tcc_attention_row(e, &b->r, role, rows.index);
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, width), e->lanes, NULL, 0);
+    LLVMValueRef value = tcc_emit_load(e, e->vf32, gradient_address(e, b, role, rows.index, columns.index), 4);
+    tcc_attention_store(e, &b->r, value, tcc_attention_place(e, &b->r, to, columns.index),
+                        tcc_attention_mask(e, width, columns.index));
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
 static void emit_delta(tcc_emitter *e, backward *b) {
     const tcc_attention *a = &b->r.p->a;
     tcc_emit_loop rows, columns;
@@ -58,10 +89,9 @@ static void emit_delta(tcc_emitter *e, backward *b) {
     LLVMValueRef o = tcc_attention_row(e, &b->r, TCC_ATTENTION_O, rows.index), zero = tcc_emit_float(e, e->vf32, 0);
     LLVMValueRef d_o = tcc_attention_row(e, &b->r, TCC_ATTENTION_DO, rows.index);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, a->E), e->lanes, &zero, 1);
-    LLVMValueRef mask = tcc_attention_mask(e, a->E, columns.index), x = at(e, o, columns.index),
-                 y = at(e, d_o, columns.index);
-    x = mask ? tcc_emit_load_masked(e, e->vf32, x, mask) : tcc_emit_load(e, e->vf32, x, 0);
-    y = mask ? tcc_emit_load_masked(e, e->vf32, y, mask) : tcc_emit_load(e, e->vf32, y, 0);
+    LLVMValueRef mask = tcc_attention_mask(e, a->E, columns.index);
+    LLVMValueRef x = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, o, columns.index), mask);
+    LLVMValueRef y = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, d_o, columns.index), mask);
     LLVMValueRef sum = tcc_emit_fma(e, x, y, columns.carry[0]);
     tcc_emit_loop_end(e, &columns, &sum);
     tcc_emit_store(e, tcc_emit_sum_lanes(e, columns.carry[0]), at(e, b->delta, rows.index), 4);
@@ -120,20 +150,20 @@ static void emit_gradient(tcc_emitter *e, backward *b, tcc_attention_role role, 
     /* The first block must not read what is there: no lane of it is loaded. */
     LLVMValueRef again = is_first ? tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes) : NULL;
     for (int i = 0; i < p->rows * vectors; i++) sums[i] = zero;
-    tcc_attention_product(e, &b->r, vectors, a, a_row, a_k, at(e, from.data, chunks.index), from.stride, from.aligned,
-                          count, sums);
+    tcc_attention_product(e, &b->r, vectors, TCC_F32, a, a_row, a_k, at(e, from.data, chunks.index), from.stride,
+                          from.aligned, count, sums);
     for (int i = 0; i < p->rows; i++) {
         LLVMValueRef row = tcc_emit_add(e, row0, i64(e, i));
         tcc_emit_if own;
         if (overlap) tcc_emit_if_begin(e, &own, LLVMBuildICmp(e->builder, LLVMIntSGE, row, mine, ""));
-        LLVMValueRef to = at(e, tcc_attention_row(e, &b->r, role, row), chunks.index);
         for (int v = 0; v < vectors; v++) {
-            LLVMValueRef place = at(e, to, i64(e, v * e->lanes)), value = sums[i * vectors + v], before = again;
-            LLVMValueRef mask = tcc_attention_mask(e, width, tcc_emit_add(e, chunks.index, i64(e, v * e->lanes)));
+            LLVMValueRef column = tcc_emit_add(e, chunks.index, i64(e, v * e->lanes)), before = again;
+            LLVMValueRef place = gradient_address(e, b, role, row, column), value = sums[i * vectors + v];
+            LLVMValueRef mask = b->sums[role] ? NULL : tcc_attention_mask(e, width, column);
             if (mask && again) before = LLVMBuildAnd(e->builder, mask, again, "");
             if (again) value = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, place, before), value, "");
-            if (mask) tcc_emit_store_masked(e, value, place, mask);
-            else tcc_emit_store(e, value, place, 0);
+            if (b->sums[role]) tcc_emit_store(e, value, place, 4);
+            else tcc_attention_store(e, &b->r, value, place, mask);
         }
         if (overlap) tcc_emit_if_end(e, &own);
     }
@@ -149,10 +179,15 @@ static void begin(tcc_emitter *e, backward *b, const tcc_attention_plan *p, cons
     b->probabilities = tcc_attention_scratch(e, &b->r, slots * p->key_stride);
     b->scores = tcc_attention_scratch(e, &b->r, slots * p->key_stride);
     b->delta = tcc_attention_scratch(e, &b->r, a->T);
-    bool pad_d = a->D % e->lanes != 0, pad_e = a->E % e->lanes != 0;
+    bool pad_d = tcc_attention_copies_rows(e, p, a->D), pad_e = tcc_attention_copies_rows(e, p, a->E);
     if (pad_d) b->padded_k = tcc_attention_scratch(e, &b->r, p->key_stride * p->d_padded);
     if (pad_d) b->padded_q = tcc_attention_scratch(e, &b->r, p->query_block * p->d_padded);
     if (pad_e) b->padded_do = tcc_attention_scratch(e, &b->r, p->query_block * p->e_padded);
+    if (a->dtype == TCC_F32) return;
+    if (p->key_block < a->S) b->sums[TCC_ATTENTION_DQ] = tcc_attention_scratch(e, &b->r, a->T * p->d_padded);
+    if (p->query_block == a->T) return;
+    b->sums[TCC_ATTENTION_DK] = tcc_attention_scratch(e, &b->r, p->key_block * p->d_padded);
+    b->sums[TCC_ATTENTION_DV] = tcc_attention_scratch(e, &b->r, p->key_block * p->e_padded);
 }
 
 static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
@@ -264,7 +299,10 @@ void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_a
     emit_tile_of_keys(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_end(e, &queries, NULL);
+    if (a->has[TCC_ATTENTION_DK]) emit_rounding(e, &b, TCC_ATTENTION_DK, b.key0, b.in_block);
+    if (a->has[TCC_ATTENTION_DV]) emit_rounding(e, &b, TCC_ATTENTION_DV, b.key0, b.in_block);
     tcc_emit_loop_end(e, &keys, NULL);
+    if (a->has[TCC_ATTENTION_DQ]) emit_rounding(e, &b, TCC_ATTENTION_DQ, i64(e, 0), i64(e, a->T));
     tcc_emit_loop_end(e, &items, NULL);
     tcc_emit_kernel_end(e);
 }

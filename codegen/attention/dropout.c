@@ -18,8 +18,8 @@ static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
 }
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
 
-int64_t tcc_attention_draws_floats(int lanes, int64_t key_block) {
-    return (key_block + 3 + 4 * lanes - 1) / (4 * lanes) * (4 * lanes) + lanes;
+int64_t tcc_attention_draws_floats(int lanes, int64_t keys) {
+    return (keys + 3 + 4 * lanes - 1) / (4 * lanes) * (4 * lanes) + lanes;
 }
 
 tcc_attention_draws tcc_attention_draws_begin(tcc_emitter *e, LLVMValueRef key, int id_param) {

@@ -72,10 +72,8 @@ static void emit_softmax(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMVal
 }
 
 static void store_output(tcc_emitter *e, const forward *f, LLVMValueRef row, LLVMValueRef column, LLVMValueRef value) {
-    LLVMValueRef address = at(e, tcc_attention_row(e, &f->r, TCC_ATTENTION_O, row), column);
-    LLVMValueRef mask = tcc_attention_mask(e, f->r.p->a.E, column);
-    if (mask) tcc_emit_store_masked(e, value, address, mask);
-    else tcc_emit_store(e, value, address, 0);
+    LLVMValueRef address = tcc_attention_place(e, &f->r, tcc_attention_row(e, &f->r, TCC_ATTENTION_O, row), column);
+    tcc_attention_store(e, &f->r, value, address, tcc_attention_mask(e, f->r.p->a.E, column));
 }
 
 /* o of a tile += probabilities times v; the end of it if there is one block of keys. */
@@ -89,7 +87,7 @@ static void emit_values(tcc_emitter *e, forward *f, LLVMValueRef slot0, LLVMValu
     for (int i = 0; i < p->rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
     LLVMValueRef values = f->values ? f->values : tcc_attention_row(e, &f->r, TCC_ATTENTION_V, first_key);
     int64_t stride = f->values ? p->e_padded : p->a.operands[TCC_ATTENTION_V].row;
-    tcc_attention_product(e, &f->r, vectors, f->scores, p->key_stride, 1, at(e, values, chunks.index), stride,
+    tcc_attention_product(e, &f->r, vectors, TCC_F32, f->scores, p->key_stride, 1, at(e, values, chunks.index), stride,
                           f->values != NULL, count, sums);
     for (int i = 0; i < p->rows; i++) {
         LLVMValueRef slot = tcc_emit_add(e, slot0, i64(e, i)), row = tcc_emit_add(e, row0, i64(e, i)), scale;
@@ -145,7 +143,7 @@ void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_at
     f.denominators = tcc_attention_scratch(e, &f.r, slots);
     f.factor = tcc_attention_scratch(e, &f.r, p->rows);
     f.sums = tcc_attention_scratch(e, &f.r, slots * p->e_padded);
-    if (a->E % e->lanes) f.values = tcc_attention_scratch(e, &f.r, p->key_stride * p->e_padded);
+    if (tcc_attention_copies_rows(e, p, a->E)) f.values = tcc_attention_scratch(e, &f.r, p->key_stride * p->e_padded);
 
     int64_t blocks = (a->T + p->query_block - 1) / p->query_block;
     tcc_emit_loop items, keys, tiles, panels;

@@ -2,6 +2,7 @@
  * What the host's two attention kernels share: operands and scratch of an item, packing, products, scores. */
 #include "codegen/attention/internal.h"
 
+#include "codegen/body/body.h"
 #include "codegen/contract/internal.h"
 
 #include <math.h>
@@ -14,17 +15,26 @@ static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
 
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
 
+static tcc_dtype dtype_of(const tcc_attention_plan *p, tcc_attention_role role) {
+    return role == TCC_ATTENTION_LSE ? TCC_F32 : p->a.dtype;
+}
+
+static LLVMValueRef in_operand(tcc_emitter *e, const tcc_attention_plan *p, tcc_attention_role role, LLVMValueRef base,
+                               LLVMValueRef offset) {
+    return tcc_contract_at(e, dtype_of(p, role), base, offset);
+}
+
 void tcc_attention_begin(tcc_emitter *e, tcc_attention_run *r, const tcc_attention_plan *p, const char *symbol) {
     *r = (tcc_attention_run){.p = p};
     tcc_emit_kernel_begin(e, symbol);
     for (int i = 0; i < TCC_ATTENTION_ROLES; i++)
         if (p->buffers[i] >= 0 && i != TCC_ATTENTION_RNG)
-            r->base[i] = at(e, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
+            r->base[i] = in_operand(e, p, i, tcc_emit_buffer(e, p->buffers[i]), tcc_emit_param(e, p->buffers[i]));
     const int rng = p->buffers[TCC_ATTENTION_RNG];
     if (rng < 0) return;
     LLVMValueRef buffer = tcc_emit_buffer(e, rng), key = tcc_emit_at(e, e->i64, buffer, tcc_emit_param(e, rng));
     r->dropout = tcc_attention_draws_begin(e, key, p->n_buffers);
-    r->draws = tcc_attention_scratch(e, r, tcc_attention_draws_floats(e->lanes, p->key_block));
+    r->draws = tcc_attention_scratch(e, r, tcc_attention_draws_floats(e->lanes, p->key_stride));
 }
 
 void tcc_attention_enter(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef batch) {
@@ -41,7 +51,7 @@ void tcc_attention_enter(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef batc
         for (int i = 0; i < a->n_batch; i++)
             if (a->operands[role].batch[i])
                 offset = tcc_emit_add(e, offset, tcc_emit_mul(e, index[i], i64(e, a->operands[role].batch[i])));
-        r->begin[role] = at(e, r->base[role], offset);
+        r->begin[role] = in_operand(e, r->p, role, r->base[role], offset);
     }
 }
 
@@ -57,15 +67,45 @@ LLVMValueRef tcc_attention_seen(tcc_emitter *e, const tcc_attention *a, LLVMValu
 }
 
 LLVMValueRef tcc_attention_row(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef row) {
-    return at(e, r->begin[role], tcc_emit_mul(e, row, i64(e, r->p->a.operands[role].row)));
+    return in_operand(e, r->p, role, r->begin[role], tcc_emit_mul(e, row, i64(e, r->p->a.operands[role].row)));
+}
+
+LLVMValueRef tcc_attention_place(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef row, LLVMValueRef column) {
+    return tcc_contract_at(e, r->p->a.dtype, row, column);
 }
 
 LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column) {
     return width % e->lanes ? tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, width), column)) : NULL;
 }
 
-static LLVMValueRef load_lanes(tcc_emitter *e, LLVMValueRef address, LLVMValueRef mask) {
-    return mask ? tcc_emit_load_masked(e, e->vf32, address, mask) : tcc_emit_load(e, e->vf32, address, 0);
+LLVMValueRef tcc_attention_load(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef address, LLVMValueRef mask) {
+    return tcc_contract_load_lanes(e, r->p->a.dtype, address, 0, mask);
+}
+
+void tcc_attention_store(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef value, LLVMValueRef address,
+                         LLVMValueRef mask) {
+    value = tcc_scalar_to_memory(e, value, r->p->a.dtype);
+    if (mask) tcc_emit_store_masked(e, value, address, mask);
+    else tcc_emit_store(e, value, address, 0);
+}
+
+/* Row i of a square as f32. */
+static LLVMValueRef line_of(tcc_emitter *e, const tcc_emit_square *s, int i, tcc_dtype dtype) {
+    LLVMValueRef last = tcc_emit_sub(e, s->rows, i64(e, 1));
+    LLVMValueRef row = tcc_emit_mul(e, tcc_emit_min(e, i64(e, i), last), s->stride);
+    return tcc_contract_load_lanes(e, dtype, tcc_contract_at(e, dtype, s->from, row), 0, s->mask);
+}
+
+static LLVMValueRef line_of_f16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_F16); }
+static LLVMValueRef line_of_bf16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_BF16); }
+
+static void transpose(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
+                      LLVMValueRef columns, LLVMValueRef to, int64_t to_stride) {
+    if (dtype == TCC_F32) tcc_emit_transpose(e, from, from_stride, rows, columns, to, to_stride);
+    else
+        tcc_emit_transpose_lines(e, dtype == TCC_F16 ? "tcc_transpose_f16" : "tcc_transpose_bf16",
+                                 dtype == TCC_F16 ? line_of_f16 : line_of_bf16, from, from_stride, rows, columns, to,
+                                 to_stride);
 }
 
 void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
@@ -76,8 +116,8 @@ void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, t
     LLVMValueRef from = tcc_attention_row(e, r, role, tcc_emit_add(e, first, groups.index));
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, width), e->lanes, NULL, 0);
     LLVMValueRef place = at(e, at(e, to, groups.index), tcc_emit_mul(e, columns.index, i64(e, stride)));
-    tcc_emit_transpose(e, at(e, from, columns.index), r->p->a.operands[role].row, tcc_emit_sub(e, count, groups.index),
-                       tcc_emit_sub(e, i64(e, width), columns.index), place, stride);
+    transpose(e, r->p->a.dtype, tcc_attention_place(e, r, from, columns.index), r->p->a.operands[role].row,
+              tcc_emit_sub(e, count, groups.index), tcc_emit_sub(e, i64(e, width), columns.index), place, stride);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &groups, NULL);
 }
@@ -89,10 +129,15 @@ void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_att
     LLVMValueRef from = tcc_attention_row(e, r, role, tcc_emit_add(e, first, rows.index));
     LLVMValueRef place = at(e, to, tcc_emit_mul(e, rows.index, i64(e, padded)));
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, width), e->lanes, NULL, 0);
-    LLVMValueRef value = load_lanes(e, at(e, from, columns.index), tcc_attention_mask(e, width, columns.index));
+    LLVMValueRef value = tcc_attention_load(e, r, tcc_attention_place(e, r, from, columns.index),
+                                            tcc_attention_mask(e, width, columns.index));
     tcc_emit_store(e, value, at(e, place, columns.index), e->lanes * 4);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &rows, NULL);
+}
+
+int tcc_attention_keys_at_once(const tcc_emitter *e, const tcc_attention_plan *p) {
+    return p->multiply == TCC_CONTRACT_FMA ? e->lanes : 2 * e->lanes;
 }
 
 int tcc_attention_score_vectors(const tcc_emitter *e) {
@@ -108,11 +153,11 @@ int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded) {
     return 1;
 }
 
-void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row,
-                           int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
+void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, tcc_dtype a_type, LLVMValueRef a,
+                           int64_t a_row, int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
                            LLVMValueRef *sums) {
     tcc_tile t = {.multiply = TCC_CONTRACT_FMA,
-                  .a_type = TCC_F32,
+                  .a_type = a_type,
                   .b_type = TCC_F32,
                   .rows = r->p->rows,
                   .vectors = vectors,
@@ -129,8 +174,8 @@ void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attentio
     int rows = r->p->rows, vectors = tcc_attention_score_vectors(e);
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
-    tcc_attention_product(e, r, vectors, tcc_attention_row(e, r, role, row0), r->p->a.operands[role].row, 1, packed,
-                          r->p->key_stride, true, i64(e, width), sums);
+    tcc_attention_product(e, r, vectors, r->p->a.dtype, tcc_attention_row(e, r, role, row0), r->p->a.operands[role].row,
+                          1, packed, r->p->key_stride, true, i64(e, width), sums);
     to = tcc_emit_anchor(e, to);
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
@@ -142,10 +187,11 @@ LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLV
                                  LLVMValueRef key) {
     const tcc_attention *a = &r->p->a;
     LLVMValueRef x = LLVMBuildFMul(e->builder, product, tcc_emit_float(e, e->vf32, a->scale), ""), inside = NULL;
-    if (a->causal || a->S % e->lanes)
+    if (a->causal || a->S % tcc_attention_keys_at_once(e, r->p))
         inside = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_attention_seen(e, a, row), key));
-    if (a->has[TCC_ATTENTION_MASK])
-        x = LLVMBuildFAdd(e->builder, x,
-                          load_lanes(e, at(e, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), key), inside), "");
+    if (a->has[TCC_ATTENTION_MASK]) {
+        LLVMValueRef mask = tcc_attention_place(e, r, tcc_attention_row(e, r, TCC_ATTENTION_MASK, row), key);
+        x = LLVMBuildFAdd(e->builder, x, tcc_attention_load(e, r, mask, inside), "");
+    }
     return inside ? tcc_emit_select(e, inside, x, tcc_emit_float(e, e->vf32, -INFINITY)) : x;
 }

@@ -33,11 +33,22 @@ LLVMValueRef tcc_attention_scratch(tcc_emitter *e, tcc_attention_run *r, int64_t
 LLVMValueRef tcc_attention_seen(tcc_emitter *e, const tcc_attention *a, LLVMValueRef t);
 /* The row of an operand. */
 LLVMValueRef tcc_attention_row(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef row);
-/* to[width][key_stride] = transpose of rows [first, first + count) of an operand; columns up to whole vectors are
- * filled. */
+/* Its element at a column, which is not lse's; a vector of f32 from there, and back to the operand's type. */
+LLVMValueRef tcc_attention_place(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef row, LLVMValueRef column);
+LLVMValueRef tcc_attention_load(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef address, LLVMValueRef mask);
+void tcc_attention_store(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef value, LLVMValueRef address,
+                         LLVMValueRef mask);
+/* Keys that scores are computed of at a time, whole vectors. */
+int tcc_attention_keys_at_once(const tcc_emitter *e, const tcc_attention_plan *p);
+/* to[width][key_stride] = transpose of rows [first, first + count) of an operand, as f32; columns up to whole vectors
+ * are filled. */
 void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
                                    LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
-/* to[count][padded]: rows copied and padded with zeros, for widths that are no multiple of a vector. */
+/* to[count][padded]: rows copied as f32 and padded with zeros, for narrow types and widths that are no multiple of a
+ * vector. */
+static inline bool tcc_attention_copies_rows(const tcc_emitter *e, const tcc_attention_plan *p, int64_t width) {
+    return p->a.dtype != TCC_F32 || width % e->lanes != 0;
+}
 void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
                              int64_t padded, LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
 /* to[rows][key_stride] = rows row0... of an operand times a panel of a packed block; both pointers at its first column.
@@ -53,8 +64,8 @@ int tcc_attention_score_vectors(const tcc_emitter *e);
 int tcc_attention_output_vectors(const tcc_emitter *e, int64_t padded);
 /* Adds to, or begins with (`initial` NULL: zeros), sums of rows x vectors: A [row, k] with strides a_row, a_k times
  * rows of B. */
-void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, LLVMValueRef a, int64_t a_row,
-                           int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
+void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vectors, tcc_dtype a_type, LLVMValueRef a,
+                           int64_t a_row, int64_t a_k, LLVMValueRef b, int64_t b_k, bool b_aligned, LLVMValueRef count,
                            LLVMValueRef *sums);
 /* The lanes of a vector at column (constant) of a row that is `width` wide; NULL: all. */
 LLVMValueRef tcc_attention_mask(tcc_emitter *e, int64_t width, LLVMValueRef column);
@@ -67,12 +78,12 @@ LLVMValueRef tcc_attention_keeps(tcc_emitter *e, const tcc_attention *a, LLVMVal
 LLVMValueRef tcc_attention_drop(tcc_emitter *e, const tcc_attention *a, LLVMValueRef kept, LLVMValueRef value);
 /* Host: draws for query `row` and keys key0 ... key0 + count, in r->draws; which of a vector of keys from key0 + column
  * on are kept, NULL without dropout. Lanes beyond the count are any. */
-int64_t tcc_attention_draws_floats(int lanes, int64_t key_block);
+int64_t tcc_attention_draws_floats(int lanes, int64_t keys);
 void tcc_attention_draw(tcc_emitter *e, tcc_attention_run *r, LLVMValueRef row, LLVMValueRef key0, LLVMValueRef count);
 LLVMValueRef tcc_attention_kept(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef column);
 
 LLVMValueRef tcc_attention_larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b);
-/* x, or 0 where x is -inf: a maximum to subtract from scores that are all hidden. f32. */
+/* x, or 0 where x is -inf: a maximum to subtract from scores that are all hidden. f32, one or a vector. */
 LLVMValueRef tcc_attention_shown(tcc_emitter *e, LLVMValueRef x);
 /* 1 / denominator; 0 for a row that saw nothing. f32. */
 LLVMValueRef tcc_attention_inverse(tcc_emitter *e, LLVMValueRef denominator);

@@ -13,7 +13,7 @@ typedef struct lowered {
     int64_t offsets[TCC_ATTENTION_ROLES];
     tcc_dtype dtypes[TCC_ATTENTION_ROLES]; /* in memory */
     int64_t id;                            /* of dropout's draws */
-    tcc_dtype narrow;                      /* f16 or bf16 where q, k, v, o and do come so to tensor cores; else f32 */
+    tcc_dtype narrow;                      /* f16 or bf16 where q, k, v, o and do are read as such; else f32 */
     tcc_attention_plan plan;
 } lowered;
 
@@ -43,11 +43,11 @@ static bool in_chunks(const lowered *out, tcc_attention_role role) {
 }
 
 /* What an operand is read as. */
-static tcc_dtype dtype_of(const tcc_lowering *l, const lowered *out, tcc_attention_role role, tcc_dtype is) {
+static tcc_dtype dtype_of(const lowered *out, tcc_attention_role role, tcc_dtype is) {
     switch (role) {
     case TCC_ATTENTION_RNG: return TCC_I64;
     case TCC_ATTENTION_LSE: return TCC_F32;
-    case TCC_ATTENTION_MASK: return l->target->lane_groups ? is : TCC_F32;
+    case TCC_ATTENTION_MASK: return is;
     default: return out->narrow;
     }
 }
@@ -55,8 +55,9 @@ static tcc_dtype dtype_of(const tcc_lowering *l, const lowered *out, tcc_attenti
 /* An operand in place if its elements are contiguous there, else as a copy. */
 static tcc_status input(tcc_lowering *l, lowered *out, tcc_attention_role role, const tcc_node *n) {
     int64_t strides[TCC_MAX_RANK] = {0};
-    tcc_dtype dtype = out->dtypes[role] = dtype_of(l, out, role, n->type.dtype);
-    const bool whole = dtype == out->narrow && dtype != TCC_F32 && role != TCC_ATTENTION_MASK; /* chunks are wanted */
+    tcc_dtype dtype = out->dtypes[role] = dtype_of(out, role, n->type.dtype);
+    const bool whole = l->target->lane_groups && dtype == out->narrow && dtype != TCC_F32 &&
+                       role != TCC_ATTENTION_MASK; /* chunks are wanted */
     tcc_iteration it;
     tcc_iteration_init(&it, n->type.rank, n->type.dims);
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
@@ -308,6 +309,9 @@ static tcc_status launch(tcc_lowering *l, lowered *k) {
     launch->kernel.data = k;
     launch->items = p->items;
     launch->flop = p->flop;
+    launch->multiply_adds = p->multiply == TCC_CONTRACT_TILES   ? l->target->hw.fma_bf16_tiles
+                            : p->multiply == TCC_CONTRACT_PAIRS ? l->target->hw.fma_bf16_pairs
+                                                                : 0;
     double each = p->flop / (double)p->items;
     launch->grain = each >= 5e5 ? 1 : (int64_t)(5e5 / (each + 1)) + 1;
     return TCC_OK;
@@ -380,11 +384,13 @@ static tcc_status launch_gpu(tcc_lowering *l, lowered *k) {
     return a->has[TCC_ATTENTION_DV] ? launch_kind(l, k, TCC_ATTENTION_GPU_KEYS, keys, VALUES_ALONE) : TCC_OK;
 }
 
-/* What tensor cores would multiply: q, k, v (and do) of one narrow type, in widths of whole chunks of 16 bytes. */
+/* f16 or bf16 where operands are read as such, else f32. The host does; tensor cores multiply q, k, v (and do) of one
+ * such type, in widths of whole chunks of 16 bytes. */
 static tcc_dtype narrow_type(const tcc_llvm_target *target, const tcc_node *main) {
     tcc_dtype dtype = main->operands[0]->type.dtype;
     bool backward = main->op != TCC_OP_SDPA;
     if (dtype != TCC_F16 && dtype != TCC_BF16) return TCC_F32;
+    if (!target->lane_groups) return dtype;
     for (int i = 0; i < (backward ? 6 : 3); i++) {
         const tcc_type *t = &main->operands[i]->type;
         if (i < 3 || i == 5)
@@ -424,7 +430,7 @@ tcc_status tcc_lower_attention(tcc_lowering *l) {
                          .p = main->attrs->sdpa.p};
     out->id = main->attrs->sdpa.id;
     for (int i = 0; i < n_batch; i++) a->batch[i] = q->dims[i];
-    out->narrow = gpu ? narrow_type(l->target, main) : TCC_F32;
+    out->narrow = a->dtype = narrow_type(l->target, main);
     for (int r = 0; r < TCC_ATTENTION_ROLES; r++) out->dtypes[r] = TCC_F32;
     bool possible;
     TCC_TRY(outputs(l, out, &possible));

@@ -9,8 +9,9 @@ LLVMValueRef tcc_attention_larger(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b
 }
 
 LLVMValueRef tcc_attention_shown(tcc_emitter *e, LLVMValueRef x) {
-    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, x, tcc_emit_float(e, e->f32, -INFINITY));
-    return tcc_emit_select(e, hidden, tcc_emit_float(e, e->f32, 0), x);
+    LLVMTypeRef type = LLVMTypeOf(x);
+    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, x, tcc_emit_float(e, type, -INFINITY));
+    return tcc_emit_select(e, hidden, tcc_emit_float(e, type, 0), x);
 }
 
 LLVMValueRef tcc_attention_inverse(tcc_emitter *e, LLVMValueRef denominator) {

@@ -384,7 +384,7 @@ static void add_partial(tcc_emitter *e, kernel *k) {
 /* Tiles' sums are set down in scratch; those of earlier blocks of k are added, and left there or finished. */
 static void end_tiles(tcc_emitter *e, kernel *k) {
     const tcc_contract_plan *p = k->p;
-    tcc_tile_end(e, p->rows, p->vectors, k->stage);
+    tcc_tile_end(e, p->rows, p->vectors, k->stage, (int64_t)p->vectors * e->lanes * 4);
     if (p->k_blocks_per_split == 1) {
         emit_tile_end(e, k);
         return;

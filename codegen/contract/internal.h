@@ -57,6 +57,12 @@ void tcc_contract_pack_a_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMVa
                               const LLVMValueRef *positions);
 void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to,
                               LLVMValueRef n0, LLVMValueRef count, const LLVMValueRef *positions);
+/* Two rows of bf16 as one of pairs: i32. */
+LLVMValueRef tcc_contract_pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
+/* tcc_emit_transpose of pairs of successive bf16, whose rows and `columns` count elements of memory; `to`: of i32, with
+ * rows of `to_stride`. */
+void tcc_contract_transpose_by_pairs(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
+                                     LLVMValueRef columns, LLVMValueRef to, int64_t to_stride);
 
 /* The register tile, the inner loop of everything here: sums[rows][vectors] += A[row, k] * B[k, vectors * lanes] over
  * nested loops of k, in steps of as many k as `multiply` takes at once. `runtime`, if not NULL, is the count of a level
@@ -85,14 +91,15 @@ typedef struct tcc_tile {
     int rows, vectors;
     int64_t a_row;  /* from row to row of A */
     bool b_aligned; /* rows of B begin at multiples of a vector of f32 */
+    int64_t b_row;  /* of tiles: bytes from one pair of k to the next; 0: the vectors of one */
     tcc_tile_ahead ahead;
     int n_levels;
     tcc_tile_level levels[TCC_CONTRACT_MAX_DIMS];
 } tcc_tile;
 
-/* Sums of tiles begin as zeros, and end in memory as rows of vectors * lanes f32. */
+/* Sums of tiles begin as zeros, and end in memory as rows of f32 that lie `row_bytes` apart. */
 void tcc_tile_begin(tcc_emitter *e, int rows, int vectors);
-void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to);
+void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to, int64_t row_bytes);
 /* Rows of each tile of registers, for tcc_emit_tiles_begin. */
 void tcc_tile_configure(int rows, int vectors, int *out);
 

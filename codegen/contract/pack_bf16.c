@@ -107,8 +107,7 @@ static void store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, LLVM
     else tcc_emit_store(e, value, address, 2);
 }
 
-/* Pairs of the lanes of two rows of k, as i32. */
-static LLVMValueRef pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high) {
+LLVMValueRef tcc_contract_pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high) {
     LLVMTypeRef wide = tcc_emit_type_like(e, e->i32, LLVMTypeOf(low));
     low = LLVMBuildZExt(e->builder, low, wide, "");
     high = LLVMBuildShl(e->builder, LLVMBuildZExt(e->builder, high, wide, ""), tcc_emit_int(e, wide, 16), "");
@@ -179,7 +178,7 @@ static LLVMValueRef line_of_pairs(tcc_emitter *e, const tcc_emit_square *s, int 
         LLVMValueRef mask = LLVMBuildAnd(e->builder, s->mask, tcc_emit_splat(e, exists, e->lanes), "");
         halves[h] = load(e, at(e, s->from, tcc_emit_mul(e, i64(e, row), s->stride)), e->lanes, mask);
     }
-    return LLVMBuildBitCast(e->builder, pairs_of(e, halves[0], halves[1]), e->vf32, "");
+    return LLVMBuildBitCast(e->builder, tcc_contract_pairs_of(e, halves[0], halves[1]), e->vf32, "");
 }
 
 /* All rows of the block at one k are contiguous, and rows of k are wanted. */
@@ -214,7 +213,7 @@ static void columns_run(tcc_emitter *e, const packer *s, const run *r) {
     LLVMValueRef low = load(e, at(e, row, rows.index), e->lanes, mask);
     LLVMValueRef high = load(e, at(e, at(e, row, rows.index), i64(e, stride)), e->lanes,
                              both(e, mask, over_lanes(e, second, e->lanes)));
-    tcc_emit_store(e, pairs_of(e, low, high), tcc_emit_at(e, e->i32, place, rows.index), 4);
+    tcc_emit_store(e, tcc_contract_pairs_of(e, low, high), tcc_emit_at(e, e->i32, place, rows.index), 4);
     tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_loop_end(e, &k, NULL);
 }
@@ -318,8 +317,8 @@ static void pairs_run(tcc_emitter *e, const packer *s, const run *r) {
         for (int h = 0; h < PAIR; h++)
             halves[h] = row_of_b(e, s, at(e, address, i64(e, h * stride)),
                                  both(e, exist, over_lanes(e, inside[h], e->lanes)));
-        tcc_emit_store(e, pairs_of(e, halves[0], halves[1]), tcc_emit_at_bytes(e, place, (int64_t)v * e->lanes * 4),
-                       e->lanes * 4);
+        tcc_emit_store(e, tcc_contract_pairs_of(e, halves[0], halves[1]),
+                       tcc_emit_at_bytes(e, place, (int64_t)v * e->lanes * 4), e->lanes * 4);
     }
     tcc_emit_loop_end(e, &k, NULL);
 }
@@ -330,6 +329,12 @@ static LLVMValueRef line_by_pairs(tcc_emitter *e, const tcc_emit_square *s, int 
     LLVMValueRef last = tcc_emit_sub(e, s->rows, i64(e, 1));
     LLVMValueRef row = at(e, s->from, tcc_emit_mul(e, tcc_emit_min(e, i64(e, i), last), s->stride));
     return LLVMBuildBitCast(e->builder, load(e, row, lanes, tcc_emit_mask(e, lanes, s->columns)), e->vf32, "");
+}
+
+void tcc_contract_transpose_by_pairs(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
+                                     LLVMValueRef columns, LLVMValueRef to, int64_t to_stride) {
+    tcc_emit_transpose_lines(e, "tcc_transpose_by_pairs", line_by_pairs, from, from_stride, rows, columns, to,
+                             to_stride);
 }
 
 /* k is contiguous: pairs lie as they are wanted, and squares of them are transposed. Rows of the panel past the run's
@@ -347,9 +352,8 @@ static void transposed_run(tcc_emitter *e, const packer *s, const run *r) {
     LLVMValueRef to = at(e, s->to, tcc_emit_mul(e, r->linear, i64(e, panel)));
     to = tcc_emit_at(e, e->i32, to, groups.index);
     tcc_emit_loop_begin(e, &k, i64(e, 0), r->length, (int64_t)PAIR * e->lanes, NULL, 0);
-    tcc_emit_transpose_lines(e, "tcc_transpose_by_pairs", line_by_pairs, at(e, from, k.index), along, columns,
-                             tcc_emit_sub(e, r->length, k.index), at(e, to, tcc_emit_mul(e, k.index, i64(e, panel))),
-                             panel);
+    tcc_contract_transpose_by_pairs(e, at(e, from, k.index), along, columns, tcc_emit_sub(e, r->length, k.index),
+                                    at(e, to, tcc_emit_mul(e, k.index, i64(e, panel))), panel);
     tcc_emit_loop_end(e, &k, NULL);
     tcc_emit_loop_end(e, &groups, NULL);
 }

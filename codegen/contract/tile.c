@@ -20,24 +20,22 @@ void tcc_tile_configure(int rows, int vectors, int *out) {
     for (int v = 0; v < vectors; v++) out[TILE_OF_B + v] = HIGH;
 }
 
-/* Where the tile of sums lies: bytes from the first one. */
-static int64_t place_of(int i, int v, int vectors) { return (int64_t)i * HIGH * vectors * ROW_BYTES + v * ROW_BYTES; }
-
 void tcc_tile_begin(tcc_emitter *e, int rows, int vectors) {
     for (int i = 0; i * HIGH < rows; i++)
         for (int v = 0; v < vectors; v++) tcc_emit_tile_zero(e, i * ACROSS + v);
 }
 
-void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to) {
+void tcc_tile_end(tcc_emitter *e, int rows, int vectors, LLVMValueRef to, int64_t row_bytes) {
     for (int i = 0; i * HIGH < rows; i++)
         for (int v = 0; v < vectors; v++)
-            tcc_emit_tile_store(e, i * ACROSS + v, tcc_emit_at_bytes(e, to, place_of(i, v, vectors)),
-                                vectors * ROW_BYTES);
+            tcc_emit_tile_store(e, i * ACROSS + v, tcc_emit_at_bytes(e, to, i * HIGH * row_bytes + v * ROW_BYTES),
+                                row_bytes);
 }
 
 static void multiply_tiles(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b) {
+    const int64_t b_row = t->b_row ? t->b_row : t->vectors * ROW_BYTES;
     for (int v = 0; v < t->vectors; v++)
-        tcc_emit_tile_load(e, TILE_OF_B + v, tcc_emit_at_bytes(e, b, v * ROW_BYTES), t->vectors * ROW_BYTES);
+        tcc_emit_tile_load(e, TILE_OF_B + v, tcc_emit_at_bytes(e, b, v * ROW_BYTES), b_row);
     for (int i = 0; i * HIGH < t->rows; i++) {
         LLVMValueRef rows = tcc_contract_at(e, TCC_BF16, a, tcc_emit_i64(e, i * HIGH * t->a_row));
         tcc_emit_tile_load(e, TILE_OF_A + i, rows, 2 * t->a_row);

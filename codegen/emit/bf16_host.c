@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Products of bf16 on the host: AVX512-BF16 and AMX. Both round each sum to f32, to nearest even, take denormals as 0
- * and give 0 for them. */
+ * and give 0 for them; so does rounding to bf16. */
 #include "codegen/emit/functions.h"
 
 enum { CONFIGURATION_BYTES = 64, TILES = TCC_EMIT_TILES, ROW_BYTES = 64 };
@@ -14,6 +14,16 @@ LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRe
                        : lanes == 8 ? "llvm.x86.avx512bf16.dpbf16ps.256"
                                     : "llvm.x86.avx512bf16.dpbf16ps.128";
     return tcc_emit_intrinsic(e, name, NULL, arguments, 3);
+}
+
+LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high) {
+    const int lanes = tcc_emit_lanes_of(LLVMTypeOf(low));
+    LLVMValueRef arguments[] = {high, low};
+    const char *name = lanes == 16  ? "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+                       : lanes == 8 ? "llvm.x86.avx512bf16.cvtne2ps2bf16.256"
+                                    : "llvm.x86.avx512bf16.cvtne2ps2bf16.128";
+    LLVMValueRef rounded = tcc_emit_intrinsic(e, name, NULL, arguments, 2);
+    return LLVMBuildBitCast(e->builder, rounded, tcc_emit_vector_type(e->i16, 2 * lanes), "");
 }
 
 static LLVMValueRef i8(tcc_emitter *e, int value) { return LLVMConstInt(e->i8, (unsigned long long)value, false); }

@@ -51,6 +51,7 @@ struct tcc_emit_functions {
 
     /* --- Products of bf16; NULL: none */
     LLVMValueRef (*multiply_pairs)(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
+    LLVMValueRef (*round_pairs)(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
     const tcc_emit_tiles *tiles;
 
     LLVMValueRef (*round_bf16)(tcc_emitter *e, LLVMValueRef x); /* NULL: by integers; or it gives NULL for that */
@@ -89,6 +90,7 @@ static inline void tcc_emit_set_invariant(tcc_emitter *e, LLVMValueRef load) {
 
 /* Of the host's table: bf16_host.c. */
 LLVMValueRef tcc_host_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
+LLVMValueRef tcc_host_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
 extern const tcc_emit_tiles tcc_host_tiles;
 
 /* Of the host's table: math_host.c. */

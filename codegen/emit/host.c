@@ -284,6 +284,7 @@ const tcc_emit_functions tcc_emit_host = {
     .load_if = load_if,
     .load_lanes_if = load_lanes_if,
     .multiply_pairs = tcc_host_multiply_pairs,
+    .round_pairs = tcc_host_round_pairs,
     .tiles = &tcc_host_tiles,
     .exp = tcc_host_exp,
     .exp_negative = tcc_host_exp_negative,

@@ -309,6 +309,9 @@ LLVMValueRef tcc_emit_round_bf16(tcc_emitter *e, LLVMValueRef x);
 /* --- Products of bf16, where the target's figures say that it has them (target.h). Sums are f32. */
 /* sums + a0 b0 + a1 b1 in each lane: a and b are vectors of 32 bits, two bf16 each. */
 LLVMValueRef tcc_emit_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, LLVMValueRef sums);
+/* Two vectors of f32 as one of bf16, as i16: `low` first. To nearest even, denormals to 0; with AVX512-BF16 alone
+ * (target->hw.fma_bf16_pairs). */
+LLVMValueRef tcc_emit_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
 /* Tiles are registers of up to 16 rows x 64 bytes, by number. Begin sets the rows of each (0: it is not used); what
  * follows up to the end may use them. A row of A is 32 of k, a row of B two of k for each of 16 columns. */
 enum { TCC_EMIT_TILES = 8, TCC_EMIT_TILE_ROWS = 16 };

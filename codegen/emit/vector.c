@@ -89,6 +89,10 @@ LLVMValueRef tcc_emit_multiply_pairs(tcc_emitter *e, LLVMValueRef a, LLVMValueRe
     return e->target->functions->multiply_pairs(e, a, b, sums);
 }
 
+LLVMValueRef tcc_emit_round_pairs(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high) {
+    return e->target->functions->round_pairs(e, low, high);
+}
+
 void tcc_emit_tiles_begin(tcc_emitter *e, const int rows[TCC_EMIT_TILES]) {
     e->target->functions->tiles->configure(e, rows);
 }

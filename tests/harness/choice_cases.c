@@ -228,8 +228,26 @@ const choice_case choice_cases[] = {
              "  %3 = sdpa(%0, %1, %2) {scale=0.25} : bf16[2,100,32]\n"
              "  output \"o\" %3\n"
              "}\n",
-     .host = {0},
+     .host = {"k_at_once=1,-rows,-keys,-queries", "keys=64,queries=32", "keys=32", "queries=96"},
      .gpu = {"rows=32", "columns=32", "rows=32,columns=32"}},
+    {.name = "attention_narrow_back",
+     .tolerance = 3e-2,
+     .text = "graph @attention_narrow_back {\n"
+             "  %0 = input {name=\"q\"} : bf16[1,70,24]\n"
+             "  %1 = input {name=\"k\"} : bf16[1,100,24]\n"
+             "  %2 = input {name=\"v\"} : bf16[1,100,24]\n"
+             "  %3 = input {name=\"d\"} : bf16[1,70,24]\n"
+             "  %4 = sdpa(%0, %1, %2) {scale=0.25, causal=true} : bf16[1,70,24]\n"
+             "  %5 = sdpa_lse(%0, %1) {scale=0.25, causal=true} : f32[1,70]\n"
+             "  %6 = sdpa_grad_q(%0, %1, %2, %4, %5, %3) {scale=0.25, causal=true} : bf16[1,70,24]\n"
+             "  %7 = sdpa_grad_k(%0, %1, %2, %4, %5, %3) {scale=0.25, causal=true} : bf16[1,100,24]\n"
+             "  %8 = sdpa_grad_v(%0, %1, %2, %4, %5, %3) {scale=0.25, causal=true} : bf16[1,100,24]\n"
+             "  output \"dq\" %6\n"
+             "  output \"dk\" %7\n"
+             "  output \"dv\" %8\n"
+             "}\n",
+     .host = {"k_at_once=1,-rows,-keys,-queries", "keys=64,queries=32", "keys=32,queries=64", "queries=32"},
+     .gpu = {"columns=32"}},
 };
 const int n_choice_cases = sizeof choice_cases / sizeof choice_cases[0];
 

@@ -381,6 +381,29 @@ void check_compiled(const tcc_graph *g, const compiled_options *options) {
     free_values(expected, g->outputs.count);
 }
 
+void check_threads(const tcc_graph *g, const compiled_options *options, int most) {
+    enum { OUTPUTS = 8 };
+    void *first[OUTPUTS];
+    tcc_value *inputs = random_inputs(g, options);
+    compiled *c = compiled_create(g, options);
+    assert_in_range(g->outputs.count, 1, OUTPUTS);
+    for (int threads = 1; threads <= most; threads++) {
+        compiled_use_threads(c, threads);
+        for (int i = 0; i < c->graph->inputs.count; i++) tcc_value_store(&inputs[i], c->memory[i]);
+        assert_ok(tcc_exec_poison(c->exec, &c->cx.diag), &c->cx.diag);
+        compiled_run(c);
+        for (int i = 0; i < g->outputs.count; i++) {
+            size_t bytes = (size_t)tcc_type_bytes(&g->outputs.data[i].node->type);
+            if (threads == 1) first[i] = memcpy(malloc(bytes), compiled_output(c, i), bytes);
+            else if (memcmp(first[i], compiled_output(c, i), bytes))
+                fail_msg("output %s: other bits on %d threads", g->outputs.data[i].name, threads);
+        }
+    }
+    for (int i = 0; i < g->outputs.count; i++) free(first[i]);
+    compiled_destroy(c);
+    free_values(inputs, g->inputs.count);
+}
+
 void check_text(const char *text, const compiled_options *options) {
     tcc_diag diag = {0};
     tcc_graph *g = parse_graph(text, &diag);

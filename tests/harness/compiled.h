@@ -83,7 +83,9 @@ void run_compiled(const tcc_graph *g, const tcc_value *inputs, const compiled_op
 /* Compiles `g`, runs it from poisoned scratch with one thread and with two, compares with the interpreter, and requires
  * equal bits of both runs. */
 void check_compiled(const tcc_graph *g, const compiled_options *options);
-/* The same from text. */
+/* Runs with one thread, with two ... with `most`, from poisoned scratch: all outputs have the same bits. */
+void check_threads(const tcc_graph *g, const compiled_options *options, int most);
+/* As check_compiled, from text. */
 void check_text(const char *text, const compiled_options *options);
 
 #endif

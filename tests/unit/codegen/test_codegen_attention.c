@@ -161,6 +161,33 @@ static void dropout_of_other_types(void **state) {
     }
 }
 
+/* Wide and long enough for products of bf16, where the CPU has them: lengths and widths that fill no tile, masks and
+ * dropout, several blocks; the same bits by any number of threads. */
+static void narrow_types_of_many_shapes(void **state) {
+    (void)state;
+    static const attention_graph all[] = {
+        {"2,3,", 33, 33, 32, 32, "scale=0.25, causal=true", .p = 0},
+        {"2,", 100, 100, 65, 65, "scale=0.125, causal=true", .p = 0},
+        {"2,2,", 7, 100, 16, 24, "scale=0.25", .mask = "1,2,7,100"},
+        {"3,", 33, 70, 40, 16, "scale=0.25", .mask = "3,1,70", .p = 0.25},
+        {"", 64, 290, 32, 64, "scale=0.25, causal=true", .p = 0.5},
+        {"2,", 300, 300, 16, 16, "scale=0.25, causal=true", .p = 0},
+        {"1,", 19, 61, 20, 16, "scale=0.25, causal=true", .mask = "1,19,61", .p = 0.3},
+    };
+    static const char *const types[] = {"bf16", "f16"};
+    for (size_t i = 0; i < 2 * (sizeof all / sizeof *all); i++) {
+        attention_graph a = all[i / 2];
+        char text[4096];
+        a.type = types[i % 2];
+        attention_graph_text(text, sizeof text, &a);
+        check_text(text, &(compiled_options){.tolerance = i % 2 ? 3e-3 : 2e-2});
+        tcc_diag diag = {0};
+        tcc_graph *g = parse_graph(text, &diag);
+        check_threads(g, &(compiled_options){0}, 3);
+        tcc_graph_destroy(g);
+    }
+}
+
 static void a_key_that_lies_apart(void **state) {
     (void)state;
     check("graph @apart {\n"
@@ -222,6 +249,7 @@ int main(void) {
         cmocka_unit_test(narrow_gradients_side_by_side),
         cmocka_unit_test(dropout),
         cmocka_unit_test(dropout_of_other_types),
+        cmocka_unit_test(narrow_types_of_many_shapes),
         cmocka_unit_test(a_key_that_lies_apart),
         cmocka_unit_test(as_written_out),
     };

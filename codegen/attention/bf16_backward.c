@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: MIT
+ * The backward kernel of attention in bf16 on the host: dq, dk and dv of one (batch, head) an item, by the formulas of
+ * backward.c.
+ *
+ * A group of queries meets a block of keys: its products with k and v are f32; p z and ds are rounded to bf16 as pairs
+ * of queries, which are then transposed, to rows of keys that multiply do and q; ds is also rounded as it lies, to
+ * multiply k. Gradients that several blocks add to are summed up as f32 in scratch. Groups of queries that cannot see a
+ * key are left out. */
+#include "codegen/attention/bf16.h"
+
+#include "codegen/emit/math.h"
+
+#include <math.h>
+
+enum { GROUP = TCC_ATTENTION_GROUP, PAIRS = GROUP / 2, LINE = 32 /* elements of a cache line */ };
+
+static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->f32, base, offset);
+}
+static LLVMValueRef at16(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
+    return tcc_emit_at(e, e->i16, base, offset);
+}
+static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
+static LLVMValueRef at_least_zero(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, x, i64(e, 0), ""), i64(e, 0), x);
+}
+
+typedef struct backward {
+    tcc_attention_run r;
+    /* The block of keys: k and v with k of products along their width, and k as pairs of rows. */
+    LLVMValueRef k_by_width, v_by_width, k_by_rows;
+    LLVMValueRef key0, in_block, first_keys; /* NULL: the only block */
+    /* The block of queries: q and do as rows and as pairs of rows. */
+    LLVMValueRef q_rows, do_rows, q_by_rows, do_by_rows;
+    LLVMValueRef query0, query_end, n_queries, first_queries; /* NULL likewise */
+    /* The group: products; p z and ds as pairs of queries, and ds as rows. */
+    LLVMValueRef scores, dp, p_pairs, ds_pairs, ds_rows;
+    LLVMValueRef row0, n_rows, padded; /* keys that the last of them sees, in groups */
+    /* Of the block: p z and ds as rows of keys, `query_stride` elements apart. */
+    LLVMValueRef p_columns, ds_columns;
+    int64_t query_stride;
+    LLVMValueRef delta;                     /* of every query */
+    LLVMValueRef products;                  /* a tile of a gradient */
+    LLVMValueRef sums[TCC_ATTENTION_ROLES]; /* of gradients: of dq all rows, else of the block; NULL: none */
+} backward;
+
+static int64_t padded_width(const backward *b, tcc_attention_role role) {
+    return role == TCC_ATTENTION_DV ? b->r.p->e_padded : b->r.p->d_padded;
+}
+
+/* Places in scratch; returns the floats in all. */
+static int64_t place(tcc_emitter *e, backward *b, const tcc_attention_plan *p) {
+    const tcc_attention *a = &p->a;
+    const int64_t keys = tcc_attention_in_groups(p->key_block), queries = tcc_attention_in_groups(p->query_block);
+    const int64_t d = tcc_attention_in_groups(a->D), w = tcc_attention_in_groups(a->E);
+    const bool want_q = a->has[TCC_ATTENTION_DQ], want_k = a->has[TCC_ATTENTION_DK], want_v = a->has[TCC_ATTENTION_DV];
+    const bool several_keys = p->key_block < a->S, several_queries = p->query_block < a->T;
+    b->query_stride = queries / LINE % 2 ? queries : queries + LINE; /* rows meet all sets of a cache */
+    const int64_t columns = keys * b->query_stride / 2;
+    const struct {
+        LLVMValueRef *to;
+        int64_t floats;
+    } all[] = {
+        {&b->k_by_width, d / 2 * p->key_stride},
+        {&b->v_by_width, w / 2 * p->key_stride},
+        {&b->k_by_rows, want_q ? keys / 2 * p->d_padded : 0},
+        {&b->q_rows, queries * d / 2},
+        {&b->do_rows, queries * w / 2},
+        {&b->q_by_rows, want_k ? queries / 2 * p->d_padded : 0},
+        {&b->do_by_rows, want_v ? queries / 2 * p->e_padded : 0},
+        {&b->scores, GROUP * p->key_stride},
+        {&b->dp, GROUP * p->key_stride},
+        {&b->p_pairs, want_v ? PAIRS * p->key_stride : 0},
+        {&b->ds_pairs, want_k ? PAIRS * p->key_stride : 0},
+        {&b->ds_rows, want_q ? GROUP * p->key_stride / 2 : 0},
+        {&b->p_columns, want_v ? columns : 0},
+        {&b->ds_columns, want_k ? columns : 0},
+        {&b->delta, a->T},
+        {&b->products, GROUP * (p->d_padded > p->e_padded ? p->d_padded : p->e_padded)},
+        {&b->sums[TCC_ATTENTION_DQ], want_q && several_keys ? tcc_attention_in_groups(a->T) * p->d_padded : 0},
+        {&b->sums[TCC_ATTENTION_DK], want_k && several_queries ? keys * p->d_padded : 0},
+        {&b->sums[TCC_ATTENTION_DV], want_v && several_queries ? keys * p->e_padded : 0},
+    };
+    int64_t floats = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (e && all[i].floats) *all[i].to = tcc_attention_scratch(e, &b->r, all[i].floats);
+        floats += tcc_attention_in_groups(all[i].floats);
+    }
+    return floats;
+}
+
+int64_t tcc_attention_bf16_backward_floats(const tcc_attention_plan *p) {
+    backward b = {0};
+    return place(NULL, &b, p);
+}
+
+static void emit_delta(tcc_emitter *e, const backward *b) {
+    const tcc_attention *a = &b->r.p->a;
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, a->T), 1, NULL, 0);
+    LLVMValueRef o = tcc_attention_row(e, &b->r, TCC_ATTENTION_O, rows.index), zero = tcc_emit_float(e, e->vf32, 0);
+    LLVMValueRef d_o = tcc_attention_row(e, &b->r, TCC_ATTENTION_DO, rows.index);
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, a->E), e->lanes, &zero, 1);
+    LLVMValueRef mask = tcc_attention_mask(e, a->E, columns.index);
+    LLVMValueRef x = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, o, columns.index), mask);
+    LLVMValueRef y = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, d_o, columns.index), mask);
+    LLVMValueRef sum = tcc_emit_fma(e, x, y, columns.carry[0]);
+    tcc_emit_loop_end(e, &columns, &sum);
+    tcc_emit_store(e, tcc_emit_sum_lanes(e, columns.carry[0]), at(e, b->delta, rows.index), 4);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
+/* -- Gradients -- */
+
+/* Rows row0 ... of a gradient, as finished or added to their sums. is_first NULL: there is one block. */
+static void emit_rows(tcc_emitter *e, const backward *b, tcc_attention_role role, LLVMValueRef from, LLVMValueRef row0,
+                      LLVMValueRef n_rows, LLVMValueRef is_first) {
+    const int64_t padded = padded_width(b, role), width = role == TCC_ATTENTION_DV ? b->r.p->a.E : b->r.p->a.D;
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, i64(e, 0), n_rows, 1, NULL, 0);
+    LLVMValueRef row = tcc_emit_add(e, row0, rows.index);
+    LLVMValueRef products = at(e, from, tcc_emit_mul(e, rows.index, i64(e, padded)));
+    if (!is_first) {
+        tcc_attention_bf16_store(e, &b->r, role, width, row, products, NULL);
+        tcc_emit_loop_end(e, &rows, NULL);
+        return;
+    }
+    LLVMValueRef slot = role == TCC_ATTENTION_DQ ? row : tcc_emit_sub(e, row, b->key0);
+    LLVMValueRef sums = at(e, b->sums[role], tcc_emit_mul(e, slot, i64(e, padded)));
+    /* Before the first block scratch holds anything: no lane is loaded then. */
+    LLVMValueRef again = tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes);
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, padded), e->lanes, NULL, 0);
+    LLVMValueRef value = tcc_emit_load(e, e->vf32, at(e, products, columns.index), e->lanes * 4);
+    LLVMValueRef sum = at(e, sums, columns.index);
+    value = LLVMBuildFAdd(e->builder, tcc_emit_load_masked(e, e->vf32, sum, again), value, "");
+    tcc_emit_store(e, value, sum, e->lanes * 4);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
+/* Sums become rows of their gradient. */
+static void emit_sums(tcc_emitter *e, backward *b, tcc_attention_role role, LLVMValueRef row0, LLVMValueRef n_rows) {
+    if (b->sums[role]) emit_rows(e, b, role, b->sums[role], row0, n_rows, NULL);
+}
+
+/* n_rows (at most a tile's) of a gradient += A times rows of pairs. */
+static void emit_gradient(tcc_emitter *e, const backward *b, tcc_attention_role role, tcc_attention_factors f,
+                          LLVMValueRef row0, LLVMValueRef n_rows, LLVMValueRef is_first) {
+    const int64_t padded = padded_width(b, role);
+    const int vectors = tcc_attention_bf16_vectors(e, padded);
+    LLVMValueRef pairs = f.b;
+    tcc_emit_loop chunks;
+    f.b_row = padded;
+    tcc_emit_loop_begin(e, &chunks, i64(e, 0), i64(e, padded), (int64_t)vectors * e->lanes, NULL, 0);
+    f.b = at(e, pairs, chunks.index);
+    tcc_attention_bf16_product(e, b->r.p, vectors, &f, at(e, b->products, chunks.index), padded);
+    tcc_emit_loop_end(e, &chunks, NULL);
+    emit_rows(e, b, role, b->products, row0, n_rows, is_first);
+}
+
+/* -- The group of queries -- */
+
+/* What a row's elements need. */
+typedef struct row_values {
+    LLVMValueRef row, scores, dp, ds, shift, delta; /* shift and delta in all lanes */
+} row_values;
+
+static row_values row_at(tcc_emitter *e, const backward *b, LLVMValueRef in_group) {
+    const int64_t stride = b->r.p->key_stride;
+    LLVMValueRef row = tcc_emit_add(e, b->row0, in_group), offset = tcc_emit_mul(e, in_group, i64(e, stride));
+    LLVMValueRef lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
+    LLVMValueRef delta = tcc_emit_load(e, e->f32, at(e, b->delta, row), 4);
+    return (row_values){.row = row,
+                        .scores = at(e, b->scores, offset),
+                        .dp = at(e, b->dp, offset),
+                        .ds = b->ds_rows ? at16(e, b->ds_rows, offset) : NULL,
+                        .shift = tcc_emit_splat(e, tcc_attention_shown(e, lse), e->lanes),
+                        .delta = tcc_emit_splat(e, delta, e->lanes)};
+}
+
+/* p z and ds of a vector of keys. */
+static void emit_elements(tcc_emitter *e, const backward *b, const row_values *r, LLVMValueRef column,
+                          LLVMValueRef kept, LLVMValueRef *p, LLVMValueRef *ds) {
+    const tcc_attention *a = &b->r.p->a;
+    LLVMValueRef key = tcc_emit_add(e, b->key0, column);
+    LLVMValueRef x = tcc_emit_load(e, e->vf32, at(e, r->scores, column), e->lanes * 4);
+    LLVMValueRef dp = tcc_emit_load(e, e->vf32, at(e, r->dp, column), e->lanes * 4);
+    x = tcc_attention_score(e, &b->r, x, r->row, key);
+    x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, x, r->shift, ""));
+    *p = tcc_attention_drop(e, a, kept, x);
+    dp = LLVMBuildFSub(e->builder, tcc_attention_drop(e, a, kept, dp), r->delta, "");
+    LLVMValueRef y = LLVMBuildFMul(e->builder, dp, tcc_emit_float(e, e->vf32, a->scale), "");
+    *ds = LLVMBuildFMul(e->builder, x, y, "");
+    /* What was multiplied by a key past the last one may be no number. */
+    if (a->S % GROUP) {
+        LLVMValueRef exists = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, a->S), key));
+        *ds = tcc_emit_select(e, exists, *ds, tcc_emit_float(e, e->vf32, 0));
+    }
+}
+
+/* The same lane of two vectors as neighbours: rounded[2 lanes] are one and then the other. */
+static LLVMValueRef interleaved(tcc_emitter *e, LLVMValueRef rounded) {
+    int indices[64];
+    for (int i = 0; i < 2 * e->lanes; i++) indices[i] = i / 2 + i % 2 * e->lanes;
+    return tcc_emit_shuffle(e, rounded, NULL, indices, 2 * e->lanes);
+}
+
+static void store_half(tcc_emitter *e, LLVMValueRef rounded, int half, LLVMValueRef address) {
+    int indices[32];
+    for (int i = 0; i < e->lanes; i++) indices[i] = half * e->lanes + i;
+    tcc_emit_store(e, tcc_emit_shuffle(e, rounded, NULL, indices, e->lanes), address, 2);
+}
+
+/* Two queries of the group; `both` (i1, NULL: true): the second exists. */
+static void emit_pair_of_rows(tcc_emitter *e, backward *b, LLVMValueRef in_group, LLVMValueRef both) {
+    LLVMValueRef second = tcc_emit_add(e, in_group, i64(e, 1)), zero = tcc_emit_float(e, e->vf32, 0);
+    if (both) second = tcc_emit_select(e, both, second, in_group);
+    const row_values rows[] = {row_at(e, b, in_group), row_at(e, b, second)};
+    const int64_t stride = b->r.p->key_stride;
+    LLVMValueRef pairs = tcc_emit_mul(e, tcc_emit_div(e, in_group, 2), i64(e, stride)), p[2], ds[2];
+    const bool drops = b->r.p->a.has[TCC_ATTENTION_RNG];
+    tcc_emit_loop columns;
+    LLVMValueRef words = b->r.draws, drawn[2] = {0};
+    for (int h = 0; h < 2 && drops; h++) {
+        b->r.draws = h ? at(e, words, i64(e, tcc_attention_draws_floats(e->lanes, b->r.p->key_stride))) : words;
+        tcc_attention_draw(e, &b->r, rows[h].row, b->key0, b->padded);
+        drawn[h] = b->r.drawn;
+    }
+    b->r.draws = words;
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), b->padded, e->lanes, NULL, 0);
+    for (int h = 0; h < 2; h++) {
+        b->r.drawn = drawn[h];
+        emit_elements(e, b, &rows[h], columns.index, tcc_attention_kept(e, &b->r, columns.index), &p[h], &ds[h]);
+    }
+    if (both) {
+        LLVMValueRef all = tcc_emit_splat(e, both, e->lanes);
+        p[1] = tcc_emit_select(e, all, p[1], zero), ds[1] = tcc_emit_select(e, all, ds[1], zero);
+    }
+    LLVMValueRef rounded = tcc_emit_round_pairs(e, ds[0], ds[1]), to = tcc_emit_add(e, pairs, columns.index);
+    if (b->ds_rows) { /* the first row last: it is both where there is no second */
+        store_half(e, rounded, 1, at16(e, rows[1].ds, columns.index));
+        store_half(e, rounded, 0, at16(e, rows[0].ds, columns.index));
+    }
+    if (b->ds_pairs) tcc_emit_store(e, interleaved(e, rounded), at(e, b->ds_pairs, to), 2);
+    if (b->p_pairs) tcc_emit_store(e, interleaved(e, tcc_emit_round_pairs(e, p[0], p[1])), at(e, b->p_pairs, to), 2);
+    tcc_emit_loop_end(e, &columns, NULL);
+}
+
+/* Zeros for the pairs of queries of the group from `first` on. */
+static void clear_pairs(tcc_emitter *e, const backward *b, LLVMValueRef first) {
+    tcc_emit_loop rows, columns;
+    tcc_emit_loop_begin(e, &rows, first, i64(e, PAIRS), 1, NULL, 0);
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), b->padded, e->lanes, NULL, 0);
+    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, rows.index, i64(e, b->r.p->key_stride)), columns.index);
+    if (b->p_pairs) tcc_emit_store(e, LLVMConstNull(e->vi32), at(e, b->p_pairs, to), 4);
+    if (b->ds_pairs) tcc_emit_store(e, LLVMConstNull(e->vi32), at(e, b->ds_pairs, to), 4);
+    tcc_emit_loop_end(e, &columns, NULL);
+    tcc_emit_loop_end(e, &rows, NULL);
+}
+
+static LLVMValueRef line_of_words(tcc_emitter *e, const tcc_emit_square *s, int i) {
+    return tcc_emit_load(e, e->vf32, at(e, s->from, tcc_emit_mul(e, i64(e, i), s->stride)), 4);
+}
+
+/* Pairs of the group's queries become parts of rows of keys. */
+static void emit_transposed(tcc_emitter *e, const backward *b, LLVMValueRef pairs, LLVMValueRef rows) {
+    if (!pairs) return;
+    LLVMValueRef first = tcc_emit_sub(e, b->row0, b->query0), all = i64(e, e->lanes);
+    tcc_emit_loop columns, halves;
+    tcc_emit_loop_begin(e, &columns, i64(e, 0), b->padded, e->lanes, NULL, 0);
+    tcc_emit_loop_begin(e, &halves, i64(e, 0), i64(e, PAIRS), e->lanes, NULL, 0);
+    LLVMValueRef from = tcc_emit_add(e, tcc_emit_mul(e, halves.index, i64(e, b->r.p->key_stride)), columns.index);
+    LLVMValueRef query = tcc_emit_add(e, first, tcc_emit_mul(e, halves.index, i64(e, 2)));
+    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, columns.index, i64(e, b->query_stride)), query);
+    tcc_emit_transpose_lines(e, "tcc_transpose_words", line_of_words, at(e, pairs, from), b->r.p->key_stride, all, all,
+                             at16(e, rows, to), b->query_stride / 2);
+    tcc_emit_loop_end(e, &halves, NULL);
+    tcc_emit_loop_end(e, &columns, NULL);
+}
+
+/* Products of the group with the keys that it sees. */
+static void emit_products(tcc_emitter *e, const backward *b) {
+    const tcc_attention_plan *p = b->r.p;
+    const int vectors = tcc_attention_score_vectors(e);
+    LLVMValueRef slot0 = tcc_emit_sub(e, b->row0, b->query0);
+    const struct {
+        LLVMValueRef rows, columns, to;
+        int64_t width;
+    } both[] = {{b->q_rows, b->k_by_width, b->scores, tcc_attention_in_groups(p->a.D)},
+                {b->do_rows, b->v_by_width, b->dp, tcc_attention_in_groups(p->a.E)}};
+    tcc_emit_loop tiles, panels;
+    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b->n_rows, p->rows, NULL, 0);
+    tcc_emit_loop_begin(e, &panels, i64(e, 0), b->padded, (int64_t)vectors * e->lanes, NULL, 0);
+    LLVMValueRef slot = tcc_emit_add(e, slot0, tiles.index);
+    LLVMValueRef to = tcc_emit_add(e, tcc_emit_mul(e, tiles.index, i64(e, p->key_stride)), panels.index);
+    for (int i = 0; i < 2; i++) {
+        const tcc_attention_factors f = {.a = at16(e, both[i].rows, tcc_emit_mul(e, slot, i64(e, both[i].width))),
+                                         .a_row = both[i].width,
+                                         .b = at(e, both[i].columns, panels.index),
+                                         .b_row = p->key_stride,
+                                         .count = i64(e, both[i].width)};
+        tcc_attention_bf16_product(e, p, vectors, &f, at(e, both[i].to, to), p->key_stride);
+    }
+    tcc_emit_loop_end(e, &panels, NULL);
+    tcc_emit_loop_end(e, &tiles, NULL);
+}
+
+/* Queries from row0 on: their p and ds, and their share of dq. */
+static void emit_group(tcc_emitter *e, backward *b, LLVMValueRef row0) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    b->row0 = row0;
+    b->n_rows = tcc_emit_min(e, tcc_emit_sub(e, b->query_end, row0), i64(e, GROUP));
+    LLVMValueRef count = b->in_block, last = tcc_emit_sub(e, tcc_emit_add(e, row0, b->n_rows), i64(e, 1));
+    if (a->causal)
+        count = at_least_zero(e, tcc_emit_min(e, tcc_emit_sub(e, tcc_attention_seen(e, a, last), b->key0), count));
+    b->padded = tcc_attention_round_up(e, count);
+    emit_products(e, b);
+    tcc_emit_loop pairs, tiles;
+    LLVMValueRef n_pairs = tcc_emit_div(e, tcc_emit_add(e, b->n_rows, i64(e, 1)), 2);
+    tcc_emit_loop_begin(e, &pairs, i64(e, 0), n_pairs, 1, NULL, 0);
+    LLVMValueRef row = tcc_emit_mul(e, pairs.index, i64(e, 2)), both = NULL;
+    if (a->T % 2) both = LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_add(e, row, i64(e, 1)), b->n_rows, "");
+    emit_pair_of_rows(e, b, row, both);
+    tcc_emit_loop_end(e, &pairs, NULL);
+    if (a->T % GROUP) clear_pairs(e, b, n_pairs);
+    emit_transposed(e, b, b->p_pairs, b->p_columns);
+    emit_transposed(e, b, b->ds_pairs, b->ds_columns);
+    if (!a->has[TCC_ATTENTION_DQ]) return;
+    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b->n_rows, p->rows, NULL, 0);
+    LLVMValueRef offset = tcc_emit_mul(e, tiles.index, i64(e, p->key_stride));
+    const tcc_attention_factors f = {
+        .a = at16(e, b->ds_rows, offset), .a_row = p->key_stride, .b = b->k_by_rows, .count = b->padded};
+    LLVMValueRef left = tcc_emit_min(e, tcc_emit_sub(e, b->n_rows, tiles.index), i64(e, p->rows));
+    emit_gradient(e, b, TCC_ATTENTION_DQ, f, tcc_emit_add(e, row0, tiles.index), left, b->first_keys);
+    tcc_emit_loop_end(e, &tiles, NULL);
+}
+
+/* -- Blocks -- */
+
+static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    b->key0 = key0;
+    b->in_block = tcc_emit_min(e, tcc_emit_sub(e, i64(e, a->S), key0), i64(e, p->key_block));
+    if (a->S % p->key_block == 0) b->in_block = i64(e, p->key_block);
+    b->first_keys = p->key_block < a->S ? LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "") : NULL;
+    tcc_attention_bf16_transposed(e, &b->r, TCC_ATTENTION_K, a->D, key0, b->in_block, b->k_by_width);
+    tcc_attention_bf16_transposed(e, &b->r, TCC_ATTENTION_V, a->E, key0, b->in_block, b->v_by_width);
+    if (b->k_by_rows)
+        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_K, a->D, p->d_padded, key0, b->in_block, b->k_by_rows);
+}
+
+/* The first query that sees the block begins its first block of queries; the first keys meet all queries, to set dq. */
+static LLVMValueRef first_query(tcc_emitter *e, const backward *b) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    if (!a->causal || !b->first_keys) return i64(e, 0);
+    LLVMValueRef first = at_least_zero(e, tcc_emit_sub(e, b->key0, i64(e, a->S - a->T)));
+    first = tcc_emit_mul(e, tcc_emit_div(e, first, p->query_block), i64(e, p->query_block));
+    return tcc_emit_select(e, b->first_keys, i64(e, 0), first);
+}
+
+static void enter_queries(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef from) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    b->query0 = query0;
+    b->query_end = tcc_emit_min(e, tcc_emit_add(e, query0, i64(e, p->query_block)), i64(e, a->T));
+    b->n_queries = tcc_emit_sub(e, b->query_end, query0);
+    b->first_queries = p->query_block < a->T ? LLVMBuildICmp(e->builder, LLVMIntEQ, query0, from, "") : NULL;
+    tcc_attention_bf16_rows(e, &b->r, TCC_ATTENTION_Q, a->D, query0, b->n_queries, b->q_rows);
+    tcc_attention_bf16_rows(e, &b->r, TCC_ATTENTION_DO, a->E, query0, b->n_queries, b->do_rows);
+    if (b->q_by_rows)
+        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, b->n_queries, b->q_by_rows);
+    if (b->do_by_rows)
+        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, b->n_queries, b->do_by_rows);
+}
+
+/* Keys from `tile` of the block on: their share of dk and dv from the groups of queries that see the first of them. */
+static void emit_tile_of_keys(tcc_emitter *e, backward *b, LLVMValueRef tile) {
+    const tcc_attention_plan *p = b->r.p;
+    const tcc_attention *a = &p->a;
+    LLVMValueRef skipped = i64(e, 0), key = tcc_emit_add(e, b->key0, tile);
+    LLVMValueRef n_keys = tcc_emit_min(e, tcc_emit_sub(e, b->in_block, tile), i64(e, p->rows));
+    LLVMValueRef queries = tcc_attention_round_up(e, b->n_queries);
+    if (a->causal) {
+        skipped = tcc_emit_sub(e, tcc_emit_sub(e, key, i64(e, a->S - a->T)), b->query0);
+        skipped = LLVMBuildAnd(e->builder, at_least_zero(e, skipped), i64(e, -GROUP), "");
+        skipped = tcc_emit_min(e, skipped, queries);
+    }
+    LLVMValueRef left = tcc_emit_sub(e, queries, skipped), pair = tcc_emit_div(e, skipped, 2);
+    LLVMValueRef offset = tcc_emit_add(e, tcc_emit_mul(e, tile, i64(e, b->query_stride)), skipped);
+    const struct {
+        tcc_attention_role role;
+        LLVMValueRef columns, rows;
+    } both[] = {{TCC_ATTENTION_DV, b->p_columns, b->do_by_rows}, {TCC_ATTENTION_DK, b->ds_columns, b->q_by_rows}};
+    for (int i = 0; i < 2; i++) {
+        if (!a->has[both[i].role]) continue;
+        const int64_t width = padded_width(b, both[i].role);
+        const tcc_attention_factors f = {.a = at16(e, both[i].columns, offset),
+                                         .a_row = b->query_stride,
+                                         .b = at(e, both[i].rows, tcc_emit_mul(e, pair, i64(e, width))),
+                                         .count = left};
+        emit_gradient(e, b, both[i].role, f, key, n_keys, b->first_queries);
+    }
+}
+
+void tcc_attention_emit_bf16_backward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p) {
+    const tcc_attention *a = &p->a;
+    backward b = {0};
+    tcc_emit_loop items, keys, queries, tiles;
+    tcc_attention_bf16_begin(e, &b.r, p, symbol);
+    if (a->has[TCC_ATTENTION_RNG]) tcc_attention_scratch(e, &b.r, tcc_attention_draws_floats(e->lanes, p->key_stride));
+    place(e, &b, p);
+    tcc_emit_items_begin(e, &items);
+    tcc_attention_enter(e, &b.r, items.index);
+    emit_delta(e, &b);
+    tcc_emit_loop_begin(e, &keys, i64(e, 0), i64(e, a->S), p->key_block, NULL, 0);
+    enter_keys(e, &b, keys.index);
+    LLVMValueRef from = first_query(e, &b);
+    tcc_emit_loop_begin(e, &queries, from, i64(e, a->T), p->query_block, NULL, 0);
+    enter_queries(e, &b, queries.index, from);
+    tcc_emit_loop_begin(e, &tiles, b.query0, b.query_end, GROUP, NULL, 0);
+    emit_group(e, &b, tiles.index);
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b.in_block, p->rows, NULL, 0);
+    emit_tile_of_keys(e, &b, tiles.index);
+    tcc_emit_loop_end(e, &tiles, NULL);
+    tcc_emit_loop_end(e, &queries, NULL);
+    emit_sums(e, &b, TCC_ATTENTION_DK, b.key0, b.in_block);
+    emit_sums(e, &b, TCC_ATTENTION_DV, b.key0, b.in_block);
+    tcc_emit_loop_end(e, &keys, NULL);
+    emit_sums(e, &b, TCC_ATTENTION_DQ, i64(e, 0), i64(e, a->T));
+    tcc_emit_loop_end(e, &items, NULL);
+    tcc_attention_bf16_end(e, p);
+}
