@@ -21,6 +21,7 @@ typedef struct attention {
     const tcc_value *key; /* NULL: no dropout */
     double p;
     int64_t id;
+    const tcc_attention_error *error; /* NULL: none */
 } attention;
 
 static tcc_status begin(attention *a, const tcc_node *n, const tcc_value *const *in, tcc_diag *diag) {
@@ -85,20 +86,31 @@ static void probabilities(attention *a, int64_t batch, int64_t t, double lse) {
     }
 }
 
-TCC_EVAL_RULE(sdpa) {
+/* A factor that the score of query t and key s has made, as it is multiplied. */
+static double rounded(const attention *a, int64_t query, int64_t s, double factor) {
+    return a->error ? factor * (1 + a->error->of(a->error->user, factor, query * a->S + s)) : factor;
+}
+
+static tcc_status forward(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
+                          tcc_value *out, tcc_diag *diag) {
     attention a;
     TCC_TRY(begin(&a, n, in, diag));
+    a.error = error;
     int64_t E = out->type.dims[out->type.rank - 1];
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
             scores(&a, batch, t);
             probabilities(&a, batch, t, log_sum_exp(&a, t));
+            const int64_t query = batch * a.T + t;
             for (int64_t s = 0; s < seen(&a, t); s++)
-                add_scaled(out->f + (batch * a.T + t) * E, a.row[s] * a.z[s], in[2]->f + (batch * a.S + s) * E, E);
+                add_scaled(out->f + query * E, rounded(&a, query, s, a.row[s] * a.z[s]),
+                           in[2]->f + (batch * a.S + s) * E, E);
         }
     tcc__free(a.row);
     return TCC_OK;
 }
+
+TCC_EVAL_RULE(sdpa) { return forward(n, in, NULL, out, diag); }
 
 TCC_EVAL_RULE(sdpa_lse) {
     attention a;
@@ -115,9 +127,11 @@ TCC_EVAL_RULE(sdpa_lse) {
 typedef enum by { BY_Q, BY_K, BY_V } by;
 
 /* Operands: q, k, v, o, lse, do, mask, key. */
-static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_value *out, by which, tcc_diag *diag) {
+static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, by which, const tcc_attention_error *error,
+                           tcc_value *out, tcc_diag *diag) {
     attention a;
     TCC_TRY(begin(&a, n, in, diag));
+    a.error = error;
     int64_t E = in[2]->type.dims[in[2]->type.rank - 1];
     for (int64_t batch = 0; batch < a.batches; batch++)
         for (int64_t t = 0; t < a.T; t++) {
@@ -129,16 +143,26 @@ static tcc_status gradient(const tcc_node *n, const tcc_value *const *in, tcc_va
             for (int64_t s = 0; s < seen(&a, t); s++) {
                 int64_t key = batch * a.S + s;
                 double p = a.row[s], dp = a.z[s] * inner_product(d_o, in[2]->f + key * E, E);
-                double ds = a.scale * p * (dp - delta);
+                double ds = rounded(&a, query, s, a.scale * p * (dp - delta));
                 if (which == BY_Q) add_scaled(out->f + query * a.D, ds, a.k + key * a.D, a.D);
                 else if (which == BY_K) add_scaled(out->f + key * a.D, ds, a.q + query * a.D, a.D);
-                else add_scaled(out->f + key * E, p * a.z[s], d_o, E);
+                else add_scaled(out->f + key * E, rounded(&a, query, s, p * a.z[s]), d_o, E);
             }
         }
     tcc__free(a.row);
     return TCC_OK;
 }
 
-TCC_EVAL_RULE(sdpa_grad_q) { return gradient(n, in, out, BY_Q, diag); }
-TCC_EVAL_RULE(sdpa_grad_k) { return gradient(n, in, out, BY_K, diag); }
-TCC_EVAL_RULE(sdpa_grad_v) { return gradient(n, in, out, BY_V, diag); }
+TCC_EVAL_RULE(sdpa_grad_q) { return gradient(n, in, BY_Q, NULL, out, diag); }
+TCC_EVAL_RULE(sdpa_grad_k) { return gradient(n, in, BY_K, NULL, out, diag); }
+TCC_EVAL_RULE(sdpa_grad_v) { return gradient(n, in, BY_V, NULL, out, diag); }
+
+tcc_status tcc__eval_attention(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
+                               tcc_value *out, tcc_diag *diag) {
+    if (n->op == TCC_OP_SDPA) return forward(n, in, error, out, diag);
+    return gradient(n, in,
+                    n->op == TCC_OP_SDPA_GRAD_Q   ? BY_Q
+                    : n->op == TCC_OP_SDPA_GRAD_K ? BY_K
+                                                  : BY_V,
+                    error, out, diag);
+}

@@ -33,6 +33,15 @@ tcc_graph *tcc__eval_definition(const tcc_node *n, tcc_diag *diag);
 /* Words 4 block ... 4 block + 3 of the draws `id` under a key value, as attrs.def describes them. */
 void tcc__eval_draw(const tcc_value *key, int64_t id, int64_t block, uint32_t words[4]);
 
+/* Attention, or one of its gradients but sdpa_lse, as if each factor that its scores make had been rounded: p z, by
+ * which v or do is multiplied, or ds. `error(user, factor, element)` is relative. */
+typedef struct tcc_attention_error {
+    double (*of)(const void *user, double factor, int64_t element);
+    const void *user;
+} tcc_attention_error;
+tcc_status tcc__eval_attention(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
+                               tcc_value *out, tcc_diag *diag);
+
 /* Row-major strides in elements. */
 void tcc__strides(const tcc_type *type, int64_t *strides);
 /* dst[i . dst_strides] = src[i . src_strides] for all i in dims. Elements are 8 bytes of either
