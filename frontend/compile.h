@@ -101,7 +101,8 @@ tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *ba
 /* The host's copy of an output, brought up to date. */
 tcc_status tcc__bound_host(tcc_model *m, tcc_bound *b, void **out);
 
-/* In compile_state.c. The entry for a state binding, which begins as the binding says if it is new. */
+/* In compile_state.c. The entry for a state binding; a new one begins as the binding says, once tcc_store_fill has
+ * run. */
 tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, int *index);
 /* The host may have written `source`: its copies are to be made again. */
 void tcc__state_source_written(tcc_model *m, const tcc_stored *source);

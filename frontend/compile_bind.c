@@ -6,11 +6,15 @@
 
 #include "runtime/program.h"
 
-/* Memory for a state binding that passes added: optimizer moments and the like, shared by all programs of the model. */
-static tcc_status moment_memory(tcc_model *m, const tcc_binding *b, void **out) {
-    int index;
-    TCC_TRY(tcc__state_add(&m->moments, b, &m->cx->diag, &index));
-    return tcc__stored_device(m, &m->moments.entries.data[index], out);
+/* The states that passes added: optimizer moments and the like, shared by all programs of the model. */
+static tcc_status add_moments(tcc_model *m, const tcc_program *p) {
+    for (int i = 0; i < p->n_bindings; i++) {
+        const tcc_binding *b = &p->bindings[i];
+        int index;
+        if ((b->role == TCC_ROLE_PARAM || b->role == TCC_ROLE_STATE) && tcc_store_find(&m->store, b->name) < 0)
+            TCC_TRY(tcc__state_add(&m->moments, b, &m->cx->diag, &index));
+    }
+    return tcc_store_fill(&m->moments, &m->cx->diag);
 }
 
 /* Memory for a binding that is this program's own. */
@@ -31,7 +35,9 @@ static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **ou
     case TCC_ROLE_PARAM:
     case TCC_ROLE_STATE:
         stored = tcc_store_find(&m->store, b->name);
-        return stored >= 0 ? tcc__stored_device(m, &m->store.entries.data[stored], out) : moment_memory(m, b, out);
+        if (stored >= 0) return tcc__stored_device(m, &m->store.entries.data[stored], out);
+        stored = tcc_store_find(&m->moments, b->name);
+        return tcc__stored_device(m, &m->moments.entries.data[stored], out);
     case TCC_ROLE_HYPER:
         c->hyper = i;
         c->hyper_values = tcc__aligned(64, sizeof(float) * TCC_HYPER_SIZE(TCC_DECAY_GROUPS));
@@ -52,6 +58,9 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
     tcc_diag *diag = &m->cx->diag;
     c->bound = tcc__calloc((size_t)p->n_bindings + 1, sizeof *c->bound);
     if (!c->bound) return tcc_enomem(diag);
+    const tcc_status added = add_moments(m, p);
+    if (added == TCC_ENOMEM) tcc_program_note_largest(diag, p);
+    TCC_TRY(added);
     for (int i = 0; i < p->n_bindings; i++) {
         void *memory = NULL;
         tcc_status status = binding_memory(m, c, i, &memory);

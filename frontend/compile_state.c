@@ -17,7 +17,7 @@ tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, in
         s->entries.data[*index].copy_of = copy_of;
         s->entries.data[*index].stale = copy_of != NULL;
     }
-    return tcc_store_fill(s, diag);
+    return TCC_OK;
 }
 
 static tcc_stored *find_source(tcc_model *m, const tcc_stored *copy) {

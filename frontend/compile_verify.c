@@ -29,7 +29,11 @@ static tcc_status begin_states(tcc_verification *v) {
         int index;
         if (b->role != TCC_ROLE_STATE || tcc__verify_stored(v, b->name)) continue;
         TCC_TRY(tcc__state_add(&v->states, b, &v->m->cx->diag, &index));
-        if (b->copy_of) tcc__state_derive(&v->states.entries.data[index], tcc__verify_stored(v, b->copy_of));
+    }
+    TCC_TRY(tcc_store_fill(&v->states, &v->m->cx->diag));
+    for (int i = 0; i < v->states.entries.count; i++) {
+        tcc_stored *s = &v->states.entries.data[i];
+        if (s->copy_of) tcc__state_derive(s, tcc__verify_stored(v, s->copy_of));
     }
     return TCC_OK;
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT
- * Parameters and buffers: named host memory and its initial values. Draws come from Philox keyed by the seed, with a
- * hash of the name in the counter, so that a value depends on neither the order of the model's code nor on other
- * parameters. */
+ * Parameters and buffers: named host memory and its initial values. Draws (draws.h) depend on the seed and the name, on
+ * neither the order of the model's code nor other parameters. */
+#include "draws.h"
 #include "trace.h"
 
 #include "ir/support/element.h"
-#include "ir/support/philox.h"
 
 #include <math.h>
 
-enum { PART = 1 << 14 }; /* values that are drawn by one thread; a multiple of 4 */
+enum { PART = 1 << 14 }; /* values that are drawn by one thread; a multiple of TCC_DRAWS */
 
 int tcc_store_find(const tcc_store *s, const char *name) {
     for (int i = 0; i < s->entries.count; i++)
@@ -17,82 +16,77 @@ int tcc_store_find(const tcc_store *s, const char *name) {
     return -1;
 }
 
-/* -- Random numbers -- */
-
-typedef struct stream {
-    uint32_t key[2], name_hash;
-    uint64_t position;
-    uint32_t words[4];
-} stream;
-
-static uint32_t hash_name(const char *name) { /* FNV-1a */
-    uint32_t h = 2166136261u;
-    for (; *name; name++) h = (h ^ (uint8_t)*name) * 16777619u;
-    return h;
-}
-
-static stream stream_start(uint64_t seed, const char *name) {
-    return (stream){.key = {(uint32_t)seed, (uint32_t)(seed >> 32)}, .name_hash = hash_name(name)};
-}
-
-/* Uniform in (0, 1), 32 bits. */
-static double draw(stream *s) {
-    if (s->position % 4 == 0) {
-        uint64_t block = s->position / 4;
-        const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), s->name_hash, 0x696e6974u}; /* "init" */
-        tcc_philox4x32(s->key, counter, s->words);
-    }
-    return (s->words[s->position++ % 4] + 0.5) * 0x1p-32;
-}
-
-static double draw_normal(stream *s) {
-    double radius = sqrt(-2 * log(draw(s)));
-    return radius * cos(2 * 3.14159265358979323846 * draw(s));
-}
-
-static double draw_truncated(stream *s) {
-    for (;;) {
-        double x = draw_normal(s);
-        if (fabs(x) <= 2) return x;
-    }
-}
-
 /* -- Initial values -- */
+
+/* What a value is computed from. */
+typedef enum draw { DRAW_NOTHING, DRAW_UNIFORM, DRAW_NORMAL, DRAW_TRUNCATED } draw;
+
+/* A value is base + scale * z; z is 1 (nothing drawn), uniform in (0, 1), in (-1, 1) where `centred`, or normal. */
+typedef struct recipe {
+    draw draw;
+    bool centred;
+    double base, scale;
+} recipe;
+
+static recipe recipe_of(const tcc_stored *p) {
+    const tcc_init *init = &p->init;
+    double first = p->type.rank ? (double)p->type.dims[0] : 1, fan_in = (double)init->fan_in, receptive = 1;
+    if (!init->fan_in) fan_in = (double)tcc_type_numel(&p->type) / first;
+    for (int d = 2; d < p->type.rank; d++) receptive *= (double)p->type.dims[d];
+    const double fan_out = first * receptive;
+    const double kaiming = init->a / sqrt(fan_in), xavier = init->a * sqrt(6 / (fan_in + fan_out)),
+                 xavier_normal = init->a * sqrt(2 / (fan_in + fan_out));
+    switch (init->kind) {
+    case TCC_INIT_ZEROS: break;
+    case TCC_INIT_CONSTANT: return (recipe){DRAW_NOTHING, false, 0, init->a};
+    case TCC_INIT_UNIFORM: return (recipe){DRAW_UNIFORM, false, init->a, init->b - init->a};
+    case TCC_INIT_NORMAL: return (recipe){DRAW_NORMAL, false, init->a, init->b};
+    case TCC_INIT_TRUNC_NORMAL: return (recipe){DRAW_TRUNCATED, false, init->a, init->b};
+    case TCC_INIT_KAIMING_UNIFORM: return (recipe){DRAW_UNIFORM, true, 0, kaiming};
+    case TCC_INIT_KAIMING_NORMAL: return (recipe){DRAW_NORMAL, false, 0, kaiming};
+    case TCC_INIT_XAVIER_UNIFORM: return (recipe){DRAW_UNIFORM, true, 0, xavier};
+    case TCC_INIT_XAVIER_NORMAL: return (recipe){DRAW_NORMAL, false, 0, xavier_normal};
+    }
+    return (recipe){DRAW_NOTHING, false, 0, 0};
+}
+
+/* Draws from word *at of the stream on, into `z`; returns how many. */
+static int draw_some(const recipe *r, const tcc_draws *d, uint64_t *at, double *z) {
+    int count = 0;
+    if (r->draw == DRAW_NOTHING) {
+        for (; count < TCC_DRAWS; count++) z[count] = 1;
+        return count;
+    }
+    if (r->draw == DRAW_UNIFORM) tcc_draws_uniform(d, *at, z);
+    else tcc_draws_normal(d, *at, z);
+    *at += TCC_DRAWS;
+    const int drawn = r->draw == DRAW_UNIFORM ? TCC_DRAWS : TCC_NORMALS;
+    if (r->centred)
+        for (int i = 0; i < drawn; i++) z[i] = 2 * z[i] - 1;
+    if (r->draw != DRAW_TRUNCATED) return drawn;
+    for (int i = 0; i < drawn; i++)
+        if (fabs(z[i]) <= 2) z[count++] = z[i];
+    return count;
+}
 
 /* Values [begin, end), each computed in double and rounded once; begin is a multiple of PART, where every kind but the
  * truncated one knows its place in the stream. */
 static void initialize(const tcc_stored *p, uint64_t seed, int64_t begin, int64_t end) {
-    const tcc_init *init = &p->init;
-    const int64_t bytes = tcc_dtype_bytes(p->type.dtype);
-    if (init->kind == TCC_INIT_ZEROS) {
-        memset((char *)p->data + begin * bytes, 0, (size_t)((end - begin) * bytes));
-        return;
-    }
-    int64_t numel = tcc_type_numel(&p->type);
-    double first = p->type.rank ? (double)p->type.dims[0] : 1, fan_in = (double)init->fan_in, receptive = 1;
-    if (!init->fan_in) fan_in = (double)numel / first;
-    for (int d = 2; d < p->type.rank; d++) receptive *= (double)p->type.dims[d];
-    double fan_out = first * receptive;
-    double kaiming = init->a / sqrt(fan_in), xavier = sqrt(6 / (fan_in + fan_out)),
-           xavier_normal = sqrt(2 / (fan_in + fan_out));
-    bool uniform = init->kind == TCC_INIT_UNIFORM || init->kind == TCC_INIT_KAIMING_UNIFORM ||
-                   init->kind == TCC_INIT_XAVIER_UNIFORM;
-    stream s = stream_start(seed, p->name);
-    s.position = (uint64_t)begin * (uniform ? 1 : 2);
-    for (int64_t i = begin; i < end; i++) {
-        double x = 0;
-        switch (init->kind) {
-        case TCC_INIT_ZEROS: break;
-        case TCC_INIT_CONSTANT: x = init->a; break;
-        case TCC_INIT_UNIFORM: x = init->a + (init->b - init->a) * draw(&s); break;
-        case TCC_INIT_NORMAL: x = init->a + init->b * draw_normal(&s); break;
-        case TCC_INIT_TRUNC_NORMAL: x = init->a + init->b * draw_truncated(&s); break;
-        case TCC_INIT_KAIMING_UNIFORM: x = kaiming * (2 * draw(&s) - 1); break;
-        case TCC_INIT_KAIMING_NORMAL: x = kaiming * draw_normal(&s); break;
-        case TCC_INIT_XAVIER_UNIFORM: x = init->a * xavier * (2 * draw(&s) - 1); break;
-        case TCC_INIT_XAVIER_NORMAL: x = init->a * xavier_normal * draw_normal(&s); break;
+    const recipe r = recipe_of(p);
+    const tcc_draws d = tcc_draws_of(seed, p->name);
+    uint64_t at = (uint64_t)begin * (r.draw == DRAW_UNIFORM ? 1 : 2);
+    while (begin < end) {
+        double z[TCC_DRAWS];
+        int64_t count = draw_some(&r, &d, &at, z);
+        if (count > end - begin) count = end - begin;
+        if (p->type.dtype == TCC_F32) {
+            float *out = (float *)p->data + begin;
+            for (int64_t i = 0; i < count; i++) out[i] = (float)(r.base + r.scale * z[i]);
+        } else {
+            for (int64_t i = 0; i < count; i++)
+                tcc_element_set(p->type.dtype, p->data, begin + i, r.base + r.scale * z[i]);
         }
-        tcc_element_set(p->type.dtype, p->data, i, x);
+        begin += count;
     }
 }
 
@@ -108,20 +102,37 @@ tcc_status tcc_store_add(tcc_store *s, const char *name, tcc_role role, const tc
     return TCC_OK;
 }
 
-/* Parts that an entry is initialized in: of PART values, or one where a value depends on those before it. */
+/* Parts that an entry is initialized in: of PART values, or one where a value depends on those before it. Its memory
+ * begins as zeros. */
 static int64_t parts_of(const tcc_stored *p) {
+    if (p->init.kind == TCC_INIT_ZEROS) return 0;
     return p->init.kind == TCC_INIT_TRUNC_NORMAL ? 1 : (tcc_type_numel(&p->type) + PART - 1) / PART;
 }
 
+static int64_t place_bytes(const tcc_stored *p) { return (tcc_type_bytes(&p->type) + 63) / 64 * 64; }
+
+/* All in one block, so that small entries lie on huge pages, too. */
 tcc_status tcc_store_reserve(tcc_store *s, tcc_diag *diag, int64_t *parts) {
+    tcc_stored_block block = {0};
     *parts = 0;
     for (int i = s->filled; i < s->entries.count; i++) {
-        tcc_stored *p = &s->entries.data[i];
-        if (!p->data) p->data = tcc__aligned(64, (size_t)tcc_type_bytes(&p->type));
-        if (!p->data)
-            return tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "out of memory for \"%s\", %s", p->name,
-                             tcc_type_text(&p->type));
+        const tcc_stored *p = &s->entries.data[i];
         *parts += parts_of(p);
+        if (!p->data) block.bytes += place_bytes(p);
+    }
+    if (!block.bytes) return TCC_OK;
+    block.data = tcc__zeroed((size_t)block.bytes);
+    if (!block.data || !tcc_vec_push(&s->blocks, block)) {
+        tcc__zeroed_free(block.data, (size_t)block.bytes);
+        return tcc_error(diag, TCC_ENOMEM, TCC_NOWHERE, "out of memory: %lld bytes for \"%s\" and %d more",
+                         (long long)block.bytes, s->entries.data[s->filled].name, s->entries.count - s->filled - 1);
+    }
+    char *at = block.data;
+    for (int i = s->filled; i < s->entries.count; i++) {
+        tcc_stored *p = &s->entries.data[i];
+        if (p->data) continue;
+        p->data = at;
+        at += place_bytes(p);
     }
     return TCC_OK;
 }
@@ -148,7 +159,8 @@ tcc_status tcc_store_fill(tcc_store *s, tcc_diag *diag) {
 }
 
 void tcc_store_free(tcc_store *s) {
-    for (int i = 0; i < s->entries.count; i++) tcc__free(s->entries.data[i].data);
+    for (int i = 0; i < s->blocks.count; i++) tcc__zeroed_free(s->blocks.data[i].data, (size_t)s->blocks.data[i].bytes);
+    tcc_vec_free(&s->blocks);
     tcc_vec_free(&s->entries);
     tcc_arena_free(&s->arena);
 }

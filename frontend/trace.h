@@ -18,7 +18,7 @@ typedef struct tcc_stored {
     tcc_type type;
     tcc_role role;
     tcc_init init;
-    void *data; /* NULL until tcc_store_fill */
+    void *data; /* of the store's; NULL until tcc_store_fill */
     /* A derived state (compile_state.c): */
     const char *copy_of; /* the entry whose value it is, cast to its type; NULL: it is none */
     bool stale;          /* to be made again before a program reads it */
@@ -27,10 +27,16 @@ typedef struct tcc_stored {
     bool host_newer, device_newer; /* what the other side lacks; never both */
 } tcc_stored;
 
+typedef struct tcc_stored_block {
+    void *data;
+    int64_t bytes;
+} tcc_stored_block;
+
 typedef struct tcc_store {
     tcc_arena arena; /* names */
     tcc_vec(tcc_stored) entries;
-    int filled; /* entries that have their values */
+    tcc_vec(tcc_stored_block) blocks; /* one for all entries that got their memory together */
+    int filled;                       /* entries that have their values */
     uint64_t seed;
 } tcc_store;
 

@@ -3,8 +3,12 @@
 #include "alloc.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+enum { ALIGNMENT = 64, PAGE = 65536 /* a multiple of any system's */, HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
 
 static atomic_int_fast64_t fail_at = -1;
 static atomic_int_fast64_t made;
@@ -44,4 +48,36 @@ char *tcc__strdup(const char *s) {
     char *copy = tcc__malloc(size);
     if (copy) memcpy(copy, s, size);
     return copy;
+}
+
+/* Large blocks are mapped on their own and ask for huge pages: a training step walks hundreds of megabytes, far past
+ * what the TLB covers with small ones. */
+static void *map_huge(size_t size_bytes) {
+    size_t whole = size_bytes + HUGE_PAGE;
+    if (whole < size_bytes) return NULL;
+    unsigned char *mapping = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                                  0);
+    if (mapping == MAP_FAILED) return NULL;
+    size_t before = (size_t)(-(uintptr_t)mapping % HUGE_PAGE), after = HUGE_PAGE - before;
+    if (before) munmap(mapping, before);
+    munmap(mapping + before + size_bytes, after);
+    madvise(mapping + before, size_bytes, MADV_HUGEPAGE);
+    return mapping + before;
+}
+
+static size_t pages(size_t size_bytes) { return (size_bytes + PAGE - 1) / PAGE * PAGE; }
+
+void *tcc__zeroed(size_t size_bytes) {
+    if (size_bytes >= HUGE_FROM) {
+        const bool wraps = pages(size_bytes) < size_bytes;
+        return wraps || injected_failure() ? NULL : map_huge(pages(size_bytes));
+    }
+    void *memory = tcc__aligned(ALIGNMENT, size_bytes);
+    if (memory) memset(memory, 0, size_bytes);
+    return memory;
+}
+
+void tcc__zeroed_free(void *p, size_t size_bytes) {
+    if (p && size_bytes >= HUGE_FROM) munmap(p, pages(size_bytes));
+    else free(p);
 }

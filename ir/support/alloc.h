@@ -15,6 +15,11 @@ void *tcc__aligned(size_t alignment, size_t size_bytes); /* size is rounded up t
 void tcc__free(void *p);                                 /* frees what any of the above returned */
 char *tcc__strdup(const char *s);
 
+/* Zeros, 64-byte aligned, for what a training step reads and writes. Large blocks lie on huge pages and cost nothing
+ * until they are touched. Freed by tcc__zeroed_free with the same size alone. */
+void *tcc__zeroed(size_t size_bytes);
+void tcc__zeroed_free(void *p, size_t size_bytes);
+
 /* Test hook: allocation number n (counted from 0 at this call) fails and all after it; negative: none fails. Returns
  * how many allocations were made since the last call. Process-wide; for tests alone. */
 int64_t tcc__alloc_fail_at(int64_t n);

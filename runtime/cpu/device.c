@@ -7,9 +7,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
-enum { ALIGNMENT = 64, PAGE = 65536 /* a multiple of any system's */, HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
+enum { ALIGNMENT = 64 };
 
 static tcc_device_cpu *cpu_of(tcc_device *device) { return (tcc_device_cpu *)device; }
 
@@ -19,30 +18,11 @@ static void cpu_destroy(tcc_device *device) {
     tcc__free(cpu);
 }
 
-/* Large blocks are mapped on their own and ask for huge pages: a training step walks hundreds of megabytes, far past
- * what the TLB covers with small ones. Their pages are zero and cost nothing until they are touched. */
-static void *map_huge(size_t size_bytes) {
-    size_t whole = size_bytes + HUGE_PAGE;
-    if (whole < size_bytes) return NULL;
-    unsigned char *mapping = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                                  0);
-    if (mapping == MAP_FAILED) return NULL;
-    size_t before = (size_t)(-(uintptr_t)mapping % HUGE_PAGE), after = HUGE_PAGE - before;
-    if (before) munmap(mapping, before);
-    munmap(mapping + before + size_bytes, after);
-    madvise(mapping + before, size_bytes, MADV_HUGEPAGE);
-    return mapping + before;
-}
-
 static size_t rounded(int64_t size_bytes) { return ((size_t)size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-static size_t pages(int64_t size_bytes) { return ((size_t)size_bytes + PAGE - 1) / PAGE * PAGE; }
 
 static tcc_status cpu_alloc(tcc_device *device, tcc_diag *d, int64_t size_bytes, void **out) {
     (void)device;
-    *out = NULL;
-    if (size_bytes >= HUGE_FROM) *out = map_huge(pages(size_bytes));
-    else if (size_bytes >= 0 && (*out = tcc__aligned(ALIGNMENT, rounded(size_bytes))))
-        memset(*out, 0, rounded(size_bytes));
+    *out = size_bytes >= 0 ? tcc__zeroed(rounded(size_bytes)) : NULL;
     if (!*out)
         return tcc_error(d, TCC_ENOMEM, TCC_NOWHERE, "out of memory: %lld bytes of device memory",
                          (long long)size_bytes);
@@ -51,8 +31,7 @@ static tcc_status cpu_alloc(tcc_device *device, tcc_diag *d, int64_t size_bytes,
 
 static void cpu_free(tcc_device *device, void *memory, int64_t size_bytes) {
     (void)device;
-    if (memory && size_bytes >= HUGE_FROM) munmap(memory, pages(size_bytes));
-    else tcc__free(memory);
+    tcc__zeroed_free(memory, rounded(size_bytes));
 }
 
 /* What the system could hand out without swapping. */

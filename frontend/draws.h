@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * The random numbers of initial values, many at a time: Philox 4x32-10 keyed by the seed, with a hash of the name and
+ * the place in the stream as its counter. The bits do not depend on the machine: the code calls no math library, and
+ * each vector width computes the same operations. */
+#ifndef TCC_FRONTEND_DRAWS_H
+#define TCC_FRONTEND_DRAWS_H
+
+#include <stdint.h>
+
+enum { TCC_DRAWS = 256 }; /* words that are drawn at a time */
+
+typedef struct tcc_draws {
+    uint32_t key[2], name_hash;
+} tcc_draws;
+
+tcc_draws tcc_draws_of(uint64_t seed, const char *name);
+
+/* Words [first, first + TCC_DRAWS) of the stream; first is a multiple of 4. As doubles uniform in (0, 1), or two words
+ * a value as normal ones, TCC_DRAWS / 2 of them. */
+void tcc_draws_uniform(const tcc_draws *d, uint64_t first, double *out);
+void tcc_draws_normal(const tcc_draws *d, uint64_t first, double *out);
+
+/* Normal values of words, by the method of Box and Muller: out[i] = sqrt(-2 log u) cos(2 pi v), where u and v are
+ * (word + 1/2) / 2^32 of radius[i] and angle[i]. The error is below 2^-49; the largest value is 6.8. The second is the
+ * same without the vectors of the machine at hand. */
+enum { TCC_NORMALS = TCC_DRAWS / 2 };
+void tcc_normals(const uint32_t *radius, const uint32_t *angle, double *out);
+void tcc_normals_portable(const uint32_t *radius, const uint32_t *angle, double *out);
+
+#endif
