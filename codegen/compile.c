@@ -97,22 +97,36 @@ static void run(job *j, int threads) {
     for (int i = 0; i < started; i++) pthread_join(others[i], NULL);
 }
 
-/* Deals kernels to modules: the next largest to the lightest so far. */
+/* The largest kernel that is left, by its key's length; -1: none. */
+static int largest_left(const job *j, const bool *dealt, bool transposes) {
+    int largest = -1;
+    size_t most = 0;
+    for (int i = 0; i < j->n_kernels; i++) {
+        const size_t size = strlen(j->kernels[i].key);
+        if (dealt[i] || j->kernels[i].transposes != transposes || (largest >= 0 && size <= most)) continue;
+        largest = i, most = size;
+    }
+    return largest;
+}
+
+/* Deals kernels to modules: the next largest to the lightest so far. Those that transpose fill a few modules alone,
+ * because each module has a function for it, which takes as long to compile as a whole kernel. */
 static tcc_status deal(job *j, tcc_diag *diag) {
     bool *dealt = tcc__calloc((size_t)j->n_kernels + 1, sizeof *dealt);
+    int n_transposing = 0;
     if (!dealt) return tcc_enomem(diag);
-    for (int round = 0; round < j->n_kernels; round++) {
-        int largest = -1, lightest = 0;
-        size_t most = 0;
-        for (int i = 0; i < j->n_kernels; i++) {
-            size_t size = strlen(j->kernels[i].key);
-            if (!dealt[i] && (largest < 0 || size > most)) largest = i, most = size;
+    for (int i = 0; i < j->n_kernels; i++) n_transposing += j->kernels[i].transposes;
+    for (int pass = 0; pass < 2; pass++) {
+        const bool transposes = pass == 0;
+        const int units = transposes ? (n_transposing + KERNELS_A_MODULE - 1) / KERNELS_A_MODULE : j->n_units;
+        for (int i; (i = largest_left(j, dealt, transposes)) >= 0;) {
+            int lightest = 0;
+            for (int u = 1; u < units; u++)
+                if (j->units[u].weight < j->units[lightest].weight) lightest = u;
+            dealt[i] = true;
+            j->out[i].module = lightest;
+            j->units[lightest].weight += (int64_t)strlen(j->kernels[i].key) + 200;
         }
-        for (int u = 1; u < j->n_units; u++)
-            if (j->units[u].weight < j->units[lightest].weight) lightest = u;
-        dealt[largest] = true;
-        j->out[largest].module = lightest;
-        j->units[lightest].weight += (int64_t)most + 200;
     }
     tcc__free(dealt);
     return TCC_OK;

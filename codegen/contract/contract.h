@@ -102,6 +102,8 @@ typedef struct tcc_contract_plan {
  * Errors: TCC_EINVAL where no plan is made by the text's. */
 tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contract *c, tcc_params *params,
                                   tcc_diag *diag, tcc_contract_plan *out);
+/* Whether the host's kernel calls tcc_transpose. */
+bool tcc_contract_calls_transpose(const tcc_contract_plan *p);
 /* Text that is equal for equal kernels (the epilogue's own key is the caller's to add). */
 void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out);
 

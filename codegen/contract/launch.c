@@ -311,6 +311,7 @@ static tcc_plan_launch *add_launch(tcc_lowering *l, const contraction *k, bool c
     launch->kernel.shape = combine ? k->combine_shape : k->shape;
     launch->kernel.emit = combine ? emit_combination : emit_contraction;
     launch->kernel.data = k;
+    launch->kernel.transposes = !combine && !k->on_gpu && tcc_contract_calls_transpose(&k->plan);
     return launch;
 }
 

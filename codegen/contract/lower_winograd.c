@@ -69,6 +69,7 @@ static tcc_status add_launch(tcc_lowering *l, const tcc_winograd *w, const char 
     launch->kernel.schedule = schedule;
     launch->kernel.emit = emit;
     launch->kernel.data = w;
+    launch->kernel.transposes = emit == tcc_winograd_emit_filter && w->filter_in == 1;
     const tcc_body *body = with_epilogue ? w->epilogue.body : NULL;
     TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead, body));
     tcc_strbuf text = {0};

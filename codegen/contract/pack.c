@@ -232,10 +232,20 @@ static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     tcc_emit_loop_end(e, &groups, NULL);
 }
 
+/* k is contiguous, and not too short. */
+static bool is_transposed(const tcc_contract_plan *p) {
+    const tcc_contract_dim *k = &p->c.k.d[p->c.k.n - 1];
+    return p->c.n.d[0].b != 1 && k->b == 1 && k->extent >= 4;
+}
+
+bool tcc_contract_calls_transpose(const tcc_contract_plan *p) {
+    return p->pack_b && p->multiply == TCC_CONTRACT_FMA && p->c.dtype == TCC_F32 && is_transposed(p);
+}
+
 void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
                          LLVMValueRef count) {
     int64_t along = p->c.n.d[0].b;
-    bool transposed = along != 1 && p->c.k.d[p->c.k.n - 1].b == 1 && p->c.k.d[p->c.k.n - 1].extent >= 4;
+    const bool transposed = is_transposed(p);
     pack_b s = {.p = p, .from = b, .to = to, .n0 = n0};
     if (!transposed) s.from = source(e, p, b, tcc_emit_mul(e, n0, tcc_emit_i64(e, along)));
     k_runs w = {.p = p,

@@ -106,7 +106,10 @@ static void emit_ahead(tcc_emitter *e, const tcc_tile_ahead *ahead, LLVMValueRef
 static void emit_inner(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *sums) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     a = tcc_emit_anchor(e, a), b = tcc_emit_anchor(e, b);
-    const int n = carried(t), all = t->rows * t->vectors, unroll = all >= 24 ? 4 : all >= 8 ? 8 : 16;
+    /* Some 48 products pay for the loop, and more of them cost compile time; but what is fetched ahead is counted once
+     * a turn. */
+    const bool twice = t->multiply != TCC_CONTRACT_FMA || (t->n_levels == 1 && t->ahead.count);
+    const int n = carried(t), all = t->rows * t->vectors, unroll = (all >= 24 ? 2 : all >= 8 ? 4 : 8) << twice;
     if (!l->runtime && l->count <= unroll) {
         emit_steps(e, t, a, b, sums, (int)l->count);
         return;

@@ -212,12 +212,20 @@ static LLVMValueRef offset_of(tcc_emitter *e, LLVMValueRef v, int64_t low, int64
     return v;
 }
 
+#if defined __aarch64__
+static const char *const vector_register = "=w,0";
+#else
+static const char *const vector_register = "=v,0";
+#endif
+
 /* An empty instruction that takes and gives a register. */
 static LLVMValueRef anchor(tcc_emitter *e, LLVMValueRef value) {
     if (LLVMIsConstant(value)) return value;
     LLVMTypeRef type = LLVMTypeOf(value);
     LLVMTypeRef function = LLVMFunctionType(type, &type, 1, false);
-    LLVMValueRef nothing = LLVMGetInlineAsm(function, "", 0, "=r,0", 4, false, false, LLVMInlineAsmDialectATT, false);
+    const char *constraint = LLVMGetTypeKind(type) == LLVMVectorTypeKind ? vector_register : "=r,0";
+    LLVMValueRef nothing = LLVMGetInlineAsm(function, "", 0, constraint, 4, false, false, LLVMInlineAsmDialectATT,
+                                            false);
     LLVMValueRef call = LLVMBuildCall2(e->builder, function, nothing, &value, 1, "");
     LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
                              LLVMCreateEnumAttribute(e->context, LLVMGetEnumAttributeKindForName("memory", 6), 0));

@@ -244,9 +244,10 @@ LLVMValueRef tcc_emit_narrow(tcc_emitter *e, LLVMValueRef v);
  */
 LLVMValueRef tcc_emit_at(tcc_emitter *e, LLVMTypeRef scalar, LLVMValueRef base, LLVMValueRef offset);
 LLVMValueRef tcc_emit_at_bytes(tcc_emitter *e, LLVMValueRef base, int64_t offset_bytes);
-/* The same pointer or i64, but a unit for the optimizer: what is addressed from it by constants stays base plus
- * displacement, and the rewriting of induction variables, which costs half of all compile time and gains nothing here,
- * stops at it. Loop indices are anchored already. */
+/* The same pointer, i64 or vector of a register's size, but a unit for the optimizer: what is addressed from it by
+ * constants stays base plus displacement, and the rewriting of induction variables, which costs half of all compile
+ * time and gains nothing here, stops at it; so does the search for better shuffles. Loop indices are anchored
+ * already. */
 LLVMValueRef tcc_emit_anchor(tcc_emitter *e, LLVMValueRef value);
 LLVMValueRef tcc_emit_load(tcc_emitter *e, LLVMTypeRef type, LLVMValueRef address, int alignment);
 void tcc_emit_store(tcc_emitter *e, LLVMValueRef value, LLVMValueRef address, int alignment);

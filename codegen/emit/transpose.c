@@ -4,6 +4,14 @@
 
 #include <string.h>
 
+/* One instruction. Left to itself LLVM looks for a better one through all shuffles before it, which took it more than
+ * half of a kernel's compile time and never found any. */
+static LLVMValueRef shuffle(tcc_emitter *e, LLVMValueRef a, LLVMValueRef b, const int *mask, int lanes) {
+    LLVMValueRef x = tcc_emit_shuffle(e, a, b, mask, lanes);
+    const bool is_register = LLVMTypeOf(x) == e->vf32 || LLVMTypeOf(x) == e->vi32;
+    return is_register ? tcc_emit_anchor(e, x) : x;
+}
+
 /* Four by four within the 128-bit parts, with shuffles that stay inside a part, then the parts by taking even and odd
  * ones: every step is one cheap instruction. */
 static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
@@ -22,16 +30,15 @@ static void transpose(tcc_emitter *e, LLVMValueRef *rows) {
     LLVMValueRef columns[4][4]; /* [column in part][group of four rows] */
     for (int g = 0; g < parts; g++) {
         LLVMValueRef *r = rows + 4 * g, t[4];
-        for (int i = 0; i < 4; i++) t[i] = tcc_emit_shuffle(e, r[i / 2 * 2], r[i / 2 * 2 + 1], masks[i % 2], lanes);
-        for (int i = 0; i < 4; i++)
-            columns[i][g] = tcc_emit_shuffle(e, t[i / 2], t[i / 2 + 2], masks[2 + i % 2], lanes);
+        for (int i = 0; i < 4; i++) t[i] = shuffle(e, r[i / 2 * 2], r[i / 2 * 2 + 1], masks[i % 2], lanes);
+        for (int i = 0; i < 4; i++) columns[i][g] = shuffle(e, t[i / 2], t[i / 2 + 2], masks[2 + i % 2], lanes);
     }
     for (int c = 0; c < 4; c++) {
         for (int stage = 1; stage < parts; stage *= 2) {
             LLVMValueRef next[4];
             for (int i = 0; i < parts / 2; i++) {
-                next[i] = tcc_emit_shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], even, lanes);
-                next[i + parts / 2] = tcc_emit_shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], odd, lanes);
+                next[i] = shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], even, lanes);
+                next[i + parts / 2] = shuffle(e, columns[c][2 * i], columns[c][2 * i + 1], odd, lanes);
             }
             memcpy(columns[c], next, sizeof *next * (size_t)parts);
         }
@@ -88,8 +95,8 @@ void tcc_emit_transpose_vectors(tcc_emitter *e, LLVMValueRef *rows, int lanes) {
         for (int i = 0; i < lanes; i++) {
             if (i & bit) continue;
             LLVMValueRef a = rows[i], b = rows[i + bit];
-            rows[i] = tcc_emit_shuffle(e, a, b, low, lanes);
-            rows[i + bit] = tcc_emit_shuffle(e, a, b, high, lanes);
+            rows[i] = shuffle(e, a, b, low, lanes);
+            rows[i + bit] = shuffle(e, a, b, high, lanes);
         }
     }
 }

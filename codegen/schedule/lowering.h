@@ -31,6 +31,7 @@ struct tcc_kernel_plan {
     tcc_kernel_emit emit;
     tcc_kernel_in_step in_step; /* NULL: never */
     const void *data;           /* the schedule's own, in the lowering's arena */
+    bool transposes;            /* calls tcc_transpose, of which its module has one for all kernels */
 };
 
 /* A buffer of a launch: the memory of a value (an input, a stored value, a constant), a temporary of the group, or a

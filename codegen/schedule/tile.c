@@ -15,16 +15,26 @@ static LLVMValueRef slot(tcc_emitter *e, const tcc_tile *p, int staged, LLVMValu
                        tcc_emit_add(e, at, tcc_emit_i64(e, (int64_t)staged * p->lanes * p->lanes)));
 }
 
+/* Squares of f32 have one function for all that transpose. */
+static bool calls_transpose(const tcc_tile *p, int index, int lanes) {
+    return p->staged[index]->dtype == TCC_F32 && p->lanes == lanes;
+}
+
 /* Brings the tile of one load into scratch, as [across][along]. */
 static void stage(tcc_body_run *r, const tcc_tile *p, int index, LLVMValueRef across_count, LLVMValueRef along_count) {
     tcc_emitter *e = r->e;
     const tcc_expr *x = p->staged[index];
     LLVMTypeRef memory = tcc_emit_dtype(e, x->dtype), type = tcc_emit_vector_type(memory, p->lanes);
     LLVMTypeRef scalar = tcc_scalar_register(e, x->dtype);
-    LLVMValueRef rows[64], mask = tcc_emit_mask(e, p->lanes, across_count);
-    LLVMValueRef none = LLVMConstNull(LLVMTypeOf(mask));
     LLVMValueRef offset = tcc_body_offset(r, &x->affine);
     int64_t stride = tcc_affine_coefficient(&x->affine, p->along);
+    if (calls_transpose(p, index, e->lanes)) {
+        tcc_emit_transpose(e, tcc_emit_at(e, memory, r->bases[x->buffer], offset), stride, along_count, across_count,
+                           slot(e, p, index, tcc_emit_i64(e, 0), scalar), p->lanes);
+        return;
+    }
+    LLVMValueRef rows[64], mask = tcc_emit_mask(e, p->lanes, across_count);
+    LLVMValueRef none = LLVMConstNull(LLVMTypeOf(mask));
     for (int i = 0; i < p->lanes; i++) {
         LLVMValueRef exists = LLVMBuildICmp(e->builder, LLVMIntSGT, along_count, tcc_emit_i64(e, i), "");
         LLVMValueRef at = tcc_emit_at(e, memory, r->bases[x->buffer],
@@ -136,6 +146,8 @@ static tcc_status add_launch(tcc_lowering *l, const tcc_tile *found, const int *
     launch->kernel.emit = block ? tcc_tile_emit_block : emit;
     launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = p;
+    for (int i = 0; i < p->n_staged; i++)
+        launch->kernel.transposes |= !block && calls_transpose(p, i, l->target->lanes);
     launch->kernel.scratch_bytes = block ? tcc_tile_block_bytes(p) : (int64_t)p->n_staged * p->lanes * p->lanes * 4;
     if (block) launch->kernel.shape = tcc_tile_block_shape(p);
     TCC_TRY(tcc_lowering_use_body(l, launch, b));

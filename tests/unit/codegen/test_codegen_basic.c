@@ -59,6 +59,37 @@ static void transposes(void **state) {
           "}\n");
 }
 
+/* They share a function, so they lie in as few modules as hold them. */
+static void transposes_share_a_module(void **state) {
+    (void)state;
+    tcc_strbuf text = {0};
+    tcc_strbuf_add(&text, "graph @many {\n");
+    for (int i = 0; i < 12; i++) {
+        const int m = 40 + i;
+        tcc_strbuf_printf(&text, "  %%%d = input {name=\"x%d\"} : f32[%d,50]\n", 2 * i, i, m);
+        if (i % 3) tcc_strbuf_printf(&text, "  %%%d = reduce_sum(%%%d) {axes=[0]} : f32[50]\n", 2 * i + 1, 2 * i);
+        else tcc_strbuf_printf(&text, "  %%%d = transpose(%%%d) {perm=[1, 0]} : f32[50,%d]\n", 2 * i + 1, 2 * i, m);
+    }
+    for (int i = 0; i < 12; i++) tcc_strbuf_printf(&text, "  output \"o%d\" %%%d\n", i, 2 * i + 1);
+    tcc_strbuf_add(&text, "}\n");
+    tcc_diag diag = {0};
+    tcc_graph *g = parse_graph(text.text, &diag);
+    compiled *c = compiled_create(g, &(compiled_options){0});
+    const tcc_program *p = c->program;
+    int module = -1, tiles = 0;
+    for (int i = 0; i < p->n_kernels; i++) {
+        if (strcmp(p->kernels[i].schedule, "tile")) continue;
+        if (module < 0) module = p->kernels[i].module;
+        assert_int_equal(p->kernels[i].module, module);
+        tiles++;
+    }
+    assert_int_equal(tiles, 4);
+    assert_true(p->n_modules >= 2);
+    compiled_destroy(c);
+    tcc_graph_destroy(g);
+    tcc_strbuf_free(&text);
+}
+
 static void joined(void **state) {
     (void)state;
     check("graph @heads {\n"
@@ -261,6 +292,7 @@ int main(void) {
         cmocka_unit_test(pointwise),
         cmocka_unit_test(views),
         cmocka_unit_test(transposes),
+        cmocka_unit_test(transposes_share_a_module),
         cmocka_unit_test(joined),
         cmocka_unit_test(small_and_large_share_a_step),
         cmocka_unit_test(rows),
