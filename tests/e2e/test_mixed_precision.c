@@ -97,32 +97,37 @@ static int count_cast_kernels(const char *tir) {
     return found;
 }
 
+static void check_cast_kernels(bool images, tcc_mixed_precision precision, const char *arch, bool eager) {
+    static data d;
+    tcc_context *cx;
+    tcc_model *m;
+    char *tir;
+    tcc_model_options o = options_for(precision, arch);
+    o.mode = eager ? TCC_MODE_EAGER : TCC_MODE_DEFAULT;
+    make_data(&d, images);
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, images ? image_model : text_model, NULL, &o, &m));
+    OK(cx, tcc_model_compile(m, true, d.arrays, 2));
+    OK(cx, tcc_model_report(m, "tir", &tir));
+    const int count = count_cast_kernels(tir);
+    if (eager) assert_true(count > 0); /* so that counting is known to find them */
+    else if (count)
+        fail_msg("%d kernels of the %s model only cast, %s for %s", count, images ? "image" : "text",
+                 precision == TCC_MIXED_FP16 ? "fp16" : "bf16", arch ? arch : "cpu");
+    tcc_string_free(tir);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
 static void no_kernel_only_casts(void **state) {
     (void)state;
     static const char *const archs[] = {NULL, "sm_80", "sm_90"};
-    static data d;
     for (int images = 0; images < 2; images++)
-        for (int a = 0; a < 3; a++)
-            for (int eager = 0; eager < 2; eager++) {
-                tcc_context *cx;
-                tcc_model *m;
-                char *tir;
-                tcc_model_options o = options_for(TCC_MIXED_BF16, archs[a]);
-                o.mode = eager ? TCC_MODE_EAGER : TCC_MODE_DEFAULT;
-                make_data(&d, images);
-                OK(cx, tcc_context_create(&cx));
-                OK(cx, tcc_model_create(cx, images ? image_model : text_model, NULL, &o, &m));
-                OK(cx, tcc_model_compile(m, true, d.arrays, 2));
-                OK(cx, tcc_model_report(m, "tir", &tir));
-                const int count = count_cast_kernels(tir);
-                if (eager) assert_true(count > 0); /* so that counting is known to find them */
-                else if (count)
-                    fail_msg("%d kernels of the %s model only cast, %s", count, images ? "image" : "text",
-                             archs[a] ? archs[a] : "cpu");
-                tcc_string_free(tir);
-                tcc_model_destroy(m);
-                tcc_context_destroy(cx);
-            }
+        for (int a = 0; a < 3; a++) {
+            check_cast_kernels(images, TCC_MIXED_BF16, archs[a], false);
+            check_cast_kernels(images, TCC_MIXED_FP16, archs[a], false);
+            check_cast_kernels(images, TCC_MIXED_BF16, archs[a], true);
+        }
 }
 
 static void full_model(tcc_trace *t, void *user) {
