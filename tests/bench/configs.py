@@ -10,7 +10,8 @@ linear 3136->128, ReLU, linear 128->10. resnet18_cifar: 3x3 stem without pooling
 blocks, 1x1 convolution shortcuts, batch norm with running statistics (momentum 0.1, eps 1e-5); decay applies to every
 parameter. resnet50: the ImageNet network, bottleneck blocks with the stride in the 3x3 convolution, 224 x 224 images,
 1000 classes. mlp: 784-1024-1024-10 with ReLU. A step is forward, backward, clipping where the model has it, and the
-optimizer; the batch is already in memory. """
+optimizer; the batch is already in memory. TCC_BENCH_BATCH is another batch size. """
+import os
 
 ADAMW_GPT = dict(name="adamw", lr=1e-3, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, clip=1.0)
 ADAM = dict(name="adamw", lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, clip=0.0)
@@ -41,6 +42,9 @@ MODELS = {
     "resnet50": dict(kind="resnet50", batch=128, optimizer=SGD),
     "mlp": dict(kind="mlp", sizes=(784, 1024, 1024, 10), batch=128, optimizer=ADAM),
 }
+if os.environ.get("TCC_BENCH_BATCH"):
+    for sizes in MODELS.values():
+        sizes["batch"] = int(os.environ["TCC_BENCH_BATCH"])
 GPU_ONLY = ("gpt2_1024", "resnet50")  # hours on a CPU
 # Positions that GPT-2's table holds; the others' equals the context.
 GPT2_POSITIONS = 1024

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The benchmark's models in PyTorch; configs.py says what they are. Parameter names are the customary ones."""
+import functools
 import math
 import os
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+import torch.utils.checkpoint
 
 import configs
 
@@ -168,11 +170,20 @@ def optimizer(parameters, o, **options):
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=o["lr"], betas=o["betas"], eps=o["eps"], **options)
 
 
-def trainer(name, mode=None, device="cpu"):
+def checkpoint_blocks(net):
+    """Backward computes the inside of each block again; only what lies between blocks is kept."""
+    for block in net.modules():
+        if isinstance(block, (Block, BasicBlock, Bottleneck)):
+            block.forward = functools.partial(torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False)
+
+
+def trainer(name, mode=None, device="cpu", checkpointed=False):
     """A function that does one whole training step and returns the loss: as a float on the CPU, on a GPU where it lies.
     `mode` is torch.compile's, None for eager. Fused optimizers: the fastest that eager has."""
     torch.manual_seed(1)
     o, net = configs.MODELS[name]["optimizer"], model(name).to(device)
+    if checkpointed:
+        checkpoint_blocks(net)
     inputs, targets = (torch.from_numpy(a).to(device) for a in configs.batch(name))
     targets = targets.long().flatten()
     if inputs.dtype == torch.int32:
@@ -200,3 +211,15 @@ def trainer(name, mode=None, device="cpu"):
         return loss.item() if device == "cpu" else loss.detach()
 
     return step
+
+
+def tiny_step(mode=None):
+    """A step of a tiny model, after which the framework's code and tables are there."""
+    net = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8))
+    opt = torch.optim.AdamW(net.parameters(), fused=True)
+
+    def loss_of(x, y):
+        return F.cross_entropy(net(x), y)
+
+    (torch.compile(loss_of, mode=mode) if mode else loss_of)(torch.zeros(8, 8), torch.zeros(8).long()).backward()
+    opt.step()

@@ -2,14 +2,16 @@
  * tcc-bench MODEL [STEPS]: times whole training steps of one of the models in configs.py, which says what they are;
  * prints one JSON line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels
  * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself,
- * TCC_BENCH_PRECISION=bf16 or fp16 trains in mixed precision. A timed step waits for its loss; on a GPU, where nobody
- * needs to, a window of WINDOW steps waits once. */
+ * TCC_BENCH_PRECISION=bf16 or fp16 trains in mixed precision, TCC_BENCH_BATCH is another batch size. A timed step waits
+ * for its loss; on a GPU, where nobody needs to, a window of WINDOW steps waits once.
+ *
+ * TCC_BENCH_MEMORY=1 trains a tiny model first, and says how many resident bytes the step adds to what the process has
+ * then: at the most, and at the most after the first step, in which it compiles. */
 #include "models.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 enum { WARM_UP = 5, WINDOW = 5 };
@@ -25,6 +27,58 @@ static int ascending(const void *a, const void *b) {
     return (d > 0) - (d < 0);
 }
 
+/* -- Resident memory -- */
+
+/* In MB, a line of /proc/self/status: "VmRSS", what is resident now; "VmHWM", what was at the most. 0: not known. */
+static double resident_mb(const char *line) {
+    char text[256];
+    double kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    if (!f) return 0;
+    while (fgets(text, sizeof text, f))
+        if (!strncmp(text, line, strlen(line))) kib = strtod(text + strlen(line) + 1, NULL);
+    fclose(f);
+    return kib / 1024;
+}
+
+/* What was resident at the most since the last call, in MB; it is counted anew from now on. */
+static double take_peak_mb(void) {
+    const double most = resident_mb("VmHWM");
+    FILE *f = fopen("/proc/self/clear_refs", "w");
+    if (f) fputs("5", f);
+    if (f) fclose(f);
+    return most;
+}
+
+/* Resident memory: before the model; at the most until then, until the end of the first step, and after it. */
+typedef struct resident {
+    double start_mb, before_mb, first_mb, later_mb;
+} resident;
+
+static double larger(double a, double b) { return a > b ? a : b; }
+
+static void tiny(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = tcc_relu(tcc_linear(tcc_input(t, "x"), "a", 8));
+    tcc_loss(t, tcc_cross_entropy(tcc_linear(h, "b", 8), tcc_input(t, "y")));
+}
+
+/* One step, so that the compiler's code and tables are there. */
+static tcc_status train_tiny(tcc_context *cx, const tcc_model_options *options) {
+    static float x[8 * 8];
+    static int32_t y[8];
+    const tcc_array batch[] = {{"x", TCC_F32, 2, {8, 8}, x}, {"y", TCC_I32, 1, {8}, y}};
+    tcc_model *m;
+    tcc_status status = tcc_model_create(cx, tiny, NULL, options, &m);
+    if (status != TCC_OK) return status;
+    status = tcc_model_train(m, batch, 2);
+    tcc_model_loss(m); /* waits */
+    tcc_model_destroy(m);
+    return status;
+}
+
+/* -- Measuring -- */
+
 static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool explain) {
     tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = c->optimizer};
     const char *mode = getenv("TCC_BENCH_MODE"), *precision = getenv("TCC_BENCH_PRECISION");
@@ -36,33 +90,39 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
     tcc_model *m;
     tcc_array batch[2];
+    tcc_status status = TCC_OK;
+    if (getenv("TCC_BENCH_MEMORY")) status = train_tiny(cx, &options);
+    if (status != TCC_OK) return status;
+    resident r = {.start_mb = resident_mb("VmRSS"), .before_mb = take_peak_mb()};
     bench_model_batch(c, batch);
-    tcc_status status = tcc_model_create(cx, bench_model_build, (void *)c, &options, &m);
+    status = tcc_model_create(cx, bench_model_build, (void *)c, &options, &m);
     if (status != TCC_OK) return status;
     tcc_model_profile(m, explain);
-    double *times = calloc((size_t)(WARM_UP + steps), sizeof *times);
-    for (int i = 0; times && i < WARM_UP + steps && status == TCC_OK; i++) {
+    const int warm_up = steps < WARM_UP ? steps : WARM_UP;
+    double *times = calloc((size_t)(warm_up + steps), sizeof *times);
+    for (int i = 0; times && i < warm_up + steps && status == TCC_OK; i++) {
         double start = now();
         int n = i ? window : 1;
         for (int k = 0; k < n && status == TCC_OK; k++) status = tcc_model_train(m, batch, 2);
         tcc_model_loss(m); /* waits */
         times[i] = (now() - start) / n;
+        if (!i) r.first_mb = take_peak_mb();
     }
+    r.later_mb = take_peak_mb();
     tcc_program_info info = {0};
     if (times && status == TCC_OK) status = tcc_model_info(m, &info);
     if (times && status == TCC_OK) {
         double first = times[0];
-        struct rusage usage;
-        getrusage(RUSAGE_SELF, &usage);
-        qsort(times + WARM_UP, (size_t)steps, sizeof *times, ascending);
+        const double most_mb = larger(r.first_mb, r.later_mb);
+        qsort(times + warm_up, (size_t)steps, sizeof *times, ascending);
         const char *threads = getenv("TCC_NUM_THREADS");
         printf("{\"peer\": \"traincc\", \"model\": \"%s\", \"version\": \"%s\", \"threads\": %s, \"step_ms\": %.3f, "
                "\"step_ms_min\": %.3f, "
                "\"compile_s\": %.3f, \"trace_to_runnable_s\": %.3f, \"peak_rss_mb\": %.1f, \"peak_device_mb\": %.1f, "
-               "\"final_loss\": %.5f, \"gflop\": %.3f}\n",
-               c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[WARM_UP + steps / 2], 1e3 * times[WARM_UP],
-               first, info.compile_seconds, (double)usage.ru_maxrss / 1024, (double)info.peak_bytes / (1 << 20),
-               tcc_model_loss(m), 1e-9 * info.flop);
+               "\"added_rss_mb\": %.1f, \"later_rss_mb\": %.1f, \"final_loss\": %.5f, \"gflop\": %.3f}\n",
+               c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[warm_up + steps / 2], 1e3 * times[warm_up],
+               first, info.compile_seconds, larger(r.before_mb, most_mb), (double)info.peak_bytes / (1 << 20),
+               most_mb - r.start_mb, r.later_mb - r.start_mb, tcc_model_loss(m), 1e-9 * info.flop);
     }
     char *text;
     if (explain && status == TCC_OK && (status = tcc_model_report(m, "kernels", &text)) == TCC_OK) {
@@ -79,7 +139,10 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
 int main(int argc, char **argv) {
     const bench_model *c = argc > 1 ? bench_model_find(argv[1]) : NULL;
     int steps = argc > 2 ? atoi(argv[2]) : 20;
-    if (!c || steps < 1) {
+    const char *batch = getenv("TCC_BENCH_BATCH");
+    bench_model sized = c ? *c : (bench_model){0};
+    if (batch) sized.batch = atoi(batch);
+    if (!c || steps < 1 || sized.batch < 1) {
         fputs("usage: tcc-bench MODEL [STEPS [--explain]], MODEL one of", stderr);
         for (int i = 0; i < n_bench_models; i++) fprintf(stderr, " %s", bench_models[i].name);
         fputc('\n', stderr);
@@ -87,7 +150,7 @@ int main(int argc, char **argv) {
     }
     tcc_context *cx;
     tcc_status status = tcc_context_create(&cx);
-    if (status == TCC_OK) status = measure(cx, c, steps, argc > 3 && !strcmp(argv[3], "--explain"));
+    if (status == TCC_OK) status = measure(cx, &sized, steps, argc > 3 && !strcmp(argv[3], "--explain"));
     if (status != TCC_OK) fprintf(stderr, "tcc-bench: %s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
     tcc_context_destroy(cx);
     return status == TCC_OK ? EXIT_SUCCESS : EXIT_FAILURE;
