@@ -30,10 +30,11 @@ static int list_values(const tcc_graph *g, const tcc_plan_launch *launch, bool w
 }
 
 /* Whether this launch may write `written` over `old`, which it reads. The rule of a scatter is about the launch that
- * copies its base. */
+ * copies its base, and that of a contraction about the one with the epilogue. */
 static bool overwrites(const tcc_lowering *l, const tcc_plan_launch *launch, const tcc_node *old,
                        const tcc_node *written) {
     if (l->group->kind == TCC_GROUP_SCATTER) return launch->copies;
+    if (l->group->kind == TCC_GROUP_CONTRACT && !launch->kernel.in_step) return false;
     return tcc_group_same_element(l->group, old, written);
 }
 

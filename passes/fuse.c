@@ -6,7 +6,7 @@
  * wait for each other.
  *
  * - Merging two units (fuse_merge.c), where one reads the other or both read the same value. This saves loads, stores
- *   and launches.
+ *   and launches. Sums of products come first (fuse_accumulate.c).
  * - Inlining a node (fuse_inline.c): no unit owns it any more, and each user evaluates it for itself. So a view is in
  *   memory only if a library or another reader needs it, and cheap work on values that are in memory anyway is
  *   recomputed instead of stored.
@@ -67,6 +67,7 @@ static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g) {
     tcc_status status = TCC_OK;
     if (tcc_fuser_create(&f, cx, g)) {
         tcc_fuser_inline_views(&f);
+        tcc_fuser_accumulate(&f);
         tcc_fuser_merge(&f);
         tcc_fuser_inline_arithmetic(&f);
         tcc_fuser_merge(&f); /* inlining makes new neighbours */

@@ -109,7 +109,7 @@ void tcc_fuser_inline_arithmetic(tcc_fuser *f) {
         int u = f->home[v];
         if (u == NONE || f->inlined[v] || (fusion != TCC_FUSION_POINT && fusion != TCC_FUSION_VIEW)) continue;
         tcc_fuser_set_members(f, &u, 1);
-        if (f->output[v] || !tcc_fuser_loaded_elsewhere(f, v)) continue;
+        if (f->output[v] || f->sum_of_products[v] || !tcc_fuser_loaded_elsewhere(f, v)) continue;
         if (find_chain(f, v, u, &chain)) try_inline(f, v, &chain, &readers);
     }
     tcc_vec_free(&chain);

@@ -235,6 +235,16 @@ static int units_to_merge(tcc_fuser *f, int a, int b, int *units) {
     return count == 2 || (count > 2 && gain_of_merge(f, units, count, &reason) > 0) ? count : 0;
 }
 
+bool tcc_fuser_try_merge(tcc_fuser *f, const int *units, int count) {
+    const char *reason;
+    const double gain = gain_of_merge(f, units, count, &reason);
+    if (gain <= 0) return false;
+    tcc_logf(f->cx->cx, TCC_LOG_FUSION, "sum of products, saves %.0f bytes:", gain);
+    for (int i = 0; i < count; i++) tcc_logf(f->cx->cx, TCC_LOG_FUSION, "    %s", unit_text(f, units[i]));
+    merge(f, units, count);
+    return tcc_fuser_fine(f);
+}
+
 void tcc_fuser_merge(tcc_fuser *f) {
     tcc_fuse_ids buffer = {0};
     f->heap.count = 0;

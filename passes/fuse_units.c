@@ -218,14 +218,15 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     f->home = tcc__malloc(sizeof(int) * count);
     f->inlined = tcc__calloc(count, sizeof(bool));
     f->output = tcc__calloc(count, sizeof(bool));
+    f->sum_of_products = tcc__calloc(count, sizeof(bool));
     f->mark = tcc__calloc(count, sizeof(int));
     f->unit_mark = tcc__calloc(count, sizeof(int));
     f->member = tcc__calloc(count, sizeof(int));
     f->draft_nodes = tcc__malloc(sizeof(tcc_node *) * count);
     f->draft_stored = tcc__malloc(sizeof(bool) * count);
-    return f->home && f->inlined && f->output && f->mark && f->unit_mark && f->member && f->draft_nodes &&
-           f->draft_stored && list_users(f) && tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK &&
-           make_units(f);
+    return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->unit_mark && f->member &&
+           f->draft_nodes && f->draft_stored && list_users(f) &&
+           tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK && make_units(f);
 }
 
 void tcc_fuser_destroy(tcc_fuser *f) {
@@ -239,7 +240,7 @@ void tcc_fuser_destroy(tcc_fuser *f) {
     tcc_vec_free(&f->nodes);
     tcc_vec_free(&f->others);
     tcc_draft_scratch_free(&f->scratch);
-    void *const arrays[] = {f->home, f->inlined,   f->output, f->first_user,  f->users,
-                            f->mark, f->unit_mark, f->member, f->draft_nodes, f->draft_stored};
+    void *const arrays[] = {f->home,      f->inlined, f->output,      f->first_user,   f->users,          f->mark,
+                            f->unit_mark, f->member,  f->draft_nodes, f->draft_stored, f->sum_of_products};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }

@@ -31,6 +31,7 @@ typedef struct tcc_fuser {
     int *home;               /* by node: the unit that owns it, or TCC_FUSE_NO_UNIT (leaves, inlined nodes) */
     bool *inlined;           /* by node */
     bool *output;            /* by node: an output of the graph */
+    bool *sum_of_products;   /* by node: an addition that is a product's epilogue */
     int *first_user, *users; /* users of node i: users[first_user[i] .. first_user[i+1]-1] */
     tcc_vec(tcc_fuse_unit) units;
     tcc_vec(tcc_fuse_candidate) heap; /* of merges */
@@ -51,10 +52,14 @@ static inline bool tcc_fuser_fine(const tcc_fuser *f) { return !f->out_of_memory
 
 /* The steps. Each logs what it does under TCC_LOG=fusion. */
 void tcc_fuser_inline_views(tcc_fuser *f); /* views and iota, which cost nothing to evaluate anywhere */
+void tcc_fuser_accumulate(tcc_fuser *f);   /* additions of products, each with its product */
 void tcc_fuser_merge(tcc_fuser *f);
 void tcc_fuser_inline_arithmetic(tcc_fuser *f);
 void tcc_fuser_move(tcc_fuser *f);
 void tcc_fuser_log_borders(tcc_fuser *f); /* why units that read one another were not merged */
+
+/* Merges the units if they may be one group and that gains. None may depend on another through a third one. */
+bool tcc_fuser_try_merge(tcc_fuser *f, const int *units, int count);
 
 /* Names the units that a draft is made of. */
 void tcc_fuser_set_members(tcc_fuser *f, const int *units, int count);

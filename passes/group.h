@@ -42,8 +42,8 @@
  *
  * In REDUCE, CONTRACT and WINDOW an output may also be a reshape of a full value: it has that value's row-major memory,
  * and nothing in the group reads it. Some outputs may be written over an input of equal size (in_step.h): a pointwise
- * one, if the group reads the input only at the same element; a full one of REDUCE that is stored in the last sweep,
- * after all reads of its point; and a scatter over its base. */
+ * one, or one of an epilogue, if the group reads the input only at the same element; a full one of REDUCE that is
+ * stored in the last sweep, after all reads of its point; and a scatter over its base. */
 #ifndef TCC_PASSES_GROUP_H
 #define TCC_PASSES_GROUP_H
 

@@ -69,6 +69,8 @@ static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_nod
             if (tcc_group_stores(group, group->nodes[i]) && scratch[i] & AT_OTHER) return false;
         return true;
     }
+    if (group->kind == TCC_GROUP_CONTRACT) /* the epilogue reads and stores element by element, operands anywhere */
+        return !(elements_read(group, input, false, NULL, scratch) & AT_OTHER);
     bool *across = (bool *)scratch + group->n_nodes;
     tcc_group_mark_across(group, across);
     for (int i = 0; i < group->n_nodes; i++)
@@ -82,7 +84,8 @@ static bool in_step(const tcc_group *group, const tcc_node *input, const tcc_nod
 
 bool tcc_group_same_element(const tcc_group *group, const tcc_node *input, const tcc_node *output) {
     if (group->kind == TCC_GROUP_SCATTER) return output == group->hero && scatters_onto(group, input);
-    if (group->kind != TCC_GROUP_POINTWISE && group->kind != TCC_GROUP_REDUCE) return false;
+    if (group->kind != TCC_GROUP_POINTWISE && group->kind != TCC_GROUP_REDUCE && group->kind != TCC_GROUP_CONTRACT)
+        return false;
     if (tcc_type_numel(&output->type) != tcc_type_numel(&input->type)) return false;
     if (tcc_type_bytes(&output->type) != tcc_type_bytes(&input->type)) return false;
     unsigned char *scratch = tcc__malloc(2 * (size_t)group->n_nodes + 1);

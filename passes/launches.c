@@ -14,6 +14,7 @@ static int count_operands(const tcc_group *group) {
 /* Pairs of an input and an output that may share memory; counts them where `out` is NULL. */
 static int list_overwrites(const tcc_group *group, const tcc_launch *launch, tcc_overwrite *out) {
     int count = 0;
+    if (group->kind == TCC_GROUP_CONTRACT) return 0; /* that depends on what runs it */
     for (int i = 0; i < launch->n_reads; i++)
         for (int k = 0; k < group->n_outputs; k++) {
             if (!tcc_group_same_element(group, launch->reads[i].node, group->outputs[k])) continue;

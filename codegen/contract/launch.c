@@ -310,6 +310,7 @@ static tcc_plan_launch *add_launch(tcc_lowering *l, const contraction *k, bool c
     launch->kernel.scratch_bytes = combine ? 0 : k->scratch_bytes;
     launch->kernel.shape = combine ? k->combine_shape : k->shape;
     launch->kernel.emit = combine ? emit_combination : emit_contraction;
+    if (combine || k->k_splits == 1) launch->kernel.in_step = tcc_body_in_step;
     launch->kernel.data = k;
     launch->kernel.transposes = !combine && !k->on_gpu && tcc_contract_calls_transpose(&k->plan);
     return launch;
