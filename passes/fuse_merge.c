@@ -5,11 +5,12 @@
 
 enum {
     NONE = TCC_FUSE_NO_UNIT,
-    MOST_SIBLINGS = 12,  /* readers of one tensor that are looked at, on either side */
-    LEAST_SHARED = 64,   /* elements that are worth reading together */
-    MOST_BETWEEN = 8,    /* units that are merged at once */
-    MOST_SEARCHED = 200, /* units among which those are looked for */
-    WIDE = 32,           /* operands from which on a concat is a copy: only views go into it. That loses little, for
+    MOST_SIBLINGS = 12,   /* readers of one tensor that are looked at, on either side */
+    LEAST_SHARED = 64,    /* elements that are worth reading together */
+    MOST_BETWEEN = 8,     /* units that are merged at once */
+    MOST_SEARCHED = 200,  /* units among which those are looked for */
+    MUCH_BYTES = 1 << 20, /* from which on memory counts more than a launch */
+    WIDE = 32,            /* operands from which on a concat is a copy: only views go into it. That loses little, for
                           * what is concatenated by dozens is mostly needed elsewhere too; and hundreds of neighbours
                           * that are asked at each step would make compile time quadratic. */
 };
@@ -119,6 +120,40 @@ static bool is_wide_concat(const tcc_fuser *f, int u) {
     return false;
 }
 
+/* Whether unit u loads node `x`, which another one stores. */
+static bool loads(const tcc_fuser *f, int u, const tcc_node *x) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++)
+            if (d->nodes[i]->operands[k] == x) return true;
+    return false;
+}
+
+/* Bytes that unit u loads of what others store: those that unit `other` does not load, and those that it does too. */
+static void count_loads(tcc_fuser *f, int u, int other, int64_t *own, int64_t *shared) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    const int stamp = ++f->stamp;
+    *own = *shared = 0;
+    for (int i = 0; i < d->n_nodes; i++)
+        for (int k = 0; k < d->nodes[i]->n_operands; k++) {
+            const tcc_node *x = d->nodes[i]->operands[k];
+            if (f->home[x->id] == NONE || f->home[x->id] == u || f->mark[x->id] == stamp) continue;
+            f->mark[x->id] = stamp;
+            *(loads(f, other, x) ? shared : own) += tcc_type_bytes(&x->type);
+        }
+}
+
+/* Two units of which neither reads the other, which load much each by itself, and less together. As one they would keep
+ * all of that alive at once: the logits of two chunks of rows. */
+static bool better_apart(tcc_fuser *f, int a, int b) {
+    int64_t of_a, of_b, shared;
+    if (reads_from(f, a, b) || reads_from(f, b, a)) return false;
+    count_loads(f, a, b, &of_a, &shared);
+    count_loads(f, b, a, &of_b, &shared);
+    const int64_t own = of_a < of_b ? of_a : of_b;
+    return own >= MUCH_BYTES && own > shared;
+}
+
 /* What merging the units would save; negative when it may not be done, with the reason. */
 static double gain_of_merge(tcc_fuser *f, const int *units, int count, const char **reason) {
     double cost = 0;
@@ -140,7 +175,10 @@ static double gain_of_merge(tcc_fuser *f, const int *units, int count, const cha
     tcc_draft d = tcc_fuser_draft_of(f, units, count);
     if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
     *reason = "it would cost more";
-    return cost - d.cost;
+    const double gain = cost - d.cost;
+    if (gain <= 0 || count > 2 || !better_apart(f, units[0], units[1])) return gain;
+    *reason = "together they would keep the inputs of both alive";
+    return -1;
 }
 
 static void sift_up(tcc_fuser *f, int at) {
