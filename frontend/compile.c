@@ -134,6 +134,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
     return (tcc_pass_options){
         .amp = m->options.mixed_precision ? &m->amp : NULL,
         .train = train,
+        .chunk_rows = m->options.chunk_rows,
         .eager = m->options.mode == TCC_MODE_EAGER,
         .target = m->selector ? &m->target[train] : NULL,
         .spec = {.optimizer = kinds[o->kind],

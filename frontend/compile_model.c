@@ -18,6 +18,9 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
                          "optimizer: betas must be in [0, 1) and momentum 0 or more");
     if (p->nesterov && p->momentum == 0)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
+    if (o->chunk_rows < 0)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "chunk_rows %lld must be at least 1, or 0 for what pays",
+                         (long long)o->chunk_rows);
     return TCC_OK;
 }
 

@@ -19,6 +19,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_LOW_COPIES,  IF_AMP,       MAY_SKIP}, /* after the updates of weights */
     {TCC_PASS_DECOMPOSE,   ALWAYS,       MUST},
     {TCC_PASS_SIMPLIFY,    ALWAYS,       MAY_SKIP}, /* layout looks for primitive patterns */
+    {TCC_PASS_CHUNK,       UNLESS_EAGER, MAY_SKIP}, /* follows rows through primitive ops */
     {TCC_PASS_LAYOUT,      UNLESS_EAGER, MAY_SKIP},
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
     {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: the library sees the norms' strides */

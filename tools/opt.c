@@ -19,6 +19,7 @@ static const char usage[] =
     "                       train-step: what it says\n"
     "  --amp=TYPE           amp: mixed precision with this low type, f16 or bf16; the pipeline has it then\n"
     "  --amp-ops=LIST       amp: other classes of ops, as gelu=fp32,take=fp32; classes low, fp32, opmath, promote\n"
+    "  --chunk-rows=N       chunk: cut every product of more rows into chunks of so many; 0: by cost\n"
     "  --eager              fuse: every op its own group\n"
     "  --target=NAME        what code would be for, which select asks: host, or a GPU's architecture, as sm_90\n"
     "  --libraries          as if the target's libraries took every call that they are asked about\n"
@@ -127,6 +128,16 @@ static bool find_form(const char *name, job *j) {
     return false;
 }
 
+static bool parse_count(const char *text, int64_t *out) {
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    *out = value;
+    if (!errno && end != text && !*end && value >= 0) return true;
+    fprintf(stderr, "tcc-opt: --chunk-rows=%s: must be a number of rows, or 0\n", text);
+    return false;
+}
+
 enum {
     PASSES = 256,
     PIPELINE,
@@ -138,6 +149,7 @@ enum {
     KEEP,
     AMP,
     AMP_OPS,
+    CHUNK_ROWS,
     EAGER,
     TARGET,
     LIBRARIES,
@@ -153,18 +165,29 @@ enum {
 
 /* 0: go on; else the exit status plus 1. */
 static int parse_options(int argc, char **argv, job *j) {
-    static const struct option options[] = {
-        {"passes", required_argument, NULL, PASSES}, {"pipeline", no_argument, NULL, PIPELINE},
-        {"train", no_argument, NULL, TRAIN},         {"optimizer", required_argument, NULL, OPTIMIZER},
-        {"momentum", no_argument, NULL, MOMENTUM},   {"nesterov", no_argument, NULL, NESTEROV},
-        {"clip-norm", no_argument, NULL, CLIP},      {"keep-gradients", no_argument, NULL, KEEP},
-        {"amp", required_argument, NULL, AMP},       {"amp-ops", required_argument, NULL, AMP_OPS},
-        {"eager", no_argument, NULL, EAGER},         {"print", required_argument, NULL, PRINT},
-        {"target", required_argument, NULL, TARGET}, {"libraries", no_argument, NULL, LIBRARIES},
-        {"dump-ir", required_argument, NULL, DUMP},  {"time", no_argument, NULL, TIME},
-        {"no-verify", no_argument, NULL, NO_VERIFY}, {"list-passes", no_argument, NULL, LIST_PASSES},
-        {"list-ops", no_argument, NULL, LIST_OPS},   {"help", no_argument, NULL, HELP},
-        {"version", no_argument, NULL, VERSION},     {0}};
+    static const struct option options[] = {{"passes", required_argument, NULL, PASSES},
+                                            {"pipeline", no_argument, NULL, PIPELINE},
+                                            {"train", no_argument, NULL, TRAIN},
+                                            {"optimizer", required_argument, NULL, OPTIMIZER},
+                                            {"momentum", no_argument, NULL, MOMENTUM},
+                                            {"nesterov", no_argument, NULL, NESTEROV},
+                                            {"clip-norm", no_argument, NULL, CLIP},
+                                            {"keep-gradients", no_argument, NULL, KEEP},
+                                            {"amp", required_argument, NULL, AMP},
+                                            {"amp-ops", required_argument, NULL, AMP_OPS},
+                                            {"chunk-rows", required_argument, NULL, CHUNK_ROWS},
+                                            {"eager", no_argument, NULL, EAGER},
+                                            {"print", required_argument, NULL, PRINT},
+                                            {"target", required_argument, NULL, TARGET},
+                                            {"libraries", no_argument, NULL, LIBRARIES},
+                                            {"dump-ir", required_argument, NULL, DUMP},
+                                            {"time", no_argument, NULL, TIME},
+                                            {"no-verify", no_argument, NULL, NO_VERIFY},
+                                            {"list-passes", no_argument, NULL, LIST_PASSES},
+                                            {"list-ops", no_argument, NULL, LIST_OPS},
+                                            {"help", no_argument, NULL, HELP},
+                                            {"version", no_argument, NULL, VERSION},
+                                            {0}};
     for (int option; (option = getopt_long(argc, argv, "h", options, NULL)) != -1;) {
         switch (option) {
         case PASSES: j->passes = optarg; break;
@@ -177,6 +200,9 @@ static int parse_options(int argc, char **argv, job *j) {
         case KEEP: j->options.keep_gradients = true; break;
         case AMP: j->options.amp = optarg; break;
         case AMP_OPS: j->options.amp_ops = optarg; break;
+        case CHUNK_ROWS:
+            if (!parse_count(optarg, &j->options.chunk_rows)) return 1 + 2;
+            break;
         case EAGER: j->options.eager = true; break;
         case TARGET: j->options.target = optarg; break;
         case LIBRARIES: j->options.libraries = true; break;

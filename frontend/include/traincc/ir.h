@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 TCC_API_BEGIN
 
@@ -45,6 +46,7 @@ typedef struct tcc_ir_options {
     bool libraries;       /* as if the target's libraries took every call that they are asked about */
     const char *amp;      /* amp: the low type, "f16" or "bf16"; NULL: the pipeline has no mixed precision */
     const char *amp_ops;  /* amp: other classes for some ops, "gelu=fp32,take=fp32"; NULL: none */
+    int64_t chunk_rows;   /* chunk: cut every product of more rows into chunks of so many; 0: by cost */
 } tcc_ir_options;
 
 /* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. *ir becomes the result; on

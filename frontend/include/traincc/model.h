@@ -91,6 +91,10 @@ typedef struct tcc_model_options {
     double loss_scale_growth;    /* factor, after loss_scale_interval updates in a row; 2 */
     double loss_scale_backoff;   /* factor, at a skipped step; 0.5 */
     int64_t loss_scale_interval; /* 2000 */
+    /* Wide work that goes row by row, as a language model's head and its loss, runs in chunks of rows where that saves
+     * much memory (passes/chunk.c), so that logits are never whole in memory. 0: what pays; N: every product of more
+     * than N rows that can be, in chunks of so many. The sum over rows in a weight's gradient depends on it. */
+    int64_t chunk_rows;
 } tcc_model_options;
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
