@@ -124,7 +124,7 @@ void tcc_scope_end(tcc_trace *t) {
 
 static void enter_full(tcc_trace *t, int change) {
     t->full_depth += change;
-    tcc_ir_set_full(t->graph, t->full_depth > 0);
+    tcc_ir_set_marks(t->graph, t->full_depth > 0 ? TCC_MARK_FULL : 0);
 }
 
 void tcc_full_precision(tcc_trace *t) {

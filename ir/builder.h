@@ -13,7 +13,7 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
                         const tcc_type *type, tcc_loc loc, bool backward);
 /* The node that equals this description, or NULL. */
 tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
-                       const tcc_type *type, bool full);
+                       const tcc_type *type, unsigned marks);
 /* Whether a state of this type can begin as the copy that it says, of an input above node number `before`. If not,
  * writes why. */
 bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc_type *type, int before, char *why,

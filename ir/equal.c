@@ -17,7 +17,7 @@ static bool match_node(const tcc_node *n, const tcc_graph *b, tcc_node **match) 
     tcc_node *few[ON_STACK], **operands = few;
     if (n->n_operands > ON_STACK && !(operands = tcc__malloc(sizeof *operands * (size_t)n->n_operands))) return false;
     for (int i = 0; i < n->n_operands; i++) operands[i] = match[n->operands[i]->id];
-    match[n->id] = tcc__ir_find(b, n->op, operands, n->n_operands, n->attrs, &n->type, n->full);
+    match[n->id] = tcc__ir_find(b, n->op, operands, n->n_operands, n->attrs, &n->type, n->marks);
     if (operands != few) tcc__free(operands);
     return match[n->id];
 }
@@ -73,7 +73,7 @@ static uint64_t hash_node(const tcc_node *n, const uint64_t *hashes) {
     uint64_t h = tcc_hash_string(0, info->text); /* not the number of the op, which another version may change */
     h = tcc_hash_add(h, tcc_attrs_hash(info->attrs, n->attrs));
     h = tcc_hash_add(h, (uint64_t)n->type.dtype);
-    if (n->full) h = tcc_hash_mix(h);
+    if (n->marks) h = tcc_hash_add(h, n->marks);
     h = tcc_hash_bytes(h, n->type.dims, sizeof n->type.dims[0] * (size_t)n->type.rank);
     if (info->flags & TCC_FLAG_COMM)
         return tcc_hash_add(h, tcc_hash_mix(hashes[n->operands[0]->id]) + tcc_hash_mix(hashes[n->operands[1]->id]));

@@ -24,7 +24,8 @@ typedef struct table {
 struct tcc_node_table {
     table nodes, strings;
     tcc_loc loc; /* for build.h */
-    bool backward, full;
+    bool backward;
+    unsigned marks;
     bool failed; /* an error was reported while building this graph */
 };
 
@@ -129,7 +130,7 @@ void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward) {
     g->table->backward = backward;
 }
 
-void tcc_ir_set_full(tcc_graph *g, bool full) { g->table->full = full; }
+void tcc_ir_set_marks(tcc_graph *g, unsigned marks) { g->table->marks = marks; }
 
 tcc_loc tcc__ir_get_loc(const tcc_graph *g) { return g->table->loc; }
 
@@ -138,11 +139,11 @@ tcc_loc tcc__ir_get_loc(const tcc_graph *g) { return g->table->loc; }
 static const tcc_attrs no_attrs;
 
 static uint64_t hash_node(tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
-                          const tcc_type *type, bool full) {
+                          const tcc_type *type, unsigned marks) {
     const tcc_op_info *info = tcc_op_get_info(op);
     if (op == TCC_OP_INPUT)
         return tcc_hash_string(op, attrs->input.name ? attrs->input.name : ""); /* the name alone is identity */
-    uint64_t h = tcc_hash_add((uint64_t)op << 1 | full, tcc_attrs_hash(info->attrs, attrs));
+    uint64_t h = tcc_hash_add((uint64_t)op << 2 | marks, tcc_attrs_hash(info->attrs, attrs));
     h = tcc_hash_add(h, (uint64_t)type->dtype);
     h = tcc_hash_bytes(h, type->dims, sizeof type->dims[0] * (size_t)type->rank);
     if (info->flags & TCC_FLAG_COMM)
@@ -160,10 +161,10 @@ static bool same_operands(const tcc_node *n, tcc_node *const *operands, int n_op
 }
 
 static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *const *operands, int n_operands,
-                      const tcc_attrs *attrs, const tcc_type *type, bool full) {
+                      const tcc_attrs *attrs, const tcc_type *type, unsigned marks) {
     size_t at = hash;
     for (tcc_node *n; (n = table_next(&g->table->nodes, hash, &at));) {
-        if (n->op == op && n->full == full && same_operands(n, operands, n_operands) &&
+        if (n->op == op && n->marks == marks && same_operands(n, operands, n_operands) &&
             tcc_type_equal(&n->type, type) && tcc_attrs_equal(tcc_op_get_info(op)->attrs, n->attrs, attrs))
             return n;
     }
@@ -171,9 +172,9 @@ static tcc_node *find(const tcc_graph *g, uint64_t hash, tcc_op op, tcc_node *co
 }
 
 tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
-                       const tcc_type *type, bool full) {
-    const uint64_t hash = hash_node(op, operands, n_operands, attrs, type, full);
-    return find(g, hash, op, operands, n_operands, attrs, type, full);
+                       const tcc_type *type, unsigned marks) {
+    const uint64_t hash = hash_node(op, operands, n_operands, attrs, type, marks);
+    return find(g, hash, op, operands, n_operands, attrs, type, marks);
 }
 
 static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name) {
@@ -186,7 +187,7 @@ static tcc_node *find_input(const tcc_graph *g, uint64_t hash, const char *name)
 bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc_type *type, int before, char *why,
                       size_t why_bytes) {
     const tcc_attrs source = {.input.name = copy->copy_of};
-    const tcc_node *of = find_input(g, hash_node(TCC_OP_INPUT, NULL, 0, &source, NULL, false), copy->copy_of);
+    const tcc_node *of = find_input(g, hash_node(TCC_OP_INPUT, NULL, 0, &source, NULL, 0), copy->copy_of);
     tcc_type same = *type;
     if (of) same.dtype = of->type.dtype;
     if (!of || of->id >= before) {
@@ -241,7 +242,7 @@ static bool round_constant(const tcc_type *type, const tcc_doubles *from, double
 }
 
 static tcc_node *build(tcc_graph *g, const tcc_node *like) {
-    uint64_t hash = hash_node(like->op, like->operands, like->n_operands, like->attrs, &like->type, like->full);
+    uint64_t hash = hash_node(like->op, like->operands, like->n_operands, like->attrs, &like->type, like->marks);
     if (like->op == TCC_OP_INPUT) {
         const tcc_node *other = find_input(g, hash, like->attrs->input.name);
         if (other) {
@@ -260,7 +261,7 @@ static tcc_node *build(tcc_graph *g, const tcc_node *like) {
         }
         return add_node(g, hash, like);
     }
-    tcc_node *n = find(g, hash, like->op, like->operands, like->n_operands, like->attrs, &like->type, like->full);
+    tcc_node *n = find(g, hash, like->op, like->operands, like->n_operands, like->attrs, &like->type, like->marks);
     if (!n) return add_node(g, hash, like);
     if (!n->loc.file) n->loc = like->loc; /* of two places, the one that is known */
     return n;
@@ -289,7 +290,7 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
                      .attrs = attrs,
                      .loc = loc,
                      .backward = backward,
-                     .full = g->table->full && op != TCC_OP_INPUT};
+                     .marks = op == TCC_OP_INPUT ? 0 : g->table->marks};
     tcc_infer q = {.diag = g->diag,
                    .loc = loc,
                    .op = op,
@@ -436,10 +437,10 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old) {
     if (!whole && !rw->to->table->failed)
         TCC_BUG(rw->to->diag, "an operand was not copied before its user: %s", tcc_node_text(old));
     bool typed = tcc_op_get_info(old->op)->flags & TCC_FLAG_TYPED;
-    tcc_ir_set_full(rw->to, old->full);
+    tcc_ir_set_marks(rw->to, old->marks);
     tcc_node *n = tcc__ir_build(rw->to, old->op, operands, old->n_operands, old->attrs, typed ? &old->type : NULL,
                                 old->loc, old->backward);
-    tcc_ir_set_full(rw->to, false);
+    tcc_ir_set_marks(rw->to, 0);
     if (operands != few) tcc__free(operands);
     return rw->map[old->id] = n;
 }

@@ -4,7 +4,7 @@
  *
  * A graph is a list of nodes in a topological order (operands before users). A node has one result. Nodes are built
  * through tcc_ir_build, which infers and checks the type and returns the node that is already there if an equal one
- * exists: equal op, operands, attributes and type is identity, so common subexpressions never arise. Nodes are
+ * exists: equal op, operands, attributes, type and marks is identity, so common subexpressions never arise. Nodes are
  * immutable once built; a pass makes a new graph (see tcc_rewrite). State enters as inputs and leaves as outputs that
  * alias them.
  *
@@ -113,6 +113,11 @@ bool tcc_op_parse(const char *text, size_t length, tcc_op *out);
 
 /* -- Nodes and graphs -- */
 
+enum {
+    TCC_MARK_FULL = 1,  /* amp leaves it in f32: the user said so */
+    TCC_MARK_REMAT = 2, /* a value of the forward pass, computed again for the backward pass (passes/remat.c) */
+};
+
 typedef struct tcc_node tcc_node;
 struct tcc_node {
     tcc_op op;
@@ -123,7 +128,7 @@ struct tcc_node {
     const tcc_attrs *attrs; /* member of the op's class: n->attrs->conv.stride; never NULL */
     tcc_loc loc;            /* the user's line */
     bool backward;          /* made by autodiff for the op at that line */
-    bool full;              /* amp leaves it in f32: the user said so. Part of a node's identity */
+    unsigned marks;         /* TCC_MARK_*; part of a node's identity */
 };
 
 typedef struct tcc_output {
@@ -249,8 +254,8 @@ tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n
 /* Location that the following builds of convenience functions (build.h) use; backward marks nodes as made by autodiff.
  */
 void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
-/* Whether the nodes that are built from now on are `full`. */
-void tcc_ir_set_full(tcc_graph *g, bool full);
+/* The marks of the nodes that are built from now on; inputs have none. */
+void tcc_ir_set_marks(tcc_graph *g, unsigned marks);
 
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc);
 /* A state that begins as `begin` everywhere, rounded to its type. */

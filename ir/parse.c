@@ -4,7 +4,7 @@
  *
  *   text      := "graph" name "{" statement* "}"
  *   name      := "@" word | "@" string
- *   statement := node "=" op [ "(" nodes ")" ] [ attrs ] ":" type [ "full" ] [ loc ]
+ *   statement := node "=" op [ "(" nodes ")" ] [ attrs ] ":" type [ "full" ] [ "remat" ] [ loc ]
  *              | "output" string node [ "alias" node [ "in_place" ] [ "via" offset ] ]
  *              | "group" kind node "nodes" "(" nodes ")" "outputs" "(" nodes ")" [ choice ]
  *              | "place" node offset
@@ -182,8 +182,10 @@ static tcc_status parse_definition(tcc_parser *p) {
     if (tcc__lex_is(&p->x, '{')) TCC_TRY(parse_attrs(p, info->attrs, &attrs));
     TCC_TRY(tcc__lex_punct(&p->x, ':'));
     TCC_TRY(parse_type(p, &type));
-    const bool full = is_word(p, "full");
+    const unsigned full = is_word(p, "full") ? TCC_MARK_FULL : 0;
     if (full) TCC_TRY(tcc__lex_next(&p->x));
+    const unsigned remat = is_word(p, "remat") ? TCC_MARK_REMAT : 0;
+    if (remat) TCC_TRY(tcc__lex_next(&p->x));
     if (is_word(p, "loc")) TCC_TRY(parse_loc(p, &loc, &backward));
 
     /* Inferred here too, so that errors are reported at the line of this text, not the user's. */
@@ -197,7 +199,7 @@ static tcc_status parse_definition(tcc_parser *p) {
                          tcc_type_text(&inferred), (long long)number, tcc_type_text(&type));
     if (q.op == TCC_OP_INPUT && p->g->inputs.count == MAX_NAMED)
         return tcc__parse_fail(p, "more than %d inputs", MAX_NAMED);
-    tcc_ir_set_full(p->g, full);
+    tcc_ir_set_marks(p->g, full | remat);
     tcc_node *n = tcc__ir_build(p->g, q.op, q.operands, q.n_operands, &attrs, q.given, loc, backward);
     if (!n) {
         tcc_note(p->x.diag, at, "in this node");

@@ -42,7 +42,8 @@ static void print_node(tcc_strbuf *b, const tcc_node *n, bool with_attrs) {
     }
     tcc_strbuf_add(b, " : ");
     tcc_type_print(b, &n->type);
-    if (n->full) tcc_strbuf_add(b, " full");
+    if (n->marks & TCC_MARK_FULL) tcc_strbuf_add(b, " full");
+    if (n->marks & TCC_MARK_REMAT) tcc_strbuf_add(b, " remat");
 }
 
 /* A name that needs no quotes: as the lexer reads a word. */

@@ -88,7 +88,7 @@ static void check_nodes(verifier *v) {
         }
         if (!check_operands(v, n) || !check_type(v, n)) continue;
         if (n->op == TCC_OP_CONSTANT) check_values(v, n);
-        const tcc_node *found = tcc__ir_find(v->g, n->op, n->operands, n->n_operands, n->attrs, &n->type, n->full);
+        const tcc_node *found = tcc__ir_find(v->g, n->op, n->operands, n->n_operands, n->attrs, &n->type, n->marks);
         if (found != n) report(v, n, "%s is %s", tcc_node_text(n), found ? "there twice" : "not in the table of nodes");
     }
 }

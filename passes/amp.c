@@ -84,7 +84,7 @@ static tcc_node *get(caster *c, const tcc_node *old, bool low) {
 /* -- One op -- */
 
 static tcc_amp_class class_of(const caster *c, const tcc_node *n) {
-    if (n->full) return TCC_AMP_FP32;
+    if (n->marks & TCC_MARK_FULL) return TCC_AMP_FP32;
     const tcc_amp_class *classes = c->spec->classes;
     return classes ? classes[n->op] : tcc_op_get_info(n->op)->amp;
 }
@@ -134,7 +134,7 @@ static bool is_weak(const caster *c, const tcc_node *n) {
     if (n->op == TCC_OP_INPUT) return n->attrs->input.role == TCC_ROLE_PARAM;
     if (n->op == TCC_OP_CONSTANT) return n->attrs->constant.values.count == 1;
     return tcc_op_get_info(n->op)->fusion == TCC_FUSION_VIEW && n->n_operands == 1 &&
-           c->forms[n->operands[0]->id].weak && !n->full;
+           c->forms[n->operands[0]->id].weak && !(n->marks & TCC_MARK_FULL);
 }
 
 /* A cast that the user wrote takes the value as it was computed. */
