@@ -92,7 +92,7 @@ tcc_tensor tcc_linear_at(tcc_tensor x, const char *name, int64_t features, const
     tcc_tensor w = stored(x.trace, name, ".weight", TCC_ROLE_PARAM,
                           options.weight_init ? *options.weight_init : torch_default, 2, (int64_t[]){features, in}, at);
     if (!w.node) return w;
-    tcc_ir_set_loc(x.trace->graph, at, false);
+    tcc_ir_set_loc(x.trace->graph, at);
     tcc_attrs_dot attrs = {.contract_a = {1, {tcc_rank(x) - 1}}, .contract_b = {1, {1}}};
     tcc_tensor y = tcc_trace_wrap(x.trace, tcc_ir_dot(x.trace->graph, x.node, w.node, &attrs));
     if (options.no_bias) return y;

@@ -37,7 +37,7 @@ tcc_dtype tcc_get_dtype(tcc_tensor x) {
 /* -- Shared by all operations -- */
 
 tcc_graph *tcc__tensor_begin(tcc_trace *t, tcc_loc at) {
-    tcc_ir_set_loc(t->graph, at, false);
+    tcc_ir_set_loc(t->graph, at);
     return t->graph;
 }
 

@@ -8,9 +8,16 @@
 
 /* -- ir.c -- */
 
-/* tcc_ir_build with the backward flag given instead of taken from tcc_ir_set_loc. */
+/* What tcc_ir_set_origin and its like have said. */
+typedef struct tcc_origin {
+    tcc_loc loc;
+    bool backward;
+    int segment;
+} tcc_origin;
+
+/* tcc_ir_build with all of the origin given. */
 tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
-                        const tcc_type *type, tcc_loc loc, bool backward);
+                        const tcc_type *type, const tcc_origin *origin);
 /* The node that equals this description, or NULL. */
 tcc_node *tcc__ir_find(const tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
                        const tcc_type *type, unsigned marks);
@@ -20,7 +27,7 @@ bool tcc__ir_can_copy(const tcc_graph *g, const tcc_attrs_input *copy, const tcc
                       size_t why_bytes);
 /* One copy of each string, in the graph's arena; NULL (reported) when memory is short. */
 const char *tcc__ir_intern(tcc_graph *g, const char *s);
-tcc_loc tcc__ir_get_loc(const tcc_graph *g); /* what tcc_ir_set_loc said */
+tcc_loc tcc__ir_get_loc(const tcc_graph *g); /* of the origin */
 void tcc__ir_fail(tcc_graph *g);             /* an error was reported: tcc_rewrite_end must not succeed */
 
 /* -- infer.c -- */

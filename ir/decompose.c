@@ -36,7 +36,7 @@ tcc_node *tcc_ir_decompose(tcc_graph *g, const tcc_node *n, tcc_node *const *ope
     }
     for (int i = 0; i < n->n_operands; i++)
         if (!operands[i]) return NULL;
-    tcc_ir_set_loc(g, n->loc, n->backward);
+    tcc_ir_set_origin(g, n);
     return definitions[n->op](g, n, operands);
 }
 

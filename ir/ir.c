@@ -23,8 +23,7 @@ typedef struct table {
 
 struct tcc_node_table {
     table nodes, strings;
-    tcc_loc loc; /* for build.h */
-    bool backward;
+    tcc_origin origin;
     unsigned marks;
     bool failed; /* an error was reported while building this graph */
 };
@@ -123,16 +122,20 @@ const char *tcc__ir_intern(tcc_graph *g, const char *s) {
     return copy;
 }
 
-void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward) {
+static void set_origin(tcc_graph *g, tcc_loc loc, bool backward, int segment) {
     /* A location whose file cannot be copied is forgotten; the failure to allocate was reported. */
-    g->table->loc = TCC_NOWHERE;
-    if (loc.file && (loc.file = tcc__ir_intern(g, loc.file))) g->table->loc = loc;
-    g->table->backward = backward;
+    if (!loc.file || !(loc.file = tcc__ir_intern(g, loc.file))) loc = TCC_NOWHERE;
+    g->table->origin = (tcc_origin){loc, backward, segment};
 }
+
+void tcc_ir_set_origin(tcc_graph *g, const tcc_node *n) { set_origin(g, n->loc, n->backward, n->segment); }
+void tcc_ir_set_backward(tcc_graph *g, tcc_loc loc) { set_origin(g, loc, true, 0); }
+void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc) { set_origin(g, loc, false, g->table->origin.segment); }
+void tcc_ir_set_segment(tcc_graph *g, int segment) { g->table->origin.segment = segment; }
 
 void tcc_ir_set_marks(tcc_graph *g, unsigned marks) { g->table->marks = marks; }
 
-tcc_loc tcc__ir_get_loc(const tcc_graph *g) { return g->table->loc; }
+tcc_loc tcc__ir_get_loc(const tcc_graph *g) { return g->table->origin.loc; }
 
 /* -- Building -- */
 
@@ -268,7 +271,8 @@ static tcc_node *build(tcc_graph *g, const tcc_node *like) {
 }
 
 tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
-                        const tcc_type *type, tcc_loc loc, bool backward) {
+                        const tcc_type *type, const tcc_origin *origin) {
+    tcc_loc loc = origin->loc;
     for (int i = 0; i < n_operands; i++) {
         if (!operands[i]) {
             tcc__ir_fail(g);
@@ -289,7 +293,8 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
                      .n_operands = n_operands,
                      .attrs = attrs,
                      .loc = loc,
-                     .backward = backward,
+                     .backward = origin->backward,
+                     .segment = op == TCC_OP_INPUT ? 0 : origin->segment,
                      .marks = op == TCC_OP_INPUT ? 0 : g->table->marks};
     tcc_infer q = {.diag = g->diag,
                    .loc = loc,
@@ -329,7 +334,8 @@ tcc_node *tcc__ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int 
 
 tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
                        const tcc_type *type, tcc_loc loc) {
-    return tcc__ir_build(g, op, operands, n_operands, attrs, type, loc, g->table->backward);
+    const tcc_origin origin = {loc, g->table->origin.backward, g->table->origin.segment};
+    return tcc__ir_build(g, op, operands, n_operands, attrs, type, &origin);
 }
 
 tcc_node *tcc_ir_input(tcc_graph *g, const char *name, tcc_role role, const tcc_type *type, tcc_loc loc) {
@@ -438,8 +444,9 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old) {
         TCC_BUG(rw->to->diag, "an operand was not copied before its user: %s", tcc_node_text(old));
     bool typed = tcc_op_get_info(old->op)->flags & TCC_FLAG_TYPED;
     tcc_ir_set_marks(rw->to, old->marks);
+    const tcc_origin origin = {old->loc, old->backward, old->segment};
     tcc_node *n = tcc__ir_build(rw->to, old->op, operands, old->n_operands, old->attrs, typed ? &old->type : NULL,
-                                old->loc, old->backward);
+                                &origin);
     tcc_ir_set_marks(rw->to, 0);
     if (operands != few) tcc__free(operands);
     return rw->map[old->id] = n;

@@ -128,6 +128,7 @@ struct tcc_node {
     const tcc_attrs *attrs; /* member of the op's class: n->attrs->conv.stride; never NULL */
     tcc_loc loc;            /* the user's line */
     bool backward;          /* made by autodiff for the op at that line */
+    int segment;            /* of the user's (tcc_checkpoint_segment), from 1; 0: in none */
     unsigned marks;         /* TCC_MARK_*; part of a node's identity */
 };
 
@@ -251,9 +252,13 @@ void tcc_graph_destroy(tcc_graph *g); /* NULL is allowed */
 /* The node for `op`. `attrs` may be NULL for class none; it is copied. `type` is needed for TYPED ops, else NULL. */
 tcc_node *tcc_ir_build(tcc_graph *g, tcc_op op, tcc_node *const *operands, int n_operands, const tcc_attrs *attrs,
                        const tcc_type *type, tcc_loc loc);
-/* Location that the following builds of convenience functions (build.h) use; backward marks nodes as made by autodiff.
- */
-void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc, bool backward);
+/* Where the nodes come from that are built from now on: loc, backward and segment, none of which is identity. The
+ * convenience functions (build.h) take all of it, tcc_ir_build all but the location. A pass says for which node it
+ * builds, autodiff and train-step for which place, and the frontend alone gives the user's line and segment. */
+void tcc_ir_set_origin(tcc_graph *g, const tcc_node *n);
+void tcc_ir_set_backward(tcc_graph *g, tcc_loc loc); /* in no segment */
+void tcc_ir_set_loc(tcc_graph *g, tcc_loc loc);
+void tcc_ir_set_segment(tcc_graph *g, int segment);
 /* The marks of the nodes that are built from now on; inputs have none. */
 void tcc_ir_set_marks(tcc_graph *g, unsigned marks);
 
@@ -285,7 +290,7 @@ typedef struct tcc_rewrite {
 
 /* Starts a rewrite: a new empty graph, with the inputs of `from` copied, all of them, in order. */
 tcc_status tcc_rewrite_begin(tcc_rewrite *rw, const tcc_graph *from);
-/* The same op on the mapped operands, with the old location. */
+/* The same op on the mapped operands, with the old origin and marks. */
 tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old);
 /* Copies the outputs through the map, and gives the new graph, or frees it when anything went wrong. */
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);

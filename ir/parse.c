@@ -20,7 +20,8 @@
  *   attrs     := "{" word "=" value { "," word "=" value } "}", the fields of attrs.def
  *   value     := integer | number | "true" | "false" | string | role | "[" [ value { "," value } ] "]"
  *   type      := element "[" [ integer { "," integer } ] "]"
- *   loc       := "loc" "(" string ":" integer [ "," "bw" ] ")" | "loc" "(" "bw" ")", bw: made by autodiff
+ *   loc       := "loc" "(" origin { "," origin } ")", each at most once and in this order; bw: made by autodiff
+ *   origin    := string [ ":" integer ] | "segment" integer | "bw"
  *
  * Words are letters, digits and _; strings have the escapes \" \\ \n \t \xHH; a comment goes from
  * // to the end of the line. An attribute that is not given is 0, false or empty. The text may come
@@ -131,23 +132,32 @@ static tcc_status parse_type(tcc_parser *p, tcc_type *out) {
     return tcc__check_type(p->x.diag, at, "type", out);
 }
 
-static tcc_status parse_loc(tcc_parser *p, tcc_loc *loc, bool *backward) {
+static tcc_status parse_loc(tcc_parser *p, tcc_origin *out) {
+    int64_t number;
     TCC_TRY(tcc__parse_word(p, "loc"));
     TCC_TRY(tcc__lex_punct(&p->x, '('));
-    if (!is_word(p, "bw")) {
-        int64_t line;
-        TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &loc->file));
+    if (!is_word(p, "segment") && !is_word(p, "bw")) {
+        TCC_TRY(tcc__lex_string(&p->x, &p->scratch, &out->loc.file));
         if (tcc__lex_is(&p->x, ':')) { /* else no file but a layer of a model */
             TCC_TRY(tcc__lex_next(&p->x));
-            if (tcc__lex_i64(&p->x, &line) != TCC_OK) return TCC_EPARSE;
-            if (line < 0 || line > INT32_MAX) return tcc__parse_fail(p, "%lld is no line number", (long long)line);
-            loc->line = (int)line;
+            if (tcc__lex_i64(&p->x, &number) != TCC_OK) return TCC_EPARSE;
+            if (number < 0 || number > INT32_MAX)
+                return tcc__parse_fail(p, "%lld is no line number", (long long)number);
+            out->loc.line = (int)number;
         }
         if (!tcc__lex_is(&p->x, ',')) return tcc__lex_punct(&p->x, ')');
         TCC_TRY(tcc__lex_next(&p->x));
     }
+    if (is_word(p, "segment")) {
+        TCC_TRY(tcc__lex_next(&p->x));
+        if (tcc__lex_i64(&p->x, &number) != TCC_OK) return TCC_EPARSE;
+        if (number < 1 || number > INT32_MAX) return tcc__parse_fail(p, "segments are numbered from 1");
+        out->segment = (int)number;
+        if (!tcc__lex_is(&p->x, ',')) return tcc__lex_punct(&p->x, ')');
+        TCC_TRY(tcc__lex_next(&p->x));
+    }
     TCC_TRY(tcc__parse_word(p, "bw"));
-    *backward = true;
+    out->backward = true;
     return tcc__lex_punct(&p->x, ')');
 }
 
@@ -165,8 +175,7 @@ static tcc_status parse_definition(tcc_parser *p) {
     tcc_infer q = {.diag = p->x.diag, .loc = at};
     tcc_attrs attrs = {0};
     tcc_type type = {0}, inferred;
-    tcc_loc loc = TCC_NOWHERE;
-    bool backward = false;
+    tcc_origin origin = {0};
 
     TCC_TRY(tcc__lex_node(&p->x, &number));
     if (number >= MAX_NODES) return tcc__parse_fail(p, "node numbers end at %d", MAX_NODES - 1);
@@ -186,7 +195,7 @@ static tcc_status parse_definition(tcc_parser *p) {
     if (full) TCC_TRY(tcc__lex_next(&p->x));
     const unsigned remat = is_word(p, "remat") ? TCC_MARK_REMAT : 0;
     if (remat) TCC_TRY(tcc__lex_next(&p->x));
-    if (is_word(p, "loc")) TCC_TRY(parse_loc(p, &loc, &backward));
+    if (is_word(p, "loc")) TCC_TRY(parse_loc(p, &origin));
 
     /* Inferred here too, so that errors are reported at the line of this text, not the user's. */
     q.attrs = &attrs;
@@ -200,7 +209,7 @@ static tcc_status parse_definition(tcc_parser *p) {
     if (q.op == TCC_OP_INPUT && p->g->inputs.count == MAX_NAMED)
         return tcc__parse_fail(p, "more than %d inputs", MAX_NAMED);
     tcc_ir_set_marks(p->g, full | remat);
-    tcc_node *n = tcc__ir_build(p->g, q.op, q.operands, q.n_operands, &attrs, q.given, loc, backward);
+    tcc_node *n = tcc__ir_build(p->g, q.op, q.operands, q.n_operands, &attrs, q.given, &origin);
     if (!n) {
         tcc_note(p->x.diag, at, "in this node");
         return TCC_EPARSE;

@@ -21,13 +21,14 @@ static void print_ids(tcc_strbuf *b, tcc_node *const *nodes, int count) {
 }
 
 static void print_loc(tcc_strbuf *b, const tcc_node *n) {
-    if (!n->loc.file && !n->backward) return;
+    if (!n->loc.file && !n->backward && !n->segment) return;
     tcc_strbuf_add(b, " loc(");
     if (n->loc.file) {
         tcc_print_quoted(b, n->loc.file);
         if (n->loc.line) tcc_strbuf_printf(b, ":%d", n->loc.line);
     }
-    if (n->backward) tcc_strbuf_add(b, n->loc.file ? ", bw" : "bw");
+    if (n->segment) tcc_strbuf_printf(b, n->loc.file ? ", segment %d" : "segment %d", n->segment);
+    if (n->backward) tcc_strbuf_add(b, n->loc.file || n->segment ? ", bw" : "bw");
     tcc_strbuf_add(b, ")");
 }
 

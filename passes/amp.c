@@ -63,7 +63,7 @@ static tcc_node *make_low(caster *c, const tcc_node *old) {
         const tcc_node *n = old;
         while (is_weak_view(c, n) && !c->forms[n->operands[0]->id].low) n = n->operands[0];
         form *f = &c->forms[n->id];
-        tcc_ir_set_loc(c->rw.to, n->loc, n->backward);
+        tcc_ir_set_origin(c->rw.to, n);
         if (n->op == TCC_OP_CONSTANT || is_weak_view(c, n)) {
             tcc_node *operand = n->n_operands ? c->forms[n->operands[0]->id].low : NULL;
             f->low = build(c, n, &operand, c->spec->low);
@@ -76,7 +76,7 @@ static tcc_node *get(caster *c, const tcc_node *old, bool low) {
     if (!is_managed(old)) return c->rw.map[old->id];
     form *f = &c->forms[old->id];
     if (low) return f->low ? f->low : make_low(c, old);
-    tcc_ir_set_loc(c->rw.to, old->loc, old->backward);
+    tcc_ir_set_origin(c->rw.to, old);
     if (!f->full) f->full = tcc_ir_cast(c->rw.to, f->low, TCC_F32);
     return f->full;
 }
@@ -124,7 +124,7 @@ static tcc_node *run(caster *c, const tcc_node *old, bool low) {
         return NULL;
     }
     for (int i = 0; i < old->n_operands; i++) operands[i] = get(c, old->operands[i], low);
-    tcc_ir_set_loc(c->rw.to, old->loc, old->backward);
+    tcc_ir_set_origin(c->rw.to, old);
     tcc_node *n = build(c, old, operands, low ? c->spec->low : TCC_F32);
     if (operands != few) tcc__free(operands);
     return n;
@@ -141,7 +141,7 @@ static bool is_weak(const caster *c, const tcc_node *n) {
 static tcc_node *run_cast(caster *c, const tcc_node *old) {
     const tcc_node *x = old->operands[0];
     tcc_node *value = get(c, x, is_managed(x) && c->forms[x->id].is_low);
-    tcc_ir_set_loc(c->rw.to, old->loc, old->backward);
+    tcc_ir_set_origin(c->rw.to, old);
     return tcc_ir_cast(c->rw.to, value, old->type.dtype);
 }
 

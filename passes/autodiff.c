@@ -96,12 +96,12 @@ static tcc_status copy_forward(const tcc_autodiff *a, tcc_rewrite *rw) {
 /* Visits the forward nodes of g from `loss` back. */
 static void sweep(tcc_autodiff *a, tcc_graph *g, tcc_node *loss) {
     if (!a->needs[loss->id]) return;
-    tcc_ir_set_loc(g, loss->loc, true);
+    tcc_ir_set_backward(g, loss->loc);
     tcc__gradient_add(a, loss, a->scale ? tcc_ir_cast(g, a->scale, loss->type.dtype) : tcc_ir_splat_like(g, loss, 1));
     for (int id = loss->id; id >= 0 && !a->failed; id--) {
         tcc_node *n = g->nodes.data[id];
         if (!a->first[id] || n->op == TCC_OP_INPUT) continue;
-        tcc_ir_set_loc(g, n->loc, true);
+        tcc_ir_set_backward(g, n->loc);
         tcc_vjp v = {a, g, n, n->operands, tcc__gradient_of(a, g, n)};
         if (v.dy) rules[n->op](&v);
     }
@@ -119,7 +119,7 @@ static tcc_status add_outputs(tcc_autodiff *a, tcc_graph *g) {
     for (int i = 0; i < a->n_inputs; i++) {
         if (!a->trainable[i]) continue;
         tcc_node *parameter = g->inputs.data[i];
-        tcc_ir_set_loc(g, parameter->loc, true);
+        tcc_ir_set_backward(g, parameter->loc);
         tcc_node *gradient = tcc__gradient_of(a, g, parameter);
         if (!a->first[parameter->id]) gradient = tcc_ir_splat_like(g, parameter, 0);
         else if (a->scale) gradient = unscaled(g, a->scale, gradient);

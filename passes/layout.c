@@ -78,7 +78,7 @@ static tcc_node *build_from(rewriter *r, const tcc_node *old, form f, const tcc_
     bool ok = true;
     for (int i = 0; i < old->n_operands; i++) ok &= (operands[i] = get(r, old->operands[i], f)) != NULL;
     if (ok) {
-        tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
+        tcc_ir_set_origin(r->rw.to, old);
         made = build(r, old, operands, attrs, type);
     }
     if (operands != few) tcc__free(operands);
@@ -152,7 +152,7 @@ static tcc_node *build_plain(rewriter *r, const tcc_node *old) {
 static tcc_node *get(rewriter *r, const tcc_node *old, form f) {
     tcc_node **at = &r->forms[f][old->id];
     if (*at) return *at;
-    tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
+    tcc_ir_set_origin(r->rw.to, old);
     if (r->flexible[old->id]) *at = f == LAST ? build_last(r, old) : build_plain(r, old);
     else *at = transpose(r, old, r->forms[f == LAST ? PLAIN : LAST][old->id], f);
     return *at;
@@ -220,7 +220,7 @@ static void visit(rewriter *r, const tcc_node *old) {
         any_last |= has_last(r, old->operands[i]);
         all_flexible &= r->flexible[old->operands[i]->id];
     }
-    tcc_ir_set_loc(r->rw.to, old->loc, old->backward);
+    tcc_ir_set_origin(r->rw.to, old);
     bool reduces = fusion == TCC_FUSION_REDUCE && old->op != TCC_OP_ARGMAX;
     bool follows = fusion == TCC_FUSION_POINT || old->op == TCC_OP_SLICE || old->op == TCC_OP_PAD ||
                    old->op == TCC_OP_CONCAT || old->op == TCC_OP_FLIP;

@@ -52,7 +52,7 @@ static tcc_status add_updates(const tcc_graph *in, tcc_graph *g) {
         const int output = next_value(g, weight);
         if (output < 0) continue;
         tcc_node *value = g->outputs.data[output].node;
-        tcc_ir_set_loc(g, copy->loc, true);
+        tcc_ir_set_backward(g, copy->loc);
         TCC_TRY(tcc_ir_output(g, copy->attrs->input.name, tcc_ir_cast(g, value, copy->type.dtype), i));
     }
     return TCC_OK;

@@ -51,7 +51,7 @@ static tcc_node *narrowed(tcc_rewrite *rw, const tcc_node *n) {
     for (int i = 0; i < n->n_operands; i++)
         operands[i] = rw->map[(i < images_of(n) ? cast_from(n->operands[i]) : n->operands[i])->id];
     const bool typed = tcc_op_get_info(n->op)->flags & TCC_FLAG_TYPED;
-    tcc_ir_set_loc(rw->to, n->loc, n->backward);
+    tcc_ir_set_origin(rw->to, n);
     return tcc_ir_build(rw->to, n->op, operands, n->n_operands, n->attrs, typed ? &n->type : NULL, n->loc);
 }
 
@@ -104,7 +104,7 @@ static void ask_all(const tcc_pass_cx *cx, const tcc_rewrite *rw, bool *taken) {
 static tcc_node *variance_of(tcc_rewrite *rw, const tcc_node *n) {
     tcc_node *x = rw->map[n->operands[0]->id];
     tcc_graph *g = rw->to;
-    tcc_ir_set_loc(g, n->loc, n->backward);
+    tcc_ir_set_origin(g, n);
     tcc_node *scale = tcc_ir_build(g, TCC_OP_BATCH_NORM_SCALE, &x, 1, n->attrs, &n->type, n->loc);
     if (!scale) return NULL;
     tcc_node *square = tcc_ir_binary(g, TCC_OP_MUL, scale, scale);

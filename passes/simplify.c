@@ -21,7 +21,7 @@ static tcc_node *all_rules(tcc_simplifier *s, tcc_node *n) {
                                               tcc__simplify_reshape, tcc__simplify_contract};
     enum { COUNT = sizeof rules / sizeof rules[0] };
     for (int i = 0; n && i < COUNT && tcc_op_get_info(n->op)->fusion != TCC_FUSION_LEAF; i++) {
-        tcc_ir_set_loc(s->g, n->loc, n->backward);
+        tcc_ir_set_origin(s->g, n);
         tcc_node *simpler = rules[i](s, n);
         if (s->g->diag->status != TCC_OK) return NULL;
         if (!simpler || simpler == n) continue;

@@ -106,7 +106,7 @@ static tcc_status add_states(builder *b) {
             b->trained.data[i].states[k] = add_state(b, &b->trained.data[i], (adam ? of_adam : of_sgd)[k]);
     if (!adam || !b->trained.count) return TCC_OK;
     const tcc_type scalar = {.dtype = TCC_I64};
-    tcc_ir_set_loc(b->g, TCC_NOWHERE, true);
+    tcc_ir_set_backward(b->g, TCC_NOWHERE);
     b->count_input = b->g->inputs.count;
     b->count = tcc_ir_binary_c(b->g, TCC_OP_ADD, tcc_ir_state(b->g, TCC_STEP_STATE, &scalar, 0, TCC_NOWHERE), 1);
     return b->count ? TCC_OK : b->g->diag->status;
@@ -300,7 +300,7 @@ static void hold_buffers(builder *b) {
 
 static tcc_status add_step(builder *b) {
     const tcc_train_spec *spec = b->spec;
-    tcc_ir_set_loc(b->g, TCC_NOWHERE, true);
+    tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
     if (b->trained.count > 0) {
         const int size = TCC_HYPER_COUNT + 2 * spec->n_groups;
@@ -317,7 +317,7 @@ static tcc_status add_step(builder *b) {
     }
     for (int i = 0; i < b->trained.count; i++) {
         const trained *t = &b->trained.data[i];
-        tcc_ir_set_loc(b->g, b->g->inputs.data[t->input]->loc, true);
+        tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
         TCC_TRY(spec->optimizer == TCC_OPTIMIZER_SGD ? update_sgd(b, t) : update_adam(b, t));
     }
     if (b->count) TCC_TRY(add_update(b, b->count_input, b->count));

@@ -145,7 +145,7 @@ static void test_elements(void **state) {
 static void test_errors_stick(void **state) {
     (void)state;
     fixture f = start();
-    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 7}, false);
+    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 7});
     tcc_node *w = tcc_ir_splat(f.g, &f32_3, 1);
     tcc_node *bad = tcc_ir_binary(f.g, TCC_OP_ADD, f.x, w);
     assert_null(bad);
@@ -188,21 +188,46 @@ static void test_locations(void **state) {
     (void)state;
     fixture f = start();
     char file[] = "model.c";
-    tcc_ir_set_loc(f.g, (tcc_loc){file, 3}, true);
+    tcc_ir_set_backward(f.g, (tcc_loc){file, 3});
     tcc_node *a = tcc_ir_unary(f.g, TCC_OP_EXP, f.x);
-    tcc_ir_set_loc(f.g, TCC_NOWHERE, false);
+    tcc_ir_set_loc(f.g, TCC_NOWHERE);
     tcc_node *b = tcc_ir_unary(f.g, TCC_OP_NEG, f.x);
     file[0] = 'M'; /* names were copied */
     assert_string_equal(a->loc.file, "model.c");
     assert_true(a->backward);
     assert_false(b->backward);
     assert_null(b->loc.file);
-    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 9}, false);
+    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 9});
     assert_ptr_equal(b, tcc_ir_unary(f.g, TCC_OP_NEG, f.x));
     assert_int_equal(b->loc.line, 9); /* the known place wins */
-    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 10}, false);
+    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 10});
     tcc_ir_unary(f.g, TCC_OP_NEG, f.x);
     assert_int_equal(b->loc.line, 9);
+    finish(&f);
+}
+
+/* The segment stays while lines change, and goes with the rest of the origin; an input is in none. */
+static void test_segments(void **state) {
+    (void)state;
+    fixture f = start();
+    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 1});
+    tcc_ir_set_segment(f.g, 3);
+    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 2});
+    const tcc_node *inside = tcc_ir_unary(f.g, TCC_OP_EXP, f.x);
+    const tcc_node *input = tcc_ir_input(f.g, "w", TCC_ROLE_PARAM, &f32_3, (tcc_loc){"m.c", 2});
+    assert_int_equal(inside->segment, 3);
+    assert_int_equal(input->segment, 0);
+    tcc_ir_set_segment(f.g, 0);
+    assert_ptr_equal(tcc_ir_unary(f.g, TCC_OP_EXP, f.x), inside); /* no identity: the first stays */
+    const tcc_node *outside = tcc_ir_unary(f.g, TCC_OP_ABS, f.x);
+    assert_int_equal(outside->segment, 0);
+    tcc_ir_set_origin(f.g, inside);
+    const tcc_node *another = tcc_ir_unary(f.g, TCC_OP_NEG, f.x);
+    assert_int_equal(another->segment, 3);
+    assert_int_equal(another->loc.line, 2);
+    tcc_ir_set_backward(f.g, inside->loc);
+    const tcc_node *gradient = tcc_ir_unary(f.g, TCC_OP_SIN, f.x);
+    assert_true(gradient->backward && gradient->loc.line == 2 && !gradient->segment);
     finish(&f);
 }
 
@@ -223,7 +248,7 @@ static void test_rewrite(void **state) {
     tcc_node *zero = tcc_ir_splat_like(f.g, f.x, 0);
     tcc_node *same = tcc_ir_binary(f.g, TCC_OP_ADD, f.x, zero);
     tcc_ir_unary(f.g, TCC_OP_EXP, f.y); /* dead */
-    tcc_ir_set_loc(f.g, (tcc_loc){"m.c", 30}, true);
+    tcc_ir_set_backward(f.g, (tcc_loc){"m.c", 30});
     tcc_node *result = tcc_ir_unary(f.g, TCC_OP_NEG, same);
     assert_int_equal(tcc_ir_output(f.g, "o", result, -1), TCC_OK);
     assert_int_equal(tcc_ir_output(f.g, "x", same, 0), TCC_OK);
@@ -296,6 +321,7 @@ int main(void) {
         cmocka_unit_test(test_errors_stick),
         cmocka_unit_test(test_inputs_and_outputs),
         cmocka_unit_test(test_locations),
+        cmocka_unit_test(test_segments),
         cmocka_unit_test(test_foreign_operand),
         cmocka_unit_test(test_rewrite),
         cmocka_unit_test(test_rewrite_fails_as_a_whole),
