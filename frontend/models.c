@@ -56,9 +56,11 @@ tcc_tensor tcc_gpt(tcc_trace *t, tcc_tensor tokens, const tcc_gpt_options *o) {
     x = tcc_dropout(tcc_add(x, tcc_slice(wpe, 0, 0, length)), o->dropout);
     for (int64_t i = 0; i < o->layers; i++) {
         tcc_scope(t, "h.%lld", (long long)i);
+        tcc_checkpoint_segment(t);
         x = tcc_add(x,
                     gpt_attention(t, tcc_layer_norm(x, "ln_1", .no_bias = !o->bias), o, &init, &residual_init, &zero));
         x = tcc_add(x, gpt_mlp(t, tcc_layer_norm(x, "ln_2", .no_bias = !o->bias), o, &init, &residual_init, &zero));
+        tcc_checkpoint_segment_end(t);
         tcc_scope_end(t);
     }
     x = tcc_layer_norm(x, "ln_f", .no_bias = !o->bias);
@@ -148,7 +150,9 @@ tcc_tensor tcc_resnet(tcc_trace *t, tcc_tensor x, const tcc_resnet_options *o) {
         for (int block = 0; block < family[f].blocks[stage]; block++) {
             int64_t stride = stage && !block ? 2 : 1;
             tcc_scope(t, "layer%d.%d", stage + 1, block);
+            tcc_checkpoint_segment(t);
             x = family[f].bottleneck ? bottleneck(t, x, planes, stride) : basic_block(t, x, planes, stride);
+            tcc_checkpoint_segment_end(t);
             tcc_scope_end(t);
         }
     }

@@ -28,6 +28,9 @@ tcc_status tcc_trace_end(tcc_trace *t, tcc_graph **out) {
                   t->scopes.count, t->prefix.text);
     if (t->full_depth)
         tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_full_precision without tcc_full_precision_end", t->full_depth);
+    if (t->segment_depth)
+        tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "%d tcc_checkpoint_segment without tcc_checkpoint_segment_end",
+                  t->segment_depth);
     tcc_strbuf_free(&t->prefix);
     tcc_vec_free(&t->scopes);
     tcc_vec_free(&t->stored);
@@ -135,6 +138,18 @@ void tcc_full_precision_end(tcc_trace *t) {
     if (!tcc_trace_is_open(t, "full_precision_end", TCC_NOWHERE)) return;
     if (t->full_depth) enter_full(t, -1);
     else tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_full_precision_end without tcc_full_precision");
+}
+
+void tcc_checkpoint_segment(tcc_trace *t) {
+    if (!tcc_trace_is_open(t, "checkpoint_segment", TCC_NOWHERE)) return;
+    if (!t->segment_depth++) tcc_ir_set_segment(t->graph, ++t->segments);
+}
+
+void tcc_checkpoint_segment_end(tcc_trace *t) {
+    if (!tcc_trace_is_open(t, "checkpoint_segment_end", TCC_NOWHERE)) return;
+    if (!t->segment_depth)
+        tcc_error(t->graph->diag, TCC_EINVAL, TCC_NOWHERE, "tcc_checkpoint_segment_end without tcc_checkpoint_segment");
+    else if (!--t->segment_depth) tcc_ir_set_segment(t->graph, 0);
 }
 
 const char *tcc_trace_name(tcc_trace *t, const char *name, const char *suffix) {

@@ -65,6 +65,8 @@ struct tcc_trace {
     tcc_vec(size_t) scopes;     /* lengths of prefix before each open scope */
     tcc_vec(tcc_node *) stored; /* input node by index in the store; NULL: not used yet in this trace */
     int full_depth;             /* open tcc_full_precision */
+    int segment_depth;          /* open tcc_checkpoint_segment */
+    int segments;               /* outermost ones so far */
     tcc_node *rng_key;          /* input "rng", made when first needed */
     int64_t next_random_id;
 };

@@ -20,6 +20,12 @@ TCC_API void tcc_scope_end(tcc_trace *t);
 /* What is computed between the two stays in float32, whatever the model's mixed precision. They may nest. */
 TCC_API void tcc_full_precision(tcc_trace *t);
 TCC_API void tcc_full_precision_end(tcc_trace *t);
+/* Activation checkpointing, as torch.utils.checkpoint and jax.checkpoint do it: with TCC_CHECKPOINTING_SEGMENTS
+ * (model.h) nothing that is computed between the two is kept for the backward pass, which computes it again from what
+ * the segment reads. The results have the same bits. Mark what repeats and ends small: a block of a transformer, a
+ * residual block. A segment within another is part of the outer one. */
+TCC_API void tcc_checkpoint_segment(tcc_trace *t);
+TCC_API void tcc_checkpoint_segment_end(tcc_trace *t);
 /* A place for errors and reports that names a part of the model instead of a line of source: `model` and the open
  * scopes, "gpt.transformer.h.0.attn". Layers add their names to it. It is for models whose users do not have the
  * source:

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT
+ * Activation checkpointing from the public API: segments that models mark, and what is refused. */
+#include "harness/check.h"
+#include "traincc/traincc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OK(cx, call)                                                            \
+    do {                                                                        \
+        if ((call) != TCC_OK) fail_msg("%s: %s", #call, tcc_context_error(cx)); \
+    } while (0)
+
+/* -- Marks -- */
+
+/* The graph of `fn` for a batch "x" f32[4,8], with origins; to be freed. */
+static char *traced(tcc_model_fn fn, tcc_mode mode) {
+    float x[4 * 8] = {0};
+    const tcc_array batch = {"x", TCC_F32, 2, {4, 8}, x};
+    tcc_context *cx;
+    tcc_model *m;
+    char *tir;
+    OK(cx, tcc_context_create(&cx));
+    OK(cx, tcc_model_create(cx, fn, NULL, &(tcc_model_options){.size = sizeof(tcc_model_options), .mode = mode}, &m));
+    OK(cx, tcc_model_compile(m, true, &batch, 1));
+    OK(cx, tcc_model_report(m, "tir", &tir));
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    return tir;
+}
+
+/* The segment of the first node of that op in the text; -1: there is none. */
+static int segment_of(const char *tir, const char *op) {
+    char text[32];
+    snprintf(text, sizeof text, "= %s(", op);
+    const char *line = strstr(tir, text);
+    if (!line) return -1;
+    const char *end = strchr(line, '\n'), *segment = strstr(line, "segment ");
+    return segment && segment < end ? atoi(segment + strlen("segment ")) : 0;
+}
+
+static void marked_model(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor x = tcc_exp(tcc_linear(tcc_input(t, "x"), "in", 8));
+    tcc_checkpoint_segment(t);
+    x = tcc_sin(x);
+    tcc_full_precision(t); /* other scopes may begin in one segment and end in another */
+    tcc_checkpoint_segment(t);
+    x = tcc_cos(x);
+    tcc_checkpoint_segment_end(t);
+    x = tcc_tanh(x);
+    tcc_checkpoint_segment_end(t);
+    x = tcc_log(x);
+    tcc_checkpoint_segment(t);
+    tcc_full_precision_end(t);
+    x = tcc_erf(x);
+    tcc_checkpoint_segment_end(t);
+    tcc_loss(t, tcc_mean(x, 0, NULL));
+}
+
+static void nodes_are_in_their_segments(void **state) {
+    (void)state;
+    static const struct {
+        const char *op;
+        int segment;
+    } cases[] = {{"exp", 0}, {"sin", 1}, {"cos", 1}, {"tanh", 1}, {"log", 0}, {"erf", 2}};
+    for (int eager = 0; eager < 2; eager++) {
+        char *tir = traced(marked_model, eager ? TCC_MODE_EAGER : TCC_MODE_DEFAULT);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            if (segment_of(tir, cases[i].op) != cases[i].segment)
+                fail_msg("%s is in segment %d, not %d:\n%s", cases[i].op, segment_of(tir, cases[i].op),
+                         cases[i].segment, tir);
+        tcc_string_free(tir);
+    }
+}
+
+static void unclosed(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_checkpoint_segment(t);
+    tcc_output(t, "y", tcc_relu(tcc_input(t, "x")));
+}
+
+static void unclosed_inside(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_checkpoint_segment(t);
+    tcc_checkpoint_segment(t);
+    tcc_output(t, "y", tcc_relu(tcc_input(t, "x")));
+}
+
+static void unopened(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_checkpoint_segment(t);
+    tcc_checkpoint_segment_end(t);
+    tcc_checkpoint_segment_end(t);
+    tcc_output(t, "y", tcc_relu(tcc_input(t, "x")));
+}
+
+static void refused_marks(void **state) {
+    (void)state;
+    static const struct {
+        tcc_model_fn fn;
+        const char *says;
+    } cases[] = {{unclosed, "1 tcc_checkpoint_segment without tcc_checkpoint_segment_end"},
+                 {unclosed_inside, "2 tcc_checkpoint_segment without tcc_checkpoint_segment_end"},
+                 {unopened, "tcc_checkpoint_segment_end without tcc_checkpoint_segment"}};
+    float x[2] = {0};
+    const tcc_array batch = {"x", TCC_F32, 1, {2}, x};
+    tcc_context *cx;
+    OK(cx, tcc_context_create(&cx));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tcc_model *m;
+        OK(cx, tcc_model_create(cx, cases[i].fn, NULL, NULL, &m));
+        assert_int_equal(tcc_model_compile(m, false, &batch, 1), TCC_EINVAL);
+        if (!strstr(tcc_context_error(cx), cases[i].says)) fail_msg("\"%s\"", tcc_context_error(cx));
+        tcc_context_clear_error(cx);
+        tcc_model_destroy(m);
+    }
+    tcc_checkpoint_segment(NULL); /* outside of a model's function: nothing happens */
+    tcc_checkpoint_segment_end(NULL);
+    tcc_context_destroy(cx);
+}
+
+/* -- The library's models, through all passes -- */
+
+enum { SAMPLES = 2, CONTEXT = 16, VOCAB = 11, IMAGE = 32 };
+
+static void text_model(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_gpt_options o = {
+        .layers = 3, .heads = 2, .width = 32, .context = CONTEXT, .vocab = VOCAB, .bias = true, .dropout = 0.1};
+    tcc_loss(t, tcc_cross_entropy(tcc_gpt(t, tcc_input(t, "x"), &o), tcc_input(t, "y")));
+}
+
+static void image_model(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_resnet_options o = {.depth = 18, .classes = 3, .width = 8, .cifar_stem = true};
+    tcc_loss(t, tcc_cross_entropy(tcc_resnet(t, tcc_input(t, "x"), &o), tcc_input(t, "y")));
+}
+
+/* The segment that a node of the library's models belongs in, by the place that it has in the text. */
+static int expected_segment(const char *place) {
+    int block, stage;
+    if (sscanf(place, "gpt.transformer.h.%d", &block) == 1) return block + 1;
+    if (sscanf(place, "resnet.layer%d.%d", &stage, &block) == 2) return 2 * (stage - 1) + block + 1;
+    return 0;
+}
+
+/* What passes make of a parameter alone, as a cast or a transpose of it, is where the parameter is: in no segment. */
+static bool is_of_parameter(const char *tir, const char *line) {
+    char input[32];
+    int operand;
+    const char *list = strchr(line, '(');
+    char end;
+    if (!list || sscanf(list, "(%%%d%c", &operand, &end) != 2 || end != ')') return false;
+    snprintf(input, sizeof input, "  %%%d = input {role=", operand);
+    return strstr(tir, input);
+}
+
+/* Checks each line; how many are in a segment. Numbers that blocks share are where they were made first, and what
+ * autodiff made is in none. */
+static int check_lines(const char *tir) {
+    int inside = 0;
+    for (const char *start = tir, *end; (end = strchr(start, '\n')); start = end + 1) {
+        char line[1024];
+        snprintf(line, sizeof line, "%.*s", (int)(end - start), start);
+        const char *loc = strstr(line, " loc("), *segment = loc ? strstr(loc, "segment ") : NULL;
+        const bool forward = !strstr(line, "= input") && !strstr(line, "bw)");
+        const bool placed = loc && loc[5] == '"';
+        if (!loc || (forward && !placed) || strstr(line, "= constant") || is_of_parameter(tir, line)) continue;
+        const int expected = forward ? expected_segment(loc + 6) : 0;
+        if ((segment ? atoi(segment + strlen("segment ")) : 0) != expected)
+            fail_msg("not in segment %d: %s", expected, line);
+        inside += expected > 0;
+    }
+    return inside;
+}
+
+static void marks_last_through_all_passes(void **state) {
+    (void)state;
+    static const char *const archs[] = {NULL, "sm_80"};
+    int32_t tokens[SAMPLES * CONTEXT] = {0}, labels[SAMPLES] = {0};
+    float images[SAMPLES * 3 * IMAGE * IMAGE] = {0};
+    const tcc_array texts[] = {{"x", TCC_I32, 2, {SAMPLES, CONTEXT}, tokens},
+                               {"y", TCC_I32, 2, {SAMPLES, CONTEXT}, tokens}},
+                    pictures[] = {{"x", TCC_F32, 4, {SAMPLES, 3, IMAGE, IMAGE}, images},
+                                  {"y", TCC_I32, 1, {SAMPLES}, labels}};
+    for (int of_images = 0; of_images < 2; of_images++)
+        for (int precision = TCC_MIXED_NONE; precision <= TCC_MIXED_BF16; precision++)
+            for (int a = 0; a < 2; a++) {
+                tcc_context *cx;
+                tcc_model *m;
+                char *tir;
+                const tcc_model_options o = {
+                    .size = sizeof o, .mixed_precision = (tcc_mixed_precision)precision, .arch = archs[a]};
+                OK(cx, tcc_context_create(&cx));
+                OK(cx, tcc_model_create(cx, of_images ? image_model : text_model, NULL, &o, &m));
+                OK(cx, tcc_model_compile(m, true, of_images ? pictures : texts, 2));
+                OK(cx, tcc_model_report(m, "tir", &tir));
+                assert_true(check_lines(tir) > 20);
+                tcc_string_free(tir);
+                tcc_model_destroy(m);
+                tcc_context_destroy(cx);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nodes_are_in_their_segments),
+        cmocka_unit_test(refused_marks),
+        cmocka_unit_test(marks_last_through_all_passes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
