@@ -154,6 +154,17 @@ static bool better_apart(tcc_fuser *f, int a, int b) {
     return own >= MUCH_BYTES && own > shared;
 }
 
+/* Whether one of the units computes a value again and another one is early. */
+static bool too_early(const tcc_fuser *f, const int *units, int count) {
+    for (int i = 0; f->backward && i < count; i++) {
+        const tcc_fuse_ids *owned = &f->units.data[units[i]].owned;
+        for (int n = 0; n < owned->count; n++)
+            for (int k = 0; k < count; k++)
+                if (k != i && tcc_fuser_too_early(f, owned->data[n], units[k])) return true;
+    }
+    return false;
+}
+
 /* What merging the units would save; negative when it may not be done, with the reason. */
 static double gain_of_merge(tcc_fuser *f, const int *units, int count, const char **reason) {
     double cost = 0;
@@ -170,6 +181,10 @@ static double gain_of_merge(tcc_fuser *f, const int *units, int count, const cha
     if (f->units.data[units[0]].update &&
         (count > 2 || (!same_parameter(f, units[0], units[1]) && !same_parameter(f, units[1], units[0])))) {
         *reason = "updates of different parameters";
+        return -1;
+    }
+    if (too_early(f, units, count)) {
+        *reason = "a value that is computed again for the backward pass waits for it";
         return -1;
     }
     tcc_draft d = tcc_fuser_draft_of(f, units, count);

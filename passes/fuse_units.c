@@ -3,6 +3,7 @@
 #include "passes/fuse_units.h"
 
 #include "ir/support/alloc.h"
+#include "passes/backward.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,14 @@ void tcc_fuser_raise_reach(tcc_fuser *f, int u) {
     tcc_vec_free(&work);
 }
 
+bool tcc_fuser_too_early(const tcc_fuser *f, int id, int u) {
+    if (!f->backward || !(f->g->nodes.data[id]->marks & TCC_MARK_REMAT)) return false;
+    const tcc_fuse_ids *owned = &f->units.data[u].owned;
+    for (int i = 0; i < owned->count; i++)
+        if (!f->backward[owned->data[i]]) return true;
+    return false;
+}
+
 /* Users of each node, as one list. */
 static bool list_users(tcc_fuser *f) {
     const tcc_graph *g = f->g;
@@ -224,6 +233,9 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     f->member = tcc__calloc(count, sizeof(int));
     f->draft_nodes = tcc__malloc(sizeof(tcc_node *) * count);
     f->draft_stored = tcc__malloc(sizeof(bool) * count);
+    bool again = false;
+    for (int i = 0; i < g->nodes.count; i++) again |= (g->nodes.data[i]->marks & TCC_MARK_REMAT) != 0;
+    if (again && !(f->backward = tcc_backward_nodes(g))) return false;
     return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->unit_mark && f->member &&
            f->draft_nodes && f->draft_stored && list_users(f) &&
            tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK && make_units(f);
@@ -240,7 +252,7 @@ void tcc_fuser_destroy(tcc_fuser *f) {
     tcc_vec_free(&f->nodes);
     tcc_vec_free(&f->others);
     tcc_draft_scratch_free(&f->scratch);
-    void *const arrays[] = {f->home,      f->inlined, f->output,      f->first_user,   f->users,          f->mark,
-                            f->unit_mark, f->member,  f->draft_nodes, f->draft_stored, f->sum_of_products};
+    void *const arrays[] = {f->home,      f->inlined, f->output,      f->first_user,   f->users,           f->mark,
+                            f->unit_mark, f->member,  f->draft_nodes, f->draft_stored, f->sum_of_products, f->backward};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }

@@ -32,6 +32,7 @@ typedef struct tcc_fuser {
     bool *inlined;           /* by node */
     bool *output;            /* by node: an output of the graph */
     bool *sum_of_products;   /* by node: an addition that is a product's epilogue */
+    bool *backward;          /* by node, where values are computed again: tcc_backward_nodes; else NULL */
     int *first_user, *users; /* users of node i: users[first_user[i] .. first_user[i+1]-1] */
     tcc_vec(tcc_fuse_unit) units;
     tcc_vec(tcc_fuse_candidate) heap; /* of merges */
@@ -81,6 +82,10 @@ void tcc_fuser_push(tcc_fuser *f, tcc_fuse_ids *v, int value); /* sets out_of_me
 
 /* Lets unit `to` own a node, or none if that is TCC_FUSE_NO_UNIT. Drafts stay as they are until a refresh. */
 void tcc_fuser_give(tcc_fuser *f, int id, int to);
+
+/* Whether node `id` is a value that is computed again and unit u has work of the forward pass: there the value would be
+ * there early, and kept. */
+bool tcc_fuser_too_early(const tcc_fuser *f, int id, int u);
 
 static inline bool tcc_fuser_is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }
 

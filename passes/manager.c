@@ -91,6 +91,7 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     case TCC_WHEN_TRAINING: return options->train;
     case TCC_WHEN_FUSING: return !options->eager;
     case TCC_WHEN_NORMS: return options->target && options->target->takes_norm;
+    case TCC_WHEN_REMAT: return options->train && options->remat;
     case TCC_WHEN_TARGET: return options->target != NULL;
     }
     return false;

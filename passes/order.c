@@ -9,7 +9,10 @@
  * Small work on many tensors waits, so that it runs together: groups that only write new states (optimizer updates),
  * and reductions to a few bytes (gradient norms). Codegen makes one launch of neighbours with equal kernels. Such
  * groups run when nothing else can, or when they keep so much memory alive that waiting would cost more than a
- * launch. */
+ * launch.
+ *
+ * A group that computes values again stands in the program right in front of the first group that needs one of them,
+ * and runs when that group waits for nothing else. */
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/launches.h"
@@ -38,15 +41,19 @@ typedef struct task {
     int waits_for;       /* groups */
     int64_t input_bytes; /* of all inputs, wherever they are */
     bool waits;          /* may wait for its like */
+    bool again;          /* computes values again */
+    int needed_at;       /* the group itself; of one that computes values again, the first other one that needs them */
     uint64_t shape;      /* equal for groups that are likely to be one kernel */
 } task;
 
 typedef struct scheduler {
     const tcc_graph *g;
     task *tasks;
+    int *program;        /* groups in the order of the program */
     int64_t *size_bytes; /* by node: in the arena */
     int *users;          /* by node: groups that load it; one more if it is copied to an output at the end */
     int *missing;        /* by group, during one run: groups that it still waits for */
+    int *missing_again;  /* of those, the ones that compute values again */
     int *left;           /* by node, during one run: users to come */
     bool *done;
     tcc_arena arena; /* of launches that are not in the graph */
@@ -121,6 +128,8 @@ static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inpu
     }
     ok &= list_overwrites(s, group, task, inputs, n_inputs);
     task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
+    task->again = true;
+    for (int i = 0; i < group->n_outputs; i++) task->again &= (group->outputs[i]->marks & TCC_MARK_REMAT) != 0;
     task->shape = (uint64_t)group->kind;
     for (int i = 0; i < group->n_nodes; i++) task->shape = mix(task->shape, (uint64_t)group->nodes[i]->op);
     task->shape = mix(task->shape, (uint64_t)n_inputs);
@@ -157,6 +166,29 @@ static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_
     return true;
 }
 
+/* Fills s->program. */
+static bool sort_program(scheduler *s) {
+    const int count = s->g->groups.count;
+    int *first = tcc__malloc(sizeof *first * ((size_t)count + 2)); /* by group: where those needed at it begin */
+    if (!first) return false;
+    for (int t = 0; t <= count + 1; t++) first[t] = 0;
+    for (int t = count - 1; t >= 0; t--) {
+        task *task = &s->tasks[t];
+        task->needed_at = task->again ? count : t;
+        for (int i = 0; i < task->after.count && task->again; i++)
+            if (s->tasks[task->after.data[i]].needed_at < task->needed_at)
+                task->needed_at = s->tasks[task->after.data[i]].needed_at;
+        first[task->needed_at + 1]++;
+    }
+    for (int t = 0; t <= count; t++) first[t + 1] += first[t];
+    for (int t = 0; t < count; t++)
+        if (s->tasks[t].again) s->program[first[s->tasks[t].needed_at]++] = t;
+    for (int t = 0; t < count; t++)
+        if (!s->tasks[t].again) s->program[first[t]++] = t;
+    tcc__free(first);
+    return true;
+}
+
 static tcc_status create(scheduler *s, const tcc_graph *g) {
     size_t nodes = (size_t)g->nodes.count + 1, groups = (size_t)g->groups.count + 1;
     *s = (scheduler){.g = g};
@@ -165,7 +197,9 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
     s->users = tcc__calloc(nodes, sizeof *s->users);
     s->left = tcc__calloc(nodes, sizeof *s->left);
     s->missing = tcc__calloc(groups, sizeof *s->missing);
+    s->missing_again = tcc__calloc(groups, sizeof *s->missing_again);
     s->done = tcc__calloc(groups, sizeof *s->done);
+    s->program = tcc__malloc(sizeof *s->program * groups);
     int *producers = tcc_group_producers(g);
     int most_inputs = 1;
     for (int t = 0; t < g->groups.count; t++) {
@@ -174,7 +208,8 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
         if (operands > most_inputs) most_inputs = operands;
     }
     tcc_node **inputs = tcc__malloc(sizeof *inputs * (size_t)most_inputs);
-    bool ok = s->tasks && s->size_bytes && s->users && s->left && s->missing && s->done && producers && inputs;
+    bool ok = s->tasks && s->size_bytes && s->users && s->left && s->missing && s->missing_again && s->done &&
+              s->program && producers && inputs;
     for (int t = 0; ok && t < g->groups.count; t++)
         for (int i = 0; i < g->groups.data[t].n_outputs; i++) {
             const tcc_node *n = g->groups.data[t].outputs[i];
@@ -184,6 +219,7 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
         }
     for (int t = 0; ok && t < g->groups.count; t++) ok = make_task(s, t, producers, inputs);
     for (int t = 0; ok && t < g->groups.count; t++) ok = let_readers_go_first(s, t, producers, inputs);
+    ok = ok && sort_program(s);
     tcc__free(producers);
     tcc__free(inputs);
     return ok ? TCC_OK : tcc_enomem(g->diag);
@@ -199,7 +235,8 @@ static void destroy(scheduler *s) {
         tcc_vec_free(&s->tasks[t].after);
     }
     tcc_arena_free(&s->arena);
-    void *const arrays[] = {s->tasks, s->size_bytes, s->users, s->left, s->missing, s->done};
+    void *const arrays[] = {s->tasks,   s->size_bytes,    s->users, s->left,
+                            s->missing, s->missing_again, s->done,  s->program};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }
 
@@ -223,15 +260,21 @@ static int64_t growth(const scheduler *s, const task *task) {
     return bytes;
 }
 
+/* Whether a group that computes values again would do so before they can be used. */
+static bool is_too_early(const scheduler *s, const task *task) {
+    return task->again && s->missing[task->needed_at] > s->missing_again[task->needed_at];
+}
+
 /* The next group that does not wait, or -1; `waiting` are the ready ones that do. */
 static int pick(const scheduler *s, way way, int_vec *waiting, int64_t *waiting_bytes, bool *failed) {
     int best = -1;
     int64_t best_growth = 0;
     waiting->count = 0;
     *waiting_bytes = 0;
-    for (int t = 0; t < s->g->groups.count; t++) {
+    for (int i = 0; i < s->g->groups.count; i++) {
+        const int t = s->program[i];
         const task *task = &s->tasks[t];
-        if (s->done[t] || s->missing[t]) continue;
+        if (s->done[t] || s->missing[t] || is_too_early(s, task)) continue;
         if (task->waits) {
             *waiting_bytes += task->input_bytes;
             if (!tcc_vec_push(waiting, t)) *failed = true;
@@ -288,7 +331,10 @@ static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
         if (--s->left[task->loads.data[i]] == 0) *live -= s->size_bytes[task->loads.data[i]];
     for (int i = 0; i < task->stores.count; i++)
         if (s->left[task->stores.data[i]] == 0) *live -= s->size_bytes[task->stores.data[i]];
-    for (int i = 0; i < task->after.count; i++) s->missing[task->after.data[i]]--;
+    for (int i = 0; i < task->after.count; i++) {
+        s->missing[task->after.data[i]]--;
+        s->missing_again[task->after.data[i]] -= task->again;
+    }
     s->done[t] = true;
 }
 
@@ -313,8 +359,12 @@ static tcc_status schedule(scheduler *s, way way, int *order, int64_t *peak) {
     *peak = 0;
     for (int t = 0; t < count; t++) {
         s->missing[t] = s->tasks[t].waits_for;
+        s->missing_again[t] = 0;
         s->done[t] = false;
     }
+    for (int t = 0; t < count; t++)
+        for (int i = 0; i < s->tasks[t].after.count; i++)
+            s->missing_again[s->tasks[t].after.data[i]] += s->tasks[t].again;
     memcpy(s->left, s->users, sizeof *s->left * (size_t)s->g->nodes.count);
     while (at < count && !failed && !stuck) {
         int t = pick(s, way, &waiting, &waiting_bytes, &failed);

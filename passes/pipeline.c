@@ -7,6 +7,7 @@
 #define IF_TRAINING TCC_WHEN_TRAINING
 #define UNLESS_EAGER TCC_WHEN_FUSING
 #define IF_NORMS TCC_WHEN_NORMS
+#define IF_REMAT TCC_WHEN_REMAT
 #define IF_TARGET TCC_WHEN_TARGET
 enum { MUST, MAY_SKIP };
 
@@ -24,6 +25,7 @@ const tcc_pipeline_step tcc_pipeline_steps[] = {
     {TCC_PASS_SIMPLIFY,    UNLESS_EAGER, MAY_SKIP}, /* transposes that layout pushed together cancel here */
     {TCC_PASS_NORMS,       IF_NORMS,     MUST},     /* after layout: the library sees the norms' strides */
     {TCC_PASS_SIMPLIFY,    IF_NORMS,     MAY_SKIP},
+    {TCC_PASS_REMAT,       IF_REMAT,     MUST},     /* tries the passes behind it */
     {TCC_PASS_FUSE,        ALWAYS,       MUST},     /* from here on the nodes stay as they are */
     {TCC_PASS_SELECT,      IF_TARGET,    MUST},     /* the last to make groups */
     {TCC_PASS_ORDER,       UNLESS_EAGER, MAY_SKIP},

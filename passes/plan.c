@@ -29,7 +29,7 @@ bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, co
     return tcc_moment_overwrites(plan->launches[later->group], moment, earlier->node, later->node);
 }
 
-static bool written_over(const tcc_plan *plan, const tcc_plan_value *v) {
+bool tcc_plan_written_over(const tcc_plan *plan, const tcc_plan_value *v) {
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *u = &plan->values.data[i];
         if (u->first == v->last && v->first < u->first && u->offset_bytes == v->offset_bytes &&
@@ -46,7 +46,7 @@ static void find_peak(const tcc_graph *g, tcc_plan *plan, int64_t *change) {
         const tcc_plan_value *v = &plan->values.data[i];
         if (v->first < 0) continue;
         change[v->first] += v->size_bytes;
-        change[written_over(plan, v) ? v->last : v->last + 1] -= v->size_bytes;
+        change[tcc_plan_written_over(plan, v) ? v->last : v->last + 1] -= v->size_bytes;
     }
     int64_t live = 0;
     for (int t = 0; t <= end; t++) {

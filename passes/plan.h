@@ -32,6 +32,8 @@ tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag);
 void tcc_plan_free(tcc_plan *plan);
 /* Whether `later` may take the memory of `earlier`, which dies in the moment that writes it. */
 bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later);
+/* Whether the plan lets another value take over the memory in the last moment of this one. */
+bool tcc_plan_written_over(const tcc_plan *plan, const tcc_plan_value *v);
 /* The moments in which a value is written first and read last; -1: never. */
 int tcc_plan_first_write(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n);
 int tcc_plan_last_read(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n);

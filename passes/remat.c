@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT
+ * remat: computes values of the forward pass again for the backward pass, so that the planned peak of memory meets a
+ * budget at the least added time.
+ *
+ * The step is planned as it is. From that plan a model is made (remat_model.h), by which values are taken, one after
+ * the other, to be computed again (remat_search.h). How many of them are needed is found by planning: the passes behind
+ * this one, from fuse on, run on the graph with the first so many, which says the peak and the predicted time that it
+ * will really have. So the budget is met by the plan, not by an estimate. The list does not depend on the budget: a
+ * smaller one takes more of it, and never less memory than a larger one allows.
+ *
+ * After Chen et al. 2016 (sublinear memory), Jain et al. 2020 (Checkmate) and XLA's rematerialization, which works on a
+ * schedule too. */
+#include "passes/remat.h"
+
+#include "ir/support/alloc.h"
+#include "passes/remat_apply.h"
+#include "passes/remat_choose.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void tcc_remat_report_free(tcc_remat_report *report) {
+    tcc_vec_free(&report->frontier);
+    tcc_vec_free(&report->values);
+    tcc_arena_free(&report->arena);
+    *report = (tcc_remat_report){0};
+}
+
+/* -- The report -- */
+
+static int by_bytes(const void *a, const void *b) {
+    const tcc_remat_value *x = a, *y = b;
+    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->text, y->text);
+}
+
+/* What may be computed again and what of it is, by the set at hand. */
+static tcc_status list_values(tcc_remat_model *m, tcc_remat_report *r, tcc_diag *diag) {
+    for (int v = 0; v < m->plan.values.count; v++) {
+        const tcc_node *n = m->plan.values.data[v].node;
+        if (!tcc_remat_may_repeat(m, v)) continue;
+        tcc_strbuf text = {0};
+        tcc_strbuf_add(&text, tcc_node_text(n));
+        if (n->loc.file) {
+            tcc_strbuf_add(&text, ", ");
+            tcc_loc_print(&text, n->loc);
+        }
+        const char *copy = text.failed ? NULL : tcc_arena_strdup(&r->arena, text.text);
+        tcc_strbuf_free(&text);
+        const tcc_remat_value value = {copy, m->plan.values.data[v].size_bytes, (int64_t)tcc_remat_cost(m, n),
+                                       m->again[n->id]};
+        if (!copy || !tcc_vec_push(&r->values, value)) return tcc_enomem(diag);
+    }
+    if (r->values.count) qsort(r->values.data, (size_t)r->values.count, sizeof *r->values.data, by_bytes);
+    return TCC_OK;
+}
+
+/* Flop of the groups that have a value that is computed again for a hero. */
+static int64_t added_flop(const tcc_remat_model *m) {
+    int64_t flop = 0;
+    for (int t = 0; t < m->g->groups.count; t++) {
+        const tcc_implementation *x = m->g->groups.data[t].implementation;
+        if (!x || m->when[m->g->groups.data[t].hero->id] == INT_MAX) continue;
+        for (int i = 0; i < x->n_launches; i++) flop += x->launches[i].flop;
+    }
+    return flop;
+}
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+/* -- The pass -- */
+
+static tcc_status copy_live(const tcc_graph *in, tcc_graph **out) {
+    tcc_rewrite rw;
+    TCC_TRY(tcc_rewrite_begin(&rw, in));
+    for (int i = 0; i < in->nodes.count; i++)
+        if (rw.live[i]) tcc_rewrite_copy(&rw, in->nodes.data[i]);
+    return tcc_rewrite_end(&rw, out);
+}
+
+static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *planned, tcc_remat_model *m,
+                         tcc_remat_report *report, tcc_graph **out) {
+    tcc_remat_choice c = {
+        .cx = cx, .spec = cx->options->remat, .g = g, .planned = planned, .model = m, .report = report};
+    tcc_status status = tcc_remat_choose(&c);
+    tcc_remat_choice_free(&c);
+    if (status == TCC_OK) status = list_values(m, report, cx->diag);
+    report->added_flop = added_flop(m);
+    return status == TCC_OK ? tcc_remat_apply(m, g, out) : status;
+}
+
+static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *report, tcc_graph **out) {
+    tcc_graph *planned;
+    tcc_remat_model model;
+    TCC_TRY(tcc_remat_plan(cx, g, &planned));
+    tcc_status status = tcc_remat_model_create(planned, cx->diag, &model);
+    if (status == TCC_OK) {
+        status = choose(cx, g, planned, &model, report, out);
+        tcc_remat_model_free(&model);
+    }
+    tcc_graph_destroy(planned);
+    return status;
+}
+
+tcc_status tcc_pass_remat(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
+    const double start = now_ms();
+    tcc_remat_report own = {0};
+    if (!cx->options || !cx->options->remat)
+        return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "remat needs a budget, or segments to compute again");
+    tcc_remat_report *report = cx->options->remat->report ? cx->options->remat->report : &own;
+    tcc_remat_report_free(report);
+    tcc_graph *g;
+    TCC_TRY(copy_live(in, &g));
+    const tcc_status status = remat(cx, g, report, out);
+    tcc_graph_destroy(g);
+    report->milliseconds = now_ms() - start;
+    tcc_remat_report_free(&own);
+    return status;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include "passes/remat_choose.h"
+
+#include "ir/support/alloc.h"
+#include "passes/plan.h"
+#include "passes/remat_apply.h"
+
+#include <stdlib.h>
+
+enum { MOST_PLANS = 9 }; /* what the search may take of compile time */
+
+/* -- The parts of a step's memory -- */
+
+static int64_t fixed_bytes(const tcc_graph *g) {
+    int64_t bytes = 0;
+    for (int i = 0; i < g->inputs.count; i++) bytes += tcc_plan_size(g->inputs.data[i]);
+    for (int i = 0; i < g->outputs.count; i++)
+        if (g->outputs.data[i].alias < 0) bytes += tcc_plan_size(g->outputs.data[i].node);
+    return bytes;
+}
+
+static int64_t predicted_ns(const tcc_graph *planned) {
+    int64_t ns = 0;
+    for (int t = 0; t < planned->groups.count; t++)
+        if (planned->groups.data[t].implementation) ns += tcc_implementation_ns(planned->groups.data[t].implementation);
+    return ns;
+}
+
+/* -- Points of the frontier -- */
+
+static bool add_point(tcc_remat_choice *c, int values, int64_t estimated_peak, int64_t peak, double added_ns) {
+    const tcc_remat_point point = {values, estimated_peak, peak, (int64_t)added_ns};
+    return tcc_vec_push(&c->report->frontier, point);
+}
+
+static tcc_status list_points(tcc_remat_choice *c) {
+    tcc_remat_evaluate(c->model);
+    bool ok = add_point(c, 0, c->model->peak, c->planned->arena_bytes, 0);
+    if (c->spec->segments) TCC_TRY(tcc_remat_list_segments(c->model, c->cx->diag, &c->moves));
+    c->marked = c->moves.count;
+    TCC_TRY(tcc_remat_list_moves(c->model, c->cx->diag, &c->moves));
+    for (int i = 0; i < c->moves.count; i++)
+        ok &= add_point(c, i + 1, c->moves.data[i].peak, -1, c->moves.data[i].added_ns);
+    return ok ? TCC_OK : tcc_enomem(c->cx->diag);
+}
+
+/* Makes a point the set at hand. */
+static void set_point(tcc_remat_choice *c, int point) {
+    for (int i = 0; i < c->moves.count; i++)
+        c->model->again[c->model->plan.values.data[c->moves.data[i].value].node->id] = i < point;
+    tcc_remat_evaluate(c->model);
+}
+
+/* Plans a point, unless that was done; its peak. */
+static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
+    tcc_remat_point *p = &c->report->frontier.data[point];
+    *peak = p->peak;
+    if (p->peak >= 0) return TCC_OK;
+    tcc_graph *g, *planned;
+    set_point(c, point);
+    TCC_TRY(tcc_remat_apply(c->model, c->g, &g));
+    const tcc_status status = tcc_remat_plan(c->cx, g, &planned);
+    tcc_graph_destroy(g);
+    TCC_TRY(status);
+    c->plans++;
+    *peak = p->peak = planned->arena_bytes;
+    p->added_ns = predicted_ns(planned) - predicted_ns(c->planned);
+    tcc_logf(c->cx->cx, TCC_LOG_MEMORY, "remat: %d values computed again: arena %lld bytes (model %lld), %+.3f ms",
+             p->values, (long long)p->peak, (long long)p->estimated_peak, 1e-6 * (double)p->added_ns);
+    const tcc_graph *least = c->least_plan ? c->least_plan : c->planned;
+    if (*peak < least->arena_bytes) {
+        tcc_graph_destroy(c->least_plan);
+        c->least_plan = planned;
+        c->least = point;
+    } else {
+        tcc_graph_destroy(planned);
+    }
+    return TCC_OK;
+}
+
+/* -- Which point -- */
+
+/* The point with the smallest peak, of some from the end to the beginning. */
+static tcc_status find_least(tcc_remat_choice *c, int *point) {
+    enum { PARTS = 8 };
+    const int more = c->report->frontier.count - 1 - c->marked;
+    int64_t peak;
+    for (int part = PARTS; part >= 0 && c->plans < MOST_PLANS; part--)
+        TCC_TRY(plan_point(c, c->marked + (int)((int64_t)more * part / PARTS), &peak));
+    *point = c->least;
+    return TCC_OK;
+}
+
+/* The first point whose planned peak is at most `bytes`: a guess by the model, then halving what lies between a point
+ * that is too large and one that is not. -1: there is none. */
+static tcc_status find_within(tcc_remat_choice *c, int64_t bytes, int *point) {
+    const tcc_remat_point *points = c->report->frontier.data;
+    const int last = c->report->frontier.count - 1;
+    int64_t peak;
+    const double planned_by_model = (double)points[0].peak / (double)points[0].estimated_peak;
+    TCC_TRY(plan_point(c, c->marked, &peak));
+    *point = peak <= bytes ? c->marked : -1;
+    if (*point >= 0) return TCC_OK;
+    int too_large = c->marked, next = c->marked + 1;
+    while (next < last && planned_by_model * (double)points[next].estimated_peak > (double)bytes) next++;
+    while (next <= last && too_large < next && c->plans < MOST_PLANS) {
+        TCC_TRY(plan_point(c, next, &peak));
+        if (peak <= bytes) *point = next;
+        else too_large = next;
+        if (*point < 0 && next == last) break;
+        const int end = *point >= 0 ? *point : last + 1;
+        if (end - too_large <= 1) break;
+        next = too_large + (end - too_large) / 2;
+    }
+    return TCC_OK;
+}
+
+static int larger_first(const void *a, const void *b) {
+    const tcc_plan_value *const *x = a, *const *y = b;
+    if ((*x)->size_bytes != (*y)->size_bytes) return (*x)->size_bytes < (*y)->size_bytes ? 1 : -1;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Notes the largest values that are alive at the peak of the smallest plan. */
+static tcc_status note_largest(tcc_remat_choice *c) {
+    enum { NOTED = 6 };
+    tcc_plan plan;
+    const tcc_graph *g = c->least_plan ? c->least_plan : c->planned;
+    TCC_TRY(tcc_plan_read(g, &plan, c->cx->diag));
+    const tcc_plan_value **alive = tcc__malloc(sizeof(void *) * (size_t)(plan.values.count + 1));
+    int count = 0;
+    for (int v = 0; alive && v < plan.values.count; v++)
+        if (plan.values.data[v].first <= plan.peak_moment && plan.peak_moment <= plan.values.data[v].last)
+            alive[count++] = &plan.values.data[v];
+    if (count) qsort(alive, (size_t)count, sizeof *alive, larger_first);
+    for (int i = 0; i < count && i < NOTED; i++)
+        tcc_note(c->cx->diag, alive[i]->node ? alive[i]->node->loc : TCC_NOWHERE, "%lld bytes: %s",
+                 (long long)alive[i]->size_bytes, tcc_plan_value_text(g, alive[i]));
+    tcc__free(alive);
+    tcc_plan_free(&plan);
+    return alive ? TCC_OK : TCC_ENOMEM;
+}
+
+static tcc_status report_too_small(tcc_remat_choice *c, int64_t arena_bytes) {
+    int point;
+    TCC_TRY(find_least(c, &point));
+    const int64_t fixed = c->report->fixed_bytes, least = c->report->frontier.data[point].peak;
+    tcc_status status;
+    if (arena_bytes <= 0)
+        status =
+            tcc_error(c->cx->diag, TCC_ENOMEM, TCC_NOWHERE,
+                      "the memory budget of %lld bytes is less than parameters, optimizer state, batch and outputs "
+                      "alone need: %lld; a step needs at least %lld",
+                      (long long)(arena_bytes + fixed), (long long)fixed, (long long)(fixed + least));
+    else
+        status = tcc_error(c->cx->diag, TCC_ENOMEM, TCC_NOWHERE,
+                           "the memory budget of %lld bytes cannot be met: a step needs at least %lld, %lld of it for "
+                           "parameters, optimizer state, batch and outputs",
+                           (long long)(arena_bytes + fixed), (long long)(fixed + least), (long long)fixed);
+    tcc_note(c->cx->diag, TCC_NOWHERE, "a smaller batch helps, or bf16 (mixed precision), which halves activations");
+    note_largest(c);
+    return status;
+}
+
+static tcc_status choose_point(tcc_remat_choice *c, int *point) {
+    const tcc_remat_spec *spec = c->spec;
+    int64_t bytes = 0, ignored;
+    switch (spec->budget) {
+    case TCC_BUDGET_NONE: *point = c->marked; return plan_point(c, c->marked, &ignored);
+    case TCC_BUDGET_LEAST: return find_least(c, point);
+    case TCC_BUDGET_BYTES: bytes = spec->bytes - c->report->fixed_bytes; break;
+    case TCC_BUDGET_SHARE: bytes = (int64_t)(spec->share * (double)c->planned->arena_bytes); break;
+    }
+    TCC_TRY(find_within(c, bytes, point));
+    return *point < 0 ? report_too_small(c, bytes) : TCC_OK;
+}
+
+tcc_status tcc_remat_choose(tcc_remat_choice *c) {
+    c->report->fixed_bytes = fixed_bytes(c->g);
+    TCC_TRY(list_points(c));
+    TCC_TRY(choose_point(c, &c->report->taken));
+    set_point(c, c->report->taken);
+    return TCC_OK;
+}
+
+void tcc_remat_choice_free(tcc_remat_choice *c) {
+    tcc_vec_free(&c->moves);
+    tcc_graph_destroy(c->least_plan);
+    c->least_plan = NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT
+ * How much of the search's list is computed again: points of the frontier of peak against time, planned until one meets
+ * the budget. */
+#ifndef TCC_PASSES_REMAT_CHOOSE_H
+#define TCC_PASSES_REMAT_CHOOSE_H
+
+#include "passes/pass.h"
+#include "passes/remat.h"
+#include "passes/remat_search.h"
+
+typedef struct tcc_remat_choice {
+    tcc_pass_cx *cx;
+    const tcc_remat_spec *spec;
+    const tcc_graph *g;       /* live nodes alone, inputs first, so that the passes that follow keep their numbers */
+    const tcc_graph *planned; /* g, in which nothing is computed again */
+    tcc_remat_model *model;   /* of `planned` */
+    tcc_remat_moves moves;    /* point i of the frontier is the first i of them */
+    int marked;               /* how many of them the user's segments ask for */
+    tcc_remat_report *report;
+    int plans;             /* how many points were planned */
+    tcc_graph *least_plan; /* of those, the one with the smallest peak, and */
+    int least;             /* its point */
+} tcc_remat_choice;
+
+/* Makes the moves and the frontier, and the chosen point the set at hand of the model. Errors: TCC_ENOMEM for a budget
+ * that cannot be met, which says what the smallest peak is and what is alive then. */
+tcc_status tcc_remat_choose(tcc_remat_choice *c);
+void tcc_remat_choice_free(tcc_remat_choice *c);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "passes/remat_model.h"
+
+#include "ir/support/alloc.h"
+#include "passes/fuse.h"
+#include "passes/launches.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* Values that are smaller than this part of the peak stay: they would save nothing, and most are statistics of rows,
+ * from which much else is computed. */
+static const double small_part = 1.0 / 2000;
+
+/* -- What the plan says -- */
+
+static bool is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }
+
+static bool is_work_of_elements(const tcc_node *n) {
+    const tcc_fusion_class fusion = tcc_fusion_of(n);
+    return fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW || fusion == TCC_FUSION_INDEX;
+}
+
+/* Time of a byte of traffic, as the target predicts it for the work of elements. */
+static double traffic_time(const tcc_graph *g) {
+    double bytes = 0, ns = 0;
+    for (int t = 0; t < g->groups.count; t++) {
+        const tcc_implementation *x = g->groups.data[t].implementation;
+        if (!x || g->groups.data[t].kind != TCC_GROUP_POINTWISE) continue;
+        for (int i = 0; i < x->n_launches; i++) bytes += (double)x->launches[i].bytes, ns += (double)x->launches[i].ns;
+    }
+    static const double without_target = 0.1; /* 10 GB/s */
+    return bytes > 0 && ns > 0 ? ns / bytes : without_target;
+}
+
+static void predict_times(tcc_remat_model *m) {
+    const tcc_graph *g = m->g;
+    m->ns_per_byte = traffic_time(g);
+    for (int i = 0; i < g->nodes.count; i++) {
+        const tcc_node *n = g->nodes.data[i];
+        m->node_ns[i] = is_leaf(n) ? 0 : tcc_op_cost(n->op) * (double)tcc_type_numel(&n->type) * m->ns_per_byte;
+    }
+    for (int t = 0; t < g->groups.count; t++) {
+        const tcc_group *group = &g->groups.data[t];
+        const tcc_implementation *x = group->implementation;
+        if (x && !is_work_of_elements(group->hero)) m->node_ns[group->hero->id] = (double)tcc_implementation_ns(x);
+    }
+}
+
+static bool is_late_group(const tcc_remat_model *m, int t) { return m->plan.start[t] > m->plan.peak_moment; }
+
+/* A node is late where no group before evaluates it. */
+static void mark_late(tcc_remat_model *m) {
+    for (int i = 0; i < m->g->nodes.count; i++) m->late[i] = !is_leaf(m->g->nodes.data[i]);
+    for (int t = 0; t < m->g->groups.count; t++)
+        for (int i = 0; i < m->g->groups.data[t].n_nodes && !is_late_group(m, t); i++)
+            m->late[m->g->groups.data[t].nodes[i]->id] = false;
+}
+
+static void read_life(tcc_remat_model *m, const tcc_launch_value *used, int moment, bool late) {
+    const int v = used->node ? m->value_of[used->node->id] : -1;
+    if (v < 0) return;
+    tcc_remat_life *life = &m->lives[v];
+    if (!late) life->early_end = moment;
+    else if (moment < life->late_begin) life->late_begin = moment;
+}
+
+static void read_lives(tcc_remat_model *m) {
+    for (int v = 0; v < m->plan.values.count; v++) {
+        m->lives[v] = (tcc_remat_life){-1, INT_MAX, tcc_plan_written_over(&m->plan, &m->plan.values.data[v])};
+        if (m->plan.values.data[v].node) m->value_of[m->plan.values.data[v].node->id] = v;
+    }
+    for (int t = 0; t < m->g->groups.count; t++) {
+        const tcc_implementation *x = m->plan.launches[t];
+        const bool late = is_late_group(m, t);
+        for (int i = 0; i < x->n_launches; i++) {
+            const tcc_launch *launch = &x->launches[i];
+            const int moment = m->plan.start[t] + tcc_launch_moment(x, i);
+            for (int k = 0; k < launch->n_writes; k++) read_life(m, &launch->writes[k], moment, late);
+            for (int k = 0; k < launch->n_reads; k++) read_life(m, &launch->reads[k], moment, late);
+        }
+        for (int i = 0; i < m->g->groups.data[t].n_outputs; i++) m->stored[m->g->groups.data[t].outputs[i]->id] = true;
+    }
+}
+
+tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_remat_model *out) {
+    const size_t nodes = (size_t)planned->nodes.count + 1;
+    *out = (tcc_remat_model){.g = planned};
+    tcc_remat_model *m = out;
+    TCC_TRY(tcc_plan_read(planned, &m->plan, diag));
+    const size_t values = (size_t)m->plan.values.count + 1;
+    m->moments = m->plan.start[planned->groups.count] + 1;
+    m->late = tcc__malloc(sizeof *m->late * nodes);
+    m->value_of = tcc__malloc(sizeof *m->value_of * nodes);
+    m->stored = tcc__calloc(nodes, sizeof *m->stored);
+    m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
+    m->lives = tcc__malloc(sizeof *m->lives * values);
+    m->again = tcc__calloc(nodes, sizeof *m->again);
+    m->stale = tcc__calloc(nodes, sizeof *m->stale);
+    m->when = tcc__malloc(sizeof *m->when * nodes);
+    m->needed = tcc__malloc(sizeof *m->needed * values);
+    m->last = tcc__malloc(sizeof *m->last * values);
+    m->profile = tcc__malloc(sizeof *m->profile * ((size_t)m->moments + 2));
+    m->mark = tcc__calloc(nodes, sizeof *m->mark);
+    m->stack = tcc__malloc(sizeof *m->stack * nodes);
+    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->lives || !m->again || !m->stale || !m->when ||
+        !m->needed || !m->last || !m->profile || !m->mark || !m->stack) {
+        tcc_remat_model_free(m);
+        return tcc_enomem(diag);
+    }
+    for (int i = 0; i < planned->nodes.count; i++) m->value_of[i] = -1;
+    mark_late(m);
+    read_lives(m);
+    predict_times(m);
+    tcc_remat_evaluate(m);
+    return TCC_OK;
+}
+
+void tcc_remat_model_free(tcc_remat_model *m) {
+    void *const arrays[] = {m->late, m->value_of, m->stored, m->node_ns, m->lives, m->again, m->stale,
+                            m->when, m->needed,   m->last,   m->profile, m->mark,  m->stack};
+    for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
+    tcc_plan_free(&m->plan);
+    *m = (tcc_remat_model){0};
+}
+
+/* -- Questions -- */
+
+bool tcc_remat_may_repeat(const tcc_remat_model *m, int value) {
+    const tcc_plan_value *v = &m->plan.values.data[value];
+    const tcc_remat_life *life = &m->lives[value];
+    return v->node && !m->late[v->node->id] && life->early_end >= 0 && life->late_begin != INT_MAX &&
+           (double)v->size_bytes > small_part * (double)m->plan.peak_bytes;
+}
+
+bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {
+    if (is_leaf(n)) return true;
+    if (!m->stored[n->id] || m->again[n->id]) return false;
+    const int v = m->value_of[n->id];
+    if (v < 0 || m->lives[v].late_begin != INT_MAX) return true; /* in a binding, or kept for late work */
+    return (double)m->plan.values.data[v].size_bytes <= small_part * (double)m->plan.peak_bytes;
+}
+
+/* -- The effect of a set -- */
+
+/* Late work has what is available, and what it evaluates for itself from such values. */
+static void mark_stale(tcc_remat_model *m) {
+    for (int i = 0; i < m->g->nodes.count; i++) {
+        const tcc_node *n = m->g->nodes.data[i];
+        m->stale[i] = false;
+        if (m->late[i] || tcc_remat_available(m, n)) continue;
+        m->stale[i] = m->stored[i];
+        for (int k = 0; k < n->n_operands; k++) m->stale[i] |= m->stale[n->operands[k]->id];
+    }
+}
+
+static void need(tcc_remat_model *m, const tcc_node *n, int moment) {
+    const int v = m->value_of[n->id];
+    if (v < 0) return;
+    if (moment < m->needed[v]) m->needed[v] = moment;
+    if (moment > m->last[v]) m->last[v] = moment;
+}
+
+/* When each node is computed again: before the first late group that needs it, directly or for another. */
+static void find_moments(tcc_remat_model *m) {
+    const tcc_graph *g = m->g;
+    for (int i = 0; i < g->nodes.count; i++) m->when[i] = INT_MAX;
+    for (int v = 0; v < m->plan.values.count; v++) {
+        m->needed[v] = m->lives[v].late_begin;
+        m->last[v] = m->plan.values.data[v].last;
+    }
+    for (int t = 0; t < g->groups.count; t++) {
+        const tcc_group *group = &g->groups.data[t];
+        const int moment = m->plan.start[t];
+        if (!is_late_group(m, t)) continue;
+        for (int i = 0; i < group->n_nodes; i++)
+            for (int k = 0; k < group->nodes[i]->n_operands; k++) {
+                const int id = group->nodes[i]->operands[k]->id;
+                if (m->stale[id] && moment < m->when[id]) m->when[id] = moment;
+            }
+    }
+    m->added_ns = 0;
+    for (int i = g->nodes.count - 1; i >= 0; i--) {
+        const tcc_node *n = g->nodes.data[i];
+        if (m->when[i] == INT_MAX) continue;
+        m->added_ns += m->node_ns[i];
+        if (m->again[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            if (tcc_remat_available(m, x)) need(m, x, m->when[i]);
+            else if (m->when[i] < m->when[x->id]) m->when[x->id] = m->when[i];
+        }
+    }
+}
+
+static void live(tcc_remat_model *m, int first, int last, int64_t bytes) {
+    if (last < first) return;
+    m->profile[first] += bytes;
+    m->profile[last + 1] -= bytes;
+}
+
+/* Memory that the group which computes `n` takes for itself. */
+static int64_t scratch_bytes(const tcc_remat_model *m, int t) {
+    int64_t bytes = 0;
+    for (int i = 0; i < m->plan.launches[t]->n_temporaries; i++)
+        bytes += tcc_plan_aligned(m->plan.launches[t]->temporaries[i].size_bytes);
+    return bytes;
+}
+
+static void add_values(tcc_remat_model *m) {
+    for (int v = 0; v < m->plan.values.count; v++) {
+        const tcc_plan_value *value = &m->plan.values.data[v];
+        const tcc_node *n = value->node;
+        if (value->first < 0) continue;
+        const int when = n ? m->when[n->id] : INT_MAX;
+        const int last = m->last[v] - (m->lives[v].written_over && m->last[v] == value->last);
+        if (!n || !m->again[n->id]) {
+            live(m, value->first, last, value->size_bytes);
+            if (when != INT_MAX) live(m, when, when, value->size_bytes); /* on the way to another value */
+            continue;
+        }
+        live(m, value->first, m->lives[v].early_end, value->size_bytes);
+        if (when != INT_MAX) live(m, when, last, value->size_bytes);
+    }
+}
+
+void tcc_remat_evaluate(tcc_remat_model *m) {
+    mark_stale(m);
+    find_moments(m);
+    memset(m->profile, 0, sizeof *m->profile * ((size_t)m->moments + 2));
+    add_values(m);
+    for (int t = 0; t < m->g->groups.count; t++) {
+        const int when = m->when[m->g->groups.data[t].hero->id];
+        if (when != INT_MAX) live(m, when, when, scratch_bytes(m, t));
+    }
+    int64_t alive = 0;
+    m->peak = 0;
+    for (int i = 0; i < m->moments; i++) {
+        alive = m->profile[i] += alive;
+        if (alive <= m->peak) continue;
+        m->peak = alive;
+        m->peak_moment = i;
+    }
+}
+
+/* -- The cost of one more -- */
+
+double tcc_remat_cost(tcc_remat_model *m, const tcc_node *n) {
+    double ns = m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+    int waiting = 0;
+    m->mark[n->id] = ++m->stamp;
+    m->stack[waiting++] = n;
+    while (waiting) {
+        n = m->stack[--waiting];
+        ns += m->node_ns[n->id];
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            if (m->mark[x->id] == m->stamp) continue;
+            m->mark[x->id] = m->stamp;
+            if (!tcc_remat_available(m, x)) {
+                if (m->when[x->id] == INT_MAX) m->stack[waiting++] = x;
+            } else if (x->op != TCC_OP_CONSTANT) {
+                ns += m->ns_per_byte * (double)tcc_type_bytes(&x->type);
+            }
+        }
+    }
+    return ns;
+}

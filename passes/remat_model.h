@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT
+ * A model of a training step's memory and time, in which the effect of computing a value again is a matter of
+ * microseconds. It is made from the planned step in which nothing is computed again: the values that this stores, the
+ * moments in which they live, and the predicted times of its groups.
+ *
+ * The plan's peak parts the step: what runs up to that moment is early (the forward pass, and a little more), the rest is
+ * late. A value is `again` where it is released after its last early use and computed again, once, just before late
+ * work needs it first. Computing it again starts from what is there at that time: parameters, the batch, values that
+ * are kept for late work anyway, and small ones. What lies between is computed again with it. Work that late groups
+ * evaluate for themselves, from values that are there, stays as it is. */
+#ifndef TCC_PASSES_REMAT_MODEL_H
+#define TCC_PASSES_REMAT_MODEL_H
+
+#include "passes/plan.h"
+
+/* A value that is stored in the arena, by index in plan.values. */
+typedef struct tcc_remat_life {
+    int early_end;     /* the last early moment that writes or reads it; -1: none */
+    int late_begin;    /* the first late one that does; INT_MAX: none */
+    bool written_over; /* what dies with it, another value takes over in its last moment */
+} tcc_remat_life;
+
+typedef struct tcc_remat_model {
+    const tcc_graph *g; /* planned; borrowed */
+    tcc_plan plan;
+    int moments;
+    bool *late;            /* by node: no early group evaluates it */
+    int *value_of;         /* by node: index in plan.values; -1: it is not in the arena */
+    bool *stored;          /* by node: some group stores it */
+    double *node_ns;       /* by node: time to evaluate it once more, where it is not loaded */
+    double ns_per_byte;    /* of traffic */
+    tcc_remat_life *lives; /* by value */
+    /* The set at hand, and what follows from it (tcc_remat_evaluate): */
+    bool *again;      /* by node: a stored value that is computed again */
+    bool *stale;      /* by node: late work cannot have it without computing something again */
+    int *when;        /* by node: the moment before which it is computed again; INT_MAX: never */
+    int *needed;      /* by value: the first late moment that reads it; INT_MAX: none */
+    int *last;        /* by value: the last one */
+    int64_t *profile; /* by moment: bytes alive */
+    int64_t peak;
+    int peak_moment;
+    double added_ns;
+    int *mark, stamp; /* by node: scratch of tcc_remat_cost, as is */
+    const tcc_node **stack;
+} tcc_remat_model;
+
+/* `planned` has groups and places, and stays the caller's. */
+tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_remat_model *out);
+void tcc_remat_model_free(tcc_remat_model *m);
+
+/* Whether a node's value is there for late work, as it is kept. */
+bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n);
+/* Whether a stored value may be computed again at all: early work makes it, late work reads it, and it is large
+ * enough to matter. */
+bool tcc_remat_may_repeat(const tcc_remat_model *m, int value);
+/* Brings all that follows from m->again up to date. */
+void tcc_remat_evaluate(tcc_remat_model *m);
+/* The predicted time that computing `n` again, too, would add to the set at hand. */
+double tcc_remat_cost(tcc_remat_model *m, const tcc_node *n);
+
+#endif
