@@ -136,6 +136,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
         .train = train,
         .chunk_rows = m->options.chunk_rows,
         .eager = m->options.mode == TCC_MODE_EAGER,
+        .remat = tcc__model_remat(m, train),
         .target = m->selector ? &m->target[train] : NULL,
         .spec = {.optimizer = kinds[o->kind],
                  .momentum = o->momentum > 0,

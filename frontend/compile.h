@@ -8,6 +8,7 @@
 #include "codegen/select.h"
 #include "frontend/trace.h"
 #include "passes/pass.h"
+#include "passes/remat.h"
 #include "passes/train_step.h"
 #include "runtime/device.h"
 #include "runtime/exec.h"
@@ -53,6 +54,8 @@ struct tcc_model {
     tcc_model_options options;
     tcc_amp_spec amp; /* where options.mixed_precision is on */
     tcc_amp_class amp_classes[TCC_OP_COUNT];
+    tcc_remat_spec remat;           /* of options.checkpointing and memory_budget */
+    bool budget_of_device;          /* remat.bytes is what the device has; 0: it was not asked yet */
     char *dump_dir;                 /* copy of options.dump_dir, or NULL */
     tcc_device *device;             /* NULL: code is made for `arch`, and nothing runs */
     char device_name[32], arch[16]; /* "cuda:0", "sm_90"; arch is empty on the CPU */
@@ -81,6 +84,10 @@ tcc_status tcc__model_selector(tcc_model *m);
 tcc_status tcc__model_trace(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_graph **out);
 /* Pass options for this model; `groups` is room for one entry a parameter of the graph. */
 tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups);
+/* In compile_budget.c. Reads options.checkpointing and memory_budget. */
+tcc_status tcc__model_read_budget(tcc_model *m);
+/* What the passes are to compute again in a program; NULL: nothing. */
+const tcc_remat_spec *tcc__model_remat(tcc_model *m, bool train);
 /* Checks that a program and the state it brings fit the device. Errors: TCC_ENOMEM, which names the largest tensors. */
 tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p);
 /* Generates code for a planned graph; `dump_dir` may be NULL. */

@@ -9,6 +9,7 @@
 #include "passes/dump.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
+#include "passes/remat_budget.h"
 
 #include <string.h>
 
@@ -98,6 +99,27 @@ static tcc_status read_amp(tcc_diag *diag, const tcc_ir_options *options, tcc_am
     return options->amp_ops ? tcc_amp_parse(diag, options->amp_ops, classes) : TCC_OK;
 }
 
+/* What options->checkpointing and memory_budget say. */
+static tcc_status read_budget(tcc_diag *diag, const tcc_ir_options *options, tcc_remat_spec *spec) {
+    static const char *const modes[] = {"auto", "none", "segments"};
+    const char *mode = options->checkpointing ? options->checkpointing : modes[0], *budget = options->memory_budget;
+    bool of_device = false;
+    int i = 0;
+    while (i < 3 && strcmp(modes[i], mode) != 0) i++;
+    if (i == 3) return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "checkpointing '%s': auto, none or segments", mode);
+    spec->segments = i == 2;
+    if (budget && !tcc_budget_parse(budget, spec, &of_device))
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "memory budget '%s': must be %s", budget, tcc_budget_forms);
+    if (of_device)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "memory budget '%s': there is no device to ask; give its memory, as in \"80GiB\"", budget);
+    if (i == 1 && spec->budget != TCC_BUDGET_NONE)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "memory budget '%s' with checkpointing none: then nothing may be computed again to meet it",
+                         budget);
+    return TCC_OK;
+}
+
 tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tcc_ir_options *given) {
     tcc_diag_begin(&cx->diag);
     tcc_ir_options options = {0};
@@ -117,6 +139,9 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
     tcc_amp_class amp_classes[TCC_OP_COUNT];
     TCC_TRY(read_amp(&cx->diag, &options, &amp, amp_classes));
     if (amp.low != TCC_F32) pass_options.amp = &amp;
+    tcc_remat_spec remat = {0};
+    TCC_TRY(read_budget(&cx->diag, &options, &remat));
+    if (remat.segments || remat.budget != TCC_BUDGET_NONE) pass_options.remat = &remat;
     tcc_pass_cx pass_cx = {cx, &cx->diag, &pass_options};
     tcc_manager_options manager = {.dump_dir = options.dump_dir, .verify = !options.no_verify};
     tcc_selector *selector;

@@ -89,6 +89,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     m->lr = options.optimizer.lr;
     m->store.seed = options.seed;
     tcc_status status = read_precision(m);
+    if (status == TCC_OK) status = tcc__model_read_budget(m);
     if (status == TCC_OK && options.dump_dir && !(m->dump_dir = tcc__strdup(options.dump_dir)))
         status = tcc_enomem(&cx->diag);
     if (status == TCC_OK) status = tcc__model_open_device(m);

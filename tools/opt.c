@@ -20,6 +20,8 @@ static const char usage[] =
     "  --amp=TYPE           amp: mixed precision with this low type, f16 or bf16; the pipeline has it then\n"
     "  --amp-ops=LIST       amp: other classes of ops, as gelu=fp32,take=fp32; classes low, fp32, opmath, promote\n"
     "  --chunk-rows=N       chunk: cut every product of more rows into chunks of so many; 0: by cost\n"
+    "  --checkpointing=MODE remat: auto (default), none or segments; segments computes those that are marked again\n"
+    "  --memory-budget=SIZE remat: compute values again until a step takes 1.5GiB, or 50% of its arena, or min\n"
     "  --eager              fuse: every op its own group\n"
     "  --target=NAME        what code would be for, which select asks: host, or a GPU's architecture, as sm_90\n"
     "  --libraries          as if the target's libraries took every call that they are asked about\n"
@@ -150,6 +152,8 @@ enum {
     AMP,
     AMP_OPS,
     CHUNK_ROWS,
+    CHECKPOINTING,
+    BUDGET,
     EAGER,
     TARGET,
     LIBRARIES,
@@ -176,6 +180,8 @@ static int parse_options(int argc, char **argv, job *j) {
                                             {"amp", required_argument, NULL, AMP},
                                             {"amp-ops", required_argument, NULL, AMP_OPS},
                                             {"chunk-rows", required_argument, NULL, CHUNK_ROWS},
+                                            {"checkpointing", required_argument, NULL, CHECKPOINTING},
+                                            {"memory-budget", required_argument, NULL, BUDGET},
                                             {"eager", no_argument, NULL, EAGER},
                                             {"print", required_argument, NULL, PRINT},
                                             {"target", required_argument, NULL, TARGET},
@@ -203,6 +209,8 @@ static int parse_options(int argc, char **argv, job *j) {
         case CHUNK_ROWS:
             if (!parse_count(optarg, &j->options.chunk_rows)) return 1 + 2;
             break;
+        case CHECKPOINTING: j->options.checkpointing = optarg; break;
+        case BUDGET: j->options.memory_budget = optarg; break;
         case EAGER: j->options.eager = true; break;
         case TARGET: j->options.target = optarg; break;
         case LIBRARIES: j->options.libraries = true; break;

@@ -126,7 +126,8 @@ static tcc_status verify(run *s, const tcc_batch *batch) {
 
 tcc_status run_create_model(run *s) {
     const recipe *r = s->recipe;
-    const char *name = r->optimizer.name, *precision = r->training.mixed_precision;
+    const char *name = r->optimizer.name, *precision = r->training.mixed_precision,
+               *checkpointing = r->training.checkpointing;
     tcc_model_options o = {.size = sizeof o,
                            .seed = (uint64_t)r->training.seed,
                            .dump_dir = s->options->dump_dir,
@@ -137,6 +138,10 @@ tcc_status run_create_model(run *s) {
                                               : !strcmp(precision, "fp16") ? TCC_MIXED_FP16
                                                                            : TCC_MIXED_NONE,
                            .mixed_precision_ops = r->training.mixed_precision_ops,
+                           .checkpointing = !strcmp(checkpointing, "none")       ? TCC_CHECKPOINTING_NONE
+                                            : !strcmp(checkpointing, "segments") ? TCC_CHECKPOINTING_SEGMENTS
+                                                                                 : TCC_CHECKPOINTING_AUTO,
+                           .memory_budget = r->training.memory_budget,
                            .progress = s->options->quiet ? NULL : print_verify_progress,
                            .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
     if (o.mixed_precision == TCC_MIXED_FP16) {

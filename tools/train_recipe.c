@@ -2,6 +2,7 @@
  * Recipes: one table of keys, read from YAML by libyaml and from the command line by the same code. */
 #include "train_recipe.h"
 
+#include <traincc/model.h>
 #include <traincc/nearest.h>
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include <string.h>
 #include <yaml.h>
 
-typedef enum key_kind { STRING, CHOICE, INTEGER, NUMBER, FLAG, LIST, LATER } key_kind;
+/* Those whose value is a text come first. */
+typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, LATER } key_kind;
 
 /* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this
  * version: only its default is accepted. */
@@ -83,6 +85,8 @@ static const key keys[] = {
     {"training.loss_scale_growth", NUMBER, AT(training.loss_scale_growth), "2", NULL, 1, 1e6},
     {"training.loss_scale_backoff", NUMBER, AT(training.loss_scale_backoff), "0.5", NULL, 1e-6, 0.999999},
     {"training.loss_scale_interval", INTEGER, AT(training.loss_scale_interval), "2000", NULL, 1, 1 << 24},
+    {"training.checkpointing", CHOICE, AT(training.checkpointing), "auto", "none|auto|segments", 0, 0},
+    {"training.memory_budget", BUDGET, AT(training.memory_budget), "none", NULL, 0, 0},
     {"training.allow_tf32", FLAG, AT(training.allow_tf32), "false", NULL, 0, 0},
     {"training.eval_every", INTEGER, AT(training.eval_every), "0", NULL, 0, UNBOUNDED},
     {"training.eval_batches", INTEGER, AT(training.eval_batches), "0", NULL, 0, UNBOUNDED},
@@ -90,8 +94,6 @@ static const key keys[] = {
     {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
     {"training.batch_accumulate", LATER, 0, "1", "gradient accumulation", 0, 0},
     {"training.ema", LATER, 0, "false", "averaged weights", 0, 0},
-    {"training.checkpointing", LATER, 0, "none", "rematerialization", 0, 0},
-    {"training.memory_budget", LATER, 0, "auto", "rematerialization", 0, 0},
     {"training.detect_anomaly", LATER, 0, "false", "anomaly detection", 0, 0},
     {"sample.length", INTEGER, AT(sample.length), "300", NULL, 0, 1 << 20},
     {"sample.every", INTEGER, AT(sample.every), "0", NULL, 0, UNBOUNDED},
@@ -195,6 +197,12 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
         }
         /* fall through */
     case STRING: return set_string(to, text) || fail(error, at, "out of memory");
+    case BUDGET:
+        if (tcc_is_memory_budget(text)) return set_string(to, text) || fail(error, at, "out of memory");
+        return fail(error, at,
+                    "%s: \"%s\" is no budget; one is bytes (1.5GiB, 800MB, 123456789), a share of the activation "
+                    "memory (50%%), min, auto or none",
+                    k->path, text);
     case INTEGER:
         if (!bounded_number(k, text, at, error, &x)) return false;
         *(int64_t *)to = (int64_t)x;
@@ -241,7 +249,7 @@ bool recipe_init(recipe *r) {
 
 void recipe_free(recipe *r) {
     for (int i = 0; i < KEY_COUNT; i++)
-        if (keys[i].kind == STRING || keys[i].kind == CHOICE) free(*(char **)((char *)r + keys[i].offset));
+        if (keys[i].kind <= BUDGET) free(*(char **)((char *)r + keys[i].offset));
     free(r->file);
     memset(r, 0, sizeof *r);
 }
@@ -366,6 +374,11 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
         return fail(error, at, "give one of training.max_steps and training.max_epochs");
     if (r->optimizer.betas.count != 2)
         return fail(error, at, "optimizer.betas must have 2 values, not %d", r->optimizer.betas.count);
+    if (!strcmp(r->training.checkpointing, "none") && !is_choice("none|auto", r->training.memory_budget))
+        return fail(error, at,
+                    "training.memory_budget %s with training.checkpointing none: then nothing may be computed again to "
+                    "meet it; make checkpointing auto, or leave the budget out",
+                    r->training.memory_budget);
     if (r->data.mean.count != r->data.std.count)
         return fail(error, at, "data.mean and data.std must have as many values");
     if (r->data.token_bytes == 3) return fail(error, at, "data.token_bytes must be 2 or 4");
@@ -404,7 +417,8 @@ static void print_number(double v, FILE *out) {
 static void print_value(const recipe *r, const key *k, FILE *out) {
     const void *from = (const char *)r + k->offset;
     switch (k->kind) {
-    case STRING: print_quoted(*(const char *const *)from, out); break;
+    case STRING:
+    case BUDGET: print_quoted(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER: fprintf(out, "%lld", (long long)*(const int64_t *)from); break;
     case NUMBER: print_number(*(const double *)from, out); break;
@@ -427,7 +441,7 @@ bool recipe_print(const recipe *r, FILE *out) {
     char section[64] = "";
     for (int i = 0; i < KEY_COUNT; i++) {
         const key *k = &keys[i];
-        bool text = k->kind == STRING || k->kind == CHOICE;
+        bool text = k->kind <= BUDGET;
         if (text && !*(char *const *)((const char *)r + k->offset)) continue;
         const char *dot = strchr(k->path, '.');
         if (dot && (strncmp(section, k->path, (size_t)(dot - k->path)) || section[dot - k->path])) {

@@ -49,7 +49,7 @@ typedef struct recipe {
         double clip_grad_norm, loss_scale, loss_scale_growth, loss_scale_backoff;
         int64_t loss_scale_interval;
         bool compile, allow_tf32;
-        char *compile_mode, *mixed_precision, *mixed_precision_ops;
+        char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget;
     } training;
     struct {
         int64_t length, every;

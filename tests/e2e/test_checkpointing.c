@@ -121,6 +121,61 @@ static void refused_marks(void **state) {
     tcc_context_destroy(cx);
 }
 
+/* -- Options -- */
+
+static void refused_options(void **state) {
+    (void)state;
+    static const struct {
+        tcc_checkpointing checkpointing;
+        const char *budget, *arch, *says;
+    } cases[] = {
+        {(tcc_checkpointing)7, NULL, NULL, "checkpointing: 7 is none of TCC_CHECKPOINTING_AUTO, _NONE, _SEGMENTS"},
+        {TCC_CHECKPOINTING_AUTO, "lots", NULL, "memory_budget \"lots\": must be bytes for all memory of a step"},
+        {TCC_CHECKPOINTING_NONE, "1GiB", NULL, "leave checkpointing at TCC_CHECKPOINTING_AUTO, or give no budget"},
+        {TCC_CHECKPOINTING_NONE, "min", NULL, "memory_budget \"min\" with TCC_CHECKPOINTING_NONE"},
+        {TCC_CHECKPOINTING_AUTO, "auto", "sm_90", "with `arch` there is no device"},
+    };
+    tcc_context *cx;
+    OK(cx, tcc_context_create(&cx));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tcc_model *m;
+        const tcc_model_options o = {.size = sizeof o,
+                                     .checkpointing = cases[i].checkpointing,
+                                     .memory_budget = cases[i].budget,
+                                     .arch = cases[i].arch};
+        assert_int_equal(tcc_model_create(cx, marked_model, NULL, &o, &m), TCC_EINVAL);
+        if (!strstr(tcc_context_error(cx), cases[i].says))
+            fail_msg("\"%s\" does not say \"%s\"", tcc_context_error(cx), cases[i].says);
+        tcc_context_clear_error(cx);
+    }
+    tcc_context_destroy(cx);
+}
+
+/* Older versions wrote `checkpointing: none` with `memory_budget: auto` into each resolved recipe. */
+static void accepted_options(void **state) {
+    (void)state;
+    static const struct {
+        tcc_checkpointing checkpointing;
+        const char *budget;
+    } cases[] = {{TCC_CHECKPOINTING_NONE, NULL},
+                 {TCC_CHECKPOINTING_NONE, "none"},
+                 {TCC_CHECKPOINTING_NONE, "auto"},
+                 {TCC_CHECKPOINTING_AUTO, "auto"},
+                 {TCC_CHECKPOINTING_SEGMENTS, "50%"}};
+    tcc_context *cx;
+    OK(cx, tcc_context_create(&cx));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tcc_model *m;
+        OK(cx, tcc_model_create(cx, marked_model, NULL,
+                                &(tcc_model_options){.size = sizeof(tcc_model_options),
+                                                     .checkpointing = cases[i].checkpointing,
+                                                     .memory_budget = cases[i].budget},
+                                &m));
+        tcc_model_destroy(m);
+    }
+    tcc_context_destroy(cx);
+}
+
 /* -- The library's models, through all passes -- */
 
 enum { SAMPLES = 2, CONTEXT = 16, VOCAB = 11, IMAGE = 32 };
@@ -208,6 +263,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_in_their_segments),
         cmocka_unit_test(refused_marks),
+        cmocka_unit_test(refused_options),
+        cmocka_unit_test(accepted_options),
         cmocka_unit_test(marks_last_through_all_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,6 +47,10 @@ typedef struct tcc_ir_options {
     const char *amp;      /* amp: the low type, "f16" or "bf16"; NULL: the pipeline has no mixed precision */
     const char *amp_ops;  /* amp: other classes for some ops, "gelu=fp32,take=fp32"; NULL: none */
     int64_t chunk_rows;   /* chunk: cut every product of more rows into chunks of so many; 0: by cost */
+    const char *checkpointing; /* remat: "auto" (NULL), "none" or "segments" */
+    const char
+        *memory_budget; /* remat: as tcc_model_options.memory_budget, but for "auto"; NULL: none. The pipeline has
+                                  the pass with a budget or with segments */
 } tcc_ir_options;
 
 /* Runs the passes named in `passes`, comma-separated, or the whole pipeline if it is NULL. *ir becomes the result; on

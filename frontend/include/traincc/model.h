@@ -44,6 +44,14 @@ typedef enum tcc_mode {
  * updates, sums, norms and losses are float32 in any case (Micikevicius et al. 2018). */
 typedef enum tcc_mixed_precision { TCC_MIXED_NONE, TCC_MIXED_BF16, TCC_MIXED_FP16 } tcc_mixed_precision;
 
+/* What of the forward pass is computed again for the backward pass instead of kept (Chen et al. 2016). It never changes
+ * a bit of a result. */
+typedef enum tcc_checkpointing {
+    TCC_CHECKPOINTING_AUTO,     /* what meets the budget at the least added time; nothing without a budget */
+    TCC_CHECKPOINTING_NONE,     /* nothing */
+    TCC_CHECKPOINTING_SEGMENTS, /* all that lies in tcc_checkpoint_segment (nn.h), and more if a budget asks for it */
+} tcc_checkpointing;
+
 typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW } tcc_optimizer_kind;
 
 /* How parameters are updated; PyTorch's definitions. Zero fields take the defaults given here. */
@@ -95,7 +103,19 @@ typedef struct tcc_model_options {
      * much memory (passes/chunk.c), so that logits are never whole in memory. 0: what pays; N: every product of more
      * than N rows that can be, in chunks of so many. The sum over rows in a weight's gradient depends on it. */
     int64_t chunk_rows;
+    tcc_checkpointing checkpointing;
+    /* What a training step may take of memory, planned before it runs:
+     *     "1.5GiB", "800MB", "123456789"  bytes of all its memory: parameters, states, batch, outputs, activations
+     *     "50%"                           this share of the activation memory that it takes without a budget
+     *     "min"                           as little as it can
+     *     "auto"                          what the device has free when the first program is compiled
+     *     "none", or NULL                 no budget
+     * A budget that cannot be met is an error of compiling, TCC_ENOMEM, which says how little would do. */
+    const char *memory_budget;
 } tcc_model_options;
+
+/* Whether options.memory_budget may be `text`. */
+TCC_API bool tcc_is_memory_budget(const char *text);
 
 /* `options` may be NULL. The model keeps `fn` and `user`. */
 TCC_API tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const tcc_model_options *options,

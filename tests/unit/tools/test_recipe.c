@@ -58,11 +58,16 @@ static void refuses_wrong_values(void **state) {
     check_refused("model:\n  layers:\n    a: 1\n", "a value is expected");
     check_refused("optimizer:\n  betas: [0.9, x]\n", "\"x\" is not a number");
     check_refused("model:\n  layers: 1\n  layers: 2\n", "r.yaml:3: model.layers is given twice");
+    check_refused("training:\n  checkpointing: some\n", "\"some\" is none of none|auto|segments");
+    check_refused("training:\n  memory_budget: 12 elephants\n",
+                  "r.yaml:2: training.memory_budget: \"12 elephants\" is no budget; one is bytes (1.5GiB, 800MB");
+    check_refused("training:\n  memory_budget: 0\n", "\"0\" is no budget");
+    check_refused("training:\n  memory_budget: 101%\n", "\"101%\" is no budget");
 }
 
 static void says_what_comes_later(void **state) {
     (void)state;
-    check_refused("training:\n  checkpointing: auto\n", "rematerialization comes in a later version");
+    check_refused("training:\n  ema: 0.9\n", "averaged weights comes in a later version");
     check_refused("training:\n  compile_mode: max-autotune\n", "max-autotune comes in a later version");
 }
 
@@ -83,6 +88,9 @@ static void checks_across_keys(void **state) {
                   "width 128 is not a multiple of model.heads 3");
     check_refused("model:\n  name: gpt\ndata:\n  kind: text\n  path: a\n",
                   "one of training.max_steps and training.max_epochs");
+    check_refused("model:\n  name: gpt\ndata:\n  kind: text\n  path: a\ntraining:\n  max_steps: 1\n"
+                  "  checkpointing: none\n  memory_budget: 1GiB\n",
+                  "training.memory_budget 1GiB with training.checkpointing none");
 }
 
 static void overrides_from_the_command_line(void **state) {
