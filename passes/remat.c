@@ -35,7 +35,7 @@ static int by_bytes(const void *a, const void *b) {
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->text, y->text);
 }
 
-/* What may be computed again and what of it is, by the set at hand. */
+/* What may be computed again, and the time that it would take alone. */
 static tcc_status list_values(tcc_remat_model *m, tcc_remat_report *r, tcc_diag *diag) {
     for (int v = 0; v < m->plan.values.count; v++) {
         const tcc_node *n = m->plan.values.data[v].node;
@@ -48,12 +48,18 @@ static tcc_status list_values(tcc_remat_model *m, tcc_remat_report *r, tcc_diag 
         }
         const char *copy = text.failed ? NULL : tcc_arena_strdup(&r->arena, text.text);
         tcc_strbuf_free(&text);
-        const tcc_remat_value value = {copy, m->plan.values.data[v].size_bytes, (int64_t)tcc_remat_cost(m, n),
-                                       m->again[n->id]};
+        const tcc_remat_value value = {copy, m->plan.values.data[v].size_bytes, (int64_t)tcc_remat_cost(m, &v, 1),
+                                       false};
         if (!copy || !tcc_vec_push(&r->values, value)) return tcc_enomem(diag);
     }
-    if (r->values.count) qsort(r->values.data, (size_t)r->values.count, sizeof *r->values.data, by_bytes);
     return TCC_OK;
+}
+
+/* Says what of them is computed again, by the set at hand. */
+static void finish_values(const tcc_remat_model *m, tcc_remat_report *r) {
+    for (int v = 0, i = 0; v < m->plan.values.count; v++)
+        if (tcc_remat_may_repeat(m, v)) r->values.data[i++].again = m->again[m->plan.values.data[v].node->id];
+    if (r->values.count) qsort(r->values.data, (size_t)r->values.count, sizeof *r->values.data, by_bytes);
 }
 
 /* Flop of the groups that have a value that is computed again for a hero. */
@@ -87,11 +93,13 @@ static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *p
                          tcc_remat_report *report, tcc_graph **out) {
     tcc_remat_choice c = {
         .cx = cx, .spec = cx->options->remat, .g = g, .planned = planned, .model = m, .report = report};
-    tcc_status status = tcc_remat_choose(&c);
+    tcc_status status = list_values(m, report, cx->diag);
+    if (status == TCC_OK) status = tcc_remat_choose(&c);
     tcc_remat_choice_free(&c);
-    if (status == TCC_OK) status = list_values(m, report, cx->diag);
+    TCC_TRY(status);
+    finish_values(m, report);
     report->added_flop = added_flop(m);
-    return status == TCC_OK ? tcc_remat_apply(m, g, out) : status;
+    return tcc_remat_apply(m, g, out);
 }
 
 static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *report, tcc_graph **out) {

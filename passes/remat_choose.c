@@ -28,27 +28,30 @@ static int64_t predicted_ns(const tcc_graph *planned) {
 
 /* -- Points of the frontier -- */
 
-static bool add_point(tcc_remat_choice *c, int values, int64_t estimated_peak, int64_t peak, double added_ns) {
-    const tcc_remat_point point = {values, estimated_peak, peak, (int64_t)added_ns};
-    return tcc_vec_push(&c->report->frontier, point);
+static bool add_point(tcc_remat_choice *c, int moves, int values, int64_t peak, double added_ns) {
+    const tcc_remat_point point = {values, peak, -1, (int64_t)added_ns};
+    return tcc_vec_push(&c->ends, moves) && tcc_vec_push(&c->report->frontier, point);
 }
 
 static tcc_status list_points(tcc_remat_choice *c) {
     tcc_remat_evaluate(c->model);
-    bool ok = add_point(c, 0, c->model->peak, c->planned->arena_bytes, 0);
+    bool ok = add_point(c, 0, 0, c->model->peak, 0);
+    if (ok) c->report->frontier.data[0].peak = c->planned->arena_bytes;
     if (c->spec->segments) TCC_TRY(tcc_remat_list_segments(c->model, c->cx->diag, &c->moves));
-    c->marked = c->moves.count;
+    const int marked = c->moves.count;
     TCC_TRY(tcc_remat_list_moves(c->model, c->cx->diag, &c->moves));
-    for (int i = 0; i < c->moves.count; i++)
-        ok &= add_point(c, i + 1, c->moves.data[i].peak, -1, c->moves.data[i].added_ns);
+    for (int i = 0, values = 0; i < c->moves.count; i++) {
+        const tcc_remat_move *move = &c->moves.data[i];
+        values += move->again && !c->model->lives[move->value].followers;
+        if (move->whole) ok &= add_point(c, i + 1, values, move->peak, move->added_ns);
+        if (i + 1 == marked) c->marked = c->ends.count - 1;
+    }
     return ok ? TCC_OK : tcc_enomem(c->cx->diag);
 }
 
 /* Makes a point the set at hand. */
 static void set_point(tcc_remat_choice *c, int point) {
-    for (int i = 0; i < c->moves.count; i++)
-        c->model->again[c->model->plan.values.data[c->moves.data[i].value].node->id] = i < point;
-    tcc_remat_evaluate(c->model);
+    tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
 }
 
 /* Plans a point, unless that was done; its peak. */
@@ -185,6 +188,7 @@ tcc_status tcc_remat_choose(tcc_remat_choice *c) {
 
 void tcc_remat_choice_free(tcc_remat_choice *c) {
     tcc_vec_free(&c->moves);
+    tcc_vec_free(&c->ends);
     tcc_graph_destroy(c->least_plan);
     c->least_plan = NULL;
 }

@@ -14,8 +14,9 @@ typedef struct tcc_remat_choice {
     const tcc_graph *g;       /* live nodes alone, inputs first, so that the passes that follow keep their numbers */
     const tcc_graph *planned; /* g, in which nothing is computed again */
     tcc_remat_model *model;   /* of `planned` */
-    tcc_remat_moves moves;    /* point i of the frontier is the first i of them */
-    int marked;               /* how many of them the user's segments ask for */
+    tcc_remat_moves moves;
+    tcc_vec(int) ends; /* by point of the frontier: how many moves lead there */
+    int marked;        /* the point that the user's segments ask for at least */
     tcc_remat_report *report;
     int plans;             /* how many points were planned */
     tcc_graph *least_plan; /* of those, the one with the smallest peak, and */

@@ -3,6 +3,7 @@
 
 #include "ir/support/alloc.h"
 #include "passes/fuse.h"
+#include "passes/group.h"
 #include "passes/launches.h"
 
 #include <limits.h>
@@ -67,7 +68,9 @@ static void read_life(tcc_remat_model *m, const tcc_launch_value *used, int mome
 
 static void read_lives(tcc_remat_model *m) {
     for (int v = 0; v < m->plan.values.count; v++) {
-        m->lives[v] = (tcc_remat_life){-1, INT_MAX, tcc_plan_written_over(&m->plan, &m->plan.values.data[v])};
+        m->lives[v] = (tcc_remat_life){.early_end = -1,
+                                       .late_begin = INT_MAX,
+                                       .written_over = tcc_plan_written_over(&m->plan, &m->plan.values.data[v])};
         if (m->plan.values.data[v].node) m->value_of[m->plan.values.data[v].node->id] = v;
     }
     for (int t = 0; t < m->g->groups.count; t++) {
@@ -83,12 +86,80 @@ static void read_lives(tcc_remat_model *m) {
     }
 }
 
+/* -- Extra values -- */
+
+/* Whether stored value `v` of the group needs the hero to be computed again, where node `cut` is there (NULL: none). */
+static bool needs_hero(tcc_remat_model *m, const tcc_group *group, const tcc_node *v, const tcc_node *cut) {
+    int waiting = 0;
+    m->stamp++;
+    m->stack[waiting++] = v;
+    while (waiting) {
+        const tcc_node *n = m->stack[--waiting];
+        if (n == group->hero) return true;
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            if (x == cut || m->mark[x->id] == m->stamp || !tcc_group_has(group, x)) continue;
+            m->mark[x->id] = m->stamp;
+            m->stack[waiting++] = x;
+        }
+    }
+    return false;
+}
+
+/* Adds the stored values of the group that could be computed again from `n` without the hero to the followers; their
+ * bytes. *ok is false if memory is short. */
+static int64_t add_followers(tcc_remat_model *m, const tcc_group *group, const tcc_node *n, bool *ok) {
+    int64_t bytes = 0;
+    for (int i = 0; i < group->n_outputs; i++) {
+        const tcc_node *v = group->outputs[i];
+        const int value = m->value_of[v->id];
+        if (value < 0 || !tcc_remat_may_repeat(m, value)) continue;
+        if (!needs_hero(m, group, v, NULL) || needs_hero(m, group, v, n)) continue;
+        *ok &= tcc_vec_push(&m->followers, value);
+        bytes += m->plan.values.data[value].size_bytes;
+    }
+    return bytes;
+}
+
+/* Of a group with a hero, the value behind it by which most is saved, if it is kept instead of what follows from it. Of
+ * equals the last, which is nearest to those. */
+static bool add_extra(tcc_remat_model *m, int t) {
+    const tcc_group *group = &m->g->groups.data[t];
+    const int first = m->followers.count, moment = m->plan.start[t];
+    const tcc_node *best = NULL;
+    int64_t most = 1;
+    bool ok = true;
+    for (int i = 0; i < group->n_nodes && ok; i++) {
+        const tcc_node *n = group->nodes[i];
+        if (m->stored[n->id] || tcc_type_numel(&n->type) == 1) continue;
+        const int64_t saved = add_followers(m, group, n, &ok) - tcc_plan_size(n);
+        m->followers.count = first;
+        if (saved < most) continue;
+        most = saved;
+        best = n;
+    }
+    if (!best || !ok) return ok;
+    add_followers(m, group, best, &ok);
+    const tcc_plan_value value = {(tcc_node *)best, t, -1, 0, tcc_plan_size(best), moment, moment};
+    m->value_of[best->id] = m->plan.values.count;
+    m->lives[m->plan.values.count] = (tcc_remat_life){
+        .early_end = moment, .late_begin = INT_MAX, .first_follower = first, .followers = m->followers.count - first};
+    return ok && tcc_vec_push(&m->plan.values, value);
+}
+
+static bool add_extras(tcc_remat_model *m) {
+    bool ok = true;
+    for (int t = 0; t < m->g->groups.count && ok && !is_late_group(m, t); t++)
+        if (!is_work_of_elements(m->g->groups.data[t].hero)) ok = add_extra(m, t);
+    return ok;
+}
+
 tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_remat_model *out) {
     const size_t nodes = (size_t)planned->nodes.count + 1;
     *out = (tcc_remat_model){.g = planned};
     tcc_remat_model *m = out;
     TCC_TRY(tcc_plan_read(planned, &m->plan, diag));
-    const size_t values = (size_t)m->plan.values.count + 1;
+    const size_t values = (size_t)(m->plan.values.count + planned->groups.count) + 1; /* an extra one a group */
     m->moments = m->plan.start[planned->groups.count] + 1;
     m->late = tcc__malloc(sizeof *m->late * nodes);
     m->value_of = tcc__malloc(sizeof *m->value_of * nodes);
@@ -96,6 +167,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
     m->lives = tcc__malloc(sizeof *m->lives * values);
     m->again = tcc__calloc(nodes, sizeof *m->again);
+    m->kept = tcc__calloc(nodes, sizeof *m->kept);
     m->stale = tcc__calloc(nodes, sizeof *m->stale);
     m->when = tcc__malloc(sizeof *m->when * nodes);
     m->needed = tcc__malloc(sizeof *m->needed * values);
@@ -103,8 +175,8 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     m->profile = tcc__malloc(sizeof *m->profile * ((size_t)m->moments + 2));
     m->mark = tcc__calloc(nodes, sizeof *m->mark);
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
-    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->lives || !m->again || !m->stale || !m->when ||
-        !m->needed || !m->last || !m->profile || !m->mark || !m->stack) {
+    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->lives || !m->again || !m->kept || !m->stale ||
+        !m->when || !m->needed || !m->last || !m->profile || !m->mark || !m->stack) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -112,6 +184,10 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     mark_late(m);
     read_lives(m);
     predict_times(m);
+    if (!add_extras(m)) {
+        tcc_remat_model_free(m);
+        return tcc_enomem(diag);
+    }
     tcc_remat_evaluate(m);
     return TCC_OK;
 }
@@ -120,6 +196,8 @@ void tcc_remat_model_free(tcc_remat_model *m) {
     void *const arrays[] = {m->late, m->value_of, m->stored, m->node_ns, m->lives, m->again, m->stale,
                             m->when, m->needed,   m->last,   m->profile, m->mark,  m->stack};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
+    tcc__free(m->kept);
+    tcc_vec_free(&m->followers);
     tcc_plan_free(&m->plan);
     *m = (tcc_remat_model){0};
 }
@@ -134,7 +212,7 @@ bool tcc_remat_may_repeat(const tcc_remat_model *m, int value) {
 }
 
 bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {
-    if (is_leaf(n)) return true;
+    if (is_leaf(n) || m->kept[n->id]) return true;
     if (!m->stored[n->id] || m->again[n->id]) return false;
     const int v = m->value_of[n->id];
     if (v < 0 || m->lives[v].late_begin != INT_MAX) return true; /* in a binding, or kept for late work */
@@ -211,7 +289,7 @@ static void add_values(tcc_remat_model *m) {
     for (int v = 0; v < m->plan.values.count; v++) {
         const tcc_plan_value *value = &m->plan.values.data[v];
         const tcc_node *n = value->node;
-        if (value->first < 0) continue;
+        if (value->first < 0 || (m->lives[v].followers && !m->kept[n->id])) continue;
         const int when = n ? m->when[n->id] : INT_MAX;
         const int last = m->last[v] - (m->lives[v].written_over && m->last[v] == value->last);
         if (!n || !m->again[n->id]) {
@@ -245,13 +323,19 @@ void tcc_remat_evaluate(tcc_remat_model *m) {
 
 /* -- The cost of one more -- */
 
-double tcc_remat_cost(tcc_remat_model *m, const tcc_node *n) {
-    double ns = m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+double tcc_remat_cost(tcc_remat_model *m, const int *values, int count) {
+    double ns = 0;
     int waiting = 0;
-    m->mark[n->id] = ++m->stamp;
-    m->stack[waiting++] = n;
+    m->stamp++;
+    for (int i = 0; i < count; i++) {
+        const tcc_node *n = m->plan.values.data[values[i]].node;
+        if (m->again[n->id]) continue;
+        m->mark[n->id] = m->stamp;
+        m->stack[waiting++] = n;
+        ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+    }
     while (waiting) {
-        n = m->stack[--waiting];
+        const tcc_node *n = m->stack[--waiting];
         ns += m->node_ns[n->id];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];

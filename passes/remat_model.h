@@ -7,17 +7,23 @@
  * late. A value is `again` where it is released after its last early use and computed again, once, just before late
  * work needs it first. Computing it again starts from what is there at that time: parameters, the batch, values that
  * are kept for late work anyway, and small ones. What lies between is computed again with it. Work that late groups
- * evaluate for themselves, from values that are there, stays as it is. */
+ * evaluate for themselves, from values that are there, stays as it is.
+ *
+ * A value that the plan does not store may be kept instead of others: of a product, its activation and the factor of
+ * the activation's gradient, the plan may store the last two, which both follow from the first at little cost. Such a
+ * value is `extra`. */
 #ifndef TCC_PASSES_REMAT_MODEL_H
 #define TCC_PASSES_REMAT_MODEL_H
 
 #include "passes/plan.h"
 
-/* A value that is stored in the arena, by index in plan.values. */
+/* A value of the arena, by index in plan.values; behind those of the plan come the extra ones. */
 typedef struct tcc_remat_life {
-    int early_end;     /* the last early moment that writes or reads it; -1: none */
-    int late_begin;    /* the first late one that does; INT_MAX: none */
-    bool written_over; /* what dies with it, another value takes over in its last moment */
+    int early_end;      /* the last early moment that writes or reads it; -1: none */
+    int late_begin;     /* the first late one that does; INT_MAX: none */
+    bool written_over;  /* another value takes over its memory in its last moment */
+    int first_follower; /* of an extra value: place in model.followers of the stored values that follow from it, and */
+    int followers;      /* their number; 0: it is none */
 } tcc_remat_life;
 
 typedef struct tcc_remat_model {
@@ -30,8 +36,10 @@ typedef struct tcc_remat_model {
     double *node_ns;       /* by node: time to evaluate it once more, where it is not loaded */
     double ns_per_byte;    /* of traffic */
     tcc_remat_life *lives; /* by value */
+    tcc_vec(int) followers;
     /* The set at hand, and what follows from it (tcc_remat_evaluate): */
     bool *again;      /* by node: a stored value that is computed again */
+    bool *kept;       /* by node: an extra value that is stored */
     bool *stale;      /* by node: late work cannot have it without computing something again */
     int *when;        /* by node: the moment before which it is computed again; INT_MAX: never */
     int *needed;      /* by value: the first late moment that reads it; INT_MAX: none */
@@ -55,7 +63,7 @@ bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n);
 bool tcc_remat_may_repeat(const tcc_remat_model *m, int value);
 /* Brings all that follows from m->again up to date. */
 void tcc_remat_evaluate(tcc_remat_model *m);
-/* The predicted time that computing `n` again, too, would add to the set at hand. */
-double tcc_remat_cost(tcc_remat_model *m, const tcc_node *n);
+/* The predicted time that computing the values again, too, would add to the set at hand. `values` are indices. */
+double tcc_remat_cost(tcc_remat_model *m, const int *values, int count);
 
 #endif

@@ -41,7 +41,7 @@ tcc_status tcc_remat_list_segments(tcc_remat_model *m, tcc_diag *diag, tcc_remat
         if (!tcc_remat_may_repeat(m, v) || !segment[n->id] || result[n->id]) continue;
         m->again[n->id] = true;
         tcc_remat_evaluate(m);
-        ok = tcc_vec_push(out, (tcc_remat_move){v, m->peak, m->added_ns});
+        ok = tcc_vec_push(out, (tcc_remat_move){v, true, true, m->peak, m->added_ns});
     }
     tcc__free(segment);
     tcc__free(result);
@@ -50,62 +50,132 @@ tcc_status tcc_remat_list_segments(tcc_remat_model *m, tcc_diag *diag, tcc_remat
 
 /* -- The search -- */
 
-/* What the search remembers of each value. */
-typedef struct option {
-    double gain; /* bytes for a nanosecond, as last computed */
-    bool out;    /* taken, or it did not help */
-} option;
+typedef struct search {
+    tcc_remat_model *m;
+    double *gain; /* by value: bytes for a nanosecond, as last computed */
+    bool *out;    /* by value: taken, or it did not help */
+    tcc_remat_moves *moves;
+} search;
+
+/* NULL: of a temporary. */
+static const tcc_node *node_of(const search *s, int v) { return s->m->plan.values.data[v].node; }
+
+/* Whether it may be stored so that others are computed again from it. */
+static bool is_offered(const search *s, int v) { return s->m->lives[v].followers && !s->m->kept[node_of(s, v)->id]; }
 
 /* Whether the value lies idle in moment `t` and would not, were it computed again. */
-static bool is_idle(const tcc_remat_model *m, int v, int t) { return m->lives[v].early_end < t && t < m->needed[v]; }
-
-static double gain_of(tcc_remat_model *m, int v) {
-    const tcc_plan_value *value = &m->plan.values.data[v];
-    return (double)value->size_bytes / (1 + tcc_remat_cost(m, value->node));
+static bool is_idle(const search *s, int v, int t) {
+    return !s->m->again[node_of(s, v)->id] && s->m->lives[v].early_end < t && t < s->m->needed[v];
 }
 
-/* The best value to compute again at the peak; -1: none. Gains of before are good guesses, as they change little: the
- * best by them is computed anew, until it stays the best. */
-static int best_option(tcc_remat_model *m, option *options) {
+/* The followers of extra value v that are idle at the peak: their bytes beyond those of the extra value itself. */
+static int64_t idle_followers(const search *s, int v) {
+    const int *followers = s->m->followers.data + s->m->lives[v].first_follower;
+    int64_t bytes = -s->m->plan.values.data[v].size_bytes;
+    for (int i = 0; i < s->m->lives[v].followers; i++)
+        if (is_idle(s, followers[i], s->m->peak_moment)) bytes += s->m->plan.values.data[followers[i]].size_bytes;
+    return bytes;
+}
+
+static bool is_option(const search *s, int v) {
+    if (s->out[v]) return false;
+    return is_offered(s, v) ? idle_followers(s, v) > 0 : is_idle(s, v, s->m->peak_moment);
+}
+
+static double gain_of(search *s, int v) {
+    tcc_remat_model *m = s->m;
+    if (!is_offered(s, v)) return (double)m->plan.values.data[v].size_bytes / (1 + tcc_remat_cost(m, &v, 1));
+    const int *followers = m->followers.data + m->lives[v].first_follower;
+    m->kept[node_of(s, v)->id] = true;
+    const double ns = 1 + tcc_remat_cost(m, followers, m->lives[v].followers);
+    m->kept[node_of(s, v)->id] = false;
+    return (double)idle_followers(s, v) / ns;
+}
+
+/* The best option at the peak; -1: none. Gains of before are good guesses, as they change little: the best by them is
+ * computed anew, until it stays the best. */
+static int best_option(search *s) {
     for (;;) {
         int best = -1;
-        for (int v = 0; v < m->plan.values.count; v++) {
-            if (options[v].out || !is_idle(m, v, m->peak_moment)) continue;
-            if (best < 0 || options[v].gain > options[best].gain) best = v;
-        }
+        for (int v = 0; v < s->m->plan.values.count; v++)
+            if (is_option(s, v) && (best < 0 || s->gain[v] > s->gain[best])) best = v;
         if (best < 0) return -1;
-        const double before = options[best].gain;
-        options[best].gain = gain_of(m, best);
-        if (options[best].gain >= before * (1 - 1e-9)) return best;
+        const double before = s->gain[best];
+        s->gain[best] = gain_of(s, best);
+        if (s->gain[best] >= before * (1 - 1e-9)) return best;
     }
 }
 
-/* Adds a value to the set if that lowers what is alive at the peak, and nothing grows beyond it elsewhere. */
-static bool try_option(tcc_remat_model *m, int v) {
+static void make_move(tcc_remat_model *m, const tcc_remat_move *move, bool undo) {
+    const int id = m->plan.values.data[move->value].node->id;
+    if (m->lives[move->value].followers) m->kept[id] = move->again == undo;
+    else m->again[id] = move->again != undo;
+}
+
+void tcc_remat_make_moves(tcc_remat_model *m, const tcc_remat_moves *moves, int count) {
+    for (int i = moves->count - 1; i >= 0; i--) make_move(m, &moves->data[i], true);
+    for (int i = 0; i < count; i++) make_move(m, &moves->data[i], false);
+    tcc_remat_evaluate(m);
+}
+
+static bool push_move(search *s, int v, bool again) {
+    const tcc_remat_move move = {.value = v, .again = again};
+    if (!tcc_vec_push(s->moves, move)) return false;
+    make_move(s->m, &move, false);
+    return true;
+}
+
+/* The moves of an option; false if memory is short. */
+static bool push_option(search *s, int v) {
+    const tcc_remat_life *life = &s->m->lives[v];
+    const bool offered = is_offered(s, v);
+    bool ok = push_move(s, v, !offered);
+    for (int i = 0; i < life->followers && offered && ok; i++) {
+        const int follower = s->m->followers.data[life->first_follower + i];
+        if (!s->m->again[node_of(s, follower)->id]) ok = push_move(s, follower, true);
+    }
+    return ok;
+}
+
+/* Takes an option if that lowers what is alive at the peak, and nothing grows beyond it elsewhere. False: memory is
+ * short. */
+static bool try_option(search *s, int v) {
+    tcc_remat_model *m = s->m;
     const int64_t peak = m->peak, alive = m->profile[m->peak_moment];
-    const int moment = m->peak_moment;
-    m->again[m->plan.values.data[v].node->id] = true;
+    const int moment = m->peak_moment, first = s->moves->count;
+    const bool offered = is_offered(s, v);
+    if (!push_option(s, v)) return false;
     tcc_remat_evaluate(m);
-    if (m->peak <= peak && m->profile[moment] < alive) return true;
-    m->again[m->plan.values.data[v].node->id] = false;
+    s->out[v] = true;
+    if (m->peak <= peak && m->profile[moment] < alive) {
+        tcc_remat_move *last = &s->moves->data[s->moves->count - 1];
+        last->whole = true, last->peak = m->peak, last->added_ns = m->added_ns;
+        if (!offered) return true;
+        s->out[v] = false; /* what is stored now may be computed again later */
+        s->gain[v] = gain_of(s, v);
+        return true;
+    }
+    while (s->moves->count > first) make_move(m, &s->moves->data[--s->moves->count], true);
     tcc_remat_evaluate(m);
-    return false;
+    return true;
+}
+
+static bool search_all(search *s) {
+    tcc_remat_evaluate(s->m);
+    for (int v = 0; v < s->m->plan.values.count; v++) {
+        s->out[v] = !s->m->lives[v].followers && !tcc_remat_may_repeat(s->m, v);
+        if (!s->out[v]) s->gain[v] = gain_of(s, v);
+    }
+    for (int v; (v = best_option(s)) >= 0;)
+        if (!try_option(s, v)) return false;
+    return true;
 }
 
 tcc_status tcc_remat_list_moves(tcc_remat_model *m, tcc_diag *diag, tcc_remat_moves *out) {
-    option *options = tcc__calloc((size_t)m->plan.values.count + 1, sizeof *options);
-    if (!options) return tcc_enomem(diag);
-    tcc_remat_evaluate(m);
-    for (int v = 0; v < m->plan.values.count; v++) {
-        options[v].out = !tcc_remat_may_repeat(m, v) || m->again[m->plan.values.data[v].node->id];
-        if (!options[v].out) options[v].gain = gain_of(m, v);
-    }
-    bool ok = true;
-    for (int v; ok && (v = best_option(m, options)) >= 0;) {
-        options[v].out = true;
-        if (!try_option(m, v)) continue;
-        ok = tcc_vec_push(out, (tcc_remat_move){v, m->peak, m->added_ns});
-    }
-    tcc__free(options);
+    const size_t count = (size_t)m->plan.values.count + 1;
+    search s = {m, tcc__calloc(count, sizeof *s.gain), tcc__calloc(count, sizeof *s.out), out};
+    const bool ok = s.gain && s.out && search_all(&s);
+    tcc__free(s.gain);
+    tcc__free(s.out);
     return ok ? TCC_OK : tcc_enomem(diag);
 }
