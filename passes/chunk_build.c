@@ -36,9 +36,9 @@ static tcc_node *build_like(builder *b, const tcc_node *n, tcc_node *const *oper
                             const tcc_type *type) {
     const bool typed = tcc_op_get_info(n->op)->flags & TCC_FLAG_TYPED;
     tcc_graph *g = b->rw.to;
-    tcc_ir_set_full(g, n->full);
+    tcc_ir_set_marks(g, n->marks);
     tcc_node *result = tcc_ir_build(g, n->op, operands, n->n_operands, attrs, typed ? type : NULL, n->loc);
-    tcc_ir_set_full(g, false);
+    tcc_ir_set_marks(g, 0);
     return result;
 }
 
@@ -65,13 +65,13 @@ static tcc_node *make_part(builder *b, const tcc_node *n) {
         tcc_enomem(b->rw.to->diag);
         return NULL;
     }
-    tcc_ir_set_loc(b->rw.to, n->loc, n->backward);
+    tcc_ir_set_origin(b->rw.to, n);
     for (int k = 0; k < n->n_operands; k++) {
         int64_t units = r->units;
         const int d = inside ? tcc_chunk_operand_row(n, row, k, &units) : tcc_chunk_summed_row(r, n, k);
         operands[k] = operand_part(b, n->operands[k], d);
     }
-    tcc_ir_set_loc(b->rw.to, n->loc, n->backward);
+    tcc_ir_set_origin(b->rw.to, n);
     tcc_attrs attrs = *n->attrs;
     const tcc_type type = inside ? type_of_part(b, n, row) : n->type;
     if (n->op == TCC_OP_SLICE && inside) attrs.slice.limit.v[row] = type.dims[row];
@@ -83,7 +83,7 @@ static tcc_node *make_part(builder *b, const tcc_node *n) {
 /* Adds the part of a sum to what the chunks before gave, f16 and bf16 in f32. */
 static tcc_node *add_part(builder *b, const tcc_node *n, tcc_node *sum, tcc_node *part) {
     const tcc_op op = n->op == TCC_OP_REDUCE_MAX ? TCC_OP_MAX : n->op == TCC_OP_REDUCE_MIN ? TCC_OP_MIN : TCC_OP_ADD;
-    tcc_ir_set_loc(b->rw.to, n->loc, n->backward);
+    tcc_ir_set_origin(b->rw.to, n);
     if (op == TCC_OP_ADD) part = tcc_ir_widen(b->rw.to, part);
     return b->chunk ? tcc_ir_binary(b->rw.to, op, sum, part) : part;
 }
@@ -107,7 +107,7 @@ static void finish(builder *b) {
     tcc_graph *g = b->rw.to;
     for (int id = 0; id < r->g->nodes.count; id++) {
         const tcc_node *n = r->g->nodes.data[id];
-        tcc_ir_set_loc(g, n->loc, n->backward);
+        tcc_ir_set_origin(g, n);
         const tcc_attrs attrs = {.axis.axis = r->row[id]};
         if (r->role[id] == TCC_CHUNK_SUM) b->rw.map[id] = tcc_ir_cast(g, b->rw.map[id], n->type.dtype);
         else if (r->joined[id])

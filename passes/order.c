@@ -265,8 +265,9 @@ static bool is_too_early(const scheduler *s, const task *task) {
     return task->again && s->missing[task->needed_at] > s->missing_again[task->needed_at];
 }
 
-/* The next group that does not wait, or -1; `waiting` are the ready ones that do. */
-static int pick(const scheduler *s, way way, int_vec *waiting, int64_t *waiting_bytes, bool *failed) {
+/* The next group that does not wait, or -1; `waiting` are the ready ones that do. `early`: also groups that compute
+ * values again too early. */
+static int pick(const scheduler *s, way way, bool early, int_vec *waiting, int64_t *waiting_bytes, bool *failed) {
     int best = -1;
     int64_t best_growth = 0;
     waiting->count = 0;
@@ -274,7 +275,7 @@ static int pick(const scheduler *s, way way, int_vec *waiting, int64_t *waiting_
     for (int i = 0; i < s->g->groups.count; i++) {
         const int t = s->program[i];
         const task *task = &s->tasks[t];
-        if (s->done[t] || s->missing[t] || is_too_early(s, task)) continue;
+        if (s->done[t] || s->missing[t] || (!early && is_too_early(s, task))) continue;
         if (task->waits) {
             *waiting_bytes += task->input_bytes;
             if (!tcc_vec_push(waiting, t)) *failed = true;
@@ -367,7 +368,9 @@ static tcc_status schedule(scheduler *s, way way, int *order, int64_t *peak) {
             s->missing_again[s->tasks[t].after.data[i]] += s->tasks[t].again;
     memcpy(s->left, s->users, sizeof *s->left * (size_t)s->g->nodes.count);
     while (at < count && !failed && !stuck) {
-        int t = pick(s, way, &waiting, &waiting_bytes, &failed);
+        int t = pick(s, way, false, &waiting, &waiting_bytes, &failed);
+        /* The first reader of a value may have to wait for another one, where it overwrites what that reads. */
+        if (t < 0 && waiting.count == 0) t = pick(s, way, true, &waiting, &waiting_bytes, &failed);
         if (t >= 0 && waiting_bytes <= MOST_WAITING_BYTES) {
             run(s, t, &live, peak);
             order[at++] = t;
