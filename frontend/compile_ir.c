@@ -142,7 +142,7 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
     tcc_remat_spec remat = {0};
     TCC_TRY(read_budget(&cx->diag, &options, &remat));
     if (remat.segments || remat.budget != TCC_BUDGET_NONE) pass_options.remat = &remat;
-    tcc_pass_cx pass_cx = {cx, &cx->diag, &pass_options};
+    tcc_pass_cx pass_cx = {.cx = cx, .diag = &cx->diag, .options = &pass_options};
     tcc_manager_options manager = {.dump_dir = options.dump_dir, .verify = !options.no_verify};
     tcc_selector *selector;
     TCC_TRY(open_target(cx, &options, &selector));

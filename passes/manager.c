@@ -97,9 +97,28 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     return false;
 }
 
+/* tcc_pass_cx.plan. Nothing is dumped, verified or logged. */
+static tcc_status plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out) {
+    tcc_pass_cx quiet = {.diag = cx->diag, .options = cx->options};
+    tcc_graph *at = NULL;
+    int first = 0;
+    while (tcc_pipeline_steps[first].pass != TCC_PASS_FUSE) first++;
+    for (int i = first; i < tcc_pipeline_count; i++) {
+        tcc_graph *next;
+        if (!tcc_pipeline_runs(&tcc_pipeline_steps[i], cx->options)) continue;
+        const tcc_status status = pass_infos[tcc_pipeline_steps[i].pass].run(&quiet, at ? at : g, &next);
+        tcc_graph_destroy(at);
+        if (status != TCC_OK) return status;
+        at = next;
+    }
+    *out = at;
+    return TCC_OK;
+}
+
 tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
                             tcc_manager_report *report) {
     TCC_TRY(dump_input(cx, manager, *g));
+    cx->plan = plan;
     int number = 0;
     for (int i = 0; i < tcc_pipeline_count; i++) {
         const tcc_pipeline_step *step = &tcc_pipeline_steps[i];
@@ -118,6 +137,7 @@ static tcc_status unknown_pass(tcc_diag *diag, const char *name, size_t length) 
 tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
                                   tcc_manager_report *report) {
     TCC_TRY(dump_input(cx, manager, *g));
+    cx->plan = plan;
     int number = 0;
     while (*list) {
         size_t length = strcspn(list, ",");

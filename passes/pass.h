@@ -53,6 +53,9 @@ typedef struct tcc_pass_cx {
     tcc_context *cx; /* log */
     tcc_diag *diag;
     const tcc_pass_options *options;
+    /* The passes from fuse to plan-memory on `g`, which stays the caller's: for a pass that tries what they make of it.
+     * Set by the manager. */
+    tcc_status (*plan)(const struct tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out);
 } tcc_pass_cx;
 
 /* Makes *out from `in`, which stays the caller's. On error *out is untouched and the diag says why. */

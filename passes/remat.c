@@ -105,7 +105,7 @@ static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *p
 static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *report, tcc_graph **out) {
     tcc_graph *planned;
     tcc_remat_model model;
-    TCC_TRY(tcc_remat_plan(cx, g, &planned));
+    TCC_TRY(cx->plan(cx, g, &planned));
     tcc_status status = tcc_remat_model_create(planned, cx->diag, &model);
     if (status == TCC_OK) {
         status = choose(cx, g, planned, &model, report, out);

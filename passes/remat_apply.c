@@ -2,11 +2,8 @@
 #include "passes/remat_apply.h"
 
 #include "ir/support/alloc.h"
-#include "passes/pipeline.h"
 
 #include <stdlib.h>
-
-/* -- The rewrite -- */
 
 typedef struct copier {
     const tcc_remat_model *m;
@@ -93,23 +90,4 @@ tcc_status tcc_remat_apply(const tcc_remat_model *m, const tcc_graph *g, tcc_gra
     if (ok) return tcc_rewrite_end(&c.rw, out);
     tcc_rewrite_abort(&c.rw);
     return tcc_enomem(g->diag);
-}
-
-/* -- The rest of the pipeline -- */
-
-tcc_status tcc_remat_plan(tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out) {
-    tcc_pass_cx quiet = {.diag = cx->diag, .options = cx->options};
-    tcc_graph *at = NULL;
-    int first = 0;
-    while (tcc_pipeline_steps[first].pass != TCC_PASS_FUSE) first++;
-    for (int i = first; i < tcc_pipeline_count; i++) {
-        tcc_graph *next;
-        if (!tcc_pipeline_runs(&tcc_pipeline_steps[i], cx->options)) continue;
-        const tcc_status status = tcc_pass_get_info(tcc_pipeline_steps[i].pass)->run(&quiet, at ? at : g, &next);
-        tcc_graph_destroy(at);
-        if (status != TCC_OK) return status;
-        at = next;
-    }
-    *out = at;
-    return TCC_OK;
 }

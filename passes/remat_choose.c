@@ -62,7 +62,7 @@ static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
     tcc_graph *g, *planned;
     set_point(c, point);
     TCC_TRY(tcc_remat_apply(c->model, c->g, &g));
-    const tcc_status status = tcc_remat_plan(c->cx, g, &planned);
+    const tcc_status status = c->cx->plan(c->cx, g, &planned);
     tcc_graph_destroy(g);
     TCC_TRY(status);
     c->plans++;

@@ -3,8 +3,8 @@
  * microseconds. It is made from the planned step in which nothing is computed again: the values that this stores, the
  * moments in which they live, and the predicted times of its groups.
  *
- * The plan's peak parts the step: what runs up to that moment is early (the forward pass, and a little more), the rest is
- * late. A value is `again` where it is released after its last early use and computed again, once, just before late
+ * The plan's peak parts the step: what runs up to that moment is early (the forward pass, and a little more), the rest
+ * is late. A value is `again` where it is released after its last early use and computed again, once, just before late
  * work needs it first. Computing it again starts from what is there at that time: parameters, the batch, values that
  * are kept for late work anyway, and small ones. What lies between is computed again with it. Work that late groups
  * evaluate for themselves, from values that are there, stays as it is.

@@ -173,7 +173,7 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
                                   asked.sums_operands};
     }
     tcc_pass_options pass_options = {.eager = options->eager, .target = &asked};
-    tcc_pass_cx pass = {cx, diag, &pass_options};
+    tcc_pass_cx pass = {.cx = cx, .diag = diag, .options = &pass_options};
     tcc_graph *graph = NULL;
     assert_ok(tcc_pass_decompose(&pass, g, &graph), diag);
     const char *passes = options->eager      ? "fuse,select"

@@ -112,7 +112,7 @@ static void check_parameter(const tcc_graph *g, tcc_value *inputs, int input, co
 gradcheck_counts gradcheck(const tcc_graph *g, tcc_value *inputs, double tolerance, int most) {
     tcc_context context = {0};
     tcc_pass_options options = {.train = true};
-    tcc_pass_cx cx = {&context, g->diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = g->diag, .options = &options};
     tcc_graph *joint = NULL;
     assert_ok(tcc_pass_autodiff(&cx, g, &joint), g->diag);
     tcc_value *plain = evaluate(g, inputs), *values = evaluate(joint, inputs);

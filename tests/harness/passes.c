@@ -18,7 +18,7 @@ tcc_graph *run_passes(const tcc_graph *g, const char *passes, const tcc_pass_opt
     const tcc_pass_options usual = {.spec = spec};
     tcc_context context = {0};
     assert_int_equal(tcc_context_init(&context), TCC_OK);
-    tcc_pass_cx cx = {&context, g->diag, options ? options : &usual};
+    tcc_pass_cx cx = {.cx = &context, .diag = g->diag, .options = options ? options : &usual};
     tcc_graph *copy = NULL;
     assert_ok(tcc_group_copy_graph(g, NULL, &copy), g->diag);
     assert_ok(tcc_pipeline_run_named(&cx, &(tcc_manager_options){.verify = true, .dump_dir = getenv("TCC_TEST_DUMP")},

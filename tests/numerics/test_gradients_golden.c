@@ -43,7 +43,7 @@ static void check_case(const cJSON *item) {
     tcc_diag diag = {0};
     tcc_context context = {0};
     tcc_pass_options options = {.train = true};
-    tcc_pass_cx cx = {&context, &diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = &options};
     tcc_graph *g = parse_graph(cJSON_GetObjectItem(item, "graph")->valuestring, &diag), *joint = NULL;
     assert_ok(tcc_pass_autodiff(&cx, g, &joint), &diag);
     const cJSON *expected = cJSON_GetObjectItem(item, "expected");

@@ -50,7 +50,7 @@ static tcc_graph *make_loss(tcc_diag *diag, tcc_dtype dtype, const double *curva
 static tcc_graph *make_step(tcc_graph *g, const tcc_train_spec *spec) {
     tcc_context context = {0};
     tcc_pass_options options = {.train = true, .spec = *spec};
-    tcc_pass_cx cx = {&context, g->diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = g->diag, .options = &options};
     tcc_graph *joint = NULL, *step = NULL;
     assert_ok(tcc_pass_autodiff(&cx, g, &joint), g->diag);
     assert_ok(tcc_pass_train_step(&cx, joint, &step), g->diag);
@@ -303,7 +303,7 @@ static void test_short_parameters(void **state) {
 static void refuse(tcc_graph *g, const tcc_train_spec *spec, const char *message) {
     tcc_context context = {0};
     tcc_pass_options options = {.train = true, .spec = *spec};
-    tcc_pass_cx cx = {&context, g->diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = g->diag, .options = &options};
     tcc_graph *step = NULL;
     assert_int_equal(tcc_pass_train_step(&cx, g, &step), TCC_EINVAL);
     assert_null(step);
@@ -339,7 +339,7 @@ static void test_failing_allocations(void **state) {
     tcc_pass_options options = {
         .train = true,
         .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1, .keep_gradients = true}};
-    tcc_pass_cx cx = {&context, &diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = &options};
     tcc_graph *g = make_loss(&diag, TCC_F32, unit), *joint = NULL;
     assert_ok(tcc_pass_autodiff(&cx, g, &joint), &diag);
     tcc_pass_fn passes[] = {tcc_pass_train_step, tcc_pass_decompose};

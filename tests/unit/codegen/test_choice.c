@@ -215,7 +215,7 @@ static tcc_status run_select(machine *m, const char *text, const char *passes, t
     tcc_selector *selector;
     assert_ok(tcc_selector_create(&m->cx, &codegen, false, &selector), &m->cx.diag);
     const tcc_pass_options options = {.target = tcc_selector_target(selector)};
-    tcc_pass_cx pass = {&m->cx, &m->cx.diag, &options};
+    tcc_pass_cx pass = {.cx = &m->cx, .diag = &m->cx.diag, .options = &options};
     assert_ok(tcc_graph_parse(text, strlen(text), "case", &m->cx.diag, out), &m->cx.diag);
     tcc_status status = tcc_pipeline_run_named(&pass, &(tcc_manager_options){.verify = true}, passes, out, NULL);
     if (status != TCC_OK) tcc_graph_destroy(*out);

@@ -13,7 +13,7 @@
 static tcc_status differentiate(const tcc_graph *g, const bool *frozen, tcc_graph **out) {
     tcc_context context = {0};
     tcc_pass_options options = {.train = true, .spec = {.frozen = frozen}};
-    tcc_pass_cx cx = {&context, g->diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = g->diag, .options = &options};
     return tcc_pass_autodiff(&cx, g, out);
 }
 
@@ -124,7 +124,7 @@ static void test_forward_is_shared(void **state) {
                             "output \"loss\" %3\n}\n",
                             &diag);
     tcc_context context = {0};
-    tcc_pass_cx cx = {&context, &diag, NULL};
+    tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = NULL};
     tcc_graph *plain = NULL;
     assert_ok(tcc_pass_decompose(&cx, g, &plain), &diag);
     assert_int_equal(count_live(plain, TCC_OP_RSQRT), 1);

@@ -17,7 +17,7 @@ static void check_pass(tcc_graph *g, const char *name, tcc_pass_fn run) {
     tcc_diag *kept = g->diag;
     static const tcc_pass_options options = {.spec = {.n_groups = 1}};
     tcc_diag diag = {0};
-    tcc_pass_cx cx = {&context, &diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = &options};
     g->diag = &diag;
     tcc_graph *out = NULL;
     tcc__alloc_fail_at(INT64_MAX); /* counts */
@@ -54,7 +54,7 @@ static tcc_status select_afresh(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph 
     tcc_diag_clear(&cx->cx->diag);
     TCC_TRY(tcc_selector_create(cx->cx, &codegen, false, &selector));
     const tcc_pass_options options = {.target = tcc_selector_target(selector)};
-    tcc_status status = tcc_pass_select(&(tcc_pass_cx){cx->cx, cx->diag, &options}, in, out);
+    tcc_status status = tcc_pass_select(&(tcc_pass_cx){.cx = cx->cx, .diag = cx->diag, .options = &options}, in, out);
     tcc_selector_destroy(selector);
     return status;
 }
