@@ -20,7 +20,9 @@ static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bi
     }
     p->columns = n > 0 && !(reduced_bits >> order[n - 1] & 1);
     int64_t inner = n ? b->vars.data[order[n - 1]].high + 1 : 1;
-    p->lanes = n ? tcc_choose_lanes(l->target, b, order[n - 1], inner, tcc_choose_width(b)) : 1;
+    /* In a row the lanes are partial sums. So they do not depend on what else the kernel computes: else fusing more or
+     * less would change the bits of a sum. */
+    p->lanes = n ? tcc_choose_lanes(l->target, b, order[n - 1], inner, p->columns ? tcc_choose_width(b) : 1) : 1;
     if (p->n_reduced == 0 && !p->columns) p->lanes = 1;
     p->split_var = p->slice_var = -1;
     p->level = TCC_ARENA_ARRAY(l->arena, int, b->exprs.count + 1);
