@@ -338,6 +338,15 @@ static void choose_k_blocks(tcc_contract_plan *p, int64_t most) {
     p->block_k = step * p->k_inner;
 }
 
+/* Prices in cycles: of an element of B that is read in place, or packed from rows or from columns, and of one of
+ * A that is packed; of a vector of sums that stays between two blocks of k, or that parts of the sum have in the
+ * workspace. bf16's are measured (bench_contract on Sapphire Rapids, large products): they seem higher because a cycle
+ * multiplies 16 times as much, and the workspace is written to memory and read from there. */
+typedef struct prices {
+    double b_in_place, b_rows, b_columns, a_rows, a_columns, kept, parts;
+} prices;
+static const prices of_f32 = {0.06, 0.15, 0.4, 0.2, 0.2, 3, 8}, of_bf16 = {0.06, 0.6, 0.8, 0.4, 1, 20, 60};
+
 /* Cycles of one core for a blocking: multiply-adds with uneven blocks, packing, partial sums; and a price for too few
  * items. */
 static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target, int64_t wanted) {
@@ -347,7 +356,8 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
     double vectors = (double)(p->panel_blocks * p->panels_per_block * p->vectors);
     double cycles = rows * vectors * all_k * target->hw.fma_f32 / rate_of(target, p->multiply);
     /* Each block of rows packs, or at least streams, all of B. */
-    double each_b = !p->pack_b ? 0.06 : p->c.n.d[0].b == 1 ? 0.15 : 0.4;
+    const prices *price = reads_bf16(p) ? &of_bf16 : &of_f32;
+    double each_b = !p->pack_b ? price->b_in_place : p->c.n.d[0].b == 1 ? price->b_rows : price->b_columns;
     if (p->pack_b && p->block_k > rows_kept(p, target)) each_b += 0.5;
     /* All taps of a filter read a part of k one after the other: from near, if it is small. */
     bool far = (double)(p->M + p->N) * (double)p->K / (double)p->k_splits > (double)cache_floats(target);
@@ -359,13 +369,23 @@ static double cost_of(const tcc_contract_plan *p, const tcc_llvm_target *target,
         double block_rows = (double)(p->tiles_per_block * p->rows);
         double waste = p->a_columns ? (double)round_up((int64_t)block_rows, lanes) / block_rows
                                     : 1; /* part of a vector */
-        cycles += 0.2 * waste * times * (double)p->M * all_k;
+        cycles += (p->a_columns ? price->a_columns : price->a_rows) * waste * times * (double)p->M * all_k;
     }
     double sums = (double)(p->B * p->M) * (double)p->panels * width / lanes;
-    if (p->k_blocks_per_split > 1) cycles += 3 * sums * (double)p->k_blocks;
-    if (p->k_splits > 1) cycles += 8 * sums * (double)p->k_splits;
+    if (p->k_blocks_per_split > 1) cycles += price->kept * sums * (double)p->k_blocks;
+    if (p->k_splits > 1) cycles += price->parts * sums * (double)p->k_splits;
     double missing = p->items < wanted ? (double)wanted / (double)p->items : 1;
     return cycles * (1 + 0.02 * (missing - 1)) + 500.0 * (double)p->items;
+}
+
+/* `trial` with so many blocks of panels; keeps it in *p if it costs less than *best. */
+static void try_panels(tcc_contract_plan *p, tcc_contract_plan *trial, const tcc_llvm_target *target, int64_t blocks,
+                       int64_t wanted, double *best) {
+    trial->panels_per_block = ceil_div(p->panels, blocks);
+    trial->panel_blocks = ceil_div(p->panels, trial->panels_per_block);
+    trial->items = p->B * trial->k_splits * trial->row_blocks * trial->panel_blocks;
+    const double cost = cost_of(trial, target, wanted);
+    if (cost < *best * 0.999) *best = cost, *p = *trial;
 }
 
 /* Blocks of rows and panels for the k blocks that `trial` has; keeps in *p what costs less than *best. */
@@ -376,12 +396,13 @@ static void try_blocks(tcc_contract_plan *p, tcc_contract_plan trial, const tcc_
     for (int64_t row_blocks = least; row_blocks <= p->tiles && row_blocks < least + MOST_ITEMS; row_blocks++) {
         trial.tiles_per_block = ceil_div(p->tiles, row_blocks);
         trial.row_blocks = ceil_div(p->tiles, trial.tiles_per_block);
-        int64_t blocks = ceil_div(wanted, p->B * trial.k_splits * trial.row_blocks);
-        trial.panels_per_block = ceil_div(p->panels, min64(p->panels, max64(1, blocks)));
-        trial.panel_blocks = ceil_div(p->panels, trial.panels_per_block);
-        trial.items = p->B * trial.k_splits * trial.row_blocks * trial.panel_blocks;
-        double cost = cost_of(&trial, target, wanted);
-        if (cost < *best * 0.999) *best = cost, *p = trial;
+        const int64_t others = p->B * trial.k_splits * trial.row_blocks;
+        int64_t blocks = min64(p->panels, max64(1, ceil_div(wanted, others)));
+        try_panels(p, &trial, target, blocks, wanted, best);
+        /* Fewer items pack bf16 less often, which may be worth more than they are, if each processor has one. */
+        const int64_t enough = min64(wanted, target->hw.processors);
+        while (reads_bf16(p) && (blocks /= 2) > 0 && others * blocks >= enough)
+            try_panels(p, &trial, target, blocks, wanted, best);
     }
 }
 
