@@ -175,6 +175,12 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     int *groups = TCC_ARENA_ARRAY(&c->arena, int, c->graph->inputs.count + 1);
     if (!groups) return tcc_enomem(&m->cx->diag);
     tcc_pass_options options = tcc__model_pass_options(m, c->train, c->graph, groups);
+    tcc_remat_spec remat;
+    if (options.remat) {
+        remat = *options.remat;
+        remat.report = &c->remat;
+        options.remat = &remat;
+    }
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
     tcc_manager_options manager = {.dump_dir = dump_dir, .verify = m->options.verify_passes};
     return tcc_pipeline_run(&cx, &manager, &c->graph, &c->passes);
@@ -265,6 +271,7 @@ void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
     tcc_program_destroy(c->program);
     tcc_graph_destroy(c->graph);
     tcc_vec_free(&c->passes.passes);
+    tcc_remat_report_free(&c->remat);
     tcc_arena_free(&c->arena);
     tcc__free(c);
 }

@@ -44,6 +44,7 @@ typedef struct tcc_compiled {
     tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
     int outdates_of;       /* how many states there were when these were looked for */
     tcc_manager_report passes;
+    tcc_remat_report remat; /* empty where nothing may be computed again */
     double trace_seconds, passes_seconds, codegen_seconds, total_seconds;
 } tcc_compiled;
 

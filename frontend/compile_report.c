@@ -3,6 +3,7 @@
 #include "compile.h"
 
 #include "passes/plan.h"
+#include "passes/remat_print.h"
 #include "runtime/profile.h"
 
 #include <dirent.h>
@@ -65,8 +66,15 @@ static tcc_status report_passes(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     return TCC_OK;
 }
 
+static tcc_status report_remat(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    if (c->remat.frontier.count) tcc_remat_print(b, &m->remat, &c->remat);
+    return TCC_OK;
+}
+
 static tcc_status report_memory(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     tcc_plan plan;
+    TCC_TRY(report_remat(m, c, b));
+    if (c->remat.frontier.count) tcc_strbuf_add(b, "\n");
     TCC_TRY(tcc_plan_read(c->graph, &plan, &m->cx->diag));
     tcc_plan_print(b, c->graph, &plan);
     tcc_plan_free(&plan);
@@ -153,9 +161,9 @@ static const struct {
     const char *name;
     bool needs_program;
     tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
-} reports[] = {{"tir", true, report_tir},         {"passes", true, report_passes}, {"memory", true, report_memory},
-               {"kernels", true, report_kernels}, {"llvm", true, report_llvm},     {"asm", true, report_asm},
-               {"ptx", true, report_ptx},         {"verify", false, report_verify}};
+} reports[] = {{"tir", true, report_tir},     {"passes", true, report_passes},   {"memory", true, report_memory},
+               {"remat", true, report_remat}, {"kernels", true, report_kernels}, {"llvm", true, report_llvm},
+               {"asm", true, report_asm},     {"ptx", true, report_ptx},         {"verify", false, report_verify}};
 enum { REPORT_COUNT = sizeof reports / sizeof reports[0] };
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
@@ -172,7 +180,7 @@ tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
         return status;
     }
     return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                     "no report \"%s\"; there are tir, passes, memory, kernels, llvm, asm, ptx, verify", what);
+                     "no report \"%s\"; there are tir, passes, memory, remat, kernels, llvm, asm, ptx, verify", what);
 }
 
 void tcc_string_free(char *s) { tcc__free(s); }

@@ -32,7 +32,18 @@ void tcc_remat_report_free(tcc_remat_report *report) {
 
 static int by_bytes(const void *a, const void *b) {
     const tcc_remat_value *x = a, *y = b;
-    return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->text, y->text);
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
+    const int what = strcmp(x->what, y->what);
+    return what ? what : strcmp(x->where, y->where);
+}
+
+static const char *place_of(tcc_arena *arena, const tcc_node *n) {
+    tcc_strbuf text = {0};
+    if (!n->loc.file) return "";
+    tcc_loc_print(&text, n->loc);
+    const char *copy = text.failed ? NULL : tcc_arena_strdup(arena, text.text);
+    tcc_strbuf_free(&text);
+    return copy;
 }
 
 /* What may be computed again, and the time that it would take alone. */
@@ -40,17 +51,10 @@ static tcc_status list_values(tcc_remat_model *m, tcc_remat_report *r, tcc_diag 
     for (int v = 0; v < m->plan.values.count; v++) {
         const tcc_node *n = m->plan.values.data[v].node;
         if (!tcc_remat_may_repeat(m, v)) continue;
-        tcc_strbuf text = {0};
-        tcc_strbuf_add(&text, tcc_node_text(n));
-        if (n->loc.file) {
-            tcc_strbuf_add(&text, ", ");
-            tcc_loc_print(&text, n->loc);
-        }
-        const char *copy = text.failed ? NULL : tcc_arena_strdup(&r->arena, text.text);
-        tcc_strbuf_free(&text);
-        const tcc_remat_value value = {copy, m->plan.values.data[v].size_bytes, (int64_t)tcc_remat_cost(m, &v, 1),
-                                       false};
-        if (!copy || !tcc_vec_push(&r->values, value)) return tcc_enomem(diag);
+        const tcc_remat_value value = {
+            tcc_arena_printf(&r->arena, "%s %s", tcc_op_get_info(n->op)->text, tcc_type_text(&n->type)),
+            place_of(&r->arena, n), m->plan.values.data[v].size_bytes, (int64_t)tcc_remat_cost(m, &v, 1), false};
+        if (!value.what || !value.where || !tcc_vec_push(&r->values, value)) return tcc_enomem(diag);
     }
     return TCC_OK;
 }

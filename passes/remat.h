@@ -25,13 +25,15 @@ typedef struct tcc_remat_spec {
 typedef struct tcc_remat_point {
     int values;             /* how many are computed again */
     int64_t estimated_peak; /* of the arena, by the model of passes/remat_model.h, in bytes */
+    int64_t estimated_ns;   /* time of the work that is done twice, by that model */
     int64_t peak;           /* of the arena, planned; -1: this point was not planned */
-    int64_t added_ns;       /* predicted time of the work that is done twice */
+    int64_t added_ns;       /* of a planned point: by how much the predicted time of the step grows */
 } tcc_remat_point;
 
 /* A value of the forward pass that backward needs. */
 typedef struct tcc_remat_value {
-    const char *text;  /* its node and place: "%12 = add(...) : f32[8,64], train.c:41" */
+    const char *what;  /* its op and type: "add f32[8,64]" */
+    const char *where; /* its place: "train.c:41"; "" if that is unknown */
     int64_t bytes, ns; /* memory that it takes; predicted time to compute it again */
     bool again;        /* is computed again; else kept */
 } tcc_remat_value;
@@ -41,7 +43,9 @@ typedef struct tcc_remat_report {
     tcc_arena arena;
     tcc_vec(tcc_remat_point) frontier; /* the first: nothing is computed again */
     int taken;                         /* index of the point that the graph is; with segments alone the last */
+    int64_t budget_bytes;              /* what the arena may take; 0: it has no limit in bytes */
     int64_t fixed_bytes;               /* of a step beside the arena: parameters, states, batch, outputs */
+    int64_t step_ns;                   /* predicted time of the step in which nothing is computed again; 0: unknown */
     int64_t added_flop;                /* of the contractions that are done twice */
     tcc_vec(tcc_remat_value) values;   /* by bytes, the largest first */
     double milliseconds;               /* of the search */

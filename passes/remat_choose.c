@@ -13,9 +13,9 @@ enum { MOST_PLANS = 9 }; /* what the search may take of compile time */
 
 static int64_t fixed_bytes(const tcc_graph *g) {
     int64_t bytes = 0;
-    for (int i = 0; i < g->inputs.count; i++) bytes += tcc_plan_size(g->inputs.data[i]);
+    for (int i = 0; i < g->inputs.count; i++) bytes += tcc_type_bytes(&g->inputs.data[i]->type);
     for (int i = 0; i < g->outputs.count; i++)
-        if (g->outputs.data[i].alias < 0) bytes += tcc_plan_size(g->outputs.data[i].node);
+        if (g->outputs.data[i].alias < 0) bytes += tcc_type_bytes(&g->outputs.data[i].node->type);
     return bytes;
 }
 
@@ -28,8 +28,8 @@ static int64_t predicted_ns(const tcc_graph *planned) {
 
 /* -- Points of the frontier -- */
 
-static bool add_point(tcc_remat_choice *c, int moves, int values, int64_t peak, double added_ns) {
-    const tcc_remat_point point = {values, peak, -1, (int64_t)added_ns};
+static bool add_point(tcc_remat_choice *c, int moves, int values, int64_t peak, double ns) {
+    const tcc_remat_point point = {values, peak, (int64_t)ns, -1, 0};
     return tcc_vec_push(&c->ends, moves) && tcc_vec_push(&c->report->frontier, point);
 }
 
@@ -144,10 +144,8 @@ static tcc_status note_largest(tcc_remat_choice *c) {
     return alive ? TCC_OK : TCC_ENOMEM;
 }
 
-static tcc_status report_too_small(tcc_remat_choice *c, int64_t arena_bytes) {
-    int point;
-    TCC_TRY(find_least(c, &point));
-    const int64_t fixed = c->report->fixed_bytes, least = c->report->frontier.data[point].peak;
+static tcc_status report_too_small(tcc_remat_choice *c, int64_t arena_bytes, int64_t least) {
+    const int64_t fixed = c->report->fixed_bytes;
     tcc_status status;
     if (arena_bytes <= 0)
         status =
@@ -174,12 +172,17 @@ static tcc_status choose_point(tcc_remat_choice *c, int *point) {
     case TCC_BUDGET_BYTES: bytes = spec->bytes - c->report->fixed_bytes; break;
     case TCC_BUDGET_SHARE: bytes = (int64_t)(spec->share * (double)c->planned->arena_bytes); break;
     }
+    if (bytes > 0) c->report->budget_bytes = bytes;
     TCC_TRY(find_within(c, bytes, point));
-    return *point < 0 ? report_too_small(c, bytes) : TCC_OK;
+    if (*point >= 0) return TCC_OK;
+    TCC_TRY(find_least(c, point)); /* the last point need not have the smallest peak */
+    const int64_t least = c->report->frontier.data[*point].peak;
+    return least <= bytes ? TCC_OK : report_too_small(c, bytes, least);
 }
 
 tcc_status tcc_remat_choose(tcc_remat_choice *c) {
     c->report->fixed_bytes = fixed_bytes(c->g);
+    c->report->step_ns = predicted_ns(c->planned);
     TCC_TRY(list_points(c));
     TCC_TRY(choose_point(c, &c->report->taken));
     set_point(c, c->report->taken);

@@ -259,6 +259,90 @@ static void marks_last_through_all_passes(void **state) {
             }
 }
 
+/* -- What a plan says -- */
+
+typedef struct planned {
+    tcc_context *cx;
+    tcc_model *m;
+} planned;
+
+/* The training program of the GPT above, compiled. */
+static tcc_status plan(planned *p, const char *budget, tcc_checkpointing checkpointing) {
+    static int32_t tokens[SAMPLES * CONTEXT];
+    const tcc_array batch[] = {{"x", TCC_I32, 2, {SAMPLES, CONTEXT}, tokens},
+                               {"y", TCC_I32, 2, {SAMPLES, CONTEXT}, tokens}};
+    const tcc_model_options o = {.size = sizeof o, .checkpointing = checkpointing, .memory_budget = budget};
+    OK(p->cx, tcc_context_create(&p->cx));
+    OK(p->cx, tcc_model_create(p->cx, text_model, NULL, &o, &p->m));
+    return tcc_model_compile(p->m, true, batch, 2);
+}
+
+static void discard(planned *p) {
+    tcc_model_destroy(p->m);
+    tcc_context_destroy(p->cx);
+}
+
+static char *report_of(const planned *p, const char *what) {
+    char *text;
+    OK(p->cx, tcc_model_report(p->m, what, &text));
+    return text;
+}
+
+static void check_report(const char *budget, tcc_checkpointing checkpointing, const char *first) {
+    planned p;
+    if (plan(&p, budget, checkpointing) != TCC_OK) fail_msg("%s", tcc_context_error(p.cx));
+    char *remat = report_of(&p, "remat"), *memory = report_of(&p, "memory");
+    static const char *const parts[] = {
+        "\n  total ", "\n  activations ", "\ncomputed again: ", "\nkept: ", "gpt.transformer.h.", "\nsearch: "};
+    if (strncmp(remat, first, strlen(first)) != 0) fail_msg("not \"%s\":\n%s", first, remat);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strstr(remat, parts[i])) fail_msg("no \"%s\":\n%s", parts[i], remat);
+    assert_memory_equal(memory, remat, strlen(remat));
+    assert_non_null(strstr(memory, "\n\narena "));
+    for (const char *line = remat, *end; (end = strchr(line, '\n')); line = end + 1)
+        if (end - line > 80) fail_msg("longer than 80 columns: %s", line);
+    tcc_string_free(remat);
+    tcc_string_free(memory);
+    discard(&p);
+}
+
+static void plans_are_reported(void **state) {
+    (void)state;
+    check_report("90%", TCC_CHECKPOINTING_AUTO, "memory budget: 90% of the activations' memory, ");
+    check_report("min", TCC_CHECKPOINTING_AUTO, "memory budget: as little as possible\n");
+    check_report("1GiB", TCC_CHECKPOINTING_AUTO, "memory budget: 1.0 GiB in total, of which 102");
+    check_report(NULL, TCC_CHECKPOINTING_SEGMENTS, "memory budget: none; the model's segments");
+    planned p;
+    assert_int_equal(plan(&p, NULL, TCC_CHECKPOINTING_AUTO), TCC_OK);
+    char *remat = report_of(&p, "remat"), *memory = report_of(&p, "memory");
+    assert_string_equal(remat, "");
+    assert_memory_equal(memory, "arena ", 6);
+    tcc_string_free(remat);
+    tcc_string_free(memory);
+    discard(&p);
+}
+
+/* What `min` takes is a budget that is met, and what a smaller one is told. */
+static void least_is_a_budget(void **state) {
+    (void)state;
+    planned p;
+    tcc_program_info info, same;
+    char text[32];
+    assert_int_equal(plan(&p, "min", TCC_CHECKPOINTING_AUTO), TCC_OK);
+    OK(p.cx, tcc_model_info(p.m, &info));
+    discard(&p);
+    snprintf(text, sizeof text, "%lld", (long long)info.peak_bytes);
+    if (plan(&p, text, TCC_CHECKPOINTING_AUTO) != TCC_OK) fail_msg("%s", tcc_context_error(p.cx));
+    OK(p.cx, tcc_model_info(p.m, &same));
+    assert_true(same.peak_bytes == info.peak_bytes);
+    discard(&p);
+    snprintf(text, sizeof text, "%lld", (long long)info.peak_bytes - 1);
+    assert_int_equal(plan(&p, text, TCC_CHECKPOINTING_AUTO), TCC_ENOMEM);
+    snprintf(text, sizeof text, "%lld", (long long)info.peak_bytes);
+    if (!strstr(tcc_context_error(p.cx), text)) fail_msg("no %s in: %s", text, tcc_context_error(p.cx));
+    discard(&p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_in_their_segments),
@@ -266,6 +350,8 @@ int main(void) {
         cmocka_unit_test(refused_options),
         cmocka_unit_test(accepted_options),
         cmocka_unit_test(marks_last_through_all_passes),
+        cmocka_unit_test(plans_are_reported),
+        cmocka_unit_test(least_is_a_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

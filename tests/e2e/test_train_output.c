@@ -141,6 +141,15 @@ static void dry_run_leaves_nothing(void **state) {
     assert_int_equal(count_entries(*state, ""), before);
 }
 
+static void dry_run_prints_the_memory_plan(void **state) {
+    const char *recipe = write_recipe(state, "gpt");
+    check_says_not(TRAIN(recipe, "--dry-run"), "memory budget");
+    check_says(TRAIN(recipe, "--dry-run", "training.memory_budget=80%"), "memory budget: 80% of the activations");
+    program_result r = TRAIN(recipe, "--dry-run", "training.memory_budget=80%", "--quiet");
+    assert_string_equal(r.out, "");
+    program_free(&r);
+}
+
 static void emits_graph_and_kernels(void **state) {
     const char *recipe = write_recipe(state, "gpt");
     program_result r = TRAIN(recipe, "--emit", "tir");
@@ -284,6 +293,7 @@ int main(void) {
         FOLDER_TEST(quiet_prints_nothing),
         FOLDER_TEST(samples_text),
         FOLDER_TEST(dry_run_leaves_nothing),
+        FOLDER_TEST(dry_run_prints_the_memory_plan),
         FOLDER_TEST(emits_graph_and_kernels),
         FOLDER_TEST(dumps_every_pass),
         FOLDER_TEST(explains_and_profiles_the_training_step),

@@ -190,7 +190,8 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
 /* Text of a report on the last program, to be freed with tcc_string_free; NULL when memory is short.
  * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling
- * runs), share of the roofline; "memory": the plan; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as
+ * runs), share of the roofline; "memory": the plan; "remat": with a memory budget or checkpointed segments, what is
+ * computed again and what that saves, else empty; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as
  * LLVM IR, as assembly, and as PTX where they are for a GPU; "verify": what the last verification has compared. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
