@@ -5,6 +5,7 @@
 #include "passes/plan.h"
 #include "passes/remat_apply.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { MOST_PLANS = 9 }; /* what the search may take of compile time */
@@ -118,6 +119,18 @@ static tcc_status find_within(tcc_remat_choice *c, int64_t bytes, int *point) {
     return TCC_OK;
 }
 
+/* An amount for messages; overwritten by the next but three calls. */
+static const char *bytes_text(int64_t bytes) {
+    static _Thread_local char buffers[4][16];
+    static _Thread_local unsigned next;
+    char *text = buffers[next++ % 4];
+    tcc_strbuf b = {0};
+    tcc_strbuf_bytes(&b, (double)bytes);
+    snprintf(text, sizeof buffers[0], "%s", b.text ? b.text : "?");
+    tcc_strbuf_free(&b);
+    return text;
+}
+
 static int larger_first(const void *a, const void *b) {
     const tcc_plan_value *const *x = a, *const *y = b;
     if ((*x)->size_bytes != (*y)->size_bytes) return (*x)->size_bytes < (*y)->size_bytes ? 1 : -1;
@@ -137,8 +150,8 @@ static tcc_status note_largest(tcc_remat_choice *c) {
             alive[count++] = &plan.values.data[v];
     if (count) qsort(alive, (size_t)count, sizeof *alive, larger_first);
     for (int i = 0; i < count && i < NOTED; i++)
-        tcc_note(c->cx->diag, alive[i]->node ? alive[i]->node->loc : TCC_NOWHERE, "%lld bytes: %s",
-                 (long long)alive[i]->size_bytes, tcc_plan_value_text(g, alive[i]));
+        tcc_note(c->cx->diag, alive[i]->node ? alive[i]->node->loc : TCC_NOWHERE, "%s: %s",
+                 bytes_text(alive[i]->size_bytes), tcc_plan_value_text(g, alive[i]));
     tcc__free(alive);
     tcc_plan_free(&plan);
     return alive ? TCC_OK : TCC_ENOMEM;
@@ -147,17 +160,19 @@ static tcc_status note_largest(tcc_remat_choice *c) {
 static tcc_status report_too_small(tcc_remat_choice *c, int64_t arena_bytes, int64_t least) {
     const int64_t fixed = c->report->fixed_bytes;
     tcc_status status;
+    /* the least exactly, so that it can be given as a budget */
     if (arena_bytes <= 0)
-        status =
-            tcc_error(c->cx->diag, TCC_ENOMEM, TCC_NOWHERE,
-                      "the memory budget of %lld bytes is less than parameters, optimizer state, batch and outputs "
-                      "alone need: %lld; a step needs at least %lld",
-                      (long long)(arena_bytes + fixed), (long long)fixed, (long long)(fixed + least));
+        status = tcc_error(c->cx->diag, TCC_ENOMEM, TCC_NOWHERE,
+                           "the memory budget of %s is less than parameters, optimizer state, batch and outputs alone "
+                           "need: %s; a step needs at least %s (%lld bytes)",
+                           bytes_text(arena_bytes + fixed), bytes_text(fixed), bytes_text(fixed + least),
+                           (long long)(fixed + least));
     else
         status = tcc_error(c->cx->diag, TCC_ENOMEM, TCC_NOWHERE,
-                           "the memory budget of %lld bytes cannot be met: a step needs at least %lld, %lld of it for "
+                           "the memory budget of %s cannot be met: a step needs at least %s (%lld bytes), %s of it for "
                            "parameters, optimizer state, batch and outputs",
-                           (long long)(arena_bytes + fixed), (long long)(fixed + least), (long long)fixed);
+                           bytes_text(arena_bytes + fixed), bytes_text(fixed + least), (long long)(fixed + least),
+                           bytes_text(fixed));
     tcc_note(c->cx->diag, TCC_NOWHERE, "a smaller batch helps, or bf16 (mixed precision), which halves activations");
     note_largest(c);
     return status;

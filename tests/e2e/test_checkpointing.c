@@ -343,6 +343,26 @@ static void least_is_a_budget(void **state) {
     discard(&p);
 }
 
+static void hopeless_budgets_are_explained(void **state) {
+    (void)state;
+    static const struct {
+        const char *budget, *says;
+    } cases[] = {{"100kB", "the memory budget of 97.7 KiB is less than parameters, optimizer state, batch and outputs "
+                           "alone need: 152.8 KiB; a step needs at least "},
+                 {"5%", " cannot be met: a step needs at least "},
+                 {"170KiB", "the memory budget of 170.0 KiB cannot be met: a step needs at least "}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        planned p;
+        assert_int_equal(plan(&p, cases[i].budget, TCC_CHECKPOINTING_AUTO), TCC_ENOMEM);
+        const char *error = tcc_context_error(p.cx);
+        if (!strstr(error, cases[i].says)) fail_msg("no \"%s\": %s", cases[i].says, error);
+        if (!strstr(error, "note: a smaller batch helps") || !strstr(error, "gpt.transformer.h.1.mlp") ||
+            !strstr(error, ": note: 16.0 KiB: %"))
+            fail_msg("%s", error);
+        discard(&p);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_in_their_segments),
@@ -352,6 +372,7 @@ int main(void) {
         cmocka_unit_test(marks_last_through_all_passes),
         cmocka_unit_test(plans_are_reported),
         cmocka_unit_test(least_is_a_budget),
+        cmocka_unit_test(hopeless_budgets_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
