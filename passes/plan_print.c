@@ -4,6 +4,7 @@
 
 #include "ir/support/alloc.h"
 #include "passes/group.h"
+#include "passes/svg.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,32 +60,96 @@ void tcc_plan_print(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
     tcc__free(sorted);
 }
 
+/* -- The picture -- */
+
+typedef enum part { RELEASED, KEPT, AGAIN, BACKWARD, TEMPORARY, STAGED, PARTS } part;
+
+static const struct {
+    const char *color, *text;
+} parts[] = {{"#a0cbe8", "of the forward pass alone"},
+             {"#6b9bd1", "kept for the backward pass"},
+             {"#e15759", "computed again"},
+             {"#8cd17d", "of the backward pass"},
+             {"#bab0ac", "temporaries and workspaces"},
+             {"#b07aa1", "states on their way"}};
+
+/* The moment in which the backward pass begins: most of what is computed before is of the forward pass, and most of
+ * the rest is not. */
+static int backward_begin(const tcc_graph *g, const tcc_plan *plan) {
+    int sum = 0, best = 0, begin = 0;
+    for (int t = 0; t < g->groups.count; t++) {
+        sum += g->groups.data[t].hero->backward ? -1 : 1;
+        if (sum <= best) continue;
+        best = sum;
+        begin = t + 1;
+    }
+    return plan->start[begin];
+}
+
+static part part_of(const tcc_plan_value *v, int begin) {
+    if (!v->node) return v->group < 0 ? STAGED : TEMPORARY;
+    if (v->node->marks & TCC_MARK_REMAT) return AGAIN;
+    return v->first >= begin ? BACKWARD : v->last >= begin ? KEPT : RELEASED;
+}
+
+enum { WIDTH = 1200, HEIGHT = 640, LEFT = 10, TOP = 70, BOTTOM = TOP + HEIGHT };
+
+static void draw_value(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan, const tcc_plan_value *v, part part) {
+    const double per_launch = (double)WIDTH / (plan->start[g->groups.count] + 1);
+    const double per_byte = (double)HEIGHT / (double)(g->arena_bytes ? g->arena_bytes : 1);
+    const double height = (double)v->size_bytes * per_byte, width = (v->last - v->first + 1) * per_launch;
+    const double x = LEFT + v->first * per_launch, y = BOTTOM - (double)v->offset_bytes * per_byte - height;
+    tcc_strbuf title = {0};
+    tcc_strbuf_bytes(&title, (double)v->size_bytes);
+    tcc_strbuf_printf(&title, " at %lld, launches %d to %d: %s", (long long)v->offset_bytes, v->first, v->last,
+                      tcc_plan_value_text(g, v));
+    if (value_loc(g, v).file) tcc_strbuf_add(&title, "  "), tcc_loc_print(&title, value_loc(g, v));
+    tcc_svg_rect(b, x, y, width, height, parts[part].color, title.text);
+    b->failed |= title.failed;
+    tcc_strbuf_free(&title);
+    if (v->node && width > 70 && height > 13)
+        tcc_svg_text(b, x + width / 2, y + height / 2 + 4, "middle", tcc_op_get_info(v->node->op)->text);
+}
+
+static void draw_heading(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan, const int64_t *at_peak) {
+    tcc_strbuf text = {0};
+    tcc_strbuf_add(&text, "Memory over time: arena of ");
+    tcc_strbuf_bytes(&text, (double)g->arena_bytes);
+    tcc_strbuf_printf(&text, " in %d launches; most alive at once ", plan->start[g->groups.count]);
+    tcc_strbuf_bytes(&text, (double)plan->peak_bytes);
+    tcc_strbuf_printf(&text, ", in launch %d (dashed)", plan->peak_moment);
+    tcc_svg_text(b, LEFT, 18, "start", text.text ? text.text : "");
+    for (int i = 0, shown = 0; i < PARTS; i++) {
+        if (at_peak[i] < 0) continue;
+        text.length = 0;
+        tcc_strbuf_printf(&text, "%s: ", parts[i].text);
+        tcc_strbuf_bytes(&text, (double)at_peak[i]);
+        tcc_strbuf_add(&text, " at the peak");
+        tcc_svg_legend(b, LEFT + shown % 3 * 390, 38 + shown / 3 * 18, parts[i].color, text.text ? text.text : "");
+        shown++;
+    }
+    b->failed |= text.failed;
+    tcc_strbuf_free(&text);
+}
+
 void tcc_plan_svg(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
-    enum { WIDTH = 1200, HEIGHT = 700, LEFT = 10, BOTTOM = 710 };
-    static const char *const colors[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2",
-                                         "#59a14f", "#edc948", "#b07aa1", "#9c755f"};
-    const int launches = plan->start[g->groups.count];
-    double per_launch = (double)WIDTH / (launches + 1);
-    double per_byte = (double)HEIGHT / (double)(g->arena_bytes ? g->arena_bytes : 1);
-    tcc_strbuf_printf(
-        b,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
-        "font-size=\"11\">\n<text x=\"%d\" y=\"%d\">%d launches, arena %lld bytes, most alive at once %lld "
-        "bytes</text>\n",
-        WIDTH + 2 * LEFT, BOTTOM + 20, LEFT, BOTTOM + 14, launches, (long long)g->arena_bytes,
-        (long long)plan->peak_bytes);
+    const int begin = backward_begin(g, plan), launches = plan->start[g->groups.count];
+    const double per_launch = (double)WIDTH / (launches + 1), peak = LEFT + (plan->peak_moment + 0.5) * per_launch;
+    int64_t at_peak[PARTS] = {-1, -1, -1, -1, -1, -1}; /* -1: there are none */
+    tcc_svg_begin(b, WIDTH + 2 * LEFT, BOTTOM + 25);
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *v = &plan->values.data[i];
-        double height = (double)v->size_bytes * per_byte, top = BOTTOM - (double)v->offset_bytes * per_byte - height;
-        tcc_strbuf_printf(b,
-                          "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" stroke=\"white\" "
-                          "stroke-width=\"0.3\"><title>%s: %lld bytes at %lld, launches %d to %d</title></rect>\n",
-                          LEFT + v->first * per_launch, top, (v->last - v->first + 1) * per_launch, height,
-                          colors[(v->node ? v->node->id : i) % (int)(sizeof colors / sizeof colors[0])],
-                          v->node        ? tcc_op_get_info(v->node->op)->text
-                          : v->group < 0 ? "state"
-                                         : "temporary",
-                          (long long)v->size_bytes, (long long)v->offset_bytes, v->first, v->last);
+        const part part = part_of(v, begin);
+        draw_value(b, g, plan, v, part);
+        if (at_peak[part] < 0) at_peak[part] = 0;
+        if (v->first <= plan->peak_moment && plan->peak_moment <= v->last) at_peak[part] += v->size_bytes;
     }
-    tcc_strbuf_add(b, "</svg>\n");
+    draw_heading(b, g, plan, at_peak);
+    tcc_svg_line(b, peak, TOP, peak, BOTTOM, "black", true);
+    if (begin < launches) {
+        tcc_svg_line(b, LEFT + begin * per_launch, TOP, LEFT + begin * per_launch, BOTTOM + 18, "gray", false);
+        tcc_svg_text(b, LEFT + begin * per_launch - 5, BOTTOM + 15, "end", "forward");
+        tcc_svg_text(b, LEFT + begin * per_launch + 5, BOTTOM + 15, "start", "backward and update");
+    }
+    tcc_svg_end(b);
 }
