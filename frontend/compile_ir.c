@@ -141,6 +141,8 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
     if (amp.low != TCC_F32) pass_options.amp = &amp;
     tcc_remat_spec remat = {0};
     TCC_TRY(read_budget(&cx->diag, &options, &remat));
+    tcc_remat_report remat_report = {0};
+    remat.report = &remat_report; /* for the dump */
     if (remat.segments || remat.budget != TCC_BUDGET_NONE) pass_options.remat = &remat;
     tcc_pass_cx pass_cx = {.cx = cx, .diag = &cx->diag, .options = &pass_options};
     tcc_manager_options manager = {.dump_dir = options.dump_dir, .verify = !options.no_verify};
@@ -153,6 +155,7 @@ tcc_status tcc_ir_run(tcc_context *cx, tcc_ir **ir, const char *passes, const tc
     tcc_status status = passes ? tcc_pipeline_run_named(&pass_cx, &manager, passes, &g, NULL)
                                : tcc_pipeline_run(&pass_cx, &manager, &g, NULL);
     cx->topics = topics;
+    tcc_remat_report_free(&remat_report);
     tcc_selector_destroy(selector);
     *ir = (tcc_ir *)g;
     return status;

@@ -5,6 +5,7 @@
 #include "ir/support/alloc.h"
 #include "passes/group.h"
 #include "passes/plan.h"
+#include "passes/remat_print.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -90,4 +91,14 @@ tcc_status tcc_dump_graph(const tcc_graph *g, const char *directory, int number,
     tcc_dump_dot(&b, g);
     TCC_TRY(write_file(&b, directory, number, pass, "dot", diag));
     return g->places.count ? dump_plan(g, directory, number, pass, diag) : TCC_OK;
+}
+
+tcc_status tcc_dump_remat(const tcc_remat_report *r, const char *directory, int number, const char *pass,
+                          tcc_diag *diag) {
+    tcc_strbuf b = {0};
+    if (!r->frontier.count) return TCC_OK;
+    tcc_remat_print_frontier(&b, r);
+    TCC_TRY(write_file(&b, directory, number, pass, "frontier.txt", diag));
+    tcc_remat_frontier_svg(&b, r);
+    return write_file(&b, directory, number, pass, "frontier.svg", diag);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "passes/remat_print.h"
 
+#include "passes/svg.h"
+
 #include <string.h>
 
 /* -- Amounts, right-aligned in columns -- */
@@ -124,4 +126,103 @@ void tcc_remat_print(tcc_strbuf *b, const tcc_remat_spec *spec, const tcc_remat_
     print_values(b, r, false);
     tcc_strbuf_printf(b, "search: %.2f s, %d of %d sets planned\n", 1e-3 * r->milliseconds, planned,
                       r->frontier.count - 1);
+}
+
+/* -- The frontier -- */
+
+void tcc_remat_print_frontier(tcc_strbuf *b, const tcc_remat_report *r) {
+    tcc_strbuf_printf(b, "frontier of %d points, least time first", r->frontier.count);
+    if (r->budget_bytes) {
+        tcc_strbuf_add(b, "; budget ");
+        add_bytes(b, 0, r->budget_bytes);
+    }
+    tcc_strbuf_printf(b, "\n\n%8s  %21s  %21s\n%8s  %10s %10s  %10s %10s\n", "computed", "by the model", "planned",
+                      "again", "peak", "added", "peak", "added");
+    for (int i = 0; i < r->frontier.count; i++) {
+        const tcc_remat_point *p = &r->frontier.data[i];
+        tcc_strbuf_printf(b, "%8d  ", p->values);
+        add_bytes(b, 10, p->estimated_peak);
+        add_ms(b, 11, p->estimated_ns);
+        if (p->peak >= 0) {
+            add_bytes(b, 12, p->peak);
+            add_ms(b, 11, p->added_ns);
+        }
+        tcc_strbuf_add(b, i == r->taken ? "  taken\n" : "\n");
+    }
+}
+
+enum { WIDTH = 800, HEIGHT = 420, LEFT = 90, TOP = 70, BOTTOM = TOP + HEIGHT };
+
+typedef struct chart {
+    double most_ns, most_bytes;
+} chart;
+
+static double x_of(const chart *c, int64_t ns) { return LEFT + WIDTH * (double)(ns > 0 ? ns : 0) / c->most_ns; }
+static double y_of(const chart *c, int64_t bytes) { return BOTTOM - HEIGHT * (double)bytes / c->most_bytes; }
+
+static chart chart_of(const tcc_remat_report *r) {
+    chart c = {1, 1};
+    for (int i = 0; i < r->frontier.count; i++) {
+        const tcc_remat_point *p = &r->frontier.data[i];
+        const int64_t ns = p->estimated_ns > p->added_ns ? p->estimated_ns : p->added_ns;
+        const int64_t bytes = p->estimated_peak > p->peak ? p->estimated_peak : p->peak;
+        if ((double)ns > c.most_ns) c.most_ns = (double)ns;
+        if ((double)bytes > c.most_bytes) c.most_bytes = (double)bytes;
+    }
+    return (chart){1.05 * c.most_ns, 1.05 * c.most_bytes};
+}
+
+static void draw_axes(tcc_strbuf *b, const chart *c) {
+    enum { TICKS = 5 };
+    tcc_svg_line(b, LEFT, TOP, LEFT, BOTTOM, "black", false);
+    tcc_svg_line(b, LEFT, BOTTOM, LEFT + WIDTH, BOTTOM, "black", false);
+    for (int i = 0; i <= TICKS; i++) {
+        const int64_t ns = (int64_t)(c->most_ns * i / TICKS), bytes = (int64_t)(c->most_bytes * i / TICKS);
+        tcc_strbuf text = {0};
+        add_bytes(&text, 0, bytes);
+        tcc_svg_text(b, LEFT - 6, y_of(c, bytes) + 4, "end", text.text ? text.text : "");
+        if (i) tcc_svg_line(b, LEFT, y_of(c, bytes), LEFT + WIDTH, y_of(c, bytes), "#e0e0e0", false);
+        text.length = 0;
+        add_ms(&text, 0, ns);
+        tcc_svg_text(b, x_of(c, ns), BOTTOM + 16, "middle", text.text ? text.text : "");
+        b->failed |= text.failed;
+        tcc_strbuf_free(&text);
+    }
+    tcc_svg_text(b, LEFT + WIDTH / 2.0, BOTTOM + 36, "middle", "predicted time that is added to a step");
+}
+
+static void draw_point(tcc_strbuf *b, const chart *c, const tcc_remat_report *r, int i) {
+    const tcc_remat_point *p = &r->frontier.data[i];
+    tcc_strbuf title = {0};
+    tcc_strbuf_printf(&title, "%d values computed again: ", p->values);
+    add_bytes(&title, 0, p->peak >= 0 ? p->peak : p->estimated_peak);
+    add_ms(&title, 12, p->peak >= 0 ? p->added_ns : p->estimated_ns);
+    if (p->peak < 0)
+        tcc_svg_circle(b, x_of(c, p->estimated_ns), y_of(c, p->estimated_peak), 2.5, "#9c9c9c", title.text);
+    else
+        tcc_svg_circle(b, x_of(c, p->added_ns), y_of(c, p->peak), i == r->taken ? 7 : 5,
+                       i == r->taken ? "#e15759" : "#4e79a7", title.text);
+    b->failed |= title.failed;
+    tcc_strbuf_free(&title);
+}
+
+void tcc_remat_frontier_svg(tcc_strbuf *b, const tcc_remat_report *r) {
+    const chart c = chart_of(r);
+    tcc_svg_begin(b, LEFT + WIDTH + 50, BOTTOM + 50);
+    tcc_svg_text(b, LEFT, 20, "start", "Peak of the arena over added time: sets of values that are computed again");
+    tcc_svg_legend(b, LEFT, 44, "#9c9c9c", "by the model");
+    tcc_svg_legend(b, LEFT + 130, 44, "#4e79a7", "planned");
+    tcc_svg_legend(b, LEFT + 230, 44, "#e15759", "taken");
+    draw_axes(b, &c);
+    for (int i = 1; i < r->frontier.count; i++) {
+        const tcc_remat_point *p = &r->frontier.data[i - 1], *q = &r->frontier.data[i];
+        tcc_svg_line(b, x_of(&c, p->estimated_ns), y_of(&c, p->estimated_peak), x_of(&c, q->estimated_ns),
+                     y_of(&c, q->estimated_peak), "#c0c0c0", false);
+    }
+    if (r->budget_bytes && (double)r->budget_bytes < c.most_bytes) {
+        tcc_svg_line(b, LEFT, y_of(&c, r->budget_bytes), LEFT + WIDTH, y_of(&c, r->budget_bytes), "#e15759", true);
+        tcc_svg_text(b, LEFT + WIDTH, y_of(&c, r->budget_bytes) - 5, "end", "budget");
+    }
+    for (int i = 0; i < r->frontier.count; i++) draw_point(b, &c, r, i);
+    tcc_svg_end(b);
 }

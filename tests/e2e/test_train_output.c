@@ -150,6 +150,27 @@ static void dry_run_prints_the_memory_plan(void **state) {
     program_free(&r);
 }
 
+static void dumps_the_frontier(void **state) {
+    program_result r = TRAIN(write_recipe(state, "gpt"), "--dry-run", "training.memory_budget=80%", "--dump-ir",
+                             test_path(state, "dump"));
+    program_free(&r);
+    const char *folder = test_path(state, "dump/00-train");
+    assert_int_equal(count_entries(folder, "remat.frontier.svg"), 1);
+    assert_int_equal(count_entries(folder, "remat.frontier.txt"), 1);
+    DIR *entries = opendir(folder);
+    for (const struct dirent *e; (e = readdir(entries));) {
+        char path[512];
+        snprintf(path, sizeof path, "dump/00-train/%s", e->d_name);
+        const bool table = strstr(e->d_name, "frontier.txt"), picture = strstr(e->d_name, ".svg");
+        if (!table && !picture) continue;
+        char *text = test_read(test_path(state, path), NULL);
+        if (table && !strstr(text, "  taken\n")) fail_msg("%s", text);
+        if (picture && (strncmp(text, "<svg ", 5) != 0 || !strstr(text, "</svg>\n"))) fail_msg("%s", text);
+        free(text);
+    }
+    closedir(entries);
+}
+
 static void emits_graph_and_kernels(void **state) {
     const char *recipe = write_recipe(state, "gpt");
     program_result r = TRAIN(recipe, "--emit", "tir");
@@ -166,6 +187,7 @@ static void dumps_every_pass(void **state) {
     const char *folder = test_path(state, "dump/00-train");
     assert_int_equal(count_entries(folder, "00.input.tir"), 1);
     assert_true(count_entries(folder, "simplify.tir") > 1 && count_entries(folder, "plan-memory.memory.svg") == 1);
+    assert_int_equal(count_entries(folder, "frontier"), 0);
     assert_true(count_entries(folder, ".ll") > 0 && count_entries(folder, ".s") > 0 &&
                 count_entries(folder, "steps.txt") == 1);
     DIR *entries = opendir(folder);
@@ -294,6 +316,7 @@ int main(void) {
         FOLDER_TEST(samples_text),
         FOLDER_TEST(dry_run_leaves_nothing),
         FOLDER_TEST(dry_run_prints_the_memory_plan),
+        FOLDER_TEST(dumps_the_frontier),
         FOLDER_TEST(emits_graph_and_kernels),
         FOLDER_TEST(dumps_every_pass),
         FOLDER_TEST(explains_and_profiles_the_training_step),
