@@ -3,6 +3,7 @@
 #include "passes/plan.h"
 
 #include "ir/support/alloc.h"
+#include "passes/backward.h"
 #include "passes/group.h"
 #include "passes/svg.h"
 
@@ -73,16 +74,26 @@ static const struct {
              {"#bab0ac", "temporaries and workspaces"},
              {"#b07aa1", "states on their way"}};
 
-/* The moment in which the backward pass begins: most of what is computed before is of the forward pass, and most of
- * the rest is not. */
+/* The moment in which the backward pass begins: most bytes that are computed before are of the forward pass, and most
+ * of the rest are not. Small work of the forward pass, as running statistics, may wait. */
 static int backward_begin(const tcc_graph *g, const tcc_plan *plan) {
-    int sum = 0, best = 0, begin = 0;
+    int64_t sum = 0, best = 0;
+    int begin = 0;
+    bool *backward = tcc_backward_nodes(g);
     for (int t = 0; t < g->groups.count; t++) {
-        sum += g->groups.data[t].hero->backward ? -1 : 1;
+        const tcc_group *group = &g->groups.data[t];
+        int64_t bytes = 0;
+        bool forward = !backward;
+        for (int i = 0; i < group->n_outputs; i++) {
+            bytes += tcc_type_bytes(&group->outputs[i]->type);
+            forward = forward || !backward[group->outputs[i]->id]; /* beside it there may be factors of gradients */
+        }
+        sum += forward ? bytes : -bytes;
         if (sum <= best) continue;
         best = sum;
         begin = t + 1;
     }
+    tcc__free(backward);
     return plan->start[begin];
 }
 
@@ -107,8 +118,9 @@ static void draw_value(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan, 
     tcc_svg_rect(b, x, y, width, height, parts[part].color, title.text);
     b->failed |= title.failed;
     tcc_strbuf_free(&title);
-    if (v->node && width > 70 && height > 13)
-        tcc_svg_text(b, x + width / 2, y + height / 2 + 4, "middle", tcc_op_get_info(v->node->op)->text);
+    const char *op = v->node ? tcc_op_get_info(v->node->op)->text : "";
+    if (*op && width > 8 * (double)strlen(op) && height > 13)
+        tcc_svg_text(b, x + width / 2, y + height / 2 + 4, "middle", op);
 }
 
 static void draw_heading(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan, const int64_t *at_peak) {
