@@ -88,6 +88,7 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     if (mode && !strcmp(mode, "eager")) options.mode = TCC_MODE_EAGER;
     if (precision && !strcmp(precision, "bf16")) options.mixed_precision = TCC_MIXED_BF16;
     if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
+    options.memory_budget = getenv("TCC_BENCH_MEMORY_BUDGET");
     tcc_model *m;
     tcc_array batch[2];
     tcc_status status = TCC_OK;
@@ -119,10 +120,12 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
         printf("{\"peer\": \"traincc\", \"model\": \"%s\", \"version\": \"%s\", \"threads\": %s, \"step_ms\": %.3f, "
                "\"step_ms_min\": %.3f, "
                "\"compile_s\": %.3f, \"trace_to_runnable_s\": %.3f, \"peak_rss_mb\": %.1f, \"peak_device_mb\": %.1f, "
+               "\"planned_arena_bytes\": %lld, \"planned_bytes\": %lld, "
                "\"added_rss_mb\": %.1f, \"later_rss_mb\": %.1f, \"final_loss\": %.5f, \"gflop\": %.3f}\n",
                c->name, TCC_VERSION, threads ? threads : "null", 1e3 * times[warm_up + steps / 2], 1e3 * times[warm_up],
                first, info.compile_seconds, larger(r.before_mb, most_mb), (double)info.peak_bytes / (1 << 20),
-               most_mb - r.start_mb, r.later_mb - r.start_mb, tcc_model_loss(m), 1e-9 * info.flop);
+               (long long)info.arena_bytes, (long long)info.peak_bytes, most_mb - r.start_mb, r.later_mb - r.start_mb,
+               tcc_model_loss(m), 1e-9 * info.flop);
     }
     char *text;
     if (explain && status == TCC_OK && (status = tcc_model_report(m, "kernels", &text)) == TCC_OK) {

@@ -69,15 +69,18 @@ static int64_t batch_bytes(const tcc_array *batch) {
     return bytes;
 }
 
-/* One model on one target: a row of the table. */
-static void check_model(const bench_model *c, int target) {
+/* One model on one target: a row of the table. `budget` may be NULL. Returns the bytes of the arena. */
+static int64_t check_model(const bench_model *c, int target, const char *budget) {
     setenv("TCC_LIBRARIES", targets[target].libraries, 1);
     tcc_context *cx;
     tcc_model *m;
     tcc_array batch[2];
     tcc_program_info info = {0};
-    tcc_model_options options = {
-        .size = sizeof options, .seed = 1, .optimizer = c->optimizer, .device = targets[target].device};
+    tcc_model_options options = {.size = sizeof options,
+                                 .seed = 1,
+                                 .optimizer = c->optimizer,
+                                 .device = targets[target].device,
+                                 .memory_budget = budget};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     bench_model_batch(c, batch);
     memset(allocated, 0, sizeof allocated);
@@ -99,6 +102,7 @@ static void check_model(const bench_model *c, int target) {
     free(batch[0].data);
     free(batch[1].data);
     unsetenv("TCC_LIBRARIES");
+    return info.arena_bytes;
 }
 
 static void heading(void) {
@@ -111,7 +115,17 @@ static void planned_is_allocated(void **state) {
     static const char *const models[] = {"mlp", "mnist_cnn", "char_gpt"};
     heading();
     for (int i = 0; i < (int)(sizeof models / sizeof models[0]); i++)
-        for (int target = 0; target < TARGETS; target++) check_model(bench_model_find(models[i]), target);
+        for (int target = 0; target < TARGETS; target++) check_model(bench_model_find(models[i]), target, NULL);
+}
+
+static void planned_is_allocated_with_a_budget(void **state) {
+    (void)state;
+    const bench_model *c = bench_model_find("char_gpt");
+    heading();
+    for (int target = 0; target < TARGETS; target++) {
+        const int64_t all = check_model(c, target, NULL), half = check_model(c, target, "50%");
+        if (half > all / 2) fail_msg("%lld bytes of %lld with half of them", (long long)half, (long long)all);
+    }
 }
 
 int main(int argc, char **argv) {
@@ -119,9 +133,10 @@ int main(int argc, char **argv) {
         heading();
         for (int i = 1; i < argc; i++)
             for (int target = 0; target < TARGETS && bench_model_find(argv[i]); target++)
-                check_model(bench_model_find(argv[i]), target);
+                check_model(bench_model_find(argv[i]), target, getenv("TCC_BENCH_MEMORY_BUDGET"));
         return 0;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(planned_is_allocated)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(planned_is_allocated),
+                                       cmocka_unit_test(planned_is_allocated_with_a_budget)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
