@@ -7,13 +7,20 @@
 
 /* -- The user's segments -- */
 
-/* By node: the segment that it belongs to. What autodiff made of early nodes - a gradient's factor that is computed
- * beside its op - belongs to theirs. */
-static void find_segments(const tcc_remat_model *m, int *segment) {
+static bool is_work_of_elements(const tcc_node *n) {
+    const tcc_fusion_class fusion = tcc_op_get_info(n->op)->fusion;
+    return fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW || fusion == TCC_FUSION_LEAF;
+}
+
+/* By node: the segment that it belongs to. Autodiff's work on elements of the forward pass alone, as a factor of a
+ * gradient that is computed beside its op, belongs to its operands' segment. `factor`: it is such, or forward. */
+static void find_segments(const tcc_remat_model *m, int *segment, bool *factor) {
     for (int i = 0; i < m->g->nodes.count; i++) {
         const tcc_node *n = m->g->nodes.data[i];
         segment[i] = n->segment;
-        for (int k = 0; k < n->n_operands && n->backward && !m->late[i] && !segment[i]; k++)
+        factor[i] = !n->backward || is_work_of_elements(n);
+        for (int k = 0; k < n->n_operands; k++) factor[i] &= factor[n->operands[k]->id];
+        for (int k = 0; k < n->n_operands && n->backward && factor[i] && !segment[i]; k++)
             segment[i] = segment[n->operands[k]->id];
     }
 }
@@ -31,9 +38,10 @@ static void find_results(const tcc_remat_model *m, const int *segment, bool *res
 
 tcc_status tcc_remat_list_segments(tcc_remat_model *m, tcc_diag *diag, tcc_remat_moves *out) {
     int *segment = tcc__malloc(sizeof *segment * (size_t)(m->g->nodes.count + 1));
-    bool *result = tcc__calloc((size_t)m->g->nodes.count + 1, sizeof *result), ok = segment && result;
+    bool *factor = tcc__calloc((size_t)m->g->nodes.count + 1, sizeof *factor);
+    bool *result = tcc__calloc((size_t)m->g->nodes.count + 1, sizeof *result), ok = segment && factor && result;
     if (ok) {
-        find_segments(m, segment);
+        find_segments(m, segment, factor);
         find_results(m, segment, result);
     }
     for (int v = 0; v < m->plan.values.count && ok; v++) {
@@ -44,6 +52,7 @@ tcc_status tcc_remat_list_segments(tcc_remat_model *m, tcc_diag *diag, tcc_remat
         ok = tcc_vec_push(out, (tcc_remat_move){v, true, true, m->peak, m->added_ns});
     }
     tcc__free(segment);
+    tcc__free(factor);
     tcc__free(result);
     return ok ? TCC_OK : tcc_enomem(diag);
 }
