@@ -11,7 +11,7 @@
  *
  * What it saves. In a training step the head runs when all is alive that backward needs, so its logits are on top of
  * the peak: all but one chunk of them is saved, (1 - 1/k) N V elements for k = N / n chunks. That must be at least
- * LEAST_BYTES, and more than the parts of sums take, since a new part is written beside the old sum.
+ * LEAST_BYTES, and more than the sums take, which a library's call writes beside the old ones (ours grow in place).
  *
  * What it costs. Three products make 6 n D V flop a chunk, and each chunk but the first reads and writes dW once more:
  * 8 D V bytes. So the added time is b / (0.75 n) of the products' where a machine makes b flop in the time of a byte:
@@ -35,6 +35,7 @@
 enum {
     ROWS = 1024,     /* of a chunk, by cost */
     LOW_ROWS = 2048, /* where the product is in 16 bits */
+    MOST = 32, /* chunks: with more rows, a chunk has more, since more chunks would save 3 % of the logits at most */
     WIDE = 8,
 };
 #define LEAST_BYTES (INT64_C(64) << 20)
@@ -79,11 +80,13 @@ static bool pays(tcc_chunk_region *r, int64_t chunks) {
 static int64_t decide(const tcc_pass_cx *cx, tcc_chunk_region *r, const tcc_node *dot) {
     const int64_t given = cx->options ? cx->options->chunk_rows : 0;
     const bool low = dot->type.dtype == TCC_F16 || dot->type.dtype == TCC_BF16;
-    const int64_t most = given ? given : low ? LOW_ROWS : ROWS;
+    const int64_t least = given ? given : low ? LOW_ROWS : ROWS;
     if (!given && tcc_type_bytes(&dot->type) < LEAST_BYTES) return 1;
     r->reason = "few rows";
     for (int row = 0; row < dot->type.rank - 1; row++) { /* the last dim is what is in a row */
-        if (count_rows(dot, row) < (given ? given + 1 : 2 * most) || !tcc_chunk_find(r, dot, row)) continue;
+        const int64_t rows = count_rows(dot, row);
+        if (rows < (given ? given + 1 : 2 * least) || !tcc_chunk_find(r, dot, row)) continue;
+        const int64_t most = given || rows < MOST * least ? least : rows / MOST;
         const int64_t chunks = count_chunks(r, row, most);
         if (chunks > 1 && (given || pays(r, chunks))) return chunks;
     }
