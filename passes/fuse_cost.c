@@ -3,6 +3,10 @@
  * takes as long on a CPU whose cores share a few bytes a cycle; a GPU has more arithmetic for its bandwidth, so there
  * the figures err on the side of storing. */
 #include "passes/fuse.h"
+#include "passes/group.h"
+
+/* Of those cores. */
+static const double bytes_a_ns = 16.384;
 
 /* The traffic that takes as long as one simple instruction for each element. */
 static const double instruction_bytes = 0.4;
@@ -114,7 +118,7 @@ static bool moves_last_dim(const tcc_node *n) {
 }
 
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s) {
-    const double launch = 32768;       /* starting the threads on a kernel and waiting for them: two microseconds */
+    const double launch = TCC_LAUNCH_NS * bytes_a_ns;
     const double hoisted = 1.0 / 4096; /* a scalar is computed once a work item, not in the loop */
     double cost = launch;
     count_evaluations(d, s);

@@ -49,6 +49,10 @@
 
 #include "ir/ir.h"
 
+/* From one launch to the next, on either target: what fuse weighs against memory traffic, and part of each predicted
+ * time. */
+enum { TCC_LAUNCH_NS = 2000 };
+
 /* Of a contraction's group. */
 enum {
     TCC_GROUP_MAX_ACCESSES = 12, /* tensors that the epilogue reads or writes */

@@ -114,16 +114,19 @@ tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t p
     return cut;
 }
 
+int tcc_expr_cost(const tcc_expr *x) {
+    switch (x->kind) {
+    case TCC_EXPR_POINT: return tcc_expr_rounds(x) ? 0 : (int)tcc_op_get_info(x->op)->cost;
+    case TCC_EXPR_LOAD: return 2;
+    case TCC_EXPR_REDUCE: return 1;
+    case TCC_EXPR_FOLD: return 100;
+    default: return 0;
+    }
+}
+
 int tcc_body_cost(const tcc_body *b) {
     int cost = 0;
-    for (int i = 0; i < b->exprs.count; i++) {
-        const tcc_expr *x = b->exprs.data[i];
-        if (x->fold) cost += 100;
-        cost += x->kind == TCC_EXPR_POINT    ? tcc_expr_rounds(x) ? 0 : (int)tcc_op_get_info(x->op)->cost
-                : x->kind == TCC_EXPR_LOAD   ? 2
-                : x->kind == TCC_EXPR_REDUCE ? 1
-                                             : 0;
-    }
+    for (int i = 0; i < b->exprs.count; i++) cost += tcc_expr_cost(b->exprs.data[i]);
     return cost;
 }
 

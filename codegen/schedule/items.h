@@ -21,7 +21,8 @@ tcc_item_cut tcc_cut_items(const tcc_body *b, const int *order, int n, int64_t p
 /* Appends the loops of `order` that have a bit to `in`, the others to `rest`; gives the points of all together. */
 double tcc_part_loops(const tcc_body *b, const int *order, int n, uint64_t bits, int *in, int *n_in, int *rest,
                       int *n_rest);
-/* About how many simple instructions a point takes. */
+/* About how many simple instructions an expression takes, without its operands; a point of all of them. */
+int tcc_expr_cost(const tcc_expr *x);
 int tcc_body_cost(const tcc_body *b);
 /* Vectors of several registers where few values are live, so that there is independent work to overlap: 4, 2 or 1. */
 int tcc_choose_width(const tcc_body *b);

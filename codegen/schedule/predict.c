@@ -6,6 +6,7 @@
 #include "codegen/schedule/predict.h"
 
 #include "codegen/options.h"
+#include "passes/group.h"
 
 #include <string.h>
 
@@ -91,9 +92,6 @@ static double flop_a_ns(const tcc_llvm_target *t, double multiply_adds) {
     return 2e-9 * multiply_adds * t->hw.processors * t->hw.clock_hz;
 }
 
-/* From one launch to the next, on either target (fuse_cost.c counts it as bytes). */
-enum { LAUNCH_NS = 2000 };
-
 /* Multiply-adds a cycle of products on tensor cores; 0: there are none for that type. */
 static double tensor_rate(const tcc_lowering *l, const char *name) {
     const tcc_group_kind kind = l->group->kind;
@@ -121,5 +119,5 @@ void tcc_predict(const tcc_lowering *l, const tcc_plan_launch *launch, tcc_launc
     const double memory = bytes / bytes_a_ns(l->target), work = launch->flop / rate;
     out->bytes = (int64_t)bytes;
     out->flop = (int64_t)launch->flop;
-    out->ns = (int64_t)(LAUNCH_NS + (memory > work ? memory : work));
+    out->ns = (int64_t)(TCC_LAUNCH_NS + (memory > work ? memory : work));
 }

@@ -30,7 +30,7 @@ void tcc_reduce_mark_sweep(const tcc_reduce *p, int sweep, const bool *leaf, boo
             mark(p, leaf, b->stores.data[i].value, in);
 }
 
-enum { CACHE_COST = 6 }; /* values dearer than this are kept for the next sweep */
+enum { CACHE_COST = 9 }; /* values dearer than this are kept for the next sweep */
 
 int64_t tcc_reduce_cache_of(const tcc_lowering *l) { return l->target->hw.cache_bytes * 3 / 8; }
 
@@ -65,13 +65,11 @@ const tcc_expr *tcc_reduce_fold_of(const tcc_body *b, const tcc_expr *x) {
     return x;
 }
 
+/* What a sweep repeats that does not keep `x`; the results of reductions are known to all. */
 static int cost_below(const tcc_reduce *p, const tcc_expr *x, bool *seen) {
     if (seen[x->id] || x->kind == TCC_EXPR_REDUCE) return 0;
     seen[x->id] = true;
-    int cost = x->kind == TCC_EXPR_POINT  ? (int)tcc_op_get_info(x->op)->cost
-               : x->kind == TCC_EXPR_LOAD ? 1
-               : x->kind == TCC_EXPR_FOLD ? 100
-                                          : 0;
+    int cost = tcc_expr_cost(x);
     for (int i = 0; i < x->affine.n; i++) {
         const tcc_var *v = &p->body->vars.data[x->affine.terms[i].var];
         if (v->kind == TCC_VAR_VALUE) cost += 8 + cost_below(p, v->value, seen);
