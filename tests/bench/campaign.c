@@ -37,7 +37,7 @@ typedef struct tally {
     uint64_t seed; /* at work */
     long ran, disagreed, by_mode[USER_MODES], checked[USER_MODES];
     double vague, worst;
-    long vague_ones;
+    long vague_ones, budgets, again; /* programs with a budget, and those of which something is computed again */
 } tally;
 
 static double now_seconds(void) {
@@ -56,7 +56,7 @@ static user_random_options options_of(uint64_t seed) {
 }
 
 static unsigned modes_of(uint64_t seed, bool gpu) {
-    unsigned modes = USER_DEFAULT | USER_EAGER | USER_THREADS;
+    unsigned modes = USER_DEFAULT | USER_EAGER | USER_THREADS | USER_BUDGET;
     if (seed % 4 == 1) modes |= USER_EVALUATE;
     if (gpu && seed % GPU_SHARE == 3) modes |= USER_GPU;
     if (gpu && seed % (4 * GPU_SHARE) == 3) modes |= USER_GPU_EAGER;
@@ -85,6 +85,8 @@ static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
     t->ran++;
     t->vague += v.vague;
     t->vague_ones += v.vague > 0.5;
+    t->budgets += p.memory_budget || p.segment_steps;
+    t->again += v.again > 0;
     for (int i = 0; i < USER_MODES; i++) t->checked[i] += modes >> i & 1;
     if (!v.mode && v.worst > t->worst) t->worst = v.worst;
     if (verbose)
@@ -93,7 +95,7 @@ static void run_one(tally *t, uint64_t seed, bool gpu, bool verbose) {
     t->disagreed++;
     for (int i = 0; i < USER_MODES; i++) t->by_mode[i] += v.mode >> i & 1;
     printf("%llu %s: %s\n", (unsigned long long)seed, user_mode_name(v.mode), v.text);
-    if (strstr(v.text, "error: ")) return; /* that says enough */
+    if (strstr(v.text, "error: ") && !(v.mode & USER_BUDGET)) return; /* that says enough */
     user_program_shrink(&p, &v, SHRINK_SECONDS);
     user_program_check(&p, v.mode | (v.mode & (USER_THREADS | USER_EVALUATE) ? USER_DEFAULT : 0), &v);
     printf("  shrunk: %s: %s\n", user_mode_name(v.mode), v.text);
@@ -107,6 +109,7 @@ static void report(const tally *t, double seconds) {
            t->vague_ones, t->worst);
     long hits, misses;
     kernel_cache_count(&hits, &misses);
+    printf("  with a budget of memory %ld, something computed again in %ld\n", t->budgets, t->again);
     printf("  kernels compiled %ld, found %ld\n", misses, hits);
     for (int i = 0; i < USER_MODES; i++)
         printf("  %s: checked %ld, disagreed %ld\n", user_mode_name(1u << i), t->checked[i], t->by_mode[i]);
@@ -149,6 +152,8 @@ static void add(tally *sum, const tally *t) {
     sum->disagreed += t->disagreed;
     sum->vague += t->vague;
     sum->vague_ones += t->vague_ones;
+    sum->budgets += t->budgets;
+    sum->again += t->again;
     if (t->worst > sum->worst) sum->worst = t->worst;
     for (int i = 0; i < USER_MODES; i++) sum->by_mode[i] += t->by_mode[i], sum->checked[i] += t->checked[i];
 }

@@ -3,6 +3,7 @@
 #include "harness/user_check.h"
 
 #include "frontend/compile.h"
+#include "harness/budget.h"
 #include "harness/user_reference.h"
 #include "runtime/cpu/device.h"
 
@@ -14,7 +15,8 @@
 enum { FEW_RUNS = 2, MANY_RUNS = 30 };
 
 const char *user_mode_name(unsigned mode) {
-    return mode == USER_EAGER       ? "eager"
+    return mode & USER_BUDGET       ? "budget"
+           : mode == USER_EAGER     ? "eager"
            : mode == USER_DEFAULT   ? "default"
            : mode == USER_THREADS   ? "threads"
            : mode == USER_EVALUATE  ? "evaluate"
@@ -25,9 +27,9 @@ const char *user_mode_name(unsigned mode) {
 
 /* -- One model -- */
 
-tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned mode) {
-    const tcc_model_options o = {
-        .size = sizeof o,
+tcc_model_options user_program_options(const user_program *p, unsigned mode) {
+    return (tcc_model_options){
+        .size = sizeof(tcc_model_options),
         .device = mode & (USER_GPU | USER_GPU_EAGER) ? "cuda" : "cpu",
         .mode = mode & (USER_EAGER | USER_GPU_EAGER) ? TCC_MODE_EAGER : TCC_MODE_DEFAULT,
         .seed = p->seed,
@@ -36,9 +38,17 @@ tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned m
         .mixed_precision = p->precision,
         .verify_passes = true,
     };
+}
+
+tcc_model *user_program_model_with(tcc_context *cx, const user_program *p, const tcc_model_options *options) {
     const tcc_model_fn fn = p->model ? p->model : user_program_trace;
     tcc_model *m;
-    return tcc_model_create(cx, fn, (void *)(uintptr_t)p, &o, &m) == TCC_OK ? m : NULL;
+    return tcc_model_create(cx, fn, (void *)(uintptr_t)p, options, &m) == TCC_OK ? m : NULL;
+}
+
+tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned mode) {
+    const tcc_model_options o = user_program_options(p, mode);
+    return user_program_model_with(cx, p, &o);
 }
 
 /* Where a model keeps what the reference expects; false: it does not keep that. */
@@ -216,6 +226,17 @@ static void check_mode(tcc_context *cx, const user_program *p, unsigned modes, u
     tcc_model_destroy(m);
 }
 
+static void check_budget(const user_program *p, unsigned mode, user_verdict *out) {
+    budget_result r;
+    char text[768];
+    budget_check_own(p, mode, &r);
+    out->again += r.again;
+    if (!r.wrong[0]) return;
+    snprintf(text, sizeof text, "%s, %s: %s", user_mode_name(mode), p->segment_steps ? "segments" : p->memory_budget,
+             r.wrong);
+    fail(out, mode | USER_BUDGET, text);
+}
+
 void user_program_check(const user_program *p, unsigned modes, user_verdict *out) {
     user_program_compare(p, p, modes, out);
 }
@@ -233,8 +254,11 @@ void user_program_compare(const user_program *p, const user_program *reference, 
     if (!c.reference || user_reference_disturb(c.reference, FEW_RUNS) != TCC_OK)
         fail(out, USER_DEFAULT, tcc_context_error(cx));
     const unsigned order[] = {USER_DEFAULT, USER_EAGER, USER_GPU, USER_GPU_EAGER};
+    const bool budget = modes & USER_BUDGET && (p->memory_budget || p->segment_steps);
     for (int i = 0; i < 4 && !out->mode; i++)
         if (modes & order[i]) check_mode(cx, p, modes, order[i], &c, out);
+    for (int i = 0; i < 4 && !out->mode && budget; i++)
+        if (modes & order[i]) check_budget(p, order[i], out);
     out->worst = c.worst;
     if (c.reference) out->vague = user_reference_vagueness(c.reference);
     user_reference_destroy(c.reference);

@@ -12,19 +12,24 @@ enum {
     USER_EVALUATE = 8, /* default, the forward pass alone */
     USER_GPU = 16,
     USER_GPU_EAGER = 32,
-    USER_MODES = 6, /* bits */
+    USER_BUDGET = 64, /* in each of the modes asked for once more within the program's budget of memory: equal bits */
+    USER_MODES = 7,   /* bits */
     USER_TRAIN_STEPS = 3
 };
 
 const char *user_mode_name(unsigned mode);
 
-/* The program's model in one mode; NULL after an error, which the context keeps. */
+/* The options of the program's model in one mode, without its budget of memory. */
+tcc_model_options user_program_options(const user_program *p, unsigned mode);
+/* The program's model with such options, or in one mode; NULL after an error, which the context keeps. */
+tcc_model *user_program_model_with(tcc_context *cx, const user_program *p, const tcc_model_options *options);
 tcc_model *user_program_model(tcc_context *cx, const user_program *p, unsigned mode);
 
 typedef struct user_verdict {
     unsigned mode;   /* that disagrees; 0: none does */
     char text[1024]; /* what disagrees */
     double worst;    /* largest error over what is allowed, of all that agrees */
+    int again;       /* nodes that the program's budget had computed again, in all modes */
     double vague;    /* share of values whose noise is more than 1 % of their tensor's magnitude, or not a number */
 } user_verdict;
 

@@ -200,7 +200,15 @@ tcc_tensor user_step_apply(tcc_trace *t, const user_step *s, const tcc_tensor *v
 void user_program_trace(tcc_trace *t, void *user) {
     const user_program *p = user;
     tcc_tensor *values = calloc((size_t)p->n_steps + 1, sizeof *values);
-    for (int i = 0; i < p->n_steps; i++) values[i] = user_step_apply(t, &p->steps[i], values);
+    bool inside = false;
+    for (int i = 0; i < p->n_steps; i++) {
+        const bool marked = p->segment_steps && i / p->segment_steps % 2;
+        if (marked && !inside) tcc_checkpoint_segment(t);
+        if (!marked && inside) tcc_checkpoint_segment_end(t);
+        inside = marked;
+        values[i] = user_step_apply(t, &p->steps[i], values);
+    }
+    if (inside) tcc_checkpoint_segment_end(t);
     free(values);
 }
 

@@ -69,6 +69,9 @@ typedef struct user_program {
     tcc_optimizer_options optimizer;
     bool keep_gradients;
     tcc_mixed_precision precision;
+    const char *memory_budget; /* that the same bits are trained with once more; NULL: none */
+    int segment_steps;         /* as many steps in turn are in a segment (tcc_checkpoint_segment) and in none; 0: all in
+                                  none */
 } user_program;
 
 /* Calls one step's function. `values` are the results of the steps before. */

@@ -68,11 +68,13 @@ static const char *const fills[] = {"uniform",
 
 void user_program_print_c(tcc_strbuf *out, const user_program *p) {
     static const char *const optimizers[] = {"SGD", "Adam", "AdamW"}, *const precisions[] = {"", ", bf16", ", fp16"};
-    tcc_strbuf_printf(out, "/* seed %llu: %s, lr %g, momentum %g%s, weight decay %g, clip %g%s%s */\n",
-                      (unsigned long long)p->seed, optimizers[p->optimizer.kind], p->optimizer.lr,
-                      p->optimizer.momentum, p->optimizer.nesterov ? " (Nesterov)" : "", p->optimizer.weight_decay,
-                      p->optimizer.clip_grad_norm, p->keep_gradients ? ", gradients kept" : "",
-                      precisions[p->precision]);
+    tcc_strbuf_printf(
+        out,
+        "/* seed %llu: %s, lr %g, momentum %g%s, weight decay %g, clip %g%s%s, budget %s, segments of %d steps */\n",
+        (unsigned long long)p->seed, optimizers[p->optimizer.kind], p->optimizer.lr, p->optimizer.momentum,
+        p->optimizer.nesterov ? " (Nesterov)" : "", p->optimizer.weight_decay, p->optimizer.clip_grad_norm,
+        p->keep_gradients ? ", gradients kept" : "", precisions[p->precision],
+        p->memory_budget ? p->memory_budget : "none", p->segment_steps);
     for (int i = 0; i < p->n_inputs; i++) {
         const user_input *in = &p->inputs[i];
         tcc_strbuf_printf(out, "/* %s: %s[", in->name, tcc_dtype_text(in->dtype));

@@ -211,6 +211,16 @@ static void choose_optimizer(user_maker *m) {
         m->p->precision = m->p->seed % 6 == 4 ? TCC_MIXED_BF16 : m->p->seed % 6 == 5 ? TCC_MIXED_FP16 : TCC_MIXED_NONE;
 }
 
+/* One program in four is trained within a budget, too, or computes what its segments have again. */
+static void choose_budget(user_program *p) {
+    static const char *const budgets[] = {"min", "50%", "70%"};
+    const uint64_t chance = p->seed * 0x9e3779b97f4a7c15u >> 40;
+    if (chance % 4) return;
+    const int kind = (int)(chance / 4 % 4);
+    if (kind < 3) p->memory_budget = budgets[kind];
+    else p->segment_steps = 2 + (int)(chance / 16 % 8);
+}
+
 /* -- The frame -- */
 
 static int total(const user_layer_kind *kinds) {
@@ -274,5 +284,6 @@ const char *user_program_random(const user_random_options *options, uint64_t see
     tcc_store_free(&m->store);
     tcc_diag_clear(&m->diag);
     user_program_drop_dead(out);
+    choose_budget(out);
     return ok ? NULL : text;
 }
