@@ -99,8 +99,7 @@ bool tcc_pipeline_runs(const tcc_pipeline_step *step, const tcc_pass_options *op
     return false;
 }
 
-/* tcc_pass_cx.plan. Nothing is dumped, verified or logged. */
-static tcc_status plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out) {
+tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out) {
     tcc_pass_cx quiet = {.diag = cx->diag, .options = cx->options};
     tcc_graph *at = NULL;
     int first = 0;
@@ -120,7 +119,7 @@ static tcc_status plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **ou
 tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
                             tcc_manager_report *report) {
     TCC_TRY(dump_input(cx, manager, *g));
-    cx->plan = plan;
+    cx->plan = tcc_pipeline_plan;
     int number = 0;
     for (int i = 0; i < tcc_pipeline_count; i++) {
         const tcc_pipeline_step *step = &tcc_pipeline_steps[i];
@@ -139,7 +138,7 @@ static tcc_status unknown_pass(tcc_diag *diag, const char *name, size_t length) 
 tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
                                   tcc_manager_report *report) {
     TCC_TRY(dump_input(cx, manager, *g));
-    cx->plan = plan;
+    cx->plan = tcc_pipeline_plan;
     int number = 0;
     while (*list) {
         size_t length = strcspn(list, ",");

@@ -53,8 +53,7 @@ typedef struct tcc_pass_cx {
     tcc_context *cx; /* log */
     tcc_diag *diag;
     const tcc_pass_options *options;
-    /* The passes from fuse to plan-memory on `g`, which stays the caller's: for a pass that tries what they make of it.
-     * Set by the manager. */
+    /* tcc_pipeline_plan, for a pass that tries what those behind it make of a graph. Set by the manager. */
     tcc_status (*plan)(const struct tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out);
 } tcc_pass_cx;
 
@@ -103,6 +102,8 @@ typedef struct tcc_manager_report {
  * failure it is the last good one. `report` may be NULL. */
 tcc_status tcc_pipeline_run(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_graph **g,
                             tcc_manager_report *report);
+/* The passes from fuse to plan-memory on `g`, which stays the caller's; nothing is dumped, verified or logged. */
+tcc_status tcc_pipeline_plan(const tcc_pass_cx *cx, const tcc_graph *g, tcc_graph **out);
 /* Runs the passes named in `list`, comma-separated, in that order; for tcc-opt and tests. */
 tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
                                   tcc_manager_report *report);

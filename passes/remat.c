@@ -124,6 +124,7 @@ tcc_status tcc_pass_remat(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out)
     tcc_remat_report own = {0};
     if (!cx->options || !cx->options->remat)
         return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "remat needs a budget, or segments to compute again");
+    if (!cx->plan) return TCC_BUG(cx->diag, "remat runs without the passes behind it");
     tcc_remat_report *report = cx->options->remat->report ? cx->options->remat->report : &own;
     tcc_remat_report_free(report);
     tcc_graph *g;

@@ -108,7 +108,7 @@ static int check_budget(const char *name, const tcc_graph *step, const tcc_value
     assert_int_equal(tcc_context_init(&context), TCC_OK);
     spec.report = &report;
     const tcc_pass_options options = {.train = true, .eager = eager, .spec = {.n_groups = 1}, .remat = &spec};
-    tcc_pass_cx cx = {&context, step->diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = step->diag, .options = &options, .plan = tcc_pipeline_plan};
     const tcc_status status = tcc_pass_remat(&cx, step, &after);
     int marked = -1;
     if (status == TCC_OK) {
@@ -204,7 +204,7 @@ static void check_allocations(const char *model, tcc_remat_spec spec, tcc_status
     tcc_graph *g = model_graph(model, 1, &diag), *step = make_step(g, 1, true), *out = NULL;
     assert_int_equal(tcc_context_init(&context), TCC_OK);
     const tcc_pass_options options = {.train = true, .spec = {.n_groups = 1}, .remat = &spec};
-    tcc_pass_cx cx = {&context, &diag, &options};
+    tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = &options, .plan = tcc_pipeline_plan};
     tcc__alloc_fail_at(INT64_MAX); /* counts */
     assert_int_equal(tcc_pass_remat(&cx, step, &out), expected);
     const int64_t count = tcc__alloc_fail_at(-1);
