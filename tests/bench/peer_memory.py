@@ -12,7 +12,7 @@ others quiet. A model is a name out of configs.py and a batch size. The ways:
     compile         torch.compile
     compile@B       torch.compile with torch._functorch.config.activation_memory_budget B
     traincc         tcc-bench
-    traincc@B       tcc-bench with TCC_BENCH_MEMORY_BUDGET=B, bytes or a share as above
+    traincc@B       tcc-bench with TCC_BENCH_MEMORY_BUDGET=B, as 1.5GiB or 50%
 
 `added` is what a process had resident at the most beyond what it had after a step of a tiny model; `later` the same,
 without the first step, in which compilers work: what training takes. `planned` is what TrainCC says before it runs.
@@ -31,7 +31,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 MODELS = "gpt_10m:32,resnet18_cifar:128,resnet50:64,gpt2_1024:2"
 BUDGETS = (0.75, 0.5, 0.35, 0.25)
-WAYS = ["traincc", "eager", "checkpoint", "compile", *(f"compile@{b}" for b in BUDGETS)]
+WAYS = ["traincc", *(f"traincc@{100 * b:.0f}%" for b in BUDGETS), "eager", "checkpoint", "compile",
+        *(f"compile@{b}" for b in BUDGETS)]
 
 
 def resident(line):

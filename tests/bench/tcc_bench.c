@@ -2,8 +2,9 @@
  * tcc-bench MODEL [STEPS]: times whole training steps of one of the models in configs.py, which says what they are;
  * prints one JSON line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels
  * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself,
- * TCC_BENCH_PRECISION=bf16 or fp16 trains in mixed precision, TCC_BENCH_BATCH is another batch size. A timed step waits
- * for its loss; on a GPU, where nobody needs to, a window of WINDOW steps waits once.
+ * TCC_BENCH_PRECISION=bf16 or fp16 trains in mixed precision, TCC_BENCH_BATCH is another batch size,
+ * TCC_BENCH_MEMORY_BUDGET a budget as in tcc_model_options. A timed step waits for its loss; on a GPU, where nobody
+ * needs to, a window of WINDOW steps waits once.
  *
  * TCC_BENCH_MEMORY=1 trains a tiny model first, and says how many resident bytes the step adds to what the process has
  * then: at the most, and at the most after the first step, in which it compiles. */
@@ -88,12 +89,12 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     if (mode && !strcmp(mode, "eager")) options.mode = TCC_MODE_EAGER;
     if (precision && !strcmp(precision, "bf16")) options.mixed_precision = TCC_MIXED_BF16;
     if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
-    options.memory_budget = getenv("TCC_BENCH_MEMORY_BUDGET");
     tcc_model *m;
     tcc_array batch[2];
     tcc_status status = TCC_OK;
     if (getenv("TCC_BENCH_MEMORY")) status = train_tiny(cx, &options);
     if (status != TCC_OK) return status;
+    options.memory_budget = getenv("TCC_BENCH_MEMORY_BUDGET"); /* not the tiny model's */
     resident r = {.start_mb = resident_mb("VmRSS"), .before_mb = take_peak_mb()};
     bench_model_batch(c, batch);
     status = tcc_model_create(cx, bench_model_build, (void *)c, &options, &m);
