@@ -13,8 +13,8 @@ typedef struct copier {
     tcc_node **operands;       /* room for those of any node */
 } copier;
 
-/* What a late node reads for `x`. `inside`: that node is computed again itself, so that
- * nothing but what is available may be read. */
+/* Whether a late node reads the copy of `x`. `inside`: that node is computed again itself, so that nothing but what is
+ * available may be read. */
 static bool reads_copy(const copier *c, const tcc_node *x, bool inside) {
     return inside ? !c->m->late[x->id] && !tcc_remat_available(c->m, x) : c->m->stale[x->id];
 }

@@ -91,7 +91,7 @@ static tcc_status find_least(tcc_remat_choice *c, int *point) {
     int64_t peak;
     for (int part = PARTS; part >= 0 && c->plans < MOST_PLANS; part--)
         TCC_TRY(plan_point(c, c->marked + (int)((int64_t)more * part / PARTS), &peak));
-    *point = c->least;
+    *point = c->least < c->marked ? c->marked : c->least; /* what the user marked is computed again in any case */
     return TCC_OK;
 }
 
@@ -138,11 +138,11 @@ static int larger_first(const void *a, const void *b) {
 }
 
 /* Notes the largest values that are alive at the peak of the smallest plan. */
-static tcc_status note_largest(tcc_remat_choice *c) {
+static void note_largest(tcc_remat_choice *c) {
     enum { NOTED = 6 };
     tcc_plan plan;
     const tcc_graph *g = c->least_plan ? c->least_plan : c->planned;
-    TCC_TRY(tcc_plan_read(g, &plan, c->cx->diag));
+    if (tcc_plan_read(g, &plan, c->cx->diag) != TCC_OK) return; /* the error was told, without these notes */
     const tcc_plan_value **alive = tcc__malloc(sizeof(void *) * (size_t)(plan.values.count + 1));
     int count = 0;
     for (int v = 0; alive && v < plan.values.count; v++)
@@ -154,7 +154,6 @@ static tcc_status note_largest(tcc_remat_choice *c) {
                  bytes_text(alive[i]->size_bytes), tcc_plan_value_text(g, alive[i]));
     tcc__free(alive);
     tcc_plan_free(&plan);
-    return alive ? TCC_OK : TCC_ENOMEM;
 }
 
 static tcc_status report_too_small(tcc_remat_choice *c, int64_t arena_bytes, int64_t least) {
