@@ -339,6 +339,15 @@ static tcc_status follow(void *user, const tcc_graph *g, const tcc_group *group,
     return status;
 }
 
+static tcc_implementation *order_of(void *user, const tcc_implementation *x, tcc_arena *arena) {
+    (void)user;
+    tcc_implementation order = {.name = x->name};
+    order.params = TCC_ARENA_ARRAY(arena, tcc_choice_param, x->n_params + 1);
+    for (int i = 0; order.params && i < x->n_params; i++)
+        if (tcc_param_orders(x->params[i].name)) order.params[order.n_params++] = x->params[i];
+    return order.params ? tcc_implementation_copy(arena, &order, NULL) : NULL;
+}
+
 /* -- Questions about libraries -- */
 
 static bool takes_norm(void *user, const tcc_graph *g, const tcc_node *n) {
@@ -411,6 +420,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
     s->target = (tcc_pass_target){.user = s,
                                   .candidates = candidates,
                                   .follow = follow,
+                                  .order_of = order_of,
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operands = gpu ? computes_operands : NULL,
                                   .sums_operands = s->takes_call ? sums_operands : NULL};

@@ -157,7 +157,10 @@ typedef enum tcc_group_kind {
 /* A group: nodes that one kernel computes. `nodes` are all that it evaluates, in topological order, the cheap producers
  * that it recomputes for itself included; `outputs` are those of them that it stores. A node is an output of at most
  * one group, and every value that crosses groups is an output of one or a graph input; what each kind may hold is in
- * passes/group.h. */
+ * passes/group.h.
+ *
+ * Before fuse, a graph may have groups that have no outputs yet: given ones, from which fuse starts. They need not name
+ * all nodes, and those that several of them name are evaluated by each. */
 typedef struct tcc_group {
     tcc_group_kind kind;
     tcc_node *hero; /* gives the iteration space */

@@ -19,6 +19,7 @@ typedef struct verifier {
     int *stored_by; /* by node id: the group that stores it, or -1 */
     int *seen;      /* by node id: the last group (or other list) that named it, plus 1 */
     bool *written;  /* of a group: by output and temporary */
+    bool given;     /* groups say what belongs together, not yet what they store */
 } verifier;
 
 static void report(verifier *v, const tcc_node *n, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -237,7 +238,7 @@ static void check_group_node(verifier *v, int index, const tcc_node *n) {
     if (n->op == TCC_OP_INPUT) report(v, n, "group %d evaluates %s", index, tcc_node_text(n));
     for (int i = 0; i < n->n_operands; i++) {
         const tcc_node *x = n->operands[i];
-        if (is_leaf(x) || v->seen[x->id] == index + 1) continue;
+        if (is_leaf(x) || v->seen[x->id] == index + 1 || v->given) continue;
         if (v->stored_by[x->id] < 0)
             report(v, n, "group %d: no earlier group stores %%%d, which %s needs", index, x->id, tcc_node_text(n));
     }
@@ -265,7 +266,8 @@ static void check_group(verifier *v, int index) {
     }
     if (!belongs(v, group->hero) || v->seen[group->hero->id] != index + 1)
         report(v, NULL, "group %d: its hero is not in it", index);
-    if (!group->n_outputs) report(v, NULL, "group %d stores nothing", index);
+    if (!group->n_outputs && !v->given) report(v, NULL, "group %d stores nothing", index);
+    if (group->n_outputs && v->given) report(v, NULL, "group %d stores something, group 0 nothing", index);
     for (int i = 0; i < group->n_outputs; i++) {
         const tcc_node *n = group->outputs[i];
         if (!belongs(v, n) || v->seen[n->id] != index + 1) {
@@ -281,8 +283,9 @@ static void check_group(verifier *v, int index) {
 
 static void check_groups(verifier *v) {
     const tcc_graph *g = v->g;
+    v->given = g->groups.count && !g->groups.data[0].n_outputs;
     for (int i = 0; i < g->groups.count; i++) check_group(v, i);
-    for (int i = 0; i < g->outputs.count && g->groups.count; i++) {
+    for (int i = 0; i < g->outputs.count && g->groups.count && !v->given; i++) {
         const tcc_node *n = g->outputs.data[i].node;
         if (!is_leaf(n) && v->stored_by[n->id] < 0)
             report(v, n, "no group stores output '%s', %s", g->outputs.data[i].name, tcc_node_text(n));

@@ -26,7 +26,9 @@
 static tcc_status add_group(tcc_fuser *f, int u) {
     const tcc_draft *d = &f->units.data[u].draft;
     tcc_node **outputs = f->draft_nodes;
+    const tcc_group *bound = f->units.data[u].bound;
     tcc_group group = {.kind = d->kind, .hero = d->hero, .n_nodes = d->n_nodes, .nodes = d->nodes, .outputs = outputs};
+    if (bound) group.implementation = bound->implementation; /* what of it is decided */
     for (int i = 0; i < d->n_nodes; i++)
         if (d->stored[i]) outputs[group.n_outputs++] = d->nodes[i];
     return tcc_ir_group(f->g, &group);
@@ -62,10 +64,13 @@ static tcc_status add_groups(tcc_fuser *f) {
     return status;
 }
 
-static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g) {
+/* Starting from the given groups, *possible: they are groups as things are. */
+static tcc_status fuse_from(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *given, int count, bool *possible) {
     tcc_fuser f;
     tcc_status status = TCC_OK;
-    if (tcc_fuser_create(&f, cx, g)) {
+    const bool created = tcc_fuser_create(&f, cx, g);
+    *possible = !created || tcc_fuser_take_given(&f, given, count);
+    if (created && *possible) {
         tcc_fuser_inline_views(&f);
         tcc_fuser_accumulate(&f);
         tcc_fuser_merge(&f);
@@ -74,11 +79,17 @@ static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g) {
         tcc_fuser_move(&f);
         tcc_fuser_log_borders(&f);
         if (tcc_fuser_fine(&f)) status = add_groups(&f);
-    } else {
+    } else if (!created) {
         f.out_of_memory = true; /* unless an error was reported */
     }
     tcc_fuser_destroy(&f);
     return g->diag->status != TCC_OK ? g->diag->status : f.out_of_memory ? tcc_enomem(g->diag) : status;
+}
+
+static tcc_status fuse_greedily(tcc_pass_cx *cx, tcc_graph *g, const tcc_group *given, int count) {
+    bool possible;
+    TCC_TRY(fuse_from(cx, g, given, count, &possible));
+    return possible ? TCC_OK : fuse_from(cx, g, NULL, 0, &possible);
 }
 
 /* Every node a group of its own. */
@@ -103,14 +114,36 @@ static tcc_status fuse_nothing(tcc_graph *g) {
     return status;
 }
 
+/* The given groups of the graph, on the nodes of the new one that are left of them; in its arena. */
+static tcc_group *map_given(const tcc_rewrite *rw, int count) {
+    const tcc_graph *from = rw->from;
+    tcc_arena *arena = &rw->to->arena;
+    tcc_group *given = TCC_ARENA_ARRAY(arena, tcc_group, count + 1);
+    for (int i = 0; given && i < count; i++) {
+        const tcc_group *old = &from->groups.data[i];
+        tcc_group *group = &given[i];
+        *group = (tcc_group){.kind = old->kind, .hero = rw->map[old->hero->id]};
+        group->nodes = TCC_ARENA_ARRAY(arena, tcc_node *, old->n_nodes + 1);
+        for (int k = 0; group->nodes && k < old->n_nodes; k++)
+            if (rw->map[old->nodes[k]->id]) group->nodes[group->n_nodes++] = rw->map[old->nodes[k]->id];
+        if (old->implementation) group->implementation = tcc_implementation_copy(arena, old->implementation, rw->map);
+        if (!group->nodes || !group->implementation != !old->implementation) return NULL;
+    }
+    return given;
+}
+
 tcc_status tcc_pass_fuse(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
     for (int i = 0; i < in->nodes.count; i++)
         if (rw.live[i] && !rw.map[i]) tcc_rewrite_copy(&rw, in->nodes.data[i]);
+    const int count = in->groups.count && !in->groups.data[0].n_outputs ? in->groups.count : 0;
+    const tcc_group *given = map_given(&rw, count);
     tcc_graph *g;
+    if (!given) tcc_rewrite_abort(&rw);
+    if (!given) return tcc_enomem(in->diag);
     TCC_TRY(tcc_rewrite_end(&rw, &g));
-    tcc_status status = cx->options && cx->options->eager ? fuse_nothing(g) : fuse_greedily(cx, g);
+    tcc_status status = cx->options && cx->options->eager ? fuse_nothing(g) : fuse_greedily(cx, g, given, count);
     if (status != TCC_OK) {
         tcc_graph_destroy(g);
         return status;

@@ -43,7 +43,8 @@ static double cost_of(tcc_fuser *f, int u, const tcc_fuse_ids *readers, const ch
         int at = i < 0 ? u : readers->data[i];
         tcc_draft d = tcc_fuser_draft_of(f, &at, 1);
         if (d.n_nodes == 0) continue;
-        if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
+        if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason) || !tcc_fuser_takes(f, &at, 1, &d, reason))
+            return -1;
         cost += d.cost;
     }
     return cost;
@@ -53,6 +54,7 @@ static double cost_of(tcc_fuser *f, int u, const tcc_fuse_ids *readers, const ch
 static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_ids *readers) {
     int u = f->home[v];
     const char *reason = "";
+    if (f->units.data[u].bound) return false;
     f->unit_stamp++;
     f->others.count = 0;
     tcc_fuser_add_readers(f, v, u);
@@ -90,7 +92,8 @@ void tcc_fuser_inline_views(tcc_fuser *f) {
     tcc_fuse_ids chain = {0}, readers = {0};
     for (int v = 0; v < f->g->nodes.count && tcc_fuser_fine(f); v++) {
         const tcc_node *n = f->g->nodes.data[v];
-        if (f->home[v] == NONE || (tcc_fusion_of(n) != TCC_FUSION_VIEW && n->op != TCC_OP_IOTA)) continue;
+        if (f->home[v] == NONE || f->inlined[v] || (tcc_fusion_of(n) != TCC_FUSION_VIEW && n->op != TCC_OP_IOTA))
+            continue;
         chain.count = 0;
         tcc_fuser_push(f, &chain, v);
         try_inline(f, v, &chain, &readers);

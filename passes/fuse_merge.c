@@ -188,7 +188,8 @@ static double gain_of_merge(tcc_fuser *f, const int *units, int count, const cha
         return -1;
     }
     tcc_draft d = tcc_fuser_draft_of(f, units, count);
-    if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
+    if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason) || !tcc_fuser_takes(f, units, count, &d, reason))
+        return -1;
     *reason = "it would cost more";
     const double gain = cost - d.cost;
     if (gain <= 0 || count > 2 || !better_apart(f, units[0], units[1])) return gain;
@@ -269,6 +270,7 @@ static void merge(tcc_fuser *f, const int *units, int count) {
         q->dead = true;
         q->version++;
         if (q->reach > p->reach) p->reach = q->reach;
+        if (q->bound) p->bound = q->bound;
     }
     tcc_fuser_raise_reach(f, units[0]);
     const char *reason = "";

@@ -48,6 +48,7 @@ static void give_all(tcc_fuser *f, const tcc_fuse_ids *chain, int to) {
 static bool try_move(tcc_fuser *f, const tcc_fuse_ids *chain, int u, int source) {
     const tcc_fuse_unit *from = &f->units.data[u], *to = &f->units.data[source];
     if (chain->count == 0 || chain->count == from->owned.count || from->update != to->update) return false;
+    if (from->bound || to->bound) return false;
     for (int i = 0; i < chain->count; i++)
         if (tcc_fuser_too_early(f, chain->data[i], source)) return false;
     const double before = from->draft.cost + to->draft.cost;

@@ -13,11 +13,12 @@ enum { TCC_FUSE_NO_UNIT = -1 };
 typedef tcc_vec(int) tcc_fuse_ids;
 
 typedef struct tcc_fuse_unit {
-    tcc_fuse_ids owned; /* node ids, ascending */
-    tcc_draft draft;    /* of the owned nodes that are needed and what they inline */
-    bool dead, update;  /* update: of optimizer work */
-    int reach;          /* no node of it, nor of a unit that it waits for, has a higher id */
-    int version;        /* changes when the unit does */
+    tcc_fuse_ids owned;     /* node ids, ascending */
+    tcc_draft draft;        /* of the owned nodes that are needed and what they inline */
+    bool dead, update;      /* update: of optimizer work */
+    int reach;              /* no node of it, nor of a unit that it waits for, has a higher id */
+    int version;            /* changes when the unit does */
+    const tcc_group *bound; /* a given group that adds values up, whose nodes and choice this unit keeps; or NULL */
 } tcc_fuse_unit;
 
 typedef struct tcc_fuse_candidate {
@@ -50,6 +51,12 @@ typedef struct tcc_fuser {
 bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g);
 void tcc_fuser_destroy(tcc_fuser *f);
 static inline bool tcc_fuser_fine(const tcc_fuser *f) { return !f->out_of_memory && f->g->diag->status == TCC_OK; }
+
+/* The units of groups that the graph came with (fuse_given.c); they are the caller's, and outlive the fuser. False: one
+ * that adds values up is no group as things are, and the fuser is good for nothing more. */
+bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count);
+/* Whether the units may be, together, the draft d, as far as bound ones go; otherwise *reason says why not. */
+bool tcc_fuser_takes(const tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason);
 
 /* The steps. Each logs what it does under TCC_LOG=fusion. */
 void tcc_fuser_inline_views(tcc_fuser *f); /* views and iota, which cost nothing to evaluate anywhere */

@@ -18,6 +18,8 @@ bool tcc_group_stores(const tcc_group *group, const tcc_node *n) {
     return contains(group->outputs, group->n_outputs, n);
 }
 
+bool tcc_group_sums(tcc_group_kind kind) { return kind != TCC_GROUP_POINTWISE && kind != TCC_GROUP_WINDOW; }
+
 tcc_dims tcc_reduction_axes(const tcc_node *n) {
     return n->op == TCC_OP_ARGMAX ? (tcc_dims){1, {n->attrs->axis.axis}} : n->attrs->axes.axes;
 }

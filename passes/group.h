@@ -67,6 +67,8 @@ int *tcc_group_producers(const tcc_graph *g);
 int tcc_group_inputs(const tcc_group *group, tcc_node **out);
 bool tcc_group_has(const tcc_group *group, const tcc_node *n);
 bool tcc_group_stores(const tcc_group *group, const tcc_node *n);
+/* Whether groups of that kind add up values by a schedule that chooses the order. */
+bool tcc_group_sums(tcc_group_kind kind);
 /* batch_norm, its statistics, its gradients: what a library computes whole. */
 bool tcc_is_batch_norm(tcc_op op);
 /* Of that family, one call computes both. */

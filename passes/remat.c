@@ -103,7 +103,7 @@ static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *p
     TCC_TRY(status);
     finish_values(m, report);
     report->added_flop = added_flop(m);
-    return tcc_remat_apply(m, g, out);
+    return tcc_remat_apply(m, g, cx->options->target, out);
 }
 
 static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *report, tcc_graph **out) {

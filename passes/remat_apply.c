@@ -2,6 +2,7 @@
 #include "passes/remat_apply.h"
 
 #include "ir/support/alloc.h"
+#include "passes/remat_groups.h"
 
 #include <stdlib.h>
 
@@ -74,7 +75,8 @@ static bool copy_all(copier *c, const tcc_graph *g) {
     return true;
 }
 
-tcc_status tcc_remat_apply(const tcc_remat_model *m, const tcc_graph *g, tcc_graph **out) {
+tcc_status tcc_remat_apply(const tcc_remat_model *m, const tcc_graph *g, const tcc_pass_target *target,
+                           tcc_graph **out) {
     copier c = {.m = m};
     int most = 1;
     for (int i = 0; i < g->nodes.count; i++)
@@ -82,12 +84,13 @@ tcc_status tcc_remat_apply(const tcc_remat_model *m, const tcc_graph *g, tcc_gra
     TCC_TRY(tcc_rewrite_begin(&c.rw, g));
     c.copies = tcc__calloc((size_t)g->nodes.count + 1, sizeof *c.copies);
     c.operands = tcc__malloc(sizeof *c.operands * (size_t)most);
-    const bool ok = c.copies && c.operands && copy_all(&c, g);
+    const bool ok = c.copies && c.operands && copy_all(&c, g) &&
+                    tcc_remat_give_groups(m, target, c.rw.map, c.copies, c.rw.to) == TCC_OK;
     tcc__free(c.copies);
     tcc__free(c.operands);
     tcc_vec_free(&c.waiting);
     tcc_vec_free(&c.ids);
     if (ok) return tcc_rewrite_end(&c.rw, out);
     tcc_rewrite_abort(&c.rw);
-    return tcc_enomem(g->diag);
+    return g->diag->status != TCC_OK ? g->diag->status : tcc_enomem(g->diag);
 }

@@ -62,7 +62,7 @@ static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
     if (p->peak >= 0) return TCC_OK;
     tcc_graph *g, *planned;
     set_point(c, point);
-    TCC_TRY(tcc_remat_apply(c->model, c->g, &g));
+    TCC_TRY(tcc_remat_apply(c->model, c->g, c->cx->options->target, &g));
     const tcc_status status = c->cx->plan(c->cx, g, &planned);
     tcc_graph_destroy(g);
     TCC_TRY(status);

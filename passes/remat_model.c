@@ -204,11 +204,16 @@ void tcc_remat_model_free(tcc_remat_model *m) {
 
 /* -- Questions -- */
 
+/* What a kernel of attention makes beside its result, which is as much work by itself: it stays. */
+static bool is_beside_attention(const tcc_node *n) {
+    return tcc_fusion_of(n) == TCC_FUSION_ATTENTION && n->op != TCC_OP_SDPA;
+}
+
 bool tcc_remat_may_repeat(const tcc_remat_model *m, int value) {
     const tcc_plan_value *v = &m->plan.values.data[value];
     const tcc_remat_life *life = &m->lives[value];
-    return v->node && !m->late[v->node->id] && life->early_end >= 0 && life->late_begin != INT_MAX &&
-           (double)v->size_bytes > small_part * (double)m->plan.peak_bytes;
+    return v->node && !m->late[v->node->id] && !is_beside_attention(v->node) && life->early_end >= 0 &&
+           life->late_begin != INT_MAX && (double)v->size_bytes > small_part * (double)m->plan.peak_bytes;
 }
 
 bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {

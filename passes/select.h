@@ -28,6 +28,9 @@ typedef struct tcc_pass_target {
      * target has none such. */
     tcc_status (*follow)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                          const tcc_implementation **out);
+    /* Of a choice, what the order of the group's sums follows from: the same implementation with those parameters, and
+     * no launches. In `arena`; NULL when memory is short. */
+    tcc_implementation *(*order_of)(void *user, const tcc_implementation *x, tcc_arena *arena);
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */
     bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);

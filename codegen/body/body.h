@@ -196,8 +196,9 @@ void tcc_iteration_open(tcc_body *b, const tcc_iteration *it, tcc_affine *coordi
 bool tcc_iteration_refine(tcc_iteration *it, const tcc_body *b);
 
 /* Merges neighbouring loops whose every access is contiguous across both, when `same_class` (by bit) agrees; rewrites
- * the body. `order` lists the loops outermost first and is shortened. */
-void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits);
+ * the body. `order` lists the loops outermost first and is shortened. *pairs has a bit for each loop of `order` but the
+ * last: it may be merged with the next one; and then: it was. NULL: all may. */
+void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits, uint64_t *pairs);
 
 /* The distinct loop parts (constants and values left out) of all offsets, at most `most`; their number, or -1 if there
  * are more. */

@@ -166,7 +166,8 @@ static void drop_var(tcc_affine *a, int var) {
     a->n = n;
 }
 
-void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits) {
+void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bits, uint64_t *pairs) {
+    uint64_t merged = 0;
     /* Forms get terms of their own first, since merging rewrites them in place. */
     for (int i = 0; i < b->exprs.count + b->stores.count; i++) {
         tcc_affine *a = i < b->exprs.count ? &b->exprs.data[i]->affine : &b->stores.data[i - b->exprs.count].offset;
@@ -179,7 +180,7 @@ void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bit
     }
     for (int i = *n_order - 2; i >= 0; i--) {
         int outer = order[i], inner = order[i + 1];
-        if ((class_bits >> outer & 1) != (class_bits >> inner & 1)) continue;
+        if ((class_bits >> outer & 1) != (class_bits >> inner & 1) || (pairs && !(*pairs >> i & 1))) continue;
         int64_t extent = b->vars.data[inner].high + 1;
         bool merge = true;
         for (int k = 0; merge && k < b->exprs.count; k++)
@@ -196,7 +197,9 @@ void tcc_body_collapse(tcc_body *b, int *order, int *n_order, uint64_t class_bit
         b->vars.data[outer].high = 0;
         memmove(&order[i], &order[i + 1], sizeof *order * (size_t)(*n_order - i - 1));
         --*n_order;
+        merged |= UINT64_C(1) << i;
     }
+    if (pairs) *pairs = merged;
 }
 
 /* Only the terms in loops. */

@@ -5,10 +5,13 @@
 #include <stdarg.h>
 #include <string.h>
 
+enum { ANY, ORDER };
+
 static const struct {
     const char *name, *what;
+    bool order;
 } table[] = {
-#define TCC_PARAM(id, name, what) {name, what},
+#define TCC_PARAM(id, name, order, what) {name, what, order},
 #include "codegen/schedule/params.def"
 #undef TCC_PARAM
 };
@@ -55,6 +58,13 @@ size_t tcc_params_name_length(const char *name) {
     const char *end = name + strlen(name), *digits = end;
     while (digits > name && strchr("0123456789", digits[-1])) digits--;
     return (size_t)((digits < end && digits > name && digits[-1] == '_' ? digits - 1 : end) - name);
+}
+
+bool tcc_param_orders(const char *name) {
+    const size_t length = tcc_params_name_length(name);
+    for (int i = 0; i < TCC_PARAMS; i++)
+        if (strlen(table[i].name) == length && !strncmp(table[i].name, name, length)) return table[i].order;
+    return false;
 }
 
 static const tcc_choice_param *find(const tcc_choice_param *params, int count, const char *name) {

@@ -8,7 +8,7 @@
 #include "ir/ir.h"
 
 typedef enum tcc_param {
-#define TCC_PARAM(id, name, what) TCC_PARAM_##id,
+#define TCC_PARAM(id, name, order, what) TCC_PARAM_##id,
 #include "codegen/schedule/params.def"
 #undef TCC_PARAM
     TCC_PARAMS
@@ -47,6 +47,8 @@ void tcc_params_clear(tcc_params *p);
 /* Whether the schedule decides. NULL is a plan that no program's text has. */
 static inline bool tcc_params_decides(const tcc_params *p) { return !p || !p->choice || p->completes; }
 
+/* Whether the order of a sum follows from the parameter of that name. */
+bool tcc_param_orders(const char *name);
 /* Of a parameter's name, the length without its launch's number. */
 size_t tcc_params_name_length(const char *name);
 /* What the text has; NULL: nothing. */

@@ -152,7 +152,7 @@ tcc_status tcc_schedule_points(tcc_lowering *l, tcc_body *b) {
     tcc_body_rebase(b);
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
-    tcc_body_collapse(b, order, &n, 0);
+    tcc_body_collapse(b, order, &n, 0, NULL);
     tcc_status status;
     if (tcc_schedule_tiles(l, b, order, n, &status)) return status;
     pointwise *p = TCC_ARENA_NEW(l->arena, pointwise);

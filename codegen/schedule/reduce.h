@@ -70,7 +70,8 @@ typedef struct tcc_reduce {
     tcc_body *body;
     int n_kept, n_reduced;
     int kept[TCC_BODY_MAX_LOOPS], reduced[TCC_BODY_MAX_LOOPS];
-    bool columns; /* lanes along the last kept loop, else along the last reduced one */
+    uint64_t pairs, merged; /* neighbouring reduced loops, and those of them that are one; outermost first */
+    bool columns;           /* lanes along the last kept loop, else along the last reduced one */
     int lanes;
     tcc_thread_shape shape;
     tcc_item_cut cut; /* of the kept loops */
@@ -118,7 +119,7 @@ void tcc_reduce_shape_long_rows(const tcc_lowering *l, tcc_reduce *p);
 int64_t tcc_reduce_columns_group(const tcc_reduce *p);
 /* Chooses slots and threads; *points: kept points of an item. */
 tcc_status tcc_reduce_choose_shape(tcc_lowering *l, tcc_reduce *p, int64_t *points);
-/* Settles the lanes of a plan. */
+/* Settles the loops and lanes of a plan. */
 tcc_status tcc_reduce_settle_lanes(tcc_lowering *l, tcc_reduce *p);
 /* Settles slots, group and steps of rows on a GPU that were chosen. */
 tcc_status tcc_reduce_settle_rows(tcc_lowering *l, tcc_reduce *p);

@@ -12,7 +12,11 @@ static tcc_status plan_loops(tcc_lowering *l, tcc_reduce *p, uint64_t reduced_bi
     tcc_body *b = p->body;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
-    tcc_body_collapse(b, order, &n, reduced_bits);
+    const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_MERGED);
+    for (int i = 0; i + 1 < n; i++) p->pairs |= (reduced_bits >> i & reduced_bits >> (i + 1) & 1) << i;
+    uint64_t pairs = chosen ? ~p->pairs | (uint64_t)*chosen : UINT64_MAX;
+    tcc_body_collapse(b, order, &n, reduced_bits, &pairs);
+    p->merged = pairs & p->pairs;
     p->n_kept = p->n_reduced = 0;
     for (int i = 0; i < n; i++) {
         if (reduced_bits >> order[i] & 1) p->reduced[p->n_reduced++] = order[i];
@@ -41,7 +45,17 @@ tcc_status tcc_reduce_plan(tcc_lowering *l, tcc_body *b, uint64_t reduced_bits, 
     return TCC_OK;
 }
 
+/* Lanes go along the innermost loop, and the cuts of long chains are of one loop: so it matters which loops are one. */
+static tcc_status settle_loops(tcc_lowering *l, tcc_reduce *p) {
+    if (!p->pairs) return TCC_OK;
+    int64_t merged = (int64_t)p->merged;
+    TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_MERGED, tcc_param_between(0, (int64_t)p->pairs), &merged));
+    if (merged == (int64_t)p->merged) return TCC_OK;
+    return tcc_params_refuse(&l->params, TCC_PARAM_MERGED, merged, "of the bits of %lld", (long long)p->merged);
+}
+
 tcc_status tcc_reduce_settle_lanes(tcc_lowering *l, tcc_reduce *p) {
+    TCC_TRY(settle_loops(l, p));
     if (!p->columns && p->n_reduced == 0) return TCC_OK;
     const int var = p->columns ? p->kept[p->n_kept - 1] : p->reduced[p->n_reduced - 1];
     return tcc_settle_lanes(l, p->body, var, p->body->vars.data[var].high + 1, &p->lanes);

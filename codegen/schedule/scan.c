@@ -79,7 +79,7 @@ tcc_status tcc_lower_scan(tcc_lowering *l) {
     p->reverse = hero->attrs->scan.reverse;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
-    tcc_body_collapse(b, order, &n, axis_bits);
+    tcc_body_collapse(b, order, &n, axis_bits, NULL);
     const double points = tcc_part_loops(b, order, n, axis_bits, p->axis, &p->n_axis, p->kept, &p->n_kept);
     bool columns = n > 0 && !(axis_bits >> order[n - 1] & 1);
     const bool along = !columns && p->n_axis == 1, host = !l->target->lane_groups;

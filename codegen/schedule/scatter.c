@@ -195,7 +195,7 @@ tcc_status tcc_lower_scatter(tcc_lowering *l) {
     p->body = b;
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
-    tcc_body_collapse(b, order, &n, position_bits);
+    tcc_body_collapse(b, order, &n, position_bits, NULL);
     const double points = tcc_part_loops(b, order, n, position_bits, p->positions, &p->n_positions, p->kept,
                                          &p->n_kept);
     bool columns = n > 0 && !(position_bits >> order[n - 1] & 1);

@@ -24,7 +24,7 @@ static int64_t row_extent(const tcc_scatter *p) { return p->n_kept ? p->body->va
 bool tcc_scatter_finds_rows(tcc_scatter *p, tcc_body *b, uint64_t position_bits, int64_t rows, const tcc_expr *place) {
     int order[TCC_BODY_MAX_LOOPS], n = b->n_space;
     for (int i = 0; i < n; i++) order[i] = i;
-    tcc_body_collapse(b, order, &n, position_bits);
+    tcc_body_collapse(b, order, &n, position_bits, NULL);
     *p = (tcc_scatter){.body = b, .rows = rows, .place = place, .lanes = 1};
     for (int i = 0; i < n; i++) {
         if (position_bits >> order[i] & 1) p->positions[p->n_positions++] = order[i];

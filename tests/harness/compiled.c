@@ -165,12 +165,13 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     if (!options->norms) asked.takes_norm = NULL;
     preferring preferred = {asked, options->prefer};
     if (options->prefer) {
-        asked = (tcc_pass_target){&preferred,
-                                  prefer,
-                                  forward_follow,
-                                  asked.takes_norm ? forward_norm : NULL,
-                                  asked.computes_operands ? forward_operands : NULL,
-                                  asked.sums_operands};
+        asked = (tcc_pass_target){.user = &preferred,
+                                  .candidates = prefer,
+                                  .follow = forward_follow,
+                                  .order_of = asked.order_of,
+                                  .takes_norm = asked.takes_norm ? forward_norm : NULL,
+                                  .computes_operands = asked.computes_operands ? forward_operands : NULL,
+                                  .sums_operands = asked.sums_operands};
     }
     tcc_pass_options pass_options = {.eager = options->eager, .target = &asked};
     tcc_pass_cx pass = {.cx = cx, .diag = diag, .options = &pass_options};

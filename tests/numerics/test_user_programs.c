@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random programs as users write them, trained through the public API: losses, gradients, parameters and moments are
- * the interpreter's, op by op and fused, with any number of threads. TCC_TEST_SEED and TCC_TEST_COUNT choose others;
+ * the interpreter's, op by op and fused, with any number of threads; and with a budget of memory, which some programs
+ * have, the bits are those without one. TCC_TEST_SEED and TCC_TEST_COUNT choose others;
  * build/bin/campaign runs many. */
 #include "harness/check.h"
 #include "harness/user_check.h"
@@ -37,7 +38,7 @@ static void test_all_modes(void **state) {
     int failed = 0;
     for (; seed < end; seed++) {
         user_random_options o = {.least = 1, .most = seed % 11 ? 5 : 16};
-        unsigned modes = USER_DEFAULT | USER_EAGER | USER_THREADS;
+        unsigned modes = USER_DEFAULT | USER_EAGER | USER_THREADS | USER_BUDGET;
         if (seed % 4 == 0) modes |= USER_EVALUATE;
         failed += !agrees(seed, &o, modes);
     }
