@@ -99,7 +99,7 @@ static tcc_status fuse_nothing(tcc_graph *g) {
     tcc_status status = TCC_OK;
     for (int i = 0; i < g->nodes.count && status == TCC_OK; i++) {
         tcc_node *n = g->nodes.data[i];
-        if (tcc_fuser_is_leaf(n)) continue;
+        if (tcc_is_leaf(n)) continue;
         bool stored = true;
         const char *reason = "";
         tcc_draft d = {.nodes = &n, .stored = &stored, .n_nodes = 1};

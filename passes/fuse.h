@@ -69,6 +69,12 @@ int64_t tcc_draft_repeats(const tcc_node *hero, int k);
 double tcc_op_cost(tcc_op op);
 
 static inline tcc_fusion_class tcc_fusion_of(const tcc_node *n) { return tcc_op_get_info(n->op)->fusion; }
+static inline bool tcc_is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }
+/* Each element of the result follows from one of each operand, by arithmetic or by where it lies. */
+static inline bool tcc_is_elementwise(const tcc_node *n) {
+    const tcc_fusion_class fusion = tcc_fusion_of(n);
+    return fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW || fusion == TCC_FUSION_INDEX;
+}
 static inline bool tcc_is_reduction(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_REDUCE; }
 
 #endif

@@ -24,8 +24,7 @@ static void count_evaluations(const tcc_draft *d, tcc_draft_scratch *s) {
     for (int i = 0; i < d->n_nodes; i++) s->times[i] = d->stored[i] ? tcc_type_numel(&d->nodes[i]->type) : 1;
     for (int i = d->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = d->nodes[i];
-        tcc_fusion_class fusion = tcc_fusion_of(n);
-        bool passes = fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW || fusion == TCC_FUSION_INDEX;
+        const bool passes = tcc_is_elementwise(n);
         for (int k = 0; k < n->n_operands; k++) {
             int p = s->position[n->operands[k]->id];
             if (p < 0) continue;

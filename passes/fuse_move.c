@@ -10,7 +10,7 @@ static bool comes_from(const tcc_fuser *f, int id, int source, bool *reads) {
     const tcc_node *n = f->g->nodes.data[id];
     bool marked = f->mark[id] == f->stamp, stored = !f->inlined[id] && f->home[id] == source;
     *reads |= marked || stored;
-    if (marked || stored || tcc_fuser_is_leaf(n)) return true;
+    if (marked || stored || tcc_is_leaf(n)) return true;
     if (!f->inlined[id]) return false;
     for (int k = 0; k < n->n_operands; k++)
         if (!comes_from(f, n->operands[k]->id, source, reads)) return false;

@@ -202,7 +202,7 @@ static bool make_units(tcc_fuser *f) {
     for (int i = g->nodes.count - 1; i >= 0; i--) update[i] = is_update(f, update, g->nodes.data[i]);
     for (int i = 0; i < g->outputs.count; i++) f->output[g->outputs.data[i].node->id] = true;
     for (int i = 0; i < g->nodes.count; i++) {
-        f->home[i] = tcc_fuser_is_leaf(g->nodes.data[i]) ? NONE : f->units.count;
+        f->home[i] = tcc_is_leaf(g->nodes.data[i]) ? NONE : f->units.count;
         if (f->home[i] == NONE) continue;
         tcc_fuse_unit fresh = {.update = update[i], .reach = i};
         tcc_fuser_push(f, &fresh.owned, i);

@@ -94,6 +94,4 @@ void tcc_fuser_give(tcc_fuser *f, int id, int to);
  * there early, and kept. */
 bool tcc_fuser_too_early(const tcc_fuser *f, int id, int u);
 
-static inline bool tcc_fuser_is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }
-
 #endif

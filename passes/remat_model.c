@@ -15,13 +15,6 @@ static const double small_part = 1.0 / 2000;
 
 /* -- What the plan says -- */
 
-static bool is_leaf(const tcc_node *n) { return tcc_fusion_of(n) == TCC_FUSION_LEAF; }
-
-static bool is_work_of_elements(const tcc_node *n) {
-    const tcc_fusion_class fusion = tcc_fusion_of(n);
-    return fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW || fusion == TCC_FUSION_INDEX;
-}
-
 /* Time of a byte of traffic, as the target predicts it for the work of elements. */
 static double traffic_time(const tcc_graph *g) {
     double bytes = 0, ns = 0;
@@ -39,12 +32,12 @@ static void predict_times(tcc_remat_model *m) {
     m->ns_per_byte = traffic_time(g);
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        m->node_ns[i] = is_leaf(n) ? 0 : tcc_op_cost(n->op) * (double)tcc_type_numel(&n->type) * m->ns_per_byte;
+        m->node_ns[i] = tcc_is_leaf(n) ? 0 : tcc_op_cost(n->op) * (double)tcc_type_numel(&n->type) * m->ns_per_byte;
     }
     for (int t = 0; t < g->groups.count; t++) {
         const tcc_group *group = &g->groups.data[t];
         const tcc_implementation *x = group->implementation;
-        if (x && !is_work_of_elements(group->hero)) m->node_ns[group->hero->id] = (double)tcc_implementation_ns(x);
+        if (x && !tcc_is_elementwise(group->hero)) m->node_ns[group->hero->id] = (double)tcc_implementation_ns(x);
     }
 }
 
@@ -52,7 +45,7 @@ static bool is_late_group(const tcc_remat_model *m, int t) { return m->plan.star
 
 /* A node is late where no group before evaluates it. */
 static void mark_late(tcc_remat_model *m) {
-    for (int i = 0; i < m->g->nodes.count; i++) m->late[i] = !is_leaf(m->g->nodes.data[i]);
+    for (int i = 0; i < m->g->nodes.count; i++) m->late[i] = !tcc_is_leaf(m->g->nodes.data[i]);
     for (int t = 0; t < m->g->groups.count; t++)
         for (int i = 0; i < m->g->groups.data[t].n_nodes && !is_late_group(m, t); i++)
             m->late[m->g->groups.data[t].nodes[i]->id] = false;
@@ -150,7 +143,7 @@ static bool add_extra(tcc_remat_model *m, int t) {
 static bool add_extras(tcc_remat_model *m) {
     bool ok = true;
     for (int t = 0; t < m->g->groups.count && ok && !is_late_group(m, t); t++)
-        if (!is_work_of_elements(m->g->groups.data[t].hero)) ok = add_extra(m, t);
+        if (!tcc_is_elementwise(m->g->groups.data[t].hero)) ok = add_extra(m, t);
     return ok;
 }
 
@@ -217,7 +210,7 @@ bool tcc_remat_may_repeat(const tcc_remat_model *m, int value) {
 }
 
 bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {
-    if (is_leaf(n) || m->kept[n->id]) return true;
+    if (tcc_is_leaf(n) || m->kept[n->id]) return true;
     if (!m->stored[n->id] || m->again[n->id]) return false;
     const int v = m->value_of[n->id];
     if (v < 0 || m->lives[v].late_begin != INT_MAX) return true; /* in a binding, or kept for late work */

@@ -2,15 +2,11 @@
 #include "passes/remat_search.h"
 
 #include "ir/support/alloc.h"
+#include "passes/fuse.h"
 
 #include <limits.h>
 
 /* -- The user's segments -- */
-
-static bool is_work_of_elements(const tcc_node *n) {
-    const tcc_fusion_class fusion = tcc_op_get_info(n->op)->fusion;
-    return fusion == TCC_FUSION_POINT || fusion == TCC_FUSION_VIEW || fusion == TCC_FUSION_LEAF;
-}
 
 /* By node: the segment that it belongs to. Autodiff's work on elements of the forward pass alone, as a factor of a
  * gradient that is computed beside its op, belongs to its operands' segment. `factor`: it is such, or forward. */
@@ -18,7 +14,7 @@ static void find_segments(const tcc_remat_model *m, int *segment, bool *factor) 
     for (int i = 0; i < m->g->nodes.count; i++) {
         const tcc_node *n = m->g->nodes.data[i];
         segment[i] = n->segment;
-        factor[i] = !n->backward || is_work_of_elements(n);
+        factor[i] = !n->backward || tcc_is_leaf(n) || tcc_is_elementwise(n);
         for (int k = 0; k < n->n_operands; k++) factor[i] &= factor[n->operands[k]->id];
         for (int k = 0; k < n->n_operands && n->backward && factor[i] && !segment[i]; k++)
             segment[i] = segment[n->operands[k]->id];
