@@ -480,3 +480,11 @@ void tcc_rewrite_abort(tcc_rewrite *rw) {
     tcc__free(rw->live);
     *rw = (tcc_rewrite){0};
 }
+
+tcc_status tcc_graph_copy_live(const tcc_graph *g, tcc_graph **out) {
+    tcc_rewrite rw;
+    TCC_TRY(tcc_rewrite_begin(&rw, g));
+    for (int id = 0; id < g->nodes.count; id++)
+        if (rw.live[id]) tcc_rewrite_copy(&rw, g->nodes.data[id]);
+    return tcc_rewrite_end(&rw, out);
+}

@@ -298,6 +298,8 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old);
 /* Copies the outputs through the map, and gives the new graph, or frees it when anything went wrong. */
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);
 void tcc_rewrite_abort(tcc_rewrite *rw);
+/* A copy without what no output depends on. */
+tcc_status tcc_graph_copy_live(const tcc_graph *g, tcc_graph **out);
 
 /* -- Text, checks, meaning -- */
 

@@ -135,9 +135,8 @@ static tcc_status cut_one(const tcc_pass_cx *cx, const tcc_graph *g, tcc_arena *
     }
     *chunks = find(cx, &r, dots);
     if (*chunks == 1) {
-        for (int id = 0; id < g->nodes.count; id++)
-            if (rw.live[id]) tcc_rewrite_copy(&rw, g->nodes.data[id]);
-        return tcc_rewrite_end(&rw, out);
+        tcc_rewrite_abort(&rw);
+        return tcc_graph_copy_live(g, out);
     }
     const int64_t bytes = tcc_type_bytes(&r.wide->type);
     tcc_logf(cx->cx, TCC_LOG_MEMORY, "chunk: %lld chunks, of %lld bytes instead of %lld: %s", (long long)*chunks,

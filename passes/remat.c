@@ -85,14 +85,6 @@ static double now_ms(void) {
 
 /* -- The pass -- */
 
-static tcc_status copy_live(const tcc_graph *in, tcc_graph **out) {
-    tcc_rewrite rw;
-    TCC_TRY(tcc_rewrite_begin(&rw, in));
-    for (int i = 0; i < in->nodes.count; i++)
-        if (rw.live[i]) tcc_rewrite_copy(&rw, in->nodes.data[i]);
-    return tcc_rewrite_end(&rw, out);
-}
-
 static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *planned, tcc_remat_model *m,
                          tcc_remat_report *report, tcc_graph **out) {
     tcc_remat_choice c = {
@@ -128,7 +120,7 @@ tcc_status tcc_pass_remat(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out)
     tcc_remat_report *report = cx->options->remat->report ? cx->options->remat->report : &own;
     tcc_remat_report_free(report);
     tcc_graph *g;
-    TCC_TRY(copy_live(in, &g));
+    TCC_TRY(tcc_graph_copy_live(in, &g));
     const tcc_status status = remat(cx, g, report, out);
     tcc_graph_destroy(g);
     report->milliseconds = now_ms() - start;

@@ -335,12 +335,8 @@ tcc_status tcc_pass_train_step(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph *
     if (spec->n_groups < 1)
         return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "%d parameter groups, at least 1 is needed",
                          spec->n_groups);
-    tcc_rewrite rw;
-    TCC_TRY(tcc_rewrite_begin(&rw, in));
-    for (int id = 0; id < in->nodes.count; id++)
-        if (rw.live[id]) tcc_rewrite_copy(&rw, in->nodes.data[id]);
     builder b = {.cx = cx, .spec = spec};
-    TCC_TRY(tcc_rewrite_end(&rw, &b.g));
+    TCC_TRY(tcc_graph_copy_live(in, &b.g));
     tcc_status status = TCC_OK;
     for (int i = 0; i < b.g->outputs.count && status == TCC_OK; i++)
         if (!tcc_vec_push(&b.old_outputs, b.g->outputs.data[i])) status = tcc_enomem(cx->diag);
