@@ -5,6 +5,7 @@
 #include "compile.h"
 
 #include "codegen/build.h"
+#include "ir/support/clock.h"
 #include "runtime/cpus.h"
 #include "runtime/wanted.h"
 #include "runtime/cpu/device.h"
@@ -12,13 +13,6 @@
 
 #include <errno.h>
 #include <sys/stat.h>
-#include <time.h>
-
-static double now_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* -- Signatures -- */
 
@@ -236,21 +230,21 @@ static tcc_status compile(tcc_model *m, tcc_compiled *c, const tcc_array *batch,
     const char *dump_dir;
     TCC_TRY(dump_folder(m, c, &dump_dir));
     TCC_TRY(keep_signature(c, batch, count, &m->cx->diag));
-    double start = now_seconds();
+    double start = tcc_clock_seconds();
     TCC_TRY(tcc__model_trace(m, c->train, batch, count, &c->graph));
-    double traced = now_seconds();
+    double traced = tcc_clock_seconds();
     TCC_TRY(tcc__model_selector(m));
     TCC_TRY(run_passes(m, c, dump_dir));
-    double passed = now_seconds();
+    double passed = tcc_clock_seconds();
     TCC_TRY(tcc__model_codegen(m, c->graph, dump_dir, &c->program));
     if (dump_dir) TCC_TRY(dump_steps(&m->cx->diag, c->program, dump_dir));
-    double generated = now_seconds();
+    double generated = tcc_clock_seconds();
     if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
     TCC_TRY(fill_store(m));
-    double filled = now_seconds();
+    double filled = tcc_clock_seconds();
     if (m->device) TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
     if (m->device) TCC_TRY(tcc__compiled_bind(m, c));
-    double done = now_seconds();
+    double done = tcc_clock_seconds();
     c->trace_seconds = traced - start;
     c->passes_seconds = passed - traced;
     c->codegen_seconds = generated - passed;

@@ -9,10 +9,10 @@
 #include "compile_trial.h"
 #include "compile_verify.h"
 
+#include "ir/support/clock.h"
 #include "passes/group.h"
 
 #include <math.h>
-#include <time.h>
 
 enum {
     DRAWS = 4,
@@ -21,12 +21,6 @@ enum {
     NEIGHBOURS = 128, /* over which noise is evened out */
     PROGRESS_SECONDS = 5
 };
-
-static double now_seconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* The graph with a plan that keeps all values, or, for a lone group, just a plan. */
 static tcc_status plan(tcc_verification *v, const tcc_graph *g, bool apart, tcc_graph **out) {
@@ -217,12 +211,12 @@ static tcc_status check_group(tcc_verification *v, const tcc_trial *t, int numbe
 /* -- All -- */
 
 static tcc_status check_groups(tcc_verification *v, const tcc_trial *t, tcc_blame *out) {
-    double said = now_seconds();
+    double said = tcc_clock_seconds();
     v->groups = t->g->groups.count;
     for (int i = 0; i < v->groups && !out->text.length; i++) {
         TCC_TRY(check_group(v, t, i, out));
-        if (now_seconds() - said < PROGRESS_SECONDS) continue;
-        said = now_seconds();
+        if (tcc_clock_seconds() - said < PROGRESS_SECONDS) continue;
+        said = tcc_clock_seconds();
         tcc__verify_say(v, "%d of %d kernels compared", i + 1, v->groups);
     }
     return TCC_OK;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Runs passes: skip what TCC_SKIP names, run, verify, dump, time, log. */
 #include "passes/dump.h"
+#include "ir/support/clock.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
 #include "passes/select.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const tcc_pass_info pass_infos[] = {
 #define TCC_PASS(id, name, function, doc) {name, doc, function},
@@ -17,12 +17,6 @@ static const tcc_pass_info pass_infos[] = {
 
 const tcc_pass_info *tcc_pass_get_info(tcc_pass_id id) {
     return (unsigned)id < TCC_PASS_COUNT ? &pass_infos[id] : NULL;
-}
-
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
 /* Whether `name` is one of the comma-separated words of `list`. */
@@ -41,9 +35,9 @@ static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, 
                            tcc_graph **g, tcc_manager_report *report) {
     const tcc_pass_info *pass = &pass_infos[id];
     tcc_graph *old = *g, *new = NULL;
-    double start = now_ms();
+    double start = tcc_clock_ms();
     tcc_status status = pass->run(cx, old, &new);
-    double milliseconds = now_ms() - start;
+    double milliseconds = tcc_clock_ms() - start;
     if (status != TCC_OK) {
         tcc_note(cx->diag, TCC_NOWHERE, "in pass %s", pass->name);
         return status;

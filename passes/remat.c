@@ -13,13 +13,13 @@
 #include "passes/remat.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/clock.h"
 #include "passes/remat_apply.h"
 #include "passes/remat_choose.h"
 
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 void tcc_remat_report_free(tcc_remat_report *report) {
     tcc_vec_free(&report->frontier);
@@ -77,12 +77,6 @@ static int64_t added_flop(const tcc_remat_model *m) {
     return flop;
 }
 
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
 /* -- The pass -- */
 
 static tcc_status choose(tcc_pass_cx *cx, const tcc_graph *g, const tcc_graph *planned, tcc_remat_model *m,
@@ -112,7 +106,7 @@ static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *r
 }
 
 tcc_status tcc_pass_remat(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
-    const double start = now_ms();
+    const double start = tcc_clock_ms();
     tcc_remat_report own = {0};
     if (!cx->options || !cx->options->remat)
         return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "remat needs a budget, or segments to compute again");
@@ -123,7 +117,7 @@ tcc_status tcc_pass_remat(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out)
     TCC_TRY(tcc_graph_copy_live(in, &g));
     const tcc_status status = remat(cx, g, report, out);
     tcc_graph_destroy(g);
-    report->milliseconds = now_ms() - start;
+    report->milliseconds = tcc_clock_ms() - start;
     tcc_remat_report_free(&own);
     return status;
 }

@@ -2,6 +2,7 @@
  * A program on the CPU: a list of calls whose pointers stand ready, so that a run looks nothing up and allocates
  * nothing. */
 #include "runtime/cpus.h"
+#include "ir/support/clock.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cpu/object.h"
 #include "runtime/places.h"
@@ -11,7 +12,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { COPY_ITEM_BYTES = 4096, COPY_GRAIN = 32 /* items: below 128 KiB one thread copies faster */ };
 
@@ -174,20 +174,14 @@ static tcc_status run_command(command *m, tcc_diag *d) {
     return TCC_BUG(d, "step kind %d", (int)m->kind);
 }
 
-static int64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 tcc_status tcc__commands_cpu_run(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
     tcc_status s = TCC_OK;
     tcc_pool_lock(c->device->pool);
-    int64_t start = times ? now_ns() : 0;
+    int64_t start = times ? tcc_clock_ns() : 0;
     for (int i = 0; i < c->n_commands && s == TCC_OK; i++) {
-        if (times) times[i].begin_ns = now_ns() - start;
+        if (times) times[i].begin_ns = tcc_clock_ns() - start;
         s = run_command(&c->commands[i], d);
-        if (times) times[i].end_ns = now_ns() - start;
+        if (times) times[i].end_ns = tcc_clock_ns() - start;
         if (s != TCC_OK) tcc_program_note_step(d, c->program, i);
     }
     tcc_pool_unlock(c->device->pool);

@@ -10,6 +10,7 @@
  *   - a thread that slept through a job finds its tickets used up and leaves; the caller never waits for a thread that
  * has claimed nothing. A child of fork(), which has no threads, still finishes every job by itself. */
 #include "runtime/cpu/pool.h"
+#include "ir/support/clock.h"
 #include "runtime/cpus.h"
 
 #include "ir/support/alloc.h"
@@ -24,7 +25,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -80,11 +80,7 @@ static void futex_wait(atomic_int *word, int value) {
 }
 static void futex_wake(atomic_int *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 
-static int64_t now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
+static int64_t now_us(void) { return tcc_clock_ns() / 1000; }
 
 /* Worker v's slice of the items. */
 static void slice(int64_t items, int participants, int v, int64_t *begin, int64_t *count) {

@@ -2,12 +2,12 @@
  * What this CPU can do, measured in some tenths of a second: multiply-adds in registers, and a triad over more memory
  * than caches hold, on all threads of the pool. */
 #include "runtime/cpus.h"
+#include "ir/support/clock.h"
 #include "runtime/cpu/device.h"
 
 #include "ir/support/alloc.h"
 
 #include <string.h>
-#include <time.h>
 #if defined __x86_64__
 #include <immintrin.h>
 #endif
@@ -18,12 +18,6 @@ enum {
     TRIAD_GRAIN = 1 << 16
 };
 static const int64_t probe_iterations = 200000;
-
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 /* Each probe runs CHAINS chains of multiply-adds and returns the flop of one iteration; `sink` keeps the work alive. */
 typedef double probe_fn(int64_t iterations, float *sink);
@@ -96,9 +90,9 @@ static void run_triad(void *user, int worker, int64_t begin, int64_t end) {
 static double best_seconds(tcc_pool *pool, tcc_pool_task task, measurement *m, int64_t items, int64_t grain) {
     double best = 0;
     for (int r = 0; r <= REPEATS; r++) {
-        double start = seconds_now();
+        double start = tcc_clock_seconds();
         tcc_pool_run(pool, task, m, items, grain);
-        double took = seconds_now() - start;
+        double took = tcc_clock_seconds() - start;
         if (r == 1 || (r > 1 && took < best)) best = took;
     }
     return best > 0 ? best : 1e-9;
