@@ -6,20 +6,12 @@
  * that sees it: p z and ds in scratch, then the three products, which add to the gradients in memory (the first block
  * stores). Gradients of a narrow type that several blocks add to are summed up as f32 in scratch. Tiles of queries that
  * cannot see a key are left out. */
-#include "codegen/attention/internal.h"
-
-#include "codegen/emit/math.h"
-
-#include <math.h>
+#include "codegen/attention/backward_block.h"
 
 static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
     return tcc_emit_at(e, e->f32, base, offset);
 }
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
-
-static LLVMValueRef at_least_zero(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, x, i64(e, 0), ""), i64(e, 0), x);
-}
 
 /* An operand whose rows are read as vectors: in place, or padded in scratch. Row 0 is row `first` of the operand. */
 typedef struct rows_of {
@@ -37,9 +29,7 @@ typedef struct backward {
     LLVMValueRef padded_k, padded_q, padded_do;
     LLVMValueRef
         sums[TCC_ATTENTION_ROLES]; /* of gradients, as f32: of dq all rows, else of the block; NULL: in place */
-    LLVMValueRef key0, in_block;
-    LLVMValueRef first_keys; /* the block of keys, how many it has, and whether it is the first (NULL: the only one) */
-    LLVMValueRef query0, query_end, n_queries, first_queries; /* the block of queries likewise */
+    tcc_attention_blocks at;
 } backward;
 
 static LLVMValueRef slot_address(tcc_emitter *e, const backward *b, LLVMValueRef base, LLVMValueRef slot,
@@ -54,16 +44,12 @@ static rows_of rows_at(tcc_emitter *e, const backward *b, tcc_attention_role rol
     return (rows_of){tcc_attention_row(e, &b->r, role, first), b->r.p->a.operands[role].row, false};
 }
 
-static int64_t padded_width(const backward *b, tcc_attention_role role) {
-    return role == TCC_ATTENTION_DV ? b->r.p->e_padded : b->r.p->d_padded;
-}
-
 /* A vector of a gradient's row: of its sums, or of itself. */
 static LLVMValueRef gradient_address(tcc_emitter *e, const backward *b, tcc_attention_role role, LLVMValueRef row,
                                      LLVMValueRef column) {
     if (!b->sums[role]) return tcc_attention_place(e, &b->r, tcc_attention_row(e, &b->r, role, row), column);
-    if (role != TCC_ATTENTION_DQ) row = tcc_emit_sub(e, row, b->key0);
-    return at(e, at(e, b->sums[role], tcc_emit_mul(e, row, i64(e, padded_width(b, role)))), column);
+    if (role != TCC_ATTENTION_DQ) row = tcc_emit_sub(e, row, b->at.key0);
+    return at(e, at(e, b->sums[role], tcc_emit_mul(e, row, i64(e, tcc_attention_padded_width(b->r.p, role)))), column);
 }
 
 /* Sums become rows [first, first + count) of their gradient. */
@@ -79,22 +65,6 @@ static void emit_rounding(tcc_emitter *e, const backward *b, tcc_attention_role 
     tcc_attention_store(e, &b->r, value, tcc_attention_place(e, &b->r, to, columns.index),
                         tcc_attention_mask(e, width, columns.index));
     tcc_emit_loop_end(e, &columns, NULL);
-    tcc_emit_loop_end(e, &rows, NULL);
-}
-
-static void emit_delta(tcc_emitter *e, backward *b) {
-    const tcc_attention *a = &b->r.p->a;
-    tcc_emit_loop rows, columns;
-    tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, a->T), 1, NULL, 0);
-    LLVMValueRef o = tcc_attention_row(e, &b->r, TCC_ATTENTION_O, rows.index), zero = tcc_emit_float(e, e->vf32, 0);
-    LLVMValueRef d_o = tcc_attention_row(e, &b->r, TCC_ATTENTION_DO, rows.index);
-    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, a->E), e->lanes, &zero, 1);
-    LLVMValueRef mask = tcc_attention_mask(e, a->E, columns.index);
-    LLVMValueRef x = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, o, columns.index), mask);
-    LLVMValueRef y = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, d_o, columns.index), mask);
-    LLVMValueRef sum = tcc_emit_fma(e, x, y, columns.carry[0]);
-    tcc_emit_loop_end(e, &columns, &sum);
-    tcc_emit_store(e, tcc_emit_sum_lanes(e, columns.carry[0]), at(e, b->delta, rows.index), 4);
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
@@ -115,24 +85,22 @@ static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMVa
     tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, p->rows), 1, NULL, 0);
     LLVMValueRef row = tcc_emit_add(e, row0, rows.index), slot = tcc_emit_add(e, slot0, rows.index);
     LLVMValueRef lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
-    LLVMValueRef hidden = tcc_emit_compare(e, LLVMRealOEQ, lse, tcc_emit_float(e, e->f32, -INFINITY));
-    LLVMValueRef shift = tcc_emit_splat(e, tcc_emit_select(e, hidden, tcc_emit_float(e, e->f32, 0), lse), e->lanes);
-    LLVMValueRef delta = tcc_emit_splat(e, tcc_emit_load(e, e->f32, at(e, b->delta, row), 4), e->lanes);
-    LLVMValueRef scale = tcc_emit_float(e, e->vf32, a->scale);
+    LLVMValueRef delta = tcc_emit_load(e, e->f32, at(e, b->delta, row), 4), p_z, ds;
+    tcc_attention_pair pair = {.query = row,
+                               .shift = tcc_emit_splat(e, tcc_attention_shown(e, lse), e->lanes),
+                               .delta = tcc_emit_splat(e, delta, e->lanes)};
     LLVMValueRef of_row = slot_address(e, b, b->probabilities, slot, i64(e, 0)),
                  ds_of_row = slot_address(e, b, b->scores, slot, i64(e, 0));
     tcc_attention_draw(e, &b->r, row, key0, count);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), count, e->lanes, NULL, 0);
-    LLVMValueRef kept = tcc_attention_kept(e, &b->r, columns.index);
     LLVMValueRef address = at(e, of_row, columns.index), ds_address = at(e, ds_of_row, columns.index);
-    LLVMValueRef x = tcc_emit_load(e, e->vf32, address, e->lanes * 4),
-                 dp = tcc_emit_load(e, e->vf32, ds_address, e->lanes * 4);
-    x = tcc_attention_score(e, &b->r, x, row, tcc_emit_add(e, key0, columns.index));
-    x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, x, shift, ""));
-    tcc_emit_store(e, tcc_attention_drop(e, a, kept, x), address, e->lanes * 4);
-    dp = tcc_attention_drop(e, a, kept, dp);
-    LLVMValueRef y = LLVMBuildFMul(e->builder, LLVMBuildFSub(e->builder, dp, delta, ""), scale, "");
-    tcc_emit_store(e, LLVMBuildFMul(e->builder, x, y, ""), ds_address, e->lanes * 4);
+    pair.key = tcc_emit_add(e, key0, columns.index);
+    pair.kept = tcc_attention_kept(e, &b->r, columns.index);
+    pair.product = tcc_emit_load(e, e->vf32, address, e->lanes * 4);
+    pair.d_out = tcc_emit_load(e, e->vf32, ds_address, e->lanes * 4);
+    tcc_attention_pair_gradient(e, &b->r, &pair, &p_z, &ds);
+    tcc_emit_store(e, p_z, address, e->lanes * 4);
+    tcc_emit_store(e, ds, ds_address, e->lanes * 4);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &rows, NULL);
 }
@@ -193,39 +161,21 @@ static void begin(tcc_emitter *e, backward *b, const tcc_attention_plan *p, cons
 static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
-    b->key0 = key0;
-    b->in_block = tcc_emit_min(e, tcc_emit_sub(e, i64(e, a->S), key0), i64(e, p->key_block));
-    if (a->S % p->key_block == 0) b->in_block = i64(e, p->key_block);
-    b->first_keys = p->key_block < a->S ? LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "") : NULL;
-    tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_K, a->D, key0, b->in_block, b->keys);
-    tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_V, a->E, key0, b->in_block, b->values);
+    tcc_attention_enter_keys(e, p, key0, &b->at);
+    tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_K, a->D, key0, b->at.in_block, b->keys);
+    tcc_attention_pack_transposed(e, &b->r, TCC_ATTENTION_V, a->E, key0, b->at.in_block, b->values);
     if (b->padded_k)
-        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_K, a->D, p->d_padded, key0, b->in_block, b->padded_k);
+        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_K, a->D, p->d_padded, key0, b->at.in_block, b->padded_k);
 }
 
-/* The first query that sees the block begins its first block of queries; the first keys meet all queries, to set dq. */
-static LLVMValueRef first_query(tcc_emitter *e, const backward *b) {
+static void enter_queries(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef from) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
-    LLVMValueRef from = i64(e, 0);
-    if (a->causal) {
-        LLVMValueRef first = at_least_zero(e, tcc_emit_sub(e, b->key0, i64(e, a->S - a->T)));
-        from = tcc_emit_mul(e, tcc_emit_div(e, first, p->query_block), i64(e, p->query_block));
-        from = b->first_keys ? tcc_emit_select(e, b->first_keys, i64(e, 0), from) : i64(e, 0);
-    }
-    return from;
-}
-
-static void enter_queries(tcc_emitter *e, backward *b, LLVMValueRef query0) {
-    const tcc_attention_plan *p = b->r.p;
-    const tcc_attention *a = &p->a;
-    b->query0 = query0;
-    b->query_end = tcc_emit_min(e, tcc_emit_add(e, query0, i64(e, p->query_block)), i64(e, a->T));
-    b->n_queries = tcc_emit_sub(e, b->query_end, query0);
+    tcc_attention_enter_queries(e, p, query0, from, &b->at);
     if (b->padded_q)
-        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, b->n_queries, b->padded_q);
+        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, b->at.n_queries, b->padded_q);
     if (b->padded_do)
-        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, b->n_queries, b->padded_do);
+        tcc_attention_pack_rows(e, &b->r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, b->at.n_queries, b->padded_do);
 }
 
 /* The tile of queries from `tile` on: its p and ds, and its share of dq. */
@@ -234,17 +184,17 @@ static void emit_tile_of_queries(tcc_emitter *e, backward *b, LLVMValueRef tile)
     const tcc_attention *a = &p->a;
     LLVMValueRef row0 = tile;
     if (a->T % p->rows) row0 = tcc_emit_min(e, row0, i64(e, a->T - p->rows));
-    LLVMValueRef seen = tcc_attention_seen(e, a, tcc_emit_add(e, row0, i64(e, p->rows - 1))), count = b->in_block;
-    if (a->causal) count = at_least_zero(e, tcc_emit_min(e, tcc_emit_sub(e, seen, b->key0), b->in_block));
+    LLVMValueRef last = tcc_emit_add(e, row0, i64(e, p->rows - 1));
+    LLVMValueRef count = tcc_attention_seen_in_block(e, a, &b->at, last);
     /* A tile of keys that begins at the last one seen reads a few more columns, which must be there. */
     LLVMValueRef computed = count;
-    if (a->causal) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), b->in_block);
-    emit_scores(e, b, b->query0, row0, b->key0, computed);
+    if (a->causal) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), b->at.in_block);
+    emit_scores(e, b, b->at.query0, row0, b->at.key0, computed);
     if (!a->has[TCC_ATTENTION_DQ]) return;
-    rows_of k = rows_at(e, b, TCC_ATTENTION_K, b->padded_k, p->d_padded, b->key0);
-    LLVMValueRef ds = slot_address(e, b, b->scores, tcc_emit_sub(e, row0, b->query0), i64(e, 0));
+    rows_of k = rows_at(e, b, TCC_ATTENTION_K, b->padded_k, p->d_padded, b->at.key0);
+    LLVMValueRef ds = slot_address(e, b, b->scores, tcc_emit_sub(e, row0, b->at.query0), i64(e, 0));
     emit_gradient(e, b, TCC_ATTENTION_DQ, a->D, p->d_padded, row0, tile, a->T % p->rows != 0, ds, p->key_stride, 1, k,
-                  count, b->first_keys);
+                  count, b->at.first_keys);
 }
 
 /* The tile of keys from `tile` of the block on: its share of dk and dv from the queries that see it. */
@@ -253,28 +203,26 @@ static void emit_tile_of_keys(tcc_emitter *e, backward *b, LLVMValueRef tile) {
     const tcc_attention *a = &p->a;
     bool overlap = a->S % p->rows != 0 || p->key_block % p->rows != 0;
     LLVMValueRef column0 = tile;
-    if (overlap) column0 = tcc_emit_min(e, column0, tcc_emit_sub(e, b->in_block, i64(e, p->rows)));
+    if (overlap) column0 = tcc_emit_min(e, column0, tcc_emit_sub(e, b->at.in_block, i64(e, p->rows)));
     LLVMValueRef skipped = i64(e, 0);
     if (a->causal) {
-        skipped = tcc_emit_sub(e, tcc_emit_add(e, b->key0, column0),
-                               i64(e, a->S - a->T)); /* first query that sees column0 */
-        skipped = at_least_zero(e, tcc_emit_sub(e, skipped, b->query0));
-        skipped = tcc_emit_min(e, skipped, b->n_queries);
+        skipped = tcc_attention_blind_queries(e, a, &b->at, tcc_emit_add(e, b->at.key0, column0));
+        skipped = tcc_emit_min(e, skipped, b->at.n_queries);
     }
-    LLVMValueRef left = tcc_emit_sub(e, b->n_queries, skipped), row = tcc_emit_add(e, b->key0, column0),
-                 mine = tcc_emit_add(e, b->key0, tile);
+    LLVMValueRef left = tcc_emit_sub(e, b->at.n_queries, skipped), row = tcc_emit_add(e, b->at.key0, column0),
+                 mine = tcc_emit_add(e, b->at.key0, tile);
     if (a->has[TCC_ATTENTION_DV]) {
-        rows_of d_o = rows_at(e, b, TCC_ATTENTION_DO, b->padded_do, p->e_padded, b->query0);
+        rows_of d_o = rows_at(e, b, TCC_ATTENTION_DO, b->padded_do, p->e_padded, b->at.query0);
         d_o.data = at(e, d_o.data, tcc_emit_mul(e, skipped, i64(e, d_o.stride)));
         emit_gradient(e, b, TCC_ATTENTION_DV, a->E, p->e_padded, row, mine, overlap,
                       slot_address(e, b, b->probabilities, skipped, column0), 1, p->key_stride, d_o, left,
-                      b->first_queries);
+                      b->at.first_queries);
     }
     if (a->has[TCC_ATTENTION_DK]) {
-        rows_of q = rows_at(e, b, TCC_ATTENTION_Q, b->padded_q, p->d_padded, b->query0);
+        rows_of q = rows_at(e, b, TCC_ATTENTION_Q, b->padded_q, p->d_padded, b->at.query0);
         q.data = at(e, q.data, tcc_emit_mul(e, skipped, i64(e, q.stride)));
         emit_gradient(e, b, TCC_ATTENTION_DK, a->D, p->d_padded, row, mine, overlap,
-                      slot_address(e, b, b->scores, skipped, column0), 1, p->key_stride, q, left, b->first_queries);
+                      slot_address(e, b, b->scores, skipped, column0), 1, p->key_stride, q, left, b->at.first_queries);
     }
 }
 
@@ -285,22 +233,21 @@ void tcc_attention_emit_backward(tcc_emitter *e, const char *symbol, const tcc_a
     begin(e, &b, p, symbol);
     tcc_emit_items_begin(e, &items);
     tcc_attention_enter(e, &b.r, items.index);
-    emit_delta(e, &b);
+    tcc_attention_emit_delta(e, &b.r, b.delta);
     tcc_emit_loop_begin(e, &keys, i64(e, 0), i64(e, a->S), p->key_block, NULL, 0);
     enter_keys(e, &b, keys.index);
-    LLVMValueRef from = first_query(e, &b);
+    LLVMValueRef from = tcc_attention_first_query(e, p, &b.at);
     tcc_emit_loop_begin(e, &queries, from, i64(e, a->T), p->query_block, NULL, 0);
-    enter_queries(e, &b, queries.index);
-    tcc_emit_loop_begin(e, &tiles, b.query0, b.query_end, p->rows, NULL, 0);
+    enter_queries(e, &b, queries.index, from);
+    tcc_emit_loop_begin(e, &tiles, b.at.query0, b.at.query_end, p->rows, NULL, 0);
     emit_tile_of_queries(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
-    b.first_queries = p->query_block < a->T ? LLVMBuildICmp(e->builder, LLVMIntEQ, b.query0, from, "") : NULL;
-    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b.in_block, p->rows, NULL, 0);
+    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b.at.in_block, p->rows, NULL, 0);
     emit_tile_of_keys(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_end(e, &queries, NULL);
-    if (a->has[TCC_ATTENTION_DK]) emit_rounding(e, &b, TCC_ATTENTION_DK, b.key0, b.in_block);
-    if (a->has[TCC_ATTENTION_DV]) emit_rounding(e, &b, TCC_ATTENTION_DV, b.key0, b.in_block);
+    if (a->has[TCC_ATTENTION_DK]) emit_rounding(e, &b, TCC_ATTENTION_DK, b.at.key0, b.at.in_block);
+    if (a->has[TCC_ATTENTION_DV]) emit_rounding(e, &b, TCC_ATTENTION_DV, b.at.key0, b.at.in_block);
     tcc_emit_loop_end(e, &keys, NULL);
     if (a->has[TCC_ATTENTION_DQ]) emit_rounding(e, &b, TCC_ATTENTION_DQ, i64(e, 0), i64(e, a->T));
     tcc_emit_loop_end(e, &items, NULL);

@@ -6,11 +6,8 @@
  * of queries, which are then transposed, to rows of keys that multiply do and q; ds is also rounded as it lies, to
  * multiply k. Gradients that several blocks add to are summed up as f32 in scratch. Groups of queries that cannot see a
  * key are left out. */
+#include "codegen/attention/backward_block.h"
 #include "codegen/attention/bf16.h"
-
-#include "codegen/emit/math.h"
-
-#include <math.h>
 
 enum { GROUP = TCC_ATTENTION_GROUP, PAIRS = GROUP / 2, LINE = 32 /* elements of a cache line */ };
 
@@ -21,18 +18,13 @@ static LLVMValueRef at16(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset)
     return tcc_emit_at(e, e->i16, base, offset);
 }
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
-static LLVMValueRef at_least_zero(tcc_emitter *e, LLVMValueRef x) {
-    return tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, x, i64(e, 0), ""), i64(e, 0), x);
-}
-
 typedef struct backward {
     tcc_attention_run r;
+    tcc_attention_blocks at;
     /* The block of keys: k and v with k of products along their width, and k as pairs of rows. */
     LLVMValueRef k_by_width, v_by_width, k_by_rows;
-    LLVMValueRef key0, in_block, first_keys; /* NULL: the only block */
     /* The block of queries: q and do as rows and as pairs of rows. */
     LLVMValueRef q_rows, do_rows, q_by_rows, do_by_rows;
-    LLVMValueRef query0, query_end, n_queries, first_queries; /* NULL likewise */
     /* The group: products; p z and ds as pairs of queries, and ds as rows. */
     LLVMValueRef scores, dp, p_pairs, ds_pairs, ds_rows;
     LLVMValueRef row0, n_rows, padded; /* keys that the last of them sees, in groups */
@@ -43,10 +35,6 @@ typedef struct backward {
     LLVMValueRef products;                  /* a tile of a gradient */
     LLVMValueRef sums[TCC_ATTENTION_ROLES]; /* of gradients: of dq all rows, else of the block; NULL: none */
 } backward;
-
-static int64_t padded_width(const backward *b, tcc_attention_role role) {
-    return role == TCC_ATTENTION_DV ? b->r.p->e_padded : b->r.p->d_padded;
-}
 
 /* Places in scratch; returns the floats in all. */
 static int64_t place(tcc_emitter *e, backward *b, const tcc_attention_plan *p) {
@@ -94,28 +82,13 @@ int64_t tcc_attention_bf16_backward_floats(const tcc_attention_plan *p) {
     return place(NULL, &b, p);
 }
 
-static void emit_delta(tcc_emitter *e, const backward *b) {
-    const tcc_attention *a = &b->r.p->a;
-    tcc_emit_loop rows, columns;
-    tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, a->T), 1, NULL, 0);
-    LLVMValueRef o = tcc_attention_row(e, &b->r, TCC_ATTENTION_O, rows.index), zero = tcc_emit_float(e, e->vf32, 0);
-    LLVMValueRef d_o = tcc_attention_row(e, &b->r, TCC_ATTENTION_DO, rows.index);
-    tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, a->E), e->lanes, &zero, 1);
-    LLVMValueRef mask = tcc_attention_mask(e, a->E, columns.index);
-    LLVMValueRef x = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, o, columns.index), mask);
-    LLVMValueRef y = tcc_attention_load(e, &b->r, tcc_attention_place(e, &b->r, d_o, columns.index), mask);
-    LLVMValueRef sum = tcc_emit_fma(e, x, y, columns.carry[0]);
-    tcc_emit_loop_end(e, &columns, &sum);
-    tcc_emit_store(e, tcc_emit_sum_lanes(e, columns.carry[0]), at(e, b->delta, rows.index), 4);
-    tcc_emit_loop_end(e, &rows, NULL);
-}
-
 /* -- Gradients -- */
 
 /* Rows row0 ... of a gradient, as finished or added to their sums. is_first NULL: there is one block. */
 static void emit_rows(tcc_emitter *e, const backward *b, tcc_attention_role role, LLVMValueRef from, LLVMValueRef row0,
                       LLVMValueRef n_rows, LLVMValueRef is_first) {
-    const int64_t padded = padded_width(b, role), width = role == TCC_ATTENTION_DV ? b->r.p->a.E : b->r.p->a.D;
+    const int64_t padded = tcc_attention_padded_width(b->r.p, role),
+                  width = role == TCC_ATTENTION_DV ? b->r.p->a.E : b->r.p->a.D;
     tcc_emit_loop rows, columns;
     tcc_emit_loop_begin(e, &rows, i64(e, 0), n_rows, 1, NULL, 0);
     LLVMValueRef row = tcc_emit_add(e, row0, rows.index);
@@ -125,7 +98,7 @@ static void emit_rows(tcc_emitter *e, const backward *b, tcc_attention_role role
         tcc_emit_loop_end(e, &rows, NULL);
         return;
     }
-    LLVMValueRef slot = role == TCC_ATTENTION_DQ ? row : tcc_emit_sub(e, row, b->key0);
+    LLVMValueRef slot = role == TCC_ATTENTION_DQ ? row : tcc_emit_sub(e, row, b->at.key0);
     LLVMValueRef sums = at(e, b->sums[role], tcc_emit_mul(e, slot, i64(e, padded)));
     /* Before the first block scratch holds anything: no lane is loaded then. */
     LLVMValueRef again = tcc_emit_splat(e, LLVMBuildNot(e->builder, is_first, ""), e->lanes);
@@ -146,7 +119,7 @@ static void emit_sums(tcc_emitter *e, backward *b, tcc_attention_role role, LLVM
 /* n_rows (at most a tile's) of a gradient += A times rows of pairs. */
 static void emit_gradient(tcc_emitter *e, const backward *b, tcc_attention_role role, tcc_attention_factors f,
                           LLVMValueRef row0, LLVMValueRef n_rows, LLVMValueRef is_first) {
-    const int64_t padded = padded_width(b, role);
+    const int64_t padded = tcc_attention_padded_width(b->r.p, role);
     const int vectors = tcc_attention_bf16_vectors(e, padded);
     LLVMValueRef pairs = f.b;
     tcc_emit_loop chunks;
@@ -182,18 +155,17 @@ static row_values row_at(tcc_emitter *e, const backward *b, LLVMValueRef in_grou
 static void emit_elements(tcc_emitter *e, const backward *b, const row_values *r, LLVMValueRef column,
                           LLVMValueRef kept, LLVMValueRef *p, LLVMValueRef *ds) {
     const tcc_attention *a = &b->r.p->a;
-    LLVMValueRef key = tcc_emit_add(e, b->key0, column);
-    LLVMValueRef x = tcc_emit_load(e, e->vf32, at(e, r->scores, column), e->lanes * 4);
-    LLVMValueRef dp = tcc_emit_load(e, e->vf32, at(e, r->dp, column), e->lanes * 4);
-    x = tcc_attention_score(e, &b->r, x, r->row, key);
-    x = tcc_math_exp_negative(e, LLVMBuildFSub(e->builder, x, r->shift, ""));
-    *p = tcc_attention_drop(e, a, kept, x);
-    dp = LLVMBuildFSub(e->builder, tcc_attention_drop(e, a, kept, dp), r->delta, "");
-    LLVMValueRef y = LLVMBuildFMul(e->builder, dp, tcc_emit_float(e, e->vf32, a->scale), "");
-    *ds = LLVMBuildFMul(e->builder, x, y, "");
+    const tcc_attention_pair pair = {.query = r->row,
+                                     .key = tcc_emit_add(e, b->at.key0, column),
+                                     .shift = r->shift,
+                                     .delta = r->delta,
+                                     .kept = kept,
+                                     .product = tcc_emit_load(e, e->vf32, at(e, r->scores, column), e->lanes * 4),
+                                     .d_out = tcc_emit_load(e, e->vf32, at(e, r->dp, column), e->lanes * 4)};
+    tcc_attention_pair_gradient(e, &b->r, &pair, p, ds);
     /* What was multiplied by a key past the last one may be no number. */
     if (a->S % GROUP) {
-        LLVMValueRef exists = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, a->S), key));
+        LLVMValueRef exists = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, a->S), pair.key));
         *ds = tcc_emit_select(e, exists, *ds, tcc_emit_float(e, e->vf32, 0));
     }
 }
@@ -223,7 +195,7 @@ static void emit_pair_of_rows(tcc_emitter *e, backward *b, LLVMValueRef in_group
     LLVMValueRef words = b->r.draws, drawn[2] = {0};
     for (int h = 0; h < 2 && drops; h++) {
         b->r.draws = h ? at(e, words, i64(e, tcc_attention_draws_floats(e->lanes, b->r.p->key_stride))) : words;
-        tcc_attention_draw(e, &b->r, rows[h].row, b->key0, b->padded);
+        tcc_attention_draw(e, &b->r, rows[h].row, b->at.key0, b->padded);
         drawn[h] = b->r.drawn;
     }
     b->r.draws = words;
@@ -265,7 +237,7 @@ static LLVMValueRef line_of_words(tcc_emitter *e, const tcc_emit_square *s, int 
 /* Pairs of the group's queries become parts of rows of keys. */
 static void emit_transposed(tcc_emitter *e, const backward *b, LLVMValueRef pairs, LLVMValueRef rows) {
     if (!pairs) return;
-    LLVMValueRef first = tcc_emit_sub(e, b->row0, b->query0), all = i64(e, e->lanes);
+    LLVMValueRef first = tcc_emit_sub(e, b->row0, b->at.query0), all = i64(e, e->lanes);
     tcc_emit_loop columns, halves;
     tcc_emit_loop_begin(e, &columns, i64(e, 0), b->padded, e->lanes, NULL, 0);
     tcc_emit_loop_begin(e, &halves, i64(e, 0), i64(e, PAIRS), e->lanes, NULL, 0);
@@ -282,7 +254,7 @@ static void emit_transposed(tcc_emitter *e, const backward *b, LLVMValueRef pair
 static void emit_products(tcc_emitter *e, const backward *b) {
     const tcc_attention_plan *p = b->r.p;
     const int vectors = tcc_attention_score_vectors(e);
-    LLVMValueRef slot0 = tcc_emit_sub(e, b->row0, b->query0);
+    LLVMValueRef slot0 = tcc_emit_sub(e, b->row0, b->at.query0);
     const struct {
         LLVMValueRef rows, columns, to;
         int64_t width;
@@ -310,11 +282,9 @@ static void emit_group(tcc_emitter *e, backward *b, LLVMValueRef row0) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
     b->row0 = row0;
-    b->n_rows = tcc_emit_min(e, tcc_emit_sub(e, b->query_end, row0), i64(e, GROUP));
-    LLVMValueRef count = b->in_block, last = tcc_emit_sub(e, tcc_emit_add(e, row0, b->n_rows), i64(e, 1));
-    if (a->causal)
-        count = at_least_zero(e, tcc_emit_min(e, tcc_emit_sub(e, tcc_attention_seen(e, a, last), b->key0), count));
-    b->padded = tcc_attention_round_up(e, count);
+    b->n_rows = tcc_emit_min(e, tcc_emit_sub(e, b->at.query_end, row0), i64(e, GROUP));
+    LLVMValueRef last = tcc_emit_sub(e, tcc_emit_add(e, row0, b->n_rows), i64(e, 1));
+    b->padded = tcc_attention_round_up(e, tcc_attention_seen_in_block(e, a, &b->at, last));
     emit_products(e, b);
     tcc_emit_loop pairs, tiles;
     LLVMValueRef n_pairs = tcc_emit_div(e, tcc_emit_add(e, b->n_rows, i64(e, 1)), 2);
@@ -332,7 +302,7 @@ static void emit_group(tcc_emitter *e, backward *b, LLVMValueRef row0) {
     const tcc_attention_factors f = {
         .a = at16(e, b->ds_rows, offset), .a_row = p->key_stride, .b = b->k_by_rows, .count = b->padded};
     LLVMValueRef left = tcc_emit_min(e, tcc_emit_sub(e, b->n_rows, tiles.index), i64(e, p->rows));
-    emit_gradient(e, b, TCC_ATTENTION_DQ, f, tcc_emit_add(e, row0, tiles.index), left, b->first_keys);
+    emit_gradient(e, b, TCC_ATTENTION_DQ, f, tcc_emit_add(e, row0, tiles.index), left, b->at.first_keys);
     tcc_emit_loop_end(e, &tiles, NULL);
 }
 
@@ -341,51 +311,35 @@ static void emit_group(tcc_emitter *e, backward *b, LLVMValueRef row0) {
 static void enter_keys(tcc_emitter *e, backward *b, LLVMValueRef key0) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
-    b->key0 = key0;
-    b->in_block = tcc_emit_min(e, tcc_emit_sub(e, i64(e, a->S), key0), i64(e, p->key_block));
-    if (a->S % p->key_block == 0) b->in_block = i64(e, p->key_block);
-    b->first_keys = p->key_block < a->S ? LLVMBuildICmp(e->builder, LLVMIntEQ, key0, i64(e, 0), "") : NULL;
-    tcc_attention_bf16_transposed(e, &b->r, TCC_ATTENTION_K, a->D, key0, b->in_block, b->k_by_width);
-    tcc_attention_bf16_transposed(e, &b->r, TCC_ATTENTION_V, a->E, key0, b->in_block, b->v_by_width);
+    tcc_attention_enter_keys(e, p, key0, &b->at);
+    tcc_attention_bf16_transposed(e, &b->r, TCC_ATTENTION_K, a->D, key0, b->at.in_block, b->k_by_width);
+    tcc_attention_bf16_transposed(e, &b->r, TCC_ATTENTION_V, a->E, key0, b->at.in_block, b->v_by_width);
     if (b->k_by_rows)
-        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_K, a->D, p->d_padded, key0, b->in_block, b->k_by_rows);
-}
-
-/* The first query that sees the block begins its first block of queries; the first keys meet all queries, to set dq. */
-static LLVMValueRef first_query(tcc_emitter *e, const backward *b) {
-    const tcc_attention_plan *p = b->r.p;
-    const tcc_attention *a = &p->a;
-    if (!a->causal || !b->first_keys) return i64(e, 0);
-    LLVMValueRef first = at_least_zero(e, tcc_emit_sub(e, b->key0, i64(e, a->S - a->T)));
-    first = tcc_emit_mul(e, tcc_emit_div(e, first, p->query_block), i64(e, p->query_block));
-    return tcc_emit_select(e, b->first_keys, i64(e, 0), first);
+        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_K, a->D, p->d_padded, key0, b->at.in_block, b->k_by_rows);
 }
 
 static void enter_queries(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef from) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
-    b->query0 = query0;
-    b->query_end = tcc_emit_min(e, tcc_emit_add(e, query0, i64(e, p->query_block)), i64(e, a->T));
-    b->n_queries = tcc_emit_sub(e, b->query_end, query0);
-    b->first_queries = p->query_block < a->T ? LLVMBuildICmp(e->builder, LLVMIntEQ, query0, from, "") : NULL;
-    tcc_attention_bf16_rows(e, &b->r, TCC_ATTENTION_Q, a->D, query0, b->n_queries, b->q_rows);
-    tcc_attention_bf16_rows(e, &b->r, TCC_ATTENTION_DO, a->E, query0, b->n_queries, b->do_rows);
+    tcc_attention_enter_queries(e, p, query0, from, &b->at);
+    tcc_attention_bf16_rows(e, &b->r, TCC_ATTENTION_Q, a->D, query0, b->at.n_queries, b->q_rows);
+    tcc_attention_bf16_rows(e, &b->r, TCC_ATTENTION_DO, a->E, query0, b->at.n_queries, b->do_rows);
     if (b->q_by_rows)
-        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, b->n_queries, b->q_by_rows);
+        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_Q, a->D, p->d_padded, query0, b->at.n_queries, b->q_by_rows);
     if (b->do_by_rows)
-        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, b->n_queries, b->do_by_rows);
+        tcc_attention_bf16_pairs(e, &b->r, TCC_ATTENTION_DO, a->E, p->e_padded, query0, b->at.n_queries, b->do_by_rows);
 }
 
 /* Keys from `tile` of the block on: their share of dk and dv from the groups of queries that see the first of them. */
 static void emit_tile_of_keys(tcc_emitter *e, backward *b, LLVMValueRef tile) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
-    LLVMValueRef skipped = i64(e, 0), key = tcc_emit_add(e, b->key0, tile);
-    LLVMValueRef n_keys = tcc_emit_min(e, tcc_emit_sub(e, b->in_block, tile), i64(e, p->rows));
-    LLVMValueRef queries = tcc_attention_round_up(e, b->n_queries);
+    LLVMValueRef skipped = i64(e, 0), key = tcc_emit_add(e, b->at.key0, tile);
+    LLVMValueRef n_keys = tcc_emit_min(e, tcc_emit_sub(e, b->at.in_block, tile), i64(e, p->rows));
+    LLVMValueRef queries = tcc_attention_round_up(e, b->at.n_queries);
     if (a->causal) {
-        skipped = tcc_emit_sub(e, tcc_emit_sub(e, key, i64(e, a->S - a->T)), b->query0);
-        skipped = LLVMBuildAnd(e->builder, at_least_zero(e, skipped), i64(e, -GROUP), "");
+        skipped = tcc_attention_blind_queries(e, a, &b->at, key);
+        skipped = LLVMBuildAnd(e->builder, skipped, i64(e, -GROUP), "");
         skipped = tcc_emit_min(e, skipped, queries);
     }
     LLVMValueRef left = tcc_emit_sub(e, queries, skipped), pair = tcc_emit_div(e, skipped, 2);
@@ -396,12 +350,12 @@ static void emit_tile_of_keys(tcc_emitter *e, backward *b, LLVMValueRef tile) {
     } both[] = {{TCC_ATTENTION_DV, b->p_columns, b->do_by_rows}, {TCC_ATTENTION_DK, b->ds_columns, b->q_by_rows}};
     for (int i = 0; i < 2; i++) {
         if (!a->has[both[i].role]) continue;
-        const int64_t width = padded_width(b, both[i].role);
+        const int64_t width = tcc_attention_padded_width(b->r.p, both[i].role);
         const tcc_attention_factors f = {.a = at16(e, both[i].columns, offset),
                                          .a_row = b->query_stride,
                                          .b = at(e, both[i].rows, tcc_emit_mul(e, pair, i64(e, width))),
                                          .count = left};
-        emit_gradient(e, b, both[i].role, f, key, n_keys, b->first_queries);
+        emit_gradient(e, b, both[i].role, f, key, n_keys, b->at.first_queries);
     }
 }
 
@@ -414,21 +368,21 @@ void tcc_attention_emit_bf16_backward(tcc_emitter *e, const char *symbol, const 
     place(e, &b, p);
     tcc_emit_items_begin(e, &items);
     tcc_attention_enter(e, &b.r, items.index);
-    emit_delta(e, &b);
+    tcc_attention_emit_delta(e, &b.r, b.delta);
     tcc_emit_loop_begin(e, &keys, i64(e, 0), i64(e, a->S), p->key_block, NULL, 0);
     enter_keys(e, &b, keys.index);
-    LLVMValueRef from = first_query(e, &b);
+    LLVMValueRef from = tcc_attention_first_query(e, p, &b.at);
     tcc_emit_loop_begin(e, &queries, from, i64(e, a->T), p->query_block, NULL, 0);
     enter_queries(e, &b, queries.index, from);
-    tcc_emit_loop_begin(e, &tiles, b.query0, b.query_end, GROUP, NULL, 0);
+    tcc_emit_loop_begin(e, &tiles, b.at.query0, b.at.query_end, GROUP, NULL, 0);
     emit_group(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
-    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b.in_block, p->rows, NULL, 0);
+    tcc_emit_loop_begin(e, &tiles, i64(e, 0), b.at.in_block, p->rows, NULL, 0);
     emit_tile_of_keys(e, &b, tiles.index);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_end(e, &queries, NULL);
-    emit_sums(e, &b, TCC_ATTENTION_DK, b.key0, b.in_block);
-    emit_sums(e, &b, TCC_ATTENTION_DV, b.key0, b.in_block);
+    emit_sums(e, &b, TCC_ATTENTION_DK, b.at.key0, b.at.in_block);
+    emit_sums(e, &b, TCC_ATTENTION_DV, b.at.key0, b.at.in_block);
     tcc_emit_loop_end(e, &keys, NULL);
     emit_sums(e, &b, TCC_ATTENTION_DQ, i64(e, 0), i64(e, a->T));
     tcc_emit_loop_end(e, &items, NULL);
