@@ -93,7 +93,8 @@ tcc_graph *model_graph(const char *model, int scale, tcc_diag *diag) {
     tcc_store store = {0};
     tcc_trace t = {0};
     int64_t s = scale;
-    bool is_gpt = !strcmp(model, "gpt"), is_mlp = !strcmp(model, "mlp");
+    bool is_gpt = !strncmp(model, "gpt", 3), is_mlp = !strncmp(model, "mlp", 3), is_cnn = !strncmp(model, "cnn", 3);
+    double dropout = strstr(model, "-dropout") ? 0.25 : 0;
     tcc_array gpt_batch[] = {{.name = "tokens", .dtype = TCC_I32, .rank = 2, .dims = {3, 8 * s}},
                              {.name = "targets", .dtype = TCC_I32, .rank = 2, .dims = {3, 8 * s}}};
     tcc_array flat[] = {{.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {4 * s, 12 * s}},
@@ -104,14 +105,21 @@ tcc_graph *model_graph(const char *model, int scale, tcc_diag *diag) {
     assert_ok(tcc_trace_begin(&t, model, &store, true, batch, 2, diag), diag);
     tcc_tensor x = tcc_input(&t, batch[0].name), targets = tcc_input(&t, "targets"), y;
     if (is_gpt) {
-        tcc_gpt_options o = {
-            .layers = 2, .heads = 2, .width = 16 * s, .context = 16 * s, .vocab = 10 + 55 * (s > 1), .bias = true};
+        tcc_gpt_options o = {.layers = 2,
+                             .heads = 2,
+                             .width = 16 * s,
+                             .context = 16 * s,
+                             .vocab = 10 + 55 * (s > 1),
+                             .bias = true,
+                             .dropout = dropout};
         y = tcc_gpt(&t, x, &o);
     } else if (is_mlp) {
         int64_t hidden[] = {16 * s, 16 * s};
-        y = tcc_mlp(&t, x, &(tcc_mlp_options){.n_hidden = 2, .hidden = hidden, .outputs = 10});
-    } else if (!strcmp(model, "cnn")) {
-        y = tcc_cnn(&t, x, &(tcc_cnn_options){.channels1 = 4 * s, .channels2 = 6 * s, .hidden = 10, .classes = 10});
+        y = tcc_mlp(&t, x, &(tcc_mlp_options){.n_hidden = 2, .hidden = hidden, .outputs = 10, .dropout = dropout});
+    } else if (is_cnn) {
+        y = tcc_cnn(&t, x,
+                    &(tcc_cnn_options){
+                        .channels1 = 4 * s, .channels2 = 6 * s, .hidden = 10, .classes = 10, .dropout = dropout});
     } else {
         y = tcc_resnet(&t, x, &(tcc_resnet_options){.depth = 18, .classes = 10, .width = 4 * s, .cifar_stem = true});
     }

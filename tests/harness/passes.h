@@ -15,7 +15,8 @@ void assert_same_meaning(const tcc_graph *a, const tcc_graph *b, double toleranc
 /* Text of `g` after passes; the caller frees it with free. */
 char *text_after(const char *text, const char *passes);
 
-/* The training loss of a small model, traced: "mlp", "cnn", "gpt", "resnet". `scale` multiplies widths and lengths. */
+/* The training loss of a small model, traced: "mlp", "cnn", "gpt", "resnet"; the first three also
+ * with dropout, as in "gpt-dropout". `scale` multiplies widths and lengths. */
 tcc_graph *model_graph(const char *model, int scale, tcc_diag *diag);
 
 #endif
