@@ -11,11 +11,14 @@
 
 enum { TRIES = 150 }; /* spread over all allocations of a pass */
 
+static const tcc_amp_spec amp = {.low = TCC_BF16};
+static const tcc_pass_options options = {
+    .amp = &amp, .spec = {.optimizer = TCC_OPTIMIZER_ADAMW, .clip_norm = true, .n_groups = 1}, .chunk_rows = 1};
+
 static void check_pass(tcc_graph *g, const char *name, tcc_pass_fn run) {
     tcc_context context = {0};
     assert_int_equal(tcc_context_init(&context), TCC_OK);
     tcc_diag *kept = g->diag;
-    static const tcc_pass_options options = {.spec = {.n_groups = 1}};
     tcc_diag diag = {0};
     tcc_pass_cx cx = {.cx = &context, .diag = &diag, .options = &options};
     g->diag = &diag;
@@ -53,8 +56,8 @@ static tcc_status select_afresh(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph 
     const tcc_codegen_options codegen = {.target = &target};
     tcc_diag_clear(&cx->cx->diag);
     TCC_TRY(tcc_selector_create(cx->cx, &codegen, false, &selector));
-    const tcc_pass_options options = {.target = tcc_selector_target(selector)};
-    tcc_status status = tcc_pass_select(&(tcc_pass_cx){.cx = cx->cx, .diag = cx->diag, .options = &options}, in, out);
+    const tcc_pass_options asks = {.target = tcc_selector_target(selector)};
+    tcc_status status = tcc_pass_select(&(tcc_pass_cx){.cx = cx->cx, .diag = cx->diag, .options = &asks}, in, out);
     tcc_selector_destroy(selector);
     return status;
 }
@@ -63,7 +66,13 @@ static void check_model(const char *model) {
     static const struct {
         const char *before, *name;
         tcc_pass_fn run;
-    } passes[] = {{"autodiff,decompose", "simplify", tcc_pass_simplify},
+    } passes[] = {{"simplify", "amp", tcc_pass_amp},
+                  {"simplify", "autodiff", tcc_pass_autodiff},
+                  {"autodiff", "train-step", tcc_pass_train_step},
+                  {"amp,autodiff,train-step", "low-copies", tcc_pass_low_copies},
+                  {"autodiff", "decompose", tcc_pass_decompose},
+                  {"autodiff,decompose", "simplify", tcc_pass_simplify},
+                  {"autodiff,decompose,simplify", "chunk", tcc_pass_chunk},
                   {"autodiff,decompose", "layout", tcc_pass_layout},
                   {"autodiff,decompose,simplify", "fuse", tcc_pass_fuse},
                   {"autodiff,decompose,simplify,fuse", "select", select_afresh},
@@ -72,7 +81,7 @@ static void check_model(const char *model) {
     tcc_diag diag = {0};
     tcc_graph *traced = model_graph(model, 1, &diag);
     for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++) {
-        tcc_graph *g = run_passes(traced, passes[i].before, NULL);
+        tcc_graph *g = run_passes(traced, passes[i].before, &options);
         check_pass(g, passes[i].name, passes[i].run);
         tcc_graph_destroy(g);
     }
