@@ -53,6 +53,12 @@ static LLVMValueRef emit_point(tcc_body_run *r, const tcc_expr *x) {
         v[i] = varies ? tcc_body_lanes(r, x->operands[i]) : r->values[x->operands[i]->id];
     if (tcc_expr_rounds(x)) return tcc_scalar_round(r->e, v[0], x->dtype);
     if (is_softmax_power(x)) return tcc_math_exp_negative(r->e, v[0]);
+    const tcc_expr *argument = tcc_body_gelu_slope(x);
+    if (argument && r->values[argument->id]) { /* not where its share was kept from another sweep */
+        LLVMValueRef u = varies ? tcc_body_lanes(r, argument) : r->values[argument->id];
+        LLVMValueRef slope = tcc_math_gelu_slope(r->e, u);
+        if (slope) return slope; /* what it was made from is dead code now */
+    }
     return tcc_scalar_emit(r->e, x->op, x->dtype, x->operands[0]->dtype, v);
 }
 

@@ -60,6 +60,7 @@ struct tcc_emit_functions {
     LLVMValueRef (*exp)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*exp_negative)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*erf)(tcc_emitter *e, LLVMValueRef x);
+    LLVMValueRef (*gelu_slope)(tcc_emitter *e, LLVMValueRef x); /* NULL: none; or it gives NULL for that */
     LLVMValueRef (*tanh_large)(tcc_emitter *e, LLVMValueRef x); /* x >= 0.63 */
     LLVMValueRef (*sigmoid)(tcc_emitter *e, LLVMValueRef x);
     LLVMValueRef (*rsqrt)(tcc_emitter *e, LLVMValueRef x);
@@ -97,6 +98,7 @@ extern const tcc_emit_tiles tcc_host_tiles;
 LLVMValueRef tcc_host_exp(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_exp_negative(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_erf(tcc_emitter *e, LLVMValueRef x);
+LLVMValueRef tcc_host_gelu_slope(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_tanh_large(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_sigmoid(tcc_emitter *e, LLVMValueRef x);
 LLVMValueRef tcc_host_rsqrt(tcc_emitter *e, LLVMValueRef x);

@@ -297,6 +297,7 @@ const tcc_emit_functions tcc_emit_host = {
     .exp = tcc_host_exp,
     .exp_negative = tcc_host_exp_negative,
     .erf = tcc_host_erf,
+    .gelu_slope = tcc_host_gelu_slope,
     .tanh_large = tcc_host_tanh_large,
     .sigmoid = tcc_host_sigmoid,
     .rsqrt = tcc_host_rsqrt,

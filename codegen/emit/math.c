@@ -94,6 +94,11 @@ LLVMValueRef tcc_math_exp_negative(tcc_emitter *e, LLVMValueRef x) { return e->t
 
 LLVMValueRef tcc_math_erf(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->erf(e, x); }
 
+LLVMValueRef tcc_math_gelu_slope(tcc_emitter *e, LLVMValueRef x) {
+    const tcc_emit_functions *f = e->target->functions;
+    return f->gelu_slope ? f->gelu_slope(e, x) : NULL;
+}
+
 LLVMValueRef tcc_math_sigmoid(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->sigmoid(e, x); }
 
 LLVMValueRef tcc_math_rsqrt(tcc_emitter *e, LLVMValueRef x) { return e->target->functions->rsqrt(e, x); }

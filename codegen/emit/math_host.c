@@ -71,3 +71,7 @@ LLVMValueRef tcc_host_rsqrt(tcc_emitter *e, LLVMValueRef x) {
 LLVMValueRef tcc_host_erf(tcc_emitter *e, LLVMValueRef x) {
     return tcc_math_has_avx512(e) ? tcc_math_avx512_erf(e, x) : tcc_math_erf_by_exp(e, x, exp_small);
 }
+
+LLVMValueRef tcc_host_gelu_slope(tcc_emitter *e, LLVMValueRef x) {
+    return tcc_math_has_avx512(e) ? tcc_math_avx512_gelu_slope(e, x) : NULL;
+}

@@ -4,7 +4,10 @@
 #include "harness/compiled.h"
 #include "harness/graphs.h"
 
+#include "codegen/emit/llvm.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void check(const char *text) {
@@ -57,6 +60,68 @@ static void transposes(void **state) {
           "  %1 = transpose(%0) {perm=[1, 0]} : u8[5,33]\n"
           "  output \"o\" %1\n"
           "}\n");
+}
+
+/* GELU and its slope as they are made by autodiff, or with another exponential. */
+static void write_gelu(char *text, size_t size, const char *factor) {
+    snprintf(text, size,
+             "graph @gelu {\n"
+             "  %%0 = input {name=\"x\"} : f32[37,53]\n"
+             "  %%1 = constant {values=[0x1.6a09e6p-1]} : f32[37,53]\n"
+             "  %%2 = mul(%%0, %%1) : f32[37,53]\n"
+             "  %%3 = erf(%%2) : f32[37,53]\n"
+             "  %%4 = constant {values=[1]} : f32[37,53]\n"
+             "  %%5 = add(%%3, %%4) : f32[37,53]\n"
+             "  %%6 = constant {values=[0.5]} : f32[37,53]\n"
+             "  %%7 = mul(%%5, %%6) : f32[37,53]\n"
+             "  %%8 = mul(%%0, %%7) : f32[37,53]\n"
+             "  %%9 = mul(%%0, %%0) : f32[37,53]\n"
+             "  %%10 = constant {values=[%s]} : f32[37,53]\n"
+             "  %%11 = mul(%%9, %%10) : f32[37,53]\n"
+             "  %%12 = exp(%%11) : f32[37,53]\n"
+             "  %%13 = constant {values=[0x1.988454p-2]} : f32[37,53]\n"
+             "  %%14 = mul(%%12, %%13) : f32[37,53]\n"
+             "  %%15 = mul(%%0, %%14) : f32[37,53]\n"
+             "  %%16 = add(%%7, %%15) : f32[37,53]\n"
+             "  output \"y\" %%8\n"
+             "  output \"slope\" %%16\n"
+             "}\n",
+             factor);
+}
+
+static bool has_exponential(const char *text) {
+    tcc_llvm_target target;
+    tcc_diag diag = {0};
+    tcc_context cx = {0};
+    tcc_graph *g = parse_graph(text, &diag), *graph;
+    tcc_program *program;
+    assert_int_equal(tcc_llvm_target_host("x86-64-v4", &diag, &target), TCC_OK);
+    compiled_build(g, &(compiled_options){.dump_dir = "."}, &target, &cx, &graph, &program);
+    char *assembly = calloc(1, 1 << 20);
+    FILE *f = fopen("gelu.module00.s", "r");
+    assert_non_null(f);
+    assert_true(fread(assembly, 1, (1 << 20) - 1, f) > 0);
+    fclose(f);
+    const bool has = strstr(assembly, "vscalefps") != NULL;
+    free(assembly);
+    tcc_program_destroy(program);
+    tcc_graph_destroy(graph);
+    tcc_graph_destroy(g);
+    tcc_llvm_target_clear(&target);
+    return has;
+}
+
+/* Where AVX-512 looks erf up, the slope comes with it, exactly where the exponential is that of erf's derivative. */
+static void slope_of_gelu(void **state) {
+    (void)state;
+    static const char *const factors[] = {"-0.5", "-0.53125"};
+    for (int i = 0; i < 2; i++) {
+        char text[2048];
+        write_gelu(text, sizeof text, factors[i]);
+        for (int eager = 0; eager < 2; eager++)
+            check_text(text, &(compiled_options){.eager = eager, .low = -9, .high = 9, .tolerance = 4e-7});
+        assert_int_equal(has_exponential(text), i == 1);
+    }
 }
 
 /* They share a function, so they lie in as few modules as hold them. */
@@ -292,6 +357,7 @@ int main(void) {
         cmocka_unit_test(pointwise),
         cmocka_unit_test(views),
         cmocka_unit_test(transposes),
+        cmocka_unit_test(slope_of_gelu),
         cmocka_unit_test(transposes_share_a_module),
         cmocka_unit_test(joined),
         cmocka_unit_test(small_and_large_share_a_step),
