@@ -253,6 +253,8 @@ LLVMValueRef tcc_body_value(tcc_body_run *r, const tcc_expr *x);
 LLVMValueRef tcc_body_lanes(tcc_body_run *r, const tcc_expr *x);
 bool tcc_body_varies(const tcc_body_run *r, const tcc_expr *x);
 void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s);
+/* Fetches what vectors at the given forms will load and store, where it lies one element after the other. */
+void tcc_body_emit_prefetch(tcc_body_run *r);
 LLVMValueRef tcc_body_offset(tcc_body_run *r, const tcc_affine *a); /* of lane 0 */
 /* Bytes that the address of a vector of lanes is a multiple of, for tcc_emit_load; 0: of an element. Only a GPU's
  * accesses of several elements depend on it, and there a vector begins at a multiple of its lanes. */

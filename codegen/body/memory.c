@@ -99,3 +99,28 @@ void tcc_body_emit_store(tcc_body_run *r, const tcc_store *s) {
     /* lanes of one store never meet, so their order is free */
     tcc_emit_scatter_at(e, value, start, tcc_body_lane_part(r, &s->offset, tcc_body_offset_type(r, &s->offset)), mask);
 }
+
+/* Lanes lie one after the other from a place that loops alone decide. */
+static bool is_run(const tcc_body_run *r, const tcc_affine *a) {
+    for (int i = 0; i < a->n; i++)
+        if (r->body->vars.data[a->terms[i].var].kind != TCC_VAR_LOOP) return false;
+    return tcc_body_step(r, a) == TCC_STEP_ONE;
+}
+
+static LLVMValueRef run_address(tcc_body_run *r, int buffer, const tcc_affine *a) {
+    LLVMTypeRef memory = tcc_emit_dtype(r->e, r->body->buffers.data[buffer].dtype);
+    return tcc_emit_at(r->e, memory, r->bases[buffer], tcc_body_offset(r, a));
+}
+
+void tcc_body_emit_prefetch(tcc_body_run *r) {
+    enum { INTO_L2 = 2 };
+    const tcc_body *b = r->body;
+    for (int i = 0; i < b->stores.count; i++)
+        if (is_run(r, &b->stores.data[i].offset))
+            tcc_emit_prefetch_to_store(r->e, run_address(r, b->stores.data[i].buffer, &b->stores.data[i].offset));
+    for (int i = 0; i < b->exprs.count; i++) {
+        const tcc_expr *x = b->exprs.data[i];
+        if (r->needed[i] && x->kind == TCC_EXPR_LOAD && is_run(r, &x->affine))
+            tcc_emit_prefetch(r->e, run_address(r, x->buffer, &x->affine), INTO_L2);
+    }
+}

@@ -129,6 +129,8 @@ typedef struct tcc_contract_epilogue {
     /* Maps the sums of one vector to what is stored in C; may load and store other accesses. NULL result: it stored C
      * itself, or there is no C. */
     LLVMValueRef (*vector)(void *user, tcc_emitter *e, LLVMValueRef sums, const tcc_contract_place *place);
+    /* Fetches what `vector` will load and store at that place; called before the sums are made. */
+    void (*prefetch)(void *user, tcc_emitter *e, const tcc_contract_place *place);
 } tcc_contract_epilogue;
 
 /* f32 access x at `place` as a vector, and back; any lane stride. */

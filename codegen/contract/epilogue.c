@@ -156,4 +156,12 @@ void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LL
     r->mask = NULL;
 }
 
+void tcc_epilogue_prefetch(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+                           const int64_t *steps) {
+    open_forms(r, epilogue, values, steps);
+    r->lanes = r->e->lanes;
+    tcc_body_emit_prefetch(r);
+    r->lanes = 1;
+}
+
 void tcc_epilogue_row_end(tcc_body_run *r, const tcc_epilogue *epilogue) { forget(r, all_loops(epilogue)); }

@@ -34,6 +34,9 @@ void tcc_epilogue_row(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMV
 /* `sums`: a vector or a scalar of the hero's register type; values are lane 0's. */
 void tcc_epilogue_vector(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
                          const int64_t *steps, LLVMValueRef sums, LLVMValueRef mask);
+/* Fetches what such a vector will load and store: before its sums are made. */
+void tcc_epilogue_prefetch(tcc_body_run *r, const tcc_epilogue *epilogue, const LLVMValueRef *values,
+                           const int64_t *steps);
 void tcc_epilogue_row_end(tcc_body_run *r, const tcc_epilogue *epilogue);
 
 #endif

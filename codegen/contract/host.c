@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { LEAST_K_AHEAD = 64 }; /* of a block: with fewer, what is fetched ahead arrives too late */
+
 static void finish_vector(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef sums,
                           const tcc_contract_place *place, const tcc_contract_epilogue *epilogue) {
     if (epilogue && epilogue->vector) sums = epilogue->vector(epilogue->user, e, sums, place);
@@ -79,15 +81,22 @@ static tcc_contract_place place_of_row(tcc_emitter *e, const kernel *k, LLVMValu
     return place;
 }
 
-/* Finish the vector that is `column` lanes into the panel. */
-static void finish_at(tcc_emitter *e, const kernel *k, const tcc_contract_place *row, LLVMValueRef column,
-                      LLVMValueRef sums) {
-    const tcc_contract_plan *p = k->p;
+/* That of the vector that is `column` lanes into the panel. */
+static tcc_contract_place place_in_row(tcc_emitter *e, const kernel *k, const tcc_contract_place *row,
+                                       LLVMValueRef column) {
     tcc_contract_place place = *row;
-    for (int x = 0; x < p->c.n_accesses; x++)
+    for (int x = 0; x < k->p->c.n_accesses; x++)
         if (place.lane_stride[x])
             place.offset[x] = tcc_emit_add(e, row->offset[x],
                                            tcc_emit_mul(e, column, tcc_emit_i64(e, place.lane_stride[x])));
+    return place;
+}
+
+/* Finish that vector. */
+static void finish_at(tcc_emitter *e, const kernel *k, const tcc_contract_place *row, LLVMValueRef column,
+                      LLVMValueRef sums) {
+    const tcc_contract_plan *p = k->p;
+    tcc_contract_place place = place_in_row(e, k, row, column);
     place.mask = lanes_mask(e, p, tcc_emit_add(e, k->n0, column));
     finish_vector(e, p, sums, &place, k->epilogue);
 }
@@ -165,6 +174,28 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
     LLVMValueRef stage = tcc_emit_at(e, e->f32, k->stage, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
     finish_staged_row(e, k, tcc_emit_add(e, k->row0, rows.index), stage);
     tcc_emit_loop_end(e, &rows, NULL);
+}
+
+/* Memory that the tile's epilogue touches is on its way while the sums are made: its rows lie too far apart for the
+ * hardware to foresee them, and stores would wait for it. */
+static void prefetch_tile(tcc_emitter *e, const kernel *k) {
+    const tcc_contract_plan *p = k->p;
+    if (!k->epilogue || !k->epilogue->prefetch || p->k_splits > 1 || p->block_k < LEAST_K_AHEAD) return;
+    tcc_emit_if last;
+    const bool blocks = p->k_blocks_per_split > 1;
+    if (blocks) {
+        LLVMValueRef next = tcc_emit_add(e, k->number, tcc_emit_i64(e, 1));
+        tcc_emit_if_begin(e, &last, LLVMBuildICmp(e->builder, LLVMIntEQ, next, k->block_end, ""));
+    }
+    tcc_emit_loop rows;
+    tcc_emit_loop_begin(e, &rows, tcc_emit_i64(e, 0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
+    tcc_contract_place row = place_of_row(e, k, tcc_emit_add(e, k->row0, rows.index));
+    for (int v = 0; v < p->vectors; v++) {
+        tcc_contract_place place = place_in_row(e, k, &row, tcc_emit_i64(e, (int64_t)v * e->lanes));
+        k->epilogue->prefetch(k->epilogue->user, e, &place);
+    }
+    tcc_emit_loop_end(e, &rows, NULL);
+    if (blocks) tcc_emit_if_end(e, &last);
 }
 
 static LLVMValueRef in_operand(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef base, LLVMValueRef offset) {
@@ -352,6 +383,7 @@ static void multiply_tile(tcc_emitter *e, kernel *k, LLVMValueRef number) {
     k->row[p->c.m.n - 1] = in_last;
     k->row0 = row0, k->first_row = first_row;
     for (int i = 0; i < p->rows * p->vectors; i++) k->sums[i] = tcc_emit_float(e, e->vf32, 0);
+    prefetch_tile(e, k);
     if (uses_tiles(p)) tcc_tile_begin(e, p->rows, p->vectors);
     if (!p->K) return;
     tcc_contract_part parts[TCC_CONTRACT_MAX_DIMS] = {0};

@@ -100,9 +100,15 @@ static LLVMValueRef vector(void *user, tcc_emitter *e, LLVMValueRef sums, const 
     return NULL;
 }
 
+static void prefetch(void *user, tcc_emitter *e, const tcc_contract_place *place) {
+    (void)e;
+    hooks *h = user;
+    if (h->status == TCC_OK) tcc_epilogue_prefetch(&h->run, &h->k->epilogue, place->offset + 1, place->lane_stride + 1);
+}
+
 static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
-    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
+    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector, prefetch};
     if (!h.k->on_gpu) {
         tcc_contract_emit(e, symbol, &h.k->plan, &epilogue);
         return h.status;
@@ -118,7 +124,7 @@ static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, 
 
 static tcc_status emit_combination(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
-    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector};
+    const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector, prefetch};
     if (h.k->on_gpu) tcc_contract_gpu_emit_combine(e, symbol, &h.k->gpu, &epilogue);
     else tcc_contract_emit_combine(e, symbol, &h.k->plan, &epilogue);
     return h.status;

@@ -271,6 +271,7 @@ LLVMValueRef tcc_emit_load_lanes_if(tcc_emitter *e, LLVMTypeRef type, LLVMValueR
 /* The first `count` (i64 or i32) of `lanes` lanes. */
 LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count);
 void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality); /* for reading; 3: into L1 ... 0 */
+void tcc_emit_prefetch_to_store(tcc_emitter *e, LLVMValueRef address);
 /* Stack space of the current function, 64-byte aligned. */
 LLVMValueRef tcc_emit_local(tcc_emitter *e, LLVMTypeRef type, int64_t count);
 

@@ -28,10 +28,14 @@ LLVMValueRef tcc_emit_mask(tcc_emitter *e, int lanes, LLVMValueRef count) {
     return LLVMBuildICmp(e->builder, LLVMIntSLT, tcc_emit_iota(e, e->i32, lanes), tcc_emit_splat(e, narrow, lanes), "");
 }
 
-void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality) {
-    LLVMValueRef arguments[] = {address, tcc_emit_i32(e, 0), tcc_emit_i32(e, locality), tcc_emit_i32(e, 1)};
+static void prefetch(tcc_emitter *e, LLVMValueRef address, bool to_store, int locality) {
+    LLVMValueRef arguments[] = {address, tcc_emit_i32(e, to_store), tcc_emit_i32(e, locality), tcc_emit_i32(e, 1)};
     tcc_emit_intrinsic(e, "llvm.prefetch", e->ptr, arguments, 4);
 }
+
+void tcc_emit_prefetch(tcc_emitter *e, LLVMValueRef address, int locality) { prefetch(e, address, false, locality); }
+
+void tcc_emit_prefetch_to_store(tcc_emitter *e, LLVMValueRef address) { prefetch(e, address, true, 3); }
 
 LLVMValueRef tcc_emit_local(tcc_emitter *e, LLVMTypeRef type, int64_t count) {
     LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
