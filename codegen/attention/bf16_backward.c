@@ -9,6 +9,8 @@
 #include "codegen/attention/backward_block.h"
 #include "codegen/attention/bf16.h"
 
+#include "codegen/contract/internal.h"
+
 enum { GROUP = TCC_ATTENTION_GROUP, PAIRS = GROUP / 2, LINE = 32 /* elements of a cache line */ };
 
 static LLVMValueRef at(tcc_emitter *e, LLVMValueRef base, LLVMValueRef offset) {
@@ -170,13 +172,6 @@ static void emit_elements(tcc_emitter *e, const backward *b, const row_values *r
     }
 }
 
-/* The same lane of two vectors as neighbours: rounded[2 lanes] are one and then the other. */
-static LLVMValueRef interleaved(tcc_emitter *e, LLVMValueRef rounded) {
-    int indices[64];
-    for (int i = 0; i < 2 * e->lanes; i++) indices[i] = i / 2 + i % 2 * e->lanes;
-    return tcc_emit_shuffle(e, rounded, NULL, indices, 2 * e->lanes);
-}
-
 static void store_half(tcc_emitter *e, LLVMValueRef rounded, int half, LLVMValueRef address) {
     int indices[32];
     for (int i = 0; i < e->lanes; i++) indices[i] = half * e->lanes + i;
@@ -213,8 +208,11 @@ static void emit_pair_of_rows(tcc_emitter *e, backward *b, LLVMValueRef in_group
         store_half(e, rounded, 1, at16(e, rows[1].ds, columns.index));
         store_half(e, rounded, 0, at16(e, rows[0].ds, columns.index));
     }
-    if (b->ds_pairs) tcc_emit_store(e, interleaved(e, rounded), at(e, b->ds_pairs, to), 2);
-    if (b->p_pairs) tcc_emit_store(e, interleaved(e, tcc_emit_round_pairs(e, p[0], p[1])), at(e, b->p_pairs, to), 2);
+    if (b->ds_pairs) tcc_emit_store(e, tcc_contract_interleave(e, rounded), at(e, b->ds_pairs, to), 2);
+    if (b->p_pairs) {
+        rounded = tcc_emit_round_pairs(e, p[0], p[1]);
+        tcc_emit_store(e, tcc_contract_interleave(e, rounded), at(e, b->p_pairs, to), 2);
+    }
     tcc_emit_loop_end(e, &columns, NULL);
 }
 

@@ -59,6 +59,14 @@ void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMVa
                               LLVMValueRef n0, LLVMValueRef count, const LLVMValueRef *positions);
 /* Two rows of bf16 as one of pairs: i32. */
 LLVMValueRef tcc_contract_pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
+/* The same lane of both halves of a vector as neighbours: so pairs are made of two rows that tcc_emit_round_pairs has
+ * rounded. */
+LLVMValueRef tcc_contract_interleave(tcc_emitter *e, LLVMValueRef halves);
+/* One of the rows that pairs are made of, 0: the low one, as f32. */
+LLVMValueRef tcc_contract_half_of_pairs(tcc_emitter *e, LLVMValueRef pairs, int half);
+/* tcc_emit_transpose of elements of any type that is multiplied, to f32. */
+void tcc_contract_transpose(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
+                            LLVMValueRef columns, LLVMValueRef to, int64_t to_stride);
 /* tcc_emit_transpose of pairs of successive bf16, whose rows and `columns` count elements of memory; `to`: of i32, with
  * rows of `to_stride`. */
 void tcc_contract_transpose_by_pairs(tcc_emitter *e, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,

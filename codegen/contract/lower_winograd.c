@@ -11,12 +11,14 @@ enum {
 };
 
 static bool in_memory(const tcc_lowering *l, const tcc_node *n) {
-    return n->type.dtype == TCC_F32 && !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT;
+    return n->type.dtype == l->group->hero->type.dtype && !tcc_group_has(l->group, n) && n->op != TCC_OP_CONSTANT;
 }
 
 static bool suits(const tcc_lowering *l, const tcc_attrs_conv *conv, const tcc_node *x, const tcc_node *w,
                   const tcc_node *y) {
-    if (!conv->channels_last || conv->groups != 1 || x->type.rank != 4 || l->group->hero->type.dtype != TCC_F32)
+    const tcc_dtype type = l->group->hero->type.dtype;
+    if (!conv->channels_last || conv->groups != 1 || x->type.rank != 4 || w->type.dtype != type ||
+        (type != TCC_F32 && type != TCC_F16 && type != TCC_BF16))
         return false;
     for (int i = 0; i < 2; i++) {
         bool fits = w->type.dims[1 + i] == 3 && conv->stride.v[i] == 1 && conv->dilation.v[i] == 1 &&
@@ -32,7 +34,8 @@ static bool suits(const tcc_lowering *l, const tcc_attrs_conv *conv, const tcc_n
 }
 
 static void describe(const char *schedule, const tcc_winograd *w, tcc_strbuf *out) {
-    tcc_strbuf_printf(out, "%s winograd %lld %lldx%lldx%lld pad %lld,%lld to %lldx%lld tiles, %lld channels", schedule,
+    tcc_strbuf_printf(out, "%s of %s by %d", schedule, tcc_dtype_text(w->type), (int)w->multiply);
+    tcc_strbuf_printf(out, " winograd %lld %lldx%lldx%lld pad %lld,%lld to %lldx%lld tiles, %lld channels",
                       (long long)w->images, (long long)w->rows, (long long)w->columns, (long long)w->channels,
                       (long long)w->pad[0], (long long)w->pad[1], (long long)w->tile_rows, (long long)w->tile_columns,
                       (long long)w->out_channels);
@@ -69,7 +72,8 @@ static tcc_status add_launch(tcc_lowering *l, const tcc_winograd *w, const char 
     launch->kernel.schedule = schedule;
     launch->kernel.emit = emit;
     launch->kernel.data = w;
-    launch->kernel.transposes = emit == tcc_winograd_emit_filter && w->filter_in == 1;
+    launch->kernel.transposes = emit == tcc_winograd_emit_filter && w->filter_in == 1 && w->type == TCC_F32;
+    if (w->multiply == TCC_CONTRACT_PAIRS) launch->multiply_adds = l->target->hw.fma_bf16_pairs;
     const tcc_body *body = with_epilogue ? w->epilogue.body : NULL;
     TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead, body));
     tcc_strbuf text = {0};
@@ -94,9 +98,9 @@ static tcc_status lower_forward(tcc_lowering *l, const tcc_winograd *like, const
     tcc_plan_buffer buffers[] = {{.node = filter, .temporary = -1}, {.written = true}};
     if (!in_memory(l, filter)) {
         buffers[0] = (tcc_plan_buffer){0};
-        TCC_TRY(tcc_operand_copy(l, filter, TCC_F32, NULL, NULL, NULL, &buffers[0].temporary));
+        TCC_TRY(tcc_operand_copy(l, filter, w->type, NULL, NULL, NULL, &buffers[0].temporary));
     }
-    buffers[1].temporary = tcc_lowering_temporary(l, 4 * tcc_winograd_filter_floats(w));
+    buffers[1].temporary = tcc_lowering_temporary(l, 4 * tcc_winograd_filter_words(w));
     if (buffers[1].temporary < 0) return TCC_ENOMEM;
     double weights = (double)w->channels * (double)w->out_channels;
     TCC_TRY(add_launch(l, w, "filter", tcc_winograd_emit_filter, tcc_winograd_filter_items(l->target, w), 28 * weights,
@@ -147,7 +151,8 @@ tcc_status tcc_lower_winograd(tcc_lowering *l) {
     int64_t ci = x->type.dims[3], co = y->type.dims[3];
     bool to_input = hero == x;
     const tcc_node *image = to_input ? y : x, *result = to_input ? x : y;
-    tcc_winograd d = {.images = x->type.dims[0],
+    tcc_winograd d = {.type = hero->type.dtype,
+                      .images = x->type.dims[0],
                       .rows = image->type.dims[1],
                       .columns = image->type.dims[2],
                       .channels = to_input ? co : ci,

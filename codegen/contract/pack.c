@@ -207,6 +207,14 @@ static LLVMValueRef line_f16(tcc_emitter *e, const tcc_emit_square *s, int i) { 
 
 static LLVMValueRef line_bf16(tcc_emitter *e, const tcc_emit_square *s, int i) { return line_of(e, s, i, TCC_BF16); }
 
+void tcc_contract_transpose(tcc_emitter *e, tcc_dtype dtype, LLVMValueRef from, int64_t from_stride, LLVMValueRef rows,
+                            LLVMValueRef columns, LLVMValueRef to, int64_t to_stride) {
+    if (dtype == TCC_F32) tcc_emit_transpose(e, from, from_stride, rows, columns, to, to_stride);
+    else if (dtype == TCC_F16)
+        tcc_emit_transpose_lines(e, "tcc_transpose_f16", line_f16, from, from_stride, rows, columns, to, to_stride);
+    else tcc_emit_transpose_lines(e, "tcc_transpose_bf16", line_bf16, from, from_stride, rows, columns, to, to_stride);
+}
+
 /* k is contiguous: tiles of lanes x lanes are transposed. Rows of the panel past the run's end are overwritten by the
  * next run, or lie in the slack behind the panel; columns past the last repeat it. */
 static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVMValueRef linear, LLVMValueRef length) {
@@ -224,10 +232,7 @@ static void transposed_run(tcc_emitter *e, void *user, LLVMValueRef offset, LLVM
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), length, e->lanes, NULL, 0);
     LLVMValueRef place = at(e, to, tcc_emit_mul(e, k.index, tcc_emit_i64(e, panel)));
     LLVMValueRef first = source(e, p, from, k.index), left = tcc_emit_sub(e, length, k.index);
-    if (p->c.dtype == TCC_F32) tcc_emit_transpose(e, first, along, columns, left, place, panel);
-    else if (p->c.dtype == TCC_F16)
-        tcc_emit_transpose_lines(e, "tcc_transpose_f16", line_f16, first, along, columns, left, place, panel);
-    else tcc_emit_transpose_lines(e, "tcc_transpose_bf16", line_bf16, first, along, columns, left, place, panel);
+    tcc_contract_transpose(e, p->c.dtype, first, along, columns, left, place, panel);
     tcc_emit_loop_end(e, &k, NULL);
     tcc_emit_loop_end(e, &groups, NULL);
 }

@@ -114,6 +114,20 @@ LLVMValueRef tcc_contract_pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRe
     return LLVMBuildOr(e->builder, low, high, "");
 }
 
+LLVMValueRef tcc_contract_half_of_pairs(tcc_emitter *e, LLVMValueRef pairs, int half) {
+    LLVMTypeRef type = tcc_emit_type_like(e, e->i32, LLVMTypeOf(pairs));
+    pairs = LLVMBuildBitCast(e->builder, pairs, type, "");
+    pairs = half ? LLVMBuildAnd(e->builder, pairs, tcc_emit_int(e, type, -0x10000), "")
+                 : LLVMBuildShl(e->builder, pairs, tcc_emit_int(e, type, 16), "");
+    return LLVMBuildBitCast(e->builder, pairs, tcc_emit_type_like(e, e->f32, type), "");
+}
+
+LLVMValueRef tcc_contract_interleave(tcc_emitter *e, LLVMValueRef halves) {
+    int indices[64];
+    for (int i = 0; i < 2 * e->lanes; i++) indices[i] = i / 2 + i % 2 * e->lanes;
+    return tcc_emit_shuffle(e, halves, NULL, indices, 2 * e->lanes);
+}
+
 /* Elements of k in the block, and whether the last step of products may go beyond them. */
 static LLVMValueRef block_length(tcc_emitter *e, const packer *s, bool *beyond) {
     const tcc_contract_plan *p = s->p;

@@ -98,89 +98,174 @@ static LLVMValueRef inside(tcc_emitter *e, LLVMValueRef index, int64_t extent) {
     return LLVMBuildICmp(e->builder, LLVMIntULT, index, tcc_emit_i64(e, extent), "");
 }
 
-/* --- Transforms into scratch. Point q of tile t has its channels at to + q * stride + t * row; to is already the
- * tile's. */
+/* --- Transforms into scratch */
 
-/* B' x B of `count` channels; `image` points at the first channel of the image's first place. Outside the image is
+/* What a transform reads: places of one tile, each at its first channel, as side x side values of a map. */
+typedef struct source {
+    LLVMValueRef address[POINTS];
+    map_fn map;
+    int side;
+} source;
+
+/* B' x B of a tile of the image that begins at `image`. Outside the image, or where `exists` (NULL: true) is false, are
  * `zeros`. */
-static void transform_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef image, LLVMValueRef zeros,
-                            LLVMValueRef tile, int64_t count, LLVMValueRef to, int64_t stride) {
+static source source_of_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef image, LLVMValueRef zeros,
+                              LLVMValueRef tile, LLVMValueRef exists) {
     place p = place_of_tile(e, w, tile);
-    LLVMValueRef address[POINTS], base = times(e, p.image, w->rows * w->columns), y[4], x[4], in_y[4], in_x[4];
+    LLVMValueRef base = times(e, p.image, w->rows * w->columns), y[4], x[4], in_y[4], in_x[4];
+    source s = {.map = map_image, .side = 4};
     for (int i = 0; i < 4; i++) {
         y[i] = tcc_emit_add(e, times(e, p.row, 2), tcc_emit_i64(e, i - w->pad[0]));
         x[i] = tcc_emit_add(e, times(e, p.column, 2), tcc_emit_i64(e, i - w->pad[1]));
         in_y[i] = inside(e, y[i], w->rows), in_x[i] = inside(e, x[i], w->columns);
+        if (exists) in_y[i] = LLVMBuildAnd(e->builder, in_y[i], exists, "");
     }
     for (int i = 0; i < POINTS; i++) {
         LLVMValueRef pixel = tcc_emit_add(e, base, tcc_emit_add(e, times(e, y[i / 4], w->columns), x[i % 4]));
         LLVMValueRef both = LLVMBuildAnd(e->builder, in_y[i / 4], in_x[i % 4], "");
-        address[i] = tcc_emit_anchor(
-            e, LLVMBuildSelect(e->builder, both, at(e, image, times(e, pixel, w->channels)), zeros, ""));
+        LLVMValueRef there = tcc_contract_at(e, w->type, image, times(e, pixel, w->channels));
+        s.address[i] = tcc_emit_anchor(e, LLVMBuildSelect(e->builder, both, there, zeros, ""));
     }
-    tcc_emit_loop c;
-    tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
-    LLVMValueRef in[POINTS], out[POINTS], place = at(e, to, c.index);
-    for (int i = 0; i < POINTS; i++) in[i] = load(e, at(e, address[i], c.index));
-    map_both(e, map_image, 4, 4, in, out);
-    for (int i = 0; i < POINTS; i++) tcc_emit_store(e, out[i], at_constant(e, place, i * stride), e->lanes * 4);
-    tcc_emit_loop_end(e, &c, NULL);
+    return s;
 }
 
-/* A dy A' of `count` channels. */
-static void transform_result_gradient(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef dy, LLVMValueRef tile,
-                                      int64_t count, LLVMValueRef to, int64_t stride) {
+/* A dy A' of a tile of dy, or zeros. */
+static source source_of_gradient(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef dy, LLVMValueRef zeros,
+                                 LLVMValueRef tile, LLVMValueRef exists) {
     place p = place_of_tile(e, w, tile);
     LLVMValueRef y = tcc_emit_add(e, times(e, p.image, 2 * w->tile_rows), times(e, p.row, 2));
     LLVMValueRef pixel = tcc_emit_add(e, times(e, y, 2 * w->tile_columns), times(e, p.column, 2));
-    LLVMValueRef from = at(e, dy, times(e, pixel, w->out_channels));
+    LLVMValueRef from = tcc_contract_at(e, w->type, dy, times(e, pixel, w->out_channels));
+    source s = {.map = map_result_gradient, .side = 2};
+    for (int i = 0; i < 4; i++) {
+        const int64_t offset = (i / 2 * 2 * w->tile_columns + i % 2) * w->out_channels;
+        LLVMValueRef there = tcc_contract_at(e, w->type, from, tcc_emit_i64(e, offset));
+        s.address[i] = exists ? tcc_emit_anchor(e, LLVMBuildSelect(e->builder, exists, there, zeros, "")) : there;
+    }
+    return s;
+}
+
+/* All points of a vector of channels. */
+static void transform(tcc_emitter *e, const tcc_winograd *w, const source *s, LLVMValueRef channel, LLVMValueRef *out) {
+    LLVMValueRef in[POINTS];
+    for (int i = 0; i < s->side * s->side; i++)
+        in[i] = tcc_contract_load_lanes(e, w->type, tcc_contract_at(e, w->type, s->address[i], channel), 0, NULL);
+    map_both(e, s->map, s->side, 4, in, out);
+}
+
+static int64_t vector_bytes(const tcc_emitter *e) { return e->lanes * (int64_t)sizeof(float); }
+
+/* Where the sum is over channels: `count` of a tile lie one after the other, at to + q * stride for point q. */
+static void transform_line(tcc_emitter *e, const tcc_winograd *w, const source *s, int64_t count, LLVMValueRef to,
+                           int64_t stride) {
+    LLVMValueRef out[TCC_CONTRACT_PAIRS][POINTS];
     tcc_emit_loop c;
-    tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
-    LLVMValueRef in[4], out[POINTS], place = at(e, to, c.index), source = at(e, from, c.index);
-    for (int i = 0; i < 4; i++)
-        in[i] = load(e, at_constant(e, source, (i / 2 * 2 * w->tile_columns + i % 2) * w->out_channels));
-    map_both(e, map_result_gradient, 2, 4, in, out);
-    for (int i = 0; i < POINTS; i++) tcc_emit_store(e, out[i], at_constant(e, place, i * stride), e->lanes * 4);
+    tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), w->multiply * e->lanes, NULL, 0);
+    for (int h = 0; h < (int)w->multiply; h++)
+        transform(e, w, s, tcc_emit_add(e, c.index, tcc_emit_i64(e, h * e->lanes)), out[h]);
+    LLVMValueRef place = at(e, to, tcc_emit_div(e, c.index, w->multiply));
+    for (int i = 0; i < POINTS; i++) {
+        LLVMValueRef value = w->multiply == TCC_CONTRACT_PAIRS ? tcc_emit_round_pairs(e, out[0][i], out[1][i])
+                                                               : out[0][i];
+        tcc_emit_store(e, value, at_constant(e, place, i * stride), (int)vector_bytes(e));
+    }
     tcc_emit_loop_end(e, &c, NULL);
 }
 
-/* --- The filter: for each panel and point, channels x width */
+/* Where the sum is over tiles: a line has `count` channels of one tile, or of a pair of them. */
+static void transform_step(tcc_emitter *e, const tcc_winograd *w, const source *s, int64_t count, LLVMValueRef to,
+                           int64_t stride) {
+    LLVMValueRef out[TCC_CONTRACT_PAIRS][POINTS];
+    tcc_emit_loop c;
+    tcc_emit_loop_begin(e, &c, tcc_emit_i64(e, 0), tcc_emit_i64(e, count), e->lanes, NULL, 0);
+    for (int h = 0; h < (int)w->multiply; h++) transform(e, w, &s[h], c.index, out[h]);
+    LLVMValueRef place = at(e, to, c.index);
+    for (int i = 0; i < POINTS; i++) {
+        LLVMValueRef value = out[0][i];
+        if (w->multiply == TCC_CONTRACT_PAIRS)
+            value = tcc_contract_interleave(e, tcc_emit_round_pairs(e, value, out[1][i]));
+        tcc_emit_store(e, value, at_constant(e, place, i * stride), (int)vector_bytes(e));
+    }
+    tcc_emit_loop_end(e, &c, NULL);
+}
 
-static void store_filter(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef *taps, LLVMValueRef to) {
-    LLVMValueRef turned[9], out[POINTS];
+/* --- The filter: for each panel and point, steps of channels x width */
+
+static void transform_filter(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef *taps, LLVMValueRef *out) {
+    LLVMValueRef turned[9];
     for (int i = 0; i < 9; i++) turned[i] = taps[w->turned ? 8 - i : i];
     map_both(e, map_filter, 3, 4, turned, out);
-    for (int i = 0; i < POINTS; i++)
-        tcc_emit_store(e, out[i], at_constant(e, to, i * tcc_winograd_filter_point_floats(w)), e->lanes * 4);
+}
+
+/* Of a step of channels, all of whose taps have been transformed. */
+static void store_filter(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef (*points)[POINTS], LLVMValueRef to) {
+    for (int i = 0; i < POINTS; i++) {
+        LLVMValueRef value = points[0][i];
+        if (w->multiply == TCC_CONTRACT_PAIRS)
+            value = tcc_contract_interleave(e, tcc_emit_round_pairs(e, value, points[1][i]));
+        tcc_emit_store(e, value, at_constant(e, to, i * tcc_winograd_filter_point_words(w)), (int)vector_bytes(e));
+    }
+}
+
+static int64_t tap_offset(const tcc_winograd *w, int tap) {
+    return tap / 3 * w->filter_tap[0] + tap % 3 * w->filter_tap[1];
+}
+
+/* The filter has channels side by side: a square of lanes x lanes words at each tap is transposed. */
+static void transpose_taps(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef from, LLVMValueRef squares) {
+    const int64_t lanes = e->lanes;
+    for (int i = 0; i < 9; i++) {
+        LLVMValueRef tap = tcc_contract_at(e, w->type, from, tcc_emit_i64(e, tap_offset(w, i)));
+        LLVMValueRef to = at_constant(e, squares, i * lanes * lanes);
+        if (w->multiply == TCC_CONTRACT_PAIRS)
+            tcc_contract_transpose_by_pairs(e, tap, w->filter_out, tcc_emit_i64(e, lanes), tcc_emit_i64(e, 2 * lanes),
+                                            to, lanes);
+        else
+            tcc_contract_transpose(e, w->type, tap, w->filter_out, tcc_emit_i64(e, lanes), tcc_emit_i64(e, lanes), to,
+                                   lanes);
+    }
+}
+
+/* The taps of channel `half` of step `k`: from the squares, or from where `from` is the first step's. */
+static void load_taps(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef squares, LLVMValueRef from, LLVMValueRef k,
+                      int half, LLVMValueRef *taps) {
+    for (int i = 0; i < 9; i++) {
+        if (!squares) {
+            LLVMValueRef channel = tcc_emit_add(e, times(e, k, w->multiply), tcc_emit_i64(e, half));
+            LLVMValueRef offset = tcc_emit_add(e, times(e, channel, w->filter_in), tcc_emit_i64(e, tap_offset(w, i)));
+            taps[i] = tcc_contract_load_lanes(e, w->type, tcc_contract_at(e, w->type, from, offset), 0, NULL);
+            continue;
+        }
+        LLVMValueRef word = load(e, at_constant(e, at(e, squares, times(e, k, e->lanes)), i * e->lanes * e->lanes));
+        taps[i] = w->multiply == TCC_CONTRACT_PAIRS ? tcc_contract_half_of_pairs(e, word, half) : word;
+    }
 }
 
 tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_winograd *w = plan->data;
-    const int64_t lanes = e->lanes, k_blocks = w->channels / lanes, point = tcc_winograd_filter_point_floats(w);
+    const int64_t lanes = e->lanes, point = tcc_winograd_filter_point_words(w);
+    const int64_t k_blocks = w->channels / (w->multiply * lanes);
     tcc_emit_kernel_begin(e, symbol);
     LLVMValueRef filter = tcc_emit_buffer(e, 0), result = tcc_emit_buffer(e, 1);
-    LLVMValueRef square = w->filter_in == 1 ? tcc_emit_local(e, e->f32, 9 * lanes * lanes) : NULL;
+    LLVMValueRef squares = w->filter_in == 1 ? tcc_emit_local(e, e->f32, 9 * lanes * lanes) : NULL;
     tcc_emit_loop items, columns, k;
     tcc_emit_items_begin(e, &items);
-    LLVMValueRef k0 = times(e, tcc_emit_rem(e, items.index, k_blocks), lanes),
+    LLVMValueRef step0 = times(e, tcc_emit_rem(e, items.index, k_blocks), lanes),
                  panel = tcc_emit_div(e, items.index, k_blocks);
-    LLVMValueRef to = at(e, result, tcc_emit_add(e, times(e, panel, POINTS * point), times(e, k0, w->width)));
-    LLVMValueRef from = at(e, filter,
-                           tcc_emit_add(e, times(e, panel, w->width * w->filter_out), times(e, k0, w->filter_in)));
+    LLVMValueRef to = at(e, result, tcc_emit_add(e, times(e, panel, POINTS * point), times(e, step0, w->width)));
+    LLVMValueRef offset = tcc_emit_add(e, times(e, panel, w->width * w->filter_out),
+                                       times(e, step0, w->multiply * w->filter_in));
+    LLVMValueRef from = tcc_contract_at(e, w->type, filter, offset);
     tcc_emit_loop_begin(e, &columns, tcc_emit_i64(e, 0), tcc_emit_i64(e, w->width), lanes, NULL, 0);
-    LLVMValueRef source = at(e, from, times(e, columns.index, w->filter_out));
-    for (int i = 0; square && i < 9; i++)
-        tcc_emit_transpose(e, at_constant(e, source, i / 3 * w->filter_tap[0] + i % 3 * w->filter_tap[1]),
-                           w->filter_out, tcc_emit_i64(e, lanes), tcc_emit_i64(e, lanes),
-                           at_constant(e, square, i * lanes * lanes), lanes);
+    LLVMValueRef source = tcc_contract_at(e, w->type, from, times(e, columns.index, w->filter_out));
+    if (squares) transpose_taps(e, w, source, squares);
     tcc_emit_loop_begin(e, &k, tcc_emit_i64(e, 0), tcc_emit_i64(e, lanes), 1, NULL, 0);
-    LLVMValueRef taps[9];
-    for (int i = 0; i < 9; i++) {
-        LLVMValueRef tap = at_constant(e, source, i / 3 * w->filter_tap[0] + i % 3 * w->filter_tap[1]);
-        taps[i] = square ? load(e, at_constant(e, at(e, square, times(e, k.index, lanes)), i * lanes * lanes))
-                         : load(e, at(e, tap, times(e, k.index, w->filter_in)));
+    LLVMValueRef taps[9], points[TCC_CONTRACT_PAIRS][POINTS];
+    for (int h = 0; h < (int)w->multiply; h++) {
+        load_taps(e, w, squares, source, k.index, h, taps);
+        transform_filter(e, w, taps, points[h]);
     }
-    store_filter(e, w, taps, at(e, at(e, to, columns.index), times(e, k.index, w->width)));
+    store_filter(e, w, points, at(e, at(e, to, columns.index), times(e, k.index, w->width)));
     tcc_emit_loop_end(e, &k, NULL);
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &items, NULL);
@@ -192,7 +277,7 @@ tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan,
 
 typedef struct product {
     int64_t rows;               /* a multiple of the tile's */
-    int64_t k, a_row, a_k, b_k; /* k steps and strides */
+    int64_t k, a_row, a_k, b_k; /* steps of the sum, and strides in words */
     LLVMValueRef runtime_k;     /* instead of k, if not NULL */
     LLVMValueRef a, b, sums;    /* of the point */
     LLVMValueRef again;         /* i1: there are sums already; NULL: never */
@@ -212,15 +297,18 @@ static void emit_product(tcc_emitter *e, const tcc_winograd *w, const product *p
         LLVMValueRef place = at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes);
         sums[i] = mask ? tcc_emit_load_masked(e, e->vf32, place, mask) : tcc_emit_float(e, e->vf32, 0);
     }
-    tcc_tile t = {.multiply = TCC_CONTRACT_FMA,
-                  .a_type = TCC_F32,
-                  .b_type = TCC_F32,
+    const tcc_dtype type = w->multiply == TCC_CONTRACT_PAIRS ? TCC_BF16 : TCC_F32;
+    const int64_t word = w->multiply; /* elements */
+    tcc_tile t = {.multiply = w->multiply,
+                  .a_type = type,
+                  .b_type = type,
                   .rows = w->tile_height,
                   .vectors = w->vectors,
-                  .a_row = p->a_row,
+                  .a_row = word * p->a_row,
                   .b_aligned = true,
                   .n_levels = 1};
-    t.levels[0] = (tcc_tile_level){.count = p->k, .runtime = p->runtime_k, .multiple = 1, .a = p->a_k, .b = p->b_k};
+    t.levels[0] =
+        (tcc_tile_level){.count = p->k, .runtime = p->runtime_k, .multiple = 1, .a = word * p->a_k, .b = word * p->b_k};
     tcc_tile_emit(e, &t, a, b, sums);
     for (int i = 0; i < w->tile_height * w->vectors; i++)
         tcc_emit_store(e, sums[i], at_constant(e, to, i / w->vectors * p->sums_row + i % w->vectors * e->lanes),
@@ -267,7 +355,7 @@ static void zero(tcc_emitter *e, LLVMValueRef to, int64_t count) {
 
 tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_winograd *w = plan->data;
-    const int64_t stride = tcc_winograd_point_floats(w), k_blocks = w->channels / w->block_k,
+    const int64_t stride = tcc_winograd_point_words(w), k_blocks = w->channels / w->block_k,
                   products = w->block_tiles * w->width;
     tcc_emit_kernel_begin(e, symbol);
     LLVMValueRef image = tcc_emit_buffer(e, 0), filter = tcc_emit_buffer(e, 1);
@@ -284,19 +372,20 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
     LLVMValueRef count = tcc_emit_min(e, tcc_emit_i64(e, w->block_tiles),
                                       tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
     if (w->tiles % w->block_tiles == 0) count = tcc_emit_i64(e, w->block_tiles);
-    const int64_t point = tcc_winograd_filter_point_floats(w);
+    const int64_t point = tcc_winograd_filter_point_words(w);
     LLVMValueRef panel_filter = at(e, filter, times(e, panel, POINTS * point));
     tcc_emit_loop_begin(e, &blocks, tcc_emit_i64(e, 0), tcc_emit_i64(e, k_blocks), 1, NULL, 0);
-    LLVMValueRef block_image = at(e, image, times(e, blocks.index, w->block_k));
+    LLVMValueRef block_image = tcc_contract_at(e, w->type, image, times(e, blocks.index, w->block_k));
     tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
-    transform_image(e, w, block_image, zeros, tcc_emit_add(e, tile0, tiles.index), w->block_k,
-                    at(e, tiles_at, times(e, tiles.index, w->row)), stride);
+    const source s = source_of_image(e, w, block_image, zeros, tcc_emit_add(e, tile0, tiles.index), NULL);
+    transform_line(e, w, &s, w->block_k, at(e, tiles_at, times(e, tiles.index, w->row)), stride);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
-    LLVMValueRef b = tcc_emit_add(e, times(e, points.index, point), times(e, blocks.index, w->block_k * w->width));
+    LLVMValueRef b = tcc_emit_add(e, times(e, points.index, point),
+                                  times(e, blocks.index, w->block_k / w->multiply * w->width));
     /* Rows past the last tile are made of what scratch holds, and never read. */
     product p = {.rows = w->block_tiles,
-                 .k = w->block_k,
+                 .k = w->block_k / w->multiply,
                  .a_row = w->row,
                  .a_k = 1,
                  .b_k = w->width,
@@ -340,7 +429,7 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
 
 tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     const tcc_winograd *w = plan->data;
-    const int64_t stride = tcc_winograd_point_floats(w), image_stride = w->block_tiles * w->width + SLACK;
+    const int64_t stride = tcc_winograd_point_words(w), image_stride = w->lines * w->width + SLACK;
     const int64_t all_rows = (w->block_rows + w->tile_height - 1) / w->tile_height * w->tile_height,
                   sums = all_rows * w->width;
     tcc_emit_kernel_begin(e, symbol);
@@ -348,13 +437,13 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
     LLVMValueRef dy_at = e->scratch, image_at = at_constant(e, dy_at, POINTS * stride);
     LLVMValueRef sums_at = at_constant(e, image_at, POINTS * image_stride),
                  zeros = at_constant(e, sums_at, POINTS * sums);
-    zero(e, zeros, w->width);
+    zero(e, zeros, w->width > w->block_rows ? w->width : w->block_rows);
     tcc_emit_loop items, blocks, tiles, points;
     tcc_emit_items_begin(e, &items);
     LLVMValueRef panel = tcc_emit_rem(e, items.index, w->panels), rest = tcc_emit_div(e, items.index, w->panels);
     LLVMValueRef row_block = tcc_emit_rem(e, rest, w->row_blocks), split = tcc_emit_div(e, rest, w->row_blocks);
-    LLVMValueRef item_image = at(e, image, times(e, panel, w->width)),
-                 item_dy = at(e, dy, times(e, row_block, w->block_rows));
+    LLVMValueRef item_image = tcc_contract_at(e, w->type, image, times(e, panel, w->width)),
+                 item_dy = tcc_contract_at(e, w->type, dy, times(e, row_block, w->block_rows));
     LLVMValueRef block0 = times(e, split, w->blocks_per_split);
     LLVMValueRef block_end = tcc_emit_min(e, tcc_emit_add(e, block0, tcc_emit_i64(e, w->blocks_per_split)),
                                           tcc_emit_i64(e, w->blocks));
@@ -364,16 +453,23 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
                                       tcc_emit_sub(e, tcc_emit_i64(e, w->tiles), tile0));
     bool whole = w->tiles % w->block_tiles == 0;
     if (whole) count = tcc_emit_i64(e, w->block_tiles);
-    tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
-    LLVMValueRef tile = tcc_emit_add(e, tile0, tiles.index);
-    transform_image(e, w, item_image, zeros, tile, w->width, at(e, image_at, times(e, tiles.index, w->width)),
-                    image_stride);
-    transform_result_gradient(e, w, item_dy, tile, w->block_rows, at(e, dy_at, times(e, tiles.index, w->row)), stride);
+    LLVMValueRef steps = tcc_emit_div(e, tcc_emit_add(e, count, tcc_emit_i64(e, w->multiply - 1)), w->multiply);
+    tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), steps, 1, NULL, 0);
+    source sources[2][TCC_CONTRACT_PAIRS];
+    for (int h = 0; h < (int)w->multiply; h++) {
+        LLVMValueRef in_block = tcc_emit_add(e, times(e, tiles.index, w->multiply), tcc_emit_i64(e, h)), exists = NULL;
+        if (h && (!whole || w->block_tiles % 2)) exists = LLVMBuildICmp(e->builder, LLVMIntSLT, in_block, count, "");
+        LLVMValueRef tile = tcc_emit_add(e, tile0, in_block);
+        sources[0][h] = source_of_image(e, w, item_image, zeros, tile, exists);
+        sources[1][h] = source_of_gradient(e, w, item_dy, zeros, tile, exists);
+    }
+    transform_step(e, w, sources[0], w->width, at(e, image_at, times(e, tiles.index, w->width)), image_stride);
+    transform_step(e, w, sources[1], w->block_rows, at(e, dy_at, times(e, tiles.index, w->row)), stride);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
     product p = {.rows = all_rows,
-                 .k = w->block_tiles,
-                 .runtime_k = whole ? NULL : count,
+                 .k = w->lines,
+                 .runtime_k = whole ? NULL : steps,
                  .a_row = 1,
                  .a_k = w->row,
                  .b_k = w->width,

@@ -8,16 +8,25 @@
  *
  * A work item transforms a block of tiles into the thread's scratch, multiplies matrices for each of the 16 points
  * there, and transforms the products back; only filters are transformed in memory, by a kernel before. The gradient by
- * the input is a convolution with the filter turned around. */
+ * the input is a convolution with the filter turned around.
+ *
+ * Images and filters may be stored in 16 bits: they are transformed in f32. Pairs of bf16 are multiplied as such where
+ * that is faster: then what is multiplied is rounded to bf16 once more. A value of B' x B is a sum of 4 values of x, of
+ * G w G' of 1 to 9 weighted ones of w, and 9 of the 16 points meet in a result. So for values of random sign the
+ * result errs by sqrt(50 / 9) = 2.4 times what one rounding of each term of the direct sum would make. That stays with
+ * the errors that x, w and y have as bf16, a relative 2^-9 each, and does not grow with the number of channels. */
 #ifndef TCC_CODEGEN_CONTRACT_WINOGRAD_H
 #define TCC_CODEGEN_CONTRACT_WINOGRAD_H
 
+#include "codegen/contract/contract.h"
 #include "codegen/contract/epilogue.h"
 #include "codegen/schedule/lowering.h"
 
-enum { TCC_WINOGRAD_POINTS = 16, TCC_WINOGRAD_SLACK = 16 /* floats behind a block, a cache line */ };
+/* Scratch and transformed filters count words of 32 bits: one f32, or a pair of bf16, neighbours of the sum. */
+enum { TCC_WINOGRAD_POINTS = 16, TCC_WINOGRAD_SLACK = 16 /* words behind a block, a cache line */ };
 
 typedef struct tcc_winograd {
+    tcc_dtype type;                          /* of the images and the filter in memory */
     int64_t images, rows, columns, channels; /* of the image that is read in tiles of 4 x 4 */
     int64_t pad[2];                          /* places that the first tile begins before the image */
     int64_t out_channels; /* of the image in tiles of 2 x 2: the result, or for the filter's gradient its dy */
@@ -27,11 +36,13 @@ typedef struct tcc_winograd {
     int64_t filter_in, filter_out, filter_tap[2];
     bool turned; /* taps are read from the last to the first */
 
-    /* How: a function of what is above and of the target's registers. */
+    /* How: a function of what is above and of the target's registers and units. */
+    tcc_contract_multiply multiply; /* without tiles */
     int64_t tiles, block_tiles, blocks;
     int tile_height, vectors;   /* the register tile: rows x vectors * lanes */
     int64_t width, panels;      /* of columns in an item, and how many such there are */
-    int64_t block_k, row;       /* channels transformed at once; floats from row to row of them */
+    int64_t block_k, row;       /* channels transformed at once; words from line to line of them */
+    int64_t lines;              /* of a block: tiles, or for the filter's gradient steps of the sum over them */
     int64_t block_rows;         /* the filter's gradient: rows (channels of dy) in an item */
     int64_t row_blocks, splits; /* of it: blocks of rows, and parts that the sum over tiles is cut into */
     int64_t blocks_per_split, items, scratch_bytes;
@@ -42,11 +53,11 @@ typedef struct tcc_winograd {
 /* Sets, and settles, the second half of a forward convolution's or of a filter gradient's plan. */
 tcc_status tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w);
 tcc_status tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w);
-int64_t tcc_winograd_filter_floats(const tcc_winograd *w); /* of a transformed filter */
+int64_t tcc_winograd_filter_words(const tcc_winograd *w); /* of a transformed filter */
 /* Of a point of a panel of it. Points are written side by side: they lie a cache line off a power of two apart, because
  * 16 lines that fall into one set would push each other out. */
-int64_t tcc_winograd_filter_point_floats(const tcc_winograd *w);
-int64_t tcc_winograd_point_floats(const tcc_winograd *w); /* of a point of all tiles of a block */
+int64_t tcc_winograd_filter_point_words(const tcc_winograd *w);
+int64_t tcc_winograd_point_words(const tcc_winograd *w); /* of a point of all tiles of a block */
 int64_t tcc_winograd_filter_items(const tcc_llvm_target *target, const tcc_winograd *w);
 
 /* Kernels; the plan's data is a tcc_winograd. No params. Buffers: */

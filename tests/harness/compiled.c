@@ -7,7 +7,9 @@
 #include "harness/gradcheck.h"
 #include "harness/graphs.h"
 
+#include "ir/noise.h"
 #include "ir/random.h"
+#include "ir/support/element.h"
 #include "passes/pass.h"
 #include "passes/plan.h"
 #include "runtime/cpu/device.h"
@@ -401,6 +403,38 @@ void check_threads(const tcc_graph *g, const compiled_options *options, int most
         }
     }
     for (int i = 0; i < g->outputs.count; i++) free(first[i]);
+    compiled_destroy(c);
+    free_values(inputs, g->inputs.count);
+}
+
+/* The largest error of an output over its noise: of the element or usual there, whichever is larger. */
+static double over_noise(const tcc_noisy *expected, const void *memory) {
+    const int64_t count = tcc_type_numel(&expected->value.type);
+    double usual = 0, worst = 0;
+    for (int64_t e = 0; e < count; e++) usual += expected->noise[e] * expected->noise[e] / (double)count;
+    for (int64_t e = 0; e < count; e++) {
+        const double error = fabs(tcc_element_get(expected->value.type.dtype, memory, e) - expected->value.f[e]);
+        worst = fmax(worst, error / fmax(expected->noise[e], sqrt(usual)));
+    }
+    return worst;
+}
+
+void check_within_noise(const tcc_graph *g, const compiled_options *options, double factor) {
+    tcc_diag diag = {0};
+    const tcc_noise noise = {.seed = 1, .draws = 4, .factor = factor};
+    tcc_value *inputs = random_inputs(g, options);
+    tcc_noisy *expected = calloc((size_t)g->outputs.count, sizeof *expected);
+    assert_ok(tcc_graph_eval_noisy(g, inputs, &noise, expected, &diag), &diag);
+    compiled *c = compiled_create(g, options);
+    upload(c, inputs);
+    assert_ok(tcc_exec_poison(c->exec, &c->cx.diag), &c->cx.diag);
+    compiled_run(c);
+    for (int i = 0; i < g->outputs.count; i++) {
+        const double ratio = over_noise(&expected[i], compiled_output(c, i));
+        if (!(ratio <= 1)) fail_msg("%s errs by %g of its noise", g->outputs.data[i].name, ratio);
+        tcc_noisy_free(&expected[i]);
+    }
+    free(expected);
     compiled_destroy(c);
     free_values(inputs, g->inputs.count);
 }

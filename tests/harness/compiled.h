@@ -85,6 +85,8 @@ void run_compiled(const tcc_graph *g, const tcc_value *inputs, const compiled_op
 void check_compiled(const tcc_graph *g, const compiled_options *options);
 /* Runs with one thread, with two ... with `most`, from poisoned scratch: all outputs have the same bits. */
 void check_threads(const tcc_graph *g, const compiled_options *options, int most);
+/* Compiles `g`, runs it, and allows each output the noise of rounding (ir/noise.h) with disturbances of `factor`. */
+void check_within_noise(const tcc_graph *g, const compiled_options *options, double factor);
 /* As check_compiled, from text. */
 void check_text(const char *text, const compiled_options *options);
 

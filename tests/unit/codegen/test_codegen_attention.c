@@ -4,10 +4,7 @@
 #include "harness/compiled.h"
 #include "harness/graphs.h"
 #include "harness/passes.h"
-#include "ir/noise.h"
-#include "ir/support/element.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The text is right, and runs as attention kernels. */
@@ -191,18 +188,6 @@ static void narrow_types_of_many_shapes(void **state) {
     }
 }
 
-/* The largest error of an output over its noise: of the element or usual there, whichever is larger. */
-static double over_noise(const tcc_noisy *expected, const void *memory) {
-    const int64_t count = tcc_type_numel(&expected->value.type);
-    double usual = 0, worst = 0;
-    for (int64_t e = 0; e < count; e++) usual += expected->noise[e] * expected->noise[e] / (double)count;
-    for (int64_t e = 0; e < count; e++) {
-        const double error = fabs(tcc_element_get(expected->value.type.dtype, memory, e) - expected->value.f[e]);
-        worst = fmax(worst, error / fmax(expected->noise[e], sqrt(usual)));
-    }
-    return worst;
-}
-
 /* Sums that cancel: probabilities and gradients of scores are rounded before the products that make them, so their
  * errors are far above a rounding of the result. The noise model knows that. */
 static void rounded_factors_lie_within_the_noise(void **state) {
@@ -212,7 +197,6 @@ static void rounded_factors_lie_within_the_noise(void **state) {
     tcc_diag diag = {0};
     attention_graph_text(text, sizeof text, &a);
     tcc_graph *g = parse_graph(text, &diag);
-    const tcc_noise noise = {.seed = 1, .draws = 4, .factor = 2};
     tcc_value *inputs = random_inputs(g, &(compiled_options){0});
     for (int operand = 0; operand < 4; operand++) /* q: small; k: alike; v and do: one up, one down */
         for (int64_t e = 0, count = tcc_type_numel(&inputs[operand].type); e < count; e++) {
@@ -220,17 +204,7 @@ static void rounded_factors_lie_within_the_noise(void **state) {
             const double y = operand == 0 ? x / 8 : operand == 1 ? 4 + x / 4 : 4 * sign;
             inputs[operand].f[e] = tcc_dtype_round(TCC_BF16, y);
         }
-    tcc_noisy expected[5];
-    assert_ok(tcc_graph_eval_noisy(g, inputs, &noise, expected, &diag), &diag);
-    compiled *c = compiled_create(g, &(compiled_options){0});
-    for (int i = 0; i < g->inputs.count; i++) tcc_value_store(&inputs[i], c->memory[i]);
-    compiled_run(c);
-    for (int i = 0; i < g->outputs.count; i++) {
-        const double ratio = over_noise(&expected[i], compiled_output(c, i));
-        if (!(ratio <= 1)) fail_msg("%s errs by %g of its noise", g->outputs.data[i].name, ratio);
-        tcc_noisy_free(&expected[i]);
-    }
-    compiled_destroy(c);
+    check_within_noise(g, &(compiled_options){.inputs = inputs}, 2);
     free_values(inputs, g->inputs.count);
     tcc_graph_destroy(g);
 }

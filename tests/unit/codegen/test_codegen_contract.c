@@ -32,8 +32,10 @@ static void check_schedule(const char *of_f32, const char *schedule) {
     tcc_diag diag = {0};
     const compiled_options options = {.tolerance = type->tolerance, .prefer = schedule};
     char *text = typed(of_f32);
-    check_text(text, &options);
     tcc_graph *g = parse_graph(text, &diag);
+    /* What is multiplied there may be rounded to bf16 once more: as --verify allows. */
+    if (!strcmp(schedule, "winograd") && !strcmp(type->name, "bf16")) check_within_noise(g, &options, 16);
+    else check_compiled(g, &options);
     compiled *c = compiled_create(g, &options);
     bool found = false;
     for (int i = 0; i < c->program->n_kernels; i++) found = found || !strcmp(c->program->kernels[i].schedule, schedule);
@@ -134,6 +136,7 @@ static void convolutions_with_fewer_products(void **state) {
     const char *const same = "stride=[1, 1], pad_lo=[1, 1], pad_hi=[1, 1], dilation=[1, 1]";
     check_conv_by("winograd", 3, 32, 6, 10, 48, 3, 3, same, 6, 10, 1, true);
     check_conv_by("winograd", 35, 16, 4, 2, 16, 3, 3, same, 4, 2, 1, true);
+    check_conv_by("winograd", 5, 64, 6, 6, 32, 3, 3, same, 6, 6, 1, true);
     check_conv_by("winograd", 2, 16, 8, 8, 80, 3, 3, "stride=[1, 1], pad_lo=[0, 2], pad_hi=[2, 2], dilation=[1, 1]", 8,
                   10, 1, true);
     check_conv_by("winograd", 2, 80, 10, 10, 16, 3, 3, "stride=[1, 1], pad_lo=[0, 0], pad_hi=[0, 0], dilation=[1, 1]",
@@ -197,6 +200,7 @@ static void narrow_operands(void **state) {
         dots_of_gradients(state);
         convolutions(state);
         convolutions_of_many_images(state);
+        convolutions_with_fewer_products(state);
         convolutions_in_groups_and_channels_first(state);
     }
     type = types;
