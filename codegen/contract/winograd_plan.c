@@ -41,9 +41,9 @@ static tcc_status plan_multiply(const tcc_llvm_target *target, bool whole, tcc_p
     return TCC_OK;
 }
 
-/* The largest number of vectors that divides `all` of them and is about WIDTH columns. */
-static int64_t vectors_of_item(const tcc_llvm_target *target, int64_t all) {
-    const int64_t most = WIDTH / target->lanes;
+/* The largest number of vectors that divides `all` of them and is about `columns`. */
+static int64_t vectors_of_item(const tcc_llvm_target *target, int64_t all, int64_t columns) {
+    const int64_t most = columns / target->lanes;
     int64_t of_item = 1;
     for (int64_t v = 1; v <= most && v <= all; v++)
         if (all % v == 0) of_item = v;
@@ -54,9 +54,11 @@ static tcc_status check_divides(const tcc_params *params, tcc_param which, int64
     return all % value ? tcc_params_refuse(params, which, value, "a divisor of %lld", (long long)all) : TCC_OK;
 }
 
-/* The width of an item out of a row of `columns`, which it divides, and the vectors of a tile, which divide that. */
-static tcc_status plan_width(const tcc_llvm_target *target, int64_t columns, tcc_params *params, tcc_winograd *w) {
-    w->width = vectors_of_item(target, columns / target->lanes) * target->lanes;
+/* The width of an item, about `wide`, out of a row of `columns`, which it divides, and the vectors of a tile, which
+ * divide that. */
+static tcc_status plan_width(const tcc_llvm_target *target, int64_t columns, int64_t wide, tcc_params *params,
+                             tcc_winograd *w) {
+    w->width = vectors_of_item(target, columns / target->lanes, wide) * target->lanes;
     const tcc_param_range widths = tcc_param_multiples(target->lanes, target->lanes, columns);
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_WIDTH, widths, &w->width));
     TCC_TRY(check_divides(params, TCC_PARAM_WIDTH, w->width, columns));
@@ -119,7 +121,8 @@ static void choose_forward(const tcc_llvm_target *target, tcc_winograd *w) {
 tcc_status tcc_winograd_plan_forward(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w) {
     w->tiles = w->images * w->tile_rows * w->tile_columns;
     TCC_TRY(plan_multiply(target, w->channels % (TCC_CONTRACT_PAIRS * target->lanes) == 0, params, w));
-    TCC_TRY(plan_width(target, w->out_channels, params, w));
+    /* Transforms weigh more where products are faster. */
+    TCC_TRY(plan_width(target, w->out_channels, WIDTH * w->multiply, params, w));
     if (tcc_params_decides(params)) choose_forward(target, w);
     const int64_t unit = w->multiply * target->lanes, most_k = w->multiply * MOST_LINE;
     const tcc_param_range block_k = tcc_param_multiples(unit, unit, w->channels < most_k ? w->channels : most_k);
@@ -149,9 +152,9 @@ static void choose_rows(const tcc_llvm_target *target, tcc_winograd *w) {
 tcc_status tcc_winograd_plan_filter(const tcc_llvm_target *target, tcc_params *params, tcc_winograd *w) {
     w->tiles = w->images * w->tile_rows * w->tile_columns;
     TCC_TRY(plan_multiply(target, true, params, w));
-    TCC_TRY(plan_width(target, w->channels, params, w));
+    TCC_TRY(plan_width(target, w->channels, WIDTH, params, w));
     w->block_k = w->width;
-    w->block_rows = vectors_of_item(target, w->out_channels / target->lanes) * target->lanes;
+    w->block_rows = vectors_of_item(target, w->out_channels / target->lanes, WIDTH) * target->lanes;
     const tcc_param_range heights = tcc_param_multiples(target->lanes, target->lanes, w->out_channels);
     TCC_TRY(tcc_params_settle(params, TCC_PARAM_HEIGHT, heights, &w->block_rows));
     TCC_TRY(check_divides(params, TCC_PARAM_HEIGHT, w->block_rows, w->out_channels));
