@@ -50,6 +50,16 @@ static double cost_of(tcc_fuser *f, int u, const tcc_fuse_ids *readers, const ch
     return cost;
 }
 
+/* Whether `chain` only casts, from a value that is read in no more bytes than `v` would be. */
+static bool only_casts(const tcc_fuser *f, int v, const tcc_fuse_ids *chain) {
+    const int64_t bytes = tcc_dtype_bytes(f->g->nodes.data[v]->type.dtype);
+    bool casts = true;
+    for (int i = 0; i < chain->count && casts; i++) casts = f->g->nodes.data[chain->data[i]]->op == TCC_OP_CAST;
+    if (!casts || !chain->count) return false;
+    const tcc_node *last = f->g->nodes.data[chain->data[chain->count - 1]];
+    return tcc_dtype_bytes(last->operands[0]->type.dtype) <= bytes;
+}
+
 /* Lets all readers of v evaluate it (and what `chain` holds) for themselves, if that costs less. */
 static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_ids *readers) {
     int u = f->home[v];
@@ -61,9 +71,10 @@ static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_
     readers->count = 0;
     for (int i = 0; i < f->others.count; i++) tcc_fuser_push(f, readers, f->others.data[i]);
     if (readers->count == 0) return false;
+    /* Updates are kept apart, but they widen a gradient of 16 bits that others read as well: no copy is stored. */
     for (int i = 0; i < readers->count; i++)
         if (f->units.data[readers->data[i]].update != f->units.data[u].update &&
-            tcc_op_cost(f->g->nodes.data[v]->op) > 0)
+            tcc_op_cost(f->g->nodes.data[v]->op) > 0 && !only_casts(f, v, chain))
             return false;
     double before = f->units.data[u].draft.n_nodes ? f->units.data[u].draft.cost : 0;
     for (int i = 0; i < readers->count; i++) before += f->units.data[readers->data[i]].draft.cost;
