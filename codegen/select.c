@@ -320,23 +320,42 @@ static tcc_status candidates(void *user, const tcc_graph *g, const tcc_group *gr
     return candidates_of(user, g, group, arena, out);
 }
 
-static tcc_status follow(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
-                         const tcc_implementation **out) {
-    tcc_selector *s = user;
+/* Lowers the group by its choice, which may lack parameters; *out: what was made, NULL: nobody asks. */
+static tcc_status follow_choice(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_diag *diag,
+                                tcc_arena *arena, const tcc_implementation **out) {
     tcc_arena scratch = {0};
     tcc_lowering l = lowering_of(s, g, group, &scratch);
     const tcc_implementation *choice = l.params.choice = group->implementation;
     l.params.completes = true;
+    l.diag = l.params.diag = diag;
     tcc_status status = lower_by_choice(&l);
     if (status == TCC_OK && !l.launches.count)
-        status = tcc_error(g->diag, TCC_EINVAL, group->hero->loc, "\"%s\" cannot run %s", choice->name,
+        status = tcc_error(diag, TCC_EINVAL, group->hero->loc, "\"%s\" cannot run %s", choice->name,
                            tcc_node_text(group->hero));
-    const char *name = status == TCC_OK ? tcc_arena_strdup(arena, choice->name) : NULL;
-    if (status == TCC_OK) *out = name ? tcc_choice_record(&l, arena, name) : NULL;
-    if (status == TCC_OK && !*out) status = name ? TCC_ENOMEM : tcc_enomem(g->diag);
+    if (status == TCC_OK && out) {
+        const char *name = tcc_arena_strdup(arena, choice->name);
+        *out = name ? tcc_choice_record(&l, arena, name) : NULL;
+        if (!*out) status = name ? TCC_ENOMEM : tcc_enomem(diag);
+    }
     tcc_lowering_clear(&l);
     tcc_arena_free(&scratch);
     return status;
+}
+
+static tcc_status follow(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                         const tcc_implementation **out) {
+    return follow_choice(user, g, group, g->diag, arena, out);
+}
+
+static bool can_follow(void *user, const tcc_graph *g, const tcc_group *group) {
+    tcc_selector *s = user;
+    const unsigned topics = s->cx->topics;
+    tcc_diag quiet = {0};
+    s->cx->topics = 0; /* select says what becomes of it */
+    const bool can = follow_choice(s, g, group, &quiet, NULL, NULL) == TCC_OK;
+    s->cx->topics = topics;
+    tcc_diag_clear(&quiet);
+    return can;
 }
 
 static tcc_implementation *order_of(void *user, const tcc_implementation *x, tcc_arena *arena) {
@@ -420,6 +439,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
     s->target = (tcc_pass_target){.user = s,
                                   .candidates = candidates,
                                   .follow = follow,
+                                  .can_follow = can_follow,
                                   .order_of = order_of,
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
                                   .computes_operands = gpu ? computes_operands : NULL,

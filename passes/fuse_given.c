@@ -8,6 +8,7 @@
 #include "passes/fuse_draft.h"
 #include "passes/fuse_units.h"
 #include "passes/group.h"
+#include "passes/select.h"
 
 #include <string.h>
 
@@ -38,7 +39,22 @@ static bool leaves_loops(const tcc_node *n, const tcc_node *hero) {
     return n->op == TCC_OP_BROADCAST && adds_whole_runs(n, hero);
 }
 
-bool tcc_fuser_takes(const tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason) {
+/* Whether the target runs the draft by the choice that is given. */
+static bool follows(tcc_fuser *f, const tcc_group *bound, const tcc_draft *d) {
+    const tcc_pass_target *target = f->scratch.target;
+    if (!bound->implementation || !target || !target->can_follow) return true;
+    tcc_node **outputs = tcc__malloc(sizeof *outputs * (size_t)(d->n_nodes + 1));
+    tcc_group group = {.kind = d->kind, .hero = d->hero, .n_nodes = d->n_nodes, .nodes = d->nodes, .outputs = outputs};
+    group.implementation = bound->implementation;
+    f->out_of_memory |= !outputs;
+    for (int i = 0; outputs && i < d->n_nodes; i++)
+        if (d->stored[i]) outputs[group.n_outputs++] = d->nodes[i];
+    const bool follows = outputs && target->can_follow(target->user, f->g, &group);
+    tcc__free(outputs);
+    return follows;
+}
+
+bool tcc_fuser_takes(tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason) {
     const tcc_group *bound = NULL;
     for (int i = 0; i < count; i++) {
         const tcc_group *own = f->units.data[units[i]].bound;
@@ -46,14 +62,18 @@ bool tcc_fuser_takes(const tcc_fuser *f, const int *units, int count, const tcc_
         if (own && bound) return false;
         if (own) bound = own;
     }
-    *reason = "it would change the order of a sum that is given";
     if (!bound || !d->n_nodes) return true;
+    *reason = "it would change the order of a sum that is given";
     if (d->kind != bound->kind) return false;
-    for (int i = 0; i < d->n_nodes && d->kind != TCC_GROUP_CONTRACT; i++)
-        if (!tcc_group_has(bound, d->nodes[i]) &&
-            (d->kind != TCC_GROUP_REDUCE || !leaves_loops(d->nodes[i], bound->hero)))
+    bool grown = false;
+    for (int i = 0; i < d->n_nodes; i++) {
+        if (tcc_group_has(bound, d->nodes[i])) continue;
+        grown = true;
+        if (d->kind != TCC_GROUP_CONTRACT && (d->kind != TCC_GROUP_REDUCE || !leaves_loops(d->nodes[i], bound->hero)))
             return false;
-    return true;
+    }
+    *reason = "the choice that is given does not run it";
+    return !grown || follows(f, bound, d);
 }
 
 /* -- The units to begin with -- */

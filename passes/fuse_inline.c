@@ -43,8 +43,7 @@ static double cost_of(tcc_fuser *f, int u, const tcc_fuse_ids *readers, const ch
         int at = i < 0 ? u : readers->data[i];
         tcc_draft d = tcc_fuser_draft_of(f, &at, 1);
         if (d.n_nodes == 0) continue;
-        if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason) || !tcc_fuser_takes(f, &at, 1, &d, reason))
-            return -1;
+        if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
         cost += d.cost;
     }
     return cost;
@@ -58,6 +57,18 @@ static bool only_casts(const tcc_fuser *f, int v, const tcc_fuse_ids *chain) {
     if (!casts || !chain->count) return false;
     const tcc_node *last = f->g->nodes.data[chain->data[chain->count - 1]];
     return tcc_dtype_bytes(last->operands[0]->type.dtype) <= bytes;
+}
+
+/* Whether all readers may be as they would be now, as far as bound ones go. */
+static bool readers_take(tcc_fuser *f, const tcc_fuse_ids *readers, const char **reason) {
+    for (int i = 0; i < readers->count; i++) {
+        const int at = readers->data[i];
+        if (!f->units.data[at].bound) continue;
+        tcc_draft d = tcc_fuser_draft_of(f, &at, 1);
+        if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason) || !tcc_fuser_takes(f, &at, 1, &d, reason))
+            return false;
+    }
+    return true;
 }
 
 /* Lets all readers of v evaluate it (and what `chain` holds) for themselves, if that costs less. */
@@ -80,6 +91,7 @@ static bool try_inline(tcc_fuser *f, int v, const tcc_fuse_ids *chain, tcc_fuse_
     for (int i = 0; i < readers->count; i++) before += f->units.data[readers->data[i]].draft.cost;
     set_inlined(f, chain, u, true);
     double after = cost_of(f, u, readers, &reason);
+    if (after >= 0 && after <= before && !readers_take(f, readers, &reason)) after = -1;
     bool log = tcc_log_on(f->cx->cx, TCC_LOG_FUSION);
     if (!tcc_fuser_fine(f)) return false;
     if (after < 0 || after > before) {

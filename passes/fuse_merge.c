@@ -188,13 +188,15 @@ static double gain_of_merge(tcc_fuser *f, const int *units, int count, const cha
         return -1;
     }
     tcc_draft d = tcc_fuser_draft_of(f, units, count);
-    if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason) || !tcc_fuser_takes(f, units, count, &d, reason))
-        return -1;
+    if (f->out_of_memory || !tcc_draft_check(&d, &f->scratch, reason)) return -1;
     *reason = "it would cost more";
     const double gain = cost - d.cost;
-    if (gain <= 0 || count > 2 || !better_apart(f, units[0], units[1])) return gain;
-    *reason = "together they would keep the inputs of both alive";
-    return -1;
+    if (gain <= 0) return gain;
+    if (count == 2 && better_apart(f, units[0], units[1])) {
+        *reason = "together they would keep the inputs of both alive";
+        return -1;
+    }
+    return tcc_fuser_takes(f, units, count, &d, reason) ? gain : -1;
 }
 
 static void sift_up(tcc_fuser *f, int at) {

@@ -56,7 +56,7 @@ static inline bool tcc_fuser_fine(const tcc_fuser *f) { return !f->out_of_memory
  * that adds values up is no group as things are, and the fuser is good for nothing more. */
 bool tcc_fuser_take_given(tcc_fuser *f, const tcc_group *given, int count);
 /* Whether the units may be, together, the draft d, as far as bound ones go; otherwise *reason says why not. */
-bool tcc_fuser_takes(const tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason);
+bool tcc_fuser_takes(tcc_fuser *f, const int *units, int count, const tcc_draft *d, const char **reason);
 
 /* The steps. Each logs what it does under TCC_LOG=fusion. */
 void tcc_fuser_inline_views(tcc_fuser *f); /* views and iota, which cost nothing to evaluate anywhere */

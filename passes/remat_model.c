@@ -59,6 +59,29 @@ static void read_life(tcc_remat_model *m, const tcc_launch_value *used, int mome
     else if (moment < life->late_begin) life->late_begin = moment;
 }
 
+/* A kernel that adds up columns beside its rows, which it may not do in the same order without them. */
+static bool has_column_sums(const tcc_group *group) {
+    if (group->kind != TCC_GROUP_REDUCE) return false;
+    const tcc_dims rows = tcc_reduction_axes(group->hero);
+    for (int i = 0; i < group->n_nodes; i++) {
+        if (!tcc_is_reduction(group->nodes[i])) continue;
+        const tcc_dims axes = tcc_reduction_axes(group->nodes[i]);
+        if (axes.count != rows.count || memcmp(axes.v, rows.v, sizeof axes.v[0] * (size_t)axes.count)) return true;
+    }
+    return false;
+}
+
+/* Values that belong to one kernel with others: what attention makes beside its result, which is as much work by
+ * itself; and sums of rows and columns. */
+static void mark_what_stays(tcc_remat_model *m, const tcc_group *group) {
+    const bool columns = has_column_sums(group);
+    for (int i = 0; i < group->n_outputs; i++) {
+        const tcc_node *n = group->outputs[i];
+        const bool beside = tcc_fusion_of(n) == TCC_FUSION_ATTENTION && n->op != TCC_OP_SDPA;
+        if (m->value_of[n->id] >= 0) m->lives[m->value_of[n->id]].stays = columns || beside;
+    }
+}
+
 static void read_lives(tcc_remat_model *m) {
     for (int v = 0; v < m->plan.values.count; v++) {
         m->lives[v] = (tcc_remat_life){.early_end = -1,
@@ -76,6 +99,7 @@ static void read_lives(tcc_remat_model *m) {
             for (int k = 0; k < launch->n_reads; k++) read_life(m, &launch->reads[k], moment, late);
         }
         for (int i = 0; i < m->g->groups.data[t].n_outputs; i++) m->stored[m->g->groups.data[t].outputs[i]->id] = true;
+        mark_what_stays(m, &m->g->groups.data[t]);
     }
 }
 
@@ -197,16 +221,11 @@ void tcc_remat_model_free(tcc_remat_model *m) {
 
 /* -- Questions -- */
 
-/* What a kernel of attention makes beside its result, which is as much work by itself: it stays. */
-static bool is_beside_attention(const tcc_node *n) {
-    return tcc_fusion_of(n) == TCC_FUSION_ATTENTION && n->op != TCC_OP_SDPA;
-}
-
 bool tcc_remat_may_repeat(const tcc_remat_model *m, int value) {
     const tcc_plan_value *v = &m->plan.values.data[value];
     const tcc_remat_life *life = &m->lives[value];
-    return v->node && !m->late[v->node->id] && !is_beside_attention(v->node) && life->early_end >= 0 &&
-           life->late_begin != INT_MAX && (double)v->size_bytes > small_part * (double)m->plan.peak_bytes;
+    return v->node && !m->late[v->node->id] && !life->stays && life->early_end >= 0 && life->late_begin != INT_MAX &&
+           (double)v->size_bytes > small_part * (double)m->plan.peak_bytes;
 }
 
 bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {

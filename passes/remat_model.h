@@ -21,6 +21,7 @@
 typedef struct tcc_remat_life {
     int early_end;      /* the last early moment that writes or reads it; -1: none */
     int late_begin;     /* the first late one that does; INT_MAX: none */
+    bool stays;         /* it is never computed again by itself */
     bool written_over;  /* another value takes over its memory in its last moment */
     int first_follower; /* of an extra value: place in model.followers of the stored values that follow from it, and */
     int followers;      /* their number; 0: it is none */

@@ -28,6 +28,8 @@ typedef struct tcc_pass_target {
      * target has none such. */
     tcc_status (*follow)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                          const tcc_implementation **out);
+    /* Whether `follow` would find a way to run the group. NULL: yes. */
+    bool (*can_follow)(void *user, const tcc_graph *g, const tcc_group *group);
     /* Of a choice, what the order of the group's sums follows from: the same implementation with those parameters, and
      * no launches. In `arena`; NULL when memory is short. */
     tcc_implementation *(*order_of)(void *user, const tcc_implementation *x, tcc_arena *arena);

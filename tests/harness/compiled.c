@@ -170,7 +170,6 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
         asked = (tcc_pass_target){.user = &preferred,
                                   .candidates = prefer,
                                   .follow = forward_follow,
-                                  .order_of = asked.order_of,
                                   .takes_norm = asked.takes_norm ? forward_norm : NULL,
                                   .computes_operands = asked.computes_operands ? forward_operands : NULL,
                                   .sums_operands = asked.sums_operands};
