@@ -12,7 +12,8 @@ enum {
     TCC_FUSE_MAX_OUTPUTS = 12,
     TCC_FUSE_MAX_CONTEXTS = 8, /* different indices at which a group may evaluate one computed node */
     TCC_FUSE_MAX_FRONT = 24,   /* nodes in front of a contraction */
-    TCC_FUSE_MAX_LEVELS = 4,   /* reductions that depend on each other: sweeps over a row */
+    TCC_FUSE_MAX_LEVELS = 4,   /* reductions that depend on each other: sweeps over a row. M2 counts
+                                  as one with its mean, though codegen may make two of them */
 };
 
 /* A set of nodes that might be a group. */
@@ -49,6 +50,7 @@ typedef struct tcc_draft_scratch {
     /* What the target answered, by node id; 0: it was not asked. */
     signed char *computes; /* by contraction: 1 it computes its operands, -1 no */
     int *summed;           /* by sum: the id of the dot that was asked about, plus one; negative: no */
+    int levels;            /* of the last REDUCE draft: the reductions of the longest chain of dependent ones */
 } tcc_draft_scratch;
 
 /* `options` NULL: the usual ones. */

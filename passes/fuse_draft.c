@@ -21,7 +21,8 @@ tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *
                                g,
                                target,
                                tcc__calloc(count, sizeof *out->computes),
-                               tcc__calloc(count, sizeof *out->summed)};
+                               tcc__calloc(count, sizeof *out->summed),
+                               0};
     if (!out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
         !out->loaded || !out->computes || !out->summed) {
         tcc_draft_scratch_free(out);

@@ -128,6 +128,7 @@ bool tcc_draft_check_reduce(const tcc_draft *d, tcc_draft_scratch *s, const char
         has_full |= s->level[i] == TCC_LEVEL_FULL;
         has_across |= s->level[i] == TCC_LEVEL_ACROSS;
     }
+    s->levels = deepest;
     if (deepest > TCC_FUSE_MAX_LEVELS) return fail(reason, "too many dependent reductions");
     int64_t rows = tcc_type_numel(&sp.kept), points = tcc_type_numel(sp.dims);
     if (has_full || deepest > 1) {
