@@ -68,20 +68,30 @@ static void emit_rounding(tcc_emitter *e, const backward *b, tcc_attention_role 
     tcc_emit_loop_end(e, &rows, NULL);
 }
 
+typedef struct panel_of {
+    const backward *b;
+    LLVMValueRef row0, slot0;
+} panel_of;
+
+/* The products of queries and keys, and of do and values. */
+static void emit_panel(void *user, tcc_emitter *e, LLVMValueRef column, int vectors) {
+    const panel_of *x = user;
+    const backward *b = x->b;
+    const tcc_attention *a = &b->r.p->a;
+    tcc_attention_tile(e, &b->r, TCC_ATTENTION_Q, a->D, x->row0, vectors, at(e, b->keys, column),
+                       slot_address(e, b, b->probabilities, x->slot0, column));
+    tcc_attention_tile(e, &b->r, TCC_ATTENTION_DO, a->E, x->row0, vectors, at(e, b->values, column),
+                       slot_address(e, b, b->scores, x->slot0, column));
+}
+
 /* p z and ds of a tile of queries against the first `count` keys of the block. */
 static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef row0, LLVMValueRef key0,
                         LLVMValueRef count) {
     const tcc_attention_plan *p = b->r.p;
     const tcc_attention *a = &p->a;
     LLVMValueRef slot0 = tcc_emit_sub(e, row0, query0);
-    tcc_emit_loop panels, rows, columns;
-    tcc_emit_loop_begin(e, &panels, i64(e, 0), count, (int64_t)tcc_attention_score_vectors(e) * e->lanes, NULL, 0);
-    tcc_attention_tile(e, &b->r, TCC_ATTENTION_Q, a->D, row0, at(e, b->keys, panels.index),
-                       slot_address(e, b, b->probabilities, slot0, panels.index));
-    tcc_attention_tile(e, &b->r, TCC_ATTENTION_DO, a->E, row0, at(e, b->values, panels.index),
-                       slot_address(e, b, b->scores, slot0, panels.index));
-    tcc_emit_loop_end(e, &panels, NULL);
-
+    tcc_emit_loop rows, columns;
+    tcc_attention_panels(e, count, emit_panel, &(panel_of){b, row0, slot0});
     tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, p->rows), 1, NULL, 0);
     LLVMValueRef row = tcc_emit_add(e, row0, rows.index), slot = tcc_emit_add(e, slot0, rows.index);
     LLVMValueRef lse = tcc_emit_load(e, e->f32, tcc_attention_row(e, &b->r, TCC_ATTENTION_LSE, row), 4);
@@ -186,9 +196,12 @@ static void emit_tile_of_queries(tcc_emitter *e, backward *b, LLVMValueRef tile)
     if (a->T % p->rows) row0 = tcc_emit_min(e, row0, i64(e, a->T - p->rows));
     LLVMValueRef last = tcc_emit_add(e, row0, i64(e, p->rows - 1));
     LLVMValueRef count = tcc_attention_seen_in_block(e, a, &b->at, last);
-    /* A tile of keys that begins at the last one seen reads a few more columns, which must be there. */
+    /* A tile of keys that begins at the last one seen reads a few more columns, which must be there; where tiles of
+     * queries and of keys begin at multiples of their rows, it ends where they end. */
+    const bool meet = a->T % p->rows == 0 && a->S % p->rows == 0 && p->query_block % p->rows == 0 &&
+                      p->key_block % p->rows == 0;
     LLVMValueRef computed = count;
-    if (a->causal) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), b->at.in_block);
+    if (a->causal && !meet) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), b->at.in_block);
     emit_scores(e, b, b->at.query0, row0, b->at.key0, computed);
     if (!a->has[TCC_ATTENTION_DQ]) return;
     rows_of k = rows_at(e, b, TCC_ATTENTION_K, b->padded_k, p->d_padded, b->at.key0);

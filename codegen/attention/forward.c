@@ -132,6 +132,17 @@ static void emit_lse(tcc_emitter *e, forward *f, LLVMValueRef slot, LLVMValueRef
     tcc_emit_store(e, value, tcc_attention_row(e, &f->r, TCC_ATTENTION_LSE, row), 4);
 }
 
+typedef struct panel_of {
+    const forward *f;
+    LLVMValueRef row0;
+} panel_of;
+
+static void emit_panel(void *user, tcc_emitter *e, LLVMValueRef column, int vectors) {
+    const panel_of *x = user;
+    tcc_attention_tile(e, &x->f->r, TCC_ATTENTION_Q, x->f->r.p->a.D, x->row0, vectors, at(e, x->f->keys, column),
+                       at(e, x->f->scores, column));
+}
+
 void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_attention_plan *p) {
     const tcc_attention *a = &p->a;
     forward f = {.one_block = p->key_block >= a->S};
@@ -146,7 +157,7 @@ void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_at
     if (tcc_attention_copies_rows(e, p, a->E)) f.values = tcc_attention_scratch(e, &f.r, p->key_stride * p->e_padded);
 
     int64_t blocks = (a->T + p->query_block - 1) / p->query_block;
-    tcc_emit_loop items, keys, tiles, panels;
+    tcc_emit_loop items, keys, tiles;
     tcc_emit_items_begin(e, &items);
     tcc_attention_enter(e, &f.r, tcc_emit_div(e, items.index, blocks));
     LLVMValueRef query0 = tcc_emit_mul(e, tcc_emit_rem(e, items.index, blocks), i64(e, p->query_block));
@@ -175,11 +186,7 @@ void tcc_attention_emit_forward(tcc_emitter *e, const char *symbol, const tcc_at
     LLVMValueRef count = tcc_emit_min(e, tcc_emit_sub(e, seen, key0), in_block);
     if (a->causal)
         count = tcc_emit_select(e, LLVMBuildICmp(e->builder, LLVMIntSLT, count, i64(e, 0), ""), i64(e, 0), count);
-    int vectors = tcc_attention_score_vectors(e);
-    tcc_emit_loop_begin(e, &panels, i64(e, 0), count, (int64_t)vectors * e->lanes, NULL, 0);
-    tcc_attention_tile(e, &f.r, TCC_ATTENTION_Q, a->D, row0, at(e, f.keys, panels.index),
-                       at(e, f.scores, panels.index));
-    tcc_emit_loop_end(e, &panels, NULL);
+    tcc_attention_panels(e, count, emit_panel, &(panel_of){&f, row0});
     emit_softmax(e, &f, slot0, row0, key0, count, is_first);
     emit_values(e, &f, slot0, row0, tiles.index, key0, count, is_first);
     tcc_emit_loop_end(e, &tiles, NULL);

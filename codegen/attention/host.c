@@ -169,9 +169,26 @@ void tcc_attention_product(tcc_emitter *e, const tcc_attention_run *r, int vecto
     tcc_tile_emit(e, &t, a, b, sums);
 }
 
+void tcc_attention_panels(tcc_emitter *e, LLVMValueRef count, tcc_attention_panel panel, void *user) {
+    const int vectors = tcc_attention_score_vectors(e);
+    LLVMValueRef used = tcc_emit_div(e, tcc_emit_add(e, count, i64(e, e->lanes - 1)), e->lanes);
+    LLVMValueRef rest = tcc_emit_rem(e, used, vectors);
+    LLVMValueRef whole = tcc_emit_mul(e, tcc_emit_sub(e, used, rest), i64(e, e->lanes));
+    tcc_emit_loop panels;
+    tcc_emit_loop_begin(e, &panels, i64(e, 0), whole, (int64_t)vectors * e->lanes, NULL, 0);
+    panel(user, e, panels.index, vectors);
+    tcc_emit_loop_end(e, &panels, NULL);
+    int64_t constant;
+    if (tcc_emit_is_constant(rest, &constant) && constant == 0) return;
+    tcc_emit_if one;
+    tcc_emit_if_begin(e, &one, LLVMBuildICmp(e->builder, LLVMIntNE, rest, i64(e, 0), ""));
+    panel(user, e, whole, 1);
+    tcc_emit_if_end(e, &one);
+}
+
 void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
-                        LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef to) {
-    int rows = r->p->rows, vectors = tcc_attention_score_vectors(e);
+                        LLVMValueRef row0, int vectors, LLVMValueRef packed, LLVMValueRef to) {
+    int rows = r->p->rows;
     LLVMValueRef sums[TCC_EMIT_MAX_CARRY];
     for (int i = 0; i < rows * vectors; i++) sums[i] = tcc_emit_float(e, e->vf32, 0);
     tcc_attention_product(e, r, vectors, r->p->a.dtype, tcc_attention_row(e, r, role, row0), r->p->a.operands[role].row,

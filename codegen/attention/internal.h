@@ -51,10 +51,14 @@ static inline bool tcc_attention_copies_rows(const tcc_emitter *e, const tcc_att
 }
 void tcc_attention_pack_rows(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
                              int64_t padded, LLVMValueRef first, LLVMValueRef count, LLVMValueRef to);
+/* Calls `panel` for each panel of the first `count` columns of scores: two vectors, but one where the last has no more
+ * columns than that, as on the diagonal of a causal rule. */
+typedef void (*tcc_attention_panel)(void *user, tcc_emitter *e, LLVMValueRef column, int vectors);
+void tcc_attention_panels(tcc_emitter *e, LLVMValueRef count, tcc_attention_panel panel, void *user);
 /* to[rows][key_stride] = rows row0... of an operand times a panel of a packed block; both pointers at its first column.
  */
 void tcc_attention_tile(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, int64_t width,
-                        LLVMValueRef row0, LLVMValueRef packed, LLVMValueRef to);
+                        LLVMValueRef row0, int vectors, LLVMValueRef packed, LLVMValueRef to);
 /* The scores of query `row` and keys key, key + 1, ... from the products: scaled, masked, -inf where a key is not seen.
  */
 LLVMValueRef tcc_attention_score(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef product, LLVMValueRef row,
