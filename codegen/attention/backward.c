@@ -202,6 +202,10 @@ static void emit_tile_of_queries(tcc_emitter *e, backward *b, LLVMValueRef tile)
                       p->key_block % p->rows == 0;
     LLVMValueRef computed = count;
     if (a->causal && !meet) computed = tcc_emit_min(e, tcc_emit_add(e, count, i64(e, p->rows - 1)), b->at.in_block);
+    tcc_attention_prefetch(e, &b->r, TCC_ATTENTION_Q, tcc_emit_add(e, row0, i64(e, p->rows)), p->rows, i64(e, 0), a->D,
+                           false);
+    if (a->has[TCC_ATTENTION_DQ])
+        tcc_attention_prefetch(e, &b->r, TCC_ATTENTION_DQ, row0, p->rows, i64(e, 0), a->D, true);
     emit_scores(e, b, b->at.query0, row0, b->at.key0, computed);
     if (!a->has[TCC_ATTENTION_DQ]) return;
     rows_of k = rows_at(e, b, TCC_ATTENTION_K, b->padded_k, p->d_padded, b->at.key0);
@@ -224,6 +228,10 @@ static void emit_tile_of_keys(tcc_emitter *e, backward *b, LLVMValueRef tile) {
     }
     LLVMValueRef left = tcc_emit_sub(e, b->at.n_queries, skipped), row = tcc_emit_add(e, b->at.key0, column0),
                  mine = tcc_emit_add(e, b->at.key0, tile);
+    if (a->has[TCC_ATTENTION_DV])
+        tcc_attention_prefetch(e, &b->r, TCC_ATTENTION_DV, row, p->rows, i64(e, 0), a->E, true);
+    if (a->has[TCC_ATTENTION_DK])
+        tcc_attention_prefetch(e, &b->r, TCC_ATTENTION_DK, row, p->rows, i64(e, 0), a->D, true);
     if (a->has[TCC_ATTENTION_DV]) {
         rows_of d_o = rows_at(e, b, TCC_ATTENTION_DO, b->padded_do, p->e_padded, b->at.query0);
         d_o.data = at(e, d_o.data, tcc_emit_mul(e, skipped, i64(e, d_o.stride)));

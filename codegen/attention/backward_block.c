@@ -3,6 +3,8 @@
 
 #include "codegen/emit/math.h"
 
+enum { ROWS_AHEAD = 8 }; /* of do and o, that are fetched while a row is multiplied */
+
 static LLVMValueRef i64(tcc_emitter *e, int64_t value) { return tcc_emit_i64(e, value); }
 
 static LLVMValueRef is_first(tcc_emitter *e, LLVMValueRef at, LLVMValueRef first, bool only) {
@@ -56,6 +58,9 @@ void tcc_attention_emit_delta(tcc_emitter *e, const tcc_attention_run *r, LLVMVa
     tcc_emit_loop_begin(e, &rows, i64(e, 0), i64(e, a->T), 1, NULL, 0);
     LLVMValueRef o = tcc_attention_row(e, r, TCC_ATTENTION_O, rows.index), zero = tcc_emit_float(e, e->vf32, 0);
     LLVMValueRef d_o = tcc_attention_row(e, r, TCC_ATTENTION_DO, rows.index);
+    LLVMValueRef ahead = tcc_emit_add(e, rows.index, i64(e, ROWS_AHEAD));
+    tcc_attention_prefetch(e, r, TCC_ATTENTION_O, ahead, 1, i64(e, 0), a->E, false);
+    tcc_attention_prefetch(e, r, TCC_ATTENTION_DO, ahead, 1, i64(e, 0), a->E, false);
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, a->E), e->lanes, &zero, 1);
     LLVMValueRef mask = tcc_attention_mask(e, a->E, columns.index);
     LLVMValueRef x = tcc_attention_load(e, r, tcc_attention_place(e, r, o, columns.index), mask);

@@ -89,6 +89,20 @@ void tcc_attention_store(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRe
     else tcc_emit_store(e, value, address, 0);
 }
 
+void tcc_attention_prefetch(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef first,
+                            int rows, LLVMValueRef column, int64_t width, bool to_store) {
+    enum { INTO_L2 = 2 };
+    const int64_t line = LINE_FLOATS * 4 / tcc_dtype_bytes(r->p->a.dtype);
+    for (int i = 0; i < rows; i++) {
+        LLVMValueRef row = tcc_attention_row(e, r, role, tcc_emit_add(e, first, i64(e, i)));
+        for (int64_t c = 0; c < width; c += line) {
+            LLVMValueRef place = tcc_attention_place(e, r, row, tcc_emit_add(e, column, i64(e, c)));
+            if (to_store) tcc_emit_prefetch_to_store(e, place);
+            else tcc_emit_prefetch(e, place, INTO_L2);
+        }
+    }
+}
+
 /* Row i of a square as f32. */
 static LLVMValueRef line_of(tcc_emitter *e, const tcc_emit_square *s, int i, tcc_dtype dtype) {
     LLVMValueRef last = tcc_emit_sub(e, s->rows, i64(e, 1));
@@ -115,6 +129,8 @@ void tcc_attention_pack_transposed(tcc_emitter *e, const tcc_attention_run *r, t
     tcc_emit_loop_begin(e, &groups, i64(e, 0), count, e->lanes, NULL, 0);
     LLVMValueRef from = tcc_attention_row(e, r, role, tcc_emit_add(e, first, groups.index));
     tcc_emit_loop_begin(e, &columns, i64(e, 0), i64(e, width), e->lanes, NULL, 0);
+    tcc_attention_prefetch(e, r, role, tcc_emit_add(e, tcc_emit_add(e, first, groups.index), i64(e, e->lanes)),
+                           e->lanes, columns.index, e->lanes, false);
     LLVMValueRef place = at(e, at(e, to, groups.index), tcc_emit_mul(e, columns.index, i64(e, stride)));
     transpose(e, r->p->a.dtype, tcc_attention_place(e, r, from, columns.index), r->p->a.operands[role].row,
               tcc_emit_sub(e, count, groups.index), tcc_emit_sub(e, i64(e, width), columns.index), place, stride);

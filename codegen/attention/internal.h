@@ -38,6 +38,10 @@ LLVMValueRef tcc_attention_place(tcc_emitter *e, const tcc_attention_run *r, LLV
 LLVMValueRef tcc_attention_load(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef address, LLVMValueRef mask);
 void tcc_attention_store(tcc_emitter *e, const tcc_attention_run *r, LLVMValueRef value, LLVMValueRef address,
                          LLVMValueRef mask);
+/* Fetches `width` elements from `column` on of that many rows, which may lie past the last: rows of an operand lie too
+ * far apart for the hardware to foresee them. */
+void tcc_attention_prefetch(tcc_emitter *e, const tcc_attention_run *r, tcc_attention_role role, LLVMValueRef first,
+                            int rows, LLVMValueRef column, int64_t width, bool to_store);
 /* Keys that scores are computed of at a time, whole vectors. */
 int tcc_attention_keys_at_once(const tcc_emitter *e, const tcc_attention_plan *p);
 /* to[width][key_stride] = transpose of rows [first, first + count) of an operand, as f32; columns up to whole vectors
