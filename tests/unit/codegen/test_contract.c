@@ -3,6 +3,7 @@
  * and their gradients, random extents and strides, tails, split sums, epilogues; results that do not depend on how
  * items are divided among threads. */
 #include "codegen/contract/contract.h"
+#include "codegen/contract/winograd.h"
 #include "harness/object.h"
 
 #include <math.h>
@@ -574,6 +575,55 @@ static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
     stored = TCC_F32;
 }
 
+/* The same of Winograd's products; those by tiles are none of its own. */
+static void the_cpu_decides_how_winograd_multiplies(void **state) {
+    (void)state;
+    static const struct {
+        const char *cpu;
+        tcc_dtype type;
+        int64_t channels;
+        tcc_contract_multiply forward, filter;
+    } cases[] = {
+        {"x86-64-v4", TCC_BF16, 64, TCC_CONTRACT_FMA, TCC_CONTRACT_FMA},
+        {"znver4", TCC_BF16, 64, TCC_CONTRACT_PAIRS, TCC_CONTRACT_PAIRS},
+        {"znver4", TCC_BF16, 48, TCC_CONTRACT_FMA, TCC_CONTRACT_PAIRS}, /* no whole vectors of pairs of channels */
+        {"znver4", TCC_F16, 64, TCC_CONTRACT_FMA, TCC_CONTRACT_FMA},
+        {"sapphirerapids", TCC_BF16, 64, TCC_CONTRACT_FMA, TCC_CONTRACT_FMA}, /* its pairs are slower */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tcc_llvm_target target;
+        tcc_emitter e;
+        tcc_strbuf assembly = {0};
+        tcc_winograd w = {.type = cases[i].type,
+                          .images = 8,
+                          .rows = 8,
+                          .columns = 8,
+                          .channels = cases[i].channels,
+                          .pad = {1, 1},
+                          .out_channels = 64,
+                          .tile_rows = 4,
+                          .tile_columns = 4,
+                          .filter_in = 1,
+                          .filter_out = 9 * cases[i].channels,
+                          .filter_tap = {3 * cases[i].channels, cases[i].channels}};
+        assert_int_equal(tcc_llvm_target_host(cases[i].cpu, NULL, &target), TCC_OK);
+        assert_int_equal(tcc_winograd_plan_forward(&target, NULL, &w), TCC_OK);
+        assert_int_equal(w.multiply, cases[i].forward);
+        assert_int_equal(tcc_winograd_plan_filter(&target, NULL, &w), TCC_OK);
+        assert_int_equal(w.multiply, cases[i].filter);
+        assert_int_equal(tcc_emitter_init(&e, &target, "winograd", NULL), TCC_OK);
+        assert_int_equal(tcc_winograd_emit_gradient(&e, &(tcc_kernel_plan){.data = &w}, "winograd"), TCC_OK);
+        assert_int_equal(tcc_emitter_finish(&e, NULL), TCC_OK);
+        assert_int_equal(tcc_emitter_print_assembly(&e, &assembly), TCC_OK);
+        const bool pairs = cases[i].filter == TCC_CONTRACT_PAIRS;
+        assert_true(strstr(assembly.text, "vdpbf16ps") ? pairs : !pairs);
+        assert_true(strstr(assembly.text, "vfmadd") ? !pairs : pairs);
+        tcc_strbuf_free(&assembly);
+        tcc_emitter_clear(&e);
+        tcc_llvm_target_clear(&target);
+    }
+}
+
 /* Both types are widened by instructions of their own, a vector at a time. */
 static void narrow_types_are_widened_in_vectors(void **state) {
     (void)state;
@@ -641,6 +691,7 @@ int main(void) {
         cmocka_unit_test(narrow_operands_are_widened),
         cmocka_unit_test(bf16_by_its_own_instructions),
         cmocka_unit_test(the_cpu_decides_how_bf16_is_multiplied),
+        cmocka_unit_test(the_cpu_decides_how_winograd_multiplies),
         cmocka_unit_test(narrow_types_are_widened_in_vectors),
         cmocka_unit_test(equal_descriptions_have_equal_keys),
     };
