@@ -88,7 +88,6 @@ static void emit_panel(void *user, tcc_emitter *e, LLVMValueRef column, int vect
 static void emit_scores(tcc_emitter *e, backward *b, LLVMValueRef query0, LLVMValueRef row0, LLVMValueRef key0,
                         LLVMValueRef count) {
     const tcc_attention_plan *p = b->r.p;
-    const tcc_attention *a = &p->a;
     LLVMValueRef slot0 = tcc_emit_sub(e, row0, query0);
     tcc_emit_loop rows, columns;
     tcc_attention_panels(e, count, emit_panel, &(panel_of){b, row0, slot0});
