@@ -123,14 +123,19 @@ static void from_memory(const arrays *x, void **memory) {
     }
 }
 
-static int n_made; /* plans whose products are made as `by` says */
+static int64_t rows_of_tiles; /* 0: as the plan decides */
+static int n_made;            /* plans whose products are made as `by` says */
 
 static void make_plan(const tcc_attention *a, tcc_llvm_target *target, tcc_attention_plan *p) {
     tcc_diag diag = {0};
     if (by != TCC_CONTRACT_TILES) target->hw.fma_bf16_tiles = 0;
     if (by == TCC_CONTRACT_FMA) target->hw.fma_bf16_pairs = 0;
     if (by == TCC_CONTRACT_PAIRS) target->hw.fma_bf16_pairs = 2 * target->hw.fma_f32;
-    assert_int_equal(tcc_attention_make_plan(target, a, NULL, &diag, p), TCC_OK);
+    tcc_choice_param rows = {"rows", rows_of_tiles};
+    const tcc_implementation choice = {.name = "attention", .n_params = 1, .params = &rows};
+    tcc_params params = {.diag = &diag, .choice = &choice, .completes = true};
+    assert_int_equal(tcc_attention_make_plan(target, a, rows_of_tiles ? &params : NULL, &diag, p), TCC_OK);
+    tcc_params_clear(&params);
     n_made += p->multiply == by;
 }
 
@@ -300,6 +305,15 @@ static void odd_sizes_and_masks(void **state) {
     check((shape){2, 1, 30, 17, 24, 24, .causal = true, .mask = true}, NULL);
 }
 
+/* A tile of 7 keys begins in a vector of them that a tile of queries sees, and ends in one that it does not see. */
+static void tiles_across_vectors(void **state) {
+    (void)state;
+    rows_of_tiles = 7;
+    check((shape){1, 1, 21, 29, 16, 16, .causal = true}, NULL);
+    check((shape){1, 1, 21, 21, 16, 16, .causal = true}, NULL);
+    rows_of_tiles = 0;
+}
+
 static void several_blocks(void **state) {
     (void)state;
     check((shape){1, 1, 80, 530, 16, 32, .causal = false}, NULL);
@@ -434,6 +448,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_of_one_block),
         cmocka_unit_test(odd_sizes_and_masks),
+        cmocka_unit_test(tiles_across_vectors),
         cmocka_unit_test(several_blocks),
         cmocka_unit_test(narrower_vectors),
         cmocka_unit_test(narrow_operands_are_widened),
