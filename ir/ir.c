@@ -452,6 +452,11 @@ tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old) {
     return rw->map[old->id] = n;
 }
 
+void tcc_rewrite_copy_live(tcc_rewrite *rw) {
+    for (int id = 0; id < rw->from->nodes.count; id++)
+        if (rw->live[id]) tcc_rewrite_copy(rw, rw->from->nodes.data[id]);
+}
+
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out) {
     tcc_graph *to = rw->to;
     for (int i = 0; i < rw->from->outputs.count && !to->table->failed; i++) {
@@ -484,7 +489,6 @@ void tcc_rewrite_abort(tcc_rewrite *rw) {
 tcc_status tcc_graph_copy_live(const tcc_graph *g, tcc_graph **out) {
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, g));
-    for (int id = 0; id < g->nodes.count; id++)
-        if (rw.live[id]) tcc_rewrite_copy(&rw, g->nodes.data[id]);
+    tcc_rewrite_copy_live(&rw);
     return tcc_rewrite_end(&rw, out);
 }

@@ -295,6 +295,8 @@ typedef struct tcc_rewrite {
 tcc_status tcc_rewrite_begin(tcc_rewrite *rw, const tcc_graph *from);
 /* The same op on the mapped operands, with the old origin and marks. */
 tcc_node *tcc_rewrite_copy(tcc_rewrite *rw, const tcc_node *old);
+/* The same of all that is live. */
+void tcc_rewrite_copy_live(tcc_rewrite *rw);
 /* Copies the outputs through the map, and gives the new graph, or frees it when anything went wrong. */
 tcc_status tcc_rewrite_end(tcc_rewrite *rw, tcc_graph **out);
 void tcc_rewrite_abort(tcc_rewrite *rw);

@@ -135,8 +135,7 @@ static tcc_group *map_given(const tcc_rewrite *rw, int count) {
 tcc_status tcc_pass_fuse(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     tcc_rewrite rw;
     TCC_TRY(tcc_rewrite_begin(&rw, in));
-    for (int i = 0; i < in->nodes.count; i++)
-        if (rw.live[i] && !rw.map[i]) tcc_rewrite_copy(&rw, in->nodes.data[i]);
+    tcc_rewrite_copy_live(&rw);
     const int count = in->groups.count && !in->groups.data[0].n_outputs ? in->groups.count : 0;
     const tcc_group *given = map_given(&rw, count);
     tcc_graph *g;
