@@ -6,6 +6,13 @@
 
 #include <string.h>
 
+/* Whether `n` is work on elements that is computed again for the backward pass, and can be stored beside the result of
+ * dot `hero`, index by index: an activation, beside its gradient, which reads the same. */
+static bool is_copy_beside(const tcc_draft *d, const tcc_node *n) {
+    return d->hero->op == TCC_OP_DOT && n->marks & TCC_MARK_REMAT && tcc_fusion_of(n) == TCC_FUSION_POINT &&
+           tcc_same_dims(&n->type, &d->hero->type);
+}
+
 /* POINT work behind a contraction, window or scan, at the index of its result. */
 bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {
     int hero = position_of(s, d->hero);
@@ -25,7 +32,7 @@ bool tcc_draft_check_epilogue(const tcc_draft *d, tcc_draft_scratch *s, const ch
             return fail(reason, "a view of the result");
         else if (full) s->level[i] = TCC_LEVEL_FULL;
         else if (!tcc_draft_loads_table(n, s)) return fail(reason, "a table that the kernel computes itself");
-        if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL)
+        if (d->stored[i] && s->level[i] != TCC_LEVEL_FULL && !is_copy_beside(d, n))
             return fail(reason, "an output that does not depend on the result");
     }
     return true;

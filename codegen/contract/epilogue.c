@@ -5,6 +5,8 @@
 
 #include "ir/support/alloc.h"
 
+#include <string.h>
+
 typedef struct port_cx {
     const tcc_node *hero;
     tcc_affine coordinates[TCC_MAX_RANK];
@@ -48,6 +50,16 @@ static bool follow(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen
     return true;
 }
 
+/* The same of what is stored. What does not depend on the hero has its dims: it is stored beside the result. */
+static bool place(tcc_body *b, const tcc_node *n, const port_cx *cx, bool *seen, tcc_affine *out) {
+    if (follow(b, n, cx, seen, out)) return true;
+    const tcc_type *own = &n->type, *hero = &cx->hero->type;
+    if (own->rank != hero->rank || memcmp(own->dims, hero->dims, sizeof own->dims[0] * (size_t)own->rank) != 0)
+        return false;
+    for (int i = 0; i < own->rank; i++) out[i] = cx->coordinates[i];
+    return true;
+}
+
 static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
     bool *seen = tcc__calloc((size_t)b->n_memo + 1, sizeof *seen);
     if (!seen) {
@@ -55,7 +67,7 @@ static void store(tcc_body *b, const tcc_node *n, const port_cx *cx) {
         return;
     }
     tcc_affine at[TCC_MAX_RANK];
-    if (follow(b, n, cx, seen, at)) {
+    if (place(b, n, cx, seen, at)) {
         const tcc_expr *value = tcc_body_trace(b, n, at);
         tcc_affine position = tcc_affine_expand(b, tcc_affine_linear(b, at, n->type.rank, n->type.dims));
         tcc_store s = {tcc_body_buffer_of(b, n, 0, true), position, value, NULL, .kept = false};
