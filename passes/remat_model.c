@@ -3,6 +3,7 @@
 
 #include "ir/support/alloc.h"
 #include "passes/fuse.h"
+#include "passes/fuse_draft.h"
 #include "passes/group.h"
 #include "passes/launches.h"
 
@@ -12,6 +13,12 @@
 /* Values that are smaller than this part of the peak stay: they would save nothing, and most are statistics of rows,
  * from which much else is computed. */
 static const double small_part = 1.0 / 2000;
+
+/* Of the time by which fuse counts arithmetic, what it takes where predicted times are made. Fuse has cores in mind
+ * that share a few bytes a cycle. A host as predicted has four times their arithmetic for its bandwidth, a GPU about as
+ * much. Times of contractions are predicted for such a device, so that the work of elements must be too: else a
+ * projection is computed again, where an activation's function would save as much at a fraction of the time. */
+static const double arithmetic = 1.0 / 4;
 
 /* -- What the plan says -- */
 
@@ -32,7 +39,9 @@ static void predict_times(tcc_remat_model *m) {
     m->ns_per_byte = traffic_time(g);
     for (int i = 0; i < g->nodes.count; i++) {
         const tcc_node *n = g->nodes.data[i];
-        m->node_ns[i] = tcc_is_leaf(n) ? 0 : tcc_op_cost(n->op) * (double)tcc_type_numel(&n->type) * m->ns_per_byte;
+        m->node_ns[i] = tcc_is_leaf(n)
+                            ? 0
+                            : arithmetic * tcc_op_cost(n->op) * (double)tcc_type_numel(&n->type) * m->ns_per_byte;
     }
     for (int t = 0; t < g->groups.count; t++) {
         const tcc_group *group = &g->groups.data[t];
@@ -42,6 +51,17 @@ static void predict_times(tcc_remat_model *m) {
 }
 
 static bool is_late_group(const tcc_remat_model *m, int t) { return m->plan.start[t] > m->plan.peak_moment; }
+
+/* Values that a late dot's group reads at the index of its result: what leads to them from a kept value is computed in
+ * that kernel, which waits for its products anyway. */
+static void mark_beside(tcc_remat_model *m, int t) {
+    const tcc_group *group = &m->g->groups.data[t];
+    for (int i = 0; i < group->n_nodes && group->hero->op == TCC_OP_DOT; i++)
+        for (int k = 0; k < group->nodes[i]->n_operands && tcc_fusion_of(group->nodes[i]) == TCC_FUSION_POINT; k++) {
+            const tcc_node *x = group->nodes[i]->operands[k];
+            m->beside[x->id] |= !tcc_group_has(group, x) && tcc_same_dims(&x->type, &group->hero->type);
+        }
+}
 
 /* A node is late where no group before evaluates it. */
 static void mark_late(tcc_remat_model *m) {
@@ -138,6 +158,28 @@ static int64_t add_followers(tcc_remat_model *m, const tcc_group *group, const t
     return bytes;
 }
 
+/* The followers of `extra` and what leads to them take no time if one of them is read beside a product, where the
+ * others are stored too. */
+static void hide_followers(tcc_remat_model *m, const tcc_group *group, const tcc_node *extra, int first) {
+    bool beside = false;
+    int waiting = 0;
+    for (int i = first; i < m->followers.count; i++)
+        beside |= m->beside[m->plan.values.data[m->followers.data[i]].node->id];
+    m->stamp++;
+    for (int i = first; i < m->followers.count && beside; i++)
+        m->stack[waiting++] = m->plan.values.data[m->followers.data[i]].node;
+    while (waiting) {
+        const tcc_node *n = m->stack[--waiting];
+        m->hidden[n->id] = true;
+        for (int k = 0; k < n->n_operands; k++) {
+            const tcc_node *x = n->operands[k];
+            if (x == extra || m->mark[x->id] == m->stamp || !tcc_group_has(group, x)) continue;
+            m->mark[x->id] = m->stamp;
+            m->stack[waiting++] = x;
+        }
+    }
+}
+
 /* Of a group with a hero, the value behind it by which most is saved, if it is kept instead of what follows from it. Of
  * equals the last, which is nearest to those. */
 static bool add_extra(tcc_remat_model *m, int t) {
@@ -157,6 +199,7 @@ static bool add_extra(tcc_remat_model *m, int t) {
     }
     if (!best || !ok) return ok;
     add_followers(m, group, best, &ok);
+    hide_followers(m, group, best, first);
     const tcc_plan_value value = {(tcc_node *)best, t, -1, 0, tcc_plan_size(best), moment, moment};
     m->value_of[best->id] = m->plan.values.count;
     m->lives[m->plan.values.count] = (tcc_remat_life){
@@ -182,6 +225,8 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     m->value_of = tcc__malloc(sizeof *m->value_of * nodes);
     m->stored = tcc__calloc(nodes, sizeof *m->stored);
     m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
+    m->beside = tcc__calloc(nodes, sizeof *m->beside);
+    m->hidden = tcc__calloc(nodes, sizeof *m->hidden);
     m->lives = tcc__malloc(sizeof *m->lives * values);
     m->again = tcc__calloc(nodes, sizeof *m->again);
     m->kept = tcc__calloc(nodes, sizeof *m->kept);
@@ -192,8 +237,8 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     m->profile = tcc__malloc(sizeof *m->profile * ((size_t)m->moments + 2));
     m->mark = tcc__calloc(nodes, sizeof *m->mark);
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
-    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->lives || !m->again || !m->kept || !m->stale ||
-        !m->when || !m->needed || !m->last || !m->profile || !m->mark || !m->stack) {
+    if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->hidden || !m->lives || !m->again ||
+        !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile || !m->mark || !m->stack) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -201,6 +246,8 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     mark_late(m);
     read_lives(m);
     predict_times(m);
+    for (int t = 0; t < planned->groups.count; t++)
+        if (is_late_group(m, t)) mark_beside(m, t);
     if (!add_extras(m)) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
@@ -214,6 +261,8 @@ void tcc_remat_model_free(tcc_remat_model *m) {
                             m->when, m->needed,   m->last,   m->profile, m->mark,  m->stack};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
     tcc__free(m->kept);
+    tcc__free(m->beside);
+    tcc__free(m->hidden);
     tcc_vec_free(&m->followers);
     tcc_plan_free(&m->plan);
     *m = (tcc_remat_model){0};
@@ -278,8 +327,8 @@ static void find_moments(tcc_remat_model *m) {
     for (int i = g->nodes.count - 1; i >= 0; i--) {
         const tcc_node *n = g->nodes.data[i];
         if (m->when[i] == INT_MAX) continue;
-        m->added_ns += m->node_ns[i];
-        if (m->again[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+        if (!m->hidden[i]) m->added_ns += m->node_ns[i];
+        if (m->again[i] && !m->hidden[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
             if (tcc_remat_available(m, x)) need(m, x, m->when[i]);
@@ -349,18 +398,18 @@ double tcc_remat_cost(tcc_remat_model *m, const int *values, int count) {
         if (m->again[n->id]) continue;
         m->mark[n->id] = m->stamp;
         m->stack[waiting++] = n;
-        ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+        if (!m->hidden[n->id]) ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
     }
     while (waiting) {
         const tcc_node *n = m->stack[--waiting];
-        ns += m->node_ns[n->id];
+        if (!m->hidden[n->id]) ns += m->node_ns[n->id];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
             if (m->mark[x->id] == m->stamp) continue;
             m->mark[x->id] = m->stamp;
             if (!tcc_remat_available(m, x)) {
                 if (m->when[x->id] == INT_MAX) m->stack[waiting++] = x;
-            } else if (x->op != TCC_OP_CONSTANT) {
+            } else if (x->op != TCC_OP_CONSTANT && !m->hidden[n->id]) {
                 ns += m->ns_per_byte * (double)tcc_type_bytes(&x->type);
             }
         }

@@ -35,6 +35,8 @@ typedef struct tcc_remat_model {
     int *value_of;         /* by node: index in plan.values; -1: it is not in the arena */
     bool *stored;          /* by node: some group stores it */
     double *node_ns;       /* by node: time to evaluate it once more, where it is not loaded */
+    bool *beside;          /* by node: a late dot's group reads it at the index of its result */
+    bool *hidden;          /* by node: computed again beside a late dot, which hides the time that this takes */
     double ns_per_byte;    /* of traffic */
     tcc_remat_life *lives; /* by value */
     tcc_vec(int) followers;
