@@ -43,7 +43,9 @@ static int64_t device_bytes(const tcc_model *m) {
 }
 
 const tcc_remat_spec *tcc__model_remat(tcc_model *m, bool train) {
-    if (!train || (!m->remat.segments && m->remat.budget == TCC_BUDGET_NONE)) return NULL;
+    const bool asked = m->remat.segments || m->remat.budget != TCC_BUDGET_NONE;
+    const bool keeps = m->options.checkpointing == TCC_CHECKPOINTING_NONE || m->options.mode == TCC_MODE_EAGER;
+    if (!train || (!asked && keeps)) return NULL;
     if (m->budget_of_device && !m->remat.bytes &&
         m->remat.budget == TCC_BUDGET_BYTES) { /* once, so that all programs of the model have the same budget */
         m->remat.bytes = device_bytes(m);

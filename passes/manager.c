@@ -60,7 +60,8 @@ static tcc_status run_pass(tcc_pass_cx *cx, const tcc_manager_options *manager, 
     }
     if (status == TCC_OK && manager && manager->dump_dir)
         status = tcc_dump_graph(new, manager->dump_dir, number, pass->name, cx->diag);
-    if (status == TCC_OK && manager && manager->dump_dir && id == TCC_PASS_REMAT && cx->options->remat->report)
+    if (status == TCC_OK && manager && manager->dump_dir && id == TCC_PASS_REMAT && cx->options->remat->report &&
+        cx->options->remat->report->frontier.count)
         status = tcc_dump_remat(cx->options->remat->report, manager->dump_dir, number, pass->name, cx->diag);
     if (status == TCC_OK && manager && manager->after)
         status = manager->after(manager->after_user, pass->name, old, new);

@@ -96,6 +96,11 @@ static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *r
     tcc_graph *planned;
     tcc_remat_model model;
     TCC_TRY(cx->plan(cx, g, &planned));
+    const tcc_remat_spec *spec = cx->options->remat;
+    if (spec->budget == TCC_BUDGET_NONE && !spec->segments && tcc_remat_is_small(planned)) {
+        tcc_graph_destroy(planned);
+        return copy_live(g, out);
+    }
     tcc_status status = tcc_remat_model_create(planned, cx->diag, &model);
     if (status == TCC_OK) {
         status = choose(cx, g, planned, &model, report, out);

@@ -10,6 +10,11 @@
 
 enum { MOST_PLANS = 9 }; /* what the search may take of compile time */
 
+/* The part of the step's predicted time that is given for memory without being asked. It is too little to be measured;
+ * and it is enough to compute the results of most norms of a transformer again, beside the norms' gradients, which read
+ * the same, and of activations in products' kernels, which takes no time of its own. */
+static const double free_share = 1.0 / 200;
+
 /* -- The parts of a step's memory -- */
 
 static int64_t fixed_bytes(const tcc_graph *g) {
@@ -50,6 +55,21 @@ static tcc_status list_points(tcc_remat_choice *c) {
     return ok ? TCC_OK : tcc_enomem(c->cx->diag);
 }
 
+bool tcc_remat_is_small(const tcc_graph *planned) {
+    static const int64_t least_bytes = 1 << 24; /* what is smaller lies in caches */
+    return planned->arena_bytes < least_bytes;
+}
+
+/* The last point that costs next to nothing by the model; 0: there is none. */
+static int free_point(const tcc_remat_choice *c) {
+    const double most = free_share * (double)c->report->step_ns;
+    int point = 0;
+    if (tcc_remat_is_small(c->planned)) return 0;
+    while (point + 1 < c->report->frontier.count && (double)c->report->frontier.data[point + 1].estimated_ns <= most)
+        point++;
+    return point;
+}
+
 /* Makes a point the set at hand. */
 static void set_point(tcc_remat_choice *c, int point) {
     tcc_remat_make_moves(c->model, &c->moves, c->ends.data[point]);
@@ -84,6 +104,18 @@ static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
 
 /* -- Which point -- */
 
+/* Whether or not there is a budget, what is nearly free is computed again. Segments are the user's own choice of
+ * that. */
+static tcc_status take_free(tcc_remat_choice *c) {
+    const int point = c->spec->segments ? 0 : free_point(c);
+    int64_t peak;
+    if (!point) return TCC_OK;
+    TCC_TRY(plan_point(c, point, &peak));
+    const tcc_remat_point *none = &c->report->frontier.data[0], *p = &c->report->frontier.data[point];
+    if (p->peak < none->peak && (double)p->added_ns <= free_share * (double)c->report->step_ns) c->marked = point;
+    return TCC_OK;
+}
+
 /* The point with the smallest peak, of some from the end to the beginning. */
 static tcc_status find_least(tcc_remat_choice *c, int *point) {
     enum { PARTS = 8 };
@@ -91,7 +123,7 @@ static tcc_status find_least(tcc_remat_choice *c, int *point) {
     int64_t peak;
     for (int part = PARTS; part >= 0 && c->plans < MOST_PLANS; part--)
         TCC_TRY(plan_point(c, c->marked + (int)((int64_t)more * part / PARTS), &peak));
-    *point = c->least < c->marked ? c->marked : c->least; /* what the user marked is computed again in any case */
+    *point = c->least < c->marked ? c->marked : c->least; /* what is computed again in any case */
     return TCC_OK;
 }
 
@@ -198,6 +230,7 @@ tcc_status tcc_remat_choose(tcc_remat_choice *c) {
     c->report->fixed_bytes = fixed_bytes(c->g);
     c->report->step_ns = predicted_ns(c->planned);
     TCC_TRY(list_points(c));
+    TCC_TRY(take_free(c));
     TCC_TRY(choose_point(c, &c->report->taken));
     set_point(c, c->report->taken);
     return TCC_OK;

@@ -16,13 +16,15 @@ typedef struct tcc_remat_choice {
     tcc_remat_model *model;   /* of `planned` */
     tcc_remat_moves moves;
     tcc_vec(int) ends; /* by point of the frontier: how many moves lead there */
-    int marked;        /* the point that the user's segments ask for at least */
+    int marked;        /* the point to begin with: the user's segments, or what is nearly free */
     tcc_remat_report *report;
     int plans;             /* how many points were planned */
     tcc_graph *least_plan; /* of those, the one with the smallest peak, and */
     int least;             /* its point */
 } tcc_remat_choice;
 
+/* Whether the step takes so little memory that none is saved unless it is asked for. */
+bool tcc_remat_is_small(const tcc_graph *planned);
 /* Makes the moves and the frontier, and the chosen point the set at hand of the model. Errors: TCC_ENOMEM for a budget
  * that cannot be met, which says what the smallest peak is and what is alive then. */
 tcc_status tcc_remat_choose(tcc_remat_choice *c);

@@ -30,7 +30,10 @@ static void add_ms(tcc_strbuf *b, int width, int64_t ns) {
 static void print_budget(tcc_strbuf *b, const tcc_remat_spec *spec, const tcc_remat_report *r) {
     tcc_strbuf_add(b, "memory budget: ");
     switch (spec->budget) {
-    case TCC_BUDGET_NONE: tcc_strbuf_add(b, "none; the model's segments are computed again\n"); return;
+    case TCC_BUDGET_NONE:
+        tcc_strbuf_printf(b, "none; %s computed again\n",
+                          spec->segments ? "the model's segments are" : "what costs next to no time is");
+        return;
     case TCC_BUDGET_LEAST: tcc_strbuf_add(b, "as little as possible"); break;
     case TCC_BUDGET_BYTES:
         add_bytes(b, 0, spec->bytes);

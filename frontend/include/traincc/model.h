@@ -47,8 +47,8 @@ typedef enum tcc_mixed_precision { TCC_MIXED_NONE, TCC_MIXED_BF16, TCC_MIXED_FP1
 /* What of the forward pass is computed again for the backward pass instead of kept (Chen et al. 2016). It never changes
  * a bit of a result. */
 typedef enum tcc_checkpointing {
-    TCC_CHECKPOINTING_AUTO,     /* what meets the budget at the least added time; nothing without a budget */
-    TCC_CHECKPOINTING_NONE,     /* nothing */
+    TCC_CHECKPOINTING_AUTO, /* what meets the budget at the least added time; without one, what costs next to none */
+    TCC_CHECKPOINTING_NONE,     /* nothing: what is cheapest in time */
     TCC_CHECKPOINTING_SEGMENTS, /* all that lies in tcc_checkpoint_segment (nn.h), and more if a budget asks for it */
 } tcc_checkpointing;
 
