@@ -99,7 +99,7 @@ static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *r
     const tcc_remat_spec *spec = cx->options->remat;
     if (spec->budget == TCC_BUDGET_NONE && !spec->segments && tcc_remat_is_small(planned)) {
         tcc_graph_destroy(planned);
-        return copy_live(g, out);
+        return tcc_graph_copy_live(g, out);
     }
     tcc_status status = tcc_remat_model_create(planned, cx->diag, &model);
     if (status == TCC_OK) {
