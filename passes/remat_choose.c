@@ -10,9 +10,9 @@
 
 enum { MOST_PLANS = 9 }; /* what the search may take of compile time */
 
-/* The part of the step's predicted time that is given for memory without being asked: 0.8 % of the measured time
- * of a GPT of 10 million parameters. It is enough to compute the results of most norms of a transformer again, beside the norms' gradients, which read
- * the same, and of activations in products' kernels, which wait for their products anyway. */
+/* The part of the step's predicted time that is given for memory without being asked: 0.8 % of the measured time of a
+ * GPT of 10 million parameters. It is enough to compute the results of most norms of a transformer again, beside the
+ * norms' gradients, which read the same, and of activations in products' kernels, which wait for their products. */
 static const double free_share = 1.0 / 200;
 
 /* -- The parts of a step's memory -- */
