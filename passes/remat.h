@@ -9,7 +9,7 @@
 typedef enum tcc_budget_kind {
     TCC_BUDGET_NONE,  /* only what costs next to no time is computed again */
     TCC_BUDGET_BYTES, /* of all memory of a step: the arena, parameters, states, batch and outputs */
-    TCC_BUDGET_SHARE, /* of the arena that the step takes without a budget */
+    TCC_BUDGET_SHARE, /* of the arena of the step in which nothing is computed again */
     TCC_BUDGET_LEAST, /* the smallest peak that is found */
 } tcc_budget_kind;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * The groups that the step had when it was planned without computing anything again, for the graph that computes values
  * again. Fuse starts from them (fuse_given.c), and select keeps of their choices what a sum's order follows from. So
- * each sum adds up in the order that it has without a budget, and training gives the same bits. */
+ * each sum adds up in the order that it has there, and training gives the same bits. */
 #ifndef TCC_PASSES_REMAT_GROUPS_H
 #define TCC_PASSES_REMAT_GROUPS_H
 

@@ -70,13 +70,14 @@ static int64_t batch_bytes(const tcc_array *batch) {
 }
 
 /* One model on one target: a row of the table. `budget` may be NULL. Returns the bytes of the arena. */
-static int64_t check_model(const bench_model *c, int target, const char *budget) {
+static int64_t check_model(const bench_model *c, int target, const char *budget, tcc_checkpointing checkpointing) {
     setenv("TCC_LIBRARIES", targets[target].libraries, 1);
     tcc_context *cx;
     tcc_model *m;
     tcc_array batch[2];
     tcc_program_info info = {0};
     tcc_model_options options = {.size = sizeof options,
+                                 .checkpointing = checkpointing,
                                  .seed = 1,
                                  .optimizer = c->optimizer,
                                  .device = targets[target].device,
@@ -115,7 +116,8 @@ static void planned_is_allocated(void **state) {
     static const char *const models[] = {"mlp", "mnist_cnn", "char_gpt"};
     heading();
     for (int i = 0; i < (int)(sizeof models / sizeof models[0]); i++)
-        for (int target = 0; target < TARGETS; target++) check_model(bench_model_find(models[i]), target, NULL);
+        for (int target = 0; target < TARGETS; target++)
+            check_model(bench_model_find(models[i]), target, NULL, TCC_CHECKPOINTING_AUTO);
 }
 
 /* On the GPU alone: nothing runs, so that what is allocated there is never touched. */
@@ -124,7 +126,8 @@ static void planned_is_allocated_for_large_models(void **state) {
     static const char *const models[] = {"resnet50", "gpt2_1024"};
     heading();
     for (int i = 0; i < (int)(sizeof models / sizeof models[0]); i++)
-        for (int target = 1; target < TARGETS; target++) check_model(bench_model_find(models[i]), target, NULL);
+        for (int target = 1; target < TARGETS; target++)
+            check_model(bench_model_find(models[i]), target, NULL, TCC_CHECKPOINTING_AUTO);
 }
 
 static void planned_is_allocated_with_a_budget(void **state) {
@@ -132,7 +135,8 @@ static void planned_is_allocated_with_a_budget(void **state) {
     const bench_model *c = bench_model_find("char_gpt");
     heading();
     for (int target = 0; target < TARGETS; target++) {
-        const int64_t all = check_model(c, target, NULL), half = check_model(c, target, "50%");
+        const int64_t all = check_model(c, target, NULL, TCC_CHECKPOINTING_NONE),
+                      half = check_model(c, target, "50%", TCC_CHECKPOINTING_AUTO);
         if (half > all / 2) fail_msg("%lld bytes of %lld with half of them", (long long)half, (long long)all);
     }
 }
@@ -143,7 +147,8 @@ int main(int argc, char **argv) {
         heading();
         for (int i = 1; i < argc; i++)
             for (int target = 0; target < TARGETS && bench_model_find(argv[i]); target++)
-                check_model(bench_model_find(argv[i]), target, getenv("TCC_BENCH_MEMORY_BUDGET"));
+                check_model(bench_model_find(argv[i]), target, getenv("TCC_BENCH_MEMORY_BUDGET"),
+                            TCC_CHECKPOINTING_AUTO);
         return 0;
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(planned_is_allocated),

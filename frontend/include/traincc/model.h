@@ -106,7 +106,7 @@ typedef struct tcc_model_options {
     tcc_checkpointing checkpointing;
     /* What a training step may take of memory, planned before it runs:
      *     "1.5GiB", "800MB", "123456789"  bytes of all its memory: parameters, states, batch, outputs, activations
-     *     "50%"                           this share of the activation memory that it takes without a budget
+     *     "50%"                           this share of the activation memory of TCC_CHECKPOINTING_NONE
      *     "min"                           as little as it can
      *     "auto"                          what the device has free when the first program is compiled
      *     "none", or NULL                 no budget
