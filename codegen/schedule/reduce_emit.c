@@ -120,6 +120,23 @@ static void emit_steps(tcc_body_run *r, sweep_cx *s, LLVMValueRef *carry, int n_
     }
 }
 
+/* What is left of a row, less than a vector. Returns the mask of the lanes that exist. */
+static LLVMValueRef emit_rest(tcc_body_run *r, const sweep_cx *s, LLVMValueRef end, LLVMValueRef to,
+                              LLVMValueRef *carry) {
+    const tcc_reduce *p = s->p;
+    const int var = p->reduced[p->n_reduced - 1];
+    LLVMValueRef mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
+    r->lane_var = var;
+    r->lanes = p->lanes;
+    tcc_body_enter(r, var, end);
+    emit_inside(r, s, carry);
+    tcc_body_leave(r, var);
+    r->mask = NULL;
+    r->lane_var = -1;
+    r->lanes = 1;
+    return mask;
+}
+
 /* The lane loop of a row: whole vectors, then what is left under a mask. */
 static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVMValueRef to, bool whole,
                      LLVMValueRef *carry, int n_carry) {
@@ -144,15 +161,10 @@ static void emit_row(tcc_body_run *r, const sweep_cx *s, LLVMValueRef from, LLVM
     tcc_body_leave(r, var);
     tcc_emit_loop_end(e, &loop, carry);
     memcpy(carry, loop.carry, sizeof *carry * (size_t)n_carry);
-    if (peel) {
-        r->mask = tcc_emit_mask(e, p->lanes, tcc_emit_sub(e, to, end));
-        tcc_body_enter(r, var, end);
-        emit_inside(r, s, carry);
-        tcc_body_leave(r, var);
-    }
     r->mask = NULL;
     r->lane_var = -1;
     r->lanes = 1;
+    if (peel) emit_rest(r, s, end, to, carry);
 }
 
 /* The number of a segment's steps in the lanes that exist. */
@@ -183,23 +195,6 @@ static void end_segment(tcc_body_run *r, const sweep_cx *s, LLVMValueRef *carry,
         LLVMValueRef *state = &carry[TCC_MOMENT_STATE * i];
         tcc_moment_settle(r->e, state, &inner[n], count_lanes(r, steps, LLVMTypeOf(state[0]), mask));
     }
-}
-
-/* What is left of a row, less than a vector. Returns the mask of the lanes that exist. */
-static LLVMValueRef emit_rest(tcc_body_run *r, const sweep_cx *s, LLVMValueRef end, LLVMValueRef to,
-                              LLVMValueRef *carry) {
-    const tcc_reduce *p = s->p;
-    const int var = p->reduced[p->n_reduced - 1];
-    LLVMValueRef mask = r->mask = tcc_emit_mask(r->e, p->lanes, tcc_emit_sub(r->e, to, end));
-    r->lane_var = var;
-    r->lanes = p->lanes;
-    tcc_body_enter(r, var, end);
-    emit_inside(r, s, carry);
-    tcc_body_leave(r, var);
-    r->mask = NULL;
-    r->lane_var = -1;
-    r->lanes = 1;
-    return mask;
 }
 
 /* -- Long sums are cut into runs of no more than TCC_CHAIN_TERMS terms, whose sums are then added up. -- */
