@@ -68,7 +68,10 @@ tcc_status tcc_builder_place_values(tcc_builder *b) {
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *output = &g->outputs.data[i];
         b->output_binding[i] = -1;
-        if (output->alias >= 0) continue;
+        if (output->alias >= 0) {
+            p->bindings[output->alias].written = true;
+            continue;
+        }
         b->output_binding[i] = p->n_bindings;
         const char *name = tcc_builder_keep(b, output->name, strlen(output->name) + 1);
         if (!name) return tcc_enomem(b->diag);

@@ -18,6 +18,7 @@
 #include "ir/support/dtype.h"
 #include "ir/support/role.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum tcc_space { TCC_SPACE_ARENA, TCC_SPACE_BINDING, TCC_SPACE_CONST } tcc_space;
@@ -38,6 +39,7 @@ typedef struct tcc_binding {
      * again whenever the host writes that one. */
     double begin;
     const char *copy_of; /* NULL: no copy */
+    bool written;        /* PARAM, STATE: a run gives it its next value */
 } tcc_binding;
 
 /* A host kernel runs the work items [begin, end) of one instance.

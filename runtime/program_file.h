@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT
- * Programs as bytes: for the cache, and for a runtime without a compiler.
- *
- * Layout: a header (magic, version, size, CRC-32 of the rest), then the program's fields in order, integers
- * little-endian. The format is that of one version of ours: another version's bytes are refused, never guessed at. */
+ * Programs as bytes, sealed (stream.h): for the cache, and for a runtime without a compiler. */
 #ifndef TCC_RUNTIME_PROGRAM_FILE_H
 #define TCC_RUNTIME_PROGRAM_FILE_H
 
 #include "codegen/program.h"
 
-enum { TCC_PROGRAM_FILE_VERSION = 6 };
+enum { TCC_PROGRAM_FILE_VERSION = 7 };
 
 /* The program's bytes, which the caller frees with tcc__free. Errors: TCC_ENOMEM, TCC_EFORMAT (the program is
  * malformed). */

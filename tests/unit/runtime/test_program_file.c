@@ -83,6 +83,7 @@ static void check_bindings(const tcc_binding *bindings, int count, const char *e
         for (int i = 0; i < count; i++) {
             const tcc_binding *b = &back->bindings[SAMPLE_BINDINGS + i];
             assert_true(b->begin == bindings[i].begin);
+            assert_int_equal(b->written, bindings[i].written);
             if (bindings[i].copy_of) assert_string_equal(b->copy_of, bindings[i].copy_of);
             else assert_null(b->copy_of);
         }
@@ -97,7 +98,7 @@ static void test_how_states_begin(void **state) {
     const tcc_type f32 = {TCC_F32, 1, {4}}, bf16 = {TCC_BF16, 1, {4}}, other = {TCC_BF16, 1, {5}};
     const tcc_binding w = {.name = "weight", .role = TCC_ROLE_PARAM, .type = f32},
                       low = {.name = "low", .role = TCC_ROLE_STATE, .type = bf16, .copy_of = "weight"},
-                      scale = {.name = "scale", .role = TCC_ROLE_STATE, .type = f32, .begin = 65536};
+                      scale = {.name = "scale", .role = TCC_ROLE_STATE, .type = f32, .begin = 65536, .written = true};
     tcc_binding bad = low;
     check_bindings((tcc_binding[]){w, low, scale}, 3, NULL);
     check_bindings((tcc_binding[]){low, w}, 2, "program 'test': binding 'low' cannot begin as it says");
