@@ -11,17 +11,17 @@ tcc_status tcc__model_read_budget(tcc_model *m) {
     if ((unsigned)checkpointing > TCC_CHECKPOINTING_SEGMENTS)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                          "checkpointing: %d is none of TCC_CHECKPOINTING_AUTO, _NONE, _SEGMENTS", (int)checkpointing);
-    m->remat = (tcc_remat_spec){.segments = checkpointing == TCC_CHECKPOINTING_SEGMENTS};
-    if (text && !tcc_budget_parse(text, &m->remat, &m->budget_of_device))
+    m->making->remat = (tcc_remat_spec){.segments = checkpointing == TCC_CHECKPOINTING_SEGMENTS};
+    if (text && !tcc_budget_parse(text, &m->making->remat, &m->making->budget_of_device))
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "memory_budget \"%s\": must be %s", text, tcc_budget_forms);
-    if (checkpointing == TCC_CHECKPOINTING_NONE && m->budget_of_device)
-        m->remat.budget = TCC_BUDGET_NONE; /* the device's memory is the limit in any case */
-    if (checkpointing == TCC_CHECKPOINTING_NONE && m->remat.budget != TCC_BUDGET_NONE)
+    if (checkpointing == TCC_CHECKPOINTING_NONE && m->making->budget_of_device)
+        m->making->remat.budget = TCC_BUDGET_NONE; /* the device's memory is the limit in any case */
+    if (checkpointing == TCC_CHECKPOINTING_NONE && m->making->remat.budget != TCC_BUDGET_NONE)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                          "memory_budget \"%s\" with TCC_CHECKPOINTING_NONE: then nothing may be computed again to meet "
                          "it; leave checkpointing at TCC_CHECKPOINTING_AUTO, or give no budget",
                          text);
-    if (m->budget_of_device && m->options.arch)
+    if (m->making->budget_of_device && m->options.arch)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
                          "memory_budget \"%s\" asks what the device has free, and with `arch` there is no device; give "
                          "its memory, as in \"80GiB\"",
@@ -43,15 +43,16 @@ static int64_t device_bytes(const tcc_model *m) {
 }
 
 const tcc_remat_spec *tcc__model_remat(tcc_model *m, bool train) {
-    const bool asked = m->remat.segments || m->remat.budget != TCC_BUDGET_NONE;
+    const bool asked = m->making->remat.segments || m->making->remat.budget != TCC_BUDGET_NONE;
     const bool keeps = m->options.checkpointing == TCC_CHECKPOINTING_NONE || m->options.mode == TCC_MODE_EAGER;
     if (!train || (!asked && keeps)) return NULL;
-    if (m->budget_of_device && !m->remat.bytes &&
-        m->remat.budget == TCC_BUDGET_BYTES) { /* once, so that all programs of the model have the same budget */
-        m->remat.bytes = device_bytes(m);
-        if (!m->remat.bytes) m->remat.budget = TCC_BUDGET_NONE;
+    if (m->making->budget_of_device && !m->making->remat.bytes &&
+        m->making->remat.budget ==
+            TCC_BUDGET_BYTES) { /* once, so that all programs of the model have the same budget */
+        m->making->remat.bytes = device_bytes(m);
+        if (!m->making->remat.bytes) m->making->remat.budget = TCC_BUDGET_NONE;
     }
-    return &m->remat;
+    return &m->making->remat;
 }
 
 bool tcc_is_memory_budget(const char *text) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * What a compiled program is, in numbers and in text. */
+ * How a program was made, in text; frontend/run/report.c has what it is. */
 #include "compile.h"
 
 #include "passes/plan.h"
 #include "passes/remat_print.h"
-#include "runtime/profile.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -13,51 +12,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static tcc_status need_program(tcc_model *m, tcc_compiled **out) {
-    *out = m->last;
-    if (m->last) return TCC_OK;
-    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                     "nothing is compiled yet: call tcc_model_compile or run a batch");
-}
+/* -- Texts that are kept with the program -- */
 
-tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
-    tcc_diag_begin(&m->cx->diag);
-    tcc_compiled *c;
-    TCC_TRY(need_program(m, &c));
-    const tcc_program *p = c->program;
-    *out = (tcc_program_info){.programs = m->programs.count,
-                              .compile_seconds = c->total_seconds,
-                              .arena_bytes = p->arena_bytes,
-                              .kernels = p->n_kernels,
-                              .steps = p->n_steps};
-    int64_t others = 0;
-    for (int i = 0; i < p->n_bindings; i++) {
-        int64_t bytes = tcc_type_bytes(&p->bindings[i].type);
-        if (p->bindings[i].role == TCC_ROLE_PARAM) out->param_bytes += bytes;
-        else if (p->bindings[i].role == TCC_ROLE_STATE) out->state_bytes += bytes;
-        else others += bytes;
-    }
-    out->peak_bytes = out->arena_bytes + out->param_bytes + out->state_bytes + others;
-    for (int i = 0; i < p->n_steps; i++) {
-        out->flop += p->steps[i].flop;
-        out->bytes += p->steps[i].bytes;
-    }
-    return TCC_OK;
-}
-
-/* -- Reports: one function a kind of report, in one table -- */
-
-static tcc_status report_tir(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
-    (void)m;
-    tcc_graph_print(b, c->graph, (tcc_print_options){.locs = true});
-    return TCC_OK;
-}
-
-static tcc_status report_passes(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+static tcc_status write_passes(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     (void)m;
     tcc_strbuf_printf(b, "%-14s %10s %8s %8s\n", "pass", "ms", "before", "after");
-    for (int i = 0; i < c->passes.passes.count; i++) {
-        const tcc_pass_report *r = &c->passes.passes.data[i];
+    for (int i = 0; i < c->made->passes.passes.count; i++) {
+        const tcc_pass_report *r = &c->made->passes.passes.data[i];
         tcc_strbuf_printf(b, "%-14s %10.2f %8d %8d%s\n", r->pass, r->milliseconds, r->nodes_before, r->nodes_after,
                           r->changed ? "" : "  (unchanged)");
     }
@@ -66,27 +27,40 @@ static tcc_status report_passes(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     return TCC_OK;
 }
 
-static tcc_status report_remat(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
-    if (c->remat.frontier.count) tcc_remat_print(b, &m->remat, &c->remat);
+static tcc_status write_remat(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    if (c->made->remat.frontier.count) tcc_remat_print(b, &m->making->remat, &c->made->remat);
     return TCC_OK;
 }
 
-static tcc_status report_memory(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+static tcc_status write_memory(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     tcc_plan plan;
-    TCC_TRY(report_remat(m, c, b));
-    if (c->remat.frontier.count) tcc_strbuf_add(b, "\n");
-    TCC_TRY(tcc_plan_read(c->graph, &plan, &m->cx->diag));
-    tcc_plan_print(b, c->graph, &plan);
+    TCC_TRY(write_remat(m, c, b));
+    if (c->made->remat.frontier.count) tcc_strbuf_add(b, "\n");
+    TCC_TRY(tcc_plan_read(c->made->graph, &plan, &m->cx->diag));
+    tcc_plan_print(b, c->made->graph, &plan);
     tcc_plan_free(&plan);
     return TCC_OK;
 }
 
-static tcc_status report_kernels(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
-    tcc_roofline roofline;
-    bool measured = m->profile;
-    TCC_TRY(tcc__model_need_device(m));
-    if (measured) TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
-    return tcc_profile_print(c->exec, &m->cx->diag, measured ? &roofline : NULL, b);
+tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which) {
+    static tcc_status (*const writers[TCC_TEXTS])(tcc_model *, tcc_compiled *, tcc_strbuf *) = {
+        [TCC_TEXT_PASSES] = write_passes, [TCC_TEXT_MEMORY] = write_memory, [TCC_TEXT_REMAT] = write_remat};
+    if (c->text[which]) return TCC_OK;
+    tcc_strbuf text = {0};
+    tcc_status status = writers[which](m, c, &text);
+    if (status == TCC_OK &&
+        (text.failed || !(c->text[which] = tcc_arena_strdup(&c->arena, text.text ? text.text : ""))))
+        status = tcc_enomem(&m->cx->diag);
+    tcc_strbuf_free(&text);
+    return status;
+}
+
+/* -- Reports of the graph and its kernels -- */
+
+static tcc_status report_tir(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    (void)m;
+    tcc_graph_print(b, c->made->graph, (tcc_print_options){.locs = true});
+    return TCC_OK;
 }
 
 /* -- The kernels as text: generated once more, into a folder that lives as long as the call -- */
@@ -128,71 +102,29 @@ static tcc_status report_code(tcc_model *m, const tcc_compiled *c, const char *e
     if (length >= PATH_MAX || !mkdtemp(folder))
         return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", folder, strerror(errno));
     tcc_program *program = NULL;
-    tcc_status status = tcc__model_codegen(m, c->graph, folder, &program);
+    tcc_status status = tcc__model_codegen(m, c->made->graph, folder, &program);
     tcc_status taken = take_folder(folder, c->program->name, ending, b, diag);
     tcc_program_destroy(program);
     return status == TCC_OK ? taken : status;
 }
 
 static tcc_status report_llvm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { return report_code(m, c, "ll", b); }
-
-static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
-    const tcc_program *p = c->program;
-    if (p->target != TCC_TARGET_CUDA)
-        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the program is for %s: only one for a GPU has PTX",
-                         m->device_name);
-    for (int i = 0; i < p->n_modules; i++) tcc_strbuf_add(b, p->modules[i].code);
-    return TCC_OK;
-}
-
-static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
-    return c->program->target == TCC_TARGET_CUDA ? report_ptx(m, c, b) : report_code(m, c, "s", b);
-}
+static tcc_status report_asm(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) { return report_code(m, c, "s", b); }
 
 static tcc_status report_verify(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     (void)c;
-    if (!m->verified)
+    if (!m->making->verified)
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "nothing was verified yet: call tcc_model_verify");
-    tcc_strbuf_add(b, m->verified);
+    tcc_strbuf_add(b, m->making->verified);
     return TCC_OK;
 }
 
-static const struct {
-    const char *name;
-    bool needs_program;
-    tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
-} reports[] = {{"tir", true, report_tir},     {"passes", true, report_passes},   {"memory", true, report_memory},
-               {"remat", true, report_remat}, {"kernels", true, report_kernels}, {"llvm", true, report_llvm},
-               {"asm", true, report_asm},     {"ptx", true, report_ptx},         {"verify", false, report_verify}};
-enum { REPORT_COUNT = sizeof reports / sizeof reports[0] };
-
-tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
-    tcc_diag_begin(&m->cx->diag);
-    tcc_compiled *c = NULL;
-    *out = NULL;
-    for (int i = 0; i < REPORT_COUNT; i++) {
-        if (strcmp(reports[i].name, what)) continue;
-        if (reports[i].needs_program) TCC_TRY(need_program(m, &c));
-        tcc_strbuf text = {0};
-        tcc_status status = reports[i].print(m, c, &text);
-        if (status == TCC_OK && !(*out = tcc_strbuf_take(&text))) status = tcc_enomem(&m->cx->diag);
-        if (status != TCC_OK) tcc_strbuf_free(&text);
-        return status;
-    }
-    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                     "no report \"%s\"; there are tir, passes, memory, remat, kernels, llvm, asm, ptx, verify", what);
-}
-
-void tcc_string_free(char *s) { tcc__free(s); }
-
-/* -- Profiling -- */
-
-void tcc_model_profile(tcc_model *m, bool on) { m->profile = on; }
-
-tcc_status tcc_model_write_profile(tcc_model *m, const char *path) {
-    tcc_diag_begin(&m->cx->diag);
-    tcc_compiled *c;
-    TCC_TRY(need_program(m, &c));
-    TCC_TRY(tcc__model_need_device(m));
-    return tcc_profile_write_trace(c->exec, &m->cx->diag, path);
+tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out) {
+    static const struct {
+        const char *name;
+        tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
+    } reports[] = {{"tir", report_tir}, {"llvm", report_llvm}, {"asm", report_asm}, {"verify", report_verify}};
+    for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
+        if (!strcmp(reports[i].name, what)) return reports[i].print(m, c, out);
+    return TCC_ENOTFOUND;
 }

@@ -43,7 +43,7 @@ static tcc_status run_twin(tcc_verification *v) {
     tcc_model_options options = v->m->options;
     options.keep_gradients = true;
     options.dump_dir = NULL;
-    TCC_TRY(tcc_model_create(v->m->cx, v->m->fn, v->m->user, &options, &v->twin));
+    TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, &v->twin));
     v->twin->options.verify_passes = false; /* what that would find shows here, with a graph to reproduce it */
     TCC_TRY(tcc_model_compile(v->twin, true, v->batch, v->count));
     copy_store(&v->m->store, &v->twin->store);
@@ -76,7 +76,7 @@ static tcc_status verify(tcc_verification *v, tcc_blame *out) {
     TCC_TRY(tcc__verify_reference(v));
     tcc__verify_say(v, "running the step");
     TCC_TRY(run_twin(v));
-    tcc__verify_say(v, "comparing each of %d kernels with the interpreter", v->twin->last->graph->groups.count);
+    tcc__verify_say(v, "comparing each of %d kernels with the interpreter", v->twin->last->made->graph->groups.count);
     TCC_TRY(tcc__verify_kernels(v, out));
     tcc__verify_say(v, "comparing loss and gradients with the interpreter");
     TCC_TRY(tcc__verify_outputs(v, out));
@@ -124,8 +124,8 @@ static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all)
     tcc_strbuf_printf(&b, "loss, gradients and buffers: at most %.2f of it", v->worst_output);
     tcc_strbuf_printf(&b, v->worst_output > 0 ? ", of \"%s\"\n" : "\n", v->worst_output_name);
     tcc_strbuf_add(&b, "memory plan: the same bits as with memory of its own for each value\n");
-    tcc__free(v->m->verified);
-    return (v->m->verified = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);
+    tcc__free(v->m->making->verified);
+    return (v->m->making->verified = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);
 }
 
 static tcc_status verify_slice(tcc_verification *v, const char *reproducer) {
@@ -160,6 +160,7 @@ static tcc_status verify_batch(tcc_verification *v, tcc_array *slice, const char
 tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, double tolerance, const char *reproducer) {
     tcc_diag *diag = &m->cx->diag;
     tcc_diag_begin(diag);
+    TCC_TRY(tcc__model_need_function(m));
     TCC_TRY(tcc__model_need_device(m));
     if (!(tolerance >= 0)) return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "verify: the tolerance must be 0 or more");
     TCC_TRY(tcc__model_check_batch(m, batch, count));

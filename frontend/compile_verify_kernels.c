@@ -71,7 +71,7 @@ static tcc_status compare_bits(tcc_verification *v, const tcc_trial *t, int i, i
             &out->text, "verify: \"%s\" has other bits when each value has memory of its own, from byte %zu of %zu on",
             output->name, at, bytes);
         tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
-        tcc__blame_graph(out, v->twin->last->graph, NULL);
+        tcc__blame_graph(out, v->twin->last->made->graph, NULL);
     }
     tcc__free(packed);
     return status;
@@ -187,7 +187,7 @@ static tcc_status blame(group_check *c, int number, const tcc_difference *d, int
         tcc__blame_graph(out, c->alone, NULL);
     } else {
         tcc_strbuf_add(&out->cause, "every kernel by itself is right: the steps or the memory plan are wrong");
-        tcc__blame_graph(out, c->v->twin->last->graph, NULL);
+        tcc__blame_graph(out, c->v->twin->last->made->graph, NULL);
     }
     return TCC_OK;
 }
@@ -245,7 +245,7 @@ tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out) {
     tcc_graph *g = NULL;
     tcc_trial t = {0};
     void *zeros = NULL;
-    TCC_TRY(plan(v, v->twin->last->graph, true, &g));
+    TCC_TRY(plan(v, v->twin->last->made->graph, true, &g));
     const void **given = tcc__calloc((size_t)g->inputs.count + 1, sizeof(void *));
     tcc_status status = given ? given_values(v, g, hyper, rng, given, &zeros) : tcc_enomem(&v->m->cx->diag);
     if (status == TCC_OK) status = tcc__trial_run(v->m, g, given, &t);

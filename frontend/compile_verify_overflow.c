@@ -77,6 +77,7 @@ tcc_status tcc_model_find_overflow(tcc_model *m, const tcc_array *batch, int cou
     tcc_diag *diag = &m->cx->diag;
     tcc_diag_begin(diag);
     *text = NULL;
+    TCC_TRY(tcc__model_need_function(m));
     TCC_TRY(tcc__model_check_batch(m, batch, count));
     TCC_TRY(tcc_model_synchronize(m));
     tcc_verification v = {.m = m, .batch = batch, .count = count};

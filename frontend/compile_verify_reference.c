@@ -73,7 +73,7 @@ tcc_status tcc__verify_cut(tcc_verification *v, tcc_array *slice, int64_t *sampl
 tcc_status tcc__verify_reference(tcc_verification *v) {
     TCC_TRY(tcc__model_trace(v->m, true, v->batch, v->count, &v->reference));
     TCC_TRY(tcc_store_fill(&v->m->store, &v->m->cx->diag));
-    tcc_pass_options options = {.train = true, .amp = v->m->options.mixed_precision ? &v->m->amp : NULL};
+    tcc_pass_options options = {.train = true, .amp = v->m->options.mixed_precision ? &v->m->making->amp : NULL};
     options.spec.loss_scale = v->m->options.loss_scale;
     tcc_pass_cx cx = {.cx = v->m->cx, .diag = &v->m->cx->diag, .options = &options};
     return tcc_pipeline_run_named(&cx, &(tcc_manager_options){0}, options.amp ? "amp,autodiff" : "autodiff",

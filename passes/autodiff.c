@@ -41,7 +41,7 @@
 #include "ir/decompose.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"
-#include "passes/train_step.h"
+#include "ir/support/train_step.h"
 #include "passes/vjp.h"
 
 #include <stdio.h>

@@ -13,7 +13,7 @@
  *
  * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
  * and Hutter 2017 (AdamW); Pascanu et al. 2013 (clipping by the global norm). */
-#include "passes/train_step.h"
+#include "ir/support/train_step.h"
 #include "ir/build.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"

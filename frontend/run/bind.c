@@ -2,8 +2,9 @@
  * Binding: memory for each name that a program reads or writes. Parameters, buffers and moments belong to the model and
  * are shared by its programs. Outputs, hyper-parameters and the random key belong to one program, and so does the batch
  * on a device that does not share the host's memory. */
-#include "compile.h"
+#include "frontend/run/model.h"
 
+#include "ir/support/train_step.h"
 #include "runtime/program.h"
 
 /* The states that passes added: optimizer moments and the like, shared by all programs of the model. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Which device a name means on this machine, and opening it. */
-#include "compile.h"
+#include "frontend/run/model.h"
 
-#include "codegen/build.h"
 #include "runtime/cpus.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cuda/device.h"
@@ -76,25 +75,17 @@ tcc_status tcc_find_device(tcc_context *cx, const char *name, char **device, cha
     return status;
 }
 
-static tcc_status set_arch(tcc_model *m, const char *arch) {
-    TCC_TRY(tcc_codegen_check_arch(&m->cx->diag, arch));
-    snprintf(m->arch, sizeof m->arch, "%s", arch);
-    return TCC_OK;
-}
-
-tcc_status tcc__model_open_device(tcc_model *m) {
+tcc_status tcc__model_open_device(tcc_model *m, const char *name, int *sm) {
     tcc_context *cx = m->cx;
-    const char *name = m->options.device;
-    int ordinal = -1, sm = 0;
-    snprintf(m->device_name, sizeof m->device_name, "none");
-    if (m->options.arch) return set_arch(m, m->options.arch);
+    int ordinal = -1;
+    *sm = 0;
     tcc_strbuf text = {0};
-    tcc_status status = resolve(cx, name, &ordinal, &sm, &text);
+    tcc_status status = resolve(cx, name, &ordinal, sm, &text);
     if (status == TCC_OK && ordinal >= 0) {
         snprintf(m->device_name, sizeof m->device_name, "cuda:%d", ordinal);
-        status = set_arch(m, tcc_codegen_cuda_arch(sm)); /* a device is only found if there is one */
-        if (status == TCC_OK) status = tcc_device_cuda_create(cx, ordinal, &m->device);
+        status = tcc_device_cuda_create(cx, ordinal, &m->device);
     } else if (status == TCC_OK) {
+        *sm = 0;
         snprintf(m->device_name, sizeof m->device_name, "cpu");
         status = tcc_device_cpu_create(cx, 0, &m->device);
     }

@@ -2,7 +2,7 @@
  * Initial values' random numbers. Loops over arrays of fixed length without branches, which the compiler turns into
  * vector code. On x86-64 they exist once for each vector width, and the first call picks one: a large model has 10^8
  * parameters, and one value at a time they took longer than compiling it. */
-#include "draws.h"
+#include "frontend/run/draws.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * The random numbers of initial values, many at a time: Philox 4x32-10 keyed by the seed, with a hash of the name and
  * the place in the stream as its counter. The bits do not depend on the machine: the code calls no math library, and
  * each vector width computes the same operations. */
-#ifndef TCC_FRONTEND_DRAWS_H
-#define TCC_FRONTEND_DRAWS_H
+#ifndef TCC_FRONTEND_RUN_DRAWS_H
+#define TCC_FRONTEND_RUN_DRAWS_H
 
 #include <stdint.h>
 

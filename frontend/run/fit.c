@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Whether a program fits the device's memory: asked before anything large is allocated. */
-#include "compile.h"
+#include "frontend/run/model.h"
 #include "runtime/program.h"
 
 /* What of this program has no memory yet: its arena, and state that no earlier program of the model has brought. */

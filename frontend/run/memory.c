@@ -2,7 +2,7 @@
  * A model's memory on its device. Parameters, buffers and optimizer state have a host side, which the user reads and
  * writes between runs, and a device side, which programs read and write; on the CPU the two are one. Each entry
  * remembers which side has what the other lacks, and is copied when that is asked for. */
-#include "compile.h"
+#include "frontend/run/model.h"
 
 tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out) {
     tcc_status status = m->device->ops->alloc(m->device, &m->cx->diag, size_bytes, out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * Running: one step of training or one evaluation, and its results: losses, outputs and gradients. */
-#include "compile.h"
+#include "frontend/run/model.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
  * another type (the bf16 copy of a weight). A program that updates a weight updates its copies; what else changes the
  * weight - a checkpoint, the user, a program that knows nothing of the copy - makes them stale, and they are made again
  * before the next run. */
-#include "compile.h"
+#include "frontend/run/model.h"
 
 #include "ir/support/element.h"
 
@@ -53,19 +53,17 @@ tcc_status tcc__states_derive(tcc_model *m) {
     return TCC_OK;
 }
 
-/* Whether a run of the graph gives input `name` a next value. */
-static bool writes(const tcc_graph *g, const char *name) {
-    for (int i = 0; i < g->outputs.count; i++) {
-        const int alias = g->outputs.data[i].alias;
-        if (alias >= 0 && !strcmp(g->inputs.data[alias]->attrs->input.name, name)) return true;
-    }
+/* Whether a run of the program gives binding `name` a next value. */
+static bool writes(const tcc_program *p, const char *name) {
+    for (int i = 0; i < p->n_bindings; i++)
+        if (p->bindings[i].written && !strcmp(p->bindings[i].name, name)) return true;
     return false;
 }
 
 tcc_status tcc__states_ran(tcc_model *m, tcc_compiled *c) {
     for (; c->outdates_of < m->moments.entries.count; c->outdates_of++) { /* looked at once: names are compared */
         const tcc_stored *p = &m->moments.entries.data[c->outdates_of];
-        if (!p->copy_of || !writes(c->graph, p->copy_of) || writes(c->graph, p->name)) continue;
+        if (!p->copy_of || !writes(c->program, p->copy_of) || writes(c->program, p->name)) continue;
         if (!tcc_vec_push(&c->outdates, c->outdates_of)) return tcc_enomem(&m->cx->diag);
     }
     for (int i = 0; i < c->outdates.count; i++) m->moments.entries.data[c->outdates.data[i]].stale = true;

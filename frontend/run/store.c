@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Parameters and buffers: named host memory and its initial values. Draws (draws.h) depend on the seed and the name, on
  * neither the order of the model's code nor other parameters. */
-#include "draws.h"
-#include "trace.h"
+#include "frontend/run/store.h"
+#include "frontend/run/draws.h"
 
 #include "ir/support/element.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * The hyper-parameter vector of a training step: input "hyper", f32[TCC_HYPER_COUNT + 2 * n_groups], role HYPER. The
  * host writes it before a step, so no schedule recompiles anything. */
-#ifndef TCC_PASSES_TRAIN_STEP_H
-#define TCC_PASSES_TRAIN_STEP_H
+#ifndef TCC_SUPPORT_TRAIN_STEP_H
+#define TCC_SUPPORT_TRAIN_STEP_H
 
 enum {
     TCC_HYPER_MOMENTUM,         /* SGD */

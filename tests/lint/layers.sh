@@ -19,6 +19,7 @@ declare -A header=(
     [codegen]=codegen/build.h
     [files]=runtime/files/file.h [data]=runtime/data/data.h [runtime]=runtime/exec.h [cpu]=runtime/cpu/pool.h
     [cuda]=runtime/cuda/driver.h [public]=traincc/array.h [frontend]=frontend/trace.h
+    [run]=frontend/run/model.h
 )
 below='support ir passes program options' # what each room of codegen may include beside those under it
 declare -A arrows=(
@@ -29,9 +30,10 @@ declare -A arrows=(
     [codegen]="$below emit body schedule library contract attention verify"
     [files]='support public' [data]='support public files' [runtime]='support program public files'
     [cpu]='support program public runtime' [cuda]='support program public runtime'
-    [frontend]='support ir public'
+    [run]='support program public files data runtime cpu cuda'
+    [frontend]='support ir public run'
     [compile]="$below emit body schedule library contract attention verify codegen files data runtime cpu cuda public \
-               frontend"
+               run frontend"
 )
 for name in "${header[@]}"; do
     [ -e "$source/$name" ] || [ -e "$source/frontend/include/$name" ] ||

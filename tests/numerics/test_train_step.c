@@ -7,7 +7,7 @@
 #include "ir/build.h"
 #include "ir/support/alloc.h"
 #include "passes/pass.h"
-#include "passes/train_step.h"
+#include "ir/support/train_step.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Random numbers of initial values: the words are Philox's, the values are what the C library computes of them, and
  * they have the same bits at every vector width. */
-#include "frontend/draws.h"
+#include "frontend/run/draws.h"
 
 #include "ir/support/philox.h"
 

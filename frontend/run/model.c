@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT
+ * A model's end, and its state between runs: the learning rate, the count of steps, parameters and optimizer state. */
+#include "frontend/run/model.h"
+
+#include "ir/support/element.h"
+#include "ir/support/train_step.h"
+
+void tcc__optimizer_defaults(tcc_optimizer_options *o) {
+    if (o->lr == 0) o->lr = o->kind == TCC_SGD ? 0.1 : 1e-3;
+    if (o->beta1 == 0) o->beta1 = 0.9;
+    if (o->beta2 == 0) o->beta2 = 0.999;
+    if (o->eps == 0) o->eps = 1e-8;
+}
+
+void tcc_model_destroy(tcc_model *m) {
+    if (!m) return;
+    for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
+    tcc_vec_free(&m->programs);
+    tcc__store_release(m, &m->store);
+    tcc__store_release(m, &m->moments);
+    tcc_store_free(&m->store);
+    tcc_store_free(&m->moments);
+    if (m->making) m->maker->destroy(m);
+    tcc_device_destroy(m->device);
+    tcc__free(m);
+}
+
+/* -- State between runs -- */
+
+void tcc_model_set_lr(tcc_model *m, double lr) { m->lr = lr; }
+int64_t tcc_model_step(const tcc_model *m) { return m->step; }
+void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
+
+tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *skipped) {
+    tcc_diag_begin(&m->cx->diag);
+    const int a = tcc_store_find(&m->moments, TCC_SCALE_STATE), b = tcc_store_find(&m->moments, TCC_SKIPPED_STATE);
+    if (a < 0 || b < 0)
+        return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                         m->options.mixed_precision == TCC_MIXED_FP16
+                             ? "the loss has no scale yet: train or compile first"
+                             : "the loss is not scaled: that is done with mixed_precision TCC_MIXED_FP16");
+    TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[a]));
+    TCC_TRY(tcc__stored_host(m, &m->moments.entries.data[b]));
+    *scale = *(const float *)m->moments.entries.data[a].data;
+    *skipped = *(const int64_t *)m->moments.entries.data[b].data;
+    return TCC_OK;
+}
+
+static bool stored_array(tcc_model *m, tcc_store *s, int index, tcc_array *out) {
+    tcc_diag_begin(&m->cx->diag);
+    if (index < 0 || index >= s->entries.count) return false;
+    tcc_stored *p = &s->entries.data[index];
+    if (tcc__stored_host(m, p) != TCC_OK) return false;
+    p->host_newer = p->device != NULL; /* it may be written now */
+    tcc__state_source_written(m, p);
+    *out = (tcc_array){.name = p->name, .dtype = p->type.dtype, .rank = p->type.rank, .data = p->data};
+    memcpy(out->dims, p->type.dims, sizeof out->dims);
+    return true;
+}
+
+bool tcc_model_param(tcc_model *m, int index, tcc_array *out) { return stored_array(m, &m->store, index, out); }
+
+/* Derived states are not counted: they are copies of others. */
+bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out) {
+    for (int i = 0; i < m->moments.entries.count; i++)
+        if (!m->moments.entries.data[i].copy_of && !index--) return stored_array(m, &m->moments, i, out);
+    return false;
+}
+
+bool tcc_model_find_param(tcc_model *m, const char *name, tcc_array *out) {
+    return stored_array(m, &m->store, tcc_store_find(&m->store, name), out);
+}
+
+/* The entry that a caller's array means, its host's side up to date, where the two can be converted. */
+static tcc_status stored_like(tcc_model *m, const tcc_array *a, tcc_stored **out) {
+    tcc_diag *diag = &m->cx->diag;
+    tcc_diag_begin(diag);
+    if (!a->name || !a->data || a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "an array without name or data, or of no type");
+    const int index = tcc_store_find(&m->store, a->name);
+    if (index < 0)
+        return tcc_error(diag, TCC_ENOTFOUND, TCC_NOWHERE,
+                         m->store.filled ? "there is no parameter or buffer \"%s\""
+                                         : "\"%s\": parameters are there after the first run or compile",
+                         a->name);
+    tcc_stored *p = &m->store.entries.data[index];
+    tcc_type given = {.dtype = a->dtype, .rank = a->rank};
+    memcpy(given.dims, a->dims, sizeof given.dims[0] * (size_t)a->rank);
+    tcc_type same = given;
+    same.dtype = p->type.dtype;
+    if (!tcc_type_equal(&p->type, &same))
+        return tcc_error(diag, TCC_ESHAPE, TCC_NOWHERE, "\"%s\" is %s, the array %s", p->name, tcc_type_text(&p->type),
+                         tcc_type_text(&given));
+    if (p->type.dtype != given.dtype && !(tcc_dtype_is_float(p->type.dtype) && tcc_dtype_is_float(given.dtype)))
+        return tcc_error(diag, TCC_EDTYPE, TCC_NOWHERE,
+                         "\"%s\" is %s, the array %s: only floats are converted; use an array of %s", p->name,
+                         tcc_type_text(&p->type), tcc_type_text(&given), tcc_dtype_text(p->type.dtype));
+    *out = p;
+    return tcc__stored_host(m, p);
+}
+
+tcc_status tcc_model_get_param(tcc_model *m, const tcc_array *to) {
+    tcc_stored *p = NULL;
+    TCC_TRY(stored_like(m, to, &p));
+    tcc_elements_cast(to->dtype, to->data, p->type.dtype, p->data, tcc_type_numel(&p->type));
+    return TCC_OK;
+}
+
+tcc_status tcc_model_set_param(tcc_model *m, const tcc_array *from) {
+    tcc_stored *p = NULL;
+    TCC_TRY(stored_like(m, from, &p));
+    tcc_elements_cast(p->type.dtype, p->data, from->dtype, from->data, tcc_type_numel(&p->type));
+    p->host_newer = p->device != NULL;
+    tcc__state_source_written(m, p);
+    return TCC_OK;
+}
+
+bool tcc_model_param_is_trained(const tcc_model *m, int index) {
+    return index >= 0 && index < m->store.entries.count && m->store.entries.data[index].role == TCC_ROLE_PARAM;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT
+ * A model behind the public handle: its parameters and the programs that it runs. Where programs come from is another's
+ * matter: they are compiled (compile.h) or read from a plan's file (plan.c), and all that is here needs no compiler. */
+#ifndef TCC_FRONTEND_RUN_MODEL_H
+#define TCC_FRONTEND_RUN_MODEL_H
+
+#include "codegen/program.h"
+#include "frontend/run/store.h"
+#include "runtime/device.h"
+#include "runtime/exec.h"
+#include "traincc/model.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TCC_DECAYED, TCC_NOT_DECAYED, TCC_DECAY_GROUPS }; /* parameter groups of the optimizer */
+
+/* Memory of a binding that is the program's own: outputs, hyper-parameters, the random key, and the batch where it is
+ * copied. */
+typedef struct tcc_bound {
+    void *device,
+        *host; /* host: of an output, the copy of it; the same where memory is shared; NULL until it is asked for */
+    int64_t bytes;
+    bool old; /* the host's copy is of an earlier run */
+} tcc_bound;
+
+/* Reports on how a program was made, which is kept with it. */
+typedef enum tcc_text { TCC_TEXT_PASSES, TCC_TEXT_MEMORY, TCC_TEXT_REMAT, TCC_TEXTS } tcc_text;
+
+/* One program and what it was compiled for. */
+typedef struct tcc_compiled {
+    tcc_arena arena; /* signature, names, texts */
+    bool train;
+    int n_inputs;
+    tcc_array *inputs; /* signature: names, types and shapes of the batch; data is not kept */
+    tcc_program *program;
+    const char *text[TCC_TEXTS]; /* NULL: not written yet */
+    struct tcc_made *made;       /* the maker's own; NULL: it was not made here */
+    tcc_exec *exec;              /* NULL where there is no device */
+    tcc_bound *bound;            /* by binding, owned */
+    int hyper, rng, loss;        /* bindings, or -1 */
+    bool ran;
+    float *hyper_values;
+    tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
+    int outdates_of;       /* how many states there were when these were looked for */
+    double trace_seconds, passes_seconds, codegen_seconds, total_seconds;
+} tcc_compiled;
+
+/* What makes programs. */
+typedef struct tcc_maker {
+    /* c->program for its signature; the model's store gets the parameters that it brings. */
+    tcc_status (*make)(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+    /* c->text[which], where it is NULL. */
+    tcc_status (*write)(tcc_model *m, tcc_compiled *c, tcc_text which);
+    /* Reports that are not kept: TCC_ENOTFOUND without a message for a name that is none. */
+    tcc_status (*report)(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);
+    /* Frees c->made, and m->making. */
+    void (*forget)(tcc_compiled *c);
+    void (*destroy)(tcc_model *m);
+} tcc_maker;
+
+struct tcc_model {
+    tcc_context *cx;
+    const tcc_maker *maker;    /* NULL: it has the programs of a plan, and no others */
+    struct tcc_making *making; /* the maker's own */
+    tcc_model_options options; /* pointers in it are for the maker alone */
+    tcc_device *device;        /* NULL: code is made for `arch`, and nothing runs */
+    char device_name[32];      /* "cuda:0" */
+    char arch[16];             /* "sm_90"; empty on the CPU */
+    tcc_store store;           /* parameters and buffers */
+    tcc_store moments;         /* what passes added: optimizer state, derived states */
+    tcc_vec(tcc_compiled *) programs;
+    tcc_compiled *last; /* of the last run or compile; NULL before */
+    int64_t step;
+    int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
+    int64_t first_kept, end_kept;      /* steps whose losses are there */
+    double lr;
+    bool profile;
+};
+
+/* -- In programs.c -- */
+
+/* TCC_EINVAL where arrays of a batch lack names or data, or share a name. */
+tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int count);
+/* The program for this batch's signature, made now if need be. Errors: TCC_EINVAL for a batch without sense,
+ * TCC_EUNSUPPORTED where a plan has no such program. */
+tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
+/* An empty one of this signature. */
+tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);
+/* Makes c->program, which is there, ready to run, and gives parameters their initial values. */
+tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c);
+void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
+
+/* -- In model.c -- */
+
+/* Zero fields of the optimizer's options get their defaults. */
+void tcc__optimizer_defaults(tcc_optimizer_options *o);
+
+/* -- In device.c -- */
+
+/* Opens the device of that name; NULL is "cpu". *sm: of a CUDA device, else 0. */
+tcc_status tcc__model_open_device(tcc_model *m, const char *name, int *sm);
+/* TCC_EUNSUPPORTED where the model has no device to run on. */
+tcc_status tcc__model_need_device(tcc_model *m);
+
+/* -- In fit.c -- */
+
+/* Checks that a program and the state it brings fit the device. Errors: TCC_ENOMEM, which names the largest tensors. */
+tcc_status tcc__model_fit(tcc_model *m, const tcc_program *p);
+
+/* -- In bind.c. Memory for all that stays from run to run: parameters, buffers, moments, hyper-parameters, the random
+ * key, outputs; and for the batch where it is copied. -- */
+
+tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c);
+void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c);
+/* The hyper-parameter vector for the next training step, TCC_HYPER_SIZE(TCC_DECAY_GROUPS) floats. */
+void tcc__model_hyper(const tcc_model *m, float *out);
+/* Hands over what changes from run to run. On the CPU a batch is used where it lies. */
+tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+/* The host's copy of an output, brought up to date. */
+tcc_status tcc__bound_host(tcc_model *m, tcc_bound *b, void **out);
+
+/* -- In state.c -- */
+
+/* The entry for a state binding; a new one begins as the binding says, once tcc_store_fill has run. */
+tcc_status tcc__state_add(tcc_store *s, const tcc_binding *b, tcc_diag *diag, int *index);
+/* The host may have written `source`: its copies are to be made again. */
+void tcc__state_source_written(tcc_model *m, const tcc_stored *source);
+/* A training program ran: copies that it has not kept up are to be made again. */
+tcc_status tcc__states_ran(tcc_model *m, tcc_compiled *c);
+/* Makes what is to be made again, on the host's side. */
+tcc_status tcc__states_derive(tcc_model *m);
+/* The value of derived state `p`, from its source's. */
+void tcc__state_derive(tcc_stored *p, const tcc_stored *source);
+
+/* -- In memory.c -- */
+
+/* Whether an entry has memory on the device. */
+bool tcc__stored_has_memory(const tcc_model *m, const tcc_stored *p);
+/* Device memory of an entry, allocated when first asked for. */
+tcc_status tcc__stored_device(tcc_model *m, tcc_stored *p, void **out);
+/* Brings the host's side of an entry up to date; whoever then writes it sets host_newer. */
+tcc_status tcc__stored_host(tcc_model *m, tcc_stored *p);
+/* The same for whole stores; and: a program wrote them all. */
+tcc_status tcc__store_upload(tcc_model *m, tcc_store *s);
+tcc_status tcc__store_download(tcc_model *m, tcc_store *s);
+void tcc__store_written(tcc_store *s);
+void tcc__store_release(tcc_model *m, tcc_store *s);
+/* Device memory; `name` stands in the error. */
+tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out);
+
+#endif

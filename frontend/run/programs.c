@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT
+ * One program for each input signature: found, or made when it is first asked for, and made ready to run. */
+#include "frontend/run/model.h"
+
+#include "ir/support/clock.h"
+#include "runtime/cpu/pool.h"
+
+/* -- Signatures -- */
+
+static bool same_array(const tcc_array *a, const tcc_array *b) {
+    return a->dtype == b->dtype && a->rank == b->rank && !strcmp(a->name, b->name) &&
+           !memcmp(a->dims, b->dims, sizeof a->dims[0] * (size_t)a->rank);
+}
+
+static bool signature_matches(const tcc_compiled *c, bool train, const tcc_array *batch, int count) {
+    if (c->train != train || c->n_inputs != count) return false;
+    for (int i = 0; i < count; i++)
+        if (!same_array(&c->inputs[i], &batch[i])) return false;
+    return true;
+}
+
+static tcc_type array_type(const tcc_array *a) {
+    tcc_type type = {.dtype = a->dtype, .rank = a->rank};
+    for (int d = 0; d < a->rank; d++) type.dims[d] = a->dims[d];
+    return type;
+}
+
+/* Says which program is compiled, and what differs from the nearest one that exists. */
+static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    if (!tcc_log_on(m->cx, TCC_LOG_COMPILE)) return;
+    const char *what = train ? "training" : "evaluation";
+    for (int i = m->programs.count - 1; i >= 0; i--) {
+        const tcc_compiled *c = m->programs.data[i];
+        if (c->train != train) continue;
+        for (int k = 0; k < count && k < c->n_inputs; k++) {
+            if (same_array(&c->inputs[k], &batch[k])) continue;
+            tcc_type had = array_type(&c->inputs[k]), got = array_type(&batch[k]);
+            tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: input \"%s\" is %s, the last program has \"%s\" %s", what,
+                     batch[k].name, tcc_type_text(&got), c->inputs[k].name, tcc_type_text(&had));
+            return;
+        }
+        tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: %d inputs, the last program has %d", what, count,
+                 c->n_inputs);
+        return;
+    }
+    tcc_logf(m->cx, TCC_LOG_COMPILE, "first %s program", what);
+}
+
+tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int count) {
+    for (int i = 0; i < count; i++) {
+        const tcc_array *a = &batch[i];
+        if (!a->name || !a->data)
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "batch array %d has no %s", i,
+                             a->name ? "data" : "name");
+        if (a->rank < 0 || a->rank > TCC_MAX_RANK || (unsigned)a->dtype >= TCC_DTYPE_COUNT)
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                             "batch array \"%s\": rank %d or type %d is out of range", a->name, a->rank, (int)a->dtype);
+        if (tcc_name_is_reserved(a->name))
+            return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                             "batch array \"%s\": names that begin with '@' are the library's own", a->name);
+        for (int k = 0; k < i; k++)
+            if (!strcmp(batch[k].name, a->name))
+                return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "two batch arrays are named \"%s\"", a->name);
+    }
+    return TCC_OK;
+}
+
+static tcc_status keep_signature(tcc_compiled *c, const tcc_array *batch, int count, tcc_diag *diag) {
+    c->n_inputs = count;
+    c->inputs = tcc_arena_copy(&c->arena, batch, sizeof *batch * (size_t)count);
+    if (!c->inputs) return tcc_enomem(diag);
+    for (int i = 0; i < count; i++) {
+        c->inputs[i].data = NULL;
+        if (!(c->inputs[i].name = tcc_arena_strdup(&c->arena, batch[i].name))) return tcc_enomem(diag);
+    }
+    return TCC_OK;
+}
+
+static void initialize(void *user, int worker, int64_t begin, int64_t end) {
+    (void)worker;
+    tcc_store_initialize(user, begin, end);
+}
+
+/* Initial values, drawn on all CPUs: a large model's take longer than compiling it. */
+static tcc_status fill_store(tcc_model *m) {
+    int64_t parts;
+    tcc_pool *pool = NULL;
+    TCC_TRY(tcc_store_reserve(&m->store, &m->cx->diag, &parts));
+    if (parts) {
+        TCC_TRY(tcc_pool_create(&m->cx->diag, 0, &pool));
+        tcc_pool_lock(pool);
+        tcc_pool_run(pool, initialize, &m->store, parts, 1);
+        tcc_pool_unlock(pool);
+        tcc_pool_destroy(pool);
+    }
+    tcc_store_filled(&m->store);
+    return TCC_OK;
+}
+
+tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
+    tcc_compiled *c = tcc__calloc(1, sizeof *c);
+    if (!c) return tcc_enomem(&m->cx->diag);
+    c->train = train;
+    c->hyper = c->rng = c->loss = -1;
+    *out = c;
+    return keep_signature(c, batch, count, &m->cx->diag);
+}
+
+void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
+    if (!c) return;
+    tcc_exec_destroy(c->exec);
+    tcc__compiled_unbind(m, c);
+    tcc_program_destroy(c->program);
+    if (c->made) m->maker->forget(c);
+    tcc_arena_free(&c->arena);
+    tcc__free(c);
+}
+
+tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
+    const double start = tcc_clock_seconds();
+    if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
+    TCC_TRY(fill_store(m));
+    const double filled = tcc_clock_seconds();
+    if (m->device) TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
+    if (m->device) TCC_TRY(tcc__compiled_bind(m, c));
+    if (m->profile && c->exec) TCC_TRY(tcc_exec_set_profiling(c->exec, &m->cx->diag, true));
+    const double done = tcc_clock_seconds();
+    c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start);
+    tcc_logf(m->cx, TCC_LOG_COMPILE,
+             "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial "
+             "values %.0f, loading %.0f)",
+             c->train ? "train" : "evaluate", c->program->n_steps, c->program->n_kernels,
+             (long long)c->program->arena_bytes, 1e3 * c->total_seconds, 1e3 * c->trace_seconds,
+             1e3 * c->passes_seconds, 1e3 * c->codegen_seconds, 1e3 * (filled - start), 1e3 * (done - filled));
+    return TCC_OK;
+}
+
+/* What a plan has, for who asks for something else. */
+static tcc_status not_in_plan(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag *diag = &m->cx->diag;
+    tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+              "the plan has no %s program for these inputs, and without the model's function none can be made",
+              train ? "training" : "evaluation");
+    for (int i = -1; i < m->programs.count; i++) {
+        const tcc_compiled *c = i < 0 ? NULL : m->programs.data[i];
+        const tcc_array *arrays = c ? c->inputs : batch;
+        tcc_strbuf text = {0};
+        for (int k = 0; k < (c ? c->n_inputs : count); k++) {
+            const tcc_type type = array_type(&arrays[k]);
+            tcc_strbuf_printf(&text, "%s\"%s\" %s", k ? ", " : "", arrays[k].name, tcc_type_text(&type));
+        }
+        tcc_note(diag, TCC_NOWHERE, "%s: %s",
+                 !c         ? "asked for"
+                 : c->train ? "training"
+                            : "evaluation",
+                 text.text ? text.text : "nothing");
+        tcc_strbuf_free(&text);
+    }
+    return TCC_EUNSUPPORTED;
+}
+
+static tcc_status make(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
+    if (!m->maker) return not_in_plan(m, train, batch, count);
+    log_miss(m, train, batch, count);
+    tcc_status status = tcc__compiled_create(m, train, batch, count, out);
+    if (status == TCC_OK) status = m->maker->make(m, *out, batch);
+    if (status == TCC_OK) status = tcc__compiled_load(m, *out);
+    if (status == TCC_OK && !tcc_vec_push(&m->programs, *out)) status = tcc_enomem(&m->cx->diag);
+    if (status != TCC_OK) tcc__compiled_destroy(m, *out);
+    return status;
+}
+
+tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out) {
+    TCC_TRY(tcc__model_check_batch(m, batch, count));
+    for (int i = 0; i < m->programs.count; i++) {
+        tcc_compiled *c = m->programs.data[i];
+        if (!signature_matches(c, train, batch, count)) continue;
+        if (m->device && !c->exec) TCC_TRY(tcc__compiled_load(m, c)); /* a plan's, used for the first time */
+        *out = c;
+        return TCC_OK;
+    }
+    tcc_compiled *c = NULL;
+    TCC_TRY(make(m, train, batch, count, &c));
+    *out = c;
+    return TCC_OK;
+}
+
+tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count) {
+    tcc_diag_begin(&m->cx->diag);
+    return tcc__model_compiled(m, train, batch, count, &m->last);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT
+ * What a program is, in numbers and in text. */
+#include "frontend/run/model.h"
+
+#include "runtime/profile.h"
+
+static tcc_status need_program(tcc_model *m, tcc_compiled **out) {
+    *out = m->last;
+    if (m->last) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                     "nothing is compiled yet: call tcc_model_compile or run a batch");
+}
+
+tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
+    tcc_diag_begin(&m->cx->diag);
+    tcc_compiled *c;
+    TCC_TRY(need_program(m, &c));
+    const tcc_program *p = c->program;
+    *out = (tcc_program_info){.programs = m->programs.count,
+                              .compile_seconds = c->total_seconds,
+                              .arena_bytes = p->arena_bytes,
+                              .kernels = p->n_kernels,
+                              .steps = p->n_steps};
+    int64_t others = 0;
+    for (int i = 0; i < p->n_bindings; i++) {
+        int64_t bytes = tcc_type_bytes(&p->bindings[i].type);
+        if (p->bindings[i].role == TCC_ROLE_PARAM) out->param_bytes += bytes;
+        else if (p->bindings[i].role == TCC_ROLE_STATE) out->state_bytes += bytes;
+        else others += bytes;
+    }
+    out->peak_bytes = out->arena_bytes + out->param_bytes + out->state_bytes + others;
+    for (int i = 0; i < p->n_steps; i++) {
+        out->flop += p->steps[i].flop;
+        out->bytes += p->steps[i].bytes;
+    }
+    return TCC_OK;
+}
+
+/* -- Reports -- */
+
+static tcc_status report_kernels(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    tcc_roofline roofline;
+    bool measured = m->profile;
+    TCC_TRY(tcc__model_need_device(m));
+    if (measured) TCC_TRY(m->device->ops->measure(m->device, &m->cx->diag, &roofline));
+    return tcc_profile_print(c->exec, &m->cx->diag, measured ? &roofline : NULL, b);
+}
+
+static tcc_status report_ptx(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    const tcc_program *p = c->program;
+    if (p->target != TCC_TARGET_CUDA)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "the program is for %s: only one for a GPU has PTX",
+                         m->device_name);
+    for (int i = 0; i < p->n_modules; i++) tcc_strbuf_add(b, p->modules[i].code);
+    return TCC_OK;
+}
+
+/* A text of how the program was made. */
+static tcc_status report_text(tcc_model *m, tcc_compiled *c, tcc_text which, tcc_strbuf *b) {
+    if (!c->text[which]) TCC_TRY(m->maker->write(m, c, which));
+    tcc_strbuf_add(b, c->text[which]);
+    return TCC_OK;
+}
+
+static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
+    static const char *const texts[TCC_TEXTS] = {
+        [TCC_TEXT_PASSES] = "passes", [TCC_TEXT_MEMORY] = "memory", [TCC_TEXT_REMAT] = "remat"};
+    tcc_compiled *c = m->last;
+    const bool ptx = !strcmp(what, "ptx") || (!strcmp(what, "asm") && c && c->program->target == TCC_TARGET_CUDA);
+    if (strcmp(what, "verify")) TCC_TRY(need_program(m, &c));
+    if (ptx) return report_ptx(m, c, b);
+    if (!strcmp(what, "kernels")) return report_kernels(m, c, b);
+    for (int i = 0; i < TCC_TEXTS; i++)
+        if (!strcmp(texts[i], what)) return report_text(m, c, (tcc_text)i, b);
+    const tcc_status status = m->maker ? m->maker->report(m, c, what, b) : TCC_ENOTFOUND;
+    if (status != TCC_ENOTFOUND) return status;
+    return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are %s", what,
+                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify"
+                              : "passes, memory, remat, kernels, ptx of a plan's program");
+}
+
+tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {
+    tcc_diag_begin(&m->cx->diag);
+    *out = NULL;
+    tcc_strbuf text = {0};
+    tcc_status status = report(m, what, &text);
+    if (status == TCC_OK && !(*out = tcc_strbuf_take(&text))) status = tcc_enomem(&m->cx->diag);
+    if (status != TCC_OK) tcc_strbuf_free(&text);
+    return status;
+}
+
+void tcc_string_free(char *s) { tcc__free(s); }
+
+/* -- Profiling -- */
+
+void tcc_model_profile(tcc_model *m, bool on) { m->profile = on; }
+
+tcc_status tcc_model_write_profile(tcc_model *m, const char *path) {
+    tcc_diag_begin(&m->cx->diag);
+    tcc_compiled *c;
+    TCC_TRY(need_program(m, &c));
+    TCC_TRY(tcc__model_need_device(m));
+    return tcc_profile_write_trace(c->exec, &m->cx->diag, path);
+}
