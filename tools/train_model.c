@@ -124,6 +124,11 @@ static tcc_status verify(run *s, const tcc_batch *batch) {
     return TCC_OK;
 }
 
+static tcc_mode mode_of(const recipe *r) {
+    if (!r->training.compile) return TCC_MODE_EAGER;
+    return !strcmp(r->training.compile_mode, "reduce-overhead") ? TCC_MODE_REDUCE_OVERHEAD : TCC_MODE_DEFAULT;
+}
+
 tcc_status run_create_model(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name, *precision = r->training.mixed_precision,
@@ -143,7 +148,7 @@ tcc_status run_create_model(run *s) {
                                                                                  : TCC_CHECKPOINTING_AUTO,
                            .memory_budget = r->training.memory_budget,
                            .progress = s->options->quiet ? NULL : print_verify_progress,
-                           .mode = r->training.compile ? TCC_MODE_DEFAULT : TCC_MODE_EAGER};
+                           .mode = mode_of(r)};
     if (o.mixed_precision == TCC_MIXED_FP16) {
         o.loss_scale = r->training.loss_scale;
         o.loss_scale_growth = r->training.loss_scale_growth;

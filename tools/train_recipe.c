@@ -77,7 +77,7 @@ static const key keys[] = {
     {"training.max_epochs", INTEGER, AT(training.max_epochs), "0", NULL, 0, 1e9},
     {"training.seed", INTEGER, AT(training.seed), "1337", NULL, 0, UNBOUNDED},
     {"training.compile", FLAG, AT(training.compile), "true", NULL, 0, 0},
-    {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default", 0, 0},
+    {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default|reduce-overhead", 0, 0},
     {"training.clip_grad_norm", NUMBER, AT(training.clip_grad_norm), "0", NULL, 0, 1e9},
     {"training.mixed_precision", CHOICE, AT(training.mixed_precision), "none", "none|bf16|fp16", 0, 0},
     {"training.mixed_precision_ops", STRING, AT(training.mixed_precision_ops), NULL, NULL, 0, 0},
@@ -191,7 +191,7 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     switch (k->kind) {
     case CHOICE:
         if (!is_choice(k->choices, text)) {
-            if (!strcmp(k->path, "training.compile_mode") && is_choice("reduce-overhead|max-autotune", text))
+            if (!strcmp(k->path, "training.compile_mode") && is_choice("max-autotune", text))
                 return fail(error, at, "%s: %s comes in a later version; this one has: %s", k->path, text, k->choices);
             return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
         }

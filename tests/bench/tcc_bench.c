@@ -87,6 +87,7 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     options.allow_tf32 = true; /* on a GPU, as peer.py allows it */
     int window = options.device && strcmp(options.device, "cpu") ? WINDOW : 1;
     if (mode && !strcmp(mode, "eager")) options.mode = TCC_MODE_EAGER;
+    if (mode && !strcmp(mode, "reduce-overhead")) options.mode = TCC_MODE_REDUCE_OVERHEAD;
     if (precision && !strcmp(precision, "bf16")) options.mixed_precision = TCC_MIXED_BF16;
     if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
     tcc_model *m;

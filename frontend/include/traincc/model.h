@@ -36,8 +36,9 @@ TCC_API void tcc_output_at(tcc_trace *t, const char *name, tcc_tensor x, tcc_loc
 #define tcc_loss(t, x) tcc_output_at(t, "loss", x, TCC_HERE)
 
 typedef enum tcc_mode {
-    TCC_MODE_DEFAULT, /* fused, heuristic choices */
-    TCC_MODE_EAGER,   /* each op is a kernel of its own: for comparison and debugging */
+    TCC_MODE_DEFAULT,         /* fused, heuristic choices */
+    TCC_MODE_EAGER,           /* each op is a kernel of its own: for comparison and debugging */
+    TCC_MODE_REDUCE_OVERHEAD, /* the kernels of the default; on a GPU a step replays as one CUDA graph */
 } tcc_mode;
 
 /* In which type the products, convolutions and attention of a model compute, and what they store. Parameters, their

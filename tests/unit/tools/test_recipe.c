@@ -35,7 +35,21 @@ static void reads_values_and_defaults(void **state) {
     assert_int_equal(r.model.width, 128);
     assert_string_equal(r.data.path, "a.txt");
     assert_true(r.optimizer.betas.v[1] == 0.999);
+    assert_string_equal(r.training.compile_mode, "default");
     recipe_free(&r);
+}
+
+static void reads_modes(void **state) {
+    (void)state;
+    recipe r;
+    char text[512], error[RECIPE_ERROR_MAX];
+    snprintf(text, sizeof text, "%s  compile_mode: reduce-overhead\n", good);
+    assert_true(recipe_init(&r));
+    assert_true(parse(&r, text, error));
+    assert_true(recipe_check(&r, error));
+    assert_string_equal(r.training.compile_mode, "reduce-overhead");
+    recipe_free(&r);
+    check_refused("training:\n  compile_mode: fast\n", "\"fast\" is none of default|reduce-overhead");
 }
 
 static void names_line_and_nearest_key(void **state) {
@@ -141,13 +155,10 @@ static void prints_what_parses_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_values_and_defaults),
-        cmocka_unit_test(names_line_and_nearest_key),
-        cmocka_unit_test(refuses_wrong_values),
-        cmocka_unit_test(says_what_comes_later),
-        cmocka_unit_test(refuses_malformed_yaml),
-        cmocka_unit_test(checks_across_keys),
-        cmocka_unit_test(overrides_from_the_command_line),
+        cmocka_unit_test(reads_values_and_defaults), cmocka_unit_test(names_line_and_nearest_key),
+        cmocka_unit_test(refuses_wrong_values),      cmocka_unit_test(reads_modes),
+        cmocka_unit_test(says_what_comes_later),     cmocka_unit_test(refuses_malformed_yaml),
+        cmocka_unit_test(checks_across_keys),        cmocka_unit_test(overrides_from_the_command_line),
         cmocka_unit_test(prints_what_parses_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
