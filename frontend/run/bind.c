@@ -29,6 +29,32 @@ static tcc_status own_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
     return TCC_OK;
 }
 
+/* What a binding is given has its type: a program that was read from a file is not trusted to fit its model. */
+static bool is_fitting(tcc_model *m, const tcc_compiled *c, const tcc_binding *b) {
+    const tcc_type hyper = {TCC_F32, 1, {b->type.dims[0]}}, rng = {TCC_I64, 1, {2}}, loss = {TCC_F32, 0, {0}};
+    int stored;
+    switch (b->role) {
+    case TCC_ROLE_PARAM:
+    case TCC_ROLE_STATE:
+        stored = tcc_store_find(&m->store, b->name);
+        if (stored >= 0) return tcc_type_equal(&m->store.entries.data[stored].type, &b->type);
+        stored = tcc_store_find(&m->moments, b->name);
+        return stored >= 0 && tcc_type_equal(&m->moments.entries.data[stored].type, &b->type);
+    case TCC_ROLE_HYPER: return tcc_type_equal(&b->type, &hyper) && b->type.dims[0] <= TCC_HYPER_SIZE(TCC_DECAY_GROUPS);
+    case TCC_ROLE_RNG: return tcc_type_equal(&b->type, &rng);
+    case TCC_ROLE_OUTPUT: return strcmp(b->name, "loss") || tcc_type_equal(&b->type, &loss);
+    case TCC_ROLE_BATCH:
+        for (int i = 0; i < c->n_inputs; i++)
+            if (!strcmp(c->inputs[i].name, b->name)) {
+                const tcc_type given = tcc__array_type(&c->inputs[i]);
+                return tcc_type_equal(&given, &b->type);
+            }
+        return false;
+    case TCC_ROLE_COUNT: break;
+    }
+    return false;
+}
+
 static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **out) {
     const tcc_binding *b = &c->program->bindings[i];
     int stored;
@@ -64,6 +90,10 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
     TCC_TRY(added);
     for (int i = 0; i < p->n_bindings; i++) {
         void *memory = NULL;
+        if (!is_fitting(m, c, &p->bindings[i]))
+            return tcc_error(diag, TCC_EFORMAT, TCC_NOWHERE,
+                             "program '%s': the model has nothing that could be '%s', %s", p->name, p->bindings[i].name,
+                             tcc_type_text(&p->bindings[i].type));
         tcc_status status = binding_memory(m, c, i, &memory);
         if (status == TCC_ENOMEM) tcc_program_note_largest(diag, p);
         if (status == TCC_OK && memory)

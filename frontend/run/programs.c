@@ -19,7 +19,7 @@ static bool signature_matches(const tcc_compiled *c, bool train, const tcc_array
     return true;
 }
 
-static tcc_type array_type(const tcc_array *a) {
+tcc_type tcc__array_type(const tcc_array *a) {
     tcc_type type = {.dtype = a->dtype, .rank = a->rank};
     for (int d = 0; d < a->rank; d++) type.dims[d] = a->dims[d];
     return type;
@@ -34,7 +34,7 @@ static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count
         if (c->train != train) continue;
         for (int k = 0; k < count && k < c->n_inputs; k++) {
             if (same_array(&c->inputs[k], &batch[k])) continue;
-            tcc_type had = array_type(&c->inputs[k]), got = array_type(&batch[k]);
+            tcc_type had = tcc__array_type(&c->inputs[k]), got = tcc__array_type(&batch[k]);
             tcc_logf(m->cx, TCC_LOG_COMPILE, "new %s program: input \"%s\" is %s, the last program has \"%s\" %s", what,
                      batch[k].name, tcc_type_text(&got), c->inputs[k].name, tcc_type_text(&had));
             return;
@@ -146,7 +146,7 @@ static tcc_status not_in_plan(tcc_model *m, bool train, const tcc_array *batch, 
         const tcc_array *arrays = c ? c->inputs : batch;
         tcc_strbuf text = {0};
         for (int k = 0; k < (c ? c->n_inputs : count); k++) {
-            const tcc_type type = array_type(&arrays[k]);
+            const tcc_type type = tcc__array_type(&arrays[k]);
             tcc_strbuf_printf(&text, "%s\"%s\" %s", k ? ", " : "", arrays[k].name, tcc_type_text(&type));
         }
         tcc_note(diag, TCC_NOWHERE, "%s: %s",
@@ -175,7 +175,6 @@ tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch,
     for (int i = 0; i < m->programs.count; i++) {
         tcc_compiled *c = m->programs.data[i];
         if (!signature_matches(c, train, batch, count)) continue;
-        if (m->device && !c->exec) TCC_TRY(tcc__compiled_load(m, c)); /* a plan's, used for the first time */
         *out = c;
         return TCC_OK;
     }

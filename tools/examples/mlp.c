@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
- * A classifier in sixty lines: which of two spirals is a point on?  build/bin/example-mlp */
+ * A classifier in fifty lines: which of two spirals is a point on?  build/bin/example-mlp
+ * With the name of a file it writes a plan there, from which example-run_plan trains without a compiler. */
+#include "spirals.h"
+
 #include <traincc/traincc.h>
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-enum { POINTS = 256 };
 
 /* The model: two hidden layers. Traced once, compiled, and run for every step. */
 static void spirals(tcc_trace *t, void *user) {
@@ -19,16 +19,7 @@ static void spirals(tcc_trace *t, void *user) {
     tcc_loss(t, tcc_cross_entropy(logits, labels));
 }
 
-static void make_points(float points[POINTS][2], int32_t labels[POINTS]) {
-    for (int i = 0; i < POINTS; i++) {
-        double turn = 1.5 * 6.2832 * (i / 2) / (POINTS / 2), radius = 0.1 + turn / 10;
-        labels[i] = i % 2;
-        points[i][0] = (float)(radius * cos(turn + 3.1416 * labels[i]));
-        points[i][1] = (float)(radius * sin(turn + 3.1416 * labels[i]));
-    }
-}
-
-int main(void) {
+int main(int argc, char **argv) {
     static float points[POINTS][2];
     static int32_t labels[POINTS];
     make_points(points, labels);
@@ -49,6 +40,7 @@ int main(void) {
     }
     if (status == TCC_OK) status = tcc_model_evaluate(model, batch, 2);
     if (status == TCC_OK) status = tcc_model_output(model, "correct", &correct);
+    if (status == TCC_OK && argc > 1) status = tcc_model_save_plan(model, "two spirals", argv[1]);
     if (status == TCC_OK) printf("%.0f of %d points right\n", *(float *)correct.data, POINTS);
     else fprintf(stderr, "%s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
 

@@ -8,6 +8,7 @@
 #include "traincc/model.h"
 #include "traincc/models.h"
 #include "traincc/nn.h"
+#include "traincc/plan.h"
 #include "traincc/tensor.h"
 
 #endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT
+ * The fields of compiled programs and of plans, in order. */
+#include "frontend/run/made_file.h"
+
+#include "runtime/program_file.h"
+
+static const tcc_stream_kind kind = {"TCCPLAN", TCC_PLAN_VERSION, "training plan"};
+
+static void io_program(tcc_stream *s, tcc_program **p, tcc_diag *diag) {
+    void *bytes = NULL;
+    const void *data = NULL;
+    int64_t size_bytes = 0;
+    if (s->writing && s->status == TCC_OK) tcc_stream_fail(s, tcc_program_encode(diag, *p, &bytes, &size_bytes));
+    data = bytes;
+    tcc_io_data(s, &data, &size_bytes);
+    if (!s->writing && s->status == TCC_OK)
+        tcc_stream_fail(s, tcc_program_decode(diag, "its program", data, size_bytes, p));
+    tcc__free(bytes);
+}
+
+void tcc__io_made(tcc_stream *s, tcc_compiled *c, tcc_diag *diag) {
+    for (int i = 0; i < TCC_TEXTS; i++) tcc_io_text(s, &c->text[i]);
+    tcc_io_double(s, &c->trace_seconds);
+    tcc_io_double(s, &c->passes_seconds);
+    tcc_io_double(s, &c->codegen_seconds);
+    io_program(s, &c->program, diag);
+}
+
+/* -- Plans -- */
+
+static void io_enum(tcc_stream *s, int *value, int count) {
+    tcc_io_int(s, value);
+    if (*value < 0 || *value >= count) tcc_stream_fail(s, TCC_EFORMAT);
+}
+#define IO_ENUM(s, field, count)             \
+    do {                                     \
+        int value_ = (int)(field);           \
+        io_enum((s), &value_, (count));      \
+        (field) = (__typeof__(field))value_; \
+    } while (0)
+
+/* An array's type; what has no bytes or more than can be is refused. */
+static void io_checked_type(tcc_stream *s, tcc_type *t) {
+    int64_t bytes = 8; /* of the largest element */
+    tcc_io_type(s, t);
+    if ((unsigned)t->dtype >= TCC_DTYPE_COUNT) tcc_stream_fail(s, TCC_EFORMAT);
+    for (int d = 0; s->status == TCC_OK && d < t->rank; d++)
+        if (t->dims[d] < 1 || __builtin_mul_overflow(bytes, t->dims[d], &bytes)) tcc_stream_fail(s, TCC_EFORMAT);
+}
+
+static void io_options(tcc_stream *s, tcc_model_options *o) {
+    tcc_optimizer_options *p = &o->optimizer;
+    int64_t seed = (int64_t)o->seed;
+    tcc_io_i64(s, &seed);
+    o->seed = (uint64_t)seed;
+    IO_ENUM(s, o->mode, TCC_MODE_EAGER + 1);
+    IO_ENUM(s, o->mixed_precision, TCC_MIXED_FP16 + 1);
+    tcc_io_bool(s, &o->keep_gradients);
+    tcc_io_double(s, &o->loss_scale);
+    tcc_io_double(s, &o->loss_scale_growth);
+    tcc_io_double(s, &o->loss_scale_backoff);
+    tcc_io_i64(s, &o->loss_scale_interval);
+    IO_ENUM(s, p->kind, TCC_ADAMW + 1);
+    tcc_io_double(s, &p->lr);
+    tcc_io_double(s, &p->beta1);
+    tcc_io_double(s, &p->beta2);
+    tcc_io_double(s, &p->eps);
+    tcc_io_double(s, &p->weight_decay);
+    tcc_io_bool(s, &p->decay_all);
+    tcc_io_double(s, &p->momentum);
+    tcc_io_bool(s, &p->nesterov);
+    tcc_io_double(s, &p->clip_grad_norm);
+}
+
+static void io_stored(tcc_stream *s, tcc_stored *p) {
+    tcc_io_text(s, &p->name);
+    IO_ENUM(s, p->role, TCC_ROLE_COUNT);
+    io_checked_type(s, &p->type);
+    IO_ENUM(s, p->init.kind, TCC_INIT_XAVIER_NORMAL + 1);
+    tcc_io_double(s, &p->init.a);
+    tcc_io_double(s, &p->init.b);
+    tcc_io_i64(s, &p->init.fan_in);
+    if (!p->name || (p->role != TCC_ROLE_PARAM && p->role != TCC_ROLE_STATE)) tcc_stream_fail(s, TCC_EFORMAT);
+}
+
+static void io_store(tcc_stream *s, tcc_store *store, tcc_diag *diag) {
+    int64_t count = store->entries.count;
+    tcc_io_count(s, &count, 64);
+    for (int64_t i = 0; i < count && s->status == TCC_OK; i++) {
+        tcc_stored p = {0};
+        int index;
+        if (s->writing) p = store->entries.data[i];
+        io_stored(s, &p);
+        if (!s->writing && s->status == TCC_OK)
+            tcc_stream_fail(s, tcc_store_add(store, p.name, p.role, &p.type, &p.init, diag, TCC_NOWHERE, &index));
+    }
+}
+
+static void io_input(tcc_stream *s, tcc_array *a) {
+    tcc_type type = {.dtype = a->dtype, .rank = a->rank};
+    memcpy(type.dims, a->dims, sizeof type.dims);
+    tcc_io_text(s, &a->name);
+    io_checked_type(s, &type);
+    if (!a->name) tcc_stream_fail(s, TCC_EFORMAT);
+    *a = (tcc_array){.name = a->name, .dtype = type.dtype, .rank = type.rank};
+    memcpy(a->dims, type.dims, sizeof type.dims);
+}
+
+static void io_compiled(tcc_stream *s, tcc_compiled *c, tcc_diag *diag) {
+    tcc_io_bool(s, &c->train);
+    TCC_IO_ARRAY(s, c->inputs, c->n_inputs, 32, io_input);
+    tcc__io_made(s, c, diag);
+}
+
+static void io_programs(tcc_stream *s, tcc_model *m) {
+    tcc_diag *diag = &m->cx->diag;
+    int64_t count = m->programs.count;
+    tcc_io_count(s, &count, 64);
+    for (int64_t i = 0; i < count && s->status == TCC_OK; i++) {
+        tcc_compiled *c = s->writing ? m->programs.data[i] : NULL;
+        if (s->writing) {
+            io_compiled(s, c, diag);
+            continue;
+        }
+        tcc_stream_fail(s, tcc__compiled_create(m, false, NULL, 0, &c));
+        if (c && !tcc_vec_push(&m->programs, c)) {
+            tcc__compiled_destroy(m, c);
+            tcc_stream_fail(s, TCC_ENOMEM);
+        }
+        if (s->status != TCC_OK) return;
+        tcc_arena *memory = s->memory;
+        s->memory = &c->arena;
+        io_compiled(s, c, diag);
+        s->memory = memory;
+    }
+}
+
+static void io_plan(tcc_stream *s, tcc_model *m, const char **about) {
+    const char *arch = m->arch;
+    tcc_io_text(s, about);
+    tcc_io_text(s, &arch);
+    if (!arch || strlen(arch) >= sizeof m->arch) tcc_stream_fail(s, TCC_EFORMAT);
+    else if (!s->writing) snprintf(m->arch, sizeof m->arch, "%s", arch);
+    io_options(s, &m->options);
+    io_store(s, &m->store, &m->cx->diag);
+    io_programs(s, m);
+}
+
+tcc_status tcc__plan_encode(tcc_model *m, const char *about, void **bytes, int64_t *size_bytes) {
+    for (int i = 0; i < m->programs.count; i++)
+        for (int which = 0; which < TCC_TEXTS; which++)
+            if (!m->programs.data[i]->text[which]) TCC_TRY(m->maker->write(m, m->programs.data[i], (tcc_text)which));
+    tcc_stream s = tcc_stream_write();
+    io_plan(&s, m, &about);
+    return tcc_stream_seal(&s, &m->cx->diag, &kind, "", bytes, size_bytes);
+}
+
+tcc_status tcc__plan_decode(tcc_model *m, const char *name, const void *bytes, int64_t size_bytes, tcc_arena *memory,
+                            const char **about) {
+    tcc_stream s;
+    tcc_diag *diag = &m->cx->diag;
+    TCC_TRY(tcc_stream_read(&s, diag, &kind, name, bytes, size_bytes, memory));
+    io_plan(&s, m, about);
+    if (diag->status != TCC_OK) return diag->status; /* of a program in it */
+    TCC_TRY(tcc_stream_end(&s, diag, &kind, name));
+    for (int i = 0; i < m->programs.count; i++)
+        for (int which = 0; which < TCC_TEXTS; which++)
+            if (!m->programs.data[i]->text[which])
+                return tcc_error(diag, TCC_EFORMAT, (tcc_loc){name, 0}, "program %d of the plan lacks a text", i);
+    return TCC_OK;
+}

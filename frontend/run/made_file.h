@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * Compiled programs and plans as bytes. */
+#ifndef TCC_FRONTEND_RUN_MADE_FILE_H
+#define TCC_FRONTEND_RUN_MADE_FILE_H
+
+#include "frontend/run/model.h"
+#include "runtime/stream.h"
+
+/* The program, its texts and what it took to make it. Programs that are read are checked (tcc_program_check), and texts
+ * lie in c->arena. `diag` gets the reason of a failure, if it is the program's. */
+void tcc__io_made(tcc_stream *s, tcc_compiled *c, tcc_diag *diag);
+
+enum { TCC_PLAN_VERSION = 1 };
+
+/* The plan's bytes, to be freed with tcc__free. Every program has all its texts. */
+tcc_status tcc__plan_encode(tcc_model *m, const char *about, void **bytes, int64_t *size_bytes);
+/* Fills an empty model: options, `arch`, parameters without values, programs that are not loaded. `memory` gets *about;
+ * NULL: there is none. `name` stands in messages. */
+tcc_status tcc__plan_decode(tcc_model *m, const char *name, const void *bytes, int64_t size_bytes, tcc_arena *memory,
+                            const char **about);
+
+#endif
