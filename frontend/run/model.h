@@ -82,7 +82,6 @@ struct tcc_model {
 
 /* TCC_EINVAL where arrays of a batch lack names or data, or share a name. */
 tcc_status tcc__model_check_batch(tcc_model *m, const tcc_array *batch, int count);
-tcc_type tcc__array_type(const tcc_array *a);
 /* The program for this batch's signature, made now if need be. Errors: TCC_EINVAL for a batch without sense,
  * TCC_EUNSUPPORTED where a plan has no such program. */
 tcc_status tcc__model_compiled(tcc_model *m, bool train, const tcc_array *batch, int count, tcc_compiled **out);

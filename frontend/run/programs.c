@@ -19,12 +19,6 @@ static bool signature_matches(const tcc_compiled *c, bool train, const tcc_array
     return true;
 }
 
-tcc_type tcc__array_type(const tcc_array *a) {
-    tcc_type type = {.dtype = a->dtype, .rank = a->rank};
-    for (int d = 0; d < a->rank; d++) type.dims[d] = a->dims[d];
-    return type;
-}
-
 /* Says which program is compiled, and what differs from the nearest one that exists. */
 static void log_miss(tcc_model *m, bool train, const tcc_array *batch, int count) {
     if (!tcc_log_on(m->cx, TCC_LOG_COMPILE)) return;

@@ -8,6 +8,12 @@
 
 #include <math.h>
 
+tcc_type tcc__array_type(const tcc_array *a) {
+    tcc_type type = {.dtype = a->dtype, .rank = a->rank};
+    for (int d = 0; d < a->rank; d++) type.dims[d] = a->dims[d];
+    return type;
+}
+
 enum { PART = 1 << 14 }; /* values that are drawn by one thread; a multiple of TCC_DRAWS */
 
 int tcc_store_find(const tcc_store *s, const char *name) {

@@ -9,6 +9,7 @@
 #include "ir/support/dtype.h"
 #include "ir/support/role.h"
 #include "ir/support/vec.h"
+#include "traincc/array.h"
 #include "traincc/nn.h"
 
 #include <string.h>
@@ -54,6 +55,8 @@ void tcc_store_initialize(const tcc_store *s, int64_t begin, int64_t end);
 void tcc_store_filled(tcc_store *s);
 void tcc_store_free(tcc_store *s);
 
+/* Element type and shape of a caller's array. */
+tcc_type tcc__array_type(const tcc_array *a);
 /* Names that begin with '@' belong to states that passes add, so that no model's name is one of theirs. */
 static inline bool tcc_name_is_reserved(const char *name) { return *name == '@'; }
 /* Options structs grow at their end: a caller compiled against an older header has a smaller size, and new fields are

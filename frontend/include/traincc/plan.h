@@ -24,8 +24,8 @@ TCC_API tcc_status tcc_model_save_plan(tcc_model *m, const char *about, const ch
  * that the plan has; others are TCC_EUNSUPPORTED. The learning rate and all other options are those it was made with.
  * `device`: as in tcc_model_options; NULL: "cpu" or "cuda", as the plan was made for. What asks the model's function
  * (tcc_model_verify, the reports "tir", "llvm" and "asm") is not there.
- * Errors: TCC_EIO, TCC_ENOTFOUND (no such file), TCC_EFORMAT (no plan, of another version, or damaged), TCC_EUNSUPPORTED
- * (made for another kind of machine, or a library is missing), TCC_EDEVICE, TCC_ENOMEM. */
+ * Errors: TCC_EIO, TCC_ENOTFOUND (no such file), TCC_EFORMAT (no plan, of another version, or damaged),
+ * TCC_EUNSUPPORTED (made for another kind of machine, or a library is missing), TCC_EDEVICE, TCC_ENOMEM. */
 TCC_API tcc_status tcc_model_load_plan(tcc_context *cx, const char *path, const char *device, tcc_model **out);
 
 /* The text that the plan was saved with, to be freed with tcc_string_free. */
