@@ -95,6 +95,7 @@ typedef struct form {
     side y, x, w;
     int64_t groups, stride[SPATIAL], pad[SPATIAL], dilation[SPATIAL];
     into into;
+    double *padding; /* channels of x where it is padded, which are multiplied; NULL: nothing is there */
 } form;
 
 static side make_side(double *data, const tcc_type *type, bool channels_last) {
@@ -186,21 +187,21 @@ static void convolve_copies(const form *f) {
                 inside &= j >= 0 && j < f->x.extent[d];
                 from = from * f->x.extent[d] + j;
             }
-            if (inside)
-                multiply(f, f->y.copy + row * f->y.channels, f->x.copy + from * f->x.channels,
-                         f->w.copy + tap * f->w.batch * f->w.channels);
+            double *x = inside ? f->x.copy + from * f->x.channels : f->padding;
+            if (x) multiply(f, f->y.copy + row * f->y.channels, x, f->w.copy + tap * f->w.batch * f->w.channels);
         }
     }
 }
 
 static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_value *x, const tcc_value *w, into into,
-                           tcc_diag *diag) {
+                           double *padding, tcc_diag *diag) {
     const tcc_attrs_conv *attrs = &n->attrs->conv;
     form f = {.y = make_side(y->f, &y->type, attrs->channels_last),
               .x = make_side(x->f, &x->type, attrs->channels_last),
               .w = make_side(w->f, &w->type, attrs->channels_last),
               .groups = attrs->groups,
-              .into = into};
+              .into = into,
+              .padding = padding};
     int lead = SPATIAL - attrs->stride.count;
     for (int d = 0; d < SPATIAL; d++) {
         f.stride[d] = d < lead ? 1 : attrs->stride.v[d - lead];
@@ -218,6 +219,15 @@ static tcc_status convolve(const tcc_node *n, const tcc_value *y, const tcc_valu
     return status;
 }
 
-TCC_EVAL_RULE(conv) { return convolve(n, out, in[0], in[1], INTO_Y, diag); }
-TCC_EVAL_RULE(conv_grad_input) { return convolve(n, in[0], out, in[1], INTO_X, diag); }
-TCC_EVAL_RULE(conv_grad_weight) { return convolve(n, in[1], in[0], out, INTO_W, diag); }
+TCC_EVAL_RULE(conv) { return convolve(n, out, in[0], in[1], INTO_Y, NULL, diag); }
+TCC_EVAL_RULE(conv_grad_input) { return convolve(n, in[0], out, in[1], INTO_X, NULL, diag); }
+TCC_EVAL_RULE(conv_grad_weight) { return convolve(n, in[1], in[0], out, INTO_W, NULL, diag); }
+
+tcc_status tcc__eval_padded(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag) {
+    double *zeros = tcc__calloc((size_t)tcc_type_numel(&in[0]->type) + 1, sizeof *zeros);
+    if (!zeros) return tcc_enomem(diag);
+    const tcc_status status = n->op == TCC_OP_CONV ? convolve(n, out, in[0], in[1], INTO_Y, zeros, diag)
+                                                   : convolve(n, in[1], in[0], out, INTO_W, zeros, diag);
+    tcc__free(zeros);
+    return status;
+}

@@ -42,6 +42,10 @@ typedef struct tcc_attention_error {
 tcc_status tcc__eval_attention(const tcc_node *n, const tcc_value *const *in, const tcc_attention_error *error,
                                tcc_value *out, tcc_diag *diag);
 
+/* conv or conv_grad_weight as the field computes it: padding is zeros, which are multiplied. So where they meet what is
+ * not finite, NaN comes out; the ops' own rules leave these products out. */
+tcc_status tcc__eval_padded(const tcc_node *n, const tcc_value *const *in, tcc_value *out, tcc_diag *diag);
+
 /* Row-major strides in elements. */
 void tcc__strides(const tcc_type *type, int64_t *strides);
 /* dst[i . dst_strides] = src[i . src_strides] for all i in dims. Elements are 8 bytes of either

@@ -306,6 +306,26 @@ static tcc_status disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value 
     return TCC_OK;
 }
 
+static bool is_finite(const tcc_value *v) {
+    for (int64_t e = 0, count = tcc_type_numel(&v->type); e < count; e++)
+        if (!isfinite(v->f[e])) return false;
+    return true;
+}
+
+/* Zeros of the padding may be multiplied by what overflowed, or left out. */
+static tcc_status disturb_padded(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
+                                 tcc_diag *diag) {
+    tcc_value padded;
+    if ((n->op != TCC_OP_CONV && n->op != TCC_OP_CONV_GRAD_WEIGHT) || (is_finite(d->in[0]) && is_finite(d->in[1])))
+        return TCC_OK;
+    TCC_TRY(tcc_value_create(&n->type, &padded, diag));
+    const tcc_status status = tcc__eval_padded(n, d->in, &padded, diag);
+    for (int64_t e = 0, count = tcc_type_numel(&n->type); e < count && status == TCC_OK; e++)
+        if (isnan(padded.f[e]) && !isnan(out->f[e])) out->f[e] = NAN, *changed = true;
+    tcc_value_free(&padded);
+    return status;
+}
+
 tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_value *out, bool *changed,
                               tcc_diag *diag) {
     const bool is_float = tcc_dtype_is_float(n->type.dtype), rounds = only_rounds(d);
@@ -313,5 +333,5 @@ tcc_status tcc__noise_disturb(const tcc_node *n, const tcc_noise_draw *d, tcc_va
     /* What overflows in its type shows in one draw of a pair; inside a kernel it may be held in a wider one. */
     const bool overflows = (d->noise->first + d->draw) % 2 == 0 && !d->noise->constants;
     if (is_float && (rounds || (overflows && (*changed || d->inexact_operands)))) *changed |= tcc_value_round(out);
-    return TCC_OK;
+    return overflows ? disturb_padded(n, d, out, changed, diag) : TCC_OK;
 }

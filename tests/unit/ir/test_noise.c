@@ -99,6 +99,22 @@ static void overflow_is_open(void **state) {
     tcc_noisy_free(&y);
 }
 
+/* Padding may be zeros that are multiplied, or nothing: that is open where a gradient overflowed, and nowhere else. */
+static void padding_is_open_beside_infinity(void **state) {
+    (void)state;
+    const double x[] = {2, 3}, dy[] = {INFINITY, 1};
+    const char *text = "graph @g {\n"
+                       "  %0 = input {name=\"x\"} : f32[1,1,2]\n"
+                       "  %1 = input {name=\"dy\"} : f32[1,1,2]\n"
+                       "  %2 = conv_grad_weight(%0, %1) {stride=[1], pad_lo=[1], pad_hi=[1], "
+                       "dilation=[1], groups=1} : f32[1,1,3]\n"
+                       "  output \"dw\" %2\n}\n";
+    tcc_noisy dw = eval(text, &plain, (const double *[]){x, dy});
+    assert_true(dw.value.f[0] == 2 && isinf(dw.noise[0])); /* 0 inf + 2 1 */
+    for (int e = 1; e < 3; e++) assert_true(dw.value.f[e] == INFINITY && dw.noise[e] == 0);
+    tcc_noisy_free(&dw);
+}
+
 /* Inside a composite each step is disturbed. */
 static void composites_are_their_definitions(void **state) {
     (void)state;
@@ -255,6 +271,7 @@ int main(void) {
                                        cmocka_unit_test(whole_numbers_add_up_exactly),
                                        cmocka_unit_test(rounding_decides),
                                        cmocka_unit_test(overflow_is_open),
+                                       cmocka_unit_test(padding_is_open_beside_infinity),
                                        cmocka_unit_test(composites_are_their_definitions),
                                        cmocka_unit_test(graphs_have_the_noise_of_constants),
                                        cmocka_unit_test(equal_values_err_alike),
