@@ -52,8 +52,17 @@ static tcc_status run_twin(tcc_verification *v) {
     v->twin->step = v->m->step;
     v->twin->lr = v->m->lr;
     TCC_TRY(tcc_exec_poison(v->twin->last->exec, &v->m->cx->diag));
+    double scale, ignored;
+    int64_t before, after;
+    const bool scaled = tcc_model_loss_scale(v->twin, &scale, &before) == TCC_OK;
+    tcc_diag_begin(&v->m->cx->diag);
     TCC_TRY(tcc_model_train(v->twin, v->batch, v->count));
-    return tcc_model_synchronize(v->twin);
+    TCC_TRY(tcc_model_synchronize(v->twin));
+    if (!scaled) return TCC_OK;
+    TCC_TRY(tcc_model_loss_scale(v->twin, &ignored, &after));
+    v->skipped = after != before;
+    if (v->skipped) tcc__verify_say(v, "the step is skipped: a gradient overflows with a loss scale of %g", scale);
+    return TCC_OK;
 }
 
 typedef struct tasks {
@@ -79,6 +88,7 @@ static tcc_status verify(tcc_verification *v, tcc_blame *out) {
     tcc__verify_say(v, "comparing each of %d kernels with the interpreter", v->twin->last->made->graph->groups.count);
     TCC_TRY(tcc__verify_kernels(v, out));
     tcc__verify_say(v, "comparing loss and gradients with the interpreter");
+    TCC_TRY(tcc__verify_skip(v, out));
     TCC_TRY(tcc__verify_outputs(v, out));
     tcc__verify_say(v, "comparing what the passes have made of the graph");
     TCC_TRY(tcc__verify_graph(v, out));
@@ -123,6 +133,9 @@ static tcc_status keep_report(tcc_verification *v, int64_t samples, int64_t all)
     tcc_strbuf_printf(&b, v->worst_kernel > 0 ? ", around %s\n" : "\n", v->worst_kernel_name);
     tcc_strbuf_printf(&b, "loss, gradients and buffers: at most %.2f of it", v->worst_output);
     tcc_strbuf_printf(&b, v->worst_output > 0 ? ", of \"%s\"\n" : "\n", v->worst_output_name);
+    if (v->skipped)
+        tcc_strbuf_add(&b,
+                       "the step is skipped, as it must be: a gradient is not finite; what is stored keeps its bits\n");
     tcc_strbuf_add(&b, "memory plan: the same bits as with memory of its own for each value\n");
     tcc__free(v->m->making->verified);
     return (v->m->making->verified = tcc_strbuf_take(&b)) ? TCC_OK : tcc_enomem(&v->m->cx->diag);

@@ -17,6 +17,7 @@ typedef struct tcc_verification {
     tcc_pool *pool;         /* the interpreter's */
     tcc_store states;       /* what the model has not got yet of the states that passes add, as they begin */
     tcc_noise noise;
+    bool skipped;         /* fp16: the twin's step found a gradient that is not finite */
     tcc_graph *reference; /* what the step must compute: after autodiff */
     tcc_noisy *expected;  /* its outputs, and the noise of computing them in their types */
     tcc_noisy *meant;     /* the same, with the noise of writing the graph in another way; NULL: not needed yet */
@@ -80,6 +81,8 @@ void tcc__difference_print(tcc_strbuf *b, const tcc_difference *d, const tcc_typ
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out);
 /* In compile_verify_passes.c. Interprets v->reference, and compares what the twin has computed with it. */
 tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out);
+/* A step of fp16 is skipped where a gradient is not finite, and nowhere else; then all that is stored keeps its bits. */
+tcc_status tcc__verify_skip(tcc_verification *v, tcc_blame *out);
 /* Interprets what the passes have left of the traced graph, and compares it with the reference's outputs. */
 tcc_status tcc__verify_graph(tcc_verification *v, tcc_blame *out);
 /* Takes the traced graph through the passes until an output differs from the reference's. Finding nothing leaves *out

@@ -64,6 +64,7 @@ static tcc_status compare_result(tcc_verification *v, int i, tcc_difference *out
     const tcc_noisy *expected = &v->expected[i];
     const void *memory;
     tcc_value got;
+    if (v->skipped && v->reference->outputs.data[i].alias >= 0) return TCC_OK; /* the reference knows of no skip */
     TCC_TRY(find_result(v, i, &memory));
     if (!memory) return TCC_OK;
     TCC_TRY(tcc_value_create(&expected->value.type, &got, &v->m->cx->diag));
@@ -92,6 +93,46 @@ tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out) {
     return TCC_OK;
 }
 
+/* -- A step that is skipped -- */
+
+/* Whether the twin has a gradient that is not finite. */
+static tcc_status find_overflow(tcc_verification *v, bool *found) {
+    const tcc_graph *g = v->reference;
+    *found = false;
+    for (int i = 0; i < g->outputs.count && !*found; i++) {
+        const tcc_type *type = &g->outputs.data[i].node->type;
+        const void *memory;
+        tcc_value got;
+        if (strncmp(g->outputs.data[i].name, "grad.", 5) != 0) continue;
+        TCC_TRY(find_result(v, i, &memory));
+        TCC_TRY(tcc_value_create(type, &got, &v->m->cx->diag));
+        tcc_value_load(&got, memory);
+        for (int64_t e = 0, count = tcc_type_numel(type); e < count; e++) *found |= !isfinite(got.f[e]);
+        tcc_value_free(&got);
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc__verify_skip(tcc_verification *v, tcc_blame *out) {
+    bool overflows;
+    if (v->m->options.mixed_precision != TCC_MIXED_FP16 || out->text.length) return TCC_OK;
+    TCC_TRY(find_overflow(v, &overflows));
+    if (overflows != v->skipped)
+        tcc_strbuf_add(&out->text, v->skipped ? "verify: the step is skipped, but all gradients are finite"
+                                              : "verify: a gradient is not finite, but the step is not skipped");
+    for (int i = 0; i < v->m->store.entries.count && v->skipped && !out->text.length; i++) {
+        const tcc_stored *before = &v->m->store.entries.data[i];
+        const int index = tcc_store_find(&v->twin->store, before->name);
+        if (index < 0) continue;
+        TCC_TRY(tcc__stored_host(v->twin, &v->twin->store.entries.data[index]));
+        const void *after = v->twin->store.entries.data[index].data;
+        if (memcmp(before->data, after, (size_t)tcc_type_bytes(&before->type)) != 0)
+            tcc_strbuf_printf(&out->text, "verify: \"%s\" is changed by a step that is skipped", before->name);
+    }
+    if (out->text.length) tcc_strbuf_add(&out->cause, "the flag that skips a step is wrong, or what it must hold back");
+    return TCC_OK;
+}
+
 /* -- The passes -- */
 
 typedef struct pass_walk {
@@ -116,14 +157,28 @@ static bool same_nodes(const tcc_graph *a, const tcc_graph *b) {
     return true;
 }
 
+/* Whether the step that `g` computes is skipped: its casts overflow in the interpreter as well. */
+static bool is_skipped(const tcc_graph *g, const tcc_value *inputs, const tcc_value *values) {
+    for (int k = 0; k < g->outputs.count; k++)
+        if (!strcmp(g->outputs.data[k].name, TCC_SKIPPED_STATE))
+            return values[k].i[0] != inputs[g->outputs.data[k].alias].i[0];
+    return false;
+}
+
+/* Whether output k of `g` must be output i of the reference, which knows of no skip. */
+static bool must_be_equal(const tcc_verification *v, int i, const tcc_graph *g, int k, bool skipped) {
+    const tcc_output *output = &v->reference->outputs.data[i];
+    return !strcmp(output->name, g->outputs.data[k].name) && (!skipped || output->alias < 0);
+}
+
 /* The worst output of `g` beside the reference's of the same name; *name stays where none differs. */
 static tcc_difference worst_of_graph(const tcc_verification *v, const tcc_noisy *expected, const tcc_graph *g,
-                                     const tcc_value *values, const char **name, tcc_type *type) {
+                                     const tcc_value *values, bool skipped, const char **name, tcc_type *type) {
     tcc_difference worst = {0};
     for (int i = 0; i < v->reference->outputs.count; i++)
         for (int k = 0; k < g->outputs.count; k++) {
             const char *own = v->reference->outputs.data[i].name;
-            if (strcmp(own, g->outputs.data[k].name) != 0) continue;
+            if (!must_be_equal(v, i, g, k, skipped)) continue;
             const tcc_difference d = tcc__noisy_difference(&expected[i], &values[k], GRAPH_MULTIPLE, 0, 0);
             if (d.ratio > worst.ratio) worst = d, *name = own, *type = values[k].type;
         }
@@ -131,10 +186,10 @@ static tcc_difference worst_of_graph(const tcc_verification *v, const tcc_noisy 
 }
 
 /* Whether an output of `g` is equal to the reference's of the same name, or as good as that. */
-static bool is_equal(const tcc_verification *v, const tcc_graph *g, const tcc_value *values) {
+static bool is_equal(const tcc_verification *v, const tcc_graph *g, const tcc_value *values, bool skipped) {
     for (int i = 0; i < v->reference->outputs.count; i++)
         for (int k = 0; k < g->outputs.count; k++) {
-            if (strcmp(v->reference->outputs.data[i].name, g->outputs.data[k].name) != 0) continue;
+            if (!must_be_equal(v, i, g, k, skipped)) continue;
             const tcc_value *a = &v->expected[i].value, *b = &values[k];
             if (memcmp(a->f, b->f, (size_t)tcc_type_numel(&a->type) * sizeof *a->f) != 0) return false;
         }
@@ -149,10 +204,10 @@ static tcc_status compare_graph(tcc_verification *v, const tcc_graph *g, tcc_dif
     tcc_status status = values ? tcc__verify_inputs(v, g, &inputs) : tcc_enomem(diag);
     *name = NULL;
     if (status == TCC_OK) status = tcc_graph_eval(g, inputs, values, diag);
-    const bool evaluated = status == TCC_OK;
-    if (evaluated && !is_equal(v, g, values)) {
+    const bool evaluated = status == TCC_OK, skipped = evaluated && is_skipped(g, inputs, values);
+    if (evaluated && !is_equal(v, g, values, skipped)) {
         status = interpret_meaning(v);
-        if (status == TCC_OK) *worst = worst_of_graph(v, v->meant, g, values, name, type);
+        if (status == TCC_OK) *worst = worst_of_graph(v, v->meant, g, values, skipped, name, type);
         if (status == TCC_OK && worst->ratio <= 1) *name = NULL;
     }
     tcc__values_free(values, evaluated ? g->outputs.count : 0);

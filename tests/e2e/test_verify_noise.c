@@ -69,6 +69,7 @@ typedef struct setup {
     uint64_t seed;
     int rows;
     int64_t samples;
+    double loss_scale; /* fp16; 0: float32 */
 } setup;
 
 static void make_batch(uint64_t seed, int rows, float *x, int32_t *y) {
@@ -92,6 +93,8 @@ static void verify(const setup *s, log_lines *log, char **report) {
                                  .progress = log ? keep_line : NULL,
                                  .progress_user = log,
                                  .verify_samples = s->samples,
+                                 .mixed_precision = s->loss_scale ? TCC_MIXED_FP16 : TCC_MIXED_NONE,
+                                 .loss_scale = s->loss_scale,
                                  .optimizer = {.size = sizeof options.optimizer, .kind = TCC_ADAMW}};
     tcc_context *cx;
     tcc_model *m;
@@ -108,7 +111,7 @@ static void verify(const setup *s, log_lines *log, char **report) {
 static void is_accepted(tcc_tensor (*body)(tcc_tensor)) {
     for (uint64_t seed = 1; seed <= 3; seed++)
         for (int mode = 0; mode < 2; mode++)
-            verify(&(setup){body, mode ? TCC_MODE_EAGER : TCC_MODE_DEFAULT, seed, ROWS, 0}, NULL, NULL);
+            verify(&(setup){body, mode ? TCC_MODE_EAGER : TCC_MODE_DEFAULT, seed, ROWS, 0, 0}, NULL, NULL);
 }
 
 /* -- Cases -- */
@@ -137,7 +140,7 @@ static void says_how_it_gets_on(void **state) {
     (void)state;
     log_lines log = {0};
     char *report;
-    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0}, &log, &report);
+    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, 0}, &log, &report);
     assert_true(log.lines >= 3);
     assert_non_null(strstr(log.all, "running the step\n"));
     assert_non_null(strstr(log.all, " kernels with the interpreter\n"));
@@ -148,17 +151,32 @@ static void says_how_it_gets_on(void **state) {
     tcc_string_free(report);
 }
 
+/* In fp16 the gradient of the loss is its scale; so large a one overflows at once. A skipped step is legal. */
+static void says_that_a_step_is_skipped(void **state) {
+    (void)state;
+    log_lines log = {0};
+    char *report;
+    for (int skipped = 0; skipped < 2; skipped++) {
+        log.all[0] = '\0';
+        verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 0, skipped ? 0x1p30 : 0x1p4}, &log, &report);
+        assert_int_equal(strstr(log.all, "the step is skipped: a gradient overflows with a loss scale of") != NULL,
+                         skipped);
+        assert_int_equal(strstr(report, "the step is skipped, as it must be") != NULL, skipped);
+        tcc_string_free(report);
+    }
+}
+
 static void cuts_a_batch_and_says_so(void **state) {
     (void)state;
     log_lines log = {0};
     char *report;
-    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 3}, &log, &report);
+    verify(&(setup){bias_before_norm, TCC_MODE_DEFAULT, 1, ROWS, 3, 0}, &log, &report);
     assert_non_null(strstr(log.all, "the first 3 of 8 samples of the batch\n"));
     assert_non_null(strstr(report, "the first 3 of 8 samples of the batch\n"));
     tcc_string_free(report);
     /* This model's shapes are made for the whole batch. */
     log = (log_lines){0};
-    verify(&(setup){saturated_attention, TCC_MODE_DEFAULT, 1, ROWS, 3}, &log, &report);
+    verify(&(setup){saturated_attention, TCC_MODE_DEFAULT, 1, ROWS, 3, 0}, &log, &report);
     assert_null(strstr(log.all, " samples of the batch"));
     assert_null(strstr(report, " samples of the batch"));
     tcc_string_free(report);
@@ -168,6 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bias_that_a_norm_takes_away), cmocka_unit_test(attention_that_is_saturated),
         cmocka_unit_test(channels_that_are_constant),    cmocka_unit_test(windows_of_ties),
-        cmocka_unit_test(says_how_it_gets_on),           cmocka_unit_test(cuts_a_batch_and_says_so)};
+        cmocka_unit_test(says_how_it_gets_on),           cmocka_unit_test(says_that_a_step_is_skipped),
+        cmocka_unit_test(cuts_a_batch_and_says_so)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
