@@ -403,8 +403,20 @@ static bool takes_contraction(tcc_selector *s, const tcc_graph *g, tcc_node *her
     return takes;
 }
 
-static bool computes_operands(void *user, const tcc_graph *g, tcc_node *hero) {
-    return !takes_contraction(user, g, hero, NULL);
+static bool computes_operand(void *user, const tcc_graph *g, tcc_node *hero, int k, tcc_operand_work *out) {
+    tcc_selector *s = user;
+    if (s->takes_call && takes_contraction(s, g, hero, NULL)) return false;
+    const tcc_group group = {
+        .kind = TCC_GROUP_CONTRACT, .hero = hero, .n_nodes = 1, .n_outputs = 1, .nodes = &hero, .outputs = &hero};
+    tcc_arena scratch = {0};
+    tcc_diag quiet = {0};
+    tcc_lowering l = lowering_of(s, g, &group, &scratch);
+    l.diag = l.params.diag = &quiet;
+    const bool computes = tcc_contract_computes(&l, k, out) == TCC_OK && out->repeats;
+    tcc_lowering_clear(&l);
+    tcc_arena_free(&scratch);
+    tcc_diag_clear(&quiet);
+    return computes;
 }
 
 static bool sums_operands(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum) {
@@ -442,7 +454,7 @@ tcc_status tcc_selector_create(tcc_context *cx, const tcc_codegen_options *optio
                                   .can_follow = can_follow,
                                   .order_of = order_of,
                                   .takes_norm = s->takes_call ? takes_norm : NULL,
-                                  .computes_operands = gpu ? computes_operands : NULL,
+                                  .computes_operand = computes_operand,
                                   .sums_operands = s->takes_call ? sums_operands : NULL};
     *out = s;
     return TCC_OK;

@@ -48,9 +48,9 @@ typedef struct tcc_draft_scratch {
     const tcc_graph *graph;
     const struct tcc_pass_target *target; /* NULL: none */
     /* What the target answered, by node id; 0: it was not asked. */
-    signed char *computes; /* by contraction: 1 it computes its operands, -1 no */
-    int *summed;           /* by sum: the id of the dot that was asked about, plus one; negative: no */
-    int levels;            /* of the last REDUCE draft: the reductions of the longest chain of dependent ones */
+    struct tcc_operand_work *work; /* of the two operands of each contraction: repeats -1 none */
+    int *summed;                   /* by sum: the id of the dot that was asked about, plus one; negative: no */
+    int levels;                    /* of the last REDUCE draft: the reductions of the longest chain of dependent ones */
 } tcc_draft_scratch;
 
 /* `options` NULL: the usual ones. */
@@ -62,10 +62,6 @@ void tcc_draft_scratch_free(tcc_draft_scratch *s);
 bool tcc_draft_check(tcc_draft *d, tcc_draft_scratch *s, const char **reason);
 /* Part of the check; the scratch holds levels and contexts. */
 double tcc_draft_cost(const tcc_draft *d, tcc_draft_scratch *s);
-
-/* How often a kernel of our own computes operand k of a contraction that is not in memory: each tile of it is
- * recomputed for each tile of the other operand. */
-int64_t tcc_draft_repeats(const tcc_node *hero, int k);
 
 /* Work of one evaluation of `op`, in bytes of traffic that take as long. */
 double tcc_op_cost(tcc_op op);

@@ -3,6 +3,7 @@
 #include "passes/fuse_draft.h"
 
 #include "passes/group.h"
+#include "passes/select.h"
 
 #include <string.h>
 
@@ -66,6 +67,16 @@ static bool check_sums(const tcc_draft *d, const tcc_draft_scratch *s, const cha
     return !sums || (sums == 1 && full == 1) || fail(reason, "more than a dot and the sum of an operand");
 }
 
+static bool is_move(const tcc_node *n) {
+    return n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || n->op == TCC_OP_SLICE;
+}
+
+/* A broadcast of a scalar or of a vector along the last dim. */
+static bool is_by_channels(const tcc_node *n) {
+    const tcc_type *from = &n->operands[0]->type;
+    return tcc_type_numel(from) == 1 || (from->rank == 1 && n->attrs->broadcast.dims.v[0] == n->type.rank - 1);
+}
+
 /* Counts nodes and tensors that operand n of a contraction is computed from; `seen` by position. */
 static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tcc_node *n, bool *seen,
                         const tcc_node **reads, int *n_nodes, int *n_reads) {
@@ -74,7 +85,7 @@ static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tc
         int at = 0;
         while (at < *n_reads && reads[at] != n) at++;
         bool one = tcc_type_numel(&n->type) == 1 || (n->op == TCC_OP_CONSTANT && n->attrs->constant.values.count == 1);
-        if (at == *n_reads && !one && at <= TCC_GROUP_MAX_READS) reads[(*n_reads)++] = n;
+        if (at == *n_reads && !one && at <= TCC_GROUP_MAX_ACCESSES) reads[(*n_reads)++] = n;
         return;
     }
     if (seen[p]) return;
@@ -83,34 +94,41 @@ static void count_front(const tcc_draft *d, const tcc_draft_scratch *s, const tc
     for (int k = 0; k < n->n_operands; k++) count_front(d, s, n->operands[k], seen, reads, n_nodes, n_reads);
 }
 
-/* Work in front of a contraction that its kernel can do while it reads. */
-static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const bool *front, const char **reason) {
+/* Work in front of operand k. `works`: there is other work than views. */
+static bool check_operand(const tcc_draft *d, const tcc_draft_scratch *s, int k, bool *works, const char **reason) {
     const bool dot = d->hero->op == TCC_OP_DOT;
-    bool works = false;
+    const tcc_node *operand = d->hero->operands[k], *reads[TCC_GROUP_MAX_ACCESSES + 1];
+    const tcc_dtype dtype = operand->type.dtype;
+    bool seen[TCC_FUSE_MAX_NODES] = {0}, moves = true;
+    int n_nodes = 0, n_reads = 0;
+    count_front(d, s, operand, seen, reads, &n_nodes, &n_reads);
+    for (int i = 0; i < d->n_nodes; i++) moves = moves && (!seen[i] || (dot && is_move(d->nodes[i])));
+    if (moves) return true;
+    *works = true;
+    const tcc_operand_work *work = tcc_draft_operand_work(s, d->hero, k);
+    if (work->repeats < 0) return fail(reason, "work in front of a contraction that reads its operands from memory");
     for (int i = 0; i < d->n_nodes; i++) {
-        if (!front[i]) continue;
         const tcc_node *n = d->nodes[i];
-        bool moves = n->op == TCC_OP_RESHAPE || n->op == TCC_OP_TRANSPOSE || n->op == TCC_OP_SLICE;
-        if (dot && moves) continue;
-        works = true;
-        if (!tcc_draft_computes_operands(s, d->hero))
-            return fail(reason, "work in front of a contraction that reads its operands from memory");
+        if (!seen[i] || (dot && is_move(n))) continue;
         if (tcc_fusion_of(n) != TCC_FUSION_POINT && n->op != TCC_OP_BROADCAST)
             return fail(reason, "work in front of a contraction at other indices");
+        if (work->by_channels && n->op == TCC_OP_BROADCAST && !is_by_channels(n))
+            return fail(reason, "work in front of a contraction with other vectors than of channels");
     }
-    if (!works) return true;
-    if (!dot && d->hero->attrs->conv.groups > 1) return fail(reason, "work in front of a convolution in groups");
-    for (int k = 0; k < 2; k++) {
-        const tcc_node *operand = d->hero->operands[k], *reads[TCC_GROUP_MAX_READS + 1];
-        const tcc_dtype dtype = operand->type.dtype;
-        bool seen[TCC_FUSE_MAX_NODES] = {0};
-        int n_nodes = 0, n_reads = 0;
-        if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64)
-            return fail(reason, "work in front of a contraction of other types");
-        count_front(d, s, operand, seen, reads, &n_nodes, &n_reads);
-        if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > TCC_GROUP_MAX_READS)
-            return fail(reason, "much work in front of a contraction");
-    }
+    if (dtype != TCC_F32 && dtype != TCC_F16 && dtype != TCC_BF16 && dtype != TCC_F64)
+        return fail(reason, "work in front of a contraction of other types");
+    if (n_nodes > TCC_FUSE_MAX_FRONT || n_reads > work->reads)
+        return fail(reason, "much work in front of a contraction");
+    return true;
+}
+
+/* Work in front of a contraction that its kernel can do while it reads. */
+static bool check_front(const tcc_draft *d, const tcc_draft_scratch *s, const char **reason) {
+    bool works = false;
+    for (int k = 0; k < 2; k++)
+        if (!check_operand(d, s, k, &works, reason)) return false;
+    if (works && d->hero->op != TCC_OP_DOT && d->hero->attrs->conv.groups > 1)
+        return fail(reason, "work in front of a convolution in groups");
     return true;
 }
 
@@ -121,7 +139,7 @@ bool tcc_draft_check_contract(const tcc_draft *d, tcc_draft_scratch *s, const ch
     for (int i = 0; i < d->n_nodes; i++)
         if (!front[i] && tcc_fusion_of(d->nodes[i]) == TCC_FUSION_INDEX)
             return fail(reason, "indexing beside a contraction");
-    return check_front(d, s, front, reason) && check_sums(d, s, reason);
+    return check_front(d, s, reason) && check_sums(d, s, reason);
 }
 
 bool tcc_draft_check_window(const tcc_draft *d, tcc_draft_scratch *s, const char **reason) {

@@ -2,8 +2,9 @@
  * fuse: what a group costs. The unit is a byte of memory traffic. Arithmetic on vectors is counted by the traffic that
  * takes as long on a CPU whose cores share a few bytes a cycle; a GPU has more arithmetic for its bandwidth, so there
  * the figures err on the side of storing. */
-#include "passes/fuse.h"
+#include "passes/fuse_draft.h"
 #include "passes/group.h"
+#include "passes/select.h"
 
 /* Of those cores. */
 static const double bytes_a_ns = 16.384;
@@ -34,67 +35,35 @@ static void count_evaluations(const tcc_draft *d, tcc_draft_scratch *s) {
     }
 }
 
-static int64_t tiles(int64_t rows) {
-    enum { TILE = 128 }; /* rows or columns of the result that a block of threads makes */
-    return rows <= TILE ? 1 : (rows + TILE - 1) / TILE;
-}
-
-/* A tile of an image is read once for each element of the kernel. */
-static int64_t repeats_of_conv(const tcc_node *hero, int k) {
-    const bool last = hero->attrs->conv.channels_last;
-    const tcc_node *w = hero->op == TCC_OP_CONV_GRAD_WEIGHT ? hero : hero->operands[1];
-    const int spatial = w->type.rank - 2, first = last ? 1 : 2;
-    int64_t taps = 1, pixels = hero->type.dims[0];
-    for (int i = first; i < first + spatial; i++) taps *= w->type.dims[i], pixels *= hero->type.dims[i];
-    const int64_t out = w->type.dims[0], in = w->type.dims[last ? spatial + 1 : 1];
-    switch (hero->op) {
-    case TCC_OP_CONV: return k ? tiles(pixels) : taps * tiles(out);
-    case TCC_OP_CONV_GRAD_INPUT: return k ? tiles(pixels) : taps * tiles(in);
-    default: return k ? tiles(in * taps) : taps * tiles(out);
-    }
-}
-
-int64_t tcc_draft_repeats(const tcc_node *hero, int k) {
-    if (hero->op != TCC_OP_DOT) return repeats_of_conv(hero, k);
-    const tcc_type *own = &hero->operands[k]->type;
-    const tcc_dims *summed = k ? &hero->attrs->dot.contract_b : &hero->attrs->dot.contract_a;
-    int64_t free = 1, others = tcc_type_numel(&hero->type);
-    for (int i = 0; i < own->rank; i++) {
-        bool contracted = false;
-        for (int c = 0; c < summed->count; c++) contracted = contracted || summed->v[c] == i;
-        if (!contracted) free *= own->dims[i];
-    }
-    others = free ? others / free : 1; /* of the result's dims, those that the operand has not */
-    return tiles(others);
-}
-
 /* What a prologue costs beyond doing its work once for each element. Let it have n elements of w bytes. Storing them
  * means to write and to read them: fusing saves 2 n w and a launch. With r repeats fusing costs (r - 1) n (work + half
  * of the bytes by which its tensors exceed w), since those mostly come from the cache. So in f32 a scaling pays for
  * itself up to 20 repeats (2560 columns); a gradient of ReLU, which reads 4 bytes more, up to 3; a random mask or an
- * exponential only where nothing is repeated. */
-static double cost_of_repeats(const tcc_draft *d, const tcc_draft_scratch *s) {
+ * exponential only where nothing is repeated. That is where the target asks the usual price of repeats. */
+static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
     static const double cached = 0.5;
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
-    double work = 0, bytes = 0;
+    double work = 0, bytes = 0, price[TCC_FUSE_MAX_NODES];
     bool computes = false;
     for (int i = d->n_nodes - 1; i >= 0; i--) {
         const tcc_node *n = d->nodes[i];
         const bool hero = n == d->hero;
         if (!hero && !repeats[i]) continue;
         if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
-            work += (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * instruction_bytes *
+            work += price[i] * (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * instruction_bytes *
                     tcc_op_get_info(n->op)->cost,
                 computes = true;
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
             const int p = s->position[x->id];
-            const int64_t again = hero ? tcc_draft_repeats(n, k) : repeats[i];
-            if (p >= 0) repeats[p] = larger(repeats[p], again);
+            const tcc_operand_work *work_of = hero ? tcc_draft_operand_work(s, d->hero, k) : NULL;
+            const int64_t again = hero ? larger(work_of->repeats, 1) : repeats[i];
+            const double part = hero ? work_of->price : price[i];
+            if (p >= 0) repeats[p] = larger(repeats[p], again), price[p] = part;
             double read = (double)tcc_dtype_bytes(x->type.dtype) *
                           (double)tcc_type_numel(n->op == TCC_OP_SLICE ? &n->type : &x->type);
-            if (hero) bytes -= p >= 0 ? (double)(again - 1) * read : 0;
-            else if (p < 0 && x->op != TCC_OP_CONSTANT) bytes += (double)(again - 1) * read;
+            if (hero) bytes -= p >= 0 ? part * (double)(again - 1) * read : 0;
+            else if (p < 0 && x->op != TCC_OP_CONSTANT) bytes += part * (double)(again - 1) * read;
         }
     }
     return computes ? work + cached * (bytes > 0 ? bytes : 0) : 0;

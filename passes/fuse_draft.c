@@ -20,11 +20,11 @@ tcc_status tcc_draft_scratch_create(const tcc_graph *g, const tcc_pass_options *
                                tcc__calloc(count, sizeof *out->loaded),
                                g,
                                target,
-                               tcc__calloc(count, sizeof *out->computes),
+                               tcc__calloc(2 * count, sizeof *out->work),
                                tcc__calloc(count, sizeof *out->summed),
                                0};
     if (!out->position || !out->level || !out->contexts || !out->identity || !out->times || !out->mark ||
-        !out->loaded || !out->computes || !out->summed) {
+        !out->loaded || !out->work || !out->summed) {
         tcc_draft_scratch_free(out);
         return tcc_enomem(g->diag);
     }
@@ -40,18 +40,20 @@ void tcc_draft_scratch_free(tcc_draft_scratch *s) {
     tcc__free(s->times);
     tcc__free(s->mark);
     tcc__free(s->loaded);
-    tcc__free(s->computes);
+    tcc__free(s->work);
     tcc__free(s->summed);
     *s = (tcc_draft_scratch){0};
 }
 
 /* -- Questions to the target -- */
 
-bool tcc_draft_computes_operands(const tcc_draft_scratch *s, tcc_node *hero) {
-    if (!s->target || !s->target->computes_operands) return false;
-    signed char *answer = &s->computes[hero->id];
-    if (!*answer) *answer = s->target->computes_operands(s->target->user, s->graph, hero) ? 1 : -1;
-    return *answer > 0;
+const tcc_operand_work *tcc_draft_operand_work(const tcc_draft_scratch *s, tcc_node *hero, int k) {
+    tcc_operand_work *answer = &s->work[2 * hero->id + k];
+    const tcc_pass_target *target = s->target;
+    if (answer->repeats) return answer;
+    if (!target || !target->computes_operand || !target->computes_operand(target->user, s->graph, hero, k, answer))
+        answer->repeats = -1;
+    return answer;
 }
 
 bool tcc_draft_sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node *sum) {

@@ -23,8 +23,9 @@ static inline bool fail(const char **reason, const char *text) {
     return false;
 }
 
-/* The target's answers, asked once. Whether its kernels compute a contraction's operands while they read them. */
-bool tcc_draft_computes_operands(const tcc_draft_scratch *s, tcc_node *hero);
+/* The target's answers, asked once. What it takes that its kernel computes operand k of a contraction while it reads
+ * it; of none, repeats are -1. */
+const struct tcc_operand_work *tcc_draft_operand_work(const tcc_draft_scratch *s, tcc_node *hero, int k);
 /* Whether `sum` is that of an operand of `dot`, which one call computes as well. */
 bool tcc_draft_sums_operand(const tcc_draft_scratch *s, tcc_node *dot, tcc_node *sum);
 

@@ -17,6 +17,14 @@ typedef struct tcc_candidate {
 
 typedef tcc_vec(tcc_candidate) tcc_candidates;
 
+/* What it takes to compute an operand of a contraction while it is read. */
+typedef struct tcc_operand_work {
+    int64_t repeats;  /* how often each element is computed, at least 1 */
+    int reads;        /* most tensors that it is computed from, beside scalars */
+    bool by_channels; /* tensors of other shapes may only be vectors along the last dim */
+    double price;     /* of all but the first time, as part of what work and traffic of the cache cost elsewhere */
+} tcc_operand_work;
+
 typedef struct tcc_pass_target {
     void *user;
     /* All ways to run `group` of `g` on this target, in a fixed order; implementations and names are in `arena`.
@@ -36,9 +44,9 @@ typedef struct tcc_pass_target {
     /* Whether a library computes `n` of g, batch_norm or its gradient by x, with all that belongs to it; NULL: it
      * computes none. */
     bool (*takes_norm)(void *user, const tcc_graph *g, const tcc_node *n);
-    /* Whether the contraction `hero` of g, its operands in memory, would be a kernel of our own that computes operands
-     * as it reads them: fuse may put work in front of it. NULL: no. */
-    bool (*computes_operands)(void *user, const tcc_graph *g, tcc_node *hero);
+    /* Whether the contraction `hero` of g, its operands in memory, would be a kernel of our own that computes operand k
+     * as it reads it: fuse may put work in front of it. NULL: no. */
+    bool (*computes_operand)(void *user, const tcc_graph *g, tcc_node *hero, int k, tcc_operand_work *out);
     /* Whether a library's call computes the dot `hero` of g and `sum`, that of an operand, at once: fuse may put both
      * into a group. NULL: no. */
     bool (*sums_operands)(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum);

@@ -26,7 +26,7 @@ enum {
     TCC_CONTRACT_MAX_ACCESSES = TCC_GROUP_MAX_ACCESSES + 6, /* and the result itself, and counters */
     TCC_CONTRACT_MAX_WINDOWS = 3,
     TCC_CONTRACT_MAX_FORMS = 6,
-    TCC_CONTRACT_MAX_LOADS = TCC_GROUP_MAX_READS,
+    TCC_CONTRACT_MAX_LOADS = TCC_GROUP_MAX_ACCESSES,
 };
 
 /* One dimension with its strides in elements. Strides may be negative; an operand that does not depend on it has stride
@@ -67,6 +67,7 @@ typedef struct tcc_contract {
     int n_windows;
     tcc_contract_window windows[TCC_CONTRACT_MAX_WINDOWS];
     bool window_b;      /* it is B that must not be read outside the windows, not A */
+    bool computes_b;    /* B is computed as it is packed (tcc_contract_work); vectors run along n, as it lies */
     bool accumulate;    /* C += ...; only without an epilogue of the caller */
     bool lanes_along_n; /* an epilogue wants vectors along the last n dimension, whatever it costs */
 } tcc_contract;
@@ -133,15 +134,27 @@ typedef struct tcc_contract_epilogue {
     void (*prefetch)(void *user, tcc_emitter *e, const tcc_contract_place *place);
 } tcc_contract_epilogue;
 
+/* How B is computed, called while the kernel is emitted. It has an address for each element, as if it were in memory;
+ * it may be read from the addresses of elements alone that there are. */
+typedef struct tcc_contract_work {
+    void *user;
+    int n_buffers;                                                       /* of the kernel, in the place of B's */
+    LLVMValueRef (*begin)(void *user, tcc_emitter *e, int first_buffer); /* where B begins */
+    void (*columns)(void *user, LLVMValueRef column, LLVMValueRef mask); /* before vectors of these columns */
+    LLVMValueRef (*vector)(void *user, LLVMValueRef address, LLVMValueRef mask); /* as f32 */
+    void (*columns_end)(void *user);
+    void (*end)(void *user);
+} tcc_contract_work;
+
 /* f32 access x at `place` as a vector, and back; any lane stride. */
 LLVMValueRef tcc_contract_load(tcc_emitter *e, const tcc_contract_place *place, int x);
 void tcc_contract_store(tcc_emitter *e, const tcc_contract_place *place, int x, LLVMValueRef value);
 
 /* The kernel. Buffers: A, B, then the accesses in order, or the workspace alone when k is split. Params: for each of
  * these (the workspace has none), the element offset of its index (0,...,0) from the buffer's start; A and B as the
- * caller named them, swapped or not. `epilogue` NULL: plain store, or accumulation. An extent of 0 in k gives sums of
- * 0. */
-void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
+ * caller named them, swapped or not. `work` NULL: B is in memory. `epilogue` NULL: plain store, or accumulation. An
+ * extent of 0 in k gives sums of 0. */
+void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, const tcc_contract_work *work,
                        const tcc_contract_epilogue *epilogue);
 /* With split k, the second kernel: adds the partial sums in order. Buffers: workspace, then accesses. Params: the
  * accesses' offsets. */

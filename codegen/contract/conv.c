@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT
  * Lowering convolutions and their gradients to the contraction schedule.
  *
- * An operand is read in place where it is in memory, on CUDA also evaluated where it is read, else copied into a
- * temporary first, channels last. The border is left out by windows where images are many and channels wide; few or
- * narrow ones are copied with zeros around. The gradient of a strided convolution by its input is one contraction for
- * each class of positions modulo the stride, so that no product with an inserted zero is ever made. */
+ * An operand is read in place where it is in memory, evaluated where it is read where kernels can do that
+ * (computed.h, prologue.h), else copied into a temporary first, channels last. The border is left out by windows where
+ * images are many and channels wide; few or narrow ones are copied with zeros around. The gradient of a strided
+ * convolution by its input is one contraction for each class of positions modulo the stride, so that no product with an
+ * inserted zero is ever made. */
 #include "codegen/contract/launch.h"
+#include "codegen/contract/computed.h"
 #include "codegen/contract/conv.h"
 #include "codegen/schedule/operand.h"
 
 #include <string.h>
 
 enum { B = TCC_CONTRACT_B, M = TCC_CONTRACT_M, N = TCC_CONTRACT_N, K = TCC_CONTRACT_K };
+
+bool tcc_conv_computes_image(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n) {
+    return n == c->x && l->group->hero == c->w && c->attrs->channels_last && c->groups == 1 &&
+           n->type.dtype == TCC_F32 && c->ci % l->target->lanes == 0;
+}
 
 /* An operand's memory as it is: not evaluated inside the group. */
 static bool in_memory(const tcc_lowering *l, const tcc_node *n) {
@@ -59,10 +66,11 @@ static void set_strides(const tcc_conv *c, const stride *strides, image *out) {
     for (int i = 0; i < c->n_spatial; i++) out->spatial[i] = strides[c->first + i];
 }
 
-/* Work of the group, of a type that can be evaluated where it is read. */
-static bool is_work(const tcc_lowering *l, const tcc_node *n) {
-    return tcc_contract_stages_operands(l) && tcc_group_has(l->group, n) &&
-           n->type.dtype == tcc_contract_type_in_place(l, n);
+/* Work of the group, of a type that can be evaluated where it is read: on the host the image of a filter's gradient,
+ * with channels in whole vectors. */
+static bool is_work(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n) {
+    if (!tcc_group_has(l->group, n) || n->type.dtype != tcc_contract_type_in_place(l, n)) return false;
+    return tcc_contract_stages_operands(l) || tcc_conv_computes_image(l, c, n);
 }
 
 /* The operand as it is evaluated where it is read; out->at.prologue NULL: it cannot be. */
@@ -70,12 +78,16 @@ static tcc_status computed_image(tcc_lowering *l, const tcc_conv *c, const tcc_n
     tcc_iteration it;
     tcc_affine coordinates[TCC_MAX_RANK];
     stride strides[TCC_MAX_RANK] = {0};
-    tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
-    if (!b) return tcc_enomem(l->diag);
-    tcc_iteration_init(&it, n->type.rank, n->type.dims);
-    tcc_iteration_open(b, &it, coordinates);
-    const tcc_expr *value = tcc_body_trace(b, n, coordinates);
-    TCC_TRY(tcc_prologue_create(l, b, value, &out->at.prologue));
+    if (tcc_contract_stages_operands(l)) {
+        tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
+        if (!b) return tcc_enomem(l->diag);
+        tcc_iteration_init(&it, n->type.rank, n->type.dims);
+        tcc_iteration_open(b, &it, coordinates);
+        const tcc_expr *value = tcc_body_trace(b, n, coordinates);
+        TCC_TRY(tcc_prologue_create(l, b, value, &out->at.prologue));
+    } else {
+        TCC_TRY(tcc_computed_create(l, n, &out->at.prologue));
+    }
     const tcc_prologue *p = out->at.prologue;
     for (int i = 0, loop = 0; p && i < n->type.rank; i++) {
         if (n->type.dims[i] == 1) continue; /* no loop either */
@@ -99,7 +111,7 @@ static tcc_status image_operand(tcc_lowering *l, const tcc_conv *c, const tcc_no
         padding_hi[c->first + i] = hi[i];
         padded = padded || lo[i] || hi[i];
     }
-    if (!padded && is_work(l, n)) TCC_TRY(computed_image(l, c, n, out));
+    if (!padded && is_work(l, c, n)) TCC_TRY(computed_image(l, c, n, out));
     if (out->at.prologue) return TCC_OK;
     out->at.dtype = tcc_contract_type_of_copy(l, n);
     if (!padded && in_memory(l, n)) {
@@ -150,8 +162,9 @@ static result_dims add_result_dims(tcc_contract_shape *s, const tcc_conv *c, con
 static bool by_windows(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n, int64_t channels) {
     enum { LEAST_IMAGES = 4, LEAST_CHANNELS = 16 };
     if (tcc_contract_stages_operands(l))
-        return in_memory(l, n) || is_work(l, n); /* zeros cost nothing on the way to shared memory */
-    return c->attrs->channels_last && in_memory(l, n) && n->type.dims[0] >= LEAST_IMAGES && channels >= LEAST_CHANNELS;
+        return in_memory(l, n) || is_work(l, c, n); /* zeros cost nothing on the way to shared memory */
+    return c->attrs->channels_last && (in_memory(l, n) || is_work(l, c, n)) && n->type.dims[0] >= LEAST_IMAGES &&
+           channels >= LEAST_CHANNELS;
 }
 
 static bool any(const int64_t *a, int n) {

@@ -15,6 +15,9 @@ typedef struct tcc_conv {
 
 tcc_conv tcc_conv_read(const tcc_node *hero);
 
+/* Whether the host's kernels may compute operand `n` of the hero as they pack or transform it. */
+bool tcc_conv_computes_image(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n);
+
 /* Adds a library call for the group's hero with its whole epilogue, or cuts the group where a call leaves part of it,
  * if a library supports that and it is worth it. */
 tcc_status tcc_lower_conv_library(tcc_lowering *l, const tcc_conv *c);

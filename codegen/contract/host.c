@@ -41,7 +41,9 @@ static LLVMValueRef lanes_mask(tcc_emitter *e, const tcc_contract_plan *p, LLVMV
  * elements that A and B begin with there. */
 typedef struct kernel {
     const tcc_contract_plan *p;
+    const tcc_contract_work *work;
     const tcc_contract_epilogue *epilogue;
+    int first_access;                               /* buffer of C, or of the workspace */
     LLVMValueRef access[TCC_CONTRACT_MAX_ACCESSES]; /* params, where k is not split */
     LLVMValueRef a, b, packed_b, partials,
         stage; /* the latter in scratch: sums of other blocks of k; a finished tile */
@@ -68,7 +70,7 @@ typedef struct kernel {
 /* The epilogue's position at the first vector of a row. */
 static tcc_contract_place place_of_row(tcc_emitter *e, const kernel *k, LLVMValueRef row) {
     const tcc_contract_plan *p = k->p;
-    tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = 2};
+    tcc_contract_place place = {.n_accesses = p->c.n_accesses, .first_buffer = k->first_access};
     LLVMValueRef index[TCC_CONTRACT_MAX_DIMS];
     tcc_contract_split_index(e, &p->c.m, row, index);
     for (int x = 0; x < p->c.n_accesses; x++) {
@@ -109,7 +111,7 @@ static LLVMValueRef place_in_workspace(tcc_emitter *e, const kernel *k, LLVMValu
     const int64_t width = p->panels * p->vectors * e->lanes;
     LLVMValueRef at = tcc_emit_add(e, tcc_emit_add(e, k->workspace, tcc_emit_mul(e, row, tcc_emit_i64(e, width))),
                                    k->n0);
-    return tcc_emit_at(e, e->f32, tcc_emit_buffer(e, 2), at);
+    return tcc_emit_at(e, e->f32, tcc_emit_buffer(e, k->first_access), at);
 }
 
 /* Row `row` of the tile, from registers: to the workspace, or through the epilogue to C. */
@@ -213,10 +215,12 @@ static void begin(tcc_emitter *e, kernel *k, const char *symbol) {
     tcc_emit_kernel_begin(e, symbol);
     int buffer_a = p->swapped ? 1 : 0;
     k->a = in_operand(e, p, tcc_emit_buffer(e, buffer_a), tcc_emit_param(e, buffer_a));
-    k->b = in_operand(e, p, tcc_emit_buffer(e, 1 - buffer_a), tcc_emit_param(e, 1 - buffer_a));
+    k->first_access = 1 + (k->work ? k->work->n_buffers : 1);
+    LLVMValueRef b = k->work ? k->work->begin(k->work->user, e, 1) : tcc_emit_buffer(e, 1 - buffer_a);
+    k->b = in_operand(e, p, b, tcc_emit_param(e, 1 - buffer_a));
     if (p->k_splits == 1)
         for (int x = 0; x < p->c.n_accesses; x++) k->access[x] = tcc_emit_param(e, 2 + x);
-    if (p->k_splits == 1) begin_kernel(e, k->epilogue, 2);
+    if (p->k_splits == 1) begin_kernel(e, k->epilogue, k->first_access);
     k->packed_b = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats));
     k->stage = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->scratch_bytes / 4 - (int64_t)n_sums * e->lanes));
     k->partials = tcc_emit_at(e, e->f32, e->scratch, tcc_emit_i64(e, p->a_floats + p->b_floats));
@@ -320,6 +324,8 @@ static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
     k->n0 = tcc_emit_mul(e, panel, tcc_emit_i64(e, (int64_t)p->vectors * e->lanes));
     if (p->multiply != TCC_CONTRACT_FMA)
         tcc_contract_pack_b_bf16(e, p, k->block_b, k->packed_b, k->n0, k->count, k->positions);
+    else if (k->work)
+        tcc_contract_pack_computed_b(e, p, k->work, k->block_b, k->packed_b, k->n0, k->count, k->positions);
     else if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);
     k->panel_b = p->pack_b ? k->packed_b : in_operand(e, p, k->block_b, k->n0);
     look_ahead(e, k);
@@ -439,9 +445,9 @@ static void end_tiles(tcc_emitter *e, kernel *k) {
     tcc_emit_if_end(e, &finish);
 }
 
-void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p,
+void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_plan *p, const tcc_contract_work *work,
                        const tcc_contract_epilogue *epilogue) {
-    kernel k = {.p = p, .epilogue = epilogue};
+    kernel k = {.p = p, .work = work, .epilogue = epilogue};
     begin(e, &k, symbol);
     /* Successive items mostly share their rows; A is then packed once. */
     bool keep_a = p->pack_a && p->k_blocks_per_split == 1;
@@ -471,6 +477,7 @@ void tcc_contract_emit(tcc_emitter *e, const char *symbol, const tcc_contract_pl
     if (!one_block) tcc_emit_loop_end(e, &blocks, NULL);
     tcc_emit_loop_end(e, &items, &k.rows_key);
     if (uses_tiles(p)) tcc_emit_tiles_end(e);
+    if (work) work->end(work->user);
     end_kernel(e, p->k_splits == 1 ? epilogue : NULL);
 }
 

@@ -48,6 +48,11 @@ void tcc_contract_pack_a(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
 /* Copy the panel of columns from n0 on as [k][vectors * lanes]; columns past N are whatever is cheap to read. */
 void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0,
                          LLVMValueRef count);
+/* The same of what is computed. Rows outside the windows, in which the block begins at `positions`, are left as they
+ * are. */
+void tcc_contract_pack_computed_b(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work,
+                                  LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0, LLVMValueRef count,
+                                  const LLVMValueRef *positions);
 
 /* The same as bf16 (pack_bf16.c): A as [row][k], or, where vectors of pairs meet a_columns, as [pair of k][row]; B as
  * [pair of k][vectors * lanes]. What is missing in the last step of k is 0, and so is what lies outside the windows,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Launches of a contraction that a lowering has described: a library's call, or kernels of our own with what follows on
  * their result. */
+#include "codegen/contract/computed.h"
 #include "codegen/contract/epilogue.h"
 #include "codegen/contract/launch.h"
 
@@ -58,6 +59,10 @@ typedef struct contraction {
     int64_t multiples[TCC_CONTRACT_MAX_ACCESSES]; /* GPU: of an access's offsets at vectors, in elements; at most 16 */
 } contraction;
 
+const tcc_contract_plan *tcc_contract_plan_of(const tcc_plan_launch *launch) {
+    return &((const contraction *)launch->kernel.data)->plan;
+}
+
 typedef struct hooks {
     const contraction *k;
     tcc_body_run run;
@@ -106,13 +111,47 @@ static void prefetch(void *user, tcc_emitter *e, const tcc_contract_place *place
     if (h->status == TCC_OK) tcc_epilogue_prefetch(&h->run, &h->k->epilogue, place->offset + 1, place->lane_stride + 1);
 }
 
+/* B on the host, where it is computed. */
+typedef struct host_work {
+    const tcc_prologue *prologue;
+    tcc_computed_run run;
+} host_work;
+
+static LLVMValueRef work_begin(void *user, tcc_emitter *e, int first_buffer) {
+    host_work *w = user;
+    return tcc_computed_begin(&w->run, e, w->prologue, first_buffer);
+}
+
+static void work_columns(void *user, LLVMValueRef column, LLVMValueRef mask) {
+    tcc_computed_columns(&((host_work *)user)->run, column, mask);
+}
+
+static LLVMValueRef work_vector(void *user, LLVMValueRef address, LLVMValueRef mask) {
+    return tcc_computed_vector(&((host_work *)user)->run, address, mask);
+}
+
+static void work_columns_end(void *user) { tcc_computed_columns_end(&((host_work *)user)->run); }
+
+static void work_end(void *user) { tcc_computed_end(&((host_work *)user)->run); }
+
+static tcc_status emit_on_host(tcc_emitter *e, const char *symbol, hooks *h, const tcc_contract_epilogue *epilogue) {
+    const tcc_prologue *b = h->k->prologues[1];
+    host_work computed = {.prologue = b};
+    const tcc_contract_work work = {.user = &computed,
+                                    .n_buffers = b ? tcc_prologue_buffers(b, NULL) : 0,
+                                    .begin = work_begin,
+                                    .columns = work_columns,
+                                    .vector = work_vector,
+                                    .columns_end = work_columns_end,
+                                    .end = work_end};
+    tcc_contract_emit(e, symbol, &h->k->plan, b ? &work : NULL, epilogue);
+    return h->status != TCC_OK ? h->status : computed.run.status;
+}
+
 static tcc_status emit_contraction(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {
     hooks h = {.k = plan->data};
     const tcc_contract_epilogue epilogue = {&h, h.k->epilogue.plain, begin, end, row, row_end, vector, prefetch};
-    if (!h.k->on_gpu) {
-        tcc_contract_emit(e, symbol, &h.k->plan, &epilogue);
-        return h.status;
-    }
+    if (!h.k->on_gpu) return emit_on_host(e, symbol, &h, &epilogue);
     tcc_prologue_run runs[2] = {0};
     tcc_contract_prologue open[2];
     const tcc_contract_prologue *prologues[2] = {NULL, NULL};
@@ -267,6 +306,8 @@ static tcc_status plan_host(tcc_lowering *l, const tcc_contract_shape *s, contra
     const tcc_contract_plan *p = &k->plan;
     tcc_contract c = s->c;
     c.dtype = s->a.dtype;
+    c.computes_b = s->b.prologue != NULL;
+    if (s->a.prologue) return TCC_BUG(l->diag, "the first operand cannot be computed");
     if (s->b.dtype != c.dtype) return TCC_BUG(l->diag, "operands of two types");
     TCC_TRY(tcc_contract_make_plan(l->target, &c, &l->params, l->diag, &k->plan));
     tcc_contract_key(p, key);
@@ -339,10 +380,12 @@ static tcc_status launch_kernels(tcc_lowering *l, const tcc_contract_shape *s, c
     if (!launch) return TCC_ENOMEM;
     if (k->k_splits == 1) {
         TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead, body));
+        if (!k->on_gpu && k->prologues[1]) tcc_computed_set_bytes(l, k->prologues[1], launch);
         TCC_TRY(set_params(l, launch, params, 2 + s->c.n_accesses));
         return tcc_lowering_key(l, launch, body, -1, "%s", key);
     }
     TCC_TRY(tcc_lowering_set_buffers(l, launch, lead, n_lead + 1, NULL));
+    if (!k->on_gpu && k->prologues[1]) tcc_computed_set_bytes(l, k->prologues[1], launch);
     TCC_TRY(set_params(l, launch, params, 2));
     launch->kernel.key = key;
 

@@ -22,7 +22,7 @@ typedef struct tcc_contract_operand {
     tcc_plan_buffer buffer;
     tcc_dtype dtype;        /* in memory */
     int64_t offset;         /* of element (0, ..., 0), in elements */
-    tcc_prologue *prologue; /* not NULL: it is computed (CUDA), as `dtype`, and lies in no buffer; strides of its forms
+    tcc_prologue *prologue; /* not NULL: it is computed, as `dtype`, and lies in no buffer; strides of its forms
                                are in the dims */
     int64_t begin[TCC_CONTRACT_MAX_FORMS]; /* of its forms at element (0, ..., 0) */
 } tcc_contract_operand;
@@ -52,6 +52,9 @@ static inline tcc_contract_dim *tcc_contract_add(tcc_contract_shape *s, int list
 
 /* Adds the launches. None where the schedule cannot express the epilogue: the group falls back to plain loops. */
 tcc_status tcc_contract_launch(tcc_lowering *l, tcc_contract_shape *s);
+
+/* What the launch of such a kernel on the host is planned to do. */
+const tcc_contract_plan *tcc_contract_plan_of(const tcc_plan_launch *launch);
 
 /* Whether tiles of operands pass through shared memory: then they may be narrow there, computed on the way, or cut to
  * windows. The host's schedule reads f32 where it lies. */

@@ -27,7 +27,9 @@ static bool suits(const tcc_lowering *l, const tcc_attrs_conv *conv, const tcc_n
     }
     const tcc_node *const nodes[] = {x, y, w};
     for (int i = 0; i < 3; i++)
-        if (nodes[i] != l->group->hero && i < 2 && !in_memory(l, nodes[i])) return false;
+        if (nodes[i] != l->group->hero && i < 2 && !in_memory(l, nodes[i]) &&
+            (i || w != l->group->hero || !tcc_group_has(l->group, x)))
+            return false; /* the image may be computed for the filter's gradient */
     int64_t ci = x->type.dims[3], co = y->type.dims[3];
     if (ci < LEAST_CHANNELS || co < LEAST_CHANNELS || ci % l->target->lanes || co % l->target->lanes) return false;
     return y->type.dims[0] * y->type.dims[1] * y->type.dims[2] >= 4 * LEAST_TILES;
@@ -45,6 +47,7 @@ static void describe(const char *schedule, const tcc_winograd *w, tcc_strbuf *ou
     tcc_strbuf_printf(out, " width %lld tile %dx%d block %lldx%lldx%lld parts %lld", (long long)w->width,
                       w->tile_height, w->vectors, (long long)w->block_tiles, (long long)w->block_k,
                       (long long)w->block_rows, (long long)w->splits);
+    if (w->prologue) tcc_computed_key(w->prologue, out);
 }
 
 /* The epilogue, over the result's dims. False: it cannot be expressed. */
@@ -120,22 +123,30 @@ static tcc_status lower_filter_gradient(tcc_lowering *l, const tcc_winograd *lik
     if (!w) return tcc_enomem(l->diag);
     *w = *like;
     const int64_t dims[] = {w->out_channels, 3, 3, w->channels};
+    if (!in_memory(l, image)) {
+        tcc_prologue *prologue;
+        TCC_TRY(tcc_computed_create(l, image, &prologue));
+        if (!(w->prologue = prologue)) return TCC_OK;
+    }
     TCC_TRY(create_epilogue(l, w, 4, dims, done));
     if (!*done) return TCC_OK;
     TCC_TRY(tcc_winograd_plan_filter(l->target, &l->params, w));
     double weights = (double)w->channels * (double)w->out_channels, splits = (double)w->splits;
     int workspace = tcc_lowering_temporary(l, 4 * w->splits * 9 * w->channels * w->out_channels);
     if (workspace < 0) return TCC_ENOMEM;
-    tcc_plan_buffer buffers[] = {
-        {.node = image, .temporary = -1}, {.node = dy, .temporary = -1}, {.temporary = workspace, .written = true}};
+    tcc_plan_buffer buffers[TCC_GROUP_MAX_ACCESSES + 2] = {{.node = image, .temporary = -1}};
+    const int n = w->prologue ? tcc_prologue_buffers(w->prologue, buffers) : 1;
+    buffers[n] = (tcc_plan_buffer){.node = dy, .temporary = -1};
+    buffers[n + 1] = (tcc_plan_buffer){.temporary = workspace, .written = true};
     double flop = (double)w->tiles *
                   (2.0 * TCC_WINOGRAD_POINTS * weights + 32 * (double)w->channels + 16 * (double)w->out_channels);
-    TCC_TRY(add_launch(l, w, "winograd", tcc_winograd_emit_gradient, w->items, flop + 24 * splits * weights, buffers, 3,
-                       false));
+    TCC_TRY(add_launch(l, w, "winograd", tcc_winograd_emit_gradient, w->items, flop + 24 * splits * weights, buffers,
+                       n + 2, false));
     l->launches.data[l->launches.count - 1].kernel.scratch_bytes = w->scratch_bytes;
-    buffers[2].written = false;
-    TCC_TRY(add_launch(l, w, "combine", tcc_winograd_emit_sum, w->out_channels, 9 * splits * weights, buffers + 2, 1,
-                       true));
+    if (w->prologue) tcc_computed_set_bytes(l, w->prologue, &l->launches.data[l->launches.count - 1]);
+    buffers[n + 1].written = false;
+    TCC_TRY(add_launch(l, w, "combine", tcc_winograd_emit_sum, w->out_channels, 9 * splits * weights, buffers + n + 1,
+                       1, true));
     l->launches.data[l->launches.count - 1].kernel.scratch_bytes = 4 * w->channels;
     return TCC_OK;
 }

@@ -260,3 +260,72 @@ void tcc_contract_pack_b(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRe
                 .user = &s};
     run_k(e, &w, tcc_emit_i64(e, 0));
 }
+
+/* --- B, computed */
+
+typedef struct computed_b {
+    const tcc_contract_plan *p;
+    const tcc_contract_work *work;
+    LLVMValueRef from, to, n0, count;
+} computed_b;
+
+/* Whether a row of k lies inside the windows; NULL: there are none. */
+static LLVMValueRef row_inside(tcc_emitter *e, const tcc_contract *c, const LLVMValueRef *positions) {
+    LLVMValueRef all = NULL;
+    for (int v = 0; v < c->n_windows; v++) {
+        LLVMValueRef in = LLVMBuildICmp(e->builder, LLVMIntULT, positions[v], tcc_emit_i64(e, c->windows[v].extent),
+                                        "");
+        all = all ? LLVMBuildAnd(e->builder, all, in, "") : in;
+    }
+    return all;
+}
+
+/* The vectors of a row of k. */
+static void compute_row(tcc_emitter *e, const computed_b *s, LLVMValueRef offset, LLVMValueRef linear,
+                        const LLVMValueRef *positions) {
+    const tcc_contract_plan *p = s->p;
+    const int64_t panel = (int64_t)p->vectors * e->lanes;
+    LLVMValueRef inside = row_inside(e, &p->c, positions);
+    tcc_emit_if branch;
+    if (inside) tcc_emit_if_begin(e, &branch, inside);
+    LLVMValueRef row = source(e, p, s->from, offset),
+                 to = at(e, s->to, tcc_emit_mul(e, linear, tcc_emit_i64(e, panel)));
+    for (int v = 0; v < p->vectors; v++) {
+        LLVMValueRef x = tcc_emit_i64(e, v * e->lanes), column = tcc_emit_add(e, s->n0, x), mask = NULL;
+        if (!panels_are_full(e, p)) mask = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, tcc_emit_i64(e, p->N), column));
+        LLVMValueRef address = source(e, p, row, x);
+        tcc_emit_prefetch(e, source(e, p, address, tcc_emit_i64(e, AHEAD * p->c.k.d[p->c.k.n - 1].b)), 3);
+        s->work->columns(s->work->user, column, mask);
+        tcc_emit_store(e, s->work->vector(s->work->user, address, mask), at(e, to, x), e->lanes * 4);
+        s->work->columns_end(s->work->user);
+    }
+    if (inside) tcc_emit_if_end(e, &branch);
+}
+
+static void compute_level(tcc_emitter *e, const computed_b *s, int dim, int64_t inner, LLVMValueRef offset,
+                          LLVMValueRef linear, const LLVMValueRef *positions) {
+    const tcc_contract_plan *p = s->p;
+    if (dim == p->c.k.n) {
+        compute_row(e, s, offset, linear, positions);
+        return;
+    }
+    const tcc_contract_dim *d = &p->c.k.d[dim];
+    const bool stepped = dim == p->k_split_dim && d->extent % p->k_step != 0;
+    LLVMValueRef length = stepped ? s->count : tcc_emit_i64(e, dim == p->k_split_dim ? p->k_step : d->extent);
+    LLVMValueRef moved[TCC_CONTRACT_MAX_WINDOWS];
+    tcc_emit_loop loop;
+    tcc_emit_loop_begin(e, &loop, tcc_emit_i64(e, 0), length, 1, NULL, 0);
+    for (int v = 0; v < p->c.n_windows; v++)
+        moved[v] = tcc_emit_add(e, positions[v], tcc_emit_mul(e, loop.index, tcc_emit_i64(e, d->w[v])));
+    compute_level(e, s, dim + 1, dim + 1 < p->c.k.n ? inner / p->c.k.d[dim + 1].extent : 1,
+                  tcc_emit_add(e, offset, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, d->b))),
+                  tcc_emit_add(e, linear, tcc_emit_mul(e, loop.index, tcc_emit_i64(e, inner))), moved);
+    tcc_emit_loop_end(e, &loop, NULL);
+}
+
+void tcc_contract_pack_computed_b(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work,
+                                  LLVMValueRef b, LLVMValueRef to, LLVMValueRef n0, LLVMValueRef count,
+                                  const LLVMValueRef *positions) {
+    const computed_b s = {p, work, source(e, p, b, n0), to, n0, count};
+    compute_level(e, &s, p->k_split_dim, p->k_inner, tcc_emit_i64(e, 0), tcc_emit_i64(e, 0), positions);
+}

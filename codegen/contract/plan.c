@@ -520,6 +520,9 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     if (tcc_params_decides(params)) decide(p, target);
     TCC_TRY(settle_tile(p, target, params));
     TCC_TRY(settle_blocks(p, target, params));
+    if (c->computes_b && (p->swapped || reads_bf16(p)))
+        return TCC_BUG(diag, "an operand cannot be computed in this order");
+    p->pack_b = p->pack_b || c->computes_b; /* all else is as if it were in memory, and so are the bits of the sums */
     const int64_t panel = (int64_t)p->vectors * target->lanes;
 
     /* Rows of packed A are an odd number of cache lines apart, so that they spread over the cache's sets. Slack:
@@ -561,6 +564,7 @@ static void print_dims(tcc_strbuf *out, const char *name, const tcc_contract_dim
 void tcc_contract_key(const tcc_contract_plan *p, tcc_strbuf *out) {
     tcc_strbuf_printf(out, "contract %s by %d%s%s", tcc_dtype_text(p->c.dtype), (int)p->multiply,
                       p->swapped ? " swapped" : "", p->c.accumulate ? " accumulate" : "");
+    if (p->c.computes_b) tcc_strbuf_add(out, " computes B");
     print_dims(out, "b", &p->c.b, p->c.n_accesses);
     print_dims(out, "m", &p->c.m, p->c.n_accesses);
     print_dims(out, "n", &p->c.n, p->c.n_accesses);

@@ -16,6 +16,9 @@ typedef struct tcc_prologue {
     const tcc_expr *loads[TCC_CONTRACT_MAX_LOADS];
     tcc_affine forms[TCC_CONTRACT_MAX_FORMS]; /* tcc_affine_coefficient(&forms[i], loop) is its stride */
     tcc_contract_computed reads;              /* of these; forms begin at 0 */
+    /* On the host (computed.h): */
+    uint64_t channels;   /* the loop of the operand's last dim */
+    int64_t image_bytes; /* of the operand, if it were in memory */
 } tcc_prologue;
 
 /* From a fresh body whose one traced value is the operand's. Takes the body over. *out: NULL where work is not of this

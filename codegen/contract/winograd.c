@@ -105,15 +105,26 @@ typedef struct source {
     LLVMValueRef address[POINTS];
     map_fn map;
     int side;
+    tcc_computed_run *computed; /* NULL: it is in memory */
+    LLVMValueRef channel;       /* computed: the first one, and which places there are */
+    LLVMValueRef inside[POINTS];
 } source;
 
-/* B' x B of a tile of the image that begins at `image`. Outside the image, or where `exists` (NULL: true) is false, are
- * `zeros`. */
-static source source_of_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRef image, LLVMValueRef zeros,
-                              LLVMValueRef tile, LLVMValueRef exists) {
+/* Channels of an image from its first place on. */
+typedef struct channels {
+    LLVMValueRef at, zeros; /* what is outside of an image in memory */
+    tcc_computed_run *computed;
+    LLVMValueRef first; /* computed: channel */
+} channels;
+
+/* B' x B of a tile of the image. Outside the image, or where `exists` (NULL: true) is false, are zeros. */
+static source source_of_image(tcc_emitter *e, const tcc_winograd *w, const channels *image, LLVMValueRef tile,
+                              LLVMValueRef exists) {
     place p = place_of_tile(e, w, tile);
     LLVMValueRef base = times(e, p.image, w->rows * w->columns), y[4], x[4], in_y[4], in_x[4];
-    source s = {.map = map_image, .side = 4};
+    source s = {.map = map_image, .side = 4, .computed = image->computed, .channel = image->first};
+    /* What is computed is computed outside as well, from the image's first place. */
+    LLVMValueRef outside = image->computed ? image->at : image->zeros;
     for (int i = 0; i < 4; i++) {
         y[i] = tcc_emit_add(e, times(e, p.row, 2), tcc_emit_i64(e, i - w->pad[0]));
         x[i] = tcc_emit_add(e, times(e, p.column, 2), tcc_emit_i64(e, i - w->pad[1]));
@@ -122,9 +133,9 @@ static source source_of_image(tcc_emitter *e, const tcc_winograd *w, LLVMValueRe
     }
     for (int i = 0; i < POINTS; i++) {
         LLVMValueRef pixel = tcc_emit_add(e, base, tcc_emit_add(e, times(e, y[i / 4], w->columns), x[i % 4]));
-        LLVMValueRef both = LLVMBuildAnd(e->builder, in_y[i / 4], in_x[i % 4], "");
-        LLVMValueRef there = tcc_contract_at(e, w->type, image, times(e, pixel, w->channels));
-        s.address[i] = tcc_emit_anchor(e, LLVMBuildSelect(e->builder, both, there, zeros, ""));
+        s.inside[i] = LLVMBuildAnd(e->builder, in_y[i / 4], in_x[i % 4], "");
+        LLVMValueRef there = tcc_contract_at(e, w->type, image->at, times(e, pixel, w->channels));
+        s.address[i] = tcc_emit_anchor(e, tcc_emit_select(e, s.inside[i], there, outside));
     }
     return s;
 }
@@ -148,8 +159,14 @@ static source source_of_gradient(tcc_emitter *e, const tcc_winograd *w, LLVMValu
 /* All points of a vector of channels. */
 static void transform(tcc_emitter *e, const tcc_winograd *w, const source *s, LLVMValueRef channel, LLVMValueRef *out) {
     LLVMValueRef in[POINTS];
-    for (int i = 0; i < s->side * s->side; i++)
-        in[i] = tcc_contract_load_lanes(e, w->type, tcc_contract_at(e, w->type, s->address[i], channel), 0, NULL);
+    if (s->computed) tcc_computed_columns(s->computed, tcc_emit_add(e, s->channel, channel), NULL);
+    for (int i = 0; i < s->side * s->side; i++) {
+        LLVMValueRef from = tcc_contract_at(e, w->type, s->address[i], channel);
+        in[i] = s->computed ? tcc_emit_select(e, s->inside[i], tcc_computed_vector(s->computed, from, NULL),
+                                              tcc_emit_float(e, e->vf32, 0))
+                            : tcc_contract_load_lanes(e, w->type, from, 0, NULL);
+    }
+    if (s->computed) tcc_computed_columns_end(s->computed);
     map_both(e, s->map, s->side, 4, in, out);
 }
 
@@ -375,9 +392,10 @@ tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan
     const int64_t point = tcc_winograd_filter_point_words(w);
     LLVMValueRef panel_filter = at(e, filter, times(e, panel, POINTS * point));
     tcc_emit_loop_begin(e, &blocks, tcc_emit_i64(e, 0), tcc_emit_i64(e, k_blocks), 1, NULL, 0);
-    LLVMValueRef block_image = tcc_contract_at(e, w->type, image, times(e, blocks.index, w->block_k));
+    const channels block_image = {.at = tcc_contract_at(e, w->type, image, times(e, blocks.index, w->block_k)),
+                                  .zeros = zeros};
     tcc_emit_loop_begin(e, &tiles, tcc_emit_i64(e, 0), count, 1, NULL, 0);
-    const source s = source_of_image(e, w, block_image, zeros, tcc_emit_add(e, tile0, tiles.index), NULL);
+    const source s = source_of_image(e, w, &block_image, tcc_emit_add(e, tile0, tiles.index), NULL);
     transform_line(e, w, &s, w->block_k, at(e, tiles_at, times(e, tiles.index, w->row)), stride);
     tcc_emit_loop_end(e, &tiles, NULL);
     tcc_emit_loop_begin(e, &points, tcc_emit_i64(e, 0), tcc_emit_i64(e, POINTS), 1, NULL, 0);
@@ -433,7 +451,10 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
     const int64_t all_rows = (w->block_rows + w->tile_height - 1) / w->tile_height * w->tile_height,
                   sums = all_rows * w->width;
     tcc_emit_kernel_begin(e, symbol);
-    LLVMValueRef image = tcc_emit_buffer(e, 0), dy = tcc_emit_buffer(e, 1), workspace = tcc_emit_buffer(e, 2);
+    const int dy_buffer = w->prologue ? tcc_prologue_buffers(w->prologue, NULL) : 1;
+    tcc_computed_run computed;
+    LLVMValueRef image = w->prologue ? tcc_computed_begin(&computed, e, w->prologue, 0) : tcc_emit_buffer(e, 0);
+    LLVMValueRef dy = tcc_emit_buffer(e, dy_buffer), workspace = tcc_emit_buffer(e, dy_buffer + 1);
     LLVMValueRef dy_at = e->scratch, image_at = at_constant(e, dy_at, POINTS * stride);
     LLVMValueRef sums_at = at_constant(e, image_at, POINTS * image_stride),
                  zeros = at_constant(e, sums_at, POINTS * sums);
@@ -442,8 +463,10 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
     tcc_emit_items_begin(e, &items);
     LLVMValueRef panel = tcc_emit_rem(e, items.index, w->panels), rest = tcc_emit_div(e, items.index, w->panels);
     LLVMValueRef row_block = tcc_emit_rem(e, rest, w->row_blocks), split = tcc_emit_div(e, rest, w->row_blocks);
-    LLVMValueRef item_image = tcc_contract_at(e, w->type, image, times(e, panel, w->width)),
-                 item_dy = tcc_contract_at(e, w->type, dy, times(e, row_block, w->block_rows));
+    LLVMValueRef channel = times(e, panel, w->width);
+    const channels item_image = {tcc_contract_at(e, w->type, image, channel), zeros, w->prologue ? &computed : NULL,
+                                 channel};
+    LLVMValueRef item_dy = tcc_contract_at(e, w->type, dy, times(e, row_block, w->block_rows));
     LLVMValueRef block0 = times(e, split, w->blocks_per_split);
     LLVMValueRef block_end = tcc_emit_min(e, tcc_emit_add(e, block0, tcc_emit_i64(e, w->blocks_per_split)),
                                           tcc_emit_i64(e, w->blocks));
@@ -460,7 +483,7 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
         LLVMValueRef in_block = tcc_emit_add(e, times(e, tiles.index, w->multiply), tcc_emit_i64(e, h)), exists = NULL;
         if (h && (!whole || w->block_tiles % 2)) exists = LLVMBuildICmp(e->builder, LLVMIntSLT, in_block, count, "");
         LLVMValueRef tile = tcc_emit_add(e, tile0, in_block);
-        sources[0][h] = source_of_image(e, w, item_image, zeros, tile, exists);
+        sources[0][h] = source_of_image(e, w, &item_image, tile, exists);
         sources[1][h] = source_of_gradient(e, w, item_dy, zeros, tile, exists);
     }
     transform_step(e, w, sources[0], w->width, at(e, image_at, times(e, tiles.index, w->width)), image_stride);
@@ -498,8 +521,9 @@ tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *pla
     tcc_emit_loop_end(e, &columns, NULL);
     tcc_emit_loop_end(e, &rows, NULL);
     tcc_emit_loop_end(e, &items, NULL);
+    if (w->prologue) tcc_computed_end(&computed);
     tcc_emit_kernel_end(e);
-    return TCC_OK;
+    return w->prologue ? computed.status : TCC_OK;
 }
 
 tcc_status tcc_winograd_emit_sum(tcc_emitter *e, const tcc_kernel_plan *plan, const char *symbol) {

@@ -18,6 +18,7 @@
 #ifndef TCC_CODEGEN_CONTRACT_WINOGRAD_H
 #define TCC_CODEGEN_CONTRACT_WINOGRAD_H
 
+#include "codegen/contract/computed.h"
 #include "codegen/contract/contract.h"
 #include "codegen/contract/epilogue.h"
 #include "codegen/schedule/lowering.h"
@@ -46,6 +47,7 @@ typedef struct tcc_winograd {
     int64_t block_rows;         /* the filter's gradient: rows (channels of dy) in an item */
     int64_t row_blocks, splits; /* of it: blocks of rows, and parts that the sum over tiles is cut into */
     int64_t blocks_per_split, items, scratch_bytes;
+    const tcc_prologue *prologue; /* the filter's gradient: the image is computed; NULL: it is in memory */
     tcc_epilogue epilogue;
     uint64_t lane_loops;
 } tcc_winograd;
@@ -66,7 +68,7 @@ tcc_status tcc_winograd_emit_filter(tcc_emitter *e, const tcc_kernel_plan *plan,
 tcc_status tcc_winograd_emit_forward(tcc_emitter *e, const tcc_kernel_plan *plan,
                                      const char *symbol); /* image, transformed filter, epilogue's */
 tcc_status tcc_winograd_emit_gradient(tcc_emitter *e, const tcc_kernel_plan *plan,
-                                      const char *symbol); /* image, dy, workspace */
+                                      const char *symbol); /* image's, dy, workspace */
 tcc_status tcc_winograd_emit_sum(tcc_emitter *e, const tcc_kernel_plan *plan,
                                  const char *symbol); /* workspace, epilogue's */
 

@@ -10,6 +10,7 @@
 #include "codegen/options.h"
 #include "codegen/schedule/params.h"
 #include "ir/support/context.h"
+#include "passes/select.h"
 
 typedef struct tcc_kernel_plan tcc_kernel_plan;
 
@@ -138,6 +139,9 @@ tcc_status tcc_lower_matmul_call(tcc_lowering *l); /* a dot, or a convolution th
 tcc_status tcc_lower_conv_call(tcc_lowering *l);
 tcc_status tcc_lower_attention_call(tcc_lowering *l);
 /* Contractions and attention by kernels of our own; these and the calls add no launch where they do not do it. */
+/* What it takes that the kernel of the group's hero, which is alone, computes operand k as it reads it; repeats 0: it
+ * does not. The lowering is spent. */
+tcc_status tcc_contract_computes(tcc_lowering *l, int k, tcc_operand_work *out);
 tcc_status tcc_lower_contract(tcc_lowering *l); /* by tiles */
 tcc_status tcc_lower_winograd(tcc_lowering *l); /* convolutions with fewer products */
 tcc_status tcc_lower_depthwise(tcc_lowering *l);

@@ -47,7 +47,7 @@ static void compile(compiled *k, const tcc_contract *c) {
         fprintf(stderr, "%s\n", tcc_diag_text(&diag));
         exit(1);
     }
-    tcc_contract_emit(&k->e, "main", &k->plan, NULL);
+    tcc_contract_emit(&k->e, "main", &k->plan, NULL, NULL);
     if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, NULL);
     k->object = test_object_load(&k->e);
     k->compile_ms = 1e3 * (cpu_now() - start);

@@ -141,7 +141,7 @@ static void measure(const kernel *k, int64_t bytes, double copy, const tcc_llvm_
     tcc_program *p;
     if (tcc_selector_create(cx, &options, false, &selector) != TCC_OK) bench_give_up(k->name, &cx->diag);
     tcc_pass_target asked = *tcc_selector_target(selector);
-    asked.computes_operands = NULL; /* as where a library multiplies */
+    asked.computes_operand = NULL; /* as where a library multiplies */
     tcc_graph *g = graph_of(k, bytes / 4 / WIDTH, &asked, &cx->diag);
     tcc_selector_destroy(selector);
     if (tcc_codegen_build(cx, &cx->diag, g, &options, &p) != TCC_OK) bench_give_up(k->name, &cx->diag);

@@ -92,9 +92,9 @@ static tcc_status forward_follow(void *user, const tcc_graph *g, const tcc_group
     return p->target.follow(p->target.user, g, group, arena, out);
 }
 
-static bool forward_operands(void *user, const tcc_graph *g, tcc_node *hero) {
+static bool forward_operand(void *user, const tcc_graph *g, tcc_node *hero, int k, tcc_operand_work *out) {
     const preferring *p = user;
-    return p->target.computes_operands(p->target.user, g, hero);
+    return p->target.computes_operand(p->target.user, g, hero, k, out);
 }
 
 static bool forward_norm(void *user, const tcc_graph *g, const tcc_node *n) {
@@ -171,7 +171,7 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
                                   .candidates = prefer,
                                   .follow = forward_follow,
                                   .takes_norm = asked.takes_norm ? forward_norm : NULL,
-                                  .computes_operands = asked.computes_operands ? forward_operands : NULL,
+                                  .computes_operand = asked.computes_operand ? forward_operand : NULL,
                                   .sums_operands = asked.sums_operands};
     }
     tcc_pass_options pass_options = {.eager = options->eager, .target = &asked};

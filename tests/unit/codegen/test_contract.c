@@ -165,7 +165,7 @@ static void compile(code *k, const tcc_contract *c, const tcc_contract_epilogue 
     assert_int_equal(tcc_contract_make_plan(&k->target, c, NULL, &diag, &k->plan), TCC_OK);
     n_made += k->plan.multiply == by;
     assert_int_equal(tcc_emitter_init(&k->e, &k->target, "contract", &diag), TCC_OK);
-    tcc_contract_emit(&k->e, "contract", &k->plan, epilogue);
+    tcc_contract_emit(&k->e, "contract", &k->plan, NULL, epilogue);
     if (k->plan.k_splits > 1) tcc_contract_emit_combine(&k->e, "combine", &k->plan, epilogue);
     k->object = test_object_load(&k->e);
 }
@@ -563,7 +563,7 @@ static void the_cpu_decides_how_bf16_is_multiplied(void **state) {
         assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
         assert_int_equal(p.multiply, cpus[i].multiply);
         assert_int_equal(tcc_emitter_init(&e, &target, "contract", NULL), TCC_OK);
-        tcc_contract_emit(&e, "contract", &p, NULL);
+        tcc_contract_emit(&e, "contract", &p, NULL, NULL);
         assert_int_equal(tcc_emitter_finish(&e, NULL), TCC_OK);
         assert_int_equal(tcc_emitter_print_assembly(&e, &assembly), TCC_OK);
         assert_non_null(strstr(assembly.text, cpus[i].has));
@@ -641,7 +641,7 @@ static void narrow_types_are_widened_in_vectors(void **state) {
         tcc_contract c = matmul(64, 96, 70, false, false, false);
         assert_int_equal(tcc_contract_make_plan(&target, &c, NULL, NULL, &p), TCC_OK);
         assert_int_equal(tcc_emitter_init(&e, &target, "contract", NULL), TCC_OK);
-        tcc_contract_emit(&e, "contract", &p, NULL);
+        tcc_contract_emit(&e, "contract", &p, NULL, NULL);
         assert_int_equal(tcc_emitter_finish(&e, NULL), TCC_OK);
         assert_int_equal(tcc_emitter_print_assembly(&e, &assembly), TCC_OK);
         const char *widens = strstr(assembly.text, types[i].widens);

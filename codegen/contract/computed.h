@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * An image that a host's kernel computes while it packs or transforms it: channels last, from tensors of the image's
+ * own shape and from vectors of channels. So an element is found by its place in the dense image and by its channel,
+ * and kernels go on as if the image lay where the first of those tensors does.
+ *
+ *     tcc_computed_begin(&run, e, p, first_buffer);           the address of the image's first element
+ *     for some channels:  tcc_computed_columns(&run, channel, mask);
+ *         for each pixel:  tcc_computed_vector(&run, address, mask);
+ *         tcc_computed_columns_end(&run);
+ *     tcc_computed_end(&run); */
+#ifndef TCC_CODEGEN_CONTRACT_COMPUTED_H
+#define TCC_CODEGEN_CONTRACT_COMPUTED_H
+
+#include "codegen/contract/prologue.h"
+
+/* The work in front of `n`, an image with channels last. *out: NULL where it is not of this kind. */
+tcc_status tcc_computed_create(tcc_lowering *l, const tcc_node *n, tcc_prologue **out);
+/* Counts the image, not what it is computed from, in the traffic of a launch that has the buffers of both operands. So
+ * what a choice weighs, and with it the order of sums, is as of an image in memory. */
+void tcc_computed_set_bytes(const tcc_lowering *l, const tcc_prologue *p, tcc_plan_launch *launch);
+/* Text that is equal for equal work. */
+void tcc_computed_key(const tcc_prologue *p, tcc_strbuf *out);
+
+typedef struct tcc_computed_run {
+    const tcc_prologue *prologue;
+    tcc_body_run run;
+    uint64_t all, channels; /* loops of the body */
+    LLVMValueRef first, channel;
+    int64_t steps[TCC_CONTRACT_MAX_FORMS];
+    tcc_status status;
+} tcc_computed_run;
+
+LLVMValueRef tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_prologue *p, int first_buffer);
+void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef channel, LLVMValueRef mask);
+/* The vector of f32 that would lie at `address`; NULL mask: all lanes. */
+LLVMValueRef tcc_computed_vector(tcc_computed_run *r, LLVMValueRef address, LLVMValueRef mask);
+void tcc_computed_columns_end(tcc_computed_run *r);
+void tcc_computed_end(tcc_computed_run *r);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * Work in front of a filter's gradient, which its kernels on the host do while they pack or transform the image: it is
+ * not stored, and gives the bits of an image from memory. */
+#include "harness/check.h"
+#include "harness/compiled.h"
+#include "ir/build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct form {
+    int images, rows, columns, in, out, kernel, stride, pad_low, pad_high, dilation;
+} form;
+
+static tcc_node *input(tcc_graph *g, const char *name, tcc_type type) {
+    return tcc_ir_input(g, name, TCC_ROLE_BATCH, &type, TCC_NOWHERE);
+}
+
+/* A vector of channels, over the image. */
+static tcc_node *channels(tcc_graph *g, const char *name, const tcc_type *image) {
+    const int last = image->rank - 1;
+    tcc_node *v = input(g, name, (tcc_type){.dtype = TCC_F32, .rank = 1, .dims = {image->dims[last]}});
+    return tcc_ir_broadcast(g, v, image->rank, image->dims, &last);
+}
+
+static int64_t size_of(int64_t size, const form *f) {
+    return (size + f->pad_low + f->pad_high - (f->kernel - 1) * f->dilation - 1) / f->stride + 1;
+}
+
+/* relu of a norm, beside another image, so that it is not 0 outside where it is 0 inside. */
+static tcc_graph *graph_of(const form *f, bool residual, tcc_diag *diag) {
+    tcc_graph *g = tcc_graph_create("gradient", diag);
+    const tcc_type image = {.dtype = TCC_F32, .rank = 4, .dims = {f->images, f->rows, f->columns, f->in}};
+    const tcc_type result = {
+        .dtype = TCC_F32, .rank = 4, .dims = {f->images, size_of(f->rows, f), size_of(f->columns, f), f->out}};
+    const tcc_type filter = {.dtype = TCC_F32, .rank = 4, .dims = {f->out, f->kernel, f->kernel, f->in}};
+    tcc_node *x = tcc_ir_binary(g, TCC_OP_SUB, input(g, "x", image), channels(g, "mean", &image));
+    x = tcc_ir_binary(g, TCC_OP_MUL, x, channels(g, "scale", &image));
+    x = tcc_ir_binary(g, TCC_OP_MUL, x, channels(g, "gamma", &image));
+    x = tcc_ir_binary(g, TCC_OP_ADD, x, channels(g, "shift", &image));
+    if (residual) x = tcc_ir_binary(g, TCC_OP_ADD, x, input(g, "other", image));
+    x = tcc_ir_binary_c(g, TCC_OP_MAX, x, 0);
+    const tcc_dims same[] = {{2, {f->stride, f->stride}},
+                             {2, {f->pad_low, f->pad_low}},
+                             {2, {f->pad_high, f->pad_high}},
+                             {2, {f->dilation, f->dilation}}};
+    const tcc_attrs attrs = {.conv = {.stride = same[0],
+                                      .pad_lo = same[1],
+                                      .pad_hi = same[2],
+                                      .dilation = same[3],
+                                      .groups = 1,
+                                      .channels_last = true}};
+    tcc_node *operands[] = {x, input(g, "dy", result)};
+    tcc_node *dw = tcc_ir_build(g, TCC_OP_CONV_GRAD_WEIGHT, operands, 2, &attrs, &filter, TCC_NOWHERE);
+    assert_ok(tcc_ir_output(g, "dw", dw, -1), diag);
+    return g;
+}
+
+/* Whether the program is the contraction alone: the image is nowhere in memory. */
+static bool is_fused(const tcc_graph *g, const compiled_options *options) {
+    compiled *c = compiled_create(g, options);
+    bool fused = c->graph->groups.count == 1;
+    for (int i = 0; i < c->program->n_steps && fused; i++) {
+        const char *schedule = c->program->kernels[c->program->steps[i].kernel].schedule;
+        fused = !strcmp(schedule, "winograd") || !strcmp(schedule, "contract") || !strcmp(schedule, "combine");
+    }
+    compiled_destroy(c);
+    return fused;
+}
+
+static void check(const form *f, bool residual) {
+    tcc_diag diag = {0};
+    tcc_graph *g = graph_of(f, residual, &diag);
+    const compiled_options options = {.tolerance = 2e-4}, eager = {.eager = true};
+    if (!is_fused(g, &options))
+        fail_msg("%dx%dx%d, %d to %d channels, kernel %d, stride %d: the image is stored", f->images, f->rows,
+                 f->columns, f->in, f->out, f->kernel, f->stride);
+    check_compiled(g, &options);
+    tcc_value *inputs = random_inputs(g, &options);
+    void *computed, *stored;
+    run_compiled(g, inputs, &options, &computed);
+    run_compiled(g, inputs, &eager, &stored);
+    if (memcmp(computed, stored, (size_t)tcc_type_bytes(&g->outputs.data[0].node->type)))
+        fail_msg("%dx%dx%d, %d to %d channels, kernel %d, stride %d: other bits than from memory", f->images, f->rows,
+                 f->columns, f->in, f->out, f->kernel, f->stride);
+    free(computed);
+    free(stored);
+    free_values(inputs, g->inputs.count);
+    tcc_graph_destroy(g);
+    tcc_diag_clear(&diag);
+}
+
+static void test_forms(void **state) {
+    (void)state;
+    static const form forms[] = {
+        {4, 16, 16, 64, 64, 3, 1, 1, 1, 1},   {5, 10, 14, 32, 96, 3, 1, 1, 1, 1}, {8, 8, 8, 48, 128, 3, 1, 0, 2, 1},
+        {4, 7, 9, 32, 32, 3, 1, 1, 1, 1},     {4, 15, 13, 64, 48, 3, 2, 1, 1, 1}, {6, 14, 14, 32, 32, 3, 2, 0, 1, 1},
+        {4, 9, 9, 16, 24, 5, 2, 2, 2, 1},     {4, 12, 11, 32, 32, 3, 1, 2, 2, 2}, {4, 9, 7, 64, 40, 1, 1, 0, 0, 1},
+        {16, 14, 14, 96, 112, 1, 1, 0, 0, 1}, {4, 9, 8, 32, 64, 1, 2, 0, 0, 1},   {2, 28, 28, 64, 256, 1, 1, 0, 0, 1},
+        {2, 28, 28, 256, 64, 1, 1, 0, 0, 1},  {1, 3, 3, 16, 4, 1, 1, 0, 0, 1},    {7, 5, 5, 112, 16, 3, 1, 1, 1, 1}};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        check(&forms[i], false);
+        check(&forms[i], true);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
