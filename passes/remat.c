@@ -16,6 +16,7 @@
 #include "ir/support/clock.h"
 #include "passes/remat_apply.h"
 #include "passes/remat_choose.h"
+#include "passes/remat_passing.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ static tcc_status remat(tcc_pass_cx *cx, const tcc_graph *g, tcc_remat_report *r
         tcc_graph_destroy(planned);
         return tcc_graph_copy_live(g, out);
     }
-    tcc_status status = tcc_remat_model_create(planned, cx->diag, &model);
+    tcc_status status = tcc_remat_model_create(planned, cx->options->target, cx->diag, &model);
     if (status == TCC_OK) {
         status = choose(cx, g, planned, &model, report, out);
         tcc_remat_model_free(&model);

@@ -3,6 +3,7 @@
 
 #include "ir/support/alloc.h"
 #include "passes/remat_groups.h"
+#include "passes/remat_passing.h"
 
 #include <stdlib.h>
 

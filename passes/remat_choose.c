@@ -107,12 +107,18 @@ static tcc_status plan_point(tcc_remat_choice *c, int point, int64_t *peak) {
 /* Whether or not there is a budget, what is nearly free is computed again. Segments are the user's own choice of
  * that. */
 static tcc_status take_free(tcc_remat_choice *c) {
-    const int point = c->spec->segments ? 0 : free_point(c);
-    int64_t peak;
-    if (!point) return TCC_OK;
-    TCC_TRY(plan_point(c, point, &peak));
-    const tcc_remat_point *none = &c->report->frontier.data[0], *p = &c->report->frontier.data[point];
-    if (p->peak < none->peak && (double)p->added_ns <= free_share * (double)c->report->step_ns) c->marked = point;
+    enum { MOST_TRIED = 4 };
+    const double most = free_share * (double)c->report->step_ns;
+    int too_long = 0, next = c->spec->segments ? 0 : free_point(c);
+    for (int tried = 0; next > c->marked && tried < MOST_TRIED; tried++) {
+        int64_t peak;
+        TCC_TRY(plan_point(c, next, &peak));
+        const tcc_remat_point *p = &c->report->frontier.data[next];
+        if (peak < c->report->frontier.data[c->marked].peak && (double)p->added_ns <= most) c->marked = next;
+        else too_long = next;
+        if (!too_long) break;
+        next = c->marked + (too_long - c->marked) / 2;
+    }
     return TCC_OK;
 }
 

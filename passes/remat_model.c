@@ -6,13 +6,11 @@
 #include "passes/fuse_draft.h"
 #include "passes/group.h"
 #include "passes/launches.h"
+#include "passes/remat_passing.h"
+#include "passes/select.h"
 
 #include <limits.h>
 #include <string.h>
-
-/* Values that are smaller than this part of the peak stay: they would save nothing, and most are statistics of rows,
- * from which much else is computed. */
-static const double small_part = 1.0 / 2000;
 
 /* Of the time by which fuse counts arithmetic, what it takes where predicted times are made. Fuse has cores in mind
  * that share a few bytes a cycle. A host as predicted has four times their arithmetic for its bandwidth, a GPU about as
@@ -214,7 +212,8 @@ static bool add_extras(tcc_remat_model *m) {
     return ok;
 }
 
-tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_remat_model *out) {
+tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_target *target, tcc_diag *diag,
+                                  tcc_remat_model *out) {
     const size_t nodes = (size_t)planned->nodes.count + 1;
     *out = (tcc_remat_model){.g = planned};
     tcc_remat_model *m = out;
@@ -224,6 +223,13 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     m->late = tcc__malloc(sizeof *m->late * nodes);
     m->value_of = tcc__malloc(sizeof *m->value_of * nodes);
     m->stored = tcc__calloc(nodes, sizeof *m->stored);
+    m->passing = tcc__calloc(nodes, sizeof *m->passing);
+    m->last_reader = tcc__malloc(sizeof *m->last_reader * nodes);
+    m->repeats = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->repeats);
+    m->worked = tcc__calloc(nodes, sizeof *m->worked);
+    m->reads = tcc__calloc(nodes, sizeof *m->reads);
+    m->read_again = tcc__calloc(nodes, sizeof *m->read_again);
+    m->until = tcc__malloc(sizeof *m->until * nodes);
     m->node_ns = tcc__calloc(nodes, sizeof *m->node_ns);
     m->beside = tcc__calloc(nodes, sizeof *m->beside);
     m->hidden = tcc__calloc(nodes, sizeof *m->hidden);
@@ -238,17 +244,18 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_
     m->mark = tcc__calloc(nodes, sizeof *m->mark);
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
     if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->hidden || !m->lives || !m->again ||
-        !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile || !m->mark || !m->stack) {
+        !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile || !m->mark || !m->stack ||
+        !m->passing || !m->last_reader || !m->repeats || !m->worked || !m->reads || !m->read_again || !m->until) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
-    for (int i = 0; i < planned->nodes.count; i++) m->value_of[i] = -1;
+    for (int i = 0; i < planned->nodes.count; i++) m->value_of[i] = m->last_reader[i] = -1;
     mark_late(m);
     read_lives(m);
     predict_times(m);
     for (int t = 0; t < planned->groups.count; t++)
         if (is_late_group(m, t)) mark_beside(m, t);
-    if (!add_extras(m)) {
+    if (tcc_remat_find_passing(m, target, diag) != TCC_OK || !add_extras(m)) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -263,38 +270,42 @@ void tcc_remat_model_free(tcc_remat_model *m) {
     tcc__free(m->kept);
     tcc__free(m->beside);
     tcc__free(m->hidden);
+    tcc__free(m->passing);
+    tcc__free(m->last_reader);
+    tcc__free(m->repeats);
+    tcc__free(m->worked);
+    tcc_vec_free(&m->readers);
+    tcc__free(m->reads);
+    tcc__free(m->until);
+    tcc__free(m->read_again);
     tcc_vec_free(&m->followers);
     tcc_plan_free(&m->plan);
     *m = (tcc_remat_model){0};
 }
 
-/* -- Questions -- */
-
-bool tcc_remat_may_repeat(const tcc_remat_model *m, int value) {
-    const tcc_plan_value *v = &m->plan.values.data[value];
-    const tcc_remat_life *life = &m->lives[value];
-    return v->node && !m->late[v->node->id] && !life->stays && life->early_end >= 0 && life->late_begin != INT_MAX &&
-           (double)v->size_bytes > small_part * (double)m->plan.peak_bytes;
-}
-
-bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n) {
-    if (tcc_is_leaf(n) || m->kept[n->id]) return true;
-    if (!m->stored[n->id] || m->again[n->id]) return false;
-    const int v = m->value_of[n->id];
-    if (v < 0 || m->lives[v].late_begin != INT_MAX) return true; /* in a binding, or kept for late work */
-    return (double)m->plan.values.data[v].size_bytes <= small_part * (double)m->plan.peak_bytes;
-}
-
 /* -- The effect of a set -- */
+
+/* Of a node that is not available. */
+static void count_reads(tcc_remat_model *m, const tcc_node *n) {
+    enum { MANY = 1000 };
+    int reads = 0;
+    for (int k = 0; k < n->n_operands; k++) {
+        const tcc_node *x = n->operands[k];
+        reads += m->again[x->id] && !tcc_remat_passes(m, x) ? 1 : m->reads[x->id];
+    }
+    m->reads[n->id] = !tcc_is_elementwise(n) || reads > MANY ? MANY : reads;
+}
 
 /* Late work has what is available, and what it evaluates for itself from such values. */
 static void mark_stale(tcc_remat_model *m) {
     for (int i = 0; i < m->g->nodes.count; i++) {
         const tcc_node *n = m->g->nodes.data[i];
         m->stale[i] = false;
+        m->reads[i] = n->op != TCC_OP_CONSTANT;
         if (m->late[i] || tcc_remat_available(m, n)) continue;
         m->stale[i] = m->stored[i];
         for (int k = 0; k < n->n_operands; k++) m->stale[i] |= m->stale[n->operands[k]->id];
+        count_reads(m, n);
     }
 }
 
@@ -308,7 +319,8 @@ static void need(tcc_remat_model *m, const tcc_node *n, int moment) {
 /* When each node is computed again: before the first late group that needs it, directly or for another. */
 static void find_moments(tcc_remat_model *m) {
     const tcc_graph *g = m->g;
-    for (int i = 0; i < g->nodes.count; i++) m->when[i] = INT_MAX;
+    for (int i = 0; i < g->nodes.count; i++)
+        m->when[i] = INT_MAX, m->until[i] = -1, m->read_again[i] = m->worked[i] = false;
     for (int v = 0; v < m->plan.values.count; v++) {
         m->needed[v] = m->lives[v].late_begin;
         m->last[v] = m->plan.values.data[v].last;
@@ -321,20 +333,32 @@ static void find_moments(tcc_remat_model *m) {
             for (int k = 0; k < group->nodes[i]->n_operands; k++) {
                 const int id = group->nodes[i]->operands[k]->id;
                 if (m->stale[id] && moment < m->when[id]) m->when[id] = moment;
+                if (m->again[id] && m->passing[id] && moment > m->until[id]) m->until[id] = moment;
             }
     }
     m->added_ns = 0;
     for (int i = g->nodes.count - 1; i >= 0; i--) {
         const tcc_node *n = g->nodes.data[i];
         if (m->when[i] == INT_MAX) continue;
-        if (!m->hidden[i]) m->added_ns += m->node_ns[i];
-        if (m->again[i] && !m->hidden[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+        const bool once = m->again[i] && (!tcc_remat_passes(m, n) || m->read_again[i]);
+        m->worked[i] |= once;
+        if (m->worked[i] && !m->hidden[i]) m->added_ns += m->node_ns[i];
+        if (once && !m->hidden[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+        if (once || m->until[i] < m->when[i]) m->until[i] = m->when[i];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];
-            if (tcc_remat_available(m, x)) need(m, x, m->when[i]);
-            else if (m->when[i] < m->when[x->id]) m->when[x->id] = m->when[i];
+            if (tcc_remat_available(m, x)) {
+                need(m, x, m->when[i]);
+                need(m, x, m->until[i]);
+                continue;
+            }
+            m->read_again[x->id] |= !tcc_is_elementwise(n);
+            m->worked[x->id] |= m->worked[i];
+            if (m->when[i] < m->when[x->id]) m->when[x->id] = m->when[i];
+            if (m->until[i] > m->until[x->id]) m->until[x->id] = m->until[i];
         }
     }
+    m->added_ns += tcc_remat_passing_ns(m);
 }
 
 static void live(tcc_remat_model *m, int first, int last, int64_t bytes) {
@@ -364,7 +388,8 @@ static void add_values(tcc_remat_model *m) {
             continue;
         }
         live(m, value->first, m->lives[v].early_end, value->size_bytes);
-        if (when != INT_MAX) live(m, when, last, value->size_bytes);
+        if (when != INT_MAX && (!tcc_remat_passes(m, n) || m->read_again[n->id]))
+            live(m, when, last, value->size_bytes);
     }
 }
 
@@ -392,14 +417,19 @@ void tcc_remat_evaluate(tcc_remat_model *m) {
 double tcc_remat_cost(tcc_remat_model *m, const int *values, int count) {
     double ns = 0;
     int waiting = 0;
-    m->stamp++;
     for (int i = 0; i < count; i++) {
         const tcc_node *n = m->plan.values.data[values[i]].node;
+        double passing_ns;
         if (m->again[n->id]) continue;
-        m->mark[n->id] = m->stamp;
+        if (m->passing[n->id] && !m->hidden[n->id] && tcc_remat_passing_cost(m, n, &passing_ns)) {
+            ns += passing_ns;
+            continue;
+        }
         m->stack[waiting++] = n;
         if (!m->hidden[n->id]) ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
     }
+    m->stamp++;
+    for (int i = 0; i < waiting; i++) m->mark[m->stack[i]->id] = m->stamp;
     while (waiting) {
         const tcc_node *n = m->stack[--waiting];
         if (!m->hidden[n->id]) ns += m->node_ns[n->id];

@@ -9,6 +9,8 @@
  * are kept for late work anyway, and small ones. What lies between is computed again with it. Work that late groups
  * evaluate for themselves, from values that are there, stays as it is.
  *
+ * What all late readers can evaluate for themselves from a few tensors is not stored again at all (remat_passing.h).
+ *
  * A value that the plan does not store may be kept instead of others: of a product, its activation and the factor of
  * the activation's gradient, the plan may store the last two, which both follow from the first at little cost. Such a
  * value is `extra`. */
@@ -27,43 +29,54 @@ typedef struct tcc_remat_life {
     int followers;      /* their number; 0: it is none */
 } tcc_remat_life;
 
+/* A late group that reads a value which may pass. */
+typedef struct tcc_remat_reader {
+    int group, next; /* of the model's readers, the next one of the same value; -1: none */
+} tcc_remat_reader;
+
 typedef struct tcc_remat_model {
     const tcc_graph *g; /* planned; borrowed */
     tcc_plan plan;
     int moments;
-    bool *late;            /* by node: no early group evaluates it */
-    int *value_of;         /* by node: index in plan.values; -1: it is not in the arena */
-    bool *stored;          /* by node: some group stores it */
-    double *node_ns;       /* by node: time to evaluate it once more, where it is not loaded */
-    bool *beside;          /* by node: a late dot's group reads it at the index of its result */
-    bool *hidden;          /* by node: computed again beside a late dot, which hides the time that this takes */
-    double ns_per_byte;    /* of traffic */
+    bool *late;       /* by node: no early group evaluates it */
+    int *value_of;    /* by node: index in plan.values; -1: it is not in the arena */
+    bool *stored;     /* by node: some group stores it */
+    bool *passing;    /* by node: each late group that reads it could evaluate it for itself */
+    int *last_reader; /* by node that may pass: the last of its readers; -1: none */
+    tcc_vec(tcc_remat_reader) readers;
+    double *repeats;    /* by late contraction that computes an operand: the price of computing each element again, as a
+                        multiple of computing it once */
+    double *node_ns;    /* by node: time to evaluate it once more, where it is not loaded */
+    bool *beside;       /* by node: a late dot's group reads it at the index of its result */
+    bool *hidden;       /* by node: computed again beside a late dot, which hides the time that this takes */
+    double ns_per_byte; /* of traffic */
     tcc_remat_life *lives; /* by value */
     tcc_vec(int) followers;
     /* The set at hand, and what follows from it (tcc_remat_evaluate): */
     bool *again;      /* by node: a stored value that is computed again */
     bool *kept;       /* by node: an extra value that is stored */
     bool *stale;      /* by node: late work cannot have it without computing something again */
+    int *reads;       /* by node: tensors that it is evaluated from, where it is not available; of available ones 1 */
     int *when;        /* by node: the moment before which it is computed again; INT_MAX: never */
+    bool *read_again; /* by node: a contraction, reduction or the like that is computed again reads it */
+    int *until;       /* by node: the last moment before which it is */
+    bool *worked;     /* by node: it is, or something that needs it, not only where late groups read it */
     int *needed;      /* by value: the first late moment that reads it; INT_MAX: none */
     int *last;        /* by value: the last one */
     int64_t *profile; /* by moment: bytes alive */
     int64_t peak;
     int peak_moment;
     double added_ns;
-    int *mark, stamp; /* by node: scratch of tcc_remat_cost, as is */
+    int *mark, stamp; /* by node: scratch, as is */
     const tcc_node **stack;
 } tcc_remat_model;
 
-/* `planned` has groups and places, and stays the caller's. */
-tcc_status tcc_remat_model_create(const tcc_graph *planned, tcc_diag *diag, tcc_remat_model *out);
+struct tcc_pass_target;
+/* `planned` has groups and places, and stays the caller's. `target`: as fuse asks it; NULL: there is none. */
+tcc_status tcc_remat_model_create(const tcc_graph *planned, const struct tcc_pass_target *target, tcc_diag *diag,
+                                  tcc_remat_model *out);
 void tcc_remat_model_free(tcc_remat_model *m);
 
-/* Whether a node's value is there for late work, as it is kept. */
-bool tcc_remat_available(const tcc_remat_model *m, const tcc_node *n);
-/* Whether a stored value may be computed again at all: early work makes it, late work reads it, and it is large
- * enough to matter. */
-bool tcc_remat_may_repeat(const tcc_remat_model *m, int value);
 /* Brings all that follows from m->again up to date. */
 void tcc_remat_evaluate(tcc_remat_model *m);
 /* The predicted time that computing the values again, too, would add to the set at hand. `values` are indices. */

@@ -3,6 +3,7 @@
 
 #include "ir/support/alloc.h"
 #include "passes/fuse.h"
+#include "passes/remat_passing.h"
 
 #include <limits.h>
 

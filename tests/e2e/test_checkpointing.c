@@ -343,6 +343,36 @@ static void least_is_a_budget(void **state) {
     discard(&p);
 }
 
+static void wide_image_model(tcc_trace *t, void *user) {
+    (void)user;
+    const tcc_resnet_options o = {.depth = 18, .classes = 3, .width = 16, .cifar_stem = true};
+    tcc_loss(t, tcc_cross_entropy(tcc_resnet(t, tcc_input(t, "x"), &o), tcc_input(t, "y")));
+}
+
+static int64_t arena_of_images(tcc_checkpointing checkpointing) {
+    enum { IMAGES = 32 };
+    static float x[IMAGES * 3 * IMAGE * IMAGE];
+    static int32_t y[IMAGES];
+    const tcc_array batch[] = {{"x", TCC_F32, 4, {IMAGES, 3, IMAGE, IMAGE}, x}, {"y", TCC_I32, 1, {IMAGES}, y}};
+    const tcc_model_options o = {.size = sizeof o, .checkpointing = checkpointing};
+    planned p;
+    tcc_program_info info;
+    OK(p.cx, tcc_context_create(&p.cx));
+    OK(p.cx, tcc_model_create(p.cx, wide_image_model, NULL, &o, &p.m));
+    OK(p.cx, tcc_model_compile(p.m, true, batch, 2));
+    OK(p.cx, tcc_model_info(p.m, &info));
+    discard(&p);
+    return info.arena_bytes;
+}
+
+/* Filters' gradients compute the results of norms and ReLU as they read them, so that these are not kept for them, with
+ * no budget set. */
+static void images_are_computed_where_they_are_read(void **state) {
+    (void)state;
+    const int64_t none = arena_of_images(TCC_CHECKPOINTING_NONE), usual = arena_of_images(TCC_CHECKPOINTING_AUTO);
+    if ((double)usual > 0.85 * (double)none) fail_msg("%lld bytes of %lld", (long long)usual, (long long)none);
+}
+
 static void hopeless_budgets_are_explained(void **state) {
     (void)state;
     static const struct {
@@ -372,6 +402,7 @@ int main(void) {
         cmocka_unit_test(marks_last_through_all_passes),
         cmocka_unit_test(plans_are_reported),
         cmocka_unit_test(least_is_a_budget),
+        cmocka_unit_test(images_are_computed_where_they_are_read),
         cmocka_unit_test(hopeless_budgets_are_explained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
