@@ -22,9 +22,20 @@ typedef struct tcc_roofline {
 } tcc_roofline;
 
 enum {
-    TCC_FETCH_BYTES = 64, /* of one result at most */
-    TCC_FETCHES = 64      /* results that are kept */
+    TCC_FETCH_BYTES = 64,    /* of one result at most */
+    TCC_FETCHES = 64,        /* results that are kept */
+    TCC_FEED_ALIGNMENT = 256 /* bytes; of each part of a feed */
 };
+
+/* Part of what a run is fed with, in host memory. */
+typedef struct tcc_feed {
+    const void *from;
+    int64_t size_bytes;
+} tcc_feed;
+/* What a part takes of the memory that it is fed to. */
+static inline int64_t tcc_feed_room(int64_t size_bytes) {
+    return (size_bytes + TCC_FEED_ALIGNMENT - 1) / TCC_FEED_ALIGNMENT * TCC_FEED_ALIGNMENT;
+}
 
 typedef struct tcc_device_ops {
     const char *kind; /* "cpu", "cuda" */
@@ -39,10 +50,10 @@ typedef struct tcc_device_ops {
     tcc_status (*upload)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
     tcc_status (*download)(tcc_device *device, tcc_diag *d, void *to_host, const void *from, int64_t size_bytes);
     /* Copies that nobody waits for. `feed` takes its own copy of the host's memory before it returns, and gives it to
-     * the runs that follow, not to those before. `fetch` copies what the earlier runs leave, TCC_FETCH_BYTES at most,
+     * the runs that follow, not to those before: part after part from `to` on, each in its tcc_feed_room. `fetch` copies what the earlier runs leave, TCC_FETCH_BYTES at most,
      * to memory of the device's own; `collect` waits for that copy and hands it out, as often as asked, until
      * TCC_FETCHES later ones have been made. Errors of runs before may come out here. */
-    tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
+    tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts);
     tcc_status (*fetch)(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
     tcc_status (*collect)(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
     /* Load a checked program's code and resolve its steps. `program` must outlive the commands. */

@@ -65,17 +65,59 @@ static tcc_status binding_memory(tcc_model *m, tcc_compiled *c, int i, void **ou
         if (stored >= 0) return tcc__stored_device(m, &m->store.entries.data[stored], out);
         stored = tcc_store_find(&m->moments, b->name);
         return tcc__stored_device(m, &m->moments.entries.data[stored], out);
-    case TCC_ROLE_HYPER:
-        c->hyper = i;
-        c->hyper_values = tcc__aligned(64, sizeof(float) * TCC_HYPER_SIZE(TCC_DECAY_GROUPS));
-        if (!c->hyper_values) return tcc_enomem(&m->cx->diag);
-        return own_memory(m, c, i, out);
-    case TCC_ROLE_RNG: c->rng = i; return own_memory(m, c, i, out);
     case TCC_ROLE_OUTPUT:
         if (!strcmp(b->name, "loss")) c->loss = i;
         return own_memory(m, c, i, out);
-    case TCC_ROLE_BATCH: return m->device->ops->shares_host ? TCC_OK : own_memory(m, c, i, out);
+    case TCC_ROLE_HYPER:
+    case TCC_ROLE_RNG:
+    case TCC_ROLE_BATCH: *out = c->bound[i].device; break;
     case TCC_ROLE_COUNT: break;
+    }
+    return TCC_OK;
+}
+
+/* What changes from run to run, or NULL: a batch array, whose address each run brings, the hyper-parameters, or the
+ * random key. */
+static tcc_feed *add_feed(tcc_model *m, tcc_compiled *c, int i) {
+    const tcc_binding *b = &c->program->bindings[i];
+    tcc_feed *feed = &c->feeds[c->n_feeds];
+    int k = 0;
+    c->input_of[i] = -1;
+    switch (b->role) {
+    case TCC_ROLE_BATCH:
+        while (strcmp(c->inputs[k].name, b->name)) k++; /* the program was made of it, so it is there */
+        c->input_of[i] = k;
+        if (m->device->ops->shares_host) return NULL;
+        break;
+    case TCC_ROLE_HYPER: feed->from = c->hyper_values; break;
+    case TCC_ROLE_RNG: feed->from = c->rng_values; break;
+    default: return NULL;
+    }
+    feed->size_bytes = tcc_type_bytes(&b->type);
+    c->n_feeds++;
+    return feed;
+}
+
+/* One piece of device memory for all of them, so that one copy brings them and no address changes from run to run. */
+static tcc_status make_feeds(tcc_model *m, tcc_compiled *c) {
+    const int n = c->program->n_bindings;
+    tcc_diag *diag = &m->cx->diag;
+    c->feeds = TCC_ARENA_ARRAY(&c->arena, tcc_feed, n + 1);
+    c->input_of = TCC_ARENA_ARRAY(&c->arena, int, n + 1);
+    if (!c->feeds || !c->input_of) return tcc_enomem(diag);
+    for (int i = 0; i < n; i++) {
+        const tcc_feed *feed = add_feed(m, c, i);
+        if (!feed) continue;
+        c->bound[i].fed = true;
+        c->bound[i].bytes = feed->size_bytes;
+        c->fed_bytes += tcc_feed_room(feed->size_bytes);
+    }
+    if (c->n_feeds) TCC_TRY(tcc__device_alloc(m, c->fed_bytes, "the batch and what else changes in a run", &c->fed));
+    char *at = c->fed;
+    for (int i = 0; i < n; i++) {
+        if (!c->bound[i].fed) continue;
+        c->bound[i].device = at;
+        at += tcc_feed_room(c->bound[i].bytes);
     }
     return TCC_OK;
 }
@@ -88,6 +130,9 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
     const tcc_status added = add_moments(m, p);
     if (added == TCC_ENOMEM) tcc_program_note_largest(diag, p);
     TCC_TRY(added);
+    const tcc_status fed = make_feeds(m, c);
+    if (fed == TCC_ENOMEM) tcc_program_note_largest(diag, p);
+    TCC_TRY(fed);
     for (int i = 0; i < p->n_bindings; i++) {
         void *memory = NULL;
         if (!is_fitting(m, c, &p->bindings[i]))
@@ -105,14 +150,14 @@ tcc_status tcc__compiled_bind(tcc_model *m, tcc_compiled *c) {
 
 static void bound_clear(tcc_model *m, tcc_bound *b) {
     if (b->host != b->device) tcc__free(b->host);
-    if (b->device) m->device->ops->free(m->device, b->device, b->bytes);
+    if (b->device && !b->fed) m->device->ops->free(m->device, b->device, b->bytes);
 }
 
 void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
     tcc_vec_free(&c->outdates);
     for (int i = 0; c->bound && i < c->program->n_bindings; i++) bound_clear(m, &c->bound[i]);
+    if (c->fed) m->device->ops->free(m->device, c->fed, c->fed_bytes);
     tcc__free(c->bound);
-    tcc__free(c->hyper_values);
 }
 
 /* -- From run to run -- */
@@ -137,25 +182,22 @@ void tcc__model_hyper(const tcc_model *m, float *out) {
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
     const tcc_device_ops *ops = m->device->ops;
     tcc_diag *diag = &m->cx->diag;
+    tcc_feed *feed = c->feeds;
     /* The random key counts batches, not updates: an update that is skipped still used its draws. So it belongs to the
      * batch, and is written with it into a buffer whose address never changes, as the learning rate is: a captured
      * graph replays as it is, evaluation reads the count and does not move it, and a resumed run needs only the count
-     * of steps. A counter on the device would be a kernel more in place of this copy of 16 bytes. */
-    const int64_t rng_values[2] = {(int64_t)m->options.seed, m->step};
+     * of steps. A counter on the device would be a kernel more in place of 16 bytes of this copy. */
+    c->rng_values[0] = (int64_t)m->options.seed;
+    c->rng_values[1] = m->step;
+    tcc__model_hyper(m, c->hyper_values);
     for (int i = 0; i < c->program->n_bindings; i++) {
-        const tcc_binding *b = &c->program->bindings[i];
-        int64_t bytes = tcc_type_bytes(&b->type);
-        if (b->role != TCC_ROLE_BATCH) continue;
-        int k = 0;
-        while (strcmp(batch[k].name, b->name)) k++; /* the signature matched, so it is there */
-        if (ops->shares_host) TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, bytes));
-        else TCC_TRY(ops->feed(m->device, diag, c->bound[i].device, batch[k].data, bytes));
+        const int k = c->input_of[i];
+        if (k >= 0 && c->bound[i].fed) feed->from = batch[k].data;
+        else if (k >= 0)
+            TCC_TRY(tcc_exec_bind(c->exec, diag, i, batch[k].data, tcc_type_bytes(&c->program->bindings[i].type)));
+        feed += c->bound[i].fed;
     }
-    if (c->hyper >= 0) {
-        tcc__model_hyper(m, c->hyper_values);
-        TCC_TRY(ops->feed(m->device, diag, c->bound[c->hyper].device, c->hyper_values, c->bound[c->hyper].bytes));
-    }
-    if (c->rng >= 0) TCC_TRY(ops->feed(m->device, diag, c->bound[c->rng].device, rng_values, c->bound[c->rng].bytes));
+    TCC_TRY(ops->feed(m->device, diag, c->fed, c->feeds, c->n_feeds));
     TCC_TRY(tcc__states_derive(m));
     TCC_TRY(tcc__store_upload(m, &m->store));
     return tcc__store_upload(m, &m->moments);

@@ -6,6 +6,7 @@
 
 #include "codegen/program.h"
 #include "frontend/run/store.h"
+#include "ir/support/train_step.h"
 #include "runtime/device.h"
 #include "runtime/exec.h"
 #include "traincc/model.h"
@@ -21,6 +22,7 @@ typedef struct tcc_bound {
     void *device,
         *host; /* host: of an output, the copy of it; the same where memory is shared; NULL until it is asked for */
     int64_t bytes;
+    bool fed; /* device: part of the program's memory for what runs are fed with */
     bool old; /* the host's copy is of an earlier run */
 } tcc_bound;
 
@@ -38,9 +40,15 @@ typedef struct tcc_compiled {
     struct tcc_made *made;       /* the maker's own; NULL: it was not made here */
     tcc_exec *exec;              /* NULL where there is no device */
     tcc_bound *bound;            /* by binding, owned */
-    int hyper, rng, loss;        /* bindings, or -1 */
+    int *input_of;               /* by binding: which array of the batch it is, or -1 */
+    void *fed;                   /* device memory, one part after another, for what changes from run to run */
+    int64_t fed_bytes;
+    tcc_feed *feeds; /* its parts, of the bindings that are marked as fed, in their order */
+    int n_feeds;
+    int loss; /* binding, or -1 */
     bool ran;
-    float *hyper_values;
+    float hyper_values[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
+    int64_t rng_values[2];
     tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
     int outdates_of;       /* how many states there were when these were looked for */
     double trace_seconds, passes_seconds, codegen_seconds, total_seconds;

@@ -95,7 +95,7 @@ tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch
     tcc_compiled *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&m->cx->diag);
     c->train = train;
-    c->hyper = c->rng = c->loss = -1;
+    c->loss = -1;
     *out = c;
     return keep_signature(c, batch, count, &m->cx->diag);
 }

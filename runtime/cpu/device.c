@@ -53,6 +53,17 @@ static tcc_status cpu_copy(tcc_device *device, tcc_diag *d, void *to, const void
     return TCC_OK;
 }
 
+static tcc_status cpu_feed(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts) {
+    (void)device;
+    (void)d;
+    char *at = to;
+    for (int i = 0; i < n_parts; i++) {
+        memcpy(at, parts[i].from, (size_t)parts[i].size_bytes);
+        at += tcc_feed_room(parts[i].size_bytes);
+    }
+    return TCC_OK;
+}
+
 static tcc_status cpu_fetch(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket) {
     tcc_device_cpu *cpu = cpu_of(device);
     if (size_bytes < 0 || size_bytes > TCC_FETCH_BYTES)
@@ -102,7 +113,7 @@ static const tcc_device_ops cpu_ops = {
     .free = cpu_free,
     .upload = cpu_copy,
     .download = cpu_copy,
-    .feed = cpu_copy,
+    .feed = cpu_feed,
     .fetch = cpu_fetch,
     .collect = cpu_collect,
     .prepare = tcc__commands_cpu_prepare,

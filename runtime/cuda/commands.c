@@ -218,7 +218,7 @@ static int64_t fed_bytes(const tcc_program *p) {
     for (int i = 0; i < p->n_bindings; i++) {
         tcc_role role = p->bindings[i].role;
         if (role == TCC_ROLE_BATCH || role == TCC_ROLE_HYPER || role == TCC_ROLE_RNG)
-            bytes += (tcc_type_bytes(&p->bindings[i].type) + 255) / 256 * 256;
+            bytes += tcc_feed_room(tcc_type_bytes(&p->bindings[i].type));
     }
     return bytes;
 }
@@ -332,11 +332,6 @@ static tcc_status run_step(tcc_commands *c, tcc_diag *d, const command *m) {
 
 static tcc_status run_steps(tcc_commands *c, tcc_diag *d, bool timed) {
     tcc_device_cuda *cuda = c->device;
-    if (c->tables_moved) {
-        TCC_CUDA_TRY(cuda, d, copy_to_device, c->tables_on_device, c->tables,
-                     (size_t)c->table_integers * sizeof *c->tables, cuda->compute);
-        c->tables_moved = false;
-    }
     for (int i = 0; i < c->program->n_steps; i++) {
         if (timed) TCC_CUDA_TRY(cuda, d, event_record, c->times[i], cuda->compute);
         tcc_status s = run_step(c, d, &c->commands[i]);
@@ -348,7 +343,16 @@ static tcc_status run_steps(tcc_commands *c, tcc_diag *d, bool timed) {
         if (r) return step_failed(c, d, i, r);
     }
     if (timed) TCC_CUDA_TRY(cuda, d, event_record, c->times[c->program->n_steps], cuda->compute);
-    return tcc__cuda_staging_turn(cuda, d);
+    return TCC_OK;
+}
+
+/* Once for all runs until something is placed anew. */
+static tcc_status upload_tables(tcc_commands *c, tcc_diag *d) {
+    if (!c->tables_moved) return TCC_OK;
+    TCC_CUDA_TRY(c->device, d, copy_to_device, c->tables_on_device, c->tables,
+                 (size_t)c->table_integers * sizeof *c->tables, c->device->compute);
+    c->tables_moved = false;
+    return TCC_OK;
 }
 
 static tcc_status make_times(tcc_commands *c, tcc_diag *d) {
@@ -374,6 +378,7 @@ static tcc_status read_times(tcc_commands *c, tcc_diag *d, tcc_step_time *times)
 tcc_status tcc__commands_cuda_run(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
     TCC_TRY(tcc__cuda_enter(c->device, d));
     tcc_status s = times ? make_times(c, d) : TCC_OK;
+    if (s == TCC_OK) s = upload_tables(c, d);
     if (s == TCC_OK) s = run_steps(c, d, times != NULL);
     if (s == TCC_OK && times) s = read_times(c, d, times);
     tcc__cuda_leave(c->device);

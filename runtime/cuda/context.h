@@ -10,12 +10,12 @@
 
 enum { TCC_CUDA_STAGING_SLOTS = 4 };
 
-/* Pinned memory for what is fed to one run, and room on the device for the large part of it, so that it is copied while
- * earlier runs go on. It is free again when its run is done. */
+/* Pinned memory for one feed, and as much on the device, where a large one is copied to while earlier runs go on. From
+ * there it is copied to its place between two runs; then the slot is free again. */
 typedef struct tcc_cuda_staging {
     unsigned char *host;
     tcc_cuda_address device;
-    int64_t capacity, used;
+    int64_t capacity;
     tcc_cuda_event copied, done;
     bool pending; /* `done` was recorded and not yet waited for */
 } tcc_cuda_staging;

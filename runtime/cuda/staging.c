@@ -6,7 +6,6 @@
 #include <string.h>
 
 enum {
-    ALIGNMENT = 256,
     SMALL = 16 << 10 /* bytes: from here on a copy beside the steps is worth a second one on the device */
 };
 
@@ -41,7 +40,7 @@ static void free_slot(tcc_device_cuda *cuda, tcc_cuda_staging *s) {
     if (s->device) cuda->cu.free(s->device);
     s->host = NULL;
     s->device = 0;
-    s->capacity = s->used = 0;
+    s->capacity = 0;
 }
 
 void tcc__cuda_staging_destroy(tcc_device_cuda *cuda) {
@@ -76,49 +75,51 @@ tcc_status tcc__cuda_staging_reserve(tcc_device_cuda *cuda, tcc_diag *d, int64_t
 
 /* --- in --- */
 
-/* The current slot with room for `size_bytes`; waits where the host is a full ring of runs ahead. */
+/* The next slot, with room for `size_bytes`; waits where the host is a full ring of feeds ahead. */
 static tcc_status take_slot(tcc_device_cuda *cuda, tcc_diag *d, int64_t size_bytes, tcc_cuda_staging **out) {
     tcc_cuda_staging *s = *out = &cuda->staging[cuda->slot];
-    if (s->pending) {
-        TCC_CUDA_TRY(cuda, d, event_synchronize, s->done);
-        s->pending = false;
-        s->used = 0;
-    }
-    if (size_bytes <= s->capacity - s->used) return TCC_OK;
-    TCC_CUDA_TRY(cuda, d, stream_synchronize, cuda->compute); /* also of what was fed from here: compute waits for it */
-    return enlarge(cuda, d, s, 2 * s->capacity + size_bytes);
+    if (s->pending) TCC_CUDA_TRY(cuda, d, event_synchronize, s->done);
+    s->pending = false;
+    return size_bytes <= s->capacity ? TCC_OK : enlarge(cuda, d, s, size_bytes);
 }
 
-static tcc_status feed(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
-    tcc_cuda_staging *s;
-    int64_t room = (size_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    TCC_TRY(take_slot(cuda, d, room, &s));
-    unsigned char *pinned = s->host + s->used;
-    tcc_cuda_address staged = s->device + (uint64_t)s->used;
-    s->used += room;
-    memcpy(pinned, from, (size_t)size_bytes);
+/* From the slot on: a small feed right to its place, a large one beside the steps that run now. */
+static tcc_status send(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_staging *s, void *to, int64_t size_bytes) {
+    const size_t size = (size_t)size_bytes;
     if (size_bytes <= SMALL) {
-        TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), pinned, (size_t)size_bytes, cuda->compute);
-        return TCC_OK;
+        TCC_CUDA_TRY(cuda, d, copy_to_device, address_of(to), s->host, size, cuda->compute);
+    } else {
+        TCC_CUDA_TRY(cuda, d, copy_to_device, s->device, s->host, size, cuda->to_device);
+        TCC_CUDA_TRY(cuda, d, event_record, s->copied, cuda->to_device);
+        TCC_CUDA_TRY(cuda, d, stream_wait, cuda->compute, s->copied, 0);
+        TCC_CUDA_TRY(cuda, d, copy, address_of(to), s->device, size, cuda->compute);
     }
-    TCC_CUDA_TRY(cuda, d, copy_to_device, staged, pinned, (size_t)size_bytes, cuda->to_device);
-    TCC_CUDA_TRY(cuda, d, event_record, s->copied, cuda->to_device);
-    TCC_CUDA_TRY(cuda, d, stream_wait, cuda->compute, s->copied, 0);
-    TCC_CUDA_TRY(cuda, d, copy, address_of(to), staged, (size_t)size_bytes, cuda->compute);
-    return TCC_OK;
-}
-
-tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {
-    return move(feed, device, d, to, from, size_bytes);
-}
-
-tcc_status tcc__cuda_staging_turn(tcc_device_cuda *cuda, tcc_diag *d) {
-    tcc_cuda_staging *s = &cuda->staging[cuda->slot];
-    if (!s->used || s->pending) return TCC_OK;
     TCC_CUDA_TRY(cuda, d, event_record, s->done, cuda->compute);
     s->pending = true;
     cuda->slot = (cuda->slot + 1) % TCC_CUDA_STAGING_SLOTS;
     return TCC_OK;
+}
+
+static tcc_status feed(tcc_device_cuda *cuda, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts) {
+    tcc_cuda_staging *s;
+    int64_t size_bytes = 0, at = 0;
+    for (int i = 0; i < n_parts; i++) size_bytes += tcc_feed_room(parts[i].size_bytes);
+    if (!size_bytes) return TCC_OK;
+    TCC_TRY(take_slot(cuda, d, size_bytes, &s));
+    for (int i = 0; i < n_parts; i++) {
+        memcpy(s->host + at, parts[i].from, (size_t)parts[i].size_bytes);
+        size_bytes = at + parts[i].size_bytes; /* without the room behind the last, which may not be there */
+        at += tcc_feed_room(parts[i].size_bytes);
+    }
+    return send(cuda, d, s, to, size_bytes);
+}
+
+tcc_status tcc__cuda_feed(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts) {
+    tcc_device_cuda *cuda = (tcc_device_cuda *)device;
+    TCC_TRY(tcc__cuda_enter(cuda, d));
+    tcc_status s = feed(cuda, d, to, parts, n_parts);
+    tcc__cuda_leave(cuda);
+    return s;
 }
 
 static tcc_status upload(tcc_device_cuda *cuda, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {

@@ -99,10 +99,11 @@ static void test_feed_and_fetch(void **state) {
     assert_true(batch && want);
     for (int step = 0; step < STEPS; step++) {
         for (int i = 0; i < SAMPLE_N; i++) batch[i] = x_data[i] + step;
-        assert_ok(r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], batch, SAMPLE_BYTES), &r.cx.diag);
+        assert_ok(r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], &(tcc_feed){batch, SAMPLE_BYTES}, 1),
+                  &r.cx.diag);
         batch[0] = -1; /* its copy was taken; this small one is for the same run */
         batch[0] = 100 + step;
-        assert_ok(r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], batch, 8), &r.cx.diag);
+        assert_ok(r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], &(tcc_feed){batch, 8}, 1), &r.cx.diag);
         memset(batch, 0xee, SAMPLE_BYTES);
         assert_ok(tcc_exec_run(r.exec, &r.cx.diag), &r.cx.diag);
         assert_ok(r.device->ops->fetch(r.device, &r.cx.diag, (char *)r.memory[SAMPLE_Y] + 32, 8 * KEPT, &tickets[step]),
@@ -331,7 +332,8 @@ static void inject_all(ptxsim_fault fault, tcc_status status, const char *words,
         sim.inject(fault, n);
         tcc_status s = start(&r);
         if (s == TCC_OK) s = run_once(&r);
-        if (s == TCC_OK) s = r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], x_data, SAMPLE_BYTES);
+        if (s == TCC_OK)
+            s = r.device->ops->feed(r.device, &r.cx.diag, r.memory[SAMPLE_X], &(tcc_feed){x_data, SAMPLE_BYTES}, 1);
         if (s == TCC_OK) s = run_once(&r);
         sim.inject(fault, 0);
         if (s != TCC_OK && (s != status || !strstr(tcc_diag_text(&r.cx.diag), words)))
@@ -517,7 +519,7 @@ static void *user_thread(void *arg) {
     }
     u->good = y != NULL;
     for (int run = 0; run < 3 && s == TCC_OK && u->good; run++) {
-        s = ops->feed(u->device, &cx.diag, memory[SAMPLE_X], x_data, SAMPLE_BYTES);
+        s = ops->feed(u->device, &cx.diag, memory[SAMPLE_X], &(tcc_feed){x_data, SAMPLE_BYTES}, 1);
         if (s == TCC_OK) s = tcc_exec_run(e, &cx.diag);
         if (s == TCC_OK) s = ops->download(u->device, &cx.diag, y, memory[SAMPLE_Y], SAMPLE_BYTES);
         u->good &= s == TCC_OK && !memcmp(y, expected, SAMPLE_BYTES);
