@@ -29,11 +29,12 @@ tcc_status tcc__model_read_budget(tcc_model *m) {
     return TCC_OK;
 }
 
-/* What the device has free and what the model's parameters and states have taken of it already: all that a step may
- * take. 0: unknown. */
+/* What the device has free and what the model's arena, parameters and states have taken of it already: all that a step
+ * may take. 0: unknown. */
 static int64_t device_bytes(const tcc_model *m) {
     int64_t bytes = m->device->ops->free_bytes(m->device);
     const tcc_store *const stores[] = {&m->store, &m->moments};
+    if (bytes) bytes += m->arena_bytes;
     for (int s = 0; s < 2 && bytes; s++)
         for (int i = 0; i < stores[s]->entries.count; i++) {
             const tcc_stored *p = &stores[s]->entries.data[i];

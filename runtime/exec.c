@@ -13,6 +13,7 @@ struct tcc_exec {
     const tcc_program *program;
     tcc_commands *commands;
     void *arena, *constants;
+    bool owns_arena;
     void **bound; /* a binding's memory; NULL: none yet */
     int n_unbound;
     bool poison; /* before the next run, and all later ones */
@@ -34,7 +35,7 @@ static tcc_status create(tcc_exec *e, tcc_context *cx) {
     if (!e->bound) return tcc_enomem(d);
     e->n_unbound = p->n_bindings;
     TCC_TRY(ops->prepare(e->device, cx, p, &e->commands));
-    if (p->arena_bytes) {
+    if (p->arena_bytes && e->owns_arena) {
         tcc_status s = ops->alloc(e->device, d, p->arena_bytes, &e->arena);
         if (s != TCC_OK) {
             tcc_note(d, TCC_NOWHERE, "for the arena of program '%s'", p->name);
@@ -51,12 +52,14 @@ static tcc_status create(tcc_exec *e, tcc_context *cx) {
     return TCC_OK;
 }
 
-tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_program *program, tcc_exec **out) {
+static tcc_status new_exec(tcc_context *cx, tcc_device *device, const tcc_program *program, bool owns_arena,
+                           tcc_exec **out) {
     *out = NULL;
     tcc_exec *e = tcc__calloc(1, sizeof *e);
     if (!e) return tcc_enomem(&cx->diag);
     e->device = device;
     e->program = program;
+    e->owns_arena = owns_arena;
     const char *poison = getenv("TCC_POISON");
     e->poison_later = poison && !strcmp(poison, "1");
     e->poison = e->poison_later && device->ops->shares_host;
@@ -66,11 +69,38 @@ tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_progra
     return s;
 }
 
+tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_program *program, tcc_exec **out) {
+    return new_exec(cx, device, program, true, out);
+}
+
+tcc_status tcc_exec_create_without_arena(tcc_context *cx, tcc_device *device, const tcc_program *program,
+                                         tcc_exec **out) {
+    return new_exec(cx, device, program, false, out);
+}
+
+static void free_arena(tcc_exec *e) {
+    if (e->owns_arena) e->device->ops->free(e->device, e->arena, e->program->arena_bytes);
+    e->owns_arena = false;
+    e->arena = NULL;
+}
+
+tcc_status tcc_exec_set_arena(tcc_exec *e, tcc_diag *d, void *memory, int64_t size_bytes) {
+    const int64_t needed = e->program->arena_bytes;
+    if (memory && size_bytes < needed)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' needs an arena of %lld bytes, got %lld",
+                         e->program->name, (long long)needed, (long long)size_bytes);
+    if (memory == e->arena || !needed) return TCC_OK;
+    free_arena(e);
+    e->arena = memory;
+    if (memory) e->device->ops->place(e->commands, TCC_SPACE_ARENA, 0, memory);
+    return TCC_OK;
+}
+
 void tcc_exec_destroy(tcc_exec *e) {
     if (!e) return;
     const tcc_device_ops *ops = e->device->ops;
     if (e->commands) ops->release(e->commands);
-    ops->free(e->device, e->arena, e->program->arena_bytes);
+    free_arena(e);
     ops->free(e->device, e->constants, e->program->constants_bytes);
     tcc__free(e->bound);
     tcc__free(e->profile);
@@ -143,6 +173,8 @@ tcc_status tcc_exec_poison(tcc_exec *e, tcc_diag *d) {
 
 tcc_status tcc_exec_run(tcc_exec *e, tcc_diag *d) {
     if (e->n_unbound) return unbound(e, d);
+    if (!e->arena && e->program->arena_bytes)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "program '%s' has no arena", e->program->name);
     if (e->poison) TCC_TRY(tcc_exec_poison(e, d));
     e->poison = e->poison_later;
     TCC_TRY(e->device->ops->run(e->commands, d, e->profiling ? e->times : NULL));

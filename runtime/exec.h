@@ -11,7 +11,15 @@ typedef struct tcc_exec tcc_exec;
  * executable. Errors: TCC_EFORMAT (malformed program), TCC_EUNSUPPORTED (made for another device, or needs a library
  * that is missing), TCC_ENOMEM, TCC_EDEVICE. */
 tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_program *program, tcc_exec **out);
+/* The same without an arena: it runs once it was given one. */
+tcc_status tcc_exec_create_without_arena(tcc_context *cx, tcc_device *device, const tcc_program *program,
+                                         tcc_exec **out);
 void tcc_exec_destroy(tcc_exec *exec); /* NULL is allowed */
+
+/* Let the arena be `memory` from now on, device memory that the caller owns: executables that run one after another may
+ * share it, as no value stays there from run to run. NULL: none for the time being. Errors: TCC_EINVAL (fewer bytes
+ * than the program needs). */
+tcc_status tcc_exec_set_arena(tcc_exec *exec, tcc_diag *d, void *memory, int64_t size_bytes);
 
 /* Let binding `binding` be `memory`, device memory that the caller owns and keeps alive; it may change between runs.
  * Binding the same memory again costs nothing. Errors: TCC_EINVAL (no such binding, fewer bytes than its type needs, or

@@ -5,7 +5,7 @@
 
 /* What of this program has no memory yet: its arena, and state that no earlier program of the model has brought. */
 static double missing_bytes(const tcc_model *m, const tcc_program *p) {
-    double bytes = (double)p->arena_bytes;
+    double bytes = p->arena_bytes > m->arena_bytes ? (double)(p->arena_bytes - m->arena_bytes) : 0; /* it grows */
     for (int i = 0; i < p->n_bindings; i++) {
         const tcc_binding *b = &p->bindings[i];
         int stored = tcc_store_find(&m->store, b->name);

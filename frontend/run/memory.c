@@ -4,6 +4,8 @@
  * remembers which side has what the other lacks, and is copied when that is asked for. */
 #include "frontend/run/model.h"
 
+#include "runtime/program.h"
+
 tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out) {
     tcc_status status = m->device->ops->alloc(m->device, &m->cx->diag, size_bytes, out);
     if (status != TCC_OK) tcc_note(&m->cx->diag, TCC_NOWHERE, "for '%s'", name);
@@ -59,4 +61,53 @@ void tcc__store_release(tcc_model *m, tcc_store *s) {
         if (p->device) m->device->ops->free(m->device, p->device, tcc_type_bytes(&p->type));
         p->device = NULL;
     }
+}
+
+/* -- The arena -- */
+
+static tcc_status set_arena(tcc_model *m, tcc_compiled *c) {
+    return tcc_exec_set_arena(c->exec, &m->cx->diag, m->arena, m->arena_bytes);
+}
+
+/* The old one goes first, so that there are never two. */
+static tcc_status grow_arena(tcc_model *m, int64_t size_bytes) {
+    const tcc_device_ops *ops = m->device->ops;
+    const int64_t before = m->arena_bytes;
+    ops->free(m->device, m->arena, before);
+    m->arena = NULL;
+    m->arena_bytes = 0;
+    tcc_status status = ops->alloc(m->device, &m->cx->diag, size_bytes, &m->arena);
+    if (status == TCC_OK) m->arena_bytes = size_bytes;
+    else if (before && ops->alloc(m->device, NULL, before, &m->arena) == TCC_OK) m->arena_bytes = before;
+    for (int i = 0; i < m->programs.count; i++) {
+        const tcc_status set = set_arena(m, m->programs.data[i]);
+        if (status == TCC_OK) status = set;
+    }
+    return status;
+}
+
+tcc_status tcc__model_share_arena(tcc_model *m, tcc_compiled *c) {
+    const int64_t needed = c->program->arena_bytes;
+    const tcc_status status = needed > m->arena_bytes ? grow_arena(m, needed) : TCC_OK;
+    if (status == TCC_OK) return set_arena(m, c);
+    tcc_note(&m->cx->diag, TCC_NOWHERE, "for the arena of program '%s'", c->program->name);
+    tcc_program_note_largest(&m->cx->diag, c->program);
+    return status;
+}
+
+static bool has_binding(const tcc_program *p, const char *name) {
+    for (int i = 0; i < p->n_bindings; i++)
+        if (!strcmp(p->bindings[i].name, name)) return true;
+    return false;
+}
+
+void tcc__model_count_memory(tcc_model *m, tcc_compiled *c) {
+    for (int i = 0; i < c->program->n_bindings; i++) {
+        const tcc_binding *b = &c->program->bindings[i];
+        bool there = false; /* what belongs to the model is there once */
+        for (int k = 0; k < m->programs.count && (b->role == TCC_ROLE_PARAM || b->role == TCC_ROLE_STATE); k++)
+            there |= m->programs.data[k]->counted && has_binding(m->programs.data[k]->program, b->name);
+        if (!there) m->kept_bytes += tcc_type_bytes(&b->type);
+    }
+    c->counted = true;
 }

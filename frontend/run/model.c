@@ -16,6 +16,7 @@ void tcc_model_destroy(tcc_model *m) {
     if (!m) return;
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
     tcc_vec_free(&m->programs);
+    if (m->arena) m->device->ops->free(m->device, m->arena, m->arena_bytes);
     tcc__store_release(m, &m->store);
     tcc__store_release(m, &m->moments);
     tcc_store_free(&m->store);

@@ -45,7 +45,8 @@ typedef struct tcc_compiled {
     int64_t fed_bytes;
     tcc_feed *feeds; /* its parts, of the bindings that are marked as fed, in their order */
     int n_feeds;
-    int loss; /* binding, or -1 */
+    int loss;     /* binding, or -1 */
+    bool counted; /* in the model's kept_bytes */
     bool ran;
     float hyper_values[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
     int64_t rng_values[2];
@@ -77,6 +78,9 @@ struct tcc_model {
     char arch[16];             /* "sm_90"; empty on the CPU */
     tcc_store store;           /* parameters and buffers */
     tcc_store moments;         /* what passes added: optimizer state, derived states */
+    void *arena; /* device memory that all programs run in, one after another; of the size of the largest arena */
+    int64_t arena_bytes;
+    int64_t kept_bytes; /* of all programs together, beside the arena: parameters, states, batches, outputs */
     tcc_vec(tcc_compiled *) programs;
     tcc_compiled *last; /* of the last run or compile; NULL before */
     int64_t step;
@@ -154,6 +158,11 @@ tcc_status tcc__store_upload(tcc_model *m, tcc_store *s);
 tcc_status tcc__store_download(tcc_model *m, tcc_store *s);
 void tcc__store_written(tcc_store *s);
 void tcc__store_release(tcc_model *m, tcc_store *s);
+/* Lets a program run in the arena that all share, which grows to the largest of them; when that fails, the others keep
+ * one. */
+tcc_status tcc__model_share_arena(tcc_model *m, tcc_compiled *c);
+/* Counts a program that is ready now into m->kept_bytes. */
+void tcc__model_count_memory(tcc_model *m, tcc_compiled *c);
 /* Device memory; `name` stands in the error. */
 tcc_status tcc__device_alloc(tcc_model *m, int64_t size_bytes, const char *name, void **out);
 

@@ -115,9 +115,11 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
     TCC_TRY(fill_store(m));
     const double filled = tcc_clock_seconds();
-    if (m->device) TCC_TRY(tcc_exec_create(m->cx, m->device, c->program, &c->exec));
+    if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, &c->exec));
+    if (m->device) TCC_TRY(tcc__model_share_arena(m, c));
     if (m->device) TCC_TRY(tcc__compiled_bind(m, c));
     if (m->profile && c->exec) TCC_TRY(tcc_exec_set_profiling(c->exec, &m->cx->diag, true));
+    tcc__model_count_memory(m, c);
     const double done = tcc_clock_seconds();
     c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start);
     tcc_logf(m->cx, TCC_LOG_COMPILE,

@@ -21,14 +21,17 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
                               .arena_bytes = p->arena_bytes,
                               .kernels = p->n_kernels,
                               .steps = p->n_steps};
-    int64_t others = 0;
     for (int i = 0; i < p->n_bindings; i++) {
         int64_t bytes = tcc_type_bytes(&p->bindings[i].type);
         if (p->bindings[i].role == TCC_ROLE_PARAM) out->param_bytes += bytes;
         else if (p->bindings[i].role == TCC_ROLE_STATE) out->state_bytes += bytes;
-        else others += bytes;
     }
-    out->peak_bytes = out->arena_bytes + out->param_bytes + out->state_bytes + others;
+    int64_t arena_bytes = 0;
+    for (int i = 0; i < m->programs.count; i++) {
+        const int64_t bytes = m->programs.data[i]->program->arena_bytes;
+        if (bytes > arena_bytes) arena_bytes = bytes;
+    }
+    out->peak_bytes = arena_bytes + m->kept_bytes;
     for (int i = 0; i < p->n_steps; i++) {
         out->flop += p->steps[i].flop;
         out->bytes += p->steps[i].bytes;

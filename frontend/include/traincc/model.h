@@ -181,11 +181,13 @@ TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array 
 
 /* What compiling did and what the program is. */
 typedef struct tcc_program_info {
-    int programs;                                              /* compiled so far */
-    double compile_seconds;                                    /* of the last: trace to runnable */
-    int64_t arena_bytes, param_bytes, state_bytes, peak_bytes; /* peak: all three and the batch */
-    int kernels, steps;                                        /* distinct kernels; steps of a run */
-    double flop, bytes;                                        /* of a run */
+    int programs;                                  /* compiled so far */
+    double compile_seconds;                        /* of the last: trace to runnable */
+    int64_t arena_bytes, param_bytes, state_bytes; /* of the last */
+    int64_t peak_bytes; /* of all programs together, which share one arena: the largest arena, parameters and states,
+                           batches and outputs */
+    int kernels, steps; /* distinct kernels; steps of a run */
+    double flop, bytes; /* of a run */
 } tcc_program_info;
 TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
