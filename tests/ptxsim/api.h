@@ -77,6 +77,7 @@ typedef struct capture {
     CUgraph graph;
     CUstream origin;
     int mode;
+    pthread_t thread; /* that began it */
     bool invalid;
     int references;
 } capture;
@@ -150,8 +151,10 @@ typedef struct sim_state {
 } sim_state;
 extern sim_state sim;
 
-/* Every entry begins with one of these: takes the lock and returns from the caller when the call cannot go on. */
-CUresult api_enter(bool needs_context);
+/* Every entry begins with one of these: counts the call, takes the lock and returns from the caller when the call cannot
+ * go on. */
+CUresult api_enter_as(const char *name, bool needs_context);
+#define api_enter(context) api_enter_as(__func__, context)
 CUresult api_leave(CUresult r);
 #define ENTER_TO_RELEASE(context) /* what gives something back: no fault is planted there */ \
     do {                                                                                     \
@@ -173,7 +176,7 @@ CUresult stream_enqueue(CUstream s, sim_work *work, const dependency *deps, int 
 void stream_complete(CUstream s, uint64_t position);
 void stream_complete_all(void);
 void stream_host_knows(CUstream s);
-CUresult stream_forbid_capture(void); /* an unsafe call while a capture in global mode is under way */
+CUresult stream_forbid_capture(void); /* an unsafe call while a capture that this thread disturbs is under way */
 bool stream_pending_read(uint64_t begin, uint64_t bytes);
 void stream_poll(CUstream s); /* executes one entry */
 

@@ -13,8 +13,30 @@ static _Thread_local struct {
     int n;
 } current;
 
-CUresult api_enter(bool needs_context) {
+/* Calls by the name of their entry; those without one of their own count for the function that they share. */
+static struct {
+    const char *name;
+    uint64_t count;
+} calls[256];
+
+static void count_call(const char *name) {
+    size_t k = 0;
+    while (k + 1 < sizeof calls / sizeof *calls && calls[k].name && strcmp(calls[k].name, name)) k++;
+    calls[k].name = name, calls[k].count++;
+}
+
+EXPORT uint64_t ptxsim_get_calls(const char *name) {
+    uint64_t sum = 0;
     pthread_mutex_lock(&sim.lock);
+    for (size_t k = 0; k < sizeof calls / sizeof *calls && calls[k].name; k++)
+        if (!name || !strcmp(calls[k].name, name)) sum += calls[k].count;
+    pthread_mutex_unlock(&sim.lock);
+    return sum;
+}
+
+CUresult api_enter_as(const char *name, bool needs_context) {
+    pthread_mutex_lock(&sim.lock);
+    count_call(name);
     if (!sim.initialized) return CUDA_ERROR_NOT_INITIALIZED;
     if (needs_context) {
         CUcontext c = api_context();
@@ -35,7 +57,7 @@ CUcontext api_context(void) { return current.n ? current.at[current.n - 1] : NUL
 bool api_fault(ptxsim_fault f) { return sim.faults[f] > 0 && --sim.faults[f] == 0; }
 
 static void read_faults(void) {
-    static const char *const names[PTXSIM_FAULT_KINDS] = {"alloc", "host", "module", "launch", "lost", "call"};
+    static const char *const names[PTXSIM_FAULT_KINDS] = {"alloc", "host", "module", "launch", "lost", "call", "graph"};
     const char *s = getenv("PTXSIM_FAULT");
     while (s && *s) {
         for (int k = 0; k < PTXSIM_FAULT_KINDS; k++) {

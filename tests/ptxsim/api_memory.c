@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 
 /* Frees go on after a sticky error, so that what is alive at exit is what was forgotten. */
-static CUresult enter_free(void) {
-    CUresult r = api_enter(true);
+static CUresult enter_free(const char *name) {
+    CUresult r = api_enter_as(name, true);
     return r && r == sim.sticky ? CUDA_SUCCESS : r;
 }
 
@@ -38,7 +38,7 @@ static sim_alloc *device_allocation(CUdeviceptr address) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
-    CUresult r = enter_free();
+    CUresult r = enter_free(__func__);
     if (r) return api_leave(r);
     if (!address) return api_leave(sim.sticky);
     r = stream_forbid_capture();
@@ -64,7 +64,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *address, size_t bytes, CUstream stream) {
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    CUresult r = enter_free();
+    CUresult r = enter_free(__func__);
     if (r) return api_leave(r);
     CUstream s = stream_find(stream);
     if (!s || !device_allocation(address)) return api_leave(CUDA_ERROR_INVALID_VALUE);
@@ -108,7 +108,7 @@ static sim_alloc *host_allocation(const void *p, bool registered) {
 }
 
 CUresult cuMemFreeHost(void *host) {
-    CUresult r = enter_free();
+    CUresult r = enter_free(__func__);
     if (r) return api_leave(r);
     sim_alloc *a = host_allocation(host, false);
     if (!a) return api_leave(CUDA_ERROR_INVALID_VALUE);
@@ -128,7 +128,7 @@ CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned int flags) {
 }
 
 CUresult cuMemHostUnregister(void *host) {
-    CUresult r = enter_free();
+    CUresult r = enter_free(__func__);
     if (r) return api_leave(r);
     sim_alloc *a = host_allocation(host, true);
     if (!a) return api_leave(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);

@@ -60,6 +60,8 @@ typedef struct CUgraphExec_st *CUgraphExec;
     X(ERROR_STREAM_CAPTURE_IMPLICIT, 906,                                                                       \
       "operation would make the legacy stream depend on a capturing blocking stream")                           \
     X(ERROR_CAPTURED_EVENT, 907, "operation not permitted on an event last recorded in a capturing stream")     \
+    X(ERROR_STREAM_CAPTURE_WRONG_THREAD, 908,                                                                   \
+      "attempt to terminate a thread-local capture sequence from another thread")                               \
     X(ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910,                                                                     \
       "the graph update was not performed because it included changes which violated constraints specific to "  \
       "instantiated graph update")                                                                              \

@@ -3,6 +3,8 @@
  * that respects all dependencies; an instance remembers the dependencies themselves, to find races between branches. */
 #include "api.h"
 
+#include <unistd.h>
+
 void capture_release(capture *c) {
     if (--c->references == 0) free(c);
 }
@@ -41,7 +43,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
         return api_leave(CUDA_ERROR_OUT_OF_MEMORY);
     }
     g->next = sim.graphs, sim.graphs = g; /* alive once the capture ends */
-    *c = (capture){.graph = g, .origin = s, .mode = mode, .references = 1};
+    *c = (capture){.graph = g, .origin = s, .mode = mode, .thread = pthread_self(), .references = 1};
     s->capture = c, s->n_last = 0;
     sim.captures++;
     return api_leave(CUDA_SUCCESS);
@@ -115,6 +117,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     if (!s || !s->capture) return api_leave(CUDA_ERROR_INVALID_VALUE);
     capture *c = s->capture;
     if (c->origin != s) return api_leave(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+    if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self()))
+        return api_leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     CUresult r = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
     size_t words = 0;
     uint64_t *sets = ancestors_of(c->graph, &words);
@@ -177,10 +181,12 @@ static CUresult instantiate(CUgraphExec *exec, CUgraph graph) {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags) {
     ENTER(true);
     (void)flags;
+    if (api_fault(PTXSIM_FAULT_GRAPH)) return api_leave(CUDA_ERROR_OUT_OF_MEMORY);
     return api_leave(instantiate(exec, graph));
 }
 
 void graph_execute(CUgraphExec exec, const uint64_t *clock, int slot, uint64_t position) {
+    if (sim_set.graph_us) usleep((useconds_t)sim_set.graph_us);
     for (int k = 0; k < exec->n && !sim.sticky; k++) work_execute(&exec->works[k], clock, slot, position, exec, k);
 }
 
@@ -300,8 +306,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec) {
     if (entered && entered != sim.sticky) return api_leave(entered);
     CUgraphExec e = find_exec(exec);
     if (!e) return api_leave(CUDA_ERROR_INVALID_VALUE);
-    stream_complete_all();
-    e->alive = false;
+    e->alive = false; /* launches that are under way still have it */
     return api_leave(entered);
 }
 

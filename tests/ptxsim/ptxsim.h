@@ -18,6 +18,7 @@
  *                    from the seed
  *   PTXSIM_MMA       "exact" (the default): sums of mma.sync are rounded once; or "truncate": they are cut off as
  *                    tensor cores of this compute capability do
+ *   PTXSIM_GRAPH_US  microseconds that each launch of a graph takes longer, 0 by default
  *   PTXSIM_FAULT     faults as of ptxsim_inject(): "alloc:3,launch:2,module:1,lost:5,host:1" */
 #ifndef PTXSIM_H
 #define PTXSIM_H
@@ -57,6 +58,7 @@ typedef enum ptxsim_fault {
     PTXSIM_FAULT_LAUNCH, /* cuLaunchKernel or cuGraphLaunch: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES */
     PTXSIM_FAULT_LOST,   /* while a launch executes: the device is lost, CUDA_ERROR_DEVICE_UNAVAILABLE ever after */
     PTXSIM_FAULT_CALL,   /* any call that does not only give something back: CUDA_ERROR_UNKNOWN */
+    PTXSIM_FAULT_GRAPH,  /* cuGraphInstantiate: CUDA_ERROR_OUT_OF_MEMORY */
     PTXSIM_FAULT_KINDS
 } ptxsim_fault;
 
@@ -64,6 +66,10 @@ typedef enum ptxsim_fault {
 void ptxsim_inject(ptxsim_fault fault, int nth);
 /* What PTXSIM_FAULT_LOST is from now on, instead of CUDA_ERROR_DEVICE_UNAVAILABLE: another CUresult that ends all. */
 void ptxsim_lose_by(int result);
+
+/* Calls of the driver so far by the name of the entry, as "cuGraphLaunch"; NULL: of all. Copies count as "copy", and
+ * sets as "set". */
+uint64_t ptxsim_get_calls(const char *name);
 
 /* What is alive: device and pinned allocations, modules, streams, events, graphs and their instances. */
 typedef struct ptxsim_live {

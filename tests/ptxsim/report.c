@@ -45,6 +45,7 @@ void sim_read_settings(void) {
     sim_set.threads = (int)number_of("PTXSIM_THREADS", online > 0 ? (uint64_t)online : 1);
     sim_set.limit = number_of("PTXSIM_LIMIT", UINT64_C(1) << 36);
     sim_set.driver = (int)number_of("PTXSIM_DRIVER", 12080);
+    sim_set.graph_us = (int)number_of("PTXSIM_GRAPH_US", 0);
     read_schedule(getenv("PTXSIM_SCHEDULE"));
     const char *sums = getenv("PTXSIM_MMA");
     sim_set.truncates = sums && strcmp(sums, "truncate") == 0;

@@ -26,6 +26,7 @@ const sim_profile *sim_profile_of(int sm); /* or of the one before it, where the
 typedef struct sim_settings {
     const sim_profile *profile;
     int sm, sm_count, shared_kib /* of a block */, devices, threads, driver;
+    int graph_us; /* that a launch of a graph takes longer */
     uint64_t memory_bytes, limit;
     int checks;       /* CHECK_ flags */
     bool independent; /* threads of a warp meet only in .sync instructions, and all run in an order drawn from the seed

@@ -334,9 +334,15 @@ void stream_poll(CUstream s) {
     if (s->head) stream_complete(s, s->head->position);
 }
 
+/* A thread disturbs its own captures but relaxed ones, and those of others that are global. */
+static bool disturbs(const capture *c) {
+    return c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL ||
+           (c->mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && pthread_equal(c->thread, pthread_self()));
+}
+
 CUresult stream_forbid_capture(void) {
     for (CUstream s = sim.streams; s; s = s->next)
-        if (s->alive && s->capture && s->capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+        if (s->alive && s->capture && disturbs(s->capture)) {
             s->capture->invalid = true;
             return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }

@@ -3,6 +3,8 @@
  * happen. */
 #include "driver.h"
 
+#include <pthread.h>
+
 enum { N = 256, BYTES = N * 4 };
 
 static const char kernels[] =
@@ -309,6 +311,89 @@ static void branches_of_graphs(void **state) {
     assert_cuda_is(cuStreamEndCapture(s1, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 }
 
+static void *allocate_in_thread(void *context) {
+    CUdeviceptr p;
+    assert_cuda(cuCtxSetCurrent(context));
+    return (void *)(intptr_t)cuMemAlloc_v2(&p, 64);
+}
+
+static void *end_in_thread(void *context) {
+    CUgraph g;
+    assert_cuda(cuCtxSetCurrent(context));
+    return (void *)(intptr_t)cuStreamEndCapture(s1, &g);
+}
+
+static CUresult in_thread(void *(*function)(void *)) {
+    CUcontext context;
+    pthread_t thread;
+    void *result = NULL;
+    assert_cuda(cuCtxGetCurrent(&context));
+    assert_int_equal(pthread_create(&thread, NULL, function, context), 0);
+    pthread_join(thread, &result);
+    return (CUresult)(intptr_t)result;
+}
+
+/* Whom a capture's mode protects from whom. */
+static void threads_and_captures(void **state) {
+    (void)state;
+    CUgraph g;
+    CUdeviceptr p;
+    begin();
+    assert_cuda(cuStreamBeginCapture_v2(s1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    assert_cuda(in_thread(allocate_in_thread));
+    assert_cuda(run(increment, a, a, 1, s1));
+    assert_cuda_is(in_thread(end_in_thread), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    assert_cuda(cuStreamEndCapture(s1, &g));
+    assert_cuda(cuGraphDestroy(g));
+    assert_cuda(cuStreamBeginCapture_v2(s1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_cuda_is(in_thread(allocate_in_thread), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_cuda_is(cuStreamEndCapture(s1, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    assert_cuda(cuStreamBeginCapture_v2(s1, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_cuda(cuMemAlloc_v2(&p, 64));
+    assert_cuda(in_thread(end_in_thread));
+}
+
+/* Arguments are those of the time of the capture; what a copy reads is that of each replay. */
+static void what_replays_read(void **state) {
+    (void)state;
+    static uint32_t pageable[N];
+    CUgraph g;
+    CUgraphExec exec;
+    CUevent e;
+    int by = 1;
+    begin();
+    for (int i = 0; i < N; i++) pageable[i] = 5;
+    assert_cuda(cuStreamBeginCapture_v2(s1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    assert_cuda(cuMemcpyHtoDAsync_v2(a, pageable, BYTES, s1));
+    assert_cuda(cuLaunchKernel(copy, 1, 1, 1, N, 1, 1, 0, s1, (void *[]){&a, &b, &by}, NULL));
+    by = 1000;
+    assert_cuda(cuMemcpyDtoHAsync_v2(host, b, BYTES, s1));
+    assert_cuda(cuStreamEndCapture(s1, &g));
+    ptxsim_inject(PTXSIM_FAULT_GRAPH, 1);
+    assert_cuda_is(cuGraphInstantiateWithFlags(&exec, g, 0), CUDA_ERROR_OUT_OF_MEMORY);
+    assert_cuda(cuGraphInstantiateWithFlags(&exec, g, 0));
+    assert_cuda(cuGraphDestroy(g)); /* the instance lives on */
+    uint64_t launches = ptxsim_get_calls("cuGraphLaunch"), all = ptxsim_get_calls(NULL);
+    for (uint32_t round = 0; round < 3; round++) {
+        for (int i = 0; i < N; i++) pageable[i] = 10 * round;
+        assert_cuda(cuGraphLaunch(exec, s1));
+        if (round == 2) assert_cuda(cuGraphExecDestroy(exec)); /* it ends when it is done */
+        assert_cuda(cuStreamSynchronize(s1));
+        assert_int_equal(host[0], 10 * round + 1);
+    }
+    assert_int_equal(ptxsim_get_calls("cuGraphLaunch") - launches, 3);
+    assert_int_equal(ptxsim_get_calls(NULL) - all, 7);
+    assert_cuda_is(cuGraphLaunch(exec, s1), CUDA_ERROR_INVALID_HANDLE);
+    /* Work outside of the capture may not be waited for. */
+    assert_cuda(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
+    assert_cuda(run(increment, a, a, 1, s2));
+    assert_cuda(cuEventRecord(e, s2));
+    assert_cuda(cuStreamBeginCapture_v2(s1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    assert_cuda_is(cuStreamWaitEvent(s1, e, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    assert_cuda_is(cuStreamEndCapture(s1, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    assert_int_equal(ptxsim_report_count(), 0);
+}
+
 static void other_calls(void **state) {
     (void)state;
     begin();
@@ -387,6 +472,8 @@ int main(void) {
         cmocka_unit_test(many_streams),
         cmocka_unit_test(graphs_replay),
         cmocka_unit_test(branches_of_graphs),
+        cmocka_unit_test(threads_and_captures),
+        cmocka_unit_test(what_replays_read),
         cmocka_unit_test(other_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
