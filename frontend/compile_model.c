@@ -123,6 +123,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     if (status == TCC_OK && options.dump_dir && !(m->making->dump_dir = tcc__strdup(options.dump_dir)))
         status = tcc_enomem(&cx->diag);
     if (status == TCC_OK) status = open_device(m);
+    if (status == TCC_OK) status = tcc__model_check_replay(m);
     if (status != TCC_OK) {
         tcc_model_destroy(m);
         return status;

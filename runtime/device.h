@@ -37,6 +37,30 @@ static inline int64_t tcc_feed_room(int64_t size_bytes) {
     return (size_bytes + TCC_FEED_ALIGNMENT - 1) / TCC_FEED_ALIGNMENT * TCC_FEED_ALIGNMENT;
 }
 
+/* Whether a program's steps are captured once, as a graph of the device's, and then replayed by one call a run. */
+typedef enum tcc_replay_mode {
+    TCC_REPLAY_NEVER,
+    TCC_REPLAY_IF_FASTER, /* where that measures no slower than launches, for the steps that can be captured */
+    TCC_REPLAY_REQUIRED   /* all steps; else a run is an error */
+} tcc_replay_mode;
+
+typedef enum tcc_replay_stage {
+    TCC_REPLAY_WAITING,  /* the first run is made by launches, as it may load code */
+    TCC_REPLAY_MEASURED, /* captured; runs are now replays and now launches, and each is timed */
+    TCC_REPLAY_USED,
+    TCC_REPLAY_SLOWER, /* measured slower, so launches are kept */
+    TCC_REPLAY_REFUSED /* nothing could be captured */
+} tcc_replay_stage;
+
+/* What became of it. */
+typedef struct tcc_replay {
+    tcc_replay_stage stage;
+    int launches;                 /* of a run: kernels, library calls, copies */
+    int captured, graphs;         /* launches that graphs hold, and how many graphs a run replays */
+    int64_t replay_ns, launch_ns; /* a run's time, from its first call until the device is done; 0: not measured */
+    char why[256];                /* what was not captured, or all, is not: a reason; "" */
+} tcc_replay;
+
 typedef struct tcc_device_ops {
     const char *kind; /* "cpu", "cuda" */
     tcc_target target;
@@ -50,9 +74,10 @@ typedef struct tcc_device_ops {
     tcc_status (*upload)(tcc_device *device, tcc_diag *d, void *to, const void *from_host, int64_t size_bytes);
     tcc_status (*download)(tcc_device *device, tcc_diag *d, void *to_host, const void *from, int64_t size_bytes);
     /* Copies that nobody waits for. `feed` takes its own copy of the host's memory before it returns, and gives it to
-     * the runs that follow, not to those before: part after part from `to` on, each in its tcc_feed_room. `fetch` copies what the earlier runs leave, TCC_FETCH_BYTES at most,
-     * to memory of the device's own; `collect` waits for that copy and hands it out, as often as asked, until
-     * TCC_FETCHES later ones have been made. Errors of runs before may come out here. */
+     * the runs that follow, not to those before: part after part from `to` on, each in its tcc_feed_room. `fetch`
+     * copies what the earlier runs leave, TCC_FETCH_BYTES at most, to memory of the device's own; `collect` waits for
+     * that copy and hands it out, as often as asked, until TCC_FETCHES later ones have been made. Errors of runs before
+     * may come out here. */
     tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts);
     tcc_status (*fetch)(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
     tcc_status (*collect)(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
@@ -64,6 +89,9 @@ typedef struct tcc_device_ops {
     /* Run all steps; everything must be placed. It may return before they are done, and their errors come out of a
      * later call; with `times` (NULL, or one entry a step to fill) it waits. */
     tcc_status (*run)(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
+    /* How later runs are made; NULL: this device has no graphs. Runs with `times` are always launches. */
+    void (*set_replay)(tcc_commands *commands, tcc_replay_mode mode);
+    void (*get_replay)(const tcc_commands *commands, tcc_replay *out);
     tcc_status (*synchronize)(tcc_device *device, tcc_diag *d);
     /* Whether a program's step may call the library entry of that name with these params. The call is made ready and
      * given up again, so a library that is missing or refuses shows here; the log (topic `library`) has the reason.

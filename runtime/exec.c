@@ -182,6 +182,18 @@ tcc_status tcc_exec_run(tcc_exec *e, tcc_diag *d) {
     return TCC_OK;
 }
 
+tcc_status tcc_exec_set_replay(tcc_exec *e, tcc_diag *d, tcc_replay_mode mode) {
+    if (e->device->ops->set_replay) e->device->ops->set_replay(e->commands, mode);
+    else if (mode == TCC_REPLAY_REQUIRED)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "device '%s' has no graphs to replay", e->device->ops->kind);
+    return TCC_OK;
+}
+
+void tcc_exec_get_replay(const tcc_exec *e, tcc_replay *out) {
+    *out = (tcc_replay){0};
+    if (e->device->ops->get_replay) e->device->ops->get_replay(e->commands, out);
+}
+
 tcc_status tcc_exec_read_arena(tcc_exec *e, tcc_diag *d, int64_t offset_bytes, int64_t size_bytes, void *to_host) {
     if (offset_bytes < 0 || size_bytes < 0 || offset_bytes > e->program->arena_bytes - size_bytes)
         return TCC_BUG(d, "bytes %lld to %lld of an arena of %lld", (long long)offset_bytes,

@@ -33,6 +33,11 @@ int tcc_exec_find_binding(const tcc_exec *exec, const char *name);
  * TCC_EDEVICE (a step failed). */
 tcc_status tcc_exec_run(tcc_exec *exec, tcc_diag *d);
 
+/* How later runs are made, and what came of it. On a device without graphs, TCC_REPLAY_REQUIRED is TCC_EUNSUPPORTED and
+ * the rest does nothing. */
+tcc_status tcc_exec_set_replay(tcc_exec *exec, tcc_diag *d, tcc_replay_mode mode);
+void tcc_exec_get_replay(const tcc_exec *exec, tcc_replay *out);
+
 /* Fill the arena and the outputs that are bound with bytes of 0xff (floats: NaN), so that a read of what no step wrote
  * shows. With TCC_POISON=1 in the environment when the executable is created, every run begins with this, but for the
  * first on a device with memory of its own, which nobody has written yet. For tests. */

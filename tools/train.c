@@ -26,6 +26,8 @@ static const char usage[] =
     "  --emit tir|llvm|asm|ptx  print the compiled graph or its kernels to standard output and stop\n"
     "  --arch sm_NN         with --emit or --dry-run: compile for such a GPU, which need not be there\n"
     "  --devices            say what hardware and libraries were found\n"
+    "  --require-graphs     with training.compile_mode=reduce-overhead: fail where a launch of a step\n"
+    "                       cannot be captured in a CUDA graph\n"
     "  --quiet              print errors only\n"
     "  --version, --help\n";
 
@@ -144,6 +146,7 @@ typedef enum option_id {
     EMIT,
     ARCH,
     DEVICES,
+    REQUIRE_GRAPHS,
     QUIET,
     VERSION,
     HELP
@@ -154,11 +157,22 @@ static const struct {
     option_id id;
     bool has_value;
 } option_table[] = {
-    {"--run-dir", RUN_DIR, true},  {"--resume", RESUME, false},   {"--device", DEVICE, true},
-    {"--dry-run", DRY_RUN, false}, {"--verify", VERIFY, false},   {"--explain", EXPLAIN, false},
-    {"--profile", PROFILE, true},  {"--dump-ir", DUMP_IR, true},  {"--emit", EMIT, true},
-    {"--arch", ARCH, true},        {"--devices", DEVICES, false}, {"--quiet", QUIET, false},
-    {"--version", VERSION, false}, {"--help", HELP, false},       {"-h", HELP, false},
+    {"--run-dir", RUN_DIR, true},
+    {"--resume", RESUME, false},
+    {"--device", DEVICE, true},
+    {"--dry-run", DRY_RUN, false},
+    {"--verify", VERIFY, false},
+    {"--explain", EXPLAIN, false},
+    {"--profile", PROFILE, true},
+    {"--dump-ir", DUMP_IR, true},
+    {"--emit", EMIT, true},
+    {"--arch", ARCH, true},
+    {"--devices", DEVICES, false},
+    {"--quiet", QUIET, false},
+    {"--require-graphs", REQUIRE_GRAPHS, false},
+    {"--version", VERSION, false},
+    {"--help", HELP, false},
+    {"-h", HELP, false},
 };
 enum { OPTION_COUNT = sizeof option_table / sizeof option_table[0] };
 
@@ -219,6 +233,7 @@ int main(int argc, char **argv) {
         case EMIT: options.emit = value; break;
         case ARCH: options.arch = value; break;
         case DEVICES: devices = true; break;
+        case REQUIRE_GRAPHS: options.require_graphs = true; break;
         case QUIET: options.quiet = true; break;
         case VERSION: puts("tcc-train " TCC_VERSION); return EXIT_DONE;
         case HELP: fputs(usage, stdout); return EXIT_DONE;
@@ -238,6 +253,8 @@ int main(int argc, char **argv) {
     if (status == EXIT_DONE && !options.arch) status = find_device(device, !options.quiet && !options.emit, &found);
     options.device = found;
     if (status == EXIT_DONE) status = check_ptx(&options);
+    if (status == EXIT_DONE && options.require_graphs && !recipe_replays(&r))
+        status = usage_error("--require-graphs goes with training.compile_mode=reduce-overhead");
     if (status == EXIT_DONE) {
         struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
         sigaction(SIGINT, &action, NULL);

@@ -17,7 +17,7 @@ typedef struct train_options {
     const char *run_dir; /* NULL: runs/<recipe's name> */
     bool resume;
     const char *resume_from; /* checkpoint; NULL: the newest of the run */
-    bool dry_run, explain, verify, quiet;
+    bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
     const char *device;                    /* "cpu", "cuda:0" */
     const char *arch; /* compile for this GPU architecture, and run nothing; NULL: for the device */

@@ -126,7 +126,7 @@ static tcc_status verify(run *s, const tcc_batch *batch) {
 
 static tcc_mode mode_of(const recipe *r) {
     if (!r->training.compile) return TCC_MODE_EAGER;
-    return !strcmp(r->training.compile_mode, "reduce-overhead") ? TCC_MODE_REDUCE_OVERHEAD : TCC_MODE_DEFAULT;
+    return recipe_replays(r) ? TCC_MODE_REDUCE_OVERHEAD : TCC_MODE_DEFAULT;
 }
 
 tcc_status run_create_model(run *s) {
@@ -148,7 +148,8 @@ tcc_status run_create_model(run *s) {
                                                                                  : TCC_CHECKPOINTING_AUTO,
                            .memory_budget = r->training.memory_budget,
                            .progress = s->options->quiet ? NULL : print_verify_progress,
-                           .mode = mode_of(r)};
+                           .mode = mode_of(r),
+                           .require_graphs = s->options->require_graphs};
     if (o.mixed_precision == TCC_MIXED_FP16) {
         o.loss_scale = r->training.loss_scale;
         o.loss_scale_growth = r->training.loss_scale_growth;

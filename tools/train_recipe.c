@@ -353,6 +353,10 @@ bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_
     return k && set_value(r, k, equals + 1, at, error);
 }
 
+bool recipe_replays(const recipe *r) {
+    return r->training.compile && !strcmp(r->training.compile_mode, "reduce-overhead");
+}
+
 bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
     const place at = {r->file, 0};
     for (int i = 0; i < KEY_COUNT; i++) {

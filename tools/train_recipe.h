@@ -68,6 +68,8 @@ bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, 
 bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_MAX]);
 /* Checks that go across keys: something is asked for twice or is missing. */
 bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]);
+/* Whether a GPU is to replay steps as CUDA graphs. */
+bool recipe_replays(const recipe *r);
 /* The resolved recipe as YAML, every key with its value. False when writing failed. */
 bool recipe_print(const recipe *r, FILE *out);
 

@@ -32,6 +32,8 @@ typedef struct run {
     int64_t skipped, skipped_in_row;             /* steps that fp16 skipped: so far, and up to the last logged one */
     const tcc_batch *batch;                      /* of the last training step */
     char problem[1024];                          /* that ends the run, where it is no error of the library */
+    char graphs[512];                            /* what was last said of CUDA graphs */
+    bool graphs_decided;                         /* nothing more is to be said of them */
     double shown_at;                             /* when the progress line was last drawn */
 } run;
 

@@ -178,6 +178,25 @@ static tcc_status report_pending(run *s) {
     return report_step(s, s->pending_step, s->pending_lr, now_seconds());
 }
 
+/* What became of replaying steps as CUDA graphs: after the first steps, when it is known. */
+static tcc_status report_graphs(run *s) {
+    tcc_program_info info;
+    char *text = NULL;
+    if (s->graphs_decided || !s->late || !recipe_replays(s->recipe)) return TCC_OK;
+    tcc_status status = tcc_model_info(s->model, &info);
+    if (status == TCC_OK) status = tcc_model_report(s->model, "graphs", &text);
+    if (status != TCC_OK) return status;
+    s->graphs_decided = info.graphs_decided;
+    if (*text && strcmp(text, s->graphs) && !s->options->quiet) {
+        run_end_line(s);
+        fputs(text, stdout);
+        fflush(stdout);
+    }
+    snprintf(s->graphs, sizeof s->graphs, "%s", text);
+    tcc_string_free(text);
+    return TCC_OK;
+}
+
 static tcc_status train_step(run *s, int64_t step) {
     const tcc_batch *batch;
     double lr = train_lr(s->recipe, step, s->total_steps), start = now_seconds();
@@ -185,6 +204,7 @@ static tcc_status train_step(run *s, int64_t step) {
     tcc_status status = tcc_loader_next(s->loader, &batch);
     if (status == TCC_OK) s->batch = batch;
     if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
+    if (status == TCC_OK) status = report_graphs(s);
     if (status != TCC_OK) return status;
     if (!s->late) return report_step(s, step, lr, start);
     double enqueued = now_seconds();

@@ -56,6 +56,7 @@ static void io_options(tcc_stream *s, tcc_model_options *o) {
     IO_ENUM(s, o->mode, TCC_MODE_REDUCE_OVERHEAD + 1);
     IO_ENUM(s, o->mixed_precision, TCC_MIXED_FP16 + 1);
     tcc_io_bool(s, &o->keep_gradients);
+    tcc_io_bool(s, &o->require_graphs);
     tcc_io_double(s, &o->loss_scale);
     tcc_io_double(s, &o->loss_scale_growth);
     tcc_io_double(s, &o->loss_scale_backoff);

@@ -48,6 +48,7 @@ typedef struct tcc_compiled {
     int loss;     /* binding, or -1 */
     bool counted; /* in the model's kept_bytes */
     bool ran;
+    tcc_replay_stage replay_stage; /* that was logged */
     float hyper_values[TCC_HYPER_SIZE(TCC_DECAY_GROUPS)];
     int64_t rng_values[2];
     tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
@@ -131,6 +132,16 @@ void tcc__model_hyper(const tcc_model *m, float *out);
 tcc_status tcc__compiled_feed(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
 /* The host's copy of an output, brought up to date. */
 tcc_status tcc__bound_host(tcc_model *m, tcc_bound *b, void **out);
+
+/* -- In replay.c -- */
+
+/* Whether options.require_graphs can be met, once the device is open. */
+tcc_status tcc__model_check_replay(tcc_model *m);
+/* Has a program's runs replayed where the model's mode says so; after a run, logs what came of it; and tells it. */
+tcc_status tcc__compiled_set_replay(tcc_model *m, tcc_compiled *c);
+void tcc__compiled_log_replay(tcc_model *m, tcc_compiled *c);
+void tcc__compiled_replay_info(const tcc_compiled *c, tcc_program_info *out);
+tcc_status tcc__report_replay(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
 
 /* -- In state.c -- */
 

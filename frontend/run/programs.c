@@ -117,6 +117,7 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     const double filled = tcc_clock_seconds();
     if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, &c->exec));
     if (m->device) TCC_TRY(tcc__model_share_arena(m, c));
+    if (m->device) TCC_TRY(tcc__compiled_set_replay(m, c));
     if (m->device) TCC_TRY(tcc__compiled_bind(m, c));
     if (m->profile && c->exec) TCC_TRY(tcc_exec_set_profiling(c->exec, &m->cx->diag, true));
     tcc__model_count_memory(m, c);

@@ -32,6 +32,7 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
         if (bytes > arena_bytes) arena_bytes = bytes;
     }
     out->peak_bytes = arena_bytes + m->kept_bytes;
+    tcc__compiled_replay_info(c, out);
     for (int i = 0; i < p->n_steps; i++) {
         out->flop += p->steps[i].flop;
         out->bytes += p->steps[i].bytes;
@@ -73,13 +74,14 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
     if (strcmp(what, "verify")) TCC_TRY(need_program(m, &c));
     if (ptx) return report_ptx(m, c, b);
     if (!strcmp(what, "kernels")) return report_kernels(m, c, b);
+    if (!strcmp(what, "graphs")) return tcc__report_replay(m, c, b);
     for (int i = 0; i < TCC_TEXTS; i++)
         if (!strcmp(texts[i], what)) return report_text(m, c, (tcc_text)i, b);
     const tcc_status status = m->maker ? m->maker->report(m, c, what, b) : TCC_ENOTFOUND;
     if (status != TCC_ENOTFOUND) return status;
     return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are %s", what,
-                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify"
-                              : "passes, memory, remat, kernels, ptx of a plan's program");
+                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs"
+                              : "passes, memory, remat, kernels, ptx, graphs of a plan's program");
 }
 
 tcc_status tcc_model_report(tcc_model *m, const char *what, char **out) {

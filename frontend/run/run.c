@@ -29,6 +29,7 @@ static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int coun
     m->last = c;
     TCC_TRY(tcc__compiled_feed(m, c, batch));
     TCC_TRY(tcc_exec_run(c->exec, &m->cx->diag));
+    tcc__compiled_log_replay(m, c);
     for (int i = 0; i < c->program->n_bindings; i++) c->bound[i].old = true;
     c->ran = true;
     if (!train) return TCC_OK;

@@ -5,6 +5,7 @@
 #include "runtime/cuda/commands.h"
 #include "runtime/cuda/library.h"
 #include "runtime/cuda/module.h"
+#include "runtime/cuda/replay.h"
 #include "runtime/cuda/staging.h"
 #include "runtime/places.h"
 #include "runtime/program.h"
@@ -61,6 +62,8 @@ struct tcc_commands {
     tcc_cuda_address tables_on_device;
     bool tables_moved;     /* the device's copy is old */
     tcc_cuda_event *times; /* n_steps + 1; NULL until a run was timed */
+    tcc_replay_mode mode;
+    tcc_cuda_replay *replay; /* NULL until a run needs it */
 };
 
 /* --- making --- */
@@ -282,6 +285,7 @@ static void release_on_device(tcc_commands *c) {
     cuda->cu.stream_synchronize(cuda->compute); /* a module must not go while its kernels run */
     for (int i = 0; c->times && i <= c->program->n_steps; i++)
         if (c->times[i]) cuda->cu.event_destroy(c->times[i]);
+    tcc__cuda_replay_drop(c->replay);
     if (c->tables_on_device) cuda->cu.free(c->tables_on_device);
     for (int i = 0; c->modules && i < c->program->n_modules; i++)
         if (c->modules[i]) cuda->cu.module_unload(c->modules[i]);
@@ -291,6 +295,7 @@ static void release_on_device(tcc_commands *c) {
 void tcc__commands_cuda_release(tcc_commands *c) {
     if (!c) return;
     release_on_device(c);
+    tcc__cuda_replay_destroy(c->replay);
     tcc_arena_free(&c->memory);
     tcc__free(c);
 }
@@ -298,6 +303,7 @@ void tcc__commands_cuda_release(tcc_commands *c) {
 void tcc__commands_cuda_place(tcc_commands *c, tcc_space space, int binding, void *base) {
     tcc_places_set(c->places, space, binding, base);
     c->tables_moved = c->tables != NULL;
+    if (c->replay) tcc__cuda_replay_outdate(c->replay);
 }
 
 /* --- running --- */
@@ -330,19 +336,31 @@ static tcc_status run_step(tcc_commands *c, tcc_diag *d, const command *m) {
     return TCC_OK;
 }
 
-static tcc_status run_steps(tcc_commands *c, tcc_diag *d, bool timed) {
+static tcc_status put_step(void *user, tcc_diag *d, int step) {
+    tcc_commands *c = user;
     tcc_device_cuda *cuda = c->device;
-    for (int i = 0; i < c->program->n_steps; i++) {
-        if (timed) TCC_CUDA_TRY(cuda, d, event_record, c->times[i], cuda->compute);
-        tcc_status s = run_step(c, d, &c->commands[i]);
-        if (s != TCC_OK) {
-            tcc_program_note_step(d, c->program, i);
-            return s;
-        }
-        tcc_cuda_result r = cuda->blocking ? cuda->cu.stream_synchronize(cuda->compute) : 0;
-        if (r) return step_failed(c, d, i, r);
+    tcc_status s = run_step(c, d, &c->commands[step]);
+    if (s != TCC_OK) {
+        tcc_program_note_step(d, c->program, step);
+        return s;
     }
-    if (timed) TCC_CUDA_TRY(cuda, d, event_record, c->times[c->program->n_steps], cuda->compute);
+    tcc_cuda_result r = cuda->blocking ? cuda->cu.stream_synchronize(cuda->compute) : 0;
+    return r ? step_failed(c, d, step, r) : TCC_OK;
+}
+
+static int count_launches(const void *user, int step) {
+    const command *m = &((const tcc_commands *)user)->commands[step];
+    int n = m->kind == TCC_STEP_LIBRARY || (m->kind == TCC_STEP_COPY && m->copy_bytes);
+    for (int i = 0; i < m->n_launches; i++) n += m->launches[i].grid != 0;
+    return n;
+}
+
+static tcc_status run_steps(tcc_commands *c, tcc_diag *d, bool timed) {
+    for (int i = 0; i < c->program->n_steps; i++) {
+        if (timed) TCC_CUDA_TRY(c->device, d, event_record, c->times[i], c->device->compute);
+        TCC_TRY(put_step(c, d, i));
+    }
+    if (timed) TCC_CUDA_TRY(c->device, d, event_record, c->times[c->program->n_steps], c->device->compute);
     return TCC_OK;
 }
 
@@ -375,11 +393,23 @@ static tcc_status read_times(tcc_commands *c, tcc_diag *d, tcc_step_time *times)
     return TCC_OK;
 }
 
+static tcc_status run_replay(tcc_commands *c, tcc_diag *d) {
+    const tcc_cuda_steps steps = {c->device, c->program, put_step, count_launches, c};
+    if (!c->replay) TCC_TRY(tcc__cuda_replay_create(d, &steps, &c->replay));
+    return tcc__cuda_replay_run(c->replay, d, c->mode);
+}
+
+void tcc__commands_cuda_set_replay(tcc_commands *c, tcc_replay_mode mode) { c->mode = mode; }
+
+void tcc__commands_cuda_get_replay(const tcc_commands *c, tcc_replay *out) {
+    if (c->replay) tcc__cuda_replay_get(c->replay, out);
+}
+
 tcc_status tcc__commands_cuda_run(tcc_commands *c, tcc_diag *d, tcc_step_time *times) {
     TCC_TRY(tcc__cuda_enter(c->device, d));
     tcc_status s = times ? make_times(c, d) : TCC_OK;
     if (s == TCC_OK) s = upload_tables(c, d);
-    if (s == TCC_OK) s = run_steps(c, d, times != NULL);
+    if (s == TCC_OK) s = c->mode && !times ? run_replay(c, d) : run_steps(c, d, times != NULL);
     if (s == TCC_OK && times) s = read_times(c, d, times);
     tcc__cuda_leave(c->device);
     return s;

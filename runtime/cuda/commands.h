@@ -11,5 +11,8 @@ tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const
 void tcc__commands_cuda_release(tcc_commands *commands);
 void tcc__commands_cuda_place(tcc_commands *commands, tcc_space space, int binding, void *base);
 tcc_status tcc__commands_cuda_run(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);
+/* device_ops.set_replay and get_replay. */
+void tcc__commands_cuda_set_replay(tcc_commands *commands, tcc_replay_mode mode);
+void tcc__commands_cuda_get_replay(const tcc_commands *commands, tcc_replay *out);
 
 #endif

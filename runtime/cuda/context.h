@@ -64,6 +64,7 @@ tcc_status tcc__cuda_failed(tcc_device_cuda *cuda, tcc_diag *d, tcc_cuda_result 
     } while (0)
 #define X(field, symbol, parameters) static const char tcc__cuda_symbol_##field[] __attribute__((unused)) = symbol;
 TCC_CUDA_CALLS(X)
+TCC_CUDA_GRAPH_CALLS(X)
 #undef X
 
 /* Memory on the device, or pinned on the host; entered. `purpose`: what an error says it is for; NULL: the caller says

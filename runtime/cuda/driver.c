@@ -110,6 +110,18 @@ static tcc_status find_calls(tcc_diag *d, tcc_cuda_driver *cu) {
     return TCC_OK;
 }
 
+static void find_graph_calls(tcc_cuda_driver *cu) {
+    bool all = true;
+    void *address;
+#define X(field, symbol, parameters)     \
+    address = dlsym(cu->handle, symbol); \
+    all &= address != NULL;              \
+    memcpy(&cu->field, &address, sizeof address);
+    TCC_CUDA_GRAPH_CALLS(X)
+#undef X
+    if (!all) cu->capture_begin = NULL;
+}
+
 static const char *advice(tcc_cuda_result r) {
     switch (r) {
     case TCC_CUDA_NO_DEVICE: return "; is a GPU of NVIDIA's in this machine, and visible (CUDA_VISIBLE_DEVICES)?";
@@ -124,6 +136,7 @@ tcc_status tcc_cuda_driver_open(tcc_diag *d, tcc_cuda_driver *cu) {
     *cu = (tcc_cuda_driver){0};
     TCC_TRY(open_driver(d, cu));
     TCC_TRY(find_calls(d, cu));
+    find_graph_calls(cu);
     tcc_cuda_result r = cu->init(0);
     if (r) {
         const char *text = NULL;

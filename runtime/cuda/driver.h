@@ -19,6 +19,8 @@ typedef struct tcc_cuda_module_st *tcc_cuda_module;
 typedef struct tcc_cuda_function_st *tcc_cuda_function;
 typedef struct tcc_cuda_stream_st *tcc_cuda_stream;
 typedef struct tcc_cuda_event_st *tcc_cuda_event;
+typedef struct tcc_cuda_graph_st *tcc_cuda_graph;
+typedef struct tcc_cuda_graph_exec_st *tcc_cuda_graph_exec;
 
 /* Results that are told apart. */
 enum {
@@ -68,6 +70,9 @@ enum { TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8 };
 enum { TCC_CUDA_JIT_ERROR_LOG = 5, TCC_CUDA_JIT_ERROR_LOG_BYTES = 6 };
 enum { TCC_CUDA_STREAM_NON_BLOCKING = 1 };
 enum { TCC_CUDA_EVENT_DEFAULT = 0, TCC_CUDA_EVENT_NO_TIMING = 2 };
+/* A capture that calls of other threads do not disturb. */
+enum { TCC_CUDA_CAPTURE_THREAD_LOCAL = 1 };
+enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
 
 /* field of tcc_cuda_driver, symbol, parameters */
 #define TCC_CUDA_CALLS(X)                                                                                             \
@@ -115,12 +120,25 @@ enum { TCC_CUDA_EVENT_DEFAULT = 0, TCC_CUDA_EVENT_NO_TIMING = 2 };
     X(event_synchronize, "cuEventSynchronize", (tcc_cuda_event event))                                                \
     X(event_elapsed, "cuEventElapsedTime", (float *milliseconds, tcc_cuda_event start, tcc_cuda_event end))
 
+/* Those of graphs, which drivers before CUDA 11.4 do not have all: then capture_begin is NULL, and nothing is replayed.
+ */
+#define TCC_CUDA_GRAPH_CALLS(X)                                                            \
+    X(capture_begin, "cuStreamBeginCapture_v2", (tcc_cuda_stream stream, int mode))        \
+    X(capture_end, "cuStreamEndCapture", (tcc_cuda_stream stream, tcc_cuda_graph * graph)) \
+    X(capture_state, "cuStreamIsCapturing", (tcc_cuda_stream stream, int *state))          \
+    X(graph_destroy, "cuGraphDestroy", (tcc_cuda_graph graph))                             \
+    X(graph_make, "cuGraphInstantiateWithFlags",                                           \
+      (tcc_cuda_graph_exec * exec, tcc_cuda_graph graph, unsigned long long flags))        \
+    X(graph_launch, "cuGraphLaunch", (tcc_cuda_graph_exec exec, tcc_cuda_stream stream))   \
+    X(graph_free, "cuGraphExecDestroy", (tcc_cuda_graph_exec exec))
+
 typedef struct tcc_cuda_driver {
     void *handle; /* stays open: the driver keeps threads of its own */
     int version;  /* of CUDA that it speaks: 12080 is 12.8 */
     char file[PATH_MAX];
 #define X(field, symbol, parameters) tcc_cuda_result(*field) parameters;
     TCC_CUDA_CALLS(X)
+    TCC_CUDA_GRAPH_CALLS(X)
 #undef X
 } tcc_cuda_driver;
 

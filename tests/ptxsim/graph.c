@@ -112,7 +112,7 @@ static uint64_t *ancestors_of(const CUgraph g, size_t *words) {
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
-    ENTER(true);
+    ENTER_TO_RELEASE(true);
     CUstream s = stream_find(stream);
     if (!s || !s->capture) return api_leave(CUDA_ERROR_INVALID_VALUE);
     capture *c = s->capture;
@@ -120,6 +120,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
     if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self()))
         return api_leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     CUresult r = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+    if (!r && api_fault(PTXSIM_FAULT_CALL)) r = CUDA_ERROR_UNKNOWN; /* the capture ends all the same */
     size_t words = 0;
     uint64_t *sets = ancestors_of(c->graph, &words);
     if (!sets) r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -113,6 +113,10 @@ typedef struct tcc_model_options {
      *     "none", or NULL                 no budget
      * A budget that cannot be met is an error of compiling, TCC_ENOMEM, which says how little would do. */
     const char *memory_budget;
+    /* With TCC_MODE_REDUCE_OVERHEAD: every launch of a step has to be captured, and steps are replayed in any case; what
+     * prevents that is an error, TCC_EUNSUPPORTED. Else what cannot be captured is launched, and all is where a replay
+     * measures slower. */
+    bool require_graphs;
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */
@@ -188,6 +192,11 @@ typedef struct tcc_program_info {
                            batches and outputs */
     int kernels, steps; /* distinct kernels; steps of a run */
     double flop, bytes; /* of a run */
+    /* TCC_MODE_REDUCE_OVERHEAD on a GPU; else 0. The first run of a program is made by launches, before the second they
+     * are captured, and the next few are timed; then it is decided. */
+    int launches, captured_launches, graphs; /* of a run; graphs: that it replays, 0: it is launched */
+    bool graphs_decided;
+    double replay_ms, launch_ms; /* time of a run, measured; 0: it was not */
 } tcc_program_info;
 TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
@@ -195,7 +204,9 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
  * "passes": time of each pass; "kernels": a line a step with lines of source, bytes, flops, time (after profiling
  * runs), share of the roofline; "memory": the plan; "remat": with a memory budget or checkpointed segments, what is
  * computed again and what that saves, else empty; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as
- * LLVM IR, as assembly, and as PTX where they are for a GPU; "verify": what the last verification has compared. */
+ * LLVM IR, as assembly, and as PTX where they are for a GPU; "verify": what the last verification has compared;
+ * "graphs": with TCC_MODE_REDUCE_OVERHEAD on a GPU, after the second run, a line on what was captured, why the rest was
+ * not, and the measured times; else empty. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);

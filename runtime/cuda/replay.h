@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT
+ * The steps of a program as CUDA graphs. The compute stream is captured while the steps are put on it once, because the
+ * calls of libraries are known to a stream alone; then a run replays them with one call a graph. What a call of a
+ * library does that cannot be captured stays a launch between two graphs. */
+#ifndef TCC_RUNTIME_CUDA_REPLAY_H
+#define TCC_RUNTIME_CUDA_REPLAY_H
+
+#include "runtime/cuda/context.h"
+
+/* Puts step `step` on the compute stream; entered. */
+typedef tcc_status tcc_cuda_put(void *user, tcc_diag *d, int step);
+/* How many launches that is. */
+typedef int tcc_cuda_count(const void *user, int step);
+
+typedef struct tcc_cuda_replay tcc_cuda_replay;
+
+typedef struct tcc_cuda_steps {
+    tcc_device_cuda *device;
+    const tcc_program *program;
+    tcc_cuda_put *put;
+    tcc_cuda_count *count;
+    void *user;
+} tcc_cuda_steps;
+
+tcc_status tcc__cuda_replay_create(tcc_diag *d, const tcc_cuda_steps *steps, tcc_cuda_replay **out);
+/* Give back what the device has of it, entered; then what the host has. NULL is allowed. */
+void tcc__cuda_replay_drop(tcc_cuda_replay *r);
+void tcc__cuda_replay_destroy(tcc_cuda_replay *r);
+/* Make a run, entered: a replay, or by launches. Errors: of the steps; TCC_EUNSUPPORTED where not all could be captured
+ * and the mode requires it. */
+tcc_status tcc__cuda_replay_run(tcc_cuda_replay *r, tcc_diag *d, tcc_replay_mode mode);
+/* An address that steps use has changed: they are captured anew before the next run. */
+void tcc__cuda_replay_outdate(tcc_cuda_replay *r);
+void tcc__cuda_replay_get(const tcc_cuda_replay *r, tcc_replay *out);
+
+#endif
