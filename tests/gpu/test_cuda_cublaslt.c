@@ -10,6 +10,8 @@
 #include "runtime/cuda/cublaslt.h"
 #include "runtime/cuda/context.h"
 
+#include <traincc/traincc.h>
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -643,6 +645,62 @@ static void strict_destroy(strict *s) {
     assert_int_equal(f->destroy(s->handle), 0);
 }
 
+enum { ROWS = 256, WIDTH = 256, RUNS = 5 };
+
+static void layers(tcc_trace *t, void *user) {
+    (void)user;
+    tcc_tensor h = tcc_tanh(tcc_linear(tcc_input(t, "x"), "a", WIDTH));
+    tcc_tensor y = tcc_linear(h, "b", WIDTH);
+    tcc_loss(t, tcc_mean(tcc_mul(y, y), 2, (int64_t[]){0, 1}));
+}
+
+/* Trains and returns the model's last loss; *status of the run that failed, if any did. */
+static double train_layers(tcc_context *cx, tcc_mode mode, bool required, tcc_program_info *info, char **text,
+                           tcc_status *status) {
+    static float x[ROWS * WIDTH];
+    const tcc_array batch = {"x", TCC_F32, 2, {ROWS, WIDTH}, x};
+    const tcc_model_options o = {
+        .size = sizeof o, .device = "cuda", .mode = mode, .seed = 3, .require_graphs = required};
+    tcc_model *m;
+    for (int i = 0; i < ROWS * WIDTH; i++) x[i] = (float)(i * 37 % 101) / 101 - 0.5f;
+    assert_int_equal(tcc_model_create(cx, layers, NULL, &o, &m), TCC_OK);
+    *status = TCC_OK;
+    for (int i = 0; i < RUNS && *status == TCC_OK; i++) *status = tcc_model_train(m, &batch, 1);
+    const double loss = *status == TCC_OK ? tcc_model_loss(m) : 0;
+    assert_int_equal(tcc_model_info(m, info), TCC_OK);
+    assert_int_equal(tcc_model_report(m, "graphs", text), TCC_OK);
+    tcc_model_destroy(m);
+    return loss;
+}
+
+/* The stand-in waits for the stream, so its calls cannot be captured: they are launches between graphs, and the reason
+ * is told. The library itself can be captured. */
+static void test_replay(void **state) {
+    (void)state;
+    if (!available()) skip();
+    tcc_context *cx;
+    tcc_program_info info;
+    tcc_status status;
+    char *text;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    const double launched = train_layers(cx, TCC_MODE_DEFAULT, false, &info, &text, &status);
+    tcc_string_free(text);
+    const double replayed = train_layers(cx, TCC_MODE_REDUCE_OVERHEAD, false, &info, &text, &status);
+    assert_int_equal(status, TCC_OK);
+    assert_true(launched == replayed);
+    if (lt.get_counts) {
+        assert_true(info.captured_launches > 0 && info.captured_launches < info.launches);
+        assert_true(info.graphs >= 2);
+        if (!strstr(text, " not: cublaslt.matmul: ")) fail_msg("%s", text);
+    } else assert_int_equal(info.captured_launches, info.launches);
+    tcc_string_free(text);
+    train_layers(cx, TCC_MODE_REDUCE_OVERHEAD, true, &info, &text, &status);
+    assert_int_equal(status, lt.get_counts ? TCC_EUNSUPPORTED : TCC_OK);
+    if (lt.get_counts) assert_non_null(strstr(tcc_context_error(cx), "graphs are required"));
+    tcc_string_free(text);
+    tcc_context_destroy(cx);
+}
+
 static void test_stand_in_is_strict(void **state) {
     (void)state;
     if (!lt.refuse) skip();
@@ -753,6 +811,7 @@ int main(void) {
         CUBLASLT_TEST(test_workspace_is_lowered),
         CUBLASLT_TEST(test_library_missing),
         CUBLASLT_TEST(test_failures),
+        CUBLASLT_TEST(test_replay),
         CUBLASLT_TEST(test_stand_in_is_strict),
         CUBLASLT_TEST(test_attributes),
     };

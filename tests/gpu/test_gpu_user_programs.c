@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * Random programs as users write them on a GPU, fused and op by op, against the interpreter. */
+ * Random programs as users write them on a GPU, fused, replayed and op by op, against the interpreter. */
 #include "harness/check.h"
 #include "harness/gpu_program.h"
 #include "harness/user_check.h"
@@ -19,7 +19,7 @@ static void test_gpu(void **state) {
         user_verdict v;
         const char *refused = user_program_random(&(user_random_options){.least = 1, .most = 3}, seed, &p);
         if (refused) fail_msg("seed %llu: %s", (unsigned long long)seed, refused);
-        user_program_check(&p, USER_GPU | (seed % 4 ? 0 : USER_GPU_EAGER), &v);
+        user_program_check(&p, USER_GPU | (seed % 4 ? 0 : USER_GPU_EAGER) | (seed % 2 ? USER_GPU_REPLAY : 0), &v);
         if (!v.mode) continue;
         tcc_strbuf text = {0};
         user_program_print_c(&text, &p);

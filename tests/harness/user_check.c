@@ -15,14 +15,15 @@
 enum { FEW_RUNS = 2, MANY_RUNS = 30 };
 
 const char *user_mode_name(unsigned mode) {
-    return mode & USER_BUDGET       ? "budget"
-           : mode == USER_EAGER     ? "eager"
-           : mode == USER_DEFAULT   ? "default"
-           : mode == USER_THREADS   ? "threads"
-           : mode == USER_EVALUATE  ? "evaluate"
-           : mode == USER_GPU       ? "gpu"
-           : mode == USER_GPU_EAGER ? "gpu eager"
-                                    : "none";
+    return mode & USER_BUDGET        ? "budget"
+           : mode == USER_EAGER      ? "eager"
+           : mode == USER_DEFAULT    ? "default"
+           : mode == USER_THREADS    ? "threads"
+           : mode == USER_EVALUATE   ? "evaluate"
+           : mode == USER_GPU        ? "gpu"
+           : mode == USER_GPU_EAGER  ? "gpu eager"
+           : mode == USER_GPU_REPLAY ? "gpu replay"
+                                     : "none";
 }
 
 /* -- One model -- */
@@ -30,8 +31,10 @@ const char *user_mode_name(unsigned mode) {
 tcc_model_options user_program_options(const user_program *p, unsigned mode) {
     return (tcc_model_options){
         .size = sizeof(tcc_model_options),
-        .device = mode & (USER_GPU | USER_GPU_EAGER) ? "cuda" : "cpu",
-        .mode = mode & (USER_EAGER | USER_GPU_EAGER) ? TCC_MODE_EAGER : TCC_MODE_DEFAULT,
+        .device = mode & (USER_GPU | USER_GPU_EAGER | USER_GPU_REPLAY) ? "cuda" : "cpu",
+        .mode = mode & (USER_EAGER | USER_GPU_EAGER) ? TCC_MODE_EAGER
+                : mode & USER_GPU_REPLAY             ? TCC_MODE_REDUCE_OVERHEAD
+                                                     : TCC_MODE_DEFAULT,
         .seed = p->seed,
         .optimizer = p->optimizer,
         .keep_gradients = p->keep_gradients,
@@ -250,12 +253,12 @@ void user_program_compare(const user_program *p, const user_program *reference, 
     }
     tcc_model *m = user_program_model(cx, reference, USER_DEFAULT);
     comparison c = {.reference = m ? user_reference_create(m, reference, modes & USER_EVALUATE) : NULL};
-    if (c.reference) c.reference->gpu = modes & (USER_GPU | USER_GPU_EAGER);
+    if (c.reference) c.reference->gpu = modes & (USER_GPU | USER_GPU_EAGER | USER_GPU_REPLAY);
     if (!c.reference || user_reference_disturb(c.reference, FEW_RUNS) != TCC_OK)
         fail(out, USER_DEFAULT, tcc_context_error(cx));
-    const unsigned order[] = {USER_DEFAULT, USER_EAGER, USER_GPU, USER_GPU_EAGER};
+    const unsigned order[] = {USER_DEFAULT, USER_EAGER, USER_GPU, USER_GPU_EAGER, USER_GPU_REPLAY};
     const bool budget = modes & USER_BUDGET && (p->memory_budget || p->segment_steps);
-    for (int i = 0; i < 4 && !out->mode; i++)
+    for (int i = 0; i < 5 && !out->mode; i++)
         if (modes & order[i]) check_mode(cx, p, modes, order[i], &c, out);
     for (int i = 0; i < 4 && !out->mode && budget; i++)
         if (modes & order[i]) check_budget(p, order[i], out);

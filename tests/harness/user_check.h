@@ -13,7 +13,8 @@ enum {
     USER_GPU = 16,
     USER_GPU_EAGER = 32,
     USER_BUDGET = 64, /* in each of the modes asked for once more within the program's budget of memory: equal bits */
-    USER_MODES = 7,   /* bits */
+    USER_GPU_REPLAY = 128, /* the second of three steps a replay */
+    USER_MODES = 7,        /* bits */
     USER_TRAIN_STEPS = 3
 };
 

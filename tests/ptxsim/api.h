@@ -151,8 +151,8 @@ typedef struct sim_state {
 } sim_state;
 extern sim_state sim;
 
-/* Every entry begins with one of these: counts the call, takes the lock and returns from the caller when the call cannot
- * go on. */
+/* Every entry begins with one of these: counts the call, takes the lock and returns from the caller when the call
+ * cannot go on. */
 CUresult api_enter_as(const char *name, bool needs_context);
 #define api_enter(context) api_enter_as(__func__, context)
 CUresult api_leave(CUresult r);

@@ -113,9 +113,9 @@ typedef struct tcc_model_options {
      *     "none", or NULL                 no budget
      * A budget that cannot be met is an error of compiling, TCC_ENOMEM, which says how little would do. */
     const char *memory_budget;
-    /* With TCC_MODE_REDUCE_OVERHEAD: every launch of a step has to be captured, and steps are replayed in any case; what
-     * prevents that is an error, TCC_EUNSUPPORTED. Else what cannot be captured is launched, and all is where a replay
-     * measures slower. */
+    /* With TCC_MODE_REDUCE_OVERHEAD: every launch of a step has to be captured, and steps are replayed in any case;
+     * what prevents that is an error, TCC_EUNSUPPORTED. Else what cannot be captured is launched, and all is where a
+     * replay measures slower. */
     bool require_graphs;
 } tcc_model_options;
 
