@@ -81,7 +81,8 @@ void tcc__difference_print(tcc_strbuf *b, const tcc_difference *d, const tcc_typ
 tcc_status tcc__verify_kernels(tcc_verification *v, tcc_blame *out);
 /* In compile_verify_passes.c. Interprets v->reference, and compares what the twin has computed with it. */
 tcc_status tcc__verify_outputs(tcc_verification *v, tcc_blame *out);
-/* A step of fp16 is skipped where a gradient is not finite, and nowhere else; then all that is stored keeps its bits. */
+/* A step of fp16 is skipped where a gradient is not finite, and nowhere else; then all that is stored keeps its bits.
+ */
 tcc_status tcc__verify_skip(tcc_verification *v, tcc_blame *out);
 /* Interprets what the passes have left of the traced graph, and compares it with the reference's outputs. */
 tcc_status tcc__verify_graph(tcc_verification *v, tcc_blame *out);

@@ -25,6 +25,9 @@ static const char usage[] =
     "  --dump-ir DIR        write the graph around every pass, the kernels and the memory plan\n"
     "  --emit tir|llvm|asm|ptx  print the compiled graph or its kernels to standard output and stop\n"
     "  --arch sm_NN         with --emit or --dry-run: compile for such a GPU, which need not be there\n"
+    "  --save-plan FILE     write all compiled programs, from which --plan trains without compiling\n"
+    "  --plan FILE          train from a plan; it has its recipe, of which data, steps and the learning\n"
+    "                       rate may be overridden\n"
     "  --devices            say what hardware and libraries were found\n"
     "  --require-graphs     with training.compile_mode=reduce-overhead: fail where a launch of a step\n"
     "                       cannot be captured in a CUDA graph\n"
@@ -66,13 +69,59 @@ static char *read_file(const char *path, size_t *length) {
     return text;
 }
 
-static int load_recipe(recipe *r, const char *path, char *const *overrides, int count) {
+/* The recipe that a plan was made from, to be freed; complains itself. */
+static char *read_plan_recipe(const char *path, size_t *length) {
+    tcc_context *cx;
+    char *text = NULL, *copy = NULL;
+    tcc_status status = tcc_context_create(&cx);
+    if (status == TCC_OK) status = tcc_plan_about(cx, path, &text);
+    if (status == TCC_OK) copy = strdup(text);
+    else fprintf(stderr, "tcc-train: %s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
+    *length = copy ? strlen(copy) : 0;
+    tcc_string_free(text);
+    tcc_context_destroy(cx);
+    return copy;
+}
+
+/* Whether the programs of a plan are the same with another value of this key. */
+static bool is_open_in_plan(const char *assignment) {
+    static const char *const keys[] = {"data.path=",
+                                       "data.val_path=",
+                                       "data.num_workers=",
+                                       "data.shuffle=",
+                                       "data.pin_memory=",
+                                       "optimizer.lr=",
+                                       "schedule.",
+                                       "training.max_steps=",
+                                       "training.max_epochs=",
+                                       "training.eval_every=",
+                                       "training.save_every=",
+                                       "training.log_every=",
+                                       "sample.temperature=",
+                                       "sample.prompt=",
+                                       "sample.every=",
+                                       "sample.length=",
+                                       "init_from="};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (!strncmp(assignment, keys[i], strlen(keys[i]))) return true;
+    return false;
+}
+
+static int load_recipe(recipe *r, const char *path, const char *plan, char *const *overrides, int count) {
     char error[RECIPE_ERROR_MAX];
     size_t length;
-    char *text = read_file(path, &length);
-    if (!text) return usage_error("cannot read the recipe %s: %s", path, strerror(errno));
-    bool ok = recipe_parse(r, text, length, path, error);
+    char *text = plan ? read_plan_recipe(plan, &length) : read_file(path, &length);
+    if (!text) return plan ? EXIT_USAGE : usage_error("cannot read the recipe %s: %s", path, strerror(errno));
+    bool ok = recipe_parse(r, text, length, plan ? plan : path, error);
     free(text);
+    for (int i = 0; i < count && plan; i++)
+        if (!is_open_in_plan(overrides[i]))
+            return usage_error(strchr(overrides[i], '=')
+                                   ? "%s: the plan %s was compiled with another value; make a new "
+                                     "plan with --save-plan"
+                                   : "%s: the plan %s has its recipe; only key.path=value may "
+                                     "follow",
+                               overrides[i], plan);
     for (int i = 0; i < count && ok; i++) ok = recipe_override(r, overrides[i], error);
     ok = ok && recipe_check(r, error);
     if (!ok) fprintf(stderr, "tcc-train: %s\n", error);
@@ -124,6 +173,10 @@ static int check_emit(const train_options *o) {
     if (!known) return usage_error("--emit %s: must be tir, llvm, asm or ptx", o->emit);
     if (o->arch && !o->emit && !o->dry_run)
         return usage_error("--arch goes with --emit or --dry-run: nothing can run on a GPU that is only named");
+    if (o->plan && (o->arch || o->dump_dir || o->verify || o->save_plan || (o->emit && strcmp(o->emit, "ptx"))))
+        return usage_error(
+            "--plan: its programs are made; --arch, --dump-ir, --emit, --verify and --save-plan go with a "
+            "recipe");
     return EXIT_DONE;
 }
 
@@ -145,6 +198,8 @@ typedef enum option_id {
     DUMP_IR,
     EMIT,
     ARCH,
+    SAVE_PLAN,
+    PLAN,
     DEVICES,
     REQUIRE_GRAPHS,
     QUIET,
@@ -167,6 +222,8 @@ static const struct {
     {"--dump-ir", DUMP_IR, true},
     {"--emit", EMIT, true},
     {"--arch", ARCH, true},
+    {"--save-plan", SAVE_PLAN, true},
+    {"--plan", PLAN, true},
     {"--devices", DEVICES, false},
     {"--quiet", QUIET, false},
     {"--require-graphs", REQUIRE_GRAPHS, false},
@@ -232,6 +289,8 @@ int main(int argc, char **argv) {
         case DUMP_IR: options.dump_dir = value; break;
         case EMIT: options.emit = value; break;
         case ARCH: options.arch = value; break;
+        case SAVE_PLAN: options.save_plan = value; break;
+        case PLAN: options.plan = value; break;
         case DEVICES: devices = true; break;
         case REQUIRE_GRAPHS: options.require_graphs = true; break;
         case QUIET: options.quiet = true; break;
@@ -241,15 +300,16 @@ int main(int argc, char **argv) {
     }
     if (devices) return print_devices();
     if (positional && !strcmp(argv[0], "cache")) return usage_error("the cache comes in a later version");
-    if (!positional) return usage_error("no recipe given");
+    if (!positional && !options.plan) return usage_error("no recipe given");
     int status = check_emit(&options);
     if (status != EXIT_DONE) return status;
-    options.recipe_path = argv[0];
+    options.recipe_path = options.plan ? options.plan : argv[0];
+    const int first = options.plan ? 0 : 1; /* override */
 
     recipe r;
     if (!recipe_init(&r)) return usage_error("out of memory");
     char *found = NULL;
-    status = load_recipe(&r, options.recipe_path, argv + 1, positional - 1);
+    status = load_recipe(&r, options.recipe_path, options.plan, argv + first, positional - first);
     if (status == EXIT_DONE && !options.arch) status = find_device(device, !options.quiet && !options.emit, &found);
     options.device = found;
     if (status == EXIT_DONE) status = check_ptx(&options);

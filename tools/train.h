@@ -19,6 +19,7 @@ typedef struct train_options {
     const char *resume_from; /* checkpoint; NULL: the newest of the run */
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
+    const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */
     const char *device;                    /* "cpu", "cuda:0" */
     const char *arch; /* compile for this GPU architecture, and run nothing; NULL: for the device */
 } train_options;

@@ -105,6 +105,28 @@ static tcc_status compile_all(run *s, const tcc_batch *like) {
     return status;
 }
 
+/* What sampling runs, for a plan: else it is compiled when it is first needed. */
+static tcc_status compile_sample(run *s) {
+    const recipe *r = s->recipe;
+    static int32_t none;
+    if (!s->language || !r->sample.length || strcmp(r->data.kind, "text")) return TCC_OK;
+    const tcc_array x = {.name = "x", .dtype = TCC_I32, .rank = 2, .dims = {1, r->model.context}, .data = &none};
+    return tcc_model_compile(s->model, false, &x, 1);
+}
+
+/* With the recipe, so that the plan is all that a run needs beside its data. */
+static tcc_status save_plan(run *s) {
+    char *text = NULL;
+    size_t length;
+    FILE *f = open_memstream(&text, &length);
+    if (!f) return TCC_ENOMEM;
+    const bool printed = recipe_print(s->recipe, f);
+    tcc_status status = fclose(f) || !printed ? TCC_ENOMEM : TCC_OK;
+    if (status == TCC_OK) status = tcc_model_save_plan(s->model, text, s->options->save_plan);
+    free(text);
+    return status;
+}
+
 /* How the verification gets on: for people, so not where the results go. */
 static void print_verify_progress(void *user, const char *text) {
     (void)user;
@@ -129,7 +151,7 @@ static tcc_mode mode_of(const recipe *r) {
     return recipe_replays(r) ? TCC_MODE_REDUCE_OVERHEAD : TCC_MODE_DEFAULT;
 }
 
-tcc_status run_create_model(run *s) {
+static tcc_status create(run *s) {
     const recipe *r = s->recipe;
     const char *name = r->optimizer.name, *precision = r->training.mixed_precision,
                *checkpointing = r->training.checkpointing;
@@ -169,15 +191,22 @@ tcc_status run_create_model(run *s) {
                                           .momentum = r->optimizer.momentum,
                                           .nesterov = r->optimizer.nesterov,
                                           .clip_grad_norm = r->training.clip_grad_norm};
-    tcc_status status = tcc_model_create(s->cx, build, s, &o, &s->model);
+    return tcc_model_create(s->cx, build, s, &o, &s->model);
+}
+
+tcc_status run_create_model(run *s) {
+    const train_options *o = s->options;
+    tcc_status status = o->plan ? tcc_model_load_plan(s->cx, o->plan, o->device, &s->model) : create(s);
     if (status != TCC_OK) return status;
     s->late = strcmp(tcc_model_device(s->model), "cpu") != 0;
-    tcc_model_profile(s->model, s->options->explain || s->options->profile);
+    tcc_model_profile(s->model, o->explain || o->profile);
     const tcc_batch *batch;
     status = run_first_batch(s, &batch);
-    if (status == TCC_OK && s->options->verify) status = verify(s, batch);
-    bool only_look = s->options->emit || s->options->dry_run;
+    if (status == TCC_OK && o->verify) status = verify(s, batch);
+    const bool only_look = (o->emit || o->dry_run) && !o->save_plan;
+    if (status == TCC_OK && o->save_plan) status = compile_sample(s);
     if (status == TCC_OK && !only_look) status = compile_all(s, batch);
     if (status == TCC_OK && only_look) status = tcc_model_compile(s->model, true, batch->arrays, batch->n_arrays);
+    if (status == TCC_OK && o->save_plan) status = save_plan(s);
     return status == TCC_OK ? rewind_loader(s) : status;
 }

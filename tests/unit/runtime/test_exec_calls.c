@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * What a step on the CPU does beside its kernels: it allocates nothing, and it takes the pool's lock once, however many
- * kernels it has. In every mode, as there a step is a list of resolved calls in all of them. The linker routes the calls
- * through here, so that they are counted. */
+ * kernels it has. In every mode, as there a step is a list of resolved calls in all of them. The linker routes the
+ * calls through here, so that they are counted. */
 #include "harness/check.h"
 #include "harness/sample_program.h"
 
