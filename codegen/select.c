@@ -7,9 +7,8 @@
 #include "codegen/library/call.h"
 #include "codegen/library/norm.h"
 #include "codegen/schedule/lowering.h"
-#include "ir/attrs.h"
+#include "codegen/signature.h"
 #include "ir/support/alloc.h"
-#include "ir/support/hash.h"
 
 #include <string.h>
 
@@ -111,68 +110,6 @@ static bool ask(void *user, const char *entry, int64_t *params) {
     call.answer = tcc_arena_copy(&s->memory, params, bytes);
     if (n && call.asked && call.answer) tcc_vec_push(&s->calls, call); /* else it is asked again */
     return call.taken;
-}
-
-/* -- Signatures: groups with equal ones are lowered alike -- */
-
-/* The number of a random draw is data of a kernel, not its form: only which draws are the same counts. */
-static int64_t draw_of(const tcc_node *n) {
-    const tcc_attr_class class = tcc_op_get_info(n->op)->attrs;
-    if (class == TCC_ATTR_CLASS_rng) return n->attrs->rng.id;
-    return class == TCC_ATTR_CLASS_sdpa ? n->attrs->sdpa.id : -1;
-}
-
-static void print_node_attrs(tcc_strbuf *b, const tcc_group *group, int at) {
-    const tcc_node *n = group->nodes[at];
-    const int64_t draw = draw_of(n);
-    tcc_attrs attrs = *n->attrs;
-    int first = 0;
-    while (draw >= 0 && draw_of(group->nodes[first]) != draw) first++;
-    const tcc_attr_class class = tcc_op_get_info(n->op)->attrs;
-    if (class == TCC_ATTR_CLASS_rng) attrs.rng.id = first;
-    if (class == TCC_ATTR_CLASS_sdpa) attrs.sdpa.id = first;
-    tcc_attrs_print(b, class, &attrs);
-}
-
-static int position_of(tcc_node *const *list, int count, const tcc_node *n) {
-    for (int i = 0; i < count; i++)
-        if (list[i] == n) return i;
-    return -1;
-}
-
-static void print_operand(tcc_strbuf *b, const tcc_group *group, tcc_node *const *inputs, int n_inputs,
-                          const tcc_node *x) {
-    const int inside = position_of(group->nodes, group->n_nodes, x);
-    if (inside >= 0) {
-        tcc_strbuf_printf(b, " n%d", inside);
-    } else if (x->op == TCC_OP_CONSTANT) {
-        const tcc_doubles *values = &x->attrs->constant.values;
-        tcc_strbuf_printf(b, " c%lld:%llx:", (long long)values->count,
-                          (unsigned long long)tcc_hash_bytes(0, values->v, sizeof *values->v * (size_t)values->count));
-        tcc_type_print(b, &x->type);
-    } else {
-        tcc_strbuf_printf(b, " i%d", position_of(inputs, n_inputs, x));
-    }
-}
-
-static char *signature_of(const tcc_group *group, tcc_node *const *inputs, int n_inputs) {
-    tcc_strbuf b = {0};
-    tcc_strbuf_printf(&b, "%d h%d", (int)group->kind, position_of(group->nodes, group->n_nodes, group->hero));
-    for (int i = 0; i < n_inputs; i++) {
-        tcc_strbuf_add(&b, inputs[i]->op == TCC_OP_INPUT ? " I" : " V"); /* an input's elements may have an address */
-        tcc_type_print(&b, &inputs[i]->type);
-    }
-    for (int i = 0; i < group->n_nodes; i++) {
-        const tcc_node *n = group->nodes[i];
-        tcc_strbuf_printf(&b, "\n%s", tcc_op_get_info(n->op)->text);
-        for (int k = 0; k < n->n_operands; k++) print_operand(&b, group, inputs, n_inputs, n->operands[k]);
-        if (n->op != TCC_OP_CONSTANT) print_node_attrs(&b, group, i);
-        else print_operand(&b, &(tcc_group){0}, inputs, n_inputs, n);
-        tcc_type_print(&b, &n->type);
-    }
-    for (int i = 0; i < group->n_outputs; i++)
-        tcc_strbuf_printf(&b, " o%d", position_of(group->nodes, group->n_nodes, group->outputs[i]));
-    return tcc_strbuf_take(&b);
 }
 
 /* -- Candidates -- */
@@ -299,7 +236,7 @@ static tcc_status candidates_of(tcc_selector *s, const tcc_graph *g, const tcc_g
     if (!inputs) return tcc_enomem(g->diag);
     tcc_node **nodes = inputs + room;
     const int n_inputs = tcc_group_inputs(group, inputs), n = list_nodes(group, inputs, n_inputs, nodes);
-    char *signature = signature_of(group, inputs, n_inputs);
+    char *signature = tcc_group_signature(group, inputs, n_inputs);
     tcc_status status = signature ? TCC_OK : TCC_ENOMEM;
     const known_group *known = NULL;
     for (int i = 0; i < s->groups.count && signature && !known; i++)
@@ -347,15 +284,26 @@ static tcc_status follow(void *user, const tcc_graph *g, const tcc_group *group,
     return follow_choice(user, g, group, g->diag, arena, out);
 }
 
-static bool can_follow(void *user, const tcc_graph *g, const tcc_group *group) {
-    tcc_selector *s = user;
+/* The same where nobody is told why it cannot be: *out is NULL then. Errors: TCC_ENOMEM. */
+static tcc_status follow_quietly(tcc_selector *s, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                                 const tcc_implementation **out) {
     const unsigned topics = s->cx->topics;
     tcc_diag quiet = {0};
-    s->cx->topics = 0; /* select says what becomes of it */
-    const bool can = follow_choice(s, g, group, &quiet, NULL, NULL) == TCC_OK;
+    *out = NULL;
+    s->cx->topics = 0;
+    const tcc_status status = follow_choice(s, g, group, &quiet, arena, out);
     s->cx->topics = topics;
     tcc_diag_clear(&quiet);
-    return can;
+    if (status != TCC_OK) *out = NULL;
+    return status == TCC_ENOMEM ? tcc_enomem(g->diag) : TCC_OK;
+}
+
+static bool can_follow(void *user, const tcc_graph *g, const tcc_group *group) {
+    tcc_arena scratch = {0};
+    const tcc_implementation *x; /* select says what becomes of it */
+    follow_quietly(user, g, group, &scratch, &x);
+    tcc_arena_free(&scratch);
+    return x;
 }
 
 static tcc_implementation *order_of(void *user, const tcc_implementation *x, tcc_arena *arena) {
@@ -365,6 +313,72 @@ static tcc_implementation *order_of(void *user, const tcc_implementation *x, tcc
     for (int i = 0; order.params && i < x->n_params; i++)
         if (tcc_param_orders(x->params[i].name)) order.params[order.n_params++] = x->params[i];
     return order.params ? tcc_implementation_copy(arena, &order, NULL) : NULL;
+}
+
+/* -- Variations -- */
+
+static bool same_params(const tcc_implementation *a, const tcc_implementation *b) {
+    if (strcmp(a->name, b->name) || a->n_params != b->n_params) return false;
+    for (int i = 0; i < a->n_params; i++)
+        if (strcmp(a->params[i].name, b->params[i].name) || a->params[i].value != b->params[i].value) return false;
+    return true;
+}
+
+/* `given` with parameter `name` set. */
+static tcc_implementation *with_param(tcc_arena *arena, const tcc_implementation *given, const char *name,
+                                      int64_t value) {
+    tcc_implementation *x = TCC_ARENA_NEW(arena, tcc_implementation);
+    tcc_choice_param *params = TCC_ARENA_ARRAY(arena, tcc_choice_param, given->n_params + 1);
+    const char *copy = tcc_arena_strdup(arena, name);
+    if (!x || !params || !copy) return NULL;
+    int n = 0;
+    for (int i = 0; i < given->n_params; i++)
+        if (strcmp(given->params[i].name, name) != 0) params[n++] = given->params[i];
+    params[n++] = (tcc_choice_param){copy, value};
+    *x = (tcc_implementation){.name = given->name, .params = params, .n_params = n};
+    return x;
+}
+
+static tcc_status add_variation(tcc_selector *s, const tcc_graph *g, const tcc_group *group,
+                                const tcc_implementation *from, tcc_implementation *given, tcc_arena *arena,
+                                tcc_variations *out) {
+    tcc_group varied = *group;
+    tcc_variation v = {.given = given};
+    if (!given) return tcc_enomem(g->diag);
+    varied.implementation = given;
+    TCC_TRY(follow_quietly(s, g, &varied, arena, &v.whole));
+    bool known = !v.whole || same_params(v.whole, from);
+    for (int i = 0; i < out->count && !known; i++) known = same_params(v.whole, out->data[i].whole);
+    return known || tcc_vec_push(out, v) ? TCC_OK : tcc_enomem(g->diag);
+}
+
+static tcc_status vary_params(tcc_selector *s, const tcc_graph *g, const tcc_group *group, bool orders,
+                              const tcc_params *params, tcc_arena *arena, tcc_variations *out) {
+    const tcc_implementation from = {
+        .name = group->implementation->name, .params = params->settled.data, .n_params = params->settled.count};
+    for (int i = 0; i < params->settled.count; i++) {
+        const tcc_choice_param *p = &params->settled.data[i];
+        int64_t values[TCC_PARAM_ALTERNATIVES];
+        if (!orders && tcc_param_orders(p->name)) continue;
+        const int n = tcc_param_alternatives(p->name, &params->ranges.data[i], p->value, values);
+        for (int k = 0; k < n; k++)
+            TCC_TRY(add_variation(s, g, group, &from, with_param(arena, group->implementation, p->name, values[k]),
+                                  arena, out));
+    }
+    return TCC_OK;
+}
+
+tcc_status tcc_selector_vary(tcc_selector *s, const tcc_graph *g, const tcc_group *group, bool orders, tcc_arena *arena,
+                             tcc_variations *out) {
+    tcc_arena scratch = {0};
+    tcc_lowering l = lowering_of(s, g, group, &scratch);
+    l.params.choice = group->implementation;
+    l.params.completes = true;
+    tcc_status status = lower_by_choice(&l);
+    if (status == TCC_OK) status = vary_params(s, g, group, orders, &l.params, arena, out);
+    tcc_lowering_clear(&l);
+    tcc_arena_free(&scratch);
+    return status;
 }
 
 /* -- Questions about libraries -- */
@@ -472,3 +486,9 @@ void tcc_selector_destroy(tcc_selector *s) {
 tcc_pass_target *tcc_selector_target(tcc_selector *s) { return &s->target; }
 
 const tcc_llvm_target *tcc_selector_llvm(const tcc_selector *s) { return s->options.target; }
+
+void tcc_selector_print_target(const tcc_selector *s, tcc_strbuf *out) {
+    const tcc_llvm_target *t = s->options.target;
+    if (t->arch) tcc_strbuf_printf(out, "%s %d processors", t->arch, t->hw.processors);
+    else tcc_strbuf_printf(out, "cpu %s", t->cpu);
+}

@@ -123,6 +123,6 @@ tcc_status tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *
 }
 
 tcc_status tcc_lowering_give_up(tcc_lowering *l) {
-    l->launches.count = l->temporaries.count = l->params.settled.count = l->params.launch = 0;
+    l->launches.count = l->temporaries.count = l->params.settled.count = l->params.ranges.count = l->params.launch = 0;
     return TCC_OK;
 }

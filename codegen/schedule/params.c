@@ -6,17 +6,22 @@
 #include <string.h>
 
 enum { ANY, ORDER };
+enum { KEEP, SCALE, NEAR, ENDS };
 
 static const struct {
     const char *name, *what;
     bool order;
+    int tune;
 } table[] = {
-#define TCC_PARAM(id, name, order, what) {name, what, order},
+#define TCC_PARAM(id, name, order, tune, what) {name, what, order, tune},
 #include "codegen/schedule/params.def"
 #undef TCC_PARAM
 };
 
-void tcc_params_clear(tcc_params *p) { tcc_vec_free(&p->settled); }
+void tcc_params_clear(tcc_params *p) {
+    tcc_vec_free(&p->settled);
+    tcc_vec_free(&p->ranges);
+}
 
 static bool is_power(int64_t value) { return value > 0 && !(value & (value - 1)); }
 
@@ -60,11 +65,37 @@ size_t tcc_params_name_length(const char *name) {
     return (size_t)((digits < end && digits > name && digits[-1] == '_' ? digits - 1 : end) - name);
 }
 
-bool tcc_param_orders(const char *name) {
+/* By the name in a text; TCC_PARAMS: there is none such. */
+static int row_of(const char *name) {
     const size_t length = tcc_params_name_length(name);
-    for (int i = 0; i < TCC_PARAMS; i++)
-        if (strlen(table[i].name) == length && !strncmp(table[i].name, name, length)) return table[i].order;
-    return false;
+    int i = 0;
+    while (i < TCC_PARAMS && (strlen(table[i].name) != length || strncmp(table[i].name, name, length) != 0)) i++;
+    return i;
+}
+
+bool tcc_param_orders(const char *name) {
+    const int row = row_of(name);
+    return row < TCC_PARAMS && table[row].order;
+}
+
+int tcc_param_alternatives(const char *name, const tcc_param_range *range, int64_t value,
+                           int64_t out[TCC_PARAM_ALTERNATIVES]) {
+    const int row = row_of(name);
+    const int64_t scaled[] = {value / 2, 2 * value, value / 4, 4 * value, range->least, range->most};
+    const int64_t near[] = {value - 1, value + 1, value - 2, value + 2, value / 2, 2 * value};
+    const int64_t ends[] = {range->least, range->most};
+    const int64_t *all = scaled;
+    int n = TCC_PARAM_ALTERNATIVES, count = 0;
+    if (row == TCC_PARAMS || table[row].tune == KEEP) return 0;
+    if (table[row].tune == NEAR) all = near;
+    if (table[row].tune == ENDS) all = ends, n = 2;
+    for (int i = 0; i < n; i++) {
+        const int64_t x = nearest(range, all[i]);
+        bool fresh = x != value && is_in(range, x);
+        for (int k = 0; k < count; k++) fresh = fresh && out[k] != x;
+        if (fresh) out[count++] = x;
+    }
+    return count;
 }
 
 static const tcc_choice_param *find(const tcc_choice_param *params, int count, const char *name) {
@@ -125,6 +156,7 @@ tcc_status tcc_params_settle(tcc_params *p, tcc_param which, tcc_param_range ran
         *value = chosen ? chosen->value : nearest(&range, *value);
     }
     if (!is_in(&range, *value)) return report_range(p, which, name, value, &range);
+    if (!tcc_vec_push(&p->ranges, range)) return tcc_enomem(p->diag);
     return tcc_vec_push(&p->settled, (tcc_choice_param){name, *value}) ? TCC_OK : tcc_enomem(p->diag);
 }
 

@@ -8,7 +8,7 @@
 #include "ir/ir.h"
 
 typedef enum tcc_param {
-#define TCC_PARAM(id, name, order, what) TCC_PARAM_##id,
+#define TCC_PARAM(id, name, order, tune, what) TCC_PARAM_##id,
 #include "codegen/schedule/params.def"
 #undef TCC_PARAM
     TCC_PARAMS
@@ -40,6 +40,7 @@ typedef struct tcc_params {
     bool completes;                   /* the choice may lack parameters, which are then decided: select's */
     int launch;                       /* the one whose parameters are settled */
     tcc_vec(tcc_choice_param) settled;
+    tcc_vec(tcc_param_range) ranges; /* by settled parameter: what it could have been */
 } tcc_params;
 
 void tcc_params_clear(tcc_params *p);
@@ -49,6 +50,11 @@ static inline bool tcc_params_decides(const tcc_params *p) { return !p || !p->ch
 
 /* Whether the order of a sum follows from the parameter of that name. */
 bool tcc_param_orders(const char *name);
+/* Values of the parameter of that name that are worth measuring beside `value`, all in `range`, in a fixed order: the
+ * likeliest first. How many. */
+enum { TCC_PARAM_ALTERNATIVES = 6 };
+int tcc_param_alternatives(const char *name, const tcc_param_range *range, int64_t value,
+                           int64_t out[TCC_PARAM_ALTERNATIVES]);
 /* Of a parameter's name, the length without its launch's number. */
 size_t tcc_params_name_length(const char *name);
 /* What the text has; NULL: nothing. */

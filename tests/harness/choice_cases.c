@@ -270,3 +270,25 @@ void check_choice_cases(graph_check *check, bool gpu) {
         tcc_graph_destroy(g);
     }
 }
+
+void check_choice_variations(graph_check *check, int least) {
+    int checked = 0;
+    for (int i = 0; i < n_choice_cases; i++) {
+        const choice_case *c = &choice_cases[i];
+        tcc_diag diag = {0};
+        tcc_graph *g;
+        assert_ok(tcc_graph_parse(c->text, strlen(c->text), c->name, &diag, &g), &diag);
+        for (int k = 1, all = 1; k <= all; k++, checked++) {
+            const compiled_options options = {.simplify = true,
+                                              .variation = k,
+                                              .variations = &all,
+                                              .limit = 29,
+                                              .tolerance = c->tolerance,
+                                              .seed = (uint64_t)i};
+            if (getenv("TCC_TEST_VERBOSE")) fprintf(stderr, "%s\n", c->name);
+            check(g, &options);
+        }
+        tcc_graph_destroy(g);
+    }
+    if (checked < least) fail_msg("there are %d variations", checked);
+}

@@ -18,5 +18,7 @@ extern const int n_choice_cases;
 
 /* Each edit of each case gives the results that the graph means. */
 void check_choice_cases(graph_check *check, bool gpu);
+/* Each variation of each case that a measurement may try does so too; fails where there are fewer than `least`. */
+void check_choice_variations(graph_check *check, int least);
 
 #endif

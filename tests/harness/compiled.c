@@ -149,6 +149,32 @@ static tcc_graph *follow_choices(tcc_pass_cx *pass, tcc_graph *graph, const char
     return again;
 }
 
+/* Variation `options->variation` of all of all groups, and of each once more where that varies it. */
+static void vary_choices(tcc_selector *selector, tcc_graph *graph, const compiled_options *options) {
+    int before = 0;
+    for (int i = 0; i < graph->groups.count; i++) {
+        tcc_group *group = &graph->groups.data[i];
+        const tcc_implementation decided = {.name = group->implementation->name};
+        tcc_group varied = *group;
+        tcc_variations all = {0};
+        varied.implementation = (tcc_implementation *)&decided;
+        assert_ok(tcc_selector_vary(selector, graph, &varied, true, &graph->arena, &all), graph->diag);
+        const int at = options->variation - 1 - before;
+        if (at >= 0 && at < all.count) {
+            group->implementation = (tcc_implementation *)all.data[at].given;
+            if (getenv("TCC_TEST_VERBOSE")) {
+                tcc_strbuf text = {0};
+                tcc_implementation_print_name(&text, all.data[at].whole);
+                fprintf(stderr, "%d: %s\n", options->variation, text.text);
+                tcc_strbuf_free(&text);
+            }
+        }
+        before += all.count;
+        tcc_vec_free(&all);
+    }
+    if (options->variations) *options->variations = before;
+}
+
 void compiled_build(const tcc_graph *g, const compiled_options *options, const tcc_llvm_target *target, tcc_context *cx,
                     tcc_graph **out, tcc_program **program) {
     tcc_diag *diag = &cx->diag;
@@ -185,6 +211,10 @@ void compiled_build(const tcc_graph *g, const compiled_options *options, const t
     tcc_manager_options manager = {.verify = true};
     assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
     graph = follow_choices(&pass, graph, options->edits);
+    if (options->variation) {
+        vary_choices(selector, graph, options);
+        assert_ok(tcc_pipeline_run_named(&pass, &manager, "select", &graph, NULL), diag);
+    }
     passes = options->eager ? "plan-memory" : "order,plan-memory";
     assert_ok(tcc_pipeline_run_named(&pass, &manager, passes, &graph, NULL), diag);
     *out = graph;

@@ -27,6 +27,8 @@ typedef struct compiled_options {
     const char *prefer; /* implementations whose names begin so are taken where they are offered, whatever they are
                            predicted to cost */
     const char *edits;  /* "lanes=4,-points_1": what is changed in parameters of choices in the text after select */
+    int variation;      /* from 1: the choice of one group is varied so (tcc_selector_vary); 0: none is */
+    int *variations;    /* not NULL: gets how many there are */
     enum {
         NO_LIBRARY_NORMS,
         WORTHY_LIBRARY_NORMS,

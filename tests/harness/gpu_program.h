@@ -16,6 +16,8 @@ typedef struct gpu_program {
     uint64_t arena, constants, *bindings;           /* device addresses */
     void **modules, **functions, **table_functions; /* the latter by kernel */
     unsigned most_blocks;                           /* of a grid; 0: one for each block of items */
+    bool may_be_too_large; /* a block may need more than a processor has: the driver's to say, for a measurement */
+    bool too_large;        /* and that was so */
 } gpu_program;
 
 /* Whether there is a driver with a device; prints why not. The stand-in for one has a small memory. */

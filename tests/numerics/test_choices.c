@@ -9,7 +9,13 @@ static void other_parameters_are_followed(void **state) {
     check_choice_cases(check_compiled, false);
 }
 
+static void variations_are_right(void **state) {
+    (void)state;
+    check_choice_variations(check_compiled, 200);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(other_parameters_are_followed)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(other_parameters_are_followed),
+                                       cmocka_unit_test(variations_are_right)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
