@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * select: what runs each group. The target is asked for all candidates, and the one with the shortest predicted time is
- * taken. A candidate may run a part of the group only, as a library's call that leaves work behind it. It cuts the
- * group in two, and the target is asked about each part. After this pass no group is made, cut or widened.
+ * select: what runs each group. What was measured to be best is taken, where that is known (pass_target.choose). Else
+ * the target is asked for all candidates, and the one with the shortest predicted time is taken. A candidate may run a
+ * part of the group only, as a library's call that leaves work behind it. It cuts the group in two, and each part is
+ * asked about by itself. After this pass no group is made, cut or widened.
  *
  * A group that has a choice keeps it: parameters that it lacks are decided, and its launches are made anew. So a choice
  * can be written by hand, `by "reduce" {parts=4}`, and changed in a text. */
@@ -126,17 +127,26 @@ static void log_choice(const selection *s, const tcc_group *group, const tcc_can
     tcc_strbuf_free(&b);
 }
 
-/* The group with a choice of its own. */
-static tcc_status follow_choice(selection *s, const tcc_group *group) {
-    const tcc_implementation *followed;
-    TCC_TRY(s->target->follow(s->target->user, s->g, group, &s->scratch, &followed));
-    tcc_group chosen = *group;
-    chosen.implementation = (tcc_implementation *)followed; /* copied */
-    return tcc_ir_group(s->g, &chosen);
+static tcc_status select_group(selection *s, const tcc_group *group);
+
+static tcc_status take(selection *s, const tcc_group *group, const tcc_candidate *taken) {
+    if (taken->implementation) {
+        tcc_group chosen = *group;
+        chosen.implementation = (tcc_implementation *)taken->implementation; /* copied */
+        return tcc_ir_group(s->g, &chosen);
+    }
+    tcc_group first, rest;
+    bool possible;
+    TCC_TRY(tcc_group_cut(&s->scratch, s->g->diag, group, taken->cut, &first, &rest, &possible));
+    if (!possible) return TCC_BUG(s->g->diag, "%s cannot be cut off its group", tcc_node_text(taken->cut));
+    drop_unused(&first);
+    drop_unused(&rest);
+    TCC_TRY(select_group(s, &first));
+    return select_group(s, &rest);
 }
 
-static tcc_status select_group(selection *s, const tcc_group *group) {
-    if (group->implementation) return follow_choice(s, group);
+/* By prediction. */
+static tcc_status take_best(selection *s, const tcc_group *group) {
     tcc_candidates all = {0};
     tcc_status status = s->target->candidates(s->target->user, s->g, group, &s->scratch, &all);
     if (status == TCC_OK && !all.count) status = TCC_BUG(s->g->diag, "nothing runs %s", tcc_node_text(group->hero));
@@ -148,19 +158,17 @@ static tcc_status select_group(selection *s, const tcc_group *group) {
     const tcc_candidate taken = all.data[best];
     log_choice(s, group, &all, best);
     tcc_vec_free(&all);
-    if (taken.implementation) {
-        tcc_group chosen = *group;
-        chosen.implementation = (tcc_implementation *)taken.implementation; /* copied */
-        return tcc_ir_group(s->g, &chosen);
-    }
-    tcc_group first, rest;
-    bool possible;
-    TCC_TRY(tcc_group_cut(&s->scratch, s->g->diag, group, taken.cut, &first, &rest, &possible));
-    if (!possible) return TCC_BUG(s->g->diag, "%s cannot be cut off its group", tcc_node_text(taken.cut));
-    drop_unused(&first);
-    drop_unused(&rest);
-    TCC_TRY(select_group(s, &first));
-    return select_group(s, &rest);
+    return take(s, group, &taken);
+}
+
+static tcc_status select_group(selection *s, const tcc_group *group) {
+    const tcc_pass_target *target = s->target;
+    tcc_candidate found = {0};
+    if (target->choose) TCC_TRY(target->choose(target->choose_user, s->g, group, &s->scratch, &found));
+    if (found.implementation || found.cut) return take(s, group, &found);
+    if (!group->implementation) return take_best(s, group);
+    TCC_TRY(target->follow(target->user, s->g, group, &s->scratch, &found.implementation));
+    return take(s, group, &found);
 }
 
 static tcc_status select_all(selection *s, const tcc_graph *with_groups) {

@@ -27,6 +27,11 @@ typedef struct tcc_operand_work {
 
 typedef struct tcc_pass_target {
     void *user;
+    /* What was found to run `group` of g best, by measurements or by a file, and agrees with all that the group's own
+     * choice prescribes: *out is that, with an implementation or a cut; or zeroed, where nothing was found. NULL:
+     * select compares predictions. Errors: TCC_EINVAL where what was found does not fit. */
+    tcc_status (*choose)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena, tcc_candidate *out);
+    void *choose_user;
     /* All ways to run `group` of `g` on this target, in a fixed order; implementations and names are in `arena`.
      * Errors: TCC_EUNSUPPORTED with the node's line where there is none, TCC_ENOMEM, TCC_EBUG. */
     tcc_status (*candidates)(void *user, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
@@ -52,7 +57,7 @@ typedef struct tcc_pass_target {
     bool (*sums_operands)(void *user, const tcc_graph *g, tcc_node *hero, tcc_node *sum);
 } tcc_pass_target;
 
-/* The choice: the index of the candidate that is taken. It is the one place that a measured choice would replace. */
+/* The choice by prediction: the index of the candidate that is taken. */
 int tcc_select_best(const tcc_candidate *candidates, int count);
 
 /* Cuts a group at `cut`, one of its values: `first` computes and stores it, with all that leads to it alone; `rest`
