@@ -212,24 +212,12 @@ static const struct {
     option_id id;
     bool has_value;
 } option_table[] = {
-    {"--run-dir", RUN_DIR, true},
-    {"--resume", RESUME, false},
-    {"--device", DEVICE, true},
-    {"--dry-run", DRY_RUN, false},
-    {"--verify", VERIFY, false},
-    {"--explain", EXPLAIN, false},
-    {"--profile", PROFILE, true},
-    {"--dump-ir", DUMP_IR, true},
-    {"--emit", EMIT, true},
-    {"--arch", ARCH, true},
-    {"--save-plan", SAVE_PLAN, true},
-    {"--plan", PLAN, true},
-    {"--devices", DEVICES, false},
-    {"--quiet", QUIET, false},
-    {"--require-graphs", REQUIRE_GRAPHS, false},
-    {"--version", VERSION, false},
-    {"--help", HELP, false},
-    {"-h", HELP, false},
+    {"--run-dir", RUN_DIR, true},  {"--resume", RESUME, false},      {"--device", DEVICE, true},
+    {"--dry-run", DRY_RUN, false}, {"--verify", VERIFY, false},      {"--explain", EXPLAIN, false},
+    {"--profile", PROFILE, true},  {"--dump-ir", DUMP_IR, true},     {"--emit", EMIT, true},
+    {"--arch", ARCH, true},        {"--save-plan", SAVE_PLAN, true}, {"--plan", PLAN, true},
+    {"--devices", DEVICES, false}, {"--quiet", QUIET, false},        {"--require-graphs", REQUIRE_GRAPHS, false},
+    {"--version", VERSION, false}, {"--help", HELP, false},          {"-h", HELP, false},
 };
 enum { OPTION_COUNT = sizeof option_table / sizeof option_table[0] };
 
