@@ -225,7 +225,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->stored = tcc__calloc(nodes, sizeof *m->stored);
     m->passing = tcc__calloc(nodes, sizeof *m->passing);
     m->last_reader = tcc__malloc(sizeof *m->last_reader * nodes);
-    m->repeats = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->repeats);
+    m->computes = tcc__calloc((size_t)planned->groups.count + 1, sizeof *m->computes);
     m->worked = tcc__calloc(nodes, sizeof *m->worked);
     m->reads = tcc__calloc(nodes, sizeof *m->reads);
     m->read_again = tcc__calloc(nodes, sizeof *m->read_again);
@@ -245,7 +245,7 @@ tcc_status tcc_remat_model_create(const tcc_graph *planned, const tcc_pass_targe
     m->stack = tcc__malloc(sizeof *m->stack * nodes);
     if (!m->late || !m->value_of || !m->stored || !m->node_ns || !m->beside || !m->hidden || !m->lives || !m->again ||
         !m->kept || !m->stale || !m->when || !m->needed || !m->last || !m->profile || !m->mark || !m->stack ||
-        !m->passing || !m->last_reader || !m->repeats || !m->worked || !m->reads || !m->read_again || !m->until) {
+        !m->passing || !m->last_reader || !m->computes || !m->worked || !m->reads || !m->read_again || !m->until) {
         tcc_remat_model_free(m);
         return tcc_enomem(diag);
     }
@@ -272,7 +272,7 @@ void tcc_remat_model_free(tcc_remat_model *m) {
     tcc__free(m->hidden);
     tcc__free(m->passing);
     tcc__free(m->last_reader);
-    tcc__free(m->repeats);
+    tcc__free(m->computes);
     tcc__free(m->worked);
     tcc_vec_free(&m->readers);
     tcc__free(m->reads);
@@ -344,6 +344,7 @@ static void find_moments(tcc_remat_model *m) {
         m->worked[i] |= once;
         if (m->worked[i] && !m->hidden[i]) m->added_ns += m->node_ns[i];
         if (once && !m->hidden[i]) m->added_ns += m->ns_per_byte * (double)tcc_type_bytes(&n->type);
+        if (once && m->passing[i]) m->added_ns += tcc_remat_loading_ns(m, n);
         if (once || m->until[i] < m->when[i]) m->until[i] = m->when[i];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *x = n->operands[k];

@@ -34,6 +34,12 @@ typedef struct tcc_remat_reader {
     int group, next; /* of the model's readers, the next one of the same value; -1: none */
 } tcc_remat_reader;
 
+/* How a contraction computes an operand as it reads it (passes/select.h). */
+typedef struct tcc_remat_computes {
+    int64_t repeats;
+    double price;
+} tcc_remat_computes;
+
 typedef struct tcc_remat_model {
     const tcc_graph *g; /* planned; borrowed */
     tcc_plan plan;
@@ -44,13 +50,12 @@ typedef struct tcc_remat_model {
     bool *passing;    /* by node: each late group that reads it could evaluate it for itself */
     int *last_reader; /* by node that may pass: the last of its readers; -1: none */
     tcc_vec(tcc_remat_reader) readers;
-    double *repeats;    /* by late contraction that computes an operand: the price of computing each element again, as a
-                        multiple of computing it once */
-    double *node_ns;    /* by node: time to evaluate it once more, where it is not loaded */
-    bool *beside;       /* by node: a late dot's group reads it at the index of its result */
-    bool *hidden;       /* by node: computed again beside a late dot, which hides the time that this takes */
-    double ns_per_byte; /* of traffic */
-    tcc_remat_life *lives; /* by value */
+    tcc_remat_computes *computes; /* by late contraction that computes an operand which may pass */
+    double *node_ns;              /* by node: time to evaluate it once more, where it is not loaded */
+    bool *beside;                 /* by node: a late dot's group reads it at the index of its result */
+    bool *hidden;                 /* by node: computed again beside a late dot, which hides the time that this takes */
+    double ns_per_byte;           /* of traffic */
+    tcc_remat_life *lives;        /* by value */
     tcc_vec(int) followers;
     /* The set at hand, and what follows from it (tcc_remat_evaluate): */
     bool *again;      /* by node: a stored value that is computed again */

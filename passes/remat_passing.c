@@ -46,7 +46,7 @@ static bool evaluates(tcc_remat_model *m, const tcc_pass_target *target, int t, 
     if (reader != group->hero) return tcc_fusion_of(reader) == TCC_FUSION_POINT;
     if (reader->op == TCC_OP_DOT || k > 1 || !target || !target->computes_operand) return false;
     if (!target->computes_operand(target->user, m->g, reader, k, &work) || work.repeats > MOST_REPEATS) return false;
-    m->repeats[t] = work.price * (double)(work.repeats - 1);
+    m->computes[t] = (tcc_remat_computes){work.repeats, work.price};
     return true;
 }
 
@@ -119,24 +119,22 @@ static int enter_group(tcc_remat_model *m, int t) {
     return stamp;
 }
 
-/* Time for group t, entered with `stamp`, to evaluate its operand `x` instead of loading it. Counts the tensors that
- * takes. */
-static double evaluate(tcc_remat_model *m, int t, int stamp, const tcc_node *x, int *reads) {
-    static const double cached = 0.5;           /* as in fuse_cost.c */
-    static const double beside_products = 0.25; /* of traffic, while an operand is packed or transformed: measured */
-    const tcc_group *group = &m->g->groups.data[t];
-    const tcc_node *hero = group->hero;
-    const bool computed = group->kind == TCC_GROUP_CONTRACT && (hero->operands[0] == x || hero->operands[1] == x);
-    const double repeats = computed ? m->repeats[t] : 0, own = (double)tcc_type_bytes(&x->type);
+/* What a value is evaluated from, and takes. */
+typedef struct evaluation {
+    double work_ns, loaded, all; /* bytes: of what the group does not load anyway, and of all */
+    int reads;
+} evaluation;
+
+/* Of `x`, by a group that was entered with `stamp`. */
+static evaluation evaluate(tcc_remat_model *m, int stamp, const tcc_node *x) {
     const int walk = ++m->stamp;
-    double work = 0, loaded = 0, all = 0;
+    evaluation e = {0};
     int waiting = 0;
-    *reads = 0;
     m->mark[x->id] = walk;
     m->stack[waiting++] = x;
     while (waiting) {
         const tcc_node *n = m->stack[--waiting];
-        work += m->node_ns[n->id];
+        e.work_ns += m->node_ns[n->id];
         for (int k = 0; k < n->n_operands; k++) {
             const tcc_node *y = n->operands[k];
             const bool known = m->mark[y->id] >= stamp;
@@ -146,14 +144,33 @@ static double evaluate(tcc_remat_model *m, int t, int stamp, const tcc_node *x, 
                 if (!known) m->stack[waiting++] = y;
                 continue;
             }
-            ++*reads;
-            all += (double)tcc_type_bytes(&y->type);
-            if (!known) loaded += (double)tcc_type_bytes(&y->type);
+            e.reads++;
+            e.all += (double)tcc_type_bytes(&y->type);
+            if (!known) e.loaded += (double)tcc_type_bytes(&y->type);
         }
     }
-    const double traffic = m->ns_per_byte * (computed ? beside_products : 1);
-    const double more = all > own ? cached * repeats * (all - own) : 0;
-    return work * (1 + repeats) + traffic * (loaded - own + more);
+    return e;
+}
+
+/* Time for group t, entered with `stamp`, to evaluate its operand `x` instead of loading it. Counts the tensors that
+ * takes. */
+static double evaluation_ns(tcc_remat_model *m, int t, int stamp, const tcc_node *x, int *reads) {
+    static const double cached = 0.5; /* as in fuse_cost.c */
+    const tcc_group *group = &m->g->groups.data[t];
+    const tcc_node *hero = group->hero;
+    const bool computed = group->kind == TCC_GROUP_CONTRACT && (hero->operands[0] == x || hero->operands[1] == x);
+    const double own = (double)tcc_type_bytes(&x->type);
+    const evaluation e = evaluate(m, stamp, x);
+    *reads = e.reads;
+    if (!computed) return e.work_ns + m->ns_per_byte * (e.loaded - own);
+    const double repeats = (double)m->computes[t].repeats;
+    const double again = e.all > own ? cached * (repeats - 1) * (e.all - own) : 0;
+    return m->computes[t].price * (repeats * e.work_ns + m->ns_per_byte * (e.loaded - own + again));
+}
+
+double tcc_remat_loading_ns(tcc_remat_model *m, const tcc_node *n) {
+    const int stamp = ++m->stamp;
+    return m->ns_per_byte * evaluate(m, stamp, n).loaded;
 }
 
 /* What is saved early: to store a value that early work does not read. */
@@ -175,7 +192,7 @@ double tcc_remat_passing_ns(tcc_remat_model *m) {
                 const tcc_node *x = group->nodes[i]->operands[k];
                 if (!m->again[x->id] || !is_read(m, group, x) || is_loaded(m, x)) continue;
                 if (!stamp) stamp = enter_group(m, t);
-                if (m->mark[x->id] < stamp) ns += evaluate(m, t, stamp, x, &reads);
+                if (m->mark[x->id] < stamp) ns += evaluation_ns(m, t, stamp, x, &reads);
             }
     }
     for (int i = 0; i < m->g->nodes.count; i++) {
@@ -193,7 +210,7 @@ bool tcc_remat_passing_cost(tcc_remat_model *m, const tcc_node *n, double *ns) {
     for (int r = m->last_reader[n->id]; r >= 0 && few; r = m->readers.data[r].next) {
         int reads;
         const int t = m->readers.data[r].group, stamp = enter_group(m, t);
-        total += evaluate(m, t, stamp, n, &reads);
+        total += evaluation_ns(m, t, stamp, n, &reads);
         few = reads <= MOST_READS;
     }
     m->again[n->id] = again;

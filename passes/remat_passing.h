@@ -18,6 +18,8 @@ tcc_status tcc_remat_find_passing(tcc_remat_model *m, const struct tcc_pass_targ
 /* Whether a value that is computed again is evaluated by its readers: where that takes few reads. */
 bool tcc_remat_passes(const tcc_remat_model *m, const tcc_node *n);
 
+/* Time to load what a value is evaluated from. */
+double tcc_remat_loading_ns(tcc_remat_model *m, const tcc_node *n);
 /* By how much the late groups' time grows, as they evaluate what is computed again and not stored. */
 double tcc_remat_passing_ns(tcc_remat_model *m);
 /* The same for `n` alone, which passing says may pass, if it were computed again; false: it would take many reads. */

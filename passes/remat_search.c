@@ -59,7 +59,10 @@ tcc_status tcc_remat_list_segments(tcc_remat_model *m, tcc_diag *diag, tcc_remat
 typedef struct search {
     tcc_remat_model *m;
     double *gain; /* by value: bytes for a nanosecond, as last computed */
-    bool *out;    /* by value: taken, or it did not help */
+    double
+        *other; /* by value: time that it costs beside its own, as others are no longer evaluated where they are read;
+                      0: it was not tried */
+    bool *out;  /* by value: taken, or it did not help */
     tcc_remat_moves *moves;
 } search;
 
@@ -90,7 +93,8 @@ static bool is_option(const search *s, int v) {
 
 static double gain_of(search *s, int v) {
     tcc_remat_model *m = s->m;
-    if (!is_offered(s, v)) return (double)m->plan.values.data[v].size_bytes / (1 + tcc_remat_cost(m, &v, 1));
+    if (!is_offered(s, v))
+        return (double)m->plan.values.data[v].size_bytes / (1 + s->other[v] + tcc_remat_cost(m, &v, 1));
     const int *followers = m->followers.data + m->lives[v].first_follower;
     m->kept[node_of(s, v)->id] = true;
     const double ns = 1 + tcc_remat_cost(m, followers, m->lives[v].followers);
@@ -143,6 +147,13 @@ static bool push_option(search *s, int v) {
     return ok;
 }
 
+/* Whether what was tried takes much longer than `ns`, which was thought; it is told once. */
+static bool is_dearer(search *s, int v, double ns, double added) {
+    if (!s->m->passing[node_of(s, v)->id] || s->other[v] > 0 || added < 1.5 * ns + 1) return false;
+    s->other[v] = added - ns;
+    return true;
+}
+
 /* Takes an option if that lowers what is alive at the peak, and nothing grows beyond it elsewhere. False: memory is
  * short. */
 static bool try_option(search *s, int v) {
@@ -150,10 +161,11 @@ static bool try_option(search *s, int v) {
     const int64_t peak = m->peak, alive = m->profile[m->peak_moment];
     const int moment = m->peak_moment, first = s->moves->count;
     const bool offered = is_offered(s, v);
+    const double before = m->added_ns, ns = (double)m->plan.values.data[v].size_bytes / s->gain[v];
     if (!push_option(s, v)) return false;
     tcc_remat_evaluate(m);
-    s->out[v] = true;
-    if (m->peak <= peak && m->profile[moment] < alive) {
+    s->out[v] = !is_dearer(s, v, ns, m->added_ns - before);
+    if (s->out[v] && m->peak <= peak && m->profile[moment] < alive) {
         tcc_remat_move *last = &s->moves->data[s->moves->count - 1];
         last->whole = true, last->peak = m->peak, last->added_ns = m->added_ns;
         if (!offered) return true;
@@ -179,9 +191,11 @@ static bool search_all(search *s) {
 
 tcc_status tcc_remat_list_moves(tcc_remat_model *m, tcc_diag *diag, tcc_remat_moves *out) {
     const size_t count = (size_t)m->plan.values.count + 1;
-    search s = {m, tcc__calloc(count, sizeof *s.gain), tcc__calloc(count, sizeof *s.out), out};
-    const bool ok = s.gain && s.out && search_all(&s);
+    search s = {m, tcc__calloc(count, sizeof *s.gain), tcc__calloc(count, sizeof *s.other),
+                tcc__calloc(count, sizeof *s.out), out};
+    const bool ok = s.gain && s.other && s.out && search_all(&s);
     tcc__free(s.gain);
+    tcc__free(s.other);
     tcc__free(s.out);
     return ok ? TCC_OK : tcc_enomem(diag);
 }
