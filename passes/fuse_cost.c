@@ -39,7 +39,8 @@ static void count_evaluations(const tcc_draft *d, tcc_draft_scratch *s) {
  * means to write and to read them: fusing saves 2 n w and a launch. With r repeats fusing costs (r - 1) n (work + half
  * of the bytes by which its tensors exceed w), since those mostly come from the cache. So in f32 a scaling pays for
  * itself up to 20 repeats (2560 columns); a gradient of ReLU, which reads 4 bytes more, up to 3; a random mask or an
- * exponential only where nothing is repeated. That is where the target asks the usual price of repeats. */
+ * exponential only where nothing is repeated. That is where the target asks the usual price. Where it asks less, the
+ * work is hidden beside the products from the first time on. */
 static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
     static const double cached = 0.5;
     int64_t repeats[TCC_FUSE_MAX_NODES] = {0};
@@ -50,7 +51,7 @@ static double cost_of_repeats(const tcc_draft *d, tcc_draft_scratch *s) {
         const bool hero = n == d->hero;
         if (!hero && !repeats[i]) continue;
         if (!hero && tcc_type_numel(&n->type) > 1 && tcc_fusion_of(n) == TCC_FUSION_POINT)
-            work += price[i] * (double)(repeats[i] - 1) * (double)tcc_type_numel(&n->type) * instruction_bytes *
+            work += (price[i] * (double)repeats[i] - 1) * (double)tcc_type_numel(&n->type) * instruction_bytes *
                     tcc_op_get_info(n->op)->cost,
                 computes = true;
         for (int k = 0; k < n->n_operands; k++) {

@@ -22,7 +22,7 @@ typedef struct tcc_operand_work {
     int64_t repeats;  /* how often each element is computed, at least 1 */
     int reads;        /* most tensors that it is computed from, beside scalars */
     bool by_channels; /* tensors of other shapes may only be vectors along the last dim */
-    double price;     /* of all but the first time, as part of what work and traffic of the cache cost elsewhere */
+    double price;     /* as part of what work and traffic of the cache cost elsewhere */
 } tcc_operand_work;
 
 typedef struct tcc_pass_target {
