@@ -39,28 +39,68 @@ static bool reads_from(const tcc_fuser *f, int u, int source) {
     return false;
 }
 
-/* Whether `to` depends on `from` through a third unit. Puts `to` into f->others, and of what it waits for all that may
- * wait for unit `from`; not `from` itself. */
-static bool depends(tcc_fuser *f, int to, int from) {
-    int stamp = ++f->unit_stamp, least = f->units.data[from].owned.data[0];
+/* Adds to f->later the units that load node `id`, but `to`, and none that `to` cannot wait for, as it has a node that is
+ * too late. Whether `to` loads it. */
+static bool add_later(tcc_fuser *f, int id, int to) {
+    bool met = false;
+    for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
+        const int user = f->users[i], reader = f->home[user];
+        if (f->inlined[user]) met |= add_later(f, user, to);
+        met |= reader == to;
+        if (reader == NONE || reader == to || f->later_mark[reader] == f->unit_stamp) continue;
+        const tcc_fuse_ids *owned = &f->units.data[reader].owned;
+        if (owned->data[owned->count - 1] > f->units.data[to].reach) continue;
+        f->later_mark[reader] = f->unit_stamp;
+        tcc_fuser_push(f, &f->later, reader);
+    }
+    return met;
+}
+
+/* Adds to f->later the units that wait for unit `u`. Whether one of them is `to`. */
+static bool look_later(tcc_fuser *f, int u, int to) {
+    const tcc_draft *d = &f->units.data[u].draft;
+    bool met = false;
+    for (int i = 0; i < d->n_nodes; i++)
+        if (d->stored[i]) met |= add_later(f, d->nodes[i]->id, to);
+    return met;
+}
+
+/* Adds to f->others what unit `at` of it waits for, and may wait for unit `from`. Whether it waits for `from` itself. */
+static bool look_earlier(tcc_fuser *f, int at, int from) {
+    const tcc_draft *d = &f->units.data[f->others.data[at]].draft;
+    const int stamp = f->unit_stamp, least = f->units.data[from].owned.data[0];
     bool found = false;
-    f->others.count = 0;
+    for (int n = 0; n < d->n_nodes; n++)
+        for (int k = 0; k < d->nodes[n]->n_operands; k++) {
+            int id = d->nodes[n]->operands[k]->id, source = f->home[id];
+            if (source == NONE || f->inlined[id] || f->unit_mark[source] == stamp) continue;
+            found |= source == from;
+            if (source == from || f->units.data[source].reach < least) continue; /* what it waits for is earlier */
+            f->unit_mark[source] = stamp;
+            tcc_fuser_push(f, &f->others, source);
+        }
+    return found;
+}
+
+/* Whether `to` depends on `from` through a third unit. Then f->others has `to`, and of what it waits for all that may
+ * wait for unit `from`, not `from` itself; or more than MOST_SEARCHED of them. The search goes back from `to` and, as
+ * long as that is not known to be in vain, also forth from `from`: where one of them is soon through, so is the
+ * search, however large the graph. */
+static bool depends(tcc_fuser *f, int to, int from) {
+    const int stamp = ++f->unit_stamp;
+    int seen_later = 0;
+    bool found = false, forth = true;
+    f->others.count = f->later.count = 0;
     tcc_fuser_push(f, &f->others, to);
-    f->unit_mark[to] = stamp;
-    for (int i = 0; i < f->others.count; i++) {
-        const tcc_draft *d = &f->units.data[f->others.data[i]].draft;
-        for (int n = 0; n < d->n_nodes; n++)
-            for (int k = 0; k < d->nodes[n]->n_operands; k++) {
-                int id = d->nodes[n]->operands[k]->id, source = f->home[id];
-                if (source == NONE || f->inlined[id] || f->unit_mark[source] == stamp) continue;
-                if (source == from) {
-                    found |= f->others.data[i] != to;
-                    continue;
-                }
-                if (f->units.data[source].reach < least) continue; /* all that it waits for comes before `from` */
-                f->unit_mark[source] = stamp;
-                tcc_fuser_push(f, &f->others, source);
-            }
+    tcc_fuser_push(f, &f->later, from);
+    f->unit_mark[to] = f->later_mark[from] = stamp;
+    for (int i = 0; i < f->others.count && !f->out_of_memory; i++) {
+        found |= look_earlier(f, i, from) && i;
+        if (found && f->others.count > MOST_SEARCHED) return true;
+        for (; forth && !found && seen_later <= i && f->later.count <= f->others.count + MOST_SIBLINGS; seen_later++) {
+            if (seen_later == f->later.count) return false;
+            forth = !look_later(f, f->later.data[seen_later], to) || !seen_later; /* straight from `from` is no third */
+        }
     }
     return found;
 }

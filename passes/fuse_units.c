@@ -230,14 +230,15 @@ bool tcc_fuser_create(tcc_fuser *f, tcc_pass_cx *cx, tcc_graph *g) {
     f->sum_of_products = tcc__calloc(count, sizeof(bool));
     f->mark = tcc__calloc(count, sizeof(int));
     f->unit_mark = tcc__calloc(count, sizeof(int));
+    f->later_mark = tcc__calloc(count, sizeof(int));
     f->member = tcc__calloc(count, sizeof(int));
     f->draft_nodes = tcc__malloc(sizeof(tcc_node *) * count);
     f->draft_stored = tcc__malloc(sizeof(bool) * count);
     bool again = false;
     for (int i = 0; i < g->nodes.count; i++) again |= (g->nodes.data[i]->marks & TCC_MARK_REMAT) != 0;
     if (again && !(f->backward = tcc_backward_nodes(g))) return false;
-    return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->unit_mark && f->member &&
-           f->draft_nodes && f->draft_stored && list_users(f) &&
+    return f->home && f->inlined && f->output && f->sum_of_products && f->mark && f->unit_mark && f->later_mark &&
+           f->member && f->draft_nodes && f->draft_stored && list_users(f) &&
            tcc_draft_scratch_create(g, cx->options, &f->scratch) == TCC_OK && make_units(f);
 }
 
@@ -251,8 +252,10 @@ void tcc_fuser_destroy(tcc_fuser *f) {
     tcc_vec_free(&f->heap);
     tcc_vec_free(&f->nodes);
     tcc_vec_free(&f->others);
+    tcc_vec_free(&f->later);
     tcc_draft_scratch_free(&f->scratch);
-    void *const arrays[] = {f->home,      f->inlined, f->output,      f->first_user,   f->users,           f->mark,
-                            f->unit_mark, f->member,  f->draft_nodes, f->draft_stored, f->sum_of_products, f->backward};
+    void *const arrays[] = {f->home,         f->inlined,         f->output,     f->first_user, f->users,
+                            f->mark,         f->unit_mark,       f->later_mark, f->member,     f->draft_nodes,
+                            f->draft_stored, f->sum_of_products, f->backward};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }

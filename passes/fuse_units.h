@@ -38,10 +38,10 @@ typedef struct tcc_fuser {
     tcc_vec(tcc_fuse_unit) units;
     tcc_vec(tcc_fuse_candidate) heap; /* of merges */
     tcc_draft_scratch scratch;
-    int *mark, stamp;           /* by node */
-    int *member, member_stamp;  /* by unit: those of the draft at hand */
-    int *unit_mark, unit_stamp; /* by unit */
-    tcc_fuse_ids nodes, others; /* buffers */
+    int *mark, stamp;                        /* by node */
+    int *member, member_stamp;               /* by unit: those of the draft at hand */
+    int *unit_mark, *later_mark, unit_stamp; /* by unit */
+    tcc_fuse_ids nodes, others, later;       /* buffers */
     tcc_node **draft_nodes;
     bool *draft_stored;
     bool out_of_memory;
