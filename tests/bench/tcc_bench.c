@@ -80,14 +80,24 @@ static tcc_status train_tiny(tcc_context *cx, const tcc_model_options *options) 
 
 /* -- Measuring -- */
 
+static bool find_mode(const char *name, tcc_mode *mode) {
+    static const char *const names[] = {
+        [TCC_MODE_DEFAULT] = "default", [TCC_MODE_EAGER] = "eager", [TCC_MODE_REDUCE_OVERHEAD] = "reduce-overhead"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(names[i], name)) {
+            *mode = (tcc_mode)i;
+            return true;
+        }
+    return false;
+}
+
 static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool explain) {
     tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = c->optimizer};
     const char *mode = getenv("TCC_BENCH_MODE"), *precision = getenv("TCC_BENCH_PRECISION");
     options.device = getenv("TCC_BENCH_DEVICE");
     options.allow_tf32 = true; /* on a GPU, as peer.py allows it */
     int window = options.device && strcmp(options.device, "cpu") ? WINDOW : 1;
-    if (mode && !strcmp(mode, "eager")) options.mode = TCC_MODE_EAGER;
-    if (mode && !strcmp(mode, "reduce-overhead")) options.mode = TCC_MODE_REDUCE_OVERHEAD;
+    if (mode) find_mode(mode, &options.mode);
     if (precision && !strcmp(precision, "bf16")) options.mixed_precision = TCC_MIXED_BF16;
     if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
     tcc_model *m;
@@ -151,6 +161,11 @@ int main(int argc, char **argv) {
         fputs("usage: tcc-bench MODEL [STEPS [--explain]], MODEL one of", stderr);
         for (int i = 0; i < n_bench_models; i++) fprintf(stderr, " %s", bench_models[i].name);
         fputc('\n', stderr);
+        return 2;
+    }
+    const char *mode = getenv("TCC_BENCH_MODE");
+    if (mode && !find_mode(mode, &(tcc_mode){0})) {
+        fprintf(stderr, "tcc-bench: there is no mode %s\n", mode);
         return 2;
     }
     tcc_context *cx;
