@@ -34,7 +34,7 @@ def arguments():
     root = os.path.dirname(os.path.dirname(HERE))
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--tcc-bench", default=os.path.join(root, "build", "bin", "tcc-bench"), help="our program")
-    p.add_argument("--python", help="an interpreter that has torch: its modes are measured too (on a CPU the first two)")
+    p.add_argument("--python", help="an interpreter that has torch: its modes too (on a CPU the first two)")
     p.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     p.add_argument("--models", default="char_gpt,mnist_cnn,resnet18_cifar", help="names out of EPOCHS")
     p.add_argument("--modes", default=",".join(MODES))
