@@ -2,7 +2,7 @@
  * The composition root: from a model's function to a program. Traces, runs the passes, generates code. The folder run
  * has what happens with programs then. */
 #include "compile.h"
-
+#include "compile_tune.h"
 #include "codegen/build.h"
 #include "ir/support/clock.h"
 #include "runtime/cpus.h"
@@ -50,6 +50,8 @@ tcc_status tcc__model_selector(tcc_model *m) {
     m->making->target[false].takes_norm = NULL;
     m->making->target[false].sums_operands = NULL;
     if (m->options.mode == TCC_MODE_EAGER) m->making->target[true].takes_norm = NULL;
+    for (int train = 0; m->making->tuning && train < 2; train++)
+        m->making->target[train].choose = tcc__tune_choose, m->making->target[train].choose_user = m;
     return TCC_OK;
 }
 
@@ -98,7 +100,9 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     int *groups = TCC_ARENA_ARRAY(&c->arena, int, made->graph->inputs.count + 1);
     if (!groups) return tcc_enomem(&m->cx->diag);
     tcc_pass_options options = tcc__model_pass_options(m, c->train, made->graph, groups);
+    const tcc_codegen_options codegen = codegen_options(m);
     tcc_remat_spec remat;
+    TCC_TRY(tcc__model_tune(m, &options, &codegen, made->graph));
     if (options.remat) {
         remat = *options.remat;
         remat.report = &made->remat;

@@ -30,6 +30,7 @@ typedef struct tcc_making {
     char *verified;            /* what the last verification saw, as text; NULL: there was none */
     tcc_selector *selector;    /* what codegen answers the passes; NULL before the first program */
     tcc_pass_target target[2]; /* the same as the passes of an evaluation (0) and of training (1) ask it */
+    struct tcc_tuning *tuning; /* what was found by measurements; NULL: the mode measures nothing */
 } tcc_making;
 
 /* TCC_EUNSUPPORTED for a model of a plan, which has no function. */
@@ -52,4 +53,13 @@ const tcc_remat_spec *tcc__model_remat(tcc_model *m, bool train);
 /* Generates code for a planned graph; `dump_dir` may be NULL. */
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out);
 
+/* In compile_tune.c. Where the mode is TCC_MODE_MAX_AUTOTUNE: makes m->making->tuning; */
+tcc_status tcc__model_tune_begin(tcc_model *m);
+/* finds what runs the groups of a traced program best, within the budget, `passes` and `codegen` as for the program; */
+tcc_status tcc__model_tune(tcc_model *m, const tcc_pass_options *passes, const tcc_codegen_options *codegen,
+                           const tcc_graph *traced);
+/* and frees what was found. */
+void tcc__model_tune_end(tcc_model *m);
+/* In compile_tune_report.c. The candidates of each group, their times and the winner. */
+void tcc__tune_print(const tcc_model *m, tcc_strbuf *b);
 #endif

@@ -17,6 +17,12 @@ static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
                          "optimizer: betas must be in [0, 1) and momentum 0 or more");
     if (p->nesterov && p->momentum == 0)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
+    if (!(o->autotune_budget_s >= 0))
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "autotune_budget_s %g must be above 0, or 0 for a minute",
+                         o->autotune_budget_s);
+    if ((o->lock || o->locked) && o->mode != TCC_MODE_MAX_AUTOTUNE)
+        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "lock and locked are of the mode TCC_MODE_MAX_AUTOTUNE: no other makes choices");
     if (o->chunk_rows < 0)
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "chunk_rows %lld must be at least 1, or 0 for what pays",
                          (long long)o->chunk_rows);
@@ -72,6 +78,7 @@ static void forget(tcc_compiled *c) {
 
 static void destroy(tcc_model *m) {
     tcc_selector_destroy(m->making->selector);
+    tcc__model_tune_end(m);
     tcc__free(m->making->dump_dir);
     tcc__free(m->making->verified);
     tcc__free(m->making);
@@ -122,6 +129,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     if (status == TCC_OK) status = tcc__model_read_budget(m);
     if (status == TCC_OK && options.dump_dir && !(m->making->dump_dir = tcc__strdup(options.dump_dir)))
         status = tcc_enomem(&cx->diag);
+    if (status == TCC_OK) status = tcc__model_tune_begin(m);
     if (status == TCC_OK) status = open_device(m);
     if (status == TCC_OK) status = tcc__model_check_replay(m);
     if (status != TCC_OK) {

@@ -119,11 +119,21 @@ static tcc_status report_verify(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
     return TCC_OK;
 }
 
+static tcc_status report_tune(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
+    (void)c;
+    if (m->making->tuning) tcc__tune_print(m, b);
+    return TCC_OK;
+}
+
 tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out) {
     static const struct {
         const char *name;
         tcc_status (*print)(tcc_model *m, tcc_compiled *c, tcc_strbuf *b);
-    } reports[] = {{"tir", report_tir}, {"llvm", report_llvm}, {"asm", report_asm}, {"verify", report_verify}};
+    } reports[] = {{"tir", report_tir},
+                   {"llvm", report_llvm},
+                   {"asm", report_asm},
+                   {"verify", report_verify},
+                   {"tune", report_tune}};
     for (size_t i = 0; i < sizeof reports / sizeof reports[0]; i++)
         if (!strcmp(reports[i].name, what)) return reports[i].print(m, c, out);
     return TCC_ENOTFOUND;

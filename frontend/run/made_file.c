@@ -53,7 +53,7 @@ static void io_options(tcc_stream *s, tcc_model_options *o) {
     int64_t seed = (int64_t)o->seed;
     tcc_io_i64(s, &seed);
     o->seed = (uint64_t)seed;
-    IO_ENUM(s, o->mode, TCC_MODE_REDUCE_OVERHEAD + 1);
+    IO_ENUM(s, o->mode, TCC_MODE_MAX_AUTOTUNE + 1);
     IO_ENUM(s, o->mixed_precision, TCC_MIXED_FP16 + 1);
     tcc_io_bool(s, &o->keep_gradients);
     tcc_io_bool(s, &o->require_graphs);

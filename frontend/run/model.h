@@ -89,6 +89,7 @@ struct tcc_model {
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr;
     bool profile;
+    int64_t measured; /* candidates that were timed to make its programs */
 };
 
 /* -- In programs.c -- */

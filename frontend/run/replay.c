@@ -2,14 +2,17 @@
  * Replaying: which programs of a model run as graphs of the device, and what is said of it. */
 #include "frontend/run/model.h"
 
-static bool replays(const tcc_model *m) { return m->options.mode == TCC_MODE_REDUCE_OVERHEAD; }
+static bool replays(const tcc_model *m) {
+    return m->options.mode == TCC_MODE_REDUCE_OVERHEAD || m->options.mode == TCC_MODE_MAX_AUTOTUNE;
+}
 
 tcc_status tcc__model_check_replay(tcc_model *m) {
     tcc_diag *diag = &m->cx->diag;
     if (!m->options.require_graphs) return TCC_OK;
     if (!replays(m))
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
-                         "require_graphs: steps are replayed as graphs with mode TCC_MODE_REDUCE_OVERHEAD alone");
+                         "require_graphs: steps are replayed as graphs with TCC_MODE_REDUCE_OVERHEAD and "
+                         "TCC_MODE_MAX_AUTOTUNE alone");
     if (!m->device || m->device->ops->set_replay) return TCC_OK;
     return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
                      "require_graphs: there are no graphs on device '%s'; a step there is a list of resolved calls in "

@@ -20,7 +20,8 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
                               .compile_seconds = c->total_seconds,
                               .arena_bytes = p->arena_bytes,
                               .kernels = p->n_kernels,
-                              .steps = p->n_steps};
+                              .steps = p->n_steps,
+                              .measured = m->measured};
     for (int i = 0; i < p->n_bindings; i++) {
         int64_t bytes = tcc_type_bytes(&p->bindings[i].type);
         if (p->bindings[i].role == TCC_ROLE_PARAM) out->param_bytes += bytes;
@@ -71,7 +72,7 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
         [TCC_TEXT_PASSES] = "passes", [TCC_TEXT_MEMORY] = "memory", [TCC_TEXT_REMAT] = "remat"};
     tcc_compiled *c = m->last;
     const bool ptx = !strcmp(what, "ptx") || (!strcmp(what, "asm") && c && c->program->target == TCC_TARGET_CUDA);
-    if (strcmp(what, "verify")) TCC_TRY(need_program(m, &c));
+    if (strcmp(what, "verify") && strcmp(what, "tune")) TCC_TRY(need_program(m, &c));
     if (ptx) return report_ptx(m, c, b);
     if (!strcmp(what, "kernels")) return report_kernels(m, c, b);
     if (!strcmp(what, "graphs")) return tcc__report_replay(m, c, b);
@@ -80,7 +81,7 @@ static tcc_status report(tcc_model *m, const char *what, tcc_strbuf *b) {
     const tcc_status status = m->maker ? m->maker->report(m, c, what, b) : TCC_ENOTFOUND;
     if (status != TCC_ENOTFOUND) return status;
     return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "no report \"%s\"; there are %s", what,
-                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs"
+                     m->maker ? "tir, passes, memory, remat, kernels, llvm, asm, ptx, verify, graphs, tune"
                               : "passes, memory, remat, kernels, ptx, graphs of a plan's program");
 }
 

@@ -13,6 +13,7 @@
     TCC_TOPIC(COMPILE, "compile", "signatures that missed and why; a line per compiled program") \
     TCC_TOPIC(PASSES, "passes", "passes as they run, with times and node counts")                \
     TCC_TOPIC(FUSION, "fusion", "each fusion decision with its reason")                          \
+    TCC_TOPIC(TUNE, "tune", "measurements: how far they are")                                    \
     TCC_TOPIC(CODEGEN, "codegen", "kernels: schedule, shape, size of code")                      \
     TCC_TOPIC(MEMORY, "memory", "the memory plan")                                               \
     TCC_TOPIC(DEVICE, "device", "which device was taken, and why")                               \

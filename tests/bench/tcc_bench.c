@@ -81,8 +81,10 @@ static tcc_status train_tiny(tcc_context *cx, const tcc_model_options *options) 
 /* -- Measuring -- */
 
 static bool find_mode(const char *name, tcc_mode *mode) {
-    static const char *const names[] = {
-        [TCC_MODE_DEFAULT] = "default", [TCC_MODE_EAGER] = "eager", [TCC_MODE_REDUCE_OVERHEAD] = "reduce-overhead"};
+    static const char *const names[] = {[TCC_MODE_DEFAULT] = "default",
+                                        [TCC_MODE_EAGER] = "eager",
+                                        [TCC_MODE_REDUCE_OVERHEAD] = "reduce-overhead",
+                                        [TCC_MODE_MAX_AUTOTUNE] = "max-autotune"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], name)) {
             *mode = (tcc_mode)i;
@@ -141,6 +143,10 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     }
     char *text;
     if (explain && status == TCC_OK && (status = tcc_model_report(m, "kernels", &text)) == TCC_OK) {
+        fputs(text, stdout);
+        tcc_string_free(text);
+    }
+    if (explain && status == TCC_OK && (status = tcc_model_report(m, "tune", &text)) == TCC_OK) {
         fputs(text, stdout);
         tcc_string_free(text);
     }

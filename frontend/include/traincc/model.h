@@ -39,6 +39,7 @@ typedef enum tcc_mode {
     TCC_MODE_DEFAULT,         /* fused, heuristic choices */
     TCC_MODE_EAGER,           /* each op is a kernel of its own: for comparison and debugging */
     TCC_MODE_REDUCE_OVERHEAD, /* the kernels of the default; on a GPU a step replays as one CUDA graph */
+    TCC_MODE_MAX_AUTOTUNE,    /* the same, with the kernels that measure fastest on this device */
 } tcc_mode;
 
 /* In which type the products, convolutions and attention of a model compute, and what they store. Parameters, their
@@ -117,6 +118,12 @@ typedef struct tcc_model_options {
      * what prevents that is an error, TCC_EUNSUPPORTED. Else what cannot be captured is launched, and all is where a
      * replay measures slower. */
     bool require_graphs;
+    /* Of TCC_MODE_MAX_AUTOTUNE. */
+    double autotune_budget_s; /* the most seconds for measuring, of all programs of the model; 0: 60. What has not been
+                                 measured when they are over runs as by default */
+    const char *lock;         /* a file to write every choice to, as text; or NULL */
+    const char *locked;       /* such a file: what it says is used, and nothing is measured; or NULL. Where it does not
+                                 fit the model or this machine, compiling fails with TCC_EINVAL */
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */
@@ -197,6 +204,7 @@ typedef struct tcc_program_info {
     int launches, captured_launches, graphs; /* of a run; graphs: that it replays, 0: it is launched */
     bool graphs_decided;
     double replay_ms, launch_ms; /* time of a run, measured; 0: it was not */
+    int64_t measured;            /* TCC_MODE_MAX_AUTOTUNE: candidates that were timed so far, for all programs */
 } tcc_program_info;
 TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
 
@@ -206,7 +214,8 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
  * computed again and what that saves, else empty; "tir": the graph as compiled; "llvm", "asm", "ptx": the kernels as
  * LLVM IR, as assembly, and as PTX where they are for a GPU; "verify": what the last verification has compared;
  * "graphs": with TCC_MODE_REDUCE_OVERHEAD on a GPU, after the second run, a line on what was captured, why the rest was
- * not, and the measured times; else empty. */
+ * not, and the measured times; else empty; "tune": with TCC_MODE_MAX_AUTOTUNE the candidates of each kind of group, their
+ * times and the winner; else empty. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);

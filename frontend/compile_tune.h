@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ * What the parts of tuning share: groups, their candidates, and what was found. Private to compile_tune*.c. */
+#ifndef TCC_FRONTEND_COMPILE_TUNE_H
+#define TCC_FRONTEND_COMPILE_TUNE_H
+
+#include "compile.h"
+
+/* Where a choice is from. */
+typedef enum tcc_tuned_from {
+    TCC_TUNED_NOT,      /* nobody has asked yet, or the budget was spent */
+    TCC_TUNED_MEASURED, /* now */
+    TCC_TUNED_STORED,   /* before: it was in the cache */
+    TCC_TUNED_LOCKED,   /* in the file that is held */
+} tcc_tuned_from;
+
+/* A way to run a kind of group, and what came of it. */
+typedef struct tcc_tuned_candidate {
+    const char *text;                  /* "\"reduce\" {lanes=16, parts=4}" */
+    const char *schedule;              /* "reduce" */
+    int64_t predicted_ns, measured_ns; /* measured: 0: it was not timed */
+    const char *dropped;               /* why it cannot win; NULL: it could */
+} tcc_tuned_candidate;
+
+/* A kind of group: all groups with one signature are tuned once. */
+typedef struct tcc_tuned {
+    uint64_t key; /* of the signature */
+    const char *what;
+    int groups;      /* of that kind in the step that was tuned last */
+    double share_ns; /* of that step, by the first measurements */
+    tcc_tuned_from from;
+    const tcc_implementation *plain;         /* what the default takes: the lock file has it where nothing was found */
+    bool cut;                                /* at its hero */
+    const tcc_implementation *choice;        /* name and parameters; NULL: it is cut, or nothing was found */
+    tcc_vec(tcc_tuned_candidate) candidates; /* the default first */
+    int winner;
+} tcc_tuned;
+
+struct tcc_tuning {
+    tcc_arena arena;
+    tcc_vec(tcc_tuned) entries; /* sorted by nothing: in the order of the steps */
+    double spent_s;             /* of the budget, by all programs */
+    char *lock, *locked;        /* copies of the options; NULL: none */
+    /* For tests; NULL: the device's own time. Gives what a run of that candidate took, measured in `ns`; below 0: it
+     * does not compile. */
+    int64_t (*judge)(void *user, const char *candidate, int64_t ns);
+    void *judge_user;
+};
+
+/* -- In compile_tune_table.c -- */
+
+tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *key);
+/* NULL: there is no such entry. */
+tcc_tuned *tcc__tune_find(const tcc_model *m, uint64_t key);
+/* The name and parameters of x, for an entry; NULL when memory is short (reported). */
+const tcc_implementation *tcc__tune_keep(tcc_model *m, const tcc_implementation *x);
+/* The answer to pass_target.choose. */
+tcc_status tcc__tune_choose(void *model, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
+                            tcc_candidate *out);
+/* Reads the file that is held, into entries. */
+tcc_status tcc__tune_read_lock(tcc_model *m);
+/* Writes all choices. */
+tcc_status tcc__tune_write_lock(tcc_model *m);
+
+/* -- In compile_tune_run.c: candidates of one group, run by themselves -- */
+
+typedef struct tcc_contender {
+    const tcc_implementation *given; /* what the choice prescribes; NULL: the group is cut at its hero */
+    tcc_tuned_candidate about;
+    const tcc_implementation *whole; /* what runs it; NULL: it is cut */
+    tcc_graph *graph;                /* planned */
+    tcc_program *program;
+    tcc_exec *exec;
+    tcc_vec(int64_t) samples; /* ns */
+    int64_t least_ns;
+    bool out; /* not in the race any more */
+} tcc_contender;
+
+typedef tcc_vec(tcc_contender) tcc_contenders;
+
+/* One kind of group on trial: its memory, and what its default computes. */
+typedef struct tcc_track {
+    tcc_model *m;
+    const tcc_codegen_options *codegen;
+    const tcc_graph *g; /* the step, planned */
+    const tcc_group *group;
+    double until; /* tcc_clock_seconds: no run begins later */
+    int n_inputs, n_bindings, sets, turn;
+    tcc_node **loads;
+    const tcc_type **types;   /* by binding */
+    bool *warm;               /* by input: it is in the cache when the step comes to the group */
+    void **memory;            /* [set][binding] */
+    void **expected, **noise; /* by output: what the default computes, and from inputs that are slightly disturbed */
+} tcc_track;
+
+/* Memory for the group and values for what it reads. `step_bytes` is what the step touches. */
+tcc_status tcc__track_begin(tcc_model *m, const tcc_codegen_options *codegen, const tcc_graph *g,
+                            const tcc_group *group, int64_t step_bytes, tcc_track *out);
+void tcc__track_end(tcc_track *t);
+/* Makes the programs of contenders [from, count), in parallel. One that cannot be made is out. */
+tcc_status tcc__track_compile(tcc_track *t, tcc_contenders *all, int from);
+/* Loads contenders [from, count) and runs each once, to see that it computes what the first one computes. One that
+ * does not, or fails, is out. Errors: those of the first one, and of a device that is lost. */
+tcc_status tcc__track_check(tcc_track *t, tcc_contenders *all, int from);
+/* Times those that are in, in turns: until each has `samples`, or is clearly slower than the fastest. */
+tcc_status tcc__track_race(tcc_track *t, tcc_contenders *all, int samples);
+/* The lower quartile of what was measured; 0: too little was. */
+int64_t tcc__contender_ns(const tcc_contender *c);
+void tcc__contender_clear(tcc_contender *c);
+
+#endif

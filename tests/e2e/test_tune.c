@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT
+ * Tuning with a clock that says what the test wants: what is measured, what wins, what is kept, and what is refused. */
+#include "frontend/compile_tune.h"
+#include "harness/check.h"
+#include "traincc/traincc.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { ROWS = 128, WIDTH = 96, CLASSES = 10, STEPS = 4 };
+
+static void net(tcc_trace *t, void *user) {
+    const int layers = *(const int *)user;
+    tcc_tensor h = tcc_input(t, "x");
+    for (int i = 0; i < layers; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "fc%d", i);
+        h = tcc_relu(tcc_linear(h, name, WIDTH));
+    }
+    tcc_loss(t, tcc_cross_entropy(tcc_linear(h, "out", CLASSES), tcc_input(t, "y")));
+}
+
+static float x[ROWS * WIDTH];
+static int32_t y[ROWS];
+static const tcc_array batch[] = {{"x", TCC_F32, 2, {ROWS, WIDTH}, x}, {"y", TCC_I32, 1, {ROWS}, y}};
+static int layers = 3;
+
+typedef struct fixture {
+    tcc_context *cx;
+    tcc_model *m;
+} fixture;
+
+static int begin(void **state) {
+    fixture *f = calloc(1, sizeof *f);
+    for (int i = 0; i < ROWS * WIDTH; i++) x[i] = (float)(i % 41 - 20) / 16;
+    for (int i = 0; i < ROWS; i++) y[i] = i % CLASSES;
+    *state = f;
+    return tcc_context_create(&f->cx) == TCC_OK ? 0 : -1;
+}
+
+static int end(void **state) {
+    fixture *f = *state;
+    tcc_model_destroy(f->m);
+    tcc_context_destroy(f->cx);
+    free(f);
+    return 0;
+}
+
+static void must(fixture *f, tcc_status status) {
+    if (status != TCC_OK) fail_msg("%s", tcc_context_error(f->cx));
+}
+
+/* A new model in place of the last one; `judge` NULL: the clock on the wall. */
+static void create(fixture *f, tcc_model_options options,
+                   int64_t (*judge)(void *user, const char *candidate, int64_t ns)) {
+    tcc_model_destroy(f->m);
+    f->m = NULL;
+    options.size = sizeof options;
+    options.seed = 1;
+    must(f, tcc_model_create(f->cx, net, &layers, &options, &f->m));
+    if (judge) f->m->making->tuning->judge = judge;
+}
+
+static double train(fixture *f) {
+    for (int i = 0; i < STEPS; i++) must(f, tcc_model_train(f->m, batch, 2));
+    return tcc_model_loss(f->m);
+}
+
+static char *report(fixture *f, const char *what) {
+    char *text;
+    must(f, tcc_model_report(f->m, what, &text));
+    return text;
+}
+
+static int64_t measured(fixture *f) {
+    tcc_program_info info;
+    must(f, tcc_model_info(f->m, &info));
+    return info.measured;
+}
+
+static const tcc_model_options tuned = {.mode = TCC_MODE_MAX_AUTOTUNE};
+
+/* -- Clocks -- */
+
+static int64_t all_alike(void *user, const char *candidate, int64_t ns) {
+    (void)user, (void)candidate, (void)ns;
+    return 1000000;
+}
+
+/* Contractions are fast by single tiles, and faster in single panels of them. */
+static int64_t single_tiles(void *user, const char *candidate, int64_t ns) {
+    (void)user, (void)ns;
+    if (strncmp(candidate, "\"contract.tiles\"", 16) != 0) return 1000000;
+    return 1000000 - (strstr(candidate, " tiles=1,") ? 300000 : 0) -
+           (strstr(candidate, " tiles=1, panels=1,") ? 200000 : 0);
+}
+
+/* The same, and what is fastest does not compile. */
+static int64_t broken(void *user, const char *candidate, int64_t ns) {
+    const int64_t result = single_tiles(user, candidate, ns);
+    return result == 500000 ? -1 : result;
+}
+
+/* -- Tests -- */
+
+static void equal_times_leave_the_default(void **state) {
+    fixture *f = *state;
+    create(f, (tcc_model_options){0}, NULL);
+    const double loss = train(f);
+    char *before = report(f, "tir");
+    create(f, tuned, all_alike);
+    assert_true(train(f) == loss);
+    assert_true(measured(f) > 20);
+    char *after = report(f, "tir");
+    assert_string_equal(before, after);
+    tcc_string_free(before);
+    tcc_string_free(after);
+}
+
+static void the_fastest_wins(void **state) {
+    fixture *f = *state;
+    create(f, (tcc_model_options){0}, NULL);
+    const double loss = train(f);
+    create(f, tuned, single_tiles);
+    assert_true(fabs(train(f) - loss) < 1e-4);
+    char *text = report(f, "tir"), *explained = report(f, "tune");
+    for (const char *at = text; (at = strstr(at, "by \"contract.tiles\"")); at++) {
+        const char *tiles = strstr(at, " tiles=");
+        if (strncmp(tiles, " tiles=1, panels=1,", 19) != 0) fail_msg("%s", at);
+    }
+    if (!strstr(explained, "* ") || !strstr(explained, "rank correlation")) fail_msg("%s", explained);
+    /* The layers are alike: a kind stands there once. */
+    const char *kind = strstr(explained, "f32[128,96], 2 in the step");
+    if (!kind) fail_msg("%s", explained);
+    tcc_string_free(text);
+    tcc_string_free(explained);
+}
+
+static void what_does_not_compile_is_dropped(void **state) {
+    fixture *f = *state;
+    create(f, tuned, broken);
+    train(f);
+    char *explained = report(f, "tune"), *text = report(f, "tir");
+    if (!strstr(explained, "does not compile")) fail_msg("%s", explained);
+    assert_non_null(strstr(text, " tiles=1,"));
+    assert_null(strstr(text, " tiles=1, panels=1,"));
+    tcc_string_free(explained);
+    tcc_string_free(text);
+}
+
+static void without_time_nothing_is_measured(void **state) {
+    fixture *f = *state;
+    create(f, (tcc_model_options){0}, NULL);
+    train(f);
+    char *before = report(f, "tir");
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .autotune_budget_s = 1e-9}, NULL);
+    train(f);
+    assert_int_equal(measured(f), 0);
+    char *after = report(f, "tir");
+    assert_string_equal(before, after);
+    tcc_string_free(before);
+    tcc_string_free(after);
+}
+
+/* Runs with what was written, and measures nothing; a smaller memory changes no bit. `budget_s`: of tuning. */
+static void check_lock(fixture *f, double budget_s) {
+    char path[] = "/tmp/traincc-lock-XXXXXX";
+    close(mkstemp(path));
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .lock = path, .autotune_budget_s = budget_s},
+           single_tiles);
+    const double loss = train(f);
+    char *before = report(f, "tir");
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .locked = path}, NULL);
+    assert_true(train(f) == loss);
+    assert_int_equal(measured(f), 0);
+    char *after = report(f, "tir");
+    assert_string_equal(before, after);
+    tcc_string_free(before);
+    tcc_string_free(after);
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .locked = path, .memory_budget = "min"}, NULL);
+    assert_true(train(f) == loss);
+    unlink(path);
+}
+
+static void a_lock_is_held(void **state) {
+    check_lock(*state, 0);
+    check_lock(*state, 1e-9); /* what was not measured stands there too */
+}
+
+static void check_refusal(fixture *f, const char *path, const char *text, tcc_status status, const char *error) {
+    FILE *file = fopen(path, "w");
+    fputs(text, file);
+    fclose(file);
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .locked = path}, NULL);
+    assert_int_equal(tcc_model_train(f->m, batch, 2), status);
+    if (!strstr(tcc_context_error(f->cx), error)) fail_msg("%s", tcc_context_error(f->cx));
+}
+
+static char *read_text(const char *path) {
+    char *text = calloc(1, 1 << 16);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void a_lock_that_does_not_fit_is_refused(void **state) {
+    fixture *f = *state;
+    char path[] = "/tmp/traincc-lock-XXXXXX";
+    close(mkstemp(path));
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .lock = path}, all_alike);
+    train(f);
+    char *text = read_text(path), *changed = strdup(text);
+    char *target = strstr(changed, "target cpu ");
+    target[7] = 'k';
+    check_refusal(f, path, changed, TCC_EINVAL, ":2: error: these choices are for kpu ");
+    strcpy(changed, text);
+    char *rows = strstr(changed, "{rows=");
+    rows[6] = '0', rows[7] = rows[7] == ',' ? ',' : '0';
+    check_refusal(f, path, changed, TCC_EINVAL, "cannot have rows=");
+    strcpy(changed, text);
+    *strstr(strstr(changed, "by \""), "\"") = '<';
+    check_refusal(f, path, changed, TCC_EFORMAT, "expected by \"NAME\" {NAME=NUMBER, ...}, or cut");
+    strcpy(changed, text);
+    *strstr(strstr(changed, "\ngroup "), "\n  by") = 0;
+    check_refusal(f, path, changed, TCC_EFORMAT, "expected what runs the group");
+    check_refusal(f, path, "traincc-lock 2\n", TCC_EFORMAT, "expected traincc-lock 1");
+    layers = 2; /* each of its kinds is there, but for none */
+    check_refusal(f, path, text, TCC_OK, "");
+    layers = 3;
+    *strstr(strstr(strcpy(changed, text), "\ngroup ") + 1, "\ngroup") = 0;
+    check_refusal(f, path, changed, TCC_EINVAL, " has no choice for group ");
+    unlink(path);
+    free(text), free(changed);
+}
+
+static void options_are_checked(void **state) {
+    fixture *f = *state;
+    tcc_model_options options = {.size = sizeof options, .lock = "lock"};
+    assert_int_equal(tcc_model_create(f->cx, net, &layers, &options, &f->m), TCC_EINVAL);
+    options = (tcc_model_options){.size = sizeof options, .mode = TCC_MODE_MAX_AUTOTUNE, .autotune_budget_s = -1};
+    assert_int_equal(tcc_model_create(f->cx, net, &layers, &options, &f->m), TCC_EINVAL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(equal_times_leave_the_default),
+        TEST(the_fastest_wins),
+        TEST(what_does_not_compile_is_dropped),
+        TEST(without_time_nothing_is_measured),
+        TEST(a_lock_is_held),
+        TEST(a_lock_that_does_not_fit_is_refused),
+        TEST(options_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
