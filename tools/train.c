@@ -23,6 +23,8 @@ static const char usage[] =
     "  --explain            print a table of kernels after the run: layers, bytes, flops, time\n"
     "  --profile FILE       write a Chrome trace of the steps\n"
     "  --dump-ir DIR        write the graph around every pass, the kernels and the memory plan\n"
+    "  --lock FILE          with training.compile_mode max-autotune: write every choice to FILE, as text\n"
+    "  --locked FILE        the same: hold to such a file, and measure nothing\n"
     "  --emit tir|llvm|asm|ptx  print the compiled graph or its kernels to standard output and stop\n"
     "  --arch sm_NN         with --emit or --dry-run: compile for such a GPU, which need not be there\n"
     "  --save-plan FILE     write all compiled programs, from which --plan trains without compiling\n"
@@ -197,6 +199,8 @@ typedef enum option_id {
     PROFILE,
     DUMP_IR,
     EMIT,
+    LOCK,
+    LOCKED,
     ARCH,
     SAVE_PLAN,
     PLAN,
@@ -212,12 +216,26 @@ static const struct {
     option_id id;
     bool has_value;
 } option_table[] = {
-    {"--run-dir", RUN_DIR, true},  {"--resume", RESUME, false},      {"--device", DEVICE, true},
-    {"--dry-run", DRY_RUN, false}, {"--verify", VERIFY, false},      {"--explain", EXPLAIN, false},
-    {"--profile", PROFILE, true},  {"--dump-ir", DUMP_IR, true},     {"--emit", EMIT, true},
-    {"--arch", ARCH, true},        {"--save-plan", SAVE_PLAN, true}, {"--plan", PLAN, true},
-    {"--devices", DEVICES, false}, {"--quiet", QUIET, false},        {"--require-graphs", REQUIRE_GRAPHS, false},
-    {"--version", VERSION, false}, {"--help", HELP, false},          {"-h", HELP, false},
+    {"--run-dir", RUN_DIR, true},
+    {"--resume", RESUME, false},
+    {"--device", DEVICE, true},
+    {"--dry-run", DRY_RUN, false},
+    {"--verify", VERIFY, false},
+    {"--explain", EXPLAIN, false},
+    {"--profile", PROFILE, true},
+    {"--dump-ir", DUMP_IR, true},
+    {"--emit", EMIT, true},
+    {"--arch", ARCH, true},
+    {"--devices", DEVICES, false},
+    {"--quiet", QUIET, false},
+    {"--require-graphs", REQUIRE_GRAPHS, false},
+    {"--lock", LOCK, true},
+    {"--locked", LOCKED, true},
+    {"--save-plan", SAVE_PLAN, true},
+    {"--plan", PLAN, true},
+    {"--version", VERSION, false},
+    {"--help", HELP, false},
+    {"-h", HELP, false},
 };
 enum { OPTION_COUNT = sizeof option_table / sizeof option_table[0] };
 
@@ -276,6 +294,8 @@ int main(int argc, char **argv) {
         case PROFILE: options.profile = value; break;
         case DUMP_IR: options.dump_dir = value; break;
         case EMIT: options.emit = value; break;
+        case LOCK: options.lock = value; break;
+        case LOCKED: options.locked = value; break;
         case ARCH: options.arch = value; break;
         case SAVE_PLAN: options.save_plan = value; break;
         case PLAN: options.plan = value; break;
@@ -302,7 +322,10 @@ int main(int argc, char **argv) {
     options.device = found;
     if (status == EXIT_DONE) status = check_ptx(&options);
     if (status == EXIT_DONE && options.require_graphs && !recipe_replays(&r))
-        status = usage_error("--require-graphs goes with training.compile_mode=reduce-overhead");
+        status = usage_error("--require-graphs goes with training.compile_mode=reduce-overhead or max-autotune");
+    if (status == EXIT_DONE && (options.lock || options.locked) &&
+        (!r.training.compile || strcmp(r.training.compile_mode, "max-autotune") != 0))
+        status = usage_error("--lock and --locked go with training.compile_mode=max-autotune");
     if (status == EXIT_DONE) {
         struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
         sigaction(SIGINT, &action, NULL);

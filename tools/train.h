@@ -20,6 +20,7 @@ typedef struct train_options {
     bool dry_run, explain, verify, quiet, require_graphs;
     const char *dump_dir, *emit, *profile; /* NULL: not asked for */
     const char *plan, *save_plan;          /* files to read programs from, and to write them to; NULL */
+    const char *lock, *locked;             /* the files of choices to write and to hold; NULL: none */
     const char *device;                    /* "cpu", "cuda:0" */
     const char *arch; /* compile for this GPU architecture, and run nothing; NULL: for the device */
 } train_options;

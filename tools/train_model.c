@@ -127,10 +127,10 @@ static tcc_status save_plan(run *s) {
     return status;
 }
 
-/* How the verification gets on: for people, so not where the results go. */
-static void print_verify_progress(void *user, const char *text) {
+/* How what takes long gets on: for people, so not where the results go. */
+static void print_progress(void *user, const char *text) {
     (void)user;
-    fprintf(stderr, "verify: %s\n", text);
+    fprintf(stderr, "%s%s\n", strncmp(text, "tuning: ", 8) ? "verify: " : "", text);
 }
 
 static tcc_status verify(run *s, const tcc_batch *batch) {
@@ -148,6 +148,7 @@ static tcc_status verify(run *s, const tcc_batch *batch) {
 
 static tcc_mode mode_of(const recipe *r) {
     if (!r->training.compile) return TCC_MODE_EAGER;
+    if (!strcmp(r->training.compile_mode, "max-autotune")) return TCC_MODE_MAX_AUTOTUNE;
     return recipe_replays(r) ? TCC_MODE_REDUCE_OVERHEAD : TCC_MODE_DEFAULT;
 }
 
@@ -169,7 +170,10 @@ static tcc_status create(run *s) {
                                             : !strcmp(checkpointing, "segments") ? TCC_CHECKPOINTING_SEGMENTS
                                                                                  : TCC_CHECKPOINTING_AUTO,
                            .memory_budget = r->training.memory_budget,
-                           .progress = s->options->quiet ? NULL : print_verify_progress,
+                           .autotune_budget_s = r->training.autotune_budget_s,
+                           .lock = s->options->lock,
+                           .locked = s->options->locked,
+                           .progress = s->options->quiet ? NULL : print_progress,
                            .mode = mode_of(r),
                            .require_graphs = s->options->require_graphs};
     if (o.mixed_precision == TCC_MIXED_FP16) {

@@ -77,7 +77,9 @@ static const key keys[] = {
     {"training.max_epochs", INTEGER, AT(training.max_epochs), "0", NULL, 0, 1e9},
     {"training.seed", INTEGER, AT(training.seed), "1337", NULL, 0, UNBOUNDED},
     {"training.compile", FLAG, AT(training.compile), "true", NULL, 0, 0},
-    {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default|reduce-overhead", 0, 0},
+    {"training.compile_mode", CHOICE, AT(training.compile_mode), "default", "default|reduce-overhead|max-autotune", 0,
+     0},
+    {"training.autotune_budget_s", NUMBER, AT(training.autotune_budget_s), "60", NULL, 0.001, 1e6},
     {"training.clip_grad_norm", NUMBER, AT(training.clip_grad_norm), "0", NULL, 0, 1e9},
     {"training.mixed_precision", CHOICE, AT(training.mixed_precision), "none", "none|bf16|fp16", 0, 0},
     {"training.mixed_precision_ops", STRING, AT(training.mixed_precision_ops), NULL, NULL, 0, 0},
@@ -190,11 +192,7 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
     double x;
     switch (k->kind) {
     case CHOICE:
-        if (!is_choice(k->choices, text)) {
-            if (!strcmp(k->path, "training.compile_mode") && is_choice("max-autotune", text))
-                return fail(error, at, "%s: %s comes in a later version; this one has: %s", k->path, text, k->choices);
-            return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
-        }
+        if (!is_choice(k->choices, text)) return fail(error, at, "%s: \"%s\" is none of %s", k->path, text, k->choices);
         /* fall through */
     case STRING: return set_string(to, text) || fail(error, at, "out of memory");
     case BUDGET:
@@ -353,9 +351,7 @@ bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_
     return k && set_value(r, k, equals + 1, at, error);
 }
 
-bool recipe_replays(const recipe *r) {
-    return r->training.compile && !strcmp(r->training.compile_mode, "reduce-overhead");
-}
+bool recipe_replays(const recipe *r) { return r->training.compile && strcmp(r->training.compile_mode, "default") != 0; }
 
 bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
     const place at = {r->file, 0};

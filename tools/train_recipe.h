@@ -46,7 +46,7 @@ typedef struct recipe {
     } schedule;
     struct {
         int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, log_every;
-        double clip_grad_norm, loss_scale, loss_scale_growth, loss_scale_backoff;
+        double autotune_budget_s, clip_grad_norm, loss_scale, loss_scale_growth, loss_scale_backoff;
         int64_t loss_scale_interval;
         bool compile, allow_tf32;
         char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget;

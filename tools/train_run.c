@@ -42,7 +42,8 @@ static int print_compiled(run *s) {
            s->recipe->data.path, parameters, s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
     printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n",
            info.compile_seconds, info.steps, info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));
-    const int status = s->options->dry_run || s->options->explain ? print_report(s, "remat", stdout) : EXIT_DONE;
+    int status = s->options->dry_run || s->options->explain ? print_report(s, "remat", stdout) : EXIT_DONE;
+    if (status == EXIT_DONE && s->options->explain) status = print_report(s, "tune", stdout);
     fflush(stdout);
     return status;
 }

@@ -81,7 +81,6 @@ static void keys_of_later_versions(void **state) {
     expect(TRAIN(recipe, "training.batch_accumulate=4"), 2, "gradient accumulation comes in a later version");
     expect(TRAIN(recipe, "training.ema=0.999"), 2, "averaged weights comes in a later version");
     expect(TRAIN(recipe, "training.detect_anomaly=true"), 2, "anomaly detection comes in a later version");
-    expect(TRAIN(recipe, "training.compile_mode=max-autotune"), 2, "max-autotune comes in a later version");
     expect(TRAIN(recipe, "data.pin_memory=false"), 2, "data.pin_memory");
     expect(TRAIN("cache", "stat"), 2, "the cache comes in a later version");
 }

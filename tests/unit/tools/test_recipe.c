@@ -49,7 +49,8 @@ static void reads_modes(void **state) {
     assert_true(recipe_check(&r, error));
     assert_string_equal(r.training.compile_mode, "reduce-overhead");
     recipe_free(&r);
-    check_refused("training:\n  compile_mode: fast\n", "\"fast\" is none of default|reduce-overhead");
+    check_refused("training:\n  compile_mode: fast\n", "\"fast\" is none of default|reduce-overhead|max-autotune");
+    check_refused("training:\n  autotune_budget_s: 0\n", "training.autotune_budget_s");
 }
 
 static void names_line_and_nearest_key(void **state) {
@@ -82,7 +83,6 @@ static void refuses_wrong_values(void **state) {
 static void says_what_comes_later(void **state) {
     (void)state;
     check_refused("training:\n  ema: 0.9\n", "averaged weights comes in a later version");
-    check_refused("training:\n  compile_mode: max-autotune\n", "max-autotune comes in a later version");
 }
 
 static void refuses_malformed_yaml(void **state) {
