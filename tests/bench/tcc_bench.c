@@ -100,6 +100,10 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
     options.allow_tf32 = true; /* on a GPU, as peer.py allows it */
     int window = options.device && strcmp(options.device, "cpu") ? WINDOW : 1;
     if (mode) find_mode(mode, &options.mode);
+    if (options.mode == TCC_MODE_MAX_AUTOTUNE) {
+        options.lock = getenv("TCC_BENCH_LOCK"); /* so that what was found is measured in later runs */
+        options.locked = getenv("TCC_BENCH_LOCKED");
+    }
     if (precision && !strcmp(precision, "bf16")) options.mixed_precision = TCC_MIXED_BF16;
     if (precision && !strcmp(precision, "fp16")) options.mixed_precision = TCC_MIXED_FP16;
     tcc_model *m;
