@@ -10,6 +10,7 @@
 
 struct tcc_llvm_target; /* codegen/emit/llvm.h */
 struct tcc_hardware;    /* codegen/target.h */
+struct tcc_strbuf;      /* ir/support/strbuf.h */
 
 typedef struct tcc_codegen_options {
     const struct tcc_llvm_target *target; /* NULL: `arch`, or the machine we run on */
@@ -33,5 +34,11 @@ typedef struct tcc_codegen_options {
 tcc_status tcc_codegen_check_arch(tcc_diag *diag, const char *arch);
 /* The newest architecture that we make code for and that a GPU of sm_`sm` runs; NULL: none. */
 const char *tcc_codegen_cuda_arch(int sm);
+
+/* All of the target that code depends on, as text: what instructions there are; figures of the hardware; and the
+ * version of LLVM. */
+void tcc_codegen_describe_target(const struct tcc_llvm_target *target, struct tcc_strbuf *out);
+void tcc_codegen_describe_hardware(const struct tcc_llvm_target *target, struct tcc_strbuf *out);
+void tcc_codegen_describe_llvm(struct tcc_strbuf *out);
 
 #endif

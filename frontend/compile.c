@@ -110,7 +110,9 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     }
     tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
     tcc_manager_options manager = {.dump_dir = dump_dir, .verify = m->options.verify_passes};
-    return tcc_pipeline_run(&cx, &manager, &made->graph, &made->passes);
+    TCC_TRY(tcc_pipeline_run(&cx, &manager, &made->graph, &made->passes));
+    made->passed = true;
+    return TCC_OK;
 }
 
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
@@ -138,20 +140,21 @@ static tcc_status dump_steps(tcc_diag *diag, const tcc_program *p, const char *f
     return status;
 }
 
-tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c) {
     const char *dump_dir;
-    if (!(c->made = tcc__calloc(1, sizeof *c->made))) return tcc_enomem(&m->cx->diag);
     TCC_TRY(dump_folder(m, c, &dump_dir));
     const double start = tcc_clock_seconds();
-    TCC_TRY(tcc__model_trace(m, c->train, batch, c->n_inputs, &c->made->graph));
-    const double traced = tcc_clock_seconds();
-    TCC_TRY(tcc__model_selector(m));
     TCC_TRY(run_passes(m, c, dump_dir));
     const double passed = tcc_clock_seconds();
     TCC_TRY(tcc__model_codegen(m, c->made->graph, dump_dir, &c->program));
     if (dump_dir) TCC_TRY(dump_steps(&m->cx->diag, c->program, dump_dir));
-    c->trace_seconds = traced - start;
-    c->passes_seconds = passed - traced;
+    c->passes_seconds = passed - start;
     c->codegen_seconds = tcc_clock_seconds() - passed;
+    return TCC_OK;
+}
+
+tcc_status tcc__made_graph(tcc_model *m, tcc_compiled *c, const tcc_graph **out) {
+    if (!c->made->passed) TCC_TRY(run_passes(m, c, NULL));
+    *out = c->made->graph;
     return TCC_OK;
 }

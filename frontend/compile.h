@@ -13,7 +13,8 @@
 
 /* How a program was made. */
 typedef struct tcc_made {
-    tcc_graph *graph; /* after the last pass */
+    tcc_graph *graph; /* after the last pass, or, of a program from the cache, as it was traced */
+    bool passed;      /* the passes have run */
     tcc_manager_report passes;
     tcc_remat_report remat; /* empty where nothing may be computed again */
 } tcc_made;
@@ -24,10 +25,14 @@ typedef struct tcc_making {
     void *user;
     tcc_amp_spec amp; /* where options.mixed_precision is on */
     tcc_amp_class amp_classes[TCC_OP_COUNT];
-    tcc_remat_spec remat;      /* of options.checkpointing and memory_budget */
-    bool budget_of_device;     /* remat.bytes is what the device has; 0: it was not asked yet */
-    char *dump_dir;            /* copy of options.dump_dir, or NULL */
-    char *verified;            /* what the last verification saw, as text; NULL: there was none */
+    tcc_remat_spec remat;    /* of options.checkpointing and memory_budget */
+    bool budget_of_device;   /* remat.bytes is what the device has; 0: it was not asked yet */
+    char *dump_dir;          /* copy of options.dump_dir, or NULL */
+    char *verified;          /* what the last verification saw, as text; NULL: there was none */
+    struct tcc_cache *cache; /* of programs; NULL: there is none, or it was not asked for yet */
+    bool cache_asked;
+    char *cache_trouble;       /* why there is none, or no more; NULL */
+    bool fresh;                /* nothing is taken from it, nor put there */
     tcc_selector *selector;    /* what codegen answers the passes; NULL before the first program */
     tcc_pass_target target[2]; /* the same as the passes of an evaluation (0) and of training (1) ask it */
     struct tcc_tuning *tuning; /* what was found by measurements; NULL: the mode measures nothing */
@@ -35,8 +40,12 @@ typedef struct tcc_making {
 
 /* TCC_EUNSUPPORTED for a model of a plan, which has no function. */
 tcc_status tcc__model_need_function(tcc_model *m);
-/* Makes c->program: traces, runs the passes, generates code. */
+/* In compile_cache.c. Makes c->program: traces, and takes it from the cache, or builds it. */
 tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+/* Makes c->program from the traced graph: runs the passes, generates code. */
+tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c);
+/* The graph after the last pass; of a program from the cache the passes are run now. */
+tcc_status tcc__made_graph(tcc_model *m, tcc_compiled *c, const tcc_graph **out);
 /* In compile_report.c: texts of how a program was made, and of what it is made. */
 tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which);
 tcc_status tcc__made_report(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);

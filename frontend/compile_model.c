@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * A model of a function: its options and its creation. */
-#include "compile.h"
-
-#include "codegen/options.h"
+#include "compile_cache.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,12 +77,16 @@ static void forget(tcc_compiled *c) {
 static void destroy(tcc_model *m) {
     tcc_selector_destroy(m->making->selector);
     tcc__model_tune_end(m);
+    tcc_cache_close(m->making->cache);
+    tcc__free(m->making->cache_trouble);
     tcc__free(m->making->dump_dir);
     tcc__free(m->making->verified);
     tcc__free(m->making);
 }
 
-static const tcc_maker compiler = {tcc__model_make, tcc__made_write, tcc__made_report, forget, destroy};
+static const char *trouble(const tcc_model *m) { return m->making->cache_trouble; }
+
+static const tcc_maker compiler = {tcc__model_make, tcc__made_write, tcc__made_report, trouble, forget, destroy};
 
 static tcc_status set_arch(tcc_model *m, const char *arch) {
     TCC_TRY(tcc_codegen_check_arch(&m->cx->diag, arch));

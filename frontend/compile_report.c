@@ -58,8 +58,9 @@ tcc_status tcc__made_write(tcc_model *m, tcc_compiled *c, tcc_text which) {
 /* -- Reports of the graph and its kernels -- */
 
 static tcc_status report_tir(tcc_model *m, tcc_compiled *c, tcc_strbuf *b) {
-    (void)m;
-    tcc_graph_print(b, c->made->graph, (tcc_print_options){.locs = true});
+    const tcc_graph *g;
+    TCC_TRY(tcc__made_graph(m, c, &g));
+    tcc_graph_print(b, g, (tcc_print_options){.locs = true});
     return TCC_OK;
 }
 
@@ -94,7 +95,7 @@ static tcc_status take_folder(const char *folder, const char *program, const cha
     return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot read the kernels back from %s", folder);
 }
 
-static tcc_status report_code(tcc_model *m, const tcc_compiled *c, const char *ending, tcc_strbuf *b) {
+static tcc_status report_code(tcc_model *m, tcc_compiled *c, const char *ending, tcc_strbuf *b) {
     tcc_diag *diag = &m->cx->diag;
     const char *parent = getenv("TMPDIR");
     char folder[PATH_MAX];
@@ -102,7 +103,9 @@ static tcc_status report_code(tcc_model *m, const tcc_compiled *c, const char *e
     if (length >= PATH_MAX || !mkdtemp(folder))
         return tcc_error(diag, TCC_EIO, TCC_NOWHERE, "cannot make the folder %s: %s", folder, strerror(errno));
     tcc_program *program = NULL;
-    tcc_status status = tcc__model_codegen(m, c->made->graph, folder, &program);
+    const tcc_graph *g;
+    tcc_status status = tcc__made_graph(m, c, &g);
+    if (status == TCC_OK) status = tcc__model_codegen(m, g, folder, &program);
     tcc_status taken = take_folder(folder, c->program->name, ending, b, diag);
     tcc_program_destroy(program);
     return status == TCC_OK ? taken : status;

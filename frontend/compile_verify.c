@@ -44,6 +44,7 @@ static tcc_status run_twin(tcc_verification *v) {
     options.keep_gradients = true;
     options.dump_dir = options.lock = NULL;
     TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, &v->twin));
+    v->twin->making->fresh = true;          /* its graph is looked at */
     v->twin->options.verify_passes = false; /* what that would find shows here, with a graph to reproduce it */
     TCC_TRY(tcc_model_compile(v->twin, true, v->batch, v->count));
     copy_store(&v->m->store, &v->twin->store);

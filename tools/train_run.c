@@ -42,6 +42,10 @@ static int print_compiled(run *s) {
            s->recipe->data.path, parameters, s->info.samples[TCC_SPLIT_TRAIN], s->total_steps);
     printf("compiled in %.2f s: %d steps of %d kernels, %.1f MFLOP a step, peak memory %.1f MiB\n",
            info.compile_seconds, info.steps, info.kernels, info.flop * 1e-6, (double)info.peak_bytes / (1 << 20));
+    if (info.cache_trouble) printf("no cache: %s\n", info.cache_trouble);
+    if (info.cached_programs)
+        printf("%d of %d programs came from the cache: %.2f s saved\n", info.cached_programs, info.programs,
+               info.saved_seconds);
     int status = s->options->dry_run || s->options->explain ? print_report(s, "remat", stdout) : EXIT_DONE;
     if (status == EXIT_DONE && s->options->explain) status = print_report(s, "tune", stdout);
     fflush(stdout);

@@ -54,6 +54,8 @@ typedef struct tcc_compiled {
     tcc_vec(int) outdates; /* derived states, in the model's moments, whose source it writes and that it does not */
     int outdates_of;       /* how many states there were when these were looked for */
     double trace_seconds, passes_seconds, codegen_seconds, total_seconds;
+    bool from_cache; /* it was compiled before: */
+    double saved_seconds;
 } tcc_compiled;
 
 /* What makes programs. */
@@ -64,6 +66,7 @@ typedef struct tcc_maker {
     tcc_status (*write)(tcc_model *m, tcc_compiled *c, tcc_text which);
     /* Reports that are not kept: TCC_ENOTFOUND without a message for a name that is none. */
     tcc_status (*report)(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);
+    const char *(*trouble)(const tcc_model *m); /* why there is no cache, or no more; NULL */
     /* Frees c->made, and m->making. */
     void (*forget)(tcc_compiled *c);
     void (*destroy)(tcc_model *m);

@@ -22,6 +22,11 @@ tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out) {
                               .kernels = p->n_kernels,
                               .steps = p->n_steps,
                               .measured = m->measured};
+    for (int i = 0; i < m->programs.count; i++) {
+        out->cached_programs += m->programs.data[i]->from_cache;
+        out->saved_seconds += m->programs.data[i]->saved_seconds;
+    }
+    if (m->maker) out->cache_trouble = m->maker->trouble(m);
     for (int i = 0; i < p->n_bindings; i++) {
         int64_t bytes = tcc_type_bytes(&p->bindings[i].type);
         if (p->bindings[i].role == TCC_ROLE_PARAM) out->param_bytes += bytes;

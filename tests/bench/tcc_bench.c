@@ -162,6 +162,7 @@ static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool
 }
 
 int main(int argc, char **argv) {
+    setenv("TCC_CACHE_DISABLE", "1", 0); /* compiling is part of what is measured */
     const bench_model *c = argc > 1 ? bench_model_find(argv[1]) : NULL;
     int steps = argc > 2 ? atoi(argv[2]) : 20;
     const char *batch = getenv("TCC_BENCH_BATCH");

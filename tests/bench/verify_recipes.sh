@@ -11,6 +11,7 @@ recipes=$(cd "$(dirname "$0")/../../tools/recipes" && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
+export TCC_CACHE_DISABLE=1
 
 # A table of numbers with a class that two of them decide.
 awk 'BEGIN {

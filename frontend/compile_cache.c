@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ * A program from the cache, or made and put there. What is stored has all that is asked of a program without its graph;
+ * whoever asks for the graph has the passes run then. An entry that cannot be read is no error: the program is
+ * compiled. */
+#include "compile_cache.h"
+
+#include "frontend/run/made_file.h"
+#include "ir/support/clock.h"
+
+enum { MADE_VERSION = 1 };
+static const tcc_stream_kind made_kind = {"TCCMADE", MADE_VERSION, "compiled program"};
+
+/* Logs of what passes, codegen and libraries do are of programs that are made. */
+static bool is_watched(const tcc_model *m) {
+    static const tcc_topic topics[] = {TCC_LOG_PASSES, TCC_LOG_FUSION, TCC_LOG_CODEGEN, TCC_LOG_MEMORY,
+                                       TCC_LOG_LIBRARY};
+    for (size_t i = 0; i < sizeof topics / sizeof topics[0]; i++)
+        if (tcc_log_on(m->cx, topics[i])) return true;
+    return false;
+}
+
+static void tell(void *user, const char *text) {
+    tcc_making *making = user;
+    tcc__free(making->cache_trouble);
+    making->cache_trouble = tcc__strdup(text);
+}
+
+/* NULL where there is none, and where somebody wants to see programs made. */
+static tcc_cache *cache_of(tcc_model *m) {
+    tcc_making *making = m->making;
+    if (making->fresh || making->dump_dir || m->options.verify_passes || is_watched(m)) return NULL;
+    if (!making->cache_asked) {
+        tcc_diag *diag = &m->cx->diag;
+        const tcc_cache_options options = {.tell = tell, .user = making};
+        making->cache_asked = true;
+        if (tcc_cache_open(diag, &options, &making->cache) != TCC_OK) {
+            if (!making->cache_trouble) tell(making, tcc_diag_words(diag));
+            tcc_diag_clear(diag);
+            making->cache = NULL;
+        }
+    }
+    return making->cache;
+}
+
+static tcc_status decode(tcc_model *m, tcc_compiled *c, const void *bytes, int64_t size_bytes) {
+    tcc_stream s;
+    tcc_diag *diag = &m->cx->diag;
+    TCC_TRY(tcc_stream_read(&s, diag, &made_kind, "cache", bytes, size_bytes, &c->arena));
+    tcc__io_made(&s, c, diag);
+    if (diag->status != TCC_OK) return diag->status;
+    TCC_TRY(tcc_stream_end(&s, diag, &made_kind, "cache"));
+    for (int i = 0; i < TCC_TEXTS; i++)
+        if (!c->text[i]) return TCC_EFORMAT;
+    return TCC_OK;
+}
+
+/* False: the program is not there, and c as it was. */
+static bool find(tcc_model *m, tcc_compiled *c, tcc_cache *cache, const tcc_cache_key *key) {
+    void *bytes;
+    int64_t size_bytes;
+    if (!tcc_cache_get(cache, TCC_CACHE_PROGRAM, key, &bytes, &size_bytes)) return false;
+    const tcc_status status = decode(m, c, bytes, size_bytes);
+    tcc__free(bytes);
+    if (status == TCC_OK) return true;
+    tcc_diag_clear(&m->cx->diag);
+    tcc_program_destroy(c->program);
+    c->program = NULL;
+    memset(c->text, 0, sizeof c->text);
+    return false;
+}
+
+/* What cannot be kept is done without. */
+static void keep(tcc_model *m, tcc_compiled *c, tcc_cache *cache, const tcc_cache_key *key) {
+    tcc_diag *diag = &m->cx->diag;
+    tcc_status status = TCC_OK;
+    void *bytes = NULL;
+    int64_t size_bytes;
+    for (int which = 0; which < TCC_TEXTS && status == TCC_OK; which++) status = tcc__made_write(m, c, (tcc_text)which);
+    if (status == TCC_OK) {
+        tcc_stream s = tcc_stream_write();
+        tcc__io_made(&s, c, diag);
+        status = tcc_stream_seal(&s, diag, &made_kind, c->program->name, &bytes, &size_bytes);
+    }
+    if (status == TCC_OK) {
+        const double seconds = c->passes_seconds + c->codegen_seconds;
+        tcc_cache_put(cache, TCC_CACHE_PROGRAM, key, bytes, size_bytes, (int64_t)(1e9 * seconds));
+        tcc_cache_flush(cache); /* other processes may wait for it */
+    } else tcc_diag_clear(diag);
+    tcc__free(bytes);
+}
+
+/* c has what it took to make the program, and that is saved, but for the time since `start`. */
+static void was_found(tcc_compiled *c, double start) {
+    const double seconds = tcc_clock_seconds() - start;
+    c->saved_seconds = c->passes_seconds + c->codegen_seconds - seconds;
+    c->passes_seconds = 0;
+    c->codegen_seconds = seconds;
+    c->from_cache = true;
+}
+
+static tcc_status find_or_build(tcc_model *m, tcc_compiled *c, tcc_cache *cache) {
+    enum { MOST_WAIT_MS = 120 * 1000 };
+    const double start = tcc_clock_seconds();
+    tcc_arena memory = {0};
+    tcc_cache_key key;
+    tcc_status status = tcc__cache_key(m, c->train, c->made->graph, &memory, &key);
+    if (status == TCC_OK && !find(m, c, cache, &key)) {
+        tcc_cache_claim claim = tcc_cache_wait(cache, TCC_CACHE_PROGRAM, &key, MOST_WAIT_MS);
+        if (find(m, c, cache, &key)) was_found(c, start); /* made by another process meanwhile */
+        else if ((status = tcc__model_build(m, c)) == TCC_OK) keep(m, c, cache, &key);
+        tcc_cache_release(&claim);
+    } else if (status == TCC_OK) {
+        was_found(c, start);
+    }
+    tcc_arena_free(&memory);
+    return status;
+}
+
+tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch) {
+    if (!(c->made = tcc__calloc(1, sizeof *c->made))) return tcc_enomem(&m->cx->diag);
+    const double start = tcc_clock_seconds();
+    TCC_TRY(tcc__model_trace(m, c->train, batch, c->n_inputs, &c->made->graph));
+    const double traced = tcc_clock_seconds();
+    TCC_TRY(tcc__model_selector(m));
+    tcc_cache *cache = cache_of(m);
+    TCC_TRY(cache ? find_or_build(m, c, cache) : tcc__model_build(m, c));
+    c->trace_seconds = traced - start;
+    return TCC_OK;
+}

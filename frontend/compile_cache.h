@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ * Programs that were compiled before, perhaps by another process. Private to the composition root. */
+#ifndef TCC_FRONTEND_COMPILE_CACHE_H
+#define TCC_FRONTEND_COMPILE_CACHE_H
+
+#include "compile.h"
+#include "runtime/cache/cache.h"
+
+/* In compile_key.c. All that the program of a traced graph depends on; texts lie in `memory`. The selector is there. */
+tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc_arena *memory, tcc_cache_key *key);
+
+#endif

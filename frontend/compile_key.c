@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * What a program depends on. Whatever the passes or codegen look at beside the graph is named here; what differs in
+ * none of these parts is one program. The number of threads is not among them: no choice depends on it. */
+#include "compile_cache.h"
+
+#include "codegen/options.h"
+#include "runtime/wanted.h"
+
+#include <stdlib.h>
+
+extern const char tcc__compiler_sources[]; /* generated: version.cmake */
+
+static void print_graph(tcc_strbuf *b, const tcc_graph *traced) {
+    tcc_graph_print(b, traced, (tcc_print_options){.locs = true});
+}
+
+static void print_options(tcc_strbuf *b, tcc_model *m, bool train) {
+    const tcc_model_options *o = &m->options;
+    const tcc_optimizer_options *p = &o->optimizer;
+    const tcc_mode mode = o->mode == TCC_MODE_REDUCE_OVERHEAD ? TCC_MODE_DEFAULT : o->mode; /* the same programs */
+    tcc_strbuf_printf(b, "train=%d mode=%d tf32=%d chunk_rows=%lld", train, (int)mode, o->allow_tf32,
+                      (long long)o->chunk_rows);
+    if (!train) return;
+    tcc_strbuf_printf(b, " optimizer=%d decay_all=%d momentum=%d nesterov=%d clip=%d gradients=%d", (int)p->kind,
+                      p->decay_all, p->momentum > 0, p->nesterov, p->clip_grad_norm > 0, o->keep_gradients);
+}
+
+static void print_precision(tcc_strbuf *b, const tcc_model *m) {
+    if (!m->options.mixed_precision) {
+        tcc_strbuf_add(b, "none");
+        return;
+    }
+    tcc_strbuf_printf(b, "%s loss_scale=%a classes=", tcc_dtype_text(m->making->amp.low), m->options.loss_scale);
+    for (int op = 0; op < TCC_OP_COUNT; op++) tcc_strbuf_printf(b, "%x", (unsigned)m->making->amp_classes[op]);
+}
+
+static void print_memory(tcc_strbuf *b, tcc_model *m, bool train) {
+    const tcc_remat_spec *r = tcc__model_remat(m, train);
+    if (!r) tcc_strbuf_add(b, "keeps all");
+    else
+        tcc_strbuf_printf(b, "segments=%d budget=%d bytes=%lld share=%a", r->segments, (int)r->budget,
+                          (long long)r->bytes, r->share);
+}
+
+/* A line of tcc_device_ops.describe on a library that was found has its version: "cudnn: 9.19.0 (...)". */
+static bool names_library(const char *line) {
+    const char *colon = strstr(line, ": ");
+    return strncmp(line, "cuda:", 5) && colon && colon[2] >= '0' && colon[2] <= '9';
+}
+
+/* The device, its driver and libraries, where programs may call a library: what it takes is asked there. Without one
+ * nothing but the figures above decides, so that code for a GPU can be made where there is none. */
+static void print_libraries(tcc_strbuf *b, const tcc_model *m) {
+    tcc_strbuf text = {0};
+    bool any = false;
+    if (m->device && m->device->ops->target != TCC_TARGET_HOST) m->device->ops->describe(m->device, &text);
+    for (const char *line = text.text ? text.text : ""; *line; line += strcspn(line, "\n") + 1) {
+        any |= names_library(line);
+        if (!line[strcspn(line, "\n")]) break;
+    }
+    b->failed |= text.failed;
+    tcc_strbuf_add(b, any ? text.text : "none");
+    if (any && tcc_libraries_prefer("cudnn.batch_norm")) tcc_strbuf_add(b, "cudnn.batch_norm");
+    tcc_strbuf_free(&text);
+}
+
+static void print_environment(tcc_strbuf *b) {
+    const char *skip = getenv("TCC_SKIP");
+    tcc_strbuf_printf(b, "TCC_SKIP=%s", skip ? skip : "");
+}
+
+/* Takes the text over into the key. */
+static void add(tcc_cache_key *key, const char *name, tcc_strbuf *text, tcc_arena *memory, bool *failed) {
+    const char *value = text->failed ? NULL : tcc_arena_strdup(memory, text->text ? text->text : "");
+    if (!value) *failed = true;
+    key->parts[key->count++] = (tcc_cache_part){name, value};
+    tcc_strbuf_free(text);
+    *text = (tcc_strbuf){0};
+}
+
+tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc_arena *memory, tcc_cache_key *key) {
+    const struct tcc_llvm_target *target = tcc_selector_llvm(m->making->selector);
+    tcc_strbuf b = {0};
+    bool failed = false;
+    key->count = 0;
+    print_options(&b, m, train);
+    add(key, "options", &b, memory, &failed);
+    print_precision(&b, m);
+    add(key, "precision", &b, memory, &failed);
+    print_memory(&b, m, train);
+    add(key, "memory", &b, memory, &failed);
+    tcc_codegen_describe_target(target, &b);
+    add(key, "target", &b, memory, &failed);
+    tcc_codegen_describe_hardware(target, &b);
+    add(key, "hardware", &b, memory, &failed);
+    print_libraries(&b, m);
+    add(key, "libraries", &b, memory, &failed);
+    print_environment(&b);
+    add(key, "environment", &b, memory, &failed);
+    tcc_codegen_describe_llvm(&b);
+    add(key, "llvm", &b, memory, &failed);
+    tcc_strbuf_printf(&b, "%s %s", TCC_VERSION, tcc__compiler_sources);
+    add(key, "traincc", &b, memory, &failed);
+    print_graph(&b, traced);
+    add(key, "graph", &b, memory, &failed);
+    return failed ? tcc_enomem(&m->cx->diag) : TCC_OK;
+}

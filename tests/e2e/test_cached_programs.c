@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT
+ * Programs from the cache: what differs in anything that a program depends on is another program, what differs in
+ * nothing is found, and then neither results nor reports tell the two apart. What is kept is in memory here, and every
+ * key is looked at. */
+#include "harness/check.h"
+
+#include "frontend/compile_cache.h"
+#include "traincc/traincc.h"
+
+#include <stdlib.h>
+
+enum { PARTS = 10, ROWS = 16, WIDTH = 24, ENTRIES = 64, STEPS = 3 };
+
+/* -- The store -- */
+
+typedef struct entry {
+    char *parts[PARTS], *names[PARTS];
+    void *bytes;
+    int64_t size_bytes;
+} entry;
+static entry entries[ENTRIES];
+static int n_entries, asked;
+
+bool __wrap_tcc_cache_get(tcc_cache *c, tcc_cache_kind kind, const tcc_cache_key *key, void **value, int64_t *size);
+bool __wrap_tcc_cache_get(tcc_cache *c, tcc_cache_kind kind, const tcc_cache_key *key, void **value, int64_t *size) {
+    (void)c;
+    if (kind != TCC_CACHE_PROGRAM) return false;
+    assert_int_equal(key->count, PARTS);
+    asked++;
+    for (int i = n_entries - 1; i >= 0; i--) {
+        int same = 0;
+        while (same < PARTS && !strcmp(entries[i].parts[same], key->parts[same].text)) same++;
+        if (same < PARTS) continue;
+        *value = tcc__malloc((size_t)entries[i].size_bytes);
+        memcpy(*value, entries[i].bytes, (size_t)entries[i].size_bytes);
+        *size = entries[i].size_bytes;
+        return true;
+    }
+    return false;
+}
+
+void __wrap_tcc_cache_put(tcc_cache *c, tcc_cache_kind kind, const tcc_cache_key *key, const void *value, int64_t size,
+                          int64_t made_ns);
+void __wrap_tcc_cache_put(tcc_cache *c, tcc_cache_kind kind, const tcc_cache_key *key, const void *value, int64_t size,
+                          int64_t made_ns) {
+    (void)c;
+    if (kind != TCC_CACHE_PROGRAM) return;
+    assert_true(n_entries < ENTRIES && made_ns > 0);
+    entry *e = &entries[n_entries++];
+    for (int i = 0; i < PARTS; i++) e->parts[i] = strdup(key->parts[i].text), e->names[i] = strdup(key->parts[i].name);
+    e->bytes = malloc((size_t)size);
+    memcpy(e->bytes, value, (size_t)size);
+    e->size_bytes = size;
+}
+
+static int empty(void **state) {
+    (void)state;
+    for (int i = 0; i < n_entries; i++) {
+        for (int k = 0; k < PARTS; k++) free(entries[i].parts[k]), free(entries[i].names[k]);
+        free(entries[i].bytes);
+    }
+    n_entries = asked = 0;
+    return 0;
+}
+
+/* -- The model -- */
+
+static float x[ROWS][WIDTH];
+static int32_t y[ROWS];
+
+typedef struct net {
+    double scale, dropout;
+    int hidden, segment;
+    bool other_line;
+} net;
+
+static void build(tcc_trace *t, void *user) {
+    const net *n = user;
+    tcc_tensor h = tcc_input(t, "x");
+    if (n->segment) tcc_checkpoint_segment(t);
+    h = tcc_relu(tcc_linear(h, "fc1", n->hidden));
+    if (n->segment) tcc_checkpoint_segment_end(t);
+    if (n->dropout > 0) h = tcc_dropout(h, n->dropout);
+    if (n->other_line) h = tcc_scale(h, n->scale);
+    else h = tcc_scale(h, n->scale);
+    h = tcc_linear(h, "fc2", 4);
+    tcc_output(t, "logits", h);
+    tcc_loss(t, tcc_cross_entropy(h, tcc_input(t, "y")));
+}
+
+static const net usual_net = {.scale = 2, .hidden = 32, .dropout = 0.25};
+static const tcc_model_options usual = {
+    .size = sizeof usual, .seed = 3, .optimizer = {.size = sizeof usual.optimizer, .kind = TCC_ADAMW, .lr = 0.01}};
+
+static void batch_of(tcc_array out[2]) {
+    out[0] = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {ROWS, WIDTH}, .data = x};
+    out[1] = (tcc_array){.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {ROWS}, .data = y};
+    for (int i = 0; i < ROWS * WIDTH; i++) ((float *)x)[i] = (float)((i * 37) % 101) / 50 - 1;
+    for (int i = 0; i < ROWS; i++) y[i] = i % 4;
+}
+
+/* Compiles the training step; whether it came from the cache. */
+static bool compile(const net *n, const tcc_model_options *options) {
+    tcc_context *cx;
+    tcc_model *m;
+    tcc_array batch[2];
+    tcc_program_info info;
+    net copy = *n;
+    batch_of(batch);
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    assert_ok(tcc_model_create(cx, build, &copy, options, &m), &cx->diag);
+    assert_ok(tcc_model_compile(m, true, batch, 2), &cx->diag);
+    assert_ok(tcc_model_info(m, &info), &cx->diag);
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+    assert_true(info.cached_programs ? info.saved_seconds > 0 : info.saved_seconds == 0);
+    return info.cached_programs;
+}
+
+#define MISSES(change)                                                      \
+    do {                                                                    \
+        net n = usual_net;                                                  \
+        tcc_model_options o = usual;                                        \
+        change;                                                             \
+        if (compile(&n, &o)) fail_msg("found in spite of %s", #change);     \
+        if (!compile(&n, &o)) fail_msg("not found again with %s", #change); \
+    } while (0)
+#define HITS(change)                                                        \
+    do {                                                                    \
+        net n = usual_net;                                                  \
+        tcc_model_options o = usual;                                        \
+        change;                                                             \
+        if (!compile(&n, &o)) fail_msg("not found because of %s", #change); \
+    } while (0)
+
+static void every_option_counts(void **state) {
+    (void)state;
+    assert_false(compile(&usual_net, &usual));
+    HITS((void)0);
+    MISSES(n.scale = 3);
+    MISSES(n.hidden = 40);
+    MISSES(n.dropout = 0.5);
+    MISSES(n.segment = 1);
+    MISSES(n.other_line = true); /* another line of the user's: reports say it */
+    MISSES(o.optimizer.kind = TCC_SGD);
+    MISSES((o.optimizer.kind = TCC_SGD, o.optimizer.momentum = 0.9));
+    MISSES((o.optimizer.kind = TCC_SGD, o.optimizer.momentum = 0.9, o.optimizer.nesterov = true));
+    MISSES(o.optimizer.decay_all = true);
+    MISSES(o.optimizer.clip_grad_norm = 1);
+    MISSES(o.keep_gradients = true);
+    MISSES(o.mode = TCC_MODE_EAGER);
+    MISSES(o.allow_tf32 = true);
+    MISSES(o.chunk_rows = 8);
+    MISSES(o.mixed_precision = TCC_MIXED_BF16);
+    MISSES(o.mixed_precision = TCC_MIXED_FP16);
+    MISSES((o.mixed_precision = TCC_MIXED_FP16, o.loss_scale = 1024));
+    MISSES((o.mixed_precision = TCC_MIXED_BF16, o.mixed_precision_ops = "relu=fp32"));
+    MISSES(o.checkpointing = TCC_CHECKPOINTING_NONE);
+    MISSES(o.checkpointing = TCC_CHECKPOINTING_SEGMENTS);
+    MISSES(o.memory_budget = "100%");
+    MISSES(o.memory_budget = "1GiB");
+    MISSES(o.arch = "sm_80");
+    MISSES(o.arch = "sm_90");
+    MISSES((o.arch = "sm_90", o.allow_tf32 = true));
+    MISSES(setenv("TCC_SKIP", "fuse", 1));
+    unsetenv("TCC_SKIP");
+    /* What the program is fed with, or how it is run, is not part of it. */
+    HITS(o.seed = 4);
+    HITS(o.optimizer.lr = 0.5);
+    HITS(o.optimizer.beta1 = 0.5);
+    HITS(o.optimizer.weight_decay = 0.5);
+    HITS(o.mode = TCC_MODE_REDUCE_OVERHEAD);
+    HITS(setenv("TCC_NUM_THREADS", "1", 1));
+    unsetenv("TCC_NUM_THREADS");
+}
+
+/* Every part of the key counts: with another LLVM, hardware, library or version of ours, which no test can have, an
+ * entry is not found. */
+static void every_part_counts(void **state) {
+    (void)state;
+    static const char *const names[PARTS] = {"options",   "precision",   "memory", "target",  "hardware",
+                                             "libraries", "environment", "llvm",   "traincc", "graph"};
+    assert_false(compile(&usual_net, &usual));
+    for (int i = 0; i < PARTS; i++) {
+        assert_string_equal(entries[0].names[i], names[i]);
+        char *value = entries[0].parts[i], other[] = "another";
+        assert_true(*value);
+        entries[0].parts[i] = other;
+        n_entries = 1;
+        assert_false(compile(&usual_net, &usual));
+        entries[0].parts[i] = value;
+        n_entries = 1;
+        assert_true(compile(&usual_net, &usual));
+    }
+    assert_non_null(strstr(entries[0].parts[8], TCC_VERSION " "));
+    assert_true(strlen(entries[0].parts[8]) > 64); /* with the sources' hash */
+}
+
+/* -- The same to whoever uses it -- */
+
+typedef struct seen {
+    double losses[STEPS];
+    float logits[ROWS * 4];
+    char *reports[6];
+    tcc_program_info info;
+} seen;
+
+static const char *const reports[6] = {"passes", "memory", "remat", "tir", "asm", "llvm"};
+
+static void look(const tcc_model_options *options, seen *out) {
+    tcc_context *cx;
+    tcc_model *m;
+    tcc_array batch[2], logits;
+    net n = usual_net;
+    batch_of(batch);
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    assert_ok(tcc_model_create(cx, build, &n, options, &m), &cx->diag);
+    for (int i = 0; i < STEPS && !options->arch; i++) {
+        assert_ok(tcc_model_train(m, batch, 2), &cx->diag);
+        out->losses[i] = tcc_model_loss(m);
+    }
+    if (options->arch) assert_ok(tcc_model_compile(m, true, batch, 2), &cx->diag);
+    for (int i = 0; i < 6; i++) assert_ok(tcc_model_report(m, reports[i], &out->reports[i]), &cx->diag);
+    assert_ok(tcc_model_info(m, &out->info), &cx->diag);
+    if (!options->arch) {
+        assert_ok(tcc_model_evaluate(m, batch, 2), &cx->diag);
+        assert_ok(tcc_model_output(m, "logits", &logits), &cx->diag);
+        memcpy(out->logits, logits.data, sizeof out->logits);
+        assert_ok(tcc_model_verify(m, batch, 2, 0, NULL), &cx->diag);
+    }
+    tcc_model_destroy(m);
+    tcc_context_destroy(cx);
+}
+
+static void check_same(const tcc_model_options *options) {
+    seen first = {0}, second = {0};
+    look(options, &first);
+    const int kept = n_entries;
+    look(options, &second);
+    assert_int_equal(n_entries, kept); /* nothing was compiled */
+    assert_memory_equal(first.losses, second.losses, sizeof first.losses);
+    assert_memory_equal(first.logits, second.logits, sizeof first.logits);
+    for (int i = 0; i < 6; i++) {
+        if (strcmp(first.reports[i], second.reports[i])) fail_msg("the reports \"%s\" differ", reports[i]);
+        tcc_string_free(first.reports[i]);
+        tcc_string_free(second.reports[i]);
+    }
+    assert_int_equal(first.info.cached_programs, 0);
+    assert_int_equal(second.info.cached_programs, 1);
+    first.info.compile_seconds = second.info.compile_seconds = 0;
+    first.info.cached_programs = second.info.cached_programs = 0;
+    first.info.saved_seconds = second.info.saved_seconds = 0;
+    assert_memory_equal(&first.info, &second.info, sizeof first.info);
+}
+
+static void nothing_else_differs(void **state) {
+    (void)state;
+    tcc_model_options options = usual;
+    check_same(&options);
+    options.mixed_precision = TCC_MIXED_BF16; /* derived states: a program without its graph keeps them up */
+    options.memory_budget = "100%";
+    check_same(&options);
+    options.arch = "sm_90";
+    check_same(&options);
+}
+
+/* Who wants to see a program made sees it made. */
+static void watched_programs_are_made(void **state) {
+    (void)state;
+    assert_false(compile(&usual_net, &usual));
+    asked = 0;
+    tcc_model_options options = usual;
+    options.dump_dir = "dump";
+    assert_false(compile(&usual_net, &options));
+    options = usual;
+    options.verify_passes = true;
+    assert_false(compile(&usual_net, &options));
+    setenv("TCC_LOG", "fusion", 1);
+    assert_false(compile(&usual_net, &usual));
+    setenv("TCC_LOG", "compile", 1);
+    assert_int_equal(asked, 0);
+    assert_true(compile(&usual_net, &usual));
+    unsetenv("TCC_LOG");
+}
+
+/* An entry that does not read back is compiled again, without a word. */
+static void damaged_entries_are_replaced(void **state) {
+    (void)state;
+    assert_false(compile(&usual_net, &usual));
+    const int64_t size = entries[0].size_bytes;
+    unsigned char *bytes = entries[0].bytes;
+    for (int i = 0; i < 20; i++) {
+        n_entries = 1;
+        bytes[size * i / 20] ^= 1;
+        assert_false(compile(&usual_net, &usual));
+        assert_int_equal(n_entries, 2); /* and kept again */
+        bytes[size * i / 20] ^= 1;
+    }
+    n_entries = 1;
+    entries[0].size_bytes /= 2;
+    assert_false(compile(&usual_net, &usual));
+}
+
+int main(void) {
+    setenv("TCC_CACHE_DISABLE", "0", 1);
+    unsetenv("TCC_VERIFY_PASSES"); /* where passes are verified nothing is cached */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(every_option_counts, empty),
+        cmocka_unit_test_teardown(every_part_counts, empty),
+        cmocka_unit_test_teardown(nothing_else_differs, empty),
+        cmocka_unit_test_teardown(watched_programs_are_made, empty),
+        cmocka_unit_test_teardown(damaged_entries_are_replaced, empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
