@@ -5,6 +5,8 @@
  * named. */
 #include "codegen/target.h"
 
+#include <math.h>
+
 enum { KIB = 1024, MIB = 1024 * 1024, WARP = 32, THREADS = 1024, REGISTERS = 64 * 1024, REGISTERS_OF_THREAD = 255 };
 enum { SHARED_KIB = 48 }; /* that a block has without asking */
 
@@ -60,6 +62,13 @@ void tcc_hardware_of_sm(int sm, tcc_hardware *out) {
     };
 }
 
+/* Data sheets round: what is nearly the table's is the table's, so that code made ahead for an architecture is the code
+ * for its usual device. */
+static double settled(double device, double table) {
+    const double near = 0.01;
+    return device <= 0 || fabs(device - table) < near * table ? table : device;
+}
+
 void tcc_hardware_of_device(const tcc_hardware *device, tcc_hardware *out) {
     tcc_hardware_of_sm(device->sm, out);
 #define KNOWN(field) \
@@ -76,8 +85,8 @@ void tcc_hardware_of_device(const tcc_hardware *device, tcc_hardware *out) {
     KNOWN(shared_bytes_per_processor);
     KNOWN(shared_reserved_bytes);
     KNOWN(cache_bytes);
-    KNOWN(clock_hz);
-    KNOWN(bytes_per_s);
+    out->clock_hz = settled(device->clock_hz, out->clock_hz);
+    out->bytes_per_s = settled(device->bytes_per_s, out->bytes_per_s);
     KNOWN(fma_f32);
     KNOWN(fma_f64);
     KNOWN(fma_f16);

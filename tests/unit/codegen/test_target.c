@@ -40,11 +40,14 @@ static void limits(void **state) {
 /* What the device says counts; the rest is that of its architecture, or of the one before it. */
 static void devices(void **state) {
     (void)state;
-    tcc_hardware hw;
+    tcc_hardware hw, usual;
     tcc_hardware_of_device(&(tcc_hardware){.sm = 90, .processors = 114, .bytes_per_s = 2e12}, &hw);
     assert_int_equal(hw.processors, 114);
     assert_true(hw.bytes_per_s == 2e12);
+    tcc_hardware_of_sm(90, &usual);
     assert_int_equal(hw.shared_optin_bytes, 227 * KIB);
+    tcc_hardware_of_device(&(tcc_hardware){.sm = 90, .bytes_per_s = 3.352e12, .clock_hz = 1.7e9}, &hw);
+    assert_true(hw.bytes_per_s == usual.bytes_per_s && hw.clock_hz == 1.7e9); /* the data sheet's, rounded; another */
     tcc_hardware_of_device(&(tcc_hardware){.sm = 122}, &hw);
     assert_int_equal(hw.sm, 122);
     assert_int_equal(hw.shared_optin_bytes, 99 * KIB);
