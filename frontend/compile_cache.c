@@ -25,9 +25,15 @@ static void tell(void *user, const char *text) {
     making->cache_trouble = tcc__strdup(text);
 }
 
+/* Modes in which the key decides the program; what a mode measures has entries of its own. */
+static bool is_decided(tcc_mode mode) {
+    return mode == TCC_MODE_DEFAULT || mode == TCC_MODE_EAGER || mode == TCC_MODE_REDUCE_OVERHEAD;
+}
+
 /* NULL where there is none, and where somebody wants to see programs made. */
 static tcc_cache *cache_of(tcc_model *m) {
     tcc_making *making = m->making;
+    if (!is_decided(m->options.mode)) return NULL;
     if (making->fresh || making->dump_dir || m->options.verify_passes || is_watched(m)) return NULL;
     if (!making->cache_asked) {
         tcc_diag *diag = &m->cx->diag;
