@@ -9,4 +9,8 @@
 /* In compile_key.c. All that the program of a traced graph depends on; texts lie in `memory`. The selector is there. */
 tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc_arena *memory, tcc_cache_key *key);
 
+/* Of these parts, those that a program has in common with all others that this version makes for the model's device:
+ * added to *key. */
+tcc_status tcc__cache_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key);
+
 #endif

@@ -78,8 +78,23 @@ static void add(tcc_cache_key *key, const char *name, tcc_strbuf *text, tcc_aren
     *text = (tcc_strbuf){0};
 }
 
+static void add_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key, bool *failed) {
+    tcc_strbuf b = {0};
+    tcc_codegen_describe_target(tcc_selector_llvm(m->making->selector), &b);
+    add(key, "target", &b, memory, failed);
+    tcc_codegen_describe_llvm(&b);
+    add(key, "llvm", &b, memory, failed);
+    tcc_strbuf_printf(&b, "%s %s", TCC_VERSION, tcc__compiler_sources);
+    add(key, "traincc", &b, memory, failed);
+}
+
+tcc_status tcc__cache_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key) {
+    bool failed = false;
+    add_machine(m, memory, key, &failed);
+    return failed ? tcc_enomem(&m->cx->diag) : TCC_OK;
+}
+
 tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc_arena *memory, tcc_cache_key *key) {
-    const struct tcc_llvm_target *target = tcc_selector_llvm(m->making->selector);
     tcc_strbuf b = {0};
     bool failed = false;
     key->count = 0;
@@ -89,18 +104,13 @@ tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc
     add(key, "precision", &b, memory, &failed);
     print_memory(&b, m, train);
     add(key, "memory", &b, memory, &failed);
-    tcc_codegen_describe_target(target, &b);
-    add(key, "target", &b, memory, &failed);
-    tcc_codegen_describe_hardware(target, &b);
+    add_machine(m, memory, key, &failed);
+    tcc_codegen_describe_hardware(tcc_selector_llvm(m->making->selector), &b);
     add(key, "hardware", &b, memory, &failed);
     print_libraries(&b, m);
     add(key, "libraries", &b, memory, &failed);
     print_environment(&b);
     add(key, "environment", &b, memory, &failed);
-    tcc_codegen_describe_llvm(&b);
-    add(key, "llvm", &b, memory, &failed);
-    tcc_strbuf_printf(&b, "%s %s", TCC_VERSION, tcc__compiler_sources);
-    add(key, "traincc", &b, memory, &failed);
     print_graph(&b, traced);
     add(key, "graph", &b, memory, &failed);
     return failed ? tcc_enomem(&m->cx->diag) : TCC_OK;

@@ -307,7 +307,7 @@ int main(int argc, char **argv) {
         }
     }
     if (devices) return print_devices();
-    if (positional && !strcmp(argv[0], "cache")) return usage_error("the cache comes in a later version");
+    if (positional && !strcmp(argv[0], "cache")) return train_cache(argv + 1, positional - 1);
     if (!positional && !options.plan) return usage_error("no recipe given");
     int status = check_emit(&options);
     if (status != EXIT_DONE) return status;

@@ -29,6 +29,9 @@ typedef struct train_options {
  * signal handler. Returns the program's exit status. */
 int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted);
 
+/* tcc-train cache ARGUMENTS. Returns the program's exit status. */
+int train_cache(char *const *arguments, int count);
+
 /* Learning rate at training step `step` (from 0) of `total`: linear warm-up to the base rate, then the schedule down to
  * min_lr. */
 double train_lr(const recipe *r, int64_t step, int64_t total);

@@ -90,11 +90,12 @@ tcc_status tcc_cache_print_list(tcc_cache *c, tcc_diag *d, tcc_strbuf *out);
  * older entry of its kind has otherwise. Errors: TCC_ENOTFOUND. */
 tcc_status tcc_cache_print_why(tcc_cache *c, tcc_diag *d, const char *key, tcc_strbuf *out);
 /* All of it to a file that does not exist yet. */
-tcc_status tcc_cache_export(tcc_cache *c, tcc_diag *d, const char *path);
-/* What `path` has, an exported file. An entry is refused whose key has one of the parts `facts` with another text, or
- * that is damaged; `out` says how many were taken, and how many were refused for what. */
-tcc_status tcc_cache_import(tcc_cache *c, tcc_diag *d, const char *path, const tcc_cache_key *facts, tcc_strbuf *out);
+tcc_status tcc_cache_copy_out(tcc_cache *c, tcc_diag *d, const char *path);
+/* What `path` has, an exported file. Refused are entries that are damaged, and those whose key has a part with the name
+ * of some of `facts` and the text of none of these; `out` says how many were taken, and how many were refused for what.
+ */
+tcc_status tcc_cache_take_in(tcc_cache *c, tcc_diag *d, const char *path, const tcc_cache_key *facts, tcc_strbuf *out);
 /* Removes the database in the folder that the options name, whatever is wrong with it. */
-tcc_status tcc_cache_clear(tcc_diag *d, const tcc_cache_options *options);
+tcc_status tcc_cache_remove(tcc_diag *d, const tcc_cache_options *options);
 
 #endif

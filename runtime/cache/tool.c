@@ -181,7 +181,7 @@ tcc_status tcc_cache_print_why(tcc_cache *c, tcc_diag *d, const char *key, tcc_s
 
 /* -- export, import, clear -- */
 
-tcc_status tcc_cache_export(tcc_cache *c, tcc_diag *d, const char *path) {
+tcc_status tcc_cache_copy_out(tcc_cache *c, tcc_diag *d, const char *path) {
     TCC_TRY(need(c, d));
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the file: %s", tcc__errno(errno).text);
@@ -206,21 +206,29 @@ static bool is_sound(tcc_query *q, tcc_cache_hash *hash) {
            tcc_query_i64(q, TCC_COLUMN_MADE_NS) >= 0 && tcc_cache_row_is_sound(q, kind, hash);
 }
 
-/* Whether a part of the key says something else than the facts do. */
+/* The fact that a line contradicts; NULL: there is none of its name, or it agrees with one of these. */
+static const tcc_cache_part *contradicted(const tcc_cache_line *line, const tcc_cache_key *facts) {
+    const tcc_cache_part *against = NULL;
+    for (int i = 0; i < facts->count; i++) {
+        const tcc_cache_part *fact = &facts->parts[i];
+        if (strlen(fact->name) != (size_t)line->name_length) continue;
+        if (memcmp(fact->name, line->name, (size_t)line->name_length) != 0) continue;
+        if (tcc_cache_line_is(line, fact)) return NULL;
+        against = fact;
+    }
+    return against;
+}
+
 static bool is_foreign(const char *key, const tcc_cache_key *facts, tcc_strbuf *reason) {
     tcc_cache_line line;
-    while (tcc_cache_next_line(&key, &line))
-        for (int i = 0; i < facts->count; i++) {
-            const tcc_cache_part *fact = &facts->parts[i];
-            if (strlen(fact->name) != (size_t)line.name_length ||
-                memcmp(fact->name, line.name, (size_t)line.name_length) != 0)
-                continue;
-            if (tcc_cache_line_is(&line, fact)) continue;
-            if (!reason->text)
-                tcc_strbuf_printf(reason, "%s is %.*s there and %s here", fact->name, line.text_length, line.text,
-                                  fact->text);
-            return true;
-        }
+    while (tcc_cache_next_line(&key, &line)) {
+        const tcc_cache_part *against = contradicted(&line, facts);
+        if (!against) continue;
+        if (!reason->text)
+            tcc_strbuf_printf(reason, "%s is %.*s there and %s here", against->name, line.text_length, line.text,
+                              against->text);
+        return true;
+    }
     return false;
 }
 
@@ -264,7 +272,7 @@ static void print_import(const import *x, tcc_strbuf *out) {
                           x->reason.text ? x->reason.text : "");
 }
 
-tcc_status tcc_cache_import(tcc_cache *c, tcc_diag *d, const char *path, const tcc_cache_key *facts, tcc_strbuf *out) {
+tcc_status tcc_cache_take_in(tcc_cache *c, tcc_diag *d, const char *path, const tcc_cache_key *facts, tcc_strbuf *out) {
     TCC_TRY(need(c, d));
     tcc_database *from;
 import x = {0 };
@@ -285,7 +293,7 @@ import x = {0 };
     return status;
 }
 
-tcc_status tcc_cache_clear(tcc_diag *d, const tcc_cache_options *options) {
+tcc_status tcc_cache_remove(tcc_diag *d, const tcc_cache_options *options) {
     static const char *const suffixes[] = {"", "-journal", ".lock"};
     char *path;
     tcc_status status = tcc_cache_find(d, options, &path);

@@ -82,7 +82,11 @@ static void keys_of_later_versions(void **state) {
     expect(TRAIN(recipe, "training.ema=0.999"), 2, "averaged weights comes in a later version");
     expect(TRAIN(recipe, "training.detect_anomaly=true"), 2, "anomaly detection comes in a later version");
     expect(TRAIN(recipe, "data.pin_memory=false"), 2, "data.pin_memory");
-    expect(TRAIN("cache", "stat"), 2, "the cache comes in a later version");
+    expect(TRAIN("cache"), 2, "usage: tcc-train cache stat | list");
+    expect(TRAIN("cache", "sta"), 2, "usage: tcc-train cache stat | list");
+    expect(TRAIN("cache", "export"), 2, "usage: tcc-train cache stat | list");
+    expect(TRAIN("cache", "why", "zz"), 1, "no entry of the cache has a key that begins with 'zz'");
+    expect(TRAIN("cache", "import", "/no/such/file"), 1, "there is no such file");
 }
 
 /* -- Data -- */

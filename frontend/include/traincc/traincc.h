@@ -4,6 +4,7 @@
 #define TRAINCC_TRAINCC_H
 
 #include "traincc/array.h"
+#include "traincc/cache.h"
 #include "traincc/context.h"
 #include "traincc/model.h"
 #include "traincc/models.h"

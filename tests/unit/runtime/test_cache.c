@@ -470,8 +470,8 @@ static void test_export_and_import(void **state) {
     tcc_cache_put(c, TCC_CACHE_KERNEL, &other, "three", 6, 1000);
     tcc_cache_flush(c);
     snprintf(path, sizeof path, "%s/exported", folder);
-    assert_ok(tcc_cache_export(c, &d, path), &d);
-    assert_int_equal(tcc_cache_export(c, &d, path), TCC_EIO); /* it is there */
+    assert_ok(tcc_cache_copy_out(c, &d, path), &d);
+    assert_int_equal(tcc_cache_copy_out(c, &d, path), TCC_EIO); /* it is there */
     tcc_diag_clear(&d);
     tcc_cache_close(c);
     snprintf(moved, sizeof moved, "%s.old", file);
@@ -482,7 +482,7 @@ static void test_export_and_import(void **state) {
     assert_ok(tcc_database_run(db, &d, "UPDATE entries SET value = 'twp' WHERE id = 2"), &d);
     tcc_database_close(db);
     c = open_cache();
-    assert_ok(tcc_cache_import(c, &d, path, &facts, &text), &d);
+    assert_ok(tcc_cache_take_in(c, &d, path, &facts, &text), &d);
     expect_words(&text, "1 taken");
     expect_words(&text, "1 refused: damaged");
     expect_words(&text, "1 refused: made for another machine or version (device is another cpu there and cpu here)");
@@ -490,14 +490,14 @@ static void test_export_and_import(void **state) {
     assert_string_equal(get(c, "b"), "");
     assert_string_equal(get_on(c, "a", "another cpu"), "");
     tcc_strbuf_free(&text);
-    assert_ok(tcc_cache_import(c, &d, path, &facts, &text), &d);
+    assert_ok(tcc_cache_take_in(c, &d, path, &facts, &text), &d);
     expect_words(&text, "0 taken, 1 there before");
     tcc_strbuf_free(&text);
-    assert_int_equal(tcc_cache_import(c, &d, "/tmp/no/such", &facts, &text), TCC_ENOTFOUND);
+    assert_int_equal(tcc_cache_take_in(c, &d, "/tmp/no/such", &facts, &text), TCC_ENOTFOUND);
     tcc_diag_clear(&d);
     tcc_cache_close(c);
     write_file("damaged, so that nothing opens it any more", 40);
-    assert_ok(tcc_cache_clear(&d, &(tcc_cache_options){.folder = folder}), &d);
+    assert_ok(tcc_cache_remove(&d, &(tcc_cache_options){.folder = folder}), &d);
     tcc_cache_close(open_cache());
 }
 

@@ -14,7 +14,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static atomic_long allocations, locks;
+static atomic_long allocations;
+static _Thread_local long locks; /* of the thread that runs steps: the others lock the pool to sleep */
 
 void *__real_malloc(size_t bytes);
 void *__wrap_malloc(size_t bytes);
