@@ -366,8 +366,9 @@ tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int ali
         return g->diag && g->diag->status != TCC_OK ? g->diag->status : TCC_EINVAL;
     }
     const tcc_loc loc = node->loc;
+    const uint64_t hash = tcc_hash_string(0, name);
     for (int i = 0; i < g->outputs.count && status == TCC_OK; i++) {
-        if (!strcmp(g->outputs.data[i].name, name))
+        if (g->outputs.data[i].name_hash == hash && !strcmp(g->outputs.data[i].name, name))
             status = tcc_error(g->diag, TCC_EINVAL, loc, "two outputs are named '%s'", name);
         else if (alias >= 0 && g->outputs.data[i].alias == alias)
             status = tcc_error(g->diag, TCC_EINVAL, loc, "outputs '%s' and '%s' are both the next value of input %d",
@@ -382,7 +383,8 @@ tcc_status tcc_ir_output(tcc_graph *g, const char *name, tcc_node *node, int ali
                            tcc_type_text(&node->type), g->inputs.data[alias]->attrs->input.name,
                            tcc_type_text(&g->inputs.data[alias]->type));
     if (status == TCC_OK) {
-        tcc_output output = {.name = tcc_arena_strdup(&g->arena, name), .node = node, .alias = alias};
+        tcc_output output = {
+            .name = tcc_arena_strdup(&g->arena, name), .node = node, .alias = alias, .name_hash = hash};
         if (!output.name || !tcc_vec_push(&g->outputs, output)) status = tcc_enomem(g->diag);
     }
     if (status != TCC_OK) tcc__ir_fail(g);
