@@ -50,13 +50,17 @@ typedef struct scheduler {
     const tcc_graph *g;
     task *tasks;
     int *program;        /* groups in the order of the program */
+    int *place;          /* by group: where it is in the program */
     int64_t *size_bytes; /* by node: in the arena */
     int *users;          /* by node: groups that load it; one more if it is copied to an output at the end */
+    int *next_of;        /* by node: of an input, the output that is its next value; -1: none */
+    bool *is_state;      /* by node: it is the next value of an input */
+    int *ready, n_ready; /* during one run: places of groups that wait for no other and did not run, ascending */
     int *missing;        /* by group, during one run: groups that it still waits for */
     int *missing_again;  /* of those, the ones that compute values again */
     int *left;           /* by node, during one run: users to come */
-    bool *done;
-    tcc_arena arena; /* of launches that are not in the graph */
+    bool *seen;          /* by group: scratch */
+    tcc_arena arena;     /* of launches that are not in the graph */
 } scheduler;
 
 /* -- What there is to schedule -- */
@@ -121,10 +125,7 @@ static bool make_task(scheduler *s, int t, const int *producers, tcc_node **inpu
             ok &= tcc_vec_push(&task->stores, id) &&
                   tcc_vec_push(&task->store_moments, first_write(task->launches, group->outputs[i]));
         stored_bytes += tcc_type_bytes(&group->outputs[i]->type);
-        bool is_state = false;
-        for (int k = 0; k < g->outputs.count; k++)
-            is_state |= g->outputs.data[k].node == group->outputs[i] && g->outputs.data[k].alias >= 0;
-        updates &= is_state;
+        updates &= s->is_state[id];
     }
     ok &= list_overwrites(s, group, task, inputs, n_inputs);
     task->waits = updates || (group->kind == TCC_GROUP_REDUCE && stored_bytes <= FEW_BYTES);
@@ -151,15 +152,11 @@ static bool reaches(const scheduler *s, int from, int to, bool *seen) {
 static bool let_readers_go_first(scheduler *s, int t, const int *producers, tcc_node **inputs) {
     const tcc_graph *g = s->g;
     int n_inputs = tcc_group_inputs(&g->groups.data[t], inputs);
-    for (int k = 0; k < g->outputs.count; k++) {
-        const tcc_output *output = &g->outputs.data[k];
-        int writer = producers[output->node->id];
-        if (output->alias < 0 || writer < 0 || writer == t) continue;
-        bool reads = false;
-        for (int i = 0; i < n_inputs; i++) reads |= inputs[i] == g->inputs.data[output->alias];
-        if (!reads) continue;
-        memset(s->done, 0, sizeof *s->done * (size_t)g->groups.count);
-        if (reaches(s, writer, t, s->done)) continue;
+    for (int i = 0; i < n_inputs; i++) {
+        const int next = s->next_of[inputs[i]->id], writer = next < 0 ? -1 : producers[g->outputs.data[next].node->id];
+        if (writer < 0 || writer == t) continue;
+        memset(s->seen, 0, sizeof *s->seen * (size_t)g->groups.count);
+        if (reaches(s, writer, t, s->seen)) continue;
         if (!tcc_vec_push(&s->tasks[t].after, writer)) return false;
         s->tasks[writer].waits_for++;
     }
@@ -185,8 +182,25 @@ static bool sort_program(scheduler *s) {
         if (s->tasks[t].again) s->program[first[s->tasks[t].needed_at]++] = t;
     for (int t = 0; t < count; t++)
         if (!s->tasks[t].again) s->program[first[t]++] = t;
+    for (int i = 0; i < count; i++) s->place[s->program[i]] = i;
     tcc__free(first);
     return true;
+}
+
+/* What of the stored values is in the arena, and which are new states. Outputs are written where they stay. */
+static void measure(scheduler *s) {
+    const tcc_graph *g = s->g;
+    for (int t = 0; t < g->groups.count; t++)
+        for (int i = 0; i < g->groups.data[t].n_outputs; i++)
+            s->size_bytes[g->groups.data[t].outputs[i]->id] = tcc_plan_size(g->groups.data[t].outputs[i]);
+    for (int i = 0; i < g->nodes.count; i++) s->next_of[i] = -1;
+    for (int k = 0; k < g->outputs.count; k++) {
+        const tcc_output *output = &g->outputs.data[k];
+        s->size_bytes[output->node->id] = 0;
+        if (output->alias < 0) continue;
+        s->is_state[output->node->id] = true;
+        s->next_of[g->inputs.data[output->alias]->id] = k;
+    }
 }
 
 static tcc_status create(scheduler *s, const tcc_graph *g) {
@@ -198,8 +212,12 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
     s->left = tcc__calloc(nodes, sizeof *s->left);
     s->missing = tcc__calloc(groups, sizeof *s->missing);
     s->missing_again = tcc__calloc(groups, sizeof *s->missing_again);
-    s->done = tcc__calloc(groups, sizeof *s->done);
+    s->seen = tcc__calloc(groups, sizeof *s->seen);
     s->program = tcc__malloc(sizeof *s->program * groups);
+    s->place = tcc__malloc(sizeof *s->place * groups);
+    s->ready = tcc__malloc(sizeof *s->ready * groups);
+    s->next_of = tcc__malloc(sizeof *s->next_of * nodes);
+    s->is_state = tcc__calloc(nodes, sizeof *s->is_state);
     int *producers = tcc_group_producers(g);
     int most_inputs = 1;
     for (int t = 0; t < g->groups.count; t++) {
@@ -208,15 +226,9 @@ static tcc_status create(scheduler *s, const tcc_graph *g) {
         if (operands > most_inputs) most_inputs = operands;
     }
     tcc_node **inputs = tcc__malloc(sizeof *inputs * (size_t)most_inputs);
-    bool ok = s->tasks && s->size_bytes && s->users && s->left && s->missing && s->missing_again && s->done &&
-              s->program && producers && inputs;
-    for (int t = 0; ok && t < g->groups.count; t++)
-        for (int i = 0; i < g->groups.data[t].n_outputs; i++) {
-            const tcc_node *n = g->groups.data[t].outputs[i];
-            bool in_binding = false; /* outputs and new states are written where they stay */
-            for (int k = 0; k < g->outputs.count; k++) in_binding |= g->outputs.data[k].node == n;
-            if (!in_binding) s->size_bytes[n->id] = tcc_plan_size(n);
-        }
+    bool ok = s->tasks && s->size_bytes && s->users && s->left && s->missing && s->missing_again && s->seen &&
+              s->program && s->place && s->ready && s->next_of && s->is_state && producers && inputs;
+    if (ok) measure(s);
     for (int t = 0; ok && t < g->groups.count; t++) ok = make_task(s, t, producers, inputs);
     for (int t = 0; ok && t < g->groups.count; t++) ok = let_readers_go_first(s, t, producers, inputs);
     ok = ok && sort_program(s);
@@ -235,8 +247,8 @@ static void destroy(scheduler *s) {
         tcc_vec_free(&s->tasks[t].after);
     }
     tcc_arena_free(&s->arena);
-    void *const arrays[] = {s->tasks,   s->size_bytes,    s->users, s->left,
-                            s->missing, s->missing_again, s->done,  s->program};
+    void *const arrays[] = {s->tasks, s->size_bytes, s->users, s->left,  s->missing, s->missing_again,
+                            s->seen,  s->program,    s->place, s->ready, s->next_of, s->is_state};
     for (size_t i = 0; i < sizeof arrays / sizeof arrays[0]; i++) tcc__free(arrays[i]);
 }
 
@@ -272,10 +284,10 @@ static int pick(const scheduler *s, way way, bool early, int_vec *waiting, int64
     int64_t best_growth = 0;
     waiting->count = 0;
     *waiting_bytes = 0;
-    for (int i = 0; i < s->g->groups.count; i++) {
-        const int t = s->program[i];
+    for (int i = 0; i < s->n_ready; i++) {
+        const int t = s->program[s->ready[i]];
         const task *task = &s->tasks[t];
-        if (s->done[t] || s->missing[t] || (!early && is_too_early(s, task))) continue;
+        if (!early && is_too_early(s, task)) continue;
         if (task->waits) {
             *waiting_bytes += task->input_bytes;
             if (!tcc_vec_push(waiting, t)) *failed = true;
@@ -315,6 +327,28 @@ static int64_t shared_bytes(const scheduler *s, const task *task, int moment) {
     return shared;
 }
 
+/* Where the group's place is in s->ready, or belongs. */
+static int find_ready(const scheduler *s, int t) {
+    int low = 0, high = s->n_ready;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (s->ready[middle] < s->place[t]) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+static void add_ready(scheduler *s, int t) {
+    const int at = find_ready(s, t);
+    memmove(s->ready + at + 1, s->ready + at, sizeof *s->ready * (size_t)(s->n_ready++ - at));
+    s->ready[at] = s->place[t];
+}
+
+static void drop_ready(scheduler *s, int t) {
+    const int at = find_ready(s, t);
+    memmove(s->ready + at, s->ready + at + 1, sizeof *s->ready * (size_t)(--s->n_ready - at));
+}
+
 /* Runs group t: what is alive then, and what it releases. */
 static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
     const task *task = &s->tasks[t];
@@ -332,11 +366,11 @@ static void run(scheduler *s, int t, int64_t *live, int64_t *peak) {
         if (--s->left[task->loads.data[i]] == 0) *live -= s->size_bytes[task->loads.data[i]];
     for (int i = 0; i < task->stores.count; i++)
         if (s->left[task->stores.data[i]] == 0) *live -= s->size_bytes[task->stores.data[i]];
+    drop_ready(s, t);
     for (int i = 0; i < task->after.count; i++) {
-        s->missing[task->after.data[i]]--;
         s->missing_again[task->after.data[i]] -= task->again;
+        if (--s->missing[task->after.data[i]] == 0) add_ready(s, task->after.data[i]);
     }
-    s->done[t] = true;
 }
 
 /* Insertion sort of the waiting groups by shape, so that equal kernels are neighbours; the program's order among
@@ -358,10 +392,11 @@ static tcc_status schedule(scheduler *s, way way, int *order, int64_t *peak) {
     int_vec waiting = {0};
     bool failed = false, stuck = false;
     *peak = 0;
+    s->n_ready = 0;
     for (int t = 0; t < count; t++) {
         s->missing[t] = s->tasks[t].waits_for;
         s->missing_again[t] = 0;
-        s->done[t] = false;
+        if (!s->missing[t]) add_ready(s, t);
     }
     for (int t = 0; t < count; t++)
         for (int i = 0; i < s->tasks[t].after.count; i++)
