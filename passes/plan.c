@@ -29,14 +29,30 @@ bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, co
     return tcc_moment_overwrites(plan->launches[later->group], moment, earlier->node, later->node);
 }
 
-bool tcc_plan_written_over(const tcc_plan *plan, const tcc_plan_value *v) {
-    for (int i = 0; i < plan->values.count; i++) {
-        const tcc_plan_value *u = &plan->values.data[i];
-        if (u->first == v->last && v->first < u->first && u->offset_bytes == v->offset_bytes &&
-            u->size_bytes == v->size_bytes)
-            return true;
+/* Values are listed by the moment that writes them first, so that a large graph takes no longer a value. */
+static bool mark_written_over(const tcc_graph *g, tcc_plan *plan) {
+    const int moments = plan->start[g->groups.count] + 2, count = plan->values.count;
+    int *begins = tcc__malloc(sizeof *begins * (size_t)moments),
+        *next = tcc__malloc(sizeof *next * (size_t)(count + 1));
+    for (int t = 0; t < moments && begins; t++) begins[t] = -1;
+    for (int i = 0; i < count && begins && next; i++) {
+        const int first = plan->values.data[i].first;
+        if (first < 0) continue;
+        next[i] = begins[first];
+        begins[first] = i;
     }
-    return false;
+    for (int i = 0; i < count && begins && next; i++) {
+        tcc_plan_value *v = &plan->values.data[i];
+        for (int k = v->last < 0 ? -1 : begins[v->last]; k >= 0; k = next[k]) {
+            const tcc_plan_value *u = &plan->values.data[k];
+            v->written_over |= v->first < u->first && u->offset_bytes == v->offset_bytes &&
+                               u->size_bytes == v->size_bytes;
+        }
+    }
+    const bool ok = begins && next;
+    tcc__free(begins);
+    tcc__free(next);
+    return ok;
 }
 
 static void find_peak(const tcc_graph *g, tcc_plan *plan, int64_t *change) {
@@ -46,7 +62,7 @@ static void find_peak(const tcc_graph *g, tcc_plan *plan, int64_t *change) {
         const tcc_plan_value *v = &plan->values.data[i];
         if (v->first < 0) continue;
         change[v->first] += v->size_bytes;
-        change[tcc_plan_written_over(plan, v) ? v->last : v->last + 1] -= v->size_bytes;
+        change[v->written_over ? v->last : v->last + 1] -= v->size_bytes;
     }
     int64_t live = 0;
     for (int t = 0; t <= end; t++) {
@@ -75,7 +91,7 @@ static bool list_values(const tcc_graph *g, tcc_plan *plan) {
     bool ok = true;
     for (int i = 0; i < g->places.count; i++) {
         tcc_node *n = g->places.data[i].node;
-        tcc_plan_value value = {n, -1, -1, g->places.data[i].offset_bytes, tcc_plan_size(n), -1, -1};
+        tcc_plan_value value = {n, -1, -1, g->places.data[i].offset_bytes, tcc_plan_size(n), -1, -1, false};
         ok &= tcc_vec_push(&plan->values, value);
     }
     for (int t = 0; t < g->groups.count; t++) {
@@ -88,14 +104,15 @@ static bool list_values(const tcc_graph *g, tcc_plan *plan) {
                                     temporary->placed ? temporary->offset_bytes : 0,
                                     tcc_plan_aligned(temporary->size_bytes),
                                     plan->start[t] + tcc_launch_moment(x, temporary->first),
-                                    plan->start[t] + tcc_launch_moment(x, temporary->last)};
+                                    plan->start[t] + tcc_launch_moment(x, temporary->last),
+                                    false};
             ok &= tcc_vec_push(&plan->values, value);
         }
     }
     const int end = plan->start[g->groups.count];
     for (int i = 0; i < g->outputs.count; i++) {
         const tcc_output *o = &g->outputs.data[i];
-        tcc_plan_value value = {NULL, -1, i, o->stage_bytes, tcc_plan_size(o->node), end, end};
+        tcc_plan_value value = {NULL, -1, i, o->stage_bytes, tcc_plan_size(o->node), end, end, false};
         if (o->staged) ok &= tcc_vec_push(&plan->values, value);
     }
     return ok;
@@ -127,17 +144,38 @@ static void find_lives(const tcc_graph *g, tcc_plan *plan, const int *value_of) 
     }
 }
 
+/* First writes and last reads of all nodes, bindings among them. */
+static bool find_uses(const tcc_graph *g, tcc_plan *plan) {
+    plan->first_write = TCC_ARENA_ARRAY(&plan->arena, int, g->nodes.count + 1);
+    plan->last_read = TCC_ARENA_ARRAY(&plan->arena, int, g->nodes.count + 1);
+    if (!plan->first_write || !plan->last_read) return false;
+    for (int i = 0; i < g->nodes.count; i++) plan->first_write[i] = plan->last_read[i] = -1;
+    for (int t = 0; t < g->groups.count; t++)
+        for (int i = 0; i < plan->launches[t]->n_launches; i++) {
+            const tcc_launch *launch = &plan->launches[t]->launches[i];
+            const int moment = plan->start[t] + tcc_launch_moment(plan->launches[t], i);
+            for (int k = 0; k < launch->n_writes; k++) {
+                const tcc_node *n = launch->writes[k].node;
+                if (n && plan->first_write[n->id] < 0 && tcc_group_stores(&g->groups.data[t], n))
+                    plan->first_write[n->id] = moment;
+            }
+            for (int k = 0; k < launch->n_reads; k++)
+                if (launch->reads[k].node) plan->last_read[launch->reads[k].node->id] = moment;
+        }
+    return true;
+}
+
 tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag) {
     *out = (tcc_plan){0};
     int *value_of = tcc__malloc(sizeof *value_of * (size_t)(g->nodes.count + 1));
     int64_t *change = NULL;
-    bool ok = value_of && list_launches(g, out) && list_values(g, out);
+    bool ok = value_of && list_launches(g, out) && find_uses(g, out) && list_values(g, out);
     if (ok) ok = (change = tcc__malloc(sizeof *change * ((size_t)out->start[g->groups.count] + 2)));
     if (ok) {
         for (int i = 0; i < g->nodes.count; i++) value_of[i] = -1;
         for (int i = 0; i < g->places.count; i++) value_of[g->places.data[i].node->id] = i;
         find_lives(g, out, value_of);
-        find_peak(g, out, change);
+        if ((ok = mark_written_over(g, out))) find_peak(g, out, change);
     }
     tcc__free(value_of);
     tcc__free(change);
@@ -154,27 +192,9 @@ void tcc_plan_free(tcc_plan *plan) {
 
 /* -- States that are replaced in place -- */
 
-int tcc_plan_first_write(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n) {
-    for (int t = 0; t < g->groups.count; t++) {
-        if (!tcc_group_stores(&g->groups.data[t], n)) continue;
-        for (int i = 0; i < plan->launches[t]->n_launches; i++)
-            if (tcc_launch_writes(&plan->launches[t]->launches[i], n))
-                return plan->start[t] + tcc_launch_moment(plan->launches[t], i);
-    }
-    return -1;
-}
-
-int tcc_plan_last_read(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n) {
-    for (int t = g->groups.count - 1; t >= 0; t--)
-        for (int i = plan->launches[t]->n_launches - 1; i >= 0; i--)
-            if (tcc_launch_reads(&plan->launches[t]->launches[i], n))
-                return plan->start[t] + tcc_launch_moment(plan->launches[t], i);
-    return -1;
-}
-
 bool tcc_plan_may_replace(const tcc_graph *g, const tcc_plan *plan, const tcc_output *output) {
     const tcc_node *old = g->inputs.data[output->alias];
-    const int written = tcc_plan_first_write(g, plan, output->node), read = tcc_plan_last_read(g, plan, old);
+    const int written = plan->first_write[output->node->id], read = plan->last_read[old->id];
     if (written < 0 || read < written) return written >= 0;
     if (read > written) return false;
     int t = 0;

@@ -14,12 +14,14 @@ typedef struct tcc_plan_value {
         temporary; /* where group is -1, output `temporary` of the graph on its way to the state that it becomes */
     int64_t offset_bytes, size_bytes; /* the size is rounded up to the alignment of the arena */
     int first, last;
+    bool written_over; /* another value takes over the memory in the last moment */
 } tcc_plan_value;
 
 typedef struct tcc_plan {
     tcc_arena arena;                     /* of launches that are not in the graph */
     const tcc_implementation **launches; /* by group */
     int *start;                          /* by group: its first moment; one more: the end, when outputs are copied */
+    int *first_write, *last_read;        /* by node: the moments; -1: never */
     tcc_vec(tcc_plan_value) values;      /* in the order of graph->places; then temporaries; then staged outputs */
     int64_t peak_bytes; /* most bytes alive in one moment, a value and what is written over it counted once */
     int peak_moment;
@@ -32,11 +34,6 @@ tcc_status tcc_plan_read(const tcc_graph *g, tcc_plan *out, tcc_diag *diag);
 void tcc_plan_free(tcc_plan *plan);
 /* Whether `later` may take the memory of `earlier`, which dies in the moment that writes it. */
 bool tcc_plan_overwrites(const tcc_plan *plan, const tcc_plan_value *earlier, const tcc_plan_value *later);
-/* Whether the plan lets another value take over the memory in the last moment of this one. */
-bool tcc_plan_written_over(const tcc_plan *plan, const tcc_plan_value *v);
-/* The moments in which a value is written first and read last; -1: never. */
-int tcc_plan_first_write(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n);
-int tcc_plan_last_read(const tcc_graph *g, const tcc_plan *plan, const tcc_node *n);
 /* Whether an output may be written over the state that it replaces: all readers of the old value come before, or read
  * in step with the launch that writes the new one. */
 bool tcc_plan_may_replace(const tcc_graph *g, const tcc_plan *plan, const tcc_output *output);

@@ -49,25 +49,40 @@ typedef struct planner {
     tcc_vec(block) blocks;
 } planner;
 
-/* Joins each value to the block of an operand that dies where it is born, if that launch reads and writes in step. */
-static tcc_status make_blocks(planner *p, tcc_diag *diag) {
-    for (int v = 0; v < p->plan.values.count; v++) {
-        const tcc_plan_value *value = &p->plan.values.data[v];
-        p->block_of[v] = -1;
-        for (int u = 0; u < v && p->block_of[v] < 0; u++) {
-            const tcc_plan_value *dying = &p->plan.values.data[u];
-            block *b = &p->blocks.data[p->block_of[u]];
-            if (b->last != dying->last || dying->size_bytes != value->size_bytes) continue;
-            if (!tcc_plan_overwrites(&p->plan, dying, value)) continue;
-            b->last = value->last;
-            p->block_of[v] = p->block_of[u];
-        }
-        if (p->block_of[v] >= 0) continue;
-        p->block_of[v] = p->blocks.count;
-        block fresh = {value->size_bytes, 0, value->first, value->last, !value->node};
-        if (!tcc_vec_push(&p->blocks, fresh)) return tcc_enomem(diag);
+/* The block of an operand that dies where value `v` is born, if that launch reads and writes in step; -1: none.
+ * `dying`: the first value that dies there, `next` the one after each. */
+static int block_for(const planner *p, const tcc_plan_value *v, int dying, const int *next) {
+    for (int u = dying; u >= 0; u = next[u]) {
+        const tcc_plan_value *old = &p->plan.values.data[u];
+        if (p->blocks.data[p->block_of[u]].last == old->last && old->size_bytes == v->size_bytes &&
+            tcc_plan_overwrites(&p->plan, old, v))
+            return p->block_of[u];
     }
-    return TCC_OK;
+    return -1;
+}
+
+/* Puts each value into a block. Values so far are listed by the moment in which they die, in their order. */
+static tcc_status make_blocks(planner *p, tcc_diag *diag) {
+    const int moments = p->plan.start[p->g->groups.count] + 2, count = p->plan.values.count;
+    int *lists = tcc__malloc(sizeof *lists * (2 * (size_t)moments + (size_t)count + 1)); /* firsts, lasts; next ones */
+    bool ok = lists != NULL;
+    for (int t = 0; t < 2 * moments && ok; t++) lists[t] = -1;
+    for (int v = 0; v < count && ok; v++) {
+        const tcc_plan_value *value = &p->plan.values.data[v];
+        int *next = lists + 2 * moments;
+        const int found = value->first < 0 ? -1 : block_for(p, value, lists[value->first], next);
+        const block fresh = {value->size_bytes, 0, value->first, value->last, !value->node};
+        p->block_of[v] = found >= 0 ? found : p->blocks.count;
+        if (found >= 0) p->blocks.data[found].last = value->last;
+        else ok = tcc_vec_push(&p->blocks, fresh);
+        next[v] = -1;
+        if (value->last < 0) continue;
+        int *first = &lists[value->last], *last = &lists[moments + value->last];
+        *(*first < 0 ? first : &next[*last]) = v;
+        *last = v;
+    }
+    tcc__free(lists);
+    return ok ? TCC_OK : tcc_enomem(diag);
 }
 
 /* -- Placing -- */
@@ -107,10 +122,11 @@ static void scratch_last(block **order, int count, block **room) {
     memcpy(order + kept, room, sizeof *order * (size_t)n);
 }
 
-/* Places the blocks in the order given and returns the arena's size. `placed` is kept sorted by offset. */
-static int64_t place_blocks(block **order, int count, block **placed) {
+/* Places the blocks in the order given and returns the arena's size, or what is at least `most` as soon as it is known
+ * to be that. `placed` is kept sorted by offset. */
+static int64_t place_blocks(block **order, int count, block **placed, int64_t most) {
     int64_t arena = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count && arena < most; i++) {
         block *b = order[i];
         int64_t end = 0, best = -1, best_gap = INT64_MAX;
         for (int k = 0; k < i; k++) {
@@ -147,7 +163,7 @@ static tcc_status place_all(planner *p, int64_t *arena_bytes, tcc_diag *diag) {
         for (int i = 0; i < count; i++) order[i] = &p->blocks.data[i];
         qsort(order, (size_t)count, sizeof *order, orders[way / 2]);
         if (way % 2) scratch_last(order, count, order + count);
-        int64_t arena = place_blocks(order, count, order + count);
+        int64_t arena = place_blocks(order, count, order + count, *arena_bytes);
         if (arena >= *arena_bytes) continue;
         *arena_bytes = arena;
         for (int i = 0; i < count; i++) best[i] = p->blocks.data[i].offset_bytes;

@@ -102,9 +102,8 @@ static void mark_what_stays(tcc_remat_model *m, const tcc_group *group) {
 
 static void read_lives(tcc_remat_model *m) {
     for (int v = 0; v < m->plan.values.count; v++) {
-        m->lives[v] = (tcc_remat_life){.early_end = -1,
-                                       .late_begin = INT_MAX,
-                                       .written_over = tcc_plan_written_over(&m->plan, &m->plan.values.data[v])};
+        m->lives[v] = (tcc_remat_life){
+            .early_end = -1, .late_begin = INT_MAX, .written_over = m->plan.values.data[v].written_over};
         if (m->plan.values.data[v].node) m->value_of[m->plan.values.data[v].node->id] = v;
     }
     for (int t = 0; t < m->g->groups.count; t++) {
@@ -198,7 +197,7 @@ static bool add_extra(tcc_remat_model *m, int t) {
     if (!best || !ok) return ok;
     add_followers(m, group, best, &ok);
     hide_followers(m, group, best, first);
-    const tcc_plan_value value = {(tcc_node *)best, t, -1, 0, tcc_plan_size(best), moment, moment};
+    const tcc_plan_value value = {(tcc_node *)best, t, -1, 0, tcc_plan_size(best), moment, moment, false};
     m->value_of[best->id] = m->plan.values.count;
     m->lives[m->plan.values.count] = (tcc_remat_life){
         .early_end = moment, .late_begin = INT_MAX, .first_follower = first, .followers = m->followers.count - first};
