@@ -39,8 +39,8 @@ static bool reads_from(const tcc_fuser *f, int u, int source) {
     return false;
 }
 
-/* Adds to f->later the units that load node `id`, but `to`, and none that `to` cannot wait for, as it has a node that is
- * too late. Whether `to` loads it. */
+/* Adds to f->later the units that load node `id`, but `to`, and none that `to` cannot wait for, as it has a node that
+ * is too late. Whether `to` loads it. */
 static bool add_later(tcc_fuser *f, int id, int to) {
     bool met = false;
     for (int i = f->first_user[id]; i < f->first_user[id + 1]; i++) {
@@ -65,7 +65,7 @@ static bool look_later(tcc_fuser *f, int u, int to) {
     return met;
 }
 
-/* Adds to f->others what unit `at` of it waits for, and may wait for unit `from`. Whether it waits for `from` itself. */
+/* Adds to f->others what unit `at` of it waits for, and may wait for unit `from`. Whether it waits for `from`. */
 static bool look_earlier(tcc_fuser *f, int at, int from) {
     const tcc_draft *d = &f->units.data[f->others.data[at]].draft;
     const int stamp = f->unit_stamp, least = f->units.data[from].owned.data[0];
@@ -321,13 +321,13 @@ static void merge(tcc_fuser *f, const int *units, int count) {
 }
 
 /* The units that merging a and b involves: both, and the units between them if one waits for the other through those.
- * 0: not possible. */
+ * 0: not possible. What one loads of the other does not wait for it. */
 static int units_to_merge(tcc_fuser *f, int a, int b, int *units) {
     int count = 2;
     units[0] = a;
     units[1] = b;
-    if (depends(f, a, b)) count = units_between(f, a, b, units);
-    else if (depends(f, b, a)) count = units_between(f, b, a, units);
+    if (!reads_from(f, b, a) && depends(f, a, b)) count = units_between(f, a, b, units);
+    else if (!reads_from(f, a, b) && depends(f, b, a)) count = units_between(f, b, a, units);
     const char *reason;
     return count == 2 || (count > 2 && gain_of_merge(f, units, count, &reason) > 0) ? count : 0;
 }
