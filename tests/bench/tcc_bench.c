@@ -3,6 +3,7 @@
  * prints one JSON line as peer.py does, for compare.py. tcc-bench MODEL STEPS --explain prints the table of kernels
  * too. TCC_BENCH_DEVICE is the device ("cuda"), TCC_BENCH_MODE=eager compiles each op by itself,
  * TCC_BENCH_PRECISION=bf16 or fp16 trains in mixed precision, TCC_BENCH_BATCH is another batch size,
+ * TCC_BENCH_LAYERS another number of layers of a GPT (char_gpt with 85: 20,000 nodes, for what TCC_LOG=passes says),
  * TCC_BENCH_MEMORY_BUDGET a budget as in tcc_model_options. A timed step waits for its loss; on a GPU, where nobody
  * needs to, a window of WINDOW steps waits once.
  *
@@ -170,10 +171,11 @@ int main(int argc, char **argv) {
     setenv("TCC_CACHE_DISABLE", "1", 0); /* compiling is part of what is measured */
     const bench_model *c = argc > 1 ? bench_model_find(argv[1]) : NULL;
     int steps = argc > 2 ? atoi(argv[2]) : 20;
-    const char *batch = getenv("TCC_BENCH_BATCH");
+    const char *batch = getenv("TCC_BENCH_BATCH"), *layers = getenv("TCC_BENCH_LAYERS");
     bench_model sized = c ? *c : (bench_model){0};
     if (batch) sized.batch = atoi(batch);
-    if (!c || steps < 1 || sized.batch < 1) {
+    if (layers && sized.gpt.layers) sized.gpt.layers = atoi(layers);
+    if (!c || steps < 1 || sized.batch < 1 || sized.gpt.layers < 0) {
         fputs("usage: tcc-bench MODEL [STEPS [--explain]], MODEL one of", stderr);
         for (int i = 0; i < n_bench_models; i++) fprintf(stderr, " %s", bench_models[i].name);
         fputc('\n', stderr);
