@@ -96,7 +96,11 @@ static const char *words_for(tuner *u, const tcc_group *group) {
 static tcc_status find_entry(tuner *u, const tcc_group *group, int *out) {
     struct tcc_tuning *tuning = u->m->making->tuning;
     uint64_t key;
-    TCC_TRY(tcc__tune_key(u->g, group, &key));
+    char *signature;
+    TCC_TRY(tcc__tune_key(u->g, group, &key, &signature));
+    const char *kept = tcc_arena_strdup(&tuning->arena, signature);
+    tcc__free(signature);
+    if (!kept) return tcc_enomem(&u->m->cx->diag);
     const tcc_tuned *known = tcc__tune_find(u->m, key);
     if (known) {
         *out = (int)(known - tuning->entries.data);
@@ -107,8 +111,11 @@ static tcc_status find_entry(tuner *u, const tcc_group *group, int *out) {
                          "%s has no choice for group %016llx, %s: it was written for another model or by another "
                          "version; leave it out, or write it again",
                          tuning->locked, (unsigned long long)key, tcc_node_text(group->hero));
-    const tcc_tuned entry = {
-        .key = key, .what = words_for(u, group), .plain = tcc__tune_keep(u->m, group->implementation)};
+    tcc_tuned entry = {.signature = kept,
+                       .key = key,
+                       .what = words_for(u, group),
+                       .plain = tcc__tune_keep(u->m, group->implementation)};
+    if (u->m->device) tcc__tune_find_stored(u->m, &entry);
     *out = tuning->entries.count;
     return entry.what && entry.plain && tcc_vec_push(&tuning->entries, entry) ? TCC_OK : tcc_enomem(&u->m->cx->diag);
 }
@@ -276,6 +283,8 @@ static tcc_status keep_results(tuner *u, const tcc_contenders *all, int winner, 
         if (!tcc_vec_push(&entry->candidates, about)) return tcc_enomem(&u->m->cx->diag);
     }
     entry->winner = winner;
+    entry->default_ns = entry->candidates.data[0].measured_ns;
+    entry->best_ns = entry->candidates.data[winner].measured_ns;
     entry->from = TCC_TUNED_MEASURED;
     entry->cut = !all->data[winner].whole;
     if (!entry->cut) entry->choice = tcc__tune_keep(u->m, all->data[winner].whole);
@@ -286,6 +295,7 @@ static tcc_status tune_kind(tuner *u, const kind *k, double until) {
     tcc_track t;
     tcc_contenders all = {0};
     int winner = 0;
+    const double start = tcc_clock_seconds();
     tcc_tuned *entry = &u->m->making->tuning->entries.data[k->entry];
     tcc_status status = tcc__track_begin(u->m, u->codegen, u->g, k->group, u->step_bytes, &t);
     t.until = until;
@@ -294,6 +304,8 @@ static tcc_status tune_kind(tuner *u, const kind *k, double until) {
     if (status == TCC_OK) status = decide(&t, &all, &winner);
     /* Without a time for the default nothing was found. */
     if (status == TCC_OK && tcc__contender_ns(&all.data[0])) status = keep_results(u, &all, winner, entry);
+    if (status == TCC_OK && entry->from == TCC_TUNED_MEASURED)
+        tcc__tune_store(u->m, entry, tcc_clock_seconds() - start);
     for (int i = 0; i < all.count; i++) tcc__contender_clear(&all.data[i]);
     tcc_vec_free(&all);
     tcc__track_end(&t);
@@ -393,6 +405,7 @@ void tcc__model_tune_end(tcc_model *m) {
     for (int i = 0; i < m->making->tuning->entries.count; i++)
         tcc_vec_free(&m->making->tuning->entries.data[i].candidates);
     tcc_vec_free(&m->making->tuning->entries);
+    tcc__tune_close(m);
     tcc_arena_free(&m->making->tuning->arena);
     tcc__free(m->making->tuning->lock);
     tcc__free(m->making->tuning->locked);

@@ -23,7 +23,8 @@ typedef struct tcc_tuned_candidate {
 
 /* A kind of group: all groups with one signature are tuned once. */
 typedef struct tcc_tuned {
-    uint64_t key; /* of the signature */
+    const char *signature; /* NULL: it was read from a lock file */
+    uint64_t key;          /* of the signature */
     const char *what;
     int groups;      /* of that kind in the step that was tuned last */
     double share_ns; /* of that step, by the first measurements */
@@ -33,13 +34,16 @@ typedef struct tcc_tuned {
     const tcc_implementation *choice;        /* name and parameters; NULL: it is cut, or nothing was found */
     tcc_vec(tcc_tuned_candidate) candidates; /* the default first */
     int winner;
+    int64_t default_ns, best_ns; /* of the default and the winner; 0: not known */
 } tcc_tuned;
 
 struct tcc_tuning {
     tcc_arena arena;
     tcc_vec(tcc_tuned) entries; /* sorted by nothing: in the order of the steps */
     double spent_s;             /* of the budget, by all programs */
-    char *lock, *locked;        /* copies of the options; NULL: none */
+    struct tcc_cache *cache;    /* NULL: there is none, or it was not asked for yet */
+    bool cache_asked;
+    char *lock, *locked; /* copies of the options; NULL: none */
     /* For tests; NULL: the device's own time. Gives what a run of that candidate took, measured in `ns`; below 0: it
      * does not compile. */
     int64_t (*judge)(void *user, const char *candidate, int64_t ns);
@@ -48,7 +52,8 @@ struct tcc_tuning {
 
 /* -- In compile_tune_table.c -- */
 
-tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *key);
+/* *signature (NULL: nobody asks) is the caller's to free. */
+tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *key, char **signature);
 /* NULL: there is no such entry. */
 tcc_tuned *tcc__tune_find(const tcc_model *m, uint64_t key);
 /* The name and parameters of x, for an entry; NULL when memory is short (reported). */
@@ -56,10 +61,21 @@ const tcc_implementation *tcc__tune_keep(tcc_model *m, const tcc_implementation 
 /* The answer to pass_target.choose. */
 tcc_status tcc__tune_choose(void *model, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                             tcc_candidate *out);
+/* What runs the entry's kind, as a line of the file has it; and back. False: it is none. */
+void tcc__tune_print_choice(const tcc_tuned *entry, tcc_strbuf *b);
+bool tcc__tune_parse(tcc_model *m, const char *line, tcc_tuned *entry);
 /* Reads the file that is held, into entries. */
 tcc_status tcc__tune_read_lock(tcc_model *m);
 /* Writes all choices. */
 tcc_status tcc__tune_write_lock(tcc_model *m);
+
+/* -- In compile_tune_store.c -- */
+
+/* Whether the cache has a choice for the entry, which it then has. */
+bool tcc__tune_find_stored(tcc_model *m, tcc_tuned *entry);
+/* Keeps what was found in `seconds`. */
+void tcc__tune_store(tcc_model *m, const tcc_tuned *entry, double seconds);
+void tcc__tune_close(tcc_model *m);
 
 /* -- In compile_tune_run.c: candidates of one group, run by themselves -- */
 

@@ -106,11 +106,12 @@ void tcc__tune_print(const tcc_model *m, tcc_strbuf *b) {
     for (int i = 0; i < m->making->tuning->entries.count; i++) {
         const tcc_tuned *entry = &m->making->tuning->entries.data[i];
         tcc_strbuf_printf(b, "%s, %d in the step, %s", entry->what, entry->groups, from_text(entry->from));
+        before += (double)entry->default_ns * entry->groups, after += (double)entry->best_ns * entry->groups;
+        if (entry->default_ns)
+            tcc_strbuf_printf(b, ": %.1f us as by default, %.1f us now", 1e-3 * (double)entry->default_ns,
+                              1e-3 * (double)entry->best_ns);
         if (entry->candidates.count) {
-            const double first = (double)entry->candidates.data[0].measured_ns,
-                         best = (double)entry->candidates.data[entry->winner].measured_ns;
-            before += first * entry->groups, after += best * entry->groups;
-            tcc_strbuf_printf(b, ": %.1f us as by default, %.1f us now\n", 1e-3 * first, 1e-3 * best);
+            tcc_strbuf_add(b, "\n");
             print_candidates(entry, b);
             continue;
         }

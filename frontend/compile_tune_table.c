@@ -21,7 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *key) {
+tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *key, char **signature) {
     size_t room = 1;
     for (int i = 0; i < group->n_nodes; i++) room += (size_t)group->nodes[i]->n_operands;
     tcc_node **inputs = tcc__calloc(room, sizeof *inputs);
@@ -29,7 +29,8 @@ tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *k
     if (text) *key = tcc_hash_string(0, text);
     tcc__free(inputs);
     if (!text) return tcc_enomem(g->diag);
-    tcc__free(text);
+    if (signature) *signature = text;
+    else tcc__free(text);
     return TCC_OK;
 }
 
@@ -66,7 +67,7 @@ tcc_status tcc__tune_choose(void *user, const tcc_graph *g, const tcc_group *gro
     uint64_t key;
     *out = (tcc_candidate){0};
     if (group->kind == TCC_GROUP_NORM) return TCC_OK; /* its signature does not say all of it */
-    TCC_TRY(tcc__tune_key(g, group, &key));
+    TCC_TRY(tcc__tune_key(g, group, &key, NULL));
     const tcc_tuned *entry = tcc__tune_find(m, key);
     if (!entry || (!entry->cut && !entry->choice)) return TCC_OK;
     if (entry->cut) {
@@ -94,21 +95,20 @@ static tcc_status describe_target(tcc_model *m, tcc_strbuf *out) {
     return TCC_OK;
 }
 
+void tcc__tune_print_choice(const tcc_tuned *entry, tcc_strbuf *b) {
+    tcc_strbuf_add(b, entry->cut ? "  cut" : "  by ");
+    if (!entry->cut) tcc_implementation_print_name(b, entry->choice ? entry->choice : entry->plain);
+}
+
 static tcc_status print_lock(tcc_model *m, tcc_strbuf *b) {
     tcc_strbuf_add(b, "traincc-lock 1\ntarget ");
     TCC_TRY(describe_target(m, b));
     tcc_strbuf_add(b, "\n");
     for (int i = 0; i < m->making->tuning->entries.count; i++) {
         const tcc_tuned *entry = &m->making->tuning->entries.data[i];
-        const tcc_implementation *choice = entry->choice ? entry->choice : entry->plain;
-        if (!entry->cut && !choice) continue;
-        tcc_strbuf_printf(b, "group %016llx %s\n  ", (unsigned long long)entry->key, entry->what);
-        if (entry->cut) {
-            tcc_strbuf_add(b, "cut\n");
-            continue;
-        }
-        tcc_strbuf_add(b, "by ");
-        tcc_implementation_print_name(b, choice);
+        if (!entry->cut && !entry->choice && !entry->plain) continue;
+        tcc_strbuf_printf(b, "group %016llx %s\n", (unsigned long long)entry->key, entry->what);
+        tcc__tune_print_choice(entry, b);
         tcc_strbuf_add(b, "\n");
     }
     return b->failed ? tcc_enomem(&m->cx->diag) : TCC_OK;
@@ -186,6 +186,13 @@ static tcc_status read_choice(lock_reader *r, const char *line, tcc_tuned *entry
     if (status == TCC_OK && !(entry->choice = tcc__tune_keep(r->m, &x))) status = TCC_ENOMEM;
     tcc__free(x.params);
     return status;
+}
+
+bool tcc__tune_parse(tcc_model *m, const char *line, tcc_tuned *entry) {
+    lock_reader r = {m, line, 0};
+    if (read_choice(&r, line, entry) == TCC_OK) return true;
+    tcc_diag_begin(&m->cx->diag);
+    return false;
 }
 
 static tcc_status read_entry(lock_reader *r, char *line, size_t room) {

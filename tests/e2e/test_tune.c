@@ -36,6 +36,7 @@ static int begin(void **state) {
     for (int i = 0; i < ROWS * WIDTH; i++) x[i] = (float)(i % 41 - 20) / 16;
     for (int i = 0; i < ROWS; i++) y[i] = i % CLASSES;
     *state = f;
+    setenv("TCC_CACHE_DISABLE", "1", 1);
     return tcc_context_create(&f->cx) == TCC_OK ? 0 : -1;
 }
 
@@ -236,6 +237,33 @@ static void a_lock_that_does_not_fit_is_refused(void **state) {
     free(text), free(changed);
 }
 
+/* A second model finds all choices in the cache, and measures nothing; another type of its inputs is not found. */
+static void what_was_found_is_kept(void **state) {
+    fixture *f = *state;
+    char folder[] = "/tmp/traincc-cache-XXXXXX", command[64];
+    assert_non_null(mkdtemp(folder));
+    setenv("TCC_CACHE_DIR", folder, 1);
+    unsetenv("TCC_CACHE_DISABLE");
+    create(f, tuned, single_tiles);
+    const double loss = train(f);
+    assert_true(measured(f) > 20);
+    char *before = report(f, "tir");
+    create(f, tuned, NULL);
+    assert_true(train(f) == loss);
+    assert_int_equal(measured(f), 0);
+    char *after = report(f, "tir"), *explained = report(f, "tune");
+    assert_string_equal(before, after);
+    if (!strstr(explained, "2 in the step, from the cache: 1000.0 us as by default, 500.0 us now"))
+        fail_msg("%s", explained);
+    tcc_string_free(before), tcc_string_free(after), tcc_string_free(explained);
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .mixed_precision = TCC_MIXED_BF16}, all_alike);
+    train(f);
+    assert_true(measured(f) > 20);
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    unsetenv("TCC_CACHE_DIR");
+}
+
 static void options_are_checked(void **state) {
     fixture *f = *state;
     tcc_model_options options = {.size = sizeof options, .lock = "lock"};
@@ -248,13 +276,9 @@ static void options_are_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(equal_times_leave_the_default),
-        TEST(the_fastest_wins),
-        TEST(what_does_not_compile_is_dropped),
-        TEST(without_time_nothing_is_measured),
-        TEST(a_lock_is_held),
-        TEST(a_lock_that_does_not_fit_is_refused),
-        TEST(options_are_checked),
+        TEST(equal_times_leave_the_default),    TEST(the_fastest_wins),    TEST(what_does_not_compile_is_dropped),
+        TEST(without_time_nothing_is_measured), TEST(a_lock_is_held),      TEST(a_lock_that_does_not_fit_is_refused),
+        TEST(what_was_found_is_kept),           TEST(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,5 +111,6 @@ int main(void) {
         CUDA_TEST(a_failed_launch_drops_the_candidate),
         CUDA_TEST(a_lost_device_is_an_error),
     };
+    setenv("TCC_CACHE_DISABLE", "1", 1);
     return cmocka_run_group_tests(tests, cuda_set_up, NULL);
 }
