@@ -11,6 +11,7 @@ typedef struct copier {
     const tcc_remat_model *m;
     tcc_rewrite rw;
     tcc_node **copies;         /* by old id: the value computed again; NULL: not made yet */
+    bool *listed;              /* by old id: its copy is made, or among `ids` or `waiting` */
     tcc_vec(int) waiting, ids; /* old ids */
     tcc_node **operands;       /* room for those of any node */
 } copier;
@@ -38,13 +39,17 @@ static tcc_node *build(copier *c, const tcc_node *n, bool inside) {
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* Adds to `waiting` the operands of node `id` whose copies are not made yet. */
+/* Adds to `waiting` the operands of node `id` whose copies are not made yet, each once: the ways to a value of a deep
+ * graph are more than can be counted. */
 static bool push_missing(copier *c, int id, bool inside) {
     const tcc_node *n = c->m->g->nodes.data[id];
     bool ok = true;
-    for (int k = 0; k < n->n_operands; k++)
-        if (reads_copy(c, n->operands[k], inside) && !c->copies[n->operands[k]->id])
-            ok &= tcc_vec_push(&c->waiting, n->operands[k]->id);
+    for (int k = 0; k < n->n_operands; k++) {
+        const int operand = n->operands[k]->id;
+        if (!reads_copy(c, n->operands[k], inside) || c->listed[operand]) continue;
+        c->listed[operand] = true;
+        ok &= tcc_vec_push(&c->waiting, operand);
+    }
     return ok;
 }
 
@@ -58,8 +63,7 @@ static bool make_copies(copier *c, const tcc_graph *g, int id) {
     }
     if (!ok) return false;
     if (c->ids.count) qsort(c->ids.data, (size_t)c->ids.count, sizeof *c->ids.data, ascending);
-    for (int i = 0; i < c->ids.count; i++)
-        if (!c->copies[c->ids.data[i]]) c->copies[c->ids.data[i]] = build(c, g->nodes.data[c->ids.data[i]], true);
+    for (int i = 0; i < c->ids.count; i++) c->copies[c->ids.data[i]] = build(c, g->nodes.data[c->ids.data[i]], true);
     return true;
 }
 
@@ -84,10 +88,12 @@ tcc_status tcc_remat_apply(const tcc_remat_model *m, const tcc_graph *g, const t
         if (g->nodes.data[i]->n_operands > most) most = g->nodes.data[i]->n_operands;
     TCC_TRY(tcc_rewrite_begin(&c.rw, g));
     c.copies = tcc__calloc((size_t)g->nodes.count + 1, sizeof *c.copies);
+    c.listed = tcc__calloc((size_t)g->nodes.count + 1, sizeof *c.listed);
     c.operands = tcc__malloc(sizeof *c.operands * (size_t)most);
-    const bool ok = c.copies && c.operands && copy_all(&c, g) &&
+    const bool ok = c.copies && c.listed && c.operands && copy_all(&c, g) &&
                     tcc_remat_give_groups(m, target, c.rw.map, c.copies, c.rw.to) == TCC_OK;
     tcc__free(c.copies);
+    tcc__free(c.listed);
     tcc__free(c.operands);
     tcc_vec_free(&c.waiting);
     tcc_vec_free(&c.ids);
