@@ -82,11 +82,18 @@ static void keys_of_later_versions(void **state) {
     expect(TRAIN(recipe, "training.ema=0.999"), 2, "averaged weights comes in a later version");
     expect(TRAIN(recipe, "training.detect_anomaly=true"), 2, "anomaly detection comes in a later version");
     expect(TRAIN(recipe, "data.pin_memory=false"), 2, "data.pin_memory");
+}
+
+static void cache_commands(void **state) {
+    (void)state;
+    setenv("TCC_CACHE_DISABLE", "0", 1);
     expect(TRAIN("cache"), 2, "usage: tcc-train cache stat | list");
     expect(TRAIN("cache", "sta"), 2, "usage: tcc-train cache stat | list");
     expect(TRAIN("cache", "export"), 2, "usage: tcc-train cache stat | list");
     expect(TRAIN("cache", "why", "zz"), 1, "no entry of the cache has a key that begins with 'zz'");
     expect(TRAIN("cache", "import", "/no/such/file"), 1, "there is no such file");
+    setenv("TCC_CACHE_DISABLE", "1", 1);
+    expect(TRAIN("cache", "stat"), 1, "the cache is switched off by TCC_CACHE_DISABLE");
 }
 
 /* -- Data -- */
@@ -259,14 +266,23 @@ static void overflows_from_then_on(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        FOLDER_TEST(command_line),           FOLDER_TEST(cuda_is_one_clear_line),
-        FOLDER_TEST(malformed_recipe),       FOLDER_TEST(keys_of_later_versions),
-        FOLDER_TEST(missing_data),           FOLDER_TEST(damaged_idx),
-        FOLDER_TEST(damaged_cifar),          FOLDER_TEST(bad_csv_cell),
-        FOLDER_TEST(too_little_data),        FOLDER_TEST(init_from_lists_all_that_differs),
-        FOLDER_TEST(unwritable_run_folder),  FOLDER_TEST(unwritable_profile),
-        FOLDER_TEST(does_not_fit),           FOLDER_TEST(corrupt_checkpoint),
-        FOLDER_TEST(full_disk_while_saving), FOLDER_TEST(overflows_from_then_on),
+        FOLDER_TEST(command_line),
+        FOLDER_TEST(cuda_is_one_clear_line),
+        FOLDER_TEST(malformed_recipe),
+        FOLDER_TEST(keys_of_later_versions),
+        FOLDER_TEST(cache_commands),
+        FOLDER_TEST(missing_data),
+        FOLDER_TEST(damaged_idx),
+        FOLDER_TEST(damaged_cifar),
+        FOLDER_TEST(bad_csv_cell),
+        FOLDER_TEST(too_little_data),
+        FOLDER_TEST(init_from_lists_all_that_differs),
+        FOLDER_TEST(unwritable_run_folder),
+        FOLDER_TEST(unwritable_profile),
+        FOLDER_TEST(does_not_fit),
+        FOLDER_TEST(corrupt_checkpoint),
+        FOLDER_TEST(full_disk_while_saving),
+        FOLDER_TEST(overflows_from_then_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
