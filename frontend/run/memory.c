@@ -80,6 +80,7 @@ static tcc_status grow_arena(tcc_model *m, int64_t size_bytes) {
     if (status == TCC_OK) m->arena_bytes = size_bytes;
     else if (before && ops->alloc(m->device, NULL, before, &m->arena) == TCC_OK) m->arena_bytes = before;
     for (int i = 0; i < m->programs.count; i++) {
+        if (!m->programs.data[i]->exec) continue; /* a plan's, whose turn to be loaded comes */
         const tcc_status set = set_arena(m, m->programs.data[i]);
         if (status == TCC_OK) status = set;
     }
