@@ -492,12 +492,3 @@ void tcc_selector_print_target(const tcc_selector *s, tcc_strbuf *out) {
     if (t->arch) tcc_strbuf_printf(out, "%s %d processors", t->arch, t->hw.processors);
     else tcc_strbuf_printf(out, "cpu %s", t->cpu);
 }
-
-void tcc_selector_describe(const tcc_selector *s, tcc_strbuf *out) {
-    const tcc_llvm_target *t = s->options.target;
-    unsigned major, minor, patch;
-    LLVMGetVersion(&major, &minor, &patch);
-    tcc_strbuf_printf(out, "LLVM %u.%u.%u %s %s %s %s tf32=%d processors=%d cache=%lld", major, minor, patch, t->triple,
-                      t->arch ? t->arch : "-", t->cpu, t->features, s->options.tf32, t->hw.processors,
-                      (long long)t->hw.cache_bytes);
-}

@@ -36,7 +36,5 @@ const struct tcc_llvm_target *tcc_selector_llvm(const tcc_selector *s);
 
 /* Its name, for people and files: "sm_90 132 processors", "cpu znver4". */
 void tcc_selector_print_target(const tcc_selector *s, tcc_strbuf *out);
-/* All of it that code and its speed depend on, with the version of LLVM. */
-void tcc_selector_describe(const tcc_selector *s, tcc_strbuf *out);
 
 #endif

@@ -86,6 +86,8 @@ static void add_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key, boo
     add(key, "llvm", &b, memory, failed);
     tcc_strbuf_printf(&b, "%s %s", TCC_VERSION, tcc__compiler_sources);
     add(key, "traincc", &b, memory, failed);
+    tcc_codegen_describe_hardware(tcc_selector_llvm(m->making->selector), &b);
+    add(key, "hardware", &b, memory, failed);
 }
 
 tcc_status tcc__cache_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key) {
@@ -105,8 +107,6 @@ tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc
     print_memory(&b, m, train);
     add(key, "memory", &b, memory, &failed);
     add_machine(m, memory, key, &failed);
-    tcc_codegen_describe_hardware(tcc_selector_llvm(m->making->selector), &b);
-    add(key, "hardware", &b, memory, &failed);
     print_libraries(&b, m);
     add(key, "libraries", &b, memory, &failed);
     print_environment(&b);
