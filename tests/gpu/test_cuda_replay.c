@@ -298,8 +298,9 @@ static void free_outcome(outcome *o) {
 /* Replays give the bits of launches, in memory that is no larger; in 32 bits and with a scaled loss. */
 static void test_same_bits(void **state) {
     (void)state;
-    static const tcc_mixed_precision precisions[] = {TCC_MIXED_NONE, TCC_MIXED_FP16, TCC_MIXED_BF16};
-    for (int i = 0; i < 3; i++) {
+    static const tcc_mixed_precision precisions[] = {TCC_MIXED_FP16, TCC_MIXED_NONE, TCC_MIXED_BF16};
+    const char *count = getenv("TCC_TEST_COUNT"); /* the first so many */
+    for (int i = 0; i < (count ? atoi(count) : 3); i++) {
         tcc_context *cx;
         outcome launched, replayed;
         assert_int_equal(tcc_context_create(&cx), TCC_OK);
