@@ -268,7 +268,7 @@ static void test_damaged(void **state) {
     size_t all;
     char *bytes = test_read(file, &all);
     srandom(7);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 100; i++) {
         uint8_t *copy = malloc(all);
         memcpy(copy, bytes, all);
         size_t size = all;
