@@ -15,9 +15,11 @@ static const char create[] = "BEGIN IMMEDIATE;"
 
 static tcc_status check(tcc_database *db, tcc_diag *d, const char *path, bool read_only) {
     int64_t application, version, tables;
+    TCC_TRY(tcc_database_run(db, d, "BEGIN")); /* all of one moment: another process may make the table just now */
+    TCC_TRY(tcc_database_ask(db, d, "SELECT count(*) FROM sqlite_schema", &tables));
     TCC_TRY(tcc_database_ask(db, d, "PRAGMA application_id", &application));
     TCC_TRY(tcc_database_ask(db, d, "PRAGMA user_version", &version));
-    TCC_TRY(tcc_database_ask(db, d, "SELECT count(*) FROM sqlite_schema", &tables));
+    TCC_TRY(tcc_database_run(db, d, "COMMIT"));
     const tcc_loc at = {path, 0};
     if (!application && !version && !tables) {
         if (read_only) return tcc_error(d, TCC_EIO, at, "it is empty, and cannot be written");
