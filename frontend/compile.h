@@ -31,6 +31,7 @@ typedef struct tcc_making {
     char *verified;          /* what the last verification saw, as text; NULL: there was none */
     struct tcc_cache *cache; /* of programs; NULL: there is none, or it was not asked for yet */
     bool cache_asked;
+    tcc_code_store code_store; /* in that cache */
     char *cache_trouble;       /* why there is none, or no more; NULL */
     bool fresh;                /* nothing is taken from it, nor put there */
     tcc_selector *selector;    /* what codegen answers the passes; NULL before the first program */
@@ -42,6 +43,8 @@ typedef struct tcc_making {
 tcc_status tcc__model_need_function(tcc_model *m);
 /* In compile_cache.c. Makes c->program: traces, and takes it from the cache, or builds it. */
 tcc_status tcc__model_make(tcc_model *m, tcc_compiled *c, const tcc_array *batch);
+/* Where the device's driver keeps what it makes of programs: in the cache; NULL where that is not used. */
+const tcc_code_store *tcc__cache_code_store(tcc_model *m);
 /* Makes c->program from the traced graph: runs the passes, generates code. */
 tcc_status tcc__model_build(tcc_model *m, tcc_compiled *c);
 /* The graph after the last pass; of a program from the cache the passes are run now. */

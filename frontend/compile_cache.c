@@ -48,6 +48,33 @@ static tcc_cache *cache_of(tcc_model *m) {
     return making->cache;
 }
 
+/* -- What the device's driver makes of a program's code -- */
+
+static tcc_cache_key code_key(const char *maker, const char *code) {
+    return (tcc_cache_key){2, {{"maker", maker}, {"code", code}}};
+}
+
+static bool find_code(void *user, const char *maker, const char *code, void **machine, int64_t *size_bytes) {
+    const tcc_cache_key key = code_key(maker, code);
+    return tcc_cache_get(((tcc_making *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes);
+}
+
+static void keep_code(void *user, const char *maker, const char *code, const void *machine, int64_t size_bytes,
+                      int64_t made_ns) {
+    const tcc_cache_key key = code_key(maker, code);
+    tcc_cache_put(((tcc_making *)user)->cache, TCC_CACHE_KERNEL, &key, machine, size_bytes, made_ns);
+}
+
+static void flush_code(void *user) { tcc_cache_flush(((tcc_making *)user)->cache); }
+
+const tcc_code_store *tcc__cache_code_store(tcc_model *m) {
+    if (!cache_of(m)) return NULL;
+    m->making->code_store = (tcc_code_store){m->making, find_code, keep_code, flush_code};
+    return &m->making->code_store;
+}
+
+/* -- Programs -- */
+
 static tcc_status decode(tcc_model *m, tcc_compiled *c, const void *bytes, int64_t size_bytes) {
     tcc_stream s;
     tcc_diag *diag = &m->cx->diag;

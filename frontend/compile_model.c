@@ -86,7 +86,8 @@ static void destroy(tcc_model *m) {
 
 static const char *trouble(const tcc_model *m) { return m->making->cache_trouble; }
 
-static const tcc_maker compiler = {tcc__model_make, tcc__made_write, tcc__made_report, trouble, forget, destroy};
+static const tcc_maker compiler = {tcc__model_make,       tcc__made_write, tcc__made_report, trouble,
+                                   tcc__cache_code_store, forget,          destroy};
 
 static tcc_status set_arch(tcc_model *m, const char *arch) {
     TCC_TRY(tcc_codegen_check_arch(&m->cx->diag, arch));

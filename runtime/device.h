@@ -61,6 +61,17 @@ typedef struct tcc_replay {
     char why[256];                /* what was not captured, or all, is not: a reason; "" */
 } tcc_replay;
 
+/* Where what a driver makes of a program's code is kept, and found by a later run. Called by several threads. */
+typedef struct tcc_code_store {
+    void *user;
+    /* Machine code that `maker`, a device's processor and driver as text, made of `code`; to be freed with tcc__free. */
+    bool (*find)(void *user, const char *maker, const char *code, void **machine, int64_t *size_bytes);
+    /* Keeps it; it took `made_ns`. */
+    void (*keep)(void *user, const char *maker, const char *code, const void *machine, int64_t size_bytes,
+                 int64_t made_ns);
+    void (*flush)(void *user); /* after a few were kept */
+} tcc_code_store;
+
 typedef struct tcc_device_ops {
     const char *kind; /* "cpu", "cuda" */
     tcc_target target;
@@ -81,8 +92,10 @@ typedef struct tcc_device_ops {
     tcc_status (*feed)(tcc_device *device, tcc_diag *d, void *to, const tcc_feed *parts, int n_parts);
     tcc_status (*fetch)(tcc_device *device, tcc_diag *d, const void *from, int64_t size_bytes, int64_t *ticket);
     tcc_status (*collect)(tcc_device *device, tcc_diag *d, int64_t ticket, void *to_host, int64_t size_bytes);
-    /* Load a checked program's code and resolve its steps. `program` must outlive the commands. */
-    tcc_status (*prepare)(tcc_device *device, tcc_context *cx, const tcc_program *program, tcc_commands **out);
+    /* Load a checked program's code and resolve its steps. `program` must outlive the commands. `store` is for a driver
+     * that compiles what it loads; NULL: there is none. */
+    tcc_status (*prepare)(tcc_device *device, tcc_context *cx, const tcc_program *program, const tcc_code_store *store,
+                          tcc_commands **out);
     void (*release)(tcc_commands *commands);
     /* Say where a space begins, or a binding; the commands keep it until it is said again. */
     void (*place)(tcc_commands *commands, tcc_space space, int binding, void *base);

@@ -23,7 +23,7 @@ struct tcc_exec {
     tcc_step_time *times;
 };
 
-static tcc_status create(tcc_exec *e, tcc_context *cx) {
+static tcc_status create(tcc_exec *e, tcc_context *cx, const tcc_code_store *store) {
     const tcc_program *p = e->program;
     const tcc_device_ops *ops = e->device->ops;
     tcc_diag *d = &cx->diag;
@@ -34,7 +34,7 @@ static tcc_status create(tcc_exec *e, tcc_context *cx) {
     e->bound = tcc__calloc((size_t)p->n_bindings, sizeof *e->bound);
     if (!e->bound) return tcc_enomem(d);
     e->n_unbound = p->n_bindings;
-    TCC_TRY(ops->prepare(e->device, cx, p, &e->commands));
+    TCC_TRY(ops->prepare(e->device, cx, p, store, &e->commands));
     if (p->arena_bytes && e->owns_arena) {
         tcc_status s = ops->alloc(e->device, d, p->arena_bytes, &e->arena);
         if (s != TCC_OK) {
@@ -52,8 +52,8 @@ static tcc_status create(tcc_exec *e, tcc_context *cx) {
     return TCC_OK;
 }
 
-static tcc_status new_exec(tcc_context *cx, tcc_device *device, const tcc_program *program, bool owns_arena,
-                           tcc_exec **out) {
+static tcc_status new_exec(tcc_context *cx, tcc_device *device, const tcc_program *program,
+                           const tcc_code_store *store, bool owns_arena, tcc_exec **out) {
     *out = NULL;
     tcc_exec *e = tcc__calloc(1, sizeof *e);
     if (!e) return tcc_enomem(&cx->diag);
@@ -63,19 +63,19 @@ static tcc_status new_exec(tcc_context *cx, tcc_device *device, const tcc_progra
     const char *poison = getenv("TCC_POISON");
     e->poison_later = poison && !strcmp(poison, "1");
     e->poison = e->poison_later && device->ops->shares_host;
-    tcc_status s = create(e, cx);
+    tcc_status s = create(e, cx, store);
     if (s == TCC_OK) *out = e;
     else tcc_exec_destroy(e);
     return s;
 }
 
 tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_program *program, tcc_exec **out) {
-    return new_exec(cx, device, program, true, out);
+    return new_exec(cx, device, program, NULL, true, out);
 }
 
 tcc_status tcc_exec_create_without_arena(tcc_context *cx, tcc_device *device, const tcc_program *program,
-                                         tcc_exec **out) {
-    return new_exec(cx, device, program, false, out);
+                                         const tcc_code_store *store, tcc_exec **out) {
+    return new_exec(cx, device, program, store, false, out);
 }
 
 static void free_arena(tcc_exec *e) {

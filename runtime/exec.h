@@ -11,9 +11,10 @@ typedef struct tcc_exec tcc_exec;
  * executable. Errors: TCC_EFORMAT (malformed program), TCC_EUNSUPPORTED (made for another device, or needs a library
  * that is missing), TCC_ENOMEM, TCC_EDEVICE. */
 tcc_status tcc_exec_create(tcc_context *cx, tcc_device *device, const tcc_program *program, tcc_exec **out);
-/* The same without an arena: it runs once it was given one. */
+/* The same without an arena: it runs once it was given one. `store` (may be NULL) is asked for what the device's driver
+ * would compile, and given it; borrowed for the call. */
 tcc_status tcc_exec_create_without_arena(tcc_context *cx, tcc_device *device, const tcc_program *program,
-                                         tcc_exec **out);
+                                         const tcc_code_store *store, tcc_exec **out);
 void tcc_exec_destroy(tcc_exec *exec); /* NULL is allowed */
 
 /* Let the arena be `memory` from now on, device memory that the caller owns: executables that run one after another may

@@ -115,7 +115,8 @@ tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
     TCC_TRY(fill_store(m));
     const double filled = tcc_clock_seconds();
-    if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, &c->exec));
+    const tcc_code_store *store = m->maker ? m->maker->code_store(m) : NULL;
+    if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, store, &c->exec));
     if (m->device) TCC_TRY(tcc__model_share_arena(m, c));
     if (m->device) TCC_TRY(tcc__compiled_set_replay(m, c));
     if (m->device) TCC_TRY(tcc__compiled_bind(m, c));

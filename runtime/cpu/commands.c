@@ -113,7 +113,8 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
 }
 
 tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
-                                     tcc_commands **out) {
+                                     const tcc_code_store *store, tcc_commands **out) {
+    (void)store; /* host code comes as machine code */
     *out = NULL;
     tcc_commands *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&cx->diag);

@@ -19,7 +19,7 @@ tcc_status tcc_device_cpu_create(tcc_context *cx, int threads, tcc_device **out)
 
 /* In commands.c: the program-running part of the device's table. */
 tcc_status tcc__commands_cpu_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
-                                     tcc_commands **out);
+                                     const tcc_code_store *store, tcc_commands **out);
 void tcc__commands_cpu_release(tcc_commands *commands);
 void tcc__commands_cpu_place(tcc_commands *commands, tcc_space space, int binding, void *base);
 tcc_status tcc__commands_cpu_run(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);

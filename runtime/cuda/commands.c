@@ -242,14 +242,14 @@ static tcc_status find_kernels(tcc_commands *c, tcc_diag *d) {
     return TCC_OK;
 }
 
-static tcc_status make(tcc_commands *c, tcc_diag *d) {
+static tcc_status make(tcc_commands *c, tcc_diag *d, const tcc_code_store *store) {
     const tcc_program *p = c->program;
     int64_t table_at = 0;
     TCC_TRY(check_arch(c, d));
     c->modules = TCC_ARENA_ARRAY(&c->memory, tcc_cuda_module, p->n_modules + 1);
     c->commands = TCC_ARENA_ARRAY(&c->memory, command, p->n_steps + 1);
     if (!c->modules || !c->commands) return tcc_enomem(d);
-    TCC_TRY(tcc__cuda_modules_load(c->device, d, p, c->modules));
+    TCC_TRY(tcc__cuda_modules_load(c->device, d, p, store, c->modules));
     TCC_TRY(find_kernels(c, d));
     TCC_TRY(make_tables(c, d));
     for (int i = 0; i < p->n_steps; i++) {
@@ -263,7 +263,7 @@ static tcc_status make(tcc_commands *c, tcc_diag *d) {
 }
 
 tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
-                                      tcc_commands **out) {
+                                      const tcc_code_store *store, tcc_commands **out) {
     *out = NULL;
     tcc_commands *c = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(&cx->diag);
@@ -271,7 +271,7 @@ tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const
     c->program = program;
     tcc_status s = tcc__cuda_enter(c->device, &cx->diag);
     if (s == TCC_OK) {
-        s = make(c, &cx->diag);
+        s = make(c, &cx->diag, store);
         tcc__cuda_leave(c->device);
     }
     if (s == TCC_OK) *out = c;

@@ -7,7 +7,7 @@
 
 /* device_ops.prepare, release, place and run. */
 tcc_status tcc__commands_cuda_prepare(tcc_device *device, tcc_context *cx, const tcc_program *program,
-                                      tcc_commands **out);
+                                      const tcc_code_store *store, tcc_commands **out);
 void tcc__commands_cuda_release(tcc_commands *commands);
 void tcc__commands_cuda_place(tcc_commands *commands, tcc_space space, int binding, void *base);
 tcc_status tcc__commands_cuda_run(tcc_commands *commands, tcc_diag *d, tcc_step_time *times);

@@ -16,6 +16,7 @@ typedef int tcc_cuda_ordinal;
 typedef unsigned long long tcc_cuda_address;
 typedef struct tcc_cuda_context_st *tcc_cuda_context;
 typedef struct tcc_cuda_module_st *tcc_cuda_module;
+typedef struct tcc_cuda_link_st *tcc_cuda_link;
 typedef struct tcc_cuda_function_st *tcc_cuda_function;
 typedef struct tcc_cuda_stream_st *tcc_cuda_stream;
 typedef struct tcc_cuda_event_st *tcc_cuda_event;
@@ -68,6 +69,7 @@ enum {
 enum { TCC_CUDA_COMPUTE_MODE_PROHIBITED = 2 };
 enum { TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8 };
 enum { TCC_CUDA_JIT_ERROR_LOG = 5, TCC_CUDA_JIT_ERROR_LOG_BYTES = 6 };
+enum { TCC_CUDA_INPUT_PTX = 1 }; /* of cuLinkAddData */
 enum { TCC_CUDA_STREAM_NON_BLOCKING = 1 };
 enum { TCC_CUDA_EVENT_DEFAULT = 0, TCC_CUDA_EVENT_NO_TIMING = 2 };
 /* A capture that calls of other threads do not disturb. */
@@ -101,6 +103,12 @@ enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
       (tcc_cuda_address to, tcc_cuda_address from, size_t bytes, tcc_cuda_stream stream))                             \
     X(module_load, "cuModuleLoadDataEx",                                                                              \
       (tcc_cuda_module * module, const void *image, unsigned count, int *options, void **values))                     \
+    X(link_create, "cuLinkCreate_v2", (unsigned count, int *options, void **values, tcc_cuda_link *link))             \
+    X(link_add, "cuLinkAddData_v2",                                                                                   \
+      (tcc_cuda_link link, int kind, void *data, size_t bytes, const char *name, unsigned count, int *options,        \
+       void **values))                                                                                                \
+    X(link_complete, "cuLinkComplete", (tcc_cuda_link link, void **image, size_t *bytes))                             \
+    X(link_destroy, "cuLinkDestroy", (tcc_cuda_link link))                                                            \
     X(module_unload, "cuModuleUnload", (tcc_cuda_module module))                                                      \
     X(module_function, "cuModuleGetFunction",                                                                         \
       (tcc_cuda_function * function, tcc_cuda_module module, const char *name))                                       \

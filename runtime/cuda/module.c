@@ -4,6 +4,7 @@
 #include "runtime/cpus.h"
 
 #include "ir/support/alloc.h"
+#include "ir/support/clock.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,17 +20,51 @@ enum {
 /* One module: what came of it. */
 typedef struct job {
     tcc_cuda_result result;
+    tcc_cuda_link link; /* has the machine code, where it was compiled to be kept; else NULL */
+    void *machine;
+    size_t machine_bytes;
+    int64_t made_ns;
     char log[LOG_BYTES];
 } job;
 
 typedef struct loading {
     tcc_device_cuda *cuda;
     const tcc_program *program;
+    const tcc_code_store *store;
+    char maker[64]; /* for the store */
     tcc_cuda_module *modules;
     job *jobs;
     atomic_int next;
     atomic_bool failed;
 } loading;
+
+/* False: the store has nothing for it, or what the driver does not take. */
+static bool load_found(loading *l, int module) {
+    void *machine;
+    int64_t bytes;
+    if (!l->store || !l->store->find(l->store->user, l->maker, l->program->modules[module].code, &machine, &bytes))
+        return false;
+    const tcc_cuda_result r = l->cuda->cu.module_load(&l->modules[module], machine, 0, NULL, NULL);
+    tcc__free(machine);
+    return !r;
+}
+
+/* The driver hands machine code out only by way of its linker. */
+static tcc_cuda_result compile_to_keep(loading *l, int module, unsigned count, int *options, void **values) {
+    const tcc_cuda_driver *cu = &l->cuda->cu;
+    const char *code = l->program->modules[module].code;
+    job *j = &l->jobs[module];
+    const int64_t start = tcc_clock_ns();
+    tcc_cuda_result r = cu->link_create(count, options, values, &j->link);
+    if (r) {
+        j->link = NULL;
+        return r;
+    }
+    r = cu->link_add(j->link, TCC_CUDA_INPUT_PTX, (void *)code, strlen(code) + 1, "traincc", 0, NULL, NULL);
+    if (!r) r = cu->link_complete(j->link, &j->machine, &j->machine_bytes);
+    j->made_ns = tcc_clock_ns() - start;
+    return r ? r : cu->module_load(&l->modules[module], j->machine, 0, NULL, NULL);
+}
 
 /* Takes modules until none is left or one has failed. The context is the thread's. */
 static void load_some(loading *l) {
@@ -38,7 +73,9 @@ static void load_some(loading *l) {
         job *j = &l->jobs[i];
         int options[] = {TCC_CUDA_JIT_ERROR_LOG, TCC_CUDA_JIT_ERROR_LOG_BYTES};
         void *values[] = {j->log, (void *)(uintptr_t)(sizeof j->log - 1)};
-        j->result = l->cuda->cu.module_load(&l->modules[i], p->modules[i].code, 2, options, values);
+        if (load_found(l, i)) continue;
+        j->result = l->store ? compile_to_keep(l, i, 2, options, values)
+                             : l->cuda->cu.module_load(&l->modules[i], p->modules[i].code, 2, options, values);
         if (!j->result) continue;
         l->modules[i] = NULL;
         l->failed = true;
@@ -83,11 +120,33 @@ static tcc_status refused(const loading *l, tcc_diag *d, int module) {
     return s;
 }
 
-tcc_status tcc__cuda_modules_load(tcc_device_cuda *cuda, tcc_diag *d, const tcc_program *p, tcc_cuda_module *modules) {
-    loading l = {
-        .cuda = cuda, .program = p, .modules = modules, .jobs = tcc__calloc((size_t)p->n_modules + 1, sizeof *l.jobs)};
+/* Machine code that was made and loaded is kept; the driver's memory for it is given back. */
+static void keep_made(loading *l) {
+    bool any = false;
+    for (int i = 0; i < l->program->n_modules; i++) {
+        job *j = &l->jobs[i];
+        if (!j->link) continue;
+        if (!j->result)
+            l->store->keep(l->store->user, l->maker, l->program->modules[i].code, j->machine,
+                           (int64_t)j->machine_bytes, j->made_ns);
+        any |= !j->result;
+        l->cuda->cu.link_destroy(j->link);
+    }
+    if (any) l->store->flush(l->store->user);
+}
+
+tcc_status tcc__cuda_modules_load(tcc_device_cuda *cuda, tcc_diag *d, const tcc_program *p, const tcc_code_store *store,
+                                  tcc_cuda_module *modules) {
+    loading l = {.cuda = cuda,
+                 .program = p,
+                 .store = store,
+                 .modules = modules,
+                 .jobs = tcc__calloc((size_t)p->n_modules + 1, sizeof *l.jobs)};
     if (!l.jobs) return tcc_enomem(d);
+    /* Machine code is for one kind of processor; which driver made it decides how good it is. */
+    snprintf(l.maker, sizeof l.maker, "sm_%d, driver for CUDA %d", cuda->base.hw.sm, cuda->cu.version);
     load_all(&l);
+    keep_made(&l);
     tcc_status s = TCC_OK;
     for (int i = 0; i < p->n_modules && s == TCC_OK; i++)
         if (l.jobs[i].result) s = refused(&l, d, i);

@@ -98,7 +98,7 @@ static void test_given_arena(void **state) {
     start(&r, TCC_REPLAY_REQUIRED);
     const int64_t bytes = r.program->arena_bytes;
     const tcc_device_ops *ops = r.device->ops;
-    assert_ok(tcc_exec_create_without_arena(&r.cx, r.device, r.program, &second), &r.cx.diag);
+    assert_ok(tcc_exec_create_without_arena(&r.cx, r.device, r.program, NULL, &second), &r.cx.diag);
     for (int i = 0; i < r.program->n_bindings; i++)
         assert_ok(tcc_exec_bind(second, &r.cx.diag, i, r.memory[i], tcc_type_bytes(&r.program->bindings[i].type)),
                   &r.cx.diag);

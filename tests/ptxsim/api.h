@@ -148,6 +148,7 @@ typedef struct sim_state {
     CUresult lost_by; /* 0: CUDA_ERROR_DEVICE_UNAVAILABLE */
     int captures;     /* under way */
     int module_ids;
+    int links; /* of the linker, alive */
 } sim_state;
 extern sim_state sim;
 
@@ -184,6 +185,17 @@ CUresult graph_capture(CUstream s, sim_work *work);
 void graph_join(CUstream s, const int *nodes, int n, capture *c);
 void graph_execute(CUgraphExec exec, const uint64_t *clock, int slot, uint64_t position);
 void capture_release(capture *c);
+
+/* Where a call of the compiler says what is wrong. */
+typedef struct jit_log {
+    char *text;
+    size_t size;
+    void **used;
+} jit_log;
+jit_log jit_open_log(unsigned int count, int *options, void **values);
+CUresult jit_compile(const char *text, jit_log *log, sim_module **out);
+/* The PTX of an image: itself, or what its machine code was made of; NULL: machine code for something else. */
+const char *jit_text_of(const void *image);
 
 /* Executes one piece of work now. */
 void work_execute(sim_work *work, const uint64_t *clock, int slot, uint64_t position, CUgraphExec exec, int node);

@@ -358,6 +358,7 @@ static void count_live(ptxsim_live *live) {
     sim_memory_each(add_bytes, &live->device_bytes);
     live->peak_device_bytes = sim_memory_peak();
     for (CUmodule m = sim.modules; m; m = m->next) live->modules += m->alive;
+    live->links = sim.links;
     for (CUstream s = sim.streams; s; s = s->next) live->streams += s->alive && !s->null;
     for (CUevent e = sim.events; e; e = e->next) live->events += e->alive;
     for (CUgraph g = sim.graphs; g; g = g->next) live->graphs += g->alive;
@@ -424,7 +425,7 @@ static void drop_all(void) {
     stats_reset();
     memset(&sim.host, 0, sizeof sim.host);
     memset(sim.faults, 0, sizeof sim.faults);
-    sim.initialized = false, sim.sticky = sim.lost_by = CUDA_SUCCESS, sim.captures = 0;
+    sim.initialized = false, sim.sticky = sim.lost_by = CUDA_SUCCESS, sim.captures = sim.links = 0;
 }
 
 EXPORT void ptxsim_restart(void) {
@@ -441,9 +442,10 @@ __attribute__((destructor)) static void at_exit(void) {
     count_live(&live);
     if (sim_checks(CHECK_LEAK)) {
         sim_memory_each(report_leak, &n);
-        if (live.modules + live.streams + live.events + live.graphs + live.graph_execs)
-            sim_report("leak: %d modules, %d streams, %d events, %d graphs, %d graph instances are alive at exit",
-                       live.modules, live.streams, live.events, live.graphs, live.graph_execs);
+        if (live.modules + live.links + live.streams + live.events + live.graphs + live.graph_execs)
+            sim_report(
+                "leak: %d modules, %d links, %d streams, %d events, %d graphs, %d graph instances are alive at exit",
+                live.modules, live.links, live.streams, live.events, live.graphs, live.graph_execs);
     }
     drop_all();
 }

@@ -34,34 +34,17 @@ static void release_variables(CUmodule m) {
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, int *options, void **values) {
-    char *log = NULL;
-    size_t log_size = 0;
-    void **used = NULL;
-    char error[512] = "";
     ENTER(true);
     CUresult r = stream_forbid_capture();
     if (r) return api_leave(r);
     if (!module || !image) return api_leave(CUDA_ERROR_INVALID_VALUE);
     *module = NULL;
-    for (unsigned k = 0; k < count; k++) {
-        if (options[k] == CU_JIT_ERROR_LOG_BUFFER) log = values[k];
-        if (options[k] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-            log_size = (size_t)(uintptr_t)values[k], used = &values[k];
-        if (options[k] == CU_JIT_INFO_LOG_BUFFER && values[k]) *(char *)values[k] = 0;
-        if (options[k] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES) values[k] = (void *)0;
-    }
-    if (log && log_size) log[0] = 0;
+    jit_log log = jit_open_log(count, options, values);
     if (api_fault(PTXSIM_FAULT_MODULE)) return api_leave(CUDA_ERROR_OUT_OF_MEMORY);
-    const unsigned char *bytes = image;
-    if (bytes[0] == 0x7f || bytes[0] == 0x50) return api_leave(CUDA_ERROR_NO_BINARY_FOR_GPU); /* ELF or fat binary */
-    sim_module *parsed = sim_module_parse(image, sim_set.sm, error, sizeof error);
-    if (!parsed) r = strstr(error, "this is no PTX") ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_INVALID_PTX;
-    else if (parsed->version >
-             sim_set.driver / 1000 * 10 + sim_set.driver % 1000 / 10 - 40) { /* CUDA 12.8 knows PTX 8.7, and so on */
-        snprintf(error, sizeof error, "PTX version %d.%d is newer than this driver", parsed->version / 10,
-                 parsed->version % 10);
-        r = CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-    }
+    const char *text = jit_text_of(image);
+    if (!text) return api_leave(CUDA_ERROR_NO_BINARY_FOR_GPU);
+    sim_module *parsed;
+    r = jit_compile(text, &log, &parsed);
     CUmodule m = r ? NULL : calloc(1, sizeof *m);
     if (!r && !m) r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!r) {
@@ -69,11 +52,6 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int co
         parsed->id = ++sim.module_ids;
         if (!place_variables(m)) r = CUDA_ERROR_OUT_OF_MEMORY, release_variables(m);
     }
-    if (error[0] && r) {
-        if (log && log_size) snprintf(log, log_size, "%s", error);
-        sim_report("module: %s", error);
-    }
-    if (used) *used = (void *)(uintptr_t)(log && log_size ? strlen(log) + 1 : 0);
     if (r) {
         sim_module_free(parsed);
         free(m);

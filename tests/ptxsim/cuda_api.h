@@ -12,6 +12,7 @@ typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
+typedef struct CUlinkState_st *CUlinkState;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
@@ -138,6 +139,7 @@ enum {
     CU_JIT_TARGET_FROM_CUCONTEXT,
     CU_JIT_TARGET
 };
+enum { CU_JIT_INPUT_CUBIN, CU_JIT_INPUT_PTX };
 enum { CU_STREAM_DEFAULT, CU_STREAM_NON_BLOCKING };
 enum { CU_EVENT_DEFAULT, CU_EVENT_BLOCKING_SYNC, CU_EVENT_DISABLE_TIMING };
 enum { CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_RELAXED };
@@ -203,6 +205,11 @@ CUAPI cuCtxPopCurrent_v2(CUcontext *context);
 CUAPI cuCtxGetDevice(CUdevice *device);
 CUAPI cuCtxSynchronize(void);
 CUAPI cuCtxGetStreamPriorityRange(int *least, int *greatest);
+CUAPI cuLinkCreate_v2(unsigned int count, int *options, void **values, CUlinkState *link);
+CUAPI cuLinkAddData_v2(CUlinkState link, int type, void *data, size_t size, const char *name, unsigned int count,
+                       int *options, void **values);
+CUAPI cuLinkComplete(CUlinkState link, void **machine, size_t *size);
+CUAPI cuLinkDestroy(CUlinkState link);
 CUAPI cuModuleLoadData(CUmodule *module, const void *image);
 CUAPI cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int count, int *options, void **values);
 CUAPI cuModuleUnload(CUmodule module);

@@ -143,7 +143,7 @@ static void leaks_are_reported_at_exit(void **state) {
     unlink(path);
     static const char *const expected[] = {
         "ptxsim: leak: device allocation #1 of 100 bytes\n", "ptxsim: leak: pinned host allocation #3 of 300 bytes\n",
-        "ptxsim: leak: 1 modules, 1 streams, 1 events, 0 graphs, 0 graph instances are alive at exit\n"};
+        "ptxsim: leak: 1 modules, 0 links, 1 streams, 1 events, 0 graphs, 0 graph instances are alive at exit\n"};
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         if (!strstr(text, expected[i])) fail_msg("'%s' does not say '%s'", text, expected[i]);
     assert_null(strstr(text, "200 bytes"));
