@@ -64,7 +64,7 @@ typedef struct tcc_replay {
 /* Where what a driver makes of a program's code is kept, and found by a later run. Called by several threads. */
 typedef struct tcc_code_store {
     void *user;
-    /* Machine code that `maker`, a device's processor and driver as text, made of `code`; to be freed with tcc__free. */
+    /* Machine code that `maker`, a device's processor and driver as text, made of `code`; freed with tcc__free. */
     bool (*find)(void *user, const char *maker, const char *code, void **machine, int64_t *size_bytes);
     /* Keeps it; it took `made_ns`. */
     void (*keep)(void *user, const char *maker, const char *code, const void *machine, int64_t size_bytes,

@@ -24,6 +24,7 @@ typedef struct job {
     void *machine;
     size_t machine_bytes;
     int64_t made_ns;
+    void *values[2]; /* of the options below; the link refers to them as long as it lives */
     char log[LOG_BYTES];
 } job;
 
@@ -38,6 +39,8 @@ typedef struct loading {
     atomic_bool failed;
 } loading;
 
+static int log_options[] = {TCC_CUDA_JIT_ERROR_LOG, TCC_CUDA_JIT_ERROR_LOG_BYTES};
+
 /* False: the store has nothing for it, or what the driver does not take. */
 static bool load_found(loading *l, int module) {
     void *machine;
@@ -50,12 +53,12 @@ static bool load_found(loading *l, int module) {
 }
 
 /* The driver hands machine code out only by way of its linker. */
-static tcc_cuda_result compile_to_keep(loading *l, int module, unsigned count, int *options, void **values) {
+static tcc_cuda_result compile_to_keep(loading *l, int module) {
     const tcc_cuda_driver *cu = &l->cuda->cu;
     const char *code = l->program->modules[module].code;
     job *j = &l->jobs[module];
     const int64_t start = tcc_clock_ns();
-    tcc_cuda_result r = cu->link_create(count, options, values, &j->link);
+    tcc_cuda_result r = cu->link_create(2, log_options, j->values, &j->link);
     if (r) {
         j->link = NULL;
         return r;
@@ -71,11 +74,11 @@ static void load_some(loading *l) {
     const tcc_program *p = l->program;
     for (int i; !l->failed && (i = l->next++) < p->n_modules;) {
         job *j = &l->jobs[i];
-        int options[] = {TCC_CUDA_JIT_ERROR_LOG, TCC_CUDA_JIT_ERROR_LOG_BYTES};
-        void *values[] = {j->log, (void *)(uintptr_t)(sizeof j->log - 1)};
+        j->values[0] = j->log;
+        j->values[1] = (void *)(uintptr_t)(sizeof j->log - 1);
         if (load_found(l, i)) continue;
-        j->result = l->store ? compile_to_keep(l, i, 2, options, values)
-                             : l->cuda->cu.module_load(&l->modules[i], p->modules[i].code, 2, options, values);
+        j->result = l->store ? compile_to_keep(l, i)
+                             : l->cuda->cu.module_load(&l->modules[i], p->modules[i].code, 2, log_options, j->values);
         if (!j->result) continue;
         l->modules[i] = NULL;
         l->failed = true;
@@ -127,8 +130,8 @@ static void keep_made(loading *l) {
         job *j = &l->jobs[i];
         if (!j->link) continue;
         if (!j->result)
-            l->store->keep(l->store->user, l->maker, l->program->modules[i].code, j->machine,
-                           (int64_t)j->machine_bytes, j->made_ns);
+            l->store->keep(l->store->user, l->maker, l->program->modules[i].code, j->machine, (int64_t)j->machine_bytes,
+                           j->made_ns);
         any |= !j->result;
         l->cuda->cu.link_destroy(j->link);
     }

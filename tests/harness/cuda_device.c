@@ -49,8 +49,8 @@ int cuda_fresh(void **state) {
 void check_nothing_alive(void) {
     ptxsim_live l = {0};
     if (sim.get_live) sim.get_live(&l);
-    if (l.device_allocations || l.host_allocations || l.modules || l.links || l.streams || l.events || l.graphs || l.graph_execs ||
-        l.contexts)
+    if (l.device_allocations || l.host_allocations || l.modules || l.links || l.streams || l.events || l.graphs ||
+        l.graph_execs || l.contexts)
         fail_msg("alive: %d device, %d host allocations, %d modules, %d links, %d streams, %d events, %d graphs, %d of "
                  "them instantiated, %d contexts",
                  l.device_allocations, l.host_allocations, l.modules, l.links, l.streams, l.events, l.graphs,

@@ -105,6 +105,7 @@ CUresult cuLinkDestroy(CUlinkState link) {
     CUresult entered = api_enter(true);
     if (entered && entered != sim.sticky) return api_leave(entered);
     if (!link) return api_leave(CUDA_ERROR_INVALID_HANDLE);
+    say(&link->log, ""); /* what the options point to lives as long as the link */
     free(link->text);
     free(link->machine);
     free(link);
