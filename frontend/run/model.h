@@ -66,7 +66,7 @@ typedef struct tcc_maker {
     tcc_status (*write)(tcc_model *m, tcc_compiled *c, tcc_text which);
     /* Reports that are not kept: TCC_ENOTFOUND without a message for a name that is none. */
     tcc_status (*report)(tcc_model *m, tcc_compiled *c, const char *what, tcc_strbuf *out);
-    const char *(*trouble)(const tcc_model *m); /* why there is no cache, or no more; NULL */
+    const char *(*trouble)(const tcc_model *m);        /* why there is no cache, or no more; NULL */
     const tcc_code_store *(*code_store)(tcc_model *m); /* for what the device's driver makes of programs; or NULL */
     /* Frees c->made, and m->making. */
     void (*forget)(tcc_compiled *c);

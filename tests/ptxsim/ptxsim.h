@@ -71,7 +71,8 @@ void ptxsim_lose_by(int result);
  * sets as "set". */
 uint64_t ptxsim_get_calls(const char *name);
 
-/* What is alive: device and pinned allocations, modules, links of the compiler, streams, events, graphs and their instances. */
+/* What is alive: device and pinned allocations, modules, links of the compiler, streams, events, graphs and their
+ * instances. */
 typedef struct ptxsim_live {
     int device_allocations, host_allocations, modules, links, streams, events, graphs, graph_execs, contexts;
     uint64_t device_bytes, peak_device_bytes;
