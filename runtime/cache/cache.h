@@ -15,9 +15,9 @@
 typedef struct tcc_cache tcc_cache;
 
 /* TCC_CACHE_KIND(identifier, "text", "what a value is"); the database has their numbers, so new ones come last. */
-#define TCC_CACHE_KINDS(TCC_CACHE_KIND)                            \
-    TCC_CACHE_KIND(PROGRAM, "program", "a whole compiled program") \
-    TCC_CACHE_KIND(KERNEL, "kernel", "machine code that a driver made")        \
+#define TCC_CACHE_KINDS(TCC_CACHE_KIND)                                 \
+    TCC_CACHE_KIND(PROGRAM, "program", "a whole compiled program")      \
+    TCC_CACHE_KIND(KERNEL, "kernel", "machine code that a driver made") \
     TCC_CACHE_KIND(CHOICE, "choice", "what was measured to be best")
 
 typedef enum tcc_cache_kind {
