@@ -52,8 +52,8 @@ static tcc_status create(tcc_exec *e, tcc_context *cx, const tcc_code_store *sto
     return TCC_OK;
 }
 
-static tcc_status new_exec(tcc_context *cx, tcc_device *device, const tcc_program *program,
-                           const tcc_code_store *store, bool owns_arena, tcc_exec **out) {
+static tcc_status new_exec(tcc_context *cx, tcc_device *device, const tcc_program *program, const tcc_code_store *store,
+                           bool owns_arena, tcc_exec **out) {
     *out = NULL;
     tcc_exec *e = tcc__calloc(1, sizeof *e);
     if (!e) return tcc_enomem(&cx->diag);
