@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct tcc_checkpoint {
     int64_t step;
@@ -26,6 +27,9 @@ typedef tcc_vec(int64_t) step_list;
 
 static const char *const step_key = "traincc.step";
 static const char *const params_key = "traincc.params_crc32";
+/* What the state says of its version: from "2" on both headers have a checksum, so that one that is damaged beyond
+ * recognition is missed. */
+static const char *const format_key = "traincc.format", *const format = "2";
 
 /* ---- names ---- */
 
@@ -93,16 +97,17 @@ tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *ste
 
 static tcc_status stage_state(tcc_diag *d, tcc__out *o, const char *path, const tcc_checkpoint_contents *c,
                               uint32_t params_crc) {
-    tcc_pair *values = tcc__calloc((size_t)c->n_values + 2, sizeof *values);
+    tcc_pair *values = tcc__calloc((size_t)c->n_values + 3, sizeof *values);
     if (!values) return tcc_enomem(d);
     char step[24], crc[16];
     snprintf(step, sizeof step, "%lld", (long long)c->step);
     snprintf(crc, sizeof crc, "%08x", (unsigned)params_crc);
     values[0] = (tcc_pair){step_key, step};
     values[1] = (tcc_pair){params_key, crc};
-    for (int i = 0; i < c->n_values; i++) values[2 + i] = c->values[i];
+    values[2] = (tcc_pair){format_key, format};
+    for (int i = 0; i < c->n_values; i++) values[3 + i] = c->values[i];
     uint32_t state_crc;
-    tcc_status status = tcc__safetensors_stage(d, o, path, c->state, c->n_state, values, c->n_values + 2, &state_crc);
+    tcc_status status = tcc__safetensors_stage(d, o, path, c->state, c->n_state, values, c->n_values + 3, &state_crc);
     tcc__free(values);
     return status;
 }
@@ -137,11 +142,34 @@ tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, const tcc_ch
     return status;
 }
 
+/* ---- removing ---- */
+
+static tcc_status remove_file(tcc_diag *d, const char *path) {
+    if (!unlink(path) || errno == ENOENT) return TCC_OK;
+    return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot remove the file: %s", tcc__errno(errno).text);
+}
+
+/* The parameters first: with them the checkpoint has ceased to exist. */
+tcc_status tcc_checkpoint_remove(tcc_context *cx, const char *folder, int64_t step) {
+    tcc_diag_begin(&cx->diag);
+    char *params = params_path(folder, step), *state = state_path(folder, step);
+    tcc_status status = params && state ? TCC_OK : tcc_enomem(&cx->diag);
+    if (status == TCC_OK) status = remove_file(&cx->diag, params);
+    if (status == TCC_OK) status = remove_file(&cx->diag, state);
+    tcc__free(params);
+    tcc__free(state);
+    return status;
+}
+
 /* ---- opening ---- */
 
 static tcc_status check_pair(tcc_diag *d, const tcc_checkpoint *c) {
     TCC_TRY(tcc__safetensors_verify(d, c->params));
     TCC_TRY(tcc__safetensors_verify(d, c->state));
+    for (int i = 0; i < 2 && tcc_safetensors_metadata(c->state, format_key); i++)
+        if (!tcc_safetensors_metadata(i ? c->params : c->state, TCC__HEADER_CRC_KEY))
+            return tcc_error(d, TCC_EFORMAT, (tcc_loc){c->path, 0}, "%s is damaged: its header has lost its checksum",
+                             i ? "the file" : "the state beside it");
     const char *step = tcc_safetensors_metadata(c->state, step_key),
                *expected = tcc_safetensors_metadata(c->state, params_key);
     const char *crc = tcc_safetensors_metadata(c->params, "traincc.crc32");

@@ -13,6 +13,7 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -34,6 +35,8 @@ typedef struct entry {
 struct tcc_safetensors {
     tcc_arena memory; /* strings and tables */
     char *path;
+    const char *header;
+    size_t header_bytes; /* without the blanks at its end */
     const uint8_t *data; /* after the header */
     uint64_t data_bytes;
     void *mapping; /* NULL when parsed from the caller's memory */
@@ -219,6 +222,9 @@ static tcc_status parse_file(parser *p, const uint8_t *bytes, size_t size) {
     size_t bad = tcc__utf8_check((const uint8_t *)header, header_bytes);
     if (bad != header_bytes)
         return FORMAT_ERROR(p, "the header is not UTF-8 at byte %zu of the file", bad + sizeof header_bytes);
+    p->file->header = header;
+    p->file->header_bytes = header_bytes;
+    while (p->file->header_bytes && header[p->file->header_bytes - 1] == ' ') p->file->header_bytes--;
     p->file->data = bytes + sizeof header_bytes + header_bytes;
     p->file->data_bytes = size - sizeof header_bytes - header_bytes;
 
@@ -324,7 +330,33 @@ const char *tcc_safetensors_metadata(const tcc_safetensors *f, const char *key) 
     return NULL;
 }
 
+uint32_t tcc__safetensors_header_crc(const char *text, size_t length, size_t crc_at) {
+    static const char zeros[8] = "00000000";
+    const uint8_t *bytes = (const uint8_t *)text;
+    unsigned long crc = crc32_z(crc32_z(0, NULL, 0), bytes, crc_at);
+    crc = crc32_z(crc, (const uint8_t *)zeros, sizeof zeros);
+    return (uint32_t)crc32_z(crc, bytes + crc_at + sizeof zeros, length - crc_at - sizeof zeros);
+}
+
+static tcc_status verify_header(tcc_diag *d, const tcc_safetensors *f) {
+    static const char mark[] = "\"" TCC__HEADER_CRC_KEY "\":\"";
+    const char *text = tcc_safetensors_metadata(f, TCC__HEADER_CRC_KEY),
+               *at = memmem(f->header, f->header_bytes, mark, sizeof mark - 1);
+    if (!text) return TCC_OK;
+    if (!at || strlen(text) != 8)
+        return tcc_error(d, TCC_EFORMAT, (tcc_loc){f->path, 0}, "the file is damaged: its header's checksum is \"%s\"",
+                         text);
+    const uint32_t actual = tcc__safetensors_header_crc(f->header, f->header_bytes,
+                                                        (size_t)(at - f->header) + sizeof mark - 1);
+    char expected[9];
+    snprintf(expected, sizeof expected, "%08x", (unsigned)actual);
+    if (!strcmp(text, expected)) return TCC_OK;
+    return tcc_error(d, TCC_EFORMAT, (tcc_loc){f->path, 0},
+                     "the file is damaged: its header has checksum %s, but says %s", expected, text);
+}
+
 tcc_status tcc__safetensors_verify(tcc_diag *d, const tcc_safetensors *f) {
+    TCC_TRY(verify_header(d, f));
     const char *text = tcc_safetensors_metadata(f, "traincc.crc32");
     if (!text) return TCC_OK;
     char *end;

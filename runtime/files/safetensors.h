@@ -11,7 +11,10 @@
 tcc_status tcc__safetensors_parse(tcc_diag *d, const char *path, const uint8_t *bytes, size_t size,
                                   tcc_safetensors **out);
 tcc_status tcc__safetensors_open(tcc_diag *d, const char *path, tcc_safetensors **out);
-/* Compare the bytes with the checksum in the metadata; a file without one passes. */
+/* The header's own checksum is in its metadata: of the header's text with zeros in the checksum's place. */
+#define TCC__HEADER_CRC_KEY "traincc.header_crc32"
+uint32_t tcc__safetensors_header_crc(const char *text, size_t length, size_t crc_at);
+/* Compare the tensors' bytes and the header with the checksums in the metadata; a file without them passes. */
 tcc_status tcc__safetensors_verify(tcc_diag *d, const tcc_safetensors *f);
 /* Write and sync under the temporary name; tcc__out_rename(d, o) commits. *crc gets the checksum.
  */

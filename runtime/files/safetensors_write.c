@@ -64,7 +64,8 @@ static tcc_status build_header(tcc_diag *d, const char *path, cJSON *header, con
     snprintf(crc_text, sizeof crc_text, "%08x", (unsigned)crc);
     cJSON *values = cJSON_AddObjectToObject(header, "__metadata__");
     if (!values || !cJSON_AddStringToObject(values, "format", "pt") ||
-        !cJSON_AddStringToObject(values, "traincc.crc32", crc_text))
+        !cJSON_AddStringToObject(values, "traincc.crc32", crc_text) ||
+        !cJSON_AddStringToObject(values, TCC__HEADER_CRC_KEY, "00000000"))
         return tcc_enomem(d);
     for (int i = 0; i < metadata_count; i++) {
         const char *value = metadata[i].value;
@@ -83,6 +84,14 @@ static tcc_status build_header(tcc_diag *d, const char *path, cJSON *header, con
         at += array_bytes(sorted[i]);
     }
     return TCC_OK;
+}
+
+/* Puts the header's checksum into its text, whose length does not change. */
+static void sign_header(char *text) {
+    static const char mark[] = "\"" TCC__HEADER_CRC_KEY "\":\""; /* quotes inside of values are escaped */
+    char *at = strstr(text, mark) + sizeof mark - 1, crc[9];
+    snprintf(crc, sizeof crc, "%08x", (unsigned)tcc__safetensors_header_crc(text, strlen(text), (size_t)(at - text)));
+    memcpy(at, crc, 8);
 }
 
 static tcc_status write_file(tcc_diag *d, tcc__out *o, const char *path, const char *header,
@@ -117,6 +126,7 @@ tcc_status tcc__safetensors_stage(tcc_diag *d, tcc__out *o, const char *path, co
     *crc = (uint32_t)sum;
     if ((status = build_header(d, path, header, sorted, count, metadata, metadata_count, *crc)) != TCC_OK) goto done;
     text = cJSON_PrintUnformatted(header);
+    if (text) sign_header(text);
     status = text ? write_file(d, o, path, text, sorted, count) : tcc_enomem(d);
 done:
     cJSON_free(text);

@@ -55,8 +55,8 @@ TCC_API tcc_status tcc_safetensors_load(tcc_context *cx, const tcc_safetensors *
 
 /* Writes `arrays` with `metadata` to `path`. The file is written under a temporary name beside it, synced and renamed.
  * So a previous file survives an error untouched. Errors: TCC_EIO (path and reason), TCC_EINVAL (a name that is empty,
- * doubled, reserved or not UTF-8), TCC_ENOMEM. A checksum of the tensors' bytes is added to the metadata
- * ("traincc.crc32"). */
+ * doubled, reserved or not UTF-8), TCC_ENOMEM. Checksums of the tensors' bytes ("traincc.crc32") and of the header
+ * ("traincc.header_crc32") are added to the metadata. */
 TCC_API tcc_status tcc_safetensors_write(tcc_context *cx, const char *path, const tcc_array *arrays, int count,
                                          const tcc_pair *metadata, int metadata_count);
 
@@ -82,6 +82,9 @@ TCC_API tcc_status tcc_checkpoint_save(tcc_context *cx, const char *folder, cons
 /* The steps of the checkpoints in `folder`, ascending. Writes at most `capacity` of them to `steps`, the newest if
  * there are more, and the number of all to *count. A folder that does not exist has none. */
 TCC_API tcc_status tcc_checkpoint_list(tcc_context *cx, const char *folder, int64_t *steps, int capacity, int *count);
+
+/* Removes the checkpoint of a step, if there is one. Errors: TCC_EIO, TCC_ENOMEM. */
+TCC_API tcc_status tcc_checkpoint_remove(tcc_context *cx, const char *folder, int64_t step);
 
 typedef struct tcc_checkpoint tcc_checkpoint;
 

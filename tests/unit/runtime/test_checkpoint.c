@@ -104,6 +104,31 @@ static void a_damaged_one_names_a_sound_one(void **state) {
                  &cx.diag, "no earlier checkpoint that is sound");
 }
 
+/* A byte changed anywhere in either file is noticed. */
+static void every_byte_is_checked(void **state) {
+    static const char *const names[] = {"checkpoints/step-000100.safetensors",
+                                        "checkpoints/step-000100.state.safetensors"};
+    assert_ok(save(state, 100), &cx.diag);
+    for (int f = 0; f < 2; f++) {
+        size_t size;
+        char *bytes = test_read(test_path(state, names[f]), &size);
+        for (size_t i = 0; i < size; i++) {
+            const char was = bytes[i];
+            bytes[i] ^= 2; /* a digit becomes another digit, a letter another letter */
+            test_write(state, names[f], bytes, size);
+            tcc_checkpoint *c = NULL;
+            tcc_diag_clear(&cx.diag);
+            if (tcc_checkpoint_open(&cx, test_path(state, "checkpoints"), &c) == TCC_OK) {
+                tcc_checkpoint_close(c);
+                fail_msg("%s: byte %zu, '%c' changed to '%c', is not noticed", names[f], i, was, bytes[i]);
+            }
+            bytes[i] = was;
+        }
+        test_write(state, names[f], bytes, size);
+        free(bytes);
+    }
+}
+
 static void parameters_of_another_save(void **state) {
     assert_ok(save(state, 5), &cx.diag);
     float other[4] = {0};
@@ -155,6 +180,7 @@ int main(void) {
         FOLDER_TEST(save_list_open),
         FOLDER_TEST(bad_paths),
         FOLDER_TEST(a_damaged_one_names_a_sound_one),
+        FOLDER_TEST(every_byte_is_checked),
         FOLDER_TEST(parameters_of_another_save),
         FOLDER_TEST(a_full_disk_loses_nothing),
         FOLDER_TEST(out_of_memory),
