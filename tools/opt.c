@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * tcc-opt: runs passes on a graph in text and prints the result as text. */
+#include "streams.h"
+
 #include "traincc/context.h"
 #include "traincc/ir.h"
 
@@ -234,7 +236,7 @@ static int parse_options(int argc, char **argv, job *j) {
     return 1 + 2;
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     job j = {.file = "-", .print = true, .options.size = sizeof(tcc_ir_options)};
     int done = parse_options(argc, argv, &j);
     if (done) return done - 1;
@@ -250,4 +252,9 @@ int main(int argc, char **argv) {
     tcc_context_destroy(j.cx);
     free(text);
     return status == TCC_OK ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    streams_open();
+    return streams_close("tcc-opt", run(argc, argv));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tcc-train: trains a model as a recipe says. This file is its command line. */
+#include "streams.h"
 #include "train.h"
 
 #include <traincc/nearest.h>
@@ -261,7 +262,7 @@ static int unknown_option(const char *argument) {
                    : usage_error("unknown option %s", argument);
 }
 
-int main(int argc, char **argv) {
+static int run(int argc, char **argv) {
     train_options options = {0};
     const char *device = "auto";
     bool devices = false;
@@ -307,6 +308,7 @@ int main(int argc, char **argv) {
         }
     }
     if (devices) return print_devices();
+    if (streams_no_output() && !options.emit) options.quiet = true;
     if (positional && !strcmp(argv[0], "cache")) return train_cache(argv + 1, positional - 1);
     if (!positional && !options.plan) return usage_error("no recipe given");
     int status = check_emit(&options);
@@ -336,4 +338,9 @@ int main(int argc, char **argv) {
     tcc_string_free(found);
     recipe_free(&r);
     return status;
+}
+
+int main(int argc, char **argv) {
+    streams_open();
+    return streams_close("tcc-train", run(argc, argv));
 }

@@ -44,10 +44,6 @@ int train_cache(char *const *arguments, int count) {
     tcc_status status = tcc_context_create(&cx);
     if (status == TCC_OK) status = run_command(cx, (command)c, count > 1 ? arguments[1] : NULL);
     if (status != TCC_OK) fprintf(stderr, "tcc-train: %s\n", cx ? tcc_context_error(cx) : tcc_status_text(status));
-    if (status == TCC_OK && (fflush(stdout) || ferror(stdout))) {
-        perror("tcc-train: standard output");
-        status = TCC_EIO;
-    }
     tcc_context_destroy(cx);
     return status == TCC_OK ? EXIT_DONE : EXIT_FAILED;
 }

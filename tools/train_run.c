@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int failed(run *s) {
@@ -90,10 +91,13 @@ static int interrupted_early(void) {
 
 /* A profile that cannot be written is refused before the training, not after it. */
 static bool check_profile(const char *path) {
-    FILE *f = path ? fopen(path, "ab") : NULL;
-    if (path && !f) fprintf(stderr, "tcc-train: --profile %s: cannot be written: %s\n", path, strerror(errno));
+    struct stat info;
+    if (!path || (!stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)))
+        return true; /* what is no file, as a pipe, is opened once */
+    FILE *f = fopen(path, "ab");
+    if (!f) fprintf(stderr, "tcc-train: --profile %s: cannot be written: %s\n", path, strerror(errno));
     if (f) fclose(f);
-    return f || !path;
+    return f != NULL;
 }
 
 /* All that needs no run folder: with --emit and --dry-run the rest does not happen. `c` is what to resume from, or

@@ -165,28 +165,38 @@ static void release(tcc__out *o) {
 void tcc__out_abandon(tcc__out *o) {
     if (!o->path) return;
     if (o->fd >= 0) close(o->fd);
-    unlink(o->temporary);
+    if (o->temporary) unlink(o->temporary);
     release(o);
 }
 
 static tcc_status write_failed(tcc_diag *d, tcc__out *o, const char *what, int error) {
-    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0}, "%s: %s; the file was left as it was", what,
-                                  tcc__errno(error).text);
+    tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){o->path, 0}, "%s: %s%s", what, tcc__errno(error).text,
+                                  o->temporary ? "; the file was left as it was" : "");
     tcc__out_abandon(o);
     return status;
 }
 
+/* Whether `path` is there and is no file: a pipe, a terminal, /dev/full. Such a thing is written to, never replaced. */
+static bool is_device(const char *path) {
+    struct stat info;
+    return !stat(path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 tcc_status tcc__out_open(tcc_diag *d, tcc__out *o, const char *path) {
     *o = (tcc__out){.fd = -1};
+    const bool device = is_device(path);
     tcc_strbuf temporary = {0};
-    tcc_strbuf_printf(&temporary, "%s.tmp", path);
-    o->temporary = tcc_strbuf_take(&temporary);
+    if (!device) {
+        tcc_strbuf_printf(&temporary, "%s.tmp", path);
+        o->temporary = tcc_strbuf_take(&temporary);
+    }
     o->path = tcc__strdup(path);
-    if (!o->temporary || !o->path) {
+    if ((!device && !o->temporary) || !o->path) {
         release(o);
         return tcc_enomem(d);
     }
-    o->fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    o->fd = device ? open(path, O_WRONLY | O_CLOEXEC)
+                   : open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (o->fd >= 0) return TCC_OK;
     tcc_status status = tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the file: %s", tcc__errno(errno).text);
     release(o);
@@ -199,7 +209,7 @@ tcc_status tcc__out_write(tcc_diag *d, tcc__out *o, const void *data, size_t siz
 }
 
 tcc_status tcc__out_sync(tcc_diag *d, tcc__out *o) {
-    if (fsync(o->fd)) return write_failed(d, o, "writing to the disk failed", errno);
+    if (o->temporary && fsync(o->fd)) return write_failed(d, o, "writing to the disk failed", errno);
     int fd = o->fd;
     o->fd = -1;
     if (close(fd)) return write_failed(d, o, "closing failed", errno);
@@ -220,6 +230,10 @@ static int sync_folder(const char *path) {
 }
 
 tcc_status tcc__out_rename(tcc_diag *d, tcc__out *o) {
+    if (!o->temporary) {
+        release(o);
+        return TCC_OK;
+    }
     if (rename(o->temporary, o->path)) return write_failed(d, o, "renaming failed", errno);
     int error = sync_folder(o->path);
     tcc_status status = TCC_OK;

@@ -40,10 +40,10 @@ tcc__errno_text tcc__errno(int error);
 /* A file being written beside its final place: open, write ..., sync, rename. Every failing call
  * abandons the file itself (the temporary is removed, the previous file under the final name
  * survives), so that callers just return; tcc__out_abandon after success or failure does nothing
- * more. */
+ * more. What is no file, as a pipe, is written to as it is. */
 typedef struct tcc__out {
-    char *path, *temporary;
-    int fd; /* -1 once closed */
+    char *path, *temporary; /* temporary: NULL for what is no file */
+    int fd;                 /* -1 once closed */
 } tcc__out;
 
 tcc_status tcc__out_open(tcc_diag *d, tcc__out *o, const char *path);

@@ -37,7 +37,7 @@ static int scratch_file(void) {
 program_process program_start(const program_options *options, const char *name, const char *const *arguments) {
     static const program_options none = {0};
     char path[4096], *argv[MOST_ARGUMENTS + 2] = {path};
-    snprintf(path, sizeof path, "%s/%s", TCC_BIN_DIR, name);
+    snprintf(path, sizeof path, "%s%s%s", *name == '/' ? "" : TCC_BIN_DIR, *name == '/' ? "" : "/", name);
     for (int i = 0; arguments[i]; i++) {
         if (i == MOST_ARGUMENTS) fail_msg("too many arguments");
         argv[i + 1] = (char *)arguments[i];

@@ -17,8 +17,8 @@ typedef struct program_options {
     long file_limit_bytes;   /* a larger file cannot be written; 0: no limit */
 } program_options;
 
-/* Runs TCC_BIN_DIR/name with arguments, a NULL-terminated list without the name, to its end. The caller frees the
- * result. */
+/* Runs TCC_BIN_DIR/name, or a name that begins with '/', with arguments, a NULL-terminated list without the name, to
+ * its end. The caller frees the result. */
 program_result program_run(const program_options *options, const char *name, const char *const *arguments);
 void program_free(program_result *r);
 
