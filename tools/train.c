@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char usage[] =
     "usage: tcc-train [options] RECIPE.yaml [key.path=value ...]\n"
@@ -37,12 +38,24 @@ static const char usage[] =
     "  --quiet              print errors only\n"
     "  --version, --help\n";
 
-static volatile sig_atomic_t interrupted;
+static train_signals signals;
 
 static void on_interrupt(int signal_number) {
+    static const char text[] = "tcc-train: interrupted before the first step\n";
     (void)signal_number;
-    interrupted = 1;
+    if (!signals.saves) {
+        (void)!write(STDERR_FILENO, text, sizeof text - 1);
+        _exit(EXIT_INTERRUPTED);
+    }
+    signals.interrupted = 1;
     signal(SIGINT, SIG_DFL); /* a second Ctrl-C ends at once */
+}
+
+static void answer_signals(void) {
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of write, as a full disk is */
 }
 
 __attribute__((format(printf, 1, 2))) static int usage_error(const char *format, ...) {
@@ -328,13 +341,8 @@ static int run(int argc, char **argv) {
     if (status == EXIT_DONE && (options.lock || options.locked) &&
         (!r.training.compile || strcmp(r.training.compile_mode, "max-autotune") != 0))
         status = usage_error("--lock and --locked go with training.compile_mode=max-autotune");
-    if (status == EXIT_DONE) {
-        struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
-        sigaction(SIGINT, &action, NULL);
-        sigaction(SIGTERM, &action, NULL);
-        signal(SIGXFSZ, SIG_IGN); /* a file past the limit is an error of write, as a full disk is */
-        status = train_run(&options, &r, &interrupted);
-    }
+    answer_signals();
+    if (status == EXIT_DONE) status = train_run(&options, &r, &signals);
     tcc_string_free(found);
     recipe_free(&r);
     return status;

@@ -25,9 +25,15 @@ typedef struct train_options {
     const char *arch; /* compile for this GPU architecture, and run nothing; NULL: for the device */
 } train_options;
 
-/* Trains as the recipe says; messages go to standard error, progress to standard output. `interrupted` is set by a
- * signal handler. Returns the program's exit status. */
-int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted);
+/* What the program's signal handler and a run tell each other. */
+typedef struct train_signals {
+    volatile sig_atomic_t interrupted; /* by the handler: save and end */
+    volatile sig_atomic_t saves; /* by the run: it has something to save; before that the handler ends it itself */
+} train_signals;
+
+/* Trains as the recipe says; messages go to standard error, progress to standard output. Returns the program's exit
+ * status. */
+int train_run(const train_options *options, const recipe *recipe, train_signals *signals);
 
 /* tcc-train cache ARGUMENTS. Returns the program's exit status. */
 int train_cache(char *const *arguments, int count);
@@ -48,6 +54,9 @@ typedef struct run_folder {
 
 /* Its name, --run-dir or one made from the recipe's; makes nothing yet. False when memory is short. */
 bool run_folder_name(run_folder *f, const train_options *options);
+/* Locks the folder if it is there already, so that a run in it is noticed before much work is done. Complains itself;
+ * returns the program's exit status. */
+int run_folder_lock(run_folder *f);
 /* Makes and locks the folder, and writes the recipe there. `checkpoint`: what the run goes on from, at `step`; NULL: it
  * begins. Files that an earlier run left are moved aside into a subfolder: all of them when this run does not go on
  * from one of its checkpoints, else the checkpoints past `step`. Complains itself; returns the program's exit status.

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT
  * Checkpoints of a training run: saved, resumed from, and weights to begin with. */
+#include "recipe_rules.h"
 #include "train_run.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 typedef struct arrays {
     tcc_array *data;
@@ -20,6 +23,69 @@ static arrays collect(tcc_model *m, bool (*get)(tcc_model *, int, tcc_array *)) 
     return list;
 }
 
+/* Whether all numbers of an array are finite. Types other than f32 are taken to be. */
+static bool is_finite(const tcc_array *a) {
+    const uint32_t *bits = a->data;
+    uint32_t worst = 0;
+    int64_t count = a->dtype == TCC_F32;
+    for (int i = 0; i < a->rank; i++) count *= a->dims[i];
+    for (int64_t i = 0; i < count; i++) {
+        const uint32_t exponent = bits[i] & 0x7f800000;
+        worst = worst > exponent ? worst : exponent;
+    }
+    return worst != 0x7f800000;
+}
+
+/* The first trained parameter or moment that is not finite; NULL if all are. */
+static const char *find_nan(const run *s, const arrays *params, const arrays *state) {
+    for (int i = 0; i < params->count; i++)
+        if (tcc_model_param_is_trained(s->model, i) && !is_finite(&params->data[i])) return params->data[i].name;
+    for (int i = 0; i < state->count; i++)
+        if (!is_finite(&state->data[i])) return state->data[i].name;
+    return NULL;
+}
+
+/* What is not finite is no checkpoint: the last good one stays the newest. */
+static tcc_status refuse_nan(run *s, int64_t step, const char *name) {
+    const bool goes_on = !strcmp(s->recipe->training.on_nan, "continue");
+    if (goes_on) {
+        run_end_line(s);
+        fprintf(stderr, "tcc-train: \"%s\" is infinite or NaN after step %" PRId64 ": no checkpoint of it is written\n",
+                name, step);
+        return TCC_OK;
+    }
+    snprintf(s->problem, sizeof s->problem, "\"%s\" is infinite or NaN after step %" PRId64 "; %s", name, step,
+             run_nan_advice);
+    return TCC_EINVAL;
+}
+
+tcc_status run_saved(run *s, tcc_status status) {
+    if (status != TCC_OK) snprintf(s->problem, sizeof s->problem, "%s", saver_error(s->saver));
+    return status;
+}
+
+static tcc_status write_checkpoint(run *s, int64_t step, const arrays *params, const arrays *state) {
+    tcc_loader_state at = tcc_loader_get_state(s->loader);
+    char seed[32], epoch[32], index[32], *recipe = recipe_print_results(s->recipe);
+    snprintf(seed, sizeof seed, "%" PRIu64, at.seed);
+    snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
+    snprintf(index, sizeof index, "%" PRId64, at.index);
+    const tcc_pair values[] = {
+        {"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index}, {"recipe", recipe}};
+    tcc_checkpoint_contents contents = {.size = sizeof contents,
+                                        .step = step,
+                                        .params = params->data,
+                                        .n_params = params->count,
+                                        .state = state->data,
+                                        .n_state = state->count,
+                                        .values = values,
+                                        .n_values = 4};
+    tcc_status status = recipe ? run_saved(s, saver_save(s->saver, &contents)) : TCC_ENOMEM;
+    if (status == TCC_OK) s->saved_step = step;
+    free(recipe);
+    return status;
+}
+
 tcc_status run_save(run *s, int64_t step) {
     if (s->saved_step == step) return TCC_OK;
     tcc_status status = tcc_model_synchronize(s->model);
@@ -27,25 +93,50 @@ tcc_status run_save(run *s, int64_t step) {
     arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
     status = TCC_ENOMEM;
     if (params.data && state.data) {
-        tcc_loader_state at = tcc_loader_get_state(s->loader);
-        char seed[32], epoch[32], index[32];
-        snprintf(seed, sizeof seed, "%" PRIu64, at.seed);
-        snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
-        snprintf(index, sizeof index, "%" PRId64, at.index);
-        const tcc_pair values[] = {{"loader.seed", seed}, {"loader.epoch", epoch}, {"loader.index", index}};
-        tcc_checkpoint_contents contents = {.size = sizeof contents,
-                                            .step = step,
-                                            .params = params.data,
-                                            .n_params = params.count,
-                                            .state = state.data,
-                                            .n_state = state.count,
-                                            .values = values,
-                                            .n_values = 3};
-        status = tcc_checkpoint_save(s->cx, s->folder.checkpoints, &contents);
+        const char *bad = find_nan(s, &params, &state);
+        status = bad ? refuse_nan(s, step, bad) : write_checkpoint(s, step, &params, &state);
     }
-    if (status == TCC_OK) s->saved_step = step;
     free(params.data);
     free(state.data);
+    return status;
+}
+
+/* -- The best -- */
+
+static char *best_path(const run *s) {
+    char *path = NULL;
+    return asprintf(&path, "%s/best.safetensors", s->folder.checkpoints) < 0 ? NULL : path;
+}
+
+tcc_status run_find_best(run *s) {
+    char *path = best_path(s);
+    tcc_safetensors *file = NULL;
+    struct stat info;
+    s->best = NAN;
+    tcc_status status = path ? TCC_OK : TCC_ENOMEM;
+    if (path && !stat(path, &info)) status = tcc_safetensors_open(s->cx, path, &file);
+    const char *text = file ? tcc_safetensors_metadata(file, run_best_metric(s)) : NULL;
+    if (text) s->best = strtod(text, NULL);
+    tcc_safetensors_close(file);
+    free(path);
+    return status;
+}
+
+tcc_status run_save_best(run *s, int64_t step, double metric) {
+    char number[32], value[40], *path = best_path(s);
+    tcc_status status = path ? tcc_model_synchronize(s->model) : TCC_ENOMEM;
+    arrays params = status == TCC_OK ? collect(s->model, tcc_model_param) : (arrays){0};
+    const arrays none = {0};
+    if (status == TCC_OK && !params.data) status = TCC_ENOMEM;
+    if (status == TCC_OK && !find_nan(s, &params, &none)) {
+        snprintf(number, sizeof number, "%" PRId64, step);
+        snprintf(value, sizeof value, "%.17g", metric);
+        const tcc_pair about[] = {{"traincc.step", number}, {run_best_metric(s), value}};
+        status = tcc_safetensors_write(s->cx, path, params.data, params.count, about, 2);
+        if (status == TCC_OK) s->best = metric;
+    }
+    free(params.data);
+    free(path);
     return status;
 }
 
@@ -82,6 +173,17 @@ static tcc_status load_state(run *s, const tcc_checkpoint *c, arrays state) {
     return status;
 }
 
+bool run_check_resume(run *s, const tcc_checkpoint *c) {
+    const char *before = tcc_checkpoint_value(c, "recipe");
+    char error[RECIPE_ERROR_MAX], *said;
+    if (!before) return true; /* of a version that did not keep it */
+    const bool may = recipe_may_resume(s->recipe, before, &said, error);
+    if (!may) fprintf(stderr, "tcc-train: %s\n", error);
+    else if (said && !s->options->quiet) printf("changed since the checkpoint: %s\n", said);
+    free(said);
+    return may;
+}
+
 tcc_status run_resume(run *s, const tcc_checkpoint *c) {
     arrays params = collect(s->model, tcc_model_param), state = collect(s->model, tcc_model_optimizer_state);
     tcc_status status = params.data && state.data ? TCC_OK : TCC_ENOMEM;
@@ -89,13 +191,19 @@ tcc_status run_resume(run *s, const tcc_checkpoint *c) {
     if (status == TCC_OK) status = load_state(s, c, state);
     free(params.data);
     free(state.data);
+    if (status != TCC_OK) return status;
     int64_t seed, epoch, index;
-    if (status == TCC_OK && whole_number(c, "loader.seed", &seed) && whole_number(c, "loader.epoch", &epoch) &&
-        whole_number(c, "loader.index", &index))
-        status = tcc_loader_set_state(s->loader,
-                                      (tcc_loader_state){.seed = (uint64_t)seed, .epoch = epoch, .index = index});
+    if (!whole_number(c, "loader.seed", &seed) || !whole_number(c, "loader.epoch", &epoch) ||
+        !whole_number(c, "loader.index", &index)) {
+        snprintf(s->problem, sizeof s->problem, "%s: does not say where in the data its run was (loader.index)",
+                 tcc_checkpoint_path(c));
+        return TCC_EFORMAT;
+    }
+    status = tcc_loader_set_state(s->loader,
+                                  (tcc_loader_state){.seed = (uint64_t)seed, .epoch = epoch, .index = index});
     if (status != TCC_OK) return status;
     s->first_step = s->saved_step = tcc_checkpoint_step(c);
+    saver_set_saved(s->saver, s->first_step);
     tcc_model_set_step(s->model, s->first_step);
     if (!s->options->quiet) printf("resumed from %s, step %" PRId64 "\n", tcc_checkpoint_path(c), s->first_step);
     return TCC_OK;

@@ -61,7 +61,10 @@ static int64_t step_of(const char *name) {
     return !strcmp(end, ".safetensors") || !strcmp(end, ".state.safetensors") ? step : -1;
 }
 
-static bool is_checkpoint_after(const char *name, int64_t step) { return step_of(name) > step; }
+/* The best of a run goes with its other checkpoints when another run begins. */
+static bool is_checkpoint_after(const char *name, int64_t step) {
+    return step_of(name) > step || (step < 0 && !strcmp(name, "best.safetensors"));
+}
 
 static bool is_record(const char *name, int64_t step) {
     (void)step;
@@ -133,9 +136,10 @@ void run_folder_close(run_folder *f) {
     free(f->checkpoints);
 }
 
-static int lock(run_folder *f) {
+int run_folder_lock(run_folder *f) {
+    if (f->lock >= 0) return EXIT_DONE;
     f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (f->lock < 0) return complain("cannot open the run's folder", f->path);
+    if (f->lock < 0) return EXIT_DONE;
     if (!flock(f->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK)
         return EXIT_DONE; /* a file system without locks: go on */
     fprintf(stderr, "tcc-train: another tcc-train is writing to %s; give another --run-dir\n", f->path);
@@ -164,7 +168,9 @@ static bool is_own(const run_folder *f, const char *checkpoint) {
 
 int run_folder_open(run_folder *f, const recipe *r, const char *checkpoint, int64_t step, bool quiet) {
     if (!make_folders(f->path)) return complain("cannot make the run's folder", f->path);
-    if (lock(f)) return EXIT_FAILED;
+    if (run_folder_lock(f)) return EXIT_FAILED;
+    if (f->lock < 0) return complain("cannot open the run's folder", f->path);
+    if (!make_folders(f->checkpoints)) return complain("cannot make the run's folder", f->checkpoints);
     bool own = checkpoint && is_own(f, checkpoint);
     if (set_aside(f, own ? step : -1, !own, quiet)) return EXIT_FAILED;
     return write_recipe(f, r);

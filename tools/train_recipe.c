@@ -93,7 +93,9 @@ static const key keys[] = {
     {"training.eval_every", INTEGER, AT(training.eval_every), "0", NULL, 0, UNBOUNDED},
     {"training.eval_batches", INTEGER, AT(training.eval_batches), "0", NULL, 0, UNBOUNDED},
     {"training.save_every", INTEGER, AT(training.save_every), "0", NULL, 0, UNBOUNDED},
+    {"training.keep_last", INTEGER, AT(training.keep_last), "3", NULL, 0, 200},
     {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
+    {"training.on_nan", CHOICE, AT(training.on_nan), "stop", "stop|continue", 0, 0},
     {"training.batch_accumulate", LATER, 0, "1", "gradient accumulation", 0, 0},
     {"training.ema", LATER, 0, "false", "averaged weights", 0, 0},
     {"training.detect_anomaly", LATER, 0, "false", "anomaly detection", 0, 0},
@@ -103,6 +105,7 @@ static const key keys[] = {
     {"sample.prompt", STRING, AT(sample.prompt), NULL, NULL, 0, 0},
 };
 enum { KEY_COUNT = sizeof keys / sizeof keys[0] };
+_Static_assert((int)KEY_COUNT <= (int)RECIPE_KEYS_MAX, "recipe.given has a place for each key");
 
 /* -- Messages: "recipe.yaml:12: ..." or "command line: ..." -- */
 
@@ -437,20 +440,30 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     }
 }
 
+const char *recipe_key(int index) { return index >= 0 && index < KEY_COUNT ? keys[index].path : NULL; }
+
+bool recipe_print_value(const recipe *r, int index, FILE *out) {
+    const key *k = &keys[index];
+    if (k->kind <= BUDGET && !*(char *const *)((const char *)r + k->offset)) return false;
+    print_value(r, k, out);
+    return true;
+}
+
+void recipe_print_key(const recipe *r, int index, char section[64], FILE *out) {
+    const key *k = &keys[index];
+    if (k->kind <= BUDGET && !*(char *const *)((const char *)r + k->offset)) return;
+    const char *dot = strchr(k->path, '.');
+    if (dot && (strncmp(section, k->path, (size_t)(dot - k->path)) || section[dot - k->path])) {
+        snprintf(section, 64, "%.*s", (int)(dot - k->path), k->path);
+        fprintf(out, "%s:\n", section);
+    }
+    fprintf(out, dot ? "  %s: " : "%s: ", dot ? dot + 1 : k->path);
+    print_value(r, k, out);
+    fputc('\n', out);
+}
+
 bool recipe_print(const recipe *r, FILE *out) {
     char section[64] = "";
-    for (int i = 0; i < KEY_COUNT; i++) {
-        const key *k = &keys[i];
-        bool text = k->kind <= BUDGET;
-        if (text && !*(char *const *)((const char *)r + k->offset)) continue;
-        const char *dot = strchr(k->path, '.');
-        if (dot && (strncmp(section, k->path, (size_t)(dot - k->path)) || section[dot - k->path])) {
-            snprintf(section, sizeof section, "%.*s", (int)(dot - k->path), k->path);
-            fprintf(out, "%s:\n", section);
-        }
-        fprintf(out, dot ? "  %s: " : "%s: ", dot ? dot + 1 : k->path);
-        print_value(r, k, out);
-        fputc('\n', out);
-    }
+    for (int i = 0; i < KEY_COUNT; i++) recipe_print_key(r, i, section, out);
     return !ferror(out);
 }

@@ -8,16 +8,19 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { RECIPE_LIST_MAX = 16, RECIPE_ERROR_MAX = 1024 };
+enum { RECIPE_LIST_MAX = 16, RECIPE_ERROR_MAX = 1024, RECIPE_KEYS_MAX = 256 };
 
 typedef struct recipe_list {
     int count;
     double v[RECIPE_LIST_MAX];
 } recipe_list;
 
+enum { RECIPE_OVERRIDDEN = -1 }; /* on the command line */
+
 /* One field a key of train_recipe.c's table. Strings are owned. */
 typedef struct recipe {
-    char *file; /* for messages */
+    char *file;                 /* for messages */
+    int given[RECIPE_KEYS_MAX]; /* by key: its line in the file; RECIPE_OVERRIDDEN; 0: it has its default */
     char *init_from;
     struct {
         char *name, *gelu;
@@ -45,11 +48,11 @@ typedef struct recipe {
         double min_lr;
     } schedule;
     struct {
-        int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, log_every;
+        int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, keep_last, log_every;
         double autotune_budget_s, clip_grad_norm, loss_scale, loss_scale_growth, loss_scale_backoff;
         int64_t loss_scale_interval;
         bool compile, allow_tf32;
-        char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget;
+        char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget, *on_nan;
     } training;
     struct {
         int64_t length, every;
@@ -66,8 +69,15 @@ void recipe_free(recipe *r);
 bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, char error[RECIPE_ERROR_MAX]);
 /* Applies "training.max_steps=100". */
 bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_MAX]);
-/* Checks that go across keys: something is asked for twice or is missing. */
+/* Checks that go across keys: something is asked for twice, is missing, or does not apply to what was chosen. */
 bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]);
+/* The keys in order, from 0; NULL past the end. */
+const char *recipe_key(int index);
+/* Prints the key's value as in YAML; false where it has none. */
+bool recipe_print_value(const recipe *r, int index, FILE *out);
+/* Prints a line "key: value" if it has one, before it the line of its section where that is not `section`, which
+ * begins as "". */
+void recipe_print_key(const recipe *r, int index, char section[64], FILE *out);
 /* Whether a GPU is to replay steps as CUDA graphs. */
 bool recipe_replays(const recipe *r);
 /* The resolved recipe as YAML, every key with its value. False when writing failed. */

@@ -14,8 +14,11 @@ static int failed(run *s) {
     if (!*text) text = "out of memory";
     run_end_line(s);
     fprintf(stderr, "tcc-train: %s\n", text);
-    if (s->saved_step >= 0)
-        fprintf(stderr, "the last checkpoint is of step %" PRId64 " in %s\n", s->saved_step, s->folder.checkpoints);
+    if (s->saver && saver_wait(s->saver) != TCC_OK && !*s->problem)
+        fprintf(stderr, "tcc-train: %s\n", saver_error(s->saver));
+    if (s->saver && saver_saved(s->saver) >= 0)
+        fprintf(stderr, "the last checkpoint is of step %" PRId64 " in %s\n", saver_saved(s->saver),
+                s->folder.checkpoints);
     return EXIT_FAILED;
 }
 
@@ -77,16 +80,13 @@ static int finish(run *s) {
     if (!*s->interrupted && !o->quiet && run_print_sample(s) != TCC_OK) return failed(s);
     if (tcc_model_step(s->model) > s->first_step && print_profile(s) != TCC_OK) return failed(s);
     if (*s->interrupted) {
-        fprintf(stderr, "tcc-train: interrupted at step %" PRId64 "; saved; go on with --resume\n",
-                tcc_model_step(s->model));
+        const int64_t step = tcc_model_step(s->model);
+        const bool saved = saver_saved(s->saver) == step;
+        fprintf(stderr, "tcc-train: interrupted at step %" PRId64 "; %s; go on with --resume\n", step,
+                saved ? "saved" : "what is not finite is not saved");
         return EXIT_INTERRUPTED;
     }
     return EXIT_DONE;
-}
-
-static int interrupted_early(void) {
-    fputs("tcc-train: interrupted before the first step\n", stderr);
-    return EXIT_INTERRUPTED;
 }
 
 /* A profile that cannot be written is refused before the training, not after it. */
@@ -121,41 +121,47 @@ static int set_up(run *s, const tcc_checkpoint *c) {
     if (!s->options->quiet && print_compiled(s)) return EXIT_FAILED;
     if (r->init_from && !c && run_init_from(s, r->init_from) != TCC_OK) return failed(s);
     if (s->options->dry_run) return s->options->explain ? print_report(s, "kernels", stdout) : EXIT_DONE;
-    if (*s->interrupted) return EXIT_DONE;
     return c && run_resume(s, c) != TCC_OK ? failed(s) : EXIT_DONE;
 }
 
 static int train(run *s, const tcc_checkpoint *c) {
+    s->signals->saves = 1;
     const tcc_metrics_options metrics = {.size = sizeof metrics, .folder = s->folder.path, .first_step = s->first_step};
     if (run_folder_open(&s->folder, s->recipe, c ? tcc_checkpoint_path(c) : NULL, s->first_step, s->options->quiet))
         return EXIT_FAILED;
-    if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK) return failed(s);
+    if (tcc_metrics_open(s->cx, &metrics, &s->metrics) != TCC_OK || run_find_best(s) != TCC_OK) return failed(s);
     if (run_train(s) != TCC_OK) return failed(s);
     return finish(s);
 }
 
 static int run_all(run *s) {
     const train_options *o = s->options;
+    const bool only_looks = o->emit || o->dry_run;
     tcc_checkpoint *c = NULL;
     if (tcc_context_create(&s->cx) != TCC_OK || !run_folder_name(&s->folder, o)) return failed(s);
+    s->saver = saver_create(s->folder.checkpoints, s->recipe->training.keep_last);
+    if (!s->saver) return failed(s);
+    if (!only_looks && run_folder_lock(&s->folder)) return EXIT_FAILED;
     if (o->resume && tcc_checkpoint_open(s->cx, o->resume_from ? o->resume_from : s->folder.checkpoints, &c) != TCC_OK)
         return failed(s);
-    int status = set_up(s, c);
-    if (status == EXIT_DONE && !o->emit && !o->dry_run) status = *s->interrupted ? interrupted_early() : train(s, c);
+    int status = c && !run_check_resume(s, c) ? EXIT_USAGE : set_up(s, c);
+    if (status == EXIT_DONE && !only_looks) status = train(s, c);
     tcc_checkpoint_close(c);
     return status;
 }
 
-int train_run(const train_options *options, const recipe *recipe, const volatile sig_atomic_t *interrupted) {
+int train_run(const train_options *options, const recipe *recipe, train_signals *signals) {
     run s = {.options = options,
              .recipe = recipe,
-             .interrupted = interrupted,
+             .signals = signals,
+             .interrupted = &signals->interrupted,
              .saved_step = -1,
              .folder = {.lock = -1},
              .terminal = isatty(STDOUT_FILENO)};
     s.language = !strcmp(recipe->model.name, "gpt");
     s.regression = recipe->data.regression;
     int status = run_all(&s);
+    saver_destroy(s.saver);
     tcc_metrics_close(s.metrics);
     tcc_model_destroy(s.model);
     tcc_loader_destroy(s.loader);

@@ -4,6 +4,7 @@
 #define TCC_TOOLS_TRAIN_RUN_H
 
 #include "train.h"
+#include "train_saver.h"
 
 #include <traincc/checkpoint.h>
 #include <traincc/metrics.h>
@@ -11,30 +12,35 @@
 typedef struct run {
     const train_options *options;
     const recipe *recipe;
-    const volatile sig_atomic_t *interrupted;
+    train_signals *signals;
+    const volatile sig_atomic_t *interrupted; /* among them */
     tcc_context *cx;
     tcc_dataset *data;
     tcc_dataset_info info;
     tcc_loader *loader, *val_loader; /* val_loader: NULL without validation data */
     tcc_model *model;
     tcc_metrics *metrics;
+    saver *saver;
     run_folder folder;
+    double best; /* of validation so far; NaN: none */
     bool language, regression, terminal;
     bool late;    /* a step is reported when the next one is under way, so that the device is never idle */
     bool pending; /* a step is not yet reported: */
     int64_t pending_step;
     double pending_lr, pending_seconds;          /* that it took to enqueue */
     bool drawing;                                /* a progress line is on the terminal, without its line break */
-    int64_t total_steps, first_step, saved_step; /* saved_step: -1 none yet */
+    int64_t total_steps, first_step, saved_step; /* saved_step: that was last given to the saver; -1 none yet */
     double started;                              /* when the first step began, in seconds */
     int64_t logged_step;                         /* of the last logged line */
     double busy_seconds;                         /* spent in training steps since then */
     int64_t skipped, skipped_in_row;             /* steps that fp16 skipped: so far, and up to the last logged one */
-    const tcc_batch *batch;                      /* of the last training step */
-    char problem[1024];                          /* that ends the run, where it is no error of the library */
-    char graphs[512];                            /* what was last said of CUDA graphs */
-    bool graphs_decided;                         /* nothing more is to be said of them */
-    double shown_at;                             /* when the progress line was last drawn */
+    int64_t watched_step;                        /* the first whose loss was not looked at */
+    int64_t bad_step, bad_in_row; /* the first of the last steps whose loss was no number, and how many */
+    const tcc_batch *batch;       /* of the last training step */
+    char problem[1024];           /* that ends the run, where it is no error of the library */
+    char graphs[512];             /* what was last said of CUDA graphs */
+    bool graphs_decided;          /* nothing more is to be said of them */
+    double shown_at;              /* when the progress line was last drawn */
 } run;
 
 /* train_data.c. Opens the data set and its loaders. */
@@ -47,13 +53,26 @@ tcc_status run_first_batch(run *s, const tcc_batch **batch);
 /* Creates the model and compiles what the run will need; verifies it if asked to. */
 tcc_status run_create_model(run *s);
 
-/* train_checkpoint.c */
+/* What to do where training gives infinities. */
+extern const char run_nan_advice[];
+
+/* train_checkpoint.c. Whether the recipe may be resumed with from this checkpoint; what has changed is told. */
+bool run_check_resume(run *s, const tcc_checkpoint *c);
+/* Saves the run beside the steps that follow; what cannot be saved ends it, now or later. */
 tcc_status run_save(run *s, int64_t step);
+/* `status`, which the saver gave; the text of its error is taken. */
+tcc_status run_saved(run *s, tcc_status status);
+/* What the best so far reached, from its file. */
+tcc_status run_find_best(run *s);
+/* Writes the parameters of the best so far; parameters that are not finite are not. */
+tcc_status run_save_best(run *s, int64_t step, double metric);
 tcc_status run_init_from(run *s, const char *path);
 /* Takes all that a checkpoint holds; the run goes on from its step. */
 tcc_status run_resume(run *s, const tcc_checkpoint *c);
 
-/* train_steps.c. Leaves the progress line, where one is being drawn. */
+/* train_steps.c. By which metric of validation a checkpoint is the best. */
+const char *run_best_metric(const run *s);
+/* Leaves the progress line, where one is being drawn. */
 void run_end_line(run *s);
 tcc_status run_print_sample(run *s);
 /* Trains from first_step to total_steps, or until interrupted; then the last step is saved. */

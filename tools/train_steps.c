@@ -3,9 +3,12 @@
 #include "train_run.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 static double now_seconds(void) {
     struct timespec t;
@@ -25,6 +28,8 @@ typedef struct evaluation {
     double loss, accuracy; /* accuracy: NaN but for classifiers */
 } evaluation;
 
+static bool counts_hits(const run *s) { return !s->language && !s->regression; }
+
 static tcc_status evaluate(run *s, evaluation *out) {
     int64_t batches = tcc_loader_batches(s->val_loader), limit = s->recipe->training.eval_batches;
     if (limit && limit < batches) batches = limit;
@@ -39,11 +44,20 @@ static tcc_status evaluate(run *s, evaluation *out) {
         if (status != TCC_OK) break;
         loss += (double)*(const float *)mean.data * (double)batch->count;
         samples += (double)batch->count;
-        if (!s->language && !s->regression && tcc_model_output(s->model, "correct", &hits) == TCC_OK)
+        if (counts_hits(s) && tcc_model_output(s->model, "correct", &hits) == TCC_OK)
             correct += *(const float *)hits.data;
     }
-    *out = (evaluation){loss / samples, s->language || s->regression ? NAN : correct / samples};
+    *out = (evaluation){loss / samples, counts_hits(s) ? correct / samples : NAN};
     return status;
+}
+
+const char *run_best_metric(const run *s) { return counts_hits(s) ? "val_accuracy" : "val_loss"; }
+
+/* Keeps the parameters if they are the best so far. */
+static tcc_status keep_best(run *s, int64_t step, const evaluation *e) {
+    const double metric = counts_hits(s) ? e->accuracy : e->loss;
+    const bool better = counts_hits(s) ? metric > s->best : metric < s->best;
+    return isfinite(metric) && (better || isnan(s->best)) ? run_save_best(s, step, metric) : TCC_OK;
 }
 
 static tcc_status report_evaluation(run *s, int64_t step) {
@@ -53,6 +67,7 @@ static tcc_status report_evaluation(run *s, int64_t step) {
     if (status == TCC_OK && *s->interrupted) return TCC_OK; /* half an evaluation says nothing */
     const tcc_metric values[] = {{"val_loss", e.loss}, {"val_accuracy", e.accuracy}};
     if (status == TCC_OK) status = tcc_metrics_write(s->metrics, step, values, isnan(e.accuracy) ? 1 : 2);
+    if (status == TCC_OK) status = keep_best(s, step, &e);
     if (status != TCC_OK || s->options->quiet) return status;
     printf("%sstep %" PRId64 "  val_loss %.4f", s->drawing ? "\r\x1b[K" : "", step, e.loss);
     s->drawing = false;
@@ -84,14 +99,31 @@ static double samples_per_second(const run *s, int64_t step) {
     return each / step_seconds(s, step);
 }
 
+/* "4:05", "1:02:03", "12 days" */
+static void print_left(double seconds, char *out, size_t size) {
+    const double day = 86400;
+    if (!(seconds < 36500 * day)) snprintf(out, size, "over 100 years");
+    else if (seconds >= 4 * day) snprintf(out, size, "%.0f days", seconds / day);
+    else if (seconds >= 3600)
+        snprintf(out, size, "%d:%02d:%02d", (int)seconds / 3600, (int)seconds / 60 % 60, (int)seconds % 60);
+    else snprintf(out, size, "%d:%02d", (int)seconds / 60, (int)seconds % 60);
+}
+
+/* What fits on a line of the terminal, whose last column stays free: some break the line when it is filled. */
+static int line_width(void) {
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col ? INT_MAX : size.ws_col - 1;
+}
+
 static void print_progress(run *s, int64_t step, double loss, double lr) {
     double now = now_seconds(),
            left = (double)(s->total_steps - step - 1) * (now - s->started) / (double)(step - s->first_step + 1);
-    char line[160];
-    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %d:%02d left", step,
-             s->total_steps, loss, lr, samples_per_second(s, step), s->language ? "tokens" : "samples",
-             (int)(left / 60), (int)fmod(left, 60));
-    printf(s->terminal ? "\r\x1b[K%s" : "%s\n", line);
+    char line[160], time[32];
+    print_left(left, time, sizeof time);
+    snprintf(line, sizeof line, "step %" PRId64 "/%" PRId64 "  loss %.4f  lr %.2e  %.0f %s/s  %s left", step,
+             s->total_steps, loss, lr, samples_per_second(s, step), s->language ? "tokens" : "samples", time);
+    if (s->terminal) printf("\r\x1b[K%.*s", line_width(), line);
+    else puts(line);
     fflush(stdout);
     s->shown_at = now;
     s->drawing = s->terminal;
@@ -130,6 +162,33 @@ static tcc_status check_skipped(run *s, int64_t step, double scale, int64_t skip
     return TCC_EINVAL;
 }
 
+const char run_nan_advice[] = "try a lower optimizer.lr, training.clip_grad_norm=1, or schedule.warmup_steps; "
+                              "training.on_nan=continue trains on regardless";
+
+/* A run with so many losses in a row that are no number ends; one alone may come of a single batch. */
+enum { MOST_BAD = 3 };
+
+/* Looks at the losses up to that of `step` which nobody has looked at. With fp16 a step may be skipped that overflows;
+ * check_skipped watches them. */
+static tcc_status watch_losses(run *s, int64_t step) {
+    enum { KEPT = 64 }; /* by tcc_model_step_loss */
+    if (!strcmp(s->recipe->training.mixed_precision, "fp16") || !strcmp(s->recipe->training.on_nan, "continue"))
+        return TCC_OK;
+    if (s->watched_step <= step - KEPT) s->watched_step = step - KEPT + 1;
+    for (; s->watched_step <= step; s->watched_step++) {
+        double loss;
+        tcc_status status = tcc_model_step_loss(s->model, s->watched_step, &loss);
+        if (status != TCC_OK) return status;
+        if (isfinite(loss)) s->bad_in_row = 0;
+        else if (!s->bad_in_row++) s->bad_step = s->watched_step;
+    }
+    if (s->bad_in_row < MOST_BAD) return TCC_OK;
+    snprintf(s->problem, sizeof s->problem,
+             "the loss is infinite or NaN since step %" PRId64 ", %" PRId64 " steps in a row; %s", s->bad_step,
+             s->bad_in_row, run_nan_advice);
+    return TCC_EINVAL;
+}
+
 /* Logs a training step: `step` updates came before it. */
 static tcc_status log_step(run *s, int64_t step, double loss, double lr) {
     tcc_program_info info;
@@ -154,6 +213,9 @@ static tcc_status log_step(run *s, int64_t step, double loss, double lr) {
     return status;
 }
 
+/* More than a GPU has under way, so that nobody waits for a loss that long ago. */
+enum { STEPS_UNDER_WAY = 16 };
+
 static bool due(int64_t every, int64_t step) { return every && step % every == 0; }
 
 /* What a step is followed by: a log line every so often, and on a terminal a fresh progress line several times a
@@ -166,7 +228,7 @@ static tcc_status report_step(run *s, int64_t step, double lr, double start) {
     s->busy_seconds += now_seconds() - start;
     if (status == TCC_OK && log) status = log_step(s, step, loss, lr);
     else if (status == TCC_OK && show) print_progress(s, step, loss, lr);
-    return status;
+    return status == TCC_OK ? watch_losses(s, log || show || !s->late ? step : step - STEPS_UNDER_WAY) : status;
 }
 
 /* Reports the step that was not reported yet, if any. What counts of it is the time to enqueue it and, from here on, to
@@ -223,7 +285,8 @@ static tcc_status between_steps(run *s, int64_t done) {
          evaluates = due(r->training.eval_every, done) || done == s->total_steps;
     bool saves = due(r->training.save_every, done) || done == s->total_steps;
     bool samples = s->language && due(r->sample.every, done) && !s->options->quiet;
-    tcc_status status = last || evaluates || saves || samples ? report_pending(s) : TCC_OK;
+    tcc_status status = run_saved(s, saver_poll(s->saver));
+    if (status == TCC_OK && (last || evaluates || saves || samples)) status = report_pending(s);
     if (status == TCC_OK && evaluates) status = report_evaluation(s, done);
     if (status == TCC_OK && saves) status = run_save(s, done);
     return status == TCC_OK && samples ? run_print_sample(s) : status;
@@ -237,11 +300,12 @@ tcc_status run_train(run *s) {
         status = report_evaluation(s, s->first_step); /* its line went when the metrics were taken back to this step */
     s->started = now_seconds();
     s->logged_step = s->first_step - 1;
+    s->watched_step = s->first_step;
     for (int64_t step = s->first_step; step < s->total_steps && status == TCC_OK && !*s->interrupted; step++) {
         status = train_step(s, step);
         if (status == TCC_OK) status = between_steps(s, step + 1);
     }
     if (status == TCC_OK) status = report_pending(s); /* an interrupt came just before the last report */
     if (status == TCC_OK && *s->interrupted) status = run_save(s, tcc_model_step(s->model));
-    return status;
+    return status == TCC_OK ? run_saved(s, saver_wait(s->saver)) : status;
 }

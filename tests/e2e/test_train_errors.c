@@ -5,8 +5,10 @@
 #include "harness/program.h"
 #include "harness/train_data.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -264,6 +266,56 @@ static void overflows_from_then_on(void **state) {
     expect(r, 1, "steps in a row are infinite or NaN, with the loss scaled by no more than ");
 }
 
+/* What is infinite or NaN ends the run, and no checkpoint of it is written: the last good one stays the newest. */
+static void loss_becomes_nan(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    expect(TRAIN(recipe, "--device", "cpu", "--run-dir", run, "optimizer.name=sgd", "optimizer.lr=1e6",
+                 "training.save_every=1", "training.log_every=10"),
+           1,
+           "is infinite or NaN after step 3; try a lower optimizer.lr, training.clip_grad_norm=1, or "
+           "schedule.warmup_steps; training.on_nan=continue trains on regardless\nthe last checkpoint is of step 2");
+    assert_false(test_exists(test_path(state, "run/checkpoints/step-000003.safetensors")));
+    assert_true(test_exists(test_path(state, "run/checkpoints/step-000002.safetensors")));
+    expect(TRAIN(recipe, "--run-dir", run, "optimizer.name=sgd", "optimizer.lr=1e6", "training.eval_every=0",
+                 "training.save_every=0"),
+           1, "the loss is infinite or NaN since step 2, 3 steps in a row; try a lower optimizer.lr");
+    expect(TRAIN(recipe, "--run-dir", run, "optimizer.name=sgd", "optimizer.lr=1e6", "training.on_nan=continue"), 0,
+           "is infinite or NaN after step 20: no checkpoint of it is written");
+    assert_false(test_exists(test_path(state, "run/checkpoints/step-000020.safetensors")));
+    assert_false(test_exists(test_path(state, "run/checkpoints/best.safetensors")));
+}
+
+static void resumed_with_another_recipe(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    expect(TRAIN(recipe, "--run-dir", run, "training.max_steps=10"), 0, "");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", "model.hidden=[8, 16]"), 2,
+           "--resume: model.hidden is [8, 16], but the checkpoint is of a run with [16, 16], and that cannot change");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", "data.batch_size=4"), 2, "data.batch_size is 4, but");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", "data.shuffle=false"), 2, "data.shuffle is false, but");
+    expect(TRAIN(recipe, "--run-dir", run, "--resume", "training.seed=3"), 2, "training.seed is 3, but");
+    char *kept = test_read(test_path(state, "run/recipe.yaml"), NULL);
+    assert_non_null(strstr(kept, "max_steps: 10\n")); /* a refused run has changed nothing */
+    free(kept);
+    program_result r = TRAIN(recipe, "--run-dir", run, "--resume", "optimizer.lr=0.01", "training.log_every=5",
+                             "model.dropout=0");
+    if (!strstr(r.out, "changed since the checkpoint: model.dropout was 0.1, is 0; optimizer.lr was 0.003, is 0.01; "
+                       "training.max_steps was 10, is 20\n"))
+        fail_msg("%s", r.out);
+    expect(r, 0, "");
+}
+
+/* A folder that another run writes to is noticed before anything is compiled. */
+static void busy_run_folder(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    mkdir(run, 0777);
+    const int folder = open(run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(flock(folder, LOCK_EX), 0);
+    program_result r = TRAIN(recipe, "--run-dir", run);
+    close(folder);
+    assert_null(strstr(r.out, "compiled in"));
+    expect(r, 1, "another tcc-train is writing to ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(command_line),
@@ -283,6 +335,9 @@ int main(void) {
         FOLDER_TEST(corrupt_checkpoint),
         FOLDER_TEST(full_disk_while_saving),
         FOLDER_TEST(overflows_from_then_on),
+        FOLDER_TEST(loss_becomes_nan),
+        FOLDER_TEST(resumed_with_another_recipe),
+        FOLDER_TEST(busy_run_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

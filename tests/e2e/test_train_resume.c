@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ARGUMENTS(...) \
@@ -116,6 +117,106 @@ static void interrupted(void **state) {
     same_file(state, "run", "whole", name);
 }
 
+/* While compiling there is nothing to save: the program ends at once, whether it would have trained or not. */
+static void interrupted_while_compiling(void **state) {
+    const char *recipe = write_recipe(state, "gpt");
+    for (int dry = 0; dry < 2; dry++) {
+        const char *const arguments[] = {
+            recipe, "--run-dir", test_path(state, "run"), "model.layers=400", dry ? "--dry-run" : "data.shuffle=true",
+            NULL};
+        program_process p = program_start(NULL, "tcc-train", arguments);
+        usleep(400000);
+        kill(p.pid, dry ? SIGTERM : SIGINT);
+        program_result r = program_wait(&p);
+        assert_int_equal(r.status, 130);
+        assert_string_equal(r.err, "tcc-train: interrupted before the first step\n");
+        assert_null(strstr(r.out, "compiled in"));
+        program_free(&r);
+        assert_false(test_exists(test_path(state, "run")));
+    }
+}
+
+static void keeps_the_newest_and_the_best(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "training.save_every=2", "training.eval_every=1"));
+    for (int step = 0; step <= 20; step += 2) {
+        char name[64];
+        snprintf(name, sizeof name, "run/checkpoints/step-%06d.safetensors", step);
+        const bool there = test_exists(test_path(state, name));
+        snprintf(name, sizeof name, "run/checkpoints/step-%06d.state.safetensors", step);
+        assert_true(there == (step == 0 || step >= 16) && there == test_exists(test_path(state, name)));
+    }
+    /* The best has the accuracy that the metrics say was the highest, from the first step that had it. */
+    char *metrics = test_read(test_path(state, "run/metrics.jsonl"), NULL);
+    double highest = -1;
+    long best_step = -1;
+    for (const char *line = metrics; *line; line = strchr(line, '\n') + 1) {
+        const char *key = strstr(line, "\"val_accuracy\":");
+        if (!key || key > strchr(line, '\n') || strtod(key + 15, NULL) <= highest) continue;
+        highest = strtod(key + 15, NULL);
+        best_step = strtol(line + strlen("{\"step\":"), NULL, 10);
+    }
+    free(metrics);
+    tcc_context *cx;
+    tcc_safetensors *best;
+    assert_int_equal(tcc_context_create(&cx), TCC_OK);
+    if (tcc_safetensors_open(cx, test_path(state, "run/checkpoints/best.safetensors"), &best) != TCC_OK)
+        fail_msg("%s", tcc_context_error(cx));
+    assert_true(strtod(tcc_safetensors_metadata(best, "val_accuracy"), NULL) == highest);
+    assert_int_equal(strtol(tcc_safetensors_metadata(best, "traincc.step"), NULL, 10), best_step);
+    tcc_safetensors_close(best);
+    tcc_context_destroy(cx);
+    /* Another run there begins without it. */
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "training.keep_last=0", "training.save_every=2",
+                          "training.eval_every=0", "data.val_split=-1"));
+    assert_true(test_exists(test_path(state, "run/earlier-1/checkpoints/best.safetensors")));
+    assert_false(test_exists(test_path(state, "run/checkpoints/best.safetensors")));
+    assert_true(test_exists(test_path(state, "run/checkpoints/step-000002.safetensors")));
+}
+
+/* Starts or resumes a run and kills it after so long, unless it ends by itself. True when it ended. */
+static bool run_and_kill(void **state, const char *recipe, const char *run, unsigned delay_us) {
+    char last[4200];
+    snprintf(last, sizeof last, "%s/checkpoints/step-000000.safetensors", run);
+    const bool begun = access(last, F_OK) == 0; /* else there is nothing to resume from */
+    const char *const arguments[] = {
+        "--quiet", recipe, "--run-dir", run, "training.save_every=3", begun ? "--resume" : NULL, NULL};
+    (void)state;
+    program_process p = program_start(NULL, "tcc-train", arguments);
+    usleep(delay_us);
+    kill(p.pid, SIGKILL);
+    program_result r = program_wait(&p);
+    if (r.status != 0 && r.status != 128 + SIGKILL) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    const bool ended = r.status == 0;
+    program_free(&r);
+    return ended;
+}
+
+/* Killed at 50 moments, and resumed each time: the same bits as a run that nobody killed. The times are those of a
+ * whole run, measured. */
+static void killed_at_any_moment(void **state) {
+    const char *recipe = write_recipe(state, "mlp");
+    char run[4200];
+    struct timespec begin, end;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", test_path(state, "whole"), "training.save_every=3"));
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    const double whole_us = 1e6 * (double)(end.tv_sec - begin.tv_sec) + 1e-3 * (double)(end.tv_nsec - begin.tv_nsec);
+    unsigned seed = 1;
+    for (int kills = 0, runs = 0; kills < 50; runs++) {
+        snprintf(run, sizeof run, "%s", test_path(state, "run"));
+        snprintf(run + strlen(run), 16, "-%d", runs);
+        while (!run_and_kill(state, recipe, run, (unsigned)(whole_us * 1.2 * (seed >> 16 & 0xff) / 256))) {
+            seed = seed * 1103515245 + 12345;
+            kills++;
+        }
+        seed = seed * 1103515245 + 12345;
+        const char *name = strrchr(run, '/') + 1;
+        same_file(state, "whole", name, "checkpoints/best.safetensors");
+        same_run(state, "whole", name);
+    }
+}
+
 /* A checkpoint of a version that did not count updates: the same without the count. */
 static void forget_updates(void **state, const char *from, const char *to) {
     static const char *const keys[] = {"loader.seed", "loader.epoch", "loader.index"};
@@ -191,6 +292,9 @@ int main(void) {
                                        FOLDER_TEST(cnn),
                                        FOLDER_TEST(mlp),
                                        FOLDER_TEST(interrupted),
+                                       FOLDER_TEST(interrupted_while_compiling),
+                                       FOLDER_TEST(keeps_the_newest_and_the_best),
+                                       FOLDER_TEST(killed_at_any_moment),
                                        FOLDER_TEST(from_before_updates_were_counted),
                                        FOLDER_TEST(folders_are_not_mixed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
