@@ -5,6 +5,102 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* -- Keys that go with a choice -- */
+
+/* Keys, or the beginnings of keys, the key that chooses, and with which of its values they go; "!" with which they do
+ * not, so that a value that is added goes with all of them. */
+static const struct rule {
+    const char *keys, *by, *values;
+} rules[] = {
+    {"model.layers", "model.name", "gpt"},
+    {"model.heads", "model.name", "gpt"},
+    {"model.width", "model.name", "gpt"},
+    {"model.context", "model.name", "gpt"},
+    {"model.bias", "model.name", "gpt"},
+    {"model.gelu", "model.name", "gpt"},
+    {"model.hidden", "model.name", "mlp"},
+    {"model.cifar_stem", "model.name", "resnet18|resnet34|resnet50"},
+    {"model.dropout", "model.name", "!resnet18|resnet34|resnet50"},
+    {"data.bytes", "data.kind", "text"},
+    {"data.token_bytes", "data.kind", "tokens"},
+    {"data.vocab_size", "data.kind", "tokens"},
+    {"data.classes", "data.kind", "!text|tokens|cifar|csv"},
+    {"data.mean", "data.kind", "!text|tokens|csv"},
+    {"data.std", "data.kind", "!text|tokens|csv"},
+    {"data.augment", "data.kind", "!text|tokens|csv|idx"},
+    {"data.label", "data.kind", "csv"},
+    {"data.header", "data.kind", "csv"},
+    {"data.separator", "data.kind", "csv"},
+    {"data.regression", "data.kind", "csv"},
+    {"optimizer.betas", "optimizer.name", "!sgd"},
+    {"optimizer.eps", "optimizer.name", "!sgd"},
+    {"optimizer.momentum", "optimizer.name", "!adam|adamw"},
+    {"optimizer.nesterov", "optimizer.name", "!adam|adamw"},
+    {"schedule.steps", "schedule.name", "!constant"},
+    {"schedule.min_lr", "schedule.name", "!constant"},
+    {"training.mixed_precision_ops", "training.mixed_precision", "!none"},
+    {"training.loss_scale", "training.mixed_precision", "fp16"},
+    {"training.autotune_budget_s", "training.compile_mode", "max-autotune"},
+    {"sample.every", "data.kind", "text"}, /* sample.length may be 0 anywhere */
+    {"sample.temperature", "data.kind", "text"},
+    {"sample.prompt", "data.kind", "text"},
+};
+enum { RULE_COUNT = sizeof rules / sizeof rules[0] };
+
+static int find_key(const char *path) {
+    int i = 0;
+    while (recipe_key(i) && strcmp(recipe_key(i), path) != 0) i++;
+    return i;
+}
+
+static bool is_in(const char *choices, const char *value) {
+    const size_t length = strlen(value);
+    for (const char *c = choices; *c; c += strcspn(c, "|"), c += *c == '|')
+        if (strcspn(c, "|") == length && !memcmp(c, value, length)) return true;
+    return false;
+}
+
+/* The rule by which a key does not apply; NULL if it does. */
+static const struct rule *broken_rule(const recipe *r, int key) {
+    for (int i = 0; i < RULE_COUNT; i++) {
+        const struct rule *rule = &rules[i];
+        const char *value = recipe_choice(r, find_key(rule->by));
+        const bool negated = *rule->values == '!';
+        if (strncmp(recipe_key(key), rule->keys, strlen(rule->keys)) != 0 || !value) continue;
+        if (is_in(rule->values + negated, value) == negated) return rule;
+    }
+    return NULL;
+}
+
+bool recipe_applies(const recipe *r, int key) { return !broken_rule(r, key); }
+
+bool recipe_check_applies(const recipe *r, char error[RECIPE_ERROR_MAX]) {
+    for (int i = 0; recipe_key(i); i++) {
+        const struct rule *rule = r->given[i] ? broken_rule(r, i) : NULL;
+        const int by = rule ? find_key(rule->by) : 0;
+        if (!rule || (r->given[i] > 0 && r->given[by] == RECIPE_OVERRIDDEN)) continue;
+        const bool negated = *rule->values == '!';
+        char where[256] = "command line";
+        if (r->given[i] > 0) snprintf(where, sizeof where, "%s:%d", r->file, r->given[i]);
+        snprintf(error, RECIPE_ERROR_MAX, "%s: %s does not apply to %s %s; it goes with %s%s", where, recipe_key(i),
+                 rule->by, recipe_choice(r, by), negated ? "any but " : "", rule->values + negated);
+        return false;
+    }
+    return true;
+}
+
+char *recipe_left_out(const recipe *r) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out) return NULL;
+    for (int i = 0; recipe_key(i); i++)
+        if (r->given[i] > 0 && broken_rule(r, i)) fprintf(out, "%s%s", ftell(out) ? ", " : "", recipe_key(i));
+    if (!fclose(out) && length) return text;
+    free(text);
+    return NULL;
+}
+
 /* -- Resuming -- */
 
 /* Keys, or the beginnings of keys, that change no result: where files lie, what is printed, kept or measured, and how
@@ -87,7 +183,7 @@ bool recipe_may_resume(const recipe *r, const char *before, char **said, char er
     } else {
         ok = recipe_parse(&old, before, strlen(before), "--resume: the checkpoint's recipe", error);
         for (int i = 0; ok && recipe_key(i); i++)
-            if (!IS_AMONG(recipe_key(i), free_keys)) ok = compare_key(r, &old, i, out, error);
+            if (!IS_AMONG(recipe_key(i), free_keys) && recipe_applies(r, i)) ok = compare_key(r, &old, i, out, error);
         recipe_free(&old);
     }
     if (out && fclose(out)) ok = false;

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: MIT
- * Rules about a recipe's keys: which may be changed when a run is resumed. */
+ * Rules about a recipe's keys: which apply to what was chosen, and which may be changed when a run is resumed. */
 #ifndef TCC_TOOLS_RECIPE_RULES_H
 #define TCC_TOOLS_RECIPE_RULES_H
 
 #include "train_recipe.h"
+
+/* Whether the key means anything for what other keys chose: model.heads does for a gpt alone. A key that does not is
+ * not printed. */
+bool recipe_applies(const recipe *r, int key);
+/* A key that the recipe's file gives and that does not apply is an error, unless the command line has chosen otherwise
+ * than the file: then it is left out. */
+bool recipe_check_applies(const recipe *r, char error[RECIPE_ERROR_MAX]);
+/* The keys of the file that are left out, separated by commas, from malloc; NULL where there are none. */
+char *recipe_left_out(const recipe *r);
 
 /* The keys that decide what a run computes, with their values, as YAML: what a checkpoint keeps to be compared with.
  * NULL when memory is short; from malloc. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * tcc-train: trains a model as a recipe says. This file is its command line. */
+#include "recipe_rules.h"
 #include "streams.h"
 #include "train.h"
 
@@ -144,6 +145,12 @@ static int load_recipe(recipe *r, const char *path, const char *plan, char *cons
     return ok ? EXIT_DONE : EXIT_USAGE;
 }
 
+static void tell_left_out(const recipe *r) {
+    char *keys = recipe_left_out(r);
+    if (keys) printf("left out, as they do not go with what the command line chooses: %s\n", keys);
+    free(keys);
+}
+
 /* -- Devices -- */
 
 static int print_devices(void) {
@@ -174,7 +181,9 @@ static int find_device(const char *name, bool say, char **device) {
     fflush(stdout);
     if (status != TCC_OK) {
         const char *why = tcc_context_error(cx);
-        fprintf(stderr, "tcc-train: --device %s: %s\n", name, strncmp(why, "error: ", 7) ? why : why + 7);
+        if (!strncmp(why, "error: ", 7)) why += 7;
+        if (!strncmp(why, "TCC_", 4)) fprintf(stderr, "tcc-train: %s\n", why); /* a variable is to blame */
+        else fprintf(stderr, "tcc-train: --device %s: %s\n", name, why);
     }
     tcc_string_free(text);
     tcc_context_destroy(cx);
@@ -279,9 +288,14 @@ static int run(int argc, char **argv) {
     train_options options = {0};
     const char *device = "auto";
     bool devices = false;
+    bool operands = false; /* all that follows is no option */
     int positional = 0;
     for (int i = 1; i < argc; i++) {
-        if (argv[i][0] != '-') {
+        if (!operands && !strcmp(argv[i], "--")) {
+            operands = true;
+            continue;
+        }
+        if (operands || argv[i][0] != '-') {
             argv[positional++] = argv[i];
             continue;
         }
@@ -333,6 +347,7 @@ static int run(int argc, char **argv) {
     if (!recipe_init(&r)) return usage_error("out of memory");
     char *found = NULL;
     status = load_recipe(&r, options.recipe_path, options.plan, argv + first, positional - first);
+    if (status == EXIT_DONE && !options.quiet && !options.emit) tell_left_out(&r);
     if (status == EXIT_DONE && !options.arch) status = find_device(device, !options.quiet && !options.emit, &found);
     options.device = found;
     if (status == EXIT_DONE) status = check_ptx(&options);

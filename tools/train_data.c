@@ -2,7 +2,27 @@
  * The data of a training run. */
 #include "train_run.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* CIFAR-10 has five files of training images; a copy may have fewer, which is worth a word. */
+static void tell_missing_batches(const run *s) {
+    const recipe *r = s->recipe;
+    enum { BATCHES = 5 };
+    int missing = 0;
+    char path[4200];
+    for (int i = 1; i <= BATCHES; i++) {
+        snprintf(path, sizeof path - 3, "%s/data_batch_%d.bin", r->data.path, i);
+        const bool plain = !access(path, F_OK);
+        strcat(path, ".gz");
+        missing += !plain && access(path, F_OK);
+    }
+    if (missing)
+        printf("%s has %d of data_batch_1.bin to data_batch_%d.bin: training on those\n", r->data.path,
+               BATCHES - missing, BATCHES);
+}
 
 tcc_status run_open_data(run *s) {
     const recipe *r = s->recipe;
@@ -10,7 +30,9 @@ tcc_status run_open_data(run *s) {
                           .kind = r->data.kind,
                           .path = r->data.path,
                           .val_path = r->data.val_path,
-                          .val_split = r->data.val_split,
+                          .val_split = isnan(r->data.val_split) ? 0
+                                       : r->data.val_split > 0  ? r->data.val_split
+                                                                : -1,
                           .context = r->model.context,
                           .bytes = r->data.bytes,
                           .augment = r->data.augment,
@@ -30,6 +52,7 @@ tcc_status run_open_data(run *s) {
     tcc_status status = tcc_dataset_open(s->cx, &o, &s->data);
     if (status != TCC_OK) return status;
     tcc_dataset_get_info(s->data, &s->info);
+    if (!strcmp(r->data.kind, "cifar") && !s->options->quiet && !s->options->emit) tell_missing_batches(s);
 
     tcc_loader_options train = {.size = sizeof train,
                                 .split = TCC_SPLIT_TRAIN,

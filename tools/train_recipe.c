@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recipes: one table of keys, read from YAML by libyaml and from the command line by the same code. */
 #include "train_recipe.h"
+#include "recipe_rules.h"
 
 #include <traincc/model.h>
 #include <traincc/nearest.h>
@@ -13,7 +14,7 @@
 #include <yaml.h>
 
 /* Those whose value is a text come first. */
-typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, LATER } key_kind;
+typedef enum key_kind { STRING, CHOICE, BUDGET, INTEGER, NUMBER, FLAG, LIST, WHOLES, LATER } key_kind;
 
 /* A key: where its value goes, its default, and what it may be. A LATER key exists in the design but not yet in this
  * version: only its default is accepted. */
@@ -22,8 +23,8 @@ typedef struct key {
     key_kind kind;
     size_t offset;
     const char *initial; /* default, as it would be written; NULL: none */
-    const char *choices; /* CHOICE: "a|b|c"; LATER: what it waits for */
-    double least, most;  /* INTEGER, NUMBER, elements of LIST */
+    const char *choices; /* CHOICE: "a|b|c"; NUMBER: what else it may be, which is NaN; LATER: what it waits for */
+    double least, most;  /* INTEGER, NUMBER, elements of LIST and, whole numbers, of WHOLES */
 } key;
 
 #define AT(field) offsetof(recipe, field)
@@ -39,12 +40,12 @@ static const key keys[] = {
     {"model.dropout", NUMBER, AT(model.dropout), "0", NULL, 0, 0.99},
     {"model.bias", FLAG, AT(model.bias), "false", NULL, 0, 0},
     {"model.gelu", CHOICE, AT(model.gelu), "erf", "erf|tanh", 0, 0},
-    {"model.hidden", LIST, AT(model.hidden), "[128, 128]", NULL, 1, 1 << 20},
+    {"model.hidden", WHOLES, AT(model.hidden), "[128, 128]", NULL, 1, 1 << 20},
     {"model.cifar_stem", FLAG, AT(model.cifar_stem), "true", NULL, 0, 0},
     {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv", 0, 0},
     {"data.path", STRING, AT(data.path), NULL, NULL, 0, 0},
     {"data.val_path", STRING, AT(data.val_path), NULL, NULL, 0, 0},
-    {"data.val_split", NUMBER, AT(data.val_split), "0", NULL, -1, 0.9},
+    {"data.val_split", NUMBER, AT(data.val_split), "auto", "auto", 0, 0.9},
     {"data.batch_size", INTEGER, AT(data.batch_size), "32", NULL, 1, 1 << 24},
     {"data.num_workers", INTEGER, AT(data.num_workers), "1", NULL, 0, 256},
     {"data.drop_last", FLAG, AT(data.drop_last), "true", NULL, 0, 0},
@@ -152,7 +153,7 @@ static bool parse_number(const char *text, double *out) {
 /* A number of key k within its bounds. */
 static bool bounded_number(const key *k, const char *text, place at, char *error, double *out) {
     if (!parse_number(text, out)) return fail(error, at, "%s: \"%s\" is not a number", k->path, text);
-    if (k->kind == INTEGER && *out != floor(*out))
+    if ((k->kind == INTEGER || k->kind == WHOLES) && *out != floor(*out))
         return fail(error, at, "%s: must be a whole number, not %s", k->path, text);
     if (*out < k->least || *out > k->most)
         return fail(error, at, "%s: must be from %.15g to %.15g, not %s", k->path, k->least, k->most, text);
@@ -176,16 +177,28 @@ static bool add_to_list(const key *k, recipe_list *list, const char *text, place
     return true;
 }
 
+/* "[1, 2]", also without brackets. */
 static bool set_list(const key *k, recipe_list *list, const char *text, place at, char *error) {
+    static const char blanks[] = " \t";
     list->count = 0;
-    char item[64];
-    for (const char *c = text; *c;) {
-        c += strspn(c, " ,[]");
-        size_t length = strcspn(c, " ,[]");
-        if (!length) break;
+    const char *c = text + strspn(text, blanks), *end = text + strlen(text);
+    while (end > c && strchr(blanks, end[-1])) end--;
+    const bool opens = c < end && *c == '[', closes = end > c && end[-1] == ']';
+    if (opens != closes) return fail(error, at, "%s: \"%s\" is no list as [1, 2]", k->path, text);
+    c += opens;
+    end -= closes;
+    c += strspn(c, blanks);
+    for (bool more = c < end; more;) {
+        char item[64];
+        c += strspn(c, blanks);
+        const size_t length = strcspn(c, ",[] \t");
+        const char *after = c + length + strspn(c + length, blanks);
+        more = after < end && *after == ',';
+        if (!length || length >= sizeof item || (after < end && !more))
+            return fail(error, at, "%s: \"%s\" is no list as [1, 2]", k->path, text);
         snprintf(item, sizeof item, "%.*s", (int)length, c);
         if (!add_to_list(k, list, item, at, error)) return false;
-        c += length;
+        c = after + 1;
     }
     return true;
 }
@@ -208,9 +221,13 @@ static bool set_value(recipe *r, const key *k, const char *text, place at, char 
         if (!bounded_number(k, text, at, error, &x)) return false;
         *(int64_t *)to = (int64_t)x;
         return true;
-    case NUMBER: return bounded_number(k, text, at, error, to);
+    case NUMBER:
+        if (!k->choices || !is_choice(k->choices, text)) return bounded_number(k, text, at, error, to);
+        *(double *)to = NAN;
+        return true;
     case FLAG: return set_flag(k, to, text, at, error);
-    case LIST: return set_list(k, to, text, at, error);
+    case LIST:
+    case WHOLES: return set_list(k, to, text, at, error);
     case LATER:
         if (!strcmp(text, k->initial)) return true;
         return fail(error, at, "%s: only \"%s\" for now; %s comes in a later version", k->path, k->initial, k->choices);
@@ -225,14 +242,30 @@ static bool is_section(const char *name) {
     return false;
 }
 
+/* The keys of all sections that are called `name`, as "optimizer.lr"; how many. */
+static int find_in_sections(const char *name, char *out, size_t size) {
+    int count = 0;
+    *out = '\0';
+    for (int i = 0; i < KEY_COUNT; i++) {
+        const char *dot = strchr(keys[i].path, '.');
+        if (!dot || strcmp(dot + 1, name)) continue;
+        const size_t used = strlen(out);
+        snprintf(out + used, size - used, "%s\"%s\"", count++ ? " or " : "", keys[i].path);
+    }
+    return count;
+}
+
 static const key *find_key(const char *path, place at, char *error) {
     const char *paths[KEY_COUNT];
+    char elsewhere[256];
     for (int i = 0; i < KEY_COUNT; i++) {
         if (!strcmp(keys[i].path, path)) return &keys[i];
         paths[i] = keys[i].path;
     }
     const char *nearest = tcc_nearest(path, paths, KEY_COUNT);
     if (is_section(path)) fail(error, at, "%s is a section: a mapping of keys is expected", path);
+    else if (find_in_sections(path, elsewhere, sizeof elsewhere))
+        fail(error, at, "unknown key \"%s\"; did you mean %s?", path, elsewhere);
     else if (nearest) fail(error, at, "unknown key \"%s\"; did you mean \"%s\"?", path, nearest);
     else fail(error, at, "unknown key \"%s\"", path);
     return NULL;
@@ -257,28 +290,45 @@ void recipe_free(recipe *r) {
 
 /* -- YAML: a mapping of sections, each a mapping of keys to scalars or flat lists -- */
 
+enum { MOST_SECTIONS = 16 };
+
 typedef struct reader {
     yaml_parser_t parser;
     yaml_event_t event; /* the one just read; deleted by the next */
     bool has_event;
-    const char *file;
+    const char *file, *text;
+    size_t length;
     char *error;
+    char sections[MOST_SECTIONS][64];
+    int n_sections;
 } reader;
 
 static place here(const reader *in) { return (place){in->file, in->event.start_mark.line + 1}; }
 
+static const char *scalar(const reader *in) { return (const char *)in->event.data.scalar.value; }
+
+/* A scalar that is there as a whole: a NUL in it would cut it. */
+static bool check_scalar(reader *in) {
+    if (in->event.type != YAML_SCALAR_EVENT || strlen(scalar(in)) == in->event.data.scalar.length) return true;
+    return fail(in->error, here(in), "\"%s\" is followed by a NUL character", scalar(in));
+}
+
 static bool next(reader *in) {
     if (in->has_event) yaml_event_delete(&in->event);
     in->has_event = yaml_parser_parse(&in->parser, &in->event);
-    if (in->has_event) return true;
-    return fail(in->error, (place){in->file, in->parser.problem_mark.line + 1}, "malformed YAML: %s",
+    if (in->has_event) return check_scalar(in);
+    size_t line = in->parser.problem_mark.line + 1;
+    if (in->parser.error == YAML_READER_ERROR) { /* which has no mark */
+        line = 1;
+        for (size_t i = 0; i < in->parser.problem_offset && i < in->length; i++) line += in->text[i] == '\n';
+    }
+    return fail(in->error, (place){in->file, line}, "malformed YAML: %s",
                 in->parser.problem ? in->parser.problem : "out of memory");
 }
 
-static const char *scalar(const reader *in) { return (const char *)in->event.data.scalar.value; }
-
 static bool read_list(reader *in, recipe *r, const key *k) {
-    if (k->kind != LIST) return fail(in->error, here(in), "%s: one value is expected, not a list", k->path);
+    if (k->kind != LIST && k->kind != WHOLES)
+        return fail(in->error, here(in), "%s: one value is expected, not a list", k->path);
     recipe_list *list = (recipe_list *)((char *)r + k->offset);
     list->count = 0;
     for (;;) {
@@ -290,21 +340,31 @@ static bool read_list(reader *in, recipe *r, const key *k) {
     }
 }
 
+/* YAML's null: nothing, null, Null, NULL or ~ without quotes. */
+static bool is_null(const reader *in) {
+    return in->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+           (!*scalar(in) || is_choice("null|Null|NULL|~", scalar(in)));
+}
+
 /* The value of a key that stands alone (not a section). */
 static bool read_value(reader *in, recipe *r, const key *k) {
     if (in->event.type == YAML_SEQUENCE_START_EVENT) return read_list(in, r, k);
     if (in->event.type != YAML_SCALAR_EVENT) return fail(in->error, here(in), "%s: a value is expected", k->path);
+    if (is_null(in))
+        return fail(in->error, here(in), "%s: null is no value; leave the key out for its default", k->path);
     return set_value(r, k, scalar(in), here(in), in->error);
 }
 
-static bool seen_before(bool seen[KEY_COUNT], const key *k) {
-    bool before = seen[k - keys];
-    seen[k - keys] = true;
-    return before;
+/* Whether the text has had a section of this name; remembers it. */
+static bool had_section(reader *in, const char *name) {
+    for (int i = 0; i < in->n_sections; i++)
+        if (!strcmp(in->sections[i], name)) return true;
+    if (in->n_sections < MOST_SECTIONS) snprintf(in->sections[in->n_sections++], sizeof in->sections[0], "%.63s", name);
+    return false;
 }
 
 /* A mapping's entries until its end; `section` is NULL at the top. */
-static bool read_mapping(reader *in, recipe *r, const char *section, bool seen[KEY_COUNT]) {
+static bool read_mapping(reader *in, recipe *r, const char *section) {
     char path[256];
     for (;;) {
         if (!next(in)) return false;
@@ -317,31 +377,61 @@ static bool read_mapping(reader *in, recipe *r, const char *section, bool seen[K
         if (in->event.type == YAML_MAPPING_START_EVENT && !section) {
             char name[256];
             memcpy(name, path, sizeof name);
-            if (!read_mapping(in, r, name, seen)) return false;
+            if (had_section(in, name)) return fail(in->error, at, "section %s is given twice", name);
+            if (!read_mapping(in, r, name)) return false;
             continue;
         }
         const key *k = find_key(path, at, in->error);
         if (!k) return false;
-        if (seen_before(seen, k)) return fail(in->error, at, "%s is given twice", path);
+        if (r->given[k - keys]) return fail(in->error, at, "%s is given twice", path);
+        r->given[k - keys] = (int)at.line;
         if (!read_value(in, r, k)) return false;
     }
 }
 
 bool recipe_parse(recipe *r, const char *text, size_t length, const char *file, char error[RECIPE_ERROR_MAX]) {
     if (!set_string(&r->file, file)) return fail(error, (place){file, 0}, "out of memory");
-    reader in = {.file = file, .error = error};
+    reader in = {.file = file, .error = error, .text = text, .length = length};
     if (!yaml_parser_initialize(&in.parser)) return fail(error, (place){file, 0}, "out of memory");
     yaml_parser_set_input_string(&in.parser, (const unsigned char *)text, length);
-    bool seen[KEY_COUNT] = {false};
     bool ok = next(&in) && next(&in); /* stream start, document start */
     if (ok && in.event.type == YAML_STREAM_END_EVENT) ok = fail(error, (place){file, 1}, "the recipe is empty");
     ok = ok && next(&in);
     if (ok && in.event.type != YAML_MAPPING_START_EVENT)
         ok = fail(error, here(&in), "a recipe is a mapping of sections: model, data, ...");
-    ok = ok && read_mapping(&in, r, NULL, seen);
+    ok = ok && read_mapping(&in, r, NULL) && next(&in) && next(&in); /* document end, and what comes then */
+    if (ok && in.event.type != YAML_STREAM_END_EVENT)
+        ok = fail(error, here(&in), "a second document begins; a recipe is one");
     if (in.has_event) yaml_event_delete(&in.event);
     yaml_parser_delete(&in.parser);
     return ok;
+}
+
+/* Keys of which one may be given. */
+static const char *const either[][2] = {{"training.max_steps", "training.max_epochs"},
+                                        {"data.val_path", "data.val_split"}};
+
+static int key_index(const char *path) {
+    int i = 0;
+    while (strcmp(keys[i].path, path) != 0) i++;
+    return i;
+}
+
+static bool reset(recipe *r, int i, char *error) {
+    r->given[i] = 0;
+    if (keys[i].initial) return set_value(r, &keys[i], keys[i].initial, (place){"defaults", 0}, error);
+    return set_string((char **)((char *)r + keys[i].offset), NULL);
+}
+
+/* What the command line says replaces what the recipe says otherwise; a 0 says nothing. */
+static bool replace_contradicted(recipe *r, const key *k, char *error) {
+    const bool is_zero = k->kind == INTEGER && !*(const int64_t *)((const char *)r + k->offset);
+    for (size_t i = 0; i < sizeof either / sizeof either[0] && !is_zero; i++)
+        for (int side = 0; side < 2; side++) {
+            const int other = key_index(either[i][!side]);
+            if (!strcmp(k->path, either[i][side]) && r->given[other] > 0 && !reset(r, other, error)) return false;
+        }
+    return true;
 }
 
 bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_MAX]) {
@@ -351,7 +441,9 @@ bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_
     char path[256];
     snprintf(path, sizeof path, "%.*s", (int)(equals - assignment), assignment);
     const key *k = find_key(path, at, error);
-    return k && set_value(r, k, equals + 1, at, error);
+    if (!k || !set_value(r, k, equals + 1, at, error)) return false;
+    r->given[k - keys] = RECIPE_OVERRIDDEN;
+    return replace_contradicted(r, k, error);
 }
 
 bool recipe_replays(const recipe *r) { return r->training.compile && strcmp(r->training.compile_mode, "default") != 0; }
@@ -367,6 +459,7 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
                         keys[i].choices ? "; one of " : "; give it in the recipe or on the command line, KEY=VALUE",
                         keys[i].choices ? keys[i].choices : "");
     }
+    if (!recipe_check_applies(r, error)) return false;
     bool language = !strcmp(r->data.kind, "text") || !strcmp(r->data.kind, "tokens");
     if (language != !strcmp(r->model.name, "gpt"))
         return fail(error, at, "model.name %s cannot be trained on data.kind %s", r->model.name, r->data.kind);
@@ -424,9 +517,13 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
     case BUDGET: print_quoted(*(const char *const *)from, out); break;
     case CHOICE: print_choice(*(const char *const *)from, out); break;
     case INTEGER: fprintf(out, "%lld", (long long)*(const int64_t *)from); break;
-    case NUMBER: print_number(*(const double *)from, out); break;
+    case NUMBER:
+        if (isnan(*(const double *)from)) fputs(k->choices, out);
+        else print_number(*(const double *)from, out);
+        break;
     case FLAG: fputs(*(const bool *)from ? "true" : "false", out); break;
-    case LIST: {
+    case LIST:
+    case WHOLES: {
         const recipe_list *list = from;
         fputc('[', out);
         for (int i = 0; i < list->count; i++) {
@@ -442,6 +539,10 @@ static void print_value(const recipe *r, const key *k, FILE *out) {
 
 const char *recipe_key(int index) { return index >= 0 && index < KEY_COUNT ? keys[index].path : NULL; }
 
+const char *recipe_choice(const recipe *r, int index) {
+    return *(const char *const *)((const char *)r + keys[index].offset);
+}
+
 bool recipe_print_value(const recipe *r, int index, FILE *out) {
     const key *k = &keys[index];
     if (k->kind <= BUDGET && !*(char *const *)((const char *)r + k->offset)) return false;
@@ -451,7 +552,7 @@ bool recipe_print_value(const recipe *r, int index, FILE *out) {
 
 void recipe_print_key(const recipe *r, int index, char section[64], FILE *out) {
     const key *k = &keys[index];
-    if (k->kind <= BUDGET && !*(char *const *)((const char *)r + k->offset)) return;
+    if ((k->kind <= BUDGET && !*(char *const *)((const char *)r + k->offset)) || !recipe_applies(r, index)) return;
     const char *dot = strchr(k->path, '.');
     if (dot && (strncmp(section, k->path, (size_t)(dot - k->path)) || section[dot - k->path])) {
         snprintf(section, 64, "%.*s", (int)(dot - k->path), k->path);

@@ -73,10 +73,12 @@ bool recipe_override(recipe *r, const char *assignment, char error[RECIPE_ERROR_
 bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]);
 /* The keys in order, from 0; NULL past the end. */
 const char *recipe_key(int index);
+/* What a CHOICE key was set to; NULL for one that has no value. */
+const char *recipe_choice(const recipe *r, int index);
 /* Prints the key's value as in YAML; false where it has none. */
 bool recipe_print_value(const recipe *r, int index, FILE *out);
-/* Prints a line "key: value" if it has one, before it the line of its section where that is not `section`, which
- * begins as "". */
+/* Prints a line "key: value" if it has one and applies, before it the line of its section where that is not `section`,
+ * which begins as "". */
 void recipe_print_key(const recipe *r, int index, char section[64], FILE *out);
 /* Whether a GPU is to replay steps as CUDA graphs. */
 bool recipe_replays(const recipe *r);

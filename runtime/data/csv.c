@@ -5,6 +5,7 @@
 #include "ir/support/alloc.h"
 #include "runtime/files/utf8.h"
 
+#include <float.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -175,9 +176,32 @@ static tcc_status add_row(scanner *s, const tcc_data_options *options, tcc__csv 
             return LINE_ERROR(
                 s, *text ? "column %d ('%s'): '%.64s' is not a finite number" : "column %d ('%s'): the cell is empty",
                 i + 1, name, text);
+        if (fabs(x) > FLT_MAX)
+            return LINE_ERROR(s, "column %d ('%s'): %.64s is larger than a float32 can be", i + 1, name, text);
         if (!(is_label ? tcc_vec_push(&csv->targets, x) : tcc_vec_push(&csv->cells, x))) return tcc_enomem(s->diag);
     }
     return TCC_OK;
+}
+
+static bool label_recurs(const tcc__csv *csv, int row) {
+    for (int i = row + 1; i < csv->labels.count; i++)
+        if (!strcmp(csv->texts.text + csv->labels.data[i].text, csv->texts.text + csv->labels.data[row].text))
+            return true;
+    return false;
+}
+
+/* A first line whose features are numbers is taken for data. If it is the only one with its label, while the next
+ * one's occurs again, it may as well be a header: only the user knows. */
+static tcc_status check_first_row(scanner *s, const tcc_data_options *options, const tcc__csv *csv) {
+    if (options->csv_header != TCC_CSV_HEADER_AUTO || csv->has_header || options->csv_regression) return TCC_OK;
+    const char *first = csv->texts.text + csv->labels.data[0].text;
+    double x;
+    if (number_of(s->locale, first, &x) || label_recurs(csv, 0) || !label_recurs(csv, 1)) return TCC_OK;
+    s->row.line = csv->labels.data[0].line;
+    return LINE_ERROR(s,
+                      "its label '%.64s' occurs in no other line: say whether it names the columns (header: yes) or is "
+                      "data (header: no)",
+                      first);
 }
 
 static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int index, tcc__csv *csv) {
@@ -195,7 +219,7 @@ static tcc_status parse_rows(scanner *s, const tcc_data_options *options, int in
         csv->rows[index]++;
     }
     if (csv->rows[index] == 0) return tcc_error(s->diag, TCC_EFORMAT, (tcc_loc){s->path, 0}, "has no rows of data");
-    return TCC_OK;
+    return index == 0 ? check_first_row(s, options, csv) : TCC_OK;
 }
 
 tcc_status tcc__csv_parse(tcc_diag *d, const char *path, const tcc__bytes *file, const tcc_data_options *options,

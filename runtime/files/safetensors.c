@@ -396,22 +396,35 @@ static verdict judge(const tcc_safetensors *f, const tcc_array *to, int *found) 
     return convertible(e->type.dtype, to->dtype) ? FITS : WRONG_TYPE;
 }
 
+/* Lists so many of a kind; a file of something else has thousands. */
+enum { MOST_LISTED = 20 };
+
+static void list_unexpected(tcc_diag *d, const tcc_safetensors *f, const bool *asked) {
+    int listed = 0;
+    for (int i = 0; i < f->count; i++)
+        if (!asked[i] && listed++ < MOST_LISTED)
+            tcc_note(d, TCC_NOWHERE, "unexpected: '%s' %s", f->entries[i].name, tcc_type_text(&f->entries[i].type));
+    if (listed > MOST_LISTED) tcc_note(d, TCC_NOWHERE, "unexpected: %d more", listed - MOST_LISTED);
+}
+
 static void list_mismatches(tcc_diag *d, const tcc_safetensors *f, const tcc_array *to, int count, unsigned allow,
                             const bool *asked) {
+    int listed[VERDICTS] = {0};
     for (int i = 0; i < count; i++) {
         int found;
         verdict v = judge(f, &to[i], &found);
         tcc_type wanted = type_of(&to[i]);
-        if (v == MISSING && !(allow & TCC_LOAD_ALLOW_MISSING))
-            tcc_note(d, TCC_NOWHERE, "missing: '%s' %s", to[i].name, tcc_type_text(&wanted));
-        if (v == WRONG_SHAPE || v == WRONG_TYPE)
+        if (v == FITS || (v == MISSING && (allow & TCC_LOAD_ALLOW_MISSING)) || listed[v]++ >= MOST_LISTED) continue;
+        if (v == MISSING) tcc_note(d, TCC_NOWHERE, "missing: '%s' %s", to[i].name, tcc_type_text(&wanted));
+        else
             tcc_note(d, TCC_NOWHERE, "%s: '%s' is %s in the file, but %s is wanted",
                      v == WRONG_SHAPE ? "shape" : "type", to[i].name, tcc_type_text(&f->entries[found].type),
                      tcc_type_text(&wanted));
     }
-    for (int i = 0; i < f->count && !(allow & TCC_LOAD_ALLOW_UNEXPECTED); i++)
-        if (!asked[i])
-            tcc_note(d, TCC_NOWHERE, "unexpected: '%s' %s", f->entries[i].name, tcc_type_text(&f->entries[i].type));
+    static const char *const words[VERDICTS] = {"", "missing", "shape", "type", ""};
+    for (int v = MISSING; v <= WRONG_TYPE; v++)
+        if (listed[v] > MOST_LISTED) tcc_note(d, TCC_NOWHERE, "%s: %d more", words[v], listed[v] - MOST_LISTED);
+    if (!(allow & TCC_LOAD_ALLOW_UNEXPECTED)) list_unexpected(d, f, asked);
 }
 
 static tcc_status check_names(tcc_diag *d, const tcc_safetensors *f, const tcc_array *to, int count, unsigned allow) {

@@ -50,6 +50,12 @@ static void command_line(void **state) {
     expect(TRAIN(recipe, "training.max_step=3"), 2,
            "unknown key \"training.max_step\"; did you mean \"training.max_steps\"?");
     expect(TRAIN(recipe, recipe), 2, "is not of the form key.path=value");
+    expect(TRAIN("--dry-run", "--", recipe, "--quiet"), 2, "\"--quiet\" is not of the form key.path=value");
+    expect(TRAIN("--dry-run", "--", recipe), 0, "");
+    const program_options no_thread = {.environment = "TCC_NUM_THREADS=0"};
+    program_result r = program_run(&no_thread, "tcc-train", (const char *const[]){recipe, NULL});
+    assert_int_equal(strncmp(r.err, "tcc-train: TCC_NUM_THREADS: expected", 36), 0);
+    expect(r, 2, "expected a whole number from 1 to 1024, got '0'");
 }
 
 static void cuda_is_one_clear_line(void **state) {

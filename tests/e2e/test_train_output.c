@@ -104,6 +104,19 @@ static void run_folder(void **state) {
     free(again);
 }
 
+static void says_what_is_unusual(void **state) {
+    check_says(TRAIN(write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"), "training.max_steps=9e15",
+                     "training.on_nan=stop", "--dry-run"),
+               "9000000000000000 steps");
+    char data[4200];
+    snprintf(data, sizeof data, "data.path=%s", write_cifar_data(state));
+    program_result r = TRAIN(TCC_SOURCE_DIR "/tools/recipes/cifar-resnet18.yaml", data, "data.batch_size=2",
+                             "--dry-run", "model.name=mlp", "model.hidden=[4]");
+    assert_non_null(
+        strstr(r.out, "left out, as they do not go with what the command line chooses: model.cifar_stem\n"));
+    check_says(r, "cifar has 1 of data_batch_1.bin to data_batch_5.bin: training on those\n");
+}
+
 static void quiet_prints_nothing(void **state) {
     program_result r = TRAIN("--quiet", "--run-dir", test_path(state, "run"), write_recipe(state, "gpt"),
                              "sample.length=10");
@@ -287,8 +300,8 @@ static void check_learns(void **state, const char *recipe, const char *data, con
     snprintf(data_path, sizeof data_path, "data.path=%s", data);
     snprintf(max_steps, sizeof max_steps, "training.max_steps=%d", steps);
     program_result r = TRAIN("--run-dir", test_path(state, "run"), path, data_path, batch_size, lr, max_steps,
-                             "training.max_epochs=0", "training.log_every=1", "training.eval_every=0",
-                             "schedule.warmup_steps=0", "sample.length=20");
+                             "training.log_every=1", "training.eval_every=0", "schedule.warmup_steps=0",
+                             "sample.length=20");
     program_free(&r);
     cJSON *lines = read_metrics(state, "run");
     double first = mean_loss(lines, 0, 1), last = mean_loss(lines, steps - steps / 5 - 1, steps);
@@ -312,6 +325,7 @@ static void cifar_resnet18_learns(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         FOLDER_TEST(run_folder),
+        FOLDER_TEST(says_what_is_unusual),
         FOLDER_TEST(quiet_prints_nothing),
         FOLDER_TEST(samples_text),
         FOLDER_TEST(dry_run_leaves_nothing),

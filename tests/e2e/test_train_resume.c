@@ -168,7 +168,7 @@ static void keeps_the_newest_and_the_best(void **state) {
     tcc_context_destroy(cx);
     /* Another run there begins without it. */
     train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", run, "training.keep_last=0", "training.save_every=2",
-                          "training.eval_every=0", "data.val_split=-1"));
+                          "training.eval_every=0", "data.val_split=0"));
     assert_true(test_exists(test_path(state, "run/earlier-1/checkpoints/best.safetensors")));
     assert_false(test_exists(test_path(state, "run/checkpoints/best.safetensors")));
     assert_true(test_exists(test_path(state, "run/checkpoints/step-000002.safetensors")));

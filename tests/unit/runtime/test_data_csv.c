@@ -183,6 +183,9 @@ static void bad_csv(void **state) {
         {"x,y\n1,2\n3,\n", NULL, "a.csv:3: error: column 2 ('y'): the label is missing"},
         {"1,2\nnan,4\n", NULL, "a.csv:2: error: column 1 (''): 'nan' is not a finite number"},
         {"1,2\n1e999,4\n", NULL, "'1e999' is not a finite number"},
+        {"1,2\n1e300,4\n", NULL, "a.csv:2: error: column 1 (''): 1e300 is larger than a float32 can be"},
+        {"1,2,label\n3,4,x\n5,6,y\n7,8,x\n", NULL, /* words for classes make no header, or is it one? */
+         "a.csv:1: error: its label 'label' occurs in no other line: say whether it names the columns (header: yes)"},
         {"1,2\n\"3\"x,4\n", NULL, "a.csv:2: error: cell 1 goes on after its closing quote"},
         {"1,2\n\"3,4\n", NULL, "a.csv:2: error: a quoted cell has no closing quote"},
         {"1,\"a\nb\"\nz,3\n", NULL, "a.csv:3: error: column 1 (''): 'z'"}, /* a quoted cell may hold line ends */

@@ -9,6 +9,7 @@
 #include "runtime/files/safetensors.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static tcc_context cx;
@@ -117,6 +118,28 @@ static void all_mismatches_in_one_error(void **state) {
     assert_error(tcc_safetensors_load(&cx, f, &to[2], 1, TCC_LOAD_ALLOW_UNEXPECTED), TCC_ENOTFOUND, &cx.diag,
                  "1 missing, 0 unexp");
     assert_ok(tcc_safetensors_load(&cx, f, &to[2], 1, TCC_LOAD_ALLOW_UNEXPECTED | TCC_LOAD_ALLOW_MISSING), &cx.diag);
+    tcc_safetensors_close(f);
+}
+
+/* Of thousands of tensors that nobody asked for a few are listed, and the number of the others. */
+static void a_file_of_something_else(void **state) {
+    enum { COUNT = 1000 };
+    static char names[COUNT][16];
+    static tcc_array many[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "t%d", i);
+        many[i] = (tcc_array){.name = names[i], .dtype = TCC_F32, .data = weight};
+    }
+    const char *path = test_path(state, "many.safetensors");
+    assert_ok(tcc_safetensors_write(&cx, path, many, COUNT, NULL, 0), &cx.diag);
+    tcc_safetensors *f;
+    assert_ok(tcc_safetensors_open(&cx, path, &f), &cx.diag);
+    assert_error(tcc_safetensors_load(&cx, f, arrays, 3, 0), TCC_ENOTFOUND, &cx.diag, "3 missing, 1000 unexpected");
+    const char *text = tcc_diag_text(&cx.diag);
+    assert_non_null(strstr(text, "unexpected: 980 more"));
+    int lines = 0;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    assert_true(lines < 30);
     tcc_safetensors_close(f);
 }
 
@@ -279,6 +302,7 @@ int main(void) {
         FOLDER_TEST(floats_are_converted),
         FOLDER_TEST(floats_are_rounded_once),
         FOLDER_TEST(all_mismatches_in_one_error),
+        FOLDER_TEST(a_file_of_something_else),
         cmocka_unit_test(bad_headers),
         FOLDER_TEST(every_truncation_is_refused),
         FOLDER_TEST(flipped_data_is_noticed),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Recipes: what they say when they are wrong, overrides, and printing. */
 #include "harness/check.h"
+#include "recipe_rules.h"
 #include "train_recipe.h"
 
 #include <stdio.h>
@@ -94,6 +95,95 @@ static void refuses_malformed_yaml(void **state) {
     check_refused("model:\n\t- x\n", "r.yaml:2: malformed YAML");
 }
 
+static void reads_all_of_a_file_or_refuses_it(void **state) {
+    (void)state;
+    check_refused("model:\n  name: gpt\n---\nmodel:\n  name: mlp\n", "r.yaml:3: a second document begins");
+    check_refused("{model: {name: gpt}} x\n", "r.yaml:1: malformed YAML");
+    check_refused("model:\n  name: gpt\nmodel:\n  layers: 2\n", "r.yaml:3: section model is given twice");
+    check_refused("init_from: null\n", "r.yaml:1: init_from: null is no value; leave the key out for its default");
+    check_refused("init_from: ~\n", "init_from: null is no value");
+    check_refused("data:\n  path:\n", "r.yaml:2: data.path: null is no value");
+    check_refused("data:\n  path: \"a\\0b\"\n", "r.yaml:2: \"a\" is followed by a NUL character");
+    check_refused("model:\n  name: gpt\n  gelu: \xff\n", "r.yaml:3: malformed YAML: invalid leading UTF-8 octet");
+    check_refused("lr: 3\n", "r.yaml:1: unknown key \"lr\"; did you mean \"optimizer.lr\"?");
+    check_refused("name: gpt\n", "did you mean \"model.name\" or \"optimizer.name\" or \"schedule.name\"?");
+}
+
+static void lists_are_lists(void **state) {
+    (void)state;
+    static const char *const bad[] = {"[[[0.9,]]]0.99", "[0.9,]", "0.9,", "[0.9, 0.99", "0.9, 0.99]",
+                                      "0.9 0.99",       "[,]",    ",",    "[0.9] 0.99", "[0.9,,0.99]"};
+    recipe r;
+    char error[RECIPE_ERROR_MAX], text[64];
+    assert_true(recipe_init(&r));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, "optimizer.betas=%s", bad[i]);
+        if (recipe_override(&r, text, error)) fail_msg("accepted: %s", text);
+        if (!strstr(error, "is no list as [1, 2]")) fail_msg("%s: %s", text, error);
+    }
+    assert_true(recipe_override(&r, "optimizer.betas=0.5,0.75", error) && r.optimizer.betas.v[1] == 0.75);
+    assert_true(recipe_override(&r, "optimizer.betas= [ 0.25 , 0.5 ] ", error) && r.optimizer.betas.v[0] == 0.25);
+    assert_true(recipe_override(&r, "model.hidden=[]", error) && r.model.hidden.count == 0);
+    assert_false(recipe_override(&r, "model.hidden=[1.5]", error));
+    assert_non_null(strstr(error, "model.hidden: must be a whole number, not 1.5"));
+    recipe_free(&r);
+}
+
+static const char network[] = "model:\n  name: %s\n%sdata:\n  kind: %s\n  path: a\n%straining:\n  max_steps: 1\n";
+
+static void keys_that_do_not_apply(void **state) {
+    (void)state;
+    static const struct {
+        const char *model, *of_model, *kind, *of_data, *message;
+    } cases[] = {
+        {"resnet18", "  dropout: 0.1\n", "cifar", "",
+         "r.yaml:3: model.dropout does not apply to model.name resnet18; it goes with any but "
+         "resnet18|resnet34|resnet50"},
+        {"mlp", "  heads: 4\n", "csv", "", "r.yaml:3: model.heads does not apply to model.name mlp; it goes with gpt"},
+        {"cnn", "", "idx", "  regression: true\n", "r.yaml:6: data.regression does not apply to data.kind idx"},
+        {"gpt", "", "text", "  token_bytes: 4\n", "data.token_bytes does not apply to data.kind text"},
+        {"gpt", "", "text", "optimizer:\n  momentum: 0.9\n",
+         "optimizer.momentum does not apply to optimizer.name adamw"},
+        {"mlp", "", "csv", "sample:\n  prompt: x\n", "sample.prompt does not apply to data.kind csv"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[512];
+        snprintf(text, sizeof text, network, cases[i].model, cases[i].of_model, cases[i].kind, cases[i].of_data);
+        check_refused(text, cases[i].message);
+    }
+}
+
+/* A choice on the command line leaves out what the file has for another; a resolved recipe has what applies. */
+static void overrides_replace_what_they_contradict(void **state) {
+    (void)state;
+    recipe r;
+    char error[RECIPE_ERROR_MAX], text[512];
+    snprintf(text, sizeof text, network, "resnet18", "  cifar_stem: true\n", "cifar", "  augment: true\n");
+    assert_true(recipe_init(&r) && parse(&r, text, error) && recipe_check(&r, error));
+    assert_null(recipe_left_out(&r));
+    assert_true(recipe_override(&r, "model.name=mlp", error) && recipe_check(&r, error));
+    char *left = recipe_left_out(&r);
+    assert_string_equal(left, "model.cifar_stem");
+    free(left);
+    assert_true(recipe_override(&r, "model.heads=2", error));
+    assert_false(recipe_check(&r, error)); /* both are asked for on the command line */
+    assert_non_null(strstr(error, "command line: model.heads does not apply to model.name mlp"));
+    recipe_free(&r);
+
+    assert_true(recipe_init(&r) && parse(&r, good, error));
+    assert_true(recipe_override(&r, "training.max_epochs=3", error) && recipe_check(&r, error));
+    assert_true(r.training.max_epochs == 3 && r.training.max_steps == 0);
+    assert_true(recipe_override(&r, "training.max_steps=5", error)); /* now both */
+    assert_false(recipe_check(&r, error));
+    assert_non_null(strstr(error, "give one of training.max_steps and training.max_epochs"));
+    recipe_free(&r);
+
+    assert_true(recipe_init(&r) && parse(&r, good, error));
+    assert_true(recipe_override(&r, "training.max_epochs=0", error) && recipe_check(&r, error)); /* says nothing */
+    assert_int_equal(r.training.max_steps, 10);
+    recipe_free(&r);
+}
+
 static void checks_across_keys(void **state) {
     (void)state;
     check_refused("model:\n  name: gpt\n", "data.kind is missing");
@@ -136,7 +226,7 @@ static void prints_what_parses_again(void **state) {
     assert_true(parse(&r, good, error));
     assert_true(recipe_override(&r, "sample.prompt=say \"x\"\n", error));
     assert_true(recipe_override(&r, "optimizer.lr=0.1", error) &&
-                recipe_override(&r, "data.mean=[0.4914, 3e-17]", error));
+                recipe_override(&r, "optimizer.betas=[0.4914, 3e-17]", error));
     FILE *out = open_memstream(&text, &length);
     assert_true(recipe_print(&r, out));
     fclose(out);
@@ -146,7 +236,7 @@ static void prints_what_parses_again(void **state) {
     fclose(out);
     assert_string_equal(text, second);
     assert_non_null(strstr(text, "  lr: 0.1\n"));
-    assert_non_null(strstr(text, "  mean: [0.4914, 3e-17]\n"));
+    assert_non_null(strstr(text, "  betas: [0.4914, 3e-17]\n"));
     free(text);
     free(second);
     recipe_free(&r);
@@ -155,11 +245,19 @@ static void prints_what_parses_again(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_values_and_defaults), cmocka_unit_test(names_line_and_nearest_key),
-        cmocka_unit_test(refuses_wrong_values),      cmocka_unit_test(reads_modes),
-        cmocka_unit_test(says_what_comes_later),     cmocka_unit_test(refuses_malformed_yaml),
-        cmocka_unit_test(checks_across_keys),        cmocka_unit_test(overrides_from_the_command_line),
+        cmocka_unit_test(reads_values_and_defaults),
+        cmocka_unit_test(names_line_and_nearest_key),
+        cmocka_unit_test(refuses_wrong_values),
+        cmocka_unit_test(reads_modes),
+        cmocka_unit_test(says_what_comes_later),
+        cmocka_unit_test(refuses_malformed_yaml),
+        cmocka_unit_test(checks_across_keys),
+        cmocka_unit_test(overrides_from_the_command_line),
         cmocka_unit_test(prints_what_parses_again),
+        cmocka_unit_test(reads_all_of_a_file_or_refuses_it),
+        cmocka_unit_test(lists_are_lists),
+        cmocka_unit_test(keys_that_do_not_apply),
+        cmocka_unit_test(overrides_replace_what_they_contradict),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
