@@ -10,11 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-
-/* More than this belongs in a file that is read piece by piece (kind tokens), and is more likely a
- * damaged gzip stream. */
-static const size_t load_limit_bytes = (size_t)8 << 30;
 
 static atomic_int_fast64_t writable_bytes = -1;
 
@@ -57,82 +52,6 @@ tcc_status tcc__folder_create(tcc_diag *d, const char *path) {
     struct stat info;
     if (error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode)) return TCC_OK;
     return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "cannot create the folder: %s", tcc__errno(error).text);
-}
-
-/* ---- reading ---- */
-
-static tcc_status read_error(tcc_diag *d, const char *path, gzFile file, size_t offset) {
-    int code;
-    const char *text = gzerror(file, &code);
-    if (code == Z_ERRNO)
-        return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "reading failed at byte %zu: %s", offset,
-                         tcc__errno(errno).text);
-    if (code == Z_MEM_ERROR) return tcc_enomem(d);
-    return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
-                     code == Z_BUF_ERROR ? "gzip stream is truncated after %zu inflated bytes"
-                                         : "gzip stream is damaged after %zu inflated bytes: %s",
-                     offset, text);
-}
-
-static tcc_status load_all(tcc_diag *d, const char *path, gzFile file, size_t first_capacity, tcc__bytes *out) {
-    size_t capacity = first_capacity, size = 0;
-    uint8_t *data = tcc__malloc(capacity);
-    if (!data) return tcc_enomem(d);
-    for (;;) {
-        if (size == capacity) {
-            if (capacity >= load_limit_bytes) {
-                tcc__free(data);
-                return tcc_error(d, TCC_EFORMAT, (tcc_loc){path, 0},
-                                 "file is larger than %zu bytes, too large to hold in memory", load_limit_bytes);
-            }
-            uint8_t *larger = tcc__realloc(data, capacity * 2);
-            if (!larger) {
-                tcc__free(data);
-                return tcc_enomem(d);
-            }
-            data = larger;
-            capacity *= 2;
-        }
-        size_t piece = capacity - size < ((size_t)1 << 24) ? capacity - size : (size_t)1 << 24;
-        int got = gzread(file, data + size, (unsigned)piece);
-        int code = Z_OK;
-        if (got >= 0) gzerror(file, &code); /* a stream cut short gives its data first, and the error beside */
-        if (got < 0 || code == Z_BUF_ERROR) {
-            tcc_status status = read_error(d, path, file, size + (got > 0 ? (size_t)got : 0));
-            tcc__free(data);
-            return status;
-        }
-        if (got == 0) break;
-        size += (size_t)got;
-    }
-    *out = (tcc__bytes){data, size};
-    return TCC_OK;
-}
-
-tcc_status tcc__file_load(tcc_diag *d, const char *path, tcc__bytes *out) {
-    *out = (tcc__bytes){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        int error = errno;
-        return tcc_error(d, error == ENOENT ? TCC_ENOTFOUND : TCC_EIO, (tcc_loc){path, 0}, "cannot open the file: %s",
-                         tcc__errno(error).text);
-    }
-    struct stat info;
-    if (fstat(fd, &info) || S_ISDIR(info.st_mode)) {
-        close(fd);
-        return tcc_error(d, TCC_EIO, (tcc_loc){path, 0}, "is a folder where a file is expected");
-    }
-    gzFile file = gzdopen(fd, "rb");
-    if (!file) {
-        close(fd);
-        return tcc_enomem(d);
-    }
-    gzbuffer(file, 1 << 17);
-    /* One byte more than a plain file needs, so that its end is seen without growing. */
-    size_t capacity = info.st_size > 0 && (size_t)info.st_size < load_limit_bytes ? (size_t)info.st_size + 1 : 4096;
-    tcc_status status = load_all(d, path, file, capacity, out);
-    gzclose(file);
-    return status;
 }
 
 /* ---- writing ---- */

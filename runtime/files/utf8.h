@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* The code point at `s` and its length in bytes; 0 if the bytes there are not UTF-8. `size` >= 1 is
  * what is left of the text. */
@@ -40,6 +41,11 @@ static inline int tcc__utf8_encode(uint32_t c, char out[5]) {
 static inline size_t tcc__utf8_check(const uint8_t *s, size_t size) {
     size_t at = 0;
     while (at < size) {
+        uint64_t word;
+        if (size - at >= sizeof word && (memcpy(&word, s + at, sizeof word), !(word & 0x8080808080808080u))) {
+            at += sizeof word;
+            continue;
+        }
         uint32_t code;
         int length = tcc__utf8_decode(s + at, size - at, &code);
         if (!length) return at;

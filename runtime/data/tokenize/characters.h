@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT
+ * The vocabulary of a text's characters, or bytes: those that occur, ascending. */
+#ifndef TCC_RUNTIME_DATA_TOKENIZE_CHARACTERS_H
+#define TCC_RUNTIME_DATA_TOKENIZE_CHARACTERS_H
+
+#include "runtime/data/tokenize/tokenizer.h"
+
+typedef struct tcc__characters {
+    int32_t *ids; /* by code point: the token; below 0: none. As long as the texts need */
+    uint32_t count;
+    bool bytes; /* a character is a byte */
+} tcc__characters;
+
+/* Note the characters that occur, and add their number to *count. Where the passage is not the `last` one, the first
+ * bytes of a character may end it: *used are those in front. */
+tcc_status tcc__characters_survey(tcc_diag *d, tcc__characters *c, const tcc__passage *from, bool last, size_t *used,
+                                  int64_t *count);
+tcc_status tcc__characters_survey_file(tcc_diag *d, tcc__characters *c, const char *path);
+/* All texts are surveyed: number the characters. False when memory is short. */
+bool tcc__characters_number(tcc__characters *c, tcc__vocab *vocab);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * What kinds of tokenizers share. */
+#include "ir/support/alloc.h"
+#include "runtime/data/tokenize/tokenizer.h"
+#include "runtime/data/tokenize/unicode.h"
+#include "runtime/files/utf8.h"
+
+#include <string.h>
+
+bool tcc__ids_reserve(tcc__ids *ids, size_t more) {
+    if (ids->capacity - ids->count >= more) return true;
+    size_t capacity = 2 * ids->capacity + more;
+    int32_t *larger = tcc__realloc(ids->data, capacity * sizeof *larger);
+    if (!larger) return false;
+    ids->data = larger;
+    ids->capacity = capacity;
+    return true;
+}
+
+bool tcc__ids_add(tcc__ids *ids, const int32_t *more, size_t count) {
+    if (!tcc__ids_reserve(ids, count)) return false;
+    memcpy(ids->data + ids->count, more, count * sizeof *more);
+    ids->count += count;
+    return true;
+}
+
+/* The class of the character that ends at `end`. */
+static tcc__char_class class_before(const uint8_t *text, size_t end) {
+    size_t start = end - 1;
+    while (start > 0 && end - start < 4 && (text[start] & 0xC0) == 0x80) start--;
+    uint32_t code = 0;
+    return tcc__utf8_decode(text + start, end - start, &code) ? tcc__char_class_of(code) : TCC__CHAR_OTHER;
+}
+
+size_t tcc__cut_at_space(const uint8_t *text, size_t size) {
+    for (size_t at = size; at-- > 1;)
+        if ((text[at] == ' ' || text[at] == '\n') && class_before(text, at) != TCC__CHAR_SPACE) return at;
+    return 0;
+}
