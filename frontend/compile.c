@@ -6,6 +6,7 @@
 #include "codegen/build.h"
 #include "ir/support/clock.h"
 #include "runtime/cpus.h"
+#include "runtime/memory_limits.h"
 #include "runtime/wanted.h"
 #include "runtime/program.h"
 
@@ -115,6 +116,17 @@ static tcc_status run_passes(tcc_model *m, tcc_compiled *c, const char *dump_dir
     return TCC_OK;
 }
 
+/* LLVM ends the process where it gets no memory, so it is not called where it may come to that. */
+static tcc_status check_memory(tcc_model *m, int threads) {
+    const int64_t needed = (int64_t)(32 + 32 * (threads < 16 ? threads : 16)) << 20,
+                  left = tcc_memory_left("/proc", "/sys/fs/cgroup");
+    if (!left || left >= needed) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_ENOMEM, TCC_NOWHERE,
+                     "compiling with %d threads takes up to %lld MiB of memory, and this process may have no more than "
+                     "%lld MiB (its limits, as ulimit -v and control groups, or what the system has)",
+                     threads, (long long)(needed >> 20), (long long)(left >> 20));
+}
+
 tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump_dir, tcc_program **out) {
     tcc_cpus cpus;
     TCC_TRY(tcc__model_selector(m));
@@ -124,6 +136,7 @@ tcc_status tcc__model_codegen(tcc_model *m, const tcc_graph *g, const char *dump
     options.verify = m->options.verify_passes;
     tcc_cpus_get(&cpus);
     TCC_TRY(tcc_cpus_threads(&m->cx->diag, &cpus, &options.threads));
+    TCC_TRY(check_memory(m, options.threads));
     return tcc_codegen_build(m->cx, &m->cx->diag, g, &options, out);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * CPUs of this process: sched_getaffinity, cgroup v1 and v2 quotas, TCC_NUM_THREADS. */
 #include "runtime/cpus.h"
+#include "runtime/cgroups.h"
 
 #include "ir/support/tiles.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MASK_BITS = 8192, MAX_PATH = 4096 };
+enum { MASK_BITS = 8192 };
 
 void tcc_cpus_get(tcc_cpus *out) {
     unsigned long mask[MASK_BITS / 8 / sizeof(unsigned long)] = {0}; /* larger than cpu_set_t: big machines exist */
@@ -22,7 +23,7 @@ void tcc_cpus_get(tcc_cpus *out) {
 
 /* The quota of one group in CPUs, 0 if it has none. */
 static int quota_of(const char *folder, bool version2) {
-    char path[MAX_PATH + 32];
+    char path[TCC_CGROUP_PATH + 32];
     double quota = 0, period = 0;
     if (version2) {
         snprintf(path, sizeof path, "%s/cpu.max", folder);
@@ -48,42 +49,15 @@ static int quota_of(const char *folder, bool version2) {
     return whole < cpus ? whole + 1 : whole;
 }
 
-static bool has_word(const char *list, const char *word) {
-    size_t length = strlen(word);
-    for (const char *p = list; *p; p += strcspn(p, ",") + (p[strcspn(p, ",")] == ','))
-        if (strcspn(p, ",") == length && !memcmp(p, word, length)) return true;
-    return false;
+static void visit_group(void *user, const char *folder, bool version2) {
+    int *least = user;
+    const int cpus = quota_of(folder, version2);
+    if (cpus && (!*least || cpus < *least)) *least = cpus;
 }
 
 int tcc_cpus_quota(const char *proc_file, const char *mount) {
-    FILE *f = fopen(proc_file, "re");
-    if (!f) return 0;
     int least = 0;
-    char line[MAX_PATH];
-    while (fgets(line, sizeof line, f)) { /* "4:cpu,cpuacct:/group" or "0::/group" */
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group) continue;
-        *controllers++ = 0;
-        *group++ = 0;
-        bool version2 = !*controllers;
-        if (!version2 && !has_word(controllers, "cpu")) continue;
-        /* In a container the group's path may name a place outside of what is mounted; the walk to the root still finds
-         * the container's own limit. */
-        char folder[MAX_PATH];
-        size_t root = (size_t)snprintf(folder, sizeof folder, version2 ? "%s" : "%s/cpu", mount);
-        if (root + strlen(group) >= sizeof folder) continue;
-        strcpy(folder + root, group);
-        for (;;) {
-            int cpus = quota_of(folder, version2);
-            if (cpus && (!least || cpus < least)) least = cpus;
-            char *slash = strrchr(folder + root, '/');
-            if (!slash) break;
-            *slash = 0;
-        }
-    }
-    fclose(f);
+    tcc_cgroups_visit(proc_file, mount, "cpu", visit_group, &least);
     return least;
 }
 

@@ -3,9 +3,9 @@
 #include "runtime/cpu/device.h"
 
 #include "ir/support/alloc.h"
+#include "runtime/memory_limits.h"
 #include "runtime/wanted.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { ALIGNMENT = 64 };
@@ -34,16 +34,9 @@ static void cpu_free(tcc_device *device, void *memory, int64_t size_bytes) {
     tcc__zeroed_free(memory, rounded(size_bytes));
 }
 
-/* What the system could hand out without swapping. */
 static int64_t cpu_free_bytes(tcc_device *device) {
     (void)device;
-    FILE *f = fopen("/proc/meminfo", "r");
-    char line[128];
-    long long kib = 0;
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %lld kB", &kib) == 1) break;
-    if (f) fclose(f);
-    return kib * 1024;
+    return tcc_memory_left("/proc", "/sys/fs/cgroup");
 }
 
 static tcc_status cpu_copy(tcc_device *device, tcc_diag *d, void *to, const void *from, int64_t size_bytes) {

@@ -217,6 +217,24 @@ static void does_not_fit(void **state) {
     assert_false(test_exists(run));
 }
 
+/* However little address space there is, the program says so, and ends by itself. */
+static void little_address_space(void **state) {
+    const char *const arguments[] = {write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"),
+                                     "model.hidden=[512, 512]", NULL};
+    for (long limit = 180L << 20; limit < 520L << 20; limit += 20L << 20) {
+        program_result r = program_run(&(program_options){.memory_limit_bytes = limit}, "tcc-train", arguments);
+        if (r.status != 0 && r.status != 1 && r.status != 2 && r.status != 127)
+            fail_msg("%ld MiB: exit status %d\n%s", limit >> 20, r.status, r.err);
+        if (r.status && !*r.err) fail_msg("%ld MiB: not a word", limit >> 20);
+        program_free(&r);
+    }
+    const program_options half = {.memory_limit_bytes = 512L << 20};
+    expect(program_run(&half, "tcc-train",
+                       (const char *const[]){write_recipe(state, "mlp"), "--run-dir", test_path(state, "run"),
+                                             "model.hidden=[4096, 4096]", NULL}),
+           1, " are free on cpu");
+}
+
 static void corrupt_checkpoint(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *run = test_path(state, "run");
     expect(TRAIN(recipe, "--run-dir", run, "--resume"), 1,
@@ -338,6 +356,7 @@ int main(void) {
         FOLDER_TEST(unwritable_run_folder),
         FOLDER_TEST(unwritable_profile),
         FOLDER_TEST(does_not_fit),
+        FOLDER_TEST(little_address_space),
         FOLDER_TEST(corrupt_checkpoint),
         FOLDER_TEST(full_disk_while_saving),
         FOLDER_TEST(overflows_from_then_on),

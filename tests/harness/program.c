@@ -22,6 +22,8 @@ static void become(const program_options *o, int out, int err, char **argv) {
     if (o->environment && putenv((char *)o->environment)) _exit(126);
     const struct rlimit limit = {(rlim_t)o->file_limit_bytes, (rlim_t)o->file_limit_bytes};
     if (o->file_limit_bytes && setrlimit(RLIMIT_FSIZE, &limit)) _exit(126);
+    const struct rlimit memory = {(rlim_t)o->memory_limit_bytes, (rlim_t)o->memory_limit_bytes};
+    if (o->memory_limit_bytes && setrlimit(RLIMIT_AS, &memory)) _exit(126);
     execv(argv[0], argv);
     _exit(127);
 }

@@ -15,6 +15,7 @@ typedef struct program_options {
     const char *environment; /* "NAME=value", one; NULL: none */
     const char *input;       /* file that standard input comes from; NULL: nothing */
     long file_limit_bytes;   /* a larger file cannot be written; 0: no limit */
+    long memory_limit_bytes; /* of address space; 0: no limit */
 } program_options;
 
 /* Runs TCC_BIN_DIR/name, or a name that begins with '/', with arguments, a NULL-terminated list without the name, to
