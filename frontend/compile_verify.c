@@ -175,7 +175,7 @@ tcc_status tcc_model_verify(tcc_model *m, const tcc_array *batch, int count, dou
     tcc_diag *diag = &m->cx->diag;
     tcc_diag_begin(diag);
     TCC_TRY(tcc__model_need_function(m));
-    TCC_TRY(tcc__model_need_device(m));
+    TCC_TRY(tcc__model_can_run(m));
     if (!(tolerance >= 0)) return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "verify: the tolerance must be 0 or more");
     TCC_TRY(tcc__model_check_batch(m, batch, count));
     TCC_TRY(tcc_model_synchronize(m));

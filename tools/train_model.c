@@ -175,7 +175,9 @@ static tcc_status create(run *s) {
                            .locked = s->options->locked,
                            .progress = s->options->quiet ? NULL : print_progress,
                            .mode = mode_of(r),
-                           .require_graphs = s->options->require_graphs};
+                           .require_graphs = s->options->require_graphs,
+                           .compile_only = (s->options->dry_run || s->options->emit) && !s->options->verify &&
+                                           !r->init_from};
     if (o.mixed_precision == TCC_MIXED_FP16) {
         o.loss_scale = r->training.loss_scale;
         o.loss_scale_growth = r->training.loss_scale_growth;

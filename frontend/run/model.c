@@ -85,6 +85,7 @@ static tcc_status stored_like(tcc_model *m, const tcc_array *a, tcc_stored **out
                                          : "\"%s\": parameters are there after the first run or compile",
                          a->name);
     tcc_stored *p = &m->store.entries.data[index];
+    if (!p->data) return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "\"%s\" has no value: compile_only", p->name);
     tcc_type given = {.dtype = a->dtype, .rank = a->rank};
     memcpy(given.dims, a->dims, sizeof given.dims[0] * (size_t)a->rank);
     tcc_type same = given;

@@ -118,8 +118,9 @@ void tcc__optimizer_defaults(tcc_optimizer_options *o);
 
 /* Opens the device of that name; NULL is "cpu". *sm: of a CUDA device, else 0. */
 tcc_status tcc__model_open_device(tcc_model *m, const char *name, int *sm);
-/* TCC_EUNSUPPORTED where the model has no device to run on. */
+/* TCC_EUNSUPPORTED where the model has no device; where it has none, or no memory, to run with. */
 tcc_status tcc__model_need_device(tcc_model *m);
+tcc_status tcc__model_can_run(tcc_model *m);
 
 /* -- In fit.c -- */
 

@@ -113,23 +113,27 @@ void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c) {
 tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c) {
     const double start = tcc_clock_seconds();
     if (m->device) TCC_TRY(tcc__model_fit(m, c->program));
-    TCC_TRY(fill_store(m));
+    const bool runs = !m->options.compile_only;
+    const double before = tcc_clock_seconds();
+    if (runs) TCC_TRY(fill_store(m));
     const double filled = tcc_clock_seconds();
     const tcc_code_store *store = m->maker ? m->maker->code_store(m) : NULL;
     if (m->device) TCC_TRY(tcc_exec_create_without_arena(m->cx, m->device, c->program, store, &c->exec));
-    if (m->device) TCC_TRY(tcc__model_share_arena(m, c));
-    if (m->device) TCC_TRY(tcc__compiled_set_replay(m, c));
-    if (m->device) TCC_TRY(tcc__compiled_bind(m, c));
+    if (m->device && runs) {
+        TCC_TRY(tcc__model_share_arena(m, c));
+        TCC_TRY(tcc__compiled_set_replay(m, c));
+        TCC_TRY(tcc__compiled_bind(m, c));
+    }
     if (m->profile && c->exec) TCC_TRY(tcc_exec_set_profiling(c->exec, &m->cx->diag, true));
     tcc__model_count_memory(m, c);
     const double done = tcc_clock_seconds();
-    c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start);
+    c->total_seconds = c->trace_seconds + c->passes_seconds + c->codegen_seconds + (done - start) - (filled - before);
     tcc_logf(m->cx, TCC_LOG_COMPILE,
              "%s: %d steps of %d kernels, arena %lld bytes, %.0f ms (trace %.0f, passes %.0f, codegen %.0f, initial "
              "values %.0f, loading %.0f)",
              c->train ? "train" : "evaluate", c->program->n_steps, c->program->n_kernels,
              (long long)c->program->arena_bytes, 1e3 * c->total_seconds, 1e3 * c->trace_seconds,
-             1e3 * c->passes_seconds, 1e3 * c->codegen_seconds, 1e3 * (filled - start), 1e3 * (done - filled));
+             1e3 * c->passes_seconds, 1e3 * c->codegen_seconds, 1e3 * (filled - before), 1e3 * (done - filled));
     return TCC_OK;
 }
 

@@ -10,6 +10,13 @@ tcc_status tcc__model_need_device(tcc_model *m) {
                      "the model was made for the architecture %s, not for a device: it cannot run", m->arch);
 }
 
+tcc_status tcc__model_can_run(tcc_model *m) {
+    TCC_TRY(tcc__model_need_device(m));
+    if (!m->options.compile_only) return TCC_OK;
+    return tcc_error(&m->cx->diag, TCC_EUNSUPPORTED, TCC_NOWHERE,
+                     "the model was made with compile_only: it cannot run");
+}
+
 /* The loss of training step m->step is on its way. */
 static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
     if (c->loss < 0) return TCC_OK;
@@ -24,7 +31,7 @@ static tcc_status fetch_loss(tcc_model *m, tcc_compiled *c) {
 static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int count) {
     tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
-    TCC_TRY(tcc__model_need_device(m));
+    TCC_TRY(tcc__model_can_run(m));
     TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
     m->last = c;
     TCC_TRY(tcc__compiled_feed(m, c, batch));
@@ -48,7 +55,7 @@ tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count) {
 
 tcc_status tcc_model_output(tcc_model *m, const char *name, tcc_array *out) {
     tcc_diag_begin(&m->cx->diag);
-    TCC_TRY(tcc__model_need_device(m));
+    TCC_TRY(tcc__model_can_run(m));
     if (!m->last) return tcc_error(&m->cx->diag, TCC_ENOTFOUND, TCC_NOWHERE, "output \"%s\": nothing ran yet", name);
     const tcc_program *p = m->last->program;
     tcc_strbuf known = {0};
@@ -96,7 +103,7 @@ double tcc_model_loss(tcc_model *m) {
 
 tcc_status tcc_model_synchronize(tcc_model *m) {
     tcc_diag_begin(&m->cx->diag);
-    if (!m->device) return TCC_OK;
+    if (!m->device || m->options.compile_only) return TCC_OK;
     TCC_TRY(m->device->ops->synchronize(m->device, &m->cx->diag));
     TCC_TRY(tcc__store_download(m, &m->store));
     return tcc__store_download(m, &m->moments);

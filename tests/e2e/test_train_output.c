@@ -154,6 +154,16 @@ static void dry_run_leaves_nothing(void **state) {
     assert_int_equal(count_entries(*state, ""), before);
 }
 
+/* A model of 1.3 G parameters: its initial values alone would take a minute, and memory. */
+static void dry_run_draws_nothing(void **state) {
+    const program_options limited = {.memory_limit_bytes = 3L << 30};
+    program_result r = program_run(
+        &limited, "tcc-train",
+        ARGUMENTS(write_recipe(state, "gpt"), "--dry-run", "--arch", "sm_90", "model.width=8192", "model.layers=2"));
+    if (r.status || !strstr(r.out, "1610883072 parameters")) fail_msg("exit status %d:\n%s%s", r.status, r.out, r.err);
+    program_free(&r);
+}
+
 static void dry_run_prints_the_memory_plan(void **state) {
     const char *recipe = write_recipe(state, "gpt");
     check_says_not(TRAIN(recipe, "--dry-run"), "memory budget");
@@ -329,6 +339,7 @@ int main(void) {
         FOLDER_TEST(quiet_prints_nothing),
         FOLDER_TEST(samples_text),
         FOLDER_TEST(dry_run_leaves_nothing),
+        FOLDER_TEST(dry_run_draws_nothing),
         FOLDER_TEST(dry_run_prints_the_memory_plan),
         FOLDER_TEST(dumps_the_frontier),
         FOLDER_TEST(emits_graph_and_kernels),

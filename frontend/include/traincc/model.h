@@ -124,6 +124,9 @@ typedef struct tcc_model_options {
     const char *lock;         /* a file to write every choice to, as text; or NULL */
     const char *locked;       /* such a file: what it says is used, and nothing is measured; or NULL. Where it does not
                                  fit the model or this machine, compiling fails with TCC_EINVAL */
+    /* Programs are made, reported on and saved, but get no memory, and parameters no values: the data of tcc_model_param
+     * is NULL, and nothing can run (TCC_EUNSUPPORTED). */
+    bool compile_only;
 } tcc_model_options;
 
 /* Whether options.memory_budget may be `text`. */
@@ -142,7 +145,7 @@ TCC_API const char *tcc_model_device(const tcc_model *m);
 TCC_API tcc_status tcc_model_train(tcc_model *m, const tcc_array *batch, int count);
 /* Forward only, in evaluation mode. Changes no state. */
 TCC_API tcc_status tcc_model_evaluate(tcc_model *m, const tcc_array *batch, int count);
-/* Compile ahead without running; also makes parameters and their initial values. */
+/* Compile ahead without running; also makes parameters and, but with options.compile_only, their initial values. */
 TCC_API tcc_status tcc_model_compile(tcc_model *m, bool train, const tcc_array *batch, int count);
 
 /* Output `name` of the last run, borrowed until the next; TCC_ENOTFOUND lists the names. */
@@ -193,7 +196,7 @@ TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array 
 /* What compiling did and what the program is. */
 typedef struct tcc_program_info {
     int programs;                                  /* compiled so far */
-    double compile_seconds;                        /* of the last: trace to runnable */
+    double compile_seconds;                        /* of the last: trace to runnable, without drawing initial values */
     int64_t arena_bytes, param_bytes, state_bytes; /* of the last */
     int64_t peak_bytes; /* of all programs together, which share one arena: the largest arena, parameters and states,
                            batches and outputs */
