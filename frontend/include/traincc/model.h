@@ -124,8 +124,8 @@ typedef struct tcc_model_options {
     const char *lock;         /* a file to write every choice to, as text; or NULL */
     const char *locked;       /* such a file: what it says is used, and nothing is measured; or NULL. Where it does not
                                  fit the model or this machine, compiling fails with TCC_EINVAL */
-    /* Programs are made, reported on and saved, but get no memory, and parameters no values: the data of tcc_model_param
-     * is NULL, and nothing can run (TCC_EUNSUPPORTED). */
+    /* Programs are made, reported on and saved, but get no memory, and parameters no values: tcc_model_param gives no
+     * data, and nothing can run (TCC_EUNSUPPORTED). */
     bool compile_only;
 } tcc_model_options;
 
