@@ -16,6 +16,7 @@ static const char usage[] =
     "usage: tcc-train [options] RECIPE.yaml [key.path=value ...]\n"
     "\n"
     "Trains a model as the recipe says. Overrides look like training.max_steps=500.\n"
+    "'tcc-train tokenize --help' says how to make files of tokens from text.\n"
     "\n"
     "  --run-dir DIR        where checkpoints and metrics go (default: runs/NAME of the recipe)\n"
     "  --resume [CKPT]      go on from the newest checkpoint of the run, or from CKPT (.safetensors)\n"
@@ -290,6 +291,11 @@ static int run(int argc, char **argv) {
     bool devices = false;
     bool operands = false; /* all that follows is no option */
     int positional = 0;
+    if (argc > 1 && !strcmp(argv[1], "tokenize")) {
+        signals.saves = true;
+        answer_signals();
+        return train_tokenize(argv + 2, argc - 2, &signals.interrupted);
+    }
     for (int i = 1; i < argc; i++) {
         if (!operands && !strcmp(argv[i], "--")) {
             operands = true;

@@ -38,6 +38,9 @@ int train_run(const train_options *options, const recipe *recipe, train_signals 
 /* tcc-train cache ARGUMENTS. Returns the program's exit status. */
 int train_cache(char *const *arguments, int count);
 
+/* tcc-train tokenize ARGUMENTS, whose order changes. Returns the program's exit status. */
+int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *interrupted);
+
 /* Learning rate at training step `step` (from 0) of `total`: linear warm-up to the base rate, then the schedule down to
  * min_lr. */
 double train_lr(const recipe *r, int64_t step, int64_t total);

@@ -32,7 +32,7 @@ typedef struct tcc_tokenizer_options {
     size_t size; /* sizeof(tcc_tokenizer_options) */
     const char *kind;
     const char *vocab, *merges;
-    const char *const *texts; /* characters without `vocab`: the files that have them; may be gzipped */
+    const char *const *texts; /* characters without `vocab`: files, or folders, as in tcc_tokenize_options */
     int n_texts;
 } tcc_tokenizer_options;
 
@@ -61,6 +61,37 @@ TCC_API tcc_status tcc_tokenizer_encode(tcc_context *cx, tcc_tokenizer *t, const
  * range), TCC_ENOMEM. */
 TCC_API tcc_status tcc_tokenizer_decode(tcc_context *cx, const tcc_tokenizer *t, const int32_t *tokens, int64_t count,
                                         char **text, size_t *length);
+
+/* ---- files ---- */
+
+/* Zero fields take the defaults given here. */
+typedef struct tcc_tokenize_options {
+    size_t size; /* sizeof(tcc_tokenize_options) */
+    /* Text files, which may be gzipped, one after the other. Of a folder all files in it and below it, in the order of
+     * their names, without hidden ones. A byte order mark at a file's beginning is no part of its text, but for kind
+     * bytes. */
+    const char *const *inputs;
+    int n_inputs;
+    const char *output; /* is replaced as a whole, or left as it was */
+    int token_bytes;    /* of a token in the output, little-endian: 2 or 4; default: 2 if all tokens fit */
+    const char *end;    /* a token to write after each file, as "<|endoftext|>"; default: none */
+    /* Called now and then with the bytes read, of how many, and the tokens found so far; false ends it all. */
+    bool (*progress)(void *user, int64_t bytes, int64_t of_bytes, int64_t tokens);
+    void *user;
+} tcc_tokenize_options;
+
+typedef struct tcc_tokenize_result {
+    int64_t files, tokens;
+    int64_t text_bytes;
+    int token_bytes;
+} tcc_tokenize_result;
+
+/* Writes the tokens of files to one file, as data of kind tokens reads it. Reads and writes in pieces, so memory does
+ * not grow with the files; only words of megabytes take more. Errors: those of encoding, with the file and its byte;
+ * TCC_EINVAL (an option; a vocabulary too large for token_bytes), TCC_ENOTFOUND, TCC_EIO, TCC_EINTERRUPTED (by
+ * `progress`). */
+TCC_API tcc_status tcc_tokenize_files(tcc_context *cx, tcc_tokenizer *t, const tcc_tokenize_options *options,
+                                      tcc_tokenize_result *result);
 
 TCC_API_END
 #endif

@@ -2,6 +2,7 @@
  * Tokenizers whose tokens are characters or bytes. */
 #include "runtime/data/tokenize/characters.h"
 #include "ir/support/alloc.h"
+#include "runtime/files/list.h"
 #include "runtime/files/stream.h"
 #include "runtime/files/utf8.h"
 
@@ -54,11 +55,13 @@ tcc_status tcc__characters_survey_file(tcc_diag *d, tcc__characters *c, const ch
         size_t kept = from.size;
         status = tcc__stream_read(d, &file, text + kept, PIECE_BYTES - kept, &got);
         from.size = kept + got;
+        if (!from.first && !c->bytes) tcc__skip_mark(&from);
         if (status == TCC_OK) status = tcc__characters_survey(d, c, &from, !got, &used, &count);
         if (status != TCC_OK) break;
         from.size -= used;
         from.first += (int64_t)used;
-        memmove(text, text + used, from.size);
+        memmove(text, from.text + used, from.size);
+        from.text = text;
     }
     tcc__stream_close(&file);
     tcc__free(text);
@@ -79,6 +82,15 @@ bool tcc__characters_number(tcc__characters *c, tcc__vocab *vocab) {
 
 /* ---- the tokenizer ---- */
 
+/* A file, or all files of a folder. */
+static tcc_status survey_all(tcc_diag *d, tcc__characters *c, const char *path) {
+    tcc__file_list files = {0};
+    tcc_status status = tcc__file_list_add(d, path, &files);
+    for (int i = 0; i < files.count && status == TCC_OK; i++) status = tcc__characters_survey_file(d, c, files.data[i]);
+    tcc__file_list_free(&files);
+    return status;
+}
+
 static tcc_status open_characters(tcc_diag *d, const tcc_tokenizer_options *o, tcc_tokenizer *t) {
     tcc__characters *c = t->own = tcc__calloc(1, sizeof *c);
     if (!c) return tcc_enomem(d);
@@ -86,7 +98,7 @@ static tcc_status open_characters(tcc_diag *d, const tcc_tokenizer_options *o, t
         return tcc_error(d, TCC_EINVAL, TCC_NOWHERE,
                          "tokenizer characters needs a file that has all characters, as its vocabulary");
     if (o->vocab) TCC_TRY(tcc__characters_survey_file(d, c, o->vocab));
-    for (int i = 0; i < o->n_texts && !o->vocab; i++) TCC_TRY(tcc__characters_survey_file(d, c, o->texts[i]));
+    for (int i = 0; i < o->n_texts && !o->vocab; i++) TCC_TRY(survey_all(d, c, o->texts[i]));
     return tcc__characters_number(c, &t->vocab) ? TCC_OK : tcc_enomem(d);
 }
 
@@ -122,8 +134,9 @@ static tcc_status encode_bytes(tcc_diag *d, tcc_tokenizer *t, const tcc__passage
 }
 
 static size_t cut_at_character(const uint8_t *text, size_t size) {
-    while (size > 0 && (text[size - 1] & 0xC0) == 0x80) size--; /* the last character may be cut off: leave it */
-    return size ? size - 1 : 0;
+    size_t end = size; /* the last character may be cut off: leave it */
+    while (end > 0 && size - end < LONGEST - 1 && (text[end - 1] & 0xC0) == 0x80) end--;
+    return end ? end - 1 : 0;
 }
 
 static size_t cut_anywhere(const uint8_t *text, size_t size) {

@@ -24,6 +24,13 @@ bool tcc__ids_add(tcc__ids *ids, const int32_t *more, size_t count) {
     return true;
 }
 
+void tcc__skip_mark(tcc__passage *from) {
+    if (from->size < 3 || memcmp(from->text, "\xEF\xBB\xBF", 3) != 0) return;
+    from->text += 3;
+    from->size -= 3;
+    from->first += 3;
+}
+
 /* The class of the character that ends at `end`. */
 static tcc__char_class class_before(const uint8_t *text, size_t end) {
     size_t start = end - 1;

@@ -25,6 +25,9 @@ typedef struct tcc__passage {
     int64_t first;    /* its first byte's position there */
 } tcc__passage;
 
+/* A file's first passage: leave a byte order mark out. */
+void tcc__skip_mark(tcc__passage *from);
+
 typedef struct tcc__tokenizer_kind {
     const char *name;
     bool any_bytes; /* texts need not be UTF-8 */

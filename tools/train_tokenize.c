@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT
+ * tcc-train tokenize: files of text to one file of tokens. */
+#include "train.h"
+
+#include <traincc/nearest.h>
+#include <traincc/tokenizer.h>
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: tcc-train tokenize [options] -o OUTPUT INPUT...\n"
+    "\n"
+    "Writes the tokens of text files to one file, which data.kind tokens reads. Of a folder all files\n"
+    "count, in the order of their names. Files may be gzipped.\n"
+    "\n"
+    "  -o, --output FILE    the file to write\n"
+    "  --tokenizer KIND     characters (the default), bytes, gpt2 or wordpiece (BERT, uncased)\n"
+    "  --vocab FILE         gpt2: vocab.json; wordpiece: vocab.txt; characters: a text that has them all\n"
+    "                       (default: the inputs)\n"
+    "  --merges FILE        gpt2: merges.txt\n"
+    "  --end TOKEN          write this token after each file, as in --end '<|endoftext|>'\n"
+    "  --token-bytes 2|4    bytes of a token (default: 2 if the vocabulary fits)\n"
+    "  --quiet              print errors only\n"
+    "  --help\n";
+
+typedef struct tokenize_arguments {
+    const char *output, *kind, *vocab, *merges, *end, *token_bytes;
+    bool quiet, help;
+} tokenize_arguments;
+
+static int usage_error(const char *what, const char *which) {
+    fprintf(stderr, "tcc-train tokenize: %s%s\nTry 'tcc-train tokenize --help'.\n", what, which);
+    return EXIT_USAGE;
+}
+
+/* Takes the options out of argv; the inputs stay, *count of them. Complains itself. */
+static int parse(char **argv, int argc, tokenize_arguments *a, int *count) {
+    const struct {
+        const char *name;
+        const char **value; /* NULL: a flag */
+        bool *flag;
+    } options[] = {
+        {"--output", &a->output, NULL},  {"-o", &a->output, NULL},
+        {"--tokenizer", &a->kind, NULL}, {"--vocab", &a->vocab, NULL},
+        {"--merges", &a->merges, NULL},  {"--end", &a->end, NULL},
+        {"--quiet", NULL, &a->quiet},    {"--token-bytes", &a->token_bytes, NULL},
+        {"--help", NULL, &a->help},      {"-h", NULL, &a->help},
+    };
+    enum { COUNT = sizeof options / sizeof *options };
+    const char *names[COUNT];
+    for (int i = 0; i < COUNT; i++) names[i] = options[i].name;
+    *count = 0;
+    for (int i = 0; i < argc; i++) {
+        size_t length = strcspn(argv[i], "=");
+        int found = 0;
+        if (argv[i][0] != '-') {
+            argv[(*count)++] = argv[i];
+            continue;
+        }
+        while (found < COUNT && (strlen(names[found]) != length || memcmp(names[found], argv[i], length) != 0)) found++;
+        if (found == COUNT) {
+            const char *nearest = tcc_nearest(argv[i], names, COUNT);
+            fprintf(stderr, "tcc-train tokenize: unknown option %s%s%s\n", argv[i], nearest ? "; did you mean " : "",
+                    nearest ? nearest : "");
+            return EXIT_USAGE;
+        }
+        const char *value = argv[i][length] ? argv[i] + length + 1 : NULL;
+        if (options[found].flag && value) return usage_error(names[found], " takes no value");
+        if (!options[found].flag && !value && i + 1 == argc) return usage_error(names[found], " needs a value");
+        if (options[found].flag) *options[found].flag = true;
+        else *options[found].value = value ? value : argv[++i];
+    }
+    return EXIT_DONE;
+}
+
+/* -- Progress -- */
+
+enum { SECONDS_BETWEEN_LINES = 10 };
+
+typedef struct progress {
+    const volatile sig_atomic_t *interrupted;
+    bool terminal;
+    double next; /* seconds: when to tell again */
+    double start;
+} progress;
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool tell(void *user, int64_t bytes, int64_t of_bytes, int64_t tokens) {
+    progress *p = user;
+    double now = seconds();
+    if (now >= p->next && bytes < of_bytes) {
+        printf("%s%.0f%%  %.1f MB of %.1f MB  %" PRId64 " tokens%s", p->terminal ? "\r" : "",
+               100.0 * (double)bytes / (double)of_bytes, (double)bytes / 1e6, (double)of_bytes / 1e6, tokens,
+               p->terminal ? "  " : "\n");
+        fflush(stdout);
+        p->next = now + (p->terminal ? 0.2 : SECONDS_BETWEEN_LINES);
+    }
+    return !*p->interrupted;
+}
+
+/* -- The work -- */
+
+/* A vocabulary of characters that came from the inputs themselves: a text that --vocab reads. */
+static bool write_characters(const tcc_tokenizer *t, const char *output) {
+    char *path = malloc(strlen(output) + sizeof ".vocab");
+    if (!path) return false;
+    sprintf(path, "%s.vocab", output);
+    FILE *f = fopen(path, "wb");
+    for (int64_t id = 0; f && id < tcc_tokenizer_vocab_size(t); id++) {
+        size_t length;
+        const char *token = tcc_tokenizer_token(t, id, &length);
+        fwrite(token, 1, length, f);
+    }
+    bool ok = f && !ferror(f);
+    if (f && fclose(f)) ok = false;
+    if (!ok) perror(path);
+    free(path);
+    return ok;
+}
+
+static tcc_status work(tcc_context *cx, const tokenize_arguments *a, char *const *inputs, int count, progress *p) {
+    const char *const *texts = (const char *const *)inputs;
+    bool own_characters = !strcmp(a->kind, "characters") && !a->vocab;
+    tcc_tokenizer_options from = {.size = sizeof from, .kind = a->kind, .vocab = a->vocab, .merges = a->merges};
+    if (own_characters) {
+        from.texts = texts;
+        from.n_texts = count;
+    }
+    tcc_tokenizer *t;
+    tcc_status status = tcc_tokenizer_open(cx, &from, &t);
+    if (status != TCC_OK) return status;
+    tcc_tokenize_options o = {.size = sizeof o,
+                              .inputs = texts,
+                              .n_inputs = count,
+                              .output = a->output,
+                              .token_bytes = a->token_bytes ? atoi(a->token_bytes) : 0,
+                              .end = a->end,
+                              .progress = a->quiet ? NULL : tell,
+                              .user = p};
+    tcc_tokenize_result r;
+    status = tcc_tokenize_files(cx, t, &o, &r);
+    double took = seconds() - p->start;
+    if (status == TCC_OK && !a->quiet)
+        printf("%s%s: %" PRId64 " tokens of %d bytes from %" PRId64 " bytes in %" PRId64 " file%s, vocabulary %" PRId64
+               ", %.1f s, %.1f MB/s\n",
+               p->terminal ? "\r" : "", a->output, r.tokens, r.token_bytes, r.text_bytes, r.files,
+               r.files == 1 ? "" : "s", tcc_tokenizer_vocab_size(t), took, (double)r.text_bytes / 1e6 / took);
+    if (status == TCC_OK && own_characters && !write_characters(t, a->output)) status = TCC_EIO;
+    tcc_tokenizer_close(t);
+    return status;
+}
+
+int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *interrupted) {
+    tokenize_arguments a = {.kind = "characters"};
+    int status = parse(arguments, count, &a, &count);
+    if (status != EXIT_DONE) return status;
+    if (a.help) return fputs(usage, stdout) < 0 || fflush(stdout) ? EXIT_FAILED : EXIT_DONE;
+    if (!a.output) return usage_error("--output is missing", "");
+    if (!count) return usage_error("no text file given", "");
+    if (a.token_bytes && strcmp(a.token_bytes, "2") && strcmp(a.token_bytes, "4"))
+        return usage_error("--token-bytes must be 2 or 4, not ", a.token_bytes);
+    progress p = {.interrupted = interrupted, .terminal = isatty(STDOUT_FILENO), .start = seconds()};
+    p.next = p.start + (p.terminal ? 0 : SECONDS_BETWEEN_LINES);
+    tcc_context *cx;
+    tcc_status result = tcc_context_create(&cx);
+    if (result == TCC_OK) result = work(cx, &a, arguments, count, &p);
+    const char *why = cx ? tcc_context_error(cx) : tcc_status_text(result);
+    if (result != TCC_OK && *why) fprintf(stderr, "%stcc-train: %s\n", p.terminal ? "\n" : "", why);
+    tcc_context_destroy(cx);
+    if (result == TCC_EINTERRUPTED) return EXIT_INTERRUPTED;
+    return result == TCC_OK ? EXIT_DONE : result == TCC_EINVAL ? EXIT_USAGE : EXIT_FAILED;
+}
