@@ -285,28 +285,63 @@ static int unknown_option(const char *argument) {
                    : usage_error("unknown option %s", argument);
 }
 
-static int run(int argc, char **argv) {
-    train_options options = {0};
-    const char *device = "auto";
-    bool devices = false;
-    bool operands = false; /* all that follows is no option */
-    int positional = 0;
-    if (argc > 1 && !strcmp(argv[1], "tokenize")) {
-        signals.saves = true;
-        answer_signals();
-        return train_tokenize(argv + 2, argc - 2, &signals.interrupted);
+typedef struct arguments {
+    train_options options;
+    const char *device;
+    bool devices;
+    char **operands;
+    int n_operands;
+} arguments;
+
+/* `value` may be the next argument: *used is then one more. A status to end with; -1: none. */
+static int take_option(arguments *a, option_id id, const char *value, const char *next, int *used) {
+    train_options *o = &a->options;
+    switch (id) {
+    case RUN_DIR: o->run_dir = value; break;
+    case RESUME:
+        o->resume = true;
+        if (!value && next && ends_with(next, ".safetensors")) {
+            value = next;
+            ++*used;
+        }
+        if (value) o->resume_from = value;
+        break;
+    case DEVICE: a->device = value; break;
+    case DRY_RUN: o->dry_run = true; break;
+    case VERIFY: o->verify = true; break;
+    case EXPLAIN: o->explain = true; break;
+    case PROFILE: o->profile = value; break;
+    case DUMP_IR: o->dump_dir = value; break;
+    case EMIT: o->emit = value; break;
+    case LOCK: o->lock = value; break;
+    case LOCKED: o->locked = value; break;
+    case ARCH: o->arch = value; break;
+    case SAVE_PLAN: o->save_plan = value; break;
+    case PLAN: o->plan = value; break;
+    case DEVICES: a->devices = true; break;
+    case REQUIRE_GRAPHS: o->require_graphs = true; break;
+    case QUIET: o->quiet = true; break;
+    case VERSION: puts("tcc-train " TCC_VERSION); return EXIT_DONE;
+    case HELP: fputs(usage, stdout); return EXIT_DONE;
     }
+    return -1;
+}
+
+/* Operands are moved to the front of argv. A status to end with; -1: none. */
+static int read_arguments(int argc, char **argv, arguments *a) {
+    bool all_operands = false; /* what follows "--" */
+    *a = (arguments){.device = "auto", .operands = argv};
     for (int i = 1; i < argc; i++) {
-        if (!operands && !strcmp(argv[i], "--")) {
-            operands = true;
+        if (!all_operands && !strcmp(argv[i], "--")) {
+            all_operands = true;
             continue;
         }
-        if (operands || argv[i][0] != '-') {
-            argv[positional++] = argv[i];
+        if (all_operands || argv[i][0] != '-') {
+            argv[a->n_operands++] = argv[i];
             continue;
         }
         const char *value;
-        int found = find_option(argv[i], &value);
+        const int found = find_option(argv[i], &value);
         if (found < 0) return unknown_option(argv[i]);
         if (value && !option_table[found].has_value && option_table[found].id != RESUME)
             return usage_error("%s takes no value", option_table[found].text);
@@ -314,59 +349,51 @@ static int run(int argc, char **argv) {
             if (i + 1 == argc) return usage_error("%s needs a value", argv[i]);
             value = argv[++i];
         }
-        switch (option_table[found].id) {
-        case RUN_DIR: options.run_dir = value; break;
-        case RESUME:
-            options.resume = true;
-            if (value) options.resume_from = value;
-            else if (i + 1 < argc && ends_with(argv[i + 1], ".safetensors")) options.resume_from = argv[++i];
-            break;
-        case DEVICE: device = value; break;
-        case DRY_RUN: options.dry_run = true; break;
-        case VERIFY: options.verify = true; break;
-        case EXPLAIN: options.explain = true; break;
-        case PROFILE: options.profile = value; break;
-        case DUMP_IR: options.dump_dir = value; break;
-        case EMIT: options.emit = value; break;
-        case LOCK: options.lock = value; break;
-        case LOCKED: options.locked = value; break;
-        case ARCH: options.arch = value; break;
-        case SAVE_PLAN: options.save_plan = value; break;
-        case PLAN: options.plan = value; break;
-        case DEVICES: devices = true; break;
-        case REQUIRE_GRAPHS: options.require_graphs = true; break;
-        case QUIET: options.quiet = true; break;
-        case VERSION: puts("tcc-train " TCC_VERSION); return EXIT_DONE;
-        case HELP: fputs(usage, stdout); return EXIT_DONE;
-        }
+        const int status = take_option(a, option_table[found].id, value, i + 1 < argc ? argv[i + 1] : NULL, &i);
+        if (status >= 0) return status;
     }
-    if (devices) return print_devices();
-    if (streams_no_output() && !options.emit) options.quiet = true;
-    if (positional && !strcmp(argv[0], "cache")) return train_cache(argv + 1, positional - 1);
-    if (!positional && !options.plan) return usage_error("no recipe given");
-    int status = check_emit(&options);
-    if (status != EXIT_DONE) return status;
-    options.recipe_path = options.plan ? options.plan : argv[0];
-    const int first = options.plan ? 0 : 1; /* override */
+    return -1;
+}
 
+static int train(arguments *a) {
+    train_options *o = &a->options;
+    int status = check_emit(o);
+    if (status != EXIT_DONE) return status;
+    o->recipe_path = o->plan ? o->plan : a->operands[0];
+    const int first = o->plan ? 0 : 1; /* override */
     recipe r;
     if (!recipe_init(&r)) return usage_error("out of memory");
     char *found = NULL;
-    status = load_recipe(&r, options.recipe_path, options.plan, argv + first, positional - first);
-    if (status == EXIT_DONE && !options.quiet && !options.emit) tell_left_out(&r);
-    if (status == EXIT_DONE && !options.arch) status = find_device(device, !options.quiet && !options.emit, &found);
-    options.device = found;
-    if (status == EXIT_DONE) status = check_ptx(&options);
-    if (status == EXIT_DONE && options.require_graphs && !recipe_replays(&r))
+    status = load_recipe(&r, o->recipe_path, o->plan, a->operands + first, a->n_operands - first);
+    if (status == EXIT_DONE && !o->quiet && !o->emit) tell_left_out(&r);
+    if (status == EXIT_DONE && !o->arch) status = find_device(a->device, !o->quiet && !o->emit, &found);
+    o->device = found;
+    if (status == EXIT_DONE) status = check_ptx(o);
+    if (status == EXIT_DONE && o->require_graphs && !recipe_replays(&r))
         status = usage_error("--require-graphs goes with training.compile_mode=reduce-overhead or max-autotune");
-    if (status == EXIT_DONE && (options.lock || options.locked) &&
+    if (status == EXIT_DONE && (o->lock || o->locked) &&
         (!r.training.compile || strcmp(r.training.compile_mode, "max-autotune") != 0))
         status = usage_error("--lock and --locked go with training.compile_mode=max-autotune");
     answer_signals();
-    if (status == EXIT_DONE) status = train_run(&options, &r, &signals);
+    if (status == EXIT_DONE) status = train_run(o, &r, &signals);
     tcc_string_free(found);
     recipe_free(&r);
     return status;
+}
+
+static int run(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "tokenize")) {
+        signals.saves = true;
+        answer_signals();
+        return train_tokenize(argv + 2, argc - 2, &signals.interrupted);
+    }
+    arguments a;
+    const int status = read_arguments(argc, argv, &a);
+    if (status >= 0) return status;
+    if (a.devices) return print_devices();
+    if (streams_no_output() && !a.options.emit) a.options.quiet = true;
+    if (a.n_operands && !strcmp(a.operands[0], "cache")) return train_cache(a.operands + 1, a.n_operands - 1);
+    return a.n_operands || a.options.plan ? train(&a) : usage_error("no recipe given");
 }
 
 int main(int argc, char **argv) {
