@@ -7,7 +7,9 @@
 #include "frontend/run/made_file.h"
 #include "ir/support/clock.h"
 
-enum { MADE_VERSION = 1 };
+#include <math.h>
+
+enum { MADE_VERSION = 1, MOST_WAIT_MS = 120 * 1000 };
 static const tcc_stream_kind made_kind = {"TCCMADE", MADE_VERSION, "compiled program"};
 
 /* Logs of what passes, codegen and libraries do are of programs that are made. */
@@ -25,15 +27,9 @@ static void tell(void *user, const char *text) {
     making->cache_trouble = tcc__strdup(text);
 }
 
-/* Modes in which the key decides the program; what a mode measures has entries of its own. */
-static bool is_decided(tcc_mode mode) {
-    return mode == TCC_MODE_DEFAULT || mode == TCC_MODE_EAGER || mode == TCC_MODE_REDUCE_OVERHEAD;
-}
-
 /* NULL where there is none, and where somebody wants to see programs made. */
 static tcc_cache *cache_of(tcc_model *m) {
     tcc_making *making = m->making;
-    if (!is_decided(m->options.mode)) return NULL;
     if (making->fresh || making->dump_dir || m->options.verify_passes || is_watched(m)) return NULL;
     if (!making->cache_asked) {
         tcc_diag *diag = &m->cx->diag;
@@ -131,20 +127,56 @@ static void was_found(tcc_compiled *c, double start) {
     c->from_cache = true;
 }
 
-static tcc_status find_or_build(tcc_model *m, tcc_compiled *c, tcc_cache *cache) {
-    enum { MOST_WAIT_MS = 120 * 1000 };
+static tcc_status find_or_make(tcc_model *m, tcc_compiled *c, tcc_cache *cache, const tcc_cache_key *key) {
     const double start = tcc_clock_seconds();
+    if (find(m, c, cache, key)) {
+        was_found(c, start);
+        return TCC_OK;
+    }
+    tcc_status status = TCC_OK;
+    tcc_cache_claim claim = tcc_cache_wait(cache, TCC_CACHE_PROGRAM, key, MOST_WAIT_MS);
+    if (find(m, c, cache, key)) was_found(c, start); /* made by another process meanwhile */
+    else if ((status = tcc__model_build(m, c)) == TCC_OK) keep(m, c, cache, key);
+    tcc_cache_release(&claim);
+    return status;
+}
+
+/* What is measured is part of the key, where it is known already: then the key decides the program. */
+static tcc_status add_choices(tcc_model *m, tcc_arena *memory, tcc_cache_key *key, bool *known) {
+    tcc_strbuf used = {0};
+    tcc_status status = tcc__model_tune_recall(m, key, &used, known);
+    const char *text = used.failed ? NULL : tcc_arena_strdup(memory, used.text ? used.text : "");
+    tcc_strbuf_free(&used);
+    if (status == TCC_OK && !text) status = tcc_enomem(&m->cx->diag);
+    if (status == TCC_OK && *known) key->parts[key->count++] = (tcc_cache_part){"choices", text};
+    return status;
+}
+
+/* Tunes once over all processes. What another one tunes meanwhile is waited for. */
+static tcc_status tune_or_find(tcc_model *m, tcc_compiled *c, tcc_cache *cache, tcc_arena *memory, tcc_cache_key *key) {
+    bool known;
+    TCC_TRY(add_choices(m, memory, key, &known));
+    if (known) return find_or_make(m, c, cache, key);
+    const int wait_ms = MOST_WAIT_MS + (int)fmin(1e6, 1e3 * m->options.autotune_budget_s);
+    tcc_cache_claim claim = tcc_cache_wait(cache, TCC_CACHE_CHOICE, key, wait_ms);
+    tcc_status status = add_choices(m, memory, key, &known);
+    if (status == TCC_OK && known) status = find_or_make(m, c, cache, key);
+    else if (status == TCC_OK) {
+        status = tcc__model_build(m, c);
+        /* Where the budget was spent, the rest is tuned by another run, and the program is not the last. */
+        if (status == TCC_OK) status = add_choices(m, memory, key, &known);
+        if (status == TCC_OK && known) keep(m, c, cache, key);
+    }
+    tcc_cache_release(&claim);
+    return status;
+}
+
+static tcc_status find_or_build(tcc_model *m, tcc_compiled *c, tcc_cache *cache) {
     tcc_arena memory = {0};
     tcc_cache_key key;
     tcc_status status = tcc__cache_key(m, c->train, c->made->graph, &memory, &key);
-    if (status == TCC_OK && !find(m, c, cache, &key)) {
-        tcc_cache_claim claim = tcc_cache_wait(cache, TCC_CACHE_PROGRAM, &key, MOST_WAIT_MS);
-        if (find(m, c, cache, &key)) was_found(c, start); /* made by another process meanwhile */
-        else if ((status = tcc__model_build(m, c)) == TCC_OK) keep(m, c, cache, &key);
-        tcc_cache_release(&claim);
-    } else if (status == TCC_OK) {
-        was_found(c, start);
-    }
+    if (status == TCC_OK && m->making->tuning) status = tune_or_find(m, c, cache, &memory, &key);
+    else if (status == TCC_OK) status = find_or_make(m, c, cache, &key);
     tcc_arena_free(&memory);
     return status;
 }

@@ -13,4 +13,9 @@ tcc_status tcc__cache_key(tcc_model *m, bool train, const tcc_graph *traced, tcc
  * added to *key. */
 tcc_status tcc__cache_machine(tcc_model *m, tcc_arena *memory, tcc_cache_key *key);
 
+/* In compile_tune.c. Where the model tunes: *found: the step of that key (tcc__cache_key) was tuned before, by this or
+ * another process, or there is nothing to measure; then *used says what runs its groups. Errors: those of a file that
+ * is held. */
+tcc_status tcc__model_tune_recall(tcc_model *m, const tcc_cache_key *step, tcc_strbuf *used, bool *found);
+
 #endif

@@ -12,14 +12,18 @@
  * 4. In the end those within the band of the fastest are timed again, and the first of them in the list wins, the
  *    default before all others. So chance decides nothing that is worth less than the band.
  *
- * The budget is for all programs of a model, and hard: every kind gets the part of what is left that its share of the
- * step, by a first measurement of the default, is worth, the largest first. A kind whose turn never comes keeps the
- * default, and nothing is stored for it: the next run goes on there.
+ * Then the whole step runs as by default and with all that was found, in turns (compile_tune_step.c): where it is
+ * slower, nothing of that is used, now and whenever the step is made again.
+ *
+ * The budget is for all programs of a model, and hard: what that trial takes is set aside, and every kind gets the part
+ * of what is left that its share of the step, by a first measurement of the default, is worth, the largest first. A
+ * kind whose turn never comes keeps the default, and nothing is stored for it: the next run goes on there.
  *
  * What is found is used where select asks for it (pass_target.choose). The plan that computes values again is given
  * this step's groups with the parameters from which the order of a sum follows, as in every mode (passes/remat.h). So
  * with one set of choices training gives the same bits with any budget of memory. Two tunings may differ, where two
  * candidates are as fast; the cache and a lock file are there to keep one. */
+#include "compile_cache.h"
 #include "compile_tune.h"
 
 #include "ir/support/clock.h"
@@ -31,7 +35,7 @@
 
 enum { MOST = 32, ROUNDS = 3, SAMPLES = 5, FINAL_SAMPLES = 15, DEFAULTS_AT_ONCE = 8, SAY_SECONDS = 2 };
 
-static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_S = 60;
+static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_S = 60, STEP_BAND = 0.01;
 
 /* A kind of group of the step at hand. */
 typedef struct kind {
@@ -46,6 +50,7 @@ typedef struct tuner {
     tcc_graph *g; /* the step as the default would run it, planned */
     int64_t step_bytes;
     double start, until, said;
+    bool open; /* something is left to tune */
     tcc_vec(kind) kinds;
     tcc_arena scratch; /* of one kind */
 } tuner;
@@ -65,21 +70,11 @@ static void say(tuner *u, bool now, const char *format, ...) {
 
 /* -- The step -- */
 
-/* The passes on a copy of the traced graph, without what was found before and without computing anything again. */
+/* As the default would run it, without computing anything again. */
 static tcc_status plan_step(tuner *u, const tcc_pass_options *passes, const tcc_graph *traced) {
-    tcc_model *m = u->m;
-    TCC_TRY(tcc_graph_copy_live(traced, &u->g));
     tcc_pass_options options = *passes;
-    tcc_pass_target target = *options.target;
-    target.choose = NULL;
-    options.target = &target;
     options.remat = NULL;
-    tcc_pass_cx cx = {.cx = m->cx, .diag = &m->cx->diag, .options = &options};
-    const unsigned topics = m->cx->topics;
-    m->cx->topics = 0; /* all of this is said when the step itself is planned */
-    const tcc_status status = tcc_pipeline_run(&cx, &(tcc_manager_options){0}, &u->g, NULL);
-    m->cx->topics = topics;
-    return status;
+    return tcc__tune_plan(u->m, &options, traced, false, &u->g);
 }
 
 static void count_bytes(tuner *u) {
@@ -101,8 +96,9 @@ static tcc_status find_entry(tuner *u, const tcc_group *group, int *out) {
     const char *kept = tcc_arena_strdup(&tuning->arena, signature);
     tcc__free(signature);
     if (!kept) return tcc_enomem(&u->m->cx->diag);
-    const tcc_tuned *known = tcc__tune_find(u->m, key);
+    tcc_tuned *known = tcc__tune_find(u->m, key);
     if (known) {
+        known->signature = kept;
         *out = (int)(known - tuning->entries.data);
         return TCC_OK;
     }
@@ -361,15 +357,19 @@ static tcc_status time_defaults(tuner *u) {
     return TCC_OK;
 }
 
-static tcc_status tune_all(tuner *u) {
+/* Leaves the kinds of which nothing is known yet. */
+static void keep_open(tuner *u) {
     int open = 0;
     for (int i = 0; i < u->kinds.count; i++)
         if (u->m->making->tuning->entries.data[u->kinds.data[i].entry].from == TCC_TUNED_NOT)
             u->kinds.data[open++] = u->kinds.data[i];
     u->kinds.count = open;
-    if (!open || u->m->making->tuning->locked) return TCC_OK;
-    TCC_TRY(time_defaults(u));
+}
+
+static tcc_status tune_all(tuner *u) {
     double left = 0;
+    TCC_TRY(time_defaults(u));
+    u->open = tcc_clock_seconds() > u->until;
     for (int i = 0; i < u->kinds.count; i++)
         left += u->m->making->tuning->entries.data[u->kinds.data[i].entry].share_ns;
     for (int i = 0; i < u->kinds.count && tcc_clock_seconds() < u->until; i++) {
@@ -379,10 +379,68 @@ static tcc_status tune_all(tuner *u) {
         const double part = 0.5 * share / left + 0.5 / (u->kinds.count - i);
         TCC_TRY(tune_kind(u, k, now + part * (u->until - now)));
         left -= share;
+        u->open |= u->m->making->tuning->entries.data[k->entry].from == TCC_TUNED_NOT;
         say(u, false, "tuning: %d of %d kinds of groups, %.0f of %.0f s", i + 1, u->kinds.count,
             tcc_clock_seconds() - u->start, u->until - u->start);
     }
     return TCC_OK;
+}
+
+/* -- The step as a whole -- */
+
+static bool step_differs(const tuner *u) {
+    const struct tcc_tuning *tuning = u->m->making->tuning;
+    for (int i = 0; i < tuning->entries.count; i++)
+        if (tuning->entries.data[i].groups && tcc__tune_differs(&tuning->entries.data[i])) return true;
+    return false;
+}
+
+static void refuse_step(tuner *u) {
+    struct tcc_tuning *tuning = u->m->making->tuning;
+    for (int i = 0; i < tuning->entries.count; i++)
+        if (tuning->entries.data[i].groups && tcc__tune_differs(&tuning->entries.data[i]))
+            tuning->entries.data[i].refused = true;
+}
+
+/* A choice that is no step's fault yet, but was not on trial either, is not used. */
+static tcc_status judge_step(tuner *u, tcc_step_trial *t, tcc_tuned_step *out) {
+    tcc_diag *diag = &u->m->cx->diag;
+    if (!step_differs(u)) return TCC_OK;
+    tcc_status status = tcc__step_trial_run(t, u->until);
+    if (status != TCC_OK && status != TCC_ENOMEM) return status;
+    if (status != TCC_OK) tcc_diag_begin(diag); /* the step as by default may be smaller */
+    else u->open |= !t->default_ns;
+    out->default_ns = t->default_ns, out->tuned_ns = t->tuned_ns;
+    out->refused = !t->default_ns || (double)t->tuned_ns > (1 + STEP_BAND) * (double)t->default_ns;
+    if (out->refused) refuse_step(u);
+    return TCC_OK;
+}
+
+static tcc_status tune_with(tuner *u, tcc_step_trial *t, tcc_tuned_step *out) {
+    const double end = u->until;
+    u->until -= t->needs_seconds;
+    if (u->kinds.count && tcc_clock_seconds() < u->until) TCC_TRY(tune_all(u));
+    u->until = end;
+    return judge_step(u, t, out);
+}
+
+static tcc_status tune_step(tuner *u, const tcc_pass_options *passes, const tcc_graph *traced, tcc_tuned_step *out) {
+    tcc_step_trial t = {.m = u->m, .passes = passes, .codegen = u->codegen, .traced = traced};
+    tcc_status status = TCC_OK;
+    keep_open(u);
+    u->open = u->kinds.count > 0;
+    *out = (tcc_tuned_step){.name = traced->name, .from = TCC_TUNED_MEASURED};
+    if (!u->open && !step_differs(u)) return TCC_OK;
+    if (tcc_clock_seconds() < u->until) {
+        status = tcc__step_trial_begin(&t, u->until - u->start);
+        if (status == TCC_OK) status = tune_with(u, &t, out);
+    } else {
+        u->open = true;
+        out->refused = step_differs(u);
+        refuse_step(u);
+    }
+    tcc__step_trial_end(&t);
+    return status;
 }
 
 static double budget_of(const tcc_model *m) {
@@ -405,6 +463,7 @@ void tcc__model_tune_end(tcc_model *m) {
     for (int i = 0; i < m->making->tuning->entries.count; i++)
         tcc_vec_free(&m->making->tuning->entries.data[i].candidates);
     tcc_vec_free(&m->making->tuning->entries);
+    tcc_vec_free(&m->making->tuning->steps);
     tcc__tune_close(m);
     tcc_arena_free(&m->making->tuning->arena);
     tcc__free(m->making->tuning->lock);
@@ -413,13 +472,23 @@ void tcc__model_tune_end(tcc_model *m) {
     m->making->tuning = NULL;
 }
 
-static tcc_status tune(tuner *u, const tcc_pass_options *passes, const tcc_graph *traced) {
+/* What the step's key is made of lies in `memory`. */
+static tcc_status tune(tuner *u, const tcc_pass_options *passes, const tcc_graph *traced, tcc_arena *memory) {
     struct tcc_tuning *tuning = u->m->making->tuning;
-    if (tuning->locked && !tuning->entries.count) TCC_TRY(tcc__tune_read_lock(u->m));
-    TCC_TRY(plan_step(u, passes, traced));
-    count_bytes(u);
-    TCC_TRY(list_kinds(u));
-    if (u->m->device) TCC_TRY(tune_all(u));
+    const bool held = tuning->locked, measures = u->m->device && !held;
+    tcc_cache_key key;
+    tcc_tuned_step step;
+    if (held && !tuning->entries.count) TCC_TRY(tcc__tune_read_lock(u->m));
+    if (measures) TCC_TRY(tcc__cache_key(u->m, passes->train, traced, memory, &key));
+    if (!measures || !tcc__tune_find_step(u->m, &key)) {
+        TCC_TRY(plan_step(u, passes, traced));
+        count_bytes(u);
+        TCC_TRY(list_kinds(u));
+        if (measures) TCC_TRY(tune_step(u, passes, traced, &step));
+        if (measures && !(step.name = tcc_arena_strdup(&tuning->arena, step.name))) return tcc_enomem(&u->m->cx->diag);
+        if (measures && !tcc_vec_push(&tuning->steps, step)) return tcc_enomem(&u->m->cx->diag);
+        if (measures && !u->open) tcc__tune_store_step(u->m, &key, tcc_clock_seconds() - u->start);
+    }
     return tuning->lock ? tcc__tune_write_lock(u->m) : TCC_OK;
 }
 
@@ -427,10 +496,11 @@ tcc_status tcc__model_tune(tcc_model *m, const tcc_pass_options *passes, const t
                            const tcc_graph *traced) {
     if (!m->making->tuning) return TCC_OK;
     const int64_t before = m->measured;
+    tcc_arena memory = {0};
     tuner u = {.m = m, .codegen = codegen, .start = tcc_clock_seconds()};
     u.said = u.start;
     u.until = u.start + budget_of(m) - m->making->tuning->spent_s;
-    const tcc_status status = tune(&u, passes, traced);
+    const tcc_status status = tune(&u, passes, traced, &memory);
     const double seconds = tcc_clock_seconds() - u.start;
     m->making->tuning->spent_s += seconds;
     if (status == TCC_OK && m->measured > before)
@@ -438,6 +508,21 @@ tcc_status tcc__model_tune(tcc_model *m, const tcc_pass_options *passes, const t
             u.kinds.count, seconds);
     tcc_vec_free(&u.kinds);
     tcc_arena_free(&u.scratch);
+    tcc_arena_free(&memory);
     tcc_graph_destroy(u.g);
     return status;
+}
+
+tcc_status tcc__model_tune_recall(tcc_model *m, const tcc_cache_key *step, tcc_strbuf *used, bool *found) {
+    struct tcc_tuning *tuning = m->making->tuning;
+    if (tuning->locked && !tuning->entries.count) TCC_TRY(tcc__tune_read_lock(m));
+    *found = tuning->locked || !m->device || tcc__tune_find_step(m, step);
+    for (int i = 0; *found && i < tuning->entries.count; i++) {
+        const tcc_tuned *entry = &tuning->entries.data[i];
+        if (!entry->groups && !tuning->locked) continue;
+        tcc_strbuf_printf(used, "%016llx", (unsigned long long)entry->key);
+        tcc__tune_print_used(entry, used);
+        tcc_strbuf_add(used, "\n");
+    }
+    return *found && tuning->lock ? tcc__tune_write_lock(m) : TCC_OK;
 }

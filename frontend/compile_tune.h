@@ -4,6 +4,7 @@
 #define TCC_FRONTEND_COMPILE_TUNE_H
 
 #include "compile.h"
+#include "runtime/cache/cache.h"
 
 /* Where a choice is from. */
 typedef enum tcc_tuned_from {
@@ -29,6 +30,7 @@ typedef struct tcc_tuned {
     int groups;      /* of that kind in the step that was tuned last */
     double share_ns; /* of that step, by the first measurements */
     tcc_tuned_from from;
+    bool refused;                            /* a step was slower with it: it runs as by default */
     const tcc_implementation *plain;         /* what the default takes: the lock file has it where nothing was found */
     bool cut;                                /* at its hero */
     const tcc_implementation *choice;        /* name and parameters; NULL: it is cut, or nothing was found */
@@ -37,15 +39,24 @@ typedef struct tcc_tuned {
     int64_t default_ns, best_ns; /* of the default and the winner; 0: not known */
 } tcc_tuned;
 
+/* What came of the trial of a whole step. */
+typedef struct tcc_tuned_step {
+    const char *name;             /* "train" */
+    int64_t default_ns, tuned_ns; /* 0: there was no trial: nothing differs, or no time was left */
+    bool refused;
+    tcc_tuned_from from;
+} tcc_tuned_step;
+
 struct tcc_tuning {
     tcc_arena arena;
     tcc_vec(tcc_tuned) entries; /* sorted by nothing: in the order of the steps */
-    double spent_s;             /* of the budget, by all programs */
-    struct tcc_cache *cache;    /* NULL: there is none, or it was not asked for yet */
+    tcc_vec(tcc_tuned_step) steps;
+    double spent_s;          /* of the budget, by all programs */
+    struct tcc_cache *cache; /* NULL: there is none, or it was not asked for yet */
     bool cache_asked;
     char *lock, *locked; /* copies of the options; NULL: none */
-    /* For tests; NULL: the device's own time. Gives what a run of that candidate took, measured in `ns`; below 0: it
-     * does not compile. */
+    /* For tests; NULL: the device's own time. Gives what a run of that candidate, or of "the step as by default" or
+     * "the step as tuned", took, measured in `ns`; below 0: it does not compile. */
     int64_t (*judge)(void *user, const char *candidate, int64_t ns);
     void *judge_user;
 };
@@ -58,11 +69,14 @@ tcc_status tcc__tune_key(const tcc_graph *g, const tcc_group *group, uint64_t *k
 tcc_tuned *tcc__tune_find(const tcc_model *m, uint64_t key);
 /* The name and parameters of x, for an entry; NULL when memory is short (reported). */
 const tcc_implementation *tcc__tune_keep(tcc_model *m, const tcc_implementation *x);
+/* Whether the entry has a choice that is used, and that is not what the default takes. */
+bool tcc__tune_differs(const tcc_tuned *entry);
 /* The answer to pass_target.choose. */
 tcc_status tcc__tune_choose(void *model, const tcc_graph *g, const tcc_group *group, tcc_arena *arena,
                             tcc_candidate *out);
-/* What runs the entry's kind, as a line of the file has it; and back. False: it is none. */
+/* What was found for the entry's kind, as a line of the file has it, and what runs it; and back. False: it is none. */
 void tcc__tune_print_choice(const tcc_tuned *entry, tcc_strbuf *b);
+void tcc__tune_print_used(const tcc_tuned *entry, tcc_strbuf *b);
 bool tcc__tune_parse(tcc_model *m, const char *line, tcc_tuned *entry);
 /* Reads the file that is held, into entries. */
 tcc_status tcc__tune_read_lock(tcc_model *m);
@@ -75,7 +89,44 @@ tcc_status tcc__tune_write_lock(tcc_model *m);
 bool tcc__tune_find_stored(tcc_model *m, tcc_tuned *entry);
 /* Keeps what was found in `seconds`. */
 void tcc__tune_store(tcc_model *m, const tcc_tuned *entry, double seconds);
+/* Whether the cache has all that was found for a step, whose key is `step`: then it is in entries and steps. */
+bool tcc__tune_find_step(tcc_model *m, const tcc_cache_key *step);
+/* Keeps the entries that have groups now, and the last of the steps. */
+void tcc__tune_store_step(tcc_model *m, const tcc_cache_key *step, double seconds);
 void tcc__tune_close(tcc_model *m);
+
+/* -- In compile_tune_step.c: the step as by default and as tuned, in turns -- */
+
+/* The passes on a copy of the traced graph, silently; `tuned`: with what was found. */
+tcc_status tcc__tune_plan(tcc_model *m, const tcc_pass_options *passes, const tcc_graph *traced, bool tuned,
+                          tcc_graph **out);
+
+typedef struct tcc_trial_side {
+    tcc_program *program;
+    tcc_exec *exec;
+    void **memory; /* by binding */
+    bool *owns;    /* by binding; else it is the other side's */
+} tcc_trial_side;
+
+typedef struct tcc_step_trial {
+    tcc_model *m;
+    const tcc_pass_options *passes;
+    const tcc_codegen_options *codegen;
+    const tcc_graph *traced;
+    tcc_trial_side sides[2]; /* as by default, as tuned */
+    void *arena;
+    int64_t arena_bytes, indices;
+    int turns;
+    double run_seconds, needs_seconds; /* what tcc__step_trial_run is expected to take */
+    int64_t default_ns, tuned_ns;      /* 0: no time was left */
+} tcc_step_trial;
+
+/* Makes the step as by default ready, of a trial whose first four fields are given; it may take a part of `budget_s`.
+ * *t is to be ended after an error, too. */
+tcc_status tcc__step_trial_begin(tcc_step_trial *t, double budget_s);
+/* Times both until `until`, tcc_clock_seconds, at the latest. */
+tcc_status tcc__step_trial_run(tcc_step_trial *t, double until);
+void tcc__step_trial_end(tcc_step_trial *t);
 
 /* -- In compile_tune_run.c: candidates of one group, run by themselves -- */
 
@@ -108,6 +159,8 @@ typedef struct tcc_track {
     void **expected, **noise; /* by output: what the default computes, and from inputs that are slightly disturbed */
 } tcc_track;
 
+/* How far the indices go that node n reads; 0: it reads none. */
+int64_t tcc__tune_indexed(const tcc_node *n);
 /* Memory for the group and values for what it reads. `step_bytes` is what the step touches. */
 tcc_status tcc__track_begin(tcc_model *m, const tcc_codegen_options *codegen, const tcc_graph *g,
                             const tcc_group *group, int64_t step_bytes, tcc_track *out);

@@ -101,12 +101,26 @@ static void print_ranks(const tcc_model *m, tcc_strbuf *b) {
     if (count > 1) print_rank(m, NULL, b);
 }
 
+/* What came of the trials of whole steps. */
+static void print_steps(const tcc_model *m, tcc_strbuf *b) {
+    for (int i = 0; i < m->making->tuning->steps.count; i++) {
+        const tcc_tuned_step *s = &m->making->tuning->steps.data[i];
+        tcc_strbuf_printf(b, "the whole step \"%s\"", s->name);
+        if (s->default_ns)
+            tcc_strbuf_printf(b, ", %s: %.1f us as by default, %.1f us with the choices: %s\n", from_text(s->from),
+                              1e-3 * (double)s->default_ns, 1e-3 * (double)s->tuned_ns,
+                              s->refused ? "they are not used" : "they are used");
+        else tcc_strbuf_printf(b, ": %s\n", s->refused ? "not compared, so as by default" : "as by default");
+    }
+}
+
 void tcc__tune_print(const tcc_model *m, tcc_strbuf *b) {
     double before = 0, after = 0;
     for (int i = 0; i < m->making->tuning->entries.count; i++) {
         const tcc_tuned *entry = &m->making->tuning->entries.data[i];
         tcc_strbuf_printf(b, "%s, %d in the step, %s", entry->what, entry->groups, from_text(entry->from));
         before += (double)entry->default_ns * entry->groups, after += (double)entry->best_ns * entry->groups;
+        if (entry->refused) tcc_strbuf_add(b, ", not used");
         if (entry->default_ns)
             tcc_strbuf_printf(b, ": %.1f us as by default, %.1f us now", 1e-3 * (double)entry->default_ns,
                               1e-3 * (double)entry->best_ns);
@@ -125,5 +139,6 @@ void tcc__tune_print(const tcc_model *m, tcc_strbuf *b) {
     }
     tcc_strbuf_printf(b, "%lld candidates timed in %.1f s; measured groups take %.3f ms as by default, %.3f ms now\n",
                       (long long)m->measured, m->making->tuning->spent_s, 1e-6 * before, 1e-6 * after);
+    print_steps(m, b);
     if (m->measured) print_ranks(m, b);
 }

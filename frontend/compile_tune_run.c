@@ -44,16 +44,19 @@ static int64_t set_bytes(const tcc_track *t) {
     return bytes > 0 ? bytes : 1;
 }
 
+int64_t tcc__tune_indexed(const tcc_node *n) {
+    const bool indexed = n->op == TCC_OP_TAKE || n->op == TCC_OP_TAKE_ALONG || n->op == TCC_OP_SCATTER_ADD ||
+                         n->op == TCC_OP_SCATTER_ADD_ALONG;
+    return indexed ? n->operands[0]->type.dims[n->attrs->axis.axis] : 0;
+}
+
 /* How many integers the group's indices may be, so that all that they mean exists. */
 static int64_t index_bound(const tcc_group *group) {
     int64_t bound = 8;
     bool any = false;
     for (int i = 0; i < group->n_nodes; i++) {
-        const tcc_node *n = group->nodes[i];
-        if (n->op != TCC_OP_TAKE && n->op != TCC_OP_TAKE_ALONG && n->op != TCC_OP_SCATTER_ADD &&
-            n->op != TCC_OP_SCATTER_ADD_ALONG)
-            continue;
-        const int64_t extent = n->operands[0]->type.dims[n->attrs->axis.axis];
+        const int64_t extent = tcc__tune_indexed(group->nodes[i]);
+        if (!extent) continue;
         bound = any && bound < extent ? bound : extent;
         any = true;
     }

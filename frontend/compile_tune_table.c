@@ -47,6 +47,15 @@ const tcc_implementation *tcc__tune_keep(tcc_model *m, const tcc_implementation 
     return copy;
 }
 
+bool tcc__tune_differs(const tcc_tuned *entry) {
+    const tcc_implementation *x = entry->choice, *y = entry->plain;
+    if (entry->refused || (!x && !entry->cut)) return false;
+    if (entry->cut || !y || strcmp(x->name, y->name) != 0 || x->n_params != y->n_params) return true;
+    for (int i = 0; i < x->n_params; i++)
+        if (strcmp(x->params[i].name, y->params[i].name) != 0 || x->params[i].value != y->params[i].value) return true;
+    return false;
+}
+
 /* -- What the passes ask -- */
 
 /* Whether a choice has all that another one prescribes; what it has not got at all is no parameter of this group. */
@@ -69,7 +78,7 @@ tcc_status tcc__tune_choose(void *user, const tcc_graph *g, const tcc_group *gro
     if (group->kind == TCC_GROUP_NORM) return TCC_OK; /* its signature does not say all of it */
     TCC_TRY(tcc__tune_key(g, group, &key, NULL));
     const tcc_tuned *entry = tcc__tune_find(m, key);
-    if (!entry || (!entry->cut && !entry->choice)) return TCC_OK;
+    if (!entry || entry->refused || (!entry->cut && !entry->choice)) return TCC_OK;
     if (entry->cut) {
         if (!group->implementation) *out = (tcc_candidate){.name = "cut", .cut = group->hero};
         return TCC_OK;
@@ -100,6 +109,11 @@ void tcc__tune_print_choice(const tcc_tuned *entry, tcc_strbuf *b) {
     if (!entry->cut) tcc_implementation_print_name(b, entry->choice ? entry->choice : entry->plain);
 }
 
+void tcc__tune_print_used(const tcc_tuned *entry, tcc_strbuf *b) {
+    const tcc_tuned as_by_default = {.plain = entry->plain};
+    tcc__tune_print_choice(entry->refused ? &as_by_default : entry, b);
+}
+
 static tcc_status print_lock(tcc_model *m, tcc_strbuf *b) {
     tcc_strbuf_add(b, "traincc-lock 1\ntarget ");
     TCC_TRY(describe_target(m, b));
@@ -108,7 +122,7 @@ static tcc_status print_lock(tcc_model *m, tcc_strbuf *b) {
         const tcc_tuned *entry = &m->making->tuning->entries.data[i];
         if (!entry->cut && !entry->choice && !entry->plain) continue;
         tcc_strbuf_printf(b, "group %016llx %s\n", (unsigned long long)entry->key, entry->what);
-        tcc__tune_print_choice(entry, b);
+        tcc__tune_print_used(entry, b);
         tcc_strbuf_add(b, "\n");
     }
     return b->failed ? tcc_enomem(&m->cx->diag) : TCC_OK;

@@ -74,11 +74,13 @@ static char *report(fixture *f, const char *what) {
     return text;
 }
 
-static int64_t measured(fixture *f) {
+static tcc_program_info info_of(fixture *f) {
     tcc_program_info info;
     must(f, tcc_model_info(f->m, &info));
-    return info.measured;
+    return info;
 }
+
+static int64_t measured(fixture *f) { return info_of(f).measured; }
 
 static const tcc_model_options tuned = {.mode = TCC_MODE_MAX_AUTOTUNE};
 
@@ -101,6 +103,11 @@ static int64_t single_tiles(void *user, const char *candidate, int64_t ns) {
 static int64_t broken(void *user, const char *candidate, int64_t ns) {
     const int64_t result = single_tiles(user, candidate, ns);
     return result == 500000 ? -1 : result;
+}
+
+/* A planted lie: what wins alone makes the step slower. */
+static int64_t lies(void *user, const char *candidate, int64_t ns) {
+    return !strcmp(candidate, "the step as tuned") ? 1500000 : single_tiles(user, candidate, ns);
 }
 
 /* -- Tests -- */
@@ -237,13 +244,26 @@ static void a_lock_that_does_not_fit_is_refused(void **state) {
     free(text), free(changed);
 }
 
-/* A second model finds all choices in the cache, and measures nothing; another type of its inputs is not found. */
-static void what_was_found_is_kept(void **state) {
-    fixture *f = *state;
-    char folder[] = "/tmp/traincc-cache-XXXXXX", command[64];
+static void use_cache(char *folder) {
     assert_non_null(mkdtemp(folder));
+    unsetenv("TCC_VERIFY_PASSES"); /* where passes are verified no program is cached */
     setenv("TCC_CACHE_DIR", folder, 1);
     unsetenv("TCC_CACHE_DISABLE");
+}
+
+static void drop_cache(const char *folder) {
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    unsetenv("TCC_CACHE_DIR");
+}
+
+/* A second model finds its program and all choices in the cache, and neither compiles nor measures; another type of its
+ * inputs is not found. */
+static void what_was_found_is_kept(void **state) {
+    fixture *f = *state;
+    char folder[] = "/tmp/traincc-cache-XXXXXX";
+    use_cache(folder);
     create(f, tuned, single_tiles);
     const double loss = train(f);
     assert_true(measured(f) > 20);
@@ -251,17 +271,74 @@ static void what_was_found_is_kept(void **state) {
     create(f, tuned, NULL);
     assert_true(train(f) == loss);
     assert_int_equal(measured(f), 0);
+    assert_int_equal(info_of(f).cached_programs, 1);
     char *after = report(f, "tir"), *explained = report(f, "tune");
     assert_string_equal(before, after);
+    assert_int_equal(measured(f), 0);
     if (!strstr(explained, "2 in the step, from the cache: 1000.0 us as by default, 500.0 us now"))
         fail_msg("%s", explained);
     tcc_string_free(before), tcc_string_free(after), tcc_string_free(explained);
     create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .mixed_precision = TCC_MIXED_BF16}, all_alike);
     train(f);
     assert_true(measured(f) > 20);
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    assert_int_equal(system(command), 0);
-    unsetenv("TCC_CACHE_DIR");
+    drop_cache(folder);
+}
+
+/* What makes the whole step slower is not used, is not written as a choice, and a second run knows. */
+static void a_step_that_is_slower_is_refused(void **state) {
+    fixture *f = *state;
+    char folder[] = "/tmp/traincc-cache-XXXXXX", path[] = "/tmp/traincc-lock-XXXXXX";
+    create(f, (tcc_model_options){0}, NULL);
+    const double loss = train(f);
+    char *before = report(f, "tir");
+    use_cache(folder);
+    close(mkstemp(path));
+    for (int run = 0; run < 2; run++) {
+        create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .lock = path}, lies);
+        assert_true(train(f) == loss);
+        assert_true(run ? measured(f) == 0 : measured(f) > 20);
+        assert_int_equal(info_of(f).cached_programs, run);
+        char *after = report(f, "tir"), *explained = report(f, "tune"), *lock = read_text(path);
+        assert_string_equal(before, after);
+        if (!strstr(explained,
+                    run ? "the whole step \"train\", from the cache: 1000.0 us as by default, 1500.0 us with "
+                          "the choices: they are not used"
+                        : "the whole step \"train\", measured: 1000.0 us as by default, 1500.0 us with the "
+                          "choices: they are not used"))
+            fail_msg("%s", explained);
+        assert_null(strstr(lock, " tiles=1, panels=1,"));
+        tcc_string_free(after), tcc_string_free(explained), free(lock);
+    }
+    tcc_string_free(before);
+    drop_cache(folder);
+    unlink(path);
+}
+
+/* Where no time is left for the whole step, nothing of what is known about its groups is used; once there is, it is. */
+static void what_was_not_on_trial_is_not_used(void **state) {
+    fixture *f = *state;
+    char folder[] = "/tmp/traincc-cache-XXXXXX";
+    use_cache(folder);
+    create(f, tuned, single_tiles);
+    train(f);
+    layers = 4; /* another step of the same kinds of groups */
+    create(f, (tcc_model_options){0}, NULL);
+    const double loss = train(f);
+    create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .autotune_budget_s = 1e-9}, single_tiles);
+    assert_true(train(f) == loss);
+    char *explained = report(f, "tune");
+    if (!strstr(explained, "the whole step \"train\": not compared, so as by default")) fail_msg("%s", explained);
+    tcc_string_free(explained);
+    for (int run = 0; run < 2; run++) {
+        create(f, tuned, single_tiles);
+        train(f);
+        assert_int_equal(info_of(f).cached_programs, run);
+        explained = report(f, "tune");
+        if (!strstr(explained, "1000.0 us with the choices: they are used")) fail_msg("%s", explained);
+        tcc_string_free(explained);
+    }
+    layers = 3;
+    drop_cache(folder);
 }
 
 static void options_are_checked(void **state) {
@@ -276,9 +353,11 @@ static void options_are_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(equal_times_leave_the_default),    TEST(the_fastest_wins),    TEST(what_does_not_compile_is_dropped),
-        TEST(without_time_nothing_is_measured), TEST(a_lock_is_held),      TEST(a_lock_that_does_not_fit_is_refused),
-        TEST(what_was_found_is_kept),           TEST(options_are_checked),
+        TEST(equal_times_leave_the_default),       TEST(the_fastest_wins),
+        TEST(what_does_not_compile_is_dropped),    TEST(what_was_not_on_trial_is_not_used),
+        TEST(without_time_nothing_is_measured),    TEST(a_lock_is_held),
+        TEST(a_lock_that_does_not_fit_is_refused), TEST(what_was_found_is_kept),
+        TEST(a_step_that_is_slower_is_refused),    TEST(options_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -221,7 +221,7 @@ TCC_API tcc_status tcc_model_info(tcc_model *m, tcc_program_info *out);
  * LLVM IR, as assembly, and as PTX where they are for a GPU; "verify": what the last verification has compared;
  * "graphs": with TCC_MODE_REDUCE_OVERHEAD on a GPU, after the second run, a line on what was captured, why the rest was
  * not, and the measured times; else empty; "tune": with TCC_MODE_MAX_AUTOTUNE the candidates of each kind of group,
- * their times and the winner; else empty. */
+ * their times and the winner, and the times of the whole step as by default and as tuned; else empty. */
 TCC_API tcc_status tcc_model_report(tcc_model *m, const char *what, char **out);
 /* Time every step of later runs (costs a little). */
 TCC_API void tcc_model_profile(tcc_model *m, bool on);
