@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT
- * Tuning with a clock that says what the test wants: what is measured, what wins, what is kept, and what is refused. */
+ * Tuning with a clock that says what the test wants: what is measured, what
+ * wins, what is kept, and what is refused. */
+#include "codegen/build.h"
 #include "frontend/compile_tune.h"
 #include "harness/check.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { ROWS = 128, WIDTH = 96, CLASSES = 10, STEPS = 4 };
@@ -91,7 +95,8 @@ static int64_t all_alike(void *user, const char *candidate, int64_t ns) {
     return 1000000;
 }
 
-/* Contractions are fast by single tiles, and faster in single panels of them. */
+/* Contractions are fast by single tiles, and faster in single panels of them.
+ */
 static int64_t single_tiles(void *user, const char *candidate, int64_t ns) {
     (void)user, (void)ns;
     if (strncmp(candidate, "\"contract.tiles\"", 16) != 0) return 1000000;
@@ -108,6 +113,52 @@ static int64_t broken(void *user, const char *candidate, int64_t ns) {
 /* A planted lie: what wins alone makes the step slower. */
 static int64_t lies(void *user, const char *candidate, int64_t ns) {
     return !strcmp(candidate, "the step as tuned") ? 1500000 : single_tiles(user, candidate, ns);
+}
+
+/* -- Faults of the candidates that would win: "contract.tiles" in single tiles
+ * and panels -- */
+
+static enum fault { NONE, WRONG, NO_CODE, NO_RUN } fault;
+static int planted; /* compiled by several threads */
+static const tcc_program *faulty[64];
+
+static bool would_win(const tcc_graph *g) {
+    tcc_strbuf text = {0};
+    const bool alone = !strcmp(g->name, "group") && g->groups.count == 1;
+    if (alone) tcc_implementation_print_name(&text, g->groups.data[0].implementation);
+    const bool wins = alone && !strncmp(text.text, "\"contract.tiles\"", 16) &&
+                      strstr(text.text, " tiles=1, panels=1,");
+    tcc_strbuf_free(&text);
+    return wins;
+}
+
+tcc_status __real_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out);
+tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out);
+tcc_status __wrap_tcc_codegen_build(tcc_context *cx, tcc_diag *diag, const tcc_graph *g,
+                                    const tcc_codegen_options *options, tcc_program **out) {
+    const bool plants = fault != NONE && would_win(g);
+    if (plants && fault == NO_CODE) {
+        __atomic_fetch_add(&planted, 1, __ATOMIC_RELAXED);
+        return tcc_error(diag, TCC_EUNSUPPORTED, TCC_NOWHERE, "no code");
+    }
+    TCC_TRY(__real_tcc_codegen_build(cx, diag, g, options, out));
+    if (!plants) return TCC_OK;
+    const int at = __atomic_fetch_add(&planted, 1, __ATOMIC_RELAXED);
+    faulty[at % 64] = *out;
+    /* The last work item is lost. */
+    tcc_instance *last = (tcc_instance *)(*out)->steps[(*out)->n_steps - 1].instances;
+    if (fault == WRONG) last->items--;
+    return TCC_OK;
+}
+
+tcc_status __real_tcc_exec_run(tcc_exec *exec, tcc_diag *d);
+tcc_status __wrap_tcc_exec_run(tcc_exec *exec, tcc_diag *d);
+tcc_status __wrap_tcc_exec_run(tcc_exec *exec, tcc_diag *d) {
+    for (int i = 0; fault == NO_RUN && i < 64; i++)
+        if (faulty[i] == tcc_exec_get_program(exec)) return tcc_error(d, TCC_EDEVICE, TCC_NOWHERE, "the launch failed");
+    return __real_tcc_exec_run(exec, d);
 }
 
 /* -- Tests -- */
@@ -157,6 +208,31 @@ static void what_does_not_compile_is_dropped(void **state) {
     tcc_string_free(text);
 }
 
+/* Candidates that would win, but compute something else, have no code or fail
+ * to run, are dropped and told; training is as it would be, and uses none. */
+static void what_is_faulty_does_not_win(void **state) {
+    static const char *const words[] = {
+        [WRONG] = "computes something else", [NO_CODE] = "does not compile", [NO_RUN] = "fails to run"};
+    fixture *f = *state;
+    create(f, (tcc_model_options){0}, NULL);
+    const double loss = train(f);
+    for (int k = WRONG; k <= NO_RUN; k++) {
+        create(f, tuned, single_tiles);
+        fault = (enum fault)k, planted = 0;
+        memset(faulty, 0, sizeof faulty);
+        const double got = train(f);
+        fault = NONE;
+        char *explained = report(f, "tune"), *text = report(f, "tir");
+        assert_true(planted > 0 && planted <= 64);
+        assert_true(fabs(got - loss) < 1e-4);
+        if (!strstr(explained, words[k])) fail_msg("%s", explained);
+        assert_non_null(strstr(text, " tiles=1,"));
+        assert_null(strstr(text, " tiles=1, panels=1,"));
+        tcc_string_free(explained);
+        tcc_string_free(text);
+    }
+}
+
 static void without_time_nothing_is_measured(void **state) {
     fixture *f = *state;
     create(f, (tcc_model_options){0}, NULL);
@@ -171,7 +247,8 @@ static void without_time_nothing_is_measured(void **state) {
     tcc_string_free(after);
 }
 
-/* Runs with what was written, and measures nothing; a smaller memory changes no bit. `budget_s`: of tuning. */
+/* Runs with what was written, and measures nothing; a smaller memory changes no
+ * bit. `budget_s`: of tuning. */
 static void check_lock(fixture *f, double budget_s) {
     char path[] = "/tmp/traincc-lock-XXXXXX";
     close(mkstemp(path));
@@ -258,8 +335,8 @@ static void drop_cache(const char *folder) {
     unsetenv("TCC_CACHE_DIR");
 }
 
-/* A second model finds its program and all choices in the cache, and neither compiles nor measures; another type of its
- * inputs is not found. */
+/* A second model finds its program and all choices in the cache, and neither
+ * compiles nor measures; another type of its inputs is not found. */
 static void what_was_found_is_kept(void **state) {
     fixture *f = *state;
     char folder[] = "/tmp/traincc-cache-XXXXXX";
@@ -275,7 +352,8 @@ static void what_was_found_is_kept(void **state) {
     char *after = report(f, "tir"), *explained = report(f, "tune");
     assert_string_equal(before, after);
     assert_int_equal(measured(f), 0);
-    if (!strstr(explained, "2 in the step, from the cache: 1000.0 us as by default, 500.0 us now"))
+    if (!strstr(explained, "2 in the step, from the cache: 1000.0 us as by "
+                           "default, 500.0 us now"))
         fail_msg("%s", explained);
     tcc_string_free(before), tcc_string_free(after), tcc_string_free(explained);
     create(f, (tcc_model_options){.mode = TCC_MODE_MAX_AUTOTUNE, .mixed_precision = TCC_MIXED_BF16}, all_alike);
@@ -284,7 +362,8 @@ static void what_was_found_is_kept(void **state) {
     drop_cache(folder);
 }
 
-/* What makes the whole step slower is not used, is not written as a choice, and a second run knows. */
+/* What makes the whole step slower is not used, is not written as a choice, and
+ * a second run knows. */
 static void a_step_that_is_slower_is_refused(void **state) {
     fixture *f = *state;
     char folder[] = "/tmp/traincc-cache-XXXXXX", path[] = "/tmp/traincc-lock-XXXXXX";
@@ -300,11 +379,12 @@ static void a_step_that_is_slower_is_refused(void **state) {
         assert_int_equal(info_of(f).cached_programs, run);
         char *after = report(f, "tir"), *explained = report(f, "tune"), *lock = read_text(path);
         assert_string_equal(before, after);
-        if (!strstr(explained,
-                    run ? "the whole step \"train\", from the cache: 1000.0 us as by default, 1500.0 us with "
-                          "the choices: they are not used"
-                        : "the whole step \"train\", measured: 1000.0 us as by default, 1500.0 us with the "
-                          "choices: they are not used"))
+        if (!strstr(explained, run ? "the whole step \"train\", from the cache: "
+                                     "1000.0 us as by default, 1500.0 us with "
+                                     "the choices: they are not used"
+                                   : "the whole step \"train\", measured: 1000.0 "
+                                     "us as by default, 1500.0 us with the "
+                                     "choices: they are not used"))
             fail_msg("%s", explained);
         assert_null(strstr(lock, " tiles=1, panels=1,"));
         tcc_string_free(after), tcc_string_free(explained), free(lock);
@@ -314,7 +394,8 @@ static void a_step_that_is_slower_is_refused(void **state) {
     unlink(path);
 }
 
-/* Where no time is left for the whole step, nothing of what is known about its groups is used; once there is, it is. */
+/* Where no time is left for the whole step, nothing of what is known about its
+ * groups is used; once there is, it is. */
 static void what_was_not_on_trial_is_not_used(void **state) {
     fixture *f = *state;
     char folder[] = "/tmp/traincc-cache-XXXXXX";
@@ -341,6 +422,52 @@ static void what_was_not_on_trial_is_not_used(void **state) {
     drop_cache(folder);
 }
 
+/* -- Two processes -- */
+
+typedef struct outcome {
+    double loss;
+    int64_t measured;
+    int cached;
+} outcome;
+
+static void train_apart(tcc_mode mode, outcome *out) {
+    fixture f = {0};
+    if (tcc_context_create(&f.cx) != TCC_OK) _exit(1);
+    create(&f, (tcc_model_options){.mode = mode}, mode == TCC_MODE_MAX_AUTOTUNE ? single_tiles : NULL);
+    out->loss = train(&f);
+    out->measured = measured(&f);
+    out->cached = info_of(&f).cached_programs;
+    _exit(0);
+}
+
+/* Two begin at once with nothing: one of them compiles and measures, the other
+ * waits for that. */
+static void two_processes_work_once(void **state) {
+    static const tcc_mode modes[] = {TCC_MODE_DEFAULT, TCC_MODE_MAX_AUTOTUNE};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        char folder[] = "/tmp/traincc-cache-XXXXXX";
+        outcome *out = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        assert_true(out != MAP_FAILED);
+        use_cache(folder);
+        pid_t children[2];
+        for (int i = 0; i < 2; i++)
+            if (!(children[i] = fork())) train_apart(modes[k], &out[i]);
+        for (int i = 0; i < 2; i++) {
+            int status;
+            assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+            assert_int_equal(status, 0);
+        }
+        assert_true(out[0].loss == out[1].loss);
+        assert_int_equal(out[0].cached + out[1].cached, 1);
+        const outcome *second = out[0].cached ? &out[0] : &out[1], *first = out[0].cached ? &out[1] : &out[0];
+        assert_int_equal(second->measured, 0);
+        assert_true(modes[k] == TCC_MODE_DEFAULT || first->measured > 20);
+        munmap(out, 4096);
+        drop_cache(folder);
+    }
+}
+
 static void options_are_checked(void **state) {
     fixture *f = *state;
     tcc_model_options options = {.size = sizeof options, .lock = "lock"};
@@ -354,7 +481,8 @@ static void options_are_checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(equal_times_leave_the_default),       TEST(the_fastest_wins),
-        TEST(what_does_not_compile_is_dropped),    TEST(what_was_not_on_trial_is_not_used),
+        TEST(what_does_not_compile_is_dropped),    TEST(what_is_faulty_does_not_win),
+        TEST(what_was_not_on_trial_is_not_used),   TEST(two_processes_work_once),
         TEST(without_time_nothing_is_measured),    TEST(a_lock_is_held),
         TEST(a_lock_that_does_not_fit_is_refused), TEST(what_was_found_is_kept),
         TEST(a_step_that_is_slower_is_refused),    TEST(options_are_checked),
