@@ -12,10 +12,10 @@
 #include <limits.h>
 #include <string.h>
 
-/* Of the time by which fuse counts arithmetic, what it takes where predicted times are made. Fuse has cores in mind
- * that share a few bytes a cycle. A host as predicted has four times their arithmetic for its bandwidth, a GPU about as
- * much. Times of contractions are predicted for such a device, so that the work of elements must be too: else a
- * projection is computed again, where an activation's function would save as much at a fraction of the time. */
+/* Of the time by which fuse counts arithmetic, what it takes where predicted times are made: kernels that work on
+ * elements wait for memory most of the time, and compute meanwhile (codegen/schedule/predict.c takes the longer of
+ * both). Else a projection is computed again, where an activation's function would save as much at a fraction of the
+ * time. */
 static const double arithmetic = 1.0 / 4;
 
 /* -- What the plan says -- */
