@@ -33,7 +33,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-enum { MOST = 32, ROUNDS = 3, SAMPLES = 5, FINAL_SAMPLES = 15, DEFAULTS_AT_ONCE = 8, SAY_SECONDS = 2 };
+enum { MOST = 32, ROUNDS = 3, SAMPLES = 5, FINAL_SAMPLES = 15, SAY_SECONDS = 2 };
 
 static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_S = 60, STEP_BAND = 0.01;
 
@@ -41,7 +41,8 @@ static const double PRUNE = 3, BAND = 0.03, LEAST_SHARE = 0.002, DEFAULT_BUDGET_
 typedef struct kind {
     int entry; /* in the table */
     const tcc_group *group;
-    double default_ns; /* of one group */
+    double default_ns;   /* of one group */
+    double predicted_ns; /* of all groups of the kind */
 } kind;
 
 typedef struct tuner {
@@ -338,8 +339,25 @@ static int by_share(const void *a, const void *b, void *user) {
     return p != q ? (p < q) - (p > q) : x->entry - y->entry;
 }
 
+/* Leaves out kinds that are small by the predictions already: of a deep network that is most of them, and each would be
+ * compiled to be timed. */
+static void leave_out_small(tuner *u) {
+    const tcc_tuned *entries = u->m->making->tuning->entries.data;
+    double all = 0;
+    int kept = 0;
+    for (int i = 0; i < u->kinds.count; i++) {
+        kind *k = &u->kinds.data[i];
+        k->predicted_ns = (double)tcc_implementation_ns(k->group->implementation) * entries[k->entry].groups;
+        all += k->predicted_ns;
+    }
+    for (int i = 0; i < u->kinds.count; i++)
+        if (u->kinds.data[i].predicted_ns > 0.5 * LEAST_SHARE * all) u->kinds.data[kept++] = u->kinds.data[i];
+    u->kinds.count = kept;
+}
+
 static tcc_status time_defaults(tuner *u) {
     double all = 0;
+    leave_out_small(u);
     for (int i = 0; i < u->kinds.count; i++) {
         kind *k = &u->kinds.data[i];
         tcc_tuned *entry = &u->m->making->tuning->entries.data[k->entry];

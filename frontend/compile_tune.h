@@ -154,7 +154,7 @@ typedef struct tcc_track {
     int n_inputs, n_bindings, sets, turn;
     tcc_node **loads;
     const tcc_type **types;   /* by binding */
-    bool *warm;               /* by input: it is in the cache when the step comes to the group */
+    bool *warm;               /* by binding: its memory is in the cache when the step comes to the group */
     void **memory;            /* [set][binding] */
     void **expected, **noise; /* by output: what the default computes, and from inputs that are slightly disturbed */
 } tcc_track;

@@ -2,10 +2,11 @@
  * Candidates of one group, run by themselves: compiled in parallel, checked against the first one, and timed in turns.
  *
  * A group meets in a step what the step has left in the caches: a value that the groups just before it wrote is there,
- * a weight that was read a step ago is not. So the group gets several sets of buffers, used in turn, which together
- * are as large as what the step touches, up to twice the last-level cache; and where the device shares the host's
- * memory, what was touched in the step less than a cache ago is read once before the clock starts. A small step, whose
- * memory fits the cache, is so measured on warm buffers, a large one on cold ones but for what is fresh.
+ * as is the arena's memory that they used, a weight that was read a step ago is not. So the group gets several sets of
+ * buffers, used in turn, which together are as large as what the step touches, up to twice the last-level cache; and
+ * where the device shares the host's memory, all threads first read what was touched in the step less than a cache ago.
+ * So they are awake as well, as they are between the kernels of a step. A small step, whose memory fits the cache, is
+ * so measured on warm buffers, a large one on cold ones but for what is fresh.
  *
  * Runs go in turns, one of each contender, so that whatever else the machine does disturbs all of them. What is clearly
  * slower than the fastest drops out early. The lower quartile counts: whatever else a machine does only adds to a time,
@@ -18,7 +19,7 @@
 #include "ir/support/element.h"
 #include "ir/support/hash.h"
 #include "passes/group.h"
-#include "runtime/cpu/pool.h"
+#include "runtime/cpu/device.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -131,11 +132,40 @@ static int64_t group_bytes(const tcc_group *group) {
     return bytes;
 }
 
-/* Whether less than a cache was touched since another group had the value. */
-static bool is_warm(const tcc_track *t, const tcc_node *n, int64_t cache) {
+/* Where the plan has the value in the arena; NULL: it is not there. */
+static const tcc_place *place_of(const tcc_graph *g, const tcc_node *n) {
+    for (int i = 0; i < g->places.count; i++)
+        if (g->places.data[i].node == n) return &g->places.data[i];
+    return NULL;
+}
+
+/* Whether a group writes to memory where the value's place is. */
+static bool writes_there(const tcc_graph *g, const tcc_group *group, const tcc_place *place) {
+    for (int k = 0; place && k < group->n_outputs; k++) {
+        const tcc_place *other = place_of(g, group->outputs[k]);
+        if (other && other->offset_bytes < place->offset_bytes + tcc_type_bytes(&place->node->type) &&
+            place->offset_bytes < other->offset_bytes + tcc_type_bytes(&other->node->type))
+            return true;
+    }
+    return false;
+}
+
+static bool is_written_in_place(const tcc_graph *g, const tcc_node *n) {
+    for (int i = 0; i < g->outputs.count; i++)
+        if (g->outputs.data[i].node == n && g->outputs.data[i].in_place) return true;
+    return false;
+}
+
+/* Whether less than a cache was touched since another group had the value, or, of one that the group makes, its memory:
+ * the arena is used again and again, and what is written over an operand was just read. */
+static bool is_warm(const tcc_track *t, const tcc_node *n, bool made, int64_t cache) {
+    const tcc_place *place = made ? place_of(t->g, n) : NULL;
     int at = (int)(t->group - t->g->groups.data);
-    for (int64_t bytes = 0; --at >= 0 && bytes < cache; bytes += group_bytes(&t->g->groups.data[at]))
-        if (touches(&t->g->groups.data[at], n)) return true;
+    if (made && is_written_in_place(t->g, n)) return true;
+    for (int64_t bytes = 0; --at >= 0 && bytes < cache; bytes += group_bytes(&t->g->groups.data[at])) {
+        const tcc_group *before = &t->g->groups.data[at];
+        if (made ? writes_there(t->g, before, place) : touches(before, n)) return true;
+    }
     return false;
 }
 
@@ -147,7 +177,7 @@ static tcc_status list_bindings(tcc_track *t) {
     t->n_inputs = tcc_group_inputs(group, t->loads);
     t->n_bindings = t->n_inputs + group->n_outputs;
     t->types = tcc__calloc((size_t)t->n_bindings + 1, sizeof *t->types);
-    t->warm = tcc__calloc((size_t)t->n_inputs + 1, sizeof *t->warm);
+    t->warm = tcc__calloc((size_t)t->n_bindings + 1, sizeof *t->warm);
     t->expected = tcc__calloc((size_t)group->n_outputs + 1, sizeof *t->expected);
     t->noise = tcc__calloc((size_t)group->n_outputs + 1, sizeof *t->noise);
     if (!t->types || !t->warm || !t->expected || !t->noise) return tcc_enomem(&t->m->cx->diag);
@@ -163,11 +193,18 @@ tcc_status tcc__track_begin(tcc_model *m, const tcc_codegen_options *codegen, co
     const int64_t cache = cache_bytes(m), one = set_bytes(t), all = step_bytes < 2 * cache ? step_bytes : 2 * cache;
     t->sets = (int)((all + one - 1) / one);
     t->sets = t->sets < 1 ? 1 : t->sets > MOST_SETS ? MOST_SETS : t->sets;
-    for (int i = 0; i < t->n_inputs; i++) t->warm[i] = is_warm(t, t->loads[i], cache);
+    for (int i = 0; i < t->n_bindings; i++) {
+        const bool made = i >= t->n_inputs;
+        t->warm[i] = is_warm(t, made ? group->outputs[i - t->n_inputs] : t->loads[i], made, cache);
+    }
     if (!(t->memory = tcc__calloc((size_t)(t->sets * t->n_bindings) + 1, sizeof *t->memory)))
         return tcc_enomem(&m->cx->diag);
-    for (int i = 0; i < t->sets * t->n_bindings; i++)
-        TCC_TRY(tcc__device_alloc(m, bytes_of(t, i % t->n_bindings), "a measurement", &t->memory[i]));
+    for (int i = 0; i < t->sets * t->n_bindings; i++) {
+        const int64_t bytes = bytes_of(t, i % t->n_bindings);
+        TCC_TRY(tcc__device_alloc(m, bytes, "a measurement", &t->memory[i]));
+        /* The first write to a page of the host's takes long. */
+        if (m->device->ops->shares_host) memset(t->memory[i], 0, (size_t)bytes);
+    }
     return give_values(t, false, false);
 }
 
@@ -417,18 +454,35 @@ tcc_status tcc__track_check(tcc_track *t, tcc_contenders *all, int from) {
     return TCC_OK;
 }
 
-/* Reads all of it, so that it is in the cache. */
-static void touch(const void *memory, int64_t bytes) {
-    enum { LINE = 64 };
+enum { PAGE = 4096, LINE = 64, WAKE_NS = 100000 };
+
+/* Reads pages [begin, end), so that they are in the cache. */
+static void touch(void *memory, int worker, int64_t begin, int64_t end) {
     const volatile char *p = memory;
-    for (int64_t i = 0; i < bytes; i += LINE) (void)p[i];
+    (void)worker;
+    for (int64_t i = begin * PAGE; i < end * PAGE; i += LINE) (void)p[i];
+}
+
+static void wake(void *user, int worker, int64_t begin, int64_t end) {
+    (void)user, (void)worker, (void)begin, (void)end;
+}
+
+/* As the step before would leave it: what is warm is in the caches of all threads, and they are awake. */
+static void make_warm(const tcc_track *t, int set) {
+    tcc_pool *pool = ((tcc_device_cpu *)t->m->device)->pool;
+    const int64_t start = tcc_clock_ns();
+    tcc_pool_lock(pool);
+    for (int i = 0; i < t->n_bindings; i++)
+        if (t->warm[i]) tcc_pool_run(pool, touch, t->memory[set * t->n_bindings + i], bytes_of(t, i) / PAGE, 1);
+    do tcc_pool_run(pool, wake, NULL, tcc_pool_threads(pool), 1);
+    while (tcc_clock_ns() - start < WAKE_NS);
+    tcc_pool_unlock(pool);
 }
 
 static tcc_status time_once(tcc_track *t, tcc_contender *c) {
     const int set = t->turn++ % t->sets;
     TCC_TRY(bind_set(t, c, set));
-    for (int i = 0; i < t->n_inputs && t->m->device->ops->shares_host; i++)
-        if (t->warm[i]) touch(t->memory[set * t->n_bindings + i], bytes_of(t, i));
+    if (t->m->device->ops->shares_host) make_warm(t, set);
     const int64_t start = tcc_clock_ns();
     TCC_TRY(run_once(t, c));
     int64_t ns = tcc_clock_ns() - start;
