@@ -67,7 +67,7 @@ static void emit_steps(tcc_emitter *e, const tcc_tile *t, LLVMValueRef a, LLVMVa
                        int count) {
     const tcc_tile_level *l = &t->levels[t->n_levels - 1];
     for (int u = 0; u < count; u++) {
-        LLVMValueRef lanes[8], row = tcc_contract_at(e, t->b_type, b, tcc_emit_i64(e, u * l->b));
+        LLVMValueRef lanes[TCC_EMIT_MAX_CARRY], row = tcc_contract_at(e, t->b_type, b, tcc_emit_i64(e, u * l->b));
         if (t->multiply == TCC_CONTRACT_TILES) {
             multiply_tiles(e, t, tcc_contract_at(e, t->a_type, a, tcc_emit_i64(e, u * l->a)), row);
             continue;
