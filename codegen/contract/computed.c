@@ -4,11 +4,19 @@
 
 #include "codegen/schedule/predict.h"
 
+/* The tensor that stands for the image: the first one of its form; NULL: there is none. */
+static const tcc_expr *first_load(const tcc_prologue *p) {
+    for (int i = 0; i < p->reads.n_loads; i++)
+        if (!p->reads.loads[i].form) return p->loads[i];
+    return NULL;
+}
+
 /* The body's loops are the image's dims but those of 1, in order. Of each form: that of the dense image, or of its
  * channels alone. */
 static bool suits(const tcc_prologue *p, const tcc_type *type, int n_loops) {
-    if (p->body->buffers.count > TCC_GROUP_MAX_ACCESSES || !p->reads.n_loads || p->reads.loads[0].dtype != TCC_F32 ||
-        p->reads.loads[0].constant)
+    const tcc_expr *first = first_load(p);
+    if (p->body->buffers.count > TCC_GROUP_MAX_ACCESSES || !first || first->affine.constant ||
+        first->dtype != type->dtype)
         return false;
     for (int f = 0; f < p->reads.n_forms; f++) {
         int64_t dense = 1;
@@ -24,12 +32,14 @@ static bool suits(const tcc_prologue *p, const tcc_type *type, int n_loops) {
     return true;
 }
 
+bool tcc_computed_type(tcc_dtype type) { return type == TCC_F32 || type == TCC_F16 || type == TCC_BF16; }
+
 tcc_status tcc_computed_create(tcc_lowering *l, const tcc_node *n, tcc_prologue **out) {
     tcc_iteration it;
     tcc_affine coordinates[TCC_MAX_RANK];
     int n_loops = 0;
     *out = NULL;
-    if (n->type.dtype != TCC_F32 || n->type.dims[n->type.rank - 1] == 1) return TCC_OK;
+    if (!tcc_computed_type(n->type.dtype) || n->type.dims[n->type.rank - 1] == 1) return TCC_OK;
     tcc_body *b = tcc_body_create(l->arena, l->diag, l->graph, l->group);
     if (!b) return tcc_enomem(l->diag);
     for (int i = 0; i < n->type.rank; i++) n_loops += n->type.dims[i] != 1;
@@ -80,7 +90,7 @@ LLVMValueRef tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_p
     r->run.forms = p->forms;
     r->run.form_steps = r->steps;
     r->run.lane_loops = r->channels;
-    r->first = r->run.bases[p->loads[0]->buffer];
+    r->first = r->run.bases[first_load(p)->buffer];
     return r->first;
 }
 
@@ -112,10 +122,11 @@ void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef channel, LLVMValueRe
 LLVMValueRef tcc_computed_vector(tcc_computed_run *r, LLVMValueRef address, LLVMValueRef mask) {
     tcc_emitter *e = r->run.e;
     if (r->status != TCC_OK) return tcc_emit_float(e, e->vf32, 0);
+    const int64_t size = tcc_dtype_bytes(first_load(r->prologue)->dtype);
     LLVMValueRef bytes = LLVMBuildSub(e->builder, LLVMBuildPtrToInt(e->builder, address, e->i64, ""),
                                       LLVMBuildPtrToInt(e->builder, r->first, e->i64, ""), "");
     r->run.open = r->all | r->channels;
-    evaluate(r, LLVMBuildAShr(e->builder, bytes, tcc_emit_i64(e, 2), ""), mask);
+    evaluate(r, LLVMBuildExactSDiv(e->builder, bytes, tcc_emit_i64(e, size), ""), mask);
     LLVMValueRef result = tcc_body_lanes(&r->run, r->prologue->value);
     forget(r, r->all & ~r->channels);
     return result;

@@ -13,6 +13,8 @@
 
 #include "codegen/contract/prologue.h"
 
+/* Whether images of a type may be computed. */
+bool tcc_computed_type(tcc_dtype type);
 /* The work in front of `n`, an image with channels last. *out: NULL where it is not of this kind. */
 tcc_status tcc_computed_create(tcc_lowering *l, const tcc_node *n, tcc_prologue **out);
 /* Counts the image, not what it is computed from, in the traffic of a launch that has the buffers of both operands. So
@@ -32,7 +34,7 @@ typedef struct tcc_computed_run {
 
 LLVMValueRef tcc_computed_begin(tcc_computed_run *r, tcc_emitter *e, const tcc_prologue *p, int first_buffer);
 void tcc_computed_columns(tcc_computed_run *r, LLVMValueRef channel, LLVMValueRef mask);
-/* The vector of f32 that would lie at `address`; NULL mask: all lanes. */
+/* The vector that would lie at `address`, widened to f32; NULL mask: all lanes. */
 LLVMValueRef tcc_computed_vector(tcc_computed_run *r, LLVMValueRef address, LLVMValueRef mask);
 void tcc_computed_columns_end(tcc_computed_run *r);
 void tcc_computed_end(tcc_computed_run *r);

@@ -17,7 +17,7 @@ enum { B = TCC_CONTRACT_B, M = TCC_CONTRACT_M, N = TCC_CONTRACT_N, K = TCC_CONTR
 
 bool tcc_conv_computes_image(const tcc_lowering *l, const tcc_conv *c, const tcc_node *n) {
     return n == c->x && l->group->hero == c->w && c->attrs->channels_last && c->groups == 1 &&
-           n->type.dtype == TCC_F32 && c->ci % l->target->lanes == 0;
+           tcc_computed_type(n->type.dtype) && c->ci % l->target->lanes == 0;
 }
 
 /* An operand's memory as it is: not evaluated inside the group. */

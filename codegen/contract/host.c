@@ -323,7 +323,7 @@ static void enter_panel(tcc_emitter *e, kernel *k, LLVMValueRef panel) {
     k->panel = panel;
     k->n0 = tcc_emit_mul(e, panel, tcc_emit_i64(e, (int64_t)p->vectors * e->lanes));
     if (p->multiply != TCC_CONTRACT_FMA)
-        tcc_contract_pack_b_bf16(e, p, k->block_b, k->packed_b, k->n0, k->count, k->positions);
+        tcc_contract_pack_b_bf16(e, p, k->work, k->block_b, k->packed_b, k->n0, k->count, k->positions);
     else if (k->work)
         tcc_contract_pack_computed_b(e, p, k->work, k->block_b, k->packed_b, k->n0, k->count, k->positions);
     else if (p->pack_b) tcc_contract_pack_b(e, p, k->block_b, k->packed_b, k->n0, k->count);

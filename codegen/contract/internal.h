@@ -60,8 +60,9 @@ void tcc_contract_pack_computed_b(tcc_emitter *e, const tcc_contract_plan *p, co
 void tcc_contract_pack_a_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef a, LLVMValueRef to,
                               LLVMValueRef tile0, LLVMValueRef tile_end, LLVMValueRef count,
                               const LLVMValueRef *positions);
-void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to,
-                              LLVMValueRef n0, LLVMValueRef count, const LLVMValueRef *positions);
+void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work, LLVMValueRef b,
+                              LLVMValueRef to, LLVMValueRef n0, LLVMValueRef count,
+                              const LLVMValueRef *positions); /* `work` NULL: B is in memory */
 /* Two rows of bf16 as one of pairs: i32. */
 LLVMValueRef tcc_contract_pairs_of(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high);
 /* The same lane of both halves of a vector as neighbours: so pairs are made of two rows that tcc_emit_round_pairs has

@@ -19,9 +19,10 @@ struct packer {
     const tcc_contract_plan *p;
     int operand;
     LLVMValueRef from, to;
-    LLVMValueRef count;  /* of the split dimension */
-    LLVMValueRef n_rows; /* of the block of A, by columns */
-    LLVMValueRef n0;     /* first column of the panel of B */
+    LLVMValueRef count;            /* of the split dimension */
+    LLVMValueRef n_rows;           /* of the block of A, by columns */
+    LLVMValueRef n0;               /* first column of the panel of B */
+    const tcc_contract_work *work; /* B is computed; NULL: it is in memory */
     run_fn run;
 };
 
@@ -307,6 +308,31 @@ static LLVMValueRef row_of_b(tcc_emitter *e, const packer *s, LLVMValueRef addre
                            mask ? mask : LLVMConstAllOnes(e->vi1));
 }
 
+/* Pairs of two vectors of bf16 that were widened to f32. */
+static LLVMValueRef pairs_of_widened(tcc_emitter *e, LLVMValueRef low, LLVMValueRef high) {
+    low = LLVMBuildLShr(e->builder, LLVMBuildBitCast(e->builder, low, e->vi32, ""), tcc_emit_int(e, e->vi32, 16), "");
+    high = LLVMBuildAnd(e->builder, LLVMBuildBitCast(e->builder, high, e->vi32, ""), tcc_emit_int(e, e->vi32, -0x10000),
+                        "");
+    return LLVMBuildOr(e->builder, low, high, "");
+}
+
+/* The pairs of two rows, whose vectors lie at address + h * stride. `exist`: of the columns; `inside`: of each row;
+ * NULL: all are. */
+static LLVMValueRef pairs_at(tcc_emitter *e, const packer *s, LLVMValueRef address, int64_t stride, LLVMValueRef column,
+                             LLVMValueRef exist, const LLVMValueRef *inside) {
+    LLVMValueRef halves[PAIR];
+    if (s->work) s->work->columns(s->work->user, column, exist);
+    for (int h = 0; h < PAIR; h++) {
+        LLVMValueRef mask = both(e, exist, over_lanes(e, inside[h], e->lanes)),
+                     from = at(e, address, i64(e, h * stride));
+        halves[h] = s->work ? s->work->vector(s->work->user, from, mask) : row_of_b(e, s, from, mask);
+        if (s->work && mask) halves[h] = tcc_emit_select(e, mask, halves[h], tcc_emit_float(e, e->vf32, 0));
+    }
+    if (!s->work) return tcc_contract_pairs_of(e, halves[0], halves[1]);
+    s->work->columns_end(s->work->user);
+    return pairs_of_widened(e, halves[0], halves[1]);
+}
+
 /* One pair of rows after another. */
 static void pairs_run(tcc_emitter *e, const packer *s, const run *r) {
     const tcc_contract_plan *p = s->p;
@@ -322,16 +348,12 @@ static void pairs_run(tcc_emitter *e, const packer *s, const run *r) {
         second = LLVMBuildICmp(e->builder, LLVMIntSLT, next, r->length, "");
     LLVMValueRef inside[PAIR] = {is_inside(e, s, r, k.index), both(e, second, is_inside(e, s, r, next))};
     for (int v = 0; v < p->vectors; v++) {
-        LLVMValueRef address = at(e, row, i64(e, v * e->lanes * along)), exist = NULL, halves[PAIR];
-        if (p->N % panel)
-            exist = tcc_emit_mask(e, e->lanes,
-                                  tcc_emit_sub(e, i64(e, p->N), tcc_emit_add(e, s->n0, i64(e, v * e->lanes))));
+        LLVMValueRef address = at(e, row, i64(e, v * e->lanes * along)), exist = NULL;
+        LLVMValueRef column = tcc_emit_add(e, s->n0, i64(e, v * e->lanes));
+        if (p->N % panel) exist = tcc_emit_mask(e, e->lanes, tcc_emit_sub(e, i64(e, p->N), column));
         if (along == 1)
             for (int h = 0; h < PAIR; h++) tcc_emit_prefetch(e, at(e, address, i64(e, (AHEAD + h) * stride)), 3);
-        for (int h = 0; h < PAIR; h++)
-            halves[h] = row_of_b(e, s, at(e, address, i64(e, h * stride)),
-                                 both(e, exist, over_lanes(e, inside[h], e->lanes)));
-        tcc_emit_store(e, tcc_contract_pairs_of(e, halves[0], halves[1]),
+        tcc_emit_store(e, pairs_at(e, s, address, stride, column, exist, inside),
                        tcc_emit_at_bytes(e, place, (int64_t)v * e->lanes * 4), e->lanes * 4);
     }
     tcc_emit_loop_end(e, &k, NULL);
@@ -386,12 +408,12 @@ static void clear_last_rows(tcc_emitter *e, const packer *s) {
     tcc_emit_loop_end(e, &loop, NULL);
 }
 
-void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, LLVMValueRef b, LLVMValueRef to,
-                              LLVMValueRef n0, LLVMValueRef count, const LLVMValueRef *positions) {
+void tcc_contract_pack_b_bf16(tcc_emitter *e, const tcc_contract_plan *p, const tcc_contract_work *work, LLVMValueRef b,
+                              LLVMValueRef to, LLVMValueRef n0, LLVMValueRef count, const LLVMValueRef *positions) {
     const tcc_contract_dim *k = &p->c.k.d[p->c.k.n - 1];
     const int64_t along = p->c.n.d[0].b;
-    packer s = {.p = p, .operand = TCC_OPERAND_B, .from = b, .to = to, .count = count, .n0 = n0};
-    const bool transposed = along != 1 && k->b == 1 && k->extent >= 4 && !has_windows(&s);
+    packer s = {.p = p, .operand = TCC_OPERAND_B, .from = b, .to = to, .count = count, .n0 = n0, .work = work};
+    const bool transposed = !work && along != 1 && k->b == 1 && k->extent >= 4 && !has_windows(&s);
     s.run = transposed ? transposed_run : pairs_run;
     if (!transposed) s.from = at(e, b, tcc_emit_mul(e, n0, i64(e, along)));
     clear_last_rows(e, &s);

@@ -520,8 +520,7 @@ tcc_status tcc_contract_make_plan(const tcc_llvm_target *target, const tcc_contr
     if (tcc_params_decides(params)) decide(p, target);
     TCC_TRY(settle_tile(p, target, params));
     TCC_TRY(settle_blocks(p, target, params));
-    if (c->computes_b && (p->swapped || reads_bf16(p)))
-        return TCC_BUG(diag, "an operand cannot be computed in this order");
+    if (c->computes_b && p->swapped) return TCC_BUG(diag, "an operand cannot be computed in this order");
     p->pack_b = p->pack_b || c->computes_b; /* all else is as if it were in memory, and so are the bits of the sums */
     const int64_t panel = (int64_t)p->vectors * target->lanes;
 

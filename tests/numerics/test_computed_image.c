@@ -5,6 +5,7 @@
 #include "harness/compiled.h"
 #include "ir/build.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@ static tcc_node *input(tcc_graph *g, const char *name, tcc_type type) {
     return tcc_ir_input(g, name, TCC_ROLE_BATCH, &type, TCC_NOWHERE);
 }
 
-/* A vector of channels, over the image. */
+/* A vector of channels over the image, f32 as statistics are. */
 static tcc_node *channels(tcc_graph *g, const char *name, const tcc_type *image) {
     const int last = image->rank - 1;
     tcc_node *v = input(g, name, (tcc_type){.dtype = TCC_F32, .rank = 1, .dims = {image->dims[last]}});
@@ -27,17 +28,21 @@ static int64_t size_of(int64_t size, const form *f) {
     return (size + f->pad_low + f->pad_high - (f->kernel - 1) * f->dilation - 1) / f->stride + 1;
 }
 
-/* relu of a norm, beside another image, so that it is not 0 outside where it is 0 inside. */
-static tcc_graph *graph_of(const form *f, bool residual, tcc_diag *diag) {
+/* relu of a norm, beside another image, so that it is not 0 outside where it is 0 inside. The norm is computed in f32,
+ * and stored in the image's type. */
+static tcc_graph *graph_of(const form *f, tcc_dtype dtype, bool residual, tcc_diag *diag) {
     tcc_graph *g = tcc_graph_create("gradient", diag);
-    const tcc_type image = {.dtype = TCC_F32, .rank = 4, .dims = {f->images, f->rows, f->columns, f->in}};
+    const tcc_type image = {.dtype = dtype, .rank = 4, .dims = {f->images, f->rows, f->columns, f->in}};
     const tcc_type result = {
-        .dtype = TCC_F32, .rank = 4, .dims = {f->images, size_of(f->rows, f), size_of(f->columns, f), f->out}};
-    const tcc_type filter = {.dtype = TCC_F32, .rank = 4, .dims = {f->out, f->kernel, f->kernel, f->in}};
-    tcc_node *x = tcc_ir_binary(g, TCC_OP_SUB, input(g, "x", image), channels(g, "mean", &image));
+        .dtype = dtype, .rank = 4, .dims = {f->images, size_of(f->rows, f), size_of(f->columns, f), f->out}};
+    const tcc_type filter = {.dtype = dtype, .rank = 4, .dims = {f->out, f->kernel, f->kernel, f->in}};
+    tcc_node *x = input(g, "x", image);
+    if (dtype != TCC_F32) x = tcc_ir_cast(g, x, TCC_F32);
+    x = tcc_ir_binary(g, TCC_OP_SUB, x, channels(g, "mean", &image));
     x = tcc_ir_binary(g, TCC_OP_MUL, x, channels(g, "scale", &image));
     x = tcc_ir_binary(g, TCC_OP_MUL, x, channels(g, "gamma", &image));
     x = tcc_ir_binary(g, TCC_OP_ADD, x, channels(g, "shift", &image));
+    if (dtype != TCC_F32) x = tcc_ir_cast(g, x, dtype);
     if (residual) x = tcc_ir_binary(g, TCC_OP_ADD, x, input(g, "other", image));
     x = tcc_ir_binary_c(g, TCC_OP_MAX, x, 0);
     const tcc_dims same[] = {{2, {f->stride, f->stride}},
@@ -68,21 +73,46 @@ static bool is_fused(const tcc_graph *g, const compiled_options *options) {
     return fused;
 }
 
-static void check(const form *f, bool residual) {
+/* Terms of each of the gradient's sums. */
+static double terms_of(const form *f) {
+    return (double)f->images * (double)(size_of(f->rows, f) * size_of(f->columns, f));
+}
+
+/* The gradient of 16 bits against the interpreter that rounds each result to its type. Winograd's algorithm rounds what
+ * it transforms, too: errors of a few units in each term, about 1, which add up at random. */
+static void check_rounded(const tcc_graph *g, const tcc_value *inputs, const void *memory, double terms,
+                          tcc_diag *diag) {
+    const tcc_type *type = &g->outputs.data[0].node->type;
+    const double unit = type->dtype == TCC_F16 ? 0x1p-11 : 0x1p-8;
+    tcc_value expected, got;
+    assert_ok(tcc_graph_eval_rounded(g, inputs, &expected, diag), diag);
+    assert_int_equal(tcc_value_create(type, &got, NULL), TCC_OK);
+    tcc_value_load(&got, memory);
+    for (int64_t i = 0; i < tcc_type_numel(type); i++) {
+        const double bound = unit * (fabs(expected.f[i]) + 8 * sqrt(terms));
+        if (!(fabs(got.f[i] - expected.f[i]) <= bound))
+            fail_msg("dw[%lld]: %.9g instead of %.9g", (long long)i, got.f[i], expected.f[i]);
+    }
+    tcc_value_free(&got);
+    tcc_value_free(&expected);
+}
+
+static void check(const form *f, tcc_dtype dtype, bool residual) {
     tcc_diag diag = {0};
-    tcc_graph *g = graph_of(f, residual, &diag);
+    tcc_graph *g = graph_of(f, dtype, residual, &diag);
     const compiled_options options = {.tolerance = 2e-4}, eager = {.eager = true};
     if (!is_fused(g, &options))
-        fail_msg("%dx%dx%d, %d to %d channels, kernel %d, stride %d: the image is stored", f->images, f->rows,
-                 f->columns, f->in, f->out, f->kernel, f->stride);
-    check_compiled(g, &options);
+        fail_msg("%s %dx%dx%d, %d to %d channels, kernel %d, stride %d: the image is stored", tcc_dtype_text(dtype),
+                 f->images, f->rows, f->columns, f->in, f->out, f->kernel, f->stride);
+    if (dtype == TCC_F32) check_compiled(g, &options);
     tcc_value *inputs = random_inputs(g, &options);
     void *computed, *stored;
     run_compiled(g, inputs, &options, &computed);
     run_compiled(g, inputs, &eager, &stored);
     if (memcmp(computed, stored, (size_t)tcc_type_bytes(&g->outputs.data[0].node->type)))
-        fail_msg("%dx%dx%d, %d to %d channels, kernel %d, stride %d: other bits than from memory", f->images, f->rows,
-                 f->columns, f->in, f->out, f->kernel, f->stride);
+        fail_msg("%s %dx%dx%d, %d to %d channels, kernel %d, stride %d: other bits than from memory",
+                 tcc_dtype_text(dtype), f->images, f->rows, f->columns, f->in, f->out, f->kernel, f->stride);
+    if (dtype != TCC_F32) check_rounded(g, inputs, computed, terms_of(f), &diag);
     free(computed);
     free(stored);
     free_values(inputs, g->inputs.count);
@@ -90,8 +120,7 @@ static void check(const form *f, bool residual) {
     tcc_diag_clear(&diag);
 }
 
-static void test_forms(void **state) {
-    (void)state;
+static void check_forms(tcc_dtype dtype) {
     static const form forms[] = {
         {4, 16, 16, 64, 64, 3, 1, 1, 1, 1},   {5, 10, 14, 32, 96, 3, 1, 1, 1, 1}, {8, 8, 8, 48, 128, 3, 1, 0, 2, 1},
         {4, 7, 9, 32, 32, 3, 1, 1, 1, 1},     {4, 15, 13, 64, 48, 3, 2, 1, 1, 1}, {6, 14, 14, 32, 32, 3, 2, 0, 1, 1},
@@ -99,12 +128,28 @@ static void test_forms(void **state) {
         {16, 14, 14, 96, 112, 1, 1, 0, 0, 1}, {4, 9, 8, 32, 64, 1, 2, 0, 0, 1},   {2, 28, 28, 64, 256, 1, 1, 0, 0, 1},
         {2, 28, 28, 256, 64, 1, 1, 0, 0, 1},  {1, 3, 3, 16, 4, 1, 1, 0, 0, 1},    {7, 5, 5, 112, 16, 3, 1, 1, 1, 1}};
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        check(&forms[i], false);
-        check(&forms[i], true);
+        check(&forms[i], dtype, false);
+        check(&forms[i], dtype, true);
     }
 }
 
+static void test_f32(void **state) {
+    (void)state;
+    check_forms(TCC_F32);
+}
+
+static void test_f16(void **state) {
+    (void)state;
+    check_forms(TCC_F16);
+}
+
+static void test_bf16(void **state) {
+    (void)state;
+    check_forms(TCC_BF16);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_f32), cmocka_unit_test(test_f16),
+                                       cmocka_unit_test(test_bf16)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
