@@ -168,7 +168,8 @@ void tcc__track_end(tcc_track *t);
 /* Makes the programs of contenders [from, count), in parallel. One that cannot be made is out. */
 tcc_status tcc__track_compile(tcc_track *t, tcc_contenders *all, int from);
 /* Loads contenders [from, count) and runs each once, to see that it computes what the first one computes. One that
- * does not, or fails, is out. Errors: those of the first one, and of a device that is lost. */
+ * does not, or fails, is out, and so is one that spills registers more than the first one does. Errors: those of the
+ * first one, and of a device that is lost. */
 tcc_status tcc__track_check(tcc_track *t, tcc_contenders *all, int from);
 /* Times those that are in, in turns: until each has `samples`, or is clearly slower than the fastest. */
 tcc_status tcc__track_race(tcc_track *t, tcc_contenders *all, int samples);

@@ -437,6 +437,12 @@ static tcc_status judge_failure(tcc_track *t, tcc_contenders *all, tcc_contender
     return run_on_first_set(t, all->data);
 }
 
+/* The compiler ran out of registers: memory is used that the default does not need. Where a kernel declares some on
+ * purpose, the default has it too. */
+static bool spills(const tcc_contender *first, const tcc_contender *c) {
+    return tcc_exec_local_bytes(c->exec) > tcc_exec_local_bytes(first->exec);
+}
+
 tcc_status tcc__track_check(tcc_track *t, tcc_contenders *all, int from) {
     for (int i = from; i < all->count; i++) {
         tcc_contender *c = &all->data[i];
@@ -447,6 +453,10 @@ tcc_status tcc__track_check(tcc_track *t, tcc_contenders *all, int from) {
             continue;
         }
         tcc_status status = tcc_exec_create(t->m->cx, t->m->device, c->program, &c->exec);
+        if (status == TCC_OK && spills(&all->data[0], c)) {
+            drop(c, "spills registers");
+            continue;
+        }
         if (status == TCC_OK) status = i ? run_on_first_set(t, c) : set_standard(t, c);
         if (status == TCC_OK && i) status = check_outputs(t, c);
         if (status != TCC_OK) TCC_TRY(judge_failure(t, all, c));

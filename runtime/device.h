@@ -105,6 +105,9 @@ typedef struct tcc_device_ops {
     /* How later runs are made; NULL: this device has no graphs. Runs with `times` are always launches. */
     void (*set_replay)(tcc_commands *commands, tcc_replay_mode mode);
     void (*get_replay)(const tcc_commands *commands, tcc_replay *out);
+    /* The most memory that a thread of one of the kernels has for itself, where registers spill: bytes. NULL: nobody
+     * knows. */
+    int64_t (*local_bytes)(const tcc_commands *commands);
     tcc_status (*synchronize)(tcc_device *device, tcc_diag *d);
     /* Whether a program's step may call the library entry of that name with these params. The call is made ready and
      * given up again, so a library that is missing or refuses shows here; the log (topic `library`) has the reason.

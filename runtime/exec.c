@@ -194,6 +194,10 @@ void tcc_exec_get_replay(const tcc_exec *e, tcc_replay *out) {
     if (e->device->ops->get_replay) e->device->ops->get_replay(e->commands, out);
 }
 
+int64_t tcc_exec_local_bytes(const tcc_exec *e) {
+    return e->device->ops->local_bytes ? e->device->ops->local_bytes(e->commands) : 0;
+}
+
 tcc_status tcc_exec_read_arena(tcc_exec *e, tcc_diag *d, int64_t offset_bytes, int64_t size_bytes, void *to_host) {
     if (offset_bytes < 0 || size_bytes < 0 || offset_bytes > e->program->arena_bytes - size_bytes)
         return TCC_BUG(d, "bytes %lld to %lld of an arena of %lld", (long long)offset_bytes,

@@ -39,6 +39,10 @@ tcc_status tcc_exec_run(tcc_exec *exec, tcc_diag *d);
 tcc_status tcc_exec_set_replay(tcc_exec *exec, tcc_diag *d, tcc_replay_mode mode);
 void tcc_exec_get_replay(const tcc_exec *exec, tcc_replay *out);
 
+/* The most memory that a thread of one of the program's kernels has for itself, where registers spill: bytes; 0 where
+ * the device cannot tell. */
+int64_t tcc_exec_local_bytes(const tcc_exec *exec);
+
 /* Fill the arena and the outputs that are bound with bytes of 0xff (floats: NaN), so that a read of what no step wrote
  * shows. With TCC_POISON=1 in the environment when the executable is created, every run begins with this, but for the
  * first on a device with memory of its own, which nobody has written yet. For tests. */

@@ -55,6 +55,7 @@ struct tcc_commands {
     tcc_device_cuda *device;
     tcc_cuda_module *modules; /* NULL: not loaded */
     kernel *kernels;
+    int local_bytes; /* the most of a kernel */
     command *commands;
     tcc_places *places;
     int64_t *tables; /* of all steps; a copy is on the device */
@@ -70,7 +71,7 @@ struct tcc_commands {
 
 static tcc_status find_kernel(tcc_commands *c, tcc_diag *d, const tcc_kernel *k, kernel *out) {
     tcc_device_cuda *cuda = c->device;
-    int blocks = 0;
+    int blocks = 0, local_bytes = 0;
     const int64_t most = cuda->base.hw.shared_optin_bytes;
     if (most && k->scratch_bytes > most)
         return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
@@ -80,6 +81,8 @@ static tcc_status find_kernel(tcc_commands *c, tcc_diag *d, const tcc_kernel *k,
     if (r == TCC_CUDA_NOT_FOUND)
         return tcc_error(d, TCC_ENOTFOUND, TCC_NOWHERE, "module %d has no kernel '%s'", k->module, k->symbol);
     if (r) return tcc__cuda_failed(cuda, d, r, tcc__cuda_symbol_module_function);
+    TCC_CUDA_TRY(cuda, d, function_get, &local_bytes, TCC_CUDA_FUNCTION_LOCAL_BYTES, out->function);
+    if (local_bytes > c->local_bytes) c->local_bytes = local_bytes;
     if (k->scratch_bytes)
         TCC_CUDA_TRY(cuda, d, function_set, out->function, TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES,
                      (int)k->scratch_bytes);
@@ -398,6 +401,8 @@ static tcc_status run_replay(tcc_commands *c, tcc_diag *d) {
     if (!c->replay) TCC_TRY(tcc__cuda_replay_create(d, &steps, &c->replay));
     return tcc__cuda_replay_run(c->replay, d, c->mode);
 }
+
+int64_t tcc__commands_cuda_local_bytes(const tcc_commands *c) { return c->local_bytes; }
 
 void tcc__commands_cuda_set_replay(tcc_commands *c, tcc_replay_mode mode) { c->mode = mode; }
 

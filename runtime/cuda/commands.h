@@ -14,5 +14,6 @@ tcc_status tcc__commands_cuda_run(tcc_commands *commands, tcc_diag *d, tcc_step_
 /* device_ops.set_replay and get_replay. */
 void tcc__commands_cuda_set_replay(tcc_commands *commands, tcc_replay_mode mode);
 void tcc__commands_cuda_get_replay(const tcc_commands *commands, tcc_replay *out);
+int64_t tcc__commands_cuda_local_bytes(const tcc_commands *commands); /* device_ops.local_bytes */
 
 #endif

@@ -116,6 +116,7 @@ static const tcc_device_ops cuda_ops = {
     .run = tcc__commands_cuda_run,
     .set_replay = tcc__commands_cuda_set_replay,
     .get_replay = tcc__commands_cuda_get_replay,
+    .local_bytes = tcc__commands_cuda_local_bytes,
     .synchronize = cuda_synchronize,
     .takes_call = tcc__cuda_takes_call,
     .measure = tcc__device_cuda_measure,

@@ -67,7 +67,7 @@ enum {
     TCC_CUDA_SHARED_RESERVED_BYTES = 111 /* by the driver, of a block */
 };
 enum { TCC_CUDA_COMPUTE_MODE_PROHIBITED = 2 };
-enum { TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8 };
+enum { TCC_CUDA_FUNCTION_LOCAL_BYTES = 3, TCC_CUDA_FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8 };
 enum { TCC_CUDA_JIT_ERROR_LOG = 5, TCC_CUDA_JIT_ERROR_LOG_BYTES = 6 };
 enum { TCC_CUDA_INPUT_PTX = 1 }; /* of cuLinkAddData */
 enum { TCC_CUDA_STREAM_NON_BLOCKING = 1 };
@@ -112,6 +112,7 @@ enum { TCC_CUDA_CAPTURE_ACTIVE = 1 }; /* of cuStreamIsCapturing */
     X(module_unload, "cuModuleUnload", (tcc_cuda_module module))                                                      \
     X(module_function, "cuModuleGetFunction",                                                                         \
       (tcc_cuda_function * function, tcc_cuda_module module, const char *name))                                       \
+    X(function_get, "cuFuncGetAttribute", (int *value, int attribute, tcc_cuda_function function))                    \
     X(function_set, "cuFuncSetAttribute", (tcc_cuda_function function, int attribute, int value))                     \
     X(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                                       \
       (int *blocks, tcc_cuda_function function, int threads, size_t shared))                                          \

@@ -26,13 +26,17 @@ static struct {
     ptxsim_fault fault;
     int compiled; /* candidates in a row */
     bool on, injected;
+    int spill_from; /* functions of the kind whose candidates are compiled first; 0: none spills */
 } plan;
 
 /* Narrow lanes are fast. */
 static int64_t judge(void *user, const char *candidate, int64_t ns) {
     (void)user;
     if (!ns) {
-        plan.compiled++;
+        if (++plan.compiled > 1 && plan.spill_from && !plan.injected) {
+            sim.spill(plan.spill_from, 16);
+            plan.injected = true;
+        }
         return 0;
     }
     if (plan.on && plan.compiled > 1 && !plan.injected) {
@@ -88,6 +92,32 @@ static void a_failed_launch_drops_the_candidate(void **state) {
     tcc_context_clear(&cx);
 }
 
+/* Memory that the default has as well is there on purpose, or as bad. */
+static void a_candidate_that_spills_is_not_timed(void **state) {
+    (void)state;
+    tcc_context cx;
+    if (!sim.spill) skip();
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    const double loss = train(&cx, TCC_MODE_DEFAULT, NULL);
+    plan.on = plan.injected = false;
+    plan.spill_from = 4; /* the default has at most three functions */
+    assert_true(fabs(train(&cx, TCC_MODE_MAX_AUTOTUNE, " spills registers") - loss) < 1e-5);
+    assert_true(plan.injected);
+    plan.injected = false;
+    plan.spill_from = 1;
+    tcc_model *m;
+    char *text;
+    assert_ok(create(&cx, TCC_MODE_MAX_AUTOTUNE, &m), &cx.diag);
+    assert_ok(tcc_model_train(m, batch, 2), &cx.diag);
+    assert_ok(tcc_model_report(m, "tune", &text), &cx.diag);
+    assert_true(plan.injected);
+    if (strstr(text, "spills") || !strstr(text, "us now")) fail_msg("%s", text);
+    tcc_string_free(text);
+    tcc_model_destroy(m);
+    plan.spill_from = 0;
+    tcc_context_clear(&cx);
+}
+
 static void a_lost_device_is_an_error(void **state) {
     (void)state;
     tcc_context cx;
@@ -109,6 +139,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         CUDA_TEST(the_fastest_candidate_runs),
         CUDA_TEST(a_failed_launch_drops_the_candidate),
+        CUDA_TEST(a_candidate_that_spills_is_not_timed),
         CUDA_TEST(a_lost_device_is_an_error),
     };
     setenv("TCC_CACHE_DISABLE", "1", 1);

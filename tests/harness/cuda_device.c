@@ -24,6 +24,7 @@ void stand_in_find(void) {
     void *driver = dlopen("libcuda.so.1", RTLD_NOW);
     find_function(driver, "ptxsim_inject", &sim.inject);
     find_function(driver, "ptxsim_lose_by", &sim.lose_by);
+    find_function(driver, "ptxsim_spill", &sim.spill);
     find_function(driver, "ptxsim_get_live", &sim.get_live);
     find_function(driver, "ptxsim_restart", &sim.restart);
     find_function(driver, "ptxsim_get_stats", &sim.get_stats);

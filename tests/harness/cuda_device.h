@@ -15,6 +15,7 @@
 typedef struct stand_in {
     void (*inject)(ptxsim_fault fault, int nth);
     void (*lose_by)(int result);
+    void (*spill)(int nth, int bytes);
     void (*get_live)(ptxsim_live *live);
     void (*restart)(void);
     int (*get_stats)(const char *kernel, ptxsim_stats *stats);

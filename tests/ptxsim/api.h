@@ -145,8 +145,9 @@ typedef struct sim_state {
     CUgraphExec execs;
     sim_clock host; /* what the host has waited for */
     int faults[PTXSIM_FAULT_KINDS];
-    CUresult lost_by; /* 0: CUDA_ERROR_DEVICE_UNAVAILABLE */
-    int captures;     /* under way */
+    CUresult lost_by;            /* 0: CUDA_ERROR_DEVICE_UNAVAILABLE */
+    int spill_from, spill_bytes; /* of ptxsim_spill; from 0: never */
+    int captures;                /* under way */
     int module_ids;
     int links; /* of the linker, alive */
 } sim_state;

@@ -81,6 +81,12 @@ EXPORT void ptxsim_lose_by(int result) {
     pthread_mutex_unlock(&sim.lock);
 }
 
+EXPORT void ptxsim_spill(int nth, int bytes) {
+    pthread_mutex_lock(&sim.lock);
+    sim.spill_from = nth, sim.spill_bytes = bytes;
+    pthread_mutex_unlock(&sim.lock);
+}
+
 CUresult cuInit(unsigned int flags) {
     pthread_mutex_lock(&sim.lock);
     if (flags) return api_leave(CUDA_ERROR_INVALID_VALUE);
@@ -426,6 +432,7 @@ static void drop_all(void) {
     memset(&sim.host, 0, sizeof sim.host);
     memset(sim.faults, 0, sizeof sim.faults);
     sim.initialized = false, sim.sticky = sim.lost_by = CUDA_SUCCESS, sim.captures = sim.links = 0;
+    sim.spill_from = sim.spill_bytes = 0;
 }
 
 EXPORT void ptxsim_restart(void) {

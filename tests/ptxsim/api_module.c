@@ -125,6 +125,13 @@ static int threads_limit(const sim_func *f) {
     return limit;
 }
 
+/* The function's, and what a test adds to it. */
+static int local_bytes(const sim_func *f) {
+    if (sim.spill_from > 1) sim.spill_from--;
+    else if (sim.spill_from) return (int)f->local_bytes + sim.spill_bytes;
+    return (int)f->local_bytes;
+}
+
 CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) {
     ENTER(true);
     const sim_func *f = find_function(function);
@@ -133,7 +140,7 @@ CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = threads_limit(f); break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)f->shared_bytes; break;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = 0; break;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)f->local_bytes; break;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = local_bytes(f); break;
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = f->registers; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = f->module->target; break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = sim_set.sm; break;

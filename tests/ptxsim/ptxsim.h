@@ -67,6 +67,10 @@ void ptxsim_inject(ptxsim_fault fault, int nth);
 /* What PTXSIM_FAULT_LOST is from now on, instead of CUDA_ERROR_DEVICE_UNAVAILABLE: another CUresult that ends all. */
 void ptxsim_lose_by(int result);
 
+/* What cuFuncGetAttribute says of a function's local memory is so many bytes more, from the nth time on that it is
+ * asked, 1 being the next; 0: never. */
+void ptxsim_spill(int nth, int bytes);
+
 /* Calls of the driver so far by the name of the entry, as "cuGraphLaunch"; NULL: of all. Copies count as "copy", and
  * sets as "set". */
 uint64_t ptxsim_get_calls(const char *name);
