@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * Runs passes: skip what TCC_SKIP names, run, verify, dump, time, log. */
 #include "passes/dump.h"
+#include "passes/fuse.h"
+#include "passes/group.h"
 #include "ir/support/clock.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
@@ -130,6 +132,24 @@ static tcc_status unknown_pass(tcc_diag *diag, const char *name, size_t length) 
     return status;
 }
 
+static bool has_composite(const tcc_graph *g) {
+    for (int i = 0; i < g->nodes.count; i++)
+        if (tcc_fusion_of(g->nodes.data[i]) == TCC_FUSION_COMPOSITE && !tcc_is_batch_norm(g->nodes.data[i]->op))
+            return true;
+    return false;
+}
+
+/* A pass that somebody names on a graph that is not ready for it. What is missing and harmless is run first: composite
+ * ops are in every graph that was just traced. Else the error says which pass must come before. */
+static tcc_status prepare(tcc_pass_cx *cx, const tcc_manager_options *manager, tcc_pass_id id, int *number,
+                          tcc_graph **g, tcc_manager_report *report) {
+    if (id == TCC_PASS_FUSE && has_composite(*g))
+        return run_pass(cx, manager, TCC_PASS_DECOMPOSE, ++*number, g, report);
+    if (id == TCC_PASS_SELECT && !(*g)->groups.count && has_composite(*g))
+        return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "select chooses for groups: fuse must come first");
+    return TCC_OK;
+}
+
 tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *manager, const char *list, tcc_graph **g,
                                   tcc_manager_report *report) {
     TCC_TRY(dump_input(cx, manager, *g));
@@ -142,6 +162,7 @@ tcc_status tcc_pipeline_run_named(tcc_pass_cx *cx, const tcc_manager_options *ma
                (strlen(pass_infos[id].name) != length || memcmp(pass_infos[id].name, list, length) != 0))
             id++;
         if (id == TCC_PASS_COUNT) return unknown_pass(cx->diag, list, length);
+        TCC_TRY(prepare(cx, manager, (tcc_pass_id)id, &number, g, report));
         TCC_TRY(run_pass(cx, manager, (tcc_pass_id)id, ++number, g, report));
         list += length + (list[length] == ',');
     }

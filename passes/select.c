@@ -188,7 +188,9 @@ static tcc_status copy_without_groups(const tcc_graph *in, tcc_graph **out, tcc_
 
 tcc_status tcc_pass_select(tcc_pass_cx *cx, const tcc_graph *in, tcc_graph **out) {
     const tcc_pass_target *target = cx->options ? cx->options->target : NULL;
-    if (!target) return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "select needs a target");
+    if (!target)
+        return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "select needs a target: host, or a GPU's architecture, as sm_90 (tcc-opt --target)");
     if (in->groups.count && !in->groups.data[0].n_outputs)
         return tcc_error(cx->diag, TCC_EINVAL, TCC_NOWHERE, "select needs groups with outputs: fuse makes them");
     selection s = {.cx = cx, .target = target};
