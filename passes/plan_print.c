@@ -103,7 +103,8 @@ static part part_of(const tcc_plan_value *v, int begin) {
     return v->first >= begin ? BACKWARD : v->last >= begin ? KEPT : RELEASED;
 }
 
-enum { WIDTH = 1200, HEIGHT = 640, LEFT = 10, TOP = 70, BOTTOM = TOP + HEIGHT };
+enum { WIDTH = 1200, HEIGHT = 640, LEFT = 84, RIGHT = 30, TOP = 78, BOTTOM = TOP + HEIGHT };
+enum { LARGEST = 8, TICKS = 8, ROW = 16 };
 
 static void draw_value(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan, const tcc_plan_value *v, part part) {
     const double per_launch = (double)WIDTH / (plan->start[g->groups.count] + 1);
@@ -130,15 +131,86 @@ static void draw_heading(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan
     tcc_strbuf_printf(&text, " in %d launches; most alive at once ", plan->start[g->groups.count]);
     tcc_strbuf_bytes(&text, (double)plan->peak_bytes);
     tcc_strbuf_printf(&text, ", in launch %d (dashed)", plan->peak_moment);
-    tcc_svg_text(b, LEFT, 18, "start", text.text ? text.text : "");
+    tcc_svg_text(b, 10, 18, "start", text.text ? text.text : "");
     for (int i = 0, shown = 0; i < PARTS; i++) {
         if (at_peak[i] < 0) continue;
         text.length = 0;
         tcc_strbuf_printf(&text, "%s: ", parts[i].text);
         tcc_strbuf_bytes(&text, (double)at_peak[i]);
         tcc_strbuf_add(&text, " at the peak");
-        tcc_svg_legend(b, LEFT + shown % 3 * 390, 38 + shown / 3 * 18, parts[i].color, text.text ? text.text : "");
+        tcc_svg_legend(b, 10 + shown % 3 * 390, 38 + shown / 3 * 18, parts[i].color, text.text ? text.text : "");
         shown++;
+    }
+    b->failed |= text.failed;
+    tcc_strbuf_free(&text);
+}
+
+/* Where a group's work comes from: its hero's line of the model. */
+static void print_group_line(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan, int launch) {
+    int t = 0;
+    while (t + 1 < g->groups.count && plan->start[t + 1] <= launch) t++;
+    if (t >= g->groups.count) return;
+    const tcc_loc loc = g->groups.data[t].hero->loc;
+    tcc_strbuf_printf(b, "group %d", t);
+    if (loc.file) tcc_strbuf_add(b, ", "), tcc_loc_print(b, loc);
+}
+
+/* Bytes upwards, launches to the right; below, the groups that the ticks stand for, with their lines of the model. */
+static void draw_axes(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
+    const int launches = plan->start[g->groups.count];
+    const double per_launch = (double)WIDTH / (launches + 1);
+    tcc_strbuf text = {0};
+    for (int i = 0; i <= 4; i++) {
+        const double y = BOTTOM - HEIGHT * i / 4.0;
+        text.length = 0;
+        tcc_strbuf_bytes(&text, (double)g->arena_bytes * i / 4);
+        tcc_svg_line(b, LEFT - 5, y, LEFT, y, "black", false);
+        tcc_svg_text(b, LEFT - 8, y + 4, "end", text.text ? text.text : "");
+    }
+    tcc_svg_line(b, LEFT, TOP, LEFT, BOTTOM, "black", false);
+    tcc_svg_line(b, LEFT, BOTTOM, LEFT + WIDTH, BOTTOM, "black", false);
+    for (int i = 0, last = -1; i < TICKS; i++) {
+        const int launch = (int)((int64_t)launches * i / TICKS);
+        const double x = LEFT + (launch + 0.5) * per_launch;
+        if (launch == last) continue;
+        last = launch;
+        text.length = 0;
+        tcc_strbuf_printf(&text, "launch %d", launch);
+        tcc_svg_line(b, x, BOTTOM, x, BOTTOM + 5, "black", false);
+        tcc_svg_text(b, x, BOTTOM + ROW + 2, "middle", text.text ? text.text : "");
+        text.length = 0;
+        tcc_strbuf_printf(&text, "launch %d: ", launch);
+        print_group_line(&text, g, plan, launch);
+        tcc_svg_text(b, LEFT + (i % 2) * (WIDTH / 2), BOTTOM + (4 + i / 2) * ROW, "start", text.text ? text.text : "");
+    }
+    b->failed |= text.failed;
+    tcc_strbuf_free(&text);
+}
+
+/* Numbers on the largest values, and a list of them below. */
+static void draw_largest(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
+    const double per_launch = (double)WIDTH / (plan->start[g->groups.count] + 1);
+    const double per_byte = (double)HEIGHT / (double)(g->arena_bytes ? g->arena_bytes : 1);
+    int chosen[LARGEST], count = 0;
+    tcc_strbuf text = {0};
+    for (int i = 0; i < plan->values.count; i++) {
+        int at = count < LARGEST ? count++ : LARGEST;
+        for (; at > 0 && larger_first(&plan->values.data[i], &plan->values.data[chosen[at - 1]]) < 0; at--)
+            if (at < LARGEST) chosen[at] = chosen[at - 1];
+        if (at < LARGEST) chosen[at] = i;
+    }
+    for (int k = 0; k < count; k++) {
+        const tcc_plan_value *v = &plan->values.data[chosen[k]];
+        const double height = (double)v->size_bytes * per_byte;
+        text.length = 0;
+        tcc_strbuf_printf(&text, "%d", k + 1);
+        tcc_svg_text(b, LEFT + v->first * per_launch + 3, BOTTOM - (double)v->offset_bytes * per_byte - height + 12,
+                     "start", text.text ? text.text : "");
+        tcc_strbuf_add(&text, ": ");
+        tcc_strbuf_bytes(&text, (double)v->size_bytes);
+        tcc_strbuf_printf(&text, ", launches %d to %d, %s", v->first, v->last, tcc_plan_value_text(g, v));
+        if (value_loc(g, v).file) tcc_strbuf_add(&text, "  "), tcc_loc_print(&text, value_loc(g, v));
+        tcc_svg_text(b, LEFT, BOTTOM + (5 + TICKS / 2 + k) * ROW, "start", text.text ? text.text : "");
     }
     b->failed |= text.failed;
     tcc_strbuf_free(&text);
@@ -148,7 +220,7 @@ void tcc_plan_svg(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
     const int begin = backward_begin(g, plan), launches = plan->start[g->groups.count];
     const double per_launch = (double)WIDTH / (launches + 1), peak = LEFT + (plan->peak_moment + 0.5) * per_launch;
     int64_t at_peak[PARTS] = {-1, -1, -1, -1, -1, -1}; /* -1: there are none */
-    tcc_svg_begin(b, WIDTH + 2 * LEFT, BOTTOM + 25);
+    tcc_svg_begin(b, LEFT + WIDTH + RIGHT, BOTTOM + (6 + TICKS / 2 + LARGEST) * ROW);
     for (int i = 0; i < plan->values.count; i++) {
         const tcc_plan_value *v = &plan->values.data[i];
         const part part = part_of(v, begin);
@@ -157,11 +229,14 @@ void tcc_plan_svg(tcc_strbuf *b, const tcc_graph *g, const tcc_plan *plan) {
         if (v->first <= plan->peak_moment && plan->peak_moment <= v->last) at_peak[part] += v->size_bytes;
     }
     draw_heading(b, g, plan, at_peak);
+    draw_axes(b, g, plan);
+    draw_largest(b, g, plan);
     tcc_svg_line(b, peak, TOP, peak, BOTTOM, "black", true);
+    tcc_svg_text(b, peak, TOP - 4, "middle", "peak");
     if (begin < launches) {
-        tcc_svg_line(b, LEFT + begin * per_launch, TOP, LEFT + begin * per_launch, BOTTOM + 18, "gray", false);
-        tcc_svg_text(b, LEFT + begin * per_launch - 5, BOTTOM + 15, "end", "forward");
-        tcc_svg_text(b, LEFT + begin * per_launch + 5, BOTTOM + 15, "start", "backward and update");
+        tcc_svg_line(b, LEFT + begin * per_launch, TOP, LEFT + begin * per_launch, BOTTOM + 2.4 * ROW, "gray", false);
+        tcc_svg_text(b, LEFT + begin * per_launch - 5, BOTTOM + 2.3 * ROW, "end", "forward");
+        tcc_svg_text(b, LEFT + begin * per_launch + 5, BOTTOM + 2.3 * ROW, "start", "backward and update");
     }
     tcc_svg_end(b);
 }
