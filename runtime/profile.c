@@ -61,7 +61,10 @@ static void print_row(tcc_strbuf *out, const char *step, const char *schedule, c
     if (roofline) {
         double at_best = flop / roofline->flop_per_s, traffic = bytes / roofline->bytes_per_s;
         if (traffic > at_best) at_best = traffic;
-        tcc_strbuf_printf(out, " %6.1f", seconds > 0 ? 100 * at_best / seconds : 0);
+        const double share = seconds > 0 ? 100 * at_best / seconds : 0;
+        if (share > 100)
+            tcc_strbuf_add(out, "   >100"); /* its data came from a cache, or the roof was not at its best */
+        else tcc_strbuf_printf(out, " %6.1f", share);
     }
     print_cut(out, schedule, HOW_WIDTH);
     print_cut(out, label, LABEL_WIDTH);
