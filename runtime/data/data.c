@@ -8,7 +8,8 @@
 /* The table of kinds: a new one is a row here. */
 // clang-format off
 #define KINDS(KIND, SEPARATOR) \
-    KIND(text) SEPARATOR KIND(tokens) SEPARATOR KIND(idx) SEPARATOR KIND(cifar) SEPARATOR KIND(csv)
+    KIND(text) SEPARATOR KIND(tokens) SEPARATOR KIND(idx) SEPARATOR KIND(cifar) SEPARATOR KIND(csv) SEPARATOR \
+    KIND(images) SEPARATOR KIND(segmentation)
 // clang-format on
 #define READER(kind) &tcc__##kind##_reader
 #define NAME(kind) #kind

@@ -9,7 +9,13 @@
 #include <stdint.h>
 
 /* What a draw is for; draws for different purposes are independent. */
-typedef enum tcc__purpose { TCC__DRAW_ORDER, TCC__DRAW_WINDOW, TCC__DRAW_AUGMENT, TCC__DRAW_HOLD_OUT } tcc__purpose;
+typedef enum tcc__purpose {
+    TCC__DRAW_ORDER,
+    TCC__DRAW_WINDOW,
+    TCC__DRAW_AUGMENT,
+    TCC__DRAW_HOLD_OUT,
+    TCC__DRAW_COLOUR
+} tcc__purpose;
 
 typedef struct tcc__draw {
     uint32_t bits[4];

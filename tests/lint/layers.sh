@@ -20,6 +20,7 @@ declare -A header=(
     [files]=runtime/files/file.h [data]=runtime/data/data.h [runtime]=runtime/exec.h [cpu]=runtime/cpu/pool.h
     [cuda]=runtime/cuda/driver.h [public]=traincc/array.h [frontend]=frontend/trace.h
     [run]=frontend/run/model.h [tokenize]=runtime/data/tokenize/tokenizer.h
+    [pictures]=runtime/data/pictures/picture.h
 )
 below='support ir passes program options' # what each room of codegen may include beside those under it
 declare -A arrows=(
@@ -28,12 +29,12 @@ declare -A arrows=(
     [contract]="$below emit body schedule library" [attention]="$below emit body schedule library contract"
     [verify]="$below emit body schedule"
     [codegen]="$below emit body schedule library contract attention verify"
-    [files]='support public' [data]='support public files tokenize' [runtime]='support program public files'
+    [files]='support public' [data]='support public files tokenize pictures' [runtime]='support program public files'
     [cpu]='support program public runtime' [cuda]='support program public runtime'
-    [tokenize]='support public files'
-    [run]='support program public files data tokenize runtime cpu cuda'
+    [tokenize]='support public files' [pictures]='support files'
+    [run]='support program public files tokenize pictures data runtime cpu cuda'
     [frontend]='support ir public run'
-    [compile]="$below emit body schedule library contract attention verify codegen files tokenize data \
+    [compile]="$below emit body schedule library contract attention verify codegen files tokenize pictures data \
                runtime cpu cuda public run frontend"
 )
 for name in "${header[@]}"; do

@@ -25,7 +25,7 @@ mapfile -t no_llvm < <(printf '%s\n' "${all[@]}" | grep -vE '^(codegen|tests)/')
 include='^[[:space:]]*#[[:space:]]*include[[:space:]]*'
 forbid "an include climbs out of its folder" "$include[\"<][^\">]*\.\./" "${all[@]}"
 forbid "a room is included by its path from the project's root" \
-    "$include\"(support|cpu|cuda|data|tokenize|files|emit|body|schedule|contract|attention|library)/" \
+    "$include\"(support|cpu|cuda|data|tokenize|pictures|files|emit|body|schedule|contract|attention|library)/" \
     "${all[@]}"
 forbid "LLVM belongs to codegen" '#[[:space:]]*include[[:space:]]*[<"]llvm' "${no_llvm[@]}"
 forbid "tools include the public headers only" "$include\"(ir|passes|codegen|runtime|frontend)/" "${tools[@]}"
@@ -41,7 +41,7 @@ forbid "which target code is for is asked of its description or its table of fun
 forbid "unfinished" 'TODO|FIXME|(^|[^X])XXX([^X]|$)' "${all[@]}"
 
 # One home a vendor: the header of each is included in exactly one file.
-for header in cuda.h cublasLt.h cudnn.h nccl.h sqlite3.h utf8proc.h; do
+for header in cuda.h cublasLt.h cudnn.h nccl.h sqlite3.h utf8proc.h png.h jpeglib.h; do
     homes=$(grep -lE "$include(<(.*/)?|\")$header" "${library[@]}" /dev/null) # not runtime/cuda/$header
     if [ "$(printf '%s' "$homes" | grep -c .)" -gt 1 ]; then
         printf 'lint: %s has more than one home:\n%s\n' "$header" "$homes"

@@ -43,6 +43,10 @@ typedef enum tcc_csv_header {
  *   "idx"     a folder with MNIST's four file names      f32 [B,1,H,W] normalized   i32 [B] class
  *   "cifar"   a folder with data_batch_N.bin, test_batch f32 [B,3,32,32] normalized i32 [B] class
  *   "csv"     a text file of comma-separated values      f32 [B,F] standardized     i32 [B] class, or f32 [B,1]
+ *   "images"  a folder of folders, one for each class,   f32 [B,3,H,W] normalized   i32 [B] class
+ *             with PNG and JPEG files
+ *   "segmentation"  a folder with folders images (PNG,   f32 [B,3,H,W] normalized   i32 [B,H,W] class, -100 where
+ *             JPEG) and labels (PNG, a class a pixel)                               none counts
  *
  * Files of kinds text, idx, cifar and csv may be gzipped; those of idx and cifar with or without ".gz" in the name. */
 typedef struct tcc_data_options {
@@ -50,7 +54,7 @@ typedef struct tcc_data_options {
     const char *kind; /* see above */
     const char *path;
     const char *val_path; /* text, tokens, csv: a file of its own for validation; idx, cifar: a folder with the test
-                             files; then val_split must be 0 */
+                             files; images, segmentation: a folder like that of `path`; then val_split must be 0 */
     /* The share of the data to hold out for validation, below 1: of text and tokens the end, of the others rows drawn
      * once, always the same. 0: 0.1, but for idx and cifar their test files instead. Negative: no validation. */
     double val_split;
@@ -60,22 +64,33 @@ typedef struct tcc_data_options {
     int token_bytes;    /* tokens: 2 (default) or 4 */
     int64_t vocab_size; /* tokens: every token is below it; default: found by reading the whole file */
 
-    int classes;            /* idx: labels are below it; default: 10 */
-    int n_channels;         /* idx, cifar: how many of mean and std are given: 0 (computed from the training
-                               images), else 1 or 3 */
+    int classes;            /* idx, segmentation: labels are below it; default: 10; found by reading all labels */
+    int n_channels;         /* idx, cifar, images, segmentation: how many of mean and std are given: 0 (computed from
+                               the training images; of files, up to 256 of them), else 1 or 3 */
     double mean[3], std[3]; /* of pixels as 0 to 1, a channel; x is (pixel - mean) / std */
     bool augment;           /* cifar: training images are cropped at random after padding with 4 black pixels,
-                               and half are mirrored */
+                               and half are mirrored. images, segmentation: of training images the window of H x W
+                               pixels lies anywhere, and half are mirrored */
 
     tcc_csv_header csv_header;
     char csv_separator;    /* default ',' */
     const char *csv_label; /* the label's column: its name, or its number from 0; default: the last */
     bool csv_regression;   /* the label is a number to predict, not a class */
+
+    /* images, segmentation: H and W; default: those of the first image. Images are scaled to just cover them, those of
+     * segmentation keep their size; what is seen is the window in the middle (or see augment). */
+    int64_t height, width;
+    double scale[2];  /* training images are scaled by a factor from this range; 0, 0: not. Outside of a smaller image x
+                         is 0, and y -100 */
+    double jitter[3]; /* by how much of itself brightness, contrast and saturation change in training, at most */
+    bool has_ignored_label;
+    int ignored_label; /* segmentation: pixels of this label do not count; default: 255 */
 } tcc_data_options;
 
 typedef struct tcc_dataset tcc_dataset;
 
-/* Opens the files and checks them. Later reads can fail only if a file changes. The caller closes the data set, after
+/* Opens the files and checks them; of PNG and JPEG files their beginnings. Later reads can fail only if a file changes,
+ * or a picture is damaged further on. The caller closes the data set, after
  * its loaders. Errors: TCC_EINVAL (an option, in words), TCC_ENOTFOUND and TCC_EIO (files), TCC_EFORMAT (the file, the
  * byte or line, and what is wrong there), TCC_ENOMEM. */
 TCC_API tcc_status tcc_dataset_open(tcc_context *cx, const tcc_data_options *options, tcc_dataset **out);
@@ -92,14 +107,14 @@ typedef struct tcc_dataset_info {
     int64_t classes;                  /* distinct values of y: size of the vocabulary, number of classes; 0 for
                                          regression */
     tcc_array x, y;                   /* one sample: name, type and shape without B; no data */
-    int n_channels;                   /* idx, cifar: channels of mean and std, as used; else 0 */
+    int n_channels;                   /* images of any kind: channels of mean and std, as used; else 0 */
     double mean[3], std[3];
 } tcc_dataset_info;
 TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
 
-/* What class or token `id` stands for: the UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's class, or the number
- * of an idx class. *length is in bytes; a character may be NUL, so it is needed. NULL for kind tokens and for ids out
- * of range. The text lives as long as the data set. */
+/* What class or token `id` stands for: the UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's class, a class
+ * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. NULL for kinds tokens and
+ * segmentation, and for ids out of range. The text lives as long as the data set. */
 TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
 /* The tokens of a text, for kind text: writes at most `capacity` of them, and the number of all to *count. Errors:
  * TCC_EINVAL, which names the character that the vocabulary lacks and its position. */

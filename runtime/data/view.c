@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: MIT
+ * Views of pictures. A scaled picture is never made: each pixel of the window is a weighted sum of the pixels around it
+ * in the picture, first along rows, then along columns. Weights fall off linearly over one pixel of the smaller of both
+ * pictures, so that a smaller one has no jagged edges. */
+#include "runtime/data/view.h"
+#include "ir/support/alloc.h"
+#include "runtime/data/draw.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- what is drawn ---- */
+
+tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool cover, tcc__view_options *out) {
+    *out = (tcc__view_options){.cover = cover, .augment = options->augment};
+    bool scaled = options->scale[0] != 0 || options->scale[1] != 0;
+    for (int i = 0; i < 2; i++) out->scale[i] = scaled ? options->scale[i] : 1;
+    if (!(out->scale[0] >= 0.01 && out->scale[1] >= out->scale[0] && out->scale[1] <= 100))
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "scale is from %g to %g; it lies within 0.01 and 100",
+                         out->scale[0], out->scale[1]);
+    for (int i = 0; i < 3; i++) {
+        out->jitter[i] = options->jitter[i];
+        if (!(out->jitter[i] >= 0 && out->jitter[i] <= 1))
+            return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "jitter is %g; it lies within 0 and 1", out->jitter[i]);
+    }
+    if (options->height < 0 || options->width < 0 || options->height > TCC__PICTURE_SIDE_MAX ||
+        options->width > TCC__PICTURE_SIDE_MAX || !options->height != !options->width)
+        return tcc_error(d, TCC_EINVAL, TCC_NOWHERE, "height is %lld and width %lld; both from 1 to %d, or neither",
+                         (long long)options->height, (long long)options->width, TCC__PICTURE_SIDE_MAX);
+    out->height = options->height;
+    out->width = options->width;
+    return TCC_OK;
+}
+
+static double unit(uint32_t bits) { return (double)bits / 4294967296.0; }
+
+/* Where the window begins in what is larger by `slack`, or smaller. */
+static int64_t place(int64_t slack, bool anywhere, uint32_t bits) {
+    int64_t least = slack < 0 ? slack : 0, places = (slack < 0 ? -slack : slack) + 1;
+    return anywhere ? least + (int64_t)(unit(bits) * (double)places) : slack / 2;
+}
+
+static int64_t scaled(int64_t size, double factor) {
+    int64_t result = llround((double)size * factor);
+    return result > 1 ? result : 1;
+}
+
+tcc__view tcc__view_of(const tcc__view_options *o, const tcc__sample *sample, int64_t height, int64_t width) {
+    bool training = sample->split == TCC_SPLIT_TRAIN, anywhere = training && o->augment;
+    tcc__view v = {.factor = 1, .colour = {1, 1, 1}};
+    tcc__draw a = tcc__draw_at(sample->seed, TCC__DRAW_AUGMENT, sample->epoch, sample->position);
+    tcc__draw b = tcc__draw_at(sample->seed, TCC__DRAW_COLOUR, sample->epoch, sample->position);
+    double rows = (double)o->height / (double)height, columns = (double)o->width / (double)width;
+    if (o->cover) v.factor = rows > columns ? rows : columns;
+    if (training) {
+        v.factor *= o->scale[0] * pow(o->scale[1] / o->scale[0], unit(a.bits[3]));
+        for (int i = 0; i < 3; i++) v.colour[i] = (float)(1 + o->jitter[i] * (2 * unit(b.bits[i]) - 1));
+    }
+    v.top = place(scaled(height, v.factor) - o->height, anywhere, a.bits[0]);
+    v.left = place(scaled(width, v.factor) - o->width, anywhere, a.bits[1]);
+    v.mirrored = anywhere && a.bits[2] >> 31;
+    return v;
+}
+
+/* ---- scaling ---- */
+
+/* Along one direction: which source pixels a pixel of the window is made of. */
+typedef struct taps {
+    int64_t *first; /* a window's pixel each; `count` of them; -1: outside */
+    float *weights; /* `most` each, from `first` on */
+    int64_t most;
+    int64_t low, high; /* source pixels that are needed: [low, high) */
+} taps;
+
+static bool make_taps(int64_t source, int64_t window, int64_t start, double factor, bool mirrored, taps *out) {
+    double reach = factor < 1 ? 1 / factor : 1;
+    *out = (taps){.most = 2 * (int64_t)ceil(reach) + 1, .low = source};
+    out->first = tcc__malloc((size_t)window * sizeof *out->first);
+    out->weights = tcc__calloc((size_t)(window * out->most), sizeof *out->weights);
+    if (!out->first || !out->weights) return false;
+    int64_t size = scaled(source, factor);
+    for (int64_t i = 0; i < window; i++) {
+        int64_t at = start + (mirrored ? window - 1 - i : i);
+        out->first[i] = -1;
+        if (at < 0 || at >= size) continue;
+        double centre = ((double)at + 0.5) * (double)source / (double)size, sum = 0;
+        int64_t first = (int64_t)floor(centre - reach - 0.5) + 1, last = (int64_t)ceil(centre + reach - 0.5) - 1;
+        if (first < 0) first = 0;
+        if (last >= source) last = source - 1;
+        float *weights = out->weights + i * out->most;
+        for (int64_t j = first; j <= last; j++) {
+            double weight = 1 - fabs((double)j + 0.5 - centre) / reach;
+            weights[j - first] = weight > 0 ? (float)weight : 0;
+            sum += weights[j - first];
+        }
+        for (int64_t j = first; j <= last; j++) weights[j - first] = (float)(weights[j - first] / sum);
+        out->first[i] = first;
+        if (first < out->low) out->low = first;
+        if (last >= out->high) out->high = last + 1;
+    }
+    return true;
+}
+
+static void free_taps(taps *t) {
+    tcc__free(t->first);
+    tcc__free(t->weights);
+}
+
+/* One source row along the window's columns, three channels. */
+static void scale_row(const taps *t, int64_t window, int64_t source, const uint8_t *row, float *out) {
+    for (int64_t i = 0; i < window; i++, out += 3) {
+        float sum[3] = {0};
+        const float *weights = t->weights + i * t->most;
+        int64_t first = t->first[i], count = first < 0 ? 0 : source - first < t->most ? source - first : t->most;
+        for (int64_t j = 0; j < count; j++)
+            for (int c = 0; c < 3; c++) sum[c] += weights[j] * row[3 * (first + j) + c];
+        memcpy(out, sum, sizeof sum);
+    }
+}
+
+/* The window's rows from the scaled source rows, which begin at down->low. */
+static void scale_columns(const taps *down, const tcc__view_options *o, int64_t source, const float *rows, float *out) {
+    int64_t width = 3 * o->width;
+    for (int64_t i = 0; i < o->height; i++, out += width) {
+        memset(out, 0, (size_t)width * sizeof *out);
+        const float *weights = down->weights + i * down->most;
+        int64_t first = down->first[i];
+        int64_t count = first < 0 ? 0 : source - first < down->most ? source - first : down->most;
+        for (int64_t j = 0; j < count; j++) {
+            if (weights[j] == 0) continue;
+            const float *row = rows + (first + j - down->low) * width;
+            for (int64_t k = 0; k < width; k++) out[k] += weights[j] * row[k];
+        }
+    }
+}
+
+/* ---- colours ---- */
+
+static float within(float v) { return v < 0 ? 0 : v > 255 ? 255 : v; }
+static float grey_of(const float *p) { return 0.299f * p[0] + 0.587f * p[1] + 0.114f * p[2]; }
+
+/* In this order; what is outside of the picture is not looked at. */
+static void change_colours(const tcc__view *v, const bool *inside, int64_t pixels, float *window) {
+    if (v->colour[0] == 1 && v->colour[1] == 1 && v->colour[2] == 1) return;
+    double sum = 0, count = 0;
+    for (int64_t i = 0; i < pixels; i++) {
+        float *p = window + 3 * i;
+        if (!inside[i]) continue;
+        for (int c = 0; c < 3; c++) p[c] = within(p[c] * v->colour[0]);
+        sum += (double)grey_of(p);
+        count++;
+    }
+    float average = count > 0 ? (float)(sum / count) : 0;
+    for (int64_t i = 0; i < pixels; i++) {
+        float *p = window + 3 * i;
+        for (int c = 0; c < 3; c++) p[c] = within(average + (p[c] - average) * v->colour[1]);
+        float grey = grey_of(p);
+        for (int c = 0; c < 3; c++) p[c] = within(grey + (p[c] - grey) * v->colour[2]);
+    }
+}
+
+/* ---- views ---- */
+
+static void store(const tcc__view_options *o, const bool *inside, const float *window, float *out) {
+    int64_t pixels = o->height * o->width;
+    for (int c = 0; c < 3; c++) {
+        float scale = 1 / (255 * o->std[c]), shift = o->mean[c] / o->std[c];
+        for (int64_t i = 0; i < pixels; i++) *out++ = inside[i] ? window[3 * i + c] * scale - shift : 0;
+    }
+}
+
+static bool render(const tcc__view_options *o, const tcc__view *v, const tcc__picture *p, const taps *down,
+                   const taps *along, float *out) {
+    int64_t rows = down->high > down->low ? down->high - down->low : 0, pixels = o->height * o->width;
+    float *scaled_rows = tcc__malloc((size_t)(rows * 3 * o->width) * sizeof *scaled_rows);
+    float *window = tcc__malloc((size_t)(pixels * 3) * sizeof *window);
+    bool *inside = tcc__malloc((size_t)pixels * sizeof *inside);
+    bool ok = scaled_rows && window && inside;
+    for (int64_t i = 0; i < rows && ok; i++)
+        scale_row(along, o->width, p->width, p->pixels + (down->low + i) * p->width * 3,
+                  scaled_rows + i * 3 * o->width);
+    if (ok) {
+        scale_columns(down, o, p->height, scaled_rows, window);
+        for (int64_t i = 0; i < pixels; i++)
+            inside[i] = down->first[i / o->width] >= 0 && along->first[i % o->width] >= 0;
+        change_colours(v, inside, pixels, window);
+        store(o, inside, window, out);
+    }
+    tcc__free(scaled_rows);
+    tcc__free(window);
+    tcc__free(inside);
+    return ok;
+}
+
+tcc_status tcc__view_picture(tcc_diag *d, const tcc__view_options *o, const tcc__view *v, const tcc__picture *picture,
+                             float *out) {
+    taps down = {0}, along = {0};
+    bool ok = make_taps(picture->height, o->height, v->top, v->factor, false, &down) &&
+              make_taps(picture->width, o->width, v->left, v->factor, v->mirrored, &along) &&
+              render(o, v, picture, &down, &along, out);
+    free_taps(&down);
+    free_taps(&along);
+    return ok ? TCC_OK : tcc_enomem(d);
+}
+
+void tcc__view_labels(const tcc__view_options *o, const tcc__view *v, const tcc__picture *labels, int32_t outside,
+                      int32_t *out) {
+    int64_t height = scaled(labels->height, v->factor), width = scaled(labels->width, v->factor);
+    for (int64_t i = 0; i < o->height; i++) {
+        int64_t row = v->top + i, from_row = (2 * row + 1) * labels->height / (2 * height);
+        for (int64_t j = 0; j < o->width; j++) {
+            int64_t column = v->left + (v->mirrored ? o->width - 1 - j : j);
+            bool inside = row >= 0 && row < height && column >= 0 && column < width;
+            int64_t from = (2 * column + 1) * labels->width / (2 * width);
+            *out++ = inside ? labels->pixels[from_row * labels->width + from] : outside;
+        }
+    }
+}

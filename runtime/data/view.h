@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT
+ * What a sample shows of a picture: scaled, a window of it, mirrored, in changed colours. The same view is taken of a
+ * picture and of its labels. */
+#ifndef TCC_RUNTIME_DATA_VIEW_H
+#define TCC_RUNTIME_DATA_VIEW_H
+
+#include "runtime/data/data.h"
+#include "runtime/data/pictures/picture.h"
+
+/* What the user asks for. */
+typedef struct tcc__view_options {
+    int64_t height, width; /* of the window */
+    bool cover;       /* before a random scale a picture is scaled to just cover the window; else it keeps its size */
+    bool augment;     /* in training the window lies anywhere, and half are mirrored; else it is in the middle */
+    double scale[2];  /* in training: drawn from this range, its logarithm uniformly */
+    double jitter[3]; /* in training: brightness, contrast and saturation change by up to this share */
+    float mean[3], std[3]; /* of pixels as 0 to 1 */
+} tcc__view_options;
+
+/* Checks the options of pictures, but for height and width. */
+tcc_status tcc__view_check(tcc_diag *d, const tcc_data_options *options, bool cover, tcc__view_options *out);
+
+/* One sample's. */
+typedef struct tcc__view {
+    double factor;     /* of the picture's size */
+    int64_t top, left; /* of the window in the scaled picture; below 0 where that is smaller */
+    bool mirrored;
+    float colour[3]; /* brightness, contrast, saturation: 1 leaves them */
+} tcc__view;
+
+tcc__view tcc__view_of(const tcc__view_options *o, const tcc__sample *sample, int64_t height, int64_t width);
+
+/* f32 [3,H,W], normalized; 0 outside of the picture. */
+tcc_status tcc__view_picture(tcc_diag *d, const tcc__view_options *o, const tcc__view *v, const tcc__picture *picture,
+                             float *out);
+/* i32 [H,W]; `outside` outside of the picture. Scaled by taking the nearest. */
+void tcc__view_labels(const tcc__view_options *o, const tcc__view *v, const tcc__picture *labels, int32_t outside,
+                      int32_t *out);
+
+#endif

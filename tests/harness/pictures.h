@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT
+ * Picture files for tests. */
+#ifndef TCC_TESTS_HARNESS_PICTURES_H
+#define TCC_TESTS_HARNESS_PICTURES_H
+
+#include <stdint.h>
+
+/* Write FOLDER/name, whose folders are made. Pixels are row by row; a PNG has 1 or 3 channels, a JPEG 3. Return its
+ * path. */
+const char *write_png(void **state, const char *name, int height, int width, int channels, const uint8_t *pixels);
+const char *write_jpeg(void **state, const char *name, int height, int width, const uint8_t *pixels);
+
+#endif

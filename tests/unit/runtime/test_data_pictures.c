@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: MIT
+ * Data kinds images and segmentation: picture files, views of them, and that a batch depends on its number alone. */
+#include "harness/check.h"
+#include "harness/datasets.h"
+#include "harness/files.h"
+#include "harness/pictures.h"
+#include "ir/support/context.h"
+#include "traincc/data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum { H = 6, W = 8 };
+
+static tcc_context cx;
+
+static tcc_dataset *open_data(tcc_data_options options) {
+    options.size = sizeof options;
+    tcc_dataset *data;
+    assert_ok(tcc_dataset_open(&cx, &options, &data), &cx.diag);
+    return data;
+}
+
+static tcc_loader *open_loader(const tcc_dataset *data, tcc_split split, int64_t batch, int workers, bool shuffle) {
+    tcc_loader_options options = {.size = sizeof options,
+                                  .split = split,
+                                  .batch_size = batch,
+                                  .num_workers = workers,
+                                  .shuffle = shuffle,
+                                  .seed = 7};
+    tcc_loader *l;
+    assert_ok(tcc_loader_create(&cx, data, &options, &l), &cx.diag);
+    return l;
+}
+
+static const tcc_batch *next(tcc_loader *l) {
+    const tcc_batch *batch;
+    assert_ok(tcc_loader_next(l, &batch), &cx.diag);
+    return batch;
+}
+
+/* A picture whose red says the row, green the column and blue is `blue`. */
+static void paint(uint8_t *pixels, int height, int width, int blue) {
+    for (int i = 0; i < height * width; i++) {
+        pixels[3 * i] = (uint8_t)(10 * (i / width));
+        pixels[3 * i + 1] = (uint8_t)(10 * (i % width));
+        pixels[3 * i + 2] = (uint8_t)blue;
+    }
+}
+
+/* x is the pixel's value from 0 to 255 then. */
+static tcc_data_options plain(const char *kind, const char *path) {
+    return (tcc_data_options){
+        .kind = kind, .path = path, .val_split = -1, .n_channels = 1, .mean = {0}, .std = {1.0 / 255}};
+}
+
+/* Two classes of `count` pictures each. */
+static const char *write_classes(void **state, const char *name, int count) {
+    static const char *const classes[] = {"cat", "dog"};
+    uint8_t pixels[3 * H * W];
+    char file[128];
+    for (int i = 0; i < 2 * count; i++) {
+        paint(pixels, H, W, 20 * i);
+        snprintf(file, sizeof file, "%s/%s/%02d.%s", name, classes[i / count], i, i == 1 ? "jpg" : "png");
+        if (i == 1) write_jpeg(state, file, H, W, pixels);
+        else write_png(state, file, H, W, 3, pixels);
+    }
+    snprintf(file, sizeof file, "%s/cat/notes.txt", name);
+    test_write_text(state, file, "not a picture");
+    return test_path(state, name);
+}
+
+/* Pictures with labels: the label is the row, but 11 in the first column. */
+static const char *write_pairs(void **state, const char *name, int count) {
+    uint8_t pixels[3 * H * W], labels[H * W];
+    char file[128];
+    for (int i = 0; i < count; i++) {
+        paint(pixels, H, W, 20 * i);
+        for (int j = 0; j < H * W; j++) labels[j] = (uint8_t)(j % W ? j / W : 11);
+        snprintf(file, sizeof file, "%s/images/%02d.png", name, i);
+        write_png(state, file, H, W, 3, pixels);
+        snprintf(file, sizeof file, "%s/labels/%02d.png", name, i);
+        write_png(state, file, H, W, 1, labels);
+    }
+    return test_path(state, name);
+}
+
+static tcc_data_options pairs(const char *path) {
+    tcc_data_options o = plain("segmentation", path);
+    o.classes = H;
+    o.has_ignored_label = true;
+    o.ignored_label = 11;
+    return o;
+}
+
+static void class_folders(void **state) {
+    const char *path = write_classes(state, "set", 3), *other = write_classes(state, "other", 1);
+    tcc_dataset *data = open_data(plain("images", path));
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    assert_true(info.samples[0] == 6 && info.samples[1] == 0 && info.classes == 2 && info.n_channels == 3);
+    assert_true(info.x.rank == 3 && info.x.dims[1] == H && info.x.dims[2] == W && info.y.rank == 0);
+    size_t length;
+    assert_string_equal(tcc_dataset_label(data, 1, &length), "dog");
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 6, 1, false);
+    const tcc_batch *batch = next(l);
+    const float *x = batch->arrays[0].data;
+    const int32_t *y = batch->arrays[1].data;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(y[i], i / 3);
+        for (int j = 0; j < 3 * H * W; j++) {
+            int p = j % (H * W), plane = j / (H * W);
+            double expected = plane == 0 ? 10 * (p / W) : plane == 1 ? 10 * (p % W) : 20 * i;
+            assert_true(fabs((double)x[i * 3 * H * W + j] - expected) <= (i == 1 ? 12 : 1e-3)); /* a JPEG is lossy */
+        }
+    }
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+
+    tcc_data_options o = {.kind = "images", .path = path, .val_path = other};
+    data = open_data(o);
+    tcc_dataset_get_info(data, &info);
+    assert_true(info.samples[0] == 6 && info.samples[1] == 2);
+    assert_true(fabs(info.mean[0] - 25 / 255.0) < 0.01 && fabs(info.mean[2] - 50 / 255.0) < 0.01);
+    tcc_dataset_close(data);
+    o.val_path = NULL;
+    o.val_split = 0.5;
+    data = open_data(o);
+    tcc_dataset_get_info(data, &info);
+    assert_true(info.samples[0] == 3 && info.samples[1] == 3);
+    tcc_dataset_close(data);
+}
+
+/* A window of 2 x 4 pixels of a picture of half the size, or of one scaled up. */
+static void sizes(void **state) {
+    const char *path = write_classes(state, "set", 1);
+    tcc_data_options o = plain("images", path);
+    o.height = 3;
+    o.width = 2;
+    tcc_dataset *data = open_data(o);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 2, 0, false);
+    const float *x = next(l)->arrays[0].data;
+    /* 6 x 8 becomes 3 x 4, whose middle columns are shown: column 1 lies at 2.5 of the eight, row 0 at 0.5 of six;
+     * there the weights fall off over two pixels, and none lies outside but for the first row */
+    assert_true(fabs((double)x[6] - 25) < 1e-3 && fabs((double)x[7] - 45) < 1e-3);
+    assert_true(fabs((double)x[2] - 25) < 1e-3 && (double)x[0] > 5 && (double)x[0] < 8);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+}
+
+/* Each pixel of x and its label come from the same place; beyond the picture x is 0 and y -100. */
+static void pairs_fit(void **state) {
+    tcc_data_options o = pairs(write_pairs(state, "pairs", 4));
+    o.augment = true;
+    o.height = H + 2;
+    o.width = W - 3;
+    tcc_dataset *data = open_data(o);
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    assert_true(info.classes == H && info.y.rank == 2 && info.y.dims[0] == H + 2 && info.y.dims[1] == W - 3);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 1, 0, true);
+    int mirrored = 0, places = 0;
+    for (int k = 0; k < 64; k++) {
+        const tcc_batch *batch = next(l);
+        const float *red = batch->arrays[0].data, *green = red + (H + 2) * (W - 3);
+        const int32_t *y = batch->arrays[1].data;
+        int seen = 0;
+        for (int i = 0; i < (H + 2) * (W - 3); i++) {
+            int column = (int)lround((double)green[i] / 10);
+            if (y[i] == -100) continue; /* outside, or the first column */
+            seen++;
+            assert_true(column > 0);
+            assert_int_equal(y[i], lround((double)red[i] / 10));
+            if (i % (W - 3) && y[i - 1] != -100) mirrored += green[i] < green[i - 1];
+        }
+        assert_true(seen >= H * (W - 4) && seen <= H * (W - 3));
+        places |= 1 << (int)lround((double)green[(H / 2) * (W - 3)] / 10);
+    }
+    assert_true(mirrored > 64 && mirrored < 64 * H * (W - 4)); /* some, not all */
+    assert_true(places & (places - 1));
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+}
+
+static void scaled_down(void **state) {
+    tcc_data_options o = pairs(write_pairs(state, "pairs", 2));
+    o.classes = 0; /* found */
+    o.scale[0] = o.scale[1] = 0.5;
+    tcc_dataset *data = open_data(o);
+    tcc_dataset_info info;
+    tcc_dataset_get_info(data, &info);
+    assert_int_equal(info.classes, H);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 1, 0, false);
+    const tcc_batch *batch = next(l);
+    int inside = 0;
+    for (int i = 0; i < H * W; i++) {
+        float red = ((const float *)batch->arrays[0].data)[i];
+        int row = i / W, column = i % W;
+        bool in = row >= 1 && row < 4 && column >= 2 && column < 6; /* 3 x 4 in the middle of 6 x 8 */
+        inside += in;
+        if (!in) assert_true(red == 0 && ((const int32_t *)batch->arrays[1].data)[i] == -100);
+    }
+    assert_int_equal(inside, 12);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+}
+
+/* Three epochs' batches, all of x and y in a row. */
+static float *collect(const tcc_dataset *data, int workers, int64_t from, size_t *count) {
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 2, workers, true);
+    int64_t batches = tcc_loader_batches(l);
+    assert_ok(tcc_loader_set_state(l, (tcc_loader_state){7, from / batches, from % batches}), &cx.diag);
+    size_t used = 0;
+    float *all = malloc(1 << 20);
+    for (int64_t b = from; b < 3 * batches; b++) {
+        const tcc_batch *batch = next(l);
+        for (int i = 0; i < 2; i++) {
+            size_t bytes = 4;
+            for (int k = 0; k < batch->arrays[i].rank; k++) bytes *= (size_t)batch->arrays[i].dims[k];
+            assert_true(4 * used + bytes <= 1 << 20);
+            memcpy(all + used, batch->arrays[i].data, bytes);
+            used += bytes / 4;
+        }
+    }
+    tcc_loader_destroy(l);
+    *count = used;
+    return all;
+}
+
+static void check_repeats(tcc_data_options o) {
+    o.augment = true;
+    o.scale[0] = 0.7;
+    o.scale[1] = 1.5;
+    for (int i = 0; i < 3; i++) o.jitter[i] = 0.3;
+    tcc_dataset *data = open_data(o);
+    size_t count, other;
+    float *all = collect(data, 0, 0, &count);
+    for (int workers = 1; workers <= 4; workers += 3) {
+        float *again = collect(data, workers, 0, &other);
+        assert_int_equal(count, other);
+        assert_memory_equal(all, again, 4 * count);
+        free(again);
+        again = collect(data, workers, 4, &other); /* in the middle of the second epoch */
+        assert_memory_equal(all + (count - other), again, 4 * other);
+        free(again);
+    }
+    size_t epoch = count / 3;
+    assert_memory_not_equal(all, all + epoch, 4 * epoch);
+    free(all);
+    tcc_dataset_close(data);
+}
+
+static void repeats(void **state) {
+    check_repeats(plain("images", write_classes(state, "set", 3)));
+    check_repeats(pairs(write_pairs(state, "pairs", 6)));
+}
+
+static void jitter(void **state) {
+    tcc_data_options o = plain("images", write_classes(state, "set", 2));
+    o.jitter[0] = 0.5;
+    tcc_dataset *data = open_data(o);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 1, 0, false);
+    double least = 9, most = 0;
+    for (int i = 0; i < 400; i++) {
+        const float *x = next(l)->arrays[0].data;
+        double factor = (double)x[H * W + 1] / 10; /* green, of the second column */
+        if (i % 4 == 1) continue;                  /* the JPEG */
+        if (factor < least) least = factor;
+        if (factor > most) most = factor;
+        assert_true(fabs((double)x[H * W + 2] - 20 * factor) < 1e-3);
+    }
+    assert_true(least > 0.499 && least < 0.6 && most < 1.501 && most > 1.4);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+}
+
+static void refused(tcc_data_options options, tcc_status status, const char *part) {
+    dataset_refused(&cx, options, status, part);
+}
+
+/* Its first bytes are left; fewer than 0: all but so many. */
+static void cut_file(const char *path, int64_t left) {
+    size_t size;
+    char *file = test_read(path, &size);
+    FILE *f = fopen(path, "wb");
+    fwrite(file, 1, (size_t)(left < 0 ? (int64_t)size + left : left), f);
+    fclose(f);
+    free(file);
+}
+
+/* The first batch cannot be read. */
+static void unreadable(tcc_data_options o, const char *part) {
+    tcc_dataset *data = open_data(o);
+    tcc_loader *l = open_loader(data, TCC_SPLIT_TRAIN, 2, 2, false);
+    const tcc_batch *batch;
+    assert_error(tcc_loader_next(l, &batch), TCC_EFORMAT, &cx.diag, part);
+    tcc_loader_destroy(l);
+    tcc_dataset_close(data);
+    tcc_diag_clear(&cx.diag);
+}
+
+static void bad_images(void **state) {
+    const char *path = write_classes(state, "set", 2);
+    refused(plain("images", test_path(state, "none")), TCC_ENOTFOUND, "none: error: cannot be opened");
+    refused(plain("images", test_path(state, "set/cat")), TCC_EFORMAT, "has 0 folders");
+    tcc_data_options o = plain("images", path);
+    o.height = 5;
+    refused(o, TCC_EINVAL, "height is 5 and width 0");
+    o = plain("images", path);
+    o.jitter[1] = 2;
+    refused(o, TCC_EINVAL, "jitter is 2");
+    o = plain("images", path);
+    o.scale[0] = 2;
+    o.scale[1] = 1;
+    refused(o, TCC_EINVAL, "scale is from 2 to 1");
+    cut_file(test_path(state, "set/cat/01.jpg"), -20);
+    unreadable(plain("images", path), "01.jpg: error: JPEG, before byte ");
+    test_write_text(state, "set/cat/01.jpg", "GIF89a ...");
+    refused(plain("images", path), TCC_EFORMAT, "01.jpg: error: does not begin as a PNG or JPEG file");
+    write_classes(state, "set", 2);
+    cut_file(test_path(state, "set/cat/00.png"), 60);
+    unreadable(plain("images", path), "00.png: error: PNG, before byte ");
+    cut_file(test_path(state, "set/cat/00.png"), 20);
+    refused(plain("images", path), TCC_EFORMAT, "of 20: the file ends too early");
+    mkdir(test_path(state, "set/empty"), 0777);
+    refused(plain("images", path), TCC_EFORMAT, "set/empty: error: has no .png, .jpg or .jpeg file");
+}
+
+static void bad_pairs(void **state) {
+    const char *path = write_pairs(state, "pairs", 2);
+    tcc_data_options o = pairs(path);
+    o.classes = H - 1;
+    unreadable(o, "00.png: error: label 5 at row 5, column 1 is not below the number of classes, 5");
+    uint8_t pixels[3 * H * W] = {0};
+    write_png(state, "pairs/labels/01.png", H, W - 1, 1, pixels);
+    refused(pairs(path), TCC_EFORMAT, "labels are 7 x 6, the image 8 x 6 pixels");
+    write_png(state, "pairs/labels/01.png", H, W, 3, pixels);
+    unreadable(pairs(path), "01.png: error: labels are a grey or palette PNG");
+    remove(test_path(state, "pairs/labels/01.png"));
+    refused(pairs(path), TCC_ENOTFOUND, "has no labels: there is no");
+}
+
+static void out_of_memory(void **state) {
+    tcc_data_options o = plain("images", write_classes(state, "set", 1));
+    dataset_out_of_memory(&cx, o);
+    dataset_out_of_memory(&cx, pairs(write_pairs(state, "pairs", 1)));
+    tcc_diag_clear(&cx.diag);
+}
+
+int main(void) {
+    assert_ok(tcc_context_init(&cx), &cx.diag);
+    const struct CMUnitTest tests[] = {
+        FOLDER_TEST(class_folders), FOLDER_TEST(sizes),     FOLDER_TEST(pairs_fit),
+        FOLDER_TEST(scaled_down),   FOLDER_TEST(repeats),   FOLDER_TEST(jitter),
+        FOLDER_TEST(bad_images),    FOLDER_TEST(bad_pairs), FOLDER_TEST(out_of_memory),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tcc_context_clear(&cx);
+    return failed;
+}
