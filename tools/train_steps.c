@@ -292,9 +292,19 @@ static tcc_status between_steps(run *s, int64_t done) {
     return status == TCC_OK && samples ? run_print_sample(s) : status;
 }
 
+/* What share of the training's time went by without a batch to train on; evaluating and saving count as time too. */
+static void tell_waiting(run *s, double waited_before) {
+    double took = now_seconds() - s->started, waited = tcc_loader_waited(s->loader) - waited_before;
+    if (s->options->quiet || s->first_step == s->total_steps) return;
+    run_end_line(s);
+    printf("waited for data: %.2f s of %.2f s (%.1f%%)\n", waited, took, took > 0 ? 100 * waited / took : 0);
+    fflush(stdout);
+}
+
 tcc_status run_train(run *s) {
     const recipe *r = s->recipe;
     tcc_status status = TCC_OK;
+    const double waited_before = tcc_loader_waited(s->loader);
     if (!s->first_step) status = run_save(s, 0);
     else if (due(r->training.eval_every, s->first_step) || s->first_step == s->total_steps)
         status = report_evaluation(s, s->first_step); /* its line went when the metrics were taken back to this step */
@@ -306,6 +316,7 @@ tcc_status run_train(run *s) {
         if (status == TCC_OK) status = between_steps(s, step + 1);
     }
     if (status == TCC_OK) status = report_pending(s); /* an interrupt came just before the last report */
+    if (status == TCC_OK) tell_waiting(s, waited_before);
     if (status == TCC_OK && *s->interrupted) status = run_save(s, tcc_model_step(s->model));
     return status == TCC_OK ? run_saved(s, saver_wait(s->saver)) : status;
 }

@@ -6,6 +6,7 @@
  *
  * The consumer's slot is handed back when the next batch is asked for. */
 #include "ir/support/alloc.h"
+#include "ir/support/clock.h"
 #include "runtime/data/data.h"
 #include "runtime/data/draw.h"
 
@@ -39,6 +40,7 @@ struct tcc_loader {
     int64_t next_claim, next_give; /* batch numbers */
     int n_filling;
     bool paused, stopping;
+    double waited; /* seconds; the consumer's */
 };
 
 /* ---- one batch ---- */
@@ -239,18 +241,26 @@ static tcc_status report(tcc_loader *l, const slot *s) {
     return s->status;
 }
 
+/* The slot of the next batch, ready. The mutex is held. */
+static void wait_for(tcc_loader *l, slot *s, int64_t number) {
+    if (s->number == number) return;
+    double start = tcc_clock_seconds();
+    if (l->n_threads) {
+        while (s->number != number) pthread_cond_wait(&l->slot_ready, &l->mutex);
+    } else {
+        fill_slot(l, s, number);
+        s->number = number;
+    }
+    l->waited += tcc_clock_seconds() - start;
+}
+
 tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
     tcc_diag_begin(&l->cx->diag);
     *out = NULL;
     pthread_mutex_lock(&l->mutex);
     int64_t number = l->next_give;
     slot *s = &l->slots[number % l->n_slots];
-    if (l->n_threads) {
-        while (s->number != number) pthread_cond_wait(&l->slot_ready, &l->mutex);
-    } else if (s->number != number) {
-        fill_slot(l, s, number);
-        s->number = number;
-    }
+    wait_for(l, s, number);
     if (s->status == TCC_OK) {
         l->next_give++;
         pthread_cond_signal(&l->slot_free);
@@ -261,6 +271,7 @@ tcc_status tcc_loader_next(tcc_loader *l, const tcc_batch **out) {
 }
 
 int64_t tcc_loader_batches(const tcc_loader *l) { return l->batches; }
+double tcc_loader_waited(const tcc_loader *l) { return l->waited; }
 
 tcc_loader_state tcc_loader_get_state(const tcc_loader *l) {
     return (tcc_loader_state){l->how.seed, l->next_give / l->batches,

@@ -113,8 +113,8 @@ typedef struct tcc_dataset_info {
 TCC_API void tcc_dataset_get_info(const tcc_dataset *data, tcc_dataset_info *out);
 
 /* What class or token `id` stands for: the UTF-8 bytes of a character ("\n"), a CSV label, CIFAR's class, a class
- * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. NULL for kinds tokens and
- * segmentation, and for ids out of range. The text lives as long as the data set. */
+ * folder's name, or the number of an idx class. *length is in bytes; a character may be NUL, so it is needed. NULL for
+ * kinds tokens and segmentation, and for ids out of range. The text lives as long as the data set. */
 TCC_API const char *tcc_dataset_label(const tcc_dataset *data, int64_t id, size_t *length);
 /* The tokens of a text, for kind text: writes at most `capacity` of them, and the number of all to *count. Errors:
  * TCC_EINVAL, which names the character that the vocabulary lacks and its position. */
@@ -177,6 +177,8 @@ TCC_API void tcc_loader_destroy(tcc_loader *loader);
  * call returns it too. One thread at a time. */
 TCC_API tcc_status tcc_loader_next(tcc_loader *loader, const tcc_batch **out);
 TCC_API int64_t tcc_loader_batches(const tcc_loader *loader); /* in an epoch */
+/* Seconds that tcc_loader_next has waited for batches so far, or, without workers, has made them. */
+TCC_API double tcc_loader_waited(const tcc_loader *loader);
 
 TCC_API tcc_loader_state tcc_loader_get_state(const tcc_loader *loader);
 /* Goes on from there. Errors: TCC_EINVAL if `index` is not within an epoch. */
