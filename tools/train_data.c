@@ -47,6 +47,12 @@ tcc_status run_open_data(run *s) {
         o.mean[i] = r->data.mean.v[i];
         o.std[i] = r->data.std.v[i];
     }
+    if (r->data.image_size.count) {
+        o.height = (int64_t)r->data.image_size.v[0];
+        o.width = (int64_t)r->data.image_size.v[1];
+    }
+    for (int i = 0; i < r->data.scale.count; i++) o.scale[i] = r->data.scale.v[i];
+    for (int i = 0; i < r->data.jitter.count; i++) o.jitter[i] = r->data.jitter.v[i];
     if (!strcmp(r->data.header, "yes")) o.csv_header = TCC_CSV_HEADER_YES;
     if (!strcmp(r->data.header, "no")) o.csv_header = TCC_CSV_HEADER_NO;
     tcc_status status = tcc_dataset_open(s->cx, &o, &s->data);

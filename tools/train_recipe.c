@@ -42,7 +42,7 @@ static const key keys[] = {
     {"model.gelu", CHOICE, AT(model.gelu), "erf", "erf|tanh", 0, 0},
     {"model.hidden", WHOLES, AT(model.hidden), "[128, 128]", NULL, 1, 1 << 20},
     {"model.cifar_stem", FLAG, AT(model.cifar_stem), "true", NULL, 0, 0},
-    {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv", 0, 0},
+    {"data.kind", CHOICE, AT(data.kind), NULL, "text|tokens|idx|cifar|csv|images", 0, 0},
     {"data.path", STRING, AT(data.path), NULL, NULL, 0, 0},
     {"data.val_path", STRING, AT(data.val_path), NULL, NULL, 0, 0},
     {"data.val_split", NUMBER, AT(data.val_split), "auto", "auto", 0, 0.9},
@@ -61,6 +61,9 @@ static const key keys[] = {
     {"data.classes", INTEGER, AT(data.classes), "10", NULL, 2, 1 << 20},
     {"data.mean", LIST, AT(data.mean), "[]", NULL, -1e6, 1e6},
     {"data.std", LIST, AT(data.std), "[]", NULL, 1e-9, 1e6},
+    {"data.size", LIST, AT(data.image_size), "[]", NULL, 1, 32768},
+    {"data.scale", LIST, AT(data.scale), "[]", NULL, 0.01, 100},
+    {"data.jitter", LIST, AT(data.jitter), "[]", NULL, 0, 1},
     {"data.pin_memory", CHOICE, AT(data.pin_memory), "true", "true", 0, 0}, /* batches reach a GPU in no other way */
     {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw", 0, 0},
     {"optimizer.lr", NUMBER, AT(optimizer.lr), "0.001", NULL, 0, 1e6},
@@ -477,6 +480,13 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
                     r->training.memory_budget);
     if (r->data.mean.count != r->data.std.count)
         return fail(error, at, "data.mean and data.std must have as many values");
+    if (r->data.image_size.count != 0 && r->data.image_size.count != 2)
+        return fail(error, at, "data.size is [height, width]; it has %d values", r->data.image_size.count);
+    if (r->data.scale.count != 0 && r->data.scale.count != 2)
+        return fail(error, at, "data.scale is [least, most]; it has %d values", r->data.scale.count);
+    if (r->data.jitter.count != 0 && r->data.jitter.count != 3)
+        return fail(error, at, "data.jitter is [brightness, contrast, saturation]; it has %d values",
+                    r->data.jitter.count);
     if (r->data.token_bytes == 3) return fail(error, at, "data.token_bytes must be 2 or 4");
     if (r->data.mean.count > 3) return fail(error, at, "data.mean and data.std have at most 3 values, one a channel");
     return true;

@@ -34,7 +34,7 @@ typedef struct recipe {
         int64_t batch_size, num_workers, token_bytes, vocab_size, classes;
         double val_split;
         bool drop_last, shuffle, augment, bytes, regression;
-        recipe_list mean, std;
+        recipe_list mean, std, image_size, scale, jitter;
     } data;
     struct {
         char *name;
