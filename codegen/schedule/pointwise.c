@@ -131,6 +131,19 @@ static bool has_scattered_fold(const tcc_body *b, int lane_var) {
     return is_long && scattered;
 }
 
+/* Blocks that a GPU's processor should hold where a thread of a flat kernel has more values at once than registers by
+ * which the assembler lets more blocks share a processor: it would spill some. An update of many parameters is such. 0:
+ * as the assembler likes. */
+static int choose_blocks(const tcc_lowering *l, const pointwise *p) {
+    enum { ADDRESS = 2, ROOMY = 128, TIGHT = 80 };
+    const tcc_body *b = p->body;
+    int registers = b->stores.count * (ADDRESS + p->lanes);
+    for (int i = 0; i < b->exprs.count; i++)
+        if (b->exprs.data[i]->kind == TCC_EXPR_LOAD) registers += b->exprs.data[i]->affine.n ? ADDRESS + p->lanes : 1;
+    if (!l->target->lane_groups || !p->any_extent || registers <= TIGHT) return 0;
+    return tcc_hardware_threads(&l->target->hw, ROOMY) / p->shape.threads;
+}
+
 /* Lanes, threads and points of an item. A single point has nothing to choose. */
 static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, int n, int64_t *item_points) {
     const tcc_body *b = p->body;
@@ -141,6 +154,7 @@ static tcc_status plan_items(tcc_lowering *l, pointwise *p, const int *order, in
     if (n) TCC_TRY(tcc_settle_lanes(l, b, var, inner, &p->lanes));
     p->shape = tcc_choose_threads(l->target, inner, p->lanes);
     if (n) TCC_TRY(tcc_settle_threads(l, &p->shape));
+    p->shape.blocks = choose_blocks(l, p);
     *item_points = tcc_choose_points(p->shape, p->lanes, ITEM_POINTS, p->any_extent ? FLAT_STEPS : STEPS);
     const int64_t vector = tcc_group_lanes(p->shape, p->lanes);
     const tcc_param_range range = tcc_param_multiples(vector, vector, MOST_POINTS);

@@ -76,12 +76,6 @@ static void check_bounds_of(const tcc_program *program) {
 }
 
 static const gpu_spill known_spills[] = {
-    {"pointwise", 64,
-     "the update of ResNet's parameters, by a table: on sm_120 the assembler wants more than the 80 registers that let "
-     "three blocks share a processor",
-     "sm_120"},
-    {"pointwise", 16, "the same update on sm_75, within the same 80 registers", "sm_75"},
-    {"pointwise", 16, "and on sm_80", "sm_80"},
     {"attention", 4,
      "sdpa_grad_q of f32 in a shape that a random graph has: the sums of a tile take all registers of its bound", NULL},
     {"pointwise", 4,
