@@ -126,7 +126,7 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     m->options = options;
     const char *verify = getenv("TCC_VERIFY_PASSES");
     if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
-    m->lr = options.optimizer.lr;
+    tcc__model_begin_rates(m);
     m->store.seed = options.seed;
     tcc_status status = read_precision(m);
     if (status == TCC_OK) status = tcc__model_read_budget(m);

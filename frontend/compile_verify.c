@@ -52,6 +52,7 @@ static tcc_status run_twin(tcc_verification *v) {
     TCC_TRY(begin_states(v));
     v->twin->step = v->m->step;
     v->twin->lr = v->m->lr;
+    v->twin->momentum = v->m->momentum;
     TCC_TRY(tcc_exec_poison(v->twin->last->exec, &v->m->cx->diag));
     double scale, ignored;
     int64_t before, after;

@@ -41,9 +41,8 @@ int train_cache(char *const *arguments, int count);
 /* tcc-train tokenize ARGUMENTS, whose order changes. Returns the program's exit status. */
 int train_tokenize(char **arguments, int count, const volatile sig_atomic_t *interrupted);
 
-/* Learning rate at training step `step` (from 0) of `total`: linear warm-up to the base rate, then the schedule down to
- * min_lr. */
-double train_lr(const recipe *r, int64_t step, int64_t total);
+/* The recipe's schedule for a run of `total` steps; it points into *milestones. */
+tcc_schedule train_schedule(const recipe *r, int64_t total, int64_t milestones[RECIPE_LIST_MAX]);
 
 /* Text that the language model writes after the recipe's prompt, to `out`. Ends early when interrupted. */
 tcc_status train_sample(tcc_context *cx, tcc_model *model, const tcc_dataset *data, const recipe *r,

@@ -2,6 +2,7 @@
  * The model of a training run: what its function builds, and every program of it compiled before the first step. */
 #include "train_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -184,6 +185,7 @@ static tcc_status create(run *s) {
         o.loss_scale_backoff = r->training.loss_scale_backoff;
         o.loss_scale_interval = r->training.loss_scale_interval;
     }
+    const double cycled = tcc_schedule_momentum(&s->schedule, 0); /* it needs the state of a momentum */
     o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
                                           .kind = !strcmp(name, "sgd")    ? TCC_SGD
                                                   : !strcmp(name, "adam") ? TCC_ADAM
@@ -194,7 +196,7 @@ static tcc_status create(run *s) {
                                           .eps = r->optimizer.eps,
                                           .weight_decay = r->optimizer.weight_decay,
                                           .decay_all = r->optimizer.decay_all,
-                                          .momentum = r->optimizer.momentum,
+                                          .momentum = isnan(cycled) ? r->optimizer.momentum : cycled,
                                           .nesterov = r->optimizer.nesterov,
                                           .clip_grad_norm = r->training.clip_grad_norm};
     return tcc_model_create(s->cx, build, s, &o, &s->model);

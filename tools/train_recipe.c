@@ -73,10 +73,26 @@ static const key keys[] = {
     {"optimizer.decay_all", FLAG, AT(optimizer.decay_all), "false", NULL, 0, 0},
     {"optimizer.momentum", NUMBER, AT(optimizer.momentum), "0", NULL, 0, 1},
     {"optimizer.nesterov", FLAG, AT(optimizer.nesterov), "false", NULL, 0, 0},
-    {"schedule.name", CHOICE, AT(schedule.name), "constant", "constant|linear|cosine", 0, 0},
+    {"schedule.name", CHOICE, AT(schedule.name), "constant",
+     "constant|step|multi_step|linear|cosine|polynomial|cyclic|one_cycle", 0, 0},
     {"schedule.warmup_steps", INTEGER, AT(schedule.warmup_steps), "0", NULL, 0, UNBOUNDED},
     {"schedule.steps", INTEGER, AT(schedule.steps), "0", NULL, 0, UNBOUNDED},
     {"schedule.min_lr", NUMBER, AT(schedule.min_lr), "0", NULL, 0, 1e6},
+    {"schedule.step_size", INTEGER, AT(schedule.step_size), "30", NULL, 1, UNBOUNDED},
+    {"schedule.milestones", WHOLES, AT(schedule.milestones), "[]", NULL, 0, UNBOUNDED},
+    {"schedule.gamma", NUMBER, AT(schedule.gamma), "auto", "auto", 0, 1e6},
+    {"schedule.power", NUMBER, AT(schedule.power), "1", NULL, 0, 1e6},
+    {"schedule.cycle_mode", CHOICE, AT(schedule.cycle_mode), "triangular", "triangular|triangular2|exp_range", 0, 0},
+    {"schedule.cycle_up", INTEGER, AT(schedule.cycle_up), "2000", NULL, 1, UNBOUNDED},
+    {"schedule.cycle_down", INTEGER, AT(schedule.cycle_down), "0", NULL, 0, UNBOUNDED},
+    {"schedule.pct_start", NUMBER, AT(schedule.pct_start), "0.3", NULL, 0, 1},
+    {"schedule.div_factor", NUMBER, AT(schedule.div_factor), "25", NULL, 1e-9, 1e9},
+    {"schedule.final_div_factor", NUMBER, AT(schedule.final_div_factor), "1e4", NULL, 1e-9, 1e9},
+    {"schedule.anneal", CHOICE, AT(schedule.anneal), "cos", "cos|linear", 0, 0},
+    {"schedule.three_phase", FLAG, AT(schedule.three_phase), "false", NULL, 0, 0},
+    {"schedule.cycle_momentum", FLAG, AT(schedule.cycle_momentum), "true", NULL, 0, 0},
+    {"schedule.base_momentum", NUMBER, AT(schedule.base_momentum), "auto", "auto", 0, 0.9999999},
+    {"schedule.max_momentum", NUMBER, AT(schedule.max_momentum), "auto", "auto", 0, 0.9999999},
     {"training.max_steps", INTEGER, AT(training.max_steps), "0", NULL, 0, UNBOUNDED},
     {"training.max_epochs", INTEGER, AT(training.max_epochs), "0", NULL, 0, 1e9},
     {"training.seed", INTEGER, AT(training.seed), "1337", NULL, 0, UNBOUNDED},
@@ -478,6 +494,10 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
                     "training.memory_budget %s with training.checkpointing none: then nothing may be computed again to "
                     "meet it; make checkpointing auto, or leave the budget out",
                     r->training.memory_budget);
+    for (int i = 1; i < r->schedule.milestones.count; i++)
+        if (r->schedule.milestones.v[i] < r->schedule.milestones.v[i - 1])
+            return fail(error, at, "schedule.milestones must ascend, but %.15g comes after %.15g",
+                        r->schedule.milestones.v[i], r->schedule.milestones.v[i - 1]);
     if (r->data.mean.count != r->data.std.count)
         return fail(error, at, "data.mean and data.std must have as many values");
     if (r->data.image_size.count != 0 && r->data.image_size.count != 2)

@@ -43,9 +43,11 @@ typedef struct recipe {
         recipe_list betas;
     } optimizer;
     struct {
-        char *name;
-        int64_t warmup_steps, steps;
-        double min_lr;
+        char *name, *cycle_mode, *anneal;
+        int64_t warmup_steps, steps, step_size, cycle_up, cycle_down;
+        double min_lr, gamma, power, pct_start, div_factor, final_div_factor, base_momentum, max_momentum;
+        bool three_phase, cycle_momentum;
+        recipe_list milestones;
     } schedule;
     struct {
         int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, keep_last, log_every;

@@ -113,6 +113,8 @@ static int set_up(run *s, const tcc_checkpoint *c) {
                 s->total_steps);
         return EXIT_FAILED;
     }
+    s->schedule = train_schedule(r, s->total_steps, s->milestones);
+    if (tcc_schedule_check(s->cx, &s->schedule) != TCC_OK) return failed(s);
     if (run_create_model(s) != TCC_OK) {
         int status = failed(s);
         return s->model || !s->options->arch ? status : EXIT_USAGE; /* no such architecture */

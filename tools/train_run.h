@@ -29,6 +29,8 @@ typedef struct run {
     int64_t pending_step;
     double pending_lr, pending_seconds;          /* that it took to enqueue */
     bool drawing;                                /* a progress line is on the terminal, without its line break */
+    tcc_schedule schedule;                       /* of the whole run */
+    int64_t milestones[RECIPE_LIST_MAX];         /* that it points to */
     int64_t total_steps, first_step, saved_step; /* saved_step: that was last given to the saver; -1 none yet */
     double started;                              /* when the first step began, in seconds */
     int64_t logged_step;                         /* of the last logged line */

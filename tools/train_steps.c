@@ -261,9 +261,11 @@ static tcc_status report_graphs(run *s) {
 
 static tcc_status train_step(run *s, int64_t step) {
     const tcc_batch *batch;
-    double lr = train_lr(s->recipe, step, s->total_steps), start = now_seconds();
-    tcc_model_set_lr(s->model, lr);
-    tcc_status status = tcc_loader_next(s->loader, &batch);
+    const double lr = tcc_schedule_lr(&s->schedule, step), momentum = tcc_schedule_momentum(&s->schedule, step);
+    const double start = now_seconds();
+    tcc_status status = tcc_model_set_lr(s->model, lr);
+    if (status == TCC_OK && !isnan(momentum)) status = tcc_model_set_momentum(s->model, momentum);
+    if (status == TCC_OK) status = tcc_loader_next(s->loader, &batch);
     if (status == TCC_OK) s->batch = batch;
     if (status == TCC_OK) status = tcc_model_train(s->model, batch->arrays, batch->n_arrays);
     if (status == TCC_OK) status = report_graphs(s);

@@ -164,9 +164,9 @@ void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
 
 void tcc__model_hyper(const tcc_model *m, float *out) {
     const tcc_optimizer_options *o = &m->options.optimizer;
-    out[TCC_HYPER_MOMENTUM] = (float)o->momentum;
+    out[TCC_HYPER_MOMENTUM] = (float)m->momentum;
     out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
-    out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - o->beta1);
+    out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - m->momentum);
     out[TCC_HYPER_BETA2_COMPLEMENT] = (float)(1 - o->beta2);
     out[TCC_HYPER_EPS] = (float)o->eps;
     out[TCC_HYPER_CLIP_NORM] = (float)o->clip_grad_norm;

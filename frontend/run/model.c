@@ -12,6 +12,12 @@ void tcc__optimizer_defaults(tcc_optimizer_options *o) {
     if (o->eps == 0) o->eps = 1e-8;
 }
 
+void tcc__model_begin_rates(tcc_model *m) {
+    const tcc_optimizer_options *o = &m->options.optimizer;
+    m->lr = o->lr;
+    m->momentum = o->kind == TCC_SGD ? o->momentum : o->beta1;
+}
+
 void tcc_model_destroy(tcc_model *m) {
     if (!m) return;
     for (int i = 0; i < m->programs.count; i++) tcc__compiled_destroy(m, m->programs.data[i]);
@@ -28,7 +34,28 @@ void tcc_model_destroy(tcc_model *m) {
 
 /* -- State between runs -- */
 
-void tcc_model_set_lr(tcc_model *m, double lr) { m->lr = lr; }
+tcc_status tcc_model_set_lr(tcc_model *m, double lr) {
+    tcc_diag_begin(&m->cx->diag);
+    if (!(lr >= 0 && lr <= TCC_LARGEST_LR))
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "learning rate %g must be from 0 to %g", lr,
+                         TCC_LARGEST_LR);
+    m->lr = lr;
+    return TCC_OK;
+}
+
+tcc_status tcc_model_set_momentum(tcc_model *m, double momentum) {
+    const tcc_optimizer_options *o = &m->options.optimizer;
+    tcc_diag_begin(&m->cx->diag);
+    if (!(momentum >= 0 && momentum < 1))
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "momentum %g must be at least 0 and less than 1",
+                         momentum);
+    if (o->kind == TCC_SGD && o->momentum == 0 && momentum > 0)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "momentum %g: the model was created with momentum 0, so nothing is kept that it could work on",
+                         momentum);
+    m->momentum = momentum;
+    return TCC_OK;
+}
 int64_t tcc_model_step(const tcc_model *m) { return m->step; }
 void tcc_model_set_step(tcc_model *m, int64_t step) { m->step = step; }
 

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define TCC_LARGEST_LR 1e30 /* it is a float32 on the device */
+
 enum { TCC_DECAYED, TCC_NOT_DECAYED, TCC_DECAY_GROUPS }; /* parameter groups of the optimizer */
 
 /* Memory of a binding that is the program's own: outputs, hyper-parameters, the random key, and the batch where it is
@@ -91,7 +93,7 @@ struct tcc_model {
     int64_t step;
     int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
     int64_t first_kept, end_kept;      /* steps whose losses are there */
-    double lr;
+    double lr, momentum;               /* of the next step; momentum: Adam's beta1 */
     bool profile;
     int64_t measured; /* candidates that were timed to make its programs */
 };
@@ -113,6 +115,8 @@ void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
 
 /* Zero fields of the optimizer's options get their defaults. */
 void tcc__optimizer_defaults(tcc_optimizer_options *o);
+/* The rates of the next step are those of the options. */
+void tcc__model_begin_rates(tcc_model *m);
 
 /* -- In device.c -- */
 

@@ -50,7 +50,7 @@ tcc_status tcc_model_load_plan(tcc_context *cx, const char *path, const char *de
     tcc_status status = decode(cx, path, &memory, &about, &m);
     tcc_arena_free(&memory);
     if (status == TCC_OK) {
-        m->lr = m->options.optimizer.lr;
+        tcc__model_begin_rates(m);
         m->store.seed = m->options.seed;
         status = get_ready(m, device);
         if (status == TCC_EUNSUPPORTED || status == TCC_EFORMAT) tcc_note(&cx->diag, (tcc_loc){path, 0}, "the plan");

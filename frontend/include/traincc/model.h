@@ -164,7 +164,11 @@ TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
  * nothing was trained yet), and those of the steps. */
 TCC_API tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *skipped);
 
-TCC_API void tcc_model_set_lr(tcc_model *m, double lr);
+/* The learning rate, and the momentum (SGD) or beta1 (Adam, AdamW), of the steps that follow: traincc/schedule.h computes
+ * them. They are data, and nothing is compiled again. Errors: TCC_EINVAL for what is out of range, and for a momentum
+ * where SGD was created without one. */
+TCC_API tcc_status tcc_model_set_lr(tcc_model *m, double lr);
+TCC_API tcc_status tcc_model_set_momentum(tcc_model *m, double momentum);
 TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
 /* After loading a checkpoint: how far schedule and random numbers are. The optimizer's own count, by which Adam
  * corrects its moments, is TCC_STEP_STATE below and not touched. */

@@ -10,6 +10,7 @@
 #include "traincc/models.h"
 #include "traincc/nn.h"
 #include "traincc/plan.h"
+#include "traincc/schedule.h"
 #include "traincc/tensor.h"
 
 #endif

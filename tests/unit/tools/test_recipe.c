@@ -54,6 +54,30 @@ static void reads_modes(void **state) {
     check_refused("training:\n  autotune_budget_s: 0\n", "training.autotune_budget_s");
 }
 
+static void checks_schedules(void **state) {
+    (void)state;
+    char text[1024];
+    static const struct {
+        const char *schedule, *message;
+    } cases[] = {
+        {"name: exponential", "\"exponential\" is none of constant|step|"},
+        {"name: step\n  step_size: 0", "schedule.step_size: must be from 1"},
+        {"name: step\n  milestones: [3]", "schedule.milestones does not apply to schedule.name step"},
+        {"name: multi_step\n  milestones: [3, 2]", "schedule.milestones must ascend, but 2 comes after 3"},
+        {"name: multi_step\n  milestones: [3.5]", "must be a whole number, not 3.5"},
+        {"name: cyclic\n  warmup_steps: 3", "schedule.warmup_steps does not apply to schedule.name cyclic"},
+        {"name: cyclic\n  cycle_mode: square", "\"square\" is none of triangular|triangular2|exp_range"},
+        {"name: one_cycle\n  pct_start: 1.5", "schedule.pct_start: must be from 0 to 1, not 1.5"},
+        {"name: one_cycle\n  max_momentum: 1", "schedule.max_momentum: must be from 0 to 0.9999999"},
+        {"name: cosine\n  cycle_momentum: true", "it goes with cyclic|one_cycle"},
+        {"name: linear\n  power: 2", "schedule.power does not apply to schedule.name linear; it goes with polynomial"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        snprintf(text, sizeof text, "%sschedule:\n  %s\n", good, cases[i].schedule);
+        check_refused(text, cases[i].message);
+    }
+}
+
 static void names_line_and_nearest_key(void **state) {
     (void)state;
     check_refused("model:\n  name: gpt\n  layer: 2\n",
@@ -246,6 +270,7 @@ static void prints_what_parses_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_values_and_defaults),
+        cmocka_unit_test(checks_schedules),
         cmocka_unit_test(names_line_and_nearest_key),
         cmocka_unit_test(refuses_wrong_values),
         cmocka_unit_test(reads_modes),
