@@ -217,6 +217,51 @@ static void test_lost(void **state) {
     }
 }
 
+/* The same while steps are captured, at each of them. */
+static void test_lost_in_capture(void **state) {
+    (void)state;
+    if (!sim.inject) skip();
+    for (int n = 1; n <= 6; n++) {
+        rig r;
+        sim.restart();
+        start(&r, n % 2 ? TCC_REPLAY_REQUIRED : TCC_REPLAY_IF_FASTER);
+        assert_ok(check_run(&r, 0), &r.cx.diag);
+        sim.inject(PTXSIM_FAULT_GONE, (n + 1) / 2);
+        assert_error(check_run(&r, 1), TCC_EDEVICE, &r.cx.diag, "CUDA_ERROR_DEVICE_UNAVAILABLE");
+        assert_error(check_run(&r, 2), TCC_EDEVICE, &r.cx.diag, "no more use");
+        rig_stop(&r);
+        check_nothing_alive();
+    }
+}
+
+/* A capture that something makes invalid: the step at which it shows is launched, the others are captured, and runs are
+ * right; or it is the error that it is where graphs are required. */
+static void test_spoilt_capture(void **state) {
+    (void)state;
+    if (!sim.inject) skip();
+    for (int n = 1; n <= 3; n++) {
+        rig r;
+        sim.restart();
+        start(&r, TCC_REPLAY_IF_FASTER);
+        assert_ok(check_run(&r, 0), &r.cx.diag);
+        sim.inject(PTXSIM_FAULT_SPOIL, n);
+        for (int step = 1; step < 4; step++) assert_ok(check_run(&r, step), &r.cx.diag);
+        const tcc_replay report = replay_of(&r);
+        assert_true(report.captured > 0 && report.captured < report.launches);
+        if (!strstr(report.why, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED")) fail_msg("%s", report.why);
+        for (int step = 4; step < 12; step++) assert_ok(check_run(&r, step), &r.cx.diag);
+        rig_stop(&r);
+        check_nothing_alive();
+        sim.restart();
+        start(&r, TCC_REPLAY_REQUIRED);
+        assert_ok(check_run(&r, 0), &r.cx.diag);
+        sim.inject(PTXSIM_FAULT_SPOIL, n);
+        assert_error(check_run(&r, 1), TCC_EUNSUPPORTED, &r.cx.diag, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED");
+        rig_stop(&r);
+        check_nothing_alive();
+    }
+}
+
 /* -- Models -- */
 
 static int32_t tokens[2][BATCH * CONTEXT];
@@ -415,6 +460,7 @@ int main(void) {
         CUDA_TEST(test_replays),          CUDA_TEST(test_given_arena),
         CUDA_TEST(test_slower),           CUDA_TEST(test_no_memory_for_graphs),
         CUDA_TEST(test_every_call_fails), CUDA_TEST(test_lost),
+        CUDA_TEST(test_lost_in_capture),  CUDA_TEST(test_spoilt_capture),
         CUDA_TEST(test_same_bits),        CUDA_TEST(test_calls_of_a_step),
         CUDA_TEST(test_one_arena),        CUDA_TEST(test_refused),
     };

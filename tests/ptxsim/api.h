@@ -172,6 +172,7 @@ CUcontext api_context(void);
 bool api_fault(ptxsim_fault f); /* whether this call is the one that is to fail */
 
 CUstream stream_find(CUstream handle); /* NULL: no such stream */
+CUresult stream_lose_device(void);     /* the result of all calls from now on */
 CUstream stream_create(CUcontext context, unsigned flags, int priority, bool null);
 /* Takes over what `work` owns, on failure too. `out`: the position it got. */
 CUresult stream_enqueue(CUstream s, sim_work *work, const dependency *deps, int n_deps, const uint64_t *clock);

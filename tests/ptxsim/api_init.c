@@ -57,7 +57,8 @@ CUcontext api_context(void) { return current.n ? current.at[current.n - 1] : NUL
 bool api_fault(ptxsim_fault f) { return sim.faults[f] > 0 && --sim.faults[f] == 0; }
 
 static void read_faults(void) {
-    static const char *const names[PTXSIM_FAULT_KINDS] = {"alloc", "host", "module", "launch", "lost", "call", "graph"};
+    static const char *const names[PTXSIM_FAULT_KINDS] = {"alloc", "host",  "module", "launch", "lost",
+                                                          "call",  "graph", "spoil",  "gone"};
     const char *s = getenv("PTXSIM_FAULT");
     while (s && *s) {
         for (int k = 0; k < PTXSIM_FAULT_KINDS; k++) {

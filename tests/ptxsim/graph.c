@@ -52,9 +52,11 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int mode) {
 CUresult graph_capture(CUstream s, sim_work *work) {
     capture *c = s->capture;
     CUgraph g = c->graph;
-    if (c->invalid) {
+    const bool gone = api_fault(PTXSIM_FAULT_GONE);
+    c->invalid |= api_fault(PTXSIM_FAULT_SPOIL);
+    if (c->invalid || gone) {
         work_clear(work);
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        return gone ? stream_lose_device() : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     if (g->n_nodes == g->cap_nodes) {
         int cap = g->cap_nodes ? g->cap_nodes * 2 : 32;
@@ -112,14 +114,15 @@ static uint64_t *ancestors_of(const CUgraph g, size_t *words) {
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
-    ENTER_TO_RELEASE(true);
+    CUresult entered = api_enter(true);
+    if (entered && entered != sim.sticky) return api_leave(entered);
     CUstream s = stream_find(stream);
     if (!s || !s->capture) return api_leave(CUDA_ERROR_INVALID_VALUE);
     capture *c = s->capture;
     if (c->origin != s) return api_leave(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
     if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && !pthread_equal(c->thread, pthread_self()))
         return api_leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-    CUresult r = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+    CUresult r = sim.sticky ? sim.sticky : c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
     if (!r && api_fault(PTXSIM_FAULT_CALL)) r = CUDA_ERROR_UNKNOWN; /* the capture ends all the same */
     size_t words = 0;
     uint64_t *sets = ancestors_of(c->graph, &words);

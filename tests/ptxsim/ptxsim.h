@@ -59,6 +59,8 @@ typedef enum ptxsim_fault {
     PTXSIM_FAULT_LOST,   /* while a launch executes: the device is lost, CUDA_ERROR_DEVICE_UNAVAILABLE ever after */
     PTXSIM_FAULT_CALL,   /* any call that does not only give something back: CUDA_ERROR_UNKNOWN */
     PTXSIM_FAULT_GRAPH,  /* cuGraphInstantiate: CUDA_ERROR_OUT_OF_MEMORY */
+    PTXSIM_FAULT_SPOIL,  /* work that is captured: the capture is invalid, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED */
+    PTXSIM_FAULT_GONE,   /* work that is captured: the device is lost, as by PTXSIM_FAULT_LOST */
     PTXSIM_FAULT_KINDS
 } ptxsim_fault;
 

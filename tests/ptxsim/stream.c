@@ -152,10 +152,15 @@ static void execute_set(const sim_work *w, uint32_t op) {
         for (uint64_t at = 0; at < w->bytes; at += w->width) memcpy(to + at, &w->value, w->width);
 }
 
+CUresult stream_lose_device(void) {
+    fail(sim.lost_by ? sim.lost_by : SIM_DEVICE_UNAVAILABLE);
+    return sim.sticky;
+}
+
 static void execute_launch(const sim_work *w, uint32_t op) {
     if (api_fault(PTXSIM_FAULT_LOST)) {
         sim_report("the device is lost while %s executes (injected)", w->func->name);
-        fail(sim.lost_by ? sim.lost_by : SIM_DEVICE_UNAVAILABLE);
+        stream_lose_device();
         return;
     }
     sim_launch l = {.func = w->func, .dynamic_shared = w->shared, .params = w->params, .op = op};
