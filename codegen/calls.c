@@ -174,6 +174,10 @@ tcc_call tcc_call_find(const char *name) {
     return (tcc_call)call;
 }
 
+tcc_algorithm_params *tcc_call_algorithm(tcc_call call, int64_t *params) {
+    return call == TCC_CALL_MATMUL ? &((tcc_matmul_params *)(void *)params)->by : NULL;
+}
+
 void tcc_call_print_params(tcc_strbuf *out, tcc_call call, const int64_t *params) {
     const char *between = "{";
     for (const param *f = calls[call].fields; f->name; params += f->n, f++) {

@@ -87,6 +87,8 @@ tcc_call tcc_call_find(const char *name);
  * describe buffers that can be; whether the library computes the call is for it to say. Errors: TCC_EFORMAT, with the
  * field or the rule and all params; TCC_ENOMEM. */
 tcc_status tcc_call_check(tcc_diag *d, tcc_call call, const int64_t *params);
+/* Of params of that call, which algorithm it is to take; NULL: the library decides that by itself. */
+tcc_algorithm_params *tcc_call_algorithm(tcc_call call, int64_t *params);
 /* "{batch=1, m=64, n=64, k=32, transpose_b=1, ..., type=f32, activation=relu, alignment=64}"; numbers of 0 are left
  * out. Prints any params, those too that do not pass. */
 void tcc_call_print_params(tcc_strbuf *out, tcc_call call, const int64_t *params);

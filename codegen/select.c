@@ -368,13 +368,34 @@ static tcc_status vary_params(tcc_selector *s, const tcc_graph *g, const tcc_gro
     return TCC_OK;
 }
 
+/* The algorithms that a library named for the call. */
+static tcc_status vary_algorithms(tcc_selector *s, const tcc_graph *g, const tcc_group *group, const tcc_lowering *l,
+                                  tcc_arena *arena, tcc_variations *out) {
+    const tcc_implementation from = {
+        .name = group->implementation->name, .params = l->params.settled.data, .n_params = l->params.settled.count};
+    for (int i = 0; i < l->algorithms.count; i++) {
+        tcc_choice_param params[TCC_LISTED_PARAMS];
+        tcc_implementation *x = group->implementation;
+        const int64_t *form = NULL;
+        for (int k = 0; k < from.n_params; k++)
+            if (!strcmp(from.params[k].name, tcc_param_name(TCC_PARAM_FORM))) form = &from.params[k].value;
+        tcc_lowering_listed_params(&l->algorithms.data[i], params);
+        if (form) x = with_param(arena, x, tcc_param_name(TCC_PARAM_FORM), *form);
+        for (int k = 0; k < TCC_LISTED_PARAMS && x; k++) x = with_param(arena, x, params[k].name, params[k].value);
+        TCC_TRY(add_variation(s, g, group, &from, x, arena, out));
+    }
+    return TCC_OK;
+}
+
 tcc_status tcc_selector_vary(tcc_selector *s, const tcc_graph *g, const tcc_group *group, bool orders, tcc_arena *arena,
                              tcc_variations *out) {
     tcc_arena scratch = {0};
     tcc_lowering l = lowering_of(s, g, group, &scratch);
     l.params.choice = group->implementation;
     l.params.completes = true;
+    l.lists = orders;
     tcc_status status = lower_by_choice(&l);
+    if (status == TCC_OK && orders) status = vary_algorithms(s, g, group, &l, arena, out);
     if (status == TCC_OK) status = vary_params(s, g, group, orders, &l.params, arena, out);
     tcc_lowering_clear(&l);
     tcc_arena_free(&scratch);

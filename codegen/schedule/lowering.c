@@ -41,6 +41,7 @@ void tcc_lowering_clear(tcc_lowering *l) {
     tcc_vec_free(&l->bodies);
     tcc_vec_free(&l->launches);
     tcc_vec_free(&l->temporaries);
+    tcc_vec_free(&l->algorithms);
     tcc_params_clear(&l->params);
 }
 
@@ -110,15 +111,97 @@ bool tcc_body_in_step(const tcc_kernel_plan *plan, const tcc_body *body, const t
 
 bool tcc_lowering_may_call(const tcc_lowering *l) { return l->params.choice || l->options->takes_call; }
 
-/* The number of a call among those that were asked about, and its workspace, are in the choice. */
+/* -- Calls of libraries -- */
+
+/* The fields of tcc_algorithm_params as parameters of a choice, in their order. */
+static const tcc_param algorithm_params[] = {TCC_PARAM_ALGORITHM, TCC_PARAM_BY_TILE,      TCC_PARAM_BY_STAGES,
+                                             TCC_PARAM_BY_PARTS,  TCC_PARAM_BY_REDUCTION, TCC_PARAM_BY_SWIZZLE,
+                                             TCC_PARAM_BY_OPTION, TCC_PARAM_BY_INNER,     TCC_PARAM_BY_CLUSTER};
+enum { ALGORITHM_PARAMS = sizeof algorithm_params / sizeof *algorithm_params, MOST_LISTED = 8 };
+_Static_assert(ALGORITHM_PARAMS + 1 == sizeof(tcc_algorithm_params) / sizeof(int64_t), "a parameter for each but rank");
+_Static_assert(ALGORITHM_PARAMS + 1 == TCC_LISTED_PARAMS, "and the workspace");
+
+void tcc_lowering_listed_params(const tcc_listed_algorithm *x, tcc_choice_param out[TCC_LISTED_PARAMS]) {
+    const int64_t *values = &x->by.algorithm;
+    for (int i = 0; i < ALGORITHM_PARAMS; i++)
+        out[i] = (tcc_choice_param){tcc_param_name(algorithm_params[i]), values[i]};
+    out[ALGORITHM_PARAMS] = (tcc_choice_param){tcc_param_name(TCC_PARAM_WORKSPACE), x->workspace_bytes};
+}
+
+/* What the choice says of it; the rest of an algorithm is 0. */
+static void read_algorithm(const tcc_lowering *l, tcc_algorithm_params *by) {
+    for (int i = 0; i < ALGORITHM_PARAMS && tcc_params_chosen(&l->params, TCC_PARAM_ALGORITHM); i++) {
+        const int64_t *chosen = tcc_params_chosen(&l->params, algorithm_params[i]);
+        (&by->algorithm)[i] = chosen ? *chosen : 0;
+    }
+}
+
+/* The algorithm of the choice; without one nothing is written down. */
+static tcc_status settle_algorithm(tcc_lowering *l, tcc_algorithm_params *by) {
+    if (!by || !tcc_params_chosen(&l->params, TCC_PARAM_ALGORITHM)) return TCC_OK;
+    for (int i = 0; i < ALGORITHM_PARAMS; i++)
+        TCC_TRY(tcc_params_settle(&l->params, algorithm_params[i], tcc_param_between(i ? 0 : 1, INT32_MAX),
+                                  &by->algorithm + i));
+    return TCC_OK;
+}
+
+static bool ask_library(const tcc_lowering *l, const char *entry, int64_t *params) {
+    return l->options->takes_call && l->options->takes_call(l->options->takes_call_user, entry, params);
+}
+
+/* The algorithm that a text prescribes is one that the library has. */
+static tcc_status check_algorithm(tcc_lowering *l, const char *entry, const int64_t *params, int n) {
+    int64_t *asked = tcc_arena_copy(l->arena, params, sizeof *params * (size_t)n);
+    if (!asked) return tcc_enomem(l->diag);
+    if (!l->options->takes_call || ask_library(l, entry, asked)) return TCC_OK;
+    tcc_strbuf what = {0};
+    tcc_call_print_params(&what, tcc_call_find(entry), params);
+    const tcc_status status = what.failed
+                                  ? tcc_enomem(l->diag)
+                                  : tcc_error(l->diag, TCC_EINVAL, l->group->hero->loc,
+                                              "the library does not offer the algorithm of \"%s\" that was chosen for "
+                                              "%s: %s; choose again, or leave it to the library (TCC_LOG=library says "
+                                              "why)",
+                                              l->params.choice->name, tcc_node_text(l->group->hero), what.text);
+    tcc_strbuf_free(&what);
+    return status;
+}
+
+/* What the library would take next for the call, one answer after another. */
+static tcc_status list_algorithms(tcc_lowering *l, const char *entry, const int64_t *params, int n,
+                                  ptrdiff_t workspace) {
+    const tcc_call call = tcc_call_find(entry);
+    for (int rank = 1; rank <= MOST_LISTED; rank++) {
+        int64_t *asked = tcc_arena_copy(l->arena, params, sizeof *params * (size_t)n);
+        if (!asked) return tcc_enomem(l->diag);
+        tcc_algorithm_params *by = tcc_call_algorithm(call, asked);
+        *by = (tcc_algorithm_params){.rank = rank};
+        if (!ask_library(l, entry, asked)) return TCC_OK;
+        const tcc_listed_algorithm x = {*by, asked[workspace]};
+        if (x.by.algorithm && !tcc_vec_push(&l->algorithms, x)) return tcc_enomem(l->diag);
+    }
+    return TCC_OK;
+}
+
+/* The number of a call among those that were asked about, its workspace, and its algorithm where it has one, are in the
+ * choice. */
 tcc_status tcc_lowering_takes_call(tcc_lowering *l, const char *entry, int64_t *params, int64_t *workspace_bytes,
                                    bool *takes) {
-    int64_t form = l->asked++;
+    const tcc_call call = tcc_call_find(entry);
+    const int n = call < TCC_CALLS ? tcc_call_get_info(call)->n_params : 0;
+    tcc_algorithm_params *by = n ? tcc_call_algorithm(call, params) : NULL;
+    const int64_t *asked = tcc_arena_copy(l->arena, params, sizeof *params * (size_t)n);
     const int64_t *chosen = tcc_params_chosen(&l->params, TCC_PARAM_FORM);
+    int64_t form = l->asked++;
+    if (!asked) return tcc_enomem(l->diag);
+    if (by) read_algorithm(l, by);
     if (chosen || !tcc_params_decides(&l->params)) *takes = !chosen || *chosen == form;
-    else *takes = l->options->takes_call && l->options->takes_call(l->options->takes_call_user, entry, params);
+    else *takes = ask_library(l, entry, params);
     if (!*takes) return TCC_OK;
+    if (l->lists && by) TCC_TRY(list_algorithms(l, entry, asked, n, workspace_bytes - params));
     TCC_TRY(tcc_params_settle(&l->params, TCC_PARAM_FORM, tcc_param_between(0, form), &form));
+    TCC_TRY(settle_algorithm(l, by));
+    if (by && by->algorithm && l->params.completes) TCC_TRY(check_algorithm(l, entry, params, n));
     return tcc_params_settle(&l->params, TCC_PARAM_WORKSPACE, tcc_param_between(0, INT64_MAX), workspace_bytes);
 }
 

@@ -4,6 +4,7 @@
 #ifndef TCC_CODEGEN_SCHEDULE_LOWERING_H
 #define TCC_CODEGEN_SCHEDULE_LOWERING_H
 
+#include "codegen/calls.h"
 #include "codegen/body/access.h"
 #include "codegen/body/body.h"
 #include "codegen/emit/llvm.h"
@@ -67,6 +68,12 @@ typedef struct tcc_plan_launch {
     const tcc_region *regions;
 } tcc_plan_launch;
 
+/* One of a library's ways to do a call. */
+typedef struct tcc_listed_algorithm {
+    tcc_algorithm_params by;
+    int64_t workspace_bytes;
+} tcc_listed_algorithm;
+
 /* Lowering of one group by one row of the table of implementations (select.c): as a proposal, which says what that row
  * would launch, or, with a choice in `params`, as the graph says. Both go the same way, so what is proposed is what is
  * made. */
@@ -80,12 +87,18 @@ typedef struct tcc_lowering {
     const struct tcc_codegen_options *options;
     bool library;  /* by a call of a library or not at all */
     int asked;     /* calls that a library was asked about */
+    bool lists;    /* the library names the algorithms that it has for the call */
     tcc_node *cut; /* a proposal, with no launches: the call leaves this value, what is behind it is another group */
     tcc_params params;                 /* what is decided; with the choice of the graph where it is not a proposal */
     tcc_vec(tcc_plan_launch) launches; /* in order; a launch sees what earlier ones wrote */
     tcc_vec(int64_t) temporaries;      /* bytes of each; alive for this group alone */
     tcc_vec(tcc_body *) bodies;        /* kept until the program is built */
+    tcc_vec(tcc_listed_algorithm) algorithms; /* that the library named */
 } tcc_lowering;
+
+/* The parameters of a choice that a listed algorithm is. */
+enum { TCC_LISTED_PARAMS = 10 };
+void tcc_lowering_listed_params(const tcc_listed_algorithm *x, tcc_choice_param out[TCC_LISTED_PARAMS]);
 
 /* A lowering by `choice`, or, where that is NULL, a proposal. What is left out is zero. */
 tcc_lowering tcc_lowering_of(tcc_arena *arena, tcc_diag *diag, const tcc_graph *g, const tcc_group *group,

@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { ANY, ORDER };
-enum { KEEP, SCALE, NEAR, ENDS };
+enum { KEEP, SCALE, NEAR, ENDS, LIST };
 
 static const struct {
     const char *name, *what;
@@ -59,6 +59,8 @@ static const char *name_of(const tcc_params *p, tcc_param which) {
     return tcc_arena_printf(p->arena, "%s_%d", table[which].name, p->launch);
 }
 
+const char *tcc_param_name(tcc_param which) { return table[which].name; }
+
 size_t tcc_params_name_length(const char *name) {
     const char *end = name + strlen(name), *digits = end;
     while (digits > name && strchr("0123456789", digits[-1])) digits--;
@@ -86,7 +88,7 @@ int tcc_param_alternatives(const char *name, const tcc_param_range *range, int64
     const int64_t ends[] = {range->least, range->most};
     const int64_t *all = scaled;
     int n = TCC_PARAM_ALTERNATIVES, count = 0;
-    if (row == TCC_PARAMS || table[row].tune == KEEP) return 0;
+    if (row == TCC_PARAMS || table[row].tune == KEEP || table[row].tune == LIST) return 0;
     if (table[row].tune == NEAR) all = near;
     if (table[row].tune == ENDS) all = ends, n = 2;
     for (int i = 0; i < n; i++) {

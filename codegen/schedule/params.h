@@ -48,6 +48,8 @@ void tcc_params_clear(tcc_params *p);
 /* Whether the schedule decides. NULL is a plan that no program's text has. */
 static inline bool tcc_params_decides(const tcc_params *p) { return !p || !p->choice || p->completes; }
 
+/* As texts have it, of the group's first launch. */
+const char *tcc_param_name(tcc_param which);
 /* Whether the order of a sum follows from the parameter of that name. */
 bool tcc_param_orders(const char *name);
 /* Values of the parameter of that name that are worth measuring beside `value`, all in `range`, in a fixed order: the

@@ -59,6 +59,19 @@ enum {
  * others add parts in the type of the result. */
 enum { TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2 };
 
+/* cublasLtMatmulAlgoConfigAttributes_t, with the type of each value */
+enum {
+    TCC_CUBLASLT_ALGO_CONFIG_ID = 0,         /* int32_t */
+    TCC_CUBLASLT_ALGO_CONFIG_TILE_ID = 1,    /* uint32_t, as all that say nothing else */
+    TCC_CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2, /* int32_t */
+    TCC_CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,
+    TCC_CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING = 4,
+    TCC_CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION = 5,
+    TCC_CUBLASLT_ALGO_CONFIG_STAGES_ID = 6,
+    TCC_CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID = 7,   /* uint16_t */
+    TCC_CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8, /* uint16_t */
+};
+
 typedef struct tcc_cublaslt_algorithm {
     uint64_t data[8];
 } tcc_cublaslt_algorithm;
@@ -94,6 +107,16 @@ typedef struct tcc_cublaslt_result {
     X(heuristic, tcc_cublas_status, "cublasLtMatmulAlgoGetHeuristic",                                                \
       (void *handle, void *desc, void *a, void *b, void *c, void *d, void *preference, int asked,                    \
        tcc_cublaslt_result *results, int *found))                                                                    \
+    X(algorithm_init, tcc_cublas_status, "cublasLtMatmulAlgoInit",                                                   \
+      (void *handle, int compute_type, int scale_type, int a, int b, int c, int d, int id,                           \
+       tcc_cublaslt_algorithm *algorithm))                                                                           \
+    X(algorithm_get, tcc_cublas_status, "cublasLtMatmulAlgoConfigGetAttribute",                                      \
+      (const tcc_cublaslt_algorithm *algorithm, int attribute, void *value, size_t bytes, size_t *written))          \
+    X(algorithm_set, tcc_cublas_status, "cublasLtMatmulAlgoConfigSetAttribute",                                      \
+      (tcc_cublaslt_algorithm * algorithm, int attribute, const void *value, size_t bytes))                          \
+    X(algorithm_check, tcc_cublas_status, "cublasLtMatmulAlgoCheck",                                                 \
+      (void *handle, void *desc, void *a, void *b, void *c, void *d, const tcc_cublaslt_algorithm *algorithm,        \
+       tcc_cublaslt_result *result))                                                                                 \
     X(matmul, tcc_cublas_status, "cublasLtMatmul",                                                                   \
       (void *handle, void *desc, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout,    \
        const void *beta, const void *c, void *c_layout, void *d, void *d_layout,                                     \

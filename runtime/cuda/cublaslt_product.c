@@ -6,6 +6,8 @@
 
 #include "ir/support/alloc.h"
 
+#include <stddef.h>
+
 /* That the library wants; a buffer of a program has less, so room is asked for to round up. */
 enum { WORKSPACE_ALIGNMENT = 256 };
 
@@ -70,15 +72,19 @@ static uint32_t epilogue_of(const tcc_matmul_params *p) {
     return epilogue ? epilogue : TCC_CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+static int compute_type(const tcc_matmul_params *p) {
+    if (p->type == TCC_F64) return TCC_CUBLAS_COMPUTE_64F;
+    return p->allow_tf32 && p->type == TCC_F32 ? TCC_CUBLAS_COMPUTE_32F_FAST_TF32 : TCC_CUBLAS_COMPUTE_32F;
+}
+
 static tcc_status describe_product(tcc_cublaslt_product *c, tcc_diag *d) {
     const tcc_matmul_params *p = &c->p;
     const int32_t first = p->transpose_b ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N,
                   second = p->transpose_a ? TCC_CUBLAS_OP_T : TCC_CUBLAS_OP_N;
     const int32_t bias_type = data_type(p->type_c);
     const uint32_t epilogue = epilogue_of(p);
-    const int narrow = p->allow_tf32 && p->type == TCC_F32 ? TCC_CUBLAS_COMPUTE_32F_FAST_TF32 : TCC_CUBLAS_COMPUTE_32F;
     const bool wide = p->type == TCC_F64;
-    LT_TRY(c, matmul_create, &c->desc, wide ? TCC_CUBLAS_COMPUTE_64F : narrow, wide ? TCC_CUDA_R_64F : TCC_CUDA_R_32F);
+    LT_TRY(c, matmul_create, &c->desc, compute_type(p), wide ? TCC_CUDA_R_64F : TCC_CUDA_R_32F);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second);
     LT_TRY(c, matmul_set, c->desc, TCC_CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue);
@@ -89,13 +95,86 @@ static tcc_status describe_product(tcc_cublaslt_product *c, tcc_diag *d) {
     return set_pointers(c, d, (tcc_cuda_address)p->alignment, (tcc_cuda_address)p->alignment);
 }
 
-static tcc_status choose(tcc_cublaslt_product *c, tcc_diag *d) {
-    const tcc_matmul_params *p = &c->p;
-    const int64_t slack = WORKSPACE_ALIGNMENT - 1;
-    const uint64_t workspace = p->workspace_bytes > slack ? (uint64_t)(p->workspace_bytes - slack) : 0;
-    const uint32_t alignment = (uint32_t)(p->alignment < 256 ? p->alignment : 256);
+/* -- Its algorithm -- */
+
+/* The attributes of an algorithm's configuration, and the fields of tcc_algorithm_params that have them; but for its
+ * id, what is 0 there is the library's default. */
+static const struct {
+    int attribute, bytes;
+    size_t field;
+} attributes[] = {
+#define AT(name) offsetof(tcc_algorithm_params, name)
+    {TCC_CUBLASLT_ALGO_CONFIG_TILE_ID, 4, AT(tile)},
+    {TCC_CUBLASLT_ALGO_CONFIG_STAGES_ID, 4, AT(stages)},
+    {TCC_CUBLASLT_ALGO_CONFIG_SPLITK_NUM, 4, AT(parts)},
+    {TCC_CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 4, AT(reduction)},
+    {TCC_CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, 4, AT(swizzle)},
+    {TCC_CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, 4, AT(option)},
+    {TCC_CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, 2, AT(inner)},
+    {TCC_CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 2, AT(cluster)},
+#undef AT
+};
+enum { ATTRIBUTES = sizeof attributes / sizeof *attributes, MOST_ANSWERS = 16 };
+
+static int64_t *field_of(tcc_algorithm_params *by, int i) {
+    return (int64_t *)(void *)((char *)by + attributes[i].field);
+}
+
+static bool get_attribute(tcc_cublaslt_product *c, int attribute, int bytes, int64_t *value) {
+    uint32_t wide = 0;
+    uint16_t narrow = 0;
+    size_t written = 0;
+    void *to = bytes == 2 ? (void *)&narrow : (void *)&wide;
+    if (c->f->algorithm_get(&c->algorithm, attribute, to, (size_t)bytes, &written)) return false;
+    *value = bytes == 2 ? narrow : wide;
+    return true;
+}
+
+/* Writes down what the algorithm is. One that lacks an attribute has 0 there. */
+static tcc_status name_algorithm(tcc_cublaslt_product *c, tcc_diag *d) {
+    tcc_algorithm_params by = {0};
+    int64_t id = 0;
+    if (!get_attribute(c, TCC_CUBLASLT_ALGO_CONFIG_ID, 4, &id))
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: the algorithm has no id",
+                         tcc__cublaslt_symbol_algorithm_get);
+    by.algorithm = id + 1;
+    for (int i = 0; i < ATTRIBUTES; i++)
+        get_attribute(c, attributes[i].attribute, attributes[i].bytes, field_of(&by, i));
+    c->p.by = by;
+    return TCC_OK;
+}
+
+/* The algorithm that p.by prescribes, if the library has it for this product. */
+static tcc_status prescribe(tcc_cublaslt_product *c, tcc_diag *d, tcc_cublaslt_result *result) {
+    tcc_matmul_params *p = &c->p;
+    const bool wide = p->type == TCC_F64;
+    const int type = data_type(p->type), type_c = data_type(p->type_c);
+    if (p->by.reduction && p->by.reduction != TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "reduction %lld may add parts of a sum in 16 bits",
+                         (long long)p->by.reduction);
+    LT_TRY(c, algorithm_init, c->lt->handle, compute_type(p), wide ? TCC_CUDA_R_64F : TCC_CUDA_R_32F, type, type,
+           type_c, type_c, (int)(p->by.algorithm - 1), &result->algorithm);
+    for (int i = 0; i < ATTRIBUTES; i++) {
+        const uint32_t value = (uint32_t)*field_of(&p->by, i);
+        const uint16_t narrow = (uint16_t)value;
+        const void *from = attributes[i].bytes == 2 ? (const void *)&narrow : (const void *)&value;
+        if (value)
+            LT_TRY(c, algorithm_set, &result->algorithm, attributes[i].attribute, from, (size_t)attributes[i].bytes);
+    }
+    const tcc_cublaslt_algorithm algorithm = result->algorithm;
+    LT_TRY(c, algorithm_check, c->lt->handle, c->desc, c->layouts[FIRST], c->layouts[SECOND], c->layouts[RESULT],
+           c->layouts[RESULT], &algorithm, result);
+    if (result->state) return tcc__cublaslt_failed(c->f, d, result->state, tcc__cublaslt_symbol_algorithm_check);
+    result->algorithm = algorithm;
+    return TCC_OK;
+}
+
+/* The library's answer of that rank, the first of which is 0. */
+static tcc_status ask_heuristic(tcc_cublaslt_product *c, tcc_diag *d, uint64_t workspace, int rank,
+                                tcc_cublaslt_result *result) {
+    const uint32_t alignment = (uint32_t)(c->p.alignment < 256 ? c->p.alignment : 256);
     const uint32_t reductions = TCC_CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; /* never in 16 bits */
-    tcc_cublaslt_result result = {0};
+    tcc_cublaslt_result results[MOST_ANSWERS] = {0};
     int found = 0;
     LT_TRY(c, preference_create, &c->preference);
     LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
@@ -105,19 +184,32 @@ static tcc_status choose(tcc_cublaslt_product *c, tcc_diag *d) {
     for (int i = 0; i < 4; i++) /* A, B, C, D */
         LT_TRY(c, preference_set, c->preference, TCC_CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES + i, &alignment,
                sizeof alignment);
+    if (rank >= MOST_ANSWERS)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "no more than %d answers are asked for", MOST_ANSWERS);
     LT_TRY(c, heuristic, c->lt->handle, c->desc, c->layouts[FIRST], c->layouts[SECOND], c->layouts[RESULT],
-           c->layouts[RESULT], c->preference, 1, &result, &found);
-    if (found < 1)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cublasLtMatmulAlgoGetHeuristic: it knows no way");
-    if (result.state) return tcc__cublaslt_failed(c->f, d, result.state, tcc__cublaslt_symbol_heuristic);
+           c->layouts[RESULT], c->preference, rank + 1, results, &found);
+    if (found <= rank)
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "cublasLtMatmulAlgoGetHeuristic: it knows no %sway",
+                         rank ? "further " : "");
+    *result = results[rank];
+    return result->state ? tcc__cublaslt_failed(c->f, d, result->state, tcc__cublaslt_symbol_heuristic) : TCC_OK;
+}
+
+static tcc_status choose(tcc_cublaslt_product *c, tcc_diag *d) {
+    const int64_t slack = WORKSPACE_ALIGNMENT - 1, room = c->p.workspace_bytes;
+    const uint64_t workspace = room > slack ? (uint64_t)(room - slack) : 0;
+    const bool prescribed = c->p.by.algorithm, named = c->p.by.rank;
+    tcc_cublaslt_result result = {0};
+    if (prescribed) TCC_TRY(prescribe(c, d, &result));
+    else TCC_TRY(ask_heuristic(c, d, workspace, named ? (int)c->p.by.rank - 1 : 0, &result));
     if (result.workspace_bytes > workspace)
-        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE,
-                         "cublasLtMatmulAlgoGetHeuristic: its way takes %zu bytes of workspace, %llu are there",
+        return tcc_error(d, TCC_EUNSUPPORTED, TCC_NOWHERE, "%s: its way takes %zu bytes of workspace, %llu are there",
+                         prescribed ? tcc__cublaslt_symbol_algorithm_check : tcc__cublaslt_symbol_heuristic,
                          result.workspace_bytes, (unsigned long long)workspace);
     c->algorithm = result.algorithm;
     c->workspace_bytes = result.workspace_bytes;
     c->p.workspace_bytes = result.workspace_bytes ? (int64_t)result.workspace_bytes + slack : 0;
-    return TCC_OK;
+    return named && !prescribed ? name_algorithm(c, d) : TCC_OK;
 }
 
 static tcc_status make(tcc_cublaslt_product *c, tcc_diag *d) {

@@ -58,12 +58,18 @@ static unsigned long long refuse_k;
 static bool refuse_more;
 static int different, different_type = -1;
 static unsigned long long different_k;
+enum { MOST_ANSWERS = 4 };
+static int answers = MOST_ANSWERS, wrong_id = -1, failing_id = -1, gone_id = -1;
 
 void cublasltsim_get_counts(cublasltsim_counts *out) { *out = counts; }
 const char *cublasltsim_last_error(void) { return last_error; }
 void cublasltsim_inject(int nth, int status) { inject_nth = nth, inject_status = status; }
 void cublasltsim_refuse(unsigned long long most_k) { refuse_k = most_k; }
 void cublasltsim_refuse_epilogues(int refuse) { refuse_more = refuse; }
+void cublasltsim_offer(int n) { answers = n < MOST_ANSWERS ? n : MOST_ANSWERS; }
+void cublasltsim_spoil(int computes_wrong, int fails, int gone) {
+    wrong_id = computes_wrong, failing_id = fails, gone_id = gone;
+}
 void cublasltsim_differ(int how) { different = how; }
 void cublasltsim_differ_where(int type, unsigned long long least_k) { different_type = type, different_k = least_k; }
 
@@ -75,6 +81,8 @@ void cublasltsim_restart(void) {
     refuse_more = false;
     different = 0;
     different_type = -1, different_k = 0;
+    answers = MOST_ANSWERS;
+    wrong_id = failing_id = gone_id = -1;
 }
 
 static int __attribute__((format(printf, 1, 2))) wrong(const char *format, ...) {
@@ -359,12 +367,49 @@ static int read_problem(problem *p, void *handle, void *desc, void *a, void *b, 
     return check_epilogue(p);
 }
 
+/* Its configuration is packed in `config`: the id, and what it is by each attribute. One that AlgoInit made knows
+ * nothing of a product: `m` is 0. */
 typedef struct algorithm {
-    uint64_t mark, m, n, k, alignment, workspace, transposes, epilogue;
+    uint64_t config, m, n, k, alignment, workspace, transposes, epilogue;
 } algorithm;
 
-static algorithm algorithm_of(const problem *p, uint64_t alignment, uint64_t workspace) {
-    return (algorithm){0xa160,
+enum { MARK = 0xa1, CONFIG_ATTRIBUTES = 9 };
+
+/* Bits of `config` behind the mark that an attribute has; its bytes for those who ask. */
+static const struct {
+    int shift, bits;
+    size_t bytes;
+} config_fields[CONFIG_ATTRIBUTES] = {{8, 8, 4},  {16, 8, 4}, {24, 6, 4}, {30, 3, 4}, {33, 4, 4},
+                                      {37, 4, 4}, {41, 7, 4}, {48, 8, 2}, {56, 8, 2}};
+enum { ID, TILE, PARTS, REDUCTION, SWIZZLE, OPTION, STAGES, INNER, CLUSTER };
+
+static uint64_t config_get(uint64_t config, int attribute) {
+    return config >> config_fields[attribute].shift & ((1u << config_fields[attribute].bits) - 1);
+}
+
+static uint64_t config_with(uint64_t config, int attribute, uint64_t value) {
+    const uint64_t mask = ((uint64_t)1 << config_fields[attribute].bits) - 1;
+    return (config & ~(mask << config_fields[attribute].shift)) | (value & mask) << config_fields[attribute].shift;
+}
+
+/* The heuristic's answers, the likeliest first. */
+static uint64_t offer(int rank) {
+    static const uint8_t values[MOST_ANSWERS][CONFIG_ATTRIBUTES] = {
+        {[ID] = 0, [TILE] = 15, [PARTS] = 1},
+        {[ID] = 21, [TILE] = 20, [PARTS] = 1, [STAGES] = 8},
+        {[ID] = 21, [TILE] = 18, [PARTS] = 4, [REDUCTION] = REDUCTION_COMPUTE_TYPE, [STAGES] = 12, [SWIZZLE] = 1},
+        {[ID] = 66, [TILE] = 20, [PARTS] = 1, [STAGES] = 8, [INNER] = 2, [CLUSTER] = 3, [OPTION] = 1}};
+    uint64_t config = MARK;
+    for (int i = 0; i < CONFIG_ATTRIBUTES; i++) config = config_with(config, i, values[rank][i]);
+    return config;
+}
+
+static size_t workspace_of(uint64_t config, uint64_t k) {
+    return k >= CUBLASLTSIM_WORKSPACE_K || config_get(config, PARTS) > 1 ? CUBLASLTSIM_WORKSPACE : 0;
+}
+
+static algorithm algorithm_of(const problem *p, uint64_t config, uint64_t alignment, uint64_t workspace) {
+    return (algorithm){config,
                        p->m,
                        p->n,
                        p->k,
@@ -408,10 +453,74 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *desc, void *a, void *b, v
     if ((p.desc->epilogue & EPILOGUE_AUX) && p.desc->aux % alignment)
         return wrong("an auxiliary matrix that is aligned worse than the others");
     if ((p.desc->epilogue & (EPILOGUE_AUX | EPILOGUE_BGRADA | EPILOGUE_BGRADB)) && refuse_more) return NOT_SUPPORTED;
-    size_t workspace = p.k >= CUBLASLTSIM_WORKSPACE_K && o->workspace >= CUBLASLTSIM_WORKSPACE ? CUBLASLTSIM_WORKSPACE
-                                                                                               : 0;
-    results[0] = (heuristic_result){.algo = algorithm_of(&p, alignment, workspace), .workspace = workspace, .waves = 1};
-    *found = 1;
+    for (int rank = 0; rank < answers && *found < asked; rank++) {
+        const uint64_t config = offer(rank);
+        size_t workspace = workspace_of(config, p.k);
+        if (gone_id == (int)config_get(config, ID)) continue;
+        if (workspace > o->workspace && config_get(config, PARTS) > 1) continue;
+        if (workspace > o->workspace) workspace = 0;
+        results[(*found)++] = (heuristic_result){
+            .algo = algorithm_of(&p, config, alignment, workspace), .workspace = workspace, .waves = 1};
+    }
+    return SUCCESS;
+}
+
+/* --- algorithms by themselves --- */
+
+int cublasLtMatmulAlgoInit(void *handle, int compute, int scale, int a, int b, int c, int d, int id, algorithm *out);
+int cublasLtMatmulAlgoInit(void *handle, int compute, int scale, int a, int b, int c, int d, int id, algorithm *out) {
+    ENTER();
+    bool known = false;
+    if (!object_of(handle, HANDLE)) return NOT_INITIALIZED;
+    if (!out || !is_type(a) || a != b || c != d || (compute == COMPUTE_64F) != (scale == R_64F))
+        return wrong("an algorithm of compute type %d and types %d, %d, %d, %d", compute, a, b, c, d);
+    for (int rank = 0; rank < MOST_ANSWERS; rank++) known |= id == (int)config_get(offer(rank), ID);
+    if (!known || id == gone_id) return NOT_SUPPORTED;
+    *out = (algorithm){.config = config_with(config_with(MARK, ID, (uint64_t)id), PARTS, 1)};
+    return SUCCESS;
+}
+
+static bool is_algorithm(const algorithm *a) { return a && (a->config & 0xff) == MARK; }
+
+int cublasLtMatmulAlgoConfigGetAttribute(const algorithm *a, int attribute, void *value, size_t bytes, size_t *written);
+int cublasLtMatmulAlgoConfigGetAttribute(const algorithm *a, int attribute, void *value, size_t bytes,
+                                         size_t *written) {
+    ENTER();
+    if (!is_algorithm(a) || attribute < 0 || attribute >= CONFIG_ATTRIBUTES || !value ||
+        bytes != config_fields[attribute].bytes)
+        return wrong("attribute %d of an algorithm, %zu bytes", attribute, bytes);
+    const uint32_t wide = (uint32_t)config_get(a->config, attribute);
+    memcpy(value, &wide, bytes); /* of a little-endian machine */
+    if (written) *written = bytes;
+    return SUCCESS;
+}
+
+int cublasLtMatmulAlgoConfigSetAttribute(algorithm *a, int attribute, const void *value, size_t bytes);
+int cublasLtMatmulAlgoConfigSetAttribute(algorithm *a, int attribute, const void *value, size_t bytes) {
+    ENTER();
+    uint32_t wide = 0;
+    if (!is_algorithm(a) || attribute <= ID || attribute >= CONFIG_ATTRIBUTES || !value ||
+        bytes != config_fields[attribute].bytes)
+        return wrong("attribute %d of an algorithm is set by %zu bytes", attribute, bytes);
+    memcpy(&wide, value, bytes);
+    if (wide >> config_fields[attribute].bits) return NOT_SUPPORTED;
+    a->config = config_with(a->config, attribute, wide);
+    return SUCCESS;
+}
+
+int cublasLtMatmulAlgoCheck(void *handle, void *desc, void *a, void *b, void *c, void *d, const algorithm *algo,
+                            heuristic_result *result);
+int cublasLtMatmulAlgoCheck(void *handle, void *desc, void *a, void *b, void *c, void *d, const algorithm *algo,
+                            heuristic_result *result) {
+    ENTER();
+    problem p;
+    bool offered = false;
+    int status = read_problem(&p, handle, desc, a, b, c, d);
+    if (status) return status;
+    if (!is_algorithm(algo) || !result) return wrong("checking what is no algorithm");
+    for (int rank = 0; rank < answers; rank++) offered |= algo->config == offer(rank);
+    if (!offered || gone_id == (int)config_get(algo->config, ID)) return NOT_SUPPORTED;
+    *result = (heuristic_result){.algo = *algo, .workspace = workspace_of(algo->config, p.k), .waves = 1};
     return SUCCESS;
 }
 
@@ -501,7 +610,8 @@ static double finish(const problem *p, const memory *m, int64_t batch, int64_t i
     return (e & EPILOGUE_RELU) && sum < 0 ? 0 : sum;
 }
 
-static void multiply(const problem *p, const memory *m) {
+/* `by`: 1, or what a wrong algorithm multiplies its sums by. */
+static void multiply(const problem *p, const memory *m, double by) {
     const int64_t a_row = p->desc->transpose[0] ? p->a->ld : 1, a_k = p->desc->transpose[0] ? 1 : p->a->ld;
     const int64_t b_column = p->desc->transpose[1] ? 1 : p->b->ld, b_k = p->desc->transpose[1] ? p->b->ld : 1;
     double *row = malloc(sizeof *row * p->k);
@@ -520,7 +630,7 @@ static void multiply(const problem *p, const memory *m) {
                     sum += row[k] * x;
                 }
                 if (p->desc->epilogue == EPILOGUE_BGRADB && i == 0) put(m->bias, p->d->type, j, column);
-                put(m->d, p->d->type, at, finish(p, m, batch, i, j, sum));
+                put(m->d, p->d->type, at, finish(p, m, batch, i, j, by * sum));
             }
         }
     free(row);
@@ -546,14 +656,18 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void 
     if (added != 0 && (p.desc->epilogue & ~(uint32_t)(EPILOGUE_DEFAULT | EPILOGUE_RELU | EPILOGUE_BIAS)))
         return wrong("epilogue %u of a product that is added to", p.desc->epilogue);
     if (c != d && c < d + span && d < c + span) return wrong("C at %llx overlaps D at %llx", c, d);
-    if (!algo || algo->mark != 0xa160) return wrong("an algorithm that the heuristic did not give");
-    algorithm expected = algorithm_of(&p, algo->alignment, algo->workspace);
-    if (memcmp(&expected, algo, sizeof expected)) return wrong("the algorithm of another product");
-    if (algo->workspace > workspace_bytes || (algo->workspace && (!workspace || workspace % WORKSPACE_ALIGNMENT)))
+    if (!is_algorithm(algo)) return wrong("an algorithm that the library did not give");
+    algorithm expected = algorithm_of(&p, algo->config, algo->alignment, algo->workspace);
+    if (algo->m && memcmp(&expected, algo, sizeof expected)) return wrong("the algorithm of another product");
+    const int id = (int)config_get(algo->config, ID);
+    const size_t takes = algo->m ? algo->workspace : workspace_of(algo->config, p.k);
+    const uint64_t aligned = algo->m ? algo->alignment : bytes_of(p.a->type);
+    if (id == failing_id) return EXECUTION_FAILED;
+    if (takes > workspace_bytes || (takes && (!workspace || workspace % WORKSPACE_ALIGNMENT)))
         return wrong("a workspace of %zu bytes at %llx", workspace_bytes, workspace);
     address begin;
     size_t length;
-    if (algo->workspace && (cu.range(&begin, &length, workspace) || workspace + workspace_bytes > begin + length))
+    if (takes && (cu.range(&begin, &length, workspace) || workspace + workspace_bytes > begin + length))
         return wrong("a workspace that is no memory");
     const uint32_t e = p.desc->epilogue;
     const bool sums = e == EPILOGUE_BGRADA || e == EPILOGUE_BGRADB;
@@ -567,15 +681,14 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void 
                         .stride = p.desc->aux_stride / packed,
                         .batch = p.d->batch};
     memory m = {0};
-    status = fetch(p.a, a, algo->alignment, "A", stream, true, &m.a);
-    if (!status) status = fetch(p.b, b, algo->alignment, "B", stream, true, &m.b);
-    if (!status && added != 0) status = fetch(p.c, c, algo->alignment, "C", stream, true, &m.c);
-    if (!status) status = fetch(p.d, d, algo->alignment, "D", stream, false, &m.d);
-    if (!status && uses_bias(e))
-        status = fetch(&bias, p.desc->bias, algo->alignment, "the bias", stream, !sums, &m.bias);
+    status = fetch(p.a, a, aligned, "A", stream, true, &m.a);
+    if (!status) status = fetch(p.b, b, aligned, "B", stream, true, &m.b);
+    if (!status && added != 0) status = fetch(p.c, c, aligned, "C", stream, true, &m.c);
+    if (!status) status = fetch(p.d, d, aligned, "D", stream, false, &m.d);
+    if (!status && uses_bias(e)) status = fetch(&bias, p.desc->bias, aligned, "the bias", stream, !sums, &m.bias);
     if (!status && (e & EPILOGUE_AUX))
-        status = fetch(&aux, p.desc->aux, algo->alignment, "the auxiliary matrix", stream, reads_aux, &m.aux);
-    if (!status) multiply(&p, &m);
+        status = fetch(&aux, p.desc->aux, aligned, "the auxiliary matrix", stream, reads_aux, &m.aux);
+    if (!status) multiply(&p, &m, id == wrong_id ? 1.5 : 1);
     if (!status) status = copy(p.d, d, m.d, true, stream);
     if (!status && sums) status = copy(&bias, p.desc->bias, m.bias, true, stream);
     if (!status && (e & EPILOGUE_AUX) && !reads_aux) status = copy(&aux, p.desc->aux, m.aux, true, stream);
@@ -583,6 +696,7 @@ int cublasLtMatmul(void *handle, void *desc, const void *alpha, address a, void 
     for (int i = 0; i < 6; i++) free(all[i]);
     for (int i = 0; i < 10; i++) counts.epilogues[i] += !status && e >> i & 1;
     counts.products += !status;
+    counts.by_id[id & 127] += !status;
     counts.added += !status && added != 0;
     return status;
 }

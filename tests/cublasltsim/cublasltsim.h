@@ -18,6 +18,7 @@ typedef struct cublasltsim_counts {
     int products;             /* cublasLtMatmul calls that succeeded, so far */
     int epilogues[10];        /* of these, those with each bit of the epilogue: [5] has GELU, [8] sums of A */
     int added;                /* of these, those that add a matrix */
+    int by_id[128];           /* of these, those by each algorithm */
     int errors;               /* arguments that the real library would not take, so far */
 } cublasltsim_counts;
 void cublasltsim_get_counts(cublasltsim_counts *counts);
@@ -35,6 +36,12 @@ void cublasltsim_refuse_epilogues(int refuse);
 void cublasltsim_differ(int how);
 /* They do so only for products of this cudaDataType of D and of at least so many terms; -1: of any type. */
 void cublasltsim_differ_where(int type, unsigned long long least_k);
+/* The heuristic has up to so many answers where it is asked for them; 4 unless told. The first is what it gives where
+ * it is asked for one. */
+void cublasltsim_offer(int answers);
+/* Algorithms that spoil a product: one that computes something else, one that fails to run, and one that the library no
+ * longer has; by id, -1: none. */
+void cublasltsim_spoil(int wrong, int fails, int gone);
 /* Forget everything that was said above and counted. */
 void cublasltsim_restart(void);
 

@@ -16,6 +16,8 @@ int cublaslt_set_up(void **state) {
     find_function(library, "cublasltsim_refuse_epilogues", &lt.refuse_epilogues);
     find_function(library, "cublasltsim_differ", &lt.differ);
     find_function(library, "cublasltsim_differ_where", &lt.differ_where);
+    find_function(library, "cublasltsim_offer", &lt.offer);
+    find_function(library, "cublasltsim_spoil", &lt.spoil);
     find_function(library, "cublasltsim_restart", &lt.restart);
     return cuda_set_up(state);
 }

@@ -16,6 +16,8 @@ typedef struct cublaslt_stand_in {
     void (*refuse_epilogues)(int refuse);
     void (*differ)(int how);
     void (*differ_where)(int type, unsigned long long least_k);
+    void (*offer)(int answers);
+    void (*spoil)(int wrong, int fails, int gone);
     void (*restart)(void);
 } cublaslt_stand_in;
 extern cublaslt_stand_in lt;

@@ -107,6 +107,12 @@ static void test_printed(void **state) {
         TCC_CALL_MATMUL, &p,
         "{batch=1, m=16, n=24, k=8, transpose_b=1, lda=8, ldb=8, ldc=24, outer=1, type=bf16, type_c=f32, bias=bias, "
         "activation=relu, alignment=64, workspace_bytes=4096}");
+    tcc_matmul_params by = p;
+    by.by = (tcc_algorithm_params){.algorithm = 22, .tile = 20, .parts = 4};
+    printed(
+        TCC_CALL_MATMUL, &by,
+        "{batch=1, m=16, n=24, k=8, transpose_b=1, lda=8, ldb=8, ldc=24, outer=1, type=bf16, type_c=f32, bias=bias, "
+        "activation=relu, algorithm=22, tile=20, parts=4, alignment=64, workspace_bytes=4096}");
     printed(TCC_CALL_CONV_FORWARD, &c,
             "{batch=2, groups=1, in=4, out=8, x_size=[1,6,7], y_size=[1,6,4], kernel=[1,3,3], stride=[1,1,2], "
             "dilation=[1,1,1], pad_low=[0,1,1], pad_high=[0,1,1], x_stride=[168,1,168,28,4], "
@@ -235,7 +241,7 @@ static void test_stored(void **state) {
 
     call->n_params--;
     assert_int_equal(tcc_program_encode(&d, p, &bytes, &size), TCC_EFORMAT);
-    assert_non_null(strstr(tcc_diag_text(&d), "'cublaslt.matmul' takes 27 params and 7 buffers, not 26 and 7"));
+    assert_non_null(strstr(tcc_diag_text(&d), "'cublaslt.matmul' takes 37 params and 7 buffers, not 36 and 7"));
     tcc_diag_clear(&d);
     tcc_program_destroy(p);
 }
