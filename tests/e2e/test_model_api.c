@@ -267,7 +267,8 @@ static void modes_agree_and_schedules_do_not_recompile(void **state) {
         options.mode = mode ? TCC_MODE_EAGER : TCC_MODE_DEFAULT;
         OK(cx, tcc_model_create(cx, net, NULL, &options, &m[mode]));
         for (int step = 0; step < 10; step++) {
-            tcc_model_set_lr(m[mode], 0.01 / (1 + step));
+            OK(cx, tcc_model_set_lr(m[mode], 0.01 / (1 + step)));
+            OK(cx, tcc_model_set_momentum(m[mode], 0.95 - 0.01 * step));
             OK(cx, tcc_model_train(m[mode], b.arrays, 2));
         }
         loss[mode] = tcc_model_loss(m[mode]);
@@ -427,6 +428,12 @@ static void errors_say_where_and_what(void **state) {
     OK(cx, tcc_model_evaluate(m, b.arrays, 1));
     tcc_model_destroy(m);
 
+    OK(cx, tcc_model_create(cx, net, NULL, NULL, &m));
+    refused(cx, tcc_model_set_lr(m, NAN), TCC_EINVAL, "learning rate nan must be from 0 to 1e+30");
+    refused(cx, tcc_model_set_lr(m, INFINITY), TCC_EINVAL, "learning rate inf must be from 0");
+    refused(cx, tcc_model_set_momentum(m, 1), TCC_EINVAL, "momentum 1 must be at least 0 and less than 1");
+    refused(cx, tcc_model_set_momentum(m, 0.9), TCC_EINVAL, "the model was created with momentum 0");
+    tcc_model_destroy(m);
     tcc_context_clear_error(cx);
     tcc_model_options options = {.size = sizeof options, .device = "tpu"};
     refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL,

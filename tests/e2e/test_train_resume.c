@@ -87,6 +87,20 @@ static void gpt(void **state) { check_model(state, "gpt"); }
 static void cnn(void **state) { check_model(state, "cnn"); }
 static void mlp(void **state) { check_model(state, "mlp"); }
 
+/* In the middle of a cycle, of the rate and of the momentum, which begins at 0 otherwise. */
+static void one_cycle(void **state) {
+    const char *recipe = write_recipe(state, "mlp"), *whole = test_path(state, "first"),
+               *parts = test_path(state, "resumed");
+    const char *const common[] = {"optimizer.name=sgd", "schedule.name=one_cycle", "schedule.steps=20",
+                                  "schedule.three_phase=true"};
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", whole, common[0], common[1], common[2], common[3]));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", parts, common[0], common[1], common[2], common[3],
+                          "training.max_steps=7"));
+    train(NULL,
+          ARGUMENTS("--quiet", recipe, "--run-dir", parts, common[0], common[1], common[2], common[3], "--resume"));
+    same_run(state, "first", "resumed");
+}
+
 /* Interrupted in the middle, at a step that chance chooses. */
 static void interrupted(void **state) {
     const char *recipe = write_recipe(state, "gpt"), *run = test_path(state, "run"),
@@ -291,6 +305,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {FOLDER_TEST(gpt),
                                        FOLDER_TEST(cnn),
                                        FOLDER_TEST(mlp),
+                                       FOLDER_TEST(one_cycle),
                                        FOLDER_TEST(interrupted),
                                        FOLDER_TEST(interrupted_while_compiling),
                                        FOLDER_TEST(keeps_the_newest_and_the_best),

@@ -164,9 +164,9 @@ TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
  * nothing was trained yet), and those of the steps. */
 TCC_API tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *skipped);
 
-/* The learning rate, and the momentum (SGD) or beta1 (Adam, AdamW), of the steps that follow: traincc/schedule.h computes
- * them. They are data, and nothing is compiled again. Errors: TCC_EINVAL for what is out of range, and for a momentum
- * where SGD was created without one. */
+/* The learning rate, and the momentum (SGD) or beta1 (Adam, AdamW), of the steps that follow: traincc/schedule.h
+ * computes them. They are data, and nothing is compiled again. Errors: TCC_EINVAL for what is out of range, and for a
+ * momentum where SGD was created without one. */
 TCC_API tcc_status tcc_model_set_lr(tcc_model *m, double lr);
 TCC_API tcc_status tcc_model_set_momentum(tcc_model *m, double momentum);
 TCC_API int64_t tcc_model_step(const tcc_model *m); /* training steps done */
