@@ -57,7 +57,7 @@ tcc_status tcc__model_selector(tcc_model *m) {
 }
 
 tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_graph *g, int *groups) {
-    const tcc_optimizer_options *o = &m->options.optimizer;
+    const tcc_optimizer_options *o = &m->optimizer;
     int parameter = 0;
     for (int i = 0; i < g->inputs.count; i++) {
         const tcc_node *n = g->inputs.data[i];

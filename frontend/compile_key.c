@@ -16,7 +16,7 @@ static void print_graph(tcc_strbuf *b, const tcc_graph *traced) {
 
 static void print_options(tcc_strbuf *b, tcc_model *m, bool train) {
     const tcc_model_options *o = &m->options;
-    const tcc_optimizer_options *p = &o->optimizer;
+    const tcc_optimizer_options *p = &m->optimizer;
     const tcc_mode mode = o->mode == TCC_MODE_REDUCE_OVERHEAD ? TCC_MODE_DEFAULT : o->mode; /* the same programs */
     tcc_strbuf_printf(b, "train=%d mode=%d tf32=%d chunk_rows=%lld", train, (int)mode, o->allow_tf32,
                       (long long)o->chunk_rows);

@@ -6,15 +6,6 @@
 #include <stdlib.h>
 
 static tcc_status check_options(tcc_context *cx, const tcc_model_options *o) {
-    const tcc_optimizer_options *p = &o->optimizer;
-    if (!(p->lr >= 0) || !(p->eps >= 0) || !(p->weight_decay >= 0) || !(p->clip_grad_norm >= 0))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "optimizer: lr, eps, weight_decay and clip_grad_norm must be 0 or more");
-    if (!(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1 && p->momentum >= 0))
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE,
-                         "optimizer: betas must be in [0, 1) and momentum 0 or more");
-    if (p->nesterov && p->momentum == 0)
-        return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
     if (!(o->autotune_budget_s >= 0))
         return tcc_error(&cx->diag, TCC_EINVAL, TCC_NOWHERE, "autotune_budget_s %g must be above 0, or 0 for a minute",
                          o->autotune_budget_s);
@@ -109,8 +100,9 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     tcc_diag_begin(&cx->diag);
     TCC_OPTIONS(tcc_model_options, options, given);
     *out = NULL;
+    tcc_optimizer_options optimizer;
+    TCC_TRY(tcc__optimizer_read(&cx->diag, options.optimizer, &optimizer));
     TCC_TRY(check_options(cx, &options));
-    tcc__optimizer_defaults(&options.optimizer);
     tcc_model *m = tcc__calloc(1, sizeof *m);
     tcc_making *making = tcc__calloc(1, sizeof *making);
     if (!m || !making) {
@@ -124,6 +116,8 @@ tcc_status tcc_model_create(tcc_context *cx, tcc_model_fn fn, void *user, const 
     m->making->fn = fn;
     m->making->user = user;
     m->options = options;
+    m->options.optimizer = NULL;
+    m->optimizer = optimizer;
     const char *verify = getenv("TCC_VERIFY_PASSES");
     if (verify && !strcmp(verify, "1")) m->options.verify_passes = true;
     tcc__model_begin_rates(m);

@@ -41,6 +41,7 @@ static tcc_status begin_states(tcc_verification *v) {
 /* A model like v->m that keeps gradients, with its state; it runs the step. */
 static tcc_status run_twin(tcc_verification *v) {
     tcc_model_options options = v->m->options;
+    options.optimizer = &v->m->optimizer;
     options.keep_gradients = true;
     options.dump_dir = options.lock = NULL;
     TCC_TRY(tcc_model_create(v->m->cx, v->m->making->fn, v->m->making->user, &options, &v->twin));

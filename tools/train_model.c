@@ -153,10 +153,30 @@ static tcc_mode mode_of(const recipe *r) {
     return recipe_replays(r) ? TCC_MODE_REDUCE_OVERHEAD : TCC_MODE_DEFAULT;
 }
 
+static tcc_optimizer_options optimizer_of(const run *s) {
+    const recipe *r = s->recipe;
+    const char *name = r->optimizer.name;
+    const double cycled = tcc_schedule_momentum(&s->schedule, 0); /* it needs the state of a momentum */
+    tcc_optimizer_options o;
+    tcc_optimizer_init(&o, !strcmp(name, "sgd") ? TCC_SGD : !strcmp(name, "adam") ? TCC_ADAM : TCC_ADAMW);
+    o.lr = r->optimizer.lr;
+    o.weight_decay = r->optimizer.weight_decay;
+    o.decay_all = r->optimizer.decay_all;
+    o.clip_grad_norm = r->training.clip_grad_norm;
+    if (o.kind == TCC_SGD) {
+        o.momentum = isnan(cycled) ? r->optimizer.momentum : cycled;
+        o.nesterov = r->optimizer.nesterov;
+    } else {
+        o.beta1 = r->optimizer.betas.v[0];
+        o.beta2 = r->optimizer.betas.v[1];
+        o.eps = r->optimizer.eps;
+    }
+    return o;
+}
+
 static tcc_status create(run *s) {
     const recipe *r = s->recipe;
-    const char *name = r->optimizer.name, *precision = r->training.mixed_precision,
-               *checkpointing = r->training.checkpointing;
+    const char *precision = r->training.mixed_precision, *checkpointing = r->training.checkpointing;
     tcc_model_options o = {.size = sizeof o,
                            .seed = (uint64_t)r->training.seed,
                            .dump_dir = s->options->dump_dir,
@@ -185,20 +205,8 @@ static tcc_status create(run *s) {
         o.loss_scale_backoff = r->training.loss_scale_backoff;
         o.loss_scale_interval = r->training.loss_scale_interval;
     }
-    const double cycled = tcc_schedule_momentum(&s->schedule, 0); /* it needs the state of a momentum */
-    o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
-                                          .kind = !strcmp(name, "sgd")    ? TCC_SGD
-                                                  : !strcmp(name, "adam") ? TCC_ADAM
-                                                                          : TCC_ADAMW,
-                                          .lr = r->optimizer.lr,
-                                          .beta1 = r->optimizer.betas.v[0],
-                                          .beta2 = r->optimizer.betas.v[1],
-                                          .eps = r->optimizer.eps,
-                                          .weight_decay = r->optimizer.weight_decay,
-                                          .decay_all = r->optimizer.decay_all,
-                                          .momentum = isnan(cycled) ? r->optimizer.momentum : cycled,
-                                          .nesterov = r->optimizer.nesterov,
-                                          .clip_grad_norm = r->training.clip_grad_norm};
+    tcc_optimizer_options optimizer = optimizer_of(s);
+    o.optimizer = &optimizer;
     return tcc_model_create(s->cx, build, s, &o, &s->model);
 }
 

@@ -163,7 +163,7 @@ void tcc__compiled_unbind(tcc_model *m, tcc_compiled *c) {
 /* -- From run to run -- */
 
 void tcc__model_hyper(const tcc_model *m, float *out) {
-    const tcc_optimizer_options *o = &m->options.optimizer;
+    const tcc_optimizer_options *o = &m->optimizer;
     out[TCC_HYPER_MOMENTUM] = (float)m->momentum;
     out[TCC_HYPER_DAMPENING_SCALE] = 1; /* no dampening */
     out[TCC_HYPER_BETA1_COMPLEMENT] = (float)(1 - m->momentum);

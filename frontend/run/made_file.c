@@ -48,8 +48,7 @@ static void io_checked_type(tcc_stream *s, tcc_type *t) {
         if (t->dims[d] < 1 || __builtin_mul_overflow(bytes, t->dims[d], &bytes)) tcc_stream_fail(s, TCC_EFORMAT);
 }
 
-static void io_options(tcc_stream *s, tcc_model_options *o) {
-    tcc_optimizer_options *p = &o->optimizer;
+static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_options *p) {
     int64_t seed = (int64_t)o->seed;
     tcc_io_i64(s, &seed);
     o->seed = (uint64_t)seed;
@@ -142,7 +141,7 @@ static void io_plan(tcc_stream *s, tcc_model *m, const char **about) {
     tcc_io_text(s, &arch);
     if (!arch || strlen(arch) >= sizeof m->arch) tcc_stream_fail(s, TCC_EFORMAT);
     else if (!s->writing) snprintf(m->arch, sizeof m->arch, "%s", arch);
-    io_options(s, &m->options);
+    io_options(s, &m->options, &m->optimizer);
     io_store(s, &m->store, &m->cx->diag);
     io_programs(s, m);
 }

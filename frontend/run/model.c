@@ -5,15 +5,8 @@
 #include "ir/support/element.h"
 #include "ir/support/train_step.h"
 
-void tcc__optimizer_defaults(tcc_optimizer_options *o) {
-    if (o->lr == 0) o->lr = o->kind == TCC_SGD ? 0.1 : 1e-3;
-    if (o->beta1 == 0) o->beta1 = 0.9;
-    if (o->beta2 == 0) o->beta2 = 0.999;
-    if (o->eps == 0) o->eps = 1e-8;
-}
-
 void tcc__model_begin_rates(tcc_model *m) {
-    const tcc_optimizer_options *o = &m->options.optimizer;
+    const tcc_optimizer_options *o = &m->optimizer;
     m->lr = o->lr;
     m->momentum = o->kind == TCC_SGD ? o->momentum : o->beta1;
 }
@@ -44,7 +37,7 @@ tcc_status tcc_model_set_lr(tcc_model *m, double lr) {
 }
 
 tcc_status tcc_model_set_momentum(tcc_model *m, double momentum) {
-    const tcc_optimizer_options *o = &m->options.optimizer;
+    const tcc_optimizer_options *o = &m->optimizer;
     tcc_diag_begin(&m->cx->diag);
     if (!(momentum >= 0 && momentum < 1))
         return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE, "momentum %g must be at least 0 and less than 1",

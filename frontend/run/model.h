@@ -80,11 +80,12 @@ struct tcc_model {
     const tcc_maker *maker;    /* NULL: it has the programs of a plan, and no others */
     struct tcc_making *making; /* the maker's own */
     tcc_model_options options; /* pointers in it are for the maker alone */
-    tcc_device *device;        /* NULL: code is made for `arch`, and nothing runs */
-    char device_name[32];      /* "cuda:0" */
-    char arch[16];             /* "sm_90"; empty on the CPU */
-    tcc_store store;           /* parameters and buffers */
-    tcc_store moments;         /* what passes added: optimizer state, derived states */
+    tcc_optimizer_options optimizer;
+    tcc_device *device;   /* NULL: code is made for `arch`, and nothing runs */
+    char device_name[32]; /* "cuda:0" */
+    char arch[16];        /* "sm_90"; empty on the CPU */
+    tcc_store store;      /* parameters and buffers */
+    tcc_store moments;    /* what passes added: optimizer state, derived states */
     void *arena; /* device memory that all programs run in, one after another; of the size of the largest arena */
     int64_t arena_bytes;
     int64_t kept_bytes; /* of all programs together, beside the arena: parameters, states, batches, outputs */
@@ -111,10 +112,13 @@ tcc_status tcc__compiled_create(tcc_model *m, bool train, const tcc_array *batch
 tcc_status tcc__compiled_load(tcc_model *m, tcc_compiled *c);
 void tcc__compiled_destroy(tcc_model *m, tcc_compiled *c); /* NULL is allowed */
 
+/* -- In optimizer.c -- */
+
+/* The options that a caller gave, or NULL, in whole. Errors: TCC_EINVAL for what is out of its range. */
+tcc_status tcc__optimizer_read(tcc_diag *diag, const tcc_optimizer_options *given, tcc_optimizer_options *out);
+
 /* -- In model.c -- */
 
-/* Zero fields of the optimizer's options get their defaults. */
-void tcc__optimizer_defaults(tcc_optimizer_options *o);
 /* The rates of the next step are those of the options. */
 void tcc__model_begin_rates(tcc_model *m);
 

@@ -4,9 +4,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ADAMW_GPT {.kind = TCC_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .weight_decay = 0.1, .clip_grad_norm = 1}
-#define ADAM {.kind = TCC_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.999}
-#define SGD {.kind = TCC_SGD, .lr = 0.1, .momentum = 0.9, .weight_decay = 5e-4, .decay_all = true}
+#define ADAMW_(beta2_, ...)                 \
+    {.size = sizeof(tcc_optimizer_options), \
+     .kind = TCC_ADAMW,                     \
+     .lr = 1e-3,                            \
+     .beta1 = 0.9,                          \
+     .beta2 = (beta2_),                     \
+     .eps = 1e-8,                           \
+     __VA_ARGS__}
+#define ADAMW_GPT ADAMW_(0.99, .weight_decay = 0.1, .clip_grad_norm = 1)
+#define ADAM ADAMW_(0.999, .weight_decay = 0)
+#define SGD                                 \
+    {.size = sizeof(tcc_optimizer_options), \
+     .kind = TCC_SGD,                       \
+     .lr = 0.1,                             \
+     .momentum = 0.9,                       \
+     .weight_decay = 5e-4,                  \
+     .decay_all = true}
 
 const bench_model bench_models[] = {
     {"char_gpt", {.layers = 4, .heads = 4, .width = 128, .context = 64, .vocab = 65}, 12, 64, 0, false, ADAMW_GPT},

@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     const tcc_model_options options = {
-        .size = sizeof options, .seed = 1, .optimizer = c->optimizer, .arch = argc > 2 ? argv[2] : NULL};
+        .size = sizeof options, .seed = 1, .optimizer = &c->optimizer, .arch = argc > 2 ? argv[2] : NULL};
     tcc_context *cx;
     tcc_model *m = NULL;
     tcc_array batch[2];

@@ -95,7 +95,7 @@ static bool find_mode(const char *name, tcc_mode *mode) {
 }
 
 static tcc_status measure(tcc_context *cx, const bench_model *c, int steps, bool explain) {
-    tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = c->optimizer};
+    tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = &c->optimizer};
     const char *mode = getenv("TCC_BENCH_MODE"), *precision = getenv("TCC_BENCH_PRECISION");
     options.device = getenv("TCC_BENCH_DEVICE");
     options.allow_tf32 = true; /* on a GPU, as peer.py allows it */

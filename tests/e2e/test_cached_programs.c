@@ -3,6 +3,7 @@
  * nothing is found, and then neither results nor reports tell the two apart. What is kept is in memory here, and every
  * key is looked at. */
 #include "harness/check.h"
+#include "harness/optimizer.h"
 
 #include "frontend/compile_cache.h"
 #include "traincc/traincc.h"
@@ -95,8 +96,8 @@ static void build(tcc_trace *t, void *user) {
 }
 
 static const net usual_net = {.scale = 2, .hidden = 32, .dropout = 0.25};
-static const tcc_model_options usual = {
-    .size = sizeof usual, .seed = 3, .optimizer = {.size = sizeof usual.optimizer, .kind = TCC_ADAMW, .lr = 0.01}};
+static const tcc_optimizer_options usual_optimizer = OPTIMIZER(TCC_ADAMW, 0.01, .momentum = 0);
+static const tcc_model_options usual = {.size = sizeof usual, .seed = 3, .optimizer = &usual_optimizer};
 
 static void batch_of(tcc_array out[2]) {
     out[0] = (tcc_array){.name = "x", .dtype = TCC_F32, .rank = 2, .dims = {ROWS, WIDTH}, .data = x};
@@ -127,6 +128,8 @@ static bool compile(const net *n, const tcc_model_options *options) {
     do {                                                                    \
         net n = usual_net;                                                  \
         tcc_model_options o = usual;                                        \
+        tcc_optimizer_options p = usual_optimizer;                          \
+        o.optimizer = &p;                                                   \
         change;                                                             \
         if (compile(&n, &o)) fail_msg("found in spite of %s", #change);     \
         if (!compile(&n, &o)) fail_msg("not found again with %s", #change); \
@@ -135,6 +138,8 @@ static bool compile(const net *n, const tcc_model_options *options) {
     do {                                                                    \
         net n = usual_net;                                                  \
         tcc_model_options o = usual;                                        \
+        tcc_optimizer_options p = usual_optimizer;                          \
+        o.optimizer = &p;                                                   \
         change;                                                             \
         if (!compile(&n, &o)) fail_msg("not found because of %s", #change); \
     } while (0)
@@ -148,11 +153,11 @@ static void every_option_counts(void **state) {
     MISSES(n.dropout = 0.5);
     MISSES(n.segment = 1);
     MISSES(n.other_line = true); /* another line of the user's: reports say it */
-    MISSES(o.optimizer.kind = TCC_SGD);
-    MISSES((o.optimizer.kind = TCC_SGD, o.optimizer.momentum = 0.9));
-    MISSES((o.optimizer.kind = TCC_SGD, o.optimizer.momentum = 0.9, o.optimizer.nesterov = true));
-    MISSES(o.optimizer.decay_all = true);
-    MISSES(o.optimizer.clip_grad_norm = 1);
+    MISSES(p.kind = TCC_SGD);
+    MISSES((p.kind = TCC_SGD, p.momentum = 0.9));
+    MISSES((p.kind = TCC_SGD, p.momentum = 0.9, p.nesterov = true));
+    MISSES(p.decay_all = true);
+    MISSES(p.clip_grad_norm = 1);
     MISSES(o.keep_gradients = true);
     MISSES(o.mode = TCC_MODE_EAGER);
     MISSES(o.allow_tf32 = true);
@@ -172,9 +177,9 @@ static void every_option_counts(void **state) {
     unsetenv("TCC_SKIP");
     /* What the program is fed with, or how it is run, is not part of it. */
     HITS(o.seed = 4);
-    HITS(o.optimizer.lr = 0.5);
-    HITS(o.optimizer.beta1 = 0.5);
-    HITS(o.optimizer.weight_decay = 0.5);
+    HITS(p.lr = 0.5);
+    HITS(p.beta1 = 0.5);
+    HITS(p.weight_decay = 0.5);
     HITS(o.mode = TCC_MODE_REDUCE_OVERHEAD);
     HITS(setenv("TCC_NUM_THREADS", "1", 1));
     unsetenv("TCC_NUM_THREADS");

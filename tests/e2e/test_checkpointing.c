@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Activation checkpointing from the public API: segments that models mark, and what is refused. */
 #include "harness/check.h"
+#include "harness/optimizer.h"
 #include "traincc/traincc.h"
 
 #include <stdio.h>
@@ -412,7 +413,7 @@ static void gradient_of(tcc_checkpointing checkpointing, float *out) {
     const tcc_array batch = {"y", TCC_I32, 1, {SIDE}, y};
     const tcc_model_options o = {.size = sizeof o,
                                  .seed = 7,
-                                 .optimizer = {.size = sizeof o.optimizer, .clip_grad_norm = 0.5},
+                                 .optimizer = OPTIMIZER_OF(TCC_SGD, 0.1, .clip_grad_norm = 0.5),
                                  .keep_gradients = true,
                                  .checkpointing = checkpointing};
     tcc_context *cx;

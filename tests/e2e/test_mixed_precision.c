@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * Mixed precision from the public API: what is compiled, that it trains, and what is refused. */
 #include "harness/check.h"
+#include "harness/optimizer.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -56,11 +57,13 @@ static void make_data(data *d, bool images) {
     d->arrays[1] = (tcc_array){"y", TCC_I32, 1, {SAMPLES}, d->labels};
 }
 
+static const tcc_optimizer_options optimizer = OPTIMIZER(TCC_ADAMW, 3e-3, .weight_decay = 0);
+
 static tcc_model_options options_for(tcc_mixed_precision precision, const char *arch) {
     return (tcc_model_options){.size = sizeof(tcc_model_options),
                                .seed = 5,
                                .arch = arch,
-                               .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 3e-3},
+                               .optimizer = &optimizer,
                                .mixed_precision = precision};
 }
 
@@ -245,12 +248,7 @@ static void scales_as_pytorch(void **state) {
         o.mode = eager ? TCC_MODE_EAGER : TCC_MODE_DEFAULT;
         o.loss_scale_interval = 3;
         o.keep_gradients = true;
-        o.optimizer = (tcc_optimizer_options){.size = sizeof o.optimizer,
-                                              .kind = TCC_ADAMW,
-                                              .lr = 0.05,
-                                              .weight_decay = 0.1,
-                                              .decay_all = true,
-                                              .clip_grad_norm = 1.5};
+        o.optimizer = OPTIMIZER_OF(TCC_ADAMW, 0.05, .weight_decay = 0.1, .decay_all = true, .clip_grad_norm = 1.5);
         int64_t skipped = 0, seen, updates = 0;
         double scale;
         OK(cx, tcc_context_create(&cx));

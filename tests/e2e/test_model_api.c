@@ -3,6 +3,7 @@
  * point. */
 #include "harness/check.h"
 #include "harness/targets.h"
+#include "harness/optimizer.h"
 #include "ir/support/alloc.h"
 #include "traincc/traincc.h"
 
@@ -51,11 +52,10 @@ static void refused(tcc_context *cx, tcc_status got, tcc_status expected, const 
     tcc_context_clear_error(cx);
 }
 
+static const tcc_optimizer_options optimizer = OPTIMIZER(TCC_ADAMW, 1e-2, .weight_decay = 0.1);
+
 static tcc_model_options adamw(void) {
-    return (tcc_model_options){
-        .size = sizeof(tcc_model_options),
-        .seed = 7,
-        .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-2, .weight_decay = 0.1}};
+    return (tcc_model_options){.size = sizeof(tcc_model_options), .seed = 7, .optimizer = &optimizer};
 }
 
 /* -- Gradients -- */
@@ -439,9 +439,23 @@ static void errors_say_where_and_what(void **state) {
     refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL,
             "device \"tpu\": must be cpu, cuda, cuda:N or auto");
     assert_null(m);
-    options = (tcc_model_options){.size = sizeof options,
-                                  .optimizer = {.size = sizeof options.optimizer, .nesterov = true}};
-    refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL, "nesterov needs a momentum");
+    const struct {
+        tcc_optimizer_options optimizer;
+        const char *message;
+    } wrong[] = {
+        {OPTIMIZER(TCC_SGD, 0.1, .nesterov = true), "nesterov needs a momentum"},
+        {OPTIMIZER(TCC_SGD, INFINITY, .momentum = 0), "optimizer: lr inf must be at least 0 and at most 1e+30"},
+        {OPTIMIZER(TCC_ADAM, NAN, .momentum = 0), "optimizer: lr nan must be at least 0"},
+        {OPTIMIZER(TCC_ADAM, 1e-3, .momentum = 0.9), "optimizer: momentum 0.9 goes with TCC_SGD; Adam's is beta1"},
+        {{.size = sizeof wrong[0].optimizer, .kind = TCC_ADAM, .beta2 = 1},
+         "beta2 1 must be at least 0 and less than 1"},
+        {{.size = sizeof wrong[0].optimizer, .kind = (tcc_optimizer_kind)9}, "optimizer: kind 9 must be from 0 to"},
+        {{.size = 16}, "optimizer: size 16 must be at least"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        options = (tcc_model_options){.size = sizeof options, .optimizer = &wrong[i].optimizer};
+        refused(cx, tcc_model_create(cx, net, NULL, &options, &m), TCC_EINVAL, wrong[i].message);
+    }
     tcc_context_destroy(cx);
 }
 

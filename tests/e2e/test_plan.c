@@ -2,6 +2,7 @@
  * Plans: a model from a file trains as the one that was saved does, bit for bit, and nothing but a whole plan for this
  * machine is taken. */
 #include "harness/check.h"
+#include "harness/optimizer.h"
 
 #include "frontend/run/made_file.h"
 #include "ir/support/alloc.h"
@@ -39,8 +40,7 @@ static tcc_model *make(tcc_context *cx, const char *arch) {
         .seed = 7,
         .arch = arch,
         .mixed_precision = TCC_MIXED_FP16, /* derived states, a scale */
-        .optimizer = {
-            .size = sizeof options.optimizer, .kind = TCC_ADAMW, .lr = 0.02, .weight_decay = 0.1, .clip_grad_norm = 1}};
+        .optimizer = OPTIMIZER_OF(TCC_ADAMW, 0.02, .weight_decay = 0.1, .clip_grad_norm = 1)};
     tcc_array batch[2];
     batch_of(ROWS, batch);
     assert_ok(tcc_model_create(cx, net, NULL, &options, &m), &cx->diag);

@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/files.h"
 #include "harness/program.h"
+#include "harness/optimizer.h"
 #include "codegen/build.h"
 #include "passes/pass.h"
 #include "traincc/traincc.h"
@@ -94,7 +95,7 @@ static result verify(void **state, enum fault what, tcc_mode mode) {
     tcc_model *m;
     tcc_array p;
     tcc_model_options options = {
-        .size = sizeof options, .mode = mode, .optimizer = {.size = sizeof options.optimizer, .kind = TCC_ADAMW}};
+        .size = sizeof options, .mode = mode, .optimizer = OPTIMIZER_OF(TCC_ADAMW, 1e-3, .momentum = 0)};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     assert_int_equal(tcc_model_create(cx, net, NULL, &options, &m), TCC_OK);
     assert_int_equal(tcc_model_compile(m, true, batch, 2), TCC_OK);

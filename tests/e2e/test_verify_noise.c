@@ -2,6 +2,7 @@
  * Verification takes healthy networks, however sensitive they are to rounding: what f32 cannot tell is no fault. It
  * says how it gets on and what it has compared, and cuts a batch that is too large. */
 #include "harness/check.h"
+#include "harness/optimizer.h"
 #include "traincc/traincc.h"
 
 #include <math.h>
@@ -95,7 +96,7 @@ static void verify(const setup *s, log_lines *log, char **report) {
                                  .verify_samples = s->samples,
                                  .mixed_precision = s->loss_scale ? TCC_MIXED_FP16 : TCC_MIXED_NONE,
                                  .loss_scale = s->loss_scale,
-                                 .optimizer = {.size = sizeof options.optimizer, .kind = TCC_ADAMW}};
+                                 .optimizer = OPTIMIZER_OF(TCC_ADAMW, 1e-3, .momentum = 0)};
     tcc_context *cx;
     tcc_model *m;
     assert_int_equal(tcc_context_create(&cx), TCC_OK);

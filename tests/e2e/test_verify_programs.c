@@ -14,7 +14,7 @@ static char *verify(const user_program *p, tcc_mode mode) {
     tcc_context *cx;
     tcc_model *m;
     tcc_array batch[USER_INPUTS];
-    const tcc_model_options o = {.size = sizeof o, .mode = mode, .seed = p->seed, .optimizer = p->optimizer};
+    const tcc_model_options o = {.size = sizeof o, .mode = mode, .seed = p->seed, .optimizer = &p->optimizer};
     char *text = NULL;
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     assert_int_equal(tcc_model_create(cx, user_program_trace, (void *)(uintptr_t)p, &o, &m), TCC_OK);

@@ -4,6 +4,7 @@
 #include "harness/check.h"
 #include "harness/cuda_call.h"
 #include "harness/cudnn_device.h"
+#include "harness/optimizer.h"
 
 #include <traincc/traincc.h>
 
@@ -207,10 +208,8 @@ static void train(const char *device, double *losses, int steps) {
     const tcc_array batch[] = {
         {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {BATCH, 1, PIXELS, PIXELS}, .data = x},
         {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {BATCH}, .data = y}};
-    const tcc_model_options o = {.size = sizeof o,
-                                 .device = device,
-                                 .seed = 7,
-                                 .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-3}};
+    const tcc_model_options o = {
+        .size = sizeof o, .device = device, .seed = 7, .optimizer = OPTIMIZER_OF(TCC_ADAMW, 1e-3, .momentum = 0)};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     tcc_context_set_log(cx, keep_lines, NULL);
     if (tcc_model_create(cx, cnn, NULL, &o, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));

@@ -7,6 +7,7 @@
 #include "harness/cudnn_device.h"
 #include "harness/graphs.h"
 #include "harness/passes.h"
+#include "harness/optimizer.h"
 
 #include "codegen/calls.h"
 #include "codegen/emit/llvm.h"
@@ -439,10 +440,8 @@ static void train(tcc_model_fn fn, const char *device, int batch, int pixels, co
     const tcc_array arrays[] = {
         {.name = "x", .dtype = TCC_F32, .rank = 4, .dims = {batch, 3, pixels, pixels}, .data = x},
         {.name = "y", .dtype = TCC_I32, .rank = 1, .dims = {batch}, .data = y}};
-    const tcc_model_options o = {.size = sizeof o,
-                                 .device = device,
-                                 .seed = 7,
-                                 .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_SGD, .lr = 1e-2}};
+    const tcc_model_options o = {
+        .size = sizeof o, .device = device, .seed = 7, .optimizer = OPTIMIZER_OF(TCC_SGD, 1e-2, .momentum = 0)};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     if (tcc_model_create(cx, fn, NULL, &o, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
     for (int i = 0; i < STEPS; i++) {

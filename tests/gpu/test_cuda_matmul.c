@@ -5,6 +5,7 @@
 #include "harness/check.h"
 #include "harness/cublaslt.h"
 #include "harness/cuda_call.h"
+#include "harness/optimizer.h"
 
 #include <traincc/traincc.h>
 
@@ -324,10 +325,8 @@ static void train(const char *device, void (*model)(tcc_trace *, void *), const 
                   double losses[STEPS]) {
     tcc_context *cx;
     tcc_model *m;
-    const tcc_model_options o = {.size = sizeof o,
-                                 .device = device,
-                                 .seed = 7,
-                                 .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-3}};
+    const tcc_model_options o = {
+        .size = sizeof o, .device = device, .seed = 7, .optimizer = OPTIMIZER_OF(TCC_ADAMW, 1e-3, .momentum = 0)};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
     if (tcc_model_create(cx, model, NULL, &o, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
     for (int i = 0; i < STEPS; i++) {

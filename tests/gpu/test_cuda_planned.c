@@ -87,7 +87,7 @@ static int64_t check_model(const bench_model *c, int target, const char *budget,
     tcc_model_options options = {.size = sizeof options,
                                  .checkpointing = checkpointing,
                                  .seed = 1,
-                                 .optimizer = c->optimizer,
+                                 .optimizer = &c->optimizer,
                                  .device = targets[target].device,
                                  .memory_budget = budget};
     assert_int_equal(tcc_context_create(&cx), TCC_OK);

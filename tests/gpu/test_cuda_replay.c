@@ -5,6 +5,7 @@
 #include "harness/cuda_device.h"
 #include "harness/program.h"
 #include "harness/sample_program.h"
+#include "harness/optimizer.h"
 
 #include <traincc/traincc.h>
 
@@ -322,17 +323,15 @@ static void train(tcc_context *cx, const tcc_model_options *o, outcome *out) {
     tcc_model_destroy(m);
 }
 
+static const tcc_optimizer_options optimizer = OPTIMIZER(TCC_ADAMW, 3e-3, .weight_decay = 0.1, .clip_grad_norm = 1);
+
 static tcc_model_options options(tcc_mode mode) {
     return (tcc_model_options){.size = sizeof(tcc_model_options),
                                .device = "cuda",
                                .mode = mode,
                                .seed = 7,
                                .require_graphs = mode == TCC_MODE_REDUCE_OVERHEAD,
-                               .optimizer = {.size = sizeof(tcc_optimizer_options),
-                                             .kind = TCC_ADAMW,
-                                             .lr = 3e-3,
-                                             .weight_decay = 0.1,
-                                             .clip_grad_norm = 1}};
+                               .optimizer = &optimizer};
 }
 
 static void free_outcome(outcome *o) {

@@ -5,6 +5,7 @@
 #include "harness/check.h"
 #include "harness/cuda_device.h"
 #include "harness/targets.h"
+#include "harness/optimizer.h"
 
 #include <traincc/traincc.h>
 
@@ -77,17 +78,14 @@ typedef struct subject {
     tcc_optimizer_options optimizer;
 } subject;
 
-static const subject gpt_subject = {
-    gpt,
-    gpt_batch,
-    {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 3e-3, .weight_decay = 0.1, .clip_grad_norm = 1}};
-static const subject cnn_subject = {
-    cnn, cnn_batch, {.size = sizeof(tcc_optimizer_options), .kind = TCC_SGD, .lr = 0.05, .momentum = 0.9}};
-static const subject mlp_subject = {mlp, cnn_batch, {.size = sizeof(tcc_optimizer_options), .kind = TCC_SGD}};
+static const subject gpt_subject = {gpt, gpt_batch,
+                                    OPTIMIZER(TCC_ADAMW, 3e-3, .weight_decay = 0.1, .clip_grad_norm = 1)};
+static const subject cnn_subject = {cnn, cnn_batch, OPTIMIZER(TCC_SGD, 0.05, .momentum = 0.9)};
+static const subject mlp_subject = {mlp, cnn_batch, OPTIMIZER(TCC_SGD, 0.1, .momentum = 0)};
 
 static tcc_status make(tcc_context *cx, const subject *s, const char *device, tcc_mode mode, tcc_model **out) {
     const tcc_model_options o = {
-        .size = sizeof o, .device = device, .mode = mode, .seed = 7, .optimizer = s->optimizer};
+        .size = sizeof o, .device = device, .mode = mode, .seed = 7, .optimizer = &s->optimizer};
     return tcc_model_create(cx, s->net, NULL, &o, out);
 }
 

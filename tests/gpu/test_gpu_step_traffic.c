@@ -2,6 +2,7 @@
  * Memory traffic of whole training steps in mixed precision beside those in float32, as the stand-in counts it. */
 #include "harness/check.h"
 #include "harness/cuda_device.h"
+#include "harness/optimizer.h"
 
 #include "frontend/compile.h"
 #include <traincc/traincc.h>
@@ -124,7 +125,7 @@ static void compare(tcc_model_fn net, const char *name, const tcc_array *batch,
         const tcc_model_options o = {.size = sizeof o,
                                      .device = "cuda",
                                      .seed = 5,
-                                     .optimizer = *optimizer,
+                                     .optimizer = optimizer,
                                      .mixed_precision = low ? TCC_MIXED_BF16 : TCC_MIXED_NONE};
         all[low] = step_traffic(net, batch, &o, &update[low]);
     }
@@ -141,8 +142,7 @@ static void compare(tcc_model_fn net, const char *name, const tcc_array *batch,
 
 static void char_gpt_moves_little(void **state) {
     (void)state;
-    const tcc_optimizer_options adamw = {
-        .size = sizeof adamw, .kind = TCC_ADAMW, .lr = 1e-3, .weight_decay = 0.1, .clip_grad_norm = 1};
+    const tcc_optimizer_options adamw = OPTIMIZER(TCC_ADAMW, 1e-3, .weight_decay = 0.1, .clip_grad_norm = 1);
     for (int i = 0; i < GPT_BATCH * GPT_CONTEXT; i++) {
         tokens[0][i] = (i * i + 7 * i) % GPT_VOCAB;
         tokens[1][i] = (tokens[0][i] * 3 + 1) % GPT_VOCAB;
@@ -154,7 +154,7 @@ static void char_gpt_moves_little(void **state) {
 
 static void resnet_moves_little(void **state) {
     (void)state;
-    const tcc_optimizer_options sgd = {.size = sizeof sgd, .kind = TCC_SGD, .lr = 0.1, .momentum = 0.9};
+    const tcc_optimizer_options sgd = OPTIMIZER(TCC_SGD, 0.1, .momentum = 0.9);
     for (int i = 0; i < IMAGES; i++) labels[i] = i % CLASSES;
     for (int i = 0; i < IMAGES * 3 * SIDE * SIDE; i++) pixels[i] = (float)(i * 37 % 101) / 101 - 0.5f;
     const tcc_array batch[] = {{"x", TCC_F32, 4, {IMAGES, 3, SIDE, SIDE}, pixels}, {"y", TCC_I32, 1, {IMAGES}, labels}};

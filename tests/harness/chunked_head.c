@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "harness/chunked_head.h"
 #include "harness/check.h"
+#include "harness/optimizer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -45,15 +46,16 @@ void head_close(head_session *s) {
     free(s->tokens[1]);
 }
 
+static const tcc_optimizer_options optimizer = OPTIMIZER(TCC_ADAMW, 1e-3, .clip_grad_norm = 1);
+
 tcc_model_options head_options(const char *device, tcc_mixed_precision precision, int64_t rows) {
-    return (tcc_model_options){
-        .size = sizeof(tcc_model_options),
-        .device = device,
-        .seed = 3,
-        .optimizer = {.size = sizeof(tcc_optimizer_options), .kind = TCC_ADAMW, .lr = 1e-3, .clip_grad_norm = 1},
-        .keep_gradients = true,
-        .mixed_precision = precision,
-        .chunk_rows = rows};
+    return (tcc_model_options){.size = sizeof(tcc_model_options),
+                               .device = device,
+                               .seed = 3,
+                               .optimizer = &optimizer,
+                               .keep_gradients = true,
+                               .mixed_precision = precision,
+                               .chunk_rows = rows};
 }
 
 tcc_program_info head_info(head_session *s) {

@@ -27,8 +27,8 @@ const field_case *field_case_at(int index) {
 
 void field_case_program(const field_case *c, user_program *out) {
     *out = (user_program){.seed = 7, .model = c->model, .keep_gradients = true};
-    out->optimizer =
-        (tcc_optimizer_options){.size = sizeof out->optimizer, .kind = TCC_SGD, .lr = 0.1, .momentum = 0.9};
+    tcc_optimizer_init(&out->optimizer, TCC_SGD);
+    out->optimizer.momentum = 0.9;
     for (; out->n_inputs < 3 && c->inputs[out->n_inputs].name[0]; out->n_inputs++)
         out->inputs[out->n_inputs] = c->inputs[out->n_inputs];
 }

@@ -2,6 +2,7 @@
  * Parameters and buffers of every element type. Layers make f32 ones alone: the model here asks the store itself. */
 #include "harness/typed_params.h"
 #include "harness/check.h"
+#include "harness/optimizer.h"
 
 #include "frontend/compile.h"
 #include "ir/build.h"
@@ -139,7 +140,7 @@ void check_typed_params(const char *device) {
                                  .device = device,
                                  .seed = 5,
                                  .verify_passes = true,
-                                 .optimizer = {.size = sizeof o.optimizer, .kind = TCC_ADAM, .lr = 0.125}};
+                                 .optimizer = OPTIMIZER_OF(TCC_ADAM, 0.125, .momentum = 0)};
     for (int i = 0; i < N; i++) x[i] = 1 + (float)(i % 5);
     OK(cx, tcc_context_create(&cx));
     OK(cx, tcc_model_create(cx, net, NULL, &o, &m));

@@ -36,7 +36,7 @@ tcc_model_options user_program_options(const user_program *p, unsigned mode) {
                 : mode & USER_GPU_REPLAY             ? TCC_MODE_REDUCE_OVERHEAD
                                                      : TCC_MODE_DEFAULT,
         .seed = p->seed,
-        .optimizer = p->optimizer,
+        .optimizer = &p->optimizer,
         .keep_gradients = p->keep_gradients,
         .mixed_precision = p->precision,
         .verify_passes = true,

@@ -200,8 +200,7 @@ static void finish(user_maker *m) {
 
 static void choose_optimizer(user_maker *m) {
     tcc_optimizer_options *o = &m->p->optimizer;
-    *o = (tcc_optimizer_options){.size = sizeof *o,
-                                 .kind = (tcc_optimizer_kind)USER_ONE_OF(m, TCC_SGD, TCC_ADAM, TCC_ADAMW)};
+    tcc_optimizer_init(o, (tcc_optimizer_kind)USER_ONE_OF(m, TCC_SGD, TCC_ADAM, TCC_ADAMW));
     o->lr = o->kind == TCC_SGD ? 0.03 : 0.003;
     if (o->kind == TCC_SGD && user_chance(m, 50)) o->momentum = 0.9, o->nesterov = user_chance(m, 50);
     if (user_chance(m, 40)) o->weight_decay = 0.1, o->decay_all = user_chance(m, 30);

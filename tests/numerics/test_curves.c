@@ -106,13 +106,13 @@ static void build(tcc_trace *t, void *user) {
 }
 
 static tcc_optimizer_options optimizer_of(const cJSON *o) {
-    tcc_optimizer_options options = {.size = sizeof options,
-                                     .kind = TCC_ADAMW,
-                                     .lr = number(o, "lr"),
-                                     .weight_decay = number(o, "weight_decay"),
-                                     .clip_grad_norm = number(o, "clip")};
-    if (!strcmp(text(o, "name"), "sgd")) {
-        options.kind = TCC_SGD;
+    const bool sgd = !strcmp(text(o, "name"), "sgd");
+    tcc_optimizer_options options;
+    tcc_optimizer_init(&options, sgd ? TCC_SGD : TCC_ADAMW);
+    options.lr = number(o, "lr");
+    options.weight_decay = number(o, "weight_decay");
+    options.clip_grad_norm = number(o, "clip");
+    if (sgd) {
         options.momentum = number(o, "momentum");
         options.nesterov = truth(o, "nesterov");
         options.decay_all = true;
@@ -176,7 +176,8 @@ static void run_case(const cJSON *item, tcc_mode mode) {
     tcc_context *cx;
     tcc_model *m;
     assert_int_equal(tcc_context_create(&cx), TCC_OK);
-    tcc_model_options options = {.size = sizeof options, .mode = mode, .optimizer = optimizer_of(s.optimizer)};
+    const tcc_optimizer_options optimizer = optimizer_of(s.optimizer);
+    tcc_model_options options = {.size = sizeof options, .mode = mode, .optimizer = &optimizer};
     if (tcc_model_create(cx, build, &s, &options, &m) != TCC_OK) fail_msg("%s", tcc_context_error(cx));
     make_batch(&s, 0, batch);
     if (tcc_model_compile(m, true, batch, 2) != TCC_OK) fail_msg("%s", tcc_context_error(cx));

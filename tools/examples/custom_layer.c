@@ -56,7 +56,10 @@ int main(void) {
                                {.name = "y", .dtype = TCC_F32, .rank = 2, .dims = {N, 1}, .data = y}};
     tcc_context *cx = NULL;
     tcc_model *model = NULL;
-    const tcc_model_options options = {.size = sizeof options, .optimizer = {.kind = TCC_ADAM, .lr = 0.01}};
+    tcc_optimizer_options adam;
+    tcc_optimizer_init(&adam, TCC_ADAM);
+    adam.lr = 0.01;
+    const tcc_model_options options = {.size = sizeof options, .optimizer = &adam};
     tcc_status status = tcc_context_create(&cx);
     if (status == TCC_OK) status = tcc_model_create(cx, net, NULL, &options, &model);
     for (int step = 0; step <= 500 && status == TCC_OK; step++) {

@@ -50,8 +50,10 @@ int main(void) {
     tcc_model *model = NULL;
     tcc_array guess = {0};
     tcc_model_options options = {.size = sizeof options, .seed = 7};
-    options.optimizer = (tcc_optimizer_options){
-        .size = sizeof options.optimizer, .kind = TCC_ADAMW, .lr = 3e-3, .weight_decay = 0.01, .clip_grad_norm = 1};
+    tcc_optimizer_options adamw;
+    tcc_optimizer_init(&adamw, TCC_ADAMW);
+    adamw.lr = 3e-3, adamw.weight_decay = 0.01, adamw.clip_grad_norm = 1;
+    options.optimizer = &adamw;
     tcc_status status = tcc_context_create(&cx);
     if (status == TCC_OK) status = tcc_model_create(cx, sorter, NULL, &options, &model);
     for (int step = 0; step <= STEPS && status == TCC_OK; step++) {

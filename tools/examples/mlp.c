@@ -29,9 +29,10 @@ int main(int argc, char **argv) {
     tcc_context *cx = NULL;
     tcc_model *model = NULL;
     tcc_array correct = {0};
-    const tcc_model_options options = {.size = sizeof options,
-                                       .seed = 1,
-                                       .optimizer = {.size = sizeof options.optimizer, .kind = TCC_ADAM, .lr = 0.01}};
+    tcc_optimizer_options adam;
+    tcc_optimizer_init(&adam, TCC_ADAM);
+    adam.lr = 0.01;
+    const tcc_model_options options = {.size = sizeof options, .seed = 1, .optimizer = &adam};
     tcc_status status = tcc_context_create(&cx);
     if (status == TCC_OK) status = tcc_model_create(cx, spirals, NULL, &options, &model);
     for (int step = 0; step <= 1000 && status == TCC_OK; step++) {

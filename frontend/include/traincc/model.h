@@ -56,28 +56,36 @@ typedef enum tcc_checkpointing {
 
 typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW } tcc_optimizer_kind;
 
-/* How parameters are updated; PyTorch's definitions. Zero fields take the defaults given here. */
+/* How parameters are updated; PyTorch's definitions. Every number means itself, 0 too: tcc_optimizer_init sets them as
+ * said here, and the caller changes what is to differ. */
 typedef struct tcc_optimizer_options {
     size_t size;
     tcc_optimizer_kind kind;
-    double lr;           /* 0: 1e-3 (SGD: 0.1); tcc_model_set_lr changes it from step to step */
-    double beta1, beta2; /* Adam, AdamW; 0: 0.9 and 0.999 */
-    double eps;          /* 0: 1e-8 */
-    double weight_decay; /* AdamW: decoupled; else added to the gradient */
-    bool decay_all;      /* decay norms and biases (rank < 2) too; default: matrices only */
-    double momentum;     /* SGD */
+    double lr;           /* 1e-3; SGD: 0.1; tcc_model_set_lr changes it from step to step */
+    double beta1, beta2; /* Adam, AdamW: 0.9 and 0.999 */
+    double eps;          /* 1e-8 */
+    double weight_decay; /* AdamW: decoupled; else added to the gradient; 0 */
+    bool decay_all;      /* decay norms and biases (rank < 2) too; false: matrices only */
+    double momentum;     /* SGD; 0: none, and none can be set later */
     bool nesterov;
     double clip_grad_norm; /* largest global L2 norm; 0: no clipping */
 } tcc_optimizer_options;
+
+/* The defaults of this kind:
+ *     tcc_optimizer_options adamw;
+ *     tcc_optimizer_init(&adamw, TCC_ADAMW);
+ *     adamw.lr = 3e-4; */
+#define tcc_optimizer_init(o, kind) tcc_optimizer_init_sized((o), sizeof *(o), (kind))
+TCC_API void tcc_optimizer_init_sized(tcc_optimizer_options *o, size_t size, tcc_optimizer_kind kind);
 
 typedef struct tcc_model_options {
     size_t size;
     const char *device; /* "cpu" (default), "cuda" (the first usable), "cuda:N", or "auto": the first usable CUDA
                            device, else the CPU */
     tcc_mode mode;
-    uint64_t seed; /* initial values, dropout */
-    tcc_optimizer_options optimizer;
-    bool keep_gradients;  /* tcc_model_gradient after each training step */
+    uint64_t seed;                          /* initial values, dropout */
+    const tcc_optimizer_options *optimizer; /* copied; NULL: TCC_SGD's defaults */
+    bool keep_gradients;                    /* tcc_model_gradient after each training step */
     const char *dump_dir; /* a folder to write to: the IR around every pass, and kernels, memory plan and steps of each
                              compiled program */
     bool verify_passes;   /* check the graph after every pass, and that every read of memory in a finished program finds

@@ -13,8 +13,7 @@ int main(void) {
     tcc_model *model = NULL;
     float x[4] = {-1, 0, 1, 2}, y[4] = {-3, 0, 3, 6};
     tcc_array batch[] = {{"x", TCC_F32, 2, {4, 1}, x}, {"y", TCC_F32, 2, {4, 1}, y}};
-    tcc_model_options options = {.size = sizeof(options),
-                                 .optimizer = {.size = sizeof(options.optimizer), .kind = TCC_SGD, .lr = 0.1}};
+    tcc_model_options options = {.size = sizeof(options)};
     tcc_status status = tcc_context_create(&cx);
     status = status ? status : tcc_model_create(cx, net, NULL, &options, &model);
     for (int step = 0; step < 100 && status == TCC_OK; step++) {

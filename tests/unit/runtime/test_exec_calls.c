@@ -4,6 +4,7 @@
  * calls through here, so that they are counted. */
 #include "harness/check.h"
 #include "harness/sample_program.h"
+#include "harness/optimizer.h"
 
 #include "runtime/cpu/device.h"
 #include "runtime/exec.h"
@@ -101,7 +102,7 @@ static void test_training(void **state) {
         const tcc_model_options o = {.size = sizeof o,
                                      .mode = modes[mode],
                                      .seed = 5,
-                                     .optimizer = {.size = sizeof o.optimizer, .kind = TCC_ADAMW, .clip_grad_norm = 1}};
+                                     .optimizer = OPTIMIZER_OF(TCC_ADAMW, 1e-3, .clip_grad_norm = 1)};
         assert_int_equal(tcc_context_create(&cx), TCC_OK);
         assert_int_equal(tcc_model_create(cx, net, NULL, &o, &m), TCC_OK);
         long allocated = 0, locked = 0;
