@@ -78,6 +78,7 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
                  .nesterov = o->nesterov,
                  .loss_scale = m->options.loss_scale,
                  .clip_norm = o->clip_grad_norm > 0,
+                 .ema = o->ema_decay > 0,
                  .n_groups = TCC_DECAY_GROUPS,
                  .group_of = groups,
                  .keep_gradients = m->options.keep_gradients},

@@ -21,8 +21,9 @@ static void print_options(tcc_strbuf *b, tcc_model *m, bool train) {
     tcc_strbuf_printf(b, "train=%d mode=%d tf32=%d chunk_rows=%lld", train, (int)mode, o->allow_tf32,
                       (long long)o->chunk_rows);
     if (!train) return;
-    tcc_strbuf_printf(b, " optimizer=%d decay_all=%d momentum=%d nesterov=%d clip=%d gradients=%d", (int)p->kind,
-                      p->decay_all, p->momentum > 0, p->nesterov, p->clip_grad_norm > 0, o->keep_gradients);
+    tcc_strbuf_printf(b, " optimizer=%d decay_all=%d momentum=%d nesterov=%d clip=%d ema=%d gradients=%d", (int)p->kind,
+                      p->decay_all, p->momentum > 0, p->nesterov, p->clip_grad_norm > 0, p->ema_decay > 0,
+                      o->keep_gradients);
 }
 
 static void print_precision(tcc_strbuf *b, const tcc_model *m) {

@@ -21,6 +21,7 @@ typedef struct tcc_train_spec {
     bool momentum, nesterov; /* SGD: keep a momentum buffer; use Nesterov's form */
     double loss_scale;       /* what the scale of the loss begins with (train_step.h); 0: it is not scaled */
     bool clip_norm;          /* scale gradients to a global L2 norm of at most hyper[CLIP_NORM] */
+    bool ema;                /* average the parameters: state "NAME.ema" */
     int n_groups;            /* parameter groups, each with its own lr and weight decay; at least 1 */
     const int *group_of;     /* by parameter, in the order of PARAM inputs; NULL: all in group 0 */
     const bool *frozen;      /* by parameter: no gradient, no update; NULL: none */

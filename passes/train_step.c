@@ -33,6 +33,8 @@ typedef struct trained {
     int group;
     tcc_node *p, *g; /* value and gradient, in the type of the arithmetic */
     state states[MOST_STATES];
+    state ema;
+    tcc_node *next; /* the parameter's next value, where no step is skipped */
 } trained;
 
 typedef struct builder {
@@ -40,10 +42,11 @@ typedef struct builder {
     const tcc_train_spec *spec;
     tcc_graph *g;
     tcc_node *hyper;
-    tcc_node *count; /* Adam: of updates, this one included; NULL: nothing is counted */
-    int count_input; /* whose next value it is */
-    tcc_node *scale; /* of the loss; NULL: it is not scaled */
-    tcc_node *good;  /* where it is scaled: whether all gradients are finite */
+    tcc_node *count;      /* Adam, averages: of updates, this one included; NULL: nothing is counted */
+    int count_input;      /* whose next value it is */
+    tcc_node *ema_weight; /* of the parameter in its new average */
+    tcc_node *scale;      /* of the loss; NULL: it is not scaled */
+    tcc_node *good;       /* where it is scaled: whether all gradients are finite */
     tcc_vec(trained) trained;
     tcc_vec(tcc_output) old_outputs; /* of the copied graph */
 } builder;
@@ -101,10 +104,12 @@ static tcc_status add_states(builder *b) {
     static const char *const of_sgd[] = {"momentum"}, *const of_adam[] = {"m", "v"};
     const bool adam = b->spec->optimizer != TCC_OPTIMIZER_SGD;
     const int count = adam ? 2 : b->spec->momentum;
-    for (int i = 0; i < b->trained.count; i++)
-        for (int k = 0; k < count; k++)
-            b->trained.data[i].states[k] = add_state(b, &b->trained.data[i], (adam ? of_adam : of_sgd)[k]);
-    if (!adam || !b->trained.count) return TCC_OK;
+    for (int i = 0; i < b->trained.count; i++) {
+        trained *t = &b->trained.data[i];
+        for (int k = 0; k < count; k++) t->states[k] = add_state(b, t, (adam ? of_adam : of_sgd)[k]);
+        if (b->spec->ema) t->ema = add_state(b, t, "ema");
+    }
+    if ((!adam && !b->spec->ema) || !b->trained.count) return TCC_OK;
     const tcc_type scalar = {.dtype = TCC_I64};
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     b->count_input = b->g->inputs.count;
@@ -112,11 +117,39 @@ static tcc_status add_states(builder *b) {
     return b->count ? TCC_OK : b->g->diag->status;
 }
 
+/* -- Averages -- */
+
+/* How much of the parameter is in its new average: all after the first update, then 1 - decay, with the decay at most
+ * (1 + n) / (10 + n) after n updates if it is to warm up (as in TensorFlow's ExponentialMovingAverage). */
+static tcc_node *ema_weight(builder *b) {
+    tcc_node *n = tcc_ir_binary_c(b->g, TCC_OP_ADD, tcc_ir_cast(b->g, b->count, TCC_F64), -1);
+    tcc_node *warmup = hyper(b, TCC_HYPER_EMA(b->spec->n_groups, TCC_EMA_WARMUP), n);
+    tcc_node *least = divide(b, warmup, tcc_ir_binary_c(b->g, TCC_OP_ADD, n, 10));
+    tcc_node *weight = hyper(b, TCC_HYPER_EMA(b->spec->n_groups, TCC_EMA_COMPLEMENT), n);
+    weight = tcc_ir_binary(b->g, TCC_OP_MAX, weight, least);
+    tcc_node *first = n ? tcc_ir_binary(b->g, TCC_OP_LT, n, tcc_ir_splat_like(b->g, n, 0.5)) : NULL;
+    return first ? tcc_ir_select(b->g, first, tcc_ir_splat_like(b->g, weight, 1), weight) : NULL;
+}
+
+/* In the kernel that updates the parameter, which has its new value in a register. */
+static tcc_status update_ema(builder *b, const trained *t) {
+    tcc_node *weight = tcc_ir_cast(b->g, b->ema_weight, t->p->type.dtype);
+    tcc_node *change = sub(b, t->next, t->ema.value);
+    return add_update(b, t->ema.input, add(b, t->ema.value, mul(b, spread(b, weight, t->p), change)));
+}
+
 /* -- Optimizers -- */
+
+/* The parameter's next value, as it is stored. */
+static tcc_status add_next(builder *b, trained *t, tcc_node *value) {
+    const tcc_dtype stored = b->g->inputs.data[t->input]->type.dtype;
+    if (value) t->next = tcc_ir_cast(b->g, tcc_ir_cast(b->g, value, stored), t->p->type.dtype);
+    return add_update(b, t->input, value);
+}
 
 /* p - lr d, with d = g + weight_decay p, through the momentum buffer v = momentum v + dampening d
  * if there is one. */
-static tcc_status update_sgd(builder *b, const trained *t) {
+static tcc_status update_sgd(builder *b, trained *t) {
     tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), t->p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
     tcc_node *d = add(b, t->g, mul(b, spread(b, decay, t->p), t->p)), *v = NULL;
     const state buffer = t->states[0];
@@ -127,7 +160,7 @@ static tcc_status update_sgd(builder *b, const trained *t) {
         v = add(b, mul(b, buffer.value, momentum), fresh);
         d = b->spec->nesterov ? add(b, d, mul(b, v, momentum)) : v;
     }
-    TCC_TRY(add_update(b, t->input, sub(b, t->p, mul(b, spread(b, lr, t->p), d))));
+    TCC_TRY(add_next(b, t, sub(b, t->p, mul(b, spread(b, lr, t->p), d))));
     return b->spec->momentum ? add_update(b, buffer.input, v) : TCC_OK;
 }
 
@@ -144,7 +177,7 @@ static tcc_node *bias(builder *b, int complement, const tcc_node *x) {
 
 /* m = beta1 m + (1 - beta1) g, v = beta2 v + (1 - beta2) g^2, and p loses lr (m bias1) / (sqrt(v
  * bias2) + eps). Weight decay is added to g by Adam, and taken from p beforehand by AdamW. */
-static tcc_status update_adam(builder *b, const trained *t) {
+static tcc_status update_adam(builder *b, trained *t) {
     tcc_node *p = t->p, *g = t->g;
     tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), p);
     if (b->spec->optimizer == TCC_OPTIMIZER_ADAMW) p = mul(b, p, spread(b, one_minus(b, mul(b, lr, decay)), p));
@@ -161,7 +194,7 @@ static tcc_status update_adam(builder *b, const trained *t) {
     tcc_node *denominator = add(b, root, spread(b, hyper(b, TCC_HYPER_EPS, t->p), p));
     tcc_node *step = mul(b, lr, bias(b, TCC_HYPER_BETA1_COMPLEMENT, t->p));
     tcc_node *direction = divide(b, m, denominator);
-    TCC_TRY(add_update(b, t->input, sub(b, p, mul(b, spread(b, step, p), direction))));
+    TCC_TRY(add_next(b, t, sub(b, p, mul(b, spread(b, step, p), direction))));
     TCC_TRY(add_update(b, old_m.input, m));
     return add_update(b, old_v.input, v);
 }
@@ -303,9 +336,9 @@ static tcc_status add_step(builder *b) {
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     TCC_TRY(sort_outputs(b));
     if (b->trained.count > 0) {
-        const int size = TCC_HYPER_COUNT + 2 * spec->n_groups;
         b->scale = find_scale(b->g);
-        tcc_type type = {TCC_F32, 1, {b->scale ? TCC_HYPER_SIZE(spec->n_groups) : size}};
+        tcc_type type = {TCC_F32, 1, {TCC_HYPER_SCALE(spec->n_groups, b->scale ? TCC_SCALE_COUNT : 0)}};
+        if (spec->ema) type.dims[0] = TCC_HYPER_SIZE(spec->n_groups);
         b->hyper = tcc_ir_input(b->g, "hyper", TCC_ROLE_HYPER, &type, TCC_NOWHERE);
         if (b->scale) {
             b->good = all_finite(b);
@@ -314,11 +347,13 @@ static tcc_status add_step(builder *b) {
         }
         if (spec->clip_norm) TCC_TRY(clip(b));
         TCC_TRY(add_states(b));
+        if (spec->ema) b->ema_weight = ema_weight(b);
     }
     for (int i = 0; i < b->trained.count; i++) {
-        const trained *t = &b->trained.data[i];
+        trained *t = &b->trained.data[i];
         tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
         TCC_TRY(spec->optimizer == TCC_OPTIMIZER_SGD ? update_sgd(b, t) : update_adam(b, t));
+        if (spec->ema) TCC_TRY(update_ema(b, t));
     }
     if (b->count) TCC_TRY(add_update(b, b->count_input, b->count));
     if (b->scale) TCC_TRY(update_scale(b));

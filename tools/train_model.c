@@ -163,6 +163,8 @@ static tcc_optimizer_options optimizer_of(const run *s) {
     o.weight_decay = r->optimizer.weight_decay;
     o.decay_all = r->optimizer.decay_all;
     o.clip_grad_norm = r->training.clip_grad_norm;
+    o.ema_decay = r->training.ema_decay;
+    o.ema_warmup = r->training.ema_warmup;
     if (o.kind == TCC_SGD) {
         o.momentum = isnan(cycled) ? r->optimizer.momentum : cycled;
         o.nesterov = r->optimizer.nesterov;

@@ -117,7 +117,8 @@ static const key keys[] = {
     {"training.log_every", INTEGER, AT(training.log_every), "10", NULL, 1, UNBOUNDED},
     {"training.on_nan", CHOICE, AT(training.on_nan), "stop", "stop|continue", 0, 0},
     {"training.batch_accumulate", LATER, 0, "1", "gradient accumulation", 0, 0},
-    {"training.ema", LATER, 0, "false", "averaged weights", 0, 0},
+    {"training.ema_decay", NUMBER, AT(training.ema_decay), "0", NULL, 0, 0.9999999},
+    {"training.ema_warmup", FLAG, AT(training.ema_warmup), "false", NULL, 0, 0},
     {"training.detect_anomaly", LATER, 0, "false", "anomaly detection", 0, 0},
     {"sample.length", INTEGER, AT(sample.length), "300", NULL, 0, 1 << 20},
     {"sample.every", INTEGER, AT(sample.every), "0", NULL, 0, UNBOUNDED},
@@ -498,6 +499,8 @@ bool recipe_check(const recipe *r, char error[RECIPE_ERROR_MAX]) {
         if (r->schedule.milestones.v[i] < r->schedule.milestones.v[i - 1])
             return fail(error, at, "schedule.milestones must ascend, but %.15g comes after %.15g",
                         r->schedule.milestones.v[i], r->schedule.milestones.v[i - 1]);
+    if (r->training.ema_warmup && r->training.ema_decay == 0)
+        return fail(error, at, "training.ema_warmup needs a training.ema_decay above 0");
     if (r->data.mean.count != r->data.std.count)
         return fail(error, at, "data.mean and data.std must have as many values");
     if (r->data.image_size.count != 0 && r->data.image_size.count != 2)

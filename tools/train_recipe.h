@@ -51,9 +51,9 @@ typedef struct recipe {
     } schedule;
     struct {
         int64_t max_steps, max_epochs, seed, eval_every, eval_batches, save_every, keep_last, log_every;
-        double autotune_budget_s, clip_grad_norm, loss_scale, loss_scale_growth, loss_scale_backoff;
+        double autotune_budget_s, clip_grad_norm, ema_decay, loss_scale, loss_scale_growth, loss_scale_backoff;
         int64_t loss_scale_interval;
-        bool compile, allow_tf32;
+        bool compile, allow_tf32, ema_warmup;
         char *compile_mode, *mixed_precision, *mixed_precision_ops, *checkpointing, *memory_budget, *on_nan;
     } training;
     struct {

@@ -60,15 +60,24 @@ static tcc_status keep_best(run *s, int64_t step, const evaluation *e) {
     return isfinite(metric) && (better || isnan(s->best)) ? run_save_best(s, step, metric) : TCC_OK;
 }
 
+/* Evaluates, writes the metrics, and keeps the best: averages of the parameters where they are kept. */
+static tcc_status evaluate_and_keep(run *s, int64_t step, evaluation *e) {
+    const bool averages = s->recipe->training.ema_decay > 0;
+    tcc_status status = averages ? tcc_model_use_ema(s->model, true) : TCC_OK;
+    if (status == TCC_OK) status = evaluate(s, e);
+    if (status == TCC_OK && !*s->interrupted) { /* half an evaluation says nothing */
+        const tcc_metric values[] = {{"val_loss", e->loss}, {"val_accuracy", e->accuracy}};
+        status = tcc_metrics_write(s->metrics, step, values, isnan(e->accuracy) ? 1 : 2);
+        if (status == TCC_OK) status = keep_best(s, step, e);
+    }
+    return averages && status == TCC_OK ? tcc_model_use_ema(s->model, false) : status;
+}
+
 static tcc_status report_evaluation(run *s, int64_t step) {
     if (!s->val_loader) return TCC_OK;
     evaluation e;
-    tcc_status status = evaluate(s, &e);
-    if (status == TCC_OK && *s->interrupted) return TCC_OK; /* half an evaluation says nothing */
-    const tcc_metric values[] = {{"val_loss", e.loss}, {"val_accuracy", e.accuracy}};
-    if (status == TCC_OK) status = tcc_metrics_write(s->metrics, step, values, isnan(e.accuracy) ? 1 : 2);
-    if (status == TCC_OK) status = keep_best(s, step, &e);
-    if (status != TCC_OK || s->options->quiet) return status;
+    tcc_status status = evaluate_and_keep(s, step, &e);
+    if (status != TCC_OK || s->options->quiet || *s->interrupted) return status;
     printf("%sstep %" PRId64 "  val_loss %.4f", s->drawing ? "\r\x1b[K" : "", step, e.loss);
     s->drawing = false;
     if (!isnan(e.accuracy)) printf("  val_accuracy %.4f", e.accuracy);

@@ -174,6 +174,8 @@ void tcc__model_hyper(const tcc_model *m, float *out) {
         out[TCC_HYPER_LR(group)] = (float)m->lr;
         out[TCC_HYPER_WEIGHT_DECAY(group)] = group == TCC_DECAYED ? (float)o->weight_decay : 0;
     }
+    out[TCC_HYPER_EMA(TCC_DECAY_GROUPS, TCC_EMA_COMPLEMENT)] = (float)(1 - o->ema_decay);
+    out[TCC_HYPER_EMA(TCC_DECAY_GROUPS, TCC_EMA_WARMUP)] = o->ema_warmup ? 9 : 0;
     out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_GROWTH)] = (float)m->options.loss_scale_growth;
     out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_INTERVAL)] = (float)m->options.loss_scale_interval;
     out[TCC_HYPER_SCALE(TCC_DECAY_GROUPS, TCC_SCALE_BACKOFF)] = (float)m->options.loss_scale_backoff;

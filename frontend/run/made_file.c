@@ -70,6 +70,8 @@ static void io_options(tcc_stream *s, tcc_model_options *o, tcc_optimizer_option
     tcc_io_double(s, &p->momentum);
     tcc_io_bool(s, &p->nesterov);
     tcc_io_double(s, &p->clip_grad_norm);
+    tcc_io_double(s, &p->ema_decay);
+    tcc_io_bool(s, &p->ema_warmup);
 }
 
 static void io_stored(tcc_stream *s, tcc_stored *p) {

@@ -95,6 +95,7 @@ struct tcc_model {
     int64_t loss_tickets[TCC_FETCHES]; /* of training step i, in place i % TCC_FETCHES */
     int64_t first_kept, end_kept;      /* steps whose losses are there */
     double lr, momentum;               /* of the next step; momentum: Adam's beta1 */
+    bool uses_ema;                     /* parameters and averages are exchanged */
     bool profile;
     int64_t measured; /* candidates that were timed to make its programs */
 };

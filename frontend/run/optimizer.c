@@ -24,7 +24,8 @@ static tcc_status check(tcc_diag *diag, const tcc_optimizer_options *o) {
                    {"eps", o->eps, 1e30, false},
                    {"weight_decay", o->weight_decay, 1e30, false},
                    {"momentum", o->momentum, 1e30, false},
-                   {"clip_grad_norm", o->clip_grad_norm, 1e30, false}};
+                   {"clip_grad_norm", o->clip_grad_norm, 1e30, false},
+                   {"ema_decay", o->ema_decay, 1, true}};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         const double value = numbers[i].value, most = numbers[i].most;
         if (!(value >= 0 && (numbers[i].below ? value < most : value <= most)))
@@ -34,6 +35,8 @@ static tcc_status check(tcc_diag *diag, const tcc_optimizer_options *o) {
     if (o->kind != TCC_SGD && (o->momentum != 0 || o->nesterov))
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: momentum %g%s goes with TCC_SGD; Adam's is beta1",
                          o->momentum, o->nesterov ? " and nesterov" : "");
+    if (o->ema_warmup && o->ema_decay == 0)
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: ema_warmup needs an ema_decay above 0");
     if (o->nesterov && o->momentum == 0)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: nesterov needs a momentum above 0");
     return TCC_OK;

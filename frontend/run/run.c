@@ -32,6 +32,9 @@ static tcc_status run(tcc_model *m, bool train, const tcc_array *batch, int coun
     tcc_diag_begin(&m->cx->diag);
     tcc_compiled *c;
     TCC_TRY(tcc__model_can_run(m));
+    if (train && m->uses_ema)
+        return tcc_error(&m->cx->diag, TCC_EINVAL, TCC_NOWHERE,
+                         "the parameters are their averages now: call tcc_model_use_ema(model, false) before training");
     TCC_TRY(tcc__model_compiled(m, train, batch, count, &c));
     m->last = c;
     TCC_TRY(tcc__compiled_feed(m, c, batch));

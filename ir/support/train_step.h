@@ -21,13 +21,20 @@ enum {
     TCC_SCALE_COUNT
 };
 #define TCC_HYPER_SCALE(groups, index) (TCC_HYPER_COUNT + 2 * (groups) + (index))
+/* After these, where parameters are averaged. */
+enum {
+    TCC_EMA_COMPLEMENT, /* 1 - decay */
+    TCC_EMA_WARMUP,     /* 9: the decay is at most (1 + n) / (10 + n) after n updates; 0: it is not bounded */
+    TCC_EMA_COUNT
+};
+#define TCC_HYPER_EMA(groups, index) TCC_HYPER_SCALE(groups, TCC_SCALE_COUNT + (index))
 /* Elements of the vector at most. */
-#define TCC_HYPER_SIZE(groups) TCC_HYPER_SCALE(groups, TCC_SCALE_COUNT)
+#define TCC_HYPER_SIZE(groups) TCC_HYPER_EMA(groups, TCC_EMA_COUNT)
 #define TCC_HYPER_LR(group) (TCC_HYPER_COUNT + 2 * (group))
 #define TCC_HYPER_WEIGHT_DECAY(group) (TCC_HYPER_COUNT + 2 * (group) + 1)
 
-/* Adam's count of updates, i64[], 0 in the beginning. No parameter is named so: the frontend keeps names that begin
- * with '@' for the states of passes. */
+/* The count of updates, for Adam and for averages, i64[], 0 in the beginning. No parameter is named so: the frontend
+ * keeps names that begin with '@' for the states of passes. */
 #define TCC_STEP_STATE "@step"
 
 /* Dynamic scaling of the loss (Micikevicius et al. 2018), for gradients in f16: autodiff multiplies the gradient of
@@ -39,9 +46,11 @@ enum {
 #define TCC_SKIPPED_STATE "@skipped"         /* i64[]: skipped steps */
 
 /* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.momentum" (SGD), zero at the
- * start and f32 (f64 for an f64 parameter); then TCC_STEP_STATE (Adam). Outputs of the step, in this order: "loss"; the
- * other outputs of the graph; "grad_norm", the norm before clipping, if clipping; for each trained parameter its next
- * value and those of its states, named as the inputs they alias; the next TCC_STEP_STATE; the gradients, if kept, as
- * they are before clipping. */
+ * start and f32 (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then TCC_STEP_STATE (Adam,
+ * averages). An average is the parameter after the first update, then average + (1 - decay) (parameter - average).
+ *
+ * Outputs of the step, in this order: "loss"; the other outputs of the graph; "grad_norm", the norm before clipping, if
+ * clipping; for each trained parameter its next value and those of its states, named as the inputs they alias; the next
+ * TCC_STEP_STATE; the gradients, if kept, as they are before clipping. */
 
 #endif

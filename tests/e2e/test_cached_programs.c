@@ -158,6 +158,7 @@ static void every_option_counts(void **state) {
     MISSES((p.kind = TCC_SGD, p.momentum = 0.9, p.nesterov = true));
     MISSES(p.decay_all = true);
     MISSES(p.clip_grad_norm = 1);
+    MISSES(p.ema_decay = 0.9);
     MISSES(o.keep_gradients = true);
     MISSES(o.mode = TCC_MODE_EAGER);
     MISSES(o.allow_tf32 = true);

@@ -87,7 +87,7 @@ static void malformed_recipe(void **state) {
 static void keys_of_later_versions(void **state) {
     const char *recipe = write_recipe(state, "mlp");
     expect(TRAIN(recipe, "training.batch_accumulate=4"), 2, "gradient accumulation comes in a later version");
-    expect(TRAIN(recipe, "training.ema=0.999"), 2, "averaged weights comes in a later version");
+    expect(TRAIN(recipe, "training.ema_warmup=true"), 2, "training.ema_warmup needs a training.ema_decay above 0");
     expect(TRAIN(recipe, "training.detect_anomaly=true"), 2, "anomaly detection comes in a later version");
     expect(TRAIN(recipe, "data.pin_memory=false"), 2, "data.pin_memory");
 }

@@ -87,18 +87,23 @@ static void gpt(void **state) { check_model(state, "gpt"); }
 static void cnn(void **state) { check_model(state, "cnn"); }
 static void mlp(void **state) { check_model(state, "mlp"); }
 
-/* In the middle of a cycle, of the rate and of the momentum, which begins at 0 otherwise. */
+/* In the middle of a cycle, of the rate and of the momentum, which begins at 0 otherwise; with averages of the
+ * parameters, which a run is evaluated with on the way. */
 static void one_cycle(void **state) {
     const char *recipe = write_recipe(state, "mlp"), *whole = test_path(state, "first"),
                *parts = test_path(state, "resumed");
-    const char *const common[] = {"optimizer.name=sgd", "schedule.name=one_cycle", "schedule.steps=20",
-                                  "schedule.three_phase=true"};
-    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", whole, common[0], common[1], common[2], common[3]));
-    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", parts, common[0], common[1], common[2], common[3],
-                          "training.max_steps=7"));
-    train(NULL,
-          ARGUMENTS("--quiet", recipe, "--run-dir", parts, common[0], common[1], common[2], common[3], "--resume"));
+#define ONE_CYCLE                                                                                      \
+    "optimizer.name=sgd", "schedule.name=one_cycle", "schedule.steps=20", "schedule.three_phase=true", \
+        "training.ema_decay=0.9", "training.ema_warmup=true", "training.eval_every=3"
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", whole, ONE_CYCLE));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", parts, ONE_CYCLE, "training.max_steps=7"));
+    train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", parts, ONE_CYCLE, "--resume"));
     same_run(state, "first", "resumed");
+    size_t size;
+    char *bytes = test_read(test_path(state, "first/checkpoints/step-000020.state.safetensors"), &size);
+    assert_non_null(memmem(bytes, size, ".ema\"", 5));
+    free(bytes);
+#undef ONE_CYCLE
 }
 
 /* Interrupted in the middle, at a step that chance chooses. */

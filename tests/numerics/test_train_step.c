@@ -20,11 +20,11 @@ static const int group_of[N_PARAMETERS] = {0, 1, 1};
 /* What a case of the table sets. */
 typedef struct recipe {
     tcc_optimizer optimizer;
-    bool momentum, nesterov, clip;
+    bool momentum, nesterov, clip, ema, ema_warmup;
     double dampening, weight_decay[N_GROUPS], lr[N_GROUPS];
 } recipe;
 
-static const double beta1 = 0.9, beta2 = 0.99, eps = 1e-3, momentum = 0.8, clip_norm = 1.5;
+static const double beta1 = 0.9, beta2 = 0.99, eps = 1e-3, momentum = 0.8, clip_norm = 1.5, ema_decay = 0.7;
 
 /* loss = sum over parameters of sum (curvature / 2 p^2 + sin p): the gradient is curvature p + cos
  * p. */
@@ -75,6 +75,7 @@ static int output_named(const tcc_graph *g, const char *name) {
 
 typedef struct reference {
     double p[N_PARAMETERS][ELEMENTS], first[N_PARAMETERS][ELEMENTS], second[N_PARAMETERS][ELEMENTS];
+    double ema[N_PARAMETERS][ELEMENTS];
     double norm;
 } reference;
 
@@ -119,6 +120,14 @@ static void reference_step(reference *ref, const recipe *r, int step, const doub
         }
 }
 
+/* torch.optim.swa_utils.AveragedModel with get_ema_avg_fn: the first is a copy. */
+static void reference_ema(reference *ref, const recipe *r, int step) {
+    const double n = step - 1, decay = r->ema_warmup ? fmin(ema_decay, (1 + n) / (10 + n)) : ema_decay;
+    for (int i = 0; i < N_PARAMETERS; i++)
+        for (int e = 0; e < ELEMENTS; e++)
+            ref->ema[i][e] = step == 1 ? ref->p[i][e] : decay * ref->ema[i][e] + (1 - decay) * ref->p[i][e];
+}
+
 /* -- The two side by side -- */
 
 static void fill_hyper(tcc_value *hyper, const recipe *r, int step) {
@@ -129,6 +138,10 @@ static void fill_hyper(tcc_value *hyper, const recipe *r, int step) {
     h[TCC_HYPER_BETA2_COMPLEMENT] = 1 - beta2;
     h[TCC_HYPER_EPS] = eps;
     h[TCC_HYPER_CLIP_NORM] = clip_norm;
+    if (r->ema) {
+        h[TCC_HYPER_EMA(N_GROUPS, TCC_EMA_COMPLEMENT)] = 1 - ema_decay;
+        h[TCC_HYPER_EMA(N_GROUPS, TCC_EMA_WARMUP)] = r->ema_warmup ? 9 : 0;
+    }
     for (int i = 0; i < N_GROUPS; i++) {
         h[TCC_HYPER_LR(i)] = r->lr[i];
         h[TCC_HYPER_WEIGHT_DECAY(i)] = r->weight_decay[i];
@@ -167,6 +180,7 @@ static void test_optimizer(void **state) {
                            .momentum = r->momentum,
                            .nesterov = r->nesterov,
                            .clip_norm = r->clip,
+                           .ema = r->ema,
                            .n_groups = N_GROUPS,
                            .group_of = group_of};
     tcc_graph *g = make_step(make_loss(&diag, TCC_F64, curvature), &spec);
@@ -186,6 +200,12 @@ static void test_optimizer(void **state) {
         reference_step(&ref, r, step, curvature);
         for (int i = 0; i < N_PARAMETERS; i++)
             for (int e = 0; e < ELEMENTS; e++) assert_near(r, inputs[i].f[e], ref.p[i][e]);
+        reference_ema(&ref, r, step);
+        for (int i = 0; r->ema && i < N_PARAMETERS; i++) {
+            const char *const averages[] = {"a.ema", "b.ema", "c.ema"};
+            const double *got = inputs[input_named(g, averages[i])].f;
+            for (int e = 0; e < ELEMENTS; e++) assert_near(r, got[e], ref.ema[i][e]);
+        }
         if (r->clip) assert_near(r, norm, ref.norm);
     }
     for (int i = 0; i < g->inputs.count; i++) tcc_value_free(&inputs[i]);
@@ -373,12 +393,15 @@ static recipe recipes[] = {
     {TCC_OPTIMIZER_ADAM,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
     {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}},
     {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .clip = true},
+    {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .ema = true},
+    {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .ema = true, .ema_warmup = true},
 };
 /* clang-format on */
 
 int main(void) {
-    static const char *const names[] = {"sgd",  "sgd_decay",  "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip",
-                                        "adam", "adam_decay", "adamw",        "adamw_clip"};
+    static const char *const names[] = {
+        "sgd",        "sgd_decay", "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip", "adam",
+        "adam_decay", "adamw",     "adamw_clip",   "sgd_ema",       "adamw_ema_warmup"};
     enum { N_RECIPES = sizeof recipes / sizeof *recipes };
     struct CMUnitTest tests[N_RECIPES + 5];
     for (int i = 0; i < N_RECIPES; i++)

@@ -69,6 +69,11 @@ typedef struct tcc_optimizer_options {
     double momentum;     /* SGD; 0: none, and none can be set later */
     bool nesterov;
     double clip_grad_norm; /* largest global L2 norm; 0: no clipping */
+    /* Above 0: the kernel that updates a parameter also keeps its exponential moving average, state "NAME.ema": the
+     * parameter after the first update, then decay average + (1 - decay) parameter. Buffers have none: evaluation has
+     * the running statistics of the model as it is. */
+    double ema_decay;
+    bool ema_warmup; /* the decay is at most (1 + n) / (10 + n) after n updates */
 } tcc_optimizer_options;
 
 /* The defaults of this kind:
@@ -204,6 +209,13 @@ TCC_API bool tcc_model_param_is_trained(const tcc_model *m, int index);
 TCC_API bool tcc_model_optimizer_state(tcc_model *m, int index, tcc_array *out);
 /* Gradient of parameter `name` at the last training step; needs keep_gradients. */
 TCC_API tcc_status tcc_model_gradient(tcc_model *m, const char *name, tcc_array *out);
+
+/* Exchanges the trained parameters and their averages (ema_decay): while it is on, evaluation, tcc_model_param and what
+ * is saved as parameters are averages, "NAME.ema" are the trained values, and tcc_model_train is refused. Before the
+ * first update the averages are the parameters. What is on, or off, already stays so. Errors: TCC_ENOTFOUND where
+ * nothing is averaged, or no training program was compiled yet; TCC_EUNSUPPORTED for parameters of another type than
+ * their average. */
+TCC_API tcc_status tcc_model_use_ema(tcc_model *m, bool on);
 
 /* What compiling did and what the program is. */
 typedef struct tcc_program_info {

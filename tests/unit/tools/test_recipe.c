@@ -107,7 +107,7 @@ static void refuses_wrong_values(void **state) {
 
 static void says_what_comes_later(void **state) {
     (void)state;
-    check_refused("training:\n  ema: 0.9\n", "averaged weights comes in a later version");
+    check_refused("training:\n  ema_decay: 1\n", "training.ema_decay: must be from 0 to 0.9999999");
 }
 
 static void refuses_malformed_yaml(void **state) {
