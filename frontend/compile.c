@@ -64,8 +64,10 @@ tcc_pass_options tcc__model_pass_options(tcc_model *m, bool train, const tcc_gra
         if (n->attrs->input.role != TCC_ROLE_PARAM) continue;
         groups[parameter++] = o->decay_all || n->type.rank >= 2 ? TCC_DECAYED : TCC_NOT_DECAYED;
     }
-    static const tcc_optimizer kinds[] = {
-        [TCC_SGD] = TCC_OPTIMIZER_SGD, [TCC_ADAM] = TCC_OPTIMIZER_ADAM, [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW};
+    static const tcc_optimizer kinds[] = {[TCC_SGD] = TCC_OPTIMIZER_SGD,
+                                          [TCC_ADAM] = TCC_OPTIMIZER_ADAM,
+                                          [TCC_ADAMW] = TCC_OPTIMIZER_ADAMW,
+                                          [TCC_LION] = TCC_OPTIMIZER_LION};
     return (tcc_pass_options){
         .amp = m->options.mixed_precision ? &m->making->amp : NULL,
         .train = train,

@@ -12,7 +12,7 @@
  * count as it is as well. The bias corrections are made from it once, in the small kernel that stores the next count.
  *
  * Sources: Sutskever et al. 2013 (momentum, Nesterov's form); Kingma and Ba 2014 (Adam); Loshchilov
- * and Hutter 2017 (AdamW); Pascanu et al. 2013 (clipping by the global norm). */
+ * and Hutter 2017 (AdamW); Chen et al. 2023 (Lion, algorithm 2); Pascanu et al. 2013 (clipping by the global norm). */
 #include "ir/support/train_step.h"
 #include "ir/build.h"
 #include "ir/support/alloc.h"
@@ -102,14 +102,14 @@ static tcc_status add_update(builder *b, int input, tcc_node *value) {
 /* The states of all parameters, and the count of updates, whose next value it gives. */
 static tcc_status add_states(builder *b) {
     static const char *const of_sgd[] = {"momentum"}, *const of_adam[] = {"m", "v"};
-    const bool adam = b->spec->optimizer != TCC_OPTIMIZER_SGD;
-    const int count = adam ? 2 : b->spec->momentum;
+    const bool sgd = b->spec->optimizer == TCC_OPTIMIZER_SGD, lion = b->spec->optimizer == TCC_OPTIMIZER_LION;
+    const int count = sgd ? b->spec->momentum : lion ? 1 : 2;
     for (int i = 0; i < b->trained.count; i++) {
         trained *t = &b->trained.data[i];
-        for (int k = 0; k < count; k++) t->states[k] = add_state(b, t, (adam ? of_adam : of_sgd)[k]);
+        for (int k = 0; k < count; k++) t->states[k] = add_state(b, t, (sgd ? of_sgd : of_adam)[k]);
         if (b->spec->ema) t->ema = add_state(b, t, "ema");
     }
-    if ((!adam && !b->spec->ema) || !b->trained.count) return TCC_OK;
+    if (((sgd || lion) && !b->spec->ema) || !b->trained.count) return TCC_OK;
     const tcc_type scalar = {.dtype = TCC_I64};
     tcc_ir_set_backward(b->g, TCC_NOWHERE);
     b->count_input = b->g->inputs.count;
@@ -197,6 +197,27 @@ static tcc_status update_adam(builder *b, trained *t) {
     TCC_TRY(add_next(b, t, sub(b, p, mul(b, spread(b, step, p), direction))));
     TCC_TRY(add_update(b, old_m.input, m));
     return add_update(b, old_v.input, v);
+}
+
+/* p - lr (sign(beta1 m + (1 - beta1) g) + weight_decay p), and m = beta2 m + (1 - beta2) g. */
+static tcc_status update_lion(builder *b, trained *t) {
+    tcc_node *lr = hyper(b, TCC_HYPER_LR(t->group), t->p), *decay = hyper(b, TCC_HYPER_WEIGHT_DECAY(t->group), t->p);
+    tcc_node *p = mul(b, t->p, spread(b, one_minus(b, mul(b, lr, decay)), t->p));
+    const state old = t->states[0];
+    tcc_node *rate1 = spread(b, hyper(b, TCC_HYPER_BETA1_COMPLEMENT, p), p);
+    tcc_node *rate2 = spread(b, hyper(b, TCC_HYPER_BETA2_COMPLEMENT, p), p);
+    tcc_node *change = sub(b, t->g, old.value);
+    tcc_node *direction = tcc_ir_unary(b->g, TCC_OP_SIGN, add(b, old.value, mul(b, rate1, change)));
+    TCC_TRY(add_next(b, t, sub(b, p, mul(b, spread(b, lr, p), direction))));
+    return add_update(b, old.input, add(b, old.value, mul(b, rate2, change)));
+}
+
+static tcc_status update(builder *b, trained *t) {
+    switch (b->spec->optimizer) {
+    case TCC_OPTIMIZER_SGD: return update_sgd(b, t);
+    case TCC_OPTIMIZER_LION: return update_lion(b, t);
+    default: return update_adam(b, t);
+    }
 }
 
 /* -- Scaling of the loss -- */
@@ -352,7 +373,7 @@ static tcc_status add_step(builder *b) {
     for (int i = 0; i < b->trained.count; i++) {
         trained *t = &b->trained.data[i];
         tcc_ir_set_backward(b->g, b->g->inputs.data[t->input]->loc);
-        TCC_TRY(spec->optimizer == TCC_OPTIMIZER_SGD ? update_sgd(b, t) : update_adam(b, t));
+        TCC_TRY(update(b, t));
         if (spec->ema) TCC_TRY(update_ema(b, t));
     }
     if (b->count) TCC_TRY(add_update(b, b->count_input, b->count));

@@ -158,7 +158,10 @@ static tcc_optimizer_options optimizer_of(const run *s) {
     const char *name = r->optimizer.name;
     const double cycled = tcc_schedule_momentum(&s->schedule, 0); /* it needs the state of a momentum */
     tcc_optimizer_options o;
-    tcc_optimizer_init(&o, !strcmp(name, "sgd") ? TCC_SGD : !strcmp(name, "adam") ? TCC_ADAM : TCC_ADAMW);
+    tcc_optimizer_init(&o, !strcmp(name, "sgd")    ? TCC_SGD
+                           : !strcmp(name, "adam") ? TCC_ADAM
+                           : !strcmp(name, "lion") ? TCC_LION
+                                                   : TCC_ADAMW);
     o.lr = r->optimizer.lr;
     o.weight_decay = r->optimizer.weight_decay;
     o.decay_all = r->optimizer.decay_all;

@@ -65,7 +65,7 @@ static const key keys[] = {
     {"data.scale", LIST, AT(data.scale), "[]", NULL, 0.01, 100},
     {"data.jitter", LIST, AT(data.jitter), "[]", NULL, 0, 1},
     {"data.pin_memory", CHOICE, AT(data.pin_memory), "true", "true", 0, 0}, /* batches reach a GPU in no other way */
-    {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw", 0, 0},
+    {"optimizer.name", CHOICE, AT(optimizer.name), "adamw", "sgd|adam|adamw|lion", 0, 0},
     {"optimizer.lr", NUMBER, AT(optimizer.lr), "0.001", NULL, 0, 1e6},
     {"optimizer.betas", LIST, AT(optimizer.betas), "[0.9, 0.999]", NULL, 0, 0.9999999},
     {"optimizer.eps", NUMBER, AT(optimizer.eps), "1e-8", NULL, 0, 1},

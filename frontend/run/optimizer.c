@@ -8,8 +8,14 @@
 enum { LEAST_SIZE = offsetof(tcc_optimizer_options, clip_grad_norm) + sizeof(double) };
 
 void tcc_optimizer_init_sized(tcc_optimizer_options *o, size_t size, tcc_optimizer_kind kind) {
-    const tcc_optimizer_options defaults = {
-        .size = size, .kind = kind, .lr = kind == TCC_SGD ? 0.1 : 1e-3, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    const tcc_optimizer_options defaults = {.size = size,
+                                            .kind = kind,
+                                            .lr = kind == TCC_SGD    ? 0.1
+                                                  : kind == TCC_LION ? 1e-4
+                                                                     : 1e-3,
+                                            .beta1 = 0.9,
+                                            .beta2 = kind == TCC_LION ? 0.99 : 0.999,
+                                            .eps = 1e-8};
     memcpy(o, &defaults, size < sizeof defaults ? size : sizeof defaults);
 }
 
@@ -33,8 +39,9 @@ static tcc_status check(tcc_diag *diag, const tcc_optimizer_options *o) {
                              numbers[i].name, value, numbers[i].below ? "less than" : "at most", most);
     }
     if (o->kind != TCC_SGD && (o->momentum != 0 || o->nesterov))
-        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: momentum %g%s goes with TCC_SGD; Adam's is beta1",
-                         o->momentum, o->nesterov ? " and nesterov" : "");
+        return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE,
+                         "optimizer: momentum %g%s goes with TCC_SGD; of the others it is beta1", o->momentum,
+                         o->nesterov ? " and nesterov" : "");
     if (o->ema_warmup && o->ema_decay == 0)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: ema_warmup needs an ema_decay above 0");
     if (o->nesterov && o->momentum == 0)
@@ -49,9 +56,9 @@ tcc_status tcc__optimizer_read(tcc_diag *diag, const tcc_optimizer_options *give
     if (given->size < LEAST_SIZE)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: size %zu must be at least %d: tcc_optimizer_init",
                          given->size, (int)LEAST_SIZE);
-    if ((unsigned)kind > TCC_ADAMW)
+    if ((unsigned)kind > TCC_LION)
         return tcc_error(diag, TCC_EINVAL, TCC_NOWHERE, "optimizer: kind %d must be from 0 to %d", (int)kind,
-                         (int)TCC_ADAMW);
+                         (int)TCC_LION);
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     out->size = sizeof *out;
     return check(diag, out);

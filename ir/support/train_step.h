@@ -45,9 +45,10 @@ enum {
 #define TCC_SCALE_STEPS_STATE "@scale_steps" /* i64[]: updates since the scale has changed */
 #define TCC_SKIPPED_STATE "@skipped"         /* i64[]: skipped steps */
 
-/* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.momentum" (SGD), zero at the
- * start and f32 (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then TCC_STEP_STATE (Adam,
- * averages). An average is the parameter after the first update, then average + (1 - decay) (parameter - average).
+/* State inputs that the pass adds for parameter NAME: "NAME.m" and "NAME.v" (Adam), "NAME.m" (Lion), "NAME.momentum"
+ * (SGD), zero at the start and f32 (f64 for an f64 parameter); "NAME.ema" if parameters are averaged; then
+ * TCC_STEP_STATE (Adam, averages). An average is the parameter after the first update, then average + (1 - decay)
+ * (parameter - average).
  *
  * Outputs of the step, in this order: "loss"; the other outputs of the graph; "grad_norm", the norm before clipping, if
  * clipping; for each trained parameter its next value and those of its states, named as the inputs they alias; the next

@@ -79,6 +79,13 @@ typedef struct reference {
     double norm;
 } reference;
 
+/* Algorithm 2 of Chen et al. 2023 */
+static double lion_step(double lr, double decay, double p, double g, double *m) {
+    const double c = beta1 * *m + (1 - beta1) * g;
+    *m = beta2 * *m + (1 - beta2) * g;
+    return p - lr * ((c > 0) - (c < 0) + decay * p);
+}
+
 /* torch.optim.SGD: _single_tensor_sgd */
 static double sgd_step(const recipe *r, int step, double lr, double decay, double p, double g, double *buffer) {
     if (decay != 0) g = g + decay * p;
@@ -116,6 +123,8 @@ static void reference_step(reference *ref, const recipe *r, int step, const doub
             double lr = r->lr[group_of[i]], decay = r->weight_decay[group_of[i]], *p = &ref->p[i][e];
             if (r->optimizer == TCC_OPTIMIZER_SGD)
                 *p = sgd_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
+            else if (r->optimizer == TCC_OPTIMIZER_LION)
+                *p = lion_step(lr, decay, *p, g[i][e] * factor, &ref->first[i][e]);
             else *p = adam_step(r, step, lr, decay, *p, g[i][e] * factor, &ref->first[i][e], &ref->second[i][e]);
         }
 }
@@ -395,13 +404,14 @@ static recipe recipes[] = {
     {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .weight_decay = {0.2, 0.1}, .clip = true},
     {TCC_OPTIMIZER_SGD,   .lr = {0.1, 0.03}, .ema = true},
     {TCC_OPTIMIZER_ADAMW, .lr = {0.1, 0.03}, .ema = true, .ema_warmup = true},
+    {TCC_OPTIMIZER_LION,  .lr = {0.1, 0.03}, .weight_decay = {0.2, 0}, .ema = true},
 };
 /* clang-format on */
 
 int main(void) {
     static const char *const names[] = {
         "sgd",        "sgd_decay", "sgd_momentum", "sgd_dampening", "sgd_nesterov_clip", "adam",
-        "adam_decay", "adamw",     "adamw_clip",   "sgd_ema",       "adamw_ema_warmup"};
+        "adam_decay", "adamw",     "adamw_clip",   "sgd_ema",       "adamw_ema_warmup",  "lion"};
     enum { N_RECIPES = sizeof recipes / sizeof *recipes };
     struct CMUnitTest tests[N_RECIPES + 5];
     for (int i = 0; i < N_RECIPES; i++)

@@ -54,17 +54,17 @@ typedef enum tcc_checkpointing {
     TCC_CHECKPOINTING_SEGMENTS, /* all that lies in tcc_checkpoint_segment (nn.h), and more if a budget asks for it */
 } tcc_checkpointing;
 
-typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW } tcc_optimizer_kind;
+typedef enum tcc_optimizer_kind { TCC_SGD, TCC_ADAM, TCC_ADAMW, TCC_LION } tcc_optimizer_kind;
 
-/* How parameters are updated; PyTorch's definitions. Every number means itself, 0 too: tcc_optimizer_init sets them as
- * said here, and the caller changes what is to differ. */
+/* How parameters are updated; PyTorch's definitions, and Lion as in Chen et al. 2023. Every number means itself, 0 too:
+ * tcc_optimizer_init sets them as said here, and the caller changes what is to differ. */
 typedef struct tcc_optimizer_options {
     size_t size;
     tcc_optimizer_kind kind;
-    double lr;           /* 1e-3; SGD: 0.1; tcc_model_set_lr changes it from step to step */
-    double beta1, beta2; /* Adam, AdamW: 0.9 and 0.999 */
+    double lr;           /* 1e-3; SGD: 0.1; Lion: 1e-4; tcc_model_set_lr changes it from step to step */
+    double beta1, beta2; /* Adam, AdamW: 0.9 and 0.999; Lion: 0.9 and 0.99 */
     double eps;          /* 1e-8 */
-    double weight_decay; /* AdamW: decoupled; else added to the gradient; 0 */
+    double weight_decay; /* AdamW, Lion: decoupled; else added to the gradient; 0 */
     bool decay_all;      /* decay norms and biases (rank < 2) too; false: matrices only */
     double momentum;     /* SGD; 0: none, and none can be set later */
     bool nesterov;
@@ -177,7 +177,7 @@ TCC_API tcc_status tcc_model_synchronize(tcc_model *m);
  * nothing was trained yet), and those of the steps. */
 TCC_API tcc_status tcc_model_loss_scale(tcc_model *m, double *scale, int64_t *skipped);
 
-/* The learning rate, and the momentum (SGD) or beta1 (Adam, AdamW), of the steps that follow: traincc/schedule.h
+/* The learning rate, and the momentum (SGD) or beta1 (all others), of the steps that follow: traincc/schedule.h
  * computes them. They are data, and nothing is compiled again. Errors: TCC_EINVAL for what is out of range, and for a
  * momentum where SGD was created without one. */
 TCC_API tcc_status tcc_model_set_lr(tcc_model *m, double lr);
