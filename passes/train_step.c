@@ -143,7 +143,7 @@ static tcc_status update_ema(builder *b, const trained *t) {
 /* The parameter's next value, as it is stored. */
 static tcc_status add_next(builder *b, trained *t, tcc_node *value) {
     const tcc_dtype stored = b->g->inputs.data[t->input]->type.dtype;
-    if (value) t->next = tcc_ir_cast(b->g, tcc_ir_cast(b->g, value, stored), t->p->type.dtype);
+    if (value && b->spec->ema) t->next = tcc_ir_cast(b->g, tcc_ir_cast(b->g, value, stored), t->p->type.dtype);
     return add_update(b, t->input, value);
 }
 
