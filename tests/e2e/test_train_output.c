@@ -156,6 +156,7 @@ static void dry_run_leaves_nothing(void **state) {
 
 /* A model of 1.3 G parameters: its initial values alone would take a minute, and memory. */
 static void dry_run_draws_nothing(void **state) {
+    if (!program_takes_memory_limit()) skip();
     const program_options limited = {.memory_limit_bytes = 3L << 30};
     program_result r = program_run(
         &limited, "tcc-train",

@@ -487,5 +487,7 @@ int main(void) {
         TEST(a_lock_that_does_not_fit_is_refused), TEST(what_was_found_is_kept),
         TEST(a_step_that_is_slower_is_refused),    TEST(options_are_checked),
     };
+    const char *only = getenv("TCC_TEST_ONLY"); /* a pattern of names */
+    if (only) cmocka_set_test_filter(only);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #ifndef TCC_TESTS_HARNESS_PROGRAM_H
 #define TCC_TESTS_HARNESS_PROGRAM_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 typedef struct program_result {
@@ -17,6 +18,9 @@ typedef struct program_options {
     long file_limit_bytes;   /* a larger file cannot be written; 0: no limit */
     long memory_limit_bytes; /* of address space; 0: no limit */
 } program_options;
+
+/* Whether memory_limit_bytes says anything: AddressSanitizer reserves terabytes of address space. */
+bool program_takes_memory_limit(void);
 
 /* Runs TCC_BIN_DIR/name, or a name that begins with '/', with arguments, a NULL-terminated list without the name, to
  * its end. The caller frees the result. */

@@ -53,8 +53,7 @@ static const char machine_mark[8] = "\x7fPTXSIM";
 const char *jit_text_of(const void *image) {
     const machine_head *head = image;
     if (*(const char *)image != 0x7f && *(const char *)image != 0x50) return image; /* not ELF, no fat binary */
-    return memcmp(head->mark, machine_mark, sizeof head->mark) || head->sm != sim_set.sm ? NULL
-                                                                                         : (const char *)(head + 1);
+    return strcmp(image, machine_mark) || head->sm != sim_set.sm ? NULL : (const char *)(head + 1);
 }
 
 /* -- The linker -- */

@@ -275,7 +275,7 @@ static tcc_status encode_gpt2(tcc_diag *d, tcc_tokenizer *t, const tcc__passage 
         } else {
             size_t first = out->count;
             ok = encode_word(g, word, size, out);
-            tcc__word_cache_put(g->cache, slot, word, size, out->data + first, out->count - first);
+            if (ok) tcc__word_cache_put(g->cache, slot, word, size, out->data + first, out->count - first);
         }
         if (!ok) return tcc_enomem(d);
     }
