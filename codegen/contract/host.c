@@ -171,11 +171,17 @@ static void emit_tile_end(tcc_emitter *e, const kernel *k) {
     for (int i = 0; i < p->rows * p->vectors && !uses_tiles(p); i++)
         tcc_emit_store(e, k->sums[i], tcc_emit_at(e, e->f32, k->stage, tcc_emit_i64(e, (int64_t)i * e->lanes)),
                        e->lanes * 4);
+    /* Always taken. What LLVM moves out of the loop, the constants of GELU for example, stays behind this branch: among
+     * the stores above it took registers from the sums, and all sums were spilled in the loop over k. */
+    tcc_emit_if set_down;
+    LLVMValueRef staged = tcc_emit_anchor(e, k->stage);
+    tcc_emit_if_begin(e, &set_down, LLVMBuildIsNotNull(e->builder, staged, ""));
     tcc_emit_loop rows;
     tcc_emit_loop_begin(e, &rows, tcc_emit_sub(e, k->first_row, k->row0), tcc_emit_i64(e, p->rows), 1, NULL, 0);
-    LLVMValueRef stage = tcc_emit_at(e, e->f32, k->stage, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
+    LLVMValueRef stage = tcc_emit_at(e, e->f32, staged, tcc_emit_mul(e, rows.index, tcc_emit_i64(e, row_width)));
     finish_staged_row(e, k, tcc_emit_add(e, k->row0, rows.index), stage);
     tcc_emit_loop_end(e, &rows, NULL);
+    tcc_emit_if_end(e, &set_down);
 }
 
 /* Memory that the tile's epilogue touches is on its way while the sums are made: its rows lie too far apart for the

@@ -62,8 +62,8 @@ static void transposes(void **state) {
           "}\n");
 }
 
-/* GELU and its slope as they are made by autodiff, or with another exponential. */
-static void write_gelu(char *text, size_t size, const char *factor) {
+/* GELU and its slope as they are made by autodiff, or with another exponential; or what is made of them as %20, %21. */
+static void write_gelu(char *text, size_t size, const char *factor, const char *more) {
     snprintf(text, size,
              "graph @g {\n"
              "  %%0 = input {name=\"x\"} : f32[37,53]\n"
@@ -83,14 +83,15 @@ static void write_gelu(char *text, size_t size, const char *factor) {
              "  %%14 = mul(%%12, %%13) : f32[37,53]\n"
              "  %%15 = mul(%%0, %%14) : f32[37,53]\n"
              "  %%16 = add(%%7, %%15) : f32[37,53]\n"
-             "  output \"y\" %%8\n"
-             "  output \"slope\" %%16\n"
+             "%s"
+             "  output \"y\" %%%d\n"
+             "  output \"slope\" %%%d\n"
              "}\n",
-             factor);
+             factor, more, *more ? 20 : 8, *more ? 21 : 16);
 }
 
-/* Whether the kernels of a graph, compiled for a machine with AVX-512, have that instruction. */
-static bool has_instruction(const char *text, const char *name) {
+/* The kernels of a graph, compiled for a machine with AVX-512, as assembly; to be freed. */
+static char *assembly_of(const char *text) {
     tcc_llvm_target target;
     tcc_diag diag = {0};
     tcc_context cx = {0};
@@ -103,12 +104,17 @@ static bool has_instruction(const char *text, const char *name) {
     assert_non_null(f);
     assert_true(fread(assembly, 1, (1 << 20) - 1, f) > 0);
     fclose(f);
-    const bool has = strstr(assembly, name) != NULL;
-    free(assembly);
     tcc_program_destroy(program);
     tcc_graph_destroy(graph);
     tcc_graph_destroy(g);
     tcc_llvm_target_clear(&target);
+    return assembly;
+}
+
+static bool has_instruction(const char *text, const char *name) {
+    char *assembly = assembly_of(text);
+    const bool has = strstr(assembly, name) != NULL;
+    free(assembly);
     return has;
 }
 
@@ -118,11 +124,39 @@ static void slope_of_gelu(void **state) {
     static const char *const factors[] = {"-0.5", "-0.53125"};
     for (int i = 0; i < 2; i++) {
         char text[2048];
-        write_gelu(text, sizeof text, factors[i]);
+        write_gelu(text, sizeof text, factors[i], "");
         for (int eager = 0; eager < 2; eager++)
             check_text(text, &(compiled_options){.eager = eager, .low = -9, .high = 9, .tolerance = 4e-7});
         assert_int_equal(has_instruction(text, "vscalefps"), i == 1);
     }
+}
+
+/* The sums of a product stay in registers, whatever constants its epilogue needs. */
+static void sums_are_not_spilled(void **state) {
+    (void)state;
+    char of_37_53[4096];
+    tcc_strbuf text = {0};
+    write_gelu(of_37_53, sizeof of_37_53, "-0.5",
+               "  %17 = input {name=\"dy\"} : f32[768,128]\n"
+               "  %18 = input {name=\"w\"} : f32[128,512]\n"
+               "  %19 = dot(%17, %18) {contract_a=[1], contract_b=[0]} : f32[37,53]\n"
+               "  %20 = add(%19, %8) : f32[37,53]\n"
+               "  %21 = mul(%19, %16) : f32[37,53]\n");
+    for (char *from = of_37_53, *at; from; from = at ? at + strlen("37,53") : NULL) {
+        at = strstr(from, "37,53");
+        tcc_strbuf_printf(&text, "%.*s", at ? (int)(at - from) : -1, from);
+        if (at) tcc_strbuf_add(&text, "768,512"); /* whole tiles, several blocks */
+    }
+    char *assembly = assembly_of(text.text);
+    assert_non_null(strstr(assembly, "vfmadd231ps"));
+    int spills = 0;
+    for (const char *line = assembly; line; line = strchr(line + 1, '\n')) {
+        const char *end = strchr(line + 1, '\n'), *zmm = strstr(line, "%zmm"), *stack = strstr(line, "(%rsp)");
+        spills += zmm && stack && zmm < end && stack < end;
+    }
+    assert_int_equal(spills, 0);
+    free(assembly);
+    tcc_strbuf_free(&text);
 }
 
 /* What an epilogue loads and stores is fetched while the sums are made, where there are enough of them. */
@@ -380,6 +414,7 @@ int main(void) {
         cmocka_unit_test(views),
         cmocka_unit_test(transposes),
         cmocka_unit_test(slope_of_gelu),
+        cmocka_unit_test(sums_are_not_spilled),
         cmocka_unit_test(epilogues_are_fetched),
         cmocka_unit_test(transposes_share_a_module),
         cmocka_unit_test(joined),
