@@ -48,7 +48,7 @@ static tcc_status list_points(tcc_remat_choice *c) {
     TCC_TRY(tcc_remat_list_moves(c->model, c->cx->diag, &c->moves));
     for (int i = 0, values = 0; i < c->moves.count; i++) {
         const tcc_remat_move *move = &c->moves.data[i];
-        values += move->again && !c->model->lives[move->value].followers;
+        if (!c->model->lives[move->value].followers) values += move->again ? 1 : -1;
         if (move->whole) ok &= add_point(c, i + 1, values, move->peak, move->added_ns);
         if (i + 1 == marked) c->marked = c->ends.count - 1;
     }

@@ -63,6 +63,7 @@ typedef struct search {
         *other; /* by value: time that it costs beside its own, as others are no longer evaluated where they are read;
                       0: it was not tried */
     bool *out;  /* by value: taken, or it did not help */
+    bool *returned; /* by value: it was computed again, and then it was tried to store it after all */
     tcc_remat_moves *moves;
 } search;
 
@@ -178,10 +179,11 @@ static bool try_option(search *s, int v) {
     return true;
 }
 
-static bool search_all(search *s) {
-    tcc_remat_evaluate(s->m);
+/* Takes options until none helps. False: memory is short. */
+static bool take_options(search *s) {
     for (int v = 0; v < s->m->plan.values.count; v++) {
-        s->out[v] = !s->m->lives[v].followers && !tcc_remat_may_repeat(s->m, v);
+        const bool again = !s->m->lives[v].followers && node_of(s, v) && s->m->again[node_of(s, v)->id];
+        s->out[v] = again || s->returned[v] || (!s->m->lives[v].followers && !tcc_remat_may_repeat(s->m, v));
         if (!s->out[v]) s->gain[v] = gain_of(s, v);
     }
     for (int v; (v = best_option(s)) >= 0;)
@@ -189,13 +191,75 @@ static bool search_all(search *s) {
     return true;
 }
 
+/* What follows from one another, as the outputs of residual blocks, is computed again at once and lies side by side.
+ * Then it helps to store one of them after all, and to compute others again for that. */
+
+/* Whether value v is computed again before the peak and is alive there. */
+static bool is_back(const search *s, int v) {
+    const tcc_remat_model *m = s->m;
+    if (m->lives[v].followers || s->returned[v] || !node_of(s, v)) return false;
+    const int id = node_of(s, v)->id;
+    return m->again[id] && m->when[id] <= m->peak_moment && m->peak_moment <= m->last[v];
+}
+
+/* Of what is back at the peak, the value with the least peak if it is stored; -1: there is none. */
+static int best_return(search *s) {
+    tcc_remat_model *m = s->m;
+    int64_t least = INT64_MAX;
+    int best = -1;
+    for (int v = 0; v < m->plan.values.count; v++) {
+        if (!is_back(s, v)) continue;
+        const tcc_remat_move stored = {.value = v};
+        make_move(m, &stored, false);
+        tcc_remat_evaluate(m);
+        if (m->peak < least) least = m->peak, best = v;
+        make_move(m, &stored, true);
+        tcc_remat_evaluate(m);
+    }
+    return best;
+}
+
+/* Stores value v, and takes what options there are then; unless that lowers the peak, all is as before. False: memory
+ * is short. */
+static bool try_return(search *s, int v, bool *lower) {
+    tcc_remat_model *m = s->m;
+    const int64_t peak = m->peak;
+    const int first = s->moves->count;
+    s->returned[v] = true;
+    if (!push_move(s, v, false)) return false;
+    tcc_remat_evaluate(m);
+    if (!take_options(s)) return false;
+    *lower = m->peak < peak;
+    for (int i = first; i < s->moves->count && *lower; i++) s->moves->data[i].whole &= s->moves->data[i].peak < peak;
+    while (s->moves->count > first && !*lower) make_move(m, &s->moves->data[--s->moves->count], true);
+    tcc_remat_evaluate(m);
+    return true;
+}
+
+static bool search_all(search *s) {
+    enum { MOST_IN_VAIN = 8 };
+    tcc_remat_evaluate(s->m);
+    if (!take_options(s)) return false;
+    for (int v, in_vain = 0; in_vain < MOST_IN_VAIN && (v = best_return(s)) >= 0;) {
+        bool lower;
+        if (!try_return(s, v, &lower)) return false;
+        in_vain = lower ? 0 : in_vain + 1;
+    }
+    return true;
+}
+
 tcc_status tcc_remat_list_moves(tcc_remat_model *m, tcc_diag *diag, tcc_remat_moves *out) {
     const size_t count = (size_t)m->plan.values.count + 1;
-    search s = {m, tcc__calloc(count, sizeof *s.gain), tcc__calloc(count, sizeof *s.other),
-                tcc__calloc(count, sizeof *s.out), out};
-    const bool ok = s.gain && s.other && s.out && search_all(&s);
+    search s = {m,
+                tcc__calloc(count, sizeof *s.gain),
+                tcc__calloc(count, sizeof *s.other),
+                tcc__calloc(count, sizeof *s.out),
+                tcc__calloc(count, sizeof *s.returned),
+                out};
+    const bool ok = s.gain && s.other && s.out && s.returned && search_all(&s);
     tcc__free(s.gain);
     tcc__free(s.other);
     tcc__free(s.out);
+    tcc__free(s.returned);
     return ok ? TCC_OK : tcc_enomem(diag);
 }
