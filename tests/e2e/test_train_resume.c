@@ -211,8 +211,8 @@ static bool run_and_kill(void **state, const char *recipe, const char *run, unsi
     return ended;
 }
 
-/* Killed at 50 moments, and resumed each time: the same bits as a run that nobody killed. The times are those of a
- * whole run, measured. */
+/* Killed at 50 moments (TCC_TEST_COUNT chooses how many), and resumed each time: the same bits as a run that nobody
+ * killed. The times are those of a whole run, measured. */
 static void killed_at_any_moment(void **state) {
     const char *recipe = write_recipe(state, "mlp");
     char run[4200];
@@ -221,8 +221,10 @@ static void killed_at_any_moment(void **state) {
     train(NULL, ARGUMENTS("--quiet", recipe, "--run-dir", test_path(state, "whole"), "training.save_every=3"));
     clock_gettime(CLOCK_MONOTONIC, &end);
     const double whole_us = 1e6 * (double)(end.tv_sec - begin.tv_sec) + 1e-3 * (double)(end.tv_nsec - begin.tv_nsec);
+    const char *count = getenv("TCC_TEST_COUNT");
+    const int wanted = count ? atoi(count) : 50;
     unsigned seed = 1;
-    for (int kills = 0, runs = 0; kills < 50; runs++) {
+    for (int kills = 0, runs = 0; kills < wanted; runs++) {
         snprintf(run, sizeof run, "%s", test_path(state, "run"));
         snprintf(run + strlen(run), 16, "-%d", runs);
         while (!run_and_kill(state, recipe, run, (unsigned)(whole_us * 1.2 * (seed >> 16 & 0xff) / 256))) {
